@@ -1,0 +1,62 @@
+# Finds MLIR, LLVM and Halide, and defines how this project declares libraries and tools.
+
+find_package(MLIR 22.1 REQUIRED CONFIG PATHS /usr/lib/llvm-22/lib/cmake/mlir)
+list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+
+file(GLOB _heed_halide_dirs "${HEED_VENV}/lib/python3.*/site-packages/halide")
+list(GET _heed_halide_dirs 0 HEED_HALIDE_ROOT)
+list(APPEND CMAKE_PREFIX_PATH "${HEED_HALIDE_ROOT}")
+find_package(Halide 21.0 REQUIRED CONFIG COMPONENTS shared)
+
+find_program(HEED_LLD NAMES ld.lld-22 ld.lld HINTS /usr/lib/llvm-22/bin)
+if(HEED_LLD)
+  add_link_options("-fuse-ld=lld")
+endif()
+find_program(HEED_CCACHE ccache)
+if(HEED_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${HEED_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${HEED_CCACHE})
+endif()
+
+if(HEED_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+# What every C++ file that sees MLIR is compiled with. Debian's LLVM has RTTI and no exceptions.
+add_library(heed_mlir INTERFACE)
+target_include_directories(heed_mlir SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+target_include_directories(heed_mlir INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+target_compile_definitions(heed_mlir INTERFACE ${LLVM_DEFINITIONS_LIST})
+target_compile_options(heed_mlir INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions> -Wall -Wextra
+                       -Wno-unused-parameter)
+target_link_libraries(heed_mlir INTERFACE MLIR LLVM)
+
+# heed_library(NAME SOURCES a.cpp ... LINK lib ...): a static library over MLIR.
+function(heed_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC heed_mlir ${ARG_LINK})
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+  # Headers that TableGen writes must exist before any file that may include them is compiled.
+  if(TARGET heed_tablegen AND NOT name STREQUAL "heed_tablegen")
+    add_dependencies(${name} heed_tablegen)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY HEED_LIBRARIES ${name})
+endfunction()
+
+# heed_tool(NAME SOURCES a.cpp ... LINK lib ...): an executable in build/bin that finds its libraries relative to itself.
+function(heed_tool name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE heed_mlir ${ARG_LINK})
+  install(TARGETS ${name} RUNTIME DESTINATION bin)
+endfunction()
+
+# heed_tablegen_target(OUT_PREFIX FILE.td -gen-a file.inc ...): TableGen outputs collected in the target heed_tablegen.
+add_custom_target(heed_tablegen)
