@@ -1,0 +1,24 @@
+# Thin front of CMake: each target installs what is missing (tools/setup), builds and does its job.
+.PHONY: build run test bench install clean slow-files
+PREFIX ?= /usr/local
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+build:
+	@tools/setup
+	@[ -f build/build.ninja ] || cmake --preset release
+	@ninja -C build
+
+run: build
+	@.venv/bin/python models/whole-model/minilm/run.py --build build
+
+test: build
+	@ninja -C build check-heed
+
+install: build
+	@cmake --install build --prefix "$(PREFIX)"
+
+slow-files: ## the ten slowest files of the last build
+	@.venv/bin/python tools/slow-files.py build
+
+clean:
+	rm -rf build build-dev build-asan
