@@ -1,0 +1,43 @@
+"""Checks that includes follow the straight line of the folders (CONTRIBUTING.md, "Dependencies"). Exit 1 and a list where they don't."""
+import os
+import re
+import sys
+
+# Folder -> the folders of this project that it may include (itself always). The longest matching folder counts.
+MAY_INCLUDE = {
+    "dialects/Attn": [],
+    "dialects/Halide": [],
+    "frontend": ["dialects/Attn", "runtime/io"],
+    "passes": ["dialects", "runtime/heed.h", "runtime/host.h"],
+    "compiler/Codegen": ["dialects", "passes", "runtime"],
+    "compiler/Reference": ["dialects", "compiler/Codegen/Host", "runtime"],
+    "compiler": ["compiler", "dialects", "passes", "frontend", "runtime"],
+    "runtime/io": [],
+    "runtime": ["runtime/io"],
+}
+# Only here may libHalide's own header be seen.
+HALIDE_HEADER = "compiler/Codegen/Halide"
+
+root = sys.argv[1]
+found = []
+for top in ("dialects", "frontend", "passes", "compiler", "runtime"):
+    for folder, _, names in os.walk(os.path.join(root, top)):
+        for name in sorted(names):
+            if not name.endswith((".h", ".cpp", ".c", ".td")):
+                continue
+            path = os.path.relpath(os.path.join(folder, name), root)
+            home = max((key for key in MAY_INCLUDE if path.startswith(key + "/")), key=len, default=None)
+            for number, line in enumerate(open(os.path.join(folder, name), encoding="utf-8"), 1):
+                match = re.match(r'\s*#?\s*include\s+["<]([^">]+)[">]', line)
+                if not match:
+                    continue
+                target = match.group(1)
+                if target == "Halide.h" and not path.startswith(HALIDE_HEADER):
+                    found.append(f"{path}:{number}: includes Halide.h, which only {HALIDE_HEADER}*.cpp may")
+                if target.split("/")[0] not in ("dialects", "frontend", "passes", "compiler", "runtime", "models", "test"):
+                    continue
+                allowed = MAY_INCLUDE.get(home, []) + [home or top]
+                if not any(target.startswith(prefix) for prefix in allowed):
+                    found.append(f"{path}:{number}: includes {target}; {home} may include {', '.join(allowed)}")
+print("\n".join(found) or "dependencies: in order")
+sys.exit(1 if found else 0)
