@@ -1,0 +1,212 @@
+// The schedule: one op per directive, applied in the order in which they stand.
+
+#ifndef HEED_DIALECTS_HALIDE_HALIDESCHEDULE_TD
+#define HEED_DIALECTS_HALIDE_HALIDESCHEDULE_TD
+
+include "dialects/Halide/HalideOps.td"
+
+// Operand 0 is the func. Where the op works on one stage, the attribute `stage` says which: 0 is the pure definition, k is
+// the k-th update. Constraints that all of them share:
+//   schedule.c1  the func is a `halide.func` or a `halide.rfactor`
+//   schedule.c2  it has the stage
+//   schedule.c3  a var that is named is a loop of that stage at this point, and a new var is not
+//   schedule.c4  a func whose loops are scheduled has no `compute_inline` or is used as an output
+class Halide_FuncScheduleOp<string mnemonic, list<Trait> traits = []> : Halide_Op<mnemonic, traits> {
+  let hasVerifier = 1;
+}
+class Halide_StageScheduleOp<string mnemonic, list<Trait> traits = []> : Halide_FuncScheduleOp<mnemonic, traits>;
+
+defvar Halide_Stage = DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">;
+defvar Halide_Factor = ConfinedAttr<I64Attr, [IntPositive]>;
+
+//===--- loops -----------------------------------------------------------------------------------------------===//
+
+def Halide_SplitOp : Halide_StageScheduleOp<"split"> {
+  let summary = "Splits a loop in an outer and an inner one of extent `factor`";
+  let description = [{
+    The factor is a number or, at run time, an `i32`.
+    * split.c1  there is either a positive number or a value
+    * split.c2  outer and inner var differ
+    * split.c3  an update's loop has no tail strategy that recomputes (`ShiftInwards`, `RoundUp` over a reduction var)
+  }];
+  let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, StrAttr:$var, StrAttr:$outer, StrAttr:$inner,
+                       OptionalAttr<Halide_Factor>:$factor, Optional<I32>:$dynamicFactor,
+                       DefaultValuedAttr<Halide_TailStrategy, "TailStrategy::Auto">:$tail);
+  let assemblyFormat = [{
+    $func (`stage` $stage^)? `,` $var `into` `(` $outer `,` $inner `)` `by` ($factor^)? ($dynamicFactor^)?
+    (`tail` $tail^)? attr-dict
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$func, "int64_t":$stage, "::llvm::StringRef":$var,
+                                 "::llvm::StringRef":$outer, "::llvm::StringRef":$inner, "int64_t":$factor,
+                                 CArg<"TailStrategy", "TailStrategy::Auto">:$tail)>,
+                  OpBuilder<(ins "::mlir::Value":$func, "int64_t":$stage, "::llvm::StringRef":$var,
+                                 "::llvm::StringRef":$outer, "::llvm::StringRef":$inner, "::mlir::Value":$factor,
+                                 CArg<"TailStrategy", "TailStrategy::Auto">:$tail)>];
+}
+
+def Halide_FuseOp : Halide_StageScheduleOp<"fuse"> {
+  let summary = "Joins two loops into one";
+  let description = [{
+    * fuse.c1  inner and outer var differ
+    * fuse.c2  both are pure or both are reduction vars
+  }];
+  let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, StrAttr:$inner, StrAttr:$outer, StrAttr:$fused);
+  let assemblyFormat = "$func (`stage` $stage^)? `,` `(` $inner `,` $outer `)` `into` $fused attr-dict";
+}
+
+def Halide_TileOp : Halide_StageScheduleOp<"tile"> {
+  let summary = "Splits loops and orders them: all inner ones inside all outer ones";
+  let description = [{
+    * tile.c1  as many outer and inner vars and positive factors as vars
+  }];
+  let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, StrArrayAttr:$vars, StrArrayAttr:$outer,
+                       StrArrayAttr:$inner, DenseI64ArrayAttr:$factors,
+                       DefaultValuedAttr<Halide_TailStrategy, "TailStrategy::Auto">:$tail);
+  let assemblyFormat = [{
+    $func (`stage` $stage^)? `,` custom<Names>($vars) `into` custom<Names>($outer) `,` custom<Names>($inner)
+    `by` $factors (`tail` $tail^)? attr-dict
+  }];
+}
+
+def Halide_ReorderOp : Halide_StageScheduleOp<"reorder"> {
+  let summary = "Orders the named loops, innermost first";
+  let description = [{
+    * reorder.c1  the vars differ
+  }];
+  let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, StrArrayAttr:$vars);
+  let assemblyFormat = "$func (`stage` $stage^)? `,` custom<Names>($vars) attr-dict";
+  let builders = [OpBuilder<(ins "::mlir::Value":$func, "int64_t":$stage, "::llvm::ArrayRef<::llvm::StringRef>":$vars)>];
+}
+
+def Halide_RenameOp : Halide_StageScheduleOp<"rename"> {
+  let summary = "Gives a loop another name";
+  let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, StrAttr:$var, StrAttr:$newName);
+  let assemblyFormat = "$func (`stage` $stage^)? `,` $var `to` $newName attr-dict";
+}
+
+class Halide_LoopOp<string mnemonic, string what> : Halide_StageScheduleOp<mnemonic> {
+  let summary = what;
+  let description = [{
+    * loop.c1  a loop is vectorised, unrolled, parallel or on the GPU once
+  }];
+  let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, StrAttr:$var);
+  let assemblyFormat = "$func (`stage` $stage^)? `,` $var attr-dict";
+}
+def Halide_VectorizeOp : Halide_LoopOp<"vectorize", "The loop's iterations are the lanes of a vector">;
+def Halide_UnrollOp : Halide_LoopOp<"unroll", "The loop is unrolled whole">;
+def Halide_ParallelOp : Halide_LoopOp<"parallel", "The loop's iterations are tasks of the thread pool">;
+def Halide_SerialOp : Halide_LoopOp<"serial", "The loop runs in order">;
+
+def Halide_PartitionOp : Halide_StageScheduleOp<"partition"> {
+  let summary = "Whether a loop may be split into a prologue, a steady state and an epilogue";
+  let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, StrAttr:$var, Halide_Partition:$policy);
+  let assemblyFormat = "$func (`stage` $stage^)? `,` $var $policy attr-dict";
+}
+
+def Halide_AtomicOp : Halide_StageScheduleOp<"atomic"> {
+  let summary = "Updates of one element may come from several lanes or threads";
+  let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, UnitAttr:$overrideAssociativity);
+  let assemblyFormat = "$func (`stage` $stage^)? (`unproved` $overrideAssociativity^)? attr-dict";
+}
+
+def Halide_RFactorOp : Halide_StageScheduleOp<"rfactor", [Halide_NamesResult]> {
+  let summary = "Splits an associative update: partial results per value of the kept reduction vars, then their merge";
+  let description = [{
+    The result is the func of partial results, with the kept reduction vars as the new pure vars, innermost last.
+    * rfactor.c1  the stage is an update
+    * rfactor.c2  as many new vars as reduction vars, at least one
+  }];
+  let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, StrArrayAttr:$rvars, StrArrayAttr:$vars);
+  let results = (outs Halide_Func:$result);
+  let assemblyFormat = "$func (`stage` $stage^)? `,` custom<Names>($rvars) `to` custom<Names>($vars) attr-dict";
+}
+
+def Halide_PrefetchOp : Halide_StageScheduleOp<"prefetch"> {
+  let summary = "At each iteration of one loop, prefetches what the func reads `offset` iterations of another loop ahead";
+  let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, Halide_Func:$source, StrAttr:$at, StrAttr:$from,
+                       I64Attr:$offset);
+  let assemblyFormat = "$func (`stage` $stage^)? `,` $source `at` $at `from` $from `offset` $offset attr-dict";
+}
+
+def Halide_SpecializeOp : Halide_StageScheduleOp<"specialize", [SingleBlock, NoTerminator, NoRegionArguments]> {
+  let summary = "A version of the stage for a condition, with a schedule of its own on top of that so far";
+  let description = [{
+    * specialize.c1  the region holds schedule ops of this stage of this func alone
+  }];
+  let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, I1:$condition);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$func (`stage` $stage^)? `if` $condition attr-dict-with-keyword $body";
+}
+
+//===--- where and how it is stored --------------------------------------------------------------------------===//
+
+class Halide_AtOp<string mnemonic, string what> : Halide_FuncScheduleOp<mnemonic> {
+  let summary = what;
+  let description = [{
+    * at.c1  `var` is a loop of some stage of `consumer` when all the schedule has been read, and `consumer` is not `func`
+    * at.c2  each func is placed once by each kind of directive
+  }];
+  let arguments = (ins Halide_Func:$func, Halide_Func:$consumer, StrAttr:$var);
+  let assemblyFormat = "$func `,` $consumer `,` $var attr-dict";
+}
+def Halide_ComputeAtOp : Halide_AtOp<"compute_at", "Computed anew in each iteration of a loop of its consumer">;
+def Halide_StoreAtOp : Halide_AtOp<"store_at", "Stored from iteration to iteration of inner loops">;
+def Halide_HoistStorageOp : Halide_AtOp<"hoist_storage", "Allocated outside of that loop, computed as before">;
+
+class Halide_RootOp<string mnemonic, string what> : Halide_FuncScheduleOp<mnemonic> {
+  let summary = what;
+  let arguments = (ins Halide_Func:$func);
+  let assemblyFormat = "$func attr-dict";
+}
+def Halide_ComputeRootOp : Halide_RootOp<"compute_root", "Computed once, before its consumers">;
+def Halide_ComputeInlineOp : Halide_RootOp<"compute_inline", "Substituted into its consumers (the default)">;
+def Halide_StoreRootOp : Halide_RootOp<"store_root", "Stored outside of all loops">;
+def Halide_HoistStorageRootOp : Halide_RootOp<"hoist_storage_root", "Allocated outside of all loops">;
+
+def Halide_StoreInOp : Halide_FuncScheduleOp<"store_in"> {
+  let summary = "The kind of memory that holds the func";
+  let arguments = (ins Halide_Func:$func, Halide_MemoryType:$memory);
+  let assemblyFormat = "$func `,` $memory attr-dict";
+}
+
+def Halide_BoundVarOp : Halide_FuncScheduleOp<"bound"> {
+  let summary = "Promises the region that is computed in a dim";
+  let arguments = (ins Halide_Func:$func, StrAttr:$var, I32:$min, I32:$extent);
+  let assemblyFormat = "$func `,` $var `from` $min `extent` $extent attr-dict";
+}
+
+def Halide_BoundExtentOp : Halide_FuncScheduleOp<"bound_extent"> {
+  let summary = "Promises the extent of the region that is computed in a dim";
+  let arguments = (ins Halide_Func:$func, StrAttr:$var, I32:$extent);
+  let assemblyFormat = "$func `,` $var `extent` $extent attr-dict";
+}
+
+def Halide_AlignBoundsOp : Halide_FuncScheduleOp<"align_bounds"> {
+  let summary = "Grows the computed region so that its ends are `remainder` modulo `modulus`";
+  let description = [{
+    * align_bounds.c1  remainder is below the modulus
+    * align_bounds.c2  the func is no output (it would be written past its end)
+  }];
+  let arguments = (ins Halide_Func:$func, StrAttr:$var, Halide_Factor:$modulus,
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$remainder);
+  let assemblyFormat = "$func `,` $var `modulus` $modulus (`remainder` $remainder^)? attr-dict";
+}
+
+def Halide_AlignStorageOp : Halide_FuncScheduleOp<"align_storage"> {
+  let summary = "Pads the stored extent of a dim to a multiple";
+  let arguments = (ins Halide_Func:$func, StrAttr:$var, Halide_Factor:$modulus);
+  let assemblyFormat = "$func `,` $var `modulus` $modulus attr-dict";
+}
+
+//===--- GPU -------------------------------------------------------------------------------------------------===//
+
+class Halide_GPUOp<string mnemonic, string what> : Halide_StageScheduleOp<mnemonic> {
+  let summary = what;
+  let description = "One to three vars, innermost first; loop.c1 holds.";
+  let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, StrArrayAttr:$vars);
+  let assemblyFormat = "$func (`stage` $stage^)? `,` custom<Names>($vars) attr-dict";
+}
+def Halide_GPUBlocksOp : Halide_GPUOp<"gpu_blocks", "The loops are blocks of a GPU grid">;
+def Halide_GPUThreadsOp : Halide_GPUOp<"gpu_threads", "The loops are threads of a GPU block">;
+
+#endif // HEED_DIALECTS_HALIDE_HALIDESCHEDULE_TD

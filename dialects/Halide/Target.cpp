@@ -1,0 +1,181 @@
+// The target description: detection of the host, named levels, and its form as
+// an attribute.
+
+#include "dialects/Halide/Target.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/TargetParser/Host.h"
+#include <thread>
+
+using namespace mlir;
+using namespace heed::halide;
+
+namespace {
+
+/// One level of the x86-64 psABI, in terms of what code for it may use.
+struct Level {
+  const char *name;
+  const char *features; // those that the CPU must have, which are also
+                        // libHalide's names for them where it has one
+  const char *halide;
+  int64_t vectorBits, vectorRegisters;
+};
+
+// libHalide has no name for the level v4 (F, BW, CD, DQ, VL): "avx512_skylake"
+// is exactly that.
+const Level levels[] = {
+    {"x86-64", "sse2", "x86-64-linux", 128, 16},
+    {"x86-64-v2", "sse2,sse4.1,sse4.2,ssse3", "x86-64-linux-sse41", 128, 16},
+    {"x86-64-v3", "avx,avx2,bmi2,f16c,fma,sse2,sse4.1,sse4.2,ssse3",
+     "x86-64-linux-avx-avx2-f16c-fma-sse41", 256, 16},
+    {"x86-64-v4",
+     "avx,avx2,avx512bw,avx512cd,avx512dq,avx512f,avx512vl,bmi2,f16c,fma,sse2,"
+     "sse4.1,sse4.2,ssse3",
+     "x86-64-linux-avx-avx2-avx512-avx512_skylake-f16c-fma-sse41", 512, 32},
+};
+
+Target fromLevel(const Level &level) {
+  Target target;
+  target.name = level.name;
+  target.triple = "x86_64-unknown-linux-gnu";
+  target.halide = level.halide;
+  target.vectorBits = level.vectorBits;
+  target.vectorRegisters = level.vectorRegisters;
+  for (StringRef feature : llvm::split(level.features, ','))
+    target.features.push_back(feature.str());
+  return target;
+}
+
+/// A file of one line such as "48K", as Linux shows cache sizes; 0 if there is
+/// none.
+int64_t readSize(const Twine &path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!buffer)
+    return 0;
+  StringRef text = (*buffer)->getBuffer().trim();
+  int64_t unit = text.consume_back("K")   ? 1 << 10
+                 : text.consume_back("M") ? 1 << 20
+                                          : 1;
+  int64_t value;
+  return text.getAsInteger(10, value) ? 0 : value * unit;
+}
+
+void readCaches(Target &target) {
+  for (int index = 0; index < 8; ++index) {
+    std::string dir = "/sys/devices/system/cpu/cpu0/cache/index" +
+                      std::to_string(index) + "/";
+    auto type = llvm::MemoryBuffer::getFile(dir + "type", /*IsText=*/true);
+    if (!type)
+      return;
+    int64_t level = readSize(dir + "level"), size = readSize(dir + "size");
+    if ((*type)->getBuffer().trim() == "Instruction" || size == 0)
+      continue;
+    (level == 1 ? target.l1 : level == 2 ? target.l2 : target.l3) = size;
+  }
+}
+
+void readMachine(Target &target) {
+  readCaches(target);
+  target.cores = std::max(1u, std::thread::hardware_concurrency());
+}
+
+} // namespace
+
+bool Target::hasFeature(StringRef feature) const {
+  return llvm::is_contained(features, feature);
+}
+
+Target heed::halide::detectHost() {
+  llvm::StringMap<bool> has = llvm::sys::getHostCPUFeatures();
+  const Level *best = &levels[0];
+  for (const Level &level : levels)
+    if (llvm::all_of(llvm::split(level.features, ','),
+                     [&](StringRef f) { return has.lookup(f); }))
+      best = &level;
+  Target target = fromLevel(*best);
+  readMachine(target);
+  return target;
+}
+
+FailureOr<Target> heed::halide::parseTarget(StringRef name,
+                                            std::string &error) {
+  if (name == "host")
+    return detectHost();
+  for (const Level &level : levels) {
+    if (name != level.name)
+      continue;
+    Target target = fromLevel(level);
+    readMachine(target);
+    return target;
+  }
+  error = "unknown target '" + name.str() + "', expected host";
+  for (const Level &level : levels)
+    error += std::string(", ") + level.name;
+  return failure();
+}
+
+void heed::halide::setTarget(ModuleOp module, const Target &target) {
+  Builder b(module.getContext());
+  SmallVector<StringRef> features(target.features.begin(),
+                                  target.features.end());
+  auto entry = [&](StringRef key, Attribute value) {
+    return b.getNamedAttr(key, value);
+  };
+  module->setAttr(
+      "halide.target",
+      b.getDictionaryAttr(
+          {entry("name", b.getStringAttr(target.name)),
+           entry("triple", b.getStringAttr(target.triple)),
+           entry("halide", b.getStringAttr(target.halide)),
+           entry("vector_bits", b.getI64IntegerAttr(target.vectorBits)),
+           entry("vector_registers",
+                 b.getI64IntegerAttr(target.vectorRegisters)),
+           entry("l1", b.getI64IntegerAttr(target.l1)),
+           entry("l2", b.getI64IntegerAttr(target.l2)),
+           entry("l3", b.getI64IntegerAttr(target.l3)),
+           entry("cores", b.getI64IntegerAttr(target.cores)),
+           entry("features", b.getStrArrayAttr(features))}));
+}
+
+Target heed::halide::getTarget(Operation *op) {
+  while (op && !op->hasAttr("halide.target"))
+    op = op->getParentOp();
+  auto dict = op ? op->getAttrOfType<DictionaryAttr>("halide.target")
+                 : DictionaryAttr();
+  if (!dict)
+    return detectHost();
+  Target target;
+  auto text = [&](StringRef key, std::string &to) {
+    if (auto attr = dict.getAs<StringAttr>(key))
+      to = attr.str();
+  };
+  auto number = [&](StringRef key, int64_t &to) {
+    if (auto attr = dict.getAs<IntegerAttr>(key))
+      to = attr.getInt();
+  };
+  text("name", target.name);
+  text("triple", target.triple);
+  text("halide", target.halide);
+  number("vector_bits", target.vectorBits);
+  number("vector_registers", target.vectorRegisters);
+  number("l1", target.l1);
+  number("l2", target.l2);
+  number("l3", target.l3);
+  number("cores", target.cores);
+  if (auto features = dict.getAs<ArrayAttr>("features"))
+    for (StringRef feature : features.getAsValueRange<StringAttr>())
+      target.features.push_back(feature.str());
+  return target;
+}
+
+void heed::halide::printTarget(const Target &target, raw_ostream &os) {
+  os << "name: " << target.name << "\ntriple: " << target.triple
+     << "\nvector bits: " << target.vectorBits
+     << "\nvector registers: " << target.vectorRegisters
+     << "\nL1: " << target.l1 << " bytes\nL2: " << target.l2
+     << " bytes\nL3: " << target.l3 << " bytes\ncores: " << target.cores
+     << "\nfeatures: " << llvm::join(target.features, " ") << "\n";
+}
