@@ -1,0 +1,24 @@
+//===- heed-opt.cpp - runs any pass, ours or upstream's, on IR text
+//------------------------===//
+// The only file that includes mlir/InitAll*.h.
+#include "compiler/Reference/Passes.h"
+#include "dialects/Attn/Dialect.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/InitAllPasses.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "passes/Passes.h"
+
+int main(int argc, char **argv) {
+  mlir::registerAllPasses();
+  heed::registerPasses();
+  heed::reference::registerPasses();
+
+  mlir::DialectRegistry registry;
+  mlir::registerAllDialects(registry);
+  mlir::registerAllExtensions(registry);
+  registry.insert<heed::attn::AttnDialect>();
+  heed::attn::registerBufferization(registry);
+  return mlir::asMainReturnCode(mlir::MlirOptMain(
+      argc, argv, "heed-opt: Heed's passes on IR\n", registry));
+}

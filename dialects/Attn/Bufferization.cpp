@@ -1,0 +1,79 @@
+//===- Bufferization.cpp - host ops of the attn dialect from tensors to memrefs
+//------------===//
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "dialects/Attn/Dialect.h"
+#include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
+
+using namespace mlir;
+using namespace mlir::bufferization;
+
+namespace heed::attn {
+namespace {
+
+/// A parameter is a buffer of the model's: it exists before the call and is
+/// never written.
+struct ParamInterface
+    : BufferizableOpInterface::ExternalModel<ParamInterface, ParamOp> {
+  bool bufferizesToAllocation(Operation *, Value) const { return false; }
+  bool isWritable(Operation *, Value, const AnalysisState &) const {
+    return false;
+  }
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &,
+                          BufferizationState &) const {
+    auto param = cast<ParamOp>(op);
+    auto type = cast<RankedTensorType>(param.getResult().getType());
+    replaceOpWithNewBufferizedOp<ParamOp>(
+        rewriter, op, MemRefType::get(type.getShape(), type.getElementType()),
+        param.getNames(), param.getIndices());
+    return success();
+  }
+  FailureOr<BufferLikeType> getBufferType(Operation *, Value value,
+                                          const BufferizationOptions &,
+                                          const BufferizationState &,
+                                          SmallVector<Value> &) const {
+    auto type = cast<RankedTensorType>(value.getType());
+    return cast<BufferLikeType>(
+        MemRefType::get(type.getShape(), type.getElementType()));
+  }
+};
+
+struct RequireInRangeInterface
+    : BufferizableOpInterface::ExternalModel<RequireInRangeInterface,
+                                             RequireInRangeOp> {
+  bool bufferizesToMemoryRead(Operation *, OpOperand &,
+                              const AnalysisState &) const {
+    return true;
+  }
+  bool bufferizesToMemoryWrite(Operation *, OpOperand &,
+                               const AnalysisState &) const {
+    return false;
+  }
+  AliasingValueList getAliasingValues(Operation *, OpOperand &,
+                                      const AnalysisState &) const {
+    return {};
+  }
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options,
+                          BufferizationState &state) const {
+    auto check = cast<RequireInRangeOp>(op);
+    FailureOr<Value> buffer =
+        getBuffer(rewriter, check.getTensor(), options, state);
+    if (failed(buffer))
+      return failure();
+    replaceOpWithNewBufferizedOp<RequireInRangeOp>(
+        rewriter, op, *buffer, check.getLo(), check.getHi(), check.getWhat());
+    return success();
+  }
+};
+
+} // namespace
+
+void registerBufferization(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, AttnDialect *) {
+    ParamOp::attachInterface<ParamInterface>(*context);
+    RequireInRangeOp::attachInterface<RequireInRangeInterface>(*context);
+  });
+}
+
+} // namespace heed::attn

@@ -1,0 +1,49 @@
+//===- Dialect.h - the attn dialect and its ops
+//-------------------------------------------===//
+#ifndef HEED_DIALECTS_ATTN_DIALECT_H
+#define HEED_DIALECTS_ATTN_DIALECT_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Linalg/IR/LinalgInterfaces.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/Attn/Dialect.h.inc"
+#include "dialects/Attn/Enums.h.inc"
+
+namespace heed::attn {
+
+/// The kinds of loop dims of `attn.attention`, in the order in which they
+/// stand.
+enum class DimKind : unsigned { Batch, Query, Key, Contract, Value };
+
+/// What a failed check writes: the status of the call.
+struct FailureResource : mlir::SideEffects::Resource::Base<FailureResource> {
+  llvm::StringRef getName() final { return "<Failure>"; }
+};
+
+/// Names of discardable attributes (docs/ir.md).
+inline constexpr llvm::StringLiteral kModelAttr = "attn.model";
+inline constexpr llvm::StringLiteral kKernelAttr = "attn.kernel";
+inline constexpr llvm::StringLiteral kNameAttr = "attn.name";
+inline constexpr llvm::StringLiteral kDimsAttr = "attn.dims";
+inline constexpr llvm::StringLiteral kDefaultAttr = "attn.default";
+inline constexpr llvm::StringLiteral kSourceAttr = "attn.source";
+
+/// Lets one-shot bufferisation turn `attn.param`, `attn.require` and
+/// `attn.require_in_range` on tensors into the same ops on memrefs.
+void registerBufferization(mlir::DialectRegistry &registry);
+
+} // namespace heed::attn
+
+#define GET_OP_CLASSES
+#include "dialects/Attn/Ops.h.inc"
+
+#endif

@@ -1,0 +1,219 @@
+//===- Ops.td - the ops of the attn dialect -----------------------------------------------===//
+// Constraints are numbered `op.cN`; the verifier and the test that covers one carry its number.
+
+#ifndef HEED_DIALECTS_ATTN_OPS_TD
+#define HEED_DIALECTS_ATTN_OPS_TD
+
+include "dialects/Attn/Dialect.td"
+include "mlir/Dialect/Linalg/IR/LinalgInterfaces.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Attn_Op<string mnemonic, list<Trait> traits = []> : Op<Attn_Dialect, mnemonic, traits>;
+
+// A failed check ends the call: a write that no other op reads, so that it stays and stays in order.
+def Attn_Failure : Resource<"::heed::attn::FailureResource">;
+
+def Attn_Shaped : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef], "ranked tensor or memref">;
+
+def Attn_ParamOp : Attn_Op<"param", [Pure]> {
+  let summary = "A tensor of the model's weights file";
+  let description = [{
+    ```text
+    result = file[name], where `{k}` in name is the k-th index operand in decimal
+    ```
+    Several names are alternatives: the first that the file holds. The file may store f16, bf16 or f32 for any
+    of these; values are converted when the file is opened. After bufferisation the result is a memref that
+    nobody writes.
+
+    - param.c1  There is at least one name, and no name is empty.
+    - param.c2  Every `{k}` in a name has k in [0, number of operands); a brace stands for nothing else.
+    - param.c3  The element type is f32, f16, bf16, i32, i64, i8 or i1.
+
+    ```mlir
+    %w = attn.param "encoder.layer.{0}.weight" | "bert.encoder.layer.{0}.weight" [%l] : tensor<384x384xf32>
+    ```
+  }];
+  let arguments = (ins StrArrayAttr:$names, Variadic<Index>:$indices);
+  let results = (outs Attn_Shaped:$result);
+  let assemblyFormat = "custom<Names>($names) (`[` $indices^ `]`)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Attn_RequireOp : Attn_Op<"require", [MemoryEffects<[MemWrite<Attn_Failure>]>]> {
+  let summary = "Fails the call with a message unless a condition holds";
+  let description = [{
+    ```text
+    if not cond: the call returns HEED_ERROR_SHAPE with the message, `{k}` replaced by the k-th value
+    ```
+    - require.c1  Every `{k}` in the message has k in [0, number of values).
+
+    ```mlir
+    attn.require %ok, "extent of 'k' (axis 3) is {0}, expected E = {1}" (%a, %b) : index, index
+    ```
+  }];
+  let arguments = (ins I1:$condition, StrAttr:$message, Variadic<AnyTypeOf<[Index, AnySignlessInteger, AnyFloat]>>:$values);
+  let assemblyFormat = "$condition `,` $message (`(` $values^ `)` `:` type($values))? attr-dict";
+  let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
+}
+
+def Attn_RequireInRangeOp : Attn_Op<"require_in_range", [MemoryEffects<[MemWrite<Attn_Failure>]>]> {
+  let summary = "Fails the call unless every element of an integer tensor lies in a half-open range";
+  let description = [{
+    ```text
+    for all x: lo <= tensor[x] < hi, else the call fails and names the tensor, the first position and the value
+    ```
+    - require_in_range.c1  The element type is i32, i64 or i8.
+
+    ```mlir
+    attn.require_in_range %ids, %lo, %hi, "word (axis 0)" : tensor<?x?xi32>
+    ```
+  }];
+  let arguments = (ins Attn_Shaped:$tensor, Index:$lo, Index:$hi, StrAttr:$what);
+  let assemblyFormat = "$tensor `,` $lo `,` $hi `,` $what attr-dict `:` type($tensor)";
+  let hasVerifier = 1;
+}
+
+def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator, ParentOneOf<["SoftmaxOp", "LogSoftmaxOp", "AttentionOp"]>]> {
+  let summary = "The value of a region";
+  let arguments = (ins AnyType:$value);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
+class Attn_SoftmaxBase<string mnemonic> : Attn_Op<mnemonic, [Pure, AllTypesMatch<["input", "result"]>]> {
+  let arguments = (ins RankedTensorOf<[F32, F64]>:$input, Optional<AnyRankedTensor>:$sink, DenseI64ArrayAttr:$axes);
+  let results = (outs RankedTensorOf<[F32, F64]>:$result, RankedTensorOf<[I1]>:$live);
+  let regions = (region AnyRegion:$where);
+  let hasVerifier = 1;
+  let assemblyFormat = [{
+    $input `axes` `(` $axes `)` (`sink` `(` $sink^ `:` type($sink) `)`)? custom<Where>($where) attr-dict `:` type($result) `,` type($live)
+  }];
+}
+
+def Attn_SoftmaxOp : Attn_SoftmaxBase<"softmax"> {
+  let summary = "Masked softmax along axes";
+  let description = [{
+    ```text
+    m      = max { S[x, j] : where(x, j) } and sink[x]            j over `axes`, x over the other axes
+    P[x,j] = where(x,j) ? exp(S[x,j] - m[x]) / (sum_j exp(S[x,j] - m[x]) + exp(sink[x] - m[x])) : 0
+    L[x,j] = where(x,j) and the row has a live score above -inf
+    ```
+    `live` says where an element is present; a sum that multiplies an element of P selects by it, so an absent
+    element contributes nothing whatever it would be multiplied with. A score of -inf has weight 0. A row without
+    a live score above -inf yields zeros. A NaN in a live score makes its row NaN.
+
+    - softmax.c1  `axes` is not empty, strictly increasing and in [0, rank).
+    - softmax.c2  `where`, if present, takes one index per axis of the input and yields i1, and reads memory at most.
+    - softmax.c3  `sink` has the shape of the input without `axes` and its element type.
+    - softmax.c4  Both results have the input's shape; `result` has its type.
+
+    ```mlir
+    %p, %live = attn.softmax %s axes([3]) where (%b, %h, %i, %j) {
+      %c = arith.cmpi sle, %j, %i : index
+      attn.yield %c : i1
+    } : tensor<?x?x?x?xf32>, tensor<?x?x?x?xi1>
+    ```
+  }];
+}
+
+def Attn_LogSoftmaxOp : Attn_SoftmaxBase<"log_softmax"> {
+  let summary = "Logarithm of the masked softmax along axes";
+  let description = [{
+    ```text
+    P[x,j] = where(x,j) ? S[x,j] - m[x] - log(sum_j exp(S[x,j] - m[x]) + exp(sink[x] - m[x])) : -inf
+    ```
+    with m, live and sink as in `attn.softmax`. A row without a live score above -inf yields -inf.
+    Constraints as in `attn.softmax`: log_softmax.c1 to log_softmax.c4.
+  }];
+}
+
+def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, AttrSizedResultSegments]> {
+  let summary = "Attention: score terms, mask, normaliser and value terms over named kinds of dims";
+  let description = [{
+    The loop dims are, in this order, `batch`, `query`, `key`, `contract` and `value` dims, each a list; a region
+    or map sees them as d0, d1, ... With x = batch and query dims, j = key dims, e = contract dims, f = value dims:
+
+    ```text
+    T_t[x,j]  = sum_e pair_t(A_t1[map(x,j,e)], A_t2[map(x,j,e)], ...)       e: the contract dims in the term's maps
+    S[x,j]    = score(x, j, T_0[x,j], T_1[x,j], ...)                        only where where(x,j)
+    m[x]      = stabilise ? max { S[x,j] : where(x,j) } and sink[x] : 0
+    W[x,j]    = where(x,j) ? map(S[x,j] - m[x]) : 0
+    l[x]      = sum_j W[x,j] + map(sink[x] - m[x])
+    P[x,j]    = weight(x, j, divide ? W[x,j] / l[x] : W[x,j])
+    O[x,f]    = sum_j where(x,j) ? P[x,j] * (V_0[map(x,j,f)] + V_1[map(x,j,f)] + ...) : nothing
+    lse[x]    = m[x] + log l[x]
+    ```
+    A key outside `where` is absent: nothing of it is read or evaluated, and it contributes nothing whatever K and
+    V hold there. With map = exp a score of -inf has weight 0, and a row without a live score above -inf is
+    empty: its outputs are 0 and its lse is -inf (sink if there is one). With another map a row is empty if no key is live.
+    A NaN in a live score, or a maximum of +inf, makes its row NaN. `weight` sees live keys of rows that are not empty.
+
+    Arithmetic is f32: elements of f16 and bf16 operands are extended when read, sums are f32, and an f16 or bf16
+    output is rounded once at its end. Regions may capture tensors (`tensor.extract`) and scalars.
+
+    - attention.c1  `dims` counts the loop dims; `sizes` holds one index per loop dim; there is at least one key dim.
+    - attention.c2  Each term has at least one operand; there is at least one term and one value.
+    - attention.c3  A map takes the loop dims and the symbols and has one result per axis of its operand.
+    - attention.c4  A term's maps use no value dim; a value's map uses no contract dim; the sink's map uses batch and query dims only.
+    - attention.c5  `score` takes the batch, query and key indices and one f32 per term and yields f32.
+    - attention.c6  `where`, if present, takes the batch, query and key indices and yields i1.
+    - attention.c7  `weight`, if present, takes the batch, query and key indices and an f32 and yields f32.
+    - attention.c8  A `pair`, if present, takes one f32 per operand of its term and yields f32; without it the operands are multiplied.
+    - attention.c9  `result_map`, if present, maps the loop dims to a permutation of batch, query and value dims; without it they stand in loop order.
+    - attention.c10 The output has one axis per result of that map, `lse` one per batch and query dim, `weights` one per batch, query and key dim; `lse` and `weights` are f32.
+    - attention.c11 `lse` and `sink` need map = exp; `stabilise` needs map = exp.
+    - attention.c12 Operands of terms, values and the sink are f32, f16 or bf16.
+
+    ```mlir
+    %o, %lse = attn.attention
+        dims(batch = 2, query = 1, key = 1, contract = 1, value = 1)
+        sizes(%B, %H, %N, %M, %E, %F) symbols(%G, %H)
+        term(%q, %k : tensor<?x?x?x?xf32>, tensor<?x?x?x?xf32>)
+          maps [#q, #k]
+        value(%v : tensor<?x?x?x?xf32>) maps [#v]
+        score (%b, %h, %i, %j : index, %t0 : f32) {
+          %s = arith.mulf %t0, %scale : f32
+          attn.yield %s : f32
+        }
+        where (%b, %h, %i, %j) {
+          %c = arith.cmpi sle, %j, %i : index
+          attn.yield %c : i1
+        }
+        normalise(exp divide stabilise)
+        : tensor<?x?x?x?xf32>, lse tensor<?x?x?xf32>
+    ```
+  }];
+  let arguments = (ins
+    Variadic<Index>:$sizes, Variadic<Index>:$symbols, Variadic<AnyRankedTensor>:$termOperands,
+    Variadic<AnyRankedTensor>:$values, Optional<AnyRankedTensor>:$sink,
+    DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$termArity, AffineMapArrayAttr:$termMaps,
+    AffineMapArrayAttr:$valueMaps, OptionalAttr<AffineMapAttr>:$sinkMap, OptionalAttr<AffineMapAttr>:$resultMap,
+    Attn_Map:$map, UnitAttr:$divide, UnitAttr:$stabilise);
+  let results = (outs AnyRankedTensor:$output, Optional<AnyRankedTensor>:$lse, Optional<AnyRankedTensor>:$weights);
+  let regions = (region AnyRegion:$score, AnyRegion:$where, AnyRegion:$weight, VariadicRegion<AnyRegion>:$pairs);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Number of loop dims of a kind, and the position of its first one.
+    unsigned numDims(DimKind kind) { return getDims()[unsigned(kind)]; }
+    unsigned firstDim(DimKind kind);
+    unsigned numLoopDims() { return firstDim(DimKind::Value) + numDims(DimKind::Value); }
+    DimKind dimKind(unsigned dim);
+
+    unsigned numTerms() { return getTermArity().size(); }
+    /// Operands, maps and the pair region of score term \p term. The region is empty when the term is a product.
+    ::mlir::OperandRange term(unsigned term);
+    ::llvm::SmallVector<::mlir::AffineMap> maps(unsigned term);
+    ::mlir::Region &pair(unsigned term) { return getPairs()[term]; }
+    /// Contract dims that occur in the maps of \p term: those that it is summed over.
+    ::llvm::SmallVector<unsigned> contractDims(unsigned term);
+
+    ::mlir::AffineMap valueMap(unsigned value);
+    /// The explicit result map, or batch, query and value dims in loop order.
+    ::mlir::AffineMap outputMap();
+  }];
+}
+
+#endif

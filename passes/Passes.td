@@ -1,0 +1,9 @@
+//===- Passes.td - every pass of ours, one entry each --------------------------------------===//
+// An entry's description holds the IR before and after; its lit test has the same case. Keep DESIGN.md's order.
+
+#ifndef HEED_PASSES_PASSES_TD
+#define HEED_PASSES_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+#endif

@@ -1,0 +1,86 @@
+// What is written is read back the same: each op of the dialect, in its smallest and its fullest form.
+// RUN: heed-opt %s | heed-opt | FileCheck %s
+
+// CHECK: #[[Q:.*]] = affine_map<(d0, d1, d2, d3, d4, d5)[s0, s1] -> (d0, d1, d2, d4)>
+// CHECK: #[[K:.*]] = affine_map<(d0, d1, d2, d3, d4, d5)[s0, s1] -> (d0, (d1 * s0) floordiv s1, d3, d4)>
+#q = affine_map<(d0, d1, d2, d3, d4, d5)[s0, s1] -> (d0, d1, d2, d4)>
+#k = affine_map<(d0, d1, d2, d3, d4, d5)[s0, s1] -> (d0, (d1 * s0) floordiv s1, d3, d4)>
+#v = affine_map<(d0, d1, d2, d3, d4, d5)[s0, s1] -> (d0, (d1 * s0) floordiv s1, d3, d5)>
+#r = affine_map<(d0, d1, d2, d3, d4, d5)[s0, s1] -> (d3 - d2 + s0, d4)>
+#t = affine_map<(d0, d1, d2, d3, d4, d5)[s0, s1] -> (d1)>
+#o = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d2, d1, d5)>
+
+// CHECK-LABEL: func @host
+// CHECK: attn.param "a" : tensor<4xf32>
+// CHECK: attn.param "layer.{0}.w" | "bert.layer.{0}.w"[%[[L:.*]]] : tensor<?x4xf32>
+// CHECK: attn.require %{{.*}}, "plain"
+// CHECK: attn.require %{{.*}}, "extent is {0}, expected N = {1}"(%[[L]], %[[L]]) : index, index
+// CHECK: attn.require_in_range %{{.*}}, %[[L]], %[[L]], "word (axis 0)" : tensor<?xi32>
+func.func @host(%l: index, %c: i1, %ids: tensor<?xi32>) {
+  %a = attn.param "a" : tensor<4xf32>
+  %w = attn.param "layer.{0}.w" | "bert.layer.{0}.w" [%l] : tensor<?x4xf32>
+  attn.require %c, "plain"
+  attn.require %c, "extent is {0}, expected N = {1}" (%l, %l) : index, index
+  attn.require_in_range %ids, %l, %l, "word (axis 0)" : tensor<?xi32>
+  return
+}
+
+// CHECK-LABEL: func @softmax
+// CHECK: attn.softmax %{{.*}} axes([1]) : tensor<?x?xf32>, tensor<?x?xi1>
+// CHECK: attn.softmax %{{.*}} axes([1]) sink(%{{.*}} : tensor<?xf32>) where (%[[I:.*]], %[[J:.*]]) {
+// CHECK-NEXT: arith.cmpi sle, %[[J]], %[[I]] : index
+// CHECK: attn.log_softmax %{{.*}} axes([0, 1]) : tensor<?x?xf32>, tensor<?x?xi1>
+func.func @softmax(%s: tensor<?x?xf32>, %t: tensor<?xf32>) {
+  %p0, %l0 = attn.softmax %s axes([1]) : tensor<?x?xf32>, tensor<?x?xi1>
+  %p1, %l1 = attn.softmax %s axes([1]) sink(%t : tensor<?xf32>) where (%i, %j) {
+    %c = arith.cmpi sle, %j, %i : index
+    attn.yield %c : i1
+  } : tensor<?x?xf32>, tensor<?x?xi1>
+  %p2, %l2 = attn.log_softmax %s axes([0, 1]) : tensor<?x?xf32>, tensor<?x?xi1>
+  return
+}
+
+// CHECK-LABEL: func @attention
+// CHECK: attn.attention dims(batch = 2, query = 1, key = 1, contract = 1, value = 1) sizes(%{{.*}}) symbols(%{{.*}}, %{{.*}})
+// CHECK-NEXT: term(%{{.*}}, %{{.*}} : tensor<?x?x?x?xf32>, tensor<?x?x?x?xf32>) maps [#[[Q]], #[[K]]]
+// CHECK-NEXT: value(%{{.*}} : tensor<?x?x?x?xf32>) maps [#{{.*}}]
+// CHECK-NEXT: score (%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : index, %[[T0:.*]] : f32) {
+// CHECK-NEXT: attn.yield %[[T0]] : f32
+// CHECK: normalise(exp divide stabilise) : tensor<?x?x?x?xf32>
+// CHECK: term(%{{.*}} maps [#[[Q]], #{{.*}}] pair (%[[A:.*]], %[[B:.*]] : f32) {
+// CHECK-NEXT: arith.addf %[[A]], %[[B]]
+// CHECK: sink(%{{.*}} : tensor<?xf32>) map #{{.*}}
+// CHECK-NEXT: result_map #{{.*}}
+// CHECK-NEXT: score
+// CHECK: where (%{{.*}}, %{{.*}}, %[[I:.*]], %[[J:.*]]) {
+// CHECK-NEXT: arith.cmpi sle, %[[J]], %[[I]] : index
+// CHECK: weight (%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : index, %[[W:.*]] : f32) {
+// CHECK: normalise(exp stabilise) {tile = 64 : i64} : tensor<?x?x?x?xf16>, lse tensor<?x?x?xf32>, weights tensor<?x?x?x?xf32>
+func.func @attention(%q: tensor<?x?x?x?xf32>, %k: tensor<?x?x?x?xf32>, %r: tensor<?x?xf32>, %t: tensor<?xf32>, %n: index) {
+  %o0 = attn.attention dims(batch = 2, query = 1, key = 1, contract = 1, value = 1)
+      sizes(%n, %n, %n, %n, %n, %n) symbols(%n, %n)
+      term(%q, %k : tensor<?x?x?x?xf32>, tensor<?x?x?x?xf32>) maps [#q, #k]
+      value(%k : tensor<?x?x?x?xf32>) maps [#v]
+      score (%b, %h, %i, %j : index, %t0 : f32) { attn.yield %t0 : f32 }
+      normalise(exp divide stabilise) : tensor<?x?x?x?xf32>
+  %o1, %lse, %w = attn.attention dims(batch = 2, query = 1, key = 1, contract = 1, value = 1)
+      sizes(%n, %n, %n, %n, %n, %n) symbols(%n, %n)
+      term(%q, %r : tensor<?x?x?x?xf32>, tensor<?x?xf32>) maps [#q, #r] pair (%a, %b : f32) {
+        %c = arith.addf %a, %b : f32
+        attn.yield %c : f32
+      }
+      value(%k : tensor<?x?x?x?xf32>) maps [#v]
+      sink(%t : tensor<?xf32>) map #t
+      result_map #o
+      score (%b, %h, %i, %j : index, %t0 : f32) { attn.yield %t0 : f32 }
+      where (%b, %h, %i, %j) {
+        %c = arith.cmpi sle, %j, %i : index
+        attn.yield %c : i1
+      }
+      weight (%b, %h, %i, %j : index, %w0 : f32) {
+        %d = arith.mulf %w0, %w0 : f32
+        attn.yield %d : f32
+      }
+      normalise(exp stabilise) {tile = 64} : tensor<?x?x?x?xf16>, lse tensor<?x?x?xf32>, weights tensor<?x?x?x?xf32>
+  return
+}

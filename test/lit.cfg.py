@@ -1,0 +1,40 @@
+"""lit's configuration: which files are tests, and what the tools are called in them.
+
+`ninja check-heed` runs everything; `lit build/test --filter=Attn` a part. Substitutions: the tools of
+build/bin by name, FileCheck, %python, %cc, %heed_src, %heed_bin. In Python tests `%inputs` folders hold no test.
+"""
+import os
+import shutil
+
+import lit.formats
+
+config.name = "heed"
+config.test_format = lit.formats.ShTest(execute_external=True)
+config.suffixes = [".mlir", ".heed", ".test", ".py"]
+config.excludes = ["lit.cfg.py", "lit.site.cfg.py", "Inputs", "CMakeLists.txt"]
+config.test_source_root = os.path.join(config.heed_source, "test")
+config.test_exec_root = os.path.join(config.heed_build, "test")
+config.available_features.update(f for f in config.heed_features if f)
+
+bin_dir = os.path.join(config.heed_build, "bin")
+path = [bin_dir, os.path.dirname(config.heed_python), config.environment["PATH"]]
+config.environment["PATH"] = os.pathsep.join(path)
+# Python tests import what they share from test/support.
+config.environment["PYTHONPATH"] = os.path.join(config.test_source_root, "support")
+config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+# libMLIR is not instrumented, so containers that cross it look overrun.
+config.environment["ASAN_OPTIONS"] = "detect_container_overflow=0:detect_leaks=0"
+
+for tool in ("heedc", "heed-opt", "heed-check"):
+    if os.path.exists(os.path.join(bin_dir, tool)):
+        config.available_features.add(tool)
+if shutil.which("clinfo"):
+    config.available_features.add("opencl")
+
+config.substitutions += [
+    (r"\bFileCheck\b", config.heed_filecheck + " --dump-input-filter=annotation"),
+    ("%python", config.heed_python),
+    ("%cc", config.heed_cc),
+    ("%heed_src", config.heed_source),
+    ("%heed_bin", bin_dir),
+]
