@@ -1,4 +1,4 @@
-# RUN: %python %s %heedc
+# RUN: %python %s heedc
 """Bahdanau et al. 2015, appendix A.1.2: e_ij = v^T tanh(W s_i + U h_j)."""
 import numpy as np
 from zoo import check, f64, softmax, uniform

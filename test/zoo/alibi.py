@@ -1,4 +1,4 @@
-# RUN: %python %s %heedc
+# RUN: %python %s heedc
 """Press et al. 2022, section 3: softmax(q_i K^T / sqrt(d) + m_h [-(i-1), .., -1, 0]), slopes a geometric series from 2^(-8/H)."""
 import numpy as np
 from zoo import check, f64, softmax, uniform

@@ -1,4 +1,4 @@
-# RUN: %python %s %heedc
+# RUN: %python %s heedc
 """Yang et al. 2019: the softmax of query i runs over the keys j with |i - j| <= window, taken here as a slice."""
 import numpy as np
 from zoo import check, f64, softmax, uniform

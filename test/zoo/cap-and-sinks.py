@@ -1,4 +1,4 @@
-# RUN: %python %s %heedc
+# RUN: %python %s heedc
 """A soft cap (Gemma 2) and one sink logit per head in the denominator (gpt-oss), in a causal window of 128, grouped heads."""
 import numpy as np
 from zoo import check, f64, softmax, uniform

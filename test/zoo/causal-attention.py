@@ -1,4 +1,4 @@
-# RUN: %python %s %heedc
+# RUN: %python %s heedc
 """Vaswani et al. 2017, section 3.2.3: no query sees a later key; grouped heads by repetition of the key heads."""
 import numpy as np
 from zoo import check, f64, softmax, uniform

@@ -1,4 +1,4 @@
-# RUN: %python %s %heedc
+# RUN: %python %s heedc
 """Vaswani et al. 2017, section 3.2.3: keys and values from the encoder's output, its padding masked."""
 import numpy as np
 from zoo import check, linear_weights, multi_head, uniform

@@ -1,4 +1,4 @@
-# RUN: %python %s %heedc
+# RUN: %python %s heedc
 """Vaswani et al. 2017: LayerNorm(x + Sublayer(x)) around self-attention and around max(0, x W1 + b1) W2 + b2."""
 import numpy as np
 from zoo import check, layer_norm, linear, linear_weights, multi_head, norm_weights, uniform

@@ -1,7 +1,7 @@
-# RUN: %python %s %heedc
-# RUN: %python %s %heedc --set=kind=0
-# RUN: %python %s %heedc --set=kind=1
-# RUN: %python %s %heedc --set=kind=2
+# RUN: %python %s heedc
+# RUN: %python %s heedc --set=kind=0
+# RUN: %python %s heedc --set=kind=1
+# RUN: %python %s heedc --set=kind=2
 """Shazeer 2020, equations 5 and 6: (f(x W) * x V) W2 with f = sigmoid, relu, gelu, silu for kind 0 .. 3 (3 by default)."""
 import math
 import sys

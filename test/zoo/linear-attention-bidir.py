@@ -1,4 +1,4 @@
-# RUN: %python %s %heedc
+# RUN: %python %s heedc
 """Katharopoulos et al. 2020, equation 5: phi(Q) (phi(K)^T V) / (phi(Q) sum_j phi(k_j)), in the linear order."""
 import numpy as np
 from zoo import check, f64, uniform

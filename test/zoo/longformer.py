@@ -1,4 +1,4 @@
-# RUN: %python %s %heedc
+# RUN: %python %s heedc
 """Beltagy et al. 2020, section 3: dilated band and global keys for ordinary queries; global queries attend to all, own projections."""
 import numpy as np
 from zoo import check, f64, softmax, uniform

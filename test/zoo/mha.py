@@ -1,4 +1,4 @@
-# RUN: %python %s %heedc
+# RUN: %python %s heedc
 """Vaswani et al. 2017, section 3.2.2, in the sum form: y = sum_h softmax(Q_h K_h^T / sqrt(d)) V_h W^O_h."""
 import numpy as np
 from zoo import check, linear, linear_weights, softmax, uniform

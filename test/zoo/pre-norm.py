@@ -1,4 +1,4 @@
-# RUN: %python %s %heedc
+# RUN: %python %s heedc
 """Wang et al. 2019: x + F(LN(x)) in each sublayer, one LN after the stack; erf-GELU."""
 import math
 

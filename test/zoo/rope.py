@@ -1,4 +1,4 @@
-# RUN: %python %s %heedc
+# RUN: %python %s heedc
 """Su et al. 2021, equation 34, as complex numbers: the pair (2t, 2t+1) is multiplied by exp(i n theta_t)."""
 import numpy as np
 from zoo import check, f64, softmax, uniform

@@ -1,4 +1,4 @@
-# RUN: %python %s %heedc
+# RUN: %python %s heedc
 """Vaswani et al. 2017, equation 1: softmax(Q K^T / sqrt(d_k)) V, rectangular."""
 import numpy as np
 from zoo import check, f64, softmax, uniform

@@ -1,4 +1,4 @@
-# RUN: %python %s %heedc
+# RUN: %python %s heedc
 """Shaw et al. 2018, equations 3 to 5: a^K and a^V of clip(j - i, k) are added to keys and values."""
 import numpy as np
 from zoo import check, f64, softmax, uniform

@@ -1,4 +1,4 @@
-# RUN: %python %s %heedc
+# RUN: %python %s heedc
 """Raffel et al. 2020: bidirectional buckets, exact up to K/4 offsets a side, logarithmic up to 128, one table column per head."""
 import math
 

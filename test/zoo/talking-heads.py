@@ -1,4 +1,4 @@
-# RUN: %python %s %heedc
+# RUN: %python %s heedc
 """Shazeer et al. 2020: J = Q K^T, L = J P_l over heads, W = softmax(L), U = W P_w over heads, O = U V."""
 import numpy as np
 from zoo import check, f64, softmax, uniform

@@ -1,0 +1,244 @@
+//===- PlanMemory.cpp - one arena from the lifetimes of a function's buffers
+//---------------===//
+// After bufferisation every intermediate tensor of the host is a memref.alloc.
+// Buffers whose lifetimes do not meet share a slot; the slots lie one after the
+// other in one arena, which the runtime keeps between calls. Sizes may be
+// symbolic: a slot is as large as its largest buffer, computed when the
+// function is entered.
+#include "passes/Passes.h"
+#include "passes/Remarks.h"
+
+#include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/Transforms/BufferViewFlowAnalysis.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace heed {
+#define GEN_PASS_DEF_ATTNPLANMEMORY
+#include "passes/Passes.h.inc"
+} // namespace heed
+
+using namespace mlir;
+
+namespace {
+
+constexpr StringLiteral passName = "attn-plan-memory";
+// A cache line, and the widest vector.
+constexpr int64_t alignment = 64;
+
+/// A buffer that can move into the arena. Positions count the function's ops in
+/// order; `last` is inclusive.
+struct Buffer {
+  memref::AllocOp alloc;
+  int64_t first, last;
+  unsigned slot = 0;
+};
+
+/// Position of every op in a walk of the function, and of the last op nested in
+/// it.
+class Positions {
+public:
+  explicit Positions(func::FuncOp function) {
+    function.walk<WalkOrder::PreOrder>(
+        [&](Operation *op) { begin[op] = next++; });
+    function.walk([&](Operation *op) {
+      int64_t last = begin[op];
+      for (Region &region : op->getRegions())
+        for (Operation &inner : region.getOps())
+          last = std::max(last, end[&inner]);
+      end[op] = last;
+    });
+  }
+  int64_t first(Operation *op) const { return begin.lookup(op); }
+  int64_t last(Operation *op) const { return end.lookup(op); }
+
+private:
+  llvm::DenseMap<Operation *, int64_t> begin, end;
+  int64_t next = 0;
+};
+
+/// Moves the index arithmetic that computes \p value in front of \p point, if
+/// it is free of side effects and what it starts from stands there already.
+bool makeAvailable(Value value, Operation *point, DominanceInfo &dominance) {
+  if (dominance.properlyDominates(value, point))
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != point->getBlock() || op->getNumRegions() != 0 ||
+      !isPure(op))
+    return false;
+  for (Value operand : op->getOperands())
+    if (!makeAvailable(operand, point, dominance))
+      return false;
+  op->moveBefore(point);
+  return true;
+}
+
+/// The ancestor of \p op in the function's entry block.
+Operation *topLevel(Operation *op, func::FuncOp function) {
+  return function.front().findAncestorOpInBlock(*op);
+}
+
+/// When the buffer is in use; fails if it leaves the block that makes it (a
+/// result, or carried to the next iteration).
+FailureOr<Buffer> lifetime(memref::AllocOp alloc,
+                           const BufferViewFlowAnalysis &views,
+                           const Positions &positions) {
+  Buffer buffer{alloc, positions.first(alloc), positions.last(alloc)};
+  for (Value alias : views.resolve(alloc.getResult()))
+    for (Operation *user : alias.getUsers()) {
+      Operation *here = alloc->getBlock()->findAncestorOpInBlock(*user);
+      if (!here || here->hasTrait<OpTrait::IsTerminator>())
+        return failure();
+      buffer.last = std::max(buffer.last, positions.last(here));
+    }
+  return buffer;
+}
+
+/// Bytes of the buffer, rounded up to the alignment.
+Value byteSize(OpBuilder &builder, memref::AllocOp alloc) {
+  MemRefType type = alloc.getType();
+  Location loc = alloc.getLoc();
+  int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  for (int64_t extent : type.getShape())
+    if (!ShapedType::isDynamic(extent))
+      bytes *= extent;
+  if (alloc.getDynamicSizes().empty())
+    return arith::ConstantIndexOp::create(builder, loc,
+                                          llvm::alignTo(bytes, alignment));
+  Value size = arith::ConstantIndexOp::create(builder, loc, bytes);
+  for (Value extent : alloc.getDynamicSizes())
+    size = arith::MulIOp::create(builder, loc, size, extent);
+  Value up = arith::ConstantIndexOp::create(builder, loc, alignment - 1);
+  Value unit = arith::ConstantIndexOp::create(builder, loc, alignment);
+  Value padded = arith::AddIOp::create(builder, loc, size, up);
+  Value units = arith::DivUIOp::create(builder, loc, padded, unit);
+  return arith::MulIOp::create(builder, loc, units, unit);
+}
+
+/// Two buffers of the same extents and element width need no run-time maximum.
+bool sameSize(memref::AllocOp a, memref::AllocOp b) {
+  return a.getType().getShape() == b.getType().getShape() &&
+         a.getType().getElementTypeBitWidth() ==
+             b.getType().getElementTypeBitWidth() &&
+         a.getDynamicSizes() == b.getDynamicSizes();
+}
+
+/// Gives each buffer a slot such that no two buffers of a slot live at once; a
+/// slot of equal size is taken first.
+unsigned assignSlots(MutableArrayRef<Buffer> buffers) {
+  SmallVector<SmallVector<unsigned>> slots;
+  for (unsigned number = 0; number < buffers.size(); ++number) {
+    Buffer &buffer = buffers[number];
+    auto isFree = [&](ArrayRef<unsigned> slot) {
+      return llvm::all_of(slot, [&](unsigned other) {
+        return buffers[other].last < buffer.first ||
+               buffer.last < buffers[other].first;
+      });
+    };
+    std::optional<unsigned> chosen;
+    for (auto [index, slot] : llvm::enumerate(slots))
+      if (isFree(slot) &&
+          (!chosen || sameSize(buffers[slot.front()].alloc, buffer.alloc)))
+        chosen = index;
+    if (!chosen) {
+      chosen = slots.size();
+      slots.emplace_back();
+    }
+    slots[*chosen].push_back(number);
+    buffer.slot = *chosen;
+  }
+  return slots.size();
+}
+
+struct PlanMemory : public heed::impl::AttnPlanMemoryBase<PlanMemory> {
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    if (function.isExternal())
+      return;
+    SmallVector<Buffer> buffers = collect(function);
+    if (buffers.size() < 2)
+      return;
+    unsigned slots = assignSlots(buffers);
+    rewrite(function, buffers, slots);
+    heed::remarkDone(function, passName, "arena",
+                     Twine(buffers.size()) + " buffers in " + Twine(slots) +
+                         " slots of one arena");
+  }
+
+  /// The buffers that can move, in order, after moving their sizes to where the
+  /// arena will be made.
+  SmallVector<Buffer> collect(func::FuncOp function) {
+    BufferViewFlowAnalysis views(function);
+    Positions positions(function);
+    DominanceInfo dominance(function);
+    SmallVector<Buffer> buffers;
+    Operation *arenaPoint = nullptr;
+    function.walk<WalkOrder::PreOrder>([&](memref::AllocOp alloc) {
+      if (!alloc.getType().getLayout().isIdentity() ||
+          alloc.getType().getMemorySpace())
+        return;
+      FailureOr<Buffer> buffer = lifetime(alloc, views, positions);
+      if (failed(buffer)) {
+        heed::remarkDeclined(alloc, passName, "escapes",
+                             "the buffer leaves the block that makes it");
+        return;
+      }
+      Operation *point = arenaPoint ? arenaPoint : topLevel(alloc, function);
+      if (!llvm::all_of(alloc.getDynamicSizes(), [&](Value size) {
+            return makeAvailable(size, point, dominance);
+          })) {
+        heed::remarkDeclined(
+            alloc, passName, "late-size",
+            "the buffer's size is not known where the arena is made");
+        return;
+      }
+      arenaPoint = point;
+      buffers.push_back(*buffer);
+    });
+    return buffers;
+  }
+
+  void rewrite(func::FuncOp function, ArrayRef<Buffer> buffers,
+               unsigned slots) {
+    Operation *point = topLevel(buffers.front().alloc, function);
+    OpBuilder builder(point);
+    Location loc = function.getLoc();
+    SmallVector<Value> sizes(slots);
+    SmallVector<SmallVector<memref::AllocOp>> seen(slots);
+    for (const Buffer &buffer : buffers) {
+      memref::AllocOp alloc = buffer.alloc;
+      if (llvm::any_of(seen[buffer.slot], [&](memref::AllocOp other) {
+            return sameSize(other, alloc);
+          }))
+        continue;
+      seen[buffer.slot].push_back(alloc);
+      Value size = byteSize(builder, alloc);
+      Value &slot = sizes[buffer.slot];
+      slot = slot ? arith::MaxUIOp::create(builder, loc, slot, size) : size;
+    }
+    SmallVector<Value> offsets;
+    Value total = arith::ConstantIndexOp::create(builder, loc, 0);
+    for (Value size : sizes) {
+      offsets.push_back(total);
+      total = arith::AddIOp::create(builder, loc, total, size);
+    }
+    auto bytes = MemRefType::get({ShapedType::kDynamic}, builder.getI8Type());
+    Value arena =
+        memref::AllocOp::create(builder, loc, bytes, ValueRange{total},
+                                builder.getI64IntegerAttr(alignment));
+    for (const Buffer &buffer : buffers) {
+      memref::AllocOp alloc = buffer.alloc;
+      builder.setInsertionPoint(alloc);
+      Value view = memref::ViewOp::create(
+          builder, alloc.getLoc(), alloc.getType(), arena, offsets[buffer.slot],
+          alloc.getDynamicSizes());
+      alloc.replaceAllUsesWith(view);
+      alloc.erase();
+    }
+  }
+};
+
+} // namespace

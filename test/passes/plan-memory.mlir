@@ -1,0 +1,73 @@
+// RUN: heed-opt %s --attn-plan-memory --split-input-file | FileCheck %s
+
+// a and c do not live at the same time: two slots serve three buffers, and c takes a's.
+// CHECK-LABEL: func @chain
+// CHECK-SAME: %[[N:.*]]: index
+func.func @chain(%n: index, %x: memref<?xf32>, %y: memref<?xf32>) {
+  // CHECK: %[[ARENA:.*]] = memref.alloc(%{{.*}}) {alignment = 64 : i64} : memref<?xi8>
+  // CHECK: %[[A:.*]] = memref.view %[[ARENA]][%[[O0:.*]]][%[[N]]] : memref<?xi8> to memref<?xf32>
+  // CHECK: %[[B:.*]] = memref.view %[[ARENA]][%[[O1:.*]]][%[[N]]]
+  // CHECK: %[[C:.*]] = memref.view %[[ARENA]][%[[O0]]][%[[N]]]
+  // CHECK-NOT: memref.alloc
+  %a = memref.alloc(%n) : memref<?xf32>
+  memref.copy %x, %a : memref<?xf32> to memref<?xf32>
+  %b = memref.alloc(%n) : memref<?xf32>
+  memref.copy %a, %b : memref<?xf32> to memref<?xf32>
+  %c = memref.alloc(%n) : memref<?xf32>
+  memref.copy %b, %c : memref<?xf32> to memref<?xf32>
+  memref.copy %c, %y : memref<?xf32> to memref<?xf32>
+  return
+}
+
+// -----
+
+// Different sizes in one slot: the slot has the larger, known when the function is entered.
+// CHECK-LABEL: func @larger
+// CHECK: arith.maxui
+// CHECK: memref.alloc({{.*}}memref<?xi8>
+func.func @larger(%n: index, %m: index, %x: memref<?xf32>, %y: memref<?xf32>) {
+  %a = memref.alloc(%n) : memref<?xf32>
+  memref.copy %x, %a : memref<?xf32> to memref<?xf32>
+  memref.copy %a, %y : memref<?xf32> to memref<?xf32>
+  %b = memref.alloc(%m) : memref<?xf32>
+  memref.copy %x, %b : memref<?xf32> to memref<?xf32>
+  memref.copy %b, %y : memref<?xf32> to memref<?xf32>
+  return
+}
+
+// -----
+
+// A buffer from outside a loop lives as long as the loop; the one inside must not share its slot.
+// CHECK-LABEL: func @loop
+// CHECK: %[[ARENA:.*]] = memref.alloc
+// CHECK: memref.view %[[ARENA]][%[[O0:.*]]][]
+// CHECK: scf.for
+// CHECK-NOT: memref.view %[[ARENA]][%[[O0]]][]
+// CHECK: memref.view %[[ARENA]]
+func.func @loop(%n: index, %x: memref<8xf32>, %y: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = memref.alloc() : memref<8xf32>
+  memref.copy %x, %a : memref<8xf32> to memref<8xf32>
+  scf.for %l = %c0 to %n step %c1 {
+    memref.copy %a, %y : memref<8xf32> to memref<8xf32>
+    %b = memref.alloc() : memref<8xf32>
+    memref.copy %x, %b : memref<8xf32> to memref<8xf32>
+    memref.copy %b, %y : memref<8xf32> to memref<8xf32>
+  }
+  return
+}
+
+// -----
+
+// Left alone: a result outlives the call.
+// CHECK-LABEL: func @escapes
+// CHECK-COUNT-2: memref.alloc() : memref<8xf32>
+// CHECK-NOT: memref.view
+func.func @escapes(%x: memref<8xf32>) -> (memref<8xf32>, memref<8xf32>) {
+  %a = memref.alloc() : memref<8xf32>
+  memref.copy %x, %a : memref<8xf32> to memref<8xf32>
+  %b = memref.alloc() : memref<8xf32>
+  memref.copy %x, %b : memref<8xf32> to memref<8xf32>
+  return %a, %b : memref<8xf32>, memref<8xf32>
+}
