@@ -1,0 +1,66 @@
+/* Whether the processor can run what the compiler assumed. */
+#include "runtime/Model.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+/* LLVM's names; the compiler's own test also asks whether the system saves the registers. */
+#define HEED_FEATURE(name)                                                     \
+  if (length == strlen(name) && !memcmp(feature, name, length))                \
+    return __builtin_cpu_supports(name) != 0;
+
+static bool supports(const char *feature, size_t length) {
+  __builtin_cpu_init();
+  HEED_FEATURE("sse3")
+  HEED_FEATURE("ssse3")
+  HEED_FEATURE("sse4.1")
+  HEED_FEATURE("sse4.2")
+  HEED_FEATURE("popcnt")
+  HEED_FEATURE("avx")
+  HEED_FEATURE("avx2")
+  HEED_FEATURE("fma")
+  HEED_FEATURE("f16c")
+  HEED_FEATURE("bmi")
+  HEED_FEATURE("bmi2")
+  HEED_FEATURE("lzcnt")
+  HEED_FEATURE("movbe")
+  HEED_FEATURE("avx512f")
+  HEED_FEATURE("avx512cd")
+  HEED_FEATURE("avx512dq")
+  HEED_FEATURE("avx512bw")
+  HEED_FEATURE("avx512vl")
+  HEED_FEATURE("avx512ifma")
+  HEED_FEATURE("avx512vbmi")
+  HEED_FEATURE("avx512vbmi2")
+  HEED_FEATURE("avx512vnni")
+  HEED_FEATURE("avx512bitalg")
+  HEED_FEATURE("avx512vpopcntdq")
+  HEED_FEATURE("avx512bf16")
+  HEED_FEATURE("avx512fp16")
+  HEED_FEATURE("avxvnni")
+  return false;
+}
+#else
+static bool supports(const char *feature, size_t length) {
+  (void)feature;
+  (void)length;
+  return false;
+}
+#endif
+
+bool heed_cpu_supports(const char *features, const char **missing,
+                       size_t *length) {
+  while (features && *features) {
+    size_t size = strcspn(features, ",");
+    const char *name = features;
+    features += size + (features[size] == ',');
+    if (size && *name == '+') /* LLVM's own spelling */
+      ++name, --size;
+    if (size && !supports(name, size)) {
+      *missing = name;
+      *length = size;
+      return false;
+    }
+  }
+  return true;
+}

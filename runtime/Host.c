@@ -1,0 +1,233 @@
+/* What compiled host code calls, but for parameters: memory, checks, kernels. */
+#include "runtime/Model.h"
+
+#include "HalideRuntime.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The layouts that host.h promises to emitted code. */
+_Static_assert(sizeof(heed_buffer) == 144 && offsetof(heed_buffer, shape) == 16,
+               "heed_buffer");
+_Static_assert(sizeof(heed_tensor_info) == 56 &&
+                   offsetof(heed_tensor_info, extents) == 16 &&
+                   offsetof(heed_tensor_info, isScalar) == 32 &&
+                   offsetof(heed_tensor_info, defaultReal) == 40,
+               "heed_tensor_info");
+_Static_assert(sizeof(heed_param_info) == 48 &&
+                   offsetof(heed_param_info, indexBounds) == 16 &&
+                   offsetof(heed_param_info, type) == 24 &&
+                   offsetof(heed_param_info, sizes) == 40,
+               "heed_param_info");
+_Static_assert(sizeof(heed_entry_desc) == 56 &&
+                   offsetof(heed_entry_desc, shapes) == 32 &&
+                   offsetof(heed_entry_desc, reserved) == 48,
+               "heed_entry_desc");
+_Static_assert(sizeof(heed_model_desc) == 96 &&
+                   offsetof(heed_model_desc, cpuFeatures) == 24 &&
+                   offsetof(heed_model_desc, numParams) == 48 &&
+                   offsetof(heed_model_desc, kernels) == 56 &&
+                   offsetof(heed_model_desc, init) == 72 &&
+                   offsetof(heed_model_desc, reserved) == 88,
+               "heed_model_desc");
+_Static_assert(sizeof(struct halide_buffer_t) == 56 &&
+                   sizeof(struct halide_dimension_t) == 16,
+               "the sizes that emitted code reserves");
+
+/* ---- memory ---- */
+
+void *heed_host_alloc(heed_model *model, int64_t bytes) {
+  void *memory = bytes < 0 ? NULL : heed_pool_take(&model->pool, (size_t)bytes);
+  if (!memory && bytes < 0)
+    heed_unwind(model, HEED_ERROR_MEMORY,
+                "an intermediate result is too large to be addressed");
+  if (!memory)
+    heed_unwind(model, HEED_ERROR_MEMORY,
+                "no memory for an intermediate result of %" PRId64 " bytes",
+                bytes);
+  return memory;
+}
+
+void heed_host_free(heed_model *model, void *memory) {
+  (void)model;
+  heed_pool_give(memory);
+}
+
+int64_t heed_host_bytes(int32_t rank, const int64_t *sizes,
+                        int64_t elementSize) {
+  int64_t bytes;
+  return heed_io_byte_count(rank, sizes, elementSize, &bytes) ? bytes : -1;
+}
+
+void *heed_host_keep(heed_model *model, int32_t slot, int64_t bytes) {
+  heed_shared *shared = model->shared;
+  if (!model->inInit || slot < 0 || slot >= shared->desc->numKept ||
+      shared->kept[slot])
+    heed_unwind(model, HEED_ERROR_INTERNAL, "slot %d cannot be kept", slot);
+  void *memory = NULL;
+  if (bytes < 0 ||
+      posix_memalign(&memory, 64, bytes ? (size_t)bytes : 1) != 0)
+    heed_unwind(model, HEED_ERROR_MEMORY,
+                "no memory for %" PRId64 " bytes that the model prepares",
+                bytes);
+  return shared->kept[slot] = memory;
+}
+
+const void *heed_host_kept(heed_model *model, int32_t slot) {
+  bool known = slot >= 0 && slot < model->desc->numKept;
+  return known ? model->shared->kept[slot] : NULL;
+}
+
+/* ---- checks ---- */
+
+void heed_host_require_failed(heed_model *model, const char *format,
+                              int32_t numValues, const int64_t *values) {
+  char text[sizeof model->message];
+  size_t length = 0;
+  for (const char *p = format; *p && length + 1 < sizeof text;) {
+    char *stop = NULL;
+    long k = *p == '{' && p[1] >= '0' && p[1] <= '9' ? strtol(p + 1, &stop, 10)
+                                                     : -1;
+    if (k >= 0 && k < numValues && *stop == '}') {
+      length += (size_t)snprintf(text + length, sizeof text - length,
+                                 "%" PRId64, values[k]);
+      p = stop + 1;
+    } else {
+      text[length++] = *p++;
+    }
+  }
+  text[length < sizeof text ? length : sizeof text - 1] = 0;
+  heed_unwind(model, HEED_ERROR_SHAPE, "%s", text);
+}
+
+static int64_t loadInteger(const void *data, int64_t k, int32_t type) {
+  switch (type) {
+  case HEED_I8:
+    return ((const int8_t *)data)[k];
+  case HEED_I16:
+    return ((const int16_t *)data)[k];
+  case HEED_I32:
+    return ((const int32_t *)data)[k];
+  case HEED_I64:
+    return ((const int64_t *)data)[k];
+  default:
+    return ((const uint8_t *)data)[k];
+  }
+}
+
+static HEED_NORETURN void failRange(heed_model *model, const char *tensor,
+                                    const char *what, const int64_t *index,
+                                    int32_t rank, int64_t value, int64_t low,
+                                    int64_t high) {
+  char position[256] = "";
+  if (rank)
+    heed_io_format_shape(position, sizeof position, rank, index);
+  heed_unwind(model, HEED_ERROR_RANGE,
+              "%s%s = %" PRId64 " is out of range for %s: expected %" PRId64
+              " <= index < %" PRId64,
+              tensor ? tensor : "index", position, value, what, low, high);
+}
+
+void heed_host_check_range(heed_model *model, const void *data, int32_t type,
+                           int32_t rank, const int64_t *sizes,
+                           const int64_t *strides, int64_t low, int64_t high,
+                           const char *tensor, const char *what) {
+  int64_t index[HEED_MAX_RANK] = {0}, dense[HEED_MAX_RANK], count = 1;
+  if (rank < 0 || rank > HEED_MAX_RANK)
+    heed_unwind(model, HEED_ERROR_INTERNAL, "a tensor of %d axes", rank);
+  for (int32_t axis = rank - 1; axis >= 0; --axis) {
+    dense[axis] = count;
+    count *= sizes[axis];
+  }
+  if (count == 0)
+    return;
+  if (!strides)
+    strides = dense;
+  int64_t offset = 0;
+  for (;;) {
+    int64_t value = loadInteger(data, offset, type);
+    if (value < low || value >= high)
+      failRange(model, tensor, what, index, rank, value, low, high);
+    int32_t axis = rank - 1;
+    for (; axis >= 0; --axis) {
+      offset += strides[axis];
+      if (++index[axis] < sizes[axis])
+        break;
+      offset -= strides[axis] * sizes[axis];
+      index[axis] = 0;
+    }
+    if (axis < 0)
+      return;
+  }
+}
+
+/* ---- kernels ---- */
+
+void heed_host_buffer(heed_model *model, struct halide_buffer_t *buffer,
+                      void *dimensions, void *data, int32_t typeCode,
+                      int32_t bits, int32_t rank, const int64_t *sizes,
+                      const int64_t *strides) {
+  struct halide_dimension_t *dims = dimensions;
+  memset(buffer, 0, sizeof *buffer);
+  buffer->host = data;
+  buffer->type.code = (uint8_t)typeCode;
+  buffer->type.bits = (uint8_t)bits;
+  buffer->type.lanes = 1;
+  buffer->dimensions = rank;
+  buffer->dim = dims;
+  int64_t dense = 1;
+  bool overflow = false;
+  for (int32_t axis = rank - 1; axis >= 0; --axis) {
+    int64_t extent = sizes[axis], stride = strides ? strides[axis] : dense;
+    if (!strides && overflow && extent > 1)
+      stride = INT64_MAX;
+    if (extent < 0 || extent > INT32_MAX)
+      heed_unwind(model, HEED_ERROR_SHAPE,
+                  "an extent of %" PRId64 " is beyond what a kernel can index "
+                  "(2147483647)",
+                  extent);
+    if (stride < INT32_MIN || stride > INT32_MAX) {
+      if (extent > 1)
+        heed_unwind(model, HEED_ERROR_SHAPE,
+                    "rows of more than 2147483647 elements on axis %d are "
+                    "beyond what a kernel can index",
+                    axis);
+      stride = 0; /* never used */
+    }
+    struct halide_dimension_t *dim = &dims[rank - 1 - axis];
+    dim->min = 0;
+    dim->extent = (int32_t)extent;
+    dim->stride = (int32_t)stride;
+    dim->flags = 0;
+    if (extent > 1 && __builtin_mul_overflow(dense, extent, &dense))
+      overflow = true;
+  }
+}
+
+void heed_host_kernel(heed_model *model, int32_t kernel,
+                      int32_t (*function)(void **args), void **args,
+                      double flops, double bytes) {
+  void *context = model;
+  double start = model->profile ? heed_seconds() : 0;
+  args[0] = &context;
+  int32_t result = function(args);
+  if (result) {
+    const char *name = kernel >= 0 && kernel < model->desc->numKernels
+                           ? model->desc->kernels[kernel]
+                           : "?";
+    bool memory = result == halide_error_code_out_of_memory;
+    heed_unwind(model, memory ? HEED_ERROR_MEMORY : HEED_ERROR_INTERNAL,
+                "kernel '%s' failed (%d): %s", name, result,
+                model->kernelMessage[0] ? model->kernelMessage
+                                        : "no reason given");
+  }
+  if (model->profile && kernel >= 0 && kernel < model->desc->numKernels) {
+    heed_kernel_record *record = &model->profile[kernel];
+    ++record->calls;
+    record->seconds += heed_seconds() - start;
+    record->flops += flops;
+    record->bytes += bytes;
+  }
+}

@@ -1,0 +1,93 @@
+/* Blocks of memory that live for a call. A call of the same sizes as the one before allocates nothing from the system. */
+#include "runtime/Model.h"
+
+#include <stdlib.h>
+
+struct heed_block {
+  heed_block *next;
+  heed_pool *pool;
+  size_t bytes;
+  uint64_t lastCall;
+  bool used;
+};
+
+/* Halide wants at least 128 for AVX-512 code; the block's record stands in front of the memory. */
+enum { Alignment = 128 };
+_Static_assert(sizeof(heed_block) <= Alignment, "the record has its place");
+
+static void *memoryOf(heed_block *block) { return (char *)block + Alignment; }
+
+void heed_pool_open(heed_pool *pool) {
+  pthread_mutex_init(&pool->lock, NULL);
+  pool->blocks = NULL;
+  pool->call = 0;
+}
+
+static heed_block *takeKept(heed_pool *pool, size_t bytes) {
+  heed_block *best = NULL;
+  /* A block more than twice too large may be wanted by somebody else. */
+  size_t most = bytes > SIZE_MAX / 2 - 4096 ? SIZE_MAX : 2 * bytes + 4096;
+  for (heed_block *block = pool->blocks; block; block = block->next)
+    if (!block->used && block->bytes >= bytes && block->bytes <= most &&
+        (!best || block->bytes < best->bytes))
+      best = block;
+  return best;
+}
+
+void *heed_pool_take(heed_pool *pool, size_t bytes) {
+  if (bytes > SIZE_MAX - 2 * Alignment)
+    return NULL;
+  bytes = (bytes + Alignment - 1) / Alignment * Alignment;
+  pthread_mutex_lock(&pool->lock);
+  heed_block *block = takeKept(pool, bytes);
+  if (!block) {
+    void *memory = NULL;
+    if (posix_memalign(&memory, Alignment, bytes + Alignment) == 0) {
+      block = memory;
+      block->pool = pool;
+      block->bytes = bytes;
+      block->next = pool->blocks;
+      pool->blocks = block;
+    }
+  }
+  if (block) {
+    block->used = true;
+    block->lastCall = pool->call;
+  }
+  pthread_mutex_unlock(&pool->lock);
+  return block ? memoryOf(block) : NULL;
+}
+
+void heed_pool_give(void *memory) {
+  if (!memory)
+    return;
+  heed_block *block = (heed_block *)((char *)memory - Alignment);
+  pthread_mutex_lock(&block->pool->lock);
+  block->used = false;
+  pthread_mutex_unlock(&block->pool->lock);
+}
+
+void heed_pool_end_call(heed_pool *pool) {
+  pthread_mutex_lock(&pool->lock);
+  for (heed_block **link = &pool->blocks; *link;) {
+    heed_block *block = *link;
+    block->used = false;
+    if (block->lastCall + 2 > pool->call) {
+      link = &block->next;
+      continue;
+    }
+    *link = block->next;
+    free(block);
+  }
+  ++pool->call;
+  pthread_mutex_unlock(&pool->lock);
+}
+
+void heed_pool_close(heed_pool *pool) {
+  while (pool->blocks) {
+    heed_block *block = pool->blocks;
+    pool->blocks = block->next;
+    free(block);
+  }
+  pthread_mutex_destroy(&pool->lock);
+}

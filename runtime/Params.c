@@ -1,0 +1,241 @@
+/* Parameters: found by name in the weights, checked against what the compiled code expects, converted where the file's type
+ * is another. */
+#include "runtime/Model.h"
+#include "runtime/io/Convert.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MaxName = 1024, MaxIndices = 16 };
+
+/* How many instances the loop variables make; -1 if that is absurd. */
+static int64_t countInstances(const heed_param_info *info) {
+  int64_t count = 1;
+  if (info->numIndices < 0 || info->numIndices > MaxIndices)
+    return -1;
+  for (int32_t k = 0; k < info->numIndices; ++k) {
+    int64_t range = info->indexBounds[2 * k + 1] - info->indexBounds[2 * k];
+    if (range < 0 || __builtin_mul_overflow(count, range, &count) ||
+        count > 1 << 24)
+      return -1;
+  }
+  return count;
+}
+
+/* Writes `pattern` with its loop variables' values; false if it does not fit. */
+static bool expandName(char *name, const char *pattern, const int64_t *indices,
+                       int32_t numIndices) {
+  size_t length = 0;
+  for (const char *p = pattern; *p;) {
+    char *stop;
+    if (*p == '{' && p[1] >= '0' && p[1] <= '9') {
+      long k = strtol(p + 1, &stop, 10);
+      if (*stop == '}' && k < numIndices) {
+        int wrote = snprintf(name + length, MaxName - length, "%" PRId64,
+                             indices[k]);
+        length += (size_t)wrote;
+        if (length >= MaxName)
+          return false;
+        p = stop + 1;
+        continue;
+      }
+    }
+    if (length + 1 >= MaxName)
+      return false;
+    name[length++] = *p++;
+  }
+  name[length] = 0;
+  return true;
+}
+
+static void formatExpected(char *text, size_t size,
+                           const heed_param_info *info) {
+  size_t length = (size_t)snprintf(text, size, "[");
+  for (int32_t axis = 0; axis < info->rank && length < size; ++axis) {
+    length += (size_t)(info->sizes[axis] >= 0
+                           ? snprintf(text + length, size - length,
+                                      "%s%" PRId64, axis ? ", " : "",
+                                      info->sizes[axis])
+                           : snprintf(text + length, size - length, "%s%s",
+                                      axis ? ", " : "", info->extents[axis]));
+  }
+  if (length < size)
+    snprintf(text + length, size - length, "]");
+}
+
+static heed_status checkShape(heed_model *model, const heed_param_info *info,
+                              const char *path, const heed_safetensor *tensor) {
+  const heed_array *array = &tensor->array;
+  bool fits = array->rank == info->rank;
+  for (int32_t axis = 0; fits && axis < info->rank; ++axis)
+    fits = info->sizes[axis] < 0 || info->sizes[axis] == array->shape[axis];
+  if (fits)
+    return HEED_OK;
+  char expected[256], found[256];
+  formatExpected(expected, sizeof expected, info);
+  heed_io_format_shape(found, sizeof found, array->rank, array->shape);
+  return heed_fail(model, HEED_ERROR_WEIGHTS,
+                   "%s: '%s': expected shape %s, found %s", path, tensor->name,
+                   expected, found);
+}
+
+static bool isAligned(const void *data, size_t size) {
+  return (uintptr_t)data % size == 0;
+}
+
+static heed_status loadInstance(heed_model *model, const heed_param_info *info,
+                                const int64_t *indices, bool convert,
+                                heed_param_instance *instance) {
+  char name[MaxName], first[MaxName] = "";
+  const char *path = NULL;
+  const heed_safetensor *tensor = NULL;
+  for (int32_t k = 0; k < info->numNames && !tensor; ++k) {
+    if (!expandName(name, info->names[k], indices, info->numIndices))
+      return heed_fail(model, HEED_ERROR_WEIGHTS, "parameter name too long");
+    if (k == 0)
+      strcpy(first, name);
+    tensor = heed_weights_find(model->shared->weights, name, &path);
+  }
+  if (!tensor)
+    return heed_fail(model, HEED_ERROR_WEIGHTS,
+                     "no tensor '%s'%s%s%s among the %zu of the weights", first,
+                     info->numNames > 1 ? " (nor '" : "",
+                     info->numNames > 1 ? name : "",
+                     info->numNames > 1 ? "')" : "",
+                     heed_weights_count(model->shared->weights));
+  heed_status status = checkShape(model, info, path, tensor);
+  if (status)
+    return status;
+
+  const heed_array *array = &tensor->array;
+  memcpy(instance->shape, array->shape, sizeof instance->shape);
+  size_t size = heed_type_size(info->type);
+  if (array->type == info->type && info->type != HEED_BOOL &&
+      isAligned(array->data, size)) {
+    instance->data = array->data;
+    return HEED_OK;
+  }
+  char where[MaxName + 256];
+  heed_io_error error;
+  snprintf(where, sizeof where, "%s: '%s'", path, tensor->name);
+  if (!array->type)
+    return heed_fail(model, HEED_ERROR_TYPE,
+                     "%s: expected element type %s, found %s", where,
+                     heed_type_name(info->type), tensor->dtype);
+  int64_t bytes;
+  void *memory = NULL;
+  if (!heed_io_byte_count(array->rank, array->shape, (int64_t)size, &bytes) ||
+      posix_memalign(&memory, 64, bytes ? (size_t)bytes : 1) != 0)
+    return heed_fail(model, HEED_ERROR_MEMORY, "%s: no memory to convert it",
+                     where);
+  instance->data = memory;
+  instance->owned = true;
+  if (!heed_convert_array(array, info->type, convert, memory, where, &error))
+    return heed_fail(model, HEED_ERROR_TYPE, "%s", error.text);
+  return HEED_OK;
+}
+
+static heed_status loadParam(heed_model *model, int32_t param, bool convert) {
+  const heed_param_info *info = &model->desc->params[param];
+  int64_t count = countInstances(info);
+  if (count < 0 || info->rank < 0 || info->rank > HEED_MAX_RANK ||
+      info->numNames < 1 || heed_type_size(info->type) == 0)
+    return heed_fail(model, HEED_ERROR_INTERNAL,
+                     "parameter %d of the model is not described rightly",
+                     param);
+  heed_param_instance *instances =
+      calloc(count ? (size_t)count : 1, sizeof *instances);
+  if (!instances)
+    return heed_fail(model, HEED_ERROR_MEMORY, "no memory for parameters");
+  model->shared->params[param] = instances;
+  int64_t indices[MaxIndices];
+  for (int64_t k = 0; k < count; ++k) {
+    int64_t rest = k;
+    for (int32_t axis = info->numIndices - 1; axis >= 0; --axis) {
+      int64_t low = info->indexBounds[2 * axis];
+      int64_t range = info->indexBounds[2 * axis + 1] - low;
+      indices[axis] = low + rest % range;
+      rest /= range;
+    }
+    heed_status status =
+        loadInstance(model, info, indices, convert, &instances[k]);
+    if (status)
+      return status;
+  }
+  return HEED_OK;
+}
+
+heed_status heed_params_load(heed_model *model, const heed_options *options) {
+  heed_shared *shared = model->shared;
+  const heed_model_desc *desc = model->desc;
+  if (desc->numParams == 0)
+    return HEED_OK;
+  if (options->numWeights == 0)
+    return heed_fail(model, HEED_ERROR_WEIGHTS,
+                     "model '%s' has %d parameters: expected a weights file",
+                     desc->name, desc->numParams);
+  heed_io_error error;
+  if (!heed_weights_open(options->weights, options->numWeights,
+                         &shared->weights, &error))
+    return heed_fail(model, HEED_ERROR_FILE, "%s", error.text);
+  shared->params = calloc((size_t)desc->numParams, sizeof *shared->params);
+  if (!shared->params)
+    return heed_fail(model, HEED_ERROR_MEMORY, "no memory for parameters");
+  for (int32_t param = 0; param < desc->numParams; ++param) {
+    heed_status status = loadParam(model, param, options->convert != 0);
+    if (status)
+      return status;
+  }
+  return HEED_OK;
+}
+
+void heed_params_release(heed_shared *shared) {
+  for (int32_t param = 0; shared->params && param < shared->desc->numParams;
+       ++param) {
+    heed_param_instance *instances = shared->params[param];
+    if (!instances)
+      continue;
+    int64_t count = countInstances(&shared->desc->params[param]);
+    for (int64_t k = 0; k < count; ++k)
+      if (instances[k].owned)
+        free((void *)(uintptr_t)instances[k].data);
+    free(instances);
+  }
+  free(shared->params);
+  heed_weights_close(shared->weights);
+}
+
+/* The instance for these loop variables; leaves the call if one is out of its bounds. */
+static const heed_param_instance *findInstance(heed_model *model, int32_t param,
+                                               const int64_t *indices) {
+  if (param < 0 || param >= model->desc->numParams)
+    heed_unwind(model, HEED_ERROR_INTERNAL, "there is no parameter %d", param);
+  const heed_param_info *info = &model->desc->params[param];
+  int64_t instance = 0;
+  for (int32_t k = 0; k < info->numIndices; ++k) {
+    int64_t low = info->indexBounds[2 * k], high = info->indexBounds[2 * k + 1];
+    if (indices[k] < low || indices[k] >= high)
+      heed_unwind(model, HEED_ERROR_INTERNAL,
+                  "parameter '%s': loop variable %" PRId64
+                  " is outside %" PRId64 "..%" PRId64,
+                  info->names[0], indices[k], low, high);
+    instance = instance * (high - low) + (indices[k] - low);
+  }
+  return &model->shared->params[param][instance];
+}
+
+const void *heed_host_param(heed_model *model, int32_t param,
+                            const int64_t *indices) {
+  return findInstance(model, param, indices)->data;
+}
+
+int64_t heed_host_param_extent(heed_model *model, int32_t param,
+                               const int64_t *indices, int32_t axis) {
+  const heed_param_instance *instance = findInstance(model, param, indices);
+  if (axis < 0 || axis >= model->desc->params[param].rank)
+    heed_unwind(model, HEED_ERROR_INTERNAL, "parameter %d has no axis %d",
+                param, axis);
+  return instance->shape[axis];
+}

@@ -1,0 +1,40 @@
+/* A strict reader of JSON text (RFC 8259, UTF-8), pulled value by value. For headers of weight files and nothing more:
+ * objects, arrays, strings and whole numbers can be read; anything can be skipped. */
+#ifndef HEED_IO_JSON_H
+#define HEED_IO_JSON_H
+
+#include "runtime/io/Io.h"
+
+typedef struct heed_json {
+  const char *start, *at, *end;
+  const char *where; /**< the file's name, for messages */
+  heed_io_error *error;
+  char *strings; /**< where decoded strings go; as many bytes as the text has are enough */
+} heed_json;
+
+/** Consumes '{' or '['. */
+bool heed_json_open(heed_json *json, char bracket);
+
+/** Before each member or element: sets *more, and consumes the ',' before it or the closing bracket after the last.
+ *  *first is true before the first call and belongs to this object or array. */
+bool heed_json_next(heed_json *json, char bracket, bool *first, bool *more);
+
+/** A string, decoded, NUL-terminated, without NUL inside, in json->strings. Fails on invalid UTF-8 and escapes. */
+bool heed_json_string(heed_json *json, const char **string);
+
+/** A member's key and the ':' after it. */
+bool heed_json_key(heed_json *json, const char **key);
+
+/** A whole number from 0 to INT64_MAX, without fraction or exponent. */
+bool heed_json_integer(heed_json *json, int64_t *value);
+
+/** Any value; nesting beyond 64 is an error. */
+bool heed_json_skip(heed_json *json);
+
+/** Nothing but white space may follow. */
+bool heed_json_end(heed_json *json);
+
+/** Fails with the offset in the text. */
+bool heed_json_fail(heed_json *json, const char *expected);
+
+#endif

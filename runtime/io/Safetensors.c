@@ -1,0 +1,269 @@
+/* The .safetensors format: eight bytes of header length, a JSON header, the data. */
+#include "runtime/io/Safetensors.h"
+#include "runtime/io/Json.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The limit of the reference implementation. */
+static const uint64_t maxHeader = 100000000;
+
+static const struct {
+  const char *name;
+  int32_t type;
+} dtypes[] = {{"F32", HEED_F32}, {"F16", HEED_F16},   {"BF16", HEED_BF16},
+              {"F64", HEED_F64}, {"I8", HEED_I8},     {"I16", HEED_I16},
+              {"I32", HEED_I32}, {"I64", HEED_I64},   {"U8", HEED_U8},
+              {"BOOL", HEED_BOOL}};
+
+typedef struct parser {
+  heed_json json;
+  heed_safetensors *file;
+  size_t capacity;
+  const uint8_t *data;
+  uint64_t dataSize;
+} parser;
+
+/* Begin and end are kept beside each tensor until all are known: offsets from the pointers, ends from the next begin. */
+static bool parseShape(parser *p, const char *name, heed_array *array) {
+  heed_json *json = &p->json;
+  bool first = true, more;
+  if (!heed_json_open(json, '['))
+    return false;
+  for (;;) {
+    if (!heed_json_next(json, '[', &first, &more))
+      return false;
+    if (!more)
+      return true;
+    if (array->rank == HEED_MAX_RANK)
+      return heed_io_fail(json->error, "%s: '%s' has more than %d axes",
+                          json->where, name, HEED_MAX_RANK);
+    if (!heed_json_integer(json, &array->shape[array->rank++]))
+      return false;
+  }
+}
+
+static bool parseOffsets(parser *p, int64_t offsets[2]) {
+  heed_json *json = &p->json;
+  bool first = true, more;
+  if (!heed_json_open(json, '['))
+    return false;
+  for (int k = 0; k < 3; ++k) {
+    if (!heed_json_next(json, '[', &first, &more))
+      return false;
+    if (more != (k < 2))
+      return heed_json_fail(json, "two offsets");
+    if (more && !heed_json_integer(json, &offsets[k]))
+      return false;
+  }
+  return true;
+}
+
+/* Checks the tensor against the data; a type without name is checked for its place alone. */
+static bool placeTensor(parser *p, heed_safetensor *tensor,
+                        const int64_t offsets[2]) {
+  heed_json *json = &p->json;
+  heed_array *array = &tensor->array;
+  if (offsets[0] > offsets[1] || (uint64_t)offsets[1] > p->dataSize)
+    return heed_io_fail(json->error,
+                        "%s: '%s': data_offsets [%" PRId64 ", %" PRId64
+                        "] lie outside the %" PRIu64 " bytes of data%s",
+                        json->where, tensor->name, offsets[0], offsets[1],
+                        p->dataSize,
+                        offsets[0] > offsets[1] ? "" : ": the file is truncated");
+  for (size_t k = 0; k < sizeof dtypes / sizeof dtypes[0]; ++k)
+    if (!strcmp(tensor->dtype, dtypes[k].name))
+      array->type = dtypes[k].type;
+  array->data = p->data + offsets[0];
+  if (array->type) {
+    int64_t elementSize = (int64_t)heed_type_size(array->type), bytes;
+    char shape[256];
+    heed_io_format_shape(shape, sizeof shape, array->rank, array->shape);
+    if (!heed_io_byte_count(array->rank, array->shape, elementSize, &bytes))
+      return heed_io_fail(json->error, "%s: '%s': shape %s is too large",
+                          json->where, tensor->name, shape);
+    if (bytes != offsets[1] - offsets[0])
+      return heed_io_fail(json->error,
+                          "%s: '%s': %" PRId64 " bytes expected for %s %s, "
+                          "data_offsets give %" PRId64,
+                          json->where, tensor->name, bytes, tensor->dtype,
+                          shape, offsets[1] - offsets[0]);
+    array->count = bytes / elementSize;
+  } else {
+    array->count = offsets[1] - offsets[0]; /* bytes, for the check of gaps */
+  }
+  return true;
+}
+
+static bool addTensor(parser *p, const char *name) {
+  heed_json *json = &p->json;
+  heed_safetensors *file = p->file;
+  if (file->numTensors == p->capacity) {
+    size_t capacity = p->capacity ? p->capacity * 2 : 64;
+    heed_safetensor *larger =
+        realloc(file->tensors, capacity * sizeof *larger);
+    if (!larger)
+      return heed_io_fail(json->error, "%s: no memory for its header",
+                          json->where);
+    file->tensors = larger;
+    p->capacity = capacity;
+  }
+  heed_safetensor *tensor = &file->tensors[file->numTensors++];
+  memset(tensor, 0, sizeof *tensor);
+  tensor->name = name;
+  bool first = true, more, haveShape = false, haveOffsets = false;
+  int64_t offsets[2] = {0, 0};
+  if (!heed_json_open(json, '{'))
+    return false;
+  for (;;) {
+    const char *key;
+    if (!heed_json_next(json, '{', &first, &more))
+      return false;
+    if (!more)
+      break;
+    if (!heed_json_key(json, &key))
+      return false;
+    bool read;
+    if (!strcmp(key, "dtype") && !tensor->dtype)
+      read = heed_json_string(json, &tensor->dtype);
+    else if (!strcmp(key, "shape") && !haveShape)
+      read = haveShape = parseShape(p, name, &tensor->array);
+    else if (!strcmp(key, "data_offsets") && !haveOffsets)
+      read = haveOffsets = parseOffsets(p, offsets);
+    else
+      return heed_io_fail(json->error, "%s: '%s': unexpected key '%s'",
+                          json->where, name, key);
+    if (!read)
+      return false;
+  }
+  if (!tensor->dtype || !haveShape || !haveOffsets)
+    return heed_io_fail(json->error, "%s: '%s': '%s' is missing", json->where,
+                        name,
+                        !tensor->dtype ? "dtype"
+                        : !haveShape   ? "shape"
+                                       : "data_offsets");
+  return placeTensor(p, tensor, offsets);
+}
+
+static bool parseHeader(parser *p) {
+  heed_json *json = &p->json;
+  bool first = true, more, haveMetadata = false;
+  if (!heed_json_open(json, '{'))
+    return false;
+  for (;;) {
+    const char *key;
+    if (!heed_json_next(json, '{', &first, &more))
+      return false;
+    if (!more)
+      return heed_json_end(json);
+    if (!heed_json_key(json, &key))
+      return false;
+    if (!strcmp(key, "__metadata__")) {
+      if (haveMetadata)
+        return heed_io_fail(json->error, "%s: '__metadata__' stands twice",
+                            json->where);
+      haveMetadata = true;
+      if (!heed_json_skip(json))
+        return false;
+    } else if (!addTensor(p, key)) {
+      return false;
+    }
+  }
+}
+
+static uint64_t bytesOf(const heed_safetensor *tensor) {
+  size_t size = heed_type_size(tensor->array.type);
+  return (uint64_t)tensor->array.count * (size ? size : 1);
+}
+
+static int byPlace(const void *left, const void *right) {
+  const heed_safetensor *a = left, *b = right;
+  uintptr_t x = (uintptr_t)a->array.data, y = (uintptr_t)b->array.data;
+  if (x != y)
+    return x < y ? -1 : 1;
+  /* Empty tensors come before the one that begins at the same place. */
+  return (bytesOf(a) > bytesOf(b)) - (bytesOf(a) < bytesOf(b));
+}
+
+static int byName(const void *left, const void *right) {
+  return strcmp(((const heed_safetensor *)left)->name,
+                ((const heed_safetensor *)right)->name);
+}
+
+/* Tensors fill the data from first to last byte, and no name stands twice. */
+static bool checkLayout(parser *p) {
+  heed_safetensors *file = p->file;
+  heed_safetensor *tensors = file->tensors;
+  heed_io_error *error = p->json.error;
+  const char *where = p->json.where;
+  uint64_t at = 0;
+  if (file->numTensors)
+    qsort(tensors, file->numTensors, sizeof *tensors, byPlace);
+  for (size_t k = 0; k < file->numTensors; ++k) {
+    uint64_t begin =
+        (uint64_t)((const uint8_t *)tensors[k].array.data - p->data);
+    if (begin != at)
+      return heed_io_fail(error,
+                          "%s: '%s' begins at byte %" PRIu64
+                          " of the data, expected %" PRIu64,
+                          where, tensors[k].name, begin, at);
+    at += bytesOf(&tensors[k]);
+  }
+  if (at != p->dataSize)
+    return heed_io_fail(error,
+                        "%s: %" PRIu64 " bytes of data expected, %" PRIu64
+                        " found",
+                        where, at, p->dataSize);
+  if (file->numTensors)
+    qsort(tensors, file->numTensors, sizeof *tensors, byName);
+  for (size_t k = 1; k < file->numTensors; ++k)
+    if (!strcmp(tensors[k].name, tensors[k - 1].name))
+      return heed_io_fail(error, "%s: '%s' stands twice", where,
+                          tensors[k].name);
+  return true;
+}
+
+bool heed_safetensors_parse(const uint8_t *data, size_t size, const char *where,
+                            heed_safetensors *file, heed_io_error *error) {
+  memset(file, 0, sizeof *file);
+  if (size < 8)
+    return heed_io_fail(
+        error, "%s: not a .safetensors file: %zu bytes, expected at least 8",
+        where, size);
+  uint64_t length = 0;
+  for (int k = 7; k >= 0; --k)
+    length = length << 8 | data[k];
+  if (length > maxHeader || length > size - 8)
+    return heed_io_fail(error,
+                        "%s: not a .safetensors file, or truncated: header of "
+                        "%" PRIu64 " bytes, %zu found",
+                        where, length, size - 8);
+  file->strings = malloc((size_t)length + 1);
+  if (!file->strings)
+    return heed_io_fail(error, "%s: no memory for its header", where);
+  const char *text = (const char *)data + 8;
+  parser p = {{text, text, text + length, where, error, file->strings},
+              file,
+              0,
+              data + 8 + length,
+              size - 8 - length};
+  if (parseHeader(&p) && checkLayout(&p))
+    return true;
+  heed_safetensors_release(file);
+  return false;
+}
+
+void heed_safetensors_release(heed_safetensors *file) {
+  free(file->tensors);
+  free(file->strings);
+  memset(file, 0, sizeof *file);
+}
+
+const heed_safetensor *heed_safetensors_find(const heed_safetensors *file,
+                                             const char *name) {
+  heed_safetensor wanted = {.name = name};
+  return file->numTensors ? bsearch(&wanted, file->tensors, file->numTensors,
+                                    sizeof wanted, byName)
+                          : NULL;
+}

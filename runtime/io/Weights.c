@@ -1,0 +1,256 @@
+/* Sets of .safetensors files, and the index of a sharded checkpoint. */
+#include "runtime/io/Json.h"
+#include "runtime/io/Safetensors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool addEntry(heed_json *json, heed_shard_index *index, size_t *capacity,
+                     const char *name) {
+  if (index->numEntries == *capacity) {
+    size_t larger = *capacity ? *capacity * 2 : 64;
+    heed_shard_entry *entries =
+        realloc(index->entries, larger * sizeof *entries);
+    if (!entries)
+      return heed_io_fail(json->error, "%s: no memory for its entries",
+                          json->where);
+    index->entries = entries;
+    *capacity = larger;
+  }
+  heed_shard_entry *entry = &index->entries[index->numEntries++];
+  entry->name = name;
+  if (!heed_json_string(json, &entry->file))
+    return false;
+  /* An index is untrusted: it must not reach outside its folder. */
+  if (!entry->file[0] || strchr(entry->file, '/') || entry->file[0] == '.')
+    return heed_io_fail(json->error,
+                        "%s: '%s': expected a file beside the index, found "
+                        "'%s'",
+                        json->where, name, entry->file);
+  return true;
+}
+
+static int byEntryName(const void *left, const void *right) {
+  return strcmp(((const heed_shard_entry *)left)->name,
+                ((const heed_shard_entry *)right)->name);
+}
+
+static bool parseIndex(heed_json *json, heed_shard_index *index) {
+  bool first = true, more, known = false;
+  size_t capacity = 0;
+  if (!heed_json_open(json, '{'))
+    return false;
+  for (;;) {
+    const char *key;
+    if (!heed_json_next(json, '{', &first, &more))
+      return false;
+    if (!more)
+      break;
+    if (!heed_json_key(json, &key))
+      return false;
+    if (strcmp(key, "weight_map") != 0) {
+      if (!heed_json_skip(json))
+        return false;
+      continue;
+    }
+    if (known)
+      return heed_io_fail(json->error, "%s: 'weight_map' stands twice",
+                          json->where);
+    known = true;
+    bool firstEntry = true, moreEntries;
+    if (!heed_json_open(json, '{'))
+      return false;
+    for (;;) {
+      if (!heed_json_next(json, '{', &firstEntry, &moreEntries))
+        return false;
+      if (!moreEntries)
+        break;
+      if (!heed_json_key(json, &key) || !addEntry(json, index, &capacity, key))
+        return false;
+    }
+  }
+  if (!heed_json_end(json))
+    return false;
+  if (!known)
+    return heed_io_fail(json->error, "%s: 'weight_map' is missing",
+                        json->where);
+  if (index->numEntries)
+    qsort(index->entries, index->numEntries, sizeof *index->entries,
+          byEntryName);
+  for (size_t k = 1; k < index->numEntries; ++k)
+    if (!strcmp(index->entries[k].name, index->entries[k - 1].name))
+      return heed_io_fail(json->error, "%s: '%s' stands twice", json->where,
+                          index->entries[k].name);
+  return true;
+}
+
+bool heed_shard_index_parse(const uint8_t *data, size_t size, const char *where,
+                            heed_shard_index *index, heed_io_error *error) {
+  memset(index, 0, sizeof *index);
+  index->strings = malloc(size + 1);
+  if (!index->strings)
+    return heed_io_fail(error, "%s: no memory to read it", where);
+  const char *text = (const char *)data;
+  heed_json json = {text, text, text + size, where, error, index->strings};
+  if (parseIndex(&json, index))
+    return true;
+  heed_shard_index_release(index);
+  return false;
+}
+
+void heed_shard_index_release(heed_shard_index *index) {
+  free(index->entries);
+  free(index->strings);
+  memset(index, 0, sizeof *index);
+}
+
+typedef struct openFile {
+  char *path;
+  heed_bytes bytes;
+  heed_safetensors content;
+} openFile;
+
+struct heed_weights {
+  openFile *files;
+  size_t numFiles;
+};
+
+/* Opens one file, once. */
+static openFile *addFile(heed_weights *weights, const char *path,
+                         heed_io_error *error) {
+  for (size_t k = 0; k < weights->numFiles; ++k)
+    if (!strcmp(weights->files[k].path, path))
+      return &weights->files[k];
+  openFile *files =
+      realloc(weights->files, (weights->numFiles + 1) * sizeof *files);
+  char *copy = strdup(path);
+  if (files)
+    weights->files = files;
+  if (!files || !copy) {
+    free(copy);
+    heed_io_fail(error, "%s: no memory to open it", path);
+    return NULL;
+  }
+  openFile *file = &files[weights->numFiles];
+  memset(file, 0, sizeof *file);
+  file->path = copy;
+  ++weights->numFiles; /* released with the rest from here on */
+  if (!heed_bytes_map(path, &file->bytes, error) ||
+      !heed_safetensors_parse(file->bytes.data, file->bytes.size, path,
+                              &file->content, error))
+    return NULL;
+  return file;
+}
+
+static bool addShards(heed_weights *weights, const char *path,
+                      heed_io_error *error) {
+  heed_bytes bytes;
+  heed_shard_index index;
+  if (!heed_bytes_read(path, &bytes, error))
+    return false;
+  bool good = heed_shard_index_parse(bytes.data, bytes.size, path, &index,
+                                     error);
+  heed_bytes_release(&bytes);
+  if (!good)
+    return false;
+  const char *slash = strrchr(path, '/');
+  size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
+  for (size_t k = 0; good && k < index.numEntries; ++k) {
+    size_t size = folder + strlen(index.entries[k].file) + 1;
+    char *shard = malloc(size);
+    if (!shard) {
+      good = heed_io_fail(error, "%s: no memory to open it", path);
+      break;
+    }
+    snprintf(shard, size, "%.*s%s", (int)folder, path, index.entries[k].file);
+    openFile *file = addFile(weights, shard, error);
+    good = file != NULL;
+    if (file && !heed_safetensors_find(&file->content, index.entries[k].name))
+      good = heed_io_fail(error, "%s: no tensor '%s', though %s names it",
+                          shard, index.entries[k].name, path);
+    free(shard);
+  }
+  heed_shard_index_release(&index);
+  return good;
+}
+
+static bool endsWith(const char *text, const char *suffix) {
+  size_t length = strlen(text), wanted = strlen(suffix);
+  return length >= wanted && !strcmp(text + length - wanted, suffix);
+}
+
+/* No tensor may stand in two files: which one counts would depend on the order. */
+static bool checkUnique(const heed_weights *weights, heed_io_error *error) {
+  for (size_t a = 0; a < weights->numFiles; ++a)
+    for (size_t b = a + 1; b < weights->numFiles; ++b) {
+      const heed_safetensors *content = &weights->files[a].content;
+      for (size_t k = 0; k < content->numTensors; ++k)
+        if (heed_safetensors_find(&weights->files[b].content,
+                                  content->tensors[k].name))
+          return heed_io_fail(error, "tensor '%s' is in both %s and %s",
+                              content->tensors[k].name, weights->files[a].path,
+                              weights->files[b].path);
+    }
+  return true;
+}
+
+bool heed_weights_open(const char *const *paths, size_t numPaths,
+                       heed_weights **weights, heed_io_error *error) {
+  *weights = calloc(1, sizeof **weights);
+  if (!*weights)
+    return heed_io_fail(error, "no memory to open weights");
+  bool good = true;
+  for (size_t k = 0; good && k < numPaths; ++k)
+    good = endsWith(paths[k], ".json")
+               ? addShards(*weights, paths[k], error)
+               : addFile(*weights, paths[k], error) != NULL;
+  if (good && checkUnique(*weights, error))
+    return true;
+  heed_weights_close(*weights);
+  *weights = NULL;
+  return false;
+}
+
+const heed_safetensor *heed_weights_find(const heed_weights *weights,
+                                         const char *name, const char **path) {
+  for (size_t k = 0; k < weights->numFiles; ++k) {
+    const heed_safetensor *tensor =
+        heed_safetensors_find(&weights->files[k].content, name);
+    if (tensor) {
+      if (path)
+        *path = weights->files[k].path;
+      return tensor;
+    }
+  }
+  return NULL;
+}
+
+size_t heed_weights_count(const heed_weights *weights) {
+  size_t count = 0;
+  for (size_t k = 0; k < weights->numFiles; ++k)
+    count += weights->files[k].content.numTensors;
+  return count;
+}
+
+const heed_safetensor *heed_weights_at(const heed_weights *weights, size_t k) {
+  for (size_t file = 0; file < weights->numFiles; ++file) {
+    const heed_safetensors *content = &weights->files[file].content;
+    if (k < content->numTensors)
+      return &content->tensors[k];
+    k -= content->numTensors;
+  }
+  return NULL;
+}
+
+void heed_weights_close(heed_weights *weights) {
+  if (!weights)
+    return;
+  for (size_t k = 0; k < weights->numFiles; ++k) {
+    heed_safetensors_release(&weights->files[k].content);
+    heed_bytes_release(&weights->files[k].bytes);
+    free(weights->files[k].path);
+  }
+  free(weights->files);
+  free(weights);
+}
