@@ -1,0 +1,291 @@
+/* The command line of compiled programs, made from the model's signature. */
+#include "runtime/Program.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Splits "--NAME=VALUE" or takes the next argument as the value. */
+typedef struct option {
+  const char *name;
+  size_t length;
+  const char *value; /* null: none given with '=' */
+} option;
+
+static bool isOption(const option *o, const char *name) {
+  return o->length == strlen(name) && !memcmp(o->name, name, o->length);
+}
+
+static bool takesNoValue(const option *o, heed_io_error *error) {
+  return !o->value || heed_io_fail(error, "option '--%.*s' takes no value",
+                                   (int)o->length, o->name);
+}
+
+static int findInput(const heed_signature *entry, const char *name,
+                     size_t length) {
+  for (int k = 0; k < entry->numInputs; ++k)
+    if (strlen(entry->inputs[k].name) == length &&
+        !memcmp(entry->inputs[k].name, name, length))
+      return k;
+  return -1;
+}
+
+static int findOutput(const heed_signature *entry, const char *name,
+                      size_t length) {
+  for (int k = 0; k < entry->numOutputs; ++k)
+    if (strlen(entry->outputs[k].name) == length &&
+        !memcmp(entry->outputs[k].name, name, length))
+      return k;
+  return -1;
+}
+
+static bool parseCount(const char *text, const char *what, int64_t most,
+                       int64_t *value, heed_io_error *error) {
+  char *stop;
+  errno = 0;
+  long long number = strtoll(text, &stop, 10);
+  if (stop == text || *stop || errno || number < 1 || number > most)
+    return heed_io_fail(error, "%s: expected a number from 1 to %" PRId64
+                        ", found '%s'",
+                        what, most, text);
+  *value = number;
+  return true;
+}
+
+static bool setInput(heed_arguments *a, int input, const char *value,
+                     heed_io_error *error) {
+  if (a->inputs[input])
+    return heed_io_fail(error, "input '%s' is given twice",
+                        a->entry->inputs[input].name);
+  a->inputs[input] = value;
+  return true;
+}
+
+static bool setOutput(heed_arguments *a, const char *value,
+                      heed_io_error *error) {
+  const heed_signature *entry = a->entry;
+  const char *equals = strchr(value, '=');
+  int output =
+      equals ? findOutput(entry, value, (size_t)(equals - value)) : -1;
+  const char *path = output >= 0 ? equals + 1 : value;
+  if (output < 0 && entry->numOutputs == 1)
+    output = 0;
+  if (output < 0)
+    return heed_io_fail(error,
+                        "option '--output': expected NAME=FILE with one of the "
+                        "%d results' names, found '%s'",
+                        entry->numOutputs, value);
+  if (a->outputs[output])
+    return heed_io_fail(error, "output '%s' is given twice",
+                        entry->outputs[output].name);
+  if (!*path)
+    return heed_io_fail(error, "output '%s': expected a file's name",
+                        entry->outputs[output].name);
+  a->outputs[output] = path;
+  return true;
+}
+
+/* The option's value: after '=', or the next argument. */
+static bool takeValue(option *o, int argc, char **argv, int *k,
+                      heed_io_error *error) {
+  if (o->value)
+    return true;
+  if (*k + 1 >= argc)
+    return heed_io_fail(error, "option '--%.*s' expects a value",
+                        (int)o->length, o->name);
+  o->value = argv[++*k];
+  return true;
+}
+
+static bool parseInput(heed_arguments *a, option *o, heed_io_error *error) {
+  const char *equals = strchr(o->value, '=');
+  int input = equals ? findInput(a->entry, o->value, (size_t)(equals - o->value))
+                     : -1;
+  if (input < 0)
+    return heed_io_fail(error,
+                        "option '--input': expected NAME=VALUE with an input's "
+                        "name, found '%s'",
+                        o->value);
+  return setInput(a, input, equals + 1, error);
+}
+
+static bool parseBench(heed_arguments *a, option *o, int argc, char **argv,
+                       int *k, heed_io_error *error) {
+  a->bench = true;
+  /* The count may be left away: it is only taken if it looks like one. */
+  if (!o->value && *k + 1 < argc && argv[*k + 1][0] >= '0' &&
+      argv[*k + 1][0] <= '9')
+    o->value = argv[++*k];
+  return !o->value || parseCount(o->value, "option '--bench'", INT64_MAX,
+                                 &a->benchRuns, error);
+}
+
+static bool parseOption(heed_arguments *a, option *o, int argc, char **argv,
+                        int *k, heed_io_error *error) {
+  if (isOption(o, "bench"))
+    return parseBench(a, o, argc, argv, k, error);
+  if (isOption(o, "profile")) {
+    a->profile = true;
+    return takesNoValue(o, error);
+  }
+  if (isOption(o, "convert")) {
+    a->convert = true;
+    return takesNoValue(o, error);
+  }
+  bool weights = isOption(o, "weights"), output = isOption(o, "output"),
+       threads = isOption(o, "threads"), named = isOption(o, "input"),
+       entry = isOption(o, "entry");
+  int input = findInput(a->entry, o->name, o->length);
+  if (!weights && !output && !threads && !named && !entry && input < 0)
+    return heed_io_fail(error, "unknown option '--%.*s' (see --help)",
+                        (int)o->length, o->name);
+  if (!takeValue(o, argc, argv, k, error))
+    return false;
+  if (weights)
+    a->weights[a->numWeights++] = o->value;
+  else if (output)
+    return setOutput(a, o->value, error);
+  else if (named)
+    return parseInput(a, o, error);
+  else if (threads) {
+    int64_t count;
+    if (!parseCount(o->value, "option '--threads'", 4096, &count, error))
+      return false;
+    a->threads = (int32_t)count;
+  } else if (!entry)
+    return setInput(a, input, o->value, error);
+  return true;
+}
+
+/* --help and --version win over everything, --entry decides what the other options mean. */
+static bool parseFirst(const heed_model_desc *desc, int argc, char **argv,
+                       heed_arguments *a, heed_io_error *error) {
+  const char *entry = NULL;
+  for (int k = 1; k < argc; ++k) {
+    if (!strcmp(argv[k], "--help") || !strcmp(argv[k], "-h")) {
+      a->action = HEED_ACTION_HELP;
+      return true;
+    }
+    if (!strcmp(argv[k], "--version")) {
+      a->action = HEED_ACTION_VERSION;
+      return true;
+    }
+    if (!strncmp(argv[k], "--entry=", 8))
+      entry = argv[k] + 8;
+    else if (!strcmp(argv[k], "--entry") && k + 1 < argc)
+      entry = argv[k + 1];
+  }
+  a->entry = heed_find_signature(desc, entry);
+  return a->entry ||
+         heed_io_fail(error, "there is no entry '%s'", entry ? entry : "");
+}
+
+bool heed_arguments_parse(const heed_model_desc *desc, int argc, char **argv,
+                          heed_arguments *a, heed_io_error *error) {
+  memset(a, 0, sizeof *a);
+  if (!parseFirst(desc, argc, argv, a, error))
+    return false;
+  if (a->action != HEED_ACTION_RUN)
+    return true;
+  a->inputs = calloc((size_t)a->entry->numInputs + 1, sizeof *a->inputs);
+  a->outputs = calloc((size_t)a->entry->numOutputs + 1, sizeof *a->outputs);
+  a->weights = calloc((size_t)argc, sizeof *a->weights);
+  if (!a->inputs || !a->outputs || !a->weights)
+    return heed_io_fail(error, "no memory");
+  for (int k = 1; k < argc; ++k) {
+    if (strncmp(argv[k], "--", 2) != 0 || !argv[k][2])
+      return heed_io_fail(error, "expected an option, found '%s' (see --help)",
+                          argv[k]);
+    option o = {argv[k] + 2, strcspn(argv[k] + 2, "="), NULL};
+    if (o.name[o.length])
+      o.value = o.name + o.length + 1;
+    if (!parseOption(a, &o, argc, argv, &k, error))
+      return false;
+  }
+  for (int k = 0; k < a->entry->numInputs; ++k) {
+    const heed_tensor_info *info = &a->entry->inputs[k];
+    if (!a->inputs[k] && !(info->isScalar && info->hasDefault))
+      return heed_io_fail(error, "input '%s' is missing (--%s %s)", info->name,
+                          info->name, info->isScalar ? "NUMBER" : "FILE.npy");
+  }
+  return true;
+}
+
+void heed_arguments_release(heed_arguments *a) {
+  free(a->inputs);
+  free(a->outputs);
+  free(a->weights);
+  memset(a, 0, sizeof *a);
+}
+
+/* "f32[B, H, N, E]" */
+static void formatType(char *text, size_t size, const heed_tensor_info *info) {
+  size_t length = (size_t)snprintf(text, size, "%s", heed_type_name(info->type));
+  for (int32_t axis = 0; axis < info->rank && length < size; ++axis)
+    length += (size_t)snprintf(text + length, size - length, "%s%s%s",
+                               axis ? ", " : "[", info->extents[axis],
+                               axis + 1 == info->rank ? "]" : "");
+}
+
+static void printInput(const heed_tensor_info *info, FILE *stream) {
+  char type[256], flag[128];
+  formatType(type, sizeof type, info);
+  snprintf(flag, sizeof flag, "--%s %s", info->name,
+           info->isScalar ? "NUMBER" : "FILE");
+  fprintf(stream, "  %-24s %s", flag, type);
+  if (info->hasDefault && info->type == HEED_F32)
+    fprintf(stream, " (default %g)", info->defaultReal);
+  else if (info->hasDefault)
+    fprintf(stream, " (default %" PRId64 ")", info->defaultInteger);
+  fputc('\n', stream);
+}
+
+void heed_arguments_help(const heed_model_desc *desc, const char *program,
+                         FILE *stream) {
+  char type[256];
+  bool single = heed_num_entries(desc) == 1;
+  fprintf(stream, "usage: %s", program);
+  for (size_t e = 0; single && e < heed_num_entries(desc); ++e) {
+    const heed_signature *entry = heed_entry_signature(desc, e);
+    for (int k = 0; k < entry->numInputs; ++k) {
+      bool optional = entry->inputs[k].hasDefault != 0;
+      fprintf(stream, " %s--%s %s%s", optional ? "[" : "",
+              entry->inputs[k].name,
+              entry->inputs[k].isScalar ? "NUMBER" : "FILE",
+              optional ? "]" : "");
+    }
+  }
+  fprintf(stream, "%s [--output FILE] [options]\n",
+          heed_num_params(desc) ? " --weights FILE" : "");
+  fprintf(stream, "\nRuns the model '%s'.\n", heed_model_name(desc));
+  for (size_t e = 0; e < heed_num_entries(desc); ++e) {
+    const heed_signature *entry = heed_entry_signature(desc, e);
+    if (!single)
+      fprintf(stream, "\nentry %s (--entry %s)\n", entry->entry, entry->entry);
+    fprintf(stream, "\ninputs (.npy, or .npz:NAME):\n");
+    for (int k = 0; k < entry->numInputs; ++k)
+      printInput(&entry->inputs[k], stream);
+    fprintf(stream, "\nresults:\n");
+    for (int k = 0; k < entry->numOutputs; ++k) {
+      formatType(type, sizeof type, &entry->outputs[k]);
+      fprintf(stream, "  %-24s %s\n", entry->outputs[k].name, type);
+    }
+  }
+  fputs(
+      "\noptions:\n"
+      "  --output FILE.npy        where the result goes; NAME=FILE.npy names one\n"
+      "                           of several; without it a summary is printed\n",
+      stream);
+  if (heed_num_params(desc))
+    fputs("  --weights FILE           .safetensors, or .safetensors.index.json;\n"
+          "                           may be repeated\n",
+          stream);
+  fputs("  --threads N              default: all that the process may use\n"
+        "  --convert                round f64 inputs and weights\n"
+        "  --bench [N]              time N runs (default: about a second)\n"
+        "  --profile                time per kernel\n"
+        "  --input NAME=VALUE       an input whose name is also an option\n"
+        "  --help, --version\n",
+        stream);
+}

@@ -1,0 +1,213 @@
+/* Results of compiled programs: files that appear whole or not at all, or a summary.
+ *
+ * While temporary files exist, the signals that end a program are held back: they are looked at between pieces, and the
+ * files removed before the signal is let through. No handler, so no global state; a library's threads block all signals. */
+#include "runtime/Program.h"
+#include "runtime/io/Convert.h"
+#include "runtime/io/Npy.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* One file that is being written. */
+typedef struct target {
+  char *path;      /* what it will be called, links followed */
+  char *temporary; /* what it is called; null: written in place (a pipe, a device) */
+  bool exists, renamed;
+} target;
+
+/* The folder of a path, "." if it names none. */
+static char *folderOf(const char *path) {
+  const char *slash = strrchr(path, '/');
+  if (!slash)
+    return strdup(".");
+  return strndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+static bool isSpecial(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+bool heed_outputs_check(const heed_signature *entry, const char *const *paths,
+                        heed_io_error *error) {
+  for (int k = 0; k < entry->numOutputs; ++k) {
+    if (!paths[k])
+      continue;
+    struct stat status;
+    if (stat(paths[k], &status) == 0 && S_ISDIR(status.st_mode))
+      return heed_io_fail(error, "%s: expected a file's name, found a folder",
+                          paths[k]);
+    for (int other = 0; other < k; ++other)
+      if (paths[other] && !strcmp(paths[k], paths[other]) &&
+          !isSpecial(paths[k]))
+        return heed_io_fail(error, "%s: two results for one file", paths[k]);
+    char *folder = folderOf(paths[k]);
+    bool good = folder && (isSpecial(paths[k]) || access(folder, W_OK) == 0);
+    int reason = errno;
+    free(folder);
+    if (!good)
+      return heed_io_fail(error, "%s: cannot be written: %s", paths[k],
+                          strerror(reason));
+  }
+  return true;
+}
+
+/* Whether a signal that would end the program waits. */
+static bool isInterrupted(const sigset_t *signals) {
+  sigset_t pending;
+  sigpending(&pending);
+  return (sigismember(&pending, SIGINT) && sigismember(signals, SIGINT)) ||
+         (sigismember(&pending, SIGTERM) && sigismember(signals, SIGTERM)) ||
+         (sigismember(&pending, SIGHUP) && sigismember(signals, SIGHUP));
+}
+
+static FILE *openTarget(const char *path, target *t, heed_io_error *error) {
+  if (isSpecial(path)) {
+    t->path = strdup(path);
+    FILE *file = fopen(path, "wb");
+    if (!file)
+      heed_io_fail(error, "%s: cannot be written: %s", path, strerror(errno));
+    return file;
+  }
+  t->path = realpath(path, NULL); /* the file behind a link is replaced, not the link */
+  if (!t->path)
+    t->path = strdup(path);
+  char *folder = t->path ? folderOf(t->path) : NULL;
+  size_t size = folder ? strlen(folder) + 32 : 0;
+  char *temporary = folder ? malloc(size) : NULL;
+  if (!temporary) {
+    free(folder);
+    heed_io_fail(error, "%s: no memory to write it", path);
+    return NULL;
+  }
+  snprintf(temporary, size, "%s/.heed-output-XXXXXX", folder);
+  free(folder);
+  int descriptor = mkstemp(temporary);
+  if (descriptor < 0) {
+    heed_io_fail(error, "%s: cannot be written: %s", path, strerror(errno));
+    free(temporary);
+    return NULL;
+  }
+  t->temporary = temporary;
+  mode_t mask = umask(0);
+  umask(mask);
+  fchmod(descriptor, 0666 & ~mask);
+  FILE *file = fdopen(descriptor, "wb");
+  if (!file) {
+    heed_io_fail(error, "%s: cannot be written: %s", path, strerror(errno));
+    close(descriptor);
+  }
+  return file;
+}
+
+/* Writes one result under its temporary name, down to the disk. */
+static bool writeTarget(const char *path, const heed_buffer *buffer, target *t,
+                        heed_io_error *error) {
+  FILE *file = openTarget(path, t, error);
+  if (!file)
+    return false;
+  errno = 0;
+  bool good = heed_npy_write(file, buffer->type, buffer->rank, buffer->shape,
+                             buffer->data) &&
+              fflush(file) == 0 &&
+              (!t->temporary || fsync(fileno(file)) == 0);
+  int reason = errno;
+  if (fclose(file) != 0 && good) {
+    good = false;
+    reason = errno;
+  }
+  return good || heed_io_fail(error, "%s: cannot be written: %s", path,
+                              reason ? strerror(reason) : "unknown reason");
+}
+
+static bool writeAll(const heed_signature *entry, const char *const *paths,
+                     const heed_buffer *outputs, target *targets,
+                     const sigset_t *signals, heed_io_error *error) {
+  for (int k = 0; k < entry->numOutputs; ++k) {
+    if (paths[k] && !writeTarget(paths[k], &outputs[k], &targets[k], error))
+      return false;
+    if (isInterrupted(signals))
+      return heed_io_fail(error, "interrupted");
+  }
+  for (int k = 0; k < entry->numOutputs; ++k) {
+    if (!targets[k].temporary)
+      continue;
+    if (rename(targets[k].temporary, targets[k].path) != 0)
+      return heed_io_fail(error, "%s: cannot be written: %s", paths[k],
+                          strerror(errno));
+    targets[k].renamed = true;
+  }
+  return true;
+}
+
+bool heed_outputs_write(const heed_signature *entry, const char *const *paths,
+                        const heed_buffer *outputs, heed_io_error *error) {
+  target *targets = calloc((size_t)entry->numOutputs + 1, sizeof *targets);
+  if (!targets)
+    return heed_io_fail(error, "no memory to write results");
+  sigset_t signals, before;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGHUP);
+  sigprocmask(SIG_BLOCK, &signals, &before);
+  bool good = writeAll(entry, paths, outputs, targets, &signals, error);
+  for (int k = 0; k < entry->numOutputs; ++k) {
+    if (!good && targets[k].temporary)
+      unlink(targets[k].renamed ? targets[k].path : targets[k].temporary);
+    free(targets[k].temporary);
+    free(targets[k].path);
+  }
+  free(targets);
+  sigprocmask(SIG_SETMASK, &before, NULL); /* a waiting signal ends us here */
+  return good;
+}
+
+/* ---- summary ---- */
+
+static double elementAt(const heed_buffer *buffer, int64_t k) {
+  const void *data = buffer->data;
+  switch (buffer->type) {
+  case HEED_F32:
+    return ((const float *)data)[k];
+  case HEED_F16:
+    return heed_f16_to_f32(((const uint16_t *)data)[k]);
+  case HEED_BF16:
+    return heed_bf16_to_f32(((const uint16_t *)data)[k]);
+  case HEED_I8:
+    return ((const int8_t *)data)[k];
+  case HEED_I16:
+    return ((const int16_t *)data)[k];
+  case HEED_I32:
+    return ((const int32_t *)data)[k];
+  case HEED_I64:
+    return (double)((const int64_t *)data)[k];
+  default:
+    return ((const uint8_t *)data)[k];
+  }
+}
+
+void heed_output_print(const heed_tensor_info *info, const heed_buffer *buffer,
+                       FILE *stream) {
+  char shape[256];
+  int64_t count = 1;
+  for (int32_t axis = 0; axis < buffer->rank; ++axis)
+    count *= buffer->shape[axis];
+  heed_io_format_shape(shape, sizeof shape, buffer->rank, buffer->shape);
+  fprintf(stream, "%s: %s%s", info->name, heed_type_name(buffer->type),
+          buffer->rank ? shape : "");
+  for (int64_t k = 0; k < count && k < 6; ++k) {
+    if (buffer->type == HEED_I64)
+      fprintf(stream, " %" PRId64, ((const int64_t *)buffer->data)[k]);
+    else
+      fprintf(stream, " %.7g", elementAt(buffer, k));
+  }
+  fputs(count > 6 ? " ...\n" : "\n", stream);
+}
