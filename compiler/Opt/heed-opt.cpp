@@ -3,6 +3,7 @@
 // The only file that includes mlir/InitAll*.h.
 #include "compiler/Reference/Passes.h"
 #include "dialects/Attn/Dialect.h"
+#include "dialects/Halide/HalideDialect.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
@@ -17,8 +18,9 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
-  registry.insert<heed::attn::AttnDialect>();
+  registry.insert<heed::attn::AttnDialect, heed::halide::HalideDialect>();
   heed::attn::registerBufferization(registry);
+  heed::halide::registerBufferization(registry);
   return mlir::asMainReturnCode(mlir::MlirOptMain(
       argc, argv, "heed-opt: Heed's passes on IR\n", registry));
 }
