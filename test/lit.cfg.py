@@ -1,8 +1,7 @@
 """lit's configuration: which files are tests, and what the tools are called in them.
 
 `ninja check-heed` runs everything; `lit build/test --filter=Attn` a part. Substitutions: the tools of
-build/bin by name, FileCheck, %python, %cc,
-%source, %bin. A folder `Inputs` holds no test.
+build/bin by name, FileCheck, %python, %cc, %heed_src, %heed_bin. In Python tests `%inputs` folders hold no test.
 """
 import os
 import shutil
@@ -10,7 +9,7 @@ import shutil
 import lit.formats
 
 config.name = "heed"
-config.test_format = lit.formats.ShTest(execute_external=False)
+config.test_format = lit.formats.ShTest(execute_external=True)
 config.suffixes = [".mlir", ".heed", ".test", ".py"]
 config.excludes = ["lit.cfg.py", "lit.site.cfg.py", "Inputs", "CMakeLists.txt"]
 config.test_source_root = os.path.join(config.heed_source, "test")
@@ -36,6 +35,6 @@ config.substitutions += [
     (r"\bFileCheck\b", config.heed_filecheck + " --dump-input-filter=annotation"),
     ("%python", config.heed_python),
     ("%cc", config.heed_cc),
-    ("%source", config.heed_source),
-    ("%bin", bin_dir),
+    ("%heed_src", config.heed_source),
+    ("%heed_bin", bin_dir),
 ]
