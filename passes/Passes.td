@@ -6,6 +6,50 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AttnFormKernels : Pass<"attn-form-kernels", "::mlir::ModuleOp"> {
+  let summary = "Outlines the tensor mathematics of a model as kernels";
+  let description = [{
+    What one kernel can compute without storing what is between is one function with `attn.kernel`: elementwise
+    producers, the epilogue of a contraction, reductions over the same rows. Equal kernels are one function. What
+    stays in the model is its host code (docs/ir.md, section 3). The predicate of a softmax is recomputed where
+    its `live` is read.
+
+    ```mlir
+    func.func @scale(%x: tensor<?xf32>, %c: f32, %n: index) -> tensor<?xf32> attributes {attn.model} {
+      %e = tensor.empty(%n) : tensor<?xf32>
+      %y = linalg.generic ... ins(%x) outs(%e) { arith.mulf %in, %c ... }
+      return %y
+    }
+    // becomes
+    func.func @scale(%x, %c, %n) -> tensor<?xf32> attributes {attn.model} {
+      %y = call @scale_elementwise(%x, %c, %n)
+      return %y
+    }
+    func.func private @scale_elementwise(%x, %c, %n) -> tensor<?xf32> attributes {attn.kernel} { ... }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def AttnToHalide : Pass<"attn-to-halide", "::mlir::ModuleOp"> {
+  let summary = "Kernels become Halide pipelines with a schedule";
+  let description = [{
+    Every function with `attn.kernel` becomes a `halide.pipeline`, and its calls `halide.call` with destinations
+    (docs/ir.md, section 4). The algorithm is translated first; then the schedule family that fits appends its ops,
+    from the description of the target.
+
+    ```mlir
+    %y = call @scale_elementwise(%x, %c, %n) : (tensor<?xf32>, f32, index) -> tensor<?xf32>
+    // becomes
+    %e = tensor.empty(%n) : tensor<?xf32>
+    %y = halide.call @scale_elementwise (%x, %c, %n : tensor<?xf32>, f32, index) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+    ```
+  }];
+  let dependentDialects = ["::heed::halide::HalideDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def AttnPlanMemory : Pass<"attn-plan-memory", "::mlir::func::FuncOp"> {
   let summary = "One arena from the lifetimes of the host's buffers";
   let description = [{

@@ -18,9 +18,8 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
-  registry.insert<heed::attn::AttnDialect>();
+  registry.insert<heed::attn::AttnDialect, heed::halide::HalideDialect>();
   heed::attn::registerBufferization(registry);
-  registry.insert<heed::halide::HalideDialect>();
   heed::halide::registerBufferization(registry);
   return mlir::asMainReturnCode(mlir::MlirOptMain(
       argc, argv, "heed-opt: Heed's passes on IR\n", registry));

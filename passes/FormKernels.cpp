@@ -1,0 +1,502 @@
+//===- FormKernels.cpp - outlines the tensor mathematics as kernels
+//-------------------------===//
+// Tensor-valued ops are gathered in clusters, each cluster becomes a private
+// function with the attribute attn.kernel, and what is left of the model is its
+// host code (docs/ir.md, section 3).
+//
+// An op starts as a cluster of its own and draws in the clusters that produce
+// its operands where one kernel computes both without storing what is between
+// them: elementwise producers, an epilogue after a contraction, and reductions
+// over the same rows. All but the last value of a cluster are used inside it
+// alone, so that the ops may move down to the last one.
+#include "dialects/Attn/Dialect.h"
+#include "passes/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace heed {
+#define GEN_PASS_DEF_ATTNFORMKERNELS
+#include "passes/Passes.h.inc"
+} // namespace heed
+
+using namespace mlir;
+using namespace heed;
+
+namespace {
+
+enum class Kind { Elementwise, Row, Contraction, Softmax, Attention };
+
+StringRef name(Kind kind) {
+  switch (kind) {
+  case Kind::Elementwise:
+    return "elementwise";
+  case Kind::Row:
+    return "row";
+  case Kind::Contraction:
+    return "contraction";
+  case Kind::Softmax:
+    return "softmax";
+  case Kind::Attention:
+    return "attention";
+  }
+  llvm_unreachable("kind of kernel");
+}
+
+struct Cluster {
+  /// In program order; the last one defines the kernel's results.
+  SmallVector<Operation *> ops;
+  Kind kind;
+};
+
+/// Whether \p op is cloned into each kernel that uses it instead of being
+/// handed over. Tables of constants are not.
+bool isCheap(Operation *op) {
+  if (auto constant = dyn_cast_or_null<arith::ConstantOp>(op))
+    return !isa<ElementsAttr>(constant.getValue()) ||
+           isa<SplatElementsAttr>(constant.getValue());
+  return isa_and_nonnull<tensor::EmptyOp, linalg::FillOp>(op);
+}
+
+/// Whether \p op is tensor mathematics, which must not stay in host code.
+bool isCompute(Operation *op) {
+  return isa<linalg::LinalgOp, attn::SoftmaxOp, attn::LogSoftmaxOp,
+             attn::AttentionOp>(op);
+}
+
+bool isElementwise(Operation *op) {
+  auto generic = dyn_cast<linalg::LinalgOp>(op);
+  return generic && generic.getNumLoops() == generic.getNumParallelLoops();
+}
+
+/// A reduction whose operands do not all cover its parallel dims: each element
+/// of an operand is used many times.
+bool isContraction(linalg::LinalgOp op) {
+  if (op.getNumLoops() == op.getNumParallelLoops())
+    return false;
+  unsigned reused = 0;
+  for (OpOperand *operand : op.getDpsInputOperands()) {
+    auto type = dyn_cast<RankedTensorType>(operand->get().getType());
+    if (!type || operand->get().getDefiningOp<tensor::EmptyOp>())
+      continue;
+    AffineMap map = op.getMatchingIndexingMap(operand);
+    for (auto [dim, iterator] : llvm::enumerate(op.getIteratorTypesArray()))
+      if (iterator == utils::IteratorType::parallel &&
+          !map.isFunctionOfDim(dim)) {
+        ++reused;
+        break;
+      }
+  }
+  return reused >= 2;
+}
+
+Kind kindOf(Operation *op) {
+  if (isa<attn::AttentionOp>(op))
+    return Kind::Attention;
+  if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op))
+    return Kind::Softmax;
+  auto linalgOp = cast<linalg::LinalgOp>(op);
+  if (isElementwise(op))
+    return Kind::Elementwise;
+  return isContraction(linalgOp) ? Kind::Contraction : Kind::Row;
+}
+
+/// Rough cost of one element of an elementwise body: calls of transcendental
+/// functions dominate.
+unsigned costOfElement(Operation *op) {
+  unsigned cost = 0;
+  op->walk([&](Operation *inner) {
+    if (inner->getDialect() && isa<math::MathDialect>(inner->getDialect()))
+      cost += 8;
+    else if (isa<arith::ArithDialect>(inner->getDialect()) &&
+             !isa<arith::ConstantOp>(inner))
+      cost += 1;
+  });
+  return cost;
+}
+
+/// Whether \p op computes in f64: a table, which stays a tensor of its own so
+/// that it is computed once.
+bool isTable(Operation *op) {
+  return op
+      ->walk([](Operation *inner) {
+        return llvm::any_of(inner->getResultTypes(),
+                            [](Type type) { return type.isF64(); })
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Whether \p user reads \p value at its own place only: where it writes, or
+/// where its loops stand.
+bool readsInPlace(Operation *user, Value value) {
+  llvm::SetVector<Value> captures;
+  getUsedValuesDefinedAbove(user->getRegions(), captures);
+  if (captures.contains(value))
+    return false;
+  auto op = dyn_cast<linalg::LinalgOp>(user);
+  if (!op)
+    return isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(user);
+  AffineMap out = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  return llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
+    if (operand.get() != value)
+      return true;
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    return isElementwise(user) ? map == out : map.isIdentity();
+  });
+}
+
+class Former {
+public:
+  Former(func::FuncOp model, SymbolTable &symbols)
+      : model(model), symbols(symbols) {}
+
+  void run() {
+    model.walk<WalkOrder::PreOrder>([&](Block *block) {
+      if (!isCompute(block->getParentOp()))
+        formIn(*block);
+    });
+  }
+
+private:
+  void formIn(Block &block);
+  Cluster *clusterOf(Value value);
+  /// Ops of this block, outside of \p cluster, that use \p value (directly or
+  /// from a nested region).
+  bool usedOnlyIn(Value value, const llvm::SmallPtrSetImpl<Cluster *> &set);
+  std::string whyNot(Cluster &producer, Operation *user);
+  void drawIn(Cluster &cluster);
+  void outline(Cluster &cluster);
+
+  func::FuncOp model;
+  SymbolTable &symbols;
+  Block *block = nullptr;
+  SmallVector<std::unique_ptr<Cluster>> clusters;
+  DenseMap<Operation *, Cluster *> owner;
+  llvm::StringMap<func::FuncOp> known;
+};
+
+/// Replaces uses of a softmax's `live` by its predicate, so that it is
+/// recomputed where it is read and never stored.
+void inlineLive(Operation *op) {
+  auto inline_ = [](auto softmax) {
+    Value live = softmax.getLive();
+    if (live.use_empty())
+      return;
+    OpBuilder b(softmax->getContext());
+    b.setInsertionPointAfter(softmax);
+    Location loc = softmax.getLoc();
+    auto type = cast<RankedTensorType>(live.getType());
+    SmallVector<Value> sizes;
+    for (int64_t d = 0; d < type.getRank(); ++d)
+      if (type.isDynamicDim(d))
+        sizes.push_back(tensor::DimOp::create(b, loc, softmax.getInput(), d));
+    Value empty = tensor::EmptyOp::create(b, loc, type.getShape(),
+                                          type.getElementType(), sizes);
+    AffineMap id = b.getMultiDimIdentityMap(type.getRank());
+    SmallVector<utils::IteratorType> iterators(type.getRank(),
+                                               utils::IteratorType::parallel);
+    auto generic = linalg::GenericOp::create(
+        b, loc, TypeRange{type}, ValueRange{}, ValueRange{empty},
+        ArrayRef<AffineMap>{id}, iterators,
+        [&](OpBuilder &b, Location loc, ValueRange) {
+          Region &where = softmax.getWhere();
+          Value result;
+          if (where.empty()) {
+            result = arith::ConstantOp::create(b, loc, b.getBoolAttr(true));
+          } else {
+            IRMapping map;
+            for (auto [d, arg] : llvm::enumerate(where.getArguments()))
+              map.map(arg, linalg::IndexOp::create(b, loc, d).getResult());
+            for (Operation &inner : where.front().without_terminator())
+              b.clone(inner, map);
+            result = map.lookupOrDefault(
+                where.front().getTerminator()->getOperand(0));
+          }
+          linalg::YieldOp::create(b, loc, result);
+        });
+    live.replaceAllUsesWith(generic.getResult(0));
+  };
+  if (auto softmax = dyn_cast<attn::SoftmaxOp>(op))
+    inline_(softmax);
+  else if (auto softmax = dyn_cast<attn::LogSoftmaxOp>(op))
+    inline_(softmax);
+}
+
+Cluster *Former::clusterOf(Value value) {
+  Operation *def = value.getDefiningOp();
+  return def ? owner.lookup(def) : nullptr;
+}
+
+bool Former::usedOnlyIn(Value value,
+                        const llvm::SmallPtrSetImpl<Cluster *> &set) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    Operation *here = block->findAncestorOpInBlock(*user);
+    Cluster *cluster = here ? owner.lookup(here) : nullptr;
+    return cluster && set.contains(cluster);
+  });
+}
+
+/// Empty if \p user may be computed in one kernel with \p producer; else the
+/// reason against it.
+std::string Former::whyNot(Cluster &producer, Operation *user) {
+  Operation *last = producer.ops.back();
+  if (last->getNumResults() != 1 && !isa<attn::SoftmaxOp>(last))
+    return "it has several results";
+  if (isTable(last) && !isTable(user))
+    return "it is a table";
+  bool inPlace = readsInPlace(user, last->getResult(0));
+  Kind userKind = kindOf(user);
+  unsigned cost = costOfElement(last);
+  switch (producer.kind) {
+  case Kind::Elementwise:
+    if (userKind == Kind::Elementwise || userKind == Kind::Row) {
+      if (inPlace || cost <= 4)
+        return "";
+      return "its elements are read more than once and are not cheap";
+    }
+    if (cost <= 1 && userKind == Kind::Contraction)
+      return "";
+    return "each of its elements is read many times";
+  case Kind::Contraction:
+    if (userKind == Kind::Elementwise && inPlace)
+      return "";
+    return "a contraction's tile is not a whole row";
+  case Kind::Row: {
+    if (userKind == Kind::Contraction || userKind == Kind::Attention ||
+        userKind == Kind::Softmax)
+      return "each of its elements is read many times";
+    return "";
+  }
+  case Kind::Softmax:
+  case Kind::Attention:
+    if (userKind == Kind::Elementwise && inPlace &&
+        producer.kind == Kind::Softmax)
+      return "";
+    return "its schedule has no epilogue";
+  }
+  llvm_unreachable("kind of kernel");
+}
+
+void Former::drawIn(Cluster &cluster) {
+  Operation *op = cluster.ops.back();
+  // Candidates: producers, transitively, that may stand in one kernel with
+  // their users here.
+  llvm::SmallSetVector<Cluster *, 8> set;
+  SmallVector<Operation *> work(cluster.ops);
+  set.insert(&cluster);
+  llvm::MapVector<Cluster *, std::string> declined;
+  while (!work.empty()) {
+    Operation *user = work.pop_back_val();
+    llvm::SetVector<Value> inputs(user->operand_begin(), user->operand_end());
+    getUsedValuesDefinedAbove(user->getRegions(), inputs);
+    for (Value input : inputs) {
+      Cluster *producer = clusterOf(input);
+      if (!producer || set.contains(producer) ||
+          producer->ops.back() != input.getDefiningOp())
+        continue;
+      if (std::string why = whyNot(*producer, user); !why.empty()) {
+        declined[producer] = why;
+        continue;
+      }
+      set.insert(producer);
+      work.append(producer->ops.begin(), producer->ops.end());
+    }
+  }
+  // At most one contraction or softmax, and none below a row kernel: they own
+  // the kernel's schedule.
+  auto owns = [](Cluster *c) {
+    return c->kind == Kind::Contraction || c->kind == Kind::Softmax ||
+           c->kind == Kind::Attention;
+  };
+  bool seen = owns(&cluster);
+  bool rows = cluster.kind == Kind::Row || llvm::any_of(set, [](Cluster *c) {
+                return c->kind == Kind::Row;
+              });
+  set.remove_if([&](Cluster *c) {
+    if (c == &cluster || !owns(c))
+      return false;
+    if (rows || seen) {
+      declined[c] = rows ? "the kernel works on whole rows"
+                         : "the kernel has a contraction already";
+      return true;
+    }
+    seen = true;
+    return false;
+  });
+  // Values that are read elsewhere, too, stay outside, and with them what only
+  // they would need.
+  for (bool changed = true; changed;) {
+    llvm::SmallPtrSet<Cluster *, 8> members(set.begin(), set.end());
+    changed = set.remove_if([&](Cluster *c) {
+      if (c == &cluster)
+        return false;
+      bool inside = llvm::all_of(c->ops.back()->getResults(), [&](Value v) {
+        return usedOnlyIn(v, members);
+      });
+      if (!inside)
+        declined[c] = "its result is read elsewhere, too";
+      return !inside;
+    });
+  }
+  for (auto &[producer, why] : declined)
+    if (!set.contains(producer))
+      remark::missed(
+          op->getLoc(),
+          remark::RemarkOpts::name("not-fused").category("attn-form-kernels"))
+          << "not in one kernel with the " << name(producer->kind).str()
+          << " before it: " << why;
+
+  if (set.size() == 1)
+    return;
+  SmallVector<Operation *> ops;
+  for (Cluster *c : set) {
+    ops.append(c->ops.begin(), c->ops.end());
+    if (c->kind > cluster.kind)
+      cluster.kind = c->kind;
+  }
+  llvm::sort(ops,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  remark::passed(op->getLoc(), remark::RemarkOpts::name("fused").category(
+                                   "attn-form-kernels"))
+      << std::to_string(ops.size()) << " operations in one "
+      << name(cluster.kind).str() << " kernel";
+  for (Operation *member : ops)
+    owner[member] = &cluster;
+  for (Cluster *c : set)
+    if (c != &cluster)
+      c->ops.clear();
+  cluster.ops = std::move(ops);
+}
+
+void Former::formIn(Block &here) {
+  block = &here;
+  clusters.clear();
+  owner.clear();
+  for (Operation &op : llvm::make_early_inc_range(here))
+    inlineLive(&op);
+  for (Operation &op : here) {
+    if (!isCompute(&op))
+      continue;
+    // A fill is cloned where it initialises a sum; one that is read as a tensor
+    // is a kernel.
+    if (isCheap(&op) && llvm::all_of(op.getUsers(), [&](Operation *user) {
+          return isCompute(user) && user->getBlock() == block;
+        }))
+      continue;
+    clusters.push_back(std::make_unique<Cluster>());
+    clusters.back()->ops.push_back(&op);
+    clusters.back()->kind = kindOf(&op);
+    owner[&op] = clusters.back().get();
+    drawIn(*clusters.back());
+  }
+  for (auto &cluster : clusters)
+    if (!cluster->ops.empty())
+      outline(*cluster);
+  // What was cloned into kernels has no use left here.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(here)))
+    if (isCheap(&op) && op.use_empty())
+      op.erase();
+}
+
+void Former::outline(Cluster &cluster) {
+  Operation *last = cluster.ops.back();
+  Location loc = last->getLoc();
+  llvm::SmallPtrSet<Operation *, 8> members(cluster.ops.begin(),
+                                            cluster.ops.end());
+  // The body: what is cheap is cloned before its first use, everything else
+  // from outside is an argument.
+  SmallVector<Operation *> body;
+  llvm::SmallPtrSet<Operation *, 8> placed;
+  llvm::SetVector<Value> arguments;
+  auto place = [&](auto &&self, Operation *op) -> void {
+    if (!placed.insert(op).second)
+      return;
+    llvm::SetVector<Value> inputs(op->operand_begin(), op->operand_end());
+    getUsedValuesDefinedAbove(op->getRegions(), inputs);
+    for (Value input : inputs) {
+      Operation *def = input.getDefiningOp();
+      if (def && members.contains(def))
+        continue;
+      if (isCheap(def))
+        self(self, def);
+      else
+        arguments.insert(input);
+    }
+    body.push_back(op);
+  };
+  for (Operation *op : cluster.ops)
+    place(place, op);
+
+  SmallVector<Value> results;
+  for (Value result : last->getResults())
+    if (!result.use_empty())
+      results.push_back(result);
+  if (results.empty())
+    return;
+
+  OpBuilder b(model.getContext());
+  auto type =
+      b.getFunctionType(TypeRange(arguments.getArrayRef()), TypeRange(results));
+  auto kernel = func::FuncOp::create(loc, "kernel", type);
+  kernel.setPrivate();
+  kernel->setAttr(attn::kKernelAttr, b.getUnitAttr());
+  kernel->setAttr("attn.kind", b.getStringAttr(name(cluster.kind)));
+  Block *entry = kernel.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  IRMapping map;
+  map.map(arguments.getArrayRef(), entry->getArguments());
+  for (Operation *op : body)
+    b.clone(*op, map);
+  SmallVector<Value> returned;
+  for (Value result : results)
+    returned.push_back(map.lookup(result));
+  func::ReturnOp::create(b, loc, returned);
+
+  // Equal kernels are one: their text without names decides.
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  kernel.print(os, OpPrintingFlags().useLocalScope().printGenericOpForm());
+  func::FuncOp &same = known[text];
+  if (same) {
+    kernel.erase();
+    remark::passed(
+        loc, remark::RemarkOpts::name("shared").category("attn-form-kernels"))
+        << "shares the kernel " << same.getName().str();
+  } else {
+    kernel.setName((model.getName() + "_" + name(cluster.kind)).str());
+    symbols.insert(kernel); // makes the name unique
+    same = kernel;
+  }
+  b.setInsertionPoint(last);
+  auto call = func::CallOp::create(b, loc, same, arguments.getArrayRef());
+  for (auto [result, value] : llvm::zip(results, call.getResults()))
+    result.replaceAllUsesWith(value);
+  for (Operation *op : llvm::reverse(cluster.ops))
+    op->erase();
+}
+
+struct FormKernels : heed::impl::AttnFormKernelsBase<FormKernels> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    SmallVector<func::FuncOp> models;
+    for (auto func : getOperation().getOps<func::FuncOp>())
+      if (!func.isExternal() && !func->hasAttr(attn::kKernelAttr))
+        models.push_back(func);
+    for (func::FuncOp model : models)
+      Former(model, symbols).run();
+  }
+};
+
+} // namespace

@@ -1,0 +1,251 @@
+//===- Expressions.cpp - scalar bodies as expressions of a Halide pipeline
+//------------------===//
+#include "passes/Lower/Expressions.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/AffineExprVisitor.h"
+
+using namespace mlir;
+using namespace heed;
+
+Type heed::pipelineType(Type type) {
+  return type.isIndex() ? IntegerType::get(type.getContext(), 32) : type;
+}
+
+Value heed::constantI32(OpBuilder &b, Location loc, int64_t value) {
+  return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
+}
+
+namespace {
+
+struct AffineExpander : AffineExprVisitor<AffineExpander, Value> {
+  AffineExpander(OpBuilder &b, Location loc, ArrayRef<Value> dims,
+                 ArrayRef<Value> symbols)
+      : b(b), loc(loc), dims(dims), symbols(symbols) {}
+
+  template <typename Op> Value binary(AffineBinaryOpExpr expr) {
+    Value lhs = visit(expr.getLHS());
+    Value rhs = visit(expr.getRHS());
+    return Op::create(b, loc, lhs, rhs);
+  }
+  Value visitAddExpr(AffineBinaryOpExpr e) { return binary<arith::AddIOp>(e); }
+  Value visitMulExpr(AffineBinaryOpExpr e) { return binary<arith::MulIOp>(e); }
+  Value visitFloorDivExpr(AffineBinaryOpExpr e) {
+    return binary<arith::FloorDivSIOp>(e);
+  }
+  Value visitCeilDivExpr(AffineBinaryOpExpr e) {
+    return binary<arith::CeilDivSIOp>(e);
+  }
+  Value visitModExpr(AffineBinaryOpExpr e) {
+    // Affine `mod` is the remainder of a floor division; the modulus is
+    // positive.
+    Value lhs = visit(e.getLHS()), rhs = visit(e.getRHS());
+    Value quotient = arith::FloorDivSIOp::create(b, loc, lhs, rhs);
+    Value product = arith::MulIOp::create(b, loc, quotient, rhs);
+    return arith::SubIOp::create(b, loc, lhs, product);
+  }
+  Value visitConstantExpr(AffineConstantExpr e) {
+    return constantI32(b, loc, e.getValue());
+  }
+  Value visitDimExpr(AffineDimExpr e) { return dims[e.getPosition()]; }
+  Value visitSymbolExpr(AffineSymbolExpr e) { return symbols[e.getPosition()]; }
+
+  OpBuilder &b;
+  Location loc;
+  ArrayRef<Value> dims, symbols;
+};
+
+/// Whether interval arithmetic over the loops gives the exact range of \p
+/// value: sums of different loops, scaled and divided by what is no loop. \p
+/// used collects the loops.
+bool isExactlyBounded(Value value, llvm::SmallPtrSetImpl<Value> &used) {
+  if (isa<BlockArgument>(value)) {
+    Operation *parent = value.getParentBlock()->getParentOp();
+    if (isa<halide::FuncOp, halide::UpdateOp>(parent))
+      return used.insert(value).second;
+    return true;
+  }
+  Operation *def = value.getDefiningOp();
+  if (isa<halide::PipelineOp>(def->getParentOp()) ||
+      isa<arith::ConstantOp>(def))
+    return true;
+  if (isa<arith::ExtSIOp, arith::TruncIOp>(def))
+    return isExactlyBounded(def->getOperand(0), used);
+  if (isa<arith::AddIOp, arith::SubIOp>(def))
+    return isExactlyBounded(def->getOperand(0), used) &&
+           isExactlyBounded(def->getOperand(1), used);
+  if (isa<arith::MulIOp, arith::FloorDivSIOp>(def)) {
+    llvm::SmallPtrSet<Value, 4> right;
+    return isExactlyBounded(def->getOperand(0), used) &&
+           isExactlyBounded(def->getOperand(1), right) && right.empty();
+  }
+  return false;
+}
+
+class BodyTranslator {
+public:
+  BodyTranslator(OpBuilder &b, IRMapping &map, ArrayRef<Value> loops,
+                 TensorReads &tensors)
+      : b(b), map(map), loops(loops), tensors(tensors) {}
+
+  LogicalResult block(Block &block, bool guarded) {
+    for (Operation &op : block.without_terminator())
+      if (failed(translate(&op, guarded)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult translate(Operation *op, bool guarded);
+
+private:
+  /// The value that stands for \p value in the pipeline.
+  Value at(Value value) { return map.lookupOrDefault(value); }
+
+  LogicalResult extract(tensor::ExtractOp op, bool guarded);
+  Value cast(Location loc, Value value, Type to, bool isUnsigned);
+
+  OpBuilder &b;
+  IRMapping &map;
+  ArrayRef<Value> loops;
+  TensorReads &tensors;
+};
+
+Value BodyTranslator::cast(Location loc, Value value, Type to,
+                           bool isUnsigned) {
+  unsigned from = value.getType().getIntOrFloatBitWidth();
+  unsigned width = to.getIntOrFloatBitWidth();
+  if (from == width)
+    return value;
+  if (from > width)
+    return arith::TruncIOp::create(b, loc, to, value);
+  if (isUnsigned)
+    return arith::ExtUIOp::create(b, loc, to, value);
+  return arith::ExtSIOp::create(b, loc, to, value);
+}
+
+LogicalResult BodyTranslator::extract(tensor::ExtractOp op, bool guarded) {
+  Location loc = op.getLoc();
+  SmallVector<Value> coordinates;
+  llvm::SmallPtrSet<Value, 4> used;
+  for (auto [axis, index] : llvm::enumerate(op.getIndices())) {
+    Value coordinate = at(index);
+    bool plain = isa<BlockArgument>(coordinate) && !guarded;
+    llvm::SmallPtrSet<Value, 4> mine;
+    if (!plain && (guarded || !isExactlyBounded(coordinate, mine))) {
+      FailureOr<Extent> extent = tensors.extent(b, op.getTensor(), axis);
+      if (failed(extent))
+        return failure();
+      // In this order: a tensor without elements is read at 0, never below its
+      // first element.
+      Value one = constantI32(b, loc, 1), zero = constantI32(b, loc, 0);
+      Value last = arith::SubIOp::create(b, loc, extent->value, one);
+      coordinate = arith::MinSIOp::create(b, loc, coordinate, last);
+      coordinate = arith::MaxSIOp::create(b, loc, coordinate, zero);
+    }
+    coordinates.push_back(coordinate);
+  }
+  FailureOr<Value> read = tensors.read(b, loc, op.getTensor(), coordinates);
+  if (failed(read))
+    return failure();
+  map.map(op.getResult(), *read);
+  return success();
+}
+
+LogicalResult BodyTranslator::translate(Operation *op, bool guarded) {
+  Location loc = op->getLoc();
+  if (auto index = dyn_cast<linalg::IndexOp>(op)) {
+    map.map(index.getResult(), loops[index.getDim()]);
+    return success();
+  }
+  if (auto extractOp = dyn_cast<tensor::ExtractOp>(op))
+    return extract(extractOp, guarded);
+  if (auto dim = dyn_cast<tensor::DimOp>(op)) {
+    std::optional<int64_t> axis = dim.getConstantIndex();
+    if (!axis)
+      return op->emitError("a kernel needs a constant axis here");
+    FailureOr<Extent> extent = tensors.extent(b, dim.getSource(), *axis);
+    if (failed(extent))
+      return failure();
+    map.map(dim.getResult(), extent->value);
+    return success();
+  }
+  if (auto ifOp = dyn_cast<scf::IfOp>(op)) {
+    if (failed(block(ifOp.getThenRegion().front(), true)))
+      return failure();
+    if (ifOp.getNumResults() == 0)
+      return success();
+    if (failed(block(ifOp.getElseRegion().front(), true)))
+      return failure();
+    for (auto [result, yes, no] :
+         llvm::zip(ifOp.getResults(), ifOp.thenYield().getOperands(),
+                   ifOp.elseYield().getOperands()))
+      map.map(result, arith::SelectOp::create(b, loc, at(ifOp.getCondition()),
+                                              at(yes), at(no))
+                          .getResult());
+    return success();
+  }
+  if (auto apply = dyn_cast<affine::AffineApplyOp>(op)) {
+    SmallVector<Value> operands;
+    for (Value operand : apply.getOperands())
+      operands.push_back(at(operand));
+    AffineMap affine = apply.getAffineMap();
+    map.map(apply.getResult(),
+            expandAffine(b, loc, affine.getResult(0),
+                         ArrayRef(operands).take_front(affine.getNumDims()),
+                         ArrayRef(operands).drop_front(affine.getNumDims())));
+    return success();
+  }
+  if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(op)) {
+    map.map(op->getResult(0), cast(loc, at(op->getOperand(0)),
+                                   pipelineType(op->getResult(0).getType()),
+                                   isa<arith::IndexCastUIOp>(op)));
+    return success();
+  }
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    auto integer = dyn_cast<IntegerAttr>(constant.getValue());
+    if (integer && constant.getType().isIndex())
+      map.map(constant.getResult(), constantI32(b, loc, integer.getInt()));
+    else
+      map.map(constant.getResult(), b.clone(*op)->getResult(0));
+    return success();
+  }
+  Dialect *dialect = op->getDialect();
+  if (op->getNumRegions() ||
+      !isa<arith::ArithDialect, math::MathDialect>(dialect))
+    return op->emitError("'")
+           << op->getName() << "' has no translation inside a kernel";
+  OperationState state(loc, op->getName());
+  for (Value operand : op->getOperands())
+    state.operands.push_back(at(operand));
+  for (Type type : op->getResultTypes())
+    state.types.push_back(pipelineType(type));
+  state.attributes = op->getAttrs();
+  state.propertiesAttr = op->getPropertiesAsAttribute();
+  Operation *clone = b.create(state);
+  for (auto [from, to] : llvm::zip(op->getResults(), clone->getResults()))
+    map.map(from, to);
+  return success();
+}
+
+} // namespace
+
+Value heed::expandAffine(OpBuilder &b, Location loc, AffineExpr expr,
+                         ArrayRef<Value> dims, ArrayRef<Value> symbols) {
+  return AffineExpander(b, loc, dims, symbols).visit(expr);
+}
+
+LogicalResult heed::translateBody(OpBuilder &b, Block &block, IRMapping &map,
+                                  ArrayRef<Value> loops, TensorReads &tensors,
+                                  bool guarded) {
+  return BodyTranslator(b, map, loops, tensors).block(block, guarded);
+}
+
+LogicalResult heed::translateOp(OpBuilder &b, Operation *op, IRMapping &map,
+                                ArrayRef<Value> loops, TensorReads &tensors) {
+  return BodyTranslator(b, map, loops, tensors).translate(op, false);
+}

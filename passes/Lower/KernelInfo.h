@@ -1,0 +1,55 @@
+//===- KernelInfo.h - what a schedule is told about a kernel's pipeline
+//---------------------===//
+#ifndef HEED_PASSES_LOWER_KERNELINFO_H
+#define HEED_PASSES_LOWER_KERNELINFO_H
+
+#include "dialects/Halide/HalideDialect.h"
+
+#include "llvm/ADT/SmallVector.h"
+
+namespace heed {
+
+/// The extent of a dim: an i32 of the pipeline, and its value where the types
+/// say it.
+struct Extent {
+  mlir::Value value;
+  std::optional<int64_t> fixed;
+};
+
+/// What a func of the pipeline stands for. Families choose by it where to
+/// compute.
+enum class FuncRole {
+  Pure,      ///< elementwise: inline unless the family stores it
+  Reduction, ///< a pure definition and updates over reduction vars
+};
+
+/// A func with its updates, in the order of the pipeline.
+struct KernelFunc {
+  halide::FuncOp func;
+  llvm::SmallVector<halide::UpdateOp> updates;
+  FuncRole role = FuncRole::Pure;
+  /// Innermost first, as the func's vars.
+  llvm::SmallVector<Extent> extents;
+  /// Per update, its reduction vars' extents, innermost first.
+  llvm::SmallVector<llvm::SmallVector<Extent>> reductions;
+};
+
+/// A pipeline without a schedule. Outputs are the funcs with `halide.output`.
+struct KernelInfo {
+  halide::PipelineOp pipeline;
+  llvm::SmallVector<KernelFunc> funcs;
+  /// What attn-form-kernels called it: elementwise, row, contraction, softmax,
+  /// attention.
+  llvm::StringRef kind;
+
+  KernelFunc *find(mlir::Value func) {
+    for (KernelFunc &f : funcs)
+      if (f.func.getResult() == func)
+        return &f;
+    return nullptr;
+  }
+};
+
+} // namespace heed
+
+#endif

@@ -1,0 +1,662 @@
+//===- KernelToHalide.cpp - the algorithm of one kernel as a Halide pipeline
+//----------------===//
+// Every tensor of the kernel becomes something that can be read at coordinates:
+// a buffer, a func, or a scalar that fills it. Halide's first dim is the
+// innermost one, so vars stand in the reverse order of a tensor's axes; var
+// "d2" is axis 2. Nothing is decided here about where and how a func is
+// computed.
+#include "passes/Lower/KernelToHalide.h"
+#include "passes/Lower/Expressions.h"
+
+#include "dialects/Attn/Dialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SmallString.h"
+
+using namespace mlir;
+using namespace heed;
+
+namespace {
+
+/// What stands for a tensor of the kernel.
+struct Source {
+  Value func;                  ///< a buffer or func, or null
+  unsigned element = 0;        ///< of its tuple
+  Value scalar;                ///< the value everywhere, if there is no func
+  SmallVector<Extent> extents; ///< outermost first, as the tensor's axes
+};
+
+class KernelTranslator : public TensorReads {
+public:
+  KernelTranslator(OpBuilder &b, func::FuncOp kernel) : b(b), kernel(kernel) {}
+
+  LogicalResult run(KernelInfo &info);
+
+  FailureOr<Value> read(OpBuilder &b, Location loc, Value tensor,
+                        ArrayRef<Value> coordinates) override;
+  FailureOr<Extent> extent(OpBuilder &b, Value tensor, int64_t axis) override;
+
+private:
+  void arguments();
+  LogicalResult generic(linalg::LinalgOp op);
+  LogicalResult softmax(Operation *op, Value input, Value sink,
+                        ArrayRef<int64_t> axes, Region &where, bool log);
+  LogicalResult results(func::ReturnOp op);
+
+  /// A new func of \p rank dims; \p body gets them outermost first.
+  using Body = llvm::function_ref<FailureOr<SmallVector<Value>>(
+      OpBuilder &, ArrayRef<Value>)>;
+  FailureOr<KernelFunc *> func(Location loc, StringRef what, TypeRange types,
+                               ArrayRef<Extent> extents, Body body);
+  /// An update of \p f over \p reductions (outermost first); \p body gets its
+  /// dims and the reduction vars.
+  using UpdateBody = llvm::function_ref<FailureOr<SmallVector<Value>>(
+      OpBuilder &, ArrayRef<Value>, ArrayRef<Value>)>;
+  LogicalResult update(Location loc, KernelFunc &f, ArrayRef<Extent> reductions,
+                       UpdateBody body);
+  Extent fixedExtent(Location loc, int64_t value) {
+    return {constantI32(b, loc, value), value};
+  }
+
+  OpBuilder &b;
+  func::FuncOp kernel;
+  KernelInfo *info = nullptr;
+  IRMapping map; ///< scalars
+  DenseMap<Value, Source> sources;
+  unsigned counter = 0;
+};
+
+/// From a tensor's axes to a func's vars, or back.
+SmallVector<Value> reversed(ArrayRef<Value> values) {
+  return SmallVector<Value>(llvm::reverse(values));
+}
+
+FailureOr<Extent> KernelTranslator::extent(OpBuilder &, Value tensor,
+                                           int64_t axis) {
+  auto it = sources.find(tensor);
+  if (it == sources.end())
+    return kernel.emitError("a tensor of the kernel has no extents");
+  return it->second.extents[axis];
+}
+
+FailureOr<Value> KernelTranslator::read(OpBuilder &b, Location loc,
+                                        Value tensor,
+                                        ArrayRef<Value> coordinates) {
+  auto it = sources.find(tensor);
+  if (it == sources.end())
+    return emitError(loc, "a tensor is read that the kernel does not define");
+  Source &source = it->second;
+  if (!source.func) {
+    if (!source.scalar)
+      return emitError(loc, "a tensor without values is read");
+    return source.scalar;
+  }
+  auto read =
+      halide::ReadOp::create(b, loc, halide::getElementTypes(source.func),
+                             source.func, reversed(coordinates));
+  return read.getResult(source.element);
+}
+
+void KernelTranslator::arguments() {
+  for (auto [k, arg] : llvm::enumerate(kernel.getArguments())) {
+    Location loc = kernel.getLoc();
+    SmallString<8> name(("a" + Twine(k)).str());
+    auto type = dyn_cast<RankedTensorType>(arg.getType());
+    if (!type) {
+      map.map(arg,
+              halide::ParamOp::create(b, loc, pipelineType(arg.getType()), name)
+                  .getResult());
+      continue;
+    }
+    Value buffer = halide::BufferOp::create(b, loc, name, type.getRank(),
+                                            type.getElementType());
+    Source source;
+    source.func = buffer;
+    for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+      int64_t dim = type.getRank() - 1 - axis;
+      Value zero = constantI32(b, loc, 0);
+      if (type.isDynamicDim(axis)) {
+        halide::SetBoundsOp::create(b, loc, buffer, dim, zero, Value());
+        source.extents.push_back(
+            {halide::ExtentOp::create(b, loc, b.getI32Type(), buffer, dim),
+             std::nullopt});
+      } else {
+        source.extents.push_back(fixedExtent(loc, type.getDimSize(axis)));
+        halide::SetBoundsOp::create(b, loc, buffer, dim, zero,
+                                    source.extents.back().value);
+      }
+    }
+    sources[arg] = std::move(source);
+  }
+}
+
+FailureOr<KernelFunc *> KernelTranslator::func(Location loc, StringRef what,
+                                               TypeRange types,
+                                               ArrayRef<Extent> extents,
+                                               Body body) {
+  SmallVector<std::string> names;
+  for (size_t k = extents.size(); k-- > 0;)
+    names.push_back("d" + std::to_string(k));
+  SmallVector<StringRef> vars(names.begin(), names.end());
+  bool ok = true;
+  auto op = halide::FuncOp::create(
+      b, loc, (what + Twine(counter++)).str(), vars, types,
+      [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
+        SmallVector<Value> dims(llvm::reverse(args));
+        FailureOr<SmallVector<Value>> values = body(inner, dims);
+        ok = succeeded(values);
+        return ok ? *values : SmallVector<Value>();
+      });
+  if (!ok)
+    return failure();
+  KernelFunc f;
+  f.func = op;
+  f.extents.assign(extents.rbegin(), extents.rend());
+  info->funcs.push_back(std::move(f));
+  return &info->funcs.back();
+}
+
+LogicalResult KernelTranslator::update(Location loc, KernelFunc &f,
+                                       ArrayRef<Extent> reductions,
+                                       UpdateBody body) {
+  SmallVector<std::string> names;
+  SmallVector<Value> bounds;
+  Value zero = constantI32(b, loc, 0);
+  for (size_t k = reductions.size(); k-- > 0;) {
+    names.push_back("r" + std::to_string(k));
+    bounds.push_back(zero);
+    bounds.push_back(reductions[k].value);
+  }
+  SmallVector<StringRef> rvars(names.begin(), names.end());
+  auto op = halide::UpdateOp::create(b, loc, f.func.getResult(), rvars, bounds);
+  bool ok = true;
+  size_t rank = f.extents.size();
+  op.fill(
+      b, op.getSet(),
+      [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
+        SmallVector<Value> dims(llvm::reverse(args.take_front(rank)));
+        SmallVector<Value> loops(llvm::reverse(args.drop_front(rank)));
+        FailureOr<SmallVector<Value>> values = body(inner, dims, loops);
+        ok = succeeded(values);
+        return ok ? *values : SmallVector<Value>();
+      });
+  if (!ok)
+    return failure();
+  f.role = FuncRole::Reduction;
+  f.updates.push_back(op);
+  f.reductions.emplace_back(reductions.rbegin(), reductions.rend());
+  return success();
+}
+
+/// Lets a sum be reordered and its products fused with it, as the language
+/// allows.
+void relaxSums(ArrayRef<Value> combined) {
+  auto flags = arith::FastMathFlags::contract | arith::FastMathFlags::reassoc;
+  for (Value value : combined) {
+    auto add = value.getDefiningOp<arith::AddFOp>();
+    if (!add)
+      continue;
+    add.setFastmath(flags);
+    for (Value operand : add->getOperands())
+      if (auto mul = operand.getDefiningOp<arith::MulFOp>())
+        mul.setFastmath(flags);
+  }
+}
+
+LogicalResult KernelTranslator::generic(linalg::LinalgOp op) {
+  Location loc = op.getLoc();
+  unsigned loops = op.getNumLoops();
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+
+  // Extents of the loops, from whatever operand has them plainly.
+  SmallVector<Extent> extents(loops);
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto type = dyn_cast<RankedTensorType>(operand.get().getType());
+    if (!type)
+      continue;
+    AffineMap indexing = op.getMatchingIndexingMap(&operand);
+    for (auto [axis, expr] : llvm::enumerate(indexing.getResults()))
+      if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
+        FailureOr<Extent> found = extent(b, operand.get(), axis);
+        if (failed(found))
+          return failure();
+        Extent &known = extents[dim.getPosition()];
+        if (!known.value || (!known.fixed && found->fixed))
+          known = *found;
+      }
+  }
+  AffineMap out = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  for (OpOperand &init : op.getDpsInitsMutable())
+    if (op.getMatchingIndexingMap(&init) != out)
+      return op.emitError("results with different maps in one operation");
+  SmallVector<Extent> parallel, reduced;
+  SmallVector<unsigned> parallelLoops, reducedLoops;
+  for (AffineExpr expr : out.getResults()) {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    if (!dim)
+      return op.emitError("a result's map is no permutation of loops");
+    parallelLoops.push_back(dim.getPosition());
+    parallel.push_back(extents[dim.getPosition()]);
+  }
+  for (unsigned loop = 0; loop < loops; ++loop)
+    if (iterators[loop] == utils::IteratorType::reduction) {
+      reducedLoops.push_back(loop);
+      reduced.push_back(extents[loop]);
+    }
+  for (Extent &e : extents)
+    if (!e.value)
+      return op.emitError("a loop's extent is not that of an operand's axis");
+
+  Block &body = op->getRegion(0).front();
+  SmallVector<Type> types;
+  for (Value result : op->getResults())
+    types.push_back(getElementTypeOrSelf(result.getType()));
+
+  auto evaluate = [&](OpBuilder &inner, ArrayRef<Value> dims,
+                      ArrayRef<Value> rvars,
+                      ArrayRef<Value> state) -> FailureOr<SmallVector<Value>> {
+    SmallVector<Value> at(loops);
+    for (auto [loop, value] : llvm::zip(parallelLoops, dims))
+      at[loop] = value;
+    for (auto [loop, value] : llvm::zip(reducedLoops, rvars))
+      at[loop] = value;
+    IRMapping local = map;
+    for (OpOperand &operand : op->getOpOperands()) {
+      BlockArgument arg = body.getArgument(operand.getOperandNumber());
+      if (arg.use_empty())
+        continue;
+      if (op.isDpsInit(&operand) && !state.empty()) {
+        local.map(arg,
+                  state[operand.getOperandNumber() - op.getNumDpsInputs()]);
+        continue;
+      }
+      if (!isa<RankedTensorType>(operand.get().getType())) {
+        local.map(arg, map.lookupOrDefault(operand.get()));
+        continue;
+      }
+      SmallVector<Value> coordinates;
+      for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults())
+        coordinates.push_back(expandAffine(inner, loc, expr, at, {}));
+      FailureOr<Value> value = read(inner, loc, operand.get(), coordinates);
+      if (failed(value))
+        return failure();
+      local.map(arg, *value);
+    }
+    if (failed(translateBody(inner, body, local, at, *this)))
+      return failure();
+    SmallVector<Value> values;
+    for (Value yielded : body.getTerminator()->getOperands())
+      values.push_back(local.lookupOrDefault(yielded));
+    return values;
+  };
+
+  bool isReduction = !reducedLoops.empty();
+  FailureOr<KernelFunc *> f =
+      func(loc, isReduction ? "sum" : "f", types, parallel,
+           [&](OpBuilder &inner,
+               ArrayRef<Value> dims) -> FailureOr<SmallVector<Value>> {
+             if (!isReduction)
+               return evaluate(inner, dims, {}, {});
+             SmallVector<Value> initial;
+             for (Value init : op.getDpsInits()) {
+               FailureOr<Value> value = read(inner, loc, init, dims);
+               if (failed(value))
+                 return failure();
+               initial.push_back(*value);
+             }
+             return initial;
+           });
+  if (failed(f))
+    return failure();
+  Value result = (*f)->func.getResult();
+  if (isReduction &&
+      failed(
+          update(loc, **f, reduced,
+                 [&](OpBuilder &inner, ArrayRef<Value> dims,
+                     ArrayRef<Value> rvars) -> FailureOr<SmallVector<Value>> {
+                   auto state = halide::ReadOp::create(inner, loc, types,
+                                                       result, reversed(dims));
+                   SmallVector<Value> states(state.getResults());
+                   auto values = evaluate(inner, dims, rvars, states);
+                   if (succeeded(values))
+                     relaxSums(*values);
+                   return values;
+                 })))
+    return failure();
+  for (auto [k, value] : llvm::enumerate(op->getResults())) {
+    Source source;
+    source.func = result;
+    source.element = k;
+    source.extents = parallel;
+    sources[value] = std::move(source);
+  }
+  return success();
+}
+
+LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
+                                        ArrayRef<int64_t> axes, Region &where,
+                                        bool log) {
+  Location loc = op->getLoc();
+  auto type = cast<RankedTensorType>(input.getType());
+  auto real = cast<FloatType>(type.getElementType());
+  SmallVector<Extent> extents = sources[input].extents, rows, reduced;
+  SmallVector<int64_t> rowAxes;
+  for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+    if (llvm::is_contained(axes, axis)) {
+      reduced.push_back(extents[axis]);
+    } else {
+      rows.push_back(extents[axis]);
+      rowAxes.push_back(axis);
+    }
+  }
+  auto constant = [&](OpBuilder &inner, double value) -> Value {
+    return arith::ConstantOp::create(inner, loc,
+                                     inner.getFloatAttr(real, value));
+  };
+  double infinity = std::numeric_limits<double>::infinity();
+  /// Coordinates of the whole tensor from those of a row and of the place in
+  /// it.
+  auto join = [&](ArrayRef<Value> row, ArrayRef<Value> place) {
+    SmallVector<Value> all(type.getRank());
+    for (auto [axis, value] : llvm::zip(rowAxes, row))
+      all[axis] = value;
+    for (auto [axis, value] : llvm::zip(axes, place))
+      all[axis] = value;
+    return all;
+  };
+  auto rowOf = [&](ArrayRef<Value> all) {
+    SmallVector<Value> row;
+    for (int64_t axis : rowAxes)
+      row.push_back(all[axis]);
+    return row;
+  };
+  auto live = [&](OpBuilder &inner, ArrayRef<Value> all) -> FailureOr<Value> {
+    if (where.empty())
+      return Value();
+    IRMapping local = map;
+    for (auto [arg, value] : llvm::zip(where.getArguments(), all))
+      local.map(arg, value);
+    if (failed(translateBody(inner, where.front(), local, all, *this)))
+      return failure();
+    return local.lookupOrDefault(where.front().getTerminator()->getOperand(0));
+  };
+  auto select = [&](OpBuilder &inner, Value condition, Value yes, Value no) {
+    return condition ? arith::SelectOp::create(inner, loc, condition, yes, no)
+                           .getResult()
+                     : yes;
+  };
+  auto readOne = [&](OpBuilder &inner, Value f, ArrayRef<Value> at) {
+    return halide::ReadOp::create(inner, loc, real, f, reversed(at))
+        .getResult(0);
+  };
+  using Values = FailureOr<SmallVector<Value>>;
+
+  // The row maximum. It ignores NaN, which the exponential below brings back
+  // into its row; with no live score above -inf it is taken as 0, so that no
+  // -inf is subtracted from itself.
+  FailureOr<KernelFunc *> top =
+      func(loc, "top", real, rows,
+           [&](OpBuilder &inner, ArrayRef<Value> row) -> Values {
+             if (!sink)
+               return SmallVector<Value>{constant(inner, -infinity)};
+             FailureOr<Value> value = read(inner, loc, sink, row);
+             if (failed(value))
+               return failure();
+             return SmallVector<Value>{*value};
+           });
+  if (failed(top))
+    return failure();
+  Value topFunc = (*top)->func.getResult();
+  if (failed(update(loc, **top, reduced,
+                    [&](OpBuilder &inner, ArrayRef<Value> row,
+                        ArrayRef<Value> place) -> Values {
+                      SmallVector<Value> all = join(row, place);
+                      FailureOr<Value> ok = live(inner, all);
+                      FailureOr<Value> score = read(inner, loc, input, all);
+                      if (failed(ok) || failed(score))
+                        return failure();
+                      Value s = select(inner, *ok, *score,
+                                       constant(inner, -infinity));
+                      return SmallVector<Value>{arith::MaxNumFOp::create(
+                          inner, loc, readOne(inner, topFunc, row), s)};
+                    })))
+    return failure();
+  auto shift = [&](OpBuilder &inner, ArrayRef<Value> row) -> Value {
+    Value m = readOne(inner, topFunc, row);
+    Value none = arith::CmpFOp::create(inner, loc, arith::CmpFPredicate::OEQ, m,
+                                       constant(inner, -infinity));
+    return select(inner, none, constant(inner, 0.0), m);
+  };
+  FailureOr<KernelFunc *> weight = func(
+      loc, "weight", real, extents,
+      [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
+        FailureOr<Value> ok = live(inner, all);
+        FailureOr<Value> score = read(inner, loc, input, all);
+        if (failed(ok) || failed(score))
+          return failure();
+        Value difference =
+            arith::SubFOp::create(inner, loc, *score, shift(inner, rowOf(all)));
+        Value e = math::ExpOp::create(inner, loc, difference);
+        return SmallVector<Value>{select(inner, *ok, e, constant(inner, 0.0))};
+      });
+  if (failed(weight))
+    return failure();
+  Value weightFunc = (*weight)->func.getResult();
+  FailureOr<KernelFunc *> total =
+      func(loc, "total", real, rows,
+           [&](OpBuilder &inner, ArrayRef<Value> row) -> Values {
+             if (!sink)
+               return SmallVector<Value>{constant(inner, 0.0)};
+             FailureOr<Value> value = read(inner, loc, sink, row);
+             if (failed(value))
+               return failure();
+             Value difference =
+                 arith::SubFOp::create(inner, loc, *value, shift(inner, row));
+             return SmallVector<Value>{
+                 math::ExpOp::create(inner, loc, difference).getResult()};
+           });
+  if (failed(total))
+    return failure();
+  Value totalFunc = (*total)->func.getResult();
+  if (failed(update(loc, **total, reduced,
+                    [&](OpBuilder &inner, ArrayRef<Value> row,
+                        ArrayRef<Value> place) -> Values {
+                      SmallVector<Value> sum{arith::AddFOp::create(
+                          inner, loc, readOne(inner, totalFunc, row),
+                          readOne(inner, weightFunc, join(row, place)))};
+                      relaxSums(sum);
+                      return sum;
+                    })))
+    return failure();
+  FailureOr<KernelFunc *> result = func(
+      loc, "softmax", real, extents,
+      [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
+        SmallVector<Value> row = rowOf(all);
+        Value l = readOne(inner, totalFunc, row);
+        FailureOr<Value> ok = live(inner, all);
+        if (failed(ok))
+          return failure();
+        Value value, absent = constant(inner, log ? -infinity : 0.0);
+        if (log) {
+          FailureOr<Value> score = read(inner, loc, input, all);
+          if (failed(score))
+            return failure();
+          value = arith::SubFOp::create(inner, loc, *score, shift(inner, row));
+          value = arith::SubFOp::create(inner, loc, value,
+                                        math::LogOp::create(inner, loc, l));
+        } else {
+          value = arith::DivFOp::create(inner, loc,
+                                        readOne(inner, weightFunc, all), l);
+        }
+        // A total of 0 is a row without a live score above -inf; a NaN in it is
+        // not equal to 0.
+        Value empty = arith::CmpFOp::create(
+            inner, loc, arith::CmpFPredicate::OEQ, l, constant(inner, 0.0));
+        value = select(inner, empty, absent, value);
+        return SmallVector<Value>{select(inner, *ok, value, absent)};
+      });
+  if (failed(result))
+    return failure();
+  Source source;
+  source.func = (*result)->func.getResult();
+  source.extents = extents;
+  sources[op->getResult(0)] = std::move(source);
+  return success();
+}
+
+LogicalResult KernelTranslator::results(func::ReturnOp op) {
+  llvm::SmallPtrSet<Value, 4> taken;
+  for (Value value : op.getOperands()) {
+    Source source = sources[value];
+    auto type = cast<RankedTensorType>(value.getType());
+    bool single = source.func && source.func.getDefiningOp<halide::FuncOp>() &&
+                  halide::getElementTypes(source.func).size() == 1 &&
+                  taken.insert(source.func).second;
+    if (!single) {
+      FailureOr<KernelFunc *> copy =
+          func(op.getLoc(), "copy", type.getElementType(), source.extents,
+               [&](OpBuilder &inner,
+                   ArrayRef<Value> dims) -> FailureOr<SmallVector<Value>> {
+                 FailureOr<Value> one = read(inner, op.getLoc(), value, dims);
+                 if (failed(one))
+                   return failure();
+                 return SmallVector<Value>{*one};
+               });
+      if (failed(copy))
+        return failure();
+      source.func = (*copy)->func.getResult();
+    }
+    halide::OutputOp::create(b, op.getLoc(), source.func);
+    for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+      Value size =
+          type.isDynamicDim(axis) ? Value() : source.extents[axis].value;
+      halide::SetBoundsOp::create(b, op.getLoc(), source.func,
+                                  type.getRank() - 1 - axis,
+                                  constantI32(b, op.getLoc(), 0), size);
+    }
+  }
+  return success();
+}
+
+LogicalResult KernelTranslator::run(KernelInfo &target) {
+  info = &target;
+  // Pointers to funcs are held while updates are added.
+  info->funcs.reserve(64);
+  arguments();
+  for (Operation &op : kernel.getBody().front()) {
+    if (auto empty = dyn_cast<tensor::EmptyOp>(op)) {
+      Source source;
+      for (auto [axis, size] : llvm::enumerate(empty.getMixedSizes())) {
+        if (auto value = dyn_cast<Value>(size))
+          source.extents.push_back({map.lookupOrDefault(value), std::nullopt});
+        else
+          source.extents.push_back(fixedExtent(
+              op.getLoc(), cast<IntegerAttr>(cast<Attribute>(size)).getInt()));
+      }
+      sources[empty] = std::move(source);
+    } else if (auto fill = dyn_cast<linalg::FillOp>(op)) {
+      Source source = sources[fill.getOutputs()[0]];
+      source.func = Value();
+      source.scalar = map.lookupOrDefault(fill.getInputs()[0]);
+      sources[fill.getResult(0)] = std::move(source);
+    } else if (auto constant = dyn_cast<arith::ConstantOp>(op);
+               constant && isa<RankedTensorType>(constant.getType())) {
+      auto splat = dyn_cast<SplatElementsAttr>(constant.getValue());
+      if (!splat)
+        return op.emitError("a table of constants inside a kernel");
+      Source source;
+      source.scalar = arith::ConstantOp::create(
+          b, op.getLoc(), splat.getSplatValue<TypedAttr>());
+      for (int64_t size : cast<RankedTensorType>(constant.getType()).getShape())
+        source.extents.push_back(fixedExtent(op.getLoc(), size));
+      sources[constant] = std::move(source);
+    } else if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
+      if (failed(generic(linalgOp)))
+        return failure();
+    } else if (auto s = dyn_cast<attn::SoftmaxOp>(op)) {
+      if (failed(softmax(s, s.getInput(), s.getSink(), s.getAxes(),
+                         s.getWhere(), false)))
+        return failure();
+    } else if (auto s = dyn_cast<attn::LogSoftmaxOp>(op)) {
+      if (failed(softmax(s, s.getInput(), s.getSink(), s.getAxes(),
+                         s.getWhere(), true)))
+        return failure();
+    } else if (auto ret = dyn_cast<func::ReturnOp>(op)) {
+      if (failed(results(ret)))
+        return failure();
+    } else {
+      // Scalars, for the bodies below.
+      if (failed(translateOp(b, &op, map, {}, *this)))
+        return failure();
+    }
+  }
+  return success();
+}
+
+} // namespace
+
+FailureOr<KernelInfo> heed::translateKernel(OpBuilder &b, func::FuncOp kernel) {
+  KernelInfo info;
+  info.pipeline =
+      halide::PipelineOp::create(b, kernel.getLoc(), kernel.getName());
+  if (auto kind = kernel->getAttrOfType<StringAttr>("attn.kind"))
+    info.kind = kind.getValue();
+  OpBuilder inner = OpBuilder::atBlockBegin(&info.pipeline.getBody().front());
+  if (failed(KernelTranslator(inner, kernel).run(info))) {
+    info.pipeline.erase();
+    return failure();
+  }
+  return info;
+}
+
+static FailureOr<CallerExtent> callerScalar(Value value) {
+  CallerExtent extent;
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant))) {
+    extent.fixed = constant.getSExtValue();
+    return extent;
+  }
+  if (auto arg = dyn_cast<BlockArgument>(value)) {
+    extent.argument = arg.getArgNumber();
+    return extent;
+  }
+  if (auto dim = value.getDefiningOp<tensor::DimOp>())
+    if (std::optional<int64_t> axis = dim.getConstantIndex())
+      return callerExtent(dim.getSource(), *axis);
+  return emitError(value.getLoc(),
+                   "a result's extent is computed inside its kernel");
+}
+
+FailureOr<CallerExtent> heed::callerExtent(Value value, int64_t axis) {
+  auto type = cast<RankedTensorType>(value.getType());
+  CallerExtent extent;
+  if (!type.isDynamicDim(axis)) {
+    extent.fixed = type.getDimSize(axis);
+    return extent;
+  }
+  if (auto arg = dyn_cast<BlockArgument>(value)) {
+    extent.argument = arg.getArgNumber();
+    extent.axis = axis;
+    return extent;
+  }
+  Operation *op = value.getDefiningOp();
+  if (auto empty = dyn_cast<tensor::EmptyOp>(op))
+    return callerScalar(empty.getDynamicSize(axis));
+  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
+    unsigned result = cast<OpResult>(value).getResultNumber();
+    return callerExtent(linalgOp.getDpsInitOperand(result)->get(), axis);
+  }
+  if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op))
+    return callerExtent(op->getOperand(0), axis);
+  if (auto attention = dyn_cast<attn::AttentionOp>(op);
+      attention && value == attention.getOutput()) {
+    auto dim = cast<AffineDimExpr>(attention.outputMap().getResult(axis));
+    return callerScalar(attention.getSizes()[dim.getPosition()]);
+  }
+  return op->emitError("the extents of its result are not known to callers");
+}

@@ -1,0 +1,33 @@
+//===- KernelToHalide.h - the algorithm of one kernel as a Halide pipeline
+//------------------===//
+#ifndef HEED_PASSES_LOWER_KERNELTOHALIDE_H
+#define HEED_PASSES_LOWER_KERNELTOHALIDE_H
+
+#include "passes/Lower/KernelInfo.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+
+namespace heed {
+
+/// Builds at \p b the pipeline of \p kernel: what is computed, without any
+/// schedule. Fails with an error at an op that has no translation; then nothing
+/// is left behind.
+mlir::FailureOr<KernelInfo> translateKernel(mlir::OpBuilder &b,
+                                            mlir::func::FuncOp kernel);
+
+/// Where a caller of a kernel finds the extent of a result's dim: a number, an
+/// argument, or an argument's dim.
+struct CallerExtent {
+  std::optional<int64_t> fixed;
+  unsigned argument = 0;
+  std::optional<int64_t> axis;
+};
+
+/// The extent of axis \p axis of \p value, a tensor inside a kernel. Fails with
+/// an error at the op that hides it.
+mlir::FailureOr<CallerExtent> callerExtent(mlir::Value value, int64_t axis);
+
+} // namespace heed
+
+#endif

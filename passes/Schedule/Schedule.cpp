@@ -1,0 +1,68 @@
+//===- Schedule.cpp - choice of a family, and what the families share
+//-----------------------===//
+#include "passes/Schedule/Schedule.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace heed;
+
+StringRef heed::scheduleKernel(KernelInfo &kernel,
+                               const halide::Target &target) {
+  if (scheduleElementwise(kernel, target))
+    return "elementwise";
+  scheduleGeneric(kernel, target);
+  return "generic";
+}
+
+SmallVector<KernelFunc *> heed::outputsOf(KernelInfo &kernel) {
+  SmallVector<KernelFunc *> outputs;
+  for (halide::FuncOp func : kernel.pipeline.getOutputFuncs())
+    outputs.push_back(kernel.find(func.getResult()));
+  return outputs;
+}
+
+OpBuilder heed::scheduleBuilder(KernelInfo &kernel) {
+  return OpBuilder::atBlockEnd(&kernel.pipeline.getBody().front());
+}
+
+SmallVector<std::string> heed::varsOf(halide::FuncOp func) {
+  SmallVector<std::string> vars;
+  for (Attribute var : func.getVars())
+    vars.push_back(cast<StringAttr>(var).str());
+  return vars;
+}
+
+unsigned heed::widestBits(halide::FuncOp func) {
+  unsigned bits = 8;
+  for (Type type : halide::getElementTypes(func.getResult()))
+    bits = std::max(bits, type.getIntOrFloatBitWidth());
+  return bits;
+}
+
+void heed::parallelOuter(OpBuilder &b, halide::FuncOp func, int64_t stage,
+                         SmallVector<std::string> vars, size_t first) {
+  Location loc = func.getLoc();
+  if (vars.size() <= first)
+    return;
+  while (vars.size() > first + 1) {
+    std::string outer = vars.pop_back_val();
+    std::string inner = vars.pop_back_val();
+    std::string fused = inner + outer;
+    halide::FuseOp::create(b, loc, func.getResult(), stage, inner, outer,
+                           fused);
+    vars.push_back(fused);
+  }
+  halide::ParallelOp::create(b, loc, func.getResult(), stage, vars.back());
+}
+
+void heed::vectorizeInner(OpBuilder &b, halide::FuncOp func, int64_t stage,
+                          StringRef var, int64_t lanes) {
+  if (lanes < 2)
+    return;
+  Location loc = func.getLoc();
+  std::string inner = (var + "v").str();
+  halide::SplitOp::create(b, loc, func.getResult(), stage, var, var, inner,
+                          lanes, halide::TailStrategy::GuardWithIf);
+  halide::VectorizeOp::create(b, loc, func.getResult(), stage, inner);
+}

@@ -1,0 +1,53 @@
+//===- Schedule.h - schedule families for kernels
+//-------------------------------------------===//
+#ifndef HEED_PASSES_SCHEDULE_SCHEDULE_H
+#define HEED_PASSES_SCHEDULE_SCHEDULE_H
+
+#include "dialects/Halide/Target.h"
+#include "passes/Lower/KernelInfo.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace heed {
+
+/// Gives \p kernel the schedule of the family that fits it, as ops at the
+/// pipeline's end. Returns the family's name.
+llvm::StringRef scheduleKernel(KernelInfo &kernel,
+                               const halide::Target &target);
+
+/// Families, one a file. Each returns false, having changed nothing, if \p
+/// kernel is not of its kind.
+bool scheduleContraction(KernelInfo &kernel, const halide::Target &target);
+bool scheduleRows(KernelInfo &kernel, const halide::Target &target);
+bool scheduleElementwise(KernelInfo &kernel, const halide::Target &target);
+/// Right for every kernel: stores each reduction whole, parallel over the
+/// outermost loop.
+void scheduleGeneric(KernelInfo &kernel, const halide::Target &target);
+
+/// Funcs that the pipeline writes.
+llvm::SmallVector<KernelFunc *> outputsOf(KernelInfo &kernel);
+
+/// Makes the outermost loops of stage \p stage of \p func, from loop \p first
+/// on, one parallel loop.
+/// \p vars are its loops now, innermost first. Without such a loop nothing
+/// happens.
+void parallelOuter(mlir::OpBuilder &b, halide::FuncOp func, int64_t stage,
+                   llvm::SmallVector<std::string> vars, size_t first);
+
+/// Splits and vectorises loop \p var of stage \p stage by \p lanes; the tail is
+/// guarded.
+void vectorizeInner(mlir::OpBuilder &b, halide::FuncOp func, int64_t stage,
+                    llvm::StringRef var, int64_t lanes);
+
+/// A builder at the end of the pipeline, where its schedule stands.
+mlir::OpBuilder scheduleBuilder(KernelInfo &kernel);
+
+/// Vars of a func, innermost first.
+llvm::SmallVector<std::string> varsOf(halide::FuncOp func);
+
+/// Bits of the widest element that stages of \p func compute.
+unsigned widestBits(halide::FuncOp func);
+
+} // namespace heed
+
+#endif
