@@ -1,4 +1,4 @@
-/* What compiled host code calls for memory and checks. */
+/* What compiled host code calls, but for parameters: memory, checks, kernels. */
 #include "runtime/Model.h"
 
 #include "HalideRuntime.h"
@@ -160,5 +160,74 @@ void heed_host_check_range(heed_model *model, const void *data, int32_t type,
     }
     if (axis < 0)
       return;
+  }
+}
+
+/* ---- kernels ---- */
+
+void heed_host_buffer(heed_model *model, struct halide_buffer_t *buffer,
+                      void *dimensions, void *data, int32_t typeCode,
+                      int32_t bits, int32_t rank, const int64_t *sizes,
+                      const int64_t *strides) {
+  struct halide_dimension_t *dims = dimensions;
+  memset(buffer, 0, sizeof *buffer);
+  buffer->host = data;
+  buffer->type.code = (uint8_t)typeCode;
+  buffer->type.bits = (uint8_t)bits;
+  buffer->type.lanes = 1;
+  buffer->dimensions = rank;
+  buffer->dim = dims;
+  int64_t dense = 1;
+  bool overflow = false;
+  for (int32_t axis = rank - 1; axis >= 0; --axis) {
+    int64_t extent = sizes[axis], stride = strides ? strides[axis] : dense;
+    if (!strides && overflow && extent > 1)
+      stride = INT64_MAX;
+    if (extent < 0 || extent > INT32_MAX)
+      heed_unwind(model, HEED_ERROR_SHAPE,
+                  "an extent of %" PRId64 " is beyond what a kernel can index "
+                  "(2147483647)",
+                  extent);
+    if (stride < INT32_MIN || stride > INT32_MAX) {
+      if (extent > 1)
+        heed_unwind(model, HEED_ERROR_SHAPE,
+                    "rows of more than 2147483647 elements on axis %d are "
+                    "beyond what a kernel can index",
+                    axis);
+      stride = 0; /* never used */
+    }
+    struct halide_dimension_t *dim = &dims[rank - 1 - axis];
+    dim->min = 0;
+    dim->extent = (int32_t)extent;
+    dim->stride = (int32_t)stride;
+    dim->flags = 0;
+    if (extent > 1 && __builtin_mul_overflow(dense, extent, &dense))
+      overflow = true;
+  }
+}
+
+void heed_host_kernel(heed_model *model, int32_t kernel,
+                      int32_t (*function)(void **args), void **args,
+                      double flops, double bytes) {
+  void *context = model;
+  double start = model->profile ? heed_seconds() : 0;
+  args[0] = &context;
+  int32_t result = function(args);
+  if (result) {
+    const char *name = kernel >= 0 && kernel < model->desc->numKernels
+                           ? model->desc->kernels[kernel]
+                           : "?";
+    bool memory = result == halide_error_code_out_of_memory;
+    heed_unwind(model, memory ? HEED_ERROR_MEMORY : HEED_ERROR_INTERNAL,
+                "kernel '%s' failed (%d): %s", name, result,
+                model->kernelMessage[0] ? model->kernelMessage
+                                        : "no reason given");
+  }
+  if (model->profile && kernel >= 0 && kernel < model->desc->numKernels) {
+    heed_kernel_record *record = &model->profile[kernel];
+    ++record->calls;
+    record->seconds += heed_seconds() - start;
+    record->flops += flops;
+    record->bytes += bytes;
   }
 }

@@ -18,8 +18,9 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
-  registry.insert<heed::attn::AttnDialect, heed::halide::HalideDialect>();
+  registry.insert<heed::attn::AttnDialect>();
   heed::attn::registerBufferization(registry);
+  registry.insert<heed::halide::HalideDialect>();
   heed::halide::registerBufferization(registry);
   return mlir::asMainReturnCode(mlir::MlirOptMain(
       argc, argv, "heed-opt: Heed's passes on IR\n", registry));

@@ -52,7 +52,7 @@ Target fromLevel(const Level &level) {
 /// A file of one line such as "48K", as Linux shows cache sizes; 0 if there is
 /// none.
 int64_t readSize(const Twine &path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  auto buffer = llvm::MemoryBuffer::getFileAsStream(path);
   if (!buffer)
     return 0;
   StringRef text = (*buffer)->getBuffer().trim();
@@ -67,7 +67,7 @@ void readCaches(Target &target) {
   for (int index = 0; index < 8; ++index) {
     std::string dir = "/sys/devices/system/cpu/cpu0/cache/index" +
                       std::to_string(index) + "/";
-    auto type = llvm::MemoryBuffer::getFile(dir + "type", /*IsText=*/true);
+    auto type = llvm::MemoryBuffer::getFileAsStream(dir + "type");
     if (!type)
       return;
     int64_t level = readSize(dir + "level"), size = readSize(dir + "size");

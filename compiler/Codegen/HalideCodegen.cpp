@@ -1,0 +1,362 @@
+// Compiles pipelines, each in a process of its own.
+//
+// libHalide numbers temporaries and funcs with counters of the process, so a
+// kernel's bytes would depend on what was compiled before or beside it. A
+// forked child starts from the same counters every time; and where libHalide
+// crashes, the compiler does not.
+
+#include "compiler/Codegen/HalideCodegen.h"
+#include "compiler/Codegen/HalideTranslate.h"
+#include "dialects/Halide/Target.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Threading.h"
+#include <chrono>
+#include <csignal>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace mlir;
+using namespace heed;
+
+namespace {
+
+/// What a child sends: a sequence of records.
+enum class Record : char { Result, Error, Warning };
+
+/// Where a record goes and what it says. `op` counts the pipeline's ops in walk
+/// order.
+struct Message {
+  Record kind;
+  uint32_t op;
+  std::string text;
+};
+
+/// Thrown by the reporter instead of Halide's own errors, so that the message
+/// arrives as it is.
+struct HalideError {
+  std::string message;
+};
+
+void writeAll(int fd, const void *data, size_t size) {
+  for (const char *p = static_cast<const char *>(data); size > 0;) {
+    ssize_t n = ::write(fd, p, size);
+    if (n <= 0)
+      ::_exit(2); // the parent is gone
+    p += n;
+    size -= n;
+  }
+}
+
+void send(int fd, Record kind, uint32_t op, StringRef text) {
+  uint64_t size = text.size();
+  writeAll(fd, &kind, 1);
+  writeAll(fd, &op, sizeof op);
+  writeAll(fd, &size, sizeof size);
+  writeAll(fd, text.data(), text.size());
+}
+
+std::vector<Message> parseMessages(StringRef bytes) {
+  std::vector<Message> messages;
+  const size_t header = 1 + sizeof(uint32_t) + sizeof(uint64_t);
+  while (bytes.size() >= header) {
+    Message m{static_cast<Record>(bytes[0]), 0, {}};
+    uint64_t size;
+    std::memcpy(&m.op, bytes.data() + 1, sizeof m.op);
+    std::memcpy(&size, bytes.data() + 1 + sizeof m.op, sizeof size);
+    if (bytes.size() - header < size)
+      break;
+    m.text = bytes.substr(header, size).str();
+    messages.push_back(std::move(m));
+    bytes = bytes.substr(header + size);
+  }
+  return messages;
+}
+
+/// One line, in this project's style: without Halide's "Error:" and the places
+/// in its own sources.
+std::string tidy(StringRef message) {
+  std::string text;
+  SmallVector<StringRef> lines;
+  message.split(lines, '\n', -1, false);
+  for (StringRef line : lines) {
+    line = line.trim();
+    line.consume_front("Error: ");
+    line.consume_front("Warning: ");
+    if (line.empty() || line.starts_with("Internal Error at") ||
+        line.starts_with("Condition failed"))
+      if (line.empty())
+        continue;
+    text += (text.empty() ? "" : " ") + line.str();
+  }
+  return text;
+}
+
+class Reporter : public Halide::CompileTimeErrorReporter {
+public:
+  explicit Reporter(int fd) : fd(fd) {}
+  void warning(const char *message) override {
+    send(fd, Record::Warning, 0, tidy(message));
+  }
+  [[noreturn]] void error(const char *message) override {
+    throw HalideError{message};
+  }
+
+private:
+  int fd;
+};
+
+/// Runs \p body in a child that holds one end of a pipe.
+class Child {
+public:
+  Child(llvm::function_ref<void(int)> body)
+      : start(std::chrono::steady_clock::now()) {
+    int ends[2];
+    if (::pipe(ends) != 0)
+      return;
+    pid = ::fork();
+    if (pid == 0) {
+      ::close(ends[0]);
+      body(ends[1]);
+      ::_exit(0);
+    }
+    ::close(ends[1]);
+    fd = ends[0];
+  }
+
+  /// Reads what has come; true when the child has ended.
+  bool drain() {
+    char chunk[1 << 16];
+    ssize_t n = ::read(fd, chunk, sizeof chunk);
+    if (n > 0) {
+      bytes.append(chunk, n);
+      return false;
+    }
+    ::close(fd);
+    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
+    return true;
+  }
+
+  pid_t pid = -1;
+  int fd = -1;
+  int status = 0;
+  std::string bytes;
+  double seconds = 0;
+
+private:
+  std::chrono::steady_clock::time_point start;
+};
+
+Halide::Target makeTarget(const halide::Target &target, bool checks,
+                          bool userContext) {
+  Halide::Target t(target.halide);
+  t.set_feature(Halide::Target::LargeBuffers);
+  if (userContext)
+    t.set_feature(Halide::Target::UserContext);
+  if (!checks) {
+    t.set_feature(Halide::Target::NoAsserts);
+    t.set_feature(Halide::Target::NoBoundsQuery);
+  }
+  return t;
+}
+
+/// Has libHalide write a file, and returns what is in it.
+std::string throughFile(llvm::function_ref<void(const std::string &)> write) {
+  SmallString<128> path;
+  if (llvm::sys::fs::createTemporaryFile("heed-kernel", "tmp", path))
+    throw HalideError{"cannot create a temporary file"};
+  llvm::FileRemover remover(path);
+  write(path.str().str());
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+  if (!buffer)
+    throw HalideError{"cannot read back the temporary file: " +
+                      buffer.getError().message()};
+  return (*buffer)->getBuffer().str();
+}
+
+uint32_t numberOf(halide::PipelineOp pipeline, Operation *wanted) {
+  uint32_t number = 0, found = 0;
+  pipeline->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op == wanted)
+      found = number;
+    ++number;
+  });
+  return found;
+}
+
+/// libHalide's late errors name funcs; the first func that the message names is
+/// the best place to show it at.
+Operation *blame(halide::PipelineOp pipeline, StringRef message) {
+  size_t first = StringRef::npos;
+  Operation *best = pipeline;
+  pipeline->walk([&](halide::FuncOp func) {
+    for (char quote : {'"', ' ', '\''}) {
+      size_t at = message.find((Twine(quote) + func.getName()).str());
+      size_t end = at + 1 + func.getName().size();
+      if (at == StringRef::npos || at >= first ||
+          (end < message.size() && llvm::isAlnum(message[end])))
+        continue;
+      first = at;
+      best = func;
+    }
+  });
+  return best;
+}
+
+void compileInChild(halide::PipelineOp pipeline, const std::string &symbol,
+                    const Halide::Target &target, HalideOutput output, int fd) {
+  Reporter reporter(fd);
+  Halide::set_custom_compile_time_error_reporter(&reporter);
+  HalideTranslator translator(pipeline);
+  Operation *at = nullptr;
+  std::string message;
+  try {
+    translator.translate();
+    at = translator.current;
+    Halide::Module module = translator.result.compile_to_module(
+        translator.arguments, symbol, target, Halide::LinkageType::External);
+    Halide::OutputFileType type =
+        output == HalideOutput::Object      ? Halide::OutputFileType::object
+        : output == HalideOutput::Statement ? Halide::OutputFileType::stmt
+                                            : Halide::OutputFileType::assembly;
+    std::string bytes = throughFile(
+        [&](const std::string &path) { module.compile({{type, path}}); });
+    send(fd, Record::Result, 0, bytes);
+    return;
+  } catch (const TranslationError &e) {
+    at = e.op;
+    message = "'" + e.op->getName().getStringRef().str() + "' " + e.message;
+  } catch (const HalideError &e) {
+    message = tidy(e.message);
+  } catch (const Halide::Error &e) {
+    message = tidy(e.what());
+  } catch (const std::exception &e) {
+    message = e.what();
+  }
+  if (at == pipeline.getOperation() || !at)
+    at = translator.current && translator.current != pipeline
+             ? translator.current
+             : blame(pipeline, message);
+  send(fd, Record::Error, numberOf(pipeline, at), message);
+}
+
+/// Turns a child's messages into diagnostics and its result into a kernel.
+LogicalResult collect(halide::PipelineOp pipeline, Child &child,
+                      CompiledKernel &kernel) {
+  SmallVector<Operation *> ops;
+  pipeline->walk<WalkOrder::PreOrder>(
+      [&](Operation *op) { ops.push_back(op); });
+  bool done = false, failed = false;
+  for (Message &m : parseMessages(child.bytes)) {
+    Operation *op = m.op < ops.size() ? ops[m.op] : pipeline.getOperation();
+    if (m.kind == Record::Error) {
+      failed = true;
+      op->emitError() << m.text;
+    } else if (m.kind == Record::Warning) {
+      op->emitWarning() << m.text;
+    } else {
+      kernel.bytes = std::move(m.text);
+      done = true;
+    }
+  }
+  kernel.seconds = child.seconds;
+  if (done && !failed)
+    return success();
+  if (failed)
+    return failure();
+  InFlightDiagnostic diag =
+      pipeline.emitError()
+      << "libHalide ended without a result while compiling this kernel";
+  if (WIFSIGNALED(child.status))
+    diag << " (signal " << WTERMSIG(child.status) << ")";
+  return diag;
+}
+
+} // namespace
+
+LogicalResult
+heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
+                             const HalideCodegenOptions &options,
+                             SmallVectorImpl<CompiledKernel> &kernels) {
+  Halide::Target halideTarget =
+      makeTarget(target, options.checks, options.userContext)
+          .with_feature(Halide::Target::NoRuntime);
+  SmallVector<halide::PipelineOp> pipelines(
+      module.getOps<halide::PipelineOp>());
+  size_t jobs = options.jobs
+                    ? options.jobs
+                    : llvm::hardware_concurrency().compute_thread_count();
+  std::vector<std::unique_ptr<Child>> children(pipelines.size());
+  kernels.resize(pipelines.size());
+  size_t next = 0, ended = 0;
+  std::vector<size_t> running;
+  while (ended < pipelines.size()) {
+    while (next < pipelines.size() && running.size() < jobs) {
+      halide::PipelineOp pipeline = pipelines[next];
+      kernels[next].name = pipeline.getName().str();
+      kernels[next].symbol = options.symbolPrefix + kernels[next].name;
+      children[next] = std::make_unique<Child>([&](int fd) {
+        compileInChild(pipeline, kernels[next].symbol, halideTarget,
+                       options.output, fd);
+      });
+      if (children[next]->pid < 0)
+        return pipeline.emitError()
+               << "cannot start a process to compile this kernel";
+      running.push_back(next++);
+    }
+    std::vector<pollfd> polls;
+    for (size_t k : running)
+      polls.push_back({children[k]->fd, POLLIN, 0});
+    ::poll(polls.data(), polls.size(), -1);
+    for (size_t i = running.size(); i-- > 0;)
+      if (polls[i].revents && children[running[i]]->drain()) {
+        running.erase(running.begin() + i);
+        ++ended;
+      }
+  }
+  // Diagnostics in the module's order, whatever the order of the ends was.
+  LogicalResult result = success();
+  for (size_t k = 0; k < pipelines.size(); ++k)
+    if (failed(collect(pipelines[k], *children[k], kernels[k])))
+      result = failure();
+  return result;
+}
+
+LogicalResult heed::compileHalideRuntime(const halide::Target &target,
+                                         bool userContext, std::string &object,
+                                         std::string &error) {
+  Halide::Target halideTarget =
+      makeTarget(target, /*checks=*/true, userContext);
+  Child child([&](int fd) {
+    try {
+      send(fd, Record::Result, 0, throughFile([&](const std::string &path) {
+             Halide::compile_standalone_runtime(path, halideTarget);
+           }));
+    } catch (const Halide::Error &e) {
+      send(fd, Record::Error, 0, tidy(e.what()));
+    } catch (const HalideError &e) {
+      send(fd, Record::Error, 0, e.message);
+    }
+  });
+  error = "cannot compile Halide's runtime";
+  if (child.pid < 0)
+    return failure();
+  while (!child.drain()) {
+  }
+  for (Message &m : parseMessages(child.bytes)) {
+    if (m.kind == Record::Result) {
+      object = std::move(m.text);
+      return success();
+    }
+    error += ": " + m.text;
+  }
+  return failure();
+}

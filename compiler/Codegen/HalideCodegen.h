@@ -1,0 +1,63 @@
+// Compiles halide.pipelines to machine code. No Halide type appears here: users
+// are compiled without exceptions.
+
+#ifndef HEED_COMPILER_CODEGEN_HALIDECODEGEN_H
+#define HEED_COMPILER_CODEGEN_HALIDECODEGEN_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SmallVector.h"
+#include <string>
+
+namespace heed::halide {
+struct Target;
+} // namespace heed::halide
+
+namespace heed {
+
+enum class HalideOutput {
+  Object,    ///< relocatable object code
+  Statement, ///< Halide's loop nest as text, after lowering
+  Assembly,  ///< the target's assembly text
+};
+
+struct HalideCodegenOptions {
+  HalideOutput output = HalideOutput::Object;
+  /// Put before each pipeline's name to make the C function's.
+  std::string symbolPrefix;
+  /// Kernels compiled at a time; 0 for as many as the compiling machine has
+  /// cores.
+  unsigned jobs = 0;
+  /// Kernels check shapes, strides and bounds of what they are passed, and
+  /// answer bounds queries. Without, they trust the host, which has checked.
+  bool checks = false;
+  /// The first C argument is a `void *` that every call of the runtime gets.
+  bool userContext = true;
+};
+
+struct CompiledKernel {
+  std::string name;   ///< the pipeline's, without prefix
+  std::string symbol; ///< the C function's
+  std::string bytes;  ///< object code or text, as the options say
+  double seconds = 0; ///< wall time of its compilation
+};
+
+/// Compiles every pipeline of \p module, in the order of the module, for \p
+/// target. The same input gives the same bytes: each kernel is compiled in a
+/// process of its own, since libHalide numbers its names process-wide. Fails
+/// with diagnostics at the ops that libHalide rejects; the other kernels are
+/// compiled then too.
+mlir::LogicalResult
+compileHalidePipelines(mlir::ModuleOp module, const halide::Target &target,
+                       const HalideCodegenOptions &options,
+                       llvm::SmallVectorImpl<CompiledKernel> &kernels);
+
+/// The part of Halide's runtime that kernels for \p target call (memory, tasks,
+/// errors), as one object. Its functions are weak, so that a program may bring
+/// its own. Fails with a sentence in \p error.
+mlir::LogicalResult compileHalideRuntime(const halide::Target &target,
+                                         bool userContext, std::string &object,
+                                         std::string &error);
+
+} // namespace heed
+
+#endif // HEED_COMPILER_CODEGEN_HALIDECODEGEN_H

@@ -1,0 +1,365 @@
+// Expressions: a closed list of arith and math ops to Halide::Expr.
+//
+// Halide compiles float arithmetic as if NaN and infinity did not exist. Its
+// strict intrinsics (strict_add, ...) are IEEE 754 op by op, so an op without
+// fast-math flags becomes one of them. Ops with `contract` or `reassoc` become
+// Halide's plain ones: that is what lets LLVM make FMAs.
+
+#include "compiler/Codegen/HalideTranslate.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace heed;
+using Halide::Expr;
+using Halide::Internal::Call;
+
+Halide::Type heed::toHalideType(Type type) {
+  if (type.isInteger(1))
+    return Halide::Bool();
+  if (auto integer = dyn_cast<IntegerType>(type))
+    return Halide::Int(integer.getWidth());
+  if (type.isBF16())
+    return Halide::BFloat(16);
+  return Halide::Float(cast<FloatType>(type).getWidth());
+}
+
+Expr HalideExpressions::get(Value value) {
+  auto it = exprs.find(value);
+  assert(it != exprs.end() &&
+         "dominance guarantees that operands are translated first");
+  return it->second;
+}
+
+static Expr strict(Call::IntrinsicOp op, Expr a, Expr b) {
+  Halide::Type type = a.type();
+  if (op == Call::strict_lt || op == Call::strict_le || op == Call::strict_eq)
+    type = Halide::Bool();
+  return Call::make(type, op, {a, b}, Call::PureIntrinsic);
+}
+
+static bool isFast(Operation *op) {
+  auto fast = dyn_cast<arith::ArithFastMathInterface>(op);
+  if (!fast)
+    return false;
+  arith::FastMathFlags flags = fast.getFastMathFlagsAttr().getValue();
+  return bitEnumContainsAny(flags, arith::FastMathFlags::contract |
+                                       arith::FastMathFlags::reassoc);
+}
+
+static bool ignoresNaN(Operation *op) {
+  auto fast = dyn_cast<arith::ArithFastMathInterface>(op);
+  return fast && bitEnumContainsAny(fast.getFastMathFlagsAttr().getValue(),
+                                    arith::FastMathFlags::nnan);
+}
+
+static Expr isNaN(Expr x) { return !strict(Call::strict_eq, x, x); }
+
+static Expr compareFloats(arith::CmpFPredicate predicate, Expr a, Expr b,
+                          Operation *op) {
+  auto lt = [](Expr x, Expr y) { return strict(Call::strict_lt, x, y); };
+  auto le = [](Expr x, Expr y) { return strict(Call::strict_le, x, y); };
+  auto eq = [](Expr x, Expr y) { return strict(Call::strict_eq, x, y); };
+  switch (predicate) {
+  case arith::CmpFPredicate::AlwaysFalse:
+    return Halide::Internal::const_false();
+  case arith::CmpFPredicate::OEQ:
+    return eq(a, b);
+  case arith::CmpFPredicate::OGT:
+    return lt(b, a);
+  case arith::CmpFPredicate::OGE:
+    return le(b, a);
+  case arith::CmpFPredicate::OLT:
+    return lt(a, b);
+  case arith::CmpFPredicate::OLE:
+    return le(a, b);
+  case arith::CmpFPredicate::ONE:
+    return lt(a, b) || lt(b, a);
+  case arith::CmpFPredicate::ORD:
+    return eq(a, a) && eq(b, b);
+  case arith::CmpFPredicate::UEQ:
+    return !(lt(a, b) || lt(b, a));
+  case arith::CmpFPredicate::UGT:
+    return !le(a, b);
+  case arith::CmpFPredicate::UGE:
+    return !lt(a, b);
+  case arith::CmpFPredicate::ULT:
+    return !le(b, a);
+  case arith::CmpFPredicate::ULE:
+    return !lt(b, a);
+  case arith::CmpFPredicate::UNE:
+    return !eq(a, b);
+  case arith::CmpFPredicate::UNO:
+    return !(eq(a, a) && eq(b, b));
+  case arith::CmpFPredicate::AlwaysTrue:
+    return Halide::Internal::const_true();
+  }
+  throw TranslationError{op, "unknown float predicate"};
+}
+
+static Expr asUnsigned(Expr x) {
+  return Halide::cast(x.type().with_code(halide_type_uint), x);
+}
+
+static Expr compareIntegers(arith::CmpIPredicate predicate, Expr a, Expr b,
+                            Operation *op) {
+  if (a.type().is_bool() && predicate != arith::CmpIPredicate::eq &&
+      predicate != arith::CmpIPredicate::ne)
+    throw TranslationError{op, "order of i1 values is not supported"};
+  switch (predicate) {
+  case arith::CmpIPredicate::eq:
+    return a == b;
+  case arith::CmpIPredicate::ne:
+    return a != b;
+  case arith::CmpIPredicate::slt:
+    return a < b;
+  case arith::CmpIPredicate::sle:
+    return a <= b;
+  case arith::CmpIPredicate::sgt:
+    return a > b;
+  case arith::CmpIPredicate::sge:
+    return a >= b;
+  case arith::CmpIPredicate::ult:
+    return asUnsigned(a) < asUnsigned(b);
+  case arith::CmpIPredicate::ule:
+    return asUnsigned(a) <= asUnsigned(b);
+  case arith::CmpIPredicate::ugt:
+    return asUnsigned(a) > asUnsigned(b);
+  case arith::CmpIPredicate::uge:
+    return asUnsigned(a) >= asUnsigned(b);
+  }
+  throw TranslationError{op, "unknown integer predicate"};
+}
+
+/// Halide divides so that the remainder is never negative: for positive
+/// divisors that is the floor.
+static Expr floorDiv(Expr a, Expr b) {
+  if (Halide::Internal::is_positive_const(b))
+    return a / b;
+  return Halide::select(b > 0, a / b, (-a) / (-b));
+}
+
+static Expr constant(arith::ConstantOp op) {
+  Halide::Type type = toHalideType(op.getType());
+  if (auto value = dyn_cast<IntegerAttr>(op.getValue())) {
+    if (type.is_bool())
+      return Halide::Internal::make_const(type,
+                                          value.getValue().getZExtValue());
+    return Halide::Internal::make_const(type, value.getValue().getSExtValue());
+  }
+  APFloat value = cast<FloatAttr>(op.getValue()).getValue();
+  // By its bits where a decimal form would not do: Halide folds NaN and
+  // infinity in ways of its own.
+  if (!value.isFinite()) {
+    uint64_t bits = value.bitcastToAPInt().getZExtValue();
+    Halide::Type raw = Halide::UInt(type.bits());
+    return Halide::reinterpret(type, Halide::Internal::make_const(raw, bits));
+  }
+  bool loses;
+  value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &loses);
+  return Halide::Internal::make_const(type, value.convertToDouble());
+}
+
+Expr HalideExpressions::translateArith(Operation *op) {
+  auto operand = [&](unsigned k) { return get(op->getOperand(k)); };
+  auto floats = [&](Call::IntrinsicOp strictOp, auto plain) -> Expr {
+    Expr a = operand(0), b = operand(1);
+    return isFast(op) ? plain(a, b) : strict(strictOp, a, b);
+  };
+  auto cast = [&](Expr value) {
+    return Halide::cast(toHalideType(op->getResult(0).getType()), value);
+  };
+  auto unsignedly = [&](auto apply) {
+    return Halide::cast(operand(0).type(),
+                        apply(asUnsigned(operand(0)), asUnsigned(operand(1))));
+  };
+  // The larger where `greater`, of floats; NaN as `propagate` says.
+  auto extreme = [&](bool greater, bool propagate) -> Expr {
+    Expr a = operand(0), b = operand(1);
+    if (ignoresNaN(op))
+      return greater ? Halide::max(a, b) : Halide::min(a, b);
+    Expr takeA =
+        greater ? strict(Call::strict_lt, b, a) : strict(Call::strict_lt, a, b);
+    return propagate ? Halide::select(takeA || isNaN(a), a, b)
+                     : Halide::select(takeA || isNaN(b), a, b);
+  };
+  bool isBool =
+      op->getNumResults() == 1 && op->getResult(0).getType().isInteger(1);
+  return TypeSwitch<Operation *, Expr>(op)
+      .Case([&](arith::ConstantOp c) { return constant(c); })
+      .Case([&](arith::AddFOp) {
+        return floats(Call::strict_add, [](Expr a, Expr b) { return a + b; });
+      })
+      .Case([&](arith::SubFOp) {
+        return floats(Call::strict_sub, [](Expr a, Expr b) { return a - b; });
+      })
+      .Case([&](arith::MulFOp) {
+        return floats(Call::strict_mul, [](Expr a, Expr b) { return a * b; });
+      })
+      .Case([&](arith::DivFOp) {
+        return floats(Call::strict_div, [](Expr a, Expr b) { return a / b; });
+      })
+      .Case([&](arith::NegFOp) {
+        Expr x = operand(0);
+        return strict(Call::strict_mul, x,
+                      Halide::Internal::make_const(x.type(), -1.0));
+      })
+      .Case([&](arith::MaximumFOp) { return extreme(true, true); })
+      .Case([&](arith::MinimumFOp) { return extreme(false, true); })
+      .Case([&](arith::MaxNumFOp) { return extreme(true, false); })
+      .Case([&](arith::MinNumFOp) { return extreme(false, false); })
+      .Case([&](arith::CmpFOp cmp) {
+        return compareFloats(cmp.getPredicate(), operand(0), operand(1), op);
+      })
+      .Case([&](arith::CmpIOp cmp) {
+        return compareIntegers(cmp.getPredicate(), operand(0), operand(1), op);
+      })
+      .Case([&](arith::SelectOp) {
+        return Halide::select(operand(0), operand(1), operand(2));
+      })
+      .Case([&](arith::AddIOp) {
+        return isBool ? operand(0) != operand(1) : operand(0) + operand(1);
+      })
+      .Case([&](arith::SubIOp) {
+        return isBool ? operand(0) != operand(1) : operand(0) - operand(1);
+      })
+      .Case([&](arith::MulIOp) {
+        return isBool ? operand(0) && operand(1) : operand(0) * operand(1);
+      })
+      .Case([&](arith::DivSIOp) {
+        return Halide::div_round_to_zero(operand(0), operand(1));
+      })
+      .Case([&](arith::RemSIOp) {
+        return Halide::mod_round_to_zero(operand(0), operand(1));
+      })
+      .Case(
+          [&](arith::FloorDivSIOp) { return floorDiv(operand(0), operand(1)); })
+      .Case([&](arith::CeilDivSIOp) {
+        return -floorDiv(-operand(0), operand(1));
+      })
+      .Case([&](arith::DivUIOp) {
+        return unsignedly([](Expr a, Expr b) { return a / b; });
+      })
+      .Case([&](arith::RemUIOp) {
+        return unsignedly([](Expr a, Expr b) { return a % b; });
+      })
+      .Case([&](arith::MaxSIOp) { return Halide::max(operand(0), operand(1)); })
+      .Case([&](arith::MinSIOp) { return Halide::min(operand(0), operand(1)); })
+      .Case([&](arith::MaxUIOp) {
+        return unsignedly([](Expr a, Expr b) { return Halide::max(a, b); });
+      })
+      .Case([&](arith::MinUIOp) {
+        return unsignedly([](Expr a, Expr b) { return Halide::min(a, b); });
+      })
+      .Case([&](arith::AndIOp) {
+        return isBool ? operand(0) && operand(1) : operand(0) & operand(1);
+      })
+      .Case([&](arith::OrIOp) {
+        return isBool ? operand(0) || operand(1) : operand(0) | operand(1);
+      })
+      .Case([&](arith::XOrIOp) {
+        return isBool ? operand(0) != operand(1) : operand(0) ^ operand(1);
+      })
+      .Case([&](arith::ShLIOp) { return operand(0) << asUnsigned(operand(1)); })
+      .Case(
+          [&](arith::ShRSIOp) { return operand(0) >> asUnsigned(operand(1)); })
+      .Case([&](arith::ShRUIOp) {
+        return Halide::cast(operand(0).type(),
+                            asUnsigned(operand(0)) >> asUnsigned(operand(1)));
+      })
+      .Case<arith::ExtFOp, arith::TruncFOp, arith::SIToFPOp, arith::FPToSIOp,
+            arith::ExtSIOp, arith::TruncIOp>([&](auto typed) -> Expr {
+        Expr x = operand(0);
+        // i1 is signed in extsi and sitofp: true is -1.
+        if (x.type().is_bool() && isa<arith::ExtSIOp, arith::SIToFPOp>(op))
+          return Halide::select(x, cast(Expr(-1)), cast(Expr(0)));
+        if (isBool) // trunci keeps the lowest bit
+          return (x & Halide::Internal::make_one(x.type())) !=
+                 Halide::Internal::make_zero(x.type());
+        return cast(x);
+      })
+      .Case<arith::ExtUIOp, arith::UIToFPOp>([&](auto) {
+        return cast(operand(0).type().is_bool() ? operand(0)
+                                                : asUnsigned(operand(0)));
+      })
+      .Case([&](arith::BitcastOp) {
+        return Halide::reinterpret(toHalideType(op->getResult(0).getType()),
+                                   operand(0));
+      })
+      .Default([&](Operation *) { return Expr(); });
+}
+
+Expr HalideExpressions::translateMath(Operation *op) {
+  auto operand = [&](unsigned k) { return get(op->getOperand(k)); };
+  auto number = [&](double value) {
+    return Halide::Internal::make_const(operand(0).type(), value);
+  };
+  return TypeSwitch<Operation *, Expr>(op)
+      .Case([&](math::ExpOp) { return Halide::exp(operand(0)); })
+      .Case([&](math::LogOp) { return Halide::log(operand(0)); })
+      .Case([&](math::SqrtOp) { return Halide::sqrt(operand(0)); })
+      .Case([&](math::RsqrtOp) {
+        return strict(Call::strict_div, number(1), Halide::sqrt(operand(0)));
+      })
+      .Case([&](math::SinOp) { return Halide::sin(operand(0)); })
+      .Case([&](math::CosOp) { return Halide::cos(operand(0)); })
+      .Case([&](math::TanOp) { return Halide::tan(operand(0)); })
+      .Case([&](math::TanhOp) { return Halide::tanh(operand(0)); })
+      .Case([&](math::ErfOp) { return Halide::erf(operand(0)); })
+      .Case([&](math::PowFOp) { return Halide::pow(operand(0), operand(1)); })
+      .Case([&](math::FloorOp) { return Halide::floor(operand(0)); })
+      .Case([&](math::CeilOp) { return Halide::ceil(operand(0)); })
+      .Case([&](math::TruncOp) { return Halide::trunc(operand(0)); })
+      .Case([&](math::RoundEvenOp) { return Halide::round(operand(0)); })
+      .Case([&](math::AbsFOp) { return Halide::abs(operand(0)); })
+      .Case([&](math::AbsIOp) {
+        return Halide::cast(operand(0).type(), Halide::abs(operand(0)));
+      })
+      .Case([&](math::IsNaNOp) { return isNaN(operand(0)); })
+      // There is no intrinsic for it in Halide 21; targets with FMA contract
+      // this, the others round twice.
+      .Case([&](math::FmaOp) { return operand(0) * operand(1) + operand(2); })
+      .Default([&](Operation *) { return Expr(); });
+}
+
+bool HalideExpressions::translateExpression(Operation *op) {
+  if (auto readOp = dyn_cast<halide::ReadOp>(op)) {
+    std::vector<Expr> coordinates;
+    for (Value c : readOp.getCoordinates())
+      coordinates.push_back(get(c));
+    std::vector<Expr> values = read(readOp.getFunc(), coordinates);
+    for (auto [result, value] : llvm::zip(readOp.getValues(), values))
+      set(result, value);
+    return true;
+  }
+  Expr value;
+  if (auto mux = dyn_cast<halide::MuxOp>(op)) {
+    std::vector<Expr> values;
+    for (Value v : mux.getValues())
+      values.push_back(get(v));
+    value = values.size() == 1 ? values[0]
+                               : Halide::mux(get(mux.getIndex()), values);
+  } else if (auto undef = dyn_cast<halide::UndefOp>(op)) {
+    value = Halide::undef(toHalideType(undef.getResult().getType()));
+  } else if (auto extent = dyn_cast<halide::ExtentOp>(op)) {
+    value = bound(extent.getFunc(), extent.getDim(), true);
+  } else if (auto min = dyn_cast<halide::MinOp>(op)) {
+    value = bound(min.getFunc(), min.getDim(), false);
+  } else if (isa<arith::ArithDialect>(op->getDialect())) {
+    for (Type type : llvm::concat<Type>(llvm::to_vector(op->getOperandTypes()),
+                                        llvm::to_vector(op->getResultTypes())))
+      if (!type.isIntOrFloat())
+        throw TranslationError{
+            op, "has no counterpart in Halide, which knows scalars alone"};
+    value = translateArith(op);
+  } else if (isa<math::MathDialect>(op->getDialect())) {
+    value = translateMath(op);
+  } else {
+    return false;
+  }
+  if (!value.defined())
+    throw TranslationError{op, "has no counterpart in Halide"};
+  set(op->getResult(0), value);
+  return true;
+}

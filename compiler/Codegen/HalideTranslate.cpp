@@ -1,0 +1,188 @@
+// Definitions: buffers, params, funcs and updates of one pipeline.
+
+#include "compiler/Codegen/HalideTranslate.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace heed;
+using Halide::Expr;
+
+void HalideTranslator::translate() {
+  // An output's bounds may be read above its definition's end, so funcs exist
+  // before any expression is translated.
+  for (Operation &op : pipeline.getBody().front()) {
+    current = &op;
+    translateDefinition(&op);
+  }
+  for (Operation &op : pipeline.getBody().front()) {
+    current = &op;
+    constrain(&op);
+  }
+  // Places name loops as they are in the end, so they come after all that makes
+  // loops.
+  for (bool places : {false, true}) {
+    for (Operation &op : pipeline.getBody().front()) {
+      current = &op;
+      bool isPlace =
+          isa<halide::ComputeAtOp, halide::StoreAtOp, halide::HoistStorageOp>(
+              op);
+      if (!halide::isScheduleOp(&op) || isPlace != places)
+        continue;
+      if (auto part = dyn_cast<halide::RFactorOp>(op))
+        factor(part);
+      else
+        schedule(&op);
+    }
+  }
+  current = pipeline;
+  std::vector<Halide::Func> outputs;
+  for (halide::FuncOp func : pipeline.getOutputFuncs())
+    outputs.push_back(funcs[func.getResult()]);
+  result = Halide::Pipeline(outputs);
+}
+
+void HalideTranslator::translateDefinition(Operation *op) {
+  if (halide::isScheduleOp(op) || translateExpression(op))
+    return;
+  TypeSwitch<Operation *>(op)
+      .Case([&](halide::BufferOp buffer) {
+        Halide::ImageParam image(toHalideType(buffer.getElementType()),
+                                 buffer.getDims().size(),
+                                 buffer.getName().str());
+        buffers.insert({buffer.getResult(), image});
+        arguments.push_back(image);
+      })
+      .Case([&](halide::ParamOp param) {
+        Halide::Param<void> scalar(toHalideType(param.getResult().getType()),
+                                   param.getName().str());
+        set(param.getResult(), scalar);
+        arguments.push_back(scalar);
+      })
+      .Case([&](halide::FuncOp func) { define(func); })
+      .Case([&](halide::UpdateOp u) { update(u); });
+}
+
+std::vector<Expr>
+HalideTranslator::translateRegion(Region &region,
+                                  const std::vector<Expr> &args) {
+  for (auto [arg, expr] : llvm::zip(region.getArguments(), args))
+    set(arg, expr);
+  for (Operation &op : region.front()) {
+    current = &op;
+    if (auto yield = dyn_cast<halide::YieldOp>(op)) {
+      std::vector<Expr> values;
+      for (Value v : yield.getValues())
+        values.push_back(get(v));
+      return values;
+    }
+    if (!translateExpression(&op))
+      throw TranslationError{&op, "has no counterpart in Halide"};
+  }
+  return {};
+}
+
+void HalideTranslator::define(halide::FuncOp op) {
+  Halide::Func func(op.getName().str());
+  std::vector<Halide::Var> vars;
+  std::vector<Expr> args;
+  Loops stage;
+  for (StringRef name : op.getVars().getAsValueRange<StringAttr>()) {
+    vars.emplace_back(name.str());
+    args.push_back(vars.back());
+    stage.emplace(name.str(), vars.back());
+  }
+  std::vector<Expr> values = translateRegion(op.getBody(), args);
+  current = op;
+  if (values.size() == 1)
+    func(vars) = values[0];
+  else
+    func(vars) = Halide::Tuple(values);
+  funcs.insert({op.getResult(), func});
+  loops[op.getResult()].push_back(stage);
+}
+
+void HalideTranslator::update(halide::UpdateOp op) {
+  Halide::Func &func = funcs[op.getFunc()];
+  std::vector<Expr> args;
+  Loops stage;
+  for (const Halide::Var &var : func.args())
+    args.push_back(var);
+  std::string name;
+  Halide::Region bounds;
+  for (auto [k, rvar] :
+       llvm::enumerate(op.getRvars().getAsValueRange<StringAttr>())) {
+    name += (k ? "_" : "") + rvar.str();
+    bounds.emplace_back(get(op.getRVarMin(k)), get(op.getRVarExtent(k)));
+  }
+  Halide::RDom domain;
+  if (!bounds.empty()) {
+    domain = Halide::RDom(bounds, name);
+    for (auto [k, rvar] :
+         llvm::enumerate(op.getRvars().getAsValueRange<StringAttr>())) {
+      args.push_back(domain[k]);
+      stage.emplace(rvar.str(), domain[k]);
+    }
+  }
+  std::vector<Expr> place(args.begin(), args.begin() + func.dimensions());
+  if (!op.getAt().empty())
+    place = translateRegion(op.getAt(), args);
+  for (int k = 0; k < func.dimensions(); ++k)
+    if (place[k].same_as(args[k]))
+      stage.emplace(func.args()[k].name(), func.args()[k]);
+  if (!op.getWhere().empty())
+    domain.where(translateRegion(op.getWhere(), args)[0]);
+  std::vector<Expr> values = translateRegion(op.getSet(), args);
+  current = op;
+  if (values.size() == 1)
+    func(place) = values[0];
+  else
+    func(place) = Halide::Tuple(values);
+  loops[op.getFunc()].push_back(stage);
+}
+
+std::vector<Expr> HalideTranslator::read(Value func,
+                                         const std::vector<Expr> &coordinates) {
+  if (auto it = buffers.find(func); it != buffers.end())
+    return {it->second(coordinates)};
+  Halide::Func &f = funcs[func];
+  Halide::FuncRef ref = f(coordinates);
+  if (f.outputs() == 1)
+    return {Expr(ref)};
+  std::vector<Expr> values;
+  for (int k = 0; k < f.outputs(); ++k)
+    values.push_back(ref[k]);
+  return values;
+}
+
+Expr HalideTranslator::bound(Value func, int64_t dim, bool extent) {
+  auto it = buffers.find(func);
+  if (it != buffers.end())
+    return extent ? it->second.dim(dim).extent() : it->second.dim(dim).min();
+  Halide::OutputImageParam output = funcs[func].output_buffers()[0];
+  return extent ? output.dim(dim).extent() : output.dim(dim).min();
+}
+
+void HalideTranslator::constrain(Operation *op) {
+  if (!isa<halide::SetBoundsOp, halide::SetStrideOp,
+           halide::SetHostAlignmentOp>(op))
+    return;
+  Value func = op->getOperand(0);
+  std::vector<Halide::OutputImageParam> arrays;
+  if (auto it = buffers.find(func); it != buffers.end())
+    arrays.push_back(it->second);
+  else
+    arrays = funcs[func].output_buffers();
+  for (Halide::OutputImageParam &array : arrays) {
+    if (auto align = dyn_cast<halide::SetHostAlignmentOp>(op)) {
+      array.set_host_alignment(align.getBytes());
+    } else if (auto stride = dyn_cast<halide::SetStrideOp>(op)) {
+      array.dim(stride.getDim()).set_stride(get(stride.getStride()));
+    } else {
+      auto bounds = cast<halide::SetBoundsOp>(op);
+      if (bounds.getMin())
+        array.dim(bounds.getDim()).set_min(get(bounds.getMin()));
+      if (bounds.getExtent())
+        array.dim(bounds.getDim()).set_extent(get(bounds.getExtent()));
+    }
+  }
+}

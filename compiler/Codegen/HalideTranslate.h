@@ -1,0 +1,96 @@
+// From the halide dialect to libHalide's objects. Private to this library: only
+// its files include Halide.h.
+
+#ifndef HEED_COMPILER_CODEGEN_HALIDETRANSLATE_H
+#define HEED_COMPILER_CODEGEN_HALIDETRANSLATE_H
+
+#include "Halide.h"
+#include "dialects/Halide/HalideDialect.h"
+#include "llvm/ADT/DenseMap.h"
+#include <map>
+#include <string>
+#include <vector>
+
+namespace heed {
+
+/// What is thrown when the IR holds something that has no counterpart. Never
+/// leaves this library.
+struct TranslationError {
+  mlir::Operation *op;
+  std::string message;
+};
+
+/// Halide's type for a scalar type that the dialect allows.
+Halide::Type toHalideType(mlir::Type type);
+
+/// Builds Exprs from `arith`, `math` and the dialect's own scalar ops.
+class HalideExpressions {
+public:
+  virtual ~HalideExpressions() = default;
+
+protected:
+  /// Translates \p op if it is an expression and records its results. False if
+  /// it is none.
+  bool translateExpression(mlir::Operation *op);
+  Halide::Expr get(mlir::Value value);
+  void set(mlir::Value value, Halide::Expr expr) {
+    exprs[value] = std::move(expr);
+  }
+  /// The elements of func or buffer \p func at \p coordinates, one per tuple
+  /// element.
+  virtual std::vector<Halide::Expr>
+  read(mlir::Value func, const std::vector<Halide::Expr> &coordinates) = 0;
+  /// Extent or first coordinate of a dim of a caller's array.
+  virtual Halide::Expr bound(mlir::Value func, int64_t dim, bool extent) = 0;
+
+private:
+  Halide::Expr translateArith(mlir::Operation *op);
+  Halide::Expr translateMath(mlir::Operation *op);
+
+  llvm::DenseMap<mlir::Value, Halide::Expr> exprs;
+};
+
+/// One pipeline. `translate` throws TranslationError or whatever libHalide
+/// throws; `current` is the op it was at.
+class HalideTranslator : public HalideExpressions {
+public:
+  explicit HalideTranslator(halide::PipelineOp pipeline) : pipeline(pipeline) {}
+  void translate();
+
+  Halide::Pipeline result;
+  std::vector<Halide::Argument> arguments;
+  mlir::Operation *current = nullptr;
+
+private:
+  using Loops = std::map<std::string, Halide::VarOrRVar>;
+
+  std::vector<Halide::Expr>
+  read(mlir::Value func, const std::vector<Halide::Expr> &coordinates) override;
+  Halide::Expr bound(mlir::Value func, int64_t dim, bool extent) override;
+
+  void translateDefinition(mlir::Operation *op);
+  void define(halide::FuncOp op);
+  void update(halide::UpdateOp op);
+  std::vector<Halide::Expr>
+  translateRegion(mlir::Region &region, const std::vector<Halide::Expr> &args);
+  void constrain(mlir::Operation *op);
+
+  // HalideSchedule.cpp
+  void schedule(mlir::Operation *op);
+  void scheduleStage(mlir::Operation *op, Halide::Stage stage, Loops &loops);
+  void scheduleFunc(mlir::Operation *op, Halide::Func &func);
+  Halide::VarOrRVar loop(mlir::Operation *op, Loops &loops,
+                         llvm::StringRef name);
+  void factor(halide::RFactorOp op);
+
+  halide::PipelineOp pipeline;
+  llvm::DenseMap<mlir::Value, Halide::Func> funcs;
+  llvm::DenseMap<mlir::Value, Halide::ImageParam> buffers;
+  /// Per func, per stage: the loops by name. Halide tells Vars from RVars,
+  /// names alone do not.
+  llvm::DenseMap<mlir::Value, std::vector<Loops>> loops;
+};
+
+} // namespace heed
+
+#endif // HEED_COMPILER_CODEGEN_HALIDETRANSLATE_H

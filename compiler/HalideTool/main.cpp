@@ -1,0 +1,132 @@
+// heed-halide: compiles a .mlir file of halide.pipelines, without any other
+// part of the compiler.
+
+#include "compiler/Codegen/HalideCodegen.h"
+#include "dialects/Halide/HalideDialect.h"
+#include "dialects/Halide/Target.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace llvm;
+
+static cl::opt<std::string> input(cl::Positional, cl::desc("<input.mlir>"),
+                                  cl::init("-"));
+static cl::opt<std::string>
+    output("o",
+           cl::desc("output file; for objects, a folder that gets NAME.o each"),
+           cl::value_desc("path"), cl::init("-"));
+static cl::opt<std::string> targetName(
+    "target",
+    cl::desc("host or a level of x86-64; the default is the module's"),
+    cl::init(""));
+static cl::opt<heed::HalideOutput> emit(
+    "emit", cl::desc("what to make:"), cl::init(heed::HalideOutput::Object),
+    cl::values(clEnumValN(heed::HalideOutput::Object, "obj", "objects"),
+               clEnumValN(heed::HalideOutput::Statement, "stmt",
+                          "Halide's loop nests, as text"),
+               clEnumValN(heed::HalideOutput::Assembly, "asm", "assembly")));
+static cl::opt<bool>
+    checks("checks",
+           cl::desc("kernels check their buffers and answer bounds queries"));
+static cl::opt<bool>
+    noUserContext("no-user-context",
+                  cl::desc("kernels take no first argument for the runtime"));
+static cl::opt<bool>
+    printTarget("print-target",
+                cl::desc("print the target description and exit"));
+static cl::opt<bool> runtime(
+    "runtime",
+    cl::desc("with objects, also write Halide's runtime as halide_runtime.o"));
+static cl::opt<bool>
+    time_("time",
+          cl::desc("print the seconds that each kernel took to stderr"));
+static cl::opt<unsigned> jobs("j", cl::desc("kernels compiled at a time"),
+                              cl::init(0));
+
+static int fail(const Twine &message) {
+  errs() << "heed-halide: " << message << "\n";
+  return 1;
+}
+
+static bool writeFile(StringRef path, StringRef bytes) {
+  std::string error;
+  std::unique_ptr<ToolOutputFile> file = mlir::openOutputFile(path, &error);
+  if (!file) {
+    errs() << "heed-halide: " << error << "\n";
+    return false;
+  }
+  file->os() << bytes;
+  file->keep();
+  return true;
+}
+
+int main(int argc, char **argv) {
+  InitLLVM init(argc, argv);
+  cl::ParseCommandLineOptions(argc, argv, "compiles halide.pipelines\n");
+  std::string error;
+  mlir::FailureOr<heed::halide::Target> target = heed::halide::parseTarget(
+      targetName.empty() ? "host" : StringRef(targetName), error);
+  if (failed(target))
+    return fail(error);
+  if (printTarget) {
+    heed::halide::printTarget(*target, outs());
+    return 0;
+  }
+
+  mlir::MLIRContext context;
+  context.loadDialect<heed::halide::HalideDialect, mlir::arith::ArithDialect,
+                      mlir::math::MathDialect>();
+  SourceMgr sources;
+  mlir::SourceMgrDiagnosticHandler handler(sources, &context);
+  std::unique_ptr<MemoryBuffer> file = mlir::openInputFile(input, &error);
+  if (!file)
+    return fail(error);
+  sources.AddNewSourceBuffer(std::move(file), SMLoc());
+  auto module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
+  if (!module)
+    return 1;
+  if (targetName.empty())
+    *target = heed::halide::getTarget(*module);
+
+  heed::HalideCodegenOptions options;
+  options.output = emit;
+  options.checks = checks;
+  options.userContext = !noUserContext;
+  options.jobs = jobs;
+  SmallVector<heed::CompiledKernel> kernels;
+  if (failed(heed::compileHalidePipelines(*module, *target, options, kernels)))
+    return 1;
+  if (time_)
+    for (heed::CompiledKernel &kernel : kernels)
+      errs() << kernel.name << " " << format("%.2f", kernel.seconds) << " s\n";
+  if (emit != heed::HalideOutput::Object) {
+    std::string text;
+    for (heed::CompiledKernel &kernel : kernels)
+      text += kernel.bytes;
+    return writeFile(output, text) ? 0 : 1;
+  }
+  if (output == "-")
+    return fail("objects need a folder: -o DIR");
+  if (std::error_code code = sys::fs::create_directories(output))
+    return fail(output + ": " + code.message());
+  for (heed::CompiledKernel &kernel : kernels)
+    if (!writeFile(output + "/" + kernel.name + ".o", kernel.bytes))
+      return 1;
+  if (runtime) {
+    std::string object;
+    if (failed(heed::compileHalideRuntime(*target, options.userContext, object,
+                                          error)))
+      return fail(error);
+    if (!writeFile(output + "/halide_runtime.o", object))
+      return 1;
+  }
+  return 0;
+}
