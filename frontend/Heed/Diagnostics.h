@@ -22,11 +22,13 @@
 
 #include "Source.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -73,6 +75,9 @@ private:
 
   const Sources &sources;
   std::deque<Diagnostic> diags;
+  /// Place and hash of the words of every message.
+  std::set<std::pair<const char *, size_t>> seen;
+  Diagnostic repeated; ///< where notes of a repeated error go
   unsigned numErrors = 0;
 };
 

@@ -14,6 +14,7 @@
 #define HEED_FRONTEND_HEED_SOURCE_H
 
 #include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/StringSaver.h"
 
 namespace heed {
 
@@ -43,6 +44,8 @@ public:
 
 private:
   llvm::SourceMgr mgr;
+  llvm::BumpPtrAllocator allocator;
+  llvm::StringSaver saver{allocator};
 };
 
 } // namespace heed

@@ -1,0 +1,396 @@
+//===- Loader.cpp - A file with all that it imports -----------------------===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Loader.h"
+#include "Library.h"
+#include "Parser.h"
+
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+#include <cmath>
+#include <set>
+
+using namespace heed;
+using namespace heed::ast;
+using llvm::SMRange;
+using llvm::StringRef;
+using llvm::Twine;
+
+namespace {
+class Loader {
+public:
+  Loader(const LoadOptions &options, Sources &sources, Diagnostics &diags)
+      : options(options), sources(sources), diags(diags) {}
+
+  Program run(StringRef path, std::optional<StringRef> text);
+
+private:
+  File *load(StringRef path, StringRef text, StringRef key, bool isLibrary);
+  void import(File &file, ImportDecl &decl);
+  void config(ConfigDecl &decl);
+  void checkNames(const File &file);
+  std::optional<std::string> readFile(StringRef path, std::string &error);
+  ExprPtr valueOf(const llvm::json::Value &json, SMRange range, bool nested);
+
+  const LoadOptions &options;
+  Sources &sources;
+  Diagnostics &diags;
+  Program program;
+  std::string modelFolder;
+  llvm::StringMap<File *> loaded; ///< by real path, or "library:" and name
+  std::vector<std::string> chain; ///< the keys of the files being loaded
+};
+} // namespace
+
+/// Refuses folders, and files that no person writes.
+std::optional<std::string> Loader::readFile(StringRef path,
+                                            std::string &error) {
+  constexpr uint64_t maxSize = 64 << 20;
+  auto buffer = path == "-" ? llvm::MemoryBuffer::getSTDIN()
+                            : llvm::MemoryBuffer::getFile(path);
+  if (!buffer) {
+    error = StringRef(buffer.getError().message()).lower();
+    return std::nullopt;
+  }
+  if ((*buffer)->getBufferSize() > maxSize) {
+    error = "larger than 64 MiB";
+    return std::nullopt;
+  }
+  return (*buffer)->getBuffer().str();
+}
+
+static std::string keyOf(StringRef path) {
+  llvm::SmallString<256> real;
+  if (llvm::sys::fs::real_path(path, real))
+    return path.str();
+  return real.str().str();
+}
+
+static std::string relativeTo(StringRef folder, StringRef path) {
+  llvm::SmallString<256> joined(folder);
+  llvm::sys::path::append(joined, path);
+  return llvm::sys::path::is_absolute(path) ? path.str() : joined.str().str();
+}
+
+File *Loader::load(StringRef path, StringRef text, StringRef key,
+                   bool isLibrary) {
+  StringRef kept = sources.add(path, text);
+  program.files.push_back(parseFile(path, kept, diags));
+  File &file = *program.files.back();
+  file.isLibrary = isLibrary;
+  loaded[key] = &file;
+  chain.push_back(key.str());
+  for (ImportDecl &decl : file.imports)
+    import(file, decl);
+  chain.pop_back();
+  for (ConfigDecl &decl : file.configs)
+    config(decl);
+  checkNames(file);
+  return &file;
+}
+
+void Loader::import(File &file, ImportDecl &decl) {
+  std::vector<std::string> places;
+  if (!file.isLibrary)
+    places.push_back(
+        relativeTo(llvm::sys::path::parent_path(file.path), decl.path));
+  for (const std::string &folder : options.includeFolders)
+    places.push_back(relativeTo(folder, decl.path));
+  for (const std::string &place : places) {
+    if (!llvm::sys::fs::exists(place))
+      continue;
+    std::string key = keyOf(place);
+    if (llvm::is_contained(chain, key)) {
+      diags.error(decl.range, "the import of \"" + decl.path + "\" is a cycle");
+      return;
+    }
+    File *known = loaded.lookup(key);
+    if (!known) {
+      std::string error;
+      std::optional<std::string> text = readFile(place, error);
+      if (!text) {
+        diags.error(decl.range,
+                    "cannot read \"" + Twine(place) + "\": " + error);
+        return;
+      }
+      known = load(place, *text, key, /*isLibrary=*/false);
+    }
+    decl.file = known;
+    return;
+  }
+  std::vector<StringRef> names;
+  for (const LibraryFile &library : libraryFiles()) {
+    names.push_back(library.path);
+    if (library.path == decl.path) {
+      decl.file = loaded.lookup(("library:" + library.path).str());
+      return;
+    }
+  }
+  diags.error(decl.range, "no file \"" + decl.path +
+                              "\" beside this one, in the folders of -I, or in "
+                              "the standard library" +
+                              didYouMean(decl.path, names));
+}
+
+/// Null for what has no meaning as a constant.
+ExprPtr Loader::valueOf(const llvm::json::Value &json, SMRange range,
+                        bool nested) {
+  auto place = [&](auto node) {
+    node->range = range;
+    return node;
+  };
+  if (std::optional<bool> value = json.getAsBoolean()) {
+    auto node = place(std::make_unique<BoolExpr>());
+    node->value = *value;
+    return node;
+  }
+  if (json.kind() == llvm::json::Value::Number) {
+    // 1e-5 and 2.0 are real, 12 is an integer: told by exactness, since JSON
+    // does not tell them apart. A real that is whole, such as 1.0, becomes an
+    // integer; integers adapt to the other operand, so nothing changes but for
+    // the division in a dim.
+    if (std::optional<int64_t> value = json.getAsInteger()) {
+      auto node = place(std::make_unique<IntExpr>());
+      node->value = *value;
+      return node;
+    }
+    auto node = place(std::make_unique<RealExpr>());
+    node->value = *json.getAsNumber();
+    return node;
+  }
+  if (std::optional<StringRef> value = json.getAsString()) {
+    if (nested)
+      return nullptr;
+    auto node = place(std::make_unique<StringExpr>());
+    node->raw = sources.keep(*value);
+    node->parts.push_back({node->raw, nullptr});
+    return node;
+  }
+  const llvm::json::Array *array = json.getAsArray();
+  if (!array || array->empty())
+    return nullptr;
+  auto node = place(std::make_unique<TableExpr>());
+  for (const llvm::json::Value &row : *array) {
+    node->rows.push_back(valueOf(row, range, /*nested=*/true));
+    if (!node->rows.back())
+      return nullptr;
+    node->height = std::max(node->height, node->rows.back()->height + 1);
+    if (node->height > 16)
+      return nullptr;
+  }
+  return node;
+}
+
+void Loader::config(ConfigDecl &decl) {
+  std::string path = relativeTo(modelFolder, decl.path), error;
+  std::optional<std::string> text = readFile(path, error);
+  if (!text) {
+    diags.error(decl.range,
+                "cannot read the config \"" + Twine(path) + "\": " + error);
+    return;
+  }
+  // LLVM's reader recurses for every bracket.
+  unsigned depth = 0, deepest = 0;
+  bool inString = false;
+  for (size_t k = 0; k < text->size(); ++k) {
+    char c = (*text)[k];
+    if (inString && c == '\\')
+      ++k;
+    else if (c == '"')
+      inString = !inString;
+    else if (!inString && (c == '[' || c == '{'))
+      deepest = std::max(deepest, ++depth);
+    else if (!inString && (c == ']' || c == '}') && depth)
+      --depth;
+  }
+  if (deepest > maxNesting) {
+    diags.error(decl.range, "the config \"" + Twine(path) +
+                                "\" nests deeper than " + Twine(maxNesting));
+    return;
+  }
+  llvm::Expected<llvm::json::Value> json = llvm::json::parse(*text);
+  if (!json) {
+    diags.error(decl.range, "the config \"" + Twine(path) + "\" is not JSON: " +
+                                llvm::toString(json.takeError()));
+    return;
+  }
+  const llvm::json::Object *object = json->getAsObject();
+  if (!object) {
+    diags.error(decl.range,
+                "the config \"" + Twine(path) + "\" is no JSON object");
+    return;
+  }
+  std::vector<StringRef> keys;
+  for (const auto &entry : *object)
+    keys.push_back(entry.first);
+  llvm::sort(keys); // LLVM's object is a hash table
+  for (StringRef key : keys) {
+    ExprPtr value = valueOf(*object->get(key), decl.range, /*nested=*/false);
+    if (!value)
+      continue;
+    auto stmt = std::make_unique<ConstStmt>();
+    stmt->name = {sources.keep(key), decl.range};
+    stmt->value = std::move(value);
+    stmt->range = decl.range;
+    decl.values.push_back(std::move(stmt));
+  }
+}
+
+/// A name is declared once in a file. A function, a constant and a model live
+/// in one space.
+void Loader::checkNames(const File &file) {
+  llvm::StringMap<SMRange> seen;
+  auto check = [&](const Name &name) {
+    auto [first, isNew] = seen.try_emplace(name.text, name.range);
+    if (!isNew)
+      diags.error(name.range, "'" + name.text + "' is defined twice")
+          .note(first->second, "first here");
+  };
+  // In the order of the text, so that the later one is the error.
+  std::vector<Name> names;
+  for (const auto &decl : file.consts)
+    names.push_back(decl->name);
+  for (const auto &decl : file.fns)
+    names.push_back(decl->name);
+  for (const auto &decl : file.models)
+    names.push_back(decl->name);
+  llvm::sort(names, [](const Name &a, const Name &b) {
+    return a.range.Start.getPointer() < b.range.Start.getPointer();
+  });
+  llvm::for_each(names, check);
+}
+
+Program Loader::run(StringRef path, std::optional<StringRef> text) {
+  modelFolder = options.modelFolder;
+  if (modelFolder.empty() && path != "-")
+    modelFolder = llvm::sys::path::parent_path(path).str();
+  for (const LibraryFile &library : libraryFiles())
+    load(("<library>/" + library.path).str(), library.text,
+         ("library:" + library.path).str(), /*isLibrary=*/true);
+  std::string error;
+  std::optional<std::string> read;
+  if (!text) {
+    llvm::sys::fs::file_status status;
+    if (path != "-" && !llvm::sys::fs::status(path, status) &&
+        llvm::sys::fs::is_directory(status))
+      error = "is a directory";
+    else
+      read = readFile(path, error);
+    if (!read) {
+      diags.error(SMRange(), "cannot read '" + path + "': " + error);
+      return std::move(program);
+    }
+    text = *read;
+  }
+  program.main = load(path == "-" ? "<stdin>" : path, *text, keyOf(path),
+                      /*isLibrary=*/false);
+  return std::move(program);
+}
+
+Program heed::loadProgram(StringRef path, const LoadOptions &options,
+                          Sources &sources, Diagnostics &diags) {
+  return Loader(options, sources, diags).run(path, std::nullopt);
+}
+
+Program heed::loadProgramText(StringRef path, StringRef text,
+                              const LoadOptions &options, Sources &sources,
+                              Diagnostics &diags) {
+  return Loader(options, sources, diags).run(path, text);
+}
+
+//===----------------------------------------------------------------------===//
+// What a name means
+//===----------------------------------------------------------------------===//
+
+/// Calls `visit` for `file`, then its imports before their imports, each once;
+/// stops when it returns true. A later import comes before an earlier one.
+static bool walk(const File &file, llvm::function_ref<bool(const File &)> visit,
+                 std::set<const File *> &seen) {
+  if (!seen.insert(&file).second)
+    return false;
+  if (visit(file))
+    return true;
+  for (const ImportDecl &decl : llvm::reverse(file.imports))
+    if (decl.file && walk(*decl.file, visit, seen))
+      return true;
+  return false;
+}
+
+const FnDecl *Program::findFn(const File &file, StringRef name) const {
+  const FnDecl *found = nullptr;
+  auto visit = [&](const File &file) {
+    for (const auto &fn : file.fns)
+      if (fn->name.text == name)
+        found = fn.get();
+    return found != nullptr;
+  };
+  std::set<const File *> seen;
+  if (walk(file, visit, seen))
+    return found;
+  for (const auto &other : files)
+    if (other->isLibrary && visit(*other))
+      return found;
+  return nullptr;
+}
+
+const ConstStmt *Program::findConst(const File &file, StringRef name) const {
+  const ConstStmt *found = nullptr;
+  auto visit = [&](const File &file) {
+    for (const ConfigDecl &config : file.configs)
+      for (const auto &stmt : config.values)
+        if (stmt->name.text == name)
+          found = stmt.get();
+    for (const auto &stmt : file.consts) // over the config's
+      if (stmt->name.text == name)
+        found = stmt.get();
+    return found != nullptr;
+  };
+  std::set<const File *> seen;
+  walk(file, visit, seen);
+  return found;
+}
+
+static std::vector<StringRef> sorted(std::set<StringRef> names) {
+  return {names.begin(), names.end()};
+}
+
+std::vector<StringRef> Program::visibleFns(const File &file) const {
+  std::set<StringRef> names;
+  auto visit = [&](const File &file) {
+    for (const auto &fn : file.fns)
+      names.insert(fn->name.text);
+    return false;
+  };
+  std::set<const File *> seen;
+  walk(file, visit, seen);
+  for (const auto &other : files)
+    if (other->isLibrary)
+      visit(*other);
+  return sorted(std::move(names));
+}
+
+std::vector<StringRef> Program::visibleConsts(const File &file) const {
+  std::set<StringRef> names;
+  auto visit = [&](const File &file) {
+    for (const ConfigDecl &config : file.configs)
+      for (const auto &stmt : config.values)
+        names.insert(stmt->name.text);
+    for (const auto &stmt : file.consts)
+      names.insert(stmt->name.text);
+    return false;
+  };
+  std::set<const File *> seen;
+  walk(file, visit, seen);
+  return sorted(std::move(names));
+}

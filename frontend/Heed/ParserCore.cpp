@@ -1,0 +1,186 @@
+//===- ParserCore.cpp - Tokens, errors and nesting of the parser ----------===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ParserCore.h"
+#include "Parser.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace heed;
+using namespace heed::ast;
+using llvm::SMLoc;
+using llvm::StringRef;
+using llvm::Twine;
+
+heed::Parser::Parser(StringRef text, Diagnostics &diags, StringRef endName)
+    : diags(diags), endName(endName), tokens(lex(text, diags, endName)) {}
+
+const Token &Parser::token(unsigned ahead) const {
+  return tokens[std::min<size_t>(next + ahead, tokens.size() - 1)];
+}
+
+bool Parser::atAnyOf(llvm::ArrayRef<StringRef> spellings) const {
+  return llvm::any_of(spellings, [&](StringRef s) { return at(s); });
+}
+
+const Token &Parser::take() {
+  const Token &taken = token();
+  lastEnd = taken.range.End;
+  if (next + 1 < tokens.size())
+    ++next;
+  return taken;
+}
+
+bool Parser::accept(StringRef spelling) {
+  if (!at(spelling))
+    return false;
+  take();
+  return true;
+}
+
+bool Parser::expect(StringRef spelling) {
+  if (accept(spelling))
+    return true;
+  fail(("'" + spelling + "'").str());
+  return false;
+}
+
+bool Parser::parseName(Name &name, StringRef what) {
+  if (!atKind(TokenKind::Name)) {
+    fail(what);
+    return false;
+  }
+  const Token &taken = take();
+  name = {taken.text, taken.range};
+  return true;
+}
+
+bool Parser::parseUntil(StringRef close, llvm::function_ref<bool()> item) {
+  while (!at(close)) {
+    if (!item())
+      return false;
+    if (!accept(",") && !at(close)) {
+      fail(("',' or '" + close + "'").str());
+      return false;
+    }
+  }
+  take();
+  return true;
+}
+
+bool Parser::parseList(llvm::function_ref<bool()> item) {
+  do {
+    if (!item())
+      return false;
+  } while (accept(","));
+  return true;
+}
+
+void Parser::skipNewlines() {
+  while (atKind(TokenKind::Newline))
+    take();
+}
+
+static std::string describe(const Token &token, StringRef endName) {
+  StringRef text = token.text;
+  std::string shown = text.take_front(40).str();
+  if (text.size() > 40) {
+    while (!shown.empty() && (shown.back() & 0xC0) == 0x80)
+      shown.pop_back(); // not half a character
+    shown += "...";
+  }
+  switch (token.kind) {
+  case TokenKind::Newline:
+    return "the end of the line";
+  case TokenKind::End:
+    return endName.str();
+  case TokenKind::String:
+    return "the string \"" + shown + "\"";
+  case TokenKind::Word:
+    return "the reserved word '" + shown + "'";
+  default:
+    return "'" + shown + "'";
+  }
+}
+
+std::nullptr_t Parser::fail(StringRef wanted) {
+  const Token *found = &token();
+  // The newline before the end of the text is not one that anybody wrote.
+  if (found->kind == TokenKind::Newline && token(1).kind == TokenKind::End &&
+      endName != "the end of the file")
+    found = &token(1);
+  if (found->kind != TokenKind::Broken && !stopped())
+    diags.error(found->range,
+                "expected " + wanted + ", found " + describe(*found, endName));
+  return nullptr;
+}
+
+std::nullptr_t Parser::failAt(Range range, const Twine &message) {
+  diags.error(range, message);
+  return nullptr;
+}
+
+void Parser::recover() {
+  // Back to before a newline that was taken with the statement.
+  while (!stopped() && !at("}") && !atKind(TokenKind::Newline)) {
+    const Token &taken = take();
+    // Brackets that opened here are skipped as a whole.
+    if (taken.match)
+      next = taken.match + 1;
+  }
+}
+
+heed::Parser::Nest::Nest(Parser &parser) : parser(parser) {
+  fits = ++parser.depth <= maxNesting;
+  if (fits)
+    return;
+  if (!parser.stopped())
+    parser.diags.error(parser.token().range,
+                       "nesting deeper than " + Twine(maxNesting));
+  parser.stop();
+}
+
+ExprPtr Parser::finish(std::unique_ptr<Expr> node, SMLoc begin,
+                       llvm::ArrayRef<const Expr *> children) {
+  node->range = from(begin);
+  for (const Expr *child : children)
+    if (child)
+      node->height = std::max(node->height, child->height + 1);
+  if (node->height <= maxHeight)
+    return node;
+  // The end of the chain is where the reader has to cut.
+  return failAt({node->range.End, node->range.End},
+                "an expression higher than " + Twine(maxHeight) +
+                    " operators: give a part of it a name");
+}
+
+std::unique_ptr<File> heed::parseFile(StringRef path, StringRef text,
+                                      Diagnostics &diags) {
+  auto file = std::make_unique<File>();
+  file->path = path.str();
+  Parser(text, diags).parseFile(*file);
+  return file;
+}
+
+ExprPtr heed::parseSetting(StringRef text, Diagnostics &diags) {
+  // A bare word is a string, so that a shell need not quote it twice.
+  StringRef word = text.trim();
+  bool isWord = !word.empty() && !isReserved(word) &&
+                (llvm::isAlpha(word[0]) || word[0] == '_') &&
+                llvm::all_of(word, [](char c) {
+                  return llvm::isAlnum(c) || StringRef("_-./").contains(c);
+                });
+  if (isWord) {
+    auto string = std::make_unique<StringExpr>();
+    string->raw = word;
+    string->parts.push_back({word, nullptr});
+    string->range = {SMLoc::getFromPointer(word.begin()),
+                     SMLoc::getFromPointer(word.end())};
+    return string;
+  }
+  return Parser(text, diags, "the end of the value").parseWholeTable();
+}
