@@ -53,7 +53,7 @@ void Printer::real(double value) {
     return;
   }
   char buffer[32];
-  for (int digits = 1; digits <= 17; ++digits) {
+  for (int digits = 6; digits <= 17; ++digits) {
     snprintf(buffer, sizeof(buffer), "%.*g", digits, value);
     if (strtod(buffer, nullptr) == value)
       break;
