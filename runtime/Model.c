@@ -54,6 +54,7 @@ heed_status heed_fail(heed_model *model, heed_status status, const char *format,
   va_start(arguments, format);
   vsnprintf(model->message, sizeof model->message, format, arguments);
   va_end(arguments);
+  heed_io_clean(model->message);
   model->status = status;
   return status;
 }
@@ -64,6 +65,7 @@ void heed_unwind(heed_model *model, heed_status status, const char *format,
   va_start(arguments, format);
   vsnprintf(model->message, sizeof model->message, format, arguments);
   va_end(arguments);
+  heed_io_clean(model->message);
   model->status = status;
   longjmp(model->unwind, 1);
 }
@@ -190,7 +192,10 @@ heed_status heed_open(const heed_model_desc *desc, const heed_options *options,
   if (status)
     return status;
   status = checkCpu(opened);
-  return status ? status : openShared(opened, options);
+  if (!status)
+    status = openShared(opened, options);
+  opened->ready = status == HEED_OK;
+  return status;
 }
 
 heed_status heed_open_shared(heed_model *model, int32_t threads,
@@ -198,7 +203,7 @@ heed_status heed_open_shared(heed_model *model, int32_t threads,
   if (!other)
     return HEED_ERROR_ARGUMENT;
   *other = NULL;
-  if (!model || !model->shared)
+  if (!model || !model->ready)
     return HEED_ERROR_ARGUMENT;
   heed_model *opened = *other = calloc(1, sizeof *opened);
   if (!opened)
@@ -208,8 +213,11 @@ heed_status heed_open_shared(heed_model *model, int32_t threads,
   atomic_fetch_add(&model->shared->handles, 1);
   pthread_mutex_init(&opened->messageLock, NULL);
   heed_pool_open(&opened->pool);
-  return prepare(opened, threads ? threads : heed_num_threads(model),
-                 model->profile != NULL);
+  heed_status status =
+      prepare(opened, threads ? threads : heed_num_threads(model),
+              model->profile != NULL);
+  opened->ready = status == HEED_OK;
+  return status;
 }
 
 void heed_close(heed_model *model) {
@@ -384,7 +392,7 @@ static heed_status runEntry(heed_model *model, const char *name, bool compute,
                             heed_buffer *outputs, size_t numOutputs) {
   if (!model)
     return HEED_ERROR_ARGUMENT;
-  if (!model->shared || !model->team)
+  if (!model->ready)
     return heed_fail(model, HEED_ERROR_ARGUMENT, "the model did not open");
   const heed_entry_desc *entry = findEntry(model->desc, name);
   if (!entry)

@@ -86,6 +86,7 @@ struct heed_model {
   heed_kernel_record *profile; /* null unless asked for */
   heed_buffer *arguments; /* the current call's buffers, defaults filled in */
   bool inInit;
+  bool ready; /* opened without failure */
   jmp_buf unwind;
   pthread_mutex_t messageLock; /* kernels report from many threads */
   char kernelMessage[512];     /* the first message of a failed kernel */

@@ -16,7 +16,14 @@ bool heed_io_fail(heed_io_error *error, const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(error->text, sizeof error->text, format, arguments);
   va_end(arguments);
+  heed_io_clean(error->text);
   return false;
+}
+
+void heed_io_clean(char *text) {
+  for (; *text; ++text)
+    if ((unsigned char)*text < 0x20 || *text == 0x7f)
+      *text = '?';
 }
 
 /* Opens for reading; a folder is refused here because read() would only say so later. */

@@ -27,6 +27,9 @@ bool heed_io_fail(heed_io_error *error, const char *format, ...)
 #endif
     ;
 
+/** Replaces control characters, which names inside files may hold, so that a message stays one line. */
+void heed_io_clean(char *text);
+
 /** The content of a file. */
 typedef struct heed_bytes {
   const uint8_t *data;

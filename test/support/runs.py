@@ -1,0 +1,32 @@
+"""Runs a program and compares what it says."""
+import subprocess
+import sys
+
+failures = 0
+
+
+def run(*command, **options):
+    """The finished process; death by a signal or a sanitizer's report is a failure whatever the test expects."""
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, errors="replace", timeout=300,
+                          **options)
+    if done.returncode < 0 or "Sanitizer" in done.stderr or "runtime error:" in done.stderr:
+        expect(False, f"{command}: crashed with {done.returncode}\n{done.stderr}")
+    return done
+
+
+def expect(condition, what):
+    global failures
+    if not condition:
+        failures += 1
+        print("FAILED:", what)
+
+
+def expect_error(done, text, what=""):
+    """Exit code 1 and one line on stderr that holds `text`."""
+    expect(done.returncode == 1 and text in done.stderr and done.stderr.count("\n") == 1,
+           f"{what}: expected an error with {text!r}, found exit code {done.returncode}, {done.stderr!r}")
+
+
+def finish():
+    print("failures:", failures)
+    sys.exit(failures != 0)
