@@ -6,6 +6,31 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AttnRaiseAttention : Pass<"attn-raise-attention", "::mlir::func::FuncOp"> {
+  let summary = "Contraction, score, normaliser, contraction to attn.attention";
+  let description = [{
+    Finds, by meaning and not by spelling, a sum over keys of a weight times a value, where the weight is a softmax of
+    scores, or any other function of a contraction of queries with keys. A score of -inf (a select, an added mask)
+    becomes `where`; softmax may be written out with max, exp and sum, its division may stand after the second
+    product; a term beside the sum is the sink; sigmoid, relu and other weights without a row sum are raised too; what multiplies a
+    weight after the normaliser is `weight`. What varies over pairs is taken apart, what varies over one side stays a
+    tensor. A clipped offset becomes a table over offsets. Left alone, with a remark: weights that are read elsewhere
+    too, heads that mix, a chain of plain products (attn-reorder-products).
+
+    ```mlir
+    %s = linalg.generic ins(%q, %k) ... {mulf, addf}                        // N x M scores
+    %p, %live = attn.softmax %s axes([1]) where (%i, %j) {...}
+    %o = linalg.generic ins(%p, %live, %v) ... {mulf, select, addf}
+    ```
+    becomes
+    ```mlir
+    %o = attn.attention dims(...) sizes(...) term(%q, %k) maps [...] value(%v) maps [...]
+        score (%i, %j, %t) {...} where (%i, %j) {...} normalise(exp divide stabilise)
+    ```
+  }];
+  let dependentDialects = ["::heed::attn::AttnDialect"];
+}
+
 def AttnFormKernels : Pass<"attn-form-kernels", "::mlir::ModuleOp"> {
   let summary = "Outlines the tensor mathematics of a model as kernels";
   let description = [{

@@ -1,7 +1,10 @@
-//===- RaiseAttentionMatch.cpp - finds attention in a sum over keys ------------------------===//
-// The sum's body is a product. One factor is the weight: an element of a softmax, or a function of a contraction over
-// pairs of a query and a key; what is left with the value's dims is the value. Reads are expanded only as far as
-// this needs: a tensor that varies over pairs is taken apart, one that varies over queries or keys alone stays.
+//===- RaiseAttentionMatch.cpp - finds attention in a sum over keys
+//------------------------===//
+// The sum's body is a product. One factor is the weight: an element of a
+// softmax, or a function of a contraction over pairs of a query and a key; what
+// is left with the value's dims is the value. Reads are expanded only as far as
+// this needs: a tensor that varies over pairs is taken apart, one that varies
+// over queries or keys alone stays.
 #include "passes/RaiseAttentionMatch.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -19,12 +22,14 @@ struct Product {
 
 class Matcher {
 public:
-  Matcher(Exprs &exprs, ArrayRef<unsigned> outputs, std::string &why) : exprs(exprs), outputs(outputs), why(why) {}
+  Matcher(Exprs &exprs, ArrayRef<unsigned> outputs, std::string &why)
+      : exprs(exprs), outputs(outputs), why(why) {}
   FailureOr<AttentionMatch> match(ExprRef sum, ExprRef denominator);
 
 private:
   bool classify(ArrayRef<ExprRef> rest);
-  bool matchWeight(ExprRef factor, ArrayRef<ExprRef> rest, ArrayRef<ExprRef> under);
+  bool matchWeight(ExprRef factor, ArrayRef<ExprRef> rest,
+                   ArrayRef<ExprRef> under);
   bool matchSoftmaxOp(ExprRef weight);
   bool matchFunction(Product product);
   bool matchNormaliser(ExprRef under, ExprRef core, ExprRef &sinkWeight);
@@ -37,7 +42,9 @@ private:
   ExprRef peelGuard(ExprRef e, ExprRef &guard);
   ExprRef peelMask(ExprRef score, ExprRef &where);
   ExprRef expandPairs(ExprRef e);
-  bool varies(ExprRef e) { return e->usesAny(keys) && (m.query.empty() || e->usesAny(m.query)); }
+  bool varies(ExprRef e) {
+    return e->usesAny(keys) && (m.query.empty() || e->usesAny(m.query));
+  }
   bool fails(const Twine &reason) {
     if (why.empty())
       why = reason.str();
@@ -59,7 +66,8 @@ private:
 bool isTable(Operation *op) {
   bool found = false;
   op->walk([&](Operation *inner) {
-    found |= llvm::any_of(inner->getResultTypes(), [](Type t) { return t.isF64(); });
+    found |=
+        llvm::any_of(inner->getResultTypes(), [](Type t) { return t.isF64(); });
   });
   return found;
 }
@@ -72,9 +80,11 @@ void Matcher::flatten(ExprRef e, Product &product, bool below) {
   if (e->isOp("arith.divf")) {
     // 1 / (1 + exp(-x)) stays whole.
     ExprRef under = e->operand(1);
-    bool sigmoid = under->isOp("arith.addf") && (exprs.constantFloat(under->operand(0)) == 1.0 ||
-                                                 exprs.constantFloat(under->operand(1)) == 1.0);
-    if (!(sigmoid && exprs.constantFloat(e->operand(0)) == 1.0 && under->usesAny(keys))) {
+    bool sigmoid = under->isOp("arith.addf") &&
+                   (exprs.constantFloat(under->operand(0)) == 1.0 ||
+                    exprs.constantFloat(under->operand(1)) == 1.0);
+    if (!(sigmoid && exprs.constantFloat(e->operand(0)) == 1.0 &&
+          under->usesAny(keys))) {
       flatten(e->operand(0), product, below);
       return flatten(under, product, !below);
     }
@@ -110,9 +120,12 @@ ExprRef Matcher::peelGuard(ExprRef e, ExprRef &guard) {
   return e;
 }
 
-// A score that is -inf where a condition fails has weight 0 there: the condition becomes `where`.
+// A score that is -inf where a condition fails has weight 0 there: the
+// condition becomes `where`.
 ExprRef Matcher::peelMask(ExprRef score, ExprRef &where) {
-  auto add = [&](ExprRef condition) { where = where ? exprs.logicalAnd(where, condition) : condition; };
+  auto add = [&](ExprRef condition) {
+    where = where ? exprs.logicalAnd(where, condition) : condition;
+  };
   if (score->kind == ExprKind::If || score->isOp("arith.select")) {
     ExprRef condition = score->operand(0);
     if (exprs.isMinusInfinity(score->operand(2))) {
@@ -127,14 +140,16 @@ ExprRef Matcher::peelMask(ExprRef score, ExprRef &where) {
   }
   if (score->isOp("arith.addf") || score->isOp("arith.subf")) {
     ExprRef a = peelMask(score->operand(0), where);
-    ExprRef b = score->isOp("arith.addf") ? peelMask(score->operand(1), where) : score->operand(1);
+    ExprRef b = score->isOp("arith.addf") ? peelMask(score->operand(1), where)
+                                          : score->operand(1);
     if (a == score->operand(0) && b == score->operand(1))
       return score;
     if (exprs.constantFloat(b) == 0.0)
       return a;
     if (score->isOp("arith.addf") && exprs.constantFloat(a) == 0.0)
       return b;
-    return exprs.op(*score->name, cast<DictionaryAttr>(score->attr), score->type, {a, b});
+    return exprs.op(*score->name, cast<DictionaryAttr>(score->attr),
+                    score->type, {a, b});
   }
   if (score->isOp("arith.mulf") || score->isOp("arith.divf"))
     for (int k : {0, 1}) {
@@ -145,8 +160,10 @@ ExprRef Matcher::peelMask(ExprRef score, ExprRef &where) {
         continue;
       ExprRef peeled = peelMask(inner, where);
       if (peeled != inner)
-        return k ? exprs.op(score->name->getStringRef(), score->type, {other, peeled})
-                 : exprs.op(score->name->getStringRef(), score->type, {peeled, other});
+        return k ? exprs.op(score->name->getStringRef(), score->type,
+                            {other, peeled})
+                 : exprs.op(score->name->getStringRef(), score->type,
+                            {peeled, other});
     }
   return score;
 }
@@ -158,7 +175,8 @@ ExprRef Matcher::expandPairs(ExprRef e) {
       return false;
     if (varies(read))
       return true;
-    // Conditions and additive masks over one side are seen through, so that `where` is a condition on indices.
+    // Conditions and additive masks over one side are seen through, so that
+    // `where` is a condition on indices.
     if (!read->usesAny(keys) && !read->usesAny(m.query))
       return false;
     if (!Exprs::isElementwise(def))
@@ -166,14 +184,18 @@ ExprRef Matcher::expandPairs(ExprRef e) {
     if (read->type.isInteger())
       return true;
     ExprRef inner = exprs.expand(read);
-    return inner && (inner->kind == ExprKind::If || inner->isOp("arith.select")) &&
-           (exprs.isMinusInfinity(inner->operand(1)) || exprs.isMinusInfinity(inner->operand(2)));
+    return inner &&
+           (inner->kind == ExprKind::If || inner->isOp("arith.select")) &&
+           (exprs.isMinusInfinity(inner->operand(1)) ||
+            exprs.isMinusInfinity(inner->operand(2)));
   });
 }
 
-// Tells batch, query and value dims from one another: `rest` are the factors beside the weight.
+// Tells batch, query and value dims from one another: `rest` are the factors
+// beside the weight.
 bool Matcher::classify(ArrayRef<ExprRef> rest) {
-  SmallVector<unsigned> besideKeys; // variables that index a value apart from its keys
+  SmallVector<unsigned>
+      besideKeys; // variables that index a value apart from its keys
   for (ExprRef e : rest)
     Exprs::walk(e, [&](ExprRef read) {
       if (read->kind == ExprKind::Read)
@@ -187,12 +209,16 @@ bool Matcher::classify(ArrayRef<ExprRef> rest) {
       continue;
     (llvm::is_contained(besideKeys, v) ? m.batch : candidates).push_back(v);
   }
-  // A dim that neither side shares, like the heads of multi-query attention, is a batch dim all the same: there are
-  // as many query dims as key dims, and they stand last.
-  unsigned extra = candidates.size() > keys.size() ? candidates.size() - keys.size() : 0;
+  // A dim that neither side shares, like the heads of multi-query attention, is
+  // a batch dim all the same: there are as many query dims as key dims, and
+  // they stand last.
+  unsigned extra =
+      candidates.size() > keys.size() ? candidates.size() - keys.size() : 0;
   m.batch.append(candidates.begin(), candidates.begin() + extra);
   m.query.assign(candidates.begin() + extra, candidates.end());
-  llvm::sort(m.batch, [&](unsigned a, unsigned b) { return llvm::find(outputs, a) < llvm::find(outputs, b); });
+  llvm::sort(m.batch, [&](unsigned a, unsigned b) {
+    return llvm::find(outputs, a) < llvm::find(outputs, b);
+  });
   return true;
 }
 
@@ -204,21 +230,21 @@ FailureOr<AttentionMatch> Matcher::match(ExprRef sum, ExprRef denominator) {
   Product product;
   flatten(body, product);
 
-  // Candidates for the weight: elements of a softmax first, then in the order in which they were written.
-  SmallVector<ExprRef> candidates;
-  for (ExprRef e : product.over)
-    if (e->usesAny(keys))
-      candidates.push_back(e);
-  if (candidates.empty())
-    return failure();
+  // Candidates for the weight: elements of a softmax first, then in the order
+  // in which they were written.
   auto isSoftmax = [](ExprRef e) {
     bool found = false;
     Exprs::walk(e, [&](ExprRef read) {
-      found |= read->kind == ExprKind::Read && read->value.getDefiningOp<attn::SoftmaxOp>();
+      found |= read->kind == ExprKind::Read &&
+               read->value.getDefiningOp<attn::SoftmaxOp>();
     });
     return found;
   };
-  llvm::stable_sort(candidates, [&](ExprRef a, ExprRef b) { return isSoftmax(a) > isSoftmax(b); });
+  SmallVector<ExprRef> candidates;
+  for (bool softmax : {true, false})
+    for (ExprRef e : product.over)
+      if (e->usesAny(keys) && isSoftmax(e) == softmax)
+        candidates.push_back(e);
 
   AttentionMatch fresh;
   fresh.key = keys;
@@ -239,15 +265,21 @@ FailureOr<AttentionMatch> Matcher::match(ExprRef sum, ExprRef denominator) {
   return failure();
 }
 
-bool Matcher::matchWeight(ExprRef factor, ArrayRef<ExprRef> rest, ArrayRef<ExprRef> under) {
+bool Matcher::matchWeight(ExprRef factor, ArrayRef<ExprRef> rest,
+                          ArrayRef<ExprRef> under) {
   // Value dims: those that the weight does not have.
   SmallVector<ExprRef> values;
   Product product;
   for (unsigned v : outputs)
-    if (!factor->uses(v) && llvm::any_of(rest, [&](ExprRef e) { return e->uses(v) && e->usesAny(keys); }))
+    if (!factor->uses(v) && llvm::any_of(rest, [&](ExprRef e) {
+          return e->uses(v) && e->usesAny(keys);
+        }))
       m.value.push_back(v);
   for (ExprRef e : rest)
-    if (m.value.empty() ? llvm::any_of(outputs, [&](unsigned v) { return factor->uses(v) && !e->uses(v); }) &&
+    if (m.value.empty() ? llvm::any_of(outputs,
+                                       [&](unsigned v) {
+                                         return factor->uses(v) && !e->uses(v);
+                                       }) &&
                               e->usesAny(keys)
                         : e->usesAny(m.value))
       values.push_back(e);
@@ -257,7 +289,8 @@ bool Matcher::matchWeight(ExprRef factor, ArrayRef<ExprRef> rest, ArrayRef<ExprR
     return false;
   for (unsigned v : outputs)
     if (!factor->uses(v) && !llvm::is_contained(m.value, v) &&
-        llvm::none_of(rest, [&](ExprRef e) { return e->uses(v); }) && !(whole && whole->uses(v)))
+        llvm::none_of(rest, [&](ExprRef e) { return e->uses(v); }) &&
+        !(whole && whole->uses(v)))
       return false;
   if (!classify(values))
     return false;
@@ -283,8 +316,12 @@ bool Matcher::matchWeight(ExprRef factor, ArrayRef<ExprRef> rest, ArrayRef<ExprR
   // 1 / l as a tensor of its own.
   for (unsigned k = 0; k < product.over.size();) {
     ExprRef e = product.over[k];
-    Operation *def = e->kind == ExprKind::Read && !e->usesAny(keys) ? e->value.getDefiningOp() : nullptr;
-    ExprRef inner = def && Exprs::isElementwise(def) && !isTable(def) ? exprs.expand(e) : nullptr;
+    Operation *def = e->kind == ExprKind::Read && !e->usesAny(keys)
+                         ? e->value.getDefiningOp()
+                         : nullptr;
+    ExprRef inner = def && Exprs::isElementwise(def) && !isTable(def)
+                        ? exprs.expand(e)
+                        : nullptr;
     if (inner && (inner->isOp("arith.divf") || inner->isOp("arith.mulf"))) {
       product.over.erase(product.over.begin() + k);
       flatten(inner, product);
@@ -297,8 +334,9 @@ bool Matcher::matchWeight(ExprRef factor, ArrayRef<ExprRef> rest, ArrayRef<ExprR
   bool several = false;
   for (ExprRef e : product.over)
     Exprs::walk(e, [&](ExprRef read) {
-      if (read->kind != ExprKind::Read || !read->value.getDefiningOp<attn::SoftmaxOp>() || !read->usesAny(keys) ||
-          !isa<FloatType>(read->type))
+      if (read->kind != ExprKind::Read ||
+          !read->value.getDefiningOp<attn::SoftmaxOp>() ||
+          !read->usesAny(keys) || !isa<FloatType>(read->type))
         return;
       several |= softmax && softmax != read;
       softmax = read;
@@ -308,15 +346,18 @@ bool Matcher::matchWeight(ExprRef factor, ArrayRef<ExprRef> rest, ArrayRef<ExprR
   if (!softmax)
     return matchFunction(std::move(product));
 
-  // Everything else around the softmax's element is the factor after the normaliser.
+  // Everything else around the softmax's element is the factor after the
+  // normaliser.
   m.weightParameter = exprs.freshVar();
   ExprRef parameter = exprs.parameter(m.weightParameter, f32());
   ExprRef around = multiply(product.over, product.under);
-  around = exprs.replaceOutermost(around, [&](ExprRef e) { return e == softmax ? parameter : nullptr; });
+  around = exprs.replaceOutermost(
+      around, [&](ExprRef e) { return e == softmax ? parameter : nullptr; });
   bool mixes = false;
   Exprs::walk(around, [&](ExprRef e) { mixes |= e->kind == ExprKind::Reduce; });
   if (mixes)
-    return fails("the weights are summed over another dim before they meet the values (heads mix)");
+    return fails("the weights are summed over another dim before they meet the "
+                 "values (heads mix)");
   if (around != parameter)
     m.weight = around;
   return matchSoftmaxOp(softmax);
@@ -330,7 +371,8 @@ bool Matcher::matchSoftmaxOp(ExprRef weight) {
   for (auto [axis, at] : llvm::enumerate(weight->operands)) {
     if (!llvm::is_contained(softmax.getAxes(), int64_t(axis))) {
       if (at->usesAny(keys))
-        return fails("the values are summed along another axis than the softmax");
+        return fails(
+            "the values are summed along another axis than the softmax");
       row.push_back(at);
       continue;
     }
@@ -341,14 +383,16 @@ bool Matcher::matchSoftmaxOp(ExprRef weight) {
   if (axes.size() != keys.size())
     return fails("the values are summed over more dims than the softmax");
   for (OpOperand &use : softmax.getResult().getUses())
-    if (!isa<linalg::LinalgOp, tensor::ExtractOp>(use.getOwner()) && !use.getOwner()->getParentOfType<linalg::LinalgOp>())
+    if (!isa<linalg::LinalgOp, tensor::ExtractOp>(use.getOwner()) &&
+        !use.getOwner()->getParentOfType<linalg::LinalgOp>())
       return fails("the weights are read elsewhere too: they must be stored");
   m.map = attn::Map::Exp;
   m.divide = m.stabilise = true;
   if (!softmax.getWhere().empty()) {
     ExprRef where = exprs.block(softmax.getWhere().front(), weight->operands);
     if (!where)
-      return fails("the softmax's where holds an op that is not an expression of indices");
+      return fails("the softmax's where holds an op that is not an expression "
+                   "of indices");
     m.where = expandPairs(where);
   }
   if (guard) {
@@ -357,14 +401,16 @@ bool Matcher::matchSoftmaxOp(ExprRef weight) {
     if (guard != live && !(m.where && expandPairs(guard) == m.where))
       return fails("the sum over the values has a condition of its own");
   } else if (m.weight) {
-    // Absent elements are 0 here and not skipped: what is made of them must stay 0.
+    // Absent elements are 0 here and not skipped: what is made of them must
+    // stay 0.
     ExprRef parameter = exprs.parameter(m.weightParameter, f32());
     std::function<bool(ExprRef)> vanishes = [&](ExprRef e) {
       if (e == parameter || exprs.constantFloat(e) == 0.0)
         return true;
       if (e->isOp("arith.mulf"))
         return vanishes(e->operand(0)) || vanishes(e->operand(1));
-      if (e->isOp("arith.divf") || e->isOp("arith.extf") || e->isOp("arith.truncf"))
+      if (e->isOp("arith.divf") || e->isOp("arith.extf") ||
+          e->isOp("arith.truncf"))
         return vanishes(e->operand(0));
       if (e->isOp("arith.select"))
         return vanishes(e->operand(1)) && vanishes(e->operand(2));
@@ -379,12 +425,14 @@ bool Matcher::matchSoftmaxOp(ExprRef weight) {
 }
 
 // \p under = sum_j core (+ a sink's weight)?
-bool Matcher::matchNormaliser(ExprRef under, ExprRef core, ExprRef &sinkWeight) {
+bool Matcher::matchNormaliser(ExprRef under, ExprRef core,
+                              ExprRef &sinkWeight) {
   if (under->usesAny(keys) || under->usesAny(m.value))
     return false;
   ExprRef sum = exprs.expandReads(under, [&](ExprRef read) {
     Operation *def = read->value.getDefiningOp();
-    return def && Exprs::isExpressible(def) && !isTable(def) && read->freeVars == under->freeVars;
+    return def && Exprs::isExpressible(def) && !isTable(def) &&
+           read->freeVars == under->freeVars;
   });
   sinkWeight = nullptr;
   if (sum->isOp("arith.addf"))
@@ -406,7 +454,9 @@ bool Matcher::matchNormaliser(ExprRef under, ExprRef core, ExprRef &sinkWeight) 
   }
   ExprRef condition = nullptr;
   body = peelGuard(expandPairs(exprs.substitute(body, renamed)), condition);
-  return body == core && (condition == guard || (condition && guard && expandPairs(guard) == condition));
+  return body == core &&
+         (condition == guard ||
+          (condition && guard && expandPairs(guard) == condition));
 }
 
 bool Matcher::matchFunction(Product product) {
@@ -422,7 +472,9 @@ bool Matcher::matchFunction(Product product) {
 
   bool hasContraction = false;
   for (ExprRef e : pairs)
-    Exprs::walk(e, [&](ExprRef inner) { hasContraction |= inner->isSum() && varies(inner); });
+    Exprs::walk(e, [&](ExprRef inner) {
+      hasContraction |= inner->isSum() && varies(inner);
+    });
   if (!hasContraction)
     return false;
 
@@ -455,8 +507,10 @@ bool Matcher::matchFunction(Product product) {
     m.map = attn::Map::Exp;
     score = exponent;
     ExprRef maximum = nullptr;
-    // What a row subtracts from all its scores cancels in the division: the op's own maximum does its work.
-    if (m.divide && score->isOp("arith.subf") && !score->operand(1)->usesAny(keys)) {
+    // What a row subtracts from all its scores cancels in the division: the
+    // op's own maximum does its work.
+    if (m.divide && score->isOp("arith.subf") &&
+        !score->operand(1)->usesAny(keys)) {
       maximum = score->operand(1);
       score = score->operand(0);
     }
@@ -466,7 +520,8 @@ bool Matcher::matchFunction(Product product) {
       ExprRef sink = sinkWeight->operand(0);
       if (maximum) {
         if (!sink->isOp("arith.subf") || sink->operand(1) != maximum)
-          return fails("the term beside the sum in the normaliser subtracts another maximum than the scores");
+          return fails("the term beside the sum in the normaliser subtracts "
+                       "another maximum than the scores");
         sink = sink->operand(0);
       }
       m.sink = sink;
@@ -475,7 +530,8 @@ bool Matcher::matchFunction(Product product) {
     auto isOne = [&](ExprRef e) { return exprs.constantFloat(e) == 1.0; };
     auto isZero = [&](ExprRef e) { return exprs.constantFloat(e) == 0.0; };
     m.map = attn::Map::Identity;
-    if (core->isOp("arith.divf") && isOne(core->operand(0)) && core->operand(1)->isOp("arith.addf")) {
+    if (core->isOp("arith.divf") && isOne(core->operand(0)) &&
+        core->operand(1)->isOp("arith.addf")) {
       ExprRef sum = core->operand(1);
       for (int k : {0, 1})
         if (isOne(sum->operand(k)) && sum->operand(1 - k)->isOp("math.exp")) {
@@ -495,14 +551,16 @@ bool Matcher::matchFunction(Product product) {
     Product linear;
     if (m.map == attn::Map::Identity)
       flatten(score, linear);
-    bool isLinear = m.map == attn::Map::Identity && llvm::all_of(linear.over, [&](ExprRef e) {
+    bool isLinear = m.map == attn::Map::Identity &&
+                    llvm::all_of(linear.over, [&](ExprRef e) {
                       return e->isSum() || !e->usesAny(keys);
                     });
     if (isLinear && !guard)
       return false; // a chain of products: attn-reorder-products
   }
 
-  if (!pairs.empty() || !pairsUnder.empty() || !scales.empty() || !scalesUnder.empty()) {
+  if (!pairs.empty() || !pairsUnder.empty() || !scales.empty() ||
+      !scalesUnder.empty()) {
     m.weightParameter = exprs.freshVar();
     llvm::append_range(pairs, scales);
     llvm::append_range(pairsUnder, scalesUnder);
@@ -525,7 +583,8 @@ bool Matcher::finish(ExprRef score) {
     return result ? result : e;
   });
   if (!ok)
-    return fails("a reduction in the score is no sum over products of a query and a key");
+    return fails("a reduction in the score is no sum over products of a query "
+                 "and a key");
   if (m.terms.empty())
     return fails("no contraction of queries with keys in the score");
   for (ExprRef e : {m.where, m.weight, m.sink, m.score}) {
@@ -533,16 +592,20 @@ bool Matcher::finish(ExprRef score) {
     if (e)
       Exprs::walk(e, [&](ExprRef inner) {
         bad |= inner->kind == ExprKind::Reduce;
-        bad |= inner->kind == ExprKind::Var && inner->type.isIndex() && e != m.sink &&
-               (llvm::is_contained(m.value, inner->number) || llvm::is_contained(m.contract, inner->number));
+        bad |= inner->kind == ExprKind::Var && inner->type.isIndex() &&
+               e != m.sink &&
+               (llvm::is_contained(m.value, inner->number) ||
+                llvm::is_contained(m.contract, inner->number));
       });
     if (bad)
-      return fails("the mask or the factor after the softmax holds a reduction over pairs");
+      return fails("the mask or the factor after the softmax holds a reduction "
+                   "over pairs");
   }
   return true;
 }
 
-// sum_e body, as a score expression over parameters of new terms. Null if it can't be one.
+// sum_e body, as a score expression over parameters of new terms. Null if it
+// can't be one.
 ExprRef Matcher::terms(ExprRef reduce) {
   if (!reduce->isSum() || !varies(reduce))
     return nullptr;
@@ -553,7 +616,8 @@ ExprRef Matcher::terms(ExprRef reduce) {
   DenseMap<unsigned, ExprRef> renamed;
   for (unsigned v : vars) {
     auto shared = llvm::find_if(m.contract, [&](unsigned c) {
-      return exprs.extent(c) == exprs.extent(v) && !llvm::is_contained(contract, c);
+      return exprs.extent(c) == exprs.extent(v) &&
+             !llvm::is_contained(contract, c);
     });
     unsigned chosen = shared == m.contract.end() ? v : *shared;
     if (shared == m.contract.end())
@@ -567,7 +631,8 @@ ExprRef Matcher::terms(ExprRef reduce) {
 }
 
 ExprRef Matcher::termOf(Product product, ArrayRef<unsigned> contract) {
-  // A sum over pairs distributes; `(q + u) * (k + w)` needs no such thing, each side is a tensor.
+  // A sum over pairs distributes; `(q + u) * (k + w)` needs no such thing, each
+  // side is a tensor.
   for (ExprRef &e : product.over)
     if (varies(e) && (e->isOp("arith.addf") || e->isOp("arith.subf"))) {
       ExprRef parts[2];
@@ -587,15 +652,24 @@ ExprRef Matcher::termOf(Product product, ArrayRef<unsigned> contract) {
       return exprs.op(factor->name->getStringRef(), f32(), parts);
     }
 
-  auto oneSided = [&](ExprRef e) { return !e->usesAny(keys) || !e->usesAny(m.query); };
+  auto oneSided = [&](ExprRef e) {
+    return !e->usesAny(keys) || !e->usesAny(m.query);
+  };
   SmallVector<ExprRef> query, key, both, outside;
   SmallVector<ExprRef> queryUnder, keyUnder, outsideUnder;
   for (ExprRef e : product.over)
-    (!e->usesAny(contract) ? outside : !oneSided(e) ? both : e->usesAny(keys) ? key : query).push_back(e);
+    (!e->usesAny(contract) ? outside
+     : !oneSided(e)        ? both
+     : e->usesAny(keys)    ? key
+                           : query)
+        .push_back(e);
   for (ExprRef e : product.under) {
     if (e->usesAny(contract) && !oneSided(e))
       return nullptr;
-    (!e->usesAny(contract) ? outsideUnder : e->usesAny(keys) ? keyUnder : queryUnder).push_back(e);
+    (!e->usesAny(contract) ? outsideUnder
+     : e->usesAny(keys)    ? keyUnder
+                           : queryUnder)
+        .push_back(e);
   }
   AttentionTerm term;
   term.contract.assign(contract.begin(), contract.end());
@@ -604,7 +678,8 @@ ExprRef Matcher::termOf(Product product, ArrayRef<unsigned> contract) {
   if (!key.empty() || !keyUnder.empty())
     term.operands.push_back(multiply(key, keyUnder));
 
-  // Factors over pairs: a read is an operand (by offset, as a rule); a function of one-sided parts is a `pair`.
+  // Factors over pairs: a read is an operand (by offset, as a rule); a function
+  // of one-sided parts is a `pair`.
   SmallVector<ExprRef> functions;
   for (ExprRef e : both)
     if (e->kind == ExprKind::Read)
@@ -625,11 +700,14 @@ ExprRef Matcher::termOf(Product product, ArrayRef<unsigned> contract) {
     for (ExprRef e : SmallVector<ExprRef>(term.operands))
       factors.push_back(parameterOf(e));
     for (ExprRef e : functions)
-      factors.push_back(exprs.replaceOutermost(e, [&](ExprRef inner) -> ExprRef {
-        if (inner->freeVars.empty() || !isa<FloatType>(inner->type))
-          return nullptr;
-        return oneSided(inner) || inner->kind == ExprKind::Read ? parameterOf(inner) : nullptr;
-      }));
+      factors.push_back(
+          exprs.replaceOutermost(e, [&](ExprRef inner) -> ExprRef {
+            if (inner->freeVars.empty() || !isa<FloatType>(inner->type))
+              return nullptr;
+            return oneSided(inner) || inner->kind == ExprKind::Read
+                       ? parameterOf(inner)
+                       : nullptr;
+          }));
     term.pair = multiply(factors, {});
     bool closed = true;
     Exprs::walk(term.pair, [&](ExprRef e) {
@@ -653,7 +731,9 @@ ExprRef Matcher::termOf(Product product, ArrayRef<unsigned> contract) {
 
 } // namespace
 
-FailureOr<AttentionMatch> matchAttention(Exprs &exprs, ExprRef sum, ArrayRef<unsigned> outputs, ExprRef denominator,
+FailureOr<AttentionMatch> matchAttention(Exprs &exprs, ExprRef sum,
+                                         ArrayRef<unsigned> outputs,
+                                         ExprRef denominator,
                                          std::string &why) {
   why.clear();
   return Matcher(exprs, outputs, why).match(sum, denominator);

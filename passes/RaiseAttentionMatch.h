@@ -1,4 +1,5 @@
-//===- RaiseAttentionMatch.h - an attention found in a sum ----------------------*- C++ -*-===//
+//===- RaiseAttentionMatch.h - an attention found in a sum
+//----------------------*- C++ -*-===//
 #ifndef HEED_PASSES_RAISEATTENTIONMATCH_H
 #define HEED_PASSES_RAISEATTENTIONMATCH_H
 
@@ -7,13 +8,14 @@
 
 namespace heed {
 
-/// A factor of a term or a value: an element of a tensor, given by an expression of loop variables.
+/// A factor of a term or a value: an element of a tensor, given by an
+/// expression of loop variables.
 struct AttentionTerm {
   llvm::SmallVector<ExprRef> operands;
   llvm::SmallVector<unsigned> contract; // loop variables that it is summed over
   ExprRef pair = nullptr;               // over `parameters`; null: the product
   llvm::SmallVector<unsigned> parameters;
-  unsigned result = 0;                  // the parameter that stands for it in `score`
+  unsigned result = 0; // the parameter that stands for it in `score`
 };
 
 /// All that `attn.attention` needs, as expressions over loop variables.
@@ -27,16 +29,20 @@ struct AttentionMatch {
   bool divide = false, stabilise = false;
 };
 
-/// Finds attention in \p sum, a sum over keys, whose free variables are \p outputs; \p denominator, if not null,
-/// divides the whole sum. Fails with \p why set to a sentence, or empty where nothing looked like attention.
-mlir::FailureOr<AttentionMatch> matchAttention(Exprs &exprs, ExprRef sum, llvm::ArrayRef<unsigned> outputs,
-                                               ExprRef denominator, std::string &why);
+/// Finds attention in \p sum, a sum over keys, whose free variables are \p
+/// outputs; \p denominator, if not null, divides the whole sum. Fails with \p
+/// why set to a sentence, or empty where nothing looked like attention.
+mlir::FailureOr<AttentionMatch> matchAttention(Exprs &exprs, ExprRef sum,
+                                               llvm::ArrayRef<unsigned> outputs,
+                                               ExprRef denominator,
+                                               std::string &why);
 
-/// Writes the op at \p builder's position. The result has \p outputs as axes. Fails, with \p why, on an operand that
-/// no map can describe.
-mlir::FailureOr<mlir::Value> buildAttention(mlir::OpBuilder &builder, mlir::Location loc, Exprs &exprs,
-                                            AttentionMatch match, llvm::ArrayRef<unsigned> outputs, mlir::Type element,
-                                            std::string &why);
+/// Writes the op at \p builder's position. The result has \p outputs as axes.
+/// Fails, with \p why, on an operand that no map can describe.
+mlir::FailureOr<mlir::Value>
+buildAttention(mlir::OpBuilder &builder, mlir::Location loc, Exprs &exprs,
+               AttentionMatch match, llvm::ArrayRef<unsigned> outputs,
+               mlir::Type element, std::string &why);
 
 } // namespace heed
 #endif

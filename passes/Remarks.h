@@ -1,6 +1,8 @@
-//===- Remarks.h - what a pass did, or why it left something alone --------------*- C++ -*-===//
-// One sentence each, through MLIR's remark engine: category is the pass, name the op or model concerned. `--explain`
-// prints them; `heed-opt --remarks-filter=attn-.*` does the same for a pass run alone.
+//===- Remarks.h - what a pass did, or why it left something alone
+//--------------*- C++ -*-===//
+// One sentence each, through MLIR's remark engine: category is the pass, name
+// the op or model concerned. `--explain` prints them; `heed-opt
+// --remarks-filter=attn-.*` does the same for a pass run alone.
 #ifndef HEED_PASSES_REMARKS_H
 #define HEED_PASSES_REMARKS_H
 
@@ -12,25 +14,35 @@
 namespace heed {
 
 /// \p pass and \p name outlive the call (string literals). \p op says where.
-inline mlir::remark::RemarkOpts remarkOptions(mlir::Operation *op, llvm::StringRef pass, llvm::StringRef name) {
-  auto function = llvm::isa<mlir::FunctionOpInterface>(op) ? op : op->getParentOfType<mlir::FunctionOpInterface>();
+inline mlir::remark::RemarkOpts
+remarkOptions(mlir::Operation *op, llvm::StringRef pass, llvm::StringRef name) {
+  auto function = llvm::isa<mlir::FunctionOpInterface>(op)
+                      ? op
+                      : op->getParentOfType<mlir::FunctionOpInterface>();
   auto options = mlir::remark::RemarkOpts::name(name).category(pass);
   if (function)
-    options = options.function(mlir::cast<mlir::FunctionOpInterface>(function).getName());
+    options = options.function(
+        mlir::cast<mlir::FunctionOpInterface>(function).getName());
   return options;
 }
 
 /// \p pass did \p what.
-inline void remarkDone(mlir::Operation *op, llvm::StringRef pass, llvm::StringRef name, const llvm::Twine &what) {
-  mlir::remark::passed(op->getLoc(), remarkOptions(op, pass, name)) << what.str();
+inline void remarkDone(mlir::Operation *op, llvm::StringRef pass,
+                       llvm::StringRef name, const llvm::Twine &what) {
+  mlir::remark::passed(op->getLoc(), remarkOptions(op, pass, name))
+      << what.str();
 }
 /// \p pass left \p op alone: \p why.
-inline void remarkDeclined(mlir::Operation *op, llvm::StringRef pass, llvm::StringRef name, const llvm::Twine &why) {
-  mlir::remark::missed(op->getLoc(), remarkOptions(op, pass, name)) << why.str();
+inline void remarkDeclined(mlir::Operation *op, llvm::StringRef pass,
+                           llvm::StringRef name, const llvm::Twine &why) {
+  mlir::remark::missed(op->getLoc(), remarkOptions(op, pass, name))
+      << why.str();
 }
 /// \p pass found out \p what without changing anything.
-inline void remarkFound(mlir::Operation *op, llvm::StringRef pass, llvm::StringRef name, const llvm::Twine &what) {
-  mlir::remark::analysis(op->getLoc(), remarkOptions(op, pass, name)) << what.str();
+inline void remarkFound(mlir::Operation *op, llvm::StringRef pass,
+                        llvm::StringRef name, const llvm::Twine &what) {
+  mlir::remark::analysis(op->getLoc(), remarkOptions(op, pass, name))
+      << what.str();
 }
 
 } // namespace heed

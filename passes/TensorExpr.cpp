@@ -1,4 +1,5 @@
-//===- TensorExpr.cpp - an element of a tensor as an expression: nodes and rewriting -------===//
+//===- TensorExpr.cpp - an element of a tensor as an expression: nodes and
+//rewriting -------===//
 #include "passes/TensorExpr.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -34,7 +35,8 @@ ExprRef Exprs::intern(Expr &&node) {
   for (ExprRef operand : node.operands) {
     node.depth = std::max(node.depth, operand->depth);
     for (unsigned v : operand->freeVars)
-      if (!llvm::is_contained(node.binders, v) && !llvm::is_contained(node.freeVars, v))
+      if (!llvm::is_contained(node.binders, v) &&
+          !llvm::is_contained(node.freeVars, v))
         node.freeVars.push_back(v);
   }
   if (node.kind == ExprKind::Reduce)
@@ -45,7 +47,8 @@ ExprRef Exprs::intern(Expr &&node) {
   return &storage.back();
 }
 
-// ---- Makers ---------------------------------------------------------------------------------
+// ---- Makers
+// ---------------------------------------------------------------------------------
 
 ExprRef Exprs::constant(TypedAttr value) {
   Expr node;
@@ -54,8 +57,12 @@ ExprRef Exprs::constant(TypedAttr value) {
   node.attr = value;
   return intern(std::move(node));
 }
-ExprRef Exprs::index(int64_t value) { return constant(IntegerAttr::get(IndexType::get(context), value)); }
-ExprRef Exprs::truth(bool value) { return constant(BoolAttr::get(context, value)); }
+ExprRef Exprs::index(int64_t value) {
+  return constant(IntegerAttr::get(IndexType::get(context), value));
+}
+ExprRef Exprs::truth(bool value) {
+  return constant(BoolAttr::get(context, value));
+}
 
 ExprRef Exprs::scalar(Value value) {
   if (auto constantOp = value.getDefiningOp<arith::ConstantOp>())
@@ -84,17 +91,20 @@ ExprRef Exprs::parameter(unsigned number, Type type) {
 
 static bool isCommutative(StringRef name) {
   static constexpr StringLiteral names[] = {
-      "arith.addf",  "arith.addi",  "arith.mulf",   "arith.muli",   "arith.andi",   "arith.ori",      "arith.xori",
-      "arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui", "arith.maximumf", "arith.minimumf", "arith.maxnumf",
-      "arith.minnumf"};
+      "arith.addf",     "arith.addi",    "arith.mulf",   "arith.muli",
+      "arith.andi",     "arith.ori",     "arith.xori",   "arith.maxsi",
+      "arith.minsi",    "arith.maxui",   "arith.minui",  "arith.maximumf",
+      "arith.minimumf", "arith.maxnumf", "arith.minnumf"};
   return llvm::is_contained(names, name);
 }
 
 ExprRef Exprs::op(StringRef name, Type type, ArrayRef<ExprRef> operands) {
-  return op(OperationName(name, context), DictionaryAttr::get(context), type, operands);
+  return op(OperationName(name, context), DictionaryAttr::get(context), type,
+            operands);
 }
 
-ExprRef Exprs::op(OperationName name, DictionaryAttr attrs, Type type, ArrayRef<ExprRef> operandList) {
+ExprRef Exprs::op(OperationName name, DictionaryAttr attrs, Type type,
+                  ArrayRef<ExprRef> operandList) {
   SmallVector<ExprRef, 3> operands(operandList);
   StringRef spelled = name.getStringRef();
   // Few simplifications, only such as hide one meaning behind two spellings.
@@ -103,7 +113,8 @@ ExprRef Exprs::op(OperationName name, DictionaryAttr attrs, Type type, ArrayRef<
     if (inner->type == type)
       return inner;
     if (inner->isOp("arith.index_cast") && inner->operand(0)->type == type &&
-        (type.isIndex() || type.isInteger(64)) && (inner->type.isIndex() || inner->type.isInteger(64)))
+        (type.isIndex() || type.isInteger(64)) &&
+        (inner->type.isIndex() || inner->type.isInteger(64)))
       return inner->operand(0);
     if (auto value = constantInt(inner))
       return constant(IntegerAttr::get(type, *value));
@@ -205,10 +216,13 @@ ExprRef Exprs::logicalNot(ExprRef a) {
     return a->operand(0);
   if (a->isOp("arith.cmpi")) {
     auto attrs = cast<DictionaryAttr>(a->attr);
-    auto predicate = arith::CmpIPredicate(cast<IntegerAttr>(attrs.get("predicate")).getInt());
+    auto predicate = arith::CmpIPredicate(
+        cast<IntegerAttr>(attrs.get("predicate")).getInt());
     auto inverse = arith::invertPredicate(predicate);
     auto inverseAttr = DictionaryAttr::get(
-        context, NamedAttribute(StringAttr::get(context, "predicate"), arith::CmpIPredicateAttr::get(context, inverse)));
+        context,
+        NamedAttribute(StringAttr::get(context, "predicate"),
+                       arith::CmpIPredicateAttr::get(context, inverse)));
     return op(*a->name, inverseAttr, a->type, {a->operand(0), a->operand(1)});
   }
   Expr node;
@@ -221,9 +235,11 @@ ExprRef Exprs::logicalNot(ExprRef a) {
   return intern(std::move(node));
 }
 
-// Bound variables are numbered by nesting depth, so that equal reductions are equal nodes. Variables of one depth never
-// meet those of another nest: a body is always opened with fresh variables before anything is put into it.
-ExprRef Exprs::reduce(OperationName combiner, ArrayRef<unsigned> vars, ExprRef body) {
+// Bound variables are numbered by nesting depth, so that equal reductions are
+// equal nodes. Variables of one depth never meet those of another nest: a body
+// is always opened with fresh variables before anything is put into it.
+ExprRef Exprs::reduce(OperationName combiner, ArrayRef<unsigned> vars,
+                      ExprRef body) {
   Expr node;
   node.kind = ExprKind::Reduce;
   node.type = body->type;
@@ -248,7 +264,8 @@ ExprRef Exprs::open(ExprRef reduce, SmallVectorImpl<unsigned> &vars) {
   return substitute(reduce->body(), renamed);
 }
 
-// ---- Rewriting ------------------------------------------------------------------------------
+// ---- Rewriting
+// ------------------------------------------------------------------------------
 
 namespace {
 struct Rewriter {
@@ -283,16 +300,19 @@ struct Rewriter {
   }
 
   // The same node over other operands.
-  static ExprRef assemble(Exprs &exprs, ExprRef expr, ArrayRef<ExprRef> operands) {
+  static ExprRef assemble(Exprs &exprs, ExprRef expr,
+                          ArrayRef<ExprRef> operands) {
     if (ArrayRef<ExprRef>(expr->operands) == operands)
       return expr;
     switch (expr->kind) {
     case ExprKind::Read:
       return exprs.read(expr->value, operands);
     case ExprKind::If:
-      return exprs.select(operands[0], operands[1], operands[2], /*guard=*/true);
+      return exprs.select(operands[0], operands[1], operands[2],
+                          /*guard=*/true);
     case ExprKind::Op:
-      return exprs.op(*expr->name, cast<DictionaryAttr>(expr->attr), expr->type, operands);
+      return exprs.op(*expr->name, cast<DictionaryAttr>(expr->attr), expr->type,
+                      operands);
     default:
       return expr;
     }
@@ -300,18 +320,26 @@ struct Rewriter {
 };
 } // namespace
 
-ExprRef Exprs::substitute(ExprRef expr, const DenseMap<unsigned, ExprRef> &values) {
-  auto replace = [&](ExprRef e) -> ExprRef { return e->kind == ExprKind::Var ? values.lookup(e->number) : nullptr; };
-  auto skip = [&](ExprRef e) { return llvm::none_of(e->freeVars, [&](unsigned v) { return values.contains(v); }); };
+ExprRef Exprs::substitute(ExprRef expr,
+                          const DenseMap<unsigned, ExprRef> &values) {
+  auto replace = [&](ExprRef e) -> ExprRef {
+    return e->kind == ExprKind::Var ? values.lookup(e->number) : nullptr;
+  };
+  auto skip = [&](ExprRef e) {
+    return llvm::none_of(e->freeVars,
+                         [&](unsigned v) { return values.contains(v); });
+  };
   return Rewriter{*this, replace, skip}.visit(expr);
 }
 
-ExprRef Exprs::rewrite(ExprRef expr, llvm::function_ref<ExprRef(ExprRef)> replace) {
+ExprRef Exprs::rewrite(ExprRef expr,
+                       llvm::function_ref<ExprRef(ExprRef)> replace) {
   auto skip = [](ExprRef) { return false; };
   return Rewriter{*this, replace, skip}.visit(expr);
 }
 
-ExprRef Exprs::replaceOutermost(ExprRef expr, llvm::function_ref<ExprRef(ExprRef)> replace) {
+ExprRef Exprs::replaceOutermost(ExprRef expr,
+                                llvm::function_ref<ExprRef(ExprRef)> replace) {
   DenseMap<ExprRef, ExprRef> done;
   std::function<ExprRef(ExprRef)> go = [&](ExprRef e) -> ExprRef {
     if (ExprRef known = done.lookup(e))
@@ -328,7 +356,8 @@ ExprRef Exprs::replaceOutermost(ExprRef expr, llvm::function_ref<ExprRef(ExprRef
   return go(expr);
 }
 
-ExprRef Exprs::expandReads(ExprRef expr, llvm::function_ref<bool(ExprRef)> wanted) {
+ExprRef Exprs::expandReads(ExprRef expr,
+                           llvm::function_ref<bool(ExprRef)> wanted) {
   return rewrite(expr, [&](ExprRef e) -> ExprRef {
     if (e->kind != ExprKind::Read || !wanted(e))
       return nullptr;
@@ -349,15 +378,20 @@ void Exprs::walk(ExprRef expr, llvm::function_ref<void(ExprRef)> visit) {
   go(expr);
 }
 
-// ---- Classification -------------------------------------------------------------------------
+// ---- Classification
+// -------------------------------------------------------------------------
 
 std::optional<int64_t> Exprs::constantInt(ExprRef expr) {
   if (expr->kind == ExprKind::Constant)
     if (auto value = dyn_cast<IntegerAttr>(expr->attr))
-      return value.getValue().getBitWidth() == 1 ? int64_t(value.getValue().getZExtValue()) : value.getInt();
+      return value.getValue().getBitWidth() == 1
+                 ? int64_t(value.getValue().getZExtValue())
+                 : value.getInt();
   return std::nullopt;
 }
-bool Exprs::isConstantInt(ExprRef expr, int64_t value) { return constantInt(expr) == value; }
+bool Exprs::isConstantInt(ExprRef expr, int64_t value) {
+  return constantInt(expr) == value;
+}
 
 std::optional<double> Exprs::constantFloat(ExprRef expr) {
   if (expr->kind == ExprKind::Constant)
@@ -371,7 +405,8 @@ bool Exprs::isMinusInfinity(ExprRef expr) {
 }
 
 ExprRef Exprs::stripExtension(ExprRef expr) {
-  while (expr->isOp("arith.extf") || expr->isOp("arith.extsi") || expr->isOp("arith.index_cast"))
+  while (expr->isOp("arith.extf") || expr->isOp("arith.extsi") ||
+         expr->isOp("arith.index_cast"))
     expr = expr->operand(0);
   return expr;
 }
@@ -385,17 +420,21 @@ bool Exprs::isPositive(ExprRef expr) {
     ExprRef expanded = expand(expr);
     return expanded && expanded->kind != ExprKind::Read && isPositive(expanded);
   }
-  if (expr->isOp("math.exp") || expr->isOp("math.exp2") || expr->isOp("math.sqrt") || expr->isOp("math.rsqrt"))
+  if (expr->isOp("math.exp") || expr->isOp("math.exp2") ||
+      expr->isOp("math.sqrt") || expr->isOp("math.rsqrt"))
     return true;
-  if (expr->isOp("arith.extf") || expr->isOp("arith.truncf") || expr->isOp("arith.sitofp") ||
-      expr->isOp("arith.index_cast"))
+  if (expr->isOp("arith.extf") || expr->isOp("arith.truncf") ||
+      expr->isOp("arith.sitofp") || expr->isOp("arith.index_cast"))
     return isPositive(expr->operand(0));
-  if (expr->isOp("arith.mulf") || expr->isOp("arith.divf") || expr->isOp("arith.addf"))
+  if (expr->isOp("arith.mulf") || expr->isOp("arith.divf") ||
+      expr->isOp("arith.addf"))
     return isPositive(expr->operand(0)) && isPositive(expr->operand(1));
   return false;
 }
 
-AffineExpr Exprs::toAffine(ExprRef expr, const DenseMap<unsigned, unsigned> &dims, SmallVectorImpl<Value> &symbols) {
+AffineExpr Exprs::toAffine(ExprRef expr,
+                           const DenseMap<unsigned, unsigned> &dims,
+                           SmallVectorImpl<Value> &symbols) {
   expr = stripExtension(expr);
   if (!expr->type.isIntOrIndex() || expr->type.isInteger(1))
     return {};
@@ -403,7 +442,8 @@ AffineExpr Exprs::toAffine(ExprRef expr, const DenseMap<unsigned, unsigned> &dim
     return getAffineConstantExpr(*value, context);
   if (expr->kind == ExprKind::Var) {
     auto found = dims.find(expr->number);
-    return found == dims.end() ? AffineExpr() : getAffineDimExpr(found->second, context);
+    return found == dims.end() ? AffineExpr()
+                               : getAffineDimExpr(found->second, context);
   }
   if (expr->kind == ExprKind::Scalar) {
     Value value = expr->value;
@@ -425,15 +465,18 @@ AffineExpr Exprs::toAffine(ExprRef expr, const DenseMap<unsigned, unsigned> &dim
     return a + b;
   if (expr->isOp("arith.subi"))
     return a - b;
-  // What stands beside a product or below a division must not hold a dim: that is where semi-affine ends.
-  if (expr->isOp("arith.muli") && (a.isSymbolicOrConstant() || b.isSymbolicOrConstant()))
+  // What stands beside a product or below a division must not hold a dim: that
+  // is where semi-affine ends.
+  if (expr->isOp("arith.muli") &&
+      (a.isSymbolicOrConstant() || b.isSymbolicOrConstant()))
     return a.isSymbolicOrConstant() ? b * a : a * b;
   if (expr->isOp("arith.floordivsi") && b.isSymbolicOrConstant())
     return a.floorDiv(b);
   return {};
 }
 
-// ---- Printing -------------------------------------------------------------------------------
+// ---- Printing
+// -------------------------------------------------------------------------------
 
 void Exprs::print(ExprRef expr, raw_ostream &os) {
   switch (expr->kind) {
@@ -441,7 +484,8 @@ void Exprs::print(ExprRef expr, raw_ostream &os) {
     cast<TypedAttr>(expr->attr).print(os, /*elideType=*/true);
     return;
   case ExprKind::Var:
-    os << "i" << (expr->number >= firstFree ? expr->number - firstFree : expr->number);
+    os << "i"
+       << (expr->number >= firstFree ? expr->number - firstFree : expr->number);
     return;
   case ExprKind::Scalar:
   case ExprKind::Read:

@@ -1,4 +1,5 @@
-//===- TensorExprFromIR.cpp - tensor ops read as functions of indices ----------------------===//
+//===- TensorExprFromIR.cpp - tensor ops read as functions of indices
+//----------------------===//
 #include "passes/TensorExpr.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -12,11 +13,14 @@ using namespace mlir;
 
 namespace heed {
 
-// A body whose every op is a pure scalar op, an index, an extract or an `if` of such.
+// A body whose every op is a pure scalar op, an index, an extract or an `if` of
+// such.
 static bool isExpressibleBody(Block &block) {
   return llvm::all_of(block, [](Operation &op) {
     if (auto ifOp = dyn_cast<scf::IfOp>(op))
-      return !ifOp.getElseRegion().empty() && isExpressibleBody(*ifOp.thenBlock()) && isExpressibleBody(*ifOp.elseBlock());
+      return !ifOp.getElseRegion().empty() &&
+             isExpressibleBody(*ifOp.thenBlock()) &&
+             isExpressibleBody(*ifOp.elseBlock());
     if (op.hasTrait<OpTrait::IsTerminator>())
       return true;
     return op.getNumRegions() == 0 && op.getNumResults() == 1 && isPure(&op);
@@ -25,17 +29,21 @@ static bool isExpressibleBody(Block &block) {
 
 bool Exprs::isExpressible(Operation *op) {
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
-    if (!linalgOp.hasPureTensorSemantics() || linalgOp.getNumDpsInits() != linalgOp->getNumResults())
+    if (!linalgOp.hasPureTensorSemantics() ||
+        linalgOp.getNumDpsInits() != linalgOp->getNumResults())
       return false;
-    bool permuted = llvm::all_of(linalgOp.getDpsInitsMutable(), [&](OpOperand &init) {
-      return linalgOp.getMatchingIndexingMap(&init).isProjectedPermutation();
-    });
+    bool permuted =
+        llvm::all_of(linalgOp.getDpsInitsMutable(), [&](OpOperand &init) {
+          return linalgOp.getMatchingIndexingMap(&init)
+              .isProjectedPermutation();
+        });
     // One reduction an op: several would share an accumulator.
     if (linalgOp.getNumReductionLoops() && linalgOp->getNumResults() != 1)
       return false;
     return permuted && isExpressibleBody(*linalgOp.getBlock());
   }
-  return isa<tensor::CastOp, tensor::ExtractSliceOp, tensor::FromElementsOp, tensor::SplatOp>(op);
+  return isa<tensor::CastOp, tensor::ExtractSliceOp, tensor::FromElementsOp,
+             tensor::SplatOp>(op);
 }
 
 bool Exprs::isElementwise(Operation *op) {
@@ -58,26 +66,35 @@ ExprRef Exprs::extentOf(Value tensor, unsigned axis) {
   if (auto castOp = tensor.getDefiningOp<tensor::CastOp>())
     return extentOf(castOp.getSource(), axis);
   if (auto dst = tensor.getDefiningOp<DestinationStyleOpInterface>())
-    return extentOf(dst.getDpsInits()[cast<OpResult>(tensor).getResultNumber()], axis);
+    return extentOf(dst.getDpsInits()[cast<OpResult>(tensor).getResultNumber()],
+                    axis);
   if (Operation *def = tensor.getDefiningOp())
-    if (def->getName().getStringRef() == "attn.softmax" || def->getName().getStringRef() == "attn.log_softmax")
+    if (def->getName().getStringRef() == "attn.softmax" ||
+        def->getName().getStringRef() == "attn.log_softmax")
       return extentOf(def->getOperand(0), axis);
   if (Operation *def = tensor.getDefiningOp())
-    if (def->getName().getStringRef() == "attn.attention" && cast<OpResult>(tensor).getResultNumber() == 0)
+    if (def->getName().getStringRef() == "attn.attention" &&
+        cast<OpResult>(tensor).getResultNumber() == 0)
       if (auto map = def->getAttrOfType<AffineMapAttr>("resultMap"))
         return scalar(def->getOperand(map.getValue().getDimPosition(axis)));
 
-  // An argument's dim is the value that the function computes for it, of the first argument with that dim's name.
+  // An argument's dim is the value that the function computes for it, of the
+  // first argument with that dim's name.
   Block *block = tensor.getParentBlock();
   if (auto argument = dyn_cast<BlockArgument>(tensor))
     block = argument.getOwner();
   auto nameOf = [](Value value, unsigned k) -> StringAttr {
     auto argument = dyn_cast<BlockArgument>(value);
-    auto function = argument ? dyn_cast_or_null<func::FuncOp>(argument.getOwner()->getParentOp()) : nullptr;
+    auto function =
+        argument
+            ? dyn_cast_or_null<func::FuncOp>(argument.getOwner()->getParentOp())
+            : nullptr;
     if (!function)
       return {};
-    auto names = function.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), "attn.dims");
-    return names && k < names.size() ? dyn_cast<StringAttr>(names[k]) : StringAttr();
+    auto names = function.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(),
+                                                      "attn.dims");
+    return names && k < names.size() ? dyn_cast<StringAttr>(names[k])
+                                     : StringAttr();
   };
   StringAttr name = nameOf(tensor, axis);
   for (auto dim : block->getOps<tensor::DimOp>())
@@ -89,10 +106,12 @@ ExprRef Exprs::extentOf(Value tensor, unsigned axis) {
     }
   OpBuilder builder(context);
   builder.setInsertionPointAfterValue(tensor);
-  return scalar(tensor::DimOp::create(builder, tensor.getLoc(), tensor, axis).getResult());
+  return scalar(tensor::DimOp::create(builder, tensor.getLoc(), tensor, axis)
+                    .getResult());
 }
 
-ExprRef Exprs::fromAffine(AffineExpr expr, ArrayRef<ExprRef> dims, ArrayRef<ExprRef> symbols) {
+ExprRef Exprs::fromAffine(AffineExpr expr, ArrayRef<ExprRef> dims,
+                          ArrayRef<ExprRef> symbols) {
   if (auto dim = dyn_cast<AffineDimExpr>(expr))
     return dims[dim.getPosition()];
   if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
@@ -100,7 +119,8 @@ ExprRef Exprs::fromAffine(AffineExpr expr, ArrayRef<ExprRef> dims, ArrayRef<Expr
   if (auto value = dyn_cast<AffineConstantExpr>(expr))
     return index(value.getValue());
   auto binary = cast<AffineBinaryOpExpr>(expr);
-  ExprRef a = fromAffine(binary.getLHS(), dims, symbols), b = fromAffine(binary.getRHS(), dims, symbols);
+  ExprRef a = fromAffine(binary.getLHS(), dims, symbols),
+          b = fromAffine(binary.getRHS(), dims, symbols);
   StringRef name;
   switch (expr.getKind()) {
   case AffineExprKind::Add:
@@ -117,18 +137,22 @@ ExprRef Exprs::fromAffine(AffineExpr expr, ArrayRef<ExprRef> dims, ArrayRef<Expr
     break;
   default: { // a mod b with b > 0
     ExprRef quotient = op("arith.floordivsi", a->type, {a, b});
-    return op("arith.subi", a->type, {a, op("arith.muli", a->type, {quotient, b})});
+    return op("arith.subi", a->type,
+              {a, op("arith.muli", a->type, {quotient, b})});
   }
   }
   return op(name, a->type, {a, b});
 }
 
-ExprRef Exprs::evaluate(Value value, DenseMap<Value, ExprRef> &known, Block *within) {
+ExprRef Exprs::evaluate(Value value, DenseMap<Value, ExprRef> &known,
+                        Block *within) {
   if (ExprRef found = known.lookup(value))
     return found;
   Operation *def = value.getDefiningOp();
   Block *home = def ? def->getBlock() : cast<BlockArgument>(value).getOwner();
-  bool inside = home == within || (within->getParent() && within->getParent()->isAncestor(home->getParent()));
+  bool inside =
+      home == within || (within->getParent() &&
+                         within->getParent()->isAncestor(home->getParent()));
   if (!inside)
     return known[value] = scalar(value);
   if (!def)
@@ -140,7 +164,9 @@ ExprRef Exprs::evaluate(Value value, DenseMap<Value, ExprRef> &known, Block *wit
     ExprRef condition = evaluate(ifOp.getCondition(), known, within);
     ExprRef yes = evaluate(ifOp.thenYield().getOperand(result), known, within);
     ExprRef no = evaluate(ifOp.elseYield().getOperand(result), known, within);
-    return condition && yes && no ? known[value] = select(condition, yes, no, /*guard=*/true) : nullptr;
+    return condition && yes && no
+               ? known[value] = select(condition, yes, no, /*guard=*/true)
+               : nullptr;
   }
   SmallVector<ExprRef, 3> operands;
   for (Value operand : def->getOperands()) {
@@ -154,13 +180,17 @@ ExprRef Exprs::evaluate(Value value, DenseMap<Value, ExprRef> &known, Block *wit
     operands.push_back(e);
   }
   if (auto extract = dyn_cast<tensor::ExtractOp>(def))
-    return known[value] = read(extract.getTensor(), ArrayRef(operands).drop_front());
-  if (llvm::is_contained(operands, nullptr) || def->getNumResults() != 1 || def->getNumRegions() || !isPure(def))
+    return known[value] =
+               read(extract.getTensor(), ArrayRef(operands).drop_front());
+  if (llvm::is_contained(operands, nullptr) || def->getNumResults() != 1 ||
+      def->getNumRegions() || !isPure(def))
     return nullptr;
-  return known[value] = op(def->getName(), def->getAttrDictionary(), value.getType(), operands);
+  return known[value] = op(def->getName(), def->getAttrDictionary(),
+                           value.getType(), operands);
 }
 
-ExprRef Exprs::block(Block &block, ArrayRef<ExprRef> arguments, unsigned result) {
+ExprRef Exprs::block(Block &block, ArrayRef<ExprRef> arguments,
+                     unsigned result) {
   DenseMap<Value, ExprRef> known;
   for (auto [argument, e] : llvm::zip(block.getArguments(), arguments))
     known[argument] = e;
@@ -170,14 +200,19 @@ ExprRef Exprs::block(Block &block, ArrayRef<ExprRef> arguments, unsigned result)
 static bool isNeutral(StringRef combiner, ExprRef init) {
   if (auto value = Exprs::constantFloat(init)) {
     double infinity = std::numeric_limits<double>::infinity();
-    return (combiner == "arith.addf" && *value == 0) || (combiner == "arith.mulf" && *value == 1) ||
-           ((combiner == "arith.maximumf" || combiner == "arith.maxnumf") && *value == -infinity) ||
-           ((combiner == "arith.minimumf" || combiner == "arith.minnumf") && *value == infinity);
+    return (combiner == "arith.addf" && *value == 0) ||
+           (combiner == "arith.mulf" && *value == 1) ||
+           ((combiner == "arith.maximumf" || combiner == "arith.maxnumf") &&
+            *value == -infinity) ||
+           ((combiner == "arith.minimumf" || combiner == "arith.minnumf") &&
+            *value == infinity);
   }
   if (auto value = Exprs::constantInt(init)) {
     bool bit = init->type.isInteger(1);
-    return (combiner == "arith.addi" && *value == 0) || (combiner == "arith.muli" && *value == 1) ||
-           (combiner == "arith.ori" && *value == 0) || (combiner == "arith.andi" && bit && *value == 1);
+    return (combiner == "arith.addi" && *value == 0) ||
+           (combiner == "arith.muli" && *value == 1) ||
+           (combiner == "arith.ori" && *value == 0) ||
+           (combiner == "arith.andi" && bit && *value == 1);
   }
   return false;
 }
@@ -225,7 +260,8 @@ ExprRef Exprs::generic(Operation *op, Value result, ArrayRef<ExprRef> indices) {
       continue;
     if (auto type = dyn_cast<RankedTensorType>(operand.get().getType())) {
       SmallVector<ExprRef> at;
-      for (AffineExpr e : linalgOp.getMatchingIndexingMap(&operand).getResults())
+      for (AffineExpr e :
+           linalgOp.getMatchingIndexingMap(&operand).getResults())
         at.push_back(fromAffine(e, loops));
       known[argument] = read(operand.get(), at);
     } else {
@@ -234,7 +270,9 @@ ExprRef Exprs::generic(Operation *op, Value result, ArrayRef<ExprRef> indices) {
   }
   for (auto indexOp : body.getOps<linalg::IndexOp>())
     known[indexOp] = loops[indexOp.getDim()];
-  body.walk([&](linalg::IndexOp indexOp) { known[indexOp] = loops[indexOp.getDim()]; });
+  body.walk([&](linalg::IndexOp indexOp) {
+    known[indexOp] = loops[indexOp.getDim()];
+  });
 
   Value yielded = body.getTerminator()->getOperand(number);
   if (reduced.empty())
@@ -243,12 +281,13 @@ ExprRef Exprs::generic(Operation *op, Value result, ArrayRef<ExprRef> indices) {
   // acc' = combine(acc, x), acc used once.
   BlockArgument acc = linalgOp.getMatchingBlockArgument(init);
   Operation *combiner = yielded.getDefiningOp();
-  if (!combiner || combiner->getNumOperands() != 2 || !acc.hasOneUse() || *acc.user_begin() != combiner)
+  if (!combiner || combiner->getNumOperands() != 2 || !acc.hasOneUse() ||
+      *acc.user_begin() != combiner)
     return nullptr;
   static constexpr StringLiteral combiners[] = {
-      "arith.addf",     "arith.addi",    "arith.mulf",     "arith.muli",    "arith.maximumf",
-      "arith.minimumf", "arith.maxnumf", "arith.minnumf", "arith.maxsi",   "arith.minsi",
-      "arith.andi",     "arith.ori"};
+      "arith.addf",     "arith.addi",     "arith.mulf",    "arith.muli",
+      "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf",
+      "arith.maxsi",    "arith.minsi",    "arith.andi",    "arith.ori"};
   if (!llvm::is_contained(combiners, combiner->getName().getStringRef()))
     return nullptr;
   Value term = combiner->getOperand(combiner->getOperand(0) == acc ? 1 : 0);
@@ -261,7 +300,8 @@ ExprRef Exprs::generic(Operation *op, Value result, ArrayRef<ExprRef> indices) {
     return sum;
   if (!start)
     start = read(init->get(), indices);
-  return this->op(combiner->getName(), DictionaryAttr::get(context), sum->type, {start, sum});
+  return this->op(combiner->getName(), DictionaryAttr::get(context), sum->type,
+                  {start, sum});
 }
 
 ExprRef Exprs::expand(Value tensor, ArrayRef<ExprRef> indices) {
@@ -281,7 +321,9 @@ ExprRef Exprs::expand(Value tensor, ArrayRef<ExprRef> indices) {
   if (auto splat = dyn_cast<tensor::SplatOp>(def))
     return scalar(splat.getInput());
   if (auto elements = dyn_cast<tensor::FromElementsOp>(def))
-    return elements.getElements().size() == 1 ? scalar(elements.getElements()[0]) : nullptr;
+    return elements.getElements().size() == 1
+               ? scalar(elements.getElements()[0])
+               : nullptr;
   if (auto slice = dyn_cast<tensor::ExtractSliceOp>(def)) {
     SmallVector<ExprRef> at;
     auto dropped = slice.getDroppedDims();
@@ -294,7 +336,9 @@ ExprRef Exprs::expand(Value tensor, ArrayRef<ExprRef> indices) {
     for (unsigned axis = 0; axis < slice.getSourceType().getRank(); ++axis) {
       ExprRef position = toExpr(slice.getMixedOffsets()[axis]);
       if (!dropped.test(axis)) {
-        ExprRef step = op("arith.muli", position->type, {indices[next++], toExpr(slice.getMixedStrides()[axis])});
+        ExprRef step =
+            op("arith.muli", position->type,
+               {indices[next++], toExpr(slice.getMixedStrides()[axis])});
         position = op("arith.addi", position->type, {position, step});
       }
       at.push_back(position);

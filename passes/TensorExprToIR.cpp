@@ -1,4 +1,5 @@
-//===- TensorExprToIR.cpp - expressions written as scalar ops and as tensors ---------------===//
+//===- TensorExprToIR.cpp - expressions written as scalar ops and as tensors
+//---------------===//
 #include "passes/TensorExpr.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,7 +18,8 @@ Value ExprWriter::write(ExprRef expr) {
   Value result;
   switch (expr->kind) {
   case ExprKind::Constant:
-    result = arith::ConstantOp::create(builder, loc, cast<TypedAttr>(expr->attr));
+    result =
+        arith::ConstantOp::create(builder, loc, cast<TypedAttr>(expr->attr));
     break;
   case ExprKind::Var:
     result = vars.lookup(expr->number);
@@ -33,13 +35,16 @@ Value ExprWriter::write(ExprRef expr) {
     break;
   }
   case ExprKind::If: {
-    // What only one branch needs is written in that branch: reads there need not be in range elsewhere.
+    // What only one branch needs is written in that branch: reads there need
+    // not be in range elsewhere.
     Value condition = write(expr->operand(0));
-    auto ifOp = scf::IfOp::create(builder, loc, TypeRange{expr->type}, condition, /*addThenBlock=*/true,
+    auto ifOp = scf::IfOp::create(builder, loc, TypeRange{expr->type},
+                                  condition, /*addThenBlock=*/true,
                                   /*addElseBlock=*/true);
     for (int branch : {0, 1}) {
       OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointToStart(branch ? ifOp.elseBlock() : ifOp.thenBlock());
+      builder.setInsertionPointToStart(branch ? ifOp.elseBlock()
+                                              : ifOp.thenBlock());
       scopes.emplace_back();
       Value value = write(expr->operand(1 + branch));
       scf::YieldOp::create(builder, loc, value);
@@ -64,9 +69,12 @@ Value ExprWriter::write(ExprRef expr) {
   return result;
 }
 
-Value writeExtent(OpBuilder &builder, Location loc, ExprRef extent) { return ExprWriter(builder, loc).write(extent); }
+Value writeExtent(OpBuilder &builder, Location loc, ExprRef extent) {
+  return ExprWriter(builder, loc).write(extent);
+}
 
-static Value writeEmpty(OpBuilder &builder, Location loc, ArrayRef<ExprRef> extents, Type element) {
+static Value writeEmpty(OpBuilder &builder, Location loc,
+                        ArrayRef<ExprRef> extents, Type element) {
   SmallVector<OpFoldResult> sizes;
   for (ExprRef extent : extents) {
     if (auto value = Exprs::constantInt(extent))
@@ -78,11 +86,13 @@ static Value writeEmpty(OpBuilder &builder, Location loc, ArrayRef<ExprRef> exte
 }
 
 // The value that a reduction starts from.
-static TypedAttr neutralElement(Builder &builder, StringRef combiner, Type type) {
+static TypedAttr neutralElement(Builder &builder, StringRef combiner,
+                                Type type) {
   if (auto real = dyn_cast<FloatType>(type)) {
     auto &semantics = real.getFloatSemantics();
     if (combiner == "arith.maximumf" || combiner == "arith.maxnumf")
-      return FloatAttr::get(type, APFloat::getInf(semantics, /*Negative=*/true));
+      return FloatAttr::get(type,
+                            APFloat::getInf(semantics, /*Negative=*/true));
     if (combiner == "arith.minimumf" || combiner == "arith.minnumf")
       return FloatAttr::get(type, APFloat::getInf(semantics));
     return FloatAttr::get(type, combiner == "arith.mulf" ? 1.0 : 0.0);
@@ -100,7 +110,8 @@ static TypedAttr neutralElement(Builder &builder, StringRef combiner, Type type)
   return IntegerAttr::get(type, value);
 }
 
-Value writeTensor(OpBuilder &builder, Location loc, Exprs &exprs, ExprRef body, ArrayRef<unsigned> vars) {
+Value writeTensor(OpBuilder &builder, Location loc, Exprs &exprs, ExprRef body,
+                  ArrayRef<unsigned> vars) {
   SmallVector<unsigned> loops(vars), reduced;
   std::optional<OperationName> combiner;
   if (body->kind == ExprKind::Reduce) {
@@ -132,7 +143,8 @@ Value writeTensor(OpBuilder &builder, Location loc, Exprs &exprs, ExprRef body, 
   Exprs::walk(body, [&](ExprRef e) {
     if (e->kind == ExprKind::If)
       for (int branch : {1, 2})
-        Exprs::walk(e->operand(branch), [&](ExprRef inner) { guarded.insert(inner); });
+        Exprs::walk(e->operand(branch),
+                    [&](ExprRef inner) { guarded.insert(inner); });
   });
   SmallVector<ExprRef> reads;
   SmallVector<Value> inputs;
@@ -148,7 +160,8 @@ Value writeTensor(OpBuilder &builder, Location loc, Exprs &exprs, ExprRef body, 
       if (at->kind != ExprKind::Var || !position.contains(at->number))
         return;
       AffineExpr dim = getAffineDimExpr(position[at->number], context);
-      if (llvm::is_contained(results, dim) || exprs.extentOf(e->value, axis) != exprs.extent(at->number))
+      if (llvm::is_contained(results, dim) ||
+          exprs.extentOf(e->value, axis) != exprs.extent(at->number))
         return;
       results.push_back(dim);
     }
@@ -170,19 +183,23 @@ Value writeTensor(OpBuilder &builder, Location loc, Exprs &exprs, ExprRef body, 
     maps.push_back(AffineMap::get(loops.size(), 0, shapeDims, context));
   }
 
-  Value init = writeEmpty(builder, loc, ArrayRef(extents).take_front(vars.size()), body->type);
+  Value init = writeEmpty(
+      builder, loc, ArrayRef(extents).take_front(vars.size()), body->type);
   if (combiner) {
-    Value neutral =
-        arith::ConstantOp::create(builder, loc, neutralElement(builder, combiner->getStringRef(), body->type));
+    Value neutral = arith::ConstantOp::create(
+        builder, loc,
+        neutralElement(builder, combiner->getStringRef(), body->type));
     init = linalg::FillOp::create(builder, loc, neutral, init).getResult(0);
   }
-  maps.push_back(AffineMap::getMultiDimIdentityMap(loops.size(), context).getMajorSubMap(vars.size()));
-  SmallVector<utils::IteratorType> types(vars.size(), utils::IteratorType::parallel);
+  maps.push_back(AffineMap::getMultiDimIdentityMap(loops.size(), context)
+                     .getMajorSubMap(vars.size()));
+  SmallVector<utils::IteratorType> types(vars.size(),
+                                         utils::IteratorType::parallel);
   types.append(reduced.size(), utils::IteratorType::reduction);
 
   auto generic = linalg::GenericOp::create(
-      builder, loc, TypeRange{init.getType()}, inputs, ValueRange{init}, maps, types,
-      [&](OpBuilder &inner, Location innerLoc, ValueRange arguments) {
+      builder, loc, TypeRange{init.getType()}, inputs, ValueRange{init}, maps,
+      types, [&](OpBuilder &inner, Location innerLoc, ValueRange arguments) {
         ExprWriter writer(inner, innerLoc);
         SmallVector<Operation *> indices;
         for (auto [k, v] : llvm::enumerate(loops)) {
