@@ -46,9 +46,9 @@ static bool parseCount(const char *text, const char *what, int64_t most,
   errno = 0;
   long long number = strtoll(text, &stop, 10);
   if (stop == text || *stop || errno || number < 1 || number > most)
-    return heed_io_fail(error, "%s: expected a number from 1 to %" PRId64
-                        ", found '%s'",
-                        what, most, text);
+    return heed_io_fail(
+        error, "%s: expected a number from 1 to %" PRId64 ", found '%s'", what,
+        most, text);
   *value = number;
   return true;
 }
@@ -66,8 +66,7 @@ static bool setOutput(heed_arguments *a, const char *value,
                       heed_io_error *error) {
   const heed_signature *entry = a->entry;
   const char *equals = strchr(value, '=');
-  int output =
-      equals ? findOutput(entry, value, (size_t)(equals - value)) : -1;
+  int output = equals ? findOutput(entry, value, (size_t)(equals - value)) : -1;
   const char *path = output >= 0 ? equals + 1 : value;
   if (output < 0 && entry->numOutputs == 1)
     output = 0;
@@ -100,8 +99,8 @@ static bool takeValue(option *o, int argc, char **argv, int *k,
 
 static bool parseInput(heed_arguments *a, option *o, heed_io_error *error) {
   const char *equals = strchr(o->value, '=');
-  int input = equals ? findInput(a->entry, o->value, (size_t)(equals - o->value))
-                     : -1;
+  int input =
+      equals ? findInput(a->entry, o->value, (size_t)(equals - o->value)) : -1;
   if (input < 0)
     return heed_io_fail(error,
                         "option '--input': expected NAME=VALUE with an input's "
@@ -158,7 +157,8 @@ static bool parseOption(heed_arguments *a, option *o, int argc, char **argv,
   return true;
 }
 
-/* --help and --version win over everything, --entry decides what the other options mean. */
+/* --help and --version win over everything, --entry decides what the other
+ * options mean. */
 static bool parseFirst(const heed_model_desc *desc, int argc, char **argv,
                        heed_arguments *a, heed_io_error *error) {
   const char *entry = NULL;
@@ -221,7 +221,8 @@ void heed_arguments_release(heed_arguments *a) {
 
 /* "f32[B, H, N, E]" */
 static void formatType(char *text, size_t size, const heed_tensor_info *info) {
-  size_t length = (size_t)snprintf(text, size, "%s", heed_type_name(info->type));
+  size_t length =
+      (size_t)snprintf(text, size, "%s", heed_type_name(info->type));
   for (int32_t axis = 0; axis < info->rank && length < size; ++axis)
     length += (size_t)snprintf(text + length, size - length, "%s%s%s",
                                axis ? ", " : "[", info->extents[axis],
@@ -250,10 +251,9 @@ void heed_arguments_help(const heed_model_desc *desc, const char *program,
     const heed_signature *entry = heed_entry_signature(desc, e);
     for (int k = 0; k < entry->numInputs; ++k) {
       bool optional = entry->inputs[k].hasDefault != 0;
-      fprintf(stream, " %s--%s %s%s", optional ? "[" : "",
-              entry->inputs[k].name,
-              entry->inputs[k].isScalar ? "NUMBER" : "FILE",
-              optional ? "]" : "");
+      fprintf(
+          stream, " %s--%s %s%s", optional ? "[" : "", entry->inputs[k].name,
+          entry->inputs[k].isScalar ? "NUMBER" : "FILE", optional ? "]" : "");
     }
   }
   fprintf(stream, "%s [--output FILE] [options]\n",
@@ -272,15 +272,17 @@ void heed_arguments_help(const heed_model_desc *desc, const char *program,
       fprintf(stream, "  %-24s %s\n", entry->outputs[k].name, type);
     }
   }
-  fputs(
-      "\noptions:\n"
-      "  --output FILE.npy        where the result goes; NAME=FILE.npy names one\n"
-      "                           of several; without it a summary is printed\n",
-      stream);
+  fputs("\noptions:\n"
+        "  --output FILE.npy        where the result goes; NAME=FILE.npy names "
+        "one\n"
+        "                           of several; without it a summary is "
+        "printed\n",
+        stream);
   if (heed_num_params(desc))
-    fputs("  --weights FILE           .safetensors, or .safetensors.index.json;\n"
-          "                           may be repeated\n",
-          stream);
+    fputs(
+        "  --weights FILE           .safetensors, or .safetensors.index.json;\n"
+        "                           may be repeated\n",
+        stream);
   fputs("  --threads N              default: all that the process may use\n"
         "  --convert                round f64 inputs and weights\n"
         "  --bench [N]              time N runs (default: about a second)\n"

@@ -13,8 +13,8 @@ static int byTime(const void *left, const void *right) {
 heed_status heed_bench(heed_model *model, const heed_signature *entry,
                        const heed_buffer *inputs, heed_buffer *outputs,
                        int64_t runs, FILE *stream) {
-  /* The first run, which the caller has done, warmed memory and threads up; without a count, about a second, five runs at
-   * least. */
+  /* The first run, which the caller has done, warmed memory and threads up;
+   * without a count, about a second, five runs at least. */
   enum { Most = 100000 };
   size_t capacity = runs ? (size_t)runs : Most;
   if (capacity > Most)

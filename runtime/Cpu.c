@@ -4,7 +4,8 @@
 #include <string.h>
 
 #if defined(__x86_64__)
-/* LLVM's names; the compiler's own test also asks whether the system saves the registers. */
+/* LLVM's names; the compiler's own test also asks whether the system saves the
+ * registers. */
 #define HEED_FEATURE(name)                                                     \
   if (length == strlen(name) && !memcmp(feature, name, length))                \
     return __builtin_cpu_supports(name) != 0;

@@ -1,8 +1,10 @@
-/* What Halide's kernels ask of their runtime: threads, memory, a place for errors.
+/* What Halide's kernels ask of their runtime: threads, memory, a place for
+ * errors.
  *
- * Kernels are compiled without a runtime and linked with Halide's standalone one, whose functions are weak: these strong
- * ones take their place. The user context is the model's handle. It is null where somebody else's Halide code in the same
- * program comes here: that gets serial loops and plain memory. */
+ * Kernels are compiled without a runtime and linked with Halide's standalone
+ * one, whose functions are weak: these strong ones take their place. The user
+ * context is the model's handle. It is null where somebody else's Halide code
+ * in the same program comes here: that gets serial loops and plain memory. */
 #include "runtime/Model.h"
 
 #include "HalideRuntime.h"
@@ -29,7 +31,8 @@ int halide_do_par_for(void *context, halide_task_t task, int min, int size,
   return 0;
 }
 
-/* Without a handle there is no pool: plain blocks, 128-byte aligned, told apart by who frees them. */
+/* Without a handle there is no pool: plain blocks, 128-byte aligned, told apart
+ * by who frees them. */
 void *halide_malloc(void *context, size_t bytes) {
   heed_model *model = context;
   if (model)
@@ -60,7 +63,8 @@ void halide_error(void *context, const char *message) {
   pthread_mutex_unlock(&model->messageLock);
 }
 
-/* Only kernels with tracing or print() come here: text for a person who debugs. */
+/* Only kernels with tracing or print() come here: text for a person who debugs.
+ */
 void halide_print(void *context, const char *message) {
   (void)context;
   fputs(message, stderr);

@@ -1,4 +1,5 @@
-/* What compiled host code calls, but for parameters: memory, checks, kernels. */
+/* What compiled host code calls, but for parameters: memory, checks, kernels.
+ */
 #include "runtime/Model.h"
 
 #include "HalideRuntime.h"
@@ -67,8 +68,7 @@ void *heed_host_keep(heed_model *model, int32_t slot, int64_t bytes) {
       shared->kept[slot])
     heed_unwind(model, HEED_ERROR_INTERNAL, "slot %d cannot be kept", slot);
   void *memory = NULL;
-  if (bytes < 0 ||
-      posix_memalign(&memory, 64, bytes ? (size_t)bytes : 1) != 0)
+  if (bytes < 0 || posix_memalign(&memory, 64, bytes ? (size_t)bytes : 1) != 0)
     heed_unwind(model, HEED_ERROR_MEMORY,
                 "no memory for %" PRId64 " bytes that the model prepares",
                 bytes);
@@ -88,8 +88,8 @@ void heed_host_require_failed(heed_model *model, const char *format,
   size_t length = 0;
   for (const char *p = format; *p && length + 1 < sizeof text;) {
     char *stop = NULL;
-    long k = *p == '{' && p[1] >= '0' && p[1] <= '9' ? strtol(p + 1, &stop, 10)
-                                                     : -1;
+    long k =
+        *p == '{' && p[1] >= '0' && p[1] <= '9' ? strtol(p + 1, &stop, 10) : -1;
     if (k >= 0 && k < numValues && *stop == '}') {
       length += (size_t)snprintf(text + length, sizeof text - length,
                                  "%" PRId64, values[k]);

@@ -1,4 +1,5 @@
-/* Inputs of compiled programs: .npy files, members of .npz files, and scalars as text. */
+/* Inputs of compiled programs: .npy files, members of .npz files, and scalars
+ * as text. */
 #include "runtime/Program.h"
 #include "runtime/io/Convert.h"
 #include "runtime/io/Npy.h"
@@ -20,7 +21,8 @@ static bool allocate(heed_buffer *buffer, int64_t count, const char *where,
   return true;
 }
 
-/* A scalar's text; *isNumber is false where the text is none (a file's name perhaps). */
+/* A scalar's text; *isNumber is false where the text is none (a file's name
+ * perhaps). */
 static bool parseScalar(const heed_tensor_info *info, const char *text,
                         heed_array *array, void *storage, bool *isNumber) {
   char *stop;
@@ -64,9 +66,9 @@ static bool readFile(const char *value, heed_bytes *bytes, heed_array *array,
   char *path = strndup(value, (size_t)(colon - value));
   if (!path)
     return heed_io_fail(error, "%s: no memory", value);
-  bool good = heed_bytes_read(path, bytes, error) &&
-              heed_npz_parse(bytes->data, bytes->size, colon + 1, path, array,
-                             error);
+  bool good =
+      heed_bytes_read(path, bytes, error) &&
+      heed_npz_parse(bytes->data, bytes->size, colon + 1, path, array, error);
   free(path);
   return good;
 }
@@ -81,14 +83,12 @@ bool heed_input_read(const heed_tensor_info *info, const char *value,
   char where[600], storage[8];
   snprintf(where, sizeof where, "input '%s' (%s)", info->name, value);
   bool number = false;
-  if (info->isScalar &&
-      !parseScalar(info, value, &array, storage, &number) &&
+  if (info->isScalar && !parseScalar(info, value, &array, storage, &number) &&
       (number || access(value, F_OK) != 0))
-    return heed_io_fail(error, "input '%s': expected %s %s, found '%s'",
-                        info->name,
-                        info->type == HEED_F32 ? "a number of type"
-                                               : "an integer of type",
-                        heed_type_name(info->type), value);
+    return heed_io_fail(
+        error, "input '%s': expected %s %s, found '%s'", info->name,
+        info->type == HEED_F32 ? "a number of type" : "an integer of type",
+        heed_type_name(info->type), value);
   bool good = number || readFile(value, &bytes, &array, error);
   if (good && array.rank != info->rank) {
     char found[256];

@@ -1,4 +1,5 @@
-/* Blocks of memory that live for a call. A call of the same sizes as the one before allocates nothing from the system. */
+/* Blocks of memory that live for a call. A call of the same sizes as the one
+ * before allocates nothing from the system. */
 #include "runtime/Model.h"
 
 #include <stdlib.h>
@@ -11,7 +12,8 @@ struct heed_block {
   bool used;
 };
 
-/* Halide wants at least 128 for AVX-512 code; the block's record stands in front of the memory. */
+/* Halide wants at least 128 for AVX-512 code; the block's record stands in
+ * front of the memory. */
 enum { Alignment = 128 };
 _Static_assert(sizeof(heed_block) <= Alignment, "the record has its place");
 

@@ -77,7 +77,8 @@ typedef struct call {
   heed_buffer *out;
 } call;
 
-/* The only place that compiled code is entered from, and where a failure inside it comes out. */
+/* The only place that compiled code is entered from, and where a failure inside
+ * it comes out. */
 static heed_status enter(heed_model *model,
                          int32_t (*function)(heed_model *, const heed_buffer *,
                                              heed_buffer *),
@@ -87,8 +88,8 @@ static heed_status enter(heed_model *model,
   model->kernelMessage[0] = 0;
   heed_status status;
   if (setjmp(model->unwind) == 0) {
-    int32_t result = init ? init(model)
-                          : function(model, arguments.in, arguments.out);
+    int32_t result =
+        init ? init(model) : function(model, arguments.in, arguments.out);
     status = (heed_status)result;
     if (status && !model->message[0])
       heed_fail(model, status, "the model failed: %s",
@@ -144,7 +145,8 @@ static heed_status prepare(heed_model *model, int32_t threads, bool profile) {
   if (profile && model->desc->numKernels > 0)
     model->profile =
         calloc((size_t)model->desc->numKernels, sizeof *model->profile);
-  if (!model->team || !model->arguments || (profile && model->desc->numKernels > 0 && !model->profile))
+  if (!model->team || !model->arguments ||
+      (profile && model->desc->numKernels > 0 && !model->profile))
     return heed_fail(model, HEED_ERROR_MEMORY, "no memory to open the model");
   return HEED_OK;
 }
@@ -400,8 +402,8 @@ static heed_status runEntry(heed_model *model, const char *name, bool compute,
                      name ? name : "");
   const heed_signature *signature = &entry->signature;
   if (numInputs != (size_t)signature->numInputs ||
-      numOutputs != (size_t)signature->numOutputs ||
-      (numInputs && !inputs) || (numOutputs && !outputs))
+      numOutputs != (size_t)signature->numOutputs || (numInputs && !inputs) ||
+      (numOutputs && !outputs))
     return heed_fail(model, HEED_ERROR_ARGUMENT,
                      "entry '%s' has %d inputs and %d outputs, found %zu and "
                      "%zu",
@@ -462,9 +464,9 @@ size_t heed_profile(const heed_model *model, heed_kernel_profile *profiles,
   size_t count = (size_t)model->desc->numKernels;
   for (size_t k = 0; k < count && k < capacity; ++k) {
     const heed_kernel_record *record = &model->profile[k];
-    profiles[k] = (heed_kernel_profile){model->desc->kernels[k], record->calls,
-                                        record->seconds, record->flops,
-                                        record->bytes};
+    profiles[k] =
+        (heed_kernel_profile){model->desc->kernels[k], record->calls,
+                              record->seconds, record->flops, record->bytes};
   }
   return count;
 }

@@ -25,7 +25,8 @@ void heed_pool_open(heed_pool *pool);
 void *heed_pool_take(heed_pool *pool, size_t bytes);
 /** Null is allowed. */
 void heed_pool_give(void *memory);
-/** Ends a call: all blocks are free again; those that two calls did not use go back to the system. */
+/** Ends a call: all blocks are free again; those that two calls did not use go
+ * back to the system. */
 void heed_pool_end_call(heed_pool *pool);
 void heed_pool_close(heed_pool *pool);
 
@@ -34,10 +35,13 @@ void heed_pool_close(heed_pool *pool);
 typedef int (*heed_task)(void *context, int index, uint8_t *closure);
 typedef struct heed_team heed_team;
 
-/** threads counts the caller; workers start with the first loop. Null if there is no memory. */
+/** threads counts the caller; workers start with the first loop. Null if there
+ * is no memory. */
 heed_team *heed_team_open(int32_t threads);
-/** Runs task(context, min .. min+size-1, closure); a loop inside a loop runs serially. The first non-zero result, or 0. */
-int heed_team_run(heed_team *team, heed_task task, void *context, int min, int size, uint8_t *closure);
+/** Runs task(context, min .. min+size-1, closure); a loop inside a loop runs
+ * serially. The first non-zero result, or 0. */
+int heed_team_run(heed_team *team, heed_task task, void *context, int min,
+                  int size, uint8_t *closure);
 int32_t heed_team_size(const heed_team *team);
 void heed_team_close(heed_team *team);
 /** Processors that this process may use. */
@@ -45,9 +49,11 @@ int32_t heed_available_threads(void);
 
 /* ---- Cpu.c ---- */
 
-/** Whether the processor (and the system) supports LLVM's comma-separated features; else *missing names the first one that
- *  is not supported or not known (not terminated: *length bytes). */
-bool heed_cpu_supports(const char *features, const char **missing, size_t *length);
+/** Whether the processor (and the system) supports LLVM's comma-separated
+ * features; else *missing names the first one that is not supported or not
+ * known (not terminated: *length bytes). */
+bool heed_cpu_supports(const char *features, const char **missing,
+                       size_t *length);
 
 /* ---- Params.c ---- */
 
@@ -95,10 +101,11 @@ struct heed_model {
 };
 
 /** Records the failure and returns status. */
-heed_status heed_fail(heed_model *model, heed_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+heed_status heed_fail(heed_model *model, heed_status status, const char *format,
+                      ...) __attribute__((format(printf, 3, 4)));
 /** Records and leaves to the entry's caller. */
-HEED_NORETURN void heed_unwind(heed_model *model, heed_status status, const char *format, ...)
+HEED_NORETURN void heed_unwind(heed_model *model, heed_status status,
+                               const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /** Seconds on a clock that only goes forward. */

@@ -1,7 +1,10 @@
-/* Results of compiled programs: files that appear whole or not at all, or a summary.
+/* Results of compiled programs: files that appear whole or not at all, or a
+ * summary.
  *
- * While temporary files exist, the signals that end a program are held back: they are looked at between pieces, and the
- * files removed before the signal is let through. No handler, so no global state; a library's threads block all signals. */
+ * While temporary files exist, the signals that end a program are held back:
+ * they are looked at between pieces, and the files removed before the signal is
+ * let through. No handler, so no global state; a library's threads block all
+ * signals. */
 #include "runtime/Program.h"
 #include "runtime/io/Convert.h"
 #include "runtime/io/Npy.h"
@@ -18,7 +21,8 @@
 /* One file that is being written. */
 typedef struct target {
   char *path;      /* what it will be called, links followed */
-  char *temporary; /* what it is called; null: written in place (a pipe, a device) */
+  char *temporary; /* what it is called; null: written in place (a pipe, a
+                      device) */
   bool exists, renamed;
 } target;
 
@@ -76,7 +80,8 @@ static FILE *openTarget(const char *path, target *t, heed_io_error *error) {
       heed_io_fail(error, "%s: cannot be written: %s", path, strerror(errno));
     return file;
   }
-  t->path = realpath(path, NULL); /* the file behind a link is replaced, not the link */
+  t->path = realpath(
+      path, NULL); /* the file behind a link is replaced, not the link */
   if (!t->path)
     t->path = strdup(path);
   char *folder = t->path ? folderOf(t->path) : NULL;
@@ -116,8 +121,7 @@ static bool writeTarget(const char *path, const heed_buffer *buffer, target *t,
   errno = 0;
   bool good = heed_npy_write(file, buffer->type, buffer->rank, buffer->shape,
                              buffer->data) &&
-              fflush(file) == 0 &&
-              (!t->temporary || fsync(fileno(file)) == 0);
+              fflush(file) == 0 && (!t->temporary || fsync(fileno(file)) == 0);
   int reason = errno;
   if (fclose(file) != 0 && good) {
     good = false;

@@ -1,5 +1,5 @@
-/* Parameters: found by name in the weights, checked against what the compiled code expects, converted where the file's type
- * is another. */
+/* Parameters: found by name in the weights, checked against what the compiled
+ * code expects, converted where the file's type is another. */
 #include "runtime/Model.h"
 #include "runtime/io/Convert.h"
 
@@ -24,7 +24,8 @@ static int64_t countInstances(const heed_param_info *info) {
   return count;
 }
 
-/* Writes `pattern` with its loop variables' values; false if it does not fit. */
+/* Writes `pattern` with its loop variables' values; false if it does not fit.
+ */
 static bool expandName(char *name, const char *pattern, const int64_t *indices,
                        int32_t numIndices) {
   size_t length = 0;
@@ -33,8 +34,8 @@ static bool expandName(char *name, const char *pattern, const int64_t *indices,
     if (*p == '{' && p[1] >= '0' && p[1] <= '9') {
       long k = strtol(p + 1, &stop, 10);
       if (*stop == '}' && k < numIndices) {
-        int wrote = snprintf(name + length, MaxName - length, "%" PRId64,
-                             indices[k]);
+        int wrote =
+            snprintf(name + length, MaxName - length, "%" PRId64, indices[k]);
         length += (size_t)wrote;
         if (length >= MaxName)
           return false;
@@ -54,12 +55,12 @@ static void formatExpected(char *text, size_t size,
                            const heed_param_info *info) {
   size_t length = (size_t)snprintf(text, size, "[");
   for (int32_t axis = 0; axis < info->rank && length < size; ++axis) {
-    length += (size_t)(info->sizes[axis] >= 0
-                           ? snprintf(text + length, size - length,
-                                      "%s%" PRId64, axis ? ", " : "",
-                                      info->sizes[axis])
-                           : snprintf(text + length, size - length, "%s%s",
-                                      axis ? ", " : "", info->extents[axis]));
+    length +=
+        (size_t)(info->sizes[axis] >= 0
+                     ? snprintf(text + length, size - length, "%s%" PRId64,
+                                axis ? ", " : "", info->sizes[axis])
+                     : snprintf(text + length, size - length, "%s%s",
+                                axis ? ", " : "", info->extents[axis]));
   }
   if (length < size)
     snprintf(text + length, size - length, "]");
@@ -207,7 +208,8 @@ void heed_params_release(heed_shared *shared) {
   heed_weights_close(shared->weights);
 }
 
-/* The instance for these loop variables; leaves the call if one is out of its bounds. */
+/* The instance for these loop variables; leaves the call if one is out of its
+ * bounds. */
 static const heed_param_instance *findInstance(heed_model *model, int32_t param,
                                                const int64_t *indices) {
   if (param < 0 || param >= model->desc->numParams)

@@ -1,4 +1,5 @@
-/* `main` of compiled programs: read inputs, open the model, run it, write results. */
+/* `main` of compiled programs: read inputs, open the model, run it, write
+ * results. */
 #include "runtime/Program.h"
 #include "runtime/host.h"
 
@@ -34,9 +35,9 @@ static bool readInputs(program *p, heed_io_error *error) {
 
 static bool allocateOutputs(program *p, heed_io_error *error) {
   const heed_signature *entry = p->arguments.entry;
-  heed_status status = heed_output_shapes(
-      p->model, entry->entry, p->inputs, (size_t)entry->numInputs, p->outputs,
-      (size_t)entry->numOutputs);
+  heed_status status = heed_output_shapes(p->model, entry->entry, p->inputs,
+                                          (size_t)entry->numInputs, p->outputs,
+                                          (size_t)entry->numOutputs);
   if (status)
     return modelFailed(p, status, error);
   for (int k = 0; k < entry->numOutputs; ++k) {
@@ -74,9 +75,8 @@ static bool execute(program *p, heed_io_error *error) {
     return modelFailed(p, status, error);
   if (!allocateOutputs(p, error))
     return false;
-  status = heed_run(p->model, entry->entry, p->inputs,
-                    (size_t)entry->numInputs, p->outputs,
-                    (size_t)entry->numOutputs);
+  status = heed_run(p->model, entry->entry, p->inputs, (size_t)entry->numInputs,
+                    p->outputs, (size_t)entry->numOutputs);
   if (!status && a->bench)
     status = heed_bench(p->model, entry, p->inputs, p->outputs, a->benchRuns,
                         stdout);

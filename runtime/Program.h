@@ -10,13 +10,17 @@
 
 /* ---- Arguments.c ---- */
 
-typedef enum heed_action { HEED_ACTION_RUN, HEED_ACTION_HELP, HEED_ACTION_VERSION } heed_action;
+typedef enum heed_action {
+  HEED_ACTION_RUN,
+  HEED_ACTION_HELP,
+  HEED_ACTION_VERSION
+} heed_action;
 
 /** What the command line asks for. Strings are argv's own. */
 typedef struct heed_arguments {
   heed_action action;
   const heed_signature *entry;
-  const char **inputs;  /**< per input of the entry: its value's text, or null */
+  const char **inputs; /**< per input of the entry: its value's text, or null */
   const char **outputs; /**< per output: the path to write, or null */
   const char **weights;
   size_t numWeights;
@@ -25,34 +29,41 @@ typedef struct heed_arguments {
   int64_t benchRuns; /**< 0: as many as fit in about a second */
 } heed_arguments;
 
-bool heed_arguments_parse(const heed_model_desc *desc, int argc, char **argv, heed_arguments *arguments,
-                          heed_io_error *error);
+bool heed_arguments_parse(const heed_model_desc *desc, int argc, char **argv,
+                          heed_arguments *arguments, heed_io_error *error);
 void heed_arguments_release(heed_arguments *arguments);
-void heed_arguments_help(const heed_model_desc *desc, const char *program, FILE *stream);
+void heed_arguments_help(const heed_model_desc *desc, const char *program,
+                         FILE *stream);
 
 /* ---- Inputs.c ---- */
 
-/** Reads the value of one input, a file or a scalar's text, into buffer (data from malloc). */
-bool heed_input_read(const heed_tensor_info *info, const char *value, bool convert, heed_buffer *buffer,
-                     heed_io_error *error);
+/** Reads the value of one input, a file or a scalar's text, into buffer (data
+ * from malloc). */
+bool heed_input_read(const heed_tensor_info *info, const char *value,
+                     bool convert, heed_buffer *buffer, heed_io_error *error);
 
 /* ---- Outputs.c ---- */
 
-/** Writes every output that has a path as .npy: first all under temporary names in the target folders, then renamed.
- *  On failure, or when SIGINT, SIGTERM or SIGHUP comes, nothing is left behind. */
-bool heed_outputs_write(const heed_signature *entry, const char *const *paths, const heed_buffer *outputs,
-                        heed_io_error *error);
+/** Writes every output that has a path as .npy: first all under temporary names
+ * in the target folders, then renamed. On failure, or when SIGINT, SIGTERM or
+ * SIGHUP comes, nothing is left behind. */
+bool heed_outputs_write(const heed_signature *entry, const char *const *paths,
+                        const heed_buffer *outputs, heed_io_error *error);
 
 /** Fails early where a path's folder does not exist or may not be written. */
-bool heed_outputs_check(const heed_signature *entry, const char *const *paths, heed_io_error *error);
+bool heed_outputs_check(const heed_signature *entry, const char *const *paths,
+                        heed_io_error *error);
 
 /** "o: f32[1, 2, 3] 0.1 0.2 ..." */
-void heed_output_print(const heed_tensor_info *info, const heed_buffer *buffer, FILE *stream);
+void heed_output_print(const heed_tensor_info *info, const heed_buffer *buffer,
+                       FILE *stream);
 
 /* ---- Bench.c ---- */
 
-/** Runs the entry again and again and prints the times. Returns the status of the run that failed, or HEED_OK. */
-heed_status heed_bench(heed_model *model, const heed_signature *entry, const heed_buffer *inputs, heed_buffer *outputs,
+/** Runs the entry again and again and prints the times. Returns the status of
+ * the run that failed, or HEED_OK. */
+heed_status heed_bench(heed_model *model, const heed_signature *entry,
+                       const heed_buffer *inputs, heed_buffer *outputs,
                        int64_t runs, FILE *stream);
 void heed_profile_print(const heed_model *model, FILE *stream);
 

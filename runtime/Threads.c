@@ -1,4 +1,5 @@
-/* A team of threads that runs one parallel loop at a time. Each handle has its own. */
+/* A team of threads that runs one parallel loop at a time. Each handle has its
+ * own. */
 #include "runtime/Model.h"
 
 #include <sched.h>
@@ -20,14 +21,17 @@ struct heed_team {
   pthread_t *workers;
   int32_t threads, numWorkers;
   bool started;
-  atomic_bool busy;      /* a loop runs: a loop inside it is serial */
-  atomic_uint turn;      /* counts loops; changes under the lock, and is read without it by waiting workers */
-  atomic_int active;     /* workers inside the current loop; changes under the lock */
-  loop *current;         /* null: no loop may be joined */
+  atomic_bool busy; /* a loop runs: a loop inside it is serial */
+  atomic_uint turn; /* counts loops; changes under the lock, and is read without
+                       it by waiting workers */
+  atomic_int
+      active;    /* workers inside the current loop; changes under the lock */
+  loop *current; /* null: no loop may be joined */
   bool closing;
 };
 
-/* How long to watch for the next loop before sleeping: about 20 microseconds, the time that waking costs. */
+/* How long to watch for the next loop before sleeping: about 20 microseconds,
+ * the time that waking costs. */
 enum { Spins = 500 };
 
 static void relax(void) {
@@ -111,7 +115,8 @@ static void start(heed_team *team) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   while (team->numWorkers < team->threads - 1 &&
-         pthread_create(&team->workers[team->numWorkers], NULL, work, team) == 0)
+         pthread_create(&team->workers[team->numWorkers], NULL, work, team) ==
+             0)
     ++team->numWorkers;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

@@ -1,13 +1,17 @@
-/* What compiled host code and the runtime know of each other: the model description that heedc emits, and the functions
- * that emitted code calls.
+/* What compiled host code and the runtime know of each other: the model
+ * description that heedc emits, and the functions that emitted code calls.
  *
- * Emitted code is LLVM IR, so every type here is plain: pointers, int32_t, int64_t, double. Structs have the natural C
- * layout of a 64-bit machine (host.c asserts sizes and offsets; they are written beside each struct).
+ * Emitted code is LLVM IR, so every type here is plain: pointers, int32_t,
+ * int64_t, double. Structs have the natural C layout of a 64-bit machine
+ * (host.c asserts sizes and offsets; they are written beside each struct).
  *
- * Failure. Functions marked HEED_UNWINDS do not return when they fail: they record status and message in the handle and
- * leave through the entry's caller (heed_run and the like). Emitted code therefore needs no status plumbing and must hold
- * nothing that needs releasing: memory comes from heed_host_alloc(), which the runtime takes back after every call. They
- * may be called only from the thread that entered `shapes`, `run` or `init`, never from inside a kernel. */
+ * Failure. Functions marked HEED_UNWINDS do not return when they fail: they
+ * record status and message in the handle and leave through the entry's caller
+ * (heed_run and the like). Emitted code therefore needs no status plumbing and
+ * must hold nothing that needs releasing: memory comes from heed_host_alloc(),
+ * which the runtime takes back after every call. They may be called only from
+ * the thread that entered `shapes`, `run` or `init`, never from inside a
+ * kernel. */
 #ifndef HEED_HOST_H
 #define HEED_HOST_H
 
@@ -25,12 +29,15 @@ extern "C" {
 
 struct halide_buffer_t;
 
-/** One entry point. `shapes` fills type, rank and shape of out[]; `run` fills out[k].data, whose shapes `shapes` gave.
- *  Before either is called the runtime has checked: number of buffers, element types, ranks, static sizes, extents >= 0,
- *  element counts that fit in memory, and has put defaults in place of absent scalars (so data of a scalar is never null).
- *  Everything else (dims that must agree, ranges) is checked by the emitted code, in both functions alike.
- *  Both return 0, or a heed_status if they failed without unwinding.
- *  56 bytes: signature 0 (entry 0, numInputs 8, numOutputs 12, inputs 16, outputs 24), shapes 32, run 40, reserved 48. */
+/** One entry point. `shapes` fills type, rank and shape of out[]; `run` fills
+ * out[k].data, whose shapes `shapes` gave. Before either is called the runtime
+ * has checked: number of buffers, element types, ranks, static sizes, extents
+ * >= 0, element counts that fit in memory, and has put defaults in place of
+ * absent scalars (so data of a scalar is never null). Everything else (dims
+ * that must agree, ranges) is checked by the emitted code, in both functions
+ * alike. Both return 0, or a heed_status if they failed without unwinding. 56
+ * bytes: signature 0 (entry 0, numInputs 8, numOutputs 12, inputs 16, outputs
+ * 24), shapes 32, run 40, reserved 48. */
 typedef struct heed_entry_desc {
   heed_signature signature;
   int32_t (*shapes)(heed_model *model, const heed_buffer *in, heed_buffer *out);
@@ -38,89 +45,122 @@ typedef struct heed_entry_desc {
   const void *reserved; /* state of the entry, later: null */
 } heed_entry_desc;
 
-/** The whole model, a constant named `<prefix>_model`. 96 bytes; offsets at the right. */
+/** The whole model, a constant named `<prefix>_model`. 96 bytes; offsets at the
+ * right. */
 struct heed_model_desc {
-  int32_t abiVersion;             /*  0: HEED_ABI_VERSION */
-  int32_t numEntries;             /*  4 */
-  const char *name;               /*  8 */
-  const char *source;             /* 16: the source file's name, for messages; may be null */
-  const char *cpuFeatures;        /* 24: LLVM's names, "avx2,fma,f16c"; empty or null: none. What `heed_open` insists on */
+  int32_t abiVersion; /*  0: HEED_ABI_VERSION */
+  int32_t numEntries; /*  4 */
+  const char *name;   /*  8 */
+  const char
+      *source; /* 16: the source file's name, for messages; may be null */
+  const char *cpuFeatures; /* 24: LLVM's names, "avx2,fma,f16c"; empty or null:
+                              none. What `heed_open` insists on */
   const heed_entry_desc *entries; /* 32 */
   const heed_param_info *params;  /* 40 */
   int32_t numParams;              /* 48 */
   int32_t numKernels;             /* 52 */
-  const char *const *kernels;     /* 56: names, for profiles and messages; the index is that of heed_host_kernel() */
-  int32_t numKept;                /* 64: slots for what `init` computes, see heed_host_keep() */
-  int32_t numStates;              /* 68: later: 0 */
-  int32_t (*init)(heed_model *model); /* 72: runs once after the weights are mapped; may be null */
-  const void *states;             /* 80: later: null */
-  const void *reserved;           /* 88: null */
+  const char *const *kernels; /* 56: names, for profiles and messages; the index
+                                 is that of heed_host_kernel() */
+  int32_t
+      numKept; /* 64: slots for what `init` computes, see heed_host_keep() */
+  int32_t numStates;                  /* 68: later: 0 */
+  int32_t (*init)(heed_model *model); /* 72: runs once after the weights are
+                                         mapped; may be null */
+  const void *states;                 /* 80: later: null */
+  const void *reserved;               /* 88: null */
 };
 /* heed_buffer, 144 bytes: data 0, type 8, rank 12, shape 16 (16 x i64).
- * heed_tensor_info, 56 bytes: name 0, type 8, rank 12, extents 16, sizes 24, isScalar 32, hasDefault 36, defaultReal 40,
- * defaultInteger 48.
- * heed_param_info, 48 bytes: names 0, numNames 8, numIndices 12, indexBounds 16, type 24, rank 28, extents 32, sizes 40. */
+ * heed_tensor_info, 56 bytes: name 0, type 8, rank 12, extents 16, sizes 24,
+ * isScalar 32, hasDefault 36, defaultReal 40, defaultInteger 48.
+ * heed_param_info, 48 bytes: names 0, numNames 8, numIndices 12, indexBounds
+ * 16, type 24, rank 28, extents 32, sizes 40. */
 
-/** `main` of a compiled program: emit `int main(int argc, char **argv)` that returns this. */
+/** `main` of a compiled program: emit `int main(int argc, char **argv)` that
+ * returns this. */
 int heed_program_main(const heed_model_desc *desc, int argc, char **argv);
 
 /* ---- parameters ---- */
 
-/** Data of one instance of a parameter, dense row-major, 64-byte aligned or as the file holds it (at least aligned to its
- *  element). indices: one value per "{k}", null if there is none. HEED_UNWINDS if an index is out of its bounds. */
-const void *heed_host_param(heed_model *model, int32_t param, const int64_t *indices);
+/** Data of one instance of a parameter, dense row-major, 64-byte aligned or as
+ * the file holds it (at least aligned to its element). indices: one value per
+ * "{k}", null if there is none. HEED_UNWINDS if an index is out of its bounds.
+ */
+const void *heed_host_param(heed_model *model, int32_t param,
+                            const int64_t *indices);
 
-/** The extent of one axis of it, as found in the file. HEED_UNWINDS as above. */
-int64_t heed_host_param_extent(heed_model *model, int32_t param, const int64_t *indices, int32_t axis);
+/** The extent of one axis of it, as found in the file. HEED_UNWINDS as above.
+ */
+int64_t heed_host_param_extent(heed_model *model, int32_t param,
+                               const int64_t *indices, int32_t axis);
 
 /* ---- what `init` computes ---- */
 
-/** Memory for slot `slot` (0 .. numKept-1) that lives as long as the weights: only inside `init`. 64-byte aligned.
- *  HEED_UNWINDS on overflow or lack of memory. */
+/** Memory for slot `slot` (0 .. numKept-1) that lives as long as the weights:
+ * only inside `init`. 64-byte aligned. HEED_UNWINDS on overflow or lack of
+ * memory. */
 void *heed_host_keep(heed_model *model, int32_t slot, int64_t bytes);
 
-/** What `init` kept there; null if it kept nothing. Any function may read it. */
+/** What `init` kept there; null if it kept nothing. Any function may read it.
+ */
 const void *heed_host_kept(heed_model *model, int32_t slot);
 
 /* ---- memory of one call ---- */
 
-/** 64-byte aligned memory, taken back at the end of the call (heed_host_free() may give it back before). Blocks are kept
- *  by the handle from call to call, so a steady state allocates nothing. bytes < 0 stands for a product that overflowed.
- *  HEED_UNWINDS with HEED_ERROR_MEMORY. Never null, also for 0 bytes. */
+/** 64-byte aligned memory, taken back at the end of the call (heed_host_free()
+ * may give it back before). Blocks are kept by the handle from call to call, so
+ * a steady state allocates nothing. bytes < 0 stands for a product that
+ * overflowed. HEED_UNWINDS with HEED_ERROR_MEMORY. Never null, also for 0
+ * bytes. */
 void *heed_host_alloc(heed_model *model, int64_t bytes);
 void heed_host_free(heed_model *model, void *memory);
 
-/** rank extents times elementSize bytes; -1 if that overflows or an extent is negative. For heed_host_alloc(). */
-int64_t heed_host_bytes(int32_t rank, const int64_t *sizes, int64_t elementSize);
+/** rank extents times elementSize bytes; -1 if that overflows or an extent is
+ * negative. For heed_host_alloc(). */
+int64_t heed_host_bytes(int32_t rank, const int64_t *sizes,
+                        int64_t elementSize);
 
 /* ---- checks ---- */
 
-/** Fails the call with HEED_ERROR_SHAPE. "{0}", "{1}" ... in format stand for values[0], values[1] ... */
-HEED_NORETURN void heed_host_require_failed(heed_model *model, const char *format, int32_t numValues,
+/** Fails the call with HEED_ERROR_SHAPE. "{0}", "{1}" ... in format stand for
+ * values[0], values[1] ... */
+HEED_NORETURN void heed_host_require_failed(heed_model *model,
+                                            const char *format,
+                                            int32_t numValues,
                                             const int64_t *values);
 
-/** Fails the call with HEED_ERROR_RANGE unless low <= x < high for every x of an integer tensor (I8, U8, I16, I32, I64).
- *  strides in elements, null if dense. `tensor` names it (null: "index"), `what` is what it indexes: "word (axis 0)".
- *  The message reads "ids[1,7] = 30522 is out of range for word (axis 0): expected 0 <= index < 30522". HEED_UNWINDS. */
-void heed_host_check_range(heed_model *model, const void *data, int32_t type, int32_t rank, const int64_t *sizes,
-                           const int64_t *strides, int64_t low, int64_t high, const char *tensor, const char *what);
+/** Fails the call with HEED_ERROR_RANGE unless low <= x < high for every x of
+ * an integer tensor (I8, U8, I16, I32, I64). strides in elements, null if
+ * dense. `tensor` names it (null: "index"), `what` is what it indexes: "word
+ * (axis 0)". The message reads "ids[1,7] = 30522 is out of range for word (axis
+ * 0): expected 0 <= index < 30522". HEED_UNWINDS. */
+void heed_host_check_range(heed_model *model, const void *data, int32_t type,
+                           int32_t rank, const int64_t *sizes,
+                           const int64_t *strides, int64_t low, int64_t high,
+                           const char *tensor, const char *what);
 
 /* ---- kernels ---- */
 
-/** Fills a Halide buffer (56 bytes, 8-aligned) and its dimensions (16 bytes each: rank of them) for a kernel call.
- *  `data` is the first element (the memref's aligned pointer advanced by its offset). sizes and strides are outermost
- *  first, as in a memref, strides in elements (null: dense); Halide gets them innermost first.
- *  typeCode, bits: Halide's (int 0, uint 1, float 2, bfloat 4); a bool is uint with 1 bit.
- *  HEED_UNWINDS with HEED_ERROR_SHAPE where an extent or stride does not fit in 32 bits (an axis of extent 1 or 0 may
- *  have any stride). */
-void heed_host_buffer(heed_model *model, struct halide_buffer_t *buffer, void *dimensions, void *data,
-                      int32_t typeCode, int32_t bits, int32_t rank, const int64_t *sizes, const int64_t *strides);
+/** Fills a Halide buffer (56 bytes, 8-aligned) and its dimensions (16 bytes
+ * each: rank of them) for a kernel call. `data` is the first element (the
+ * memref's aligned pointer advanced by its offset). sizes and strides are
+ * outermost first, as in a memref, strides in elements (null: dense); Halide
+ * gets them innermost first. typeCode, bits: Halide's (int 0, uint 1, float 2,
+ * bfloat 4); a bool is uint with 1 bit. HEED_UNWINDS with HEED_ERROR_SHAPE
+ * where an extent or stride does not fit in 32 bits (an axis of extent 1 or 0
+ * may have any stride). */
+void heed_host_buffer(heed_model *model, struct halide_buffer_t *buffer,
+                      void *dimensions, void *data, int32_t typeCode,
+                      int32_t bits, int32_t rank, const int64_t *sizes,
+                      const int64_t *strides);
 
-/** Calls a kernel through its `<name>_argv` function. args as Halide defines them: args[k] points to a scalar or is a
- *  halide_buffer_t*. The kernel is compiled with `user_context`, which is argument 0: leave args[0] free, the runtime
- *  fills it in. flops and bytes: this call's cost for profiles, 0 if unknown. HEED_UNWINDS if the kernel fails. */
-void heed_host_kernel(heed_model *model, int32_t kernel, int32_t (*function)(void **args), void **args, double flops,
-                      double bytes);
+/** Calls a kernel through its `<name>_argv` function. args as Halide defines
+ * them: args[k] points to a scalar or is a halide_buffer_t*. The kernel is
+ * compiled with `user_context`, which is argument 0: leave args[0] free, the
+ * runtime fills it in. flops and bytes: this call's cost for profiles, 0 if
+ * unknown. HEED_UNWINDS if the kernel fails. */
+void heed_host_kernel(heed_model *model, int32_t kernel,
+                      int32_t (*function)(void **args), void **args,
+                      double flops, double bytes);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
-/* Conversions between element types, and from column-major to row-major order. */
+/* Conversions between element types, and from column-major to row-major order.
+ */
 #include "runtime/io/Convert.h"
 
 #include <inttypes.h>
@@ -94,7 +95,8 @@ uint16_t heed_f32_to_f16(float value) {
     return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
   if (magnitude >= 0x477ff000) /* 65520 and more round to inf */
     return sign | 0x7c00;
-  if (magnitude < 0x38800000) { /* below 2^-14: a multiple of 2^-24, rounded by the addition */
+  if (magnitude < 0x38800000) { /* below 2^-14: a multiple of 2^-24, rounded by
+                                   the addition */
     uint32_t sum = bitsOf(floatOf(magnitude) + 0.5f);
     return (uint16_t)(sign | (sum - 0x3f000000));
   }
@@ -102,8 +104,8 @@ uint16_t heed_f32_to_f16(float value) {
   return (uint16_t)(sign | ((rounded - ((127 - 15) << 23)) >> 13));
 }
 
-/* Rounds a double once to `digits` significant bits, not finer than 2^least, so that the float it becomes is exact in the
- * narrow type. */
+/* Rounds a double once to `digits` significant bits, not finer than 2^least, so
+ * that the float it becomes is exact in the narrow type. */
 static float roundDouble(double value, int digits, int least) {
   if (!isfinite(value) || value == 0)
     return (float)value;
@@ -204,7 +206,8 @@ static double loadFloat(const uint8_t *data, int64_t k, int32_t type) {
   return type == HEED_F16 ? heed_f16_to_f32(bits) : heed_bf16_to_f32(bits);
 }
 
-/* `value` came from a f64 where isDouble: rounding it to f32 first would round twice. */
+/* `value` came from a f64 where isDouble: rounding it to f32 first would round
+ * twice. */
 static void storeFloat(void *out, int64_t k, int32_t type, double value,
                        bool isDouble) {
   switch (type) {
@@ -215,12 +218,12 @@ static void storeFloat(void *out, int64_t k, int32_t type, double value,
     ((float *)out)[k] = (float)value;
     break;
   case HEED_F16:
-    ((uint16_t *)out)[k] = heed_f32_to_f16(
-        isDouble ? roundDouble(value, 11, -24) : (float)value);
+    ((uint16_t *)out)[k] =
+        heed_f32_to_f16(isDouble ? roundDouble(value, 11, -24) : (float)value);
     break;
   default:
-    ((uint16_t *)out)[k] = heed_f32_to_bf16(
-        isDouble ? roundDouble(value, 8, -133) : (float)value);
+    ((uint16_t *)out)[k] =
+        heed_f32_to_bf16(isDouble ? roundDouble(value, 8, -133) : (float)value);
     break;
   }
 }
@@ -242,7 +245,8 @@ static void storeInteger(void *out, int64_t k, int32_t type, int64_t value) {
   }
 }
 
-/* Copies a column-major array of elements of `size` bytes to row-major order. */
+/* Copies a column-major array of elements of `size` bytes to row-major order.
+ */
 static void transpose(const heed_array *array, size_t size, uint8_t *out) {
   int64_t index[HEED_MAX_RANK] = {0}, stride[HEED_MAX_RANK];
   int64_t product = 1;
@@ -318,7 +322,8 @@ bool heed_convert_array(const heed_array *array, int32_t to, bool convertF64,
     return true;
   size_t size = heed_type_size(from);
   bool transposed = array->fortran && array->rank > 1;
-  /* A bool of a file may hold any byte: it goes through the check like an integer. */
+  /* A bool of a file may hold any byte: it goes through the check like an
+   * integer. */
   bool same = from == to && to != HEED_BOOL;
   if (same && transposed) {
     transpose(array, size, out);
@@ -333,7 +338,8 @@ bool heed_convert_array(const heed_array *array, int32_t to, bool convertF64,
 
   uint8_t *rowMajor = malloc((size_t)array->count * size);
   if (!rowMajor)
-    return heed_io_fail(error, "%s: no memory to transpose %" PRId64 " elements",
+    return heed_io_fail(error,
+                        "%s: no memory to transpose %" PRId64 " elements",
                         where, array->count);
   transpose(array, size, rowMajor);
   heed_array dense = *array;

@@ -9,19 +9,23 @@ extern "C" {
 #endif
 
 /** Whether an array of type `from` may be used where `to` is wanted, and how.
- *  Exact: equal types, any integer or bool to an integer type or bool (each value is checked to fit).
- *  Rounded to nearest even: between f32, f16 and bf16; from f64 only if convertF64. All else is refused. */
+ *  Exact: equal types, any integer or bool to an integer type or bool (each
+ * value is checked to fit). Rounded to nearest even: between f32, f16 and bf16;
+ * from f64 only if convertF64. All else is refused. */
 bool heed_convert_allowed(int32_t from, int32_t to, bool convertF64);
 
-/** Writes the array to out in row-major order as type `to`; out holds array->count elements.
- *  `where` (a file's name, or file:key) starts the message. Fails if the types may not be converted (f64 says that
- *  --convert would), and if an integer does not fit: position and value are named. */
-bool heed_convert_array(const heed_array *array, int32_t to, bool convertF64, void *out, const char *where,
-                        heed_io_error *error);
+/** Writes the array to out in row-major order as type `to`; out holds
+ * array->count elements. `where` (a file's name, or file:key) starts the
+ * message. Fails if the types may not be converted (f64 says that
+ *  --convert would), and if an integer does not fit: position and value are
+ * named. */
+bool heed_convert_array(const heed_array *array, int32_t to, bool convertF64,
+                        void *out, const char *where, heed_io_error *error);
 
 float heed_f16_to_f32(uint16_t bits);
 float heed_bf16_to_f32(uint16_t bits);
-uint16_t heed_f32_to_f16(float value);  /**< to nearest even; NaN stays NaN, beyond the range becomes inf */
+uint16_t heed_f32_to_f16(float value);  /**< to nearest even; NaN stays NaN,
+                                           beyond the range becomes inf */
 uint16_t heed_f32_to_bf16(float value); /**< likewise */
 
 #ifdef __cplusplus

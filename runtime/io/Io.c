@@ -26,7 +26,8 @@ void heed_io_clean(char *text) {
       *text = '?';
 }
 
-/* Opens for reading; a folder is refused here because read() would only say so later. */
+/* Opens for reading; a folder is refused here because read() would only say so
+ * later. */
 static int openFile(const char *path, struct stat *status,
                     heed_io_error *error) {
   int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -51,7 +52,8 @@ bool heed_bytes_read(const char *path, heed_bytes *bytes,
   int file = openFile(path, &status, error);
   if (file < 0)
     return false;
-  /* One byte more than the file says, so that its end is seen without growing. */
+  /* One byte more than the file says, so that its end is seen without growing.
+   */
   size_t capacity =
       S_ISREG(status.st_mode) ? (size_t)status.st_size + 1 : 1 << 16;
   size_t size = 0;
@@ -132,7 +134,8 @@ void heed_bytes_release(heed_bytes *bytes) {
 
 bool heed_io_byte_count(int32_t rank, const int64_t *shape, int64_t elementSize,
                         int64_t *bytes) {
-  /* An extent of 0 makes the product 0 whatever the others are; they must still be extents. */
+  /* An extent of 0 makes the product 0 whatever the others are; they must still
+   * be extents. */
   bool empty = false, overflow = false;
   int64_t product = elementSize;
   for (int32_t axis = 0; axis < rank; ++axis) {
@@ -156,11 +159,10 @@ void heed_io_format_shape(char *text, size_t size, int32_t rank,
     return;
   text[0] = 0;
   for (int32_t axis = 0; axis <= rank && length < size; ++axis) {
-    int wrote =
-        axis == rank
-            ? snprintf(text + length, size - length, rank ? "]" : "[]")
-            : snprintf(text + length, size - length, "%s%lld",
-                       axis ? ", " : "[", (long long)shape[axis]);
+    int wrote = axis == rank
+                    ? snprintf(text + length, size - length, rank ? "]" : "[]")
+                    : snprintf(text + length, size - length, "%s%lld",
+                               axis ? ", " : "[", (long long)shape[axis]);
     length += (size_t)wrote;
   }
 }

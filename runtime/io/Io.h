@@ -1,7 +1,10 @@
-/* What all readers share: errors as text, bytes of a file, and a view of an array inside them.
+/* What all readers share: errors as text, bytes of a file, and a view of an
+ * array inside them.
  *
- * This folder is a leaf: C11 and POSIX, no globals, nothing of the runtime but heed.h's types. Files are untrusted: every
- * length and offset is checked before use, and whatever is wrong becomes a message (file, expected, found). */
+ * This folder is a leaf: C11 and POSIX, no globals, nothing of the runtime but
+ * heed.h's types. Files are untrusted: every length and offset is checked
+ * before use, and whatever is wrong becomes a message (file, expected, found).
+ */
 #ifndef HEED_IO_IO_H
 #define HEED_IO_IO_H
 
@@ -27,7 +30,8 @@ bool heed_io_fail(heed_io_error *error, const char *format, ...)
 #endif
     ;
 
-/** Replaces control characters, which names inside files may hold, so that a message stays one line. */
+/** Replaces control characters, which names inside files may hold, so that a
+ * message stays one line. */
 void heed_io_clean(char *text);
 
 /** The content of a file. */
@@ -40,13 +44,15 @@ typedef struct heed_bytes {
 /** Reads a whole file (also a pipe) into 64-byte aligned memory. */
 bool heed_bytes_read(const char *path, heed_bytes *bytes, heed_io_error *error);
 
-/** Maps a regular file. It must not be truncated by others while it is mapped. */
+/** Maps a regular file. It must not be truncated by others while it is mapped.
+ */
 bool heed_bytes_map(const char *path, heed_bytes *bytes, heed_io_error *error);
 
 /** Releases either; a zeroed struct is allowed and left. */
 void heed_bytes_release(heed_bytes *bytes);
 
-/** An array inside bytes that somebody else holds: little-endian, perhaps not aligned to its element. */
+/** An array inside bytes that somebody else holds: little-endian, perhaps not
+ * aligned to its element. */
 typedef struct heed_array {
   const void *data;
   int32_t type; /**< a heed_type */
@@ -56,11 +62,14 @@ typedef struct heed_array {
   bool fortran;  /**< first axis innermost */
 } heed_array;
 
-/** Product of `rank` extents times elementSize; false if it exceeds INT64_MAX or an extent is negative. */
-bool heed_io_byte_count(int32_t rank, const int64_t *shape, int64_t elementSize, int64_t *bytes);
+/** Product of `rank` extents times elementSize; false if it exceeds INT64_MAX
+ * or an extent is negative. */
+bool heed_io_byte_count(int32_t rank, const int64_t *shape, int64_t elementSize,
+                        int64_t *bytes);
 
 /** Writes "[2, 3]" into text, cut if it doesn't fit. */
-void heed_io_format_shape(char *text, size_t size, int32_t rank, const int64_t *shape);
+void heed_io_format_shape(char *text, size_t size, int32_t rank,
+                          const int64_t *shape);
 
 #ifdef __cplusplus
 }

@@ -5,7 +5,8 @@
 
 bool heed_json_fail(heed_json *json, const char *expected) {
   if (json->at == json->end)
-    return heed_io_fail(json->error, "%s: expected %s, found the end of the text",
+    return heed_io_fail(json->error,
+                        "%s: expected %s, found the end of the text",
                         json->where, expected);
   return heed_io_fail(json->error, "%s: expected %s at byte %zu of the text",
                       json->where, expected, (size_t)(json->at - json->start));
@@ -100,7 +101,8 @@ static char *encode(char *out, uint32_t point) {
   return out;
 }
 
-/* Copies one UTF-8 sequence of two or more bytes; overlong forms and surrogates are refused. */
+/* Copies one UTF-8 sequence of two or more bytes; overlong forms and surrogates
+ * are refused. */
 static bool copySequence(heed_json *json, char **out) {
   const unsigned char *p = (const unsigned char *)json->at;
   int length = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
@@ -149,7 +151,8 @@ bool heed_json_string(heed_json *json, const char **string) {
     return heed_json_fail(json, "a string");
   char *out = json->strings;
   *string = out;
-  /* What is decoded is never longer than its text, and the two quotes pay for the NUL. */
+  /* What is decoded is never longer than its text, and the two quotes pay for
+   * the NUL. */
   while (json->at < json->end && *json->at != '"') {
     unsigned char c = (unsigned char)*json->at;
     if (c < 0x20)

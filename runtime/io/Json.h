@@ -1,5 +1,6 @@
-/* A strict reader of JSON text (RFC 8259, UTF-8), pulled value by value. For headers of weight files and nothing more:
- * objects, arrays, strings and whole numbers can be read; anything can be skipped. */
+/* A strict reader of JSON text (RFC 8259, UTF-8), pulled value by value. For
+ * headers of weight files and nothing more: objects, arrays, strings and whole
+ * numbers can be read; anything can be skipped. */
 #ifndef HEED_IO_JSON_H
 #define HEED_IO_JSON_H
 
@@ -9,17 +10,20 @@ typedef struct heed_json {
   const char *start, *at, *end;
   const char *where; /**< the file's name, for messages */
   heed_io_error *error;
-  char *strings; /**< where decoded strings go; as many bytes as the text has are enough */
+  char *strings; /**< where decoded strings go; as many bytes as the text has
+                    are enough */
 } heed_json;
 
 /** Consumes '{' or '['. */
 bool heed_json_open(heed_json *json, char bracket);
 
-/** Before each member or element: sets *more, and consumes the ',' before it or the closing bracket after the last.
- *  *first is true before the first call and belongs to this object or array. */
+/** Before each member or element: sets *more, and consumes the ',' before it or
+ * the closing bracket after the last. *first is true before the first call and
+ * belongs to this object or array. */
 bool heed_json_next(heed_json *json, char bracket, bool *first, bool *more);
 
-/** A string, decoded, NUL-terminated, without NUL inside, in json->strings. Fails on invalid UTF-8 and escapes. */
+/** A string, decoded, NUL-terminated, without NUL inside, in json->strings.
+ * Fails on invalid UTF-8 and escapes. */
 bool heed_json_string(heed_json *json, const char **string);
 
 /** A member's key and the ':' after it. */

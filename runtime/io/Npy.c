@@ -1,4 +1,5 @@
-/* The .npy format: a magic word, a Python dict that says type, order and shape, and the data. */
+/* The .npy format: a magic word, a Python dict that says type, order and shape,
+ * and the data. */
 #include "runtime/io/Npy.h"
 
 #include <ctype.h>
@@ -141,9 +142,8 @@ static bool parseHeader(cursor *c, const char *where, heed_array *array,
         return heed_io_fail(
             error, "%s: structured element types are not supported", where);
       if (!parseString(c, type, sizeof type))
-        return heed_io_fail(error,
-                            "%s: .npy header: expected a string as 'descr'",
-                            where);
+        return heed_io_fail(
+            error, "%s: .npy header: expected a string as 'descr'", where);
       if (!parseType(type, array, where, error))
         return false;
     } else if (have == &haveOrder) {
@@ -203,11 +203,10 @@ bool heed_npy_parse(const uint8_t *data, size_t size, const char *where,
     return heed_io_fail(error, "%s: shape %s is too large", where, shape);
   size_t found = size - start - length;
   if ((uint64_t)bytes != found)
-    return heed_io_fail(error,
-                        "%s: %" PRId64 " bytes expected for %s %s, %zu found%s",
-                        where, bytes, heed_type_name(array->type), shape, found,
-                        (uint64_t)bytes > found ? ": the file is truncated"
-                                                : "");
+    return heed_io_fail(
+        error, "%s: %" PRId64 " bytes expected for %s %s, %zu found%s", where,
+        bytes, heed_type_name(array->type), shape, found,
+        (uint64_t)bytes > found ? ": the file is truncated" : "");
   array->count = bytes / elementSize;
   array->data = data + start + length;
   return true;
@@ -225,19 +224,30 @@ bool heed_npy_write(FILE *file, int32_t type, int32_t rank,
     return false;
   char text[128 + 24 * HEED_MAX_RANK];
   size_t capacity = sizeof text;
-  int length =
-      snprintf(text, capacity, "{'descr': '%c%s', 'fortran_order': False, "
-                               "'shape': (",
-               heed_type_size(type) == 1 ? '|' : '<', code);
+  int length = snprintf(text, capacity,
+                        "{'descr': '%c%s', 'fortran_order': False, "
+                        "'shape': (",
+                        heed_type_size(type) == 1 ? '|' : '<', code);
   for (int32_t axis = 0; axis < rank; ++axis)
-    length += snprintf(text + length, capacity - (size_t)length, "%" PRId64 "%s",
-                       shape[axis], axis + 1 < rank ? ", " : rank == 1 ? "," : "");
+    length += snprintf(text + length, capacity - (size_t)length,
+                       "%" PRId64 "%s", shape[axis],
+                       axis + 1 < rank ? ", "
+                       : rank == 1     ? ","
+                                       : "");
   length += snprintf(text + length, capacity - (size_t)length, "), }");
   /* Data begin at a multiple of 64 bytes, the header ends with a newline. */
   size_t padding = 63 - (10 + (size_t)length) % 64;
   size_t total = (size_t)length + padding + 1;
-  const uint8_t magic[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0,
-                             (uint8_t)total, (uint8_t)(total >> 8)};
+  const uint8_t magic[10] = {0x93,
+                             'N',
+                             'U',
+                             'M',
+                             'P',
+                             'Y',
+                             1,
+                             0,
+                             (uint8_t)total,
+                             (uint8_t)(total >> 8)};
   return fwrite(magic, 1, sizeof magic, file) == sizeof magic &&
          fprintf(file, "%s%*s\n", text, (int)padding, "") == (int)total &&
          fwrite(data, 1, (size_t)bytes, file) == (size_t)bytes;

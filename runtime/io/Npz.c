@@ -1,11 +1,14 @@
-/* The .npz format: a zip archive of .npy members. Only what numpy.savez writes: stored members, perhaps with zip64 fields.
- * Only the central directory is believed; the local header must agree on where it is. */
+/* The .npz format: a zip archive of .npy members. Only what numpy.savez writes:
+ * stored members, perhaps with zip64 fields. Only the central directory is
+ * believed; the local header must agree on where it is. */
 #include "runtime/io/Npy.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-static uint16_t read16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
+static uint16_t read16(const uint8_t *p) {
+  return (uint16_t)(p[0] | p[1] << 8);
+}
 static uint32_t read32(const uint8_t *p) {
   return read16(p) | (uint32_t)read16(p + 2) << 16;
 }
@@ -47,8 +50,7 @@ static uint32_t checksumOf(const uint8_t *data, size_t size) {
 }
 
 bool heed_npz_recognise(const uint8_t *data, size_t size) {
-  return size >= 4 &&
-         (read32(data) == localMagic || read32(data) == endMagic);
+  return size >= 4 && (read32(data) == localMagic || read32(data) == endMagic);
 }
 
 /* Finds the central directory: its bytes [*start, *stop). */
@@ -91,7 +93,8 @@ static bool findDirectory(const uint8_t *data, size_t size, const char *where,
   return true;
 }
 
-/* Sizes that don't fit 32 bits stand in an extra field, in this order, those alone that are marked. */
+/* Sizes that don't fit 32 bits stand in an extra field, in this order, those
+ * alone that are marked. */
 static bool readExtra(const uint8_t *extra, size_t length, member *m) {
   bool wantSize = m->size == 0xffffffffu,
        wantCompressed = m->compressed == 0xffffffffu,

@@ -1,4 +1,5 @@
-/* The .safetensors format: eight bytes of header length, a JSON header, the data. */
+/* The .safetensors format: eight bytes of header length, a JSON header, the
+ * data. */
 #include "runtime/io/Safetensors.h"
 #include "runtime/io/Json.h"
 
@@ -12,9 +13,9 @@ static const uint64_t maxHeader = 100000000;
 static const struct {
   const char *name;
   int32_t type;
-} dtypes[] = {{"F32", HEED_F32}, {"F16", HEED_F16},   {"BF16", HEED_BF16},
-              {"F64", HEED_F64}, {"I8", HEED_I8},     {"I16", HEED_I16},
-              {"I32", HEED_I32}, {"I64", HEED_I64},   {"U8", HEED_U8},
+} dtypes[] = {{"F32", HEED_F32},  {"F16", HEED_F16}, {"BF16", HEED_BF16},
+              {"F64", HEED_F64},  {"I8", HEED_I8},   {"I16", HEED_I16},
+              {"I32", HEED_I32},  {"I64", HEED_I64}, {"U8", HEED_U8},
               {"BOOL", HEED_BOOL}};
 
 typedef struct parser {
@@ -25,7 +26,8 @@ typedef struct parser {
   uint64_t dataSize;
 } parser;
 
-/* Begin and end are kept beside each tensor until all are known: offsets from the pointers, ends from the next begin. */
+/* Begin and end are kept beside each tensor until all are known: offsets from
+ * the pointers, ends from the next begin. */
 static bool parseShape(parser *p, const char *name, heed_array *array) {
   heed_json *json = &p->json;
   bool first = true, more;
@@ -60,18 +62,19 @@ static bool parseOffsets(parser *p, int64_t offsets[2]) {
   return true;
 }
 
-/* Checks the tensor against the data; a type without name is checked for its place alone. */
+/* Checks the tensor against the data; a type without name is checked for its
+ * place alone. */
 static bool placeTensor(parser *p, heed_safetensor *tensor,
                         const int64_t offsets[2]) {
   heed_json *json = &p->json;
   heed_array *array = &tensor->array;
   if (offsets[0] > offsets[1] || (uint64_t)offsets[1] > p->dataSize)
-    return heed_io_fail(json->error,
-                        "%s: '%s': data_offsets [%" PRId64 ", %" PRId64
-                        "] lie outside the %" PRIu64 " bytes of data%s",
-                        json->where, tensor->name, offsets[0], offsets[1],
-                        p->dataSize,
-                        offsets[0] > offsets[1] ? "" : ": the file is truncated");
+    return heed_io_fail(
+        json->error,
+        "%s: '%s': data_offsets [%" PRId64 ", %" PRId64
+        "] lie outside the %" PRIu64 " bytes of data%s",
+        json->where, tensor->name, offsets[0], offsets[1], p->dataSize,
+        offsets[0] > offsets[1] ? "" : ": the file is truncated");
   for (size_t k = 0; k < sizeof dtypes / sizeof dtypes[0]; ++k)
     if (!strcmp(tensor->dtype, dtypes[k].name))
       array->type = dtypes[k].type;
@@ -101,8 +104,7 @@ static bool addTensor(parser *p, const char *name) {
   heed_safetensors *file = p->file;
   if (file->numTensors == p->capacity) {
     size_t capacity = p->capacity ? p->capacity * 2 : 64;
-    heed_safetensor *larger =
-        realloc(file->tensors, capacity * sizeof *larger);
+    heed_safetensor *larger = realloc(file->tensors, capacity * sizeof *larger);
     if (!larger)
       return heed_io_fail(json->error, "%s: no memory for its header",
                           json->where);
@@ -211,10 +213,9 @@ static bool checkLayout(parser *p) {
     at += bytesOf(&tensors[k]);
   }
   if (at != p->dataSize)
-    return heed_io_fail(error,
-                        "%s: %" PRIu64 " bytes of data expected, %" PRIu64
-                        " found",
-                        where, at, p->dataSize);
+    return heed_io_fail(
+        error, "%s: %" PRIu64 " bytes of data expected, %" PRIu64 " found",
+        where, at, p->dataSize);
   if (file->numTensors)
     qsort(tensors, file->numTensors, sizeof *tensors, byName);
   for (size_t k = 1; k < file->numTensors; ++k)

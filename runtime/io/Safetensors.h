@@ -1,4 +1,5 @@
-/* Weights: .safetensors files, one or several, or named by a .safetensors.index.json. */
+/* Weights: .safetensors files, one or several, or named by a
+ * .safetensors.index.json. */
 #ifndef HEED_IO_SAFETENSORS_H
 #define HEED_IO_SAFETENSORS_H
 
@@ -8,7 +9,8 @@
 extern "C" {
 #endif
 
-/** One tensor of a file. array.type is 0 where the file's type is one we have no name for (dtype says which). */
+/** One tensor of a file. array.type is 0 where the file's type is one we have
+ * no name for (dtype says which). */
 typedef struct heed_safetensor {
   const char *name;
   const char *dtype;
@@ -22,40 +24,47 @@ typedef struct heed_safetensors {
   char *strings;
 } heed_safetensors;
 
-/** Reads the header of a .safetensors file's bytes, which must live as long as the result. Tensors must fill the data
- *  without gaps or overlaps, as the format asks. `where` names the file in messages. */
-bool heed_safetensors_parse(const uint8_t *data, size_t size, const char *where, heed_safetensors *file,
-                            heed_io_error *error);
+/** Reads the header of a .safetensors file's bytes, which must live as long as
+ * the result. Tensors must fill the data without gaps or overlaps, as the
+ * format asks. `where` names the file in messages. */
+bool heed_safetensors_parse(const uint8_t *data, size_t size, const char *where,
+                            heed_safetensors *file, heed_io_error *error);
 void heed_safetensors_release(heed_safetensors *file);
 
 /** The tensor of that name, or null. */
-const heed_safetensor *heed_safetensors_find(const heed_safetensors *file, const char *name);
+const heed_safetensor *heed_safetensors_find(const heed_safetensors *file,
+                                             const char *name);
 
 /** One "name": "file" pair of a sharded index. */
 typedef struct heed_shard_entry {
   const char *name, *file;
 } heed_shard_entry;
 
-/** The weight map of a .safetensors.index.json. Files are plain names: a path is an error. */
+/** The weight map of a .safetensors.index.json. Files are plain names: a path
+ * is an error. */
 typedef struct heed_shard_index {
   heed_shard_entry *entries;
   size_t numEntries;
   char *strings;
 } heed_shard_index;
 
-bool heed_shard_index_parse(const uint8_t *data, size_t size, const char *where, heed_shard_index *index,
-                            heed_io_error *error);
+bool heed_shard_index_parse(const uint8_t *data, size_t size, const char *where,
+                            heed_shard_index *index, heed_io_error *error);
 void heed_shard_index_release(heed_shard_index *index);
 
 /** All tensors of a set of files. */
 typedef struct heed_weights heed_weights;
 
-/** Maps and reads the files; a path that ends in ".json" is a sharded index. A tensor that two files hold is an error, as
- *  is one that the index names and its file lacks. */
-bool heed_weights_open(const char *const *paths, size_t numPaths, heed_weights **weights, heed_io_error *error);
+/** Maps and reads the files; a path that ends in ".json" is a sharded index. A
+ * tensor that two files hold is an error, as is one that the index names and
+ * its file lacks. */
+bool heed_weights_open(const char *const *paths, size_t numPaths,
+                       heed_weights **weights, heed_io_error *error);
 
-/** The tensor of that name, or null; *path (may be null) gets the file that holds it. */
-const heed_safetensor *heed_weights_find(const heed_weights *weights, const char *name, const char **path);
+/** The tensor of that name, or null; *path (may be null) gets the file that
+ * holds it. */
+const heed_safetensor *heed_weights_find(const heed_weights *weights,
+                                         const char *name, const char **path);
 
 /** Tensors over all files, and the k-th of them, in no order. */
 size_t heed_weights_count(const heed_weights *weights);

@@ -149,8 +149,8 @@ static bool addShards(heed_weights *weights, const char *path,
   heed_shard_index index;
   if (!heed_bytes_read(path, &bytes, error))
     return false;
-  bool good = heed_shard_index_parse(bytes.data, bytes.size, path, &index,
-                                     error);
+  bool good =
+      heed_shard_index_parse(bytes.data, bytes.size, path, &index, error);
   heed_bytes_release(&bytes);
   if (!good)
     return false;
@@ -180,7 +180,8 @@ static bool endsWith(const char *text, const char *suffix) {
   return length >= wanted && !strcmp(text + length - wanted, suffix);
 }
 
-/* No tensor may stand in two files: which one counts would depend on the order. */
+/* No tensor may stand in two files: which one counts would depend on the order.
+ */
 static bool checkUnique(const heed_weights *weights, heed_io_error *error) {
   for (size_t a = 0; a < weights->numFiles; ++a)
     for (size_t b = a + 1; b < weights->numFiles; ++b) {

@@ -1,4 +1,5 @@
-/* Feeds the reader of sharded indices; no accepted file name may leave the index's folder. */
+/* Feeds the reader of sharded indices; no accepted file name may leave the
+ * index's folder. */
 #include "runtime/io/Safetensors.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Feeds the .safetensors reader, and reads the first and last byte of every tensor that it accepts. */
+/* Feeds the .safetensors reader, and reads the first and last byte of every
+ * tensor that it accepts. */
 #include "runtime/io/Safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -11,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   for (size_t k = 0; k < file.numTensors; ++k) {
     const heed_safetensor *tensor = &file.tensors[k];
     size_t elementSize = heed_type_size(tensor->array.type);
-    size_t bytes = (size_t)tensor->array.count * (elementSize ? elementSize : 1);
+    size_t bytes =
+        (size_t)tensor->array.count * (elementSize ? elementSize : 1);
     const uint8_t *content = tensor->array.data;
     if (bytes)
       sum = (uint8_t)(sum + content[0] + content[bytes - 1]);

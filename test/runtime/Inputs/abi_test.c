@@ -1,4 +1,5 @@
-/* The C interface, call by call, over the hand-written model. argv[1]: its weights. Prints what failed; exit code 1 then. */
+/* The C interface, call by call, over the hand-written model. argv[1]: its
+ * weights. Prints what failed; exit code 1 then. */
 #include "runtime/heed.h"
 #include "runtime/host.h"
 
@@ -9,12 +10,15 @@
 
 extern const heed_model_desc fake_model, fake_alien_model;
 
-static int check(int condition, const char *text, int line, const heed_model *model) {
+static int check(int condition, const char *text, int line,
+                 const heed_model *model) {
   if (!condition)
-    printf("line %d: expected %s; last error: %s\n", line, text, heed_last_error(model));
+    printf("line %d: expected %s; last error: %s\n", line, text,
+           heed_last_error(model));
   return condition ? 0 : 1;
 }
-#define CHECK(condition) failures += check((condition), #condition, __LINE__, model)
+#define CHECK(condition)                                                       \
+  failures += check((condition), #condition, __LINE__, model)
 
 enum { Rows = 37 };
 
@@ -42,12 +46,15 @@ static void fill(arrays *a, float scale) {
 static int isRight(const arrays *a) {
   for (int n = 0; n < Rows; ++n)
     for (int m = 0; m < 4; ++m)
-      if (a->y[4 * n + m] != (float)(4 * n + m) * a->scale + (float)(10 * (n % 5) + m) + 100)
+      if (a->y[4 * n + m] !=
+          (float)(4 * n + m) * a->scale + (float)(10 * (n % 5) + m) + 100)
         return 0;
   return a->count == Rows;
 }
 
-static heed_status run(heed_model *model, arrays *a) { return heed_run(model, NULL, a->in, 3, a->out, 2); }
+static heed_status run(heed_model *model, arrays *a) {
+  return heed_run(model, NULL, a->in, 3, a->out, 2);
+}
 
 static void *runOften(void *argument) {
   heed_model *model = argument;
@@ -70,25 +77,29 @@ static int testErrors(heed_model *model) {
   CHECK(heed_run(model, NULL, a.in, 2, a.out, 2) == HEED_ERROR_ARGUMENT);
   a.in[0].type = HEED_F16;
   CHECK(run(model, &a) == HEED_ERROR_TYPE);
-  CHECK(!strcmp(heed_last_error(model), "input 'x': expected element type f32, found f16"));
+  CHECK(!strcmp(heed_last_error(model),
+                "input 'x': expected element type f32, found f16"));
   fill(&a, 1);
   a.in[0].rank = 3;
   CHECK(run(model, &a) == HEED_ERROR_SHAPE);
   fill(&a, 1);
   a.in[0].shape[1] = 5;
   CHECK(run(model, &a) == HEED_ERROR_SHAPE);
-  CHECK(!strcmp(heed_last_error(model), "input 'x': expected extent 4 on axis 1, found shape [37, 5]"));
+  CHECK(!strcmp(heed_last_error(model),
+                "input 'x': expected extent 4 on axis 1, found shape [37, 5]"));
   fill(&a, 1);
   a.in[1].shape[0] = 36;
   CHECK(run(model, &a) == HEED_ERROR_SHAPE);
-  CHECK(!strcmp(heed_last_error(model), "extent of 'ids' (axis 0) is 36, expected N = 37"));
+  CHECK(!strcmp(heed_last_error(model),
+                "extent of 'ids' (axis 0) is 36, expected N = 37"));
   fill(&a, 1);
   a.in[0].shape[0] = a.in[1].shape[0] = INT64_MAX / 4;
   CHECK(run(model, &a) == HEED_ERROR_MEMORY);
   fill(&a, 1);
   a.out[0].shape[0] = 36;
   CHECK(run(model, &a) == HEED_ERROR_SHAPE);
-  CHECK(!strcmp(heed_last_error(model), "output 'y': expected shape [37, 4], found [36, 4]"));
+  CHECK(!strcmp(heed_last_error(model),
+                "output 'y': expected shape [37, 4], found [36, 4]"));
   fill(&a, 1);
   a.in[1].data = NULL;
   CHECK(run(model, &a) == HEED_ERROR_ARGUMENT);
@@ -98,11 +109,12 @@ static int testErrors(heed_model *model) {
   fill(&a, 1);
   a.ids[17] = 5;
   CHECK(run(model, &a) == HEED_ERROR_RANGE);
-  CHECK(!strcmp(heed_last_error(model),
-                "ids[17] = 5 is out of range for table (axis 0): expected 0 <= index < 5"));
+  CHECK(!strcmp(heed_last_error(model), "ids[17] = 5 is out of range for table "
+                                        "(axis 0): expected 0 <= index < 5"));
   fill(&a, 13);
   CHECK(run(model, &a) == HEED_ERROR_INTERNAL);
-  CHECK(!strcmp(heed_last_error(model), "kernel 'k_rows' failed (-77): the number 13"));
+  CHECK(!strcmp(heed_last_error(model),
+                "kernel 'k_rows' failed (-77): the number 13"));
   fill(&a, 14);
   CHECK(run(model, &a) == HEED_ERROR_MEMORY);
   fill(&a, 15);
@@ -119,9 +131,11 @@ static int testShapes(heed_model *model) {
   fill(&a, 1);
   heed_buffer out[2];
   memset(out, 0, sizeof out);
-  a.in[0].data = a.in[1].data = a.in[2].data = NULL; /* shapes need none; the scalar has a default */
+  a.in[0].data = a.in[1].data = a.in[2].data =
+      NULL; /* shapes need none; the scalar has a default */
   CHECK(heed_output_shapes(model, NULL, a.in, 3, out, 2) == HEED_OK);
-  CHECK(out[0].type == HEED_F32 && out[0].rank == 2 && out[0].shape[0] == Rows && out[0].shape[1] == 4);
+  CHECK(out[0].type == HEED_F32 && out[0].rank == 2 &&
+        out[0].shape[0] == Rows && out[0].shape[1] == 4);
   CHECK(out[1].type == HEED_I32 && out[1].rank == 0);
   /* An absent scalar takes its default, 2. */
   fill(&a, 2);
@@ -166,7 +180,8 @@ static int testProfile(heed_options options) {
   fill(&a, 1);
   for (int k = 0; k < 4; ++k)
     CHECK(run(model, &a) == HEED_OK);
-  CHECK(heed_profile(model, &profile, 1) == 1 && profile.calls == 4 && profile.flops == 4 * 8 * Rows);
+  CHECK(heed_profile(model, &profile, 1) == 1 && profile.calls == 4 &&
+        profile.flops == 4 * 8 * Rows);
   CHECK(!strcmp(profile.kernel, "k_rows"));
   heed_profile_reset(model);
   CHECK(heed_profile(model, &profile, 1) == 1 && profile.calls == 0);
@@ -180,7 +195,8 @@ static int testOpen(const char *weights) {
   heed_options options = {0};
   CHECK(heed_open(&fake_alien_model, NULL, &model) == HEED_ERROR_CPU);
   CHECK(!strcmp(heed_last_error(model),
-                "model 'alien' was compiled for a processor with 'antigravity', which this one lacks"));
+                "model 'alien' was compiled for a processor with "
+                "'antigravity', which this one lacks"));
   heed_close(model);
   CHECK(heed_open(&fake_model, NULL, &model) == HEED_ERROR_WEIGHTS);
   arrays a;
@@ -213,11 +229,15 @@ int main(int argc, char **argv) {
   int failures = testOpen(weights);
   CHECK(heed_open(&fake_model, &options, &model) == HEED_OK);
   if (failures == 0)
-    failures += testErrors(model) + testShapes(model) + testHandles(&options) + testProfile(options);
+    failures += testErrors(model) + testShapes(model) + testHandles(&options) +
+                testProfile(options);
   const heed_signature *entry = heed_find_signature(&fake_model, "fake");
-  CHECK(entry && entry->numInputs == 3 && !strcmp(entry->inputs[1].extents[0], "N"));
-  CHECK(!heed_find_signature(&fake_model, "other") && heed_num_entries(&fake_model) == 1);
-  CHECK(heed_num_params(&fake_model) == 2 && heed_param(&fake_model, 1)->numIndices == 1);
+  CHECK(entry && entry->numInputs == 3 &&
+        !strcmp(entry->inputs[1].extents[0], "N"));
+  CHECK(!heed_find_signature(&fake_model, "other") &&
+        heed_num_entries(&fake_model) == 1);
+  CHECK(heed_num_params(&fake_model) == 2 &&
+        heed_param(&fake_model, 1)->numIndices == 1);
   heed_close(model);
   printf(failures ? "%d failures\n" : "all right\n", failures);
   return failures != 0;

@@ -3,4 +3,6 @@
 
 extern const heed_model_desc fake_model;
 
-int main(int argc, char **argv) { return heed_program_main(&fake_model, argc, argv); }
+int main(int argc, char **argv) {
+  return heed_program_main(&fake_model, argc, argv);
+}

@@ -1,15 +1,18 @@
-/* A hand-written model description, as heedc would emit it: a test of the interface between emitted code and the runtime.
+/* A hand-written model description, as heedc would emit it: a test of the
+ * interface between emitted code and the runtime.
  *
  *   y[n, m] = x[n, m] * scale + table[ids[n], m] + sum_l bias_l[m],   count = N
  *
- * scale = 13 makes the kernel fail, 14 asks for memory that overflowed, 15 for too much memory. */
+ * scale = 13 makes the kernel fail, 14 asks for memory that overflowed, 15 for
+ * too much memory. */
 #include "runtime/host.h"
 
 #include "HalideRuntime.h"
 
 #include <string.h>
 
-static const char *const extentsX[] = {"N", "4"}, *const extentsIds[] = {"N"}, *const extentsTable[] = {"V", "4"},
+static const char *const extentsX[] = {"N", "4"}, *const extentsIds[] = {"N"},
+                         *const extentsTable[] = {"V", "4"},
                          *const extentsBias[] = {"4"};
 static const int64_t sizesX[] = {-1, 4}, sizesIds[] = {-1}, sizesBias[] = {4};
 static const heed_tensor_info inputs[] = {
@@ -21,14 +24,16 @@ static const heed_tensor_info outputs[] = {
     {"y", HEED_F32, 2, extentsX, sizesX, 0, 0, 0, 0},
     {"count", HEED_I32, 0, NULL, NULL, 0, 0, 0, 0},
 };
-static const char *const namesTable[] = {"table", "alt.table"}, *const namesBias[] = {"layer.{0}.bias"};
+static const char *const namesTable[] = {"table", "alt.table"},
+                         *const namesBias[] = {"layer.{0}.bias"};
 static const int64_t boundsBias[] = {1, 3};
 static const heed_param_info params[] = {
     {namesTable, 2, 0, NULL, HEED_F32, 2, extentsTable, sizesX},
     {namesBias, 1, 1, boundsBias, HEED_F32, 1, extentsBias, sizesBias},
 };
 
-/* The kernel: argument 0 is the user context, as in Halide's own _argv functions. */
+/* The kernel: argument 0 is the user context, as in Halide's own _argv
+ * functions. */
 typedef struct row_closure {
   halide_buffer_t *x, *y;
   const int32_t *ids;
@@ -44,7 +49,8 @@ static int row(void *context, int n, uint8_t *closure) {
   const float *x = (const float *)c->x->host + (int64_t)n * c->x->dim[1].stride;
   for (int m = 0; m < 4; ++m)
     scratch[m] = x[m] * c->scale + c->table[4 * c->ids[n] + m] + c->bias[m];
-  memcpy((float *)c->y->host + (int64_t)n * c->y->dim[1].stride, scratch, 4 * sizeof *scratch);
+  memcpy((float *)c->y->host + (int64_t)n * c->y->dim[1].stride, scratch,
+         4 * sizeof *scratch);
   halide_free(context, scratch);
   if (c->scale == 13 && n == 1) {
     halide_error(context, "the number 13\n");
@@ -54,14 +60,17 @@ static int row(void *context, int n, uint8_t *closure) {
 }
 
 static int rows(void **args) {
-  row_closure c = {args[1], args[2], args[3], args[4], args[5], *(float *)args[6]};
-  return halide_do_par_for(*(void **)args[0], row, 0, c.x->dim[1].extent, (uint8_t *)&c);
+  row_closure c = {args[1], args[2], args[3],
+                   args[4], args[5], *(float *)args[6]};
+  return halide_do_par_for(*(void **)args[0], row, 0, c.x->dim[1].extent,
+                           (uint8_t *)&c);
 }
 
 static int shapes(heed_model *model, const heed_buffer *in, heed_buffer *out) {
   int64_t values[] = {in[1].shape[0], in[0].shape[0]};
   if (values[0] != values[1])
-    heed_host_require_failed(model, "extent of 'ids' (axis 0) is {0}, expected N = {1}", 2, values);
+    heed_host_require_failed(
+        model, "extent of 'ids' (axis 0) is {0}, expected N = {1}", 2, values);
   out[0].shape[0] = in[0].shape[0];
   out[0].shape[1] = 4;
   return 0;
@@ -81,9 +90,11 @@ static int init(heed_model *model) {
 
 static int run(heed_model *model, const heed_buffer *in, heed_buffer *out) {
   int64_t vocabulary = heed_host_param_extent(model, 0, NULL, 0);
-  heed_host_check_range(model, in[1].data, in[1].type, 1, in[1].shape, NULL, 0, vocabulary, "ids", "table (axis 0)");
+  heed_host_check_range(model, in[1].data, in[1].type, 1, in[1].shape, NULL, 0,
+                        vocabulary, "ids", "table (axis 0)");
   float scale = *(const float *)in[2].data;
-  int64_t absurd[] = {INT64_C(1) << 40, INT64_C(1) << 40}, large[] = {INT64_C(1) << 50};
+  int64_t absurd[] = {INT64_C(1) << 40, INT64_C(1) << 40},
+          large[] = {INT64_C(1) << 50};
   if (scale == 14)
     heed_host_alloc(model, heed_host_bytes(2, absurd, 4));
   if (scale == 15)
@@ -93,8 +104,10 @@ static int run(heed_model *model, const heed_buffer *in, heed_buffer *out) {
   memcpy(copy, in[0].data, (size_t)in[0].shape[0] * 16);
   halide_buffer_t x, y;
   halide_dimension_t dims[4];
-  heed_host_buffer(model, &x, dims, copy, halide_type_float, 32, 2, in[0].shape, NULL);
-  heed_host_buffer(model, &y, dims + 2, out[0].data, halide_type_float, 32, 2, out[0].shape, NULL);
+  heed_host_buffer(model, &x, dims, copy, halide_type_float, 32, 2, in[0].shape,
+                   NULL);
+  heed_host_buffer(model, &y, dims + 2, out[0].data, halide_type_float, 32, 2,
+                   out[0].shape, NULL);
   void *args[] = {NULL,
                   &x,
                   &y,
@@ -102,18 +115,34 @@ static int run(heed_model *model, const heed_buffer *in, heed_buffer *out) {
                   (void *)(uintptr_t)heed_host_param(model, 0, NULL),
                   (void *)(uintptr_t)heed_host_kept(model, 0),
                   &scale};
-  heed_host_kernel(model, 0, rows, args, 8.0 * (double)in[0].shape[0], 48.0 * (double)in[0].shape[0]);
+  heed_host_kernel(model, 0, rows, args, 8.0 * (double)in[0].shape[0],
+                   48.0 * (double)in[0].shape[0]);
   heed_host_free(model, copy);
   *(int32_t *)out[1].data = (int32_t)in[0].shape[0];
   return 0;
 }
 
-static const heed_entry_desc entries[] = {{{"fake", 3, 2, inputs, outputs}, shapes, run, NULL}};
+static const heed_entry_desc entries[] = {
+    {{"fake", 3, 2, inputs, outputs}, shapes, run, NULL}};
 static const char *const kernels[] = {"k_rows"};
 
-const heed_model_desc fake_model = {HEED_ABI_VERSION, 1, "fake", "fake.heed", "", entries, params, 2, 1, kernels, 1, 0,
-                                    init, NULL, NULL};
+const heed_model_desc fake_model = {
+    HEED_ABI_VERSION, 1, "fake", "fake.heed", "",   entries, params, 2, 1,
+    kernels,          1, 0,      init,        NULL, NULL};
 
 /* One that no processor can run. */
-const heed_model_desc fake_alien_model = {HEED_ABI_VERSION, 1, "alien", "fake.heed", "sse3,+antigravity", entries, NULL,
-                                          0, 0, NULL, 0, 0, NULL, NULL, NULL};
+const heed_model_desc fake_alien_model = {HEED_ABI_VERSION,
+                                          1,
+                                          "alien",
+                                          "fake.heed",
+                                          "sse3,+antigravity",
+                                          entries,
+                                          NULL,
+                                          0,
+                                          0,
+                                          NULL,
+                                          0,
+                                          0,
+                                          NULL,
+                                          NULL,
+                                          NULL};

@@ -1,6 +1,7 @@
-/* Reads one array as a type and writes it back as .npy, so that a test in Python can compare.
- *   io-read npy|npz|safetensors FILE KEY TYPE convert|exact OUT.npy
- *   io-read weights NAME FILE...      prints the file that holds the tensor, its dtype and shape */
+/* Reads one array as a type and writes it back as .npy, so that a test in
+ * Python can compare. io-read npy|npz|safetensors FILE KEY TYPE convert|exact
+ * OUT.npy io-read weights NAME FILE...      prints the file that holds the
+ * tensor, its dtype and shape */
 #include "runtime/io/Convert.h"
 #include "runtime/io/Npy.h"
 #include "runtime/io/Safetensors.h"
@@ -24,14 +25,16 @@ static int32_t typeNamed(const char *name) {
 static int showWeights(int argc, char **argv) {
   heed_weights *weights;
   heed_io_error error;
-  if (!heed_weights_open((const char *const *)argv + 3, (size_t)argc - 3, &weights, &error))
+  if (!heed_weights_open((const char *const *)argv + 3, (size_t)argc - 3,
+                         &weights, &error))
     return fail(&error);
   const char *path = NULL;
   const heed_safetensor *tensor = heed_weights_find(weights, argv[2], &path);
   printf("%zu tensors\n", heed_weights_count(weights));
   if (tensor) {
     char shape[256];
-    heed_io_format_shape(shape, sizeof shape, tensor->array.rank, tensor->array.shape);
+    heed_io_format_shape(shape, sizeof shape, tensor->array.rank,
+                         tensor->array.shape);
     printf("%s %s %s\n", path, tensor->dtype, shape);
   } else {
     printf("absent\n");
@@ -59,7 +62,8 @@ int main(int argc, char **argv) {
     good = heed_npz_parse(bytes.data, bytes.size, key, path, &array, &error);
   else {
     good = heed_safetensors_parse(bytes.data, bytes.size, path, &file, &error);
-    const heed_safetensor *tensor = good && key ? heed_safetensors_find(&file, key) : NULL;
+    const heed_safetensor *tensor =
+        good && key ? heed_safetensors_find(&file, key) : NULL;
     if (good && !tensor)
       good = heed_io_fail(&error, "%s: no tensor '%s'", path, key ? key : "");
     if (good)
@@ -69,11 +73,14 @@ int main(int argc, char **argv) {
   void *out = NULL;
   if (good) {
     out = malloc((size_t)array.count * 8 + 1);
-    good = out && heed_convert_array(&array, type, !strcmp(argv[5], "convert"), out, path, &error);
+    good = out && heed_convert_array(&array, type, !strcmp(argv[5], "convert"),
+                                     out, path, &error);
   }
   if (good) {
     FILE *stream = fopen(argv[6], "wb");
-    good = stream && heed_npy_write(stream, type, array.rank, array.shape, out) && !fclose(stream);
+    good = stream &&
+           heed_npy_write(stream, type, array.rank, array.shape, out) &&
+           !fclose(stream);
     if (!good)
       heed_io_fail(&error, "%s: not written", argv[6]);
   }
