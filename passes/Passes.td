@@ -6,6 +6,28 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AttnFuseElementwise : Pass<"attn-fuse-elementwise", "::mlir::func::FuncOp"> {
+  let summary = "Elementwise producers are computed where they are read";
+  let description = [{
+    An elementwise `linalg.generic` is inlined into the ops that read it, as an operand or through `tensor.extract` at
+    any coordinates, so that between two contractions stands one elementwise body, and head splits, casts and
+    conditions leave no tensor behind. Stored, with a remark: what is read many times or by several ops and costs more than a load,
+    what stands outside of the reader's loop, and tables in f64. A table over i and j that depends on j - i alone
+    becomes a table over the offset.
+
+    ```mlir
+    %a = linalg.generic ins(%x) ... {mulf %x, %c}
+    %b = linalg.generic ins(%a) ... {tanh %a}
+    ```
+    becomes
+    ```mlir
+    %b = linalg.generic ins(%x) ... {mulf %x, %c; tanh}
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def AttnRaiseAttention : Pass<"attn-raise-attention", "::mlir::func::FuncOp"> {
   let summary = "Contraction, score, normaliser, contraction to attn.attention";
   let description = [{
@@ -28,7 +50,7 @@ def AttnRaiseAttention : Pass<"attn-raise-attention", "::mlir::func::FuncOp"> {
         score (%i, %j, %t) {...} where (%i, %j) {...} normalise(exp divide stabilise)
     ```
   }];
-  let dependentDialects = ["::heed::attn::AttnDialect"];
+  let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def AttnFormKernels : Pass<"attn-form-kernels", "::mlir::ModuleOp"> {

@@ -1,5 +1,5 @@
 //===- RaiseAttention.cpp - contraction, score, normaliser, contraction to
-//attn.attention --===//
+// attn.attention --===//
 #include "passes/Passes.h"
 #include "passes/RaiseAttentionMatch.h"
 #include "passes/Remarks.h"
@@ -148,24 +148,7 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
       value = tensor::CastOp::create(builder, root->getLoc(), result.getType(),
                                      value);
     result.replaceAllUsesWith(value);
-    eraseDead(root);
-  }
-
-  // What the scores were made of is read by nobody now.
-  void eraseDead(Operation *op) {
-    if (erased.contains(op) || !isOpTriviallyDead(op))
-      return;
-    SetVector<Operation *> sources;
-    op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (Operation *def = operand.getDefiningOp();
-            def && !op->isAncestor(def))
-          sources.insert(def);
-    });
-    erased.insert(op);
-    op->erase();
-    for (Operation *source : sources)
-      eraseDead(source);
+    eraseDeadOps(root, erased); // what only the scores were made of
   }
 
   DenseSet<Operation *> erased;

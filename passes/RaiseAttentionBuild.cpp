@@ -120,42 +120,10 @@ FailureOr<Operand> AttentionBuilder::overOffset(ExprRef e) {
     for (unsigned j : m.key) {
       if (!e->uses(i) || !e->uses(j))
         continue;
-      ExprRef queries = exprs.extent(i), keys = exprs.extent(j);
-      Type index = queries->type;
-      ExprRef shift = exprs.op("arith.subi", index, {queries, exprs.index(1)});
-      ExprRef extent = exprs.op("arith.addi", index, {shift, keys});
-      unsigned u = exprs.freshVar(extent);
-      ExprRef offset =
-          exprs.op("arith.subi", index, {exprs.var(u), shift}); // j - i
-      DenseMap<unsigned, unsigned> dims{{i, 0}, {j, 1}};
-      ExprRef table = exprs.replaceOutermost(e, [&](ExprRef inner) -> ExprRef {
-        if (!inner->uses(i) || !inner->uses(j) || inner->kind != ExprKind::Op)
-          return nullptr;
-        SmallVector<Value> scalars;
-        AffineExpr affine = exprs.toAffine(inner, dims, scalars);
-        if (!affine)
-          return nullptr;
-        AffineExpr d0 = getAffineDimExpr(0, exprs.context),
-                   d1 = getAffineDimExpr(1, exprs.context);
-        for (int sign : {1, -1}) {
-          AffineExpr rest = affine - (d1 - d0) * sign;
-          rest = simplifyAffineExpr(rest, 2, scalars.size());
-          if (!rest.isSymbolicOrConstant())
-            continue;
-          SmallVector<ExprRef> symbolExprs;
-          for (Value s : scalars)
-            symbolExprs.push_back(exprs.scalar(s));
-          ExprRef constant = exprs.fromAffine(rest, {}, symbolExprs);
-          ExprRef moved =
-              sign == 1 ? exprs.op("arith.addi", index, {constant, offset})
-                        : exprs.op("arith.subi", index, {constant, offset});
-          return inner->type == index
-                     ? moved
-                     : exprs.op("arith.index_cast", inner->type, {moved});
-        }
-        return nullptr;
-      });
-      if (table->uses(i) || table->uses(j))
+      unsigned u = 0;
+      ExprRef shift = nullptr;
+      ExprRef table = exprs.byOffset(e, i, j, u, shift);
+      if (!table)
         continue;
       SmallVector<unsigned> vars{u};
       for (unsigned v : loops)

@@ -1,5 +1,5 @@
 //===- TensorExpr.cpp - an element of a tensor as an expression: nodes and
-//rewriting -------===//
+// rewriting -------===//
 #include "passes/TensorExpr.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -473,6 +473,42 @@ AffineExpr Exprs::toAffine(ExprRef expr,
   if (expr->isOp("arith.floordivsi") && b.isSymbolicOrConstant())
     return a.floorDiv(b);
   return {};
+}
+
+ExprRef Exprs::byOffset(ExprRef expr, unsigned i, unsigned j, unsigned &offset,
+                        ExprRef &shift) {
+  ExprRef queries = extent(i), keys = extent(j);
+  Type index = IndexType::get(context);
+  shift = op("arith.subi", index, {queries, this->index(1)});
+  offset = freshVar(op("arith.addi", index, {shift, keys}));
+  ExprRef difference = op("arith.subi", index, {var(offset), shift}); // j - i
+  DenseMap<unsigned, unsigned> dims{{i, 0}, {j, 1}};
+  AffineExpr d0 = getAffineDimExpr(0, context),
+             d1 = getAffineDimExpr(1, context);
+  ExprRef table = replaceOutermost(expr, [&](ExprRef inner) -> ExprRef {
+    if (!inner->uses(i) || !inner->uses(j) || inner->kind != ExprKind::Op)
+      return nullptr;
+    SmallVector<Value> scalars;
+    AffineExpr affine = toAffine(inner, dims, scalars);
+    if (!affine)
+      return nullptr;
+    for (int sign : {1, -1}) {
+      AffineExpr rest =
+          simplifyAffineExpr(affine - (d1 - d0) * sign, 2, scalars.size());
+      if (!rest.isSymbolicOrConstant())
+        continue;
+      SmallVector<ExprRef> symbolExprs;
+      for (Value s : scalars)
+        symbolExprs.push_back(scalar(s));
+      ExprRef constant = fromAffine(rest, {}, symbolExprs);
+      ExprRef moved = op(sign == 1 ? "arith.addi" : "arith.subi", index,
+                         {constant, difference});
+      return op("arith.index_cast", inner->type, {moved});
+    }
+    return nullptr;
+  });
+  return table->uses(i) || table->uses(j) || !table->uses(offset) ? nullptr
+                                                                  : table;
 }
 
 // ---- Printing

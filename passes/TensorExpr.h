@@ -15,6 +15,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/FoldingSet.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Allocator.h"
@@ -165,6 +166,11 @@ public:
                             const llvm::DenseMap<unsigned, unsigned> &dims,
                             llvm::SmallVectorImpl<mlir::Value> &symbols);
 
+  /// \p expr, if it depends on \p i and \p j only through j - i, over the new
+  /// variable \p offset = j - i + \p shift, shift = extent(i) - 1. Else null.
+  ExprRef byOffset(ExprRef expr, unsigned i, unsigned j, unsigned &offset,
+                   ExprRef &shift);
+
   // ---- To IR
   // ------------------------------------------------------------------------------
   void print(ExprRef expr, llvm::raw_ostream &os);
@@ -213,6 +219,11 @@ mlir::Value writeTensor(mlir::OpBuilder &builder, mlir::Location loc,
 /// An extent as an SSA index at the builder's position.
 mlir::Value writeExtent(mlir::OpBuilder &builder, mlir::Location loc,
                         ExprRef extent);
+
+/// Erases \p op if nobody reads it, then what only it read; \p erased collects
+/// them.
+void eraseDeadOps(mlir::Operation *op,
+                  llvm::DenseSet<mlir::Operation *> &erased);
 
 } // namespace heed
 #endif

@@ -78,6 +78,28 @@ ExprRef Exprs::extentOf(Value tensor, unsigned axis) {
       if (auto map = def->getAttrOfType<AffineMapAttr>("resultMap"))
         return scalar(def->getOperand(map.getValue().getDimPosition(axis)));
 
+  // A tensor that a loop carries keeps its extents if every iteration yields
+  // the same ones.
+  auto carried = [&](scf::ForOp loop, unsigned number) -> ExprRef {
+    ExprRef before = extentOf(loop.getInitArgs()[number], axis);
+    Value yielded = loop.getYieldedValues()[number];
+    if (yielded == loop.getRegionIterArg(number))
+      return before;
+    Operation *def = yielded.getDefiningOp();
+    if (!def || !isa<linalg::LinalgOp>(def) ||
+        extentOf(yielded, axis) != before)
+      return nullptr;
+    return before;
+  };
+  if (auto loop = tensor.getDefiningOp<scf::ForOp>())
+    if (ExprRef e = carried(loop, cast<OpResult>(tensor).getResultNumber()))
+      return e;
+  if (auto argument = dyn_cast<BlockArgument>(tensor))
+    if (auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()))
+      if (argument.getArgNumber() > 0)
+        if (ExprRef e = carried(loop, argument.getArgNumber() - 1))
+          return e;
+
   // An argument's dim is the value that the function computes for it, of the
   // first argument with that dim's name.
   Block *block = tensor.getParentBlock();

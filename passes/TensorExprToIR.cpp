@@ -224,4 +224,19 @@ Value writeTensor(OpBuilder &builder, Location loc, Exprs &exprs, ExprRef body,
   return generic.getResult(0);
 }
 
+void eraseDeadOps(Operation *op, DenseSet<Operation *> &erased) {
+  if (erased.contains(op) || !isOpTriviallyDead(op))
+    return;
+  SetVector<Operation *> sources;
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (Operation *def = operand.getDefiningOp(); def && !op->isAncestor(def))
+        sources.insert(def);
+  });
+  erased.insert(op);
+  op->erase();
+  for (Operation *source : sources)
+    eraseDeadOps(source, erased);
+}
+
 } // namespace heed

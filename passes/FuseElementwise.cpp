@@ -1,0 +1,248 @@
+//===- FuseElementwise.cpp - elementwise producers computed where they are read
+//-===//
+// Every op is seen as a function of indices (TensorExpr.h); a producer is
+// inlined into the reads of its consumers, plain or gathered, where that
+// computes nothing several times that is worth storing.
+#include "passes/Passes.h"
+#include "passes/Remarks.h"
+#include "passes/TensorExpr.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+namespace heed {
+
+#define GEN_PASS_DEF_ATTNFUSEELEMENTWISE
+#include "passes/Passes.h.inc"
+
+namespace {
+
+constexpr StringLiteral passName = "attn-fuse-elementwise";
+
+// What one element of a producer costs to compute again.
+enum class Cost {
+  Free,  // reindexing, casts, indices, constants: less than a load and a store
+  Cheap, // a few additions and products
+  Dear,  // a transcendental function, a division, or many operations
+  Never, // a reduction, or a table in f64
+};
+
+struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
+  void runOnOperation() override {
+    costs.clear();
+    erased.clear();
+    SmallVector<Operation *> roots;
+    getOperation()->walk([&](linalg::LinalgOp op) {
+      if (!isa<linalg::FillOp>(op))
+        roots.push_back(op);
+    });
+    for (Operation *&root : roots)
+      if (!erased.contains(root))
+        if (Operation *narrow = narrowTable(root))
+          root = narrow;
+    for (Operation *root : roots)
+      if (!erased.contains(root))
+        fuseInto(root);
+  }
+
+  static bool isTable(Operation *op) {
+    bool found = false;
+    op->walk([&](Operation *inner) {
+      found |= llvm::any_of(inner->getResultTypes(),
+                            [](Type t) { return t.isF64(); });
+    });
+    return found;
+  }
+
+  Cost costOf(Operation *op) {
+    auto known = costs.find(op);
+    if (known != costs.end())
+      return known->second;
+    if (!Exprs::isElementwise(op) || isTable(op) || isa<linalg::FillOp>(op))
+      return costs[op] = isa<linalg::FillOp>(op) ? Cost::Free : Cost::Never;
+    unsigned reads = 0, reals = 0;
+    bool dear = false;
+    for (OpOperand &operand : op->getOpOperands())
+      if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+        reads += linalgOp.isDpsInput(&operand) &&
+                 linalgOp.payloadUsesValueFromOperand(&operand);
+    op->walk([&](Operation *inner) {
+      reads += isa<tensor::ExtractOp>(inner);
+      if (inner->getNumResults() != 1 ||
+          !isa<FloatType>(inner->getResult(0).getType()))
+        return;
+      if (isa<arith::DivFOp>(inner) ||
+          isa<math::MathDialect>(inner->getDialect()))
+        dear |= !isa<math::AbsFOp, math::CopySignOp, math::FmaOp>(inner);
+      else if (isa<arith::ArithDialect>(inner->getDialect()) &&
+               !isa<arith::ConstantOp, arith::ExtFOp, arith::TruncFOp,
+                    arith::SIToFPOp, arith::SelectOp>(inner))
+        ++reals;
+    });
+    if (dear || reals > 4)
+      return costs[op] = Cost::Dear;
+    return costs[op] = reals == 0 && reads <= 1 ? Cost::Free : Cost::Cheap;
+  }
+
+  // Ops beside \p consumer that read \p producer.
+  static bool hasOtherUses(Operation *producer, Operation *consumer) {
+    return llvm::any_of(producer->getUsers(), [&](Operation *user) {
+      return !consumer->isAncestor(user);
+    });
+  }
+
+  void fuseInto(Operation *root) {
+    if (root->getNumResults() != 1 || !Exprs::isExpressible(root) ||
+        root->use_empty())
+      return;
+    Exprs exprs(&getContext());
+    Value result = root->getResult(0);
+    SmallVector<unsigned> vars;
+    SmallVector<ExprRef> at;
+    int64_t rank = cast<RankedTensorType>(result.getType()).getRank();
+    for (int64_t axis = 0; axis < rank; ++axis) {
+      vars.push_back(exprs.freshVar(exprs.extentOf(result, axis)));
+      at.push_back(exprs.var(vars.back()));
+    }
+    ExprRef element = exprs.expand(result, at);
+    if (!element)
+      return;
+    bool reduces = element->kind == ExprKind::Reduce;
+    if (!reduces && !Exprs::isElementwise(root))
+      return;
+    SmallVector<unsigned> loops(vars);
+    std::optional<OperationName> combiner;
+    SmallVector<unsigned> reduced;
+    if (reduces) {
+      combiner = *element->name;
+      element = exprs.open(element, reduced);
+      loops.append(reduced);
+    }
+    bool tableRoot = isTable(root);
+
+    SetVector<Operation *> fused, kept;
+    SmallVector<StringRef> reasons;
+    ExprRef other = exprs.expandReads(element, [&](ExprRef read) {
+      Operation *producer = read->value.getDefiningOp();
+      if (!producer || kept.contains(producer))
+        return false;
+      Cost cost = costOf(producer);
+      if (cost == Cost::Never)
+        return false;
+      StringRef reason;
+      // Loops that do not move the read compute the same element again.
+      bool again =
+          llvm::any_of(loops, [&](unsigned v) { return !read->uses(v); });
+      if (cost != Cost::Free) {
+        if (producer->getParentRegion() != root->getParentRegion())
+          reason = "it stands outside of the loop that reads it";
+        else if (again)
+          reason = "each of its elements is read many times";
+        else if (hasOtherUses(producer, root))
+          reason = "other ops read it too";
+      }
+      // A table's f64 body must not take in f32 work, nor the reverse.
+      if (tableRoot)
+        reason = "the reader is a table";
+      if (reason.empty()) {
+        fused.insert(producer);
+        return true;
+      }
+      kept.insert(producer);
+      reasons.push_back(reason);
+      return false;
+    });
+    for (auto [producer, reason] : llvm::zip(kept, reasons))
+      if (!tableRoot)
+        remarkDeclined(producer, passName, "elementwise",
+                       "stored, not fused into its reader: " + reason);
+    if (other == element)
+      return;
+    bool hasReduction = false;
+    Exprs::walk(
+        other, [&](ExprRef e) { hasReduction |= e->kind == ExprKind::Reduce; });
+    if (hasReduction)
+      return; // an op with more than one reduction stays as it is
+    if (reduces)
+      other = exprs.reduce(*combiner, reduced, other);
+    OpBuilder builder(root);
+    remarkDone(root, passName, "elementwise",
+               "fused " + Twine(fused.size()) +
+                   (fused.size() == 1 ? " producer" : " producers"));
+    Value value = writeTensor(builder, root->getLoc(), exprs, other, vars);
+    replace(builder, root, value);
+  }
+
+  // A table over i and j that depends on j - i alone is a table over j - i
+  // and a reindexing, which is free to fuse: N + M numbers, not N * M.
+  Operation *narrowTable(Operation *root) {
+    if (root->getNumResults() != 1 || !Exprs::isElementwise(root) ||
+        !isTable(root))
+      return nullptr;
+    Value result = root->getResult(0);
+    int64_t rank = cast<RankedTensorType>(result.getType()).getRank();
+    if (rank < 2)
+      return nullptr;
+    Exprs exprs(&getContext());
+    SmallVector<unsigned> vars;
+    SmallVector<ExprRef> at;
+    for (int64_t axis = 0; axis < rank; ++axis) {
+      vars.push_back(exprs.freshVar(exprs.extentOf(result, axis)));
+      at.push_back(exprs.var(vars.back()));
+    }
+    ExprRef element = exprs.expand(result, at);
+    if (!element || element->kind == ExprKind::Reduce)
+      return nullptr;
+    for (int64_t i = 0; i < rank; ++i)
+      for (int64_t j = i + 1; j < rank; ++j) {
+        unsigned offset = 0;
+        ExprRef shift = nullptr;
+        ExprRef table =
+            exprs.byOffset(element, vars[i], vars[j], offset, shift);
+        if (!table)
+          continue;
+        SmallVector<unsigned> tableVars;
+        SmallVector<ExprRef> indices;
+        for (unsigned v : vars)
+          if (table->uses(v)) {
+            tableVars.push_back(v);
+            indices.push_back(exprs.var(v));
+          }
+        tableVars.push_back(offset);
+        Type index = shift->type;
+        ExprRef back = exprs.op("arith.subi", index, {at[j], at[i]});
+        indices.push_back(exprs.op("arith.addi", index, {back, shift}));
+        OpBuilder builder(root);
+        remarkDone(root, passName, "table",
+                   "a table over pairs became a table over their offset");
+        Value narrow =
+            writeTensor(builder, root->getLoc(), exprs, table, tableVars);
+        Value value = writeTensor(builder, root->getLoc(), exprs,
+                                  exprs.read(narrow, indices), vars);
+        replace(builder, root, value);
+        return value.getDefiningOp();
+      }
+    return nullptr;
+  }
+
+  void replace(OpBuilder &builder, Operation *root, Value value) {
+    Value result = root->getResult(0);
+    if (value.getType() != result.getType())
+      value = tensor::CastOp::create(builder, root->getLoc(), result.getType(),
+                                     value);
+    result.replaceAllUsesWith(value);
+    eraseDeadOps(root, erased);
+  }
+
+  DenseMap<Operation *, Cost> costs;
+  DenseSet<Operation *> erased;
+};
+
+} // namespace
+} // namespace heed
