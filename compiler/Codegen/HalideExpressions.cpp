@@ -340,6 +340,8 @@ bool HalideExpressions::translateExpression(Operation *op) {
       values.push_back(get(v));
     value = values.size() == 1 ? values[0]
                                : Halide::mux(get(mux.getIndex()), values);
+  } else if (auto mod = dyn_cast<halide::ModOp>(op)) {
+    value = get(mod.getLhs()) % get(mod.getRhs());
   } else if (auto undef = dyn_cast<halide::UndefOp>(op)) {
     value = Halide::undef(toHalideType(undef.getResult().getType()));
   } else if (auto extent = dyn_cast<halide::ExtentOp>(op)) {

@@ -82,6 +82,7 @@ int main(int argc, char **argv) {
   }
 
   mlir::MLIRContext context;
+  context.printOpOnDiagnostic(false);
   context.loadDialect<heed::halide::HalideDialect, mlir::arith::ArithDialect,
                       mlir::math::MathDialect>();
   SourceMgr sources;

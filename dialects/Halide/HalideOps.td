@@ -7,6 +7,7 @@ include "dialects/Halide/HalideDialect.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def Halide_Scalar : AnyTypeOf<[I1, I8, I16, I32, I64, F16, BF16, F32, F64], "scalar that Halide knows">;
@@ -210,6 +211,16 @@ def Halide_MuxOp : Halide_Op<"mux", [Pure]> {
   let results = (outs Halide_Scalar:$result);
   let assemblyFormat = "$index `,` `[` $values `:` type($values) `]` `:` type($result) attr-dict";
   let hasVerifier = 1;
+}
+
+def Halide_ModOp : Halide_Op<"mod", [Pure, SameOperandsAndResultType]> {
+  let summary = "Remainder of a floor division: `lhs - floor(lhs / rhs) * rhs`, for positive `rhs`";
+  let description = [{
+    `arith` has only the remainder with the sign of the dividend, whose range Halide cannot bound.
+  }];
+  let arguments = (ins SignlessIntegerLike:$lhs, SignlessIntegerLike:$rhs);
+  let results = (outs SignlessIntegerLike:$result);
+  let assemblyFormat = "$lhs `,` $rhs `:` type($result) attr-dict";
 }
 
 def Halide_UndefOp : Halide_Op<"undef", [Pure]> {

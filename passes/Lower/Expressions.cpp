@@ -42,12 +42,8 @@ struct AffineExpander : AffineExprVisitor<AffineExpander, Value> {
     return binary<arith::CeilDivSIOp>(e);
   }
   Value visitModExpr(AffineBinaryOpExpr e) {
-    // Affine `mod` is the remainder of a floor division; the modulus is
-    // positive.
-    Value lhs = visit(e.getLHS()), rhs = visit(e.getRHS());
-    Value quotient = arith::FloorDivSIOp::create(b, loc, lhs, rhs);
-    Value product = arith::MulIOp::create(b, loc, quotient, rhs);
-    return arith::SubIOp::create(b, loc, lhs, product);
+    // Not spelled with a division: Halide bounds its own remainder exactly.
+    return binary<halide::ModOp>(e);
   }
   Value visitConstantExpr(AffineConstantExpr e) {
     return constantI32(b, loc, e.getValue());
