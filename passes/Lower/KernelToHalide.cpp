@@ -442,6 +442,11 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
         Value difference =
             arith::SubFOp::create(inner, loc, *score, shift(inner, rowOf(all)));
         Value e = math::ExpOp::create(inner, loc, difference);
+        // Halide's exp gives 0 for NaN; a NaN in a live score must reach its
+        // row.
+        Value isNaN = arith::CmpFOp::create(
+            inner, loc, arith::CmpFPredicate::UNO, difference, difference);
+        e = arith::SelectOp::create(inner, loc, isNaN, difference, e);
         return SmallVector<Value>{select(inner, *ok, e, constant(inner, 0.0))};
       });
   if (failed(weight))
@@ -505,7 +510,24 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
   Source source;
   source.func = (*result)->func.getResult();
   source.extents = extents;
-  sources[op->getResult(0)] = std::move(source);
+  sources[op->getResult(0)] = source;
+  if (op->getResult(1).use_empty())
+    return success();
+  FailureOr<KernelFunc *> present = func(
+      loc, "live", b.getI1Type(), extents,
+      [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
+        FailureOr<Value> ok = live(inner, all);
+        if (failed(ok))
+          return failure();
+        return SmallVector<Value>{
+            *ok ? *ok
+                : arith::ConstantOp::create(inner, loc, inner.getBoolAttr(true))
+                      .getResult()};
+      });
+  if (failed(present))
+    return failure();
+  source.func = (*present)->func.getResult();
+  sources[op->getResult(1)] = std::move(source);
   return success();
 }
 

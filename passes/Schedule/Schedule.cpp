@@ -11,6 +11,10 @@ StringRef heed::scheduleKernel(KernelInfo &kernel,
                                const halide::Target &target) {
   if (scheduleElementwise(kernel, target))
     return "elementwise";
+  if (scheduleContraction(kernel, target))
+    return "contraction";
+  if (scheduleRows(kernel, target))
+    return "rows";
   scheduleGeneric(kernel, target);
   return "generic";
 }
@@ -45,15 +49,16 @@ void heed::parallelOuter(OpBuilder &b, halide::FuncOp func, int64_t stage,
   Location loc = func.getLoc();
   if (vars.size() <= first)
     return;
-  while (vars.size() > first + 1) {
-    std::string outer = vars.pop_back_val();
-    std::string inner = vars.pop_back_val();
-    std::string fused = inner + outer;
-    halide::FuseOp::create(b, loc, func.getResult(), stage, inner, outer,
-                           fused);
-    vars.push_back(fused);
+  // From the inside out: Halide then still sees each var as one point inside
+  // the fused loop.
+  std::string fused = vars[first];
+  for (size_t k = first + 1; k < vars.size(); ++k) {
+    std::string next = fused + "_" + vars[k];
+    halide::FuseOp::create(b, loc, func.getResult(), stage, fused, vars[k],
+                           next);
+    fused = next;
   }
-  halide::ParallelOp::create(b, loc, func.getResult(), stage, vars.back());
+  halide::ParallelOp::create(b, loc, func.getResult(), stage, fused);
 }
 
 void heed::vectorizeInner(OpBuilder &b, halide::FuncOp func, int64_t stage,

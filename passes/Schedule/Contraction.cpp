@@ -1,0 +1,257 @@
+//===- Contraction.cpp - schedule of sums of products, with an epilogue
+//---------------------===//
+// y[.., m, n] = epilogue(sum_r A[.., m, r] * B[.., r, n]). Vector lanes are n,
+// the innermost dim of the result. B is packed in panels of T columns,
+// [n/T][r][T], so that a step of r is T consecutive elements whatever B's
+// layout; A is read in its own layout as scalar broadcasts. A register tile of
+// MR rows by NV vectors stays in registers over the whole of r. Rows and
+// columns past the end are computed from clamped coordinates and not stored.
+// Measured: passes/Schedule/README.md.
+#include "passes/Schedule/Rewrite.h"
+#include "passes/Schedule/Schedule.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace heed;
+
+namespace {
+
+struct Tile {
+  int64_t rows, vectors;
+};
+
+/// The register tile that wastes the fewest columns of \p columns (if known),
+/// the most efficient one among equals.
+Tile chooseTile(std::optional<int64_t> columns, int64_t lanes,
+                int64_t registers) {
+  // One register for a broadcast, the rest for accumulators and a row of B: MR
+  // * NV + NV + 1 <= registers.
+  SmallVector<Tile> tiles;
+  if (registers >= 32)
+    tiles = {{8, 3}, {6, 4}, {12, 2}, {16, 1}};
+  else
+    tiles = {{4, 3}, {6, 2}, {8, 1}};
+  if (!columns)
+    return tiles.front();
+  auto padded = [&](Tile t) {
+    int64_t width = t.vectors * lanes;
+    return (*columns + width - 1) / width * width;
+  };
+  Tile best = tiles.front();
+  for (Tile t : tiles)
+    if (padded(t) < padded(best))
+      best = t;
+  return best;
+}
+
+/// Reads of the update that depend on \p yes and not on \p no.
+SmallVector<halide::ReadOp> readsOf(halide::UpdateOp update, Value yes,
+                                    Value no) {
+  SmallVector<halide::ReadOp> found;
+  for (auto read : update.getSet().front().getOps<halide::ReadOp>()) {
+    if (read.getFunc() == update.getFunc())
+      continue;
+    llvm::SmallPtrSet<Value, 4> args;
+    for (Value coordinate : read.getCoordinates())
+      for (Value arg : argumentsOf(coordinate))
+        args.insert(arg);
+    if (args.contains(yes) && !args.contains(no))
+      found.push_back(read);
+  }
+  return found;
+}
+
+} // namespace
+
+bool heed::scheduleContraction(KernelInfo &kernel,
+                               const halide::Target &target) {
+  KernelFunc *acc = nullptr;
+  for (KernelFunc &f : kernel.funcs)
+    if (f.role == FuncRole::Reduction) {
+      if (acc)
+        return false;
+      acc = &f;
+    }
+  if (!acc || acc->updates.size() != 1 || acc->reductions[0].empty() ||
+      acc->extents.size() < 2 ||
+      halide::getElementTypes(acc->func.getResult()).size() != 1)
+    return false;
+  halide::UpdateOp update = acc->updates[0];
+  if (!update.getWhere().empty() || !update.getAt().empty())
+    return false;
+  Block &body = update.getSet().front();
+  Value column = body.getArgument(0), row = body.getArgument(1);
+  SmallVector<halide::ReadOp> panels = readsOf(update, column, row);
+  if (panels.empty() || readsOf(update, row, column).empty())
+    return false;
+  SmallVector<KernelFunc *> outputs = outputsOf(kernel);
+  if (outputs.size() != 1 || outputs[0]->extents.size() != acc->extents.size())
+    return false;
+  if (Operation *reader = nullptr; outputs[0] != acc) {
+    for (Operation *user : acc->func.getResult().getUsers())
+      if (auto read = dyn_cast<halide::ReadOp>(user);
+          read && read->getParentOp() != update) {
+        reader = read;
+        // Only an epilogue at the same coordinates keeps tiles in step.
+        for (auto [k, coordinate] : llvm::enumerate(read.getCoordinates()))
+          if (auto arg = dyn_cast<BlockArgument>(coordinate);
+              !arg || arg.getArgNumber() != k)
+            return false;
+      }
+    if (!reader)
+      return false;
+  }
+
+  Type type = halide::getElementTypes(acc->func.getResult()).front();
+  int64_t lanes = target.lanes(type.getIntOrFloatBitWidth());
+  Tile tile = chooseTile(acc->extents[0].fixed, lanes, target.vectorRegisters);
+  int64_t width = tile.vectors * lanes;
+  if (acc->extents[1].fixed)
+    tile.rows =
+        std::min(tile.rows, std::max<int64_t>(1, *acc->extents[1].fixed));
+
+  separateOutputs(kernel);
+  KernelFunc *out = outputsOf(kernel)[0];
+  acc = kernel.find(update.getFunc());
+  Location loc = update.getLoc();
+  Value accFunc = acc->func.getResult();
+  SmallVector<std::string> vars = varsOf(acc->func);
+  OpBuilder b = scheduleBuilder(kernel);
+
+  // Pack what depends on columns alone.
+  OpBuilder in(&body, body.begin());
+  SmallVector<Value> packed;
+  size_t rank = acc->extents.size(), rvars = acc->reductions[0].size();
+  for (unsigned k = 0; k < panels.size(); ++k) {
+    halide::ReadOp read = panels[k];
+    // Dims of the panel: lane, reduction vars, panel number, and the outer dims
+    // that B depends on.
+    llvm::SmallPtrSet<Value, 4> used;
+    for (Value coordinate : read.getCoordinates())
+      for (Value arg : argumentsOf(coordinate))
+        used.insert(arg);
+    SmallVector<std::string> names{"lane"};
+    SmallVector<Extent> extents{{Value(), width}};
+    SmallVector<Value> from;
+    for (size_t r = 0; r < rvars; ++r)
+      if (used.contains(body.getArgument(rank + r))) {
+        names.push_back("k" + std::to_string(r));
+        extents.push_back(acc->reductions[0][r]);
+        from.push_back(body.getArgument(rank + r));
+      }
+    names.push_back("panel");
+    extents.push_back({Value(), std::nullopt});
+    size_t panelAt = names.size() - 1;
+    for (size_t d = 2; d < rank; ++d)
+      if (used.contains(body.getArgument(d))) {
+        names.push_back("o" + std::to_string(d));
+        extents.push_back(acc->extents[d]);
+        from.push_back(body.getArgument(d));
+      }
+    SmallVector<StringRef> refs(names.begin(), names.end());
+    Value last;
+    {
+      OpBuilder before(acc->func);
+      last = addI32(before, acc->extents[0].value, -1);
+    }
+    Type element = read.getResult(0).getType();
+    KernelFunc &panel =
+        addFunc(kernel, acc->func, "panel" + std::to_string(k), refs, element,
+                extents, [&](OpBuilder &inner, ValueRange args) {
+                  Value at = arith::AddIOp::create(
+                      inner, loc, mulI32(inner, args[panelAt], width), args[0]);
+                  at = arith::MinSIOp::create(inner, loc, at, last);
+                  IRMapping map;
+                  map.map(column, at);
+                  size_t next = 0;
+                  for (size_t a = 1; a < args.size(); ++a)
+                    if (a != panelAt)
+                      map.map(from[next++], args[a]);
+                  return cloneSlice(inner, read.getResult(0), map);
+                });
+    acc = kernel.find(accFunc);
+    out = outputsOf(kernel)[0];
+    packed.push_back(panel.func.getResult());
+    OpBuilder here(read);
+    SmallVector<Value> coordinates{remI32(here, column, width)};
+    size_t next = 0;
+    for (size_t a = 1; a < names.size(); ++a)
+      coordinates.push_back(a == panelAt ? divI32(here, column, width)
+                                         : from[next++]);
+    auto replaced = halide::ReadOp::create(here, loc, element,
+                                           panel.func.getResult(), coordinates);
+    read.getResult(0).replaceAllUsesWith(replaced.getResult(0));
+    read.erase();
+
+    Value f = panel.func.getResult();
+    halide::ComputeRootOp::create(b, loc, f);
+    halide::SplitOp::create(b, loc, f, 0, "lane", "lane", "lanev", lanes,
+                            halide::TailStrategy::RoundUp);
+    halide::VectorizeOp::create(b, loc, f, 0, "lanev");
+    halide::BoundExtentOp::create(b, loc, f, "lane", i32(b, width));
+    parallelOuter(b, panel.func, 0, names, panelAt);
+  }
+
+  // Rows past the end read the last one.
+  Value lastRow;
+  {
+    OpBuilder before(acc->func);
+    lastRow = addI32(before, acc->extents[1].value, -1);
+  }
+  Value clampedRow = arith::MinSIOp::create(in, loc, row, lastRow);
+  for (auto read : body.getOps<halide::ReadOp>()) {
+    if (read.getFunc() == accFunc)
+      continue;
+    for (OpOperand &operand : read->getOpOperands())
+      if (operand.get() == row)
+        operand.set(clampedRow);
+  }
+  // Row numbers inside of coordinate arithmetic, too.
+  for (Operation &op : body)
+    if (!isa<halide::ReadOp>(op) && &op != clampedRow.getDefiningOp())
+      op.replaceUsesOfWith(row, clampedRow);
+
+  // The output: panels outside of blocks of rows, 64 rows a task.
+  Value outFunc = out->func.getResult();
+  SmallVector<std::string> ov = varsOf(out->func);
+  std::string n = ov[0], m = ov[1];
+  auto guard = halide::TailStrategy::GuardWithIf;
+  int64_t blocks = std::max<int64_t>(1, 64 / tile.rows);
+  halide::SplitOp::create(b, loc, outFunc, 0, n, "np", "ni", width, guard);
+  halide::SplitOp::create(b, loc, outFunc, 0, "ni", "nj", "nv", lanes, guard);
+  halide::SplitOp::create(b, loc, outFunc, 0, m, "mb", "mi", tile.rows, guard);
+  halide::SplitOp::create(b, loc, outFunc, 0, "mb", "mt", "mb", blocks, guard);
+  SmallVector<StringRef> order{"nv", "nj", "mi", "mb", "np", "mt"};
+  SmallVector<std::string> tasks{"nv", "nj", "mi", "mb", "np", "mt"};
+  for (size_t d = 2; d < ov.size(); ++d) {
+    order.push_back(ov[d]);
+    tasks.push_back(ov[d]);
+  }
+  halide::ReorderOp::create(b, loc, outFunc, 0, order);
+  halide::VectorizeOp::create(b, loc, outFunc, 0, "nv");
+  parallelOuter(b, out->func, 0, tasks, 4);
+
+  halide::ComputeAtOp::create(b, loc, accFunc, outFunc, "mb");
+  halide::BoundExtentOp::create(b, loc, accFunc, vars[0], i32(b, width));
+  halide::BoundExtentOp::create(b, loc, accFunc, vars[1], i32(b, tile.rows));
+  for (size_t d = 2; d < rank; ++d)
+    halide::BoundExtentOp::create(b, loc, accFunc, vars[d], i32(b, 1));
+  auto roundUp = halide::TailStrategy::RoundUp;
+  for (int64_t stage = 0; stage < 2; ++stage) {
+    halide::SplitOp::create(b, loc, accFunc, stage, vars[0], "nj", "nv", lanes,
+                            stage ? guard : roundUp);
+    SmallVector<StringRef> loops{"nv", "nj", vars[1]};
+    SmallVector<std::string> rnames;
+    for (Attribute name : update.getRvars())
+      rnames.push_back(cast<StringAttr>(name).str());
+    if (stage) {
+      loops.append(rnames.begin(), rnames.end());
+    }
+    halide::ReorderOp::create(b, loc, accFunc, stage, loops);
+    halide::VectorizeOp::create(b, loc, accFunc, stage, "nv");
+    halide::UnrollOp::create(b, loc, accFunc, stage, "nj");
+    halide::UnrollOp::create(b, loc, accFunc, stage, vars[1]);
+  }
+  return true;
+}

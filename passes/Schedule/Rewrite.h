@@ -1,0 +1,45 @@
+//===- Rewrite.h - changes of an algorithm that a schedule needs
+//----------------------------===//
+// A schedule may add funcs (a packed operand, partial sums) and clamp reads;
+// what is computed stays the same.
+#ifndef HEED_PASSES_SCHEDULE_REWRITE_H
+#define HEED_PASSES_SCHEDULE_REWRITE_H
+
+#include "passes/Lower/KernelInfo.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace heed {
+
+/// The block arguments that \p value is computed from, inside its block.
+llvm::SmallPtrSet<mlir::Value, 4> argumentsOf(mlir::Value value);
+
+/// Clones what \p value is computed from into \p b, up to what \p map holds,
+/// and returns the clone of \p value.
+mlir::Value cloneSlice(mlir::OpBuilder &b, mlir::Value value,
+                       mlir::IRMapping &map);
+
+/// Appends a pure func of \p kernel right before \p before. \p body gets its
+/// dims, innermost first.
+KernelFunc &addFunc(
+    KernelInfo &kernel, mlir::Operation *before, llvm::StringRef name,
+    llvm::ArrayRef<llvm::StringRef> vars, mlir::Type type,
+    llvm::ArrayRef<Extent> extents,
+    llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)> body);
+
+/// If an output is also a reduction, it becomes a func of its own that a copy
+/// of it writes out.
+void separateOutputs(KernelInfo &kernel);
+
+/// i32 arithmetic; constants are folded.
+mlir::Value addI32(mlir::OpBuilder &b, mlir::Value x, int64_t y);
+mlir::Value mulI32(mlir::OpBuilder &b, mlir::Value x, int64_t y);
+/// Floor division and its remainder by a positive number.
+mlir::Value divI32(mlir::OpBuilder &b, mlir::Value x, int64_t y);
+mlir::Value remI32(mlir::OpBuilder &b, mlir::Value x, int64_t y);
+mlir::Value i32(mlir::OpBuilder &b, int64_t value);
+
+} // namespace heed
+
+#endif

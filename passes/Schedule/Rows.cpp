@@ -1,0 +1,315 @@
+//===- Rows.cpp - schedule of softmax, norms and other reductions of rows
+//-------------------===//
+// A row is worked on while it is in the cache: its reductions one after the
+// other, then its elements. Lanes are places in the row: a sum keeps one
+// partial result per lane and adds the lanes at its end, what is left over
+// after whole vectors is added element by element. Rows are independent and run
+// in parallel.
+#include "passes/Schedule/Rewrite.h"
+#include "passes/Schedule/Schedule.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace heed;
+
+namespace {
+
+/// The op that combines the old value with a new term, and which operand is the
+/// term. Null if the update is something else.
+Operation *combiner(halide::UpdateOp update, unsigned &term) {
+  Block &body = update.getSet().front();
+  Operation *yield = body.getTerminator();
+  if (yield->getNumOperands() != 1)
+    return nullptr;
+  Operation *op = yield->getOperand(0).getDefiningOp();
+  if (!op ||
+      !isa<arith::AddFOp, arith::MaxNumFOp, arith::MinNumFOp, arith::MaximumFOp,
+           arith::MinimumFOp, arith::AddIOp, arith::OrIOp, arith::AndIOp,
+           arith::MaxSIOp, arith::MinSIOp>(op))
+    return nullptr;
+  for (unsigned k = 0; k < 2; ++k) {
+    auto read = op->getOperand(k).getDefiningOp<halide::ReadOp>();
+    if (!read || read.getFunc() != update.getFunc())
+      continue;
+    // The old value itself, read nowhere else.
+    for (auto [d, coordinate] : llvm::enumerate(read.getCoordinates()))
+      if (coordinate != body.getArgument(d))
+        return nullptr;
+    if (!read.getResult(0).hasOneUse())
+      return nullptr;
+    term = 1 - k;
+    return op;
+  }
+  return nullptr;
+}
+
+/// The value that leaves every other one as it is.
+TypedAttr neutral(Operation *op, OpBuilder &b) {
+  Type type = op->getResult(0).getType();
+  if (auto real = dyn_cast<FloatType>(type)) {
+    const llvm::fltSemantics &sem = real.getFloatSemantics();
+    if (isa<arith::AddFOp>(op))
+      return b.getFloatAttr(type, 0.0);
+    return b.getFloatAttr(
+        type,
+        APFloat::getInf(sem, isa<arith::MaxNumFOp, arith::MaximumFOp>(op)));
+  }
+  unsigned bits = type.getIntOrFloatBitWidth();
+  if (isa<arith::AndIOp>(op))
+    return b.getIntegerAttr(type, APInt::getAllOnes(bits));
+  if (isa<arith::MaxSIOp>(op))
+    return b.getIntegerAttr(type, APInt::getSignedMinValue(bits));
+  if (isa<arith::MinSIOp>(op))
+    return b.getIntegerAttr(type, APInt::getSignedMaxValue(bits));
+  return b.getIntegerAttr(type, APInt::getZero(bits));
+}
+
+/// Whether consecutive elements of the reduction are consecutive in memory in
+/// some read.
+bool reducesInnermost(halide::UpdateOp update, unsigned rank) {
+  Value r = update.getSet().front().getArgument(rank);
+  for (auto read : update.getSet().front().getOps<halide::ReadOp>())
+    if (!read.getCoordinates().empty() &&
+        argumentsOf(read.getCoordinates().front()).contains(r))
+      return true;
+  return false;
+}
+
+/// Places a func inside the loop over rows.
+void placeAtRow(OpBuilder &b, Value func, Value out, StringRef at) {
+  halide::ComputeAtOp::create(b, func.getLoc(), func, out, at);
+}
+
+/// Splits update 0 of \p f, over one reduction var, in partial results per
+/// lane, their sum and the rest. The partial func is returned.
+Value sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
+                 unsigned term, int64_t lanes) {
+  KernelFunc *f = kernel.find(func);
+  halide::UpdateOp update = f->updates[0];
+  Location loc = update.getLoc();
+  Block &body = update.getSet().front();
+  size_t rank = f->extents.size();
+  Extent extent = f->reductions[0][0];
+  Type type = combine->getResult(0).getType();
+  SmallVector<std::string> names{"lane"};
+  for (std::string &var : varsOf(f->func))
+    names.push_back(var);
+  SmallVector<StringRef> vars(names.begin(), names.end());
+  SmallVector<Extent> extents{{Value(), lanes}};
+  extents.append(f->extents);
+  std::string name = (f->func.getName() + "_lanes").str();
+  // After the producers of the terms: where the update stands.
+  KernelFunc &partial = addFunc(kernel, update, name, vars, type, extents,
+                                [&](OpBuilder &inner, ValueRange) -> Value {
+                                  return arith::ConstantOp::create(
+                                      inner, loc, neutral(combine, inner));
+                                });
+  Value lanesFunc = partial.func.getResult();
+  partial.role = FuncRole::Reduction;
+  OpBuilder b(update);
+  Value zero = i32(b, 0), whole = divI32(b, extent.value, lanes);
+  Value rest = mulI32(b, whole, lanes);
+  auto blocks = halide::UpdateOp::create(
+      b, loc, lanesFunc, ArrayRef<StringRef>{"rb"}, ValueRange{zero, whole});
+  auto apply = [&](OpBuilder &inner, Value target, ValueRange at, Value element,
+                   ValueRange dims) {
+    // combine(target[at], term with the reduction var = element)
+    IRMapping map;
+    for (size_t d = 0; d < rank; ++d)
+      map.map(body.getArgument(d), dims[d]);
+    map.map(body.getArgument(rank), element);
+    Value fresh = cloneSlice(inner, combine->getOperand(term), map);
+    Value old =
+        halide::ReadOp::create(inner, loc, type, target, at).getResult(0);
+    IRMapping operands;
+    operands.map(combine->getOperand(term), fresh);
+    operands.map(combine->getOperand(1 - term), old);
+    return inner.clone(*combine, operands)->getResult(0);
+  };
+  blocks.fill(b, blocks.getSet(),
+              [&](OpBuilder &inner, Location, ValueRange args) {
+                Value element = arith::AddIOp::create(
+                    inner, loc, mulI32(inner, args.back(), lanes), args[0]);
+                return SmallVector<Value>{apply(inner, lanesFunc,
+                                                args.drop_back(), element,
+                                                args.drop_front().drop_back())};
+              });
+  kernel.find(lanesFunc)->updates.push_back(blocks);
+  kernel.find(lanesFunc)->reductions.push_back({{whole, std::nullopt}});
+  auto join = halide::UpdateOp::create(b, loc, func, ArrayRef<StringRef>{"rl"},
+                                       ValueRange{zero, i32(b, lanes)});
+  join.fill(b, join.getSet(), [&](OpBuilder &inner, Location, ValueRange args) {
+    SmallVector<Value> at{args.back()};
+    llvm::append_range(at, args.drop_back());
+    Value fresh =
+        halide::ReadOp::create(inner, loc, type, lanesFunc, at).getResult(0);
+    Value old = halide::ReadOp::create(inner, loc, type, func, args.drop_back())
+                    .getResult(0);
+    IRMapping operands;
+    operands.map(combine->getOperand(term), fresh);
+    operands.map(combine->getOperand(1 - term), old);
+    return SmallVector<Value>{inner.clone(*combine, operands)->getResult(0)};
+  });
+  f = kernel.find(func);
+  f->updates[0] = join;
+  f->reductions[0] = {{Value(), lanes}};
+  if (!extent.fixed || *extent.fixed % lanes != 0) {
+    Value count = arith::SubIOp::create(b, loc, extent.value, rest);
+    auto tail = halide::UpdateOp::create(
+        b, loc, func, ArrayRef<StringRef>{"rt"}, ValueRange{rest, count});
+    tail.fill(b, tail.getSet(),
+              [&](OpBuilder &inner, Location, ValueRange args) {
+                return SmallVector<Value>{apply(inner, func, args.drop_back(),
+                                                args.back(), args.drop_back())};
+              });
+    f->updates.push_back(tail);
+    f->reductions.push_back({{count, std::nullopt}});
+  }
+  update.erase();
+  return lanesFunc;
+}
+
+/// Whether \p func is worth storing for a row: a transcendental function that
+/// more than one stage reads.
+bool isDear(halide::FuncOp func) {
+  bool dear = false;
+  func->walk([&](Operation *op) {
+    dear |= isa<math::MathDialect>(op->getDialect()) &&
+            !isa<math::SqrtOp, math::AbsFOp>(op);
+  });
+  llvm::SmallPtrSet<Operation *, 4> readers;
+  for (Operation *user : func.getResult().getUsers())
+    if (isa<halide::ReadOp>(user))
+      readers.insert(user->getParentOp());
+  return dear && readers.size() > 1;
+}
+
+} // namespace
+
+bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
+  SmallVector<KernelFunc *> outputs = outputsOf(kernel);
+  if (outputs.size() != 1)
+    return false;
+  size_t rowRank = 0;
+  bool any = false;
+  for (KernelFunc &f : kernel.funcs) {
+    if (f.role != FuncRole::Reduction)
+      continue;
+    if (halide::getElementTypes(f.func.getResult()).size() != 1 ||
+        f.updates.size() != 1 || f.reductions[0].size() != 1 ||
+        (any && f.extents.size() != rowRank))
+      return false;
+    any = true;
+    rowRank = f.extents.size();
+  }
+  size_t outRank = outputs[0]->extents.size();
+  if (!any || rowRank == 0 || outRank < rowRank)
+    return false;
+  // Reductions are read at the row of their reader alone.
+  for (KernelFunc &f : kernel.funcs) {
+    if (f.role != FuncRole::Reduction)
+      continue;
+    for (Operation *user : f.func.getResult().getUsers()) {
+      auto read = dyn_cast<halide::ReadOp>(user);
+      if (!read || read->getParentOp() == f.updates[0])
+        continue;
+      auto reader = dyn_cast<halide::FuncOp>(read->getParentOp());
+      KernelFunc *owner =
+          reader ? kernel.find(reader.getResult())
+                 : kernel.find(
+                       cast<halide::UpdateOp>(read->getParentOp()).getFunc());
+      size_t inner = owner->extents.size() - rowRank;
+      for (auto [k, coordinate] : llvm::enumerate(read.getCoordinates())) {
+        auto arg = dyn_cast<BlockArgument>(coordinate);
+        if (!arg || arg.getArgNumber() != inner + k)
+          return false;
+      }
+    }
+  }
+
+  separateOutputs(kernel);
+  KernelFunc *out = outputsOf(kernel)[0];
+  Value outFunc = out->func.getResult();
+  Location loc = out->func.getLoc();
+  SmallVector<std::string> vars = varsOf(out->func);
+  size_t inner = outRank - rowRank;
+  SmallVector<Value> reductions, dear;
+  for (KernelFunc &f : kernel.funcs) {
+    if (f.role == FuncRole::Reduction)
+      reductions.push_back(f.func.getResult());
+    else if (f.func.getResult() != outFunc && isDear(f.func) && inner &&
+             f.extents.size() == outRank)
+      dear.push_back(f.func.getResult());
+  }
+  OpBuilder b = scheduleBuilder(kernel);
+  auto guard = halide::TailStrategy::GuardWithIf;
+
+  // Columns: the places of a reduction lie a row apart, so lanes are the
+  // innermost dim of the result.
+  bool columns = false;
+  for (Value r : reductions)
+    columns |= !reducesInnermost(kernel.find(r)->updates[0], rowRank);
+  if (columns) {
+    if (inner != 0 || reductions.size() != 1)
+      return false;
+    int64_t lanes = target.lanes(std::max(32u, widestBits(out->func)));
+    halide::SplitOp::create(b, loc, outFunc, 0, vars[0], "vb", "v", lanes,
+                            guard);
+    halide::VectorizeOp::create(b, loc, outFunc, 0, "v");
+    std::string r =
+        cast<StringAttr>(kernel.find(reductions[0])->updates[0].getRvars()[0])
+            .str();
+    halide::ComputeAtOp::create(b, loc, reductions[0], outFunc, "vb");
+    for (int64_t stage = 0; stage < 2; ++stage)
+      vectorizeInner(b, kernel.find(reductions[0])->func, stage, vars[0],
+                     lanes);
+    halide::ReorderOp::create(
+        b, loc, reductions[0], 1,
+        {StringRef(vars[0] + "v"), StringRef(vars[0]), StringRef(r)});
+    SmallVector<std::string> loops{"vb"};
+    loops.append(vars.begin() + 1, vars.end());
+    parallelOuter(b, out->func, 0, loops, loops.size() > 1 ? 1 : 0);
+    return true;
+  }
+
+  // The loops of the output: places in the row, then eight rows a task.
+  int64_t outLanes = target.lanes(std::max(32u, widestBits(out->func)));
+  if (inner && !(out->extents[0].fixed && *out->extents[0].fixed < outLanes))
+    vectorizeInner(b, out->func, 0, vars[0], outLanes);
+  std::string rows = vars[inner];
+  for (size_t d = inner + 1; d < outRank; ++d) {
+    std::string fused = rows + vars[d];
+    halide::FuseOp::create(b, loc, outFunc, 0, rows, vars[d], fused);
+    rows = fused;
+  }
+  halide::SplitOp::create(b, loc, outFunc, 0, rows, "task", "row", 8, guard);
+  halide::ParallelOp::create(b, loc, outFunc, 0, "task");
+
+  for (Value func : dear) {
+    KernelFunc *f = kernel.find(func);
+    placeAtRow(b, func, outFunc, "row");
+    vectorizeInner(b, f->func, 0, varsOf(f->func)[0],
+                   target.lanes(std::max(32u, widestBits(f->func))));
+  }
+  for (Value func : reductions) {
+    KernelFunc *f = kernel.find(func);
+    unsigned term = 0;
+    Operation *combine = combiner(f->updates[0], term);
+    int64_t lanes = target.lanes(std::max(32u, widestBits(f->func)));
+    Extent extent = f->reductions[0][0];
+    if (combine && !(extent.fixed && *extent.fixed < lanes)) {
+      // Four vectors hide the latency of an addition where they divide the row.
+      if (extent.fixed && *extent.fixed % (4 * lanes) == 0)
+        lanes *= 4;
+      Value partial = sumByLanes(kernel, func, combine, term, lanes);
+      placeAtRow(b, partial, outFunc, "row");
+      halide::BoundExtentOp::create(b, loc, partial, "lane", i32(b, lanes));
+      halide::VectorizeOp::create(b, loc, partial, 0, "lane");
+      halide::VectorizeOp::create(b, loc, partial, 1, "lane");
+    }
+    placeAtRow(b, func, outFunc, "row");
+  }
+  return true;
+}
