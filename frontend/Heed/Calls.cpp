@@ -1,0 +1,384 @@
+//===- Calls.cpp - Functions, inlined, and built-ins ----------------------===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace heed;
+using namespace heed::sema;
+using namespace heed::ast;
+using llvm::cast;
+using llvm::dyn_cast;
+using llvm::Twine;
+
+//===----------------------------------------------------------------------===//
+// Built-in functions and casts
+//===----------------------------------------------------------------------===//
+
+/// What they are of: reals only, or integers too (then the type stays).
+static const llvm::StringSet<> realFunctions = {
+    "exp", "exp2", "log",  "log2",      "log1p",   "expm1",   "sqrt",
+    "sin", "cos",  "tan",  "tanh",      "erf",     "sigmoid", "rsqrt",
+    "elu", "silu", "gelu", "gelu_tanh", "softplus"};
+static const llvm::StringSet<> keepingFunctions = {
+    "abs", "sign", "relu", "floor", "ceil", "round", "min", "max", "clamp"};
+
+bool Lowering::isBuiltin(StringRef name) {
+  return realFunctions.contains(name) || keepingFunctions.contains(name) ||
+         name == "extent" || name == "ilog2" || elementType(name).has_value();
+}
+
+bool Lowering::inferBuiltin(const CallExpr &expr, const Scope &scope,
+                            Equation &eq, bool weak, Info &info) {
+  StringRef name = expr.callee.text;
+  unsigned want = name == "min" || name == "max" || name == "extent" ? 2
+                  : name == "clamp"                                  ? 3
+                                                                     : 1;
+  if (expr.args.size() != want || !expr.named.empty())
+    return error(expr.range, "'" + name + "' takes " +
+                                 plural(want, "argument", "arguments") + ", " +
+                                 Twine(expr.args.size() + expr.named.size()) +
+                                 " given");
+  if (name == "extent") {
+    Equation inner;
+    const Info *tensor = infer(*expr.args[0], scope, inner);
+    auto axis = sizeValue(*expr.args[1], scope.env, "the axis of extent");
+    if (!tensor || !axis)
+      return false;
+    auto k = axis->constant();
+    if (!tensor->whole || !k || *k >= int64_t(tensor->whole->size()))
+      return error(expr.range, "'extent(x, k)' takes a whole tensor and the "
+                               "static number of one of its axes");
+    info.fixed = Binding::of((*tensor->whole)[*k]);
+    return true;
+  }
+  SmallVector<const Info *, 3> args;
+  for (const ExprPtr &arg : expr.args) {
+    const Info *part = infer(*arg, scope, eq, weak);
+    if (!part || !number(*part, arg->range, "'" + name + "'") ||
+        !merge(info, *part, arg->range))
+      return false;
+    args.push_back(part);
+  }
+  if (name == "ilog2") {
+    auto n = args[0]->fixed && isInt(args[0]->ty)
+                 ? args[0]->fixed->size.constant()
+                 : std::nullopt;
+    if (!n || *n < 1)
+      return error(expr.range, "'ilog2' takes a static integer of 1 or more");
+    info.fixed = Binding::of(Size(llvm::Log2_64(*n)));
+    return true;
+  }
+  if (auto type = elementType(name)) {
+    auto ty = tyOf(*type, expr.callee.range);
+    if (!ty)
+      return false;
+    info.ty = *ty;
+    info.hasReal |= isReal(*ty) || isReal(args[0]->ty);
+    info.mayBeAbsent = args[0]->mayBeAbsent;
+    return true;
+  }
+  info.ty = args[0]->ty;
+  for (const Info *arg : llvm::drop_begin(args)) {
+    auto ty = join(info.ty, arg->ty);
+    if (!ty)
+      return error(expr.range, "'" + name + "' of " + spelling(info.ty) +
+                                   " and " + spelling(arg->ty) +
+                                   ": convert one of them, f32( )");
+    info.ty = *ty;
+  }
+  if (realFunctions.contains(name))
+    info.ty = realOf(info.ty);
+  info.hasReal |= isReal(info.ty);
+  return foldBuiltin(name, args, info);
+}
+
+bool Lowering::foldBuiltin(StringRef name, ArrayRef<const Info *> args,
+                           Info &info) {
+  if (!llvm::all_of(args, [](const Info *arg) { return arg->fixed; }))
+    return true;
+  if (info.ty == Ty::AnyInt) {
+    auto size = [&](unsigned k) { return args[k]->fixed->size; };
+    if (name == "min" || name == "max")
+      info.fixed = Binding::of(name == "min" ? sizes.min(size(0), size(1))
+                                             : sizes.max(size(0), size(1)));
+    else if (name == "clamp")
+      info.fixed = Binding::of(sizes.min(sizes.max(size(0), size(1)), size(2)));
+    else if (name == "abs")
+      info.fixed = Binding::of(sizes.max(size(0), -size(0)));
+    else if (name == "relu")
+      info.fixed = Binding::of(sizes.max(size(0), Size(0)));
+    else if (name == "floor" || name == "ceil" || name == "round")
+      info.fixed = args[0]->fixed;
+    else if (auto c = size(0).constant(); c && name == "sign")
+      info.fixed = Binding::of(Size(*c > 0 ? 1 : *c < 0 ? -1 : 0));
+    return true;
+  }
+  SmallVector<double, 3> x;
+  for (const Info *arg : args) {
+    if (arg->fixed->kind == Binding::Real)
+      x.push_back(arg->fixed->real);
+    else if (auto c = arg->fixed->size.constant();
+             c && arg->fixed->kind == Binding::Int)
+      x.push_back(double(*c));
+    else
+      return true;
+  }
+  if (name == "min")
+    info.fixed = Binding::of(std::min(x[0], x[1]));
+  else if (name == "max")
+    info.fixed = Binding::of(std::max(x[0], x[1]));
+  else if (name == "clamp")
+    info.fixed = Binding::of(std::min(std::max(x[0], x[1]), x[2]));
+  else if (auto y = foldCall(name, x[0]))
+    info.fixed = Binding::of(*y);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+bool Lowering::inferCall(const CallExpr &expr, const Scope &scope, Equation &eq,
+                         bool weak, Info &info) {
+  const FnDecl *fn = program.findFn(*scope.env->file, expr.callee.text);
+  // A library function never takes the place of a built-in.
+  if (fn && fn->file->isLibrary && isBuiltin(expr.callee.text))
+    fn = nullptr;
+  if (!fn) {
+    if (isBuiltin(expr.callee.text))
+      return inferBuiltin(expr, scope, eq, weak, info);
+    std::vector<StringRef> known = program.visibleFns(*scope.env->file);
+    for (const auto &set : {&realFunctions, &keepingFunctions})
+      for (auto &entry : *set)
+        known.push_back(entry.first());
+    llvm::sort(known);
+    return error(expr.callee.range, "unknown function '" + expr.callee.text +
+                                        "'" + hint(expr.callee.text, known));
+  }
+  Key key{&expr, scope.env.get()};
+  auto it = eq.calls.find(key);
+  if (it == eq.calls.end()) {
+    auto results = call(*fn, expr, scope, eq);
+    if (!results)
+      return false;
+    if (results->size() != 1)
+      return error(expr.range,
+                   "'" + expr.callee.text + "' has " + Twine(results->size()) +
+                       " results: write a, b = " + expr.callee.text + "(..)");
+    it = eq.calls.emplace(key, (*results)[0].value).first;
+  }
+  return inferBinding(it->second, expr, eq, weak, info);
+}
+
+std::optional<std::vector<Lowering::Result>>
+Lowering::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
+               Equation &eq) {
+  std::string name = fn.name.text.str();
+  if (llvm::is_contained(active, &fn) && active.size() >= 200) {
+    error(expr.range, "'" + name + "' calls itself without end",
+          Note{fn.name.range, "defined here"});
+    return std::nullopt;
+  }
+  if (active.size() >= 200)
+    return std::nullopt;
+  // Which expression is given for which argument.
+  SmallVector<const Expr *> given(fn.args.size(), nullptr);
+  size_t front = llvm::count_if(
+      fn.args, [](const Argument &arg) { return !arg.afterSemicolon; });
+  if (expr.args.size() > front) {
+    error(expr.args[front]->range,
+          "'" + name + "' takes " + plural(front, "argument", "arguments") +
+              " before the semicolon, " + Twine(expr.args.size()) + " given",
+          Note{fn.name.range, "defined here"});
+    return std::nullopt;
+  }
+  for (auto [k, arg] : llvm::enumerate(expr.args))
+    given[k] = arg.get();
+  for (const NamedArgument &arg : expr.named) {
+    auto it = llvm::find_if(fn.args, [&](const Argument &formal) {
+      return formal.name.text == arg.name.text;
+    });
+    if (it == fn.args.end()) {
+      std::vector<StringRef> known;
+      for (const Argument &formal : fn.args)
+        known.push_back(formal.name.text);
+      error(arg.name.range,
+            "'" + name + "' has no argument '" + arg.name.text + "'" +
+                hint(arg.name.text, known),
+            Note{fn.name.range, "defined here"});
+      return std::nullopt;
+    }
+    if (given[it - fn.args.begin()]) {
+      error(arg.name.range, "argument '" + arg.name.text + "' is given twice");
+      return std::nullopt;
+    }
+    given[it - fn.args.begin()] = arg.value.get();
+  }
+
+  auto env = std::make_shared<Env>();
+  env->file = fn.file;
+  eq.keep.push_back(env);
+  std::vector<Extents> shapes;
+  for (auto [k, formal] : llvm::enumerate(fn.args)) {
+    Binding binding;
+    std::string what =
+        ("argument '" + formal.name.text + "' of '" + name + "'").str();
+    if (!given[k]) {
+      if (!formal.defaultValue) {
+        error(expr.range,
+              "'" + name + "' needs its argument '" + formal.name.text + "'",
+              Note{formal.name.range, "declared here"});
+        return std::nullopt;
+      }
+      auto value = constant(*formal.defaultValue, env, what);
+      if (!value)
+        return std::nullopt;
+      binding = *value;
+    } else if (!argument(formal, *given[k], scope, eq, what, binding)) {
+      return std::nullopt;
+    }
+    if (formal.type && formal.type->hasExtents &&
+        binding.kind != Binding::None) {
+      if (binding.kind == Binding::Table)
+        binding =
+            Binding::of(tableTensor(*binding.table, false, loc(expr.range)));
+      if (binding.kind != Binding::Tensor) {
+        error(given[k] ? given[k]->range : expr.range,
+              what + " must be a tensor, found " + kindOf(binding));
+        return std::nullopt;
+      }
+      if (formal.type->element) {
+        auto ty = tyOf(*formal.type->element, formal.type->range);
+        if (!ty)
+          return std::nullopt;
+        if (*ty != binding.tensor.elem) {
+          error(given[k] ? given[k]->range : expr.range,
+                what + " is " + spelling(*ty) + ", found " +
+                    spelling(binding.tensor.elem),
+                Note{formal.name.range, "declared here"});
+          return std::nullopt;
+        }
+      }
+      shapes.push_back({formal.type.get(), binding.tensor.shape,
+                        formal.name.text.str(),
+                        given[k] ? given[k]->range : expr.range});
+    }
+    binding.place = formal.name.range;
+    env->names[formal.name.text.str()] = binding;
+  }
+  if (!bindShapes(shapes, env, false))
+    return std::nullopt;
+  active.push_back(&fn);
+  llvm::scope_exit leave([&] { active.pop_back(); });
+  auto staticBefore = staticArgument;
+  staticArgument = false;
+  Frame frame;
+  frame.env = env;
+  frame.outer = &eq;
+  bool ok = execute(fn.body.stmts, frame);
+  staticArgument = staticBefore;
+  if (!ok)
+    return std::nullopt;
+  if (!frame.results) {
+    error(fn.name.range, "'" + name + "' returns nothing");
+    return std::nullopt;
+  }
+  return frame.results;
+}
+
+/// What the argument `formal` is bound to.
+bool Lowering::argument(const Argument &formal, const Expr &actual,
+                        const Scope &scope, Equation &eq,
+                        const std::string &what, Binding &binding) {
+  bool isStatic = formal.afterSemicolon && !formal.type;
+  bool wantsTensor = formal.type && formal.type->hasExtents;
+  auto before = staticArgument;
+  staticArgument = isStatic;
+  // Whole tensors may stand in arguments, whatever stands around the call.
+  bool wholeBefore = eq.wholeAllowed;
+  eq.wholeAllowed = true;
+  const Info *info = infer(actual, scope, eq);
+  eq.wholeAllowed = wholeBefore;
+  staticArgument = before;
+  if (!info)
+    return false;
+  if (info->fixed) {
+    binding = *info->fixed;
+    if (wantsTensor && binding.kind != Binding::None)
+      return error(actual.range,
+                   what + " must be a tensor, found " + kindOf(binding));
+    return true;
+  }
+  if (isStatic && info->named && info->named->kind == Binding::Table) {
+    binding = *info->named;
+    return true;
+  }
+  if (isStatic && !(info->pure && info->used.empty())) {
+    return error(actual.range,
+                 what + " must be static (a constant, a size or a string)");
+  }
+  if (wantsTensor || info->whole) {
+    if (!info->used.empty() || (!info->whole && !info->named))
+      return error(actual.range,
+                   what + " must be a whole tensor, without indices");
+    // Untyped arguments stay expressions, so that they fuse with the body.
+    if (!wantsTensor && !info->named) {
+      binding.kind = Binding::Thunk;
+      binding.thunk = std::make_shared<Thunk>(
+          Thunk{&actual, std::make_shared<Scope>(scope)});
+      return true;
+    }
+    auto tensor = materialise(actual, scope);
+    if (!tensor)
+      return false;
+    binding = Binding::of(*tensor);
+    return true;
+  }
+  if (info->named && info->named->kind == Binding::Scalar) {
+    binding = *info->named;
+    return true;
+  }
+  binding.kind = Binding::Thunk;
+  binding.thunk =
+      std::make_shared<Thunk>(Thunk{&actual, std::make_shared<Scope>(scope)});
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors of their own
+//===----------------------------------------------------------------------===//
+
+std::optional<TensorVal> Lowering::tensorOf(const Binding &binding,
+                                            Range place) {
+  switch (binding.kind) {
+  case Binding::Tensor:
+    return binding.tensor;
+  case Binding::Table:
+    return tableTensor(*binding.table, false, loc(place));
+  case Binding::Collection:
+    return assemble(*binding.collection, place);
+  case Binding::Thunk:
+    return materialise(*binding.thunk->expr, *binding.thunk->scope);
+  default:
+    return std::nullopt;
+  }
+}
+
+std::optional<TensorVal> Lowering::materialise(const Expr &expr,
+                                               const Scope &scope) {
+  Scope bare;
+  bare.env = scope.env;
+  bare.dots = std::nullopt;
+  Binding result;
+  if (!lowerWhole(expr, bare, nullptr, result))
+    return std::nullopt;
+  return tensorOf(result, expr.range);
+}

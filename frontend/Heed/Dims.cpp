@@ -1,0 +1,419 @@
+//===- Dims.cpp - Binding dims, and checks on sizes -----------------------===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "dialects/Attn/Dialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace heed;
+using namespace heed::sema;
+using namespace heed::ast;
+using llvm::cast;
+using llvm::dyn_cast;
+using llvm::Twine;
+
+//===----------------------------------------------------------------------===//
+// Types and values
+//===----------------------------------------------------------------------===//
+
+mlir::Type Lowering::irType(Ty ty) {
+  switch (ty) {
+  case Ty::Bool:
+    return builder.getI1Type();
+  case Ty::I8:
+    return builder.getI8Type();
+  case Ty::AnyInt:
+  case Ty::I32:
+    return builder.getI32Type();
+  case Ty::I64:
+    return builder.getI64Type();
+  case Ty::F16:
+    return builder.getF16Type();
+  case Ty::BF16:
+    return builder.getBF16Type();
+  case Ty::AnyReal:
+  case Ty::F32:
+    return builder.getF32Type();
+  }
+  return {};
+}
+
+std::optional<Ty> Lowering::tyOf(ElementType type, Range place) {
+  switch (type) {
+  case ElementType::F32:
+    return Ty::F32;
+  case ElementType::F16:
+    return Ty::F16;
+  case ElementType::BF16:
+    return Ty::BF16;
+  case ElementType::I8:
+    return Ty::I8;
+  case ElementType::I32:
+    return Ty::I32;
+  case ElementType::I64:
+    return Ty::I64;
+  case ElementType::Bool:
+    return Ty::Bool;
+  default:
+    error(place, "type '" + ast::spelling(type) +
+                     "' is not supported; use f32, f16, bf16, i32, i64, i8 or "
+                     "bool");
+    return std::nullopt;
+  }
+}
+
+SmallVector<int64_t> Lowering::extents(ArrayRef<Size> shape) {
+  SmallVector<int64_t> result;
+  for (const Size &size : shape) {
+    auto c = size.constant();
+    result.push_back(c ? *c : mlir::ShapedType::kDynamic);
+  }
+  return result;
+}
+
+mlir::RankedTensorType Lowering::tensorType(mlir::Type elem,
+                                            ArrayRef<Size> shape) {
+  return mlir::RankedTensorType::get(extents(shape), elem);
+}
+
+Value Lowering::emit(const Size &size, Range place) {
+  // What is known at the entry is computed there, once.
+  if (sizes.hasValueOutside(size, entry))
+    return sizes.emit(builder, loc(place), size);
+  auto [it, isNew] = emitted.try_emplace(size);
+  if (isNew)
+    it->second = sizes.emit(prologue, loc(place), size);
+  return it->second;
+}
+
+std::string Lowering::describe(const Size &size) { return sizes.str(size); }
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// `holds` builds the condition where the sizes are in scope.
+void Lowering::require(ArrayRef<Size> of, Range place, const Twine &message,
+                       llvm::function_ref<Value(mlir::OpBuilder &)> holds,
+                       ArrayRef<Value> values) {
+  bool inside = llvm::any_of(
+      of, [&](const Size &size) { return sizes.hasValueOutside(size, entry); });
+  mlir::OpBuilder &at = inside ? builder : prologue;
+  Value condition = holds(at);
+  attn::RequireOp::create(at, loc(place), condition,
+                          builder.getStringAttr(message), values);
+}
+
+bool Lowering::requireEqual(const Size &a, const Size &b, Range place,
+                            const Twine &what, ArrayRef<Note> notes,
+                            const Twine &atRunTime) {
+  if (sizes.equal(a, b))
+    return true;
+  std::string text = what.str(), message = atRunTime.str();
+  if (message.empty())
+    message = escape(text) + ": {0} and {1}";
+  Size d = sizes.simplify(a - b);
+  bool never = sizes.different(a, b) || sizes.nonNegative(d - 1) ||
+               sizes.nonNegative(-d - 1);
+  if (never)
+    return error(place, text, notes);
+  if (rolled && (sizes.hasLoop(a) || sizes.hasLoop(b))) {
+    // With the loop unrolled the two may be plain numbers.
+    needsUnroll = true;
+    return false;
+  }
+  Value x = emit(a, place), y = emit(b, place);
+  require({a, b}, place, message,
+          [&](mlir::OpBuilder &at) -> Value {
+            return mlir::arith::CmpIOp::create(
+                at, loc(place), mlir::arith::CmpIPredicate::eq, x, y);
+          },
+          {x, y});
+  sizes.assumeZero(d);
+  return true;
+}
+
+void Lowering::requireLessEqual(const Size &a, const Size &b, Range place,
+                                const Twine &message) {
+  Value x = emit(a, place), y = emit(b, place);
+  require({a, b}, place, message,
+          [&](mlir::OpBuilder &at) -> Value {
+            return mlir::arith::CmpIOp::create(
+                at, loc(place), mlir::arith::CmpIPredicate::sle, x, y);
+          },
+          {x, y});
+}
+
+void Lowering::requirePositive(const Size &size, Range place, const Twine &op) {
+  if (!llvm::is_contained(positive, size)) {
+    positive.push_back(size);
+    Value x = emit(size, place);
+    require({size}, place,
+            "integer '" + op + "' by " + escape(sizes.str(size)) + " = {0}",
+            [&](mlir::OpBuilder &at) -> Value {
+              Value zero =
+                  mlir::arith::ConstantIndexOp::create(at, loc(place), 0);
+              return mlir::arith::CmpIOp::create(
+                  at, loc(place), mlir::arith::CmpIPredicate::ne, x, zero);
+            },
+            {x});
+  }
+}
+
+/// Braces in a message of `attn.require` stand for values.
+std::string Lowering::escape(StringRef text) {
+  std::string result;
+  for (char c : text)
+    result += c == '{' ? '(' : c == '}' ? ')' : c;
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes that bind dims
+//===----------------------------------------------------------------------===//
+
+void Lowering::freeNames(const Expr &expr, const Env &env,
+                         std::vector<const NameExpr *> &names) {
+  switch (expr.kind) {
+  case ExprKind::Name: {
+    auto &name = cast<NameExpr>(expr);
+    bool seen = llvm::any_of(
+        names, [&](const NameExpr *other) { return other->name == name.name; });
+    if (!seen && !lookup(env, name.name))
+      names.push_back(&name);
+    break;
+  }
+  case ExprKind::Paren:
+    return freeNames(*cast<ParenExpr>(expr).inner, env, names);
+  case ExprKind::Negate:
+    return freeNames(*cast<NegateExpr>(expr).operand, env, names);
+  case ExprKind::Binary:
+    freeNames(*cast<BinaryExpr>(expr).lhs, env, names);
+    freeNames(*cast<BinaryExpr>(expr).rhs, env, names);
+    break;
+  case ExprKind::Call:
+    for (const ExprPtr &arg : cast<CallExpr>(expr).args)
+      freeNames(*arg, env, names);
+    break;
+  case ExprKind::If:
+    freeNames(*cast<IfExpr>(expr).condition, env, names);
+    freeNames(*cast<IfExpr>(expr).thenValue, env, names);
+    freeNames(*cast<IfExpr>(expr).elseValue, env, names);
+    break;
+  default:
+    break;
+  }
+}
+
+/// The extents of a type with `..` unfolded to nulls; false after an error.
+bool Lowering::unfoldDots(const Extents &tensor, Env &env, bool isModel,
+                          llvm::SmallVectorImpl<const Expr *> &out) {
+  auto &written = tensor.type->extents;
+  auto dots =
+      llvm::find_if(written, [](const Extent &e) { return e.isDots(); });
+  if (dots == written.end()) {
+    if (written.size() != tensor.shape.size())
+      return error(tensor.place,
+                   "'" + tensor.name + "' has " +
+                       plural(tensor.shape.size(), "axis", "axes") +
+                       ", its type " + "has " + Twine(written.size()),
+                   Note{tensor.type->range, "the type"});
+  } else {
+    if (isModel)
+      return error(dots->range, "'..' in the signature of a model");
+    if (std::any_of(std::next(dots), written.end(),
+                    [](const Extent &e) { return e.isDots(); }))
+      return error(tensor.type->range, "two '..' in one type");
+    if (tensor.shape.size() + 1 < written.size())
+      return error(tensor.place,
+                   "'" + tensor.name + "' has " +
+                       plural(tensor.shape.size(), "axis", "axes") +
+                       ", its type needs at least " + Twine(written.size() - 1),
+                   Note{tensor.type->range, "the type"});
+    size_t first = dots - written.begin();
+    size_t count = tensor.shape.size() + 1 - written.size();
+    ArrayRef<Size> mine(tensor.shape.begin() + first, count);
+    if (!env.dots) {
+      env.dots.emplace(mine.begin(), mine.end());
+    } else if (env.dots->size() != count) {
+      return error(tensor.place, "'..' is " + str(mine) + " in '" +
+                                     tensor.name + "', but " + str(*env.dots) +
+                                     " before");
+    } else {
+      for (auto [a, b] : llvm::zip(mine, *env.dots))
+        if (!requireEqual(a, b, tensor.place,
+                          "'..' is " + str(mine) + " in '" + tensor.name +
+                              "', but " + str(*env.dots) + " before",
+                          {}))
+          return false;
+    }
+    for (const Extent &extent : written) {
+      if (extent.isDots())
+        out.append(count, nullptr);
+      else
+        out.push_back(extent.extent.get());
+    }
+    return true;
+  }
+  for (const Extent &extent : written)
+    out.push_back(extent.extent.get());
+  return true;
+}
+
+bool Lowering::bindShapes(ArrayRef<Extents> tensors, const EnvPtr &env,
+                          bool isModel) {
+  struct Open {
+    const Expr *expr;
+    Size actual;
+    const Extents *tensor;
+    unsigned axis;
+  };
+  std::vector<Open> open;
+  for (const Extents &tensor : tensors) {
+    SmallVector<const Expr *> axes;
+    if (!unfoldDots(tensor, *env, isModel, axes))
+      return false;
+    for (auto [k, expr] : llvm::enumerate(axes)) {
+      if (!expr)
+        continue;
+      auto *name = dyn_cast<NameExpr>(expr);
+      if (name && !lookup(*env, name->name)) {
+        Binding dim = Binding::of(tensor.shape[k]);
+        dim.place = isModel ? name->range : tensor.place;
+        dim.isDim = true;
+        env->names[name->name.str()] = dim;
+      } else {
+        open.push_back({expr, tensor.shape[k], &tensor, unsigned(k)});
+      }
+    }
+  }
+  bool ok = true;
+  for (const Open &axis : open) {
+    std::vector<const NameExpr *> unknown;
+    freeNames(*axis.expr, *env, unknown);
+    std::string what =
+        ("axis " + Twine(axis.axis) + " of '" + axis.tensor->name + "'").str();
+    if (unknown.size() > 1) {
+      ok = error(axis.expr->range,
+                 "no input binds the dim '" + unknown[0]->name + "'");
+      continue;
+    }
+    if (unknown.size() == 1 &&
+        !solveDim(*axis.expr, *unknown[0], axis.actual, env, what)) {
+      ok = false;
+      continue;
+    }
+    auto declared = sizeValue(*axis.expr, env, "the extent of " + what);
+    if (!declared) {
+      ok = false;
+      continue;
+    }
+    SmallVector<Note, 1> notes;
+    std::string expected = sizes.str(*declared);
+    if (auto *name = dyn_cast<NameExpr>(axis.expr)) {
+      if (name->name != expected)
+        expected = (name->name + " = " + expected).str();
+      auto binding = lookup(*env, name->name);
+      if (binding && binding->place.isValid())
+        notes.push_back(
+            {binding->place, ("'" + name->name + "' comes from here").str()});
+    }
+    ok &= requireEqual(
+        axis.actual, *declared, axis.tensor->place,
+        "extent of '" + axis.tensor->name + "' (axis " + Twine(axis.axis) +
+            ") is " + sizes.str(axis.actual) + ", expected " + expected,
+        notes,
+        "extent of '" + axis.tensor->name + "' (axis " + Twine(axis.axis) +
+            ") is {0}, expected " + escape(sizes.str(*declared)) + " = {1}");
+  }
+  return ok;
+}
+
+/// Binds the one unknown of an extent like 2*R + 1.
+bool Lowering::solveDim(const Expr &expr, const NameExpr &unknown,
+                        const Size &actual, const EnvPtr &env,
+                        const std::string &what) {
+  std::string name = unknown.name.str();
+  Size symbol = sizes.dim(name, {});
+  unsigned id = *symbol.asAtom();
+  Binding dim = Binding::of(symbol);
+  dim.place = unknown.range;
+  dim.isDim = true;
+  env->names[name] = dim;
+  auto value = sizeValue(expr, env, "the extent of " + what);
+  env->names.erase(name);
+  if (!value)
+    return false;
+  Size factor, rest;
+  for (auto &[monomial, c] : value->terms) {
+    auto count = llvm::count(monomial, id);
+    Size term;
+    if (count == 0) {
+      term.terms[monomial] = c;
+      rest = rest + term;
+    } else if (count == 1) {
+      Size::Monomial left = monomial;
+      left.erase(llvm::find(left, id));
+      term.terms[left] = c;
+      factor = factor + term;
+    } else {
+      factor = Size();
+      break;
+    }
+  }
+  if (factor.terms.empty() || sizes.mentions(rest, id) ||
+      sizes.mentions(factor, id))
+    return error(expr.range, "the extent of " + what + " does not determine '" +
+                                 name + "': it must be linear in it");
+  Size solution = sizes.floorDiv(actual - rest, factor);
+  if (!sizes.equal(solution * factor + rest, actual)) {
+    Size d = sizes.simplify(actual - solution * factor - rest);
+    if (d.constant())
+      return error(expr.range, "the extent of " + what + " is " +
+                                   sizes.str(actual) + ": no '" + name +
+                                   "' gives it");
+    requireEqual(actual, solution * factor + rest, expr.range,
+                 "the extent of " + what + " is " + sizes.str(actual) +
+                     ": no '" + name + "' gives it",
+                 {});
+    sizes.exact(actual - rest, factor);
+  }
+  // A name of its own: messages and types then speak of the user's dim.
+  if (!solution.constant() && !solution.asAtom()) {
+    Value emittedSolution = emit(solution, expr.range);
+    symbol = sizes.dim(name, emittedSolution);
+    sizes.assumeZero(solution - symbol);
+    sizes.assumeZero(actual - (symbol * factor + rest));
+    solution = symbol;
+  }
+  dim.size = solution;
+  env->names[name] = dim;
+  return true;
+}
+
+std::optional<Shape> Lowering::shapeOf(const Type &type, const EnvPtr &env,
+                                       const Twine &what) {
+  std::string name = what.str();
+  Shape shape;
+  for (const Extent &extent : type.extents) {
+    if (extent.isDots()) {
+      if (!env->dots) {
+        error(extent.range, "'..' outside a function that has it");
+        return std::nullopt;
+      }
+      shape.append(env->dots->begin(), env->dots->end());
+      continue;
+    }
+    auto size = sizeValue(*extent.extent, env, "an extent of " + name);
+    if (!size)
+      return std::nullopt;
+    shape.push_back(*size);
+  }
+  return shape;
+}

@@ -1,0 +1,251 @@
+//===- Loops.cpp - for loops, rolled where they can be --------------------===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A loop is first lowered with its variable unknown, as scf.for. Whatever then
+// asks for its value (a static `if`, a slice of a collection, a width out of a
+// table), or a carried name that changes shape, sets `needsUnroll`: the ops
+// are thrown away and the loop is unrolled.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace heed;
+using namespace heed::sema;
+using namespace heed::ast;
+using namespace mlir;
+using llvm::cast;
+using llvm::Twine;
+
+/// The names that a block binds, at any depth.
+static void boundNames(const std::vector<StmtPtr> &stmts,
+                       std::vector<std::string> &names) {
+  auto add = [&](StringRef name) {
+    if (!llvm::is_contained(names, name))
+      names.push_back(name.str());
+  };
+  for (const StmtPtr &stmt : stmts) {
+    switch (stmt->kind) {
+    case StmtKind::Equation:
+      add(cast<EquationStmt>(*stmt).left.name.text);
+      break;
+    case StmtKind::Bind:
+      for (const Name &name : cast<BindStmt>(*stmt).names)
+        add(name.text);
+      break;
+    case StmtKind::Param:
+      add(cast<ParamStmt>(*stmt).name.text);
+      break;
+    case StmtKind::Const:
+      add(cast<ConstStmt>(*stmt).name.text);
+      break;
+    case StmtKind::Let:
+      add(cast<LetStmt>(*stmt).name.text);
+      break;
+    case StmtKind::For:
+      boundNames(cast<ForStmt>(*stmt).body.stmts, names);
+      break;
+    case StmtKind::If:
+      boundNames(cast<IfStmt>(*stmt).thenBlock.stmts, names);
+      boundNames(cast<IfStmt>(*stmt).elseBlock.stmts, names);
+      break;
+    default:
+      break;
+    }
+  }
+}
+
+bool Lowering::executeFor(const ForStmt &stmt, Frame &frame) {
+  auto lo = sizeValue(*stmt.lo, frame.env, "the start of the loop");
+  auto hi = sizeValue(*stmt.hi, frame.env, "the end of the loop");
+  if (!lo || !hi)
+    return false;
+  if (auto known = lookup(*frame.env, stmt.var.text))
+    return error(stmt.var.range,
+                 "loop variable '" + stmt.var.text + "' hides a name in scope",
+                 known->place.isValid()
+                     ? ArrayRef<Note>(Note{known->place, "defined here"})
+                     : ArrayRef<Note>());
+  auto from = lo->constant(), to = hi->constant();
+  // One turn or none is no loop.
+  if (!from || !to || *to - *from > 1) {
+    bool outerUnroll = needsUnroll;
+    Env before = *frame.env;
+    size_t messages = pending.size();
+    ++rolled;
+    ++speculating;
+    Operation *last =
+        builder.getBlock()->empty() ? nullptr : &builder.getBlock()->back();
+    mlir::Block *block = builder.getBlock();
+    auto point = builder.saveInsertionPoint();
+    auto emittedBefore = emitted;
+    auto prologueLast = &*std::prev(prologue.getInsertionPoint());
+    auto factsBefore = sizes.facts();
+    auto positiveBefore = positive;
+    auto activeBefore = active;
+    bool staticBefore = staticArgument;
+    bool ok = rolledFor(stmt, *lo, *hi, frame);
+    --rolled;
+    --speculating;
+    bool unroll = needsUnroll && from && to;
+    needsUnroll = outerUnroll;
+    if (!unroll) {
+      flushPending();
+      return ok;
+    }
+    // Back to the state before, ops included.
+    pending.resize(messages);
+    builder.restoreInsertionPoint(point);
+    while (!block->empty() && &block->back() != last) {
+      block->back().dropAllUses();
+      block->back().erase();
+    }
+    builder.setInsertionPointToEnd(block);
+    while (&*std::prev(prologue.getInsertionPoint()) != prologueLast) {
+      Operation *op = &*std::prev(prologue.getInsertionPoint());
+      op->dropAllUses();
+      op->erase();
+    }
+    emitted = emittedBefore;
+    sizes.restoreFacts(factsBefore);
+    positive = positiveBefore;
+    active = activeBefore;
+    staticArgument = staticBefore;
+    *frame.env = before;
+  }
+  if (!from || !to)
+    return error(stmt.range, "a loop whose body depends on '" + stmt.var.text +
+                                 "' needs a range known when compiling");
+  return unrolledFor(stmt, *from, *to, frame);
+}
+
+bool Lowering::unrolledFor(const ForStmt &stmt, int64_t lo, int64_t hi,
+                           Frame &frame) {
+  std::vector<std::string> outside;
+  for (auto &entry : frame.env->names)
+    outside.push_back(entry.first);
+  for (int64_t turn = lo; turn < hi; ++turn) {
+    Binding var = Binding::of(Size(turn));
+    var.place = stmt.var.range;
+    frame.env->names[stmt.var.text.str()] = var;
+    bool ok = execute(stmt.body.stmts, frame);
+    for (auto it = frame.env->names.begin(); it != frame.env->names.end();)
+      it = llvm::is_contained(outside, it->first) ? std::next(it)
+                                                  : frame.env->names.erase(it);
+    if (!ok)
+      return false;
+    if (frame.results)
+      return error(stmt.range, "'return' inside a loop");
+  }
+  return true;
+}
+
+bool Lowering::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
+                         Frame &frame) {
+  Location at = loc(stmt.range);
+  std::vector<std::string> names, carried;
+  boundNames(stmt.body.stmts, names);
+  SmallVector<Value> inits;
+  for (const std::string &name : names) {
+    auto it = frame.env->names.find(name);
+    if (it == frame.env->names.end())
+      continue;
+    if (it->second.kind == Binding::Poison)
+      return false;
+    if (it->second.kind != Binding::Tensor) {
+      needsUnroll = true;
+      return false;
+    }
+    carried.push_back(name);
+    inits.push_back(it->second.tensor.value);
+    if (it->second.tensor.live)
+      inits.push_back(it->second.tensor.live);
+  }
+  Value from = emit(lo, stmt.range), to = emit(hi, stmt.range);
+  Value one = arith::ConstantIndexOp::create(builder, at, 1);
+  auto loop = scf::ForOp::create(builder, at, from, to, one, inits);
+  OpBuilder::InsertionGuard guard(builder);
+  if (inits.empty())
+    loop.getBody()->getTerminator()->erase();
+  builder.setInsertionPointToEnd(loop.getBody());
+
+  Env before = *frame.env;
+  auto least = lo.constant();
+  Size turn =
+      sizes.loop(stmt.var.text, loop.getInductionVar(), least ? *least : 0);
+  loopRanges[*turn.asAtom()] = {lo, hi};
+  Binding var = Binding::of(turn);
+  var.place = stmt.var.range;
+  frame.env->names[stmt.var.text.str()] = var;
+  unsigned next = 0;
+  auto rebind = [&](ValueRange values) {
+    next = 0;
+    for (const std::string &name : carried) {
+      TensorVal tensor = before.names[name].tensor;
+      tensor.value = values[next++];
+      if (tensor.live)
+        tensor.live = values[next++];
+      Binding binding = Binding::of(tensor, before.names[name].place);
+      frame.env->names[name] = binding;
+    }
+  };
+  rebind(loop.getRegionIterArgs());
+  bool ok = execute(stmt.body.stmts, frame);
+  if (frame.results)
+    ok = error(stmt.range, "'return' inside a loop");
+  SmallVector<Value> yields;
+  for (const std::string &name : carried) {
+    if (!ok)
+      break;
+    Binding &now = frame.env->names[name];
+    const TensorVal &old = before.names[name].tensor;
+    const TensorVal &tensor = now.tensor;
+    bool same = now.kind == Binding::Tensor && tensor.elem == old.elem &&
+                tensor.shape.size() == old.shape.size() &&
+                bool(tensor.live) == bool(old.live);
+    for (auto [a, b] : llvm::zip(tensor.shape, old.shape))
+      same = same && sizes.equal(a, b);
+    if (!same) {
+      needsUnroll = true;
+      ok = false;
+      break;
+    }
+    Value value = tensor.value;
+    if (value.getType() != old.value.getType())
+      value = castTo(value, old.value.getType(), stmt.range);
+    yields.push_back(value);
+    if (tensor.live)
+      yields.push_back(tensor.live);
+  }
+  if (!ok) {
+    *frame.env = before;
+    for (const std::string &name : carried)
+      frame.env->names[name] = Binding();
+    return false;
+  }
+  scf::YieldOp::create(builder, at, yields);
+  *frame.env = before;
+  rebind(loop.getResults());
+  return true;
+}
+
+/// The value of a size in the first or the last turn of the rolled loops.
+std::optional<int64_t> Lowering::atLoopEnd(Size size, bool last) {
+  for (auto &[id, range] : loopRanges)
+    if (sizes.mentions(size, id))
+      size = sizes.substitute(size, id, last ? range.second - 1 : range.first);
+  return size.constant();
+}
+
+Value Lowering::castTo(Value value, mlir::Type type, Range place) {
+  return tensor::CastOp::create(builder, loc(place), type, value);
+}

@@ -1,0 +1,622 @@
+//===- Lowering.h - The state of semantic analysis ------------------------===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to the semantic half of the front end. An equation is treated in two
+// walks over its tree: `infer` resolves names, types every expression, folds
+// static values and collects what the indices range over; after `solve`, the
+// `emit...` functions write ops. Statements execute in order against an Env;
+// functions are inlined, static control is decided here.
+//
+// A scalar argument of a function, and a name that such a function binds, is a
+// Thunk: an expression with its scope, read wherever the name stands. So an
+// inlined body may be emitted into several generics.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEED_FRONTEND_HEED_LOWERING_H
+#define HEED_FRONTEND_HEED_LOWERING_H
+
+#include "Semantics.h"
+#include "Sizes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/AffineMap.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <deque>
+#include <map>
+#include <set>
+
+namespace heed::sema {
+
+using llvm::ArrayRef;
+using llvm::SmallVector;
+using llvm::StringRef;
+using mlir::Value;
+using Range = llvm::SMRange;
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+/// The type of a value. AnyInt and AnyReal adapt to what they meet: literals,
+/// indices, dims and what is made of them.
+enum class Ty { AnyInt, AnyReal, Bool, I8, I32, I64, F16, BF16, F32 };
+
+inline bool isReal(Ty ty) { return ty == Ty::AnyReal || ty >= Ty::F16; }
+inline bool isInt(Ty ty) {
+  return ty == Ty::AnyInt || (ty >= Ty::I8 && ty <= Ty::I64);
+}
+StringRef spelling(Ty ty);
+/// The real type of a quotient or a root of values of this type.
+Ty realOf(Ty ty);
+/// What a tensor of this type stores: AnyInt is i32, AnyReal is f32.
+Ty stored(Ty ty);
+/// The type of a sum, a comparison or the branches of an `if`; none if a and b
+/// do not go together.
+std::optional<Ty> join(Ty a, Ty b);
+
+using Shape = SmallVector<Size, 4>;
+
+/// A tensor, and where its elements are present (null: everywhere).
+struct TensorVal {
+  Value value;
+  Ty elem = Ty::F32;
+  Shape shape;
+  Value live;
+};
+
+/// A string whose parts may be sizes known only inside a rolled loop.
+struct Text {
+  struct Part {
+    std::string text;
+    std::optional<Size> size;
+  };
+  std::vector<Part> parts;
+  std::optional<std::string> plain() const;
+};
+
+/// A constant table.
+struct Table {
+  Ty elem = Ty::AnyInt; ///< AnyInt, AnyReal or Bool
+  SmallVector<int64_t, 4> shape;
+  std::vector<int64_t> ints; ///< AnyInt and Bool
+  std::vector<double> reals;
+};
+
+struct Scope;
+struct Thunk {
+  const ast::Expr *expr;
+  std::shared_ptr<Scope> scope;
+};
+
+/// `let`: slices by their static positions. All slices fix the same axes.
+struct Collection {
+  Ty elem = Ty::F32;
+  Shape shape;
+  SmallVector<unsigned, 4> fixed;
+  std::map<std::vector<int64_t>, TensorVal> slices;
+  std::string name;
+};
+
+/// What a name means.
+struct Binding {
+  enum Kind {
+    Poison, ///< an error was said about it
+    None,
+    Bool,
+    Int,
+    Real,
+    String,
+    Table,
+    Tensor,
+    Scalar, ///< run time: an argument of the model
+    Thunk,
+    Collection
+  } kind = Poison;
+  bool flag = false;
+  Size size;
+  double real = 0;
+  Text text;
+  std::shared_ptr<sema::Table> table;
+  TensorVal tensor; ///< Scalar: its value and type
+  std::shared_ptr<sema::Thunk> thunk;
+  std::shared_ptr<sema::Collection> collection;
+  Range place;        ///< where it was defined
+  bool isDim = false; ///< an extent, which `dim` may constrain
+
+  bool isStatic() const { return kind >= None && kind <= Table; }
+  static Binding of(const Size &size);
+  static Binding of(double real);
+  static Binding ofBool(bool flag);
+  static Binding of(TensorVal tensor, Range place = {});
+};
+
+/// The names of one body. `dots`: what `..` stands for.
+struct Env {
+  const ast::File *file = nullptr;
+  std::map<std::string, Binding, std::less<>> names;
+  std::optional<Shape> dots;
+};
+using EnvPtr = std::shared_ptr<Env>;
+
+//===----------------------------------------------------------------------===//
+// Equations
+//===----------------------------------------------------------------------===//
+
+/// An index of an equation.
+struct Idx {
+  std::string name;
+  Range place;
+  std::optional<Size> extent;
+  bool declared = false;
+  std::string from; ///< what gave the extent, for messages
+  Range fromPlace;
+};
+
+/// Names of an expression: indices before the environment.
+struct Scope {
+  EnvPtr env;
+  std::map<std::string, Idx *, std::less<>> indices;
+  std::optional<SmallVector<Idx *, 4>> dots;
+};
+
+/// What `infer` found out about an expression.
+struct Info {
+  Ty ty = Ty::AnyInt;
+  bool pure = true;     ///< of indices, dims and static values alone
+  bool hasReal = false; ///< something in it is real
+  bool mayBeAbsent = false;
+  std::optional<Binding> fixed; ///< its value, if static
+  std::optional<Binding> named; ///< what it names, if a name or a call
+  std::optional<Shape> whole;   ///< the shape, of a whole tensor
+  SmallVector<Idx *, 4> used;
+};
+
+/// A condition that must hold for what stands in its scope to be evaluated.
+/// `in`: the body whose control flow makes sure of it.
+struct Body;
+struct Guard {
+  const ast::Expr *condition;
+  bool positive;
+  const Scope *scope;
+  const Body *in;
+};
+
+/// One position of a read, `..` unfolded: a plain index, or an expression.
+struct Item {
+  Idx *idx = nullptr;
+  const ast::Expr *expr = nullptr;
+};
+
+/// A reduction's tensor, and for a mean with `where` how many counted.
+struct Reduced {
+  TensorVal value, count;
+};
+
+/// One equation under analysis.
+struct Equation {
+  struct Use {
+    Idx *idx;
+    Size extent;
+    std::string what;
+    Range place;
+    bool weak; ///< in a branch of an `if`
+  };
+  using Key = std::pair<const void *, const Env *>;
+  std::deque<Idx> pool;
+  std::map<Key, Info> infos;
+  std::map<Key, SmallVector<Idx *, 2>> binders;
+  std::map<Key, Binding> calls;
+  std::vector<Use> uses;
+  SmallVector<Idx *, 4> whole; ///< axes of whole tensors
+  std::vector<EnvPtr> keep;    ///< environments that keys point to
+  SmallVector<Guard, 4> guards;
+  bool wholeAllowed = true;   ///< no indices on the left
+  std::map<Key, bool> proven; ///< reads: in range
+  std::set<Key> checked;      ///< reads: a run-time check stands
+  // What stands as a tensor already.
+  using Axes = SmallVector<Idx *, 4>;
+  std::map<Key, TensorVal> tables;
+  std::map<Key, std::pair<Reduced, Axes>> reduced;
+  std::map<Key, std::pair<TensorVal, Axes>> softmaxes;
+  std::map<Key, std::pair<TensorVal, SmallVector<Item>>> splits;
+};
+
+/// A value in a body. `live`: an i1, null if always present.
+struct TV {
+  Value value;
+  Ty ty = Ty::AnyInt;
+  Value live;
+  explicit operator bool() const { return bool(value); }
+};
+
+/// A region under construction.
+struct Body {
+  enum Kind {
+    Generic, ///< of linalg.generic: plain reads are operands
+    Where,   ///< of attn.softmax: indices are block arguments
+    Host     ///< no region: scalars of the function itself
+  };
+  Body(Kind kind, mlir::OpBuilder builder) : kind(kind), builder(builder) {}
+  Kind kind;
+  mlir::OpBuilder builder;
+  mlir::Block *block = nullptr;
+  SmallVector<Idx *, 6> loops;
+  std::map<const Idx *, Value> at;
+  SmallVector<Value, 4> operands;
+  SmallVector<mlir::AffineMap, 4> maps;
+  bool f64 = false; ///< reals are f64
+};
+
+/// What is known about an integer expression over its indices: each of `lower`
+/// is a lower bound, each of `upper` an upper one (inclusive).
+struct Bounds {
+  SmallVector<Size, 2> lower, upper;
+  bool exact = false; ///< a single bound on both sides, which is reached
+  bool data = false;  ///< depends on data: bounds may be missing
+};
+
+/// sum of factor * index, plus an offset.
+struct Linear {
+  std::map<Idx *, Size> factors;
+  Size offset;
+};
+
+/// Calls `f` on the direct parts of an expression.
+void forEachChild(const ast::Expr &expr,
+                  llvm::function_ref<void(const ast::Expr &)> f);
+
+class Lowering {
+public:
+  Lowering(mlir::MLIRContext &context, const Program &program,
+           const FrontendOptions &options, const Sources &sources,
+           Diagnostics &diags);
+  mlir::OwningOpRef<mlir::ModuleOp> run();
+
+private:
+  using Key = Equation::Key;
+  using At = mlir::Location;
+
+  //===--- Messages (Lowering.cpp) ----------------------------------------===//
+  struct Note {
+    Range place;
+    std::string text;
+  };
+  /// Always false, for `return error(...)`.
+  bool error(Range place, const llvm::Twine &message,
+             ArrayRef<Note> notes = {});
+  void warn(Range place, const llvm::Twine &message);
+  void flushPending();
+  At loc(Range range);
+  std::string hint(StringRef name, std::vector<StringRef> known);
+  static std::string plural(size_t count, StringRef one, StringRef many);
+  std::string str(ArrayRef<Size> shape);
+  std::string describe(const Size &size);
+  std::string kindOf(const Info &info);
+  std::string kindOf(const Binding &binding);
+  static std::string escape(StringRef text);
+  static std::string unquoted(StringRef text);
+
+  //===--- Model.cpp ------------------------------------------------------===//
+  struct Result {
+    std::string name;
+    Binding value;
+    Range place;
+  };
+  struct Frame { ///< a body under execution
+    EnvPtr env;
+    Equation *outer = nullptr; ///< it is inlined into this equation
+    std::optional<std::vector<Result>> results;
+  };
+  const ast::ModelDecl *chooseModel();
+  const ast::Expr *setting(StringRef name);
+  bool bindConstant(const ast::Argument &arg, const EnvPtr &env);
+  bool bindSignature(const ast::ModelDecl &model, const EnvPtr &env,
+                     mlir::func::FuncOp &func);
+  mlir::ArrayAttr dimsAttr(ArrayRef<Size> shape);
+  bool scalarDefault(const ast::Argument &arg, Ty ty, const EnvPtr &env,
+                     mlir::func::FuncOp func, unsigned number);
+  bool finish(const ast::ModelDecl &model, Frame &frame,
+              mlir::func::FuncOp func);
+  std::optional<TensorVal> resultTensor(const Binding &binding, Range place);
+
+  //===--- Statements.cpp -------------------------------------------------===//
+  bool execute(const std::vector<ast::StmtPtr> &stmts, Frame &frame);
+  bool execute(const ast::Stmt &stmt, Frame &frame);
+  bool executeBind(const ast::BindStmt &stmt, Frame &frame);
+  bool executeReturn(const ast::ReturnStmt &stmt, Frame &frame);
+  bool executeParam(const ast::ParamStmt &stmt, Frame &frame);
+  bool executeDim(const ast::DimStmt &stmt, Frame &frame);
+  bool executeLet(const ast::LetStmt &stmt, Frame &frame);
+  bool executeIf(const ast::IfStmt &stmt, Frame &frame);
+  const WeightInfo *findWeight(const ast::ParamStmt &stmt,
+                               ArrayRef<std::string> names);
+
+  //===--- Loops.cpp ------------------------------------------------------===//
+  bool executeFor(const ast::ForStmt &stmt, Frame &frame);
+  bool rolledFor(const ast::ForStmt &stmt, const Size &lo, const Size &hi,
+                 Frame &frame);
+  bool unrolledFor(const ast::ForStmt &stmt, int64_t lo, int64_t hi,
+                   Frame &frame);
+  std::optional<int64_t> atLoopEnd(Size size, bool last);
+  Value castTo(Value value, mlir::Type type, Range place);
+
+  //===--- Equations.cpp --------------------------------------------------===//
+  struct Digit { ///< an index of a merged axis, and what it is multiplied by
+    const ast::NameExpr *name;
+    std::vector<const ast::Expr *> factors;
+  };
+  bool executeEquation(const ast::Left &left, const ast::Expr &right,
+                       Frame &frame, Binding &result);
+  bool lowerWhole(const ast::Expr &right, const Scope &scope, Equation *outer,
+                  Binding &result);
+  std::optional<TensorVal> lowerRight(const ast::Expr &right,
+                                      const Scope &scope, Equation &eq,
+                                      ArrayRef<Idx *> axes);
+  std::optional<TensorVal> lowerConcat(const ast::ConcatExpr &expr,
+                                       Scope &scope, Equation &eq,
+                                       ArrayRef<Idx *> axes);
+  bool radix(const ast::Expr &expr, const EnvPtr &env,
+             std::vector<const ast::Expr *> by,
+             llvm::SmallVectorImpl<Digit> &digits);
+  bool intoCollection(const ast::Left &left,
+                      std::shared_ptr<Collection> collection, TensorVal tensor,
+                      ArrayRef<std::optional<int64_t>> fixed, Binding &result);
+  TensorVal convert(const TensorVal &tensor, Ty elem, Range place);
+  bool indexed(const ast::Expr &expr, const Scope &scope, Equation *outer);
+  bool isScalarBody(const ast::Expr &expr, const Scope &scope);
+
+  //===--- Statics.cpp ----------------------------------------------------===//
+  std::optional<Binding> lookup(const Env &env, StringRef name);
+  std::vector<StringRef> visible(const Env &env);
+  /// The static value of an expression; an error names `what`.
+  std::optional<Binding> staticValue(const ast::Expr &expr, const EnvPtr &env,
+                                     const llvm::Twine &what);
+  std::optional<Size> sizeValue(const ast::Expr &expr, const EnvPtr &env,
+                                const llvm::Twine &what);
+  std::optional<Binding> constant(const ast::Expr &expr, const EnvPtr &env,
+                                  const llvm::Twine &what);
+  std::optional<Text> textValue(const ast::StringExpr &expr, const EnvPtr &env);
+  bool flatten(const ast::Expr &expr, const EnvPtr &env, unsigned depth,
+               Table &table, std::vector<Binding> &values);
+  bool foldBinary(const ast::BinaryExpr &expr, const Info &a, const Info &b,
+                  Info &info);
+  std::optional<bool> foldCompare(ast::CompareOp op, const Binding &a,
+                                  const Binding &b);
+  std::optional<double> foldCall(StringRef name, double x);
+
+  //===--- Dims.cpp -------------------------------------------------------===//
+  struct Extents { ///< a tensor whose shape binds dims
+    const ast::Type *type;
+    Shape shape;
+    std::string name;
+    Range place;
+  };
+  bool bindShapes(ArrayRef<Extents> tensors, const EnvPtr &env, bool isModel);
+  bool unfoldDots(const Extents &tensor, Env &env, bool isModel,
+                  llvm::SmallVectorImpl<const ast::Expr *> &out);
+  bool solveDim(const ast::Expr &expr, const ast::NameExpr &unknown,
+                const Size &actual, const EnvPtr &env, const std::string &what);
+  std::optional<Shape> shapeOf(const ast::Type &type, const EnvPtr &env,
+                               const llvm::Twine &what);
+  void freeNames(const ast::Expr &expr, const Env &env,
+                 std::vector<const ast::NameExpr *> &names);
+  /// Proves a == b, or leaves one check per call, or says what differs.
+  bool requireEqual(const Size &a, const Size &b, Range place,
+                    const llvm::Twine &what, ArrayRef<Note> notes,
+                    const llvm::Twine &atRunTime = "");
+  void requireLessEqual(const Size &a, const Size &b, Range place,
+                        const llvm::Twine &message);
+  void requirePositive(const Size &size, Range place, const llvm::Twine &op);
+  /// `holds` builds the condition, where the sizes of `of` are in scope.
+  void require(ArrayRef<Size> of, Range place, const llvm::Twine &message,
+               llvm::function_ref<Value(mlir::OpBuilder &)> holds,
+               ArrayRef<Value> values);
+  /// The SSA value of a size; at the entry, once, where that is possible.
+  Value emit(const Size &size, Range place);
+  mlir::Type irType(Ty ty);
+  std::optional<Ty> tyOf(ast::ElementType type, Range place);
+  SmallVector<int64_t> extents(ArrayRef<Size> shape);
+  mlir::RankedTensorType tensorType(mlir::Type elem, ArrayRef<Size> shape);
+
+  //===--- Calls.cpp ------------------------------------------------------===//
+  static bool isBuiltin(StringRef name);
+  bool inferCall(const ast::CallExpr &expr, const Scope &scope, Equation &eq,
+                 bool weak, Info &info);
+  bool inferBuiltin(const ast::CallExpr &expr, const Scope &scope, Equation &eq,
+                    bool weak, Info &info);
+  bool foldBuiltin(StringRef name, ArrayRef<const Info *> args, Info &info);
+  std::optional<std::vector<Result>> call(const ast::FnDecl &fn,
+                                          const ast::CallExpr &expr,
+                                          const Scope &scope, Equation &eq);
+  bool argument(const ast::Argument &formal, const ast::Expr &actual,
+                const Scope &scope, Equation &eq, const std::string &what,
+                Binding &binding);
+  /// The tensor that an expression without indices stands for.
+  std::optional<TensorVal> materialise(const ast::Expr &expr,
+                                       const Scope &scope);
+  std::optional<TensorVal> tensorOf(const Binding &binding, Range place);
+
+  //===--- Infer.cpp ------------------------------------------------------===//
+  const Info *infer(const ast::Expr &expr, const Scope &scope, Equation &eq,
+                    bool weak = false);
+  bool inferNode(const ast::Expr &expr, const Scope &scope, Equation &eq,
+                 bool weak, Info &info);
+  bool inferName(const ast::NameExpr &expr, const Scope &scope, Equation &eq,
+                 bool weak, Info &info);
+  bool inferBinding(const Binding &binding, const ast::Expr &expr, Equation &eq,
+                    bool weak, Info &info);
+  bool inferRead(const ast::ReadExpr &expr, const Scope &scope, Equation &eq,
+                 bool weak, Info &info);
+  bool inferBinary(const ast::BinaryExpr &expr, const Scope &scope,
+                   Equation &eq, bool weak, Info &info);
+  bool inferCompare(const ast::CompareExpr &expr, const Scope &scope,
+                    Equation &eq, bool weak, Info &info);
+  bool inferIf(const ast::IfExpr &expr, const Scope &scope, Equation &eq,
+               bool weak, Info &info);
+  bool inferReduce(const ast::ReduceExpr &expr, const Scope &scope,
+                   Equation &eq, bool weak, Info &info);
+  bool inferSoftmax(const ast::SoftmaxExpr &expr, const Scope &scope,
+                    Equation &eq, bool weak, Info &info);
+  bool merge(Info &into, const Info &from, Range place);
+  bool number(const Info &info, Range place, const llvm::Twine &what);
+  bool boolean(const Info &info, Range place, const llvm::Twine &what);
+  const Info &info(const ast::Expr &expr, const Scope &scope,
+                   const Equation &eq);
+  Idx *newIndex(StringRef name, Range place, const ast::Expr *extent,
+                const Scope &scope, Equation &eq);
+  bool items(const ast::ReadExpr &expr, const Scope &scope,
+             llvm::SmallVectorImpl<Item> &out);
+  Scope inside(const ast::ReduceExpr &expr, const Scope &scope, Equation &eq);
+  /// Gives every index its range.
+  bool solve(Equation &eq);
+
+  //===--- Ranges.cpp -----------------------------------------------------===//
+  std::optional<Linear> linear(const ast::Expr &expr, const Scope &scope,
+                               Equation &eq);
+  Bounds bounds(const ast::Expr &expr, const Scope &scope, Equation &eq);
+  SmallVector<unsigned> positiveAtoms(ArrayRef<Idx *> used);
+  Shape shapeOf(const Binding &binding);
+  bool proven(const Item &item, const Size &extent, const Scope &scope,
+              Equation &eq);
+  bool provenRead(const ast::ReadExpr &expr, const Scope &scope, Equation &eq);
+  /// Does `expr` hold a read that only a guard may keep in range?
+  bool needsGuard(const ast::Expr &expr, const Scope &scope, Equation &eq);
+  bool checkRead(const ast::ReadExpr &expr, const Scope &scope, Equation &eq);
+  bool checkAxis(const ast::ReadExpr &expr, unsigned axis, const Item &item,
+                 const Size &extent, const Scope &scope, Equation &eq);
+
+  //===--- Emit.cpp -------------------------------------------------------===//
+  TV emit(Body &body, const ast::Expr &expr, const Scope &scope, Equation &eq);
+  TV emitNode(Body &body, const ast::Expr &expr, const Scope &scope,
+              Equation &eq);
+  TV emitFixed(Body &body, const Binding &binding, Range place);
+  TV emitBinding(Body &body, const Binding &binding, const ast::Expr &expr,
+                 Equation &eq);
+  TV emitTable(Body &body, const ast::Expr &expr, const Scope &scope,
+               Equation &eq);
+  TV emitBinary(Body &body, const ast::BinaryExpr &expr, const Scope &scope,
+                Equation &eq);
+  TV emitCompare(Body &body, const ast::CompareExpr &expr, const Scope &scope,
+                 Equation &eq);
+  TV emitLogic(Body &body, const ast::LogicExpr &expr, const Scope &scope,
+               Equation &eq);
+  TV emitIf(Body &body, const ast::IfExpr &expr, const Scope &scope,
+            Equation &eq);
+  TV branch(Body &body, Value condition, Ty ty, bool mayBeAbsent, At at,
+            llvm::function_ref<TV()> then, llvm::function_ref<TV()> otherwise);
+  Value indexValue(Body &body, const Idx *idx, At at);
+  mlir::Type realType(const Body &body);
+  mlir::Type bodyType(const Body &body, Ty ty);
+  Value realConstant(Body &body, double value, At at);
+  Value asReal(Body &body, const TV &tv, At at);
+  Value asI64(Body &body, const TV &tv, At at);
+  Value asIndex(Body &body, const TV &tv, At at);
+  Value asType(Body &body, const TV &tv, Ty ty, At at);
+  Value toStorage(Body &body, const TV &tv, Ty ty, At at);
+
+  //===--- Builtins.cpp ---------------------------------------------------===//
+  TV emitCall(Body &body, const ast::CallExpr &expr, const Scope &scope,
+              Equation &eq);
+  TV emitCast(Body &body, Ty to, const TV &tv, At at);
+  Value emitBuiltin(Body &body, StringRef name, ArrayRef<TV> args, Ty ty,
+                    At at);
+
+  //===--- Reads.cpp ------------------------------------------------------===//
+  TV emitRead(Body &body, const ast::ReadExpr &expr, const Scope &scope,
+              Equation &eq);
+  TV readTensor(Body &body, const TensorVal &tensor, ArrayRef<Idx *> axes,
+                At at);
+  TV loaded(Body &body, Value raw, Ty ty, At at);
+  Value operand(Body &body, Value tensor, ArrayRef<Idx *> axes, At at);
+  TensorVal tableTensor(const Table &table, bool f64, At at);
+  std::optional<TensorVal> assemble(Collection &collection, Range place);
+  const TensorVal *slice(const Collection &collection, ArrayRef<Item> items,
+                         const Scope &scope, Equation &eq);
+  std::optional<TensorVal> source(const ast::ReadExpr &expr, const Scope &scope,
+                                  Equation &eq, bool f64,
+                                  llvm::SmallVectorImpl<Item> &items);
+  bool split(const ast::ReadExpr &expr, const Scope &scope, Equation &eq,
+             llvm::SmallVectorImpl<Item> &items, TensorVal &tensor);
+  std::optional<SmallVector<Idx *, 4>> wholeAxes(ArrayRef<Item> items,
+                                                 const TensorVal &tensor);
+  std::optional<TensorVal> plainRead(const ast::Expr &expr, const Scope &scope,
+                                     Equation &eq, ArrayRef<Idx *> axes,
+                                     Ty elem);
+
+  //===--- Generics.cpp ---------------------------------------------------===//
+  using Values = SmallVector<Value, 2>;
+  using Fill = llvm::function_ref<Values(Body &, ArrayRef<Value>)>;
+  Value emptyTensor(mlir::Type elem, ArrayRef<Size> shape, Range place);
+  Value filled(mlir::TypedAttr value, ArrayRef<Size> shape, Range place);
+  /// A linalg.generic; `fill` writes its body and gives what it yields.
+  Values generic(Range place, ArrayRef<Idx *> parallel, ArrayRef<Idx *> reduced,
+                 ArrayRef<Value> inits, bool f64, Fill fill);
+  std::optional<TensorVal> elementwise(ArrayRef<Idx *> axes, Ty elem,
+                                       Range place, bool f64,
+                                       llvm::function_ref<TV(Body &)> fill,
+                                       bool *absent = nullptr);
+  Shape shapeOf(ArrayRef<Idx *> axes);
+  mlir::TypedAttr neutral(ast::ReduceOp op, Ty ty, bool f64);
+  std::optional<Reduced> emitReduce(const ast::ReduceExpr &expr,
+                                    const Scope &scope, Equation &eq,
+                                    ArrayRef<Idx *> axes, bool f64);
+  TV emitReduced(Body &body, const ast::ReduceExpr &expr, const Scope &scope,
+                 Equation &eq);
+  std::optional<TensorVal> emitSoftmax(const ast::SoftmaxExpr &expr,
+                                       const Scope &scope, Equation &eq,
+                                       ArrayRef<Idx *> axes);
+  TV emitNestedSoftmax(Body &body, const ast::SoftmaxExpr &expr,
+                       const Scope &scope, Equation &eq);
+  void inLoopOrder(llvm::SmallVectorImpl<Idx *> &axes, const Body &body);
+  void addGuardIndices(const Scope &inner, Equation &eq,
+                       ArrayRef<const ast::Expr *> parts,
+                       llvm::SmallVectorImpl<Idx *> &used);
+  TV underGuards(Body &body, Equation &eq, size_t first, Ty ty, At at,
+                 llvm::function_ref<TV()> then,
+                 llvm::function_ref<TV()> otherwise);
+  Values ifElse(Body &body, Value condition, At at, ArrayRef<Value> otherwise,
+                llvm::function_ref<Values()> then);
+  Values guardedTerm(Body &body, Equation &eq, size_t first, At at,
+                     ArrayRef<Value> otherwise,
+                     llvm::function_ref<Values()> then);
+
+  //===--- State ----------------------------------------------------------===//
+  const Program &program;
+  const FrontendOptions &options;
+  const Sources &sources;
+  Diagnostics &diags;
+  mlir::OpBuilder builder;  ///< where mathematics goes
+  mlir::OpBuilder prologue; ///< where dims and checks go
+  mlir::Block *entry = nullptr;
+  mlir::Operation *mark = nullptr; ///< ends the prologue
+  SizeTable sizes;
+  std::map<Size, Value> emitted; ///< sizes in the prologue
+  std::vector<Size> positive;    ///< divisors that are checked not to be 0
+  std::map<const ast::ConstStmt *, Binding> constants;
+  std::vector<const ast::FnDecl *> active; ///< calls under way
+  std::set<std::string> usedSettings;
+  std::map<unsigned, std::pair<Size, Size>> loopRanges;
+  bool staticArgument = false; ///< `/` between integers divides exactly
+  unsigned rolled = 0;         ///< rolled loops around
+  unsigned speculating = 0;    ///< messages wait until the loop stands
+  bool needsUnroll = false;
+  struct Pending {
+    bool isError;
+    Range place;
+    std::string message;
+    std::vector<Note> notes;
+  };
+  std::vector<Pending> pending;
+};
+
+} // namespace heed::sema
+
+#endif // HEED_FRONTEND_HEED_LOWERING_H

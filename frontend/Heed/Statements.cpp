@@ -1,0 +1,397 @@
+//===- Statements.cpp - Equations, dims, parameters, results --------------===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "dialects/Attn/Dialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace heed;
+using namespace heed::sema;
+using namespace heed::ast;
+using llvm::cast;
+using llvm::dyn_cast;
+using llvm::Twine;
+
+bool Lowering::execute(const std::vector<StmtPtr> &stmts, Frame &frame) {
+  bool ok = true;
+  for (const StmtPtr &stmt : stmts) {
+    if (frame.results)
+      return error(stmt->range, "a statement after 'return'");
+    ok &= execute(*stmt, frame);
+    if (needsUnroll)
+      return false;
+  }
+  return ok;
+}
+
+bool Lowering::execute(const Stmt &stmt, Frame &frame) {
+  switch (stmt.kind) {
+  case StmtKind::Equation: {
+    auto &eq = cast<EquationStmt>(stmt);
+    Binding result;
+    bool ok = executeEquation(eq.left, *eq.right, frame, result);
+    if (!ok)
+      result = Binding();
+    result.place = eq.left.name.range;
+    frame.env->names[eq.left.name.text.str()] = result;
+    return ok;
+  }
+  case StmtKind::Bind:
+    return executeBind(cast<BindStmt>(stmt), frame);
+  case StmtKind::Return:
+    return executeReturn(cast<ReturnStmt>(stmt), frame);
+  case StmtKind::Param:
+    return executeParam(cast<ParamStmt>(stmt), frame);
+  case StmtKind::Dim:
+    return executeDim(cast<DimStmt>(stmt), frame);
+  case StmtKind::Let:
+    return executeLet(cast<LetStmt>(stmt), frame);
+  case StmtKind::Const: {
+    auto &decl = cast<ConstStmt>(stmt);
+    auto value =
+        constant(*decl.value, frame.env, "constant '" + decl.name.text + "'");
+    Binding binding = value ? *value : Binding();
+    binding.place = decl.name.range;
+    frame.env->names[decl.name.text.str()] = binding;
+    return value.has_value();
+  }
+  case StmtKind::For:
+    return executeFor(cast<ForStmt>(stmt), frame);
+  case StmtKind::If:
+    return executeIf(cast<IfStmt>(stmt), frame);
+  case StmtKind::Scan:
+    return error(stmt.range, "'scan' is not supported yet");
+  case StmtKind::While:
+    return error(stmt.range, "'while' is not supported yet");
+  case StmtKind::Call: {
+    auto &call = *cast<CallStmt>(stmt).call;
+    if (call.callee.text == "append" || call.callee.text == "scatter")
+      return error(stmt.range,
+                   "'" + call.callee.text + "' is not supported yet");
+    return error(stmt.range, "the result of '" + call.callee.text +
+                                 "' is not used: bind it to a name");
+  }
+  }
+  return false;
+}
+
+bool Lowering::executeIf(const IfStmt &stmt, Frame &frame) {
+  auto value = staticValue(*stmt.condition, frame.env, "the condition of 'if'");
+  if (!value)
+    return false;
+  if (value->kind != Binding::Bool)
+    return error(stmt.condition->range,
+                 "the condition of 'if' must be bool, found " + kindOf(*value));
+  if (value->flag)
+    return execute(stmt.thenBlock.stmts, frame);
+  return execute(stmt.elseBlock.stmts, frame);
+}
+
+bool Lowering::executeBind(const BindStmt &stmt, Frame &frame) {
+  auto poison = [&] {
+    for (const Name &name : stmt.names)
+      frame.env->names[name.text.str()] = Binding();
+    return false;
+  };
+  auto *call = dyn_cast<CallExpr>(stmt.right.get());
+  const FnDecl *fn =
+      call ? program.findFn(*frame.env->file, call->callee.text) : nullptr;
+  if (!fn) {
+    error(stmt.right->range,
+          "several names on the left need a function with as many results");
+    return poison();
+  }
+  Equation eq;
+  Scope scope;
+  scope.env = frame.env;
+  auto results = this->call(*fn, *call, scope, eq);
+  if (!results)
+    return poison();
+  if (results->size() != stmt.names.size()) {
+    error(stmt.range,
+          "'" + call->callee.text + "' has " +
+              plural(results->size(), "result", "results") + ", " +
+              Twine(stmt.names.size()) + " names are given",
+          Note{fn->name.range, "defined here"});
+    return poison();
+  }
+  for (auto [name, result] : llvm::zip(stmt.names, *results)) {
+    Binding binding = result.value;
+    if (binding.kind == Binding::Thunk) {
+      Binding whole;
+      if (!lowerWhole(*binding.thunk->expr, *binding.thunk->scope, nullptr,
+                      whole))
+        return poison();
+      binding = whole;
+    }
+    binding.place = name.range;
+    frame.env->names[name.text.str()] = binding;
+  }
+  return true;
+}
+
+bool Lowering::executeReturn(const ReturnStmt &stmt, Frame &frame) {
+  std::vector<Result> results;
+  bool ok = true;
+  for (const ast::Result &item : stmt.results) {
+    Result result;
+    result.place = item.range;
+    if (item.left) {
+      if (!executeEquation(*item.left, *item.right, frame, result.value)) {
+        ok = false;
+        result.value = Binding();
+      }
+      result.name = item.left->name.text.str();
+      result.value.place = item.left->name.range;
+      frame.env->names[result.name] = result.value; // for later results
+    } else {
+      if (auto *name = dyn_cast<NameExpr>(item.right.get()))
+        result.name = name->name.str();
+      Scope scope;
+      scope.env = frame.env;
+      ok &= lowerWhole(*item.right, scope, frame.outer, result.value);
+    }
+    results.push_back(std::move(result));
+  }
+  if (!ok)
+    return false;
+  frame.results = std::move(results);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Dims, parameters, collections
+//===----------------------------------------------------------------------===//
+
+bool Lowering::executeDim(const DimStmt &stmt, Frame &frame) {
+  StringRef name = stmt.name.text;
+  // A dim that --set gives is a constraint on that value.
+  std::optional<Binding> old = lookup(*frame.env, name);
+  auto value = sizeValue(*stmt.value, frame.env, "dim '" + name + "'");
+  if (!value) {
+    if (!old)
+      frame.env->names[name.str()] = Binding();
+    return false;
+  }
+  if (!old) {
+    Binding dim = Binding::of(*value);
+    dim.place = stmt.name.range;
+    dim.isDim = true;
+    frame.env->names[name.str()] = dim;
+    return true;
+  }
+  if (old->kind == Binding::Poison)
+    return false;
+  if (old->kind != Binding::Int)
+    return error(stmt.name.range, "'" + name + "' is in scope and is no dim",
+                 Note{old->place, "defined here"});
+  SmallVector<Note, 1> notes;
+  if (old->place.isValid())
+    notes.push_back({old->place, ("'" + name + "' comes from here").str()});
+  return requireEqual(old->size, *value, stmt.value->range,
+                      "dim '" + name + "' is " + sizes.str(old->size) +
+                          ", expected " + sizes.str(*value),
+                      notes,
+                      "dim '" + name + "' is {0}, expected " +
+                          escape(sizes.str(*value)) + " = {1}");
+}
+
+bool Lowering::executeLet(const LetStmt &stmt, Frame &frame) {
+  auto shape = shapeOf(*stmt.type, frame.env, "'" + stmt.name.text + "'");
+  Binding binding;
+  if (shape && stmt.type->element) {
+    if (auto ty = tyOf(*stmt.type->element, stmt.type->range)) {
+      binding.kind = Binding::Collection;
+      binding.collection = std::make_shared<Collection>();
+      binding.collection->elem = *ty;
+      binding.collection->shape = *shape;
+      binding.collection->name = stmt.name.text.str();
+    }
+  } else if (shape) {
+    error(stmt.type->range, "a collection needs an element type");
+  }
+  binding.place = stmt.name.range;
+  frame.env->names[stmt.name.text.str()] = binding;
+  return binding.kind != Binding::Poison;
+}
+
+/// The extents of a weight as the file has them; null if it is not there.
+const WeightInfo *Lowering::findWeight(const ParamStmt &stmt,
+                                       ArrayRef<std::string> names) {
+  if (!options.weights)
+    return nullptr;
+  for (const std::string &name : names)
+    if (auto it = options.weights->find(name); it != options.weights->end())
+      return &it->second;
+  std::vector<StringRef> known;
+  for (auto &entry : *options.weights)
+    known.push_back(entry.first());
+  llvm::sort(known);
+  std::string list;
+  for (const std::string &name : names)
+    list += (list.empty() ? "'" : " or '") + name + "'";
+  error(stmt.files.empty() ? stmt.name.range : stmt.files[0]->range,
+        "the weights have no " + list + hint(names[0], known));
+  return nullptr;
+}
+
+bool Lowering::executeParam(const ParamStmt &stmt, Frame &frame) {
+  auto poison = [&] {
+    frame.env->names[stmt.name.text.str()] = Binding();
+    return false;
+  };
+  const Type &type = *stmt.type;
+  auto ty = type.element ? tyOf(*type.element, type.range) : std::nullopt;
+  if (!type.element)
+    error(type.range, "a parameter needs an element type");
+  if (!ty)
+    return poison();
+  // Names: plain, or with the loop variables of rolled loops as operands.
+  SmallVector<mlir::Attribute> names;
+  std::vector<std::string> plain;
+  SmallVector<Size> indices;
+  auto addName = [&](const Text &text) {
+    std::string name;
+    for (const Text::Part &part : text.parts) {
+      if (!part.size) {
+        name += part.text;
+        continue;
+      }
+      if (auto c = part.size->constant()) {
+        name += std::to_string(*c);
+        continue;
+      }
+      auto it = llvm::find(indices, *part.size);
+      if (it == indices.end()) {
+        indices.push_back(*part.size);
+        it = std::prev(indices.end());
+      }
+      name += "{" + std::to_string(it - indices.begin()) + "}";
+    }
+    names.push_back(builder.getStringAttr(name));
+    plain.push_back(name);
+  };
+  for (auto &file : stmt.files) {
+    auto text = textValue(*file, frame.env);
+    if (!text)
+      return poison();
+    addName(*text);
+  }
+  if (stmt.files.empty()) {
+    Text text;
+    text.parts.push_back({stmt.name.text.str(), std::nullopt});
+    addName(text);
+  }
+  const WeightInfo *weight = nullptr;
+  if (options.weights) {
+    auto concrete = plain;
+    if (!indices.empty()) {
+      // Checked for the first and the last turn of the loops.
+      for (bool last : {false, true}) {
+        concrete.clear();
+        for (const std::string &name : plain) {
+          std::string filled = name;
+          for (auto [k, size] : llvm::enumerate(indices)) {
+            std::string hole = "{" + std::to_string(k) + "}";
+            auto at = atLoopEnd(size, last);
+            if (auto pos = filled.find(hole); pos != std::string::npos && at)
+              filled.replace(pos, hole.size(), std::to_string(*at));
+          }
+          concrete.push_back(filled);
+        }
+        weight = findWeight(stmt, concrete);
+        if (!weight)
+          return poison();
+      }
+    } else if (!(weight = findWeight(stmt, plain))) {
+      return poison();
+    }
+    if (weight->shape.size() != type.extents.size()) {
+      error(type.range, "'" + stmt.name.text + "' has " +
+                            plural(type.extents.size(), "axis", "axes") +
+                            ", the weights' '" + plain[0] + "' has " +
+                            Twine(weight->shape.size()));
+      return poison();
+    }
+  }
+
+  // Extents that a free name gives are read from the file.
+  Shape known;
+  SmallVector<int64_t> dims;
+  bool opens = false;
+  for (auto [k, extent] : llvm::enumerate(type.extents)) {
+    if (extent.isDots()) {
+      auto all = shapeOf(type, frame.env, "'" + stmt.name.text + "'");
+      if (!all)
+        return poison();
+      continue;
+    }
+    std::vector<const NameExpr *> unknown;
+    freeNames(*extent.extent, *frame.env, unknown);
+    if (unknown.empty()) {
+      auto size = sizeValue(*extent.extent, frame.env,
+                            "an extent of '" + stmt.name.text + "'");
+      if (!size)
+        return poison();
+      known.push_back(*size);
+      auto c = size->constant();
+      dims.push_back(c ? *c : mlir::ShapedType::kDynamic);
+    } else {
+      known.push_back(weight ? Size(weight->shape[k]) : Size());
+      dims.push_back(weight ? weight->shape[k] : mlir::ShapedType::kDynamic);
+      opens = true;
+    }
+  }
+  for (size_t k = 0; k < dims.size(); ++k) {
+    if (weight && dims[k] != mlir::ShapedType::kDynamic &&
+        dims[k] != weight->shape[k]) {
+      error(type.extents[k].range,
+            "extent of '" + stmt.name.text + "' (axis " + Twine(k) + ") is " +
+                sizes.str(known[k]) + ", the weights' '" + plain[0] + "' has " +
+                Twine(weight->shape[k]));
+      return poison();
+    }
+  }
+  bool inside = llvm::any_of(indices, [&](const Size &size) {
+    return sizes.hasValueOutside(size, entry);
+  });
+  mlir::OpBuilder &at = inside ? builder : prologue;
+  SmallVector<Value> operands;
+  for (const Size &size : indices)
+    operands.push_back(emit(size, stmt.range));
+  mlir::Location where = loc(stmt.range);
+  Value value = attn::ParamOp::create(
+      at, where, mlir::RankedTensorType::get(dims, irType(*ty)),
+      builder.getArrayAttr(names), operands);
+  // Extents: what the file gives, and what it must agree with.
+  Shape actual;
+  for (auto [k, n] : llvm::enumerate(dims)) {
+    if (n != mlir::ShapedType::kDynamic) {
+      actual.push_back(Size(n));
+      continue;
+    }
+    Value dim = mlir::tensor::DimOp::create(at, where, value, k);
+    std::string name = (stmt.name.text + ".extent" + Twine(k)).str();
+    if (auto *plainName = dyn_cast<NameExpr>(type.extents[k].extent.get());
+        plainName && !lookup(*frame.env, plainName->name))
+      name = plainName->name.str();
+    actual.push_back(sizes.dim(name, dim));
+  }
+  (void)opens;
+  if (!bindShapes({Extents{&type, actual, stmt.name.text.str(), stmt.range}},
+                  frame.env, false))
+    return poison();
+  auto shape = shapeOf(type, frame.env, "'" + stmt.name.text + "'");
+  if (!shape)
+    return poison();
+  TensorVal tensor{value, *ty, *shape, {}};
+  frame.env->names[stmt.name.text.str()] = Binding::of(tensor, stmt.name.range);
+  return true;
+}

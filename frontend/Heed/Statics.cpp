@@ -1,0 +1,489 @@
+//===- Statics.cpp - Values known when compiling --------------------------===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Numbers, sizes, strings, bools, none and tables. Folding happens in `infer`;
+// here are its arithmetic and the questions that statements ask.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+#include <cmath>
+
+using namespace heed;
+using namespace heed::sema;
+using namespace heed::ast;
+using llvm::cast;
+using llvm::dyn_cast;
+using llvm::Twine;
+
+//===----------------------------------------------------------------------===//
+// Bindings
+//===----------------------------------------------------------------------===//
+
+Binding Binding::of(const Size &size) {
+  Binding binding;
+  binding.kind = Int;
+  binding.size = size;
+  return binding;
+}
+
+Binding Binding::of(double real) {
+  Binding binding;
+  binding.kind = Real;
+  binding.real = real;
+  return binding;
+}
+
+Binding Binding::ofBool(bool flag) {
+  Binding binding;
+  binding.kind = Bool;
+  binding.flag = flag;
+  return binding;
+}
+
+Binding Binding::of(TensorVal tensor, Range place) {
+  Binding binding;
+  binding.kind = Tensor;
+  binding.tensor = std::move(tensor);
+  binding.place = place;
+  return binding;
+}
+
+std::optional<std::string> Text::plain() const {
+  std::string all;
+  for (const Part &part : parts) {
+    if (!part.size) {
+      all += part.text;
+      continue;
+    }
+    auto number = part.size->constant();
+    if (!number)
+      return std::nullopt;
+    all += std::to_string(*number);
+  }
+  return all;
+}
+
+std::optional<Binding> Lowering::lookup(const Env &env, StringRef name) {
+  if (auto it = env.names.find(name); it != env.names.end())
+    return it->second;
+  const ConstStmt *stmt = program.findConst(*env.file, name);
+  if (!stmt)
+    return std::nullopt;
+  auto [it, isNew] = constants.try_emplace(stmt);
+  if (!isNew)
+    return it->second;
+  // A constant that reads itself finds the poison.
+  auto empty = std::make_shared<Env>();
+  empty->file = env.file;
+  if (auto value = constant(*stmt->value, empty, "constant '" + name + "'"))
+    constants[stmt] = *value;
+  constants[stmt].place = stmt->name.range;
+  return constants[stmt];
+}
+
+std::vector<StringRef> Lowering::visible(const Env &env) {
+  std::vector<StringRef> names;
+  for (auto &entry : env.names)
+    names.push_back(entry.first);
+  auto consts = program.visibleConsts(*env.file);
+  names.insert(names.end(), consts.begin(), consts.end());
+  return names;
+}
+
+//===----------------------------------------------------------------------===//
+// Folding
+//===----------------------------------------------------------------------===//
+
+/// The value as a real, if it is a number that is known.
+static std::optional<double> realValue(const Binding &binding) {
+  if (binding.kind == Binding::Real)
+    return binding.real;
+  if (auto c = binding.size.constant(); c && binding.kind == Binding::Int)
+    return double(*c);
+  return std::nullopt;
+}
+
+static std::optional<int64_t> power(int64_t base, int64_t exponent) {
+  if (exponent > 64 && base != 0 && base != 1 && base != -1)
+    return std::nullopt;
+  int64_t result = 1;
+  for (int64_t k = 0; k < (exponent > 64 ? exponent % 2 + 2 : exponent); ++k)
+    result = int64_t(uint64_t(result) * uint64_t(base));
+  return result;
+}
+
+bool Lowering::foldBinary(const BinaryExpr &expr, const Info &a, const Info &b,
+                          Info &info) {
+  const Binding &x = *a.fixed, &y = *b.fixed;
+  if (isInt(info.ty)) {
+    const Size &m = x.size, &n = y.size;
+    auto divisor = [&] {
+      if (n.terms.empty())
+        return error(expr.opRange,
+                     "integer '" + ast::spelling(expr.op) + "' by zero");
+      if (!sizes.nonNegative(n - 1) && !sizes.nonNegative(-n - 1))
+        requirePositive(n, expr.opRange, ast::spelling(expr.op));
+      return true;
+    };
+    switch (expr.op) {
+    case BinaryOp::Add:
+      info.fixed = Binding::of(sizes.simplify(m + n));
+      return true;
+    case BinaryOp::Sub:
+      info.fixed = Binding::of(sizes.simplify(m - n));
+      return true;
+    case BinaryOp::Mul:
+      info.fixed = Binding::of(sizes.simplify(m * n));
+      return true;
+    case BinaryOp::Mod:
+      if (!divisor())
+        return false;
+      info.fixed = Binding::of(sizes.mod(m, n));
+      return true;
+    case BinaryOp::FloorDiv:
+      if (!divisor())
+        return false;
+      info.fixed = Binding::of(sizes.floorDiv(m, n));
+      return true;
+    case BinaryOp::Div: {
+      if (!divisor())
+        return false;
+      Size q = sizes.floorDiv(m, n);
+      if (expr.place == Place::Index) {
+        info.fixed = Binding::of(q);
+        return true;
+      }
+      Size rest = sizes.simplify(m - q * n);
+      if (rest.constant() && !rest.is(0))
+        return error(expr.opRange, sizes.str(m) + " / " + sizes.str(n) +
+                                       " does not divide exactly");
+      if (!rest.is(0)) {
+        if (!requireEqual(rest, Size(0), expr.opRange,
+                          sizes.str(m) + " / " + sizes.str(n) +
+                              " does not divide exactly",
+                          {}))
+          return false;
+        sizes.exact(m, n);
+      }
+      info.fixed = Binding::of(q);
+      return true;
+    }
+    case BinaryOp::Pow: {
+      int64_t exponent = cast<IntExpr>(*expr.rhs).value;
+      if (auto base = m.constant()) {
+        if (auto result = power(*base, exponent)) {
+          info.fixed = Binding::of(Size(*result));
+          return true;
+        }
+        return error(expr.opRange, "the power is out of range");
+      }
+      if (exponent > 8)
+        return error(expr.opRange, "a power of a size above 8");
+      Size result(1);
+      for (int64_t k = 0; k < exponent; ++k)
+        result = result * m;
+      info.fixed = Binding::of(result);
+      return true;
+    }
+    }
+  }
+  auto u = realValue(x), v = realValue(y);
+  if (!u || !v)
+    return true; // symbolic: computed per call, in f64
+  switch (expr.op) {
+  case BinaryOp::Add:
+    info.fixed = Binding::of(*u + *v);
+    break;
+  case BinaryOp::Sub:
+    info.fixed = Binding::of(*u - *v);
+    break;
+  case BinaryOp::Mul:
+    info.fixed = Binding::of(*u * *v);
+    break;
+  case BinaryOp::Div:
+    info.fixed = Binding::of(*u / *v);
+    break;
+  case BinaryOp::FloorDiv:
+    info.fixed = Binding::of(std::floor(*u / *v));
+    break;
+  case BinaryOp::Mod:
+    info.fixed = Binding::of(*u - std::floor(*u / *v) * *v);
+    break;
+  case BinaryOp::Pow:
+    info.fixed = Binding::of(std::pow(*u, *v));
+    break;
+  }
+  return true;
+}
+
+std::optional<bool> Lowering::foldCompare(CompareOp op, const Binding &a,
+                                          const Binding &b) {
+  if (a.kind == Binding::Bool || b.kind == Binding::Bool)
+    return (a.flag == b.flag) == (op == CompareOp::Eq);
+  if (a.kind == Binding::Int && b.kind == Binding::Int) {
+    Size d = sizes.simplify(b.size - a.size);
+    bool le = sizes.nonNegative(d), lt = sizes.nonNegative(d - 1);
+    bool ge = sizes.nonNegative(-d), gt = sizes.nonNegative(-d - 1);
+    bool eq = sizes.equal(a.size, b.size);
+    switch (op) {
+    case CompareOp::Eq:
+      return eq         ? std::optional(true)
+             : lt || gt ? std::optional(false)
+                        : std::nullopt;
+    case CompareOp::Ne:
+      return eq         ? std::optional(false)
+             : lt || gt ? std::optional(true)
+                        : std::nullopt;
+    case CompareOp::Lt:
+      return lt   ? std::optional(true)
+             : ge ? std::optional(false)
+                  : std::nullopt;
+    case CompareOp::Le:
+      return le   ? std::optional(true)
+             : gt ? std::optional(false)
+                  : std::nullopt;
+    case CompareOp::Gt:
+      return gt   ? std::optional(true)
+             : le ? std::optional(false)
+                  : std::nullopt;
+    case CompareOp::Ge:
+      return ge   ? std::optional(true)
+             : lt ? std::optional(false)
+                  : std::nullopt;
+    }
+  }
+  auto x = realValue(a), y = realValue(b);
+  if (!x || !y)
+    return std::nullopt;
+  switch (op) {
+  case CompareOp::Eq:
+    return *x == *y;
+  case CompareOp::Ne:
+    return *x != *y;
+  case CompareOp::Lt:
+    return *x < *y;
+  case CompareOp::Le:
+    return *x <= *y;
+  case CompareOp::Gt:
+    return *x > *y;
+  case CompareOp::Ge:
+    return *x >= *y;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> Lowering::foldCall(StringRef name, double x) {
+  using Function = double (*)(double);
+  Function f =
+      llvm::StringSwitch<Function>(name)
+          .Case("abs", [](double x) { return std::fabs(x); })
+          .Case("sign", [](double x) { return x > 0   ? 1.0
+                                              : x < 0 ? -1.0
+                                                      : x; })
+          .Case("floor", [](double x) { return std::floor(x); })
+          .Case("ceil", [](double x) { return std::ceil(x); })
+          .Case("round", [](double x) { return std::nearbyint(x); })
+          .Case("exp", [](double x) { return std::exp(x); })
+          .Case("exp2", [](double x) { return std::exp2(x); })
+          .Case("expm1", [](double x) { return std::expm1(x); })
+          .Case("log", [](double x) { return std::log(x); })
+          .Case("log2", [](double x) { return std::log2(x); })
+          .Case("log1p", [](double x) { return std::log1p(x); })
+          .Case("sqrt", [](double x) { return std::sqrt(x); })
+          .Case("rsqrt", [](double x) { return 1 / std::sqrt(x); })
+          .Case("sin", [](double x) { return std::sin(x); })
+          .Case("cos", [](double x) { return std::cos(x); })
+          .Case("tan", [](double x) { return std::tan(x); })
+          .Case("tanh", [](double x) { return std::tanh(x); })
+          .Case("erf", [](double x) { return std::erf(x); })
+          .Default(nullptr);
+  return f ? std::optional(f(x)) : std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Questions of statements
+//===----------------------------------------------------------------------===//
+
+std::optional<Binding>
+Lowering::staticValue(const Expr &expr, const EnvPtr &env, const Twine &what) {
+  Equation eq;
+  Scope scope;
+  scope.env = env;
+  std::string name = what.str();
+  const Info *info = infer(expr, scope, eq);
+  if (!info)
+    return std::nullopt;
+  if (info->fixed)
+    return info->fixed;
+  if (info->pure && rolled)
+    needsUnroll = true;
+  error(expr.range, name + " must be static (constants and sizes)" +
+                        (info->pure ? ", known when compiling" : ""));
+  return std::nullopt;
+}
+
+std::optional<Size> Lowering::sizeValue(const Expr &expr, const EnvPtr &env,
+                                        const Twine &what) {
+  std::string name = what.str();
+  auto value = staticValue(expr, env, name);
+  if (!value)
+    return std::nullopt;
+  if (value->kind != Binding::Int) {
+    error(expr.range, name + " must be an integer, found " + kindOf(*value));
+    return std::nullopt;
+  }
+  if (auto c = value->size.constant(); c && *c < 0) {
+    error(expr.range, name + " is " + Twine(*c) + ": it must not be negative");
+    return std::nullopt;
+  }
+  return value->size;
+}
+
+std::string Lowering::kindOf(const Binding &binding) {
+  switch (binding.kind) {
+  case Binding::None:
+    return "none";
+  case Binding::Bool:
+    return "bool";
+  case Binding::Int:
+    return "integer";
+  case Binding::Real:
+    return "real";
+  case Binding::String:
+    return "a string";
+  case Binding::Table:
+    return "a table";
+  case Binding::Tensor:
+  case Binding::Collection:
+    return "a tensor";
+  case Binding::Scalar:
+    return "a run-time scalar";
+  default:
+    return "a value";
+  }
+}
+
+/// Appends the numbers of a table, row by row; false if rows differ in length.
+bool Lowering::flatten(const Expr &expr, const EnvPtr &env, unsigned depth,
+                       Table &table, std::vector<Binding> &values) {
+  auto *rows = dyn_cast<TableExpr>(&expr);
+  if (!rows) {
+    if (depth != table.shape.size())
+      return error(expr.range, "rows of different depths");
+    auto value = staticValue(expr, env, "an element of a table");
+    if (!value)
+      return false;
+    if (value->kind != Binding::Int && value->kind != Binding::Real &&
+        value->kind != Binding::Bool)
+      return error(expr.range,
+                   "an element of a table must be a number or bool, found " +
+                       kindOf(*value));
+    values.push_back(*value);
+    return true;
+  }
+  if (depth == table.shape.size()) {
+    if (!values.empty())
+      return error(expr.range, "rows of different depths");
+    table.shape.push_back(rows->rows.size());
+  }
+  if (table.shape[depth] != int64_t(rows->rows.size()))
+    return error(expr.range, "rows of different lengths: expected " +
+                                 Twine(table.shape[depth]) + ", found " +
+                                 Twine(rows->rows.size()));
+  for (const ExprPtr &row : rows->rows)
+    if (!flatten(*row, env, depth + 1, table, values))
+      return false;
+  return true;
+}
+
+std::optional<Binding> Lowering::constant(const Expr &expr, const EnvPtr &env,
+                                          const Twine &what) {
+  if (expr.kind != ExprKind::Table)
+    return staticValue(expr, env, what);
+  auto table = std::make_shared<Table>();
+  std::vector<Binding> values;
+  if (!flatten(expr, env, 0, *table, values))
+    return std::nullopt;
+  bool reals = false, bools = !values.empty();
+  for (const Binding &value : values) {
+    reals |= value.kind == Binding::Real;
+    bools &= value.kind == Binding::Bool;
+  }
+  table->elem = bools ? Ty::Bool : reals ? Ty::AnyReal : Ty::AnyInt;
+  for (const Binding &value : values) {
+    if (!bools && value.kind == Binding::Bool) {
+      error(expr.range, "a table holds numbers or bools, not both");
+      return std::nullopt;
+    }
+    auto number = realValue(value);
+    if (!bools && !number) {
+      error(expr.range, "an element of a table must be known when compiling");
+      return std::nullopt;
+    }
+    if (reals)
+      table->reals.push_back(*number);
+    else
+      table->ints.push_back(bools ? value.flag : *value.size.constant());
+  }
+  Binding binding;
+  binding.kind = Binding::Table;
+  binding.table = table;
+  return binding;
+}
+
+std::optional<Text> Lowering::textValue(const StringExpr &expr,
+                                        const EnvPtr &env) {
+  Text text;
+  auto append = [&](const std::string &piece) {
+    if (!text.parts.empty() && !text.parts.back().size)
+      text.parts.back().text += piece;
+    else
+      text.parts.push_back({piece, std::nullopt});
+  };
+  if (expr.isPlain()) {
+    append(expr.raw.str());
+    return text;
+  }
+  for (const StringExpr::Part &part : expr.parts) {
+    if (!part.expr) {
+      append(part.text.str());
+      continue;
+    }
+    auto value = staticValue(*part.expr, env, "what stands in '{ }'");
+    if (!value)
+      return std::nullopt;
+    switch (value->kind) {
+    case Binding::String:
+      for (const Text::Part &inner : value->text.parts) {
+        if (inner.size)
+          text.parts.push_back(inner);
+        else
+          append(inner.text);
+      }
+      break;
+    case Binding::Int:
+      if (auto c = value->size.constant())
+        append(std::to_string(*c));
+      else
+        text.parts.push_back({"", value->size});
+      break;
+    case Binding::Bool:
+      append(value->flag ? "true" : "false");
+      break;
+    default:
+      error(part.expr->range,
+            "'{ }' takes an integer or a string, found " + kindOf(*value));
+      return std::nullopt;
+    }
+  }
+  return text;
+}
