@@ -53,6 +53,26 @@ def AttnRaiseAttention : Pass<"attn-raise-attention", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def AttnSolveMasks : Pass<"attn-solve-masks", "::mlir::func::FuncOp"> {
+  let summary = "Which keys each tile of queries sees";
+  let description = [{
+    For a tile of queries i0..i1 the `where` of an attention is solved for the key: `reach` holds
+    ranges outside of which no query of the tile sees a key, `full` ranges in which every query sees every key. Bounds
+    are expressions of i0, i1, N, M, batch indices, scalars and reads of tensors by batch indices. Comparisons of integers that separate
+    into a part of i and a part of j are solved exactly (shifts, products, floor divisions, min, max, abs of them), `and`
+    intersects, `or` keeps several ranges. Anything else is left to the evaluation per element: it reaches all keys
+    and fills none. The ranges are attached as text; schedules ask `solveMask` (MaskBounds.h) for them as ops.
+
+    ```mlir
+    attn.attention ... where (%i, %j) { j <= i and i - j < 64 }
+    ```
+    becomes
+    ```mlir
+    attn.attention ... {attn.mask = {exact = true, reach = ["max(0, i0 - 63)", "min(M, i1 + 1)"], full = ...}}
+    ```
+  }];
+}
+
 def AttnFormKernels : Pass<"attn-form-kernels", "::mlir::ModuleOp"> {
   let summary = "Outlines the tensor mathematics of a model as kernels";
   let description = [{
