@@ -141,4 +141,52 @@ def AttnPlanMemory : Pass<"attn-plan-memory", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"];
 }
 
+def AttnFormEntries : Pass<"attn-form-entries", "::mlir::ModuleOp"> {
+  let summary = "Models to functions that write their results where the caller says";
+  let description = [{
+    A model (`attn.model`) gets one memref argument per result (`attn.result`) and returns nothing. Beside it stands
+    `@<model>.shapes`, which takes the same arguments, makes the same checks of sizes and returns the extents of all
+    results; it computes no element. Runs on tensors, right before bufferisation; inputs are marked as not writable.
+
+    ```mlir
+    func.func @m(%x: tensor<?xf32>) -> (tensor<?xf32> {attn.name = "y"}) attributes {attn.model} {
+      %n = tensor.dim %x, %c0 : tensor<?xf32>
+      ...
+      return %y : tensor<?xf32>
+    }
+    // becomes
+    func.func @m(%x: tensor<?xf32>, %out: memref<?xf32> {attn.name = "y", attn.result}) attributes {attn.model} {
+      ...
+      bufferization.materialize_in_destination %y in restrict writable %out : (tensor<?xf32>, memref<?xf32>) -> ()
+      return
+    }
+    func.func private @m.shapes(%x: tensor<?xf32>) -> index {
+      %n = tensor.dim %x, %c0 : tensor<?xf32>
+      return %n : index
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::bufferization::BufferizationDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def AttnLowerHost : Pass<"attn-lower-host", "::mlir::ModuleOp"> {
+  let summary = "What the host asks of the runtime becomes calls of its C functions";
+  let description = [{
+    On memrefs. Every function gets the model handle as its first argument; `attn.param`, `attn.require`,
+    `attn.require_in_range`, `memref.alloc`, `memref.dealloc` and `halide.call` become calls into runtime/host.h.
+    Each model gets two C functions that unpack `heed_buffer`s, and the module gets `attn.description`: entries,
+    parameters and kernels, from which code generation makes the model's constant. Kernels get the model's prefix.
+
+    ```mlir
+    %w = attn.param "layer.{0}.w" [%l] : memref<4xf32>
+    // becomes
+    %p = llvm.call @heed_host_param(%model, %number, %indices) : (!llvm.ptr, i32, !llvm.ptr) -> !llvm.ptr
+    ```
+  }];
+  let options = [Option<"prefix", "prefix", "std::string", "\"heed\"", "what the model's symbols begin with">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 #endif

@@ -1,0 +1,193 @@
+//===- HostDescription.cpp - the constant that describes a model ----------===//
+//
+// What `attn.description` says of a model's entries, parameters and kernels, as
+// the constant `heed_model_desc` of runtime/host.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/Codegen/HostDescription.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "runtime/host.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+using namespace llvm;
+using mlir::ArrayAttr;
+using mlir::DenseI64ArrayAttr;
+using mlir::DictionaryAttr;
+using mlir::FlatSymbolRefAttr;
+using mlir::StringAttr;
+using mlir::TypeAttr;
+
+namespace {
+
+int32_t runtimeType(mlir::Type type) {
+  if (type.isF32())
+    return HEED_F32;
+  if (type.isF16())
+    return HEED_F16;
+  if (type.isBF16())
+    return HEED_BF16;
+  if (type.isInteger(1))
+    return HEED_BOOL;
+  if (type.isInteger(8))
+    return HEED_I8;
+  if (type.isInteger(32))
+    return HEED_I32;
+  assert(type.isInteger(64) && "attn.description holds Heed's types only");
+  return HEED_I64;
+}
+
+class Writer {
+public:
+  explicit Writer(Module &module)
+      : module(module), context(module.getContext()),
+        pointerType(PointerType::get(context, 0)) {}
+
+  Constant *i32(int64_t value) {
+    return ConstantInt::get(Type::getInt32Ty(context), value, true);
+  }
+  Constant *i64(int64_t value) {
+    return ConstantInt::get(Type::getInt64Ty(context), value, true);
+  }
+  Constant *real(double value) {
+    return ConstantFP::get(Type::getDoubleTy(context), value);
+  }
+  Constant *null() { return ConstantPointerNull::get(pointerType); }
+  Constant *text(StringRef value) {
+    return constant(ConstantDataArray::getString(context, value));
+  }
+  Constant *texts(ArrayAttr values) {
+    SmallVector<Constant *> pointers;
+    for (mlir::Attribute value : values)
+      pointers.push_back(text(cast<StringAttr>(value).getValue()));
+    return array(pointers);
+  }
+  Constant *integers(ArrayRef<int64_t> values) {
+    return values.empty() ? null()
+                          : constant(ConstantDataArray::get(context, values));
+  }
+  Constant *array(ArrayRef<Constant *> elements) {
+    if (elements.empty())
+      return null();
+    auto *type = ArrayType::get(elements.front()->getType(), elements.size());
+    return constant(ConstantArray::get(type, elements));
+  }
+  Constant *record(ArrayRef<Constant *> fields) {
+    return ConstantStruct::getAnon(context, fields);
+  }
+  Constant *function(DictionaryAttr entry, StringRef key) {
+    Function *found =
+        module.getFunction(entry.getAs<FlatSymbolRefAttr>(key).getValue());
+    found->setLinkage(GlobalValue::InternalLinkage);
+    return found;
+  }
+
+  /// heed_tensor_info
+  Constant *tensor(DictionaryAttr info) {
+    mlir::Attribute value = info.get("default");
+    double real = 0;
+    int64_t integer = 0;
+    if (auto number = dyn_cast_or_null<mlir::FloatAttr>(value))
+      real = number.getValueAsDouble();
+    else if (auto number = dyn_cast_or_null<mlir::IntegerAttr>(value))
+      integer = number.getType().isInteger(1) ? number.getValue().getZExtValue()
+                                              : number.getInt();
+    ArrayRef<int64_t> sizes = info.getAs<DenseI64ArrayAttr>("sizes");
+    return record({text(info.getAs<StringAttr>("name").getValue()),
+                   i32(runtimeType(info.getAs<TypeAttr>("type").getValue())),
+                   i32(sizes.size()), texts(info.getAs<ArrayAttr>("extents")),
+                   integers(sizes), i32(info.contains("scalar")),
+                   i32(bool(value)), this->real(real), i64(integer)});
+  }
+  /// heed_param_info
+  Constant *param(DictionaryAttr info) {
+    auto names = info.getAs<ArrayAttr>("names");
+    ArrayRef<int64_t> bounds = info.getAs<DenseI64ArrayAttr>("bounds");
+    ArrayRef<int64_t> sizes = info.getAs<DenseI64ArrayAttr>("sizes");
+    SmallVector<Constant *> extents;
+    for (int64_t size : sizes)
+      extents.push_back(text(size < 0 ? "?" : std::to_string(size)));
+    return record({texts(names), i32(names.size()), i32(bounds.size() / 2),
+                   integers(bounds),
+                   i32(runtimeType(info.getAs<TypeAttr>("type").getValue())),
+                   i32(sizes.size()), array(extents), integers(sizes)});
+  }
+  /// heed_entry_desc
+  Constant *entry(DictionaryAttr info) {
+    auto inputs = info.getAs<ArrayAttr>("inputs");
+    auto outputs = info.getAs<ArrayAttr>("outputs");
+    auto tensors = [&](ArrayAttr list) {
+      SmallVector<Constant *> all;
+      for (mlir::Attribute one : list)
+        all.push_back(tensor(cast<DictionaryAttr>(one)));
+      return array(all);
+    };
+    Constant *signature = record(
+        {text(info.getAs<StringAttr>("name").getValue()), i32(inputs.size()),
+         i32(outputs.size()), tensors(inputs), tensors(outputs)});
+    return record({signature, function(info, "shapes"), function(info, "run"),
+                   null()});
+  }
+
+private:
+  Constant *constant(Constant *value) {
+    auto *global =
+        new GlobalVariable(module, value->getType(), /*isConstant=*/true,
+                           GlobalValue::PrivateLinkage, value, "heed.const");
+    return global;
+  }
+
+  Module &module;
+  LLVMContext &context;
+  PointerType *pointerType;
+};
+
+/// int main(int argc, char **argv) { return heed_program_main(&model, ...); }
+void addMain(Module &module, GlobalVariable *description) {
+  IRBuilder<> builder(module.getContext());
+  Type *i32 = builder.getInt32Ty(), *pointer = builder.getPtrTy();
+  FunctionCallee program = module.getOrInsertFunction(
+      "heed_program_main", i32, pointer, i32, pointer);
+  auto *main =
+      Function::Create(FunctionType::get(i32, {i32, pointer}, false),
+                       GlobalValue::ExternalLinkage, "main", module);
+  builder.SetInsertPoint(BasicBlock::Create(module.getContext(), "", main));
+  builder.CreateRet(builder.CreateCall(
+      program, {description, main->getArg(0), main->getArg(1)}));
+}
+
+} // namespace
+
+void heed::addDescription(Module &module, DictionaryAttr description,
+                          const DescriptionOptions &options) {
+  Writer write(module);
+  SmallVector<Constant *> entries, params;
+  for (mlir::Attribute entry : description.getAs<ArrayAttr>("entries"))
+    entries.push_back(write.entry(cast<DictionaryAttr>(entry)));
+  for (mlir::Attribute param : description.getAs<ArrayAttr>("params"))
+    params.push_back(write.param(cast<DictionaryAttr>(param)));
+  auto kernels = description.getAs<ArrayAttr>("kernels");
+  int64_t numKept = 0;
+  if (auto kept = description.getAs<mlir::IntegerAttr>("kept"))
+    numKept = kept.getInt();
+  Constant *init = description.contains("init")
+                       ? write.function(description, "init")
+                       : write.null();
+  Constant *value = write.record(
+      {write.i32(HEED_ABI_VERSION), write.i32(entries.size()),
+       write.text(options.name),
+       options.source.empty() ? write.null() : write.text(options.source),
+       write.text(llvm::join(options.cpuFeatures, ",")), write.array(entries),
+       write.array(params), write.i32(params.size()), write.i32(kernels.size()),
+       write.texts(kernels), write.i32(numKept), write.i32(0), init,
+       write.null(), write.null()});
+  std::string name =
+      (description.getAs<StringAttr>("prefix").getValue() + "_model").str();
+  auto *global =
+      new GlobalVariable(module, value->getType(), /*isConstant=*/true,
+                         GlobalValue::ExternalLinkage, value, name);
+  if (options.withMain)
+    addMain(module, global);
+}

@@ -1,0 +1,37 @@
+//===- HostDescription.h - the constant that describes a model --*- C++ -*-===//
+//
+// What `attn.description` says of a model's entries, parameters and kernels, as
+// the constant `heed_model_desc` of runtime/host.h.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEED_COMPILER_CODEGEN_HOSTDESCRIPTION_H
+#define HEED_COMPILER_CODEGEN_HOSTDESCRIPTION_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/ArrayRef.h"
+#include <string>
+
+namespace llvm {
+class Module;
+} // namespace llvm
+
+namespace heed {
+
+struct DescriptionOptions {
+  std::string name;
+  std::string source;
+  /// LLVM's names of what the code needs; the runtime checks them.
+  llvm::SmallVector<std::string> cpuFeatures;
+  /// Also define `main`, which runs the model as a program.
+  bool withMain = false;
+};
+
+/// Adds `<prefix>_model` to \p module, which holds the functions that
+/// \p description (the module's `attn.description`) names.
+void addDescription(llvm::Module &module, mlir::DictionaryAttr description,
+                    const DescriptionOptions &options);
+
+} // namespace heed
+
+#endif // HEED_COMPILER_CODEGEN_HOSTDESCRIPTION_H

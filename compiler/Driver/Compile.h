@@ -1,0 +1,74 @@
+//===- Compile.h - from a source to an artefact -----------------*- C++ -*-===//
+//
+// What heedc does, as a function: heed-check compiles in process with it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEED_COMPILER_DRIVER_COMPILE_H
+#define HEED_COMPILER_DRIVER_COMPILE_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace mlir {
+class PassManager;
+} // namespace mlir
+
+namespace heed {
+
+enum class Emit {
+  Ast,
+  Attn,
+  Halide,
+  Stmt,
+  LLVM,
+  Asm,
+  Obj,
+  Lib,
+  Shared,
+  Header,
+  Exe
+};
+enum class Backend { Halide, Reference };
+enum class Explain { No, Text, Json };
+
+struct CompileOptions {
+  /// A .heed or .mlir file, or "-".
+  std::string input;
+  /// Empty: the input's name with the ending of its kind, for text "-".
+  std::string output;
+  Emit emit = Emit::Exe;
+  Backend backend = Backend::Halide;
+  std::string target = "host";
+  std::vector<std::string> settings, weights, includes;
+  std::string modelDir;
+  /// Which model of the file; empty: the last one.
+  std::string model;
+  /// What public symbols begin with; empty: the model's name.
+  std::string prefix;
+  Explain explain = Explain::No;
+  bool unchecked = false, fastMath = false, timePasses = false,
+       saveTemps = false;
+  unsigned optLevel = 2;
+  /// Where bin/ and lib/ of this installation lie.
+  std::string installRoot;
+  /// Called on every pass manager before it runs.
+  std::function<void(mlir::PassManager &)> configure;
+};
+
+/// Parses and checks options.input, up to attn IR (or halide IR, if that is
+/// what the file holds). Diagnostics go to the context's handlers and, for a
+/// source's own errors, to stderr. Null on failure.
+mlir::OwningOpRef<mlir::ModuleOp> readInput(mlir::MLIRContext &context,
+                                            const CompileOptions &options);
+
+/// Compiles and writes one artefact, whole or not at all. False after an error,
+/// which has been reported on stderr.
+bool compile(const CompileOptions &options);
+
+} // namespace heed
+
+#endif // HEED_COMPILER_DRIVER_COMPILE_H

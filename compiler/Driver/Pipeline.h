@@ -1,0 +1,42 @@
+//===- Pipeline.h - the order of the passes ---------------------*- C++ -*-===//
+//
+// Every pass between the front end and LLVM, in one place and in the order of
+// the design.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEED_COMPILER_DRIVER_PIPELINE_H
+#define HEED_COMPILER_DRIVER_PIPELINE_H
+
+#include <string>
+
+namespace mlir {
+class DialectRegistry;
+class OpPassManager;
+} // namespace mlir
+
+namespace heed {
+
+/// Every dialect and interface that the pipelines need.
+void registerPipelineDialects(mlir::DialectRegistry &registry);
+
+/// attn IR to kernels in the halide dialect and a host on tensors.
+void buildKernelPipeline(mlir::OpPassManager &passes);
+
+/// attn IR to upstream ops on tensors, in f64: the definition of what a model
+/// means. No pass of passes/ takes part.
+void buildReferencePipeline(mlir::OpPassManager &passes);
+
+/// A host on tensors to one on memrefs that calls the runtime; symbols begin
+/// with \p prefix. Pipelines of the halide dialect are renamed and kept.
+void buildHostPipeline(mlir::OpPassManager &passes, const std::string &prefix);
+
+/// What is left to the LLVM dialect. The module holds no halide.pipeline.
+void buildLLVMPipeline(mlir::OpPassManager &passes);
+
+/// Names the pipelines for heed-opt: heed-kernels, heed-host, heed-llvm.
+void registerPipelines();
+
+} // namespace heed
+
+#endif // HEED_COMPILER_DRIVER_PIPELINE_H

@@ -1,0 +1,219 @@
+//===- HostFormEntries.cpp - models to entry points in destination style --===//
+//
+// `attn-form-entries`: a model that returns tensors becomes a function that
+// writes them where its caller says, beside a function that only tells their
+// extents.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Attn/Dialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/IR/IRMapping.h"
+#include "passes/Passes.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace heed {
+#define GEN_PASS_DEF_ATTNFORMENTRIES
+#include "passes/Passes.h.inc"
+} // namespace heed
+
+using namespace mlir;
+
+namespace {
+
+/// The extent of \p tensor along \p axis as a value that computes no element,
+/// or null. New ops go to \p builder's insertion point, which must stand after
+/// everything the extent is made of.
+Value extentOf(OpBuilder &builder, Value tensor, int64_t axis) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  Location loc = tensor.getLoc();
+  if (!type.isDynamicDim(axis))
+    return arith::ConstantIndexOp::create(builder, loc, type.getDimSize(axis));
+
+  auto result = dyn_cast<OpResult>(tensor);
+  if (!result)
+    return tensor::DimOp::create(builder, loc, tensor, axis);
+  Operation *op = result.getOwner();
+  if (auto empty = dyn_cast<tensor::EmptyOp>(op))
+    return empty.getDynamicSizes()[type.getDynamicDimIndex(axis)];
+  if (auto cast = dyn_cast<tensor::CastOp>(op))
+    return extentOf(builder, cast.getSource(), axis);
+  if (isa<heed::attn::ParamOp>(op))
+    return tensor::DimOp::create(builder, loc, tensor, axis);
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    // A value that a rolled loop carries keeps its extents.
+    return extentOf(builder, loop.getInitArgs()[result.getResultNumber()], axis);
+  if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    // Both branches compute the same tensor in different ways: either tells
+    // the extents, as long as they come from outside.
+    for (Region *region : {&branch.getThenRegion(), &branch.getElseRegion()}) {
+      Value yielded =
+          region->front().getTerminator()->getOperand(result.getResultNumber());
+      Value extent = extentOf(builder, yielded, axis);
+      if (extent && !branch->isAncestor(extent.getParentRegion()->getParentOp()))
+        return extent;
+    }
+    return nullptr;
+  }
+  if (auto destination = dyn_cast<DestinationStyleOpInterface>(op))
+    return extentOf(builder, destination.getTiedOpOperand(result)->get(), axis);
+  if (auto shaped = dyn_cast<ReifyRankedShapedTypeOpInterface>(op)) {
+    ReifiedRankedShapedTypeDims extents;
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(op);
+    if (succeeded(shaped.reifyResultShapes(builder, extents)))
+      return getValueOrCreateConstantIndexOp(
+          builder, loc, extents[result.getResultNumber()][axis]);
+  }
+  return nullptr;
+}
+
+/// Adds to \p slice what \p value is made of. Fails where an element of a
+/// tensor would have to be computed, and names the culprit.
+LogicalResult
+sliceBackward(Value value, llvm::SetVector<Operation *> &slice) {
+  Operation *op = value.getDefiningOp();
+  if (!op || slice.contains(op))
+    return success();
+  bool isSimple = isa<tensor::DimOp, heed::attn::ParamOp>(op) ||
+                  isa_and_nonnull<arith::ArithDialect>(op->getDialect());
+  if (!isSimple || op->getNumRegions())
+    return op->emitError("an extent of a result depends on computed elements");
+  for (Value operand : op->getOperands())
+    if (failed(sliceBackward(operand, slice)))
+      return failure();
+  slice.insert(op);
+  return success();
+}
+
+/// A dim of a computed tensor, replaced by what the tensor's extent is made of.
+void forwardDims(func::FuncOp function) {
+  SmallVector<tensor::DimOp> dims;
+  function.walk([&](tensor::DimOp dim) { dims.push_back(dim); });
+  for (tensor::DimOp dim : dims) {
+    std::optional<int64_t> axis = dim.getConstantIndex();
+    Operation *source = dim.getSource().getDefiningOp();
+    if (!axis || !source || isa<heed::attn::ParamOp>(source))
+      continue;
+    OpBuilder builder(dim);
+    if (Value extent = extentOf(builder, dim.getSource(), *axis)) {
+      dim.replaceAllUsesWith(extent);
+      dim.erase();
+    }
+  }
+}
+
+struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> models;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr("attn.model"))
+        models.push_back(function);
+    for (func::FuncOp model : models) {
+      forwardDims(model);
+      if (failed(addShapes(model)) || failed(passDestinations(model)))
+        return signalPassFailure();
+    }
+  }
+
+  /// Makes `@<model>.shapes`: same arguments, extents of all results.
+  LogicalResult addShapes(func::FuncOp model) {
+    Operation *exit = model.getBody().front().getTerminator();
+    OpBuilder inModel(exit);
+    SmallVector<Value> extents;
+    for (Value result : exit->getOperands()) {
+      auto type = dyn_cast<RankedTensorType>(result.getType());
+      if (!type)
+        return model.emitError("a model's results are ranked tensors");
+      for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+        Value extent = extentOf(inModel, result, axis);
+        if (!extent)
+          return model.emitError("no extent is known for axis ")
+                 << axis << " of a result";
+        extents.push_back(extent);
+      }
+    }
+    llvm::SetVector<Operation *> slice;
+    for (Value extent : extents)
+      if (failed(sliceBackward(extent, slice)))
+        return failure();
+    // Checks of the sizes come along: asking for shapes reports the same
+    // mistakes as running does.
+    for (auto check : model.getBody().front().getOps<heed::attn::RequireOp>()) {
+      llvm::SetVector<Operation *> wanted = slice;
+      bool ok = true;
+      for (Value operand : check->getOperands()) {
+        DiagnosticEngine::HandlerID handler =
+            check.getContext()->getDiagEngine().registerHandler(
+                [](Diagnostic &) { return success(); });
+        ok = ok && succeeded(sliceBackward(operand, wanted));
+        check.getContext()->getDiagEngine().eraseHandler(handler);
+      }
+      if (!ok)
+        continue;
+      slice = wanted;
+      slice.insert(check);
+    }
+
+    OpBuilder builder(model->getContext());
+    builder.setInsertionPointAfter(model);
+    auto function = func::FuncOp::create(
+        builder, model.getLoc(), (model.getName() + ".shapes").str(),
+        builder.getFunctionType(
+            model.getArgumentTypes(),
+            SmallVector<Type>(extents.size(), builder.getIndexType())));
+    function.setPrivate();
+    function->setAttr("attn.shapes_of",
+                      FlatSymbolRefAttr::get(model.getNameAttr()));
+    builder.setInsertionPointToStart(function.addEntryBlock());
+    IRMapping mapping;
+    mapping.map(model.getArguments(), function.getArguments());
+    for (Operation &op : model.getBody().front())
+      if (slice.contains(&op))
+        builder.clone(op, mapping);
+    SmallVector<Value> mapped;
+    for (Value extent : extents)
+      mapped.push_back(mapping.lookupOrDefault(extent));
+    func::ReturnOp::create(builder, model.getLoc(), mapped);
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      function.setArgAttr(i, "bufferization.writable",
+                          builder.getBoolAttr(false));
+    return success();
+  }
+
+  /// Results become memref arguments at the end, borrowed from the caller.
+  LogicalResult passDestinations(func::FuncOp model) {
+    Operation *exit = model.getBody().front().getTerminator();
+    OpBuilder builder(exit);
+    for (unsigned i = 0; i < model.getNumArguments(); ++i)
+      if (isa<RankedTensorType>(model.getArgumentTypes()[i]))
+        model.setArgAttr(i, "bufferization.writable",
+                         builder.getBoolAttr(false));
+    unsigned numResults = exit->getNumOperands();
+    for (unsigned k = 0; k < numResults; ++k) {
+      auto type = cast<RankedTensorType>(exit->getOperand(k).getType());
+      DictionaryAttr attributes = model.getResultAttrDict(k);
+      unsigned index = model.getNumArguments();
+      if (failed(model.insertArgument(
+              index, MemRefType::get(type.getShape(), type.getElementType()),
+              attributes, model.getLoc())))
+        return failure();
+      model.setArgAttr(index, "attn.result", builder.getUnitAttr());
+      bufferization::MaterializeInDestinationOp::create(
+          builder, exit->getLoc(), TypeRange{}, exit->getOperand(k),
+          model.getArgument(index), /*restrict=*/true, /*writable=*/true);
+    }
+    exit->setOperands({});
+    llvm::BitVector all(numResults, true);
+    return model.eraseResults(all);
+  }
+};
+
+} // namespace
