@@ -1,0 +1,79 @@
+//===- StreamingPlan.h - tiles, funcs and schedule of streaming attention
+//-------------------===//
+#ifndef HEED_PASSES_SCHEDULE_STREAMINGPLAN_H
+#define HEED_PASSES_SCHEDULE_STREAMINGPLAN_H
+
+#include "dialects/Attn/Dialect.h"
+#include "dialects/Halide/HalideDialect.h"
+#include "dialects/Halide/Target.h"
+#include "passes/Lower/KernelInfo.h"
+
+#include <map>
+
+namespace heed {
+
+/// A score term of one block: a func over (ii, jj, kb, tile, batch), with an
+/// update over its contract dims.
+struct StreamingTerm {
+  halide::FuncOp func;
+  size_t contractDims;
+  llvm::SmallVector<Extent> contract;
+};
+
+/// The funcs of one update of the state: those of full blocks, or of partial
+/// ones.
+struct StreamingStage {
+  StreamingStage(bool partial, int64_t block)
+      : partial(partial), block(block) {}
+  std::string name(llvm::StringRef what) const {
+    return (what + (partial ? "_part" : "_full")).str();
+  }
+
+  bool partial;
+  int64_t block; ///< keys
+  llvm::SmallVector<StreamingTerm> terms;
+  halide::FuncOp scores, top, rounded, weights, sum, products;
+  halide::UpdateOp update;
+};
+
+/// An operand that varies over queries only, transposed once per tile.
+struct StreamingQuery {
+  halide::FuncOp func;
+  llvm::SmallVector<unsigned> contract;
+  llvm::SmallVector<Extent> extents;
+};
+
+/// Everything that the schedule needs to know; the algorithm fills in the
+/// funcs.
+struct StreamingPlan {
+  StreamingPlan(attn::AttentionOp op, const halide::Target &target);
+
+  /// Block sizes for \p queries x \p keys.
+  void chooseTiles(Extent queries, Extent keys, unsigned batchDims);
+  /// Writes the schedule of all funcs at \p b, for a batch of \p batch dims.
+  void schedule(mlir::OpBuilder &b, mlir::Location loc,
+                llvm::ArrayRef<Extent> batch);
+
+  attn::AttentionOp op;
+  halide::Target target;
+  int64_t lanes;                ///< of an f32 vector
+  int64_t group;                ///< keys, or value dims, of a register tile
+  int64_t vectors;              ///< vectors of a register tile
+  int64_t tile;                 ///< queries: lanes x vectors
+  int64_t block = 0, piece = 0; ///< keys of a full and of a partial block;
+                                ///< block is a multiple of piece
+  bool masked;
+  bool scaledTerm = false; ///< the score's factor is folded into a staged query
+  unsigned batchDims = 0;
+  Extent queries, keys;
+
+  llvm::SmallVector<StreamingQuery> queryFuncs;
+  std::vector<StreamingStage> stages;
+  halide::FuncOp state, scale, divided, output;
+  std::map<unsigned, std::string> outputVars; ///< loop dim to var of the output
+  std::map<unsigned, Extent> outputExtents;
+};
+
+} // namespace heed
+
+#endif
