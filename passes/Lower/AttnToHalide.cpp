@@ -74,10 +74,11 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
       if (!kernel->hasAttr(attn::kKernelAttr))
         continue;
       OpBuilder b(kernel);
-      FailureOr<KernelInfo> info = translateKernel(b, kernel);
+      FailureOr<KernelInfo> info = translateKernel(b, kernel, target);
       if (failed(info))
         return signalPassFailure();
-      StringRef family = scheduleKernel(*info, target);
+      StringRef family =
+          info->family.empty() ? scheduleKernel(*info, target) : info->family;
       remark::analysis(
           kernel.getLoc(),
           remark::RemarkOpts::name("schedule").category("attn-to-halide"))

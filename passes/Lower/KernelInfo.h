@@ -41,6 +41,8 @@ struct KernelInfo {
   /// What attn-form-kernels called it: elementwise, row, contraction, softmax,
   /// attention.
   llvm::StringRef kind;
+  /// The schedule family, where the translation has written the schedule too.
+  llvm::StringRef family;
 
   KernelFunc *find(mlir::Value func) {
     for (KernelFunc &f : funcs)

@@ -7,6 +7,7 @@
 // computed.
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/Lower/Expressions.h"
+#include "passes/Schedule/StreamingAttention.h"
 
 #include "dialects/Attn/Dialect.h"
 
@@ -33,7 +34,9 @@ struct Source {
 
 class KernelTranslator : public TensorReads {
 public:
-  KernelTranslator(OpBuilder &b, func::FuncOp kernel) : b(b), kernel(kernel) {}
+  KernelTranslator(OpBuilder &b, func::FuncOp kernel,
+                   const halide::Target &target)
+      : b(b), kernel(kernel), target(target) {}
 
   LogicalResult run(KernelInfo &info);
 
@@ -46,6 +49,7 @@ private:
   LogicalResult generic(linalg::LinalgOp op);
   LogicalResult softmax(Operation *op, Value input, Value sink,
                         ArrayRef<int64_t> axes, Region &where, bool log);
+  LogicalResult attention(attn::AttentionOp op);
   LogicalResult results(func::ReturnOp op);
 
   /// A new func of \p rank dims; \p body gets them outermost first.
@@ -65,6 +69,7 @@ private:
 
   OpBuilder &b;
   func::FuncOp kernel;
+  const halide::Target &target;
   KernelInfo *info = nullptr;
   IRMapping map; ///< scalars
   DenseMap<Value, Source> sources;
@@ -531,6 +536,31 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
   return success();
 }
 
+LogicalResult KernelTranslator::attention(attn::AttentionOp op) {
+  FailureOr<halide::FuncOp> output =
+      buildStreamingAttention(b, op, map, *this, target, nullptr);
+  if (failed(output))
+    return failure();
+  if (op.getOutput().hasOneUse() &&
+      isa<func::ReturnOp>(*op.getOutput().getUsers().begin()))
+    info->family = "streaming attention";
+  else
+    halide::ComputeRootOp::create(b, op.getLoc(), output->getResult());
+  Source source;
+  source.func = output->getResult();
+  for (AffineExpr expr : op.outputMap().getResults()) {
+    Value size = op.getSizes()[cast<AffineDimExpr>(expr).getPosition()];
+    APInt constant;
+    if (matchPattern(size, m_ConstantInt(&constant)))
+      source.extents.push_back(
+          fixedExtent(op.getLoc(), constant.getSExtValue()));
+    else
+      source.extents.push_back({map.lookup(size), std::nullopt});
+  }
+  sources[op.getOutput()] = std::move(source);
+  return success();
+}
+
 LogicalResult KernelTranslator::results(func::ReturnOp op) {
   llvm::SmallPtrSet<Value, 4> taken;
   for (Value value : op.getOperands()) {
@@ -608,6 +638,9 @@ LogicalResult KernelTranslator::run(KernelInfo &target) {
       if (failed(softmax(s, s.getInput(), s.getSink(), s.getAxes(),
                          s.getWhere(), true)))
         return failure();
+    } else if (auto s = dyn_cast<attn::AttentionOp>(op)) {
+      if (failed(attention(s)))
+        return failure();
     } else if (auto ret = dyn_cast<func::ReturnOp>(op)) {
       if (failed(results(ret)))
         return failure();
@@ -622,14 +655,15 @@ LogicalResult KernelTranslator::run(KernelInfo &target) {
 
 } // namespace
 
-FailureOr<KernelInfo> heed::translateKernel(OpBuilder &b, func::FuncOp kernel) {
+FailureOr<KernelInfo> heed::translateKernel(OpBuilder &b, func::FuncOp kernel,
+                                            const halide::Target &target) {
   KernelInfo info;
   info.pipeline =
       halide::PipelineOp::create(b, kernel.getLoc(), kernel.getName());
   if (auto kind = kernel->getAttrOfType<StringAttr>("attn.kind"))
     info.kind = kind.getValue();
   OpBuilder inner = OpBuilder::atBlockBegin(&info.pipeline.getBody().front());
-  if (failed(KernelTranslator(inner, kernel).run(info))) {
+  if (failed(KernelTranslator(inner, kernel, target).run(info))) {
     info.pipeline.erase();
     return failure();
   }

@@ -3,6 +3,7 @@
 #ifndef HEED_PASSES_LOWER_KERNELTOHALIDE_H
 #define HEED_PASSES_LOWER_KERNELTOHALIDE_H
 
+#include "dialects/Halide/Target.h"
 #include "passes/Lower/KernelInfo.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -14,7 +15,8 @@ namespace heed {
 /// schedule. Fails with an error at an op that has no translation; then nothing
 /// is left behind.
 mlir::FailureOr<KernelInfo> translateKernel(mlir::OpBuilder &b,
-                                            mlir::func::FuncOp kernel);
+                                            mlir::func::FuncOp kernel,
+                                            const halide::Target &target);
 
 /// Where a caller of a kernel finds the extent of a result's dim: a number, an
 /// argument, or an argument's dim.
