@@ -53,7 +53,7 @@ struct Ops {
     return arith::FloorDivSIOp::create(b, loc, x, i(y));
   }
   Value mod(Value x, int64_t y) {
-    return arith::RemSIOp::create(b, loc, x, i(y));
+    return halide::ModOp::create(b, loc, x, i(y));
   }
   Value less(Value x, Value y) {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y);
