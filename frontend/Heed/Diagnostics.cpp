@@ -125,14 +125,36 @@ void Diagnostics::printOne(raw_ostream &os, const Diagnostic &diag) const {
 }
 
 void Diagnostics::print(raw_ostream &os, unsigned limit) const {
+  // File by file in the order of reading, what has no place first.
+  std::vector<const Diagnostic *> sorted;
+  for (const Diagnostic &diag : diags)
+    sorted.push_back(&diag);
+  llvm::stable_sort(sorted, [&](const Diagnostic *a, const Diagnostic *b) {
+    return sources.order(a->range.Start) < sources.order(b->range.Start);
+  });
   unsigned printed = 0;
-  for (const Diagnostic &diag : diags) {
-    if (diag.severity == Severity::Error && printed++ == limit) {
+  for (const Diagnostic *diag : sorted) {
+    if (diag->severity == Severity::Error && printed++ == limit) {
       os << "error: " << numErrors - limit << " more errors\n";
       return;
     }
-    printOne(os, diag);
+    printOne(os, *diag);
   }
+}
+
+/// How many letters to change; two neighbours that were swapped are one slip.
+static unsigned distanceOf(StringRef name, StringRef candidate, unsigned most) {
+  if (name.size() == candidate.size()) {
+    size_t first = 0;
+    while (first < name.size() && name[first] == candidate[first])
+      ++first;
+    if (first + 1 < name.size() && name[first] == candidate[first + 1] &&
+        name[first + 1] == candidate[first] &&
+        name.drop_front(first + 2) == candidate.drop_front(first + 2))
+      return 1;
+  }
+  return name.edit_distance_insensitive(candidate, /*AllowReplacements=*/true,
+                                        /*MaxEditDistance=*/most);
 }
 
 std::optional<StringRef> heed::nearest(StringRef name,
@@ -145,8 +167,7 @@ std::optional<StringRef> heed::nearest(StringRef name,
   for (StringRef candidate : known) {
     if (candidate == name || candidate.size() < 2)
       continue;
-    unsigned distance = name.edit_distance_insensitive(
-        candidate, /*AllowReplacements=*/true, /*MaxEditDistance=*/best);
+    unsigned distance = distanceOf(name, candidate, best);
     if (distance < best) {
       best = distance;
       found = candidate;

@@ -64,8 +64,7 @@ public:
   unsigned errorCount() const { return numErrors; }
   const std::deque<Diagnostic> &all() const { return diags; }
 
-  /// Prints all in the order they came; after `limit` errors says how many are
-  /// left.
+  /// Prints all, sorted by place; after `limit` errors says how many are left.
   void print(llvm::raw_ostream &os, unsigned limit = 20) const;
 
 private:

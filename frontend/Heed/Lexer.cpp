@@ -52,6 +52,14 @@ static bool isLetter(uint32_t c) {
 
 static bool isDigit(char c) { return llvm::isDigit(c); }
 
+static StringRef closerText(char c) {
+  return c == ')' ? ")" : c == ']' ? "]" : "}";
+}
+
+static char closerOf(const Token &opener) {
+  return opener.text == "(" ? ')' : opener.text == "[" ? ']' : '}';
+}
+
 namespace {
 class Lexer {
 public:
@@ -80,9 +88,11 @@ private:
   void op();
   void open(size_t from);
   void close(size_t from);
+  void closeInnermost(size_t from, size_t to);
   /// Reports the innermost bracket as unclosed and closes it before `from`.
   void closeMissing(size_t from, StringRef why);
   void stray();
+  void closeInside(llvm::StringRef swallowed);
   bool endsStatement() const;
 
   StringRef text;
@@ -91,6 +101,7 @@ private:
   size_t at = 0;
   bool lineStart = true;
   bool tooDeep = false;
+  std::pair<size_t, char> lastMissing; ///< where a closing bracket was missing
   std::vector<Token> tokens;
   std::vector<unsigned> brackets; ///< open ones, as numbers of tokens
 };
@@ -177,9 +188,14 @@ void Lexer::closeMissing(size_t from, StringRef why) {
   unsigned index = brackets.back();
   brackets.pop_back();
   StringRef bracket = tokens[index].text;
-  StringRef closer = bracket == "(" ? ")" : bracket == "[" ? "]" : "}";
-  diags.error(tokens[index].range, "'" + bracket + "' is never closed")
-      .note(range(from, from), "expected '" + closer + "' before " + why);
+  StringRef closer = closerText(closerOf(tokens[index]));
+  // Several of a kind that miss their ends in one place are one mistake.
+  std::pair<size_t, char> missing(from, bracket[0]);
+  if (missing != lastMissing)
+    diags.error(tokens[index].range, "'" + bracket + "' is never closed")
+        .note(range(from, from), "expected '" + closer + "' before " + why);
+  lastMissing = missing;
+  tokens[index].isUnclosed = true;
   pushBroken(from, from);
   Token token;
   token.kind = TokenKind::Op;
@@ -266,11 +282,30 @@ void Lexer::string() {
   if (end == StringRef::npos || text[end] == '\n') {
     at = std::min(end, text.size());
     diags.error(range(from, from + 1), "a string must end on its line");
-    return pushBroken(from, at);
+    pushBroken(from, at);
+    return closeInside(text.slice(from + 1, at));
   }
   at = end + 1;
   push(TokenKind::String, from, at);
   tokens.back().text = text.slice(from + 1, end);
+}
+
+/// The brackets that an unended string has swallowed close nothing twice: what
+/// is open before it and closes in it is no second mistake.
+void Lexer::closeInside(StringRef swallowed) {
+  unsigned inner = 0;
+  for (char c : swallowed) {
+    if (StringRef("([{").contains(c)) {
+      ++inner;
+    } else if (StringRef(")]}").contains(c)) {
+      if (inner) {
+        --inner;
+      } else if (!brackets.empty() && closerOf(tokens[brackets.back()]) == c) {
+        closeInnermost(at, at);
+        tokens.back().text = closerText(c);
+      }
+    }
+  }
 }
 
 void Lexer::open(size_t from) {
@@ -282,12 +317,15 @@ void Lexer::open(size_t from) {
   }
 }
 
+void Lexer::closeInnermost(size_t from, size_t to) {
+  push(TokenKind::Op, from, to);
+  tokens[brackets.back()].match = tokens.size() - 1;
+  brackets.pop_back();
+}
+
 void Lexer::close(size_t from) {
   char c = text[from];
-  auto closes = [&](unsigned index) {
-    char opener = tokens[index].text[0];
-    return c == (opener == '(' ? ')' : opener == '[' ? ']' : '}');
-  };
+  auto closes = [&](unsigned index) { return closerOf(tokens[index]) == c; };
   // The bracket that this one closes may lie below others that were forgotten.
   auto found = std::find_if(brackets.rbegin(), brackets.rend(), closes);
   // A ) or ] never reaches over a block.
@@ -295,15 +333,25 @@ void Lexer::close(size_t from) {
                    return tokens[i].text == "{";
                  });
   if (found == brackets.rend() || blocked) {
-    diags.error(range(from, from + 1),
-                "'" + llvm::Twine(c) + "' closes nothing");
-    return pushBroken(from, from + 1);
+    if (c == '}' || brackets.empty() || tokens[brackets.back()].text == "{") {
+      diags.error(range(from, from + 1),
+                  "'" + llvm::Twine(c) + "' closes nothing");
+      return pushBroken(from, from + 1);
+    }
+    // (x] is a slip in one of the two: it closes.
+    const Token &opener = tokens[brackets.back()];
+    char wanted = closerOf(opener);
+    diags
+        .error(range(from, from + 1), "expected '" + llvm::Twine(wanted) +
+                                          "', found '" + llvm::Twine(c) + "'")
+        .note(opener.range, "'" + opener.text + "' is open here");
+    closeInnermost(from, from + 1);
+    tokens.back().text = closerText(wanted);
+    return;
   }
   while (!closes(brackets.back()))
     closeMissing(from, "'" + std::string(1, c) + "'");
-  push(TokenKind::Op, from, from + 1);
-  tokens[brackets.back()].match = tokens.size() - 1;
-  brackets.pop_back();
+  closeInnermost(from, from + 1);
 }
 
 void Lexer::stray() {
@@ -332,6 +380,11 @@ void Lexer::stray() {
   // `&&` and the like are one mistake.
   while (c < 0x80 && peek() == static_cast<char>(c))
     ++at;
+  // So is 'a'.
+  if (c == '\'')
+    if (size_t end = text.find_first_of("'\n", at);
+        end != StringRef::npos && text[end] == '\'')
+      at = end + 1;
   diags.error(range(from, at), message);
   pushBroken(from, at);
 }

@@ -32,6 +32,8 @@ struct Token {
   llvm::SMRange range;
   /// Of an opening bracket: the number of the token that closes it.
   unsigned match = 0;
+  /// Of an opening bracket: it was reported, and closed by guess.
+  bool isUnclosed = false;
 
   bool is(llvm::StringRef spelling) const {
     return (kind == TokenKind::Op || kind == TokenKind::Word) &&

@@ -16,10 +16,18 @@ using llvm::StringRef;
 
 void Parser::parseFile(File &file) {
   skipNewlines();
+  auto atDecl = [&] {
+    return atAnyOf({"import", "config", "const", "fn", "model"});
+  };
   while (!stopped()) {
+    bool known = atDecl();
     if (!parseDecl(file) || !endStmt()) {
-      recover();
-      accept("}"); // nothing is open here, so it cannot end a block
+      do {
+        recover();
+        accept("}"); // nothing is open here, so it cannot end a block
+        skipNewlines();
+        // What follows a head that is wrong may be its body.
+      } while (known && !stopped() && !atDecl());
     }
     skipNewlines();
     if (atKind(TokenKind::End))

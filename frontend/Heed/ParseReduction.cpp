@@ -107,13 +107,22 @@ ExprPtr Parser::parseReduction() {
   if (!expect(")"))
     return nullptr;
   if (atKind(TokenKind::Newline))
-    return fail(("the operand of '" + op.text + "' on the same line").str());
+    return failNextLine(op.text);
   if (!(node->operand = parseReduceOperand(node->op)))
     return nullptr;
   std::vector<const Expr *> children = {node->where.get(), node->operand.get()};
   for (const Binder &binder : node->binders)
     children.push_back(binder.extent.get());
   return finish(std::move(node), begin, children);
+}
+
+/// The operand begins on the next line. That line is a part of this mistake,
+/// unless it is an equation.
+ExprPtr Parser::failNextLine(StringRef op) {
+  fail(("the operand of '" + op + "' on the same line").str());
+  if (atKind(TokenKind::Name, 1) && !at(",", 2) && !atEquation(1))
+    take();
+  return nullptr;
 }
 
 ExprPtr Parser::parseReduceOperand(ReduceOp op) {
@@ -187,7 +196,7 @@ ExprPtr Parser::parseSoftmax() {
   if (!expect(")"))
     return nullptr;
   if (atKind(TokenKind::Newline))
-    return fail(("the operand of '" + op.text + "' on the same line").str());
+    return failNextLine(op.text);
   {
     llvm::SaveAndRestore<unsigned> inside(reductions, reductions + 1);
     if (!(node->operand = parseUnary()))

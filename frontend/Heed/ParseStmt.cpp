@@ -76,6 +76,12 @@ bool Parser::parseStmt(std::vector<StmtPtr> &out) {
            "'" + token().text + "' stands in the outermost block of a model");
     return false;
   }
+  if (atAnyOf({"+", "-", "*", "/", "//", "%", "^", "and", "or"})) {
+    failAt(token().range, "expected a statement, found '" + token().text +
+                              "'; an operator stands at the end of the line "
+                              "before");
+    return false;
+  }
   if (!atKind(TokenKind::Name)) {
     fail("a statement");
     return false;
@@ -94,10 +100,11 @@ bool Parser::parseStmt(std::vector<StmtPtr> &out) {
   return parseEquation(out);
 }
 
-bool Parser::atEquation() const {
-  if (!atKind(TokenKind::Name))
+bool Parser::atEquation(unsigned ahead) const {
+  if (!atKind(TokenKind::Name, ahead))
     return false;
-  return at("[", 1) ? tokens[token(1).match + 1].is("=") : at("=", 1);
+  const Token &after = token(ahead + 1);
+  return after.is("[") ? tokens[after.match + 1].is("=") : after.is("=");
 }
 
 bool Parser::parseReturn(std::vector<StmtPtr> &out) {

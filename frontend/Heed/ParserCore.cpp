@@ -9,6 +9,7 @@
 #include "Parser.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace heed;
 using namespace heed::ast;
@@ -85,6 +86,15 @@ void Parser::skipNewlines() {
     take();
 }
 
+/// In a list that the lexer closed by guess, whatever is wrong is the bracket.
+bool Parser::inUnclosed() const {
+  for (unsigned k = 0; k < next; ++k)
+    if (tokens[k].isUnclosed && tokens[k].text != "{" &&
+        tokens[k].match >= next)
+      return true;
+  return false;
+}
+
 static std::string describe(const Token &token, StringRef endName) {
   StringRef text = token.text;
   std::string shown = text.take_front(40).str();
@@ -113,7 +123,7 @@ std::nullptr_t Parser::fail(StringRef wanted) {
   if (found->kind == TokenKind::Newline && token(1).kind == TokenKind::End &&
       endName != "the end of the file")
     found = &token(1);
-  if (found->kind != TokenKind::Broken && !stopped())
+  if (found->kind != TokenKind::Broken && !stopped() && !inUnclosed())
     diags.error(found->range,
                 "expected " + wanted + ", found " + describe(*found, endName));
   return nullptr;
@@ -124,9 +134,31 @@ std::nullptr_t Parser::failAt(Range range, const Twine &message) {
   return nullptr;
 }
 
+/// No statement and no declaration begins with it: its line goes on from the
+/// one before.
+static bool continues(const Token &token) {
+  switch (token.kind) {
+  case TokenKind::Op:
+    return token.text != "}";
+  case TokenKind::Word:
+    return llvm::StringSwitch<bool>(token.text)
+        .Cases({"then", "else", "where", "in", "and", "or", "not"}, true)
+        .Cases({"true", "false", "none", "inf", "pi"}, true)
+        .Default(false);
+  case TokenKind::Int:
+  case TokenKind::Real:
+  case TokenKind::String:
+    return true;
+  default:
+    return false;
+  }
+}
+
 void Parser::recover() {
   // Back to before a newline that was taken with the statement.
-  while (!stopped() && !at("}") && !atKind(TokenKind::Newline)) {
+  while (!stopped() && !at("}")) {
+    if (atKind(TokenKind::Newline) && !continues(token(1)))
+      return;
     const Token &taken = take();
     // Brackets that opened here are skipped as a whole.
     if (taken.match)

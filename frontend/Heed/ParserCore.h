@@ -58,6 +58,7 @@ private:
 
   // Errors.
   std::nullptr_t fail(llvm::StringRef wanted);
+  bool inUnclosed() const;
   std::nullptr_t failAt(ast::Range range, const llvm::Twine &message);
   /// To the end of this statement, not over the `}` that ends the block.
   void recover();
@@ -109,6 +110,7 @@ private:
   bool atReduction() const;
   bool isBinderList() const;
   ast::ExprPtr parseReduction();
+  ast::ExprPtr failNextLine(llvm::StringRef op);
   ast::ExprPtr parseReduceOperand(ast::ReduceOp op);
   ast::ExprPtr parseTruthOperand();
   ast::ExprPtr parseSoftmax();
@@ -135,7 +137,7 @@ private:
   bool parseBounds(ast::ExprPtr &lo, ast::ExprPtr &hi);
   bool parseLeft(ast::Left &left);
   bool parseLeftIndex(ast::LeftIndex &index);
-  bool atEquation() const;
+  bool atEquation(unsigned ahead = 0) const;
   bool parseTyped(std::vector<ast::Name> &names, ast::TypePtr &type);
   ast::TypePtr parseType();
   template <typename T>

@@ -38,6 +38,13 @@ public:
   /// The whole line `loc` stands in, without its newline; empty if unknown.
   llvm::StringRef lineAt(llvm::SMLoc loc) const;
 
+  /// Sorts places: by file, in the order of add(), then by offset. An unknown
+  /// place comes first.
+  std::pair<unsigned, const char *> order(llvm::SMLoc loc) const {
+    unsigned id = loc.isValid() ? mgr.FindBufferContainingLoc(loc) : 0;
+    return {id, loc.getPointer()};
+  }
+
   /// For tools that want LLVM's own class.
   llvm::SourceMgr &manager() { return mgr; }
   const llvm::SourceMgr &manager() const { return mgr; }
