@@ -7,6 +7,7 @@
 // computed.
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/Lower/Expressions.h"
+#include "passes/MaskBounds.h"
 #include "passes/Schedule/StreamingAttention.h"
 
 #include "dialects/Attn/Dialect.h"
@@ -537,9 +538,35 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
 }
 
 LogicalResult KernelTranslator::attention(attn::AttentionOp op) {
-  FailureOr<halide::FuncOp> output =
-      buildStreamingAttention(b, op, map, *this, target, nullptr);
-  if (failed(output))
+  FailureOr<MaskBounds> bounds = solveMask(op);
+  bool untranslated = false;
+  auto ranges = [&](OpBuilder &inner, Location loc, const QueryTile &tile) {
+    MaskRanges found;
+    std::unique_ptr<Block> block = bounds->block(op.getContext(), loc, found);
+    IRMapping local = map;
+    Value end = arith::AddIOp::create(inner, loc, tile.first,
+                                      constantI32(inner, loc, tile.size - 1));
+    Value final = arith::AddIOp::create(inner, loc, tile.queries,
+                                        constantI32(inner, loc, -1));
+    SmallVector<Value> arguments{tile.first,
+                                 arith::MinSIOp::create(inner, loc, end, final),
+                                 tile.queries, tile.keys};
+    arguments.append(tile.batch.begin(), tile.batch.end());
+    for (auto [argument, value] : llvm::zip(block->getArguments(), arguments))
+      local.map(argument, value);
+    if (failed(translateBody(inner, *block, local, {}, *this))) {
+      untranslated = true;
+      return KeyRanges{tile.first, tile.first, tile.first, tile.first};
+    }
+    return KeyRanges{local.lookupOrDefault(found.hull.first),
+                     local.lookupOrDefault(found.hull.second),
+                     local.lookupOrDefault(found.full.first),
+                     local.lookupOrDefault(found.full.second)};
+  };
+  FailureOr<halide::FuncOp> output = buildStreamingAttention(
+      b, op, map, *this, target,
+      succeeded(bounds) ? KeyRangesFn(ranges) : KeyRangesFn());
+  if (failed(output) || untranslated)
     return failure();
   if (op.getOutput().hasOneUse() &&
       isa<func::ReturnOp>(*op.getOutput().getUsers().begin()))
