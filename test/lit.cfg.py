@@ -35,6 +35,8 @@ config.substitutions += [
     (r"\bFileCheck\b", config.heed_filecheck + " --dump-input-filter=annotation"),
     ("%python", config.heed_python),
     ("%cc", config.heed_cc),
+    ("%mlir_runner", os.path.join(config.heed_llvm, "bin", "mlir-runner")),
+    ("%mlir_lib", os.path.join(config.heed_llvm, "lib")),
     ("%heed_src", config.heed_source),
     ("%heed_bin", bin_dir),
 ]

@@ -24,4 +24,27 @@ def AttnDecompose : Pass<"attn-decompose"> {
   ];
 }
 
+def ReferencePromote : Pass<"reference-promote", "::mlir::func::FuncOp"> {
+  let summary = "Compute in f64 what is declared f32";
+  let description = [{
+    f32 values and tensors become f64; f16 and bf16 stay storage, and a cast to one of them rounds. What a
+    function takes keeps its type and is extended at entry, parameters where they are read. A value that feeds a
+    comparison, a conversion to int, `round`, `floor`, `ceil` or `trunc` is first rounded to f32, so that the
+    reference takes the same discrete choices as a program in f32 would; so is a cast from f64 to f32. Results
+    are rounded back to f32 unless `f64-results` keeps them as they are.
+
+    ```mlir
+    func.func @f(%x: f32, %y: f32) -> i1 { %s = arith.addf %x, %y : f32  %c = arith.cmpf olt, %s, %y : f32 ... }
+    // becomes
+    %x64 = arith.extf %x : f32 to f64
+    %s = arith.addf %x64, %y64 : f64
+    %s32 = arith.truncf %s : f64 to f32
+    %sr = arith.extf %s32 : f32 to f64
+    %c = arith.cmpf olt, %sr, ... : f64
+    ```
+  }];
+  let options = [Option<"f64Results", "f64-results", "bool", "false", "f32 results of the model become f64, unrounded">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 #endif

@@ -82,11 +82,14 @@ def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator, ParentOneOf<["SoftmaxOp",
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
-class Attn_SoftmaxBase<string mnemonic> : Attn_Op<mnemonic, [Pure, AllTypesMatch<["input", "result"]>]> {
+class Attn_SoftmaxBase<string mnemonic> : Attn_Op<mnemonic, [Pure, AllTypesMatch<["input", "result"]>, AggregatedOpInterface]> {
   let arguments = (ins RankedTensorOf<[F32, F64]>:$input, Optional<AnyRankedTensor>:$sink, DenseI64ArrayAttr:$axes);
   let results = (outs RankedTensorOf<[F32, F64]>:$result, RankedTensorOf<[I1]>:$live);
   let regions = (region AnyRegion:$where);
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> decomposeOperation(::mlir::OpBuilder &b);
+  }];
   let assemblyFormat = [{
     $input `axes` `(` $axes `)` (`sink` `(` $sink^ `:` type($sink) `)`)? custom<Where>($where) attr-dict `:` type($result) `,` type($live)
   }];
@@ -129,7 +132,7 @@ def Attn_LogSoftmaxOp : Attn_SoftmaxBase<"log_softmax"> {
   }];
 }
 
-def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, AttrSizedResultSegments]> {
+def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, AttrSizedResultSegments, AggregatedOpInterface]> {
   let summary = "Attention: score terms, mask, normaliser and value terms over named kinds of dims";
   let description = [{
     The loop dims are, in this order, `batch`, `query`, `key`, `contract` and `value` dims, each a list; a region
@@ -196,6 +199,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, Att
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    ::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> decomposeOperation(::mlir::OpBuilder &b);
     /// Number of loop dims of a kind, and the position of its first one.
     unsigned numDims(DimKind kind) { return getDims()[unsigned(kind)]; }
     unsigned firstDim(DimKind kind);

@@ -1,0 +1,18 @@
+//===- Pipeline.cpp - the reference backend, from attn IR to upstream ops
+//-------------------------===//
+#include "compiler/Reference/Pipeline.h"
+#include "compiler/Reference/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+void heed::reference::buildPipeline(OpPassManager &pm, const Options &options) {
+  pm.addPass(reference::createAttnDecompose());
+  reference::ReferencePromoteOptions promote;
+  promote.f64Results = options.f64Results;
+  pm.addNestedPass<func::FuncOp>(reference::createReferencePromote(promote));
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}

@@ -1,0 +1,26 @@
+//===- Pipeline.h - the reference backend, from attn IR to upstream ops
+//---------------------------===//
+// The backend that defines what a model computes: no pass of passes/, no
+// Halide. Entry points, bufferisation and LLVM come after it, shared with the
+// fast backend.
+#ifndef HEED_COMPILER_REFERENCE_PIPELINE_H
+#define HEED_COMPILER_REFERENCE_PIPELINE_H
+
+namespace mlir {
+class OpPassManager;
+} // namespace mlir
+
+namespace heed::reference {
+
+struct Options {
+  /// f32 results of the model become f64 and are not rounded (heed-check).
+  bool f64Results = false;
+};
+
+/// Module passes from attn IR (docs/ir.md, 1 or 2) to linalg, scf, arith and
+/// math on tensors in f64; `attn.param` and `attn.require*` stay.
+void buildPipeline(mlir::OpPassManager &pm, const Options &options = {});
+
+} // namespace heed::reference
+
+#endif

@@ -1,0 +1,183 @@
+//===- Promote.cpp - reference-promote: arithmetic on f32 in f64
+//---------------------------===//
+#include "compiler/Reference/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+namespace heed::reference {
+#define GEN_PASS_DEF_REFERENCEPROMOTE
+#include "compiler/Reference/Passes.h.inc"
+
+namespace {
+
+Type promoted(Type type) {
+  if (type.isF32())
+    return Float64Type::get(type.getContext());
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    return tensor.clone(promoted(tensor.getElementType()));
+  return type;
+}
+
+/// \p value, a scalar or tensor, with elements of \p element: an extension or
+/// a rounding. A tensor's is a generic, so that its sizes stay visible.
+Value converted(OpBuilder &b, Location loc, Value value, Type element) {
+  auto convert = [&](OpBuilder &b, Value scalar) -> Value {
+    if (scalar.getType().getIntOrFloatBitWidth() <
+        element.getIntOrFloatBitWidth())
+      return arith::ExtFOp::create(b, loc, element, scalar);
+    return arith::TruncFOp::create(b, loc, element, scalar);
+  };
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type)
+    return convert(b, value);
+  Value init = tensor::EmptyOp::create(
+      b, loc, tensor::getMixedSizes(b, loc, value), element);
+  AffineMap id = b.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> loops(type.getRank(),
+                                         utils::IteratorType::parallel);
+  return linalg::GenericOp::create(
+             b, loc, init.getType(), value, init, ArrayRef<AffineMap>{id, id},
+             loops,
+             [&](OpBuilder &inner, Location, ValueRange args) {
+               linalg::YieldOp::create(inner, loc, convert(inner, args[0]));
+             })
+      .getResult(0);
+}
+
+/// Whether a small error in its operands may change \p op's result by much.
+bool isDiscrete(Operation *op) {
+  return isa<arith::CmpFOp, arith::FPToSIOp, arith::FPToUIOp, arith::BitcastOp,
+             math::FloorOp, math::CeilOp, math::RoundOp, math::RoundEvenOp,
+             math::TruncOp>(op);
+}
+
+/// A constant of f32 as one of f64; others as they are.
+TypedAttr promoted(TypedAttr attr, Builder &b) {
+  if (!getElementTypeOrSelf(attr.getType()).isF32())
+    return attr;
+  auto widen = [](APFloat value) {
+    bool lossy;
+    value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lossy);
+    return value;
+  };
+  if (auto scalar = dyn_cast<FloatAttr>(attr))
+    return b.getFloatAttr(b.getF64Type(), widen(scalar.getValue()));
+  return cast<DenseFPElementsAttr>(attr).mapValues(
+      b.getF64Type(),
+      [&](const APFloat &value) { return widen(value).bitcastToAPInt(); });
+}
+
+/// Makes the readers of \p value, but those that only ask for its size,
+/// read \p replacement() instead.
+void redirect(Value value, llvm::function_ref<Value()> replacement) {
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : value.getUses())
+    if (!isa<tensor::DimOp>(use.getOwner()))
+      uses.push_back(&use);
+  if (uses.empty())
+    return;
+  Value by = replacement();
+  for (OpOperand *use : uses)
+    use->set(by);
+}
+
+struct Promote : impl::ReferencePromoteBase<Promote> {
+  using ReferencePromoteBase::ReferencePromoteBase;
+
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    if (function.isExternal())
+      return;
+    OpBuilder b(&getContext());
+    Type f32 = b.getF32Type(), f64 = b.getF64Type();
+
+    // What feeds a discrete op is widened and rounded: below, the widening
+    // falls away and the rounding stays.
+    function.walk([&](Operation *op) {
+      if (!isDiscrete(op))
+        return;
+      b.setInsertionPoint(op);
+      for (OpOperand &operand : op->getOpOperands())
+        if (operand.get().getType() == f32) {
+          Value wide =
+              arith::ExtFOp::create(b, op->getLoc(), f64, operand.get());
+          operand.set(arith::TruncFOp::create(b, op->getLoc(), f32, wide));
+        }
+    });
+
+    SmallVector<Operation *> widenings, roundings, others;
+    SmallVector<std::pair<Operation *, SmallVector<Type>>> calls;
+    SmallVector<Value> sources(function.getArguments());
+    function.getBody().walk([&](Operation *op) {
+      auto fromTo = [&](Type from, Type to) {
+        return getElementTypeOrSelf(op->getOperand(0)) == from &&
+               getElementTypeOrSelf(op->getResult(0)) == to;
+      };
+      if (isa<arith::ExtFOp>(op) && fromTo(f32, f64))
+        widenings.push_back(op);
+      else if (isa<arith::TruncFOp>(op) && fromTo(f64, f32))
+        roundings.push_back(op);
+      else if (op->getName().getStringRef() == "attn.param")
+        sources.push_back(op->getResult(0));
+      else if (isa<func::CallOp>(op)) {
+        calls.emplace_back(op, llvm::to_vector(op->getOperandTypes()));
+        llvm::append_range(sources, op->getResults());
+      } else
+        others.push_back(op);
+    });
+
+    for (Operation *op : others) {
+      if (auto constant = dyn_cast<arith::ConstantOp>(op))
+        constant.setValueAttr(promoted(constant.getValue(), b));
+      for (OpResult result : op->getResults())
+        result.setType(promoted(result.getType()));
+      for (Region &region : op->getRegions())
+        for (BlockArgument arg : region.getArguments())
+          arg.setType(promoted(arg.getType()));
+    }
+    for (Operation *op : roundings) {
+      b.setInsertionPointAfter(op);
+      redirect(op->getResult(0), [&] {
+        return converted(b, op->getLoc(), op->getResult(0), f64);
+      });
+    }
+    for (Value source : sources) {
+      if (!getElementTypeOrSelf(source).isF32())
+        continue;
+      b.setInsertionPointAfterValue(source);
+      redirect(source,
+               [&] { return converted(b, source.getLoc(), source, f64); });
+    }
+    for (Operation *op : widenings) {
+      op->getResult(0).replaceAllUsesWith(op->getOperand(0));
+      op->erase();
+    }
+
+    // Narrows operands to the types of a signature.
+    auto restore = [&](Operation *op, TypeRange types) {
+      b.setInsertionPoint(op);
+      for (auto [operand, type] : llvm::zip(op->getOpOperands(), types)) {
+        Type want = getElementTypeOrSelf(type);
+        if (getElementTypeOrSelf(operand.get()) != want)
+          operand.set(converted(b, op->getLoc(), operand.get(), want));
+      }
+    };
+    for (auto &[call, types] : calls)
+      restore(call, types);
+    SmallVector<Type> results(function.getResultTypes());
+    if (f64Results)
+      for (Type &type : results)
+        type = promoted(type);
+    function.walk([&](func::ReturnOp op) { restore(op, results); });
+    function.setFunctionType(
+        FunctionType::get(&getContext(), function.getArgumentTypes(), results));
+  }
+};
+
+} // namespace
+} // namespace heed::reference

@@ -1,0 +1,114 @@
+// Each numbered constraint, broken once.
+// RUN: heed-opt %s -split-input-file -verify-diagnostics
+
+func.func @f() {
+  // expected-error @+1 {{has an empty name (param.c1)}}
+  %w = attn.param "" : tensor<4xf32>
+  return
+}
+// -----
+func.func @f(%l: index) {
+  // expected-error @+1 {{name "a.{1}" names value 1 of 1 (param.c2)}}
+  %w = attn.param "a.{1}" [%l] : tensor<4xf32>
+  return
+}
+// -----
+func.func @f() {
+  // expected-error @+1 {{name "a.{b}" has a brace that encloses no number (param.c2)}}
+  %w = attn.param "a.{b}" : tensor<4xf32>
+  return
+}
+// -----
+func.func @f() {
+  // expected-error @+1 {{has elements of 'f64', expected f32, f16, bf16, i32, i64, i8 or i1 (param.c3)}}
+  %w = attn.param "a" : tensor<4xf64>
+  return
+}
+// -----
+func.func @f(%c: i1) {
+  // expected-error @+1 {{message names value 0 of 0 (require.c1)}}
+  attn.require %c, "extent is {0}"
+  return
+}
+// -----
+func.func @f(%x: tensor<4xf32>, %n: index) {
+  // expected-error @+1 {{checks elements of 'f32', expected i32, i64 or i8 (require_in_range.c1)}}
+  attn.require_in_range %x, %n, %n, "word" : tensor<4xf32>
+  return
+}
+// -----
+func.func @f(%s: tensor<4x4xf32>) {
+  // expected-error @+1 {{expected them strictly increasing in [0, 2) (softmax.c1)}}
+  %p, %l = attn.softmax %s axes([2]) : tensor<4x4xf32>, tensor<4x4xi1>
+  return
+}
+// -----
+func.func @f(%s: tensor<4x4xf32>) {
+  // expected-error @+1 {{region 'where' takes}}
+  %p, %l = attn.softmax %s axes([1]) where (%i) {
+    %c = arith.constant true
+    attn.yield %c : i1
+  } : tensor<4x4xf32>, tensor<4x4xi1>
+  return
+}
+// -----
+func.func @f(%s: tensor<4x4xf32>, %t: tensor<3xf32>) {
+  // expected-error @+1 {{has a sink of 'tensor<3xf32>', expected 'tensor<4xf32>' (softmax.c3)}}
+  %p, %l = attn.softmax %s axes([1]) sink(%t : tensor<3xf32>) : tensor<4x4xf32>, tensor<4x4xi1>
+  return
+}
+// -----
+func.func @f(%s: tensor<4x4xf32>) {
+  // expected-error @+1 {{expected the input's shape (log_softmax.c4)}}
+  %p, %l = attn.log_softmax %s axes([1]) : tensor<4x4xf32>, tensor<4x3xi1>
+  return
+}
+// -----
+#q = affine_map<(i, j, e, f) -> (i, e)>
+#v = affine_map<(i, j, e, f) -> (e, f)>
+func.func @f(%q: tensor<4x4xf32>, %n: index) {
+  // expected-error @+1 {{map of value 0 uses d2, a contract dim (attention.c4)}}
+  %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      term(%q : tensor<4x4xf32>) maps [#q] value(%q : tensor<4x4xf32>) maps [#v]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp divide stabilise) : tensor<4x4xf32>
+  return
+}
+// -----
+#q = affine_map<(i, j, e, f) -> (i, e)>
+#v = affine_map<(i, j, e, f) -> (j, f)>
+func.func @f(%q: tensor<4x4xf32>, %n: index) {
+  // expected-error @+1 {{has 3 sizes for dims}}
+  %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n)
+      term(%q : tensor<4x4xf32>) maps [#q] value(%q : tensor<4x4xf32>) maps [#v]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp divide stabilise) : tensor<4x4xf32>
+  return
+}
+// -----
+#q = affine_map<(i, j, e, f) -> (i, e)>
+#v = affine_map<(i, j, e, f) -> (j, f)>
+func.func @f(%q: tensor<4x4xf32>, %n: index) {
+  // expected-error @+1 {{expected map exp for them (attention.c11)}}
+  %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      term(%q : tensor<4x4xf32>) maps [#q] value(%q : tensor<4x4xf32>) maps [#v]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(sigmoid stabilise) : tensor<4x4xf32>
+  return
+}
+// -----
+#q = affine_map<(i, j, e, f) -> (i, e)>
+#v = affine_map<(i, j, e, f) -> (j, f)>
+func.func @f(%q: tensor<4x4xf32>, %n: index) {
+  // expected-error @+1 {{region 'score' takes}}
+  %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      term(%q : tensor<4x4xf32>) maps [#q] value(%q : tensor<4x4xf32>) maps [#v]
+      score (%i : index, %t : f32) { attn.yield %t : f32 } normalise(exp divide stabilise) : tensor<4x4xf32>
+  return
+}
+// -----
+func.func @f(%q: tensor<4x4xf32>, %n: index) {
+  // expected-error @+1 {{expected 4, 0 and 2 (attention.c3)}}
+  %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      term(%q : tensor<4x4xf32>) maps [affine_map<(i, j, e) -> (i, e)>]
+      value(%q : tensor<4x4xf32>) maps [affine_map<(i, j, e, f) -> (j, f)>]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp divide stabilise) : tensor<4x4xf32>
+  return
+}
