@@ -69,9 +69,10 @@ SmallVector<Value, 2> Lowering::generic(Range place, ArrayRef<Idx *> parallel,
   linalg::YieldOp::create(body.builder, at, results);
 
   unsigned loops = body.loops.size();
-  AffineMap outMap = AffineMap::getMinorIdentityMap(loops, loops, context);
-  outMap = AffineMap::getMultiDimIdentityMap(loops, context)
-               .getMajorSubMap(parallel.size());
+  SmallVector<AffineExpr> outer;
+  for (unsigned k = 0; k < parallel.size(); ++k)
+    outer.push_back(getAffineDimExpr(k, context));
+  AffineMap outMap = AffineMap::get(loops, 0, outer, context);
   // A loop that no operand bounds gets one that has only a shape.
   for (unsigned k = parallel.size(); k < loops; ++k) {
     bool bounded = llvm::any_of(body.maps, [&](AffineMap map) {

@@ -64,6 +64,29 @@ static void boundNames(const std::vector<StmtPtr> &stmts,
   }
 }
 
+/// After an error: what a block would have bound is not worth a message.
+void Lowering::poison(const Stmt &stmt, Env &env) {
+  std::vector<std::string> names;
+  switch (stmt.kind) {
+  case StmtKind::For:
+    boundNames(cast<ForStmt>(stmt).body.stmts, names);
+    break;
+  case StmtKind::If:
+    boundNames(cast<IfStmt>(stmt).thenBlock.stmts, names);
+    boundNames(cast<IfStmt>(stmt).elseBlock.stmts, names);
+    break;
+  case StmtKind::Scan:
+    boundNames(cast<ScanStmt>(stmt).body.stmts, names);
+    for (const Carried &state : cast<ScanStmt>(stmt).state)
+      names.push_back(state.name.text.str());
+    break;
+  default:
+    break;
+  }
+  for (const std::string &name : names)
+    env.names[name] = Binding();
+}
+
 bool Lowering::executeFor(const ForStmt &stmt, Frame &frame) {
   auto lo = sizeValue(*stmt.lo, frame.env, "the start of the loop");
   auto hi = sizeValue(*stmt.hi, frame.env, "the end of the loop");

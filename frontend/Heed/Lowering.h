@@ -340,6 +340,7 @@ private:
                                ArrayRef<std::string> names);
 
   //===--- Loops.cpp ------------------------------------------------------===//
+  void poison(const ast::Stmt &stmt, Env &env);
   bool executeFor(const ast::ForStmt &stmt, Frame &frame);
   bool rolledFor(const ast::ForStmt &stmt, const Size &lo, const Size &hi,
                  Frame &frame);

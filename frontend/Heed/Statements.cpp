@@ -24,7 +24,10 @@ bool Lowering::execute(const std::vector<StmtPtr> &stmts, Frame &frame) {
   for (const StmtPtr &stmt : stmts) {
     if (frame.results)
       return error(stmt->range, "a statement after 'return'");
-    ok &= execute(*stmt, frame);
+    if (!execute(*stmt, frame)) {
+      ok = false;
+      poison(*stmt, *frame.env);
+    }
     if (needsUnroll)
       return false;
   }
