@@ -222,8 +222,11 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
   std::string query = outputVars[op.firstDim(DimKind::Query)];
   w.split(output, 0, query, "tile", "row", tile,
           halide::TailStrategy::GuardWithIf);
-  halide::SplitOp::create(b, loc, output.getResult(), 0, "tile", "task", "ti",
-                          tiles, halide::TailStrategy::GuardWithIf);
+  if (masked)
+    w.split(output, 0, "tile", "task", "ti", 1);
+  else
+    halide::SplitOp::create(b, loc, output.getResult(), 0, "tile", "task", "ti",
+                            tiles, halide::TailStrategy::GuardWithIf);
   SmallVector<std::string> order;
   Value groups = w.i(1), padded = w.i(group);
   if (hasValueDim) {

@@ -1,0 +1,53 @@
+// The streaming schedule: lanes are queries, one tuple state, full and partial key blocks as two updates, no N x M buffer.
+// The target is named, so that the numbers below do not depend on the machine.
+// RUN: heed-opt %s --attn-to-halide | FileCheck %s
+
+#q = affine_map<(b,h,i,j,e,f) -> (b,h,i,e)>
+#k = affine_map<(b,h,i,j,e,f) -> (b,h,j,e)>
+#v = affine_map<(b,h,i,j,e,f) -> (b,h,j,f)>
+module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64, vector_registers = 32 : i64, l1 = 49152 : i64, l2 = 2097152 : i64, cores = 2 : i64}} {
+// CHECK-LABEL: halide.pipeline @k0
+// The queries, transposed and scaled once per tile of 3 vectors of 16 lanes.
+// CHECK: %[[Q:.*]] = halide.func "q0" (%{{.*}} = "ii", %{{.*}} = "e4"
+// CHECK: arith.constant 48 : i32
+// Eight accumulators, the maximum and the sum are one state.
+// CHECK: %[[ST:.*]] = halide.func "st" ({{.*}}) : f32, f32, f32, f32, f32, f32, f32, f32, f32, f32
+// A full block: scores without a mask, in tuples of eight with their maximum.
+// CHECK: %[[S:.*]] = halide.func "s_full" ({{.*}}) : f32, f32, f32, f32, f32, f32, f32, f32, f32 {
+// CHECK-NOT: arith.select %{{.*}}-3.40282347E+38
+// CHECK: %[[PV:.*]] = halide.func "pv_full"
+// The loop over key blocks is trimmed to what the causal mask fills.
+// CHECK: halide.update %[[ST]] over ("rk" from %{{.*}} extent %{{.*}}) where
+// CHECK: arith.minsi
+// CHECK: arith.cmpi sle
+// A partial block selects the product of an absent key away.
+// CHECK: halide.func "pv_part"
+// CHECK: %[[ABSENT:.*]] = arith.cmpf olt
+// CHECK-NEXT: arith.select %[[ABSENT]]
+// CHECK: halide.update %[[ST]] over ("rk"
+// One task is a tile of queries of one head.
+// CHECK: halide.split %[[O:.*]], "d2" into("tile", "row") by 48
+// CHECK: halide.parallel %[[O]], "task_d1_d0"
+// The register tile: eight keys by three vectors, unrolled; reduction innermost.
+// CHECK: halide.compute_at %[[PV]], %[[ST]], "dt"
+// CHECK: halide.reorder %[[PV]] stage 1, ("iv", "iu", "dd", "ri", "ro")
+// CHECK: halide.compute_at %[[S]], %[[ST]], "ib"
+func.func private @k0(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> attributes {attn.kernel, attn.kind = "attention"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %scale = arith.constant 0.125 : f32
+  %B = tensor.dim %q, %c0 : tensor<?x?x?x64xf32>
+  %H = tensor.dim %q, %c1 : tensor<?x?x?x64xf32>
+  %N = tensor.dim %q, %c2 : tensor<?x?x?x64xf32>
+  %M = tensor.dim %k, %c2 : tensor<?x?x?x64xf32>
+  %o = attn.attention dims(batch = 2, query = 1, key = 1, contract = 1, value = 1) sizes(%B, %H, %N, %M, %c64, %c64)
+    term(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) maps [#q, #k]
+    value(%v : tensor<?x?x?x64xf32>) maps [#v]
+    score (%b: index, %h: index, %i: index, %j: index, %t: f32) { %s = arith.mulf %t, %scale : f32  attn.yield %s : f32 }
+    where (%b, %h, %i, %j) { %d = arith.subi %M, %N : index %l = arith.addi %i, %d : index %c = arith.cmpi sle, %j, %l : index attn.yield %c : i1 }
+    normalise(exp divide stabilise) : tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+}
