@@ -1,0 +1,253 @@
+//===- Model.cpp - a compiled model in a shared library
+//---------------------===//
+// The models link the runtime statically and hide it; this tool has its own
+// copy, which works on any model's description.
+#include "compiler/Check/Model.h"
+#include "llvm/ADT/APFloat.h"
+#include <cstring>
+#include <dlfcn.h>
+
+namespace heed::check {
+
+int64_t Array::count() const {
+  int64_t n = 1;
+  for (int64_t extent : shape)
+    n *= extent;
+  return n;
+}
+
+heed_buffer Array::buffer() {
+  heed_buffer b{};
+  bytes.resize(size_t(count()) * heed_type_size(type));
+  b.data = bytes.data();
+  b.type = type;
+  b.rank = int32_t(shape.size());
+  std::copy(shape.begin(), shape.end(), b.shape);
+  return b;
+}
+
+static const llvm::fltSemantics &semantics(int32_t type) {
+  return type == HEED_F16    ? llvm::APFloat::IEEEhalf()
+         : type == HEED_BF16 ? llvm::APFloat::BFloat()
+                             : llvm::APFloat::IEEEsingle();
+}
+
+template <typename T>
+static T load(const std::vector<uint8_t> &bytes, int64_t at) {
+  T value;
+  std::memcpy(&value, bytes.data() + at * sizeof(T), sizeof(T));
+  return value;
+}
+template <typename T>
+static void store(std::vector<uint8_t> &bytes, int64_t at, T value) {
+  std::memcpy(bytes.data() + at * sizeof(T), &value, sizeof(T));
+}
+
+double Array::get(int64_t at) const {
+  switch (type) {
+  case HEED_F32:
+    return load<float>(bytes, at);
+  case HEED_F64:
+    return load<double>(bytes, at);
+  case HEED_I32:
+    return load<int32_t>(bytes, at);
+  case HEED_I64:
+    return double(load<int64_t>(bytes, at));
+  case HEED_F16:
+  case HEED_BF16: {
+    llvm::APFloat value(semantics(type),
+                        llvm::APInt(16, load<uint16_t>(bytes, at)));
+    bool lossy;
+    value.convert(llvm::APFloat::IEEEdouble(),
+                  llvm::APFloat::rmNearestTiesToEven, &lossy);
+    return value.convertToDouble();
+  }
+  case HEED_I16:
+    return load<int16_t>(bytes, at);
+  case HEED_I8:
+    return load<int8_t>(bytes, at);
+  default:
+    return load<uint8_t>(bytes, at);
+  }
+}
+
+void Array::set(int64_t at, double value) {
+  switch (type) {
+  case HEED_F32:
+    return store<float>(bytes, at, float(value));
+  case HEED_F64:
+    return store<double>(bytes, at, value);
+  case HEED_I32:
+    return store<int32_t>(bytes, at, int32_t(value));
+  case HEED_I64:
+    return store<int64_t>(bytes, at, int64_t(value));
+  case HEED_F16:
+  case HEED_BF16: {
+    llvm::APFloat wide(value);
+    bool lossy;
+    wide.convert(semantics(type), llvm::APFloat::rmNearestTiesToEven, &lossy);
+    return store<uint16_t>(bytes, at,
+                           uint16_t(wide.bitcastToAPInt().getZExtValue()));
+  }
+  case HEED_I16:
+    return store<int16_t>(bytes, at, int16_t(value));
+  case HEED_I8:
+    return store<int8_t>(bytes, at, int8_t(value));
+  default:
+    return store<uint8_t>(bytes, at, uint8_t(value));
+  }
+}
+
+std::shared_ptr<const heed_model_desc> describe(const std::string &library,
+                                                std::string &error) {
+  void *handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    error = dlerror();
+    return nullptr;
+  }
+  auto *desc =
+      static_cast<const heed_model_desc *>(dlsym(handle, "check_model"));
+  if (!desc) {
+    error = library + ": no symbol check_model";
+    dlclose(handle);
+    return nullptr;
+  }
+  return {desc, [handle](const heed_model_desc *) { dlclose(handle); }};
+}
+
+std::unique_ptr<Model> Model::open(const std::string &library,
+                                   const std::vector<std::string> &weights,
+                                   std::string &error) {
+  std::unique_ptr<Model> result(new Model);
+  result->desc = describe(library, error);
+  if (!result->desc)
+    return nullptr;
+  result->entry = heed_entry_signature(result->desc.get(), 0);
+  std::vector<const char *> files;
+  for (const std::string &file : weights)
+    files.push_back(file.c_str());
+  heed_options options{};
+  options.weights = files.data();
+  options.numWeights = files.size();
+  options.threads = 2;
+  if (heed_open(result->desc.get(), &options, &result->model) != HEED_OK) {
+    error = library + ": " +
+            (result->model ? heed_last_error(result->model) : "out of memory");
+    return nullptr;
+  }
+  return result;
+}
+
+Model::~Model() {
+  if (model)
+    heed_close(model);
+}
+
+Outcome Model::run(std::vector<Array> &inputs) {
+  Outcome outcome;
+  std::vector<heed_buffer> in, out(entry->numOutputs);
+  for (Array &array : inputs)
+    in.push_back(array.buffer());
+  auto fail = [&](heed_status status) {
+    outcome.status = status;
+    outcome.message = heed_last_error(model);
+    return outcome;
+  };
+  heed_status status = heed_output_shapes(model, nullptr, in.data(), in.size(),
+                                          out.data(), out.size());
+  if (status != HEED_OK)
+    return fail(status);
+  for (size_t k = 0; k < out.size(); ++k) {
+    Array array;
+    array.name = entry->outputs[k].name;
+    array.type = out[k].type;
+    array.shape.assign(out[k].shape, out[k].shape + out[k].rank);
+    // An element that nobody writes shows as a NaN.
+    array.bytes.assign(size_t(array.count()) * heed_type_size(array.type),
+                       0xff);
+    outcome.outputs.push_back(std::move(array));
+  }
+  for (size_t k = 0; k < out.size(); ++k)
+    out[k] = outcome.outputs[k].buffer();
+  status =
+      heed_run(model, nullptr, in.data(), in.size(), out.data(), out.size());
+  return status == HEED_OK ? outcome : fail(status);
+}
+
+namespace {
+/// Sums of products of names, numbers and brackets; `/` and `//` floor.
+struct Expression {
+  const std::string &text;
+  std::map<std::string, int64_t> &dims;
+  int64_t (*draw)(void *);
+  void *state;
+  size_t at = 0;
+  bool good = true;
+
+  char peek() {
+    while (at < text.size() && text[at] == ' ')
+      ++at;
+    return at < text.size() ? text[at] : '\0';
+  }
+  int64_t factor() {
+    char c = peek();
+    if (c == '(') {
+      ++at;
+      int64_t value = sum();
+      good &= peek() == ')';
+      ++at;
+      return value;
+    }
+    if (c == '-') {
+      ++at;
+      return -factor();
+    }
+    size_t start = at;
+    while (at < text.size() && (isalnum(text[at]) || text[at] == '_'))
+      ++at;
+    std::string word = text.substr(start, at - start);
+    if (word.empty() || word.size() > 18)
+      return good = false;
+    if (isdigit(word[0])) {
+      good &= word.find_first_not_of("0123456789") == std::string::npos;
+      return good ? std::stoll(word) : 0;
+    }
+    auto found = dims.find(word);
+    return found != dims.end() ? found->second : dims[word] = draw(state);
+  }
+  int64_t product() {
+    int64_t value = factor();
+    while (good && (peek() == '*' || peek() == '/')) {
+      bool divide = text[at++] == '/';
+      if (divide && peek() == '/')
+        ++at;
+      int64_t other = factor();
+      if (!divide)
+        value *= other;
+      else if (other > 0)
+        value = value >= 0 ? value / other : -((-value + other - 1) / other);
+      else
+        good = false;
+    }
+    return value;
+  }
+  int64_t sum() {
+    int64_t value = product();
+    while (good && (peek() == '+' || peek() == '-'))
+      value += text[at++] == '+' ? product() : -product();
+    return value;
+  }
+};
+} // namespace
+
+std::optional<int64_t> evaluate(const std::string &text,
+                                std::map<std::string, int64_t> &dims,
+                                int64_t (*draw)(void *), void *state) {
+  Expression expression{text, dims, draw, state};
+  int64_t value = expression.sum();
+  if (!expression.good || expression.peek() || value < 0)
+    return std::nullopt;
+  return value;
+}
+
+} // namespace heed::check

@@ -1,0 +1,67 @@
+//===- Model.h - a compiled model in a shared library
+//-----------------------===//
+#ifndef HEED_COMPILER_CHECK_MODEL_H
+#define HEED_COMPILER_CHECK_MODEL_H
+
+#include "runtime/heed.h"
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace heed::check {
+
+/// A dense row-major array and its memory.
+struct Array {
+  std::string name;
+  int32_t type = HEED_F32;
+  std::vector<int64_t> shape;
+  std::vector<uint8_t> bytes;
+
+  int64_t count() const;
+  heed_buffer buffer();
+  /// Element \p at as a double, whatever its type, and back (rounded).
+  double get(int64_t at) const;
+  void set(int64_t at, double value);
+};
+
+/// What a run gave: outputs, or a status and its message.
+struct Outcome {
+  heed_status status = HEED_OK;
+  std::string message;
+  std::vector<Array> outputs;
+};
+
+/// One model of a shared library, opened. Its symbol is `check_model`.
+class Model {
+public:
+  /// Null with \p error set if the library or its model cannot be opened.
+  static std::unique_ptr<Model> open(const std::string &library,
+                                     const std::vector<std::string> &weights,
+                                     std::string &error);
+  ~Model();
+  const heed_signature &signature() const { return *entry; }
+  const heed_model_desc *description() const { return desc.get(); }
+  Outcome run(std::vector<Array> &inputs);
+
+private:
+  std::shared_ptr<const heed_model_desc> desc;
+  const heed_signature *entry = nullptr;
+  heed_model *model = nullptr;
+};
+
+/// The description in a shared library, which stays loaded as long as the
+/// pointer lives. Null with \p error set if there is none.
+std::shared_ptr<const heed_model_desc> describe(const std::string &library,
+                                                std::string &error);
+
+/// The value of an extent's text ("2*R+1") for \p dims; a name that \p dims
+/// lacks is asked of \p draw. Nothing if the text is no such expression.
+std::optional<int64_t> evaluate(const std::string &text,
+                                std::map<std::string, int64_t> &dims,
+                                int64_t (*draw)(void *), void *state);
+
+} // namespace heed::check
+
+#endif
