@@ -17,7 +17,8 @@ config.test_exec_root = os.path.join(config.heed_build, "test")
 config.available_features.update(f for f in config.heed_features if f)
 
 bin_dir = os.path.join(config.heed_build, "bin")
-path = [bin_dir, os.path.dirname(config.heed_python), config.environment["PATH"]]
+llvm_bin = os.path.join(config.heed_llvm, "bin")  # not, count
+path = [bin_dir, os.path.dirname(config.heed_python), config.environment["PATH"], llvm_bin]
 config.environment["PATH"] = os.pathsep.join(path)
 # Python tests import what they share from test/support.
 config.environment["PYTHONPATH"] = os.path.join(config.test_source_root, "support")

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/Driver/Pipeline.h"
-#include "compiler/Reference/Passes.h"
+#include "compiler/Reference/Pipeline.h"
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Halide/HalideDialect.h"
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
@@ -93,9 +93,7 @@ void heed::buildKernelPipeline(OpPassManager &passes) {
 }
 
 void heed::buildReferencePipeline(OpPassManager &passes) {
-  passes.addPass(reference::createAttnDecompose());
-  passes.addPass(createCanonicalizerPass());
-  passes.addPass(createCSEPass());
+  reference::buildPipeline(passes);
 }
 
 void heed::buildHostPipeline(OpPassManager &passes, const std::string &prefix) {
