@@ -11,6 +11,7 @@
 // alone, so that the ops may move down to the last one.
 #include "dialects/Attn/Dialect.h"
 #include "passes/Passes.h"
+#include "passes/Remarks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -18,11 +19,12 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Remarks.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallBitVector.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace heed {
@@ -79,24 +81,44 @@ bool isElementwise(Operation *op) {
   return generic && generic.getNumLoops() == generic.getNumParallelLoops();
 }
 
-/// A reduction whose operands do not all cover its parallel dims: each element
-/// of an operand is used many times.
+/// The loops that \p value inside a body is computed from.
+void collectLoops(Value value, llvm::SmallBitVector &loops) {
+  Operation *def = value.getDefiningOp();
+  if (!def)
+    return;
+  if (auto index = dyn_cast<linalg::IndexOp>(def))
+    loops.set(index.getDim());
+  for (Value operand : def->getOperands())
+    collectLoops(operand, loops);
+}
+
+/// A reduction of which at least two reads leave out a parallel loop: each of
+/// their elements is used many times.
 bool isContraction(linalg::LinalgOp op) {
-  if (op.getNumLoops() == op.getNumParallelLoops())
+  unsigned loops = op.getNumLoops();
+  llvm::SmallBitVector parallel(loops);
+  for (auto [dim, iterator] : llvm::enumerate(op.getIteratorTypesArray()))
+    if (iterator == utils::IteratorType::parallel)
+      parallel.set(dim);
+  if (parallel.all())
     return false;
   unsigned reused = 0;
   for (OpOperand *operand : op.getDpsInputOperands()) {
-    auto type = dyn_cast<RankedTensorType>(operand->get().getType());
-    if (!type || operand->get().getDefiningOp<tensor::EmptyOp>())
+    if (!isa<RankedTensorType>(operand->get().getType()) ||
+        operand->get().getDefiningOp<tensor::EmptyOp>())
       continue;
     AffineMap map = op.getMatchingIndexingMap(operand);
-    for (auto [dim, iterator] : llvm::enumerate(op.getIteratorTypesArray()))
-      if (iterator == utils::IteratorType::parallel &&
-          !map.isFunctionOfDim(dim)) {
-        ++reused;
-        break;
-      }
+    llvm::SmallBitVector used(loops);
+    for (unsigned dim = 0; dim < loops; ++dim)
+      used[dim] = map.isFunctionOfDim(dim);
+    reused += parallel.test(used);
   }
+  op->walk([&](tensor::ExtractOp extract) {
+    llvm::SmallBitVector used(loops);
+    for (Value index : extract.getIndices())
+      collectLoops(index, used);
+    reused += parallel.test(used);
+  });
   return reused >= 2;
 }
 
@@ -177,10 +199,18 @@ private:
   bool usedOnlyIn(Value value, const llvm::SmallPtrSetImpl<Cluster *> &set);
   std::string whyNot(Cluster &producer, Operation *user);
   void drawIn(Cluster &cluster);
+  void explain();
   void outline(Cluster &cluster);
 
   func::FuncOp model;
   SymbolTable &symbols;
+  /// Why \p user's kernel was not joined with \p producer's when \p user was
+  /// looked at.
+  struct Reason {
+    Operation *producer, *user;
+    std::string why;
+  };
+  SmallVector<Reason> reasons;
   Block *block = nullptr;
   SmallVector<std::unique_ptr<Cluster>> clusters;
   DenseMap<Operation *, Cluster *> owner;
@@ -352,11 +382,7 @@ void Former::drawIn(Cluster &cluster) {
   }
   for (auto &[producer, why] : declined)
     if (!set.contains(producer))
-      remark::missed(
-          op->getLoc(),
-          remark::RemarkOpts::name("not-fused").category("attn-form-kernels"))
-          << "not in one kernel with the " << name(producer->kind).str()
-          << " before it: " << why;
+      reasons.push_back({producer->ops.back(), op, why});
 
   if (set.size() == 1)
     return;
@@ -368,10 +394,6 @@ void Former::drawIn(Cluster &cluster) {
   }
   llvm::sort(ops,
              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  remark::passed(op->getLoc(), remark::RemarkOpts::name("fused").category(
-                                   "attn-form-kernels"))
-      << std::to_string(ops.size()) << " operations in one "
-      << name(cluster.kind).str() << " kernel";
   for (Operation *member : ops)
     owner[member] = &cluster;
   for (Cluster *c : set)
@@ -380,9 +402,29 @@ void Former::drawIn(Cluster &cluster) {
   cluster.ops = std::move(ops);
 }
 
+/// Says what stands in one kernel, and of each boundary that is left why it is
+/// there.
+void Former::explain() {
+  for (auto &cluster : clusters)
+    if (cluster->ops.size() > 1)
+      remarkDone(cluster->ops.back(), "attn-form-kernels", "fused",
+                 Twine(cluster->ops.size()) + " operations in one " +
+                     name(cluster->kind) + " kernel");
+  llvm::SmallSet<std::pair<Cluster *, Cluster *>, 8> said;
+  for (Reason &reason : reasons) {
+    Cluster *producer = owner.lookup(reason.producer);
+    Cluster *user = owner.lookup(reason.user);
+    if (producer != user && said.insert({producer, user}).second)
+      remarkDeclined(reason.user, "attn-form-kernels", "not-fused",
+                     "not in one kernel with the " + name(producer->kind) +
+                         " before it: " + reason.why);
+  }
+}
+
 void Former::formIn(Block &here) {
   block = &here;
   clusters.clear();
+  reasons.clear();
   owner.clear();
   for (Operation &op : llvm::make_early_inc_range(here))
     inlineLive(&op);
@@ -401,6 +443,7 @@ void Former::formIn(Block &here) {
     owner[&op] = clusters.back().get();
     drawIn(*clusters.back());
   }
+  explain();
   for (auto &cluster : clusters)
     if (!cluster->ops.empty())
       outline(*cluster);
@@ -471,9 +514,8 @@ void Former::outline(Cluster &cluster) {
   func::FuncOp &same = known[text];
   if (same) {
     kernel.erase();
-    remark::passed(
-        loc, remark::RemarkOpts::name("shared").category("attn-form-kernels"))
-        << "shares the kernel " << same.getName().str();
+    remarkDone(last, "attn-form-kernels", "shared",
+               "shares the kernel " + same.getName());
   } else {
     kernel.setName((model.getName() + "_" + name(cluster.kind)).str());
     symbols.insert(kernel); // makes the name unique

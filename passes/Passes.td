@@ -73,6 +73,21 @@ def AttnSolveMasks : Pass<"attn-solve-masks", "::mlir::func::FuncOp"> {
   }];
 }
 
+def AttnChooseAlgorithm : Pass<"attn-choose-algorithm"> {
+  let summary = "How each attention is computed";
+  let description = [{
+    Sets `attn.algorithm` on every `attn.attention` that has none: "streaming" (one pass over the keys, nothing of
+    size N x M is stored) where the schedule family can do it, else "materialised" (its definition, scores stored).
+
+    ```mlir
+    %o = attn.attention ... normalise(exp divide stabilise) : tensor<?x?x?x?xf32>
+    // becomes
+    %o = attn.attention ... normalise(exp divide stabilise) {attn.algorithm = "streaming"} : tensor<?x?x?x?xf32>
+    ```
+  }];
+  let dependentDialects = ["::heed::attn::AttnDialect"];
+}
+
 def AttnFormKernels : Pass<"attn-form-kernels", "::mlir::ModuleOp"> {
   let summary = "Outlines the tensor mathematics of a model as kernels";
   let description = [{
@@ -114,7 +129,8 @@ def AttnToHalide : Pass<"attn-to-halide", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::heed::halide::HalideDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+                           "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def AttnPlanMemory : Pass<"attn-plan-memory", "::mlir::func::FuncOp"> {

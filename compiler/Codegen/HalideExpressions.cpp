@@ -6,7 +6,6 @@
 // Halide's plain ones: that is what lets LLVM make FMAs.
 
 #include "compiler/Codegen/HalideTranslate.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -141,21 +140,6 @@ static Expr floorDiv(Expr a, Expr b) {
   return Halide::select(b > 0, a / b, (-a) / (-b));
 }
 
-/// c, if \p op is x - floor(x / c) * c with a constant c > 0.
-static Value floorRemainderBy(Operation *op) {
-  auto product = op->getOperand(1).getDefiningOp<arith::MulIOp>();
-  if (!product)
-    return Value();
-  auto quotient = product.getLhs().getDefiningOp<arith::FloorDivSIOp>();
-  APInt by, times;
-  if (!quotient || quotient.getLhs() != op->getOperand(0) ||
-      !matchPattern(quotient.getRhs(), m_ConstantInt(&by)) ||
-      !matchPattern(product.getRhs(), m_ConstantInt(&times)) || by != times ||
-      !by.isStrictlyPositive())
-    return Value();
-  return quotient.getRhs();
-}
-
 static Expr constant(arith::ConstantOp op) {
   Halide::Type type = toHalideType(op.getType());
   if (auto value = dyn_cast<IntegerAttr>(op.getValue())) {
@@ -238,10 +222,6 @@ Expr HalideExpressions::translateArith(Operation *op) {
         return isBool ? operand(0) != operand(1) : operand(0) + operand(1);
       })
       .Case([&](arith::SubIOp) {
-        // What is left of a floor division is Halide's own remainder, whose
-        // range it knows.
-        if (Value divisor = floorRemainderBy(op))
-          return operand(0) % get(divisor);
         return isBool ? operand(0) != operand(1) : operand(0) - operand(1);
       })
       .Case([&](arith::MulIOp) {

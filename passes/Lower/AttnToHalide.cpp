@@ -3,12 +3,15 @@
 #include "dialects/Attn/Dialect.h"
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/Passes.h"
+#include "passes/Remarks.h"
 #include "passes/Schedule/Schedule.h"
+#include "passes/Schedule/StreamingAttention.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Remarks.h"
 
 namespace heed {
 #define GEN_PASS_DEF_ATTNTOHALIDE
@@ -55,6 +58,29 @@ LogicalResult rewriteCall(func::CallOp call, func::FuncOp kernel) {
   return success();
 }
 
+/// Replaces attention ops of \p kernel that do not stream by their definition. What family
+/// schedules it then, is decided as for any other kernel.
+LogicalResult decomposeAttention(func::FuncOp kernel) {
+  SmallVector<attn::AttentionOp> ops;
+  kernel.walk([&](attn::AttentionOp op) { ops.push_back(op); });
+  IRRewriter rewriter(kernel.getContext());
+  for (attn::AttentionOp op : ops) {
+    auto chosen = op->getAttrOfType<StringAttr>("attn.algorithm");
+    if (chosen ? chosen.getValue() == "streaming" : whyNotStreaming(op).empty())
+      continue;
+    rewriter.setInsertionPoint(op);
+    auto definition =
+        dyn_cast<linalg::AggregatedOpInterface>(op.getOperation());
+    FailureOr<SmallVector<Value>> values = failure();
+    if (definition)
+      values = definition.decomposeOperation(rewriter);
+    if (failed(values))
+      return op.emitOpError("has no definition in upstream ops");
+    rewriter.replaceOp(op, *values);
+  }
+  return success();
+}
+
 struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -74,16 +100,15 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
       if (!kernel->hasAttr(attn::kKernelAttr))
         continue;
       OpBuilder b(kernel);
+      if (failed(decomposeAttention(kernel)))
+        return signalPassFailure();
       FailureOr<KernelInfo> info = translateKernel(b, kernel, target);
       if (failed(info))
         return signalPassFailure();
       StringRef family =
           info->family.empty() ? scheduleKernel(*info, target) : info->family;
-      remark::analysis(
-          kernel.getLoc(),
-          remark::RemarkOpts::name("schedule").category("attn-to-halide"))
-          << kernel.getName().str() << " has the " << family.str()
-          << " schedule";
+      remarkFound(kernel, "attn-to-halide", "schedule",
+                  kernel.getName() + " has the " + family + " schedule");
       kernel.erase();
     }
   }

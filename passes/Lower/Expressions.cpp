@@ -60,14 +60,11 @@ struct AffineExpander : AffineExprVisitor<AffineExpander, Value> {
 /// value: sums of different loops, scaled and divided by what is no loop. \p
 /// used collects the loops.
 bool isExactlyBounded(Value value, llvm::SmallPtrSetImpl<Value> &used) {
-  if (isa<BlockArgument>(value)) {
-    Operation *parent = value.getParentBlock()->getParentOp();
-    if (isa<halide::FuncOp, halide::UpdateOp>(parent))
-      return used.insert(value).second;
-    return true;
-  }
+  // Arguments are loops. A body that is being built has no parent yet.
+  if (isa<BlockArgument>(value))
+    return used.insert(value).second;
   Operation *def = value.getDefiningOp();
-  if (isa<halide::PipelineOp>(def->getParentOp()) ||
+  if (isa_and_nonnull<halide::PipelineOp>(def->getParentOp()) ||
       isa<arith::ConstantOp>(def))
     return true;
   if (isa<arith::ExtSIOp, arith::TruncIOp>(def))

@@ -245,13 +245,23 @@ bool heed::scheduleContraction(KernelInfo &kernel,
     SmallVector<std::string> rnames;
     for (Attribute name : update.getRvars())
       rnames.push_back(cast<StringAttr>(name).str());
-    if (stage) {
-      loops.append(rnames.begin(), rnames.end());
+    // Four steps of the reduction at a time: more would spill.
+    std::string step;
+    if (std::optional<int64_t> n = acc->reductions[0][0].fixed;
+        stage && n && *n % 4 == 0) {
+      step = rnames[0] + "u";
+      halide::SplitOp::create(b, loc, accFunc, stage, rnames[0], rnames[0],
+                              step, 4, guard);
+      loops.push_back(step);
     }
+    if (stage)
+      loops.append(rnames.begin(), rnames.end());
     halide::ReorderOp::create(b, loc, accFunc, stage, loops);
     halide::VectorizeOp::create(b, loc, accFunc, stage, "nv");
     halide::UnrollOp::create(b, loc, accFunc, stage, "nj");
     halide::UnrollOp::create(b, loc, accFunc, stage, vars[1]);
+    if (!step.empty())
+      halide::UnrollOp::create(b, loc, accFunc, stage, step);
   }
   return true;
 }

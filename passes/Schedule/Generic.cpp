@@ -19,9 +19,25 @@ void heed::scheduleGeneric(KernelInfo &kernel, const halide::Target &target) {
     if (!isOutput)
       halide::ComputeRootOp::create(b, loc, f.func.getResult());
     SmallVector<std::string> vars = varsOf(f.func);
-    for (int64_t stage = 0, end = f.updates.size(); stage <= end; ++stage)
-      if (!vars.empty())
-        halide::ParallelOp::create(b, loc, f.func.getResult(), stage,
-                                   vars.back());
+    if (vars.empty())
+      continue;
+    int64_t lanes = target.lanes(std::max(32u, widestBits(f.func)));
+    bool tooShort = f.extents[0].fixed && *f.extents[0].fixed < lanes;
+    for (int64_t stage = 0, end = f.updates.size(); stage <= end; ++stage) {
+      // Lanes inside of a reduction, tasks outside of it.
+      SmallVector<std::string> order;
+      if (!tooShort) {
+        vectorizeInner(b, f.func, stage, vars[0], lanes);
+        order.push_back(vars[0] + "v");
+      }
+      if (stage)
+        for (Attribute r : f.updates[stage - 1].getRvars())
+          order.push_back(cast<StringAttr>(r).str());
+      order.append(vars.begin(), vars.end());
+      SmallVector<StringRef> names(order.begin(), order.end());
+      if (names.size() > 1)
+        halide::ReorderOp::create(b, loc, f.func.getResult(), stage, names);
+      parallelOuter(b, f.func, stage, vars, vars.size() > 1 ? 1 : 0);
+    }
   }
 }

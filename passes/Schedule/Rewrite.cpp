@@ -101,6 +101,5 @@ Value heed::divI32(OpBuilder &b, Value x, int64_t y) {
 }
 
 Value heed::remI32(OpBuilder &b, Value x, int64_t y) {
-  Value quotient = divI32(b, x, y);
-  return arith::SubIOp::create(b, x.getLoc(), x, mulI32(b, quotient, y));
+  return halide::ModOp::create(b, x.getLoc(), x, i32(b, y));
 }

@@ -1,0 +1,93 @@
+"""Runs the kernels of a model without its host code: heed-opt, heed-halide, and each `halide.call` through ctypes.
+
+The host part of the text is read line by line: dims, empty tensors, constants, calls. What else host code may hold is an error here.
+"""
+import ctypes as C
+import glob
+import os
+import re
+import subprocess
+
+import numpy as np
+
+TYPES = {"f32": np.float32, "f64": np.float64, "i1": np.bool_, "i8": np.int8, "i32": np.int32, "i64": np.int64}
+
+
+class Dim(C.Structure):
+    _fields_ = [("min", C.c_int32), ("extent", C.c_int32), ("stride", C.c_int32), ("flags", C.c_uint32)]
+
+
+class Buffer(C.Structure):  # halide_buffer_t
+    _fields_ = [("device", C.c_uint64), ("interface", C.c_void_p), ("host", C.c_void_p), ("flags", C.c_uint64),
+                ("code", C.c_uint8), ("bits", C.c_uint8), ("lanes", C.c_uint16), ("dimensions", C.c_int32),
+                ("dim", C.POINTER(Dim)), ("padding", C.c_void_p)]
+
+
+def buffer(array):
+    b = Buffer(host=array.ctypes.data, dimensions=array.ndim, lanes=1)
+    b.code, b.bits = (1, 1) if array.dtype == np.bool_ else ("iuf".index(array.dtype.kind), 8 * array.itemsize)
+    b.dim = (Dim * max(array.ndim, 1))()
+    stride = 1
+    for k, extent in enumerate(reversed(array.shape)):
+        b.dim[k] = Dim(0, extent, stride, 0)
+        stride *= extent
+    b.array = array
+    return b
+
+
+class Model:
+    """`text` is IR before `passes`; objects go to `folder`."""
+
+    def __init__(self, text, folder, passes=("--attn-form-kernels", "--attn-to-halide", "--cse")):
+        os.makedirs(folder, exist_ok=True)
+        done = subprocess.run(["heed-opt", *passes], input=text, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        pipelines, self.host, inside = [], [], False
+        for line in done.stdout.splitlines():
+            inside = inside or line.startswith("  halide.pipeline")
+            (pipelines if inside else self.host).append(line)
+            inside = inside and line != "  }"
+        source = os.path.join(folder, "kernels.mlir")
+        with open(source, "w") as f:
+            f.write("\n".join(pipelines))
+        subprocess.run(["heed-halide", source, "-o", folder, "-no-user-context", "-runtime", "-checks"], check=True)
+        library = os.path.join(folder, "kernels.so")
+        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-o", library, *glob.glob(os.path.join(folder, "*.o")),
+                        "-lm", "-lpthread", "-ldl"], check=True)
+        self.library = C.CDLL(library)
+
+    def __call__(self, *arguments):
+        env = {}
+        for line in self.host:
+            text = line.strip()
+            if text.startswith("func.func"):
+                env = dict(zip(re.findall(r"(%arg\d+):", text), arguments))
+            elif m := re.match(r"(%\w+) = arith.constant (\S+) : \w+", text):
+                env[m[1]] = float(m[2]) if "." in m[2] else int(m[2])
+            elif m := re.match(r"(%\w+) = tensor.dim (%\w+), (%\w+)", text):
+                env[m[1]] = env[m[2]].shape[env[m[3]]]
+            elif m := re.match(r"(%\w+) = tensor.empty\((.*?)\) : tensor<(.*)>", text):
+                sizes = iter(re.findall(r"%\w+", m[2]))
+                *dims, kind = m[3].split("x")
+                shape = [env[next(sizes)] if d == "?" else int(d) for d in dims]
+                # What a kernel forgets to write is no number.
+                env[m[1]] = np.full(shape, 7 if kind[0] == "i" else np.nan, TYPES[kind])
+            elif m := re.match(r"(%\w+) = halide.call @(\w+)\((.*)\) outs\((%\w+) :", text):
+                self.call(m[2], [env[v] for v in re.findall(r"%\w+", m[3].split(" : ")[0])], env[m[4]])
+                env[m[1]] = env[m[4]]
+            elif m := re.match(r"return (.*) :", text):
+                results = [env[v] for v in re.findall(r"%\w+", m[1])]
+                return results[0] if len(results) == 1 else results
+            else:
+                assert text in ("", "}", "module {") or text[0] == "#", "host code: " + text
+
+    def call(self, name, inputs, out):
+        if out.size == 0:  # the host does not call a kernel that writes nothing
+            return
+        arrays = [buffer(np.ascontiguousarray(v)) if isinstance(v, np.ndarray) else None for v in inputs]
+        scalars = [C.c_float(v) if isinstance(v, float) else C.c_int32(v) if a is None else None
+                   for v, a in zip(inputs, arrays)]
+        result = buffer(out)
+        code = getattr(self.library, name)(*[s if a is None else C.byref(a) for s, a in zip(scalars, arrays)],
+                                           C.byref(result))
+        assert code == 0, f"{name} returned {code}"
