@@ -12,6 +12,8 @@
 
 static bool supports(const char *feature, size_t length) {
   __builtin_cpu_init();
+  HEED_FEATURE("sse")
+  HEED_FEATURE("sse2")
   HEED_FEATURE("sse3")
   HEED_FEATURE("ssse3")
   HEED_FEATURE("sse4.1")
