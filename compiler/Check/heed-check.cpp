@@ -47,28 +47,79 @@ cl::opt<bool> corrupt(
     "corrupt",
     cl::desc("Change one element of each fast result: the check must fail"),
     cl::cat(category));
+cl::opt<std::string> after("after",
+                           cl::desc("Compare the reference on the IR after "
+                                    "this pass, not the fast backend"),
+                           cl::value_desc("pass"), cl::cat(category));
+cl::opt<bool>
+    bisect("bisect",
+           cl::desc("Name the first pass after which the reference differs"),
+           cl::cat(category));
 cl::opt<std::string>
     compilerFlag("heedc", cl::desc("The compiler (default: beside this tool)"),
                  cl::value_desc("file"), cl::cat(category));
 
 std::string heedc, folder;
 
-/// Runs heedc; its messages are the text. Negative: it crashed.
+/// Runs a tool; what it says goes to \p text. Its exit code, negative after a
+/// crash.
+int execute(const std::vector<std::string> &list, std::string &text) {
+  std::string log = folder + "/log.txt";
+  std::vector<llvm::StringRef> args(list.begin(), list.end());
+  std::optional<llvm::StringRef> redirects[] = {
+      std::nullopt, llvm::StringRef(log), llvm::StringRef(log)};
+  int code = llvm::sys::ExecuteAndWait(list[0], args, std::nullopt, redirects);
+  text.clear();
+  if (auto file = llvm::MemoryBuffer::getFile(log))
+    text = (*file)->getBuffer().str();
+  return code;
+}
+
+/// The lines of \p text that name an error; all of it if none does.
+std::string errorsOf(const std::string &text) {
+  std::string errors;
+  for (llvm::StringRef line : llvm::split(llvm::StringRef(text), "\n"))
+    if (line.contains("error: ") || line.contains("ERROR"))
+      errors += "    " + line.str() + "\n";
+  return errors.empty() ? text : errors;
+}
+
+/// Compiles \p source to a shared library.
 int compile(const std::string &source, bool reference,
             const std::string &output, std::string &text) {
-  std::string log = output + ".log";
   std::vector<std::string> list{
       heedc, source, "--emit=shared", "--prefix=check", "-o", output};
   list.push_back(reference ? "--backend=reference" : "--explain");
   for (const std::string &setting : settings)
     list.push_back("--set=" + setting);
-  std::vector<llvm::StringRef> args(list.begin(), list.end());
-  std::optional<llvm::StringRef> redirects[] = {
-      std::nullopt, llvm::StringRef(log), llvm::StringRef(log)};
-  int code = llvm::sys::ExecuteAndWait(heedc, args, std::nullopt, redirects);
-  if (auto file = llvm::MemoryBuffer::getFile(log))
-    text = (*file)->getBuffer().str();
-  return code;
+  return execute(list, text);
+}
+
+/// The passes on attn IR that --after and --bisect stop behind, in the order of
+/// the driver's pipeline.
+const char *const kPasses[] = {"attn-fuse-elementwise", "canonicalize", "cse",
+                               "attn-raise-attention", "attn-form-kernels"};
+
+/// Compiles with the reference what \p source has become after \p last.
+int compileAfter(const std::string &source, llvm::StringRef last,
+                 const std::string &output, std::string &text) {
+  std::string before = folder + "/before.mlir",
+              afterwards = folder + "/after.mlir";
+  std::vector<std::string> list{heedc, source, "--emit=attn", "-o", before};
+  for (const std::string &setting : settings)
+    list.push_back("--set=" + setting);
+  if (int code = execute(list, text))
+    return code;
+  list = {(llvm::sys::path::parent_path(heedc) + "/heed-opt").str(), before,
+          "-o", afterwards};
+  for (const char *pass : kPasses) {
+    list.push_back(std::string("--") + pass);
+    if (last == pass)
+      break;
+  }
+  if (int code = execute(list, text))
+    return code;
+  return compile(afterwards, /*reference=*/true, output, text);
 }
 
 std::string position(int64_t at, const std::vector<int64_t> &shape) {
@@ -118,17 +169,20 @@ bool agree(const Outcome &fast, const Outcome &slow, const Draw &draw,
 /// Checks one source. Returns whether both backends agree; \p explained is what
 /// the fast one said.
 bool check(const std::string &source, const std::string &name,
-           std::string &explained) {
+           llvm::StringRef stage, std::string &explained) {
   outs() << name << "\n";
   std::string fastLibrary = folder + "/fast.so",
               slowLibrary = folder + "/reference.so", text;
-  if (compile(source, false, fastLibrary, explained) != 0) {
-    outs() << "  FAIL heedc:\n" << explained;
+  int code = stage.empty()
+                 ? compile(source, false, fastLibrary, explained)
+                 : compileAfter(source, stage, fastLibrary, explained);
+  if (code != 0) {
+    outs() << "  FAIL heedc:\n" << errorsOf(explained);
     return false;
   }
   if (compile(against.empty() ? source : against.getValue(), true, slowLibrary,
               text) != 0) {
-    outs() << "  FAIL heedc --backend=reference:\n" << text;
+    outs() << "  FAIL heedc --backend=reference:\n" << errorsOf(text);
     return false;
   }
   std::string error;
@@ -193,6 +247,22 @@ bool check(const std::string &source, const std::string &name,
   return ran > 0;
 }
 
+/// Checks after each pass and then the whole; names the first that differs.
+bool bisectPasses(const std::string &source) {
+  std::string explained;
+  for (const char *pass : kPasses)
+    if (!check(source, source + " after " + pass, pass, explained)) {
+      outs() << source << ": the first pass that differs is " << pass << "\n";
+      return false;
+    }
+  if (check(source, source, "", explained))
+    return true;
+  outs() << source
+         << ": every pass on attn IR agrees; it differs in kernels, schedules "
+            "or code generation\n";
+  return false;
+}
+
 /// How many drawn models must be raised to one fused kernel, in percent.
 constexpr unsigned kFusedPercent = 90;
 
@@ -208,7 +278,8 @@ bool checkRandom() {
     }
     std::error_code code;
     llvm::raw_fd_ostream(source, code) << model;
-    bool ok = check(source, "drawn model " + std::to_string(own), explained);
+    bool ok =
+        check(source, "drawn model " + std::to_string(own), after, explained);
     good += ok;
     if (!ok)
       outs() << model;
@@ -249,6 +320,14 @@ int main(int argc, char **argv) {
                     "or --random=COUNT\n";
     return 1;
   }
+  if (!after.empty() &&
+      llvm::find(kPasses, after.getValue()) == std::end(kPasses)) {
+    llvm::errs() << "heed-check: error: --after=" << after
+                 << ": expected one of ";
+    llvm::interleaveComma(kPasses, llvm::errs());
+    llvm::errs() << "\n";
+    return 1;
+  }
   llvm::SmallString<128> directory;
   if (llvm::sys::fs::createUniqueDirectory("heed-check", directory)) {
     llvm::errs() << "heed-check: error: cannot make a temporary folder\n";
@@ -277,7 +356,8 @@ int main(int argc, char **argv) {
   unsigned bad = 0;
   std::string explained;
   for (const std::string &source : sources)
-    bad += !check(source, source, explained);
+    bad += !(bisect ? bisectPasses(source)
+                    : check(source, source, after, explained));
   if (sources.size() > 1)
     outs() << sources.size() - bad << " of " << sources.size()
            << " models agree\n";
