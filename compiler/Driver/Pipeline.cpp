@@ -87,13 +87,10 @@ void heed::buildKernelPipeline(OpPassManager &passes) {
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addNestedPass<func::FuncOp>(createAttnRaiseAttention());
+  passes.addNestedPass<func::FuncOp>(createAttnChooseAlgorithm());
   passes.addPass(createAttnFormKernels());
   passes.addPass(createCSEPass());
   passes.addPass(createAttnToHalide());
-}
-
-void heed::buildReferencePipeline(OpPassManager &passes) {
-  reference::buildPipeline(passes);
 }
 
 void heed::buildHostPipeline(OpPassManager &passes, const std::string &prefix) {
@@ -125,7 +122,7 @@ void heed::buildLLVMPipeline(OpPassManager &passes) {
   // libm has no reciprocal square root; where it has a function (log1p, expm1)
   // that is more exact than LLVM's expansion.
   math::MathExpandOpsPassOptions expand;
-  expand.opPatterns = {"rsqrt"};
+  expand.opMnemonics = {"rsqrt"};
   passes.addPass(math::createMathExpandOpsPass(expand));
   passes.addPass(createConvertMathToLibmPass());
   passes.addPass(createConvertMathToLLVMPass());
@@ -141,9 +138,6 @@ void heed::registerPipelines() {
   static PassPipelineRegistration<> kernels(
       "heed-kernels", "attn IR to kernels in the halide dialect",
       buildKernelPipeline);
-  static PassPipelineRegistration<> reference(
-      "heed-reference", "attn IR to upstream ops, by definition",
-      buildReferencePipeline);
   static PassPipelineRegistration<> host(
       "heed-host", "a host on tensors to calls of the runtime",
       [](OpPassManager &passes) { buildHostPipeline(passes, "heed"); });

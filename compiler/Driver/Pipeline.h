@@ -23,10 +23,6 @@ void registerPipelineDialects(mlir::DialectRegistry &registry);
 /// attn IR to kernels in the halide dialect and a host on tensors.
 void buildKernelPipeline(mlir::OpPassManager &passes);
 
-/// attn IR to upstream ops on tensors, in f64: the definition of what a model
-/// means. No pass of passes/ takes part.
-void buildReferencePipeline(mlir::OpPassManager &passes);
-
 /// A host on tensors to one on memrefs that calls the runtime; symbols begin
 /// with \p prefix. Pipelines of the halide dialect are renamed and kept.
 void buildHostPipeline(mlir::OpPassManager &passes, const std::string &prefix);

@@ -533,6 +533,10 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
       entry.set("run", FlatSymbolRefAttr::get(run.getNameAttr()));
       entry.set("shapes", FlatSymbolRefAttr::get(ask.getNameAttr()));
       entries.push_back(entry.getDictionary(&getContext()));
+      // What they said stands in the description now; LLVM has no such names.
+      for (func::FuncOp function : {model, shapes})
+        for (unsigned k = 0; k < function.getNumArguments(); ++k)
+          function.setArgAttrs(k, ArrayRef<NamedAttribute>());
     }
     if (entries.empty())
       return module.emitError("expected a function with 'attn.model'");

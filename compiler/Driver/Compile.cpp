@@ -1,0 +1,329 @@
+//===- Compile.cpp - from a source to an artefact -------------------------===//
+
+#include "compiler/Driver/Compile.h"
+#include "compiler/Codegen/HalideCodegen.h"
+#include "compiler/Codegen/HostDescription.h"
+#include "compiler/Codegen/HostObject.h"
+#include "compiler/Driver/Explain.h"
+#include "compiler/Driver/Header.h"
+#include "compiler/Driver/Pipeline.h"
+#include "compiler/Link/Link.h"
+#include "compiler/Reference/Pipeline.h"
+#include "dialects/Attn/Dialect.h"
+#include "dialects/Halide/HalideDialect.h"
+#include "dialects/Halide/Target.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/Timing.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace mlir;
+using namespace heed;
+
+namespace heed {
+bool printTree(const CompileOptions &options, llvm::raw_ostream &os);
+} // namespace heed
+
+namespace {
+
+/// Messages of MLIR as ours look: place, kind, text. Remarks have their own way
+/// out (Explain.h).
+LogicalResult printDiagnostic(mlir::Diagnostic &diagnostic) {
+  static const char *const kinds[] = {"note", "warning", "error", "remark"};
+  auto print = [&](mlir::Diagnostic &one) {
+    if (auto place = dyn_cast<FileLineColLoc>(one.getLocation()))
+      llvm::errs() << place.getFilename().getValue() << ':' << place.getLine()
+                   << ':' << place.getColumn() << ": ";
+    llvm::errs() << kinds[int(one.getSeverity())] << ": " << one << '\n';
+  };
+  if (diagnostic.getSeverity() == DiagnosticSeverity::Remark)
+    return success();
+  print(diagnostic);
+  for (mlir::Diagnostic &note : diagnostic.getNotes())
+    print(note);
+  return success();
+}
+
+class Compilation {
+public:
+  explicit Compilation(const CompileOptions &options) : options(options) {
+    timing.setEnabled(options.timePasses);
+    timing.setOutput(createOutputStrategy(
+        DefaultTimingManager::OutputFormat::Text, llvm::errs()));
+    total = timing.getRootScope();
+  }
+
+  bool run();
+
+private:
+  bool fail(const llvm::Twine &message) {
+    llvm::errs() << "heedc: error: " << message << '\n';
+    return false;
+  }
+  bool write(llvm::StringRef text) {
+    std::string error;
+    return succeeded(writeWhole(text, output, error)) || fail(error);
+  }
+  void chooseOutput();
+  bool passes(const char *station, ModuleOp module,
+              llvm::function_ref<void(OpPassManager &)> build);
+  bool compileKernels(ModuleOp module, HalideOutput output);
+  bool finish(ModuleOp module);
+  bool linkAll();
+
+  const CompileOptions &options;
+  DefaultTimingManager timing;
+  TimingScope total;
+  std::string output, modelName, prefix;
+  halide::Target target;
+  SmallVector<CompiledKernel> kernels;
+  std::vector<LinkInput> objects;
+};
+
+/// A module's text, for people and for compiling on.
+std::string printed(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module.print(os);
+  os << '\n';
+  return text;
+}
+
+bool hasPipelines(ModuleOp module) {
+  return !module.getOps<halide::PipelineOp>().empty();
+}
+
+void Compilation::chooseOutput() {
+  output = options.output;
+  if (!output.empty())
+    return;
+  std::string stem = options.input == "-"
+                         ? "model"
+                         : llvm::sys::path::stem(options.input).str();
+  switch (options.emit) {
+  case Emit::Obj:
+    output = stem + ".o";
+    break;
+  case Emit::Lib:
+    output = "lib" + stem + ".a";
+    break;
+  case Emit::Shared:
+    output = "lib" + stem + ".so";
+    break;
+  case Emit::Exe:
+    output = stem;
+    break;
+  default:
+    output = "-";
+  }
+}
+
+bool Compilation::passes(const char *station, ModuleOp module,
+                         llvm::function_ref<void(OpPassManager &)> build) {
+  PassManager manager(module.getContext());
+  if (options.configure)
+    options.configure(manager);
+  TimingScope scope = total.nest(station);
+  manager.enableTiming(scope);
+  build(manager);
+  if (failed(manager.run(module)))
+    return false;
+  if (options.saveTemps) {
+    std::string error, base = output == "-" ? "heed" : output;
+    if (failed(writeWhole(printed(module), base + "." + station + ".mlir",
+                          error)))
+      return fail(error);
+  }
+  return true;
+}
+
+bool Compilation::compileKernels(ModuleOp module, HalideOutput form) {
+  TimingScope scope = total.nest("kernels");
+  HalideCodegenOptions codegen;
+  codegen.output = form;
+  return succeeded(compileHalidePipelines(module, target, codegen, kernels));
+}
+
+bool Compilation::run() {
+  chooseOutput();
+  std::string error;
+  FailureOr<halide::Target> found = halide::parseTarget(options.target, error);
+  if (failed(found))
+    return fail(error);
+  target = *found;
+  if (options.emit == Emit::Ast) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    return printTree(options, os) && write(text);
+  }
+
+  DialectRegistry registry;
+  registerPipelineDialects(registry);
+  MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+  context.getDiagEngine().registerHandler(printDiagnostic);
+  if (options.explain != Explain::No)
+    enableExplain(context, llvm::errs(), options.explain == Explain::Json);
+
+  OwningOpRef<ModuleOp> module;
+  {
+    TimingScope scope = total.nest("front end");
+    module = readInput(context, options);
+  }
+  if (!module)
+    return false;
+  if (options.emit == Emit::Attn)
+    return write(printed(*module));
+
+  for (auto function : module->getOps<func::FuncOp>())
+    if (function->hasAttr(attn::kModelAttr) && modelName.empty())
+      modelName = function.getName().str();
+  if (modelName.empty())
+    return fail("expected a function with 'attn.model' in '" + options.input +
+                "'");
+  prefix = options.prefix.empty() ? modelName : options.prefix;
+  if (options.emit == Emit::Header)
+    return write(makeHeader(*module, modelName, prefix));
+  if (options.unchecked)
+    module->walk([](attn::RequireInRangeOp check) { check.erase(); });
+
+  if (options.backend == Backend::Reference) {
+    if (!passes("reference", *module,
+                [](OpPassManager &manager) { reference::buildPipeline(manager); }))
+      return false;
+  } else if (!hasPipelines(*module)) {
+    halide::setTarget(*module, target);
+    if (!passes("attn", *module, buildKernelPipeline))
+      return false;
+  }
+  if (options.emit == Emit::Halide)
+    return write(printed(*module));
+  if (!passes("host", *module, [&](OpPassManager &manager) {
+        buildHostPipeline(manager, prefix);
+      }))
+    return false;
+  return finish(*module);
+}
+
+bool Compilation::finish(ModuleOp module) {
+  if (options.emit == Emit::Stmt || options.emit == Emit::Asm) {
+    if (!compileKernels(module, options.emit == Emit::Stmt
+                                    ? HalideOutput::Statement
+                                    : HalideOutput::Assembly))
+      return false;
+  } else if (options.emit != Emit::LLVM &&
+             !compileKernels(module, HalideOutput::Object)) {
+    return false;
+  }
+  if (options.emit == Emit::Stmt) {
+    std::string text;
+    for (const CompiledKernel &kernel : kernels)
+      text += kernel.bytes + "\n";
+    return write(text);
+  }
+
+  for (auto pipeline :
+       llvm::make_early_inc_range(module.getOps<halide::PipelineOp>()))
+    pipeline.erase();
+  if (!passes("llvm", module, buildLLVMPipeline))
+    return false;
+
+  TimingScope scope = total.nest("host code");
+  HostTarget hostTarget = hostTargetOfCpu(target.name == "x86-64" ||
+                                                  llvm::StringRef(target.name)
+                                                      .starts_with("x86-64-")
+                                              ? target.name
+                                              : "x86-64");
+  if (!target.triple.empty())
+    hostTarget.triple = target.triple;
+  hostTarget.optLevel = std::min(options.optLevel, 3u);
+  hostTarget.fastMath = options.fastMath;
+  std::string error;
+  std::unique_ptr<llvm::TargetMachine> machine =
+      makeTargetMachine(hostTarget, error);
+  if (!machine)
+    return fail(error);
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code =
+      translateHost(module, context, *machine, hostTarget);
+  if (!code)
+    return false;
+  DescriptionOptions description;
+  description.name = modelName;
+  description.source = llvm::sys::path::filename(options.input).str();
+  for (const std::string &feature : target.features)
+    if (feature != "sse2") // every x86-64 processor has it
+      description.cpuFeatures.push_back(feature);
+  description.withMain = options.emit == Emit::Exe;
+  addDescription(*code,
+                 module->getAttrOfType<DictionaryAttr>("attn.description"),
+                 description);
+
+  SmallVector<char> bytes;
+  llvm::raw_svector_ostream os(bytes);
+  HostOutput form = options.emit == Emit::LLVM  ? HostOutput::LLVM
+                    : options.emit == Emit::Asm ? HostOutput::Assembly
+                                                : HostOutput::Object;
+  if (failed(emitHost(*code, *machine, form, os)))
+    return fail("LLVM makes no such output for '" + hostTarget.triple + "'");
+  std::string text(bytes.begin(), bytes.end());
+  if (form != HostOutput::Object) {
+    for (const CompiledKernel &kernel : kernels)
+      text += "\n" + kernel.bytes;
+    return write(text);
+  }
+  objects.push_back({prefix + "_host", text});
+  for (CompiledKernel &kernel : kernels)
+    objects.push_back({kernel.name, std::move(kernel.bytes)});
+  scope.stop();
+  return linkAll();
+}
+
+bool Compilation::linkAll() {
+  TimingScope scope = total.nest("link");
+  std::string error;
+  if (options.emit == Emit::Obj)
+    return succeeded(link(LinkKind::Object, objects, {}, "", output, error)) ||
+           fail(error);
+  if (!kernels.empty()) {
+    TimingScope runtime = scope.nest("Halide's runtime");
+    std::string object;
+    if (failed(compileHalideRuntime(target, /*userContext=*/true, object,
+                                    error)))
+      return fail(error);
+    objects.push_back({"halide_runtime", std::move(object)});
+  }
+  // In the build tree archives lie in lib/, installed ones in lib/heed/.
+  std::string archive_ = options.installRoot + "/lib/libheed_runtime.a";
+  if (!llvm::sys::fs::exists(archive_))
+    archive_ = options.installRoot + "/lib/heed/libheed_runtime.a";
+  if (!llvm::sys::fs::exists(archive_))
+    return fail("expected libheed_runtime.a in '" + options.installRoot +
+                "/lib/heed'");
+  switch (options.emit) {
+  case Emit::Lib:
+    return succeeded(archive(objects, archive_, output, error)) || fail(error);
+  case Emit::Shared:
+    return succeeded(link(LinkKind::Shared, objects, archive_, prefix, output,
+                          error)) ||
+           fail(error);
+  default:
+    return succeeded(link(LinkKind::Program, objects, archive_, prefix, output,
+                          error)) ||
+           fail(error);
+  }
+}
+
+} // namespace
+
+bool heed::compile(const CompileOptions &options) {
+  return Compilation(options).run();
+}

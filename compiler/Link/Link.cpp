@@ -1,0 +1,236 @@
+//===- Link.cpp - objects to programs and libraries -----------------------===//
+//
+// The system's C compiler as linker driver, and archives through LLVM.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/Link/Link.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Object/Archive.h"
+#include "llvm/Object/ArchiveWriter.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/Signals.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using heed::LinkInput;
+using heed::LinkKind;
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::success;
+
+namespace {
+
+/// Files that vanish at the end of the scope, or when a signal ends us.
+class Temporaries {
+public:
+  ~Temporaries() {
+    for (const std::string &path : paths) {
+      sys::fs::remove(path);
+      sys::DontRemoveFileOnSignal(path);
+    }
+  }
+  /// A new name beside \p output, so that a rename stays on one disk.
+  bool beside(StringRef output, std::string &path, std::string &error) {
+    SmallString<128> name;
+    if (std::error_code code = sys::fs::createUniqueFile(
+            output + ".%%%%%%%%.tmp", name,
+            sys::fs::all_read | sys::fs::all_write)) {
+      error = "cannot write '" + output.str() + "': " + code.message();
+      return false;
+    }
+    path = name.str().str();
+    keep(path);
+    return true;
+  }
+  bool write(StringRef stem, StringRef suffix, StringRef bytes,
+             std::string &path, std::string &error) {
+    SmallString<128> name;
+    int descriptor;
+    if (std::error_code code =
+            sys::fs::createTemporaryFile(stem, suffix, descriptor, name)) {
+      error = "cannot write a temporary file: " + code.message();
+      return false;
+    }
+    path = name.str().str();
+    keep(path);
+    raw_fd_ostream os(descriptor, /*shouldClose=*/true);
+    os << bytes;
+    os.close();
+    if (os.has_error()) {
+      error = "cannot write '" + path + "': " + os.error().message();
+      os.clear_error();
+      return false;
+    }
+    return true;
+  }
+
+private:
+  void keep(const std::string &path) {
+    paths.push_back(path);
+    sys::RemoveFileOnSignal(path);
+  }
+  std::vector<std::string> paths;
+};
+
+LogicalResult rename(const std::string &from, const std::string &to,
+                     std::string &error) {
+  if (std::error_code code = sys::fs::rename(from, to)) {
+    error = "cannot write '" + to + "': " + code.message();
+    return failure();
+  }
+  return success();
+}
+
+std::string findLinkerDriver() {
+  for (StringRef name : {"cc", "clang-22", "clang", "gcc"})
+    if (ErrorOr<std::string> path = sys::findProgramByName(name))
+      return *path;
+  return {};
+}
+
+} // namespace
+
+LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
+                         ArrayRef<std::string> archives,
+                         const std::string &exports, const std::string &output,
+                         std::string &error) {
+  std::string driver = findLinkerDriver();
+  if (driver.empty()) {
+    error = "no linker found: expected 'cc', 'clang-22', 'clang' or 'gcc' in "
+            "PATH";
+    return failure();
+  }
+  Temporaries files;
+  std::string result;
+  if (!files.beside(output, result, error))
+    return failure();
+  std::vector<std::string> arguments{driver, "-o", result};
+  for (const LinkInput &input : inputs) {
+    std::string path;
+    if (!files.write("heed-" + input.name, "o", input.bytes, path, error))
+      return failure();
+    arguments.push_back(path);
+  }
+  if (kind == LinkKind::Object) {
+    arguments.insert(arguments.end(), {"-r", "-nostdlib"});
+  } else {
+    if (kind == LinkKind::Shared) {
+      std::string script;
+      if (!files.write("heed-exports", "map",
+                       "{ global: " + exports +
+                           "*; heed_*; local: *; };\n",
+                       script, error))
+        return failure();
+      arguments.insert(arguments.end(),
+                       {"-shared", "-Wl,--version-script=" + script,
+                        "-Wl,-soname," + sys::path::filename(output).str(),
+                        "-Wl,--whole-archive"});
+    }
+    arguments.insert(arguments.end(), archives.begin(), archives.end());
+    if (kind == LinkKind::Shared)
+      arguments.push_back("-Wl,--no-whole-archive");
+    // The build id would be the only thing that differs between two links of
+    // the same code under other temporary names.
+    arguments.insert(arguments.end(), {"-Wl,--gc-sections", "-Wl,--build-id=none",
+                                       "-Wl,-s", "-lm", "-lpthread"});
+  }
+  std::vector<StringRef> references(arguments.begin(), arguments.end());
+  std::string messages;
+  if (!files.write("heed-link", "log", "", messages, error))
+    return failure();
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(messages),
+                                          StringRef(messages)};
+  int code = sys::ExecuteAndWait(driver, references, std::nullopt, redirects, 0,
+                                 0, &error);
+  if (code != 0) {
+    auto log = MemoryBuffer::getFile(messages);
+    error = "linking with '" + driver + "' failed";
+    if (log)
+      error += ":\n" + (*log)->getBuffer().str();
+    return failure();
+  }
+  return rename(result, output, error);
+}
+
+LogicalResult heed::archive(ArrayRef<LinkInput> inputs,
+                            ArrayRef<std::string> archives,
+                            const std::string &output, std::string &error) {
+  std::vector<NewArchiveMember> members;
+  auto add = [&](StringRef bytes, StringRef name) {
+    NewArchiveMember member;
+    member.Buf = MemoryBuffer::getMemBufferCopy(bytes, name);
+    member.MemberName = member.Buf->getBufferIdentifier();
+    member.Perms = 0644;
+    members.push_back(std::move(member));
+  };
+  for (const LinkInput &input : inputs)
+    add(input.bytes, input.name + ".o");
+  for (const std::string &path : archives) {
+    auto file = MemoryBuffer::getFile(path);
+    if (!file) {
+      error = "cannot read '" + path + "': " + file.getError().message();
+      return failure();
+    }
+    Expected<std::unique_ptr<object::Archive>> source =
+        object::Archive::create(**file);
+    if (!source) {
+      error = toString(source.takeError());
+      return failure();
+    }
+    Error problem = Error::success();
+    for (const object::Archive::Child &child : (*source)->children(problem)) {
+      Expected<StringRef> name = child.getName();
+      Expected<StringRef> bytes = child.getBuffer();
+      if (name && bytes)
+        add(*bytes, *name);
+      if (!name)
+        consumeError(name.takeError());
+      if (!bytes)
+        consumeError(bytes.takeError());
+    }
+    if (problem) {
+      error = toString(std::move(problem));
+      return failure();
+    }
+  }
+  Temporaries files;
+  std::string result;
+  if (!files.beside(output, result, error))
+    return failure();
+  if (Error problem =
+          writeArchive(result, members, SymtabWritingMode::NormalSymtab,
+                       object::Archive::K_GNU, /*Deterministic=*/true,
+                       /*Thin=*/false)) {
+    error = toString(std::move(problem));
+    return failure();
+  }
+  return rename(result, output, error);
+}
+
+LogicalResult heed::writeWhole(StringRef bytes, const std::string &output,
+                               std::string &error) {
+  if (output == "-") {
+    outs() << bytes;
+    outs().flush();
+    return success();
+  }
+  Temporaries files;
+  std::string result;
+  if (!files.beside(output, result, error))
+    return failure();
+  std::error_code code;
+  raw_fd_ostream os(result, code);
+  os << bytes;
+  os.close();
+  if (code || os.has_error()) {
+    error = "cannot write '" + output + "': " +
+            (code ? code : os.error()).message();
+    os.clear_error();
+    return failure();
+  }
+  return rename(result, output, error);
+}

@@ -1,0 +1,45 @@
+// RUN: heed-opt %s -split-input-file -attn-form-entries | FileCheck %s
+
+// A result becomes a destination; its extents come from a function that computes no element and makes the same checks.
+
+// CHECK-LABEL: func.func @double(
+// CHECK-SAME: %[[X:.*]]: tensor<?x4xf32> {attn.name = "x", bufferization.writable = false},
+// CHECK-SAME: %[[OUT:.*]]: memref<?x4xf32> {attn.name = "y", attn.result}) attributes {attn.model}
+// CHECK: %[[Y:.*]] = linalg.generic
+// CHECK: bufferization.materialize_in_destination %[[Y]] in restrict writable %[[OUT]]
+// CHECK-NEXT: return{{$}}
+
+// CHECK-LABEL: func.func private @double.shapes(
+// CHECK-SAME: -> (index, index)
+// CHECK: %[[N:.*]] = tensor.dim
+// CHECK: attn.require
+// CHECK-NOT: linalg.generic
+// CHECK: %[[C4:.*]] = arith.constant 4
+// CHECK: return %[[N]], %[[C4]] : index, index
+#id = affine_map<(d0, d1) -> (d0, d1)>
+func.func @double(%x: tensor<?x4xf32> {attn.name = "x"}) -> (tensor<?x4xf32> {attn.name = "y"}) attributes {attn.model} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %x, %c0 : tensor<?x4xf32>
+  %some = arith.cmpi sge, %n, %c1 : index
+  attn.require %some, "extent of 'x' (axis 0) is {0}, expected at least 1" (%n) : index
+  %init = tensor.empty(%n) : tensor<?x4xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<?x4xf32>) outs(%init : tensor<?x4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<?x4xf32>
+  return %y : tensor<?x4xf32>
+}
+
+// -----
+
+// A function that is no model is left alone.
+
+// CHECK-LABEL: func.func private @helper(
+// CHECK-SAME: %{{.*}}: tensor<4xf32>) -> tensor<4xf32>
+// CHECK-NOT: shapes
+func.func private @helper(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
