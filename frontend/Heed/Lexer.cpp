@@ -378,7 +378,7 @@ void Lexer::stray() {
   size_t from = at;
   at += length;
   // `&&` and the like are one mistake.
-  while (c < 0x80 && peek() == static_cast<char>(c))
+  while (c < 0x80 && at < text.size() && text[at] == static_cast<char>(c))
     ++at;
   // So is 'a'.
   if (c == '\'')

@@ -43,6 +43,7 @@ extreme = {
     "sum of 260000": (f + " + ".join("x" * 260000), "an expression higher than 1024"),
     "a line of 1 MB": (f + "g(" + ", ".join("x" * 340000) + ") y", "expected an operator"),
     "not UTF-8": (b"fn f(x) = x\nfn g(x) = x\xff\n", "2:12: error: the file is not UTF-8: byte 0xff"),
+    "a zero byte at the end": (b"fn f(x) = 1\0", "1:12: error: unexpected character U+0000"),
     "half a character": (b"fn f(x) = x # \xe2\x82", "the file is not UTF-8"),
 }
 for name, (source, want) in extreme.items():
