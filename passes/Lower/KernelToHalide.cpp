@@ -654,6 +654,9 @@ LogicalResult KernelTranslator::run(KernelInfo &target) {
       for (int64_t size : cast<RankedTensorType>(constant.getType()).getShape())
         source.extents.push_back(fixedExtent(op.getLoc(), size));
       sources[constant] = std::move(source);
+    } else if (auto cast = dyn_cast<tensor::CastOp>(op)) {
+      Source source = sources[cast.getSource()];
+      sources[cast] = std::move(source);
     } else if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
       if (failed(generic(linalgOp)))
         return failure();
@@ -730,6 +733,8 @@ FailureOr<CallerExtent> heed::callerExtent(Value value, int64_t axis) {
   Operation *op = value.getDefiningOp();
   if (auto empty = dyn_cast<tensor::EmptyOp>(op))
     return callerScalar(empty.getDynamicSize(axis));
+  if (auto cast = dyn_cast<tensor::CastOp>(op))
+    return callerExtent(cast.getSource(), axis);
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
     unsigned result = cast<OpResult>(value).getResultNumber();
     return callerExtent(linalgOp.getDpsInitOperand(result)->get(), axis);

@@ -56,6 +56,11 @@ check("attention with NaN and infinity", model(q, k, v), attention(q, k, v))
 check("attention with large scores", model(q[:, :, 4:11] * 1e4, k[:, :, 4:11], v[:, :, 4:11]),
       attention(q[:, :, 4:11] * 1e4, k[:, :, 4:11], v[:, :, 4:11]), 1e-3)
 
+model = load("materialised")
+for N, M, E, F in [(7, 9, 8, 5), (1, 1, 1, 1), (33, 50, 16, 17), (50, 33, 9, 20)]:
+    q, k, v = draw(N, E), draw(M, E), draw(M, F)
+    check(f"materialised {N, M, E, F}", model(q, k, v), attention(q[None, None] * np.sqrt(E), k[None, None], v[None, None])[0, 0])
+
 model = load("ffn")
 for B, N in [(1, 1), (2, 5), (1, 8), (3, 17), (1, 130), (1, 0)]:
     x, w, b = draw(B, N, 40), draw(80, 40), draw(80)
