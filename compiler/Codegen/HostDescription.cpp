@@ -127,8 +127,8 @@ public:
     Constant *signature = record(
         {text(info.getAs<StringAttr>("name").getValue()), i32(inputs.size()),
          i32(outputs.size()), tensors(inputs), tensors(outputs)});
-    return record({signature, function(info, "shapes"), function(info, "run"),
-                   null()});
+    return record(
+        {signature, function(info, "shapes"), function(info, "run"), null()});
   }
 
 private:
@@ -148,11 +148,10 @@ private:
 void addMain(Module &module, GlobalVariable *description) {
   IRBuilder<> builder(module.getContext());
   Type *i32 = builder.getInt32Ty(), *pointer = builder.getPtrTy();
-  FunctionCallee program = module.getOrInsertFunction(
-      "heed_program_main", i32, pointer, i32, pointer);
-  auto *main =
-      Function::Create(FunctionType::get(i32, {i32, pointer}, false),
-                       GlobalValue::ExternalLinkage, "main", module);
+  FunctionCallee program = module.getOrInsertFunction("heed_program_main", i32,
+                                                      pointer, i32, pointer);
+  auto *main = Function::Create(FunctionType::get(i32, {i32, pointer}, false),
+                                GlobalValue::ExternalLinkage, "main", module);
   builder.SetInsertPoint(BasicBlock::Create(module.getContext(), "", main));
   builder.CreateRet(builder.CreateCall(
       program, {description, main->getArg(0), main->getArg(1)}));

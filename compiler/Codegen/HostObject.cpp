@@ -1,6 +1,7 @@
 //===- HostObject.cpp - Host IR to LLVM IR, assembly and objects ----------===//
 //
-// The host program of a model, in the LLVM dialect, through LLVM's TargetMachine.
+// The host program of a model, in the LLVM dialect, through LLVM's
+// TargetMachine.
 //
 //===----------------------------------------------------------------------===//
 
@@ -93,9 +94,10 @@ heed::makeTargetMachine(const HostTarget &target, std::string &error) {
   return machine;
 }
 
-std::unique_ptr<llvm::Module>
-heed::translateHost(mlir::ModuleOp module, llvm::LLVMContext &context,
-                    llvm::TargetMachine &machine, const HostTarget &target) {
+std::unique_ptr<llvm::Module> heed::translateHost(mlir::ModuleOp module,
+                                                  llvm::LLVMContext &context,
+                                                  llvm::TargetMachine &machine,
+                                                  const HostTarget &target) {
   mlir::registerBuiltinDialectTranslation(*module.getContext());
   mlir::registerLLVMDialectTranslation(*module.getContext());
   std::unique_ptr<llvm::Module> result =

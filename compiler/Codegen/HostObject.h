@@ -1,6 +1,7 @@
 //===- HostObject.h - Host IR to LLVM IR, assembly and objects --*- C++ -*-===//
 //
-// The host program of a model, in the LLVM dialect, through LLVM's TargetMachine.
+// The host program of a model, in the LLVM dialect, through LLVM's
+// TargetMachine.
 //
 //===----------------------------------------------------------------------===//
 

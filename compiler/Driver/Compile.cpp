@@ -138,8 +138,8 @@ bool Compilation::passes(const char *station, ModuleOp module,
     return false;
   if (options.saveTemps) {
     std::string error, base = output == "-" ? "heed" : output;
-    if (failed(writeWhole(printed(module), base + "." + station + ".mlir",
-                          error)))
+    if (failed(
+            writeWhole(printed(module), base + "." + station + ".mlir", error)))
       return fail(error);
   }
   return true;
@@ -196,8 +196,9 @@ bool Compilation::run() {
     module->walk([](attn::RequireInRangeOp check) { check.erase(); });
 
   if (options.backend == Backend::Reference) {
-    if (!passes("reference", *module,
-                [](OpPassManager &manager) { reference::buildPipeline(manager); }))
+    if (!passes("reference", *module, [](OpPassManager &manager) {
+          reference::buildPipeline(manager);
+        }))
       return false;
   } else if (!hasPipelines(*module)) {
     halide::setTarget(*module, target);
@@ -237,11 +238,11 @@ bool Compilation::finish(ModuleOp module) {
     return false;
 
   TimingScope scope = total.nest("host code");
-  HostTarget hostTarget = hostTargetOfCpu(target.name == "x86-64" ||
-                                                  llvm::StringRef(target.name)
-                                                      .starts_with("x86-64-")
-                                              ? target.name
-                                              : "x86-64");
+  HostTarget hostTarget = hostTargetOfCpu(
+      target.name == "x86-64" ||
+              llvm::StringRef(target.name).starts_with("x86-64-")
+          ? target.name
+          : "x86-64");
   if (!target.triple.empty())
     hostTarget.triple = target.triple;
   hostTarget.optLevel = std::min(options.optLevel, 3u);
@@ -296,8 +297,8 @@ bool Compilation::linkAll() {
   if (!kernels.empty()) {
     TimingScope runtime = scope.nest("Halide's runtime");
     std::string object;
-    if (failed(compileHalideRuntime(target, /*userContext=*/true, object,
-                                    error)))
+    if (failed(
+            compileHalideRuntime(target, /*userContext=*/true, object, error)))
       return fail(error);
     objects.push_back({"halide_runtime", std::move(object)});
   }

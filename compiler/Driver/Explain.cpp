@@ -38,15 +38,17 @@ public:
     for (const auto &argument : remark.getArgs())
       message += argument.val;
     if (json) {
-      text << llvm::json::Value(llvm::json::Object{
-          {"pass", remark.getCategoryName()},
-          {"name", remark.getRemarkName()},
-          {"function", remark.getFunction()},
-          {"kind", done ? "done" : declined ? "declined" : "found"},
-          {"file", file},
-          {"line", int64_t(row)},
-          {"column", int64_t(column)},
-          {"message", message}});
+      text << llvm::json::Value(
+          llvm::json::Object{{"pass", remark.getCategoryName()},
+                             {"name", remark.getRemarkName()},
+                             {"function", remark.getFunction()},
+                             {"kind", done       ? "done"
+                                      : declined ? "declined"
+                                                 : "found"},
+                             {"file", file},
+                             {"line", int64_t(row)},
+                             {"column", int64_t(column)},
+                             {"message", message}});
     } else {
       if (row)
         text << file << ':' << row << ':' << column << ": ";

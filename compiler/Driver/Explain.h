@@ -14,7 +14,8 @@ namespace heed {
 
 /// Prints every remark of passes that run in \p context to \p os, one a line,
 /// each only once; \p json: as JSON objects.
-void enableExplain(mlir::MLIRContext &context, llvm::raw_ostream &os, bool json);
+void enableExplain(mlir::MLIRContext &context, llvm::raw_ostream &os,
+                   bool json);
 
 } // namespace heed
 

@@ -58,13 +58,12 @@
 using namespace mlir;
 
 void heed::registerPipelineDialects(DialectRegistry &registry) {
-  registry.insert<attn::AttnDialect, halide::HalideDialect,
-                  affine::AffineDialect, arith::ArithDialect,
-                  bufferization::BufferizationDialect, cf::ControlFlowDialect,
-                  func::FuncDialect, index::IndexDialect, LLVM::LLVMDialect,
-                  linalg::LinalgDialect, math::MathDialect,
-                  memref::MemRefDialect, scf::SCFDialect,
-                  tensor::TensorDialect>();
+  registry
+      .insert<attn::AttnDialect, halide::HalideDialect, affine::AffineDialect,
+              arith::ArithDialect, bufferization::BufferizationDialect,
+              cf::ControlFlowDialect, func::FuncDialect, index::IndexDialect,
+              LLVM::LLVMDialect, linalg::LinalgDialect, math::MathDialect,
+              memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect>();
   attn::registerBufferization(registry);
   halide::registerBufferization(registry);
   arith::registerBufferDeallocationOpInterfaceExternalModels(registry);
@@ -98,6 +97,8 @@ void heed::buildHostPipeline(OpPassManager &passes, const std::string &prefix) {
   passes.addPass(bufferization::createEmptyTensorEliminationPass());
   bufferization::OneShotBufferizePassOptions bufferize;
   bufferize.bufferizeFunctionBoundaries = true;
+  // What a layer loop carries may be another buffer in every iteration.
+  bufferize.allowReturnAllocsFromLoops = true;
   bufferize.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   passes.addPass(bufferization::createOneShotBufferizePass(bufferize));
@@ -141,7 +142,6 @@ void heed::registerPipelines() {
   static PassPipelineRegistration<> host(
       "heed-host", "a host on tensors to calls of the runtime",
       [](OpPassManager &passes) { buildHostPipeline(passes, "heed"); });
-  static PassPipelineRegistration<> llvm("heed-llvm",
-                                         "a host on memrefs to LLVM",
-                                         buildLLVMPipeline);
+  static PassPipelineRegistration<> llvm(
+      "heed-llvm", "a host on memrefs to LLVM", buildLLVMPipeline);
 }

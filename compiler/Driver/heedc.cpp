@@ -19,70 +19,97 @@
 namespace cl = llvm::cl;
 using namespace heed;
 
-static cl::OptionCategory category("heedc");
-
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   // libLLVM brings hundreds of options of its own, some with our names.
   cl::ResetCommandLineParser();
+  cl::OptionCategory category("heedc");
   CompileOptions options;
 
-  cl::opt<std::string> input(cl::Positional, cl::desc("<model.heed | ir.mlir | ->"),
+  cl::opt<std::string> input(cl::Positional,
+                             cl::desc("<model.heed | ir.mlir | ->"),
                              cl::cat(category));
-  cl::opt<std::string> output("o", cl::desc("Where to write ('-': standard output)"),
+  cl::opt<std::string> output("o",
+                              cl::desc("Where to write ('-': standard output)"),
                               cl::value_desc("file"), cl::cat(category));
   cl::opt<Emit> emit(
       "emit", cl::desc("What to make:"), cl::init(Emit::Exe), cl::cat(category),
-      cl::values(clEnumValN(Emit::Ast, "ast", "the syntax tree"),
-                 clEnumValN(Emit::Attn, "attn", "attn IR, before any pass"),
-                 clEnumValN(Emit::Halide, "halide", "kernels with their schedules, and the host"),
-                 clEnumValN(Emit::Stmt, "stmt", "the kernels' loop nests"),
-                 clEnumValN(Emit::LLVM, "llvm", "the host's LLVM IR"),
-                 clEnumValN(Emit::Asm, "asm", "assembly of host and kernels"),
-                 clEnumValN(Emit::Obj, "obj", "one object, without the runtime"),
-                 clEnumValN(Emit::Lib, "lib", "a static library, runtime included"),
-                 clEnumValN(Emit::Shared, "shared", "a shared library"),
-                 clEnumValN(Emit::Header, "header", "the library's C header"),
-                 clEnumValN(Emit::Exe, "exe", "a program (default)")));
+      cl::values(
+          clEnumValN(Emit::Ast, "ast", "the syntax tree"),
+          clEnumValN(Emit::Attn, "attn", "attn IR, before any pass"),
+          clEnumValN(Emit::Halide, "halide",
+                     "kernels with their schedules, and the host"),
+          clEnumValN(Emit::Stmt, "stmt", "the kernels' loop nests"),
+          clEnumValN(Emit::LLVM, "llvm", "the host's LLVM IR"),
+          clEnumValN(Emit::Asm, "asm", "assembly of host and kernels"),
+          clEnumValN(Emit::Obj, "obj", "one object, without the runtime"),
+          clEnumValN(Emit::Lib, "lib", "a static library, runtime included"),
+          clEnumValN(Emit::Shared, "shared", "a shared library"),
+          clEnumValN(Emit::Header, "header", "the library's C header"),
+          clEnumValN(Emit::Exe, "exe", "a program (default)")));
   cl::opt<Backend> backend(
-      "backend", cl::desc("How to compute:"), cl::init(Backend::Halide), cl::cat(category),
-      cl::values(clEnumValN(Backend::Halide, "halide", "optimised kernels (default)"),
-                 clEnumValN(Backend::Reference, "reference", "by definition: slow, for comparison")));
-  cl::opt<std::string> target("target", cl::desc("host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4"),
-                              cl::init("host"), cl::cat(category));
-  cl::list<std::string> settings("set", cl::desc("Give a constant or dim its value"),
-                                 cl::value_desc("name=value"), cl::cat(category));
-  cl::list<std::string> weights("weights", cl::desc("Check parameters against this file"),
-                                cl::value_desc("file.safetensors"), cl::cat(category));
-  cl::list<std::string> includes("I", cl::desc("Where imports are looked up"), cl::Prefix,
-                                 cl::value_desc("folder"), cl::cat(category));
-  cl::opt<std::string> modelDir("model-dir", cl::desc("Where config files are looked up"),
+      "backend", cl::desc("How to compute:"), cl::init(Backend::Halide),
+      cl::cat(category),
+      cl::values(
+          clEnumValN(Backend::Halide, "halide", "optimised kernels (default)"),
+          clEnumValN(Backend::Reference, "reference",
+                     "by definition: slow, for comparison")));
+  cl::opt<std::string> target(
+      "target", cl::desc("host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4"),
+      cl::init("host"), cl::cat(category));
+  cl::list<std::string> settings(
+      "set", cl::desc("Give a constant or dim its value"),
+      cl::value_desc("name=value"), cl::cat(category));
+  cl::list<std::string> weights(
+      "weights", cl::desc("Check parameters against this file"),
+      cl::value_desc("file.safetensors"), cl::cat(category));
+  cl::list<std::string> includes("I", cl::desc("Where imports are looked up"),
+                                 cl::Prefix, cl::value_desc("folder"),
+                                 cl::cat(category));
+  cl::opt<std::string> modelDir("model-dir",
+                                cl::desc("Where config files are looked up"),
                                 cl::value_desc("folder"), cl::cat(category));
-  cl::opt<std::string> model("model", cl::desc("Which model of the file (default: the last)"),
-                             cl::value_desc("name"), cl::cat(category));
-  cl::opt<std::string> prefix("prefix", cl::desc("What public symbols begin with (default: the model's name)"),
-                              cl::value_desc("name"), cl::cat(category));
+  cl::opt<std::string> model(
+      "model", cl::desc("Which model of the file (default: the last)"),
+      cl::value_desc("name"), cl::cat(category));
+  cl::opt<std::string> prefix(
+      "prefix",
+      cl::desc("What public symbols begin with (default: the model's name)"),
+      cl::value_desc("name"), cl::cat(category));
   cl::opt<Explain> explain(
-      "explain", cl::desc("Say what the passes did, or why they did not:"), cl::init(Explain::No),
-      cl::ValueOptional, cl::cat(category),
-      cl::values(clEnumValN(Explain::Text, "", "as text"), clEnumValN(Explain::Text, "text", "as text"),
+      "explain", cl::desc("Say what the passes did, or why they did not:"),
+      cl::init(Explain::No), cl::ValueOptional, cl::cat(category),
+      cl::values(clEnumValN(Explain::Text, "", "as text"),
+                 clEnumValN(Explain::Text, "text", "as text"),
                  clEnumValN(Explain::Json, "json", "one JSON object a line")));
-  cl::opt<bool> printTarget("print-target", cl::desc("Print the target's description"), cl::cat(category));
-  cl::opt<bool> timePasses("time-passes", cl::desc("Print where the compile time went"), cl::cat(category));
-  cl::opt<bool> saveTemps("save-temps", cl::desc("Keep the IR of each station beside the output"), cl::cat(category));
-  cl::opt<bool> fastMath("fast-math", cl::desc("Allow results to leave the error bounds"), cl::cat(category));
-  cl::opt<bool> unchecked("unchecked", cl::desc("Drop the checks of indices that data holds"), cl::cat(category));
-  cl::opt<unsigned> level("O", cl::desc("Optimisation of host code, 0 to 3"), cl::Prefix, cl::init(2),
-                          cl::cat(category));
+  cl::opt<bool> printTarget("print-target",
+                            cl::desc("Print the target's description"),
+                            cl::cat(category));
+  cl::opt<bool> timePasses("time-passes",
+                           cl::desc("Print where the compile time went"),
+                           cl::cat(category));
+  cl::opt<bool> saveTemps(
+      "save-temps", cl::desc("Keep the IR of each station beside the output"),
+      cl::cat(category));
+  cl::opt<bool> fastMath("fast-math",
+                         cl::desc("Allow results to leave the error bounds"),
+                         cl::cat(category));
+  cl::opt<bool> unchecked(
+      "unchecked", cl::desc("Drop the checks of indices that data holds"),
+      cl::cat(category));
+  cl::opt<unsigned> level("O", cl::desc("Optimisation of host code, 0 to 3"),
+                          cl::Prefix, cl::init(2), cl::cat(category));
 
   mlir::registerAsmPrinterCLOptions();
   mlir::registerMLIRContextCLOptions();
   mlir::registerPassManagerCLOptions();
   cl::HideUnrelatedOptions(category);
   cl::SetVersionPrinter([](llvm::raw_ostream &os) {
-    os << "heedc " << HEED_VERSION_MAJOR << '.' << HEED_VERSION_MINOR << '.' << HEED_VERSION_PATCH << '\n';
+    os << "heedc " << HEED_VERSION_MAJOR << '.' << HEED_VERSION_MINOR << '.'
+       << HEED_VERSION_PATCH << '\n';
   });
-  cl::ParseCommandLineOptions(argc, argv, "Heed: a model's equations to a native program\n");
+  cl::ParseCommandLineOptions(
+      argc, argv, "Heed: a model's equations to a native program\n");
 
   if (printTarget) {
     std::string error;
@@ -115,8 +142,10 @@ int main(int argc, char **argv) {
   options.timePasses = timePasses;
   options.saveTemps = saveTemps;
   options.optLevel = level;
-  std::string self = llvm::sys::fs::getMainExecutable(argv[0], reinterpret_cast<void *>(&main));
-  options.installRoot = llvm::sys::path::parent_path(llvm::sys::path::parent_path(self)).str();
+  std::string self = llvm::sys::fs::getMainExecutable(
+      argv[0], reinterpret_cast<void *>(&main));
+  options.installRoot =
+      llvm::sys::path::parent_path(llvm::sys::path::parent_path(self)).str();
   options.configure = [](mlir::PassManager &passes) {
     (void)mlir::applyPassManagerCLOptions(passes);
   };

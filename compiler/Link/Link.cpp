@@ -36,9 +36,9 @@ public:
   /// A new name beside \p output, so that a rename stays on one disk.
   bool beside(StringRef output, std::string &path, std::string &error) {
     SmallString<128> name;
-    if (std::error_code code = sys::fs::createUniqueFile(
-            output + ".%%%%%%%%.tmp", name,
-            sys::fs::all_read | sys::fs::all_write)) {
+    if (std::error_code code =
+            sys::fs::createUniqueFile(output + ".%%%%%%%%.tmp", name,
+                                      sys::fs::all_read | sys::fs::all_write)) {
       error = "cannot write '" + output.str() + "': " + code.message();
       return false;
     }
@@ -121,8 +121,7 @@ LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
     if (kind == LinkKind::Shared) {
       std::string script;
       if (!files.write("heed-exports", "map",
-                       "{ global: " + exports +
-                           "*; heed_*; local: *; };\n",
+                       "{ global: " + exports + "*; heed_*; local: *; };\n",
                        script, error))
         return failure();
       arguments.insert(arguments.end(),
@@ -135,8 +134,9 @@ LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
       arguments.push_back("-Wl,--no-whole-archive");
     // The build id would be the only thing that differs between two links of
     // the same code under other temporary names.
-    arguments.insert(arguments.end(), {"-Wl,--gc-sections", "-Wl,--build-id=none",
-                                       "-Wl,-s", "-lm", "-lpthread"});
+    arguments.insert(arguments.end(),
+                     {"-Wl,--gc-sections", "-Wl,--build-id=none", "-Wl,-s",
+                      "-lm", "-lpthread"});
   }
   std::vector<StringRef> references(arguments.begin(), arguments.end());
   std::string messages;
@@ -227,8 +227,8 @@ LogicalResult heed::writeWhole(StringRef bytes, const std::string &output,
   os << bytes;
   os.close();
   if (code || os.has_error()) {
-    error = "cannot write '" + output + "': " +
-            (code ? code : os.error()).message();
+    error = "cannot write '" + output +
+            "': " + (code ? code : os.error()).message();
     os.clear_error();
     return failure();
   }

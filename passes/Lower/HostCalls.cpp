@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Lower/HostParams.h"
@@ -69,9 +70,8 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
     SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
     for (func::FuncOp function : functions)
       (void)function.insertArgument(0, pointer, {}, function.getLoc());
-    module.walk([&](func::CallOp call) {
-      call->insertOperands(0, handle(call));
-    });
+    module.walk(
+        [&](func::CallOp call) { call->insertOperands(0, handle(call)); });
 
     SmallVector<Operation *> ops;
     for (func::FuncOp function : functions)
@@ -91,6 +91,9 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
         ok = lowerAlloc(b, alloc);
       else if (auto dealloc = dyn_cast<memref::DeallocOp>(op))
         lowerDealloc(b, dealloc);
+      else if (auto abs = dyn_cast<math::AbsIOp>(op);
+               abs && abs.getType().isIndex())
+        lowerIndexAbs(b, abs);
       else
         continue;
       if (failed(ok))
@@ -186,7 +189,8 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
   Value memrefOver(OpBuilder &b, Location loc, MemRefType type, Value data,
                    ValueRange sizes) {
     LLVMTypeConverter converter(&getContext());
-    auto descriptor = MemRefDescriptor::poison(b, loc, converter.convertType(type));
+    auto descriptor =
+        MemRefDescriptor::poison(b, loc, converter.convertType(type));
     descriptor.setAllocatedPtr(b, loc, data);
     descriptor.setAlignedPtr(b, loc, data);
     descriptor.setOffset(b, loc, i64(b, loc, 0));
@@ -197,8 +201,7 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
       if (axis > 0)
         stride = LLVM::MulOp::create(b, loc, stride, sizes[axis]);
     }
-    return UnrealizedConversionCastOp::create(b, loc, type,
-                                              Value(descriptor))
+    return UnrealizedConversionCastOp::create(b, loc, type, Value(descriptor))
         .getResult(0);
   }
   struct Strided {
@@ -216,8 +219,8 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
         b, loc, memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memref));
     int64_t bytes =
         elementBytes(cast<MemRefType>(memref.getType()).getElementType());
-    Value offset = LLVM::MulOp::create(b, loc, toI64(b, loc, metadata.getOffset()),
-                                       i64(b, loc, bytes));
+    Value offset = LLVM::MulOp::create(
+        b, loc, toI64(b, loc, metadata.getOffset()), i64(b, loc, bytes));
     strided.data = LLVM::IntToPtrOp::create(
         b, loc, TypeRange{pointer},
         ValueRange{LLVM::AddOp::create(b, loc, base, offset)});
@@ -237,13 +240,13 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
     Value number = i32(b, loc, param.number);
     SmallVector<Value> sizes;
     for (int64_t axis = 0; axis < type.getRank(); ++axis)
-      sizes.push_back(
-          type.isDynamicDim(axis)
-              ? call(b, loc, "heed_host_param_extent", b.getI64Type(),
-                     {handle(op), number, array, i32(b, loc, axis)})
-              : i64(b, loc, type.getDimSize(axis)));
-    Value data = call(b, loc, "heed_host_param", pointer,
-                      {handle(op), number, array});
+      sizes.push_back(type.isDynamicDim(axis)
+                          ? call(b, loc, "heed_host_param_extent",
+                                 b.getI64Type(),
+                                 {handle(op), number, array, i32(b, loc, axis)})
+                          : i64(b, loc, type.getDimSize(axis)));
+    Value data =
+        call(b, loc, "heed_host_param", pointer, {handle(op), number, array});
     op.getResult().replaceAllUsesWith(memrefOver(b, loc, type, data, sizes));
   }
 
@@ -271,7 +274,8 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
     auto name = op->getAttrOfType<StringAttr>(heed::attn::kNameAttr);
     Value nameText = name ? text(b, loc, name.getValue()) : null(b, loc);
     call(b, loc, "heed_host_check_range", Type(),
-         {handle(op), tensor.data, i32(b, loc, runtimeType(type.getElementType())),
+         {handle(op), tensor.data,
+          i32(b, loc, runtimeType(type.getElementType())),
           i32(b, loc, type.getRank()), i64Array(b, op, tensor.sizes),
           i64Array(b, op, tensor.strides), toI64(b, loc, op.getLo()),
           toI64(b, loc, op.getHi()), nameText, text(b, loc, op.getWhat())});
@@ -292,20 +296,28 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
     Value bytes = call(b, loc, "heed_host_bytes", b.getI64Type(),
                        {i32(b, loc, type.getRank()), i64Array(b, op, sizes),
                         i64(b, loc, elementBytes(type.getElementType()))});
-    Value data =
-        call(b, loc, "heed_host_alloc", pointer, {handle(op), bytes});
+    Value data = call(b, loc, "heed_host_alloc", pointer, {handle(op), bytes});
     op.getResult().replaceAllUsesWith(memrefOver(b, loc, type, data, sizes));
     return success();
   }
 
   void lowerDealloc(OpBuilder &b, memref::DeallocOp op) {
     Location loc = op.getLoc();
-    Value base = toI64(b, loc,
-                       memref::ExtractAlignedPointerAsIndexOp::create(
-                           b, loc, op.getMemref()));
+    Value base = toI64(
+        b, loc,
+        memref::ExtractAlignedPointerAsIndexOp::create(b, loc, op.getMemref()));
     call(b, loc, "heed_host_free", Type(),
-         {handle(op),
-          LLVM::IntToPtrOp::create(b, loc, TypeRange{pointer}, ValueRange{base})});
+         {handle(op), LLVM::IntToPtrOp::create(b, loc, TypeRange{pointer},
+                                               ValueRange{base})});
+  }
+
+  /// Upstream lowers `math.absi` of integers, not of indices.
+  void lowerIndexAbs(OpBuilder &b, math::AbsIOp op) {
+    Location loc = op.getLoc();
+    Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+    Value negative = arith::SubIOp::create(b, loc, zero, op.getOperand());
+    op.getResult().replaceAllUsesWith(
+        arith::MaxSIOp::create(b, loc, op.getOperand(), negative));
   }
 
   /// Halide's code and bits of an element type.
@@ -327,14 +339,15 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
     call(b, loc, "heed_host_buffer", Type(),
          {handle(user), buffer, dimensions, strided.data, i32(b, loc, code),
           i32(b, loc, bits), i32(b, loc, type.getRank()),
-          i64Array(b, user, strided.sizes), i64Array(b, user, strided.strides)});
+          i64Array(b, user, strided.sizes),
+          i64Array(b, user, strided.strides)});
     return buffer;
   }
 
   LogicalResult lowerKernelCall(OpBuilder &b, heed::halide::CallOp op) {
     Location loc = op.getLoc();
-    auto pipeline = getOperation().lookupSymbol<heed::halide::PipelineOp>(
-        op.getCallee());
+    auto pipeline =
+        getOperation().lookupSymbol<heed::halide::PipelineOp>(op.getCallee());
     if (!pipeline)
       return op.emitError("no pipeline '") << op.getCallee() << "'";
     SmallVector<Operation *> formals = pipeline.getInputs();
@@ -346,8 +359,7 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
         continue;
       }
       Value scalar = actual;
-      Type wanted =
-          cast<heed::halide::ParamOp>(formal).getResult().getType();
+      Type wanted = cast<heed::halide::ParamOp>(formal).getResult().getType();
       if (scalar.getType().isIndex())
         scalar = arith::IndexCastOp::create(b, loc, wanted, scalar);
       if (wanted.isInteger(1))
@@ -369,7 +381,8 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToEnd(getOperation().getBody());
       function = LLVM::LLVMFuncOp::create(
-          b, loc, symbol, LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer}));
+          b, loc, symbol,
+          LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer}));
     }
     auto kernel = llvm::find(kernelSymbols, op.getCallee());
     auto zero = LLVM::ConstantOp::create(b, loc, b.getF64Type(),
@@ -387,8 +400,8 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
       kernelNames.push_back(pipeline.getSymName().str());
       std::string symbol = prefix + "_" + kernelNames.back();
       if (failed(SymbolTable::replaceAllSymbolUses(
-              pipeline.getSymNameAttr(),
-              StringAttr::get(&getContext(), symbol), module)))
+              pipeline.getSymNameAttr(), StringAttr::get(&getContext(), symbol),
+              module)))
         return pipeline.emitError("cannot rename this pipeline");
       pipeline.setSymName(symbol);
       kernelSymbols.push_back(symbol);
@@ -399,7 +412,8 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
   //===--- entries --------------------------------------------------------===//
 
   /// The argument that heed_buffer number \p k of \p buffers holds.
-  Value unpack(OpBuilder &b, Location loc, Type type, Value buffers, int64_t k) {
+  Value unpack(OpBuilder &b, Location loc, Type type, Value buffers,
+               int64_t k) {
     Value buffer = at(b, loc, buffers, kBufferBytes * k);
     Value data = LLVM::LoadOp::create(b, loc, pointer, buffer);
     auto memref = dyn_cast<MemRefType>(type);
@@ -409,19 +423,19 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
                                       : type;
       Value value = LLVM::LoadOp::create(b, loc, stored, data);
       if (type.isInteger(1))
-        return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, value,
-                                     arith::ConstantOp::create(
-                                         b, loc, b.getIntegerAttr(stored, 0)));
+        return arith::CmpIOp::create(
+            b, loc, arith::CmpIPredicate::ne, value,
+            arith::ConstantOp::create(b, loc, b.getIntegerAttr(stored, 0)));
       return value;
     }
     SmallVector<Value> sizes;
     for (int64_t axis = 0; axis < memref.getRank(); ++axis)
-      sizes.push_back(
-          memref.isDynamicDim(axis)
-              ? LLVM::LoadOp::create(b, loc, b.getI64Type(),
-                                     at(b, loc, buffer, kBufferShape + 8 * axis))
-                    .getResult()
-              : i64(b, loc, memref.getDimSize(axis)));
+      sizes.push_back(memref.isDynamicDim(axis)
+                          ? LLVM::LoadOp::create(
+                                b, loc, b.getI64Type(),
+                                at(b, loc, buffer, kBufferShape + 8 * axis))
+                                .getResult()
+                          : i64(b, loc, memref.getDimSize(axis)));
     return memrefOver(b, loc, memref, data, sizes);
   }
 
@@ -487,7 +501,8 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
       Location loc = model.getLoc();
       std::string base = prefix + "." + model.getName().str();
       b.setInsertionPointToEnd(module.getBody());
-      auto type = b.getFunctionType({pointer, pointer, pointer}, b.getI32Type());
+      auto type =
+          b.getFunctionType({pointer, pointer, pointer}, b.getI32Type());
 
       auto run = func::FuncOp::create(b, loc, base + ".run", type);
       b.setInsertionPointToStart(run.addEntryBlock());
@@ -514,9 +529,9 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
       for (auto [k, argument] : llvm::enumerate(outputArguments)) {
         auto result = cast<MemRefType>(model.getArgumentTypes()[argument]);
         Value buffer = at(b, loc, ask.getArgument(2), kBufferBytes * k);
-        LLVM::StoreOp::create(
-            b, loc, i32(b, loc, runtimeType(result.getElementType())),
-            at(b, loc, buffer, kBufferType));
+        LLVM::StoreOp::create(b, loc,
+                              i32(b, loc, runtimeType(result.getElementType())),
+                              at(b, loc, buffer, kBufferType));
         LLVM::StoreOp::create(b, loc, i32(b, loc, result.getRank()),
                               at(b, loc, buffer, kBufferRank));
         for (int64_t axis = 0; axis < result.getRank(); ++axis)

@@ -13,9 +13,9 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
-#include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -49,7 +49,8 @@ Value extentOf(OpBuilder &builder, Value tensor, int64_t axis) {
     return tensor::DimOp::create(builder, loc, tensor, axis);
   if (auto loop = dyn_cast<scf::ForOp>(op))
     // A value that a rolled loop carries keeps its extents.
-    return extentOf(builder, loop.getInitArgs()[result.getResultNumber()], axis);
+    return extentOf(builder, loop.getInitArgs()[result.getResultNumber()],
+                    axis);
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
     // Both branches compute the same tensor in different ways: either tells
     // the extents, as long as they come from outside.
@@ -57,7 +58,8 @@ Value extentOf(OpBuilder &builder, Value tensor, int64_t axis) {
       Value yielded =
           region->front().getTerminator()->getOperand(result.getResultNumber());
       Value extent = extentOf(builder, yielded, axis);
-      if (extent && !branch->isAncestor(extent.getParentRegion()->getParentOp()))
+      if (extent &&
+          !branch->isAncestor(extent.getParentRegion()->getParentOp()))
         return extent;
     }
     return nullptr;
@@ -77,8 +79,7 @@ Value extentOf(OpBuilder &builder, Value tensor, int64_t axis) {
 
 /// Adds to \p slice what \p value is made of. Fails where an element of a
 /// tensor would have to be computed, and names the culprit.
-LogicalResult
-sliceBackward(Value value, llvm::SetVector<Operation *> &slice) {
+LogicalResult sliceBackward(Value value, llvm::SetVector<Operation *> &slice) {
   Operation *op = value.getDefiningOp();
   if (!op || slice.contains(op))
     return success();

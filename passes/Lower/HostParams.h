@@ -23,7 +23,8 @@ struct HostParam {
 
 struct HostParams {
   llvm::DenseMap<mlir::Operation *, HostParam> ops;
-  /// One dictionary per parameter: names, bounds (pairs, half-open), type, sizes.
+  /// One dictionary per parameter: names, bounds (pairs, half-open), type,
+  /// sizes.
   llvm::SmallVector<mlir::Attribute> table;
 };
 
