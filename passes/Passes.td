@@ -53,6 +53,29 @@ def AttnRaiseAttention : Pass<"attn-raise-attention", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def AttnReorderProducts : Pass<"attn-reorder-products", "::mlir::func::FuncOp"> {
+  let summary = "Chains of contractions in their cheapest order";
+  let description = [{
+    A sum over products one of which is itself a contraction may be summed in another order: (Q K^T) V costs N M (E + F),
+    Q (K^T V) costs (N + M) E F. Factors that do not depend on what is summed (a normaliser, scales of a
+    query) move out of the sums. Known sizes decide here; symbolic ones by `scf.if` on the host, in each call. Left alone,
+    with a remark: a sum with a condition over pairs (causal), more than three factors. Products with parameters
+    alone keep their order.
+
+    ```mlir
+    %a = linalg.generic ins(%q, %k) ...     // N x M
+    %o = linalg.generic ins(%a, %v) ...     // N x F
+    ```
+    becomes
+    ```mlir
+    %kv = linalg.generic ins(%k, %v) ...    // E x F
+    %o = linalg.generic ins(%q, %kv) ...    // N x F
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def AttnSolveMasks : Pass<"attn-solve-masks", "::mlir::func::FuncOp"> {
   let summary = "Which keys each tile of queries sees";
   let description = [{

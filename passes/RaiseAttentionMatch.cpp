@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 
@@ -459,6 +460,26 @@ bool Matcher::matchNormaliser(ExprRef under, ExprRef core,
           (condition && guard && expandPairs(guard) == condition));
 }
 
+// Computed from the model's parameters alone.
+bool isParameter(Value tensor) {
+  Operation *def = tensor.getDefiningOp();
+  if (!def)
+    return false;
+  if (isa<attn::ParamOp>(def))
+    return true;
+  if (!Exprs::isExpressible(def))
+    return false;
+  bool found = false, other = false;
+  def->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (isa<RankedTensorType>(operand.getType()) &&
+          !operand.getDefiningOp<tensor::EmptyOp>() &&
+          !operand.getDefiningOp<linalg::FillOp>())
+        (isParameter(operand) ? found : other) = true;
+  });
+  return found && !other;
+}
+
 bool Matcher::matchFunction(Product product) {
   // The weight is whatever varies over pairs; the rest scales it.
   SmallVector<ExprRef> pairs, scales;
@@ -477,6 +498,17 @@ bool Matcher::matchFunction(Product product) {
     });
   if (!hasContraction)
     return false;
+
+  // A feed-forward layer has this form too, with parameters as values: two
+  // products with an activation serve it better.
+  bool fromParameters = true;
+  for (ExprRef value : m.values)
+    Exprs::walk(value, [&](ExprRef e) {
+      if (e->kind == ExprKind::Read)
+        fromParameters &= isParameter(e->value);
+    });
+  if (fromParameters)
+    return fails("its values are parameters: a feed-forward layer");
 
   // exp(s - m) * rest, or a function of the scores as a whole.
   ExprRef core = nullptr, exponent = nullptr;

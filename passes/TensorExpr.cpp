@@ -103,6 +103,21 @@ ExprRef Exprs::op(StringRef name, Type type, ArrayRef<ExprRef> operands) {
             operands);
 }
 
+// Loop indices, sizes, and what sums, products and divisions make of them.
+static bool isNonNegative(ExprRef e) {
+  e = Exprs::stripExtension(e);
+  if (auto value = Exprs::constantInt(e))
+    return *value >= 0;
+  if (e->kind == ExprKind::Var)
+    return true;
+  if (e->kind == ExprKind::Scalar)
+    return e->value.getDefiningOp() &&
+           e->value.getDefiningOp()->getName().getStringRef() == "tensor.dim";
+  return (e->isOp("arith.addi") || e->isOp("arith.muli") ||
+          e->isOp("arith.floordivsi")) &&
+         isNonNegative(e->operand(0)) && isNonNegative(e->operand(1));
+}
+
 ExprRef Exprs::op(OperationName name, DictionaryAttr attrs, Type type,
                   ArrayRef<ExprRef> operandList) {
   SmallVector<ExprRef, 3> operands(operandList);
@@ -127,6 +142,16 @@ ExprRef Exprs::op(OperationName name, DictionaryAttr attrs, Type type,
     for (int k : {0, 1})
       if (isConstantInt(operands[k], -1) || isConstantInt(operands[k], 1))
         return logicalNot(operands[1 - k]);
+  }
+  // Of numbers that are not negative, truncating division is floor division.
+  if ((spelled == "arith.divsi" || spelled == "arith.remsi") &&
+      isNonNegative(operands[0]) && isNonNegative(operands[1])) {
+    ExprRef quotient = op("arith.floordivsi", type, operands);
+    return spelled == "arith.divsi"
+               ? quotient
+               : op("arith.subi", type,
+                    {operands[0],
+                     op("arith.muli", type, {quotient, operands[1]})});
   }
   if (type.isIntOrIndex()) {
     if (spelled == "arith.addi" || spelled == "arith.muli") {

@@ -23,7 +23,8 @@ static bool isExpressibleBody(Block &block) {
              isExpressibleBody(*ifOp.elseBlock());
     if (op.hasTrait<OpTrait::IsTerminator>())
       return true;
-    return op.getNumRegions() == 0 && op.getNumResults() == 1 && isPure(&op);
+    return op.getNumRegions() == 0 && op.getNumResults() == 1 &&
+           isMemoryEffectFree(&op);
   });
 }
 
@@ -205,7 +206,7 @@ ExprRef Exprs::evaluate(Value value, DenseMap<Value, ExprRef> &known,
     return known[value] =
                read(extract.getTensor(), ArrayRef(operands).drop_front());
   if (llvm::is_contained(operands, nullptr) || def->getNumResults() != 1 ||
-      def->getNumRegions() || !isPure(def))
+      def->getNumRegions() || !isMemoryEffectFree(def))
     return nullptr;
   return known[value] = op(def->getName(), def->getAttrDictionary(),
                            value.getType(), operands);

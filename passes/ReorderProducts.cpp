@@ -1,0 +1,435 @@
+//===- ReorderProducts.cpp - chains of contractions in their cheapest order
+//===//
+// sum_j (sum_e Q[i,e] K[j,e]) V[j,f] = sum_e Q[i,e] (sum_j K[j,e] V[j,f]): the
+// left side costs N M (E + F), the right side (N + M) E F. Factors that do not
+// depend on what is summed, a normaliser among them, move out of the sums.
+#include "dialects/Attn/Dialect.h"
+#include "passes/Passes.h"
+#include "passes/Remarks.h"
+#include "passes/TensorExpr.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+namespace heed {
+
+#define GEN_PASS_DEF_ATTNREORDERPRODUCTS
+#include "passes/Passes.h.inc"
+
+namespace {
+
+constexpr StringLiteral passName = "attn-reorder-products";
+
+struct Product {
+  SmallVector<ExprRef> over, under;
+};
+
+void flatten(ExprRef e, Product &product, bool below = false) {
+  if (e->isOp("arith.mulf")) {
+    flatten(e->operand(0), product, below);
+    flatten(e->operand(1), product, below);
+  } else if (e->isOp("arith.divf")) {
+    flatten(e->operand(0), product, below);
+    flatten(e->operand(1), product, !below);
+  } else {
+    (below ? product.under : product.over).push_back(e);
+  }
+}
+
+// One order of a chain of three: two factors first, then the third.
+struct Order {
+  unsigned third;
+  SmallVector<unsigned> first, second;         // variables summed in each step
+  SmallVector<SmallVector<unsigned>, 2> costs; // products of extents
+};
+
+struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
+  void runOnOperation() override {
+    erased.clear();
+    SmallVector<Operation *> roots;
+    getOperation()->walk([&](linalg::LinalgOp op) { roots.push_back(op); });
+    for (Operation *root : llvm::reverse(roots))
+      if (!erased.contains(root) && !root->use_empty() &&
+          root->getNumResults() == 1 && Exprs::isExpressible(root) &&
+          cast<linalg::LinalgOp>(root).getNumReductionLoops() > 0)
+        reorder(root);
+  }
+
+  static bool isContraction(Value tensor) {
+    auto op = tensor.getDefiningOp<linalg::LinalgOp>();
+    return op && op.getNumReductionLoops() > 0 && Exprs::isExpressible(op);
+  }
+
+  // Made of parameters alone: computed once per model, if at all.
+  static bool isParameter(Value tensor) {
+    Operation *def = tensor.getDefiningOp();
+    if (!def)
+      return false;
+    if (isa<attn::ParamOp>(def))
+      return true;
+    if (!isa<linalg::LinalgOp, tensor::CastOp, tensor::ExtractSliceOp>(def))
+      return false;
+    bool found = false, other = false;
+    def->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (isa<RankedTensorType>(operand.getType()) &&
+            !operand.getDefiningOp<tensor::EmptyOp>() &&
+            !operand.getDefiningOp<linalg::FillOp>())
+          (isParameter(operand) ? found : other) = true;
+    });
+    return found && !other;
+  }
+
+  // Everything but reductions is seen through, down to factors of a product.
+  void openFactors(Exprs &exprs, Product &product, ArrayRef<unsigned> keys) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (unsigned k = 0; k < product.over.size(); ++k) {
+        ExprRef e = product.over[k];
+        Operation *def = e->kind == ExprKind::Read && e->usesAny(keys)
+                             ? e->value.getDefiningOp()
+                             : nullptr;
+        if (!def || !Exprs::isElementwise(def))
+          continue;
+        ExprRef inner = exprs.expand(e);
+        if (!inner)
+          continue;
+        Product parts;
+        flatten(inner, parts);
+        if (llvm::none_of(parts.over, [](ExprRef part) {
+              return part->kind == ExprKind::Read && isContraction(part->value);
+            }))
+          continue;
+        product.over.erase(product.over.begin() + k);
+        product.over.append(parts.over);
+        product.under.append(parts.under);
+        changed = true;
+        break;
+      }
+    }
+  }
+
+  void reorder(Operation *root) {
+    Exprs exprs(&getContext());
+    Value result = root->getResult(0);
+    SmallVector<unsigned> outputs;
+    SmallVector<ExprRef> at;
+    int64_t rank = cast<RankedTensorType>(result.getType()).getRank();
+    for (int64_t axis = 0; axis < rank; ++axis) {
+      outputs.push_back(exprs.freshVar(exprs.extentOf(result, axis)));
+      at.push_back(exprs.var(outputs.back()));
+    }
+    ExprRef element = exprs.expand(result, at);
+    if (!element || !element->isReduceBy("arith.addf"))
+      return;
+    SmallVector<unsigned> summed;
+    ExprRef body = exprs.open(element, summed);
+    bool guarded = body->kind == ExprKind::If || body->isOp("arith.select");
+    if (guarded) {
+      body = body->operand(1);
+      if (!isa<FloatType>(body->type))
+        return;
+    }
+    Product product;
+    flatten(body, product);
+    openFactors(exprs, product, summed);
+
+    // The inner contraction: a factor over what is summed that reads one.
+    ExprRef inner = nullptr;
+    for (ExprRef e : product.over)
+      if (e->kind == ExprKind::Read && isContraction(e->value) &&
+          e->usesAny(summed) && !isParameter(e->value)) {
+        ExprRef sum = exprs.expand(e);
+        if (!sum || !sum->isReduceBy("arith.addf"))
+          continue;
+        SmallVector<unsigned> vars;
+        ExprRef innerBody = exprs.open(sum, vars);
+        Product parts;
+        flatten(innerBody, parts);
+        bool plain = llvm::all_of(parts.over, [&](ExprRef part) {
+          bool ok = true;
+          Exprs::walk(part, [&](ExprRef e) {
+            ok &= e->kind != ExprKind::Reduce &&
+                  !(e->kind == ExprKind::Read && isParameter(e->value));
+          });
+          return ok;
+        });
+        // One factor must not depend on what the outer sum runs over.
+        bool splits = llvm::any_of(parts.over, [&](ExprRef part) {
+          return part->usesAny(vars) && !part->usesAny(summed);
+        });
+        if (!plain || !splits || parts.over.size() < 2)
+          continue;
+        if (guarded) {
+          remarkDeclined(root, passName, "products",
+                         "left in the written order: the sum has a condition "
+                         "that depends on the pair");
+          return;
+        }
+        inner = e;
+        llvm::erase(product.over, e);
+        product.over.append(parts.over);
+        product.under.append(parts.under);
+        summed.append(vars);
+        break;
+      }
+    if (!inner)
+      return;
+    arrange(root, exprs, product, outputs, summed, element);
+  }
+
+  void arrange(Operation *root, Exprs &exprs, Product &product,
+               ArrayRef<unsigned> outputs, ArrayRef<unsigned> summed,
+               ExprRef written) {
+    // Nodes: factors by the variables they have; a factor over fewer variables
+    // joins one over more.
+    SmallVector<ExprRef> nodes, outside, outsideUnder;
+    auto subset = [&](ExprRef a, ExprRef b) {
+      return llvm::all_of(a->freeVars, [&](unsigned v) { return b->uses(v); });
+    };
+    auto join = [&](ExprRef e, bool below) {
+      if (!e->usesAny(summed)) {
+        (below ? outsideUnder : outside).push_back(e);
+        return true;
+      }
+      for (ExprRef &node : nodes) {
+        if (!subset(e, node) && (below || !subset(node, e)))
+          continue;
+        node =
+            exprs.op(below ? "arith.divf" : "arith.mulf", e->type, {node, e});
+        return true;
+      }
+      if (below)
+        return false;
+      nodes.push_back(e);
+      return true;
+    };
+    SmallVector<ExprRef> bySize(product.over);
+    llvm::sort(bySize, [](ExprRef a, ExprRef b) {
+      return a->freeVars.size() != b->freeVars.size()
+                 ? a->freeVars.size() > b->freeVars.size()
+                 : a->id < b->id;
+    });
+    for (ExprRef e : bySize)
+      join(e, false);
+    for (ExprRef e : product.under)
+      if (!join(e, true))
+        return;
+    if (nodes.size() == 2) // sum_j sum_e q k: the value is 1
+      nodes.push_back(
+          exprs.constant(FloatAttr::get(Float32Type::get(&getContext()), 1.0)));
+    if (nodes.size() != 3) {
+      remarkDeclined(root, passName, "products",
+                     "left in the written order: a chain of more than three "
+                     "factors");
+      return;
+    }
+
+    SmallVector<Order, 3> orders;
+    for (unsigned third = 0; third < 3; ++third) {
+      Order order;
+      order.third = third;
+      ExprRef x = nodes[(third + 1) % 3], y = nodes[(third + 2) % 3];
+      SmallVector<unsigned> all, kept;
+      for (ExprRef e : {x, y})
+        for (unsigned v : e->freeVars)
+          if (!llvm::is_contained(all, v))
+            all.push_back(v);
+      for (unsigned v : all) {
+        bool later = nodes[third]->uses(v);
+        if (llvm::is_contained(summed, v) && !later)
+          order.first.push_back(v);
+        else
+          kept.push_back(v);
+      }
+      for (unsigned v : nodes[third]->freeVars)
+        if (!llvm::is_contained(kept, v))
+          kept.push_back(v);
+      for (unsigned v : kept)
+        if (llvm::is_contained(summed, v))
+          order.second.push_back(v);
+      order.costs = {all, kept};
+      // Without a sum in the first step it is an outer product: never better.
+      if (!order.first.empty())
+        orders.push_back(order);
+    }
+    // What stands in every step costs the same factor in all orders.
+    SmallVector<unsigned> common;
+    for (unsigned v : outputs)
+      if (llvm::all_of(orders, [&](const Order &order) {
+            return llvm::all_of(order.costs, [&](ArrayRef<unsigned> cost) {
+              return llvm::is_contained(cost, v);
+            });
+          }))
+        common.push_back(v);
+
+    // The written order sums the inner contraction in its first step.
+    ArrayRef<unsigned> innerVars = summed.drop_front(written->binders.size());
+    auto isWritten = [&](const Order &order) {
+      return llvm::all_of(innerVars, [&](unsigned v) {
+        return llvm::is_contained(order.first, v);
+      });
+    };
+    auto staticCost = [&](const Order &order) -> std::optional<double> {
+      double total = 0;
+      for (ArrayRef<unsigned> cost : order.costs) {
+        double one = 1;
+        for (unsigned v : cost)
+          if (!llvm::is_contained(common, v)) {
+            auto extent = Exprs::constantInt(exprs.extent(v));
+            if (!extent)
+              return std::nullopt;
+            one *= *extent;
+          }
+        total += one;
+      }
+      return total;
+    };
+    const Order *before = nullptr, *after = nullptr;
+    for (const Order &order : orders)
+      if (isWritten(order))
+        before = &order;
+    for (const Order &order : orders) {
+      if (&order == before)
+        continue;
+      // The order that keeps no pair of output dims in between is the one
+      // worth choosing; of two with known costs the cheaper.
+      auto cost = staticCost(order);
+      if (!after || (cost && staticCost(*after) && *cost < *staticCost(*after)))
+        after = &order;
+    }
+    if (!before || !after)
+      return;
+
+    // No gain whatever the sizes: the written order's products divide one of
+    // the other's.
+    auto divides = [&](ArrayRef<unsigned> a) {
+      return llvm::any_of(after->costs, [&](ArrayRef<unsigned> b) {
+        return llvm::all_of(
+            a, [&](unsigned v) { return llvm::is_contained(b, v); });
+      });
+    };
+    if (divides(before->costs[0]) && divides(before->costs[1]))
+      return;
+
+    OpBuilder builder(root);
+    Location loc = root->getLoc();
+    // A factor that is more than a read is a tensor: computed once.
+    auto settle = [&]() {
+      for (ExprRef &node : nodes) {
+        if (node->kind == ExprKind::Read || node->freeVars.empty())
+          continue;
+        SmallVector<ExprRef> at;
+        for (unsigned v : node->freeVars)
+          at.push_back(exprs.var(v));
+        node = exprs.read(
+            writeTensor(builder, loc, exprs, node, node->freeVars), at);
+      }
+    };
+    auto write = [&](const Order &order) {
+      ExprRef x = nodes[(order.third + 1) % 3],
+              y = nodes[(order.third + 2) % 3];
+      Type type = x->type;
+      auto times = [&](ExprRef a, ExprRef b) {
+        if (Exprs::constantFloat(a) == 1.0)
+          return b;
+        return Exprs::constantFloat(b) == 1.0
+                   ? a
+                   : exprs.op("arith.mulf", type, {a, b});
+      };
+      OperationName add("arith.addf", &getContext());
+      ExprRef first = exprs.reduce(add, order.first, times(x, y));
+      // Axes: shared with the output first, then what is summed next, then the
+      // rest of the output: the second step reads rows.
+      SmallVector<unsigned> axes;
+      for (unsigned pass = 0; pass < 3; ++pass)
+        for (unsigned v : first->freeVars) {
+          bool isSummed = llvm::is_contained(summed, v);
+          bool shared = nodes[order.third]->uses(v);
+          if (pass == (isSummed ? 1u : shared ? 0u : 2u))
+            axes.push_back(v);
+        }
+      SmallVector<ExprRef> at;
+      for (unsigned v : axes)
+        at.push_back(exprs.var(v));
+      Value intermediate = writeTensor(builder, loc, exprs, first, axes);
+      ExprRef second = times(nodes[order.third], exprs.read(intermediate, at));
+      if (!order.second.empty())
+        second = exprs.reduce(add, order.second, second);
+      for (ExprRef e : outside)
+        second = times(second, e);
+      for (ExprRef e : outsideUnder)
+        second = exprs.op("arith.divf", type, {second, e});
+      Value value = writeTensor(builder, loc, exprs, second, outputs);
+      Type wanted = root->getResult(0).getType();
+      if (value.getType() != wanted)
+        value = tensor::CastOp::create(builder, loc, wanted, value);
+      return value;
+    };
+
+    Value result = root->getResult(0);
+    auto costBefore = staticCost(*before), costAfter = staticCost(*after);
+    if (costBefore && costAfter) {
+      if (*costAfter >= *costBefore) {
+        remarkDeclined(root, passName, "products",
+                       "left in the written order: it costs " +
+                           Twine(uint64_t(*costBefore)) + " products, not " +
+                           Twine(uint64_t(*costAfter)));
+        return;
+      }
+      settle();
+      result.replaceAllUsesWith(write(*after));
+      remarkDone(root, passName, "products",
+                 "reordered: " + Twine(uint64_t(*costAfter)) +
+                     " products instead of " + Twine(uint64_t(*costBefore)));
+    } else {
+      // Both orders, chosen when the sizes are known.
+      settle();
+      auto total = [&](const Order &order) {
+        Value sum;
+        for (ArrayRef<unsigned> cost : order.costs) {
+          Value one;
+          for (unsigned v : cost)
+            if (!llvm::is_contained(common, v)) {
+              Value extent = writeExtent(builder, loc, exprs.extent(v));
+              one = one ? arith::MulIOp::create(builder, loc, one, extent)
+                              .getResult()
+                        : extent;
+            }
+          if (!one)
+            one = arith::ConstantIndexOp::create(builder, loc, 1);
+          sum = sum ? arith::AddIOp::create(builder, loc, sum, one).getResult()
+                    : one;
+        }
+        return sum;
+      };
+      Value old = total(*before), fresh = total(*after);
+      Value cheaper = arith::CmpIOp::create(
+          builder, loc, arith::CmpIPredicate::slt, fresh, old);
+      auto choice = scf::IfOp::create(builder, loc, result.getType(), cheaper,
+                                      /*addThenBlock=*/true,
+                                      /*addElseBlock=*/true);
+      for (const Order *order : {after, before}) {
+        OpBuilder::InsertionGuard guard(builder);
+        builder.setInsertionPointToStart(order == after ? choice.thenBlock()
+                                                        : choice.elseBlock());
+        scf::YieldOp::create(builder, loc, write(*order));
+      }
+      result.replaceAllUsesWith(choice.getResult(0));
+      remarkDone(root, passName, "products",
+                 "two orders, chosen by the sizes of each call");
+    }
+    eraseDeadOps(root, erased);
+  }
+
+  DenseSet<Operation *> erased;
+};
+
+} // namespace
+} // namespace heed

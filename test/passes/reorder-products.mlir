@@ -1,0 +1,158 @@
+// RUN: heed-opt %s --attn-reorder-products | FileCheck %s
+// RUN: heed-opt %s --attn-reorder-products --remarks-filter=attn-reorder.* -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+#ie = affine_map<(d0, d1, d2) -> (d0, d2)>
+#je = affine_map<(d0, d1, d2) -> (d1, d2)>
+#ij = affine_map<(d0, d1, d2) -> (d0, d1)>
+#kf = affine_map<(d0, d1, d2) -> (d2, d1)>
+
+// Long sequences, known sizes: K^T V first, no N x M tensor. The normaliser is the same chain with a value of 1, and
+// its division stands after the sum.
+// CHECK-LABEL: func @linear
+// CHECK-NOT: tensor<1048576x1048576xf32>
+// CHECK: return
+// REMARK: Function=linear | Remark="reordered: {{[0-9]+}} products instead of
+func.func @linear(%q: tensor<1048576x32xf32>, %k: tensor<1048576x32xf32>, %v: tensor<1048576x16xf32>) -> tensor<1048576x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %ea = tensor.empty() : tensor<1048576x1048576xf32>
+  %fa = linalg.fill ins(%zero : f32) outs(%ea : tensor<1048576x1048576xf32>) -> tensor<1048576x1048576xf32>
+  %a = linalg.generic {indexing_maps = [#ie, #je, #ij], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%q, %k : tensor<1048576x32xf32>, tensor<1048576x32xf32>) outs(%fa : tensor<1048576x1048576xf32>) {
+  ^bb0(%x: f32, %y: f32, %acc: f32):
+    %m = arith.mulf %x, %y : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<1048576x1048576xf32>
+  %en = tensor.empty() : tensor<1048576xf32>
+  %fn = linalg.fill ins(%zero : f32) outs(%en : tensor<1048576xf32>) -> tensor<1048576xf32>
+  %l = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
+      ins(%a : tensor<1048576x1048576xf32>) outs(%fn : tensor<1048576xf32>) {
+  ^bb0(%x: f32, %acc: f32):
+    %r = arith.addf %acc, %x : f32
+    linalg.yield %r : f32
+  } -> tensor<1048576xf32>
+  %eo = tensor.empty() : tensor<1048576x16xf32>
+  %fo = linalg.fill ins(%zero : f32) outs(%eo : tensor<1048576x16xf32>) -> tensor<1048576x16xf32>
+  %o = linalg.generic {indexing_maps = [#ie, affine_map<(d0, d1, d2) -> (d0)>, #kf, #ij], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %l, %v : tensor<1048576x1048576xf32>, tensor<1048576xf32>, tensor<1048576x16xf32>) outs(%fo : tensor<1048576x16xf32>) {
+  ^bb0(%x: f32, %n: f32, %y: f32, %acc: f32):
+    %p = arith.divf %x, %n : f32
+    %m = arith.mulf %p, %y : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<1048576x16xf32>
+  return %o : tensor<1048576x16xf32>
+}
+
+// Short sequences: the written order is the cheaper one.
+// CHECK-LABEL: func @short
+// CHECK: linalg.generic
+// CHECK: -> tensor<4x4xf32>
+// CHECK: linalg.generic
+// CHECK-NOT: linalg.generic
+// REMARK: Function=short | Remark="left in the written order: it costs 1024 products, not 8192"
+func.func @short(%q: tensor<4x32xf32>, %k: tensor<4x32xf32>, %v: tensor<4x32xf32>) -> tensor<4x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %ea = tensor.empty() : tensor<4x4xf32>
+  %fa = linalg.fill ins(%zero : f32) outs(%ea : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %a = linalg.generic {indexing_maps = [#ie, #je, #ij], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%q, %k : tensor<4x32xf32>, tensor<4x32xf32>) outs(%fa : tensor<4x4xf32>) {
+  ^bb0(%x: f32, %y: f32, %acc: f32):
+    %m = arith.mulf %x, %y : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<4x4xf32>
+  %eo = tensor.empty() : tensor<4x32xf32>
+  %fo = linalg.fill ins(%zero : f32) outs(%eo : tensor<4x32xf32>) -> tensor<4x32xf32>
+  %o = linalg.generic {indexing_maps = [#ie, #kf, #ij], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %v : tensor<4x4xf32>, tensor<4x32xf32>) outs(%fo : tensor<4x32xf32>) {
+  ^bb0(%x: f32, %y: f32, %acc: f32):
+    %m = arith.mulf %x, %y : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<4x32xf32>
+  return %o : tensor<4x32xf32>
+}
+
+// Symbolic sizes: both orders, chosen on the host. In the first branch E x F, in the second N x M.
+// CHECK-LABEL: func @symbolic
+// CHECK-SAME: %[[N:[^:]*]]: index, %[[E:[^:]*]]: index)
+// CHECK: %[[C:.*]] = arith.cmpi slt
+// CHECK: scf.if %[[C]]
+// CHECK: tensor.empty(%[[E]], %[[E]])
+// CHECK: } else {
+// CHECK: tensor.empty(%[[N]], %[[N]])
+// REMARK: Function=symbolic | Remark="two orders, chosen by the sizes of each call"
+func.func @symbolic(%q: tensor<?x?xf32>, %k: tensor<?x?xf32>, %v: tensor<?x?xf32>, %N: index, %E: index) -> tensor<?x?xf32> {
+  %zero = arith.constant 0.0 : f32
+  %eq = tensor.empty(%N, %E) : tensor<?x?xf32>
+  %qs = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      ins(%q : tensor<?x?xf32>) outs(%eq : tensor<?x?xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %r = math.exp %x : f32
+    linalg.yield %r : f32
+  } -> tensor<?x?xf32>
+  %ks = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      ins(%k : tensor<?x?xf32>) outs(%eq : tensor<?x?xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %r = math.exp %x : f32
+    linalg.yield %r : f32
+  } -> tensor<?x?xf32>
+  %vs = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      ins(%v : tensor<?x?xf32>) outs(%eq : tensor<?x?xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %r = math.exp %x : f32
+    linalg.yield %r : f32
+  } -> tensor<?x?xf32>
+  %ea = tensor.empty(%N, %N) : tensor<?x?xf32>
+  %fa = linalg.fill ins(%zero : f32) outs(%ea : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %a = linalg.generic {indexing_maps = [#ie, #je, #ij], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%qs, %ks : tensor<?x?xf32>, tensor<?x?xf32>) outs(%fa : tensor<?x?xf32>) {
+  ^bb0(%x: f32, %y: f32, %acc: f32):
+    %m = arith.mulf %x, %y : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<?x?xf32>
+  %eo = tensor.empty(%N, %E) : tensor<?x?xf32>
+  %fo = linalg.fill ins(%zero : f32) outs(%eo : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %o = linalg.generic {indexing_maps = [#ie, #kf, #ij], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %vs : tensor<?x?xf32>, tensor<?x?xf32>) outs(%fo : tensor<?x?xf32>) {
+  ^bb0(%x: f32, %y: f32, %acc: f32):
+    %m = arith.mulf %x, %y : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<?x?xf32>
+  return %o : tensor<?x?xf32>
+}
+
+// A causal sum keeps its order.
+// CHECK-LABEL: func @causal
+// CHECK: arith.select
+// CHECK-NOT: linalg.generic
+// REMARK: Function=causal | Remark="left in the written order: the sum has a condition that depends on the pair"
+func.func @causal(%q: tensor<512x2xf32>, %k: tensor<512x2xf32>, %v: tensor<512x2xf32>) -> tensor<512x2xf32> {
+  %zero = arith.constant 0.0 : f32
+  %ea = tensor.empty() : tensor<512x512xf32>
+  %fa = linalg.fill ins(%zero : f32) outs(%ea : tensor<512x512xf32>) -> tensor<512x512xf32>
+  %a = linalg.generic {indexing_maps = [#ie, #je, #ij], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%q, %k : tensor<512x2xf32>, tensor<512x2xf32>) outs(%fa : tensor<512x512xf32>) {
+  ^bb0(%x: f32, %y: f32, %acc: f32):
+    %m = arith.mulf %x, %y : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<512x512xf32>
+  %eo = tensor.empty() : tensor<512x2xf32>
+  %fo = linalg.fill ins(%zero : f32) outs(%eo : tensor<512x2xf32>) -> tensor<512x2xf32>
+  %o = linalg.generic {indexing_maps = [#ie, #kf, #ij], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %v : tensor<512x512xf32>, tensor<512x2xf32>) outs(%fo : tensor<512x2xf32>) {
+  ^bb0(%x: f32, %y: f32, %acc: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 2 : index
+    %c = arith.cmpi sle, %j, %i : index
+    %m = arith.mulf %x, %y : f32
+    %t = arith.select %c, %m, %zero : f32
+    %r = arith.addf %acc, %t : f32
+    linalg.yield %r : f32
+  } -> tensor<512x2xf32>
+  return %o : tensor<512x2xf32>
+}
