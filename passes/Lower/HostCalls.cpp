@@ -54,6 +54,8 @@ int32_t runtimeType(Type type) {
 }
 
 int64_t elementBytes(Type type) {
+  if (type.isIndex()) // upstream's helper of deallocation stores pointers so
+    return 8;
   return (type.getIntOrFloatBitWidth() + 7) / 8;
 }
 
