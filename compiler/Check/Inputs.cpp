@@ -117,6 +117,11 @@ bool drawWeights(const heed_model_desc *desc, const std::string &path,
     Array array;
     array.type = info->type;
     for (int32_t axis = 0; axis < info->rank; ++axis) {
+      if (info->sizes[axis] < 0 && std::string(info->extents[axis]) == "?") {
+        dims["?"] = 24; // divisible by the usual numbers of heads
+        array.shape.push_back(24);
+        continue;
+      }
       auto extent = info->sizes[axis] >= 0
                         ? std::optional<int64_t>(info->sizes[axis])
                         : evaluate(info->extents[axis], dims, drawSize, &sizes);

@@ -98,7 +98,7 @@ int compile(const std::string &source, bool reference,
 /// The passes on attn IR that --after and --bisect stop behind, in the order of
 /// the driver's pipeline.
 const char *const kPasses[] = {"attn-fuse-elementwise", "canonicalize", "cse",
-                               "attn-raise-attention", "attn-form-kernels"};
+                               "attn-raise-attention"};
 
 /// Compiles with the reference what \p source has become after \p last.
 int compileAfter(const std::string &source, llvm::StringRef last,
@@ -171,6 +171,7 @@ bool agree(const Outcome &fast, const Outcome &slow, const Draw &draw,
 bool check(const std::string &source, const std::string &name,
            llvm::StringRef stage, std::string &explained) {
   outs() << name << "\n";
+  outs().flush(); // a model may take a while, and be interrupted
   std::string fastLibrary = folder + "/fast.so",
               slowLibrary = folder + "/reference.so", text;
   int code = stage.empty()
@@ -203,6 +204,16 @@ bool check(const std::string &source, const std::string &name,
         return false;
       }
       used.push_back(path);
+      // An extent that only the weights tell is the width of the model: the
+      // last axis of its inputs.
+      if (fixed.count("?"))
+        for (int32_t k = 0;
+             k < heed_entry_signature(description.get(), 0)->numInputs; ++k) {
+          const heed_tensor_info &info =
+              heed_entry_signature(description.get(), 0)->inputs[k];
+          if (info.rank >= 2 && info.type == HEED_F32)
+            fixed[info.extents[info.rank - 1]] = fixed["?"];
+        }
     }
   }
   auto fast = Model::open(fastLibrary, used, error);
