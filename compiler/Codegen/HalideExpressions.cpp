@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace heed;
@@ -59,8 +60,10 @@ static Expr isNaN(Expr x) { return !strict(Call::strict_eq, x, x); }
 static Expr compareFloats(arith::CmpFPredicate predicate, Expr a, Expr b,
                           Operation *op) {
   auto lt = [](Expr x, Expr y) { return strict(Call::strict_lt, x, y); };
-  auto le = [](Expr x, Expr y) { return strict(Call::strict_le, x, y); };
   auto eq = [](Expr x, Expr y) { return strict(Call::strict_eq, x, y); };
+  // Not strict_le: Halide 21 compiles it as the negation of `y < x`, which is
+  // true for NaN.
+  auto le = [&](Expr x, Expr y) { return lt(x, y) || eq(x, y); };
   switch (predicate) {
   case arith::CmpFPredicate::AlwaysFalse:
     return Halide::Internal::const_false();
@@ -290,14 +293,59 @@ Expr HalideExpressions::translateArith(Operation *op) {
       .Default([&](Operation *) { return Expr(); });
 }
 
+/// A float constant by its value, infinities and NaN included.
+static Expr floatConstant(Halide::Type type, double value) {
+  if (std::isfinite(value))
+    return Halide::Internal::make_const(type, value);
+  uint32_t raw = std::isnan(value) ? 0x7fc00000u
+                 : value > 0       ? 0x7f800000u
+                                   : 0xff800000u;
+  Expr single = Halide::reinterpret<float>(
+      Halide::Internal::make_const(Halide::UInt(32), raw));
+  return Halide::cast(type, single);
+}
+
+/// Halide's vector forms of exp and log hold for finite results alone.
+static Expr exactExp(Expr x) {
+  if (x.type().bits() != 32)
+    return Halide::exp(x);
+  auto less = [](Expr a, Expr b) { return strict(Call::strict_lt, a, b); };
+  auto number = [&](double v) { return floatConstant(x.type(), v); };
+  // exp overflows above 88.7228 and is below the least normal below -87.3365.
+  Expr e = Halide::select(less(number(88.7228394), x), number(INFINITY),
+                          Halide::exp(x));
+  e = Halide::select(less(x, number(-87.3365402)), number(0), e);
+  return Halide::select(isNaN(x), x, e);
+}
+
+static Expr exactLog(Expr x) {
+  if (x.type().bits() != 32)
+    return Halide::log(x);
+  auto less = [](Expr a, Expr b) { return strict(Call::strict_lt, a, b); };
+  auto equal = [](Expr a, Expr b) { return strict(Call::strict_eq, a, b); };
+  auto number = [&](double v) { return floatConstant(x.type(), v); };
+  Expr l =
+      Halide::select(equal(x, number(0)), number(-INFINITY), Halide::log(x));
+  l = Halide::select(less(x, number(0)), number(NAN), l);
+  return Halide::select(isNaN(x) || equal(x, number(INFINITY)), x, l);
+}
+
+/// Halide's erf gives NaN for infinities; beyond 10 it is 1 in any float type.
+static Expr exactErf(Expr x) {
+  Expr limit = floatConstant(x.type(), 10), low = floatConstant(x.type(), -10);
+  Expr inside = Halide::select(strict(Call::strict_lt, limit, x), limit, x);
+  return Halide::erf(
+      Halide::select(strict(Call::strict_lt, inside, low), low, inside));
+}
+
 Expr HalideExpressions::translateMath(Operation *op) {
   auto operand = [&](unsigned k) { return get(op->getOperand(k)); };
   auto number = [&](double value) {
     return Halide::Internal::make_const(operand(0).type(), value);
   };
   return TypeSwitch<Operation *, Expr>(op)
-      .Case([&](math::ExpOp) { return Halide::exp(operand(0)); })
-      .Case([&](math::LogOp) { return Halide::log(operand(0)); })
+      .Case([&](math::ExpOp) { return exactExp(operand(0)); })
+      .Case([&](math::LogOp) { return exactLog(operand(0)); })
       .Case([&](math::SqrtOp) { return Halide::sqrt(operand(0)); })
       .Case([&](math::RsqrtOp) {
         return strict(Call::strict_div, number(1), Halide::sqrt(operand(0)));
@@ -306,7 +354,7 @@ Expr HalideExpressions::translateMath(Operation *op) {
       .Case([&](math::CosOp) { return Halide::cos(operand(0)); })
       .Case([&](math::TanOp) { return Halide::tan(operand(0)); })
       .Case([&](math::TanhOp) { return Halide::tanh(operand(0)); })
-      .Case([&](math::ErfOp) { return Halide::erf(operand(0)); })
+      .Case([&](math::ErfOp) { return exactErf(operand(0)); })
       .Case([&](math::PowFOp) { return Halide::pow(operand(0), operand(1)); })
       .Case([&](math::FloorOp) { return Halide::floor(operand(0)); })
       .Case([&](math::CeilOp) { return Halide::ceil(operand(0)); })

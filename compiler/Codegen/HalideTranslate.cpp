@@ -101,6 +101,46 @@ void HalideTranslator::define(halide::FuncOp op) {
   loops[op.getResult()].push_back(stage);
 }
 
+namespace {
+
+/// A tuple's update must compute all elements before it stores any. Halide 21
+/// looks for elements that read each other, but not inside calls, and its
+/// strict arithmetic is calls: an argmax over strict comparisons stores the
+/// maximum first and then compares with that. So a read of another element that
+/// stands inside a call is used twice there, in an operation that gives it back
+/// and that only LLVM folds. Halide then binds it to a name outside of the
+/// call, where it sees it.
+class ShowTupleReads : public Halide::Internal::IRMutator {
+public:
+  ShowTupleReads(const std::string &func, int element)
+      : func(func), element(element) {}
+
+private:
+  using IRMutator::visit;
+  Expr visit(const Halide::Internal::Call *call) override {
+    using Halide::Internal::Call;
+    if (call->call_type == Call::Halide && call->name == func) {
+      if (depth == 0 || call->value_index == element)
+        return call;
+      Expr read = call;
+      return Call::make(call->type,
+                        call->type.is_float() ? Call::strict_max
+                                              : Call::bitwise_and,
+                        {read, read}, Call::PureIntrinsic);
+    }
+    ++depth;
+    Expr result = IRMutator::visit(call);
+    --depth;
+    return result;
+  }
+
+  std::string func;
+  int element;
+  int depth = 0;
+};
+
+} // namespace
+
 void HalideTranslator::update(halide::UpdateOp op) {
   Halide::Func &func = funcs[op.getFunc()];
   std::vector<Expr> args;
@@ -133,6 +173,9 @@ void HalideTranslator::update(halide::UpdateOp op) {
     domain.where(translateRegion(op.getWhere(), args)[0]);
   std::vector<Expr> values = translateRegion(op.getSet(), args);
   current = op;
+  if (values.size() > 1)
+    for (size_t k = 0; k < values.size(); ++k)
+      values[k] = ShowTupleReads(func.name(), k).mutate(values[k]);
   if (values.size() == 1)
     func(place) = values[0];
   else

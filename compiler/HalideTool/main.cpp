@@ -48,7 +48,7 @@ static cl::opt<bool> runtime(
 static cl::opt<bool>
     time_("time",
           cl::desc("print the seconds that each kernel took to stderr"));
-static cl::opt<unsigned> jobs("j", cl::desc("kernels compiled at a time"),
+static cl::opt<unsigned> jobs("jobs", cl::desc("kernels compiled at a time"),
                               cl::init(0));
 
 static int fail(const Twine &message) {

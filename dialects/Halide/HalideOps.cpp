@@ -34,6 +34,27 @@ static void printNames(OpAsmPrinter &printer, Operation *, ArrayAttr names) {
   printer << ')';
 }
 
+// A split's factor: a number or a value.
+static ParseResult
+parseFactor(OpAsmParser &parser, IntegerAttr &factor,
+            std::optional<OpAsmParser::UnresolvedOperand> &dynamic) {
+  int64_t number;
+  OptionalParseResult isNumber = parser.parseOptionalInteger(number);
+  if (isNumber.has_value()) {
+    factor = parser.getBuilder().getI64IntegerAttr(number);
+    return *isNumber;
+  }
+  return parser.parseOperand(dynamic.emplace());
+}
+
+static void printFactor(OpAsmPrinter &printer, Operation *, IntegerAttr factor,
+                        Value dynamic) {
+  if (factor)
+    printer << factor.getInt();
+  else
+    printer << dynamic;
+}
+
 #define GET_OP_CLASSES
 #include "dialects/Halide/HalideOps.cpp.inc"
 

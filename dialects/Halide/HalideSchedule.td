@@ -10,7 +10,7 @@ include "dialects/Halide/HalideOps.td"
 //   schedule.c1  the func is a `halide.func` or a `halide.rfactor`
 //   schedule.c2  it has the stage
 //   schedule.c3  a var that is named is a loop of that stage at this point, and a new var is not
-//   schedule.c4  a func whose loops are scheduled has no `compute_inline` or is used as an output
+//   schedule.c4  a func whose loops or storage are scheduled is not computed inline
 class Halide_FuncScheduleOp<string mnemonic, list<Trait> traits = []> : Halide_Op<mnemonic, traits> {
   let hasVerifier = 1;
 }
@@ -25,15 +25,16 @@ def Halide_SplitOp : Halide_StageScheduleOp<"split"> {
   let summary = "Splits a loop in an outer and an inner one of extent `factor`";
   let description = [{
     The factor is a number or, at run time, an `i32`.
+
     * split.c1  there is either a positive number or a value
     * split.c2  outer and inner var differ
-    * split.c3  an update's loop has no tail strategy that recomputes (`ShiftInwards`, `RoundUp` over a reduction var)
+    * split.c3  an update's loop has no `ShiftInwards` tail, a reduction var's only `GuardWithIf` or `Predicate`
   }];
   let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, StrAttr:$var, StrAttr:$outer, StrAttr:$inner,
                        OptionalAttr<Halide_Factor>:$factor, Optional<I32>:$dynamicFactor,
                        DefaultValuedAttr<Halide_TailStrategy, "TailStrategy::Auto">:$tail);
   let assemblyFormat = [{
-    $func (`stage` $stage^)? `,` $var `into` `(` $outer `,` $inner `)` `by` ($factor^)? ($dynamicFactor^)?
+    $func (`stage` $stage^)? `,` $var `into` ` ` `(` $outer `,` $inner `)` `by` custom<Factor>($factor, $dynamicFactor)
     (`tail` $tail^)? attr-dict
   }];
   let builders = [OpBuilder<(ins "::mlir::Value":$func, "int64_t":$stage, "::llvm::StringRef":$var,

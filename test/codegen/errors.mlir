@@ -1,0 +1,32 @@
+// What has no counterpart, and what only libHalide finds, is a diagnostic at its op; the exit code is 1, and nothing crashes.
+// RUN: not heed-halide %s --emit=stmt 2>&1 | FileCheck %s
+
+// An op outside of the translator's list.
+halide.pipeline @unknown_function {
+  %f = halide.func "f" (%i = "i") : f32 {
+    %x = arith.sitofp %i : i32 to f32
+    // CHECK: errors.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: 'math.atan' has no counterpart in Halide
+    %y = math.atan %x : f32
+    halide.yield %y : f32
+  }
+  halide.output %f
+}
+
+// Only libHalide knows that g is used outside of the loop that it is computed in.
+halide.pipeline @wrong_place {
+  // CHECK: errors.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: {{.*}}
+  %g = halide.func "inner" (%i = "i") : i32 { halide.yield %i : i32 }
+  %a = halide.func "first" (%i = "i") : i32 {
+    %v = halide.read %g[%i] : i32
+    halide.yield %v : i32
+  }
+  %b = halide.func "second" (%i = "i") : i32 {
+    %v = halide.read %g[%i] : i32
+    %w = halide.read %a[%i] : i32
+    %s = arith.addi %v, %w : i32
+    halide.yield %s : i32
+  }
+  halide.output %b
+  halide.compute_root %a
+  halide.compute_at %g, %a, "i"
+}

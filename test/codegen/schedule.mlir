@@ -1,0 +1,108 @@
+// Directives change how a pipeline computes and not what: the same sums by different schedules, at sizes that no factor divides.
+// RUN: rm -rf %t && heed-halide %s -o %t --target=x86-64-v3 --runtime --no-user-context
+// RUN: env PYTHONPATH=%S/Inputs %python %S/Inputs/schedule.py %t %cc
+// What is asked for is what is compiled.
+// RUN: heed-halide %s --emit=stmt --target=x86-64-v3 | FileCheck %s
+
+// CHECK: internal func sums_par_for_o
+// CHECK: allocate f[float32 * 8{{.*}}] in Stack
+// CHECK: x[ramp({{.*}}, 8)]
+// CHECK: external func sums (__user_context, x, o)
+halide.pipeline @sums {
+  %x = halide.buffer "x" ("j", "i") : f32
+  %n = halide.extent %x, 0 : i32
+  %zero = arith.constant 0 : i32
+  %eight = arith.constant 8 : i32
+  halide.set_bounds %x, 0 from %zero
+  halide.set_bounds %x, 1 from %zero
+  %f = halide.func "f" (%j = "j", %i = "i") : f32 {
+    %one = arith.constant 1 : i32
+    %last = arith.subi %n, %one : i32
+    %inside = arith.minsi %j, %last : i32 // eight are read at a time, whatever n is
+    %v = halide.read %x[%inside, %i] : f32
+    %w = arith.mulf %v, %v : f32
+    halide.yield %w : f32
+  }
+  %s = halide.func "s" (%i = "i") : f32 {
+    %c = arith.constant 0.0 : f32
+    halide.yield %c : f32
+  }
+  halide.update %s over ("r" from %zero extent %n) where (%i, %r) {
+    %p = arith.cmpi sle, %r, %i : i32
+    halide.yield %p : i1
+  } set (%i, %r) {
+    %old = halide.read %s[%i] : f32
+    %v = halide.read %f[%r, %i] : f32
+    %new = arith.addf %old, %v fastmath<reassoc,contract> : f32
+    halide.yield %new : f32
+  }
+  %o = halide.func "o" (%i = "i") : f32 {
+    %v = halide.read %s[%i] : f32
+    halide.yield %v : f32
+  }
+  halide.output %o
+  halide.parallel %o, "i"
+  halide.compute_at %s, %o, "i"
+  halide.split %s stage 1, "r" into ("ro", "ri") by 8 tail GuardWithIf
+  halide.compute_at %f, %s, "ro"
+  halide.store_in %f, Stack
+  halide.vectorize %f, "j"
+  halide.bound_extent %f, "j" extent %eight
+}
+
+// Partial sums over lanes, merged by rfactor; a scatter with a general left side; a specialisation; tuples.
+halide.pipeline @more {
+  %x = halide.buffer "x" ("j", "i") : f32
+  %n = halide.extent %x, 0 : i32
+  %m = halide.extent %x, 1 : i32
+  %zero = arith.constant 0 : i32
+  %wide = arith.cmpi sgt, %n, %m : i32
+  %s = halide.func "s" (%i = "i") : f32 {
+    %c = arith.constant 0.0 : f32
+    halide.yield %c : f32
+  }
+  halide.update %s over ("r" from %zero extent %n) set (%i, %r) {
+    %old = halide.read %s[%i] : f32
+    %v = halide.read %x[%r, %i] : f32
+    %new = arith.addf %old, %v fastmath<reassoc,contract> : f32
+    halide.yield %new : f32
+  }
+  %pair = halide.func "pair" (%i = "i") : f32, i32 {
+    %c = arith.constant 0xFF800000 : f32
+    halide.yield %c, %i : f32, i32
+  }
+  halide.update %pair over ("r" from %zero extent %n) set (%i, %r) {
+    %old:2 = halide.read %pair[%i] : f32, i32
+    %v = halide.read %x[%r, %i] : f32
+    %more = arith.cmpf ogt, %v, %old#0 : f32
+    %best = arith.select %more, %v, %old#0 : f32
+    %at = arith.select %more, %r, %old#1 : i32
+    halide.yield %best, %at : f32, i32
+  }
+  %mirror = halide.func "mirror" (%i = "i") : f32 {
+    %c = arith.constant -1.0 : f32
+    halide.yield %c : f32
+  }
+  halide.update %mirror over ("r" from %zero extent %m) at (%i, %r) {
+    %one = arith.constant 1 : i32
+    %last = arith.subi %m, %one : i32
+    %p = arith.subi %last, %r : i32
+    halide.yield %p : i32
+  } set (%i, %r) {
+    %v = halide.read %s[%r] : f32
+    halide.yield %v : f32
+  }
+  halide.output %mirror
+  halide.output %pair
+  halide.split %s stage 1, "r" into ("ro", "ri") by 8
+  %part = halide.rfactor %s stage 1, ("ri") to ("u")
+  halide.compute_root %s
+  halide.compute_at %part, %s, "i"
+  halide.vectorize %part, "u"
+  halide.vectorize %part stage 1, "u"
+  halide.specialize %pair stage 1 if %wide {
+    halide.split %pair stage 1, "i" into ("io", "ii") by 4 tail GuardWithIf
+    halide.reorder %pair stage 1, ("ii", "r", "io")
+    halide.unroll %pair stage 1, "ii"
+  }
+}

@@ -1,0 +1,259 @@
+// What libHalide would reject in a schedule, or would accept and mean otherwise, is an error at the directive.
+// RUN: heed-opt %s -split-input-file -verify-diagnostics
+
+halide.pipeline @buffer {
+  %x = halide.buffer "x" ("i") : f32
+  // expected-error@+1 {{schedules 'x', expected a halide.func (schedule.c1)}}
+  halide.vectorize %x, "i"
+}
+
+// -----
+halide.pipeline @stage {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  // expected-error@+1 {{names stage 1, but 'f' has 1 (schedule.c2)}}
+  halide.vectorize %f stage 1, "i"
+  halide.output %f
+}
+
+// -----
+halide.pipeline @unknown_var {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  // expected-error@+1 {{'k' is no loop of 'f' here (schedule.c3); its loops are 'i', 'j'}}
+  halide.unroll %f, "k"
+  halide.output %f
+}
+
+// -----
+halide.pipeline @split_var_is_gone {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  halide.split %f, "i" into ("io", "ii") by 8
+  // expected-error@+1 {{'i' is no loop of 'f' here (schedule.c3); its loops are 'ii', 'io'}}
+  halide.parallel %f, "i"
+  halide.output %f
+}
+
+// -----
+halide.pipeline @name_taken {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  // expected-error@+1 {{'j' is already a loop of 'f' (schedule.c3)}}
+  halide.split %f, "i" into ("io", "j") by 8
+  halide.output %f
+}
+
+// -----
+halide.pipeline @rename_taken {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  // expected-error@+1 {{'j' is already a loop of 'f' (schedule.c3)}}
+  halide.rename %f, "i" to "j"
+  halide.output %f
+}
+
+// -----
+halide.pipeline @bound_of_loop {
+  %n = halide.param "n" : i32
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  halide.split %f, "i" into ("io", "ii") by 8
+  // expected-error@+1 {{'io' is no var of 'f' (schedule.c3)}}
+  halide.bound_extent %f, "io" extent %n
+  halide.output %f
+}
+
+// -----
+halide.pipeline @inline_func {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  %g = halide.func "g" (%i = "i") : i32 {
+    %v = halide.read %f[%i] : i32
+    halide.yield %v : i32
+  }
+  // expected-error@+1 {{'f' is computed inline, so it has no loops to schedule (schedule.c4)}}
+  halide.vectorize %f, "i"
+  halide.output %g
+}
+
+// -----
+halide.pipeline @inline_storage {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  %g = halide.func "g" (%i = "i") : i32 {
+    %v = halide.read %f[%i] : i32
+    halide.yield %v : i32
+  }
+  // expected-error@+1 {{'f' is computed inline, so it is stored nowhere (schedule.c4)}}
+  halide.store_root %f
+  halide.output %g
+}
+
+// -----
+halide.pipeline @split_factor {
+  %n = halide.param "n" : i32
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  // expected-error@+1 {{expected either a number or a value as factor (split.c1)}}
+  "halide.split"(%f) <{var = "i", outer = "io", inner = "ii"}> : (!halide.func) -> ()
+  halide.output %f
+}
+
+// -----
+halide.pipeline @split_names {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  // expected-error@+1 {{calls both loops 'a' (split.c2)}}
+  halide.split %f, "i" into ("a", "a") by 8
+  halide.output %f
+}
+
+// -----
+halide.pipeline @tails {
+  %n = halide.param "n" : i32
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  halide.update %f over ("r" from %n extent %n) set (%i, %r) { halide.yield %r : i32 }
+  // expected-error@+1 {{'r' is a reduction var, which takes tail GuardWithIf or Predicate, not RoundUp (split.c3)}}
+  halide.split %f stage 1, "r" into ("ro", "ri") by 8 tail RoundUp
+  halide.output %f
+}
+
+// -----
+halide.pipeline @recompute {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  halide.update %f set (%i) { halide.yield %i : i32 }
+  // expected-error@+1 {{an update must not compute an element twice, as tail ShiftInwards does (split.c3)}}
+  halide.split %f stage 1, "i" into ("io", "ii") by 8 tail ShiftInwards
+  halide.output %f
+}
+
+// -----
+halide.pipeline @fuse_self {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  // expected-error@+1 {{fuses 'i' with itself (fuse.c1)}}
+  halide.fuse %f, ("i", "i") into "t"
+  halide.output %f
+}
+
+// -----
+halide.pipeline @fuse_kinds {
+  %n = halide.param "n" : i32
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  halide.update %f over ("r" from %n extent %n) set (%i, %r) { halide.yield %r : i32 }
+  // expected-error@+1 {{fuses a pure var with a reduction var (fuse.c2)}}
+  halide.fuse %f stage 1, ("i", "r") into "t"
+  halide.output %f
+}
+
+// -----
+halide.pipeline @tile_counts {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  // expected-error@+1 {{expected as many outer vars, inner vars and positive factors as vars (tile.c1)}}
+  halide.tile %f, ("i", "j") into ("io", "jo"), ("ii", "ji") by [8]
+  halide.output %f
+}
+
+// -----
+halide.pipeline @reorder_twice {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  // expected-error@+1 {{names a var twice (reorder.c1)}}
+  halide.reorder %f, ("i", "i")
+  halide.output %f
+}
+
+// -----
+halide.pipeline @vectorised_twice {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  halide.vectorize %f, "i"
+  // expected-error@+1 {{loop 'i' of 'f' has halide.vectorize already (loop.c1)}}
+  halide.unroll %f, "i"
+  halide.output %f
+}
+
+// -----
+halide.pipeline @split_vectorised {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  halide.vectorize %f, "i"
+  // expected-error@+1 {{loop 'i' of 'f' has halide.vectorize already (loop.c1)}}
+  halide.split %f, "i" into ("io", "ii") by 8
+  halide.output %f
+}
+
+// -----
+halide.pipeline @rfactor_pure {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  // expected-error@+1 {{expected an update, found stage 0 (rfactor.c1)}}
+  %g = halide.rfactor %f, ("i") to ("u")
+  halide.output %f
+}
+
+// -----
+halide.pipeline @rfactor_vars {
+  %n = halide.param "n" : i32
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  halide.update %f over ("r" from %n extent %n) set (%i, %r) { halide.yield %r : i32 }
+  // expected-error@+1 {{'i' is no reduction var (rfactor.c2)}}
+  %g = halide.rfactor %f stage 1, ("i") to ("u")
+  halide.output %f
+}
+
+// -----
+halide.pipeline @specialize_other {
+  %c = halide.param "c" : i1
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  %g = halide.func "g" (%i = "i") : i32 {
+    %v = halide.read %f[%i] : i32
+    halide.yield %v : i32
+  }
+  halide.specialize %g if %c {
+    // expected-error@+1 {{stands in halide.specialize, which holds directives of stage 0 of 'g' alone (specialize.c1)}}
+    halide.unroll %f, "i"
+  }
+  halide.output %g
+}
+
+// -----
+halide.pipeline @inside_itself {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  // expected-error@+1 {{places 'f' inside itself (at.c1)}}
+  halide.compute_at %f, %f, "i"
+  halide.output %f
+}
+
+// -----
+halide.pipeline @no_such_place {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  %g = halide.func "g" (%i = "i") : i32 {
+    %v = halide.read %f[%i] : i32
+    halide.yield %v : i32
+  }
+  halide.split %g, "i" into ("io", "ii") by 8
+  // expected-error@+1 {{'i' is no loop of 'g' when the schedule is complete (at.c1)}}
+  halide.compute_at %f, %g, "i"
+  halide.output %g
+}
+
+// -----
+halide.pipeline @placed_twice {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  %g = halide.func "g" (%i = "i") : i32 {
+    %v = halide.read %f[%i] : i32
+    halide.yield %v : i32
+  }
+  // expected-note@+1 {{here}}
+  halide.compute_root %f
+  // expected-error@+1 {{'f' has a place already (at.c2)}}
+  halide.compute_at %f, %g, "i"
+  halide.output %g
+}
+
+// -----
+halide.pipeline @remainder {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  %g = halide.func "g" (%i = "i") : i32 {
+    %v = halide.read %f[%i] : i32
+    halide.yield %v : i32
+  }
+  // expected-error@+1 {{remainder 8 is not below the modulus 8 (align_bounds.c1)}}
+  halide.align_bounds %f, "i" modulus 8 remainder 8
+  halide.output %g
+}
+
+// -----
+halide.pipeline @aligned_output {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  // expected-error@+1 {{aligns the output 'f', which would be written past its end (align_bounds.c2)}}
+  halide.align_bounds %f, "i" modulus 8
+  halide.output %f
+}
