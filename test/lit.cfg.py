@@ -32,6 +32,13 @@ for tool in ("heedc", "heed-opt", "heed-check"):
 if shutil.which("clinfo"):
     config.available_features.add("opencl")
 
+# What x86-64-v4 code needs to run.
+if os.path.exists("/proc/cpuinfo"):
+    with open("/proc/cpuinfo") as cpuinfo:
+        words = set(cpuinfo.read().split())
+    if {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"} <= words:
+        config.available_features.add("avx512")
+
 config.substitutions += [
     (r"\bFileCheck\b", config.heed_filecheck + " --dump-input-filter=annotation"),
     ("%python", config.heed_python),
