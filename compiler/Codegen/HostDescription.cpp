@@ -161,6 +161,11 @@ void addMain(Module &module, GlobalVariable *description) {
 
 void heed::addDescription(Module &module, DictionaryAttr description,
                           const DescriptionOptions &options) {
+  // Only the description is for others to see: a model's name must not meet a
+  // function of theirs.
+  for (Function &function : module)
+    if (!function.isDeclaration())
+      function.setLinkage(GlobalValue::InternalLinkage);
   Writer write(module);
   SmallVector<Constant *> entries, params;
   for (mlir::Attribute entry : description.getAs<ArrayAttr>("entries"))

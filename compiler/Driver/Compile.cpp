@@ -313,8 +313,8 @@ bool Compilation::linkAll() {
   case Emit::Lib:
     return succeeded(archive(objects, archive_, output, error)) || fail(error);
   case Emit::Shared:
-    return succeeded(link(LinkKind::Shared, objects, archive_, prefix, output,
-                          error)) ||
+    return succeeded(link(LinkKind::Shared, objects, archive_,
+                          prefix + "_model", output, error)) ||
            fail(error);
   default:
     return succeeded(link(LinkKind::Program, objects, archive_, prefix, output,

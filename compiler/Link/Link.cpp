@@ -121,7 +121,7 @@ LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
     if (kind == LinkKind::Shared) {
       std::string script;
       if (!files.write("heed-exports", "map",
-                       "{ global: " + exports + "*; heed_*; local: *; };\n",
+                       "{ global: " + exports + "; heed_*; local: *; };\n",
                        script, error))
         return failure();
       arguments.insert(arguments.end(),

@@ -22,7 +22,7 @@ struct LinkInput {
 enum class LinkKind { Program, Shared, Object };
 
 /// Links \p inputs and the archives \p archives to \p output. Of a shared
-/// library only symbols that begin with \p exports and those of heed.h are
+/// library only the symbol \p exports and those of heed.h are
 /// visible. On failure nothing is left behind and \p error says why.
 mlir::LogicalResult link(LinkKind kind, llvm::ArrayRef<LinkInput> inputs,
                          llvm::ArrayRef<std::string> archives,
