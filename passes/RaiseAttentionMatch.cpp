@@ -73,6 +73,18 @@ bool isTable(Operation *op) {
   return found;
 }
 
+// Whether everything that \p e reads at \p indices is a parameter: then these
+// number the hidden units of a layer.
+bool readsOnlyParameters(ExprRef e, ArrayRef<unsigned> indices) {
+  if (!e->usesAny(indices))
+    return true;
+  if (e->kind == ExprKind::Read)
+    return e->value.getDefiningOp<attn::ParamOp>() != nullptr;
+  return llvm::all_of(e->operands, [&](ExprRef operand) {
+    return readsOnlyParameters(operand, indices);
+  });
+}
+
 void Matcher::flatten(ExprRef e, Product &product, bool below) {
   if (e->isOp("arith.mulf")) {
     flatten(e->operand(0), product, below);
@@ -589,6 +601,9 @@ bool Matcher::matchFunction(Product product) {
                     });
     if (isLinear && !guard)
       return false; // a chain of products: attn-reorder-products
+    if (!guard && readsOnlyParameters(score, keys))
+      return fails("a feed-forward layer: its keys are parameters, and no "
+                   "normaliser runs over them");
   }
 
   if (!pairs.empty() || !pairsUnder.empty() || !scales.empty() ||
