@@ -207,6 +207,29 @@ LogicalResult BodyTranslator::translate(Operation *op, bool guarded) {
       map.map(constant.getResult(), b.clone(*op)->getResult(0));
     return success();
   }
+  // What Halide has no function for, by one that it has.
+  if (isa<math::ExpM1Op, math::Log1pOp, math::Exp2Op, math::Log2Op>(op)) {
+    Value x = at(op->getOperand(0));
+    auto number = [&](double value) -> Value {
+      return arith::ConstantOp::create(b, loc,
+                                       b.getFloatAttr(x.getType(), value));
+    };
+    Value y;
+    if (isa<math::ExpM1Op>(op)) {
+      y = arith::SubFOp::create(b, loc, math::ExpOp::create(b, loc, x),
+                                number(1));
+    } else if (isa<math::Log1pOp>(op)) {
+      y = math::LogOp::create(b, loc,
+                              arith::AddFOp::create(b, loc, x, number(1)));
+    } else if (isa<math::Exp2Op>(op)) {
+      y = math::PowFOp::create(b, loc, number(2), x);
+    } else {
+      y = arith::MulFOp::create(b, loc, math::LogOp::create(b, loc, x),
+                                number(1.4426950408889634));
+    }
+    map.map(op->getResult(0), y);
+    return success();
+  }
   Dialect *dialect = op->getDialect();
   if (op->getNumRegions() ||
       !isa<arith::ArithDialect, math::MathDialect>(dialect))
