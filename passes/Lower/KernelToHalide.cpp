@@ -8,6 +8,7 @@
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/Lower/Expressions.h"
 #include "passes/MaskBounds.h"
+#include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/StreamingAttention.h"
 
 #include "dialects/Attn/Dialect.h"
