@@ -80,6 +80,11 @@ void Lowering::poison(const Stmt &stmt, Env &env) {
     for (const Carried &state : cast<ScanStmt>(stmt).state)
       names.push_back(state.name.text.str());
     break;
+  case StmtKind::While:
+    boundNames(cast<WhileStmt>(stmt).body.stmts, names);
+    for (const Carried &state : cast<WhileStmt>(stmt).state)
+      names.push_back(state.name.text.str());
+    break;
   default:
     break;
   }

@@ -164,13 +164,8 @@ ExprPtr Parser::parseProduct() {
     auto *binary = llvm::dyn_cast_or_null<BinaryExpr>(lhs.get());
     if (!binary || *op != BinaryOp::Div || reductions == 0)
       continue;
-    if (auto *inner = llvm::dyn_cast<ReduceExpr>(binary->rhs.get())) {
+    if (auto *inner = llvm::dyn_cast<ReduceExpr>(binary->rhs.get()))
       inner->isBareDivisor = true;
-      diags.warning(inner->opRange,
-                    "the divisor '" + spelling(inner->op) +
-                        "' reaches to the end of the product: put it in "
-                        "parentheses");
-    }
   }
   return lhs;
 }
