@@ -190,7 +190,24 @@ LogicalResult KernelTranslator::update(Location loc, KernelFunc &f,
         SmallVector<Value> loops(llvm::reverse(args.drop_front(rank)));
         FailureOr<SmallVector<Value>> values = body(inner, dims, loops);
         ok = succeeded(values);
-        return ok ? *values : SmallVector<Value>();
+        if (!ok)
+          return {};
+        // Halide takes a reduction var that no value depends on for none
+        // at all: a count of ones names its var in a condition.
+        for (Value loop : loops) {
+          if (llvm::any_of(*values, [&](Value value) {
+                return argumentsOf(value).contains(loop);
+              }))
+            continue;
+          Value inside = arith::CmpIOp::create(
+              inner, loc, arith::CmpIPredicate::sge, loop, zero);
+          auto state = halide::ReadOp::create(
+              inner, loc, halide::getElementTypes(f.func.getResult()),
+              f.func.getResult(), args.take_front(rank));
+          for (auto [value, old] : llvm::zip(*values, state.getResults()))
+            value = arith::SelectOp::create(inner, loc, inside, value, old);
+        }
+        return *values;
       });
   if (!ok)
     return failure();
