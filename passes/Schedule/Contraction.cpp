@@ -62,6 +62,21 @@ SmallVector<halide::ReadOp> readsOf(halide::UpdateOp update, Value yes,
   return found;
 }
 
+/// Whether a read of another func of the update depends on both vars.
+bool readsBoth(halide::UpdateOp update, Value a, Value b) {
+  for (auto read : update.getSet().front().getOps<halide::ReadOp>()) {
+    if (read.getFunc() == update.getFunc())
+      continue;
+    llvm::SmallPtrSet<Value, 4> args;
+    for (Value coordinate : read.getCoordinates())
+      for (Value arg : argumentsOf(coordinate))
+        args.insert(arg);
+    if (args.contains(a) && args.contains(b))
+      return true;
+  }
+  return false;
+}
+
 } // namespace
 
 bool heed::scheduleContraction(KernelInfo &kernel,
@@ -84,6 +99,11 @@ bool heed::scheduleContraction(KernelInfo &kernel,
   Value column = body.getArgument(0), row = body.getArgument(1);
   SmallVector<halide::ReadOp> panels = readsOf(update, column, row);
   if (panels.empty() || readsOf(update, row, column).empty())
+    return false;
+  // Columns past the end are read from panels alone, and no row past the end
+  // is.
+  if (readsBoth(update, row, column) ||
+      !acc->func.getBody().front().getOps<halide::ReadOp>().empty())
     return false;
   SmallVector<KernelFunc *> outputs = outputsOf(kernel);
   if (outputs.size() != 1 || outputs[0]->extents.size() != acc->extents.size())
@@ -112,6 +132,7 @@ bool heed::scheduleContraction(KernelInfo &kernel,
         std::min(tile.rows, std::max<int64_t>(1, *acc->extents[1].fixed));
 
   separateOutputs(kernel);
+  stateDenseStrides(kernel);
   KernelFunc *out = outputsOf(kernel)[0];
   acc = kernel.find(update.getFunc());
   Location loc = update.getLoc();
@@ -245,23 +266,18 @@ bool heed::scheduleContraction(KernelInfo &kernel,
     SmallVector<std::string> rnames;
     for (Attribute name : update.getRvars())
       rnames.push_back(cast<StringAttr>(name).str());
-    // Four steps of the reduction at a time: more would spill.
-    std::string step;
-    if (std::optional<int64_t> n = acc->reductions[0][0].fixed;
-        stage && n && *n % 4 == 0) {
-      step = rnames[0] + "u";
-      halide::SplitOp::create(b, loc, accFunc, stage, rnames[0], rnames[0],
-                              step, 4, guard);
-      loops.push_back(step);
-    }
-    if (stage)
+    if (stage) {
+      halide::SplitOp::create(b, loc, accFunc, 1, rnames[0], rnames[0], "ru", 4,
+                              guard);
+      loops.push_back("ru");
       loops.append(rnames.begin(), rnames.end());
+    }
     halide::ReorderOp::create(b, loc, accFunc, stage, loops);
     halide::VectorizeOp::create(b, loc, accFunc, stage, "nv");
     halide::UnrollOp::create(b, loc, accFunc, stage, "nj");
     halide::UnrollOp::create(b, loc, accFunc, stage, vars[1]);
-    if (!step.empty())
-      halide::UnrollOp::create(b, loc, accFunc, stage, step);
+    if (stage)
+      halide::UnrollOp::create(b, loc, accFunc, 1, "ru");
   }
   return true;
 }

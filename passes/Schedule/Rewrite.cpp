@@ -4,6 +4,8 @@
 #include "passes/Schedule/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace heed;
@@ -102,4 +104,32 @@ Value heed::divI32(OpBuilder &b, Value x, int64_t y) {
 
 Value heed::remI32(OpBuilder &b, Value x, int64_t y) {
   return halide::ModOp::create(b, x.getLoc(), x, i32(b, y));
+}
+
+void heed::stateDenseStrides(KernelInfo &kernel) {
+  OpBuilder b = OpBuilder::atBlockEnd(&kernel.pipeline.getBody().front());
+  SmallVector<halide::SetBoundsOp> bounds(
+      kernel.pipeline.getBody().front().getOps<halide::SetBoundsOp>());
+  // Bounds stand in any order of dims, so extents are gathered first.
+  llvm::MapVector<Value, SmallVector<std::optional<int64_t>>> known;
+  for (halide::SetBoundsOp op : bounds) {
+    auto &extents = known[op.getFunc()];
+    if (extents.size() <= op.getDim())
+      extents.resize(op.getDim() + 1);
+    APInt extent;
+    if (op.getExtent() && matchPattern(op.getExtent(), m_ConstantInt(&extent)))
+      extents[op.getDim()] = extent.getSExtValue();
+  }
+  for (auto &[func, extents] : known) {
+    int64_t stride = 1;
+    for (size_t d = 0; d + 1 < extents.size(); ++d) {
+      if (!extents[d] || *extents[d] <= 0)
+        break;
+      stride *= *extents[d];
+      if (stride > std::numeric_limits<int32_t>::max())
+        break;
+      halide::SetStrideOp::create(b, func.getLoc(), func, d + 1,
+                                  i32(b, stride));
+    }
+  }
 }

@@ -32,6 +32,10 @@ KernelFunc &addFunc(
 /// of it writes out.
 void separateOutputs(KernelInfo &kernel);
 
+/// States the strides that follow from known extents: callers pass arrays in
+/// row-major order without gaps.
+void stateDenseStrides(KernelInfo &kernel);
+
 /// i32 arithmetic; constants are folded.
 mlir::Value addI32(mlir::OpBuilder &b, mlir::Value x, int64_t y);
 mlir::Value mulI32(mlir::OpBuilder &b, mlir::Value x, int64_t y);

@@ -199,6 +199,7 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
       continue;
     if (halide::getElementTypes(f.func.getResult()).size() != 1 ||
         f.updates.size() != 1 || f.reductions[0].size() != 1 ||
+        !f.updates[0].getWhere().empty() || !f.updates[0].getAt().empty() ||
         (any && f.extents.size() != rowRank))
       return false;
     any = true;
@@ -230,6 +231,7 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
   }
 
   separateOutputs(kernel);
+  stateDenseStrides(kernel);
   KernelFunc *out = outputsOf(kernel)[0];
   Value outFunc = out->func.getResult();
   Location loc = out->func.getLoc();

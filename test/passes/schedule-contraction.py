@@ -1,0 +1,101 @@
+# REQUIRES: heed-opt
+# RUN: %python %s %t
+"""Contractions against NumPy, at sizes around and below one tile, with walls around every array."""
+import sys
+
+import numpy as np
+
+from guarded_kernels import Kernel, compile_kernels, guarded
+from runs import expect, finish
+
+rng = np.random.default_rng(7)
+folder = sys.argv[1]
+
+
+def linear(rows, inner, columns, transposed):
+    """relu(b[o] + sum_i x[n,i] w[o,i]); transposed: w[i,o]. None is a dynamic extent."""
+    text = lambda v: "?" if v is None else str(v)
+    x = f"tensor<{text(rows)}x{text(inner)}xf32>"
+    w = f"tensor<{text(inner)}x{text(columns)}xf32>" if transposed else f"tensor<{text(columns)}x{text(inner)}xf32>"
+    y, b = f"tensor<{text(rows)}x{text(columns)}xf32>", f"tensor<{text(columns)}xf32>"
+    sizes = ", ".join(["%N"] * (rows is None) + ["%O"] * (columns is None))
+    return f"""
+#x = affine_map<(d0, d1, d2) -> (d0, d2)>
+#w = affine_map<(d0, d1, d2) -> {"(d2, d1)" if transposed else "(d1, d2)"}>
+#y = affine_map<(d0, d1, d2) -> (d0, d1)>
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#b = affine_map<(d0, d1) -> (d1)>
+func.func @m(%x: {x}, %w: {w}, %bias: {b}) -> {y} attributes {{attn.model}} {{
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %N = tensor.dim %x, %c0 : {x}
+  %O = tensor.dim %w, %c{int(transposed)} : {w}
+  %e = tensor.empty({sizes}) : {y}
+  %f = linalg.fill ins(%zero : f32) outs(%e : {y}) -> {y}
+  %p = linalg.generic {{indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}} ins(%x, %w : {x}, {w}) outs(%f : {y}) {{
+  ^bb0(%a: f32, %c: f32, %acc: f32):
+    %m = arith.mulf %a, %c : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  }} -> {y}
+  %q = linalg.generic {{indexing_maps = [#id, #b, #id], iterator_types = ["parallel", "parallel"]}} ins(%p, %bias : {y}, {b}) outs(%e : {y}) {{
+  ^bb0(%a: f32, %c: f32, %o: f32):
+    %m = arith.addf %a, %c : f32
+    %r = arith.maximumf %m, %zero : f32
+    linalg.yield %r : f32
+  }} -> {y}
+  return %q : {y}
+}}"""
+
+
+# Scores of grouped heads: s[b,h,i,j] = sum_e q[b,h,i,e] k[b,j,e], twice as a batch.
+SCORES = """
+func.func @m(%q: tensor<?x?x?x?xf32>, %k: tensor<?x?x?xf32>) -> tensor<?x?x?x?xf32> attributes {attn.model} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %B = tensor.dim %q, %c0 : tensor<?x?x?x?xf32>
+  %H = tensor.dim %q, %c1 : tensor<?x?x?x?xf32>
+  %N = tensor.dim %q, %c2 : tensor<?x?x?x?xf32>
+  %M = tensor.dim %k, %c1 : tensor<?x?x?xf32>
+  %e = tensor.empty(%B, %H, %N, %M) : tensor<?x?x?x?xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x?x?x?xf32>) -> tensor<?x?x?x?xf32>
+  %p = linalg.generic {indexing_maps = [affine_map<(b, h, i, j, e) -> (b, h, i, e)>, affine_map<(b, h, i, j, e) -> (b, j, e)>, affine_map<(b, h, i, j, e) -> (b, h, i, j)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%q, %k : tensor<?x?x?x?xf32>, tensor<?x?x?xf32>) outs(%f : tensor<?x?x?x?xf32>) {
+  ^bb0(%a: f32, %c: f32, %acc: f32):
+    %m = arith.mulf %a, %c : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<?x?x?x?xf32>
+  return %p : tensor<?x?x?x?xf32>
+}"""
+
+
+def check(name, text, cases, reference, target="host"):
+    library, ir = compile_kernels(text, f"{folder}/{name}", target)
+    expect("panel0" in ir, f"{name}: has no contraction schedule")
+    kernel = Kernel(library, ir)
+    for shapes in cases:
+        inputs = [rng.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
+        wanted = reference(*(a.astype(np.float64) for a in inputs))
+        for at_end in (False, True):
+            out = guarded(np.full(wanted.shape, np.nan, np.float32), at_end)
+            kernel([guarded(a, at_end) for a in inputs], [out])
+            error = np.max(np.abs(out - wanted), initial=0)
+            expect(error < 2e-5, f"{name} {shapes}: error {error}")
+
+
+SIZES = [(n, i, o) for n in (0, 1, 2, 7, 8, 9, 65) for i in (0, 1, 5, 64) for o in (0, 1, 15, 16, 48, 49, 100)]
+for transposed in (False, True):
+    shapes = lambda n, i, o: ((n, i), (i, o) if transposed else (o, i), (o,))
+    oracle = lambda x, w, b: np.maximum(x @ (w if transposed else w.T) + b, 0)
+    check(f"dynamic{transposed}", linear(None, None, None, transposed), [shapes(*s) for s in SIZES], oracle)
+    check(f"static{transposed}", linear(None, 64, 100, transposed), [shapes(n, 64, 100) for n in (0, 1, 9, 129)], oracle)
+    check(f"tiny{transposed}", linear(3, 5, 7, transposed), [shapes(3, 5, 7)], oracle)
+check("sse", linear(None, None, None, False), [((n, i), (o, i), (o,)) for n, i, o in SIZES],
+      lambda x, w, b: np.maximum(x @ w.T + b, 0), "x86-64")
+check("scores", SCORES, [((b, h, i, e), (b, j, e)) for b, h, i, j, e in ((1, 1, 1, 1, 1), (2, 3, 9, 50, 17), (2, 2, 0, 5, 4), (2, 3, 70, 0, 4))],
+      lambda q, k: np.einsum("bhie,bje->bhij", q, k))
+finish()
