@@ -20,8 +20,8 @@
 // CHECK-DAG: halide.set_stride %[[X]], 1
 // CHECK-DAG: halide.set_stride %[[W]], 1
 // CHECK-DAG: halide.compute_root %[[PANEL]]
-// CHECK-DAG: halide.split %[[Y]], {{.*}} into("np", "ni") by 48 tail GuardWithIf
-// CHECK-DAG: halide.split %[[Y]], {{.*}} into("mb", "mi") by 8 tail GuardWithIf
+// CHECK-DAG: halide.split %[[Y]], {{.*}} into ("np", "ni") by 48 tail GuardWithIf
+// CHECK-DAG: halide.split %[[Y]], {{.*}} into ("mb", "mi") by 8 tail GuardWithIf
 // CHECK-DAG: halide.fuse %[[Y]], ("np", "mt") into "np_mt"
 // CHECK-DAG: halide.parallel %[[Y]], "np_mt"
 // CHECK-DAG: halide.compute_at %[[SUM]], %[[Y]], "mb"
@@ -60,8 +60,8 @@ func.func @linear(%x: tensor<?x384xf32>, %w: tensor<1536x384xf32>, %bias: tensor
 
 // 16 registers of 8 lanes, 64 columns, and 3 rows only: 8 rows by one vector waste nothing, and there are no 8 rows.
 // CHECK-LABEL: halide.pipeline @small
-// CHECK-DAG: halide.split %[[Y:.*]], "d1" into("np", "ni") by 8 tail GuardWithIf
-// CHECK-DAG: halide.split %[[Y]], "d0" into("mb", "mi") by 3 tail GuardWithIf
+// CHECK-DAG: halide.split %[[Y:.*]], "d1" into ("np", "ni") by 8 tail GuardWithIf
+// CHECK-DAG: halide.split %[[Y]], "d0" into ("mb", "mi") by 3 tail GuardWithIf
 #x = affine_map<(d0, d1, d2) -> (d0, d2)>
 #w = affine_map<(d0, d1, d2) -> (d1, d2)>
 #y = affine_map<(d0, d1, d2) -> (d0, d1)>

@@ -38,7 +38,7 @@ def buffer(array):
 class Model:
     """`text` is IR before `passes`; objects go to `folder`."""
 
-    def __init__(self, text, folder, passes=("--attn-form-kernels", "--attn-to-halide", "--cse")):
+    def __init__(self, text, folder, passes=("--attn-form-kernels", "--attn-to-halide", "--cse"), checks=True):
         os.makedirs(folder, exist_ok=True)
         done = subprocess.run(["heed-opt", *passes], input=text, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
@@ -50,7 +50,8 @@ class Model:
         source = os.path.join(folder, "kernels.mlir")
         with open(source, "w") as f:
             f.write("\n".join(pipelines))
-        subprocess.run(["heed-halide", source, "-o", folder, "-no-user-context", "-runtime", "-checks"], check=True)
+        subprocess.run(["heed-halide", source, "-o", folder, "-no-user-context", "-runtime", *["-checks"] * checks],
+                       check=True)
         library = os.path.join(folder, "kernels.so")
         subprocess.run([os.environ.get("CC", "cc"), "-shared", "-o", library, *glob.glob(os.path.join(folder, "*.o")),
                         "-lm", "-lpthread", "-ldl"], check=True)
