@@ -1,0 +1,82 @@
+# RUN: %python %s %heed_bin %heed_src %t %cc
+"""docs/examples/two-models: two static libraries in one program, in either order, against NumPy; and one model twice."""
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+
+from runs import expect, finish, run
+
+heedc, source = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2])
+folder, cc = pathlib.Path(sys.argv[3]), sys.argv[4]
+folder.mkdir(parents=True, exist_ok=True)
+
+
+def library(model, name, *options):
+    for kind, file in (("lib", f"lib{name}.a"), ("header", f"{name}.h")):
+        subprocess.run([heedc, source / f"models/core/{model}.heed", "--emit=" + kind, "-o", folder / file, *options],
+                       check=True)
+    return folder / f"lib{name}.a"
+
+
+def program(name, main, *libraries):
+    subprocess.run([cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-I", folder, "-I", source / "runtime", main,
+                    *libraries, "-lm", "-lpthread", "-o", folder / name], check=True)
+    return folder / name
+
+
+def fill(seed, shape=(2, 4, 37, 16)):
+    return (((np.arange(np.prod(shape)) * 37 + seed) % 101 - 50) / 50).reshape(shape)
+
+
+def attention(causal):
+    q, k, v = fill(1), fill(2), fill(3)
+    s = np.einsum("bhie,bhje->bhij", q, k) / np.sqrt(q.shape[-1])
+    if causal:
+        s = np.where(np.tri(s.shape[-1], dtype=bool), s, -np.inf)
+    p = np.exp(s - s.max(axis=-1, keepdims=True))
+    return np.einsum("bhij,bhjf->bhif", p / p.sum(axis=-1, keepdims=True), v)
+
+
+sdpa, causal = library("sdpa", "sdpa"), library("causal-attention", "attention")
+# One model under two names: the second library may repeat no name of the first.
+again = library("sdpa", "again", "--prefix=again")
+example = source / "docs/examples/two-models/two.c"
+for name, libraries in (("two", (sdpa, causal)), ("reversed", (causal, sdpa))):
+    done = run(program(name, example, *libraries))
+    expect(done.returncode == 0, f"{name}: exit code {done.returncode}: {done.stderr}")
+    results = []
+    for line in done.stdout.splitlines():
+        if line[0].isalpha():
+            results.append((line, []))
+        else:
+            results[-1][1].append(float(line))
+    expect([title for title, _ in results] == [f"{m} 2 4 37 16" for m in ("sdpa", "attention", "sdpa")],
+           f"{name}: what was run: {[title for title, _ in results]}")
+    for (title, got), want in zip(results, (attention(False), attention(True), attention(False))):
+        want = want.reshape(-1)
+        fits = len(got) == len(want) and np.abs(np.array(got) - want).max() <= 1e-5 * np.abs(want).max()
+        expect(fits, f"{name}: {title}: {got[:4]}, expected {want[:4]}")
+
+twice = folder / "twice.c"
+twice.write_text(example.read_text().replace("attention", "again"))
+done = run(program("twice", twice, sdpa, again))
+expect(done.returncode == 0, f"twice: exit code {done.returncode}: {done.stderr}")
+parts = done.stdout.split("sdpa 2 4 37 16\n")
+expect(len(parts) == 4 and parts[1] == parts[2] == parts[3] != "", "twice: three equal results of one model")
+
+# With every member of both archives: what the linker does not need must not clash either, but for the runtime itself.
+names = {}
+for path in (sdpa, causal, again):
+    listed = subprocess.run(["nm", "-g", "--defined-only", path], check=True, capture_output=True, text=True).stdout
+    member = ""
+    for line in listed.splitlines():
+        if line.endswith(".o:"):
+            member = line
+        elif len(line.split()) == 3 and line.split()[1] in "TDBR" and member.startswith(("sdpa_", "attention_", "again_")):
+            names.setdefault(line.split()[2], set()).add(path.name)
+expect(len(names) > 5, f"names of the models: {names}")
+for name, where in names.items():
+    expect(len(where) == 1, f"'{name}' is in {where}")
+finish()
