@@ -63,6 +63,10 @@ void halide_error(void *context, const char *message) {
   pthread_mutex_unlock(&model->messageLock);
 }
 
+const char *heed_kernel_message(const heed_model *model) {
+  return model->kernelMessage[0] ? model->kernelMessage : "no reason given";
+}
+
 /* Only kernels with tracing or print() come here: text for a person who debugs.
  */
 void halide_print(void *context, const char *message) {

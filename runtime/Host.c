@@ -220,8 +220,7 @@ void heed_host_kernel(heed_model *model, int32_t kernel,
     bool memory = result == halide_error_code_out_of_memory;
     heed_unwind(model, memory ? HEED_ERROR_MEMORY : HEED_ERROR_INTERNAL,
                 "kernel '%s' failed (%d): %s", name, result,
-                model->kernelMessage[0] ? model->kernelMessage
-                                        : "no reason given");
+                heed_kernel_message(model));
   }
   if (model->profile && kernel >= 0 && kernel < model->desc->numKernels) {
     heed_kernel_record *record = &model->profile[kernel];

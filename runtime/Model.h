@@ -55,6 +55,12 @@ int32_t heed_available_threads(void);
 bool heed_cpu_supports(const char *features, const char **missing,
                        size_t *length);
 
+/* ---- HalideHooks.c ---- */
+
+/** Why the last kernel failed. Host.c names this function, so the linker takes
+ * HalideHooks.o out of the archive: Halide's weak functions alone would not. */
+const char *heed_kernel_message(const heed_model *model);
+
 /* ---- Params.c ---- */
 
 /** One parameter for one value of its loop variables. */

@@ -66,6 +66,12 @@ expect(done.returncode == 0, f"twice: exit code {done.returncode}: {done.stderr}
 parts = done.stdout.split("sdpa 2 4 37 16\n")
 expect(len(parts) == 4 and parts[1] == parts[2] == parts[3] != "", "twice: three equal results of one model")
 
+# Halide's own thread pool, memory and error handler are weak: those of the runtime take their place in every program.
+listed = subprocess.run(["nm", folder / "two"], check=True, capture_output=True, text=True).stdout
+kinds = {line.split()[-1]: line.split()[-2] for line in listed.splitlines()}
+for hook in ("halide_do_par_for", "halide_malloc", "halide_free", "halide_error"):
+    expect(kinds.get(hook) == "T", f"{hook} is Halide's own: {kinds.get(hook)}")
+
 # With every member of both archives: what the linker does not need must not clash either, but for the runtime itself.
 names = {}
 for path in (sdpa, causal, again):
