@@ -161,8 +161,9 @@ def AttnPlanMemory : Pass<"attn-plan-memory", "::mlir::func::FuncOp"> {
   let description = [{
     Runs on memrefs, after bufferisation and before deallocation. Buffers whose lifetimes do not meet share a slot;
     the slots lie one after the other in one allocation, aligned to 64 bytes. Sizes may be symbolic: a slot is as
-    large as its largest buffer. Left alone: a buffer that leaves its block (a result, or carried to the next
-    iteration), or whose size is not known where the arena is made.
+    large as its largest buffer. A buffer in a branch of an `scf.if` counts in calls that take the branch. Left alone: a
+    buffer that leaves its block (a result, or carried to the next iteration), or whose size or branch is not known
+    where the arena is made.
 
     ```mlir
     %a = memref.alloc(%n) : memref<?xf32>            // in use until %b is written

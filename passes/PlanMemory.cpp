@@ -4,7 +4,8 @@
 // Buffers whose lifetimes do not meet share a slot; the slots lie one after the
 // other in one arena, which the runtime keeps between calls. Sizes may be
 // symbolic: a slot is as large as its largest buffer, computed when the
-// function is entered.
+// function is entered. A buffer of a branch takes room only in calls that take
+// the branch: the other way to compute the same may need far more.
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
 
@@ -13,6 +14,7 @@
 #include "mlir/Dialect/Bufferization/Transforms/BufferViewFlowAnalysis.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -29,11 +31,15 @@ constexpr StringLiteral passName = "attn-plan-memory";
 // A cache line, and the widest vector.
 constexpr int64_t alignment = 64;
 
+/// A condition of an `scf.if` around a buffer, and the branch it stands in.
+using Branch = std::pair<Value, bool>;
+
 /// A buffer that can move into the arena. Positions count the function's ops in
 /// order; `last` is inclusive.
 struct Buffer {
   memref::AllocOp alloc;
   int64_t first, last;
+  SmallVector<Branch, 2> branches = {};
   unsigned slot = 0;
 };
 
@@ -81,12 +87,24 @@ Operation *topLevel(Operation *op, func::FuncOp function) {
   return function.front().findAncestorOpInBlock(*op);
 }
 
+/// The branches that \p op stands in, from the inside to the outside.
+SmallVector<Branch, 2> branchesAround(Operation *op) {
+  SmallVector<Branch, 2> branches;
+  for (Region *region = op->getParentRegion(); region;
+       region = region->getParentRegion())
+    if (auto choice = dyn_cast<scf::IfOp>(region->getParentOp()))
+      branches.push_back(
+          {choice.getCondition(), region == &choice.getThenRegion()});
+  return branches;
+}
+
 /// When the buffer is in use; fails if it leaves the block that makes it (a
 /// result, or carried to the next iteration).
 FailureOr<Buffer> lifetime(memref::AllocOp alloc,
                            const BufferViewFlowAnalysis &views,
                            const Positions &positions) {
-  Buffer buffer{alloc, positions.first(alloc), positions.last(alloc)};
+  Buffer buffer{alloc, positions.first(alloc), positions.last(alloc),
+                branchesAround(alloc)};
   for (Value alias : views.resolve(alloc.getResult()))
     for (Operation *user : alias.getUsers()) {
       Operation *here = alloc->getBlock()->findAncestorOpInBlock(*user);
@@ -116,6 +134,20 @@ Value byteSize(OpBuilder &builder, memref::AllocOp alloc) {
   Value padded = arith::AddIOp::create(builder, loc, size, up);
   Value units = arith::DivUIOp::create(builder, loc, padded, unit);
   return arith::MulIOp::create(builder, loc, units, unit);
+}
+
+/// Bytes that the buffer needs in this call: none where its branches are not
+/// taken.
+Value neededSize(OpBuilder &builder, const Buffer &buffer) {
+  memref::AllocOp alloc = buffer.alloc;
+  Location loc = alloc.getLoc();
+  Value size = byteSize(builder, alloc);
+  for (auto [condition, isThen] : buffer.branches) {
+    Value none = arith::ConstantIndexOp::create(builder, loc, 0);
+    size = arith::SelectOp::create(builder, loc, condition,
+                                   isThen ? size : none, isThen ? none : size);
+  }
+  return size;
 }
 
 /// Two buffers of the same extents and element width need no run-time maximum.
@@ -195,6 +227,14 @@ struct PlanMemory : public heed::impl::AttnPlanMemoryBase<PlanMemory> {
             "the buffer's size is not known where the arena is made");
         return;
       }
+      if (!llvm::all_of(buffer->branches, [&](const Branch &branch) {
+            return makeAvailable(branch.first, point, dominance);
+          })) {
+        heed::remarkDeclined(alloc, passName, "late-branch",
+                             "whether the buffer's branch is taken is not "
+                             "known where the arena is made");
+        return;
+      }
       arenaPoint = point;
       buffers.push_back(*buffer);
     });
@@ -207,15 +247,15 @@ struct PlanMemory : public heed::impl::AttnPlanMemoryBase<PlanMemory> {
     OpBuilder builder(point);
     Location loc = function.getLoc();
     SmallVector<Value> sizes(slots);
-    SmallVector<SmallVector<memref::AllocOp>> seen(slots);
+    SmallVector<SmallVector<const Buffer *>> seen(slots);
     for (const Buffer &buffer : buffers) {
-      memref::AllocOp alloc = buffer.alloc;
-      if (llvm::any_of(seen[buffer.slot], [&](memref::AllocOp other) {
-            return sameSize(other, alloc);
+      if (llvm::any_of(seen[buffer.slot], [&](const Buffer *other) {
+            return sameSize(other->alloc, buffer.alloc) &&
+                   other->branches == buffer.branches;
           }))
         continue;
-      seen[buffer.slot].push_back(alloc);
-      Value size = byteSize(builder, alloc);
+      seen[buffer.slot].push_back(&buffer);
+      Value size = neededSize(builder, buffer);
       Value &slot = sizes[buffer.slot];
       slot = slot ? arith::MaxUIOp::create(builder, loc, slot, size) : size;
     }

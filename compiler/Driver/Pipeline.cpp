@@ -86,6 +86,8 @@ void heed::buildKernelPipeline(OpPassManager &passes) {
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addNestedPass<func::FuncOp>(createAttnRaiseAttention());
+  passes.addNestedPass<func::FuncOp>(createAttnReorderProducts());
+  passes.addNestedPass<func::FuncOp>(createAttnSolveMasks());
   passes.addNestedPass<func::FuncOp>(createAttnChooseAlgorithm());
   passes.addPass(createAttnFormKernels());
   passes.addPass(createCSEPass());

@@ -71,3 +71,30 @@ func.func @escapes(%x: memref<8xf32>) -> (memref<8xf32>, memref<8xf32>) {
   memref.copy %x, %b : memref<8xf32> to memref<8xf32>
   return %a, %b : memref<8xf32>, memref<8xf32>
 }
+
+// -----
+
+// A branch's buffer takes room only where the branch is taken: N elements or N * N, never the larger of both. Both
+// branches' first buffers share a slot.
+// CHECK-LABEL: func @branches
+// CHECK-SAME: %[[N:[a-z0-9]*]]: index, %[[C:[a-z0-9]*]]: i1
+// CHECK: %[[S0:.*]] = arith.select %[[C]], %{{.*}}, %[[ZERO:.*]] : index
+// CHECK: %[[S1:.*]] = arith.select %[[C]], %[[ZERO2:.*]], %{{.*}} : index
+// CHECK: arith.maxui %[[S0]], %[[S1]]
+// CHECK: %[[ARENA:.*]] = memref.alloc
+// CHECK: scf.if
+// CHECK: memref.view %[[ARENA]][%[[O:.*]]][%[[N]]]
+// CHECK: else
+// CHECK: memref.view %[[ARENA]][%[[O]]][%[[N]], %[[N]]]
+func.func @branches(%n: index, %c: i1, %x: memref<?xf32>, %y: memref<?x?xf32>) {
+  scf.if %c {
+    %a = memref.alloc(%n) : memref<?xf32>
+    memref.copy %x, %a : memref<?xf32> to memref<?xf32>
+    memref.copy %a, %x : memref<?xf32> to memref<?xf32>
+  } else {
+    %a = memref.alloc(%n, %n) : memref<?x?xf32>
+    memref.copy %y, %a : memref<?x?xf32> to memref<?x?xf32>
+    memref.copy %a, %y : memref<?x?xf32> to memref<?x?xf32>
+  }
+  return
+}
