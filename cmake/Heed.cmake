@@ -55,6 +55,8 @@ function(heed_tool name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE heed_mlir ${ARG_LINK})
+  # Installed: libHalide.so lies in lib/heed beside the runtime, MLIR and LLVM are the system's.
+  set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/heed;${LLVM_LIBRARY_DIR}")
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
 

@@ -42,9 +42,11 @@ if os.path.exists("/proc/cpuinfo"):
 config.substitutions += [
     (r"\bFileCheck\b", config.heed_filecheck + " --dump-input-filter=annotation"),
     ("%python", config.heed_python),
+    ("%cmake", config.heed_cmake),
     ("%cc", config.heed_cc),
     ("%mlir_runner", os.path.join(config.heed_llvm, "bin", "mlir-runner")),
     ("%mlir_lib", os.path.join(config.heed_llvm, "lib")),
     ("%heed_src", config.heed_source),
     ("%heed_bin", bin_dir),
+    ("%heed_build", config.heed_build),
 ]

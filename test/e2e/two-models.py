@@ -1,4 +1,6 @@
 # RUN: %python %s %heed_bin %heed_src %t %cc
+# The programs are linked without the sanitizer that the runtime would want.
+# UNSUPPORTED: asan
 """docs/examples/two-models: two static libraries in one program, in either order, against NumPy; and one model twice."""
 import pathlib
 import subprocess
