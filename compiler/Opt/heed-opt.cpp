@@ -1,6 +1,7 @@
-//===- heed-opt.cpp - runs any pass, ours or upstream's, on IR text
-//------------------------===//
+//===- heed-opt.cpp - runs any pass, ours or upstream's, on IR text -------===//
+//
 // The only file that includes mlir/InitAll*.h.
+#include "compiler/Driver/Pipeline.h"
 #include "compiler/Reference/Passes.h"
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Halide/HalideDialect.h"
@@ -14,6 +15,7 @@ int main(int argc, char **argv) {
   mlir::registerAllPasses();
   heed::registerPasses();
   heed::reference::registerPasses();
+  heed::registerPipelines();
 
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
