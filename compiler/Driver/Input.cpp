@@ -73,6 +73,12 @@ OwningOpRef<ModuleOp> compileSource(MLIRContext &context,
                      << setting << "'\n";
         return nullptr;
       }
+      for (const auto &given : settings.settings)
+        if (name == given.first) {
+          llvm::errs() << "heedc: error: expected one --set " << name
+                       << ", found two\n";
+          return nullptr;
+        }
       llvm::StringRef text = front.sources.add("--set", value);
       if (ast::ExprPtr expr = parseSetting(text, front.diagnostics))
         settings.settings.emplace_back(name.str(), std::move(expr));
@@ -106,6 +112,12 @@ bool printTree(const CompileOptions &options, llvm::raw_ostream &os) {
 OwningOpRef<ModuleOp> heed::readInput(MLIRContext &context,
                                       const CompileOptions &options) {
   if (llvm::sys::path::extension(options.input) == ".mlir") {
+    // What would have no effect is more likely a mistake than a wish.
+    if (!options.settings.empty() || !options.weights.empty()) {
+      llvm::errs() << "heedc: error: --set and --weights need a source, '"
+                   << options.input << "' is IR\n";
+      return nullptr;
+    }
     llvm::SourceMgr sources;
     return parseSourceFile<ModuleOp>(options.input, ParserConfig(&context));
   }

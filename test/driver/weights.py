@@ -1,0 +1,77 @@
+# RUN: %python %s %heed_bin %S %t
+"""--weights: sizes come from the file; a file that lacks a tensor, holds another shape or is cut off ends the compiler
+with one error, exit code 1 and no output file."""
+import pathlib
+import shutil
+import sys
+
+import numpy as np
+
+import safetensors_file
+from runs import expect, finish, run
+
+heedc, source = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2]) / "Inputs/linear.heed"
+folder = pathlib.Path(sys.argv[3])
+shutil.rmtree(folder, ignore_errors=True)
+folder.mkdir(parents=True)
+random = np.random.default_rng(5)
+w, b = random.uniform(-1, 1, (6, 4)).astype(np.float32), random.uniform(-1, 1, 6).astype(np.float32)
+
+
+def file(name, **tensors):
+    path = folder / (name + ".safetensors")
+    safetensors_file.write(path, {"layer." + key: value for key, value in tensors.items()})
+    return path
+
+
+def cut(name, count):
+    path = folder / (name + ".safetensors")
+    path.write_bytes(good.read_bytes()[:count])
+    return path
+
+
+good = file("good", weight=w, bias=b)
+size = good.stat().st_size
+header = 8 + int.from_bytes(good.read_bytes()[:8], "little")
+expect(header + 4 * (24 + 6) == size, "the file is laid out as expected")
+
+# The sizes are in the program, and its numbers are right with the same file.
+done = run(heedc, source, "--weights", good, "--emit=header", "-o", folder / "lin.h")
+expect(done.returncode == 0 and "y: f32[N, 6]" in (folder / "lin.h").read_text(), done.stderr)
+done = run(heedc, source, "--weights", good, "-o", folder / "lin")
+expect(done.returncode == 0, done.stderr)
+x = random.uniform(-1, 1, (3, 4)).astype(np.float32)
+np.save(folder / "x.npy", x)
+done = run(folder / "lin", "--weights", good, "--x", folder / "x.npy", "--output", folder / "y.npy")
+expect(done.returncode == 0, done.stderr)
+if done.returncode == 0:
+    got, want = np.load(folder / "y.npy"), 2 * (x.astype(np.float64) @ w.T) + b
+    expect(got.shape == want.shape and np.abs(got - want).max() <= 1e-5, f"{got}, expected {want}")
+
+BAD = [
+    (file("missing", weight=w), "3:21: error: the weights have no 'layer.bias'"),
+    (file("shape", weight=w, bias=b[:5]), "is 6, the weights' 'layer.bias' has 5"),
+    (file("rank", weight=w[..., None], bias=b), "'w' has 2 axes, the weights' 'layer.weight' has 3"),
+    (cut("data", size - 1), "truncated"),
+    (cut("no-data", header), "truncated"),
+    (cut("header", header - 5), "truncated"),
+    (cut("length", 5), "not a .safetensors file"),
+    (cut("empty", 0), "empty"),
+    (folder / "none.safetensors", "none.safetensors: cannot be opened"),
+]
+for path, text in BAD:
+    for kind in ("exe", "lib", "obj", "attn"):
+        out = folder / "out"
+        done = run(heedc, source, "--weights", path, "--emit=" + kind, "-o", out)
+        expect(done.returncode == 1 and text in done.stderr and done.stderr.count("error: ") == 1,
+               f"{path.name}, {kind}: exit code {done.returncode}, expected {text!r}: {done.stderr}")
+        left = [p.name for p in folder.iterdir() if p.name.startswith("out")]
+        expect(not left, f"{path.name}, {kind}: {left} was left behind")
+        for name in left:
+            (folder / name).unlink()
+
+# An output that exists stays as it is when compiling fails.
+before = (folder / "lin").read_bytes()
+run(heedc, source, "--weights", BAD[0][0], "-o", folder / "lin")
+expect((folder / "lin").read_bytes() == before, "a failed compilation changed its output file")
+finish()
