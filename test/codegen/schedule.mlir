@@ -7,7 +7,7 @@
 // CHECK: internal func sums_par_for_o
 // CHECK: allocate f[float32 * 8{{.*}}] in Stack
 // CHECK: x[ramp({{.*}}, 8)]
-// CHECK: external func sums (__user_context, x, o)
+// CHECK: external_plus_argv func sums (__user_context, x, o)
 halide.pipeline @sums {
   %x = halide.buffer "x" ("j", "i") : f32
   %n = halide.extent %x, 0 : i32

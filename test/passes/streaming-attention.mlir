@@ -26,7 +26,7 @@ module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64,
 // CHECK-NEXT: arith.select %[[ABSENT]]
 // CHECK: halide.update %[[ST]] over ("rk"
 // One task is a tile of queries of one head.
-// CHECK: halide.split %[[O:.*]], "d2" into("tile", "row") by 48
+// CHECK: halide.split %[[O:.*]], "d2" into ("tile", "row") by 48
 // CHECK: halide.parallel %[[O]], "task_d1_d0"
 // The register tile: eight keys by three vectors, unrolled; reduction innermost.
 // CHECK: halide.compute_at %[[PV]], %[[ST]], "dt"

@@ -62,7 +62,9 @@ def multi_head(x, memory, weights, count, at="", live=None):
 
 
 def linear_weights(rng, at, out, into):
-    return {f"{at}.weight": uniform(rng, out, into), f"{at}.bias": uniform(rng, out)}
+    """Scaled as initialised networks are, so that scores stay small: the error that f32 allows grows with them."""
+    scale = np.float32(into**-0.5)
+    return {f"{at}.weight": uniform(rng, out, into) * scale, f"{at}.bias": uniform(rng, out)}
 
 
 def norm_weights(rng, at, size):
