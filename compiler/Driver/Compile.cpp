@@ -20,6 +20,7 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
@@ -77,6 +78,7 @@ private:
               llvm::function_ref<void(OpPassManager &)> build);
   bool compileKernels(ModuleOp module, HalideOutput output);
   bool finish(ModuleOp module);
+  bool findPart(const std::string &name, std::string &path);
   bool linkAll();
 
   const CompileOptions &options;
@@ -288,27 +290,36 @@ bool Compilation::finish(ModuleOp module) {
   return linkAll();
 }
 
+/// Where a part of every program lies: in lib/ of a build tree, in lib/heed/
+/// once installed.
+bool Compilation::findPart(const std::string &name, std::string &path) {
+  for (const char *folder : {"/lib/", "/lib/heed/"}) {
+    path = options.installRoot + folder + name;
+    if (llvm::sys::fs::exists(path))
+      return true;
+  }
+  return fail("expected '" + name + "' in '" + options.installRoot +
+              "/lib/heed'");
+}
+
 bool Compilation::linkAll() {
   TimingScope scope = total.nest("link");
   std::string error;
   if (options.emit == Emit::Obj)
     return succeeded(link(LinkKind::Object, objects, {}, "", output, error)) ||
            fail(error);
+  std::string archive_;
   if (!kernels.empty()) {
-    TimingScope runtime = scope.nest("Halide's runtime");
-    std::string object;
-    if (failed(
-            compileHalideRuntime(target, /*userContext=*/true, object, error)))
-      return fail(error);
-    objects.push_back({"halide_runtime", std::move(object)});
+    std::string path;
+    if (!findPart("halide_runtime-" + target.name + ".o", path))
+      return false;
+    auto object = llvm::MemoryBuffer::getFile(path);
+    if (!object)
+      return fail("cannot read '" + path + "': " + object.getError().message());
+    objects.push_back({"halide_runtime", (*object)->getBuffer().str()});
   }
-  // In the build tree archives lie in lib/, installed ones in lib/heed/.
-  std::string archive_ = options.installRoot + "/lib/libheed_runtime.a";
-  if (!llvm::sys::fs::exists(archive_))
-    archive_ = options.installRoot + "/lib/heed/libheed_runtime.a";
-  if (!llvm::sys::fs::exists(archive_))
-    return fail("expected libheed_runtime.a in '" + options.installRoot +
-                "/lib/heed'");
+  if (!findPart("libheed_runtime.a", archive_))
+    return false;
   switch (options.emit) {
   case Emit::Lib:
     return succeeded(archive(objects, archive_, output, error)) || fail(error);

@@ -45,6 +45,9 @@ static cl::opt<bool>
 static cl::opt<bool> runtime(
     "runtime",
     cl::desc("with objects, also write Halide's runtime as halide_runtime.o"));
+static cl::opt<bool> runtimeOnly(
+    "runtime-only",
+    cl::desc("write Halide's runtime for the target to -o, without an input"));
 static cl::opt<bool>
     time_("time",
           cl::desc("print the seconds that each kernel took to stderr"));
@@ -79,6 +82,14 @@ int main(int argc, char **argv) {
   if (printTarget) {
     heed::halide::printTarget(*target, outs());
     return 0;
+  }
+
+  if (runtimeOnly) {
+    std::string object;
+    if (failed(
+            heed::compileHalideRuntime(*target, !noUserContext, object, error)))
+      return fail(error);
+    return writeFile(output, object) ? 0 : 1;
   }
 
   mlir::MLIRContext context;
