@@ -1,6 +1,7 @@
 // Definitions: buffers, params, funcs and updates of one pipeline.
 
 #include "compiler/Codegen/HalideTranslate.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -41,6 +42,15 @@ void HalideTranslator::translate() {
   result = Halide::Pipeline(outputs);
 }
 
+/// \p name as libHalide may hear it. Its own names are a letter and a number
+/// ("a3"), and it does not keep them apart from a parameter's: the closure of a
+/// parallel loop then takes the wrong value, silently.
+static std::string argumentName(StringRef name) {
+  StringRef number = name.drop_front(std::min<size_t>(1, name.size()));
+  bool like = !number.empty() && llvm::all_of(number, [](char c) { return llvm::isDigit(c); });
+  return like ? (name + "_").str() : name.str();
+}
+
 void HalideTranslator::translateDefinition(Operation *op) {
   if (halide::isScheduleOp(op) || translateExpression(op))
     return;
@@ -48,13 +58,13 @@ void HalideTranslator::translateDefinition(Operation *op) {
       .Case([&](halide::BufferOp buffer) {
         Halide::ImageParam image(toHalideType(buffer.getElementType()),
                                  buffer.getDims().size(),
-                                 buffer.getName().str());
+                                 argumentName(buffer.getName()));
         buffers.insert({buffer.getResult(), image});
         arguments.push_back(image);
       })
       .Case([&](halide::ParamOp param) {
         Halide::Param<void> scalar(toHalideType(param.getResult().getType()),
-                                   param.getName().str());
+                                   argumentName(param.getName()));
         set(param.getResult(), scalar);
         arguments.push_back(scalar);
       })
