@@ -143,6 +143,15 @@ static Expr floorDiv(Expr a, Expr b) {
   return Halide::select(b > 0, a / b, (-a) / (-b));
 }
 
+/// \p b without zeros: a lane that a guard switches off is divided too, and its
+/// divisor may be 0, which would stop the process.
+static Expr divisor(Expr b) {
+  if (Halide::Internal::is_const(b) && !Halide::Internal::is_const_zero(b))
+    return b;
+  Expr one = Halide::Internal::make_one(b.type());
+  return Halide::select(b == Halide::Internal::make_zero(b.type()), one, b);
+}
+
 static Expr constant(arith::ConstantOp op) {
   Halide::Type type = toHalideType(op.getType());
   if (auto value = dyn_cast<IntegerAttr>(op.getValue())) {
@@ -231,10 +240,10 @@ Expr HalideExpressions::translateArith(Operation *op) {
         return isBool ? operand(0) && operand(1) : operand(0) * operand(1);
       })
       .Case([&](arith::DivSIOp) {
-        return Halide::div_round_to_zero(operand(0), operand(1));
+        return Halide::div_round_to_zero(operand(0), divisor(operand(1)));
       })
       .Case([&](arith::RemSIOp) {
-        return Halide::mod_round_to_zero(operand(0), operand(1));
+        return Halide::mod_round_to_zero(operand(0), divisor(operand(1)));
       })
       .Case(
           [&](arith::FloorDivSIOp) { return floorDiv(operand(0), operand(1)); })
