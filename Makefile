@@ -1,5 +1,5 @@
 # Thin front of CMake: each target installs what is missing (tools/setup), builds and does its job.
-.PHONY: build run test bench install clean slow-files
+.PHONY: build run test install clean slow-files
 PREFIX ?= /usr/local
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 

@@ -1,0 +1,40 @@
+# RUN: %python %s %heed_src/README.md heedc heed-opt %t
+"""What the README shows is what the tools print: its model, the lines of --explain, its commands and the lines of the schedule."""
+import os
+import re
+import subprocess
+import sys
+
+readme, heedc, opt, folder = sys.argv[1:]
+root = os.path.dirname(os.path.abspath(readme))
+text = open(readme, encoding="utf-8").read()
+blocks = re.findall(r"```(\w*)\n(.*?)```", text, re.S)
+model = "models/core/causal-attention.heed"
+os.makedirs(folder, exist_ok=True)
+
+
+def run(*command):
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, (command, done.stderr)
+    return done.stdout + done.stderr
+
+
+def of(kind):
+    found = [body for name, body in blocks if name == kind]
+    assert found, f"the README has no {kind} block"
+    return found
+
+
+assert of("heed")[0] in open(os.path.join(root, model), encoding="utf-8").read(), "the model differs from its file"
+program = os.path.join(folder, "causal")
+said = run(heedc, model, "--target=x86-64-v4", "--explain", "-o", program).splitlines()
+assert said == of("explain")[0].splitlines(), "\n".join(said)
+attn, kernels = os.path.join(folder, "a.mlir"), os.path.join(folder, "k.mlir")
+run(heedc, model, "--emit=attn", "-o", attn)
+assert "attn.attention" in run(opt, attn, "--attn-fuse-elementwise", "--attn-raise-attention")
+run(heedc, model, "--target=x86-64-v4", "--emit=halide", "-o", kernels)
+lines = {line.strip() for line in open(kernels)}
+for line in of("halide")[0].splitlines():
+    assert line in lines, f"not in the schedule: {line}"
+run(heedc, kernels, "-o", program)
+run(heedc, model, "--emit=llvm", "-o", os.path.join(folder, "a.ll"))
