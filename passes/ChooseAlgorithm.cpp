@@ -1,4 +1,5 @@
-//===- ChooseAlgorithm.cpp - how each attention is computed ---------------------------------===//
+//===- ChooseAlgorithm.cpp - how each attention is computed
+//---------------------------------===//
 // The decision is an attribute, so that it can be read and changed in the IR.
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
@@ -14,15 +15,15 @@ using namespace heed;
 
 namespace {
 
-struct ChooseAlgorithm
-    : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
+struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
   void runOnOperation() override {
     getOperation()->walk([&](attn::AttentionOp op) {
       if (op->hasAttr("attn.algorithm"))
         return;
       StringRef why = whyNotStreaming(op);
       StringRef algorithm = why.empty() ? "streaming" : "materialised";
-      op->setAttr("attn.algorithm", StringAttr::get(op.getContext(), algorithm));
+      op->setAttr("attn.algorithm",
+                  StringAttr::get(op.getContext(), algorithm));
       if (why.empty())
         remarkDone(op, "attn-choose-algorithm", "streaming",
                    "one pass over the keys, no scores are stored");

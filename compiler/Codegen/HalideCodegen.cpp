@@ -222,7 +222,8 @@ void compileInChild(halide::PipelineOp pipeline, const std::string &symbol,
     translator.translate();
     at = translator.current;
     Halide::Module module = translator.result.compile_to_module(
-        translator.arguments, symbol, target, Halide::LinkageType::ExternalPlusArgv);
+        translator.arguments, symbol, target,
+        Halide::LinkageType::ExternalPlusArgv);
     Halide::OutputFileType type =
         output == HalideOutput::Object      ? Halide::OutputFileType::object
         : output == HalideOutput::Statement ? Halide::OutputFileType::stmt

@@ -47,7 +47,8 @@ void HalideTranslator::translate() {
 /// parallel loop then takes the wrong value, silently.
 static std::string argumentName(StringRef name) {
   StringRef number = name.drop_front(std::min<size_t>(1, name.size()));
-  bool like = !number.empty() && llvm::all_of(number, [](char c) { return llvm::isDigit(c); });
+  bool like = !number.empty() &&
+              llvm::all_of(number, [](char c) { return llvm::isDigit(c); });
   return like ? (name + "_").str() : name.str();
 }
 

@@ -58,8 +58,8 @@ LogicalResult rewriteCall(func::CallOp call, func::FuncOp kernel) {
   return success();
 }
 
-/// Replaces attention ops of \p kernel that do not stream by their definition. What family
-/// schedules it then, is decided as for any other kernel.
+/// Replaces attention ops of \p kernel that do not stream by their definition.
+/// What family schedules it then, is decided as for any other kernel.
 LogicalResult decomposeAttention(func::FuncOp kernel) {
   SmallVector<attn::AttentionOp> ops;
   kernel.walk([&](attn::AttentionOp op) { ops.push_back(op); });

@@ -688,8 +688,10 @@ halide::FuncOp Streaming::finish() {
           // exponential, as t - both may be any number.
           Value both = o.larger(m, math::RoundEvenOp::create(o.b, o.loc, t));
           c = o.power(o.sub(m, both));
-          l = o.fma(math::ExpOp::create(o.b, o.loc,
-                       o.mul(o.sub(t, both), o.f(0.69314718055994531))), l, c);
+          l = o.fma(
+              math::ExpOp::create(
+                  o.b, o.loc, o.mul(o.sub(t, both), o.f(0.69314718055994531))),
+              l, c);
         }
         if (!op.getDivide())
           return {c};
