@@ -1,0 +1,268 @@
+//===- StreamingBlock.cpp - a block of keys in streaming attention -===//
+#include "passes/Schedule/StreamingBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace heed;
+using namespace heed::streaming;
+using attn::DimKind;
+
+Value Streaming::firstKey(Ops &o, const StreamingStage &stage, Value kb) {
+  Value at = o.muli(kb, o.i(stage.block));
+  if (!stage.partial || plan.masked)
+    return at;
+  return o.addi(o.muli(o.floorDiv(keys, plan.block), o.i(plan.block)), at);
+}
+
+Value Streaming::key(Ops &o, const StreamingStage &stage, Value kb, Value jj) {
+  Value j = o.addi(firstKey(o, stage, kb), jj);
+  return stage.partial ? o.mini(j, o.last(keys)) : j;
+}
+
+Value Streaming::live(Ops &o, const StreamingStage &stage, Value lane, Value jj,
+                      Value kb, ArrayRef<Value> rest) {
+  if (!stage.partial)
+    return Value();
+  Value inside = o.less(o.addi(firstKey(o, stage, kb), jj), keys);
+  if (!plan.masked)
+    return inside;
+  Value seen = region(o, op.getWhere(), rest.drop_front(),
+                      query(o, rest.front(), lane), key(o, stage, kb, jj), {});
+  return o.both(inside, seen);
+}
+
+/// Coordinates of a place in a row of a block: of a group, or of a key.
+static SmallVector<Value> inGroup(ArrayRef<Value> at, Value jt) {
+  SmallVector<Value> coordinates{at[0], jt};
+  coordinates.append(at.begin() + 1, at.end());
+  return coordinates;
+}
+
+/// Whether a weight marks an absent key.
+static Value absent(Ops &o, Value p) {
+  return arith::CmpFOp::create(o.b, o.loc, arith::CmpFPredicate::OLT, p,
+                               o.f(0));
+}
+
+/// S: groups of scores, their maximum, and that of the block, rounded.
+void Streaming::stageScores(StreamingStage &stage) {
+  const int64_t group = plan.group;
+  // S: a group of scores and their maximum, in the log2 domain.
+  stage.scores =
+      func(stage.name("s"), {"ii", "jt", "kb"}, group + 1,
+           [&](Ops &o, ArrayRef<Value> at) {
+             ArrayRef<Value> rest = at.drop_front(3);
+             SmallVector<Value> values;
+             for (int64_t y = 0; y < group; ++y) {
+               Value jj = o.addi(o.muli(at[1], o.i(group)), o.i(y));
+               SmallVector<Value> coordinates{at[0], jj, at[2]};
+               coordinates.append(rest.begin(), rest.end());
+               SmallVector<Value> terms;
+               for (StreamingTerm &term : stage.terms)
+                 terms.push_back(o.read1(term.func.getResult(), coordinates));
+               Value s = terms.front();
+               if (!factor) {
+                 s = region(o, op.getScore(), rest.drop_front(),
+                            query(o, rest.front(), at[0]),
+                            key(o, stage, at[2], jj), terms);
+                 s = o.mul(s, o.f(log2e));
+               }
+               values.push_back(o.select(live(o, stage, at[0], jj, at[2], rest),
+                                         s, o.f(lowest)));
+             }
+             values.push_back(o.tree(
+                 values, [&](Value x, Value y) { return o.larger(x, y); }));
+             return values;
+           });
+  Value scores = stage.scores.getResult();
+  size_t rank = 2 + 1 + batchDims; // ii, kb, ib, batch
+
+  stage.top = func(stage.name("top"), {"ii", "kb"}, 1,
+                   [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
+                     return {o.f(lowest)};
+                   });
+  update(stage.top, {"rg"}, {constantI32(b, loc, stage.block / group)},
+         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+           ArrayRef<Value> at = args.take_front(rank);
+           return {o.larger(o.read1(stage.top.getResult(), at),
+                            o.read(scores, inGroup(at, args[rank]))[group])};
+         });
+  stage.rounded = func(stage.name("m"), {"ii", "kb"}, 1,
+                       [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+                         return {math::RoundEvenOp::create(
+                             o.b, o.loc, o.read1(stage.top.getResult(), at))};
+                       });
+}
+
+/// P: weights, and their sum over the block.
+void Streaming::stageWeights(StreamingStage &stage) {
+  const int64_t group = plan.group;
+  size_t rank = 3 + batchDims; // ii, kb, ib, batch
+  Value scores = stage.scores.getResult();
+  stage.weights = func(
+      stage.name("p"), {"ii", "jj", "kb"}, 1,
+      [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+        ArrayRef<Value> rest = at.drop_front(3);
+        SmallVector<Value> row{at[0]};
+        row.append(at.begin() + 2, at.end());
+        SmallVector<Value> values =
+            o.read(scores, inGroup(row, o.floorDiv(at[1], group)));
+        values.pop_back();
+        Value s = halide::MuxOp::create(o.b, o.loc, o.b.getF32Type(),
+                                        o.mod(at[1], group), values);
+        Value p = o.exp2(o.sub(s, o.read1(stage.rounded.getResult(), row)));
+        return {
+            o.select(live(o, stage, at[0], at[1], at[2], rest), p, o.f(-1))};
+      });
+  Value weights = stage.weights.getResult();
+  stage.sum = func(
+      stage.name("l"), {"ii", "kb"}, 1,
+      [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> { return {o.f(0)}; });
+  update(stage.sum, {"rg"}, {constantI32(b, loc, stage.block / group)},
+         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+           ArrayRef<Value> at = args.take_front(rank);
+           SmallVector<Value> values;
+           for (int64_t y = 0; y < group; ++y) {
+             Value p = o.read1(
+                 weights,
+                 inGroup(at, o.addi(o.muli(args[rank], o.i(group)), o.i(y))));
+             values.push_back(stage.partial ? o.select(absent(o, p), o.f(0), p)
+                                            : p);
+           }
+           return {o.sum(
+               o.read1(stage.sum.getResult(), at),
+               o.tree(values, [&](Value x, Value y) { return o.sum(x, y); }))};
+         });
+}
+
+/// PV(ii, dd, dt, kb, ...): the block's part of `group` value dims.
+void Streaming::stageProducts(StreamingStage &stage) {
+  const int64_t group = plan.group;
+  Value weights = stage.weights.getResult();
+  unsigned valueDim = op.firstDim(DimKind::Value);
+  bool hasValueDim = op.numDims(DimKind::Value) == 1;
+  stage.products = func(
+      stage.name("pv"), {"ii", "dd", "dt", "kb"}, 1,
+      [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> { return {o.f(0)}; });
+  size_t productRank = 5 + batchDims;
+  update(stage.products, {"rj"}, {constantI32(b, loc, stage.block)},
+         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+           ArrayRef<Value> at = args.take_front(productRank),
+                           rest = at.drop_front(4);
+           Value jj = args[productRank], kb = at[3];
+           SmallVector<Value> row{at[0], kb};
+           row.append(rest.begin(), rest.end());
+           Value p = o.read1(weights, inGroup(row, jj));
+           SmallVector<Value> dims =
+               place(rest.drop_front(), query(o, rest.front(), at[0]),
+                     key(o, stage, kb, jj));
+           if (hasValueDim) {
+             Value d = o.addi(o.muli(at[2], o.i(group)), at[1]);
+             Extent extent = size(valueDim);
+             dims[valueDim] = extent.fixed && *extent.fixed % group == 0
+                                  ? d
+                                  : o.mini(d, o.last(extent.value));
+           }
+           SmallVector<Value> values;
+           for (auto [number, tensor] : llvm::enumerate(op.getValues()))
+             values.push_back(operand(o, tensor, op.valueMap(number), dims));
+           Value v =
+               o.tree(values, [&](Value x, Value y) { return o.add(x, y); });
+           Value state = o.read1(stage.products.getResult(), at);
+           Value next = o.fma(state, p, v);
+           return {stage.partial ? o.select(absent(o, p), state, next) : next};
+         });
+}
+
+/// The merge of a block into the state.
+void Streaming::stageMerge(StreamingStage &stage) {
+  const int64_t group = plan.group;
+  Value state = plan.state.getResult();
+  size_t stateRank = 3 + batchDims; // ii, dt, ib, batch
+  Value blocks;
+  Ops outside{b, loc};
+  if (!stage.partial)
+    blocks = outside.floorDiv(keys, stage.block);
+  else if (plan.masked)
+    blocks = outside.floorDiv(outside.addi(keys, outside.i(stage.block - 1)),
+                              stage.block);
+  else
+    blocks = outside.floorDiv(
+        outside.addi(outside.mod(keys, plan.block), outside.i(stage.block - 1)),
+        stage.block);
+  stage.update =
+      update(plan.state, {"rk"}, {blocks}, [&](Ops &o, ArrayRef<Value> args) {
+        ArrayRef<Value> at = args.take_front(stateRank),
+                        rest = at.drop_front(2);
+        SmallVector<Value> row{at[0], args[stateRank]};
+        row.append(rest.begin(), rest.end());
+        SmallVector<Value> old = o.read(state, at), values;
+        Value before = old[group],
+              here = o.read1(stage.rounded.getResult(), row);
+        Value both = o.larger(before, here);
+        Value c0 = o.power(o.sub(before, both)),
+              c1 = o.power(o.sub(here, both));
+        for (int64_t y = 0; y < group; ++y) {
+          SmallVector<Value> product{at[0], o.i(y), at[1], args[stateRank]};
+          product.append(rest.begin(), rest.end());
+          values.push_back(o.fma(o.mul(old[y], c0),
+                                 o.read1(stage.products.getResult(), product),
+                                 c1));
+        }
+        values.push_back(both);
+        values.push_back(o.fma(o.mul(old[group + 1], c0),
+                               o.read1(stage.sum.getResult(), row), c1));
+        return values;
+      });
+}
+
+/// Only tiles that hold a query; of a masked op only blocks that the tile
+/// reaches, each in one of the two updates.
+void Streaming::stageWhere(StreamingStage &stage) {
+  size_t stateRank = 3 + batchDims; // ii, dt, ib, batch
+  // Only tiles that hold a query; of a masked op only blocks that the tile
+  // reaches, each in one of the two updates.
+  stage.update.fill(
+      b, stage.update.getWhere(),
+      [&](OpBuilder &inner, Location where,
+          ValueRange args) -> SmallVector<Value> {
+        Ops o{inner, where};
+        Value tile = args[2], rk = args[stateRank];
+        Value first = o.muli(tile, o.i(plan.tile));
+        Value condition = o.less(first, queries);
+        if (!plan.masked || !ranges)
+          return {condition};
+        SmallVector<Value> batch(llvm::reverse(args.slice(3, batchDims)));
+        KeyRanges r = ranges(inner, where,
+                             QueryTile{first, plan.tile, queries, keys, batch});
+        auto isFull = [&](Value block) {
+          Value low = o.muli(block, o.i(plan.block));
+          return o.both(o.atMost(r.fullLow, low),
+                        o.atMost(o.addi(low, o.i(plan.block)), r.fullHigh));
+        };
+        if (!stage.partial)
+          return {o.both(condition, isFull(rk))};
+        Value low = o.muli(rk, o.i(stage.block));
+        condition =
+            o.both(condition,
+                   o.both(o.less(low, r.reachHigh),
+                          o.less(r.reachLow, o.addi(low, o.i(stage.block)))));
+        return {
+            o.both(condition, o.negate(isFull(o.floorDiv(low, plan.block))))};
+      });
+}
+
+LogicalResult Streaming::stage(bool partial) {
+  StreamingStage &stage =
+      plan.stages.emplace_back(partial, partial ? plan.piece : plan.block);
+  for (unsigned term = 0; term < op.numTerms(); ++term)
+    stageTerm(stage, term);
+  stageScores(stage);
+  stageWeights(stage);
+  stageProducts(stage);
+  stageMerge(stage);
+  stageWhere(stage);
+  return failure(failedRead);
+}

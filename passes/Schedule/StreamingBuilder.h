@@ -1,0 +1,84 @@
+//===- StreamingBuilder.h - writes the funcs of streaming attention -===//
+#ifndef HEED_PASSES_SCHEDULE_STREAMINGBUILDER_H
+#define HEED_PASSES_SCHEDULE_STREAMINGBUILDER_H
+
+#include "passes/Schedule/StreamingAttention.h"
+#include "passes/Schedule/StreamingOps.h"
+#include "passes/Schedule/StreamingPlan.h"
+
+namespace heed::streaming {
+
+class Streaming {
+public:
+  Streaming(OpBuilder &b, attn::AttentionOp op, const IRMapping &scalars,
+            TensorReads &tensors, const halide::Target &target,
+            const KeyRangesFn &ranges)
+      : b(b), op(op), loc(op.getLoc()), scalars(scalars), tensors(tensors),
+        ranges(ranges), plan(op, target) {}
+
+  FailureOr<halide::FuncOp> run();
+
+private:
+  using Body = llvm::function_ref<SmallVector<Value>(Ops &, ArrayRef<Value>)>;
+  /// A func over `own` vars and then the tile and the batch; \p body gets all
+  /// of them.
+  halide::FuncOp func(StringRef name, ArrayRef<StringRef> own,
+                      unsigned elements, Body body);
+  halide::UpdateOp update(halide::FuncOp func, ArrayRef<StringRef> rvars,
+                          ArrayRef<Value> extents, Body body);
+
+  Extent size(unsigned dim);
+  Value query(Ops &o, Value tile, Value lane) {
+    return o.mini(o.addi(o.muli(tile, o.i(plan.tile)), lane), o.last(queries));
+  }
+  /// Loop dims at a place: batch, query and key; the others are filled in by
+  /// the caller.
+  SmallVector<Value> place(ArrayRef<Value> batch, Value i, Value j);
+  Value operand(Ops &o, Value tensor, AffineMap map, ArrayRef<Value> dims);
+  Value region(Ops &o, Region &region, ArrayRef<Value> batch, Value i, Value j,
+               ArrayRef<Value> more);
+
+  void stageQueries();
+  std::optional<Value> scoreFactor();
+  void stageTerm(StreamingStage &stage, unsigned term);
+
+  /// Writes the funcs of full, or of partial blocks, and their update of the
+  /// state.
+  LogicalResult stage(bool partial);
+  void stageScores(StreamingStage &stage);
+  void stageWeights(StreamingStage &stage);
+  void stageProducts(StreamingStage &stage);
+  void stageMerge(StreamingStage &stage);
+  /// Which key blocks a tile works on: the `where` of the state's update.
+  void stageWhere(StreamingStage &stage);
+
+  /// First key of block kb of the stage.
+  Value firstKey(Ops &o, const StreamingStage &stage, Value kb);
+  /// Key jj of block kb; in a partial block inside [0, M).
+  Value key(Ops &o, const StreamingStage &stage, Value kb, Value jj);
+  /// Whether query `lane` of the tile sees key jj of block kb; null where all
+  /// do. \p rest are the tile and the batch.
+  Value live(Ops &o, const StreamingStage &stage, Value lane, Value jj,
+             Value kb, ArrayRef<Value> rest);
+
+  halide::FuncOp finish();
+
+  OpBuilder &b;
+  attn::AttentionOp op;
+  Location loc;
+  const IRMapping &scalars;
+  TensorReads &tensors;
+  const KeyRangesFn &ranges;
+  StreamingPlan plan;
+
+  unsigned batchDims = 0, numDims = 0;
+  Value queries, keys;
+  SmallVector<Value> staged; ///< per term operand: its transposed func, or null
+  /// The whole score region, if it is a product with this.
+  std::optional<Value> factor;
+  bool failedRead = false;
+};
+
+} // namespace heed::streaming
+
+#endif

@@ -1,0 +1,134 @@
+//===- StreamingOps.h - scalar expressions of streaming attention -===//
+// Functions of one place of a func, in a notation near to that of mathematics.
+#ifndef HEED_PASSES_SCHEDULE_STREAMINGOPS_H
+#define HEED_PASSES_SCHEDULE_STREAMINGOPS_H
+
+#include "dialects/Halide/HalideDialect.h"
+#include "passes/Lower/Expressions.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace heed::streaming {
+
+using namespace mlir;
+
+constexpr double log2e = 1.44269504088896340736;
+// The maximum before any key: every finite score is at least this.
+constexpr double lowest = -3.4028234663852886e38;
+constexpr auto relaxed =
+    arith::FastMathFlags::contract | arith::FastMathFlags::reassoc;
+
+/// Scalar expressions at one place.
+struct Ops {
+  OpBuilder &b;
+  Location loc;
+
+  Value i(int64_t value) { return constantI32(b, loc, value); }
+  Value f(double value) {
+    return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
+  }
+  Value addi(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
+  Value muli(Value x, Value y) { return arith::MulIOp::create(b, loc, x, y); }
+  Value mini(Value x, Value y) { return arith::MinSIOp::create(b, loc, x, y); }
+  Value clamp(Value x, Value high) {
+    return mini(arith::MaxSIOp::create(b, loc, x, i(0)), high);
+  }
+  Value last(Value extent) { return addi(extent, i(-1)); }
+  Value floorDiv(Value x, int64_t y) {
+    return arith::FloorDivSIOp::create(b, loc, x, i(y));
+  }
+  Value mod(Value x, int64_t y) {
+    return halide::ModOp::create(b, loc, x, i(y));
+  }
+  Value less(Value x, Value y) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y);
+  }
+  Value atMost(Value x, Value y) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, x, y);
+  }
+  Value both(Value x, Value y) {
+    return !x ? y : !y ? x : arith::AndIOp::create(b, loc, x, y).getResult();
+  }
+  Value negate(Value x) {
+    return arith::XOrIOp::create(
+        b, loc, x, arith::ConstantOp::create(b, loc, b.getBoolAttr(true)));
+  }
+  Value select(Value c, Value x, Value y) {
+    return c ? arith::SelectOp::create(b, loc, c, x, y).getResult() : x;
+  }
+  // Strict: in this order, NaN and infinities kept.
+  Value add(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
+  Value sub(Value x, Value y) { return arith::SubFOp::create(b, loc, x, y); }
+  Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
+  Value div(Value x, Value y) { return arith::DivFOp::create(b, loc, x, y); }
+  Value greater(Value x, Value y) {
+    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, x, y);
+  }
+  /// x > y ? x : y, one instruction; y if either is NaN.
+  Value larger(Value x, Value y) {
+    return arith::SelectOp::create(b, loc, greater(x, y), x, y);
+  }
+  /// x + y * z as one operation where the machine has it.
+  Value fma(Value x, Value y, Value z) {
+    return arith::AddFOp::create(
+        b, loc, x, arith::MulFOp::create(b, loc, y, z, relaxed), relaxed);
+  }
+  Value sum(Value x, Value y) {
+    return arith::AddFOp::create(b, loc, x, y, relaxed);
+  }
+  Value bits(Value x) {
+    return arith::BitcastOp::create(b, loc, b.getI32Type(), x);
+  }
+  Value real(Value x) {
+    return arith::BitcastOp::create(b, loc, b.getF32Type(), x);
+  }
+  Value shl(Value x, int64_t n) {
+    return arith::ShLIOp::create(b, loc, x, i(n));
+  }
+  SmallVector<Value> read(Value func, ArrayRef<Value> at) {
+    auto read =
+        halide::ReadOp::create(b, loc, halide::getElementTypes(func), func, at);
+    return SmallVector<Value>(read.getResults());
+  }
+  Value read1(Value func, ArrayRef<Value> at) { return read(func, at).front(); }
+  Value tree(SmallVector<Value> values,
+             llvm::function_ref<Value(Value, Value)> combine) {
+    while (values.size() > 1) {
+      SmallVector<Value> next;
+      for (size_t k = 0; k + 1 < values.size(); k += 2)
+        next.push_back(combine(values[k], values[k + 1]));
+      if (values.size() % 2)
+        next.push_back(values.back());
+      values = next;
+    }
+    return values.front();
+  }
+
+  /// 2^t for t <= 0.5 and for NaN: t is split into an integer n and f in [-1/2,
+  /// 1/2] by adding 1.5 * 2^23, whose low bits then hold n (and the
+  /// exponent's bias, 127); 2^f is a polynomial (Chebyshev, 3.5e-6
+  /// relative). Below -120 the result is exactly 0: n becomes -127, whose power
+  /// has the bits of 0.0, and no denormal number arises.
+  Value exp2(Value t) {
+    Value tiny =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, t, f(-120));
+    t = arith::SelectOp::create(b, loc, tiny, f(-127), t);
+    Value magic = f(12582912.0 + 127.0);
+    Value z = add(t, magic);
+    Value fraction = sub(t, sub(z, magic));
+    Value p = f(0.00966636837);
+    for (double c : {0.0559219755, 0.240223497, 0.693121016, 1.0})
+      p = fma(f(c), p, fraction);
+    return mul(p, real(shl(bits(z), 23)));
+  }
+  /// 2^y for an integer y <= 0 (exactly 0 below -126); any value if y is NaN.
+  Value power(Value y) {
+    Value n =
+        arith::FPToSIOp::create(b, loc, b.getI32Type(), larger(y, f(-127)));
+    return real(shl(addi(n, i(127)), 23));
+  }
+};
+
+} // namespace heed::streaming
+
+#endif

@@ -1,0 +1,154 @@
+//===- StreamingScores.cpp - score terms of streaming attention -===//
+#include "passes/Schedule/StreamingBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace heed;
+using namespace heed::streaming;
+using attn::DimKind;
+
+/// The value c if the score is `t0 * c` or `t0 / c` of one product term, c from
+/// outside the region: it is folded into the queries once per tile. An empty
+/// optional otherwise.
+std::optional<Value> Streaming::scoreFactor() {
+  Block &body = op.getScore().front();
+  if (op.numTerms() != 1 || !op.pair(0).empty() ||
+      body.getOperations().size() != 2)
+    return std::nullopt;
+  Operation &first = body.front();
+  Value term = body.getArguments().back();
+  if (!isa<arith::MulFOp, arith::DivFOp>(first) ||
+      body.getTerminator()->getOperand(0) != first.getResult(0))
+    return std::nullopt;
+  Value c = first.getOperand(0) == term ? first.getOperand(1)
+            : isa<arith::MulFOp>(first) ? first.getOperand(0)
+                                        : Value();
+  if (!c || c == term || c.getParentRegion() == &op.getScore())
+    return std::nullopt;
+  Ops o{b, loc};
+  Value outside = scalars.lookup(c);
+  return isa<arith::MulFOp>(first) ? outside : o.div(o.f(1), outside);
+}
+
+/// Operands of terms that vary over queries and not over keys, transposed:
+/// lanes are queries.
+void Streaming::stageQueries() {
+  unsigned q = op.firstDim(DimKind::Query), k = op.firstDim(DimKind::Key);
+  bool identity = llvm::hasSingleElement(op.getScore().front());
+  if (identity && op.numTerms() == 1 && op.pair(0).empty())
+    factor = Ops{b, loc}.f(1);
+  else
+    factor = scoreFactor();
+  unsigned position = 0;
+  for (unsigned term = 0; term < op.numTerms(); ++term) {
+    SmallVector<unsigned> contract = op.contractDims(term);
+    SmallVector<AffineMap> maps = op.maps(term);
+    for (unsigned number = 0; number < maps.size(); ++number) {
+      AffineMap map = maps[number];
+      Value tensor = op.term(term)[number];
+      staged.emplace_back();
+      unsigned index = position++;
+      if (!map.isFunctionOfDim(q) || map.isFunctionOfDim(k))
+        continue;
+      SmallVector<std::string> names{"ii"};
+      for (unsigned c : contract)
+        names.push_back("e" + std::to_string(c));
+      SmallVector<StringRef> own(names.begin(), names.end());
+      bool scaled = factor && !plan.scaledTerm;
+      auto f = func(("q" + Twine(index)).str(), own, 1,
+                    [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+                      ArrayRef<Value> rest = at.drop_front(own.size());
+                      SmallVector<Value> dims =
+                          place(rest.drop_front(),
+                                query(o, rest.front(), at[0]), Value());
+                      for (auto [slot, c] : llvm::enumerate(contract))
+                        dims[c] = at[1 + slot];
+                      Value value = operand(o, tensor, map, dims);
+                      if (scaled)
+                        value = o.mul(value, o.mul(*factor, o.f(log2e)));
+                      return {value};
+                    });
+      plan.scaledTerm |= scaled;
+      plan.queryFuncs.push_back({f, contract, {}});
+      for (unsigned c : contract)
+        plan.queryFuncs.back().extents.push_back(size(c));
+      staged[index] = f.getResult();
+    }
+  }
+  if (!plan.scaledTerm)
+    factor.reset();
+}
+
+/// T(ii, jj, kb, ...): one score term of a tile and a block.
+void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
+  SmallVector<unsigned> contract = op.contractDims(term);
+  SmallVector<AffineMap> maps = op.maps(term);
+  unsigned first = 0;
+  for (unsigned before = 0; before < term; ++before)
+    first += op.maps(before).size();
+  auto pair = [&](Ops &o, ArrayRef<Value> at, ArrayRef<Value> reduction) {
+    Value lane = at[0];
+    ArrayRef<Value> rest = at.drop_front(3);
+    SmallVector<Value> dims =
+        place(rest.drop_front(), query(o, rest.front(), lane),
+              key(o, stage, at[2], at[1]));
+    for (auto [slot, c] : llvm::enumerate(contract))
+      dims[c] = reduction[slot];
+    SmallVector<Value> values;
+    for (auto [number, map] : llvm::enumerate(maps)) {
+      if (Value transposed = staged[first + number]) {
+        SmallVector<Value> coordinates{lane};
+        coordinates.append(reduction.begin(), reduction.end());
+        coordinates.append(rest.begin(), rest.end());
+        values.push_back(o.read1(transposed, coordinates));
+      } else {
+        values.push_back(operand(o, op.term(term)[number], map, dims));
+      }
+    }
+    return values;
+  };
+  auto combine = [&](Ops &o, ArrayRef<Value> values,
+                     ArrayRef<Value> at) -> Value {
+    if (op.pair(term).empty())
+      return o.tree(SmallVector<Value>(values),
+                    [&](Value x, Value y) -> Value { return o.mul(x, y); });
+    IRMapping map = scalars;
+    for (auto [arg, value] : llvm::zip(op.pair(term).getArguments(), values))
+      map.map(arg, value);
+    failedRead |=
+        failed(translateBody(o.b, op.pair(term).front(), map, {}, tensors));
+    return map.lookupOrDefault(
+        op.pair(term).front().getTerminator()->getOperand(0));
+  };
+  std::string name = (stage.name("t") + Twine(term)).str();
+  auto f = func(name, {"ii", "jj", "kb"}, 1,
+                [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+                  if (!contract.empty())
+                    return {o.f(0)};
+                  return {combine(o, pair(o, at, {}), at)};
+                });
+  stage.terms.push_back({f, contract.size(), {}});
+  if (contract.empty())
+    return;
+  SmallVector<std::string> names;
+  SmallVector<Value> extents;
+  for (unsigned c : contract) {
+    names.push_back("r" + std::to_string(c));
+    extents.push_back(size(c).value);
+    stage.terms.back().contract.push_back(size(c));
+  }
+  SmallVector<StringRef> rvars(names.begin(), names.end());
+  size_t rank = 4 + batchDims;
+  update(f, rvars, extents,
+         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+           ArrayRef<Value> at = args.take_front(rank),
+                           reduction = args.drop_front(rank);
+           SmallVector<Value> values = pair(o, at, reduction);
+           Value state = o.read1(f.getResult(), at);
+           if (values.size() == 2 && op.pair(term).empty())
+             return {o.fma(state, values[0], values[1])};
+           return {o.sum(state, combine(o, values, at))};
+         });
+}
