@@ -381,7 +381,9 @@ bool Lowering::solveDim(const Expr &expr, const NameExpr &unknown,
     requireEqual(actual, solution * factor + rest, expr.range,
                  "the extent of " + what + " is " + sizes.str(actual) +
                      ": no '" + name + "' gives it",
-                 {});
+                 {},
+                 "the extent of " + what + " is {0}: no '" + escape(name) +
+                     "' gives it");
     sizes.exact(actual - rest, factor);
   }
   // A name of its own: messages and types then speak of the user's dim.

@@ -21,6 +21,13 @@ using namespace mlir;
 using llvm::dyn_cast;
 using llvm::Twine;
 
+/// The source text of \p expr without its blanks.
+static std::string written(const Expr &expr) {
+  std::string text(expr.range.Start.getPointer(), expr.range.End.getPointer());
+  llvm::erase_if(text, [](char c) { return llvm::isSpace(c); });
+  return text;
+}
+
 const ModelDecl *Lowering::chooseModel() {
   auto &models = program.main->models;
   if (models.empty()) {
@@ -189,9 +196,10 @@ bool Lowering::bindSignature(const ModelDecl &model, const EnvPtr &env,
         continue;
       }
       Value dim = tensor::DimOp::create(prologue, loc(extent.range), value, k);
+      // An extent to be solved is called what the model writes: (2*R+1).
       auto *name = dyn_cast<NameExpr>(extent.extent.get());
-      shape.push_back(
-          sizes.dim(name ? name->name : ("extent " + Twine(k)).str(), dim));
+      shape.push_back(sizes.dim(
+          name ? name->name.str() : "(" + written(*extent.extent) + ")", dim));
     }
     shapes.push_back(
         {arg->type.get(), shape, arg->name.text.str(), arg->name.range});
@@ -215,8 +223,13 @@ bool Lowering::bindSignature(const ModelDecl &model, const EnvPtr &env,
 
 ArrayAttr Lowering::dimsAttr(ArrayRef<Size> shape) {
   SmallVector<Attribute> dims;
-  for (const Size &size : shape)
-    dims.push_back(builder.getStringAttr(sizes.str(size)));
+  for (const Size &size : shape) {
+    std::string text = sizes.str(size);
+    // An extent that stands alone needs no brackets: 2*R+1.
+    if (size.asAtom() && text.front() == '(')
+      text = text.substr(1, text.size() - 2);
+    dims.push_back(builder.getStringAttr(text));
+  }
   return builder.getArrayAttr(dims);
 }
 
