@@ -105,11 +105,7 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
     Value result = root->getResult(0);
     SmallVector<unsigned> vars;
     SmallVector<ExprRef> at;
-    int64_t rank = cast<RankedTensorType>(result.getType()).getRank();
-    for (int64_t axis = 0; axis < rank; ++axis) {
-      vars.push_back(exprs.freshVar(exprs.extentOf(result, axis)));
-      at.push_back(exprs.var(vars.back()));
-    }
+    exprs.indexVars(result, vars, at);
     ExprRef element = exprs.expand(result, at);
     if (!element)
       return;
@@ -192,10 +188,7 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
     Exprs exprs(&getContext());
     SmallVector<unsigned> vars;
     SmallVector<ExprRef> at;
-    for (int64_t axis = 0; axis < rank; ++axis) {
-      vars.push_back(exprs.freshVar(exprs.extentOf(result, axis)));
-      at.push_back(exprs.var(vars.back()));
-    }
+    exprs.indexVars(result, vars, at);
     ExprRef element = exprs.expand(result, at);
     if (!element || element->kind == ExprKind::Reduce)
       return nullptr;

@@ -36,7 +36,8 @@ def AttnRaiseAttention : Pass<"attn-raise-attention", "::mlir::func::FuncOp"> {
     becomes `where`; softmax may be written out with max, exp and sum, its division may stand after the second
     product; a term beside the sum is the sink; sigmoid, relu and other weights without a row sum are raised too; what multiplies a
     weight after the normaliser is `weight`. What varies over pairs is taken apart, what varies over one side stays a
-    tensor. A clipped offset becomes a table over offsets. Left alone, with a remark: weights that are read elsewhere
+    tensor. A clipped offset becomes a table over offsets. What only transposes or narrows the whole output (merged heads)
+    becomes `result_map`. Left alone, with a remark: weights that are read elsewhere
     too, heads that mix, a chain of plain products (attn-reorder-products).
 
     ```mlir

@@ -56,6 +56,53 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
         continue;
       raise(root);
     }
+    SmallVector<attn::AttentionOp> attentions;
+    getOperation()->walk(
+        [&](attn::AttentionOp op) { attentions.push_back(op); });
+    for (attn::AttentionOp op : attentions)
+      while (foldIntoResult(op))
+        ;
+  }
+
+  // A transposition of the whole output (merged heads), or its conversion to a
+  // narrower type, is the way the op writes it. True if something was folded.
+  bool foldIntoResult(attn::AttentionOp op) {
+    Value output = op.getOutput();
+    if (!output.hasOneUse())
+      return false;
+    Operation *user = *output.user_begin();
+    auto type = user->getNumResults() == 1
+                    ? dyn_cast<RankedTensorType>(user->getResult(0).getType())
+                    : RankedTensorType();
+    if (!type || !isa<linalg::LinalgOp>(user) || !Exprs::isElementwise(user))
+      return false;
+    Exprs exprs(&getContext());
+    SmallVector<unsigned> vars;
+    SmallVector<ExprRef> at;
+    exprs.indexVars(user->getResult(0), vars, at);
+    ExprRef element = exprs.expand(user->getResult(0), at);
+    if (element && element->isOp("arith.truncf"))
+      element = element->operand(0);
+    if (!element || element->kind != ExprKind::Read ||
+        element->value != output || element->operands.size() != vars.size())
+      return false;
+    SmallVector<AffineExpr> results;
+    for (unsigned v : vars) {
+      unsigned axis = llvm::find(element->operands, exprs.var(v)) -
+                      element->operands.begin();
+      if (axis == vars.size() ||
+          exprs.extentOf(output, axis) != exprs.extent(v))
+        return false;
+      results.push_back(op.outputMap().getResult(axis));
+    }
+    op.setResultMapAttr(AffineMapAttr::get(AffineMap::get(
+        op.outputMap().getNumDims(), 0, results, &getContext())));
+    output.setType(type);
+    user->getResult(0).replaceAllUsesWith(output);
+    eraseDeadOps(user, erased);
+    remarkDone(op, passName, "layout",
+               "writes its result in the layout and type of its reader");
+    return true;
   }
 
   void raise(Operation *root) {
@@ -63,11 +110,7 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
     Value result = root->getResult(0);
     SmallVector<unsigned> vars;
     SmallVector<ExprRef> at;
-    for (int64_t axis = 0;
-         axis < cast<RankedTensorType>(result.getType()).getRank(); ++axis) {
-      vars.push_back(exprs.freshVar(exprs.extentOf(result, axis)));
-      at.push_back(exprs.var(vars.back()));
-    }
+    exprs.indexVars(result, vars, at);
     ExprRef element = exprs.expand(result, at);
     if (!element)
       return;

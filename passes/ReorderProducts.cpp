@@ -120,11 +120,7 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
     Value result = root->getResult(0);
     SmallVector<unsigned> outputs;
     SmallVector<ExprRef> at;
-    int64_t rank = cast<RankedTensorType>(result.getType()).getRank();
-    for (int64_t axis = 0; axis < rank; ++axis) {
-      outputs.push_back(exprs.freshVar(exprs.extentOf(result, axis)));
-      at.push_back(exprs.var(outputs.back()));
-    }
+    exprs.indexVars(result, outputs, at);
     ExprRef element = exprs.expand(result, at);
     if (!element || !element->isReduceBy("arith.addf"))
       return;

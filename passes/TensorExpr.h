@@ -118,6 +118,9 @@ public:
   /// The element of \p tensor at \p indices, one step: in terms of reads of
   /// what its defining op reads. Null if the defining op is not expressible.
   ExprRef expand(mlir::Value tensor, llvm::ArrayRef<ExprRef> indices);
+  /// New loop indices for the axes of \p tensor, as numbers and as expressions.
+  void indexVars(mlir::Value tensor, llvm::SmallVectorImpl<unsigned> &vars,
+                 llvm::SmallVectorImpl<ExprRef> &at);
   ExprRef expand(ExprRef read) { return expand(read->value, read->operands); }
   /// The value that \p block's terminator yields as its \p result, for these
   /// arguments. Null if inexpressible.

@@ -1,5 +1,6 @@
 //===- TensorExprFromIR.cpp - tensor ops read as functions of indices
 //----------------------===//
+#include "dialects/Attn/Dialect.h"
 #include "passes/TensorExpr.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -70,14 +71,12 @@ ExprRef Exprs::extentOf(Value tensor, unsigned axis) {
     return extentOf(dst.getDpsInits()[cast<OpResult>(tensor).getResultNumber()],
                     axis);
   if (Operation *def = tensor.getDefiningOp())
-    if (def->getName().getStringRef() == "attn.softmax" ||
-        def->getName().getStringRef() == "attn.log_softmax")
+    if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(def))
       return extentOf(def->getOperand(0), axis);
-  if (Operation *def = tensor.getDefiningOp())
-    if (def->getName().getStringRef() == "attn.attention" &&
-        cast<OpResult>(tensor).getResultNumber() == 0)
-      if (auto map = def->getAttrOfType<AffineMapAttr>("resultMap"))
-        return scalar(def->getOperand(map.getValue().getDimPosition(axis)));
+  if (auto attention = tensor.getDefiningOp<attn::AttentionOp>())
+    if (tensor == attention.getOutput())
+      return scalar(
+          attention.getSizes()[attention.outputMap().getDimPosition(axis)]);
 
   // A tensor that a loop carries keeps its extents if every iteration yields
   // the same ones.
@@ -131,6 +130,15 @@ ExprRef Exprs::extentOf(Value tensor, unsigned axis) {
   builder.setInsertionPointAfterValue(tensor);
   return scalar(tensor::DimOp::create(builder, tensor.getLoc(), tensor, axis)
                     .getResult());
+}
+
+void Exprs::indexVars(Value tensor, SmallVectorImpl<unsigned> &vars,
+                      SmallVectorImpl<ExprRef> &at) {
+  int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    vars.push_back(freshVar(extentOf(tensor, axis)));
+    at.push_back(var(vars.back()));
+  }
 }
 
 ExprRef Exprs::fromAffine(AffineExpr expr, ArrayRef<ExprRef> dims,
