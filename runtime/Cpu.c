@@ -1,6 +1,7 @@
 /* Whether the processor can run what the compiler assumed. */
 #include "runtime/Model.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -66,4 +67,52 @@ bool heed_cpu_supports(const char *features, const char **missing,
     }
   }
   return true;
+}
+
+static bool isTarget(const heed_model_desc *desc, const char *name) {
+  return desc->target && !strcmp(desc->target, name);
+}
+
+/* "x86-64-v4, x86-64-v3" */
+static void listTargets(const heed_model_desc *desc, char *text, size_t size) {
+  size_t length = 0;
+  text[0] = 0;
+  for (const heed_model_desc *const *v = desc->variants; v && *v; ++v)
+    if (length < size)
+      length += (size_t)snprintf(text + length, size - length, "%s, ",
+                                 (*v)->target ? (*v)->target : "?");
+  if (length < size)
+    snprintf(text + length, size - length, "%s",
+             desc->target ? desc->target : "?");
+}
+
+heed_status heed_choose_target(heed_model *model, const char *wanted) {
+  const heed_model_desc *least = model->desc;
+  const char *missing = "";
+  size_t length = 0;
+  bool known = !wanted || !*wanted;
+  const heed_model_desc *const *next = least->variants;
+  for (;;) {
+    bool last = !next || !*next;
+    const heed_model_desc *desc = last ? least : *next++;
+    if (!wanted || !*wanted || isTarget(desc, wanted)) {
+      known = true;
+      if (heed_cpu_supports(desc->cpuFeatures, &missing, &length)) {
+        model->desc = desc;
+        return HEED_OK;
+      }
+    }
+    if (last)
+      break;
+  }
+  char targets[256];
+  listTargets(least, targets, sizeof targets);
+  if (!known)
+    return heed_fail(model, HEED_ERROR_ARGUMENT,
+                     "model '%s' was compiled for %s, not for '%s'",
+                     least->name, targets, wanted);
+  return heed_fail(model, HEED_ERROR_CPU,
+                   "model '%s' was compiled for a processor with '%.*s', which "
+                   "this one lacks",
+                   least->name, (int)length, missing);
 }

@@ -26,12 +26,12 @@ _Static_assert(sizeof(heed_entry_desc) == 56 &&
                    offsetof(heed_entry_desc, shapes) == 32 &&
                    offsetof(heed_entry_desc, reserved) == 48,
                "heed_entry_desc");
-_Static_assert(sizeof(heed_model_desc) == 96 &&
+_Static_assert(sizeof(heed_model_desc) == 104 &&
                    offsetof(heed_model_desc, cpuFeatures) == 24 &&
                    offsetof(heed_model_desc, numParams) == 48 &&
                    offsetof(heed_model_desc, kernels) == 56 &&
                    offsetof(heed_model_desc, init) == 72 &&
-                   offsetof(heed_model_desc, reserved) == 88,
+                   offsetof(heed_model_desc, variants) == 88,
                "heed_model_desc");
 _Static_assert(sizeof(struct halide_buffer_t) == 56 &&
                    sizeof(struct halide_dimension_t) == 16,

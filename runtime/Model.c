@@ -124,17 +124,6 @@ static size_t argumentBytes(const heed_model_desc *desc) {
   return most;
 }
 
-static heed_status checkCpu(heed_model *model) {
-  const char *missing;
-  size_t length;
-  if (heed_cpu_supports(model->desc->cpuFeatures, &missing, &length))
-    return HEED_OK;
-  return heed_fail(model, HEED_ERROR_CPU,
-                   "model '%s' was compiled for a processor with '%.*s', which "
-                   "this one lacks",
-                   model->desc->name, (int)length, missing);
-}
-
 /* What both ways of opening have in common. */
 static heed_status prepare(heed_model *model, int32_t threads, bool profile) {
   if (threads < 0 || threads > 1 << 12)
@@ -190,10 +179,11 @@ heed_status heed_open(const heed_model_desc *desc, const heed_options *options,
     return heed_fail(opened, HEED_ERROR_ARGUMENT,
                      "the model has ABI version %d, this runtime %d",
                      desc->abiVersion, HEED_ABI_VERSION);
-  heed_status status = prepare(opened, options->threads, options->profile != 0);
-  if (status)
-    return status;
-  status = checkCpu(opened);
+  const char *target =
+      options->target ? options->target : getenv("HEED_TARGET");
+  heed_status status = heed_choose_target(opened, target);
+  if (!status)
+    status = prepare(opened, options->threads, options->profile != 0);
   if (!status)
     status = openShared(opened, options);
   opened->ready = status == HEED_OK;
@@ -453,6 +443,11 @@ const char *heed_last_error(const heed_model *model) {
 
 int32_t heed_num_threads(const heed_model *model) {
   return model && model->team ? heed_team_size(model->team) : 0;
+}
+
+const char *heed_target(const heed_model *model) {
+  return model && model->ready && model->desc->target ? model->desc->target
+                                                      : "";
 }
 
 /* ---- profiles ---- */

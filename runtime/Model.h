@@ -55,6 +55,12 @@ int32_t heed_available_threads(void);
 bool heed_cpu_supports(const char *features, const char **missing,
                        size_t *length);
 
+/** Makes model->desc the description of the target `wanted` (null: the best
+ * that the processor supports). Fails with HEED_ERROR_CPU where the processor
+ * lacks what every one of them needs, with HEED_ERROR_ARGUMENT where there is
+ * no such target. */
+heed_status heed_choose_target(heed_model *model, const char *wanted);
+
 /* ---- HalideHooks.c ---- */
 
 /** Why the last kernel failed. Host.c names this function, so the linker takes

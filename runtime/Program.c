@@ -3,6 +3,7 @@
 #include "runtime/Program.h"
 #include "runtime/host.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,6 +110,8 @@ int heed_program_main(const heed_model_desc *desc, int argc, char **argv) {
   const char *slash = strrchr(path, '/');
   const char *name = slash ? slash + 1 : path;
   program p = {.desc = desc};
+  /* A write beyond the limit on file sizes is an error, as on a full disk. */
+  signal(SIGXFSZ, SIG_IGN);
   heed_io_error error;
   bool good = heed_arguments_parse(desc, argc, argv, &p.arguments, &error);
   if (good && p.arguments.action == HEED_ACTION_HELP)

@@ -124,6 +124,9 @@ typedef struct heed_options {
                       error */
   int32_t
       profile; /**< nonzero: every kernel call is timed, see heed_profile() */
+  const char *target; /**< which of the targets that the model was compiled for;
+                         null: what the environment's HEED_TARGET names, or else
+                         the best that this processor can run */
 } heed_options;
 
 /** Version of this library, "0.1.0". */
@@ -197,6 +200,10 @@ const char *heed_last_error(const heed_model *model);
 
 /** Threads that this handle computes with. */
 int32_t heed_num_threads(const heed_model *model);
+
+/** The target whose code this handle runs, "x86-64-v3"; empty if the model did
+ * not open. */
+const char *heed_target(const heed_model *model);
 
 /** What one kernel has cost since the handle was opened or heed_profile_reset()
  * was called. */

@@ -45,8 +45,10 @@ typedef struct heed_entry_desc {
   const void *reserved; /* state of the entry, later: null */
 } heed_entry_desc;
 
-/** The whole model, a constant named `<prefix>_model`. 96 bytes; offsets at the
- * right. */
+/** The whole model, a constant named `<prefix>_model`. 104 bytes; offsets at
+ * the right. A model that was compiled for several targets is described once
+ * for each; the public one is that with the least demands and knows the others.
+ */
 struct heed_model_desc {
   int32_t abiVersion; /*  0: HEED_ABI_VERSION */
   int32_t numEntries; /*  4 */
@@ -67,7 +69,10 @@ struct heed_model_desc {
   int32_t (*init)(heed_model *model); /* 72: runs once after the weights are
                                          mapped; may be null */
   const void *states;                 /* 80: later: null */
-  const void *reserved;               /* 88: null */
+  const heed_model_desc *const
+      *variants; /* 88: the same model for better processors, best first, then a
+                    null; null: none */
+  const char *target; /* 96: "x86-64-v3"; may be null */
 };
 /* heed_buffer, 144 bytes: data 0, type 8, rank 12, shape 16 (16 x i64).
  * heed_tensor_info, 56 bytes: name 0, type 8, rank 12, extents 16, sizes 24,

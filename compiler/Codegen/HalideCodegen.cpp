@@ -8,14 +8,15 @@
 #include "compiler/Codegen/HalideCodegen.h"
 #include "compiler/Codegen/HalideTranslate.h"
 #include "dialects/Halide/Target.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Threading.h"
 #include <chrono>
 #include <csignal>
 #include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -117,8 +118,12 @@ public:
     int ends[2];
     if (::pipe(ends) != 0)
       return;
+    pid_t parent = ::getpid();
     pid = ::fork();
     if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL); // who would read the result?
+      if (::getppid() != parent)
+        ::_exit(2);
       ::close(ends[0]);
       body(ends[1]);
       ::_exit(0);
@@ -167,13 +172,16 @@ Halide::Target makeTarget(const halide::Target &target, bool checks,
   return t;
 }
 
-/// Has libHalide write a file, and returns what is in it.
+/// Has libHalide write a file (it knows nothing else), and returns what is in
+/// it.
 std::string throughFile(llvm::function_ref<void(const std::string &)> write) {
-  SmallString<128> path;
-  if (llvm::sys::fs::createTemporaryFile("heed-kernel", "tmp", path))
+  // In memory: whatever ends this process leaves nothing behind.
+  int file = ::memfd_create("heed-kernel", MFD_CLOEXEC);
+  if (file < 0)
     throw HalideError{"cannot create a temporary file"};
-  llvm::FileRemover remover(path);
-  write(path.str().str());
+  llvm::scope_exit close([&] { ::close(file); });
+  std::string path = "/proc/self/fd/" + std::to_string(file);
+  write(path);
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
   if (!buffer)

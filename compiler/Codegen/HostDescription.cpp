@@ -84,6 +84,15 @@ public:
     return found;
   }
 
+  /// A description in another object.
+  Constant *other(StringRef name) {
+    auto *global = new GlobalVariable(
+        module, Type::getInt8Ty(context), /*isConstant=*/true,
+        GlobalValue::ExternalLinkage, nullptr, name);
+    global->setVisibility(GlobalValue::HiddenVisibility);
+    return global;
+  }
+
   /// heed_tensor_info
   Constant *tensor(DictionaryAttr info) {
     mlir::Attribute value = info.get("default");
@@ -179,6 +188,11 @@ void heed::addDescription(Module &module, DictionaryAttr description,
   Constant *init = description.contains("init")
                        ? write.function(description, "init")
                        : write.null();
+  SmallVector<Constant *> variants;
+  for (const std::string &name : options.variants)
+    variants.push_back(write.other(name));
+  if (!variants.empty())
+    variants.push_back(write.null());
   Constant *value = write.record(
       {write.i32(HEED_ABI_VERSION), write.i32(entries.size()),
        write.text(options.name),
@@ -186,12 +200,14 @@ void heed::addDescription(Module &module, DictionaryAttr description,
        write.text(llvm::join(options.cpuFeatures, ",")), write.array(entries),
        write.array(params), write.i32(params.size()), write.i32(kernels.size()),
        write.texts(kernels), write.i32(numKept), write.i32(0), init,
-       write.null(), write.null()});
+       write.null(), write.array(variants), write.text(options.target)});
   std::string name =
       (description.getAs<StringAttr>("prefix").getValue() + "_model").str();
   auto *global =
       new GlobalVariable(module, value->getType(), /*isConstant=*/true,
                          GlobalValue::ExternalLinkage, value, name);
+  if (options.hidden)
+    global->setVisibility(GlobalValue::HiddenVisibility);
   if (options.withMain)
     addMain(module, global);
 }

@@ -23,6 +23,13 @@ struct DescriptionOptions {
   std::string source;
   /// LLVM's names of what the code needs; the runtime checks them.
   llvm::SmallVector<std::string> cpuFeatures;
+  /// The target that the code was made for, as heedc calls it.
+  std::string target;
+  /// Symbols of the descriptions for better targets, best first. They are
+  /// others' objects.
+  llvm::SmallVector<std::string> variants;
+  /// Only the model's other descriptions see this one.
+  bool hidden = false;
   /// Also define `main`, which runs the model as a program.
   bool withMain = false;
 };

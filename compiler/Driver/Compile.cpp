@@ -8,6 +8,7 @@
 #include "compiler/Driver/Header.h"
 #include "compiler/Driver/Pipeline.h"
 #include "compiler/Link/Link.h"
+#include "compiler/Link/Output.h"
 #include "compiler/Reference/Pipeline.h"
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Halide/HalideDialect.h"
@@ -73,20 +74,41 @@ private:
     std::string error;
     return succeeded(writeWhole(text, output, error)) || fail(error);
   }
+  /// Text of one target, written as soon as it is there.
+  bool isText() const {
+    return options.emit == Emit::Halide || options.emit == Emit::Stmt ||
+           options.emit == Emit::LLVM || options.emit == Emit::Asm;
+  }
   void chooseOutput();
+  bool chooseTargets();
   bool passes(const char *station, ModuleOp module,
               llvm::function_ref<void(OpPassManager &)> build);
-  bool compileKernels(ModuleOp module, HalideOutput output);
-  bool finish(ModuleOp module);
+  bool compileFor(size_t which, ModuleOp module);
+  bool compileKernels(ModuleOp module, HalideOutput output,
+                      SmallVectorImpl<CompiledKernel> &kernels);
+  bool compileHost(size_t which, ModuleOp module,
+                   ArrayRef<CompiledKernel> kernels);
   bool findPart(const std::string &name, std::string &path);
   bool linkAll();
+
+  /// What the symbols of one target's code begin with. The model's own prefix
+  /// is that of the target with the least demands, whose description is public.
+  std::string prefixOf(size_t which) const {
+    if (which + 1 == targets.size())
+      return prefix;
+    std::string suffix = targets[which].name;
+    llvm::replace(suffix, '-', '_');
+    return prefix + "_" + suffix;
+  }
 
   const CompileOptions &options;
   DefaultTimingManager timing;
   TimingScope total;
   std::string output, modelName, prefix;
-  halide::Target target;
-  SmallVector<CompiledKernel> kernels;
+  /// Best first; one of them for IR and other text.
+  SmallVector<halide::Target> targets;
+  const halide::Target *target = nullptr;
+  bool hasKernels = false;
   std::vector<LinkInput> objects;
 };
 
@@ -128,6 +150,31 @@ void Compilation::chooseOutput() {
   }
 }
 
+/// The targets of a comma-separated list, each once.
+bool Compilation::chooseTargets() {
+  SmallVector<llvm::StringRef> names;
+  llvm::StringRef(options.target).split(names, ',');
+  for (llvm::StringRef name : names) {
+    std::string error;
+    FailureOr<halide::Target> found = halide::parseTarget(name, error);
+    if (failed(found))
+      return fail(error);
+    if (llvm::none_of(targets, [&](const halide::Target &known) {
+          return known.name == found->name;
+        }))
+      targets.push_back(*found);
+  }
+  // What needs more of the processor is better.
+  llvm::sort(targets, [](const halide::Target &a, const halide::Target &b) {
+    return std::make_pair(b.features.size(), b.name) <
+           std::make_pair(a.features.size(), a.name);
+  });
+  if (isText() && targets.size() > 1)
+    return fail("expected one target for output of this kind, found '" +
+                options.target + "'");
+  return true;
+}
+
 bool Compilation::passes(const char *station, ModuleOp module,
                          llvm::function_ref<void(OpPassManager &)> build) {
   PassManager manager(module.getContext());
@@ -140,6 +187,8 @@ bool Compilation::passes(const char *station, ModuleOp module,
     return false;
   if (options.saveTemps) {
     std::string error, base = output == "-" ? "heed" : output;
+    if (targets.size() > 1)
+      base += "." + target->name;
     if (failed(
             writeWhole(printed(module), base + "." + station + ".mlir", error)))
       return fail(error);
@@ -147,20 +196,23 @@ bool Compilation::passes(const char *station, ModuleOp module,
   return true;
 }
 
-bool Compilation::compileKernels(ModuleOp module, HalideOutput form) {
+bool Compilation::compileKernels(ModuleOp module, HalideOutput form,
+                                 SmallVectorImpl<CompiledKernel> &kernels) {
   TimingScope scope = total.nest("kernels");
   HalideCodegenOptions codegen;
   codegen.output = form;
-  return succeeded(compileHalidePipelines(module, target, codegen, kernels));
+  return succeeded(compileHalidePipelines(module, *target, codegen, kernels));
 }
 
 bool Compilation::run() {
   chooseOutput();
+  std::vector<std::string> inputs = options.weights;
+  inputs.push_back(options.input);
   std::string error;
-  FailureOr<halide::Target> found = halide::parseTarget(options.target, error);
-  if (failed(found))
+  if (failed(checkOutput(output, inputs, error)))
     return fail(error);
-  target = *found;
+  if (!chooseTargets())
+    return false;
   if (options.emit == Emit::Ast) {
     std::string text;
     llvm::raw_string_ostream os(text);
@@ -172,6 +224,7 @@ bool Compilation::run() {
   MLIRContext context(registry);
   context.loadAllAvailableDialects();
   context.getDiagEngine().registerHandler(printDiagnostic);
+  context.printOpOnDiagnostic(false);
   if (options.explain != Explain::No)
     enableExplain(context, llvm::errs(), options.explain == Explain::Json);
 
@@ -197,35 +250,41 @@ bool Compilation::run() {
   if (options.unchecked)
     module->walk([](attn::RequireInRangeOp check) { check.erase(); });
 
+  for (size_t which = 0; which < targets.size(); ++which) {
+    bool last = which + 1 == targets.size();
+    OwningOpRef<ModuleOp> copy = last ? std::move(module) : module->clone();
+    if (!compileFor(which, *copy))
+      return false;
+  }
+  return objects.empty() || linkAll();
+}
+
+/// From IR to the objects of one target, or to text that is written.
+bool Compilation::compileFor(size_t which, ModuleOp module) {
+  target = &targets[which];
   if (options.backend == Backend::Reference) {
-    if (!passes("reference", *module, [](OpPassManager &manager) {
+    if (!passes("reference", module, [](OpPassManager &manager) {
           reference::buildPipeline(manager);
         }))
       return false;
-  } else if (!hasPipelines(*module)) {
-    halide::setTarget(*module, target);
-    if (!passes("attn", *module, buildKernelPipeline))
+  } else if (!hasPipelines(module)) {
+    halide::setTarget(module, *target);
+    if (!passes("attn", module, buildKernelPipeline))
       return false;
   }
   if (options.emit == Emit::Halide)
-    return write(printed(*module));
-  if (!passes("host", *module, [&](OpPassManager &manager) {
-        buildHostPipeline(manager, prefix);
+    return write(printed(module));
+  if (!passes("host", module, [&](OpPassManager &manager) {
+        buildHostPipeline(manager, prefixOf(which));
       }))
     return false;
-  return finish(*module);
-}
 
-bool Compilation::finish(ModuleOp module) {
-  if (options.emit == Emit::Stmt || options.emit == Emit::Asm) {
-    if (!compileKernels(module, options.emit == Emit::Stmt
-                                    ? HalideOutput::Statement
-                                    : HalideOutput::Assembly))
-      return false;
-  } else if (options.emit != Emit::LLVM &&
-             !compileKernels(module, HalideOutput::Object)) {
+  SmallVector<CompiledKernel> kernels;
+  HalideOutput form = options.emit == Emit::Stmt  ? HalideOutput::Statement
+                      : options.emit == Emit::Asm ? HalideOutput::Assembly
+                                                  : HalideOutput::Object;
+  if (options.emit != Emit::LLVM && !compileKernels(module, form, kernels))
     return false;
-  }
   if (options.emit == Emit::Stmt) {
     std::string text;
     for (const CompiledKernel &kernel : kernels)
@@ -236,17 +295,29 @@ bool Compilation::finish(ModuleOp module) {
   for (auto pipeline :
        llvm::make_early_inc_range(module.getOps<halide::PipelineOp>()))
     pipeline.erase();
-  if (!passes("llvm", module, buildLLVMPipeline))
+  if (!passes("llvm", module, buildLLVMPipeline) ||
+      !compileHost(which, module, kernels))
     return false;
+  if (isText())
+    return true;
+  for (CompiledKernel &kernel : kernels)
+    objects.push_back({kernel.name, std::move(kernel.bytes)});
+  hasKernels |= !kernels.empty();
+  return true;
+}
 
+/// The host program and the model's description.
+bool Compilation::compileHost(size_t which, ModuleOp module,
+                              ArrayRef<CompiledKernel> kernels) {
+  bool isPublic = which + 1 == targets.size();
   TimingScope scope = total.nest("host code");
   HostTarget hostTarget = hostTargetOfCpu(
-      target.name == "x86-64" ||
-              llvm::StringRef(target.name).starts_with("x86-64-")
-          ? target.name
+      target->name == "x86-64" ||
+              llvm::StringRef(target->name).starts_with("x86-64-")
+          ? target->name
           : "x86-64");
-  if (!target.triple.empty())
-    hostTarget.triple = target.triple;
+  if (!target->triple.empty())
+    hostTarget.triple = target->triple;
   hostTarget.optLevel = std::min(options.optLevel, 3u);
   hostTarget.fastMath = options.fastMath;
   std::string error;
@@ -262,10 +333,14 @@ bool Compilation::finish(ModuleOp module) {
   DescriptionOptions description;
   description.name = modelName;
   description.source = llvm::sys::path::filename(options.input).str();
-  for (const std::string &feature : target.features)
+  description.target = target->name;
+  for (const std::string &feature : target->features)
     if (feature != "sse2") // every x86-64 processor has it
       description.cpuFeatures.push_back(feature);
-  description.withMain = options.emit == Emit::Exe;
+  description.hidden = !isPublic;
+  for (size_t other = 0; isPublic && other < which; ++other)
+    description.variants.push_back(prefixOf(other) + "_model");
+  description.withMain = isPublic && options.emit == Emit::Exe;
   addDescription(*code,
                  module->getAttrOfType<DictionaryAttr>("attn.description"),
                  description);
@@ -283,11 +358,8 @@ bool Compilation::finish(ModuleOp module) {
       text += "\n" + kernel.bytes;
     return write(text);
   }
-  objects.push_back({prefix + "_host", text});
-  for (CompiledKernel &kernel : kernels)
-    objects.push_back({kernel.name, std::move(kernel.bytes)});
-  scope.stop();
-  return linkAll();
+  objects.push_back({prefixOf(which) + "_host", text});
+  return true;
 }
 
 /// Where a part of every program lies: in lib/ of a build tree, in lib/heed/
@@ -309,9 +381,9 @@ bool Compilation::linkAll() {
     return succeeded(link(LinkKind::Object, objects, {}, "", output, error)) ||
            fail(error);
   std::string archive_;
-  if (!kernels.empty()) {
+  if (hasKernels) {
     std::string path;
-    if (!findPart("halide_runtime-" + target.name + ".o", path))
+    if (!findPart("halide_runtime-" + targets.back().name + ".o", path))
       return false;
     auto object = llvm::MemoryBuffer::getFile(path);
     if (!object)

@@ -42,6 +42,8 @@ struct CompileOptions {
   std::string output;
   Emit emit = Emit::Exe;
   Backend backend = Backend::Halide;
+  /// One, or several with commas: the runtime takes the best that the
+  /// processor can run.
   std::string target = "host";
   std::vector<std::string> settings, weights, includes;
   std::string modelDir;

@@ -15,12 +15,15 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include <csignal>
 
 namespace cl = llvm::cl;
 using namespace heed;
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  // A write beyond the limit on file sizes fails then, like one to a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   // libLLVM brings hundreds of options of its own, some with our names.
   cl::ResetCommandLineParser();
   cl::OptionCategory category("heedc");
@@ -55,8 +58,10 @@ int main(int argc, char **argv) {
           clEnumValN(Backend::Reference, "reference",
                      "by definition: slow, for comparison")));
   cl::opt<std::string> target(
-      "target", cl::desc("host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4"),
-      cl::init("host"), cl::cat(category));
+      "target",
+      cl::desc("host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4; of several, "
+               "with commas, the program takes the best that it can run"),
+      cl::init("host"), cl::value_desc("names"), cl::cat(category));
   cl::list<std::string> settings(
       "set", cl::desc("Give a constant or dim its value"),
       cl::value_desc("name=value"), cl::cat(category));

@@ -5,14 +5,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/Link/Link.h"
-#include "llvm/ADT/ScopeExit.h"
+#include "compiler/Link/Output.h"
 #include "llvm/Object/Archive.h"
 #include "llvm/Object/ArchiveWriter.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
-#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -23,67 +22,6 @@ using mlir::LogicalResult;
 using mlir::success;
 
 namespace {
-
-/// Files that vanish at the end of the scope, or when a signal ends us.
-class Temporaries {
-public:
-  ~Temporaries() {
-    for (const std::string &path : paths) {
-      sys::fs::remove(path);
-      sys::DontRemoveFileOnSignal(path);
-    }
-  }
-  /// A new name beside \p output, so that a rename stays on one disk.
-  bool beside(StringRef output, std::string &path, std::string &error) {
-    SmallString<128> name;
-    if (std::error_code code =
-            sys::fs::createUniqueFile(output + ".%%%%%%%%.tmp", name,
-                                      sys::fs::all_read | sys::fs::all_write)) {
-      error = "cannot write '" + output.str() + "': " + code.message();
-      return false;
-    }
-    path = name.str().str();
-    keep(path);
-    return true;
-  }
-  bool write(StringRef stem, StringRef suffix, StringRef bytes,
-             std::string &path, std::string &error) {
-    SmallString<128> name;
-    int descriptor;
-    if (std::error_code code =
-            sys::fs::createTemporaryFile(stem, suffix, descriptor, name)) {
-      error = "cannot write a temporary file: " + code.message();
-      return false;
-    }
-    path = name.str().str();
-    keep(path);
-    raw_fd_ostream os(descriptor, /*shouldClose=*/true);
-    os << bytes;
-    os.close();
-    if (os.has_error()) {
-      error = "cannot write '" + path + "': " + os.error().message();
-      os.clear_error();
-      return false;
-    }
-    return true;
-  }
-
-private:
-  void keep(const std::string &path) {
-    paths.push_back(path);
-    sys::RemoveFileOnSignal(path);
-  }
-  std::vector<std::string> paths;
-};
-
-LogicalResult rename(const std::string &from, const std::string &to,
-                     std::string &error) {
-  if (std::error_code code = sys::fs::rename(from, to)) {
-    error = "cannot write '" + to + "': " + code.message();
-    return failure();
-  }
-  return success();
-}
 
 std::string findLinkerDriver() {
   for (StringRef name : {"cc", "clang-22", "clang", "gcc"})
@@ -104,9 +42,10 @@ LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
             "PATH";
     return failure();
   }
+  SignalsHeld held;
   Temporaries files;
   std::string result;
-  if (!files.beside(output, result, error))
+  if (!files.forOutput(output, result, error))
     return failure();
   std::vector<std::string> arguments{driver, "-o", result};
   for (const LinkInput &input : inputs) {
@@ -153,7 +92,7 @@ LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
       error += ":\n" + (*log)->getBuffer().str();
     return failure();
   }
-  return rename(result, output, error);
+  return publish(result, output, error);
 }
 
 LogicalResult heed::archive(ArrayRef<LinkInput> inputs,
@@ -197,40 +136,13 @@ LogicalResult heed::archive(ArrayRef<LinkInput> inputs,
       return failure();
     }
   }
-  Temporaries files;
-  std::string result;
-  if (!files.beside(output, result, error))
-    return failure();
-  if (Error problem =
-          writeArchive(result, members, SymtabWritingMode::NormalSymtab,
-                       object::Archive::K_GNU, /*Deterministic=*/true,
-                       /*Thin=*/false)) {
-    error = toString(std::move(problem));
+  // To memory first: LLVM ends the process where a disk is full.
+  Expected<std::unique_ptr<MemoryBuffer>> bytes = writeArchiveToBuffer(
+      members, SymtabWritingMode::NormalSymtab, object::Archive::K_GNU,
+      /*Deterministic=*/true, /*Thin=*/false);
+  if (!bytes) {
+    error = toString(bytes.takeError());
     return failure();
   }
-  return rename(result, output, error);
-}
-
-LogicalResult heed::writeWhole(StringRef bytes, const std::string &output,
-                               std::string &error) {
-  if (output == "-") {
-    outs() << bytes;
-    outs().flush();
-    return success();
-  }
-  Temporaries files;
-  std::string result;
-  if (!files.beside(output, result, error))
-    return failure();
-  std::error_code code;
-  raw_fd_ostream os(result, code);
-  os << bytes;
-  os.close();
-  if (code || os.has_error()) {
-    error = "cannot write '" + output +
-            "': " + (code ? code : os.error()).message();
-    os.clear_error();
-    return failure();
-  }
-  return rename(result, output, error);
+  return writeWhole((*bytes)->getBuffer(), output, error);
 }

@@ -34,11 +34,6 @@ mlir::LogicalResult archive(llvm::ArrayRef<LinkInput> inputs,
                             llvm::ArrayRef<std::string> archives,
                             const std::string &output, std::string &error);
 
-/// Writes \p bytes to \p output ("-": standard output) under a temporary name
-/// and renames it.
-mlir::LogicalResult writeWhole(llvm::StringRef bytes, const std::string &output,
-                               std::string &error);
-
 } // namespace heed
 
 #endif // HEED_COMPILER_LINK_LINK_H

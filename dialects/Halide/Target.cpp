@@ -28,12 +28,15 @@ struct Level {
 // is exactly that.
 const Level levels[] = {
     {"x86-64", "sse2", "x86-64-linux", 128, 16},
-    {"x86-64-v2", "sse2,sse4.1,sse4.2,ssse3", "x86-64-linux-sse41", 128, 16},
-    {"x86-64-v3", "avx,avx2,bmi2,f16c,fma,sse2,sse4.1,sse4.2,ssse3",
+    {"x86-64-v2", "popcnt,sse2,sse3,sse4.1,sse4.2,ssse3", "x86-64-linux-sse41",
+     128, 16},
+    {"x86-64-v3",
+     "avx,avx2,bmi,bmi2,f16c,fma,lzcnt,movbe,popcnt,sse2,sse3,sse4.1,sse4.2,"
+     "ssse3",
      "x86-64-linux-avx-avx2-f16c-fma-sse41", 256, 16},
     {"x86-64-v4",
-     "avx,avx2,avx512bw,avx512cd,avx512dq,avx512f,avx512vl,bmi2,f16c,fma,sse2,"
-     "sse4.1,sse4.2,ssse3",
+     "avx,avx2,avx512bw,avx512cd,avx512dq,avx512f,avx512vl,bmi,bmi2,f16c,fma,"
+     "lzcnt,movbe,popcnt,sse2,sse3,sse4.1,sse4.2,ssse3",
      "x86-64-linux-avx-avx2-avx512-avx512_skylake-f16c-fma-sse41", 512, 32},
 };
 

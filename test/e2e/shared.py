@@ -23,7 +23,7 @@ class Buffer(C.Structure):
 
 class Options(C.Structure):
     _fields_ = [("weights", C.c_void_p), ("numWeights", C.c_size_t), ("threads", C.c_int32), ("convert", C.c_int32),
-                ("profile", C.c_int32)]
+                ("profile", C.c_int32), ("target", C.c_char_p)]
 
 
 def buffers(*arrays):

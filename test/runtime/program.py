@@ -122,8 +122,8 @@ os.remove("bad.safetensors")
 # A full disk, or a limit on file sizes: an error, the old file still there, nothing else.
 open("y.npy", "w").write("old")
 before = listing()
-done = run(program, *inputs, *output, preexec_fn=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
-                                                          resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))))
+done = run(program, *inputs, *output, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
+           restore_signals=True)
 expect_error(done, "y.npy: cannot be written: File too large", "file size limit")
 expect(listing() == before and open("y.npy").read() == "old", "file size limit: the old file stays")
 expect_error(run(program, *inputs, "--output", "y=/dev/full"), "/dev/full: cannot be written: No space left", "/dev/full")

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const heed_model_desc fake_model, fake_alien_model;
+extern const heed_model_desc fake_model, fake_alien_model, fake_targets_model,
+    fake_aliens_model;
 
 static int check(int condition, const char *text, int line,
                  const heed_model *model) {
@@ -220,6 +221,57 @@ static int testOpen(const char *weights) {
   return failures;
 }
 
+/* Several targets in one model: the best that runs, or the one asked for. */
+static int testTargets(heed_options options) {
+  int failures = 0;
+  heed_model *model, *other;
+  arrays a;
+  static const struct {
+    const char *option, *environment, *target;
+    int more;
+  } cases[] = {{NULL, NULL, "better", 1000},
+               {"plain", NULL, "plain", 0},
+               {"better", "plain", "better", 1000},
+               {NULL, "plain", "plain", 0},
+               {NULL, "", "better", 1000}};
+  for (size_t k = 0; k < sizeof cases / sizeof *cases; ++k) {
+    unsetenv("HEED_TARGET");
+    if (cases[k].environment)
+      setenv("HEED_TARGET", cases[k].environment, 1);
+    options.target = cases[k].option;
+    CHECK(heed_open(&fake_targets_model, &options, &model) == HEED_OK);
+    CHECK(!strcmp(heed_target(model), cases[k].target));
+    CHECK(heed_open_shared(model, 1, &other) == HEED_OK);
+    CHECK(!strcmp(heed_target(other), cases[k].target));
+    fill(&a, 1);
+    CHECK(run(other, &a) == HEED_OK && a.count == Rows + cases[k].more);
+    heed_close(other);
+    heed_close(model);
+  }
+  unsetenv("HEED_TARGET");
+  options.target = "alien";
+  CHECK(heed_open(&fake_targets_model, &options, &model) == HEED_ERROR_CPU);
+  CHECK(!strcmp(heed_last_error(model),
+                "model 'fake' was compiled for a processor with "
+                "'antigravity', which this one lacks"));
+  CHECK(!strcmp(heed_target(model), "") && !strcmp(heed_target(NULL), ""));
+  heed_close(model);
+  options.target = "other";
+  CHECK(heed_open(&fake_targets_model, &options, &model) ==
+        HEED_ERROR_ARGUMENT);
+  CHECK(!strcmp(heed_last_error(model),
+                "model 'fake' was compiled for alien, better, plain, not for "
+                "'other'"));
+  heed_close(model);
+  /* None that runs: what the least of them needs. */
+  CHECK(heed_open(&fake_aliens_model, NULL, &model) == HEED_ERROR_CPU);
+  CHECK(!strcmp(heed_last_error(model),
+                "model 'aliens' was compiled for a processor with "
+                "'telepathy', which this one lacks"));
+  heed_close(model);
+  return failures;
+}
+
 int main(int argc, char **argv) {
   if (argc != 2)
     return 2;
@@ -230,7 +282,7 @@ int main(int argc, char **argv) {
   CHECK(heed_open(&fake_model, &options, &model) == HEED_OK);
   if (failures == 0)
     failures += testErrors(model) + testShapes(model) + testHandles(&options) +
-                testProfile(options);
+                testProfile(options) + testTargets(options);
   const heed_signature *entry = heed_find_signature(&fake_model, "fake");
   CHECK(entry && entry->numInputs == 3 &&
         !strcmp(entry->inputs[1].extents[0], "N"));

@@ -128,21 +128,66 @@ static const char *const kernels[] = {"k_rows"};
 
 const heed_model_desc fake_model = {
     HEED_ABI_VERSION, 1, "fake", "fake.heed", "",   entries, params, 2, 1,
-    kernels,          1, 0,      init,        NULL, NULL};
+    kernels,          1, 0,      init,        NULL, NULL,    NULL};
 
 /* One that no processor can run. */
-const heed_model_desc fake_alien_model = {HEED_ABI_VERSION,
-                                          1,
-                                          "alien",
-                                          "fake.heed",
-                                          "sse3,+antigravity",
-                                          entries,
-                                          NULL,
-                                          0,
-                                          0,
-                                          NULL,
-                                          0,
-                                          0,
-                                          NULL,
-                                          NULL,
-                                          NULL};
+const heed_model_desc fake_alien_model = {.abiVersion = HEED_ABI_VERSION,
+                                          .numEntries = 1,
+                                          .name = "alien",
+                                          .source = "fake.heed",
+                                          .cpuFeatures = "sse3,+antigravity",
+                                          .entries = entries};
+
+/* Three targets: one that no processor can run, and two that every one can. */
+static int32_t runBetter(heed_model *model, const heed_buffer *in,
+                         heed_buffer *out) {
+  int32_t status = run(model, in, out);
+  *(int32_t *)out[1].data += 1000;
+  return status;
+}
+static const heed_entry_desc betterEntries[] = {
+    {{"fake", 3, 2, inputs, outputs}, shapes, runBetter, NULL}};
+static const heed_model_desc best = {HEED_ABI_VERSION,
+                                     1,
+                                     "fake",
+                                     "fake.heed",
+                                     "sse2,antigravity",
+                                     entries,
+                                     params,
+                                     2,
+                                     1,
+                                     kernels,
+                                     1,
+                                     0,
+                                     init,
+                                     NULL,
+                                     NULL,
+                                     "alien"};
+static const heed_model_desc better = {HEED_ABI_VERSION,
+                                       1,
+                                       "fake",
+                                       "fake.heed",
+                                       "sse2",
+                                       betterEntries,
+                                       params,
+                                       2,
+                                       1,
+                                       kernels,
+                                       1,
+                                       0,
+                                       init,
+                                       NULL,
+                                       NULL,
+                                       "better"};
+static const heed_model_desc *const variants[] = {&best, &better, NULL};
+const heed_model_desc fake_targets_model = {
+    HEED_ABI_VERSION, 1, "fake", "fake.heed", "",   entries,  params, 2, 1,
+    kernels,          1, 0,      init,        NULL, variants, "plain"};
+static const heed_model_desc *const aliens[] = {&best, NULL};
+const heed_model_desc fake_aliens_model = {.abiVersion = HEED_ABI_VERSION,
+                                           .numEntries = 1,
+                                           .name = "aliens",
+                                           .cpuFeatures = "sse3,telepathy",
+                                           .entries = entries,
+                                           .variants = aliens,
+                                           .target = "mind"};

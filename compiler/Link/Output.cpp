@@ -1,0 +1,170 @@
+//===- Output.cpp - files that appear whole or not at all -----------------===//
+
+#include "compiler/Link/Output.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Signals.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::success;
+
+namespace {
+
+LogicalResult cannotWrite(StringRef output, std::error_code code,
+                          std::string &error) {
+  error = "cannot write '" + output.str() + "': " + code.message();
+  return failure();
+}
+
+/// Written in place: a device, a pipe, standard output.
+bool isInPlace(const std::string &output) {
+  sys::fs::file_status status;
+  return output == "-" ||
+         (!sys::fs::status(output, status) && sys::fs::exists(status) &&
+          !sys::fs::is_regular_file(status));
+}
+
+/// The file behind a link is replaced, not the link.
+std::string behindLinks(const std::string &output) {
+  SmallString<128> real;
+  return sys::fs::real_path(output, real) ? output : real.str().str();
+}
+
+LogicalResult writeTo(raw_fd_ostream &os, StringRef bytes, StringRef output,
+                      std::string &error) {
+  os << bytes;
+  os.flush();
+  if (!os.has_error())
+    return success();
+  std::error_code code = os.error();
+  os.clear_error(); // else its destructor ends the process
+  return cannotWrite(output, code, error);
+}
+
+LogicalResult writeInPlace(StringRef bytes, const std::string &output,
+                           std::string &error) {
+  if (output == "-")
+    return writeTo(outs(), bytes, "standard output", error);
+  int file;
+  if (std::error_code code = sys::fs::openFileForWrite(
+          output, file, sys::fs::CD_OpenExisting, sys::fs::OF_None))
+    return cannotWrite(output, code, error);
+  raw_fd_ostream os(file, /*shouldClose=*/true, /*unbuffered=*/true);
+  return writeTo(os, bytes, output, error);
+}
+
+} // namespace
+
+LogicalResult heed::checkOutput(const std::string &output,
+                                ArrayRef<std::string> inputs,
+                                std::string &error) {
+  if (output == "-")
+    return success();
+  for (const std::string &input : inputs)
+    if (sys::fs::equivalent(output, input)) {
+      error = "cannot write '" + output + "': it is an input";
+      return failure();
+    }
+  if (sys::fs::is_directory(output))
+    return cannotWrite(output, make_error_code(std::errc::is_a_directory),
+                       error);
+  StringRef folder = sys::path::parent_path(output);
+  if (folder.empty())
+    folder = ".";
+  if (!isInPlace(output))
+    if (std::error_code code =
+            sys::fs::access(folder, sys::fs::AccessMode::Write))
+      return cannotWrite(output, code, error);
+  return success();
+}
+
+LogicalResult heed::writeWhole(StringRef bytes, const std::string &output,
+                               std::string &error) {
+  if (isInPlace(output))
+    return writeInPlace(bytes, output, error);
+  Temporaries files;
+  std::string path;
+  if (!files.forOutput(output, path, error))
+    return failure();
+  std::error_code code;
+  raw_fd_ostream os(path, code);
+  if (code)
+    return cannotWrite(output, code, error);
+  if (failed(writeTo(os, bytes, output, error)))
+    return failure();
+  return publish(path, output, error);
+}
+
+LogicalResult heed::publish(const std::string &path, const std::string &output,
+                            std::string &error) {
+  if (isInPlace(output)) {
+    auto bytes = MemoryBuffer::getFile(path, /*IsText=*/false,
+                                       /*RequiresNullTerminator=*/false);
+    if (!bytes)
+      return cannotWrite(output, bytes.getError(), error);
+    return writeInPlace((*bytes)->getBuffer(), output, error);
+  }
+  if (std::error_code code = sys::fs::rename(path, behindLinks(output)))
+    return cannotWrite(output, code, error);
+  return success();
+}
+
+heed::Temporaries::~Temporaries() {
+  for (const std::string &path : paths) {
+    sys::fs::remove(path);
+    sys::DontRemoveFileOnSignal(path);
+  }
+}
+
+bool heed::Temporaries::forOutput(const std::string &output, std::string &path,
+                                  std::string &error) {
+  SmallString<128> name;
+  // Beside the output, so that a rename stays on one disk.
+  std::error_code code =
+      isInPlace(output)
+          ? sys::fs::createTemporaryFile("heed-output", "", name)
+          : sys::fs::createUniqueFile(behindLinks(output) + ".%%%%%%%%.tmp",
+                                      name,
+                                      sys::fs::all_read | sys::fs::all_write);
+  if (code)
+    return succeeded(cannotWrite(output, code, error));
+  path = name.str().str();
+  keep(path);
+  return true;
+}
+
+bool heed::Temporaries::write(StringRef stem, StringRef suffix, StringRef bytes,
+                              std::string &path, std::string &error) {
+  SmallString<128> name;
+  int file;
+  if (std::error_code code =
+          sys::fs::createTemporaryFile(stem, suffix, file, name)) {
+    error = "cannot write a temporary file: " + code.message();
+    return false;
+  }
+  path = name.str().str();
+  keep(path);
+  raw_fd_ostream os(file, /*shouldClose=*/true);
+  return succeeded(writeTo(os, bytes, path, error));
+}
+
+void heed::Temporaries::keep(const std::string &path) {
+  paths.push_back(path);
+  sys::RemoveFileOnSignal(path);
+}
+
+heed::SignalsHeld::SignalsHeld() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP})
+    sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, &before);
+}
+
+heed::SignalsHeld::~SignalsHeld() {
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
