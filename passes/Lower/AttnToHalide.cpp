@@ -4,6 +4,7 @@
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
+#include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/StreamingAttention.h"
 
@@ -105,8 +106,11 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
       FailureOr<KernelInfo> info = translateKernel(b, kernel, target);
       if (failed(info))
         return signalPassFailure();
-      StringRef family =
-          info->family.empty() ? scheduleKernel(*info, target) : info->family;
+      StringRef family = info->family;
+      if (family.empty())
+        family = scheduleKernel(*info, target);
+      else
+        stateDenseStrides(*info);
       remarkFound(kernel, "attn-to-halide", "schedule",
                   kernel.getName() + " has the " + family + " schedule");
       kernel.erase();

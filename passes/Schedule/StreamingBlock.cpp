@@ -40,10 +40,12 @@ static SmallVector<Value> inGroup(ArrayRef<Value> at, Value jt) {
   return coordinates;
 }
 
-/// Whether a weight marks an absent key.
-static Value absent(Ops &o, Value p) {
-  return arith::CmpFOp::create(o.b, o.loc, arith::CmpFPredicate::OLT, p,
-                               o.f(0));
+/// The weight of an absent key, and whether \p p is that of a live one: then
+/// its bits are above, NaN of either sign included. A comparison of integers,
+/// for which a select of a sum of products becomes one masked instruction.
+static Value absentWeight(Ops &o) { return o.f(-1); }
+static Value isLive(Ops &o, Value p) {
+  return o.less(o.bits(absentWeight(o)), o.bits(p));
 }
 
 /// S: groups of scores, their maximum, and that of the block, rounded.
@@ -117,9 +119,10 @@ void Streaming::stageWeights(StreamingStage &stage) {
             o.select(live(o, stage, at[0], at[1], at[2], rest), p, o.f(-1))};
       });
   Value weights = stage.weights.getResult();
-  stage.sum = func(
-      stage.name("l"), {"ii", "kb"}, 1,
-      [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> { return {o.f(0)}; });
+  stage.sum = func(stage.name("l"), {"ii", "kb"}, 1,
+                   [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
+                     return {o.zero()};
+                   });
   update(stage.sum, {"rg"}, {constantI32(b, loc, stage.block / group)},
          [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
            ArrayRef<Value> at = args.take_front(rank);
@@ -128,7 +131,7 @@ void Streaming::stageWeights(StreamingStage &stage) {
              Value p = o.read1(
                  weights,
                  inGroup(at, o.addi(o.muli(args[rank], o.i(group)), o.i(y))));
-             values.push_back(stage.partial ? o.select(absent(o, p), o.f(0), p)
+             values.push_back(stage.partial ? o.select(isLive(o, p), p, o.f(0))
                                             : p);
            }
            return {o.sum(
@@ -143,9 +146,10 @@ void Streaming::stageProducts(StreamingStage &stage) {
   Value weights = stage.weights.getResult();
   unsigned valueDim = op.firstDim(DimKind::Value);
   bool hasValueDim = op.numDims(DimKind::Value) == 1;
-  stage.products = func(
-      stage.name("pv"), {"ii", "dd", "dt", "kb"}, 1,
-      [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> { return {o.f(0)}; });
+  stage.products = func(stage.name("pv"), {"ii", "dd", "dt", "kb"}, 1,
+                        [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
+                          return {o.zero()};
+                        });
   size_t productRank = 5 + batchDims;
   update(stage.products, {"rj"}, {constantI32(b, loc, stage.block)},
          [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
@@ -172,7 +176,7 @@ void Streaming::stageProducts(StreamingStage &stage) {
                o.tree(values, [&](Value x, Value y) { return o.add(x, y); });
            Value state = o.read1(stage.products.getResult(), at);
            Value next = o.fma(state, p, v);
-           return {stage.partial ? o.select(absent(o, p), state, next) : next};
+           return {stage.partial ? o.select(isLive(o, p), next, state) : next};
          });
 }
 

@@ -27,6 +27,10 @@ struct Ops {
   Value f(double value) {
     return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
   }
+  /// What a sum in registers starts from: the neutral element of addition. With
+  /// +0, whose bits are zero, LLVM clears such a tile by a call of memset and
+  /// keeps it in memory.
+  Value zero() { return f(-0.0); }
   Value addi(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
   Value muli(Value x, Value y) { return arith::MulIOp::create(b, loc, x, y); }
   Value mini(Value x, Value y) { return arith::MinSIOp::create(b, loc, x, y); }

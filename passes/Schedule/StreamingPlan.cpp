@@ -73,6 +73,13 @@ struct Writer {
   void unroll(halide::FuncOp f, int64_t stage, StringRef var) {
     halide::UnrollOp::create(b, loc, f.getResult(), stage, var);
   }
+  /// Leaves loops whole: steady states of their own, with the clamps of the
+  /// last keys and queries simplified, double the code and gain nothing.
+  void keepWhole(halide::FuncOp f, int64_t stage, ArrayRef<StringRef> vars) {
+    for (StringRef var : vars)
+      halide::PartitionOp::create(b, loc, f.getResult(), stage, var,
+                                  halide::Partition::Never);
+  }
   void computeAt(halide::FuncOp f, halide::FuncOp consumer, StringRef var) {
     halide::ComputeAtOp::create(b, loc, f.getResult(), consumer.getResult(),
                                 var);
@@ -147,6 +154,7 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
   w.reorder(state, number, order);
   w.vectorize(state, number, "iv");
   w.unroll(state, number, "iu");
+  w.keepWhole(state, number, {"dt", "rk"});
 
   halide::FuncOp products = stage.products;
   w.computeAt(products, state, "dt");
@@ -158,10 +166,12 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
   w.lanes(products, 1, {"dd", "ri", "ro"});
   w.unroll(products, 1, "dd");
   w.unroll(products, 1, "ri");
+  w.keepWhole(products, 1, {"ro"});
   w.boundExtent(products, "dd", w.i(plan.group));
 
   w.computeAt(stage.scores, state, "ib");
   w.lanes(stage.scores, 0, {"jt"});
+  w.keepWhole(stage.scores, 0, {"jt"});
   for (const StreamingTerm &term : stage.terms) {
     w.computeAt(term.func, stage.scores, "jt");
     w.boundExtent(term.func, "jj", w.i(plan.group));
@@ -187,6 +197,9 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
     w.unroll(term.func, 1, "jj");
     if (names.front() == "ri")
       w.unroll(term.func, 1, "ri");
+    w.keepWhole(
+        term.func, 1,
+        ArrayRef<StringRef>(inner).drop_front(names.front() == "ri" ? 2 : 1));
   }
   for (halide::FuncOp f : {stage.top, stage.sum}) {
     w.computeAt(f, state, "ib");
@@ -199,6 +212,7 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
   w.split(stage.weights, 0, "jj", "jt", "j8", plan.group);
   w.lanes(stage.weights, 0, {"j8", "jt"});
   w.unroll(stage.weights, 0, "j8");
+  w.keepWhole(stage.weights, 0, {"jt"});
 
   SmallVector<halide::FuncOp> funcs{stage.scores,  stage.top, stage.rounded,
                                     stage.weights, stage.sum, stage.products};
@@ -206,6 +220,7 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
     funcs.push_back(term.func);
   for (halide::FuncOp f : funcs) {
     w.boundExtent(f, "ii", w.i(plan.tile));
+    w.boundExtent(f, "kb", w.i(1));
     w.oneTile(f, w.i(1));
   }
 }

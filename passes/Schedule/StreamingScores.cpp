@@ -126,7 +126,7 @@ void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
   auto f = func(name, {"ii", "jj", "kb"}, 1,
                 [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
                   if (!contract.empty())
-                    return {o.f(0)};
+                    return {o.zero()};
                   return {combine(o, pair(o, at, {}), at)};
                 });
   stage.terms.push_back({f, contract.size(), {}});

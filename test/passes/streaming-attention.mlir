@@ -20,10 +20,10 @@ module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64,
 // CHECK: halide.update %[[ST]] over ("rk" from %{{.*}} extent %{{.*}}) where
 // CHECK: arith.minsi
 // CHECK: arith.cmpi sle
-// A partial block selects the product of an absent key away.
+// A partial block selects the product of an absent key away: -1.0 marks it, and every live weight has bits above.
 // CHECK: halide.func "pv_part"
-// CHECK: %[[ABSENT:.*]] = arith.cmpf olt
-// CHECK-NEXT: arith.select %[[ABSENT]]
+// CHECK: %[[LIVE:.*]] = arith.cmpi slt
+// CHECK-NEXT: arith.select %[[LIVE]]
 // CHECK: halide.update %[[ST]] over ("rk"
 // One task is a tile of queries of one head.
 // CHECK: halide.split %[[O:.*]], "d2" into ("tile", "row") by 48
@@ -32,6 +32,10 @@ module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64,
 // CHECK: halide.compute_at %[[PV]], %[[ST]], "dt"
 // CHECK: halide.reorder %[[PV]] stage 1, ("iv", "iu", "dd", "ri", "ro")
 // CHECK: halide.compute_at %[[S]], %[[ST]], "ib"
+// No loop has a copy of itself for its steady state.
+// CHECK: halide.partition %[[S]], "jt" Never
+// The strides of dense arrays are constants.
+// CHECK: halide.set_stride %{{.*}}, 1 to %{{.*}}
 func.func private @k0(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> attributes {attn.kernel, attn.kind = "attention"} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
