@@ -1,4 +1,5 @@
-//===- AST.cpp - How the parts of the syntax tree are spelled -------------===//
+//===- AST.cpp - Spelling and walking the syntax tree
+//----------------------===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,6 +12,8 @@
 #include "llvm/Support/ErrorHandling.h"
 
 using namespace heed;
+using namespace heed::ast;
+using llvm::cast;
 using llvm::StringRef;
 
 std::optional<ast::ElementType> ast::elementType(StringRef name) {
@@ -48,4 +51,60 @@ StringRef ast::spelling(ReduceOp op) {
   static constexpr StringRef names[] = {"sum",  "max", "min", "mean",
                                         "prod", "any", "all", "argmax"};
   return names[static_cast<unsigned>(op)];
+}
+
+void ast::forEachChild(const ast::Expr &expr,
+                       llvm::function_ref<void(const Expr &)> f) {
+  auto visit = [&](const ExprPtr &child) {
+    if (child)
+      f(*child);
+  };
+  switch (expr.kind) {
+  case ExprKind::Read:
+    for (const Index &index : cast<ReadExpr>(expr).indices)
+      visit(index.expr);
+    break;
+  case ExprKind::Call:
+    for (const ExprPtr &arg : cast<CallExpr>(expr).args)
+      visit(arg);
+    for (const NamedArgument &arg : cast<CallExpr>(expr).named)
+      visit(arg.value);
+    break;
+  case ExprKind::Paren:
+    return visit(cast<ParenExpr>(expr).inner);
+  case ExprKind::Negate:
+    return visit(cast<NegateExpr>(expr).operand);
+  case ExprKind::Not:
+    return visit(cast<NotExpr>(expr).operand);
+  case ExprKind::Binary:
+    visit(cast<BinaryExpr>(expr).lhs);
+    return visit(cast<BinaryExpr>(expr).rhs);
+  case ExprKind::Compare:
+    for (const ExprPtr &operand : cast<CompareExpr>(expr).operands)
+      visit(operand);
+    break;
+  case ExprKind::Logic:
+    visit(cast<LogicExpr>(expr).lhs);
+    return visit(cast<LogicExpr>(expr).rhs);
+  case ExprKind::If:
+    visit(cast<IfExpr>(expr).condition);
+    visit(cast<IfExpr>(expr).thenValue);
+    return visit(cast<IfExpr>(expr).elseValue);
+  case ExprKind::Reduce:
+    visit(cast<ReduceExpr>(expr).where);
+    return visit(cast<ReduceExpr>(expr).operand);
+  case ExprKind::Softmax:
+    visit(cast<SoftmaxExpr>(expr).where);
+    visit(cast<SoftmaxExpr>(expr).sink);
+    return visit(cast<SoftmaxExpr>(expr).operand);
+  default:
+    break;
+  }
+}
+
+const Expr &ast::inParens(const Expr &expr) {
+  const Expr *inner = &expr;
+  while (auto *paren = llvm::dyn_cast<ParenExpr>(inner))
+    inner = paren->inner.get();
+  return *inner;
 }

@@ -21,6 +21,7 @@
 #ifndef HEED_FRONTEND_HEED_AST_H
 #define HEED_FRONTEND_HEED_AST_H
 
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Casting.h"
 #include "llvm/Support/SMLoc.h"
@@ -493,6 +494,16 @@ struct File {
   std::vector<std::unique_ptr<FnDecl>> fns;
   std::vector<std::unique_ptr<ModelDecl>> models;
 };
+
+//===----------------------------------------------------------------------===//
+// Walking
+//===----------------------------------------------------------------------===//
+
+/// Calls `f` on the direct parts of an expression.
+void forEachChild(const Expr &expr, llvm::function_ref<void(const Expr &)> f);
+
+/// The expression without the parentheses around it.
+const Expr &inParens(const Expr &expr);
 
 } // namespace heed::ast
 

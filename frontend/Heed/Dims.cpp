@@ -19,68 +19,8 @@ using llvm::dyn_cast;
 using llvm::Twine;
 
 //===----------------------------------------------------------------------===//
-// Types and values
+// Values of sizes
 //===----------------------------------------------------------------------===//
-
-mlir::Type Lowering::irType(Ty ty) {
-  switch (ty) {
-  case Ty::Bool:
-    return builder.getI1Type();
-  case Ty::I8:
-    return builder.getI8Type();
-  case Ty::AnyInt:
-  case Ty::I32:
-    return builder.getI32Type();
-  case Ty::I64:
-    return builder.getI64Type();
-  case Ty::F16:
-    return builder.getF16Type();
-  case Ty::BF16:
-    return builder.getBF16Type();
-  case Ty::AnyReal:
-  case Ty::F32:
-    return builder.getF32Type();
-  }
-  return {};
-}
-
-std::optional<Ty> Lowering::tyOf(ElementType type, Range place) {
-  switch (type) {
-  case ElementType::F32:
-    return Ty::F32;
-  case ElementType::F16:
-    return Ty::F16;
-  case ElementType::BF16:
-    return Ty::BF16;
-  case ElementType::I8:
-    return Ty::I8;
-  case ElementType::I32:
-    return Ty::I32;
-  case ElementType::I64:
-    return Ty::I64;
-  case ElementType::Bool:
-    return Ty::Bool;
-  default:
-    error(place, "type '" + ast::spelling(type) +
-                     "' is not supported; use f32, f16, bf16, i32, i64, i8 or "
-                     "bool");
-    return std::nullopt;
-  }
-}
-
-SmallVector<int64_t> Lowering::extents(ArrayRef<Size> shape) {
-  SmallVector<int64_t> result;
-  for (const Size &size : shape) {
-    auto c = size.constant();
-    result.push_back(c ? *c : mlir::ShapedType::kDynamic);
-  }
-  return result;
-}
-
-mlir::RankedTensorType Lowering::tensorType(mlir::Type elem,
-                                            ArrayRef<Size> shape) {
-  return mlir::RankedTensorType::get(extents(shape), elem);
-}
 
 Value Lowering::emit(const Size &size, Range place) {
   // What is known at the entry is computed there, once.
@@ -90,6 +30,13 @@ Value Lowering::emit(const Size &size, Range place) {
   if (isNew)
     it->second = sizes.emit(prologue, loc(place), size);
   return it->second;
+}
+
+/// The same as an attribute, where it is known.
+mlir::OpFoldResult Lowering::emitExtent(const Size &size, Range place) {
+  if (auto c = size.constant())
+    return builder.getIndexAttr(*c);
+  return emit(size, place);
 }
 
 std::string Lowering::describe(const Size &size) { return sizes.str(size); }

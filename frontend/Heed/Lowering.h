@@ -20,258 +20,13 @@
 #ifndef HEED_FRONTEND_HEED_LOWERING_H
 #define HEED_FRONTEND_HEED_LOWERING_H
 
+#include "Equation.h"
 #include "Semantics.h"
-#include "Sizes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/AffineMap.h"
-#include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
-#include "llvm/ADT/SmallVector.h"
-
-#include <deque>
-#include <map>
-#include <set>
 
 namespace heed::sema {
-
-using llvm::ArrayRef;
-using llvm::SmallVector;
-using llvm::StringRef;
-using mlir::Value;
-using Range = llvm::SMRange;
-
-//===----------------------------------------------------------------------===//
-// Values
-//===----------------------------------------------------------------------===//
-
-/// The type of a value. AnyInt and AnyReal adapt to what they meet: literals,
-/// indices, dims and what is made of them.
-enum class Ty { AnyInt, AnyReal, Bool, I8, I32, I64, F16, BF16, F32 };
-
-inline bool isReal(Ty ty) { return ty == Ty::AnyReal || ty >= Ty::F16; }
-inline bool isInt(Ty ty) {
-  return ty == Ty::AnyInt || (ty >= Ty::I8 && ty <= Ty::I64);
-}
-StringRef spelling(Ty ty);
-/// The real type of a quotient or a root of values of this type.
-Ty realOf(Ty ty);
-/// What a tensor of this type stores: AnyInt is i32, AnyReal is f32.
-Ty stored(Ty ty);
-/// The type of a sum, a comparison or the branches of an `if`; none if a and b
-/// do not go together.
-std::optional<Ty> join(Ty a, Ty b);
-
-using Shape = SmallVector<Size, 4>;
-
-/// A tensor, and where its elements are present (null: everywhere).
-struct TensorVal {
-  Value value;
-  Ty elem = Ty::F32;
-  Shape shape;
-  Value live;
-};
-
-/// A string whose parts may be sizes known only inside a rolled loop.
-struct Text {
-  struct Part {
-    std::string text;
-    std::optional<Size> size;
-  };
-  std::vector<Part> parts;
-  std::optional<std::string> plain() const;
-};
-
-/// A constant table.
-struct Table {
-  Ty elem = Ty::AnyInt; ///< AnyInt, AnyReal or Bool
-  SmallVector<int64_t, 4> shape;
-  std::vector<int64_t> ints; ///< AnyInt and Bool
-  std::vector<double> reals;
-};
-
-struct Scope;
-struct Thunk {
-  const ast::Expr *expr;
-  std::shared_ptr<Scope> scope;
-};
-
-/// `let`: slices by their static positions. All slices fix the same axes.
-struct Collection {
-  Ty elem = Ty::F32;
-  Shape shape;
-  SmallVector<unsigned, 4> fixed;
-  std::map<std::vector<int64_t>, TensorVal> slices;
-  std::string name;
-};
-
-/// What a name means.
-struct Binding {
-  enum Kind {
-    Poison, ///< an error was said about it
-    None,
-    Bool,
-    Int,
-    Real,
-    String,
-    Table,
-    Tensor,
-    Scalar, ///< run time: an argument of the model
-    Thunk,
-    Collection
-  } kind = Poison;
-  bool flag = false;
-  Size size;
-  double real = 0;
-  Text text;
-  std::shared_ptr<sema::Table> table;
-  TensorVal tensor; ///< Scalar: its value and type
-  std::shared_ptr<sema::Thunk> thunk;
-  std::shared_ptr<sema::Collection> collection;
-  Range place;        ///< where it was defined
-  bool isDim = false; ///< an extent, which `dim` may constrain
-
-  bool isStatic() const { return kind >= None && kind <= Table; }
-  static Binding of(const Size &size);
-  static Binding of(double real);
-  static Binding ofBool(bool flag);
-  static Binding of(TensorVal tensor, Range place = {});
-};
-
-/// The names of one body. `dots`: what `..` stands for.
-struct Env {
-  const ast::File *file = nullptr;
-  std::map<std::string, Binding, std::less<>> names;
-  std::optional<Shape> dots;
-};
-using EnvPtr = std::shared_ptr<Env>;
-
-//===----------------------------------------------------------------------===//
-// Equations
-//===----------------------------------------------------------------------===//
-
-/// An index of an equation.
-struct Idx {
-  std::string name;
-  Range place;
-  std::optional<Size> extent;
-  bool declared = false;
-  std::string from; ///< what gave the extent, for messages
-  Range fromPlace;
-};
-
-/// Names of an expression: indices before the environment.
-struct Scope {
-  EnvPtr env;
-  std::map<std::string, Idx *, std::less<>> indices;
-  std::optional<SmallVector<Idx *, 4>> dots;
-};
-
-/// What `infer` found out about an expression.
-struct Info {
-  Ty ty = Ty::AnyInt;
-  bool pure = true;     ///< of indices, dims and static values alone
-  bool hasReal = false; ///< something in it is real
-  bool mayBeAbsent = false;
-  std::optional<Binding> fixed; ///< its value, if static
-  std::optional<Binding> named; ///< what it names, if a name or a call
-  std::optional<Shape> whole;   ///< the shape, of a whole tensor
-  SmallVector<Idx *, 4> used;
-};
-
-/// A condition that must hold for what stands in its scope to be evaluated.
-/// `in`: the body whose control flow makes sure of it.
-struct Body;
-struct Guard {
-  const ast::Expr *condition;
-  bool positive;
-  const Scope *scope;
-  const Body *in;
-};
-
-/// One position of a read, `..` unfolded: a plain index, or an expression.
-struct Item {
-  Idx *idx = nullptr;
-  const ast::Expr *expr = nullptr;
-};
-
-/// A reduction's tensor, and for a mean with `where` how many counted.
-struct Reduced {
-  TensorVal value, count;
-};
-
-/// One equation under analysis.
-struct Equation {
-  struct Use {
-    Idx *idx;
-    Size extent;
-    std::string what;
-    Range place;
-    bool weak; ///< in a branch of an `if`
-  };
-  using Key = std::pair<const void *, const Env *>;
-  std::deque<Idx> pool;
-  std::map<Key, Info> infos;
-  std::map<Key, SmallVector<Idx *, 2>> binders;
-  std::map<Key, Binding> calls;
-  std::vector<Use> uses;
-  SmallVector<Idx *, 4> whole; ///< axes of whole tensors
-  std::vector<EnvPtr> keep;    ///< environments that keys point to
-  SmallVector<Guard, 4> guards;
-  bool wholeAllowed = true;   ///< no indices on the left
-  std::map<Key, bool> proven; ///< reads: in range
-  std::set<Key> checked;      ///< reads: a run-time check stands
-  // What stands as a tensor already.
-  using Axes = SmallVector<Idx *, 4>;
-  std::map<Key, TensorVal> tables;
-  std::map<Key, std::pair<Reduced, Axes>> reduced;
-  std::map<Key, std::pair<TensorVal, Axes>> softmaxes;
-  std::map<Key, std::pair<TensorVal, SmallVector<Item>>> splits;
-};
-
-/// A value in a body. `live`: an i1, null if always present.
-struct TV {
-  Value value;
-  Ty ty = Ty::AnyInt;
-  Value live;
-  explicit operator bool() const { return bool(value); }
-};
-
-/// A region under construction.
-struct Body {
-  enum Kind {
-    Generic, ///< of linalg.generic: plain reads are operands
-    Where,   ///< of attn.softmax: indices are block arguments
-    Host     ///< no region: scalars of the function itself
-  };
-  Body(Kind kind, mlir::OpBuilder builder) : kind(kind), builder(builder) {}
-  Kind kind;
-  mlir::OpBuilder builder;
-  mlir::Block *block = nullptr;
-  SmallVector<Idx *, 6> loops;
-  std::map<const Idx *, Value> at;
-  SmallVector<Value, 4> operands;
-  SmallVector<mlir::AffineMap, 4> maps;
-  bool f64 = false; ///< reals are f64
-};
-
-/// What is known about an integer expression over its indices: each of `lower`
-/// is a lower bound, each of `upper` an upper one (inclusive).
-struct Bounds {
-  SmallVector<Size, 2> lower, upper;
-  bool exact = false; ///< a single bound on both sides, which is reached
-  bool data = false;  ///< depends on data: bounds may be missing
-};
-
-/// sum of factor * index, plus an offset.
-struct Linear {
-  std::map<Idx *, Size> factors;
-  Size offset;
-};
-
-/// Calls `f` on the direct parts of an expression.
-void forEachChild(const ast::Expr &expr,
-                  llvm::function_ref<void(const ast::Expr &)> f);
 
 class Lowering {
 public:
@@ -282,6 +37,7 @@ public:
 
 private:
   using Key = Equation::Key;
+  using Values = SmallVector<Value, 2>;
   using At = mlir::Location;
 
   //===--- Messages (Lowering.cpp) ----------------------------------------===//
@@ -350,12 +106,6 @@ private:
   Value castTo(Value value, mlir::Type type, Range place);
 
   //===--- Equations.cpp --------------------------------------------------===//
-  struct Digit { ///< an index of a merged axis, and what it is multiplied by
-    const ast::NameExpr *name;
-    std::vector<const ast::Expr *> factors;
-  };
-  bool executeEquation(const ast::Left &left, const ast::Expr &right,
-                       Frame &frame, Binding &result);
   bool lowerWhole(const ast::Expr &right, const Scope &scope, Equation *outer,
                   Binding &result);
   std::optional<TensorVal> lowerRight(const ast::Expr &right,
@@ -364,15 +114,23 @@ private:
   std::optional<TensorVal> lowerConcat(const ast::ConcatExpr &expr,
                                        Scope &scope, Equation &eq,
                                        ArrayRef<Idx *> axes);
+  TensorVal convert(const TensorVal &tensor, Ty elem, Range place);
+  bool indexed(const ast::Expr &expr, const Scope &scope, Equation *outer);
+  bool isScalarBody(const ast::Expr &expr, const Scope &scope);
+
+  //===--- LeftSides.cpp -------------------------------------------------===//
+  struct Digit { ///< an index of a merged axis, and what it is multiplied by
+    const ast::NameExpr *name;
+    std::vector<const ast::Expr *> factors;
+  };
+  bool executeEquation(const ast::Left &left, const ast::Expr &right,
+                       Frame &frame, Binding &result);
   bool radix(const ast::Expr &expr, const EnvPtr &env,
              std::vector<const ast::Expr *> by,
              llvm::SmallVectorImpl<Digit> &digits);
   bool intoCollection(const ast::Left &left,
                       std::shared_ptr<Collection> collection, TensorVal tensor,
                       ArrayRef<std::optional<int64_t>> fixed, Binding &result);
-  TensorVal convert(const TensorVal &tensor, Ty elem, Range place);
-  bool indexed(const ast::Expr &expr, const Scope &scope, Equation *outer);
-  bool isScalarBody(const ast::Expr &expr, const Scope &scope);
 
   //===--- Statics.cpp ----------------------------------------------------===//
   std::optional<Binding> lookup(const Env &env, StringRef name);
@@ -387,6 +145,8 @@ private:
   std::optional<Text> textValue(const ast::StringExpr &expr, const EnvPtr &env);
   bool flatten(const ast::Expr &expr, const EnvPtr &env, unsigned depth,
                Table &table, std::vector<Binding> &values);
+
+  //===--- Folding.cpp ---------------------------------------------------===//
   bool foldBinary(const ast::BinaryExpr &expr, const Info &a, const Info &b,
                   Info &info);
   std::optional<bool> foldCompare(ast::CompareOp op, const Binding &a,
@@ -422,10 +182,7 @@ private:
                ArrayRef<Value> values);
   /// The SSA value of a size; at the entry, once, where that is possible.
   Value emit(const Size &size, Range place);
-  mlir::Type irType(Ty ty);
-  std::optional<Ty> tyOf(ast::ElementType type, Range place);
-  SmallVector<int64_t> extents(ArrayRef<Size> shape);
-  mlir::RankedTensorType tensorType(mlir::Type elem, ArrayRef<Size> shape);
+  mlir::OpFoldResult emitExtent(const Size &size, Range place);
 
   //===--- Calls.cpp ------------------------------------------------------===//
   static bool isBuiltin(StringRef name);
@@ -454,23 +211,29 @@ private:
                  bool weak, Info &info);
   bool inferBinding(const Binding &binding, const ast::Expr &expr, Equation &eq,
                     bool weak, Info &info);
-  bool inferRead(const ast::ReadExpr &expr, const Scope &scope, Equation &eq,
-                 bool weak, Info &info);
+  bool merge(Info &into, const Info &from, Range place);
+  bool number(const Info &info, Range place, const llvm::Twine &what);
+  bool boolean(const Info &info, Range place, const llvm::Twine &what);
+  const Info &info(const ast::Expr &expr, const Scope &scope,
+                   const Equation &eq);
+
+  //===--- InferOperators.cpp --------------------------------------------===//
   bool inferBinary(const ast::BinaryExpr &expr, const Scope &scope,
                    Equation &eq, bool weak, Info &info);
   bool inferCompare(const ast::CompareExpr &expr, const Scope &scope,
                     Equation &eq, bool weak, Info &info);
   bool inferIf(const ast::IfExpr &expr, const Scope &scope, Equation &eq,
                bool weak, Info &info);
+
+  //===--- InferTensors.cpp ----------------------------------------------===//
+  bool inferRead(const ast::ReadExpr &expr, const Scope &scope, Equation &eq,
+                 bool weak, Info &info);
   bool inferReduce(const ast::ReduceExpr &expr, const Scope &scope,
                    Equation &eq, bool weak, Info &info);
   bool inferSoftmax(const ast::SoftmaxExpr &expr, const Scope &scope,
                     Equation &eq, bool weak, Info &info);
-  bool merge(Info &into, const Info &from, Range place);
-  bool number(const Info &info, Range place, const llvm::Twine &what);
-  bool boolean(const Info &info, Range place, const llvm::Twine &what);
-  const Info &info(const ast::Expr &expr, const Scope &scope,
-                   const Equation &eq);
+
+  //===--- Indices.cpp ---------------------------------------------------===//
   Idx *newIndex(StringRef name, Range place, const ast::Expr *extent,
                 const Scope &scope, Equation &eq);
   bool items(const ast::ReadExpr &expr, const Scope &scope,
@@ -479,20 +242,38 @@ private:
   /// Gives every index its range.
   bool solve(Equation &eq);
 
-  //===--- Ranges.cpp -----------------------------------------------------===//
+  //===--- Bounds.cpp ----------------------------------------------------===//
   std::optional<Linear> linear(const ast::Expr &expr, const Scope &scope,
                                Equation &eq);
   Bounds bounds(const ast::Expr &expr, const Scope &scope, Equation &eq);
   SmallVector<unsigned> positiveAtoms(ArrayRef<Idx *> used);
+
+  //===--- Ranges.cpp -----------------------------------------------------===//
   Shape shapeOf(const Binding &binding);
   bool proven(const Item &item, const Size &extent, const Scope &scope,
               Equation &eq);
   bool provenRead(const ast::ReadExpr &expr, const Scope &scope, Equation &eq);
-  /// Does `expr` hold a read that only a guard may keep in range?
-  bool needsGuard(const ast::Expr &expr, const Scope &scope, Equation &eq);
   bool checkRead(const ast::ReadExpr &expr, const Scope &scope, Equation &eq);
   bool checkAxis(const ast::ReadExpr &expr, unsigned axis, const Item &item,
                  const Size &extent, const Scope &scope, Equation &eq);
+
+  //===--- Types.cpp -----------------------------------------------------===//
+  mlir::Type irType(Ty ty);
+  std::optional<Ty> tyOf(ast::ElementType type, Range place);
+  SmallVector<int64_t> extents(ArrayRef<Size> shape);
+  mlir::RankedTensorType tensorType(mlir::Type elem, ArrayRef<Size> shape);
+  mlir::Type realType(const Body &body);
+  mlir::Type bodyType(const Body &body, Ty ty);
+  Value realConstant(Body &body, double value, At at);
+  Value asReal(Body &body, const TV &tv, At at);
+  Value asI64(Body &body, const TV &tv, At at);
+  Value asIndex(Body &body, const TV &tv, At at);
+  Value asType(Body &body, const TV &tv, Ty ty, At at);
+  Value toStorage(Body &body, const TV &tv, Ty ty, At at);
+  static Value toType(mlir::OpBuilder &b, Value value, mlir::Type type, At at);
+  std::pair<Value, Value> asIntegers(Body &body, const TV &x, const TV &y,
+                                     At at);
+  static Value boolConstant(mlir::OpBuilder &b, bool value, At at);
 
   //===--- Emit.cpp -------------------------------------------------------===//
   TV emit(Body &body, const ast::Expr &expr, const Scope &scope, Equation &eq);
@@ -503,6 +284,9 @@ private:
                  Equation &eq);
   TV emitTable(Body &body, const ast::Expr &expr, const Scope &scope,
                Equation &eq);
+  Value indexValue(Body &body, const Idx *idx, At at);
+
+  //===--- EmitOperators.cpp ---------------------------------------------===//
   TV emitBinary(Body &body, const ast::BinaryExpr &expr, const Scope &scope,
                 Equation &eq);
   TV emitCompare(Body &body, const ast::CompareExpr &expr, const Scope &scope,
@@ -511,17 +295,6 @@ private:
                Equation &eq);
   TV emitIf(Body &body, const ast::IfExpr &expr, const Scope &scope,
             Equation &eq);
-  TV branch(Body &body, Value condition, Ty ty, bool mayBeAbsent, At at,
-            llvm::function_ref<TV()> then, llvm::function_ref<TV()> otherwise);
-  Value indexValue(Body &body, const Idx *idx, At at);
-  mlir::Type realType(const Body &body);
-  mlir::Type bodyType(const Body &body, Ty ty);
-  Value realConstant(Body &body, double value, At at);
-  Value asReal(Body &body, const TV &tv, At at);
-  Value asI64(Body &body, const TV &tv, At at);
-  Value asIndex(Body &body, const TV &tv, At at);
-  Value asType(Body &body, const TV &tv, Ty ty, At at);
-  Value toStorage(Body &body, const TV &tv, Ty ty, At at);
 
   //===--- Builtins.cpp ---------------------------------------------------===//
   TV emitCall(Body &body, const ast::CallExpr &expr, const Scope &scope,
@@ -553,7 +326,6 @@ private:
                                      Ty elem);
 
   //===--- Generics.cpp ---------------------------------------------------===//
-  using Values = SmallVector<Value, 2>;
   using Fill = llvm::function_ref<Values(Body &, ArrayRef<Value>)>;
   Value emptyTensor(mlir::Type elem, ArrayRef<Size> shape, Range place);
   Value filled(mlir::TypedAttr value, ArrayRef<Size> shape, Range place);
@@ -565,29 +337,41 @@ private:
                                        llvm::function_ref<TV(Body &)> fill,
                                        bool *absent = nullptr);
   Shape shapeOf(ArrayRef<Idx *> axes);
+
+  //===--- Reductions.cpp ------------------------------------------------===//
   mlir::TypedAttr neutral(ast::ReduceOp op, Ty ty, bool f64);
   std::optional<Reduced> emitReduce(const ast::ReduceExpr &expr,
                                     const Scope &scope, Equation &eq,
                                     ArrayRef<Idx *> axes, bool f64);
   TV emitReduced(Body &body, const ast::ReduceExpr &expr, const Scope &scope,
                  Equation &eq);
+  void inLoopOrder(llvm::SmallVectorImpl<Idx *> &axes, const Body &body);
+
+  //===--- Softmax.cpp ---------------------------------------------------===//
   std::optional<TensorVal> emitSoftmax(const ast::SoftmaxExpr &expr,
                                        const Scope &scope, Equation &eq,
                                        ArrayRef<Idx *> axes);
   TV emitNestedSoftmax(Body &body, const ast::SoftmaxExpr &expr,
                        const Scope &scope, Equation &eq);
-  void inLoopOrder(llvm::SmallVectorImpl<Idx *> &axes, const Body &body);
+
+  //===--- Guards.cpp ----------------------------------------------------===//
+  /// Does `expr` hold a read that only a guard may keep in range?
+  bool needsGuard(const ast::Expr &expr, const Scope &scope, Equation &eq);
   void addGuardIndices(const Scope &inner, Equation &eq,
                        ArrayRef<const ast::Expr *> parts,
                        llvm::SmallVectorImpl<Idx *> &used);
-  TV underGuards(Body &body, Equation &eq, size_t first, Ty ty, At at,
+  Values ifElse(Body &body, Value condition, mlir::TypeRange types, At at,
+                llvm::function_ref<Values()> then,
+                llvm::function_ref<Values()> otherwise);
+  Values underGuards(Body &body, Equation &eq, size_t first,
+                     mlir::TypeRange types, At at,
+                     llvm::function_ref<Values()> then,
+                     llvm::function_ref<Values()> otherwise);
+  TV underGuards(Body &body, Equation &eq, Ty ty, At at,
                  llvm::function_ref<TV()> then,
                  llvm::function_ref<TV()> otherwise);
-  Values ifElse(Body &body, Value condition, At at, ArrayRef<Value> otherwise,
-                llvm::function_ref<Values()> then);
-  Values guardedTerm(Body &body, Equation &eq, size_t first, At at,
-                     ArrayRef<Value> otherwise,
-                     llvm::function_ref<Values()> then);
+  TV branch(Body &body, Value condition, Ty ty, bool mayBeAbsent, At at,
+            llvm::function_ref<TV()> then, llvm::function_ref<TV()> otherwise);
 
   //===--- State ----------------------------------------------------------===//
   const Program &program;

@@ -78,8 +78,7 @@ TV Lowering::readTensor(Body &body, const TensorVal &tensor,
 
 TensorVal Lowering::tableTensor(const Table &table, bool f64, Location at) {
   TensorVal tensor;
-  for (int64_t n : table.shape)
-    tensor.shape.push_back(Size(n));
+  tensor.shape = table.extents();
   tensor.elem = stored(table.elem);
   mlir::Type elem = irType(tensor.elem);
   if (table.elem == Ty::AnyReal && f64)
@@ -151,12 +150,7 @@ std::optional<TensorVal> Lowering::assemble(Collection &collection,
       strides.push_back(builder.getIndexAttr(1));
       bool isFixed = llvm::is_contained(collection.fixed, k);
       offsets.push_back(builder.getIndexAttr(isFixed ? position[next++] : 0));
-      if (isFixed)
-        extents.push_back(builder.getIndexAttr(1));
-      else if (auto c = size.constant())
-        extents.push_back(builder.getIndexAttr(*c));
-      else
-        extents.push_back(emit(size, place));
+      extents.push_back(emitExtent(isFixed ? Size(1) : size, place));
     }
     result.value = tensor::InsertSliceOp::create(
         builder, at, tensor.value, result.value, offsets, extents, strides);
@@ -250,12 +244,8 @@ bool Lowering::split(const ReadExpr &expr, const Scope &scope, Equation &eq,
   }
   Location at = loc(expr.range);
   SmallVector<OpFoldResult> outputs;
-  for (const Size &size : shape) {
-    if (auto c = size.constant())
-      outputs.push_back(builder.getIndexAttr(*c));
-    else
-      outputs.push_back(emit(size, expr.range));
-  }
+  for (const Size &size : shape)
+    outputs.push_back(emitExtent(size, expr.range));
   auto expand = [&](Value value) -> Value {
     auto elem = cast<RankedTensorType>(value.getType()).getElementType();
     return tensor::ExpandShapeOp::create(builder, at, tensorType(elem, shape),

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Numbers, sizes, strings, bools, none and tables. Folding happens in `infer`;
-// here are its arithmetic and the questions that statements ask.
+// Numbers, sizes, strings, bools, none and tables: the questions that
+// statements ask.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,6 +57,14 @@ Binding Binding::of(TensorVal tensor, Range place) {
   return binding;
 }
 
+std::optional<double> Binding::number() const {
+  if (kind == Real)
+    return real;
+  if (auto c = size.constant(); c && kind == Int)
+    return double(*c);
+  return std::nullopt;
+}
+
 std::optional<std::string> Text::plain() const {
   std::string all;
   for (const Part &part : parts) {
@@ -97,216 +105,6 @@ std::vector<StringRef> Lowering::visible(const Env &env) {
   auto consts = program.visibleConsts(*env.file);
   names.insert(names.end(), consts.begin(), consts.end());
   return names;
-}
-
-//===----------------------------------------------------------------------===//
-// Folding
-//===----------------------------------------------------------------------===//
-
-/// The value as a real, if it is a number that is known.
-static std::optional<double> realValue(const Binding &binding) {
-  if (binding.kind == Binding::Real)
-    return binding.real;
-  if (auto c = binding.size.constant(); c && binding.kind == Binding::Int)
-    return double(*c);
-  return std::nullopt;
-}
-
-static std::optional<int64_t> power(int64_t base, int64_t exponent) {
-  if (exponent > 64 && base != 0 && base != 1 && base != -1)
-    return std::nullopt;
-  int64_t result = 1;
-  for (int64_t k = 0; k < (exponent > 64 ? exponent % 2 + 2 : exponent); ++k)
-    result = int64_t(uint64_t(result) * uint64_t(base));
-  return result;
-}
-
-bool Lowering::foldBinary(const BinaryExpr &expr, const Info &a, const Info &b,
-                          Info &info) {
-  const Binding &x = *a.fixed, &y = *b.fixed;
-  if (isInt(info.ty)) {
-    const Size &m = x.size, &n = y.size;
-    auto divisor = [&] {
-      if (n.terms.empty())
-        return error(expr.opRange,
-                     "integer '" + ast::spelling(expr.op) + "' by zero");
-      if (!sizes.nonNegative(n - 1) && !sizes.nonNegative(-n - 1))
-        requirePositive(n, expr.opRange, ast::spelling(expr.op));
-      return true;
-    };
-    switch (expr.op) {
-    case BinaryOp::Add:
-      info.fixed = Binding::of(sizes.simplify(m + n));
-      return true;
-    case BinaryOp::Sub:
-      info.fixed = Binding::of(sizes.simplify(m - n));
-      return true;
-    case BinaryOp::Mul:
-      info.fixed = Binding::of(sizes.simplify(m * n));
-      return true;
-    case BinaryOp::Mod:
-      if (!divisor())
-        return false;
-      info.fixed = Binding::of(sizes.mod(m, n));
-      return true;
-    case BinaryOp::FloorDiv:
-      if (!divisor())
-        return false;
-      info.fixed = Binding::of(sizes.floorDiv(m, n));
-      return true;
-    case BinaryOp::Div: {
-      if (!divisor())
-        return false;
-      Size q = sizes.floorDiv(m, n);
-      if (expr.place == Place::Index) {
-        info.fixed = Binding::of(q);
-        return true;
-      }
-      Size rest = sizes.simplify(m - q * n);
-      if (rest.constant() && !rest.is(0))
-        return error(expr.opRange, sizes.str(m) + " / " + sizes.str(n) +
-                                       " does not divide exactly");
-      if (!rest.is(0)) {
-        if (!requireEqual(rest, Size(0), expr.opRange,
-                          sizes.str(m) + " / " + sizes.str(n) +
-                              " does not divide exactly",
-                          {}))
-          return false;
-        sizes.exact(m, n);
-      }
-      info.fixed = Binding::of(q);
-      return true;
-    }
-    case BinaryOp::Pow: {
-      int64_t exponent = cast<IntExpr>(*expr.rhs).value;
-      if (auto base = m.constant()) {
-        if (auto result = power(*base, exponent)) {
-          info.fixed = Binding::of(Size(*result));
-          return true;
-        }
-        return error(expr.opRange, "the power is out of range");
-      }
-      if (exponent > 8)
-        return error(expr.opRange, "a power of a size above 8");
-      Size result(1);
-      for (int64_t k = 0; k < exponent; ++k)
-        result = result * m;
-      info.fixed = Binding::of(result);
-      return true;
-    }
-    }
-  }
-  auto u = realValue(x), v = realValue(y);
-  if (!u || !v)
-    return true; // symbolic: computed per call, in f64
-  switch (expr.op) {
-  case BinaryOp::Add:
-    info.fixed = Binding::of(*u + *v);
-    break;
-  case BinaryOp::Sub:
-    info.fixed = Binding::of(*u - *v);
-    break;
-  case BinaryOp::Mul:
-    info.fixed = Binding::of(*u * *v);
-    break;
-  case BinaryOp::Div:
-    info.fixed = Binding::of(*u / *v);
-    break;
-  case BinaryOp::FloorDiv:
-    info.fixed = Binding::of(std::floor(*u / *v));
-    break;
-  case BinaryOp::Mod:
-    info.fixed = Binding::of(*u - std::floor(*u / *v) * *v);
-    break;
-  case BinaryOp::Pow:
-    info.fixed = Binding::of(std::pow(*u, *v));
-    break;
-  }
-  return true;
-}
-
-std::optional<bool> Lowering::foldCompare(CompareOp op, const Binding &a,
-                                          const Binding &b) {
-  if (a.kind == Binding::Bool || b.kind == Binding::Bool)
-    return (a.flag == b.flag) == (op == CompareOp::Eq);
-  if (a.kind == Binding::Int && b.kind == Binding::Int) {
-    Size d = sizes.simplify(b.size - a.size);
-    bool le = sizes.nonNegative(d), lt = sizes.nonNegative(d - 1);
-    bool ge = sizes.nonNegative(-d), gt = sizes.nonNegative(-d - 1);
-    bool eq = sizes.equal(a.size, b.size);
-    switch (op) {
-    case CompareOp::Eq:
-      return eq         ? std::optional(true)
-             : lt || gt ? std::optional(false)
-                        : std::nullopt;
-    case CompareOp::Ne:
-      return eq         ? std::optional(false)
-             : lt || gt ? std::optional(true)
-                        : std::nullopt;
-    case CompareOp::Lt:
-      return lt   ? std::optional(true)
-             : ge ? std::optional(false)
-                  : std::nullopt;
-    case CompareOp::Le:
-      return le   ? std::optional(true)
-             : gt ? std::optional(false)
-                  : std::nullopt;
-    case CompareOp::Gt:
-      return gt   ? std::optional(true)
-             : le ? std::optional(false)
-                  : std::nullopt;
-    case CompareOp::Ge:
-      return ge   ? std::optional(true)
-             : lt ? std::optional(false)
-                  : std::nullopt;
-    }
-  }
-  auto x = realValue(a), y = realValue(b);
-  if (!x || !y)
-    return std::nullopt;
-  switch (op) {
-  case CompareOp::Eq:
-    return *x == *y;
-  case CompareOp::Ne:
-    return *x != *y;
-  case CompareOp::Lt:
-    return *x < *y;
-  case CompareOp::Le:
-    return *x <= *y;
-  case CompareOp::Gt:
-    return *x > *y;
-  case CompareOp::Ge:
-    return *x >= *y;
-  }
-  return std::nullopt;
-}
-
-std::optional<double> Lowering::foldCall(StringRef name, double x) {
-  using Function = double (*)(double);
-  Function f =
-      llvm::StringSwitch<Function>(name)
-          .Case("abs", [](double x) { return std::fabs(x); })
-          .Case("sign", [](double x) { return x > 0   ? 1.0
-                                              : x < 0 ? -1.0
-                                                      : x; })
-          .Case("floor", [](double x) { return std::floor(x); })
-          .Case("ceil", [](double x) { return std::ceil(x); })
-          .Case("round", [](double x) { return std::nearbyint(x); })
-          .Case("exp", [](double x) { return std::exp(x); })
-          .Case("exp2", [](double x) { return std::exp2(x); })
-          .Case("expm1", [](double x) { return std::expm1(x); })
-          .Case("log", [](double x) { return std::log(x); })
-          .Case("log2", [](double x) { return std::log2(x); })
-          .Case("log1p", [](double x) { return std::log1p(x); })
-          .Case("sqrt", [](double x) { return std::sqrt(x); })
-          .Case("rsqrt", [](double x) { return 1 / std::sqrt(x); })
-          .Case("sin", [](double x) { return std::sin(x); })
-          .Case("cos", [](double x) { return std::cos(x); })
-          .Case("tan", [](double x) { return std::tan(x); })
-          .Case("tanh", [](double x) { return std::tanh(x); })
-          .Case("erf", [](double x) { return std::erf(x); })
-          .Default(nullptr);
-  return f ? std::optional(f(x)) : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
@@ -424,7 +222,7 @@ std::optional<Binding> Lowering::constant(const Expr &expr, const EnvPtr &env,
       error(expr.range, "a table holds numbers or bools, not both");
       return std::nullopt;
     }
-    auto number = realValue(value);
+    auto number = value.number();
     if (!bools && !number) {
       error(expr.range, "an element of a table must be known when compiling");
       return std::nullopt;

@@ -1,0 +1,286 @@
+//===- Bounds.cpp - Linear forms and bounds of integers -------------------===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace heed;
+using namespace heed::sema;
+using namespace heed::ast;
+using llvm::cast;
+using llvm::dyn_cast;
+
+std::optional<Linear> Lowering::linear(const Expr &expr, const Scope &scope,
+                                       Equation &eq) {
+  const Info &i = info(expr, scope, eq);
+  if (i.fixed) {
+    if (i.fixed->kind != Binding::Int)
+      return std::nullopt;
+    return Linear{{}, i.fixed->size};
+  }
+  auto combined = [&](const Expr &a, const Expr &b,
+                      int64_t sign) -> std::optional<Linear> {
+    auto x = linear(a, scope, eq), y = linear(b, scope, eq);
+    if (!x || !y)
+      return std::nullopt;
+    x->offset = x->offset + y->offset * sign;
+    for (auto &[idx, factor] : y->factors) {
+      Size &sum = x->factors[idx];
+      sum = sum + factor * sign;
+      if (sum.terms.empty())
+        x->factors.erase(idx);
+    }
+    return x;
+  };
+  switch (expr.kind) {
+  case ExprKind::Paren:
+    return linear(*cast<ParenExpr>(expr).inner, scope, eq);
+  case ExprKind::Name: {
+    auto &name = cast<NameExpr>(expr);
+    if (auto it = scope.indices.find(name.name); it != scope.indices.end())
+      return Linear{{{it->second, Size(1)}}, Size()};
+    auto binding = lookup(*scope.env, name.name);
+    if (binding && binding->kind == Binding::Thunk)
+      return linear(*binding->thunk->expr, *binding->thunk->scope, eq);
+    return std::nullopt;
+  }
+  case ExprKind::Negate: {
+    auto x = linear(*cast<NegateExpr>(expr).operand, scope, eq);
+    if (!x)
+      return std::nullopt;
+    x->offset = -x->offset;
+    for (auto &entry : x->factors)
+      entry.second = -entry.second;
+    return x;
+  }
+  case ExprKind::Binary: {
+    auto &binary = cast<BinaryExpr>(expr);
+    if (binary.op == BinaryOp::Add || binary.op == BinaryOp::Sub)
+      return combined(*binary.lhs, *binary.rhs,
+                      binary.op == BinaryOp::Add ? 1 : -1);
+    if (binary.op != BinaryOp::Mul)
+      return std::nullopt;
+    auto x = linear(*binary.lhs, scope, eq), y = linear(*binary.rhs, scope, eq);
+    if (!x || !y || (!x->factors.empty() && !y->factors.empty()))
+      return std::nullopt;
+    if (x->factors.empty())
+      std::swap(x, y);
+    Size by = y->offset;
+    if (by.terms.empty())
+      return Linear{};
+    x->offset = x->offset * by;
+    for (auto &entry : x->factors)
+      entry.second = sizes.simplify(entry.second * by);
+    return x;
+  }
+  default:
+    return std::nullopt;
+  }
+}
+
+SmallVector<unsigned> Lowering::positiveAtoms(ArrayRef<Idx *> used) {
+  // Where something is evaluated, every loop around it runs at least once.
+  SmallVector<unsigned> atoms;
+  for (Idx *idx : used)
+    if (idx->extent)
+      for (auto &term : idx->extent->terms)
+        if (idx->extent->terms.size() == 1)
+          for (unsigned id : term.first)
+            atoms.push_back(id);
+  return atoms;
+}
+
+Bounds Lowering::bounds(const Expr &expr, const Scope &scope, Equation &eq) {
+  Bounds result;
+  const Info &i = info(expr, scope, eq);
+  if (!i.pure)
+    result.data = true;
+  SmallVector<unsigned> atoms = positiveAtoms(i.used);
+  auto nonNegative = [&](const Size &size) {
+    return sizes.nonNegative(size, atoms);
+  };
+  if (auto form = linear(expr, scope, eq)) {
+    Size low = form->offset, high = form->offset;
+    bool known = true;
+    for (auto &[idx, factor] : form->factors) {
+      Size span = factor * (*idx->extent - 1);
+      if (nonNegative(factor))
+        high = high + span;
+      else if (nonNegative(-factor))
+        low = low + span;
+      else
+        known = false;
+    }
+    if (known) {
+      result.lower = {sizes.simplify(low)};
+      result.upper = {sizes.simplify(high)};
+      result.exact = true;
+      result.data = false;
+      return result;
+    }
+  }
+  auto of = [&](const Expr &part) { return bounds(part, scope, eq); };
+  switch (expr.kind) {
+  case ExprKind::Paren:
+    return of(*cast<ParenExpr>(expr).inner);
+  case ExprKind::Name: {
+    auto binding = lookup(*scope.env, cast<NameExpr>(expr).name);
+    if (binding && binding->kind == Binding::Thunk)
+      return bounds(*binding->thunk->expr, *binding->thunk->scope, eq);
+    return result;
+  }
+  case ExprKind::Negate: {
+    Bounds x = of(*cast<NegateExpr>(expr).operand);
+    for (const Size &s : x.upper)
+      result.lower.push_back(-s);
+    for (const Size &s : x.lower)
+      result.upper.push_back(-s);
+    result.exact = x.exact;
+    return result;
+  }
+  case ExprKind::If: {
+    Bounds x = of(*cast<IfExpr>(expr).thenValue),
+           y = of(*cast<IfExpr>(expr).elseValue);
+    for (const Size &a : x.lower)
+      for (const Size &b : y.lower)
+        result.lower.push_back(sizes.min(a, b));
+    for (const Size &a : x.upper)
+      for (const Size &b : y.upper)
+        result.upper.push_back(sizes.max(a, b));
+    return result;
+  }
+  case ExprKind::Call: {
+    auto &call = cast<CallExpr>(expr);
+    StringRef name = call.callee.text;
+    if (auto it = eq.calls.find({&expr, scope.env.get()});
+        it != eq.calls.end()) {
+      if (it->second.kind == Binding::Thunk)
+        return bounds(*it->second.thunk->expr, *it->second.thunk->scope, eq);
+      return result;
+    }
+    SmallVector<Bounds, 3> x;
+    if (!isInt(i.ty))
+      return result;
+    for (const ExprPtr &arg : call.args) {
+      if (!isInt(info(*arg, scope, eq).ty))
+        return result;
+      x.push_back(of(*arg));
+    }
+    auto least = [&](const Bounds &a, const Bounds &b) {
+      Bounds r;
+      for (const Size &s : a.lower)
+        for (const Size &t : b.lower)
+          r.lower.push_back(nonNegative(t - s)   ? s
+                            : nonNegative(s - t) ? t
+                                                 : sizes.min(s, t));
+      r.upper = a.upper;
+      r.upper.append(b.upper.begin(), b.upper.end());
+      r.exact = a.exact && b.exact && a.lower.size() == 1 &&
+                b.lower.size() == 1 && r.upper.size() == 2;
+      if (r.exact)
+        r.upper = {sizes.min(r.upper[0], r.upper[1])};
+      r.data = a.data || b.data;
+      return r;
+    };
+    auto most = [&](const Bounds &a, const Bounds &b) {
+      Bounds r;
+      for (const Size &s : a.upper)
+        for (const Size &t : b.upper)
+          r.upper.push_back(nonNegative(s - t)   ? s
+                            : nonNegative(t - s) ? t
+                                                 : sizes.max(s, t));
+      r.lower = a.lower;
+      r.lower.append(b.lower.begin(), b.lower.end());
+      r.data = a.data || b.data;
+      return r;
+    };
+    if (name == "min")
+      return least(x[0], x[1]);
+    if (name == "max")
+      return most(x[0], x[1]);
+    if (name == "clamp")
+      return least(most(x[0], x[1]), x[2]);
+    if (name == "relu" || name == "abs") {
+      result.lower.push_back(Size(0));
+      if (name == "relu")
+        result.lower.append(x[0].lower);
+      for (const Size &s : x[0].upper)
+        for (const Size &t : x[0].lower)
+          result.upper.push_back(sizes.max(s, name == "abs" ? -t : Size(0)));
+      return result;
+    }
+    if (name == "i32" || name == "i64")
+      return x[0];
+    return result;
+  }
+  case ExprKind::Binary: {
+    auto &binary = cast<BinaryExpr>(expr);
+    if (!isInt(i.ty))
+      return result;
+    const Info &right = info(*binary.rhs, scope, eq);
+    bool divides =
+        binary.op == BinaryOp::FloorDiv || binary.op == BinaryOp::Div;
+    if ((divides || binary.op == BinaryOp::Mod) && right.fixed) {
+      Size by = right.fixed->size;
+      // A division by 0 is an error, or not reached.
+      Bounds x = of(*binary.lhs);
+      if (!nonNegative(by))
+        return result;
+      if (divides) {
+        for (const Size &s : x.lower)
+          result.lower.push_back(nonNegative(s) ? Size(0)
+                                                : sizes.floorDiv(s, by));
+        if (x.exact)
+          result.lower = {sizes.floorDiv(x.lower[0], by)};
+        for (const Size &s : x.upper)
+          result.upper.push_back(sizes.floorDiv(s, by));
+        result.exact = x.exact;
+        result.data = x.data;
+        return result;
+      }
+      result.lower.push_back(Size(0));
+      result.upper.push_back(by - 1);
+      for (const Size &s : x.lower)
+        if (nonNegative(s))
+          result.upper.append(x.upper);
+      return result;
+    }
+    Bounds x = of(*binary.lhs), y = of(*binary.rhs);
+    if (binary.op == BinaryOp::Add || binary.op == BinaryOp::Sub) {
+      bool sub = binary.op == BinaryOp::Sub;
+      for (const Size &a : x.lower)
+        for (const Size &b : sub ? y.upper : y.lower)
+          result.lower.push_back(sub ? a - b : a + b);
+      for (const Size &a : x.upper)
+        for (const Size &b : sub ? y.lower : y.upper)
+          result.upper.push_back(sub ? a - b : a + b);
+      result.exact = (x.exact && right.fixed) ||
+                     (y.exact && info(*binary.lhs, scope, eq).fixed);
+      return result;
+    }
+    if (binary.op == BinaryOp::Mul) {
+      const Info &left = info(*binary.lhs, scope, eq);
+      const Info &scale = left.fixed ? left : right;
+      Bounds &range = left.fixed ? y : x;
+      if (!scale.fixed)
+        return result;
+      bool up = nonNegative(scale.fixed->size);
+      if (!up && !nonNegative(-scale.fixed->size))
+        return result;
+      for (const Size &s : range.lower)
+        (up ? result.lower : result.upper).push_back(s * scale.fixed->size);
+      for (const Size &s : range.upper)
+        (up ? result.upper : result.lower).push_back(s * scale.fixed->size);
+      result.exact = range.exact;
+    }
+    return result;
+  }
+  default:
+    return result;
+  }
+}

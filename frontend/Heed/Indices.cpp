@@ -1,0 +1,140 @@
+//===- Indices.cpp - Indices and their ranges -----------------------------===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An index gets its range from its declaration, or from the extents that it
+// indexes plainly.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+
+using namespace heed;
+using namespace heed::sema;
+using namespace heed::ast;
+using llvm::dyn_cast;
+using llvm::Twine;
+
+Idx *Lowering::newIndex(StringRef name, Range place, const Expr *extent,
+                        const Scope &scope, Equation &eq) {
+  if (auto known = lookup(*scope.env, name)) {
+    bool scalar =
+        known->kind == Binding::Int || known->kind == Binding::Real ||
+        known->kind == Binding::Bool || known->kind == Binding::Scalar ||
+        known->kind == Binding::Thunk ||
+        (known->kind == Binding::Tensor && known->tensor.shape.empty());
+    if (scalar) {
+      error(place,
+            "index '" + name + "' hides a " +
+                (known->isDim ? "dim" : "scalar") + " of that name",
+            known->place.isValid()
+                ? ArrayRef<Note>(Note{known->place, "defined here"})
+                : ArrayRef<Note>());
+      return nullptr;
+    }
+  }
+  Idx &idx = eq.pool.emplace_back();
+  idx.name = name.str();
+  idx.place = place;
+  if (extent) {
+    auto size = sizeValue(*extent, scope.env, "the range of '" + name + "'");
+    if (!size)
+      return nullptr;
+    idx.extent = *size;
+    idx.declared = true;
+    idx.from = "its declared range";
+    idx.fromPlace = extent->range;
+  }
+  return &idx;
+}
+
+bool Lowering::solve(Equation &eq) {
+  bool ok = true;
+  for (Idx &idx : eq.pool) {
+    SmallVector<const Equation::Use *> mine, strong;
+    for (const Equation::Use &use : eq.uses)
+      if (use.idx == &idx) {
+        mine.push_back(&use);
+        if (!use.weak)
+          strong.push_back(&use);
+      }
+    if (idx.declared) {
+      for (const Equation::Use *use : strong) {
+        Size slack = use->extent - *idx.extent;
+        if (sizes.nonNegative(slack) || sizes.equal(use->extent, *idx.extent))
+          continue;
+        std::string text = "index '" + idx.name + "' runs to " +
+                           describe(*idx.extent) + ", but " + use->what +
+                           " has " + describe(use->extent);
+        if (sizes.nonNegative(*idx.extent - use->extent - 1)) {
+          ok = error(use->place, text, Note{idx.fromPlace, "declared here"});
+          continue;
+        }
+        requireLessEqual(*idx.extent, use->extent, use->place,
+                         "index '" + idx.name + "' runs to " +
+                             sizes.str(*idx.extent) + " = {0}, but " +
+                             use->what + " has {1}");
+      }
+      continue;
+    }
+    if (mine.empty()) {
+      if (!idx.extent)
+        ok = error(idx.place, "index '" + idx.name +
+                                  "' indexes nothing plainly: declare its "
+                                  "range, '" +
+                                  idx.name + ":N'");
+      continue;
+    }
+    auto &rule = strong.empty() ? mine : strong;
+    idx.extent = rule[0]->extent;
+    idx.from = rule[0]->what;
+    idx.fromPlace = rule[0]->place;
+    for (const Equation::Use *use : llvm::drop_begin(rule)) {
+      if (sizes.equal(use->extent, *idx.extent))
+        continue;
+      ok &= requireEqual(use->extent, *idx.extent, use->place,
+                         "index '" + idx.name + "' ranges over " +
+                             describe(use->extent) + " in " + use->what +
+                             ", but over " + describe(*idx.extent) + " in " +
+                             idx.from,
+                         Note{idx.fromPlace, "the range comes from here"});
+    }
+  }
+  return ok;
+}
+
+bool Lowering::items(const ReadExpr &expr, const Scope &scope,
+                     llvm::SmallVectorImpl<Item> &out) {
+  for (const Index &index : expr.indices) {
+    if (index.isDots()) {
+      if (!scope.dots)
+        return error(index.range, scope.env->dots
+                                      ? "'..' here, but the left side has none"
+                                      : "'..' outside a function that has it");
+      for (Idx *idx : *scope.dots)
+        out.push_back({idx, nullptr});
+      continue;
+    }
+    Item item;
+    item.expr = index.expr.get();
+    if (auto *name = dyn_cast<NameExpr>(item.expr))
+      if (auto it = scope.indices.find(name->name); it != scope.indices.end())
+        item.idx = it->second;
+    out.push_back(item);
+  }
+  return true;
+}
+
+Scope Lowering::inside(const ReduceExpr &expr, const Scope &scope,
+                       Equation &eq) {
+  Scope inner = scope;
+  for (Idx *idx : eq.binders[{&expr, scope.env.get()}])
+    inner.indices[idx->name] = idx;
+  return inner;
+}

@@ -1,0 +1,165 @@
+//===- InferOperators.cpp - Types of operators, comparisons and if --------===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+
+using namespace heed;
+using namespace heed::sema;
+using namespace heed::ast;
+using llvm::isa;
+using llvm::Twine;
+
+bool Lowering::inferBinary(const BinaryExpr &expr, const Scope &scope,
+                           Equation &eq, bool weak, Info &info) {
+  const Info *a = infer(*expr.lhs, scope, eq, weak);
+  const Info *b = infer(*expr.rhs, scope, eq, weak);
+  if (!a || !b)
+    return false;
+  std::string what = ("'" + ast::spelling(expr.op) + "'").str();
+  if (!number(*a, expr.lhs->range, what) || !number(*b, expr.rhs->range, what))
+    return false;
+  auto ty = join(a->ty, b->ty);
+  if (!ty)
+    return error(expr.opRange, what + " between " + spelling(a->ty) + " and " +
+                                   spelling(b->ty) +
+                                   ": convert one of them, f32( )");
+  bool ints = isInt(a->ty) && isInt(b->ty);
+  info.ty = *ty;
+  if (expr.op == BinaryOp::Pow && !(ints && isa<IntExpr>(expr.rhs.get())))
+    info.ty = realOf(*ty);
+  if (expr.op == BinaryOp::Div && ints) {
+    if (expr.place == Place::Bound || expr.place == Place::Condition)
+      return error(expr.opRange,
+                   Twine("'/' between integers in a ") +
+                       (expr.place == Place::Bound ? "range" : "condition") +
+                       ": write // or f32( )");
+    if (expr.place == Place::Value && !staticArgument)
+      info.ty = realOf(*ty);
+  }
+  if (isReal(info.ty))
+    info.hasReal = true;
+  switch (expr.op) {
+  case BinaryOp::Mul:
+    info.mayBeAbsent = a->mayBeAbsent || b->mayBeAbsent;
+    break;
+  case BinaryOp::Div:
+    info.mayBeAbsent = a->mayBeAbsent;
+    break;
+  case BinaryOp::Add:
+  case BinaryOp::Sub:
+    info.mayBeAbsent = a->mayBeAbsent && b->mayBeAbsent;
+    break;
+  default:
+    break;
+  }
+  if (!merge(info, *a, expr.lhs->range) || !merge(info, *b, expr.rhs->range))
+    return false;
+  if (!a->fixed || !b->fixed) {
+    // An integer division by a size is checked when sizes are known.
+    return true;
+  }
+  return foldBinary(expr, *a, *b, info);
+}
+
+bool Lowering::inferCompare(const CompareExpr &expr, const Scope &scope,
+                            Equation &eq, bool weak, Info &info) {
+  info.ty = Ty::Bool;
+  SmallVector<const Info *> parts;
+  for (const ExprPtr &operand : expr.operands) {
+    parts.push_back(infer(*operand, scope, eq, weak));
+    if (!parts.back())
+      return false;
+  }
+  std::optional<bool> all = true;
+  for (auto [k, op] : llvm::enumerate(expr.ops)) {
+    const Info &a = *parts[k], &b = *parts[k + 1];
+    std::string what = ("'" + ast::spelling(op) + "'").str();
+    bool equality = op == CompareOp::Eq || op == CompareOp::Ne;
+    std::optional<bool> known;
+    if (a.isNoValue() || b.isNoValue()) {
+      bool none = (a.isNoValue() && a.fixed->kind == Binding::None) ||
+                  (b.isNoValue() && b.fixed->kind == Binding::None);
+      if (!equality || (!none && !(a.isNoValue() && b.isNoValue())))
+        return error(expr.opRanges[k],
+                     what + " between " + kindOf(a) + " and " + kindOf(b));
+      if (none) {
+        bool same = a.fixed && b.fixed && a.fixed->kind == b.fixed->kind;
+        known = same == (op == CompareOp::Eq);
+        // What is compared with none need not be a value.
+        if (*known == false)
+          all = false;
+        continue;
+      }
+      auto x = a.fixed->text.plain(), y = b.fixed->text.plain();
+      if (!x || !y) {
+        needsUnroll = true;
+        return false;
+      }
+      if ((*x == *y) != (op == CompareOp::Eq))
+        all = false;
+      continue;
+    }
+    bool bools = a.ty == Ty::Bool && b.ty == Ty::Bool;
+    if (!(bools && equality)) {
+      if (!number(a, expr.operands[k]->range, what) ||
+          !number(b, expr.operands[k + 1]->range, what))
+        return false;
+      if (!join(a.ty, b.ty))
+        return error(expr.opRanges[k], what + " between " + spelling(a.ty) +
+                                           " and " + spelling(b.ty) +
+                                           ": convert one of them, f32( )");
+    }
+    if (a.fixed && b.fixed)
+      known = foldCompare(op, *a.fixed, *b.fixed);
+    if (!known)
+      all = all == false ? all : std::nullopt;
+    else if (!*known)
+      all = false;
+  }
+  for (auto [operand, part] : llvm::zip(expr.operands, parts)) {
+    if (!part->isNoValue() && !(all && part->whole) &&
+        !merge(info, *part, operand->range))
+      return false;
+  }
+  if (all) {
+    info.fixed = Binding::ofBool(*all);
+    info.used.clear();
+    info.pure = true;
+  }
+  return true;
+}
+
+bool Lowering::inferIf(const IfExpr &expr, const Scope &scope, Equation &eq,
+                       bool weak, Info &info) {
+  const Info *c = infer(*expr.condition, scope, eq, weak);
+  if (!c || !boolean(*c, expr.condition->range, "the condition of 'if'"))
+    return false;
+  if (c->fixed) {
+    const Info *chosen = infer(
+        c->fixed->flag ? *expr.thenValue : *expr.elseValue, scope, eq, weak);
+    if (chosen)
+      info = *chosen;
+    return chosen;
+  }
+  const Info *a = infer(*expr.thenValue, scope, eq, true);
+  const Info *b = infer(*expr.elseValue, scope, eq, true);
+  if (!a || !b)
+    return false;
+  auto ty = join(a->ty, b->ty);
+  if (!ty || a->isNoValue() || b->isNoValue())
+    return error(expr.range, "the branches of 'if' do not go together: " +
+                                 kindOf(*a) + " and " + kindOf(*b));
+  info.ty = *ty;
+  info.hasReal = isReal(*ty);
+  info.mayBeAbsent = a->mayBeAbsent || b->mayBeAbsent;
+  return merge(info, *c, expr.condition->range) &&
+         merge(info, *a, expr.thenValue->range) &&
+         merge(info, *b, expr.elseValue->range);
+}
