@@ -138,6 +138,20 @@ def AttnFormKernels : Pass<"attn-form-kernels", "::mlir::ModuleOp"> {
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def AttnRelaxMath : Pass<"attn-relax-math", "::mlir::ModuleOp"> {
+  let summary = "Lets the arithmetic of kernels leave the error bounds";
+  let description = [{
+    Only with `--fast-math`. Sums, differences, products and quotients that the model states may be reordered and
+    contracted; comparisons, f64 tables and what schedules bring with them stay as they are.
+
+    ```mlir
+    %y = arith.mulf %x, %c : f32
+    // becomes
+    %y = arith.mulf %x, %c fastmath<reassoc,contract> : f32
+    ```
+  }];
+}
+
 def AttnToHalide : Pass<"attn-to-halide", "::mlir::ModuleOp"> {
   let summary = "Kernels become Halide pipelines with a schedule";
   let description = [{

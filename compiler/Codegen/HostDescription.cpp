@@ -20,9 +20,7 @@ using mlir::FlatSymbolRefAttr;
 using mlir::StringAttr;
 using mlir::TypeAttr;
 
-namespace {
-
-int32_t runtimeType(mlir::Type type) {
+int32_t heed::runtimeType(mlir::Type type) {
   if (type.isF32())
     return HEED_F32;
   if (type.isF16())
@@ -38,6 +36,8 @@ int32_t runtimeType(mlir::Type type) {
   assert(type.isInteger(64) && "attn.description holds Heed's types only");
   return HEED_I64;
 }
+
+namespace {
 
 class Writer {
 public:
@@ -104,11 +104,12 @@ public:
       integer = number.getType().isInteger(1) ? number.getValue().getZExtValue()
                                               : number.getInt();
     ArrayRef<int64_t> sizes = info.getAs<DenseI64ArrayAttr>("sizes");
-    return record({text(info.getAs<StringAttr>("name").getValue()),
-                   i32(runtimeType(info.getAs<TypeAttr>("type").getValue())),
-                   i32(sizes.size()), texts(info.getAs<ArrayAttr>("extents")),
-                   integers(sizes), i32(info.contains("scalar")),
-                   i32(bool(value)), this->real(real), i64(integer)});
+    return record(
+        {text(info.getAs<StringAttr>("name").getValue()),
+         i32(heed::runtimeType(info.getAs<TypeAttr>("type").getValue())),
+         i32(sizes.size()), texts(info.getAs<ArrayAttr>("extents")),
+         integers(sizes), i32(info.contains("scalar")), i32(bool(value)),
+         this->real(real), i64(integer)});
   }
   /// heed_param_info
   Constant *param(DictionaryAttr info) {
@@ -118,10 +119,11 @@ public:
     SmallVector<Constant *> extents;
     for (int64_t size : sizes)
       extents.push_back(text(size < 0 ? "?" : std::to_string(size)));
-    return record({texts(names), i32(names.size()), i32(bounds.size() / 2),
-                   integers(bounds),
-                   i32(runtimeType(info.getAs<TypeAttr>("type").getValue())),
-                   i32(sizes.size()), array(extents), integers(sizes)});
+    return record(
+        {texts(names), i32(names.size()), i32(bounds.size() / 2),
+         integers(bounds),
+         i32(heed::runtimeType(info.getAs<TypeAttr>("type").getValue())),
+         i32(sizes.size()), array(extents), integers(sizes)});
   }
   /// heed_entry_desc
   Constant *entry(DictionaryAttr info) {

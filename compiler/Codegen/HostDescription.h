@@ -9,6 +9,7 @@
 #define HEED_COMPILER_CODEGEN_HOSTDESCRIPTION_H
 
 #include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Types.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <string>
 
@@ -17,6 +18,9 @@ class Module;
 } // namespace llvm
 
 namespace heed {
+
+/// The heed_type of an element type of Heed's.
+int32_t runtimeType(mlir::Type type);
 
 struct DescriptionOptions {
   std::string name;

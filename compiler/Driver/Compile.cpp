@@ -206,6 +206,9 @@ bool Compilation::compileKernels(ModuleOp module, HalideOutput form,
 
 bool Compilation::run() {
   chooseOutput();
+  if (options.optLevel > 3)
+    return fail("expected an optimisation level from 0 to 3, found " +
+                llvm::Twine(options.optLevel));
   std::vector<std::string> inputs = options.weights;
   inputs.push_back(options.input);
   std::string error;
@@ -269,7 +272,9 @@ bool Compilation::compileFor(size_t which, ModuleOp module) {
       return false;
   } else if (!hasPipelines(module)) {
     halide::setTarget(module, *target);
-    if (!passes("attn", module, buildKernelPipeline))
+    if (!passes("attn", module, [&](OpPassManager &manager) {
+          buildKernelPipeline(manager, options.fastMath);
+        }))
       return false;
   }
   if (options.emit == Emit::Halide)
@@ -318,8 +323,9 @@ bool Compilation::compileHost(size_t which, ModuleOp module,
           : "x86-64");
   if (!target->triple.empty())
     hostTarget.triple = target->triple;
-  hostTarget.optLevel = std::min(options.optLevel, 3u);
-  hostTarget.fastMath = options.fastMath;
+  hostTarget.optLevel = options.optLevel;
+  hostTarget.fastMath =
+      options.fastMath && options.backend != Backend::Reference;
   std::string error;
   std::unique_ptr<llvm::TargetMachine> machine =
       makeTargetMachine(hostTarget, error);

@@ -1,6 +1,7 @@
 //===- Input.cpp - sources and IR files to attn IR ------------------------===//
 
 #include "compiler/Driver/Compile.h"
+#include "compiler/Driver/Weights.h"
 #include "frontend/Heed/ASTPrinter.h"
 #include "frontend/Heed/Diagnostics.h"
 #include "frontend/Heed/Loader.h"
@@ -9,9 +10,8 @@
 #include "frontend/Heed/Source.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
-#include "runtime/io/Safetensors.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -19,25 +19,41 @@ using namespace heed;
 
 namespace {
 
-bool readWeights(const std::vector<std::string> &files, WeightIndex &index) {
-  std::vector<const char *> paths;
-  for (const std::string &file : files)
-    paths.push_back(file.c_str());
-  heed_weights *weights = nullptr;
-  heed_io_error error;
-  if (!heed_weights_open(paths.data(), paths.size(), &weights, &error)) {
-    llvm::errs() << "heedc: error: " << error.text << '\n';
-    return false;
+/// Standard input has no ending that tells IR from a source. No line of a
+/// source can begin with what the lines of IR begin with.
+bool isIR(llvm::StringRef text) {
+  while (!text.empty()) {
+    auto [line, rest] = text.split('\n');
+    for (llvm::StringRef word : {"module {", "module @", "module attributes",
+                                 "func.func ", "halide.pipeline "})
+      if (line.starts_with(word))
+        return true;
+    text = rest;
   }
-  for (size_t k = 0; k < heed_weights_count(weights); ++k) {
-    const heed_safetensor *tensor = heed_weights_at(weights, k);
-    WeightInfo &info = index[tensor->name];
-    info.type = tensor->dtype;
-    info.shape.assign(tensor->array.shape,
-                      tensor->array.shape + tensor->array.rank);
+  return false;
+}
+
+/// What is to be compiled: a file's name, or the text of standard input.
+struct Given {
+  std::unique_ptr<llvm::MemoryBuffer> text;
+  bool isIR = false;
+};
+
+std::optional<Given> readGiven(const CompileOptions &options) {
+  Given given;
+  if (options.input != "-") {
+    given.isIR = llvm::sys::path::extension(options.input) == ".mlir";
+    return given;
   }
-  heed_weights_close(weights);
-  return true;
+  auto text = llvm::MemoryBuffer::getSTDIN();
+  if (!text) {
+    llvm::errs() << "heedc: error: cannot read standard input: "
+                 << text.getError().message() << '\n';
+    return std::nullopt;
+  }
+  given.text = std::move(*text);
+  given.isIR = isIR(given.text->getBuffer());
+  return given;
 }
 
 struct Front {
@@ -45,27 +61,36 @@ struct Front {
   Diagnostics diagnostics{sources};
   Program program;
 
-  bool load(const CompileOptions &options) {
+  bool load(const CompileOptions &options, const Given &given) {
     LoadOptions load;
     load.includeFolders = options.includes;
     load.modelFolder = options.modelDir;
-    program = loadProgram(options.input, load, sources, diagnostics);
+    program = given.text
+                  ? loadProgramText(options.input, given.text->getBuffer(),
+                                    load, sources, diagnostics)
+                  : loadProgram(options.input, load, sources, diagnostics);
     return program.main && !diagnostics.hasErrors();
   }
 };
 
 OwningOpRef<ModuleOp> compileSource(MLIRContext &context,
-                                    const CompileOptions &options) {
+                                    const CompileOptions &options,
+                                    const Given &given) {
   Front front;
   OwningOpRef<ModuleOp> module;
-  WeightIndex weights;
-  if (!options.weights.empty() && !readWeights(options.weights, weights))
-    return nullptr;
-  if (front.load(options)) {
+  Weights weights;
+  WeightIndex index;
+  if (!options.weights.empty()) {
+    weights = openWeights(options.weights);
+    if (!weights)
+      return nullptr;
+    index = indexWeights(*weights);
+  }
+  if (front.load(options, given)) {
     FrontendOptions settings;
     settings.model = options.model;
     if (!options.weights.empty())
-      settings.weights = &weights;
+      settings.weights = &index;
     for (const std::string &setting : options.settings) {
       auto [name, value] = llvm::StringRef(setting).split('=');
       if (name.empty() || value.empty()) {
@@ -88,7 +113,8 @@ OwningOpRef<ModuleOp> compileSource(MLIRContext &context,
                            front.diagnostics);
   }
   front.diagnostics.print(llvm::errs());
-  if (front.diagnostics.hasErrors())
+  if (front.diagnostics.hasErrors() ||
+      (module && weights && failed(checkWeights(*module, *weights))))
     return nullptr;
   return module;
 }
@@ -99,8 +125,16 @@ namespace heed {
 
 /// --emit=ast.
 bool printTree(const CompileOptions &options, llvm::raw_ostream &os) {
+  std::optional<Given> given = readGiven(options);
+  if (!given)
+    return false;
+  if (given->isIR) {
+    llvm::errs() << "heedc: error: --emit=ast needs a source, '"
+                 << options.input << "' is IR\n";
+    return false;
+  }
   Front front;
-  bool ok = front.load(options);
+  bool ok = front.load(options, *given);
   front.diagnostics.print(llvm::errs());
   if (ok)
     printAST(*front.program.main, os);
@@ -111,15 +145,20 @@ bool printTree(const CompileOptions &options, llvm::raw_ostream &os) {
 
 OwningOpRef<ModuleOp> heed::readInput(MLIRContext &context,
                                       const CompileOptions &options) {
-  if (llvm::sys::path::extension(options.input) == ".mlir") {
+  std::optional<Given> given = readGiven(options);
+  if (!given)
+    return nullptr;
+  if (given->isIR) {
     // What would have no effect is more likely a mistake than a wish.
     if (!options.settings.empty() || !options.weights.empty()) {
       llvm::errs() << "heedc: error: --set and --weights need a source, '"
                    << options.input << "' is IR\n";
       return nullptr;
     }
-    llvm::SourceMgr sources;
-    return parseSourceFile<ModuleOp>(options.input, ParserConfig(&context));
+    ParserConfig config(&context);
+    return given->text ? parseSourceString<ModuleOp>(given->text->getBuffer(),
+                                                     config, "<stdin>")
+                       : parseSourceFile<ModuleOp>(options.input, config);
   }
-  return compileSource(context, options);
+  return compileSource(context, options, *given);
 }

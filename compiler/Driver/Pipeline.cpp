@@ -81,7 +81,7 @@ void heed::registerPipelineDialects(DialectRegistry &registry) {
   tensor::registerInferTypeOpInterfaceExternalModels(registry);
 }
 
-void heed::buildKernelPipeline(OpPassManager &passes) {
+void heed::buildKernelPipeline(OpPassManager &passes, bool fastMath) {
   passes.addNestedPass<func::FuncOp>(createAttnFuseElementwise());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
@@ -90,6 +90,8 @@ void heed::buildKernelPipeline(OpPassManager &passes) {
   passes.addNestedPass<func::FuncOp>(createAttnSolveMasks());
   passes.addNestedPass<func::FuncOp>(createAttnChooseAlgorithm());
   passes.addPass(createAttnFormKernels());
+  if (fastMath)
+    passes.addPass(createAttnRelaxMath());
   passes.addPass(createCSEPass());
   passes.addPass(createAttnToHalide());
 }
@@ -140,7 +142,7 @@ void heed::buildLLVMPipeline(OpPassManager &passes) {
 void heed::registerPipelines() {
   static PassPipelineRegistration<> kernels(
       "heed-kernels", "attn IR to kernels in the halide dialect",
-      buildKernelPipeline);
+      [](OpPassManager &passes) { buildKernelPipeline(passes, false); });
   static PassPipelineRegistration<> host(
       "heed-host", "a host on tensors to calls of the runtime",
       [](OpPassManager &passes) { buildHostPipeline(passes, "heed"); });

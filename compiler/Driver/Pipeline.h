@@ -20,8 +20,9 @@ namespace heed {
 /// Every dialect and interface that the pipelines need.
 void registerPipelineDialects(mlir::DialectRegistry &registry);
 
-/// attn IR to kernels in the halide dialect and a host on tensors.
-void buildKernelPipeline(mlir::OpPassManager &passes);
+/// attn IR to kernels in the halide dialect and a host on tensors. With
+/// \p fastMath kernels may leave the error bounds.
+void buildKernelPipeline(mlir::OpPassManager &passes, bool fastMath);
 
 /// A host on tensors to one on memrefs that calls the runtime; symbols begin
 /// with \p prefix. Pipelines of the halide dialect are renamed and kept.

@@ -5,10 +5,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/Driver/Compile.h"
+#include "compiler/Reference/Passes.h"
 #include "dialects/Halide/Target.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/Passes.h"
 #include "runtime/heed.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -105,6 +107,9 @@ int main(int argc, char **argv) {
   cl::opt<unsigned> level("O", cl::desc("Optimisation of host code, 0 to 3"),
                           cl::Prefix, cl::init(2), cl::cat(category));
 
+  // --mlir-print-ir-after=PASS knows what is registered.
+  registerPasses();
+  reference::registerPasses();
   mlir::registerAsmPrinterCLOptions();
   mlir::registerMLIRContextCLOptions();
   mlir::registerPassManagerCLOptions();

@@ -1,0 +1,130 @@
+//===- Weights.cpp - the files of --weights -------------------------------===//
+
+#include "compiler/Driver/Weights.h"
+#include "compiler/Codegen/HostDescription.h"
+#include "passes/Lower/HostParams.h"
+#include "runtime/io/Convert.h"
+#include "runtime/io/Safetensors.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace heed;
+
+void heed::CloseWeights::operator()(heed_weights *weights) const {
+  heed_weights_close(weights);
+}
+
+Weights heed::openWeights(const std::vector<std::string> &files) {
+  std::vector<const char *> paths;
+  for (const std::string &file : files)
+    paths.push_back(file.c_str());
+  heed_weights *weights = nullptr;
+  heed_io_error error;
+  if (!heed_weights_open(paths.data(), paths.size(), &weights, &error))
+    llvm::errs() << "heedc: error: " << error.text << '\n';
+  return Weights(weights);
+}
+
+WeightIndex heed::indexWeights(const heed_weights &weights) {
+  WeightIndex index;
+  for (size_t k = 0; k < heed_weights_count(&weights); ++k) {
+    const heed_safetensor *tensor = heed_weights_at(&weights, k);
+    WeightInfo &info = index[tensor->name];
+    info.type = tensor->dtype;
+    info.shape.assign(tensor->array.shape,
+                      tensor->array.shape + tensor->array.rank);
+  }
+  return index;
+}
+
+namespace {
+
+/// \p name with "{k}" replaced by indices[k].
+std::string fillIn(StringRef name, ArrayRef<int64_t> indices) {
+  std::string result = name.str();
+  for (auto [k, index] : llvm::enumerate(indices)) {
+    std::string hole = "{" + std::to_string(k) + "}";
+    for (size_t at; (at = result.find(hole)) != std::string::npos;)
+      result.replace(at, hole.size(), std::to_string(index));
+  }
+  return result;
+}
+
+std::string formatShape(ArrayRef<int64_t> sizes) {
+  std::string text = "[";
+  llvm::raw_string_ostream os(text);
+  llvm::interleaveComma(
+      sizes, os, [&](int64_t size) { size < 0 ? os << '?' : os << size; });
+  os << ']';
+  return text;
+}
+
+/// One turn of the loops around a parameter.
+LogicalResult checkInstance(attn::ParamOp op, DictionaryAttr param,
+                            ArrayRef<int64_t> indices,
+                            const heed_weights &weights) {
+  const heed_safetensor *tensor = nullptr;
+  std::string tried;
+  for (Attribute pattern : param.getAs<ArrayAttr>("names")) {
+    std::string name = fillIn(cast<StringAttr>(pattern).getValue(), indices);
+    tried += (tried.empty() ? "'" : " or '") + name + "'";
+    if ((tensor = heed_weights_find(&weights, name.c_str(), nullptr)))
+      break;
+  }
+  if (!tensor)
+    return op.emitError() << "the weights have no " << tried;
+  const heed_array &array = tensor->array;
+  ArrayRef<int64_t> wanted = param.getAs<DenseI64ArrayAttr>("sizes");
+  ArrayRef<int64_t> found(array.shape, array.rank);
+  bool fits = wanted.size() == found.size();
+  for (size_t axis = 0; fits && axis < wanted.size(); ++axis)
+    fits = wanted[axis] < 0 || wanted[axis] == found[axis];
+  if (!fits)
+    return op.emitError() << "the weights' '" << tensor->name << "' has shape "
+                          << formatShape(found) << ", expected "
+                          << formatShape(wanted);
+  Type type = param.getAs<TypeAttr>("type").getValue();
+  if (!heed_convert_allowed(array.type, runtimeType(type), true))
+    return op.emitError() << "the weights' '" << tensor->name << "' is "
+                          << tensor->dtype << ", expected " << type;
+  if (array.type == HEED_F64)
+    op.emitWarning() << "the weights' '" << tensor->name
+                     << "' is F64: opening them needs --convert";
+  return success();
+}
+
+} // namespace
+
+LogicalResult heed::checkWeights(ModuleOp module, const heed_weights &weights) {
+  FailureOr<HostParams> params = numberParams(module);
+  if (failed(params))
+    return failure();
+  SmallVector<bool> seen(params->table.size());
+  WalkResult walk = module.walk([&](attn::ParamOp op) {
+    int64_t number = params->ops[op].number;
+    if (std::exchange(seen[number], true))
+      return WalkResult::advance();
+    auto param = cast<DictionaryAttr>(params->table[number]);
+    ArrayRef<int64_t> bounds = param.getAs<DenseI64ArrayAttr>("bounds");
+    SmallVector<int64_t> indices;
+    for (size_t k = 0; k < bounds.size(); k += 2) {
+      if (bounds[k] >= bounds[k + 1])
+        return WalkResult::advance(); // a loop without turns
+      indices.push_back(bounds[k]);
+    }
+    for (;;) {
+      if (failed(checkInstance(op, param, indices, weights)))
+        return WalkResult::interrupt();
+      size_t k = indices.size();
+      for (; k > 0; --k) {
+        if (++indices[k - 1] < bounds[2 * k - 1])
+          break;
+        indices[k - 1] = bounds[2 * k - 2];
+      }
+      if (k == 0)
+        return WalkResult::advance();
+    }
+  });
+  return failure(walk.wasInterrupted());
+}
