@@ -12,6 +12,7 @@
 #include "dialects/Attn/Dialect.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
+#include "passes/RowBlocks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -37,7 +38,7 @@ using namespace heed;
 
 namespace {
 
-enum class Kind { Elementwise, Row, Contraction, Softmax, Attention };
+enum class Kind { Elementwise, Row, Contraction, Softmax, Attention, RowBlock };
 
 StringRef name(Kind kind) {
   switch (kind) {
@@ -51,6 +52,8 @@ StringRef name(Kind kind) {
     return "softmax";
   case Kind::Attention:
     return "attention";
+  case Kind::RowBlock:
+    return "row block";
   }
   llvm_unreachable("kind of kernel");
 }
@@ -123,6 +126,8 @@ bool isContraction(linalg::LinalgOp op) {
 }
 
 Kind kindOf(Operation *op) {
+  if (op->hasAttr(kRowBlockAttr))
+    return Kind::RowBlock;
   if (isa<attn::AttentionOp>(op))
     return Kind::Attention;
   if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op))
@@ -198,6 +203,7 @@ private:
   /// from a nested region).
   bool usedOnlyIn(Value value, const llvm::SmallPtrSetImpl<Cluster *> &set);
   std::string whyNot(Cluster &producer, Operation *user);
+  void joinRowBlock(Cluster &cluster, Attribute block);
   void drawIn(Cluster &cluster);
   void explain();
   void outline(Cluster &cluster);
@@ -217,6 +223,23 @@ private:
   llvm::StringMap<func::FuncOp> known;
 };
 
+/// The extent of axis \p axis of \p tensor, from values that host code has.
+Value extentOf(OpBuilder &b, Value tensor, int64_t axis) {
+  Value from = tensor;
+  while (Operation *def = from.getDefiningOp()) {
+    if (auto empty = dyn_cast<tensor::EmptyOp>(def))
+      return empty.getDynamicSize(axis);
+    if (auto op = dyn_cast<linalg::LinalgOp>(def))
+      from =
+          op.getDpsInitOperand(cast<OpResult>(from).getResultNumber())->get();
+    else if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(def))
+      from = def->getOperand(0);
+    else
+      break;
+  }
+  return tensor::DimOp::create(b, tensor.getLoc(), tensor, axis);
+}
+
 /// Replaces uses of a softmax's `live` by its predicate, so that it is
 /// recomputed where it is read and never stored.
 void inlineLive(Operation *op) {
@@ -231,7 +254,7 @@ void inlineLive(Operation *op) {
     SmallVector<Value> sizes;
     for (int64_t d = 0; d < type.getRank(); ++d)
       if (type.isDynamicDim(d))
-        sizes.push_back(tensor::DimOp::create(b, loc, softmax.getInput(), d));
+        sizes.push_back(extentOf(b, softmax.getInput(), d));
     Value empty = tensor::EmptyOp::create(b, loc, type.getShape(),
                                           type.getElementType(), sizes);
     AffineMap id = b.getMultiDimIdentityMap(type.getRank());
@@ -256,6 +279,11 @@ void inlineLive(Operation *op) {
           }
           linalg::YieldOp::create(b, loc, result);
         });
+    if (Attribute block = softmax->getAttr(kRowBlockAttr);
+        block && llvm::all_of(live.getUsers(), [&](Operation *user) {
+          return user->getAttr(kRowBlockAttr) == block;
+        }))
+      generic->setAttr(kRowBlockAttr, block);
     live.replaceAllUsesWith(generic.getResult(0));
   };
   if (auto softmax = dyn_cast<attn::SoftmaxOp>(op))
@@ -309,6 +337,10 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
       return "each of its elements is read many times";
     return "";
   }
+  case Kind::RowBlock:
+    if (userKind == Kind::Elementwise && inPlace)
+      return "";
+    return "its rows are read whole";
   case Kind::Softmax:
   case Kind::Attention:
     if (userKind == Kind::Elementwise && inPlace &&
@@ -317,6 +349,22 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
     return "its schedule has no epilogue";
   }
   llvm_unreachable("kind of kernel");
+}
+
+/// Takes the operations before that are to be computed with \p cluster, one
+/// tile of queries after the other.
+void Former::joinRowBlock(Cluster &cluster, Attribute block) {
+  cluster.kind = Kind::RowBlock;
+  for (auto &before : clusters) {
+    if (before.get() == &cluster || before->ops.empty() ||
+        before->ops.back()->getAttr(kRowBlockAttr) != block)
+      continue;
+    for (Operation *op : before->ops)
+      owner[op] = &cluster;
+    cluster.ops.insert(cluster.ops.begin(), before->ops.begin(),
+                       before->ops.end());
+    before->ops.clear();
+  }
 }
 
 void Former::drawIn(Cluster &cluster) {
@@ -348,7 +396,7 @@ void Former::drawIn(Cluster &cluster) {
   // the kernel's schedule.
   auto owns = [](Cluster *c) {
     return c->kind == Kind::Contraction || c->kind == Kind::Softmax ||
-           c->kind == Kind::Attention;
+           c->kind == Kind::Attention || c->kind == Kind::RowBlock;
   };
   bool seen = owns(&cluster);
   bool rows = cluster.kind == Kind::Row || llvm::any_of(set, [](Cluster *c) {
@@ -441,6 +489,8 @@ void Former::formIn(Block &here) {
     clusters.back()->ops.push_back(&op);
     clusters.back()->kind = kindOf(&op);
     owner[&op] = clusters.back().get();
+    if (Attribute block = op.getAttr(kRowBlockAttr))
+      joinRowBlock(*clusters.back(), block);
     drawIn(*clusters.back());
   }
   explain();
@@ -501,7 +551,7 @@ void Former::outline(Cluster &cluster) {
   IRMapping map;
   map.map(arguments.getArrayRef(), entry->getArguments());
   for (Operation *op : body)
-    b.clone(*op, map);
+    b.clone(*op, map)->removeAttr(kRowBlockAttr);
   SmallVector<Value> returned;
   for (Value result : results)
     returned.push_back(map.lookup(result));
@@ -517,7 +567,9 @@ void Former::outline(Cluster &cluster) {
     remarkDone(last, "attn-form-kernels", "shared",
                "shares the kernel " + same.getName());
   } else {
-    kernel.setName((model.getName() + "_" + name(cluster.kind)).str());
+    std::string symbol = (model.getName() + "_" + name(cluster.kind)).str();
+    llvm::replace(symbol, ' ', '_');
+    kernel.setName(symbol);
     symbols.insert(kernel); // makes the name unique
     same = kernel;
   }

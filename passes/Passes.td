@@ -101,7 +101,12 @@ def AttnChooseAlgorithm : Pass<"attn-choose-algorithm"> {
   let summary = "How each attention is computed";
   let description = [{
     Sets `attn.algorithm` on every `attn.attention` that has none: "streaming" (one pass over the keys, nothing of
-    size N x M is stored) where the schedule family can do it, else "materialised" (its definition, scores stored).
+    size N x M is stored) where the schedule family can do it, else "row block" (its definition, one tile of queries
+    after the other, the scores of a tile in scratch), else "materialised" (its definition, scores stored).
+
+    Operations that no attention op can say, with a row-wise one between scores and values (heads that mix, norms of
+    scores, softmax renormalised; or a softmax whose weights are a result), get `attn.row_block = number` where they
+    share loops over queries and are read by each other alone: attn-form-kernels makes each number one kernel.
 
     ```mlir
     %o = attn.attention ... normalise(exp divide stabilise) : tensor<?x?x?x?xf32>

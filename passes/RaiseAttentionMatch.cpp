@@ -399,6 +399,19 @@ bool Matcher::matchSoftmaxOp(ExprRef weight) {
     if (!isa<linalg::LinalgOp, tensor::ExtractOp>(use.getOwner()) &&
         !use.getOwner()->getParentOfType<linalg::LinalgOp>())
       return fails("the weights are read elsewhere too: they must be stored");
+  // A function of rows of weights: they are worked on row by row, after it.
+  for (Operation *user : softmax.getResult().getUsers())
+    if (auto generic = dyn_cast<linalg::LinalgOp>(user);
+        generic && generic.getNumParallelLoops() < generic.getNumLoops() &&
+        llvm::all_of(generic.getDpsInputs(),
+                     [&](Value input) {
+                       return input.getDefiningOp() == softmax ||
+                              input.getDefiningOp<tensor::EmptyOp>();
+                     }) &&
+        !generic
+             ->walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
+             .wasInterrupted())
+      return fails("another function of the row reads the weights");
   m.map = attn::Map::Exp;
   m.divide = m.stabilise = true;
   if (!softmax.getWhere().empty()) {

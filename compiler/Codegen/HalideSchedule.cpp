@@ -229,6 +229,12 @@ void HalideTranslator::scheduleFunc(Operation *op, Halide::Func &func) {
         func.align_storage(Halide::Var(a.getVar().str()),
                            static_cast<int32_t>(a.getModulus()));
       })
+      .Case([&](halide::ReorderStorageOp storage) {
+        std::vector<Halide::Var> vars;
+        for (StringRef name : strings(storage.getVars()))
+          vars.emplace_back(name.str());
+        func.reorder_storage(vars);
+      })
       .Default([&](Operation *) {
         throw TranslationError{op, "is no directive of a func"};
       });

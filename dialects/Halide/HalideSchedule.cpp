@@ -14,7 +14,7 @@ bool heed::halide::isScheduleOp(Operation *op) {
              PrefetchOp, SpecializeOp, ComputeAtOp, StoreAtOp, HoistStorageOp,
              ComputeRootOp, ComputeInlineOp, StoreRootOp, HoistStorageRootOp,
              StoreInOp, BoundVarOp, BoundExtentOp, AlignBoundsOp,
-             AlignStorageOp, GPUBlocksOp, GPUThreadsOp>(op);
+             AlignStorageOp, ReorderStorageOp, GPUBlocksOp, GPUThreadsOp>(op);
 }
 
 void SplitOp::build(OpBuilder &builder, OperationState &state, Value func,
@@ -117,6 +117,27 @@ LogicalResult ReorderOp::verify() {
   if (hasDuplicate(getVars()))
     return emitOpError("names a var twice (reorder.c1)");
   return verifyTarget(*this);
+}
+
+void ReorderStorageOp::build(OpBuilder &builder, OperationState &state,
+                             Value func, ArrayRef<StringRef> vars) {
+  build(builder, state, func, builder.getStrArrayAttr(vars));
+}
+
+LogicalResult ReorderStorageOp::verify() {
+  if (getVars().size() < 2)
+    return emitOpError("expected two vars or more (reorder_storage.c1)");
+  if (hasDuplicate(getVars()))
+    return emitOpError("names a var twice (reorder_storage.c1)");
+  if (failed(verifyTarget(*this)))
+    return failure();
+  auto func = getFunc().getDefiningOp<FuncOp>();
+  if (func && func.getVars().size() != getVars().size())
+    return emitOpError("names ")
+           << getVars().size() << " vars of '" << getFuncName(getFunc())
+           << "', which has " << func.getVars().size()
+           << " (reorder_storage.c2)";
+  return success();
 }
 
 LogicalResult RFactorOp::verify() {

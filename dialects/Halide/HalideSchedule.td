@@ -199,6 +199,17 @@ def Halide_AlignStorageOp : Halide_FuncScheduleOp<"align_storage"> {
   let assemblyFormat = "$func `,` $var `modulus` $modulus attr-dict";
 }
 
+def Halide_ReorderStorageOp : Halide_FuncScheduleOp<"reorder_storage"> {
+  let summary = "Orders the dims of the stored func, innermost first";
+  let description = [{
+    * reorder_storage.c1  the vars differ, and there are two or more
+    * reorder_storage.c2  all vars of the func are named
+  }];
+  let arguments = (ins Halide_Func:$func, StrArrayAttr:$vars);
+  let assemblyFormat = "$func `,` custom<Names>($vars) attr-dict";
+  let builders = [OpBuilder<(ins "::mlir::Value":$func, "::llvm::ArrayRef<::llvm::StringRef>":$vars)>];
+}
+
 //===--- GPU -------------------------------------------------------------------------------------------------===//
 
 class Halide_GPUOp<string mnemonic, string what> : Halide_StageScheduleOp<mnemonic> {

@@ -309,6 +309,11 @@ LogicalResult ScheduleChecker::apply(Operation *op) {
       return op->emitOpError("'") << var.getValue() << "' is no var of '"
                                   << getFuncName(func) << "' (schedule.c3)";
   }
+  if (auto storage = dyn_cast<ReorderStorageOp>(op))
+    for (StringRef name : strings(storage.getVars()))
+      if (!llvm::is_contained(state.vars, name))
+        return op->emitOpError("'") << name << "' is no var of '"
+                                    << getFuncName(func) << "' (schedule.c3)";
   if (!state.firstDirective)
     state.firstDirective = op;
   auto stage = op->getAttrOfType<IntegerAttr>("stage");

@@ -77,6 +77,8 @@ LogicalResult decomposeAttention(func::FuncOp kernel) {
       values = definition.decomposeOperation(rewriter);
     if (failed(values))
       return op.emitOpError("has no definition in upstream ops");
+    if (chosen && chosen.getValue() == "row block")
+      kernel->setAttr("attn.kind", chosen);
     rewriter.replaceOp(op, *values);
   }
   return success();

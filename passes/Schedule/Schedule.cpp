@@ -9,6 +9,8 @@ using namespace heed;
 
 StringRef heed::scheduleKernel(KernelInfo &kernel,
                                const halide::Target &target) {
+  if (kernel.kind == "row block" && scheduleRowBlock(kernel, target))
+    return "row block";
   if (scheduleElementwise(kernel, target))
     return "elementwise";
   if (scheduleContraction(kernel, target))

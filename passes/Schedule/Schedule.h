@@ -19,6 +19,7 @@ llvm::StringRef scheduleKernel(KernelInfo &kernel,
 /// kernel is not of its kind.
 bool scheduleContraction(KernelInfo &kernel, const halide::Target &target);
 bool scheduleRows(KernelInfo &kernel, const halide::Target &target);
+bool scheduleRowBlock(KernelInfo &kernel, const halide::Target &target);
 bool scheduleElementwise(KernelInfo &kernel, const halide::Target &target);
 /// Right for every kernel: stores each reduction whole, parallel over the
 /// outermost loop.

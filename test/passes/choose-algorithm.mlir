@@ -1,4 +1,5 @@
-// Softmax attention streams; a map that is not the exponential does not, and the remark says why. A choice that stands is left alone.
+// Softmax attention streams; attention whose weights are a result does not: row by row, and the remark says why. So do operations
+// that no attention op can say: heads that mix. A choice that stands is left alone.
 // RUN: heed-opt %s --attn-choose-algorithm | FileCheck %s
 // RUN: heed-opt %s --attn-choose-algorithm --remarks-filter='attn-choose-algorithm' 2>&1 | FileCheck %s --check-prefix=REMARK
 
@@ -25,10 +26,10 @@ func.func @softmax(%q: tensor<?x?xf32>, %k: tensor<?x?xf32>, %v: tensor<?x?xf32>
   return %o, %p : tensor<?x?xf32>, tensor<?x?xf32>
 }
 
-// CHECK-LABEL: func.func @additive
-// CHECK: attn.algorithm = "materialised"
-// REMARK: [Missed] materialised {{.*}}the scores are stored: 
-func.func @additive(%q: tensor<?x?xf32>, %k: tensor<?x?xf32>, %v: tensor<?x?xf32>, %n: index, %m: index, %e: index, %f: index)
+// CHECK-LABEL: func.func @weights
+// CHECK: attn.algorithm = "row block"
+// REMARK: [Passed] row-block {{.*}}all scores of a tile of queries at once: its log-sum-exp or its weights are results
+func.func @weights(%q: tensor<?x?xf32>, %k: tensor<?x?xf32>, %v: tensor<?x?xf32>, %n: index, %m: index, %e: index, %f: index)
     -> (tensor<?x?xf32>, tensor<?x?xf32>) {
   %o, %w = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%n, %m, %e, %f)
     term(%q, %k : tensor<?x?xf32>, tensor<?x?xf32>) maps [#q, #k]
@@ -36,4 +37,87 @@ func.func @additive(%q: tensor<?x?xf32>, %k: tensor<?x?xf32>, %v: tensor<?x?xf32
     score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
     normalise(exp divide stabilise) : tensor<?x?xf32>, weights tensor<?x?xf32>
   return %o, %w : tensor<?x?xf32>, tensor<?x?xf32>
+}
+
+// With its log-sum-exp a second root would compute the scores again.
+// CHECK-LABEL: func.func @both
+// CHECK: attn.algorithm = "materialised"
+// REMARK: [Missed] materialised {{.*}}the scores are stored: {{.*}}, and its log-sum-exp is a result, too
+func.func @both(%q: tensor<?x?xf32>, %k: tensor<?x?xf32>, %v: tensor<?x?xf32>, %n: index, %m: index, %e: index, %f: index)
+    -> (tensor<?x?xf32>, tensor<?xf32>, tensor<?x?xf32>) {
+  %o, %l, %w = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%n, %m, %e, %f)
+    term(%q, %k : tensor<?x?xf32>, tensor<?x?xf32>) maps [#q, #k]
+    value(%v : tensor<?x?xf32>) maps [#v]
+    score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+    normalise(exp divide stabilise) : tensor<?x?xf32>, lse tensor<?xf32>, weights tensor<?x?xf32>
+  return %o, %l, %w : tensor<?x?xf32>, tensor<?xf32>, tensor<?x?xf32>
+}
+
+// Talking heads: scores of head a, mixed to heads h before the softmax; all five operations share the loop over queries i.
+#q4 = affine_map<(h, i, j, e) -> (h, i, e)>
+#k4 = affine_map<(h, i, j, e) -> (h, j, e)>
+#s4 = affine_map<(h, i, j, e) -> (h, i, j)>
+#mixed = affine_map<(h, i, j, a) -> (a, i, j)>
+#mix = affine_map<(h, i, j, a) -> (a, h)>
+#v4 = affine_map<(h, i, f, j) -> (h, j, f)>
+#p4 = affine_map<(h, i, f, j) -> (h, i, j)>
+#o4 = affine_map<(h, i, f, j) -> (h, i, f)>
+// CHECK-LABEL: func.func @talking
+// CHECK: linalg.generic {{.*}} attrs = {attn.row_block = 0 : i64}
+// CHECK: linalg.generic {{.*}} attrs = {attn.row_block = 0 : i64}
+// CHECK: attn.softmax {{.*}}attn.row_block = 0 : i64
+// CHECK: linalg.generic {{.*}} attrs = {attn.row_block = 0 : i64}
+// REMARK: [Passed] row-block {{.*}}all scores of a tile of queries at once, 4 operations in one kernel
+func.func @talking(%q: tensor<4x?x8xf32>, %k: tensor<4x?x8xf32>, %v: tensor<4x?x8xf32>, %mix: tensor<4x4xf32>, %n: index, %m: index) -> tensor<4x?x8xf32> {
+  %c0 = arith.constant 0.0 : f32
+  %es = tensor.empty(%n, %m) : tensor<4x?x?xf32>
+  %zs = linalg.fill ins(%c0 : f32) outs(%es : tensor<4x?x?xf32>) -> tensor<4x?x?xf32>
+  %eo = tensor.empty(%n) : tensor<4x?x8xf32>
+  %zo = linalg.fill ins(%c0 : f32) outs(%eo : tensor<4x?x8xf32>) -> tensor<4x?x8xf32>
+  %s = linalg.generic {indexing_maps = [#q4, #k4, #s4], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%q, %k : tensor<4x?x8xf32>, tensor<4x?x8xf32>) outs(%zs : tensor<4x?x?xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %t = arith.mulf %x, %y : f32
+    %u = arith.addf %z, %t : f32
+    linalg.yield %u : f32
+  } -> tensor<4x?x?xf32>
+  %l = linalg.generic {indexing_maps = [#mixed, #mix, #s4], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%s, %mix : tensor<4x?x?xf32>, tensor<4x4xf32>) outs(%zs : tensor<4x?x?xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %t = arith.mulf %x, %y : f32
+    %u = arith.addf %z, %t : f32
+    linalg.yield %u : f32
+  } -> tensor<4x?x?xf32>
+  %p, %live = attn.softmax %l axes([2]) : tensor<4x?x?xf32>, tensor<4x?x?xi1>
+  %o = linalg.generic {indexing_maps = [#p4, #v4, #o4], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%p, %v : tensor<4x?x?xf32>, tensor<4x?x8xf32>) outs(%zo : tensor<4x?x8xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %t = arith.mulf %x, %y : f32
+    %u = arith.addf %z, %t : f32
+    linalg.yield %u : f32
+  } -> tensor<4x?x8xf32>
+  return %o : tensor<4x?x8xf32>
+}
+
+// A head of a network is no attention: what it is summed with are parameters.
+// CHECK-LABEL: func.func @classifier
+// CHECK-NOT: attn.row_block
+// CHECK: return
+#x2 = affine_map<(i, j, e) -> (i, e)>
+#w2 = affine_map<(i, j, e) -> (j, e)>
+#y2 = affine_map<(i, j, e) -> (i, j)>
+func.func @classifier(%x: tensor<?x8xf32>, %n: index) -> tensor<?x16xf32> {
+  %c0 = arith.constant 0.0 : f32
+  %w = attn.param "w" : tensor<16x8xf32>
+  %e = tensor.empty(%n) : tensor<?x16xf32>
+  %z = linalg.fill ins(%c0 : f32) outs(%e : tensor<?x16xf32>) -> tensor<?x16xf32>
+  %y = linalg.generic {indexing_maps = [#x2, #w2, #y2], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<?x8xf32>, tensor<16x8xf32>) outs(%z : tensor<?x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %t = arith.mulf %a, %b : f32
+    %u = arith.addf %c, %t : f32
+    linalg.yield %u : f32
+  } -> tensor<?x16xf32>
+  %p, %live = attn.softmax %y axes([1]) : tensor<?x16xf32>, tensor<?x16xi1>
+  return %p : tensor<?x16xf32>
 }

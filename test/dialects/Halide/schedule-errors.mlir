@@ -251,6 +251,38 @@ halide.pipeline @remainder {
 }
 
 // -----
+halide.pipeline @storage_of_one {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  // expected-error@+1 {{expected two vars or more (reorder_storage.c1)}}
+  halide.reorder_storage %f, ("i")
+  halide.output %f
+}
+
+// -----
+halide.pipeline @storage_twice {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  // expected-error@+1 {{names a var twice (reorder_storage.c1)}}
+  halide.reorder_storage %f, ("i", "i")
+  halide.output %f
+}
+
+// -----
+halide.pipeline @storage_in_part {
+  %f = halide.func "f" (%i = "i", %j = "j", %k = "k") : i32 { halide.yield %i : i32 }
+  // expected-error@+1 {{names 2 vars of 'f', which has 3 (reorder_storage.c2)}}
+  halide.reorder_storage %f, ("j", "i")
+  halide.output %f
+}
+
+// -----
+halide.pipeline @storage_unknown {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  // expected-error@+1 {{'k' is no var of 'f' (schedule.c3)}}
+  halide.reorder_storage %f, ("k", "i")
+  halide.output %f
+}
+
+// -----
 halide.pipeline @aligned_output {
   %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
   // expected-error@+1 {{aligns the output 'f', which would be written past its end (align_bounds.c2)}}
