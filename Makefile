@@ -1,5 +1,5 @@
 # Thin front of CMake: each target installs what is missing (tools/setup), builds and does its job.
-.PHONY: build run test install clean slow-files
+.PHONY: build run test bench install clean slow-files
 PREFIX ?= /usr/local
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
@@ -13,6 +13,9 @@ run: build
 
 test: build
 	@ninja -C build check-heed
+
+bench: build
+	@.venv/bin/python bench/run.py --build build --json build/bench.json
 
 install: build
 	@cmake --install build --prefix "$(PREFIX)"

@@ -1,6 +1,7 @@
 /* What compiled host code calls, but for parameters: memory, checks, kernels.
  */
 #include "runtime/Model.h"
+#include "runtime/io/Convert.h"
 
 #include "HalideRuntime.h"
 
@@ -62,6 +63,22 @@ int64_t heed_host_bytes(int32_t rank, const int64_t *sizes,
   return heed_io_byte_count(rank, sizes, elementSize, &bytes) ? bytes : -1;
 }
 
+int64_t heed_host_multiply(heed_model *model, int64_t a, int64_t b) {
+  int64_t product;
+  if (__builtin_mul_overflow(a, b, &product))
+    heed_unwind(model, HEED_ERROR_MEMORY,
+                "the product of %" PRId64 " and %" PRId64
+                " is too large for an extent",
+                a, b);
+  return product;
+}
+
+int64_t heed_host_divisor(heed_model *model, int64_t divisor) {
+  if (divisor == 0)
+    heed_unwind(model, HEED_ERROR_SHAPE, "an extent is divided by one of 0");
+  return divisor;
+}
+
 void *heed_host_keep(heed_model *model, int32_t slot, int64_t bytes) {
   heed_shared *shared = model->shared;
   if (!model->inInit || slot < 0 || slot >= shared->desc->numKept ||
@@ -102,21 +119,6 @@ void heed_host_require_failed(heed_model *model, const char *format,
   heed_unwind(model, HEED_ERROR_SHAPE, "%s", text);
 }
 
-static int64_t loadInteger(const void *data, int64_t k, int32_t type) {
-  switch (type) {
-  case HEED_I8:
-    return ((const int8_t *)data)[k];
-  case HEED_I16:
-    return ((const int16_t *)data)[k];
-  case HEED_I32:
-    return ((const int32_t *)data)[k];
-  case HEED_I64:
-    return ((const int64_t *)data)[k];
-  default:
-    return ((const uint8_t *)data)[k];
-  }
-}
-
 static HEED_NORETURN void failRange(heed_model *model, const char *tensor,
                                     const char *what, const int64_t *index,
                                     int32_t rank, int64_t value, int64_t low,
@@ -147,7 +149,7 @@ void heed_host_check_range(heed_model *model, const void *data, int32_t type,
     strides = dense;
   int64_t offset = 0;
   for (;;) {
-    int64_t value = loadInteger(data, offset, type);
+    int64_t value = heed_load_integer(data, offset, type);
     if (value < low || value >= high)
       failRange(model, tensor, what, index, rank, value, low, high);
     int32_t axis = rank - 1;

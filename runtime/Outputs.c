@@ -39,6 +39,23 @@ static bool isSpecial(const char *path) {
   return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
+/* Whether both names mean one file, which need not exist yet. */
+static bool isSameFile(const char *a, const char *b) {
+  struct stat left, right;
+  if (stat(a, &left) == 0 && stat(b, &right) == 0)
+    return left.st_dev == right.st_dev && left.st_ino == right.st_ino;
+  const char *slashA = strrchr(a, '/'), *slashB = strrchr(b, '/');
+  if (strcmp(slashA ? slashA + 1 : a, slashB ? slashB + 1 : b) != 0)
+    return false;
+  char *folderA = folderOf(a), *folderB = folderOf(b);
+  bool same = folderA && folderB && stat(folderA, &left) == 0 &&
+              stat(folderB, &right) == 0 && left.st_dev == right.st_dev &&
+              left.st_ino == right.st_ino;
+  free(folderA);
+  free(folderB);
+  return same;
+}
+
 bool heed_outputs_check(const heed_signature *entry, const char *const *paths,
                         heed_io_error *error) {
   for (int k = 0; k < entry->numOutputs; ++k) {
@@ -49,7 +66,7 @@ bool heed_outputs_check(const heed_signature *entry, const char *const *paths,
       return heed_io_fail(error, "%s: expected a file's name, found a folder",
                           paths[k]);
     for (int other = 0; other < k; ++other)
-      if (paths[other] && !strcmp(paths[k], paths[other]) &&
+      if (paths[other] && isSameFile(paths[k], paths[other]) &&
           !isSpecial(paths[k]))
         return heed_io_fail(error, "%s: two results for one file", paths[k]);
     char *folder = folderOf(paths[k]);
@@ -176,42 +193,23 @@ bool heed_outputs_write(const heed_signature *entry, const char *const *paths,
 
 /* ---- summary ---- */
 
-static double elementAt(const heed_buffer *buffer, int64_t k) {
-  const void *data = buffer->data;
-  switch (buffer->type) {
-  case HEED_F32:
-    return ((const float *)data)[k];
-  case HEED_F16:
-    return heed_f16_to_f32(((const uint16_t *)data)[k]);
-  case HEED_BF16:
-    return heed_bf16_to_f32(((const uint16_t *)data)[k]);
-  case HEED_I8:
-    return ((const int8_t *)data)[k];
-  case HEED_I16:
-    return ((const int16_t *)data)[k];
-  case HEED_I32:
-    return ((const int32_t *)data)[k];
-  case HEED_I64:
-    return (double)((const int64_t *)data)[k];
-  default:
-    return ((const uint8_t *)data)[k];
-  }
-}
-
 void heed_output_print(const heed_tensor_info *info, const heed_buffer *buffer,
                        FILE *stream) {
   char shape[256];
   int64_t count = 1;
+  bool isFloat = buffer->type == HEED_F32 || buffer->type == HEED_F16 ||
+                 buffer->type == HEED_BF16;
   for (int32_t axis = 0; axis < buffer->rank; ++axis)
     count *= buffer->shape[axis];
   heed_io_format_shape(shape, sizeof shape, buffer->rank, buffer->shape);
   fprintf(stream, "%s: %s%s", info->name, heed_type_name(buffer->type),
           buffer->rank ? shape : "");
   for (int64_t k = 0; k < count && k < 6; ++k) {
-    if (buffer->type == HEED_I64)
-      fprintf(stream, " %" PRId64, ((const int64_t *)buffer->data)[k]);
+    if (isFloat)
+      fprintf(stream, " %.7g", heed_load_float(buffer->data, k, buffer->type));
     else
-      fprintf(stream, " %.7g", elementAt(buffer, k));
+      fprintf(stream, " %" PRId64,
+              heed_load_integer(buffer->data, k, buffer->type));
   }
   fputs(count > 6 ? " ...\n" : "\n", stream);
 }

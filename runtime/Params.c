@@ -177,6 +177,11 @@ heed_status heed_params_load(heed_model *model, const heed_options *options) {
     return heed_fail(model, HEED_ERROR_WEIGHTS,
                      "model '%s' has %d parameters: expected a weights file",
                      desc->name, desc->numParams);
+  for (size_t k = 0; k < options->numWeights; ++k)
+    if (!options->weights || !options->weights[k])
+      return heed_fail(model, HEED_ERROR_ARGUMENT,
+                       "weights file %zu of %zu has no name", k + 1,
+                       options->numWeights);
   heed_io_error error;
   if (!heed_weights_open(options->weights, options->numWeights,
                          &shared->weights, &error))

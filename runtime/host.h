@@ -124,6 +124,14 @@ void heed_host_free(heed_model *model, void *memory);
 int64_t heed_host_bytes(int32_t rank, const int64_t *sizes,
                         int64_t elementSize);
 
+/** a * b for extents; HEED_UNWINDS with HEED_ERROR_MEMORY where it does not fit
+ * in 64 bits. */
+int64_t heed_host_multiply(heed_model *model, int64_t a, int64_t b);
+
+/** divisor, if one can divide by it; HEED_UNWINDS with HEED_ERROR_SHAPE if it
+ * is 0. */
+int64_t heed_host_divisor(heed_model *model, int64_t divisor);
+
 /* ---- checks ---- */
 
 /** Fails the call with HEED_ERROR_SHAPE. "{0}", "{1}" ... in format stand for

@@ -96,7 +96,15 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
       else if (auto abs = dyn_cast<math::AbsIOp>(op);
                abs && abs.getType().isIndex())
         lowerIndexAbs(b, abs);
-      else
+      else if (auto product = dyn_cast<arith::MulIOp>(op);
+               product && product.getType().isIndex())
+        lowerProduct(b, product);
+      else if (isa<arith::DivSIOp, arith::RemSIOp, arith::FloorDivSIOp,
+                   arith::CeilDivSIOp>(op) &&
+               op->getResult(0).getType().isIndex()) {
+        guardDivisor(b, op);
+        continue;
+      } else
         continue;
       if (failed(ok))
         return signalPassFailure();
@@ -320,6 +328,29 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
     Value negative = arith::SubIOp::create(b, loc, zero, op.getOperand());
     op.getResult().replaceAllUsesWith(
         arith::MaxSIOp::create(b, loc, op.getOperand(), negative));
+  }
+
+  Value toIndex(OpBuilder &b, Location loc, Value value) {
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
+  }
+
+  /// Extents come from the caller: a product of some may not fit in 64 bits.
+  void lowerProduct(OpBuilder &b, arith::MulIOp op) {
+    Location loc = op.getLoc();
+    Value product = call(
+        b, loc, "heed_host_multiply", b.getI64Type(),
+        {handle(op), toI64(b, loc, op.getLhs()), toI64(b, loc, op.getRhs())});
+    op.getResult().replaceAllUsesWith(toIndex(b, loc, product));
+  }
+
+  /// Likewise an extent that divides may be 0.
+  void guardDivisor(OpBuilder &b, Operation *op) {
+    Value divisor = op->getOperand(1);
+    if (getConstantIntValue(divisor))
+      return;
+    Value checked = call(b, op->getLoc(), "heed_host_divisor", b.getI64Type(),
+                         {handle(op), toI64(b, op->getLoc(), divisor)});
+    op->setOperand(1, toIndex(b, op->getLoc(), checked));
   }
 
   /// Halide's code and bits of an element type.

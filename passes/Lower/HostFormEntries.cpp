@@ -64,6 +64,17 @@ Value extentOf(OpBuilder &builder, Value tensor, int64_t axis) {
     }
     return nullptr;
   }
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
+    Value product;
+    for (int64_t part : collapse.getReassociationIndices()[axis]) {
+      Value extent = extentOf(builder, collapse.getSrc(), part);
+      if (!extent)
+        return nullptr;
+      product = product ? arith::MulIOp::create(builder, loc, product, extent)
+                        : extent;
+    }
+    return product;
+  }
   if (auto destination = dyn_cast<DestinationStyleOpInterface>(op))
     return extentOf(builder, destination.getTiedOpOperand(result)->get(), axis);
   if (auto shaped = dyn_cast<ReifyRankedShapedTypeOpInterface>(op)) {

@@ -142,7 +142,8 @@ bool heed_convert_allowed(int32_t from, int32_t to, bool convertF64) {
   return from == to || from != HEED_F64 || convertF64;
 }
 
-static int64_t loadInteger(const uint8_t *data, int64_t k, int32_t type) {
+int64_t heed_load_integer(const void *array, int64_t k, int32_t type) {
+  const uint8_t *data = array;
   switch (type) {
   case HEED_I8:
     return (int8_t)data[k];
@@ -190,7 +191,8 @@ static void integerRange(int32_t type, int64_t *low, int64_t *high) {
   }
 }
 
-static double loadFloat(const uint8_t *data, int64_t k, int32_t type) {
+double heed_load_float(const void *array, int64_t k, int32_t type) {
+  const uint8_t *data = array;
   if (type == HEED_F32) {
     float value;
     memcpy(&value, data + 4 * k, 4);
@@ -286,13 +288,13 @@ static bool convertDense(const heed_array *array, int32_t to, void *out,
   int32_t from = array->type;
   if (kindOf(from) == KindFloat) {
     for (int64_t k = 0; k < array->count; ++k)
-      storeFloat(out, k, to, loadFloat(in, k, from), from == HEED_F64);
+      storeFloat(out, k, to, heed_load_float(in, k, from), from == HEED_F64);
     return true;
   }
   int64_t low, high;
   integerRange(to, &low, &high);
   for (int64_t k = 0; k < array->count; ++k) {
-    int64_t value = loadInteger(in, k, from);
+    int64_t value = heed_load_integer(in, k, from);
     if (value < low || value > high) {
       char index[256];
       formatIndex(index, sizeof index, array, k);

@@ -22,6 +22,11 @@ bool heed_convert_allowed(int32_t from, int32_t to, bool convertF64);
 bool heed_convert_array(const heed_array *array, int32_t to, bool convertF64,
                         void *out, const char *where, heed_io_error *error);
 
+/** Element k of an array of integers or bools, or of floats; data need not be
+ * aligned. */
+int64_t heed_load_integer(const void *data, int64_t k, int32_t type);
+double heed_load_float(const void *data, int64_t k, int32_t type);
+
 float heed_f16_to_f32(uint16_t bits);
 float heed_bf16_to_f32(uint16_t bits);
 uint16_t heed_f32_to_f16(float value);  /**< to nearest even; NaN stays NaN,

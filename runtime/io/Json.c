@@ -1,6 +1,7 @@
 /* The strict JSON reader. */
 #include "runtime/io/Json.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 bool heed_json_fail(heed_json *json, const char *expected) {
@@ -10,6 +11,32 @@ bool heed_json_fail(heed_json *json, const char *expected) {
                         json->where, expected);
   return heed_io_fail(json->error, "%s: expected %s at byte %zu of the text",
                       json->where, expected, (size_t)(json->at - json->start));
+}
+
+bool heed_json_start(heed_json *json, const uint8_t *data, size_t size,
+                     const char *where, heed_io_error *error) {
+  const char *text = (const char *)data;
+  *json = (heed_json){text, text, text + size, where, error, malloc(size + 1)};
+  return json->strings ||
+         heed_io_fail(error, "%s: no memory to read its names", where);
+}
+
+bool heed_json_grow(heed_json *json, void *array, size_t count,
+                    size_t *capacity, size_t elementSize) {
+  if (count < *capacity)
+    return true;
+  void *old;
+  memcpy(&old, array, sizeof old);
+  size_t larger = *capacity ? *capacity * 2 : 64;
+  void *grown = larger > SIZE_MAX / elementSize
+                    ? NULL
+                    : realloc(old, larger * elementSize);
+  if (!grown)
+    return heed_io_fail(json->error, "%s: no memory for its entries",
+                        json->where);
+  memcpy(array, &grown, sizeof grown);
+  *capacity = larger;
+  return true;
 }
 
 static void skipSpace(heed_json *json) {

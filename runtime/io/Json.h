@@ -14,6 +14,16 @@ typedef struct heed_json {
                     are enough */
 } heed_json;
 
+/** Starts at the first of size bytes. The strings it decodes live in memory
+ * that the caller frees: json->strings, right after this call. */
+bool heed_json_start(heed_json *json, const uint8_t *data, size_t size,
+                     const char *where, heed_io_error *error);
+
+/** Makes room for one element more at the end of *array, which is NULL at first
+ * and belongs to the caller. */
+bool heed_json_grow(heed_json *json, void *array, size_t count,
+                    size_t *capacity, size_t elementSize);
+
 /** Consumes '{' or '['. */
 bool heed_json_open(heed_json *json, char bracket);
 

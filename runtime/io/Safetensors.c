@@ -102,15 +102,9 @@ static bool placeTensor(parser *p, heed_safetensor *tensor,
 static bool addTensor(parser *p, const char *name) {
   heed_json *json = &p->json;
   heed_safetensors *file = p->file;
-  if (file->numTensors == p->capacity) {
-    size_t capacity = p->capacity ? p->capacity * 2 : 64;
-    heed_safetensor *larger = realloc(file->tensors, capacity * sizeof *larger);
-    if (!larger)
-      return heed_io_fail(json->error, "%s: no memory for its header",
-                          json->where);
-    file->tensors = larger;
-    p->capacity = capacity;
-  }
+  if (!heed_json_grow(json, &file->tensors, file->numTensors, &p->capacity,
+                      sizeof *file->tensors))
+    return false;
   heed_safetensor *tensor = &file->tensors[file->numTensors++];
   memset(tensor, 0, sizeof *tensor);
   tensor->name = name;
@@ -240,15 +234,11 @@ bool heed_safetensors_parse(const uint8_t *data, size_t size, const char *where,
                         "%s: not a .safetensors file, or truncated: header of "
                         "%" PRIu64 " bytes, %zu found",
                         where, length, size - 8);
-  file->strings = malloc((size_t)length + 1);
-  if (!file->strings)
-    return heed_io_fail(error, "%s: no memory for its header", where);
-  const char *text = (const char *)data + 8;
-  parser p = {{text, text, text + length, where, error, file->strings},
-              file,
-              0,
-              data + 8 + length,
-              size - 8 - length};
+  parser p = {
+      .file = file, .data = data + 8 + length, .dataSize = size - 8 - length};
+  if (!heed_json_start(&p.json, data + 8, (size_t)length, where, error))
+    return false;
+  file->strings = p.json.strings;
   if (parseHeader(&p) && checkLayout(&p))
     return true;
   heed_safetensors_release(file);

@@ -8,16 +8,9 @@
 
 static bool addEntry(heed_json *json, heed_shard_index *index, size_t *capacity,
                      const char *name) {
-  if (index->numEntries == *capacity) {
-    size_t larger = *capacity ? *capacity * 2 : 64;
-    heed_shard_entry *entries =
-        realloc(index->entries, larger * sizeof *entries);
-    if (!entries)
-      return heed_io_fail(json->error, "%s: no memory for its entries",
-                          json->where);
-    index->entries = entries;
-    *capacity = larger;
-  }
+  if (!heed_json_grow(json, &index->entries, index->numEntries, capacity,
+                      sizeof *index->entries))
+    return false;
   heed_shard_entry *entry = &index->entries[index->numEntries++];
   entry->name = name;
   if (!heed_json_string(json, &entry->file))
@@ -88,11 +81,10 @@ static bool parseIndex(heed_json *json, heed_shard_index *index) {
 bool heed_shard_index_parse(const uint8_t *data, size_t size, const char *where,
                             heed_shard_index *index, heed_io_error *error) {
   memset(index, 0, sizeof *index);
-  index->strings = malloc(size + 1);
-  if (!index->strings)
-    return heed_io_fail(error, "%s: no memory to read it", where);
-  const char *text = (const char *)data;
-  heed_json json = {text, text, text + size, where, error, index->strings};
+  heed_json json;
+  if (!heed_json_start(&json, data, size, where, error))
+    return false;
+  index->strings = json.strings;
   if (parseIndex(&json, index))
     return true;
   heed_shard_index_release(index);

@@ -1,7 +1,7 @@
 """`main` of compiled programs over a hand-written model: options, inputs, results, and nothing left behind on failure.
 
 RUN: rm -rf %t && mkdir -p %t && %python %s %heed_bin/../test/runtime/bin/fake-model %t
-RUN: %heed_bin/../test/runtime/bin/abi-test %t/w.safetensors
+RUN: %heed_bin/../test/runtime/bin/abi-test %t/w.safetensors %t/bad/*
 """
 import os
 import resource
@@ -77,11 +77,12 @@ for text in ["--x FILE", "f32[N, 4]", "--scale NUMBER", "f32 (default 2)", "--we
 expect(run(program, "--version").stdout.startswith("fake (heed "), "--version")
 
 # Errors: exit code 1, one line, nothing written.
-before = listing()
+os.mkdir("bad")
 output = ["--output", "y=y.npy"]
 np.save("bad-ids.npy", np.full(9, 5))
 np.save("wide.npy", np.zeros((9, 5), "f4"))
 np.save("short.npy", ids[:8])
+os.symlink("bad", "same")
 before = listing()
 for arguments, message in [
     ([], "input 'x' is missing (--x FILE.npy)"),
@@ -96,6 +97,12 @@ for arguments, message in [
     (inputs + ["--output", "y=no/such/y.npy"], "no/such/y.npy: cannot be written"),
     (inputs + ["--output", "y=."], "expected a file's name, found a folder"),
     (inputs + ["--output", "y=a.npy", "--output", "count=a.npy"], "two results for one file"),
+    (inputs + ["--output", "y=a.npy", "--output", "count=./a.npy"], "./a.npy: two results for one file"),
+    (inputs + ["--output", "y=bad/a.npy", "--output", "count=same/a.npy"], "same/a.npy: two results for one file"),
+    (inputs + ["--output", "y=bad/../x.npy", "--output", "count=x.npy"], "x.npy: two results for one file"),
+    (inputs + ["--output", "y=x.npy/y.npy"], "x.npy/y.npy: cannot be written: Not a directory"),
+    (inputs[:2] + inputs[4:], "input 'x' is missing (--x FILE.npy)"),
+    (inputs[:4], "input 'ids' is missing (--ids FILE.npy)"),
     (inputs + output + ["--entry", "other"], "there is no entry 'other'"),
     (inputs[2:] + output, "model 'fake' has 2 parameters: expected a weights file"),
     (["--weights", "x.npy"] + inputs[2:] + output, "x.npy: not a .safetensors file"),
@@ -115,9 +122,18 @@ for name, tensors, message in [
     ("shape", {**weights, "table": table[:, :3]}, "'table': expected shape [V, 4], found [5, 3]"),
     ("type", {**weights, "table": table.astype("i4")}, "'table': expected element type f32, found i32"),
 ]:
-    safetensors_file.write("bad.safetensors", tensors)
-    expect_error(run(program, "--weights", "bad.safetensors", *inputs[2:]), message, name)
-os.remove("bad.safetensors")
+    safetensors_file.write(f"bad/{name}.safetensors", tensors)
+    expect_error(run(program, "--weights", f"bad/{name}.safetensors", *inputs[2:]), message, name)
+# Files that stop too early or say nothing, for this program and for abi-test.
+whole = open("w.safetensors", "rb").read()
+for size in (0, 5, 8, 40, len(whole) - 200, len(whole) - 1):
+    with open(f"bad/cut-{size}.safetensors", "wb") as file:
+        file.write(whole[:size])
+    expect_error(run(program, "--weights", f"bad/cut-{size}.safetensors", *inputs[2:]),
+                 "the file is empty" if not size else "safetensors", size)
+with open("bad/shards.index.json", "w") as file:
+    file.write('{"weight_map": {"table": "no-such.safetensors"}}')
+expect_error(run(program, "--weights", "bad/shards.index.json", *inputs[2:]), "no-such.safetensors: cannot be opened", "shard")
 
 # A full disk, or a limit on file sizes: an error, the old file still there, nothing else.
 open("y.npy", "w").write("old")

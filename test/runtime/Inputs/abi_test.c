@@ -1,5 +1,6 @@
 /* The C interface, call by call, over the hand-written model. argv[1]: its
- * weights. Prints what failed; exit code 1 then. */
+ * weights; then files that are no weights for it. Prints what failed; exit code
+ * 1 then. */
 #include "runtime/heed.h"
 #include "runtime/host.h"
 
@@ -123,6 +124,116 @@ static int testErrors(heed_model *model) {
   /* After every failure the handle still works. */
   fill(&a, 3);
   CHECK(run(model, &a) == HEED_OK && isRight(&a));
+  return failures;
+}
+
+/* Whatever is missing is an error, with a handle or without. */
+static int testMissing(heed_model *model, const char *weights) {
+  int failures = 0;
+  arrays a;
+  heed_model *other = model;
+  heed_options options = {.weights = NULL, .numWeights = 1};
+  CHECK(heed_open(NULL, NULL, &other) == HEED_ERROR_ARGUMENT && !other);
+  CHECK(heed_open(&fake_model, NULL, NULL) == HEED_ERROR_ARGUMENT);
+  CHECK(heed_open(&fake_model, &options, &other) == HEED_ERROR_ARGUMENT);
+  CHECK(!strcmp(heed_last_error(other), "weights file 1 of 1 has no name"));
+  CHECK(heed_open_shared(other, 1, &model) == HEED_ERROR_ARGUMENT && !model);
+  heed_close(other);
+  const char *const names[] = {weights, NULL};
+  options.weights = names;
+  options.numWeights = 2;
+  CHECK(heed_open(&fake_model, &options, &other) == HEED_ERROR_ARGUMENT);
+  heed_close(other);
+  options.numWeights = 1;
+  CHECK(heed_open_shared(NULL, 1, &other) == HEED_ERROR_ARGUMENT);
+  CHECK(heed_open(&fake_model, &options, &model) == HEED_OK);
+  CHECK(heed_open_shared(model, 1, NULL) == HEED_ERROR_ARGUMENT);
+  CHECK(heed_open_shared(model, 4097, &other) == HEED_ERROR_ARGUMENT);
+  heed_close(other);
+
+  fill(&a, 1);
+  CHECK(heed_run(NULL, NULL, a.in, 3, a.out, 2) == HEED_ERROR_ARGUMENT);
+  CHECK(heed_run(model, NULL, NULL, 3, a.out, 2) == HEED_ERROR_ARGUMENT);
+  CHECK(heed_run(model, NULL, a.in, 3, NULL, 2) == HEED_ERROR_ARGUMENT);
+  CHECK(heed_run(model, NULL, a.in, 3, a.out, 1) == HEED_ERROR_ARGUMENT);
+  CHECK(heed_run(model, NULL, a.in, 4, a.out, 2) == HEED_ERROR_ARGUMENT);
+  CHECK(heed_run(model, NULL, a.in, 0, a.out, 0) == HEED_ERROR_ARGUMENT);
+  CHECK(!strcmp(heed_last_error(model),
+                "entry 'fake' has 3 inputs and 2 outputs, found 0 and 0"));
+  CHECK(heed_output_shapes(model, NULL, a.in, 3, NULL, 2) ==
+        HEED_ERROR_ARGUMENT);
+  CHECK(heed_output_shapes(NULL, NULL, a.in, 3, a.out, 2) ==
+        HEED_ERROR_ARGUMENT);
+  a.out[0].data = NULL;
+  CHECK(run(model, &a) == HEED_ERROR_ARGUMENT);
+  fill(&a, 1);
+  a.out[1].type = HEED_I64;
+  CHECK(run(model, &a) == HEED_ERROR_TYPE);
+  fill(&a, 1);
+  a.out[1].rank = 1;
+  CHECK(run(model, &a) == HEED_ERROR_SHAPE);
+  /* Ranks and extents that no array has. */
+  const int32_t ranks[] = {-1, 17, INT32_MAX, INT32_MIN};
+  for (int k = 0; k < 4; ++k) {
+    fill(&a, 1);
+    a.in[0].rank = ranks[k];
+    CHECK(run(model, &a) == HEED_ERROR_SHAPE);
+  }
+  const int64_t extents[] = {-1, INT64_MIN};
+  for (int k = 0; k < 2; ++k) {
+    fill(&a, 1);
+    a.in[0].shape[0] = a.in[1].shape[0] = extents[k];
+    CHECK(run(model, &a) == HEED_ERROR_SHAPE);
+    CHECK(heed_output_shapes(model, NULL, a.in, 3, a.out, 2) ==
+          HEED_ERROR_SHAPE);
+  }
+  fill(&a, 1);
+  a.in[1].type = -7;
+  CHECK(run(model, &a) == HEED_ERROR_TYPE);
+  CHECK(!strcmp(heed_last_error(model),
+                "input 'ids': expected element type i32, found no type"));
+  fill(&a, 3);
+  CHECK(run(model, &a) == HEED_OK && isRight(&a));
+  heed_close(model);
+  model = NULL;
+
+  CHECK(heed_num_entries(NULL) == 0 && !heed_entry_signature(NULL, 0));
+  CHECK(!heed_entry_signature(&fake_model, 1) && !heed_param(NULL, 0));
+  CHECK(!heed_param(&fake_model, 2) && !heed_find_signature(NULL, NULL));
+  CHECK(heed_num_params(NULL) == 0 && !strcmp(heed_model_name(NULL), ""));
+  CHECK(heed_num_threads(NULL) == 0 && !strcmp(heed_last_error(NULL), ""));
+  CHECK(heed_profile(NULL, NULL, 0) == 0);
+  heed_profile_reset(NULL);
+  CHECK(heed_type_size(0) == 0 && heed_type_size(-1) == 0);
+  CHECK(!strcmp(heed_status_name((heed_status)99), "unknown"));
+  return failures;
+}
+
+/* Handles that opened and handles that did not, again and again: a build with
+ * sanitizers sees what they leave behind. */
+static int testLoops(const char *weights, char **bad, int numBad) {
+  int failures = 0;
+  heed_model *model = NULL;
+  arrays a;
+  for (int k = 0; k < 20; ++k) {
+    heed_options options = {.weights = &weights,
+                            .numWeights = 1,
+                            .threads = 1 + k % 3,
+                            .profile = k % 2};
+    CHECK(heed_open(&fake_model, &options, &model) == HEED_OK);
+    fill(&a, 1);
+    CHECK(run(model, &a) == HEED_OK);
+    fill(&a, 13 + k % 3); /* kernels that fail */
+    CHECK(run(model, &a) != HEED_OK);
+    heed_close(model);
+    for (int file = 0; file < numBad; ++file) {
+      const char *path = bad[file];
+      options.weights = &path;
+      CHECK(heed_open(&fake_model, &options, &model) != HEED_OK);
+      CHECK(*heed_last_error(model));
+      heed_close(model);
+    }
+  }
   return failures;
 }
 
@@ -273,7 +384,7 @@ static int testTargets(heed_options options) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 2)
+  if (argc < 2)
     return 2;
   const char *weights = argv[1];
   heed_options options = {.weights = &weights, .numWeights = 1, .threads = 3};
@@ -282,7 +393,9 @@ int main(int argc, char **argv) {
   CHECK(heed_open(&fake_model, &options, &model) == HEED_OK);
   if (failures == 0)
     failures += testErrors(model) + testShapes(model) + testHandles(&options) +
-                testProfile(options) + testTargets(options);
+                testProfile(options) + testTargets(options) +
+                testMissing(model, weights) +
+                testLoops(weights, argv + 2, argc - 2);
   const heed_signature *entry = heed_find_signature(&fake_model, "fake");
   CHECK(entry && entry->numInputs == 3 &&
         !strcmp(entry->inputs[1].extents[0], "N"));

@@ -1,0 +1,84 @@
+# RUN: %python %s %heed_bin %heed_src %t
+# Python is no sanitized program, so it could not load the runtime.
+# UNSUPPORTED: asan
+"""Extents that no memory holds: shapes of results are right or an error, runs on empty arrays of absurd shapes end."""
+import ctypes as C
+import itertools
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+
+from runs import expect, finish
+
+heedc, source = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2])
+folder = pathlib.Path(sys.argv[3])
+folder.mkdir(parents=True, exist_ok=True)
+(folder / "outer.heed").write_text("""model outer(a: f32[N, K], b: f32[M, K]) {
+  p[i*M + j] = sum(k) a[i,k] * b[j,k]
+  return p
+}
+""")
+EXTENTS = (0, 1, 3, 2**31 - 1, 2**31, 2**32, 2**40, 2**61, 2**62, 2**63 - 1)
+
+
+class Buffer(C.Structure):
+    _fields_ = [("data", C.c_void_p), ("type", C.c_int32), ("rank", C.c_int32), ("shape", C.c_int64 * 16)]
+
+
+class Model:
+    def __init__(self, path):
+        file = folder / f"lib{path.stem}.so"
+        subprocess.run([heedc, path, "--emit=shared", "--prefix=m", "-o", file], check=True)
+        self.library = C.CDLL(str(file))
+        self.library.heed_last_error.restype = C.c_char_p
+        self.handle = C.c_void_p()
+        desc = C.c_void_p(C.addressof(C.c_char.in_dll(self.library, "m_model")))
+        expect(self.library.heed_open(desc, None, C.byref(self.handle)) == 0, f"{path.stem}: heed_open")
+
+    def call(self, function, shapes, data=None):
+        """The status and the result's shape; every array is `data`."""
+        inputs, output = (Buffer * len(shapes))(), Buffer(data, 1, 0)
+        for buffer, shape in zip(inputs, shapes):
+            buffer.data, buffer.type, buffer.rank = data, 1, len(shape)
+            buffer.shape[:len(shape)] = shape
+        if function == "heed_run":
+            output.rank, output.shape = len(self.expected), (C.c_int64 * 16)(*self.expected)
+        status = getattr(self.library, function)(self.handle, None, inputs, C.c_size_t(len(shapes)), C.byref(output),
+                                                 C.c_size_t(1))
+        return status, tuple(output.shape[:output.rank])
+
+
+def fits(shape):
+    return np.prod([int(n) for n in shape], dtype=object) * 4 < 2**63 or 0 in shape
+
+
+def check(name, model, shapes, expected):
+    status, found = model.call("heed_output_shapes", shapes)
+    what = f"{name}, {shapes}: status {status}, {model.library.heed_last_error(model.handle).decode()!r}"
+    expect(status in (0, 2, 5), what)
+    if not all(fits(shape) for shape in shapes):
+        expect(status == 5, what)
+    if status == 0:
+        expect(found == expected, f"{what}: {found}, expected {expected}")
+    # A result without elements is computed without touching any array.
+    if status == 0 and 0 in expected and all(0 in shape for shape in shapes):
+        model.expected = expected
+        status, _ = model.call("heed_run", shapes)
+        expect(status in (0, 2, 5), f"{name}, {shapes}: run: status {status}")
+
+
+sdpa = Model(source / "models/core/causal-attention.heed")
+for n, m, e in itertools.product(EXTENTS, repeat=3):
+    check("causal", sdpa, [(1, 1, n, e), (1, 1, m, e), (1, 1, m, 2)], (1, 1, n, 2))
+for b, h, n in itertools.product(EXTENTS, repeat=3):
+    check("causal", sdpa, [(b, h, n, 0), (b, h, n, 0), (b, h, n, 3)], (b, h, n, 3))
+
+# The extent of the result is a product that may not fit where every array does.
+outer = Model(folder / "outer.heed")
+for n, m, k in itertools.product(EXTENTS, repeat=3):
+    check("outer", outer, [(n, k), (m, k)], (n * m,))
+status, _ = outer.call("heed_output_shapes", [(2**40, 0), (2**40, 0)])
+expect(status == 5 and "is too large" in outer.library.heed_last_error(outer.handle).decode(), f"2^80: status {status}")
+finish()
