@@ -80,6 +80,7 @@ private:
     Value accumulators;   ///< the copy of a sum: the sum
   };
 
+  void eraseUnread();
   bool assign();
   bool shape(Value root);
   bool chooseQuery(Value root);
@@ -235,6 +236,9 @@ bool RowBlock::chooseQuery(Value root) {
       query = id;
     }
   }
+  // The root writes vectors of its innermost var.
+  if (query != 0)
+    llvm::erase(common, 0);
   return true;
 }
 
@@ -308,9 +312,9 @@ void RowBlock::splitSum(Value func) {
         IRMapping map;
         map.map(scale->getOperand(0), value);
         Operation *applied = inner.clone(*scale, map);
-        applied->setAttr("fastmath", arith::FastMathFlagsAttr::get(
-                                         inner.getContext(),
-                                         arith::FastMathFlags::none));
+        applied->setAttr("fastmath",
+                         arith::FastMathFlagsAttr::get(
+                             inner.getContext(), arith::FastMathFlags::none));
         return applied->getResult(0);
       });
   if (scale) {
@@ -555,7 +559,25 @@ void RowBlock::scheduleAlone(Value root) {
   }
 }
 
+/// Erases funcs that nothing reads: they would count as readers.
+void RowBlock::eraseUnread() {
+  SmallVector<KernelFunc *> outputs = outputsOf(kernel);
+  for (KernelFunc &f : llvm::reverse(kernel.funcs)) {
+    Value func = f.func.getResult();
+    if (llvm::is_contained(outputs, &f) ||
+        llvm::any_of(readsOf(func),
+                     [&](auto read) { return readerOf(read) != func; }))
+      continue;
+    for (halide::UpdateOp update : f.updates)
+      update.erase();
+    f.func.erase();
+    f.func = halide::FuncOp();
+  }
+  llvm::erase_if(kernel.funcs, [](KernelFunc &f) { return !f.func; });
+}
+
 bool RowBlock::run() {
+  eraseUnread();
   for (halide::FuncOp func : kernel.pipeline.getOutputFuncs())
     roots.insert(func.getResult());
   if (!assign())

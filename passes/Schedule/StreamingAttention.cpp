@@ -7,6 +7,9 @@
 //   st [F/8][TQ]   tuple (8 accumulators, m, l), merged over the blocks: a
 //                  rescale is a multiplication by 2^integer
 //
+// Other normalisers have weights P = map(S) without a maximum, and l only where
+// they are divided by it.
+//
 // Full blocks and partial ones are two updates of st, with copies of S and P of
 // their own; only the second evaluates the mask. There a weight below zero
 // marks an absent key, whose product is selected away: NaN in K or V does not
@@ -129,33 +132,42 @@ Value Streaming::region(Ops &o, Region &region, ArrayRef<Value> batch, Value i,
 halide::FuncOp Streaming::finish() {
   const int64_t group = plan.group;
   Value state = plan.state.getResult();
-  plan.scale = func(
-      "scale", {"ii"}, 1,
-      [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-        SmallVector<Value> first{at[0], o.i(0)};
-        first.append(at.begin() + 1, at.end());
-        SmallVector<Value> values = o.read(state, first);
-        Value m = values[group], l = values[group + 1], c = o.f(1);
-        if (Value sink = op.getSink()) {
-          ArrayRef<Value> rest = at.drop_front(1);
-          SmallVector<Value> dims =
-              place(rest.drop_front(), query(o, rest.front(), at[0]), Value());
-          Value t = o.mul(operand(o, sink, *op.getSinkMap(), dims), o.f(log2e));
-          // Merged like a block with one key and no value; the exact
-          // exponential, as t - both may be any number.
-          Value both = o.larger(m, math::RoundEvenOp::create(o.b, o.loc, t));
-          c = o.power(o.sub(m, both));
-          l = o.fma(
-              math::ExpOp::create(
-                  o.b, o.loc, o.mul(o.sub(t, both), o.f(0.69314718055994531))),
-              l, c);
-        }
-        if (!op.getDivide())
-          return {c};
-        Value none = arith::CmpFOp::create(
-            o.b, o.loc, arith::CmpFPredicate::OEQ, l, o.f(0));
-        return {o.select(none, o.f(0), o.div(c, l))};
-      });
+  if (summed)
+    plan.scale = func(
+        "scale", {"ii"}, 1,
+        [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+          SmallVector<Value> first{at[0], o.i(0)};
+          first.append(at.begin() + 1, at.end());
+          SmallVector<Value> values = o.read(state, first);
+          Value l = values[sumElement()], c = o.f(1);
+          if (Value sink = op.getSink()) {
+            ArrayRef<Value> rest = at.drop_front(1);
+            SmallVector<Value> dims = place(
+                rest.drop_front(), query(o, rest.front(), at[0]), Value());
+            Value t =
+                o.mul(operand(o, sink, *op.getSinkMap(), dims), o.f(log2e));
+            // Merged like a block with one key and no value; the exact
+            // exponential, as t - both may be any number.
+            Value m = values[topElement()];
+            Value both = o.larger(m, math::RoundEvenOp::create(o.b, o.loc, t));
+            c = o.power(o.sub(m, both));
+            l = o.fma(math::ExpOp::create(
+                          o.b, o.loc,
+                          o.mul(o.sub(t, both), o.f(0.69314718055994531))),
+                      l, c);
+          }
+          // A row without a live key: its sum is 0. Weights that may add up to
+          // 0 leave a sum of absent ones at -0, where it began.
+          Value none =
+              shifted
+                  ? arith::CmpFOp::create(o.b, o.loc, arith::CmpFPredicate::OEQ,
+                                          l, o.f(0))
+                        .getResult()
+                  : arith::CmpIOp::create(o.b, o.loc, arith::CmpIPredicate::eq,
+                                          o.bits(l), o.bits(o.zero()))
+                        .getResult();
+          return {o.select(none, o.f(0), o.div(c, l))};
+        });
   plan.divided =
       func("tile", {"ii", "d"}, 1,
            [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
@@ -169,7 +181,8 @@ halide::FuncOp Streaming::finish() {
              Value value = halide::MuxOp::create(o.b, o.loc, o.b.getF32Type(),
                                                  o.mod(at[1], group), values);
              // A row without a live key has accumulators of exactly 0.
-             return {o.mul(value, o.read1(plan.scale.getResult(), row))};
+             return {summed ? o.mul(value, o.read1(plan.scale.getResult(), row))
+                            : value};
            });
 
   AffineMap map = op.outputMap();
@@ -218,13 +231,15 @@ FailureOr<halide::FuncOp> Streaming::run() {
   plan.chooseTiles(n, m, batchDims);
   stageQueries();
   const int64_t group = plan.group;
-  plan.state =
-      func("st", {"ii", "dt"}, group + 2, [&](Ops &o, ArrayRef<Value>) {
-        SmallVector<Value> values(group, o.f(0));
-        values.push_back(o.f(lowest));
-        values.push_back(o.f(0));
-        return values;
-      });
+  plan.state = func("st", {"ii", "dt"}, group + shifted + summed,
+                    [&](Ops &o, ArrayRef<Value>) {
+                      SmallVector<Value> values(group, o.f(0));
+                      if (shifted)
+                        values.push_back(o.f(lowest));
+                      if (summed)
+                        values.push_back(shifted ? o.f(0) : o.zero());
+                      return values;
+                    });
   bool masked = !op.getWhere().empty();
   if ((!masked || ranges) && failed(stage(/*partial=*/false)))
     return failure();
@@ -241,15 +256,46 @@ FailureOr<halide::FuncOp> Streaming::run() {
   return output;
 }
 
+/// Whether \p region yields its last argument times something that does not
+/// depend on it.
+static bool isLinear(Region &region) {
+  Block &body = region.front();
+  Value weight = body.getArguments().back();
+  Value value = body.getTerminator()->getOperand(0);
+  llvm::SmallPtrSet<Value, 8> tainted{weight};
+  for (Operation &inner : body.without_terminator())
+    if (llvm::any_of(inner.getOperands(),
+                     [&](Value v) { return tainted.contains(v); }))
+      tainted.insert(inner.result_begin(), inner.result_end());
+  while (value != weight) {
+    Operation *def = value.getDefiningOp();
+    if (!def || def->getBlock() != &body || !tainted.contains(value))
+      return false;
+    if (isa<arith::NegFOp>(def)) {
+      value = def->getOperand(0);
+      continue;
+    }
+    if (!isa<arith::MulFOp, arith::DivFOp>(def))
+      return false;
+    bool left = tainted.contains(def->getOperand(0)),
+         right = tainted.contains(def->getOperand(1));
+    if (left == right || (right && isa<arith::DivFOp>(def)))
+      return false;
+    value = def->getOperand(right);
+  }
+  return true;
+}
+
 StringRef heed::whyNotStreaming(attn::AttentionOp op) {
   if (op.numDims(DimKind::Query) != 1 || op.numDims(DimKind::Key) != 1)
     return "it has several query or key dims";
   if (op.numDims(DimKind::Value) > 1)
     return "it has several value dims";
-  if (op.getMap() != attn::Map::Exp || !op.getStabilise())
-    return "its normaliser is not a stabilised exponential";
-  if (!op.getWeight().empty())
-    return "it has a factor after the normaliser";
+  // Divided, an exponential may be taken less any maximum.
+  if (op.getMap() == attn::Map::Exp && op.getStabilise() && !op.getDivide())
+    return "its exponentials of differences from the maximum are not divided";
+  if (!op.getWeight().empty() && op.getDivide() && !isLinear(op.getWeight()))
+    return "the factor after its normaliser is no product with the weight";
   if (op.getLse() || op.getWeights())
     return "its log-sum-exp or its weights are results";
   return "";

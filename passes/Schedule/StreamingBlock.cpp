@@ -40,12 +40,33 @@ static SmallVector<Value> inGroup(ArrayRef<Value> at, Value jt) {
   return coordinates;
 }
 
-/// The weight of an absent key, and whether \p p is that of a live one: then
-/// its bits are above, NaN of either sign included. A comparison of integers,
-/// for which a select of a sum of products becomes one masked instruction.
-static Value absentWeight(Ops &o) { return o.f(-1); }
-static Value isLive(Ops &o, Value p) {
+/// -1 where weights are not negative, and whether the bits of \p p are above:
+/// those of any other weight are, NaN of either sign included. Weights of any
+/// sign are marked by a NaN that no operation makes. Both are comparisons of
+/// integers, for which a select of a sum of products becomes one masked
+/// instruction.
+Value Streaming::absentWeight(Ops &o) {
+  return anySign ? o.real(o.i(-1)) : o.f(-1);
+}
+Value Streaming::isLive(Ops &o, Value p) {
+  if (anySign)
+    return arith::CmpIOp::create(o.b, o.loc, arith::CmpIPredicate::ne,
+                                 o.bits(p), o.i(-1));
   return o.less(o.bits(absentWeight(o)), o.bits(p));
+}
+
+Value Streaming::weightOf(Ops &o, Value s, Value top) {
+  switch (op.getMap()) {
+  case attn::Map::Exp:
+    return shifted ? o.exp2(o.sub(s, top)) : o.anyExp2(s);
+  case attn::Map::Sigmoid:
+    return o.div(o.f(1), o.add(o.f(1), o.anyExp2(o.sub(o.f(0), s))));
+  case attn::Map::Relu:
+    return arith::MaximumFOp::create(o.b, o.loc, s, o.f(0));
+  case attn::Map::Identity:
+    return s;
+  }
+  llvm_unreachable("a map of attention");
 }
 
 /// S: groups of scores, their maximum, and that of the block, rounded.
@@ -53,7 +74,7 @@ void Streaming::stageScores(StreamingStage &stage) {
   const int64_t group = plan.group;
   // S: a group of scores and their maximum, in the log2 domain.
   stage.scores =
-      func(stage.name("s"), {"ii", "jt", "kb"}, group + 1,
+      func(stage.name("s"), {"ii", "jt", "kb"}, group + shifted,
            [&](Ops &o, ArrayRef<Value> at) {
              ArrayRef<Value> rest = at.drop_front(3);
              SmallVector<Value> values;
@@ -69,15 +90,21 @@ void Streaming::stageScores(StreamingStage &stage) {
                  s = region(o, op.getScore(), rest.drop_front(),
                             query(o, rest.front(), at[0]),
                             key(o, stage, at[2], jj), terms);
-                 s = o.mul(s, o.f(log2e));
+                 if (domain() != 1)
+                   s = o.mul(s, o.f(domain()));
                }
-               values.push_back(o.select(live(o, stage, at[0], jj, at[2], rest),
-                                         s, o.f(lowest)));
+               if (shifted)
+                 s = o.select(live(o, stage, at[0], jj, at[2], rest), s,
+                              o.f(lowest));
+               values.push_back(s);
              }
-             values.push_back(o.tree(
-                 values, [&](Value x, Value y) { return o.larger(x, y); }));
+             if (shifted)
+               values.push_back(o.tree(
+                   values, [&](Value x, Value y) { return o.larger(x, y); }));
              return values;
            });
+  if (!shifted)
+    return;
   Value scores = stage.scores.getResult();
   size_t rank = 2 + 1 + batchDims; // ii, kb, ib, batch
 
@@ -103,21 +130,38 @@ void Streaming::stageWeights(StreamingStage &stage) {
   const int64_t group = plan.group;
   size_t rank = 3 + batchDims; // ii, kb, ib, batch
   Value scores = stage.scores.getResult();
+  // With a factor after the normaliser the sum still wants the weight itself.
+  bool both = summed && !op.getWeight().empty();
   stage.weights = func(
-      stage.name("p"), {"ii", "jj", "kb"}, 1,
+      stage.name("p"), {"ii", "jj", "kb"}, 1 + both,
       [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
         ArrayRef<Value> rest = at.drop_front(3);
         SmallVector<Value> row{at[0]};
         row.append(at.begin() + 2, at.end());
         SmallVector<Value> values =
             o.read(scores, inGroup(row, o.floorDiv(at[1], group)));
-        values.pop_back();
+        values.resize(group);
         Value s = halide::MuxOp::create(o.b, o.loc, o.b.getF32Type(),
                                         o.mod(at[1], group), values);
-        Value p = o.exp2(o.sub(s, o.read1(stage.rounded.getResult(), row)));
-        return {
-            o.select(live(o, stage, at[0], at[1], at[2], rest), p, o.f(-1))};
+        Value p = weightOf(
+            o, s, shifted ? o.read1(stage.rounded.getResult(), row) : Value());
+        Value w = p;
+        if (!op.getWeight().empty())
+          w = region(o, op.getWeight(), rest.drop_front(),
+                     query(o, rest.front(), at[0]), key(o, stage, at[2], at[1]),
+                     {p});
+        if (stage.partial && anySign)
+          w = o.select(arith::CmpFOp::create(o.b, o.loc,
+                                             arith::CmpFPredicate::UNO, w, w),
+                       o.f(std::numeric_limits<double>::quiet_NaN()), w);
+        w = o.select(live(o, stage, at[0], at[1], at[2], rest), w,
+                     absentWeight(o));
+        if (both)
+          return {w, p};
+        return {w};
       });
+  if (!summed)
+    return;
   Value weights = stage.weights.getResult();
   stage.sum = func(stage.name("l"), {"ii", "kb"}, 1,
                    [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
@@ -128,11 +172,12 @@ void Streaming::stageWeights(StreamingStage &stage) {
            ArrayRef<Value> at = args.take_front(rank);
            SmallVector<Value> values;
            for (int64_t y = 0; y < group; ++y) {
-             Value p = o.read1(
+             SmallVector<Value> p = o.read(
                  weights,
                  inGroup(at, o.addi(o.muli(args[rank], o.i(group)), o.i(y))));
-             values.push_back(stage.partial ? o.select(isLive(o, p), p, o.f(0))
-                                            : p);
+             values.push_back(stage.partial ? o.select(isLive(o, p.front()),
+                                                       p.back(), o.zero())
+                                            : p.back());
            }
            return {o.sum(
                o.read1(stage.sum.getResult(), at),
@@ -203,21 +248,28 @@ void Streaming::stageMerge(StreamingStage &stage) {
         SmallVector<Value> row{at[0], args[stateRank]};
         row.append(rest.begin(), rest.end());
         SmallVector<Value> old = o.read(state, at), values;
-        Value before = old[group],
-              here = o.read1(stage.rounded.getResult(), row);
-        Value both = o.larger(before, here);
-        Value c0 = o.power(o.sub(before, both)),
-              c1 = o.power(o.sub(here, both));
+        Value top, c0, c1;
+        if (shifted) {
+          Value before = old[topElement()],
+                here = o.read1(stage.rounded.getResult(), row);
+          top = o.larger(before, here);
+          c0 = o.power(o.sub(before, top));
+          c1 = o.power(o.sub(here, top));
+        }
+        auto merge = [&](Value x, Value y) -> Value {
+          return shifted ? o.fma(o.mul(x, c0), y, c1) : o.add(x, y);
+        };
         for (int64_t y = 0; y < group; ++y) {
           SmallVector<Value> product{at[0], o.i(y), at[1], args[stateRank]};
           product.append(rest.begin(), rest.end());
-          values.push_back(o.fma(o.mul(old[y], c0),
-                                 o.read1(stage.products.getResult(), product),
-                                 c1));
+          values.push_back(
+              merge(old[y], o.read1(stage.products.getResult(), product)));
         }
-        values.push_back(both);
-        values.push_back(o.fma(o.mul(old[group + 1], c0),
-                               o.read1(stage.sum.getResult(), row), c1));
+        if (shifted)
+          values.push_back(top);
+        if (summed)
+          values.push_back(
+              merge(old[sumElement()], o.read1(stage.sum.getResult(), row)));
         return values;
       });
 }

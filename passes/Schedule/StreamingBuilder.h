@@ -14,7 +14,11 @@ public:
             TensorReads &tensors, const halide::Target &target,
             const KeyRangesFn &ranges)
       : b(b), op(op), loc(op.getLoc()), scalars(scalars), tensors(tensors),
-        ranges(ranges), plan(op, target) {}
+        ranges(ranges), plan(op, target),
+        shifted(op.getMap() == attn::Map::Exp && op.getDivide()),
+        summed(op.getDivide()),
+        anySign(op.getMap() == attn::Map::Identity || !op.getWeight().empty()) {
+  }
 
   FailureOr<halide::FuncOp> run();
 
@@ -61,6 +65,12 @@ private:
   Value live(Ops &o, const StreamingStage &stage, Value lane, Value jj,
              Value kb, ArrayRef<Value> rest);
 
+  /// The weight of score \p s; \p top is the rounded maximum of its block.
+  Value weightOf(Ops &o, Value s, Value top);
+  /// What marks the weight of an absent key, and whether \p p is another.
+  Value absentWeight(Ops &o);
+  Value isLive(Ops &o, Value p);
+
   halide::FuncOp finish();
 
   OpBuilder &b;
@@ -70,6 +80,19 @@ private:
   TensorReads &tensors;
   const KeyRangesFn &ranges;
   StreamingPlan plan;
+
+  bool shifted; ///< scores are taken less a running maximum
+  bool summed;  ///< weights are divided by their sum
+  bool anySign; ///< weights may be any number, else they are at least 0
+  /// Scores are kept times this: the exponential is one of 2.
+  double domain() {
+    return op.getMap() == attn::Map::Exp || op.getMap() == attn::Map::Sigmoid
+               ? log2e
+               : 1;
+  }
+  // Elements of the state behind the accumulators.
+  int64_t topElement() const { return plan.group; }
+  int64_t sumElement() const { return plan.group + shifted; }
 
   unsigned batchDims = 0, numDims = 0;
   Value queries, keys;

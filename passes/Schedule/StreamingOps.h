@@ -7,6 +7,7 @@
 #include "passes/Lower/Expressions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 namespace heed::streaming {
 
@@ -124,6 +125,32 @@ struct Ops {
     for (double c : {0.0559219755, 0.240223497, 0.693121016, 1.0})
       p = fma(f(c), p, fraction);
     return mul(p, real(shl(bits(z), 23)));
+  }
+  /// 2^t for any t: 0 and infinity where f32 ends. The power of two is applied
+  /// in two halves, so that neither overflows before the product does.
+  Value anyExp2(Value t) {
+    Value n = math::RoundEvenOp::create(
+        b, loc, clampf(t, f(-151), f(129))); // -151 if t is NaN
+    Value fraction = sub(t, n);
+    fraction = arith::SelectOp::create(
+        b, loc,
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT,
+                              math::AbsFOp::create(b, loc, fraction), f(0.5)),
+        f(0), fraction);
+    Value p = f(0.00133908633);
+    for (double c :
+         {0.00967603177, 0.0555035696, 0.240221068, 0.693147182, 1.00000012})
+      p = fma(f(c), p, fraction);
+    Value whole = arith::FPToSIOp::create(b, loc, b.getI32Type(), n);
+    Value half = floorDiv(whole, 2);
+    Value rest = arith::SubIOp::create(b, loc, whole, half);
+    auto scale = [&](Value k) { return real(shl(addi(k, i(127)), 23)); };
+    return mul(mul(p, scale(half)), scale(rest));
+  }
+  /// Within [low, high]; low if x is NaN.
+  Value clampf(Value x, Value low, Value high) {
+    Value up = larger(x, low);
+    return arith::SelectOp::create(b, loc, greater(high, up), up, high);
   }
   /// 2^y for an integer y <= 0 (exactly 0 below -126); any value if y is NaN.
   Value power(Value y) {

@@ -201,13 +201,18 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
         term.func, 1,
         ArrayRef<StringRef>(inner).drop_front(names.front() == "ri" ? 2 : 1));
   }
+  // A normaliser may have no maximum, or no sum.
   for (halide::FuncOp f : {stage.top, stage.sum}) {
+    if (!f)
+      continue;
     w.computeAt(f, state, "ib");
     w.lanes(f, 0, {});
     w.lanes(f, 1, {"rg"});
   }
-  w.computeAt(stage.rounded, state, "ib");
-  w.lanes(stage.rounded, 0, {});
+  if (stage.rounded) {
+    w.computeAt(stage.rounded, state, "ib");
+    w.lanes(stage.rounded, 0, {});
+  }
   w.computeAt(stage.weights, state, "ib");
   w.split(stage.weights, 0, "jj", "jt", "j8", plan.group);
   w.lanes(stage.weights, 0, {"j8", "jt"});
@@ -219,6 +224,8 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
   for (const StreamingTerm &term : stage.terms)
     funcs.push_back(term.func);
   for (halide::FuncOp f : funcs) {
+    if (!f)
+      continue;
     w.boundExtent(f, "ii", w.i(plan.tile));
     w.boundExtent(f, "kb", w.i(1));
     w.oneTile(f, w.i(1));
@@ -286,9 +293,11 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
   w.split(divided, 0, "d", "dt", "d8", group);
   w.lanes(divided, 0, {"d8", "dt"}, /*unrolled=*/false);
   w.unroll(divided, 0, "d8");
-  w.computeAt(scale, output, task);
-  w.bound(scale, "ii", w.i(tile));
-  w.lanes(scale, 0, {});
+  if (scale) {
+    w.computeAt(scale, output, task);
+    w.bound(scale, "ii", w.i(tile));
+    w.lanes(scale, 0, {});
+  }
 
   for (StreamingQuery &q : queryFuncs) {
     w.computeAt(q.func, output, task);
@@ -309,5 +318,6 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
   for (auto [number, stage] : llvm::enumerate(stages))
     scheduleStage(w, *this, stage, number + 1);
   for (halide::FuncOp f : {state, divided, scale})
-    w.oneTile(f, tiles);
+    if (f)
+      w.oneTile(f, tiles);
 }

@@ -57,19 +57,21 @@ void Streaming::stageQueries() {
         names.push_back("e" + std::to_string(c));
       SmallVector<StringRef> own(names.begin(), names.end());
       bool scaled = factor && !plan.scaledTerm;
-      auto f = func(("q" + Twine(index)).str(), own, 1,
-                    [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-                      ArrayRef<Value> rest = at.drop_front(own.size());
-                      SmallVector<Value> dims =
-                          place(rest.drop_front(),
-                                query(o, rest.front(), at[0]), Value());
-                      for (auto [slot, c] : llvm::enumerate(contract))
-                        dims[c] = at[1 + slot];
-                      Value value = operand(o, tensor, map, dims);
-                      if (scaled)
-                        value = o.mul(value, o.mul(*factor, o.f(log2e)));
-                      return {value};
-                    });
+      auto f =
+          func(("q" + Twine(index)).str(), own, 1,
+               [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+                 ArrayRef<Value> rest = at.drop_front(own.size());
+                 SmallVector<Value> dims = place(
+                     rest.drop_front(), query(o, rest.front(), at[0]), Value());
+                 for (auto [slot, c] : llvm::enumerate(contract))
+                   dims[c] = at[1 + slot];
+                 Value value = operand(o, tensor, map, dims);
+                 if (scaled)
+                   value = o.mul(value, domain() == 1
+                                            ? *factor
+                                            : o.mul(*factor, o.f(domain())));
+                 return {value};
+               });
       plan.scaledTerm |= scaled;
       plan.queryFuncs.push_back({f, contract, {}});
       for (unsigned c : contract)
