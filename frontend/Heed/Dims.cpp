@@ -95,6 +95,7 @@ void Lowering::requireLessEqual(const Size &a, const Size &b, Range place,
                 at, loc(place), mlir::arith::CmpIPredicate::sle, x, y);
           },
           {x, y});
+  sizes.assumeNonNegative(b - a);
 }
 
 void Lowering::requirePositive(const Size &size, Range place, const Twine &op) {

@@ -73,18 +73,17 @@ TV Lowering::emitBinary(Body &body, const BinaryExpr &expr, const Scope &scope,
       r = math::FloorOp::create(b, at, arith::DivFOp::create(b, at, u, v));
       break;
     case BinaryOp::Mod: {
-      // As floor division says: the sign of the divisor.
-      Value rest = arith::RemFOp::create(b, at, u, v);
+      // What floor division leaves. A quotient that was rounded up to the next
+      // integer leaves a rest of the wrong sign: one divisor more.
+      Value q =
+          math::FloorOp::create(b, at, arith::DivFOp::create(b, at, u, v));
+      Value rest =
+          arith::SubFOp::create(b, at, u, arith::MulFOp::create(b, at, q, v));
       Value zero = realConstant(body, 0, at);
-      Value nonzero =
-          arith::CmpFOp::create(b, at, arith::CmpFPredicate::UNE, rest, zero);
-      Value low =
-          arith::CmpFOp::create(b, at, arith::CmpFPredicate::OLT, rest, zero);
-      Value negative =
-          arith::CmpFOp::create(b, at, arith::CmpFPredicate::OLT, v, zero);
-      Value differ = arith::XOrIOp::create(b, at, low, negative);
-      r = arith::SelectOp::create(b, at,
-                                  arith::AndIOp::create(b, at, nonzero, differ),
+      Value wrong =
+          arith::CmpFOp::create(b, at, arith::CmpFPredicate::OLT,
+                                arith::MulFOp::create(b, at, rest, v), zero);
+      r = arith::SelectOp::create(b, at, wrong,
                                   arith::AddFOp::create(b, at, rest, v), rest);
       break;
     }
@@ -128,16 +127,14 @@ TV Lowering::emitBinary(Body &body, const BinaryExpr &expr, const Scope &scope,
   case BinaryOp::Div:
   case BinaryOp::FloorDiv:
   case BinaryOp::Mod: {
+    // A divisor of indices and sizes must not be 0; one of data may be.
     const Info &divisor = info(*expr.rhs, scope, eq);
-    bool isZeroPossible = true;
-    if (divisor.fixed)
-      isZeroPossible = false; // checked per call
-    else {
-      Bounds range = bounds(*expr.rhs, scope, eq);
-      for (const Size &lower : range.lower)
-        if (sizes.nonNegative(lower - 1))
-          isZeroPossible = false;
-    }
+    if (divisor.pure && !checkDivisor(expr, scope, eq))
+      return {};
+    Bounds range = bounds(*expr.rhs, scope, eq);
+    bool isZeroPossible = llvm::none_of(range.lower, [&](const Size &lower) {
+      return sizes.nonNegative(lower - 1, positiveAtoms(i.used));
+    });
     Value zero, isZero;
     if (isZeroPossible) {
       zero = arith::ConstantOp::create(b, at, b.getIntegerAttr(u.getType(), 0));

@@ -96,7 +96,9 @@ struct Equation {
   SmallVector<Guard, 4> guards;
   bool wholeAllowed = true;   ///< no indices on the left
   std::map<Key, bool> proven; ///< reads: in range
-  std::set<Key> checked;      ///< reads: a run-time check stands
+  /// Reads and divisors, and the guards under which they were checked.
+  std::set<std::pair<Key, std::vector<std::pair<const ast::Expr *, bool>>>>
+      checked;
   // What stands as a tensor already.
   using Axes = SmallVector<Idx *, 4>;
   std::map<Key, TensorVal> tables;

@@ -76,7 +76,9 @@ bool Lowering::foldBinary(const BinaryExpr &expr, const Info &a, const Info &b,
         if (!requireEqual(rest, Size(0), expr.opRange,
                           sizes.str(m) + " / " + sizes.str(n) +
                               " does not divide exactly",
-                          {}))
+                          {},
+                          sizes.str(m) + " / " + sizes.str(n) +
+                              " does not divide exactly: {0} is left over"))
           return false;
         sizes.exact(m, n);
       }

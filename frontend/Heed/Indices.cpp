@@ -46,6 +46,10 @@ Idx *Lowering::newIndex(StringRef name, Range place, const Expr *extent,
     auto size = sizeValue(*extent, scope.env, "the range of '" + name + "'");
     if (!size)
       return nullptr;
+    if (!sizes.nonNegative(*size))
+      requireLessEqual(Size(0), *size, extent->range,
+                       "the range of '" + name + "' is " + sizes.str(*size) +
+                           " = {1}: it must not be negative");
     idx.extent = *size;
     idx.declared = true;
     idx.from = "its declared range";

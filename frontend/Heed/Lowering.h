@@ -21,6 +21,7 @@
 #define HEED_FRONTEND_HEED_LOWERING_H
 
 #include "Equation.h"
+#include "Points.h"
 #include "Semantics.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -248,6 +249,20 @@ private:
   Bounds bounds(const ast::Expr &expr, const Scope &scope, Equation &eq);
   SmallVector<unsigned> positiveAtoms(ArrayRef<Idx *> used);
 
+  //===--- Reach.cpp ------------------------------------------------------===//
+  struct Reach {
+    Points points;
+    std::map<const Idx *, unsigned> ids;
+  };
+  unsigned variable(Reach &reach, const Idx *idx);
+  Reach reach(const Scope &scope, Equation &eq, bool guarded);
+  Form opaque(const ast::Expr &expr, const Scope &scope, Equation &eq,
+              Reach &reach);
+  Form form(const ast::Expr &expr, const Scope &scope, Equation &eq,
+            Reach &reach);
+  Disjunction holds(const ast::Expr &expr, bool positive, const Scope &scope,
+                    Equation &eq, Reach &reach);
+
   //===--- Ranges.cpp -----------------------------------------------------===//
   Shape shapeOf(const Binding &binding);
   bool proven(const Item &item, const Size &extent, const Scope &scope,
@@ -256,6 +271,18 @@ private:
   bool checkRead(const ast::ReadExpr &expr, const Scope &scope, Equation &eq);
   bool checkAxis(const ast::ReadExpr &expr, unsigned axis, const Item &item,
                  const Size &extent, const Scope &scope, Equation &eq);
+  Form form(const Item &item, const Scope &scope, Equation &eq, Reach &reach);
+  bool firstUnderGuards(const ast::Expr &expr, const Scope &scope,
+                        Equation &eq);
+  void requireNone(const Points::Answer &answer, Range place,
+                   const llvm::Twine &message, ArrayRef<Value> values);
+  bool checkRange(const Size &low, const Size &high, const Size &extent,
+                  ArrayRef<Idx *> used, const std::string &what, Range place);
+  bool checkData(const Item &item, bool under, bool over, const Size &extent,
+                 SmallVector<Idx *, 4> used, const std::string &what,
+                 Range place, const Scope &scope, Equation &eq);
+  bool checkDivisor(const ast::BinaryExpr &expr, const Scope &scope,
+                    Equation &eq);
 
   //===--- Types.cpp -----------------------------------------------------===//
   mlir::Type irType(Ty ty);

@@ -138,24 +138,44 @@ std::optional<TensorVal> Lowering::assemble(Collection &collection,
                      llvm::Twine(total) + " are defined");
     return std::nullopt;
   }
+  // One body that reads each slice where it is.
   Location at = loc(place);
-  TensorVal result;
-  result.elem = collection.elem;
-  result.shape = collection.shape;
-  result.value = emptyTensor(irType(collection.elem), collection.shape, place);
-  for (auto &[position, tensor] : collection.slices) {
-    SmallVector<OpFoldResult> offsets, extents, strides;
-    unsigned next = 0;
-    for (auto [k, size] : llvm::enumerate(collection.shape)) {
-      strides.push_back(builder.getIndexAttr(1));
-      bool isFixed = llvm::is_contained(collection.fixed, k);
-      offsets.push_back(builder.getIndexAttr(isFixed ? position[next++] : 0));
-      extents.push_back(emitExtent(isFixed ? Size(1) : size, place));
-    }
-    result.value = tensor::InsertSliceOp::create(
-        builder, at, tensor.value, result.value, offsets, extents, strides);
+  Equation eq;
+  SmallVector<Idx *, 4> free;
+  for (auto [k, size] : llvm::enumerate(collection.shape)) {
+    Idx &idx = eq.pool.emplace_back();
+    idx.extent = size;
+    eq.whole.push_back(&idx);
+    if (!llvm::is_contained(collection.fixed, k))
+      free.push_back(&idx);
   }
-  return result;
+  return elementwise(
+      eq.whole, collection.elem, place, false, [&](Body &body) -> TV {
+        auto last = std::prev(collection.slices.end());
+        std::function<TV(decltype(last))> from = [&](auto slice) -> TV {
+          auto read = [&] { return readTensor(body, slice->second, free, at); };
+          if (slice == last)
+            return read();
+          Value here;
+          for (auto [axis, position] :
+               llvm::zip(collection.fixed, slice->first)) {
+            Value same = arith::CmpIOp::create(
+                body.builder, at, arith::CmpIPredicate::eq,
+                indexValue(body, eq.whole[axis], at),
+                arith::ConstantIndexOp::create(body.builder, at, position));
+            here =
+                here
+                    ? Value(arith::AndIOp::create(body.builder, at, here, same))
+                    : same;
+          }
+          TV mine = read(), others = from(std::next(slice));
+          return {arith::SelectOp::create(body.builder, at, here, mine.value,
+                                          others.value),
+                  mine.ty,
+                  {}};
+        };
+        return from(collection.slices.begin());
+      });
 }
 
 //===----------------------------------------------------------------------===//

@@ -226,6 +226,22 @@ void SizeTable::assumeZero(const Size &size) {
     zeros.push_back(s);
 }
 
+void SizeTable::assumeNonNegative(const Size &size) {
+  if (!llvm::is_contained(nonNegatives, size))
+    nonNegatives.push_back(size);
+}
+
+std::vector<std::pair<Size, bool>> SizeTable::assumptions() const {
+  std::vector<std::pair<Size, bool>> all;
+  for (const Size &size : zeros)
+    all.push_back({size, true});
+  for (const Exact &e : exacts)
+    all.push_back({Size::atom(e.quotient) * e.divisor - e.dividend, true});
+  for (const Size &size : nonNegatives)
+    all.push_back({size, false});
+  return all;
+}
+
 bool SizeTable::equal(const Size &a, const Size &b) const {
   Size d = simplify(a - b);
   if (d.terms.empty())

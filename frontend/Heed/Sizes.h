@@ -101,6 +101,12 @@ public:
   /// Never equal: they differ by a number that is not 0.
   bool different(const Size &a, const Size &b) const;
 
+  /// From now on size is 0 or more.
+  void assumeNonNegative(const Size &size);
+  /// All that was assumed: sizes that are 0, and (second false) those that are
+  /// not negative.
+  std::vector<std::pair<Size, bool>> assumptions() const;
+
   /// Proves size >= 0. The atoms in `positive` are at least 1. False: unknown.
   bool nonNegative(const Size &size,
                    llvm::ArrayRef<unsigned> positive = {}) const;
@@ -119,12 +125,15 @@ public:
 
   /// What was assumed, to go back to.
   struct Facts {
-    size_t zeros, exacts;
+    size_t zeros, exacts, nonNegatives;
   };
-  Facts facts() const { return {zeros.size(), exacts.size()}; }
+  Facts facts() const {
+    return {zeros.size(), exacts.size(), nonNegatives.size()};
+  }
   void restoreFacts(Facts facts) {
     zeros.resize(facts.zeros);
     exacts.resize(facts.exacts);
+    nonNegatives.resize(facts.nonNegatives);
   }
 
 private:
@@ -136,7 +145,7 @@ private:
   Size binary(Atom::Kind kind, const Size &a, const Size &b);
 
   std::vector<Atom> atoms;
-  std::vector<Size> zeros;
+  std::vector<Size> zeros, nonNegatives;
   /// quotient atom * divisor = dividend
   struct Exact {
     unsigned quotient = 0;

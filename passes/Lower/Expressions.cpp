@@ -222,7 +222,9 @@ LogicalResult BodyTranslator::translate(Operation *op, bool guarded) {
       y = math::LogOp::create(b, loc,
                               arith::AddFOp::create(b, loc, x, number(1)));
     } else if (isa<math::Exp2Op>(op)) {
-      y = math::PowFOp::create(b, loc, number(2), x);
+      // Halide's pow loses NaN and infinity.
+      y = math::ExpOp::create(
+          b, loc, arith::MulFOp::create(b, loc, x, number(0.6931471805599453)));
     } else {
       y = arith::MulFOp::create(b, loc, math::LogOp::create(b, loc, x),
                                 number(1.4426950408889634));

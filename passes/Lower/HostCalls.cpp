@@ -93,9 +93,8 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
         ok = lowerAlloc(b, alloc);
       else if (auto dealloc = dyn_cast<memref::DeallocOp>(op))
         lowerDealloc(b, dealloc);
-      else if (auto abs = dyn_cast<math::AbsIOp>(op);
-               abs && abs.getType().isIndex())
-        lowerIndexAbs(b, abs);
+      else if (auto abs = dyn_cast<math::AbsIOp>(op))
+        lowerAbs(b, abs);
       else if (auto product = dyn_cast<arith::MulIOp>(op);
                product && product.getType().isIndex())
         lowerProduct(b, product);
@@ -321,10 +320,10 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
                                                ValueRange{base})});
   }
 
-  /// Upstream lowers `math.absi` of integers, not of indices.
-  void lowerIndexAbs(OpBuilder &b, math::AbsIOp op) {
+  /// Upstream lowers `math.absi` neither of indices nor through libm.
+  void lowerAbs(OpBuilder &b, math::AbsIOp op) {
     Location loc = op.getLoc();
-    Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(op.getType()));
     Value negative = arith::SubIOp::create(b, loc, zero, op.getOperand());
     op.getResult().replaceAllUsesWith(
         arith::MaxSIOp::create(b, loc, op.getOperand(), negative));

@@ -77,6 +77,21 @@ Value extentOf(OpBuilder &builder, Value tensor, int64_t axis) {
   }
   if (auto destination = dyn_cast<DestinationStyleOpInterface>(op))
     return extentOf(builder, destination.getTiedOpOperand(result)->get(), axis);
+  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
+    return getValueOrCreateConstantIndexOp(builder, loc,
+                                           expand.getMixedOutputShape()[axis]);
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
+    Value product;
+    for (int64_t from : collapse.getReassociationIndices()[axis]) {
+      Value extent = extentOf(builder, collapse.getSrc(), from);
+      if (!extent)
+        return nullptr;
+      product =
+          product ? Value(arith::MulIOp::create(builder, loc, product, extent))
+                  : extent;
+    }
+    return product;
+  }
   if (auto shaped = dyn_cast<ReifyRankedShapedTypeOpInterface>(op)) {
     ReifiedRankedShapedTypeDims extents;
     OpBuilder::InsertionGuard guard(builder);

@@ -1,0 +1,346 @@
+//===- Points.cpp - At which index values is something evaluated? ---------===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Points.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <set>
+
+using namespace heed::sema;
+using llvm::SmallVector;
+using mlir::presburger::BoundType;
+using mlir::presburger::IntegerPolyhedron;
+using mlir::presburger::PresburgerSpace;
+
+//===----------------------------------------------------------------------===//
+// Forms
+//===----------------------------------------------------------------------===//
+
+void Form::add(const Form &other, int64_t by) {
+  for (auto &[column, factor] : other.terms) {
+    int64_t &sum = terms[column];
+    sum = int64_t(uint64_t(sum) + uint64_t(factor) * uint64_t(by));
+    if (sum == 0)
+      terms.erase(column);
+  }
+}
+
+Form Form::operator+(const Form &other) const {
+  Form sum = *this;
+  sum.add(other, 1);
+  return sum;
+}
+
+Form Form::operator-(const Form &other) const {
+  Form difference = *this;
+  difference.add(other, -1);
+  return difference;
+}
+
+Form Form::times(const Size::Monomial &monomial, int64_t by) const {
+  Form result;
+  for (auto &[column, factor] : terms) {
+    Form term;
+    Size::Monomial both = column.second;
+    both.insert(both.end(), monomial.begin(), monomial.end());
+    llvm::sort(both);
+    term.terms[{column.first, both}] = factor;
+    result.add(term, by);
+  }
+  return result;
+}
+
+std::optional<Size> Form::asSize() const {
+  Size size;
+  for (auto &[column, factor] : terms) {
+    if (column.first)
+      return std::nullopt;
+    size.terms[column.second] = factor;
+  }
+  return size;
+}
+
+std::optional<Form> Form::product(const Form &a, const Form &b) {
+  auto size = b.asSize();
+  const Form *other = &a;
+  if (!size) {
+    size = a.asSize();
+    other = &b;
+  }
+  if (!size)
+    return std::nullopt;
+  Form result;
+  for (auto &[monomial, factor] : size->terms)
+    result.add(other->times(monomial, factor), 1);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Points
+//===----------------------------------------------------------------------===//
+
+void Points::restrict(Disjunction either) {
+  // Too many cases: what is asked stands for more.
+  if (parts.size() * either.size() > 32) {
+    relaxed = true;
+    return;
+  }
+  Disjunction both;
+  for (const Conjunction &a : parts)
+    for (const Conjunction &b : either) {
+      both.push_back(a);
+      both.back().insert(both.back().end(), b.begin(), b.end());
+    }
+  parts = std::move(both);
+}
+
+void Points::atLeast(unsigned atom, int64_t least) {
+  auto [it, isNew] = leasts.try_emplace(atom, least);
+  it->second = std::max(it->second, least);
+}
+
+/// Constraints and the columns that they are about.
+struct Points::System {
+  std::vector<Constraint> constraints;
+  std::map<Form::Column, unsigned> columns;
+  std::set<unsigned> atoms;
+  size_t closed = 0;
+  bool nonlinear = false;
+
+  void add(const Form &form, bool isEquality = false) {
+    constraints.push_back({form, isEquality});
+  }
+};
+
+/// Adds what is known about every column, until there is no new one.
+void Points::close(System &system) const {
+  auto least = [&](unsigned id) -> std::optional<int64_t> {
+    int64_t known = sizes.atom(id).least;
+    if (auto it = leasts.find(id); it != leasts.end())
+      known = std::max(known, it->second);
+    return known == INT64_MIN ? std::nullopt : std::optional(known);
+  };
+  auto isNonNegative = [&](const Size::Monomial &monomial) {
+    return llvm::all_of(monomial, [&](unsigned id) {
+      auto n = least(id);
+      return n && *n >= 0;
+    });
+  };
+  for (; system.closed < system.constraints.size(); ++system.closed) {
+    std::vector<Form::Column> found;
+    for (auto &[column, factor] : system.constraints[system.closed].form.terms)
+      if (column != Form::Column{0, {}} && system.columns.size() < 200 &&
+          system.columns.try_emplace(column, system.columns.size()).second)
+        found.push_back(column);
+    for (auto &[id, monomial] : found) {
+      for (unsigned atom : monomial)
+        if (system.atoms.insert(atom).second) {
+          for (const Form &fact : factsOf(atom))
+            system.add(fact);
+          if (auto n = least(atom))
+            system.add(Form(Size::atom(atom)) - Form(*n));
+        }
+      if (!id) {
+        if (monomial.size() < 2)
+          continue;
+        system.nonlinear = true;
+        // (a - least a) * (rest - least rest) >= 0 for a product a * rest.
+        Size::Monomial rest(monomial.begin() + 1, monomial.end());
+        auto a = least(monomial[0]);
+        if (isNonNegative(monomial) && a) {
+          int64_t b = 1;
+          for (unsigned atom : rest)
+            b *= *least(atom);
+          Form product;
+          product.terms[{0, monomial}] = 1;
+          system.add(product);
+          product.add(Form(1).times(rest, 1), -*a);
+          product.add(Form(Size::atom(monomial[0])), -b);
+          product.add(Form(1), *a * b);
+          system.add(product);
+        }
+        continue;
+      }
+      if (!monomial.empty()) {
+        system.nonlinear = true;
+        if (!isNonNegative(monomial))
+          continue;
+      }
+      Form self;
+      self.terms[{id, monomial}] = 1;
+      for (const Form &low : variables[id - 1].lower)
+        system.add(self - low.times(monomial, 1));
+      for (const Form &high : variables[id - 1].upper)
+        system.add(high.times(monomial, 1) - self);
+    }
+  }
+}
+
+/// What defines an atom that is made of sizes.
+std::vector<Form> Points::factsOf(unsigned id) const {
+  const Atom &atom = sizes.atom(id);
+  Size self = Size::atom(id);
+  switch (atom.kind) {
+  case Atom::FloorDiv: {
+    if (!sizes.nonNegative(atom.b - 1))
+      return {};
+    Size rest = atom.a - self * atom.b;
+    return {Form(rest), Form(atom.b - 1 - rest)};
+  }
+  case Atom::Min:
+    return {Form(atom.a - self), Form(atom.b - self)};
+  case Atom::Max:
+    return {Form(self - atom.a), Form(self - atom.b)};
+  default:
+    return {};
+  }
+}
+
+/// Eliminating this column loses no integer point.
+static bool eliminatesExactly(const IntegerPolyhedron &set, unsigned column) {
+  for (unsigned k = 0; k < set.getNumEqualities(); ++k) {
+    auto factor = set.atEq(k, column);
+    if (factor == 1 || factor == -1)
+      return true;
+    if (factor != 0)
+      return false;
+  }
+  bool lower = true, upper = true;
+  for (unsigned k = 0; k < set.getNumInequalities(); ++k) {
+    auto factor = set.atIneq(k, column);
+    lower &= factor <= 1;
+    upper &= factor >= -1;
+  }
+  return lower || upper;
+}
+
+Points::Answer Points::ask(const Conjunction &mistake) const {
+  Answer answer;
+  answer.kind = Answer::Never;
+  bool isExact = !relaxed;
+  for (const Conjunction &part : parts) {
+    System system;
+    for (const Conjunction *list : {&mistake, &facts, &part})
+      system.constraints.insert(system.constraints.end(), list->begin(),
+                                list->end());
+    for (unsigned id = 1; id <= variables.size(); ++id)
+      if (!variables[id - 1].name.empty()) {
+        // Loops around that nothing mentions must still run.
+        system.add(variables[id - 1].upper[0]);
+      }
+    close(system);
+    // What was checked or follows from divisions, about sizes that occur.
+    auto assumptions = sizes.assumptions();
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (auto &[size, isEquality] : assumptions) {
+        bool occurs = llvm::any_of(size.terms, [&](const auto &term) {
+          return !term.first.empty() &&
+                 system.columns.count(Form::Column{0, term.first});
+        });
+        if (!occurs)
+          continue;
+        system.add(Form(size), isEquality);
+        size = Size();
+        changed = true;
+      }
+      close(system);
+    }
+    // Columns: variables first, then sizes.
+    std::vector<Form::Column> order;
+    for (auto &entry : system.columns)
+      if (entry.first.first)
+        order.push_back(entry.first);
+    unsigned numVariables = order.size();
+    for (auto &entry : system.columns)
+      if (!entry.first.first)
+        order.push_back(entry.first);
+    for (unsigned k = 0; k < order.size(); ++k)
+      system.columns[order[k]] = k;
+    auto setOf = [&](llvm::ArrayRef<Constraint> list) {
+      IntegerPolyhedron set(PresburgerSpace::getSetSpace(order.size()));
+      for (const Constraint &constraint : list) {
+        SmallVector<int64_t> row(order.size() + 1, 0);
+        bool known = true;
+        for (auto &[column, factor] : constraint.form.terms) {
+          if (column == Form::Column{0, {}}) {
+            row.back() = factor;
+            continue;
+          }
+          auto it = system.columns.find(column);
+          known &= it != system.columns.end();
+          if (known)
+            row[it->second] = factor;
+        }
+        if (!known)
+          continue;
+        if (constraint.isEquality)
+          set.addEquality(row);
+        else
+          set.addInequality(row);
+      }
+      return set;
+    };
+    IntegerPolyhedron set = setOf(system.constraints);
+    std::vector<Constraint> domain = system.constraints;
+    domain.erase(domain.begin(), domain.begin() + mistake.size());
+    auto sample = set.findIntegerSample();
+    if (!sample)
+      continue;
+    answer.kind = Answer::Unknown;
+    if (!isExact || system.nonlinear)
+      return answer;
+    answer.sample.clear();
+    for (auto [k, column] : llvm::enumerate(order)) {
+      std::string name = column.first ? variables[column.first - 1].name
+                                      : sizes.str(Size::atom(column.second[0]));
+      if (!name.empty())
+        answer.sample += (answer.sample.empty() ? "" : ", ") + name + " = " +
+                         std::to_string(int64_t((*sample)[k]));
+    }
+    // For which sizes?
+    for (; numVariables; --numVariables) {
+      if (!eliminatesExactly(set, numVariables - 1))
+        return answer;
+      set.projectOut(numVariables - 1, 1);
+    }
+    set.removeRedundantConstraints();
+    std::vector<Condition> when;
+    bool tells = false;
+    unsigned first = order.size() - set.getNumVars();
+    auto condition = [&](auto &&at, bool negate) {
+      Size size;
+      for (unsigned k = 0; k <= set.getNumVars(); ++k) {
+        int64_t factor = int64_t(at(k)) * (negate ? -1 : 1);
+        if (factor)
+          size.terms[k < set.getNumVars() ? order[first + k].second
+                                          : Size::Monomial()] = factor;
+      }
+      if (sizes.nonNegative(size))
+        return;
+      std::vector<Constraint> other = domain;
+      other.push_back({Form(-1) - Form(size)});
+      when.push_back({size, !setOf(other).isIntegerEmpty()});
+      tells |= when.back().tells;
+    };
+    for (unsigned k = 0; k < set.getNumEqualities(); ++k)
+      for (bool negate : {false, true})
+        condition([&](unsigned c) { return set.atEq(k, c); }, negate);
+    for (unsigned k = 0; k < set.getNumInequalities(); ++k)
+      condition([&](unsigned c) { return set.atIneq(k, c); }, false);
+    if (!tells) {
+      answer.kind = Answer::Always;
+      return answer;
+    }
+    answer.when.push_back(when);
+    answer.kind = Answer::BySizes;
+  }
+  if (!answer.when.empty())
+    answer.kind = Answer::BySizes;
+  return answer;
+}
