@@ -13,6 +13,7 @@
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
 #include "passes/RowBlocks.h"
+#include "passes/StoredTensors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -450,9 +451,18 @@ void Former::drawIn(Cluster &cluster) {
   cluster.ops = std::move(ops);
 }
 
-/// Says what stands in one kernel, and of each boundary that is left why it is
-/// there.
+/// Says what stands in one kernel, of each boundary that is left why it is
+/// there, and what is stored between kernels.
 void Former::explain() {
+  for (auto &cluster : clusters)
+    for (Value result : cluster->ops.empty()
+                            ? ValueRange()
+                            : cluster->ops.back()->getResults())
+      if (llvm::any_of(result.getUsers(), [&](Operation *user) {
+            return !isa<func::ReturnOp, tensor::DimOp>(user);
+          }))
+        remarkFound(cluster->ops.back(), "attn-form-kernels", "stored",
+                    "stored between kernels: " + storedText(result));
   for (auto &cluster : clusters)
     if (cluster->ops.size() > 1)
       remarkDone(cluster->ops.back(), "attn-form-kernels", "fused",

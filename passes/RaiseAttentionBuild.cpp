@@ -198,8 +198,37 @@ FailureOr<Operand> AttentionBuilder::overIndices(ExprRef e) {
   return result;
 }
 
+/// Arithmetic in floating point on scalars from outside alone.
+static bool isScalarFormula(ExprRef e) {
+  if (e->kind != ExprKind::Op || !isa<FloatType>(e->type) ||
+      !e->freeVars.empty())
+    return false;
+  bool plain = true, hasScalar = false;
+  Exprs::walk(e, [&](ExprRef inner) {
+    plain &= inner->kind == ExprKind::Constant ||
+             inner->kind == ExprKind::Scalar || inner->kind == ExprKind::Op;
+    hasScalar |= inner->kind == ExprKind::Scalar;
+    // A division by zero that is not reached must not trap.
+    if (inner->kind == ExprKind::Op && inner->type.isIntOrIndex() &&
+        inner->operands.size() == 2)
+      plain &= inner->isOp("arith.addi") || inner->isOp("arith.subi") ||
+               inner->isOp("arith.muli") || inner->isOp("arith.cmpi");
+  });
+  return plain && hasScalar;
+}
+
 void AttentionBuilder::body(Region &region, ArrayRef<unsigned> indices,
                             ArrayRef<unsigned> parameters, ExprRef e) {
+  // What is one number for all pairs is computed once, outside.
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(region.getParentOp());
+    e = exprs.replaceOutermost(e, [&](ExprRef inner) -> ExprRef {
+      if (!isScalarFormula(inner))
+        return nullptr;
+      return exprs.scalar(ExprWriter(builder, loc).write(inner));
+    });
+  }
   OpBuilder::InsertionGuard guard(builder);
   Block *block = builder.createBlock(&region);
   ExprWriter writer(builder, loc);

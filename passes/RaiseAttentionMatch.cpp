@@ -37,6 +37,7 @@ private:
   bool finish(ExprRef score);
   ExprRef terms(ExprRef reduce);
   ExprRef termOf(Product product, ArrayRef<unsigned> contract);
+  ExprRef oneIfEmpty(ExprRef scale, ArrayRef<unsigned> contract);
 
   void flatten(ExprRef e, Product &product, bool below = false);
   ExprRef multiply(ArrayRef<ExprRef> over, ArrayRef<ExprRef> under);
@@ -690,6 +691,24 @@ ExprRef Matcher::terms(ExprRef reduce) {
   return termOf(std::move(product), contract);
 }
 
+/// 1 where the range of \p contract is empty, else \p scale.
+ExprRef Matcher::oneIfEmpty(ExprRef scale, ArrayRef<unsigned> contract) {
+  for (unsigned v : contract) {
+    ExprRef extent = exprs.extent(v);
+    if (!extent || Exprs::constantInt(extent).value_or(0) > 0)
+      continue;
+    Builder b(exprs.context);
+    auto equal =
+        arith::CmpIPredicateAttr::get(exprs.context, arith::CmpIPredicate::eq);
+    ExprRef empty =
+        exprs.op(OperationName("arith.cmpi", exprs.context),
+                 b.getDictionaryAttr(b.getNamedAttr("predicate", equal)),
+                 b.getI1Type(), {extent, exprs.index(0)});
+    scale = exprs.select(empty, f32(1.0), scale, /*guard=*/false);
+  }
+  return scale;
+}
+
 ExprRef Matcher::termOf(Product product, ArrayRef<unsigned> contract) {
   // A sum over pairs distributes; `(q + u) * (k + w)` needs no such thing, each
   // side is a tensor.
@@ -785,6 +804,11 @@ ExprRef Matcher::termOf(Product product, ArrayRef<unsigned> contract) {
   term.result = exprs.freshVar();
   ExprRef result = exprs.parameter(term.result, f32());
   m.terms.push_back(std::move(term));
+  // An empty sum is 0 whatever it was scaled by (1 / sqrt(E) with E = 0).
+  for (SmallVector<ExprRef> *factors : {&outside, &outsideUnder})
+    for (ExprRef &e : *factors)
+      if (e->freeVars.empty() && e->kind != ExprKind::Constant)
+        e = oneIfEmpty(e, contract);
   outside.insert(outside.begin(), result);
   return multiply(outside, outsideUnder);
 }

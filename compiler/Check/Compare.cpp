@@ -12,8 +12,7 @@ Difference compare(const Array &value, const Array &reference,
     d.shapeDiffers = true;
     return d;
   }
-  bool real = value.type == HEED_F32 || value.type == HEED_F16 ||
-              value.type == HEED_BF16;
+  bool real = isReal(value.type);
   int digits = value.type == HEED_F16 ? 11 : value.type == HEED_BF16 ? 8 : 24;
   int64_t count = reference.count();
   double scale = 0;

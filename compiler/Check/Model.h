@@ -12,6 +12,10 @@
 
 namespace heed::check {
 
+inline bool isReal(int32_t type) {
+  return type == HEED_F32 || type == HEED_F16 || type == HEED_BF16;
+}
+
 /// A dense row-major array and its memory.
 struct Array {
   std::string name;
@@ -55,12 +59,6 @@ private:
 /// pointer lives. Null with \p error set if there is none.
 std::shared_ptr<const heed_model_desc> describe(const std::string &library,
                                                 std::string &error);
-
-/// The value of an extent's text ("2*R+1") for \p dims; a name that \p dims
-/// lacks is asked of \p draw. Nothing if the text is no such expression.
-std::optional<int64_t> evaluate(const std::string &text,
-                                std::map<std::string, int64_t> &dims,
-                                int64_t (*draw)(void *), void *state);
 
 } // namespace heed::check
 

@@ -1,18 +1,20 @@
-//===- heed-check.cpp - compares the fast backend with the reference
-//--------===//
-// Each model is compiled twice by the heedc beside this tool, as shared
-// libraries; a compiler that crashes is one more thing to report.
-#include "compiler/Check/Compare.h"
+//===- heed-check.cpp - does the fast backend compute what is meant? ------===//
+//
+// Compiles models twice, with the passes and Halide and with the reference, and
+// compares them on drawn inputs. --random draws the models too.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/Check/Check.h"
+#include "compiler/Check/Fused.h"
 #include "compiler/Check/Grammar.h"
-#include "compiler/Check/Inputs.h"
+#include "compiler/Check/Jobs.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Format.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
+#include <thread>
 
 using namespace heed::check;
 namespace cl = llvm::cl;
@@ -29,17 +31,32 @@ cl::opt<std::string>
             cl::value_desc("file"), cl::cat(category));
 cl::opt<unsigned>
     randomCount("random",
-                cl::desc("Check this many models drawn from the grammar"),
-                cl::init(0), cl::cat(category));
+                cl::desc("Check this many models drawn from the grammar; 90 of "
+                         "100 must become one fused kernel"),
+                cl::value_desc("count"), cl::init(0), cl::cat(category));
 cl::opt<uint64_t> seed("seed", cl::desc("What every draw follows from"),
-                       cl::init(1), cl::cat(category));
-cl::opt<unsigned> draws("draws", cl::desc("Inputs to draw per model"),
-                        cl::init(24), cl::cat(category));
+                       cl::value_desc("number"), cl::init(1),
+                       cl::cat(category));
+cl::list<uint64_t> drawn("drawn",
+                         cl::desc("Check the drawn model of this number"),
+                         cl::value_desc("number"), cl::cat(category));
+cl::opt<unsigned> draws("draws",
+                        cl::desc("Random inputs per model, beside the edge "
+                                 "cases (default: 12, of a drawn model 6)"),
+                        cl::value_desc("count"), cl::cat(category));
+cl::opt<unsigned> jobs("jobs",
+                       cl::desc("Models checked at once (default: one per "
+                                "core)"),
+                       cl::value_desc("count"), cl::cat(category));
 cl::list<std::string>
     weights("weights", cl::desc("Weights (drawn if the model has parameters)"),
             cl::value_desc("file"), cl::cat(category));
 cl::list<std::string> settings("set", cl::desc("Passed to heedc"),
                                cl::value_desc("NAME=VALUE"), cl::cat(category));
+cl::opt<std::string> modelDir("model-dir",
+                              cl::desc("Where config files are looked up "
+                                       "(default: `check` beside the model)"),
+                              cl::value_desc("folder"), cl::cat(category));
 cl::opt<bool> printModels("print-models",
                           cl::desc("Print the drawn models and stop"),
                           cl::cat(category));
@@ -48,313 +65,44 @@ cl::opt<bool> corrupt(
     cl::desc("Change one element of each fast result: the check must fail"),
     cl::cat(category));
 cl::opt<std::string> after("after",
-                           cl::desc("Compare the reference on the IR after "
-                                    "this pass, not the fast backend"),
+                           cl::desc("Compare the IR after this pass, not the "
+                                    "whole: attn by the reference, halide by "
+                                    "Halide"),
                            cl::value_desc("pass"), cl::cat(category));
-cl::opt<bool>
-    bisect("bisect",
-           cl::desc("Name the first pass after which the reference differs"),
-           cl::cat(category));
+cl::opt<bool> bisecting("bisect",
+                        cl::desc("Name the first pass after which it differs"),
+                        cl::cat(category));
+cl::opt<std::string> insert("insert-pass",
+                            cl::desc("Run one more pass, in the place "
+                                     "AFTER=PASS"),
+                            cl::Hidden, cl::cat(category));
+cl::opt<std::string> plugin("load-pass-plugin",
+                            cl::desc("Where the further pass is"), cl::Hidden,
+                            cl::cat(category));
 cl::opt<std::string>
     compilerFlag("heedc", cl::desc("The compiler (default: beside this tool)"),
                  cl::value_desc("file"), cl::cat(category));
 
-std::string heedc, folder;
-
-/// Runs a tool; what it says goes to \p text. Its exit code, negative after a
-/// crash.
-int execute(const std::vector<std::string> &list, std::string &text) {
-  std::string log = folder + "/log.txt";
-  std::vector<llvm::StringRef> args(list.begin(), list.end());
-  std::optional<llvm::StringRef> redirects[] = {
-      std::nullopt, llvm::StringRef(log), llvm::StringRef(log)};
-  int code = llvm::sys::ExecuteAndWait(list[0], args, std::nullopt, redirects);
-  text.clear();
-  if (auto file = llvm::MemoryBuffer::getFile(log))
-    text = (*file)->getBuffer().str();
-  return code;
-}
-
-/// The lines of \p text that name an error; all of it if none does.
-std::string errorsOf(const std::string &text) {
-  std::string errors;
-  for (llvm::StringRef line : llvm::split(llvm::StringRef(text), "\n"))
-    if (line.contains("error: ") || line.contains("ERROR"))
-      errors += "    " + line.str() + "\n";
-  return errors.empty() ? text : errors;
-}
-
-/// Compiles \p source to a shared library.
-int compile(const std::string &source, bool reference,
-            const std::string &output, std::string &text) {
-  std::vector<std::string> list{
-      heedc, source, "--emit=shared", "--prefix=check", "-o", output};
-  list.push_back(reference ? "--backend=reference" : "--explain");
-  for (const std::string &setting : settings)
-    list.push_back("--set=" + setting);
-  return execute(list, text);
-}
-
-/// The passes on attn IR that --after and --bisect stop behind, in the order of
-/// the driver's pipeline.
-const char *const kPasses[] = {"attn-fuse-elementwise", "canonicalize", "cse",
-                               "attn-raise-attention"};
-
-/// Compiles with the reference what \p source has become after \p last.
-int compileAfter(const std::string &source, llvm::StringRef last,
-                 const std::string &output, std::string &text) {
-  std::string before = folder + "/before.mlir",
-              afterwards = folder + "/after.mlir";
-  std::vector<std::string> list{heedc, source, "--emit=attn", "-o", before};
-  for (const std::string &setting : settings)
-    list.push_back("--set=" + setting);
-  if (int code = execute(list, text))
-    return code;
-  list = {(llvm::sys::path::parent_path(heedc) + "/heed-opt").str(), before,
-          "-o", afterwards};
-  for (const char *pass : kPasses) {
-    list.push_back(std::string("--") + pass);
-    if (last == pass)
-      break;
-  }
-  if (int code = execute(list, text))
-    return code;
-  return compile(afterwards, /*reference=*/true, output, text);
-}
-
-std::string position(int64_t at, const std::vector<int64_t> &shape) {
-  std::string text;
-  for (size_t axis = shape.size(); axis-- > 0;) {
-    text = std::to_string(at % shape[axis]) + (text.empty() ? "" : ",") + text;
-    at /= shape[axis];
-  }
-  return "[" + text + "]";
-}
-
-/// Compares the outcomes of one draw; prints what differs.
-bool agree(const Outcome &fast, const Outcome &slow, const Draw &draw,
-           std::vector<Difference> &worst) {
-  if (fast.status != slow.status) {
-    outs() << "  FAIL " << draw.text() << ": the fast backend says "
-           << heed_status_name(fast.status) << " (" << fast.message
-           << "), the reference " << heed_status_name(slow.status) << " ("
-           << slow.message << ")\n";
-    return false;
-  }
-  bool good = true;
-  for (size_t k = 0; k < fast.outputs.size(); ++k) {
-    const Array &x = fast.outputs[k], &r = slow.outputs[k];
-    Difference d = compare(x, r, draw.tolerance);
-    worst.resize(std::max(worst.size(), k + 1));
-    worst[k].maxAbs = std::max(worst[k].maxAbs, d.maxAbs);
-    worst[k].judged = std::max(worst[k].judged, d.judged);
-    worst[k].relative = std::max(worst[k].relative, d.relative);
-    worst[k].ulp = std::max(worst[k].ulp, d.ulp);
-    if (d.ok())
-      continue;
-    good = false;
-    outs() << "  FAIL " << draw.text() << ": ";
-    if (d.shapeDiffers)
-      outs() << "'" << r.name
-             << "' has another shape or type than the reference\n";
-    else
-      outs() << x.name << position(d.firstBad, r.shape) << " = "
-             << x.get(d.firstBad) << ", the reference has " << r.get(d.firstBad)
-             << " (judged error " << llvm::format("%.2e", d.judged)
-             << ", allowed " << llvm::format("%.2e", draw.tolerance) << ")\n";
-  }
-  return good;
-}
-
-/// Checks one source. Returns whether both backends agree; \p explained is what
-/// the fast one said.
-bool check(const std::string &source, const std::string &name,
-           llvm::StringRef stage, std::string &explained) {
-  outs() << name << "\n";
-  outs().flush(); // a model may take a while, and be interrupted
-  std::string fastLibrary = folder + "/fast.so",
-              slowLibrary = folder + "/reference.so", text;
-  int code = stage.empty()
-                 ? compile(source, false, fastLibrary, explained)
-                 : compileAfter(source, stage, fastLibrary, explained);
-  if (code != 0) {
-    outs() << "  FAIL heedc:\n" << errorsOf(explained);
-    return false;
-  }
-  if (compile(against.empty() ? source : against.getValue(), true, slowLibrary,
-              text) != 0) {
-    outs() << "  FAIL heedc --backend=reference:\n" << errorsOf(text);
-    return false;
-  }
-  std::string error;
-  std::vector<std::string> used(weights.begin(), weights.end());
-  Random random(seed);
-  std::map<std::string, int64_t> fixed;
-  {
-    // The description is needed to draw weights before a model can be opened.
-    std::string path = folder + "/drawn.safetensors";
-    auto description = describe(fastLibrary, error);
-    if (!description) {
-      outs() << "  FAIL " << error << "\n";
-      return false;
-    }
-    if (used.empty() && heed_num_params(description.get()) > 0) {
-      if (!drawWeights(description.get(), path, random, fixed, error)) {
-        outs() << "  FAIL " << error << "\n";
-        return false;
-      }
-      used.push_back(path);
-      // An extent that only the weights tell is the width of the model: the
-      // last axis of its inputs.
-      if (fixed.count("?"))
-        for (int32_t k = 0;
-             k < heed_entry_signature(description.get(), 0)->numInputs; ++k) {
-          const heed_tensor_info &info =
-              heed_entry_signature(description.get(), 0)->inputs[k];
-          if (info.rank >= 2 && info.type == HEED_F32)
-            fixed[info.extents[info.rank - 1]] = fixed["?"];
-        }
-    }
-  }
-  auto fast = Model::open(fastLibrary, used, error);
-  auto slow = fast ? Model::open(slowLibrary, used, error) : nullptr;
-  if (!slow) {
-    outs() << "  FAIL " << error << "\n";
-    return false;
-  }
-
-  std::vector<Difference> worst;
-  unsigned ran = 0, refused = 0;
-  for (unsigned k = 0; k < draws;
-       ++k) { // from small to large: the first failure is the smallest
-    unsigned level = k * 6 / draws;
-    // Integers may be lengths (also too long) or indices (then too large is
-    // refused, and drawn smaller).
-    for (int64_t bound : {int64_t(1) << (level + 1), int64_t(1), int64_t(0)}) {
-      auto draw = drawInputs(fast->signature(), random, level, Kind(k % 4),
-                             fixed, bound);
-      if (!draw)
-        break;
-      Outcome x = fast->run(draw->inputs), r = slow->run(draw->inputs);
-      if (corrupt && !x.outputs.empty() && x.outputs[0].count())
-        x.outputs[0].set(x.outputs[0].count() / 2,
-                         x.outputs[0].get(x.outputs[0].count() / 2) + 1);
-      if (!agree(x, r, *draw, worst))
-        return false;
-      ++(r.status == HEED_OK ? ran : refused);
-      if (r.status != HEED_ERROR_RANGE)
-        break;
-    }
-  }
-  for (size_t k = 0; k < worst.size(); ++k)
-    outs() << "  " << fast->signature().outputs[k].name
-           << llvm::format(
-                  ": max abs %.2e, judged %.2e, relative %.2e, %.0f ulp\n",
-                  worst[k].maxAbs, worst[k].judged, worst[k].relative,
-                  worst[k].ulp);
-  outs() << "  " << ran << " inputs agree, " << refused << " refused by both\n";
-  if (ran == 0)
-    outs() << "  FAIL no drawn input was accepted\n";
-  return ran > 0;
-}
-
-/// Checks after each pass and then the whole; names the first that differs.
-bool bisectPasses(const std::string &source) {
-  std::string explained;
-  for (const char *pass : kPasses)
-    if (!check(source, source + " after " + pass, pass, explained)) {
-      outs() << source << ": the first pass that differs is " << pass << "\n";
-      return false;
-    }
-  if (check(source, source, "", explained))
-    return true;
-  outs() << source
-         << ": every pass on attn IR agrees; it differs in kernels, schedules "
-            "or code generation\n";
-  return false;
-}
-
 /// How many drawn models must be raised to one fused kernel, in percent.
 constexpr unsigned kFusedPercent = 90;
 
-bool checkRandom() {
-  unsigned good = 0, fused = 0;
-  for (unsigned k = 0; k < randomCount; ++k) {
-    uint64_t own = seed * 1000003 + k;
-    std::string source = folder + "/drawn.heed", model = drawModel(own),
-                explained;
-    if (printModels) {
-      outs() << model << "\n";
-      continue;
-    }
-    std::error_code code;
-    llvm::raw_fd_ostream(source, code) << model;
-    bool ok =
-        check(source, "drawn model " + std::to_string(own), after, explained);
-    good += ok;
-    if (!ok)
-      outs() << model;
-    // What --explain says of attn-raise-attention.
-    bool raised = false;
-    std::string reason;
-    for (llvm::StringRef line : llvm::split(llvm::StringRef(explained), "\n")) {
-      if (line.contains("not raised"))
-        reason = line.str();
-      else if (line.contains("attn-raise-attention"))
-        raised = true;
-    }
-    fused += raised;
-    if (!raised)
-      outs() << "  not fused: " << (reason.empty() ? "no reason given" : reason)
-             << "\n";
-  }
-  if (printModels)
-    return true;
-  outs() << good << " of " << randomCount << " drawn models agree, " << fused
-         << " are one fused kernel (seed " << seed << ")\n";
-  return good == randomCount && fused * 100 >= kFusedPercent * randomCount;
+/// What a job says of its model, in bits.
+enum : int { kFailed = 1, kNotFused = 2 };
+
+int complain(const llvm::Twine &message) {
+  llvm::errs() << "heed-check: error: " << message << "\n";
+  return 1;
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
-  cl::HideUnrelatedOptions(category);
-  cl::ParseCommandLineOptions(
-      argc, argv, "heed-check: the fast backend against the reference\n");
-  std::string self = llvm::sys::fs::getMainExecutable(
-      argv[0], reinterpret_cast<void *>(&main));
-  heedc = compilerFlag.empty()
-              ? (llvm::sys::path::parent_path(self) + "/heedc").str()
-              : compilerFlag.getValue();
-  if (files.empty() && randomCount == 0) {
-    llvm::errs() << "heed-check: error: expected a model, a folder of models "
-                    "or --random=COUNT\n";
-    return 1;
-  }
-  if (!after.empty() &&
-      llvm::find(kPasses, after.getValue()) == std::end(kPasses)) {
-    llvm::errs() << "heed-check: error: --after=" << after
-                 << ": expected one of ";
-    llvm::interleaveComma(kPasses, llvm::errs());
-    llvm::errs() << "\n";
-    return 1;
-  }
-  llvm::SmallString<128> directory;
-  if (llvm::sys::fs::createUniqueDirectory("heed-check", directory)) {
-    llvm::errs() << "heed-check: error: cannot make a temporary folder\n";
-    return 1;
-  }
-  folder = directory.str().str();
-
-  std::vector<std::string> sources;
+/// The sources that the command line names, in order. False if one is missing.
+bool collect(std::vector<std::string> &sources) {
   for (const std::string &file : files) {
     if (!llvm::sys::fs::exists(file)) {
-      llvm::errs() << "heed-check: error: " << file
-                   << ": no such file or folder\n";
-      llvm::sys::fs::remove_directories(directory);
-      return 1;
+      complain(file + ": no such file or folder");
+      return false;
     }
     std::error_code code;
+    size_t before = sources.size();
     if (!llvm::sys::fs::is_directory(file))
       sources.push_back(file);
     else
@@ -362,17 +110,190 @@ int main(int argc, char **argv) {
            at != end && !code; at.increment(code))
         if (llvm::sys::path::extension(at->path()) == ".heed")
           sources.push_back(at->path());
+    if (sources.size() == before) {
+      complain(file + ": no model in this folder");
+      return false;
+    }
   }
   std::sort(sources.begin(), sources.end());
-  unsigned bad = 0;
-  std::string explained;
-  for (const std::string &source : sources)
-    bad += !(bisect ? bisectPasses(source)
-                    : check(source, source, after, explained));
-  if (sources.size() > 1)
-    outs() << sources.size() - bad << " of " << sources.size()
-           << " models agree\n";
-  bool good = bad == 0 && (randomCount == 0 || checkRandom());
+  return true;
+}
+
+/// Calls \p body with a folder of its own and removes it.
+int inFolder(const CheckOptions &options,
+             llvm::function_ref<int(const CheckOptions &)> body) {
+  CheckOptions own = options;
+  llvm::SmallString<128> directory;
+  if (llvm::sys::fs::createUniqueDirectory("heed-check", directory)) {
+    outs() << "  FAIL cannot make a temporary folder\n";
+    return kFailed;
+  }
+  own.folder = directory.str().str();
+  int code = body(own);
   llvm::sys::fs::remove_directories(directory);
+  return code;
+}
+
+bool checkSources(const CheckOptions &options, size_t stage, unsigned atOnce) {
+  std::vector<std::string> sources;
+  if (!collect(sources))
+    return false;
+  std::vector<int> codes = runJobs(sources.size(), atOnce, [&](size_t k) {
+    return inFolder(options, [&](const CheckOptions &own) {
+      std::string explained;
+      bool good = bisecting
+                      ? bisect(sources[k], own)
+                      : check(sources[k], sources[k], stage, own, explained);
+      return good ? 0 : kFailed;
+    });
+  });
+  size_t good = llvm::count(codes, 0);
+  if (sources.size() > 1)
+    outs() << good << " of " << sources.size() << " models agree\n";
+  return good == sources.size();
+}
+
+/// Checks one drawn model; says what it was if something was wrong.
+int checkDrawn(uint64_t number, size_t stage, const CheckOptions &options) {
+  std::string source = options.folder + "/drawn.heed", explained,
+              model = drawModel(number);
+  std::error_code failed;
+  llvm::raw_fd_ostream(source, failed) << model;
+  bool good = check(source, "drawn model " + std::to_string(number), stage,
+                    options, explained);
+  int code = good ? 0 : kFailed;
+  if (stage == std::string::npos) {
+    Fused fused = readExplanation(explained);
+    if (!fused.oneKernel) {
+      code |= kNotFused;
+      outs() << "  not fused: " << fused.reason << "\n";
+    }
+  }
+  if (code)
+    outs() << model;
+  return code;
+}
+
+bool bisectDrawn(uint64_t number, const CheckOptions &options) {
+  std::string source = options.folder + "/drawn.heed";
+  std::error_code failed;
+  llvm::raw_fd_ostream(source, failed) << drawModel(number);
+  return bisect(source, options);
+}
+
+bool checkRandom(const CheckOptions &options, size_t stage, unsigned atOnce) {
+  // A number of its own for each model: --drawn finds it again.
+  std::vector<uint64_t> numbers(drawn.begin(), drawn.end());
+  for (size_t k = 0; k < randomCount; ++k)
+    numbers.push_back(seed * 1000003 + k);
+  if (printModels) {
+    for (uint64_t number : numbers)
+      outs() << drawModel(number) << "\n";
+    return true;
+  }
+  std::vector<int> codes = runJobs(numbers.size(), atOnce, [&](size_t k) {
+    return inFolder(options, [&](const CheckOptions &own) {
+      return bisecting ? (bisectDrawn(numbers[k], own) ? 0 : kFailed)
+                       : checkDrawn(numbers[k], stage, own);
+    });
+  });
+  size_t bad = 0, fused = 0;
+  for (int code : codes) {
+    bad += code < 0 || (code & kFailed);
+    fused += code >= 0 && !(code & kNotFused);
+  }
+  if (randomCount == 0)
+    return bad == 0;
+  outs() << "seed " << seed << ": " << numbers.size()
+         << " drawn models checked, " << bad << " failed";
+  bool enough = fused * 100 >= kFusedPercent * numbers.size();
+  if (stage == std::string::npos) {
+    outs() << "; one fused kernel: " << fused << " of " << numbers.size()
+           << " (" << fused * 100 / numbers.size() << " %)";
+    if (!enough)
+      outs() << ", expected " << kFusedPercent << " %";
+  }
+  outs() << "\n";
+  return bad == 0 && (enough || stage != std::string::npos);
+}
+
+/// The pass that --insert-pass=AFTER=PASS adds.
+bool insertPass(Tools &tools) {
+  if (insert.empty())
+    return true;
+  auto [place, pass] = llvm::StringRef(insert).split('=');
+  auto at = tools.find(place.str());
+  if (!at || pass.empty()) {
+    complain("--insert-pass=" + insert + ": expected AFTER=PASS");
+    return false;
+  }
+  tools.passes.insert(tools.passes.begin() + *at + 1, pass.str());
+  return true;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "heed-check: the fast backend against the reference\n\n"
+      "Each model is compiled twice and run on drawn inputs: random ones from\n"
+      "small to large sizes, then sizes of 1, 0 and odd ones, scores of 1e4,\n"
+      "NaN and -inf in live and in masked places, rows without a live key.\n"
+      "It prints the largest errors of each result; exit code 1 after a\n"
+      "mismatch, with the smallest failing sizes and the first element that\n"
+      "differs. The judged error |x - ref| / max|ref| must stay below\n"
+      "max(1e-5, 8 * 2^-24 * largest score), plus one rounding of a 16-bit\n"
+      "type; the reference measures the scores.\n");
+  std::string self = llvm::sys::fs::getMainExecutable(
+      argv[0], reinterpret_cast<void *>(&main));
+  llvm::StringRef bin = llvm::sys::path::parent_path(self);
+  if (files.empty() && randomCount == 0 && drawn.empty())
+    return complain("expected a model, a folder of models or --random=COUNT");
+  CheckOptions options;
+  options.tools.heedc =
+      compilerFlag.empty() ? (bin + "/heedc").str() : compilerFlag.getValue();
+  options.tools.heedOpt =
+      (llvm::sys::path::parent_path(options.tools.heedc) + "/heed-opt").str();
+  options.tools.settings = settings;
+  options.tools.modelDir = modelDir;
+  options.tools.plugin = plugin;
+  options.against = against;
+  options.weights = weights;
+  options.seed = seed;
+  options.corrupt = corrupt;
+  unsigned atOnce =
+      jobs ? jobs : std::max(1u, std::thread::hardware_concurrency());
+
+  size_t stage = std::string::npos;
+  if (!after.empty() || bisecting) {
+    std::string error;
+    if (!options.tools.readPasses(error))
+      return complain(error);
+    if (!insertPass(options.tools))
+      return 1;
+  }
+  if (!after.empty()) {
+    auto found = options.tools.find(after);
+    if (!found) {
+      std::vector<std::string> names;
+      for (const std::string &pass : options.tools.passes)
+        if (std::string name = passName(pass); !llvm::is_contained(names, name))
+          names.push_back(name);
+      return complain("--after=" + after + ": expected one of " +
+                      llvm::join(names, ", "));
+    }
+    stage = *found;
+  }
+  bool good = true;
+  if (!files.empty()) {
+    options.draws = draws ? draws : 12;
+    good = checkSources(options, stage, atOnce);
+  }
+  if (randomCount > 0 || !drawn.empty()) {
+    options.draws = draws ? draws : 6;
+    good &= checkRandom(options, stage, atOnce);
+  }
   return good ? 0 : 1;
 }

@@ -266,8 +266,10 @@ bool Compilation::run() {
 bool Compilation::compileFor(size_t which, ModuleOp module) {
   target = &targets[which];
   if (options.backend == Backend::Reference) {
-    if (!passes("reference", module, [](OpPassManager &manager) {
-          reference::buildPipeline(manager);
+    if (!passes("reference", module, [&](OpPassManager &manager) {
+          reference::Options reference;
+          reference.reportScores = options.reportScores;
+          reference::buildPipeline(manager, reference);
         }))
       return false;
   } else if (!hasPipelines(module)) {
@@ -280,7 +282,10 @@ bool Compilation::compileFor(size_t which, ModuleOp module) {
   if (options.emit == Emit::Halide)
     return write(printed(module));
   if (!passes("host", module, [&](OpPassManager &manager) {
-        buildHostPipeline(manager, prefixOf(which));
+        // The reference runs as little of ours as it can.
+        buildHostPipeline(manager, prefixOf(which),
+                          options.memoryPlan &&
+                              options.backend != Backend::Reference);
       }))
     return false;
 

@@ -54,6 +54,9 @@ struct CompileOptions {
   Explain explain = Explain::No;
   bool unchecked = false, fastMath = false, timePasses = false,
        saveTemps = false;
+  /// For heed-check: the reference's further results, and kernels without the
+  /// last pass on the host.
+  bool reportScores = false, memoryPlan = true;
   unsigned optLevel = 2;
   /// Where bin/ and lib/ of this installation lie.
   std::string installRoot;

@@ -32,6 +32,7 @@
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/ControlFlow/Transforms/BufferDeallocationOpInterfaceImpl.h"
+#include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -72,6 +73,7 @@ void heed::registerPipelineDialects(DialectRegistry &registry) {
   bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(
       registry);
   cf::registerBufferDeallocationOpInterfaceExternalModels(registry);
+  func::registerInlinerExtension(registry);
   linalg::registerBufferizableOpInterfaceExternalModels(registry);
   memref::registerAllocationOpInterfaceExternalModels(registry);
   scf::registerBufferDeallocationOpInterfaceExternalModels(registry);
@@ -96,7 +98,8 @@ void heed::buildKernelPipeline(OpPassManager &passes, bool fastMath) {
   passes.addPass(createAttnToHalide());
 }
 
-void heed::buildHostPipeline(OpPassManager &passes, const std::string &prefix) {
+void heed::buildHostPipeline(OpPassManager &passes, const std::string &prefix,
+                             bool planMemory) {
   passes.addPass(createAttnFormEntries());
   passes.addPass(bufferization::createEmptyTensorEliminationPass());
   bufferization::OneShotBufferizePassOptions bufferize;
@@ -108,7 +111,8 @@ void heed::buildHostPipeline(OpPassManager &passes, const std::string &prefix) {
   passes.addPass(bufferization::createOneShotBufferizePass(bufferize));
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
-  passes.addNestedPass<func::FuncOp>(createAttnPlanMemory());
+  if (planMemory)
+    passes.addNestedPass<func::FuncOp>(createAttnPlanMemory());
   bufferization::buildBufferDeallocationPipeline(passes);
   AttnLowerHostOptions lower;
   lower.prefix = prefix;

@@ -26,7 +26,9 @@ void buildKernelPipeline(mlir::OpPassManager &passes, bool fastMath);
 
 /// A host on tensors to one on memrefs that calls the runtime; symbols begin
 /// with \p prefix. Pipelines of the halide dialect are renamed and kept.
-void buildHostPipeline(mlir::OpPassManager &passes, const std::string &prefix);
+/// \p planMemory: one arena by attn-plan-memory, else an allocation each.
+void buildHostPipeline(mlir::OpPassManager &passes, const std::string &prefix,
+                       bool planMemory = true);
 
 /// What is left to the LLVM dialect. The module holds no halide.pipeline.
 void buildLLVMPipeline(mlir::OpPassManager &passes);

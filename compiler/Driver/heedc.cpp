@@ -104,6 +104,14 @@ int main(int argc, char **argv) {
   cl::opt<bool> unchecked(
       "unchecked", cl::desc("Drop the checks of indices that data holds"),
       cl::cat(category));
+  cl::opt<bool> reportScores(
+      "report-scores",
+      cl::desc("Further results of the reference, for heed-check"), cl::Hidden,
+      cl::cat(category));
+  cl::opt<bool> noMemoryPlan(
+      "no-memory-plan",
+      cl::desc("An allocation for each buffer, for heed-check"), cl::Hidden,
+      cl::cat(category));
   cl::opt<unsigned> level("O", cl::desc("Optimisation of host code, 0 to 3"),
                           cl::Prefix, cl::init(2), cl::cat(category));
 
@@ -152,6 +160,8 @@ int main(int argc, char **argv) {
   options.timePasses = timePasses;
   options.saveTemps = saveTemps;
   options.optLevel = level;
+  options.reportScores = reportScores;
+  options.memoryPlan = !noMemoryPlan;
   std::string self = llvm::sys::fs::getMainExecutable(
       argv[0], reinterpret_cast<void *>(&main));
   options.installRoot =

@@ -47,4 +47,24 @@ def ReferencePromote : Pass<"reference-promote", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def ReferenceReportScores : Pass<"reference-report-scores", "::mlir::func::FuncOp"> {
+  let summary = "Measure scores and live keys in further results";
+  let description = [{
+    The model gets three results of rank 0: the largest finite magnitude among its scores, and the fewest and the
+    most live keys of a row. Scores are what a softmax or an exponential takes, and what that is computed from, back
+    to the contractions. heed-check needs them: its bound grows with the scores, and its inputs must hold empty rows.
+
+    ```mlir
+    func.func @f(...) -> (tensor<?x?xf32> {attn.name = "o"}) attributes {attn.model}
+    // becomes
+    func.func @f(...) -> (tensor<?x?xf32> {attn.name = "o"}, tensor<f32> {attn.name = "largest score"},
+                          tensor<f32> {attn.name = "fewest live keys"}, tensor<f32> {attn.name = "most live keys"})
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+}
+
 #endif

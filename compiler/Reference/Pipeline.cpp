@@ -9,7 +9,12 @@
 using namespace mlir;
 
 void heed::reference::buildPipeline(OpPassManager &pm, const Options &options) {
+  if (options.reportScores)
+    pm.addNestedPass<func::FuncOp>(reference::createReferenceReportScores());
   pm.addPass(reference::createAttnDecompose());
+  // IR after attn-form-kernels calls its kernels; once decomposed they are
+  // upstream ops that go back into the host.
+  pm.addPass(createInlinerPass());
   reference::ReferencePromoteOptions promote;
   promote.f64Results = options.f64Results;
   pm.addNestedPass<func::FuncOp>(reference::createReferencePromote(promote));

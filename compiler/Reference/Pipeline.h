@@ -15,6 +15,9 @@ namespace heed::reference {
 struct Options {
   /// f32 results of the model become f64 and are not rounded (heed-check).
   bool f64Results = false;
+  /// Further results of the model: the largest score, the fewest and the most
+  /// live keys of a row (reference-report-scores).
+  bool reportScores = false;
 };
 
 /// Module passes from attn IR (docs/ir.md, 1 or 2) to linalg, scf, arith and

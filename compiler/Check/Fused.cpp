@@ -1,0 +1,70 @@
+//===- Fused.cpp - whether a compiled attention is one fused kernel -------===//
+#include "compiler/Check/Fused.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/JSON.h"
+
+namespace heed::check {
+
+/// Whether "[B, H, N, M] of f32" has an axis of queries and one of keys. The
+/// grammar calls them N and M, or both N.
+static bool holdsPairs(llvm::StringRef stored) {
+  unsigned found = 0;
+  stored = stored.split('[').second.split(']').first;
+  while (!stored.empty()) {
+    auto [axis, rest] = stored.split(',');
+    found += axis.contains('N') || axis.contains('M') || axis.contains('?');
+    stored = rest;
+  }
+  return found > 1;
+}
+
+Fused readExplanation(const std::string &json) {
+  Fused result;
+  unsigned raised = 0, attentions = 0;
+  std::vector<std::string> against;
+  for (llvm::StringRef line : llvm::split(llvm::StringRef(json), "\n")) {
+    auto value = llvm::json::parse(line);
+    if (!value) {
+      llvm::consumeError(value.takeError());
+      continue;
+    }
+    const llvm::json::Object *remark = value->getAsObject();
+    if (!remark)
+      continue;
+    llvm::StringRef pass = remark->getString("pass").value_or(""),
+                    name = remark->getString("name").value_or(""),
+                    kind = remark->getString("kind").value_or(""),
+                    message = remark->getString("message").value_or("");
+    if (pass == "attn-raise-attention" && kind == "done")
+      ++raised;
+    else if (pass == "attn-choose-algorithm" && kind == "declined")
+      against.push_back(message.str());
+    else if (name == "stored" && holdsPairs(message))
+      against.push_back(message.str());
+    else if (pass == "attn-raise-attention" && kind == "declined")
+      against.push_back(message.str());
+    else if (pass == "attn-to-halide" && name == "schedule") {
+      ++result.kernels;
+      attentions += message.contains("attention schedule") ||
+                    message.contains("row block schedule");
+    }
+  }
+  // What was declined before another op was raised does not matter then.
+  if (raised > 0)
+    llvm::erase_if(against, [](const std::string &text) {
+      return llvm::StringRef(text).starts_with("not raised");
+    });
+  if (raised == 0 && against.empty())
+    against.push_back("no attention was found");
+  if (raised > 1)
+    against.push_back(std::to_string(raised) + " attentions");
+  if (attentions != 1)
+    against.push_back(std::to_string(attentions) +
+                      " kernels with an attention's schedule");
+  result.reason = llvm::join(against, "; ");
+  result.oneKernel = against.empty();
+  return result;
+}
+
+} // namespace heed::check

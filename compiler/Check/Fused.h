@@ -1,0 +1,24 @@
+//===- Fused.h - whether a compiled attention is one fused kernel ---------===//
+#ifndef HEED_COMPILER_CHECK_FUSED_H
+#define HEED_COMPILER_CHECK_FUSED_H
+
+#include <string>
+
+namespace heed::check {
+
+/// What `heedc --explain=json` said of a model with one attention.
+struct Fused {
+  /// One attention was raised, it streams or keeps a row block, and nothing of
+  /// the size queries × keys is stored between kernels.
+  bool oneKernel = false;
+  /// Kernels of the whole model, and why there is not one, in the compiler's
+  /// words.
+  unsigned kernels = 0;
+  std::string reason;
+};
+
+Fused readExplanation(const std::string &json);
+
+} // namespace heed::check
+
+#endif

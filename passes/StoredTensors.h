@@ -1,0 +1,16 @@
+//===- StoredTensors.h - what a tensor between kernels takes, as text -----===//
+#ifndef HEED_PASSES_STOREDTENSORS_H
+#define HEED_PASSES_STOREDTENSORS_H
+
+#include "mlir/IR/Value.h"
+#include <string>
+
+namespace heed {
+
+/// "[B, H, N + M - 1, 64] of f32": the extents of \p tensor in the model's
+/// words, "?" for one that no input tells.
+std::string storedText(mlir::Value tensor);
+
+} // namespace heed
+
+#endif
