@@ -29,6 +29,7 @@ public:
 
 private:
   bool classify(ArrayRef<ExprRef> rest);
+  std::optional<unsigned> betterQuery();
   bool matchWeight(ExprRef factor, ArrayRef<ExprRef> rest,
                    ArrayRef<ExprRef> under);
   bool matchSoftmaxOp(ExprRef weight);
@@ -60,8 +61,10 @@ private:
   std::string &why;
   AttentionMatch m;
   SmallVector<unsigned> keys;
-  ExprRef guard = nullptr; // of the whole sum
-  ExprRef whole = nullptr; // what divides the whole sum
+  SmallVector<unsigned> shared;      // dims of the output that no value has
+  std::optional<unsigned> preferred; // of these, the query
+  ExprRef guard = nullptr;           // of the whole sum
+  ExprRef whole = nullptr;           // what divides the whole sum
 };
 
 // A table: computed in f64 from indices and sizes, once. It stays a table.
@@ -228,12 +231,47 @@ bool Matcher::classify(ArrayRef<ExprRef> rest) {
   // they stand last.
   unsigned extra =
       candidates.size() > keys.size() ? candidates.size() - keys.size() : 0;
+  if (preferred && llvm::is_contained(candidates, *preferred)) {
+    llvm::erase(candidates, *preferred);
+    candidates.push_back(*preferred);
+  }
+  shared.assign(candidates.begin(),
+                extra ? candidates.end() : candidates.begin());
   m.batch.append(candidates.begin(), candidates.begin() + extra);
   m.query.assign(candidates.begin() + extra, candidates.end());
   llvm::sort(m.batch, [&](unsigned a, unsigned b) {
     return llvm::find(outputs, a) < llvm::find(outputs, b);
   });
   return true;
+}
+
+/// The dim that is the query rather than m.query, if there is one: it meets the
+/// key in index arithmetic (`j - i`, `j <= i`), or has as many positions.
+std::optional<unsigned> Matcher::betterQuery() {
+  if (m.query.size() != 1 || keys.size() != 1)
+    return std::nullopt;
+  auto meetings = [&](unsigned v) {
+    unsigned count = 0;
+    auto look = [&](ExprRef e) {
+      count += e->kind == ExprKind::Op && e->uses(v) && e->uses(keys[0]) &&
+               (e->isOp("arith.cmpi") ||
+                (e->type.isIntOrIndex() && !e->type.isInteger(1)));
+    };
+    for (ExprRef e : {m.score, m.where})
+      if (e)
+        Exprs::walk(e, look);
+    for (AttentionTerm &term : m.terms)
+      for (ExprRef e : term.operands)
+        Exprs::walk(e, look);
+    for (ExprRef e : m.values)
+      Exprs::walk(e, look);
+    return std::pair(count, exprs.extent(v) == exprs.extent(keys[0]));
+  };
+  unsigned best = m.query[0];
+  for (unsigned v : shared)
+    if (meetings(v) > meetings(best))
+      best = v;
+  return best == m.query[0] ? std::nullopt : std::optional(best);
 }
 
 FailureOr<AttentionMatch> Matcher::match(ExprRef sum, ExprRef denominator) {
@@ -270,8 +308,17 @@ FailureOr<AttentionMatch> Matcher::match(ExprRef sum, ExprRef denominator) {
     for (ExprRef e : product.over)
       if (e != candidate)
         rest.push_back(e);
-    if (matchWeight(candidate, rest, product.under))
+    if (matchWeight(candidate, rest, product.under)) {
+      // Of dims that no value has, heads and queries, the mask and the offsets
+      // tell which are the queries.
+      AttentionMatch found = m;
+      preferred = betterQuery();
+      m = fresh;
+      if (!preferred || !matchWeight(candidate, rest, product.under))
+        m = found;
+      preferred.reset();
       return m;
+    }
     if (firstWhy.empty())
       firstWhy = why;
   }

@@ -1,6 +1,7 @@
 //===- Check.cpp - one source, compiled both ways and compared ------------===//
 #include "compiler/Check/Check.h"
 #include "compiler/Check/Compare.h"
+#include "compiler/Check/Fused.h"
 #include "compiler/Check/Inputs.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -38,13 +39,20 @@ struct Comparison {
   }
 };
 
-/// The lines of \p text that name an error; all of it if none does.
+/// The lines of \p text that name an error; all but remarks if none does.
 std::string errorsOf(const std::string &text) {
   std::string errors;
   for (llvm::StringRef line : llvm::split(llvm::StringRef(text), "\n"))
-    if (line.contains("error: ") || line.contains("ERROR"))
+    if (!line.starts_with("{") &&
+        (line.contains("error: ") || line.contains("ERROR")))
       errors += "    " + line.str() + "\n";
-  return errors.empty() ? text : errors;
+  if (!errors.empty())
+    return errors;
+  // Not the remarks.
+  for (llvm::StringRef line : llvm::split(llvm::StringRef(text), "\n"))
+    if (!line.empty() && !line.starts_with("{"))
+      errors += "    " + line.str() + "\n";
+  return errors;
 }
 
 std::string position(int64_t at, const std::vector<int64_t> &shape) {
@@ -398,21 +406,27 @@ bool check(const std::string &source, const std::string &title, size_t stage,
   outs() << title << "\n";
   outs().flush(); // a model may take a while, and be interrupted
   // A library of its own for every stage: the loader knows them by name.
-  std::string name =
-      stage == std::string::npos ? "fast" : std::to_string(stage);
-  std::string fastLibrary = options.folder + "/" + name + ".so",
-              slowLibrary = options.folder + "/reference.so", text;
+  bool whole = stage == std::string::npos;
+  std::string fastLibrary =
+      options.folder + "/" + (whole ? "fast" : std::to_string(stage)) + ".so";
   const Tools &tools = options.tools;
-  int code = stage == std::string::npos
-                 ? tools.compileFast(source, fastLibrary, explained)
-                 : tools.compileAfter(source, stage, fastLibrary, explained);
+  int code = whole ? tools.compileFast(source, fastLibrary, explained)
+                   : tools.compileAfter(source, stage, fastLibrary, explained);
   if (code != 0) {
     outs() << "  FAIL heedc:\n" << errorsOf(explained);
     return false;
   }
+  std::string origin = options.against.empty() ? source : options.against, text;
+  if (!options.meaning.empty() &&
+      (whole ? readExplanation(explained).raised
+             : tools.find("attn-raise-attention").value_or(stage + 1) <= stage))
+    origin = options.meaning;
+  std::string slowLibrary =
+      options.folder + "/" +
+      (origin == options.meaning ? "meaning" : "reference") + ".so";
   if (!llvm::sys::fs::exists(slowLibrary) &&
-      tools.compileReference(options.against.empty() ? source : options.against,
-                             slowLibrary, text, /*reportScores=*/true) != 0) {
+      tools.compileReference(origin, slowLibrary, text,
+                             /*reportScores=*/true) != 0) {
     outs() << "  FAIL heedc --backend=reference:\n" << errorsOf(text);
     return false;
   }

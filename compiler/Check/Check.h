@@ -12,6 +12,8 @@ namespace heed::check {
 struct CheckOptions {
   Tools tools;
   std::string against; ///< the reference's source; empty: the same
+  /// What the source means once attention was raised from it (DrawnModel).
+  std::string meaning;
   std::vector<std::string> weights;
   uint64_t seed = 1;
   unsigned draws = 24;  ///< of random sizes and values, beside the fixed cases

@@ -64,6 +64,7 @@ Fused readExplanation(const std::string &json) {
                       " kernels with an attention's schedule");
   result.reason = llvm::join(against, "; ");
   result.oneKernel = against.empty();
+  result.raised = raised > 0;
   return result;
 }
 

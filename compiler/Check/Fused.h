@@ -11,6 +11,8 @@ struct Fused {
   /// One attention was raised, it streams or keeps a row block, and nothing of
   /// the size queries × keys is stored between kernels.
   bool oneKernel = false;
+  /// At least one attention was raised.
+  bool raised = false;
   /// Kernels of the whole model, and why there is not one, in the compiler's
   /// words.
   unsigned kernels = 0;

@@ -1,5 +1,4 @@
-//===- Grammar.h - attention models drawn from a grammar
-//--------------------===//
+//===- Grammar.h - attention models drawn from a grammar ------------------===//
 #ifndef HEED_COMPILER_CHECK_GRAMMAR_H
 #define HEED_COMPILER_CHECK_GRAMMAR_H
 
@@ -8,9 +7,18 @@
 
 namespace heed::check {
 
-/// The source of one attention model; the same seed gives the same text.
-/// It draws heads, score terms, maps of the score, mask, normaliser and sink.
-std::string drawModel(uint64_t seed);
+/// One attention model; the same number gives the same text.
+struct DrawnModel {
+  /// What is compiled: heads and layouts, score terms, maps of the score, masks
+  /// and normaliser, each in one of its spellings.
+  std::string source;
+  /// The same model with its mask in `where` and its normaliser as `softmax`.
+  /// A spelling that is raised to attention means this, also in rows without a
+  /// live key, where exponentials over their sum are 0 / 0.
+  std::string meaning;
+};
+
+DrawnModel drawModel(uint64_t number);
 
 } // namespace heed::check
 

@@ -153,12 +153,20 @@ bool checkSources(const CheckOptions &options, size_t stage, unsigned atOnce) {
   return good == sources.size();
 }
 
-/// Checks one drawn model; says what it was if something was wrong.
-int checkDrawn(uint64_t number, size_t stage, const CheckOptions &options) {
-  std::string source = options.folder + "/drawn.heed", explained,
-              model = drawModel(number);
+/// Writes a drawn model and what it means beside one another.
+void writeDrawn(const DrawnModel &model, const std::string &source,
+                const std::string &meaning) {
   std::error_code failed;
-  llvm::raw_fd_ostream(source, failed) << model;
+  llvm::raw_fd_ostream(source, failed) << model.source;
+  llvm::raw_fd_ostream(meaning, failed) << model.meaning;
+}
+
+/// Checks one drawn model; says what it was if something was wrong.
+int checkDrawn(uint64_t number, size_t stage, CheckOptions options) {
+  std::string source = options.folder + "/drawn.heed", explained;
+  DrawnModel model = drawModel(number);
+  options.meaning = options.folder + "/meaning.heed";
+  writeDrawn(model, source, options.meaning);
   bool good = check(source, "drawn model " + std::to_string(number), stage,
                     options, explained);
   int code = good ? 0 : kFailed;
@@ -170,14 +178,14 @@ int checkDrawn(uint64_t number, size_t stage, const CheckOptions &options) {
     }
   }
   if (code)
-    outs() << model;
+    outs() << model.source;
   return code;
 }
 
-bool bisectDrawn(uint64_t number, const CheckOptions &options) {
+bool bisectDrawn(uint64_t number, CheckOptions options) {
   std::string source = options.folder + "/drawn.heed";
-  std::error_code failed;
-  llvm::raw_fd_ostream(source, failed) << drawModel(number);
+  options.meaning = options.folder + "/meaning.heed";
+  writeDrawn(drawModel(number), source, options.meaning);
   return bisect(source, options);
 }
 
@@ -188,7 +196,7 @@ bool checkRandom(const CheckOptions &options, size_t stage, unsigned atOnce) {
     numbers.push_back(seed * 1000003 + k);
   if (printModels) {
     for (uint64_t number : numbers)
-      outs() << drawModel(number) << "\n";
+      outs() << drawModel(number).source << "\n";
     return true;
   }
   std::vector<int> codes = runJobs(numbers.size(), atOnce, [&](size_t k) {

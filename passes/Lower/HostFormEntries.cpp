@@ -45,6 +45,21 @@ Value extentOf(OpBuilder &builder, Value tensor, int64_t axis) {
     return empty.getDynamicSizes()[type.getDynamicDimIndex(axis)];
   if (auto cast = dyn_cast<tensor::CastOp>(op))
     return extentOf(builder, cast.getSource(), axis);
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
+    // Heads merge: the extents of a group multiply.
+    Value extent;
+    for (int64_t inner : collapse.getReassociationIndices()[axis]) {
+      Value factor = extentOf(builder, collapse.getSrc(), inner);
+      if (!factor)
+        return nullptr;
+      extent =
+          extent ? arith::MulIOp::create(builder, loc, extent, factor) : factor;
+    }
+    return extent;
+  }
+  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
+    return getValueOrCreateConstantIndexOp(builder, loc,
+                                           expand.getMixedOutputShape()[axis]);
   if (isa<heed::attn::ParamOp>(op))
     return tensor::DimOp::create(builder, loc, tensor, axis);
   if (auto loop = dyn_cast<scf::ForOp>(op))

@@ -43,3 +43,30 @@ func.func @double(%x: tensor<?x4xf32> {attn.name = "x"}) -> (tensor<?x4xf32> {at
 func.func private @helper(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }
+
+// -----
+
+// Merged heads: the extents of the result are products.
+
+// CHECK-LABEL: func.func private @merged.shapes(
+// CHECK: %[[N:.*]] = tensor.dim %{{.*}}, %c0
+// CHECK: %[[H:.*]] = tensor.dim %{{.*}}, %c1
+// CHECK-NOT: linalg.generic
+// CHECK: %[[HE:.*]] = arith.muli %[[H]], %{{.*}} : index
+// CHECK: return %[[N]], %[[HE]] : index, index
+#id3 = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+func.func @merged(%x: tensor<?x?x4xf32> {attn.name = "x"}) -> (tensor<?x?xf32> {attn.name = "y"}) attributes {attn.model} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %x, %c0 : tensor<?x?x4xf32>
+  %h = tensor.dim %x, %c1 : tensor<?x?x4xf32>
+  %init = tensor.empty(%n, %h) : tensor<?x?x4xf32>
+  %y = linalg.generic {indexing_maps = [#id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<?x?x4xf32>) outs(%init : tensor<?x?x4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<?x?x4xf32>
+  %m = tensor.collapse_shape %y [[0], [1, 2]] : tensor<?x?x4xf32> into tensor<?x?xf32>
+  return %m : tensor<?x?xf32>
+}
