@@ -290,4 +290,13 @@ void heed_arguments_help(const heed_model_desc *desc, const char *program,
         "  --input NAME=VALUE       an input whose name is also an option\n"
         "  --help, --version\n",
         stream);
+  const char *target = heed_target_name(desc, 0);
+  if (!target || !heed_target_name(desc, 1))
+    return;
+  fputs("\ncompiled for ", stream);
+  for (size_t k = 0; (target = heed_target_name(desc, k)); ++k)
+    fprintf(stream, "%s%s", k ? ", " : "", target);
+  fputs("; the best that this machine runs is taken,\n"
+        "or the one that HEED_TARGET names\n",
+        stream);
 }

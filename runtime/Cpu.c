@@ -73,17 +73,23 @@ static bool isTarget(const heed_model_desc *desc, const char *name) {
   return desc->target && !strcmp(desc->target, name);
 }
 
+const char *heed_target_name(const heed_model_desc *desc, size_t target) {
+  if (!desc)
+    return NULL;
+  for (const heed_model_desc *const *v = desc->variants; v && *v; ++v)
+    if (target-- == 0)
+      return (*v)->target;
+  return target == 0 ? desc->target : NULL;
+}
+
 /* "x86-64-v4, x86-64-v3" */
 static void listTargets(const heed_model_desc *desc, char *text, size_t size) {
   size_t length = 0;
-  text[0] = 0;
-  for (const heed_model_desc *const *v = desc->variants; v && *v; ++v)
-    if (length < size)
-      length += (size_t)snprintf(text + length, size - length, "%s, ",
-                                 (*v)->target ? (*v)->target : "?");
-  if (length < size)
-    snprintf(text + length, size - length, "%s",
-             desc->target ? desc->target : "?");
+  const char *name;
+  snprintf(text, size, "no target with a name");
+  for (size_t k = 0; length < size && (name = heed_target_name(desc, k)); ++k)
+    length += (size_t)snprintf(text + length, size - length, "%s%s",
+                               k ? ", " : "", name);
 }
 
 heed_status heed_choose_target(heed_model *model, const char *wanted) {

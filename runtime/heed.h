@@ -198,6 +198,10 @@ heed_status heed_run(heed_model *model, const char *entry,
  * found. Empty if none failed. Valid until the next call on the handle. */
 const char *heed_last_error(const heed_model *model);
 
+/** The targets that a model was compiled for, best first; null beyond the last.
+ */
+const char *heed_target_name(const heed_model_desc *desc, size_t target);
+
 /** Threads that this handle computes with. */
 int32_t heed_num_threads(const heed_model *model);
 

@@ -60,6 +60,11 @@ fails("it is an input", "linear.heed", "--weights", "old", "-o", "old")
 done = run("sh", "-c", f"'{heedc}' scale.mlir --emit=attn > /dev/full")
 expect(done.returncode == 1 and done.stderr == "heedc: error: cannot write 'standard output': No space left on device\n",
        f"standard output: {done.returncode}: {done.stderr}")
+# No folder for temporary files; no linker.
+for kind in ("obj", "exe"):
+    fails("cannot write a temporary file: No such file", "scale.mlir", "--emit=" + kind, "-o", "out",
+          env={**os.environ, "TMPDIR": "/no/such"})
+    fails("no linker found: expected 'cc'", "scale.mlir", "--emit=" + kind, "-o", "out", env={"PATH": "/no/such"})
 done = run(heedc, "scale.mlir", "-o", "one", "-o", "two")
 expect(done.returncode == 0 and not pathlib.Path("one").exists() and pathlib.Path("two").exists(), "the last -o counts")
 

@@ -62,6 +62,8 @@ os.remove(folder / "o.npy")
 expect_error(run(program, *arguments, env={**os.environ, "HEED_TARGET": "z80"}),
              "model 'attention' was compiled for x86-64-v4, x86-64-v3, x86-64, not for 'z80'", "an unknown target")
 expect(not (folder / "o.npy").exists(), "an error wrote a result")
+text = run(program, "--help").stdout
+expect("compiled for x86-64-v4, x86-64-v3, x86-64; the best" in text and "HEED_TARGET" in text, f"--help: {text}")
 # The bits of one target do not depend on the others.
 alone = compiled("alone", "--target=" + best)
 expect(run(alone, *arguments).returncode == 0 and np.array_equal(np.load(folder / "o.npy"), results[best]), "alone")

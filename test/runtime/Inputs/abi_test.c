@@ -359,6 +359,10 @@ static int testTargets(heed_options options) {
     heed_close(other);
     heed_close(model);
   }
+  CHECK(!strcmp(heed_target_name(&fake_targets_model, 1), "better"));
+  CHECK(!strcmp(heed_target_name(&fake_targets_model, 2), "plain"));
+  CHECK(!heed_target_name(&fake_targets_model, 3));
+  CHECK(!heed_target_name(&fake_model, 0) && !heed_target_name(NULL, 0));
   unsetenv("HEED_TARGET");
   options.target = "alien";
   CHECK(heed_open(&fake_targets_model, &options, &model) == HEED_ERROR_CPU);
