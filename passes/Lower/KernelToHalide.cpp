@@ -581,28 +581,45 @@ LogicalResult KernelTranslator::attention(attn::AttentionOp op) {
                      local.lookupOrDefault(found.full.first),
                      local.lookupOrDefault(found.full.second)};
   };
-  FailureOr<halide::FuncOp> output = buildStreamingAttention(
+  FailureOr<StreamingResults> funcs = buildStreamingAttention(
       b, op, map, *this, target,
       succeeded(bounds) ? KeyRangesFn(ranges) : KeyRangesFn());
-  if (failed(output) || untranslated)
+  if (failed(funcs) || untranslated)
     return failure();
-  if (op.getOutput().hasOneUse() &&
-      isa<func::ReturnOp>(*op.getOutput().getUsers().begin()))
-    info->family = "streaming attention";
-  else
-    halide::ComputeRootOp::create(b, op.getLoc(), output->getResult());
-  Source source;
-  source.func = output->getResult();
-  for (AffineExpr expr : op.outputMap().getResults()) {
-    Value size = op.getSizes()[cast<AffineDimExpr>(expr).getPosition()];
-    APInt constant;
-    if (matchPattern(size, m_ConstantInt(&constant)))
-      source.extents.push_back(
-          fixedExtent(op.getLoc(), constant.getSExtValue()));
-    else
-      source.extents.push_back({map.lookup(size), std::nullopt});
+  bool alone = true; // nothing but the attention is in the kernel
+  auto define = [&](Value result, halide::FuncOp func,
+                    ArrayRef<unsigned> dims) {
+    Source source;
+    source.func = func.getResult();
+    for (unsigned dim : dims) {
+      Value size = op.getSizes()[dim];
+      APInt constant;
+      if (matchPattern(size, m_ConstantInt(&constant)))
+        source.extents.push_back(
+            fixedExtent(op.getLoc(), constant.getSExtValue()));
+      else
+        source.extents.push_back({map.lookup(size), std::nullopt});
+    }
+    sources[result] = std::move(source);
+    bool returned =
+        result.hasOneUse() && isa<func::ReturnOp>(*result.getUsers().begin());
+    if (!returned)
+      halide::ComputeRootOp::create(b, op.getLoc(), func.getResult());
+    alone &= returned;
+  };
+  SmallVector<unsigned> dims;
+  for (AffineExpr expr : op.outputMap().getResults())
+    dims.push_back(cast<AffineDimExpr>(expr).getPosition());
+  define(op.getOutput(), funcs->output, dims);
+  if (funcs->lse) {
+    // One axis per batch and query dim: the first loop dims.
+    dims.clear();
+    for (unsigned dim = 0; dim < op.firstDim(attn::DimKind::Key); ++dim)
+      dims.push_back(dim);
+    define(op.getLse(), funcs->lse, dims);
   }
-  sources[op.getOutput()] = std::move(source);
+  if (alone)
+    info->family = "streaming attention";
   return success();
 }
 
@@ -759,8 +776,10 @@ FailureOr<CallerExtent> heed::callerExtent(Value value, int64_t axis) {
   }
   if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op))
     return callerExtent(op->getOperand(0), axis);
-  if (auto attention = dyn_cast<attn::AttentionOp>(op);
-      attention && value == attention.getOutput()) {
+  if (auto attention = dyn_cast<attn::AttentionOp>(op); attention) {
+    // The log-sum-exp and the weights have the first loop dims as axes.
+    if (value != attention.getOutput())
+      return callerScalar(attention.getSizes()[axis]);
     auto dim = cast<AffineDimExpr>(attention.outputMap().getResult(axis));
     return callerScalar(attention.getSizes()[dim.getPosition()]);
   }

@@ -19,6 +19,7 @@
 // StreamingBlock.cpp, tiles and schedule in StreamingPlan.cpp; here are the
 // state, the output, and what the others share.
 #include "passes/Schedule/StreamingAttention.h"
+#include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/StreamingBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -128,34 +129,39 @@ Value Streaming::region(Ops &o, Region &region, ArrayRef<Value> batch, Value i,
   }
   return map.lookup(region.front().getTerminator()->getOperand(0));
 }
+Streaming::Total Streaming::total(Ops &o, ArrayRef<Value> at) {
+  SmallVector<Value> first{at[0], o.i(0)};
+  first.append(at.begin() + 1, at.end());
+  SmallVector<Value> values = o.read(plan.state.getResult(), first);
+  Total total{shifted ? values[topElement()] : Value(), values[sumElement()],
+              o.f(1)};
+  Value sink = op.getSink();
+  if (!sink)
+    return total;
+  ArrayRef<Value> rest = at.drop_front(1);
+  SmallVector<Value> dims =
+      place(rest.drop_front(), query(o, rest.front(), at[0]), Value());
+  Value t = o.mul(operand(o, sink, *op.getSinkMap(), dims), o.f(log2e));
+  // Merged like a block with one key and no value; the exact exponential, as
+  // t - top may be any number.
+  Value top = o.larger(total.top, math::RoundEvenOp::create(o.b, o.loc, t));
+  total.rescale = o.power(o.sub(total.top, top));
+  total.sum =
+      o.fma(math::ExpOp::create(o.b, o.loc, o.mul(o.sub(t, top), o.f(ln2))),
+            total.sum, total.rescale);
+  total.top = top;
+  return total;
+}
+
 /// Division, and the output in its own layout.
-halide::FuncOp Streaming::finish() {
+StreamingResults Streaming::finish() {
   const int64_t group = plan.group;
   Value state = plan.state.getResult();
   if (summed)
     plan.scale = func(
         "scale", {"ii"}, 1,
         [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-          SmallVector<Value> first{at[0], o.i(0)};
-          first.append(at.begin() + 1, at.end());
-          SmallVector<Value> values = o.read(state, first);
-          Value l = values[sumElement()], c = o.f(1);
-          if (Value sink = op.getSink()) {
-            ArrayRef<Value> rest = at.drop_front(1);
-            SmallVector<Value> dims = place(
-                rest.drop_front(), query(o, rest.front(), at[0]), Value());
-            Value t =
-                o.mul(operand(o, sink, *op.getSinkMap(), dims), o.f(log2e));
-            // Merged like a block with one key and no value; the exact
-            // exponential, as t - both may be any number.
-            Value m = values[topElement()];
-            Value both = o.larger(m, math::RoundEvenOp::create(o.b, o.loc, t));
-            c = o.power(o.sub(m, both));
-            l = o.fma(math::ExpOp::create(
-                          o.b, o.loc,
-                          o.mul(o.sub(t, both), o.f(0.69314718055994531))),
-                      l, c);
-          }
+          auto [top, l, c] = total(o, at);
           // A row without a live key: its sum is 0. Weights that may add up to
           // 0 leave a sum of absent ones at -0, where it began.
           Value none =
@@ -185,6 +191,8 @@ halide::FuncOp Streaming::finish() {
                             : value};
            });
 
+  if (op.getLse() && !op.getLse().use_empty())
+    return finishWithLse();
   AffineMap map = op.outputMap();
   auto type = cast<RankedTensorType>(op.getOutput().getType());
   SmallVector<std::string> names;
@@ -218,10 +226,93 @@ halide::FuncOp Streaming::finish() {
     plan.outputVars[dim] = var;
     plan.outputExtents[dim] = size(dim);
   }
-  return plan.output;
+  return {plan.output, {}};
 }
 
-FailureOr<halide::FuncOp> Streaming::run() {
+/// A tile writes its rows with their log-sum-exp behind them, in a func of its
+/// own; the results are read out of it. Halide computes no tile for two outputs
+/// at once.
+StreamingResults Streaming::finishWithLse() {
+  plan.lse = func(
+      "lse", {"ii"}, 1, [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+        auto [top, l, c] = total(o, at);
+        Value log =
+            o.add(math::LogOp::create(o.b, o.loc, l), o.mul(top, o.f(ln2)));
+        Value isNaN =
+            arith::CmpFOp::create(o.b, o.loc, arith::CmpFPredicate::UNO, l, l);
+        return {o.select(isNaN, l, log)};
+      });
+  unsigned queryDim = op.firstDim(DimKind::Query),
+           valueDim = op.firstDim(DimKind::Value);
+  bool hasValueDim = op.numDims(DimKind::Value) == 1;
+  Value columns = hasValueDim ? size(valueDim).value : Ops{b, loc}.i(1);
+  SmallVector<std::string> names{"column", "i"};
+  for (unsigned k = batchDims; k-- > 0;) {
+    names.push_back("b" + std::to_string(k));
+    plan.outputVars[k] = names.back();
+  }
+  plan.outputVars[queryDim] = "i";
+  plan.outputVars[valueDim] = "column";
+  if (hasValueDim)
+    plan.outputExtents[valueDim] = size(valueDim);
+  SmallVector<StringRef> vars(names.begin(), names.end());
+  plan.output = halide::FuncOp::create(
+      b, loc, "rows", vars, b.getF32Type(),
+      [&](OpBuilder &inner, Location where,
+          ValueRange args) -> SmallVector<Value> {
+        Ops o{inner, where};
+        SmallVector<Value> row{o.mod(args[1], plan.tile)};
+        row.push_back(o.floorDiv(args[1], plan.tile));
+        llvm::append_range(row, args.drop_front(2));
+        SmallVector<Value> at{row[0], o.mini(args[0], o.last(columns))};
+        at.append(row.begin() + 1, row.end());
+        return {o.select(o.less(args[0], columns),
+                         o.read1(plan.divided.getResult(), at),
+                         o.read1(plan.lse.getResult(), row))};
+      });
+  Value rows = plan.output.getResult();
+  auto result = [&](StringRef name, Type element, unsigned rank,
+                    llvm::function_ref<unsigned(unsigned)> dimOf, bool isLse) {
+    SmallVector<std::string> names;
+    for (unsigned axis = rank; axis-- > 0;)
+      names.push_back("d" + std::to_string(axis));
+    SmallVector<StringRef> vars(names.begin(), names.end());
+    return halide::FuncOp::create(
+        b, loc, name, vars, element,
+        [&](OpBuilder &inner, Location where,
+            ValueRange args) -> SmallVector<Value> {
+          Ops o{inner, where};
+          SmallVector<Value> dims(numDims, o.i(0));
+          for (unsigned axis = 0; axis < rank; ++axis)
+            dims[dimOf(axis)] = args[rank - 1 - axis];
+          SmallVector<Value> at{isLse         ? columns
+                                : hasValueDim ? dims[valueDim]
+                                              : o.i(0),
+                                dims[queryDim]};
+          for (unsigned k = batchDims; k-- > 0;)
+            at.push_back(dims[k]);
+          Value value = o.read1(rows, at);
+          if (!element.isF32())
+            value = arith::TruncFOp::create(inner, where, element, value);
+          return {value};
+        });
+  };
+  AffineMap map = op.outputMap();
+  auto type = cast<RankedTensorType>(op.getOutput().getType());
+  StreamingResults results;
+  results.output = result(
+      "o", type.getElementType(), type.getRank(),
+      [&](unsigned axis) {
+        return cast<AffineDimExpr>(map.getResult(axis)).getPosition();
+      },
+      false);
+  results.lse = result(
+      "l", b.getF32Type(), batchDims + 1, [](unsigned axis) { return axis; },
+      true);
+  return results;
+}
+
+FailureOr<StreamingResults> Streaming::run() {
   batchDims = op.numDims(DimKind::Batch);
   numDims = op.numLoopDims();
   Extent n = size(op.firstDim(DimKind::Query)),
@@ -246,14 +337,19 @@ FailureOr<halide::FuncOp> Streaming::run() {
   bool whole = !masked && m.fixed && *m.fixed % plan.block == 0;
   if (!whole && failed(stage(/*partial=*/true)))
     return failure();
-  halide::FuncOp output = finish();
+  StreamingResults results = finish();
   if (failedRead)
     return failure();
   SmallVector<Extent> batch;
   for (unsigned k = 0; k < batchDims; ++k)
     batch.push_back(size(k));
   plan.schedule(b, loc, batch);
-  return output;
+  if (results.lse) // both are read out of the rows
+    for (halide::FuncOp f : {results.output, results.lse}) {
+      vectorizeInner(b, f, 0, varsOf(f).front(), plan.lanes);
+      parallelOuter(b, f, 0, varsOf(f), 1);
+    }
+  return results;
 }
 
 /// Whether \p region yields its last argument times something that does not
@@ -296,12 +392,14 @@ StringRef heed::whyNotStreaming(attn::AttentionOp op) {
     return "its exponentials of differences from the maximum are not divided";
   if (!op.getWeight().empty() && op.getDivide() && !isLinear(op.getWeight()))
     return "the factor after its normaliser is no product with the weight";
-  if (op.getLse() || op.getWeights())
-    return "its log-sum-exp or its weights are results";
+  if (op.getWeights() && !op.getWeights().use_empty())
+    return "its weights are a result";
+  if (op.getLse() && !op.getDivide())
+    return "its log-sum-exp is a result, and it is not divided by the sum";
   return "";
 }
 
-FailureOr<halide::FuncOp>
+FailureOr<StreamingResults>
 heed::buildStreamingAttention(OpBuilder &b, attn::AttentionOp op,
                               const IRMapping &scalars, TensorReads &tensors,
                               const halide::Target &target,

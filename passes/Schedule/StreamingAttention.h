@@ -36,14 +36,19 @@ using KeyRangesFn = std::function<KeyRanges(mlir::OpBuilder &, mlir::Location,
 /// Why \p op cannot stream, or an empty string if it can.
 llvm::StringRef whyNotStreaming(attn::AttentionOp op);
 
+/// The funcs of the results of an attention; those of the log-sum-exp have one
+/// var per batch and query dim.
+struct StreamingResults {
+  halide::FuncOp output, lse;
+};
+
 /// Writes \p op at \p b, inside a pipeline, with its schedule, and returns the
-/// func of its output: one var per axis of the output, innermost first, named
-/// "d<axis>". \p scalars maps index and float values of the kernel to those of
-/// the pipeline.
+/// funcs of its results: one var per axis, innermost first, named "d<axis>". \p
+/// scalars maps index and float values of the kernel to those of the pipeline.
 /// \p ranges, if given, says which keys a tile reaches; without it every tile
 /// evaluates `where` for all keys. Fails with an error at what has no
 /// translation.
-mlir::FailureOr<halide::FuncOp>
+mlir::FailureOr<StreamingResults>
 buildStreamingAttention(mlir::OpBuilder &b, attn::AttentionOp op,
                         const mlir::IRMapping &scalars, TensorReads &tensors,
                         const halide::Target &target,

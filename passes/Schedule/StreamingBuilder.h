@@ -20,7 +20,7 @@ public:
         anySign(op.getMap() == attn::Map::Identity || !op.getWeight().empty()) {
   }
 
-  FailureOr<halide::FuncOp> run();
+  FailureOr<StreamingResults> run();
 
 private:
   using Body = llvm::function_ref<SmallVector<Value>(Ops &, ArrayRef<Value>)>;
@@ -71,7 +71,14 @@ private:
   Value absentWeight(Ops &o);
   Value isLive(Ops &o, Value p);
 
-  halide::FuncOp finish();
+  /// The maximum and the sum of a row at its end, sink included, and what its
+  /// accumulators are to be multiplied by since.
+  struct Total {
+    Value top, sum, rescale;
+  };
+  Total total(Ops &o, ArrayRef<Value> at);
+  StreamingResults finish();
+  StreamingResults finishWithLse();
 
   OpBuilder &b;
   attn::AttentionOp op;

@@ -14,6 +14,7 @@ namespace heed::streaming {
 using namespace mlir;
 
 constexpr double log2e = 1.44269504088896340736;
+constexpr double ln2 = 0.69314718055994530942;
 // The maximum before any key: every finite score is at least this.
 constexpr double lowest = -3.4028234663852886e38;
 constexpr auto relaxed =

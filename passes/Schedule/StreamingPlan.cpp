@@ -251,12 +251,18 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
                             tiles, halide::TailStrategy::GuardWithIf);
   SmallVector<std::string> order;
   Value groups = w.i(1), padded = w.i(group);
+  if (lse) {
+    // Columns are the value dim and the log-sum-exp.
+    halide::ComputeRootOp::create(b, loc, output.getResult());
+    if (!hasValueDim)
+      order.push_back("column");
+  }
   if (hasValueDim) {
     unsigned dim = op.firstDim(DimKind::Value);
     std::string value = outputVars[dim];
     Extent extent = outputExtents[dim];
     int64_t width = lanes;
-    while (extent.fixed && width > 1 && *extent.fixed % width)
+    while (!lse && extent.fixed && width > 1 && *extent.fixed % width)
       width /= 2;
     if (width > 1) {
       w.split(output, 0, value, value, "dv", width,
@@ -317,7 +323,12 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
   w.lanes(state, 0, {"dt"}, /*unrolled=*/false);
   for (auto [number, stage] : llvm::enumerate(stages))
     scheduleStage(w, *this, stage, number + 1);
-  for (halide::FuncOp f : {state, divided, scale})
+  if (lse) {
+    w.computeAt(lse, output, task);
+    w.bound(lse, "ii", w.i(tile));
+    w.lanes(lse, 0, {});
+  }
+  for (halide::FuncOp f : {state, divided, scale, lse})
     if (f)
       w.oneTile(f, tiles);
 }

@@ -70,6 +70,7 @@ struct StreamingPlan {
   llvm::SmallVector<StreamingQuery> queryFuncs;
   std::vector<StreamingStage> stages;
   halide::FuncOp state, scale, divided, output;
+  halide::FuncOp lse; ///< of a tile, where it is a result
   std::map<unsigned, std::string> outputVars; ///< loop dim to var of the output
   std::map<unsigned, Extent> outputExtents;
 };

@@ -77,9 +77,9 @@ def oracle(q, k, v, g, normalise, masked, gated):
     return o, lse
 
 
-def check(what, found, expected, tolerance):
+def check(what, found, expected, tolerance, least=1e-30):
     global failures
-    scale = max(np.abs(expected[np.isfinite(expected)]).max(initial=0), 1e-30)
+    scale = max(np.abs(expected[np.isfinite(expected)]).max(initial=0), least)
     with np.errstate(invalid="ignore"):
         same = (np.isnan(found) & np.isnan(expected)) | (found == expected) | (np.abs(found - expected) <= tolerance * scale)
     if found.shape != expected.shape or not same.all():
@@ -100,7 +100,7 @@ for algorithm in ("streaming", "row block"):
         if algorithm == "row block" and number in (0, 2, 4, 5):
             continue
         masked = number != 4
-        lse = False and algorithm == "streaming" and normalise == "exp divide stabilise"
+        lse = algorithm == "streaming" and normalise == "exp divide stabilise"
         text = source(normalise, algorithm, CAUSAL if masked else "", GATE if gated else "", lse)
         # A row-wise schedule rounds as a whole: Halide's own checks are for tiles that stay inside.
         model = Model(text, f"{folder}/{algorithm.replace(' ', '-')}{number}", checks=False)
@@ -110,7 +110,7 @@ for algorithm in ("streaming", "row block"):
             found = model(q, k, v, g)
             check(f"{algorithm} {normalise} {gated} {what}", found[0] if lse else found, o, tolerance)
             if lse:
-                check(f"{algorithm} {normalise} {gated} {what} lse", found[1], l, tolerance)
+                check(f"{algorithm} {normalise} {gated} {what} lse", found[1], l, tolerance, 1)  # a sum of two logarithms
 
         for h, n, m, e, f in SIZES:
             # A sum of numbers of any sign may be near 0, and what is divided by it anything.

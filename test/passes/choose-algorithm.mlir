@@ -28,7 +28,7 @@ func.func @softmax(%q: tensor<?x?xf32>, %k: tensor<?x?xf32>, %v: tensor<?x?xf32>
 
 // CHECK-LABEL: func.func @weights
 // CHECK: attn.algorithm = "row block"
-// REMARK: [Passed] row-block {{.*}}all scores of a tile of queries at once: its log-sum-exp or its weights are results
+// REMARK: [Passed] row-block {{.*}}all scores of a tile of queries at once: its weights are a result
 func.func @weights(%q: tensor<?x?xf32>, %k: tensor<?x?xf32>, %v: tensor<?x?xf32>, %n: index, %m: index, %e: index, %f: index)
     -> (tensor<?x?xf32>, tensor<?x?xf32>) {
   %o, %w = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%n, %m, %e, %f)
@@ -51,6 +51,34 @@ func.func @both(%q: tensor<?x?xf32>, %k: tensor<?x?xf32>, %v: tensor<?x?xf32>, %
     score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
     normalise(exp divide stabilise) : tensor<?x?xf32>, lse tensor<?xf32>, weights tensor<?x?xf32>
   return %o, %l, %w : tensor<?x?xf32>, tensor<?xf32>, tensor<?x?xf32>
+}
+
+// A log-sum-exp streams with the output; a factor after the normaliser does if it is one.
+// CHECK-LABEL: func.func @lse
+// CHECK: attn.algorithm = "streaming"
+// CHECK: attn.algorithm = "streaming"
+// CHECK: attn.algorithm = "row block"
+// REMARK: all scores of a tile of queries at once: the factor after its normaliser is no product with the weight
+func.func @lse(%q: tensor<?x?xf32>, %k: tensor<?x?xf32>, %v: tensor<?x?xf32>, %n: index, %m: index, %e: index, %f: index, %c: f32)
+    -> (tensor<?x?xf32>, tensor<?xf32>, tensor<?x?xf32>, tensor<?x?xf32>) {
+  %o, %l = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%n, %m, %e, %f)
+    term(%q, %k : tensor<?x?xf32>, tensor<?x?xf32>) maps [#q, #k]
+    value(%v : tensor<?x?xf32>) maps [#v]
+    score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+    normalise(exp divide stabilise) : tensor<?x?xf32>, lse tensor<?xf32>
+  %p = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%n, %m, %e, %f)
+    term(%q, %k : tensor<?x?xf32>, tensor<?x?xf32>) maps [#q, #k]
+    value(%v : tensor<?x?xf32>) maps [#v]
+    score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+    weight (%i, %j : index, %w : f32) { %x = arith.mulf %c, %w : f32 %y = arith.divf %x, %c : f32 attn.yield %y : f32 }
+    normalise(exp divide stabilise) : tensor<?x?xf32>
+  %r = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%n, %m, %e, %f)
+    term(%q, %k : tensor<?x?xf32>, tensor<?x?xf32>) maps [#q, #k]
+    value(%v : tensor<?x?xf32>) maps [#v]
+    score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+    weight (%i, %j : index, %w : f32) { %x = arith.mulf %w, %w : f32 attn.yield %x : f32 }
+    normalise(exp divide stabilise) : tensor<?x?xf32>
+  return %o, %l, %p, %r : tensor<?x?xf32>, tensor<?xf32>, tensor<?x?xf32>, tensor<?x?xf32>
 }
 
 // Talking heads: scores of head a, mixed to heads h before the softmax; all five operations share the loop over queries i.

@@ -29,11 +29,12 @@ class GuardedModel(Model):
     """Every array of a kernel's call stands at a wall, in turn at the front and at the back."""
     at_end = False
 
-    def call(self, name, inputs, out):
+    def call(self, name, inputs, outs):
         place = lambda v: guarded(v, self.at_end) if isinstance(v, np.ndarray) else v
-        result = place(out)
-        super().call(name, [place(v) for v in inputs], result)
-        out[...] = result
+        results = [place(out) for out in outs]
+        super().call(name, [place(v) for v in inputs], results)
+        for out, result in zip(outs, results):
+            out[...] = result
 
     def both(self, *arguments):
         """The results with the walls behind the arrays and before them."""

@@ -73,22 +73,24 @@ class Model:
                 shape = [env[next(sizes)] if d == "?" else int(d) for d in dims]
                 # What a kernel forgets to write is no number.
                 env[m[1]] = np.full(shape, 7 if kind[0] == "i" else np.nan, TYPES[kind])
-            elif m := re.match(r"(%\w+) = halide.call @(\w+)\((.*)\) outs\((%\w+) :", text):
-                self.call(m[2], [env[v] for v in re.findall(r"%\w+", m[3].split(" : ")[0])], env[m[4]])
-                env[m[1]] = env[m[4]]
+            elif m := re.match(r"(%\w+)(?::\d+)? = halide.call @(\w+)\((.*)\) outs\((.*?) :", text):
+                outs = [env[v] for v in re.findall(r"%\w+", m[4])]
+                self.call(m[2], [env[v] for v in re.findall(r"%\w+", m[3].split(" : ")[0])], outs)
+                env[m[1]] = outs[0]
+                env |= {f"{m[1]}#{k}": out for k, out in enumerate(outs)}
             elif m := re.match(r"return (.*) :", text):
-                results = [env[v] for v in re.findall(r"%\w+", m[1])]
+                results = [env[v] for v in re.findall(r"%\w+(?:#\d+)?", m[1])]
                 return results[0] if len(results) == 1 else results
             else:
                 assert text in ("", "}", "module {") or text[0] == "#", "host code: " + text
 
-    def call(self, name, inputs, out):
-        if out.size == 0:  # the host does not call a kernel that writes nothing
+    def call(self, name, inputs, outs):
+        if all(out.size == 0 for out in outs):  # the host does not call a kernel that writes nothing
             return
         arrays = [buffer(np.ascontiguousarray(v)) if isinstance(v, np.ndarray) else None for v in inputs]
         scalars = [C.c_float(v) if isinstance(v, float) else C.c_int32(v) if a is None else None
                    for v, a in zip(inputs, arrays)]
-        result = buffer(out)
+        results = [buffer(out) for out in outs]
         code = getattr(self.library, name)(*[s if a is None else C.byref(a) for s, a in zip(scalars, arrays)],
-                                           C.byref(result))
+                                           *map(C.byref, results))
         assert code == 0, f"{name} returned {code}"
