@@ -40,17 +40,6 @@ WeightIndex heed::indexWeights(const heed_weights &weights) {
 
 namespace {
 
-/// \p name with "{k}" replaced by indices[k].
-std::string fillIn(StringRef name, ArrayRef<int64_t> indices) {
-  std::string result = name.str();
-  for (auto [k, index] : llvm::enumerate(indices)) {
-    std::string hole = "{" + std::to_string(k) + "}";
-    for (size_t at; (at = result.find(hole)) != std::string::npos;)
-      result.replace(at, hole.size(), std::to_string(index));
-  }
-  return result;
-}
-
 std::string formatShape(ArrayRef<int64_t> sizes) {
   std::string text = "[";
   llvm::raw_string_ostream os(text);
@@ -66,8 +55,12 @@ LogicalResult checkInstance(attn::ParamOp op, DictionaryAttr param,
                             const heed_weights &weights) {
   const heed_safetensor *tensor = nullptr;
   std::string tried;
+  SmallVector<std::string> numbers;
+  for (int64_t index : indices)
+    numbers.push_back(std::to_string(index));
   for (Attribute pattern : param.getAs<ArrayAttr>("names")) {
-    std::string name = fillIn(cast<StringAttr>(pattern).getValue(), indices);
+    std::string name =
+        fillParamName(cast<StringAttr>(pattern).getValue(), numbers);
     tried += (tried.empty() ? "'" : " or '") + name + "'";
     if ((tensor = heed_weights_find(&weights, name.c_str(), nullptr)))
       break;

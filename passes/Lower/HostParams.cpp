@@ -54,8 +54,10 @@ std::optional<Interval> intervalOf(Value value) {
                   *std::max_element(corners, corners + 4) + 1};
 }
 
-/// \p name with "{k}" replaced by replacements[k].
-std::string substitute(StringRef name, ArrayRef<std::string> replacements) {
+} // namespace
+
+std::string heed::fillParamName(StringRef name,
+                                ArrayRef<std::string> replacements) {
   std::string result;
   while (!name.empty()) {
     size_t open = name.find('{');
@@ -70,8 +72,6 @@ std::string substitute(StringRef name, ArrayRef<std::string> replacements) {
   }
   return result;
 }
-
-} // namespace
 
 FailureOr<heed::HostParams> heed::numberParams(ModuleOp module) {
   HostParams params;
@@ -99,7 +99,7 @@ FailureOr<heed::HostParams> heed::numberParams(ModuleOp module) {
     SmallVector<Attribute> names;
     for (Attribute name : op.getNames())
       names.push_back(builder.getStringAttr(
-          substitute(cast<StringAttr>(name).getValue(), replacements)));
+          fillParamName(cast<StringAttr>(name).getValue(), replacements)));
     auto type = cast<ShapedType>(op.getResult().getType());
     SmallVector<int64_t> sizes;
     for (int64_t size : type.getShape())

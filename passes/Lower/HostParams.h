@@ -28,6 +28,10 @@ struct HostParams {
   llvm::SmallVector<mlir::Attribute> table;
 };
 
+/// \p name with "{k}" replaced by replacements[k].
+std::string fillParamName(llvm::StringRef name,
+                          llvm::ArrayRef<std::string> replacements);
+
 /// Fails, with a diagnostic, where the range of a loop variable in a name is
 /// not constant.
 mlir::FailureOr<HostParams> numberParams(mlir::ModuleOp module);

@@ -1,6 +1,7 @@
 """docs/c-api.md: its table names every function of heed.h, and its program compiles without warnings and runs.
 
 RUN: rm -rf %t && mkdir -p %t && %python %s %heed_src %heed_bin/../lib/libheed_runtime.a %cc %t
+The program is linked without the sanitizer that the runtime would want.
 UNSUPPORTED: asan
 """
 import glob
