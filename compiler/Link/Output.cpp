@@ -122,6 +122,7 @@ heed::Temporaries::~Temporaries() {
 
 bool heed::Temporaries::forOutput(const std::string &output, std::string &path,
                                   std::string &error) {
+  SignalsHeld held; // until the file is known as one to remove
   SmallString<128> name;
   // Beside the output, so that a rename stays on one disk.
   std::error_code code =
@@ -139,6 +140,7 @@ bool heed::Temporaries::forOutput(const std::string &output, std::string &path,
 
 bool heed::Temporaries::write(StringRef stem, StringRef suffix, StringRef bytes,
                               std::string &path, std::string &error) {
+  SignalsHeld held;
   SmallString<128> name;
   int file;
   if (std::error_code code =
