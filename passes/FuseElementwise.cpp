@@ -33,8 +33,38 @@ enum class Cost {
   Never, // a reduction, or a table in f64
 };
 
+/// A choice between two numbers is as exact after rounding them: a mask that
+/// the front end made of 0.0 and -inf in f64 is a condition, not a table.
+void roundChoice(arith::TruncFOp op) {
+  auto choice = op.getIn().getDefiningOp<arith::SelectOp>();
+  auto type = dyn_cast<FloatType>(op.getType());
+  if (!choice || !type)
+    return;
+  OpBuilder b(op);
+  SmallVector<Value, 2> rounded;
+  for (Value side : {choice.getTrueValue(), choice.getFalseValue()}) {
+    auto number = side.getDefiningOp<arith::ConstantOp>();
+    auto value = number ? dyn_cast<FloatAttr>(number.getValue()) : FloatAttr();
+    if (!value)
+      return;
+    APFloat narrow = value.getValue();
+    bool lossy;
+    narrow.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                   &lossy);
+    rounded.push_back(arith::ConstantOp::create(b, op.getLoc(),
+                                                FloatAttr::get(type, narrow)));
+  }
+  Value result = arith::SelectOp::create(b, op.getLoc(), choice.getCondition(),
+                                         rounded[0], rounded[1]);
+  op.replaceAllUsesWith(result);
+  op.erase();
+  if (choice->use_empty())
+    choice->erase();
+}
+
 struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
   void runOnOperation() override {
+    getOperation()->walk([](arith::TruncFOp op) { roundChoice(op); });
     costs.clear();
     erased.clear();
     SmallVector<Operation *> roots;

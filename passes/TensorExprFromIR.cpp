@@ -309,11 +309,28 @@ ExprRef Exprs::generic(Operation *op, Value result, ArrayRef<ExprRef> indices) {
   if (reduced.empty())
     return evaluate(yielded, known, &body);
 
-  // acc' = combine(acc, x), acc used once.
+  // acc' = combine(acc, x), acc used once; or that in a branch whose other side
+  // keeps acc: x is then the neutral element there.
   BlockArgument acc = linalgOp.getMatchingBlockArgument(init);
   Operation *combiner = yielded.getDefiningOp();
-  if (!combiner || combiner->getNumOperands() != 2 || !acc.hasOneUse() ||
-      *acc.user_begin() != combiner)
+  auto guard = dyn_cast_or_null<scf::IfOp>(combiner);
+  bool whenTrue = true;
+  if (guard && guard.elseBlock()) {
+    unsigned at = cast<OpResult>(yielded).getResultNumber();
+    Value yes = guard.thenYield().getOperand(at),
+          no = guard.elseYield().getOperand(at);
+    whenTrue = no == acc;
+    if (!whenTrue && yes != acc)
+      return nullptr;
+    combiner = (whenTrue ? yes : no).getDefiningOp();
+  }
+  if (!combiner || combiner->getNumOperands() != 2 ||
+      !llvm::is_contained(combiner->getOperands(), Value(acc)) ||
+      llvm::count_if(acc.getUses(), [&](OpOperand &use) {
+        return !isa<scf::YieldOp>(use.getOwner());
+      }) != 1)
+    return nullptr;
+  if (!guard && !acc.hasOneUse())
     return nullptr;
   static constexpr StringLiteral combiners[] = {
       "arith.addf",     "arith.addi",     "arith.mulf",    "arith.muli",
@@ -323,6 +340,15 @@ ExprRef Exprs::generic(Operation *op, Value result, ArrayRef<ExprRef> indices) {
     return nullptr;
   Value term = combiner->getOperand(combiner->getOperand(0) == acc ? 1 : 0);
   ExprRef x = evaluate(term, known, &body);
+  if (x && guard) {
+    ExprRef condition = evaluate(guard.getCondition(), known, &body);
+    auto neutral = arith::getNeutralElement(combiner);
+    if (!condition || !neutral)
+      return nullptr;
+    ExprRef nothing = constant(*neutral);
+    x = whenTrue ? select(condition, x, nothing, /*guard=*/true)
+                 : select(condition, nothing, x, /*guard=*/true);
+  }
   if (!x)
     return nullptr;
   ExprRef sum = reduce(combiner->getName(), reduced, x);
