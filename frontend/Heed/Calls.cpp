@@ -155,6 +155,11 @@ bool Lowering::inferCall(const CallExpr &expr, const Scope &scope, Equation &eq,
   if (!fn) {
     if (isBuiltin(expr.callee.text))
       return inferBuiltin(expr, scope, eq, weak, info);
+    static const llvm::StringSet<> later = {"top_k", "sort", "scatter",
+                                            "append"};
+    if (later.contains(expr.callee.text))
+      return error(expr.callee.range,
+                   "'" + expr.callee.text + "' is not supported yet");
     std::vector<StringRef> known = program.visibleFns(*scope.env->file);
     for (const auto &set : {&realFunctions, &keepingFunctions})
       for (auto &entry : *set)

@@ -158,6 +158,13 @@ bool Lowering::executeFor(const ForStmt &stmt, Frame &frame) {
 
 bool Lowering::unrolledFor(const ForStmt &stmt, int64_t lo, int64_t hi,
                            Frame &frame) {
+  constexpr int64_t most = 65536;
+  if (hi > lo && uint64_t(hi) - uint64_t(lo) > uint64_t(most))
+    return error(stmt.var.range,
+                 "each turn of this loop is code of its own, because a shape, "
+                 "a kind or a slice depends on '" +
+                     stmt.var.text + "': expected at most " + Twine(most) +
+                     " turns, found " + Twine(uint64_t(hi) - uint64_t(lo)));
   std::vector<std::string> outside;
   for (auto &entry : frame.env->names)
     outside.push_back(entry.first);

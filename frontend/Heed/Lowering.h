@@ -413,6 +413,7 @@ private:
   std::map<Size, Value> emitted; ///< sizes in the prologue
   std::vector<Size> positive;    ///< divisors that are checked not to be 0
   std::map<const ast::ConstStmt *, Binding> constants;
+  std::set<const ast::ConstStmt *> open;   ///< constants under evaluation
   std::vector<const ast::FnDecl *> active; ///< calls under way
   std::set<std::string> usedSettings;
   std::map<unsigned, std::pair<Size, Size>> loopRanges;

@@ -13,9 +13,7 @@
 #include "Lowering.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringSwitch.h"
-
-#include <cmath>
+#include "llvm/ADT/ScopeExit.h"
 
 using namespace heed;
 using namespace heed::sema;
@@ -87,9 +85,14 @@ std::optional<Binding> Lowering::lookup(const Env &env, StringRef name) {
   if (!stmt)
     return std::nullopt;
   auto [it, isNew] = constants.try_emplace(stmt);
-  if (!isNew)
-    return it->second;
-  // A constant that reads itself finds the poison.
+  if (!isNew) {
+    if (!open.count(stmt))
+      return it->second;
+    error(stmt->name.range, "constant '" + name + "' depends on itself");
+    return Binding();
+  }
+  open.insert(stmt);
+  llvm::scope_exit leave([&] { open.erase(stmt); });
   auto empty = std::make_shared<Env>();
   empty->file = env.file;
   if (auto value = constant(*stmt->value, empty, "constant '" + name + "'"))
