@@ -80,19 +80,22 @@ def AttnReorderProducts : Pass<"attn-reorder-products", "::mlir::func::FuncOp"> 
 def AttnSolveMasks : Pass<"attn-solve-masks", "::mlir::func::FuncOp"> {
   let summary = "Which keys each tile of queries sees";
   let description = [{
-    For a tile of queries i0..i1 the `where` of an attention is solved for the key: `reach` holds
-    ranges outside of which no query of the tile sees a key, `full` ranges in which every query sees every key. Bounds
-    are expressions of i0, i1, N, M, batch indices, scalars and reads of tensors by batch indices. Comparisons of integers that separate
-    into a part of i and a part of j are solved exactly (shifts, products, floor divisions, min, max, abs of them), `and`
-    intersects, `or` keeps several ranges. Anything else is left to the evaluation per element: it reaches all keys
-    and fills none. The ranges are attached as text; schedules ask `solveMask` (MaskBounds.h) for them as ops.
+    For a tile of queries i0..i1 the `where` of an attention is solved for the key: outside of `reach` no query of the
+    tile sees a key, in `full` every query sees every key. Both are unions of pieces: a range of keys, and perhaps a
+    condition on the block of keys j0..j1. Comparisons of integers that separate into a part of i and a part of j become
+    ranges, exactly (shifts, products, floor divisions, min, max, abs of them; two bounds of j - i that leave nothing
+    make an empty piece); `and` intersects, `or` unites. What depends on data is known by its least and greatest value over
+    a tile, or over a block (`tile`, `block` are their indices): a part of i alone bounds ranges, anything else is
+    evaluated on intervals, to: nowhere, somewhere, everywhere. That is right for any data, and exact for lengths,
+    spans, flags, sorted documents. What is left, is evaluated per element: it reaches all keys and fills none. The pieces
+    are attached as text; schedules ask `solveMask` (MaskBounds.h) for them as expressions.
 
     ```mlir
     attn.attention ... where (%i, %j) { j <= i and i - j < 64 }
     ```
     becomes
     ```mlir
-    attn.attention ... {attn.mask = {exact = true, reach = ["max(0, i0 - 63)", "min(M, i1 + 1)"], full = ...}}
+    attn.attention ... {attn.mask = {exact = true, reach = [["max(0, i0 - 63)", "min(M, i1 + 1)"]], full = ...}}
     ```
   }];
 }

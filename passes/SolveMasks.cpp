@@ -17,6 +17,18 @@ namespace {
 
 constexpr StringLiteral passName = "attn-solve-masks";
 
+/// A union of ranges, in words.
+std::string join(const MaskBounds &bounds, ArrayRef<MaskPiece> pieces) {
+  std::string text;
+  for (const MaskPiece &p : pieces) {
+    text += (text.empty() ? "[" : " and [") + bounds.text(p.low) + ", " +
+            bounds.text(p.high) + ")";
+    if (p.test)
+      text += " in blocks j0..j1 with " + bounds.text(p.test);
+  }
+  return text.empty() ? "none" : text;
+}
+
 struct SolveMasks : impl::AttnSolveMasksBase<SolveMasks> {
   void runOnOperation() override {
     getOperation()->walk([&](attn::AttentionOp op) {
@@ -30,11 +42,14 @@ struct SolveMasks : impl::AttnSolveMasksBase<SolveMasks> {
         return;
       }
       Builder b(&getContext());
-      auto texts = [&](ArrayRef<KeyRange> ranges) {
+      auto texts = [&](ArrayRef<MaskPiece> pieces) {
         SmallVector<Attribute> list;
-        for (KeyRange r : ranges) {
-          list.push_back(b.getStringAttr(bounds->text(r.low)));
-          list.push_back(b.getStringAttr(bounds->text(r.high)));
+        for (const MaskPiece &p : pieces) {
+          SmallVector<Attribute> parts{b.getStringAttr(bounds->text(p.low)),
+                                       b.getStringAttr(bounds->text(p.high))};
+          if (p.test)
+            parts.push_back(b.getStringAttr(bounds->text(p.test)));
+          list.push_back(b.getArrayAttr(parts));
         }
         return b.getArrayAttr(list);
       };
@@ -44,15 +59,14 @@ struct SolveMasks : impl::AttnSolveMasksBase<SolveMasks> {
               {b.getNamedAttr("exact", b.getBoolAttr(bounds->exact)),
                b.getNamedAttr("full", texts(bounds->full)),
                b.getNamedAttr("reach", texts(bounds->reach))}));
-      auto join = [&](ArrayRef<KeyRange> ranges) {
-        std::string text;
-        for (KeyRange r : ranges)
-          text += (text.empty() ? "[" : " and [") + bounds->text(r.low) + ", " +
-                  bounds->text(r.high) + ")";
-        return text.empty() ? std::string("none") : text;
-      };
-      std::string what = "queries i0..i1 reach keys " + join(bounds->reach) +
-                         ", all of them see " + join(bounds->full);
+      std::string what = "queries i0..i1 reach keys " +
+                         join(*bounds, bounds->reach) + ", all of them see " +
+                         join(*bounds, bounds->full);
+      for (auto [k, table] : llvm::enumerate(bounds->tables))
+        what += (k ? ", " : "; per call, least and greatest of ") +
+                bounds->text(table.value) +
+                (table.ofKeys ? " in each block of keys"
+                              : " in each tile of queries");
       if (!bounds->exact)
         what += "; evaluated per element: " + bounds->unsolved;
       remarkFound(op, passName, "mask", what);

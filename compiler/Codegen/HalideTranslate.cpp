@@ -180,8 +180,11 @@ void HalideTranslator::update(halide::UpdateOp op) {
   for (int k = 0; k < func.dimensions(); ++k)
     if (place[k].same_as(args[k]))
       stage.emplace(func.args()[k].name(), func.args()[k]);
-  if (!op.getWhere().empty())
+  if (!op.getWhere().empty()) {
+    inWhere = true;
     domain.where(translateRegion(op.getWhere(), args)[0]);
+    inWhere = false;
+  }
   std::vector<Expr> values = translateRegion(op.getSet(), args);
   current = op;
   if (values.size() > 1)
@@ -196,8 +199,14 @@ void HalideTranslator::update(halide::UpdateOp op) {
 
 std::vector<Expr> HalideTranslator::read(Value func,
                                          const std::vector<Expr> &coordinates) {
-  if (auto it = buffers.find(func); it != buffers.end())
+  if (auto it = buffers.find(func); it != buffers.end()) {
+    // An ImageParam is read through a func, and Halide leaves a condition that
+    // calls a func in the innermost loop.
+    if (inWhere)
+      return {
+          Halide::Internal::Call::make(it->second.parameter(), coordinates)};
     return {it->second(coordinates)};
+  }
   Halide::Func &f = funcs[func];
   Halide::FuncRef ref = f(coordinates);
   if (f.outputs() == 1)

@@ -84,6 +84,7 @@ private:
   void factor(halide::RFactorOp op);
 
   halide::PipelineOp pipeline;
+  bool inWhere = false; ///< in the condition of an update
   llvm::DenseMap<mlir::Value, Halide::Func> funcs;
   llvm::DenseMap<mlir::Value, Halide::ImageParam> buffers;
   /// Per func, per stage: the loops by name. Halide tells Vars from RVars,

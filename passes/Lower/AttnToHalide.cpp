@@ -2,13 +2,16 @@
 //-------------------------===//
 #include "dialects/Attn/Dialect.h"
 #include "passes/Lower/KernelToHalide.h"
+#include "passes/MaskBounds.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
+#include "passes/Schedule/MaskTables.h"
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/StreamingAttention.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -24,9 +27,20 @@ using namespace heed;
 
 namespace {
 
+/// An extent as the caller of a kernel with arguments \p inputs sees it.
+OpFoldResult extentAt(OpBuilder &b, Location loc, ValueRange inputs,
+                      const CallerExtent &extent) {
+  if (extent.fixed)
+    return b.getIndexAttr(*extent.fixed);
+  Value input = inputs[extent.argument];
+  if (extent.axis)
+    return tensor::DimOp::create(b, loc, input, *extent.axis).getResult();
+  return input;
+}
+
 /// Replaces a call of a kernel by one of its pipeline, with destinations whose
 /// extents the caller computes.
-LogicalResult rewriteCall(func::CallOp call, func::FuncOp kernel) {
+FailureOr<halide::CallOp> rewriteCall(func::CallOp call, func::FuncOp kernel) {
   OpBuilder b(call);
   Location loc = call.getLoc();
   Operation *ret = kernel.getBody().front().getTerminator();
@@ -40,13 +54,8 @@ LogicalResult rewriteCall(func::CallOp call, func::FuncOp kernel) {
       FailureOr<CallerExtent> extent = callerExtent(result, axis);
       if (failed(extent))
         return failure();
-      if (extent->fixed)
-        sizes.push_back(arith::ConstantIndexOp::create(b, loc, *extent->fixed));
-      else if (extent->axis)
-        sizes.push_back(tensor::DimOp::create(
-            b, loc, call.getOperand(extent->argument), *extent->axis));
-      else
-        sizes.push_back(call.getOperand(extent->argument));
+      sizes.push_back(getValueOrCreateConstantIndexOp(
+          b, loc, extentAt(b, loc, call.getOperands(), *extent)));
     }
     outs.push_back(tensor::EmptyOp::create(b, loc, type.getShape(),
                                            type.getElementType(), sizes));
@@ -56,6 +65,53 @@ LogicalResult rewriteCall(func::CallOp call, func::FuncOp kernel) {
                              call.getOperands(), outs);
   call.replaceAllUsesWith(halideCall.getResults());
   call.erase();
+  return halideCall;
+}
+
+/// Calls pipeline \p name before \p call and hands its results, the tables of
+/// \p request's mask, to \p call.
+LogicalResult callMaskTables(halide::CallOp call, const MaskRequest &request,
+                             StringRef name) {
+  OpBuilder b(call);
+  Location loc = call.getLoc();
+  attn::AttentionOp op = request.op;
+  FailureOr<MaskBounds> bounds = solveMask(op);
+  if (failed(bounds))
+    return failure();
+  SmallVector<Value> outs;
+  SmallVector<Type> types;
+  for (const MaskArray &array : maskArrays(op, *bounds, request.tiling)) {
+    SmallVector<OpFoldResult> sizes;
+    for (MaskArray::Axis axis : array.axes) {
+      if (!axis.dim) {
+        sizes.push_back(b.getIndexAttr(axis.size));
+        continue;
+      }
+      FailureOr<CallerExtent> extent = callerSize(op.getSizes()[*axis.dim]);
+      if (failed(extent))
+        return failure();
+      OpFoldResult size = extentAt(b, loc, call.getInputs(), *extent);
+      if (axis.size > 1) {
+        if (extent->fixed) {
+          size = b.getIndexAttr(llvm::divideCeil(*extent->fixed, axis.size));
+        } else {
+          auto number = [&](int64_t value) -> Value {
+            return arith::ConstantIndexOp::create(b, loc, value);
+          };
+          Value up = arith::AddIOp::create(b, loc, cast<Value>(size),
+                                           number(axis.size - 1));
+          size = arith::DivUIOp::create(b, loc, up, number(axis.size))
+                     .getResult();
+        }
+      }
+      sizes.push_back(size);
+    }
+    outs.push_back(tensor::EmptyOp::create(b, loc, sizes, array.element));
+    types.push_back(outs.back().getType());
+  }
+  auto tables =
+      halide::CallOp::create(b, loc, types, name, call.getInputs(), outs);
+  call.getInputsMutable().append(tables.getResults());
   return success();
 }
 
@@ -91,12 +147,16 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
     SymbolTableCollection tables;
     SmallVector<func::CallOp> calls;
     module.walk([&](func::CallOp call) { calls.push_back(call); });
+    DenseMap<Operation *, SmallVector<halide::CallOp>> callers;
     for (func::CallOp call : calls) {
       auto kernel = dyn_cast_or_null<func::FuncOp>(
           tables.lookupNearestSymbolFrom(call, call.getCalleeAttr()));
-      if (kernel && kernel->hasAttr(attn::kKernelAttr) &&
-          failed(rewriteCall(call, kernel)))
+      if (!kernel || !kernel->hasAttr(attn::kKernelAttr))
+        continue;
+      FailureOr<halide::CallOp> rewritten = rewriteCall(call, kernel);
+      if (failed(rewritten))
         return signalPassFailure();
+      callers[kernel].push_back(*rewritten);
     }
     for (auto kernel :
          llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
@@ -108,6 +168,19 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
       FailureOr<KernelInfo> info = translateKernel(b, kernel, target);
       if (failed(info))
         return signalPassFailure();
+      for (const MaskRequest &request : info->masks) {
+        std::string name = (kernel.getName() + "_mask").str();
+        for (unsigned k = 0; module.lookupSymbol(name); ++k)
+          name = (kernel.getName() + "_mask_" + Twine(k)).str();
+        if (failed(translateMaskTables(b, kernel, request, name, target)))
+          return signalPassFailure();
+        for (halide::CallOp call : callers[kernel])
+          if (failed(callMaskTables(call, request, name)))
+            return signalPassFailure();
+        remarkFound(request.op, "attn-to-halide", "mask",
+                    name + " computes what the mask of " + kernel.getName() +
+                        " needs to know of its tiles and blocks");
+      }
       StringRef family = info->family;
       if (family.empty())
         family = scheduleKernel(*info, target);

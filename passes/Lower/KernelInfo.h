@@ -3,6 +3,7 @@
 #ifndef HEED_PASSES_LOWER_KERNELINFO_H
 #define HEED_PASSES_LOWER_KERNELINFO_H
 
+#include "dialects/Attn/Dialect.h"
 #include "dialects/Halide/HalideDialect.h"
 
 #include "llvm/ADT/SmallVector.h"
@@ -23,6 +24,14 @@ enum class FuncRole {
   Reduction, ///< a pure definition and updates over reduction vars
 };
 
+/// How queries and keys of a mask are cut: full blocks of `block` keys, partial
+/// ones of `piece` keys, which divides `block`. The extents are i32 of the
+/// pipeline.
+struct MaskTiling {
+  int64_t tile, block, piece;
+  mlir::Value queries, keys;
+};
+
 /// A func with its updates, in the order of the pipeline.
 struct KernelFunc {
   halide::FuncOp func;
@@ -34,6 +43,13 @@ struct KernelFunc {
   llvm::SmallVector<llvm::SmallVector<Extent>> reductions;
 };
 
+/// An attention of the kernel whose pipeline reads tables of its mask: a
+/// pipeline of their own computes them before.
+struct MaskRequest {
+  attn::AttentionOp op;
+  MaskTiling tiling;
+};
+
 /// A pipeline without a schedule. Outputs are the funcs with `halide.output`.
 struct KernelInfo {
   halide::PipelineOp pipeline;
@@ -43,6 +59,9 @@ struct KernelInfo {
   llvm::StringRef kind;
   /// The schedule family, where the translation has written the schedule too.
   llvm::StringRef family;
+
+  /// Tables are inputs behind the kernel's, in this order.
+  llvm::SmallVector<MaskRequest, 1> masks;
 
   KernelFunc *find(mlir::Value func) {
     for (KernelFunc &f : funcs)

@@ -8,6 +8,7 @@
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/Lower/Expressions.h"
 #include "passes/MaskBounds.h"
+#include "passes/Schedule/MaskTables.h"
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/StreamingAttention.h"
 
@@ -41,12 +42,15 @@ public:
       : b(b), kernel(kernel), target(target) {}
 
   LogicalResult run(KernelInfo &info);
+  /// Only what the mask of the request needs, and then its tables.
+  LogicalResult runMaskTables(const MaskRequest &request);
 
   FailureOr<Value> read(OpBuilder &b, Location loc, Value tensor,
                         ArrayRef<Value> coordinates) override;
   FailureOr<Extent> extent(OpBuilder &b, Value tensor, int64_t axis) override;
 
 private:
+  LogicalResult translate();
   void arguments();
   LogicalResult generic(linalg::LinalgOp op);
   LogicalResult softmax(Operation *op, Value input, Value sink,
@@ -73,6 +77,7 @@ private:
   func::FuncOp kernel;
   const halide::Target &target;
   KernelInfo *info = nullptr;
+  Operation *stopAt = nullptr;
   IRMapping map; ///< scalars
   DenseMap<Value, Source> sources;
   unsigned counter = 0;
@@ -557,35 +562,14 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
 
 LogicalResult KernelTranslator::attention(attn::AttentionOp op) {
   FailureOr<MaskBounds> bounds = solveMask(op);
-  bool untranslated = false;
-  auto ranges = [&](OpBuilder &inner, Location loc, const QueryTile &tile) {
-    MaskRanges found;
-    std::unique_ptr<Block> block = bounds->block(op.getContext(), loc, found);
-    IRMapping local = map;
-    Value end = arith::AddIOp::create(inner, loc, tile.first,
-                                      constantI32(inner, loc, tile.size - 1));
-    Value final = arith::AddIOp::create(inner, loc, tile.queries,
-                                        constantI32(inner, loc, -1));
-    SmallVector<Value> arguments{tile.first,
-                                 arith::MinSIOp::create(inner, loc, end, final),
-                                 tile.queries, tile.keys};
-    arguments.append(tile.batch.begin(), tile.batch.end());
-    for (auto [argument, value] : llvm::zip(block->getArguments(), arguments))
-      local.map(argument, value);
-    if (failed(translateBody(inner, *block, local, {}, *this))) {
-      untranslated = true;
-      return KeyRanges{tile.first, tile.first, tile.first, tile.first};
-    }
-    return KeyRanges{local.lookupOrDefault(found.hull.first),
-                     local.lookupOrDefault(found.hull.second),
-                     local.lookupOrDefault(found.full.first),
-                     local.lookupOrDefault(found.full.second)};
-  };
-  FailureOr<StreamingResults> funcs = buildStreamingAttention(
-      b, op, map, *this, target,
-      succeeded(bounds) ? KeyRangesFn(ranges) : KeyRangesFn());
-  if (failed(funcs) || untranslated)
+  MaskTiling tiling;
+  FailureOr<StreamingResults> funcs =
+      buildStreamingAttention(b, op, map, *this, target,
+                              succeeded(bounds) ? &*bounds : nullptr, tiling);
+  if (failed(funcs))
     return failure();
+  if (succeeded(bounds) && bounds->needsTables())
+    info->masks.push_back({op, tiling});
   bool alone = true; // nothing but the attention is in the kernel
   auto define = [&](Value result, halide::FuncOp func,
                     ArrayRef<unsigned> dims) {
@@ -659,10 +643,36 @@ LogicalResult KernelTranslator::results(func::ReturnOp op) {
 
 LogicalResult KernelTranslator::run(KernelInfo &target) {
   info = &target;
+  return translate();
+}
+
+LogicalResult KernelTranslator::runMaskTables(const MaskRequest &request) {
+  KernelInfo unused;
+  info = &unused;
+  stopAt = request.op;
+  if (failed(translate()))
+    return failure();
+  attn::AttentionOp op = request.op;
+  // What the mask reads and the kernel computes, is computed before.
+  for (KernelFunc &f : unused.funcs)
+    if (f.role == FuncRole::Reduction)
+      halide::ComputeRootOp::create(b, op.getLoc(), f.func.getResult());
+  MaskTiling tiling = request.tiling;
+  tiling.queries = map.lookup(op.getSizes()[op.firstDim(attn::DimKind::Query)]);
+  tiling.keys = map.lookup(op.getSizes()[op.firstDim(attn::DimKind::Key)]);
+  FailureOr<MaskBounds> bounds = solveMask(op);
+  if (failed(bounds))
+    return failure();
+  return writeMaskTables(b, op, *bounds, tiling, map, *this);
+}
+
+LogicalResult KernelTranslator::translate() {
   // Pointers to funcs are held while updates are added.
   info->funcs.reserve(64);
   arguments();
   for (Operation &op : kernel.getBody().front()) {
+    if (&op == stopAt)
+      return success();
     if (auto empty = dyn_cast<tensor::EmptyOp>(op)) {
       Source source;
       for (auto [axis, size] : llvm::enumerate(empty.getMixedSizes())) {
@@ -735,7 +745,20 @@ FailureOr<KernelInfo> heed::translateKernel(OpBuilder &b, func::FuncOp kernel,
   return info;
 }
 
-static FailureOr<CallerExtent> callerScalar(Value value) {
+LogicalResult heed::translateMaskTables(OpBuilder &b, func::FuncOp kernel,
+                                        const MaskRequest &request,
+                                        StringRef name,
+                                        const halide::Target &target) {
+  auto pipeline = halide::PipelineOp::create(b, kernel.getLoc(), name);
+  OpBuilder inner = OpBuilder::atBlockBegin(&pipeline.getBody().front());
+  LogicalResult done =
+      KernelTranslator(inner, kernel, target).runMaskTables(request);
+  if (failed(done))
+    pipeline.erase();
+  return done;
+}
+
+FailureOr<CallerExtent> heed::callerSize(Value value) {
   CallerExtent extent;
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant))) {
@@ -767,7 +790,7 @@ FailureOr<CallerExtent> heed::callerExtent(Value value, int64_t axis) {
   }
   Operation *op = value.getDefiningOp();
   if (auto empty = dyn_cast<tensor::EmptyOp>(op))
-    return callerScalar(empty.getDynamicSize(axis));
+    return callerSize(empty.getDynamicSize(axis));
   if (auto cast = dyn_cast<tensor::CastOp>(op))
     return callerExtent(cast.getSource(), axis);
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
@@ -779,9 +802,9 @@ FailureOr<CallerExtent> heed::callerExtent(Value value, int64_t axis) {
   if (auto attention = dyn_cast<attn::AttentionOp>(op); attention) {
     // The log-sum-exp and the weights have the first loop dims as axes.
     if (value != attention.getOutput())
-      return callerScalar(attention.getSizes()[axis]);
+      return callerSize(attention.getSizes()[axis]);
     auto dim = cast<AffineDimExpr>(attention.outputMap().getResult(axis));
-    return callerScalar(attention.getSizes()[dim.getPosition()]);
+    return callerSize(attention.getSizes()[dim.getPosition()]);
   }
   return op->emitError("the extents of its result are not known to callers");
 }

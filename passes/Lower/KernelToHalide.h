@@ -18,6 +18,14 @@ mlir::FailureOr<KernelInfo> translateKernel(mlir::OpBuilder &b,
                                             mlir::func::FuncOp kernel,
                                             const halide::Target &target);
 
+/// Builds at \p b pipeline \p name with the inputs of \p kernel, which computes
+/// the tables of \p request's mask, and its schedule.
+mlir::LogicalResult translateMaskTables(mlir::OpBuilder &b,
+                                        mlir::func::FuncOp kernel,
+                                        const MaskRequest &request,
+                                        llvm::StringRef name,
+                                        const halide::Target &target);
+
 /// Where a caller of a kernel finds the extent of a result's dim: a number, an
 /// argument, or an argument's dim.
 struct CallerExtent {
@@ -29,6 +37,9 @@ struct CallerExtent {
 /// The extent of axis \p axis of \p value, a tensor inside a kernel. Fails with
 /// an error at the op that hides it.
 mlir::FailureOr<CallerExtent> callerExtent(mlir::Value value, int64_t axis);
+
+/// The same of a size inside a kernel.
+mlir::FailureOr<CallerExtent> callerSize(mlir::Value size);
 
 } // namespace heed
 

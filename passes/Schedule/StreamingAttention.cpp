@@ -320,6 +320,11 @@ FailureOr<StreamingResults> Streaming::run() {
   queries = n.value;
   keys = m.value;
   plan.chooseTiles(n, m, batchDims);
+  bool masked = !op.getWhere().empty();
+  if (masked && bounds) {
+    tiling = {plan.tile, plan.block, plan.piece, queries, keys};
+    mask.emplace(b, loc, *bounds, tiling, scalars, tensors);
+  }
   stageQueries();
   const int64_t group = plan.group;
   plan.state = func("st", {"ii", "dt"}, group + shifted + summed,
@@ -331,14 +336,14 @@ FailureOr<StreamingResults> Streaming::run() {
                         values.push_back(shifted ? o.f(0) : o.zero());
                       return values;
                     });
-  bool masked = !op.getWhere().empty();
-  if ((!masked || ranges) && failed(stage(/*partial=*/false)))
+  bool anyFull = !masked || (mask && mask->anyFull());
+  if (anyFull && failed(stage(/*partial=*/false)))
     return failure();
   bool whole = !masked && m.fixed && *m.fixed % plan.block == 0;
   if (!whole && failed(stage(/*partial=*/true)))
     return failure();
   StreamingResults results = finish();
-  if (failedRead)
+  if (failedRead || (mask && mask->failed()))
     return failure();
   SmallVector<Extent> batch;
   for (unsigned k = 0; k < batchDims; ++k)
@@ -403,6 +408,6 @@ FailureOr<StreamingResults>
 heed::buildStreamingAttention(OpBuilder &b, attn::AttentionOp op,
                               const IRMapping &scalars, TensorReads &tensors,
                               const halide::Target &target,
-                              const KeyRangesFn &ranges) {
-  return Streaming(b, op, scalars, tensors, target, ranges).run();
+                              const MaskBounds *bounds, MaskTiling &tiling) {
+  return Streaming(b, op, scalars, tensors, target, bounds, tiling).run();
 }

@@ -10,28 +10,10 @@
 #include "dialects/Halide/Target.h"
 #include "passes/Lower/Expressions.h"
 
-#include <functional>
-
 namespace heed {
 
-/// A tile of queries for which key ranges are asked: i32 values of the
-/// pipeline.
-struct QueryTile {
-  mlir::Value first; ///< first query; the tile has `size` of them, the last
-                     ///< ones may lie behind the last query
-  int64_t size;
-  mlir::Value queries, keys;         ///< N and M
-  llvm::ArrayRef<mlir::Value> batch; ///< one per batch dim
-};
-
-/// Which keys a tile of queries sees, as half-open ranges of key numbers.
-struct KeyRanges {
-  mlir::Value reachLow, reachHigh; ///< no query of the tile sees a key outside
-  mlir::Value fullLow,
-      fullHigh; ///< every query of the tile sees all keys inside; may be empty
-};
-using KeyRangesFn = std::function<KeyRanges(mlir::OpBuilder &, mlir::Location,
-                                            const QueryTile &)>;
+struct MaskBounds;
+struct MaskTiling;
 
 /// Why \p op cannot stream, or an empty string if it can.
 llvm::StringRef whyNotStreaming(attn::AttentionOp op);
@@ -45,14 +27,15 @@ struct StreamingResults {
 /// Writes \p op at \p b, inside a pipeline, with its schedule, and returns the
 /// funcs of its results: one var per axis, innermost first, named "d<axis>". \p
 /// scalars maps index and float values of the kernel to those of the pipeline.
-/// \p ranges, if given, says which keys a tile reaches; without it every tile
-/// evaluates `where` for all keys. Fails with an error at what has no
-/// translation.
+/// \p bounds, if given, says which keys a tile reaches; without it every tile
+/// evaluates `where` for all keys. If they need tables, these are further
+/// inputs of the pipeline, and \p tiling says how they are cut. Fails with an
+/// error at what has no translation.
 mlir::FailureOr<StreamingResults>
 buildStreamingAttention(mlir::OpBuilder &b, attn::AttentionOp op,
                         const mlir::IRMapping &scalars, TensorReads &tensors,
-                        const halide::Target &target,
-                        const KeyRangesFn &ranges);
+                        const halide::Target &target, const MaskBounds *bounds,
+                        MaskTiling &tiling);
 
 } // namespace heed
 

@@ -288,25 +288,13 @@ void Streaming::stageWhere(StreamingStage &stage) {
         Value tile = args[2], rk = args[stateRank];
         Value first = o.muli(tile, o.i(plan.tile));
         Value condition = o.less(first, queries);
-        if (!plan.masked || !ranges)
+        if (!mask)
           return {condition};
         SmallVector<Value> batch(llvm::reverse(args.slice(3, batchDims)));
-        KeyRanges r = ranges(inner, where,
-                             QueryTile{first, plan.tile, queries, keys, batch});
-        auto isFull = [&](Value block) {
-          Value low = o.muli(block, o.i(plan.block));
-          return o.both(o.atMost(r.fullLow, low),
-                        o.atMost(o.addi(low, o.i(plan.block)), r.fullHigh));
-        };
-        if (!stage.partial)
-          return {o.both(condition, isFull(rk))};
-        Value low = o.muli(rk, o.i(stage.block));
-        condition =
-            o.both(condition,
-                   o.both(o.less(low, r.reachHigh),
-                          o.less(r.reachLow, o.addi(low, o.i(stage.block)))));
         return {
-            o.both(condition, o.negate(isFull(o.floorDiv(low, plan.block))))};
+            o.both(condition, stage.partial
+                                  ? mask->visitsPartial(inner, rk, tile, batch)
+                                  : mask->visitsFull(inner, rk, tile, batch))};
       });
 }
 

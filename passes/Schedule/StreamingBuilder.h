@@ -5,6 +5,7 @@
 #include "passes/Schedule/StreamingAttention.h"
 #include "passes/Schedule/StreamingOps.h"
 #include "passes/Schedule/StreamingPlan.h"
+#include "passes/Schedule/TileMask.h"
 
 namespace heed::streaming {
 
@@ -12,9 +13,9 @@ class Streaming {
 public:
   Streaming(OpBuilder &b, attn::AttentionOp op, const IRMapping &scalars,
             TensorReads &tensors, const halide::Target &target,
-            const KeyRangesFn &ranges)
+            const MaskBounds *bounds, MaskTiling &tiling)
       : b(b), op(op), loc(op.getLoc()), scalars(scalars), tensors(tensors),
-        ranges(ranges), plan(op, target),
+        bounds(bounds), tiling(tiling), plan(op, target),
         shifted(op.getMap() == attn::Map::Exp && op.getDivide()),
         summed(op.getDivide()),
         anySign(op.getMap() == attn::Map::Identity || !op.getWeight().empty()) {
@@ -85,7 +86,9 @@ private:
   Location loc;
   const IRMapping &scalars;
   TensorReads &tensors;
-  const KeyRangesFn &ranges;
+  const MaskBounds *bounds; ///< of the mask, where it was solved
+  MaskTiling &tiling;
+  std::optional<TileMask> mask;
   StreamingPlan plan;
 
   bool shifted; ///< scores are taken less a running maximum

@@ -7,7 +7,7 @@
 
 // A causal window: one range, whose ends move with the tile.
 // CHECK-LABEL: func @window
-// CHECK: attn.mask = {exact = true, full = ["max(0, (i1 - 63))", "min(M, (i0 + 1))"], reach = ["max(0, (i0 - 63))", "min(M, (i1 + 1))"]}
+// CHECK: attn.mask = {exact = true, full = {{\[\[}}"max(0, (i1 - 63))", "min(M, (i0 + 1))"{{\]\]}}, reach = {{\[\[}}"max(0, (i0 - 63))", "min(M, (i1 + 1))"{{\]\]}}}
 // REMARK: Function=window | Remark="queries i0..i1 reach keys [max(0, (i0 - 63)), min(M, (i1 + 1))), all of them see [max(0, (i1 - 63)), min(M, (i0 + 1)))"
 func.func @window(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %N: index, %M: index) -> tensor<?x8xf32> {
   %c8 = arith.constant 8 : index
@@ -26,10 +26,12 @@ func.func @window(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %N: index, %M: index
   return %o : tensor<?x8xf32>
 }
 
-// Left to the evaluation per element: a comparison of data. The causal half still bounds the loop.
+// Data that both sides read is compared by its least and greatest values. The causal half still is a range.
 // CHECK-LABEL: func @documents
-// CHECK: attn.mask = {exact = false, full = [], reach = ["0", "min(M, (i1 + 1))"]}
-// REMARK: Function=documents | Remark="queries i0..i1 reach keys [0, min(M, (i1 + 1))), all of them see none; evaluated per element: (doc[i] == doc[j])"
+// CHECK: attn.mask = {exact = true, full = {{\[\[}}"0", "min(M, (i0 + 1))", "((max(doc[i] for i in tile) <= min(doc[j] for j in block)) and (max(doc[j] for j in block) <= min(doc[i] for i in tile)))"{{\]\]}}
+// CHECK-SAME: reach = {{\[\[}}"0", "min(M, (i1 + 1))", "((min(doc[i] for i in tile) <= max(doc[j] for j in block)) and (min(doc[j] for j in block) <= max(doc[i] for i in tile)))"{{\]\]}}}
+// REMARK: Function=documents | Remark="queries i0..i1 reach keys [0, min(M, (i1 + 1))) in blocks j0..j1 with
+// REMARK-SAME: per call, least and greatest of doc[i] in each tile of queries, doc[j] in each block of keys"
 func.func @documents(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %doc: tensor<?xi32> {attn.name = "doc"}, %N: index, %M: index) -> tensor<?x8xf32> {
   %c8 = arith.constant 8 : index
   %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%N, %M, %c8, %c8)
@@ -40,6 +42,29 @@ func.func @documents(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %doc: tensor<?xi3
       %y = tensor.extract %doc[%j] : tensor<?xi32>
       %a = arith.cmpi sle, %j, %i : index
       %b = arith.cmpi eq, %x, %y : i32
+      %c = arith.andi %a, %b : i1
+      attn.yield %c : i1
+    }
+    normalise(exp divide stabilise) : tensor<?x8xf32>
+  return %o : tensor<?x8xf32>
+}
+
+// A conversion that rounds hides what is compared: both sides vary in it. The window besides still bounds the loop.
+// CHECK-LABEL: func @rounded
+// CHECK: attn.mask = {exact = false, full = [], reach = {{\[\[}}"max(0, (i0 - 4))", "M"{{\]\]}}}
+// REMARK: Function=rounded | {{.*}}; evaluated per element: ({{.*}} == 0)"
+func.func @rounded(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %N: index, %M: index) -> tensor<?x8xf32> {
+  %c8 = arith.constant 8 : index
+  %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%N, %M, %c8, %c8)
+    term(%q, %k : tensor<?x8xf32>, tensor<?x8xf32>) maps [#q, #k] value(%k : tensor<?x8xf32>) maps [#v]
+    score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+    where (%i, %j) {
+      %c4 = arith.constant 4 : index
+      %c0 = arith.constant 0 : i8
+      %d = arith.subi %i, %j : index
+      %a = arith.cmpi sle, %d, %c4 : index
+      %x = arith.index_cast %d : index to i8
+      %b = arith.cmpi eq, %x, %c0 : i8
       %c = arith.andi %a, %b : i1
       attn.yield %c : i1
     }

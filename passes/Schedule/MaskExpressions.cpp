@@ -1,0 +1,128 @@
+//===- MaskExpressions.cpp - a mask's expressions inside a pipeline -------===//
+#include "passes/Schedule/MaskExpressions.h"
+#include "passes/Schedule/StreamingOps.h"
+
+using namespace mlir;
+using namespace heed;
+using streaming::Ops;
+
+MaskExpressions::Bindings MaskExpressions::tile(OpBuilder &b, Value tile,
+                                                ArrayRef<Value> batch) const {
+  Ops o{b, loc};
+  Value first = o.muli(tile, o.i(tiling.tile));
+  Value last =
+      o.mini(o.addi(first, o.i(tiling.tile - 1)), o.last(tiling.queries));
+  Bindings list{{bounds.first, first},
+                {bounds.last, last},
+                {bounds.queries, tiling.queries},
+                {bounds.keys, tiling.keys}};
+  for (auto [var, value] : llvm::zip(bounds.batch, batch))
+    if (value)
+      list.push_back({var, value});
+  return list;
+}
+
+SmallVector<Value> MaskExpressions::write(OpBuilder &b, ArrayRef<ExprRef> roots,
+                                          const Bindings &bindings) {
+  Block block;
+  OpBuilder inner(b.getContext());
+  inner.setInsertionPointToStart(&block);
+  ExprWriter writer(inner, loc);
+  IRMapping map = scalars;
+  for (auto [var, value] : bindings) {
+    Type type = inner.getIndexType();
+    for (const MaskTable &t : bounds.tables) {
+      if (var == t.least || var == t.greatest)
+        type = t.value->type;
+      if (t.odd && var == *t.odd)
+        type = inner.getI1Type();
+    }
+    Value argument = block.addArgument(type, loc);
+    writer.bind(var, argument);
+    map.map(argument, value);
+  }
+  SmallVector<Value> results;
+  for (ExprRef root : roots)
+    results.push_back(writer.write(root));
+  if (results.empty())
+    return results;
+  attn::YieldOp::create(inner, loc, results.front());
+  if (mlir::failed(translateBody(b, block, map, {}, tensors))) {
+    failed = true;
+    return SmallVector<Value>(roots.size(), constantI32(b, loc, 0));
+  }
+  for (Value &result : results) {
+    result = map.lookupOrDefault(result);
+    if (result.getType().isInteger(64))
+      result = arith::TruncIOp::create(b, loc, b.getI32Type(), result);
+  }
+  return results;
+}
+
+Value MaskExpressions::extreme(OpBuilder &b, Value x, Value y,
+                               bool greatest) const {
+  Type type = x.getType();
+  if (type.isInteger(1))
+    return greatest ? arith::OrIOp::create(b, loc, x, y).getResult()
+                    : arith::AndIOp::create(b, loc, x, y).getResult();
+  if (isa<IntegerType>(type))
+    return greatest ? arith::MaxSIOp::create(b, loc, x, y).getResult()
+                    : arith::MinSIOp::create(b, loc, x, y).getResult();
+  // A NaN in y is not beyond x.
+  auto sign = greatest ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT;
+  Value beyond = arith::CmpFOp::create(b, loc, sign, y, x);
+  return arith::SelectOp::create(b, loc, beyond, y, x);
+}
+
+Value MaskExpressions::any(OpBuilder &b, ArrayRef<MaskPiece> pieces,
+                           int64_t place, bool all, Value low, int64_t size,
+                           Value tile, ArrayRef<Value> batch, Row row,
+                           Table table) {
+  Ops o{b, loc};
+  Value high = o.addi(low, o.i(size));
+  Bindings bindings = this->tile(b, tile, batch);
+  bindings.push_back({bounds.blockFirst, low});
+  bindings.push_back(
+      {bounds.blockLast, o.mini(o.last(high), o.last(tiling.keys))});
+  Value lastPiece = o.floorDiv(o.last(tiling.keys), tiling.piece);
+  for (auto [number, t] : llvm::enumerate(bounds.tables)) {
+    SmallVector<Value> values;
+    for (int64_t k = 0; k < (t.ofKeys ? size / tiling.piece : 1); ++k) {
+      SmallVector<Value> at{tile};
+      // Pieces behind the last one are in no range.
+      if (t.ofKeys)
+        at[0] =
+            o.mini(o.addi(o.floorDiv(low, tiling.piece), o.i(k)), lastPiece);
+      for (unsigned d : llvm::reverse(bounds.batchOf(t)))
+        at.push_back(batch[d]);
+      SmallVector<Value> more = table(number, at);
+      if (k == 0)
+        values = more;
+      else
+        for (auto [element, value] : llvm::enumerate(values))
+          value = extreme(b, value, more[element], element != 0);
+    }
+    bindings.push_back({t.least, values[0]});
+    bindings.push_back({t.greatest, values[1]});
+    if (t.odd)
+      bindings.push_back({*t.odd, values[2]});
+  }
+  SmallVector<ExprRef> tests;
+  for (const MaskPiece &p : pieces)
+    if (p.test)
+      tests.push_back(p.test);
+  SmallVector<Value> holds = write(b, tests, bindings);
+  Value result;
+  size_t next = 0;
+  for (auto [k, p] : llvm::enumerate(pieces)) {
+    Value from = row(place + 2 * k), to = row(place + 2 * k + 1);
+    Value here = all ? o.both(o.atMost(from, low), o.atMost(high, to))
+                     : o.both(o.less(from, to),
+                              o.both(o.less(from, high), o.less(low, to)));
+    if (p.test)
+      here = o.both(here, holds[next++]);
+    result =
+        result ? arith::OrIOp::create(b, loc, result, here).getResult() : here;
+  }
+  return result;
+}

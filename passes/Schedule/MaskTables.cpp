@@ -1,0 +1,331 @@
+//===- MaskTables.cpp - what a mask's tiles and blocks need to know -------===//
+//   mask0, ...   least and greatest of an expression, per tile or piece of keys
+//   ends         of each piece of the union, in keys, per tile
+//   found        first and last piece of keys that is seen, and that is full,
+//                per lane: pieces are looked at in vectors
+//   mask_range   the row of a tile
+#include "passes/Schedule/MaskTables.h"
+#include "passes/Schedule/StreamingOps.h"
+
+using namespace mlir;
+using namespace heed;
+using attn::DimKind;
+using streaming::Ops;
+
+namespace {
+
+constexpr int64_t none = 1 << 30; // no piece: behind all others
+constexpr int64_t lanes = 16;
+
+class Writer {
+public:
+  Writer(OpBuilder &b, attn::AttentionOp op, const MaskBounds &bounds,
+         const MaskTiling &tiling, const IRMapping &scalars,
+         TensorReads &tensors)
+      : b(b), loc(op.getLoc()), bounds(bounds), tiling(tiling),
+        write(bounds, tiling, op.getLoc(), scalars, tensors),
+        used(bounds.batchOfRange()), batchDims(op.numDims(DimKind::Batch)) {}
+
+  LogicalResult run() {
+    for (const MaskTable &t : bounds.tables)
+      table(t);
+    range();
+    return failure(write.failed);
+  }
+
+private:
+  void table(const MaskTable &t);
+  void range();
+  void writeEnds();
+  void writeFound();
+  Value limit(Type type, bool greatest);
+
+  using Body = llvm::function_ref<SmallVector<Value>(Ops &, ArrayRef<Value>)>;
+  halide::FuncOp func(StringRef name, ArrayRef<StringRef> own,
+                      ArrayRef<unsigned> dims, TypeRange types, Body body) {
+    SmallVector<std::string> names(own.begin(), own.end());
+    for (unsigned k : llvm::reverse(dims))
+      names.push_back("b" + std::to_string(k));
+    SmallVector<StringRef> vars(names.begin(), names.end());
+    return halide::FuncOp::create(
+        b, loc, name, vars, types,
+        [&](OpBuilder &inner, Location, ValueRange args) {
+          Ops o{inner, loc};
+          return body(o, SmallVector<Value>(args));
+        });
+  }
+  halide::UpdateOp update(halide::FuncOp f, StringRef var, Value extent,
+                          Body body) {
+    auto update = halide::UpdateOp::create(b, loc, f.getResult(), {var},
+                                           {constantI32(b, loc, 0), extent});
+    update.fill(b, update.getSet(),
+                [&](OpBuilder &inner, Location, ValueRange args) {
+                  Ops o{inner, loc};
+                  return body(o, SmallVector<Value>(args));
+                });
+    return update;
+  }
+  void output(halide::FuncOp f) {
+    halide::OutputOp::create(b, loc, f.getResult());
+    // Halide bounds the arrays of a tuple by the first alone.
+    if (f.getElementTypes().size() > 1)
+      return;
+    for (size_t dim = 0; dim < f.getVars().size(); ++dim)
+      halide::SetBoundsOp::create(b, loc, f.getResult(), dim,
+                                  constantI32(b, loc, 0), Value());
+  }
+  /// One value per batch dim; those that the mask does not use are null.
+  SmallVector<Value> batch(ArrayRef<Value> vars, ArrayRef<unsigned> dims) {
+    SmallVector<Value> values(batchDims);
+    for (auto [k, dim] : llvm::enumerate(llvm::reverse(dims)))
+      values[dim] = vars[k];
+    return values;
+  }
+
+  OpBuilder &b;
+  Location loc;
+  const MaskBounds &bounds;
+  const MaskTiling &tiling;
+  MaskExpressions write;
+  SmallVector<unsigned> used;
+  unsigned batchDims;
+  SmallVector<halide::FuncOp> tables;
+  halide::FuncOp ends, found;
+};
+
+Value Writer::limit(Type type, bool greatest) {
+  if (auto real = dyn_cast<FloatType>(type))
+    return arith::ConstantOp::create(
+        b, loc,
+        FloatAttr::get(type, APFloat::getInf(real.getFloatSemantics(),
+                                             /*Negative=*/!greatest)));
+  unsigned width = type.getIntOrFloatBitWidth();
+  APInt value = width == 1 ? APInt(1, greatest)
+                : greatest ? APInt::getSignedMaxValue(width)
+                           : APInt::getSignedMinValue(width);
+  return arith::ConstantOp::create(b, loc, IntegerAttr::get(type, value));
+}
+
+void Writer::table(const MaskTable &t) {
+  Type type = pipelineType(t.value->type);
+  SmallVector<Type> types{type, type};
+  SmallVector<Value> start{limit(type, true), limit(type, false)};
+  if (t.odd) {
+    types.push_back(b.getI1Type());
+    start.push_back(limit(b.getI1Type(), false));
+  }
+  SmallVector<unsigned> dims = bounds.batchOf(t);
+  halide::FuncOp f = func("mask" + std::to_string(tables.size()), {"p"}, dims,
+                          types, [&](Ops &, ArrayRef<Value>) { return start; });
+  int64_t size = t.ofKeys ? tiling.piece : tiling.tile;
+  update(f, "r", constantI32(b, loc, size), [&](Ops &o, ArrayRef<Value> args) {
+    // The last one stands in for those behind it.
+    Value last = o.last(t.ofKeys ? tiling.keys : tiling.queries);
+    Value at = o.mini(o.addi(o.muli(args[0], o.i(size)), args.back()), last);
+    MaskExpressions::Bindings bindings{
+        {t.ofKeys ? bounds.key : bounds.query, at},
+        {bounds.queries, tiling.queries},
+        {bounds.keys, tiling.keys}};
+    for (auto [var, value] :
+         llvm::zip(bounds.batch, batch(args.slice(1, dims.size()), dims)))
+      if (value)
+        bindings.push_back({var, value});
+    Value x = write.write(o.b, {t.value}, bindings).front();
+    SmallVector<Value> old =
+        o.read(f.getResult(), args.take_front(1 + dims.size()));
+    SmallVector<Value> values{write.extreme(o.b, old[0], x, false),
+                              write.extreme(o.b, old[1], x, true)};
+    if (t.odd)
+      values.push_back(write.extreme(
+          o.b, old[2],
+          arith::CmpFOp::create(o.b, loc, arith::CmpFPredicate::UNO, x, x),
+          true));
+    return values;
+  });
+  output(f);
+  tables.push_back(f);
+}
+
+void Writer::writeEnds() {
+  SmallVector<ExprRef> roots;
+  for (const auto *pieces : {&bounds.reach, &bounds.full})
+    for (const MaskPiece &p : *pieces)
+      roots.append({p.low, p.high});
+  SmallVector<Type> types(roots.size(), b.getI32Type());
+  ends = func("ends", {"ib"}, used, types, [&](Ops &o, ArrayRef<Value> args) {
+    SmallVector<Value> at = batch(args.drop_front(), used);
+    MaskExpressions::Bindings bindings = write.tile(o.b, args[0], at);
+    for (auto [number, t] : llvm::enumerate(bounds.tables)) {
+      if (t.ofKeys)
+        continue;
+      SmallVector<Value> place{args[0]};
+      for (unsigned d : llvm::reverse(bounds.batchOf(t)))
+        place.push_back(at[d]);
+      SmallVector<Value> values = o.read(tables[number].getResult(), place);
+      bindings.push_back({t.least, values[0]});
+      bindings.push_back({t.greatest, values[1]});
+      if (t.odd)
+        bindings.push_back({*t.odd, values[2]});
+    }
+    return write.write(o.b, roots, bindings);
+  });
+}
+
+void Writer::writeFound() {
+  SmallVector<Type> types(4, b.getI32Type());
+  found = func("found", {"l", "ib"}, used, types, [&](Ops &o, ArrayRef<Value>) {
+    return SmallVector<Value>{o.i(none), o.i(-1), o.i(none), o.i(-1)};
+  });
+  Ops outside{b, loc};
+  Value groups = outside.floorDiv(
+      outside.addi(tiling.keys, outside.i(lanes * tiling.piece - 1)),
+      lanes * tiling.piece);
+  size_t rank = 2 + used.size();
+  auto look = update(found, "rc", groups, [&](Ops &o, ArrayRef<Value> args) {
+    ArrayRef<Value> vars = args.slice(1, rank - 1);
+    SmallVector<Value> at = batch(vars.drop_front(), used);
+    Value piece = o.addi(o.muli(args.back(), o.i(lanes)), args[0]);
+    Value low = o.muli(piece, o.i(tiling.piece));
+    SmallVector<Value> old = o.read(found.getResult(), args.take_front(rank));
+    auto row = [&](int64_t place) {
+      return o.read(ends.getResult(), vars)[place];
+    };
+    auto read = [&](size_t number, ArrayRef<Value> place) {
+      return o.read(tables[number].getResult(), place);
+    };
+    SmallVector<Value> values;
+    size_t place = 0;
+    for (const auto *pieces : {&bounds.reach, &bounds.full}) {
+      bool all = pieces == &bounds.full;
+      Value here = pieces->empty()
+                       ? limit(o.b.getI1Type(), false)
+                       : write.any(o.b, *pieces, place, all, low, tiling.piece,
+                                   vars.front(), at, row, read);
+      values.push_back(o.mini(old[2 * all], o.select(here, piece, o.i(none))));
+      values.push_back(arith::MaxSIOp::create(o.b, loc, old[2 * all + 1],
+                                              o.select(here, piece, o.i(-1))));
+      place += 2 * pieces->size();
+    }
+    return values;
+  });
+  // Where indices alone bound the keys, only that part is looked at: Halide
+  // trims a loop by what it reads from inputs.
+  MaskPiece hull = bounds.hull();
+  bool simple = llvm::none_of(bounds.tables, [&](const MaskTable &t) {
+    return llvm::any_of(ArrayRef{hull.low, hull.high}, [&](ExprRef e) {
+      return e->uses(t.least) || e->uses(t.greatest);
+    });
+  });
+  if (!simple)
+    return;
+  look.fill(
+      b, look.getWhere(),
+      [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
+        Ops o{inner, loc};
+        SmallVector<Value> vars(args.slice(2, used.size()));
+        SmallVector<Value> limits =
+            write.write(inner, {hull.low, hull.high},
+                        write.tile(inner, args[1], batch(vars, used)));
+        Value low = o.muli(args.back(), o.i(lanes * tiling.piece));
+        return {
+            o.both(o.less(low, limits[1]),
+                   o.less(limits[0], o.addi(low, o.i(lanes * tiling.piece))))};
+      });
+}
+
+void Writer::range() {
+  writeEnds();
+  writeFound();
+  Type i32 = b.getI32Type();
+  SmallVector<Type> types(4, i32);
+  halide::FuncOp span =
+      func("span", {"ib"}, used, types, [&](Ops &o, ArrayRef<Value>) {
+        return SmallVector<Value>{o.i(none), o.i(-1), o.i(none), o.i(-1)};
+      });
+  update(span, "rl", constantI32(b, loc, lanes),
+         [&](Ops &o, ArrayRef<Value> args) {
+           SmallVector<Value> place{args.back()};
+           llvm::append_range(place, args.drop_back());
+           SmallVector<Value> old = o.read(span.getResult(), args.drop_back()),
+                              more = o.read(found.getResult(), place), values;
+           for (unsigned k = 0; k < 4; ++k)
+             values.push_back(write.extreme(o.b, old[k], more[k], k % 2));
+           return values;
+         });
+  size_t count = MaskRow::Ends + 2 * (bounds.reach.size() + bounds.full.size());
+  halide::FuncOp range =
+      func("mask_range", {"k", "ib"}, used, i32,
+           [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+             SmallVector<Value> s = o.read(span.getResult(), args.drop_front()),
+                                values(MaskRow::Ends);
+             int64_t pieces = tiling.block / tiling.piece;
+             values[FirstPiece] = s[0];
+             values[EndPiece] = o.addi(s[1], o.i(1));
+             // A block may begin before the first full piece and end behind the
+             // last: it is not full then, and its own condition says so.
+             values[FirstFull] = o.floorDiv(s[2], pieces);
+             values[EndFull] = o.floorDiv(o.addi(s[3], o.i(pieces)), pieces);
+             values.append(o.read(ends.getResult(), args.drop_front()));
+             return {halide::MuxOp::create(o.b, loc, i32, args[0], values)};
+           });
+  output(range);
+
+  auto value = [&](int64_t x) { return constantI32(b, loc, x); };
+  halide::BoundVarOp::create(b, loc, range.getResult(), "k", value(0),
+                             value(count));
+  halide::UnrollOp::create(b, loc, range.getResult(), 0, "k");
+  halide::SplitOp::create(b, loc, range.getResult(), 0, "ib", "task", "tile",
+                          16, halide::TailStrategy::GuardWithIf);
+  halide::ParallelOp::create(b, loc, range.getResult(), 0, "task");
+  for (halide::FuncOp f : {ends, found, span}) {
+    halide::ComputeAtOp::create(b, loc, f.getResult(), range.getResult(),
+                                "tile");
+    for (StringRef var : f.getVars().getAsValueRange<StringAttr>())
+      if (var != "l")
+        halide::BoundExtentOp::create(b, loc, f.getResult(), var, value(1));
+  }
+  halide::BoundVarOp::create(b, loc, found.getResult(), "l", value(0),
+                             value(lanes));
+  for (int64_t stage : {0, 1})
+    halide::VectorizeOp::create(b, loc, found.getResult(), stage, "l");
+}
+
+} // namespace
+
+SmallVector<MaskArray> heed::maskArrays(attn::AttentionOp op,
+                                        const MaskBounds &bounds,
+                                        const MaskTiling &tiling) {
+  SmallVector<MaskArray> arrays;
+  auto axes = [&](ArrayRef<unsigned> batch) {
+    SmallVector<MaskArray::Axis> list;
+    for (unsigned k : batch)
+      list.push_back({k, 1});
+    return list;
+  };
+  unsigned query = op.firstDim(DimKind::Query), key = op.firstDim(DimKind::Key);
+  Builder b(op.getContext());
+  for (const MaskTable &t : bounds.tables) {
+    MaskArray array{pipelineType(t.value->type), axes(bounds.batchOf(t))};
+    array.axes.push_back(
+        {t.ofKeys ? key : query, t.ofKeys ? tiling.piece : tiling.tile});
+    arrays.append(2, array);
+    array.element = b.getI1Type();
+    if (t.odd)
+      arrays.push_back(array);
+  }
+  MaskArray range{b.getI32Type(), axes(bounds.batchOfRange())};
+  range.axes.push_back({query, tiling.tile});
+  range.axes.push_back(
+      {std::nullopt, int64_t(MaskRow::Ends +
+                             2 * (bounds.reach.size() + bounds.full.size()))});
+  arrays.push_back(range);
+  return arrays;
+}
+
+LogicalResult heed::writeMaskTables(OpBuilder &b, attn::AttentionOp op,
+                                    const MaskBounds &bounds,
+                                    const MaskTiling &tiling,
+                                    const IRMapping &scalars,
+                                    TensorReads &tensors) {
+  return Writer(b, op, bounds, tiling, scalars, tensors).run();
+}

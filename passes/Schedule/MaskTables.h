@@ -1,0 +1,40 @@
+//===- MaskTables.h - what a mask's tiles and blocks need to know -*- C++
+//-*-===//
+// A pipeline that runs before an attention whose mask depends on data, or is a
+// union of ranges. It computes the tables of the mask, and for each tile of
+// queries a row of numbers: between which blocks of keys all happens, and the
+// ends of the union's pieces. Its size is that of the queries and keys divided
+// by those of a tile and a block.
+#ifndef HEED_PASSES_SCHEDULE_MASKTABLES_H
+#define HEED_PASSES_SCHEDULE_MASKTABLES_H
+
+#include "dialects/Halide/HalideDialect.h"
+#include "passes/Schedule/MaskExpressions.h"
+
+namespace heed {
+
+/// One of the tables, as its caller allocates it: axes outermost first.
+struct MaskArray {
+  mlir::Type element;
+  struct Axis {
+    std::optional<unsigned> dim; ///< a loop dim of the attention, or none
+    int64_t size; ///< elements of the dim for one of the table; or the extent
+  };
+  llvm::SmallVector<Axis> axes;
+};
+
+/// The tables of \p op, in the order of the pipeline's outputs.
+llvm::SmallVector<MaskArray> maskArrays(attn::AttentionOp op,
+                                        const MaskBounds &bounds,
+                                        const MaskTiling &tiling);
+
+/// Writes the pipeline's funcs, outputs and schedule at \p b.
+mlir::LogicalResult writeMaskTables(mlir::OpBuilder &b, attn::AttentionOp op,
+                                    const MaskBounds &bounds,
+                                    const MaskTiling &tiling,
+                                    const mlir::IRMapping &scalars,
+                                    TensorReads &tensors);
+
+} // namespace heed
+
+#endif

@@ -1,0 +1,103 @@
+//===- TileMask.cpp - which blocks of keys a tile of queries visits -------===//
+#include "passes/Schedule/TileMask.h"
+#include "passes/Schedule/StreamingOps.h"
+
+using namespace mlir;
+using namespace heed;
+using streaming::Ops;
+
+TileMask::TileMask(OpBuilder &b, Location loc, const MaskBounds &bounds,
+                   const MaskTiling &tiling, const IRMapping &scalars,
+                   TensorReads &tensors)
+    : write(bounds, tiling, loc, scalars, tensors) {
+  if (!bounds.needsTables())
+    return;
+  auto buffer = [&](StringRef name, unsigned rank, Type type) -> Value {
+    Value value = halide::BufferOp::create(b, loc, name, rank, type);
+    for (unsigned dim = 0; dim < rank; ++dim)
+      halide::SetBoundsOp::create(b, loc, value, dim, constantI32(b, loc, 0),
+                                  Value());
+    return value;
+  };
+  for (auto [number, table] : llvm::enumerate(bounds.tables)) {
+    unsigned rank = 1 + bounds.batchOf(table).size();
+    std::string name = "mask" + std::to_string(number);
+    Type type = pipelineType(table.value->type);
+    tables.push_back({buffer(name + "_least", rank, type),
+                      buffer(name + "_greatest", rank, type)});
+    if (table.odd)
+      tables.back().push_back(buffer(name + "_odd", rank, b.getI1Type()));
+  }
+  range =
+      buffer("mask_range", 2 + bounds.batchOfRange().size(), b.getI32Type());
+}
+
+Value TileMask::row(OpBuilder &b, int64_t place, Value tile,
+                    ArrayRef<Value> batch) {
+  Ops o{b, write.loc};
+  SmallVector<Value> at{o.i(place), tile};
+  for (unsigned k : llvm::reverse(write.bounds.batchOfRange()))
+    at.push_back(batch[k]);
+  return o.read1(range, at);
+}
+
+Value TileMask::any(OpBuilder &b, ArrayRef<MaskPiece> pieces, int64_t place,
+                    bool all, Value low, int64_t size, Value tile,
+                    ArrayRef<Value> batch) {
+  Ops o{b, write.loc};
+  return write.any(
+      b, pieces, place, all, low, size, tile, batch,
+      [&](int64_t at) { return row(b, at, tile, batch); },
+      [&](size_t number, ArrayRef<Value> at) {
+        SmallVector<Value> values;
+        for (Value buffer : tables[number])
+          values.push_back(o.read1(buffer, at));
+        return values;
+      });
+}
+
+Value TileMask::visitsFull(OpBuilder &b, Value block, Value tile,
+                           ArrayRef<Value> batch) {
+  Ops o{b, write.loc};
+  const MaskBounds &bounds = write.bounds;
+  Value low = o.muli(block, o.i(write.tiling.block));
+  if (!range) {
+    SmallVector<Value> ends =
+        write.write(b, {bounds.full[0].low, bounds.full[0].high},
+                    write.tile(b, tile, batch));
+    return o.both(o.atMost(ends[0], low),
+                  o.atMost(o.addi(low, o.i(write.tiling.block)), ends[1]));
+  }
+  Value inside = o.both(o.atMost(row(b, FirstFull, tile, batch), block),
+                        o.less(block, row(b, EndFull, tile, batch)));
+  return o.both(inside, any(b, bounds.full, Ends + 2 * bounds.reach.size(),
+                            true, low, write.tiling.block, tile, batch));
+}
+
+Value TileMask::visitsPartial(OpBuilder &b, Value piece, Value tile,
+                              ArrayRef<Value> batch) {
+  Ops o{b, write.loc};
+  const MaskBounds &bounds = write.bounds;
+  int64_t size = write.tiling.piece;
+  Value low = o.muli(piece, o.i(size)), inside;
+  if (!range) {
+    MaskPiece hull = bounds.hull();
+    SmallVector<Value> ends =
+        write.write(b, {hull.low, hull.high}, write.tile(b, tile, batch));
+    // Both ends of an empty range may lie in one block.
+    inside =
+        o.both(o.less(low, ends[1]), o.less(ends[0], o.addi(low, o.i(size))));
+    if (!Exprs::isConstantInt(hull.low, 0))
+      inside = o.both(inside, o.less(ends[0], ends[1]));
+  } else {
+    inside = o.both(o.atMost(row(b, FirstPiece, tile, batch), piece),
+                    o.less(piece, row(b, EndPiece, tile, batch)));
+    if (bounds.reach.size() > 1 || bounds.reach[0].test)
+      inside = o.both(
+          inside, any(b, bounds.reach, Ends, false, low, size, tile, batch));
+  }
+  if (!anyFull())
+    return inside;
+  Value block = o.floorDiv(piece, write.tiling.block / size);
+  return o.both(inside, o.negate(visitsFull(b, block, tile, batch)));
+}

@@ -1,0 +1,51 @@
+//===- TileMask.h - which blocks of keys a tile of queries visits -*- C++
+//-*-===//
+// The conditions of the loops over key blocks. A mask that is one range of
+// keys, whatever the data, is written into them. Any other mask has tables,
+// which a pipeline of its own computes before (MaskTables.h): Halide moves a
+// condition out of inner loops, and trims loops by it, only if what it reads
+// are inputs.
+#ifndef HEED_PASSES_SCHEDULE_TILEMASK_H
+#define HEED_PASSES_SCHEDULE_TILEMASK_H
+
+#include "passes/Schedule/MaskExpressions.h"
+
+namespace heed {
+
+class TileMask {
+public:
+  /// Declares the tables, if there are any, as further inputs of the pipeline
+  /// at \p b.
+  TileMask(mlir::OpBuilder &b, mlir::Location loc, const MaskBounds &bounds,
+           const MaskTiling &tiling, const mlir::IRMapping &scalars,
+           TensorReads &tensors);
+
+  /// Whether \p tile of batch element \p batch visits full block \p block, or
+  /// partial block \p piece. Each key that a query sees is visited once.
+  mlir::Value visitsFull(mlir::OpBuilder &b, mlir::Value block,
+                         mlir::Value tile, llvm::ArrayRef<mlir::Value> batch);
+  mlir::Value visitsPartial(mlir::OpBuilder &b, mlir::Value piece,
+                            mlir::Value tile,
+                            llvm::ArrayRef<mlir::Value> batch);
+  /// Whether any block may be full.
+  bool anyFull() const { return !write.bounds.full.empty(); }
+  bool failed() const { return write.failed; }
+
+private:
+  /// One of the numbers of the tile's row.
+  mlir::Value row(mlir::OpBuilder &b, int64_t place, mlir::Value tile,
+                  llvm::ArrayRef<mlir::Value> batch);
+  /// Whether one of \p pieces, the first of which has its ends at \p place, has
+  /// keys among (or all of) the \p size keys from \p low on.
+  mlir::Value any(mlir::OpBuilder &b, llvm::ArrayRef<MaskPiece> pieces,
+                  int64_t place, bool all, mlir::Value low, int64_t size,
+                  mlir::Value tile, llvm::ArrayRef<mlir::Value> batch);
+
+  MaskExpressions write;
+  mlir::Value range; ///< buffer, or null
+  llvm::SmallVector<llvm::SmallVector<mlir::Value, 3>> tables; ///< buffers
+};
+
+} // namespace heed
+
+#endif

@@ -1,0 +1,137 @@
+# RUN: %python %s %heed_bin %t
+"""Masks that depend on data, and unions, against float64 NumPy: sorted and unsorted documents, ids of -1, empty documents,
+global tokens, spans, times with NaN, widths per head. Masked keys and values hold NaN: a key that is visited without need
+is seen at once where it shows, and one that is skipped wrongly is missed. Sizes are on both sides of a tile and a block."""
+import pathlib
+import sys
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from runs import expect, finish, run
+
+heedc, folder = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2])
+folder.mkdir(parents=True, exist_ok=True)
+
+MODEL = """
+model masked(q: f32[B, H, N, E], k, v: f32[B, H, M, E], {inputs}) {{
+  s[b,h,i,j] = {score}
+  p[b,h,i,j] = softmax(j where {where}) s[b,h,i,j]
+  return o[b,h,i,e] = sum(j) p[b,h,i,j] * v[b,h,j,e]
+}}
+"""
+DOT = "sum(e) q[b,h,i,e] * k[b,h,j,e] / sqrt(E)"
+
+
+def documents(rng, B, n, kinds):
+    ids = rng.choice(kinds, (B, n))
+    return ids.astype(np.int32)
+
+
+def case(name, inputs, where, draw, live, score=DOT, bias=None, square=False):
+    return dict(name=name, inputs=inputs, where=where, draw=draw, live=live, score=score, bias=bias, square=square)
+
+
+def ids(sort, kinds=(-1, 0, 1, 2, 5, 9), n="N", m="M"):
+    def draw(rng, B, H, N, M):
+        a, b = documents(rng, B, N, kinds), documents(rng, B, M, kinds)
+        return dict(dq=np.sort(a) if sort else a, dk=np.sort(b) if sort else b)
+    return draw
+
+
+def same(i, j, x):
+    return x["dq"][:, None, :, None] == x["dk"][:, None, None, :]
+
+
+def flags(rng, B, N, share):
+    return rng.random((B, N)) < share
+
+
+def longformer(rng, B, H, N, M):
+    g = flags(rng, B, N, 0.01)
+    g[:, :1] = True
+    return dict(g=g, w=rng.integers(0, 9, H).astype(np.int32))
+
+
+def times(rng, B, H, N, M):
+    t = np.sort(rng.uniform(0, 10, (B, N)).astype(np.float32), -1)
+    t[rng.random(t.shape) < 0.02] = np.nan
+    return dict(t=t)
+
+
+CASES = [
+    case("sorted documents", "dq: i32[B, N], dk: i32[B, M]", "dq[b,i] == dk[b,j]", ids(True), same),
+    case("unsorted documents, causal", "dq: i32[B, N], dk: i32[B, M]", "dq[b,i] == dk[b,j] and j <= i + (M - N)", ids(False),
+         lambda i, j, x: same(i, j, x) & (j <= i + x["M"] - x["N"])),
+    case("documents, a negative id sees nothing", "dq: i32[B, N], dk: i32[B, M]", "dq[b,i] == dk[b,j] and dq[b,i] >= 0", ids(True, (-1, -1, 3, 4)),
+         lambda i, j, x: same(i, j, x) & (x["dq"] >= 0)[:, None, :, None]),
+    case("window per head, slope, documents, soft cap", "doc: i32[N], width: i32[H], slope: f32[H]",
+         "abs(i - j) <= width[h] and doc[i] == doc[j]",
+         lambda rng, B, H, N, M: dict(doc=np.sort(rng.integers(0, 7, N)).astype(np.int32), width=rng.choice([3, 70, 2**31 - 1, -1], H).astype(np.int32),
+                                      slope=rng.uniform(0, 0.1, H).astype(np.float32)),
+         lambda i, j, x: (abs(i - j) <= x["width"][:, None, None].astype(np.int64)) & (x["doc"][:, None] == x["doc"][None, :]),
+         score="5.0 * tanh((" + DOT + ") / 5.0) - slope[h] * abs(i - j)",
+         bias=lambda s, i, j, x: 5 * np.tanh(s / 5) - x["slope"].astype(np.float64)[:, None, None] * abs(i - j), square=True),
+    case("global tokens, window", "g: bool[B, N], w: i32[H]", "abs(i - j) <= w[h] or g[b,i] or g[b,j]", longformer,
+         lambda i, j, x: (abs(i - j) <= x["w"][:, None, None]) | x["g"][:, None, :, None] | x["g"][:, None, None, :], square=True),
+    case("global tokens, dilated window", "g: bool[B, N], w: i32[H]", "(abs(i - j) <= 6 * w[h] and (i - j) % w[h] == 0) or g[b,j]", longformer,
+         lambda i, j, x: ((abs(i - j) <= 6 * x["w"][:, None, None]) & ((i - j) % np.maximum(x["w"], 1)[:, None, None] == 0)) | x["g"][:, None, None, :],
+         square=True),
+    case("prefix and window", "c: i32[B]", "j < c[b] or (j <= i and i - j < 20)",
+         lambda rng, B, H, N, M: dict(c=rng.choice([0, 3, 150, 2**31 - 1, -5], B).astype(np.int32)),
+         lambda i, j, x: (j < x["c"][:, None, None, None]) | ((j <= i) & (i - j < 20))),
+    case("spans", "lo: i32[B, N], hi: i32[B, N]", "lo[b,i] <= j and j < hi[b,i]",
+         lambda rng, B, H, N, M: dict(lo=rng.integers(-3, M + 3, (B, N)).astype(np.int32), hi=rng.integers(-3, M + 3, (B, N)).astype(np.int32)),
+         lambda i, j, x: (x["lo"][:, None, :, None] <= j) & (j < x["hi"][:, None, :, None])),
+    case("earlier times", "t: f32[B, N]", "t[b,j] <= t[b,i] and t[b,i] - t[b,j] < 2.0", times,
+         lambda i, j, x: (x["t"][:, None, None, :] <= x["t"][:, None, :, None]) & (x["t"][:, None, :, None] - x["t"][:, None, None, :] < np.float32(2)),
+         square=True),
+]
+
+
+def check(number, case, rng):
+    source, program = folder / f"m{number}.heed", folder / f"m{number}"
+    source.write_text(MODEL.format(**case))
+    done = run(heedc, source, "--explain", "-o", program)
+    said = done.stdout + done.stderr
+    expect(done.returncode == 0 and "raised to one attention" in said and "streaming attention schedule" in said
+           and "per element" not in said, f"{case['name']}: {said}")
+    if done.returncode:
+        return
+    sizes = [(1, 2, 300, 300, 8), (2, 1, 49, 47, 5), (1, 1, 1, 1, 4), (2, 3, 0, 5, 4), (1, 2, 100, 500, 8), (1, 1, 500, 100, 8), (1, 1, 5, 0, 4)]
+    for B, H, N, M, E in sizes:
+        if case["square"]:
+            M = N
+        q, k, v = (rng.uniform(-1, 1, (B, H, n, E)).astype(np.float32) for n in (N, M, M))
+        data = case["draw"](rng, B, H, N, M)
+        i, j = np.arange(N)[:, None], np.arange(M)[None, :]
+        live = np.broadcast_to(case["live"](i, j, dict(data, N=N, M=M)), (B, H, N, M))
+        # Keys that nobody sees hold NaN.
+        unseen = ~live.any(axis=2)
+        k[unseen], v[unseen] = np.nan, np.nan
+        s = np.einsum("bhie,bhje->bhij", q.astype(np.float64), np.nan_to_num(k).astype(np.float64)) / np.sqrt(E)
+        if case["bias"]:
+            s = case["bias"](s, i, j, data)
+        s = np.where(live, s, -np.inf)
+        top = s.max(axis=-1, keepdims=True, initial=-np.inf)
+        p = np.where(live, np.exp(s - np.where(np.isfinite(top), top, 0)), 0)
+        total = p.sum(axis=-1, keepdims=True)
+        want = np.einsum("bhij,bhje->bhie", p / np.where(total == 0, 1, total), np.nan_to_num(v))
+        flags = []
+        for name, array in dict(q=q, k=k, v=v, **data).items():
+            np.save(folder / f"{name}.npy", array)
+            flags += ["--" + name, folder / f"{name}.npy"]
+        done = run(program, *flags, "--output", folder / "o.npy")
+        expect(done.returncode == 0, f"{case['name']} {(B, H, N, M, E)}: {done.stderr}")
+        if done.returncode:
+            continue
+        got = np.load(folder / "o.npy")
+        error = np.abs(got - want).max(initial=0) / max(np.abs(want).max(initial=0), 1e-30)
+        expect(error <= 1e-5, f"{case['name']} {(B, H, N, M, E)}: error {error:.2e}")
+        print(f"{case['name']} {(B, H, N, M, E)}: {live.mean() if live.size else 0:.2f} live, error {error:.1e}")
+
+
+rng = np.random.default_rng(5)
+for number, each in enumerate(CASES):
+    check(number, each, rng)
+finish()
