@@ -26,12 +26,15 @@ if(HEED_SANITIZE)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
-# What every C++ file that sees MLIR is compiled with. Debian's LLVM has RTTI and no exceptions.
+# What every C++ file that sees MLIR is compiled with. Debian's LLVM has RTTI and no exceptions; a target that needs them
+# nevertheless sets HEED_EXCEPTIONS.
 add_library(heed_mlir INTERFACE)
 target_include_directories(heed_mlir SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 target_include_directories(heed_mlir INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 target_compile_definitions(heed_mlir INTERFACE ${LLVM_DEFINITIONS_LIST})
-target_compile_options(heed_mlir INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions> -Wall -Wextra
+set(_heed_no_exceptions $<COMPILE_LANGUAGE:CXX> $<NOT:$<BOOL:$<TARGET_PROPERTY:HEED_EXCEPTIONS>>>)
+list(JOIN _heed_no_exceptions "," _heed_no_exceptions)
+target_compile_options(heed_mlir INTERFACE $<$<AND:${_heed_no_exceptions}>:-fno-exceptions> -Wall -Wextra
                        -Wno-unused-parameter)
 target_link_libraries(heed_mlir INTERFACE MLIR LLVM)
 
