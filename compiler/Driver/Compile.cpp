@@ -4,6 +4,7 @@
 #include "compiler/Codegen/HalideCodegen.h"
 #include "compiler/Codegen/HostDescription.h"
 #include "compiler/Codegen/HostObject.h"
+#include "compiler/Driver/CheckModels.h"
 #include "compiler/Driver/Explain.h"
 #include "compiler/Driver/Header.h"
 #include "compiler/Driver/Pipeline.h"
@@ -248,6 +249,10 @@ bool Compilation::run() {
     return fail("expected a function with 'attn.model' in '" + options.input +
                 "'");
   prefix = options.prefix.empty() ? modelName : options.prefix;
+  if (!isSymbolName(prefix))
+    return fail(
+        "expected letters, digits and '_' as prefix of symbols, found '" +
+        prefix + "'");
   if (options.emit == Emit::Header)
     return write(makeHeader(*module, modelName, prefix));
   if (options.unchecked)

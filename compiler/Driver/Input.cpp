@@ -1,5 +1,6 @@
 //===- Input.cpp - sources and IR files to attn IR ------------------------===//
 
+#include "compiler/Driver/CheckModels.h"
 #include "compiler/Driver/Compile.h"
 #include "compiler/Driver/Weights.h"
 #include "frontend/Heed/ASTPrinter.h"
@@ -156,9 +157,13 @@ OwningOpRef<ModuleOp> heed::readInput(MLIRContext &context,
       return nullptr;
     }
     ParserConfig config(&context);
-    return given->text ? parseSourceString<ModuleOp>(given->text->getBuffer(),
-                                                     config, "<stdin>")
-                       : parseSourceFile<ModuleOp>(options.input, config);
+    OwningOpRef<ModuleOp> module =
+        given->text ? parseSourceString<ModuleOp>(given->text->getBuffer(),
+                                                  config, "<stdin>")
+                    : parseSourceFile<ModuleOp>(options.input, config);
+    if (module && failed(checkModels(*module)))
+      return nullptr;
+    return module;
   }
   return compileSource(context, options, *given);
 }
