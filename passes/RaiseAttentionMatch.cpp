@@ -424,6 +424,35 @@ bool Matcher::matchWeight(ExprRef factor, ArrayRef<ExprRef> rest,
   return matchSoftmaxOp(softmax);
 }
 
+/// Whether the scores of \p softmax, before or after elementwise functions, are
+/// also summed over its axes: a norm of scores.
+static bool readByRow(attn::SoftmaxOp softmax) {
+  SmallVector<Value> work{softmax.getInput()};
+  while (!work.empty()) {
+    Value scores = work.pop_back_val();
+    auto def = scores.getDefiningOp<linalg::LinalgOp>();
+    if (!def)
+      continue;
+    for (OpOperand &use : scores.getUses()) {
+      auto user = dyn_cast<linalg::LinalgOp>(use.getOwner());
+      if (!user || !user.getNumReductionLoops())
+        continue;
+      AffineMap map = user.getMatchingIndexingMap(&use);
+      for (int64_t axis : softmax.getAxes())
+        if (auto dim = dyn_cast<AffineDimExpr>(map.getResult(axis));
+            dim && user.getIteratorTypesArray()[dim.getPosition()] ==
+                       utils::IteratorType::reduction)
+          return true;
+    }
+    if (!Exprs::isElementwise(def))
+      continue;
+    for (OpOperand *input : def.getDpsInputOperands())
+      if (def.getMatchingIndexingMap(input).isIdentity())
+        work.push_back(input->get());
+  }
+  return false;
+}
+
 bool Matcher::matchSoftmaxOp(ExprRef weight) {
   auto result = cast<OpResult>(weight->value);
   auto softmax = cast<attn::SoftmaxOp>(result.getOwner());
@@ -447,6 +476,8 @@ bool Matcher::matchSoftmaxOp(ExprRef weight) {
     if (!isa<linalg::LinalgOp, tensor::ExtractOp>(use.getOwner()) &&
         !use.getOwner()->getParentOfType<linalg::LinalgOp>())
       return fails("the weights are read elsewhere too: they must be stored");
+  if (readByRow(softmax))
+    return fails("another function of the row reads the scores");
   // A function of rows of weights: they are worked on row by row, after it.
   for (Operation *user : softmax.getResult().getUsers())
     if (auto generic = dyn_cast<linalg::LinalgOp>(user);

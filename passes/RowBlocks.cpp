@@ -147,7 +147,11 @@ bool Search::include(Operation *op) {
               dim && it->second.keys[axis])
             loops.keys[dim.getPosition()] = true;
   }
-  if (!llvm::is_contained(loops.keys, true))
+  // What has one value per row goes along: a mean between its sum and its
+  // readers.
+  bool perRow = generic && generic.getNumReductionLoops() == 0 &&
+                llvm::all_of(loops.rows, [](int row) { return row >= 0; });
+  if (!perRow && !llvm::is_contained(loops.keys, true))
     return false;
   SmallVector<int> shared;
   for (int axis : common)

@@ -295,7 +295,7 @@ void RowBlock::splitSum(Value func) {
         scale = op;
   SmallVector<std::string> names = varsOf(f->func);
   SmallVector<StringRef> vars(names.begin(), names.end());
-  SmallVector<Extent> extents = f->extents;
+  SmallVector<Extent> extents = f->extents, reductions = f->reductions[0];
   Type type = halide::getElementTypes(func).front();
   SmallVector<halide::ReadOp> readers;
   for (halide::ReadOp read : readsOf(func))
@@ -315,7 +315,17 @@ void RowBlock::splitSum(Value func) {
         applied->setAttr("fastmath",
                          arith::FastMathFlagsAttr::get(
                              inner.getContext(), arith::FastMathFlags::none));
-        return applied->getResult(0);
+        Value scaled = applied->getResult(0);
+        // A sum of nothing is not divided: 0 / 0 is no 0.
+        for (const Extent &extent : reductions)
+          if (!extent.fixed)
+            scaled = arith::SelectOp::create(
+                inner, func.getLoc(),
+                arith::CmpIOp::create(inner, func.getLoc(),
+                                      arith::CmpIPredicate::sgt, extent.value,
+                                      i32(inner, 0)),
+                scaled, value);
+        return scaled;
       });
   if (scale) {
     Value term = scale->getOperand(0);
