@@ -252,4 +252,18 @@ def AttnLowerHost : Pass<"attn-lower-host", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+//===--- contracts between stations: docs/ir.md ------------------------------------------------------------===//
+
+class AttnVerify<string station, int section, string what> : Pass<"attn-verify-" # station, "::mlir::ModuleOp"> {
+  let summary = "Checks " # what;
+  let description = "Fails at the first op that breaks a rule of section " # section # [{ of docs/ir.md and names the rule.
+    heedc runs it between its stations; it changes nothing.
+  }];
+}
+def AttnVerifyFrontEnd : AttnVerify<"front-end", 1, "the IR that a front end makes">;
+def AttnVerifyAttention : AttnVerify<"attention", 2, "attentions before kernels are formed">;
+def AttnVerifyKernels : AttnVerify<"kernels", 3, "kernels and the host that calls them">;
+def AttnVerifyHalide : AttnVerify<"halide", 4, "pipelines and the host that calls them">;
+def AttnVerifyHost : AttnVerify<"host", 5, "host code before it becomes LLVM">;
+
 #endif

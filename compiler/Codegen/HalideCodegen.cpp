@@ -6,6 +6,7 @@
 // crashes, the compiler does not.
 
 #include "compiler/Codegen/HalideCodegen.h"
+#include "compiler/Codegen/HalidePromises.h"
 #include "compiler/Codegen/HalideTranslate.h"
 #include "dialects/Halide/Target.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -100,7 +101,10 @@ class Reporter : public Halide::CompileTimeErrorReporter {
 public:
   explicit Reporter(int fd) : fd(fd) {}
   void warning(const char *message) override {
-    send(fd, Record::Warning, 0, tidy(message));
+    std::string text = tidy(message);
+    if (saysGuaranteedToFail(text))
+      throw HalideError{text};
+    send(fd, Record::Warning, 0, text);
   }
   [[noreturn]] void error(const char *message) override {
     throw HalideError{message};
@@ -110,7 +114,8 @@ private:
   int fd;
 };
 
-/// Runs \p body in a child that holds one end of a pipe.
+/// Runs \p body in a child that holds one end of a pipe. What it says on stderr
+/// (LLVM's assertions and stack traces) goes to a file.
 class Child {
 public:
   Child(llvm::function_ref<void(int)> body)
@@ -119,12 +124,15 @@ public:
     if (::pipe(ends) != 0)
       return;
     pid_t parent = ::getpid();
+    said.reset(std::tmpfile());
     pid = ::fork();
     if (pid == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL); // who would read the result?
       if (::getppid() != parent)
         ::_exit(2);
       ::close(ends[0]);
+      if (said)
+        ::dup2(::fileno(said.get()), STDERR_FILENO);
       body(ends[1]);
       ::_exit(0);
     }
@@ -149,6 +157,21 @@ public:
     return true;
   }
 
+  /// The assertion that ended the child, from what it said; empty if none.
+  std::string assertion() {
+    char line[1024];
+    if (said)
+      std::rewind(said.get());
+    while (said && std::fgets(line, sizeof line, said.get()))
+      if (StringRef(line).contains("Assertion `"))
+        return StringRef(line)
+            .drop_until([](char c) { return c == '`'; })
+            .drop_front()
+            .rsplit('\'')
+            .first.str();
+    return {};
+  }
+
   pid_t pid = -1;
   int fd = -1;
   int status = 0;
@@ -156,6 +179,7 @@ public:
   double seconds = 0;
 
 private:
+  std::unique_ptr<FILE, int (*)(FILE *)> said{nullptr, std::fclose};
   std::chrono::steady_clock::time_point start;
 };
 
@@ -250,6 +274,8 @@ void compileInChild(halide::PipelineOp pipeline, const std::string &symbol,
   } catch (const std::exception &e) {
     message = e.what();
   }
+  if (Operation *promise = explainBrokenPromise(pipeline, message))
+    at = promise;
   if (at == pipeline.getOperation() || !at)
     at = translator.current && translator.current != pipeline
              ? translator.current
@@ -286,6 +312,8 @@ LogicalResult collect(halide::PipelineOp pipeline, Child &child,
       << "libHalide ended without a result while compiling this kernel";
   if (WIFSIGNALED(child.status))
     diag << " (signal " << WTERMSIG(child.status) << ")";
+  if (std::string assertion = child.assertion(); !assertion.empty())
+    diag << ": " << assertion;
   return diag;
 }
 

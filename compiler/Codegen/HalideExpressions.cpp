@@ -403,6 +403,11 @@ bool HalideExpressions::translateExpression(Operation *op) {
     value = Halide::undef(toHalideType(undef.getResult().getType()));
   } else if (auto extent = dyn_cast<halide::ExtentOp>(op)) {
     value = bound(extent.getFunc(), extent.getDim(), true);
+  } else if (auto factor = dyn_cast<halide::FactorOp>(op)) {
+    halide::SplitOp split = factor.getSplit();
+    value = split.getDynamicFactor()
+                ? get(split.getDynamicFactor())
+                : Expr(static_cast<int32_t>(*split.getFactor()));
   } else if (auto min = dyn_cast<halide::MinOp>(op)) {
     value = bound(min.getFunc(), min.getDim(), false);
   } else if (isa<arith::ArithDialect>(op->getDialect())) {

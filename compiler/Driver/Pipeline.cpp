@@ -84,6 +84,7 @@ void heed::registerPipelineDialects(DialectRegistry &registry) {
 }
 
 void heed::buildKernelPipeline(OpPassManager &passes, bool fastMath) {
+  passes.addPass(createAttnVerifyFrontEnd());
   passes.addNestedPass<func::FuncOp>(createAttnFuseElementwise());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
@@ -91,11 +92,14 @@ void heed::buildKernelPipeline(OpPassManager &passes, bool fastMath) {
   passes.addNestedPass<func::FuncOp>(createAttnReorderProducts());
   passes.addNestedPass<func::FuncOp>(createAttnSolveMasks());
   passes.addNestedPass<func::FuncOp>(createAttnChooseAlgorithm());
+  passes.addPass(createAttnVerifyAttention());
   passes.addPass(createAttnFormKernels());
   if (fastMath)
     passes.addPass(createAttnRelaxMath());
   passes.addPass(createCSEPass());
+  passes.addPass(createAttnVerifyKernels());
   passes.addPass(createAttnToHalide());
+  passes.addPass(createAttnVerifyHalide());
 }
 
 void heed::buildHostPipeline(OpPassManager &passes, const std::string &prefix,
@@ -116,6 +120,7 @@ void heed::buildHostPipeline(OpPassManager &passes, const std::string &prefix,
   bufferization::buildBufferDeallocationPipeline(passes);
   AttnLowerHostOptions lower;
   lower.prefix = prefix;
+  passes.addPass(createAttnVerifyHost());
   passes.addPass(createAttnLowerHost(lower));
 }
 

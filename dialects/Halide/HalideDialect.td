@@ -45,15 +45,21 @@ class Halide_Enum<string name, string summary, list<string> cases>
 def Halide_TailStrategyEnum : Halide_Enum<"TailStrategy", "what happens where the factor does not divide",
     ["Auto", "RoundUp", "GuardWithIf", "Predicate", "PredicateLoads", "PredicateStores", "ShiftInwards",
      "ShiftInwardsAndBlend", "RoundUpAndBlend"]>;
-def Halide_TailStrategy : EnumAttr<Halide_Dialect, Halide_TailStrategyEnum, "tail">;
+def Halide_TailStrategy : EnumAttr<Halide_Dialect, Halide_TailStrategyEnum, "tail"> {
+  let assemblyFormat = "`` $value";
+}
 
 def Halide_MemoryTypeEnum : Halide_Enum<"MemoryType", "where a func is stored",
     ["Auto", "Heap", "Stack", "Register", "GPUShared", "GPUTexture", "LockedCache", "VTCM", "AMXTile"]>;
-def Halide_MemoryType : EnumAttr<Halide_Dialect, Halide_MemoryTypeEnum, "memory">;
+def Halide_MemoryType : EnumAttr<Halide_Dialect, Halide_MemoryTypeEnum, "memory"> {
+  let assemblyFormat = "`` $value";
+}
 
 def Halide_PartitionEnum : Halide_Enum<"Partition", "whether a loop may be split into prologue, body and epilogue",
     ["Auto", "Never", "Always"]>;
-def Halide_Partition : EnumAttr<Halide_Dialect, Halide_PartitionEnum, "partition_policy">;
+def Halide_Partition : EnumAttr<Halide_Dialect, Halide_PartitionEnum, "partition_policy"> {
+  let assemblyFormat = "`` $value";
+}
 
 class Halide_Op<string mnemonic, list<Trait> traits = []> : Op<Halide_Dialect, mnemonic, traits>;
 

@@ -97,6 +97,23 @@ LogicalResult SplitOp::verify() {
   return verifyTarget(*this);
 }
 
+SplitOp FactorOp::getSplit() {
+  for (Operation *op = (*this)->getPrevNode(); op; op = op->getPrevNode())
+    if (auto split = dyn_cast<SplitOp>(op);
+        split && split.getFunc() == getFunc() &&
+        split.getStage() == getStage() && split.getInner() == getLoop())
+      return split;
+  return {};
+}
+
+LogicalResult FactorOp::verify() {
+  if (!getSplit())
+    return emitOpError("found no halide.split above that makes loop '")
+           << getLoop() << "' of '" << getFuncName(getFunc())
+           << "' (factor.c1)";
+  return success();
+}
+
 LogicalResult FuseOp::verify() {
   if (getInner() == getOuter())
     return emitOpError("fuses '") << getInner() << "' with itself (fuse.c1)";

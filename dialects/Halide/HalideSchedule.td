@@ -45,6 +45,27 @@ def Halide_SplitOp : Halide_StageScheduleOp<"split"> {
                                  CArg<"TailStrategy", "TailStrategy::Auto">:$tail)>];
 }
 
+def Halide_FactorOp : Halide_Op<"factor", [Pure, HasParent<"PipelineOp">]> {
+  let summary = "The factor of the split that made a loop";
+  let description = [{
+    What follows from a number of the schedule is computed from it, so that the number stands once:
+
+    ```mlir
+    halide.split %o, "i" into ("tile", "row") by 48 tail GuardWithIf
+    %rows = halide.factor %o, "row" : i32
+    ```
+    * factor.c1  a `halide.split` above it makes the loop as its inner one
+  }];
+  let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, StrAttr:$loop);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$func (`stage` $stage^)? `,` $loop `:` type($result) attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The split that makes the loop; null if none does.
+    ::heed::halide::SplitOp getSplit();
+  }];
+}
+
 def Halide_FuseOp : Halide_StageScheduleOp<"fuse"> {
   let summary = "Joins two loops into one";
   let description = [{

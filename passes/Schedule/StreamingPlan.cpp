@@ -58,11 +58,17 @@ struct Writer {
   const StreamingPlan &plan;
 
   Value i(int64_t value) { return constantI32(b, loc, value); }
+  /// Factors divide the promised extents, so the guard is proved away; with an
+  /// edited factor that does not divide, nothing beyond a promise is computed.
+  template <typename Factor>
   void split(halide::FuncOp f, int64_t stage, StringRef var, StringRef outer,
-             StringRef inner, int64_t factor,
-             halide::TailStrategy tail = halide::TailStrategy::Auto) {
+             StringRef inner, Factor factor) {
     halide::SplitOp::create(b, loc, f.getResult(), stage, var, outer, inner,
-                            factor, tail);
+                            factor, halide::TailStrategy::GuardWithIf);
+  }
+  Value factor(halide::FuncOp f, StringRef loop) {
+    return halide::FactorOp::create(b, loc, b.getI32Type(), f.getResult(), 0,
+                                    loop);
   }
   void reorder(halide::FuncOp f, int64_t stage, ArrayRef<StringRef> vars) {
     halide::ReorderOp::create(b, loc, f.getResult(), stage, vars);
@@ -119,8 +125,6 @@ struct Writer {
 /// least four tasks a core.
 Value tilesPerTask(Writer &w, const StreamingPlan &plan,
                    ArrayRef<Extent> batch) {
-  if (plan.masked)
-    return w.i(1);
   auto ceilDiv = [&](Value x, Value y) -> Value {
     Value up = arith::AddIOp::create(
         w.b, w.loc, x, arith::AddIOp::create(w.b, w.loc, y, w.i(-1)));
@@ -139,6 +143,24 @@ Value tilesPerTask(Writer &w, const StreamingPlan &plan,
       w.b, w.loc, tiles,
       arith::MaxSIOp::create(w.b, w.loc, forCache, forCores));
   return ceilDiv(tiles, tasks);
+}
+
+/// Tiles that \p steps times \p rows queries lie in, whatever numbers the two
+/// are: exact where one divides the other, else one more for the ends.
+Value tilesOf(Writer &w, const StreamingPlan &plan, Value rows, Value steps) {
+  Value tile = w.i(plan.tile);
+  Value all = arith::MulIOp::create(w.b, w.loc, rows, steps);
+  Value up = arith::AddIOp::create(w.b, w.loc, all, w.i(plan.tile - 1));
+  auto cuts = [&](Value x, Value y) -> Value {
+    return arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::ne,
+                                 halide::ModOp::create(w.b, w.loc, x, y),
+                                 w.i(0));
+  };
+  Value ends =
+      arith::AndIOp::create(w.b, w.loc, cuts(all, tile), cuts(tile, all));
+  return arith::AddIOp::create(
+      w.b, w.loc, arith::FloorDivSIOp::create(w.b, w.loc, up, tile),
+      arith::SelectOp::create(w.b, w.loc, ends, w.i(1), w.i(0)));
 }
 
 void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
@@ -237,18 +259,17 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
 void StreamingPlan::schedule(OpBuilder &b, Location loc,
                              ArrayRef<Extent> batch) {
   Writer w{b, loc, *this};
-  Value tiles = tilesPerTask(w, *this, batch);
   bool hasValueDim = op.numDims(DimKind::Value) == 1;
 
   // The output: a task is some tiles of one batch element.
   std::string query = outputVars[op.firstDim(DimKind::Query)];
-  w.split(output, 0, query, "tile", "row", tile,
-          halide::TailStrategy::GuardWithIf);
+  w.split(output, 0, query, "tile", "row", tile);
   if (masked)
     w.split(output, 0, "tile", "task", "ti", 1);
   else
-    halide::SplitOp::create(b, loc, output.getResult(), 0, "tile", "task", "ti",
-                            tiles, halide::TailStrategy::GuardWithIf);
+    w.split(output, 0, "tile", "task", "ti", tilesPerTask(w, *this, batch));
+  Value tiles =
+      tilesOf(w, *this, w.factor(output, "row"), w.factor(output, "ti"));
   SmallVector<std::string> order;
   Value groups = w.i(1), padded = w.i(group);
   if (lse) {
@@ -265,8 +286,7 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
     while (!lse && extent.fixed && width > 1 && *extent.fixed % width)
       width /= 2;
     if (width > 1) {
-      w.split(output, 0, value, value, "dv", width,
-              halide::TailStrategy::GuardWithIf);
+      w.split(output, 0, value, value, "dv", width);
       w.vectorize(output, 0, "dv");
       order.push_back("dv");
     }

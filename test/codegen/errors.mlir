@@ -30,3 +30,18 @@ halide.pipeline @wrong_place {
   halide.compute_root %a
   halide.compute_at %g, %a, "i"
 }
+
+// A promise that is known to be wrong: kernels check no more than they must, so it would change results.
+halide.pipeline @broken_promise {
+  %g = halide.func "inner" (%i = "i") : i32 { halide.yield %i : i32 }
+  %f = halide.func "outer" (%i = "i") : i32 {
+    %v = halide.read %g[%i] : i32
+    halide.yield %v : i32
+  }
+  halide.split %f, "i" into ("io", "ii") by 8
+  halide.compute_at %g, %f, "io"
+  %c4 = arith.constant 4 : i32
+  // CHECK: errors.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: 'halide.bound_extent' promises {{.*}} for 'i' of 'inner', but {{.*}} is computed (promise.c1)
+  halide.bound_extent %g, "i" extent %c4
+  halide.output %f
+}

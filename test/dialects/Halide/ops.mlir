@@ -105,6 +105,10 @@ halide.pipeline @schedule {
   halide.atomic %s stage 1 unproved
   // CHECK: halide.split %o, "j" into ("jo", "ji") by %{{.*}}
   halide.split %o, "j" into ("jo", "ji") by %n
+  // CHECK: halide.factor %o, "ji" : i32
+  %by = halide.factor %o, "ji" : i32
+  // CHECK: halide.factor %s stage 1, "ri" : i32
+  %by_1 = halide.factor %s stage 1, "ri" : i32
   // CHECK: halide.tile %o, ("ji", "i") into ("jt", "it"), ("jv", "iv") by [8, 4] tail ShiftInwards
   halide.tile %o, ("ji", "i") into ("jt", "it"), ("jv", "iv") by [8, 4] tail ShiftInwards
   // CHECK: halide.reorder %o, ("jv", "iv", "jt", "it")

@@ -289,3 +289,12 @@ halide.pipeline @aligned_output {
   halide.align_bounds %f, "i" modulus 8
   halide.output %f
 }
+
+// -----
+halide.pipeline @no_factor {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  halide.split %f, "i" into ("io", "ii") by 8
+  // expected-error@+1 {{found no halide.split above that makes loop 'io' of 'f' (factor.c1)}}
+  %n = halide.factor %f, "io" : i32
+  halide.output %f
+}

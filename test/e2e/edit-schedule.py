@@ -1,0 +1,99 @@
+# RUN: %python %s %heed_bin %heed_src %t some
+"""Any number of the schedule in --emit=halide may be edited: compiled on, the program gives the same results or the compiler says why not.
+
+`some` tries a few of the edits, spread evenly; `all` tries each, which takes half an hour.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+import numpy as np
+
+heedc, source = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2]) / "models/core/causal-attention.heed"
+folder, count = pathlib.Path(sys.argv[3]), sys.argv[4]
+folder.mkdir(parents=True, exist_ok=True)
+subprocess.run([heedc, source, "--emit=halide", "-o", folder / "kernels.mlir"], check=True)
+lines = (folder / "kernels.mlir").read_text().splitlines()
+
+
+def oracle(q, k, v):
+    q, k, v = (a.astype(np.float64) for a in (q, k, v))
+    heads, (groups, m) = q.shape[1], k.shape[1:3]
+    k, v = (a[:, np.arange(heads) * groups // heads] for a in (k, v))
+    s = np.einsum("bhie,bhje->bhij", q, k) / np.sqrt(q.shape[3])
+    mask = np.arange(m)[None, :] <= np.arange(q.shape[2])[:, None] + (m - q.shape[2])
+    s = np.where(mask, s, -np.inf)
+    top = s.max(axis=-1, keepdims=True, initial=-np.inf)
+    p = np.where(mask, np.exp(s - np.where(np.isfinite(top), top, 0)), 0)
+    total = p.sum(axis=-1, keepdims=True)
+    return np.einsum("bhij,bhjf->bhif", p / np.where(total == 0, 1, total), v)
+
+
+#        B  H  G  N    M    E   F
+SIZES = [(1, 2, 1, 131, 131, 19, 21), (2, 2, 2, 17, 300, 8, 16), (1, 1, 1, 5, 3, 1, 1)]
+random = np.random.default_rng(5)
+cases = []
+for k, (b, h, g, n, m, e, f) in enumerate(SIZES):
+    arrays = [random.uniform(-1, 1, s).astype("f") for s in ((b, h, n, e), (b, g, m, e), (b, g, m, f))]
+    for name, array in zip("qkv", arrays):
+        np.save(folder / f"{name}{k}.npy", array)
+    cases.append(oracle(*arrays))
+
+
+def edits(promises):
+    """(line, what to replace, by what) for factors where they stand, or for extents of promises at their constants."""
+    constants = {m[1]: (k, int(m[2])) for k, line in enumerate(lines)
+                 if (m := re.match(r" *(%\w+) = arith.constant (\d+) : i32", line))}
+    uses = {name: sum(len(re.findall(re.escape(name) + r"\b", line)) for line in lines) - 1 for name in constants}
+    for k, line in enumerate(lines):
+        if not promises and (m := re.search(r"halide\.split .* by (\d+)", line)):
+            where, old = k, int(m[1])
+        elif promises and (m := re.search(r"halide\.bound\w* .* extent (%\w+)", line)) and uses.get(m[1]) == 1:
+            where, old = constants[m[1]]
+        else:
+            continue
+        for new in sorted({1, old // 2, 3 * old // 4, 2 * old} - {0, old}):
+            yield where, old, new, line.strip()
+
+
+def attempt(number, where, old, new, line):
+    text = list(lines)
+    text[where] = re.sub(rf"\b{old}\b(?=( +tail.*)?$| : i32$)", str(new), text[where])
+    assert text[where] != lines[where], lines[where]
+    return compiled_on(number, text)
+
+
+def compiled_on(number, text):
+    """What became of the edited lines: 'same', 'refused: why', or 'WRONG: how'."""
+    file, program = folder / f"edit{number}.mlir", folder / f"edit{number}"
+    file.write_text("\n".join(text) + "\n")
+    done = subprocess.run([heedc, file, "-o", program], capture_output=True, text=True)
+    if done.returncode:
+        if done.returncode != 1 or f"edit{number}.mlir:" not in done.stderr:
+            return f"WRONG: exit code {done.returncode}: {done.stderr}"
+        return "refused: " + done.stderr.splitlines()[0].split(".mlir:")[-1]
+    for k, want in enumerate(cases):
+        run = subprocess.run([program, *(x for n in "qkv" for x in ("--" + n, folder / f"{n}{k}.npy")),
+                              "--output", folder / f"o{number}.npy"], capture_output=True, text=True)
+        if run.returncode:
+            return f"WRONG: the program failed with {run.returncode}: {run.stderr}"
+        error = np.abs(np.load(folder / f"o{number}.npy") - want).max()
+        if not error <= 1e-5:
+            return f"WRONG: error {error:.1e} at {SIZES[k]}"
+    program.unlink()
+    return "same"
+
+
+wrong = 0
+for promises, share in ((False, 6), (True, 2)):
+    every = list(edits(promises))
+    chosen = range(len(every)) if count == "all" else np.linspace(0, len(every) - 1, share).astype(int)
+    for number in chosen:
+        result = attempt(number, *every[number])
+        # A factor may be any number that libHalide can do; a promise has to hold.
+        wrong += result != "same" and not (promises and result.startswith("refused"))
+        where, old, new, line = every[number]
+        print(f"{number} of {len(every)}: {old} -> {new} in {line}: {result}", flush=True)
+print("wrong:", wrong)
+sys.exit(wrong != 0)
