@@ -7,6 +7,7 @@
 
 #include "dialects/Attn/Dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace heed {
 
@@ -31,6 +32,9 @@ bool isNamed(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> names);
 /// what \p further names.
 mlir::LogicalResult checkHostOp(mlir::Operation *op, llvm::StringRef rule,
                                 llvm::ArrayRef<llvm::StringRef> further);
+
+/// The rules of section 5: what `attn-lower-host` needs to find.
+mlir::LogicalResult verifyHost(mlir::ModuleOp module);
 
 } // namespace heed
 #endif

@@ -19,6 +19,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Lower/HostParams.h"
 #include "passes/Passes.h"
+#include "passes/VerifyContract.h"
 
 namespace heed {
 #define GEN_PASS_DEF_ATTNLOWERHOST
@@ -64,6 +65,8 @@ struct LowerHost : heed::impl::AttnLowerHostBase<LowerHost> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (failed(heed::verifyHost(module)))
+      return signalPassFailure();
     auto params = heed::numberParams(module);
     if (failed(params) || failed(renameKernels(module)))
       return signalPassFailure();
