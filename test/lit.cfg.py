@@ -45,6 +45,7 @@ config.substitutions += [
     ("%cmake", config.heed_cmake),
     ("%cc", config.heed_cc),
     ("%mlir_runner", os.path.join(config.heed_llvm, "bin", "mlir-runner")),
+    ("%mlir_tblgen", os.path.join(config.heed_llvm, "bin", "mlir-tblgen")),
     ("%mlir_lib", os.path.join(config.heed_llvm, "lib")),
     ("%heed_src", config.heed_source),
     ("%heed_bin", bin_dir),

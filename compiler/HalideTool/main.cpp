@@ -17,42 +17,49 @@
 
 using namespace llvm;
 
+static cl::OptionCategory category("heed-halide");
 static cl::opt<std::string> input(cl::Positional, cl::desc("<input.mlir>"),
                                   cl::init("-"));
 static cl::opt<std::string>
     output("o",
            cl::desc("output file; for objects, a folder that gets NAME.o each"),
-           cl::value_desc("path"), cl::init("-"));
+           cl::value_desc("path"), cl::init("-"), cl::cat(category));
 static cl::opt<std::string> targetName(
     "target",
     cl::desc("host or a level of x86-64; the default is the module's"),
-    cl::init(""));
+    cl::init(""), cl::cat(category));
 static cl::opt<heed::HalideOutput> emit(
     "emit", cl::desc("what to make:"), cl::init(heed::HalideOutput::Object),
     cl::values(clEnumValN(heed::HalideOutput::Object, "obj", "objects"),
                clEnumValN(heed::HalideOutput::Statement, "stmt",
                           "Halide's loop nests, as text"),
-               clEnumValN(heed::HalideOutput::Assembly, "asm", "assembly")));
+               clEnumValN(heed::HalideOutput::Assembly, "asm", "assembly")),
+    cl::cat(category));
 static cl::opt<bool>
     checks("checks",
-           cl::desc("kernels check their buffers and answer bounds queries"));
+           cl::desc("kernels check their buffers and answer bounds queries"),
+           cl::cat(category));
 static cl::opt<bool>
     noUserContext("no-user-context",
-                  cl::desc("kernels take no first argument for the runtime"));
+                  cl::desc("kernels take no first argument for the runtime"),
+                  cl::cat(category));
 static cl::opt<bool>
     printTarget("print-target",
-                cl::desc("print the target description and exit"));
+                cl::desc("print the target description and exit"),
+                cl::cat(category));
 static cl::opt<bool> runtime(
     "runtime",
-    cl::desc("with objects, also write Halide's runtime as halide_runtime.o"));
+    cl::desc("with objects, also write Halide's runtime as halide_runtime.o"),
+    cl::cat(category));
 static cl::opt<bool> runtimeOnly(
     "runtime-only",
-    cl::desc("write Halide's runtime for the target to -o, without an input"));
+    cl::desc("write Halide's runtime for the target to -o, without an input"),
+    cl::cat(category));
 static cl::opt<bool>
-    time_("time",
-          cl::desc("print the seconds that each kernel took to stderr"));
+    time_("time", cl::desc("print the seconds that each kernel took to stderr"),
+          cl::cat(category));
 static cl::opt<unsigned> jobs("jobs", cl::desc("kernels compiled at a time"),
-                              cl::init(0));
+                              cl::init(0), cl::cat(category));
 
 static int fail(const Twine &message) {
   errs() << "heed-halide: " << message << "\n";
@@ -73,7 +80,9 @@ static bool writeFile(StringRef path, StringRef bytes) {
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
-  cl::ParseCommandLineOptions(argc, argv, "compiles halide.pipelines\n");
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(argc, argv,
+                              "heed-halide: compiles halide.pipelines\n");
   std::string error;
   mlir::FailureOr<heed::halide::Target> target = heed::halide::parseTarget(
       targetName.empty() ? "host" : StringRef(targetName), error);

@@ -100,8 +100,8 @@ LogicalResult callMaskTables(halide::CallOp call, const MaskRequest &request,
           };
           Value up = arith::AddIOp::create(b, loc, cast<Value>(size),
                                            number(axis.size - 1));
-          size = arith::DivUIOp::create(b, loc, up, number(axis.size))
-                     .getResult();
+          size =
+              arith::DivUIOp::create(b, loc, up, number(axis.size)).getResult();
         }
       }
       sizes.push_back(size);
