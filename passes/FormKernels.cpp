@@ -14,6 +14,7 @@
 #include "passes/Remarks.h"
 #include "passes/RowBlocks.h"
 #include "passes/StoredTensors.h"
+#include "passes/TensorOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -151,19 +152,6 @@ unsigned costOfElement(Operation *op) {
       cost += 1;
   });
   return cost;
-}
-
-/// Whether \p op computes in f64: a table, which stays a tensor of its own so
-/// that it is computed once.
-bool isTable(Operation *op) {
-  return op
-      ->walk([](Operation *inner) {
-        return llvm::any_of(inner->getResultTypes(),
-                            [](Type type) { return type.isF64(); })
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
 }
 
 /// Whether \p user reads \p value at its own place only: where it writes, or

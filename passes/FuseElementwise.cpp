@@ -6,6 +6,7 @@
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
 #include "passes/TensorExpr.h"
+#include "passes/TensorOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -79,15 +80,6 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
     for (Operation *root : roots)
       if (!erased.contains(root))
         fuseInto(root);
-  }
-
-  static bool isTable(Operation *op) {
-    bool found = false;
-    op->walk([&](Operation *inner) {
-      found |= llvm::any_of(inner->getResultTypes(),
-                            [](Type t) { return t.isF64(); });
-    });
-    return found;
   }
 
   Cost costOf(Operation *op) {

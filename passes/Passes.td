@@ -37,7 +37,7 @@ def AttnRaiseAttention : Pass<"attn-raise-attention", "::mlir::func::FuncOp"> {
     product; a term beside the sum is the sink; sigmoid, relu and other weights without a row sum are raised too; what multiplies a
     weight after the normaliser is `weight`. What varies over pairs is taken apart, what varies over one side stays a
     tensor. A clipped offset becomes a table over offsets. What only transposes or narrows the whole output (merged heads)
-    becomes `result_map`. Left alone, with a remark: weights that are read elsewhere
+    becomes `result_map`. A quotient that is written out keeps its NaN in rows without a key of weight (`empty`). Left alone, with a remark: weights that are read elsewhere
     too, heads that mix, a chain of plain products (attn-reorder-products).
 
     ```mlir

@@ -38,6 +38,8 @@ std::string describe(attn::AttentionOp op) {
   text += "; normaliser " + attn::stringifyMap(op.getMap()).str();
   if (op.getDivide())
     text += " divided by its sum";
+  if (op.getMap() == attn::Map::Exp && op.getDivide() && !op.getStabilise())
+    text += ", no maximum subtracted";
   return text;
 }
 
@@ -182,6 +184,8 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
     auto op = value->getDefiningOp<attn::AttentionOp>();
     remarkDone(op, passName, "attention",
                "raised to one attention: " + describe(op));
+    for (const std::string &note : match->notes)
+      remarkFound(op, passName, "attention", note);
     return *value;
   }
 

@@ -32,6 +32,7 @@ private:
   FailureOr<Operand> overIndices(ExprRef e);
   std::optional<SmallVector<AffineExpr>> affine(ExprRef read);
   ExprRef clampReads(ExprRef e);
+  Value emptyRow(ArrayRef<Value> sizes);
   Value constantIndex(ExprRef e) { return writeExtent(builder, loc, e); }
   void body(Region &region, ArrayRef<unsigned> indices,
             ArrayRef<unsigned> parameters, ExprRef e);
@@ -72,16 +73,20 @@ FailureOr<Operand> AttentionBuilder::operand(ExprRef e) {
   if (e->kind == ExprKind::Read) {
     if (auto results = affine(e)) {
       Operand found{e->value, *results};
-      // See through what only reindexes: split heads, transposes, slices.
-      while (Operation *def = found.tensor.getDefiningOp()) {
-        ExprRef inner = Exprs::isElementwise(def) ? exprs.expand(e) : nullptr;
+      // See through what only reindexes: transposes, slices, repeated heads. A
+      // reshaped view is as good as what it views: it is seen through for what
+      // may lie behind.
+      while (Operation *def = e->value.getDefiningOp()) {
+        bool reshapes = Exprs::isReshape(def);
+        ExprRef inner =
+            reshapes || Exprs::isElementwise(def) ? exprs.expand(e) : nullptr;
         if (!inner || strip(inner)->kind != ExprKind::Read)
           break;
         e = strip(inner);
-        auto next = affine(e);
-        if (!next)
-          break;
-        found = Operand{e->value, *next};
+        if (reshapes)
+          continue;
+        if (auto next = affine(e))
+          found = Operand{e->value, *next};
       }
       return found;
     }
@@ -239,6 +244,28 @@ void AttentionBuilder::body(Region &region, ArrayRef<unsigned> indices,
   attn::YieldOp::create(builder, loc, writer.write(e));
 }
 
+/// The output of empty rows; null for 0.
+Value AttentionBuilder::emptyRow(ArrayRef<Value> sizes) {
+  if (m.empty == EmptyRow::Zero)
+    return {};
+  auto real = [&](APFloat value) -> Value {
+    return arith::ConstantOp::create(
+        builder, loc, FloatAttr::get(builder.getF32Type(), value));
+  };
+  Value nan = real(APFloat::getQNaN(APFloat::IEEEsingle()));
+  if (m.empty == EmptyRow::NaN)
+    return nan;
+  Value none = real(APFloat::getZero(APFloat::IEEEsingle())), result = nan;
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  for (unsigned v : m.key)
+    result = arith::SelectOp::create(
+        builder, loc,
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                              sizes[position[v]], zero),
+        none, result);
+  return result;
+}
+
 FailureOr<Value> AttentionBuilder::build(ArrayRef<unsigned> outputs,
                                          Type element) {
   SmallVector<int64_t> dims;
@@ -314,7 +341,7 @@ FailureOr<Value> AttentionBuilder::build(ArrayRef<unsigned> outputs,
 
   auto op = attn::AttentionOp::create(
       builder, loc, RankedTensorType::get(shape, element), Type(), Type(),
-      sizes, symbols, termOperands, values, sink,
+      sizes, symbols, termOperands, values, sink, emptyRow(sizes),
       builder.getDenseI64ArrayAttr(dims), builder.getDenseI64ArrayAttr(arity),
       builder.getAffineMapArrayAttr(termMaps),
       builder.getAffineMapArrayAttr(valueMaps), sinkMap, resultMap,

@@ -18,6 +18,10 @@ struct AttentionTerm {
   unsigned result = 0; // the parameter that stands for it in `score`
 };
 
+/// What the output of a row without a key of weight is: a softmax gives 0; a
+/// quotient that is written out is 0 / 0, but a sum over no keys at all is 0.
+enum class EmptyRow { Zero, NaN, NaNIfKeys };
+
 /// All that `attn.attention` needs, as expressions over loop variables.
 struct AttentionMatch {
   llvm::SmallVector<unsigned> batch, query, key, contract, value;
@@ -27,6 +31,8 @@ struct AttentionMatch {
   unsigned weightParameter = 0;
   attn::Map map = attn::Map::Exp;
   bool divide = false, stabilise = false;
+  EmptyRow empty = EmptyRow::Zero;
+  llvm::SmallVector<std::string> notes; // what a reader of --explain must know
 };
 
 /// Finds attention in \p sum, a sum over keys, whose free variables are \p

@@ -5,8 +5,9 @@
 // depend on what is summed, a normaliser among them, move out of the sums.
 #include "dialects/Attn/Dialect.h"
 #include "passes/Passes.h"
+#include "passes/Products.h"
 #include "passes/Remarks.h"
-#include "passes/TensorExpr.h"
+#include "passes/TensorOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -25,22 +26,6 @@ namespace heed {
 namespace {
 
 constexpr StringLiteral passName = "attn-reorder-products";
-
-struct Product {
-  SmallVector<ExprRef> over, under;
-};
-
-void flatten(ExprRef e, Product &product, bool below = false) {
-  if (e->isOp("arith.mulf")) {
-    flatten(e->operand(0), product, below);
-    flatten(e->operand(1), product, below);
-  } else if (e->isOp("arith.divf")) {
-    flatten(e->operand(0), product, below);
-    flatten(e->operand(1), product, !below);
-  } else {
-    (below ? product.under : product.over).push_back(e);
-  }
-}
 
 // One order of a chain of three: two factors first, then the third.
 struct Order {
@@ -66,26 +51,6 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
     return op && op.getNumReductionLoops() > 0 && Exprs::isExpressible(op);
   }
 
-  // Made of parameters alone: computed once per model, if at all.
-  static bool isParameter(Value tensor) {
-    Operation *def = tensor.getDefiningOp();
-    if (!def)
-      return false;
-    if (isa<attn::ParamOp>(def))
-      return true;
-    if (!isa<linalg::LinalgOp, tensor::CastOp, tensor::ExtractSliceOp>(def))
-      return false;
-    bool found = false, other = false;
-    def->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (isa<RankedTensorType>(operand.getType()) &&
-            !operand.getDefiningOp<tensor::EmptyOp>() &&
-            !operand.getDefiningOp<linalg::FillOp>())
-          (isParameter(operand) ? found : other) = true;
-    });
-    return found && !other;
-  }
-
   // Everything but reductions is seen through, down to factors of a product.
   void openFactors(Exprs &exprs, Product &product, ArrayRef<unsigned> keys) {
     for (bool changed = true; changed;) {
@@ -101,7 +66,7 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
         if (!inner)
           continue;
         Product parts;
-        flatten(inner, parts);
+        flatten(exprs, inner, parts);
         if (llvm::none_of(parts.over, [](ExprRef part) {
               return part->kind == ExprKind::Read && isContraction(part->value);
             }))
@@ -133,26 +98,26 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
         return;
     }
     Product product;
-    flatten(body, product);
+    flatten(exprs, body, product);
     openFactors(exprs, product, summed);
 
     // The inner contraction: a factor over what is summed that reads one.
     ExprRef inner = nullptr;
     for (ExprRef e : product.over)
       if (e->kind == ExprKind::Read && isContraction(e->value) &&
-          e->usesAny(summed) && !isParameter(e->value)) {
+          e->usesAny(summed) && !isFromParameters(e->value)) {
         ExprRef sum = exprs.expand(e);
         if (!sum || !sum->isReduceBy("arith.addf"))
           continue;
         SmallVector<unsigned> vars;
         ExprRef innerBody = exprs.open(sum, vars);
         Product parts;
-        flatten(innerBody, parts);
+        flatten(exprs, innerBody, parts);
         bool plain = llvm::all_of(parts.over, [&](ExprRef part) {
           bool ok = true;
           Exprs::walk(part, [&](ExprRef e) {
             ok &= e->kind != ExprKind::Reduce &&
-                  !(e->kind == ExprKind::Read && isParameter(e->value));
+                  !(e->kind == ExprKind::Read && isFromParameters(e->value));
           });
           return ok;
         });

@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -133,6 +134,23 @@ ExprRef Exprs::op(OperationName name, DictionaryAttr attrs, Type type,
       return inner->operand(0);
     if (auto value = constantInt(inner))
       return constant(IntegerAttr::get(type, *value));
+  }
+  if (spelled == "arith.truncf" || spelled == "arith.extf") {
+    auto isConstant = [](ExprRef e) { return e->kind == ExprKind::Constant; };
+    ExprRef inner = operands[0];
+    bool chooses = inner->kind == ExprKind::If || inner->isOp("arith.select");
+    if (chooses && isConstant(inner->operand(1)) &&
+        isConstant(inner->operand(2)))
+      return select(inner->operand(0), op(name, attrs, type, inner->operand(1)),
+                    op(name, attrs, type, inner->operand(2)),
+                    inner->kind == ExprKind::If);
+    if (isConstant(inner)) {
+      APFloat value = cast<FloatAttr>(inner->attr).getValue();
+      bool exact;
+      value.convert(cast<FloatType>(type).getFloatSemantics(),
+                    APFloat::rmNearestTiesToEven, &exact);
+      return constant(FloatAttr::get(type, value));
+    }
   }
   if (spelled == "arith.select")
     return select(operands[0], operands[1], operands[2], /*guard=*/false);
@@ -436,7 +454,31 @@ ExprRef Exprs::stripExtension(ExprRef expr) {
   return expr;
 }
 
+// A scalar of the host: sizes, their roots, products and quotients.
+static bool isPositive(Value value) {
+  FloatAttr real;
+  IntegerAttr integer;
+  if (matchPattern(value, m_Constant(&real)))
+    return real.getValueAsDouble() > 0;
+  if (matchPattern(value, m_Constant(&integer)))
+    return integer.getInt() > 0;
+  Operation *def = value.getDefiningOp();
+  StringRef name = def ? def->getName().getStringRef() : "";
+  if (name == "tensor.dim" || name == "math.sqrt" || name == "math.rsqrt" ||
+      name == "math.exp")
+    return true;
+  static constexpr StringLiteral kept[] = {
+      "arith.truncf",     "arith.extf", "arith.sitofp",
+      "arith.index_cast", "arith.mulf", "arith.divf",
+      "arith.addf",       "arith.muli", "arith.addi"};
+  return llvm::is_contained(kept, name) &&
+         llvm::all_of(def->getOperands(),
+                      [](Value operand) { return isPositive(operand); });
+}
+
 bool Exprs::isPositive(ExprRef expr) {
+  if (expr->kind == ExprKind::Scalar)
+    return heed::isPositive(expr->value);
   if (auto value = constantFloat(expr))
     return *value > 0;
   if (auto value = constantInt(expr))

@@ -115,6 +115,9 @@ public:
   static bool isExpressible(mlir::Operation *op);
   /// Is \p op expressible without a reduction?
   static bool isElementwise(mlir::Operation *op);
+  /// Does \p op only read the same elements in another shape? `expand` sees
+  /// through it; where that is no gain, it is a view.
+  static bool isReshape(mlir::Operation *op);
   /// The element of \p tensor at \p indices, one step: in terms of reads of
   /// what its defining op reads. Null if the defining op is not expressible.
   ExprRef expand(mlir::Value tensor, llvm::ArrayRef<ExprRef> indices);
@@ -181,6 +184,7 @@ public:
 
 private:
   ExprRef intern(Expr &&node);
+  ExprRef reshaped(mlir::Operation *op, llvm::ArrayRef<ExprRef> indices);
   ExprRef generic(mlir::Operation *op, mlir::Value result,
                   llvm::ArrayRef<ExprRef> indices);
   ExprRef evaluate(mlir::Value value,

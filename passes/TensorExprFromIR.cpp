@@ -48,6 +48,10 @@ bool Exprs::isExpressible(Operation *op) {
              tensor::SplatOp>(op);
 }
 
+bool Exprs::isReshape(Operation *op) {
+  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
+}
+
 bool Exprs::isElementwise(Operation *op) {
   if (!isExpressible(op))
     return false;
@@ -67,6 +71,8 @@ ExprRef Exprs::extentOf(Value tensor, unsigned axis) {
   }
   if (auto castOp = tensor.getDefiningOp<tensor::CastOp>())
     return extentOf(castOp.getSource(), axis);
+  if (auto expand = tensor.getDefiningOp<tensor::ExpandShapeOp>())
+    return scalar(cast<Value>(expand.getMixedOutputShape()[axis]));
   if (auto dst = tensor.getDefiningOp<DestinationStyleOpInterface>())
     return extentOf(dst.getDpsInits()[cast<OpResult>(tensor).getResultNumber()],
                     axis);
@@ -361,10 +367,73 @@ ExprRef Exprs::generic(Operation *op, Value result, ArrayRef<ExprRef> indices) {
                   {start, sum});
 }
 
+// Position `at` of a collapsed axis as positions of the axes it was made of.
+static SmallVector<ExprRef> delinearise(Exprs &exprs, ExprRef at,
+                                        ArrayRef<ExprRef> extents) {
+  SmallVector<ExprRef> result(extents.size());
+  Type index = IndexType::get(exprs.context);
+  for (size_t k = extents.size(); k-- > 1;) {
+    ExprRef extent = extents[k], outer = nullptr;
+    // x * extent + y with y below extent: the way that axes are merged.
+    if (at->isOp("arith.addi"))
+      for (int side : {0, 1}) {
+        ExprRef product = at->operand(side), inner = at->operand(1 - side);
+        if (!product->isOp("arith.muli") || inner->kind != ExprKind::Var ||
+            exprs.extent(inner->number) != extent)
+          continue;
+        for (int factor : {0, 1})
+          if (product->operand(factor) == extent) {
+            outer = product->operand(1 - factor);
+            result[k] = inner;
+          }
+      }
+    if (!outer) {
+      outer = exprs.op("arith.floordivsi", index, {at, extent});
+      result[k] =
+          exprs.op("arith.subi", index,
+                   {at, exprs.op("arith.muli", index, {outer, extent})});
+    }
+    at = outer;
+  }
+  result[0] = at;
+  return result;
+}
+
+ExprRef Exprs::reshaped(Operation *op, ArrayRef<ExprRef> indices) {
+  Type index = IndexType::get(context);
+  SmallVector<ExprRef> at;
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
+    for (auto [axis, group] :
+         llvm::enumerate(collapse.getReassociationIndices())) {
+      SmallVector<ExprRef> extents;
+      for (int64_t source : group)
+        extents.push_back(extentOf(collapse.getSrc(), source));
+      if (group.empty())
+        return nullptr;
+      llvm::append_range(at, delinearise(*this, indices[axis], extents));
+    }
+    return read(collapse.getSrc(), at);
+  }
+  auto expand = cast<tensor::ExpandShapeOp>(op);
+  for (const ReassociationIndices &group : expand.getReassociationIndices()) {
+    ExprRef position = this->index(0);
+    for (int64_t axis : group)
+      position =
+          this->op("arith.addi", index,
+                   {this->op("arith.muli", index,
+                             {position, extentOf(expand.getResult(), axis)}),
+                    indices[axis]});
+    at.push_back(position);
+  }
+  return read(expand.getSrc(), at);
+}
+
 ExprRef Exprs::expand(Value tensor, ArrayRef<ExprRef> indices) {
   Operation *def = tensor.getDefiningOp();
   if (!def)
     return nullptr;
+  if (isReshape(def))
+    return reshaped(def, indices);
   if (auto constantOp = dyn_cast<arith::ConstantOp>(def)) {
     auto elements = dyn_cast<DenseElementsAttr>(constantOp.getValue());
     if (!elements || !elements.isSplat())

@@ -191,8 +191,10 @@ Value writeTensor(OpBuilder &builder, Location loc, Exprs &exprs, ExprRef body,
         neutralElement(builder, combiner->getStringRef(), body->type));
     init = linalg::FillOp::create(builder, loc, neutral, init).getResult(0);
   }
-  maps.push_back(AffineMap::getMultiDimIdentityMap(loops.size(), context)
-                     .getMajorSubMap(vars.size()));
+  SmallVector<AffineExpr> outputs;
+  for (unsigned k = 0; k < vars.size(); ++k)
+    outputs.push_back(getAffineDimExpr(k, context));
+  maps.push_back(AffineMap::get(loops.size(), 0, outputs, context));
   SmallVector<utils::IteratorType> types(vars.size(),
                                          utils::IteratorType::parallel);
   types.append(reduced.size(), utils::IteratorType::reduction);

@@ -85,7 +85,7 @@ parseTyped(OpAsmParser &parser,
 ParseResult AttentionOp::parse(OpAsmParser &parser, OperationState &result) {
   Builder &b = parser.getBuilder();
   using Operands = SmallVector<OpAsmParser::UnresolvedOperand>;
-  Operands sizes, symbols, termOperands, values, sink;
+  Operands sizes, symbols, termOperands, values, sink, empty;
   SmallVector<Type> termTypes, valueTypes, sinkTypes;
   SmallVector<int64_t> dims(std::size(kKindNames), 0), arity;
   SmallVector<Attribute> termMaps, valueMaps;
@@ -154,6 +154,10 @@ ParseResult AttentionOp::parse(OpAsmParser &parser, OperationState &result) {
       (parseTyped(parser, sink, sinkTypes) || parser.parseKeyword("map") ||
        parseMap("sinkMap")))
     return failure();
+  if (succeeded(parser.parseOptionalKeyword("empty")) &&
+      (parser.parseLParen() || parser.parseOperand(empty.emplace_back()) ||
+       parser.parseRParen()))
+    return failure();
   if (succeeded(parser.parseOptionalKeyword("result_map")) &&
       parseMap("resultMap"))
     return failure();
@@ -209,17 +213,18 @@ ParseResult AttentionOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.resolveOperands(symbols, index, result.operands) ||
       parser.resolveOperands(termOperands, termTypes, loc, result.operands) ||
       parser.resolveOperands(values, valueTypes, loc, result.operands) ||
-      parser.resolveOperands(sink, sinkTypes, loc, result.operands))
+      parser.resolveOperands(sink, sinkTypes, loc, result.operands) ||
+      parser.resolveOperands(empty, b.getF32Type(), result.operands))
     return failure();
   result.addAttribute("dims", b.getDenseI64ArrayAttr(dims));
   result.addAttribute("termArity", b.getDenseI64ArrayAttr(arity));
   result.addAttribute("termMaps", b.getArrayAttr(termMaps));
   result.addAttribute("valueMaps", b.getArrayAttr(valueMaps));
-  result.addAttribute(
-      "operandSegmentSizes",
-      b.getDenseI32ArrayAttr({int32_t(sizes.size()), int32_t(symbols.size()),
-                              int32_t(termOperands.size()),
-                              int32_t(values.size()), int32_t(sink.size())}));
+  result.addAttribute("operandSegmentSizes",
+                      b.getDenseI32ArrayAttr(
+                          {int32_t(sizes.size()), int32_t(symbols.size()),
+                           int32_t(termOperands.size()), int32_t(values.size()),
+                           int32_t(sink.size()), int32_t(empty.size())}));
   result.addAttribute("resultSegmentSizes", b.getDenseI32ArrayAttr(segments));
   result.addRegion(std::move(score));
   result.addRegion(std::move(where));
@@ -262,6 +267,10 @@ void AttentionOp::print(OpAsmPrinter &p) {
     printTyped("sink", getSink());
     p << " map ";
     p.printAttribute(getSinkMapAttr());
+  }
+  if (getEmpty()) {
+    p.printNewline();
+    p << "empty(" << getEmpty() << ")";
   }
   if (getResultMap()) {
     p.printNewline();
@@ -419,5 +428,8 @@ LogicalResult AttentionOp::verify() {
   if (getMap() != Map::Exp && (getLse() || getSink() || getStabilise()))
     return emitOpError("has lse, sink or stabilise, expected map exp for them "
                        "(attention.c11)");
+  if (getEmpty() && (getMap() != Map::Exp || !getDivide() || getSink()))
+    return emitOpError("has a value for empty rows, expected map exp, divide "
+                       "and no sink with it (attention.c13)");
   return success();
 }

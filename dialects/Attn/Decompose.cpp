@@ -503,9 +503,25 @@ FailureOr<SmallVector<Value>> AttentionOp::decomposeOperation(OpBuilder &b) {
   }
   AffineMap pairMap = AffineMap::get(loops, 0, pairExprs, context);
   AffineMap outMap = AffineMap::get(loops, 0, outExprs, context);
+  Value start = at.filled(outSizes, at.real(f32, 0));
+  if (getEmpty()) {
+    SmallVector<AffineExpr> rowExprs;
+    for (unsigned d = 0; d < rowDims; ++d)
+      rowExprs.push_back(getAffineDimExpr(
+          llvm::find(outputMap().getResults(), getAffineDimExpr(d, context)) -
+              outputMap().getResults().begin(),
+          context));
+    AffineMap own = AffineMap::getMultiDimIdentityMap(outSizes.size(), context);
+    start =
+        at.generic({rows.dead}, {at.empty(outSizes, f32)},
+                   {AffineMap::get(outSizes.size(), 0, rowExprs, context), own},
+                   {}, [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+                     return {arith::SelectOp::create(
+                         b, loc, v[0], getEmpty(), Build{b, loc}.real(f32, 0))};
+                   })[0];
+  }
   Value output = at.generic(
-      {weights[0], weights[1]}, {at.filled(outSizes, at.real(f32, 0))},
-      {pairMap, pairMap, outMap}, keys,
+      {weights[0], weights[1]}, {start}, {pairMap, pairMap, outMap}, keys,
       [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
         SmallVector<Value> own = parts.indices(b, loops);
         SmallVector<Value> dims(numLoopDims());

@@ -151,6 +151,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, Att
     A key outside `where` is absent: nothing of it is read or evaluated, and it contributes nothing whatever K and
     V hold there. With map = exp a score of -inf has weight 0, and a row without a live score above -inf is
     empty: its outputs are 0 and its lse is -inf (sink if there is one). With another map a row is empty if no key is live.
+    `empty(%e)` gives such rows another output: a quotient of sums that is written out is NaN there.
     A NaN in a live score, or a maximum of +inf, makes its row NaN. `weight` sees live keys of rows that are not empty.
 
     Arithmetic is f32: elements of f16 and bf16 operands are extended when read, sums are f32, and an f16 or bf16
@@ -168,6 +169,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, Att
     - attention.c10 The output has one axis per result of that map, `lse` one per batch and query dim, `weights` one per batch, query and key dim; `lse` and `weights` are f32.
     - attention.c11 `lse` and `sink` need map = exp; `stabilise` needs map = exp.
     - attention.c12 Operands of terms, values and the sink are f32, f16 or bf16.
+    - attention.c13 `empty` needs map = exp and `divide`, and excludes a sink; its value is 0 or NaN.
 
     ```mlir
     %o, %lse = attn.attention
@@ -190,7 +192,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, Att
   }];
   let arguments = (ins
     Variadic<Index>:$sizes, Variadic<Index>:$symbols, Variadic<AnyRankedTensor>:$termOperands,
-    Variadic<AnyRankedTensor>:$values, Optional<AnyRankedTensor>:$sink,
+    Variadic<AnyRankedTensor>:$values, Optional<AnyRankedTensor>:$sink, Optional<F32>:$empty,
     DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$termArity, AffineMapArrayAttr:$termMaps,
     AffineMapArrayAttr:$valueMaps, OptionalAttr<AffineMapAttr>:$sinkMap, OptionalAttr<AffineMapAttr>:$resultMap,
     Attn_Map:$map, UnitAttr:$divide, UnitAttr:$stabilise);

@@ -60,6 +60,9 @@ Value extentOf(OpBuilder &builder, Value tensor, int64_t axis) {
   if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
     return getValueOrCreateConstantIndexOp(builder, loc,
                                            expand.getMixedOutputShape()[axis]);
+  if (auto attention = dyn_cast<heed::attn::AttentionOp>(op))
+    if (tensor == attention.getOutput())
+      return attention.getSizes()[attention.outputMap().getDimPosition(axis)];
   if (isa<heed::attn::ParamOp>(op))
     return tensor::DimOp::create(builder, loc, tensor, axis);
   if (auto loop = dyn_cast<scf::ForOp>(op))

@@ -172,7 +172,8 @@ StreamingResults Streaming::finish() {
                   : arith::CmpIOp::create(o.b, o.loc, arith::CmpIPredicate::eq,
                                           o.bits(l), o.bits(o.zero()))
                         .getResult();
-          return {o.select(none, o.f(0), o.div(c, l))};
+          Value empty = op.getEmpty() ? scalars.lookup(op.getEmpty()) : o.f(0);
+          return {o.select(none, empty, o.div(c, l))};
         });
   plan.divided =
       func("tile", {"ii", "d"}, 1,
@@ -186,7 +187,8 @@ StreamingResults Streaming::finish() {
              values.resize(group);
              Value value = halide::MuxOp::create(o.b, o.loc, o.b.getF32Type(),
                                                  o.mod(at[1], group), values);
-             // A row without a live key has accumulators of exactly 0.
+             // A row without a live key has accumulators of exactly 0, and a
+             // factor of 0 or NaN.
              return {summed ? o.mul(value, o.read1(plan.scale.getResult(), row))
                             : value};
            });

@@ -44,6 +44,7 @@ func.func @softmax(%s: tensor<?x?xf32>, %t: tensor<?xf32>) {
 // CHECK: attn.attention dims(batch = 2, query = 1, key = 1, contract = 1, value = 1) sizes(%{{.*}}) symbols(%{{.*}}, %{{.*}})
 // CHECK-NEXT: term(%{{.*}}, %{{.*}} : tensor<?x?x?x?xf32>, tensor<?x?x?x?xf32>) maps [#[[Q]], #[[K]]]
 // CHECK-NEXT: value(%{{.*}} : tensor<?x?x?x?xf32>) maps [#{{.*}}]
+// CHECK-NEXT: empty(%{{.*}})
 // CHECK-NEXT: score (%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : index, %[[T0:.*]] : f32) {
 // CHECK-NEXT: attn.yield %[[T0]] : f32
 // CHECK: normalise(exp divide stabilise) : tensor<?x?x?x?xf32>
@@ -56,11 +57,12 @@ func.func @softmax(%s: tensor<?x?xf32>, %t: tensor<?xf32>) {
 // CHECK-NEXT: arith.cmpi sle, %[[J]], %[[I]] : index
 // CHECK: weight (%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : index, %[[W:.*]] : f32) {
 // CHECK: normalise(exp stabilise) {tile = 64 : i64} : tensor<?x?x?x?xf16>, lse tensor<?x?x?xf32>, weights tensor<?x?x?x?xf32>
-func.func @attention(%q: tensor<?x?x?x?xf32>, %k: tensor<?x?x?x?xf32>, %r: tensor<?x?xf32>, %t: tensor<?xf32>, %n: index) {
+func.func @attention(%q: tensor<?x?x?x?xf32>, %k: tensor<?x?x?x?xf32>, %r: tensor<?x?xf32>, %t: tensor<?xf32>, %n: index, %x: f32) {
   %o0 = attn.attention dims(batch = 2, query = 1, key = 1, contract = 1, value = 1)
       sizes(%n, %n, %n, %n, %n, %n) symbols(%n, %n)
       term(%q, %k : tensor<?x?x?x?xf32>, tensor<?x?x?x?xf32>) maps [#q, #k]
       value(%k : tensor<?x?x?x?xf32>) maps [#v]
+      empty(%x)
       score (%b, %h, %i, %j : index, %t0 : f32) { attn.yield %t0 : f32 }
       normalise(exp divide stabilise) : tensor<?x?x?x?xf32>
   %o1, %lse, %w = attn.attention dims(batch = 2, query = 1, key = 1, contract = 1, value = 1)
