@@ -6,6 +6,7 @@
 // symbolic: a slot is as large as its largest buffer, computed when the
 // function is entered. A buffer of a branch takes room only in calls that take
 // the branch: the other way to compute the same may need far more.
+#include "passes/ByteCount.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
 
@@ -185,6 +186,35 @@ unsigned assignSlots(MutableArrayRef<Buffer> buffers) {
   return slots.size();
 }
 
+/// What the arena holds and what of it is in use at once, at most.
+std::string explain(ArrayRef<Buffer> buffers, unsigned slots) {
+  SmallVector<heed::ByteCount> counts;
+  for (const Buffer &buffer : buffers)
+    counts.emplace_back(buffer.alloc);
+  heed::ByteCount live;
+  for (const Buffer &at : buffers) {
+    heed::ByteCount here;
+    for (auto [other, count] : llvm::zip(buffers, counts))
+      if (other.first <= at.first && at.first <= other.last)
+        here += count;
+    if (live < here)
+      live = here;
+  }
+  // A slot is as large as its largest buffer.
+  heed::ByteCount arena;
+  for (unsigned slot = 0; slot < slots; ++slot) {
+    heed::ByteCount largest;
+    for (auto [buffer, count] : llvm::zip(buffers, counts))
+      if (buffer.slot == slot && largest < count)
+        largest = count;
+    arena += largest;
+  }
+  return (Twine(buffers.size()) + " buffers in " + Twine(slots) +
+          " slots of one arena: " + arena.str() + " bytes; in use at once " +
+          (arena == live ? "all of them" : "at most " + live.str()))
+      .str();
+}
+
 struct PlanMemory : public heed::impl::AttnPlanMemoryBase<PlanMemory> {
   void runOnOperation() override {
     func::FuncOp function = getOperation();
@@ -194,10 +224,9 @@ struct PlanMemory : public heed::impl::AttnPlanMemoryBase<PlanMemory> {
     if (buffers.size() < 2)
       return;
     unsigned slots = assignSlots(buffers);
+    std::string text = explain(buffers, slots);
     rewrite(function, buffers, slots);
-    heed::remarkDone(function, passName, "arena",
-                     Twine(buffers.size()) + " buffers in " + Twine(slots) +
-                         " slots of one arena");
+    heed::remarkDone(function, passName, "arena", text);
   }
 
   /// The buffers that can move, in order, after moving their sizes to where the

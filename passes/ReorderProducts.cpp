@@ -37,13 +37,17 @@ struct Order {
 struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
   void runOnOperation() override {
     erased.clear();
-    SmallVector<Operation *> roots;
-    getOperation()->walk([&](linalg::LinalgOp op) { roots.push_back(op); });
-    for (Operation *root : llvm::reverse(roots))
+    settled.clear();
+    getOperation()->walk([&](linalg::LinalgOp op) { work.push_back(op); });
+    // Consumers first. What a reordering writes is looked at again: a chain of
+    // four factors is a chain of three one of which is a product.
+    while (!work.empty()) {
+      Operation *root = work.pop_back_val();
       if (!erased.contains(root) && !root->use_empty() &&
           root->getNumResults() == 1 && Exprs::isExpressible(root) &&
           cast<linalg::LinalgOp>(root).getNumReductionLoops() > 0)
         reorder(root);
+    }
   }
 
   static bool isContraction(Value tensor) {
@@ -105,7 +109,8 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
     ExprRef inner = nullptr;
     for (ExprRef e : product.over)
       if (e->kind == ExprKind::Read && isContraction(e->value) &&
-          e->usesAny(summed) && !isFromParameters(e->value)) {
+          e->usesAny(summed) && !isFromParameters(e->value) &&
+          !settled.contains({root, e->value.getDefiningOp()})) {
         ExprRef sum = exprs.expand(e);
         if (!sum || !sum->isReduceBy("arith.addf"))
           continue;
@@ -293,7 +298,7 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
             writeTensor(builder, loc, exprs, node, node->freeVars), at);
       }
     };
-    auto write = [&](const Order &order) {
+    auto write = [&](const Order &order, bool again = false) {
       ExprRef x = nodes[(order.third + 1) % 3],
               y = nodes[(order.third + 2) % 3];
       Type type = x->type;
@@ -328,6 +333,12 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
       for (ExprRef e : outsideUnder)
         second = exprs.op("arith.divf", type, {second, e});
       Value value = writeTensor(builder, loc, exprs, second, outputs);
+      // Known sizes settle an order; a choice at run time would breed choices.
+      if (again && order.second.size()) {
+        settled.insert({value.getDefiningOp(), intermediate.getDefiningOp()});
+        work.push_back(intermediate.getDefiningOp());
+        work.push_back(value.getDefiningOp());
+      }
       Type wanted = root->getResult(0).getType();
       if (value.getType() != wanted)
         value = tensor::CastOp::create(builder, loc, wanted, value);
@@ -345,7 +356,7 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
         return;
       }
       settle();
-      result.replaceAllUsesWith(write(*after));
+      result.replaceAllUsesWith(write(*after, /*again=*/true));
       remarkDone(root, passName, "products",
                  "reordered: " + Twine(uint64_t(*costAfter)) +
                      " products instead of " + Twine(uint64_t(*costBefore)));
@@ -389,7 +400,10 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
     eraseDeadOps(root, erased);
   }
 
+  SmallVector<Operation *> work;
   DenseSet<Operation *> erased;
+  /// A sum and a contraction that it reads, in an order that was chosen.
+  DenseSet<std::pair<Operation *, Operation *>> settled;
 };
 
 } // namespace

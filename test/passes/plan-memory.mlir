@@ -1,4 +1,5 @@
 // RUN: heed-opt %s --attn-plan-memory --split-input-file | FileCheck %s
+// RUN: heed-opt %s --attn-plan-memory --split-input-file --remarks-filter=attn-plan.* -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 // a and c do not live at the same time: two slots serve three buffers, and c takes a's.
 // CHECK-LABEL: func @chain
@@ -96,5 +97,26 @@ func.func @branches(%n: index, %c: i1, %x: memref<?xf32>, %y: memref<?x?xf32>) {
     memref.copy %y, %a : memref<?x?xf32> to memref<?x?xf32>
     memref.copy %a, %y : memref<?x?xf32> to memref<?x?xf32>
   }
+  return
+}
+
+// -----
+
+// What is said of it: the arena, and what of it is in use at once, in the model's dims. A slot for two sizes holds the larger.
+// REMARK: Function=said | Remark="3 buffers in 2 slots of one arena: 32 + 4*B*N bytes; in use at once all of them"
+func.func @said(%x: memref<?x?xf32> {attn.dims = ["B", "N"]}, %y: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %B = memref.dim %x, %c0 : memref<?x?xf32>
+  %N = memref.dim %x, %c1 : memref<?x?xf32>
+  %a = memref.alloc(%B, %N) : memref<?x?xf32>
+  memref.copy %x, %a : memref<?x?xf32> to memref<?x?xf32>
+  %b = memref.alloc() : memref<8xf32>
+  memref.copy %y, %b : memref<8xf32> to memref<8xf32>
+  memref.copy %a, %x : memref<?x?xf32> to memref<?x?xf32>
+  %c = memref.alloc(%N) : memref<?xf32>
+  %v = memref.subview %c[0] [8] [1] : memref<?xf32> to memref<8xf32, strided<[1]>>
+  memref.copy %b, %v : memref<8xf32> to memref<8xf32, strided<[1]>>
+  memref.copy %v, %y : memref<8xf32, strided<[1]>> to memref<8xf32>
   return
 }

@@ -156,3 +156,19 @@ func.func @causal(%q: tensor<512x2xf32>, %k: tensor<512x2xf32>, %v: tensor<512x2
   } -> tensor<512x2xf32>
   return %o : tensor<512x2xf32>
 }
+
+// A chain of four that ends in a narrow matrix is multiplied from there: no product of two square ones is made.
+// CHECK-LABEL: func @four
+// CHECK-NOT: -> tensor<512x512xf32>
+// CHECK: return
+func.func @four(%a: tensor<512x512xf32>, %b: tensor<512x512xf32>, %c: tensor<512x512xf32>, %d: tensor<512x2xf32>) -> tensor<512x2xf32> {
+  %zero = arith.constant 0.0 : f32
+  %es = tensor.empty() : tensor<512x512xf32>
+  %fs = linalg.fill ins(%zero : f32) outs(%es : tensor<512x512xf32>) -> tensor<512x512xf32>
+  %en = tensor.empty() : tensor<512x2xf32>
+  %fn = linalg.fill ins(%zero : f32) outs(%en : tensor<512x2xf32>) -> tensor<512x2xf32>
+  %ab = linalg.matmul ins(%a, %b : tensor<512x512xf32>, tensor<512x512xf32>) outs(%fs : tensor<512x512xf32>) -> tensor<512x512xf32>
+  %abc = linalg.matmul ins(%ab, %c : tensor<512x512xf32>, tensor<512x512xf32>) outs(%fs : tensor<512x512xf32>) -> tensor<512x512xf32>
+  %o = linalg.matmul ins(%abc, %d : tensor<512x512xf32>, tensor<512x2xf32>) outs(%fn : tensor<512x2xf32>) -> tensor<512x2xf32>
+  return %o : tensor<512x2xf32>
+}
