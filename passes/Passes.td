@@ -16,12 +16,38 @@ def AttnFuseElementwise : Pass<"attn-fuse-elementwise", "::mlir::func::FuncOp"> 
     becomes a table over the offset.
 
     ```mlir
-    %a = linalg.generic ins(%x) ... {mulf %x, %c}
-    %b = linalg.generic ins(%a) ... {tanh %a}
+    #id = affine_map<(i) -> (i)>
+    func.func @f(%x: tensor<8xf32>, %c: f32) -> tensor<8xf32> {
+      %e = tensor.empty() : tensor<8xf32>
+      %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+          ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+      ^bb0(%v: f32, %o: f32):
+        %m = arith.mulf %v, %c : f32
+        linalg.yield %m : f32
+      } -> tensor<8xf32>
+      %b = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+          ins(%a : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+      ^bb0(%v: f32, %o: f32):
+        %t = math.tanh %v : f32
+        linalg.yield %t : f32
+      } -> tensor<8xf32>
+      return %b : tensor<8xf32>
+    }
     ```
     becomes
     ```mlir
-    %b = linalg.generic ins(%x) ... {mulf %x, %c; tanh}
+    #id = affine_map<(d0) -> (d0)>
+    func.func @f(%x: tensor<8xf32>, %c: f32) -> tensor<8xf32> {
+      %e = tensor.empty() : tensor<8xf32>
+      %b = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+          ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+      ^bb0(%v: f32, %o: f32):
+        %m = arith.mulf %v, %c : f32
+        %t = math.tanh %m : f32
+        linalg.yield %t : f32
+      } -> tensor<8xf32>
+      return %b : tensor<8xf32>
+    }
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
@@ -41,14 +67,63 @@ def AttnRaiseAttention : Pass<"attn-raise-attention", "::mlir::func::FuncOp"> {
     too, heads that mix, a chain of plain products (attn-reorder-products).
 
     ```mlir
-    %s = linalg.generic ins(%q, %k) ... {mulf, addf}                        // N x M scores
-    %p, %live = attn.softmax %s axes([1]) where (%i, %j) {...}
-    %o = linalg.generic ins(%p, %live, %v) ... {mulf, select, addf}
+    #q = affine_map<(i, j, e) -> (i, e)>
+    #k = affine_map<(i, j, e) -> (j, e)>
+    #s = affine_map<(i, j, e) -> (i, j)>
+    #p = affine_map<(i, f, j) -> (i, j)>
+    #v = affine_map<(i, f, j) -> (j, f)>
+    #o = affine_map<(i, f, j) -> (i, f)>
+    func.func @f(%q: tensor<6x4xf32>, %k: tensor<8x4xf32>, %v: tensor<8x5xf32>, %zs: tensor<6x8xf32>,
+             %zo: tensor<6x5xf32>) -> tensor<6x5xf32> {
+      %zero = arith.constant 0.0 : f32
+      %fs = linalg.fill ins(%zero : f32) outs(%zs : tensor<6x8xf32>) -> tensor<6x8xf32>
+      %s = linalg.generic {indexing_maps = [#q, #k, #s], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%q, %k : tensor<6x4xf32>, tensor<8x4xf32>) outs(%fs : tensor<6x8xf32>) {
+      ^bb0(%a: f32, %b: f32, %sum: f32):
+        %m = arith.mulf %a, %b : f32
+        %r = arith.addf %sum, %m : f32
+        linalg.yield %r : f32
+      } -> tensor<6x8xf32>
+      %p, %live = attn.softmax %s axes([1]) where (%i, %j) {
+        %c = arith.cmpi sle, %j, %i : index
+        attn.yield %c : i1
+      } : tensor<6x8xf32>, tensor<6x8xi1>
+      %fo = linalg.fill ins(%zero : f32) outs(%zo : tensor<6x5xf32>) -> tensor<6x5xf32>
+      %o = linalg.generic {indexing_maps = [#p, #p, #v, #o], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%p, %live, %v : tensor<6x8xf32>, tensor<6x8xi1>, tensor<8x5xf32>) outs(%fo : tensor<6x5xf32>) {
+      ^bb0(%w: f32, %l: i1, %y: f32, %sum: f32):
+        %m = arith.mulf %w, %y : f32
+        %t = arith.select %l, %m, %zero : f32
+        %r = arith.addf %sum, %t : f32
+        linalg.yield %r : f32
+      } -> tensor<6x5xf32>
+      return %o : tensor<6x5xf32>
+    }
     ```
     becomes
     ```mlir
-    %o = attn.attention dims(...) sizes(...) term(%q, %k) maps [...] value(%v) maps [...]
-        score (%i, %j, %t) {...} where (%i, %j) {...} normalise(exp divide stabilise)
+    #q = affine_map<(d0, d1, d2, d3) -> (d0, d2)>
+    #k = affine_map<(d0, d1, d2, d3) -> (d1, d2)>
+    #v = affine_map<(d0, d1, d2, d3) -> (d1, d3)>
+    func.func @f(%q: tensor<6x4xf32>, %k: tensor<8x4xf32>, %v: tensor<8x5xf32>, %zs: tensor<6x8xf32>,
+             %zo: tensor<6x5xf32>) -> tensor<6x5xf32> {
+      %c6 = arith.constant 6 : index
+      %c8 = arith.constant 8 : index
+      %c4 = arith.constant 4 : index
+      %c5 = arith.constant 5 : index
+      %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%c6, %c8, %c4, %c5)
+        term(%q, %k : tensor<6x4xf32>, tensor<8x4xf32>) maps [#q, #k]
+        value(%v : tensor<8x5xf32>) maps [#v]
+        score (%i, %j : index, %t : f32) {
+          attn.yield %t : f32
+        }
+        where (%i, %j) {
+          %c = arith.cmpi sle, %j, %i : index
+          attn.yield %c : i1
+        }
+        normalise(exp divide stabilise) : tensor<6x5xf32>
+      return %o : tensor<6x5xf32>
+    }
     ```
   }];
   let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
@@ -64,13 +139,64 @@ def AttnReorderProducts : Pass<"attn-reorder-products", "::mlir::func::FuncOp"> 
     once. Products with parameters alone keep their order.
 
     ```mlir
-    %a = linalg.generic ins(%q, %k) ...     // N x M
-    %o = linalg.generic ins(%a, %v) ...     // N x F
+    #q = affine_map<(i, j, e) -> (i, e)>
+    #k = affine_map<(i, j, e) -> (j, e)>
+    #a = affine_map<(i, j, e) -> (i, j)>
+    #p = affine_map<(i, f, j) -> (i, j)>
+    #v = affine_map<(i, f, j) -> (j, f)>
+    #o = affine_map<(i, f, j) -> (i, f)>
+    func.func @f(%q: tensor<512x4xf32>, %k: tensor<512x4xf32>, %v: tensor<512x4xf32>) -> tensor<512x4xf32> {
+      %zero = arith.constant 0.0 : f32
+      %ea = tensor.empty() : tensor<512x512xf32>
+      %fa = linalg.fill ins(%zero : f32) outs(%ea : tensor<512x512xf32>) -> tensor<512x512xf32>
+      %a = linalg.generic {indexing_maps = [#q, #k, #a], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%q, %k : tensor<512x4xf32>, tensor<512x4xf32>) outs(%fa : tensor<512x512xf32>) {
+      ^bb0(%x: f32, %y: f32, %sum: f32):
+        %m = arith.mulf %x, %y : f32
+        %r = arith.addf %sum, %m : f32
+        linalg.yield %r : f32
+      } -> tensor<512x512xf32>
+      %eo = tensor.empty() : tensor<512x4xf32>
+      %fo = linalg.fill ins(%zero : f32) outs(%eo : tensor<512x4xf32>) -> tensor<512x4xf32>
+      %o = linalg.generic {indexing_maps = [#p, #v, #o], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%a, %v : tensor<512x512xf32>, tensor<512x4xf32>) outs(%fo : tensor<512x4xf32>) {
+      ^bb0(%x: f32, %y: f32, %sum: f32):
+        %m = arith.mulf %x, %y : f32
+        %r = arith.addf %sum, %m : f32
+        linalg.yield %r : f32
+      } -> tensor<512x4xf32>
+      return %o : tensor<512x4xf32>
+    }
     ```
     becomes
     ```mlir
-    %kv = linalg.generic ins(%k, %v) ...    // E x F
-    %o = linalg.generic ins(%q, %kv) ...    // N x F
+    #map = affine_map<(d0, d1, d2) -> (d2, d1)>
+    #map1 = affine_map<(d0, d1, d2) -> (d2, d0)>
+    #map2 = affine_map<(d0, d1, d2) -> (d0, d1)>
+    #map3 = affine_map<(d0, d1, d2) -> (d0, d2)>
+    func.func @f(%q: tensor<512x4xf32>, %k: tensor<512x4xf32>, %v: tensor<512x4xf32>) -> tensor<512x4xf32> {
+      %zero = arith.constant 0.000000e+00 : f32
+      %ekv = tensor.empty() : tensor<4x4xf32>
+      %fkv = linalg.fill ins(%zero : f32) outs(%ekv : tensor<4x4xf32>) -> tensor<4x4xf32>
+      %kv = linalg.generic {indexing_maps = [#map, #map1, #map2],
+                            iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%v, %k : tensor<512x4xf32>, tensor<512x4xf32>) outs(%fkv : tensor<4x4xf32>) {
+      ^bb0(%x: f32, %y: f32, %sum: f32):
+        %m = arith.mulf %x, %y : f32
+        %r = arith.addf %sum, %m : f32
+        linalg.yield %r : f32
+      } -> tensor<4x4xf32>
+      %eo = tensor.empty() : tensor<512x4xf32>
+      %fo = linalg.fill ins(%zero : f32) outs(%eo : tensor<512x4xf32>) -> tensor<512x4xf32>
+      %o = linalg.generic {indexing_maps = [#map3, #map, #map2], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%q, %kv : tensor<512x4xf32>, tensor<4x4xf32>) outs(%fo : tensor<512x4xf32>) {
+      ^bb0(%x: f32, %y: f32, %sum: f32):
+        %m = arith.mulf %x, %y : f32
+        %r = arith.addf %sum, %m : f32
+        linalg.yield %r : f32
+      } -> tensor<512x4xf32>
+      return %o : tensor<512x4xf32>
+    }
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
@@ -91,11 +217,51 @@ def AttnSolveMasks : Pass<"attn-solve-masks", "::mlir::func::FuncOp"> {
     are attached as text; schedules ask `solveMask` (MaskBounds.h) for them as expressions.
 
     ```mlir
-    attn.attention ... where (%i, %j) { j <= i and i - j < 64 }
+    #q = affine_map<(i, j, e, f) -> (i, e)>
+    #k = affine_map<(i, j, e, f) -> (j, e)>
+    #v = affine_map<(i, j, e, f) -> (j, f)>
+    func.func @f(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %N: index, %M: index, %E: index, %F: index)
+        -> tensor<?x8xf32> {
+      %w = arith.constant 64 : index
+      %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%N, %M, %E, %F)
+          term(%q, %k : tensor<?x8xf32>, tensor<?x8xf32>) maps [#q, #k] value(%k : tensor<?x8xf32>) maps [#v]
+          score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+          where (%i, %j) {
+            %a = arith.cmpi sle, %j, %i : index
+            %d = arith.subi %i, %j : index
+            %b = arith.cmpi slt, %d, %w : index
+            %c = arith.andi %a, %b : i1
+            attn.yield %c : i1
+          }
+          normalise(exp divide stabilise) : tensor<?x8xf32>
+      return %o : tensor<?x8xf32>
+    }
     ```
     becomes
     ```mlir
-    attn.attention ... {attn.mask = {exact = true, reach = [["max(0, i0 - 63)", "min(M, i1 + 1)"]], full = ...}}
+    #q = affine_map<(d0, d1, d2, d3) -> (d0, d2)>
+    #k = affine_map<(d0, d1, d2, d3) -> (d1, d2)>
+    #v = affine_map<(d0, d1, d2, d3) -> (d1, d3)>
+    func.func @f(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %N: index, %M: index, %E: index, %F: index)
+        -> tensor<?x8xf32> {
+      %w = arith.constant 64 : index
+      %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%N, %M, %E, %F)
+        term(%q, %k : tensor<?x8xf32>, tensor<?x8xf32>) maps [#q, #k]
+        value(%k : tensor<?x8xf32>) maps [#v]
+        score (%i, %j : index, %t : f32) {
+          attn.yield %t : f32
+        }
+        where (%i, %j) {
+          %a = arith.cmpi sle, %j, %i : index
+          %d = arith.subi %i, %j : index
+          %b = arith.cmpi slt, %d, %w : index
+          %c = arith.andi %a, %b : i1
+          attn.yield %c : i1
+        }
+        normalise(exp divide stabilise) {attn.mask = {exact = true, full = [["max(0, (i1 - 63))", "min(M, (i0 + 1))"]],
+                                                    reach = [["max(0, (i0 - 63))", "min(M, (i1 + 1))"]]}} : tensor<?x8xf32>
+      return %o : tensor<?x8xf32>
+    }
     ```
   }];
 }
@@ -112,9 +278,34 @@ def AttnChooseAlgorithm : Pass<"attn-choose-algorithm"> {
     share loops over queries and are read by each other alone: attn-form-kernels makes each number one kernel.
 
     ```mlir
-    %o = attn.attention ... normalise(exp divide stabilise) : tensor<?x?x?x?xf32>
-    // becomes
-    %o = attn.attention ... normalise(exp divide stabilise) {attn.algorithm = "streaming"} : tensor<?x?x?x?xf32>
+    #q = affine_map<(i, j, e, f) -> (i, e)>
+    #k = affine_map<(i, j, e, f) -> (j, e)>
+    #v = affine_map<(i, j, e, f) -> (j, f)>
+    func.func @f(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %N: index, %M: index, %E: index, %F: index)
+        -> tensor<?x8xf32> {
+      %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%N, %M, %E, %F)
+          term(%q, %k : tensor<?x8xf32>, tensor<?x8xf32>) maps [#q, #k] value(%k : tensor<?x8xf32>) maps [#v]
+          score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+          normalise(exp divide stabilise) : tensor<?x8xf32>
+      return %o : tensor<?x8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #q = affine_map<(d0, d1, d2, d3) -> (d0, d2)>
+    #k = affine_map<(d0, d1, d2, d3) -> (d1, d2)>
+    #v = affine_map<(d0, d1, d2, d3) -> (d1, d3)>
+    func.func @f(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %N: index, %M: index, %E: index, %F: index)
+        -> tensor<?x8xf32> {
+      %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%N, %M, %E, %F)
+        term(%q, %k : tensor<?x8xf32>, tensor<?x8xf32>) maps [#q, #k]
+        value(%k : tensor<?x8xf32>) maps [#v]
+        score (%i, %j : index, %t : f32) {
+          attn.yield %t : f32
+        }
+        normalise(exp divide stabilise) {attn.algorithm = "streaming"} : tensor<?x8xf32>
+      return %o : tensor<?x8xf32>
+    }
     ```
   }];
   let dependentDialects = ["::heed::attn::AttnDialect"];
@@ -129,17 +320,36 @@ def AttnFormKernels : Pass<"attn-form-kernels", "::mlir::ModuleOp"> {
     its `live` is read.
 
     ```mlir
+    #id = affine_map<(i) -> (i)>
     func.func @scale(%x: tensor<?xf32>, %c: f32, %n: index) -> tensor<?xf32> attributes {attn.model} {
       %e = tensor.empty(%n) : tensor<?xf32>
-      %y = linalg.generic ... ins(%x) outs(%e) { arith.mulf %in, %c ... }
-      return %y
+      %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+          ins(%x : tensor<?xf32>) outs(%e : tensor<?xf32>) {
+      ^bb0(%v: f32, %o: f32):
+        %m = arith.mulf %v, %c : f32
+        linalg.yield %m : f32
+      } -> tensor<?xf32>
+      return %y : tensor<?xf32>
     }
-    // becomes
-    func.func @scale(%x, %c, %n) -> tensor<?xf32> attributes {attn.model} {
-      %y = call @scale_elementwise(%x, %c, %n)
-      return %y
+    ```
+    becomes
+    ```mlir
+    #id = affine_map<(d0) -> (d0)>
+    func.func @scale(%arg0: tensor<?xf32>, %arg1: f32, %arg2: index) -> tensor<?xf32> attributes {attn.model} {
+      %y = call @scale_elementwise(%arg0, %arg2, %arg1) : (tensor<?xf32>, index, f32) -> tensor<?xf32>
+      return %y : tensor<?xf32>
     }
-    func.func private @scale_elementwise(%x, %c, %n) -> tensor<?xf32> attributes {attn.kernel} { ... }
+    func.func private @scale_elementwise(%arg0: tensor<?xf32>, %arg1: index, %arg2: f32) -> tensor<?xf32>
+        attributes {attn.kernel, attn.kind = "elementwise"} {
+      %y = tensor.empty(%arg1) : tensor<?xf32>
+      %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+          ins(%arg0 : tensor<?xf32>) outs(%y : tensor<?xf32>) {
+      ^bb0(%in: f32, %out: f32):
+        %2 = arith.mulf %in, %arg2 : f32
+        linalg.yield %2 : f32
+      } -> tensor<?xf32>
+      return %1 : tensor<?xf32>
+    }
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
@@ -153,9 +363,17 @@ def AttnRelaxMath : Pass<"attn-relax-math", "::mlir::ModuleOp"> {
     contracted; comparisons, f64 tables and what schedules bring with them stay as they are.
 
     ```mlir
-    %y = arith.mulf %x, %c : f32
-    // becomes
-    %y = arith.mulf %x, %c fastmath<reassoc,contract> : f32
+    func.func private @square(%x: f32) -> f32 attributes {attn.kernel} {
+      %y = arith.mulf %x, %x : f32
+      return %y : f32
+    }
+    ```
+    becomes
+    ```mlir
+    func.func private @square(%x: f32) -> f32 attributes {attn.kernel} {
+      %y = arith.mulf %x, %x fastmath<reassoc,contract> : f32
+      return %y : f32
+    }
     ```
   }];
 }
@@ -168,10 +386,53 @@ def AttnToHalide : Pass<"attn-to-halide", "::mlir::ModuleOp"> {
     from the description of the target.
 
     ```mlir
-    %y = call @scale_elementwise(%x, %c, %n) : (tensor<?xf32>, f32, index) -> tensor<?xf32>
-    // becomes
-    %e = tensor.empty(%n) : tensor<?xf32>
-    %y = halide.call @scale_elementwise (%x, %c, %n : tensor<?xf32>, f32, index) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+    #id = affine_map<(i) -> (i)>
+    module attributes {halide.target = {name = "x86-64-v3", vector_bits = 256 : i64, vector_registers = 16 : i64,
+                                         l1 = 32768 : i64, l2 = 1048576 : i64, cores = 2 : i64}} {
+      func.func @scale(%x: tensor<?xf32>, %c: f32, %n: index) -> tensor<?xf32> attributes {attn.model} {
+        %y = call @scale_elementwise(%x, %c, %n) : (tensor<?xf32>, f32, index) -> tensor<?xf32>
+        return %y : tensor<?xf32>
+      }
+      func.func private @scale_elementwise(%x: tensor<?xf32>, %c: f32, %n: index) -> tensor<?xf32>
+          attributes {attn.kernel} {
+        %e = tensor.empty(%n) : tensor<?xf32>
+        %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+            ins(%x : tensor<?xf32>) outs(%e : tensor<?xf32>) {
+        ^bb0(%v: f32, %o: f32):
+          %m = arith.mulf %v, %c : f32
+          linalg.yield %m : f32
+        } -> tensor<?xf32>
+        return %y : tensor<?xf32>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {halide.target = {cores = 2 : i64, l1 = 32768 : i64, l2 = 1048576 : i64, name = "x86-64-v3",
+                                         vector_bits = 256 : i64, vector_registers = 16 : i64}} {
+      func.func @scale(%arg0: tensor<?xf32>, %arg1: f32, %arg2: index) -> tensor<?xf32> attributes {attn.model} {
+        %0 = tensor.empty(%arg2) : tensor<?xf32>
+        %1 = halide.call @scale_elementwise(%arg0, %arg1, %arg2 : tensor<?xf32>, f32, index)
+            outs(%0 : tensor<?xf32>) -> tensor<?xf32>
+        return %1 : tensor<?xf32>
+      }
+      halide.pipeline @scale_elementwise {
+        %c0_i32 = arith.constant 0 : i32
+        %a0 = halide.buffer "a0" ("d0") : f32
+        halide.set_bounds %a0, 0 from %c0_i32
+        %a1 = halide.param "a1" : f32
+        %a2 = halide.param "a2" : i32
+        %f0 = halide.func "f0" (%d0 = "d0") : f32 {
+          %0 = halide.read %a0[%d0] : f32
+          %1 = arith.mulf %0, %a1 : f32
+          halide.yield %1 : f32
+        }
+        halide.output %f0
+        halide.set_bounds %f0, 0 from %c0_i32
+        halide.split %f0, "d0" into ("d0", "d0v") by 8 tail GuardWithIf
+        halide.vectorize %f0, "d0v"
+      }
+    }
     ```
   }];
   let dependentDialects = ["::heed::halide::HalideDialect", "::mlir::arith::ArithDialect",
@@ -189,16 +450,31 @@ def AttnPlanMemory : Pass<"attn-plan-memory", "::mlir::func::FuncOp"> {
     where the arena is made.
 
     ```mlir
-    %a = memref.alloc(%n) : memref<?xf32>            // in use until %b is written
-    %b = memref.alloc(%n) : memref<?xf32>
-    %c = memref.alloc(%n) : memref<?xf32>            // in use after %a
+    func.func @f(%x: memref<20xf32>, %y: memref<20xf32>) {
+      %a = memref.alloc() : memref<20xf32>
+      memref.copy %x, %a : memref<20xf32> to memref<20xf32>
+      %b = memref.alloc() : memref<20xf32>
+      memref.copy %a, %b : memref<20xf32> to memref<20xf32>
+      %c = memref.alloc() : memref<20xf32>
+      memref.copy %b, %c : memref<20xf32> to memref<20xf32>
+      memref.copy %c, %y : memref<20xf32> to memref<20xf32>
+      return
+    }
     ```
     becomes
     ```mlir
-    %arena = memref.alloc(%total) {alignment = 64 : i64} : memref<?xi8>
-    %a = memref.view %arena[%o0][%n] : memref<?xi8> to memref<?xf32>
-    %b = memref.view %arena[%o1][%n] : memref<?xi8> to memref<?xf32>
-    %c = memref.view %arena[%o0][%n] : memref<?xi8> to memref<?xf32>
+    func.func @f(%x: memref<20xf32>, %y: memref<20xf32>) {
+      %c0 = arith.constant 0 : index
+      %c128 = arith.constant 128 : index
+      %arena = memref.alloc() {alignment = 64 : i64} : memref<256xi8>
+      %a = memref.view %arena[%c0][] : memref<256xi8> to memref<20xf32>
+      memref.copy %x, %a : memref<20xf32> to memref<20xf32>
+      %b = memref.view %arena[%c128][] : memref<256xi8> to memref<20xf32>
+      memref.copy %a, %b : memref<20xf32> to memref<20xf32>
+      memref.copy %b, %a : memref<20xf32> to memref<20xf32>
+      memref.copy %a, %y : memref<20xf32> to memref<20xf32>
+      return
+    }
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"];
@@ -212,18 +488,28 @@ def AttnFormEntries : Pass<"attn-form-entries", "::mlir::ModuleOp"> {
     results; it computes no element. Runs on tensors, right before bufferisation; inputs are marked as not writable.
 
     ```mlir
-    func.func @m(%x: tensor<?xf32>) -> (tensor<?xf32> {attn.name = "y"}) attributes {attn.model} {
+    func.func @double(%x: tensor<?xf32>) -> (tensor<?xf32> {attn.name = "y"}) attributes {attn.model} {
+      %c0 = arith.constant 0 : index
       %n = tensor.dim %x, %c0 : tensor<?xf32>
-      ...
+      %e = tensor.empty(%n) : tensor<?xf32>
+      %y = linalg.add ins(%x, %x : tensor<?xf32>, tensor<?xf32>) outs(%e : tensor<?xf32>) -> tensor<?xf32>
       return %y : tensor<?xf32>
     }
-    // becomes
-    func.func @m(%x: tensor<?xf32>, %out: memref<?xf32> {attn.name = "y", attn.result}) attributes {attn.model} {
-      ...
+    ```
+    becomes
+    ```mlir
+    func.func @double(%x: tensor<?xf32> {bufferization.writable = false},
+                      %out: memref<?xf32> {attn.name = "y", attn.result}) attributes {attn.model} {
+      %c0 = arith.constant 0 : index
+      %n = tensor.dim %x, %c0 : tensor<?xf32>
+      %e = tensor.empty(%n) : tensor<?xf32>
+      %y = linalg.add ins(%x, %x : tensor<?xf32>, tensor<?xf32>) outs(%e : tensor<?xf32>) -> tensor<?xf32>
       bufferization.materialize_in_destination %y in restrict writable %out : (tensor<?xf32>, memref<?xf32>) -> ()
       return
     }
-    func.func private @m.shapes(%x: tensor<?xf32>) -> index {
+    func.func private @double.shapes(%x: tensor<?xf32> {bufferization.writable = false}) -> index
+        attributes {attn.shapes_of = @double} {
+      %c0 = arith.constant 0 : index
       %n = tensor.dim %x, %c0 : tensor<?xf32>
       return %n : index
     }
@@ -242,9 +528,35 @@ def AttnLowerHost : Pass<"attn-lower-host", "::mlir::ModuleOp"> {
     parameters and kernels, from which code generation makes the model's constant. Kernels get the model's prefix.
 
     ```mlir
-    %w = attn.param "layer.{0}.w" [%l] : memref<4xf32>
-    // becomes
-    %p = llvm.call @heed_host_param(%model, %number, %indices) : (!llvm.ptr, i32, !llvm.ptr) -> !llvm.ptr
+    func.func @f(%y: memref<4xf32> {attn.name = "y", attn.result}) attributes {attn.model} {
+      %w = attn.param "w" [] : memref<4xf32>
+      memref.copy %w, %y : memref<4xf32> to memref<4xf32>
+      return
+    }
+    func.func private @f.shapes() -> index {
+      %n = arith.constant 4 : index
+      return %n : index
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+      func.func private @f(%model: !llvm.ptr, %y: memref<4xf32>) attributes {attn.model} {
+        ...
+        %p = llvm.call @heed_host_param(%model, %number, %indices) : (!llvm.ptr, i32, !llvm.ptr) -> !llvm.ptr
+        ...
+        memref.copy %w, %y : memref<4xf32> to memref<4xf32>
+        return
+      }
+      func.func private @f.shapes(%model: !llvm.ptr) -> index {
+    ...
+      func.func @heed.f.run(%model: !llvm.ptr, %inputs: !llvm.ptr, %outputs: !llvm.ptr) -> i32 {
+        ...
+        call @f(%model, %y) : (!llvm.ptr, memref<4xf32>) -> ()
+        return %ok : i32
+      }
+      func.func @heed.f.ask(%model: !llvm.ptr, %inputs: !llvm.ptr, %outputs: !llvm.ptr) -> i32 {
+    ...
     ```
   }];
   let options = [Option<"prefix", "prefix", "std::string", "\"heed\"", "what the model's symbols begin with">];
@@ -254,16 +566,77 @@ def AttnLowerHost : Pass<"attn-lower-host", "::mlir::ModuleOp"> {
 
 //===--- contracts between stations: docs/ir.md ------------------------------------------------------------===//
 
-class AttnVerify<string station, int section, string what> : Pass<"attn-verify-" # station, "::mlir::ModuleOp"> {
+class AttnVerify<string station, int section, string what, string refused>
+    : Pass<"attn-verify-" # station, "::mlir::ModuleOp"> {
   let summary = "Checks " # what;
-  let description = "Fails at the first op that breaks a rule of section " # section # [{ of docs/ir.md and names the rule.
-    heedc runs it between its stations; it changes nothing.
-  }];
+  let description = [{
+    Fails at the first op that breaks a rule of section }] # section # [{ of docs/ir.md and names the rule.
+    heedc runs it between its stations; it changes nothing. It refuses, say,
+}] # refused;
 }
-def AttnVerifyFrontEnd : AttnVerify<"front-end", 1, "the IR that a front end makes">;
-def AttnVerifyAttention : AttnVerify<"attention", 2, "attentions before kernels are formed">;
-def AttnVerifyKernels : AttnVerify<"kernels", 3, "kernels and the host that calls them">;
-def AttnVerifyHalide : AttnVerify<"halide", 4, "pipelines and the host that calls them">;
-def AttnVerifyHost : AttnVerify<"host", 5, "host code before it becomes LLVM">;
+def AttnVerifyFrontEnd : AttnVerify<"front-end", 1, "the IR that a front end makes", [{
+    ```mlir
+    func.func @no_model() {
+      return
+    }
+    ```
+    with
+    ```text
+    'func.func' op expected a public func.func with a body and attn.model (front.c1)
+    ```
+}]>;
+def AttnVerifyAttention : AttnVerify<"attention", 2, "attentions before kernels are formed", [{
+    ```mlir
+    #q = affine_map<(i, j, e, f) -> (i, e)>
+    #k = affine_map<(i, j, e, f) -> (j, e)>
+    #v = affine_map<(i, j, e, f) -> (j, f)>
+    func.func @undecided(%q: tensor<4x4xf32>, %n: index) -> tensor<4x4xf32> {
+      %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+          term(%q, %q : tensor<4x4xf32>, tensor<4x4xf32>) maps [#q, #k] value(%q : tensor<4x4xf32>) maps [#v]
+          score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp divide stabilise) : tensor<4x4xf32>
+      return %o : tensor<4x4xf32>
+    }
+    ```
+    with
+    ```text
+    'attn.attention' op has no attn.algorithm (attention-ir.c1)
+    ```
+}]>;
+def AttnVerifyKernels : AttnVerify<"kernels", 3, "kernels and the host that calls them", [{
+    ```mlir
+    func.func private @kernel() -> tensor<4xf32> attributes {attn.kernel} {
+      %w = attn.param "w" : tensor<4xf32>
+      return %w : tensor<4xf32>
+    }
+    ```
+    with
+    ```text
+    'attn.param' op stands in a kernel, where only host code may use it (kernels.c2)
+    ```
+}]>;
+def AttnVerifyHalide : AttnVerify<"halide", 4, "pipelines and the host that calls them", [{
+    ```mlir
+    halide.pipeline @unused {
+      %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+      halide.output %f
+    }
+    ```
+    with
+    ```text
+    'halide.pipeline' op is called nowhere (halide-ir.c1)
+    ```
+}]>;
+def AttnVerifyHost : AttnVerify<"host", 5, "host code before it becomes LLVM", [{
+    ```mlir
+    func.func @foreign(%v: vector<4xf32>) {
+      %s = vector.extract %v[0] : f32 from vector<4xf32>
+      return
+    }
+    ```
+    with
+    ```text
+    'vector.extract' op has no lowering to LLVM in host code (host.c2)
+    ```
+}]>;
 
 #endif

@@ -13,9 +13,32 @@ def AttnDecompose : Pass<"attn-decompose"> {
     stored whole: this is what the op means, not how to compute it fast.
 
     ```mlir
-    %p, %live = attn.softmax %s axes([1]) : tensor<4x8xf32>, tensor<4x8xi1>
-    // becomes: a row maximum, exponentials, a row sum, a quotient
-    %m = linalg.generic {...} ins(%s) outs(%inf) { ... arith.maximumf ... }
+    func.func @f(%s: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xi1>) {
+      %p, %live = attn.softmax %s axes([1]) : tensor<4x8xf32>, tensor<4x8xi1>
+      return %p, %live : tensor<4x8xf32>, tensor<4x8xi1>
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+        ^bb0(%in: f32, %live: i1, %out: f32):
+          %a = arith.select %live, %in, %lowest : f32
+          %m = arith.maximumf %out, %a : f32
+          linalg.yield %m : f32
+        } -> tensor<4xf32>
+    ...
+          %e = math.exp %d : f32
+          ...
+          %l = arith.addf %out, %w : f32
+          linalg.yield %l : f32
+        } -> tensor<4xf32>
+    ...
+          %w = math.exp %d : f32
+          %p = arith.divf %w, %l : f32
+    ...
+          linalg.yield %r, %live : f32, i1
+        } -> (tensor<4x8xf32>, tensor<4x8xi1>)
+    ...
     ```
   }];
   let dependentDialects = [
@@ -34,13 +57,23 @@ def ReferencePromote : Pass<"reference-promote", "::mlir::func::FuncOp"> {
     are rounded back to f32 unless `f64-results` keeps them as they are.
 
     ```mlir
-    func.func @f(%x: f32, %y: f32) -> i1 { %s = arith.addf %x, %y : f32  %c = arith.cmpf olt, %s, %y : f32 ... }
-    // becomes
-    %x64 = arith.extf %x : f32 to f64
-    %s = arith.addf %x64, %y64 : f64
-    %s32 = arith.truncf %s : f64 to f32
-    %sr = arith.extf %s32 : f32 to f64
-    %c = arith.cmpf olt, %sr, ... : f64
+    func.func @less(%x: f32, %y: f32) -> i1 {
+      %s = arith.addf %x, %y : f32
+      %c = arith.cmpf olt, %s, %y : f32
+      return %c : i1
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @less(%x: f32, %y: f32) -> i1 {
+      %y64 = arith.extf %y : f32 to f64
+      %x64 = arith.extf %x : f32 to f64
+      %s = arith.addf %x64, %y64 : f64
+      %s32 = arith.truncf %s : f64 to f32
+      %sr = arith.extf %s32 : f32 to f64
+      %c = arith.cmpf olt, %sr, %y64 : f64
+      return %c : i1
+    }
     ```
   }];
   let options = [Option<"f64Results", "f64-results", "bool", "false", "f32 results of the model become f64, unrounded">];
@@ -55,10 +88,21 @@ def ReferenceReportScores : Pass<"reference-report-scores", "::mlir::func::FuncO
     to the contractions. heed-check needs them: its bound grows with the scores, and its inputs must hold empty rows.
 
     ```mlir
-    func.func @f(...) -> (tensor<?x?xf32> {attn.name = "o"}) attributes {attn.model}
-    // becomes
-    func.func @f(...) -> (tensor<?x?xf32> {attn.name = "o"}, tensor<f32> {attn.name = "largest score"},
-                          tensor<f32> {attn.name = "fewest live keys"}, tensor<f32> {attn.name = "most live keys"})
+    func.func @f(%s: tensor<4x8xf32>) -> (tensor<4x8xf32> {attn.name = "p"}) attributes {attn.model} {
+      %p, %live = attn.softmax %s axes([1]) : tensor<4x8xf32>, tensor<4x8xi1>
+      return %p : tensor<4x8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+      func.func @f(%s: tensor<4x8xf32>) -> (tensor<4x8xf32> {attn.name = "p"},
+          tensor<f32> {attn.dims = [], attn.name = "largest score"},
+          tensor<f32> {attn.dims = [], attn.name = "fewest live keys"},
+          tensor<f32> {attn.dims = [], attn.name = "most live keys"}) attributes {attn.model} {
+        ...
+        return %p, %largest, %fewest, %most : tensor<4x8xf32>, tensor<f32>, tensor<f32>, tensor<f32>
+    ...
     ```
   }];
   let dependentDialects = [
