@@ -547,7 +547,10 @@ ExprRef Exprs::byOffset(ExprRef expr, unsigned i, unsigned j, unsigned &offset,
   ExprRef queries = extent(i), keys = extent(j);
   Type index = IndexType::get(context);
   shift = op("arith.subi", index, {queries, this->index(1)});
-  offset = freshVar(op("arith.addi", index, {shift, keys}));
+  // Neither queries nor keys: no offset, not -1 of them.
+  offset =
+      freshVar(op("arith.maxsi", index,
+                  {op("arith.addi", index, {shift, keys}), this->index(0)}));
   ExprRef difference = op("arith.subi", index, {var(offset), shift}); // j - i
   DenseMap<unsigned, unsigned> dims{{i, 0}, {j, 1}};
   AffineExpr d0 = getAffineDimExpr(0, context),

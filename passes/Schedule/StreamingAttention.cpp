@@ -134,7 +134,7 @@ Streaming::Total Streaming::total(Ops &o, ArrayRef<Value> at) {
   first.append(at.begin() + 1, at.end());
   SmallVector<Value> values = o.read(plan.state.getResult(), first);
   Total total{shifted ? values[topElement()] : Value(), values[sumElement()],
-              o.f(1)};
+              o.f(1), values[sumElement()]};
   Value sink = op.getSink();
   if (!sink)
     return total;
@@ -161,16 +161,17 @@ StreamingResults Streaming::finish() {
     plan.scale = func(
         "scale", {"ii"}, 1,
         [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-          auto [top, l, c] = total(o, at);
-          // A row without a live key: its sum is 0. Weights that may add up to
-          // 0 leave a sum of absent ones at -0, where it began.
+          auto [top, l, c, keysAlone] = total(o, at);
+          // A row without a live key: the sum over its keys is 0, whatever its
+          // sink is. Weights that may add up to 0 leave a sum of absent ones at
+          // -0, where it began.
           Value none =
               shifted
                   ? arith::CmpFOp::create(o.b, o.loc, arith::CmpFPredicate::OEQ,
-                                          l, o.f(0))
+                                          keysAlone, o.f(0))
                         .getResult()
                   : arith::CmpIOp::create(o.b, o.loc, arith::CmpIPredicate::eq,
-                                          o.bits(l), o.bits(o.zero()))
+                                          o.bits(keysAlone), o.bits(o.zero()))
                         .getResult();
           Value empty = op.getEmpty() ? scalars.lookup(op.getEmpty()) : o.f(0);
           return {o.select(none, empty, o.div(c, l))};
@@ -237,7 +238,7 @@ StreamingResults Streaming::finish() {
 StreamingResults Streaming::finishWithLse() {
   plan.lse = func(
       "lse", {"ii"}, 1, [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-        auto [top, l, c] = total(o, at);
+        auto [top, l, c, keysAlone] = total(o, at);
         Value log =
             o.add(math::LogOp::create(o.b, o.loc, l), o.mul(top, o.f(ln2)));
         Value isNaN =

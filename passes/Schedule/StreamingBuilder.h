@@ -73,9 +73,9 @@ private:
   Value isLive(Ops &o, Value p);
 
   /// The maximum and the sum of a row at its end, sink included, and what its
-  /// accumulators are to be multiplied by since.
+  /// accumulators are to be multiplied by since; the sum without the sink.
   struct Total {
-    Value top, sum, rescale;
+    Value top, sum, rescale, keysAlone;
   };
   Total total(Ops &o, ArrayRef<Value> at);
   StreamingResults finish();

@@ -131,6 +131,35 @@ def check(number, case, rng):
         print(f"{case['name']} {(B, H, N, M, E)}: {live.mean() if live.size else 0:.2f} live, error {error:.1e}")
 
 
+def empty_rows():
+    """A row without a live key is 0, whatever its sink and the gates of its keys are; the same NaN shows in a row with keys."""
+    source, program = folder / "sink.heed", folder / "sink"
+    source.write_text("""
+model m(q: f32[B, H, N, E], k, v: f32[B, H, M, E], length: i32[B], gate: f32[B, M], sink: f32[H]) {
+  s[b,h,i,j] = sum(e) q[b,h,i,e] * k[b,h,j,e]
+  p[b,h,i,j] = softmax(j where j < length[b]; sink = sink[h]) s[b,h,i,j]
+  return o[b,h,i,e] = sum(j) p[b,h,i,j] * gate[b,j] * v[b,h,j,e]
+}
+""")
+    done = run(heedc, source, "--explain", "-o", program)
+    expect(done.returncode == 0 and "streaming attention schedule" in done.stdout + done.stderr, f"sink: {done.stderr}")
+    B, H, N, M, E = 3, 3, 5, 60, 4
+    data = {name: np.ones(shape, np.float32) for name, shape in dict(q=(B, H, N, E), k=(B, H, M, E), v=(B, H, M, E), gate=(B, M)).items()}
+    data["length"], data["sink"] = np.array([0, M, 1], np.int32), np.array([np.nan, np.inf, 4], np.float32)
+    data["gate"][0], data["gate"][2, 1:] = np.nan, np.nan
+    flags = []
+    for name, array in data.items():
+        np.save(folder / f"{name}.npy", array)
+        flags += ["--" + name, folder / f"{name}.npy"]
+    done = run(program, *flags, "--output", folder / "o.npy")
+    expect(done.returncode == 0, f"sink: {done.stderr}")
+    got = np.load(folder / "o.npy")
+    expect((got[0] == 0).all(), f"sink: an empty row holds {got[0].ravel()[:8]}")
+    expect(np.isnan(got[1:, :2]).all(), "sink: a sink of NaN or inf does not show")
+    expect(np.allclose(got[1, 2], M / (M + 1)) and np.allclose(got[2, 2], 0.5), f"sink: {got[1:, 2, 0, 0]}")
+
+
+empty_rows()
 rng = np.random.default_rng(5)
 for number, each in enumerate(CASES):
     check(number, each, rng)
