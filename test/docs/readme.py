@@ -1,5 +1,6 @@
 # RUN: %python %s %heed_src/README.md heedc heed-opt %t
-"""What the README shows is what the tools print: its model, the lines of --explain, its commands and the lines of the schedule."""
+"""What the README shows is what the tools print: its model, the lines of --explain, its commands and the lines of the schedule.
+What it lists is there: every pass of heed-opt, every folder with a README, links that lead somewhere."""
 import os
 import re
 import subprocess
@@ -38,3 +39,14 @@ for line in of("halide")[0].splitlines():
     assert line in lines, f"not in the schedule: {line}"
 run(heedc, kernels, "-o", program)
 run(heedc, model, "--emit=llvm", "-o", os.path.join(folder, "a.ll"))
+
+passes = set(re.findall(r"^ {6}--attn-(?!verify-)(\S+) +-", run(opt, "--help"), re.M)) - {"decompose"}  # that is the reference's
+row = re.search(r"^\| passes \| (.*?);", text, re.M)[1]
+assert passes == set(row.split(", ")), f"passes: {sorted(passes)}"
+for document in ["README.md", "CONTRIBUTING.md", *(f"docs/{name}" for name in os.listdir(os.path.join(root, "docs")) if name.endswith(".md"))]:
+    folder = os.path.dirname(document)
+    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", open(os.path.join(root, document), encoding="utf-8").read()):
+        assert os.path.exists(os.path.join(root, folder, link)), f"{document}: no {link}"
+for folder in sorted(os.listdir(root)):
+    if os.path.isdir(os.path.join(root, folder)) and not folder.startswith((".", "build", "__")) and folder != "shared":
+        assert os.path.exists(os.path.join(root, folder, "README.md")), f"{folder}/ has no README.md"
