@@ -47,6 +47,11 @@ struct RelaxMath : heed::impl::AttnRelaxMathBase<RelaxMath> {
                          std::to_string(count) + " operations of kernel '" +
                              kernel.getName() +
                              "' may leave the error bounds (--fast-math)");
+      else
+        heed::remarkDeclined(kernel, "attn-relax-math", "fast-math",
+                             "kernel '" + kernel.getName() +
+                                 "' has no sum, difference, product or "
+                                 "quotient of its own in f32");
     }
   }
 };

@@ -1,8 +1,10 @@
 // RUN: heed-opt %s --attn-raise-attention --split-input-file | FileCheck %s
+// RUN: heed-opt %s --attn-raise-attention --split-input-file --remarks-filter=attn-raise.* -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 // Vaswani et al., causal, grouped heads: the front end's own form. The `live` select is the softmax's mask.
 // CHECK-DAG: #[[K:.*]] = affine_map<(d0, d1, d2, d3, d4, d5)[s0, s1] -> (d0, (d1 * s0) floordiv s1, d3, d4)>
 // CHECK-LABEL: func @attention
+// REMARK: [Passed] {{.*}}Function=attention | Remark="raised to one attention: one score term, where; normaliser exp divided by its sum"
 // CHECK: %[[ROOT:.*]] = linalg.generic {{.*}}iterator_types = []
 // CHECK-NOT: linalg.generic
 // CHECK: attn.attention dims(batch = 2, query = 1, key = 1, contract = 1, value = 1)
@@ -89,4 +91,46 @@ func.func @attention(%q: tensor<?x?x?x?xf32> {attn.name = "q", attn.dims = ["B",
     linalg.yield %r : f32
   } -> tensor<?x?x?x?xf32>
   return %o : tensor<?x?x?x?xf32>
+}
+
+// -----
+
+#q = affine_map<(i, j, e) -> (i, e)>
+#k = affine_map<(i, j, e) -> (j, e)>
+#s = affine_map<(i, j, e) -> (i, j)>
+#p = affine_map<(i, f, j) -> (i, j)>
+#v = affine_map<(i, f, j) -> (j, f)>
+#o = affine_map<(i, f, j) -> (i, f)>
+
+// Left alone: the weights are a result, too, so they are stored anyway.
+// CHECK-LABEL: func @weights
+// CHECK-NOT: attn.attention
+// CHECK: attn.softmax
+// CHECK-NOT: attn.attention
+// REMARK: [Missed] {{.*}}Function=weights | Remark="not raised: the weights are read elsewhere too: they must be stored"
+func.func @weights(%q: tensor<6x4xf32>, %k: tensor<8x4xf32>, %v: tensor<8x5xf32>, %zs: tensor<6x8xf32>,
+                          %zo: tensor<6x5xf32>) -> (tensor<6x5xf32>, tensor<6x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %fs = linalg.fill ins(%zero : f32) outs(%zs : tensor<6x8xf32>) -> tensor<6x8xf32>
+  %s = linalg.generic {indexing_maps = [#q, #k, #s], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%q, %k : tensor<6x4xf32>, tensor<8x4xf32>) outs(%fs : tensor<6x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %m = arith.mulf %a, %b : f32
+    %r = arith.addf %sum, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<6x8xf32>
+  %p, %live = attn.softmax %s axes([1]) where (%i, %j) {
+    %c = arith.cmpi sle, %j, %i : index
+    attn.yield %c : i1
+  } : tensor<6x8xf32>, tensor<6x8xi1>
+  %fo = linalg.fill ins(%zero : f32) outs(%zo : tensor<6x5xf32>) -> tensor<6x5xf32>
+  %o = linalg.generic {indexing_maps = [#p, #p, #v, #o], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%p, %live, %v : tensor<6x8xf32>, tensor<6x8xi1>, tensor<8x5xf32>) outs(%fo : tensor<6x5xf32>) {
+  ^bb0(%w: f32, %l: i1, %y: f32, %sum: f32):
+    %m = arith.mulf %w, %y : f32
+    %t = arith.select %l, %m, %zero : f32
+    %r = arith.addf %sum, %t : f32
+    linalg.yield %r : f32
+  } -> tensor<6x5xf32>
+  return %o, %p : tensor<6x5xf32>, tensor<6x8xf32>
 }

@@ -1,6 +1,7 @@
 // RUN: heed-opt %s --attn-relax-math --remarks-filter=attn-relax-math 2>&1 | FileCheck %s
 
 // CHECK: 3 operations of kernel 'work' may leave the error bounds
+// CHECK: [Missed] {{.*}}kernel 'largest' has no sum, difference, product or quotient of its own in f32
 
 // The host is left alone.
 // CHECK-LABEL: func.func @model(
@@ -34,4 +35,11 @@ func.func private @work(%x: tensor<4xf32>, %c: f32) -> tensor<4xf32> attributes 
     linalg.yield %s : f32
   } -> tensor<4xf32>
   return %y : tensor<4xf32>
+}
+
+// CHECK-LABEL: func.func private @largest(
+// CHECK: arith.maximumf %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : f32
+func.func private @largest(%x: f32, %y: f32) -> f32 attributes {attn.kernel} {
+  %z = arith.maximumf %x, %y : f32
+  return %z : f32
 }

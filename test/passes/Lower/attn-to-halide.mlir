@@ -1,5 +1,9 @@
 // Bodies become funcs: axes in Halide's order, index arithmetic in i32, reads under a condition clamped.
 // RUN: heed-opt %s --attn-to-halide | FileCheck %s
+// RUN: heed-opt %s --attn-to-halide --remarks-filter=attn-to-halide -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// REMARK: Function=shift | Remark="shift has the elementwise schedule"
+// REMARK: Function=gather | Remark="gather has the elementwise schedule"
+// REMARK: Function=argmax | Remark="argmax has the generic schedule"
 
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
