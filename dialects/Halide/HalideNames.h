@@ -1,0 +1,14 @@
+// How a func's or a buffer's name appears as an SSA name.
+#ifndef HEED_DIALECTS_HALIDE_HALIDENAMES_H
+#define HEED_DIALECTS_HALIDE_HALIDENAMES_H
+
+#include "llvm/ADT/StringRef.h"
+#include <string>
+
+namespace heed::halide {
+
+/// What may follow '%' in the IR's text.
+std::string ssaName(llvm::StringRef name);
+
+} // namespace heed::halide
+#endif
