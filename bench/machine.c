@@ -1,7 +1,8 @@
-/* What this machine can do at most, measured: f32 multiply-adds and reading of memory, on all threads at once.
+/* What this machine can do at most, measured: f32 multiply-adds and reading of
+ * memory, on all threads at once.
  *
- * cc -O3 -march=native machine.c -lpthread; ./a.out THREADS prints "GFLOP/s GB/s". Never part of the product: it is compiled
- * where it runs. */
+ * cc -O3 -march=native machine.c -lpthread; ./a.out THREADS prints "GFLOP/s
+ * GB/s". Never part of the product: it is compiled where it runs. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -18,7 +19,8 @@ enum { VectorBytes = 16 };
 #endif
 typedef float vector __attribute__((vector_size(VectorBytes)));
 
-/* More chains than latency times units of any core: 12 of them and two constants fit in 16 registers. */
+/* More chains than latency times units of any core: 12 of them and two
+ * constants fit in 16 registers. */
 enum { Chains = 12, Steps = 1 << 20, Rounds = 5 };
 /* Beyond the caches of the largest machines when there are several threads. */
 static const size_t bytesPerThread = (size_t)256 << 20;
@@ -111,8 +113,7 @@ int main(int argc, char **argv) {
     for (int round = 0; round < Rounds; ++round)
       if (workers[0].seconds[kind][round] < best[kind])
         best[kind] = workers[0].seconds[kind][round];
-  double flops =
-      2.0 * Chains * Steps * (VectorBytes / sizeof(float)) * threads;
+  double flops = 2.0 * Chains * Steps * (VectorBytes / sizeof(float)) * threads;
   printf("%.1f %.2f\n", 1e-9 * flops / best[0],
          1e-9 * (double)bytesPerThread * threads / best[1]);
   return sink == 1.5f; /* never; but the work must be done */
