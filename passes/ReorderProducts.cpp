@@ -107,6 +107,7 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
 
     // The inner contraction: a factor over what is summed that reads one.
     ExprRef inner = nullptr;
+    Product within;
     for (ExprRef e : product.over)
       if (e->kind == ExprKind::Read && isContraction(e->value) &&
           e->usesAny(summed) && !isFromParameters(e->value) &&
@@ -140,35 +141,53 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
         }
         inner = e;
         llvm::erase(product.over, e);
-        product.over.append(parts.over);
-        product.under.append(parts.under);
+        within = std::move(parts);
         summed.append(vars);
         break;
       }
     if (!inner)
       return;
-    arrange(root, exprs, product, outputs, summed, element);
+    arrange(root, exprs, product, within, outputs, summed, element);
   }
 
-  void arrange(Operation *root, Exprs &exprs, Product &product,
+  // \p product: the factors of the outer sum but the inner contraction, whose
+  // factors are \p within.
+  void arrange(Operation *root, Exprs &exprs, Product &product, Product &within,
                ArrayRef<unsigned> outputs, ArrayRef<unsigned> summed,
                ExprRef written) {
+    ArrayRef<unsigned> outerVars = summed.take_front(written->binders.size());
+    ArrayRef<unsigned> innerVars = summed.drop_front(written->binders.size());
     // Nodes: factors by the variables they have; a factor over fewer variables
-    // joins one over more.
-    SmallVector<ExprRef> nodes, outside, outsideUnder;
+    // joins one over more. What leaves the sums stands after the one it left.
+    SmallVector<ExprRef> nodes;
+    Product outside, outsideInner;
     auto subset = [&](ExprRef a, ExprRef b) {
       return llvm::all_of(a->freeVars, [&](unsigned v) { return b->uses(v); });
     };
-    auto join = [&](ExprRef e, bool below) {
+    auto one = [&](Type type) {
+      return exprs.constant(FloatAttr::get(type, 1.0));
+    };
+    auto join = [&](ExprRef e, bool below, bool isInner) {
       if (!e->usesAny(summed)) {
-        (below ? outsideUnder : outside).push_back(e);
+        Product &out = isInner ? outsideInner : outside;
+        (below ? out.under : out.over).push_back(e);
         return true;
       }
-      for (ExprRef &node : nodes) {
-        if (!subset(e, node) && (below || !subset(node, e)))
-          continue;
-        node =
-            exprs.op(below ? "arith.divf" : "arith.mulf", e->type, {node, e});
+      ExprRef *chosen = nullptr;
+      auto stays = [&](ExprRef node) {
+        return llvm::all_of(innerVars,
+                            [&](unsigned v) { return node->uses(v); });
+      };
+      for (ExprRef &node : nodes)
+        if ((subset(e, node) || (!below && subset(node, e))) &&
+            (!chosen || (isInner && !stays(*chosen) && stays(node))))
+          chosen = &node;
+      if (chosen) {
+        // It would be infinite where the sum that it leaves is empty.
+        if (isInner && !stays(*chosen) && !stays(e))
+          e = exprs.unlessEmpty(innerVars, e, one(e->type));
+        *chosen = exprs.op(below ? "arith.divf" : "arith.mulf", e->type,
+                           {*chosen, e});
         return true;
       }
       if (below)
@@ -176,20 +195,27 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
       nodes.push_back(e);
       return true;
     };
-    SmallVector<ExprRef> bySize(product.over);
-    llvm::sort(bySize, [](ExprRef a, ExprRef b) {
-      return a->freeVars.size() != b->freeVars.size()
-                 ? a->freeVars.size() > b->freeVars.size()
-                 : a->id < b->id;
+    SmallVector<std::pair<ExprRef, bool>> bySize;
+    for (ExprRef e : product.over)
+      bySize.emplace_back(e, false);
+    for (ExprRef e : within.over)
+      bySize.emplace_back(e, true);
+    llvm::sort(bySize, [](auto &x, auto &y) {
+      ExprRef a = x.first, b = y.first;
+      if (a->freeVars.size() != b->freeVars.size())
+        return a->freeVars.size() > b->freeVars.size();
+      return a->id != b->id ? a->id < b->id : x.second < y.second;
     });
-    for (ExprRef e : bySize)
-      join(e, false);
+    for (auto [e, isInner] : bySize)
+      join(e, false, isInner);
     for (ExprRef e : product.under)
-      if (!join(e, true))
+      if (!join(e, true, false))
+        return;
+    for (ExprRef e : within.under)
+      if (!join(e, true, true))
         return;
     if (nodes.size() == 2) // sum_j sum_e q k: the value is 1
-      nodes.push_back(
-          exprs.constant(FloatAttr::get(Float32Type::get(&getContext()), 1.0)));
+      nodes.push_back(one(Float32Type::get(&getContext())));
     if (nodes.size() != 3) {
       remarkDeclined(root, passName, "products",
                      "left in the written order: a chain of more than three "
@@ -236,7 +262,6 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
         common.push_back(v);
 
     // The written order sums the inner contraction in its first step.
-    ArrayRef<unsigned> innerVars = summed.drop_front(written->binders.size());
     auto isWritten = [&](const Order &order) {
       return llvm::all_of(innerVars, [&](unsigned v) {
         return llvm::is_contained(order.first, v);
@@ -328,10 +353,17 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
       ExprRef second = times(nodes[order.third], exprs.read(intermediate, at));
       if (!order.second.empty())
         second = exprs.reduce(add, order.second, second);
-      for (ExprRef e : outside)
-        second = times(second, e);
-      for (ExprRef e : outsideUnder)
-        second = exprs.op("arith.divf", type, {second, e});
+      ExprRef zero = exprs.constant(FloatAttr::get(type, 0.0));
+      auto applyOutside = [&](Product &factors, ArrayRef<unsigned> left) {
+        for (ExprRef e : factors.over)
+          second = times(second, e);
+        for (ExprRef e : factors.under)
+          second = exprs.op("arith.divf", type, {second, e});
+        if (!factors.over.empty() || !factors.under.empty())
+          second = exprs.unlessEmpty(left, second, zero);
+      };
+      applyOutside(outsideInner, summed);
+      applyOutside(outside, outerVars);
       Value value = writeTensor(builder, loc, exprs, second, outputs);
       // Known sizes settle an order; a choice at run time would breed choices.
       if (again && order.second.size()) {

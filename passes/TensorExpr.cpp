@@ -235,6 +235,22 @@ ExprRef Exprs::select(ExprRef condition, ExprRef yes, ExprRef no, bool guard) {
   return intern(std::move(node));
 }
 
+ExprRef Exprs::unlessEmpty(ArrayRef<unsigned> vars, ExprRef value,
+                           ExprRef instead) {
+  Builder b(context);
+  auto equal = arith::CmpIPredicateAttr::get(context, arith::CmpIPredicate::eq);
+  for (unsigned v : vars) {
+    ExprRef size = extent(v);
+    if (!size || constantInt(size).value_or(0) > 0)
+      continue;
+    ExprRef empty = op(OperationName("arith.cmpi", context),
+                       b.getDictionaryAttr(b.getNamedAttr("predicate", equal)),
+                       b.getI1Type(), {size, index(0)});
+    value = select(empty, instead, value, /*guard=*/false);
+  }
+  return value;
+}
+
 ExprRef Exprs::logicalAnd(ExprRef a, ExprRef b) {
   if (a == b)
     return a;

@@ -98,6 +98,10 @@ public:
              llvm::ArrayRef<ExprRef> operands);
   ExprRef read(mlir::Value tensor, llvm::ArrayRef<ExprRef> indices);
   ExprRef select(ExprRef condition, ExprRef yes, ExprRef no, bool guard);
+  /// \p value, but \p instead where the range of one of \p vars is empty. A
+  /// sum over nothing is 0 by whatever it was divided.
+  ExprRef unlessEmpty(llvm::ArrayRef<unsigned> vars, ExprRef value,
+                      ExprRef instead);
   ExprRef logicalAnd(ExprRef a, ExprRef b);
   ExprRef logicalNot(ExprRef a);
   /// Reduction of \p body over the free variables \p vars.
