@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -155,6 +156,28 @@ void forwardDims(func::FuncOp function) {
   }
 }
 
+/// A filled tensor for each op that starts from it. Of one that several share,
+/// the elimination of empty tensors would make a single result's memory, and
+/// the others would overwrite that result.
+void unshareFills(func::FuncOp function) {
+  SmallVector<linalg::FillOp> fills;
+  function.walk([&](linalg::FillOp fill) { fills.push_back(fill); });
+  for (linalg::FillOp fill : fills) {
+    auto empty = fill.getOutputs()[0].getDefiningOp<tensor::EmptyOp>();
+    if (!empty)
+      continue;
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : fill->getUses())
+      uses.push_back(&use);
+    for (OpOperand *use : ArrayRef(uses).drop_front(uses.empty() ? 0 : 1)) {
+      OpBuilder builder(fill);
+      IRMapping mapping;
+      builder.clone(*empty, mapping);
+      use->set(builder.clone(*fill, mapping)->getResult(0));
+    }
+  }
+}
+
 struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
   void runOnOperation() override {
     SmallVector<func::FuncOp> models;
@@ -163,6 +186,7 @@ struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
         models.push_back(function);
     for (func::FuncOp model : models) {
       forwardDims(model);
+      unshareFills(model);
       if (failed(addShapes(model)) || failed(passDestinations(model)))
         return signalPassFailure();
     }
