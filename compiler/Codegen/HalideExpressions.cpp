@@ -339,6 +339,29 @@ static Expr exactLog(Expr x) {
   return Halide::select(isNaN(x) || equal(x, number(INFINITY)), x, l);
 }
 
+/// IEEE 754's pow. Halide's vector form of it is exp(y log(x)) without the
+/// cases where that is no number though the power is one, and without signs.
+static Expr exactPow(Expr x, Expr y) {
+  if (x.type().bits() != 32)
+    return Halide::pow(x, y);
+  auto equal = [](Expr a, Expr b) { return strict(Call::strict_eq, a, b); };
+  auto times = [](Expr a, Expr b) { return strict(Call::strict_mul, a, b); };
+  auto number = [&](double v) { return floatConstant(x.type(), v); };
+  auto isWhole = [&](Expr v) { return equal(Halide::floor(v), v); };
+  Expr size = Halide::abs(x);
+  Expr p = exactExp(times(y, exactLog(size)));
+  Expr isNegative = Halide::reinterpret<int32_t>(x) < 0; // -0 too
+  Expr isOdd = isWhole(y) && !isWhole(times(y, number(0.5)));
+  p = Halide::select(isNegative && isOdd, times(p, number(-1)), p);
+  Expr hasRoot = isWhole(y) || equal(x, number(0)) ||
+                 equal(size, number(INFINITY)) || isNaN(x) || isNaN(y);
+  p = Halide::select(isNegative && !hasRoot, number(NAN), p);
+  Expr isOne =
+      equal(y, number(0)) || equal(x, number(1)) ||
+      (equal(x, number(-1)) && equal(Halide::abs(y), number(INFINITY)));
+  return Halide::select(isOne, number(1), p);
+}
+
 /// Halide's erf gives NaN for infinities; beyond 10 it is 1 in any float type.
 static Expr exactErf(Expr x) {
   Expr limit = floatConstant(x.type(), 10), low = floatConstant(x.type(), -10);
@@ -364,7 +387,7 @@ Expr HalideExpressions::translateMath(Operation *op) {
       .Case([&](math::TanOp) { return Halide::tan(operand(0)); })
       .Case([&](math::TanhOp) { return Halide::tanh(operand(0)); })
       .Case([&](math::ErfOp) { return exactErf(operand(0)); })
-      .Case([&](math::PowFOp) { return Halide::pow(operand(0), operand(1)); })
+      .Case([&](math::PowFOp) { return exactPow(operand(0), operand(1)); })
       .Case([&](math::FloorOp) { return Halide::floor(operand(0)); })
       .Case([&](math::CeilOp) { return Halide::ceil(operand(0)); })
       .Case([&](math::TruncOp) { return Halide::trunc(operand(0)); })
