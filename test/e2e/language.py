@@ -1,6 +1,7 @@
 # RUN: %python %s %heed_bin/heedc %t types reductions
 # RUN: %python %s %heed_bin/heedc %t softmaxes functions statics
 # RUN: %python %s %heed_bin/heedc %t builtins library weights
+# RUN: %python %s %heed_bin/heedc %t empty sums near powers
 """The rules of the language against NumPy: small models, each compiled once and run at sizes 0, 1, 7 and 64."""
 import os
 import sys
@@ -383,6 +384,102 @@ model m(x: f32[N, I], ids: i32[N]) {
             y=flat + wide["fc.bias"], bare=flat, e=flat, a=c / np.sqrt((c * c).mean(-1, keepdims=True) + 1e-5) * wide["ln.gamma"] + wide["ln.beta"],
             b=y / np.sqrt((y * y).mean(-1, keepdims=True) + 1e-6) * wide["rms.weight"], c=wide["word.weight"][ids],
             d=y * wide["half"] + wide["count"]), "--weights", path)
+
+
+@group
+def empty():
+    # A sum over nothing is 0, by whatever its terms are divided: sqrt(E) is 0 here, and so are the norms n and l.
+    program = compile("empty", """
+model m(q: f32[N, E], k: f32[M, E], v: f32[M, F]) {
+  s[i,j] = sum(e) q[i,e] * k[j,e] / sqrt(E)
+  mu[i] = mean(j) s[i,j]
+  d[i,j] = s[i,j] - mu[i]
+  y[i,j] = d[i,j] / sqrt((mean(j) d[i,j]^2) + 1e-5)
+  a[i,f] = sum(j) s[i,j] * v[j,f]
+  b = sum(i) (sum(e) q[i,e] / E)
+  n[i] = sqrt(sum(e) q[i,e]^2)
+  l[j] = sqrt(sum(e) k[j,e]^2)
+  c[i,f] = sum(j) (sum(e) q[i,e] * k[j,e] / (n[i] * l[j])) * v[j,f]
+  o[i,f] = sum(j) (softmax(j) sum(e) q[i,e] * k[j,e] / (n[i] * l[j])) * v[j,f]
+  p[i,f] = sum(j) (softmax(j where j <= i) s[i,j]) * v[j,f]
+  return y, a, b, c, o, p
+}""")
+    for n, m, f, e in ((3, 5, 4, 0), (30, 50, 4, 0), (50, 2, 2, 0), (50, 0, 2, 0), (50, 0, 2, 3), (4, 5, 3, 2), (50, 40, 3, 2)):
+        q, k, v = f32(n, e), f32(m, e), f32(m, f)
+        x, z, w = (t.astype(np.float64) for t in (q, k, v))
+        s = x @ z.T / np.sqrt(max(e, 1))
+        d = s - (s.mean(1, keepdims=True) if m else 0)
+        norm = lambda t: np.sqrt((t * t).sum(1)) if e else np.ones(len(t))
+        c = x @ z.T / norm(x)[:, None] / norm(z)
+        causal = np.arange(m)[None, :] <= np.arange(n)[:, None]
+        compare(program, dict(q=q, k=k, v=v), dict(
+            y=d / np.sqrt(((d * d).mean(1, keepdims=True) if m else 0) + 1e-5), a=s @ w, b=x.sum() / max(e, 1), c=c @ w,
+            o=softmax(c, True) @ w, p=softmax(s, causal) @ w))
+
+
+@group
+def sums():
+    # Results of one shape and type: their sums start from one zero, in memory of their own.
+    for backend in "halide", "reference":
+        program = compile("sums-" + backend, """
+model m(c: i8[N], keep: bool[N], k: i32[N]) {
+  count = sum(i) keep[i]
+  s = sum(i) c[i]
+  t = sum(i) k[i]
+  d = sum(i) c[i] * c[i]
+  return count, s, d, t
+}""", "--backend=" + backend)
+        for n in (0, 1, 7, 64):
+            c, keep, k = ints(-128, 128, n, dtype=np.int8), rng.uniform(size=n) < 0.5, ints(-9, 9, n)
+            wide = c.astype(np.int64)
+            compare(program, dict(c=c, keep=keep, k=k), dict(
+                count=np.int32(keep.sum()), s=np.int32(wide.sum()), d=np.int32((wide * wide).sum()), t=np.int32(k.sum())))
+
+
+def close(program, inputs, expected, tolerance):
+    """Every element by itself, not against the largest; signs of zeros too."""
+    got = outputs(program, inputs, expected)
+    if not isinstance(got, dict):
+        return expect(False, got.stderr)
+    for name, want in expected.items():
+        have, want = got[name], want.astype(np.float32)
+        finite = np.isfinite(want)
+        with np.errstate(all="ignore"):
+            error = np.abs(have.astype(np.float64) - want) / np.abs(want)
+            # Results below the least normal number may be 0.
+            error = np.where(np.abs(want) < 1.2e-38, np.abs(have) >= 1.3e-38, error)
+        bad = np.where(finite & np.isfinite(have), error > tolerance, ~((have == want) | (np.isnan(have) & np.isnan(want))))
+        bad |= ~np.isnan(want) & (np.signbit(have) != np.signbit(want))
+        places = np.flatnonzero(bad)[:8]
+        expect(not bad.any(), f"{program}: {name} at {places} of {[v[places] for v in inputs.values()]}: {have[places]}, "
+               f"expected {want[places]}; largest error {error[finite].max(initial=0):.3g}")
+
+
+@group
+def near():
+    program = compile("near", "model m(x: f32[N]) { return a = expm1(x), b = log1p(x), c = elu(x) }")
+    with np.errstate(all="ignore"):
+        x = np.concatenate([10.0 ** rng.uniform(-37, 1.9, 4000) * rng.choice([-1, 1], 4000), rng.uniform(-1, 1, 4000)]).astype(np.float32)
+        edges = np.array([0.5, -0.5, 0, -0.0, 1e-38, -1e-38, np.nan, np.inf, -np.inf, -1, -2, 89, 90, -90, 3e38, -3e38], np.float32)
+        for x in (x, edges, edges[:3], np.nextafter(edges, np.float32(0))):
+            y = x.astype(np.float64)
+            close(program, dict(x=x), dict(a=np.expm1(y), b=np.log1p(y)), 4e-7)
+            y = y[y != 0]  # which zero the less of 0 and -0 is, is open
+            close(program, dict(x=y.astype(np.float32)), dict(c=np.where(y > 0, y, np.expm1(y))), 4e-7)
+
+
+@group
+def powers():
+    program = compile("powers", "model m(x: f32[N], y: f32[N]) { return p = x ^ y, q = x ^ 5, r = x ^ -2, s = x ^ 0.5, t = x ^ -3 }")
+    special = [np.nan, np.inf, -np.inf, 0, -0.0, 1, -1, 2, -2, 3, -3, 0.5, -0.5, 5, -5, 1e30, -1e30, 16777217, 2.5, -2.5]
+    grid = np.array(np.meshgrid(special, special), np.float32).reshape(2, -1)
+    some = np.array([rng.uniform(0.01, 20, 2000), rng.uniform(-10, 10, 2000)], np.float32)
+    for x, y in (grid, some, grid[:, :3]):
+        wide, by = x.astype(np.float64), y.astype(np.float64)
+        with np.errstate(all="ignore"):
+            # The error is that of the logarithm, times the exponent.
+            close(program, dict(x=x, y=y), dict(p=wide ** by, q=wide ** 5, r=wide ** -2.0, s=np.power(wide, np.full_like(wide, 0.5)),
+                                                 t=wide ** -3.0), 1e-5)
 
 
 for name in wanted:
