@@ -163,6 +163,16 @@ Value tilesOf(Writer &w, const StreamingPlan &plan, Value rows, Value steps) {
       arith::SelectOp::create(w.b, w.loc, ends, w.i(1), w.i(0)));
 }
 
+/// Whether each lane and key has an element of its own in one of \p maps: it is
+/// read lane by lane (Halide writes 16 loads for a vector), so the loads bound
+/// the loop, whose steps are not to be unrolled as well.
+bool readsPairs(attn::AttentionOp op, ArrayRef<AffineMap> maps) {
+  unsigned query = op.firstDim(DimKind::Query), key = op.firstDim(DimKind::Key);
+  return llvm::any_of(maps, [&](AffineMap map) {
+    return map.isFunctionOfDim(query) && map.isFunctionOfDim(key);
+  });
+}
+
 void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
                    int64_t number) {
   halide::FuncOp state = plan.state;
@@ -185,13 +195,21 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
   w.computeAt(products, state, "dt");
   w.lanes(products, 0, {"dd"});
   w.unroll(products, 0, "dd");
-  // Unrolled by 4 the constant strides of K and V become offsets; by 8
-  // registers spill.
-  w.split(products, 1, "rj", "ro", "ri", 4);
-  w.lanes(products, 1, {"dd", "ri", "ro"});
+  SmallVector<AffineMap> valueMaps;
+  for (unsigned k = 0; k < plan.op.getValues().size(); ++k)
+    valueMaps.push_back(plan.op.valueMap(k));
+  if (readsPairs(plan.op, valueMaps)) {
+    w.lanes(products, 1, {"dd", "rj"});
+    w.keepWhole(products, 1, {"rj"});
+  } else {
+    // Unrolled by 4 the constant strides of K and V become offsets; by 8
+    // registers spill.
+    w.split(products, 1, "rj", "ro", "ri", 4);
+    w.lanes(products, 1, {"dd", "ri", "ro"});
+    w.unroll(products, 1, "ri");
+    w.keepWhole(products, 1, {"ro"});
+  }
   w.unroll(products, 1, "dd");
-  w.unroll(products, 1, "ri");
-  w.keepWhole(products, 1, {"ro"});
   w.boundExtent(products, "dd", w.i(plan.group));
 
   w.computeAt(stage.scores, state, "ib");
@@ -204,13 +222,16 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
     w.unroll(term.func, 0, "jj");
     if (term.contractDims == 0)
       continue;
-    SmallVector<unsigned> dims =
-        plan.op.contractDims(&term - stage.terms.data());
+    unsigned index = &term - stage.terms.data();
+    SmallVector<unsigned> dims = plan.op.contractDims(index);
+    // Only a product is short enough for its steps to be worth unrolling.
+    bool product = plan.op.pair(index).empty() &&
+                   !readsPairs(plan.op, plan.op.maps(index));
     SmallVector<std::string> names;
     for (auto [slot, dim] : llvm::enumerate(dims)) {
       std::string var = "r" + std::to_string(dim);
       std::optional<int64_t> extent = term.contract[slot].fixed;
-      if (slot == 0 && extent && *extent % 4 == 0 && *extent > 4) {
+      if (product && slot == 0 && extent && *extent % 4 == 0 && *extent > 4) {
         w.split(term.func, 1, var, var, "ri", 4);
         names.push_back("ri");
       }
