@@ -378,6 +378,36 @@ def AttnRelaxMath : Pass<"attn-relax-math", "::mlir::ModuleOp"> {
   }];
 }
 
+def AttnHoistWeights : Pass<"attn-hoist-weights", "::mlir::ModuleOp"> {
+  let summary = "What depends on parameters alone is computed once, when the model is opened";
+  let description = [{
+    A tensor that is the same in every call (computed from parameters, constants and variables of loops with constant
+    bounds alone) moves to the function with `attn.init`, which keeps it; the model reads what was kept. In a loop over
+    layers there is one instance a layer. Runs on tensor mathematics, and again on calls of pipelines, where it finds the packing of weights. Left alone,
+    with a remark: what needs a size that is known in a call only, what depends on an input, and elementwise ops that only spread
+    their inputs over a larger tensor.
+
+    ```mlir
+    func.func @m(%x: tensor<?x4xf32>) -> tensor<?x4xf32> attributes {attn.model} {
+      %y = scf.for %l = %c0 to %c6 step %c1 iter_args(%h = %x) -> tensor<?x4xf32> {
+        %w = attn.param "layer.{0}.w" [%l] : tensor<4x4xf32>
+        %t = linalg.generic ins(%w) ... {exp} -> tensor<4x4xf32>
+        ... %t ...
+    // becomes
+      %y = scf.for %l = %c0 to %c6 step %c1 iter_args(%h = %x) -> tensor<?x4xf32> {
+        %t = attn.kept %l : tensor<4x4xf32>
+        ... %t ...
+    func.func private @init() attributes {attn.init, attn.slots = 6} {
+      scf.for %l = %c0 to %c6 step %c1 {
+        %w = attn.param "layer.{0}.w" [%l] : tensor<4x4xf32>
+        %t = linalg.generic ins(%w) ... {exp} -> tensor<4x4xf32>
+        attn.keep %t in %l : tensor<4x4xf32>
+    ```
+  }];
+  let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def AttnToHalide : Pass<"attn-to-halide", "::mlir::ModuleOp"> {
   let summary = "Kernels become Halide pipelines with a schedule";
   let description = [{

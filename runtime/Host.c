@@ -208,9 +208,25 @@ void heed_host_buffer(heed_model *model, struct halide_buffer_t *buffer,
   }
 }
 
+/* Whether no output has an element; a kernel may not expect such buffers. */
+static bool writesNothing(void **args, int32_t numArgs, int32_t numOutputs) {
+  for (int32_t k = numArgs - numOutputs; k < numArgs; ++k) {
+    const struct halide_buffer_t *output = args[k];
+    bool empty = false;
+    for (int32_t d = 0; d < output->dimensions; ++d)
+      empty |= output->dim[d].extent == 0;
+    if (!empty)
+      return false;
+  }
+  return numOutputs > 0;
+}
+
 void heed_host_kernel(heed_model *model, int32_t kernel,
                       int32_t (*function)(void **args), void **args,
-                      double flops, double bytes) {
+                      int32_t numArgs, int32_t numOutputs, double flops,
+                      double bytes) {
+  if (writesNothing(args, numArgs, numOutputs))
+    return;
   void *context = model;
   double start = model->profile ? heed_seconds() : 0;
   args[0] = &context;

@@ -167,13 +167,16 @@ void heed_host_buffer(heed_model *model, struct halide_buffer_t *buffer,
                       const int64_t *strides);
 
 /** Calls a kernel through its `<name>_argv` function. args as Halide defines
- * them: args[k] points to a scalar or is a halide_buffer_t*. The kernel is
+ * them, numArgs of them: args[k] points to a scalar or is a halide_buffer_t*,
+ * the last numOutputs are those that the kernel writes. If all of them are
+ * empty, there is nothing to do, and the kernel is not called. The kernel is
  * compiled with `user_context`, which is argument 0: leave args[0] free, the
  * runtime fills it in. flops and bytes: this call's cost for profiles, 0 if
  * unknown. HEED_UNWINDS if the kernel fails. */
 void heed_host_kernel(heed_model *model, int32_t kernel,
                       int32_t (*function)(void **args), void **args,
-                      double flops, double bytes);
+                      int32_t numArgs, int32_t numOutputs, double flops,
+                      double bytes);
 
 #ifdef __cplusplus
 }

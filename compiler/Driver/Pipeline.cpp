@@ -93,6 +93,9 @@ void heed::buildKernelPipeline(OpPassManager &passes, bool fastMath) {
   passes.addNestedPass<func::FuncOp>(createAttnSolveMasks());
   passes.addNestedPass<func::FuncOp>(createAttnChooseAlgorithm());
   passes.addPass(createAttnVerifyAttention());
+  // Before kernels are formed, that none computes anew what stays the same;
+  // and after schedules have made a pipeline of packing a weight.
+  passes.addPass(createAttnHoistWeights());
   passes.addPass(createAttnFormKernels());
   if (fastMath)
     passes.addPass(createAttnRelaxMath());
@@ -100,6 +103,8 @@ void heed::buildKernelPipeline(OpPassManager &passes, bool fastMath) {
   passes.addPass(createAttnVerifyKernels());
   passes.addPass(createAttnToHalide());
   passes.addPass(createAttnVerifyHalide());
+  passes.addPass(createCSEPass());
+  passes.addPass(createAttnHoistWeights());
 }
 
 void heed::buildHostPipeline(OpPassManager &passes, const std::string &prefix,

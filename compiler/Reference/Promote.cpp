@@ -122,8 +122,11 @@ struct Promote : impl::ReferencePromoteBase<Promote> {
         widenings.push_back(op);
       else if (isa<arith::TruncFOp>(op) && fromTo(f64, f32))
         roundings.push_back(op);
-      else if (op->getName().getStringRef() == "attn.param")
+      else if (StringRef name = op->getName().getStringRef();
+               name == "attn.param" || name == "attn.kept")
         sources.push_back(op->getResult(0));
+      else if (name == "attn.keep")
+        calls.emplace_back(op, llvm::to_vector(op->getOperandTypes()));
       else if (isa<func::CallOp>(op)) {
         calls.emplace_back(op, llvm::to_vector(op->getOperandTypes()));
         llvm::append_range(sources, op->getResults());

@@ -10,10 +10,11 @@ using namespace mlir::bufferization;
 namespace heed::attn {
 namespace {
 
-/// A parameter is a buffer of the model's: it exists before the call and is
-/// never written.
-struct ParamInterface
-    : BufferizableOpInterface::ExternalModel<ParamInterface, ParamOp> {
+/// A parameter, or what was computed from parameters, is a buffer of the
+/// model's: it exists before the call and is never written.
+template <typename OpTy>
+struct WeightInterface
+    : BufferizableOpInterface::ExternalModel<WeightInterface<OpTy>, OpTy> {
   bool bufferizesToAllocation(Operation *, Value) const { return false; }
   bool isWritable(Operation *, Value, const AnalysisState &) const {
     return false;
@@ -21,11 +22,11 @@ struct ParamInterface
   LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
                           const BufferizationOptions &,
                           BufferizationState &) const {
-    auto param = cast<ParamOp>(op);
-    auto type = cast<RankedTensorType>(param.getResult().getType());
-    replaceOpWithNewBufferizedOp<ParamOp>(
-        rewriter, op, MemRefType::get(type.getShape(), type.getElementType()),
-        param.getNames(), param.getIndices());
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    replaceOpWithNewBufferizedOp<OpTy>(
+        rewriter, op,
+        TypeRange{MemRefType::get(type.getShape(), type.getElementType())},
+        op->getOperands(), op->getAttrs());
     return success();
   }
   FailureOr<BufferLikeType> getBufferType(Operation *, Value value,
@@ -71,7 +72,8 @@ struct RequireInRangeInterface
 
 void registerBufferization(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, AttnDialect *) {
-    ParamOp::attachInterface<ParamInterface>(*context);
+    ParamOp::attachInterface<WeightInterface<ParamOp>>(*context);
+    KeptOp::attachInterface<WeightInterface<KeptOp>>(*context);
     RequireInRangeOp::attachInterface<RequireInRangeInterface>(*context);
   });
 }

@@ -29,15 +29,24 @@ struct FailureResource : mlir::SideEffects::Resource::Base<FailureResource> {
   llvm::StringRef getName() final { return "<Failure>"; }
 };
 
+/// What `init` computes from the weights, see `attn.keep`.
+struct KeptResource : mlir::SideEffects::Resource::Base<KeptResource> {
+  llvm::StringRef getName() final { return "<Kept>"; }
+};
+
 /// Names of discardable attributes (docs/ir.md).
 inline constexpr llvm::StringLiteral kModelAttr = "attn.model";
 inline constexpr llvm::StringLiteral kKernelAttr = "attn.kernel";
+/// On the function that runs once when a model is opened.
+inline constexpr llvm::StringLiteral kInitAttr = "attn.init";
+/// On it: how many slots `attn.keep` fills, an i64.
+inline constexpr llvm::StringLiteral kSlotsAttr = "attn.slots";
 inline constexpr llvm::StringLiteral kNameAttr = "attn.name";
 inline constexpr llvm::StringLiteral kDimsAttr = "attn.dims";
 inline constexpr llvm::StringLiteral kDefaultAttr = "attn.default";
 inline constexpr llvm::StringLiteral kSourceAttr = "attn.source";
 
-/// Lets one-shot bufferisation turn `attn.param`, `attn.require` and
+/// Lets one-shot bufferisation turn `attn.param`, `attn.kept` and
 /// `attn.require_in_range` on tensors into the same ops on memrefs.
 void registerBufferization(mlir::DialectRegistry &registry);
 

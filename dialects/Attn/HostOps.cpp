@@ -61,6 +61,28 @@ LogicalResult ParamOp::verify() {
   return success();
 }
 
+LogicalResult KeepOp::verify() {
+  if (!cast<ShapedType>(getValue().getType()).hasStaticShape())
+    return emitOpError("expected a static shape, found ")
+           << getValue().getType() << " (keep.c1)";
+  return success();
+}
+
+LogicalResult KeptOp::verify() {
+  if (!cast<ShapedType>(getResult().getType()).hasStaticShape())
+    return emitOpError("expected a static shape, found ")
+           << getResult().getType() << " (kept.c1)";
+  return success();
+}
+
+LogicalResult SlotOp::verify() {
+  auto type = dyn_cast<MemRefType>(getMemory().getType());
+  if (!type || !type.hasStaticShape() || !type.getLayout().isIdentity())
+    return emitOpError("expected dense memory of a static shape, found ")
+           << getMemory().getType() << " (slot.c1)";
+  return success();
+}
+
 LogicalResult RequireOp::verify() {
   std::string wrong = checkPlaces(getMessage(), getValues().size());
   if (!wrong.empty())

@@ -15,6 +15,9 @@ class Attn_Op<string mnemonic, list<Trait> traits = []> : Op<Attn_Dialect, mnemo
 // A failed check ends the call: a write that no other op reads, so that it stays and stays in order.
 def Attn_Failure : Resource<"::heed::attn::FailureResource">;
 
+// What `init` computed from the weights: written there alone, read in every call.
+def Attn_Kept : Resource<"::heed::attn::KeptResource">;
+
 def Attn_Shaped : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef], "ranked tensor or memref">;
 
 def Attn_ParamOp : Attn_Op<"param", [Pure]> {
@@ -38,6 +41,63 @@ def Attn_ParamOp : Attn_Op<"param", [Pure]> {
   let arguments = (ins StrArrayAttr:$names, Variadic<Index>:$indices);
   let results = (outs Attn_Shaped:$result);
   let assemblyFormat = "custom<Names>($names) (`[` $indices^ `]`)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Attn_KeepOp : Attn_Op<"keep", [MemoryEffects<[MemWrite<Attn_Kept>]>]> {
+  let summary = "Keeps a tensor for as long as the weights are open";
+  let description = [{
+    ```text
+    kept[slot] = value
+    ```
+    Stands in the function with `attn.init`, which runs once when a model is opened. Each slot is written once.
+
+    - keep.c1  The shape is static.
+
+    ```mlir
+    attn.keep %panels in %slot : tensor<8x384x48xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$value, Index:$slot);
+  let assemblyFormat = "$value `in` $slot attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
+def Attn_KeptOp : Attn_Op<"kept", [MemoryEffects<[MemRead<Attn_Kept>]>]> {
+  let summary = "A tensor that `attn.keep` kept";
+  let description = [{
+    ```text
+    result = kept[slot]
+    ```
+    After bufferisation the result is a memref that nobody writes.
+
+    - kept.c1  The shape is static.
+
+    ```mlir
+    %panels = attn.kept %slot : tensor<8x384x48xf32>
+    ```
+  }];
+  let arguments = (ins Index:$slot);
+  let results = (outs Attn_Shaped:$result);
+  let assemblyFormat = "$slot attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Attn_SlotOp : Attn_Op<"slot", [MemoryEffects<[MemWrite<Attn_Kept>]>]> {
+  let summary = "The memory of a slot, to be filled";
+  let description = [{
+    What `attn.keep` becomes before bufferisation: memory that lives as long as the weights. In `attn.init` alone,
+    once a slot.
+
+    - slot.c1  The memory is dense and its shape static.
+
+    ```mlir
+    %memory = attn.slot %slot : memref<8x384x48xf32>
+    ```
+  }];
+  let arguments = (ins Index:$slot);
+  let results = (outs AnyMemRef:$memory);
+  let assemblyFormat = "$slot attr-dict `:` type($memory)";
   let hasVerifier = 1;
 }
 

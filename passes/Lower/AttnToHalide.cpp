@@ -1,6 +1,7 @@
 //===- AttnToHalide.cpp - kernels become scheduled Halide pipelines
 //-------------------------===//
 #include "dialects/Attn/Dialect.h"
+#include "passes/Lower/Cost.h"
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/MaskBounds.h"
 #include "passes/Passes.h"
@@ -9,6 +10,7 @@
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/StreamingAttention.h"
+#include "passes/Weights.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -16,6 +18,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace heed {
 #define GEN_PASS_DEF_ATTNTOHALIDE
@@ -115,6 +119,61 @@ LogicalResult callMaskTables(halide::CallOp call, const MaskRequest &request,
   return success();
 }
 
+/// Pipelines that pack weights: equal ones are one. Their text decides, without
+/// the name.
+class Packings {
+public:
+  halide::PipelineOp unique(halide::PipelineOp pipeline, SymbolTable &symbols) {
+    StringAttr name = pipeline.getSymNameAttr();
+    pipeline.setSymName("pack");
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    pipeline.print(os, OpPrintingFlags().useLocalScope());
+    pipeline.setSymName(name);
+    auto [found, isNew] = known.try_emplace(text, pipeline);
+    if (isNew)
+      symbols.insert(pipeline);
+    else
+      pipeline.erase();
+    return found->second;
+  }
+
+private:
+  llvm::StringMap<halide::PipelineOp> known;
+};
+
+/// Lets \p call pass what \p kernel reads now that it is scheduled: \p inputs
+/// names its inputs before, one per operand. What a schedule wants packed is
+/// computed right before.
+halide::CallOp packInputs(halide::CallOp call, KernelInfo &kernel,
+                          ArrayRef<Operation *> inputs,
+                          ArrayRef<StringAttr> packers) {
+  OpBuilder b(call);
+  Location loc = call.getLoc();
+  DenseMap<Operation *, Value> operands;
+  for (auto [input, operand] : llvm::zip_equal(inputs, call.getInputs()))
+    operands[input] = operand;
+  SmallVector<Value> packed;
+  for (auto [packing, packer] : llvm::zip_equal(kernel.packings, packers)) {
+    Value out = tensor::EmptyOp::create(b, loc, packing.sizes, packing.element);
+    SmallVector<Value> sources;
+    for (unsigned input : packing.inputs)
+      sources.push_back(operands.lookup(inputs[input]));
+    packed.push_back(halide::CallOp::create(b, loc, out.getType(),
+                                            packer.getValue(), sources, out)
+                         .getResult(0));
+  }
+  SmallVector<Value> now;
+  auto next = packed.begin();
+  for (Operation *input : kernel.pipeline.getInputs())
+    now.push_back(operands.contains(input) ? operands[input] : *next++);
+  auto fresh = halide::CallOp::create(b, loc, call.getResultTypes(),
+                                      call.getCallee(), now, call.getOuts());
+  call.replaceAllUsesWith(fresh.getResults());
+  call.erase();
+  return fresh;
+}
+
 /// Replaces attention ops of \p kernel that do not stream by their definition.
 /// What family schedules it then, is decided as for any other kernel.
 LogicalResult decomposeAttention(func::FuncOp kernel) {
@@ -144,13 +203,29 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     halide::Target target = halide::getTarget(module);
-    SymbolTableCollection tables;
+    SymbolTable symbols(module);
+    WeightAnalysis analysis;
+    Packings packings;
     SmallVector<func::CallOp> calls;
     module.walk([&](func::CallOp call) { calls.push_back(call); });
-    DenseMap<Operation *, SmallVector<halide::CallOp>> callers;
+    // Arguments that hold weights in every call of a kernel.
+    DenseMap<Operation *, llvm::BitVector> weights;
     for (func::CallOp call : calls) {
-      auto kernel = dyn_cast_or_null<func::FuncOp>(
-          tables.lookupNearestSymbolFrom(call, call.getCalleeAttr()));
+      auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
+      if (!kernel || !kernel->hasAttr(attn::kKernelAttr))
+        continue;
+      llvm::BitVector &all =
+          weights.try_emplace(kernel, kernel.getNumArguments(), true)
+              .first->second;
+      for (auto [k, operand] : llvm::enumerate(call.getOperands())) {
+        const Dependence &on = analysis.of(operand);
+        if (!on.fixed || !on.weights)
+          all.reset(k);
+      }
+    }
+    llvm::MapVector<Operation *, SmallVector<halide::CallOp>> callers;
+    for (func::CallOp call : calls) {
+      auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
       if (!kernel || !kernel->hasAttr(attn::kKernelAttr))
         continue;
       FailureOr<halide::CallOp> rewritten = rewriteCall(call, kernel);
@@ -163,9 +238,11 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
       if (!kernel->hasAttr(attn::kKernelAttr))
         continue;
       OpBuilder b(kernel);
-      if (failed(decomposeAttention(kernel)))
-        return signalPassFailure();
-      FailureOr<KernelInfo> info = translateKernel(b, kernel, target);
+      llvm::BitVector fixed = weights.lookup(kernel);
+      fixed.resize(kernel.getNumArguments());
+      FailureOr<KernelInfo> info = failure();
+      if (succeeded(decomposeAttention(kernel)))
+        info = translateKernel(b, kernel, target, fixed);
       if (failed(info))
         return signalPassFailure();
       for (const MaskRequest &request : info->masks) {
@@ -181,13 +258,23 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
                     name + " computes what the mask of " + kernel.getName() +
                         " needs to know of its tiles and blocks");
       }
+      SmallVector<Operation *> inputs = info->pipeline.getInputs();
+      writeCost(kernel, info->pipeline);
       StringRef family = info->family;
       if (family.empty())
         family = scheduleKernel(*info, target);
       else
         stateDenseStrides(*info);
-      remarkFound(kernel, "attn-to-halide", "schedule",
-                  kernel.getName() + " has the " + family + " schedule");
+      SmallVector<StringAttr> packers;
+      for (Packing &packing : info->packings)
+        packers.push_back(
+            packings.unique(packing.pipeline, symbols).getSymNameAttr());
+      for (halide::CallOp call : callers.lookup(kernel))
+        packInputs(call, *info, inputs, packers);
+      std::string how = (" has the " + family + " schedule").str();
+      if (!packers.empty())
+        how += " and reads weights packed by " + packers[0].str();
+      remarkFound(kernel, "attn-to-halide", "schedule", kernel.getName() + how);
       kernel.erase();
     }
   }

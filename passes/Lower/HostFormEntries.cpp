@@ -2,7 +2,7 @@
 //
 // `attn-form-entries`: a model that returns tensors becomes a function that
 // writes them where its caller says, beside a function that only tells their
-// extents.
+// extents. What is kept when a model is opened is written where it stays.
 //
 //===----------------------------------------------------------------------===//
 
@@ -190,6 +190,26 @@ struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
       if (failed(addShapes(model)) || failed(passDestinations(model)))
         return signalPassFailure();
     }
+    SmallVector<heed::attn::KeepOp> keeps;
+    getOperation().walk([&](heed::attn::KeepOp op) { keeps.push_back(op); });
+    for (heed::attn::KeepOp op : keeps)
+      keepInPlace(op);
+  }
+
+  /// What is kept is computed where it stays. The memory is asked for as soon
+  /// as its slot is known, so that a computation after that may write there.
+  void keepInPlace(heed::attn::KeepOp op) {
+    auto type = cast<RankedTensorType>(op.getValue().getType());
+    OpBuilder builder(op);
+    builder.setInsertionPointAfterValue(op.getSlot());
+    Value memory = heed::attn::SlotOp::create(
+        builder, op.getLoc(),
+        MemRefType::get(type.getShape(), type.getElementType()), op.getSlot());
+    builder.setInsertionPoint(op);
+    bufferization::MaterializeInDestinationOp::create(
+        builder, op.getLoc(), TypeRange{}, op.getValue(), memory,
+        /*restrict=*/true, /*writable=*/true);
+    op.erase();
   }
 
   /// Makes `@<model>.shapes`: same arguments, extents of all results.

@@ -6,6 +6,7 @@
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Halide/HalideDialect.h"
 
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace heed {
@@ -50,6 +51,17 @@ struct MaskRequest {
   MaskTiling tiling;
 };
 
+/// A pipeline of its own that computes once what a kernel then reads as an
+/// input, in place of computing it in each call.
+struct Packing {
+  halide::PipelineOp pipeline;
+  /// Which inputs of the kernel's pipeline it reads, in its own order.
+  llvm::SmallVector<unsigned> inputs;
+  /// What it writes, outermost first.
+  llvm::SmallVector<int64_t> sizes;
+  mlir::Type element;
+};
+
 /// A pipeline without a schedule. Outputs are the funcs with `halide.output`.
 struct KernelInfo {
   halide::PipelineOp pipeline;
@@ -59,6 +71,10 @@ struct KernelInfo {
   llvm::StringRef kind;
   /// The schedule family, where the translation has written the schedule too.
   llvm::StringRef family;
+  /// Buffers that hold the same in every call of a model.
+  llvm::SmallPtrSet<mlir::Value, 4> weights;
+  /// In the order of the inputs that the schedule has appended.
+  llvm::SmallVector<Packing> packings;
 
   /// Tables are inputs behind the kernel's, in this order.
   llvm::SmallVector<MaskRequest, 1> masks;

@@ -38,8 +38,9 @@ struct Source {
 class KernelTranslator : public TensorReads {
 public:
   KernelTranslator(OpBuilder &b, func::FuncOp kernel,
-                   const halide::Target &target)
-      : b(b), kernel(kernel), target(target) {}
+                   const halide::Target &target,
+                   llvm::BitVector weights = {})
+      : b(b), kernel(kernel), target(target), weights(weights) {}
 
   LogicalResult run(KernelInfo &info);
   /// Only what the mask of the request needs, and then its tables.
@@ -76,6 +77,7 @@ private:
   OpBuilder &b;
   func::FuncOp kernel;
   const halide::Target &target;
+  llvm::BitVector weights; ///< arguments that are the same in every call
   KernelInfo *info = nullptr;
   Operation *stopAt = nullptr;
   IRMapping map; ///< scalars
@@ -127,6 +129,8 @@ void KernelTranslator::arguments() {
     }
     Value buffer = halide::BufferOp::create(b, loc, name, type.getRank(),
                                             type.getElementType());
+    if (k < weights.size() && weights.test(k))
+      info->weights.insert(buffer);
     Source source;
     source.func = buffer;
     for (int64_t axis = 0; axis < type.getRank(); ++axis) {
@@ -731,14 +735,15 @@ LogicalResult KernelTranslator::translate() {
 } // namespace
 
 FailureOr<KernelInfo> heed::translateKernel(OpBuilder &b, func::FuncOp kernel,
-                                            const halide::Target &target) {
+                                            const halide::Target &target,
+                                            const llvm::BitVector &weights) {
   KernelInfo info;
   info.pipeline =
       halide::PipelineOp::create(b, kernel.getLoc(), kernel.getName());
   if (auto kind = kernel->getAttrOfType<StringAttr>("attn.kind"))
     info.kind = kind.getValue();
   OpBuilder inner = OpBuilder::atBlockBegin(&info.pipeline.getBody().front());
-  if (failed(KernelTranslator(inner, kernel, target).run(info))) {
+  if (failed(KernelTranslator(inner, kernel, target, weights).run(info))) {
     info.pipeline.erase();
     return failure();
   }

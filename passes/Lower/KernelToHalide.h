@@ -8,15 +8,17 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/BitVector.h"
 
 namespace heed {
 
 /// Builds at \p b the pipeline of \p kernel: what is computed, without any
-/// schedule. Fails with an error at an op that has no translation; then nothing
-/// is left behind.
+/// schedule. \p weights says which arguments are the same in every call. Fails
+/// with an error at an op that has no translation; then nothing is left behind.
 mlir::FailureOr<KernelInfo> translateKernel(mlir::OpBuilder &b,
                                             mlir::func::FuncOp kernel,
-                                            const halide::Target &target);
+                                            const halide::Target &target,
+                                            const llvm::BitVector &weights);
 
 /// Builds at \p b pipeline \p name with the inputs of \p kernel, which computes
 /// the tables of \p request's mask, and its schedule.

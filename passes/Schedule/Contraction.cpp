@@ -3,7 +3,8 @@
 // y[.., m, n] = epilogue(sum_r A[.., m, r] * B[.., r, n]). Vector lanes are n,
 // the innermost dim of the result. B is packed in panels of T columns,
 // [n/T][r][T], so that a step of r is T consecutive elements whatever B's
-// layout; A is read in its own layout as scalar broadcasts. A register tile of
+// layout: once if B is a weight, else in each call. A is read in its own layout
+// as scalar broadcasts. A register tile of
 // MR rows by NV vectors stays in registers over the whole of r. Rows and
 // columns past the end are computed from clamped coordinates and not stored.
 // Measured: passes/Schedule/README.md.
@@ -163,6 +164,8 @@ bool heed::scheduleContraction(KernelInfo &kernel,
       }
     names.push_back("panel");
     extents.push_back({Value(), std::nullopt});
+    if (std::optional<int64_t> columns = acc->extents[0].fixed)
+      extents.back().fixed = (*columns + width - 1) / width;
     size_t panelAt = names.size() - 1;
     for (size_t d = 2; d < rank; ++d)
       if (used.contains(body.getArgument(d))) {
@@ -205,14 +208,24 @@ bool heed::scheduleContraction(KernelInfo &kernel,
     read.getResult(0).replaceAllUsesWith(replaced.getResult(0));
     read.erase();
 
+    // A weight is packed once, anything else in each call.
     Value f = panel.func.getResult();
-    halide::ComputeRootOp::create(b, loc, f);
-    halide::SplitOp::create(b, loc, f, 0, "lane", "lane", "lanev", lanes,
-                            halide::TailStrategy::RoundUp);
-    halide::VectorizeOp::create(b, loc, f, 0, "lanev");
-    halide::BoundExtentOp::create(b, loc, f, "lane", i32(b, width));
-    parallelOuter(b, panel.func, 0, names, panelAt);
+    auto schedulePanel = [&](OpBuilder &at, KernelFunc &own) {
+      Value func = own.func.getResult();
+      halide::SplitOp::create(at, loc, func, 0, "lane", "lane", "lanev", lanes,
+                              halide::TailStrategy::RoundUp);
+      halide::VectorizeOp::create(at, loc, func, 0, "lanev");
+      halide::BoundExtentOp::create(at, loc, func, "lane", i32(at, width));
+      parallelOuter(at, own.func, 0, names, panelAt);
+    };
+    if (!packOnce(kernel, f, schedulePanel)) {
+      halide::ComputeRootOp::create(b, loc, f);
+      schedulePanel(b, panel);
+    }
+    acc = kernel.find(accFunc);
+    out = outputsOf(kernel)[0];
   }
+  dropUnreadBuffers(kernel);
 
   // Rows past the end read the last one.
   Value lastRow;

@@ -28,6 +28,17 @@ KernelFunc &addFunc(
     llvm::ArrayRef<Extent> extents,
     llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)> body);
 
+/// Moves \p func, a pure func computed from weights alone, to a pipeline of its
+/// own and puts an input of the kernel in its place, which is returned. \p
+/// schedule appends the schedule of the func there. Null, and nothing has
+/// changed, if it reads something else or an extent is not known.
+mlir::Value packOnce(
+    KernelInfo &kernel, mlir::Value func,
+    llvm::function_ref<void(mlir::OpBuilder &, KernelFunc &)> schedule);
+
+/// Removes buffers that nobody reads any more from the pipeline's inputs.
+void dropUnreadBuffers(KernelInfo &kernel);
+
 /// If an output is also a reduction, it becomes a func of its own that a copy
 /// of it writes out.
 void separateOutputs(KernelInfo &kernel);

@@ -107,3 +107,39 @@ func.func @both(%x: tensor<?x64xf32>, %w: tensor<40x64xf32>, %m: tensor<?x40x64x
   return %p : tensor<?x40xf32>
 }
 }
+
+// -----
+
+// A parameter is packed by a pipeline of its own, which the host calls before; the kernel reads panels, and no weight.
+// CHECK-LABEL: func.func @weights
+// CHECK: %[[W:.*]] = attn.param "w" : tensor<50x24xf32>
+// CHECK: %[[P:.*]] = halide.call @weights_contraction_pack(%[[W]] : tensor<50x24xf32>) outs(%{{.*}} : tensor<1x24x64xf32>) -> tensor<1x24x64xf32>
+// CHECK: halide.call @weights_contraction(%{{.*}}, %{{.*}}, %[[P]] : tensor<?x24xf32>, index, tensor<1x24x64xf32>)
+// CHECK-LABEL: halide.pipeline @weights_contraction_pack
+// CHECK: %[[PANEL:.*]] = halide.func "panel0"
+// CHECK: halide.output %[[PANEL]]
+// CHECK: halide.vectorize %[[PANEL]], "lanev"
+// CHECK-LABEL: halide.pipeline @weights_contraction
+// CHECK-NOT: halide.buffer "a1"
+// CHECK: halide.buffer "panel0" ("d0", "d1", "d2") : f32
+// CHECK-NOT: halide.compute_root
+#x = affine_map<(d0, d1, d2) -> (d0, d2)>
+#w = affine_map<(d0, d1, d2) -> (d1, d2)>
+#y = affine_map<(d0, d1, d2) -> (d0, d1)>
+module attributes {halide.target = {name = "x86-64-v4", triple = "x86_64-unknown-linux-gnu", halide = "x86-64-linux-avx-avx2-avx512-avx512_skylake-f16c-fma-sse41", vector_bits = 512 : i64, vector_registers = 32 : i64, l1 = 49152 : i64, l2 = 2097152 : i64, l3 = 67108864 : i64, cores = 2 : i64, features = ["avx2", "fma"]}} {
+func.func @weights(%x: tensor<?x24xf32>) -> tensor<?x50xf32> attributes {attn.model} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %N = tensor.dim %x, %c0 : tensor<?x24xf32>
+  %w = attn.param "w" : tensor<50x24xf32>
+  %e = tensor.empty(%N) : tensor<?x50xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x50xf32>) -> tensor<?x50xf32>
+  %p = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<?x24xf32>, tensor<50x24xf32>) outs(%f : tensor<?x50xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %m = arith.mulf %a, %b : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<?x50xf32>
+  return %p : tensor<?x50xf32>
+}
+}

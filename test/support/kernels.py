@@ -45,7 +45,7 @@ class Model:
         pipelines, self.host, inside = [], [], False
         for line in done.stdout.splitlines():
             inside = inside or line.startswith("  halide.pipeline")
-            (pipelines if inside else self.host).append(line)
+            (pipelines if inside or line.startswith("#") else self.host).append(line)
             inside = inside and line != "  }"
         source = os.path.join(folder, "kernels.mlir")
         with open(source, "w") as f:

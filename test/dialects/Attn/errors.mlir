@@ -122,3 +122,21 @@ func.func @f(%q: tensor<4x4xf32>, %n: index, %x: f32) {
       score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp stabilise) : tensor<4x4xf32>
   return
 }
+// -----
+func.func @f(%x: tensor<?xf32>, %k: index) {
+  // expected-error @+1 {{expected a static shape, found 'tensor<?xf32>' (keep.c1)}}
+  attn.keep %x in %k : tensor<?xf32>
+  return
+}
+// -----
+func.func @f(%k: index) {
+  // expected-error @+1 {{expected a static shape, found 'tensor<?xf32>' (kept.c1)}}
+  %x = attn.kept %k : tensor<?xf32>
+  return
+}
+// -----
+func.func @f(%k: index) {
+  // expected-error @+1 {{expected dense memory of a static shape, found 'memref<4x4xf32, strided<[1, 4]>>' (slot.c1)}}
+  %x = attn.slot %k : memref<4x4xf32, strided<[1, 4]>>
+  return
+}

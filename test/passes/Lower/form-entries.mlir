@@ -70,3 +70,26 @@ func.func @merged(%x: tensor<?x?x4xf32> {attn.name = "x"}) -> (tensor<?x?xf32> {
   %m = tensor.collapse_shape %y [[0], [1, 2]] : tensor<?x?x4xf32> into tensor<?x?xf32>
   return %m : tensor<?x?xf32>
 }
+
+// -----
+
+// What is kept is written where it stays: its memory stands before what computes it.
+
+// CHECK-LABEL: func.func private @init
+// CHECK: %[[SLOT:.*]] = attn.slot %{{.*}} : memref<4xf32>
+// CHECK: %[[E:.*]] = linalg.generic
+// CHECK: bufferization.materialize_in_destination %[[E]] in restrict writable %[[SLOT]]
+// CHECK-NOT: attn.keep
+func.func private @init() attributes {attn.init, attn.slots = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %w = attn.param "w" : tensor<4xf32>
+  %init = tensor.empty() : tensor<4xf32>
+  %e = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      ins(%w : tensor<4xf32>) outs(%init : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = math.exp %a : f32
+    linalg.yield %s : f32
+  } -> tensor<4xf32>
+  attn.keep %e in %c0 : tensor<4xf32>
+  return
+}

@@ -58,3 +58,47 @@ module {
     return %c4 : index
   }
 }
+
+// -----
+
+// What init keeps, and who reads it. The cost of a kernel is computed from the sizes of the call.
+
+// CHECK: module attributes {attn.description = {{.*}} init = @m.open, kept = 1 : i64, kernels = ["k"]
+// CHECK-LABEL: func.func private @h(
+// CHECK: llvm.call @heed_host_kept(%{{.*}}, %{{.*}}) : (!llvm.ptr, i32) -> !llvm.ptr
+// CHECK: %[[N:.*]] = arith.sitofp %{{.*}} : i64 to f64
+// CHECK: %[[TWO:.*]] = arith.constant 8.000000e+00 : f64
+// CHECK: %[[FLOPS:.*]] = arith.mulf %[[N]], %[[TWO]] : f64
+// CHECK: llvm.call @heed_host_kernel({{.*}}, %[[FLOPS]], %{{.*}}) : (!llvm.ptr, i32, !llvm.ptr, !llvm.ptr, i32, i32, f64, f64) -> ()
+// CHECK-LABEL: func.func private @init(
+// CHECK: %[[BYTES:.*]] = llvm.mlir.constant(16 : i64) : i64
+// CHECK: llvm.call @heed_host_keep(%{{.*}}, %{{.*}}, %[[BYTES]]) : (!llvm.ptr, i32, i64) -> !llvm.ptr
+// CHECK-LABEL: func.func @m.open(
+// CHECK: call @init
+module {
+  halide.pipeline @k attributes {attn.cost = {flops = affine_map<()[s0] -> (s0 * 8)>, bytes = affine_map<()[s0] -> (s0 * 4 + 16)>, names = ["x"], axes = array<i64: 0>}} {
+    %x = halide.buffer "x" ("i") : f32
+    %w = halide.buffer "w" ("i") : f32
+    %f = halide.func "f" (%i = "i") : f32 {
+      %v = halide.read %x[%i] : f32
+      halide.yield %v : f32
+    }
+    halide.output %f
+  }
+  func.func @h(%x: memref<?xf32>, %y: memref<?xf32> {attn.name = "y", attn.result}) attributes {attn.model} {
+    %c0 = arith.constant 0 : index
+    %w = attn.kept %c0 : memref<4xf32>
+    halide.call @k(%x, %w : memref<?xf32>, memref<4xf32>) outs(%y : memref<?xf32>)
+    return
+  }
+  func.func private @h.shapes(%x: memref<?xf32>) -> index {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : memref<?xf32>
+    return %n : index
+  }
+  func.func private @init() attributes {attn.init, attn.slots = 1 : i64} {
+    %c0 = arith.constant 0 : index
+    %m = attn.slot %c0 : memref<4xf32>
+    return
+  }
+}

@@ -115,7 +115,7 @@ static int run(heed_model *model, const heed_buffer *in, heed_buffer *out) {
                   (void *)(uintptr_t)heed_host_param(model, 0, NULL),
                   (void *)(uintptr_t)heed_host_kept(model, 0),
                   &scale};
-  heed_host_kernel(model, 0, rows, args, 8.0 * (double)in[0].shape[0],
+  heed_host_kernel(model, 0, rows, args, 7, 0, 8.0 * (double)in[0].shape[0],
                    48.0 * (double)in[0].shape[0]);
   heed_host_free(model, copy);
   *(int32_t *)out[1].data = (int32_t)in[0].shape[0];
