@@ -286,7 +286,7 @@ void heed_arguments_help(const heed_model_desc *desc, const char *program,
   fputs("  --threads N              default: all that the process may use\n"
         "  --convert                round f64 inputs and weights\n"
         "  --bench [N]              time N runs (default: about a second)\n"
-        "  --profile                time per kernel\n"
+        "  --profile                time per kernel, and its share of the limit\n"
         "  --input NAME=VALUE       an input whose name is also an option\n"
         "  --help, --version\n",
         stream);

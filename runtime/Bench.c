@@ -51,29 +51,45 @@ heed_status heed_bench(heed_model *model, const heed_signature *entry,
   return HEED_OK;
 }
 
-void heed_profile_print(const heed_model *model, FILE *stream) {
+/* One cell of a table, or "-" where there is no number. */
+static const char *cell(char text[32], double value, const char *unit) {
+  if (value > 0)
+    snprintf(text, 32, "%.1f%s", value, unit);
+  else
+    snprintf(text, 32, "-");
+  return text;
+}
+
+void heed_profile_print(heed_model *model, FILE *stream) {
   size_t count = heed_profile(model, NULL, 0);
   heed_kernel_profile *kernels = calloc(count + 1, sizeof *kernels);
   if (!kernels)
     return;
   heed_profile(model, kernels, count);
+  heed_limits limits = heed_measure_limits(model);
   double total = 0;
   for (size_t k = 0; k < count; ++k)
     total += kernels[k].seconds;
-  fprintf(stream, "%-32s %8s %12s %7s %10s %9s\n", "kernel", "calls", "ms",
-          "share", "GFLOP/s", "GB/s");
+  fprintf(stream,
+          "limits, measured now with %d threads: %.1f GFLOP/s (f32 "
+          "multiply-adds), %.1f GB/s (reading 256 MiB)\n",
+          heed_num_threads(model), 1e-9 * limits.flops, 1e-9 * limits.bytes);
+  fprintf(stream, "%-32s %8s %12s %7s %10s %9s %9s\n", "kernel", "calls", "ms",
+          "share", "GFLOP/s", "GB/s", "of limit");
   for (size_t k = 0; k < count; ++k) {
     const heed_kernel_profile *p = &kernels[k];
     if (!p->calls)
       continue;
-    char flops[32] = "-", bytes[32] = "-";
-    if (p->flops > 0 && p->seconds > 0)
-      snprintf(flops, sizeof flops, "%.1f", 1e-9 * p->flops / p->seconds);
-    if (p->bytes > 0 && p->seconds > 0)
-      snprintf(bytes, sizeof bytes, "%.1f", 1e-9 * p->bytes / p->seconds);
-    fprintf(stream, "%-32s %8" PRId64 " %12.3f %6.1f%% %10s %9s\n", p->kernel,
-            p->calls, 1e3 * p->seconds,
-            total > 0 ? 100 * p->seconds / total : 0, flops, bytes);
+    char flops[32], bytes[32], share[32];
+    double perSecond = p->seconds > 0 ? 1 / p->seconds : 0;
+    double compute = limits.flops > 0 ? p->flops / limits.flops : 0;
+    double move = limits.bytes > 0 ? p->bytes / limits.bytes : 0;
+    fprintf(
+        stream, "%-32s %8" PRId64 " %12.3f %6.1f%% %10s %9s %9s\n", p->kernel,
+        p->calls, 1e3 * p->seconds, total > 0 ? 100 * p->seconds / total : 0,
+        cell(flops, 1e-9 * p->flops * perSecond, ""),
+        cell(bytes, 1e-9 * p->bytes * perSecond, ""),
+        cell(share, 100 * (compute > move ? compute : move) * perSecond, "%"));
   }
   free(kernels);
 }

@@ -65,6 +65,19 @@ void heed_output_print(const heed_tensor_info *info, const heed_buffer *buffer,
 heed_status heed_bench(heed_model *model, const heed_signature *entry,
                        const heed_buffer *inputs, heed_buffer *outputs,
                        int64_t runs, FILE *stream);
-void heed_profile_print(const heed_model *model, FILE *stream);
+/** Time, GFLOP/s and GB/s of each kernel, and what share of its limit it
+ * reaches. The limit of a call is the time that its operations take at the peak
+ * of f32 multiply-adds, or its bytes at the speed of reading memory, whichever
+ * is longer; both are measured now. */
+void heed_profile_print(heed_model *model, FILE *stream);
+
+/* ---- Limits.c ---- */
+
+typedef struct heed_limits {
+  double flops, bytes; /* a second; 0 if it could not be measured */
+} heed_limits;
+
+/** Takes about a tenth of a second. */
+heed_limits heed_measure_limits(heed_model *model);
 
 #endif

@@ -96,15 +96,19 @@ bool heed::scheduleContraction(KernelInfo &kernel,
   halide::UpdateOp update = acc->updates[0];
   if (!update.getWhere().empty() || !update.getAt().empty())
     return false;
-  Block &body = update.getSet().front();
-  Value column = body.getArgument(0), row = body.getArgument(1);
-  SmallVector<halide::ReadOp> panels = readsOf(update, column, row);
-  if (panels.empty() || readsOf(update, row, column).empty())
-    return false;
-  // Columns past the end are read from panels alone, and no row past the end
-  // is.
-  if (readsBoth(update, row, column) ||
-      !acc->func.getBody().front().getOps<halide::ReadOp>().empty())
+  SmallVector<halide::ReadOp> panels;
+  {
+    Block &body = update.getSet().front();
+    Value column = body.getArgument(0), row = body.getArgument(1);
+    panels = readsOf(update, column, row);
+    if (panels.empty() || readsOf(update, row, column).empty())
+      return false;
+    // Columns past the end are read from panels alone, and no row past the end
+    // is.
+    if (readsBoth(update, row, column))
+      return false;
+  }
+  if (!acc->func.getBody().front().getOps<halide::ReadOp>().empty())
     return false;
   SmallVector<KernelFunc *> outputs = outputsOf(kernel);
   if (outputs.size() != 1 || outputs[0]->extents.size() != acc->extents.size())
@@ -135,11 +139,21 @@ bool heed::scheduleContraction(KernelInfo &kernel,
   separateOutputs(kernel);
   stateDenseStrides(kernel);
   KernelFunc *out = outputsOf(kernel)[0];
-  acc = kernel.find(update.getFunc());
   Location loc = update.getLoc();
-  Value accFunc = acc->func.getResult();
-  SmallVector<std::string> vars = varsOf(acc->func);
+  Value sumFunc = update.getFunc(), accFunc = sumFunc;
   OpBuilder b = scheduleBuilder(kernel);
+  // A long sum is one of blocks: register tiles hold a block's.
+  bool blocked = false;
+  if (Value block = sumByBlocks(kernel, sumFunc, longestSum, BlockTail::Skip)) {
+    blocked = true;
+    accFunc = block;
+  }
+  acc = kernel.find(accFunc);
+  update = acc->updates[0];
+  Block &body = update.getSet().front();
+  Value column = body.getArgument(0), row = body.getArgument(1);
+  panels = readsOf(update, column, row);
+  SmallVector<std::string> vars = varsOf(acc->func);
 
   // Pack what depends on columns alone.
   OpBuilder in(&body, body.begin());
@@ -266,31 +280,42 @@ bool heed::scheduleContraction(KernelInfo &kernel,
   halide::VectorizeOp::create(b, loc, outFunc, 0, "nv");
   parallelOuter(b, out->func, 0, tasks, 4);
 
-  halide::ComputeAtOp::create(b, loc, accFunc, outFunc, "mb");
-  halide::BoundExtentOp::create(b, loc, accFunc, vars[0], i32(b, width));
-  halide::BoundExtentOp::create(b, loc, accFunc, vars[1], i32(b, tile.rows));
-  for (size_t d = 2; d < rank; ++d)
-    halide::BoundExtentOp::create(b, loc, accFunc, vars[d], i32(b, 1));
-  auto roundUp = halide::TailStrategy::RoundUp;
-  for (int64_t stage = 0; stage < 2; ++stage) {
-    halide::SplitOp::create(b, loc, accFunc, stage, vars[0], "nj", "nv", lanes,
-                            stage ? guard : roundUp);
+  SmallVector<std::string> rnames;
+  for (Attribute name : update.getRvars())
+    rnames.push_back(cast<StringAttr>(name).str());
+  // A register tile of stage \p stage of \p func, below \p outer loops.
+  auto scheduleTile = [&](Value func, int64_t stage,
+                          ArrayRef<std::string> outer) {
+    halide::SplitOp::create(b, loc, func, stage, vars[0], "nj", "nv", lanes,
+                            stage ? guard : halide::TailStrategy::RoundUp);
     SmallVector<StringRef> loops{"nv", "nj", vars[1]};
-    SmallVector<std::string> rnames;
-    for (Attribute name : update.getRvars())
-      rnames.push_back(cast<StringAttr>(name).str());
-    if (stage) {
-      halide::SplitOp::create(b, loc, accFunc, 1, rnames[0], rnames[0], "ru", 4,
-                              guard);
-      loops.push_back("ru");
-      loops.append(rnames.begin(), rnames.end());
-    }
-    halide::ReorderOp::create(b, loc, accFunc, stage, loops);
-    halide::VectorizeOp::create(b, loc, accFunc, stage, "nv");
-    halide::UnrollOp::create(b, loc, accFunc, stage, "nj");
-    halide::UnrollOp::create(b, loc, accFunc, stage, vars[1]);
-    if (stage)
-      halide::UnrollOp::create(b, loc, accFunc, 1, "ru");
+    loops.append(outer.begin(), outer.end());
+    halide::ReorderOp::create(b, loc, func, stage, loops);
+    halide::VectorizeOp::create(b, loc, func, stage, "nv");
+    halide::UnrollOp::create(b, loc, func, stage, "nj");
+    halide::UnrollOp::create(b, loc, func, stage, vars[1]);
+  };
+  auto boundTile = [&](Value func, size_t dims) {
+    halide::BoundExtentOp::create(b, loc, func, vars[0], i32(b, width));
+    halide::BoundExtentOp::create(b, loc, func, vars[1], i32(b, tile.rows));
+    for (size_t d = 2; d < dims; ++d)
+      halide::BoundExtentOp::create(b, loc, func, vars[d], i32(b, 1));
+  };
+  halide::ComputeAtOp::create(b, loc, sumFunc, outFunc, "mb");
+  boundTile(sumFunc, kernel.find(sumFunc)->extents.size());
+  if (blocked) {
+    std::string blocks = rnames.back() + "_b";
+    scheduleTile(sumFunc, 0, {});
+    scheduleTile(sumFunc, 1, blocks);
+    halide::ComputeAtOp::create(b, loc, accFunc, sumFunc, blocks);
+    boundTile(accFunc, rank);
   }
+  scheduleTile(accFunc, 0, {});
+  SmallVector<std::string> inner{"ru"};
+  inner.append(rnames);
+  halide::SplitOp::create(b, loc, accFunc, 1, rnames[0], rnames[0], "ru", 4,
+                          guard);
+  scheduleTile(accFunc, 1, inner);
+  halide::UnrollOp::create(b, loc, accFunc, 1, "ru");
   return true;
 }

@@ -3,18 +3,59 @@
 // Each func with a reduction, and each output, is stored whole; what is pure
 // between them is inlined. The outermost loops run in parallel. No family of
 // its own should be slower; this one only has to be right.
+#include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
 
 using namespace mlir;
 using namespace heed;
 
+/// The sums of one block of \p sum: as many as its loop over blocks needs, in
+/// lanes.
+static void scheduleBlock(OpBuilder &b, KernelInfo &kernel, KernelFunc &block,
+                          Value sum, const halide::Target &target) {
+  Location loc = block.func.getLoc();
+  Value func = block.func.getResult();
+  std::string at =
+      cast<StringAttr>(kernel.find(sum)->updates[0].getRvars()[0]).str();
+  halide::ComputeAtOp::create(b, loc, func, sum, at);
+  SmallVector<std::string> vars = varsOf(block.func);
+  Extent &first = block.extents[0];
+  int64_t lanes = target.lanes(std::max(32u, widestBits(block.func)));
+  // A sum of no dims has only the number of the block.
+  if (vars.size() == 1 || (first.fixed && *first.fixed < lanes))
+    return;
+  for (int64_t stage = 0; stage < 2; ++stage) {
+    vectorizeInner(b, block.func, stage, vars[0], lanes);
+    SmallVector<std::string> order{vars[0] + "v"};
+    if (stage)
+      for (Attribute r : block.updates[0].getRvars())
+        order.push_back(cast<StringAttr>(r).str());
+    order.append(vars.begin(), vars.end());
+    SmallVector<StringRef> names(order.begin(), order.end());
+    halide::ReorderOp::create(b, loc, func, stage, names);
+  }
+}
+
 void heed::scheduleGeneric(KernelInfo &kernel, const halide::Target &target) {
   OpBuilder b = scheduleBuilder(kernel);
+  // Long sums are sums of blocks, each computed where it is added.
+  SmallVector<Value> sums;
+  for (KernelFunc &f : kernel.funcs)
+    if (f.role == FuncRole::Reduction && f.updates.size() == 1)
+      sums.push_back(f.func.getResult());
+  DenseMap<Value, Value> blocks;
+  for (Value sum : sums)
+    if (Value block = sumByBlocks(kernel, sum, longestSum, BlockTail::Rest))
+      blocks[block] = sum;
   SmallVector<KernelFunc *> outputs = outputsOf(kernel);
   for (KernelFunc &f : kernel.funcs) {
     bool isOutput = llvm::is_contained(outputs, &f);
     if (f.role == FuncRole::Pure && !isOutput)
       continue;
+    if (Value sum = blocks.lookup(f.func.getResult())) {
+      scheduleBlock(b, kernel, f, sum, target);
+      continue;
+    }
     Location loc = f.func.getLoc();
     if (!isOutput)
       halide::ComputeRootOp::create(b, loc, f.func.getResult());

@@ -85,6 +85,147 @@ void heed::separateOutputs(KernelInfo &kernel) {
   }
 }
 
+Operation *heed::combinerOf(halide::UpdateOp update, unsigned &term) {
+  Block &body = update.getSet().front();
+  Operation *yield = body.getTerminator();
+  if (yield->getNumOperands() != 1)
+    return nullptr;
+  Operation *op = yield->getOperand(0).getDefiningOp();
+  if (!op ||
+      !isa<arith::AddFOp, arith::MaxNumFOp, arith::MinNumFOp, arith::MaximumFOp,
+           arith::MinimumFOp, arith::AddIOp, arith::OrIOp, arith::AndIOp,
+           arith::MaxSIOp, arith::MinSIOp>(op))
+    return nullptr;
+  for (unsigned k = 0; k < 2; ++k) {
+    auto read = op->getOperand(k).getDefiningOp<halide::ReadOp>();
+    if (!read || read.getFunc() != update.getFunc())
+      continue;
+    // The old value itself, read nowhere else.
+    for (auto [d, coordinate] : llvm::enumerate(read.getCoordinates()))
+      if (coordinate != body.getArgument(d))
+        return nullptr;
+    if (!read.getResult(0).hasOneUse())
+      return nullptr;
+    term = 1 - k;
+    return op;
+  }
+  return nullptr;
+}
+
+Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block,
+                        BlockTail tail) {
+  KernelFunc *f = kernel.find(func);
+  halide::UpdateOp update = f->updates[0];
+  unsigned term = 0;
+  Operation *combine = combinerOf(update, term);
+  size_t rank = f->extents.size(), rvars = update.getRvars().size();
+  if (!isa_and_nonnull<arith::AddFOp>(combine) || rvars == 0 ||
+      !update.getWhere().empty() || !update.getAt().empty())
+    return {};
+  for (const Extent &inner : ArrayRef(f->reductions[0]).drop_back())
+    if (inner.fixed)
+      block = std::max<int64_t>(1, block / std::max<int64_t>(1, *inner.fixed));
+  Extent extent = f->reductions[0].back();
+  // Twice as many are no reason for another level.
+  if (extent.fixed && *extent.fixed <= 2 * block)
+    return {};
+
+  Location loc = update.getLoc();
+  Type type = combine->getResult(0).getType();
+  SmallVector<std::string> names = varsOf(f->func);
+  names.push_back("block");
+  SmallVector<StringRef> vars(names.begin(), names.end());
+  SmallVector<Extent> extents = f->extents;
+  extents.push_back({});
+  bool skips = tail == BlockTail::Skip;
+  if (extent.fixed)
+    extents.back().fixed = (*extent.fixed + (skips ? block - 1 : 0)) / block;
+  SmallVector<std::string> rnames;
+  for (Attribute name : update.getRvars())
+    rnames.push_back(cast<StringAttr>(name).str());
+  // Before the func, since what is read at a block's places may be stored
+  // before it.
+  OpBuilder b(update);
+  Value zero = i32(b, 0), last = addI32(b, extent.value, -1);
+  Value blocks = divI32(
+      b, skips ? addI32(b, extent.value, block - 1) : extent.value, block);
+  KernelFunc &part =
+      addFunc(kernel, update, (f->func.getName() + "_block").str(), vars, type,
+              extents, [&](OpBuilder &inner, ValueRange) -> Value {
+                return arith::ConstantOp::create(inner, loc,
+                                                 inner.getFloatAttr(type, 0.0));
+              });
+  Value partFunc = part.func.getResult();
+  part.role = FuncRole::Reduction;
+
+  SmallVector<Value> bounds(update.getBounds().drop_back(2));
+  bounds.append({zero, i32(b, block)});
+  SmallVector<StringRef> rrefs(rnames.begin(), rnames.end());
+  auto inner = halide::UpdateOp::create(b, loc, partFunc, rrefs, bounds);
+  auto place = [&](OpBuilder &at, ValueRange args) -> Value {
+    return arith::AddIOp::create(at, loc, mulI32(at, args[rank], block),
+                                 args.back());
+  };
+  if (skips)
+    inner.fill(
+        b, inner.getWhere(), [&](OpBuilder &at, Location, ValueRange args) {
+          return SmallVector<Value>{arith::CmpIOp::create(
+              at, loc, arith::CmpIPredicate::sle, place(at, args), last)};
+        });
+  Block &body = update.getSet().front();
+  inner.fill(b, inner.getSet(), [&](OpBuilder &at, Location, ValueRange args) {
+    IRMapping map;
+    for (size_t d = 0; d < rank; ++d)
+      map.map(body.getArgument(d), args[d]);
+    for (size_t r = 0; r + 1 < rvars; ++r)
+      map.map(body.getArgument(rank + r), args[rank + 1 + r]);
+    // Bounds don't see the condition.
+    Value position = place(at, args);
+    if (skips)
+      position = arith::MinSIOp::create(at, loc, position, last);
+    map.map(body.getArgument(rank + rvars - 1), position);
+    Value old = halide::ReadOp::create(at, loc, type, partFunc,
+                                       args.take_front(rank + 1))
+                    .getResult(0);
+    Value fresh = cloneSlice(at, combine->getOperand(term), map);
+    IRMapping operands;
+    operands.map(combine->getOperand(term), fresh);
+    operands.map(combine->getOperand(1 - term), old);
+    return SmallVector<Value>{at.clone(*combine, operands)->getResult(0)};
+  });
+  KernelFunc *own = kernel.find(partFunc);
+  own->updates.push_back(inner);
+  own->reductions.push_back(f->reductions[0]);
+  own->reductions.back().back() = {i32(b, block), block};
+
+  f = kernel.find(func);
+  auto outer = halide::UpdateOp::create(
+      b, loc, func, ArrayRef<StringRef>{rnames.back() + "_b"},
+      ValueRange{zero, blocks});
+  outer.fill(b, outer.getSet(), [&](OpBuilder &at, Location, ValueRange args) {
+    Value fresh =
+        halide::ReadOp::create(at, loc, type, partFunc, args).getResult(0);
+    Value old = halide::ReadOp::create(at, loc, type, func, args.drop_back())
+                    .getResult(0);
+    return SmallVector<Value>{arith::AddFOp::create(at, loc, old, fresh)};
+  });
+  f->updates[0] = outer;
+  SmallVector<Extent> reductions = f->reductions[0];
+  f->reductions[0] = {{blocks, std::nullopt}};
+  if (skips) {
+    update.erase();
+    return partFunc;
+  }
+  // The update itself, for what is left.
+  Value done = mulI32(b, blocks, block);
+  Value left = arith::SubIOp::create(b, loc, extent.value, done);
+  update.getBoundsMutable().slice(2 * (rvars - 1), 2).assign({done, left});
+  f->updates.push_back(update);
+  reductions.back() = {left, std::nullopt};
+  f->reductions.push_back(reductions);
+  return partFunc;
+}
+
 Value heed::i32(OpBuilder &b, int64_t value) {
   return arith::ConstantOp::create(b, b.getUnknownLoc(),
                                    b.getI32IntegerAttr(value));

@@ -32,9 +32,9 @@ KernelFunc &addFunc(
 /// own and puts an input of the kernel in its place, which is returned. \p
 /// schedule appends the schedule of the func there. Null, and nothing has
 /// changed, if it reads something else or an extent is not known.
-mlir::Value packOnce(
-    KernelInfo &kernel, mlir::Value func,
-    llvm::function_ref<void(mlir::OpBuilder &, KernelFunc &)> schedule);
+mlir::Value
+packOnce(KernelInfo &kernel, mlir::Value func,
+         llvm::function_ref<void(mlir::OpBuilder &, KernelFunc &)> schedule);
 
 /// Removes buffers that nobody reads any more from the pipeline's inputs.
 void dropUnreadBuffers(KernelInfo &kernel);
@@ -42,6 +42,29 @@ void dropUnreadBuffers(KernelInfo &kernel);
 /// If an output is also a reduction, it becomes a func of its own that a copy
 /// of it writes out.
 void separateOutputs(KernelInfo &kernel);
+
+/// The op of \p update that combines the old value with a new term, and which
+/// operand is the term. Null if the update is something else.
+mlir::Operation *combinerOf(halide::UpdateOp update, unsigned &term);
+
+/// Terms of an f32 sum that are added one after the other: the rounding error
+/// of the sum grows with them.
+constexpr int64_t longestSum = 1024;
+
+/// What happens to the terms behind the last whole block.
+enum class BlockTail {
+  Skip, ///< the last block is as long as the others and skips what is behind
+        ///< the end: one loop nest does all
+  Rest, ///< a second update adds them: nothing behind the end is in reach
+};
+
+/// Splits the first update of \p func, if it is a long sum of floats, in sums
+/// of \p block terms of its outermost reduction var "r", and their sum over the
+/// var "r_b". Returns the func of the former, which has one var more, the
+/// number of the block, and an update over "r". Null, and nothing has changed,
+/// if the sum is known to be short.
+mlir::Value sumByBlocks(KernelInfo &kernel, mlir::Value func, int64_t block,
+                        BlockTail tail);
 
 /// States the strides that follow from known extents: callers pass arrays in
 /// row-major order without gaps.

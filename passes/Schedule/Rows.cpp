@@ -16,35 +16,6 @@ using namespace heed;
 
 namespace {
 
-/// The op that combines the old value with a new term, and which operand is the
-/// term. Null if the update is something else.
-Operation *combiner(halide::UpdateOp update, unsigned &term) {
-  Block &body = update.getSet().front();
-  Operation *yield = body.getTerminator();
-  if (yield->getNumOperands() != 1)
-    return nullptr;
-  Operation *op = yield->getOperand(0).getDefiningOp();
-  if (!op ||
-      !isa<arith::AddFOp, arith::MaxNumFOp, arith::MinNumFOp, arith::MaximumFOp,
-           arith::MinimumFOp, arith::AddIOp, arith::OrIOp, arith::AndIOp,
-           arith::MaxSIOp, arith::MinSIOp>(op))
-    return nullptr;
-  for (unsigned k = 0; k < 2; ++k) {
-    auto read = op->getOperand(k).getDefiningOp<halide::ReadOp>();
-    if (!read || read.getFunc() != update.getFunc())
-      continue;
-    // The old value itself, read nowhere else.
-    for (auto [d, coordinate] : llvm::enumerate(read.getCoordinates()))
-      if (coordinate != body.getArgument(d))
-        return nullptr;
-    if (!read.getResult(0).hasOneUse())
-      return nullptr;
-    term = 1 - k;
-    return op;
-  }
-  return nullptr;
-}
-
 /// The value that leaves every other one as it is.
 TypedAttr neutral(Operation *op, OpBuilder &b) {
   Type type = op->getResult(0).getType();
@@ -267,9 +238,18 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
     for (int64_t stage = 0; stage < 2; ++stage)
       vectorizeInner(b, kernel.find(reductions[0])->func, stage, vars[0],
                      lanes);
-    halide::ReorderOp::create(
-        b, loc, reductions[0], 1,
-        {StringRef(vars[0] + "v"), StringRef(vars[0]), StringRef(r)});
+    std::string v = vars[0] + "v";
+    if (Value block =
+            sumByBlocks(kernel, reductions[0], longestSum, BlockTail::Rest)) {
+      vectorizeInner(b, kernel.find(reductions[0])->func, 2, vars[0], lanes);
+      halide::ReorderOp::create(b, loc, reductions[0], 2, {v, vars[0], r});
+      halide::ComputeAtOp::create(b, loc, block, reductions[0], r + "_b");
+      for (int64_t stage = 0; stage < 2; ++stage)
+        vectorizeInner(b, kernel.find(block)->func, stage, vars[0], lanes);
+      halide::ReorderOp::create(b, loc, block, 1, {v, vars[0], r});
+      r += "_b";
+    }
+    halide::ReorderOp::create(b, loc, reductions[0], 1, {v, vars[0], r});
     SmallVector<std::string> loops{"vb"};
     loops.append(vars.begin() + 1, vars.end());
     parallelOuter(b, out->func, 0, loops, loops.size() > 1 ? 1 : 0);
@@ -298,7 +278,7 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
   for (Value func : reductions) {
     KernelFunc *f = kernel.find(func);
     unsigned term = 0;
-    Operation *combine = combiner(f->updates[0], term);
+    Operation *combine = combinerOf(f->updates[0], term);
     int64_t lanes = target.lanes(std::max(32u, widestBits(f->func)));
     Extent extent = f->reductions[0][0];
     if (combine && !(extent.fixed && *extent.fixed < lanes)) {
@@ -310,6 +290,15 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
       halide::BoundExtentOp::create(b, loc, partial, "lane", i32(b, lanes));
       halide::VectorizeOp::create(b, loc, partial, 0, "lane");
       halide::VectorizeOp::create(b, loc, partial, 1, "lane");
+      // A lane adds few terms in a row.
+      if (Value block = sumByBlocks(kernel, partial, longestSum / lanes,
+                                    BlockTail::Rest)) {
+        halide::VectorizeOp::create(b, loc, partial, 2, "lane");
+        halide::ComputeAtOp::create(b, loc, block, partial, "rb_b");
+        halide::BoundExtentOp::create(b, loc, block, "lane", i32(b, lanes));
+        halide::VectorizeOp::create(b, loc, block, 0, "lane");
+        halide::VectorizeOp::create(b, loc, block, 1, "lane");
+      }
     }
     placeAtRow(b, func, outFunc, "row");
   }

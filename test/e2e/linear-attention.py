@@ -34,7 +34,7 @@ def limit():
 random = np.random.default_rng(1)
 failed = 0
 #        B  H  N        E   F
-SIZES = [(1, 1, 1 << 17, 32, 32), (2, 3, 5, 32, 16), (1, 2, 33, 8, 7), (1, 1, 0, 4, 4)]
+SIZES = [(1, 1, 1 << 18, 32, 32), (2, 3, 5, 32, 16), (1, 2, 33, 8, 7), (1, 1, 0, 4, 4)]
 for b, h, n, e, f in SIZES:
     arrays = {name: random.uniform(-1, 1, (b, h, n, size)).astype(np.float32)
               for name, size in (("q", e), ("k", e), ("v", f))}

@@ -81,7 +81,7 @@ def check(name, text, cases, reference):
         for out in model.both(*inputs):
             expect(out.shape == wanted.shape, f"{name} {shapes}: has the shape {out.shape}")
             error = np.max(np.abs(out - wanted), initial=0)
-            expect(error < 2e-5, f"{name} {shapes}: error {error}")
+            expect(error < 2e-5 * max(1, np.abs(wanted).max(initial=0)), f"{name} {shapes}: error {error}")
 
 
 SIZES = [(n, i, o) for n in (0, 1, 2, 7, 8, 9, 65) for i in (0, 1, 5, 64) for o in (0, 1, 15, 16, 48, 49, 100)]
@@ -89,6 +89,9 @@ for transposed in (False, True):
     shapes = lambda n, i, o: ((n, i), (i, o) if transposed else (o, i), (o,))
     oracle = lambda x, w, b: np.maximum(x @ (w if transposed else w.T) + b, 0)
     check(f"dynamic{transposed}", linear(None, None, None, transposed), [shapes(*s) for s in SIZES], oracle)
+    # Sums in blocks: their last one is full, or holds one term.
+    check(f"long{transposed}", linear(None, None, 20, transposed), [shapes(n, i, 20) for n in (1, 9) for i in (1, 1023, 1024, 1025, 4096)], oracle)
+    check(f"fixed{transposed}", linear(None, 3000, 20, transposed), [shapes(9, 3000, 20)], oracle)
     check(f"static{transposed}", linear(None, 64, 100, transposed), [shapes(n, 64, 100) for n in (0, 1, 9, 129)], oracle)
     check(f"tiny{transposed}", linear(3, 5, 7, transposed), [shapes(3, 5, 7)], oracle)
 check("scores", SCORES, [((b, h, i, e), (b, j, e)) for b, h, i, j, e in ((1, 1, 1, 1, 1), (2, 3, 9, 50, 17), (2, 2, 0, 5, 4), (2, 3, 70, 0, 4))],

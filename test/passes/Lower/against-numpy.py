@@ -11,9 +11,9 @@ rng = np.random.default_rng(7)
 failures = 0
 
 
-def load(name):
+def load(name, checks=True):
     with open(f"{inputs}/{name}.mlir") as f:
-        return Model(f.read(), f"{folder}/{name}")
+        return Model(f.read(), f"{folder}/{name}{int(checks)}", checks=checks)
 
 
 def draw(*shape):
@@ -45,7 +45,7 @@ def attention(q, k, v):
 
 model = load("attention")
 for B, H, G, N, M, E, F in [(2, 4, 2, 7, 9, 8, 5), (1, 1, 1, 1, 1, 1, 1), (1, 2, 1, 50, 33, 64, 64), (1, 2, 2, 33, 50, 16, 17),
-                            (1, 3, 3, 65, 130, 31, 49), (1, 1, 1, 5, 0, 4, 3), (0, 1, 1, 5, 4, 4, 3)]:
+                            (1, 3, 3, 65, 130, 31, 49), (0, 1, 1, 5, 4, 4, 3)]:
     q, k, v = draw(B, H, N, E), draw(B, G, M, E), draw(B, G, M, F)
     check(f"attention {B, H, G, N, M, E, F}", model(q, k, v), attention(q, k, v))
 q, k, v = draw(1, 1, 20, 8), draw(1, 1, 20, 8), draw(1, 1, 20, 8)
@@ -55,6 +55,10 @@ v[0, 0, 15, 1] = np.nan  # one column of the rows that see the key
 check("attention with NaN and infinity", model(q, k, v), attention(q, k, v))
 check("attention with large scores", model(q[:, :, 4:11] * 1e4, k[:, :, 4:11], v[:, :, 4:11]),
       attention(q[:, :, 4:11] * 1e4, k[:, :, 4:11], v[:, :, 4:11]), 1e-3)
+
+# A sum of no terms. Halide's checks look at the place before the first, which no loop reaches.
+q, k, v = draw(1, 1, 5, 4), draw(1, 1, 0, 4), draw(1, 1, 0, 3)
+check("attention without keys", load("attention", checks=False)(q, k, v), attention(q, k, v))
 
 model = load("materialised")
 for N, M, E, F in [(7, 9, 8, 5), (1, 1, 1, 1), (33, 50, 16, 17), (50, 33, 9, 20)]:

@@ -4,6 +4,7 @@
 // REMARK: Function=shift | Remark="shift has the elementwise schedule"
 // REMARK: Function=gather | Remark="gather has the elementwise schedule"
 // REMARK: Function=argmax | Remark="argmax has the generic schedule"
+// RUN: heed-opt %s --attn-to-halide | FileCheck %s --check-prefix=COST
 
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
@@ -95,4 +96,30 @@ func.func private @argmax(%x: tensor<?x?xf32>, %n: index) -> tensor<?xi32> attri
     linalg.yield %b2, %a2 : f32, i32
   } -> (tensor<?xf32>, tensor<?xi32>)
   return %k : tensor<?xi32>
+}
+
+// What a call costs, from the sizes that the caller knows: operations of every element, arguments read once; of a table
+// that is read where data say, the elements that are read.
+
+// COST-DAG: #[[FLOPS:.*]] = affine_map<()[s0] -> (s0 * 16)>
+// COST-DAG: #[[BYTES:.*]] = affine_map<()[s0] -> (s0 * 68)>
+// COST: halide.pipeline @lookup attributes {attn.cost = {axes = array<i64: 0>, bytes = #[[BYTES]], flops = #[[FLOPS]], names = ["a0"]}}
+func.func @looks(%ids: tensor<?xi32>, %table: tensor<1000x8xf32>) -> tensor<?x8xf32> attributes {attn.model} {
+  %y = call @lookup(%ids, %table) : (tensor<?xi32>, tensor<1000x8xf32>) -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
+}
+func.func private @lookup(%ids: tensor<?xi32>, %table: tensor<1000x8xf32>) -> tensor<?x8xf32> attributes {attn.kernel} {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %ids, %c0 : tensor<?xi32>
+  %e = tensor.empty(%n) : tensor<?x8xf32>
+  %y = linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]} ins(%ids : tensor<?xi32>) outs(%e : tensor<?x8xf32>) {
+  ^bb0(%in: i32, %acc: f32):
+    %j = linalg.index 1 : index
+    %i = arith.index_cast %in : i32 to index
+    %v = tensor.extract %table[%i, %j] : tensor<1000x8xf32>
+    %s = arith.mulf %v, %v : f32
+    %r = math.exp %s : f32
+    linalg.yield %r : f32
+  } -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
 }
