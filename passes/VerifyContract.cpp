@@ -33,11 +33,12 @@ bool heed::isNamed(Operation *op, ArrayRef<StringRef> names) {
 
 LogicalResult heed::checkHostOp(Operation *op, StringRef rule,
                                 ArrayRef<StringRef> further) {
-  if (isNamed(op, {"attn.param", "attn.require", "attn.require_in_range",
-                   "tensor.dim", "tensor.empty", "tensor.expand_shape",
-                   "tensor.collapse_shape", "tensor.cast", "func.return",
-                   "arith.constant", // tables too
-                   "scf."}) ||
+  // arith.constant: tables too.
+  if (isNamed(op,
+              {"attn.param", "attn.keep", "attn.kept", "attn.require",
+               "attn.require_in_range", "arith.constant", "tensor.dim",
+               "tensor.empty", "tensor.expand_shape", "tensor.collapse_shape",
+               "tensor.cast", "func.return", "scf."}) ||
       isNamed(op, further))
     return success();
   bool onScalars =
