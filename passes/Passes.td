@@ -388,20 +388,61 @@ def AttnHoistWeights : Pass<"attn-hoist-weights", "::mlir::ModuleOp"> {
     their inputs over a larger tensor.
 
     ```mlir
+    #m = affine_map<(i, j) -> (i, j)>
     func.func @m(%x: tensor<?x4xf32>) -> tensor<?x4xf32> attributes {attn.model} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c6 = arith.constant 6 : index
+      %n = tensor.dim %x, %c0 : tensor<?x4xf32>
       %y = scf.for %l = %c0 to %c6 step %c1 iter_args(%h = %x) -> tensor<?x4xf32> {
         %w = attn.param "layer.{0}.w" [%l] : tensor<4x4xf32>
-        %t = linalg.generic ins(%w) ... {exp} -> tensor<4x4xf32>
-        ... %t ...
-    // becomes
-      %y = scf.for %l = %c0 to %c6 step %c1 iter_args(%h = %x) -> tensor<?x4xf32> {
-        %t = attn.kept %l : tensor<4x4xf32>
-        ... %t ...
-    func.func private @init() attributes {attn.init, attn.slots = 6} {
-      scf.for %l = %c0 to %c6 step %c1 {
-        %w = attn.param "layer.{0}.w" [%l] : tensor<4x4xf32>
-        %t = linalg.generic ins(%w) ... {exp} -> tensor<4x4xf32>
-        attn.keep %t in %l : tensor<4x4xf32>
+        %e = tensor.empty() : tensor<4x4xf32>
+        %t = linalg.generic {indexing_maps = [#m, #m], iterator_types = ["parallel", "parallel"]}
+            ins(%w : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) {
+        ^bb0(%a: f32, %b: f32):
+          %r = math.exp %a : f32
+          linalg.yield %r : f32
+        } -> tensor<4x4xf32>
+        %s = func.call @k(%h, %t) : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
+        scf.yield %s : tensor<?x4xf32>
+      }
+      return %y : tensor<?x4xf32>
+    }
+    func.func private @k(%h: tensor<?x4xf32>, %t: tensor<4x4xf32>) -> tensor<?x4xf32>
+    ```
+    becomes
+    ```mlir
+    #map = affine_map<(d0, d1) -> (d0, d1)>
+    module {
+      func.func @m(%arg0: tensor<?x4xf32>) -> tensor<?x4xf32> attributes {attn.model} {
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %c6 = arith.constant 6 : index
+        %0 = scf.for %arg1 = %c0 to %c6 step %c1 iter_args(%arg2 = %arg0) -> (tensor<?x4xf32>) {
+          %1 = attn.kept %arg1 : tensor<4x4xf32>
+          %2 = func.call @k(%arg2, %1) : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
+          scf.yield %2 : tensor<?x4xf32>
+        }
+        return %0 : tensor<?x4xf32>
+      }
+      func.func private @k(tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
+      func.func private @init() attributes {attn.init, attn.slots = 6 : i64} {
+        %c0 = arith.constant 0 : index
+        %c6 = arith.constant 6 : index
+        %c1 = arith.constant 1 : index
+        scf.for %arg0 = %c0 to %c6 step %c1 {
+          %0 = attn.param "layer.{0}.w"[%arg0] : tensor<4x4xf32>
+          %1 = tensor.empty() : tensor<4x4xf32>
+          %2 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]} ins(%0 : tensor<4x4xf32>) outs(%1 : tensor<4x4xf32>) {
+          ^bb0(%in: f32, %out: f32):
+            %3 = math.exp %in : f32
+            linalg.yield %3 : f32
+          } -> tensor<4x4xf32>
+          attn.keep %2 in %arg0 : tensor<4x4xf32>
+        }
+        return
+      }
+    }
     ```
   }];
   let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
@@ -438,6 +479,8 @@ def AttnToHalide : Pass<"attn-to-halide", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
+    #map = affine_map<()[s0, s1] -> (s0 * 4 + s1 * 4)>
+    #map1 = affine_map<()[s0, s1] -> (s1)>
     module attributes {halide.target = {cores = 2 : i64, l1 = 32768 : i64, l2 = 1048576 : i64, name = "x86-64-v3",
                                          vector_bits = 256 : i64, vector_registers = 16 : i64}} {
       func.func @scale(%arg0: tensor<?xf32>, %arg1: f32, %arg2: index) -> tensor<?xf32> attributes {attn.model} {
@@ -446,7 +489,7 @@ def AttnToHalide : Pass<"attn-to-halide", "::mlir::ModuleOp"> {
             outs(%0 : tensor<?xf32>) -> tensor<?xf32>
         return %1 : tensor<?xf32>
       }
-      halide.pipeline @scale_elementwise {
+      halide.pipeline @scale_elementwise attributes {attn.cost = {axes = array<i64: 0, -1>, bytes = #map, flops = #map1, names = ["a0", "a2"]}} {
         %c0_i32 = arith.constant 0 : i32
         %a0 = halide.buffer "a0" ("d0") : f32
         halide.set_bounds %a0, 0 from %c0_i32

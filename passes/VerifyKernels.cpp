@@ -60,10 +60,10 @@ private:
           "is a kernel, expected it private and with a body (kernels.c1)");
     for (Type type : kernel.getArgumentTypes())
       if (!isa<RankedTensorType>(type) &&
-          !isScalarOf(type, {"index", "f32", "i32", "i64", "i1"}))
+          !isScalarOf(type, {"index", "f32", "f64", "i32", "i64", "i1"}))
         return kernel.emitOpError("takes ")
                << type
-               << ", expected tensors, index, f32, i32, i64 or i1 "
+               << ", expected tensors, index, f32, f64, i32, i64 or i1 "
                   "(kernels.c1)";
     if (kernel.getNumResults() == 0 ||
         !llvm::all_of(kernel.getResultTypes(), llvm::IsaPred<RankedTensorType>))

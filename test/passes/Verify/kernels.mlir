@@ -12,8 +12,8 @@ func.func @kernel(%x: tensor<4xf32>, %c: f32) -> tensor<4xf32> attributes {attn.
 }
 
 // -----
-// expected-error @+1 {{takes 'f64', expected tensors, index, f32, i32, i64 or i1 (kernels.c1)}}
-func.func private @kernel(%x: tensor<4xf32>, %c: f64) -> tensor<4xf32> attributes {attn.kernel} {
+// expected-error @+1 {{takes 'f16', expected tensors, index, f32, f64, i32, i64 or i1 (kernels.c1)}}
+func.func private @kernel(%x: tensor<4xf32>, %c: f16) -> tensor<4xf32> attributes {attn.kernel} {
   return %x : tensor<4xf32>
 }
 
