@@ -283,13 +283,14 @@ void heed_arguments_help(const heed_model_desc *desc, const char *program,
         "  --weights FILE           .safetensors, or .safetensors.index.json;\n"
         "                           may be repeated\n",
         stream);
-  fputs("  --threads N              default: all that the process may use\n"
-        "  --convert                round f64 inputs and weights\n"
-        "  --bench [N]              time N runs (default: about a second)\n"
-        "  --profile                time per kernel, and its share of the limit\n"
-        "  --input NAME=VALUE       an input whose name is also an option\n"
-        "  --help, --version\n",
-        stream);
+  fputs(
+      "  --threads N              default: all that the process may use\n"
+      "  --convert                round f64 inputs and weights\n"
+      "  --bench [N]              time N runs (default: about a second)\n"
+      "  --profile                time per kernel, and its share of the limit\n"
+      "  --input NAME=VALUE       an input whose name is also an option\n"
+      "  --help, --version\n",
+      stream);
   const char *target = heed_target_name(desc, 0);
   if (!target || !heed_target_name(desc, 1))
     return;

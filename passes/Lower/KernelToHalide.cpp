@@ -38,8 +38,7 @@ struct Source {
 class KernelTranslator : public TensorReads {
 public:
   KernelTranslator(OpBuilder &b, func::FuncOp kernel,
-                   const halide::Target &target,
-                   llvm::BitVector weights = {})
+                   const halide::Target &target, llvm::BitVector weights = {})
       : b(b), kernel(kernel), target(target), weights(weights) {}
 
   LogicalResult run(KernelInfo &info);
