@@ -29,6 +29,8 @@ private:
   void maps();
   void masks();
   void normaliser();
+  void parts(const std::string &over, const std::string &factor,
+             const std::string &result, bool shifted, bool divided);
 
   Random random;
   uint64_t number;
@@ -237,16 +239,32 @@ void Grammar::normaliser() {
     line(result + "sum(j) p[b,h,i,j]" + factor + " * " + v);
     return;
   }
-  std::string top = kind == 5 ? "" : " - top[b,h,i]";
-  if (kind != 5)
+  // The parts written out: rows without a live key are 0 / 0. Raised, a key
+  // that is masked in its score is absent, and no exponential overflows.
+  bool inScore = !mask.empty() && over == "j", divided = kind == 3;
+  std::string spelt = lines;
+  lines = before;
+  parts(mask.empty() ? "j" : "j where " + mask, factor, result,
+        /*shifted=*/true, divided && !inScore);
+  meaning = lines;
+  lines = spelt;
+  parts(over, factor, result, kind != 5, divided);
+}
+
+/// Exponentials and their sum; the quotient of each weight, if \p divided, or
+/// of the whole sum.
+void Grammar::parts(const std::string &over, const std::string &factor,
+                    const std::string &result, bool shifted, bool divided) {
+  std::string s = "s[b,h,i,j]", sum = "sum(" + over + ") ";
+  if (shifted)
     line("top[b,h,i] = max(" + over + ") " + s);
-  line("x[b,h,i,j] = exp(" + s + top + ")");
-  line("l[b,h,i] = sum(" + over + ") x[b,h,i,j]");
-  if (kind == 3) {
+  line("x[b,h,i,j] = exp(" + s + (shifted ? " - top[b,h,i]" : "") + ")");
+  line("l[b,h,i] = " + sum + "x[b,h,i,j]");
+  if (divided) {
     line("p[b,h,i,j] = x[b,h,i,j] / l[b,h,i]");
-    line(result + "sum(" + over + ") p[b,h,i,j]" + factor + " * " + v);
+    line(result + sum + "p[b,h,i,j]" + factor + " * " + v);
   } else {
-    line(result + "(sum(" + over + ") x[b,h,i,j]" + factor + " * " + v +
+    line(result + "(" + sum + "x[b,h,i,j]" + factor + " * " + v +
          ") / l[b,h,i]");
   }
 }

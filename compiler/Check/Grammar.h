@@ -12,9 +12,8 @@ struct DrawnModel {
   /// What is compiled: heads and layouts, score terms, maps of the score, masks
   /// and normaliser, each in one of its spellings.
   std::string source;
-  /// The same model with its mask in `where` and its normaliser as `softmax`.
-  /// A spelling that is raised to attention means this, also in rows without a
-  /// live key, where exponentials over their sum are 0 / 0.
+  /// The same model with its mask in `where`. A spelling that is raised to
+  /// attention means this: a masked key is absent, whatever its value holds.
   std::string meaning;
 };
 
