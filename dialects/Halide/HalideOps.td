@@ -30,6 +30,7 @@ def Halide_PipelineOp : Halide_Op<"pipeline", [Symbol, IsolatedFromAbove, Single
     * pipeline.c3  other ops than this dialect's are `arith` and `math`
     * pipeline.c4  a func's updates stand before its schedule
     * pipeline.c5  an output is scheduled neither inline nor inside another func
+    * pipeline.c6  a name of a buffer, func or loop is not empty and has no `.`
 
     The schedule as a whole is checked too: see each schedule op's constraints.
     Example: `test/dialects/Halide/ops.mlir`.
@@ -167,6 +168,7 @@ def Halide_UpdateOp : Halide_Op<"update", [HasParent<"PipelineOp">,
     * update.c4  `where` yields one `i1`, `at` one `i32` per pure var, `set` one value of each element type
     * update.c5  a pure var that `at` does not yield at its own place is not used
     * update.c6  without a reduction domain there is no `where`
+    * update.c7  no other func has read the func before
   }];
   let arguments = (ins Halide_Func:$func, Variadic<I32>:$bounds, StrArrayAttr:$rvars);
   let regions = (region AnyRegion:$where, AnyRegion:$at, SizedRegion<1>:$set);

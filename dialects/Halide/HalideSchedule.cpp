@@ -3,6 +3,7 @@
 
 #include "dialects/Halide/HalideDialect.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -84,14 +85,27 @@ VERIFY_TARGET_ONLY(StoreInOp)
 VERIFY_TARGET_ONLY(BoundVarOp)
 VERIFY_TARGET_ONLY(BoundExtentOp)
 VERIFY_TARGET_ONLY(AlignStorageOp)
-VERIFY_TARGET_ONLY(GPUBlocksOp)
-VERIFY_TARGET_ONLY(GPUThreadsOp)
 #undef VERIFY_TARGET_ONLY
+
+template <typename Op> static LogicalResult verifyGPU(Op op) {
+  size_t count = op.getVars().size();
+  if (count < 1 || count > 3)
+    return op.emitOpError("names ")
+           << count << " vars, expected one to three (gpu.c1)";
+  return verifyTarget(op);
+}
+LogicalResult GPUBlocksOp::verify() { return verifyGPU(*this); }
+LogicalResult GPUThreadsOp::verify() { return verifyGPU(*this); }
 
 LogicalResult SplitOp::verify() {
   if (getFactor().has_value() == static_cast<bool>(getDynamicFactor()))
     return emitOpError(
         "expected either a number or a value as factor (split.c1)");
+  APInt factor;
+  if (getDynamicFactor() &&
+      matchPattern(getDynamicFactor(), m_ConstantInt(&factor)) && factor.sle(0))
+    return emitOpError("factor is ")
+           << factor.getSExtValue() << ", expected a positive one (split.c1)";
   if (getOuter() == getInner())
     return emitOpError("calls both loops '") << getOuter() << "' (split.c2)";
   return verifyTarget(*this);
@@ -124,7 +138,9 @@ LogicalResult TileOp::verify() {
   size_t n = getVars().size();
   if (getOuter().size() != n || getInner().size() != n ||
       getFactors().size() != n ||
-      llvm::any_of(getFactors(), [](int64_t f) { return f <= 0; }))
+      llvm::any_of(getFactors(), [](int64_t factor) {
+        return factor <= 0 || factor > std::numeric_limits<int32_t>::max();
+      }))
     return emitOpError("expected as many outer vars, inner vars and positive "
                        "factors as vars (tile.c1)");
   return verifyTarget(*this);

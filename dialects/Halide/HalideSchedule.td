@@ -17,7 +17,8 @@ class Halide_FuncScheduleOp<string mnemonic, list<Trait> traits = []> : Halide_O
 class Halide_StageScheduleOp<string mnemonic, list<Trait> traits = []> : Halide_FuncScheduleOp<mnemonic, traits>;
 
 defvar Halide_Stage = DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">;
-defvar Halide_Factor = ConfinedAttr<I64Attr, [IntPositive]>;
+// libHalide computes with 32 bits.
+defvar Halide_Factor = ConfinedAttr<I64Attr, [IntPositive, IntMaxValue<2147483647>]>;
 
 //===--- loops -----------------------------------------------------------------------------------------------===//
 
@@ -71,6 +72,7 @@ def Halide_FuseOp : Halide_StageScheduleOp<"fuse"> {
   let description = [{
     * fuse.c1  inner and outer var differ
     * fuse.c2  both are pure or both are reduction vars
+    * fuse.c3  a reduction loop is fused with the next one outside of it: the order of updates stays
   }];
   let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, StrAttr:$inner, StrAttr:$outer, StrAttr:$fused);
   let assemblyFormat = "$func (`stage` $stage^)? `,` `(` $inner `,` $outer `)` `into` $fused attr-dict";
@@ -110,6 +112,9 @@ class Halide_LoopOp<string mnemonic, string what> : Halide_StageScheduleOp<mnemo
   let summary = what;
   let description = [{
     * loop.c1  a loop is vectorised, unrolled, parallel or on the GPU once
+    * loop.c2  a reduction loop whose iterations update the same elements is vectorised or parallel only if atomic
+    * loop.c3  a loop of known extent is vectorised with no lane left over (5, 9, 17, ...), and has 4096 lanes or copies
+               at most
   }];
   let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, StrAttr:$var);
   let assemblyFormat = "$func (`stage` $stage^)? `,` $var attr-dict";
@@ -146,7 +151,7 @@ def Halide_RFactorOp : Halide_StageScheduleOp<"rfactor", [Halide_NamesResult]> {
 def Halide_PrefetchOp : Halide_StageScheduleOp<"prefetch"> {
   let summary = "At each iteration of one loop, prefetches what the func reads `offset` iterations of another loop ahead";
   let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, Halide_Func:$source, StrAttr:$at, StrAttr:$from,
-                       I64Attr:$offset);
+                       ConfinedAttr<I64Attr, [IntMinValue<-2147483648>, IntMaxValue<2147483647>]>:$offset);
   let assemblyFormat = "$func (`stage` $stage^)? `,` $source `at` $at `from` $from `offset` $offset attr-dict";
 }
 
@@ -167,6 +172,9 @@ class Halide_AtOp<string mnemonic, string what> : Halide_FuncScheduleOp<mnemonic
   let description = [{
     * at.c1  `var` is a loop of some stage of `consumer` when all the schedule has been read, and `consumer` is not `func`
     * at.c2  each func is placed once by each kind of directive
+    * at.c3  the consumer has loops, and reads the func, itself or through others
+    * at.c4  everything that reads the func is computed inside that loop
+    * at.c5  the loop where it is stored is not inside of the one where it is computed
   }];
   let arguments = (ins Halide_Func:$func, Halide_Func:$consumer, StrAttr:$var);
   let assemblyFormat = "$func `,` $consumer `,` $var attr-dict";
@@ -193,12 +201,17 @@ def Halide_StoreInOp : Halide_FuncScheduleOp<"store_in"> {
 
 def Halide_BoundVarOp : Halide_FuncScheduleOp<"bound"> {
   let summary = "Promises the region that is computed in a dim";
+  let description = [{
+    * promise.c1  what is computed lies in the promised region, as far as it is known when compiling
+    * promise.c2  an extent that is a constant is positive
+  }];
   let arguments = (ins Halide_Func:$func, StrAttr:$var, I32:$min, I32:$extent);
   let assemblyFormat = "$func `,` $var `from` $min `extent` $extent attr-dict";
 }
 
 def Halide_BoundExtentOp : Halide_FuncScheduleOp<"bound_extent"> {
   let summary = "Promises the extent of the region that is computed in a dim";
+  let description = "promise.c1 and promise.c2 of `halide.bound` hold.";
   let arguments = (ins Halide_Func:$func, StrAttr:$var, I32:$extent);
   let assemblyFormat = "$func `,` $var `extent` $extent attr-dict";
 }
@@ -235,7 +248,9 @@ def Halide_ReorderStorageOp : Halide_FuncScheduleOp<"reorder_storage"> {
 
 class Halide_GPUOp<string mnemonic, string what> : Halide_StageScheduleOp<mnemonic> {
   let summary = what;
-  let description = "One to three vars, innermost first; loop.c1 holds.";
+  let description = [{
+    * gpu.c1  one to three vars, innermost first; loop.c1 and loop.c2 hold
+  }];
   let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, StrArrayAttr:$vars);
   let assemblyFormat = "$func (`stage` $stage^)? `,` custom<Names>($vars) attr-dict";
 }

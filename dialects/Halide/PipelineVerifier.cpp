@@ -4,6 +4,7 @@
 #include "dialects/Halide/HalideDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -16,22 +17,46 @@ namespace {
 
 struct Loop {
   StringRef name;
-  bool reduction;
-  StringRef kind; // the directive that fixed how it runs, empty at first
+  bool reduction = false;
+  bool races = false;  // its iterations write the same elements for certain
+  StringRef kind = {}; // the directive that fixed how it runs, empty at first
+  int64_t extent = 0;  // 0 where it is not known here
 };
 
-/// The loops of one stage, in no order: only names matter to the checks.
+/// The loops of one stage, innermost first.
 struct Stage {
   SmallVector<Loop> loops;
+  bool atomic = false;
+  bool ordered = true; // libHalide orders the loops of a factored stage anew
   Loop *find(StringRef name) {
     for (Loop &loop : loops)
       if (loop.name == name)
         return &loop;
     return nullptr;
   }
-  void erase(StringRef name) {
-    llvm::erase_if(loops, [&](const Loop &loop) { return loop.name == name; });
+  size_t position(StringRef name) { return find(name) - loops.begin(); }
+  /// Whether both loops are there and \p outer is \p inner or outside of it.
+  bool encloses(StringRef outer, StringRef inner) {
+    return find(outer) && find(inner) &&
+           (!ordered || position(outer) >= position(inner));
   }
+  void reorder(ArrayRef<StringRef> names) {
+    SmallVector<size_t> places;
+    SmallVector<Loop> moved;
+    for (StringRef name : names) {
+      places.push_back(position(name));
+      moved.push_back(*find(name));
+    }
+    llvm::sort(places);
+    for (auto [place, loop] : llvm::zip(places, moved))
+      loops[place] = loop;
+  }
+};
+
+/// A stage of a func that reads another one.
+struct Site {
+  Value func;
+  size_t stage;
 };
 
 struct FuncState {
@@ -40,7 +65,15 @@ struct FuncState {
       vars; // pure vars, which bound and align directives name
   Operation *firstDirective = nullptr;
   llvm::StringMap<Operation *> placed; // by name of the directive
+  SmallVector<Site> readers;
   bool isOutput = false;
+
+  /// Computed where it is read: it has a loop nest there if it has updates, but
+  /// no place of its own.
+  bool isInlined() const {
+    Operation *compute = placed.lookup("compute");
+    return !isOutput && (!compute || isa<ComputeInlineOp>(compute));
+  }
 };
 
 /// Follows the directives in their order.
@@ -56,6 +89,10 @@ private:
                              Value func);
   LogicalResult applyRFactor(RFactorOp op);
   LogicalResult checkPlaces();
+  LogicalResult checkPlace(Operation *op);
+  void addReaders(Operation *definition, Site site);
+  bool reads(Value func, Value what, llvm::SmallPtrSetImpl<void *> &seen);
+  bool isInside(Site site, Value func, StringRef var, unsigned depth);
 
   LogicalResult requireLoop(Operation *op, Stage &stage, StringRef var,
                             Value func);
@@ -63,7 +100,8 @@ private:
                            Value func);
   LogicalResult setKind(Operation *op, Stage &stage, StringRef var, Value func);
   LogicalResult split(Operation *op, Stage &stage, StringRef var,
-                      StringRef outer, StringRef inner, Value func);
+                      StringRef outer, StringRef inner, int64_t factor,
+                      TailStrategy tail, bool isUpdate, Value func);
 
   PipelineOp pipeline;
   llvm::MapVector<Value, FuncState> funcs;
@@ -87,13 +125,25 @@ LogicalResult ScheduleChecker::requireLoop(Operation *op, Stage &stage,
   return diag;
 }
 
+/// libHalide joins names with '.', and has a loop of its own outside of all.
+static bool isLoopName(StringRef name) {
+  return !name.empty() && !name.contains('.') && name != "__outermost";
+}
+
 LogicalResult ScheduleChecker::requireNew(Operation *op, Stage &stage,
                                           StringRef var, Value func) {
+  if (!isLoopName(var))
+    return op->emitOpError("'")
+           << var << "' is no name for a loop, which is neither empty nor has "
+           << "a '.' (pipeline.c6)";
   if (stage.find(var))
     return op->emitOpError("'") << var << "' is already a loop of '"
                                 << getFuncName(func) << "' (schedule.c3)";
   return success();
 }
+
+/// Lanes of a vector or copies of a body beyond which libHalide fails.
+static constexpr int64_t kMaxCopies = 4096;
 
 LogicalResult ScheduleChecker::setKind(Operation *op, Stage &stage,
                                        StringRef var, Value func) {
@@ -105,27 +155,65 @@ LogicalResult ScheduleChecker::setKind(Operation *op, Stage &stage,
     return op->emitOpError("loop '")
            << var << "' of '" << getFuncName(func) << "' has halide."
            << loop->kind << " already (loop.c1)";
+  if (kind != "serial" && kind != "unroll" && loop->races && !stage.atomic)
+    return op->emitOpError("loop '")
+           << var << "' of '" << getFuncName(func)
+           << "' is a reduction, whose iterations update the same elements; "
+           << "expected halide.atomic before (loop.c2)";
+  // Cut into the machine's vectors, such a vector leaves one lane over, which
+  // libHalide treats as a vector and LLVM as a scalar.
+  if (kind == "vectorize" && loop->extent > 4 && loop->extent % 4 == 1)
+    return op->emitOpError("loop '")
+           << var << "' of '" << getFuncName(func) << "' has " << loop->extent
+           << " iterations, which do not fill vectors (loop.c3)";
+  if ((kind == "vectorize" || kind == "unroll") && loop->extent > kMaxCopies)
+    return op->emitOpError("loop '")
+           << var << "' of '" << getFuncName(func) << "' has " << loop->extent
+           << " iterations, expected at most " << kMaxCopies << " (loop.c3)";
   loop->kind = kind;
   return success();
 }
 
 LogicalResult ScheduleChecker::split(Operation *op, Stage &stage, StringRef var,
                                      StringRef outer, StringRef inner,
-                                     Value func) {
+                                     int64_t factor, TailStrategy tail,
+                                     bool isUpdate, Value func) {
   if (failed(requireLoop(op, stage, var, func)))
     return failure();
   Loop old = *stage.find(var);
+  bool plain = tail == TailStrategy::Auto ||
+               tail == TailStrategy::GuardWithIf ||
+               tail == TailStrategy::Predicate;
+  if (old.reduction && !plain)
+    return op->emitOpError("'")
+           << var << "' is a reduction var, which takes tail GuardWithIf or "
+           << "Predicate, not " << stringifyTailStrategy(tail) << " (split.c3)";
+  if (isUpdate && (tail == TailStrategy::ShiftInwards ||
+                   tail == TailStrategy::ShiftInwardsAndBlend))
+    return op->emitOpError(
+               "an update must not compute an element twice, as tail ")
+           << stringifyTailStrategy(tail) << " does (split.c3)";
   if (!old.kind.empty() && old.kind != "serial")
     return op->emitOpError("loop '")
            << var << "' of '" << getFuncName(func) << "' has halide."
            << old.kind << " already (loop.c1)";
-  stage.erase(var);
+  Loop *place = stage.find(var);
+  place->name = {}; // its name is free now
   if (failed(requireNew(op, stage, outer, func)) ||
       failed(requireNew(op, stage, inner, func)))
     return failure();
-  stage.loops.push_back({inner, old.reduction, {}});
-  stage.loops.push_back({outer, old.reduction, {}});
+  if (outer == inner)
+    return op->emitOpError("calls both loops '") << outer << "' (split.c2)";
+  *place = {inner, old.reduction, old.races, {}, factor};
+  stage.loops.insert(std::next(place), {outer, old.reduction, old.races});
   return success();
+}
+
+void ScheduleChecker::addReaders(Operation *definition, Site site) {
+  definition->walk([&](ReadOp read) {
+    if (auto it = funcs.find(read.getFunc()); it != funcs.end())
+      it->second.readers.push_back(site);
+  });
 }
 
 LogicalResult ScheduleChecker::addDefinitions() {
@@ -134,19 +222,44 @@ LogicalResult ScheduleChecker::addDefinitions() {
       FuncState &state = funcs[func.getResult()];
       state.vars = strings(func.getVars());
       Stage &stage = state.stages.emplace_back();
-      for (StringRef var : state.vars)
-        stage.loops.push_back({var, false, {}});
+      for (StringRef var : state.vars) {
+        if (!isLoopName(var))
+          return func.emitOpError("'")
+                 << var << "' is no name for a loop, which is neither empty "
+                 << "nor has a '.' (pipeline.c6)";
+        stage.loops.push_back({var});
+      }
+      addReaders(func, {func.getResult(), 0});
     } else if (auto update = dyn_cast<UpdateOp>(op)) {
       FuncState &state = funcs[update.getFunc()];
       Stage &stage = state.stages.emplace_back();
-      for (StringRef var : strings(update.getRvars()))
-        stage.loops.push_back({var, true, {}});
+      bool sameElement =
+          update.getWhere().empty() &&
+          (update.getAt().empty() ||
+           llvm::all_of(
+               update.getAt().getArguments().drop_front(state.vars.size()),
+               [](Value var) { return var.use_empty(); }));
+      for (auto [k, var] : llvm::enumerate(strings(update.getRvars()))) {
+        if (failed(requireNew(update, stage, var, update.getFunc())))
+          return failure();
+        APInt extent;
+        bool once =
+            matchPattern(update.getRVarExtent(k), m_ConstantInt(&extent)) &&
+            extent.sle(1);
+        stage.loops.push_back({var, true, sameElement && !once});
+      }
       YieldOp place = update.getAt().empty()
                           ? YieldOp()
                           : cast<YieldOp>(update.getAt().front().back());
       for (auto [k, var] : llvm::enumerate(state.vars))
         if (!place || place.getValues()[k] == update.getAt().getArgument(k))
-          stage.loops.push_back({var, false, {}});
+          stage.loops.push_back({var});
+      for (const Site &reader : state.readers)
+        if (reader.func != update.getFunc())
+          return update.emitOpError("updates '")
+                 << getFuncName(update.getFunc()) << "' after '"
+                 << getFuncName(reader.func) << "' has read it (update.c7)";
+      addReaders(update, {update.getFunc(), state.stages.size() - 1});
       for (Operation *user : update.getFunc().getUsers())
         if (isScheduleOp(user) && user->getOperand(0) == update.getFunc() &&
             user->getBlock() == op.getBlock() && user->isBeforeInBlock(&op))
@@ -178,18 +291,29 @@ LogicalResult ScheduleChecker::applyRFactor(RFactorOp op) {
     if (!stage.find(rvar)->reduction)
       return op.emitOpError("'")
              << rvar << "' is no reduction var (rfactor.c2)";
-    if (llvm::is_contained(part.vars, var) ||
-        failed(requireNew(op, partUpdate, var, op.getFunc())))
+    if (llvm::is_contained(part.vars, var))
+      return op.emitOpError("'")
+             << var << "' is already a var of '" << getFuncName(op.getFunc())
+             << "' (schedule.c3)";
+    if (failed(requireNew(op, partUpdate, var, op.getFunc())))
       return failure();
     part.vars.push_back(var);
-    *partUpdate.find(rvar) = {var, false, {}};
+    *partUpdate.find(rvar) = {var};
   }
+  stage.ordered = partUpdate.ordered = false;
+  // The partial results read what the stage has read so far.
+  for (auto &[func, read] : funcs)
+    if (func != op.getFunc())
+      for (Site &reader : read.readers)
+        if (reader.func == op.getFunc() && reader.stage == op.getStage())
+          reader = {op.getResult(), 1};
+  part.readers.push_back({op.getFunc(), op.getStage()});
   llvm::erase_if(stage.loops, [&](Loop &loop) {
     return loop.reduction && !llvm::is_contained(rvars, loop.name);
   });
   Stage &pure = part.stages.emplace_back();
   for (StringRef var : part.vars)
-    pure.loops.push_back({var, false, {}});
+    pure.loops.push_back({var});
   part.stages.push_back(partUpdate);
   part.firstDirective = op;
   funcs[op.getResult()] = std::move(part);
@@ -204,34 +328,22 @@ LogicalResult ScheduleChecker::applyToLoops(Operation *op, Stage &stage,
     }));
   };
   return TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](SplitOp split) -> LogicalResult {
-        if (failed(requireLoop(op, stage, split.getVar(), func)))
-          return failure();
-        TailStrategy tail = split.getTail();
-        bool reduction = stage.find(split.getVar())->reduction;
-        bool plain = tail == TailStrategy::Auto ||
-                     tail == TailStrategy::GuardWithIf ||
-                     tail == TailStrategy::Predicate;
-        if (reduction && !plain)
-          return split.emitOpError("'")
-                 << split.getVar()
-                 << "' is a reduction var, which takes tail GuardWithIf or "
-                 << "Predicate, not " << stringifyTailStrategy(tail)
-                 << " (split.c3)";
-        if (isUpdate && (tail == TailStrategy::ShiftInwards ||
-                         tail == TailStrategy::ShiftInwardsAndBlend))
-          return split.emitOpError(
-                     "an update must not compute an element twice, as tail ")
-                 << stringifyTailStrategy(tail) << " does (split.c3)";
+      .Case([&](SplitOp split) {
         return this->split(op, stage, split.getVar(), split.getOuter(),
-                           split.getInner(), func);
+                           split.getInner(), split.getFactor().value_or(0),
+                           split.getTail(), isUpdate, func);
       })
       .Case([&](TileOp tile) -> LogicalResult {
-        for (auto [var, outer, inner] :
-             llvm::zip(strings(tile.getVars()), strings(tile.getOuter()),
-                       strings(tile.getInner())))
-          if (failed(this->split(op, stage, var, outer, inner, func)))
+        SmallVector<StringRef> outer = strings(tile.getOuter()),
+                               order = strings(tile.getInner());
+        for (auto [var, out, in, factor] :
+             llvm::zip(strings(tile.getVars()), outer, strings(tile.getInner()),
+                       tile.getFactors()))
+          if (failed(this->split(op, stage, var, out, in, factor,
+                                 tile.getTail(), isUpdate, func)))
             return failure();
+        llvm::append_range(order, outer);
+        stage.reorder(order);
         return success();
       })
       .Case([&](FuseOp fuse) -> LogicalResult {
@@ -242,11 +354,30 @@ LogicalResult ScheduleChecker::applyToLoops(Operation *op, Stage &stage,
         if (reduction != stage.find(fuse.getOuter())->reduction)
           return fuse.emitOpError(
               "fuses a pure var with a reduction var (fuse.c2)");
-        stage.erase(fuse.getInner());
-        stage.erase(fuse.getOuter());
+        Loop *inner = stage.find(fuse.getInner()),
+             *outer = stage.find(fuse.getOuter());
+        // Pure loops may change places as they like.
+        if (reduction && stage.ordered &&
+            (outer < inner ||
+             llvm::any_of(
+                 ArrayRef<Loop>(std::next(inner), outer),
+                 [](const Loop &loop) { return loop.reduction; })))
+          return fuse.emitOpError("reduction loop '")
+                 << fuse.getOuter() << "' is not the next one outside of '"
+                 << fuse.getInner() << "' (fuse.c3)";
+        Loop fused = {fuse.getFused(),
+                      reduction,
+                      inner->races || outer->races,
+                      {},
+                      inner->extent * outer->extent};
+        for (Loop *loop : {inner, outer})
+          if (!loop->kind.empty() && loop->kind != "serial")
+            fused.kind = loop->kind;
+        inner->name = outer->name = {};
         if (failed(requireNew(op, stage, fuse.getFused(), func)))
           return failure();
-        stage.loops.push_back({fuse.getFused(), reduction, {}});
+        *outer = fused;
+        stage.loops.erase(inner);
         return success();
       })
       .Case([&](RenameOp rename) -> LogicalResult {
@@ -257,15 +388,21 @@ LogicalResult ScheduleChecker::applyToLoops(Operation *op, Stage &stage,
         return success();
       })
       .Case([&](ReorderOp reorder) -> LogicalResult {
-        for (StringRef var : strings(reorder.getVars()))
+        SmallVector<StringRef> vars = strings(reorder.getVars());
+        for (StringRef var : vars)
           if (failed(requireLoop(op, stage, var, func)))
             return failure();
+        stage.reorder(vars);
         return success();
       })
       .Case<VectorizeOp, UnrollOp, ParallelOp, SerialOp>(
           [&](auto loop) { return kinds({loop.getVar()}); })
       .Case<GPUBlocksOp, GPUThreadsOp>(
           [&](auto loop) { return kinds(strings(loop.getVars())); })
+      .Case([&](AtomicOp) {
+        stage.atomic = true;
+        return success();
+      })
       .Case([&](PartitionOp partition) {
         return requireLoop(op, stage, partition.getVar(), func);
       })
@@ -309,6 +446,13 @@ LogicalResult ScheduleChecker::apply(Operation *op) {
       return op->emitOpError("'") << var.getValue() << "' is no var of '"
                                   << getFuncName(func) << "' (schedule.c3)";
   }
+  APInt extent;
+  if (isa<BoundVarOp, BoundExtentOp>(op) &&
+      matchPattern(op->getOperands().back(), m_ConstantInt(&extent)) &&
+      extent.sle(0))
+    return op->emitOpError("extent of '")
+           << var.getValue() << "' is " << extent.getSExtValue()
+           << ", expected a positive one (promise.c2)";
   if (auto storage = dyn_cast<ReorderStorageOp>(op))
     for (StringRef name : strings(storage.getVars()))
       if (!llvm::is_contained(state.vars, name))
@@ -321,6 +465,86 @@ LogicalResult ScheduleChecker::apply(Operation *op) {
     return success();
   return applyToLoops(op, state.stages[stage.getInt()], stage.getInt() > 0,
                       func);
+}
+
+/// Whether \p func reads \p what, itself or through others.
+bool ScheduleChecker::reads(Value func, Value what,
+                            llvm::SmallPtrSetImpl<void *> &seen) {
+  return llvm::any_of(funcs[what].readers, [&](const Site &site) {
+    return site.func == func ||
+           (seen.insert(site.func.getAsOpaquePointer()).second &&
+            reads(func, site.func, seen));
+  });
+}
+
+/// Whether \p site is computed inside loop \p var of \p func, or not at all.
+/// What is too deep to follow counts as inside.
+bool ScheduleChecker::isInside(Site site, Value func, StringRef var,
+                               unsigned depth) {
+  if (site.func == func)
+    return funcs[func].stages[site.stage].find(var);
+  FuncState &state = funcs[site.func];
+  if (depth > funcs.size() || (state.readers.empty() && !state.isOutput))
+    return true;
+  if (state.isInlined())
+    return llvm::all_of(state.readers, [&](const Site &reader) {
+      return reader.func == site.func || isInside(reader, func, var, depth + 1);
+    });
+  Operation *at = state.placed.lookup("compute");
+  if (!isa_and_nonnull<ComputeAtOp>(at))
+    return false;
+  Value consumer = at->getOperand(1);
+  StringRef loop = at->getAttrOfType<StringAttr>("var").getValue();
+  return llvm::any_of(llvm::enumerate(funcs[consumer].stages), [&](auto stage) {
+    if (!stage.value().find(loop))
+      return false;
+    return consumer == func
+               ? stage.value().encloses(var, loop)
+               : isInside({consumer, stage.index()}, func, var, depth + 1);
+  });
+}
+
+LogicalResult ScheduleChecker::checkPlace(Operation *op) {
+  StringRef var = op->getAttrOfType<StringAttr>("var").getValue();
+  Value func = op->getOperand(0), consumer = op->getOperand(1);
+  FuncState &state = funcs[func], &place = funcs[consumer];
+  if (llvm::none_of(place.stages,
+                    [&](Stage &stage) { return stage.find(var) != nullptr; }))
+    return op->emitOpError("'")
+           << var << "' is no loop of '" << getFuncName(consumer)
+           << "' when the schedule is complete (at.c1)";
+  if (place.isInlined() && place.stages.size() == 1)
+    return op->emitOpError("'") << getFuncName(consumer)
+                                << "' is computed inline, so it has no loops "
+                                   "(at.c3)";
+  llvm::SmallPtrSet<void *, 8> seen;
+  if (!reads(consumer, func, seen))
+    return op->emitOpError("'") << getFuncName(consumer) << "' does not read '"
+                                << getFuncName(func) << "' (at.c3)";
+  for (const Site &site : state.readers) {
+    if (site.func == func || isInside(site, consumer, var, 0))
+      continue;
+    InFlightDiagnostic diag =
+        op->emitOpError("'")
+        << getFuncName(func) << "' is read by stage " << site.stage << " of '"
+        << getFuncName(site.func) << "', which is not inside loop '" << var
+        << "' of '" << getFuncName(consumer) << "' (at.c4)";
+    diag.attachNote(site.func.getLoc()) << "here";
+    return diag;
+  }
+  Operation *compute = state.placed.lookup("compute");
+  if (op == compute || isa<HoistStorageOp>(op))
+    return success();
+  if (isa<ComputeRootOp>(compute) ||
+      (compute->getOperand(1) == consumer &&
+       llvm::none_of(place.stages, [&](Stage &stage) {
+         return stage.encloses(
+             var, compute->getAttrOfType<StringAttr>("var").getValue());
+       })))
+    return op->emitOpError("'") << getFuncName(func)
+                                << "' is stored inside of where it is computed "
+                                   "(at.c5)";
+  return success();
 }
 
 /// Places name loops as they are when the whole schedule has been read.
@@ -348,14 +572,8 @@ LogicalResult ScheduleChecker::checkPlaces() {
       Operation *op = entry.second;
       if (op->getNumOperands() < 2)
         continue;
-      StringRef var = op->getAttrOfType<StringAttr>("var").getValue();
-      FuncState &consumer = funcs[op->getOperand(1)];
-      if (llvm::none_of(consumer.stages, [&](Stage &stage) {
-            return stage.find(var) != nullptr;
-          }))
-        return op->emitOpError("'")
-               << var << "' is no loop of '" << getFuncName(op->getOperand(1))
-               << "' when the schedule is complete (at.c1)";
+      if (failed(checkPlace(op)))
+        return failure();
     }
   }
   return success();
@@ -381,6 +599,11 @@ LogicalResult PipelineOp::verifyRegions() {
       continue;
     auto [it, isNew] =
         names.try_emplace(op.getAttrOfType<StringAttr>("name").getValue(), &op);
+    if (!isa<ParamOp>(op) && (it->first().empty() || it->first().contains('.')))
+      return op.emitOpError("'")
+             << it->first()
+             << "' is no name for an array, which is neither empty nor has a "
+                "'.' (pipeline.c6)";
     if (isNew)
       continue;
     InFlightDiagnostic diag = op.emitOpError("there is another '")

@@ -12,23 +12,17 @@ halide.pipeline @unknown_function {
   halide.output %f
 }
 
-// Only libHalide knows that g is used outside of the loop that it is computed in.
-halide.pipeline @wrong_place {
-  // CHECK: errors.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: {{.*}}
+// Only libHalide knows how much of g is computed, which registers must hold.
+halide.pipeline @no_bound {
+  // CHECK: errors.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: Was unable to infer constant upper bound on extent of realization inner
   %g = halide.func "inner" (%i = "i") : i32 { halide.yield %i : i32 }
-  %a = halide.func "first" (%i = "i") : i32 {
+  %f = halide.func "outer" (%i = "i") : i32 {
     %v = halide.read %g[%i] : i32
     halide.yield %v : i32
   }
-  %b = halide.func "second" (%i = "i") : i32 {
-    %v = halide.read %g[%i] : i32
-    %w = halide.read %a[%i] : i32
-    %s = arith.addi %v, %w : i32
-    halide.yield %s : i32
-  }
-  halide.output %b
-  halide.compute_root %a
-  halide.compute_at %g, %a, "i"
+  halide.compute_root %g
+  halide.store_in %g, Register
+  halide.output %f
 }
 
 // A promise that is known to be wrong: kernels check no more than they must, so it would change results.

@@ -152,8 +152,8 @@ halide.pipeline @schedule {
   halide.specialize %f if %small {
     halide.unroll %f, "i"
   }
-  // CHECK: halide.compute_root %s
-  halide.compute_root %s
+  // CHECK: halide.compute_at %s, %o, "piece"
+  halide.compute_at %s, %o, "piece"
 }
 
 // CHECK-LABEL: halide.pipeline @places

@@ -298,3 +298,216 @@ halide.pipeline @no_factor {
   %n = halide.factor %f, "io" : i32
   halide.output %f
 }
+
+// -----
+halide.pipeline @dynamic_factor {
+  %c0 = arith.constant 0 : i32
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  halide.output %f
+  // expected-error@+1 {{factor is 0, expected a positive one (split.c1)}}
+  halide.split %f, "i" into ("io", "ii") by %c0
+}
+
+// -----
+halide.pipeline @factor_beyond_32_bits {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  halide.output %f
+  // expected-error@+1 {{whose maximum value is 2147483647}}
+  halide.split %f, "i" into ("io", "ii") by 8589934592
+}
+
+// -----
+halide.pipeline @zero_factor {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  halide.output %f
+  // expected-error@+1 {{whose value is positive}}
+  halide.split %f, "i" into ("io", "ii") by 0
+}
+
+// -----
+halide.pipeline @loop_name {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  halide.output %f
+  // expected-error@+1 {{'i.o' is no name for a loop, which is neither empty nor has a '.' (pipeline.c6)}}
+  halide.split %f, "i" into ("i.o", "ii") by 8
+}
+
+// -----
+halide.pipeline @tile_names {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  halide.output %f
+  // expected-error@+1 {{'a' is already a loop of 'f' (schedule.c3)}}
+  halide.tile %f, ("i", "j") into ("a", "a"), ("c", "d") by [4, 4]
+}
+
+// -----
+halide.pipeline @tile_tail {
+  %n = halide.param "n" : i32
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  halide.update %f over ("r" from %n extent %n, "s" from %n extent %n, "t" from %n extent %n) set (%i, %r, %s, %t) { halide.yield %r : i32 }
+  halide.output %f
+  // expected-error@+1 {{an update must not compute an element twice, as tail ShiftInwards does (split.c3)}}
+  halide.tile %f stage 1, ("i", "r") into ("a", "b"), ("c", "d") by [4, 4] tail ShiftInwards
+}
+
+// -----
+halide.pipeline @fuse_around {
+  %n = halide.param "n" : i32
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  halide.update %f over ("r" from %n extent %n, "s" from %n extent %n, "t" from %n extent %n) set (%i, %r, %s, %t) { halide.yield %r : i32 }
+  halide.output %f
+  // expected-error@+1 {{reduction loop 't' is not the next one outside of 'r' (fuse.c3)}}
+  halide.fuse %f stage 1, ("r", "t") into "u"
+}
+
+// -----
+halide.pipeline @fuse_inverted {
+  %n = halide.param "n" : i32
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  halide.update %f over ("r" from %n extent %n, "s" from %n extent %n, "t" from %n extent %n) set (%i, %r, %s, %t) { halide.yield %r : i32 }
+  halide.output %f
+  // expected-error@+1 {{reduction loop 'r' is not the next one outside of 's' (fuse.c3)}}
+  halide.fuse %f stage 1, ("s", "r") into "u"
+}
+
+// -----
+halide.pipeline @race {
+  %n = halide.param "n" : i32
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  halide.update %f over ("r" from %n extent %n, "s" from %n extent %n, "t" from %n extent %n) set (%i, %r, %s, %t) { halide.yield %r : i32 }
+  halide.output %f
+  // expected-error@+1 {{loop 'r' of 'f' is a reduction, whose iterations update the same elements; expected halide.atomic before (loop.c2)}}
+  halide.parallel %f stage 1, "r"
+}
+
+// -----
+halide.pipeline @lanes_17 {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  halide.output %f
+  halide.split %f, "i" into ("io", "ii") by 17
+  // expected-error@+1 {{loop 'ii' of 'f' has 17 iterations, which do not fill vectors (loop.c3)}}
+  halide.vectorize %f, "ii"
+}
+
+// -----
+halide.pipeline @lanes_33 {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  halide.output %f
+  halide.split %f, "i" into ("io", "ii") by 33
+  // expected-error@+1 {{loop 'ii' of 'f' has 33 iterations, which do not fill vectors (loop.c3)}}
+  halide.vectorize %f, "ii"
+}
+
+// -----
+halide.pipeline @copies {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  halide.output %f
+  halide.split %f, "i" into ("io", "ii") by 1000000
+  // expected-error@+1 {{loop 'ii' of 'f' has 1000000 iterations, expected at most 4096 (loop.c3)}}
+  halide.unroll %f, "ii"
+}
+
+// -----
+halide.pipeline @no_gpu_loop {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  halide.output %f
+  // expected-error@+1 {{names 0 vars, expected one to three (gpu.c1)}}
+  halide.gpu_blocks %f, ()
+}
+
+// -----
+halide.pipeline @rfactor_name {
+  %n = halide.param "n" : i32
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  halide.update %f over ("r" from %n extent %n, "s" from %n extent %n, "t" from %n extent %n) set (%i, %r, %s, %t) { halide.yield %r : i32 }
+  halide.output %f
+  // expected-error@+1 {{'i' is already a var of 'f' (schedule.c3)}}
+  %p = halide.rfactor %f stage 1, ("t") to ("i")
+}
+
+// -----
+halide.pipeline @empty_bound {
+  %c0 = arith.constant 0 : i32
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  %g = halide.func "g" (%i = "i", %j = "j") : i32 {
+    %v = halide.read %f[%i, %j] : i32
+    halide.yield %v : i32
+  }
+  halide.output %g
+  halide.compute_root %f
+  // expected-error@+1 {{extent of 'i' is 0, expected a positive one (promise.c2)}}
+  halide.bound_extent %f, "i" extent %c0
+}
+
+// -----
+halide.pipeline @inline_consumer {
+  %u = halide.func "u" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { %v = halide.read %u[%i, %j] : i32
+    halide.yield %v : i32 }
+  %g = halide.func "g" (%i = "i", %j = "j") : i32 {
+    %v = halide.read %f[%i, %j] : i32
+    halide.yield %v : i32
+  }
+  halide.output %g
+  // expected-error@+1 {{'f' is computed inline, so it has no loops (at.c3)}}
+  halide.compute_at %u, %f, "i"
+}
+
+// -----
+halide.pipeline @no_consumer {
+  %u = halide.func "u" (%i = "i") : i32 { halide.yield %i : i32 }
+  halide.compute_root %u
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  %g = halide.func "g" (%i = "i", %j = "j") : i32 {
+    %v = halide.read %f[%i, %j] : i32
+    halide.yield %v : i32
+  }
+  halide.output %g
+  // expected-error@+1 {{'u' does not read 'f' (at.c3)}}
+  halide.compute_at %f, %u, "i"
+}
+
+// -----
+halide.pipeline @stored_inside {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  %g = halide.func "g" (%i = "i", %j = "j") : i32 {
+    %v = halide.read %f[%i, %j] : i32
+    halide.yield %v : i32
+  }
+  halide.output %g
+  halide.compute_at %f, %g, "j"
+  // expected-error@+1 {{'f' is stored inside of where it is computed (at.c5)}}
+  halide.store_at %f, %g, "i"
+}
+
+// -----
+halide.pipeline @read_elsewhere {
+  %g = halide.func "inner" (%i = "i") : i32 { halide.yield %i : i32 }
+  %a = halide.func "first" (%i = "i") : i32 {
+    %v = halide.read %g[%i] : i32
+    halide.yield %v : i32
+  }
+  // expected-note@+1 {{here}}
+  %b = halide.func "second" (%i = "i") : i32 {
+    %v = halide.read %g[%i] : i32
+    %w = halide.read %a[%i] : i32
+    %s = arith.addi %v, %w : i32
+    halide.yield %s : i32
+  }
+  halide.output %b
+  halide.compute_root %a
+  // expected-error@+1 {{'inner' is read by stage 0 of 'second', which is not inside loop 'i' of 'first' (at.c4)}}
+  halide.compute_at %g, %a, "i"
+}
+
+// -----
+halide.pipeline @update_after_read {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  %g = halide.func "g" (%i = "i", %j = "j") : i32 {
+    %v = halide.read %f[%i, %j] : i32
+    halide.yield %v : i32
+  }
+  halide.output %g
+  // expected-error@+1 {{updates 'f' after 'g' has read it (update.c7)}}
+  halide.update %f set (%i, %j) { halide.yield %i : i32 }
+}
