@@ -14,7 +14,7 @@ halide.pipeline @unknown_function {
 
 // Only libHalide knows how much of g is computed, which registers must hold.
 halide.pipeline @no_bound {
-  // CHECK: errors.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: Was unable to infer constant upper bound on extent of realization inner
+  // CHECK: errors.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: Allocation inner has a dynamic size
   %g = halide.func "inner" (%i = "i") : i32 { halide.yield %i : i32 }
   %f = halide.func "outer" (%i = "i") : i32 {
     %v = halide.read %g[%i] : i32
