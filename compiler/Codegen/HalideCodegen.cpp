@@ -6,7 +6,7 @@
 // crashes, the compiler does not.
 
 #include "compiler/Codegen/HalideCodegen.h"
-#include "compiler/Codegen/HalidePromises.h"
+#include "compiler/Codegen/HalideBlame.h"
 #include "compiler/Codegen/HalideTranslate.h"
 #include "dialects/Halide/Target.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -224,25 +224,6 @@ uint32_t numberOf(halide::PipelineOp pipeline, Operation *wanted) {
   return found;
 }
 
-/// libHalide's late errors name funcs; the first func that the message names is
-/// the best place to show it at.
-Operation *blame(halide::PipelineOp pipeline, StringRef message) {
-  size_t first = StringRef::npos;
-  Operation *best = pipeline;
-  pipeline->walk([&](halide::FuncOp func) {
-    for (char quote : {'"', ' ', '\''}) {
-      size_t at = message.find((Twine(quote) + func.getName()).str());
-      size_t end = at + 1 + func.getName().size();
-      if (at == StringRef::npos || at >= first ||
-          (end < message.size() && llvm::isAlnum(message[end])))
-        continue;
-      first = at;
-      best = func;
-    }
-  });
-  return best;
-}
-
 void compileInChild(halide::PipelineOp pipeline, const std::string &symbol,
                     const Halide::Target &target, HalideOutput output, int fd) {
   Reporter reporter(fd);
@@ -274,8 +255,6 @@ void compileInChild(halide::PipelineOp pipeline, const std::string &symbol,
   } catch (const std::exception &e) {
     message = e.what();
   }
-  if (Operation *promise = explainBrokenPromise(pipeline, message))
-    at = promise;
   if (at == pipeline.getOperation() || !at)
     at = translator.current && translator.current != pipeline
              ? translator.current
@@ -307,12 +286,15 @@ LogicalResult collect(halide::PipelineOp pipeline, Child &child,
     return success();
   if (failed)
     return failure();
+  std::string assertion = child.assertion(), why;
+  if (Operation *op = blameCrash(pipeline, assertion, why))
+    return op->emitError() << why;
   InFlightDiagnostic diag =
       pipeline.emitError()
       << "libHalide ended without a result while compiling this kernel";
   if (WIFSIGNALED(child.status))
     diag << " (signal " << WTERMSIG(child.status) << ")";
-  if (std::string assertion = child.assertion(); !assertion.empty())
+  if (!assertion.empty())
     diag << ": " << assertion;
   return diag;
 }

@@ -113,8 +113,8 @@ class Halide_LoopOp<string mnemonic, string what> : Halide_StageScheduleOp<mnemo
   let description = [{
     * loop.c1  a loop is vectorised, unrolled, parallel or on the GPU once
     * loop.c2  a reduction loop whose iterations update the same elements is vectorised or parallel only if atomic
-    * loop.c3  a loop of known extent is vectorised with no lane left over (5, 9, 17, ...), and has 4096 lanes or copies
-               at most
+    * loop.c3  a loop of known extent becomes 4096 lanes or copies at most (this dialect's choice: libHalide's time and
+               stack grow with them without a limit)
   }];
   let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, StrAttr:$var);
   let assemblyFormat = "$func (`stage` $stage^)? `,` $var attr-dict";

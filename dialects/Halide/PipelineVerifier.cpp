@@ -142,7 +142,8 @@ LogicalResult ScheduleChecker::requireNew(Operation *op, Stage &stage,
   return success();
 }
 
-/// Lanes of a vector or copies of a body beyond which libHalide fails.
+/// Lanes of a vector or copies of a body that are allowed. No limit of
+/// libHalide's, whose time and stack grow with them without any.
 static constexpr int64_t kMaxCopies = 4096;
 
 LogicalResult ScheduleChecker::setKind(Operation *op, Stage &stage,
@@ -160,16 +161,11 @@ LogicalResult ScheduleChecker::setKind(Operation *op, Stage &stage,
            << var << "' of '" << getFuncName(func)
            << "' is a reduction, whose iterations update the same elements; "
            << "expected halide.atomic before (loop.c2)";
-  // Cut into the machine's vectors, such a vector leaves one lane over, which
-  // libHalide treats as a vector and LLVM as a scalar.
-  if (kind == "vectorize" && loop->extent > 4 && loop->extent % 4 == 1)
-    return op->emitOpError("loop '")
-           << var << "' of '" << getFuncName(func) << "' has " << loop->extent
-           << " iterations, which do not fill vectors (loop.c3)";
   if ((kind == "vectorize" || kind == "unroll") && loop->extent > kMaxCopies)
     return op->emitOpError("loop '")
            << var << "' of '" << getFuncName(func) << "' has " << loop->extent
-           << " iterations, expected at most " << kMaxCopies << " (loop.c3)";
+           << " iterations, of which this dialect allows " << kMaxCopies
+           << " as lanes or copies (loop.c3)";
   loop->kind = kind;
   return success();
 }
