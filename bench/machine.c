@@ -1,8 +1,10 @@
-/* What this machine can do at most, measured: f32 multiply-adds and reading of
- * memory, on all threads at once.
+/* What this machine can do at most, measured: f32 multiply-adds, reading and
+ * writing of memory, on all threads at once.
  *
- * cc -O3 -march=native machine.c -lpthread; ./a.out THREADS prints "GFLOP/s
- * GB/s". Never part of the product: it is compiled where it runs. */
+ * cc -O3 -march=native machine.c -lpthread; ./a.out THREADS answers each letter
+ * on standard input with a line "GFLOP/s GB/s-read GB/s-written": `f` measures
+ * the first only, `m` all three. Never part of the product: it is compiled
+ * where it runs. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -21,7 +23,8 @@ typedef float vector __attribute__((vector_size(VectorBytes)));
 
 /* More chains than latency times units of any core: 12 of them and two
  * constants fit in 16 registers. */
-enum { Chains = 12, Steps = 1 << 20, Rounds = 5 };
+enum { Chains = 12, Steps = 1 << 21, Rounds = 3 };
+enum kind { MultiplyAdd, Read, Write, Kinds };
 /* Beyond the caches of the largest machines when there are several threads. */
 static const size_t bytesPerThread = (size_t)256 << 20;
 
@@ -29,8 +32,9 @@ typedef struct worker {
   pthread_t thread;
   pthread_barrier_t *barrier;
   vector *memory;
-  double seconds[2][Rounds];
+  const int *kinds; /* how many are asked for; 0 ends */
   float sink;
+  double best[Kinds];
 } worker;
 
 static double now(void) {
@@ -75,22 +79,42 @@ static float readAll(const vector *memory) {
   return sumOf(sums[0]);
 }
 
-static void *work(void *argument) {
-  worker *w = argument;
-  memset(w->memory, 0, bytesPerThread); /* by the thread that reads it */
-  for (int round = 0; round < Rounds; ++round)
-    for (int kind = 0; kind < 2; ++kind) {
+static float writeAll(vector *memory, int value) {
+  memset(memory, value, bytesPerThread); /* past the caches, where that pays */
+  return sumOf(memory[bytesPerThread / sizeof(vector) / 2]);
+}
+
+/* One request; thread 0 keeps the time. */
+static void measure(worker *w, int kinds) {
+  for (int kind = 0; kind < kinds; ++kind) {
+    w->best[kind] = 1e9;
+    for (int round = 0; round < Rounds; ++round) {
       pthread_barrier_wait(w->barrier);
       double start = now();
-      w->sink += kind ? readAll(w->memory) : multiplyAdd();
+      w->sink += kind == MultiplyAdd ? multiplyAdd()
+                 : kind == Read      ? readAll(w->memory)
+                                     : writeAll(w->memory, round);
       pthread_barrier_wait(w->barrier);
-      w->seconds[kind][round] = now() - start;
+      double seconds = now() - start;
+      w->best[kind] = seconds < w->best[kind] ? seconds : w->best[kind];
     }
-  return NULL;
+  }
+}
+
+static void *serve(void *argument) {
+  worker *w = argument;
+  memset(w->memory, 0, bytesPerThread); /* by the thread that reads it */
+  for (;;) {
+    pthread_barrier_wait(w->barrier);
+    int kinds = *w->kinds;
+    if (!kinds)
+      return NULL;
+    measure(w, kinds);
+  }
 }
 
 int main(int argc, char **argv) {
-  int threads = argc > 1 ? atoi(argv[1]) : 1;
+  int threads = argc > 1 ? atoi(argv[1]) : 1, kinds = 0;
   worker *workers = calloc((size_t)threads, sizeof *workers);
   pthread_barrier_t barrier;
   if (threads < 1 || !workers ||
@@ -98,23 +122,32 @@ int main(int argc, char **argv) {
     return 1;
   for (int t = 0; t < threads; ++t) {
     workers[t].barrier = &barrier;
+    workers[t].kinds = &kinds;
     if (posix_memalign((void **)&workers[t].memory, 4096, bytesPerThread) ||
-        (t && pthread_create(&workers[t].thread, NULL, work, &workers[t])))
+        (t && pthread_create(&workers[t].thread, NULL, serve, &workers[t])))
       return 1;
   }
-  work(&workers[0]);
-  double best[2] = {1e9, 1e9};
+  memset(workers[0].memory, 0, bytesPerThread);
+  double flops = 2.0 * Chains * Steps * (VectorBytes / sizeof(float)) * threads;
+  double bytes = (double)bytesPerThread * threads;
+  for (int letter; (letter = getchar()) != EOF;) {
+    if (letter != 'f' && letter != 'm')
+      continue;
+    kinds = letter == 'm' ? Kinds : 1;
+    pthread_barrier_wait(&barrier);
+    measure(&workers[0], kinds);
+    const double *best = workers[0].best;
+    printf("%.2f %.3f %.3f\n", 1e-9 * flops / best[MultiplyAdd],
+           kinds > Read ? 1e-9 * bytes / best[Read] : 0,
+           kinds > Write ? 1e-9 * bytes / best[Write] : 0);
+    fflush(stdout);
+  }
+  kinds = 0;
+  pthread_barrier_wait(&barrier);
   float sink = workers[0].sink;
   for (int t = 1; t < threads; ++t) {
     pthread_join(workers[t].thread, NULL);
     sink += workers[t].sink;
   }
-  for (int kind = 0; kind < 2; ++kind)
-    for (int round = 0; round < Rounds; ++round)
-      if (workers[0].seconds[kind][round] < best[kind])
-        best[kind] = workers[0].seconds[kind][round];
-  double flops = 2.0 * Chains * Steps * (VectorBytes / sizeof(float)) * threads;
-  printf("%.1f %.2f\n", 1e-9 * flops / best[0],
-         1e-9 * (double)bytesPerThread * threads / best[1]);
   return sink == 1.5f; /* never; but the work must be done */
 }

@@ -1,0 +1,40 @@
+"""The machine's limits, measured by machine.c while the cases run."""
+import os
+import platform
+import re
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def cpu_name():
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return re.search(r"model name\s*: (.*)", file.read())[1]
+    except (OSError, TypeError):
+        return platform.machine()
+
+
+class Machine:
+    """A process that measures when it is asked to."""
+
+    def __init__(self, folder, threads, march="native"):
+        program = os.path.join(folder, f"machine-{march}")
+        if not os.path.exists(program):
+            subprocess.run([os.environ.get("CC", "cc"), "-O3", f"-march={march}", "-ffp-contract=fast",
+                            os.path.join(HERE, "machine.c"), "-o", program, "-lpthread"], check=True)
+        self.process = subprocess.Popen([program, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.bandwidth = (0.0, 0.0)
+
+    def measure(self, memory):
+        """(GFLOP/s of FMA, GB/s of reading, GB/s of writing); without `memory` the last bandwidths."""
+        self.process.stdin.write("m" if memory else "f")
+        self.process.stdin.flush()
+        peak, read, write = map(float, self.process.stdout.readline().split())
+        if memory:
+            self.bandwidth = (read, write)
+        return (peak, *self.bandwidth)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()

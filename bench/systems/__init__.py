@@ -1,0 +1,5 @@
+"""One module a system: a class `System(threads)` with `name`, `version()` and `variants(case, inputs, weights)`.
+
+`variants` gives name -> function; the function returns (run, result): `run()` is what is timed, `result()` the last output
+as an array. A variant that cannot serve a case is left out; one that fails is named in the report.
+"""

@@ -1,0 +1,87 @@
+"""One system in a process of its own, so that no library's threads and settings touch another's.
+
+Reads a request a line (JSON) and answers with a line: `prepare` a case, `time` a variant of it, `release` it.
+"""
+import gc
+import importlib
+import json
+import os
+import sys
+import time
+import traceback
+
+import numpy as np
+
+
+def load_weights(path):
+    if not path:
+        return {}
+    from safetensors.numpy import load_file
+    return load_file(path)
+
+
+class Worker:
+
+    def __init__(self, module, threads):
+        self.system = importlib.import_module(f"systems.{module}").System(threads)
+        self.ready = {}
+
+    def prepare(self, case, folder):
+        """Makes each variant, runs it once and writes what it gave; those that cannot say why."""
+        inputs = {name: np.load(os.path.join(folder, name + ".npy")) for name in case["inputs"]}
+        weights = load_weights(case["weights_file"]) if self.system.name != "heed" else {}
+        made, absent = {}, {}
+        for name, make in self.system.variants(case, inputs, weights).items():
+            try:
+                start = time.perf_counter()
+                run, result = make()
+                run()
+                made[name] = {"prepare_seconds": time.perf_counter() - start}
+                path = os.path.join(folder, f"{self.system.name}.{len(made)}.npy")
+                np.save(path, np.asarray(result()))
+                made[name]["output"] = path
+                self.ready[name] = run
+            except Exception as error:  # any failure of a library is a line of the report, not the end of the run
+                absent[name] = f"{type(error).__name__}: {error}".split("\n")[0][:200]
+        return {"variants": made, "absent": absent}
+
+    def time(self, variant, seconds, least):
+        """Wall seconds of single runs, until `seconds` have passed and at least `least` are there."""
+        run, clock, found = self.ready[variant], time.perf_counter, []
+        run()  # what another system left in the caches is not this one's burden
+        end = clock() + seconds
+        while len(found) < least or (clock() < end and len(found) < 200):
+            start = clock()
+            run()
+            found.append(clock() - start)
+        return {"seconds": found}
+
+    def release(self, keep=()):
+        for name in [n for n in self.ready if n not in keep]:
+            run = self.ready.pop(name)
+            getattr(run, "close", lambda: None)()
+        gc.collect()
+        return {}
+
+
+def main():
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print is not an answer
+    try:
+        worker = Worker(sys.argv[1], int(sys.argv[2]))
+        hello = {"name": worker.system.name, "version": worker.system.version()}
+    except Exception as error:  # not installed, or broken here
+        hello = {"missing": f"{type(error).__name__}: {error}".split("\n")[0]}
+    print(json.dumps(hello), file=answers, flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = getattr(worker, request.pop("do"))(**request)
+        except Exception as error:
+            traceback.print_exc()
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
