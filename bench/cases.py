@@ -30,7 +30,8 @@ class Case:
     tolerance: float = 1e-4  # of outputs, by their largest
     make: object = None  # () -> inputs
     make_weights: object = None  # () -> name -> array, or a path
-    grows: str = ""  # the series and size of growth pictures
+    grows: str = ""  # the series of growth pictures
+    rounded: str = ""  # the case of the next round size, which must not be much better for its operations
 
     def describe(self):
         return {"name": self.name, "group": self.group, "kind": self.kind, "params": self.params}
@@ -132,12 +133,27 @@ def attentions():
 
 
 def small():
-    for n in (1, 7, 17, 31, 48, 63, 64, 65, 100, 127, 129, 250, 1000):
-        yield attention(f"small full N={n} E=64", "core/sdpa.heed", n, group="small", threads=("1",))
+    """One thread; each size that is not round names the next one that is."""
+    def one(kind, model, n, e=64, **more):
+        return attention(f"{kind} N={n} E={e}", model, n, e=e, group="small", threads=("1",), **more)
+
+    def named(case, n, e=64):
+        case.rounded = f"{case.name.split(' N=')[0]} N={n} E={e}"
+        return case
+
+    full, causal = "core/sdpa.heed", "core/causal-attention.heed"
+    for n in (16, 32, 64, 128, 256, 1024):
+        yield one("small full", full, n)
+    for n in (1, 7, 17, 31, 48, 63, 65, 100, 127, 129, 250, 1000):
+        yield named(one("small full", full, n), max(16, 1 << (n - 1).bit_length()))
+    for n in (32, 128, 256):
+        yield one("small causal", causal, n, mask="causal")
     for n in (17, 100, 127, 250):
-        yield attention(f"small causal N={n} E=64", "core/causal-attention.heed", n, mask="causal", group="small", threads=("1",))
-    for e in (20, 40, 72, 80, 96):
-        yield attention(f"odd full N=500 E={e}", "core/sdpa.heed", 500, e=e, group="small", threads=("1",))
+        yield named(one("small causal", causal, n, mask="causal"), 1 << (n - 1).bit_length())
+    for e in (32, 48, 80, 96):
+        yield one("odd full", full, 500, e=e)
+    for e in (20, 33, 40, 72):
+        yield named(one("odd full", full, 500, e=e), 500, 32 if e < 32 else (e + 15) // 16 * 16)
 
 
 def decodes():

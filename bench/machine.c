@@ -1,10 +1,10 @@
 /* What this machine can do at most, measured: f32 multiply-adds, reading and
  * writing of memory, on all threads at once.
  *
- * cc -O3 -march=native machine.c -lpthread; ./a.out THREADS answers each letter
- * on standard input with a line "GFLOP/s GB/s-read GB/s-written": `f` measures
- * the first only, `m` all three. Never part of the product: it is compiled
- * where it runs. */
+ * cc -O3 -march=native machine.c -lpthread; ./a.out THREADS [cpu] answers each
+ * letter on standard input with a line "GFLOP/s GB/s-read GB/s-written": `f`
+ * measures the first only, `m` all three. Never part of the product: it is
+ * compiled where it runs. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -37,9 +37,11 @@ typedef struct worker {
   double best[Kinds];
 } worker;
 
+static int processorTime;
+
 static double now(void) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(processorTime ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -115,6 +117,7 @@ static void *serve(void *argument) {
 
 int main(int argc, char **argv) {
   int threads = argc > 1 ? atoi(argv[1]) : 1, kinds = 0;
+  processorTime = argc > 2 && !strcmp(argv[2], "cpu");
   worker *workers = calloc((size_t)threads, sizeof *workers);
   pthread_barrier_t barrier;
   if (threads < 1 || !workers ||

@@ -18,12 +18,12 @@ def cpu_name():
 class Machine:
     """A process that measures when it is asked to."""
 
-    def __init__(self, folder, threads, march="native"):
+    def __init__(self, folder, threads, march="native", clock="wall"):
         program = os.path.join(folder, f"machine-{march}")
         if not os.path.exists(program):
             subprocess.run([os.environ.get("CC", "cc"), "-O3", f"-march={march}", "-ffp-contract=fast",
                             os.path.join(HERE, "machine.c"), "-o", program, "-lpthread"], check=True)
-        self.process = subprocess.Popen([program, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([program, str(threads), clock], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.bandwidth = (0.0, 0.0)
 
     def measure(self, memory):

@@ -34,7 +34,8 @@ def cell(case):
     bound = "FMA" if case["flops"] / peak >= floor(case, (peak, read, write)) * 0.999e9 else "memory"
     row.update(best=heed["best"], median=heed["median"], share=heed["share"], bound=bound, gate=case["gate"],
                compile=case["compile_seconds"], gflops=1e-9 * case["flops"] / heed["median"],
-               gbytes=1e-9 * (case["reads"] + case["writes"]) / heed["median"], grows=case["grows"], peers=best,
+               gbytes=1e-9 * (case["reads"] + case["writes"]) / heed["median"], grows=case["grows"],
+               rounded=case["rounded"], peers=best,
                n=case["params"].get("N", 0), intensity=case["flops"] / (case["reads"] + case["writes"]), limits=[peak, read, write])
     if best:
         peer = min(best.values(), key=lambda b: b["median"])
@@ -44,7 +45,7 @@ def cell(case):
 
 def summary(run):
     """The run without its single times."""
-    known = {k: run[k] for k in ("version", "target", "rounds", "date", "minutes", "whole", "machine", "systems", "steady")}
+    known = {k: run[k] for k in ("version", "target", "rounds", "clock", "date", "minutes", "whole", "machine", "systems", "steady")}
     peaks = {}
     for case in run["cases"]:
         if case.get("limits"):
@@ -60,6 +61,24 @@ def summary(run):
 
 def judged(s):
     return all(limit["varies"] <= s["steady"] for limit in s["limits"].values())
+
+
+CLIFF = 1.5  # the most that an odd size may cost beyond the next round one, per operation
+TWICE = 1.9  # the least that two threads must bring a long attention
+
+
+def cliffs(s):
+    """(case, round case, factor) where an odd size falls off."""
+    shares = {(c["name"], c["threads"]): c["gflops"] for c in s["cells"] if "failed" not in c}
+    found = [(c["name"], c["rounded"], shares[c["rounded"], c["threads"]] / c["gflops"]) for c in s["cells"]
+             if c.get("rounded") and (c["rounded"], c["threads"]) in shares]
+    return [f for f in found if f[2] > CLIFF]
+
+
+def speedups(s):
+    """Case -> what all threads bring against one."""
+    one = {c["name"]: c["median"] for c in s["cells"] if c["threads"] == 1 and "failed" not in c}
+    return {c["name"]: one[c["name"]] / c["median"] for c in s["cells"] if c["threads"] > 1 and c["name"] in one and "failed" not in c}
 
 
 def milliseconds(seconds):
@@ -99,6 +118,11 @@ def verdict(s):
     compared = [c for c in s["cells"] if "ratio" in c]
     found.append(f"{len(s['cells'])} cells; ahead of every peer in {len(compared) - len(behind)} of {len(compared)}; "
                  f"below its share of the limit in {len(below)} of {len([c for c in s['cells'] if c.get('gate')])}")
+    for name, rounded, factor in cliffs(s):
+        found.append(f"cliff: an operation of {name} costs {factor:.2f} times one of {rounded}")
+    long = {c["name"] for c in s["cells"] if c["group"] == "attention" and c.get("n", 0) >= 1024}
+    slow = {name: factor for name, factor in speedups(s).items() if name in long and factor < TWICE} if s["machine"]["threads"] == 2 else {}
+    found += [f"two threads bring {name} only {factor:.2f} times the speed of one" for name, factor in slow.items()]
     return found
 
 
@@ -130,7 +154,7 @@ def markdown(s):
     """docs/performance.md; nothing but `s` decides what it says."""
     out = ["<!-- Written by bench/run.py --report from performance.json beside it; not edited by hand. -->", "# Performance", "",
            f"Heed {s['version']}, target {s['target']}, on {s['machine']['cpu']} with {s['machine']['threads']} threads, {s['date']}: "
-           f"{s['rounds']} interleaved rounds, medians, {s['minutes']} minutes. How it is measured and read: [bench/](../bench/README.md).", ""]
+           f"{s['rounds']} interleaved rounds, medians of {s['clock']} time, {s['minutes']} minutes. How it is measured and read: [bench/](../bench/README.md).", ""]
     out += [f"- {x}" for x in verdict(s)] + [""]
     out += ["`of limit` is the least time that the machine's multiply-add peak and bandwidth allow, over the median; `peer / Heed` above 1: "
             "Heed is faster; (!) marks what is behind a peer or below its share.", ""]
@@ -158,12 +182,13 @@ def write(run, docs, pictures):
         file.write("\n")
     with open(os.path.join(docs, "performance.md"), "w", encoding="utf-8") as file:
         file.write(markdown(s))
-    os.makedirs(os.path.join(docs, "performance"), exist_ok=True)
+    shutil.rmtree(os.path.join(docs, "performance"), ignore_errors=True)
+    os.makedirs(os.path.join(docs, "performance"))
     for name in names:
         shutil.copy(os.path.join(pictures, name + ".svg"), os.path.join(docs, "performance"))
 
 
 if __name__ == "__main__":
-    # report.py JSON: the page that belongs to a stored summary.
-    with open(sys.argv[1], encoding="utf-8") as source:
-        sys.stdout.write(markdown(json.load(source)))
+    # report.py FOLDER: docs/performance.md from the run whose results lie there, without a new one.
+    with open(os.path.join(sys.argv[1], "results.json"), encoding="utf-8") as source:
+        write(json.load(source), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs"), sys.argv[1])

@@ -20,7 +20,7 @@ from machine import Machine, cpu_name
 
 # Module of systems/ -> whether it lives in the bench environment.
 PEERS = {"with_numpy": False, "pytorch": True, "onnx_runtime": True, "openvino": True, "ctranslate": True}
-ABSENT = {"llama.cpp": "its package has no binary for this registry, and its kernels no interface of their own"}
+ABSENT = {"llama.cpp": "its package must be built from source, which bench/setup does not do"}
 STEADY = 0.05  # the most that the peak may vary
 
 
@@ -116,7 +116,7 @@ def difference(mine, theirs):
     return max(float(np.abs(a - b).max()) for a, b in zip(np.array_split(mine.ravel(), 16), np.array_split(theirs.ravel(), 16)) if a.size) / top
 
 
-def prepare(case, told, folder, systems):
+def prepare(case, told, folder, systems, options):
     """Rows of the variants whose outputs agree with Heed's; of each peer only its best one goes on."""
     rows, absent, mine = [], {}, None
     for system in systems:
@@ -141,7 +141,7 @@ def prepare(case, told, folder, systems):
                     continue
             found.append((variant, row))
         if len(found) > 1:  # the fastest of three runs each
-            trial = {v: min(system.ask(do="time", variant=v, seconds=0.02, least=3)["seconds"]) for v, _ in found}
+            trial = {v: min(system.ask(do="time", variant=v, seconds=0.02, least=3, cpu=options.clock == "cpu").get("seconds", [1e9])) for v, _ in found}
             found = [min(found, key=lambda pair: trial[pair[0]])]
         system.ask(do="release", keep=[v for v, _ in found])
         rows += [(system, variant, row) for variant, row in found]
@@ -150,20 +150,20 @@ def prepare(case, told, folder, systems):
 
 def measure(case, told, folder, systems, machine, options):
     """One case with one number of threads."""
-    rows, absent = prepare(case, told, folder, systems)
+    rows, absent = prepare(case, told, folder, systems, options)
     memory = case.group in ("rows", "decode") or case.flops < 50 * (case.reads + case.writes)
     limits = []
     for number in range(options.rounds):
         limits.append(machine.measure(memory or not machine.bandwidth[0]))
         for system, variant, row in rows if number % 2 == 0 else reversed(rows):
-            answer = system.ask(do="time", variant=variant, seconds=options.seconds, least=1)
+            answer = system.ask(do="time", variant=variant, seconds=options.seconds, least=1, cpu=options.clock == "cpu")
             if "error" in answer:
                 absent[row["variant"]] = answer["error"]
             row["seconds"].append(answer.get("seconds", []))
     for system in systems:
         system.ask(do="release")
     result = {**case.describe(), "flops": case.flops, "reads": case.reads, "writes": case.writes, "gate": case.gate,
-              "grows": case.grows, "limits": limits, "systems": [row for _, _, row in rows if any(row["seconds"])],
+              "grows": case.grows, "rounded": case.rounded, "limits": limits, "systems": [row for _, _, row in rows if any(row["seconds"])],
               "absent": absent}
     # Where nobody agrees with Heed, it is Heed that is wrong.
     peers = [r for r in result["systems"] if r["system"] != "heed"]
@@ -200,6 +200,8 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build", help="the build folder (default: build)")
     parser.add_argument("--case", default="", help="only cases whose name holds this, or of this group; several with commas")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall",
+                        help="cpu: processor time, of one thread only; steadier on a machine that others use")
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
     parser.add_argument("--out", default="", help="folder for results.json and pictures (default: BUILD/bench)")
     parser.add_argument("--peers", default="all", help=f"all, none, or some of {', '.join(PEERS)}")
@@ -210,6 +212,8 @@ def parse_arguments():
     parser.add_argument("--target", default="host", help="for heedc")
     parser.add_argument("--threads", default="1,all", help="numbers of threads, or 'all' (default: 1,all)")
     options = parser.parse_args()
+    if options.clock == "cpu":
+        options.threads = "1"
     options.out = options.out or os.path.join(options.build, "bench")
     return options
 
@@ -234,7 +238,7 @@ def main():
         groups = []
         for word, count in counts:
             systems, known = start(options, count)
-            groups.append((word, count, systems, Machine(folder, count, march)))
+            groups.append((word, count, systems, Machine(folder, count, march, options.clock)))
         if not groups[0][2] or groups[0][2][0].module != "heed":
             fail(f"heed: {known['heed']}")
         for case in found:
@@ -257,7 +261,7 @@ def main():
             for system in systems:
                 system.close()
     version = subprocess.run([os.path.join(options.build, "bin", "heedc"), "--version"], capture_output=True, text=True).stdout
-    run = {"version": version.split()[-1] if version else "", "target": options.target, "rounds": options.rounds,
+    run = {"version": version.split()[-1] if version else "", "target": options.target, "rounds": options.rounds, "clock": options.clock,
            "date": time.strftime("%Y-%m-%d"), "minutes": round((time.time() - began) / 60, 1), "whole": not words and not options.quick,
            "machine": {"cpu": cpu_name(), "threads": every}, "systems": known, "steady": STEADY, "cases": results}
     with open(os.path.join(options.out, "results.json"), "w", encoding="utf-8") as file:
