@@ -1,5 +1,5 @@
-//===- FormKernels.cpp - outlines the tensor mathematics as kernels
-//-------------------------===//
+//===- FormKernels.cpp - outlines the tensor mathematics as kernels -------===//
+//
 // Tensor-valued ops are gathered in clusters, each cluster becomes a private
 // function with the attribute attn.kernel, and what is left of the model is its
 // host code (docs/ir.md, section 3).
@@ -10,6 +10,7 @@
 // over the same rows. All but the last value of a cluster are used inside it
 // alone, so that the ops may move down to the last one.
 #include "dialects/Attn/Dialect.h"
+#include "passes/KernelKinds.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
 #include "passes/RowBlocks.h"
@@ -19,14 +20,12 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -40,138 +39,11 @@ using namespace heed;
 
 namespace {
 
-enum class Kind { Elementwise, Row, Contraction, Softmax, Attention, RowBlock };
-
-StringRef name(Kind kind) {
-  switch (kind) {
-  case Kind::Elementwise:
-    return "elementwise";
-  case Kind::Row:
-    return "row";
-  case Kind::Contraction:
-    return "contraction";
-  case Kind::Softmax:
-    return "softmax";
-  case Kind::Attention:
-    return "attention";
-  case Kind::RowBlock:
-    return "row block";
-  }
-  llvm_unreachable("kind of kernel");
-}
-
 struct Cluster {
   /// In program order; the last one defines the kernel's results.
   SmallVector<Operation *> ops;
-  Kind kind;
+  KernelKind kind;
 };
-
-/// Whether \p op is cloned into each kernel that uses it instead of being
-/// handed over. Tables of constants are not.
-bool isCheap(Operation *op) {
-  if (auto constant = dyn_cast_or_null<arith::ConstantOp>(op))
-    return !isa<ElementsAttr>(constant.getValue()) ||
-           isa<SplatElementsAttr>(constant.getValue());
-  return isa_and_nonnull<tensor::EmptyOp, linalg::FillOp>(op);
-}
-
-/// Whether \p op is tensor mathematics, which must not stay in host code.
-bool isCompute(Operation *op) {
-  return isa<linalg::LinalgOp, attn::SoftmaxOp, attn::LogSoftmaxOp,
-             attn::AttentionOp>(op);
-}
-
-bool isElementwise(Operation *op) {
-  auto generic = dyn_cast<linalg::LinalgOp>(op);
-  return generic && generic.getNumLoops() == generic.getNumParallelLoops();
-}
-
-/// The loops that \p value inside a body is computed from.
-void collectLoops(Value value, llvm::SmallBitVector &loops) {
-  Operation *def = value.getDefiningOp();
-  if (!def)
-    return;
-  if (auto index = dyn_cast<linalg::IndexOp>(def))
-    loops.set(index.getDim());
-  for (Value operand : def->getOperands())
-    collectLoops(operand, loops);
-}
-
-/// A reduction of which at least two reads leave out a parallel loop: each of
-/// their elements is used many times.
-bool isContraction(linalg::LinalgOp op) {
-  unsigned loops = op.getNumLoops();
-  llvm::SmallBitVector parallel(loops);
-  for (auto [dim, iterator] : llvm::enumerate(op.getIteratorTypesArray()))
-    if (iterator == utils::IteratorType::parallel)
-      parallel.set(dim);
-  if (parallel.all())
-    return false;
-  unsigned reused = 0;
-  for (OpOperand *operand : op.getDpsInputOperands()) {
-    if (!isa<RankedTensorType>(operand->get().getType()) ||
-        operand->get().getDefiningOp<tensor::EmptyOp>())
-      continue;
-    AffineMap map = op.getMatchingIndexingMap(operand);
-    llvm::SmallBitVector used(loops);
-    for (unsigned dim = 0; dim < loops; ++dim)
-      used[dim] = map.isFunctionOfDim(dim);
-    reused += parallel.test(used);
-  }
-  op->walk([&](tensor::ExtractOp extract) {
-    llvm::SmallBitVector used(loops);
-    for (Value index : extract.getIndices())
-      collectLoops(index, used);
-    reused += parallel.test(used);
-  });
-  return reused >= 2;
-}
-
-Kind kindOf(Operation *op) {
-  if (op->hasAttr(kRowBlockAttr))
-    return Kind::RowBlock;
-  if (isa<attn::AttentionOp>(op))
-    return Kind::Attention;
-  if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op))
-    return Kind::Softmax;
-  auto linalgOp = cast<linalg::LinalgOp>(op);
-  if (isElementwise(op))
-    return Kind::Elementwise;
-  return isContraction(linalgOp) ? Kind::Contraction : Kind::Row;
-}
-
-/// Rough cost of one element of an elementwise body: calls of transcendental
-/// functions dominate.
-unsigned costOfElement(Operation *op) {
-  unsigned cost = 0;
-  op->walk([&](Operation *inner) {
-    if (inner->getDialect() && isa<math::MathDialect>(inner->getDialect()))
-      cost += 8;
-    else if (isa<arith::ArithDialect>(inner->getDialect()) &&
-             !isa<arith::ConstantOp>(inner))
-      cost += 1;
-  });
-  return cost;
-}
-
-/// Whether \p user reads \p value at its own place only: where it writes, or
-/// where its loops stand.
-bool readsInPlace(Operation *user, Value value) {
-  llvm::SetVector<Value> captures;
-  getUsedValuesDefinedAbove(user->getRegions(), captures);
-  if (captures.contains(value))
-    return false;
-  auto op = dyn_cast<linalg::LinalgOp>(user);
-  if (!op)
-    return isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(user);
-  AffineMap out = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
-  return llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
-    if (operand.get() != value)
-      return true;
-    AffineMap map = op.getMatchingIndexingMap(&operand);
-    return isElementwise(user) ? map == out : map.isIdentity();
-  });
-}
 
 class Former {
 public:
@@ -304,36 +176,36 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
   if (isTable(last) && !isTable(user))
     return "it is a table";
   bool inPlace = readsInPlace(user, last->getResult(0));
-  Kind userKind = kindOf(user);
+  KernelKind userKind = kernelKindOf(user);
   unsigned cost = costOfElement(last);
   switch (producer.kind) {
-  case Kind::Elementwise:
-    if (userKind == Kind::Elementwise || userKind == Kind::Row) {
+  case KernelKind::Elementwise:
+    if (userKind == KernelKind::Elementwise || userKind == KernelKind::Row) {
       if (inPlace || cost <= 4)
         return "";
       return "its elements are read more than once and are not cheap";
     }
-    if (cost <= 1 && userKind == Kind::Contraction)
+    if (cost <= 1 && userKind == KernelKind::Contraction)
       return "";
     return "each of its elements is read many times";
-  case Kind::Contraction:
-    if (userKind == Kind::Elementwise && inPlace)
+  case KernelKind::Contraction:
+    if (userKind == KernelKind::Elementwise && inPlace)
       return "";
     return "a contraction's tile is not a whole row";
-  case Kind::Row: {
-    if (userKind == Kind::Contraction || userKind == Kind::Attention ||
-        userKind == Kind::Softmax)
+  case KernelKind::Row: {
+    if (userKind == KernelKind::Contraction ||
+        userKind == KernelKind::Attention || userKind == KernelKind::Softmax)
       return "each of its elements is read many times";
     return "";
   }
-  case Kind::RowBlock:
-    if (userKind == Kind::Elementwise && inPlace)
+  case KernelKind::RowBlock:
+    if (userKind == KernelKind::Elementwise && inPlace)
       return "";
     return "its rows are read whole";
-  case Kind::Softmax:
-  case Kind::Attention:
-    if (userKind == Kind::Elementwise && inPlace &&
-        producer.kind == Kind::Softmax)
+  case KernelKind::Softmax:
+  case KernelKind::Attention:
+    if (userKind == KernelKind::Elementwise && inPlace &&
+        producer.kind == KernelKind::Softmax)
       return "";
     return "its schedule has no epilogue";
   }
@@ -343,7 +215,7 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
 /// Takes the operations before that are to be computed with \p cluster, one
 /// tile of queries after the other.
 void Former::joinRowBlock(Cluster &cluster, Attribute block) {
-  cluster.kind = Kind::RowBlock;
+  cluster.kind = KernelKind::RowBlock;
   for (auto &before : clusters) {
     if (before.get() == &cluster || before->ops.empty() ||
         before->ops.back()->getAttr(kRowBlockAttr) != block)
@@ -384,13 +256,14 @@ void Former::drawIn(Cluster &cluster) {
   // At most one contraction or softmax, and none below a row kernel: they own
   // the kernel's schedule.
   auto owns = [](Cluster *c) {
-    return c->kind == Kind::Contraction || c->kind == Kind::Softmax ||
-           c->kind == Kind::Attention || c->kind == Kind::RowBlock;
+    return c->kind == KernelKind::Contraction ||
+           c->kind == KernelKind::Softmax || c->kind == KernelKind::Attention ||
+           c->kind == KernelKind::RowBlock;
   };
   bool seen = owns(&cluster);
-  bool rows = cluster.kind == Kind::Row || llvm::any_of(set, [](Cluster *c) {
-                return c->kind == Kind::Row;
-              });
+  bool rows =
+      cluster.kind == KernelKind::Row ||
+      llvm::any_of(set, [](Cluster *c) { return c->kind == KernelKind::Row; });
   set.remove_if([&](Cluster *c) {
     if (c == &cluster || !owns(c))
       return false;
@@ -455,14 +328,14 @@ void Former::explain() {
     if (cluster->ops.size() > 1)
       remarkDone(cluster->ops.back(), "attn-form-kernels", "fused",
                  Twine(cluster->ops.size()) + " operations in one " +
-                     name(cluster->kind) + " kernel");
+                     nameOf(cluster->kind) + " kernel");
   llvm::SmallSet<std::pair<Cluster *, Cluster *>, 8> said;
   for (Reason &reason : reasons) {
     Cluster *producer = owner.lookup(reason.producer);
     Cluster *user = owner.lookup(reason.user);
     if (producer != user && said.insert({producer, user}).second)
       remarkDeclined(reason.user, "attn-form-kernels", "not-fused",
-                     "not in one kernel with the " + name(producer->kind) +
+                     "not in one kernel with the " + nameOf(producer->kind) +
                          " before it: " + reason.why);
   }
 }
@@ -485,7 +358,7 @@ void Former::formIn(Block &here) {
       continue;
     clusters.push_back(std::make_unique<Cluster>());
     clusters.back()->ops.push_back(&op);
-    clusters.back()->kind = kindOf(&op);
+    clusters.back()->kind = kernelKindOf(&op);
     owner[&op] = clusters.back().get();
     if (Attribute block = op.getAttr(kRowBlockAttr))
       joinRowBlock(*clusters.back(), block);
@@ -543,7 +416,7 @@ void Former::outline(Cluster &cluster) {
   auto kernel = func::FuncOp::create(loc, "kernel", type);
   kernel.setPrivate();
   kernel->setAttr(attn::kKernelAttr, b.getUnitAttr());
-  kernel->setAttr("attn.kind", b.getStringAttr(name(cluster.kind)));
+  kernel->setAttr("attn.kind", b.getStringAttr(nameOf(cluster.kind)));
   Block *entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   IRMapping map;
@@ -565,7 +438,7 @@ void Former::outline(Cluster &cluster) {
     remarkDone(last, "attn-form-kernels", "shared",
                "shares the kernel " + same.getName());
   } else {
-    std::string symbol = (model.getName() + "_" + name(cluster.kind)).str();
+    std::string symbol = (model.getName() + "_" + nameOf(cluster.kind)).str();
     llvm::replace(symbol, ' ', '_');
     kernel.setName(symbol);
     symbols.insert(kernel); // makes the name unique
