@@ -75,6 +75,7 @@ private:
   const ast::ModelDecl *chooseModel();
   const ast::Expr *setting(StringRef name);
   bool bindConstant(const ast::Argument &arg, const EnvPtr &env);
+  void bindDimsOfWeights(const ast::ModelDecl &model, const EnvPtr &env);
   bool bindSignature(const ast::ModelDecl &model, const EnvPtr &env,
                      mlir::func::FuncOp &func);
   mlir::ArrayAttr dimsAttr(ArrayRef<Size> shape);
@@ -416,6 +417,8 @@ private:
   std::set<const ast::ConstStmt *> open;   ///< constants under evaluation
   std::vector<const ast::FnDecl *> active; ///< calls under way
   std::set<std::string> usedSettings;
+  /// Extents that --weights gives to dims of the signature.
+  llvm::StringMap<int64_t> dimsOfWeights;
   std::map<unsigned, std::pair<Size, Size>> loopRanges;
   bool staticArgument = false; ///< `/` between integers divides exactly
   unsigned rolled = 0;         ///< rolled loops around

@@ -81,6 +81,38 @@ bool Lowering::bindConstant(const Argument &arg, const EnvPtr &env) {
   return true;
 }
 
+/// Dims that a parameter of the model itself names plainly, where the weights
+/// are known: inputs must agree with them.
+void Lowering::bindDimsOfWeights(const ModelDecl &model, const EnvPtr &env) {
+  if (!options.weights)
+    return;
+  for (auto &stmt : model.body.stmts) {
+    auto *param = dyn_cast<ParamStmt>(stmt.get());
+    if (!param || !param->type)
+      continue;
+    std::vector<StringRef> names;
+    for (auto &file : param->files)
+      names.push_back(file->isPlain() ? file->raw : StringRef());
+    if (names.empty())
+      names.push_back(param->name.text);
+    // Another alternative that is there comes first, or is an error later on.
+    auto found = llvm::find_if(names, [&](StringRef name) {
+      return name.empty() || options.weights->count(name);
+    });
+    if (found == names.end() || found->empty())
+      continue;
+    const WeightInfo &weight = options.weights->find(*found)->second;
+    if (weight.shape.size() != param->type->extents.size())
+      continue;
+    for (auto [extent, n] : llvm::zip(param->type->extents, weight.shape)) {
+      auto *name =
+          extent.isDots() ? nullptr : dyn_cast<NameExpr>(extent.extent.get());
+      if (name && !setting(name->name) && !lookup(*env, name->name))
+        dimsOfWeights.try_emplace(name->name, n);
+    }
+  }
+}
+
 bool Lowering::bindSignature(const ModelDecl &model, const EnvPtr &env,
                              func::FuncOp &func) {
   bool ok = true;
@@ -106,7 +138,8 @@ bool Lowering::bindSignature(const ModelDecl &model, const EnvPtr &env,
   }
   if (!ok)
     return false;
-  // --set of a dim fixes it.
+  bindDimsOfWeights(model, env);
+  // --set of a dim fixes it, and so do weights.
   SmallVector<mlir::Type> types;
   SmallVector<Location> locs;
   for (const Argument *arg : inputs) {
@@ -130,6 +163,12 @@ bool Lowering::bindSignature(const ModelDecl &model, const EnvPtr &env,
           if (!size)
             return false;
           Binding dim = Binding::of(*size);
+          dim.place = name->range;
+          dim.isDim = true;
+          env->names[name->name.str()] = dim;
+        } else if (auto it = dimsOfWeights.find(name->name);
+                   it != dimsOfWeights.end()) {
+          Binding dim = Binding::of(Size(it->second));
           dim.place = name->range;
           dim.isDim = true;
           env->names[name->name.str()] = dim;

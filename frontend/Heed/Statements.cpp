@@ -345,7 +345,9 @@ bool Lowering::executeParam(const ParamStmt &stmt, Frame &frame) {
         return poison();
       known.push_back(*size);
       auto c = size->constant();
-      dims.push_back(c ? *c : mlir::ShapedType::kDynamic);
+      dims.push_back(c        ? *c
+                     : weight ? weight->shape[k]
+                              : mlir::ShapedType::kDynamic);
     } else {
       known.push_back(weight ? Size(weight->shape[k]) : Size());
       dims.push_back(weight ? weight->shape[k] : mlir::ShapedType::kDynamic);
@@ -353,8 +355,7 @@ bool Lowering::executeParam(const ParamStmt &stmt, Frame &frame) {
     }
   }
   for (size_t k = 0; k < dims.size(); ++k) {
-    if (weight && dims[k] != mlir::ShapedType::kDynamic &&
-        dims[k] != weight->shape[k]) {
+    if (weight && dims[k] != weight->shape[k]) {
       error(type.extents[k].range,
             "extent of '" + stmt.name.text + "' (axis " + Twine(k) + ") is " +
                 sizes.str(known[k]) + ", the weights' '" + plain[0] + "' has " +

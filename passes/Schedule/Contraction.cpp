@@ -46,6 +46,21 @@ Tile chooseTile(std::optional<int64_t> columns, int64_t lanes,
   return best;
 }
 
+/// Rows of a task of \p width columns: the more, the less often a panel is
+/// read from memory, as long as the rows of A stay in the second cache and
+/// there are tasks enough.
+int64_t rowsOfTask(const KernelFunc &acc, int64_t width,
+                   const halide::Target &target) {
+  constexpr int64_t few = 64;
+  std::optional<int64_t> columns = acc.extents[0].fixed;
+  if (!columns || (*columns + width - 1) / width < 2 * target.cores)
+    return few;
+  int64_t row = widestBits(acc.func) / 8;
+  for (const Extent &extent : acc.reductions[0])
+    row *= extent.fixed.value_or(longestSum);
+  return std::max(few, target.l2 / 2 / std::max<int64_t>(row, 1));
+}
+
 /// Reads of the update that depend on \p yes and not on \p no.
 SmallVector<halide::ReadOp> readsOf(halide::UpdateOp update, Value yes,
                                     Value no) {
@@ -265,7 +280,8 @@ bool heed::scheduleContraction(KernelInfo &kernel,
   SmallVector<std::string> ov = varsOf(out->func);
   std::string n = ov[0], m = ov[1];
   auto guard = halide::TailStrategy::GuardWithIf;
-  int64_t blocks = std::max<int64_t>(1, 64 / tile.rows);
+  int64_t blocks =
+      std::max<int64_t>(1, rowsOfTask(*acc, width, target) / tile.rows);
   halide::SplitOp::create(b, loc, outFunc, 0, n, "np", "ni", width, guard);
   halide::SplitOp::create(b, loc, outFunc, 0, "ni", "nj", "nv", lanes, guard);
   halide::SplitOp::create(b, loc, outFunc, 0, m, "mb", "mi", tile.rows, guard);

@@ -38,6 +38,14 @@ expect(header + 4 * (24 + 6) == size, "the file is laid out as expected")
 # The sizes are in the program, and its numbers are right with the same file.
 done = run(heedc, source, "--weights", good, "--emit=header", "-o", folder / "lin.h")
 expect(done.returncode == 0 and "y: f32[N, 6]" in (folder / "lin.h").read_text(), done.stderr)
+# A dim of an input that a parameter names has the file's size, too: the weight is packed when the model is opened.
+done = run(heedc, source, "--weights", good, "--emit=attn", "-o", folder / "lin.attn")
+expect(done.returncode == 0 and "tensor<?x4xf32>" in (folder / "lin.attn").read_text(), done.stderr)
+# So has a parameter whose name a function of the library composes.
+composed = folder / "composed.heed"
+composed.write_text('import "nn.heed"\nmodel m(x: f32[N, D]) {\n  return y = linear(x, O = 6, at = "layer")\n}\n')
+done = run(heedc, composed, "--weights", good, "--explain", "-o", folder / "composed")
+expect("computed once, when the model is opened: " in done.stdout + done.stderr, done.stdout + done.stderr)
 done = run(heedc, source, "--weights", good, "-o", folder / "lin")
 expect(done.returncode == 0, done.stderr)
 x = random.uniform(-1, 1, (3, 4)).astype(np.float32)
