@@ -208,25 +208,25 @@ ExprRef AttentionMatcher::oneIfEmpty(ExprRef scale,
 
 ExprRef AttentionMatcher::termOf(Product product, ArrayRef<unsigned> contract) {
   // A sum over pairs distributes; `(q + u) * (k + w)` needs no such thing, each
-  // side is a tensor.
-  for (ExprRef &e : product.over)
-    if (varies(e) && (e->isOp("arith.addf") || e->isOp("arith.subf"))) {
-      ExprRef parts[2];
-      ExprRef factor = e;
-      for (int k : {0, 1}) {
-        Product part = product;
-        for (ExprRef &f : part.over)
-          if (f == factor)
-            f = factor->operand(k);
-        Product flat;
-        for (ExprRef f : part.over)
-          flatten(f, flat);
-        flat.under = part.under;
-        if (!(parts[k] = termOf(std::move(flat), contract)))
-          return nullptr;
-      }
-      return exprs.op(factor->name->getStringRef(), f32(), parts);
+  // side is a tensor. Beside another factor over pairs it stays whole, a
+  // `pair`: (q - k) * (q - k) by its terms q q - 2 q k + k k would cancel.
+  SmallVector<unsigned, 1> overPairs;
+  for (auto [position, e] : llvm::enumerate(product.over))
+    if (varies(e))
+      overPairs.push_back(position);
+  ExprRef sum = overPairs.size() == 1 ? product.over[overPairs[0]] : ExprRef();
+  if (sum && (sum->isOp("arith.addf") || sum->isOp("arith.subf"))) {
+    ExprRef parts[2];
+    for (int k : {0, 1}) {
+      Product flat;
+      for (auto [position, f] : llvm::enumerate(product.over))
+        flatten(position == overPairs[0] ? sum->operand(k) : f, flat);
+      flat.under.append(product.under);
+      if (!(parts[k] = termOf(std::move(flat), contract)))
+        return nullptr;
     }
+    return exprs.op(sum->name->getStringRef(), f32(), parts);
+  }
 
   SmallVector<ExprRef> query, key, both, outside;
   SmallVector<ExprRef> queryUnder, keyUnder, outsideUnder;

@@ -137,7 +137,10 @@ void heed::buildLLVMPipeline(OpPassManager &passes) {
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createSCFToControlFlowPass());
-  passes.addPass(arith::createArithExpandOpsPass());
+  // To bf16 by integers: not every libgcc has that conversion.
+  arith::ArithExpandOpsPassOptions bf16;
+  bf16.includeBf16 = true;
+  passes.addPass(arith::createArithExpandOpsPass(bf16));
   // libm has no reciprocal square root; where it has a function (log1p, expm1)
   // that is more exact than LLVM's expansion.
   math::MathExpandOpsPassOptions expand;

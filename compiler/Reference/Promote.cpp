@@ -49,8 +49,11 @@ Value converted(OpBuilder &b, Location loc, Value value, Type element) {
       .getResult(0);
 }
 
-/// Whether a small error in its operands may change \p op's result by much.
+/// Whether a small error in its operands may change \p op's result by much. To
+/// 16 bits is such a step, and one that starts at the declared type.
 bool isDiscrete(Operation *op) {
+  if (isa<arith::TruncFOp>(op))
+    return getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth() == 16;
   return isa<arith::CmpFOp, arith::FPToSIOp, arith::FPToUIOp, arith::BitcastOp,
              math::FloorOp, math::CeilOp, math::RoundOp, math::RoundEvenOp,
              math::TruncOp>(op);

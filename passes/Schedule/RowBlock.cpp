@@ -542,10 +542,7 @@ void RowBlock::scheduleRoot(Value root) {
   order.append(outer);
   halide::ReorderOp::create(b, loc, root, 0,
                             SmallVector<StringRef>(order.begin(), order.end()));
-  std::string task = outer.front();
-  for (size_t k = 1; k < outer.size(); ++k)
-    task += "_" + outer[k];
-  parallelOuter(b, out->func, 0, order, first);
+  std::string task = parallelOuter(b, out->func, 0, order, first);
   for (Value func : group)
     if (isStored(*kernel.find(func)))
       schedule(func, root, task);

@@ -260,14 +260,13 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
   int64_t outLanes = target.lanes(std::max(32u, widestBits(out->func)));
   if (inner && !(out->extents[0].fixed && *out->extents[0].fixed < outLanes))
     vectorizeInner(b, out->func, 0, vars[0], outLanes);
-  std::string rows = vars[inner];
-  for (size_t d = inner + 1; d < outRank; ++d) {
-    std::string fused = rows + vars[d];
-    halide::FuseOp::create(b, loc, outFunc, 0, rows, vars[d], fused);
-    rows = fused;
-  }
-  halide::SplitOp::create(b, loc, outFunc, 0, rows, "task", "row", 8, guard);
-  halide::ParallelOp::create(b, loc, outFunc, 0, "task");
+  SmallVector<std::string> loops =
+      fuseLoops(b, out->func, 0, ArrayRef(vars).drop_front(inner));
+  halide::SplitOp::create(b, loc, outFunc, 0, loops[0], "task", "row", 8,
+                          guard);
+  loops[0] = "task";
+  for (const std::string &loop : loops)
+    halide::ParallelOp::create(b, loc, outFunc, 0, loop);
 
   for (Value func : dear) {
     KernelFunc *f = kernel.find(func);

@@ -46,21 +46,37 @@ unsigned heed::widestBits(halide::FuncOp func) {
   return bits;
 }
 
-void heed::parallelOuter(OpBuilder &b, halide::FuncOp func, int64_t stage,
-                         SmallVector<std::string> vars, size_t first) {
-  Location loc = func.getLoc();
-  if (vars.size() <= first)
-    return;
-  // From the inside out: Halide then still sees each var as one point inside
-  // the fused loop.
-  std::string fused = vars[first];
-  for (size_t k = first + 1; k < vars.size(); ++k) {
-    std::string next = fused + "_" + vars[k];
-    halide::FuseOp::create(b, loc, func.getResult(), stage, fused, vars[k],
-                           next);
-    fused = next;
+SmallVector<std::string> heed::fuseLoops(OpBuilder &b, halide::FuncOp func,
+                                         int64_t stage,
+                                         ArrayRef<std::string> vars) {
+  // From the inside out, and three at most: Halide then still sees each var as
+  // one point inside the fused loop. A remainder of a remainder of a remainder
+  // it takes for a range, and stores what is computed there beside its place.
+  SmallVector<std::string> loops;
+  for (; !vars.empty();
+       vars = vars.drop_front(std::min<size_t>(3, vars.size()))) {
+    std::string fused = vars.front();
+    for (const std::string &var : vars.take_front(3).drop_front()) {
+      std::string next = fused + "_" + var;
+      halide::FuseOp::create(b, func.getLoc(), func.getResult(), stage, fused,
+                             var, next);
+      fused = next;
+    }
+    loops.push_back(fused);
   }
-  halide::ParallelOp::create(b, loc, func.getResult(), stage, fused);
+  return loops;
+}
+
+std::string heed::parallelOuter(OpBuilder &b, halide::FuncOp func,
+                                int64_t stage, ArrayRef<std::string> vars,
+                                size_t first) {
+  if (vars.size() <= first)
+    return "";
+  SmallVector<std::string> loops =
+      fuseLoops(b, func, stage, vars.drop_front(first));
+  for (const std::string &loop : loops)
+    halide::ParallelOp::create(b, func.getLoc(), func.getResult(), stage, loop);
+  return loops.front();
 }
 
 void heed::vectorizeInner(OpBuilder &b, halide::FuncOp func, int64_t stage,

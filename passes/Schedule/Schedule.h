@@ -28,12 +28,21 @@ void scheduleGeneric(KernelInfo &kernel, const halide::Target &target);
 /// Funcs that the pipeline writes.
 llvm::SmallVector<KernelFunc *> outputsOf(KernelInfo &kernel);
 
+/// Makes few loops of the loops \p vars of stage \p stage of \p func, which
+/// stand directly around each other, innermost first. Returns their names,
+/// innermost first.
+llvm::SmallVector<std::string> fuseLoops(mlir::OpBuilder &b,
+                                         halide::FuncOp func, int64_t stage,
+                                         llvm::ArrayRef<std::string> vars);
+
 /// Makes the outermost loops of stage \p stage of \p func, from loop \p first
-/// on, one parallel loop.
-/// \p vars are its loops now, innermost first. Without such a loop nothing
-/// happens.
-void parallelOuter(mlir::OpBuilder &b, halide::FuncOp func, int64_t stage,
-                   llvm::SmallVector<std::string> vars, size_t first);
+/// on, one parallel loop; where Halide does not fuse that many, parallel loops
+/// around it.
+/// \p vars are its loops now, innermost first. Returns the innermost parallel
+/// loop; without such a loop nothing happens.
+std::string parallelOuter(mlir::OpBuilder &b, halide::FuncOp func,
+                          int64_t stage, llvm::ArrayRef<std::string> vars,
+                          size_t first);
 
 /// Splits and vectorises loop \p var of stage \p stage by \p lanes; the tail is
 /// guarded.

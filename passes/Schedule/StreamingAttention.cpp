@@ -173,7 +173,10 @@ StreamingResults Streaming::finish() {
                   : arith::CmpIOp::create(o.b, o.loc, arith::CmpIPredicate::eq,
                                           o.bits(keysAlone), o.bits(o.zero()))
                         .getResult();
-          Value empty = op.getEmpty() ? scalars.lookup(op.getEmpty()) : o.f(0);
+          // A factor of -1 is below any other: 0 or NaN become -1 or NaN.
+          Value empty = o.f(shifted ? -1 : 0);
+          if (op.getEmpty())
+            empty = o.add(scalars.lookup(op.getEmpty()), empty);
           return {o.select(none, empty, o.div(c, l))};
         });
   plan.divided =
@@ -188,10 +191,18 @@ StreamingResults Streaming::finish() {
              values.resize(group);
              Value value = halide::MuxOp::create(o.b, o.loc, o.b.getF32Type(),
                                                  o.mod(at[1], group), values);
-             // A row without a live key has accumulators of exactly 0, and a
-             // factor of 0 or NaN.
-             return {summed ? o.mul(value, o.read1(plan.scale.getResult(), row))
-                            : value};
+             if (!summed)
+               return {value};
+             Value factor = o.read1(plan.scale.getResult(), row);
+             Value scaled = o.mul(value, factor);
+             if (!shifted)
+               return {scaled};
+             // A row without a live key: keys that are there with scores of
+             // -inf leave 0 times their values in the accumulators, no 0 for
+             // inf and NaN.
+             Value none = arith::CmpFOp::create(
+                 o.b, o.loc, arith::CmpFPredicate::OLT, factor, o.f(0));
+             return {o.select(none, o.f(0), scaled)};
            });
 
   if (op.getLse() && !op.getLse().use_empty())

@@ -5,6 +5,7 @@
 // 8192, causal 0.66 to 0.80 from N = 1024.
 #include "passes/Schedule/StreamingPlan.h"
 #include "passes/Lower/Expressions.h"
+#include "passes/Schedule/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
@@ -329,13 +330,9 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
     outer.push_back(outputVars[k]);
   order.append(outer.begin(), outer.end());
   w.reorder(output, 0, SmallVector<StringRef>(order.begin(), order.end()));
-  std::string task = "task";
-  for (const std::string &var : outer) {
-    std::string fused = task + "_" + var;
-    halide::FuseOp::create(b, loc, output.getResult(), 0, task, var, fused);
-    task = fused;
-  }
-  halide::ParallelOp::create(b, loc, output.getResult(), 0, task);
+  SmallVector<std::string> tasks{"task"};
+  tasks.append(outer);
+  std::string task = parallelOuter(b, output, 0, tasks, 0);
 
   w.computeAt(divided, output, task);
   w.bound(divided, "ii", w.i(tile));
