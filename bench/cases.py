@@ -68,7 +68,7 @@ def live(p):
 def live_pairs(p):
     n = p["N"]
     if p["mask"] == "causal":
-        return n * (n + 1) // 2
+        return n * (2 * p["M"] - n + 1) // 2
     if p["mask"] == "window":
         return int(np.minimum(np.arange(n) + 1, p["window"]).sum())
     if p["mask"] == "documents":
@@ -159,7 +159,11 @@ def small():
 def decodes():
     for h, g, m in ((1, 1, 65536), (8, 8, 1024), (8, 8, 16384), (32, 8, 16384), (64, 64, 4096)):
         yield attention(f"decode M={m} E=128 H={h}/{g}", "attention.heed", 1, e=128, h=h, g=g, m=m, mask="decode", of="decode",
-                        group="decode", gate=0.85, grows="")
+                        group="decode", gate=0.85)
+    # The same with a query axis, whose length only the call knows.
+    for h, g in ((8, 8), (32, 8)):
+        yield attention(f"decode by causal attention M=16384 E=128 H={h}/{g}", "core/causal-attention.heed", 1, e=128, h=h, g=g,
+                        m=16384, mask="causal", group="decode", gate=0.85)
 
 
 # --- dense layers and rows ---------------------------------------------------------------------------------------------
@@ -201,9 +205,9 @@ def gemms():
     yield gemm("GPT-2 up, GELU", "bias_gelu_tanh", 1, 768, 3072)
 
 
-def rows(name, kind, of, make, elements, inputs, outputs=1, make_weights=None, source="rows.heed", **p):
-    return Case(name, "rows", kind, p, os.path.join(OWN, source), (f"--model={of}",), 0.0, 4.0 * elements * inputs,
-                4.0 * elements * outputs, make=make, make_weights=make_weights)
+def rows(name, kind, of, make, elements, inputs, make_weights=None, options=(), **p):
+    return Case(name, "rows", kind, p, os.path.join(OWN, "rows.heed"), (f"--model={of}", *options), 0.0, 4.0 * elements * inputs,
+                4.0 * elements, make=make, make_weights=make_weights)
 
 
 def passes():
@@ -223,7 +227,7 @@ def passes():
         t = np.arange(2048)[:, None] * 10000.0 ** (-np.arange(64)[None, :] / 64.0)
         return {"x": normal(1, 4, 32, 2048, 128), "c": np.cos(t).astype(np.float32), "s": np.sin(t).astype(np.float32)}
 
-    yield rows("rotary 4x32x2048x128", "rotary", "rotary", angles, 4 * 32 * 2048 * 128, 1)
+    yield rows("rotary 4x32x2048x128", "rotary", "rotary", angles, 4 * 32 * 2048 * 128, 1, options=("--set", "T=64"))
     yield rows(f"elementwise chain {n}x{d}", "chain", "chain", lambda: {x: normal(k, n, d) for k, x in enumerate("xyz")},
                n * d, 3)
 

@@ -2,6 +2,7 @@
 import os
 import platform
 import re
+import statistics
 import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -24,7 +25,7 @@ class Machine:
             subprocess.run([os.environ.get("CC", "cc"), "-O3", f"-march={march}", "-ffp-contract=fast",
                             os.path.join(HERE, "machine.c"), "-o", program, "-lpthread"], check=True)
         self.process = subprocess.Popen([program, str(threads), clock], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.bandwidth = (0.0, 0.0)
+        self.bandwidth, self.best = (0.0, 0.0), 0.0
 
     def measure(self, memory):
         """(GFLOP/s of FMA, GB/s of reading, GB/s of writing); without `memory` the last bandwidths."""
@@ -34,6 +35,12 @@ class Machine:
         if memory:
             self.bandwidth = (read, write)
         return (peak, *self.bandwidth)
+
+    def steady(self, peaks, most):
+        """Whether these rounds were undisturbed, and not slower than all before."""
+        middle = statistics.median(peaks)
+        self.best = max(self.best, middle)
+        return max(peaks) - min(peaks) <= most * middle and middle >= (1 - most) * self.best
 
     def close(self):
         self.process.stdin.close()

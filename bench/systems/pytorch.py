@@ -62,7 +62,7 @@ class System:
         grouped = p["G"] != p["H"]
         found = {}
         if p["mask"] in ("full", "causal") and "cap" not in p:
-            causal = p["mask"] == "causal"
+            causal = p["mask"] == "causal" and p["N"] > 1
             found["sdpa"] = lambda: lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=grouped)
         elif "cap" not in p and p["N"] <= 8192:
             mask = torch.from_numpy(cases.live(p))

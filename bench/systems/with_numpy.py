@@ -40,7 +40,7 @@ class System:
             q = q[:, :, None, :]
         if p["G"] != p["H"]:
             q = q.reshape(p["B"], p["G"], -1, p["E"])
-        mask = cases.live(p)
+        mask = cases.live(p) if p["N"] > 1 else None
         scale = np.float32(p["E"]**-0.5)
 
         def run():
