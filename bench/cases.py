@@ -207,7 +207,7 @@ def gemms():
 
 def rows(name, kind, of, make, elements, inputs, make_weights=None, options=(), **p):
     return Case(name, "rows", kind, p, os.path.join(OWN, "rows.heed"), (f"--model={of}", *options), 0.0, 4.0 * elements * inputs,
-                4.0 * elements, make=make, make_weights=make_weights)
+                4.0 * elements, 0.85, make=make, make_weights=make_weights)
 
 
 def passes():

@@ -12,7 +12,7 @@ GROUPS = {"attention": "Attention", "small": "Small and odd sizes", "decode": "D
 def floor(case, limit):
     """The least seconds that a machine of these limits needs."""
     peak, read, write = limit
-    memory = case["reads"] / read + case["writes"] / write if read and write else 0.0
+    memory = 0.0 if case["cached"] else case["reads"] / read + case["writes"] / write
     return 1e-9 * max(case["flops"] / peak, memory)
 
 
@@ -146,6 +146,19 @@ def text(s):
     return "\n".join(lines)
 
 
+def every_system(found):
+    """Medians in milliseconds of all who were measured: head and lines; nothing if that says no more than the best."""
+    names = list(dict.fromkeys(p for c in found for p in c.get("peers", {})))
+    if len(names) < 2:
+        return None
+    lines = []
+    for c in found:
+        if c.get("peers"):
+            times = {"heed": c["median"], **{name: p["median"] for name, p in c["peers"].items()}}
+            lines.append([c["name"], str(c["threads"])] + [milliseconds(times[x]) if x in times else "-" for x in ("heed", *names)])
+    return ("case", "threads", "heed", *names), lines
+
+
 def table(head, lines):
     return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)] + ["| " + " | ".join(x.replace("|", "/") for x in r) + " |" for r in lines]
 
@@ -162,6 +175,8 @@ def markdown(s):
         found = [c for c in s["cells"] if c["group"] == group]
         if found:
             out += [f"## {title}", ""] + table(COLUMNS, [cells(c) for c in found]) + [""]
+            if every_system(found):
+                out += ["Median ms of every system, each at its best:", ""] + table(*every_system(found)) + [""]
     out += ["## Pictures", ""] + [f"![{x}](performance/{x}.svg)" for x in s["pictures"]] + [""] if s.get("pictures") else []
     out += ["## Systems", ""] + table(("system", "version, or why it is missing"), [(k, v) for k, v in s["systems"].items()]) + [""]
     missing = absences(s)

@@ -16,7 +16,7 @@ import numpy as np
 
 import report
 from cases import HERE, chosen
-from machine import Machine, cpu_name
+from machine import Machine, cache_bytes, cpu_name
 
 # Module of systems/ -> whether it lives in the bench environment.
 PEERS = {"with_numpy": False, "pytorch": True, "onnx_runtime": True, "openvino": True, "ctranslate": True}
@@ -174,7 +174,8 @@ def measure(case, told, folder, systems, machine, options):
     for system in systems:
         system.ask(do="release")
     result = {**case.describe(), "flops": case.flops, "reads": case.reads, "writes": case.writes, "gate": case.gate,
-              "grows": case.grows, "rounded": case.rounded, "limits": limits, "systems": [row for _, _, row in rows if any(row["seconds"])],
+              "grows": case.grows, "rounded": case.rounded,
+              "cached": case.reads + case.writes < cache_bytes(), "limits": limits, "systems": [row for _, _, row in rows if any(row["seconds"])],
               "absent": absent}
     # Where nobody agrees with Heed, it is Heed that is wrong.
     peers = [r for r in result["systems"] if r["system"] != "heed"]

@@ -19,7 +19,7 @@ for name in stored.get("pictures", []):
 
 # 100 GFLOP/s and 10 GB/s: 1e9 operations take at least 10 ms, 1e9 bytes read and half as many written 150 ms.
 case = {"name": "c", "group": "gemm", "kind": "gemm", "params": {"N": 4}, "threads": 2, "flops": 1e9, "reads": 4e6, "writes": 4e6,
-        "gate": 0.6, "grows": "", "rounded": "", "limits": [[100, 10, 10], [100, 10, 10], [50, 10, 10]], "absent": {"x": "too old"},
+        "gate": 0.6, "grows": "", "rounded": "", "cached": False, "limits": [[100, 10, 10], [100, 10, 10], [50, 10, 10]], "absent": {"x": "too old"},
         "compile_seconds": 0.5,
         "systems": [{"system": "heed", "variant": "heed", "seconds": [[0.02, 0.02], [0.02], [0.04]]},
                     {"system": "p", "variant": "p fast", "seconds": [[0.01], [0.01], [0.03]]}]}
@@ -29,7 +29,8 @@ cell = report.cell(case)
 # Each round against its own peak: 10 / 20, 10 / 20, 20 / 40.
 expect(abs(cell["share"] - 0.5) < 1e-9 and cell["bound"] == "FMA", f"{cell}")
 expect(cell["best"] == 0.02 and cell["peer"] == "p fast" and cell["ratio"] == 0.5, f"{cell}")
-expect(abs(report.floor({"flops": 1e9, "reads": 1e9, "writes": 5e8}, (100, 10, 10)) - 0.15) < 1e-9, "the floor of memory")
+expect(abs(report.floor({"flops": 1e9, "reads": 1e9, "writes": 5e8, "cached": False}, (100, 10, 10)) - 0.15) < 1e-9, "the floor of memory")
+expect(abs(report.floor({"flops": 1e9, "reads": 1e9, "writes": 5e8, "cached": True}, (100, 10, 10)) - 0.01) < 1e-9, "the floor in a cache")
 one = report.summary(run)
 expect(report.judged(one), f"{one['limits']}")
 page = report.markdown(one)
