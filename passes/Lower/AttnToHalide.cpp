@@ -18,6 +18,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -205,7 +206,7 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
     halide::Target target = halide::getTarget(module);
     SymbolTable symbols(module);
     WeightAnalysis analysis;
-    Packings packings;
+    packings = Packings();
     SmallVector<func::CallOp> calls;
     module.walk([&](func::CallOp call) { calls.push_back(call); });
     // Arguments that hold weights in every call of a kernel.
@@ -237,47 +238,150 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
          llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
       if (!kernel->hasAttr(attn::kKernelAttr))
         continue;
-      OpBuilder b(kernel);
+      if (failed(decomposeAttention(kernel)))
+        return signalPassFailure();
       llvm::BitVector fixed = weights.lookup(kernel);
       fixed.resize(kernel.getNumArguments());
-      FailureOr<KernelInfo> info = failure();
-      if (succeeded(decomposeAttention(kernel)))
-        info = translateKernel(b, kernel, target, fixed);
-      if (failed(info))
-        return signalPassFailure();
-      for (const MaskRequest &request : info->masks) {
-        std::string name = (kernel.getName() + "_mask").str();
-        for (unsigned k = 0; module.lookupSymbol(name); ++k)
-          name = (kernel.getName() + "_mask_" + Twine(k)).str();
-        if (failed(translateMaskTables(b, kernel, request, name, target)))
+      ArrayRef<halide::CallOp> calls = callers[kernel];
+      attn::AttentionOp few = fewQueriesOf(kernel);
+      std::optional<int64_t> queries = few ? queriesOf(few) : std::nullopt;
+      int64_t most = fewQueries(target);
+      if (few && !queries) {
+        std::string name = unusedName((kernel.getName() + "_few").str());
+        FailureOr<SmallVector<halide::CallOp>> branches =
+            branchOnQueries(calls, few, name, most);
+        if (failed(branches) ||
+            failed(lowerKernel(kernel, name, StreamingForm::Rows, target, fixed,
+                               *branches, symbols)))
           return signalPassFailure();
-        for (halide::CallOp call : callers[kernel])
-          if (failed(callMaskTables(call, request, name)))
-            return signalPassFailure();
-        remarkFound(request.op, "attn-to-halide", "mask",
-                    name + " computes what the mask of " + kernel.getName() +
-                        " needs to know of its tiles and blocks");
       }
-      SmallVector<Operation *> inputs = info->pipeline.getInputs();
-      writeCost(kernel, info->pipeline);
-      StringRef family = info->family;
-      if (family.empty())
-        family = scheduleKernel(*info, target);
-      else
-        stateDenseStrides(*info);
-      SmallVector<StringAttr> packers;
-      for (Packing &packing : info->packings)
-        packers.push_back(
-            packings.unique(packing.pipeline, symbols).getSymNameAttr());
-      for (halide::CallOp call : callers.lookup(kernel))
-        packInputs(call, *info, inputs, packers);
-      std::string how = (" has the " + family + " schedule").str();
-      if (!packers.empty())
-        how += " and reads weights packed by " + packers[0].str();
-      remarkFound(kernel, "attn-to-halide", "schedule", kernel.getName() + how);
+      bool rows = few && queries && *queries <= most;
+      if (failed(lowerKernel(kernel, kernel.getName(),
+                             rows ? StreamingForm::Rows : StreamingForm::Tiles,
+                             target, fixed, calls, symbols)))
+        return signalPassFailure();
+      tables = {};
       kernel.erase();
     }
   }
+
+private:
+  /// The attention of \p kernel, if that is all that its pipeline computes in a
+  /// schedule of its own, which there is one more of for few queries.
+  static attn::AttentionOp fewQueriesOf(func::FuncOp kernel) {
+    SmallVector<attn::AttentionOp> ops;
+    kernel.walk([&](attn::AttentionOp op) { ops.push_back(op); });
+    if (ops.size() != 1)
+      return nullptr;
+    auto isReturned = [](Value value) {
+      return value.use_empty() ||
+             (value.hasOneUse() && isa<func::ReturnOp>(*value.user_begin()));
+    };
+    return llvm::all_of(ops[0]->getResults(), isReturned) ? ops[0] : nullptr;
+  }
+  static std::optional<int64_t> queriesOf(attn::AttentionOp op) {
+    APInt constant;
+    if (matchPattern(op.getSizes()[op.firstDim(attn::DimKind::Query)],
+                     m_ConstantInt(&constant)))
+      return constant.getSExtValue();
+    return std::nullopt;
+  }
+  std::string unusedName(std::string name) {
+    for (unsigned k = 0; getOperation().lookupSymbol(name); ++k)
+      name += "_" + std::to_string(k);
+    return name;
+  }
+
+  /// Lets \p calls happen only with more than \p most queries, and with fewer
+  /// calls of pipeline \p few, which are returned.
+  FailureOr<SmallVector<halide::CallOp>>
+  branchOnQueries(ArrayRef<halide::CallOp> calls, attn::AttentionOp op,
+                  StringRef few, int64_t most) {
+    FailureOr<CallerExtent> extent =
+        callerSize(op.getSizes()[op.firstDim(attn::DimKind::Query)]);
+    if (failed(extent))
+      return failure();
+    SmallVector<halide::CallOp> fresh;
+    for (halide::CallOp call : calls) {
+      OpBuilder b(call);
+      Location loc = call.getLoc();
+      Value queries = getValueOrCreateConstantIndexOp(
+          b, loc, extentAt(b, loc, call.getInputs(), *extent));
+      Value isFew =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, queries,
+                                arith::ConstantIndexOp::create(b, loc, most));
+      auto choice = scf::IfOp::create(b, loc, call.getResultTypes(), isFew,
+                                      /*withElseRegion=*/true);
+      call.replaceAllUsesWith(choice.getResults());
+      auto inside = [&](Block *block, halide::CallOp one) {
+        OpBuilder inner = OpBuilder::atBlockEnd(block);
+        scf::YieldOp::create(inner, loc, one.getResults());
+      };
+      OpBuilder then = OpBuilder::atBlockEnd(choice.thenBlock());
+      fresh.push_back(halide::CallOp::create(then, loc, call.getResultTypes(),
+                                             few, call.getInputs(),
+                                             call.getOuts()));
+      inside(choice.thenBlock(), fresh.back());
+      call->moveBefore(choice.elseBlock(), choice.elseBlock()->end());
+      inside(choice.elseBlock(), call);
+    }
+    return fresh;
+  }
+
+  /// Writes pipeline \p name of \p kernel with its schedule, and what it wants
+  /// computed before it to \p calls.
+  LogicalResult lowerKernel(func::FuncOp kernel, StringRef name,
+                            StreamingForm form, const halide::Target &target,
+                            const llvm::BitVector &fixed,
+                            ArrayRef<halide::CallOp> calls,
+                            SymbolTable &symbols) {
+    OpBuilder b(kernel);
+    FailureOr<KernelInfo> info =
+        translateKernel(b, kernel, name, target, form, fixed);
+    if (failed(info))
+      return failure();
+    for (const MaskRequest &request : info->masks) {
+      // Those of both forms of an attention are the same.
+      bool known = tables.first.op == request.op &&
+                   tables.first.tiling.sameTables(request.tiling);
+      if (!known) {
+        tables = {request, unusedName((kernel.getName() + "_mask").str())};
+        if (failed(
+                translateMaskTables(b, kernel, request, tables.second, target)))
+          return failure();
+        remarkFound(request.op, "attn-to-halide", "mask",
+                    tables.second + " computes what the mask of " +
+                        kernel.getName().str() +
+                        " needs to know of its tiles and blocks");
+      }
+      for (halide::CallOp call : calls)
+        if (failed(callMaskTables(call, request, tables.second)))
+          return failure();
+    }
+    SmallVector<Operation *> inputs = info->pipeline.getInputs();
+    writeCost(kernel, info->pipeline);
+    StringRef family = info->family;
+    if (family.empty())
+      family = scheduleKernel(*info, target);
+    else
+      stateDenseStrides(*info);
+    SmallVector<StringAttr> packers;
+    for (Packing &packing : info->packings)
+      packers.push_back(
+          packings.unique(packing.pipeline, symbols).getSymNameAttr());
+    for (halide::CallOp call : calls)
+      packInputs(call, *info, inputs, packers);
+    std::string how = (" has the " + family + " schedule").str();
+    if (form == StreamingForm::Rows)
+      how += ", a query at a time";
+    if (!packers.empty())
+      how += " and reads weights packed by " + packers[0].str();
+    remarkFound(kernel, "attn-to-halide", "schedule", name.str() + how);
+    return success();
+  }
+
+  Packings packings;
+  std::pair<MaskRequest, std::string> tables; ///< the last ones written
 };
 
 } // namespace

@@ -29,8 +29,11 @@ enum class FuncRole {
 /// ones of `piece` keys, which divides `block`. The extents are i32 of the
 /// pipeline.
 struct MaskTiling {
-  int64_t tile, block, piece;
+  int64_t tile = 0, block = 0, piece = 0;
   mlir::Value queries, keys;
+  bool sameTables(const MaskTiling &other) const {
+    return tile == other.tile && block == other.block && piece == other.piece;
+  }
 };
 
 /// A func with its updates, in the order of the pipeline.

@@ -38,8 +38,10 @@ struct Source {
 class KernelTranslator : public TensorReads {
 public:
   KernelTranslator(OpBuilder &b, func::FuncOp kernel,
-                   const halide::Target &target, llvm::BitVector weights = {})
-      : b(b), kernel(kernel), target(target), weights(weights) {}
+                   const halide::Target &target,
+                   StreamingForm form = StreamingForm::Tiles,
+                   llvm::BitVector weights = {})
+      : b(b), kernel(kernel), target(target), form(form), weights(weights) {}
 
   LogicalResult run(KernelInfo &info);
   /// Only what the mask of the request needs, and then its tables.
@@ -76,6 +78,7 @@ private:
   OpBuilder &b;
   func::FuncOp kernel;
   const halide::Target &target;
+  StreamingForm form;
   llvm::BitVector weights; ///< arguments that are the same in every call
   KernelInfo *info = nullptr;
   Operation *stopAt = nullptr;
@@ -567,7 +570,7 @@ LogicalResult KernelTranslator::attention(attn::AttentionOp op) {
   FailureOr<MaskBounds> bounds = solveMask(op);
   MaskTiling tiling;
   FailureOr<StreamingResults> funcs =
-      buildStreamingAttention(b, op, map, *this, target,
+      buildStreamingAttention(b, op, map, *this, target, form,
                               succeeded(bounds) ? &*bounds : nullptr, tiling);
   if (failed(funcs))
     return failure();
@@ -734,15 +737,17 @@ LogicalResult KernelTranslator::translate() {
 } // namespace
 
 FailureOr<KernelInfo> heed::translateKernel(OpBuilder &b, func::FuncOp kernel,
+                                            StringRef name,
                                             const halide::Target &target,
+                                            StreamingForm form,
                                             const llvm::BitVector &weights) {
   KernelInfo info;
-  info.pipeline =
-      halide::PipelineOp::create(b, kernel.getLoc(), kernel.getName());
+  info.pipeline = halide::PipelineOp::create(b, kernel.getLoc(), name);
   if (auto kind = kernel->getAttrOfType<StringAttr>("attn.kind"))
     info.kind = kind.getValue();
   OpBuilder inner = OpBuilder::atBlockBegin(&info.pipeline.getBody().front());
-  if (failed(KernelTranslator(inner, kernel, target, weights).run(info))) {
+  if (failed(
+          KernelTranslator(inner, kernel, target, form, weights).run(info))) {
     info.pipeline.erase();
     return failure();
   }

@@ -12,13 +12,16 @@
 
 namespace heed {
 
-/// Builds at \p b the pipeline of \p kernel: what is computed, without any
-/// schedule. \p weights says which arguments are the same in every call. Fails
-/// with an error at an op that has no translation; then nothing is left behind.
-mlir::FailureOr<KernelInfo> translateKernel(mlir::OpBuilder &b,
-                                            mlir::func::FuncOp kernel,
-                                            const halide::Target &target,
-                                            const llvm::BitVector &weights);
+enum class StreamingForm : int;
+
+/// Builds at \p b pipeline \p name of \p kernel: what is computed, without any
+/// schedule but that of an attention in \p form. \p weights says which
+/// arguments are the same in every call. Fails with an error at an op that has
+/// no translation; then nothing is left behind.
+mlir::FailureOr<KernelInfo>
+translateKernel(mlir::OpBuilder &b, mlir::func::FuncOp kernel,
+                llvm::StringRef name, const halide::Target &target,
+                StreamingForm form, const llvm::BitVector &weights);
 
 /// Builds at \p b pipeline \p name with the inputs of \p kernel, which computes
 /// the tables of \p request's mask, and its schedule.

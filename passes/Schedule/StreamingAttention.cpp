@@ -326,6 +326,15 @@ StreamingResults Streaming::finishWithLse() {
   return results;
 }
 
+SmallVector<Value> Streaming::initialState(Ops &o) {
+  SmallVector<Value> values(plan.group, o.f(0));
+  if (shifted)
+    values.push_back(o.f(lowest));
+  if (summed)
+    values.push_back(shifted ? o.f(0) : o.zero());
+  return values;
+}
+
 FailureOr<StreamingResults> Streaming::run() {
   batchDims = op.numDims(DimKind::Batch);
   numDims = op.numLoopDims();
@@ -337,32 +346,40 @@ FailureOr<StreamingResults> Streaming::run() {
   bool masked = !op.getWhere().empty();
   if (masked && bounds) {
     tiling = {plan.tile, plan.block, plan.piece, queries, keys};
+    if (plan.form == StreamingForm::Rows && bounds->needsTables()) {
+      // Those of tiles serve here, too: a pipeline less.
+      StreamingPlan tiles(op, plan.target, StreamingForm::Tiles);
+      tiles.chooseTiles(n, m, batchDims);
+      tiling.tile = tiles.tile;
+      tiling.block = tiles.block;
+      tiling.piece = plan.block = plan.piece = tiles.piece;
+    }
     mask.emplace(b, loc, *bounds, tiling, scalars, tensors);
   }
   stageQueries();
-  const int64_t group = plan.group;
-  plan.state = func("st", {"ii", "dt"}, group + shifted + summed,
-                    [&](Ops &o, ArrayRef<Value>) {
-                      SmallVector<Value> values(group, o.f(0));
-                      if (shifted)
-                        values.push_back(o.f(lowest));
-                      if (summed)
-                        values.push_back(shifted ? o.f(0) : o.zero());
-                      return values;
-                    });
-  bool anyFull = !masked || (mask && mask->anyFull());
-  if (anyFull && failed(stage(/*partial=*/false)))
-    return failure();
-  bool whole = !masked && m.fixed && *m.fixed % plan.block == 0;
-  if (!whole && failed(stage(/*partial=*/true)))
-    return failure();
-  StreamingResults results = finish();
-  if (failedRead || (mask && mask->failed()))
-    return failure();
+  plan.state = func("st", {"ii", "dt"}, plan.group + shifted + summed,
+                    [&](Ops &o, ArrayRef<Value>) { return initialState(o); });
   SmallVector<Extent> batch;
   for (unsigned k = 0; k < batchDims; ++k)
     batch.push_back(size(k));
-  plan.schedule(b, loc, batch);
+  if (plan.form == StreamingForm::Rows) {
+    if (failed(rows(batch)))
+      return failure();
+  } else {
+    bool anyFull = !masked || (mask && mask->anyFull());
+    if (anyFull && failed(stage(/*partial=*/false)))
+      return failure();
+    bool whole = !masked && m.fixed && *m.fixed % plan.block == 0;
+    if (!whole && failed(stage(/*partial=*/true)))
+      return failure();
+  }
+  StreamingResults results = finish();
+  if (failedRead || (mask && mask->failed()))
+    return failure();
+  if (plan.form == StreamingForm::Rows)
+    plan.scheduleRows(b, loc);
+  else
+    plan.schedule(b, loc, batch);
   if (results.lse) // both are read out of the rows
     for (halide::FuncOp f : {results.output, results.lse}) {
       vectorizeInner(b, f, 0, varsOf(f).front(), plan.lanes);
@@ -421,7 +438,7 @@ StringRef heed::whyNotStreaming(attn::AttentionOp op) {
 FailureOr<StreamingResults>
 heed::buildStreamingAttention(OpBuilder &b, attn::AttentionOp op,
                               const IRMapping &scalars, TensorReads &tensors,
-                              const halide::Target &target,
+                              const halide::Target &target, StreamingForm form,
                               const MaskBounds *bounds, MaskTiling &tiling) {
-  return Streaming(b, op, scalars, tensors, target, bounds, tiling).run();
+  return Streaming(b, op, scalars, tensors, target, form, bounds, tiling).run();
 }

@@ -15,6 +15,15 @@ namespace heed {
 struct MaskBounds;
 struct MaskTiling;
 
+/// Which of the two pipelines of a streaming attention: lanes are queries, a
+/// tile of them at a time; or one query at a time (few queries, as when text is
+/// generated), lanes being keys, contracted dims and value dims in turn.
+enum class StreamingForm : int { Tiles, Rows };
+
+/// From how many queries on tiles are faster than rows, measured: with 16 lanes
+/// a key costs a row about a sixteenth of what it costs a tile.
+int64_t fewQueries(const halide::Target &target);
+
 /// Why \p op cannot stream, or an empty string if it can.
 llvm::StringRef whyNotStreaming(attn::AttentionOp op);
 
@@ -24,9 +33,10 @@ struct StreamingResults {
   halide::FuncOp output, lse;
 };
 
-/// Writes \p op at \p b, inside a pipeline, with its schedule, and returns the
-/// funcs of its results: one var per axis, innermost first, named "d<axis>". \p
-/// scalars maps index and float values of the kernel to those of the pipeline.
+/// Writes \p op at \p b, inside a pipeline, in \p form, with its schedule, and
+/// returns the funcs of its results: one var per axis, innermost first, named
+/// "d<axis>". \p scalars maps index and float values of the kernel to those of
+/// the pipeline.
 /// \p bounds, if given, says which keys a tile reaches; without it every tile
 /// evaluates `where` for all keys. If they need tables, these are further
 /// inputs of the pipeline, and \p tiling says how they are cut. Fails with an
@@ -34,8 +44,8 @@ struct StreamingResults {
 mlir::FailureOr<StreamingResults>
 buildStreamingAttention(mlir::OpBuilder &b, attn::AttentionOp op,
                         const mlir::IRMapping &scalars, TensorReads &tensors,
-                        const halide::Target &target, const MaskBounds *bounds,
-                        MaskTiling &tiling);
+                        const halide::Target &target, StreamingForm form,
+                        const MaskBounds *bounds, MaskTiling &tiling);
 
 } // namespace heed
 

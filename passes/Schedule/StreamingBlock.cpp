@@ -11,7 +11,7 @@ using attn::DimKind;
 
 Value Streaming::firstKey(Ops &o, const StreamingStage &stage, Value kb) {
   Value at = o.muli(kb, o.i(stage.block));
-  if (!stage.partial || plan.masked)
+  if (!stage.partial || plan.masked || plan.form == StreamingForm::Rows)
     return at;
   return o.addi(o.muli(o.floorDiv(keys, plan.block), o.i(plan.block)), at);
 }
@@ -69,6 +69,24 @@ Value Streaming::weightOf(Ops &o, Value s, Value top) {
   llvm_unreachable("a map of attention");
 }
 
+Value Streaming::scoreAt(Ops &o, StreamingStage &stage, ArrayRef<Value> at) {
+  ArrayRef<Value> rest = at.drop_front(3);
+  SmallVector<Value> terms;
+  for (StreamingTerm &term : stage.terms)
+    terms.push_back(o.read1(term.func.getResult(), at));
+  Value s = terms.front();
+  if (!factor) {
+    s = region(o, op.getScore(), rest.drop_front(),
+               query(o, rest.front(), at[0]), key(o, stage, at[2], at[1]),
+               terms);
+    if (domain() != 1)
+      s = o.mul(s, o.f(domain()));
+  }
+  if (shifted)
+    s = o.select(live(o, stage, at[0], at[1], at[2], rest), s, o.f(lowest));
+  return s;
+}
+
 /// S: groups of scores, their maximum, and that of the block, rounded.
 void Streaming::stageScores(StreamingStage &stage) {
   const int64_t group = plan.group;
@@ -82,21 +100,7 @@ void Streaming::stageScores(StreamingStage &stage) {
                Value jj = o.addi(o.muli(at[1], o.i(group)), o.i(y));
                SmallVector<Value> coordinates{at[0], jj, at[2]};
                coordinates.append(rest.begin(), rest.end());
-               SmallVector<Value> terms;
-               for (StreamingTerm &term : stage.terms)
-                 terms.push_back(o.read1(term.func.getResult(), coordinates));
-               Value s = terms.front();
-               if (!factor) {
-                 s = region(o, op.getScore(), rest.drop_front(),
-                            query(o, rest.front(), at[0]),
-                            key(o, stage, at[2], jj), terms);
-                 if (domain() != 1)
-                   s = o.mul(s, o.f(domain()));
-               }
-               if (shifted)
-                 s = o.select(live(o, stage, at[0], jj, at[2], rest), s,
-                              o.f(lowest));
-               values.push_back(s);
+               values.push_back(scoreAt(o, stage, coordinates));
              }
              if (shifted)
                values.push_back(o.tree(
@@ -185,6 +189,18 @@ void Streaming::stageWeights(StreamingStage &stage) {
          });
 }
 
+Value Streaming::valueAt(Ops &o, const StreamingStage &stage, Value lane,
+                         Value jj, Value kb, ArrayRef<Value> rest, Value d) {
+  SmallVector<Value> dims = place(
+      rest.drop_front(), query(o, rest.front(), lane), key(o, stage, kb, jj));
+  if (d)
+    dims[op.firstDim(DimKind::Value)] = d;
+  SmallVector<Value> values;
+  for (auto [number, tensor] : llvm::enumerate(op.getValues()))
+    values.push_back(operand(o, tensor, op.valueMap(number), dims));
+  return o.tree(values, [&](Value x, Value y) { return o.add(x, y); });
+}
+
 /// PV(ii, dd, dt, kb, ...): the block's part of `group` value dims.
 void Streaming::stageProducts(StreamingStage &stage) {
   const int64_t group = plan.group;
@@ -204,25 +220,41 @@ void Streaming::stageProducts(StreamingStage &stage) {
            SmallVector<Value> row{at[0], kb};
            row.append(rest.begin(), rest.end());
            Value p = o.read1(weights, inGroup(row, jj));
-           SmallVector<Value> dims =
-               place(rest.drop_front(), query(o, rest.front(), at[0]),
-                     key(o, stage, kb, jj));
+           Value d;
            if (hasValueDim) {
-             Value d = o.addi(o.muli(at[2], o.i(group)), at[1]);
+             d = o.addi(o.muli(at[2], o.i(group)), at[1]);
              Extent extent = size(valueDim);
-             dims[valueDim] = extent.fixed && *extent.fixed % group == 0
-                                  ? d
-                                  : o.mini(d, o.last(extent.value));
+             if (!extent.fixed || *extent.fixed % group)
+               d = o.mini(d, o.last(extent.value));
            }
-           SmallVector<Value> values;
-           for (auto [number, tensor] : llvm::enumerate(op.getValues()))
-             values.push_back(operand(o, tensor, op.valueMap(number), dims));
-           Value v =
-               o.tree(values, [&](Value x, Value y) { return o.add(x, y); });
+           Value v = valueAt(o, stage, at[0], jj, kb, rest, d);
            Value state = o.read1(stage.products.getResult(), at);
            Value next = o.fma(state, p, v);
            return {stage.partial ? o.select(isLive(o, p), next, state) : next};
          });
+}
+
+SmallVector<Value> Streaming::merged(Ops &o, ArrayRef<Value> old,
+                                     ArrayRef<Value> accumulators, Value here,
+                                     Value sum) {
+  Value top, c0, c1;
+  if (shifted) {
+    Value before = old[topElement()];
+    top = o.larger(before, here);
+    c0 = o.power(o.sub(before, top));
+    c1 = o.power(o.sub(here, top));
+  }
+  auto merge = [&](Value x, Value y) -> Value {
+    return shifted ? o.fma(o.mul(x, c0), y, c1) : o.add(x, y);
+  };
+  SmallVector<Value> values;
+  for (auto [x, y] : llvm::zip(old, accumulators))
+    values.push_back(merge(x, y));
+  if (shifted)
+    values.push_back(top);
+  if (summed)
+    values.push_back(merge(old[sumElement()], sum));
+  return values;
 }
 
 /// The merge of a block into the state.
@@ -247,30 +279,16 @@ void Streaming::stageMerge(StreamingStage &stage) {
                         rest = at.drop_front(2);
         SmallVector<Value> row{at[0], args[stateRank]};
         row.append(rest.begin(), rest.end());
-        SmallVector<Value> old = o.read(state, at), values;
-        Value top, c0, c1;
-        if (shifted) {
-          Value before = old[topElement()],
-                here = o.read1(stage.rounded.getResult(), row);
-          top = o.larger(before, here);
-          c0 = o.power(o.sub(before, top));
-          c1 = o.power(o.sub(here, top));
-        }
-        auto merge = [&](Value x, Value y) -> Value {
-          return shifted ? o.fma(o.mul(x, c0), y, c1) : o.add(x, y);
-        };
+        SmallVector<Value> accumulators;
         for (int64_t y = 0; y < group; ++y) {
           SmallVector<Value> product{at[0], o.i(y), at[1], args[stateRank]};
           product.append(rest.begin(), rest.end());
-          values.push_back(
-              merge(old[y], o.read1(stage.products.getResult(), product)));
+          accumulators.push_back(o.read1(stage.products.getResult(), product));
         }
-        if (shifted)
-          values.push_back(top);
-        if (summed)
-          values.push_back(
-              merge(old[sumElement()], o.read1(stage.sum.getResult(), row)));
-        return values;
+        return merged(o, o.read(state, at), accumulators,
+                      shifted ? o.read1(stage.rounded.getResult(), row)
+                              : Value(),
+                      summed ? o.read1(stage.sum.getResult(), row) : Value());
       });
 }
 

@@ -13,9 +13,9 @@ class Streaming {
 public:
   Streaming(OpBuilder &b, attn::AttentionOp op, const IRMapping &scalars,
             TensorReads &tensors, const halide::Target &target,
-            const MaskBounds *bounds, MaskTiling &tiling)
+            StreamingForm form, const MaskBounds *bounds, MaskTiling &tiling)
       : b(b), op(op), loc(op.getLoc()), scalars(scalars), tensors(tensors),
-        bounds(bounds), tiling(tiling), plan(op, target),
+        bounds(bounds), tiling(tiling), plan(op, target, form),
         shifted(op.getMap() == attn::Map::Exp && op.getDivide()),
         summed(op.getDivide()),
         anySign(op.getMap() == attn::Map::Identity || !op.getWeight().empty()) {
@@ -46,6 +46,19 @@ private:
   void stageQueries();
   std::optional<Value> scoreFactor();
   void stageTerm(StreamingStage &stage, unsigned term);
+  /// The operands of a score term at `at`: ii, jj, kb, tile, batch; and what
+  /// the term makes of them.
+  SmallVector<Value> termOperands(Ops &o, const StreamingStage &stage,
+                                  unsigned term, ArrayRef<Value> at,
+                                  ArrayRef<Value> reduction);
+  Value termValue(Ops &o, unsigned term, ArrayRef<Value> operands);
+  /// \p state and one more pair of the term's sum.
+  Value termSum(Ops &o, unsigned term, Value state, ArrayRef<Value> operands);
+  /// The score at `at`, in its domain; `lowest` where the key is absent.
+  Value scoreAt(Ops &o, StreamingStage &stage, ArrayRef<Value> at);
+  /// What value terms add up to at \p d of key \p jj.
+  Value valueAt(Ops &o, const StreamingStage &stage, Value lane, Value jj,
+                Value kb, ArrayRef<Value> rest, Value d);
 
   /// Writes the funcs of full, or of partial blocks, and their update of the
   /// state.
@@ -54,8 +67,19 @@ private:
   void stageWeights(StreamingStage &stage);
   void stageProducts(StreamingStage &stage);
   void stageMerge(StreamingStage &stage);
+  /// The state \p old with another part of the row in it.
+  SmallVector<Value> merged(Ops &o, ArrayRef<Value> old,
+                            ArrayRef<Value> accumulators, Value top, Value sum);
   /// Which key blocks a tile works on: the `where` of the state's update.
   void stageWhere(StreamingStage &stage);
+
+  // A query at a time (StreamingRow.cpp).
+  LogicalResult rows(ArrayRef<Extent> batch);
+  void rowTerm(StreamingStage &stage, unsigned term);
+  void rowScores(StreamingStage &stage);
+  void rowWeights(StreamingStage &stage);
+  void rowProducts(StreamingStage &stage);
+  SmallVector<Value> initialState(Ops &o);
 
   /// First key of block kb of the stage.
   Value firstKey(Ops &o, const StreamingStage &stage, Value kb);

@@ -4,8 +4,8 @@
 // (prototype of this schedule): full attention 0.75 to 0.84 from N = 512 to
 // 8192, causal 0.66 to 0.80 from N = 1024.
 #include "passes/Schedule/StreamingPlan.h"
-#include "passes/Lower/Expressions.h"
 #include "passes/Schedule/Schedule.h"
+#include "passes/Schedule/StreamingWriter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
@@ -13,20 +13,30 @@
 using namespace mlir;
 using namespace heed;
 using attn::DimKind;
+using heed::streaming::Writer;
 
 // Accumulators, one row of vectors and a broadcast fill the registers: (group +
 // 1) * vectors + 1 <= registers. 8 x 3 of 32 registers ran at 0.95 of the peak,
 // other shapes at 0.94 and below; 4 x 3 is the same formula for 16.
-StreamingPlan::StreamingPlan(attn::AttentionOp op, const halide::Target &target)
-    : op(op), target(target), lanes(target.lanes(32)),
+StreamingPlan::StreamingPlan(attn::AttentionOp op, const halide::Target &target,
+                             StreamingForm form)
+    : op(op), target(target), form(form), lanes(target.lanes(32)),
       group(target.vectorRegisters >= 32 ? 8 : 4),
       vectors(std::max<int64_t>(1, (target.vectorRegisters - 1) / (group + 1))),
-      tile(lanes * vectors), masked(!op.getWhere().empty()) {}
+      tile(lanes * vectors), masked(!op.getWhere().empty()) {
+  if (form == StreamingForm::Rows)
+    group = vectors = tile = 1;
+}
 
 void StreamingPlan::chooseTiles(Extent n, Extent m, unsigned dims) {
   queries = n;
   keys = m;
   batchDims = dims;
+  if (form == StreamingForm::Rows) {
+    // Enough that the merge of a block and its sums over lanes do not show.
+    block = piece = 128;
+    return;
+  }
   if (masked) {
     // Blocks end at tile borders, so that a causal diagonal cuts pieces of one
     // tile.
@@ -51,76 +61,6 @@ void StreamingPlan::chooseTiles(Extent n, Extent m, unsigned dims) {
 }
 
 namespace {
-
-/// Schedule ops of one pipeline, in a shorter notation.
-struct Writer {
-  OpBuilder &b;
-  Location loc;
-  const StreamingPlan &plan;
-
-  Value i(int64_t value) { return constantI32(b, loc, value); }
-  /// Factors divide the promised extents, so the guard is proved away; with an
-  /// edited factor that does not divide, nothing beyond a promise is computed.
-  template <typename Factor>
-  void split(halide::FuncOp f, int64_t stage, StringRef var, StringRef outer,
-             StringRef inner, Factor factor) {
-    halide::SplitOp::create(b, loc, f.getResult(), stage, var, outer, inner,
-                            factor, halide::TailStrategy::GuardWithIf);
-  }
-  Value factor(halide::FuncOp f, StringRef loop) {
-    return halide::FactorOp::create(b, loc, b.getI32Type(), f.getResult(), 0,
-                                    loop);
-  }
-  void reorder(halide::FuncOp f, int64_t stage, ArrayRef<StringRef> vars) {
-    halide::ReorderOp::create(b, loc, f.getResult(), stage, vars);
-  }
-  void vectorize(halide::FuncOp f, int64_t stage, StringRef var) {
-    halide::VectorizeOp::create(b, loc, f.getResult(), stage, var);
-  }
-  void unroll(halide::FuncOp f, int64_t stage, StringRef var) {
-    halide::UnrollOp::create(b, loc, f.getResult(), stage, var);
-  }
-  /// Leaves loops whole: steady states of their own, with the clamps of the
-  /// last keys and queries simplified, double the code and gain nothing.
-  void keepWhole(halide::FuncOp f, int64_t stage, ArrayRef<StringRef> vars) {
-    for (StringRef var : vars)
-      halide::PartitionOp::create(b, loc, f.getResult(), stage, var,
-                                  halide::Partition::Never);
-  }
-  void computeAt(halide::FuncOp f, halide::FuncOp consumer, StringRef var) {
-    halide::ComputeAtOp::create(b, loc, f.getResult(), consumer.getResult(),
-                                var);
-  }
-  void bound(halide::FuncOp f, StringRef var, Value extent) {
-    halide::BoundVarOp::create(b, loc, f.getResult(), var, i(0), extent);
-  }
-  void boundExtent(halide::FuncOp f, StringRef var, Value extent) {
-    halide::BoundExtentOp::create(b, loc, f.getResult(), var, extent);
-  }
-  /// One tile of one batch element: without this, allocations become dynamic
-  /// and loops of unknown extent appear.
-  void oneTile(halide::FuncOp f, Value tiles) {
-    boundExtent(f, "ib", tiles);
-    for (unsigned k = 0; k < plan.batchDims; ++k)
-      boundExtent(f, "b" + std::to_string(k), i(1));
-  }
-  /// Lanes are queries: the innermost loops are iv (a vector) and iu
-  /// (unrolled), then `others`.
-  void lanes(halide::FuncOp f, int64_t stage, ArrayRef<StringRef> others,
-             bool unrolled = true) {
-    split(f, stage, "ii", "iu", "iv", plan.lanes);
-    SmallVector<StringRef> order{"iv"};
-    if (unrolled)
-      order.push_back("iu");
-    order.append(others.begin(), others.end());
-    if (!unrolled)
-      order.push_back("iu");
-    reorder(f, stage, order);
-    vectorize(f, stage, "iv");
-    if (unrolled)
-      unroll(f, stage, "iu");
-  }
-};
 
 /// Tiles that one task takes, an i32: as many as L2 likes (768 queries), but at
 /// least four tasks a core.
@@ -294,7 +234,7 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
   else
     w.split(output, 0, "tile", "task", "ti", tilesPerTask(w, *this, batch));
   Value tiles =
-      tilesOf(w, *this, w.factor(output, "row"), w.factor(output, "ti"));
+      tilesOf(w, *this, w.factor(output, 0, "row"), w.factor(output, 0, "ti"));
   SmallVector<std::string> order;
   Value groups = w.i(1), padded = w.i(group);
   if (lse) {

@@ -7,6 +7,7 @@
 #include "dialects/Halide/HalideDialect.h"
 #include "dialects/Halide/Target.h"
 #include "passes/Lower/KernelInfo.h"
+#include "passes/Schedule/StreamingAttention.h"
 
 #include <map>
 
@@ -16,6 +17,7 @@ namespace heed {
 /// update over its contract dims.
 struct StreamingTerm {
   halide::FuncOp func;
+  halide::FuncOp lanes; ///< of rows: one partial sum a lane
   size_t contractDims;
   llvm::SmallVector<Extent> contract;
 };
@@ -33,6 +35,7 @@ struct StreamingStage {
   int64_t block; ///< keys
   llvm::SmallVector<StreamingTerm> terms;
   halide::FuncOp scores, top, rounded, weights, sum, products;
+  halide::FuncOp topLanes, sumLanes; ///< of rows
   halide::UpdateOp update;
 };
 
@@ -46,16 +49,20 @@ struct StreamingQuery {
 /// Everything that the schedule needs to know; the algorithm fills in the
 /// funcs.
 struct StreamingPlan {
-  StreamingPlan(attn::AttentionOp op, const halide::Target &target);
+  StreamingPlan(attn::AttentionOp op, const halide::Target &target,
+                StreamingForm form);
 
   /// Block sizes for \p queries x \p keys.
   void chooseTiles(Extent queries, Extent keys, unsigned batchDims);
   /// Writes the schedule of all funcs at \p b, for a batch of \p batch dims.
   void schedule(mlir::OpBuilder &b, mlir::Location loc,
                 llvm::ArrayRef<Extent> batch);
+  /// The same of rows.
+  void scheduleRows(mlir::OpBuilder &b, mlir::Location loc);
 
   attn::AttentionOp op;
   halide::Target target;
+  StreamingForm form;
   int64_t lanes;                ///< of an f32 vector
   int64_t group;                ///< keys, or value dims, of a register tile
   int64_t vectors;              ///< vectors of a register tile
@@ -65,11 +72,15 @@ struct StreamingPlan {
   bool masked;
   bool scaledTerm = false; ///< the score's factor is folded into a staged query
   unsigned batchDims = 0;
+  std::optional<int64_t> valueVectors; ///< of rows, where it is known
   Extent queries, keys;
 
   llvm::SmallVector<StreamingQuery> queryFuncs;
   std::vector<StreamingStage> stages;
   halide::FuncOp state, scale, divided, output;
+  /// Of rows: the state of some of the keys, and all of these.
+  halide::FuncOp part, parts;
+  mlir::Value tasks;  ///< of rows: an i32
   halide::FuncOp lse; ///< of a tile, where it is a result
   std::map<unsigned, std::string> outputVars; ///< loop dim to var of the output
   std::map<unsigned, Extent> outputExtents;

@@ -83,55 +83,65 @@ void Streaming::stageQueries() {
     factor.reset();
 }
 
-/// T(ii, jj, kb, ...): one score term of a tile and a block.
-void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
-  SmallVector<unsigned> contract = op.contractDims(term);
-  SmallVector<AffineMap> maps = op.maps(term);
+SmallVector<Value> Streaming::termOperands(Ops &o, const StreamingStage &stage,
+                                           unsigned term, ArrayRef<Value> at,
+                                           ArrayRef<Value> reduction) {
   unsigned first = 0;
   for (unsigned before = 0; before < term; ++before)
     first += op.maps(before).size();
-  auto pair = [&](Ops &o, ArrayRef<Value> at, ArrayRef<Value> reduction) {
-    Value lane = at[0];
-    ArrayRef<Value> rest = at.drop_front(3);
-    SmallVector<Value> dims =
-        place(rest.drop_front(), query(o, rest.front(), lane),
-              key(o, stage, at[2], at[1]));
-    for (auto [slot, c] : llvm::enumerate(contract))
-      dims[c] = reduction[slot];
-    SmallVector<Value> values;
-    for (auto [number, map] : llvm::enumerate(maps)) {
-      if (Value transposed = staged[first + number]) {
-        SmallVector<Value> coordinates{lane};
-        coordinates.append(reduction.begin(), reduction.end());
-        coordinates.append(rest.begin(), rest.end());
-        values.push_back(o.read1(transposed, coordinates));
-      } else {
-        values.push_back(operand(o, op.term(term)[number], map, dims));
-      }
+  Value lane = at[0];
+  ArrayRef<Value> rest = at.drop_front(3);
+  SmallVector<Value> dims =
+      place(rest.drop_front(), query(o, rest.front(), lane),
+            key(o, stage, at[2], at[1]));
+  for (auto [slot, c] : llvm::enumerate(op.contractDims(term)))
+    dims[c] = reduction[slot];
+  SmallVector<Value> values;
+  for (auto [number, map] : llvm::enumerate(op.maps(term))) {
+    if (Value transposed = staged[first + number]) {
+      SmallVector<Value> coordinates{lane};
+      coordinates.append(reduction.begin(), reduction.end());
+      coordinates.append(rest.begin(), rest.end());
+      values.push_back(o.read1(transposed, coordinates));
+    } else {
+      values.push_back(operand(o, op.term(term)[number], map, dims));
     }
-    return values;
-  };
-  auto combine = [&](Ops &o, ArrayRef<Value> values,
-                     ArrayRef<Value> at) -> Value {
-    if (op.pair(term).empty())
-      return o.tree(SmallVector<Value>(values),
-                    [&](Value x, Value y) -> Value { return o.mul(x, y); });
-    IRMapping map = scalars;
-    for (auto [arg, value] : llvm::zip(op.pair(term).getArguments(), values))
-      map.map(arg, value);
-    failedRead |=
-        failed(translateBody(o.b, op.pair(term).front(), map, {}, tensors));
-    return map.lookupOrDefault(
-        op.pair(term).front().getTerminator()->getOperand(0));
-  };
+  }
+  return values;
+}
+
+Value Streaming::termValue(Ops &o, unsigned term, ArrayRef<Value> operands) {
+  if (op.pair(term).empty())
+    return o.tree(SmallVector<Value>(operands),
+                  [&](Value x, Value y) -> Value { return o.mul(x, y); });
+  IRMapping map = scalars;
+  for (auto [arg, value] : llvm::zip(op.pair(term).getArguments(), operands))
+    map.map(arg, value);
+  failedRead |=
+      failed(translateBody(o.b, op.pair(term).front(), map, {}, tensors));
+  return map.lookupOrDefault(
+      op.pair(term).front().getTerminator()->getOperand(0));
+}
+
+Value Streaming::termSum(Ops &o, unsigned term, Value state,
+                         ArrayRef<Value> operands) {
+  if (operands.size() == 2 && op.pair(term).empty())
+    return o.fma(state, operands[0], operands[1]);
+  return o.sum(state, termValue(o, term, operands));
+}
+
+/// T(ii, jj, kb, ...): one score term of a tile and a block.
+void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
+  SmallVector<unsigned> contract = op.contractDims(term);
   std::string name = (stage.name("t") + Twine(term)).str();
-  auto f = func(name, {"ii", "jj", "kb"}, 1,
-                [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-                  if (!contract.empty())
-                    return {o.zero()};
-                  return {combine(o, pair(o, at, {}), at)};
-                });
-  stage.terms.push_back({f, contract.size(), {}});
+  auto f =
+      func(name, {"ii", "jj", "kb"}, 1,
+           [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+             if (!contract.empty())
+               return {o.zero()};
+             return {termValue(o, term, termOperands(o, stage, term, at, {}))};
+           });
+  stage.terms.push_back({f, {}, contract.size(), {}});
   if (contract.empty())
     return;
   SmallVector<std::string> names;
@@ -145,12 +155,9 @@ void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
   size_t rank = 4 + batchDims;
   update(f, rvars, extents,
          [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-           ArrayRef<Value> at = args.take_front(rank),
-                           reduction = args.drop_front(rank);
-           SmallVector<Value> values = pair(o, at, reduction);
-           Value state = o.read1(f.getResult(), at);
-           if (values.size() == 2 && op.pair(term).empty())
-             return {o.fma(state, values[0], values[1])};
-           return {o.sum(state, combine(o, values, at))};
+           ArrayRef<Value> at = args.take_front(rank);
+           return {termSum(
+               o, term, o.read1(f.getResult(), at),
+               termOperands(o, stage, term, at, args.drop_front(rank)))};
          });
 }

@@ -74,8 +74,8 @@ Value TileMask::visitsFull(OpBuilder &b, Value block, Value tile,
                             true, low, write.tiling.block, tile, batch));
 }
 
-Value TileMask::visitsPartial(OpBuilder &b, Value piece, Value tile,
-                              ArrayRef<Value> batch) {
+Value TileMask::visits(OpBuilder &b, Value piece, Value tile,
+                       ArrayRef<Value> batch) {
   Ops o{b, write.loc};
   const MaskBounds &bounds = write.bounds;
   int64_t size = write.tiling.piece;
@@ -96,8 +96,15 @@ Value TileMask::visitsPartial(OpBuilder &b, Value piece, Value tile,
       inside = o.both(
           inside, any(b, bounds.reach, Ends, false, low, size, tile, batch));
   }
+  return inside;
+}
+
+Value TileMask::visitsPartial(OpBuilder &b, Value piece, Value tile,
+                              ArrayRef<Value> batch) {
+  Ops o{b, write.loc};
+  Value inside = visits(b, piece, tile, batch);
   if (!anyFull())
     return inside;
-  Value block = o.floorDiv(piece, write.tiling.block / size);
+  Value block = o.floorDiv(piece, write.tiling.block / write.tiling.piece);
   return o.both(inside, o.negate(visitsFull(b, block, tile, batch)));
 }

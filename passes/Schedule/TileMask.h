@@ -27,6 +27,9 @@ public:
   mlir::Value visitsPartial(mlir::OpBuilder &b, mlir::Value piece,
                             mlir::Value tile,
                             llvm::ArrayRef<mlir::Value> batch);
+  /// Whether \p tile visits \p piece at all, full or not.
+  mlir::Value visits(mlir::OpBuilder &b, mlir::Value piece, mlir::Value tile,
+                     llvm::ArrayRef<mlir::Value> batch);
   /// Whether any block may be full.
   bool anyFull() const { return !write.bounds.full.empty(); }
   bool failed() const { return write.failed; }

@@ -31,7 +31,7 @@ def oracle(q, k, v):
 
 
 #        B  H  G  N    M    E   F
-SIZES = [(1, 2, 1, 131, 131, 19, 21), (2, 2, 2, 17, 300, 8, 16), (1, 1, 1, 5, 3, 1, 1)]
+SIZES = [(1, 2, 1, 131, 131, 19, 21), (2, 2, 2, 17, 300, 8, 16), (1, 1, 1, 5, 3, 1, 1), (1, 2, 1, 3, 300, 20, 19)]
 random = np.random.default_rng(5)
 cases = []
 for k, (b, h, g, n, m, e, f) in enumerate(SIZES):

@@ -6,7 +6,7 @@
 #k = affine_map<(b,h,i,j,e,f) -> (b,h,j,e)>
 #v = affine_map<(b,h,i,j,e,f) -> (b,h,j,f)>
 module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64, vector_registers = 32 : i64, l1 = 49152 : i64, l2 = 2097152 : i64, cores = 2 : i64}} {
-// CHECK-LABEL: halide.pipeline @k0
+// CHECK-LABEL: halide.pipeline @k0 attributes
 // The queries, transposed and scaled once per tile of 3 vectors of 16 lanes.
 // CHECK: %[[Q:.*]] = halide.func "q0" (%{{.*}} = "ii", %{{.*}} = "e4"
 // CHECK: arith.constant 48 : i32

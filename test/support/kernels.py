@@ -58,10 +58,23 @@ class Model:
         self.library = C.CDLL(library)
 
     def __call__(self, *arguments):
-        env = {}
+        env, branches = {}, []  # of each scf.if around the line: its value, its result, whether the line's branch is taken
         for line in self.host:
             text = line.strip()
-            if text.startswith("func.func"):
+            if text == "} else {":
+                branches[-1][2] = not branches[-1][0]
+            elif text == "}" and branches:
+                branches.pop()
+            elif not all(taken for _, _, taken in branches):
+                branches += [[False, None, False]] if text.endswith("{") else []
+            elif m := re.match(r"(%\w+)(?::\d+)? = scf.if (%\w+) ", text):
+                branches.append([env[m[2]], m[1], env[m[2]]])
+            elif m := re.match(r"scf.yield (.*) :", text):
+                values, name = [env[v] for v in re.findall(r"%\w+(?:#\d+)?", m[1])], branches[-1][1]
+                env |= {name: values[0]} | {f"{name}#{k}": value for k, value in enumerate(values)}
+            elif m := re.match(r"(%\w+) = arith.cmpi sle, (%\w+), (%\w+) : index", text):
+                env[m[1]] = env[m[2]] <= env[m[3]]
+            elif text.startswith("func.func"):
                 env = dict(zip(re.findall(r"(%arg\d+):", text), arguments))
             elif m := re.match(r"(%\w+) = arith.constant (\S+) : \w+", text):
                 env[m[1]] = float(m[2]) if "." in m[2] else int(m[2])

@@ -1,0 +1,320 @@
+//===- StreamingRow.cpp - one query at a time in streaming attention ------===//
+// A tile of queries would leave most lanes idle when there are few of them
+// (one, where text is generated), and too few tasks. Here a task is one query
+// and a part of its keys, in blocks of B keys:
+//
+//   T  [B]        scores: lanes are the contracted dim, summed at the end
+//   S, P [B]      lanes are keys
+//   PV [F]        lanes are the value dim, 8 keys at a time
+//   part [F]      tuple (accumulator, m, l), merged over the blocks of a part
+//   st [F]        the parts of a row, merged
+//
+// All blocks evaluate the mask. An absent key has weight 0, and its row of V is
+// cleared by a mask of bits: NaN in V does not show.
+#include "passes/Schedule/StreamingBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace heed;
+using namespace heed::streaming;
+using attn::DimKind;
+
+/// T(ii, jj, kb, ...): partial sums, one a lane of the last contracted dim, and
+/// then their sum.
+void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
+  SmallVector<unsigned> contract = op.contractDims(term);
+  std::string name = (stage.name("t") + Twine(term)).str();
+  if (contract.empty())
+    return stageTerm(stage, term);
+  auto lanes = func(name + "_lanes", {"ll", "jj", "kb"}, 1,
+                    [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
+                      return {o.zero()};
+                    });
+  size_t rank = 4 + batchDims;
+  Ops outside{b, loc};
+  SmallVector<std::string> names;
+  SmallVector<Value> extents;
+  SmallVector<Extent> sizes;
+  for (unsigned c : contract) {
+    names.push_back("r" + std::to_string(c));
+    sizes.push_back(size(c));
+    extents.push_back(sizes.back().value);
+  }
+  Extent last = sizes.back();
+  int64_t width = plan.lanes;
+  extents.back() =
+      last.fixed ? outside.i(llvm::divideCeil(*last.fixed, width))
+                 : outside.floorDiv(
+                       outside.addi(last.value, outside.i(width - 1)), width);
+  sizes.back().fixed =
+      last.fixed ? std::optional<int64_t>(llvm::divideCeil(*last.fixed, width))
+                 : std::nullopt;
+  SmallVector<StringRef> rvars(names.begin(), names.end());
+  auto index = [&](Ops &o, ArrayRef<Value> args) {
+    return o.addi(o.muli(args.back(), o.i(width)), args[0]);
+  };
+  halide::UpdateOp sum =
+      update(lanes, rvars, extents,
+             [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+               ArrayRef<Value> at = args.take_front(rank);
+               SmallVector<Value> place(at), reduction(args.drop_front(rank));
+               place[0] = o.i(0);
+               reduction.back() = index(o, args);
+               return {termSum(o, term, o.read1(lanes.getResult(), at),
+                               termOperands(o, stage, term, place, reduction))};
+             });
+  if (!last.fixed || *last.fixed % width)
+    sum.fill(b, sum.getWhere(),
+             [&](OpBuilder &inner, Location where,
+                 ValueRange args) -> SmallVector<Value> {
+               Ops o{inner, where};
+               return {o.less(index(o, SmallVector<Value>(args)), last.value)};
+             });
+  auto f = func(name, {"ii", "jj", "kb"}, 1,
+                [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
+                  return {o.zero()};
+                });
+  update(f, {"rl"}, {outside.i(width)},
+         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+           ArrayRef<Value> at = args.take_front(rank);
+           SmallVector<Value> lane{args[rank]};
+           lane.append(at.begin() + 1, at.end());
+           return {o.sum(o.read1(f.getResult(), at),
+                         o.read1(lanes.getResult(), lane))};
+         });
+  stage.terms.push_back({f, lanes, contract.size(), sizes});
+}
+
+/// S, and the maximum of the block: one a lane, then of these.
+void Streaming::rowScores(StreamingStage &stage) {
+  stage.scores = func(stage.name("s"), {"ii", "jj", "kb"}, 1,
+                      [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+                        return {scoreAt(o, stage, at)};
+                      });
+  if (!shifted)
+    return;
+  size_t rank = 3 + batchDims; // ll, kb, ib, batch
+  stage.topLanes = func(stage.name("top"), {"ll", "kb"}, 1,
+                        [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
+                          return {o.f(lowest)};
+                        });
+  update(stage.topLanes, {"rg"},
+         {constantI32(b, loc, stage.block / plan.lanes)},
+         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+           ArrayRef<Value> at = args.take_front(rank);
+           SmallVector<Value> place{
+               o.i(0), o.addi(o.muli(args[rank], o.i(plan.lanes)), at[0])};
+           place.append(at.begin() + 1, at.end());
+           return {o.larger(o.read1(stage.topLanes.getResult(), at),
+                            o.read1(stage.scores.getResult(), place))};
+         });
+  stage.rounded = func(
+      stage.name("m"), {"ii", "kb"}, 1,
+      [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+        SmallVector<Value> values, place(at);
+        for (int64_t lane = 0; lane < plan.lanes; ++lane) {
+          place[0] = o.i(lane);
+          values.push_back(o.read1(stage.topLanes.getResult(), place));
+        }
+        return {math::RoundEvenOp::create(
+            o.b, o.loc,
+            o.tree(values, [&](Value x, Value y) { return o.larger(x, y); }))};
+      });
+}
+
+/// P: tuple (weight, bits of a live key[, weight before the factor]), and the
+/// sum over the block.
+void Streaming::rowWeights(StreamingStage &stage) {
+  bool both = summed && !op.getWeight().empty();
+  stage.weights = func(
+      stage.name("p"), {"ii", "jj", "kb"}, 2 + both,
+      [&](Ops &o, ArrayRef<Value> at) {
+        ArrayRef<Value> rest = at.drop_front(3);
+        SmallVector<Value> row{at[0]};
+        row.append(at.begin() + 2, at.end());
+        Value isLive = live(o, stage, at[0], at[1], at[2], rest);
+        Value s = o.read1(stage.scores.getResult(), at);
+        Value p = weightOf(
+            o, s, shifted ? o.read1(stage.rounded.getResult(), row) : Value());
+        Value w = p;
+        if (!op.getWeight().empty())
+          w = region(o, op.getWeight(), rest.drop_front(),
+                     query(o, rest.front(), at[0]), key(o, stage, at[2], at[1]),
+                     {p});
+        // Absent ones add -0, which leaves a sum where it began.
+        SmallVector<Value> values{o.select(isLive, w, o.zero()),
+                                  o.real(o.select(isLive, o.i(-1), o.i(0)))};
+        if (both)
+          values.push_back(o.select(isLive, p, o.zero()));
+        return values;
+      });
+  if (!summed)
+    return;
+  size_t rank = 3 + batchDims;
+  stage.sumLanes = func(stage.name("l_lanes"), {"ll", "kb"}, 1,
+                        [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
+                          return {o.zero()};
+                        });
+  update(stage.sumLanes, {"rg"},
+         {constantI32(b, loc, stage.block / plan.lanes)},
+         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+           ArrayRef<Value> at = args.take_front(rank);
+           SmallVector<Value> place{
+               o.i(0), o.addi(o.muli(args[rank], o.i(plan.lanes)), at[0])};
+           place.append(at.begin() + 1, at.end());
+           SmallVector<Value> p = o.read(stage.weights.getResult(), place);
+           return {o.sum(o.read1(stage.sumLanes.getResult(), at),
+                         both ? p[2] : p[0])};
+         });
+  stage.sum = func(
+      stage.name("l"), {"ii", "kb"}, 1,
+      [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+        SmallVector<Value> values, place(at);
+        for (int64_t lane = 0; lane < plan.lanes; ++lane) {
+          place[0] = o.i(lane);
+          values.push_back(o.read1(stage.sumLanes.getResult(), place));
+        }
+        return {o.tree(values, [&](Value x, Value y) { return o.sum(x, y); })};
+      });
+}
+
+/// PV(ii, dt, kb, ...): the block's part of the value dims.
+void Streaming::rowProducts(StreamingStage &stage) {
+  bool hasValueDim = op.numDims(DimKind::Value) == 1;
+  stage.products = func(stage.name("pv"), {"ii", "dt", "kb"}, 1,
+                        [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
+                          return {o.zero()};
+                        });
+  // So many independent loads are in flight.
+  const int64_t atOnce = stage.block % 8 ? 4 : 8;
+  size_t rank = 4 + batchDims;
+  update(stage.products, {"rj"}, {constantI32(b, loc, stage.block / atOnce)},
+         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+           ArrayRef<Value> at = args.take_front(rank), rest = at.drop_front(3);
+           Value sum = o.read1(stage.products.getResult(), at);
+           for (int64_t y = 0; y < atOnce; ++y) {
+             Value jj = o.addi(o.muli(args[rank], o.i(atOnce)), o.i(y));
+             SmallVector<Value> place{at[0], jj};
+             place.append(at.begin() + 2, at.end());
+             SmallVector<Value> p = o.read(stage.weights.getResult(), place);
+             Value v = valueAt(o, stage, at[0], jj, at[2], rest,
+                               hasValueDim ? at[1] : Value());
+             v = o.real(
+                 arith::AndIOp::create(o.b, o.loc, o.bits(v), o.bits(p[1])));
+             sum = o.fma(sum, p[0], v);
+           }
+           return {sum};
+         });
+}
+
+/// Parts of the keys, and their merge. A part is so many blocks that there are
+/// a few tasks a core.
+LogicalResult Streaming::rows(ArrayRef<Extent> batch) {
+  StreamingStage &stage = plan.stages.emplace_back(true, plan.piece);
+  for (unsigned term = 0; term < op.numTerms(); ++term)
+    rowTerm(stage, term);
+  rowScores(stage);
+  rowWeights(stage);
+  rowProducts(stage);
+
+  Ops outside{b, loc};
+  auto ceilDiv = [&](Value x, Value y) -> Value {
+    return arith::FloorDivSIOp::create(b, loc, outside.addi(x, outside.last(y)),
+                                       y);
+  };
+  auto atLeastOne = [&](Value x) -> Value {
+    return arith::MaxSIOp::create(b, loc, x, outside.i(1));
+  };
+  Value all = queries;
+  for (const Extent &extent : batch)
+    all = outside.muli(all, extent.value);
+  Value wanted = ceilDiv(outside.i(8 * plan.target.cores), atLeastOne(all));
+  Value blocks = ceilDiv(keys, outside.i(stage.block));
+  Value length = atLeastOne(ceilDiv(blocks, wanted));
+  Value parts = atLeastOne(ceilDiv(blocks, length));
+
+  unsigned elements = plan.group + shifted + summed;
+  plan.part = func("part", {"ii", "dt", "kp"}, elements,
+                   [&](Ops &o, ArrayRef<Value>) { return initialState(o); });
+  size_t rank = 4 + batchDims;
+  // A loop over all blocks, which Halide trims to those of the part: of a
+  // block's number that is a sum it knows no bounds.
+  stage.update =
+      update(plan.part, {"rk"}, {blocks}, [&](Ops &o, ArrayRef<Value> args) {
+        ArrayRef<Value> at = args.take_front(rank), rest = at.drop_front(3);
+        Value kb = args[rank];
+        SmallVector<Value> row{at[0], kb}, place{at[0], at[1], kb};
+        row.append(rest.begin(), rest.end());
+        place.append(rest.begin(), rest.end());
+        return merged(o, o.read(plan.part.getResult(), at),
+                      {o.read1(stage.products.getResult(), place)},
+                      shifted ? o.read1(stage.rounded.getResult(), row)
+                              : Value(),
+                      summed ? o.read1(stage.sum.getResult(), row) : Value());
+      });
+  stage.update.fill(
+      b, stage.update.getWhere(),
+      [&](OpBuilder &inner, Location where,
+          ValueRange args) -> SmallVector<Value> {
+        Ops o{inner, where};
+        Value kb = args[rank], first = o.muli(args[2], length);
+        Value inside =
+            o.both(o.atMost(first, kb), o.less(kb, o.addi(first, length)));
+        if (!mask)
+          return {inside};
+        SmallVector<Value> place(llvm::reverse(args.slice(4, batchDims)));
+        return {o.both(
+            inside,
+            mask->visits(inner, kb, o.floorDiv(args[3], tiling.tile), place))};
+      });
+  // What tasks write. Their number is one var: the one place that it stands for
+  // has to be a point for Halide, and remainders are ranges (so those of a
+  // fused loop are, too). The innermost batch dim comes first, as its elements
+  // may share keys.
+  SmallVector<Value> radix{parts, queries};
+  SmallVector<unsigned> slots{2, 3}; // in the vars of `part`
+  for (auto [k, extent] : llvm::enumerate(llvm::reverse(batch))) {
+    bool first = k == 0;
+    radix.insert(first ? radix.begin() : radix.end(), extent.value);
+    slots.insert(first ? slots.begin() : slots.end(), 4 + k);
+  }
+  for (Value &extent : radix)
+    extent = atLeastOne(extent);
+  plan.parts = halide::FuncOp::create(
+      b, loc, "parts", {"column", "task"},
+      SmallVector<Type>(elements, b.getF32Type()),
+      [&](OpBuilder &inner, Location where, ValueRange args) {
+        Ops o{inner, where};
+        SmallVector<Value> at(rank);
+        at[0] = o.i(0);
+        at[1] = args[0];
+        Value left = args[1];
+        for (auto [slot, extent] : llvm::zip(slots, radix)) {
+          at[slot] = left;
+          if (slot == slots.back())
+            break;
+          Value next = arith::FloorDivSIOp::create(inner, where, left, extent);
+          at[slot] =
+              arith::SubIOp::create(inner, where, left, o.muli(next, extent));
+          left = next;
+        }
+        return o.read(plan.part.getResult(), at);
+      });
+  plan.tasks = outside.muli(all, parts);
+  update(plan.state, {"rp"}, {parts}, [&](Ops &o, ArrayRef<Value> args) {
+    ArrayRef<Value> at = args.take_front(3 + batchDims);
+    SmallVector<Value> place{at[0], at[1], args.back()};
+    place.append(at.begin() + 2, at.end());
+    Value task;
+    for (auto [slot, extent] :
+         llvm::zip(llvm::reverse(slots), llvm::reverse(radix)))
+      task = task ? o.addi(o.muli(task, extent), place[slot]) : place[slot];
+    SmallVector<Value> part = o.read(plan.parts.getResult(), {at[1], task});
+    return merged(o, o.read(plan.state.getResult(), at), {part[0]},
+                  shifted ? part[topElement()] : Value(),
+                  summed ? part[sumElement()] : Value());
+  });
+  return failure(failedRead);
+}

@@ -1,0 +1,172 @@
+//===- StreamingRowPlan.cpp - schedule of one query at a time -------------===//
+// A task is a part of the keys of one query. Measured figures stand in
+// README.md.
+#include "passes/Schedule/StreamingPlan.h"
+#include "passes/Schedule/StreamingWriter.h"
+
+using namespace mlir;
+using namespace heed;
+using attn::DimKind;
+using heed::streaming::Writer;
+
+int64_t heed::fewQueries(const halide::Target &target) {
+  return std::max<int64_t>(1, target.lanes(32) / 4);
+}
+
+/// T: eight keys at a time, their partial sums in registers.
+static void scheduleTerm(Writer &w, StreamingPlan &plan,
+                         const StreamingStage &stage, const StreamingTerm &term,
+                         int64_t index) {
+  constexpr int64_t keys = 8;
+  w.computeAt(term.func, stage.scores, "jo");
+  w.boundExtent(term.func, "jj", w.factor(stage.scores, 0, "ji"));
+  w.vectorize(term.func, 0, "jj");
+  w.split(term.func, 1, "jj", "jq", "ju", std::min(keys, plan.lanes));
+  w.reorder(term.func, 1, {"rl", "ju", "jq"});
+  halide::FuncOp sum = term.func;
+  halide::AtomicOp::create(w.b, w.loc, sum.getResult(), 1, false);
+  w.vectorize(term.func, 1, "rl");
+  w.unroll(term.func, 1, "ju");
+
+  halide::FuncOp lanes = term.lanes;
+  w.computeAt(lanes, term.func, "jq");
+  w.boundExtent(lanes, "jj", w.factor(term.func, 1, "ju"));
+  w.bound(lanes, "ll", w.i(plan.lanes));
+  w.vectorize(lanes, 0, "ll");
+  w.unroll(lanes, 0, "jj");
+  SmallVector<unsigned> dims = plan.op.contractDims(index);
+  SmallVector<std::string> names{"ll", "jj"};
+  for (size_t slot = dims.size(); slot-- > 0;)
+    names.push_back("r" + std::to_string(dims[slot]));
+  std::optional<int64_t> steps = term.contract.back().fixed;
+  if (steps && *steps % 4 == 0 && *steps > 4) {
+    w.split(lanes, 1, names[2], names[2], "ri", 4);
+    names.insert(names.begin() + 2, "ri");
+    w.unroll(lanes, 1, "ri");
+  }
+  w.reorder(lanes, 1, SmallVector<StringRef>(names.begin(), names.end()));
+  w.vectorize(lanes, 1, "ll");
+  w.unroll(lanes, 1, "jj");
+  for (halide::FuncOp f : {term.func, lanes}) {
+    w.boundExtent(f, "kb", w.i(1));
+    w.oneTile(f, w.i(1));
+  }
+  w.boundExtent(term.func, "ii", w.i(1));
+}
+
+static void scheduleBlock(Writer &w, StreamingPlan &plan,
+                          const StreamingStage &stage) {
+  for (halide::FuncOp f : {stage.scores, stage.weights}) {
+    w.computeAt(f, plan.part, "rk");
+    w.vectors(f, 0, "jj", "jo", "ji");
+    w.keepWhole(f, 0, {"jo"});
+  }
+  for (auto [index, term] : llvm::enumerate(stage.terms))
+    if (term.contractDims)
+      scheduleTerm(w, plan, stage, term, index);
+  for (halide::FuncOp f : {stage.topLanes, stage.sumLanes}) {
+    if (!f)
+      continue;
+    w.computeAt(f, plan.part, "rk");
+    w.bound(f, "ll", w.i(plan.lanes));
+    w.vectorize(f, 0, "ll");
+    w.reorder(f, 1, {"ll", "rg"});
+    w.vectorize(f, 1, "ll");
+  }
+  for (halide::FuncOp f : {stage.rounded, stage.sum})
+    if (f)
+      w.computeAt(f, plan.part, "rk");
+
+  halide::FuncOp products = stage.products;
+  w.computeAt(products, plan.part, "rk");
+  w.vectors(products, 0, "dt", "do", "iv");
+  w.vectors(products, 1, "dt", "do", "iv");
+  w.reorder(products, 1, {"iv", "do", "rj"});
+  if (plan.valueVectors && *plan.valueVectors <= 8)
+    for (int64_t stage : {0, 1})
+      w.unroll(products, stage, "do");
+  for (int64_t stage : {0, 1})
+    w.keepWhole(products, stage, {"do"});
+  w.keepWhole(products, 1, {"rj"});
+
+  for (halide::FuncOp f :
+       {stage.scores, stage.weights, stage.topLanes, stage.sumLanes,
+        stage.rounded, stage.sum, products}) {
+    if (!f)
+      continue;
+    if (f != stage.topLanes && f != stage.sumLanes)
+      w.boundExtent(f, "ii", w.i(1));
+    w.boundExtent(f, "kb", w.i(1));
+    w.oneTile(f, w.i(1));
+  }
+}
+
+void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
+  Writer w{b, loc, *this};
+  std::string query = outputVars[op.firstDim(DimKind::Query)];
+  SmallVector<std::string> order;
+  if (lse) {
+    // Columns are the value dim and the log-sum-exp.
+    halide::ComputeRootOp::create(b, loc, output.getResult());
+    if (op.numDims(DimKind::Value) == 0)
+      order.push_back("column");
+  }
+  if (op.numDims(DimKind::Value) == 1) {
+    unsigned dim = op.firstDim(DimKind::Value);
+    w.vectors(output, 0, outputVars[dim], outputVars[dim], "dv");
+    order.append({"dv", outputVars[dim]});
+    if (std::optional<int64_t> extent = outputExtents[dim].fixed)
+      valueVectors = llvm::divideCeil(*extent, lanes);
+  }
+  order.push_back(query);
+  for (unsigned k = batchDims; k-- > 0;)
+    order.push_back(outputVars[k]);
+  // Little work, as there are few rows: no tasks.
+  w.reorder(output, 0, SmallVector<StringRef>(order.begin(), order.end()));
+
+  w.computeAt(state, output, query);
+  for (int64_t stage : {0, 1}) {
+    w.vectors(state, stage, "dt", "do", "iv");
+    w.keepWhole(state, stage, {"do"});
+  }
+  w.reorder(state, 1, {"iv", "do", "rp"});
+  for (halide::FuncOp f : {scale, lse})
+    if (f)
+      w.computeAt(f, output, query);
+  for (halide::FuncOp f : {state, scale, lse}) {
+    if (!f)
+      continue;
+    w.bound(f, "ii", w.i(1));
+    w.oneTile(f, w.i(1));
+  }
+
+  halide::ComputeRootOp::create(b, loc, parts.getResult());
+  w.bound(parts, "task", tasks);
+  w.vectors(parts, 0, "column", "column", "cv");
+  w.keepWhole(parts, 0, {"column"});
+  halide::ParallelOp::create(b, loc, parts.getResult(), 0, "task");
+  StringRef task = "task";
+  w.computeAt(part, parts, task);
+  w.bound(part, "ii", w.i(1));
+  w.boundExtent(part, "kp", w.i(1));
+  w.oneTile(part, w.i(1));
+  for (int64_t stage : {0, 1}) {
+    w.vectors(part, stage, "dt", "do", "iv");
+    w.keepWhole(part, stage, {"do"});
+  }
+  w.reorder(part, 1, {"iv", "do", "rk"});
+  w.keepWhole(part, 1, {"rk"});
+
+  for (StreamingQuery &q : queryFuncs) {
+    w.computeAt(q.func, parts, task);
+    w.bound(q.func, "ii", w.i(1));
+    w.oneTile(q.func, w.i(1));
+    for (auto [slot, c] : llvm::enumerate(q.contract))
+      w.bound(q.func, "e" + std::to_string(c), q.extents[slot].value);
+    if (!q.contract.empty()) {
+      std::string inner = "e" + std::to_string(q.contract.back());
+      w.vectors(q.func, 0, inner, inner, "ev");
+    }
+  }
+  scheduleBlock(w, *this, stages.front());
+}

@@ -1,0 +1,90 @@
+//===- StreamingWriter.h - schedule ops of streaming attention --*- C++ -*-===//
+#ifndef HEED_PASSES_SCHEDULE_STREAMINGWRITER_H
+#define HEED_PASSES_SCHEDULE_STREAMINGWRITER_H
+
+#include "passes/Lower/Expressions.h"
+#include "passes/Schedule/StreamingPlan.h"
+
+namespace heed::streaming {
+
+using namespace mlir;
+
+/// Schedule ops of one pipeline, in a shorter notation.
+struct Writer {
+  OpBuilder &b;
+  Location loc;
+  const StreamingPlan &plan;
+
+  Value i(int64_t value) { return constantI32(b, loc, value); }
+  /// Factors divide the promised extents, so the guard is proved away; with an
+  /// edited factor that does not divide, nothing beyond a promise is computed.
+  template <typename Factor>
+  void split(halide::FuncOp f, int64_t stage, StringRef var, StringRef outer,
+             StringRef inner, Factor factor) {
+    halide::SplitOp::create(b, loc, f.getResult(), stage, var, outer, inner,
+                            factor, halide::TailStrategy::GuardWithIf);
+  }
+  Value factor(halide::FuncOp f, int64_t stage, StringRef loop) {
+    return halide::FactorOp::create(b, loc, b.getI32Type(), f.getResult(),
+                                    stage, loop);
+  }
+  void reorder(halide::FuncOp f, int64_t stage, ArrayRef<StringRef> vars) {
+    halide::ReorderOp::create(b, loc, f.getResult(), stage, vars);
+  }
+  void vectorize(halide::FuncOp f, int64_t stage, StringRef var) {
+    halide::VectorizeOp::create(b, loc, f.getResult(), stage, var);
+  }
+  void unroll(halide::FuncOp f, int64_t stage, StringRef var) {
+    halide::UnrollOp::create(b, loc, f.getResult(), stage, var);
+  }
+  /// Leaves loops whole: steady states of their own, with the clamps of the
+  /// last keys and queries simplified, double the code and gain nothing.
+  void keepWhole(halide::FuncOp f, int64_t stage, ArrayRef<StringRef> vars) {
+    for (StringRef var : vars)
+      halide::PartitionOp::create(b, loc, f.getResult(), stage, var,
+                                  halide::Partition::Never);
+  }
+  void computeAt(halide::FuncOp f, halide::FuncOp consumer, StringRef var) {
+    halide::ComputeAtOp::create(b, loc, f.getResult(), consumer.getResult(),
+                                var);
+  }
+  void bound(halide::FuncOp f, StringRef var, Value extent) {
+    halide::BoundVarOp::create(b, loc, f.getResult(), var, i(0), extent);
+  }
+  void boundExtent(halide::FuncOp f, StringRef var, Value extent) {
+    halide::BoundExtentOp::create(b, loc, f.getResult(), var, extent);
+  }
+  /// One tile of one batch element: without this, allocations become dynamic
+  /// and loops of unknown extent appear.
+  void oneTile(halide::FuncOp f, Value tiles) {
+    boundExtent(f, "ib", tiles);
+    for (unsigned k = 0; k < plan.batchDims; ++k)
+      boundExtent(f, "b" + std::to_string(k), i(1));
+  }
+  /// Loop \p var is cut in vectors, whose last may be a part of one.
+  void vectors(halide::FuncOp f, int64_t stage, StringRef var, StringRef outer,
+               StringRef inner) {
+    split(f, stage, var, outer, inner, plan.lanes);
+    vectorize(f, stage, inner);
+  }
+  /// Lanes are queries: the innermost loops are iv (a vector) and iu
+  /// (unrolled), then `others`.
+  void lanes(halide::FuncOp f, int64_t stage, ArrayRef<StringRef> others,
+             bool unrolled = true) {
+    split(f, stage, "ii", "iu", "iv", plan.lanes);
+    SmallVector<StringRef> order{"iv"};
+    if (unrolled)
+      order.push_back("iu");
+    order.append(others.begin(), others.end());
+    if (!unrolled)
+      order.push_back("iu");
+    reorder(f, stage, order);
+    vectorize(f, stage, "iv");
+    if (unrolled)
+      unroll(f, stage, "iu");
+  }
+};
+
+} // namespace heed::streaming
+
+#endif

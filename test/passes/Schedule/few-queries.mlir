@@ -1,0 +1,104 @@
+// Few queries have a pipeline of their own, which the host chooses when it runs: a task is one query and a part of its keys.
+// RUN: heed-opt %s --attn-to-halide --split-input-file | FileCheck %s
+
+// CHECK-LABEL: func.func @model
+// CHECK: %[[FEW:.*]] = arith.cmpi sle, %{{.*}}, %c4{{.*}} : index
+// CHECK: scf.if %[[FEW]]
+// CHECK-NEXT: halide.call @k0_few
+// CHECK: } else {
+// CHECK-NEXT: halide.call @k0(
+// CHECK-LABEL: halide.pipeline @k0_few
+// A score's partial sums, one a lane of the contracted dim.
+// CHECK: %[[LANES:.*]] = halide.func "t_part0_lanes" (%{{.*}} = "ll", %{{.*}} = "jj"
+// CHECK: halide.update %[[LANES]] over ("r4" from %{{.*}} extent %c4_i32) set
+// An absent key's row of V is cleared by a mask of bits.
+// CHECK: %[[PV:.*]] = halide.func "pv_part"
+// CHECK: arith.andi {{.*}} : i32
+// One accumulator, the maximum and the sum.
+// CHECK: %[[PART:.*]] = halide.func "part" ({{.*}}) : f32, f32, f32
+// The blocks of a part, of which the mask leaves out some.
+// CHECK: halide.update %[[PART]] over ("rk" {{.*}}) where
+// CHECK: arith.minsi
+// CHECK: %[[PARTS:.*]] = halide.func "parts" (%{{.*}} = "column", %{{.*}} = "task") : f32, f32, f32
+// CHECK: halide.parallel %[[PARTS]], "task"
+// CHECK: halide.compute_at %[[PART]], %[[PARTS]], "task"
+// Eight keys at a time; what is read along a row of K or V is a vector.
+// CHECK: halide.split %[[T:.*]] stage 1, "jj" into ("jq", "ju") by 8
+// CHECK: halide.atomic %[[T]] stage 1
+// CHECK: halide.vectorize %[[T]] stage 1, "rl"
+// CHECK: halide.compute_at %[[LANES]], %[[T]], "jq"
+// CHECK: halide.vectorize %[[LANES]] stage 1, "ll"
+// CHECK: halide.compute_at %[[PV]], %[[PART]], "rk"
+// CHECK: halide.reorder %[[PV]] stage 1, ("iv", "do", "rj")
+// CHECK-LABEL: halide.pipeline @k0 attributes
+#q = affine_map<(b,h,i,j,e,f) -> (b,h,i,e)>
+#k = affine_map<(b,h,i,j,e,f) -> (b,h,j,e)>
+#v = affine_map<(b,h,i,j,e,f) -> (b,h,j,f)>
+module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64, vector_registers = 32 : i64, l1 = 49152 : i64, l2 = 2097152 : i64, cores = 2 : i64}} {
+func.func @model(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> attributes {attn.model} {
+  %o = func.call @k0(%q, %k, %v) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+func.func private @k0(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> attributes {attn.kernel, attn.kind = "attention"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %B = tensor.dim %q, %c0 : tensor<?x?x?x64xf32>
+  %H = tensor.dim %q, %c1 : tensor<?x?x?x64xf32>
+  %N = tensor.dim %q, %c2 : tensor<?x?x?x64xf32>
+  %M = tensor.dim %k, %c2 : tensor<?x?x?x64xf32>
+  %o = attn.attention dims(batch = 2, query = 1, key = 1, contract = 1, value = 1) sizes(%B, %H, %N, %M, %c64, %c64)
+    term(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) maps [#q, #k]
+    value(%v : tensor<?x?x?x64xf32>) maps [#v]
+    score (%b: index, %h: index, %i: index, %j: index, %t: f32) { attn.yield %t : f32 }
+    where (%b, %h, %i, %j) { %d = arith.subi %M, %N : index %l = arith.addi %i, %d : index %c = arith.cmpi sle, %j, %l : index attn.yield %c : i1 }
+    normalise(exp divide stabilise) : tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+}
+
+// -----
+
+// A known number of queries leaves no choice: here rows, and below tiles.
+// CHECK-LABEL: func.func @one
+// CHECK-NOT: scf.if
+// CHECK: halide.call @k1
+// CHECK: halide.call @k2
+// CHECK-LABEL: halide.pipeline @k1
+// CHECK: halide.func "parts"
+// CHECK-LABEL: halide.pipeline @k2
+// CHECK-NOT: halide.func "parts"
+// CHECK: halide.func "pv_full"
+#q = affine_map<(i,j,e,f) -> (i,e)>
+#k = affine_map<(i,j,e,f) -> (j,e)>
+#v = affine_map<(i,j,e,f) -> (j,f)>
+module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64, vector_registers = 32 : i64, l1 = 49152 : i64, l2 = 2097152 : i64, cores = 2 : i64}} {
+func.func @one(%q: tensor<1x64xf32>, %p: tensor<50x64xf32>, %k: tensor<?x64xf32>, %v: tensor<?x64xf32>) -> (tensor<1x64xf32>, tensor<50x64xf32>) attributes {attn.model} {
+  %o = func.call @k1(%q, %k, %v) : (tensor<1x64xf32>, tensor<?x64xf32>, tensor<?x64xf32>) -> tensor<1x64xf32>
+  %u = func.call @k2(%p, %k, %v) : (tensor<50x64xf32>, tensor<?x64xf32>, tensor<?x64xf32>) -> tensor<50x64xf32>
+  return %o, %u : tensor<1x64xf32>, tensor<50x64xf32>
+}
+func.func private @k1(%q: tensor<1x64xf32>, %k: tensor<?x64xf32>, %v: tensor<?x64xf32>) -> tensor<1x64xf32> attributes {attn.kernel, attn.kind = "attention"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %M = tensor.dim %k, %c0 : tensor<?x64xf32>
+  %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%c1, %M, %c64, %c64)
+    term(%q, %k : tensor<1x64xf32>, tensor<?x64xf32>) maps [#q, #k] value(%v : tensor<?x64xf32>) maps [#v]
+    score (%i: index, %j: index, %t: f32) { attn.yield %t : f32 }
+    normalise(exp divide stabilise) : tensor<1x64xf32>
+  return %o : tensor<1x64xf32>
+}
+func.func private @k2(%q: tensor<50x64xf32>, %k: tensor<?x64xf32>, %v: tensor<?x64xf32>) -> tensor<50x64xf32> attributes {attn.kernel, attn.kind = "attention"} {
+  %c0 = arith.constant 0 : index
+  %c50 = arith.constant 50 : index
+  %c64 = arith.constant 64 : index
+  %M = tensor.dim %k, %c0 : tensor<?x64xf32>
+  %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%c50, %M, %c64, %c64)
+    term(%q, %k : tensor<50x64xf32>, tensor<?x64xf32>) maps [#q, #k] value(%v : tensor<?x64xf32>) maps [#v]
+    score (%i: index, %j: index, %t: f32) { attn.yield %t : f32 }
+    normalise(exp divide stabilise) : tensor<50x64xf32>
+  return %o : tensor<50x64xf32>
+}
+}
