@@ -11,6 +11,8 @@ import matplotlib.pyplot as plt  # after the choice of a backend
 
 import report
 
+COLOURS = {name: f"C{k}" for k, name in enumerate(("heed", "pytorch", "onnxruntime", "openvino", "ctranslate2", "numpy"))}
+
 
 def save(figure, folder, name):
     figure.tight_layout()
@@ -21,7 +23,7 @@ def save(figure, folder, name):
 def roofline(s, found, threads, folder):
     limit = s["limits"][str(threads)]
     figure, axis = plt.subplots(figsize=(8, 4.5))
-    x = [2.0**k for k in range(-4, 13)]
+    x = [2.0 ** (k / 8) for k in range(-32, 97)]
     axis.loglog(x, [min(limit["fma"], i * limit["read"]) for i in x], "k-", linewidth=1, label="the machine: FMA peak, reading")
     for group, title in report.GROUPS.items():
         cells = [c for c in found if c["group"] == group and c["intensity"] > 0]
@@ -40,13 +42,14 @@ def bars(group, found, threads, folder):
     figure, axis = plt.subplots(figsize=(8, 0.6 + 0.11 * len(found) * (len(systems) + 1)))
     for k, system in enumerate(systems):
         shares = [c["share"] if system == "heed" else c["peers"].get(system, {}).get("share", 0) for c in found]
-        axis.barh([row + (k - len(systems) / 2) * 0.8 / len(systems) for row in range(len(found))], shares, 0.8 / len(systems), label=system)
+        axis.barh([row + (k - len(systems) / 2) * 0.8 / len(systems) for row in range(len(found))], shares, 0.8 / len(systems), label=system,
+                  color=COLOURS.get(system, "C9"))
     axis.set_yticks(range(len(found)), [c["name"] for c in found])
     axis.invert_yaxis()
     axis.axvline(1, color="k", linewidth=0.5)
     axis.set_xlabel("share of the limit")
     axis.set_title(f"{report.GROUPS[group]}, {threads} thread(s)")
-    axis.legend(fontsize=7)
+    axis.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     save(figure, folder, f"{group}-{threads}")
 
 

@@ -46,8 +46,8 @@ def gelu(g, x, approximate="none"):
     return g.op("Gelu", x, approximate=approximate)
 
 
-def encoder(p, weights, ids, fused):
-    """BERT's encoder; `fused`: with ONNX Runtime's operators for attention, norms and biases."""
+def encoder(p, weights, ids, fused=None):
+    """BERT's encoder; `fused`: with ONNX Runtime's operators for norms and biases, and this one for attention."""
     g = Graph(21)
     w = {name.removeprefix("bert."): a for name, a in weights.items()}
     b, n = ids.shape
@@ -70,7 +70,11 @@ def encoder(p, weights, ids, fused):
     for layer in range(p["L"]):
         at = f"encoder.layer.{layer}."
         self_at = at + "attention.self."
-        if fused:
+        if fused == "MultiHeadAttention":
+            parts = [g.op("MatMul", x, g.constant(w[self_at + k + ".weight"].T)) for k in ("query", "key", "value")]
+            bias = np.concatenate([w[self_at + k + ".bias"] for k in ("query", "key", "value")])
+            a = g.op("MultiHeadAttention", *parts, g.constant(bias), domain=MICROSOFT, num_heads=heads)
+        elif fused == "Attention":
             packed = np.concatenate([w[self_at + k + ".weight"].T for k in ("query", "key", "value")], 1)
             bias = np.concatenate([w[self_at + k + ".bias"] for k in ("query", "key", "value")])
             a = g.op("Attention", x, g.constant(packed), g.constant(bias), domain=MICROSOFT, num_heads=heads)

@@ -164,7 +164,8 @@ class System:
 
     def encoder(self, p, inputs, weights):
         ids = {"ids": inputs["ids"]}
-        return {"fused": lambda: self.session(encoder(p, weights, inputs["ids"], True), ids)}
+        return {kind: lambda kind=kind: self.session(encoder(p, weights, inputs["ids"], kind), ids)
+                for kind in ("Attention", "MultiHeadAttention")}
 
 
 def flat(a):

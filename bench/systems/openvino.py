@@ -20,7 +20,7 @@ class System:
         return {"openvino": lambda: self.encoder(case["params"], inputs, weights)} if case["kind"] == "encoder" else {}
 
     def encoder(self, p, inputs, weights):
-        model = self.core.read_model(encoder(p, weights, inputs["ids"], False))
+        model = self.core.read_model(encoder(p, weights, inputs["ids"]))
         request = self.core.compile_model(model, "CPU", self.settings).create_infer_request()
         request.set_input_tensor(0, ov.Tensor(inputs["ids"]))
         return request.infer, lambda: request.get_output_tensor(0).data.copy()
