@@ -114,13 +114,6 @@ bool Checker::open(const std::string &fastLibrary,
     if (!drawWeights(description.get(), path, random, fixed, error))
       return fail();
     used.push_back(path);
-    // An extent that only the weights tell is the width of the model: the
-    // last axis of its inputs.
-    const heed_signature *entry = heed_entry_signature(description.get(), 0);
-    for (int32_t k = 0; fixed.count("?") && k < entry->numInputs; ++k)
-      if (const heed_tensor_info &info = entry->inputs[k];
-          info.rank >= 2 && info.type == HEED_F32)
-        fixed[info.extents[info.rank - 1]] = fixed["?"];
   }
   fast = Model::open(fastLibrary, used, error);
   slow = fast ? Model::open(slowLibrary, used, error) : nullptr;

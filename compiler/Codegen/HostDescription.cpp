@@ -116,14 +116,12 @@ public:
     auto names = info.getAs<ArrayAttr>("names");
     ArrayRef<int64_t> bounds = info.getAs<DenseI64ArrayAttr>("bounds");
     ArrayRef<int64_t> sizes = info.getAs<DenseI64ArrayAttr>("sizes");
-    SmallVector<Constant *> extents;
-    for (int64_t size : sizes)
-      extents.push_back(text(size < 0 ? "?" : std::to_string(size)));
     return record(
         {texts(names), i32(names.size()), i32(bounds.size() / 2),
          integers(bounds),
          i32(heed::runtimeType(info.getAs<TypeAttr>("type").getValue())),
-         i32(sizes.size()), array(extents), integers(sizes)});
+         i32(sizes.size()), texts(info.getAs<ArrayAttr>("extents")),
+         integers(sizes)});
   }
   /// heed_entry_desc
   Constant *entry(DictionaryAttr info) {

@@ -223,8 +223,18 @@ bool Lowering::inferName(const NameExpr &expr, const Scope &scope, Equation &eq,
     std::vector<StringRef> known = visible(*scope.env);
     for (auto &index : scope.indices)
       known.push_back(index.first);
-    return error(expr.range, "unknown name '" + expr.name + "'" +
-                                 hint(expr.name, std::move(known)));
+    SmallVector<Note, 1> notes;
+    for (auto &[reduction, indices] : eq.binders)
+      for (Idx *index : indices)
+        if (notes.empty() && index->name == expr.name)
+          notes.push_back(Note{
+              index->place,
+              "it is an index here, where the operand ends before the next '+' "
+              "or '-': parentheses take in more"});
+    return error(expr.range,
+                 "unknown name '" + expr.name + "'" +
+                     hint(expr.name, std::move(known)),
+                 notes);
   }
   return inferBinding(*binding, expr, eq, weak, info);
 }

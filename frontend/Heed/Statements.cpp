@@ -371,9 +371,10 @@ bool Lowering::executeParam(const ParamStmt &stmt, Frame &frame) {
   for (const Size &size : indices)
     operands.push_back(emit(size, stmt.range));
   mlir::Location where = loc(stmt.range);
-  Value value = attn::ParamOp::create(
+  auto param = attn::ParamOp::create(
       at, where, mlir::RankedTensorType::get(dims, irType(*ty)),
       builder.getArrayAttr(names), operands);
+  Value value = param.getResult();
   // Extents: what the file gives, and what it must agree with.
   Shape actual;
   for (auto [k, n] : llvm::enumerate(dims)) {
@@ -395,6 +396,8 @@ bool Lowering::executeParam(const ParamStmt &stmt, Frame &frame) {
   auto shape = shapeOf(type, frame.env, "'" + stmt.name.text + "'");
   if (!shape)
     return poison();
+  if (llvm::is_contained(dims, mlir::ShapedType::kDynamic))
+    param->setAttr(attn::kDimsAttr, dimsAttr(*shape));
   TensorVal tensor{value, *ty, *shape, {}};
   frame.env->names[stmt.name.text.str()] = Binding::of(tensor, stmt.name.range);
   return true;

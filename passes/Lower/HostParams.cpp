@@ -102,12 +102,21 @@ FailureOr<heed::HostParams> heed::numberParams(ModuleOp module) {
           fillParamName(cast<StringAttr>(name).getValue(), replacements)));
     auto type = cast<ShapedType>(op.getResult().getType());
     SmallVector<int64_t> sizes;
-    for (int64_t size : type.getShape())
-      sizes.push_back(ShapedType::isDynamic(size) ? -1 : size);
+    SmallVector<Attribute> extents;
+    auto dims = op->getAttrOfType<ArrayAttr>(attn::kDimsAttr);
+    for (auto [axis, size] : llvm::enumerate(type.getShape())) {
+      bool isDynamic = ShapedType::isDynamic(size);
+      sizes.push_back(isDynamic ? -1 : size);
+      extents.push_back(
+          dims && axis < dims.size()
+              ? dims[axis]
+              : builder.getStringAttr(isDynamic ? "?" : std::to_string(size)));
+    }
     NamedAttrList entry;
     entry.set("names", builder.getArrayAttr(names));
     entry.set("bounds", builder.getDenseI64ArrayAttr(bounds));
     entry.set("type", TypeAttr::get(type.getElementType()));
+    entry.set("extents", builder.getArrayAttr(extents));
     entry.set("sizes", builder.getDenseI64ArrayAttr(sizes));
     Attribute key = entry.getDictionary(module.getContext());
     auto [found, isNew] = numbers.try_emplace(key, params.table.size());
