@@ -343,6 +343,8 @@ FailureOr<StreamingResults> Streaming::run() {
   queries = n.value;
   keys = m.value;
   plan.chooseTiles(n, m, batchDims);
+  for (unsigned dim = op.firstDim(DimKind::Contract); dim < numDims; ++dim)
+    plan.keyRow.push_back(size(dim));
   bool masked = !op.getWhere().empty();
   if (masked && bounds) {
     tiling = {plan.tile, plan.block, plan.piece, queries, keys};

@@ -86,6 +86,22 @@ Value tilesPerTask(Writer &w, const StreamingPlan &plan,
   return ceilDiv(tiles, tasks);
 }
 
+/// The same of a masked attention: two where K and V of one head are more than
+/// L2 holds, so that a block serves twice; else one, as neighbours have
+/// different numbers of blocks.
+Value maskedTilesPerTask(Writer &w, const StreamingPlan &plan) {
+  Value row = w.i(0);
+  for (const Extent &extent : plan.keyRow)
+    row = arith::AddIOp::create(w.b, w.loc, row, extent.value);
+  // In rows of one number, lest the product overflow.
+  Value held = arith::FloorDivSIOp::create(
+      w.b, w.loc, w.i(plan.target.l2 / 4),
+      arith::MaxSIOp::create(w.b, w.loc, row, w.i(1)));
+  Value beyond = arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::sgt,
+                                       plan.keys.value, held);
+  return arith::SelectOp::create(w.b, w.loc, beyond, w.i(2), w.i(1));
+}
+
 /// Tiles that \p steps times \p rows queries lie in, whatever numbers the two
 /// are: exact where one divides the other, else one more for the ends.
 Value tilesOf(Writer &w, const StreamingPlan &plan, Value rows, Value steps) {
@@ -229,10 +245,9 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
   // The output: a task is some tiles of one batch element.
   std::string query = outputVars[op.firstDim(DimKind::Query)];
   w.split(output, 0, query, "tile", "row", tile);
-  if (masked)
-    w.split(output, 0, "tile", "task", "ti", 1);
-  else
-    w.split(output, 0, "tile", "task", "ti", tilesPerTask(w, *this, batch));
+  w.split(output, 0, "tile", "task", "ti",
+          masked ? maskedTilesPerTask(w, *this)
+                 : tilesPerTask(w, *this, batch));
   Value tiles =
       tilesOf(w, *this, w.factor(output, 0, "row"), w.factor(output, 0, "ti"));
   SmallVector<std::string> order;

@@ -74,6 +74,7 @@ struct StreamingPlan {
   unsigned batchDims = 0;
   std::optional<int64_t> valueVectors; ///< of rows, where it is known
   Extent queries, keys;
+  llvm::SmallVector<Extent> keyRow; ///< contracted and value dims of a key
 
   llvm::SmallVector<StreamingQuery> queryFuncs;
   std::vector<StreamingStage> stages;

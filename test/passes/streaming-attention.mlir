@@ -25,8 +25,12 @@ module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64,
 // CHECK: %[[LIVE:.*]] = arith.cmpi slt
 // CHECK-NEXT: arith.select %[[LIVE]]
 // CHECK: halide.update %[[ST]] over ("rk"
-// One task is a tile of queries of one head.
+// One task is a tile of queries of one head, or two where K and V are beyond L2 (524288 numbers).
 // CHECK: halide.split %[[O:.*]], "d2" into ("tile", "row") by 48
+// CHECK: %[[HELD:.*]] = arith.floordivsi %c524288_i32
+// CHECK: %[[BEYOND:.*]] = arith.cmpi sgt, %{{.*}}, %[[HELD]]
+// CHECK: %[[TI:.*]] = arith.select %[[BEYOND]], %c2_i32
+// CHECK: halide.split %[[O]], "tile" into ("task", "ti") by %[[TI]]
 // CHECK: halide.parallel %[[O]], "task_d1_d0"
 // The register tile: eight keys by three vectors, unrolled; reduction innermost.
 // CHECK: halide.compute_at %[[PV]], %[[ST]], "dt"
