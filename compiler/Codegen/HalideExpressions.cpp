@@ -8,6 +8,7 @@
 #include "compiler/Codegen/HalideTranslate.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
@@ -55,12 +56,56 @@ static bool ignoresNaN(Operation *op) {
                                     arith::FastMathFlags::nnan);
 }
 
-static Expr isNaN(Expr x) { return !strict(Call::strict_eq, x, x); }
+// libHalide tells LLVM that a plain sum or product is neither NaN nor infinite,
+// even where a strict op reads it: `x == x` of one is then true. In bits it is
+// what it is.
+
+static Expr bitsOf(Expr x, uint64_t f16, uint64_t f32, uint64_t f64,
+                   Expr &pattern) {
+  int width = x.type().bits();
+  Halide::Type type = Halide::UInt(width);
+  uint64_t value = width == 16 ? f16 : width == 32 ? f32 : f64;
+  pattern = Halide::Internal::UIntImm::make(type, value);
+  return Halide::reinterpret(type, x);
+}
+
+static Expr isNaN(Expr x) {
+  if (x.type().is_bfloat())
+    x = Halide::cast<float>(x);
+  Expr limit; // twice the bits of infinity: without the sign
+  Expr bits =
+      bitsOf(x, 0xf800, 0xff000000, UINT64_C(0xffe0000000000000), limit);
+  return (bits << Halide::Internal::make_one(bits.type())) > limit;
+}
+
+static Expr isInfinity(Expr x, bool negative) {
+  if (x.type().is_bfloat())
+    x = Halide::cast<float>(x);
+  Expr infinity;
+  Expr bits = negative ? bitsOf(x, 0xfc00, 0xff800000,
+                                UINT64_C(0xfff0000000000000), infinity)
+                       : bitsOf(x, 0x7c00, 0x7f800000,
+                                UINT64_C(0x7ff0000000000000), infinity);
+  return bits == infinity;
+}
 
 static Expr compareFloats(arith::CmpFPredicate predicate, Expr a, Expr b,
                           Operation *op) {
   auto lt = [](Expr x, Expr y) { return strict(Call::strict_lt, x, y); };
-  auto eq = [](Expr x, Expr y) { return strict(Call::strict_eq, x, y); };
+  std::optional<bool> infinite[2]; // is negative
+  for (unsigned k : {0, 1})
+    if (FloatAttr value; matchPattern(op->getOperand(k), m_Constant(&value)) &&
+                         value.getValue().isInfinity())
+      infinite[k] = value.getValue().isNegative();
+  auto eq = [&](Expr x, Expr y) {
+    if (x.same_as(y))
+      return !isNaN(x);
+    if (infinite[1])
+      return isInfinity(a, *infinite[1]);
+    if (infinite[0])
+      return isInfinity(b, *infinite[0]);
+    return strict(Call::strict_eq, x, y);
+  };
   // Not strict_le: Halide 21 compiles it as the negation of `y < x`, which is
   // true for NaN.
   auto le = [&](Expr x, Expr y) { return lt(x, y) || eq(x, y); };
@@ -80,7 +125,7 @@ static Expr compareFloats(arith::CmpFPredicate predicate, Expr a, Expr b,
   case arith::CmpFPredicate::ONE:
     return lt(a, b) || lt(b, a);
   case arith::CmpFPredicate::ORD:
-    return eq(a, a) && eq(b, b);
+    return !isNaN(a) && !isNaN(b);
   case arith::CmpFPredicate::UEQ:
     return !(lt(a, b) || lt(b, a));
   case arith::CmpFPredicate::UGT:
@@ -94,7 +139,7 @@ static Expr compareFloats(arith::CmpFPredicate predicate, Expr a, Expr b,
   case arith::CmpFPredicate::UNE:
     return !eq(a, b);
   case arith::CmpFPredicate::UNO:
-    return !(eq(a, a) && eq(b, b));
+    return isNaN(a) || isNaN(b);
   case arith::CmpFPredicate::AlwaysTrue:
     return Halide::Internal::const_true();
   }
@@ -336,7 +381,7 @@ static Expr exactLog(Expr x) {
   Expr l =
       Halide::select(equal(x, number(0)), number(-INFINITY), Halide::log(x));
   l = Halide::select(less(x, number(0)), number(NAN), l);
-  return Halide::select(isNaN(x) || equal(x, number(INFINITY)), x, l);
+  return Halide::select(isNaN(x) || isInfinity(x, false), x, l);
 }
 
 /// IEEE 754's pow. Halide's vector form of it is exp(y log(x)) without the
@@ -353,12 +398,11 @@ static Expr exactPow(Expr x, Expr y) {
   Expr isNegative = Halide::reinterpret<int32_t>(x) < 0; // -0 too
   Expr isOdd = isWhole(y) && !isWhole(times(y, number(0.5)));
   p = Halide::select(isNegative && isOdd, times(p, number(-1)), p);
-  Expr hasRoot = isWhole(y) || equal(x, number(0)) ||
-                 equal(size, number(INFINITY)) || isNaN(x) || isNaN(y);
+  Expr hasRoot = isWhole(y) || equal(x, number(0)) || isInfinity(size, false) ||
+                 isNaN(x) || isNaN(y);
   p = Halide::select(isNegative && !hasRoot, number(NAN), p);
-  Expr isOne =
-      equal(y, number(0)) || equal(x, number(1)) ||
-      (equal(x, number(-1)) && equal(Halide::abs(y), number(INFINITY)));
+  Expr isOne = equal(y, number(0)) || equal(x, number(1)) ||
+               (equal(x, number(-1)) && isInfinity(Halide::abs(y), false));
   return Halide::select(isOne, number(1), p);
 }
 

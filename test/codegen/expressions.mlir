@@ -53,6 +53,45 @@ halide.pipeline @floats {
   halide.vectorize %f, "ii"
 }
 
+// What flagged sums yield is compared like anything else: libHalide tells LLVM that they are neither NaN nor infinite.
+halide.pipeline @relaxed {
+  %a = halide.buffer "a" ("i") : f32
+  %b = halide.buffer "b" ("i") : f32
+  %f = halide.func "f" (%i = "i", %k = "k") : f32 {
+    %x = halide.read %a[%i] : f32
+    %y = halide.read %b[%i] : f32
+    %one = arith.constant 1.0 : f32
+    %two = arith.constant 2.0 : f32
+    %inf = arith.constant 0x7F800000 : f32
+    %p = arith.mulf %x, %y fastmath<contract> : f32
+    %s = arith.addf %p, %one fastmath<contract> : f32
+    %isnan = math.isnan %s : f32
+    %0 = arith.uitofp %isnan : i1 to f32
+    %uno = arith.cmpf uno, %s, %s : f32
+    %1 = arith.select %uno, %two, %one : f32
+    %ord = arith.cmpf ord, %s, %x : f32
+    %2 = arith.select %ord, %two, %one : f32
+    %eq = arith.cmpf oeq, %s, %inf : f32
+    %3 = arith.select %eq, %two, %one : f32
+    %ne = arith.cmpf une, %s, %s : f32
+    %4 = arith.select %ne, %two, %one : f32
+    %5 = math.exp %s : f32
+    %6 = math.log %s : f32
+    %7 = arith.maximumf %s, %one : f32
+    %8 = arith.minimumf %one, %s : f32
+    %9 = arith.maxnumf %s, %one : f32
+    %n = arith.negf %s : f32
+    %e = math.exp %n : f32
+    %d = arith.addf %one, %e : f32
+    %10 = arith.divf %one, %d : f32
+    %r = halide.mux %k, [%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10 : f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32] : f32
+    halide.yield %r : f32
+  }
+  halide.output %f
+  halide.split %f, "i" into ("io", "ii") by 8 tail GuardWithIf
+  halide.vectorize %f, "ii"
+}
+
 halide.pipeline @comparisons {
   %a = halide.buffer "a" ("i") : f32
   %b = halide.buffer "b" ("i") : f32

@@ -40,6 +40,13 @@ for k, (got, want) in enumerate(zip(run("floats", [a, b], len(floats), f32), flo
 got = run("floats", [a, b], len(floats), f32)[21]
 compare("magic rounding", 21, got[np.isfinite(rounded)], rounded[np.isfinite(rounded)])
 
+total = a * b + f32(1)
+relaxed = [np.isnan(total), 1 + np.isnan(total), 2 - (np.isnan(total) | np.isnan(a)), 1 + (total == inf), 1 + np.isnan(total),
+           np.exp(total), np.log(total), np.maximum(total, f32(1)), np.minimum(f32(1), total), np.fmax(total, f32(1)),
+           f32(1) / (f32(1) + np.exp(-total))]
+for k, (got, want) in enumerate(zip(run("relaxed", [a, b], len(relaxed), f32), relaxed)):
+    compare("relaxed", k, got, want.astype(f32), rtol=1e-5, atol=1e-37)
+
 unordered = np.isnan(a) | np.isnan(b)
 ordered = [a == b, a > b, a >= b, a < b, a <= b, (a < b) | (a > b), ~unordered]
 comparisons = ordered + [(a == b) | unordered, (a > b) | unordered, (a >= b) | unordered, (a < b) | unordered,
