@@ -53,6 +53,7 @@ private:
                                   ArrayRef<Value> reduction);
   Value termValue(Ops &o, unsigned term, ArrayRef<Value> operands);
   /// \p state and one more pair of the term's sum.
+  Value emptySum(Ops &o, ArrayRef<unsigned> contract);
   Value termSum(Ops &o, unsigned term, Value state, ArrayRef<Value> operands);
   /// The score at `at`, in its domain; `lowest` where the key is absent.
   Value scoreAt(Ops &o, StreamingStage &stage, ArrayRef<Value> at);

@@ -74,7 +74,7 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
              });
   auto f = func(name, {"ii", "jj", "kb"}, 1,
                 [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
-                  return {o.zero()};
+                  return {emptySum(o, contract)};
                 });
   update(f, {"rl"}, {outside.i(width)},
          [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {

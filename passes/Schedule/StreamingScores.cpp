@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace heed;
@@ -130,6 +131,15 @@ Value Streaming::termSum(Ops &o, unsigned term, Value state,
   return o.sum(state, termValue(o, term, operands));
 }
 
+/// The factor in the queries leaves an empty sum alone: 1 / sqrt(E) times 0 is
+/// NaN where E is 0.
+Value Streaming::emptySum(Ops &o, ArrayRef<unsigned> contract) {
+  bool mayBeEmpty =
+      factor && !matchPattern(*factor, m_Constant()) &&
+      llvm::any_of(contract, [&](unsigned c) { return !size(c).fixed; });
+  return mayBeEmpty ? o.mul(o.zero(), *factor) : o.zero();
+}
+
 /// T(ii, jj, kb, ...): one score term of a tile and a block.
 void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
   SmallVector<unsigned> contract = op.contractDims(term);
@@ -138,7 +148,7 @@ void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
       func(name, {"ii", "jj", "kb"}, 1,
            [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
              if (!contract.empty())
-               return {o.zero()};
+               return {emptySum(o, contract)};
              return {termValue(o, term, termOperands(o, stage, term, at, {}))};
            });
   stage.terms.push_back({f, {}, contract.size(), {}});
