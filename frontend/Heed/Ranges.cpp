@@ -247,7 +247,9 @@ bool Lowering::checkRange(const Size &low, const Size &high, const Size &extent,
 }
 
 /// A pass over the positions that data decides. Of several indices the last
-/// one is reduced away: the least and the greatest position of each row.
+/// one is reduced away: the least and the greatest position of each row. Where
+/// data only decides whether a position is reached, all indices are that it
+/// does not have itself.
 bool Lowering::checkData(const Item &item, bool under, bool over,
                          const Size &extent, SmallVector<Idx *, 4> used,
                          const std::string &what, Range place,
@@ -265,10 +267,12 @@ bool Lowering::checkData(const Item &item, bool under, bool over,
         return true;
       }
   }
+  size_t own = used.size();
   for (const Guard &guard : eq.guards)
     for (Idx *idx : info(*guard.condition, *guard.scope, eq).used)
       if (!llvm::is_contained(used, idx))
         used.push_back(idx);
+  bool readsData = item.expr && !info(*item.expr, scope, eq).pure;
   // A place that is not reached counts as position 0, which is in range of an
   // extent of 1; where the extent is 0 all that is reached moves up by one.
   Value limit = emit(sizes.max(extent, Size(1)), place);
@@ -305,7 +309,9 @@ bool Lowering::checkData(const Item &item, bool under, bool over,
     check(positions->value, limit);
     return true;
   }
-  ArrayRef<Idx *> rows = ArrayRef<Idx *>(used).drop_back(), last = used.back();
+  size_t numRows = readsData || own == used.size() ? used.size() - 1 : own;
+  ArrayRef<Idx *> rows = ArrayRef<Idx *>(used).take_front(numRows),
+                  last = ArrayRef<Idx *>(used).drop_front(numRows);
   for (bool up : {false, true}) {
     if (!(up ? over : under))
       continue;
