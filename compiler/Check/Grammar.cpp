@@ -30,7 +30,8 @@ private:
   void masks();
   void normaliser();
   void parts(const std::string &over, const std::string &factor,
-             const std::string &result, bool shifted, bool divided);
+             const std::string &result, bool shifted, bool divided,
+             bool quotients);
 
   Random random;
   uint64_t number;
@@ -245,22 +246,27 @@ void Grammar::normaliser() {
   std::string spelt = lines;
   lines = before;
   parts(mask.empty() ? "j" : "j where " + mask, factor, result,
-        /*shifted=*/true, divided && !inScore);
+        /*shifted=*/true, divided, inScore);
   meaning = lines;
   lines = spelt;
-  parts(over, factor, result, kind != 5, divided);
+  parts(over, factor, result, kind != 5, divided, /*quotients=*/false);
 }
 
 /// Exponentials and their sum; the quotient of each weight, if \p divided, or
-/// of the whole sum.
+/// of the whole sum. With \p quotients the weight of a masked key is 0 / sum,
+/// not absent: no number where the sum is 0, and 0 if there are no keys.
 void Grammar::parts(const std::string &over, const std::string &factor,
-                    const std::string &result, bool shifted, bool divided) {
+                    const std::string &result, bool shifted, bool divided,
+                    bool quotients) {
   std::string s = "s[b,h,i,j]", sum = "sum(" + over + ") ";
   if (shifted)
     line("top[b,h,i] = max(" + over + ") " + s);
   line("x[b,h,i,j] = exp(" + s + (shifted ? " - top[b,h,i]" : "") + ")");
   line("l[b,h,i] = " + sum + "x[b,h,i,j]");
-  if (divided) {
+  if (divided && quotients) {
+    line(result + "sum(j) (if " + mask + " then x[b,h,i,j] / l[b,h,i]" +
+         factor + " * " + v + " else 0.0 / l[b,h,i])");
+  } else if (divided) {
     line("p[b,h,i,j] = x[b,h,i,j] / l[b,h,i]");
     line(result + sum + "p[b,h,i,j]" + factor + " * " + v);
   } else {
