@@ -248,6 +248,11 @@ bool Checker::agrees(const Recipe &recipe, Comparison *last) {
     Recipe tried = recipe;
     if (recipe.bound < 0 && attempt)
       tried.bound = bounds[attempt % 3];
+    // Not every dim may be odd: halves of heads, multiples of groups.
+    if (attempt >= 6 && recipe.sizes != Sizes::Level) {
+      tried.some = true;
+      tried.level = 1 + attempt % 3;
+    }
     auto draw = drawInputs(fast->signature(), random, tried);
     if (!draw)
       return true;

@@ -18,9 +18,10 @@ std::string Draw::text() const {
 /// Odd sizes, the sizes of vectors and their neighbours, 1, and at the lowest
 /// level also 0.
 static int64_t drawSize(Random &random, const Recipe &recipe, bool leads) {
-  if (recipe.sizes == Sizes::One)
+  bool byLevel = recipe.some && random.below(2);
+  if (recipe.sizes == Sizes::One && !byLevel)
     return 1;
-  if (recipe.sizes == Sizes::Odd) {
+  if (recipe.sizes == Sizes::Odd && !byLevel) {
     static const int64_t odd[] = {3, 5, 7, 9, 11, 13, 17, 19, 33};
     return odd[random.below(leads ? 2 : 9)];
   }

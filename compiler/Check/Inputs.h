@@ -29,6 +29,7 @@ enum class Sizes {
 struct Recipe {
   Kind kind = Kind::Plain;
   Sizes sizes = Sizes::Level;
+  bool some = false;     ///< of Sizes::One and Odd: some dims, others by level
   unsigned level = 0;    ///< 0 (sizes of 1 to 3) to 5 (tens)
   double scale = 100;    ///< of Kind::Large
   bool positive = false; ///< reals in [0, 1): scores of -inf without NaN

@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -60,6 +61,30 @@ void scoresOf(Value value, SetVector<Value> &scores) {
 enum { Largest, Fewest, Most, NumReported };
 using Reported = SmallVector<Value>;
 
+/// The condition under which the body of \p op adds its term, `where` of a sum.
+/// Null if that is no such sum.
+Value conditionOf(linalg::GenericOp op) {
+  if (!isReduction(op) || op.getNumDpsInits() != 1)
+    return {};
+  Value out = op.getRegionOutputArgs().front();
+  auto add = op.getBody()
+                 ->getTerminator()
+                 ->getOperand(0)
+                 .getDefiningOp<arith::AddFOp>();
+  if (!out.getType().isF32() || !add ||
+      (add.getLhs() != out && add.getRhs() != out))
+    return {};
+  Value term = add.getLhs() == out ? add.getRhs() : add.getLhs();
+  if (auto select = term.getDefiningOp<arith::SelectOp>())
+    if (matchPattern(select.getFalseValue(), m_AnyZeroFloat()))
+      return select.getCondition();
+  if (auto either = term.getDefiningOp<scf::IfOp>();
+      either && !either.getElseRegion().empty())
+    if (matchPattern(either.elseYield().getOperand(0), m_AnyZeroFloat()))
+      return either.getCondition();
+  return {};
+}
+
 struct ReportScores : impl::ReferenceReportScoresBase<ReportScores> {
   void runOnOperation() override {
     func::FuncOp function = getOperation();
@@ -80,6 +105,14 @@ struct ReportScores : impl::ReferenceReportScoresBase<ReportScores> {
             scoresOf(input, scores);
       }
     });
+
+    // A sum beside softmax says itself whether its row is empty.
+    hasSoftmax = function
+                     .walk([](Operation *op) {
+                       return isa<attn::SoftmaxOp>(op) ? WalkResult::interrupt()
+                                                       : WalkResult::advance();
+                     })
+                     .wasInterrupted();
 
     Operation *end = function.getBody().front().getTerminator();
     IRRewriter b(&getContext());
@@ -118,6 +151,8 @@ struct ReportScores : impl::ReferenceReportScoresBase<ReportScores> {
           report[Largest] = largest(b, result, report[Largest]);
       if (auto softmax = dyn_cast<attn::SoftmaxOp>(op))
         countLive(b, softmax, report);
+      else if (auto sum = dyn_cast<linalg::GenericOp>(op))
+        countSummed(b, sum, report);
     }
     return report;
   }
@@ -125,7 +160,8 @@ struct ReportScores : impl::ReferenceReportScoresBase<ReportScores> {
   Reported throughLoop(IRRewriter &b, scf::ForOp loop, Reported report) {
     bool any = false;
     loop.getBody()->walk([&](Operation *op) {
-      any |= isa<attn::SoftmaxOp>(op) ||
+      auto sum = dyn_cast<linalg::GenericOp>(op);
+      any |= isa<attn::SoftmaxOp>(op) || (sum && conditionOf(sum)) ||
              llvm::any_of(op->getResults(),
                           [&](Value v) { return scores.contains(v); });
     });
@@ -223,9 +259,31 @@ struct ReportScores : impl::ReferenceReportScoresBase<ReportScores> {
                   arith::AddFOp::create(in, loc, args[2], one).getResult());
             })
             .getResult(0);
-    AffineMap over = b.getMultiDimIdentityMap(rows.size());
-    AffineMap none = AffineMap::get(rows.size(), 0, b.getContext());
-    SmallVector<utils::IteratorType> every(rows.size(),
+    countRows(b, counts, report);
+  }
+
+  /// Keys of a row that the `where` of a sum lets in.
+  void countSummed(IRRewriter &b, linalg::GenericOp sum, Reported &report) {
+    if (hasSoftmax || !conditionOf(sum))
+      return;
+    auto counter = cast<linalg::GenericOp>(b.clone(*sum));
+    OpBuilder in(counter.getBody()->getTerminator());
+    Value one = arith::UIToFPOp::create(in, sum.getLoc(), in.getF32Type(),
+                                        conditionOf(counter));
+    counter.getBody()->getTerminator()->setOperand(
+        0, arith::AddFOp::create(in, sum.getLoc(),
+                                 counter.getRegionOutputArgs().front(), one));
+    b.setInsertionPointAfter(counter);
+    countRows(b, counter.getResult(0), report);
+  }
+
+  /// The fewest and the most keys of all rows.
+  void countRows(OpBuilder &b, Value counts, Reported &report) {
+    Location loc = counts.getLoc();
+    int64_t rank = cast<RankedTensorType>(counts.getType()).getRank();
+    AffineMap over = b.getMultiDimIdentityMap(rank);
+    AffineMap none = AffineMap::get(rank, 0, b.getContext());
+    SmallVector<utils::IteratorType> every(rank,
                                            utils::IteratorType::reduction);
     for (unsigned which : {Fewest, Most})
       report[which] =
@@ -243,6 +301,7 @@ struct ReportScores : impl::ReferenceReportScoresBase<ReportScores> {
   }
 
   SetVector<Value> scores;
+  bool hasSoftmax = false;
 };
 
 } // namespace
