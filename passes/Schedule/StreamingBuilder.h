@@ -52,8 +52,9 @@ private:
                                   unsigned term, ArrayRef<Value> at,
                                   ArrayRef<Value> reduction);
   Value termValue(Ops &o, unsigned term, ArrayRef<Value> operands);
-  /// \p state and one more pair of the term's sum.
+  /// What a term over no pair is.
   Value emptySum(Ops &o, ArrayRef<unsigned> contract);
+  /// \p state and one more pair of the term's sum.
   Value termSum(Ops &o, unsigned term, Value state, ArrayRef<Value> operands);
   /// The score at `at`, in its domain; `lowest` where the key is absent.
   Value scoreAt(Ops &o, StreamingStage &stage, ArrayRef<Value> at);
