@@ -82,7 +82,9 @@ def attention(name, model, n, e=64, h=8, b=1, g=0, m=0, mask="full", fixed=True,
               threads=("1", "all"), of="", grows="", scale=1.0, **more):
     p = dict(B=b, H=h, G=g or h, N=n, M=m or n, E=e, mask=mask, **more)
     pairs = live_pairs(p)
-    flops = 4.0 * b * h * pairs * e + (4.0 * b * h * pairs * e if "relative" in p else 0)
+    flops = 4.0 * b * h * pairs * e
+    if "relative" in p:  # products with the tables' rows, not with a row for each pair
+        flops += 4.0 * b * h * n * (2 * p["relative"] + 1) * e
     options = (f"--model={of}",) if of else ()
     options += ("--set", f"E={e}", "--set", f"F={e}") if fixed else ()
     decode = p["mask"] == "decode"

@@ -7,6 +7,7 @@ nothing can be said.
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -254,6 +255,10 @@ def main():
             groups.append((word, count, systems, Machine(folder, count, march, options.clock)))
         if not groups[0][2] or groups[0][2][0].module != "heed":
             fail(f"heed: {known['heed']}")
+        version = subprocess.run([os.path.join(options.build, "bin", "heedc"), "--version"], capture_output=True, text=True).stdout
+        run = {"version": version.split()[-1] if version else "", "target": options.target, "rounds": options.rounds,
+               "clock": options.clock, "date": time.strftime("%Y-%m-%d"), "whole": not words and not options.quick,
+               "machine": {"cpu": cpu_name(), "threads": every}, "systems": known, "steady": STEADY, "cases": results}
         for case in found:
             place = os.path.join(folder, f"case{len(results)}")  # a library's path is never used again
             told = write_inputs(case, place)
@@ -268,18 +273,15 @@ def main():
                     result["compile_seconds"] = compiled["seconds"]
                 results.append({**result, "threads": count})
                 print(report.line(results[-1]), file=sys.stderr, flush=True)
-            subprocess.run(["rm", "-rf", place])
+            shutil.rmtree(place)
+            run["minutes"] = round((time.time() - began) / 60, 1)
+            with open(os.path.join(options.out, "results.json"), "w", encoding="utf-8") as file:  # as far as it came
+                json.dump(run, file, indent=1)
+                file.write("\n")
         for _, _, systems, machine in groups:
             machine.close()
             for system in systems:
                 system.close()
-    version = subprocess.run([os.path.join(options.build, "bin", "heedc"), "--version"], capture_output=True, text=True).stdout
-    run = {"version": version.split()[-1] if version else "", "target": options.target, "rounds": options.rounds, "clock": options.clock,
-           "date": time.strftime("%Y-%m-%d"), "minutes": round((time.time() - began) / 60, 1), "whole": not words and not options.quick,
-           "machine": {"cpu": cpu_name(), "threads": every}, "systems": known, "steady": STEADY, "cases": results}
-    with open(os.path.join(options.out, "results.json"), "w", encoding="utf-8") as file:
-        json.dump(run, file, indent=1)
-        file.write("\n")
     print(report.text(report.summary(run)))
     drawing = os.path.join(HERE, "..", ".venv-bench", "bin", "python")
     if options.peers != "none" and os.path.exists(drawing):
