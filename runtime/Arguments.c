@@ -148,7 +148,7 @@ static bool parseOption(heed_arguments *a, option *o, int argc, char **argv,
   else if (named)
     return parseInput(a, o, error);
   else if (threads) {
-    int64_t count;
+    int64_t count = 0;
     if (!parseCount(o->value, "option '--threads'", 4096, &count, error))
       return false;
     a->threads = (int32_t)count;

@@ -73,6 +73,35 @@ int64_t heed_host_multiply(heed_model *model, int64_t a, int64_t b) {
   return product;
 }
 
+int64_t heed_host_add(heed_model *model, int64_t a, int64_t b) {
+  int64_t sum;
+  if (__builtin_add_overflow(a, b, &sum))
+    heed_unwind(model, HEED_ERROR_MEMORY,
+                "the sum of %" PRId64 " and %" PRId64
+                " is too large for an extent",
+                a, b);
+  return sum;
+}
+
+int64_t heed_host_subtract(heed_model *model, int64_t a, int64_t b) {
+  int64_t difference;
+  if (__builtin_sub_overflow(a, b, &difference))
+    heed_unwind(model, HEED_ERROR_MEMORY,
+                "the difference of %" PRId64 " and %" PRId64
+                " is too large for an extent",
+                a, b);
+  return difference;
+}
+
+int64_t heed_host_size(heed_model *model, int64_t size, int64_t largest) {
+  if (size < -largest || size > largest)
+    heed_unwind(model, HEED_ERROR_SHAPE,
+                "a size of %" PRId64
+                " is beyond what a kernel can index (%" PRId64 ")",
+                size, largest);
+  return size;
+}
+
 int64_t heed_host_divisor(heed_model *model, int64_t divisor) {
   if (divisor == 0)
     heed_unwind(model, HEED_ERROR_SHAPE, "an extent is divided by one of 0");
@@ -170,7 +199,7 @@ void heed_host_check_range(heed_model *model, const void *data, int32_t type,
 void heed_host_buffer(heed_model *model, struct halide_buffer_t *buffer,
                       void *dimensions, void *data, int32_t typeCode,
                       int32_t bits, int32_t rank, const int64_t *sizes,
-                      const int64_t *strides) {
+                      const int64_t *strides, int64_t largest) {
   struct halide_dimension_t *dims = dimensions;
   memset(buffer, 0, sizeof *buffer);
   buffer->host = data;
@@ -185,11 +214,11 @@ void heed_host_buffer(heed_model *model, struct halide_buffer_t *buffer,
     int64_t extent = sizes[axis], stride = strides ? strides[axis] : dense;
     if (!strides && overflow && extent > 1)
       stride = INT64_MAX;
-    if (extent < 0 || extent > INT32_MAX)
+    if (extent < 0 || extent > largest)
       heed_unwind(model, HEED_ERROR_SHAPE,
-                  "an extent of %" PRId64 " is beyond what a kernel can index "
-                  "(2147483647)",
-                  extent);
+                  "an extent of %" PRId64
+                  " is beyond what a kernel can index (%" PRId64 ")",
+                  extent, largest);
     if (stride < INT32_MIN || stride > INT32_MAX) {
       if (extent > 1)
         heed_unwind(model, HEED_ERROR_SHAPE,

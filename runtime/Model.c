@@ -290,6 +290,13 @@ static heed_status checkBuffer(heed_model *model, const heed_tensor_info *info,
       return heed_fail(model, HEED_ERROR_SHAPE,
                        "%s '%s': expected extent %s on axis %d, found shape %s",
                        kind, info->name, info->extents[axis], axis, found);
+  for (int32_t axis = 0; axis < info->rank; ++axis)
+    if (buffer->shape[axis] > HEED_MAX_EXTENT)
+      return heed_fail(model, HEED_ERROR_SHAPE,
+                       "%s '%s': extent %s on axis %d is %" PRId64
+                       ", expected at most %d",
+                       kind, info->name, info->extents[axis], axis,
+                       buffer->shape[axis], HEED_MAX_EXTENT);
   int64_t bytes;
   if (!heed_io_byte_count(buffer->rank, buffer->shape,
                           (int64_t)heed_type_size(buffer->type), &bytes))

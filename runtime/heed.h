@@ -18,12 +18,15 @@ extern "C" {
 #define HEED_VERSION_MINOR 1
 #define HEED_VERSION_PATCH 0
 
-/** Changes whenever a struct of this file or of host.h changes its layout or
- * meaning. */
-#define HEED_ABI_VERSION 1
+/** Changes whenever a struct or a function of this file or of host.h changes
+ * its layout, its arguments or its meaning. */
+#define HEED_ABI_VERSION 2
 
-/** The largest number of axes of an input or output. */
+/** The largest number of axes of an input or output, and the largest extent of
+ * one. Kernels count in 32 bits and round up to whole tiles; elements are
+ * counted in 64 bits. */
 #define HEED_MAX_RANK 16
+#define HEED_MAX_EXTENT 2147418112
 
 typedef enum heed_status {
   HEED_OK = 0,

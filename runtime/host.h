@@ -124,9 +124,15 @@ void heed_host_free(heed_model *model, void *memory);
 int64_t heed_host_bytes(int32_t rank, const int64_t *sizes,
                         int64_t elementSize);
 
-/** a * b for extents; HEED_UNWINDS with HEED_ERROR_MEMORY where it does not fit
- * in 64 bits. */
+/** a * b, a + b, a - b for extents; HEED_UNWINDS with HEED_ERROR_MEMORY where
+ * it does not fit in 64 bits. */
 int64_t heed_host_multiply(heed_model *model, int64_t a, int64_t b);
+int64_t heed_host_add(heed_model *model, int64_t a, int64_t b);
+int64_t heed_host_subtract(heed_model *model, int64_t a, int64_t b);
+
+/** `size`, if a kernel can be told it: from -largest to largest, which is less
+ * than 2^31. HEED_UNWINDS with HEED_ERROR_SHAPE. */
+int64_t heed_host_size(heed_model *model, int64_t size, int64_t largest);
 
 /** divisor, if one can divide by it; HEED_UNWINDS with HEED_ERROR_SHAPE if it
  * is 0. */
@@ -158,13 +164,14 @@ void heed_host_check_range(heed_model *model, const void *data, int32_t type,
  * memref's aligned pointer advanced by its offset). sizes and strides are
  * outermost first, as in a memref, strides in elements (null: dense); Halide
  * gets them innermost first. typeCode, bits: Halide's (int 0, uint 1, float 2,
- * bfloat 4); a bool is uint with 1 bit. HEED_UNWINDS with HEED_ERROR_SHAPE
- * where an extent or stride does not fit in 32 bits (an axis of extent 1 or 0
- * may have any stride). */
+ * bfloat 4); a bool is uint with 1 bit. `largest` is the
+ * greatest extent that the kernel can index. HEED_UNWINDS with HEED_ERROR_SHAPE
+ * where an extent is greater, or a stride does not fit in 32 bits (an axis of
+ * extent 1 or 0 may have any stride). */
 void heed_host_buffer(heed_model *model, struct halide_buffer_t *buffer,
                       void *dimensions, void *data, int32_t typeCode,
                       int32_t bits, int32_t rank, const int64_t *sizes,
-                      const int64_t *strides);
+                      const int64_t *strides, int64_t largest);
 
 /** Calls a kernel through its `<name>_argv` function. args as Halide defines
  * them, numArgs of them: args[k] points to a scalar or is a halide_buffer_t*,

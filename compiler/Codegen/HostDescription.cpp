@@ -6,7 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/Codegen/HostDescription.h"
+#include "dialects/Attn/Extents.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "passes/Lower/RuntimeType.h"
 #include "runtime/host.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/IRBuilder.h"
@@ -20,22 +22,11 @@ using mlir::FlatSymbolRefAttr;
 using mlir::StringAttr;
 using mlir::TypeAttr;
 
-int32_t heed::runtimeType(mlir::Type type) {
-  if (type.isF32())
-    return HEED_F32;
-  if (type.isF16())
-    return HEED_F16;
-  if (type.isBF16())
-    return HEED_BF16;
-  if (type.isInteger(1))
-    return HEED_BOOL;
-  if (type.isInteger(8))
-    return HEED_I8;
-  if (type.isInteger(32))
-    return HEED_I32;
-  assert(type.isInteger(64) && "attn.description holds Heed's types only");
-  return HEED_I64;
-}
+static_assert(HEED_F32 == 1 && HEED_F16 == 2 && HEED_BF16 == 3 &&
+                  HEED_I8 == 4 && HEED_I32 == 6 && HEED_I64 == 7 &&
+                  HEED_BOOL == 8,
+              "heed::runtimeType");
+static_assert(heed::attn::kMaxExtent == HEED_MAX_EXTENT, "extents");
 
 namespace {
 

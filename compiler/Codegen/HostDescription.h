@@ -19,9 +19,6 @@ class Module;
 
 namespace heed {
 
-/// The heed_type of an element type of Heed's.
-int32_t runtimeType(mlir::Type type);
-
 struct DescriptionOptions {
   std::string name;
   std::string source;

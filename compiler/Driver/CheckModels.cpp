@@ -43,6 +43,10 @@ LogicalResult checkValue(func::FuncOp model, const Twine &what, Type type,
   if (tensor && tensor.getRank() > HEED_MAX_RANK)
     return model.emitError() << what << " has " << tensor.getRank()
                              << " axes, expected at most " << HEED_MAX_RANK;
+  for (int64_t extent : tensor ? tensor.getShape() : ArrayRef<int64_t>())
+    if (extent > HEED_MAX_EXTENT)
+      return model.emitError() << what << " has an extent of " << extent
+                               << ", expected at most " << HEED_MAX_EXTENT;
   Attribute name = about ? about.get(attn::kNameAttr) : Attribute();
   auto text = dyn_cast_or_null<StringAttr>(name);
   if (name && (!text || text.empty()))

@@ -8,6 +8,7 @@
 #include "Lowering.h"
 
 #include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/Extents.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -296,6 +297,21 @@ bool Lowering::scalarDefault(const Argument &arg, Ty ty, const EnvPtr &env,
   return true;
 }
 
+/// An extent that no kernel can index. Those that only a call knows are checked
+/// then.
+static std::optional<int64_t> tooLargeExtent(func::FuncOp func) {
+  std::optional<int64_t> found;
+  auto look = [&](Value value) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    for (int64_t extent : type ? type.getShape() : ArrayRef<int64_t>())
+      if (extent > attn::kMaxExtent)
+        found = extent;
+  };
+  llvm::for_each(func.getArguments(), look);
+  func.walk([&](Operation *op) { llvm::for_each(op->getResults(), look); });
+  return found;
+}
+
 bool Lowering::finish(const ModelDecl &model, Frame &frame, func::FuncOp func) {
   if (!frame.results)
     return error(model.name.range,
@@ -329,6 +345,11 @@ bool Lowering::finish(const ModelDecl &model, Frame &frame, func::FuncOp func) {
       builder.getFunctionType(func.getFunctionType().getInputs(), types));
   for (auto [k, attr] : llvm::enumerate(attrs))
     func.setResultAttrs(k, attr);
+  if (auto extent = tooLargeExtent(func))
+    return error(model.name.range, "a tensor of '" + model.name.text +
+                                       "' has an extent of " + Twine(*extent) +
+                                       ", expected at most " +
+                                       Twine(attn::kMaxExtent));
   return true;
 }
 

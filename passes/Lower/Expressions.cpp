@@ -1,5 +1,4 @@
-//===- Expressions.cpp - scalar bodies as expressions of a Halide pipeline
-//------------------===//
+//===- Expressions.cpp - scalar bodies as expressions of a pipeline -------===//
 #include "passes/Lower/Expressions.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -24,35 +23,32 @@ Value heed::constantI32(OpBuilder &b, Location loc, int64_t value) {
 namespace {
 
 struct AffineExpander : AffineExprVisitor<AffineExpander, Value> {
-  AffineExpander(OpBuilder &b, Location loc, ArrayRef<Value> dims,
-                 ArrayRef<Value> symbols)
-      : b(b), loc(loc), dims(dims), symbols(symbols) {}
+  AffineExpander(IndexMath &math, ArrayRef<Value> dims, ArrayRef<Value> symbols)
+      : math(math), dims(dims), symbols(symbols) {}
 
-  template <typename Op> Value binary(AffineBinaryOpExpr expr) {
-    Value lhs = visit(expr.getLHS());
-    Value rhs = visit(expr.getRHS());
-    return Op::create(b, loc, lhs, rhs);
+  Value visitAddExpr(AffineBinaryOpExpr e) {
+    return math.add(visit(e.getLHS()), visit(e.getRHS()));
   }
-  Value visitAddExpr(AffineBinaryOpExpr e) { return binary<arith::AddIOp>(e); }
-  Value visitMulExpr(AffineBinaryOpExpr e) { return binary<arith::MulIOp>(e); }
+  Value visitMulExpr(AffineBinaryOpExpr e) {
+    return math.mul(visit(e.getLHS()), visit(e.getRHS()));
+  }
   Value visitFloorDivExpr(AffineBinaryOpExpr e) {
-    return binary<arith::FloorDivSIOp>(e);
+    return math.floorDiv(visit(e.getLHS()), visit(e.getRHS()));
   }
   Value visitCeilDivExpr(AffineBinaryOpExpr e) {
-    return binary<arith::CeilDivSIOp>(e);
+    return math.ceilDiv(visit(e.getLHS()), visit(e.getRHS()));
   }
   Value visitModExpr(AffineBinaryOpExpr e) {
     // Not spelled with a division: Halide bounds its own remainder exactly.
-    return binary<halide::ModOp>(e);
+    return math.mod(visit(e.getLHS()), visit(e.getRHS()));
   }
   Value visitConstantExpr(AffineConstantExpr e) {
-    return constantI32(b, loc, e.getValue());
+    return math.constant(e.getValue());
   }
   Value visitDimExpr(AffineDimExpr e) { return dims[e.getPosition()]; }
   Value visitSymbolExpr(AffineSymbolExpr e) { return symbols[e.getPosition()]; }
 
-  OpBuilder &b;
-  Location loc;
+  IndexMath &math;
   ArrayRef<Value> dims, symbols;
 };
 
@@ -103,6 +99,8 @@ private:
   Value expm1(Location loc, Value x);
   Value log1p(Location loc, Value x);
   Value cast(Location loc, Value value, Type to, bool isUnsigned);
+  Value castIndex(Operation *op);
+  LogicalResult clone(Operation *op);
 
   OpBuilder &b;
   IRMapping &map;
@@ -192,13 +190,19 @@ LogicalResult BodyTranslator::extract(tensor::ExtractOp op, bool guarded) {
       FailureOr<Extent> extent = tensors.extent(b, op.getTensor(), axis);
       if (failed(extent))
         return failure();
+      IndexMath math(b, loc, tensors.largest);
+      if (Value narrow = IndexMath::asNarrow(coordinate))
+        coordinate = narrow;
+      bool isWide = coordinate.getType().isInteger(64);
+      auto like = [&](Value x) { return isWide ? math.wide(x) : x; };
       // In this order: a tensor without elements is read at 0, never below its
       // first element.
       Value one = constantI32(b, loc, 1), zero = constantI32(b, loc, 0);
       Value last = arith::SubIOp::create(b, loc, extent->value, one);
-      coordinate = arith::MinSIOp::create(b, loc, coordinate, last);
-      coordinate = arith::MaxSIOp::create(b, loc, coordinate, zero);
+      coordinate = arith::MinSIOp::create(b, loc, coordinate, like(last));
+      coordinate = arith::MaxSIOp::create(b, loc, coordinate, like(zero));
     }
+    coordinate = IndexMath::narrow(b, loc, coordinate);
     coordinates.push_back(coordinate);
   }
   FailureOr<Value> read = tensors.read(b, loc, op.getTensor(), coordinates);
@@ -235,10 +239,16 @@ LogicalResult BodyTranslator::translate(Operation *op, bool guarded) {
       return failure();
     for (auto [result, yes, no] :
          llvm::zip(ifOp.getResults(), ifOp.thenYield().getOperands(),
-                   ifOp.elseYield().getOperands()))
-      map.map(result, arith::SelectOp::create(b, loc, at(ifOp.getCondition()),
-                                              at(yes), at(no))
-                          .getResult());
+                   ifOp.elseYield().getOperands())) {
+      SmallVector<Value> operands{at(ifOp.getCondition()), at(yes), at(no)};
+      bool isData = false;
+      IndexMath math(b, loc, tensors.largest);
+      if (result.getType().isIndex())
+        isData = math.unify(arith::SelectOp::getOperationName(), operands);
+      Value chosen = arith::SelectOp::create(b, loc, operands[0], operands[1],
+                                             operands[2]);
+      map.map(result, isData ? math.wide(chosen) : chosen);
+    }
     return success();
   }
   if (auto apply = dyn_cast<affine::AffineApplyOp>(op)) {
@@ -246,22 +256,22 @@ LogicalResult BodyTranslator::translate(Operation *op, bool guarded) {
     for (Value operand : apply.getOperands())
       operands.push_back(at(operand));
     AffineMap affine = apply.getAffineMap();
+    IndexMath math(b, loc, tensors.largest);
     map.map(apply.getResult(),
-            expandAffine(b, loc, affine.getResult(0),
+            expandAffine(math, affine.getResult(0),
                          ArrayRef(operands).take_front(affine.getNumDims()),
                          ArrayRef(operands).drop_front(affine.getNumDims())));
     return success();
   }
   if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(op)) {
-    map.map(op->getResult(0), cast(loc, at(op->getOperand(0)),
-                                   pipelineType(op->getResult(0).getType()),
-                                   isa<arith::IndexCastUIOp>(op)));
+    map.map(op->getResult(0), castIndex(op));
     return success();
   }
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     auto integer = dyn_cast<IntegerAttr>(constant.getValue());
     if (integer && constant.getType().isIndex())
-      map.map(constant.getResult(), constantI32(b, loc, integer.getInt()));
+      map.map(constant.getResult(),
+              IndexMath(b, loc, tensors.largest).constant(integer.getInt()));
     else
       map.map(constant.getResult(), b.clone(*op)->getResult(0));
     return success();
@@ -294,24 +304,51 @@ LogicalResult BodyTranslator::translate(Operation *op, bool guarded) {
       !isa<arith::ArithDialect, math::MathDialect>(dialect))
     return op->emitError("'")
            << op->getName() << "' has no translation inside a kernel";
-  OperationState state(loc, op->getName());
+  return clone(op);
+}
+
+/// Integers become indices as i64, since they may be anything.
+Value BodyTranslator::castIndex(Operation *op) {
+  Value value = at(op->getOperand(0));
+  Type to = op->getResult(0).getType();
+  if (!to.isIndex()) {
+    if (Value narrow = IndexMath::asNarrow(value);
+        narrow && to.getIntOrFloatBitWidth() <= 32)
+      value = narrow;
+    return cast(op->getLoc(), value, to, isa<arith::IndexCastUIOp>(op));
+  }
+  return cast(op->getLoc(), value, b.getI64Type(),
+              isa<arith::IndexCastUIOp>(op));
+}
+
+/// What computes with indices does so in a width that holds the result.
+LogicalResult BodyTranslator::clone(Operation *op) {
+  OperationState state(op->getLoc(), op->getName());
   for (Value operand : op->getOperands())
     state.operands.push_back(at(operand));
+  bool isIndex = llvm::any_of(op->getOperandTypes(),
+                              [](Type type) { return type.isIndex(); });
+  IndexMath math(b, op->getLoc(), tensors.largest);
+  bool isData =
+      isIndex && math.unify(op->getName().getStringRef(), state.operands);
   for (Type type : op->getResultTypes())
-    state.types.push_back(pipelineType(type));
+    state.types.push_back(type.isIndex() ? state.operands.back().getType()
+                                         : pipelineType(type));
   state.attributes = op->getAttrs();
   state.propertiesAttr = op->getPropertiesAsAttribute();
   Operation *clone = b.create(state);
-  for (auto [from, to] : llvm::zip(op->getResults(), clone->getResults()))
-    map.map(from, to);
+  for (auto [from, to] : llvm::zip(op->getResults(), clone->getResults())) {
+    bool extend = isData && from.getType().isIndex();
+    map.map(from, extend ? math.wide(to) : to);
+  }
   return success();
 }
 
 } // namespace
 
-Value heed::expandAffine(OpBuilder &b, Location loc, AffineExpr expr,
-                         ArrayRef<Value> dims, ArrayRef<Value> symbols) {
-  return AffineExpander(b, loc, dims, symbols).visit(expr);
+Value heed::expandAffine(IndexMath &math, AffineExpr expr, ArrayRef<Value> dims,
+                         ArrayRef<Value> symbols) {
+  return AffineExpander(math, dims, symbols).visit(expr);
 }
 
 LogicalResult heed::translateBody(OpBuilder &b, Block &block, IRMapping &map,

@@ -3,6 +3,8 @@
 #ifndef HEED_PASSES_LOWER_EXPRESSIONS_H
 #define HEED_PASSES_LOWER_EXPRESSIONS_H
 
+#include "dialects/Attn/Extents.h"
+#include "passes/Lower/IndexMath.h"
 #include "passes/Lower/KernelInfo.h"
 
 #include "mlir/IR/Builders.h"
@@ -22,10 +24,12 @@ public:
   /// The extent of axis \p axis of \p tensor.
   virtual mlir::FailureOr<Extent> extent(mlir::OpBuilder &b, mlir::Value tensor,
                                          int64_t axis) = 0;
+  /// What bounds every extent and size, so that no expression in i32 wraps.
+  int64_t largest = attn::kMaxExtent;
 };
 
-/// An integer type or index of the body as the pipeline's type: an index is an
-/// i32.
+/// An integer type or index of the body as the pipeline's type: an index that
+/// comes from outside is an i32.
 mlir::Type pipelineType(mlir::Type type);
 
 /// Translates the ops of \p block (but its terminator) into \p b.
@@ -48,9 +52,8 @@ mlir::LogicalResult translateOp(mlir::OpBuilder &b, mlir::Operation *op,
                                 llvm::ArrayRef<mlir::Value> loops,
                                 TensorReads &tensors);
 
-/// \p expr over \p dims and \p symbols, all i32.
-mlir::Value expandAffine(mlir::OpBuilder &b, mlir::Location loc,
-                         mlir::AffineExpr expr,
+/// \p expr over \p dims and \p symbols.
+mlir::Value expandAffine(IndexMath &math, mlir::AffineExpr expr,
                          llvm::ArrayRef<mlir::Value> dims,
                          llvm::ArrayRef<mlir::Value> symbols);
 

@@ -5,6 +5,7 @@
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "passes/Lower/RuntimeType.h"
 
 using namespace mlir;
 using namespace heed;
@@ -13,7 +14,8 @@ HostBuilder::HostBuilder(ModuleOp module)
     : module(module), pointer(LLVM::LLVMPointerType::get(module.getContext())) {
 }
 
-int32_t HostBuilder::runtimeType(Type type) {
+// compiler/Codegen asserts that these are the runtime's numbers.
+int32_t heed::runtimeType(Type type) {
   if (type.isF32())
     return 1;
   if (type.isF16())

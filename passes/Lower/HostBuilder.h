@@ -19,8 +19,6 @@ class HostBuilder {
 public:
   explicit HostBuilder(mlir::ModuleOp module);
 
-  /// heed_type of runtime/heed.h; 0 if there is none.
-  static int32_t runtimeType(mlir::Type type);
   static int64_t elementBytes(mlir::Type type);
 
   /// The model's handle, in the function that holds \p op.

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/Extents.h"
 #include "dialects/Halide/HalideDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -16,6 +17,7 @@
 #include "passes/Lower/Cost.h"
 #include "passes/Lower/HostBuilder.h"
 #include "passes/Lower/HostParams.h"
+#include "passes/Lower/RuntimeType.h"
 #include "passes/Passes.h"
 #include "passes/VerifyContract.h"
 
@@ -156,13 +158,14 @@ private:
     return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
   }
 
-  /// Extents come from the caller: a product of some may not fit in 64 bits.
-  void lowerProduct(OpBuilder &b, arith::MulIOp op) {
-    Location loc = op.getLoc();
-    Value product = call(
-        b, loc, "heed_host_multiply", b.getI64Type(),
-        {handle(op), toI64(b, loc, op.getLhs()), toI64(b, loc, op.getRhs())});
-    op.getResult().replaceAllUsesWith(toIndex(b, loc, product));
+  /// Extents come from the caller: what is computed from some may not fit in 64
+  /// bits.
+  void lowerExtent(OpBuilder &b, Operation *op, StringRef function) {
+    Location loc = op->getLoc();
+    Value result = call(b, loc, function, b.getI64Type(),
+                        {handle(op), toI64(b, loc, op->getOperand(0)),
+                         toI64(b, loc, op->getOperand(1))});
+    op->getResult(0).replaceAllUsesWith(toIndex(b, loc, result));
   }
 
   /// Likewise an extent that divides may be 0.
@@ -184,7 +187,8 @@ private:
     return {type.isBF16() ? 4 : 2, int32_t(type.getIntOrFloatBitWidth())};
   }
 
-  Value halideBuffer(OpBuilder &b, Operation *user, Value memref) {
+  Value halideBuffer(OpBuilder &b, Operation *user, Value memref,
+                     Value largest) {
     Location loc = user->getLoc();
     auto type = cast<MemRefType>(memref.getType());
     Strided strided = decompose(b, loc, memref);
@@ -194,8 +198,8 @@ private:
     call(b, loc, "heed_host_buffer", Type(),
          {handle(user), buffer, dimensions, strided.data, i32(b, loc, code),
           i32(b, loc, bits), i32(b, loc, type.getRank()),
-          i64Array(b, user, strided.sizes),
-          i64Array(b, user, strided.strides)});
+          i64Array(b, user, strided.sizes), i64Array(b, user, strided.strides),
+          largest});
     return buffer;
   }
 
@@ -222,17 +226,22 @@ private:
     if (!pipeline)
       return op.emitError("no pipeline '") << op.getCallee() << "'";
     SmallVector<Operation *> formals = pipeline.getInputs();
+    auto limit = pipeline->getAttrOfType<IntegerAttr>(attn::kLargestAttr);
+    Value largest = i64(b, loc, limit ? limit.getInt() : attn::kMaxExtent);
     // args[0] is the runtime's: the user context.
     SmallVector<Value> arguments{null(b, loc)};
     for (auto [actual, formal] : llvm::zip_equal(op.getInputs(), formals)) {
       if (isa<MemRefType>(actual.getType())) {
-        arguments.push_back(halideBuffer(b, op, actual));
+        arguments.push_back(halideBuffer(b, op, actual, largest));
         continue;
       }
       Value scalar = actual;
       Type wanted = cast<halide::ParamOp>(formal).getResult().getType();
       if (scalar.getType().isIndex())
-        scalar = arith::IndexCastOp::create(b, loc, wanted, scalar);
+        scalar = arith::TruncIOp::create(
+            b, loc, wanted,
+            call(b, loc, "heed_host_size", b.getI64Type(),
+                 {handle(op), toI64(b, loc, scalar), largest}));
       if (wanted.isInteger(1))
         scalar = arith::ExtUIOp::create(b, loc, b.getI8Type(), scalar);
       Value slot = stack(b, op, 8);
@@ -240,7 +249,7 @@ private:
       arguments.push_back(slot);
     }
     for (Value out : op.getOuts())
-      arguments.push_back(halideBuffer(b, op, out));
+      arguments.push_back(halideBuffer(b, op, out, largest));
 
     Value array = stack(b, op, 8 * arguments.size());
     for (auto [k, argument] : llvm::enumerate(arguments))
@@ -321,9 +330,12 @@ LogicalResult HostCalls::run() {
       lowerDealloc(b, dealloc);
     else if (auto abs = dyn_cast<math::AbsIOp>(op))
       lowerAbs(b, abs);
-    else if (auto product = dyn_cast<arith::MulIOp>(op);
-             product && product.getType().isIndex())
-      lowerProduct(b, product);
+    else if (isa<arith::MulIOp, arith::AddIOp, arith::SubIOp>(op) &&
+             op->getResult(0).getType().isIndex())
+      lowerExtent(b, op,
+                  isa<arith::MulIOp>(op)   ? "heed_host_multiply"
+                  : isa<arith::AddIOp>(op) ? "heed_host_add"
+                                           : "heed_host_subtract");
     else if (isa<arith::DivSIOp, arith::RemSIOp, arith::FloorDivSIOp,
                  arith::CeilDivSIOp>(op) &&
              op->getResult(0).getType().isIndex()) {

@@ -8,6 +8,7 @@
 #include "dialects/Attn/Dialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "passes/Lower/HostBuilder.h"
+#include "passes/Lower/RuntimeType.h"
 
 using namespace mlir;
 using namespace heed;
@@ -130,7 +131,7 @@ FailureOr<Attribute> makeEntry(HostBuilder &host, func::FuncOp model,
   for (auto [k, argument] : llvm::enumerate(outputArguments)) {
     auto result = cast<MemRefType>(model.getArgumentTypes()[argument]);
     Value buffer = host.at(b, loc, ask.getArgument(2), kBufferBytes * k);
-    int32_t element = HostBuilder::runtimeType(result.getElementType());
+    int32_t element = runtimeType(result.getElementType());
     LLVM::StoreOp::create(b, loc, host.i32(b, loc, element),
                           host.at(b, loc, buffer, kBufferType));
     LLVM::StoreOp::create(b, loc, host.i32(b, loc, result.getRank()),

@@ -49,7 +49,8 @@ Value extentOf(OpBuilder &builder, Value tensor, int64_t axis) {
   if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
     // Heads merge: the extents of a group multiply.
     Value extent;
-    for (int64_t inner : collapse.getReassociationIndices()[axis]) {
+    ReassociationIndices group = collapse.getReassociationIndices()[axis];
+    for (int64_t inner : group) {
       Value factor = extentOf(builder, collapse.getSrc(), inner);
       if (!factor)
         return nullptr;
@@ -83,34 +84,8 @@ Value extentOf(OpBuilder &builder, Value tensor, int64_t axis) {
     }
     return nullptr;
   }
-  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
-    Value product;
-    for (int64_t part : collapse.getReassociationIndices()[axis]) {
-      Value extent = extentOf(builder, collapse.getSrc(), part);
-      if (!extent)
-        return nullptr;
-      product = product ? arith::MulIOp::create(builder, loc, product, extent)
-                        : extent;
-    }
-    return product;
-  }
   if (auto destination = dyn_cast<DestinationStyleOpInterface>(op))
     return extentOf(builder, destination.getTiedOpOperand(result)->get(), axis);
-  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
-    return getValueOrCreateConstantIndexOp(builder, loc,
-                                           expand.getMixedOutputShape()[axis]);
-  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
-    Value product;
-    for (int64_t from : collapse.getReassociationIndices()[axis]) {
-      Value extent = extentOf(builder, collapse.getSrc(), from);
-      if (!extent)
-        return nullptr;
-      product =
-          product ? Value(arith::MulIOp::create(builder, loc, product, extent))
-                  : extent;
-    }
-    return product;
-  }
   if (auto shaped = dyn_cast<ReifyRankedShapedTypeOpInterface>(op)) {
     ReifiedRankedShapedTypeDims extents;
     OpBuilder::InsertionGuard guard(builder);

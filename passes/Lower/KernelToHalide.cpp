@@ -51,6 +51,12 @@ public:
                         ArrayRef<Value> coordinates) override;
   FailureOr<Extent> extent(OpBuilder &b, Value tensor, int64_t axis) override;
 
+  /// Tells the host which extents the expressions of \p pipeline stand.
+  void setLargest(halide::PipelineOp pipeline) {
+    if (largest < attn::kMaxExtent)
+      pipeline->setAttr(attn::kLargestAttr, b.getI64IntegerAttr(largest));
+  }
+
 private:
   LogicalResult translate();
   void arguments();
@@ -71,6 +77,9 @@ private:
       OpBuilder &, ArrayRef<Value>, ArrayRef<Value>)>;
   LogicalResult update(Location loc, KernelFunc &f, ArrayRef<Extent> reductions,
                        UpdateBody body);
+  Value size32(Value size) {
+    return IndexMath::narrow(b, size.getLoc(), map.lookupOrDefault(size));
+  }
   Extent fixedExtent(Location loc, int64_t value) {
     return {constantI32(b, loc, value), value};
   }
@@ -315,8 +324,10 @@ LogicalResult KernelTranslator::generic(linalg::LinalgOp op) {
         continue;
       }
       SmallVector<Value> coordinates;
+      IndexMath math(inner, loc, largest);
       for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults())
-        coordinates.push_back(expandAffine(inner, loc, expr, at, {}));
+        coordinates.push_back(
+            IndexMath::narrow(inner, loc, expandAffine(math, expr, at, {})));
       FailureOr<Value> value = read(inner, loc, operand.get(), coordinates);
       if (failed(value))
         return failure();
@@ -588,7 +599,7 @@ LogicalResult KernelTranslator::attention(attn::AttentionOp op) {
         source.extents.push_back(
             fixedExtent(op.getLoc(), constant.getSExtValue()));
       else
-        source.extents.push_back({map.lookup(size), std::nullopt});
+        source.extents.push_back({size32(size), std::nullopt});
     }
     sources[result] = std::move(source);
     bool returned =
@@ -664,8 +675,8 @@ LogicalResult KernelTranslator::runMaskTables(const MaskRequest &request) {
     if (f.role == FuncRole::Reduction)
       halide::ComputeRootOp::create(b, op.getLoc(), f.func.getResult());
   MaskTiling tiling = request.tiling;
-  tiling.queries = map.lookup(op.getSizes()[op.firstDim(attn::DimKind::Query)]);
-  tiling.keys = map.lookup(op.getSizes()[op.firstDim(attn::DimKind::Key)]);
+  tiling.queries = size32(op.getSizes()[op.firstDim(attn::DimKind::Query)]);
+  tiling.keys = size32(op.getSizes()[op.firstDim(attn::DimKind::Key)]);
   FailureOr<MaskBounds> bounds = solveMask(op);
   if (failed(bounds))
     return failure();
@@ -683,7 +694,7 @@ LogicalResult KernelTranslator::translate() {
       Source source;
       for (auto [axis, size] : llvm::enumerate(empty.getMixedSizes())) {
         if (auto value = dyn_cast<Value>(size))
-          source.extents.push_back({map.lookupOrDefault(value), std::nullopt});
+          source.extents.push_back({size32(value), std::nullopt});
         else
           source.extents.push_back(fixedExtent(
               op.getLoc(), cast<IntegerAttr>(cast<Attribute>(size)).getInt()));
@@ -746,11 +757,12 @@ FailureOr<KernelInfo> heed::translateKernel(OpBuilder &b, func::FuncOp kernel,
   if (auto kind = kernel->getAttrOfType<StringAttr>("attn.kind"))
     info.kind = kind.getValue();
   OpBuilder inner = OpBuilder::atBlockBegin(&info.pipeline.getBody().front());
-  if (failed(
-          KernelTranslator(inner, kernel, target, form, weights).run(info))) {
+  KernelTranslator translator(inner, kernel, target, form, weights);
+  if (failed(translator.run(info))) {
     info.pipeline.erase();
     return failure();
   }
+  translator.setLargest(info.pipeline);
   return info;
 }
 
@@ -760,10 +772,12 @@ LogicalResult heed::translateMaskTables(OpBuilder &b, func::FuncOp kernel,
                                         const halide::Target &target) {
   auto pipeline = halide::PipelineOp::create(b, kernel.getLoc(), name);
   OpBuilder inner = OpBuilder::atBlockBegin(&pipeline.getBody().front());
-  LogicalResult done =
-      KernelTranslator(inner, kernel, target).runMaskTables(request);
+  KernelTranslator translator(inner, kernel, target);
+  LogicalResult done = translator.runMaskTables(request);
   if (failed(done))
     pipeline.erase();
+  else
+    translator.setLargest(pipeline);
   return done;
 }
 

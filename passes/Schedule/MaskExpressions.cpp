@@ -22,8 +22,14 @@ MaskExpressions::Bindings MaskExpressions::tile(OpBuilder &b, Value tile,
   return list;
 }
 
-SmallVector<Value> MaskExpressions::write(OpBuilder &b, ArrayRef<ExprRef> roots,
-                                          const Bindings &bindings) {
+Type heed::elementType(const MaskTable &table) {
+  Type type = table.value->type;
+  return type.isIndex() ? IntegerType::get(type.getContext(), 64) : type;
+}
+
+SmallVector<Value> MaskExpressions::writeAsIs(OpBuilder &b,
+                                              ArrayRef<ExprRef> roots,
+                                              const Bindings &bindings) {
   Block block;
   OpBuilder inner(b.getContext());
   inner.setInsertionPointToStart(&block);
@@ -51,12 +57,27 @@ SmallVector<Value> MaskExpressions::write(OpBuilder &b, ArrayRef<ExprRef> roots,
     failed = true;
     return SmallVector<Value>(roots.size(), constantI32(b, loc, 0));
   }
-  for (Value &result : results) {
+  for (Value &result : results)
     result = map.lookupOrDefault(result);
-    if (result.getType().isInteger(64))
-      result = arith::TruncIOp::create(b, loc, b.getI32Type(), result);
-  }
   return results;
+}
+
+SmallVector<Value> MaskExpressions::write(OpBuilder &b, ArrayRef<ExprRef> roots,
+                                          const Bindings &bindings) {
+  SmallVector<Value> results = writeAsIs(b, roots, bindings);
+  // Ends of ranges are within [0, M].
+  for (Value &result : results)
+    if (result.getType().isInteger(64))
+      result = IndexMath::narrow(b, loc, result);
+  return results;
+}
+
+Value MaskExpressions::element(OpBuilder &b, const MaskTable &table,
+                               const Bindings &bindings) {
+  Value result = writeAsIs(b, {table.value}, bindings).front();
+  if (result.getType() == elementType(table))
+    return result;
+  return arith::ExtSIOp::create(b, loc, elementType(table), result);
 }
 
 Value MaskExpressions::extreme(OpBuilder &b, Value x, Value y,

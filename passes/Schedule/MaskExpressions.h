@@ -1,5 +1,4 @@
-//===- MaskExpressions.h - a mask's expressions inside a pipeline -*- C++
-//-*-===//
+//===- MaskExpressions.h - a mask's expressions in a pipeline ---*- C++ -*-===//
 #ifndef HEED_PASSES_SCHEDULE_MASKEXPRESSIONS_H
 #define HEED_PASSES_SCHEDULE_MASKEXPRESSIONS_H
 
@@ -27,6 +26,9 @@ public:
   llvm::SmallVector<mlir::Value> write(mlir::OpBuilder &b,
                                        llvm::ArrayRef<ExprRef> roots,
                                        const Bindings &bindings);
+  /// The element of a table, of the type below.
+  mlir::Value element(mlir::OpBuilder &b, const MaskTable &table,
+                      const Bindings &bindings);
 
   /// Where `any` finds numbers of the tile's row, and what a table holds at a
   /// place (tile or piece, then batch, as the table's dims): least, greatest,
@@ -52,9 +54,16 @@ public:
   bool failed = false; ///< something had no translation; it was said
 
 private:
+  llvm::SmallVector<mlir::Value> writeAsIs(mlir::OpBuilder &b,
+                                           llvm::ArrayRef<ExprRef> roots,
+                                           const Bindings &bindings);
+
   const mlir::IRMapping &scalars;
   TensorReads &tensors;
 };
+
+/// What the arrays of \p table hold: of indices, which data enter, an i64.
+mlir::Type elementType(const MaskTable &table);
 
 /// Places in a tile's row of the table `range`: pieces and blocks between which
 /// all happens; then the ends of each piece of the union, in keys.

@@ -107,7 +107,7 @@ Value Writer::limit(Type type, bool greatest) {
 }
 
 void Writer::table(const MaskTable &t) {
-  Type type = pipelineType(t.value->type);
+  Type type = elementType(t);
   SmallVector<Type> types{type, type};
   SmallVector<Value> start{limit(type, true), limit(type, false)};
   if (t.odd) {
@@ -130,7 +130,7 @@ void Writer::table(const MaskTable &t) {
          llvm::zip(bounds.batch, batch(args.slice(1, dims.size()), dims)))
       if (value)
         bindings.push_back({var, value});
-    Value x = write.write(o.b, {t.value}, bindings).front();
+    Value x = write.element(o.b, t, bindings);
     SmallVector<Value> old =
         o.read(f.getResult(), args.take_front(1 + dims.size()));
     SmallVector<Value> values{write.extreme(o.b, old[0], x, false),
@@ -305,7 +305,7 @@ SmallVector<MaskArray> heed::maskArrays(attn::AttentionOp op,
   unsigned query = op.firstDim(DimKind::Query), key = op.firstDim(DimKind::Key);
   Builder b(op.getContext());
   for (const MaskTable &t : bounds.tables) {
-    MaskArray array{pipelineType(t.value->type), axes(bounds.batchOf(t))};
+    MaskArray array{elementType(t), axes(bounds.batchOf(t))};
     array.axes.push_back(
         {t.ofKeys ? key : query, t.ofKeys ? tiling.piece : tiling.tile});
     arrays.append(2, array);

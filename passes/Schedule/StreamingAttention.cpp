@@ -66,7 +66,8 @@ halide::UpdateOp Streaming::update(halide::FuncOp func,
 }
 
 Extent Streaming::size(unsigned dim) {
-  Extent extent{scalars.lookup(op.getSizes()[dim]), std::nullopt};
+  Value value = scalars.lookup(op.getSizes()[dim]);
+  Extent extent{IndexMath::narrow(b, loc, value), std::nullopt};
   APInt constant;
   if (matchPattern(op.getSizes()[dim], m_ConstantInt(&constant)))
     extent.fixed = constant.getSExtValue();
@@ -93,8 +94,11 @@ Value Streaming::operand(Ops &o, Value tensor, AffineMap map,
   for (Value &dim : known)
     if (!dim)
       dim = o.i(0);
+  IndexMath math(o.b, loc, tensors.largest);
   for (auto [axis, expr] : llvm::enumerate(map.getResults())) {
-    Value c = expandAffine(o.b, loc, expr, known, symbols);
+    // In range by the language's rules, in i64.
+    Value c =
+        IndexMath::narrow(o.b, loc, expandAffine(math, expr, known, symbols));
     if (!isa<AffineDimExpr>(expr)) {
       FailureOr<Extent> extent = tensors.extent(o.b, tensor, axis);
       failedRead |= failed(extent);

@@ -22,7 +22,7 @@ TileMask::TileMask(OpBuilder &b, Location loc, const MaskBounds &bounds,
   for (auto [number, table] : llvm::enumerate(bounds.tables)) {
     unsigned rank = 1 + bounds.batchOf(table).size();
     std::string name = "mask" + std::to_string(number);
-    Type type = pipelineType(table.value->type);
+    Type type = elementType(table);
     tables.push_back({buffer(name + "_least", rank, type),
                       buffer(name + "_greatest", rank, type)});
     if (table.odd)

@@ -96,7 +96,7 @@ static int testErrors(heed_model *model) {
                 "extent of 'ids' (axis 0) is 36, expected N = 37"));
   fill(&a, 1);
   a.in[0].shape[0] = a.in[1].shape[0] = INT64_MAX / 4;
-  CHECK(run(model, &a) == HEED_ERROR_MEMORY);
+  CHECK(run(model, &a) == HEED_ERROR_SHAPE);
   fill(&a, 1);
   a.out[0].shape[0] = 36;
   CHECK(run(model, &a) == HEED_ERROR_SHAPE);

@@ -105,9 +105,9 @@ static int run(heed_model *model, const heed_buffer *in, heed_buffer *out) {
   halide_buffer_t x, y;
   halide_dimension_t dims[4];
   heed_host_buffer(model, &x, dims, copy, halide_type_float, 32, 2, in[0].shape,
-                   NULL);
+                   NULL, HEED_MAX_EXTENT);
   heed_host_buffer(model, &y, dims + 2, out[0].data, halide_type_float, 32, 2,
-                   out[0].shape, NULL);
+                   out[0].shape, NULL, HEED_MAX_EXTENT);
   void *args[] = {NULL,
                   &x,
                   &y,
