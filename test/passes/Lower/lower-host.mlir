@@ -3,7 +3,7 @@
 // Checks, parameters and memory become calls with the model's handle; the module says what it holds.
 
 // CHECK: module attributes {attn.description = {entries = [{inputs = [{extents = ["N"], name = "x", sizes = array<i64: -1>, type = f32}], name = "f"
-// CHECK-SAME: params = [{bounds = array<i64: 0, 3>, names = ["layer.{0}.w"], sizes = array<i64: 4>, type = f32}]
+// CHECK-SAME: params = [{bounds = array<i64: 0, 3>, extents = ["4"], names = ["layer.{0}.w"], sizes = array<i64: 4>, type = f32}]
 // CHECK-SAME: prefix = "m"
 // CHECK-LABEL: func.func private @f(
 // CHECK-SAME: %[[MODEL:[a-z0-9]+]]: !llvm.ptr,
@@ -45,7 +45,7 @@ module {
 
 // A constant index stands in the name, so that no other layer is asked for.
 
-// CHECK: params = [{bounds = array<i64>, names = ["layer.5.w"]
+// CHECK: params = [{bounds = array<i64>, extents = ["4"], names = ["layer.5.w"]
 module {
   func.func @g(%y: memref<4xf32> {attn.name = "y", attn.result}) attributes {attn.model} {
     %c5 = arith.constant 5 : index
