@@ -11,6 +11,7 @@
 // alone, so that the ops may move down to the last one.
 #include "dialects/Attn/Dialect.h"
 #include "passes/KernelKinds.h"
+#include "passes/MergeRows.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
 #include "passes/RowBlocks.h"
@@ -23,6 +24,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -427,6 +429,15 @@ void Former::outline(Cluster &cluster) {
   for (Value result : results)
     returned.push_back(map.lookup(result));
   func::ReturnOp::create(b, loc, returned);
+  SmallVector<Value> passed(arguments.getArrayRef());
+  b.setInsertionPoint(last);
+  SmallVector<RestoreResults> restore;
+  if (cluster.kind == KernelKind::Contraction)
+    while (RestoreResults next = mergeRows(kernel, b, passed))
+      restore.push_back(next);
+  if (!restore.empty())
+    remarkDone(last, "attn-form-kernels", "rows-merged",
+               "rows of a batch are rows of one matrix");
 
   // Equal kernels are one: their text without names decides.
   std::string text;
@@ -445,8 +456,11 @@ void Former::outline(Cluster &cluster) {
     same = kernel;
   }
   b.setInsertionPoint(last);
-  auto call = func::CallOp::create(b, loc, same, arguments.getArrayRef());
-  for (auto [result, value] : llvm::zip(results, call.getResults()))
+  auto call = func::CallOp::create(b, loc, same, passed);
+  SmallVector<Value> values(call.getResults());
+  for (RestoreResults &next : llvm::reverse(restore))
+    values = next(b, values);
+  for (auto [result, value] : llvm::zip(results, values))
     result.replaceAllUsesWith(value);
   for (Operation *op : llvm::reverse(cluster.ops))
     op->erase();
@@ -461,6 +475,20 @@ struct FormKernels : heed::impl::AttnFormKernelsBase<FormKernels> {
         models.push_back(func);
     for (func::FuncOp model : models)
       Former(model, symbols).run();
+    // One kernel gives the next its rows as it has them.
+    RewritePatternSet patterns(&getContext());
+    tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns,
+                                                         &getContext());
+    tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, &getContext());
+    SmallVector<Operation *> reshapes;
+    for (func::FuncOp model : models)
+      model.walk([&](Operation *op) {
+        if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op))
+          reshapes.push_back(op);
+      });
+    FrozenRewritePatternSet frozen(std::move(patterns));
+    if (failed(applyOpPatternsGreedily(reshapes, frozen)))
+      signalPassFailure();
   }
 };
 

@@ -11,6 +11,7 @@
 #include "dialects/Attn/Extents.h"
 #include "dialects/Halide/HalideDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -33,6 +34,38 @@ namespace {
 
 // Layout of HalideRuntime.h, asserted in runtime/Host.c.
 constexpr int64_t kHalideBufferBytes = 56, kHalideDimensionBytes = 16;
+
+/// A view in whose groups several extents are unknown, which upstream's
+/// lowering of views does not take: sizes and strides say the same.
+void lowerExpand(OpBuilder &b, memref::ExpandShapeOp expand) {
+  MemRefType type = expand.getResultType();
+  auto severalUnknown = [&](const ReassociationIndices &group) {
+    return llvm::count_if(group, [&](int64_t axis) {
+             return type.isDynamicDim(axis);
+           }) > 1;
+  };
+  if (!type.getLayout().isIdentity() ||
+      llvm::none_of(expand.getReassociationIndices(), severalUnknown))
+    return;
+  Location loc = expand.getLoc();
+  SmallVector<OpFoldResult> sizes = expand.getMixedOutputShape();
+  SmallVector<OpFoldResult> strides(sizes.size());
+  OpFoldResult stride = b.getIndexAttr(1);
+  for (int64_t axis = type.getRank() - 1; axis >= 0; --axis) {
+    strides[axis] = stride;
+    std::optional<int64_t> known = getConstantIntValue(stride);
+    std::optional<int64_t> size = getConstantIntValue(sizes[axis]);
+    if (known && size)
+      stride = b.getIndexAttr(*known * *size);
+    else if (axis)
+      stride = arith::MulIOp::create(
+                   b, loc, getValueOrCreateConstantIndexOp(b, loc, stride),
+                   getValueOrCreateConstantIndexOp(b, loc, sizes[axis]))
+                   .getResult();
+  }
+  expand.getResult().replaceAllUsesWith(memref::ReinterpretCastOp::create(
+      b, loc, type, expand.getSrc(), b.getIndexAttr(0), sizes, strides));
+}
 
 /// Replaces host ops, one kind a function; the caller erases them.
 class HostCalls : public HostBuilder {
@@ -336,9 +369,13 @@ LogicalResult HostCalls::run() {
                   isa<arith::MulIOp>(op)   ? "heed_host_multiply"
                   : isa<arith::AddIOp>(op) ? "heed_host_add"
                                            : "heed_host_subtract");
-    else if (isa<arith::DivSIOp, arith::RemSIOp, arith::FloorDivSIOp,
-                 arith::CeilDivSIOp>(op) &&
-             op->getResult(0).getType().isIndex()) {
+    else if (auto expand = dyn_cast<memref::ExpandShapeOp>(op)) {
+      lowerExpand(b, expand);
+      if (!expand->use_empty())
+        continue;
+    } else if (isa<arith::DivSIOp, arith::RemSIOp, arith::FloorDivSIOp,
+                   arith::CeilDivSIOp>(op) &&
+               op->getResult(0).getType().isIndex()) {
       guardDivisor(b, op);
       continue;
     } else

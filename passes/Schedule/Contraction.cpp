@@ -58,7 +58,7 @@ int64_t rowsOfTask(const KernelFunc &acc, int64_t width,
   int64_t row = widestBits(acc.func) / 8;
   for (const Extent &extent : acc.reductions[0])
     row *= extent.fixed.value_or(longestSum);
-  return std::max(few, target.l2 / 2 / std::max<int64_t>(row, 1));
+  return std::max(few, target.l2 * 3 / 4 / std::max<int64_t>(row, 1));
 }
 
 /// Reads of the update that depend on \p yes and not on \p no.

@@ -22,8 +22,8 @@
 // CHECK-DAG: halide.compute_root %[[PANEL]]
 // CHECK-DAG: halide.split %[[Y]], {{.*}} into ("np", "ni") by 48 tail GuardWithIf
 // CHECK-DAG: halide.split %[[Y]], {{.*}} into ("mb", "mi") by 8 tail GuardWithIf
-// 32 panels are tasks enough for two cores: each has as many rows as fit in half of L2, 1 MiB / (384 * 4 bytes).
-// CHECK-DAG: halide.split %[[Y]], "mb" into ("mt", "mb") by 85 tail GuardWithIf
+// 32 panels are tasks enough for two cores: each has as many rows as fit in three quarters of L2, 1.5 MiB / (384 * 4 bytes).
+// CHECK-DAG: halide.split %[[Y]], "mb" into ("mt", "mb") by 128 tail GuardWithIf
 // CHECK-DAG: halide.fuse %[[Y]], ("np", "mt") into "np_mt"
 // CHECK-DAG: halide.parallel %[[Y]], "np_mt"
 // CHECK-DAG: halide.compute_at %[[SUM]], %[[Y]], "mb"

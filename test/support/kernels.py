@@ -1,6 +1,6 @@
 """Runs the kernels of a model without its host code: heed-opt, heed-halide, and each `halide.call` through ctypes.
 
-The host part of the text is read line by line: dims, empty tensors, constants, calls. What else host code may hold is an error here.
+The host part of the text is read line by line: dims, empty tensors, constants, products, views, calls. What else host code may hold is an error here.
 """
 import ctypes as C
 import glob
@@ -86,6 +86,14 @@ class Model:
                 shape = [env[next(sizes)] if d == "?" else int(d) for d in dims]
                 # What a kernel forgets to write is no number.
                 env[m[1]] = np.full(shape, 7 if kind[0] == "i" else np.nan, TYPES[kind])
+            elif m := re.match(r"(%\w+) = arith.muli (%\w+), (%\w+) : index", text):
+                env[m[1]] = env[m[2]] * env[m[3]]
+            elif m := re.match(r"(%\w+) = tensor.collapse_shape (%\w+) (\[\[.*\]\]) :", text):
+                shape = env[m[2]].shape
+                groups = [[int(axis) for axis in group.split(",")] for group in re.findall(r"\[([\d, ]+)\]", m[3])]
+                env[m[1]] = env[m[2]].reshape([int(np.prod([shape[axis] for axis in group])) for group in groups])
+            elif m := re.match(r"(%\w+) = tensor.expand_shape (%\w+) .* output_shape \[(.*?)\] :", text):
+                env[m[1]] = env[m[2]].reshape([env[n] if n[0] == "%" else int(n) for n in m[3].split(", ")])
             elif m := re.match(r"(%\w+)(?::\d+)? = halide.call @(\w+)\((.*)\) outs\((.*?) :", text):
                 outs = [env[v] for v in re.findall(r"%\w+", m[4])]
                 self.call(m[2], [env[v] for v in re.findall(r"%\w+", m[3].split(" : ")[0])], outs)

@@ -102,3 +102,36 @@ module {
     return
   }
 }
+
+// -----
+
+// Two unknown extents in one group of a view: sizes and strides say it.
+// CHECK-LABEL: func.func private @view(
+// CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [%{{.*}}, %{{.*}}, 4], strides: [%{{.*}}, 4, 1] : memref<?x4xf32> to memref<?x?x4xf32>
+// CHECK-NOT: memref.expand_shape
+module {
+  halide.pipeline @k {
+    %x = halide.buffer "x" ("i", "n", "b") : f32
+    %f = halide.func "f" (%i = "i", %n = "n") : f32 {
+      %c0 = arith.constant 0 : i32
+      %v = halide.read %x[%i, %n, %c0] : f32
+      halide.yield %v : f32
+    }
+    halide.output %f
+  }
+  func.func @view(%x: memref<?x4xf32>, %z: memref<?x?xf32>, %y: memref<?x4xf32> {attn.name = "y", attn.result}) attributes {attn.model} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %b = memref.dim %z, %c0 : memref<?x?xf32>
+    %n = memref.dim %z, %c1 : memref<?x?xf32>
+    %v = memref.expand_shape %x [[0, 1], [2]] output_shape [%b, %n, 4] : memref<?x4xf32> into memref<?x?x4xf32>
+    halide.call @k(%v : memref<?x?x4xf32>) outs(%y : memref<?x4xf32>)
+    return
+  }
+  func.func private @view.shapes(%x: memref<?x4xf32>, %z: memref<?x?xf32>) -> (index, index) {
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %m = memref.dim %x, %c0 : memref<?x4xf32>
+    return %m, %c4 : index, index
+  }
+}
