@@ -10,6 +10,7 @@
 // over the same rows. All but the last value of a cluster are used inside it
 // alone, so that the ops may move down to the last one.
 #include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/SymbolicDims.h"
 #include "passes/KernelKinds.h"
 #include "passes/MergeRows.h"
 #include "passes/Passes.h"
@@ -86,23 +87,6 @@ private:
   llvm::StringMap<func::FuncOp> known;
 };
 
-/// The extent of axis \p axis of \p tensor, from values that host code has.
-Value extentOf(OpBuilder &b, Value tensor, int64_t axis) {
-  Value from = tensor;
-  while (Operation *def = from.getDefiningOp()) {
-    if (auto empty = dyn_cast<tensor::EmptyOp>(def))
-      return empty.getDynamicSize(axis);
-    if (auto op = dyn_cast<linalg::LinalgOp>(def))
-      from =
-          op.getDpsInitOperand(cast<OpResult>(from).getResultNumber())->get();
-    else if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(def))
-      from = def->getOperand(0);
-    else
-      break;
-  }
-  return tensor::DimOp::create(b, tensor.getLoc(), tensor, axis);
-}
-
 /// Replaces uses of a softmax's `live` by its predicate, so that it is
 /// recomputed where it is read and never stored.
 void inlineLive(Operation *op) {
@@ -117,7 +101,7 @@ void inlineLive(Operation *op) {
     SmallVector<Value> sizes;
     for (int64_t d = 0; d < type.getRank(); ++d)
       if (type.isDynamicDim(d))
-        sizes.push_back(extentOf(b, softmax.getInput(), d));
+        sizes.push_back(attn::makeExtent(b, loc, softmax.getInput(), d));
     Value empty = tensor::EmptyOp::create(b, loc, type.getShape(),
                                           type.getElementType(), sizes);
     AffineMap id = b.getMultiDimIdentityMap(type.getRank());

@@ -6,7 +6,7 @@
 // symbolic: a slot is as large as its largest buffer, computed when the
 // function is entered. A buffer of a branch takes room only in calls that take
 // the branch: the other way to compute the same may need far more.
-#include "passes/ByteCount.h"
+#include "dialects/Attn/SymbolicDims.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
 
@@ -41,6 +41,8 @@ struct Buffer {
   memref::AllocOp alloc;
   int64_t first, last;
   SmallVector<Branch, 2> branches = {};
+  /// Roundings to the alignment are left away.
+  heed::attn::SizePolynomial bytes = {};
   unsigned slot = 0;
 };
 
@@ -116,11 +118,15 @@ FailureOr<Buffer> lifetime(memref::AllocOp alloc,
   return buffer;
 }
 
+int64_t elementBytes(memref::AllocOp alloc) {
+  return llvm::divideCeil(alloc.getType().getElementTypeBitWidth(), 8);
+}
+
 /// Bytes of the buffer, rounded up to the alignment.
 Value byteSize(OpBuilder &builder, memref::AllocOp alloc) {
   MemRefType type = alloc.getType();
   Location loc = alloc.getLoc();
-  int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  int64_t bytes = elementBytes(alloc);
   for (int64_t extent : type.getShape())
     if (!ShapedType::isDynamic(extent))
       bytes *= extent;
@@ -151,14 +157,6 @@ Value neededSize(OpBuilder &builder, const Buffer &buffer) {
   return size;
 }
 
-/// Two buffers of the same extents and element width need no run-time maximum.
-bool sameSize(memref::AllocOp a, memref::AllocOp b) {
-  return a.getType().getShape() == b.getType().getShape() &&
-         a.getType().getElementTypeBitWidth() ==
-             b.getType().getElementTypeBitWidth() &&
-         a.getDynamicSizes() == b.getDynamicSizes();
-}
-
 /// Gives each buffer a slot such that no two buffers of a slot live at once; a
 /// slot of equal size is taken first.
 unsigned assignSlots(MutableArrayRef<Buffer> buffers) {
@@ -174,7 +172,7 @@ unsigned assignSlots(MutableArrayRef<Buffer> buffers) {
     std::optional<unsigned> chosen;
     for (auto [index, slot] : llvm::enumerate(slots))
       if (isFree(slot) &&
-          (!chosen || sameSize(buffers[slot.front()].alloc, buffer.alloc)))
+          (!chosen || buffers[slot.front()].bytes == buffer.bytes))
         chosen = index;
     if (!chosen) {
       chosen = slots.size();
@@ -187,31 +185,34 @@ unsigned assignSlots(MutableArrayRef<Buffer> buffers) {
 }
 
 /// What the arena holds and what of it is in use at once, at most.
-std::string explain(ArrayRef<Buffer> buffers, unsigned slots) {
-  SmallVector<heed::ByteCount> counts;
-  for (const Buffer &buffer : buffers)
-    counts.emplace_back(buffer.alloc);
-  heed::ByteCount live;
+std::string explain(const heed::attn::SymbolicDims &dims,
+                    ArrayRef<Buffer> buffers, unsigned slots) {
+  using heed::attn::SizePolynomial;
+  // Which of two is taken for the larger: with every extent 1000.
+  auto isLess = [](const SizePolynomial &a, const SizePolynomial &b) {
+    return a.estimate(1000) < b.estimate(1000);
+  };
+  SizePolynomial live;
   for (const Buffer &at : buffers) {
-    heed::ByteCount here;
-    for (auto [other, count] : llvm::zip(buffers, counts))
+    SizePolynomial here;
+    for (const Buffer &other : buffers)
       if (other.first <= at.first && at.first <= other.last)
-        here += count;
-    if (live < here)
-      live = here;
+        here += other.bytes;
+    live = std::max(live, here, isLess);
   }
   // A slot is as large as its largest buffer.
-  heed::ByteCount arena;
+  SizePolynomial arena;
   for (unsigned slot = 0; slot < slots; ++slot) {
-    heed::ByteCount largest;
-    for (auto [buffer, count] : llvm::zip(buffers, counts))
-      if (buffer.slot == slot && largest < count)
-        largest = count;
+    SizePolynomial largest;
+    for (const Buffer &buffer : buffers)
+      if (buffer.slot == slot)
+        largest = std::max(largest, buffer.bytes, isLess);
     arena += largest;
   }
   return (Twine(buffers.size()) + " buffers in " + Twine(slots) +
-          " slots of one arena: " + arena.str() + " bytes; in use at once " +
-          (arena == live ? "all of them" : "at most " + live.str()))
+          " slots of one arena: " + dims.str(arena) +
+          " bytes; in use at once " +
+          (arena == live ? "all of them" : "at most " + dims.str(live)))
       .str();
 }
 
@@ -223,8 +224,11 @@ struct PlanMemory : public heed::impl::AttnPlanMemoryBase<PlanMemory> {
     SmallVector<Buffer> buffers = collect(function);
     if (buffers.size() < 2)
       return;
+    heed::attn::SymbolicDims dims;
+    for (Buffer &buffer : buffers)
+      buffer.bytes = dims.elements(buffer.alloc) * elementBytes(buffer.alloc);
     unsigned slots = assignSlots(buffers);
-    std::string text = explain(buffers, slots);
+    std::string text = explain(dims, buffers, slots);
     rewrite(function, buffers, slots);
     heed::remarkDone(function, passName, "arena", text);
   }
@@ -278,8 +282,9 @@ struct PlanMemory : public heed::impl::AttnPlanMemoryBase<PlanMemory> {
     SmallVector<Value> sizes(slots);
     SmallVector<SmallVector<const Buffer *>> seen(slots);
     for (const Buffer &buffer : buffers) {
+      // What is never larger than another one needs no maximum at run time.
       if (llvm::any_of(seen[buffer.slot], [&](const Buffer *other) {
-            return sameSize(other->alloc, buffer.alloc) &&
+            return (other->bytes - buffer.bytes).isNeverNegative() &&
                    other->branches == buffer.branches;
           }))
         continue;

@@ -4,6 +4,7 @@
 // left side costs N M (E + F), the right side (N + M) E F. Factors that do not
 // depend on what is summed, a normaliser among them, move out of the sums.
 #include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/SymbolicDims.h"
 #include "passes/Passes.h"
 #include "passes/Products.h"
 #include "passes/Remarks.h"
@@ -33,6 +34,23 @@ struct Order {
   SmallVector<unsigned> first, second;         // variables summed in each step
   SmallVector<SmallVector<unsigned>, 2> costs; // products of extents
 };
+
+using attn::SizePolynomial;
+
+// An extent as a polynomial, if it is one.
+std::optional<SizePolynomial> sizeOf(attn::SymbolicDims &dims, ExprRef extent) {
+  if (auto number = Exprs::constantInt(extent))
+    return *number;
+  if (extent->kind == ExprKind::Scalar)
+    return dims.size(extent->value);
+  if (!extent->isOp("arith.addi") && !extent->isOp("arith.muli"))
+    return std::nullopt;
+  auto left = sizeOf(dims, extent->operand(0)),
+       right = sizeOf(dims, extent->operand(1));
+  if (!left || !right)
+    return std::nullopt;
+  return extent->isOp("arith.addi") ? *left + *right : *left * *right;
+}
 
 struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
   void runOnOperation() override {
@@ -267,13 +285,15 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
         return llvm::is_contained(order.first, v);
       });
     };
-    auto staticCost = [&](const Order &order) -> std::optional<double> {
-      double total = 0;
+    attn::SymbolicDims dims;
+    auto costOf = [&](const Order &order) -> std::optional<SizePolynomial> {
+      SizePolynomial total = 0;
       for (ArrayRef<unsigned> cost : order.costs) {
-        double one = 1;
+        SizePolynomial one = 1;
         for (unsigned v : cost)
           if (!llvm::is_contained(common, v)) {
-            auto extent = Exprs::constantInt(exprs.extent(v));
+            std::optional<SizePolynomial> extent =
+                sizeOf(dims, exprs.extent(v));
             if (!extent)
               return std::nullopt;
             one *= *extent;
@@ -281,6 +301,11 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
         total += one;
       }
       return total;
+    };
+    // Whether the sizes decide, and for \p a in all calls.
+    auto isCheaper = [](const std::optional<SizePolynomial> &a,
+                        const std::optional<SizePolynomial> &b) {
+      return a && b && *a != *b && (*b - *a).isNeverNegative();
     };
     const Order *before = nullptr, *after = nullptr;
     for (const Order &order : orders)
@@ -291,8 +316,7 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
         continue;
       // The order that keeps no pair of output dims in between is the one
       // worth choosing; of two with known costs the cheaper.
-      auto cost = staticCost(order);
-      if (!after || (cost && staticCost(*after) && *cost < *staticCost(*after)))
+      if (!after || isCheaper(costOf(order), costOf(*after)))
         after = &order;
     }
     if (!before || !after)
@@ -378,20 +402,22 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
     };
 
     Value result = root->getResult(0);
-    auto costBefore = staticCost(*before), costAfter = staticCost(*after);
-    if (costBefore && costAfter) {
-      if (*costAfter >= *costBefore) {
-        remarkDeclined(root, passName, "products",
-                       "left in the written order: it costs " +
-                           Twine(uint64_t(*costBefore)) + " products, not " +
-                           Twine(uint64_t(*costAfter)));
-        return;
-      }
+    std::optional<SizePolynomial> costBefore = costOf(*before),
+                                  costAfter = costOf(*after);
+    if ((costBefore && costBefore == costAfter) ||
+        isCheaper(costBefore, costAfter)) {
+      remarkDeclined(root, passName, "products",
+                     "left in the written order: it costs " +
+                         dims.str(*costBefore) + " products, not " +
+                         dims.str(*costAfter));
+      return;
+    }
+    if (isCheaper(costAfter, costBefore)) {
       settle();
       result.replaceAllUsesWith(write(*after, /*again=*/true));
       remarkDone(root, passName, "products",
-                 "reordered: " + Twine(uint64_t(*costAfter)) +
-                     " products instead of " + Twine(uint64_t(*costBefore)));
+                 "reordered: " + dims.str(*costAfter) +
+                     " products instead of " + dims.str(*costBefore));
     } else {
       // Both orders, chosen when the sizes are known.
       settle();

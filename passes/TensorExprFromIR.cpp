@@ -1,6 +1,6 @@
 //===- TensorExprFromIR.cpp - tensor ops read as functions of indices
 //----------------------===//
-#include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/SymbolicDims.h"
 #include "passes/TensorExpr.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -60,51 +60,13 @@ bool Exprs::isElementwise(Operation *op) {
 }
 
 ExprRef Exprs::extentOf(Value tensor, unsigned axis) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  if (!type.isDynamicDim(axis))
-    return index(type.getDimSize(axis));
-  if (auto empty = tensor.getDefiningOp<tensor::EmptyOp>())
-    return scalar(empty.getDynamicSizes()[type.getDynamicDimIndex(axis)]);
-  if (auto linalgOp = tensor.getDefiningOp<linalg::LinalgOp>()) {
-    auto result = cast<OpResult>(tensor).getResultNumber();
-    return extentOf(linalgOp.getDpsInits()[result], axis);
-  }
-  if (auto castOp = tensor.getDefiningOp<tensor::CastOp>())
-    return extentOf(castOp.getSource(), axis);
-  if (auto expand = tensor.getDefiningOp<tensor::ExpandShapeOp>())
-    return scalar(cast<Value>(expand.getMixedOutputShape()[axis]));
-  if (auto dst = tensor.getDefiningOp<DestinationStyleOpInterface>())
-    return extentOf(dst.getDpsInits()[cast<OpResult>(tensor).getResultNumber()],
-                    axis);
-  if (Operation *def = tensor.getDefiningOp())
-    if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(def))
-      return extentOf(def->getOperand(0), axis);
-  if (auto attention = tensor.getDefiningOp<attn::AttentionOp>())
-    if (tensor == attention.getOutput())
-      return scalar(
-          attention.getSizes()[attention.outputMap().getDimPosition(axis)]);
-
-  // A tensor that a loop carries keeps its extents if every iteration yields
-  // the same ones.
-  auto carried = [&](scf::ForOp loop, unsigned number) -> ExprRef {
-    ExprRef before = extentOf(loop.getInitArgs()[number], axis);
-    Value yielded = loop.getYieldedValues()[number];
-    if (yielded == loop.getRegionIterArg(number))
-      return before;
-    Operation *def = yielded.getDefiningOp();
-    if (!def || !isa<linalg::LinalgOp>(def) ||
-        extentOf(yielded, axis) != before)
-      return nullptr;
-    return before;
-  };
-  if (auto loop = tensor.getDefiningOp<scf::ForOp>())
-    if (ExprRef e = carried(loop, cast<OpResult>(tensor).getResultNumber()))
-      return e;
-  if (auto argument = dyn_cast<BlockArgument>(tensor))
-    if (auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()))
-      if (argument.getArgNumber() > 0)
-        if (ExprRef e = carried(loop, argument.getArgNumber() - 1))
-          return e;
+  attn::ExtentSource source = attn::traceExtent(tensor, axis);
+  if (source.fixed)
+    return index(*source.fixed);
+  if (source.size)
+    return scalar(source.size);
+  tensor = source.tensor;
+  axis = source.axis;
 
   // An argument's dim is the value that the function computes for it, of the
   // first argument with that dim's name.

@@ -2,6 +2,7 @@
 //
 // The only file that includes mlir/InitAll*.h.
 #include "compiler/Driver/Pipeline.h"
+#include "compiler/Opt/PrintSymbolicDims.h"
 #include "compiler/Reference/Passes.h"
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Halide/HalideDialect.h"
@@ -16,6 +17,7 @@ int main(int argc, char **argv) {
   heed::registerPasses();
   heed::reference::registerPasses();
   heed::registerPipelines();
+  heed::registerPrintSymbolicDims();
 
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);

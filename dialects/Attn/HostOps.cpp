@@ -1,9 +1,12 @@
 //===- HostOps.cpp - parameters and run-time checks
 //---------------------------------------===//
 #include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/ParamNames.h"
 #include "dialects/Attn/Regions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace heed::attn;
@@ -58,6 +61,58 @@ LogicalResult ParamOp::verify() {
     return emitOpError() << "has elements of " << element
                          << ", expected f32, f16, bf16, i32, i64, i8 or i1 "
                             "(param.c3)";
+  return success();
+}
+
+std::string heed::fillParamName(StringRef name,
+                                ArrayRef<std::string> replacements) {
+  std::string result;
+  while (!name.empty()) {
+    size_t open = name.find('{');
+    result += name.substr(0, open);
+    if (open == StringRef::npos)
+      break;
+    size_t close = name.find('}', open);
+    unsigned k = 0;
+    name.slice(open + 1, close).getAsInteger(10, k);
+    result += replacements[k];
+    name = name.substr(close + 1);
+  }
+  return result;
+}
+
+/// Numbers that are known are written into the names, and of equal names the
+/// first one stays.
+LogicalResult ParamOp::canonicalize(ParamOp op, PatternRewriter &rewriter) {
+  SmallVector<Value> kept;
+  SmallVector<std::string> places;
+  for (auto [k, index] : llvm::enumerate(op.getIndices())) {
+    std::string place = ("{" + Twine(k) + "}").str();
+    bool isUsed =
+        llvm::any_of(op.getNames().getAsValueRange<StringAttr>(),
+                     [&](StringRef name) { return name.contains(place); });
+    std::optional<int64_t> number = getConstantIntValue(index);
+    if (number && *number >= 0) {
+      places.push_back(std::to_string(*number));
+    } else if (isUsed) {
+      auto at = llvm::find(kept, index);
+      places.push_back(("{" + Twine(at - kept.begin()) + "}").str());
+      if (at == kept.end())
+        kept.push_back(index);
+    } else {
+      places.emplace_back();
+    }
+  }
+  llvm::SetVector<Attribute> names;
+  for (StringRef name : op.getNames().getAsValueRange<StringAttr>())
+    names.insert(rewriter.getStringAttr(heed::fillParamName(name, places)));
+  if (kept.size() == op.getIndices().size() &&
+      names.size() == op.getNames().size())
+    return rewriter.notifyMatchFailure(op, "nothing is known of the names");
+  rewriter.modifyOpInPlace(op, [&] {
+    op.setNamesAttr(rewriter.getArrayAttr(names.getArrayRef()));
+    op.getIndicesMutable().assign(kept);
+  });
   return success();
 }
 

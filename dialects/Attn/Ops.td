@@ -34,6 +34,8 @@ def Attn_ParamOp : Attn_Op<"param", [Pure]> {
     - param.c2  Every `{k}` in a name has k in [0, number of operands); a brace stands for nothing else.
     - param.c3  The element type is f32, f16, bf16, i32, i64, i8 or i1.
 
+    Canonical: numbers that are known stand in the names, no name twice.
+
     ```mlir
     %w = attn.param "encoder.layer.{0}.weight" | "bert.encoder.layer.{0}.weight" [%l] : tensor<384x384xf32>
     ```
@@ -42,6 +44,7 @@ def Attn_ParamOp : Attn_Op<"param", [Pure]> {
   let results = (outs Attn_Shaped:$result);
   let assemblyFormat = "custom<Names>($names) (`[` $indices^ `]`)? attr-dict `:` type($result)";
   let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def Attn_KeepOp : Attn_Op<"keep", [MemoryEffects<[MemWrite<Attn_Kept>]>]> {
@@ -147,6 +150,7 @@ class Attn_SoftmaxBase<string mnemonic> : Attn_Op<mnemonic, [Pure, AllTypesMatch
   let results = (outs RankedTensorOf<[F32, F64]>:$result, RankedTensorOf<[I1]>:$live);
   let regions = (region AnyRegion:$where);
   let hasVerifier = 1;
+  let hasCanonicalizer = 1;
   let extraClassDeclaration = [{
     ::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> decomposeOperation(::mlir::OpBuilder &b);
   }];
@@ -171,6 +175,9 @@ def Attn_SoftmaxOp : Attn_SoftmaxBase<"softmax"> {
     - softmax.c2  `where`, if present, takes one index per axis of the input and yields i1, and reads memory at most.
     - softmax.c3  `sink` has the shape of the input without `axes` and its element type.
     - softmax.c4  Both results have the input's shape; `result` has its type.
+
+    Canonical: no `where` that always holds, no sink of -inf; extents that are known are in the type. A `where` that never
+    holds is filled tensors.
 
     ```mlir
     %p, %live = attn.softmax %s axes([3]) where (%b, %h, %i, %j) {
@@ -231,6 +238,10 @@ def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, Att
     - attention.c12 Operands of terms, values and the sink are f32, f16 or bf16.
     - attention.c13 `empty` needs map = exp and `divide`, and excludes a sink; its value is 0 or NaN.
 
+    Canonical: no part that says no more than its absence (`where` true, `pair` that multiplies, `weight` that yields its
+    argument, `result_map` in loop order, a sink of -inf, `empty` 0), no term, symbol or result that nobody uses, none
+    twice; extents that are known are in the types. A `where` that never holds is filled tensors.
+
     ```mlir
     %o, %lse = attn.attention
         dims(batch = 2, query = 1, key = 1, contract = 1, value = 1)
@@ -260,6 +271,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, Att
   let regions = (region AnyRegion:$score, AnyRegion:$where, AnyRegion:$weight, VariadicRegion<AnyRegion>:$pairs);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let hasCanonicalizer = 1;
   let extraClassDeclaration = [{
     ::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> decomposeOperation(::mlir::OpBuilder &b);
     /// Number of loop dims of a kind, and the position of its first one.

@@ -1,6 +1,7 @@
 //===- AttnToHalide.cpp - kernels become scheduled Halide pipelines
 //-------------------------===//
 #include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/SymbolicDims.h"
 #include "passes/Lower/Cost.h"
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/MaskBounds.h"
@@ -31,6 +32,54 @@ using namespace mlir;
 using namespace heed;
 
 namespace {
+
+/// Where a caller of a kernel finds the extent of a result's dim: a number, an
+/// argument, or an argument's dim.
+struct CallerExtent {
+  std::optional<int64_t> fixed;
+  unsigned argument = 0;
+  std::optional<int64_t> axis;
+};
+
+FailureOr<CallerExtent> callerExtent(Value value, int64_t axis);
+
+/// A size inside a kernel. Fails with an error at the op that hides it.
+FailureOr<CallerExtent> callerSize(Value value) {
+  CallerExtent extent;
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant))) {
+    extent.fixed = constant.getSExtValue();
+    return extent;
+  }
+  if (auto arg = dyn_cast<BlockArgument>(value)) {
+    extent.argument = arg.getArgNumber();
+    return extent;
+  }
+  if (auto dim = value.getDefiningOp<tensor::DimOp>())
+    if (std::optional<int64_t> axis = dim.getConstantIndex())
+      return callerExtent(dim.getSource(), *axis);
+  return emitError(value.getLoc(),
+                   "a result's extent is computed inside its kernel");
+}
+
+/// The extent of axis \p axis of \p value, a tensor inside a kernel.
+FailureOr<CallerExtent> callerExtent(Value value, int64_t axis) {
+  attn::ExtentSource source = attn::traceExtent(value, axis);
+  CallerExtent extent;
+  if (source.fixed) {
+    extent.fixed = *source.fixed;
+    return extent;
+  }
+  if (source.size)
+    return callerSize(source.size);
+  if (auto arg = dyn_cast<BlockArgument>(source.tensor)) {
+    extent.argument = arg.getArgNumber();
+    extent.axis = source.axis;
+    return extent;
+  }
+  return emitError(source.tensor.getLoc(),
+                   "the extents of its result are not known to callers");
+}
 
 /// An extent as the caller of a kernel with arguments \p inputs sees it.
 OpFoldResult extentAt(OpBuilder &b, Location loc, ValueRange inputs,

@@ -2,14 +2,12 @@
 
 #include "passes/Lower/Cost.h"
 #include "dialects/Attn/Dialect.h"
-#include "passes/Lower/KernelToHalide.h"
+#include "dialects/Attn/SymbolicDims.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/AffineExprVisitor.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace heed;
@@ -18,78 +16,51 @@ namespace {
 
 constexpr StringLiteral kCostAttr = "attn.cost";
 
+using attn::SizePolynomial;
+
 class Counter {
 public:
-  explicit Counter(func::FuncOp kernel)
-      : kernel(kernel), context(kernel.getContext()),
-        flops(getAffineConstantExpr(0, context)),
-        bytes(getAffineConstantExpr(0, context)) {}
+  explicit Counter(func::FuncOp kernel) : kernel(kernel) {}
 
   void count();
   DictionaryAttr attribute(halide::PipelineOp pipeline);
 
 private:
-  /// The extent of an axis of a tensor of the kernel; null if a caller does not
-  /// know it.
-  AffineExpr extent(Value tensor, int64_t axis);
-  AffineExpr scalar(Value value);
-  AffineExpr symbol(unsigned argument, std::optional<int64_t> axis);
-  AffineExpr elements(Value tensor);
+  void add(SizePolynomial &total, const SizePolynomial &part);
+  AffineMapAttr map(const SizePolynomial &polynomial);
   void countLinalg(linalg::LinalgOp op);
   void countAttention(attn::AttentionOp op);
   void countArguments();
 
   func::FuncOp kernel;
-  MLIRContext *context;
-  AffineExpr flops, bytes;
-  SmallVector<std::pair<unsigned, std::optional<int64_t>>> symbols;
+  attn::SymbolicDims dims;
+  SizePolynomial flops, bytes;
+  /// Symbols of `dims` in the order of the maps'.
+  SmallVector<unsigned> symbols;
   /// Elements that a gather reads of an argument.
-  DenseMap<Value, AffineExpr> gathered;
+  DenseMap<Value, SizePolynomial> gathered;
 };
 
-AffineExpr Counter::symbol(unsigned argument, std::optional<int64_t> axis) {
-  auto found = llvm::find(symbols, std::pair(argument, axis));
-  unsigned position = found - symbols.begin();
-  if (found == symbols.end())
-    symbols.emplace_back(argument, axis);
-  return getAffineSymbolExpr(position, context);
+/// Adds what callers can compute: sizes of arguments and scalars.
+void Counter::add(SizePolynomial &total, const SizePolynomial &part) {
+  for (auto &[product, coefficient] : part.terms())
+    for (unsigned symbol : product)
+      if (!isa_and_nonnull<BlockArgument>(dims.symbol(symbol).value))
+        return;
+  total += part;
 }
 
-AffineExpr Counter::extent(Value tensor, int64_t axis) {
-  // Callers are told what they may ask; that some can't be known is no error
-  // here.
-  ScopedDiagnosticHandler quiet(context,
-                                [](Diagnostic &) { return success(); });
-  FailureOr<CallerExtent> found = callerExtent(tensor, axis);
-  if (failed(found))
-    return {};
-  if (found->fixed)
-    return getAffineConstantExpr(*found->fixed, context);
-  return symbol(found->argument, found->axis);
-}
-
-AffineExpr Counter::scalar(Value value) {
-  APInt constant;
-  if (matchPattern(value, m_ConstantInt(&constant)))
-    return getAffineConstantExpr(constant.getSExtValue(), context);
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return symbol(argument.getArgNumber(), std::nullopt);
-  if (auto dim = value.getDefiningOp<tensor::DimOp>())
-    if (std::optional<int64_t> axis = dim.getConstantIndex())
-      return extent(dim.getSource(), *axis);
-  return {};
-}
-
-AffineExpr Counter::elements(Value tensor) {
-  AffineExpr product = getAffineConstantExpr(1, context);
-  for (int64_t axis = 0; axis < cast<ShapedType>(tensor.getType()).getRank();
-       ++axis) {
-    AffineExpr size = extent(tensor, axis);
-    if (!size)
-      return {};
-    product = product * size;
+AffineMapAttr Counter::map(const SizePolynomial &polynomial) {
+  MLIRContext *context = kernel.getContext();
+  AffineExpr sum = getAffineConstantExpr(0, context);
+  for (auto &[product, coefficient] : polynomial.terms()) {
+    AffineExpr term = getAffineConstantExpr(1, context);
+    for (unsigned symbol : product)
+      term = term * getAffineSymbolExpr(
+                        llvm::find(symbols, symbol) - symbols.begin(), context);
+    sum = sum + term * int64_t(coefficient);
   }
-  return product;
+  return AffineMapAttr::get(AffineMap::get(0, symbols.size(), sum));
 }
 
 /// Operations on floating-point numbers in \p region.
@@ -119,80 +90,68 @@ bool dependsOnData(Value coordinate, Block *body) {
 }
 
 void Counter::countLinalg(linalg::LinalgOp op) {
-  SmallVector<AffineExpr> loops(op.getNumLoops());
+  SmallVector<std::optional<SizePolynomial>> loops(op.getNumLoops());
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<RankedTensorType>(operand.get().getType()))
       continue;
     AffineMap map = op.getMatchingIndexingMap(&operand);
     for (auto [axis, expr] : llvm::enumerate(map.getResults()))
       if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
-        AffineExpr &size = loops[dim.getPosition()];
-        if (!size || !isa<AffineConstantExpr>(size))
-          if (AffineExpr found = extent(operand.get(), axis))
-            size = found;
+        auto &size = loops[dim.getPosition()];
+        if (!size || !size->constant())
+          size = dims.dim(operand.get(), axis);
       }
   }
-  AffineExpr points = getAffineConstantExpr(1, context);
-  for (AffineExpr size : loops) {
+  SizePolynomial points = 1;
+  for (auto &size : loops) {
     if (!size)
       return;
-    points = points * size;
+    points *= *size;
   }
   Region &body = op->getRegion(0);
-  flops = flops + points * operations(body);
+  add(flops, points * operations(body));
   body.walk([&](tensor::ExtractOp extract) {
-    if (!isa<BlockArgument>(extract.getTensor()) ||
-        llvm::none_of(extract.getIndices(), [&](Value index) {
+    if (isa<BlockArgument>(extract.getTensor()) &&
+        llvm::any_of(extract.getIndices(), [&](Value index) {
           return dependsOnData(index, &body.front());
         }))
-      return;
-    AffineExpr &read = gathered[extract.getTensor()];
-    read = read ? read + points : points;
+      add(gathered[extract.getTensor()], points);
   });
 }
 
 void Counter::countAttention(attn::AttentionOp op) {
-  SmallVector<AffineExpr> sizes;
-  for (Value size : op.getSizes()) {
-    sizes.push_back(scalar(size));
-    if (!sizes.back())
-      return;
-  }
   auto product = [&](attn::DimKind kind) {
-    AffineExpr result = getAffineConstantExpr(1, context);
+    SizePolynomial result = 1;
     for (unsigned k = 0; k < op.numDims(kind); ++k)
-      result = result * sizes[op.firstDim(kind) + k];
+      result *= dims.size(op.getSizes()[op.firstDim(kind) + k]);
     return result;
   };
-  AffineExpr pairs = product(attn::DimKind::Batch) *
-                     product(attn::DimKind::Query) *
-                     product(attn::DimKind::Key);
+  SizePolynomial pairs = product(attn::DimKind::Batch) *
+                         product(attn::DimKind::Query) *
+                         product(attn::DimKind::Key);
   // A term multiplies and adds; the score once; the weight: its distance from
   // the maximum, the exponential and the row's sum; a value multiplies and
   // adds.
-  flops = flops + pairs * product(attn::DimKind::Contract) * 2 * op.numTerms() +
-          pairs * (operations(op.getScore()) + 3) +
-          pairs * product(attn::DimKind::Value) * 2;
+  add(flops, pairs * (product(attn::DimKind::Contract) * (2 * op.numTerms()) +
+                      operations(op.getScore()) + 3 +
+                      product(attn::DimKind::Value) * 2));
 }
 
 void Counter::countArguments() {
-  auto add = [&](Value tensor, AffineExpr count) {
-    if (count)
-      bytes =
-          bytes +
-          count *
-              ((getElementTypeOrSelf(tensor.getType()).getIntOrFloatBitWidth() +
-                7) /
-               8);
+  auto count = [&](Value tensor, const SizePolynomial &elements) {
+    unsigned bits =
+        getElementTypeOrSelf(tensor.getType()).getIntOrFloatBitWidth();
+    add(bytes, elements * ((bits + 7) / 8));
   };
   for (Value argument : kernel.getArguments()) {
     if (!isa<RankedTensorType>(argument.getType()) || argument.use_empty())
       continue;
     auto it = gathered.find(argument);
-    add(argument, it != gathered.end() ? it->second : elements(argument));
+    count(argument,
+          it != gathered.end() ? it->second : dims.elements(argument));
   }
   for (Value result : kernel.getBody().front().getTerminator()->getOperands())
-    add(result, elements(result));
+    count(result, dims.elements(result));
 }
 
 void Counter::count() {
@@ -201,8 +160,7 @@ void Counter::count() {
       countAttention(attention);
     } else if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op)) {
       // Maximum, distance, exponential, sum, division.
-      if (AffineExpr size = elements(op.getOperand(0)))
-        flops = flops + size * 5;
+      add(flops, dims.elements(op.getOperand(0)) * 5);
     } else if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
       if (!isa<linalg::FillOp>(op))
         countLinalg(linalgOp);
@@ -212,23 +170,26 @@ void Counter::count() {
 }
 
 DictionaryAttr Counter::attribute(halide::PipelineOp pipeline) {
-  Builder b(context);
+  Builder b(kernel.getContext());
   SmallVector<Operation *> inputs = pipeline.getInputs();
   SmallVector<Attribute> names;
   SmallVector<int64_t> axes;
-  for (auto [argument, axis] : symbols) {
-    names.push_back(inputs[argument]->getAttr("name"));
-    axes.push_back(axis.value_or(-1));
-  }
+  for (const SizePolynomial *polynomial : {&flops, &bytes})
+    for (auto &[product, coefficient] : polynomial->terms())
+      for (unsigned symbol : product)
+        if (!llvm::is_contained(symbols, symbol)) {
+          symbols.push_back(symbol);
+          auto &known = dims.symbol(symbol);
+          auto argument = cast<BlockArgument>(known.value);
+          names.push_back(inputs[argument.getArgNumber()]->getAttr("name"));
+          axes.push_back(known.axis);
+        }
   NamedAttrList cost;
-  auto map = [&](AffineExpr expr) {
-    return AffineMapAttr::get(AffineMap::get(0, symbols.size(), expr));
-  };
   cost.set("flops", map(flops));
   cost.set("bytes", map(bytes));
   cost.set("names", b.getArrayAttr(names));
   cost.set("axes", b.getDenseI64ArrayAttr(axes));
-  return cost.getDictionary(context);
+  return cost.getDictionary(b.getContext());
 }
 
 /// \p expr in f64: no product of sizes overflows.

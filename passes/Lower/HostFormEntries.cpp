@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/SymbolicDims.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -33,66 +34,58 @@ namespace {
 /// or null. New ops go to \p builder's insertion point, which must stand after
 /// everything the extent is made of.
 Value extentOf(OpBuilder &builder, Value tensor, int64_t axis) {
-  auto type = cast<RankedTensorType>(tensor.getType());
+  heed::attn::ExtentSource source = heed::attn::traceExtent(tensor, axis);
   Location loc = tensor.getLoc();
-  if (!type.isDynamicDim(axis))
-    return arith::ConstantIndexOp::create(builder, loc, type.getDimSize(axis));
-
-  auto result = dyn_cast<OpResult>(tensor);
-  if (!result)
-    return tensor::DimOp::create(builder, loc, tensor, axis);
+  if (source.fixed)
+    return arith::ConstantIndexOp::create(builder, loc, *source.fixed);
+  if (source.size)
+    return source.size;
+  auto result = dyn_cast<OpResult>(source.tensor);
+  if (!result || isa<heed::attn::ParamOp>(result.getOwner()))
+    return tensor::DimOp::create(builder, loc, source.tensor, source.axis);
   Operation *op = result.getOwner();
-  if (auto empty = dyn_cast<tensor::EmptyOp>(op))
-    return empty.getDynamicSizes()[type.getDynamicDimIndex(axis)];
-  if (auto cast = dyn_cast<tensor::CastOp>(op))
-    return extentOf(builder, cast.getSource(), axis);
   if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
     // Heads merge: the extents of a group multiply.
-    Value extent;
-    ReassociationIndices group = collapse.getReassociationIndices()[axis];
-    for (int64_t inner : group) {
-      Value factor = extentOf(builder, collapse.getSrc(), inner);
-      if (!factor)
+    Value product;
+    ReassociationIndices group =
+        collapse.getReassociationIndices()[source.axis];
+    for (int64_t part : group) {
+      Value extent = extentOf(builder, collapse.getSrc(), part);
+      if (!extent)
         return nullptr;
-      extent =
-          extent ? arith::MulIOp::create(builder, loc, extent, factor) : factor;
+      product =
+          product ? Value(arith::MulIOp::create(builder, loc, product, extent))
+                  : extent;
     }
-    return extent;
+    return product;
   }
-  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
-    return getValueOrCreateConstantIndexOp(builder, loc,
-                                           expand.getMixedOutputShape()[axis]);
-  if (auto attention = dyn_cast<heed::attn::AttentionOp>(op))
-    if (tensor == attention.getOutput())
-      return attention.getSizes()[attention.outputMap().getDimPosition(axis)];
-  if (isa<heed::attn::ParamOp>(op))
-    return tensor::DimOp::create(builder, loc, tensor, axis);
   if (auto loop = dyn_cast<scf::ForOp>(op))
     // A value that a rolled loop carries keeps its extents.
     return extentOf(builder, loop.getInitArgs()[result.getResultNumber()],
-                    axis);
+                    source.axis);
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
-    // Both branches compute the same tensor in different ways: either tells
-    // the extents, as long as they come from outside.
-    for (Region *region : {&branch.getThenRegion(), &branch.getElseRegion()}) {
-      Value yielded =
-          region->front().getTerminator()->getOperand(result.getResultNumber());
-      Value extent = extentOf(builder, yielded, axis);
+    // Two ways to compute a tensor: either tells the extents, as long as they
+    // come from outside.
+    heed::attn::SymbolicDims dims;
+    Value yes = branch.thenYield().getOperand(result.getResultNumber()),
+          no = branch.elseYield().getOperand(result.getResultNumber());
+    if (dims.dim(yes, source.axis) != dims.dim(no, source.axis))
+      return nullptr;
+    for (Value yielded : {yes, no}) {
+      Value extent = extentOf(builder, yielded, source.axis);
       if (extent &&
           !branch->isAncestor(extent.getParentRegion()->getParentOp()))
         return extent;
     }
     return nullptr;
   }
-  if (auto destination = dyn_cast<DestinationStyleOpInterface>(op))
-    return extentOf(builder, destination.getTiedOpOperand(result)->get(), axis);
   if (auto shaped = dyn_cast<ReifyRankedShapedTypeOpInterface>(op)) {
     ReifiedRankedShapedTypeDims extents;
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(op);
     if (succeeded(shaped.reifyResultShapes(builder, extents)))
       return getValueOrCreateConstantIndexOp(
-          builder, loc, extents[result.getResultNumber()][axis]);
+          builder, loc, extents[result.getResultNumber()][source.axis]);
   }
   return nullptr;
 }
@@ -131,26 +124,46 @@ void forwardDims(func::FuncOp function) {
   }
 }
 
-/// A filled tensor for each op that starts from it. Of one that several share,
-/// the elimination of empty tensors would make a single result's memory, and
-/// the others would overwrite that result.
-void unshareFills(func::FuncOp function) {
-  SmallVector<linalg::FillOp> fills;
-  function.walk([&](linalg::FillOp fill) { fills.push_back(fill); });
-  for (linalg::FillOp fill : fills) {
-    auto empty = fill.getOutputs()[0].getDefiningOp<tensor::EmptyOp>();
-    if (!empty)
-      continue;
-    SmallVector<OpOperand *> uses;
-    for (OpOperand &use : fill->getUses())
-      uses.push_back(&use);
-    for (OpOperand *use : ArrayRef(uses).drop_front(uses.empty() ? 0 : 1)) {
-      OpBuilder builder(fill);
-      IRMapping mapping;
-      builder.clone(*empty, mapping);
-      use->set(builder.clone(*fill, mapping)->getResult(0));
-    }
+/// A copy of \p op, which computes nothing new, for each use behind the first.
+void unshare(Operation *op) {
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : op->getUses())
+    uses.push_back(&use);
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointAfter(op);
+  for (OpOperand *use : ArrayRef(uses).drop_front(uses.empty() ? 0 : 1))
+    use->set(builder.clone(*op)->getResult(0));
+}
+
+/// A tensor for each op that starts from it, filled or empty. Of one that
+/// several share, the elimination of empty tensors would make a single result's
+/// memory: the others would overwrite that result, and of the branches of an
+/// `scf.if` only one would write where the result belongs.
+void unshareInits(func::FuncOp function) {
+  SmallVector<Operation *> fills, empties;
+  function.walk([&](linalg::FillOp fill) {
+    if (fill.getOutputs()[0].getDefiningOp<tensor::EmptyOp>())
+      fills.push_back(fill);
+  });
+  llvm::for_each(fills, unshare);
+  function.walk([&](tensor::EmptyOp empty) { empties.push_back(empty); });
+  llvm::for_each(empties, unshare);
+}
+
+/// Writes \p value to \p memory in front of \p exit; a value of branches in
+/// each of them, so that what computes it there can write in place.
+void materialize(Value value, Value memory, Operation *exit) {
+  auto choice = value.getDefiningOp<scf::IfOp>();
+  if (choice && value.hasOneUse()) {
+    unsigned number = cast<OpResult>(value).getResultNumber();
+    for (scf::YieldOp yield : {choice.thenYield(), choice.elseYield()})
+      materialize(yield.getOperand(number), memory, yield);
+    return;
   }
+  OpBuilder builder(exit);
+  bufferization::MaterializeInDestinationOp::create(
+      builder, exit->getLoc(), TypeRange{}, value, memory,
+      /*restrict=*/true, /*writable=*/true);
 }
 
 struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
@@ -161,7 +174,7 @@ struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
         models.push_back(function);
     for (func::FuncOp model : models) {
       forwardDims(model);
-      unshareFills(model);
+      unshareInits(model);
       if (failed(addShapes(model)) || failed(passDestinations(model)))
         return signalPassFailure();
     }
@@ -270,9 +283,7 @@ struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
               attributes, model.getLoc())))
         return failure();
       model.setArgAttr(index, "attn.result", builder.getUnitAttr());
-      bufferization::MaterializeInDestinationOp::create(
-          builder, exit->getLoc(), TypeRange{}, exit->getOperand(k),
-          model.getArgument(index), /*restrict=*/true, /*writable=*/true);
+      materialize(exit->getOperand(k), model.getArgument(index), exit);
     }
     exit->setOperands({});
     llvm::BitVector all(numResults, true);

@@ -56,23 +56,6 @@ std::optional<Interval> intervalOf(Value value) {
 
 } // namespace
 
-std::string heed::fillParamName(StringRef name,
-                                ArrayRef<std::string> replacements) {
-  std::string result;
-  while (!name.empty()) {
-    size_t open = name.find('{');
-    result += name.substr(0, open);
-    if (open == StringRef::npos)
-      break;
-    size_t close = name.find('}', open);
-    unsigned k = 0;
-    name.slice(open + 1, close).getAsInteger(10, k);
-    result += replacements[k];
-    name = name.substr(close + 1);
-  }
-  return result;
-}
-
 FailureOr<heed::HostParams> heed::numberParams(ModuleOp module) {
   HostParams params;
   Builder builder(module.getContext());

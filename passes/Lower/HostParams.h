@@ -9,6 +9,7 @@
 #define HEED_PASSES_LOWER_HOSTPARAMS_H
 
 #include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/ParamNames.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -27,10 +28,6 @@ struct HostParams {
   /// sizes.
   llvm::SmallVector<mlir::Attribute> table;
 };
-
-/// \p name with "{k}" replaced by replacements[k].
-std::string fillParamName(llvm::StringRef name,
-                          llvm::ArrayRef<std::string> replacements);
 
 /// Fails, with a diagnostic, where the range of a loop variable in a name is
 /// not constant.

@@ -1,12 +1,7 @@
 //===- KernelToHalide.cpp - the algorithm of one kernel as a Halide pipeline
 //----------------===//
-// Every tensor of the kernel becomes something that can be read at coordinates:
-// a buffer, a func, or a scalar that fills it. Halide's first dim is the
-// innermost one, so vars stand in the reverse order of a tensor's axes; var
-// "d2" is axis 2. Nothing is decided here about where and how a func is
-// computed.
 #include "passes/Lower/KernelToHalide.h"
-#include "passes/Lower/Expressions.h"
+#include "passes/Lower/KernelTranslator.h"
 #include "passes/MaskBounds.h"
 #include "passes/Schedule/MaskTables.h"
 #include "passes/Schedule/Rewrite.h"
@@ -25,82 +20,6 @@
 using namespace mlir;
 using namespace heed;
 
-namespace {
-
-/// What stands for a tensor of the kernel.
-struct Source {
-  Value func;                  ///< a buffer or func, or null
-  unsigned element = 0;        ///< of its tuple
-  Value scalar;                ///< the value everywhere, if there is no func
-  SmallVector<Extent> extents; ///< outermost first, as the tensor's axes
-};
-
-class KernelTranslator : public TensorReads {
-public:
-  KernelTranslator(OpBuilder &b, func::FuncOp kernel,
-                   const halide::Target &target,
-                   StreamingForm form = StreamingForm::Tiles,
-                   llvm::BitVector weights = {})
-      : b(b), kernel(kernel), target(target), form(form), weights(weights) {}
-
-  LogicalResult run(KernelInfo &info);
-  /// Only what the mask of the request needs, and then its tables.
-  LogicalResult runMaskTables(const MaskRequest &request);
-
-  FailureOr<Value> read(OpBuilder &b, Location loc, Value tensor,
-                        ArrayRef<Value> coordinates) override;
-  FailureOr<Extent> extent(OpBuilder &b, Value tensor, int64_t axis) override;
-
-  /// Tells the host which extents the expressions of \p pipeline stand.
-  void setLargest(halide::PipelineOp pipeline) {
-    if (largest < attn::kMaxExtent)
-      pipeline->setAttr(attn::kLargestAttr, b.getI64IntegerAttr(largest));
-  }
-
-private:
-  LogicalResult translate();
-  void arguments();
-  LogicalResult generic(linalg::LinalgOp op);
-  LogicalResult softmax(Operation *op, Value input, Value sink,
-                        ArrayRef<int64_t> axes, Region &where, bool log);
-  LogicalResult attention(attn::AttentionOp op);
-  LogicalResult results(func::ReturnOp op);
-
-  /// A new func of \p rank dims; \p body gets them outermost first.
-  using Body = llvm::function_ref<FailureOr<SmallVector<Value>>(
-      OpBuilder &, ArrayRef<Value>)>;
-  FailureOr<KernelFunc *> func(Location loc, StringRef what, TypeRange types,
-                               ArrayRef<Extent> extents, Body body);
-  /// An update of \p f over \p reductions (outermost first); \p body gets its
-  /// dims and the reduction vars.
-  using UpdateBody = llvm::function_ref<FailureOr<SmallVector<Value>>(
-      OpBuilder &, ArrayRef<Value>, ArrayRef<Value>)>;
-  LogicalResult update(Location loc, KernelFunc &f, ArrayRef<Extent> reductions,
-                       UpdateBody body);
-  Value size32(Value size) {
-    return IndexMath::narrow(b, size.getLoc(), map.lookupOrDefault(size));
-  }
-  Extent fixedExtent(Location loc, int64_t value) {
-    return {constantI32(b, loc, value), value};
-  }
-
-  OpBuilder &b;
-  func::FuncOp kernel;
-  const halide::Target &target;
-  StreamingForm form;
-  llvm::BitVector weights; ///< arguments that are the same in every call
-  KernelInfo *info = nullptr;
-  Operation *stopAt = nullptr;
-  IRMapping map; ///< scalars
-  DenseMap<Value, Source> sources;
-  unsigned counter = 0;
-};
-
-/// From a tensor's axes to a func's vars, or back.
-SmallVector<Value> reversed(ArrayRef<Value> values) {
-  return SmallVector<Value>(llvm::reverse(values));
-}
-
 FailureOr<Extent> KernelTranslator::extent(OpBuilder &, Value tensor,
                                            int64_t axis) {
   auto it = sources.find(tensor);
@@ -115,7 +34,7 @@ FailureOr<Value> KernelTranslator::read(OpBuilder &b, Location loc,
   auto it = sources.find(tensor);
   if (it == sources.end())
     return emitError(loc, "a tensor is read that the kernel does not define");
-  Source &source = it->second;
+  KernelSource &source = it->second;
   if (!source.func) {
     if (!source.scalar)
       return emitError(loc, "a tensor without values is read");
@@ -142,7 +61,7 @@ void KernelTranslator::arguments() {
                                             type.getElementType());
     if (k < weights.size() && weights.test(k))
       info->weights.insert(buffer);
-    Source source;
+    KernelSource source;
     source.func = buffer;
     for (int64_t axis = 0; axis < type.getRank(); ++axis) {
       int64_t dim = type.getRank() - 1 - axis;
@@ -237,9 +156,7 @@ LogicalResult KernelTranslator::update(Location loc, KernelFunc &f,
   return success();
 }
 
-/// Lets a sum be reordered and its products fused with it, as the language
-/// allows.
-void relaxSums(ArrayRef<Value> combined) {
+void heed::relaxSums(ArrayRef<Value> combined) {
   auto flags = arith::FastMathFlags::contract | arith::FastMathFlags::reassoc;
   for (Value value : combined) {
     auto add = value.getDefiningOp<arith::AddFOp>();
@@ -375,7 +292,7 @@ LogicalResult KernelTranslator::generic(linalg::LinalgOp op) {
                  })))
     return failure();
   for (auto [k, value] : llvm::enumerate(op->getResults())) {
-    Source source;
+    KernelSource source;
     source.func = result;
     source.element = k;
     source.extents = parallel;
@@ -384,250 +301,10 @@ LogicalResult KernelTranslator::generic(linalg::LinalgOp op) {
   return success();
 }
 
-LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
-                                        ArrayRef<int64_t> axes, Region &where,
-                                        bool log) {
-  Location loc = op->getLoc();
-  auto type = cast<RankedTensorType>(input.getType());
-  auto real = cast<FloatType>(type.getElementType());
-  SmallVector<Extent> extents = sources[input].extents, rows, reduced;
-  SmallVector<int64_t> rowAxes;
-  for (int64_t axis = 0; axis < type.getRank(); ++axis) {
-    if (llvm::is_contained(axes, axis)) {
-      reduced.push_back(extents[axis]);
-    } else {
-      rows.push_back(extents[axis]);
-      rowAxes.push_back(axis);
-    }
-  }
-  auto constant = [&](OpBuilder &inner, double value) -> Value {
-    return arith::ConstantOp::create(inner, loc,
-                                     inner.getFloatAttr(real, value));
-  };
-  double infinity = std::numeric_limits<double>::infinity();
-  /// Coordinates of the whole tensor from those of a row and of the place in
-  /// it.
-  auto join = [&](ArrayRef<Value> row, ArrayRef<Value> place) {
-    SmallVector<Value> all(type.getRank());
-    for (auto [axis, value] : llvm::zip(rowAxes, row))
-      all[axis] = value;
-    for (auto [axis, value] : llvm::zip(axes, place))
-      all[axis] = value;
-    return all;
-  };
-  auto rowOf = [&](ArrayRef<Value> all) {
-    SmallVector<Value> row;
-    for (int64_t axis : rowAxes)
-      row.push_back(all[axis]);
-    return row;
-  };
-  auto live = [&](OpBuilder &inner, ArrayRef<Value> all) -> FailureOr<Value> {
-    if (where.empty())
-      return Value();
-    IRMapping local = map;
-    for (auto [arg, value] : llvm::zip(where.getArguments(), all))
-      local.map(arg, value);
-    if (failed(translateBody(inner, where.front(), local, all, *this)))
-      return failure();
-    return local.lookupOrDefault(where.front().getTerminator()->getOperand(0));
-  };
-  auto select = [&](OpBuilder &inner, Value condition, Value yes, Value no) {
-    return condition ? arith::SelectOp::create(inner, loc, condition, yes, no)
-                           .getResult()
-                     : yes;
-  };
-  auto readOne = [&](OpBuilder &inner, Value f, ArrayRef<Value> at) {
-    return halide::ReadOp::create(inner, loc, real, f, reversed(at))
-        .getResult(0);
-  };
-  using Values = FailureOr<SmallVector<Value>>;
-
-  // The row maximum. It ignores NaN, which the exponential below brings back
-  // into its row; with no live score above -inf it is taken as 0, so that no
-  // -inf is subtracted from itself.
-  FailureOr<KernelFunc *> top =
-      func(loc, "top", real, rows,
-           [&](OpBuilder &inner, ArrayRef<Value> row) -> Values {
-             if (!sink)
-               return SmallVector<Value>{constant(inner, -infinity)};
-             FailureOr<Value> value = read(inner, loc, sink, row);
-             if (failed(value))
-               return failure();
-             return SmallVector<Value>{*value};
-           });
-  if (failed(top))
-    return failure();
-  Value topFunc = (*top)->func.getResult();
-  if (failed(update(loc, **top, reduced,
-                    [&](OpBuilder &inner, ArrayRef<Value> row,
-                        ArrayRef<Value> place) -> Values {
-                      SmallVector<Value> all = join(row, place);
-                      FailureOr<Value> ok = live(inner, all);
-                      FailureOr<Value> score = read(inner, loc, input, all);
-                      if (failed(ok) || failed(score))
-                        return failure();
-                      Value s = select(inner, *ok, *score,
-                                       constant(inner, -infinity));
-                      return SmallVector<Value>{arith::MaxNumFOp::create(
-                          inner, loc, readOne(inner, topFunc, row), s)};
-                    })))
-    return failure();
-  auto shift = [&](OpBuilder &inner, ArrayRef<Value> row) -> Value {
-    Value m = readOne(inner, topFunc, row);
-    Value none = arith::CmpFOp::create(inner, loc, arith::CmpFPredicate::OEQ, m,
-                                       constant(inner, -infinity));
-    return select(inner, none, constant(inner, 0.0), m);
-  };
-  FailureOr<KernelFunc *> weight = func(
-      loc, "weight", real, extents,
-      [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
-        FailureOr<Value> ok = live(inner, all);
-        FailureOr<Value> score = read(inner, loc, input, all);
-        if (failed(ok) || failed(score))
-          return failure();
-        Value difference =
-            arith::SubFOp::create(inner, loc, *score, shift(inner, rowOf(all)));
-        Value e = math::ExpOp::create(inner, loc, difference);
-        // Halide's exp gives 0 for NaN; a NaN in a live score must reach its
-        // row.
-        Value isNaN = arith::CmpFOp::create(
-            inner, loc, arith::CmpFPredicate::UNO, difference, difference);
-        e = arith::SelectOp::create(inner, loc, isNaN, difference, e);
-        return SmallVector<Value>{select(inner, *ok, e, constant(inner, 0.0))};
-      });
-  if (failed(weight))
-    return failure();
-  Value weightFunc = (*weight)->func.getResult();
-  FailureOr<KernelFunc *> total =
-      func(loc, "total", real, rows,
-           [&](OpBuilder &inner, ArrayRef<Value> row) -> Values {
-             if (!sink)
-               return SmallVector<Value>{constant(inner, 0.0)};
-             FailureOr<Value> value = read(inner, loc, sink, row);
-             if (failed(value))
-               return failure();
-             Value difference =
-                 arith::SubFOp::create(inner, loc, *value, shift(inner, row));
-             return SmallVector<Value>{
-                 math::ExpOp::create(inner, loc, difference).getResult()};
-           });
-  if (failed(total))
-    return failure();
-  Value totalFunc = (*total)->func.getResult();
-  if (failed(update(loc, **total, reduced,
-                    [&](OpBuilder &inner, ArrayRef<Value> row,
-                        ArrayRef<Value> place) -> Values {
-                      SmallVector<Value> sum{arith::AddFOp::create(
-                          inner, loc, readOne(inner, totalFunc, row),
-                          readOne(inner, weightFunc, join(row, place)))};
-                      relaxSums(sum);
-                      return sum;
-                    })))
-    return failure();
-  FailureOr<KernelFunc *> result = func(
-      loc, "softmax", real, extents,
-      [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
-        SmallVector<Value> row = rowOf(all);
-        Value l = readOne(inner, totalFunc, row);
-        FailureOr<Value> ok = live(inner, all);
-        if (failed(ok))
-          return failure();
-        Value value, absent = constant(inner, log ? -infinity : 0.0);
-        if (log) {
-          FailureOr<Value> score = read(inner, loc, input, all);
-          if (failed(score))
-            return failure();
-          value = arith::SubFOp::create(inner, loc, *score, shift(inner, row));
-          value = arith::SubFOp::create(inner, loc, value,
-                                        math::LogOp::create(inner, loc, l));
-        } else {
-          value = arith::DivFOp::create(inner, loc,
-                                        readOne(inner, weightFunc, all), l);
-        }
-        // A total of 0 is a row without a live score above -inf; a NaN in it is
-        // not equal to 0.
-        Value empty = arith::CmpFOp::create(
-            inner, loc, arith::CmpFPredicate::OEQ, l, constant(inner, 0.0));
-        value = select(inner, empty, absent, value);
-        return SmallVector<Value>{select(inner, *ok, value, absent)};
-      });
-  if (failed(result))
-    return failure();
-  Source source;
-  source.func = (*result)->func.getResult();
-  source.extents = extents;
-  sources[op->getResult(0)] = source;
-  if (op->getResult(1).use_empty())
-    return success();
-  FailureOr<KernelFunc *> present = func(
-      loc, "live", b.getI1Type(), extents,
-      [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
-        FailureOr<Value> ok = live(inner, all);
-        if (failed(ok))
-          return failure();
-        return SmallVector<Value>{
-            *ok ? *ok
-                : arith::ConstantOp::create(inner, loc, inner.getBoolAttr(true))
-                      .getResult()};
-      });
-  if (failed(present))
-    return failure();
-  source.func = (*present)->func.getResult();
-  sources[op->getResult(1)] = std::move(source);
-  return success();
-}
-
-LogicalResult KernelTranslator::attention(attn::AttentionOp op) {
-  FailureOr<MaskBounds> bounds = solveMask(op);
-  MaskTiling tiling;
-  FailureOr<StreamingResults> funcs =
-      buildStreamingAttention(b, op, map, *this, target, form,
-                              succeeded(bounds) ? &*bounds : nullptr, tiling);
-  if (failed(funcs))
-    return failure();
-  if (succeeded(bounds) && bounds->needsTables())
-    info->masks.push_back({op, tiling});
-  bool alone = true; // nothing but the attention is in the kernel
-  auto define = [&](Value result, halide::FuncOp func,
-                    ArrayRef<unsigned> dims) {
-    Source source;
-    source.func = func.getResult();
-    for (unsigned dim : dims) {
-      Value size = op.getSizes()[dim];
-      APInt constant;
-      if (matchPattern(size, m_ConstantInt(&constant)))
-        source.extents.push_back(
-            fixedExtent(op.getLoc(), constant.getSExtValue()));
-      else
-        source.extents.push_back({size32(size), std::nullopt});
-    }
-    sources[result] = std::move(source);
-    bool returned =
-        result.hasOneUse() && isa<func::ReturnOp>(*result.getUsers().begin());
-    if (!returned)
-      halide::ComputeRootOp::create(b, op.getLoc(), func.getResult());
-    alone &= returned;
-  };
-  SmallVector<unsigned> dims;
-  for (AffineExpr expr : op.outputMap().getResults())
-    dims.push_back(cast<AffineDimExpr>(expr).getPosition());
-  define(op.getOutput(), funcs->output, dims);
-  if (funcs->lse) {
-    // One axis per batch and query dim: the first loop dims.
-    dims.clear();
-    for (unsigned dim = 0; dim < op.firstDim(attn::DimKind::Key); ++dim)
-      dims.push_back(dim);
-    define(op.getLse(), funcs->lse, dims);
-  }
-  if (alone)
-    info->family = "streaming attention";
-  return success();
-}
-
 LogicalResult KernelTranslator::results(func::ReturnOp op) {
   llvm::SmallPtrSet<Value, 4> taken;
   for (Value value : op.getOperands()) {
-    Source source = sources[value];
+    KernelSource source = sources[value];
     auto type = cast<RankedTensorType>(value.getType());
     bool single = source.func && source.func.getDefiningOp<halide::FuncOp>() &&
                   halide::getElementTypes(source.func).size() == 1 &&
@@ -691,7 +368,7 @@ LogicalResult KernelTranslator::translate() {
     if (&op == stopAt)
       return success();
     if (auto empty = dyn_cast<tensor::EmptyOp>(op)) {
-      Source source;
+      KernelSource source;
       for (auto [axis, size] : llvm::enumerate(empty.getMixedSizes())) {
         if (auto value = dyn_cast<Value>(size))
           source.extents.push_back({size32(value), std::nullopt});
@@ -701,7 +378,7 @@ LogicalResult KernelTranslator::translate() {
       }
       sources[empty] = std::move(source);
     } else if (auto fill = dyn_cast<linalg::FillOp>(op)) {
-      Source source = sources[fill.getOutputs()[0]];
+      KernelSource source = sources[fill.getOutputs()[0]];
       source.func = Value();
       source.scalar = map.lookupOrDefault(fill.getInputs()[0]);
       sources[fill.getResult(0)] = std::move(source);
@@ -710,14 +387,14 @@ LogicalResult KernelTranslator::translate() {
       auto splat = dyn_cast<SplatElementsAttr>(constant.getValue());
       if (!splat)
         return op.emitError("a table of constants inside a kernel");
-      Source source;
+      KernelSource source;
       source.scalar = arith::ConstantOp::create(
           b, op.getLoc(), splat.getSplatValue<TypedAttr>());
       for (int64_t size : cast<RankedTensorType>(constant.getType()).getShape())
         source.extents.push_back(fixedExtent(op.getLoc(), size));
       sources[constant] = std::move(source);
     } else if (auto cast = dyn_cast<tensor::CastOp>(op)) {
-      Source source = sources[cast.getSource()];
+      KernelSource source = sources[cast.getSource()];
       sources[cast] = std::move(source);
     } else if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
       if (failed(generic(linalgOp)))
@@ -744,8 +421,6 @@ LogicalResult KernelTranslator::translate() {
   }
   return success();
 }
-
-} // namespace
 
 FailureOr<KernelInfo> heed::translateKernel(OpBuilder &b, func::FuncOp kernel,
                                             StringRef name,
@@ -779,55 +454,4 @@ LogicalResult heed::translateMaskTables(OpBuilder &b, func::FuncOp kernel,
   else
     translator.setLargest(pipeline);
   return done;
-}
-
-FailureOr<CallerExtent> heed::callerSize(Value value) {
-  CallerExtent extent;
-  APInt constant;
-  if (matchPattern(value, m_ConstantInt(&constant))) {
-    extent.fixed = constant.getSExtValue();
-    return extent;
-  }
-  if (auto arg = dyn_cast<BlockArgument>(value)) {
-    extent.argument = arg.getArgNumber();
-    return extent;
-  }
-  if (auto dim = value.getDefiningOp<tensor::DimOp>())
-    if (std::optional<int64_t> axis = dim.getConstantIndex())
-      return callerExtent(dim.getSource(), *axis);
-  return emitError(value.getLoc(),
-                   "a result's extent is computed inside its kernel");
-}
-
-FailureOr<CallerExtent> heed::callerExtent(Value value, int64_t axis) {
-  auto type = cast<RankedTensorType>(value.getType());
-  CallerExtent extent;
-  if (!type.isDynamicDim(axis)) {
-    extent.fixed = type.getDimSize(axis);
-    return extent;
-  }
-  if (auto arg = dyn_cast<BlockArgument>(value)) {
-    extent.argument = arg.getArgNumber();
-    extent.axis = axis;
-    return extent;
-  }
-  Operation *op = value.getDefiningOp();
-  if (auto empty = dyn_cast<tensor::EmptyOp>(op))
-    return callerSize(empty.getDynamicSize(axis));
-  if (auto cast = dyn_cast<tensor::CastOp>(op))
-    return callerExtent(cast.getSource(), axis);
-  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
-    unsigned result = cast<OpResult>(value).getResultNumber();
-    return callerExtent(linalgOp.getDpsInitOperand(result)->get(), axis);
-  }
-  if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op))
-    return callerExtent(op->getOperand(0), axis);
-  if (auto attention = dyn_cast<attn::AttentionOp>(op); attention) {
-    // The log-sum-exp and the weights have the first loop dims as axes.
-    if (value != attention.getOutput())
-      return callerSize(attention.getSizes()[axis]);
-    auto dim = cast<AffineDimExpr>(attention.outputMap().getResult(axis));
-    return callerSize(attention.getSizes()[dim.getPosition()]);
-  }
-  return op->emitError("the extents of its result are not known to callers");
 }

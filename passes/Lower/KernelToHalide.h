@@ -31,21 +31,6 @@ mlir::LogicalResult translateMaskTables(mlir::OpBuilder &b,
                                         llvm::StringRef name,
                                         const halide::Target &target);
 
-/// Where a caller of a kernel finds the extent of a result's dim: a number, an
-/// argument, or an argument's dim.
-struct CallerExtent {
-  std::optional<int64_t> fixed;
-  unsigned argument = 0;
-  std::optional<int64_t> axis;
-};
-
-/// The extent of axis \p axis of \p value, a tensor inside a kernel. Fails with
-/// an error at the op that hides it.
-mlir::FailureOr<CallerExtent> callerExtent(mlir::Value value, int64_t axis);
-
-/// The same of a size inside a kernel.
-mlir::FailureOr<CallerExtent> callerSize(mlir::Value size);
-
 } // namespace heed
 
 #endif

@@ -1,5 +1,6 @@
 # RUN: %python %s %heed_bin %heed_src %t some
-"""Any number of the schedule in --emit=halide may be edited: compiled on, the program gives the same results or the compiler says why not.
+"""Any number of the schedule in --emit=halide may be edited: compiled on, the program gives the same results. Promises may be wrong
+after an edit: then the compiler says so at the promise.
 
 `some` tries a few of the edits, spread evenly; `all` tries each, which takes half an hour.
 """
@@ -42,19 +43,23 @@ for k, (b, h, g, n, m, e, f) in enumerate(SIZES):
 
 
 def edits():
-    """(line, factor, what to replace it by, the line's text) of each split."""
+    """(line, old number, new number, edited lines, whether it may be refused) of each number of a schedule."""
+    constant = {m[1]: int(m[2]) for line in lines if (m := re.match(r" +(%\S+) = arith.constant (\d+) : i32$", line))}
     for k, line in enumerate(lines):
         if m := re.search(r"halide\.split .* by (\d+)", line):
-            old = int(m[1])
-            for new in sorted({1, old // 2, 3 * old // 4, 2 * old} - {0, old}):
-                yield k, old, new, line.strip()
+            old, isPromise = int(m[1]), False
+        elif (m := re.search(r"halide\.bound.* extent (%\S+)$", line)) and m[1] in constant:
+            old, isPromise = constant[m[1]], True
+        else:
+            continue
+        for new in sorted({1, old // 2, 3 * old // 4, 2 * old} - {0, old}):
+            edited = [f"    %edited = arith.constant {new} : i32", line[:m.start(1)] + "%edited"] if isPromise else \
+                     [line[:m.start(1)] + str(new) + line[m.end(1):]]
+            yield k, old, new, edited, isPromise
 
 
-def attempt(number, where, old, new, line):
-    text = list(lines)
-    text[where] = re.sub(rf"\b{old}\b(?=( +tail.*)?$| : i32$)", str(new), text[where])
-    assert text[where] != lines[where], lines[where]
-    return compiled_on(number, text)
+def attempt(number, where, old, new, edited, isPromise):
+    return compiled_on(number, lines[:where] + edited + lines[where + 1:])
 
 
 def compiled_on(number, text):
@@ -81,9 +86,9 @@ def compiled_on(number, text):
 wrong = 0
 every = list(edits())
 for number in range(len(every)) if count == "all" else np.linspace(0, len(every) - 1, 8).astype(int):
+    where, old, new, edited, isPromise = every[number]
     result = attempt(number, *every[number])
-    wrong += result != "same"
-    where, old, new, line = every[number]
-    print(f"{number} of {len(every)}: {old} -> {new} in {line}: {result}", flush=True)
+    wrong += result != "same" and not (isPromise and "(promise.c1)" in result)
+    print(f"{number} of {len(every)}: {old} -> {new} in {lines[where].strip()}: {result}", flush=True)
 print("wrong:", wrong)
 sys.exit(wrong != 0)

@@ -9,7 +9,7 @@ tools, root, folder = (pathlib.Path(a) for a in sys.argv[1:])
 folder.mkdir(parents=True, exist_ok=True)
 help_ = subprocess.run([tools / "heed-opt", "--help"], capture_output=True, text=True, check=True).stdout
 passes = sorted(set(re.findall(r"^ +--(attn-[a-z-]+)", help_, re.M)))
-declared = set(re.findall(r'Pass<"(attn-[a-z-]*[a-z])"', (root / "passes/Passes.td").read_text()))
+declared = set(re.findall(r'Pass<"(attn-[a-z-]*[a-z])"', "".join(file.read_text() for file in (root / "passes").glob("*.td"))))
 wrong = sorted(declared - set(passes)) + [upstream for upstream in ("canonicalize", "one-shot-bufferize") if "--" + upstream not in help_]
 print("not in --help:", wrong)
 refused = 0

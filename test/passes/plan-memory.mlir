@@ -103,6 +103,25 @@ func.func @branches(%n: index, %c: i1, %x: memref<?xf32>, %y: memref<?x?xf32>) {
 
 // -----
 
+// One is larger than the other in every call: no maximum is computed when it runs.
+// CHECK-LABEL: func @comparable
+// CHECK-NOT: arith.maxui
+// CHECK: memref.view
+// CHECK: memref.view
+func.func @comparable(%n: index, %x: memref<?xf32>, %y: memref<?x4xf32>) {
+  %c1 = arith.constant 1 : index
+  %m = arith.addi %n, %c1 : index
+  %a = memref.alloc(%m) : memref<?x4xf32>
+  memref.copy %y, %a : memref<?x4xf32> to memref<?x4xf32>
+  memref.copy %a, %y : memref<?x4xf32> to memref<?x4xf32>
+  %b = memref.alloc(%n) : memref<?xf32>
+  memref.copy %x, %b : memref<?xf32> to memref<?xf32>
+  memref.copy %b, %x : memref<?xf32> to memref<?xf32>
+  return
+}
+
+// -----
+
 // What is said of it: the arena, and what of it is in use at once, in the model's dims. A slot for two sizes holds the larger.
 // REMARK: Function=said | Remark="3 buffers in 2 slots of one arena: 32 + 4*B*N bytes; in use at once all of them"
 func.func @said(%x: memref<?x?xf32> {attn.dims = ["B", "N"]}, %y: memref<8xf32>) {

@@ -1,0 +1,312 @@
+//===- AttnPasses.td - from equations to attention and how it is computed ----------===//
+#ifndef HEED_PASSES_ATTNPASSES_TD
+#define HEED_PASSES_ATTNPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def AttnFuseElementwise : Pass<"attn-fuse-elementwise", "::mlir::func::FuncOp"> {
+  let summary = "Elementwise producers are computed where they are read";
+  let description = [{
+    An elementwise `linalg.generic` is inlined into the ops that read it, as an operand or through `tensor.extract` at
+    any coordinates, so that between two contractions stands one elementwise body, and head splits, casts and
+    conditions leave no tensor behind. Stored, with a remark: what is read many times or by several ops and costs more than a load,
+    what stands outside of the reader's loop, and tables in f64. A table over i and j that depends on j - i alone
+    becomes a table over the offset.
+
+    ```mlir
+    #id = affine_map<(i) -> (i)>
+    func.func @f(%x: tensor<8xf32>, %c: f32) -> tensor<8xf32> {
+      %e = tensor.empty() : tensor<8xf32>
+      %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+          ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+      ^bb0(%v: f32, %o: f32):
+        %m = arith.mulf %v, %c : f32
+        linalg.yield %m : f32
+      } -> tensor<8xf32>
+      %b = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+          ins(%a : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+      ^bb0(%v: f32, %o: f32):
+        %t = math.tanh %v : f32
+        linalg.yield %t : f32
+      } -> tensor<8xf32>
+      return %b : tensor<8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #id = affine_map<(d0) -> (d0)>
+    func.func @f(%x: tensor<8xf32>, %c: f32) -> tensor<8xf32> {
+      %e = tensor.empty() : tensor<8xf32>
+      %b = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+          ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+      ^bb0(%v: f32, %o: f32):
+        %m = arith.mulf %v, %c : f32
+        %t = math.tanh %m : f32
+        linalg.yield %t : f32
+      } -> tensor<8xf32>
+      return %b : tensor<8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def AttnRaiseAttention : Pass<"attn-raise-attention", "::mlir::func::FuncOp"> {
+  let summary = "Contraction, score, normaliser, contraction to attn.attention";
+  let description = [{
+    Finds, by meaning and not by spelling, a sum over keys of a weight times a value, where the weight is a softmax of
+    scores, or any other function of a contraction of queries with keys. A score of -inf (a select, an added mask)
+    becomes `where`; softmax may be written out with max, exp and sum, its division may stand after the second
+    product; a term beside the sum is the sink; sigmoid, relu and other weights without a row sum are raised too; what multiplies a
+    weight after the normaliser is `weight`. What varies over pairs is taken apart, what varies over one side stays a
+    tensor. A clipped offset becomes a table over offsets. What only transposes or narrows the whole output (merged heads)
+    becomes `result_map`. A quotient that is written out keeps its NaN in rows without a key of weight (`empty`). Left alone, with a remark: weights that are read elsewhere
+    too, heads that mix, a chain of plain products (attn-reorder-products).
+
+    ```mlir
+    #q = affine_map<(i, j, e) -> (i, e)>
+    #k = affine_map<(i, j, e) -> (j, e)>
+    #s = affine_map<(i, j, e) -> (i, j)>
+    #p = affine_map<(i, f, j) -> (i, j)>
+    #v = affine_map<(i, f, j) -> (j, f)>
+    #o = affine_map<(i, f, j) -> (i, f)>
+    func.func @f(%q: tensor<6x4xf32>, %k: tensor<8x4xf32>, %v: tensor<8x5xf32>, %zs: tensor<6x8xf32>,
+             %zo: tensor<6x5xf32>) -> tensor<6x5xf32> {
+      %zero = arith.constant 0.0 : f32
+      %fs = linalg.fill ins(%zero : f32) outs(%zs : tensor<6x8xf32>) -> tensor<6x8xf32>
+      %s = linalg.generic {indexing_maps = [#q, #k, #s], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%q, %k : tensor<6x4xf32>, tensor<8x4xf32>) outs(%fs : tensor<6x8xf32>) {
+      ^bb0(%a: f32, %b: f32, %sum: f32):
+        %m = arith.mulf %a, %b : f32
+        %r = arith.addf %sum, %m : f32
+        linalg.yield %r : f32
+      } -> tensor<6x8xf32>
+      %p, %live = attn.softmax %s axes([1]) where (%i, %j) {
+        %c = arith.cmpi sle, %j, %i : index
+        attn.yield %c : i1
+      } : tensor<6x8xf32>, tensor<6x8xi1>
+      %fo = linalg.fill ins(%zero : f32) outs(%zo : tensor<6x5xf32>) -> tensor<6x5xf32>
+      %o = linalg.generic {indexing_maps = [#p, #p, #v, #o], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%p, %live, %v : tensor<6x8xf32>, tensor<6x8xi1>, tensor<8x5xf32>) outs(%fo : tensor<6x5xf32>) {
+      ^bb0(%w: f32, %l: i1, %y: f32, %sum: f32):
+        %m = arith.mulf %w, %y : f32
+        %t = arith.select %l, %m, %zero : f32
+        %r = arith.addf %sum, %t : f32
+        linalg.yield %r : f32
+      } -> tensor<6x5xf32>
+      return %o : tensor<6x5xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #q = affine_map<(d0, d1, d2, d3) -> (d0, d2)>
+    #k = affine_map<(d0, d1, d2, d3) -> (d1, d2)>
+    #v = affine_map<(d0, d1, d2, d3) -> (d1, d3)>
+    func.func @f(%q: tensor<6x4xf32>, %k: tensor<8x4xf32>, %v: tensor<8x5xf32>, %zs: tensor<6x8xf32>,
+             %zo: tensor<6x5xf32>) -> tensor<6x5xf32> {
+      %c6 = arith.constant 6 : index
+      %c8 = arith.constant 8 : index
+      %c4 = arith.constant 4 : index
+      %c5 = arith.constant 5 : index
+      %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%c6, %c8, %c4, %c5)
+        term(%q, %k : tensor<6x4xf32>, tensor<8x4xf32>) maps [#q, #k]
+        value(%v : tensor<8x5xf32>) maps [#v]
+        score (%i, %j : index, %t : f32) {
+          attn.yield %t : f32
+        }
+        where (%i, %j) {
+          %c = arith.cmpi sle, %j, %i : index
+          attn.yield %c : i1
+        }
+        normalise(exp divide stabilise) : tensor<6x5xf32>
+      return %o : tensor<6x5xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def AttnReorderProducts : Pass<"attn-reorder-products", "::mlir::func::FuncOp"> {
+  let summary = "Chains of contractions in their cheapest order";
+  let description = [{
+    A sum over products one of which is itself a contraction may be summed in another order: (Q K^T) V costs N M (E + F),
+    Q (K^T V) costs (N + M) E F. Factors that do not depend on what is summed (a normaliser, scales of a
+    query) move out of the sums. Known sizes decide here; symbolic ones by `scf.if` on the host, in each call. A chain of four of known
+    sizes is reordered step by step. Left alone, with a remark: a sum with a condition over pairs (causal), a sum over more than three factors at
+    once. Products with parameters alone keep their order.
+
+    ```mlir
+    #q = affine_map<(i, j, e) -> (i, e)>
+    #k = affine_map<(i, j, e) -> (j, e)>
+    #a = affine_map<(i, j, e) -> (i, j)>
+    #p = affine_map<(i, f, j) -> (i, j)>
+    #v = affine_map<(i, f, j) -> (j, f)>
+    #o = affine_map<(i, f, j) -> (i, f)>
+    func.func @f(%q: tensor<512x4xf32>, %k: tensor<512x4xf32>, %v: tensor<512x4xf32>) -> tensor<512x4xf32> {
+      %zero = arith.constant 0.0 : f32
+      %ea = tensor.empty() : tensor<512x512xf32>
+      %fa = linalg.fill ins(%zero : f32) outs(%ea : tensor<512x512xf32>) -> tensor<512x512xf32>
+      %a = linalg.generic {indexing_maps = [#q, #k, #a], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%q, %k : tensor<512x4xf32>, tensor<512x4xf32>) outs(%fa : tensor<512x512xf32>) {
+      ^bb0(%x: f32, %y: f32, %sum: f32):
+        %m = arith.mulf %x, %y : f32
+        %r = arith.addf %sum, %m : f32
+        linalg.yield %r : f32
+      } -> tensor<512x512xf32>
+      %eo = tensor.empty() : tensor<512x4xf32>
+      %fo = linalg.fill ins(%zero : f32) outs(%eo : tensor<512x4xf32>) -> tensor<512x4xf32>
+      %o = linalg.generic {indexing_maps = [#p, #v, #o], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%a, %v : tensor<512x512xf32>, tensor<512x4xf32>) outs(%fo : tensor<512x4xf32>) {
+      ^bb0(%x: f32, %y: f32, %sum: f32):
+        %m = arith.mulf %x, %y : f32
+        %r = arith.addf %sum, %m : f32
+        linalg.yield %r : f32
+      } -> tensor<512x4xf32>
+      return %o : tensor<512x4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #map = affine_map<(d0, d1, d2) -> (d2, d1)>
+    #map1 = affine_map<(d0, d1, d2) -> (d2, d0)>
+    #map2 = affine_map<(d0, d1, d2) -> (d0, d1)>
+    #map3 = affine_map<(d0, d1, d2) -> (d0, d2)>
+    func.func @f(%q: tensor<512x4xf32>, %k: tensor<512x4xf32>, %v: tensor<512x4xf32>) -> tensor<512x4xf32> {
+      %zero = arith.constant 0.000000e+00 : f32
+      %ekv = tensor.empty() : tensor<4x4xf32>
+      %fkv = linalg.fill ins(%zero : f32) outs(%ekv : tensor<4x4xf32>) -> tensor<4x4xf32>
+      %kv = linalg.generic {indexing_maps = [#map, #map1, #map2],
+                            iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%v, %k : tensor<512x4xf32>, tensor<512x4xf32>) outs(%fkv : tensor<4x4xf32>) {
+      ^bb0(%x: f32, %y: f32, %sum: f32):
+        %m = arith.mulf %x, %y : f32
+        %r = arith.addf %sum, %m : f32
+        linalg.yield %r : f32
+      } -> tensor<4x4xf32>
+      %eo = tensor.empty() : tensor<512x4xf32>
+      %fo = linalg.fill ins(%zero : f32) outs(%eo : tensor<512x4xf32>) -> tensor<512x4xf32>
+      %o = linalg.generic {indexing_maps = [#map3, #map, #map2], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%q, %kv : tensor<512x4xf32>, tensor<4x4xf32>) outs(%fo : tensor<512x4xf32>) {
+      ^bb0(%x: f32, %y: f32, %sum: f32):
+        %m = arith.mulf %x, %y : f32
+        %r = arith.addf %sum, %m : f32
+        linalg.yield %r : f32
+      } -> tensor<512x4xf32>
+      return %o : tensor<512x4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def AttnSolveMasks : Pass<"attn-solve-masks", "::mlir::func::FuncOp"> {
+  let summary = "Which keys each tile of queries sees";
+  let description = [{
+    For a tile of queries i0..i1 the `where` of an attention is solved for the key: outside of `reach` no query of the
+    tile sees a key, in `full` every query sees every key. Both are unions of pieces: a range of keys, and perhaps a
+    condition on the block of keys j0..j1. Comparisons of integers that separate into a part of i and a part of j become
+    ranges, exactly (shifts, products, floor divisions, min, max, abs of them; two bounds of j - i that leave nothing
+    make an empty piece); `and` intersects, `or` unites. What depends on data is known by its least and greatest value over
+    a tile, or over a block (`tile`, `block` are their indices): a part of i alone bounds ranges, anything else is
+    evaluated on intervals, to: nowhere, somewhere, everywhere. That is right for any data, and exact for lengths,
+    spans, flags, sorted documents. What is left, is evaluated per element: it reaches all keys and fills none. The pieces
+    are attached as text; schedules ask `solveMask` (MaskBounds.h) for them as expressions.
+
+    ```mlir
+    #q = affine_map<(i, j, e, f) -> (i, e)>
+    #k = affine_map<(i, j, e, f) -> (j, e)>
+    #v = affine_map<(i, j, e, f) -> (j, f)>
+    func.func @f(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %N: index, %M: index, %E: index, %F: index)
+        -> tensor<?x8xf32> {
+      %w = arith.constant 64 : index
+      %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%N, %M, %E, %F)
+          term(%q, %k : tensor<?x8xf32>, tensor<?x8xf32>) maps [#q, #k] value(%k : tensor<?x8xf32>) maps [#v]
+          score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+          where (%i, %j) {
+            %a = arith.cmpi sle, %j, %i : index
+            %d = arith.subi %i, %j : index
+            %b = arith.cmpi slt, %d, %w : index
+            %c = arith.andi %a, %b : i1
+            attn.yield %c : i1
+          }
+          normalise(exp divide stabilise) : tensor<?x8xf32>
+      return %o : tensor<?x8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #q = affine_map<(d0, d1, d2, d3) -> (d0, d2)>
+    #k = affine_map<(d0, d1, d2, d3) -> (d1, d2)>
+    #v = affine_map<(d0, d1, d2, d3) -> (d1, d3)>
+    func.func @f(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %N: index, %M: index, %E: index, %F: index)
+        -> tensor<?x8xf32> {
+      %w = arith.constant 64 : index
+      %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%N, %M, %E, %F)
+        term(%q, %k : tensor<?x8xf32>, tensor<?x8xf32>) maps [#q, #k]
+        value(%k : tensor<?x8xf32>) maps [#v]
+        score (%i, %j : index, %t : f32) {
+          attn.yield %t : f32
+        }
+        where (%i, %j) {
+          %a = arith.cmpi sle, %j, %i : index
+          %d = arith.subi %i, %j : index
+          %b = arith.cmpi slt, %d, %w : index
+          %c = arith.andi %a, %b : i1
+          attn.yield %c : i1
+        }
+        normalise(exp divide stabilise) {attn.mask = {exact = true, full = [["max(0, (i1 - 63))", "min(M, (i0 + 1))"]],
+                                                    reach = [["max(0, (i0 - 63))", "min(M, (i1 + 1))"]]}} : tensor<?x8xf32>
+      return %o : tensor<?x8xf32>
+    }
+    ```
+  }];
+}
+
+def AttnChooseAlgorithm : Pass<"attn-choose-algorithm"> {
+  let summary = "How each attention is computed";
+  let description = [{
+    Sets `attn.algorithm` on every `attn.attention` that has none: "streaming" (one pass over the keys, nothing of
+    size N x M is stored) where the schedule family can do it, else "row block" (its definition, one tile of queries
+    after the other, the scores of a tile in scratch), else "materialised" (its definition, scores stored).
+
+    Operations that no attention op can say, with a row-wise one between scores and values (heads that mix, norms of
+    scores, softmax renormalised; or a softmax whose weights are a result), get `attn.row_block = number` where they
+    share loops over queries and are read by each other alone: attn-form-kernels makes each number one kernel.
+
+    ```mlir
+    #q = affine_map<(i, j, e, f) -> (i, e)>
+    #k = affine_map<(i, j, e, f) -> (j, e)>
+    #v = affine_map<(i, j, e, f) -> (j, f)>
+    func.func @f(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %N: index, %M: index, %E: index, %F: index)
+        -> tensor<?x8xf32> {
+      %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%N, %M, %E, %F)
+          term(%q, %k : tensor<?x8xf32>, tensor<?x8xf32>) maps [#q, #k] value(%k : tensor<?x8xf32>) maps [#v]
+          score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+          normalise(exp divide stabilise) : tensor<?x8xf32>
+      return %o : tensor<?x8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #q = affine_map<(d0, d1, d2, d3) -> (d0, d2)>
+    #k = affine_map<(d0, d1, d2, d3) -> (d1, d2)>
+    #v = affine_map<(d0, d1, d2, d3) -> (d1, d3)>
+    func.func @f(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %N: index, %M: index, %E: index, %F: index)
+        -> tensor<?x8xf32> {
+      %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%N, %M, %E, %F)
+        term(%q, %k : tensor<?x8xf32>, tensor<?x8xf32>) maps [#q, #k]
+        value(%k : tensor<?x8xf32>) maps [#v]
+        score (%i, %j : index, %t : f32) {
+          attn.yield %t : f32
+        }
+        normalise(exp divide stabilise) {attn.algorithm = "streaming"} : tensor<?x8xf32>
+      return %o : tensor<?x8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::heed::attn::AttnDialect"];
+}
+
+#endif

@@ -1,0 +1,258 @@
+//===- KernelSoftmax.cpp - softmax and attention of a kernel as funcs -----===//
+#include "passes/Lower/KernelTranslator.h"
+#include "passes/MaskBounds.h"
+#include "passes/Schedule/MaskTables.h"
+#include "passes/Schedule/Rewrite.h"
+#include "passes/Schedule/StreamingAttention.h"
+
+#include "dialects/Attn/Dialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace heed;
+
+LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
+                                        ArrayRef<int64_t> axes, Region &where,
+                                        bool log) {
+  Location loc = op->getLoc();
+  auto type = cast<RankedTensorType>(input.getType());
+  auto real = cast<FloatType>(type.getElementType());
+  SmallVector<Extent> extents = sources[input].extents, rows, reduced;
+  SmallVector<int64_t> rowAxes;
+  for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+    if (llvm::is_contained(axes, axis)) {
+      reduced.push_back(extents[axis]);
+    } else {
+      rows.push_back(extents[axis]);
+      rowAxes.push_back(axis);
+    }
+  }
+  auto constant = [&](OpBuilder &inner, double value) -> Value {
+    return arith::ConstantOp::create(inner, loc,
+                                     inner.getFloatAttr(real, value));
+  };
+  double infinity = std::numeric_limits<double>::infinity();
+  /// Coordinates of the whole tensor from those of a row and of the place in
+  /// it.
+  auto join = [&](ArrayRef<Value> row, ArrayRef<Value> place) {
+    SmallVector<Value> all(type.getRank());
+    for (auto [axis, value] : llvm::zip(rowAxes, row))
+      all[axis] = value;
+    for (auto [axis, value] : llvm::zip(axes, place))
+      all[axis] = value;
+    return all;
+  };
+  auto rowOf = [&](ArrayRef<Value> all) {
+    SmallVector<Value> row;
+    for (int64_t axis : rowAxes)
+      row.push_back(all[axis]);
+    return row;
+  };
+  auto live = [&](OpBuilder &inner, ArrayRef<Value> all) -> FailureOr<Value> {
+    if (where.empty())
+      return Value();
+    IRMapping local = map;
+    for (auto [arg, value] : llvm::zip(where.getArguments(), all))
+      local.map(arg, value);
+    if (failed(translateBody(inner, where.front(), local, all, *this)))
+      return failure();
+    return local.lookupOrDefault(where.front().getTerminator()->getOperand(0));
+  };
+  auto select = [&](OpBuilder &inner, Value condition, Value yes, Value no) {
+    return condition ? arith::SelectOp::create(inner, loc, condition, yes, no)
+                           .getResult()
+                     : yes;
+  };
+  auto readOne = [&](OpBuilder &inner, Value f, ArrayRef<Value> at) {
+    return halide::ReadOp::create(inner, loc, real, f, reversed(at))
+        .getResult(0);
+  };
+  using Values = FailureOr<SmallVector<Value>>;
+
+  // The row maximum. It ignores NaN, which the exponential below brings back
+  // into its row; with no live score above -inf it is taken as 0, so that no
+  // -inf is subtracted from itself.
+  FailureOr<KernelFunc *> top =
+      func(loc, "top", real, rows,
+           [&](OpBuilder &inner, ArrayRef<Value> row) -> Values {
+             if (!sink)
+               return SmallVector<Value>{constant(inner, -infinity)};
+             FailureOr<Value> value = read(inner, loc, sink, row);
+             if (failed(value))
+               return failure();
+             return SmallVector<Value>{*value};
+           });
+  if (failed(top))
+    return failure();
+  Value topFunc = (*top)->func.getResult();
+  if (failed(update(loc, **top, reduced,
+                    [&](OpBuilder &inner, ArrayRef<Value> row,
+                        ArrayRef<Value> place) -> Values {
+                      SmallVector<Value> all = join(row, place);
+                      FailureOr<Value> ok = live(inner, all);
+                      FailureOr<Value> score = read(inner, loc, input, all);
+                      if (failed(ok) || failed(score))
+                        return failure();
+                      Value s = select(inner, *ok, *score,
+                                       constant(inner, -infinity));
+                      return SmallVector<Value>{arith::MaxNumFOp::create(
+                          inner, loc, readOne(inner, topFunc, row), s)};
+                    })))
+    return failure();
+  auto shift = [&](OpBuilder &inner, ArrayRef<Value> row) -> Value {
+    Value m = readOne(inner, topFunc, row);
+    Value none = arith::CmpFOp::create(inner, loc, arith::CmpFPredicate::OEQ, m,
+                                       constant(inner, -infinity));
+    return select(inner, none, constant(inner, 0.0), m);
+  };
+  FailureOr<KernelFunc *> weight = func(
+      loc, "weight", real, extents,
+      [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
+        FailureOr<Value> ok = live(inner, all);
+        FailureOr<Value> score = read(inner, loc, input, all);
+        if (failed(ok) || failed(score))
+          return failure();
+        Value difference =
+            arith::SubFOp::create(inner, loc, *score, shift(inner, rowOf(all)));
+        Value e = math::ExpOp::create(inner, loc, difference);
+        // Halide's exp gives 0 for NaN; a NaN in a live score must reach its
+        // row.
+        Value isNaN = arith::CmpFOp::create(
+            inner, loc, arith::CmpFPredicate::UNO, difference, difference);
+        e = arith::SelectOp::create(inner, loc, isNaN, difference, e);
+        return SmallVector<Value>{select(inner, *ok, e, constant(inner, 0.0))};
+      });
+  if (failed(weight))
+    return failure();
+  Value weightFunc = (*weight)->func.getResult();
+  FailureOr<KernelFunc *> total =
+      func(loc, "total", real, rows,
+           [&](OpBuilder &inner, ArrayRef<Value> row) -> Values {
+             if (!sink)
+               return SmallVector<Value>{constant(inner, 0.0)};
+             FailureOr<Value> value = read(inner, loc, sink, row);
+             if (failed(value))
+               return failure();
+             Value difference =
+                 arith::SubFOp::create(inner, loc, *value, shift(inner, row));
+             return SmallVector<Value>{
+                 math::ExpOp::create(inner, loc, difference).getResult()};
+           });
+  if (failed(total))
+    return failure();
+  Value totalFunc = (*total)->func.getResult();
+  if (failed(update(loc, **total, reduced,
+                    [&](OpBuilder &inner, ArrayRef<Value> row,
+                        ArrayRef<Value> place) -> Values {
+                      SmallVector<Value> sum{arith::AddFOp::create(
+                          inner, loc, readOne(inner, totalFunc, row),
+                          readOne(inner, weightFunc, join(row, place)))};
+                      relaxSums(sum);
+                      return sum;
+                    })))
+    return failure();
+  FailureOr<KernelFunc *> result = func(
+      loc, "softmax", real, extents,
+      [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
+        SmallVector<Value> row = rowOf(all);
+        Value l = readOne(inner, totalFunc, row);
+        FailureOr<Value> ok = live(inner, all);
+        if (failed(ok))
+          return failure();
+        Value value, absent = constant(inner, log ? -infinity : 0.0);
+        if (log) {
+          FailureOr<Value> score = read(inner, loc, input, all);
+          if (failed(score))
+            return failure();
+          value = arith::SubFOp::create(inner, loc, *score, shift(inner, row));
+          value = arith::SubFOp::create(inner, loc, value,
+                                        math::LogOp::create(inner, loc, l));
+        } else {
+          value = arith::DivFOp::create(inner, loc,
+                                        readOne(inner, weightFunc, all), l);
+        }
+        // A total of 0 is a row without a live score above -inf; a NaN in it is
+        // not equal to 0.
+        Value empty = arith::CmpFOp::create(
+            inner, loc, arith::CmpFPredicate::OEQ, l, constant(inner, 0.0));
+        value = select(inner, empty, absent, value);
+        return SmallVector<Value>{select(inner, *ok, value, absent)};
+      });
+  if (failed(result))
+    return failure();
+  KernelSource source;
+  source.func = (*result)->func.getResult();
+  source.extents = extents;
+  sources[op->getResult(0)] = source;
+  if (op->getResult(1).use_empty())
+    return success();
+  FailureOr<KernelFunc *> present = func(
+      loc, "live", b.getI1Type(), extents,
+      [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
+        FailureOr<Value> ok = live(inner, all);
+        if (failed(ok))
+          return failure();
+        return SmallVector<Value>{
+            *ok ? *ok
+                : arith::ConstantOp::create(inner, loc, inner.getBoolAttr(true))
+                      .getResult()};
+      });
+  if (failed(present))
+    return failure();
+  source.func = (*present)->func.getResult();
+  sources[op->getResult(1)] = std::move(source);
+  return success();
+}
+
+LogicalResult KernelTranslator::attention(attn::AttentionOp op) {
+  FailureOr<MaskBounds> bounds = solveMask(op);
+  MaskTiling tiling;
+  FailureOr<StreamingResults> funcs =
+      buildStreamingAttention(b, op, map, *this, target, form,
+                              succeeded(bounds) ? &*bounds : nullptr, tiling);
+  if (failed(funcs))
+    return failure();
+  if (succeeded(bounds) && bounds->needsTables())
+    info->masks.push_back({op, tiling});
+  bool alone = true; // nothing but the attention is in the kernel
+  auto define = [&](Value result, halide::FuncOp func,
+                    ArrayRef<unsigned> dims) {
+    KernelSource source;
+    source.func = func.getResult();
+    for (unsigned dim : dims) {
+      Value size = op.getSizes()[dim];
+      APInt constant;
+      if (matchPattern(size, m_ConstantInt(&constant)))
+        source.extents.push_back(
+            fixedExtent(op.getLoc(), constant.getSExtValue()));
+      else
+        source.extents.push_back({size32(size), std::nullopt});
+    }
+    sources[result] = std::move(source);
+    bool returned =
+        result.hasOneUse() && isa<func::ReturnOp>(*result.getUsers().begin());
+    if (!returned)
+      halide::ComputeRootOp::create(b, op.getLoc(), func.getResult());
+    alone &= returned;
+  };
+  SmallVector<unsigned> dims;
+  for (AffineExpr expr : op.outputMap().getResults())
+    dims.push_back(cast<AffineDimExpr>(expr).getPosition());
+  define(op.getOutput(), funcs->output, dims);
+  if (funcs->lse) {
+    // One axis per batch and query dim: the first loop dims.
+    dims.clear();
+    for (unsigned dim = 0; dim < op.firstDim(attn::DimKind::Key); ++dim)
+      dims.push_back(dim);
+    define(op.getLse(), funcs->lse, dims);
+  }
+  if (alone)
+    info->family = "streaming attention";
+  return success();
+}
