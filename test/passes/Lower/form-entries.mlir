@@ -93,3 +93,35 @@ func.func private @init() attributes {attn.init, attn.slots = 1 : i64} {
   attn.keep %e in %c0 : tensor<4xf32>
   return
 }
+
+// -----
+
+// Each branch starts from a tensor of its own and writes the result where it belongs.
+
+// CHECK-LABEL: func.func @branches(
+// CHECK-SAME: %[[OUT:[^ ]*]]: memref<?xf32> {attn.name = "y", attn.result})
+// CHECK-COUNT-2: tensor.empty
+// CHECK: scf.if
+// CHECK: %[[SUM:.*]] = linalg.add {{.*}} outs(%[[A:.*]] : tensor<?xf32>)
+// CHECK-NEXT: bufferization.materialize_in_destination %[[SUM]] in restrict writable %[[OUT]]
+// CHECK: } else {
+// CHECK-NOT: outs(%[[A]] :
+// CHECK: %[[PRODUCT:.*]] = linalg.mul
+// CHECK-NEXT: bufferization.materialize_in_destination %[[PRODUCT]] in restrict writable %[[OUT]]
+// CHECK: }
+// CHECK-NEXT: return
+func.func @branches(%x: tensor<?xf32> {attn.name = "x"}) -> (tensor<?xf32> {attn.name = "y"}) attributes {attn.model} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %few = arith.cmpi sle, %n, %c4 : index
+  %init = tensor.empty(%n) : tensor<?xf32>
+  %y = scf.if %few -> (tensor<?xf32>) {
+    %s = linalg.add ins(%x, %x : tensor<?xf32>, tensor<?xf32>) outs(%init : tensor<?xf32>) -> tensor<?xf32>
+    scf.yield %s : tensor<?xf32>
+  } else {
+    %s = linalg.mul ins(%x, %x : tensor<?xf32>, tensor<?xf32>) outs(%init : tensor<?xf32>) -> tensor<?xf32>
+    scf.yield %s : tensor<?xf32>
+  }
+  return %y : tensor<?xf32>
+}
