@@ -1,0 +1,1 @@
+// The file whose precompiled header the libraries over MLIR share (Heed.cmake).
