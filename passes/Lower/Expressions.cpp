@@ -98,6 +98,7 @@ private:
   LogicalResult extract(tensor::ExtractOp op, bool guarded);
   Value expm1(Location loc, Value x);
   Value log1p(Location loc, Value x);
+  Value tanh(Location loc, Value x);
   Value cast(Location loc, Value value, Type to, bool isUnsigned);
   Value castIndex(Operation *op);
   LogicalResult clone(Operation *op);
@@ -175,6 +176,36 @@ Value BodyTranslator::log1p(Location loc, Value x) {
   Value near = arith::MulFOp::create(b, loc, s, horner(b, loc, square, series));
   Value far =
       math::LogOp::create(b, loc, arith::AddFOp::create(b, loc, x, number(1)));
+  return nearZero(b, loc, x, near, far);
+}
+
+/// tanh(x) in f32, where libHalide calls libm for each lane: near 0 the
+/// polynomial of Cephes' tanhf (Moshier; good to |x| < 0.625), as x plus a
+/// multiple of it so that -0 stays -0; else 1 - 2 / (exp(2 |x|) + 1).
+Value BodyTranslator::tanh(Location loc, Value x) {
+  auto number = [&](double value) -> Value {
+    return arith::ConstantOp::create(b, loc,
+                                     b.getFloatAttr(x.getType(), value));
+  };
+  Value square = arith::MulFOp::create(b, loc, x, x);
+  Value tail = arith::MulFOp::create(
+      b, loc, square,
+      horner(b, loc, square,
+             {-3.33332819422e-1, 1.33314422036e-1, -5.37397155531e-2,
+              2.06390887954e-2, -5.70498872745e-3}));
+  Value near =
+      arith::AddFOp::create(b, loc, x, arith::MulFOp::create(b, loc, x, tail));
+  Value size = math::AbsFOp::create(b, loc, x);
+  Value power =
+      math::ExpOp::create(b, loc, arith::AddFOp::create(b, loc, size, size));
+  Value far = arith::SubFOp::create(
+      b, loc, number(1),
+      arith::DivFOp::create(b, loc, number(2),
+                            arith::AddFOp::create(b, loc, power, number(1))));
+  Value negative =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x, number(0));
+  far = arith::SelectOp::create(b, loc, negative,
+                                arith::NegFOp::create(b, loc, far), far);
   return nearZero(b, loc, x, near, far);
 }
 
@@ -276,8 +307,9 @@ LogicalResult BodyTranslator::translate(Operation *op, bool guarded) {
       map.map(constant.getResult(), b.clone(*op)->getResult(0));
     return success();
   }
-  // What Halide has no function for, by those that it has.
-  if (isa<math::ExpM1Op, math::Log1pOp, math::Exp2Op, math::Log2Op>(op)) {
+  // What Halide has no function for, or none for vectors, by those that it has.
+  if (isa<math::ExpM1Op, math::Log1pOp, math::Exp2Op, math::Log2Op>(op) ||
+      (isa<math::TanhOp>(op) && op->getResult(0).getType().isF32())) {
     Value x = at(op->getOperand(0));
     auto number = [&](double value) -> Value {
       return arith::ConstantOp::create(b, loc,
@@ -288,6 +320,8 @@ LogicalResult BodyTranslator::translate(Operation *op, bool guarded) {
       y = expm1(loc, x);
     } else if (isa<math::Log1pOp>(op)) {
       y = log1p(loc, x);
+    } else if (isa<math::TanhOp>(op)) {
+      y = tanh(loc, x);
     } else if (isa<math::Exp2Op>(op)) {
       // Halide's pow loses NaN and infinity.
       y = math::ExpOp::create(

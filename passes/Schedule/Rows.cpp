@@ -293,6 +293,8 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
       if (Value block = sumByBlocks(kernel, partial, longestSum / lanes,
                                     BlockTail::Rest)) {
         halide::VectorizeOp::create(b, loc, partial, 2, "lane");
+        // A block of all lanes, not one a lane.
+        halide::ReorderOp::create(b, loc, partial, 1, {"lane", "rb_b"});
         halide::ComputeAtOp::create(b, loc, block, partial, "rb_b");
         halide::BoundExtentOp::create(b, loc, block, "lane", i32(b, lanes));
         halide::VectorizeOp::create(b, loc, block, 0, "lane");
