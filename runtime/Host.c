@@ -234,6 +234,11 @@ void heed_host_buffer(heed_model *model, struct halide_buffer_t *buffer,
     dim->flags = 0;
     if (extent > 1 && __builtin_mul_overflow(dense, extent, &dense))
       overflow = true;
+    /* Callers may give no memory where there are no elements, but a vector
+     * reads element 0 in lanes that its mask then leaves out. */
+    static const int64_t nothing[8];
+    if (extent == 0)
+      buffer->host = (uint8_t *)nothing;
   }
 }
 

@@ -146,14 +146,17 @@ LogicalResult callMaskTables(halide::CallOp call, const MaskRequest &request,
         return failure();
       OpFoldResult size = extentAt(b, loc, call.getInputs(), *extent);
       if (axis.size > 1) {
+        // One piece at least: it is read where there are no keys, too.
         if (extent->fixed) {
-          size = b.getIndexAttr(llvm::divideCeil(*extent->fixed, axis.size));
+          size = b.getIndexAttr(std::max<int64_t>(
+              1, llvm::divideCeil(*extent->fixed, axis.size)));
         } else {
           auto number = [&](int64_t value) -> Value {
             return arith::ConstantIndexOp::create(b, loc, value);
           };
-          Value up = arith::AddIOp::create(b, loc, cast<Value>(size),
-                                           number(axis.size - 1));
+          Value some =
+              arith::MaxUIOp::create(b, loc, cast<Value>(size), number(1));
+          Value up = arith::AddIOp::create(b, loc, some, number(axis.size - 1));
           size =
               arith::DivUIOp::create(b, loc, up, number(axis.size)).getResult();
         }

@@ -105,7 +105,9 @@ Value MaskExpressions::any(OpBuilder &b, ArrayRef<MaskPiece> pieces,
   bindings.push_back({bounds.blockFirst, low});
   bindings.push_back(
       {bounds.blockLast, o.mini(o.last(high), o.last(tiling.keys))});
-  Value lastPiece = o.floorDiv(o.last(tiling.keys), tiling.piece);
+  // Without keys there still is a piece, which holds none.
+  Value lastPiece = arith::MaxSIOp::create(
+      b, loc, o.floorDiv(o.last(tiling.keys), tiling.piece), o.i(0));
   for (auto [number, t] : llvm::enumerate(bounds.tables)) {
     SmallVector<Value> values;
     for (int64_t k = 0; k < (t.ofKeys ? size / tiling.piece : 1); ++k) {

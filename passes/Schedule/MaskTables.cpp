@@ -118,30 +118,39 @@ void Writer::table(const MaskTable &t) {
   halide::FuncOp f = func("mask" + std::to_string(tables.size()), {"p"}, dims,
                           types, [&](Ops &, ArrayRef<Value>) { return start; });
   int64_t size = t.ofKeys ? tiling.piece : tiling.tile;
-  update(f, "r", constantI32(b, loc, size), [&](Ops &o, ArrayRef<Value> args) {
-    // The last one stands in for those behind it.
-    Value last = o.last(t.ofKeys ? tiling.keys : tiling.queries);
-    Value at = o.mini(o.addi(o.muli(args[0], o.i(size)), args.back()), last);
-    MaskExpressions::Bindings bindings{
-        {t.ofKeys ? bounds.key : bounds.query, at},
-        {bounds.queries, tiling.queries},
-        {bounds.keys, tiling.keys}};
-    for (auto [var, value] :
-         llvm::zip(bounds.batch, batch(args.slice(1, dims.size()), dims)))
-      if (value)
-        bindings.push_back({var, value});
-    Value x = write.element(o.b, t, bindings);
-    SmallVector<Value> old =
-        o.read(f.getResult(), args.take_front(1 + dims.size()));
-    SmallVector<Value> values{write.extreme(o.b, old[0], x, false),
-                              write.extreme(o.b, old[1], x, true)};
-    if (t.odd)
-      values.push_back(write.extreme(
-          o.b, old[2],
-          arith::CmpFOp::create(o.b, loc, arith::CmpFPredicate::UNO, x, x),
-          true));
-    return values;
-  });
+  Value extent = t.ofKeys ? tiling.keys : tiling.queries;
+  auto place = [&](Ops &o, ArrayRef<Value> args) {
+    return o.addi(o.muli(args[0], o.i(size)), args.back());
+  };
+  auto look = update(
+      f, "r", constantI32(b, loc, size), [&](Ops &o, ArrayRef<Value> args) {
+        Value at = place(o, args);
+        MaskExpressions::Bindings bindings{
+            {t.ofKeys ? bounds.key : bounds.query, at},
+            {bounds.queries, tiling.queries},
+            {bounds.keys, tiling.keys}};
+        for (auto [var, value] :
+             llvm::zip(bounds.batch, batch(args.slice(1, dims.size()), dims)))
+          if (value)
+            bindings.push_back({var, value});
+        Value x = write.element(o.b, t, bindings);
+        SmallVector<Value> old =
+            o.read(f.getResult(), args.take_front(1 + dims.size()));
+        SmallVector<Value> values{write.extreme(o.b, old[0], x, false),
+                                  write.extreme(o.b, old[1], x, true)};
+        if (t.odd)
+          values.push_back(write.extreme(
+              o.b, old[2],
+              arith::CmpFOp::create(o.b, loc, arith::CmpFPredicate::UNO, x, x),
+              true));
+        return values;
+      });
+  look.fill(
+      b, look.getWhere(),
+      [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
+        Ops o{inner, loc};
+        return {o.less(place(o, SmallVector<Value>(args)), extent)};
+      });
   output(f);
   tables.push_back(f);
 }

@@ -58,6 +58,9 @@ void Streaming::stageQueries() {
         names.push_back("e" + std::to_string(c));
       SmallVector<StringRef> own(names.begin(), names.end());
       bool scaled = factor && !plan.scaledTerm;
+      Extent inner = contract.empty() ? Extent() : size(contract.back());
+      bool padded = plan.form == StreamingForm::Rows && !contract.empty() &&
+                    !(inner.fixed && *inner.fixed % plan.lanes == 0);
       auto f =
           func(("q" + Twine(index)).str(), own, 1,
                [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
@@ -66,6 +69,11 @@ void Streaming::stageQueries() {
                      rest.drop_front(), query(o, rest.front(), at[0]), Value());
                  for (auto [slot, c] : llvm::enumerate(contract))
                    dims[c] = at[1 + slot];
+                 // The last vector of a row's lanes may be read beyond it.
+                 if (padded)
+                   dims[contract.back()] =
+                       o.mini(dims[contract.back()],
+                              o.last(size(contract.back()).value));
                  Value value = operand(o, tensor, map, dims);
                  if (scaled)
                    value = o.mul(value, domain() == 1
@@ -77,6 +85,17 @@ void Streaming::stageQueries() {
       plan.queryFuncs.push_back({f, contract, {}});
       for (unsigned c : contract)
         plan.queryFuncs.back().extents.push_back(size(c));
+      if (padded) {
+        Ops o{b, loc};
+        int64_t lanes = plan.lanes;
+        Extent &last = plan.queryFuncs.back().extents.back();
+        last.value = o.muli(
+            o.floorDiv(o.addi(last.value, o.i(lanes - 1)), lanes), o.i(lanes));
+        if (last.fixed) {
+          last.fixed = llvm::alignTo(*last.fixed, lanes);
+          last.value = o.i(*last.fixed);
+        }
+      }
       staged[index] = f.getResult();
     }
   }
