@@ -81,8 +81,9 @@ struct StreamingPlan {
   halide::FuncOp state, scale, divided, output;
   /// Of rows: the state of some of the keys, and all of these.
   halide::FuncOp part, parts;
-  mlir::Value tasks;  ///< of rows: an i32
   halide::FuncOp lse; ///< of a tile, where it is a result
+  /// Of rows: vars of `parts`, from the inside out, and their extents (i32).
+  llvm::SmallVector<std::pair<std::string, mlir::Value>> tasks;
   std::map<unsigned, std::string> outputVars; ///< loop dim to var of the output
   std::map<unsigned, Extent> outputExtents;
 };

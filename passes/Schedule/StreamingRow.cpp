@@ -269,49 +269,67 @@ LogicalResult Streaming::rows(ArrayRef<Extent> batch) {
             inside,
             mask->visits(inner, kb, o.floorDiv(args[3], tiling.tile), place))};
       });
-  // What tasks write. Their number is one var: the one place that it stands for
-  // has to be a point for Halide, and remainders are ranges (so those of a
-  // fused loop are, too). The innermost batch dim comes first, as its elements
-  // may share keys.
-  SmallVector<Value> radix{parts, queries};
-  SmallVector<unsigned> slots{2, 3}; // in the vars of `part`
-  for (auto [k, extent] : llvm::enumerate(llvm::reverse(batch))) {
-    bool first = k == 0;
-    radix.insert(first ? radix.begin() : radix.end(), extent.value);
-    slots.insert(first ? slots.begin() : slots.end(), 4 + k);
+  // What tasks write. A var of tasks is a number of two digits, a remainder and
+  // a quotient: Halide has to see that each stands for one point, and of a
+  // remainder of a quotient it does not (nor of the remainder that a fused loop
+  // makes). The innermost batch dim comes first, as its elements may share
+  // keys.
+  struct Digit {
+    unsigned slot; // in the vars of `part`
+    Value radix;
+  };
+  SmallVector<Digit> digits{{2, parts}, {3, queries}};
+  for (auto [k, extent] : llvm::enumerate(llvm::reverse(batch)))
+    digits.insert(k == 0 ? digits.begin() : digits.end(),
+                  {unsigned(4 + k), extent.value});
+  SmallVector<SmallVector<Digit>> numbers;
+  SmallVector<std::string> vars{"column"};
+  for (auto [k, digit] : llvm::enumerate(digits)) {
+    if (k % 2 == 0) {
+      numbers.emplace_back();
+      vars.push_back("task_" + std::to_string(numbers.size()));
+      plan.tasks.emplace_back(vars.back(), digit.radix);
+    } else {
+      Value &count = plan.tasks.back().second;
+      count = outside.muli(count, digit.radix);
+    }
+    // Divided by, even where there are no tasks.
+    numbers.back().push_back({digit.slot, atLeastOne(digit.radix)});
   }
-  for (Value &extent : radix)
-    extent = atLeastOne(extent);
   plan.parts = halide::FuncOp::create(
-      b, loc, "parts", {"column", "task"},
+      b, loc, "parts", SmallVector<StringRef>(vars.begin(), vars.end()),
       SmallVector<Type>(elements, b.getF32Type()),
       [&](OpBuilder &inner, Location where, ValueRange args) {
         Ops o{inner, where};
         SmallVector<Value> at(rank);
         at[0] = o.i(0);
         at[1] = args[0];
-        Value left = args[1];
-        for (auto [slot, extent] : llvm::zip(slots, radix)) {
-          at[slot] = left;
-          if (slot == slots.back())
-            break;
-          Value next = arith::FloorDivSIOp::create(inner, where, left, extent);
-          at[slot] =
-              arith::SubIOp::create(inner, where, left, o.muli(next, extent));
-          left = next;
+        for (auto [number, left] : llvm::zip(numbers, args.drop_front())) {
+          Value rest = left;
+          for (const Digit &digit : ArrayRef(number).drop_back()) {
+            Value next =
+                arith::FloorDivSIOp::create(inner, where, rest, digit.radix);
+            at[digit.slot] = arith::SubIOp::create(inner, where, rest,
+                                                   o.muli(next, digit.radix));
+            rest = next;
+          }
+          at[number.back().slot] = rest;
         }
         return o.read(plan.part.getResult(), at);
       });
-  plan.tasks = outside.muli(all, parts);
   update(plan.state, {"rp"}, {parts}, [&](Ops &o, ArrayRef<Value> args) {
     ArrayRef<Value> at = args.take_front(3 + batchDims);
     SmallVector<Value> place{at[0], at[1], args.back()};
     place.append(at.begin() + 2, at.end());
-    Value task;
-    for (auto [slot, extent] :
-         llvm::zip(llvm::reverse(slots), llvm::reverse(radix)))
-      task = task ? o.addi(o.muli(task, extent), place[slot]) : place[slot];
-    SmallVector<Value> part = o.read(plan.parts.getResult(), {at[1], task});
+    SmallVector<Value> index{at[1]};
+    for (ArrayRef<Digit> number : numbers) {
+      Value task;
+      for (const Digit &digit : llvm::reverse(number))
+        task = task ? o.addi(o.muli(task, digit.radix), place[digit.slot])
+                    : place[digit.slot];
+      index.push_back(task);
+    }
+    SmallVector<Value> part = o.read(plan.parts.getResult(), index);
     return merged(o, o.read(plan.state.getResult(), at), {part[0]},
                   shifted ? part[topElement()] : Value(),
                   summed ? part[sumElement()] : Value());

@@ -141,11 +141,13 @@ void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
   }
 
   halide::ComputeRootOp::create(b, loc, parts.getResult());
-  w.bound(parts, "task", tasks);
+  for (auto &[var, count] : tasks) {
+    w.bound(parts, var, count);
+    halide::ParallelOp::create(b, loc, parts.getResult(), 0, var);
+  }
   w.vectors(parts, 0, "column", "column", "cv");
   w.keepWhole(parts, 0, {"column"});
-  halide::ParallelOp::create(b, loc, parts.getResult(), 0, "task");
-  StringRef task = "task";
+  StringRef task = tasks.front().first;
   w.computeAt(part, parts, task);
   w.bound(part, "ii", w.i(1));
   w.boundExtent(part, "kp", w.i(1));

@@ -19,9 +19,10 @@
 // The blocks of a part, of which the mask leaves out some.
 // CHECK: halide.update %[[PART]] over ("rk" {{.*}}) where
 // CHECK: arith.minsi
-// CHECK: %[[PARTS:.*]] = halide.func "parts" (%{{.*}} = "column", %{{.*}} = "task") : f32, f32, f32
-// CHECK: halide.parallel %[[PARTS]], "task"
-// CHECK: halide.compute_at %[[PART]], %[[PARTS]], "task"
+// CHECK: %[[PARTS:.*]] = halide.func "parts" (%{{.*}} = "column", %{{.*}} = "task_1", %{{.*}} = "task_2") : f32, f32, f32
+// CHECK: halide.parallel %[[PARTS]], "task_1"
+// CHECK: halide.parallel %[[PARTS]], "task_2"
+// CHECK: halide.compute_at %[[PART]], %[[PARTS]], "task_1"
 // Eight keys at a time; what is read along a row of K or V is a vector.
 // CHECK: halide.split %[[T:.*]] stage 1, "jj" into ("jq", "ju") by 8
 // CHECK: halide.atomic %[[T]] stage 1
