@@ -4,6 +4,8 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/JSON.h"
 
+#include <algorithm>
+
 namespace heed::check {
 
 /// Whether "[B, H, N, M] of f32" has an axis of queries and one of keys. The
@@ -21,7 +23,7 @@ static bool holdsPairs(llvm::StringRef stored) {
 
 Fused readExplanation(const std::string &json) {
   Fused result;
-  unsigned raised = 0, attentions = 0;
+  unsigned raised = 0, tiles = 0, rows = 0;
   std::vector<std::string> against;
   for (llvm::StringRef line : llvm::split(llvm::StringRef(json), "\n")) {
     auto value = llvm::json::parse(line);
@@ -46,8 +48,9 @@ Fused readExplanation(const std::string &json) {
       against.push_back(message.str());
     else if (pass == "attn-to-halide" && name == "schedule") {
       ++result.kernels;
-      attentions += message.contains("attention schedule") ||
-                    message.contains("row block schedule");
+      if (message.contains("attention schedule") ||
+          message.contains("row block schedule"))
+        ++(message.ends_with("a query at a time") ? rows : tiles);
     }
   }
   // What was declined before another op was raised does not matter then.
@@ -59,6 +62,8 @@ Fused readExplanation(const std::string &json) {
     against.push_back("no attention was found");
   if (raised > 1)
     against.push_back(std::to_string(raised) + " attentions");
+  // One attention may have a pipeline for many queries and one for few.
+  unsigned attentions = std::max(tiles, rows);
   if (attentions != 1)
     against.push_back(std::to_string(attentions) +
                       " kernels with an attention's schedule");
