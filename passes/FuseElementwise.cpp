@@ -1,5 +1,5 @@
-//===- FuseElementwise.cpp - elementwise producers computed where they are read
-//-===//
+//===- FuseElementwise.cpp - elementwise producers into readers -----------===//
+//
 // Every op is seen as a function of indices (TensorExpr.h); a producer is
 // inlined into the reads of its consumers, plain or gathered, where that
 // computes nothing several times that is worth storing.

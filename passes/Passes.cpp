@@ -1,5 +1,4 @@
-//===- Passes.cpp - registration of every pass of ours
-//-------------------------------------===//
+//===- Passes.cpp - registration of every pass of ours --------------------===//
 #include "passes/Passes.h"
 
 namespace heed {

@@ -1,5 +1,5 @@
-//===- Passes.h - creation and registration of every pass of ours
-//--------------------------===//
+//===- Passes.h - creation and registration ---------------------*- C++ -*-===//
+//
 #ifndef HEED_PASSES_PASSES_H
 #define HEED_PASSES_PASSES_H
 

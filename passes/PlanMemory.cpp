@@ -1,5 +1,5 @@
-//===- PlanMemory.cpp - one arena from the lifetimes of a function's buffers
-//---------------===//
+//===- PlanMemory.cpp - one arena for a function's buffers ----------------===//
+//
 // After bufferisation every intermediate tensor of the host is a memref.alloc.
 // Buffers whose lifetimes do not meet share a slot; the slots lie one after the
 // other in one arena, which the runtime keeps between calls. Sizes may be

@@ -1,5 +1,5 @@
-//===- RaiseAttention.cpp - contraction, score, normaliser, contraction to
-// attn.attention --===//
+//===- RaiseAttention.cpp - from contractions to attention ----------------===//
+//
 #include "passes/Passes.h"
 #include "passes/RaiseAttentionMatch.h"
 #include "passes/Remarks.h"

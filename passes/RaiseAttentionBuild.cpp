@@ -1,5 +1,5 @@
-//===- RaiseAttentionBuild.cpp - writes a matched attention as an op
-//-----------------------===//
+//===- RaiseAttentionBuild.cpp - writes a matched attention as an op ------===//
+//
 // An operand must be a tensor read through a semi-affine map. What is a
 // function of several tensors, or of a clipped offset, is first written as a
 // tensor of its own: over one side's dims, or over the offset j - i.

@@ -1,5 +1,5 @@
-//===- RaiseAttentionMatch.cpp - finds attention in a sum over keys
-//------------------------===//
+//===- RaiseAttentionMatch.cpp - finds attention in a sum over keys -------===//
+//
 // The sum's body is a product. One factor is the weight: an element of a
 // softmax, or a function of a contraction over pairs of a query and a key; what
 // is left with the value's dims is the value. Reads are expanded only as far as

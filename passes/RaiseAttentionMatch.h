@@ -1,5 +1,4 @@
-//===- RaiseAttentionMatch.h - an attention found in a sum
-//----------------------*- C++ -*-===//
+//===- RaiseAttentionMatch.h - an attention found in a sum ------*- C++ -*-===//
 #ifndef HEED_PASSES_RAISEATTENTIONMATCH_H
 #define HEED_PASSES_RAISEATTENTIONMATCH_H
 

@@ -1,5 +1,5 @@
-//===- RaiseAttentionMatcher.h - the parts of finding an attention -*- C++
-//-*-===//
+//===- RaiseAttentionMatcher.h - the parts of an attention ------*- C++ -*-===//
+//
 // What a sum over keys is taken apart into: which factor is the weight
 // (RaiseAttentionMatch.cpp), how it is normalised (RaiseAttentionWeight.cpp),
 // and of which terms and mask its score is made (RaiseAttentionScore.cpp).

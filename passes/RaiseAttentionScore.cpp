@@ -1,5 +1,5 @@
-//===- RaiseAttentionScore.cpp - a score as terms and a mask
-//-------------------------------===//
+//===- RaiseAttentionScore.cpp - a score as terms and a mask --------------===//
+//
 // A reduction inside the score is a term: a sum over products of what a query
 // has, what a key has, and what both have. A score that a condition makes -inf
 // is a mask.

@@ -1,5 +1,5 @@
-//===- RaiseAttentionWeight.cpp - how scores become weights
-//--------------------------------===//
+//===- RaiseAttentionWeight.cpp - how scores become weights ---------------===//
+//
 // An element of a softmax op, or a function of the scores that is written out:
 // an exponential with or without its row's maximum and sum, a sigmoid, a relu,
 // anything else.

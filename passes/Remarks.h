@@ -1,5 +1,5 @@
-//===- Remarks.h - what a pass did, or why it left something alone
-//--------------*- C++ -*-===//
+//===- Remarks.h - what a pass did, or why not ------------------*- C++ -*-===//
+//
 // One sentence each, through MLIR's remark engine: category is the pass, name
 // the op or model concerned. `--explain` prints them; `heed-opt
 // --remarks-filter=attn-.*` does the same for a pass run alone.

@@ -1,5 +1,5 @@
-//===- ReorderProducts.cpp - chains of contractions in their cheapest order
-//===//
+//===- ReorderProducts.cpp - the cheapest order of products ---------------===//
+//
 // sum_j (sum_e Q[i,e] K[j,e]) V[j,f] = sum_e Q[i,e] (sum_j K[j,e] V[j,f]): the
 // left side costs N M (E + F), the right side (N + M) E F. Factors that do not
 // depend on what is summed, a normaliser among them, move out of the sums.

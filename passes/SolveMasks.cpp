@@ -1,5 +1,4 @@
-//===- SolveMasks.cpp - says which keys each tile of queries sees
-//----------===//
+//===- SolveMasks.cpp - says which keys each tile of queries sees ---------===//
 #include "passes/MaskBounds.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"

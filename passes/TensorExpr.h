@@ -1,5 +1,5 @@
-//===- TensorExpr.h - an element of a tensor as an expression of its indices
-//----*- C++ -*-===//
+//===- TensorExpr.h - an element as an expression ---------------*- C++ -*-===//
+//
 // Every value-semantics op on tensors is a function from indices to a scalar.
 // This view inlines such functions into one another, so that a pass can match
 // by meaning and not by how the ops were spelled or split. Nodes are

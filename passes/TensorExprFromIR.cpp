@@ -1,5 +1,4 @@
-//===- TensorExprFromIR.cpp - tensor ops read as functions of indices
-//----------------------===//
+//===- TensorExprFromIR.cpp - tensor ops read as functions of indices -----===//
 #include "dialects/Attn/SymbolicDims.h"
 #include "passes/TensorExpr.h"
 

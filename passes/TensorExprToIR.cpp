@@ -1,5 +1,5 @@
-//===- TensorExprToIR.cpp - expressions written as scalar ops and as tensors
-//---------------===//
+//===- TensorExprToIR.cpp - expressions as ops ----------------------------===//
+//
 #include "passes/TensorExpr.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

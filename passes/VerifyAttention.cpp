@@ -1,5 +1,4 @@
-//===- VerifyAttention.cpp - attention before kernels are formed
-//-----------===//
+//===- VerifyAttention.cpp - attention before kernels are formed ----------===//
 #include "passes/Passes.h"
 #include "passes/VerifyContract.h"
 

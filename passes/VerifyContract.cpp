@@ -1,5 +1,4 @@
-//===- VerifyContract.cpp - what the verifying passes share
-//----------------===//
+//===- VerifyContract.cpp - what the verifying passes share ---------------===//
 #include "passes/VerifyContract.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 

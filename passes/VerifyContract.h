@@ -1,5 +1,5 @@
-//===- VerifyContract.h - what the verifying passes share
-//------------------===//
+//===- VerifyContract.h - what the verifying passes share -------*- C++ -*-===//
+//
 // Each attn-verify pass checks the numbered rules of one section of docs/ir.md;
 // a message ends with the number of its rule.
 #ifndef HEED_PASSES_VERIFYCONTRACT_H

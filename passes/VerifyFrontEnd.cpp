@@ -1,5 +1,4 @@
-//===- VerifyFrontEnd.cpp - the IR that a front end makes
-//------------------===//
+//===- VerifyFrontEnd.cpp - the IR that a front end makes -----------------===//
 #include "passes/Passes.h"
 #include "passes/VerifyContract.h"
 

@@ -1,5 +1,4 @@
-//===- VerifyHalide.cpp - pipelines and the host that calls them
-//-----------===//
+//===- VerifyHalide.cpp - pipelines and the host that calls them ----------===//
 #include "dialects/Halide/HalideDialect.h"
 #include "dialects/Halide/Target.h"
 #include "passes/Passes.h"

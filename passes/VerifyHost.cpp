@@ -1,5 +1,4 @@
-//===- VerifyHost.cpp - host code before it becomes LLVM
-//-------------------===//
+//===- VerifyHost.cpp - host code before it becomes LLVM ------------------===//
 #include "passes/Passes.h"
 #include "passes/VerifyContract.h"
 

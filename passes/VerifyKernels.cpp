@@ -1,5 +1,4 @@
-//===- VerifyKernels.cpp - kernels and host before they part
-//---------------===//
+//===- VerifyKernels.cpp - kernels and host before they part --------------===//
 #include "passes/Passes.h"
 #include "passes/VerifyContract.h"
 

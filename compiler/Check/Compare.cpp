@@ -1,5 +1,4 @@
-//===- Compare.cpp - two tensors, and how far one is from the other
-//---------===//
+//===- Compare.cpp - two tensors, and how far one is from the other -------===//
 #include "compiler/Check/Compare.h"
 #include <cmath>
 

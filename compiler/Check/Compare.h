@@ -1,5 +1,5 @@
-//===- Compare.h - two tensors, and how far one is from the other
-//-----------===//
+//===- Compare.h - how far one tensor is from another -----------*- C++ -*-===//
+//
 #ifndef HEED_COMPILER_CHECK_COMPARE_H
 #define HEED_COMPILER_CHECK_COMPARE_H
 

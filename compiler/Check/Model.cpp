@@ -1,5 +1,5 @@
-//===- Model.cpp - a compiled model in a shared library
-//---------------------===//
+//===- Model.cpp - a compiled model in a shared library -------------------===//
+//
 // The models link the runtime statically and hide it; this tool has its own
 // copy, which works on any model's description.
 #include "compiler/Check/Model.h"

@@ -1,5 +1,4 @@
-//===- Model.h - a compiled model in a shared library
-//-----------------------===//
+//===- Model.h - a compiled model in a shared library -----------*- C++ -*-===//
 #ifndef HEED_COMPILER_CHECK_MODEL_H
 #define HEED_COMPILER_CHECK_MODEL_H
 

@@ -1,5 +1,4 @@
-//===- Random.h - numbers that are the same on every machine
-//----------------===//
+//===- Random.h - numbers that are the same on every machine ----*- C++ -*-===//
 #ifndef HEED_COMPILER_CHECK_RANDOM_H
 #define HEED_COMPILER_CHECK_RANDOM_H
 

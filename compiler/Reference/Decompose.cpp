@@ -1,5 +1,4 @@
-//===- Decompose.cpp - attn-decompose: attn ops by their definition
-//------------------------===//
+//===- Decompose.cpp - attn-decompose: attn ops by their definition -------===//
 #include "compiler/Reference/Passes.h"
 #include "dialects/Attn/Dialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

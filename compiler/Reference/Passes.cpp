@@ -1,5 +1,4 @@
-//===- Passes.cpp - registration of the reference backend's passes
-//-------------------------===//
+//===- Passes.cpp - registration of the reference backend's passes --------===//
 #include "compiler/Reference/Passes.h"
 
 namespace heed::reference {

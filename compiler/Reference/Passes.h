@@ -1,5 +1,4 @@
-//===- Passes.h - the passes of the reference backend
-//--------------------------------------===//
+//===- Passes.h - the passes of the reference backend -----------*- C++ -*-===//
 #ifndef HEED_COMPILER_REFERENCE_PASSES_H
 #define HEED_COMPILER_REFERENCE_PASSES_H
 

@@ -1,5 +1,4 @@
-//===- Pipeline.cpp - the reference backend, from attn IR to upstream ops
-//-------------------------===//
+//===- Pipeline.cpp - the reference backend, from attn IR to upstream ops -===//
 #include "compiler/Reference/Pipeline.h"
 #include "compiler/Reference/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -1,5 +1,5 @@
-//===- Pipeline.h - the reference backend, from attn IR to upstream ops
-//---------------------------===//
+//===- Pipeline.h - from attn IR to upstream ops ----------------*- C++ -*-===//
+//
 // The backend that defines what a model computes: no pass of passes/, no
 // Halide. Entry points, bufferisation and LLVM come after it, shared with the
 // fast backend.

@@ -1,5 +1,4 @@
-//===- Promote.cpp - reference-promote: arithmetic on f32 in f64
-//---------------------------===//
+//===- Promote.cpp - reference-promote: arithmetic on f32 in f64 ----------===//
 #include "compiler/Reference/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -1,5 +1,4 @@
-//===- Attention.cpp - attn.attention: text, checks and access
-//-----------------------------===//
+//===- Attention.cpp - attn.attention: text, checks and access ------------===//
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/Regions.h"
 

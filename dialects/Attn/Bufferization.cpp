@@ -1,5 +1,5 @@
-//===- Bufferization.cpp - host ops of the attn dialect from tensors to memrefs
-//------------===//
+//===- Bufferization.cpp - host ops from tensors to memrefs ---------------===//
+//
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "dialects/Attn/Dialect.h"
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"

@@ -1,5 +1,4 @@
-//===- Dialect.cpp - registration of the attn dialect
-//-------------------------------------===//
+//===- Dialect.cpp - registration of the attn dialect ---------------------===//
 #include "dialects/Attn/Dialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

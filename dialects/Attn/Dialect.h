@@ -1,5 +1,4 @@
-//===- Dialect.h - the attn dialect and its ops
-//-------------------------------------------===//
+//===- Dialect.h - the attn dialect and its ops -----------------*- C++ -*-===//
 #ifndef HEED_DIALECTS_ATTN_DIALECT_H
 #define HEED_DIALECTS_ATTN_DIALECT_H
 

@@ -1,5 +1,4 @@
-//===- HostOps.cpp - parameters and run-time checks
-//---------------------------------------===//
+//===- HostOps.cpp - parameters and run-time checks -----------------------===//
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/ParamNames.h"
 #include "dialects/Attn/Regions.h"

@@ -1,5 +1,4 @@
-//===- Regions.cpp - the regions of attn ops as text, and their checks
-//--------------------===//
+//===- Regions.cpp - the regions of attn ops as text, and their checks ----===//
 #include "dialects/Attn/Regions.h"
 #include "dialects/Attn/Dialect.h"
 #include "mlir/IR/Builders.h"

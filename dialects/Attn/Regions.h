@@ -1,5 +1,5 @@
-//===- Regions.h - the regions of attn ops as text, and their checks
-//----------------------===//
+//===- Regions.h - attn ops' regions as text --------------------*- C++ -*-===//
+//
 #ifndef HEED_DIALECTS_ATTN_REGIONS_H
 #define HEED_DIALECTS_ATTN_REGIONS_H
 

@@ -1,5 +1,4 @@
-//===- Softmax.cpp - attn.softmax and attn.log_softmax: checks
-//-----------------------------===//
+//===- Softmax.cpp - attn.softmax and attn.log_softmax: checks ------------===//
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/Regions.h"
 

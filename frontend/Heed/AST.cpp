@@ -1,5 +1,4 @@
-//===- AST.cpp - Spelling and walking the syntax tree
-//----------------------===//
+//===- AST.cpp - Spelling and walking the syntax tree ---------------------===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- AttnToHalide.cpp - kernels become scheduled Halide pipelines
-//-------------------------===//
+//===- AttnToHalide.cpp - kernels become scheduled Halide pipelines -------===//
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/SymbolicDims.h"
 #include "passes/Lower/Cost.h"

@@ -1,5 +1,5 @@
-//===- Expressions.h - scalar bodies as expressions of a Halide pipeline
-//--------------------===//
+//===- Expressions.h - scalar bodies as expressions of a --------*- C++ -*-===//
+// Halide pipeline
 #ifndef HEED_PASSES_LOWER_EXPRESSIONS_H
 #define HEED_PASSES_LOWER_EXPRESSIONS_H
 

@@ -1,5 +1,5 @@
-//===- KernelInfo.h - what a schedule is told about a kernel's pipeline
-//---------------------===//
+//===- KernelInfo.h - what a schedule knows of a kernel ---------*- C++ -*-===//
+//
 #ifndef HEED_PASSES_LOWER_KERNELINFO_H
 #define HEED_PASSES_LOWER_KERNELINFO_H
 

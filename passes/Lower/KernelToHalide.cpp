@@ -1,5 +1,5 @@
-//===- KernelToHalide.cpp - the algorithm of one kernel as a Halide pipeline
-//----------------===//
+//===- KernelToHalide.cpp - a kernel's algorithm in Halide ----------------===//
+//
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/Lower/KernelTranslator.h"
 #include "passes/MaskBounds.h"

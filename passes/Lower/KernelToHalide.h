@@ -1,5 +1,5 @@
-//===- KernelToHalide.h - the algorithm of one kernel as a Halide pipeline
-//------------------===//
+//===- KernelToHalide.h - the algorithm of one kernel as a ------*- C++ -*-===//
+// Halide pipeline
 #ifndef HEED_PASSES_LOWER_KERNELTOHALIDE_H
 #define HEED_PASSES_LOWER_KERNELTOHALIDE_H
 

@@ -1,5 +1,5 @@
-//===- Contraction.cpp - schedule of sums of products, with an epilogue
-//---------------------===//
+//===- Contraction.cpp - schedule of sums of products, with an epilogue ---===//
+//
 // y[.., m, n] = epilogue(sum_r A[.., m, r] * B[.., r, n]). Vector lanes are n,
 // the innermost dim of the result. B is packed in panels of T columns,
 // [n/T][r][T], so that a step of r is T consecutive elements whatever B's

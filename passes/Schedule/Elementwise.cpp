@@ -1,5 +1,5 @@
-//===- Elementwise.cpp - schedule of kernels without reductions
-//-----------------------------===//
+//===- Elementwise.cpp - schedule of kernels without reductions -----------===//
+//
 // Everything is inlined into the outputs; the innermost loop is vectorised, all
 // others are one parallel loop.
 #include "passes/Schedule/Schedule.h"

@@ -1,5 +1,5 @@
-//===- Generic.cpp - the schedule that is right for every kernel
-//----------------------------===//
+//===- Generic.cpp - the schedule that is right for every kernel ----------===//
+//
 // Each func with a reduction, and each output, is stored whole; what is pure
 // between them is inlined. The outermost loops run in parallel. No family of
 // its own should be slower; this one only has to be right.

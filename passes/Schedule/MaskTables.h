@@ -1,5 +1,5 @@
-//===- MaskTables.h - what a mask's tiles and blocks need to know -*- C++
-//-*-===//
+//===- MaskTables.h - what a mask's tiles need ------------------*- C++ -*-===//
+//
 // A pipeline that runs before an attention whose mask depends on data, or is a
 // union of ranges. It computes the tables of the mask, and for each tile of
 // queries a row of numbers: between which blocks of keys all happens, and the

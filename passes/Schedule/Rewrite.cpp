@@ -1,5 +1,4 @@
-//===- Rewrite.cpp - changes of an algorithm that a schedule needs
-//--------------------------===//
+//===- Rewrite.cpp - changes of an algorithm that a schedule needs --------===//
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
 

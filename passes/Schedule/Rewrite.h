@@ -1,5 +1,5 @@
-//===- Rewrite.h - changes of an algorithm that a schedule needs
-//----------------------------===//
+//===- Rewrite.h - how a schedule changes algorithms ------------*- C++ -*-===//
+//
 // A schedule may add funcs (a packed operand, partial sums) and clamp reads;
 // what is computed stays the same.
 #ifndef HEED_PASSES_SCHEDULE_REWRITE_H

@@ -1,5 +1,5 @@
-//===- Rows.cpp - schedule of softmax, norms and other reductions of rows
-//-------------------===//
+//===- Rows.cpp - schedule of softmax, norms and other reductions of rows -===//
+//
 // A row is worked on while it is in the cache: its reductions one after the
 // other, then its elements. Lanes are places in the row: a sum keeps one
 // partial result per lane and adds the lanes at its end, what is left over

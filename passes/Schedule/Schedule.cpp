@@ -1,5 +1,4 @@
-//===- Schedule.cpp - choice of a family, and what the families share
-//-----------------------===//
+//===- Schedule.cpp - choice of a family, and what the families share -----===//
 #include "passes/Schedule/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

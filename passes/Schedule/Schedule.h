@@ -1,5 +1,4 @@
-//===- Schedule.h - schedule families for kernels
-//-------------------------------------------===//
+//===- Schedule.h - schedule families for kernels ---------------*- C++ -*-===//
 #ifndef HEED_PASSES_SCHEDULE_SCHEDULE_H
 #define HEED_PASSES_SCHEDULE_SCHEDULE_H
 

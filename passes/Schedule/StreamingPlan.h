@@ -1,5 +1,5 @@
-//===- StreamingPlan.h - tiles, funcs and schedule of streaming attention
-//-------------------===//
+//===- StreamingPlan.h - tiles, funcs and schedule --------------*- C++ -*-===//
+//
 #ifndef HEED_PASSES_SCHEDULE_STREAMINGPLAN_H
 #define HEED_PASSES_SCHEDULE_STREAMINGPLAN_H
 

@@ -1,5 +1,5 @@
-//===- TileMask.h - which blocks of keys a tile of queries visits -*- C++
-//-*-===//
+//===- TileMask.h - the blocks that a tile visits ---------------*- C++ -*-===//
+//
 // The conditions of the loops over key blocks. A mask that is one range of
 // keys, whatever the data, is written into them. Any other mask has tables,
 // which a pipeline of its own computes before (MaskTables.h): Halide moves a
