@@ -1,5 +1,5 @@
 # Thin front of CMake: each target installs what is missing (tools/setup), builds and does its job.
-.PHONY: build run test bench install clean slow-files
+.PHONY: build run test asan bench install clean slow-files
 PREFIX ?= /usr/local
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
@@ -13,6 +13,11 @@ run: build
 
 test: build
 	@ninja -C build check-heed
+
+asan: ## tests of runtime and front end, and a minute of fuzzing each reader and the parser, with ASan and UBSan
+	@tools/setup
+	@[ -f build-asan/build.ninja ] || cmake --preset asan
+	@ninja -C build-asan check-asan
 
 # CASE="causal N=2048": cases of that name only. REPORT=1: docs/performance.md from this run. BENCH="...": options of run.py.
 bench: build

@@ -69,14 +69,15 @@ private:
   int64_t next = 0;
 };
 
-/// Moves the index arithmetic that computes \p value in front of \p point, if
-/// it is free of side effects and what it starts from stands there already.
+/// Moves the index arithmetic that computes \p value in front of \p point, out
+/// of regions behind it too, if it is free of side effects and what it starts
+/// from stands there already.
 bool makeAvailable(Value value, Operation *point, DominanceInfo &dominance) {
   if (dominance.properlyDominates(value, point))
     return true;
   Operation *op = value.getDefiningOp();
-  if (!op || op->getBlock() != point->getBlock() || op->getNumRegions() != 0 ||
-      !isPure(op))
+  if (!op || !point->getBlock()->findAncestorOpInBlock(*op) ||
+      op->getNumRegions() != 0 || !isPure(op))
     return false;
   for (Value operand : op->getOperands())
     if (!makeAvailable(operand, point, dominance))
@@ -101,21 +102,43 @@ SmallVector<Branch, 2> branchesAround(Operation *op) {
   return branches;
 }
 
-/// When the buffer is in use; fails if it leaves the block that makes it (a
-/// result, or carried to the next iteration).
+/// The innermost block that \p aliases of a buffer made in \p block do not
+/// leave: a branch hands its result to the block around it.
+Block *homeOf(Block *block, const BufferViewFlowAnalysis::ValueSetT &aliases) {
+  auto handsOn = [&](Operation *exit) {
+    return llvm::any_of(exit->getOperands(),
+                        [&](Value v) { return aliases.contains(v); });
+  };
+  while (isa_and_nonnull<scf::IfOp>(block->getParentOp()) &&
+         handsOn(block->getTerminator()))
+    block = block->getParentOp()->getBlock();
+  return block;
+}
+
+/// When the buffer is in use; fails if it leaves the function, or goes to the
+/// next iteration of a loop.
 FailureOr<Buffer> lifetime(memref::AllocOp alloc,
                            const BufferViewFlowAnalysis &views,
                            const Positions &positions) {
   Buffer buffer{alloc, positions.first(alloc), positions.last(alloc),
                 branchesAround(alloc)};
-  for (Value alias : views.resolve(alloc.getResult()))
+  BufferViewFlowAnalysis::ValueSetT aliases = views.resolve(alloc.getResult());
+  Block *home = homeOf(alloc->getBlock(), aliases);
+  for (Value alias : aliases)
     for (Operation *user : alias.getUsers()) {
-      Operation *here = alloc->getBlock()->findAncestorOpInBlock(*user);
+      Operation *here = home->findAncestorOpInBlock(*user);
       if (!here || here->hasTrait<OpTrait::IsTerminator>())
         return failure();
       buffer.last = std::max(buffer.last, positions.last(here));
     }
   return buffer;
+}
+
+/// Whether no call takes the branches of both.
+bool exclude(const Buffer &a, const Buffer &b) {
+  return llvm::any_of(a.branches, [&](const Branch &branch) {
+    return llvm::is_contained(b.branches, Branch(branch.first, !branch.second));
+  });
 }
 
 int64_t elementBytes(memref::AllocOp alloc) {
@@ -166,7 +189,8 @@ unsigned assignSlots(MutableArrayRef<Buffer> buffers) {
     auto isFree = [&](ArrayRef<unsigned> slot) {
       return llvm::all_of(slot, [&](unsigned other) {
         return buffers[other].last < buffer.first ||
-               buffer.last < buffers[other].first;
+               buffer.last < buffers[other].first ||
+               exclude(buffers[other], buffer);
       });
     };
     std::optional<unsigned> chosen;
@@ -196,7 +220,8 @@ std::string explain(const heed::attn::SymbolicDims &dims,
   for (const Buffer &at : buffers) {
     SizePolynomial here;
     for (const Buffer &other : buffers)
-      if (other.first <= at.first && at.first <= other.last)
+      if (other.first <= at.first && at.first <= other.last &&
+          !exclude(at, other))
         here += other.bytes;
     live = std::max(live, here, isLess);
   }
@@ -248,7 +273,8 @@ struct PlanMemory : public heed::impl::AttnPlanMemoryBase<PlanMemory> {
       FailureOr<Buffer> buffer = lifetime(alloc, views, positions);
       if (failed(buffer)) {
         heed::remarkDeclined(alloc, passName, "escapes",
-                             "the buffer leaves the block that makes it");
+                             "the buffer leaves the function or the loop's "
+                             "iteration that makes it");
         return;
       }
       Operation *point = arenaPoint ? arenaPoint : topLevel(alloc, function);

@@ -63,7 +63,7 @@ func.func @loop(%n: index, %x: memref<8xf32>, %y: memref<8xf32>) {
 
 // Left alone: a result outlives the call.
 // CHECK-LABEL: func @escapes
-// REMARK: [Missed] escapes {{.*}}Function=escapes | Remark="the buffer leaves the block that makes it"
+// REMARK: [Missed] escapes {{.*}}Function=escapes | Remark="the buffer leaves the function or the loop's iteration that makes it"
 // CHECK-COUNT-2: memref.alloc() : memref<8xf32>
 // CHECK-NOT: memref.view
 func.func @escapes(%x: memref<8xf32>) -> (memref<8xf32>, memref<8xf32>) {
@@ -138,5 +138,37 @@ func.func @said(%x: memref<?x?xf32> {attn.dims = ["B", "N"]}, %y: memref<8xf32>)
   %v = memref.subview %c[0] [8] [1] : memref<?xf32> to memref<8xf32, strided<[1]>>
   memref.copy %b, %v : memref<8xf32> to memref<8xf32, strided<[1]>>
   memref.copy %v, %y : memref<8xf32, strided<[1]>> to memref<8xf32>
+  return
+}
+
+// -----
+
+// What both branches hand on is in use behind them; the two exclude each other, so they share a slot.
+// CHECK-LABEL: func @handed_on
+// CHECK-SAME: %[[N:[^:]*]]: index
+// CHECK: %[[ARENA:.*]] = memref.alloc
+// CHECK: scf.if
+// CHECK: memref.view %[[ARENA]][%[[O:.*]]][%[[N]]]
+// CHECK: else
+// CHECK: memref.view %[[ARENA]][%[[O]]][%{{.*}}]
+// CHECK: memref.view %[[ARENA]][%[[O2:.*]]][%[[N]]]
+// CHECK-NOT: memref.view %[[ARENA]][%[[O]]]
+func.func @handed_on(%n: index, %c: i1, %x: memref<?xf32>) {
+  %r = scf.if %c -> memref<?xf32> {
+    %a = memref.alloc(%n) : memref<?xf32>
+    memref.copy %x, %a : memref<?xf32> to memref<?xf32>
+    scf.yield %a : memref<?xf32>
+  } else {
+    // A size that is computed in the branch.
+    %c1 = arith.constant 1 : index
+    %some = arith.maxui %n, %c1 : index
+    %a = memref.alloc(%some) : memref<?xf32>
+    memref.copy %a, %a : memref<?xf32> to memref<?xf32>
+    scf.yield %a : memref<?xf32>
+  }
+  %b = memref.alloc(%n) : memref<?xf32>
+  memref.copy %x, %b : memref<?xf32> to memref<?xf32>
+  memref.copy %r, %x : memref<?xf32> to memref<?xf32>
+  memref.copy %b, %x : memref<?xf32> to memref<?xf32>
   return
 }
