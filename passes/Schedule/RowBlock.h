@@ -1,0 +1,73 @@
+//===- RowBlock.h - rows of scores in scratch -------------------*- C++ -*-===//
+//
+// Found in RowBlock.cpp, rewritten in RowBlockRewrite.cpp, scheduled in
+// RowBlockSchedule.cpp.
+#ifndef HEED_PASSES_SCHEDULE_ROWBLOCK_H
+#define HEED_PASSES_SCHEDULE_ROWBLOCK_H
+
+#include "passes/Schedule/Rewrite.h"
+#include "passes/Schedule/Schedule.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace heed {
+
+/// Regions of the func and of its updates that compute something.
+llvm::SmallVector<mlir::Block *> blocksOf(KernelFunc &f);
+
+/// The func that a read belongs to.
+mlir::Value readerOf(halide::ReadOp read);
+
+llvm::SmallVector<halide::ReadOp> readsOf(mlir::Value func);
+
+/// The tiles of one kernel: what is computed whole for a tile of queries, and
+/// how.
+class RowBlock {
+public:
+  RowBlock(KernelInfo &kernel, const halide::Target &target)
+      : kernel(kernel), lanes(target.lanes(32)),
+        places(std::max<int64_t>(1, target.vectorRegisters / 2)) {}
+
+  bool run();
+
+private:
+  /// How one func stands in the tile of its root.
+  struct Member {
+    /// Per var the root's var that it follows, or -1.
+    llvm::SmallVector<int> ids;
+    unsigned query = 0;       ///< the var that follows the root's query
+    int tiled = -1;           ///< a sum: the var of its register tile
+    int64_t unrolled = 1;     ///< ... and its places
+    mlir::Value accumulators; ///< the copy of a sum: the sum
+  };
+
+  void eraseUnread();
+  bool assign();
+  bool shape(mlir::Value root);
+  bool chooseQuery(mlir::Value root);
+  bool isStored(KernelFunc &f);
+  bool shares(int id) { return llvm::is_contained(common, id); }
+
+  void splitSum(mlir::Value func);
+  void stageReads(mlir::Value func);
+  void clampReads(mlir::Value func);
+  void schedule(mlir::Value func, mlir::Value root, llvm::StringRef task);
+  void scheduleRoot(mlir::Value root);
+  void scheduleAlone(mlir::Value root);
+
+  KernelInfo &kernel;
+  int64_t lanes, places;
+  llvm::SetVector<mlir::Value> roots;
+  /// Of a func: the root whose tile it is in.
+  llvm::DenseMap<mlir::Value, mlir::Value> owner;
+  llvm::DenseMap<mlir::Value, Member> members;
+  // Of the root that is worked on:
+  llvm::SmallVector<int> common; ///< vars that all funcs of the tile follow
+  int query = -1;
+  llvm::SmallVector<mlir::Value> group; ///< its funcs, in order
+};
+
+} // namespace heed
+
+#endif

@@ -1,0 +1,189 @@
+//===- RowBlockRewrite.cpp - register tiles, staged and clamped reads -----===//
+#include "passes/Schedule/RowBlock.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace heed;
+
+/// A sum with vars of its own gets a register tile: its accumulators, and a
+/// copy that is stored. A factor that all terms share moves to the copy.
+void RowBlock::splitSum(Value func) {
+  KernelFunc *f = kernel.find(func);
+  Member &member = members[func];
+  if (f->role != FuncRole::Reduction || f->updates.size() != 1 ||
+      halide::getElementTypes(func).size() != 1)
+    return;
+  for (auto [d, id] : llvm::enumerate(member.ids))
+    if (!shares(id)) {
+      member.tiled = d;
+      break;
+    }
+  if (member.tiled < 0)
+    return;
+  halide::UpdateOp update = f->updates[0];
+  Block &body = update.getSet().front();
+  Value tiled = body.getArgument(member.tiled);
+  bool reuses = llvm::any_of(body.getOps<halide::ReadOp>(), [&](auto read) {
+    return read.getFunc() != func &&
+           llvm::none_of(read.getCoordinates(), [&](Value coordinate) {
+             return argumentsOf(coordinate).contains(tiled);
+           });
+  });
+  if (reuses) {
+    std::optional<int64_t> extent = f->extents[member.tiled].fixed;
+    member.unrolled = extent ? std::clamp<int64_t>(*extent, 1, places) : places;
+  }
+  // sum_r x * c is c * sum_r x.
+  Operation *scale = nullptr;
+  Value yielded = body.getTerminator()->getOperand(0);
+  if (auto add = yielded.getDefiningOp<arith::AddFOp>())
+    for (Value term : add->getOperands())
+      if (Operation *op = term.getDefiningOp();
+          op && op->hasOneUse() && isa<arith::MulFOp, arith::DivFOp>(op) &&
+          op->getOperand(1).getParentRegion() != body.getParent())
+        scale = op;
+  SmallVector<std::string> names = varsOf(f->func);
+  SmallVector<StringRef> vars(names.begin(), names.end());
+  SmallVector<Extent> extents = f->extents, reductions = f->reductions[0];
+  Type type = halide::getElementTypes(func).front();
+  SmallVector<halide::ReadOp> readers;
+  for (halide::ReadOp read : readsOf(func))
+    if (readerOf(read) != func)
+      readers.push_back(read);
+  KernelFunc &copy = addFunc(
+      kernel, update->getNextNode(), (f->func.getName() + "_tile").str(), vars,
+      type, extents, [&](OpBuilder &inner, ValueRange args) -> Value {
+        Value value =
+            halide::ReadOp::create(inner, func.getLoc(), type, func, args)
+                .getResult(0);
+        if (!scale)
+          return value;
+        IRMapping map;
+        map.map(scale->getOperand(0), value);
+        Operation *applied = inner.clone(*scale, map);
+        applied->setAttr("fastmath",
+                         arith::FastMathFlagsAttr::get(
+                             inner.getContext(), arith::FastMathFlags::none));
+        Value scaled = applied->getResult(0);
+        // A sum of nothing is not divided: 0 / 0 is no 0.
+        for (const Extent &extent : reductions)
+          if (!extent.fixed)
+            scaled = arith::SelectOp::create(
+                inner, func.getLoc(),
+                arith::CmpIOp::create(inner, func.getLoc(),
+                                      arith::CmpIPredicate::sgt, extent.value,
+                                      i32(inner, 0)),
+                scaled, value);
+        return scaled;
+      });
+  if (scale) {
+    Value term = scale->getOperand(0);
+    scale->getResult(0).replaceAllUsesWith(term);
+    scale->erase();
+    if (auto product = term.getDefiningOp<arith::MulFOp>())
+      product.setFastmath(arith::FastMathFlags::contract |
+                          arith::FastMathFlags::reassoc);
+  }
+  Value stored = copy.func.getResult();
+  for (halide::ReadOp read : readers)
+    read->replaceUsesOfWith(func, stored);
+  Member place = members[func];
+  place.accumulators = func;
+  members[stored] = place;
+  owner[stored] = owner.lookup(func);
+  group.insert(llvm::find(group, func) + 1, stored);
+}
+
+/// What a sum reads of an input per query, and reuses, is stored by lanes
+/// first.
+void RowBlock::stageReads(Value func) {
+  KernelFunc *f = kernel.find(func);
+  if (f->role != FuncRole::Reduction)
+    return;
+  Value root = owner.lookup(func);
+  size_t rank = f->extents.size();
+  for (auto [number, update] : llvm::enumerate(f->updates)) {
+    Block &body = update.getSet().front();
+    for (auto read :
+         llvm::make_early_inc_range(body.getOps<halide::ReadOp>())) {
+      if (owner.lookup(read.getFunc()) == root || read->getNumResults() != 1)
+        continue;
+      KernelFunc *g = kernel.find(func);
+      Member &member = members[func];
+      llvm::SmallPtrSet<Value, 4> used;
+      for (Value coordinate : read.getCoordinates())
+        for (Value arg : argumentsOf(coordinate))
+          used.insert(arg);
+      bool reused = false;
+      for (size_t d = 0; d < rank; ++d)
+        reused |= !shares(member.ids[d]) && !used.contains(body.getArgument(d));
+      if (!reused || !used.contains(body.getArgument(member.query)))
+        continue;
+      SmallVector<std::string> names{"q"};
+      SmallVector<Extent> extents{g->extents[member.query]};
+      SmallVector<Value> from{body.getArgument(member.query)};
+      Member place;
+      place.ids = {query};
+      for (size_t k = 0; k < body.getNumArguments(); ++k) {
+        if (k == member.query || !used.contains(body.getArgument(k)))
+          continue;
+        names.push_back("k" + std::to_string(k));
+        extents.push_back(k < rank ? g->extents[k]
+                                   : g->reductions[number][k - rank]);
+        from.push_back(body.getArgument(k));
+        place.ids.push_back(k < rank ? member.ids[k] : -1);
+      }
+      SmallVector<StringRef> vars(names.begin(), names.end());
+      std::string name = "staged" + std::to_string(kernel.funcs.size());
+      KernelFunc &staged =
+          addFunc(kernel, g->func, name, vars, read.getResult(0).getType(),
+                  extents, [&](OpBuilder &inner, ValueRange args) {
+                    IRMapping map;
+                    map.map(from, args);
+                    return cloneSlice(inner, read.getResult(0), map);
+                  });
+      Value stored = staged.func.getResult();
+      place.accumulators = stored; // stored whatever it costs
+      members[stored] = place;
+      owner[stored] = root;
+      group.insert(llvm::find(group, func), stored);
+      OpBuilder here(read);
+      auto fresh = halide::ReadOp::create(
+          here, read.getLoc(), read.getResult(0).getType(), stored, from);
+      read.getResult(0).replaceAllUsesWith(fresh.getResult(0));
+      read.erase();
+    }
+  }
+}
+
+/// Inputs are read at clamped coordinates: a tile may run past the last query,
+/// a register tile past the last place.
+void RowBlock::clampReads(Value func) {
+  KernelFunc *f = kernel.find(func);
+  Value root = owner.lookup(func);
+  Member &member = members[func];
+  for (Block *block : blocksOf(*f)) {
+    OpBuilder b(block, block->begin());
+    for (size_t d = 0; d < f->extents.size(); ++d) {
+      if (shares(member.ids[d]) && member.ids[d] != query)
+        continue;
+      BlockArgument var = block->getArgument(d);
+      SmallVector<OpOperand *> uses;
+      for (OpOperand &use : var.getUses()) {
+        auto read = dyn_cast<halide::ReadOp>(use.getOwner());
+        if (!read || owner.lookup(read.getFunc()) != root)
+          uses.push_back(&use);
+      }
+      if (uses.empty())
+        continue;
+      OpBuilder before(f->func);
+      Value last = addI32(before, f->extents[d].value, -1);
+      Value clamped =
+          arith::MinSIOp::create(b, block->getParentOp()->getLoc(), var, last);
+      for (OpOperand *use : uses)
+        use->set(clamped);
+    }
+  }
+}

@@ -1,0 +1,137 @@
+//===- RowBlockSchedule.cpp - loops of a row block ------------------------===//
+#include "passes/Schedule/RowBlock.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace heed;
+
+void RowBlock::schedule(Value func, Value root, StringRef task) {
+  KernelFunc *f = kernel.find(func);
+  Member &member = members[func];
+  Location loc = func.getLoc();
+  OpBuilder b = scheduleBuilder(kernel);
+  SmallVector<std::string> names = varsOf(f->func);
+  std::string q = names[member.query];
+  bool isCopy = member.accumulators && member.accumulators != func;
+  bool inTile = member.tiled >= 0 && !isCopy;
+  std::string tiled = member.tiled >= 0 ? names[member.tiled] : "";
+
+  SmallVector<StringRef> storage{q};
+  for (StringRef name : names)
+    if (name != q)
+      storage.push_back(name);
+  if (inTile) {
+    // The copy's loop over register tiles.
+    Value copy;
+    for (halide::ReadOp read : readsOf(func))
+      if (readerOf(read) != func)
+        copy = readerOf(read);
+    halide::ComputeAtOp::create(b, loc, func, copy, tiled);
+  } else {
+    halide::ComputeAtOp::create(b, loc, func, root, task);
+  }
+  if (storage.size() > 1)
+    halide::ReorderStorageOp::create(b, loc, func, storage);
+  halide::BoundExtentOp::create(b, loc, func, q, i32(b, lanes));
+  for (auto [d, name] : llvm::enumerate(names)) {
+    if (name == q)
+      continue;
+    if (inTile && static_cast<int>(d) == member.tiled)
+      halide::BoundExtentOp::create(b, loc, func, name,
+                                    i32(b, member.unrolled));
+    else if (inTile || shares(member.ids[d]))
+      halide::BoundExtentOp::create(b, loc, func, name, i32(b, 1));
+  }
+  for (int64_t stage = 0, end = f->updates.size(); stage <= end; ++stage) {
+    SmallVector<std::string> order{q};
+    if (isCopy) {
+      halide::SplitOp::create(b, loc, func, stage, tiled, tiled, "place",
+                              member.unrolled, halide::TailStrategy::RoundUp);
+      order.push_back("place");
+      order.push_back(tiled);
+    } else if (inTile) {
+      order.push_back(tiled);
+    }
+    if (stage)
+      for (Attribute r : f->updates[stage - 1].getRvars())
+        order.push_back(cast<StringAttr>(r).str());
+    for (StringRef name : names)
+      if (!llvm::is_contained(order, name))
+        order.push_back(name.str());
+    halide::ReorderOp::create(
+        b, loc, func, stage,
+        SmallVector<StringRef>(order.begin(), order.end()));
+    halide::VectorizeOp::create(b, loc, func, stage, q);
+    if (isCopy)
+      halide::UnrollOp::create(b, loc, func, stage, "place");
+    else if (inTile)
+      halide::UnrollOp::create(b, loc, func, stage, tiled);
+  }
+}
+
+/// A root with a tile: its loops, then the funcs inside of them.
+void RowBlock::scheduleRoot(Value root) {
+  for (Value func : SmallVector<Value>(group))
+    splitSum(func);
+  for (Value func : SmallVector<Value>(group))
+    stageReads(func);
+  for (Value func : group)
+    clampReads(func);
+
+  KernelFunc *out = kernel.find(root);
+  Location loc = root.getLoc();
+  OpBuilder b = scheduleBuilder(kernel);
+  auto guard = halide::TailStrategy::GuardWithIf;
+  bool isOutput = llvm::is_contained(outputsOf(kernel), out);
+  if (!isOutput)
+    halide::ComputeRootOp::create(b, loc, root);
+  SmallVector<std::string> names = varsOf(out->func), order;
+  std::string q = names[query];
+  int64_t width = lanes;
+  for (Type type : halide::getElementTypes(root))
+    width = std::min<int64_t>(width, 32 * lanes / type.getIntOrFloatBitWidth());
+  halide::SplitOp::create(b, loc, root, 0, q, "tile", "row", lanes, guard);
+  if (query == 0) {
+    halide::VectorizeOp::create(b, loc, root, 0, "row");
+    order.push_back("row");
+  } else if (!(out->extents[0].fixed && *out->extents[0].fixed < width)) {
+    vectorizeInner(b, out->func, 0, names[0], width);
+    order.push_back(names[0] + "v");
+  }
+  SmallVector<std::string> outer{"tile"};
+  for (auto [d, name] : llvm::enumerate(names)) {
+    if (static_cast<int>(d) == query)
+      continue;
+    (shares(d) ? outer : order).push_back(name);
+  }
+  if (query != 0)
+    order.push_back("row");
+  size_t first = order.size();
+  order.append(outer);
+  halide::ReorderOp::create(b, loc, root, 0,
+                            SmallVector<StringRef>(order.begin(), order.end()));
+  std::string task = parallelOuter(b, out->func, 0, order, first);
+  for (Value func : group)
+    if (isStored(*kernel.find(func)))
+      schedule(func, root, task);
+}
+
+/// A root without a tile: rows of its own reductions, or elementwise.
+void RowBlock::scheduleAlone(Value root) {
+  OpBuilder b = scheduleBuilder(kernel);
+  SmallVector<Value> funcs(group);
+  funcs.push_back(root);
+  SmallVector<KernelFunc *> outputs = outputsOf(kernel);
+  for (Value func : funcs) {
+    KernelFunc *f = kernel.find(func);
+    if (f->role == FuncRole::Pure && func != root)
+      continue;
+    if (!llvm::is_contained(outputs, f))
+      halide::ComputeRootOp::create(b, func.getLoc(), func);
+    SmallVector<std::string> vars = varsOf(f->func);
+    for (int64_t stage = 0, end = f->updates.size(); stage <= end; ++stage)
+      parallelOuter(b, f->func, stage, vars, vars.size() > 1 ? 1 : 0);
+  }
+}
