@@ -1,6 +1,7 @@
 # RUN: %python %s %heed_src/README.md heedc heed-opt %t
 """What the README shows is what the tools print: its model, the lines of --explain, its commands and the lines of the schedule.
 What it lists is there: every pass of heed-opt, every folder with a README, links that lead somewhere."""
+import glob
 import os
 import re
 import subprocess
@@ -43,6 +44,10 @@ run(heedc, model, "--emit=llvm", "-o", os.path.join(folder, "a.ll"))
 passes = set(re.findall(r"^ {6}--attn-(?!verify-)(\S+) +-", run(opt, "--help"), re.M)) - {"decompose"}  # that is the reference's
 row = re.search(r"^\| passes \| (.*?);", text, re.M)[1]
 assert passes == set(row.split(", ")), f"passes: {sorted(passes)}"
+keys = {os.path.splitext(os.path.basename(path))[0] for path in glob.glob(os.path.join(root, "models/*/*.heed"))}
+assert int(re.search(r"^\| models \| (\d+) systems", text, re.M)[1]) == len(keys), f"{len(keys)} models"
+oracles = {os.path.splitext(name)[0] for name in os.listdir(os.path.join(root, "test/zoo"))}
+assert keys - oracles == {"bert"}, f"models without an oracle: {sorted(keys - oracles)}"
 for document in ["README.md", "CONTRIBUTING.md", *(f"docs/{name}" for name in os.listdir(os.path.join(root, "docs")) if name.endswith(".md"))]:
     folder = os.path.dirname(document)
     for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", open(os.path.join(root, document), encoding="utf-8").read()):
