@@ -8,6 +8,7 @@
 #include "Diagnostics.h"
 
 #include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/Sequence.h"
 
 #include <algorithm>
 
@@ -126,19 +127,18 @@ void Diagnostics::printOne(raw_ostream &os, const Diagnostic &diag) const {
 
 void Diagnostics::print(raw_ostream &os, unsigned limit) const {
   // File by file in the order of reading, what has no place first.
-  std::vector<const Diagnostic *> sorted;
-  for (const Diagnostic &diag : diags)
-    sorted.push_back(&diag);
-  llvm::stable_sort(sorted, [&](const Diagnostic *a, const Diagnostic *b) {
-    return sources.order(a->range.Start) < sources.order(b->range.Start);
-  });
+  auto order = [&](size_t k) {
+    return std::pair(sources.order(diags[k].range.Start), k);
+  };
+  SmallVector<size_t> sorted = llvm::to_vector(llvm::seq(diags.size()));
+  llvm::sort(sorted, [&](size_t a, size_t b) { return order(a) < order(b); });
   unsigned printed = 0;
-  for (const Diagnostic *diag : sorted) {
-    if (diag->severity == Severity::Error && printed++ == limit) {
+  for (size_t k : sorted) {
+    if (diags[k].severity == Severity::Error && printed++ == limit) {
       os << "error: " << numErrors - limit << " more errors\n";
       return;
     }
-    printOne(os, *diag);
+    printOne(os, diags[k]);
   }
 }
 
