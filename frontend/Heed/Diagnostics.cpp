@@ -130,7 +130,7 @@ void Diagnostics::print(raw_ostream &os, unsigned limit) const {
   auto order = [&](size_t k) {
     return std::pair(sources.order(diags[k].range.Start), k);
   };
-  SmallVector<size_t> sorted = llvm::to_vector(llvm::seq(diags.size()));
+  llvm::SmallVector<size_t> sorted = llvm::to_vector(llvm::seq(diags.size()));
   llvm::sort(sorted, [&](size_t a, size_t b) { return order(a) < order(b); });
   unsigned printed = 0;
   for (size_t k : sorted) {
