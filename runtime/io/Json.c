@@ -208,6 +208,23 @@ bool heed_json_key(heed_json *json, const char **key) {
          (accept(json, ':') || heed_json_fail(json, "':'"));
 }
 
+bool heed_json_members(heed_json *json,
+                       bool (*visit)(void *context, const char *key),
+                       void *context) {
+  bool first = true, more;
+  if (!heed_json_open(json, '{'))
+    return false;
+  for (;;) {
+    const char *key;
+    if (!heed_json_next(json, '{', &first, &more))
+      return false;
+    if (!more)
+      return true;
+    if (!heed_json_key(json, &key) || !visit(context, key))
+      return false;
+  }
+}
+
 bool heed_json_integer(heed_json *json, int64_t *value) {
   skipSpace(json);
   const char *digits = json->at;

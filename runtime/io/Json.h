@@ -39,6 +39,11 @@ bool heed_json_string(heed_json *json, const char **string);
 /** A member's key and the ':' after it. */
 bool heed_json_key(heed_json *json, const char **key);
 
+/** An object: visit(context, key) consumes each member's value. */
+bool heed_json_members(heed_json *json,
+                       bool (*visit)(void *context, const char *key),
+                       void *context);
+
 /** A whole number from 0 to INT64_MAX, without fraction or exponent. */
 bool heed_json_integer(heed_json *json, int64_t *value);
 

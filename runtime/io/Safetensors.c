@@ -22,6 +22,7 @@ typedef struct parser {
   heed_json json;
   heed_safetensors *file;
   size_t capacity;
+  bool haveMetadata;
   const uint8_t *data;
   uint64_t dataSize;
 } parser;
@@ -99,73 +100,61 @@ static bool placeTensor(parser *p, heed_safetensor *tensor,
   return true;
 }
 
+/* What has been read of one tensor's object. */
+typedef struct {
+  parser *p;
+  heed_safetensor *tensor;
+  bool haveShape, haveOffsets;
+  int64_t offsets[2];
+} member;
+
+static bool addMember(void *context, const char *key) {
+  member *m = context;
+  heed_json *json = &m->p->json;
+  const char *name = m->tensor->name;
+  if (!strcmp(key, "dtype") && !m->tensor->dtype)
+    return heed_json_string(json, &m->tensor->dtype);
+  if (!strcmp(key, "shape") && !m->haveShape)
+    return m->haveShape = parseShape(m->p, name, &m->tensor->array);
+  if (!strcmp(key, "data_offsets") && !m->haveOffsets)
+    return m->haveOffsets = parseOffsets(m->p, m->offsets);
+  return heed_io_fail(json->error, "%s: '%s': unexpected key '%s'", json->where,
+                      name, key);
+}
+
 static bool addTensor(parser *p, const char *name) {
   heed_json *json = &p->json;
   heed_safetensors *file = p->file;
   if (!heed_json_grow(json, &file->tensors, file->numTensors, &p->capacity,
                       sizeof *file->tensors))
     return false;
-  heed_safetensor *tensor = &file->tensors[file->numTensors++];
-  memset(tensor, 0, sizeof *tensor);
-  tensor->name = name;
-  bool first = true, more, haveShape = false, haveOffsets = false;
-  int64_t offsets[2] = {0, 0};
-  if (!heed_json_open(json, '{'))
+  member m = {.p = p, .tensor = &file->tensors[file->numTensors++]};
+  memset(m.tensor, 0, sizeof *m.tensor);
+  m.tensor->name = name;
+  if (!heed_json_members(json, addMember, &m))
     return false;
-  for (;;) {
-    const char *key;
-    if (!heed_json_next(json, '{', &first, &more))
-      return false;
-    if (!more)
-      break;
-    if (!heed_json_key(json, &key))
-      return false;
-    bool read;
-    if (!strcmp(key, "dtype") && !tensor->dtype)
-      read = heed_json_string(json, &tensor->dtype);
-    else if (!strcmp(key, "shape") && !haveShape)
-      read = haveShape = parseShape(p, name, &tensor->array);
-    else if (!strcmp(key, "data_offsets") && !haveOffsets)
-      read = haveOffsets = parseOffsets(p, offsets);
-    else
-      return heed_io_fail(json->error, "%s: '%s': unexpected key '%s'",
-                          json->where, name, key);
-    if (!read)
-      return false;
-  }
-  if (!tensor->dtype || !haveShape || !haveOffsets)
+  if (!m.tensor->dtype || !m.haveShape || !m.haveOffsets)
     return heed_io_fail(json->error, "%s: '%s': '%s' is missing", json->where,
                         name,
-                        !tensor->dtype ? "dtype"
-                        : !haveShape   ? "shape"
-                                       : "data_offsets");
-  return placeTensor(p, tensor, offsets);
+                        !m.tensor->dtype ? "dtype"
+                        : !m.haveShape   ? "shape"
+                                         : "data_offsets");
+  return placeTensor(p, m.tensor, m.offsets);
+}
+
+static bool addHeader(void *context, const char *key) {
+  parser *p = context;
+  if (strcmp(key, "__metadata__") != 0)
+    return addTensor(p, key);
+  if (p->haveMetadata)
+    return heed_io_fail(p->json.error, "%s: '__metadata__' stands twice",
+                        p->json.where);
+  p->haveMetadata = true;
+  return heed_json_skip(&p->json);
 }
 
 static bool parseHeader(parser *p) {
-  heed_json *json = &p->json;
-  bool first = true, more, haveMetadata = false;
-  if (!heed_json_open(json, '{'))
-    return false;
-  for (;;) {
-    const char *key;
-    if (!heed_json_next(json, '{', &first, &more))
-      return false;
-    if (!more)
-      return heed_json_end(json);
-    if (!heed_json_key(json, &key))
-      return false;
-    if (!strcmp(key, "__metadata__")) {
-      if (haveMetadata)
-        return heed_io_fail(json->error, "%s: '__metadata__' stands twice",
-                            json->where);
-      haveMetadata = true;
-      if (!heed_json_skip(json))
-        return false;
-    } else if (!addTensor(p, key)) {
-      return false;
-    }
-  }
+  return heed_json_members(&p->json, addHeader, p) && heed_json_end(&p->json);
 }
 
 static uint64_t bytesOf(const heed_safetensor *tensor) {

@@ -29,43 +29,35 @@ static int byEntryName(const void *left, const void *right) {
                 ((const heed_shard_entry *)right)->name);
 }
 
+/* What has been read of an index. */
+typedef struct {
+  heed_json *json;
+  heed_shard_index *index;
+  size_t capacity;
+  bool known;
+} parser;
+
+static bool addName(void *context, const char *name) {
+  parser *p = context;
+  return addEntry(p->json, p->index, &p->capacity, name);
+}
+
+static bool addMember(void *context, const char *key) {
+  parser *p = context;
+  if (strcmp(key, "weight_map") != 0)
+    return heed_json_skip(p->json);
+  if (p->known)
+    return heed_io_fail(p->json->error, "%s: 'weight_map' stands twice",
+                        p->json->where);
+  p->known = true;
+  return heed_json_members(p->json, addName, p);
+}
+
 static bool parseIndex(heed_json *json, heed_shard_index *index) {
-  bool first = true, more, known = false;
-  size_t capacity = 0;
-  if (!heed_json_open(json, '{'))
+  parser p = {.json = json, .index = index};
+  if (!heed_json_members(json, addMember, &p) || !heed_json_end(json))
     return false;
-  for (;;) {
-    const char *key;
-    if (!heed_json_next(json, '{', &first, &more))
-      return false;
-    if (!more)
-      break;
-    if (!heed_json_key(json, &key))
-      return false;
-    if (strcmp(key, "weight_map") != 0) {
-      if (!heed_json_skip(json))
-        return false;
-      continue;
-    }
-    if (known)
-      return heed_io_fail(json->error, "%s: 'weight_map' stands twice",
-                          json->where);
-    known = true;
-    bool firstEntry = true, moreEntries;
-    if (!heed_json_open(json, '{'))
-      return false;
-    for (;;) {
-      if (!heed_json_next(json, '{', &firstEntry, &moreEntries))
-        return false;
-      if (!moreEntries)
-        break;
-      if (!heed_json_key(json, &key) || !addEntry(json, index, &capacity, key))
-        return false;
-    }
-  }
-  if (!heed_json_end(json))
-    return false;
-  if (!known)
+  if (!p.known)
     return heed_io_fail(json->error, "%s: 'weight_map' is missing",
                         json->where);
   if (index->numEntries)
