@@ -93,6 +93,25 @@ bool readsBoth(halide::UpdateOp update, Value a, Value b) {
   return false;
 }
 
+/// Halide computes no more of the sums than a select on indices lets through.
+/// A tile, whose extents are promised, then begins elsewhere and is written
+/// beside its memory: conditions of the epilogue become numbers, which Halide
+/// does not solve for indices and LLVM takes back.
+void hideConditions(KernelInfo &kernel) {
+  for (KernelFunc &f : kernel.funcs)
+    for (auto select : f.func.getBody().front().getOps<arith::SelectOp>()) {
+      Value condition = select.getCondition();
+      if (argumentsOf(condition).empty())
+        continue;
+      OpBuilder b(select);
+      Location loc = select.getLoc();
+      Value number = arith::ExtUIOp::create(b, loc, b.getI8Type(), condition);
+      Value one = arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(1));
+      select.getConditionMutable().assign(
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, one));
+    }
+}
+
 } // namespace
 
 bool heed::scheduleContraction(KernelInfo &kernel,
@@ -152,6 +171,7 @@ bool heed::scheduleContraction(KernelInfo &kernel,
         std::min(tile.rows, std::max<int64_t>(1, *acc->extents[1].fixed));
 
   separateOutputs(kernel);
+  hideConditions(kernel);
   stateDenseStrides(kernel);
   KernelFunc *out = outputsOf(kernel)[0];
   Location loc = update.getLoc();
