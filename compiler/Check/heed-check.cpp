@@ -9,6 +9,7 @@
 #include "compiler/Check/Fused.h"
 #include "compiler/Check/Grammar.h"
 #include "compiler/Check/Jobs.h"
+#include "compiler/Link/Process.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -242,6 +243,7 @@ bool insertPass(Tools &tools) {
 } // namespace
 
 int main(int argc, char **argv) {
+  heed::prepareProcess();
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(
       argc, argv,

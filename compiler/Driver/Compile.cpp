@@ -190,8 +190,9 @@ bool Compilation::passes(const char *station, ModuleOp module,
     std::string error, base = output == "-" ? "heed" : output;
     if (targets.size() > 1)
       base += "." + target->name;
-    if (failed(
-            writeWhole(printed(module), base + "." + station + ".mlir", error)))
+    std::string file = base + "." + station + ".mlir";
+    if (failed(checkOutput(file, options.input, error)) ||
+        failed(writeWhole(printed(module), file, error)))
       return fail(error);
   }
   return true;

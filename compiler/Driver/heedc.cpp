@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/Driver/Compile.h"
+#include "compiler/Link/Process.h"
 #include "compiler/Reference/Passes.h"
 #include "dialects/Halide/Target.h"
 #include "mlir/IR/AsmState.h"
@@ -17,15 +18,13 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
-#include <csignal>
 
 namespace cl = llvm::cl;
 using namespace heed;
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  // A write beyond the limit on file sizes fails then, like one to a full disk.
-  std::signal(SIGXFSZ, SIG_IGN);
+  prepareProcess();
   // libLLVM brings hundreds of options of its own, some with our names.
   cl::ResetCommandLineParser();
   cl::OptionCategory category("heedc");

@@ -2,6 +2,8 @@
 // part of the compiler.
 
 #include "compiler/Codegen/HalideCodegen.h"
+#include "compiler/Link/Output.h"
+#include "compiler/Link/Process.h"
 #include "dialects/Halide/HalideDialect.h"
 #include "dialects/Halide/Target.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -13,7 +15,6 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace llvm;
 
@@ -68,18 +69,15 @@ static int fail(const Twine &message) {
 
 static bool writeFile(StringRef path, StringRef bytes) {
   std::string error;
-  std::unique_ptr<ToolOutputFile> file = mlir::openOutputFile(path, &error);
-  if (!file) {
-    errs() << "heed-halide: " << error << "\n";
-    return false;
-  }
-  file->os() << bytes;
-  file->keep();
-  return true;
+  if (succeeded(heed::writeWhole(bytes, path.str(), error)))
+    return true;
+  errs() << "heed-halide: " << error << "\n";
+  return false;
 }
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
+  heed::prepareProcess();
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv,
                               "heed-halide: compiles halide.pipelines\n");

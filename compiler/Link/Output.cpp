@@ -6,6 +6,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
+#include <filesystem>
 
 using namespace llvm;
 using mlir::failure;
@@ -28,10 +29,17 @@ bool isInPlace(const std::string &output) {
           !sys::fs::is_regular_file(status));
 }
 
-/// The file behind a link is replaced, not the link.
-std::string behindLinks(const std::string &output) {
+/// The file behind a link is replaced, not the link; it need not exist yet.
+std::string behindLinks(std::string output) {
   SmallString<128> real;
-  return sys::fs::real_path(output, real) ? output : real.str().str();
+  if (!sys::fs::real_path(output, real))
+    return real.str().str();
+  for (int links = 0; links < 40 && sys::fs::is_symlink_file(output); ++links) {
+    std::error_code code;
+    std::filesystem::path path(output), next = read_symlink(path, code);
+    output = (path.parent_path() / next).string();
+  }
+  return output;
 }
 
 LogicalResult writeTo(raw_fd_ostream &os, StringRef bytes, StringRef output,
@@ -64,15 +72,21 @@ LogicalResult heed::checkOutput(const std::string &output,
                                 std::string &error) {
   if (output == "-")
     return success();
-  for (const std::string &input : inputs)
+  for (const std::string &input : inputs) {
+    if (sys::fs::is_directory(input)) {
+      error = "cannot read '" + input + "': it is a folder";
+      return failure();
+    }
     if (sys::fs::equivalent(output, input)) {
       error = "cannot write '" + output + "': it is an input";
       return failure();
     }
+  }
   if (sys::fs::is_directory(output))
     return cannotWrite(output, make_error_code(std::errc::is_a_directory),
                        error);
-  StringRef folder = sys::path::parent_path(output);
+  std::string file = behindLinks(output);
+  StringRef folder = sys::path::parent_path(file);
   if (folder.empty())
     folder = ".";
   if (!isInPlace(output))

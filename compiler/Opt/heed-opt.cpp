@@ -2,6 +2,7 @@
 //
 // The only file that includes mlir/InitAll*.h.
 #include "compiler/Driver/Pipeline.h"
+#include "compiler/Link/Process.h"
 #include "compiler/Opt/PrintSymbolicDims.h"
 #include "compiler/Reference/Passes.h"
 #include "dialects/Attn/Dialect.h"
@@ -13,6 +14,7 @@
 #include "passes/Passes.h"
 
 int main(int argc, char **argv) {
+  heed::prepareProcess();
   mlir::registerAllPasses();
   heed::registerPasses();
   heed::reference::registerPasses();

@@ -11,6 +11,9 @@ namespace heed::attn {
 /// whole tiles. HEED_MAX_EXTENT of the C interface.
 inline constexpr int64_t kMaxExtent = INT32_MAX - 0xffff;
 
+/// The most axes of an input, a result or a parameter. HEED_MAX_RANK.
+inline constexpr int64_t kMaxRank = 16;
+
 /// On a pipeline whose expressions want smaller extents than that, an i64.
 inline constexpr llvm::StringLiteral kLargestAttr = "attn.largest";
 

@@ -180,6 +180,9 @@ bool Lowering::inferCall(const CallExpr &expr, const Scope &scope, Equation &eq,
                        " results: write a, b = " + expr.callee.text + "(..)");
     it = eq.calls.emplace(key, (*results)[0].value).first;
   }
+  // A function of one expression is entered only now.
+  active.push_back(fn);
+  llvm::scope_exit leave([&] { active.pop_back(); });
   return inferBinding(it->second, expr, eq, weak, info);
 }
 
@@ -187,13 +190,16 @@ std::optional<std::vector<Lowering::Result>>
 Lowering::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
                Equation &eq) {
   std::string name = fn.name.text.str();
-  if (llvm::is_contained(active, &fn) && active.size() >= 200) {
-    error(expr.range, "'" + name + "' calls itself without end",
+  constexpr size_t most = 1000;
+  if (active.size() >= most) {
+    error(expr.range,
+          llvm::is_contained(active, &fn)
+              ? "'" + name + "' calls itself without end"
+              : "calls within calls of functions, more than " +
+                    std::to_string(most),
           Note{fn.name.range, "defined here"});
     return std::nullopt;
   }
-  if (active.size() >= 200)
-    return std::nullopt;
   // Which expression is given for which argument.
   SmallVector<const Expr *> given(fn.args.size(), nullptr);
   size_t front = llvm::count_if(

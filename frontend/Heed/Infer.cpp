@@ -14,6 +14,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace heed;
 using namespace heed::sema;
@@ -105,6 +106,15 @@ const Info *Lowering::infer(const Expr &expr, const Scope &scope, Equation &eq,
   Key key{&expr, scope.env.get()};
   if (auto it = eq.infos.find(key); it != eq.infos.end())
     return &it->second;
+  // What the passes and the emission walk by recursion, too.
+  constexpr unsigned most = 16384;
+  if (depth >= most) {
+    error(expr.range, "an expression higher than " + Twine(most) +
+                          " operators with the functions that it calls: give "
+                          "a part of it a name");
+    return nullptr;
+  }
+  llvm::SaveAndRestore deeper(depth, depth + 1);
   Info info;
   if (!inferNode(expr, scope, eq, weak, info))
     return nullptr;

@@ -416,6 +416,7 @@ private:
   std::map<const ast::ConstStmt *, Binding> constants;
   std::set<const ast::ConstStmt *> open;   ///< constants under evaluation
   std::vector<const ast::FnDecl *> active; ///< calls under way
+  unsigned depth = 0; ///< of the expression, calls included, that infer() is in
   std::set<std::string> usedSettings;
   /// Extents that --weights gives to dims of the signature.
   llvm::StringMap<int64_t> dimsOfWeights;

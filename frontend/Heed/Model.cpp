@@ -297,18 +297,41 @@ bool Lowering::scalarDefault(const Argument &arg, Ty ty, const EnvPtr &env,
   return true;
 }
 
-/// An extent that no kernel can index. Those that only a call knows are checked
-/// then.
-static std::optional<int64_t> tooLargeExtent(func::FuncOp func) {
-  std::optional<int64_t> found;
-  auto look = [&](Value value) {
-    auto type = dyn_cast<RankedTensorType>(value.getType());
-    for (int64_t extent : type ? type.getShape() : ArrayRef<int64_t>())
+/// Why no kernel can index a tensor of the model, "" if all can. Extents that
+/// only a call knows are checked then.
+static std::string tooLarge(func::FuncOp func) {
+  std::string found;
+  auto look = [&](mlir::Type value, bool isStored) {
+    auto type = dyn_cast<RankedTensorType>(value);
+    if (!type || !found.empty())
+      return;
+    for (int64_t extent : type.getShape())
       if (extent > attn::kMaxExtent)
-        found = extent;
+        found = ("an extent of " + Twine(extent) + ", expected at most " +
+                 Twine(attn::kMaxExtent))
+                    .str();
+    if (!isStored || !found.empty())
+      return;
+    if (type.getRank() > attn::kMaxRank)
+      found = (Twine(type.getRank()) + " axes, expected at most " +
+               Twine(attn::kMaxRank))
+                  .str();
+    int64_t row = 1;
+    for (int64_t extent : llvm::reverse(type.getShape())) {
+      if (extent > 1 && row > INT32_MAX)
+        found = ("rows of more than " + Twine(INT32_MAX) + " elements").str();
+      if (!ShapedType::isDynamic(extent))
+        row = std::min(row * extent, int64_t(INT32_MAX) + 1);
+    }
   };
-  llvm::for_each(func.getArguments(), look);
-  func.walk([&](Operation *op) { llvm::for_each(op->getResults(), look); });
+  for (mlir::Type type : func.getArgumentTypes())
+    look(type, true);
+  for (mlir::Type type : func.getResultTypes())
+    look(type, true);
+  func.walk([&](Operation *op) {
+    for (mlir::Type type : op->getResultTypes())
+      look(type, isa<attn::ParamOp>(op));
+  });
   return found;
 }
 
@@ -345,11 +368,9 @@ bool Lowering::finish(const ModelDecl &model, Frame &frame, func::FuncOp func) {
       builder.getFunctionType(func.getFunctionType().getInputs(), types));
   for (auto [k, attr] : llvm::enumerate(attrs))
     func.setResultAttrs(k, attr);
-  if (auto extent = tooLargeExtent(func))
-    return error(model.name.range, "a tensor of '" + model.name.text +
-                                       "' has an extent of " + Twine(*extent) +
-                                       ", expected at most " +
-                                       Twine(attn::kMaxExtent));
+  if (std::string what = tooLarge(func); !what.empty())
+    return error(model.name.range,
+                 "a tensor of '" + model.name.text + "' has " + what);
   return true;
 }
 

@@ -30,9 +30,9 @@ def listing():
     return sorted(str(p) for p in pathlib.Path(".").rglob("*"))
 
 
-def fails(text, *command, **options):
+def fails(text, *command, program=heedc, **options):
     before = listing()
-    done = run(heedc, *command, **options)
+    done = run(program, *command, **options)
     expect(done.returncode == 1 and "heedc: error: " in done.stderr and text in done.stderr,
            f"{command}: expected {text!r}, found exit code {done.returncode}: {done.stderr}")
     expect(listing() == before, f"{command}: left {set(listing()) - set(before)}")
@@ -60,6 +60,22 @@ fails("it is an input", "linear.heed", "--weights", "old", "-o", "old")
 done = run("sh", "-c", f"'{heedc}' scale.mlir --emit=attn > /dev/full")
 expect(done.returncode == 1 and done.stderr == "heedc: error: cannot write 'standard output': No space left on device\n",
        f"standard output: {done.returncode}: {done.stderr}")
+# Standard output that is closed: nothing that is opened later takes its place.
+os.symlink("/proc/self/fd/1", "stdout")  # as /dev/stdout is one
+for kind in KINDS:
+    for place in ("-", "stdout"):
+        fails("cannot write", "-c", f"'{heedc}' {source(kind)} --emit={kind} -o {place} >&-", program="sh")
+expect(os.path.islink("stdout"), "the link to standard output is replaced")
+done = run("sh", "-c", f"'{heedc}' scale.mlir --emit=header -o closed <&- >&- 2>&-")
+expect(done.returncode == 0 and "scale_model" in pathlib.Path("closed").read_text(), "without standard streams")
+os.remove("closed")
+# A link to nowhere, a folder as input, IR beside the output that is the input.
+os.symlink("no/such", "astray")
+fails("cannot write 'astray': No such file or directory", "scale.mlir", "-o", "astray")
+fails("cannot read 'folder': it is a folder", "folder", "-o", "out")
+pathlib.Path("out.attn.mlir").write_text(pathlib.Path("scale.mlir").read_text())
+fails("cannot write 'out.attn.mlir': it is an input", "out.attn.mlir", "--save-temps", "-o", "out")
+os.remove("out.attn.mlir")
 # No folder for temporary files; no linker.
 for kind in ("obj", "exe"):
     fails("cannot write a temporary file: No such file", "scale.mlir", "--emit=" + kind, "-o", "out",
@@ -72,6 +88,9 @@ expect(done.returncode == 0 and not pathlib.Path("one").exists() and pathlib.Pat
 os.symlink("old", "link")
 expect(run(heedc, "scale.mlir", "--emit=header", "-o", "link").returncode == 0, "a link as output")
 expect(os.path.islink("link") and "scale_model" in pathlib.Path("old").read_text(), "the file behind a link")
+os.symlink("folder/new", "to-new")
+expect(run(heedc, "scale.mlir", "--emit=header", "-o", "to-new").returncode == 0, "a link to what is not there yet")
+expect(os.path.islink("to-new") and "scale_model" in pathlib.Path("folder/new").read_text(), "the new file behind a link")
 for kind in ("header", "obj", "exe"):
     os.mkfifo("pipe") if kind == "header" else None
     expect(run(heedc, "scale.mlir", "--emit=" + kind, "-o", "file").returncode == 0, kind)

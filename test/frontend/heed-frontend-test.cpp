@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/Link/Process.h"
 #include "frontend/Heed/Parser.h"
 #include "frontend/Heed/Semantics.h"
 
@@ -31,6 +32,7 @@ static cl::list<std::string> weights("weight", cl::desc("name:type:shape"));
 static cl::opt<bool> locations("locations", cl::desc("print locations"));
 
 int main(int argc, char **argv) {
+  heed::prepareProcess();
   cl::ParseCommandLineOptions(argc, argv);
   heed::LoadOptions load;
   load.includeFolders.assign(includes.begin(), includes.end());
