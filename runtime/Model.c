@@ -38,6 +38,8 @@ const char *heed_status_name(heed_status status) {
     return "cpu";
   case HEED_ERROR_INTERNAL:
     return "internal";
+  case HEED_ERROR_BUSY:
+    return "busy";
   }
   return "unknown";
 }
@@ -173,6 +175,7 @@ heed_status heed_open(const heed_model_desc *desc, const heed_options *options,
   if (!opened)
     return HEED_ERROR_MEMORY;
   opened->desc = desc;
+  atomic_flag_clear(&opened->busy);
   pthread_mutex_init(&opened->messageLock, NULL);
   heed_pool_open(&opened->pool);
   if (desc->abiVersion != HEED_ABI_VERSION)
@@ -201,6 +204,7 @@ heed_status heed_open_shared(heed_model *model, int32_t threads,
   if (!opened)
     return HEED_ERROR_MEMORY;
   opened->desc = model->desc;
+  atomic_flag_clear(&opened->busy);
   opened->shared = model->shared;
   atomic_fetch_add(&model->shared->handles, 1);
   pthread_mutex_init(&opened->messageLock, NULL);
@@ -357,6 +361,36 @@ static heed_status gatherInputs(heed_model *model, const heed_signature *entry,
   return HEED_OK;
 }
 
+static bool overlap(const heed_buffer *a, const heed_buffer *b) {
+  int64_t bytesA = 0, bytesB = 0;
+  heed_io_byte_count(a->rank, a->shape, (int64_t)heed_type_size(a->type),
+                     &bytesA);
+  heed_io_byte_count(b->rank, b->shape, (int64_t)heed_type_size(b->type),
+                     &bytesB);
+  uintptr_t beginA = (uintptr_t)a->data, beginB = (uintptr_t)b->data;
+  return bytesA > 0 && bytesB > 0 && beginA < beginB + (uint64_t)bytesB &&
+         beginB < beginA + (uint64_t)bytesA;
+}
+
+static heed_status checkOverlap(heed_model *model, const heed_signature *entry,
+                                const heed_buffer *in,
+                                const heed_buffer *outputs) {
+  for (int32_t k = 0; k < entry->numOutputs; ++k) {
+    const char *other = NULL;
+    for (int32_t j = 0; j < entry->numInputs && !other; ++j)
+      if (overlap(&outputs[k], &in[j]))
+        other = entry->inputs[j].name;
+    for (int32_t j = 0; j < k && !other; ++j)
+      if (overlap(&outputs[k], &outputs[j]))
+        other = entry->outputs[j].name;
+    if (other)
+      return heed_fail(model, HEED_ERROR_ARGUMENT,
+                       "output '%s' overlaps the memory of '%s'",
+                       entry->outputs[k].name, other);
+  }
+  return HEED_OK;
+}
+
 static heed_status checkOutputs(heed_model *model, const heed_signature *entry,
                                 const heed_buffer *outputs,
                                 const heed_buffer *wanted) {
@@ -386,11 +420,9 @@ static heed_status checkOutputs(heed_model *model, const heed_signature *entry,
   return HEED_OK;
 }
 
-static heed_status runEntry(heed_model *model, const char *name, bool compute,
-                            const heed_buffer *inputs, size_t numInputs,
-                            heed_buffer *outputs, size_t numOutputs) {
-  if (!model)
-    return HEED_ERROR_ARGUMENT;
+static heed_status runFree(heed_model *model, const char *name, bool compute,
+                           const heed_buffer *inputs, size_t numInputs,
+                           heed_buffer *outputs, size_t numOutputs) {
   if (!model->ready)
     return heed_fail(model, HEED_ERROR_ARGUMENT, "the model did not open");
   const heed_entry_desc *entry = findEntry(model->desc, name);
@@ -428,7 +460,22 @@ static heed_status runEntry(heed_model *model, const char *name, bool compute,
   if (!status && compute)
     status = checkOutputs(model, signature, outputs, wanted);
   if (!status && compute)
+    status = checkOverlap(model, signature, in, outputs);
+  if (!status && compute)
     status = enter(model, entry->run, NULL, (call){in, outputs});
+  return status;
+}
+
+static heed_status runEntry(heed_model *model, const char *name, bool compute,
+                            const heed_buffer *inputs, size_t numInputs,
+                            heed_buffer *outputs, size_t numOutputs) {
+  if (!model)
+    return HEED_ERROR_ARGUMENT;
+  if (atomic_flag_test_and_set(&model->busy))
+    return HEED_ERROR_BUSY;
+  heed_status status =
+      runFree(model, name, compute, inputs, numInputs, outputs, numOutputs);
+  atomic_flag_clear(&model->busy);
   return status;
 }
 
@@ -464,7 +511,7 @@ size_t heed_profile(const heed_model *model, heed_kernel_profile *profiles,
   if (!model || !model->profile)
     return 0;
   size_t count = (size_t)model->desc->numKernels;
-  for (size_t k = 0; k < count && k < capacity; ++k) {
+  for (size_t k = 0; profiles && k < count && k < capacity; ++k) {
     const heed_kernel_record *record = &model->profile[k];
     profiles[k] =
         (heed_kernel_profile){model->desc->kernels[k], record->calls,

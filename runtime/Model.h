@@ -103,6 +103,7 @@ struct heed_model {
   heed_pool pool;
   heed_kernel_record *profile; /* null unless asked for */
   heed_buffer *arguments; /* the current call's buffers, defaults filled in */
+  atomic_flag busy;       /* a call is under way */
   bool inInit;
   bool ready; /* opened without failure */
   jmp_buf unwind;

@@ -34,6 +34,29 @@ static char *folderOf(const char *path) {
   return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
+/* The file behind a link is replaced, not the link; it need not exist yet. Null
+ * if there is no memory. */
+static char *behindLinks(const char *path) {
+  char *real = realpath(path, NULL);
+  char *at = real ? real : strdup(path);
+  for (int links = 0; !real && at && links < 40; ++links) {
+    char next[PATH_MAX];
+    ssize_t length = readlink(at, next, sizeof next - 1);
+    if (length < 0)
+      break;
+    next[length] = 0;
+    char *folder = folderOf(at), *joined = NULL;
+    if (next[0] == '/')
+      joined = strdup(next);
+    else if (folder && (joined = malloc(strlen(folder) + (size_t)length + 2)))
+      sprintf(joined, "%s/%s", folder, next);
+    free(folder);
+    free(at);
+    at = joined;
+  }
+  return at;
+}
+
 static bool isSpecial(const char *path) {
   struct stat status;
   return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
@@ -69,10 +92,12 @@ bool heed_outputs_check(const heed_signature *entry, const char *const *paths,
       if (paths[other] && isSameFile(paths[k], paths[other]) &&
           !isSpecial(paths[k]))
         return heed_io_fail(error, "%s: two results for one file", paths[k]);
-    char *folder = folderOf(paths[k]);
+    char *file = behindLinks(paths[k]);
+    char *folder = file ? folderOf(file) : NULL;
     bool good = folder && (isSpecial(paths[k]) || access(folder, W_OK) == 0);
     int reason = errno;
     free(folder);
+    free(file);
     if (!good)
       return heed_io_fail(error, "%s: cannot be written: %s", paths[k],
                           strerror(reason));
@@ -97,10 +122,7 @@ static FILE *openTarget(const char *path, target *t, heed_io_error *error) {
       heed_io_fail(error, "%s: cannot be written: %s", path, strerror(errno));
     return file;
   }
-  t->path = realpath(
-      path, NULL); /* the file behind a link is replaced, not the link */
-  if (!t->path)
-    t->path = strdup(path);
+  t->path = behindLinks(path);
   char *folder = t->path ? folderOf(t->path) : NULL;
   size_t size = folder ? strlen(folder) + 32 : 0;
   char *temporary = folder ? malloc(size) : NULL;

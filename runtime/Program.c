@@ -3,6 +3,7 @@
 #include "runtime/Program.h"
 #include "runtime/host.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +111,12 @@ int heed_program_main(const heed_model_desc *desc, int argc, char **argv) {
   const char *slash = strrchr(path, '/');
   const char *name = slash ? slash + 1 : path;
   program p = {.desc = desc};
+  /* A file that is opened later must not take the place of a closed standard
+   * output. A folder's descriptor can be neither read nor written, like none.
+   */
+  for (int stream = 0; stream < 3; ++stream)
+    if (fcntl(stream, F_GETFD) < 0)
+      (void)!open("/", O_RDONLY | O_DIRECTORY);
   /* A write beyond the limit on file sizes is an error, as on a full disk. */
   signal(SIGXFSZ, SIG_IGN);
   heed_io_error error;

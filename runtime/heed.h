@@ -43,8 +43,10 @@ typedef enum heed_status {
       7, /**< a parameter is missing in the weights or does not fit */
   HEED_ERROR_CPU =
       8, /**< this processor lacks something the code was compiled for */
-  HEED_ERROR_INTERNAL = 9 /**< a kernel failed, or the description is broken: a
+  HEED_ERROR_INTERNAL = 9, /**< a kernel failed, or the description is broken: a
                              bug of the compiler */
+  HEED_ERROR_BUSY = 10 /**< another thread runs this handle; nothing was done,
+                          heed_last_error() belongs to the other call */
 } heed_status;
 
 /** Element types. A bool is one byte, 0 or 1. */
@@ -181,7 +183,7 @@ const heed_param_info *heed_param(const heed_model_desc *desc, size_t param);
 /** Fills type, rank and shape of each output from the inputs' shapes (and the
  * values of scalars); reads no tensor data. entry null: the first.
  * inputs[k].data may be null for tensors. outputs[k].data is left alone.
- *  Returns HEED_OK, HEED_ERROR_ARGUMENT, _SHAPE, _TYPE, _MEMORY. */
+ *  Returns HEED_OK, HEED_ERROR_ARGUMENT, _SHAPE, _TYPE, _MEMORY, _BUSY. */
 heed_status heed_output_shapes(heed_model *model, const char *entry,
                                const heed_buffer *inputs, size_t numInputs,
                                heed_buffer *outputs, size_t numOutputs);
@@ -191,8 +193,8 @@ heed_status heed_output_shapes(heed_model *model, const char *entry,
  * outputs of the shapes that heed_output_shapes() gives. Borrowed for the call;
  * no output may overlap an input or another output. Pointers must be aligned to
  * their element type (64 bytes is fastest). Returns HEED_OK,
- * HEED_ERROR_ARGUMENT, _SHAPE, _TYPE, _RANGE, _MEMORY, _INTERNAL; then outputs
- * are unspecified, see heed_last_error(). */
+ * HEED_ERROR_ARGUMENT, _SHAPE, _TYPE, _RANGE, _MEMORY, _INTERNAL, _BUSY; then
+ * outputs are unspecified, see heed_last_error(). */
 heed_status heed_run(heed_model *model, const char *entry,
                      const heed_buffer *inputs, size_t numInputs,
                      heed_buffer *outputs, size_t numOutputs);

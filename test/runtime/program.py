@@ -65,7 +65,12 @@ check(run(program, "--weights", "half.safetensors", *inputs[2:], "--output", "y=
 open("target.npy", "w").write("old")
 os.symlink("target.npy", "link.npy")
 check(run(program, *inputs, "--output", "y=link.npy"), 2, "target.npy")
+check(run(program, *inputs, "--output", "y=link.npy"), 2, "target.npy")
+expect(os.path.islink("link.npy"), "a link is replaced")
 os.remove("link.npy")
+# Standard streams that are closed: no file takes their place.
+quoted = " ".join(f"'{a}'" for a in [program, *inputs])
+check(run("sh", "-c", f"{quoted} --output y=y.npy <&- >&- 2>&-"), 2)
 
 done = run(program, *inputs)
 expect("y: f32[9, 4] " in done.stdout and "count: i32 9" in done.stdout, f"summary: {done.stdout!r}")
@@ -83,6 +88,8 @@ np.save("bad-ids.npy", np.full(9, 5))
 np.save("wide.npy", np.zeros((9, 5), "f4"))
 np.save("short.npy", ids[:8])
 os.symlink("bad", "same")
+os.symlink("no/such.npy", "astray.npy")
+os.symlink("/proc/self/fd/1", "stdout.npy")  # as /dev/stdout is one
 before = listing()
 for arguments, message in [
     ([], "input 'x' is missing (--x FILE.npy)"),
@@ -96,6 +103,7 @@ for arguments, message in [
     (inputs + output + output, "output 'y' is given twice"),
     (inputs + ["--output", "y=no/such/y.npy"], "no/such/y.npy: cannot be written"),
     (inputs + ["--output", "y=."], "expected a file's name, found a folder"),
+    (inputs + ["--output", "y=astray.npy"], "astray.npy: cannot be written: No such file or directory"),
     (inputs + ["--output", "y=a.npy", "--output", "count=a.npy"], "two results for one file"),
     (inputs + ["--output", "y=a.npy", "--output", "count=./a.npy"], "./a.npy: two results for one file"),
     (inputs + ["--output", "y=bad/a.npy", "--output", "count=same/a.npy"], "same/a.npy: two results for one file"),
@@ -116,6 +124,9 @@ for arguments, message in [
 ]:
     expect_error(run(program, *arguments), message, arguments)
     expect(listing() == before, f"{arguments}: left {set(listing()) - set(before)}")
+for place, message in (("", "standard output cannot be written"), ("--output y=stdout.npy", "stdout.npy: ")):
+    expect_error(run("sh", "-c", f"{quoted} {place} >&-"), message, "closed standard output")
+expect(listing() == before and os.path.islink("stdout.npy"), "closed standard output")
 for name, tensors, message in [
     ("missing", {k: v for k, v in weights.items() if k != "layer.2.bias"}, "no tensor 'layer.2.bias' among the 2"),
     ("neither", {k: v for k, v in weights.items() if k != "table"}, "no tensor 'table' (nor 'alt.table') among the 2"),

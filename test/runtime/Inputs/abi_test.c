@@ -70,6 +70,41 @@ static void *runOften(void *argument) {
   return (void *)wrong;
 }
 
+/* Two threads on one handle: a call computes, or does nothing and says so. */
+static void *runShared(void *argument) {
+  heed_model *model = argument;
+  arrays *a = malloc(sizeof *a);
+  intptr_t wrong = 0, done = 0;
+  for (int k = 0; done < 300; ++k) {
+    fill(a, (float)(k % 7));
+    heed_status status =
+        k % 3 ? run(model, a)
+              : heed_output_shapes(model, NULL, a->in, 3, a->out, 2);
+    wrong += status != HEED_OK && status != HEED_ERROR_BUSY;
+    wrong += status == HEED_OK && k % 3 && !isRight(a);
+    wrong += status == HEED_ERROR_BUSY && a->count != 0;
+    done += status == HEED_OK;
+  }
+  free(a);
+  return (void *)wrong;
+}
+
+static int testBusy(const heed_options *options) {
+  int failures = 0;
+  heed_model *model;
+  pthread_t threads[3];
+  CHECK(heed_open(&fake_model, options, &model) == HEED_OK);
+  for (int k = 0; k < 3; ++k)
+    pthread_create(&threads[k], NULL, runShared, model);
+  for (int k = 0; k < 3; ++k) {
+    void *wrong;
+    pthread_join(threads[k], &wrong);
+    CHECK(wrong == NULL);
+  }
+  heed_close(model);
+  return failures;
+}
+
 static int testErrors(heed_model *model) {
   int failures = 0;
   arrays a;
@@ -108,6 +143,17 @@ static int testErrors(heed_model *model) {
   fill(&a, 1);
   a.in[0].data = (char *)a.x + 1;
   CHECK(run(model, &a) == HEED_ERROR_ARGUMENT);
+  /* Memory of an input, of another output, or a part of one. */
+  fill(&a, 1);
+  a.out[0].data = a.x;
+  CHECK(run(model, &a) == HEED_ERROR_ARGUMENT);
+  CHECK(
+      !strcmp(heed_last_error(model), "output 'y' overlaps the memory of 'x'"));
+  fill(&a, 1);
+  a.out[1].data = (char *)a.out[0].data + 16;
+  CHECK(run(model, &a) == HEED_ERROR_ARGUMENT);
+  CHECK(!strcmp(heed_last_error(model),
+                "output 'count' overlaps the memory of 'y'"));
   fill(&a, 1);
   a.ids[17] = 5;
   CHECK(run(model, &a) == HEED_ERROR_RANGE);
@@ -204,6 +250,7 @@ static int testMissing(heed_model *model, const char *weights) {
   CHECK(heed_num_threads(NULL) == 0 && !strcmp(heed_last_error(NULL), ""));
   CHECK(heed_profile(NULL, NULL, 0) == 0);
   heed_profile_reset(NULL);
+  CHECK(!strcmp(heed_status_name(HEED_ERROR_BUSY), "busy"));
   CHECK(heed_type_size(0) == 0 && heed_type_size(-1) == 0);
   CHECK(!strcmp(heed_status_name((heed_status)99), "unknown"));
   return failures;
@@ -397,8 +444,8 @@ int main(int argc, char **argv) {
   CHECK(heed_open(&fake_model, &options, &model) == HEED_OK);
   if (failures == 0)
     failures += testErrors(model) + testShapes(model) + testHandles(&options) +
-                testProfile(options) + testTargets(options) +
-                testMissing(model, weights) +
+                testBusy(&options) + testProfile(options) +
+                testTargets(options) + testMissing(model, weights) +
                 testLoops(weights, argv + 2, argc - 2);
   const heed_signature *entry = heed_find_signature(&fake_model, "fake");
   CHECK(entry && entry->numInputs == 3 &&
