@@ -95,6 +95,16 @@ struct Promote : impl::ReferencePromoteBase<Promote> {
     func::FuncOp function = getOperation();
     if (function.isExternal())
       return;
+    auto isMemory = [](Type type) { return isa<BaseMemRefType>(type); };
+    WalkResult memory = function.walk([&](Operation *op) {
+      if (llvm::none_of(op->getOperandTypes(), isMemory) &&
+          llvm::none_of(op->getResultTypes(), isMemory))
+        return WalkResult::advance();
+      op->emitError("expected values and tensors, found memory");
+      return WalkResult::interrupt();
+    });
+    if (memory.wasInterrupted())
+      return signalPassFailure();
     OpBuilder b(&getContext());
     Type f32 = b.getF32Type(), f64 = b.getF64Type();
 

@@ -202,6 +202,10 @@ struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
 
   /// Makes `@<model>.shapes`: same arguments, extents of all results.
   LogicalResult addShapes(func::FuncOp model) {
+    std::string name = (model.getName() + ".shapes").str();
+    if (model->getParentOfType<ModuleOp>().lookupSymbol(name))
+      return model.emitError("the model is an entry already: '")
+             << name << "' stands beside it";
     Operation *exit = model.getBody().front().getTerminator();
     OpBuilder inModel(exit);
     SmallVector<Value> extents;
@@ -242,7 +246,7 @@ struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
     OpBuilder builder(model->getContext());
     builder.setInsertionPointAfter(model);
     auto function = func::FuncOp::create(
-        builder, model.getLoc(), (model.getName() + ".shapes").str(),
+        builder, model.getLoc(), name,
         builder.getFunctionType(
             model.getArgumentTypes(),
             SmallVector<Type>(extents.size(), builder.getIndexType())));
