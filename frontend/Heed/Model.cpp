@@ -261,12 +261,25 @@ bool Lowering::bindSignature(const ModelDecl &model, const EnvPtr &env,
   return true;
 }
 
+/// Where the bracket that opens \p text closes.
+static size_t matchingBracket(StringRef text) {
+  size_t at = 0;
+  for (int depth = 0; at < text.size(); ++at) {
+    depth += text[at] == '(' ? 1 : text[at] == ')' ? -1 : 0;
+    if (!depth)
+      break;
+  }
+  return at;
+}
+
 ArrayAttr Lowering::dimsAttr(ArrayRef<Size> shape) {
   SmallVector<Attribute> dims;
   for (const Size &size : shape) {
     std::string text = sizes.str(size);
-    // An extent that stands alone needs no brackets: 2*R+1.
-    if (size.asAtom() && text.front() == '(')
+    // An extent that stands alone needs no brackets: 2*R+1. Those of
+    // (N + 3)//4 are not around the whole.
+    if (size.asAtom() && text.front() == '(' &&
+        matchingBracket(text) + 1 == text.size())
       text = text.substr(1, text.size() - 2);
     dims.push_back(builder.getStringAttr(text));
   }
