@@ -11,7 +11,7 @@ def AttnFuseElementwise : Pass<"attn-fuse-elementwise", "::mlir::func::FuncOp"> 
     any coordinates, so that between two contractions stands one elementwise body, and head splits, casts and
     conditions leave no tensor behind. Stored, with a remark: what is read many times or by several ops and costs more than a load,
     what stands outside of the reader's loop, and tables in f64. A table over i and j that depends on j - i alone
-    becomes a table over the offset.
+    becomes a table over the offset. What is known to loop over nothing is not computed.
 
     ```mlir
     #id = affine_map<(i) -> (i)>

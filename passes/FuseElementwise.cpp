@@ -3,6 +3,7 @@
 // Every op is seen as a function of indices (TensorExpr.h); a producer is
 // inlined into the reads of its consumers, plain or gathered, where that
 // computes nothing several times that is worth storing.
+#include "dialects/Attn/Dialect.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
 #include "passes/TensorExpr.h"
@@ -63,9 +64,35 @@ void roundChoice(arith::TruncFOp op) {
     choice->erase();
 }
 
+/// An op that is known to loop over nothing writes no element: its results are
+/// what it starts from. A sum over nothing is its neutral element then, and no
+/// kernel has loops without an iteration.
+void dropEmpty(Operation *op) {
+  auto isEmpty = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && llvm::is_contained(tensor.getShape(), 0);
+  };
+  if (auto loops = dyn_cast<linalg::LinalgOp>(op)) {
+    if (loops.hasPureTensorSemantics() &&
+        llvm::is_contained(loops.getStaticLoopRanges(), 0))
+      op->replaceAllUsesWith(loops.getDpsInits());
+  } else if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op)) {
+    Value input = op->getOperand(0);
+    if (!isEmpty(input.getType()))
+      return;
+    OpBuilder b(op);
+    SmallVector<OpFoldResult> sizes =
+        tensor::getMixedSizes(b, op->getLoc(), input);
+    op->getResult(0).replaceAllUsesWith(input);
+    op->getResult(1).replaceAllUsesWith(
+        tensor::EmptyOp::create(b, op->getLoc(), sizes, b.getI1Type()));
+  }
+}
+
 struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
   void runOnOperation() override {
     getOperation()->walk([](arith::TruncFOp op) { roundChoice(op); });
+    getOperation()->walk(dropEmpty);
     costs.clear();
     erased.clear();
     SmallVector<Operation *> roots;
