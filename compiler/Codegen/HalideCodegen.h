@@ -30,6 +30,10 @@ struct HalideCodegenOptions {
   /// Kernels check shapes, strides and bounds of what they are passed, and
   /// answer bounds queries. Without, they trust the host, which has checked.
   bool checks = false;
+  /// Kernels check the promises of their schedule (`halide.bound`,
+  /// `halide.bound_extent`), and nothing else: for schedules that a person may
+  /// have edited.
+  bool promises = false;
   /// The first C argument is a `void *` that every call of the runtime gets.
   bool userContext = true;
 };

@@ -109,7 +109,7 @@ private:
   /// Best first; one of them for IR and other text.
   SmallVector<halide::Target> targets;
   const halide::Target *target = nullptr;
-  bool hasKernels = false;
+  bool hasKernels = false, edited = false;
   std::vector<LinkInput> objects;
 };
 
@@ -203,6 +203,7 @@ bool Compilation::compileKernels(ModuleOp module, HalideOutput form,
   TimingScope scope = total.nest("kernels");
   HalideCodegenOptions codegen;
   codegen.output = form;
+  codegen.promises = edited;
   return succeeded(compileHalidePipelines(module, *target, codegen, kernels));
 }
 
@@ -278,7 +279,9 @@ bool Compilation::compileFor(size_t which, ModuleOp module) {
           reference::buildPipeline(manager, reference);
         }))
       return false;
-  } else if (!hasPipelines(module)) {
+  } else if (hasPipelines(module)) {
+    edited = true;
+  } else {
     halide::setTarget(module, *target);
     if (!passes("attn", module, [&](OpPassManager &manager) {
           buildKernelPipeline(manager, options.fastMath);
