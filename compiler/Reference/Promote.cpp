@@ -95,15 +95,22 @@ struct Promote : impl::ReferencePromoteBase<Promote> {
     func::FuncOp function = getOperation();
     if (function.isExternal())
       return;
-    auto isMemory = [](Type type) { return isa<BaseMemRefType>(type); };
-    WalkResult memory = function.walk([&](Operation *op) {
-      if (llvm::none_of(op->getOperandTypes(), isMemory) &&
-          llvm::none_of(op->getResultTypes(), isMemory))
+    // Bodies of what the pass understands hold numbers and ranked tensors.
+    auto isOther = [](Type type) {
+      return isa<BaseMemRefType, UnrankedTensorType, VectorType>(type);
+    };
+    WalkResult found = function.walk([&](Operation *op) {
+      SmallVector<Type> types(op->getOperandTypes());
+      llvm::append_range(types, op->getResultTypes());
+      if (op == function)
+        llvm::append_range(types, function.getArgumentTypes());
+      auto other = llvm::find_if(types, isOther);
+      if (other == types.end())
         return WalkResult::advance();
-      op->emitError("expected values and tensors, found memory");
+      op->emitError("expected numbers and ranked tensors, found ") << *other;
       return WalkResult::interrupt();
     });
-    if (memory.wasInterrupted())
+    if (found.wasInterrupted())
       return signalPassFailure();
     OpBuilder b(&getContext());
     Type f32 = b.getF32Type(), f64 = b.getF64Type();
