@@ -1,4 +1,4 @@
-//===- ChooseAlgorithm.cpp - how each attention is computed -===//
+//===- ChooseAlgorithm.cpp - how each attention is computed ---------------===//
 // The decision is an attribute, so that it can be read and changed in the IR.
 #include "passes/Passes.h"
 #include "passes/Remarks.h"

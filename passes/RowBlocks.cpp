@@ -1,4 +1,4 @@
-//===- RowBlocks.cpp - operations whose scores need never leave a tile -===//
+//===- RowBlocks.cpp - operations whose scores need never leave a tile ----===//
 // Looks backwards from a sum over keys (the product with the values): which
 // operations before it work on pairs of a query and a key, and which loops do
 // all of them share? If one of them combines the keys of a row (a softmax, a

@@ -1,4 +1,4 @@
-//===- RowBlocks.h - operations whose scores need never leave a tile -===//
+//===- RowBlocks.h - scores that stay in a tile -----------------*- C++ -*-===//
 #ifndef HEED_PASSES_ROWBLOCKS_H
 #define HEED_PASSES_ROWBLOCKS_H
 

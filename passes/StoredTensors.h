@@ -1,4 +1,4 @@
-//===- StoredTensors.h - what a tensor between kernels takes, as text -----===//
+//===- StoredTensors.h - tensors between kernels as text --------*- C++ -*-===//
 #ifndef HEED_PASSES_STOREDTENSORS_H
 #define HEED_PASSES_STOREDTENSORS_H
 

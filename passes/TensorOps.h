@@ -1,4 +1,4 @@
-//===- TensorOps.h - what a tensor op is made of -*- C++ -*-===//
+//===- TensorOps.h - what a tensor op is made of ----------------*- C++ -*-===//
 #ifndef HEED_PASSES_TENSOROPS_H
 #define HEED_PASSES_TENSOROPS_H
 

@@ -1,4 +1,4 @@
-//===- Check.h - one source, compiled both ways and compared --------------===//
+//===- Check.h - one source, compiled both ways and compared ----*- C++ -*-===//
 #ifndef HEED_COMPILER_CHECK_CHECK_H
 #define HEED_COMPILER_CHECK_CHECK_H
 

@@ -1,4 +1,4 @@
-//===- Extents.h - the text of an extent, "2*R+1", and what it is worth ---===//
+//===- Extents.h - extents like "2*R+1" -------------------------*- C++ -*-===//
 #ifndef HEED_COMPILER_CHECK_EXTENTS_H
 #define HEED_COMPILER_CHECK_EXTENTS_H
 

@@ -1,4 +1,4 @@
-//===- Fused.h - whether a compiled attention is one fused kernel ---------===//
+//===- Fused.h - whether attention is one kernel ----------------*- C++ -*-===//
 #ifndef HEED_COMPILER_CHECK_FUSED_H
 #define HEED_COMPILER_CHECK_FUSED_H
 

@@ -1,4 +1,4 @@
-//===- Grammar.h - attention models drawn from a grammar ------------------===//
+//===- Grammar.h - attention models drawn from a grammar --------*- C++ -*-===//
 #ifndef HEED_COMPILER_CHECK_GRAMMAR_H
 #define HEED_COMPILER_CHECK_GRAMMAR_H
 

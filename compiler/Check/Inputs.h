@@ -1,4 +1,4 @@
-//===- Inputs.h - sizes and inputs drawn for a check ----------------------===//
+//===- Inputs.h - sizes and inputs drawn for a check ------------*- C++ -*-===//
 #ifndef HEED_COMPILER_CHECK_INPUTS_H
 #define HEED_COMPILER_CHECK_INPUTS_H
 

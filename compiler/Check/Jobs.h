@@ -1,4 +1,4 @@
-//===- Jobs.h - work in processes of its own, several at once -------------===//
+//===- Jobs.h - work in processes of its own, several at once ---*- C++ -*-===//
 // A compiled model that crashes or hangs takes its own process with it, and is
 // one more failure to report.
 #ifndef HEED_COMPILER_CHECK_JOBS_H

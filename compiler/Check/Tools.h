@@ -1,4 +1,4 @@
-//===- Tools.h - heedc and heed-opt as the checker runs them --------------===//
+//===- Tools.h - heedc and heed-opt as the checker runs them ----*- C++ -*-===//
 // In processes of their own: a compiler that crashes is one more thing to
 // report.
 #ifndef HEED_COMPILER_CHECK_TOOLS_H

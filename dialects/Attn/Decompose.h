@@ -1,4 +1,4 @@
-//===- Decompose.h - what the decompositions of attn ops share ------------===//
+//===- Decompose.h - what the decompositions of attn ops share --*- C++ -*-===//
 // One linalg.generic a step, and the rows that a normaliser runs over.
 #ifndef HEED_DIALECTS_ATTN_DECOMPOSE_H
 #define HEED_DIALECTS_ATTN_DECOMPOSE_H

@@ -1,4 +1,4 @@
-//===- AST.h - The syntax tree of Heed ------------------------------------===//
+//===- AST.h - The syntax tree of Heed --------------------------*- C++ -*-===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

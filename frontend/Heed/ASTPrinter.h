@@ -1,4 +1,4 @@
-//===- ASTPrinter.h - The syntax tree as text -----------------------------===//
+//===- ASTPrinter.h - The syntax tree as text -------------------*- C++ -*-===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

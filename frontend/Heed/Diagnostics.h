@@ -1,4 +1,4 @@
-//===- Diagnostics.h - Errors, warnings and notes with their places -------===//
+//===- Diagnostics.h - errors, warnings and notes ---------------*- C++ -*-===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

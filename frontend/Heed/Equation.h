@@ -1,4 +1,4 @@
-//===- Equation.h - One equation under analysis ---------------------------===//
+//===- Equation.h - One equation under analysis -----------------*- C++ -*-===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

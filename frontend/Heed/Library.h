@@ -1,4 +1,4 @@
-//===- Library.h - The standard library, compiled in ----------------------===//
+//===- Library.h - The standard library, compiled in ------------*- C++ -*-===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

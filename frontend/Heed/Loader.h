@@ -1,4 +1,4 @@
-//===- Loader.h - A file with all that it imports -------------------------===//
+//===- Loader.h - A file with all that it imports ---------------*- C++ -*-===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Lowering.h - The state of semantic analysis ------------------------===//
+//===- Lowering.h - The state of semantic analysis --------------*- C++ -*-===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

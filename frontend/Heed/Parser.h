@@ -1,4 +1,4 @@
-//===- Parser.h - From text to the syntax tree ----------------------------===//
+//===- Parser.h - From text to the syntax tree ------------------*- C++ -*-===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

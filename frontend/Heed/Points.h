@@ -1,4 +1,4 @@
-//===- Points.h - At which index values is something evaluated? -----------===//
+//===- Points.h - At which index values is something evaluated? -*- C++ -*-===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Source.h - Source buffers and places in them -----------------------===//
+//===- Source.h - Source buffers and places in them -------------*- C++ -*-===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Values.h - What names and expressions stand for --------------------===//
+//===- Values.h - What names and expressions stand for ----------*- C++ -*-===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

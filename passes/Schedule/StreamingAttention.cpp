@@ -1,4 +1,4 @@
-//===- StreamingAttention.cpp - attention without an N x M buffer -===//
+//===- StreamingAttention.cpp - attention without an N x M buffer ---------===//
 // For a tile of TQ queries (vector lanes) and a block of B keys:
 //
 //   Q  [e][TQ]     queries, transposed once per tile

@@ -1,4 +1,4 @@
-//===- StreamingAttention.h - attention without an N x M buffer -===//
+//===- StreamingAttention.h - attention without an N x M buffer -*- C++ -*-===//
 // Softmax attention as one pass over key blocks with a running maximum (Milakov
 // and Gimelshein 2018; Rabe and Staats 2021; Dao et al. 2022), written as a
 // Halide pipeline with its schedule. Vector lanes are queries.

@@ -1,4 +1,4 @@
-//===- StreamingBlock.cpp - a block of keys in streaming attention -===//
+//===- StreamingBlock.cpp - a block of keys in streaming attention --------===//
 #include "passes/Schedule/StreamingBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

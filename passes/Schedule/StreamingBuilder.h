@@ -1,4 +1,4 @@
-//===- StreamingBuilder.h - writes the funcs of streaming attention -===//
+//===- StreamingBuilder.h - funcs of streaming attention --------*- C++ -*-===//
 #ifndef HEED_PASSES_SCHEDULE_STREAMINGBUILDER_H
 #define HEED_PASSES_SCHEDULE_STREAMINGBUILDER_H
 

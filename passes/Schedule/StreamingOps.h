@@ -1,4 +1,4 @@
-//===- StreamingOps.h - scalar expressions of streaming attention -===//
+//===- StreamingOps.h - scalar expressions ----------------------*- C++ -*-===//
 // Functions of one place of a func, in a notation near to that of mathematics.
 #ifndef HEED_PASSES_SCHEDULE_STREAMINGOPS_H
 #define HEED_PASSES_SCHEDULE_STREAMINGOPS_H

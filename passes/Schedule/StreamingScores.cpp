@@ -1,4 +1,4 @@
-//===- StreamingScores.cpp - score terms of streaming attention -===//
+//===- StreamingScores.cpp - score terms of streaming attention -----------===//
 #include "passes/Schedule/StreamingBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
