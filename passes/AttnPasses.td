@@ -269,7 +269,8 @@ def AttnChooseAlgorithm : Pass<"attn-choose-algorithm"> {
   let description = [{
     Sets `attn.algorithm` on every `attn.attention` that has none: "streaming" (one pass over the keys, nothing of
     size N x M is stored) where the schedule family can do it, else "row block" (its definition, one tile of queries
-    after the other, the scores of a tile in scratch), else "materialised" (its definition, scores stored).
+    after the other, the scores of a tile in scratch), else "materialised" (its definition, scores stored). An attention
+    without a query dim (a token that is decoded, a pooling) streams as one of a query dim of extent 1.
 
     Operations that no attention op can say, with a row-wise one between scores and values (heads that mix, norms of
     scores, softmax renormalised; or a softmax whose weights are a result), get `attn.row_block = number` where they
@@ -306,7 +307,8 @@ def AttnChooseAlgorithm : Pass<"attn-choose-algorithm"> {
     }
     ```
   }];
-  let dependentDialects = ["::heed::attn::AttnDialect"];
+  let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 #endif

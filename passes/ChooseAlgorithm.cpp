@@ -5,7 +5,10 @@
 #include "passes/RowBlocks.h"
 #include "passes/Schedule/StreamingAttention.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
 
 namespace heed {
 #define GEN_PASS_DEF_ATTNCHOOSEALGORITHM
@@ -25,6 +28,70 @@ StringRef whyNotRowBlock(attn::AttentionOp op) {
   if (op.getLse())
     return "its log-sum-exp is a result, too";
   return "";
+}
+
+/// The dims of \p map, with one more in front of \p at.
+AffineMap withDim(AffineMap map, unsigned at) { return map.shiftDims(1, at); }
+
+ArrayAttr withDim(Builder &b, ArrayAttr maps, unsigned at) {
+  SmallVector<AffineMap> result;
+  for (AffineMap map : maps.getAsValueRange<AffineMapAttr>())
+    result.push_back(withDim(map, at));
+  return b.getAffineMapArrayAttr(result);
+}
+
+/// \p type with an axis of extent 1 in front of \p axis.
+Type withAxis(Value value, int64_t axis) {
+  if (!value)
+    return Type();
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape.insert(shape.begin() + axis, 1);
+  return type.clone(shape);
+}
+
+/// \p op with a query dim of extent 1 (no dim of a query is one query). Its
+/// results have an axis more, which stands before the last one: where there is
+/// a value dim, that is where a vector of it lies whole.
+attn::AttentionOp withQuery(OpBuilder &b, attn::AttentionOp op) {
+  unsigned at = op.firstDim(attn::DimKind::Query);
+  SmallVector<int64_t> dims(op.getDims());
+  dims[unsigned(attn::DimKind::Query)] = 1;
+  SmallVector<Value> sizes(op.getSizes());
+  sizes.insert(sizes.begin() + at,
+               arith::ConstantIndexOp::create(b, op.getLoc(), 1));
+  AffineMap output = withDim(op.outputMap(), at);
+  int64_t axis = std::max<int64_t>(output.getNumResults(), 1) - 1;
+  output = output.insertResult(b.getAffineDimExpr(at), axis);
+  AffineMapAttr sink = op.getSinkMapAttr();
+  auto fresh = attn::AttentionOp::create(
+      b, op.getLoc(), withAxis(op.getOutput(), axis), withAxis(op.getLse(), at),
+      withAxis(op.getWeights(), at), sizes, op.getSymbols(),
+      op.getTermOperands(), op.getValues(), op.getSink(), op.getEmpty(),
+      b.getDenseI64ArrayAttr(dims), op.getTermArityAttr(),
+      withDim(b, op.getTermMaps(), at), withDim(b, op.getValueMaps(), at),
+      sink ? AffineMapAttr::get(withDim(sink.getValue(), at)) : sink,
+      AffineMapAttr::get(output), op.getMapAttr(), op.getDivideAttr(),
+      op.getStabiliseAttr(), op.numTerms());
+  IRMapping mapping;
+  for (auto [from, to] : llvm::zip(op->getRegions(), fresh->getRegions()))
+    from.cloneInto(&to, mapping);
+  for (Region *region :
+       {&fresh.getScore(), &fresh.getWhere(), &fresh.getWeight()})
+    if (!region->empty())
+      region->front().insertArgument(at, b.getIndexType(), op.getLoc());
+  return fresh;
+}
+
+/// \p value without the axis of extent 1 that \p like does not have: a view.
+Value withoutAxis(OpBuilder &b, Value value, Value like, int64_t axis) {
+  int64_t rank = cast<RankedTensorType>(like.getType()).getRank();
+  SmallVector<ReassociationIndices> groups(rank);
+  for (int64_t from = 0; from <= rank; ++from)
+    if (rank > 0)
+      groups[std::min(from > axis ? from - 1 : from, rank - 1)].push_back(from);
+  return tensor::CollapseShapeOp::create(b, value.getLoc(), like.getType(),
+                                         value, groups);
 }
 
 struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
@@ -48,6 +115,8 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
   }
 
   void choose(attn::AttentionOp op) {
+    if (op.numDims(attn::DimKind::Query) == 0)
+      op = oneQuery(op);
     StringRef why = whyNotStreaming(op), rows = whyNotRowBlock(op);
     StringRef algorithm = why.empty()    ? "streaming"
                           : rows.empty() ? "row block"
@@ -62,6 +131,26 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
     else
       remarkDeclined(op, "attn-choose-algorithm", "materialised",
                      "the scores are stored: " + why + ", and " + rows);
+  }
+
+  /// An attention without a query dim, if it streams with one of extent 1.
+  attn::AttentionOp oneQuery(attn::AttentionOp op) {
+    OpBuilder b(op);
+    attn::AttentionOp fresh = withQuery(b, op);
+    if (!whyNotStreaming(fresh).empty()) {
+      fresh.erase();
+      return op;
+    }
+    fresh->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    for (auto [old, now] : llvm::zip(op->getResults(), fresh->getResults())) {
+      auto shape = cast<RankedTensorType>(now.getType()).getShape();
+      int64_t axis = old == op.getOutput()
+                         ? std::max<int64_t>(shape.size() - 1, 1) - 1
+                         : op.firstDim(attn::DimKind::Query);
+      old.replaceAllUsesWith(withoutAxis(b, now, old, axis));
+    }
+    op.erase();
+    return fresh;
   }
 };
 
