@@ -150,8 +150,40 @@ void unshareInits(func::FuncOp function) {
   llvm::for_each(empties, unshare);
 }
 
-/// Writes \p value to \p memory in front of \p exit; a value of branches in
-/// each of them, so that what computes it there can write in place.
+/// \p memory with the axes that \p collapse merges, or null. It stands as early
+/// as the extents do, so that what computes the tensor can write there.
+Value splitAxes(tensor::CollapseShapeOp collapse, Value memory,
+                Operation *exit) {
+  OpBuilder builder(exit);
+  auto type = cast<RankedTensorType>(collapse.getSrc().getType());
+  Operation *last = nullptr;
+  SmallVector<OpFoldResult> extents;
+  for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+    if (!type.isDynamicDim(axis)) {
+      extents.push_back(builder.getIndexAttr(type.getDimSize(axis)));
+      continue;
+    }
+    Value extent = extentOf(builder, collapse.getSrc(), axis);
+    if (!extent)
+      return nullptr;
+    extents.push_back(extent);
+    Operation *def = extent.getDefiningOp();
+    def = def ? exit->getBlock()->findAncestorOpInBlock(*def) : nullptr;
+    if (def && (!last || last->isBeforeInBlock(def)))
+      last = def;
+  }
+  if (last)
+    builder.setInsertionPointAfter(last);
+  else
+    builder.setInsertionPointToStart(exit->getBlock());
+  return memref::ExpandShapeOp::create(
+      builder, collapse.getLoc(), type.getShape(), memory,
+      collapse.getReassociationIndices(), extents);
+}
+
+/// Writes \p value to \p memory in front of \p exit: a value of branches in
+/// each of them, merged axes before they are merged, so that what computes it
+/// can write in place.
 void materialize(Value value, Value memory, Operation *exit) {
   auto choice = value.getDefiningOp<scf::IfOp>();
   if (choice && value.hasOneUse()) {
@@ -160,6 +192,10 @@ void materialize(Value value, Value memory, Operation *exit) {
       materialize(yield.getOperand(number), memory, yield);
     return;
   }
+  if (auto collapse = value.getDefiningOp<tensor::CollapseShapeOp>();
+      collapse && value.hasOneUse() && collapse.getSrc().hasOneUse())
+    if (Value split = splitAxes(collapse, memory, exit))
+      return materialize(collapse.getSrc(), split, exit);
   OpBuilder builder(exit);
   bufferization::MaterializeInDestinationOp::create(
       builder, exit->getLoc(), TypeRange{}, value, memory,

@@ -149,3 +149,28 @@ func.func @classifier(%x: tensor<?x8xf32>, %n: index) -> tensor<?x16xf32> {
   %p, %live = attn.softmax %y axes([1]) : tensor<?x16xf32>, tensor<?x16xi1>
   return %p : tensor<?x16xf32>
 }
+
+// -----
+
+// No query dim: one query. The result's axes are merged again.
+// CHECK-LABEL: func.func @token
+// CHECK-SAME: (%[[Q:.*]]: tensor<?x8xf32>, %[[K:.*]]: tensor<?x?x8xf32>
+// CHECK: %[[ONE:.*]] = arith.constant 1 : index
+// CHECK: %[[O:.*]] = attn.attention dims(batch = 1, query = 1, key = 1, contract = 1, value = 1)
+// CHECK-SAME: sizes(%{{.*}}, %[[ONE]], %{{.*}}, %{{.*}}, %{{.*}})
+// CHECK: score (%{{.*}}, %{{.*}}, %{{.*}} : index, %[[T:.*]] : f32) {
+// CHECK-NEXT: attn.yield %[[T]]
+// CHECK: attn.algorithm = "streaming"{{.*}}: tensor<?x1x8xf32>
+// CHECK: %[[R:.*]] = tensor.collapse_shape %[[O]] {{\[\[}}0], [1, 2]] : tensor<?x1x8xf32> into tensor<?x8xf32>
+// CHECK: return %[[R]]
+#token_q = affine_map<(h, j, e, f) -> (h, e)>
+#token_k = affine_map<(h, j, e, f) -> (h, j, e)>
+#token_v = affine_map<(h, j, e, f) -> (h, j, f)>
+func.func @token(%q: tensor<?x8xf32>, %k: tensor<?x?x8xf32>, %H: index, %M: index, %E: index) -> tensor<?x8xf32> {
+  %o = attn.attention dims(batch = 1, query = 0, key = 1, contract = 1, value = 1) sizes(%H, %M, %E, %E)
+      term(%q, %k : tensor<?x8xf32>, tensor<?x?x8xf32>) maps [#token_q, #token_k]
+      value(%k : tensor<?x?x8xf32>) maps [#token_v]
+      score (%h, %j : index, %t : f32) { attn.yield %t : f32 }
+      normalise(exp divide stabilise) : tensor<?x8xf32>
+  return %o : tensor<?x8xf32>
+}

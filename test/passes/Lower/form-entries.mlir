@@ -46,7 +46,13 @@ func.func private @helper(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Merged heads: the extents of the result are products.
+// Merged heads: the extents of the result are products. It is written before its axes are merged, where it belongs.
+
+// CHECK-LABEL: func.func @merged(
+// CHECK-SAME: %[[OUT:[^ ]*]]: memref<?x?xf32> {attn.name = "y", attn.result})
+// CHECK: %[[SPLIT:.*]] = memref.expand_shape %[[OUT]] {{\[\[}}0], [1, 2]] output_shape [%{{.*}}, %{{.*}}, 4] : memref<?x?xf32> into memref<?x?x4xf32>
+// CHECK: %[[Y:.*]] = linalg.generic
+// CHECK: bufferization.materialize_in_destination %[[Y]] in restrict writable %[[SPLIT]]
 
 // CHECK-LABEL: func.func private @merged.shapes(
 // CHECK: %[[N:.*]] = tensor.dim %{{.*}}, %c0
