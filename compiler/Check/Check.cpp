@@ -141,8 +141,8 @@ Comparison Checker::compareOn(Draw &draw) {
   // DESIGN.md, "Error of an element": eight roundings of the largest score.
   c.tolerance = std::max(1e-5, 8 * std::ldexp(1.0, -24) * c.report.largest);
   for (size_t k = 0; k < outputs.size(); ++k) {
-    c.differences.push_back(
-        compare(c.fast.outputs[k], outputs[k], c.tolerance));
+    c.differences.push_back(compare(c.fast.outputs[k], outputs[k], c.tolerance,
+                                    draw.kind == Kind::Large));
     c.same &= c.differences.back().ok();
   }
   return c;

@@ -19,10 +19,13 @@ struct Difference {
 };
 
 /// Compares element by element. Integers and bools must be equal; reals within
-/// \p tolerance of max |reference|, plus one rounding of a 16-bit type; NaN
-/// stands where the reference has one and nowhere else, infinities are equal.
-Difference compare(const Array &value, const Array &reference,
-                   double tolerance);
+/// \p tolerance of max |reference|, plus one rounding of a 16-bit type and
+/// what is below the least normal f32; NaN stands where the reference has one
+/// and nowhere else, infinities are equal. If \p overflows, terms of sums may
+/// be above the largest f32, which are numbers in the reference's f64: an
+/// infinity may then be NaN, the difference of two.
+Difference compare(const Array &value, const Array &reference, double tolerance,
+                   bool overflows);
 
 } // namespace heed::check
 
