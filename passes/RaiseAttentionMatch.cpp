@@ -34,8 +34,13 @@ ExprRef AttentionMatcher::expandPairs(ExprRef e) {
       return varies(read);
     if (!def || !Exprs::isExpressible(def) || isTable(def))
       return false;
+    // A sum per offset between key and query is computed once for all pairs of
+    // that offset: an operand.
     if (varies(read))
-      return true;
+      return Exprs::isElementwise(def) ||
+             llvm::none_of(read->operands, [&](ExprRef at) {
+               return at->usesAny(keys) && at->usesAny(m.query);
+             });
     // Conditions and additive masks over one side are seen through, so that
     // `where` is a condition on indices.
     if (!read->usesAny(keys) && !read->usesAny(m.query))
