@@ -30,7 +30,7 @@ class Machine:
     def __init__(self, folder, threads, march="native", clock="wall"):
         program = os.path.join(folder, f"machine-{march}")
         if not os.path.exists(program):
-            subprocess.run([os.environ.get("CC", "cc"), "-O3", f"-march={march}", "-ffp-contract=fast",
+            subprocess.run([os.environ.get("CC", "clang-22"), "-O3", f"-march={march}", "-ffp-contract=fast",
                             os.path.join(HERE, "machine.c"), "-o", program, "-lpthread"], check=True)
         self.process = subprocess.Popen([program, str(threads), clock], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.bandwidth, self.best = (0.0, 0.0), 0.0

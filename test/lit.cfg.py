@@ -23,6 +23,8 @@ config.environment["PATH"] = os.pathsep.join(path)
 # Python tests import what they share from test/support.
 config.environment["PYTHONPATH"] = os.path.join(config.test_source_root, "support")
 config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+# The machine may have no other C compiler than the one that Heed is built with.
+config.environment["CC"] = config.heed_cc
 # libMLIR is not instrumented, so containers that cross it look overrun.
 config.environment["ASAN_OPTIONS"] = "detect_container_overflow=0:detect_leaks=0"
 

@@ -37,7 +37,7 @@ SCALARS = {np.dtype(np.float32): ctypes.c_float, np.dtype(np.float64): ctypes.c_
 class Kernels:
     """The kernels in `folder`, compiled with --runtime and --no-user-context."""
 
-    def __init__(self, folder, cc="cc"):
+    def __init__(self, folder, cc):
         path = os.path.join(folder, "kernels.so")
         subprocess.check_call([cc, "-shared", "-o", path, *sorted(glob.glob(folder + "/*.o")), "-lm", "-lpthread", "-ldl"])
         self.library = ctypes.CDLL(path)
