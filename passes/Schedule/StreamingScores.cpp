@@ -10,27 +10,36 @@ using namespace heed;
 using namespace heed::streaming;
 using attn::DimKind;
 
-/// The value c if the score is `t0 * c` or `t0 / c` of one product term, c from
-/// outside the region: it is folded into the queries once per tile. An empty
-/// optional otherwise.
+/// The value c if the score is `t0 * c` or `t0 / c` of one product term, c a
+/// constant or from outside the region: it is folded into the queries once per
+/// tile. An empty optional otherwise.
 std::optional<Value> Streaming::scoreFactor() {
   Block &body = op.getScore().front();
-  if (op.numTerms() != 1 || !op.pair(0).empty() ||
-      body.getOperations().size() != 2)
+  if (op.numTerms() != 1 || !op.pair(0).empty())
     return std::nullopt;
-  Operation &first = body.front();
+  Operation *last = body.getTerminator()->getOperand(0).getDefiningOp();
   Value term = body.getArguments().back();
-  if (!isa<arith::MulFOp, arith::DivFOp>(first) ||
-      body.getTerminator()->getOperand(0) != first.getResult(0))
+  if (!last || last->getBlock() != &body ||
+      !isa<arith::MulFOp, arith::DivFOp>(last))
     return std::nullopt;
-  Value c = first.getOperand(0) == term ? first.getOperand(1)
-            : isa<arith::MulFOp>(first) ? first.getOperand(0)
-                                        : Value();
-  if (!c || c == term || c.getParentRegion() == &op.getScore())
+  Value c;
+  if (last->getOperand(0) == term)
+    c = last->getOperand(1);
+  else if (last->getOperand(1) == term && isa<arith::MulFOp>(last))
+    c = last->getOperand(0);
+  if (!c || c == term)
     return std::nullopt;
   Ops o{b, loc};
+  bool multiplied = isa<arith::MulFOp>(last);
+  FloatAttr constant;
+  if (matchPattern(c, m_Constant(&constant))) {
+    double value = constant.getValueAsDouble();
+    return o.f(multiplied ? value : 1 / value);
+  }
+  if (c.getParentRegion() == &op.getScore())
+    return std::nullopt;
   Value outside = scalars.lookup(c);
-  return isa<arith::MulFOp>(first) ? outside : o.div(o.f(1), outside);
+  return multiplied ? outside : o.div(o.f(1), outside);
 }
 
 /// Operands of terms that vary over queries and not over keys, transposed:
@@ -153,9 +162,13 @@ Value Streaming::termSum(Ops &o, unsigned term, Value state,
 /// The factor in the queries leaves an empty sum alone: 1 / sqrt(E) times 0 is
 /// NaN where E is 0.
 Value Streaming::emptySum(Ops &o, ArrayRef<unsigned> contract) {
+  FloatAttr constant;
+  bool finite = factor && matchPattern(*factor, m_Constant(&constant)) &&
+                constant.getValue().isFinite();
   bool mayBeEmpty =
-      factor && !matchPattern(*factor, m_Constant()) &&
-      llvm::any_of(contract, [&](unsigned c) { return !size(c).fixed; });
+      factor && !finite && llvm::any_of(contract, [&](unsigned c) {
+        return !size(c).fixed || *size(c).fixed == 0;
+      });
   return mayBeEmpty ? o.mul(o.zero(), *factor) : o.zero();
 }
 
