@@ -23,7 +23,7 @@ struct Tile {
 };
 
 /// The register tile that wastes the fewest columns of \p columns (if known),
-/// the most efficient one among equals.
+/// the most efficient one among those that waste about as few.
 Tile chooseTile(std::optional<int64_t> columns, int64_t lanes,
                 int64_t registers) {
   // One register for a broadcast, the rest for accumulators and a row of B: MR
@@ -39,9 +39,10 @@ Tile chooseTile(std::optional<int64_t> columns, int64_t lanes,
     int64_t width = t.vectors * lanes;
     return (*columns + width - 1) / width * width;
   };
+  // A wider tile is worth a few columns.
   Tile best = tiles.front();
   for (Tile t : tiles)
-    if (padded(t) < padded(best))
+    if (padded(t) < padded(best) && padded(t) * 64 < padded(tiles.front()) * 63)
       best = t;
   return best;
 }
@@ -59,6 +60,16 @@ int64_t rowsOfTask(const KernelFunc &acc, int64_t width,
   for (const Extent &extent : acc.reductions[0])
     row *= extent.fixed.value_or(longestSum);
   return std::max(few, target.l2 * 3 / 4 / std::max<int64_t>(row, 1));
+}
+
+/// Whether B is known to be beyond the second cache: few rows then take what
+/// it takes to come from memory.
+bool isBeyondCache(const KernelFunc &acc, const halide::Target &target) {
+  std::optional<int64_t> columns = acc.extents[0].fixed;
+  int64_t bytes = columns.value_or(0) * widestBits(acc.func) / 8;
+  for (const Extent &extent : acc.reductions[0])
+    bytes *= extent.fixed.value_or(1);
+  return bytes > target.l2;
 }
 
 /// Reads of the update that depend on \p yes and not on \p no.
@@ -177,6 +188,7 @@ bool heed::scheduleContraction(KernelInfo &kernel,
   Location loc = update.getLoc();
   Value sumFunc = update.getFunc(), accFunc = sumFunc;
   OpBuilder b = scheduleBuilder(kernel);
+  bool beyondCache = isBeyondCache(*acc, target);
   // A long sum is one of blocks: register tiles hold a block's.
   bool blocked = false;
   if (Value block = sumByBlocks(kernel, sumFunc, longestSum, BlockTail::Skip)) {
@@ -347,11 +359,31 @@ bool heed::scheduleContraction(KernelInfo &kernel,
     boundTile(accFunc, rank);
   }
   scheduleTile(accFunc, 0, {});
-  SmallVector<std::string> inner{"ru"};
-  inner.append(rnames);
-  halide::SplitOp::create(b, loc, accFunc, 1, rnames[0], rnames[0], "ru", 4,
-                          guard);
-  scheduleTile(accFunc, 1, inner);
-  halide::UnrollOp::create(b, loc, accFunc, 1, "ru");
+  // Steps of the sum that one turn of the loop adds: neighbours, or one from
+  // each part of the sum, so that the panel is read as several streams: one
+  // stream of addresses does not exhaust the memory.
+  auto scheduleSteps = [&](int64_t factor, bool parts) {
+    std::string unrolled = parts ? "stream" : "ru";
+    SmallVector<std::string> inner{unrolled};
+    inner.append(rnames);
+    halide::SplitOp::create(b, loc, accFunc, 1, rnames[0],
+                            parts ? unrolled : rnames[0],
+                            parts ? rnames[0] : unrolled, factor, guard);
+    scheduleTile(accFunc, 1, inner);
+    halide::UnrollOp::create(b, loc, accFunc, 1, unrolled);
+  };
+  constexpr int64_t streams = 4;
+  std::optional<int64_t> steps = acc->reductions[0].front().fixed;
+  if (beyondCache && steps && *steps % (4 * streams) == 0) {
+    Value few =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle,
+                              acc->extents[1].value, i32(b, 2 * tile.rows));
+    auto version = halide::SpecializeOp::create(b, loc, accFunc,
+                                                b.getI64IntegerAttr(1), few);
+    OpBuilder::InsertionGuard inside(b);
+    b.setInsertionPointToStart(&version.getBody().emplaceBlock());
+    scheduleSteps(*steps / streams, true);
+  }
+  scheduleSteps(4, false);
   return true;
 }

@@ -128,6 +128,14 @@ Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block,
   // Twice as many are no reason for another level.
   if (extent.fixed && *extent.fixed <= 2 * block)
     return {};
+  // Blocks without a rest, if some that are about as long have none.
+  if (extent.fixed)
+    for (int64_t size = block; 2 * size > block; --size)
+      if (*extent.fixed % size == 0 && size % 16 == 0) {
+        block = size;
+        break;
+      }
+  bool exact = extent.fixed && *extent.fixed % block == 0;
 
   Location loc = update.getLoc();
   Type type = combine->getResult(0).getType();
@@ -165,7 +173,7 @@ Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block,
     return arith::AddIOp::create(at, loc, mulI32(at, args[rank], block),
                                  args.back());
   };
-  if (skips)
+  if (skips && !exact)
     inner.fill(
         b, inner.getWhere(), [&](OpBuilder &at, Location, ValueRange args) {
           return SmallVector<Value>{arith::CmpIOp::create(
@@ -180,7 +188,7 @@ Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block,
       map.map(body.getArgument(rank + r), args[rank + 1 + r]);
     // Bounds don't see the condition.
     Value position = place(at, args);
-    if (skips)
+    if (skips && !exact)
       position = arith::MinSIOp::create(at, loc, position, last);
     map.map(body.getArgument(rank + rvars - 1), position);
     Value old = halide::ReadOp::create(at, loc, type, partFunc,

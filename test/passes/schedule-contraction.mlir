@@ -27,6 +27,13 @@
 // CHECK-DAG: halide.fuse %[[Y]], ("np", "mt") into "np_mt"
 // CHECK-DAG: halide.parallel %[[Y]], "np_mt"
 // CHECK-DAG: halide.compute_at %[[SUM]], %[[Y]], "mb"
+// The weight is beyond L2: 16 rows and fewer read it as four streams, one from each quarter of the sum.
+// CHECK: %[[FEW:.*]] = arith.cmpi sle, %{{.*}}, %c16_i32
+// CHECK: halide.specialize %[[SUM]] stage 1 if %[[FEW]] {
+// CHECK-NEXT: halide.split %[[SUM]] stage 1, "r0" into ("stream", "r0") by 96
+// CHECK: halide.reorder %[[SUM]] stage 1, ("nv", "nj", "d0", "stream", "r0")
+// CHECK: halide.unroll %[[SUM]] stage 1, "stream"
+// CHECK-NEXT: }
 // CHECK-DAG: halide.unroll %[[SUM]] stage 1, "nj"
 // CHECK-DAG: halide.unroll %[[SUM]] stage 1, "d0"
 // CHECK-DAG: halide.unroll %[[SUM]] stage 1, "ru"

@@ -94,6 +94,10 @@ for transposed in (False, True):
     check(f"fixed{transposed}", linear(None, 3000, 20, transposed), [shapes(9, 3000, 20)], oracle)
     check(f"static{transposed}", linear(None, 64, 100, transposed), [shapes(n, 64, 100) for n in (0, 1, 9, 129)], oracle)
     check(f"tiny{transposed}", linear(3, 5, 7, transposed), [shapes(3, 5, 7)], oracle)
+# A weight beyond the second cache: few rows read it as several streams; 2560 is five blocks of 512.
+for inner, columns in ((1536, 1000), (2560, 1000)):
+    check(f"streams{inner}", linear(None, inner, columns, False), [((n, inner), (columns, inner), (columns,)) for n in (1, 9, 16, 17)],
+          lambda x, w, b: np.maximum(x @ w.T + b, 0))
 check("scores", SCORES, [((b, h, i, e), (b, j, e)) for b, h, i, j, e in ((1, 1, 1, 1, 1), (2, 3, 9, 50, 17), (2, 2, 0, 5, 4), (2, 3, 70, 0, 4))],
       lambda q, k: np.einsum("bhie,bje->bhij", q, k))
 finish()
