@@ -157,6 +157,17 @@ Streaming::Total Streaming::total(Ops &o, ArrayRef<Value> at) {
   return total;
 }
 
+Value Streaming::resultAt(Ops &o, Value lane, Value d, ArrayRef<Value> rest) {
+  SmallVector<Value> at{lane, d};
+  halide::FuncOp from = plan.divided;
+  if (plan.rowsOut) {
+    std::swap(at[0], at[1]);
+    from = plan.rowsOut;
+  }
+  llvm::append_range(at, rest);
+  return o.read1(from.getResult(), at);
+}
+
 /// Division, and the output in its own layout.
 StreamingResults Streaming::finish() {
   const int64_t group = plan.group;
@@ -209,6 +220,18 @@ StreamingResults Streaming::finish() {
              return {o.select(none, o.f(0), scaled)};
            });
 
+  if (op.numDims(DimKind::Value) == 1 && plan.form == StreamingForm::Tiles) {
+    Ops outside{b, loc};
+    Value last = outside.last(
+        outside.alignTo(size(op.firstDim(DimKind::Value)), plan.group));
+    plan.rowsOut =
+        turned("rows_out", {"d", "ii"}, plan.rowsOutSteps,
+               [&](Ops &o, Value d, Value lane, ArrayRef<Value> rest) {
+                 SmallVector<Value> at{lane, o.mini(d, last)};
+                 llvm::append_range(at, rest);
+                 return o.read1(plan.divided.getResult(), at);
+               });
+  }
   if (op.getLse() && !op.getLse().use_empty())
     return finishWithLse();
   AffineMap map = op.outputMap();
@@ -229,10 +252,10 @@ StreamingResults Streaming::finish() {
         Value i = dims[op.firstDim(DimKind::Query)];
         Value d = op.numDims(DimKind::Value) ? dims[op.firstDim(DimKind::Value)]
                                              : o.i(0);
-        SmallVector<Value> at{o.mod(i, plan.tile), d, o.floorDiv(i, plan.tile)};
+        SmallVector<Value> rest{o.floorDiv(i, plan.tile)};
         for (unsigned k = batchDims; k-- > 0;)
-          at.push_back(dims[k]);
-        Value value = o.read1(plan.divided.getResult(), at);
+          rest.push_back(dims[k]);
+        Value value = resultAt(o, o.mod(i, plan.tile), d, rest);
         if (!type.getElementType().isF32())
           value = arith::TruncFOp::create(inner, where, type.getElementType(),
                                           value);
@@ -282,10 +305,9 @@ StreamingResults Streaming::finishWithLse() {
         SmallVector<Value> row{o.mod(args[1], plan.tile)};
         row.push_back(o.floorDiv(args[1], plan.tile));
         llvm::append_range(row, args.drop_front(2));
-        SmallVector<Value> at{row[0], o.mini(args[0], o.last(columns))};
-        at.append(row.begin() + 1, row.end());
         return {o.select(o.less(args[0], columns),
-                         o.read1(plan.divided.getResult(), at),
+                         resultAt(o, row[0], o.mini(args[0], o.last(columns)),
+                                  ArrayRef(row).drop_front()),
                          o.read1(plan.lse.getResult(), row))};
       });
   Value rows = plan.output.getResult();

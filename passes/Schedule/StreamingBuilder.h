@@ -32,6 +32,13 @@ private:
   halide::UpdateOp update(halide::FuncOp func, ArrayRef<StringRef> rvars,
                           ArrayRef<Value> extents, Body body);
 
+  using ElementOf = llvm::function_ref<Value(Ops &, Value row, Value column,
+                                             ArrayRef<Value> rest)>;
+  /// A func \p name over the \p own vars (lane, other) that is
+  /// `element(row = lane, column = other)`, by way of transposed squares, whose
+  /// funcs go to \p steps. Writer::turn schedules it.
+  halide::FuncOp turned(StringRef name, ArrayRef<StringRef> own,
+                        SmallVector<halide::FuncOp> &steps, ElementOf element);
   Extent size(unsigned dim);
   Value query(Ops &o, Value tile, Value lane) {
     return o.mini(o.addi(o.muli(tile, o.i(plan.tile)), lane), o.last(queries));
@@ -104,6 +111,8 @@ private:
     Value top, sum, rescale, keysAlone;
   };
   Total total(Ops &o, ArrayRef<Value> at);
+  /// The result of a lane at value \p d; \p rest are the tile and the batch.
+  Value resultAt(Ops &o, Value lane, Value d, ArrayRef<Value> rest);
   StreamingResults finish();
   StreamingResults finishWithLse();
 

@@ -5,9 +5,11 @@
 
 #include "dialects/Halide/HalideDialect.h"
 #include "passes/Lower/Expressions.h"
+#include "passes/Lower/KernelInfo.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace heed::streaming {
 
@@ -38,6 +40,12 @@ struct Ops {
   Value mini(Value x, Value y) { return arith::MinSIOp::create(b, loc, x, y); }
   Value clamp(Value x, Value high) {
     return mini(arith::MaxSIOp::create(b, loc, x, i(0)), high);
+  }
+  /// \p extent, up to a multiple of \p to.
+  Value alignTo(const Extent &extent, int64_t to) {
+    if (extent.fixed)
+      return i(llvm::alignTo(*extent.fixed, to));
+    return muli(floorDiv(addi(extent.value, i(to - 1)), to), i(to));
   }
   Value last(Value extent) { return addi(extent, i(-1)); }
   Value floorDiv(Value x, int64_t y) {

@@ -5,6 +5,7 @@
 // 8192, causal 0.66 to 0.80 from N = 1024.
 #include "passes/Schedule/StreamingPlan.h"
 #include "passes/Schedule/Schedule.h"
+#include "passes/Schedule/StreamingOps.h"
 #include "passes/Schedule/StreamingWriter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -13,6 +14,7 @@
 using namespace mlir;
 using namespace heed;
 using attn::DimKind;
+using heed::streaming::Ops;
 using heed::streaming::Writer;
 
 // Accumulators, one row of vectors and a broadcast fill the registers: (group +
@@ -271,13 +273,9 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
       order.push_back("dv");
     }
     order.push_back(value);
-    Value up = arith::AddIOp::create(b, loc, extent.value, w.i(group - 1));
-    groups = arith::FloorDivSIOp::create(b, loc, up, w.i(group));
-    padded = arith::MulIOp::create(b, loc, groups, w.i(group));
-    if (extent.fixed) {
-      groups = w.i(llvm::divideCeil(*extent.fixed, group));
-      padded = w.i(llvm::alignTo(*extent.fixed, group));
-    }
+    padded = Ops{b, loc}.alignTo(extent, group);
+    groups = extent.fixed ? w.i(llvm::divideCeil(*extent.fixed, group))
+                          : Ops{b, loc}.floorDiv(padded, group);
   }
   order.append({"row", "ti", "task"});
   SmallVector<std::string> outer;
@@ -289,7 +287,18 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
   tasks.append(outer);
   std::string task = parallelOuter(b, output, 0, tasks, 0);
 
-  w.computeAt(divided, output, task);
+  if (rowsOut) {
+    unsigned dim = op.firstDim(DimKind::Value);
+    const Extent &extent = outputExtents[dim];
+    w.computeAt(rowsOut, output, task);
+    w.bound(rowsOut, "ii", w.i(tile));
+    w.bound(rowsOut, "d", Ops{b, loc}.alignTo(extent, lanes));
+    w.turn(rowsOut, rowsOutSteps, "d", "ii");
+    w.oneTile(rowsOut, tiles);
+    w.computeAt(divided, rowsOut, "ib");
+  } else {
+    w.computeAt(divided, output, task);
+  }
   w.bound(divided, "ii", w.i(tile));
   w.bound(divided, "d", padded);
   w.split(divided, 0, "d", "dt", "d8", group);
@@ -309,8 +318,11 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
       names.push_back("e" + std::to_string(c));
       w.bound(q.func, names.back(), q.extents[slot].value);
     }
-    w.lanes(q.func, 0, SmallVector<StringRef>(names.begin(), names.end()),
-            /*unrolled=*/false);
+    if (q.steps.empty())
+      w.lanes(q.func, 0, SmallVector<StringRef>(names.begin(), names.end()),
+              /*unrolled=*/false);
+    else
+      w.turn(q.func, q.steps, "ii", names[0]);
     w.oneTile(q.func, tiles);
   }
   w.computeAt(state, output, task);
@@ -324,7 +336,8 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
     w.bound(lse, "ii", w.i(tile));
     w.lanes(lse, 0, {});
   }
-  for (halide::FuncOp f : {state, divided, scale, lse})
+  w.oneTile(divided, rowsOut ? w.i(1) : tiles);
+  for (halide::FuncOp f : {state, scale, lse})
     if (f)
       w.oneTile(f, tiles);
 }

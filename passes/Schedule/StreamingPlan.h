@@ -44,6 +44,8 @@ struct StreamingQuery {
   halide::FuncOp func;
   llvm::SmallVector<unsigned> contract;
   llvm::SmallVector<Extent> extents;
+  /// Where its rows are dense: the funcs that transpose them.
+  llvm::SmallVector<halide::FuncOp> steps;
 };
 
 /// Everything that the schedule needs to know; the algorithm fills in the
@@ -81,6 +83,9 @@ struct StreamingPlan {
   halide::FuncOp state, scale, divided, output;
   /// Of rows: the state of some of the keys, and all of these.
   halide::FuncOp part, parts;
+  /// Of tiles with a value dim: `divided` with its rows dense.
+  halide::FuncOp rowsOut;
+  llvm::SmallVector<halide::FuncOp> rowsOutSteps;
   halide::FuncOp lse; ///< of a tile, where it is a result
   /// Of rows: vars of `parts`, from the inside out, and their extents (i32).
   llvm::SmallVector<std::pair<std::string, mlir::Value>> tasks;

@@ -68,42 +68,53 @@ void Streaming::stageQueries() {
       SmallVector<StringRef> own(names.begin(), names.end());
       bool scaled = factor && !plan.scaledTerm;
       Extent inner = contract.empty() ? Extent() : size(contract.back());
-      bool padded = plan.form == StreamingForm::Rows && !contract.empty() &&
+      bool rows = plan.form == StreamingForm::Rows;
+      // A row of numbers that lie side by side, at least a vector of them.
+      bool dense = contract.size() == 1 &&
+                   map.getResults().back() ==
+                       getAffineDimExpr(contract[0], op.getContext()) &&
+                   !(inner.fixed && *inner.fixed < plan.lanes);
+      bool padded = (rows || dense) && !contract.empty() &&
                     !(inner.fixed && *inner.fixed % plan.lanes == 0);
-      auto f =
-          func(("q" + Twine(index)).str(), own, 1,
-               [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-                 ArrayRef<Value> rest = at.drop_front(own.size());
-                 SmallVector<Value> dims = place(
-                     rest.drop_front(), query(o, rest.front(), at[0]), Value());
-                 for (auto [slot, c] : llvm::enumerate(contract))
-                   dims[c] = at[1 + slot];
-                 // The last vector of a row's lanes may be read beyond it.
-                 if (padded)
-                   dims[contract.back()] =
-                       o.mini(dims[contract.back()],
-                              o.last(size(contract.back()).value));
-                 Value value = operand(o, tensor, map, dims);
-                 if (scaled)
-                   value = o.mul(value, domain() == 1
-                                            ? *factor
-                                            : o.mul(*factor, o.f(domain())));
-                 return {value};
-               });
+      auto element = [&](Ops &o, Value lane, ArrayRef<Value> reduction,
+                         ArrayRef<Value> rest) {
+        SmallVector<Value> dims =
+            place(rest.drop_front(), query(o, rest.front(), lane), Value());
+        for (auto [slot, c] : llvm::enumerate(contract))
+          dims[c] = reduction[slot];
+        // The last vector of a row may be read beyond it.
+        if (padded)
+          dims[contract.back()] = o.mini(dims[contract.back()],
+                                         o.last(size(contract.back()).value));
+        Value value = operand(o, tensor, map, dims);
+        if (scaled)
+          value = o.mul(value, domain() == 1 ? *factor
+                                             : o.mul(*factor, o.f(domain())));
+        return value;
+      };
+      std::string name = ("q" + Twine(index)).str();
+      SmallVector<halide::FuncOp> steps;
+      halide::FuncOp f;
+      if (dense && !rows)
+        f = turned(name, own, steps,
+                   [&](Ops &o, Value row, Value column, ArrayRef<Value> rest) {
+                     return element(o, row, {column}, rest);
+                   });
+      else
+        f = func(name, own, 1,
+                 [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+                   return {element(o, at[0], at.slice(1, contract.size()),
+                                   at.drop_front(own.size()))};
+                 });
       plan.scaledTerm |= scaled;
-      plan.queryFuncs.push_back({f, contract, {}});
+      plan.queryFuncs.push_back({f, contract, {}, steps});
       for (unsigned c : contract)
         plan.queryFuncs.back().extents.push_back(size(c));
       if (padded) {
-        Ops o{b, loc};
-        int64_t lanes = plan.lanes;
         Extent &last = plan.queryFuncs.back().extents.back();
-        last.value = o.muli(
-            o.floorDiv(o.addi(last.value, o.i(lanes - 1)), lanes), o.i(lanes));
-        if (last.fixed) {
-          last.fixed = llvm::alignTo(*last.fixed, lanes);
-          last.value = o.i(*last.fixed);
-        }
+        last.value = Ops{b, loc}.alignTo(last, plan.lanes);
+        if (last.fixed)
+          last.fixed = llvm::alignTo(*last.fixed, plan.lanes);
       }
       staged[index] = f.getResult();
     }

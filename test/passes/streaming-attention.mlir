@@ -7,9 +7,16 @@
 #v = affine_map<(b,h,i,j,e,f) -> (b,h,j,f)>
 module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64, vector_registers = 32 : i64, l1 = 49152 : i64, l2 = 2097152 : i64, cores = 2 : i64}} {
 // CHECK-LABEL: halide.pipeline @k0 attributes
-// The queries, transposed and scaled once per tile of 3 vectors of 16 lanes.
-// CHECK: %[[Q:.*]] = halide.func "q0" (%{{.*}} = "ii", %{{.*}} = "e4"
+// The queries, scaled and transposed once per tile of 3 vectors of 16 lanes: rows of a square of 16 x 16, shuffled four times.
+// CHECK: %[[ROWS:.*]] = halide.func "q0_rows" (%{{.*}} = "x", %{{.*}} = "ta", %{{.*}} = "tb"
 // CHECK: arith.constant 48 : i32
+// CHECK: halide.func "q0_turn1"
+// CHECK: %[[EVEN:.*]] = halide.read %[[ROWS]]
+// CHECK: %[[ODD:.*]] = halide.read %[[ROWS]]
+// CHECK: arith.select %{{.*}}, %[[EVEN]], %[[ODD]]
+// CHECK: %[[TURNED:.*]] = halide.func "q0_turn4"
+// CHECK: %[[Q:.*]] = halide.func "q0" (%{{.*}} = "ii", %{{.*}} = "e4"
+// CHECK: halide.read %[[TURNED]]
 // Eight accumulators, the maximum and the sum are one state.
 // CHECK: %[[ST:.*]] = halide.func "st" ({{.*}}) : f32, f32, f32, f32, f32, f32, f32, f32, f32, f32
 // A full block: scores without a mask, in tuples of eight with their maximum.
@@ -32,6 +39,10 @@ module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64,
 // CHECK: %[[TI:.*]] = arith.select %[[BEYOND]], %c2_i32
 // CHECK: halide.split %[[O]], "tile" into ("task", "ti") by %[[TI]]
 // CHECK: halide.parallel %[[O]], "task_d1_d0"
+// A square is computed in registers: its rows as vectors, its shuffles two vectors at a time.
+// CHECK: halide.compute_at %[[ROWS]], %[[Q]], "e4"
+// CHECK-NEXT: halide.split %[[ROWS]], "x" into ("xo", "xi") by 16
+// CHECK: halide.bound_extent %[[ROWS]], "x" extent %c256_i32
 // The register tile: eight keys by three vectors, unrolled; reduction innermost.
 // CHECK: halide.compute_at %[[PV]], %[[ST]], "dt"
 // CHECK: halide.reorder %[[PV]] stage 1, ("iv", "iu", "dd", "ri", "ro")

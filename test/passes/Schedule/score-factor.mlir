@@ -7,7 +7,7 @@
 module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64, vector_registers = 32 : i64, l1 = 49152 : i64, l2 = 2097152 : i64, cores = 2 : i64}} {
 // CHECK-LABEL: halide.pipeline @quotient attributes
 // CHECK: %[[C:.*]] = arith.constant 0.088388
-// CHECK: halide.func "q0"
+// CHECK: halide.func "q0_rows"
 // CHECK: arith.mulf %[[C]], %
 // CHECK: halide.func "s_full"
 // CHECK-NOT: arith.divf
