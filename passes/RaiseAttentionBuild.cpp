@@ -119,7 +119,9 @@ ExprRef AttentionBuilder::clampReads(ExprRef e) {
   });
 }
 
-// f(clip(j - i), ...): a table over u = j - i + (N - 1) in [0, N + M - 1).
+// f(clip(j - i), ...): a table over u = j - i - low in [0, high - low], whose
+// ends serve beyond them. Other functions of j - i: over u = j - i + (N - 1) in
+// [0, N + M - 1).
 FailureOr<Operand> AttentionBuilder::overOffset(ExprRef e) {
   for (unsigned i : m.query)
     for (unsigned j : m.key) {
@@ -127,7 +129,9 @@ FailureOr<Operand> AttentionBuilder::overOffset(ExprRef e) {
         continue;
       unsigned u = 0;
       ExprRef shift = nullptr;
-      ExprRef table = exprs.byOffset(e, i, j, u, shift);
+      ExprRef table = exprs.byClampedOffset(e, i, j, u, shift);
+      if (!table)
+        table = exprs.byOffset(e, i, j, u, shift);
       if (!table)
         continue;
       SmallVector<unsigned> vars{u};

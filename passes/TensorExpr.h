@@ -180,6 +180,12 @@ public:
   /// variable \p offset = j - i + \p shift, shift = extent(i) - 1. Else null.
   ExprRef byOffset(ExprRef expr, unsigned i, unsigned j, unsigned &offset,
                    ExprRef &shift);
+  /// The same where offsets beyond some bounds make no difference, since each
+  /// is clamped between two numbers from outside: over the offsets between
+  /// these alone. Beyond its ends it goes on as at its ends. There is one
+  /// at least if there is a pair. Null where nothing is clamped.
+  ExprRef byClampedOffset(ExprRef expr, unsigned i, unsigned j,
+                          unsigned &offset, ExprRef &shift);
 
   // ---- To IR
   // ------------------------------------------------------------------------------

@@ -166,4 +166,67 @@ ExprRef Exprs::byOffset(ExprRef expr, unsigned i, unsigned j, unsigned &offset,
                                                                   : table;
 }
 
+/// The bounds of the clamp that \p e is, of \p inner; of one pair of bounds,
+/// whichever is applied first.
+static bool matchClamp(ExprRef e, ExprRef &inner, ExprRef &low, ExprRef &high) {
+  auto bound = [](ExprRef at, StringRef name, ExprRef &rest, ExprRef &limit) {
+    if (!at->isOp(name))
+      return false;
+    for (int k : {0, 1})
+      if (at->operand(k)->freeVars.empty()) {
+        limit = at->operand(k);
+        rest = at->operand(1 - k);
+        return true;
+      }
+    return false;
+  };
+  ExprRef middle;
+  return (bound(e, "arith.minsi", middle, high) &&
+          bound(middle, "arith.maxsi", inner, low)) ||
+         (bound(e, "arith.maxsi", middle, low) &&
+          bound(middle, "arith.minsi", inner, high));
+}
+
+ExprRef Exprs::byClampedOffset(ExprRef expr, unsigned i, unsigned j,
+                               unsigned &offset, ExprRef &shift) {
+  unsigned all = 0;
+  ExprRef table = byOffset(expr, i, j, all, shift);
+  if (!table)
+    return nullptr;
+  // Each place of the offset stands in a clamp by the same bounds, of
+  // `offset - shift` as byOffset writes it.
+  Type index = IndexType::get(context);
+  ExprRef difference = op("arith.subi", index, {var(all), shift});
+  ExprRef low = nullptr, high = nullptr;
+  ExprRef marked = replaceOutermost(table, [&](ExprRef e) -> ExprRef {
+    ExprRef inner, l, h;
+    if (!matchClamp(e, inner, l, h) || inner != difference ||
+        !l->type.isIndex())
+      return nullptr;
+    if (low && (l != low || h != high))
+      return nullptr;
+    low = l;
+    high = h;
+    return this->index(0);
+  });
+  if (!low || marked->uses(all))
+    return nullptr;
+  // No more than the offsets that there are: j - i from 1 - N to M - 1.
+  ExprRef one = this->index(1);
+  ExprRef first = op("arith.maxsi", index,
+                     {low, op("arith.subi", index, {this->index(0), shift})});
+  ExprRef last = op("arith.minsi", index,
+                    {high, op("arith.subi", index, {extent(j), one})});
+  ExprRef count =
+      op("arith.addi", index, {op("arith.subi", index, {last, first}), one});
+  // Without a pair there is none, lest a table read what has no element.
+  ExprRef pairs = op("arith.muli", index, {extent(i), extent(j)});
+  offset = freshVar(op("arith.minsi", index,
+                       {op("arith.maxsi", index, {count, one}), pairs}));
+  ExprRef at = op("arith.addi", index, {var(offset), first});
+  shift = op("arith.subi", index, {this->index(0), first});
+  return replaceOutermost(
+      table, [&](ExprRef e) { return e == difference ? at : nullptr; });
+}
+
 } // namespace heed

@@ -58,6 +58,31 @@ AffineMap AttentionOp::valueMap(unsigned value) {
   return cast<AffineMapAttr>(getValueMaps()[value]).getValue();
 }
 
+std::optional<int> AttentionOp::offsetSign(AffineExpr position) {
+  auto used = [&](DimKind kind) {
+    std::optional<unsigned> found;
+    for (unsigned d = firstDim(kind); d < firstDim(kind) + numDims(kind); ++d)
+      if (position.isFunctionOfDim(d)) {
+        if (found)
+          return std::optional<unsigned>();
+        found = d;
+      }
+    return found;
+  };
+  std::optional<unsigned> query = used(DimKind::Query),
+                          key = used(DimKind::Key);
+  if (!query || !key)
+    return std::nullopt;
+  AffineExpr offset = getAffineDimExpr(*key, getContext()) -
+                      getAffineDimExpr(*query, getContext());
+  for (int sign : {1, -1})
+    if (simplifyAffineExpr(position - offset * sign, numLoopDims(),
+                           getSymbols().size())
+            .isSymbolicOrConstant())
+      return sign;
+  return std::nullopt;
+}
+
 AffineMap AttentionOp::outputMap() {
   if (auto map = getResultMap())
     return *map;

@@ -115,6 +115,25 @@ struct Build {
     return wide(tensor::ExtractOp::create(b, loc, tensor, at));
   }
 
+  /// The same of a term or value of \p op: offsets end at the tensor's ends.
+  Value read(AttentionOp op, Value tensor, AffineMap map,
+             ArrayRef<Value> dims) {
+    SmallVector<Value> at;
+    for (auto [axis, expr] : llvm::enumerate(map.getResults())) {
+      Value position = expand(expr, dims, op.getSymbols());
+      if (op.offsetSign(expr)) {
+        Value last = arith::SubIOp::create(
+            b, loc, tensor::DimOp::create(b, loc, tensor, axis),
+            arith::ConstantIndexOp::create(b, loc, 1));
+        Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+        position = arith::MinSIOp::create(
+            b, loc, arith::MaxSIOp::create(b, loc, position, zero), last);
+      }
+      at.push_back(position);
+    }
+    return wide(tensor::ExtractOp::create(b, loc, tensor, at));
+  }
+
   /// The yielded value of \p region on \p args, cloned here.
   Value inlined(Region &region, ValueRange args) {
     IRMapping mapping;

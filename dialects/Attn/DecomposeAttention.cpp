@@ -74,8 +74,7 @@ struct Scores {
           return {Build{b, at.loc}.guarded(v[0], v.back(), [&](Build in) {
             SmallVector<Value> elements;
             for (auto [k, operand] : llvm::enumerate(op.term(t)))
-              elements.push_back(
-                  in.read(operand, op.maps(t)[k], dims, op.getSymbols()));
+              elements.push_back(in.read(op, operand, op.maps(t)[k], dims));
             Value product;
             if (op.pair(t).empty()) {
               product = elements[0];
@@ -207,7 +206,7 @@ FailureOr<SmallVector<Value>> AttentionOp::decomposeOperation(OpBuilder &b) {
         return {Build{b, loc}.guarded(v[1], v[2], [&](Build in) {
           Value sum;
           for (auto [k, operand] : llvm::enumerate(getValues())) {
-            Value element = in.read(operand, valueMap(k), dims, getSymbols());
+            Value element = in.read(*this, operand, valueMap(k), dims);
             sum =
                 sum ? arith::AddFOp::create(in.b, loc, sum, element).getResult()
                     : element;

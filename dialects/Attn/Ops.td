@@ -215,6 +215,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, Att
     O[x,f]    = sum_j where(x,j) ? P[x,j] * (V_0[map(x,j,f)] + V_1[map(x,j,f)] + ...) : nothing
     lse[x]    = m[x] + log l[x]
     ```
+    A position of a term's or value's operand that is an offset, `j - i + c` or `i - j + c` of one query and one key dim,
+    may lie beyond the operand: it reads the end that is nearest. So a table of clipped offsets holds each row once.
     A key outside `where` is absent: nothing of it is read or evaluated, and it contributes nothing whatever K and
     V hold there. With map = exp a score of -inf has weight 0, and a row without a live score above -inf is
     empty: its outputs are 0 and its lse is -inf (sink if there is one). With another map a row is empty if no key is live.
@@ -289,6 +291,9 @@ def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, Att
     ::llvm::SmallVector<unsigned> contractDims(unsigned term);
 
     ::mlir::AffineMap valueMap(unsigned value);
+    /// 1 or -1 if \p position in a term's or value's tensor is an offset, `j - i + c` or `i - j + c`, of a query dim i
+    /// and a key dim j: those beyond the tensor's ends read the ends.
+    std::optional<int> offsetSign(::mlir::AffineExpr position);
     /// The explicit result map, or batch, query and value dims in loop order.
     ::mlir::AffineMap outputMap();
   }];

@@ -16,8 +16,9 @@
 // show.
 //
 // Q and the score terms are in StreamingScores.cpp, S, P and the merge in
-// StreamingBlock.cpp, tiles and schedule in StreamingPlan.cpp; here are the
-// state, the output, and what the others share.
+// StreamingBlock.cpp, operands by offset in StreamingOffsets.cpp, tiles and
+// schedule in StreamingPlan.cpp; here are the state, the output, and what the
+// others share.
 #include "passes/Schedule/StreamingAttention.h"
 #include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/StreamingBuilder.h"
@@ -85,7 +86,7 @@ SmallVector<Value> Streaming::place(ArrayRef<Value> batch, Value i, Value j) {
 }
 
 Value Streaming::operand(Ops &o, Value tensor, AffineMap map,
-                         ArrayRef<Value> dims) {
+                         ArrayRef<Value> dims, Value row) {
   SmallVector<Value> symbols, at;
   for (Value symbol : op.getSymbols())
     symbols.push_back(scalars.lookup(symbol));
@@ -96,7 +97,11 @@ Value Streaming::operand(Ops &o, Value tensor, AffineMap map,
       dim = o.i(0);
   IndexMath math(o.b, loc, tensors.largest);
   for (auto [axis, expr] : llvm::enumerate(map.getResults())) {
-    // In range by the language's rules, in i64.
+    if (row && op.offsetSign(expr)) {
+      at.push_back(row);
+      continue;
+    }
+    // In range by the language's rules, in i64; offsets to their table's ends.
     Value c =
         IndexMath::narrow(o.b, loc, expandAffine(math, expr, known, symbols));
     if (!isa<AffineDimExpr>(expr)) {

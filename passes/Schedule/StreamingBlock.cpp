@@ -69,11 +69,13 @@ Value Streaming::weightOf(Ops &o, Value s, Value top) {
   llvm_unreachable("a map of attention");
 }
 
-Value Streaming::scoreAt(Ops &o, StreamingStage &stage, ArrayRef<Value> at) {
+Value Streaming::scoreAt(Ops &o, StreamingStage &stage, ArrayRef<Value> at,
+                         Value group) {
   ArrayRef<Value> rest = at.drop_front(3);
   SmallVector<Value> terms;
-  for (StreamingTerm &term : stage.terms)
-    terms.push_back(o.read1(term.func.getResult(), at));
+  for (auto [number, term] : llvm::enumerate(stage.terms))
+    terms.push_back(term.offsets ? tableTerm(o, stage, number, at, group)
+                                 : o.read1(term.func.getResult(), at));
   Value s = terms.front();
   if (!factor) {
     s = region(o, op.getScore(), rest.drop_front(),
@@ -100,7 +102,7 @@ void Streaming::stageScores(StreamingStage &stage) {
                Value jj = o.addi(o.muli(at[1], o.i(group)), o.i(y));
                SmallVector<Value> coordinates{at[0], jj, at[2]};
                coordinates.append(rest.begin(), rest.end());
-               values.push_back(scoreAt(o, stage, coordinates));
+               values.push_back(scoreAt(o, stage, coordinates, at[1]));
              }
              if (shifted)
                values.push_back(o.tree(
@@ -154,7 +156,7 @@ void Streaming::stageWeights(StreamingStage &stage) {
           w = region(o, op.getWeight(), rest.drop_front(),
                      query(o, rest.front(), at[0]), key(o, stage, at[2], at[1]),
                      {p});
-        if (stage.partial && anySign)
+        if (anySign && (stage.partial || hasTableValue()))
           w = o.select(arith::CmpFOp::create(o.b, o.loc,
                                              arith::CmpFPredicate::UNO, w, w),
                        o.f(std::numeric_limits<double>::quiet_NaN()), w);
@@ -197,20 +199,39 @@ Value Streaming::valueAt(Ops &o, const StreamingStage &stage, Value lane,
     dims[op.firstDim(DimKind::Value)] = d;
   SmallVector<Value> values;
   for (auto [number, tensor] : llvm::enumerate(op.getValues()))
-    values.push_back(operand(o, tensor, op.valueMap(number), dims));
+    if (!isTable(op.valueMap(number)))
+      values.push_back(operand(o, tensor, op.valueMap(number), dims));
   return o.tree(values, [&](Value x, Value y) { return o.add(x, y); });
 }
 
 /// PV(ii, dd, dt, kb, ...): the block's part of `group` value dims.
 void Streaming::stageProducts(StreamingStage &stage) {
-  const int64_t group = plan.group;
-  Value weights = stage.weights.getResult();
-  unsigned valueDim = op.firstDim(DimKind::Value);
-  bool hasValueDim = op.numDims(DimKind::Value) == 1;
   stage.products = func(stage.name("pv"), {"ii", "dd", "dt", "kb"}, 1,
                         [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
                           return {o.zero()};
                         });
+  for (unsigned value = 0; value < op.getValues().size(); ++value)
+    if (isTable(op.valueMap(value)))
+      stageTableValue(stage, value);
+  stage.plainValues = stage.offsets.size() < op.getValues().size();
+  if (stage.plainValues)
+    addValues(stage);
+  addTableValues(stage);
+}
+
+/// Dim `dd` of group `dt`, inside the value dim; null without one.
+Value Streaming::valueDim(Ops &o, Value dd, Value dt) {
+  if (op.numDims(DimKind::Value) == 0)
+    return Value();
+  Value d = o.addi(o.muli(dt, o.i(plan.group)), dd);
+  Extent extent = size(op.firstDim(DimKind::Value));
+  return extent.fixed && *extent.fixed % plan.group == 0
+             ? d
+             : o.mini(d, o.last(extent.value));
+}
+
+void Streaming::addValues(StreamingStage &stage) {
+  Value weights = stage.weights.getResult();
   size_t productRank = 5 + batchDims;
   update(stage.products, {"rj"}, {constantI32(b, loc, stage.block)},
          [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
@@ -220,14 +241,8 @@ void Streaming::stageProducts(StreamingStage &stage) {
            SmallVector<Value> row{at[0], kb};
            row.append(rest.begin(), rest.end());
            Value p = o.read1(weights, inGroup(row, jj));
-           Value d;
-           if (hasValueDim) {
-             d = o.addi(o.muli(at[2], o.i(group)), at[1]);
-             Extent extent = size(valueDim);
-             if (!extent.fixed || *extent.fixed % group)
-               d = o.mini(d, o.last(extent.value));
-           }
-           Value v = valueAt(o, stage, at[0], jj, kb, rest, d);
+           Value v = valueAt(o, stage, at[0], jj, kb, rest,
+                             valueDim(o, at[1], at[2]));
            Value state = o.read1(stage.products.getResult(), at);
            Value next = o.fma(state, p, v);
            return {stage.partial ? o.select(isLive(o, p), next, state) : next};

@@ -46,7 +46,9 @@ private:
   /// Loop dims at a place: batch, query and key; the others are filled in by
   /// the caller.
   SmallVector<Value> place(ArrayRef<Value> batch, Value i, Value j);
-  Value operand(Ops &o, Value tensor, AffineMap map, ArrayRef<Value> dims);
+  /// \p row, if given, is the position on the map's axis of offsets.
+  Value operand(Ops &o, Value tensor, AffineMap map, ArrayRef<Value> dims,
+                Value row = {});
   Value region(Ops &o, Region &region, ArrayRef<Value> batch, Value i, Value j,
                ArrayRef<Value> more);
 
@@ -57,14 +59,16 @@ private:
   /// the term makes of them.
   SmallVector<Value> termOperands(Ops &o, const StreamingStage &stage,
                                   unsigned term, ArrayRef<Value> at,
-                                  ArrayRef<Value> reduction);
+                                  ArrayRef<Value> reduction, Value row = {});
   Value termValue(Ops &o, unsigned term, ArrayRef<Value> operands);
   /// What a term over no pair is.
   Value emptySum(Ops &o, ArrayRef<unsigned> contract);
   /// \p state and one more pair of the term's sum.
   Value termSum(Ops &o, unsigned term, Value state, ArrayRef<Value> operands);
-  /// The score at `at`, in its domain; `lowest` where the key is absent.
-  Value scoreAt(Ops &o, StreamingStage &stage, ArrayRef<Value> at);
+  /// The score at `at`, of a key in \p group, in its domain; `lowest` where the
+  /// key is absent.
+  Value scoreAt(Ops &o, StreamingStage &stage, ArrayRef<Value> at,
+                Value group = {});
   /// What value terms add up to at \p d of key \p jj.
   Value valueAt(Ops &o, const StreamingStage &stage, Value lane, Value jj,
                 Value kb, ArrayRef<Value> rest, Value d);
@@ -75,12 +79,42 @@ private:
   void stageScores(StreamingStage &stage);
   void stageWeights(StreamingStage &stage);
   void stageProducts(StreamingStage &stage);
+  void addValues(StreamingStage &stage);
+  Value valueDim(Ops &o, Value dd, Value dt);
   void stageMerge(StreamingStage &stage);
   /// The state \p old with another part of the row in it.
   SmallVector<Value> merged(Ops &o, ArrayRef<Value> old,
                             ArrayRef<Value> accumulators, Value top, Value sum);
   /// Which key blocks a tile works on: the `where` of the state's update.
   void stageWhere(StreamingStage &stage);
+
+  // Operands by offset (StreamingOffsets.cpp).
+  struct Table;
+  Table tableAt(Ops &o, const StreamingStage &stage, Value tensor,
+                AffineMap map, Value kb, ArrayRef<Value> rest);
+  /// Which operand of \p term is a table over offsets, if the others vary over
+  /// queries alone.
+  std::optional<unsigned> tableOf(unsigned term);
+  bool isTable(AffineMap map);
+  bool hasTableValue();
+  void stageTableTerm(StreamingStage &stage, unsigned term, unsigned operand);
+  void stageTableValue(StreamingStage &stage, unsigned value);
+  /// The parts of `products` that tables make.
+  void addTableValues(StreamingStage &stage);
+  halide::FuncOp endWeights(StreamingStage &stage, unsigned value, bool high);
+  Value tableTerm(Ops &o, StreamingStage &stage, unsigned term,
+                  ArrayRef<Value> at, Value group);
+  /// Lane l of the result is lane l of row x + direction * l, where \p first
+  /// yields the rows and `at` is (ii, x, kb, ..): all steps but the last.
+  void shiftRows(StreamingOffsets &offsets, StringRef name, int direction,
+                 Body first);
+  /// One step more: rows of lanes whose number has the bit \p step.
+  Value shiftedBy(Ops &o, const StreamingOffsets &offsets, ArrayRef<Value> at,
+                  int64_t step);
+  /// Fills the rows of \p offsets that a block reaches, a group at a time.
+  using AtTable = llvm::function_ref<Value(Ops &, const Table &)>;
+  void fillRows(StreamingStage &stage, StreamingOffsets &offsets, Value tensor,
+                AffineMap map, AtTable reached, Body row);
 
   // A query at a time (StreamingRow.cpp).
   LogicalResult rows(ArrayRef<Extent> batch);

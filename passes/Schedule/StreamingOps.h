@@ -36,6 +36,7 @@ struct Ops {
   /// keeps it in memory.
   Value zero() { return f(-0.0); }
   Value addi(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
+  Value subi(Value x, Value y) { return arith::SubIOp::create(b, loc, x, y); }
   Value muli(Value x, Value y) { return arith::MulIOp::create(b, loc, x, y); }
   Value mini(Value x, Value y) { return arith::MinSIOp::create(b, loc, x, y); }
   Value clamp(Value x, Value high) {

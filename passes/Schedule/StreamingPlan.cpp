@@ -132,6 +132,73 @@ bool readsPairs(attn::AttentionOp op, ArrayRef<AffineMap> maps) {
   });
 }
 
+/// The sum of a term in a register tile, whose rows are \p row.
+void scheduleSum(Writer &w, const StreamingPlan &plan, unsigned index,
+                 const StreamingTerm &term, halide::FuncOp func,
+                 StringRef row) {
+  attn::AttentionOp op = plan.op;
+  // Only a product is short enough for its steps to be worth unrolling.
+  bool product = op.pair(index).empty() &&
+                 (term.offsets || !readsPairs(op, op.maps(index)));
+  SmallVector<std::string> names;
+  for (auto [slot, dim] : llvm::enumerate(op.contractDims(index))) {
+    std::string var = "r" + std::to_string(dim);
+    std::optional<int64_t> extent = term.contract[slot].fixed;
+    if (product && slot == 0 && extent && *extent % 4 == 0 && *extent > 4) {
+      w.split(func, 1, var, var, "ri", 4);
+      names.push_back("ri");
+    }
+    names.push_back(var);
+  }
+  SmallVector<StringRef> inner{row};
+  inner.append(names.begin(), names.end());
+  w.lanes(func, 1, inner);
+  w.unroll(func, 1, row);
+  if (names.front() == "ri")
+    w.unroll(func, 1, "ri");
+  w.keepWhole(
+      func, 1,
+      ArrayRef<StringRef>(inner).drop_front(names.front() == "ri" ? 2 : 1));
+}
+
+/// The steps before \p last's: in registers, for one vector of queries.
+void scheduleShifts(Writer &w, const StreamingPlan &plan,
+                    const StreamingOffsets &offsets, halide::FuncOp last,
+                    int64_t stage) {
+  int64_t step = plan.lanes / 2, rows = plan.group;
+  for (halide::FuncOp f : llvm::reverse(offsets.shifts)) {
+    rows += step;
+    step /= 2;
+    w.computeAt(f, last, "iu");
+    w.boundExtent(f, "ii", w.i(plan.lanes));
+    w.boundExtent(f, "x", w.i(rows));
+    w.boundExtent(f, "kb", w.i(1));
+    w.oneTile(f, w.i(1));
+    w.reorder(f, 0, {"ii", "x"});
+    w.vectorize(f, 0, "ii");
+    w.unroll(f, 0, "x");
+  }
+}
+
+/// Rows of a table that a block reaches, a group at a time.
+void scheduleRows(Writer &w, const StreamingPlan &plan,
+                  const StreamingOffsets &offsets, halide::FuncOp state) {
+  halide::FuncOp rows = offsets.rows;
+  w.computeAt(rows, state, "ib");
+  w.bound(rows, "x", w.i(offsets.count));
+  w.lanes(rows, 0, {"x"});
+  w.split(rows, 1, "ii", "iu", "iv", plan.lanes);
+  w.vectorize(rows, 1, "iv");
+  if (offsets.tile) {
+    w.reorder(rows, 1, {"iv", "iu", "y", "rg"});
+    w.unroll(rows, 1, "iu");
+  } else { // weights are moved vector by vector
+    w.reorder(rows, 1, {"iv", "y", "iu", "rg"});
+  }
+  w.unroll(rows, 1, "y");
+  w.keepWhole(rows, 1, {"rg"});
+}
+
 void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
                    int64_t number) {
   halide::FuncOp state = plan.state;
@@ -154,57 +221,64 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
   w.computeAt(products, state, "dt");
   w.lanes(products, 0, {"dd"});
   w.unroll(products, 0, "dd");
-  SmallVector<AffineMap> valueMaps;
-  for (unsigned k = 0; k < plan.op.getValues().size(); ++k)
-    valueMaps.push_back(plan.op.valueMap(k));
-  if (readsPairs(plan.op, valueMaps)) {
-    w.lanes(products, 1, {"dd", "rj"});
-    w.keepWhole(products, 1, {"rj"});
-  } else {
-    // Unrolled by 4 the constant strides of K and V become offsets; by 8
-    // registers spill.
-    w.split(products, 1, "rj", "ro", "ri", 4);
-    w.lanes(products, 1, {"dd", "ri", "ro"});
-    w.unroll(products, 1, "ri");
-    w.keepWhole(products, 1, {"ro"});
+  int64_t part = 1;
+  if (stage.plainValues) {
+    SmallVector<AffineMap> valueMaps;
+    for (unsigned k = 0; k < plan.op.getValues().size(); ++k)
+      if (llvm::none_of(stage.offsets,
+                        [&](const auto &table) { return table.operand == k; }))
+        valueMaps.push_back(plan.op.valueMap(k));
+    if (readsPairs(plan.op, valueMaps)) {
+      w.lanes(products, part, {"dd", "rj"});
+      w.keepWhole(products, part, {"rj"});
+    } else {
+      // Unrolled by 4 the constant strides of K and V become offsets; by 8
+      // registers spill.
+      w.split(products, part, "rj", "ro", "ri", 4);
+      w.lanes(products, part, {"dd", "ri", "ro"});
+      w.unroll(products, part, "ri");
+      w.keepWhole(products, part, {"ro"});
+    }
+    w.unroll(products, part++, "dd");
   }
-  w.unroll(products, 1, "dd");
+  for (const StreamingOffsets &table : stage.offsets) {
+    for (StringRef loop : {"rx", "re"}) {
+      w.lanes(products, part, {"dd", loop});
+      w.keepWhole(products, part, {loop});
+      w.unroll(products, part++, "dd");
+    }
+    scheduleRows(w, plan, table, state);
+    scheduleShifts(w, plan, table, table.rows, 1);
+    for (halide::FuncOp end : {table.low, table.high}) {
+      w.computeAt(end, state, "ib");
+      w.lanes(end, 0, {});
+      w.lanes(end, 1, {"rj"});
+      w.keepWhole(end, 1, {"rj"});
+    }
+  }
   w.boundExtent(products, "dd", w.i(plan.group));
 
   w.computeAt(stage.scores, state, "ib");
   w.lanes(stage.scores, 0, {"jt"});
   w.keepWhole(stage.scores, 0, {"jt"});
-  for (const StreamingTerm &term : stage.terms) {
+  for (auto [index, term] : llvm::enumerate(stage.terms)) {
     w.computeAt(term.func, stage.scores, "jt");
     w.boundExtent(term.func, "jj", w.i(plan.group));
-    w.lanes(term.func, 0, {"jj"});
+    // Lanes of a table are moved vector by vector.
+    w.lanes(term.func, 0, {"jj"}, /*unrolled=*/!term.offsets);
     w.unroll(term.func, 0, "jj");
-    if (term.contractDims == 0)
-      continue;
-    unsigned index = &term - stage.terms.data();
-    SmallVector<unsigned> dims = plan.op.contractDims(index);
-    // Only a product is short enough for its steps to be worth unrolling.
-    bool product = plan.op.pair(index).empty() &&
-                   !readsPairs(plan.op, plan.op.maps(index));
-    SmallVector<std::string> names;
-    for (auto [slot, dim] : llvm::enumerate(dims)) {
-      std::string var = "r" + std::to_string(dim);
-      std::optional<int64_t> extent = term.contract[slot].fixed;
-      if (product && slot == 0 && extent && *extent % 4 == 0 && *extent > 4) {
-        w.split(term.func, 1, var, var, "ri", 4);
-        names.push_back("ri");
-      }
-      names.push_back(var);
+    if (term.offsets) {
+      scheduleShifts(w, plan, *term.offsets, term.func, 0);
+      scheduleRows(w, plan, *term.offsets, state);
+      w.computeAt(term.offsets->tile, term.offsets->rows, "rg");
+      w.boundExtent(term.offsets->tile, "y", w.i(plan.group));
+      w.boundExtent(term.offsets->tile, "rg", w.i(1));
+      w.lanes(term.offsets->tile, 0, {"y"});
+      w.unroll(term.offsets->tile, 0, "y");
+      scheduleSum(w, plan, index, term, term.offsets->tile, "y");
+    } else if (term.contractDims) {
+      scheduleSum(w, plan, index, term, term.func, "jj");
     }
-    SmallVector<StringRef> inner{"jj"};
-    inner.append(names.begin(), names.end());
-    w.lanes(term.func, 1, inner);
-    w.unroll(term.func, 1, "jj");
-    if (names.front() == "ri")
-      w.unroll(term.func, 1, "ri");
-    w.keepWhole(
-        term.func, 1,
-        ArrayRef<StringRef>(inner).drop_front(names.front() == "ri" ? 2 : 1));
   }
   // A normaliser may have no maximum, or no sum.
   for (halide::FuncOp f : {stage.top, stage.sum}) {
@@ -226,8 +300,13 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
 
   SmallVector<halide::FuncOp> funcs{stage.scores,  stage.top, stage.rounded,
                                     stage.weights, stage.sum, stage.products};
-  for (const StreamingTerm &term : stage.terms)
+  for (const StreamingTerm &term : stage.terms) {
     funcs.push_back(term.func);
+    if (term.offsets)
+      funcs.append({term.offsets->rows, term.offsets->tile});
+  }
+  for (const StreamingOffsets &table : stage.offsets)
+    funcs.append({table.rows, table.low, table.high});
   for (halide::FuncOp f : funcs) {
     if (!f)
       continue;

@@ -13,6 +13,19 @@
 
 namespace heed {
 
+/// What a block makes of an operand that is a table over offsets, key less
+/// query (StreamingOffsets.cpp): its rows that the block reaches, each computed
+/// or weighed once for all keys.
+struct StreamingOffsets {
+  unsigned operand = 0; ///< of the term; or which value
+  /// Vectors moved by their lanes' numbers, a power of two at a time.
+  llvm::SmallVector<halide::FuncOp> shifts;
+  halide::FuncOp rows;      ///< of a term: its sums; of a value: its weights
+  int64_t count = 0;        ///< the most rows that a block reaches
+  halide::FuncOp tile;      ///< of a term: a register tile of `rows`
+  halide::FuncOp low, high; ///< of a value: weights of all keys beyond its ends
+};
+
 /// A score term of one block: a func over (ii, jj, kb, tile, batch), with an
 /// update over its contract dims.
 struct StreamingTerm {
@@ -20,6 +33,7 @@ struct StreamingTerm {
   halide::FuncOp lanes; ///< of rows: one partial sum a lane
   size_t contractDims;
   llvm::SmallVector<Extent> contract;
+  std::optional<StreamingOffsets> offsets;
 };
 
 /// The funcs of one update of the state: those of full blocks, or of partial
@@ -36,6 +50,8 @@ struct StreamingStage {
   llvm::SmallVector<StreamingTerm> terms;
   halide::FuncOp scores, top, rounded, weights, sum, products;
   halide::FuncOp topLanes, sumLanes; ///< of rows
+  bool plainValues = true; ///< `products` begins with a sum over the keys
+  llvm::SmallVector<StreamingOffsets> offsets; ///< value terms by offset
   halide::UpdateOp update;
 };
 

@@ -125,7 +125,8 @@ void Streaming::stageQueries() {
 
 SmallVector<Value> Streaming::termOperands(Ops &o, const StreamingStage &stage,
                                            unsigned term, ArrayRef<Value> at,
-                                           ArrayRef<Value> reduction) {
+                                           ArrayRef<Value> reduction,
+                                           Value row) {
   unsigned first = 0;
   for (unsigned before = 0; before < term; ++before)
     first += op.maps(before).size();
@@ -144,7 +145,7 @@ SmallVector<Value> Streaming::termOperands(Ops &o, const StreamingStage &stage,
       coordinates.append(rest.begin(), rest.end());
       values.push_back(o.read1(transposed, coordinates));
     } else {
-      values.push_back(operand(o, op.term(term)[number], map, dims));
+      values.push_back(operand(o, op.term(term)[number], map, dims, row));
     }
   }
   return values;
@@ -185,6 +186,8 @@ Value Streaming::emptySum(Ops &o, ArrayRef<unsigned> contract) {
 
 /// T(ii, jj, kb, ...): one score term of a tile and a block.
 void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
+  if (std::optional<unsigned> table = tableOf(term))
+    return stageTableTerm(stage, term, *table);
   SmallVector<unsigned> contract = op.contractDims(term);
   std::string name = (stage.name("t") + Twine(term)).str();
   auto f =
@@ -194,7 +197,7 @@ void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
                return {emptySum(o, contract)};
              return {termValue(o, term, termOperands(o, stage, term, at, {}))};
            });
-  stage.terms.push_back({f, {}, contract.size(), {}});
+  stage.terms.push_back({f, {}, contract.size(), {}, {}});
   if (contract.empty())
     return;
   SmallVector<std::string> names;

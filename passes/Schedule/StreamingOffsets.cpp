@@ -1,0 +1,429 @@
+//===- StreamingOffsets.cpp - tables over offsets in streaming attention --===//
+//
+// An operand T[j - i + c], a row for each offset between key and query, would
+// be read anew by each pair: lanes are queries, so that the lanes of one key
+// want as many rows. But a tile and a block of keys reach few rows, tile +
+// block at most, and one where the offset lies beyond the table's ends. So each
+// row is used once for all queries, as a key is:
+//
+//   term   R[x][ii] = sum(e) q[i,e] T[x,e];      t[jj][ii] = R[j - i + c][ii]
+//   value  W[x][ii] = p[x - c + i][ii];          pv[d][ii] += sum(x) W[x][ii]
+//   T[x,d]
+//
+// What is left is to move lane l of a vector by l rows. It moves by 1, 2, 4, ..
+// rows where that bit of l is set, each step a select between two rows by a
+// constant mask: no vector is read lane by lane.
+//
+// Weights of keys beyond an end of the table are added up first.
+#include "passes/Schedule/Schedule.h"
+#include "passes/Schedule/StreamingBuilder.h"
+#include "passes/Schedule/StreamingWriter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace heed;
+using namespace heed::streaming;
+using attn::DimKind;
+
+/// One of them, at a tile and a block of keys. Rows are counted so that they
+/// grow with the key.
+struct Streaming::Table {
+  Value last;   ///< row, of the table
+  Value start;  ///< row of the tile's first query and the block's first key
+  Value first;  ///< row that the block reaches, inside the table
+  Value end;    ///< the last row that it reaches, inside the table
+  Value below;  ///< whether some pair lies before the table
+  Value above;  ///< or behind it
+  Value inside; ///< or in it
+  bool reversed;
+
+  /// The position in the tensor of row \p x of those that the block reaches.
+  Value position(Ops &o, Value x) const {
+    Value row = o.mini(o.addi(first, x), last);
+    return reversed ? o.subi(last, row) : row;
+  }
+};
+
+Streaming::Table Streaming::tableAt(Ops &o, const StreamingStage &stage,
+                                    Value tensor, AffineMap map, Value kb,
+                                    ArrayRef<Value> rest) {
+  SmallVector<Value> symbols;
+  for (Value symbol : op.getSymbols())
+    symbols.push_back(scalars.lookup(symbol));
+  SmallVector<Value> dims(numDims, o.i(0));
+  IndexMath math(o.b, loc, tensors.largest);
+  Table table;
+  for (auto [axis, expr] : llvm::enumerate(map.getResults())) {
+    std::optional<int> sign = op.offsetSign(expr);
+    if (!sign)
+      continue;
+    FailureOr<Extent> extent = tensors.extent(o.b, tensor, axis);
+    failedRead |= failed(extent);
+    table.last = succeeded(extent) ? o.last(extent->value) : o.i(0);
+    table.start =
+        IndexMath::narrow(o.b, loc, expandAffine(math, expr, dims, symbols));
+    table.reversed = *sign < 0;
+  }
+  // Sums of a few sizes, in i32: in i64 Halide takes twice as long over them.
+  tensors.largest =
+      std::min<int64_t>(tensors.largest, std::numeric_limits<int>::max() / 8);
+  if (table.reversed)
+    table.start = o.subi(table.last, table.start);
+  table.start = o.addi(
+      o.subi(firstKey(o, stage, kb), o.muli(rest.front(), o.i(plan.tile))),
+      table.start);
+  Value low = o.addi(table.start, o.i(1 - plan.tile)),
+        high = o.addi(table.start, o.i(stage.block - 1));
+  table.first = o.clamp(low, table.last);
+  table.end = o.clamp(high, table.last);
+  table.below = o.less(low, o.i(0));
+  table.above = o.less(table.last, high);
+  table.inside = o.both(o.atMost(low, table.last), o.atMost(o.i(0), high));
+  return table;
+}
+
+bool Streaming::isTable(AffineMap map) {
+  // With more than one such axis the rows are no line.
+  return plan.form == StreamingForm::Tiles &&
+         llvm::count_if(
+             map.getResults(),
+             [&](AffineExpr e) { return op.offsetSign(e).has_value(); }) == 1 &&
+         llvm::all_of(map.getResults(), [&](AffineExpr e) {
+           return op.offsetSign(e) ||
+                  (!e.isFunctionOfDim(op.firstDim(DimKind::Query)) &&
+                   !e.isFunctionOfDim(op.firstDim(DimKind::Key)));
+         });
+}
+
+std::optional<unsigned> Streaming::tableOf(unsigned term) {
+  // Without a sum there is nothing to save.
+  if (op.contractDims(term).empty())
+    return std::nullopt;
+  std::optional<unsigned> found;
+  for (auto [number, map] : llvm::enumerate(op.maps(term))) {
+    if (isTable(map)) {
+      if (found)
+        return std::nullopt;
+      found = number;
+    } else if (map.isFunctionOfDim(op.firstDim(DimKind::Key))) {
+      return std::nullopt;
+    }
+  }
+  return found;
+}
+
+bool Streaming::hasTableValue() {
+  for (unsigned value = 0; value < op.getValues().size(); ++value)
+    if (isTable(op.valueMap(value)))
+      return true;
+  return false;
+}
+
+/// Whether bit \p step of the lane of \p ii is set: a constant of a vector.
+static Value laneHas(Ops &o, Value ii, int64_t lanes, int64_t step) {
+  Value bit = arith::AndIOp::create(o.b, o.loc, o.mod(ii, lanes), o.i(step));
+  return arith::CmpIOp::create(o.b, o.loc, arith::CmpIPredicate::ne, bit,
+                               o.i(0));
+}
+
+void Streaming::shiftRows(StreamingOffsets &offsets, StringRef name,
+                          int direction, Body first) {
+  offsets.shifts.push_back(
+      func((name + "0").str(), {"ii", "x", "kb"}, 1, first));
+  for (int64_t step = 1; step * 2 < plan.lanes; step *= 2)
+    offsets.shifts.push_back(
+        func((name + Twine(step)).str(), {"ii", "x", "kb"}, 1,
+             [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+               return {shiftedBy(o, offsets, at, direction * step)};
+             }));
+}
+
+Value Streaming::shiftedBy(Ops &o, const StreamingOffsets &offsets,
+                           ArrayRef<Value> at, int64_t step) {
+  SmallVector<Value> moved(at);
+  moved[1] = o.addi(at[1], o.i(step));
+  halide::FuncOp rows = offsets.shifts.back();
+  return o.select(laneHas(o, at[0], plan.lanes, std::abs(step)),
+                  o.read1(rows.getResult(), moved),
+                  o.read1(rows.getResult(), at));
+}
+
+/// The first lane of the vector of lane \p ii.
+static Value vectorOf(Ops &o, Value ii, int64_t lanes) {
+  return o.muli(o.floorDiv(ii, lanes), o.i(lanes));
+}
+
+void Streaming::fillRows(StreamingStage &stage, StreamingOffsets &offsets,
+                         Value tensor, AffineMap map, AtTable reached,
+                         Body row) {
+  const int64_t group = plan.group;
+  size_t rank = 4 + batchDims; // ii, x, kb, ib, batch
+  auto fill = update(
+      offsets.rows, {"y", "rg"},
+      {constantI32(b, loc, group), constantI32(b, loc, offsets.count / group)},
+      [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+        return row(o, args);
+      });
+  fill.fill(b, fill.getAt(),
+            [&](OpBuilder &inner, Location where, ValueRange args) {
+              Ops o{inner, where};
+              SmallVector<Value> at(args.take_front(rank));
+              at[1] = o.addi(o.muli(args[rank + 1], o.i(group)), args[rank]);
+              return at;
+            });
+  fill.fill(b, fill.getWhere(),
+            [&](OpBuilder &inner, Location where,
+                ValueRange args) -> SmallVector<Value> {
+              Ops o{inner, where};
+              SmallVector<Value> rest(args.slice(3, 1 + batchDims));
+              Table table = tableAt(o, stage, tensor, map, args[2], rest);
+              Value within = o.atMost(
+                  o.addi(table.first, o.muli(args[rank + 1], o.i(group))),
+                  table.end);
+              return {o.both(within, reached(o, table))};
+            });
+}
+
+void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
+                               unsigned number) {
+  const int64_t group = plan.group;
+  Value tensor = op.term(term)[number];
+  AffineMap map = op.maps(term)[number];
+  SmallVector<unsigned> contract = op.contractDims(term);
+  StreamingTerm result{{}, {}, contract.size(), {}, StreamingOffsets()};
+  StreamingOffsets &offsets = *result.offsets;
+  offsets.count = llvm::alignTo(stage.block + plan.tile - 1, group);
+  std::string suffix = std::to_string(term);
+
+  // A register tile: `group` rows.
+  offsets.tile = func(stage.name("rt") + suffix, {"ii", "y", "rg", "kb"}, 1,
+                      [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
+                        return {emptySum(o, contract)};
+                      });
+  SmallVector<std::string> names;
+  SmallVector<Value> extents;
+  for (unsigned c : contract) {
+    names.push_back("r" + std::to_string(c));
+    extents.push_back(size(c).value);
+    result.contract.push_back(size(c));
+  }
+  SmallVector<StringRef> rvars(names.begin(), names.end());
+  update(offsets.tile, rvars, extents,
+         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+           size_t rank = 5 + batchDims;
+           ArrayRef<Value> at = args.take_front(rank), rest = at.drop_front(4);
+           Value row =
+               tableAt(o, stage, tensor, map, at[3], rest)
+                   .position(o, o.addi(o.muli(at[2], o.i(group)), at[1]));
+           SmallVector<Value> place{at[0], o.i(0), at[3]};
+           place.append(rest.begin(), rest.end());
+           return {termSum(o, term, o.read1(offsets.tile.getResult(), at),
+                           termOperands(o, stage, term, place,
+                                        args.drop_front(rank), row))};
+         });
+
+  auto none = [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
+    return {halide::UndefOp::create(o.b, o.loc, o.b.getF32Type())};
+  };
+  offsets.rows = func(stage.name("rows") + suffix, {"ii", "x", "kb"}, 1, none);
+  fillRows(
+      stage, offsets, tensor, map,
+      [&](Ops &, const Table &) -> Value { return {}; },
+      [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+        size_t rank = 4 + batchDims;
+        SmallVector<Value> at{args[0], args[rank], args[rank + 1]};
+        at.append(args.begin() + 2, args.begin() + rank);
+        return {o.read1(offsets.tile.getResult(), at)};
+      });
+
+  shiftRows(offsets, stage.name("by") + suffix + "x", -1,
+            [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+              Table table =
+                  tableAt(o, stage, tensor, map, at[2], at.drop_front(3));
+              // Of rows that no pair reads any will do.
+              SmallVector<Value> place(at);
+              place[1] = o.clamp(
+                  o.subi(o.addi(o.subi(table.start, table.first), at[1]),
+                         vectorOf(o, at[0], plan.lanes)),
+                  o.subi(table.end, table.first));
+              return {o.read1(offsets.rows.getResult(), place)};
+            });
+  result.func = func(stage.name("t") + suffix, {"ii", "jj", "kb"}, 1,
+                     [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+                       return {shiftedBy(o, offsets, at, -plan.lanes / 2)};
+                     });
+  offsets.operand = number;
+  stage.terms.push_back(std::move(result));
+}
+
+/// The term at `at`: ii, the key in the block, kb, tile, batch. Where all
+/// queries of the tile and all keys of the group meet one end of the table, no
+/// row is moved.
+Value Streaming::tableTerm(Ops &o, StreamingStage &stage, unsigned term,
+                           ArrayRef<Value> at, Value group) {
+  StreamingOffsets &offsets = *stage.terms[term].offsets;
+  Table table =
+      tableAt(o, stage, op.term(term)[offsets.operand],
+              op.maps(term)[offsets.operand], at[2], at.drop_front(3));
+  Value row = o.addi(table.start, o.muli(group, o.i(plan.group)));
+  Value before = o.atMost(o.addi(row, o.i(plan.group - 1)), o.i(0));
+  Value behind = o.atMost(table.last, o.addi(row, o.i(1 - plan.tile)));
+  SmallVector<Value> end(at);
+  end[1] = o.select(before, o.i(0), o.subi(table.end, table.first));
+  return o.select(arith::OrIOp::create(o.b, o.loc, before, behind),
+                  o.read1(offsets.rows.getResult(), end),
+                  o.read1(stage.terms[term].func.getResult(), at));
+}
+
+/// The sum of the weights of keys beyond an end of the table.
+halide::FuncOp Streaming::endWeights(StreamingStage &stage, unsigned value,
+                                     bool high) {
+  Value tensor = op.getValues()[value];
+  AffineMap map = op.valueMap(value);
+  size_t rank = 3 + batchDims; // ii, kb, ib, batch
+  auto sum =
+      func(stage.name(high ? "above" : "below") + std::to_string(value),
+           {"ii", "kb"}, 1, [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
+             return {absentWeight(o)};
+           });
+  auto add = update(
+      sum, {"rj"}, {constantI32(b, loc, stage.block)},
+      [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+        ArrayRef<Value> at = args.take_front(rank), rest = at.drop_front(2);
+        Value jj = args[rank];
+        Table table = tableAt(o, stage, tensor, map, at[1], rest);
+        SmallVector<Value> place{at[0], jj, at[1]};
+        place.append(rest.begin(), rest.end());
+        Value p = o.read(stage.weights.getResult(), place).front();
+        Value state = o.read1(sum.getResult(), at);
+        Value row = o.subi(o.addi(table.start, jj), at[0]);
+        Value beyond = high ? o.less(table.last, row) : o.less(row, o.i(0));
+        if (stage.partial)
+          beyond = o.both(beyond, isLive(o, p));
+        return {o.select(beyond,
+                         o.add(o.select(isLive(o, state), state, o.f(0)), p),
+                         state)};
+      });
+  add.fill(b, add.getWhere(),
+           [&](OpBuilder &inner, Location where,
+               ValueRange args) -> SmallVector<Value> {
+             Ops o{inner, where};
+             SmallVector<Value> rest(args.slice(2, 1 + batchDims));
+             Table table = tableAt(o, stage, tensor, map, args[1], rest);
+             Value row = o.addi(table.start, args[rank]);
+             return {high ? o.less(table.last, row)
+                          : o.less(o.addi(row, o.i(1 - plan.tile)), o.i(0))};
+           });
+  return sum;
+}
+
+/// W, and the weights beyond the ends.
+void Streaming::stageTableValue(StreamingStage &stage, unsigned value) {
+  Value tensor = op.getValues()[value];
+  AffineMap map = op.valueMap(value);
+  StreamingOffsets &offsets = stage.offsets.emplace_back();
+  offsets.operand = value;
+  offsets.count = llvm::alignTo(stage.block + plan.tile - 1, plan.group);
+  std::string suffix = std::to_string(value);
+  shiftRows(offsets, stage.name("wby") + suffix + "x", 1,
+            [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+              Table table =
+                  tableAt(o, stage, tensor, map, at[2], at.drop_front(3));
+              // The key of the vector's first query.
+              Value key =
+                  o.addi(o.subi(o.addi(table.first, at[1]), table.start),
+                         vectorOf(o, at[0], plan.lanes));
+              SmallVector<Value> place(at);
+              place[1] = o.clamp(key, o.i(stage.block - 1));
+              Value inside =
+                  o.both(o.atMost(o.i(0), key), o.less(key, o.i(stage.block)));
+              return {o.select(inside,
+                               o.read(stage.weights.getResult(), place).front(),
+                               absentWeight(o))};
+            });
+  offsets.rows =
+      func(stage.name("w") + suffix, {"ii", "x", "kb"}, 1,
+           [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
+             return {halide::UndefOp::create(o.b, o.loc, o.b.getF32Type())};
+           });
+  fillRows(
+      stage, offsets, tensor, map,
+      [&](Ops &o, const Table &table) { return table.inside; },
+      [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+        size_t rank = 4 + batchDims;
+        SmallVector<Value> at(args.take_front(rank));
+        at[1] = o.addi(o.muli(args[rank + 1], o.i(plan.group)), args[rank]);
+        return {shiftedBy(o, offsets, at, plan.lanes / 2)};
+      });
+  offsets.low = endWeights(stage, value, /*high=*/false);
+  offsets.high = endWeights(stage, value, /*high=*/true);
+}
+
+void Streaming::addTableValues(StreamingStage &stage) {
+  size_t rank = 5 + batchDims; // ii, dd, dt, kb, ib, batch
+  for (StreamingOffsets &offsets : stage.offsets) {
+    Value tensor = op.getValues()[offsets.operand];
+    AffineMap map = op.valueMap(offsets.operand);
+    // The products so far and those of weight p with row x.
+    auto sum = [&](Ops &o, ArrayRef<Value> at, Value p, Value x) -> Value {
+      ArrayRef<Value> rest = at.drop_front(4);
+      Table table = tableAt(o, stage, tensor, map, at[3], rest);
+      SmallVector<Value> dims = place(rest.drop_front(), o.i(0), o.i(0));
+      if (Value d = valueDim(o, at[1], at[2]))
+        dims[op.firstDim(DimKind::Value)] = d;
+      Value v = operand(o, tensor, map, dims, table.position(o, x));
+      Value state = o.read1(stage.products.getResult(), at);
+      return o.select(isLive(o, p), o.fma(state, p, v), state);
+    };
+    auto row = [&](ArrayRef<Value> at, ArrayRef<Value> x) {
+      SmallVector<Value> row{at[0]};
+      row.append(x.begin(), x.end());
+      row.append(at.begin() + 3, at.end());
+      return row;
+    };
+    auto where =
+        [&](halide::UpdateOp update,
+            llvm::function_ref<Value(Ops &, const Table &, Value)> condition) {
+          update.fill(b, update.getWhere(),
+                      [&](OpBuilder &inner, Location,
+                          ValueRange args) -> SmallVector<Value> {
+                        Ops o{inner, loc};
+                        SmallVector<Value> rest(args.slice(4, 1 + batchDims));
+                        return {condition(
+                            o, tableAt(o, stage, tensor, map, args[3], rest),
+                            args[rank])};
+                      });
+        };
+    where(update(stage.products, {"rx"}, {constantI32(b, loc, offsets.count)},
+                 [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+                   ArrayRef<Value> at = args.take_front(rank);
+                   return {sum(
+                       o, at,
+                       o.read1(offsets.rows.getResult(), row(at, args[rank])),
+                       args[rank])};
+                 }),
+          [&](Ops &o, const Table &table, Value x) {
+            return o.both(o.atMost(o.addi(table.first, x), table.end),
+                          table.inside);
+          });
+    where(update(stage.products, {"re"}, {constantI32(b, loc, 2)},
+                 [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+                   ArrayRef<Value> at = args.take_front(rank);
+                   Value isLow = o.less(args[rank], o.i(1));
+                   Value p = o.select(
+                       isLow, o.read1(offsets.low.getResult(), row(at, {})),
+                       o.read1(offsets.high.getResult(), row(at, {})));
+                   // Both are clamped to the table's ends.
+                   Table table =
+                       tableAt(o, stage, tensor, map, at[3], at.drop_front(4));
+                   return {sum(o, at, p,
+                               o.select(isLow, o.i(0),
+                                        o.subi(table.last, table.first)))};
+                 }),
+          [&](Ops &o, const Table &table, Value end) {
+            return o.select(o.less(end, o.i(1)), table.below, table.above);
+          });
+  }
+}

@@ -1,0 +1,71 @@
+// A table over the offset between key and query: each of its rows that a tile and a block reach serves all queries at once.
+// RUN: heed-opt %s --attn-to-halide | FileCheck %s
+
+#q = affine_map<(b,h,i,j,e,f)[s] -> (b,h,i,e)>
+#k = affine_map<(b,h,i,j,e,f)[s] -> (b,h,j,e)>
+#v = affine_map<(b,h,i,j,e,f)[s] -> (b,h,j,f)>
+#a = affine_map<(b,h,i,j,e,f)[s] -> (j - i + s, e)>
+#c = affine_map<(b,h,i,j,e,f)[s] -> (j - i + s, f)>
+module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64, vector_registers = 32 : i64, l1 = 49152 : i64, l2 = 2097152 : i64, cores = 2 : i64}} {
+// One query at a time reads the rows one after the other.
+// CHECK-LABEL: halide.pipeline @k0_few
+// CHECK-NOT: "rows_
+// CHECK-LABEL: halide.pipeline @k0 attributes
+// Products of the queries with eight rows: a register tile, whose rows are read as scalars.
+// CHECK: %[[TILE:.*]] = halide.func "rt_full1" (%{{.*}} = "ii", %{{.*}} = "y", %{{.*}} = "rg", %{{.*}} = "kb"
+// CHECK: halide.update %[[TILE]] over ("r4"
+// CHECK: %[[ROWS:.*]] = halide.func "rows_full1" (%{{.*}} = "ii", %{{.*}} = "x", %{{.*}} = "kb"
+// CHECK-NEXT: halide.undef
+// Only rows that the block reaches are computed.
+// CHECK: halide.update %[[ROWS]] over ("y" from %{{.*}} extent %{{.*}}, "rg" from %{{.*}} extent %{{.*}}) where
+// CHECK: arith.cmpi sle
+// Lane l moves by l rows: by 1, 2, 4 and, in the term itself, 8.
+// CHECK: %[[BY0:.*]] = halide.func "by_full1x0"
+// CHECK: halide.read %[[ROWS]]
+// CHECK: %[[BY1:.*]] = halide.func "by_full1x1"
+// CHECK: %[[LANE:.*]] = halide.mod %{{.*}}, %c16_i32
+// CHECK: %[[BIT:.*]] = arith.andi %[[LANE]], %c1_i32
+// CHECK: halide.func "by_full1x2"
+// CHECK: %[[BY4:.*]] = halide.func "by_full1x4"
+// CHECK: halide.func "t_full1"
+// CHECK: halide.read %[[BY4]]
+// Where one row serves all queries and keys of a group, nothing is moved.
+// CHECK: %[[S:.*]] = halide.func "s_full"
+// CHECK: %[[ENDS:.*]] = arith.ori
+// CHECK: arith.select %[[ENDS]]
+// V's keys, the rows inside, the two ends: weights that moved the other way, and sums of those beyond the ends.
+// CHECK: %[[PV:.*]] = halide.func "pv_full"
+// CHECK: halide.func "wby_full1x4"
+// CHECK: %[[W:.*]] = halide.func "w_full1"
+// CHECK: halide.func "below_full1"
+// CHECK: halide.func "above_full1"
+// CHECK: halide.update %[[PV]] over ("rj"
+// CHECK: halide.update %[[PV]] over ("rx" {{.*}}) where
+// CHECK: halide.read %[[W]]
+// CHECK: halide.update %[[PV]] over ("re" {{.*}}) where
+// No row is computed for one query alone.
+// CHECK: halide.compute_at %[[ROWS]], %{{.*}}, "ib"
+// CHECK: halide.compute_at %[[TILE]], %[[ROWS]], "rg"
+func.func private @k0(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>, %a: tensor<?x64xf32>, %c: tensor<?x64xf32>, %s: index) -> tensor<?x?x?x64xf32> attributes {attn.kernel, attn.kind = "attention"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %B = tensor.dim %q, %c0 : tensor<?x?x?x64xf32>
+  %H = tensor.dim %q, %c1 : tensor<?x?x?x64xf32>
+  %N = tensor.dim %q, %c2 : tensor<?x?x?x64xf32>
+  %M = tensor.dim %k, %c2 : tensor<?x?x?x64xf32>
+  %o = attn.attention dims(batch = 2, query = 1, key = 1, contract = 1, value = 1) sizes(%B, %H, %N, %M, %c64, %c64) symbols(%s)
+    term(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) maps [#q, #k]
+    term(%q, %a : tensor<?x?x?x64xf32>, tensor<?x64xf32>) maps [#q, #a]
+    value(%v : tensor<?x?x?x64xf32>) maps [#v]
+    value(%c : tensor<?x64xf32>) maps [#c]
+    score (%b: index, %h: index, %i: index, %j: index, %t: f32, %u: f32) { %x = arith.addf %t, %u : f32  attn.yield %x : f32 }
+    normalise(exp divide stabilise) : tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+func.func @model(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>, %a: tensor<?x64xf32>, %c: tensor<?x64xf32>, %s: index) -> tensor<?x?x?x64xf32> attributes {attn.model} {
+  %o = func.call @k0(%q, %k, %v, %a, %c, %s) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x64xf32>, tensor<?x64xf32>, index) -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+}
