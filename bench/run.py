@@ -94,7 +94,7 @@ def compile_case(case, told, folder, options):
     """The shared library; seconds."""
     library, prefix = os.path.join(folder, "model.so"), "bench"
     command = [os.path.join(options.build, "bin", "heedc"), case.source, *case.options, f"--target={options.target}",
-               f"--prefix={prefix}", "--emit=shared", "-o", library]
+               f"--prefix={prefix}", "--emit=shared", "--no-cache", "-o", library]
     if told["weights_file"]:
         command += ["--weights", told["weights_file"]]
     if "config" in case.params:

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 static int byTime(const void *left, const void *right) {
   double a = *(const double *)left, b = *(const double *)right;
@@ -66,6 +67,14 @@ void heed_profile_print(heed_model *model, FILE *stream) {
   if (!kernels)
     return;
   heed_profile(model, kernels, count);
+  heed_memory_use memory = heed_memory(model);
+  struct rusage usage; /* before measuring takes memory of its own */
+  int64_t peak = getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_maxrss : 0;
+  fprintf(stream,
+          "memory: %.1f MB at most in this process; %.1f MB of weights, %.1f "
+          "MB of packed copies, %.1f MB of buffers\n",
+          1e-6 * 1024 * (double)peak, 1e-6 * (double)memory.weights,
+          1e-6 * (double)memory.copies, 1e-6 * (double)memory.buffers);
   heed_limits limits = heed_measure_limits(model);
   double total = 0;
   for (size_t k = 0; k < count; ++k)

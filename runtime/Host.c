@@ -118,6 +118,7 @@ void *heed_host_keep(heed_model *model, int32_t slot, int64_t bytes) {
     heed_unwind(model, HEED_ERROR_MEMORY,
                 "no memory for %" PRId64 " bytes that the model prepares",
                 bytes);
+  shared->keptBytes += bytes;
   return shared->kept[slot] = memory;
 }
 

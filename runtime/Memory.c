@@ -85,6 +85,15 @@ void heed_pool_end_call(heed_pool *pool) {
   pthread_mutex_unlock(&pool->lock);
 }
 
+size_t heed_pool_bytes(heed_pool *pool) {
+  size_t bytes = 0;
+  pthread_mutex_lock(&pool->lock);
+  for (heed_block *block = pool->blocks; block; block = block->next)
+    bytes += block->bytes;
+  pthread_mutex_unlock(&pool->lock);
+  return bytes;
+}
+
 void heed_pool_close(heed_pool *pool) {
   while (pool->blocks) {
     heed_block *block = pool->blocks;

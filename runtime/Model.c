@@ -525,3 +525,13 @@ void heed_profile_reset(heed_model *model) {
     memset(model->profile, 0,
            (size_t)model->desc->numKernels * sizeof *model->profile);
 }
+
+heed_memory_use heed_memory(const heed_model *model) {
+  if (!model || !model->ready)
+    return (heed_memory_use){0, 0, 0};
+  const heed_shared *shared = model->shared;
+  return (heed_memory_use){
+      .weights = heed_params_bytes(shared, /*owned=*/false),
+      .copies = heed_params_bytes(shared, /*owned=*/true) + shared->keptBytes,
+      .buffers = (int64_t)heed_pool_bytes((heed_pool *)&model->pool)};
+}

@@ -29,6 +29,8 @@ void heed_pool_give(void *memory);
  * back to the system. */
 void heed_pool_end_call(heed_pool *pool);
 void heed_pool_close(heed_pool *pool);
+/** Bytes of all blocks, used or not. */
+size_t heed_pool_bytes(heed_pool *pool);
 
 /* ---- Threads.c: one parallel loop at a time ---- */
 
@@ -83,11 +85,15 @@ typedef struct heed_shared {
   heed_weights *weights; /* null if the model has no parameters */
   heed_param_instance **params;
   void **kept;
+  int64_t keptBytes;
 } heed_shared;
 
 /** Finds, checks and converts all parameters of model->shared. */
 heed_status heed_params_load(heed_model *model, const heed_options *options);
 void heed_params_release(heed_shared *shared);
+/** Bytes of the parameters that are read in place (or, with `owned`, of those
+ * that were converted). */
+int64_t heed_params_bytes(const heed_shared *shared, bool owned);
 
 /* ---- Model.c ---- */
 

@@ -213,6 +213,23 @@ void heed_params_release(heed_shared *shared) {
   heed_weights_close(shared->weights);
 }
 
+int64_t heed_params_bytes(const heed_shared *shared, bool owned) {
+  int64_t bytes = 0;
+  for (int32_t param = 0; shared->params && param < shared->desc->numParams;
+       ++param) {
+    const heed_param_info *info = &shared->desc->params[param];
+    int64_t count = countInstances(info);
+    for (int64_t k = 0; k < count; ++k) {
+      const heed_param_instance *instance = &shared->params[param][k];
+      int64_t size = (int64_t)heed_type_size(info->type);
+      for (int32_t axis = 0; axis < info->rank; ++axis)
+        size *= instance->shape[axis];
+      bytes += instance->owned == owned ? size : 0;
+    }
+  }
+  return bytes;
+}
+
 /* The instance for these loop variables; leaves the call if one is out of its
  * bounds. */
 static const heed_param_instance *findInstance(heed_model *model, int32_t param,

@@ -232,6 +232,17 @@ size_t heed_profile(const heed_model *model, heed_kernel_profile *profiles,
                     size_t capacity);
 void heed_profile_reset(heed_model *model);
 
+/** Bytes that a handle holds. */
+typedef struct heed_memory_use {
+  int64_t weights; /**< tensors that are read where the weights files are
+                      mapped */
+  int64_t copies;  /**< of weights: converted, packed or computed from them */
+  int64_t buffers; /**< the largest set alive in a call, kept for the next */
+} heed_memory_use;
+
+/** All 0 if the model did not open. */
+heed_memory_use heed_memory(const heed_model *model);
+
 /* State that lives across calls (caches of decoding) will have handles of its
  * own: heed_state_open(model), passed to a heed_run_with_state(). Signatures of
  * stateless entries do not change then. */

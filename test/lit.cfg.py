@@ -28,6 +28,9 @@ config.environment["CC"] = config.heed_cc
 # libMLIR is not instrumented, so containers that cross it look overrun.
 config.environment["ASAN_OPTIONS"] = "detect_container_overflow=0:detect_leaks=0"
 
+# Kernels that tests share are compiled once, and the user's cache is left alone.
+config.environment["XDG_CACHE_HOME"] = os.path.join(config.test_exec_root, "cache")
+
 for tool in ("heedc", "heed-opt", "heed-check"):
     if os.path.exists(os.path.join(bin_dir, tool)):
         config.available_features.add(tool)

@@ -116,7 +116,7 @@ int Tools::compileFast(const std::string &source, const std::string &output,
                        std::string &text) const {
   std::vector<std::string> list{
       heedc, source, "--emit=shared", "--prefix=check", "--explain=json",
-      "-o",  output};
+      "-o",  output, "--no-cache"};
   llvm::append_range(list, sourceFlags(source));
   return execute(list, text);
 }
@@ -153,7 +153,7 @@ int Tools::compileAfter(const std::string &source, size_t last,
   if (!ir || !(*ir)->getBuffer().contains("halide.pipeline @"))
     return compileReference(after, output, text, /*reportScores=*/false);
   return execute({heedc, after, "--emit=shared", "--prefix=check",
-                  "--no-memory-plan", "-o", output},
+                  "--no-memory-plan", "--no-cache", "-o", output},
                  text);
 }
 

@@ -11,10 +11,13 @@
 #include "dialects/Halide/Target.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Threading.h"
 #include <chrono>
 #include <csignal>
+#include <dlfcn.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -278,13 +281,41 @@ void compileInChild(halide::PipelineOp pipeline, const std::string &symbol,
   send(fd, Record::Error, numberOf(pipeline, at), message);
 }
 
-/// Turns a child's messages into diagnostics and its result into a kernel.
+/// Path, size and time of the libHalide that is used.
+std::string halideLibrary() {
+  Dl_info info;
+  llvm::sys::fs::file_status status;
+  void *inside = reinterpret_cast<void *>(&Halide::get_host_target);
+  if (!dladdr(inside, &info) || llvm::sys::fs::status(info.dli_fname, status))
+    return {};
+  auto time = status.getLastModificationTime().time_since_epoch().count();
+  return llvm::formatv("{0} {1} {2}", info.dli_fname, status.getSize(), time);
+}
+
+/// Everything that decides on a kernel's object.
+std::string contentOf(halide::PipelineOp pipeline, const std::string &symbol,
+                      const Halide::Target &target,
+                      const HalideCodegenOptions &options) {
+  std::string content;
+  llvm::raw_string_ostream os(content);
+  os << halideLibrary() << '\n'
+     << symbol << '\n'
+     << target.to_string() << '\n'
+     << (options.promises && !options.checks) << '\n';
+  pipeline->print(os);
+  return content;
+}
+
+/// Turns a child's messages into diagnostics and its result into a kernel,
+/// which goes to \p store as that of \p content unless there was something to
+/// warn of.
 LogicalResult collect(halide::PipelineOp pipeline, Child &child,
+                      const KernelStore *store, StringRef content,
                       CompiledKernel &kernel) {
   SmallVector<Operation *> ops;
   pipeline->walk<WalkOrder::PreOrder>(
       [&](Operation *op) { ops.push_back(op); });
-  bool done = false, failed = false;
+  bool done = false, failed = false, warned = false;
   for (Message &m : parseMessages(child.bytes)) {
     Operation *op = m.op < ops.size() ? ops[m.op] : pipeline.getOperation();
     if (m.kind == Record::Error) {
@@ -292,14 +323,18 @@ LogicalResult collect(halide::PipelineOp pipeline, Child &child,
       op->emitError() << m.text;
     } else if (m.kind == Record::Warning) {
       op->emitWarning() << m.text;
+      warned = true;
     } else {
       kernel.bytes = std::move(m.text);
       done = true;
     }
   }
   kernel.seconds = child.seconds;
-  if (done && !failed)
+  if (done && !failed) {
+    if (store && !warned)
+      store->store(content, kernel.bytes);
     return success();
+  }
   if (failed)
     return failure();
   std::string assertion = child.assertion(), why;
@@ -331,6 +366,9 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
   size_t jobs = options.jobs
                     ? options.jobs
                     : llvm::hardware_concurrency().compute_thread_count();
+  const KernelStore *store =
+      options.output == HalideOutput::Object ? options.store : nullptr;
+  std::vector<std::string> contents(pipelines.size());
   std::vector<std::unique_ptr<Child>> children(pipelines.size());
   kernels.resize(pipelines.size());
   size_t next = 0, ended = 0;
@@ -338,8 +376,20 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
   while (ended < pipelines.size()) {
     while (next < pipelines.size() && running.size() < jobs) {
       halide::PipelineOp pipeline = pipelines[next];
-      kernels[next].name = pipeline.getName().str();
-      kernels[next].symbol = options.symbolPrefix + kernels[next].name;
+      CompiledKernel &kernel = kernels[next];
+      kernel.name = pipeline.getName().str();
+      kernel.symbol = options.symbolPrefix + kernel.name;
+      if (store) {
+        contents[next] =
+            contentOf(pipeline, kernel.symbol, halideTarget, options);
+        if (std::optional<std::string> bytes = store->find(contents[next])) {
+          kernel.bytes = std::move(*bytes);
+          kernel.cached = true;
+          ++next;
+          ++ended;
+          continue;
+        }
+      }
       children[next] = std::make_unique<Child>([&](int fd) {
         compileInChild(pipeline, kernels[next].symbol, halideTarget, options,
                        fd);
@@ -349,6 +399,8 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
                << "cannot start a process to compile this kernel";
       running.push_back(next++);
     }
+    if (running.empty())
+      continue;
     std::vector<pollfd> polls;
     for (size_t k : running)
       polls.push_back({children[k]->fd, POLLIN, 0});
@@ -362,7 +414,8 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
   // Diagnostics in the module's order, whatever the order of the ends was.
   LogicalResult result = success();
   for (size_t k = 0; k < pipelines.size(); ++k)
-    if (failed(collect(pipelines[k], *children[k], kernels[k])))
+    if (children[k] && failed(collect(pipelines[k], *children[k], store,
+                                      contents[k], kernels[k])))
       result = failure();
   return result;
 }

@@ -6,6 +6,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SmallVector.h"
+#include <optional>
 #include <string>
 
 namespace heed::halide {
@@ -18,6 +19,17 @@ enum class HalideOutput {
   Object,    ///< relocatable object code
   Statement, ///< Halide's loop nest as text, after lowering
   Assembly,  ///< the target's assembly text
+};
+
+/// Objects that were compiled before. Const functions: what is found is none of
+/// a compilation's state.
+class KernelStore {
+public:
+  virtual ~KernelStore() = default;
+  /// The object of \p content, which is all that decides on its code, but for
+  /// this compiler.
+  virtual std::optional<std::string> find(llvm::StringRef content) const = 0;
+  virtual void store(llvm::StringRef content, llvm::StringRef object) const = 0;
 };
 
 struct HalideCodegenOptions {
@@ -36,13 +48,17 @@ struct HalideCodegenOptions {
   bool promises = false;
   /// The first C argument is a `void *` that every call of the runtime gets.
   bool userContext = true;
+  /// Where objects are looked up before they are compiled, and kept; may be
+  /// null.
+  const KernelStore *store = nullptr;
 };
 
 struct CompiledKernel {
-  std::string name;   ///< the pipeline's, without prefix
-  std::string symbol; ///< the C function's
-  std::string bytes;  ///< object code or text, as the options say
-  double seconds = 0; ///< wall time of its compilation
+  std::string name;    ///< the pipeline's, without prefix
+  std::string symbol;  ///< the C function's
+  std::string bytes;   ///< object code or text, as the options say
+  double seconds = 0;  ///< wall time of its compilation
+  bool cached = false; ///< it was compiled before
 };
 
 /// Compiles every pipeline of \p module, in the order of the module, for \p

@@ -7,6 +7,7 @@
 #include "compiler/Driver/CheckModels.h"
 #include "compiler/Driver/Explain.h"
 #include "compiler/Driver/Header.h"
+#include "compiler/Driver/KernelCache.h"
 #include "compiler/Driver/Pipeline.h"
 #include "compiler/Link/Link.h"
 #include "compiler/Link/Output.h"
@@ -204,7 +205,19 @@ bool Compilation::compileKernels(ModuleOp module, HalideOutput form,
   HalideCodegenOptions codegen;
   codegen.output = form;
   codegen.promises = edited;
-  return succeeded(compileHalidePipelines(module, *target, codegen, kernels));
+  KernelCache cache;
+  if (options.cache)
+    codegen.store = &cache;
+  if (failed(compileHalidePipelines(module, *target, codegen, kernels)))
+    return false;
+  if (options.timePasses)
+    llvm::errs() << "kernels: "
+                 << llvm::count_if(kernels,
+                                   [](const CompiledKernel &kernel) {
+                                     return kernel.cached;
+                                   })
+                 << " of " << kernels.size() << " from the cache\n";
+  return true;
 }
 
 bool Compilation::run() {

@@ -54,6 +54,8 @@ struct CompileOptions {
   Explain explain = Explain::No;
   bool unchecked = false, fastMath = false, timePasses = false,
        saveTemps = false;
+  /// Kernels that were compiled before are taken from the user's cache.
+  bool cache = true;
   /// For heed-check: the reference's further results, and kernels without the
   /// last pass on the host.
   bool reportScores = false, memoryPlan = true;

@@ -111,6 +111,11 @@ int main(int argc, char **argv) {
       "no-memory-plan",
       cl::desc("An allocation for each buffer, for heed-check"), cl::Hidden,
       cl::cat(category));
+  cl::opt<bool> noCache(
+      "no-cache",
+      cl::desc("Compile each kernel, also one that was compiled "
+               "before (~/.cache/heed)"),
+      cl::cat(category));
   cl::opt<unsigned> level("O", cl::desc("Optimisation of host code, 0 to 3"),
                           cl::Prefix, cl::init(2), cl::cat(category));
 
@@ -161,6 +166,7 @@ int main(int argc, char **argv) {
   options.optLevel = level;
   options.reportScores = reportScores;
   options.memoryPlan = !noMemoryPlan;
+  options.cache = !noCache;
   std::string self = llvm::sys::fs::getMainExecutable(
       argv[0], reinterpret_cast<void *>(&main));
   options.installRoot =

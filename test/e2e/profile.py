@@ -36,6 +36,10 @@ for name, (text, shapes, flops) in MODELS.items():
     expect(done.returncode == 0, done.stderr)
     limits = re.search(r"limits, measured now with \d+ threads: ([\d.]+) GFLOP/s .*, ([\d.]+) GB/s", done.stdout)
     expect(limits and float(limits[1]) > 0 and float(limits[2]) > 0, f"{name}: no limits in {done.stdout}")
+    memory = re.search(r"memory: ([\d.]+) MB at most in this process; 0.0 MB of weights, 0.0 MB of packed copies, ([\d.]+) MB of buffers",
+                       done.stdout)
+    arrays = 4e-6 * sum(a * b for a, b in shapes.values())
+    expect(memory and arrays < float(memory[1]) < 100 and float(memory[2]) < float(memory[1]), f"{name}: memory in {done.stdout}")
     rows = re.findall(r"^(\w+) +(\d+) +([\d.]+) +([\d.]+)% +([\d.]+) +([\d.]+) +([\d.]+)%$", done.stdout, re.M)
     expect(len(rows) == 1, f"{name}: expected one kernel with all numbers, found {done.stdout}")
     for _, calls, ms, _, gflops, _, _ in rows:

@@ -250,6 +250,7 @@ static int testMissing(heed_model *model, const char *weights) {
   CHECK(heed_num_threads(NULL) == 0 && !strcmp(heed_last_error(NULL), ""));
   CHECK(heed_profile(NULL, NULL, 0) == 0);
   heed_profile_reset(NULL);
+  CHECK(heed_memory(NULL).weights == 0);
   CHECK(!strcmp(heed_status_name(HEED_ERROR_BUSY), "busy"));
   CHECK(heed_type_size(0) == 0 && heed_type_size(-1) == 0);
   CHECK(!strcmp(heed_status_name((heed_status)99), "unknown"));
@@ -344,6 +345,10 @@ static int testProfile(heed_options options) {
   CHECK(!strcmp(profile.kernel, "k_rows"));
   heed_profile_reset(model);
   CHECK(heed_profile(model, &profile, 1) == 1 && profile.calls == 0);
+  /* A table of 5 by 4, two biases of 4 and their sum. */
+  heed_memory_use memory = heed_memory(model);
+  CHECK(memory.weights == 4 * (5 * 4 + 2 * 4) && memory.copies == 4 * 4);
+  CHECK(memory.buffers >= 4 * 4 * Rows && memory.buffers < 4 * 4 * Rows + 4096);
   heed_close(model);
   return failures;
 }

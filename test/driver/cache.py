@@ -1,0 +1,82 @@
+# RUN: rm -rf %t && mkdir -p %t && %python %s %heed_bin %S %t
+"""Kernels that were compiled before come from the user's cache, and only those that this compiler made of the same content."""
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import sys
+
+from runs import expect, finish, run
+
+heedc, inputs = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2]) / "Inputs"
+os.chdir(sys.argv[3])
+shutil.copy(inputs / "scale.mlir", "scale.mlir")
+os.environ["XDG_CACHE_HOME"] = os.path.abspath("caches")
+cache = pathlib.Path("caches/heed")
+
+
+def compiled(*options):
+    """The object's bytes, and how many kernels of how many came from the cache."""
+    done = run(heedc, "scale.mlir", "--emit=obj", "-o", "model.o", "--time-passes", *options)
+    expect(done.returncode == 0, f"{options}: {done.stderr}")
+    found = re.search(r"kernels: (\d+) of (\d+) from the cache", done.stderr)
+    return pathlib.Path("model.o").read_bytes(), int(found[1]), int(found[2])
+
+
+def entries():
+    return sorted(p for p in cache.glob("llvmcache-*") if p.name != "llvmcache.timestamp")
+
+
+cold, hits, count = compiled("--no-cache")
+expect((hits, count) == (0, 1) and not cache.exists(), "--no-cache: used or made a cache")
+first, hits, _ = compiled()
+expect(hits == 0 and first == cold and len(entries()) == 1, f"first: {hits} found, {entries()}")
+again, hits, _ = compiled()
+expect(hits == 1 and again == cold, f"again: {hits} of 1 found, same bytes: {again == cold}")
+
+# What decides on the code decides on the kernel found.
+for option in ("--target=x86-64-v2", "--prefix=other"):
+    _, hits, _ = compiled(option)
+    expect(hits == 0, f"{option}: found a kernel of other options")
+    _, hits, _ = compiled(option)
+    expect(hits == 1, f"{option}: not found again")
+text = pathlib.Path("scale.mlir").read_text()
+pathlib.Path("scale.mlir").write_text(text.replace("arith.addf", "arith.subf"))
+other, hits, _ = compiled()
+expect(hits == 0 and other != cold, "another kernel: found that of the first")
+pathlib.Path("scale.mlir").write_text(text)
+
+# A damaged file counts as missing, and is replaced.
+known = {p: p.read_bytes() for p in entries()}
+for damage in (lambda b: b[:-1], lambda b: b"", lambda b: b[:40] + bytes([b[40] ^ 1]) + b[41:]):
+    for path, data in known.items():
+        path.write_bytes(damage(data))
+    bytes_, hits, _ = compiled()
+    expect(hits == 0 and bytes_ == cold, f"damaged: {hits} found")
+    _, hits, _ = compiled()
+    expect(hits == 1, "damaged: not replaced")
+
+# Many at once, from an empty cache.
+shutil.rmtree(cache)
+with concurrent.futures.ThreadPoolExecutor(8) as pool:
+    runs = list(pool.map(lambda k: run(heedc, "scale.mlir", "--emit=obj", "-o", f"model{k}.o"), range(8)))
+expect(all(r.returncode == 0 for r in runs), f"at once: {[r.stderr for r in runs]}")
+expect({pathlib.Path(f"model{k}.o").read_bytes() for k in range(8)} == {cold}, "at once: other bytes")
+expect(len(entries()) == 1 and not list(cache.glob("*.tmp")), f"at once: left {sorted(cache.iterdir())}")
+
+# The folder's size is bounded: what was not used for longest goes.
+old = cache / "llvmcache-old"
+with old.open("wb") as file:
+    file.truncate(2 << 30)
+os.utime(old, (1, 1))
+(cache / "llvmcache.timestamp").unlink()
+_, hits, _ = compiled()
+expect(hits == 1 and not old.exists(), "the cache keeps more than its bound")
+
+# Where there is no place for a cache, kernels are compiled.
+shutil.rmtree("caches")
+pathlib.Path("caches").write_text("a file")
+bytes_, hits, _ = compiled()
+expect(hits == 0 and bytes_ == cold, "without a folder: other bytes")
+finish()
