@@ -112,9 +112,9 @@ private:
   Value shiftedBy(Ops &o, const StreamingOffsets &offsets, ArrayRef<Value> at,
                   int64_t step);
   /// Fills the rows of \p offsets that a block reaches, a group at a time.
-  using AtTable = llvm::function_ref<Value(Ops &, const Table &)>;
+  /// \p always: one at least.
   void fillRows(StreamingStage &stage, StreamingOffsets &offsets, Value tensor,
-                AffineMap map, AtTable reached, Body row);
+                AffineMap map, bool always, Body row);
 
   // A query at a time (StreamingRow.cpp).
   LogicalResult rows(ArrayRef<Extent> batch);

@@ -30,13 +30,10 @@ using attn::DimKind;
 /// One of them, at a tile and a block of keys. Rows are counted so that they
 /// grow with the key.
 struct Streaming::Table {
-  Value last;   ///< row, of the table
-  Value start;  ///< row of the tile's first query and the block's first key
-  Value first;  ///< row that the block reaches, inside the table
-  Value end;    ///< the last row that it reaches, inside the table
-  Value below;  ///< whether some pair lies before the table
-  Value above;  ///< or behind it
-  Value inside; ///< or in it
+  Value last;    ///< row, of the table
+  Value start;   ///< row of the tile's first query and the block's first key
+  Value first;   ///< row that the block reaches, none before the table
+  Value reached; ///< how many rows behind that it reaches; below 0: none
   bool reversed;
 
   /// The position in the tensor of row \p x of those that the block reaches.
@@ -74,13 +71,10 @@ Streaming::Table Streaming::tableAt(Ops &o, const StreamingStage &stage,
   table.start = o.addi(
       o.subi(firstKey(o, stage, kb), o.muli(rest.front(), o.i(plan.tile))),
       table.start);
-  Value low = o.addi(table.start, o.i(1 - plan.tile)),
-        high = o.addi(table.start, o.i(stage.block - 1));
-  table.first = o.clamp(low, table.last);
-  table.end = o.clamp(high, table.last);
-  table.below = o.less(low, o.i(0));
-  table.above = o.less(table.last, high);
-  table.inside = o.both(o.atMost(low, table.last), o.atMost(o.i(0), high));
+  table.first = o.maxi(o.addi(table.start, o.i(1 - plan.tile)), o.i(0));
+  table.reached =
+      o.subi(o.mini(o.addi(table.start, o.i(stage.block - 1)), table.last),
+             table.first);
   return table;
 }
 
@@ -156,8 +150,7 @@ static Value vectorOf(Ops &o, Value ii, int64_t lanes) {
 }
 
 void Streaming::fillRows(StreamingStage &stage, StreamingOffsets &offsets,
-                         Value tensor, AffineMap map, AtTable reached,
-                         Body row) {
+                         Value tensor, AffineMap map, bool always, Body row) {
   const int64_t group = plan.group;
   size_t rank = 4 + batchDims; // ii, x, kb, ib, batch
   auto fill = update(
@@ -179,10 +172,9 @@ void Streaming::fillRows(StreamingStage &stage, StreamingOffsets &offsets,
               Ops o{inner, where};
               SmallVector<Value> rest(args.slice(3, 1 + batchDims));
               Table table = tableAt(o, stage, tensor, map, args[2], rest);
-              Value within = o.atMost(
-                  o.addi(table.first, o.muli(args[rank + 1], o.i(group))),
-                  table.end);
-              return {o.both(within, reached(o, table))};
+              Value reached =
+                  always ? o.maxi(table.reached, o.i(0)) : table.reached;
+              return {o.atMost(o.muli(args[rank + 1], o.i(group)), reached)};
             });
 }
 
@@ -228,15 +220,13 @@ void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
     return {halide::UndefOp::create(o.b, o.loc, o.b.getF32Type())};
   };
   offsets.rows = func(stage.name("rows") + suffix, {"ii", "x", "kb"}, 1, none);
-  fillRows(
-      stage, offsets, tensor, map,
-      [&](Ops &, const Table &) -> Value { return {}; },
-      [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-        size_t rank = 4 + batchDims;
-        SmallVector<Value> at{args[0], args[rank], args[rank + 1]};
-        at.append(args.begin() + 2, args.begin() + rank);
-        return {o.read1(offsets.tile.getResult(), at)};
-      });
+  fillRows(stage, offsets, tensor, map, /*always=*/true,
+           [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+             size_t rank = 4 + batchDims;
+             SmallVector<Value> at{args[0], args[rank], args[rank + 1]};
+             at.append(args.begin() + 2, args.begin() + rank);
+             return {o.read1(offsets.tile.getResult(), at)};
+           });
 
   shiftRows(offsets, stage.name("by") + suffix + "x", -1,
             [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
@@ -245,9 +235,9 @@ void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
               // Of rows that no pair reads any will do.
               SmallVector<Value> place(at);
               place[1] = o.clamp(
-                  o.subi(o.addi(o.subi(table.start, table.first), at[1]),
+                  o.subi(o.addi(o.mini(table.start, o.i(plan.tile - 1)), at[1]),
                          vectorOf(o, at[0], plan.lanes)),
-                  o.subi(table.end, table.first));
+                  o.maxi(table.reached, o.i(0)));
               return {o.read1(offsets.rows.getResult(), place)};
             });
   result.func = func(stage.name("t") + suffix, {"ii", "jj", "kb"}, 1,
@@ -271,7 +261,7 @@ Value Streaming::tableTerm(Ops &o, StreamingStage &stage, unsigned term,
   Value before = o.atMost(o.addi(row, o.i(plan.group - 1)), o.i(0));
   Value behind = o.atMost(table.last, o.addi(row, o.i(1 - plan.tile)));
   SmallVector<Value> end(at);
-  end[1] = o.select(before, o.i(0), o.subi(table.end, table.first));
+  end[1] = o.select(before, o.i(0), o.maxi(table.reached, o.i(0)));
   return o.select(arith::OrIOp::create(o.b, o.loc, before, behind),
                   o.read1(offsets.rows.getResult(), end),
                   o.read1(stage.terms[term].func.getResult(), at));
@@ -332,9 +322,8 @@ void Streaming::stageTableValue(StreamingStage &stage, unsigned value) {
               Table table =
                   tableAt(o, stage, tensor, map, at[2], at.drop_front(3));
               // The key of the vector's first query.
-              Value key =
-                  o.addi(o.subi(o.addi(table.first, at[1]), table.start),
-                         vectorOf(o, at[0], plan.lanes));
+              Value key = o.subi(o.addi(at[1], vectorOf(o, at[0], plan.lanes)),
+                                 o.mini(table.start, o.i(plan.tile - 1)));
               SmallVector<Value> place(at);
               place[1] = o.clamp(key, o.i(stage.block - 1));
               Value inside =
@@ -348,15 +337,14 @@ void Streaming::stageTableValue(StreamingStage &stage, unsigned value) {
            [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
              return {halide::UndefOp::create(o.b, o.loc, o.b.getF32Type())};
            });
-  fillRows(
-      stage, offsets, tensor, map,
-      [&](Ops &o, const Table &table) { return table.inside; },
-      [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-        size_t rank = 4 + batchDims;
-        SmallVector<Value> at(args.take_front(rank));
-        at[1] = o.addi(o.muli(args[rank + 1], o.i(plan.group)), args[rank]);
-        return {shiftedBy(o, offsets, at, plan.lanes / 2)};
-      });
+  fillRows(stage, offsets, tensor, map, /*always=*/false,
+           [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+             size_t rank = 4 + batchDims;
+             SmallVector<Value> at(args.take_front(rank));
+             at[1] =
+                 o.addi(o.muli(args[rank + 1], o.i(plan.group)), args[rank]);
+             return {shiftedBy(o, offsets, at, plan.lanes / 2)};
+           });
   offsets.low = endWeights(stage, value, /*high=*/false);
   offsets.high = endWeights(stage, value, /*high=*/true);
 }
@@ -366,14 +354,14 @@ void Streaming::addTableValues(StreamingStage &stage) {
   for (StreamingOffsets &offsets : stage.offsets) {
     Value tensor = op.getValues()[offsets.operand];
     AffineMap map = op.valueMap(offsets.operand);
-    // The products so far and those of weight p with row x.
-    auto sum = [&](Ops &o, ArrayRef<Value> at, Value p, Value x) -> Value {
+    // The products so far and those of weight p with a row.
+    auto sum = [&](Ops &o, ArrayRef<Value> at, Value p,
+                   Value position) -> Value {
       ArrayRef<Value> rest = at.drop_front(4);
-      Table table = tableAt(o, stage, tensor, map, at[3], rest);
       SmallVector<Value> dims = place(rest.drop_front(), o.i(0), o.i(0));
       if (Value d = valueDim(o, at[1], at[2]))
         dims[op.firstDim(DimKind::Value)] = d;
-      Value v = operand(o, tensor, map, dims, table.position(o, x));
+      Value v = operand(o, tensor, map, dims, position);
       Value state = o.read1(stage.products.getResult(), at);
       return o.select(isLive(o, p), o.fma(state, p, v), state);
     };
@@ -402,11 +390,11 @@ void Streaming::addTableValues(StreamingStage &stage) {
                    return {sum(
                        o, at,
                        o.read1(offsets.rows.getResult(), row(at, args[rank])),
-                       args[rank])};
+                       tableAt(o, stage, tensor, map, at[3], at.drop_front(4))
+                           .position(o, args[rank]))};
                  }),
           [&](Ops &o, const Table &table, Value x) {
-            return o.both(o.atMost(o.addi(table.first, x), table.end),
-                          table.inside);
+            return o.atMost(x, table.reached);
           });
     where(update(stage.products, {"re"}, {constantI32(b, loc, 2)},
                  [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
@@ -415,15 +403,17 @@ void Streaming::addTableValues(StreamingStage &stage) {
                    Value p = o.select(
                        isLow, o.read1(offsets.low.getResult(), row(at, {})),
                        o.read1(offsets.high.getResult(), row(at, {})));
-                   // Both are clamped to the table's ends.
                    Table table =
                        tableAt(o, stage, tensor, map, at[3], at.drop_front(4));
-                   return {sum(o, at, p,
-                               o.select(isLow, o.i(0),
-                                        o.subi(table.last, table.first)))};
+                   Value first = o.i(0), last = table.last;
+                   if (table.reversed)
+                     std::swap(first, last);
+                   return {sum(o, at, p, o.select(isLow, first, last))};
                  }),
           [&](Ops &o, const Table &table, Value end) {
-            return o.select(o.less(end, o.i(1)), table.below, table.above);
+            return o.select(
+                o.less(end, o.i(1)), o.less(table.start, o.i(plan.tile - 1)),
+                o.less(table.last, o.addi(table.start, o.i(stage.block - 1))));
           });
   }
 }
