@@ -92,23 +92,35 @@ Value Streaming::scoreAt(Ops &o, StreamingStage &stage, ArrayRef<Value> at,
 /// S: groups of scores, their maximum, and that of the block, rounded.
 void Streaming::stageScores(StreamingStage &stage) {
   const int64_t group = plan.group;
+  auto scoreInGroup = [&](Ops &o, ArrayRef<Value> at) {
+    SmallVector<Value> place{at[0], o.addi(o.muli(at[2], o.i(group)), at[1])};
+    place.append(at.begin() + 3, at.end());
+    return scoreAt(o, stage, place, at[2]);
+  };
+  // What is more than a product stands apart, lest the maximum be one of as
+  // many copies of it.
+  if (!factor)
+    stage.pairs = func(stage.name("x"), {"ii", "y", "jt", "kb"}, 1,
+                       [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+                         return {scoreInGroup(o, at)};
+                       });
   // S: a group of scores and their maximum, in the log2 domain.
-  stage.scores =
-      func(stage.name("s"), {"ii", "jt", "kb"}, group + shifted,
-           [&](Ops &o, ArrayRef<Value> at) {
-             ArrayRef<Value> rest = at.drop_front(3);
-             SmallVector<Value> values;
-             for (int64_t y = 0; y < group; ++y) {
-               Value jj = o.addi(o.muli(at[1], o.i(group)), o.i(y));
-               SmallVector<Value> coordinates{at[0], jj, at[2]};
-               coordinates.append(rest.begin(), rest.end());
-               values.push_back(scoreAt(o, stage, coordinates, at[1]));
-             }
-             if (shifted)
-               values.push_back(o.tree(
-                   values, [&](Value x, Value y) { return o.larger(x, y); }));
-             return values;
-           });
+  stage.scores = func(
+      stage.name("s"), {"ii", "jt", "kb"}, group + shifted,
+      [&](Ops &o, ArrayRef<Value> at) {
+        ArrayRef<Value> rest = at.drop_front(3);
+        SmallVector<Value> values;
+        for (int64_t y = 0; y < group; ++y) {
+          SmallVector<Value> place{at[0], o.i(y)};
+          place.append(at.begin() + 1, at.end());
+          values.push_back(stage.pairs ? o.read1(stage.pairs.getResult(), place)
+                                       : scoreInGroup(o, place));
+        }
+        if (shifted)
+          values.push_back(
+              o.tree(values, [&](Value x, Value y) { return o.larger(x, y); }));
+        return values;
+      });
   if (!shifted)
     return;
   Value scores = stage.scores.getResult();

@@ -261,6 +261,13 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
   w.computeAt(stage.scores, state, "ib");
   w.lanes(stage.scores, 0, {"jt"});
   w.keepWhole(stage.scores, 0, {"jt"});
+  if (stage.pairs) {
+    w.computeAt(stage.pairs, stage.scores, "jt");
+    w.boundExtent(stage.pairs, "y", w.i(plan.group));
+    w.boundExtent(stage.pairs, "jt", w.i(1));
+    w.lanes(stage.pairs, 0, {"y", "jt"});
+    w.unroll(stage.pairs, 0, "y");
+  }
   for (auto [index, term] : llvm::enumerate(stage.terms)) {
     w.computeAt(term.func, stage.scores, "jt");
     w.boundExtent(term.func, "jj", w.i(plan.group));
@@ -298,8 +305,9 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
   w.unroll(stage.weights, 0, "j8");
   w.keepWhole(stage.weights, 0, {"jt"});
 
-  SmallVector<halide::FuncOp> funcs{stage.scores,  stage.top, stage.rounded,
-                                    stage.weights, stage.sum, stage.products};
+  SmallVector<halide::FuncOp> funcs{stage.pairs,   stage.scores,  stage.top,
+                                    stage.rounded, stage.weights, stage.sum,
+                                    stage.products};
   for (const StreamingTerm &term : stage.terms) {
     funcs.push_back(term.func);
     if (term.offsets)

@@ -48,6 +48,7 @@ struct StreamingStage {
   bool partial;
   int64_t block; ///< keys
   llvm::SmallVector<StreamingTerm> terms;
+  halide::FuncOp pairs; ///< scores one by one, where they are no products alone
   halide::FuncOp scores, top, rounded, weights, sum, products;
   halide::FuncOp topLanes, sumLanes; ///< of rows
   bool plainValues = true; ///< `products` begins with a sum over the keys
