@@ -137,9 +137,10 @@ void scheduleSum(Writer &w, const StreamingPlan &plan, unsigned index,
                  const StreamingTerm &term, halide::FuncOp func,
                  StringRef row) {
   attn::AttentionOp op = plan.op;
-  // Only a product is short enough for its steps to be worth unrolling.
-  bool product = op.pair(index).empty() &&
-                 (term.offsets || !readsPairs(op, op.maps(index)));
+  // Only a product is short enough for its steps to be worth unrolling; with
+  // the rows of a table it is no faster.
+  bool product = op.pair(index).empty() && !term.offsets &&
+                 !readsPairs(op, op.maps(index));
   SmallVector<std::string> names;
   for (auto [slot, dim] : llvm::enumerate(op.contractDims(index))) {
     std::string var = "r" + std::to_string(dim);

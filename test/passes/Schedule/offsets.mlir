@@ -30,7 +30,7 @@ module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64,
 // CHECK: halide.func "t_full1"
 // CHECK: halide.read %[[BY4]]
 // Where one row serves all queries and keys of a group, nothing is moved.
-// CHECK: %[[S:.*]] = halide.func "s_full"
+// CHECK: halide.func "x_full"
 // CHECK: %[[ENDS:.*]] = arith.ori
 // CHECK: arith.select %[[ENDS]]
 // V's keys, the rows inside, the two ends: weights that moved the other way, and sums of those beyond the ends.
