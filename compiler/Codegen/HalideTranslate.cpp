@@ -40,6 +40,8 @@ void HalideTranslator::translate() {
   for (halide::FuncOp func : pipeline.getOutputFuncs())
     outputs.push_back(funcs[func.getResult()]);
   result = Halide::Pipeline(outputs);
+  if (!prefetches.empty())
+    result.add_custom_lowering_pass(makePrefetchPass(std::move(prefetches)));
 }
 
 /// \p name as libHalide may hear it. Its own names are a letter and a number

@@ -50,6 +50,20 @@ private:
   llvm::DenseMap<mlir::Value, Halide::Expr> exprs;
 };
 
+/// What halide.prefetch_lines asks for, in the names of libHalide's loops.
+struct LinePrefetch {
+  std::string stage, at; ///< how the loop's name begins and ends
+  std::string source;
+  int64_t ahead; ///< elements
+  std::string consumer, over;
+  int32_t parts;
+};
+
+/// Adds the prefetches to the lowered loops: libHalide's own directive fetches
+/// all that one turn of a loop reads, which no other turn shares.
+Halide::Internal::IRMutator *
+makePrefetchPass(std::vector<LinePrefetch> requests);
+
 /// One pipeline. `translate` throws TranslationError or whatever libHalide
 /// throws; `current` is the op it was at.
 class HalideTranslator : public HalideExpressions {
@@ -84,6 +98,7 @@ private:
   void factor(halide::RFactorOp op);
 
   halide::PipelineOp pipeline;
+  std::vector<LinePrefetch> prefetches;
   bool inWhere = false; ///< in the condition of an update
   llvm::DenseMap<mlir::Value, Halide::Func> funcs;
   llvm::DenseMap<mlir::Value, Halide::ImageParam> buffers;

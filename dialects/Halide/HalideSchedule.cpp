@@ -12,10 +12,11 @@ using namespace heed::halide;
 bool heed::halide::isScheduleOp(Operation *op) {
   return isa<SplitOp, FuseOp, TileOp, ReorderOp, RenameOp, VectorizeOp,
              UnrollOp, ParallelOp, SerialOp, PartitionOp, AtomicOp, RFactorOp,
-             PrefetchOp, SpecializeOp, ComputeAtOp, StoreAtOp, HoistStorageOp,
-             ComputeRootOp, ComputeInlineOp, StoreRootOp, HoistStorageRootOp,
-             StoreInOp, BoundVarOp, BoundExtentOp, AlignBoundsOp,
-             AlignStorageOp, ReorderStorageOp, GPUBlocksOp, GPUThreadsOp>(op);
+             PrefetchOp, PrefetchLinesOp, SpecializeOp, ComputeAtOp, StoreAtOp,
+             HoistStorageOp, ComputeRootOp, ComputeInlineOp, StoreRootOp,
+             HoistStorageRootOp, StoreInOp, BoundVarOp, BoundExtentOp,
+             AlignBoundsOp, AlignStorageOp, ReorderStorageOp, GPUBlocksOp,
+             GPUThreadsOp>(op);
 }
 
 void SplitOp::build(OpBuilder &builder, OperationState &state, Value func,
@@ -77,6 +78,7 @@ VERIFY_TARGET_ONLY(SerialOp)
 VERIFY_TARGET_ONLY(PartitionOp)
 VERIFY_TARGET_ONLY(AtomicOp)
 VERIFY_TARGET_ONLY(PrefetchOp)
+VERIFY_TARGET_ONLY(PrefetchLinesOp)
 VERIFY_TARGET_ONLY(ComputeRootOp)
 VERIFY_TARGET_ONLY(ComputeInlineOp)
 VERIFY_TARGET_ONLY(StoreRootOp)

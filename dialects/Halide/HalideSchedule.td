@@ -155,6 +155,25 @@ def Halide_PrefetchOp : Halide_StageScheduleOp<"prefetch"> {
   let assemblyFormat = "$func (`stage` $stage^)? `,` $source `at` $at `from` $from `offset` $offset attr-dict";
 }
 
+def Halide_PrefetchLinesOp : Halide_StageScheduleOp<"prefetch_lines"> {
+  let summary = "Each turn of a loop prefetches one line of the cache that is read much later";
+  let description = [{
+    The first turn of loop `at` prefetches the line that lies `ahead` elements behind the first element of `source` that the
+    loop reads, each further turn the line behind it. The turns of loop `over` of `consumer`, counted modulo `parts`, go on
+    where the one before has ended: what comes from memory comes spread over them, while they compute.
+
+    ```mlir
+    halide.prefetch_lines %sum stage 1, %panel at "r" ahead 18432 over %y, "mb" by 12
+    ```
+    * prefetch_lines.c1  a stage of `consumer` has the loop `over` at this point
+  }];
+  let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, Halide_Func:$source, StrAttr:$at, I64Attr:$ahead,
+                       Halide_Func:$consumer, StrAttr:$over, Halide_Factor:$parts);
+  let assemblyFormat = [{
+    $func (`stage` $stage^)? `,` $source `at` $at `ahead` $ahead `over` $consumer `,` $over `by` $parts attr-dict
+  }];
+}
+
 def Halide_SpecializeOp : Halide_StageScheduleOp<"specialize", [SingleBlock, NoTerminator, NoRegionArguments]> {
   let summary = "A version of the stage for a condition, with a schedule of its own on top of that so far";
   let description = [{

@@ -62,14 +62,14 @@ int64_t rowsOfTask(const KernelFunc &acc, int64_t width,
   return std::max(few, target.l2 * 3 / 4 / std::max<int64_t>(row, 1));
 }
 
-/// Whether B is known to be beyond the second cache: few rows then take what
-/// it takes to come from memory.
+/// Whether B is known to be so large that it comes from memory: it is beyond
+/// the second cache, or is one weight of a model and others push it out.
 bool isBeyondCache(const KernelFunc &acc, const halide::Target &target) {
   std::optional<int64_t> columns = acc.extents[0].fixed;
   int64_t bytes = columns.value_or(0) * widestBits(acc.func) / 8;
   for (const Extent &extent : acc.reductions[0])
     bytes *= extent.fixed.value_or(1);
-  return bytes > target.l2;
+  return bytes > target.l2 / 4;
 }
 
 /// Reads of the update that depend on \p yes and not on \p no.
@@ -279,7 +279,9 @@ bool heed::scheduleContraction(KernelInfo &kernel,
       halide::BoundExtentOp::create(at, loc, func, "lane", i32(at, width));
       parallelOuter(at, own.func, 0, names, panelAt);
     };
-    if (!packOnce(kernel, f, schedulePanel)) {
+    if (Value buffer = packOnce(kernel, f, schedulePanel)) {
+      packed.back() = buffer;
+    } else {
       halide::ComputeRootOp::create(b, loc, f);
       schedulePanel(b, panel);
     }
@@ -384,6 +386,16 @@ bool heed::scheduleContraction(KernelInfo &kernel,
     b.setInsertionPointToStart(&version.getBody().emplaceBlock());
     scheduleSteps(*steps / streams, true);
   }
-  scheduleSteps(4, false);
+  constexpr int64_t unrolled = 4;
+  scheduleSteps(unrolled, false);
+  // What comes from memory comes while the panel before it is computed: each
+  // turn of the loop asks for one line of the next panel, and the tiles of a
+  // panel share its lines.
+  if (beyondCache && steps && rvars == 1 && packed.size() == 1) {
+    int64_t bytes = widestBits(acc->func) / 8;
+    int64_t lines = (unrolled * width * bytes + 63) / 64;
+    halide::PrefetchLinesOp::create(b, loc, accFunc, 1, packed[0], rnames[0],
+                                    *steps * width, outFunc, "mb", lines);
+  }
   return true;
 }

@@ -8,6 +8,10 @@
 // CHECK: allocate f[float32 * 8{{.*}}] in Stack
 // CHECK: x[ramp({{.*}}, 8)]
 // CHECK: external_plus_argv func sums (__user_context, x, o)
+// One line of 16 elements in each turn of a loop, 256 elements ahead; the turns of the outer loop share the lines.
+// CHECK: for (pair.s1.i.rebased, 0,
+// CHECK: for (pair.s1.r$x, 0, [[N:.*]]) {
+// CHECK-NEXT: llvm.prefetch.p0({{.*}}(((pair.s1.i.rebased % 3)*[[N]]) + pair.s1.r$x)*(int64)16){{.*}} + (int64)1024)), 0, 3, 1)
 halide.pipeline @sums {
   %x = halide.buffer "x" ("j", "i") : f32
   %n = halide.extent %x, 0 : i32
@@ -100,6 +104,7 @@ halide.pipeline @more {
   halide.compute_at %part, %s, "i"
   halide.vectorize %part, "u"
   halide.vectorize %part stage 1, "u"
+  halide.prefetch_lines %pair stage 1, %x at "r" ahead 256 over %pair, "i" by 3
   halide.specialize %pair stage 1 if %wide {
     halide.split %pair stage 1, "i" into ("io", "ii") by 4 tail GuardWithIf
     halide.reorder %pair stage 1, ("ii", "r", "io")

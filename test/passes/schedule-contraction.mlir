@@ -37,6 +37,8 @@
 // CHECK-DAG: halide.unroll %[[SUM]] stage 1, "nj"
 // CHECK-DAG: halide.unroll %[[SUM]] stage 1, "d0"
 // CHECK-DAG: halide.unroll %[[SUM]] stage 1, "ru"
+// The next panel (384 * 48 elements) comes while this one is computed: a turn of four steps reads 12 lines and asks for one.
+// CHECK-DAG: halide.prefetch_lines %[[SUM]] stage 1, %[[PANEL]] at "r0" ahead 18432 over %[[Y]], "mb" by 12
 #x = affine_map<(d0, d1, d2) -> (d0, d2)>
 #w = affine_map<(d0, d1, d2) -> (d1, d2)>
 #y = affine_map<(d0, d1, d2) -> (d0, d1)>

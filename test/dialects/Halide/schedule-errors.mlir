@@ -204,6 +204,18 @@ halide.pipeline @specialize_other {
 }
 
 // -----
+halide.pipeline @prefetch_over_no_loop {
+  %x = halide.buffer "x" ("i") : i32
+  %f = halide.func "f" (%i = "i") : i32 {
+    %v = halide.read %x[%i] : i32
+    halide.yield %v : i32
+  }
+  // expected-error@+1 {{'tile' is no loop of 'f' here (prefetch_lines.c1)}}
+  halide.prefetch_lines %f, %x at "i" ahead 64 over %f, "tile" by 12
+  halide.output %f
+}
+
+// -----
 halide.pipeline @inside_itself {
   %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
   // expected-error@+1 {{places 'f' inside itself (at.c1)}}

@@ -1,0 +1,125 @@
+// halide.prefetch_lines: one line of the cache in each turn of a loop.
+//
+// libHalide's own directive prefetches all that a later turn of a loop reads.
+// Where many turns of an outer loop read the same, each of them would prefetch
+// all of it, in one burst. The prefetches are therefore put into the lowered
+// loops, which still have the names of the schedule.
+
+#include "compiler/Codegen/HalideTranslate.h"
+#include "llvm/ADT/StringRef.h"
+
+using namespace heed;
+using namespace Halide::Internal;
+using Halide::Expr;
+
+namespace {
+
+/// Where a statement first reads \p source.
+class FirstRead : public IRVisitor {
+public:
+  explicit FirstRead(const std::string &source) : source(source) {}
+  Expr index; ///< in terms of names that are known outside of the statement
+
+private:
+  using IRVisitor::visit;
+  void visit(const LetStmt *let) override {
+    let->value.accept(this);
+    lets.emplace_back(let->name, let->value);
+    let->body.accept(this);
+    lets.pop_back();
+  }
+  void visit(const Let *let) override {
+    let->value.accept(this);
+    lets.emplace_back(let->name, let->value);
+    let->body.accept(this);
+    lets.pop_back();
+  }
+  void visit(const Load *load) override {
+    if (index.defined() || load->name != source)
+      return IRVisitor::visit(load);
+    index = load->index;
+    while (const Ramp *ramp = index.as<Ramp>())
+      index = ramp->base;
+    for (auto let = lets.rbegin(); let != lets.rend(); ++let)
+      index = substitute(let->first, let->second, index);
+    type = load->type.element_of();
+  }
+
+  const std::string &source;
+  std::vector<std::pair<std::string, Expr>> lets;
+
+public:
+  Halide::Type type;
+};
+
+/// Whether \p name is that of loop \p end of a stage whose name begins with
+/// \p start.
+bool hasName(llvm::StringRef name, llvm::StringRef start, llvm::StringRef end) {
+  name.consume_back(".rebased");
+  return name.starts_with(start) && name.ends_with(end);
+}
+
+class PrefetchLines : public IRMutator {
+public:
+  explicit PrefetchLines(std::vector<LinePrefetch> requests)
+      : requests(std::move(requests)) {}
+
+private:
+  using IRMutator::visit;
+  Stmt visit(const For *loop) override {
+    around.push_back(loop);
+    Stmt body = mutate(loop->body);
+    around.pop_back();
+    for (const LinePrefetch &request : requests)
+      if (hasName(loop->name, request.stage, request.at)) {
+        Stmt prefetch = makePrefetch(loop, request);
+        if (prefetch.defined())
+          body = Block::make(prefetch, body);
+      }
+    if (body.same_as(loop->body))
+      return loop;
+    return For::make(loop->name, loop->min, loop->extent, loop->for_type,
+                     loop->partition_policy, loop->device_api, body);
+  }
+
+  /// Nothing where the loop does not read the source.
+  Stmt makePrefetch(const For *loop, const LinePrefetch &request) {
+    constexpr int lineBytes = 64;
+    FirstRead first(request.source);
+    loop->body.accept(&first);
+    if (!first.index.defined())
+      return {};
+    auto turnOf = [](const For *l) -> Expr {
+      return Variable::make(Halide::Int(32), l->name) - l->min;
+    };
+    Expr line = turnOf(loop);
+    for (const For *outer : around) // a loop of one turn is none any more
+      if (hasName(outer->name, request.consumer, request.over))
+        line += turnOf(outer) % request.parts * loop->extent;
+    Halide::Type type = Halide::Int(64);
+    Expr start =
+        Halide::cast(type, substitute(loop->name, loop->min, first.index));
+    Expr offset =
+        (start + make_const(type, request.ahead)) * first.type.bytes() +
+        Halide::cast(type, line) * lineBytes;
+    Expr base = Variable::make(Halide::Handle(), request.source);
+    Expr address = Halide::reinterpret(Halide::Handle(),
+                                       Halide::reinterpret<int64_t>(base) +
+                                           simplify(offset));
+    // libHalide's own prefetch is a non-temporal one, which passes the second
+    // cache by.
+    constexpr int read = 0, keep = 3, data = 1;
+    return Evaluate::make(Call::make(
+        Halide::Int(32), "llvm.prefetch.p0",
+        {address, Expr(read), Expr(keep), Expr(data)}, Call::Extern));
+  }
+
+  std::vector<LinePrefetch> requests;
+  std::vector<const For *> around;
+};
+
+} // namespace
+
+IRMutator *heed::makePrefetchPass(std::vector<LinePrefetch> requests) {
+  return new PrefetchLines(std::move(requests));
+}
