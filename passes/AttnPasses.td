@@ -11,7 +11,7 @@ def AttnFuseElementwise : Pass<"attn-fuse-elementwise", "::mlir::func::FuncOp"> 
     any coordinates, so that between two contractions stands one elementwise body, and head splits, casts and
     conditions leave no tensor behind. Stored, with a remark: what is read many times or by several ops and costs more than a load,
     what stands outside of the reader's loop, and tables in f64. A table over i and j that depends on j - i alone
-    becomes a table over the offset. What is known to loop over nothing is not computed.
+    becomes a table over the offset, and so do positions that are to be checked, whose check is then one of these. What is known to loop over nothing is not computed.
 
     ```mlir
     #id = affine_map<(i) -> (i)>
@@ -60,7 +60,8 @@ def AttnRaiseAttention : Pass<"attn-raise-attention", "::mlir::func::FuncOp"> {
     becomes `where`; softmax may be written out with max, exp and sum, its division may stand after the second
     product; a term beside the sum is the sink; sigmoid, relu and other weights without a row sum are raised too; what multiplies a
     weight after the normaliser is `weight`. What varies over pairs is taken apart, what varies over one side stays a
-    tensor. A clipped offset becomes a table over offsets. What only transposes or narrows the whole output (merged heads)
+    tensor. A clipped offset becomes a table over offsets, and so does
+    a bias that reads by the offset: a term of its own. What only transposes or narrows the whole output (merged heads)
     becomes `result_map`. A quotient that is written out keeps its NaN in rows without a key of weight (`empty`). Left alone, with a remark: weights that are read elsewhere
     too, heads that mix, a chain of plain products (attn-reorder-products).
 

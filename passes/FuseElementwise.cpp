@@ -102,8 +102,13 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
     });
     for (Operation *&root : roots)
       if (!erased.contains(root))
-        if (Operation *narrow = narrowTable(root))
+        if (Operation *narrow = narrowTable(root)) {
           root = narrow;
+          // It may lie where an erased op lay.
+          erased.erase(narrow);
+          costs.clear();
+        }
+    costs.clear();
     for (Operation *root : roots)
       if (!erased.contains(root))
         fuseInto(root);
@@ -224,11 +229,19 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
     replace(builder, root, value);
   }
 
+  /// Positions that a check keeps from being computed where they are used.
+  static bool isChecked(Operation *op) {
+    return llvm::any_of(op->getUsers(), [](Operation *user) {
+      return isa<attn::RequireInRangeOp>(user);
+    });
+  }
+
   // A table over i and j that depends on j - i alone is a table over j - i
-  // and a reindexing, which is free to fuse: N + M numbers, not N * M.
+  // and a reindexing, which is free to fuse: N + M numbers, not N * M. What is
+  // checked is stored like a table, and the check is one of these numbers.
   Operation *narrowTable(Operation *root) {
     if (root->getNumResults() != 1 || !Exprs::isElementwise(root) ||
-        !isTable(root))
+        !(isTable(root) || isChecked(root)))
       return nullptr;
     Value result = root->getResult(0);
     int64_t rank = cast<RankedTensorType>(result.getType()).getRank();
@@ -241,6 +254,10 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
     ExprRef element = exprs.expand(result, at);
     if (!element || element->kind == ExprKind::Reduce)
       return nullptr;
+    element = exprs.expandReads(element, [&](ExprRef read) {
+      Operation *producer = read->value.getDefiningOp();
+      return producer && costOf(producer) == Cost::Free;
+    });
     for (int64_t i = 0; i < rank; ++i)
       for (int64_t j = i + 1; j < rank; ++j) {
         unsigned offset = 0;
@@ -267,6 +284,14 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
             writeTensor(builder, root->getLoc(), exprs, table, tableVars);
         Value value = writeTensor(builder, root->getLoc(), exprs,
                                   exprs.read(narrow, indices), vars);
+        // Each number is that of some pair, if there is no other dim.
+        if (tableVars.size() + 1 == vars.size())
+          for (OpOperand &use : llvm::make_early_inc_range(result.getUses()))
+            if (isa<attn::RequireInRangeOp>(use.getOwner())) {
+              use.getOwner()->setAttr(attn::kNameAttr,
+                                      builder.getStringAttr("index of offset"));
+              use.set(narrow);
+            }
         replace(builder, root, value);
         return value.getDefiningOp();
       }

@@ -40,6 +40,8 @@ private:
   bool finish(ExprRef score, bool seesMask = true);
   void noteFiniteFill();
   bool termsWithoutContraction();
+  void termsOverOffsets();
+  ExprRef termWithoutContraction(ExprRef operand);
   ExprRef terms(ExprRef reduce);
   ExprRef termOf(Product product, llvm::ArrayRef<unsigned> contract);
   ExprRef oneIfEmpty(ExprRef scale, llvm::ArrayRef<unsigned> contract);

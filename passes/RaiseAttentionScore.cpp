@@ -89,9 +89,12 @@ ExprRef AttentionMatcher::peelMask(ExprRef score, ExprRef &where) {
 void AttentionMatcher::noteFiniteFill() {
   std::optional<double> fill;
   Exprs::walk(m.score, [&](ExprRef e) {
-    if (auto value = exprs.constantFloat(e))
-      if (*value <= -1e4 && !exprs.isMinusInfinity(e))
-        fill = value;
+    if (e->isOp("arith.cmpf")) // the bounds of a conversion, for one
+      return;
+    for (ExprRef operand : e->operands)
+      if (auto value = exprs.constantFloat(operand))
+        if (*value <= -1e4 && !exprs.isMinusInfinity(operand))
+          fill = value;
   });
   if (!fill)
     return;
@@ -115,16 +118,45 @@ bool AttentionMatcher::termsWithoutContraction() {
   });
   if (!ofKeys || !ofQueries)
     return false;
-  m.score = exprs.replaceOutermost(m.score, [&](ExprRef e) -> ExprRef {
-    if (!isTerm(e))
-      return nullptr;
-    AttentionTerm term;
-    term.operands.push_back(e);
-    term.result = exprs.freshVar();
-    m.terms.push_back(term);
-    return exprs.parameter(term.result, f32());
+  m.score = exprs.replaceOutermost(m.score, [&](ExprRef e) {
+    return isTerm(e) ? termWithoutContraction(e) : nullptr;
   });
   return true;
+}
+
+ExprRef AttentionMatcher::termWithoutContraction(ExprRef operand) {
+  AttentionTerm term;
+  term.operands.push_back(operand);
+  term.result = exprs.freshVar();
+  ExprRef result = exprs.parameter(term.result, f32());
+  m.terms.push_back(std::move(term));
+  return result;
+}
+
+// A bias by the offset between key and query, whatever bucket it is looked up
+// by, is a number for each offset: a term that is read like one, not looked up
+// for each pair.
+void AttentionMatcher::termsOverOffsets() {
+  if (m.query.size() != 1 || keys.size() != 1)
+    return;
+  m.score = exprs.replaceOutermost(m.score, [&](ExprRef e) -> ExprRef {
+    if (!e->type.isF32() || !varies(e) ||
+        llvm::any_of(e->freeVars, [&](unsigned v) {
+          return !llvm::is_contained(m.batch, v) &&
+                 !llvm::is_contained(m.query, v) &&
+                 !llvm::is_contained(keys, v);
+        }))
+      return nullptr;
+    bool reads = false;
+    Exprs::walk(e, [&](ExprRef inner) {
+      reads |= inner->kind == ExprKind::Read && varies(inner);
+    });
+    unsigned offset = 0;
+    ExprRef shift = nullptr;
+    return reads && exprs.byOffset(e, m.query[0], keys[0], offset, shift)
+               ? termWithoutContraction(e)
+               : nullptr;
+  });
 }
 
 bool AttentionMatcher::finish(ExprRef score, bool seesMask) {
@@ -157,6 +189,7 @@ bool AttentionMatcher::finish(ExprRef score, bool seesMask) {
       return fails("the mask or the factor after the softmax holds a reduction "
                    "over pairs");
   }
+  termsOverOffsets();
   noteFiniteFill();
   return true;
 }

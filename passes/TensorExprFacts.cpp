@@ -127,15 +127,25 @@ AffineExpr Exprs::toAffine(ExprRef expr,
   return {};
 }
 
+/// Of a comparison of integers: not as numbers without a sign.
+static bool isSigned(ExprRef comparison) {
+  using arith::CmpIPredicate;
+  auto predicate = cast<DictionaryAttr>(comparison->attr)
+                       .getAs<arith::CmpIPredicateAttr>("predicate")
+                       .getValue();
+  return predicate <= CmpIPredicate::sge;
+}
+
 ExprRef Exprs::byOffset(ExprRef expr, unsigned i, unsigned j, unsigned &offset,
                         ExprRef &shift) {
   ExprRef queries = extent(i), keys = extent(j);
   Type index = IndexType::get(context);
   shift = op("arith.subi", index, {queries, this->index(1)});
-  // Neither queries nor keys: no offset, not -1 of them.
-  offset =
-      freshVar(op("arith.maxsi", index,
-                  {op("arith.addi", index, {shift, keys}), this->index(0)}));
+  // Without a pair there is none, lest a table read what has no element.
+  ExprRef count = op("arith.maxsi", index,
+                     {op("arith.addi", index, {shift, keys}), this->index(0)});
+  offset = freshVar(op("arith.minsi", index,
+                       {count, op("arith.muli", index, {queries, keys})}));
   ExprRef difference = op("arith.subi", index, {var(offset), shift}); // j - i
   DenseMap<unsigned, unsigned> dims{{i, 0}, {j, 1}};
   AffineExpr d0 = getAffineDimExpr(0, context),
@@ -144,7 +154,17 @@ ExprRef Exprs::byOffset(ExprRef expr, unsigned i, unsigned j, unsigned &offset,
     if (!inner->uses(i) || !inner->uses(j) || inner->kind != ExprKind::Op)
       return nullptr;
     SmallVector<Value> scalars;
-    AffineExpr affine = toAffine(inner, dims, scalars);
+    // A comparison is one of the difference with 0.
+    bool compares = inner->isOp("arith.cmpi") && isSigned(inner);
+    AffineExpr affine;
+    if (compares) {
+      AffineExpr left = toAffine(inner->operand(0), dims, scalars);
+      AffineExpr right =
+          left ? toAffine(inner->operand(1), dims, scalars) : AffineExpr();
+      affine = right ? left - right : right;
+    } else {
+      affine = toAffine(inner, dims, scalars);
+    }
     if (!affine)
       return nullptr;
     for (int sign : {1, -1}) {
@@ -158,6 +178,9 @@ ExprRef Exprs::byOffset(ExprRef expr, unsigned i, unsigned j, unsigned &offset,
       ExprRef constant = fromAffine(rest, {}, symbolExprs);
       ExprRef moved = op(sign == 1 ? "arith.addi" : "arith.subi", index,
                          {constant, difference});
+      if (compares)
+        return op(*inner->name, cast<DictionaryAttr>(inner->attr), inner->type,
+                  {moved, this->index(0)});
       return op("arith.index_cast", inner->type, {moved});
     }
     return nullptr;

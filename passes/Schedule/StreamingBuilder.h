@@ -98,6 +98,7 @@ private:
   bool isTable(AffineMap map);
   bool hasTableValue();
   void stageTableTerm(StreamingStage &stage, unsigned term, unsigned operand);
+  void stageTableNumbers(StreamingStage &stage, unsigned term);
   void stageTableValue(StreamingStage &stage, unsigned value);
   /// The parts of `products` that tables make.
   void addTableValues(StreamingStage &stage);

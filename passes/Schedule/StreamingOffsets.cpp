@@ -14,7 +14,8 @@
 // rows where that bit of l is set, each step a select between two rows by a
 // constant mask: no vector is read lane by lane.
 //
-// Weights of keys beyond an end of the table are added up first.
+// Weights of keys beyond an end of the table are added up first. A table of
+// numbers, a bias, needs no more than to lie in the right order.
 #include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/StreamingBuilder.h"
 #include "passes/Schedule/StreamingWriter.h"
@@ -92,8 +93,7 @@ bool Streaming::isTable(AffineMap map) {
 }
 
 std::optional<unsigned> Streaming::tableOf(unsigned term) {
-  // Without a sum there is nothing to save.
-  if (op.contractDims(term).empty())
+  if (op.contractDims(term).empty() && op.maps(term).size() != 1)
     return std::nullopt;
   std::optional<unsigned> found;
   for (auto [number, map] : llvm::enumerate(op.maps(term))) {
@@ -184,7 +184,7 @@ void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
   Value tensor = op.term(term)[number];
   AffineMap map = op.maps(term)[number];
   SmallVector<unsigned> contract = op.contractDims(term);
-  StreamingTerm result{{}, {}, contract.size(), {}, StreamingOffsets()};
+  StreamingTerm result{{}, {}, contract.size(), {}, StreamingOffsets(), {}};
   StreamingOffsets &offsets = *result.offsets;
   offsets.count = llvm::alignTo(stage.block + plan.tile - 1, group);
   std::string suffix = std::to_string(term);
@@ -246,6 +246,34 @@ void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
                      });
   offsets.operand = number;
   stage.terms.push_back(std::move(result));
+}
+
+/// A table of numbers: a vector of queries reads some that follow one another,
+/// once those that the block reaches lie in reverse order.
+void Streaming::stageTableNumbers(StreamingStage &stage, unsigned term) {
+  Value tensor = op.term(term).front();
+  AffineMap map = op.maps(term).front();
+  std::string suffix = std::to_string(term);
+  auto window =
+      func(stage.name("bias") + suffix, {"x", "kb"}, 1,
+           [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+             ArrayRef<Value> rest = at.drop_front(2);
+             Table table = tableAt(o, stage, tensor, map, at[1], rest);
+             Value row = o.clamp(
+                 o.subi(o.addi(table.start, o.i(stage.block - 1)), at[0]),
+                 table.last);
+             SmallVector<Value> dims = place(rest.drop_front(), o.i(0), o.i(0));
+             return {operand(o, tensor, map, dims,
+                             table.reversed ? o.subi(table.last, row) : row)};
+           });
+  auto f = func(stage.name("t") + suffix, {"ii", "jj", "kb"}, 1,
+                [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+                  SmallVector<Value> x{
+                      o.addi(o.subi(at[0], at[1]), o.i(stage.block - 1))};
+                  x.append(at.begin() + 2, at.end());
+                  return {o.read1(window.getResult(), x)};
+                });
+  stage.terms.push_back({f, {}, 0, {}, {}, window});
 }
 
 /// The term at `at`: ii, the key in the block, kb, tile, batch. Where all

@@ -275,6 +275,14 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
     // Lanes of a table are moved vector by vector.
     w.lanes(term.func, 0, {"jj"}, /*unrolled=*/!term.offsets);
     w.unroll(term.func, 0, "jj");
+    if (term.window) {
+      int64_t numbers = stage.block + plan.tile - 1;
+      w.computeAt(term.window, state, "ib");
+      w.bound(term.window, "x", w.i(llvm::alignTo(numbers, plan.lanes)));
+      w.vectors(term.window, 0, "x", "xo", "xi");
+      w.boundExtent(term.window, "kb", w.i(1));
+      w.oneTile(term.window, w.i(1));
+    }
     if (term.offsets) {
       scheduleShifts(w, plan, *term.offsets, term.func, 0);
       scheduleRows(w, plan, *term.offsets, state);

@@ -34,6 +34,7 @@ struct StreamingTerm {
   size_t contractDims;
   llvm::SmallVector<Extent> contract;
   std::optional<StreamingOffsets> offsets;
+  halide::FuncOp window; ///< the numbers of a table that a block reaches
 };
 
 /// The funcs of one update of the state: those of full blocks, or of partial

@@ -84,7 +84,7 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
            return {o.sum(o.read1(f.getResult(), at),
                          o.read1(lanes.getResult(), lane))};
          });
-  stage.terms.push_back({f, lanes, contract.size(), sizes, {}});
+  stage.terms.push_back({f, lanes, contract.size(), sizes, {}, {}});
 }
 
 /// S, and the maximum of the block: one a lane, then of these.

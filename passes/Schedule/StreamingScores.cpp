@@ -187,7 +187,8 @@ Value Streaming::emptySum(Ops &o, ArrayRef<unsigned> contract) {
 /// T(ii, jj, kb, ...): one score term of a tile and a block.
 void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
   if (std::optional<unsigned> table = tableOf(term))
-    return stageTableTerm(stage, term, *table);
+    return op.contractDims(term).empty() ? stageTableNumbers(stage, term)
+                                         : stageTableTerm(stage, term, *table);
   SmallVector<unsigned> contract = op.contractDims(term);
   std::string name = (stage.name("t") + Twine(term)).str();
   auto f =
@@ -197,7 +198,7 @@ void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
                return {emptySum(o, contract)};
              return {termValue(o, term, termOperands(o, stage, term, at, {}))};
            });
-  stage.terms.push_back({f, {}, contract.size(), {}, {}});
+  stage.terms.push_back({f, {}, contract.size(), {}, {}, {}});
   if (contract.empty())
     return;
   SmallVector<std::string> names;

@@ -46,6 +46,15 @@ module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64,
 // No row is computed for one query alone.
 // CHECK: halide.compute_at %[[ROWS]], %{{.*}}, "ib"
 // CHECK: halide.compute_at %[[TILE]], %[[ROWS]], "rg"
+// A bias by the offset is read from numbers in reverse order, as many as a tile and a block reach.
+// CHECK-LABEL: halide.pipeline @k1 attributes
+// CHECK: %[[BIAS:.*]] = halide.func "bias_full1" (%{{.*}} = "x", %{{.*}} = "kb"
+// CHECK: halide.func "t_full1" (%[[II:.*]] = "ii", %[[JJ:.*]] = "jj", %{{.*}} = "kb"
+// CHECK: %[[X:.*]] = arith.subi %[[II]], %[[JJ]]
+// CHECK: %[[AT:.*]] = arith.addi %[[X]], %c127_i32
+// CHECK: halide.read %[[BIAS]][%[[AT]],
+// CHECK: halide.bound %[[BIAS]], "x" from %{{.*}} extent %c176_i32
+// CHECK: halide.vectorize %[[BIAS]], "xi"
 func.func private @k0(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>, %a: tensor<?x64xf32>, %c: tensor<?x64xf32>, %s: index) -> tensor<?x?x?x64xf32> attributes {attn.kernel, attn.kind = "attention"} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -64,8 +73,27 @@ func.func private @k0(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: te
     normalise(exp divide stabilise) : tensor<?x?x?x64xf32>
   return %o : tensor<?x?x?x64xf32>
 }
+func.func private @k1(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %a: tensor<?x?xf32>, %s: index) -> tensor<?x?x64xf32> attributes {attn.kernel, attn.kind = "attention"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %H = tensor.dim %q, %c0 : tensor<?x?x64xf32>
+  %N = tensor.dim %q, %c1 : tensor<?x?x64xf32>
+  %M = tensor.dim %k, %c1 : tensor<?x?x64xf32>
+  %o = attn.attention dims(batch = 1, query = 1, key = 1, contract = 1, value = 1) sizes(%H, %N, %M, %c64, %c64) symbols(%s)
+    term(%q, %k : tensor<?x?x64xf32>, tensor<?x?x64xf32>) maps [affine_map<(h,i,j,e,f)[s] -> (h,i,e)>, affine_map<(h,i,j,e,f)[s] -> (h,j,e)>]
+    term(%a : tensor<?x?xf32>) maps [affine_map<(h,i,j,e,f)[s] -> (j - i + s, h)>]
+    value(%v : tensor<?x?x64xf32>) maps [affine_map<(h,i,j,e,f)[s] -> (h,j,f)>]
+    score (%h: index, %i: index, %j: index, %t: f32, %u: f32) { %x = arith.addf %t, %u : f32  attn.yield %x : f32 }
+    normalise(exp divide stabilise) : tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}
 func.func @model(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>, %a: tensor<?x64xf32>, %c: tensor<?x64xf32>, %s: index) -> tensor<?x?x?x64xf32> attributes {attn.model} {
   %o = func.call @k0(%q, %k, %v, %a, %c, %s) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x64xf32>, tensor<?x64xf32>, index) -> tensor<?x?x?x64xf32>
   return %o : tensor<?x?x?x64xf32>
+}
+func.func @biased(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %a: tensor<?x?xf32>, %s: index) -> tensor<?x?x64xf32> attributes {attn.model} {
+  %o = func.call @k1(%q, %k, %v, %a, %s) : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, index) -> tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
 }
 }
