@@ -40,9 +40,7 @@ struct Ops {
   Value muli(Value x, Value y) { return arith::MulIOp::create(b, loc, x, y); }
   Value mini(Value x, Value y) { return arith::MinSIOp::create(b, loc, x, y); }
   Value maxi(Value x, Value y) { return arith::MaxSIOp::create(b, loc, x, y); }
-  Value clamp(Value x, Value high) {
-    return mini(maxi(x, i(0)), high);
-  }
+  Value clamp(Value x, Value high) { return mini(maxi(x, i(0)), high); }
   /// \p extent, up to a multiple of \p to.
   Value alignTo(const Extent &extent, int64_t to) {
     if (extent.fixed)
