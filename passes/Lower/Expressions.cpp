@@ -123,16 +123,16 @@ Value BodyTranslator::cast(Location loc, Value value, Type to,
 }
 
 /// coefficients[0] + x (coefficients[1] + x (..)).
-Value horner(OpBuilder &b, Location loc, Value x,
-             ArrayRef<double> coefficients) {
+Value horner(OpBuilder &b, Location loc, Value x, ArrayRef<double> coefficients,
+             arith::FastMathFlags flags = arith::FastMathFlags::none) {
   auto number = [&](double value) -> Value {
     return arith::ConstantOp::create(b, loc,
                                      b.getFloatAttr(x.getType(), value));
   };
   Value y = number(coefficients.back());
   for (double c : llvm::reverse(coefficients.drop_back()))
-    y = arith::AddFOp::create(b, loc, number(c),
-                              arith::MulFOp::create(b, loc, x, y));
+    y = arith::AddFOp::create(
+        b, loc, number(c), arith::MulFOp::create(b, loc, x, y, flags), flags);
   return y;
 }
 
@@ -179,34 +179,34 @@ Value BodyTranslator::log1p(Location loc, Value x) {
   return nearZero(b, loc, x, near, far);
 }
 
-/// tanh(x) in f32, where libHalide calls libm for each lane: near 0 the
-/// polynomial of Cephes' tanhf (Moshier; good to |x| < 0.625), as x plus a
-/// multiple of it so that -0 stays -0; else 1 - 2 / (exp(2 |x|) + 1).
+/// tanh(x) in f32, where libHalide calls libm for each lane: x times a quotient
+/// of polynomials in x^2, least in its largest relative error over |x| <= 8.2
+/// (8e-9; 3.2e-7 in f32). It is 1 at 0, so that tiny numbers and -0 stay what
+/// they are, and with FMAs 1 at 8.2 and nowhere above. Thirteen operations, of
+/// which one is a division. NaN passes the comparisons.
 Value BodyTranslator::tanh(Location loc, Value x) {
   auto number = [&](double value) -> Value {
     return arith::ConstantOp::create(b, loc,
                                      b.getFloatAttr(x.getType(), value));
   };
+  auto limit = [&](Value v, arith::CmpFPredicate beyond, Value end) -> Value {
+    return arith::SelectOp::create(
+        b, loc, arith::CmpFOp::create(b, loc, beyond, v, end), end, v);
+  };
+  x = limit(x, arith::CmpFPredicate::OGT, number(8.2));
+  x = limit(x, arith::CmpFPredicate::OLT, number(-8.2));
   Value square = arith::MulFOp::create(b, loc, x, x);
-  Value tail = arith::MulFOp::create(
-      b, loc, square,
-      horner(b, loc, square,
-             {-3.33332819422e-1, 1.33314422036e-1, -5.37397155531e-2,
-              2.06390887954e-2, -5.70498872745e-3}));
-  Value near =
-      arith::AddFOp::create(b, loc, x, arith::MulFOp::create(b, loc, x, tail));
-  Value size = math::AbsFOp::create(b, loc, x);
-  Value power =
-      math::ExpOp::create(b, loc, arith::AddFOp::create(b, loc, size, size));
-  Value far = arith::SubFOp::create(
-      b, loc, number(1),
-      arith::DivFOp::create(b, loc, number(2),
-                            arith::AddFOp::create(b, loc, power, number(1))));
-  Value negative =
-      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x, number(0));
-  far = arith::SelectOp::create(b, loc, negative,
-                                arith::NegFOp::create(b, loc, far), far);
-  return nearZero(b, loc, x, near, far);
+  auto relaxed = arith::FastMathFlags::contract;
+  Value over = horner(b, loc, square,
+                      {1, 0.13432130217552185, 0.0035566953010857105,
+                       2.1637408281094395e-05, 1.4840713546959705e-08},
+                      relaxed);
+  Value under = horner(b, loc, square,
+                       {1, 0.4676545560359955, 0.026108333840966225,
+                        0.00033864553552120924, 8.370674322577543e-07},
+                       relaxed);
+  return arith::DivFOp::create(b, loc, arith::MulFOp::create(b, loc, x, over),
+                               under);
 }
 
 LogicalResult BodyTranslator::extract(tensor::ExtractOp op, bool guarded) {
