@@ -1,6 +1,7 @@
 //===- AttnToHalide.cpp - kernels become scheduled Halide pipelines -------===//
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/SymbolicDims.h"
+#include "passes/Lower/AttentionForms.h"
 #include "passes/Lower/Cost.h"
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/MaskBounds.h"
@@ -294,23 +295,31 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
       llvm::BitVector fixed = weights.lookup(kernel);
       fixed.resize(kernel.getNumArguments());
       ArrayRef<halide::CallOp> calls = callers[kernel];
-      attn::AttentionOp few = fewQueriesOf(kernel);
-      std::optional<int64_t> queries = few ? queriesOf(few) : std::nullopt;
-      int64_t most = fewQueries(target);
-      if (few && !queries) {
-        std::string name = unusedName((kernel.getName() + "_few").str());
-        FailureOr<SmallVector<halide::CallOp>> branches =
-            branchOnQueries(calls, few, name, most);
-        if (failed(branches) ||
-            failed(lowerKernel(kernel, name, StreamingForm::Rows, target, fixed,
-                               *branches, symbols)))
+      SmallVector<AttentionForm> forms{{StreamingForm::Tiles, ""}};
+      attn::AttentionOp alone = aloneIn(kernel);
+      if (alone)
+        forms = formsOf(alone, target);
+      for (size_t number = 0; number < forms.size(); ++number) {
+        std::string name = kernel.getName().str();
+        Choice choice{SmallVector<halide::CallOp>(calls), true};
+        if (number + 1 < forms.size()) {
+          name = unusedName(name + forms[number].suffix);
+          FailureOr<Choice> chosen =
+              branchOn(calls, alone, target, forms, number, name);
+          if (failed(chosen))
+            return signalPassFailure();
+          choice = *chosen;
+          if (choice.calls.empty())
+            continue;
+          if (choice.always)
+            name = kernel.getName().str();
+        }
+        if (failed(lowerKernel(kernel, name, forms[number].form, target, fixed,
+                               choice.calls, symbols)))
           return signalPassFailure();
+        if (choice.always)
+          break;
       }
-      bool rows = few && queries && *queries <= most;
-      if (failed(lowerKernel(kernel, kernel.getName(),
-                             rows ? StreamingForm::Rows : StreamingForm::Tiles,
-                             target, fixed, calls, symbols)))
-        return signalPassFailure();
       tables = {};
       kernel.erase();
     }
@@ -318,8 +327,8 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
 
 private:
   /// The attention of \p kernel, if that is all that its pipeline computes in a
-  /// schedule of its own, which there is one more of for few queries.
-  static attn::AttentionOp fewQueriesOf(func::FuncOp kernel) {
+  /// schedule of its own: then there may be a pipeline of each form.
+  static attn::AttentionOp aloneIn(func::FuncOp kernel) {
     SmallVector<attn::AttentionOp> ops;
     kernel.walk([&](attn::AttentionOp op) { ops.push_back(op); });
     if (ops.size() != 1)
@@ -330,53 +339,72 @@ private:
     };
     return llvm::all_of(ops[0]->getResults(), isReturned) ? ops[0] : nullptr;
   }
-  static std::optional<int64_t> queriesOf(attn::AttentionOp op) {
-    APInt constant;
-    if (matchPattern(op.getSizes()[op.firstDim(attn::DimKind::Query)],
-                     m_ConstantInt(&constant)))
-      return constant.getSExtValue();
-    return std::nullopt;
-  }
   std::string unusedName(std::string name) {
     for (unsigned k = 0; getOperation().lookupSymbol(name); ++k)
       name += "_" + std::to_string(k);
     return name;
   }
 
-  /// Lets \p calls happen only with more than \p most queries, and with fewer
-  /// calls of pipeline \p few, which are returned.
-  FailureOr<SmallVector<halide::CallOp>>
-  branchOnQueries(ArrayRef<halide::CallOp> calls, attn::AttentionOp op,
-                  StringRef few, int64_t most) {
-    FailureOr<CallerExtent> extent =
-        callerSize(op.getSizes()[op.firstDim(attn::DimKind::Query)]);
-    if (failed(extent))
+  /// Calls of a form's pipeline: none if no call has a use for it; \p always if
+  /// all calls have, whatever their sizes.
+  struct Choice {
+    SmallVector<halide::CallOp> calls;
+    bool always = false;
+  };
+
+  /// Lets \p calls happen only where form \p number is not the fastest, and
+  /// calls of pipeline \p name where it is, which are returned.
+  FailureOr<Choice> branchOn(ArrayRef<halide::CallOp> calls,
+                             attn::AttentionOp op, const halide::Target &target,
+                             ArrayRef<AttentionForm> forms, size_t number,
+                             StringRef name) {
+    auto sizeOf = [&](attn::DimKind kind) {
+      return op.getSizes()[op.firstDim(kind)];
+    };
+    FailureOr<CallerExtent> queries = callerSize(sizeOf(attn::DimKind::Query)),
+                            keys = queries;
+    Value size = sizeOf(attn::DimKind::Key);
+    auto dim = size.getDefiningOp<tensor::DimOp>();
+    if (isa<BlockArgument>(size) || matchPattern(size, m_Constant()) ||
+        (dim && isa<BlockArgument>(dim.getSource())))
+      keys = callerSize(size);
+    if (failed(queries) || failed(keys))
       return failure();
-    SmallVector<halide::CallOp> fresh;
+    // For all calls the same, then.
+    bool known = queries->fixed && (op.getWhere().empty() || keys->fixed);
+    Choice choice;
     for (halide::CallOp call : calls) {
       OpBuilder b(call);
       Location loc = call.getLoc();
-      Value queries = getValueOrCreateConstantIndexOp(
-          b, loc, extentAt(b, loc, call.getInputs(), *extent));
-      Value isFew =
-          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, queries,
-                                arith::ConstantIndexOp::create(b, loc, most));
-      auto choice = scf::IfOp::create(b, loc, call.getResultTypes(), isFew,
+      auto extent = [&](const CallerExtent &from) {
+        return getValueOrCreateConstantIndexOp(
+            b, loc, extentAt(b, loc, call.getInputs(), from));
+      };
+      Value isIt = isFastest(b, loc, op, target, forms, number,
+                             extent(*queries), extent(*keys));
+      if (known && matchPattern(isIt, m_Zero()))
+        continue;
+      if (known && matchPattern(isIt, m_One())) {
+        choice.calls.push_back(call);
+        choice.always = true;
+        continue;
+      }
+      auto branch = scf::IfOp::create(b, loc, call.getResultTypes(), isIt,
                                       /*withElseRegion=*/true);
-      call.replaceAllUsesWith(choice.getResults());
+      call.replaceAllUsesWith(branch.getResults());
       auto inside = [&](Block *block, halide::CallOp one) {
         OpBuilder inner = OpBuilder::atBlockEnd(block);
         scf::YieldOp::create(inner, loc, one.getResults());
       };
-      OpBuilder then = OpBuilder::atBlockEnd(choice.thenBlock());
-      fresh.push_back(halide::CallOp::create(then, loc, call.getResultTypes(),
-                                             few, call.getInputs(),
-                                             call.getOuts()));
-      inside(choice.thenBlock(), fresh.back());
-      call->moveBefore(choice.elseBlock(), choice.elseBlock()->end());
-      inside(choice.elseBlock(), call);
+      OpBuilder then = OpBuilder::atBlockEnd(branch.thenBlock());
+      choice.calls.push_back(
+          halide::CallOp::create(then, loc, call.getResultTypes(), name,
+                                 call.getInputs(), call.getOuts()));
+      inside(branch.thenBlock(), choice.calls.back());
+      call->moveBefore(branch.elseBlock(), branch.elseBlock()->end());
+      inside(branch.elseBlock(), call);
     }
-    return fresh;
+    return choice;
   }
 
   /// Writes pipeline \p name of \p kernel with its schedule, and what it wants
@@ -425,6 +453,10 @@ private:
     std::string how = (" has the " + family + " schedule").str();
     if (form == StreamingForm::Rows)
       how += ", a query at a time";
+    else if (form == StreamingForm::Narrow)
+      how += ", in tiles of " +
+             std::to_string(tileVectors(target, form) * target.lanes(32)) +
+             " queries";
     if (!packers.empty())
       how += " and reads weights packed by " + packers[0].str();
     remarkFound(kernel, "attn-to-halide", "schedule", name.str() + how);

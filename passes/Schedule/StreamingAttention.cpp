@@ -225,7 +225,7 @@ StreamingResults Streaming::finish() {
              return {o.select(none, o.f(0), scaled)};
            });
 
-  if (op.numDims(DimKind::Value) == 1 && plan.form == StreamingForm::Tiles) {
+  if (op.numDims(DimKind::Value) == 1 && plan.form != StreamingForm::Rows) {
     Ops outside{b, loc};
     Value last = outside.last(
         outside.alignTo(size(op.firstDim(DimKind::Value)), plan.group));
@@ -402,6 +402,7 @@ FailureOr<StreamingResults> Streaming::run() {
     bool anyFull = !masked || (mask && mask->anyFull());
     if (anyFull && failed(stage(/*partial=*/false)))
       return failure();
+    // Then blocks of a known number of keys hold all of them.
     bool whole = !masked && m.fixed && *m.fixed % plan.block == 0;
     if (!whole && failed(stage(/*partial=*/true)))
       return failure();

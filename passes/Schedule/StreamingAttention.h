@@ -15,10 +15,14 @@ namespace heed {
 struct MaskBounds;
 struct MaskTiling;
 
-/// Which of the two pipelines of a streaming attention: lanes are queries, a
-/// tile of them at a time; or one query at a time (few queries, as when text is
-/// generated), lanes being keys, contracted dims and value dims in turn.
-enum class StreamingForm : int { Tiles, Rows };
+/// Which pipeline of a streaming attention: lanes are queries, a tile of some
+/// vectors of them at a time, or a narrow tile of one vector; or one query at a
+/// time (few queries, as when text is generated), lanes being keys, contracted
+/// dims and value dims in turn.
+enum class StreamingForm : int { Tiles, Narrow, Rows };
+
+/// Vectors of queries in a tile of \p form, one of tiles.
+int64_t tileVectors(const halide::Target &target, StreamingForm form);
 
 /// From how many queries on tiles are faster than rows, measured: with 16 lanes
 /// a key costs a row about a sixteenth of what it costs a tile.

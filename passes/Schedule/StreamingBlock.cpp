@@ -10,10 +10,8 @@ using namespace heed::streaming;
 using attn::DimKind;
 
 Value Streaming::firstKey(Ops &o, const StreamingStage &stage, Value kb) {
-  Value at = o.muli(kb, o.i(stage.block));
-  if (!stage.partial || plan.masked || plan.form == StreamingForm::Rows)
-    return at;
-  return o.addi(o.muli(o.floorDiv(keys, plan.block), o.i(plan.block)), at);
+  Value at = o.muli(kb, stage.keys ? stage.keys : o.i(stage.block));
+  return stage.first ? o.addi(stage.first, at) : at;
 }
 
 Value Streaming::key(Ops &o, const StreamingStage &stage, Value kb, Value jj) {
@@ -78,11 +76,9 @@ Value Streaming::scoreAt(Ops &o, StreamingStage &stage, ArrayRef<Value> at,
                                  : o.read1(term.func.getResult(), at));
   Value s = terms.front();
   if (!factor) {
-    // In full blocks, too, a key is below the number of keys: said, arithmetic
-    // with it is i32.
     s = region(o, op.getScore(), rest.drop_front(),
-               query(o, rest.front(), at[0]),
-               o.mini(key(o, stage, at[2], at[1]), o.last(keys)), terms);
+               query(o, rest.front(), at[0]), key(o, stage, at[2], at[1]),
+               terms);
     if (domain() != 1)
       s = o.mul(s, o.f(domain()));
   }
@@ -132,7 +128,7 @@ void Streaming::stageScores(StreamingStage &stage) {
                    [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
                      return {o.f(lowest)};
                    });
-  update(stage.top, {"rg"}, {constantI32(b, loc, stage.block / group)},
+  update(stage.top, {"rg"}, {stage.groups},
          [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
            ArrayRef<Value> at = args.take_front(rank);
            return {o.larger(o.read1(stage.top.getResult(), at),
@@ -187,7 +183,7 @@ void Streaming::stageWeights(StreamingStage &stage) {
                    [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
                      return {o.zero()};
                    });
-  update(stage.sum, {"rg"}, {constantI32(b, loc, stage.block / group)},
+  update(stage.sum, {"rg"}, {stage.groups},
          [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
            ArrayRef<Value> at = args.take_front(rank);
            SmallVector<Value> values;
@@ -247,7 +243,7 @@ Value Streaming::valueDim(Ops &o, Value dd, Value dt) {
 void Streaming::addValues(StreamingStage &stage) {
   Value weights = stage.weights.getResult();
   size_t productRank = 5 + batchDims;
-  update(stage.products, {"rj"}, {constantI32(b, loc, stage.block)},
+  update(stage.products, {"rj"}, {stage.keys},
          [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
            ArrayRef<Value> at = args.take_front(productRank),
                            rest = at.drop_front(4);
@@ -291,19 +287,8 @@ void Streaming::stageMerge(StreamingStage &stage) {
   const int64_t group = plan.group;
   Value state = plan.state.getResult();
   size_t stateRank = 3 + batchDims; // ii, dt, ib, batch
-  Value blocks;
-  Ops outside{b, loc};
-  if (!stage.partial)
-    blocks = outside.floorDiv(keys, stage.block);
-  else if (plan.masked)
-    blocks = outside.floorDiv(outside.addi(keys, outside.i(stage.block - 1)),
-                              stage.block);
-  else
-    blocks = outside.floorDiv(
-        outside.addi(outside.mod(keys, plan.block), outside.i(stage.block - 1)),
-        stage.block);
-  stage.update =
-      update(plan.state, {"rk"}, {blocks}, [&](Ops &o, ArrayRef<Value> args) {
+  stage.update = update(
+      plan.state, {"rk"}, {stage.blocks}, [&](Ops &o, ArrayRef<Value> args) {
         ArrayRef<Value> at = args.take_front(stateRank),
                         rest = at.drop_front(2);
         SmallVector<Value> row{at[0], args[stateRank]};
@@ -345,9 +330,35 @@ void Streaming::stageWhere(StreamingStage &stage) {
       });
 }
 
+/// How many blocks there are, and of how many keys. Without a mask, the keys
+/// that no full block holds are one more, in as many steps as they need. Full
+/// blocks are of a constant size: with a size of the call LLVM loads the
+/// numbers of V one by one before it needs them, and spills them.
+void Streaming::cutBlocks(StreamingStage &stage) {
+  Ops o{b, loc};
+  const int64_t group = plan.group, most = stage.block / group;
+  stage.blocks = o.floorDiv(keys, stage.block);
+  stage.groups = o.i(most);
+  stage.keys = o.i(stage.block);
+  if (!stage.partial)
+    return;
+  if (plan.masked) {
+    stage.blocks = o.floorDiv(o.addi(keys, o.i(stage.block - 1)), stage.block);
+    return;
+  }
+  Value left = o.mod(keys, plan.block);
+  stage.first = o.muli(stage.blocks, o.i(plan.block));
+  // The least of two, so that Halide knows how much memory it needs.
+  stage.groups =
+      o.mini(o.floorDiv(o.addi(left, o.i(group - 1)), group), o.i(most));
+  stage.keys = o.muli(stage.groups, o.i(group));
+  stage.blocks = o.mini(left, o.i(1));
+}
+
 LogicalResult Streaming::stage(bool partial) {
   StreamingStage &stage =
       plan.stages.emplace_back(partial, partial ? plan.piece : plan.block);
+  cutBlocks(stage);
   for (unsigned term = 0; term < op.numTerms(); ++term)
     stageTerm(stage, term);
   stageScores(stage);

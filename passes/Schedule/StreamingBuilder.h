@@ -76,6 +76,7 @@ private:
   /// Writes the funcs of full, or of partial blocks, and their update of the
   /// state.
   LogicalResult stage(bool partial);
+  void cutBlocks(StreamingStage &stage);
   void stageScores(StreamingStage &stage);
   void stageWeights(StreamingStage &stage);
   void stageProducts(StreamingStage &stage);

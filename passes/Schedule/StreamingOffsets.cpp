@@ -307,7 +307,7 @@ halide::FuncOp Streaming::endWeights(StreamingStage &stage, unsigned value,
              return {absentWeight(o)};
            });
   auto add = update(
-      sum, {"rj"}, {constantI32(b, loc, stage.block)},
+      sum, {"rj"}, {stage.keys},
       [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
         ArrayRef<Value> at = args.take_front(rank), rest = at.drop_front(2);
         Value jj = args[rank];
@@ -353,9 +353,9 @@ void Streaming::stageTableValue(StreamingStage &stage, unsigned value) {
               Value key = o.subi(o.addi(at[1], vectorOf(o, at[0], plan.lanes)),
                                  o.mini(table.start, o.i(plan.tile - 1)));
               SmallVector<Value> place(at);
-              place[1] = o.clamp(key, o.i(stage.block - 1));
+              place[1] = o.clamp(key, o.last(stage.keys));
               Value inside =
-                  o.both(o.atMost(o.i(0), key), o.less(key, o.i(stage.block)));
+                  o.both(o.atMost(o.i(0), key), o.less(key, stage.keys));
               return {o.select(inside,
                                o.read(stage.weights.getResult(), place).front(),
                                absentWeight(o))};

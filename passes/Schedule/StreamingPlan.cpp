@@ -17,14 +17,27 @@ using attn::DimKind;
 using heed::streaming::Ops;
 using heed::streaming::Writer;
 
+static int64_t registerGroup(const halide::Target &target) {
+  return target.vectorRegisters >= 32 ? 8 : 4;
+}
+
 // Accumulators, one row of vectors and a broadcast fill the registers: (group +
-// 1) * vectors + 1 <= registers. 8 x 3 of 32 registers ran at 0.95 of the peak,
-// other shapes at 0.94 and below; 4 x 3 is the same formula for 16.
+// 1) * vectors + 1 <= registers. A dozen accumulators hide the latency of the
+// multiply-add; 8 x 3 of 32 registers ran no faster than 8 x 2, whose tiles
+// leave less unused at the end of the queries and at the edges of a mask.
+int64_t heed::tileVectors(const halide::Target &target, StreamingForm form) {
+  if (form == StreamingForm::Narrow)
+    return 1;
+  int64_t group = registerGroup(target),
+          most = (target.vectorRegisters - 1) / (group + 1);
+  return std::clamp<int64_t>(llvm::divideCeil(12, group), 1,
+                             std::max<int64_t>(1, most));
+}
+
 StreamingPlan::StreamingPlan(attn::AttentionOp op, const halide::Target &target,
                              StreamingForm form)
     : op(op), target(target), form(form), lanes(target.lanes(32)),
-      group(target.vectorRegisters >= 32 ? 8 : 4),
-      vectors(std::max<int64_t>(1, (target.vectorRegisters - 1) / (group + 1))),
+      group(registerGroup(target)), vectors(tileVectors(target, form)),
       tile(lanes * vectors), masked(!op.getWhere().empty()) {
   if (form == StreamingForm::Rows)
     group = vectors = tile = 1;
@@ -43,23 +56,23 @@ void StreamingPlan::chooseTiles(Extent n, Extent m, unsigned dims) {
     // Blocks end at tile borders, so that a causal diagonal cuts pieces of one
     // tile.
     piece = tile;
-    block = tile * std::max<int64_t>(1, 144 / tile);
+    block = tile * std::max<int64_t>(1, 72 / tile);
     return;
   }
-  // Scores and weights of a block, both tile x block, fill L1.
-  piece = llvm::alignTo(16, group);
-  block = std::max<int64_t>(piece,
-                            llvm::alignDown(target.l1 / (tile * 4 * 2), piece));
-  if (!m.fixed)
-    return;
-  int64_t most = std::max<int64_t>(
-      piece, std::min<int64_t>(block, llvm::alignDown(*m.fixed, piece)));
-  for (int64_t size = most; size * 2 >= most; size -= piece)
-    if (size > 0 && *m.fixed % size == 0) {
-      block = size;
-      return;
-    }
-  block = most;
+  // From 64 to 192 keys a long call takes as long, and of a short one more are
+  // in whole blocks. Scores and weights of a block are less than L1 then.
+  const int64_t step = llvm::alignTo(16, group);
+  block = 64;
+  if (m.fixed) {
+    block = std::max(step,
+                     std::min<int64_t>(block, llvm::alignDown(*m.fixed, step)));
+    for (int64_t size = block; size * 2 >= block && size > 0; size -= step)
+      if (*m.fixed % size == 0) {
+        block = size;
+        break;
+      }
+  }
+  piece = block;
 }
 
 namespace {
@@ -309,6 +322,11 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
     w.lanes(stage.rounded, 0, {});
   }
   w.computeAt(stage.weights, state, "ib");
+  w.boundExtent(stage.weights, "jj", stage.keys);
+  // Not of the heap where the call decides on their size.
+  for (halide::FuncOp f : {stage.scores, stage.weights})
+    halide::StoreInOp::create(w.b, w.loc, f.getResult(),
+                              halide::MemoryType::Stack);
   w.split(stage.weights, 0, "jj", "jt", "j8", plan.group);
   w.lanes(stage.weights, 0, {"j8", "jt"});
   w.unroll(stage.weights, 0, "j8");

@@ -47,7 +47,10 @@ struct StreamingStage {
   }
 
   bool partial;
-  int64_t block; ///< keys
+  int64_t block; ///< keys, at most
+  /// Of tiles, i32: blocks, groups of keys and keys in each, and the first
+  /// block's first key, null if it is 0.
+  mlir::Value blocks, groups, keys, first;
   llvm::SmallVector<StreamingTerm> terms;
   halide::FuncOp pairs; ///< scores one by one, where they are no products alone
   halide::FuncOp scores, top, rounded, weights, sum, products;

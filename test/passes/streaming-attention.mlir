@@ -7,9 +7,9 @@
 #v = affine_map<(b,h,i,j,e,f) -> (b,h,j,f)>
 module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64, vector_registers = 32 : i64, l1 = 49152 : i64, l2 = 2097152 : i64, cores = 2 : i64}} {
 // CHECK-LABEL: halide.pipeline @k0 attributes
-// The queries, scaled and transposed once per tile of 3 vectors of 16 lanes: rows of a square of 16 x 16, shuffled four times.
+// The queries, scaled and transposed once per tile of 2 vectors of 16 lanes: rows of a square of 16 x 16, shuffled four times.
 // CHECK: %[[ROWS:.*]] = halide.func "q0_rows" (%{{.*}} = "x", %{{.*}} = "ta", %{{.*}} = "tb"
-// CHECK: arith.constant 48 : i32
+// CHECK: arith.constant 32 : i32
 // CHECK: halide.func "q0_turn1"
 // CHECK: %[[EVEN:.*]] = halide.read %[[ROWS]]
 // CHECK: %[[ODD:.*]] = halide.read %[[ROWS]]
@@ -33,7 +33,7 @@ module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64,
 // CHECK-NEXT: arith.select %[[LIVE]]
 // CHECK: halide.update %[[ST]] over ("rk"
 // One task is a tile of queries of one head, or two where K and V are beyond L2 (524288 numbers).
-// CHECK: halide.split %[[O:.*]], "d2" into ("tile", "row") by 48
+// CHECK: halide.split %[[O:.*]], "d2" into ("tile", "row") by 32
 // CHECK: %[[HELD:.*]] = arith.floordivsi %c524288_i32
 // CHECK: %[[BEYOND:.*]] = arith.cmpi sgt, %{{.*}}, %[[HELD]]
 // CHECK: %[[TI:.*]] = arith.select %[[BEYOND]], %c2_i32
@@ -43,7 +43,7 @@ module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64,
 // CHECK: halide.compute_at %[[ROWS]], %[[Q]], "e4"
 // CHECK-NEXT: halide.split %[[ROWS]], "x" into ("xo", "xi") by 16
 // CHECK: halide.bound_extent %[[ROWS]], "x" extent %c256_i32
-// The register tile: eight keys by three vectors, unrolled; reduction innermost.
+// The register tile: eight keys by two vectors, unrolled; reduction innermost.
 // CHECK: halide.compute_at %[[PV]], %[[ST]], "dt"
 // CHECK: halide.reorder %[[PV]] stage 1, ("iv", "iu", "dd", "ri", "ro")
 // CHECK: halide.compute_at %[[S]], %[[ST]], "ib"

@@ -5,12 +5,15 @@ The host part of the text is read line by line: dims, empty tensors, constants, 
 import ctypes as C
 import glob
 import os
+import operator
 import re
 import subprocess
 
 import numpy as np
 
 TYPES = {"f32": np.float32, "f64": np.float64, "i1": np.bool_, "i8": np.int8, "i32": np.int32, "i64": np.int64}
+OPERATIONS = {"addi": operator.add, "subi": operator.sub, "muli": operator.mul, "divui": operator.floordiv, "maxui": max,
+              "cmpi ule,": operator.le}
 
 
 class Dim(C.Structure):
@@ -72,8 +75,8 @@ class Model:
             elif m := re.match(r"scf.yield (.*) :", text):
                 values, name = [env[v] for v in re.findall(r"%\w+(?:#\d+)?", m[1])], branches[-1][1]
                 env |= {name: values[0]} | {f"{name}#{k}": value for k, value in enumerate(values)}
-            elif m := re.match(r"(%\w+) = arith.cmpi sle, (%\w+), (%\w+) : index", text):
-                env[m[1]] = env[m[2]] <= env[m[3]]
+            elif m := re.match(r"(%\w+) = arith.(cmpi ule,|\w+) (%\w+), (%\w+) : index", text):
+                env[m[1]] = OPERATIONS[m[2]](env[m[3]], env[m[4]])
             elif text.startswith("func.func"):
                 env = dict(zip(re.findall(r"(%arg\d+):", text), arguments))
             elif m := re.match(r"(%\w+) = arith.constant (\S+) : \w+", text):
@@ -86,8 +89,6 @@ class Model:
                 shape = [env[next(sizes)] if d == "?" else int(d) for d in dims]
                 # What a kernel forgets to write is no number.
                 env[m[1]] = np.full(shape, 7 if kind[0] == "i" else np.nan, TYPES[kind])
-            elif m := re.match(r"(%\w+) = arith.muli (%\w+), (%\w+) : index", text):
-                env[m[1]] = env[m[2]] * env[m[3]]
             elif m := re.match(r"(%\w+) = tensor.collapse_shape (%\w+) (\[\[.*\]\]) :", text):
                 shape = env[m[2]].shape
                 groups = [[int(axis) for axis in group.split(",")] for group in re.findall(r"\[([\d, ]+)\]", m[3])]

@@ -1,10 +1,19 @@
-// Few queries have a pipeline of their own, which the host chooses when it runs: a task is one query and a part of its keys.
+// Few queries have a pipeline of their own, which the host chooses when it runs: a task is one query and a part of its keys. So
+// have those that fill a tile of one vector better than wide ones.
 // RUN: heed-opt %s --attn-to-halide --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @model
-// CHECK: %[[FEW:.*]] = arith.cmpi sle, %{{.*}}, %c4{{.*}} : index
+// CHECK: %[[FEW:.*]] = arith.cmpi ule, %{{.*}}, %c4{{.*}} : index
 // CHECK: scf.if %[[FEW]]
 // CHECK-NEXT: halide.call @k0_few
+// CHECK: } else {
+// CHECK: %[[TILES:.*]] = arith.divui %{{.*}}, %c16
+// CHECK: arith.muli %[[TILES]], %c6
+// CHECK: %[[WIDE:.*]] = arith.divui %{{.*}}, %c32
+// CHECK: arith.muli %[[WIDE]], %c10
+// CHECK: %[[NARROW:.*]] = arith.cmpi ule
+// CHECK: scf.if %[[NARROW]]
+// CHECK-NEXT: halide.call @k0_narrow
 // CHECK: } else {
 // CHECK-NEXT: halide.call @k0(
 // CHECK-LABEL: halide.pipeline @k0_few
@@ -31,7 +40,11 @@
 // CHECK: halide.vectorize %[[LANES]] stage 1, "ll"
 // CHECK: halide.compute_at %[[PV]], %[[PART]], "rk"
 // CHECK: halide.reorder %[[PV]] stage 1, ("iv", "do", "rj")
+// One vector of queries, four squares of a row of 64.
+// CHECK-LABEL: halide.pipeline @k0_narrow
+// CHECK: halide.split %{{.*}}, "d2" into ("tile", "row") by 16
 // CHECK-LABEL: halide.pipeline @k0 attributes
+// CHECK: halide.split %{{.*}}, "d2" into ("tile", "row") by 32
 #q = affine_map<(b,h,i,j,e,f) -> (b,h,i,e)>
 #k = affine_map<(b,h,i,j,e,f) -> (b,h,j,e)>
 #v = affine_map<(b,h,i,j,e,f) -> (b,h,j,f)>

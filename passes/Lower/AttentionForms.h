@@ -1,0 +1,35 @@
+//===- AttentionForms.h - pipelines of one attention ------------*- C++ -*-===//
+// A streaming attention has a pipeline of each form that may be the fastest
+// for some number of queries; the host chooses when it runs.
+#ifndef HEED_PASSES_LOWER_ATTENTIONFORMS_H
+#define HEED_PASSES_LOWER_ATTENTIONFORMS_H
+
+#include "dialects/Attn/Dialect.h"
+#include "dialects/Halide/Target.h"
+#include "passes/Schedule/StreamingAttention.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace heed {
+
+/// A form, and what its pipeline's name ends in.
+struct AttentionForm {
+  StreamingForm form;
+  std::string suffix;
+};
+
+/// Forms of \p op, the one for many queries last.
+llvm::SmallVector<AttentionForm> formsOf(attn::AttentionOp op,
+                                         const halide::Target &target);
+
+/// Whether form \p number of \p forms, but for those before it, is the fastest
+/// one of \p op for \p queries x \p keys (index): an i1, a constant where the
+/// sizes are.
+mlir::Value isFastest(mlir::OpBuilder &b, mlir::Location loc,
+                      attn::AttentionOp op, const halide::Target &target,
+                      llvm::ArrayRef<AttentionForm> forms, size_t number,
+                      mlir::Value queries, mlir::Value keys);
+
+} // namespace heed
+
+#endif
