@@ -32,6 +32,7 @@ private:
   FailureOr<Operand> overIndices(ExprRef e);
   std::optional<SmallVector<AffineExpr>> affine(ExprRef read);
   ExprRef clampReads(ExprRef e);
+  ExprRef multiplied(ExprRef score);
   Value emptyRow(ArrayRef<Value> sizes);
   Value constantIndex(ExprRef e) { return writeExtent(builder, loc, e); }
   void body(Region &region, ArrayRef<unsigned> indices,
@@ -226,6 +227,33 @@ static bool isScalarFormula(ExprRef e) {
   return plain && hasScalar;
 }
 
+/// Divisions by what is one number for all pairs, as products with its
+/// reciprocal: one rounding more, and no division for each pair.
+ExprRef AttentionBuilder::multiplied(ExprRef score) {
+  return exprs.rewrite(score, [&](ExprRef e) -> ExprRef {
+    if (!e->isOp("arith.divf") || e->operand(0)->freeVars.empty())
+      return nullptr;
+    ExprRef by = e->operand(1);
+    Type type = by->type;
+    if (by->kind == ExprKind::Constant) {
+      auto number = dyn_cast<FloatAttr>(by->attr);
+      if (!number)
+        return nullptr;
+      APFloat reciprocal(number.getValue().getSemantics(), 1);
+      reciprocal.divide(number.getValue(), APFloat::rmNearestTiesToEven);
+      if (!reciprocal.isNormal())
+        return nullptr;
+      by = exprs.constant(FloatAttr::get(type, reciprocal));
+    } else if (by->kind == ExprKind::Scalar || isScalarFormula(by)) {
+      by = exprs.op("arith.divf", type,
+                    {exprs.constant(FloatAttr::get(type, 1)), by});
+    } else {
+      return nullptr;
+    }
+    return exprs.op("arith.mulf", type, {e->operand(0), by});
+  });
+}
+
 void AttentionBuilder::body(Region &region, ArrayRef<unsigned> indices,
                             ArrayRef<unsigned> parameters, ExprRef e) {
   // What is one number for all pairs is computed once, outside.
@@ -358,7 +386,7 @@ FailureOr<Value> AttentionBuilder::build(ArrayRef<unsigned> outputs,
     if (term.pair)
       body(op.getPairs()[k], {}, term.parameters, term.pair);
   }
-  body(op.getScore(), pairVars, termParameters, m.score);
+  body(op.getScore(), pairVars, termParameters, multiplied(m.score));
   if (m.where)
     body(op.getWhere(), pairVars, {}, m.where);
   if (m.weight)
