@@ -76,9 +76,11 @@ Value Streaming::scoreAt(Ops &o, StreamingStage &stage, ArrayRef<Value> at,
                                  : o.read1(term.func.getResult(), at));
   Value s = terms.front();
   if (!factor) {
+    // In full blocks, too, a key is below the number of keys: said, arithmetic
+    // with it is i32.
     s = region(o, op.getScore(), rest.drop_front(),
-               query(o, rest.front(), at[0]), key(o, stage, at[2], at[1]),
-               terms);
+               query(o, rest.front(), at[0]),
+               o.mini(key(o, stage, at[2], at[1]), o.last(keys)), terms);
     if (domain() != 1)
       s = o.mul(s, o.f(domain()));
   }
