@@ -135,10 +135,13 @@ FailureOr<Operand> AttentionBuilder::overOffset(ExprRef e) {
         table = exprs.byOffset(e, i, j, u, shift);
       if (!table)
         continue;
-      SmallVector<unsigned> vars{u};
+      SmallVector<unsigned> vars;
       for (unsigned v : loops)
         if (table->uses(v))
           vars.push_back(v);
+      // Offsets are rows; of numbers alone, they follow one another.
+      bool rows = table->usesAny(m.contract) || table->usesAny(m.value);
+      vars.insert(rows ? vars.begin() : vars.end(), u);
       Operand result;
       result.tensor = writeTensor(builder, loc, exprs, clampReads(table), vars);
       Value shiftValue = constantIndex(shift);
@@ -146,11 +149,12 @@ FailureOr<Operand> AttentionBuilder::overOffset(ExprRef e) {
       unsigned symbol = known - symbols.begin();
       if (known == symbols.end())
         symbols.push_back(shiftValue);
-      result.results.push_back(getAffineDimExpr(position[j], exprs.context) -
-                               getAffineDimExpr(position[i], exprs.context) +
-                               getAffineSymbolExpr(symbol, exprs.context));
-      for (unsigned v : ArrayRef(vars).drop_front())
-        result.results.push_back(getAffineDimExpr(position[v], exprs.context));
+      AffineExpr offset = getAffineDimExpr(position[j], exprs.context) -
+                          getAffineDimExpr(position[i], exprs.context) +
+                          getAffineSymbolExpr(symbol, exprs.context);
+      for (unsigned v : vars)
+        result.results.push_back(
+            v == u ? offset : getAffineDimExpr(position[v], exprs.context));
       return result;
     }
   why = "an operand varies over pairs in another way than by the offset "
