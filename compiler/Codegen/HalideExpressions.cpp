@@ -347,6 +347,8 @@ Expr HalideExpressions::translateArith(Operation *op) {
       .Default([&](Operation *) { return Expr(); });
 }
 
+// Halide's vector forms of exp and log hold for finite results alone.
+
 /// A float constant by its value, infinities and NaN included.
 static Expr floatConstant(Halide::Type type, double value) {
   if (std::isfinite(value))
@@ -359,17 +361,38 @@ static Expr floatConstant(Halide::Type type, double value) {
   return Halide::cast(type, single);
 }
 
-/// Halide's vector forms of exp and log hold for finite results alone.
+/// exp in f32: x = n ln 2 + r, the power of two by adding n to the exponent,
+/// e^r by a polynomial (minimax for |r| <= ln 2 / 2, 3e-9; 9e-8 with the
+/// rounding). libHalide's own takes twice the instructions and holds for finite
+/// results alone. n is rounded by adding 1.5 * 2^23, whose low bits then hold
+/// it.
 static Expr exactExp(Expr x) {
   if (x.type().bits() != 32)
     return Halide::exp(x);
-  auto less = [](Expr a, Expr b) { return strict(Call::strict_lt, a, b); };
   auto number = [&](double v) { return floatConstant(x.type(), v); };
-  // exp overflows above 88.7228 and is below the least normal below -87.3365.
-  Expr e = Halide::select(less(number(88.7228394), x), number(INFINITY),
-                          Halide::exp(x));
+  auto less = [](Expr a, Expr b) { return strict(Call::strict_lt, a, b); };
+  auto times = [](Expr a, Expr b) { return strict(Call::strict_mul, a, b); };
+  auto minus = [](Expr a, Expr b) { return strict(Call::strict_sub, a, b); };
+  Expr magic = number(12582912.0);
+  Expr shifted =
+      strict(Call::strict_add, times(x, number(1.44269504088896)), magic);
+  Expr n = minus(shifted, magic);
+  // ln 2 in two parts: the product of n and the first is exact.
+  Expr r = minus(x - n * number(0.693359375), times(n, number(-2.12194440e-4)));
+  Expr p = number(0.00138145988);
+  for (double c :
+       {0.00836871701, 0.0416683881, 0.166665206, 0.499999934, 1.0, 1.0})
+    p = p * r + number(c);
+  Halide::Type bits = Halide::Int(32, x.type().lanes());
+  Expr e = Halide::reinterpret(x.type(),
+                               Halide::reinterpret(bits, p) +
+                                   (Halide::reinterpret(bits, shifted)
+                                    << Halide::Internal::make_const(bits, 23)));
+  // Results below the least normal number are 0. Where f32 ends, and for NaN,
+  // it is x times infinity.
   e = Halide::select(less(x, number(-87.3365402)), number(0), e);
-  return Halide::select(isNaN(x), x, e);
+  return Halide::select(less(x, number(88.7228470)), e,
+                        times(x, number(INFINITY)));
 }
 
 static Expr exactLog(Expr x) {

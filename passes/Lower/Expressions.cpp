@@ -153,7 +153,8 @@ Value BodyTranslator::expm1(Location loc, Value x) {
   double factorial = 1;
   for (int k = 1; k <= (x.getType().isF64() ? 15 : 8); ++k)
     series.push_back(1 / (factorial *= k));
-  Value near = arith::MulFOp::create(b, loc, x, horner(b, loc, x, series));
+  Value near = arith::MulFOp::create(
+      b, loc, x, horner(b, loc, x, series, arith::FastMathFlags::contract));
   Value one = arith::ConstantOp::create(b, loc, b.getFloatAttr(x.getType(), 1));
   Value far =
       arith::SubFOp::create(b, loc, math::ExpOp::create(b, loc, x), one);

@@ -121,11 +121,6 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
         Value difference =
             arith::SubFOp::create(inner, loc, *score, shift(inner, rowOf(all)));
         Value e = math::ExpOp::create(inner, loc, difference);
-        // Halide's exp gives 0 for NaN; a NaN in a live score must reach its
-        // row.
-        Value isNaN = arith::CmpFOp::create(
-            inner, loc, arith::CmpFPredicate::UNO, difference, difference);
-        e = arith::SelectOp::create(inner, loc, isNaN, difference, e);
         return SmallVector<Value>{select(inner, *ok, e, constant(inner, 0.0))};
       });
   if (failed(weight))
@@ -174,8 +169,11 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
           value = arith::SubFOp::create(inner, loc, value,
                                         math::LogOp::create(inner, loc, l));
         } else {
-          value = arith::DivFOp::create(inner, loc,
-                                        readOne(inner, weightFunc, all), l);
+          // One division a row. The total is 1 at least, 0 or NaN.
+          Value share =
+              arith::DivFOp::create(inner, loc, constant(inner, 1.0), l);
+          value = arith::MulFOp::create(inner, loc,
+                                        readOne(inner, weightFunc, all), share);
         }
         // A total of 0 is a row without a live score above -inf; a NaN in it is
         // not equal to 0.

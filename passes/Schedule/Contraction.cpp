@@ -189,17 +189,10 @@ bool heed::scheduleContraction(KernelInfo &kernel,
   Value sumFunc = update.getFunc(), accFunc = sumFunc;
   OpBuilder b = scheduleBuilder(kernel);
   bool beyondCache = isBeyondCache(*acc, target);
-  // A long sum is one of blocks: register tiles hold a block's.
-  bool blocked = false;
-  if (Value block = sumByBlocks(kernel, sumFunc, longestSum, BlockTail::Skip)) {
-    blocked = true;
-    accFunc = block;
-  }
-  acc = kernel.find(accFunc);
-  update = acc->updates[0];
+  int64_t rowsPerTask = rowsOfTask(*acc, width, target);
+  std::optional<int64_t> terms = acc->reductions[0].front().fixed;
   Block &body = update.getSet().front();
   Value column = body.getArgument(0), row = body.getArgument(1);
-  panels = readsOf(update, column, row);
   SmallVector<std::string> vars = varsOf(acc->func);
 
   // Pack what depends on columns alone.
@@ -309,13 +302,25 @@ bool heed::scheduleContraction(KernelInfo &kernel,
     if (!isa<halide::ReadOp>(op) && &op != clampedRow.getDefiningOp())
       op.replaceUsesOfWith(row, clampedRow);
 
+  // A long sum is one of blocks, which register tiles hold. Blocks of a length
+  // that is known have no condition in their loop; what is left is short where
+  // the whole may be.
+  bool blocked = false;
+  if (Value block = sumByBlocks(kernel, sumFunc, terms ? longestSum : 256)) {
+    blocked = true;
+    accFunc = block;
+    acc = kernel.find(accFunc);
+    update = acc->updates[0];
+    vars = varsOf(acc->func);
+    out = outputsOf(kernel)[0];
+  }
+
   // The output: panels outside of blocks of rows, 64 rows a task.
   Value outFunc = out->func.getResult();
   SmallVector<std::string> ov = varsOf(out->func);
   std::string n = ov[0], m = ov[1];
   auto guard = halide::TailStrategy::GuardWithIf;
-  int64_t blocks =
-      std::max<int64_t>(1, rowsOfTask(*acc, width, target) / tile.rows);
+  int64_t blocks = (rowsPerTask + tile.rows - 1) / tile.rows;
   halide::SplitOp::create(b, loc, outFunc, 0, n, "np", "ni", width, guard);
   halide::SplitOp::create(b, loc, outFunc, 0, "ni", "nj", "nv", lanes, guard);
   halide::SplitOp::create(b, loc, outFunc, 0, m, "mb", "mi", tile.rows, guard);
@@ -328,7 +333,7 @@ bool heed::scheduleContraction(KernelInfo &kernel,
   }
   halide::ReorderOp::create(b, loc, outFunc, 0, order);
   halide::VectorizeOp::create(b, loc, outFunc, 0, "nv");
-  parallelOuter(b, out->func, 0, tasks, 4);
+  std::string task = parallelOuter(b, out->func, 0, tasks, 4);
 
   SmallVector<std::string> rnames;
   for (Attribute name : update.getRvars())
@@ -351,32 +356,64 @@ bool heed::scheduleContraction(KernelInfo &kernel,
     for (size_t d = 2; d < dims; ++d)
       halide::BoundExtentOp::create(b, loc, func, vars[d], i32(b, 1));
   };
-  halide::ComputeAtOp::create(b, loc, sumFunc, outFunc, "mb");
-  boundTile(sumFunc, kernel.find(sumFunc)->extents.size());
-  if (blocked) {
-    std::string blocks = rnames.back() + "_b";
-    scheduleTile(sumFunc, 0, {});
-    scheduleTile(sumFunc, 1, blocks);
-    halide::ComputeAtOp::create(b, loc, accFunc, sumFunc, blocks);
-    boundTile(accFunc, rank);
-  }
-  scheduleTile(accFunc, 0, {});
   // Steps of the sum that one turn of the loop adds: neighbours, or one from
   // each part of the sum, so that the panel is read as several streams: one
   // stream of addresses does not exhaust the memory.
-  auto scheduleSteps = [&](int64_t factor, bool parts) {
+  auto scheduleSteps = [&](Value func, int64_t stage, int64_t factor,
+                           bool parts) {
     std::string unrolled = parts ? "stream" : "ru";
     SmallVector<std::string> inner{unrolled};
     inner.append(rnames);
-    halide::SplitOp::create(b, loc, accFunc, 1, rnames[0],
+    halide::SplitOp::create(b, loc, func, stage, rnames[0],
                             parts ? unrolled : rnames[0],
                             parts ? rnames[0] : unrolled, factor, guard);
-    scheduleTile(accFunc, 1, inner);
-    halide::UnrollOp::create(b, loc, accFunc, 1, unrolled);
+    scheduleTile(func, stage, inner);
+    halide::UnrollOp::create(b, loc, func, stage, unrolled);
   };
-  constexpr int64_t streams = 4;
+  constexpr int64_t unrolled = 4, streams = 4;
+  KernelFunc *sum = kernel.find(sumFunc);
+  // The loop over tiles of rows around a register tile.
+  Value tilesFunc = outFunc;
+  if (blocked) {
+    // The blocks of a long sum are outside of the tiles of a task: a block's
+    // part of the panel is read from the second cache by all of them.
+    tilesFunc = sumFunc;
+    std::string outer = rnames.back() + "_b";
+    halide::ComputeAtOp::create(b, loc, sumFunc, outFunc, task);
+    halide::BoundExtentOp::create(b, loc, sumFunc, vars[0], i32(b, width));
+    halide::AlignBoundsOp::create(b, loc, sumFunc, vars[1], tile.rows, 0);
+    for (size_t d = 2; d < sum->extents.size(); ++d)
+      halide::BoundExtentOp::create(b, loc, sumFunc, vars[d], i32(b, 1));
+    for (int64_t stage = 0, end = sum->updates.size(); stage <= end; ++stage) {
+      SmallVector<std::string> steps;
+      if (stage == 2)
+        steps = rnames;
+      halide::SplitOp::create(b, loc, sumFunc, stage, vars[1], "mb", vars[1],
+                              tile.rows, guard);
+      steps.push_back("mb");
+      if (stage == 1)
+        steps.push_back(outer);
+      std::optional<int64_t> left;
+      if (stage == 2)
+        left = sum->reductions[1].front().fixed;
+      if (left && *left % unrolled == 0)
+        scheduleSteps(sumFunc, stage, unrolled, false);
+      else
+        scheduleTile(sumFunc, stage, steps);
+    }
+    halide::ComputeAtOp::create(b, loc, accFunc, sumFunc, "mb");
+    boundTile(accFunc, acc->extents.size());
+  } else {
+    halide::ComputeAtOp::create(b, loc, sumFunc, outFunc, "mb");
+    boundTile(sumFunc, sum->extents.size());
+  }
+  scheduleTile(accFunc, 0, {});
   std::optional<int64_t> steps = acc->reductions[0].front().fixed;
-  if (beyondCache && steps && *steps % (4 * streams) == 0) {
+  if (!steps) {
+    scheduleTile(accFunc, 1, rnames);
+    return true;
+  }
+  if (beyondCache && *steps % (4 * streams) == 0) {
     Value few =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle,
                               acc->extents[1].value, i32(b, 2 * tile.rows));
@@ -384,18 +421,17 @@ bool heed::scheduleContraction(KernelInfo &kernel,
                                                 b.getI64IntegerAttr(1), few);
     OpBuilder::InsertionGuard inside(b);
     b.setInsertionPointToStart(&version.getBody().emplaceBlock());
-    scheduleSteps(*steps / streams, true);
+    scheduleSteps(accFunc, 1, *steps / streams, true);
   }
-  constexpr int64_t unrolled = 4;
-  scheduleSteps(unrolled, false);
+  scheduleSteps(accFunc, 1, unrolled, false);
   // What comes from memory comes while the panel before it is computed: each
   // turn of the loop asks for one line of the next panel, and the tiles of a
   // panel share its lines.
-  if (beyondCache && steps && rvars == 1 && packed.size() == 1) {
+  if (beyondCache && rvars == 1 && packed.size() == 1) {
     int64_t bytes = widestBits(acc->func) / 8;
     int64_t lines = (unrolled * width * bytes + 63) / 64;
     halide::PrefetchLinesOp::create(b, loc, accFunc, 1, packed[0], rnames[0],
-                                    *steps * width, outFunc, "mb", lines);
+                                    *steps * width, tilesFunc, "mb", lines);
   }
   return true;
 }

@@ -45,7 +45,7 @@ void heed::scheduleGeneric(KernelInfo &kernel, const halide::Target &target) {
       sums.push_back(f.func.getResult());
   DenseMap<Value, Value> blocks;
   for (Value sum : sums)
-    if (Value block = sumByBlocks(kernel, sum, longestSum, BlockTail::Rest))
+    if (Value block = sumByBlocks(kernel, sum, longestSum))
       blocks[block] = sum;
   SmallVector<KernelFunc *> outputs = outputsOf(kernel);
   for (KernelFunc &f : kernel.funcs) {

@@ -111,8 +111,7 @@ Operation *heed::combinerOf(halide::UpdateOp update, unsigned &term) {
   return nullptr;
 }
 
-Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block,
-                        BlockTail tail) {
+Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block) {
   KernelFunc *f = kernel.find(func);
   halide::UpdateOp update = f->updates[0];
   unsigned term = 0;
@@ -144,18 +143,16 @@ Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block,
   SmallVector<StringRef> vars(names.begin(), names.end());
   SmallVector<Extent> extents = f->extents;
   extents.push_back({});
-  bool skips = tail == BlockTail::Skip;
   if (extent.fixed)
-    extents.back().fixed = (*extent.fixed + (skips ? block - 1 : 0)) / block;
+    extents.back().fixed = *extent.fixed / block;
   SmallVector<std::string> rnames;
   for (Attribute name : update.getRvars())
     rnames.push_back(cast<StringAttr>(name).str());
   // Before the func, since what is read at a block's places may be stored
   // before it.
   OpBuilder b(update);
-  Value zero = i32(b, 0), last = addI32(b, extent.value, -1);
-  Value blocks = divI32(
-      b, skips ? addI32(b, extent.value, block - 1) : extent.value, block);
+  Value zero = i32(b, 0);
+  Value blocks = divI32(b, extent.value, block);
   KernelFunc &part =
       addFunc(kernel, update, (f->func.getName() + "_block").str(), vars, type,
               extents, [&](OpBuilder &inner, ValueRange) -> Value {
@@ -173,12 +170,6 @@ Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block,
     return arith::AddIOp::create(at, loc, mulI32(at, args[rank], block),
                                  args.back());
   };
-  if (skips && !exact)
-    inner.fill(
-        b, inner.getWhere(), [&](OpBuilder &at, Location, ValueRange args) {
-          return SmallVector<Value>{arith::CmpIOp::create(
-              at, loc, arith::CmpIPredicate::sle, place(at, args), last)};
-        });
   Block &body = update.getSet().front();
   inner.fill(b, inner.getSet(), [&](OpBuilder &at, Location, ValueRange args) {
     IRMapping map;
@@ -186,11 +177,7 @@ Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block,
       map.map(body.getArgument(d), args[d]);
     for (size_t r = 0; r + 1 < rvars; ++r)
       map.map(body.getArgument(rank + r), args[rank + 1 + r]);
-    // Bounds don't see the condition.
-    Value position = place(at, args);
-    if (skips && !exact)
-      position = arith::MinSIOp::create(at, loc, position, last);
-    map.map(body.getArgument(rank + rvars - 1), position);
+    map.map(body.getArgument(rank + rvars - 1), place(at, args));
     Value old = halide::ReadOp::create(at, loc, type, partFunc,
                                        args.take_front(rank + 1))
                     .getResult(0);
@@ -219,7 +206,7 @@ Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block,
   f->updates[0] = outer;
   SmallVector<Extent> reductions = f->reductions[0];
   f->reductions[0] = {{blocks, std::nullopt}};
-  if (skips) {
+  if (exact) {
     update.erase();
     return partFunc;
   }
@@ -229,6 +216,8 @@ Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block,
   update.getBoundsMutable().slice(2 * (rvars - 1), 2).assign({done, left});
   f->updates.push_back(update);
   reductions.back() = {left, std::nullopt};
+  if (extent.fixed)
+    reductions.back().fixed = *extent.fixed % block;
   f->reductions.push_back(reductions);
   return partFunc;
 }

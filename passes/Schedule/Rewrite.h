@@ -51,20 +51,13 @@ mlir::Operation *combinerOf(halide::UpdateOp update, unsigned &term);
 /// of the sum grows with them.
 constexpr int64_t longestSum = 1024;
 
-/// What happens to the terms behind the last whole block.
-enum class BlockTail {
-  Skip, ///< the last block is as long as the others and skips what is behind
-        ///< the end: one loop nest does all
-  Rest, ///< a second update adds them: nothing behind the end is in reach
-};
-
 /// Splits the first update of \p func, if it is a long sum of floats, in sums
 /// of \p block terms of its outermost reduction var "r", and their sum over the
-/// var "r_b". Returns the func of the former, which has one var more, the
-/// number of the block, and an update over "r". Null, and nothing has changed,
-/// if the sum is known to be short.
-mlir::Value sumByBlocks(KernelInfo &kernel, mlir::Value func, int64_t block,
-                        BlockTail tail);
+/// var "r_b"; a second update over "r" adds the terms behind the last whole
+/// block, unless it is known that there are none. Returns the func of the
+/// former, which has one var more, the number of the block, and an update over
+/// "r". Null, and nothing has changed, if the sum is known to be short.
+mlir::Value sumByBlocks(KernelInfo &kernel, mlir::Value func, int64_t block);
 
 /// States the strides that follow from known extents: callers pass arrays in
 /// row-major order without gaps.

@@ -239,10 +239,11 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
       vectorizeInner(b, kernel.find(reductions[0])->func, stage, vars[0],
                      lanes);
     std::string v = vars[0] + "v";
-    if (Value block =
-            sumByBlocks(kernel, reductions[0], longestSum, BlockTail::Rest)) {
-      vectorizeInner(b, kernel.find(reductions[0])->func, 2, vars[0], lanes);
-      halide::ReorderOp::create(b, loc, reductions[0], 2, {v, vars[0], r});
+    if (Value block = sumByBlocks(kernel, reductions[0], longestSum)) {
+      if (kernel.find(reductions[0])->updates.size() > 1) {
+        vectorizeInner(b, kernel.find(reductions[0])->func, 2, vars[0], lanes);
+        halide::ReorderOp::create(b, loc, reductions[0], 2, {v, vars[0], r});
+      }
       halide::ComputeAtOp::create(b, loc, block, reductions[0], r + "_b");
       for (int64_t stage = 0; stage < 2; ++stage)
         vectorizeInner(b, kernel.find(block)->func, stage, vars[0], lanes);
@@ -290,9 +291,9 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
       halide::VectorizeOp::create(b, loc, partial, 0, "lane");
       halide::VectorizeOp::create(b, loc, partial, 1, "lane");
       // A lane adds few terms in a row.
-      if (Value block = sumByBlocks(kernel, partial, longestSum / lanes,
-                                    BlockTail::Rest)) {
-        halide::VectorizeOp::create(b, loc, partial, 2, "lane");
+      if (Value block = sumByBlocks(kernel, partial, longestSum / lanes)) {
+        if (kernel.find(partial)->updates.size() > 1)
+          halide::VectorizeOp::create(b, loc, partial, 2, "lane");
         // A block of all lanes, not one a lane.
         halide::ReorderOp::create(b, loc, partial, 1, {"lane", "rb_b"});
         halide::ComputeAtOp::create(b, loc, block, partial, "rb_b");
