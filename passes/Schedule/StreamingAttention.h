@@ -24,8 +24,9 @@ enum class StreamingForm : int { Tiles, Narrow, Rows };
 /// Vectors of queries in a tile of \p form, one of tiles.
 int64_t tileVectors(const halide::Target &target, StreamingForm form);
 
-/// From how many queries on tiles are faster than rows, measured: with 16 lanes
-/// a key costs a row about a sixteenth of what it costs a tile.
+/// Up to how many queries rows may be faster than tiles, measured: with 16
+/// lanes a key costs one query a quarter of what it costs a narrow tile, whose
+/// tasks are heads; rows have tasks for all cores.
 int64_t fewQueries(const halide::Target &target);
 
 /// Why \p op cannot stream, or an empty string if it can.

@@ -124,6 +124,7 @@ private:
   void rowScores(StreamingStage &stage);
   void rowWeights(StreamingStage &stage);
   void rowProducts(StreamingStage &stage);
+  Value sharedBy();
   SmallVector<Value> initialState(Ops &o);
 
   /// First key of block kb of the stage.

@@ -108,6 +108,9 @@ struct StreamingPlan {
   halide::FuncOp rowsOut;
   llvm::SmallVector<halide::FuncOp> rowsOutSteps;
   halide::FuncOp lse; ///< of a tile, where it is a result
+  /// Of rows: how many neighbours along the innermost batch dim read the same
+  /// keys, or null.
+  mlir::Value shared;
   /// Of rows: vars of `parts`, from the inside out, and their extents (i32).
   llvm::SmallVector<std::pair<std::string, mlir::Value>> tasks;
   std::map<unsigned, std::string> outputVars; ///< loop dim to var of the output

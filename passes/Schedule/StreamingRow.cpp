@@ -21,6 +21,13 @@ using namespace heed;
 using namespace heed::streaming;
 using attn::DimKind;
 
+static Value ceilDiv(Ops &o, Value x, Value y) {
+  return arith::FloorDivSIOp::create(o.b, o.loc, o.addi(x, o.last(y)), y);
+}
+static Value atLeastOne(Ops &o, Value x) {
+  return arith::MaxSIOp::create(o.b, o.loc, x, o.i(1));
+}
+
 /// T(ii, jj, kb, ...): partial sums, one a lane of the last contracted dim, and
 /// then their sum.
 void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
@@ -209,6 +216,50 @@ void Streaming::rowProducts(StreamingStage &stage) {
          });
 }
 
+/// How many neighbours along the innermost batch dim read the same rows of an
+/// operand, as query heads of a group do: an i32; null where none do.
+Value Streaming::sharedBy() {
+  if (batchDims == 0)
+    return Value();
+  unsigned dim = batchDims - 1;
+  SmallVector<AffineMap> maps;
+  for (unsigned term = 0; term < op.numTerms(); ++term)
+    llvm::append_range(maps, op.maps(term));
+  for (unsigned value = 0; value < op.getValues().size(); ++value)
+    maps.push_back(op.valueMap(value));
+  Ops o{b, loc};
+  IndexMath math(b, loc, tensors.largest);
+  SmallVector<Value> symbols, dims(numDims, o.i(0));
+  for (Value symbol : op.getSymbols())
+    symbols.push_back(scalars.lookup(symbol));
+  auto number = [&](AffineExpr expr) {
+    return IndexMath::narrow(b, loc, expandAffine(math, expr, dims, symbols));
+  };
+  for (AffineMap map : maps) {
+    if (!map.isFunctionOfDim(op.firstDim(DimKind::Key)))
+      continue;
+    if (!map.isFunctionOfDim(dim))
+      return size(dim).value;
+    for (AffineExpr expr : map.getResults()) {
+      auto quotient = dyn_cast<AffineBinaryOpExpr>(expr);
+      if (!quotient || quotient.getKind() != AffineExprKind::FloorDiv ||
+          !expr.isFunctionOfDim(dim))
+        continue;
+      // h G / H: of H / G neighbours.
+      auto product = dyn_cast<AffineBinaryOpExpr>(quotient.getLHS());
+      AffineExpr self = getAffineDimExpr(dim, op.getContext());
+      Value count = number(quotient.getRHS());
+      if (product && product.getKind() == AffineExprKind::Mul &&
+          product.getLHS() == self)
+        return atLeastOne(
+            o, ceilDiv(o, count, atLeastOne(o, number(product.getRHS()))));
+      if (quotient.getLHS() == self)
+        return atLeastOne(o, count);
+    }
+  }
+  return Value();
+}
+
 /// Parts of the keys, and their merge. A part is so many blocks that there are
 /// a few tasks a core.
 LogicalResult Streaming::rows(ArrayRef<Extent> batch) {
@@ -220,20 +271,30 @@ LogicalResult Streaming::rows(ArrayRef<Extent> batch) {
   rowProducts(stage);
 
   Ops outside{b, loc};
-  auto ceilDiv = [&](Value x, Value y) -> Value {
-    return arith::FloorDivSIOp::create(b, loc, outside.addi(x, outside.last(y)),
-                                       y);
-  };
-  auto atLeastOne = [&](Value x) -> Value {
-    return arith::MaxSIOp::create(b, loc, x, outside.i(1));
-  };
   Value all = queries;
   for (const Extent &extent : batch)
     all = outside.muli(all, extent.value);
-  Value wanted = ceilDiv(outside.i(8 * plan.target.cores), atLeastOne(all));
-  Value blocks = ceilDiv(keys, outside.i(stage.block));
-  Value length = atLeastOne(ceilDiv(blocks, wanted));
-  Value parts = atLeastOne(ceilDiv(blocks, length));
+  Value tasks = outside.i(8 * plan.target.cores);
+  // Neighbours that read the same rows are one task, and its part of these rows
+  // lies in half of L2.
+  plan.shared = sharedBy();
+  Value blocks = ceilDiv(outside, keys, outside.i(stage.block));
+  Value most = blocks;
+  if (plan.shared) {
+    tasks = outside.muli(tasks, plan.shared);
+    Value row = outside.i(0);
+    for (const Extent &extent : plan.keyRow)
+      row = outside.addi(row, extent.value);
+    Value held = arith::FloorDivSIOp::create(
+        b, loc, outside.i(plan.target.l2 / 4 / 2 / stage.block),
+        atLeastOne(outside, row));
+    most = outside.select(outside.less(outside.i(1), plan.shared),
+                          atLeastOne(outside, held), blocks);
+  }
+  Value wanted = ceilDiv(outside, tasks, atLeastOne(outside, all));
+  Value length =
+      atLeastOne(outside, outside.mini(ceilDiv(outside, blocks, wanted), most));
+  Value parts = atLeastOne(outside, ceilDiv(outside, blocks, length));
 
   unsigned elements = plan.group + shifted + summed;
   plan.part = func("part", {"ii", "dt", "kp"}, elements,
@@ -294,7 +355,7 @@ LogicalResult Streaming::rows(ArrayRef<Extent> batch) {
       count = outside.muli(count, digit.radix);
     }
     // Divided by, even where there are no tasks.
-    numbers.back().push_back({digit.slot, atLeastOne(digit.radix)});
+    numbers.back().push_back({digit.slot, atLeastOne(outside, digit.radix)});
   }
   plan.parts = halide::FuncOp::create(
       b, loc, "parts", SmallVector<StringRef>(vars.begin(), vars.end()),

@@ -10,14 +10,14 @@ using attn::DimKind;
 using heed::streaming::Writer;
 
 int64_t heed::fewQueries(const halide::Target &target) {
-  return std::max<int64_t>(1, target.lanes(32) / 4);
+  return std::clamp<int64_t>(target.cores / 2, 1, target.lanes(32) / 4);
 }
 
-/// T: eight keys at a time, their partial sums in registers.
+/// T: as many keys at a time as partial sums fill half of the registers.
 static void scheduleTerm(Writer &w, StreamingPlan &plan,
                          const StreamingStage &stage, const StreamingTerm &term,
                          int64_t index) {
-  constexpr int64_t keys = 8;
+  const int64_t keys = plan.target.vectorRegisters / 2;
   w.computeAt(term.func, stage.scores, "jo");
   w.boundExtent(term.func, "jj", w.factor(stage.scores, 0, "ji"));
   w.vectorize(term.func, 0, "jj");
@@ -141,13 +141,18 @@ void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
   }
 
   halide::ComputeRootOp::create(b, loc, parts.getResult());
-  for (auto &[var, count] : tasks) {
+  for (auto &[var, count] : tasks)
     w.bound(parts, var, count);
-    halide::ParallelOp::create(b, loc, parts.getResult(), 0, var);
+  std::string task = tasks.front().first;
+  if (shared) {
+    // The innermost digit counts the neighbours.
+    w.split(parts, 0, task, task, "neighbour", shared);
+    task = "neighbour";
   }
+  for (auto &[var, count] : tasks)
+    halide::ParallelOp::create(b, loc, parts.getResult(), 0, var);
   w.vectors(parts, 0, "column", "column", "cv");
   w.keepWhole(parts, 0, {"column"});
-  StringRef task = tasks.front().first;
   w.computeAt(part, parts, task);
   w.bound(part, "ii", w.i(1));
   w.boundExtent(part, "kp", w.i(1));

@@ -3,7 +3,7 @@
 // RUN: heed-opt %s --attn-to-halide --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @model
-// CHECK: %[[FEW:.*]] = arith.cmpi ule, %{{.*}}, %c4{{.*}} : index
+// CHECK: %[[FEW:.*]] = arith.cmpi ule, %{{.*}}, %c1{{.*}} : index
 // CHECK: scf.if %[[FEW]]
 // CHECK-NEXT: halide.call @k0_few
 // CHECK: } else {
@@ -32,8 +32,8 @@
 // CHECK: halide.parallel %[[PARTS]], "task_1"
 // CHECK: halide.parallel %[[PARTS]], "task_2"
 // CHECK: halide.compute_at %[[PART]], %[[PARTS]], "task_1"
-// Eight keys at a time; what is read along a row of K or V is a vector.
-// CHECK: halide.split %[[T:.*]] stage 1, "jj" into ("jq", "ju") by 8
+// As many rows as there are cores for a task of each: here one. Sixteen keys at a time; what is read along a row of K or V is a vector.
+// CHECK: halide.split %[[T:.*]] stage 1, "jj" into ("jq", "ju") by 16
 // CHECK: halide.atomic %[[T]] stage 1
 // CHECK: halide.vectorize %[[T]] stage 1, "rl"
 // CHECK: halide.compute_at %[[LANES]], %[[T]], "jq"
@@ -114,5 +114,40 @@ func.func private @k2(%q: tensor<50x64xf32>, %k: tensor<?x64xf32>, %v: tensor<?x
     score (%i: index, %j: index, %t: f32) { attn.yield %t : f32 }
     normalise(exp divide stabilise) : tensor<50x64xf32>
   return %o : tensor<50x64xf32>
+}
+}
+
+// -----
+
+// Query heads of a group are neighbours in a task, which reads a part of their keys that lies in half of L2: 262144 numbers, by
+// blocks of 128 keys.
+// CHECK-LABEL: halide.pipeline @k3
+// CHECK: %[[SCALED:.*]] = arith.floordivsi {{.*}} : i32
+// CHECK: %[[SHARED:.*]] = arith.maxsi
+// CHECK: arith.floordivsi %c2048_i32
+// CHECK: %[[PARTS:.*]] = halide.func "parts"
+// CHECK: halide.split %[[PARTS]], "task_1" into ("task_1", "neighbour") by %[[SHARED]]
+// CHECK: halide.parallel %[[PARTS]], "task_1"
+// CHECK: halide.compute_at %{{.*}}, %[[PARTS]], "neighbour"
+#q = affine_map<(h,i,j,e,f)[s0,s1] -> (h,i,e)>
+#k = affine_map<(h,i,j,e,f)[s0,s1] -> ((h * s0) floordiv s1,j,e)>
+#v = affine_map<(h,i,j,e,f)[s0,s1] -> ((h * s0) floordiv s1,j,f)>
+module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64, vector_registers = 32 : i64, l1 = 49152 : i64, l2 = 2097152 : i64, cores = 2 : i64}} {
+func.func @grouped(%q: tensor<?x1x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>) -> tensor<?x1x64xf32> attributes {attn.model} {
+  %o = func.call @k3(%q, %k, %v) : (tensor<?x1x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>) -> tensor<?x1x64xf32>
+  return %o : tensor<?x1x64xf32>
+}
+func.func private @k3(%q: tensor<?x1x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>) -> tensor<?x1x64xf32> attributes {attn.kernel, attn.kind = "attention"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %H = tensor.dim %q, %c0 : tensor<?x1x64xf32>
+  %G = tensor.dim %k, %c0 : tensor<?x?x64xf32>
+  %M = tensor.dim %k, %c1 : tensor<?x?x64xf32>
+  %o = attn.attention dims(batch = 1, query = 1, key = 1, contract = 1, value = 1) sizes(%H, %c1, %M, %c64, %c64) symbols(%G, %H)
+    term(%q, %k : tensor<?x1x64xf32>, tensor<?x?x64xf32>) maps [#q, #k] value(%v : tensor<?x?x64xf32>) maps [#v]
+    score (%h: index, %i: index, %j: index, %t: f32) { attn.yield %t : f32 }
+    normalise(exp divide stabilise) : tensor<?x1x64xf32>
+  return %o : tensor<?x1x64xf32>
 }
 }
