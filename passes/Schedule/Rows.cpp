@@ -85,7 +85,7 @@ Value sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
   auto blocks = halide::UpdateOp::create(
       b, loc, lanesFunc, ArrayRef<StringRef>{"rb"}, ValueRange{zero, whole});
   auto apply = [&](OpBuilder &inner, Value target, ValueRange at, Value element,
-                   ValueRange dims) {
+                   ValueRange dims) -> Value {
     // combine(target[at], term with the reduction var = element)
     IRMapping map;
     for (size_t d = 0; d < rank; ++d)
@@ -94,6 +94,15 @@ Value sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
     Value fresh = cloneSlice(inner, combine->getOperand(term), map);
     Value old =
         halide::ReadOp::create(inner, loc, type, target, at).getResult(0);
+    // A lane starts from a number, so only the term can be NaN: one instruction
+    // from lane to lane, where the op in general waits for three.
+    if (target == lanesFunc &&
+        isa<arith::MaxNumFOp, arith::MinNumFOp>(combine)) {
+      auto better = isa<arith::MaxNumFOp>(combine) ? arith::CmpFPredicate::OGT
+                                                   : arith::CmpFPredicate::OLT;
+      Value take = arith::CmpFOp::create(inner, loc, better, fresh, old);
+      return arith::SelectOp::create(inner, loc, take, fresh, old).getResult();
+    }
     IRMapping operands;
     operands.map(combine->getOperand(term), fresh);
     operands.map(combine->getOperand(1 - term), old);
