@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace heed;
@@ -99,7 +100,17 @@ void Streaming::stageScores(StreamingStage &stage) {
   };
   // What is more than a product stands apart, lest the maximum be one of as
   // many copies of it.
-  if (!factor)
+  // A score that chooses by i and j is not: of one read under a condition
+  // Halide takes the tile's number from the condition and stores beyond it.
+  bool chooses =
+      op.getScore()
+          .walk([](Operation *inner) {
+            return isa<arith::CmpIOp, arith::SelectOp, scf::IfOp>(inner)
+                       ? WalkResult::interrupt()
+                       : WalkResult::advance();
+          })
+          .wasInterrupted();
+  if (!factor && !chooses)
     stage.pairs = func(stage.name("x"), {"ii", "y", "jt", "kb"}, 1,
                        [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
                          return {scoreInGroup(o, at)};
