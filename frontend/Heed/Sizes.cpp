@@ -361,7 +361,7 @@ bool SizeTable::hasLoop(const Size &size) const {
   return false;
 }
 
-bool SizeTable::hasValueOutside(const Size &size, Block *entry) const {
+bool SizeTable::hasValueOutside(const Size &size, mlir::Block *entry) const {
   for (auto &term : size.terms)
     for (unsigned id : term.first) {
       Atom atom = atoms[id];

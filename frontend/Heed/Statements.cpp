@@ -250,7 +250,7 @@ bool Lowering::executeParam(const ParamStmt &stmt, Frame &frame) {
     frame.env->names[stmt.name.text.str()] = Binding();
     return false;
   };
-  const Type &type = *stmt.type;
+  const ast::Type &type = *stmt.type;
   auto ty = type.element ? tyOf(*type.element, type.range) : std::nullopt;
   if (!type.element)
     error(type.range, "a parameter needs an element type");
