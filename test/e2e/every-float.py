@@ -1,0 +1,65 @@
+# RUN: %python %s %heed_bin %t
+"""The weights' exp is exact to its stated bound for every float of its range, in softmax and without a normaliser.
+
+Scores are powers of two's exponents: a constant of ln 2 cancels the log2(e) that scores are multiplied by, so t below is exactly
+what the expression gets. The bounds are those of docs and sources: 1.7e-7 of the polynomial, and the roundings around it.
+"""
+import pathlib
+import shutil
+import sys
+
+import numpy as np
+
+from runs import expect, finish, run
+
+heedc, folder = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2])
+shutil.rmtree(folder, ignore_errors=True)
+folder.mkdir(parents=True)
+WEIGHTS = {"softmax": "softmax(j) s[i, j]", "plain": "exp(s[i, j])"}
+MODEL = """model m(t: f32[N, 1], k: f32[2, 1], v: f32[2]) {
+  s[i, j] = sum(e) t[i, e] * k[j, e] * 0.6931471805599453
+  w[i, j] = %s
+  return o[i] = sum(j) w[i, j] * v[j]
+}"""
+# Relative error; what lies below 2^-120 may be 0.
+LIMIT, TINY = 3.5e-7, 2.0**-120
+np.save(folder / "k.npy", np.array([[0], [1]], np.float32))
+np.save(folder / "v.npy", np.array([0, 1], np.float32))
+
+
+def computed(name, t):
+    np.save(folder / "t.npy", t[:, None])
+    done = run(folder / name, *(x for n in "tkv" for x in (f"--{n}", folder / f"{n}.npy")), "--output", folder / "o.npy")
+    expect(done.returncode == 0, f"{name}: {done.stderr}")
+    return np.load(folder / "o.npy")
+
+
+def worst(name, t):
+    """The largest relative error of the results for `t`."""
+    exact = np.exp2(t, dtype=np.float64)
+    if name == "softmax":
+        exact /= 1 + exact
+    found = computed(name, t)
+    error = np.abs(found - exact)
+    live = exact >= TINY
+    expect((found[~live] <= 2 * TINY).all() and (found[~live] >= 0).all(), f"{name}: below 2^-120 beyond twice that")
+    error[live] /= exact[live]
+    return float(error[live].max(initial=0.0))
+
+
+for name, weights in WEIGHTS.items():
+    (folder / f"{name}.heed").write_text(MODEL % weights)
+    done = run(heedc, folder / f"{name}.heed", "-o", folder / name)
+    expect(done.returncode == 0, done.stderr)
+    # Every float from -128 to -2^-24, a binade at a time; without a normaliser every eighth one of both signs.
+    signs, step = ([-1], 1) if name == "softmax" else ([-1, 1], 8)
+    largest = 0.0
+    for exponent in range(-24, 7):
+        ones = np.arange(0, 1 << 23, step, dtype=np.uint32) | np.uint32((127 + exponent) << 23)
+        for sign in signs:
+            t = ones.view(np.float32) * np.float32(sign)
+            largest = max(largest, worst(name, t[t < 127]))
+    largest = max(largest, worst(name, np.array([0.0, -0.0, -1e-30, -1e-40, -128, -1e4, -1e30], np.float32)))
+    print(f"{name}: largest relative error {largest:.2e}")
+    expect(largest <= LIMIT, f"{name}: {largest:.2e} is above {LIMIT}")
+finish()
