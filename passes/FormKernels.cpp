@@ -311,10 +311,19 @@ void Former::explain() {
         remarkFound(cluster->ops.back(), "attn-form-kernels", "stored",
                     "stored between kernels: " + storedText(result));
   for (auto &cluster : clusters)
-    if (cluster->ops.size() > 1)
+    if (cluster->ops.size() > 1) {
+      std::string saved;
+      for (Operation *op : ArrayRef(cluster->ops).drop_back())
+        for (Value inside : op->getResults()) {
+          std::string bytes = trafficText(inside);
+          saved +=
+              (saved.empty() ? ", which saves writing and reading " : ", ") +
+              storedText(inside) + (bytes.empty() ? "" : " (" + bytes + ")");
+        }
       remarkDone(cluster->ops.back(), "attn-form-kernels", "fused",
                  Twine(cluster->ops.size()) + " operations in one " +
-                     nameOf(cluster->kind) + " kernel");
+                     nameOf(cluster->kind) + " kernel" + saved);
+    }
   llvm::SmallSet<std::pair<Cluster *, Cluster *>, 8> said;
   for (Reason &reason : reasons) {
     Cluster *producer = owner.lookup(reason.producer);

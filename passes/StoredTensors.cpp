@@ -7,6 +7,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -46,22 +48,45 @@ static std::string extentText(Value value) {
   return "?";
 }
 
-std::string storedText(Value tensor) {
-  auto type = cast<RankedTensorType>(tensor.getType());
+/// The extents of \p tensor, each as text.
+static SmallVector<std::string> extentTexts(Value tensor) {
   Exprs exprs(tensor.getContext());
-  std::string text = "[";
-  for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+  SmallVector<std::string> texts;
+  int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
+  for (int64_t axis = 0; axis < rank; ++axis) {
     ExprRef extent = exprs.extentOf(tensor, axis);
-    text += axis ? ", " : "";
     if (auto known = extent ? Exprs::constantInt(extent) : std::nullopt)
-      text += std::to_string(*known);
+      texts.push_back(std::to_string(*known));
     else
-      text += extent && extent->kind == ExprKind::Scalar
-                  ? extentText(extent->value)
-                  : "?";
+      texts.push_back(extent && extent->kind == ExprKind::Scalar
+                          ? extentText(extent->value)
+                          : "?");
   }
-  llvm::raw_string_ostream(text) << "] of " << type.getElementType();
+  return texts;
+}
+
+std::string storedText(Value tensor) {
+  std::string text = "[" + llvm::join(extentTexts(tensor), ", ") + "] of ";
+  llvm::raw_string_ostream(text) << getElementTypeOrSelf(tensor);
   return text;
+}
+
+std::string trafficText(Value tensor) {
+  unsigned bits = getElementTypeOrSelf(tensor).getIntOrFloatBitWidth();
+  uint64_t known = 2 * llvm::divideCeil(bits, 8);
+  std::string text;
+  for (const std::string &extent : extentTexts(tensor)) {
+    uint64_t number;
+    if (StringRef(extent).contains('?'))
+      return {};
+    if (StringRef(extent).getAsInteger(10, number))
+      text += "*" + (StringRef(extent).contains(' ') && extent.front() != '('
+                         ? "(" + extent + ")"
+                         : extent);
+    else
+      known *= number;
+  }
+  return std::to_string(known) + text + " bytes";
 }
 
 } // namespace heed

@@ -36,6 +36,13 @@ for option in ("--explain", "--explain=text"):
     for line, r in zip(text, remarks):
         expect(line.startswith(f"{r['file']}:{r['line']}:{r['column']}: {r['pass']}") and line.endswith(r["message"]),
                f"{option}: {line!r} for {r}")
+# What stays inside of a kernel is named with the bytes that are not moved: written once and read once.
+(folder / "layer.heed").write_text("""model layer(x: f32[N, D], w: f32[24, D], b: f32[24]) {
+  y[n, o] = sum(d) x[n, d] * w[o, d] + b[o]
+  return z[n, o] = tanh(y[n, o])
+}""")
+saved = run(heedc, folder / "layer.heed", "--explain", "--emit=halide", "-o", folder / "layer.mlir").stderr
+expect("which saves writing and reading [N, 24] of f32 (192*N bytes)" in saved, f"bytes saved: {saved}")
 quiet = run(heedc, model, "--emit=halide", "-o", folder / "quiet.mlir")
 expect(quiet.stderr == "", f"without --explain: {quiet.stderr}")
 expect((folder / "quiet.mlir").read_bytes() == (folder / "out.mlir").read_bytes(), "--explain changed the output")
