@@ -39,7 +39,7 @@ std::string describe(attn::AttentionOp op) {
   if (op.getDivide())
     text += " divided by its sum";
   if (op.getMap() == attn::Map::Exp && op.getDivide() && !op.getStabilise())
-    text += ", no maximum subtracted";
+    text += ", written without a maximum, which kernels subtract";
   return text;
 }
 
