@@ -1,5 +1,6 @@
 # RUN: %python %s %heed_bin %t
-"""The weights' exp is exact to its stated bound for every float of its range, in softmax and without a normaliser.
+"""Functions that are expressions of our own are exact to their bounds over the floats of their range: the weights' exp, in softmax
+(every float) and without a normaliser, and tanh.
 
 Scores are powers of two's exponents: a constant of ln 2 cancels the log2(e) that scores are multiplied by, so t below is exactly
 what the expression gets. The bounds are those of docs and sources: 1.7e-7 of the polynomial, and the roundings around it.
@@ -62,4 +63,30 @@ for name, weights in WEIGHTS.items():
     largest = max(largest, worst(name, np.array([0.0, -0.0, -1e-30, -1e-40, -128, -1e4, -1e30], np.float32)))
     print(f"{name}: largest relative error {largest:.2e}")
     expect(largest <= LIMIT, f"{name}: {largest:.2e} is above {LIMIT}")
+
+# tanh, an element at a time: every eighth float from 2^-30 to 16, and what lies at the ends.
+(folder / "tanh.heed").write_text("model m(t: f32[N]) { return y[i] = tanh(t[i]) }")
+done = run(heedc, folder / "tanh.heed", "-o", folder / "tanh")
+expect(done.returncode == 0, done.stderr)
+
+
+def tanh(t):
+    np.save(folder / "t.npy", t)
+    done = run(folder / "tanh", "--t", folder / "t.npy", "--output", folder / "o.npy")
+    expect(done.returncode == 0, done.stderr)
+    return np.load(folder / "o.npy")
+
+
+largest = 0.0
+for exponent in range(-30, 4):
+    t = (np.arange(0, 1 << 23, 8, dtype=np.uint32) | np.uint32((127 + exponent) << 23)).view(np.float32)
+    exact = np.tanh(t, dtype=np.float64)
+    found = tanh(t)
+    expect((found <= 1).all() and (tanh(-t) == -found).all(), f"tanh: above 1, or not odd, in [2^{exponent}, 2^{exponent + 1})")
+    largest = max(largest, float((np.abs(found - exact) / exact).max()))
+print(f"tanh: largest relative error {largest:.2e}")
+expect(largest <= 5e-7, f"tanh: {largest:.2e} is above 5e-7")
+ends = np.array([0, -0.0, 1e-40, -1e-40, 17, -1e30, np.inf, -np.inf, np.nan], np.float32)
+expect(np.array_equal(tanh(ends), np.array([0, 0, 1e-40, -1e-40, 1, -1, 1, -1, np.nan], np.float32), equal_nan=True)
+       and np.signbit(tanh(ends)[1]), f"tanh at the ends: {tanh(ends)}")
 finish()
