@@ -119,7 +119,6 @@ void Streaming::stageScores(StreamingStage &stage) {
   stage.scores = func(
       stage.name("s"), {"ii", "jt", "kb"}, group + shifted,
       [&](Ops &o, ArrayRef<Value> at) {
-        ArrayRef<Value> rest = at.drop_front(3);
         SmallVector<Value> values;
         for (int64_t y = 0; y < group; ++y) {
           SmallVector<Value> place{at[0], o.i(y)};
