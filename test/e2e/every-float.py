@@ -1,6 +1,6 @@
 # RUN: %python %s %heed_bin %t
 """Functions that are expressions of our own are exact to their bounds over the floats of their range: the weights' exp, in softmax
-(every float) and without a normaliser, and tanh.
+(every float) and without a normaliser, tanh and exp.
 
 Scores are powers of two's exponents: a constant of ln 2 cancels the log2(e) that scores are multiplied by, so t below is exactly
 what the expression gets. The bounds are those of docs and sources: 1.7e-7 of the polynomial, and the roundings around it.
@@ -64,29 +64,33 @@ for name, weights in WEIGHTS.items():
     print(f"{name}: largest relative error {largest:.2e}")
     expect(largest <= LIMIT, f"{name}: {largest:.2e} is above {LIMIT}")
 
-# tanh, an element at a time: every eighth float from 2^-30 to 16, and what lies at the ends.
-(folder / "tanh.heed").write_text("model m(t: f32[N]) { return y[i] = tanh(t[i]) }")
-done = run(heedc, folder / "tanh.heed", "-o", folder / "tanh")
-expect(done.returncode == 0, done.stderr)
-
-
-def tanh(t):
-    np.save(folder / "t.npy", t)
-    done = run(folder / "tanh", "--t", folder / "t.npy", "--output", folder / "o.npy")
+# One at a time: every eighth float of a range of exponents and both signs, and what lies at the ends.
+ENDS = np.array([0, -0.0, 1e-40, -1e-40, 17, 200, -200, -1e30, np.inf, -np.inf, np.nan], np.float32)
+FUNCTIONS = {"tanh": (np.tanh, -30, 4, 5e-7, [0, -0.0, 1e-40, -1e-40, 1, 1, -1, -1, 1, -1, np.nan]),
+             "exp": (np.exp, -30, 7, 3e-7, [1, 1, 1, 1, np.exp(17), np.inf, 0, 0, np.inf, 0, np.nan])}
+for name, (function, first, end, limit, ends) in FUNCTIONS.items():
+    (folder / f"{name}.heed").write_text("model m(t: f32[N]) { return y[i] = %s(t[i]) }" % name)
+    done = run(heedc, folder / f"{name}.heed", "-o", folder / name)
     expect(done.returncode == 0, done.stderr)
-    return np.load(folder / "o.npy")
 
+    def values(t):
+        np.save(folder / "t.npy", t)
+        done = run(folder / name, "--t", folder / "t.npy", "--output", folder / "o.npy")
+        expect(done.returncode == 0, f"{name}: {done.stderr}")
+        return np.load(folder / "o.npy")
 
-largest = 0.0
-for exponent in range(-30, 4):
-    t = (np.arange(0, 1 << 23, 8, dtype=np.uint32) | np.uint32((127 + exponent) << 23)).view(np.float32)
-    exact = np.tanh(t, dtype=np.float64)
-    found = tanh(t)
-    expect((found <= 1).all() and (tanh(-t) == -found).all(), f"tanh: above 1, or not odd, in [2^{exponent}, 2^{exponent + 1})")
-    largest = max(largest, float((np.abs(found - exact) / exact).max()))
-print(f"tanh: largest relative error {largest:.2e}")
-expect(largest <= 5e-7, f"tanh: {largest:.2e} is above 5e-7")
-ends = np.array([0, -0.0, 1e-40, -1e-40, 17, -1e30, np.inf, -np.inf, np.nan], np.float32)
-expect(np.array_equal(tanh(ends), np.array([0, 0, 1e-40, -1e-40, 1, -1, 1, -1, np.nan], np.float32), equal_nan=True)
-       and np.signbit(tanh(ends)[1]), f"tanh at the ends: {tanh(ends)}")
+    largest = 0.0
+    for exponent in range(first, end):
+        for sign in (-1, 1):
+            t = (np.arange(0, 1 << 23, 8, dtype=np.uint32) | np.uint32((127 + exponent) << 23)).view(np.float32) * np.float32(sign)
+            exact = function(t, dtype=np.float64)
+            # Where f32 ends and its denormal numbers begin, another test speaks.
+            t, exact = t[(abs(exact) < 2.0**127) & (abs(exact) > TINY)], exact[(abs(exact) < 2.0**127) & (abs(exact) > TINY)]
+            if t.size:
+                largest = max(largest, float((np.abs(values(t) - exact) / np.abs(exact)).max()))
+    print(f"{name}: largest relative error {largest:.2e}")
+    expect(largest <= limit, f"{name}: {largest:.2e} is above {limit}")
+    found, wanted = values(ENDS), np.array(ends, np.float32)
+    expect(np.allclose(found, wanted, rtol=limit, atol=0, equal_nan=True) and
+           (np.signbit(found) == np.signbit(wanted))[:-1].all(), f"{name} at the ends: {found}, expected {wanted}")
 finish()
