@@ -23,7 +23,7 @@ static bool holdsPairs(llvm::StringRef stored) {
 
 Fused readExplanation(const std::string &json) {
   Fused result;
-  unsigned raised = 0, tiles = 0, rows = 0;
+  unsigned raised = 0, tiles = 0, narrow = 0, rows = 0;
   std::vector<std::string> against;
   for (llvm::StringRef line : llvm::split(llvm::StringRef(json), "\n")) {
     auto value = llvm::json::parse(line);
@@ -50,7 +50,9 @@ Fused readExplanation(const std::string &json) {
       ++result.kernels;
       if (message.contains("attention schedule") ||
           message.contains("row block schedule"))
-        ++(message.ends_with("a query at a time") ? rows : tiles);
+        ++(message.ends_with("a query at a time") ? rows
+           : message.contains("in tiles of")      ? narrow
+                                                  : tiles);
     }
   }
   // What was declined before another op was raised does not matter then.
@@ -62,8 +64,9 @@ Fused readExplanation(const std::string &json) {
     against.push_back("no attention was found");
   if (raised > 1)
     against.push_back(std::to_string(raised) + " attentions");
-  // One attention may have a pipeline for many queries and one for few.
-  unsigned attentions = std::max(tiles, rows);
+  // One attention may have a pipeline for many queries, one for few, and one
+  // for what lies between.
+  unsigned attentions = std::max({tiles, narrow, rows});
   if (attentions != 1)
     against.push_back(std::to_string(attentions) +
                       " kernels with an attention's schedule");
