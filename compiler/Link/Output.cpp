@@ -1,12 +1,14 @@
 //===- Output.cpp - files that appear whole or not at all -----------------===//
 
 #include "compiler/Link/Output.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 #include <filesystem>
+#include <utility>
 
 using namespace llvm;
 using mlir::failure;
@@ -173,14 +175,39 @@ void heed::Temporaries::keep(const std::string &path) {
   sys::RemoveFileOnSignal(path);
 }
 
+/// Signals that end a program, and what each did before it was held.
+constexpr int kEnding[] = {SIGINT, SIGTERM, SIGHUP};
+static struct sigaction actionsBefore[std::size(kEnding)];
+static int numHeld = 0;
+static volatile sig_atomic_t received = 0;
+
 heed::SignalsHeld::SignalsHeld() {
+  // Blocked here and in programs that are started; another thread of ours takes
+  // the signal nevertheless, and only notes it.
   sigset_t signals;
   sigemptyset(&signals);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP})
+  for (int signal : kEnding)
     sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, &before);
+  if (numHeld++ > 0)
+    return;
+  struct sigaction note = {};
+  note.sa_handler = [](int signal) { received = signal; };
+  for (auto [signal, action] : llvm::zip_equal(kEnding, actionsBefore)) {
+    sigaction(signal, nullptr, &action);
+    if (action.sa_handler != SIG_IGN)
+      sigaction(signal, &note, nullptr);
+  }
 }
 
 heed::SignalsHeld::~SignalsHeld() {
+  int wanted = 0;
+  if (--numHeld == 0) {
+    for (auto [signal, action] : llvm::zip_equal(kEnding, actionsBefore))
+      sigaction(signal, &action, nullptr);
+    wanted = std::exchange(received, 0);
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (wanted)
+    raise(wanted);
 }

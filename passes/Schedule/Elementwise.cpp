@@ -54,14 +54,28 @@ std::optional<Parts> partsOf(halide::FuncOp func) {
   return parts;
 }
 
+/// \p x is \p place, moved by what does not depend on it.
+bool follows(Value x, Value place) {
+  if (x == place)
+    return true;
+  Operation *op = x.getDefiningOp();
+  if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op))
+    return false;
+  Value left = op->getOperand(0), right = op->getOperand(1);
+  if (isa<arith::AddIOp>(op) && argumentsOf(right).contains(place))
+    std::swap(left, right);
+  return follows(left, place) && !argumentsOf(right).contains(place);
+}
+
 /// Takes the limits off the first coordinates of reads that follow \p place:
-/// they are there for where the condition does not hold.
+/// they are there for where the condition does not hold. Of a coordinate that
+/// is no move (a remainder), Halide knows no bounds but these.
 void dropLimits(halide::UpdateOp update, Value place) {
   for (auto read : update.getSet().front().getOps<halide::ReadOp>()) {
     auto least = read.getCoordinates().front().getDefiningOp<arith::MaxSIOp>();
     auto most = least ? least.getLhs().getDefiningOp<arith::MinSIOp>()
                       : arith::MinSIOp();
-    if (most && argumentsOf(most.getLhs()).contains(place))
+    if (most && follows(most.getLhs(), place))
       read.getCoordinatesMutable()[0].set(most.getLhs());
   }
 }

@@ -65,10 +65,20 @@ SmallVector<Value> MaskExpressions::writeAsIs(OpBuilder &b,
 SmallVector<Value> MaskExpressions::write(OpBuilder &b, ArrayRef<ExprRef> roots,
                                           const Bindings &bindings) {
   SmallVector<Value> results = writeAsIs(b, roots, bindings);
-  // Ends of ranges are within [0, M].
-  for (Value &result : results)
-    if (result.getType().isInteger(64))
-      result = IndexMath::narrow(b, loc, result);
+  // Ends of ranges of keys: what is beyond the keys of any call may lie
+  // anywhere there.
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(b, loc, b.getI64Type(), value);
+  };
+  for (Value &result : results) {
+    if (!result.getType().isInteger(64))
+      continue;
+    if (!IndexMath::asNarrow(result)) {
+      result = arith::MinSIOp::create(b, loc, result, constant(INT32_MAX));
+      result = arith::MaxSIOp::create(b, loc, result, constant(0));
+    }
+    result = IndexMath::narrow(b, loc, result);
+  }
   return results;
 }
 

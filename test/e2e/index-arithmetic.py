@@ -10,7 +10,7 @@ from runs import expect, finish, run
 
 heedc, folder = sys.argv[1], pathlib.Path(sys.argv[2])
 random = np.random.default_rng(3)
-N, M, E = 37, 101, 8
+N, M, E = 37, 301, 8
 q, k, v = (random.standard_normal((n, E)).astype("f4") for n in (N, M, M))
 ATTENTION = """model m(q: f32[N, E], k: f32[M, E], v: f32[M, E]{0}) {{
   s[i,j] = sum(e) q[i,e] * k[j,e]
