@@ -175,11 +175,13 @@ void heed::Temporaries::keep(const std::string &path) {
   sys::RemoveFileOnSignal(path);
 }
 
+namespace {
 /// Signals that end a program, and what each did before it was held.
 constexpr int kEnding[] = {SIGINT, SIGTERM, SIGHUP};
-static struct sigaction actionsBefore[std::size(kEnding)];
-static int numHeld = 0;
-static volatile sig_atomic_t received = 0;
+struct sigaction actionsBefore[std::size(kEnding)];
+int numHeld = 0; ///< of the one thread that writes outputs
+volatile sig_atomic_t received = 0;
+} // namespace
 
 heed::SignalsHeld::SignalsHeld() {
   // Blocked here and in programs that are started; another thread of ours takes

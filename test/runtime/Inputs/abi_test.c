@@ -439,13 +439,44 @@ static int testTargets(heed_options options) {
   return failures;
 }
 
+#if defined(__x86_64__) && defined(__clang__)
+/* Of Bfloat16.c, or of the compiler's own library. */
+__bf16 __truncsfbf2(float);
+__bf16 __truncdfbf2(double);
+
+static unsigned bitsOf(__bf16 x) {
+  uint16_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+/* 1 is 0x3f80, whose next number is 1 + 2^-7. */
+static int testBfloat16(void) {
+  const heed_model *model = NULL;
+  int failures = 0;
+  CHECK(bitsOf(__truncsfbf2(0x1.01p0f)) == 0x3f80); /* ties go to even */
+  CHECK(bitsOf(__truncsfbf2(0x1.03p0f)) == 0x3f82);
+  CHECK(bitsOf(__truncsfbf2(0x1.010002p0f)) == 0x3f81);
+  CHECK(bitsOf(__truncsfbf2(-0x1.fffffep127f)) == 0xff80);
+  CHECK((bitsOf(__truncsfbf2(__builtin_nanf(""))) & 0x7fff) > 0x7f80);
+  /* A tie for f32 alone: rounding twice would go to even. */
+  CHECK(bitsOf(__truncdfbf2(0x1.0100000000001p0)) == 0x3f81);
+  CHECK(bitsOf(__truncdfbf2(-0x1.02fffffffffffp0)) == 0xbf81);
+  CHECK(bitsOf(__truncdfbf2(1e300)) == 0x7f80);
+  CHECK((bitsOf(__truncdfbf2(__builtin_nan(""))) & 0x7fff) > 0x7f80);
+  return failures;
+}
+#else
+static int testBfloat16(void) { return 0; }
+#endif
+
 int main(int argc, char **argv) {
   if (argc < 2)
     return 2;
   const char *weights = argv[1];
   heed_options options = {.weights = &weights, .numWeights = 1, .threads = 3};
   heed_model *model;
-  int failures = testOpen(weights);
+  int failures = testOpen(weights) + testBfloat16();
   CHECK(heed_open(&fake_model, &options, &model) == HEED_OK);
   if (failures == 0)
     failures += testErrors(model) + testShapes(model) + testHandles(&options) +
