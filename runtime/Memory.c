@@ -6,7 +6,7 @@
 
 struct heed_block {
   heed_block *next;
-  heed_pool *pool;
+  heed_shelf *shelf;
   size_t bytes;
   uint64_t lastCall;
   bool used;
@@ -20,16 +20,18 @@ _Static_assert(sizeof(heed_block) <= Alignment, "the record has its place");
 static void *memoryOf(heed_block *block) { return (char *)block + Alignment; }
 
 void heed_pool_open(heed_pool *pool) {
-  pthread_mutex_init(&pool->lock, NULL);
-  pool->blocks = NULL;
+  for (int k = 0; k < HEED_SHELVES; ++k) {
+    pthread_mutex_init(&pool->shelves[k].lock, NULL);
+    pool->shelves[k].blocks = NULL;
+  }
   pool->call = 0;
 }
 
-static heed_block *takeKept(heed_pool *pool, size_t bytes) {
+static heed_block *takeKept(heed_shelf *shelf, size_t bytes) {
   heed_block *best = NULL;
   /* A block more than twice too large may be wanted by somebody else. */
   size_t most = bytes > SIZE_MAX / 2 - 4096 ? SIZE_MAX : 2 * bytes + 4096;
-  for (heed_block *block = pool->blocks; block; block = block->next)
+  for (heed_block *block = shelf->blocks; block; block = block->next)
     if (!block->used && block->bytes >= bytes && block->bytes <= most &&
         (!best || block->bytes < best->bytes))
       best = block;
@@ -40,23 +42,25 @@ void *heed_pool_take(heed_pool *pool, size_t bytes) {
   if (bytes > SIZE_MAX - 2 * Alignment)
     return NULL;
   bytes = (bytes + Alignment - 1) / Alignment * Alignment;
-  pthread_mutex_lock(&pool->lock);
-  heed_block *block = takeKept(pool, bytes);
+  heed_shelf *shelf =
+      &pool->shelves[(unsigned)heed_thread_index() % HEED_SHELVES];
+  pthread_mutex_lock(&shelf->lock);
+  heed_block *block = takeKept(shelf, bytes);
   if (!block) {
     void *memory = NULL;
     if (posix_memalign(&memory, Alignment, bytes + Alignment) == 0) {
       block = memory;
-      block->pool = pool;
+      block->shelf = shelf;
       block->bytes = bytes;
-      block->next = pool->blocks;
-      pool->blocks = block;
+      block->next = shelf->blocks;
+      shelf->blocks = block;
     }
   }
   if (block) {
     block->used = true;
     block->lastCall = pool->call;
   }
-  pthread_mutex_unlock(&pool->lock);
+  pthread_mutex_unlock(&shelf->lock);
   return block ? memoryOf(block) : NULL;
 }
 
@@ -64,41 +68,52 @@ void heed_pool_give(void *memory) {
   if (!memory)
     return;
   heed_block *block = (heed_block *)((char *)memory - Alignment);
-  pthread_mutex_lock(&block->pool->lock);
+  pthread_mutex_lock(&block->shelf->lock);
   block->used = false;
-  pthread_mutex_unlock(&block->pool->lock);
+  pthread_mutex_unlock(&block->shelf->lock);
 }
 
-void heed_pool_end_call(heed_pool *pool) {
-  pthread_mutex_lock(&pool->lock);
-  for (heed_block **link = &pool->blocks; *link;) {
+static void endCall(heed_shelf *shelf, uint64_t call) {
+  pthread_mutex_lock(&shelf->lock);
+  for (heed_block **link = &shelf->blocks; *link;) {
     heed_block *block = *link;
     block->used = false;
-    if (block->lastCall + 2 > pool->call) {
+    if (block->lastCall + 2 > call) {
       link = &block->next;
       continue;
     }
     *link = block->next;
     free(block);
   }
+  pthread_mutex_unlock(&shelf->lock);
+}
+
+void heed_pool_end_call(heed_pool *pool) {
+  for (int k = 0; k < HEED_SHELVES; ++k)
+    endCall(&pool->shelves[k], pool->call);
   ++pool->call;
-  pthread_mutex_unlock(&pool->lock);
 }
 
 size_t heed_pool_bytes(heed_pool *pool) {
   size_t bytes = 0;
-  pthread_mutex_lock(&pool->lock);
-  for (heed_block *block = pool->blocks; block; block = block->next)
-    bytes += block->bytes;
-  pthread_mutex_unlock(&pool->lock);
+  for (int k = 0; k < HEED_SHELVES; ++k) {
+    heed_shelf *shelf = &pool->shelves[k];
+    pthread_mutex_lock(&shelf->lock);
+    for (heed_block *block = shelf->blocks; block; block = block->next)
+      bytes += block->bytes;
+    pthread_mutex_unlock(&shelf->lock);
+  }
   return bytes;
 }
 
 void heed_pool_close(heed_pool *pool) {
-  while (pool->blocks) {
-    heed_block *block = pool->blocks;
-    pool->blocks = block->next;
-    free(block);
+  for (int k = 0; k < HEED_SHELVES; ++k) {
+    heed_shelf *shelf = &pool->shelves[k];
+    while (shelf->blocks) {
+      heed_block *block = shelf->blocks;
+      shelf->blocks = block->next;
+      free(block);
+    }
+    pthread_mutex_destroy(&shelf->lock);
   }
-  pthread_mutex_destroy(&pool->lock);
 }

@@ -161,6 +161,12 @@ static heed_status openShared(heed_model *model, const heed_options *options) {
   return status;
 }
 
+/* All zero; shelves of the pool have cache lines of their own. */
+static heed_model *newModel(void) {
+  heed_model *model = aligned_alloc(_Alignof(heed_model), sizeof *model);
+  return model ? memset(model, 0, sizeof *model) : NULL;
+}
+
 heed_status heed_open(const heed_model_desc *desc, const heed_options *options,
                       heed_model **model) {
   static const heed_options defaults = {0};
@@ -171,7 +177,7 @@ heed_status heed_open(const heed_model_desc *desc, const heed_options *options,
     return HEED_ERROR_ARGUMENT;
   if (!options)
     options = &defaults;
-  heed_model *opened = *model = calloc(1, sizeof *opened);
+  heed_model *opened = *model = newModel();
   if (!opened)
     return HEED_ERROR_MEMORY;
   opened->desc = desc;
@@ -200,7 +206,7 @@ heed_status heed_open_shared(heed_model *model, int32_t threads,
   *other = NULL;
   if (!model || !model->ready)
     return HEED_ERROR_ARGUMENT;
-  heed_model *opened = *other = calloc(1, sizeof *opened);
+  heed_model *opened = *other = newModel();
   if (!opened)
     return HEED_ERROR_MEMORY;
   opened->desc = model->desc;

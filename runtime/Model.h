@@ -14,9 +14,17 @@
 
 typedef struct heed_block heed_block;
 
-typedef struct heed_pool {
-  pthread_mutex_t lock; /* kernels allocate from many threads */
+/** Blocks of one thread (of few, if there are more threads than shelves): a
+ * block comes back to the core whose cache holds it. */
+typedef struct heed_shelf {
+  _Alignas(64) pthread_mutex_t lock;
   heed_block *blocks;
+} heed_shelf;
+
+enum { HEED_SHELVES = 32 };
+
+typedef struct heed_pool {
+  heed_shelf shelves[HEED_SHELVES];
   uint64_t call;
 } heed_pool;
 
@@ -45,6 +53,8 @@ heed_team *heed_team_open(int32_t threads);
 int heed_team_run(heed_team *team, heed_task task, void *context, int min,
                   int size, uint8_t *closure);
 int32_t heed_team_size(const heed_team *team);
+/** Which thread of its team the caller is; 0 outside of all teams. */
+int32_t heed_thread_index(void);
 void heed_team_close(heed_team *team);
 /** Processors that this process may use. */
 int32_t heed_available_threads(void);
