@@ -74,6 +74,8 @@ void heed_pool_give(void *memory) {
 }
 
 static void endCall(heed_shelf *shelf, uint64_t call) {
+  if (!shelf->blocks) /* as most are; no loop runs now */
+    return;
   pthread_mutex_lock(&shelf->lock);
   for (heed_block **link = &shelf->blocks; *link;) {
     heed_block *block = *link;

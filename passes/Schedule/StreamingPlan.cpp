@@ -247,8 +247,9 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
       w.keepWhole(products, part, {"rj"});
     } else {
       // Unrolled by 4 the constant strides of K and V become offsets; by 8
-      // registers spill.
-      w.split(products, part, "rj", "ro", "ri", 4);
+      // registers spill, and by 4 those of a partial block, whose rows are
+      // clamped, each by itself, before all loads.
+      w.split(products, part, "rj", "ro", "ri", stage.partial ? 2 : 4);
       w.lanes(products, part, {"dd", "ri", "ro"});
       w.unroll(products, part, "ri");
       w.keepWhole(products, part, {"ro"});
