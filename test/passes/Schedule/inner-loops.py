@@ -1,0 +1,91 @@
+# RUN: %python %s %heed_bin %heed_src
+"""What makes the inner loops of each family of schedules fast, read off the assembly.
+
+A loop of products keeps its sums in registers (nothing is spilled), computes no index (no division, product or clamp of integers) and
+does more multiply-adds than loads; a loop over rows or elements works in whole vectors.
+"""
+import pathlib
+import re
+import sys
+
+from runs import expect, finish, run
+
+heedc, source = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2])
+VECTOR = {"x86-64-v3": "ymm", "x86-64-v4": "zmm"}
+INDEX = r"\s(i?div[lq]?|imul\w*|cmov\w*)\s"
+SPILL = r"mm\d.*-byte (Folded )?(Spill|Reload)"
+
+
+class Loop:
+    """One that holds no other; named after Halide's loop."""
+
+    def __init__(self, function, lines, vector):
+        self.function, self.lines = function, lines
+        self.name = (re.findall(r'%"?\d+_for_([\w.$]+)', lines[0]) or ["?"])[0]
+        self.products = self.count(rf"\svf?n?m(add|sub)\d+ps\s.*{vector}")
+        self.loads = self.count(rf"\(%r[^)]*\)(\{{1to\d+\}})?, .*%{vector}\d+(?!.*(Spill|Reload))")
+        self.vectors = self.count(rf"%{vector}")
+
+    def count(self, pattern):
+        return sum(bool(re.search(pattern, line)) for line in self.lines)
+
+    def __str__(self):
+        return f"{self.function}, loop {self.name}"
+
+
+def loops(text, vector):
+    functions = re.split(r"^([A-Za-z_][\w.$]*):", text, flags=re.M)
+    for function, body in zip(functions[1::2], functions[2::2]):
+        lines, labels, spans = body.split("\n"), {}, []
+        for number, line in enumerate(lines):
+            if label := re.match(r"(\.L\w+):", line):
+                labels[label[1]] = number
+            jump = re.match(r"\s+j\w+\s+(\.L\w+)", line)
+            if jump and jump[1] in labels:
+                spans.append((labels[jump[1]], number))
+        for first, last in spans:
+            if not any((a, b) != (first, last) and first <= a and b <= last for a, b in spans):
+                yield Loop(function, lines[first:last + 1], vector)
+
+
+def of(target, model, *options):
+    done = run(heedc, source / model, *options, f"--target={target}", "--emit=asm", "-o", "-")
+    expect(done.returncode == 0, f"{model} {options}: {done.stderr}")
+    return list(loops(done.stdout, VECTOR[target]))
+
+
+def expect_products(found, what, name, least, form=""):
+    """Loops `name` of functions that hold `form`: at least `least` multiply-adds for each load."""
+    these = [loop for loop in found if re.match(name, loop.name) and form in loop.function and loop.products >= 8]
+    expect(these, f"{what}: expected a loop {name} of products in {form}, found {sorted({loop.name for loop in found})}")
+    for loop in these:
+        expect(not loop.count(SPILL), f"{what}: {loop} spills {loop.count(SPILL)} vectors")
+        expect(not loop.count(INDEX), f"{what}: {loop} computes indices")
+        expect(loop.products >= least * loop.loads,
+               f"{what}: {loop}: {loop.products} multiply-adds for {loop.loads} loads, expected {least} for each")
+
+
+for target in VECTOR:
+    for model in "core/sdpa.heed", "core/causal-attention.heed":
+        found = of(target, "models/" + model, "--set=E=64", "--set=F=64")
+        what = f"{model}, {target}"
+        expect_products(found, what, "t_full0", 1.5, "attention_par")
+        expect_products(found, what, "pv_full", 1.5, "attention_par")
+        expect_products(found, what, "t_part0", 1.5, "attention_par")
+        expect_products(found, what, "t_full0", 0.75, "narrow_par")
+        expect_products(found, what, "pv_full", 0.75, "narrow_par")
+        for loop in found:  # weights of a full block: exp, and what is rounded
+            if loop.name.startswith("p_full") and "attention_par" in loop.function:
+                expect(loop.products >= 32 and not loop.count(SPILL) and not loop.count(INDEX), f"{what}: {loop} spills or computes indices")
+    for model in "product", "bias_gelu", "swiglu":
+        found = of(target, "bench/models/gemm.heed", f"--model={model}")
+        expect_products(found, f"{model}, {target}", "sum0", 1.5)
+    found = of(target, "models/linear/linear-attention-bidir.heed", "--set=E=64")
+    expect_products(found, f"linear attention, {target}", "sum0", 1.5)
+    for model, size in ("layer_norm_rows", 3), ("rms_norm_rows", 2), ("softmax_rows", 3), ("chain", 1):
+        found = of(target, "bench/models/rows.heed", f"--model={model}")
+        work = [loop for loop in found if loop.loads]
+        expect(len(work) >= size, f"{model}, {target}: expected {size} loops with vectors, found {len(work)}")
+        for loop in work:
+            expect(not loop.count(INDEX) and not loop.count(SPILL), f"{model}, {target}: {loop} computes indices or spills")
+finish()
