@@ -113,8 +113,9 @@ void *heed_host_keep(heed_model *model, int32_t slot, int64_t bytes) {
   if (!model->inInit || slot < 0 || slot >= shared->desc->numKept ||
       shared->kept[slot])
     heed_unwind(model, HEED_ERROR_INTERNAL, "slot %d cannot be kept", slot);
-  void *memory = NULL;
-  if (bytes < 0 || posix_memalign(&memory, 64, bytes ? (size_t)bytes : 1) != 0)
+  void *memory =
+      bytes < 0 ? NULL : heed_arena_take(&shared->keptMemory, (size_t)bytes);
+  if (!memory)
     heed_unwind(model, HEED_ERROR_MEMORY,
                 "no memory for %" PRId64 " bytes that the model prepares",
                 bytes);

@@ -117,8 +117,8 @@ heed_limits heed_measure_limits(heed_model *model) {
     limits.flops = (double)m.done * m.threads / time;
 
   size_t bytes = (size_t)256 << 20;
-  void *memory = NULL;
-  if (posix_memalign(&memory, 64, bytes) != 0)
+  void *memory = heed_memory_take(64, bytes);
+  if (!memory)
     return limits;
   memset(memory, 1, bytes);
   m.memory = memory;

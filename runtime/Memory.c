@@ -1,8 +1,80 @@
-/* Blocks of memory that live for a call. A call of the same sizes as the one
- * before allocates nothing from the system. */
+/* Blocks of memory that live for a call: a call of the same sizes as the one
+ * before allocates nothing from the system. Blocks that live as long as a
+ * model. Large ones ask the system for large pages: what is read once a call,
+ * as weights are, meets a new page of 4 KiB after every 64 lines, and each one
+ * must be looked up in tables that lie in memory themselves. */
 #include "runtime/Model.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+
+/* ---- large pages ---- */
+
+enum { LargePage = 2 << 20, LargeFrom = 2 * LargePage };
+
+void *heed_memory_take(size_t alignment, size_t bytes) {
+  void *memory = NULL;
+  bool large = bytes >= LargeFrom;
+  if (posix_memalign(&memory, large ? LargePage : alignment,
+                     bytes ? bytes : 1) != 0)
+    return NULL;
+#ifdef MADV_HUGEPAGE
+  /* Only whole pages of what no one else allocates; it is no failure if the
+   * system gives none. */
+  if (large)
+    (void)madvise(memory, bytes / LargePage * LargePage, MADV_HUGEPAGE);
+#endif
+  return memory;
+}
+
+/* ---- what a model keeps ---- */
+
+/* Smaller blocks stand alone, larger ones share chunks; pages of a chunk that
+ * nobody has written take no memory. */
+enum { ArenaFrom = 128 << 10, ArenaChunk = 16 << 20, ArenaAlignment = 128 };
+
+struct heed_arena_block {
+  heed_arena_block *next;
+};
+
+static void *newBlock(heed_arena *arena, size_t bytes) {
+  heed_arena_block *block =
+      bytes > SIZE_MAX - ArenaAlignment
+          ? NULL
+          : heed_memory_take(ArenaAlignment, bytes + ArenaAlignment);
+  if (!block)
+    return NULL;
+  block->next = arena->blocks;
+  arena->blocks = block;
+  return (char *)block + ArenaAlignment;
+}
+
+void *heed_arena_take(heed_arena *arena, size_t bytes) {
+  if (bytes < ArenaFrom || bytes > ArenaChunk)
+    return newBlock(arena, bytes);
+  bytes = (bytes + ArenaAlignment - 1) / ArenaAlignment * ArenaAlignment;
+  if (bytes > arena->left) {
+    /* What was left of the chunk before is not used. */
+    arena->next = newBlock(arena, ArenaChunk);
+    arena->left = arena->next ? ArenaChunk : 0;
+    if (!arena->next)
+      return NULL;
+  }
+  void *memory = arena->next;
+  arena->next += bytes;
+  arena->left -= bytes;
+  return memory;
+}
+
+void heed_arena_close(heed_arena *arena) {
+  while (arena->blocks) {
+    heed_arena_block *block = arena->blocks;
+    arena->blocks = block->next;
+    free(block);
+  }
+}
+
+/* ---- blocks of a call ---- */
 
 struct heed_block {
   heed_block *next;
@@ -47,9 +119,8 @@ void *heed_pool_take(heed_pool *pool, size_t bytes) {
   pthread_mutex_lock(&shelf->lock);
   heed_block *block = takeKept(shelf, bytes);
   if (!block) {
-    void *memory = NULL;
-    if (posix_memalign(&memory, Alignment, bytes + Alignment) == 0) {
-      block = memory;
+    block = heed_memory_take(Alignment, bytes + Alignment);
+    if (block) {
       block->shelf = shelf;
       block->bytes = bytes;
       block->next = shelf->blocks;

@@ -228,8 +228,7 @@ void heed_close(heed_model *model) {
   heed_shared *shared = model->shared;
   if (shared && atomic_fetch_sub(&shared->handles, 1) == 1) {
     heed_params_release(shared);
-    for (int32_t slot = 0; shared->kept && slot < shared->desc->numKept; ++slot)
-      free(shared->kept[slot]);
+    heed_arena_close(&shared->keptMemory);
     free(shared->kept);
     free(shared);
   }

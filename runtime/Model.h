@@ -10,8 +10,25 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* ---- Memory.c: blocks that live for a call and are reused by the next ---- */
+/* ---- Memory.c ---- */
 
+/** Memory for free(), in large pages where it is large and the system has
+ * them; null if there is none. */
+void *heed_memory_take(size_t alignment, size_t bytes);
+
+/** Blocks that live until all of them go. All zero: empty. */
+typedef struct heed_arena_block heed_arena_block;
+typedef struct heed_arena {
+  heed_arena_block *blocks;
+  char *next; /* of the chunk that small blocks are taken from */
+  size_t left;
+} heed_arena;
+
+/** 128-byte aligned, or null. */
+void *heed_arena_take(heed_arena *arena, size_t bytes);
+void heed_arena_close(heed_arena *arena);
+
+/* Blocks that live for a call and are reused by the next. */
 typedef struct heed_block heed_block;
 
 /** Blocks of one thread (of few, if there are more threads than shelves): a
@@ -94,7 +111,8 @@ typedef struct heed_shared {
   const heed_model_desc *desc;
   heed_weights *weights; /* null if the model has no parameters */
   heed_param_instance **params;
-  void **kept;
+  void **kept; /* where in keptMemory */
+  heed_arena keptMemory;
   int64_t keptBytes;
 } heed_shared;
 

@@ -1,6 +1,7 @@
 /* The C interface, call by call, over the hand-written model. argv[1]: its
  * weights; then files that are no weights for it. Prints what failed; exit code
  * 1 then. */
+#include "runtime/Model.h"
 #include "runtime/heed.h"
 #include "runtime/host.h"
 
@@ -470,13 +471,38 @@ static int testBfloat16(void) {
 static int testBfloat16(void) { return 0; }
 #endif
 
+/* Blocks of every size, from none to several chunks, keep what is written. */
+static int testArenas(void) {
+  const heed_model *model = NULL;
+  int failures = 0;
+  static const size_t sizes[] = {0,       1,       4096,    130 << 10,
+                                 3 << 20, 5 << 20, 9 << 20, 40 << 20,
+                                 200000,  8 << 20};
+  enum { Count = sizeof sizes / sizeof *sizes };
+  unsigned char *blocks[Count];
+  heed_arena arena = {0};
+  for (int k = 0; k < Count; ++k) {
+    blocks[k] = heed_arena_take(&arena, sizes[k]);
+    CHECK(blocks[k] && (uintptr_t)blocks[k] % 128 == 0);
+    if (!blocks[k])
+      return failures;
+    memset(blocks[k], k + 1, sizes[k]);
+  }
+  for (int k = 0; k < Count; ++k)
+    for (size_t at = 0; at < sizes[k]; at += sizes[k] / 2 + 1)
+      CHECK(blocks[k][at] == k + 1 && blocks[k][sizes[k] - 1 - at] == k + 1);
+  CHECK(!heed_arena_take(&arena, SIZE_MAX - 5));
+  heed_arena_close(&arena);
+  return failures;
+}
+
 int main(int argc, char **argv) {
   if (argc < 2)
     return 2;
   const char *weights = argv[1];
   heed_options options = {.weights = &weights, .numWeights = 1, .threads = 3};
   heed_model *model;
-  int failures = testOpen(weights) + testBfloat16();
+  int failures = testOpen(weights) + testBfloat16() + testArenas();
   CHECK(heed_open(&fake_model, &options, &model) == HEED_OK);
   if (failures == 0)
     failures += testErrors(model) + testShapes(model) + testHandles(&options) +
