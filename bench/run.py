@@ -20,8 +20,7 @@ from cases import HERE, chosen
 from machine import Machine, cache_bytes, cpu_name
 
 # Module of systems/ -> whether it lives in the bench environment.
-PEERS = {"with_numpy": False, "pytorch": True, "onnx_runtime": True, "openvino": True, "ctranslate": True}
-ABSENT = {"llama.cpp": "its package must be built from source, which bench/setup does not do"}
+PEERS = {"with_numpy": False, "pytorch": True, "onnx_runtime": True, "openvino": True, "ctranslate": True, "ggml": True}
 STEADY = 0.05  # the most that the peak may vary
 
 
@@ -192,7 +191,7 @@ def start(options, threads):
     """The processes of one number of threads; names of systems -> version or why it is missing."""
     here, there = sys.executable, os.path.join(HERE, "..", ".venv-bench", "bin", "python")
     wanted = [] if options.peers == "none" else list(PEERS) if options.peers == "all" else options.peers.split(",")
-    systems, known = [Process("heed", here, threads, options.out)], dict(ABSENT if wanted else {})
+    systems, known = [Process("heed", here, threads, options.out)], {}
     for module in wanted:
         if module not in PEERS:
             fail(f"--peers: expected none, all or some of {', '.join(PEERS)}; found '{module}'")
