@@ -8,6 +8,7 @@
 #include "compiler/Codegen/HalideCodegen.h"
 #include "compiler/Codegen/HalideBlame.h"
 #include "compiler/Codegen/HalideTranslate.h"
+#include "compiler/Codegen/StreamStores.h"
 #include "dialects/Halide/Target.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
@@ -256,12 +257,20 @@ void compileInChild(halide::PipelineOp pipeline, const std::string &symbol,
     Halide::Module module = translator.result.compile_to_module(
         translator.arguments, symbol, target,
         Halide::LinkageType::ExternalPlusArgv);
+    bool streams = translator.hasStreams && output != HalideOutput::Statement;
     Halide::OutputFileType type =
-        output == HalideOutput::Object      ? Halide::OutputFileType::object
+        streams                             ? Halide::OutputFileType::bitcode
+        : output == HalideOutput::Object    ? Halide::OutputFileType::object
         : output == HalideOutput::Statement ? Halide::OutputFileType::stmt
                                             : Halide::OutputFileType::assembly;
     std::string bytes = throughFile(
         [&](const std::string &path) { module.compile({{type, path}}); });
+    if (streams) {
+      std::string code, error;
+      if (!compileStreams(bytes, output == HalideOutput::Assembly, code, error))
+        throw HalideError{error};
+      bytes = std::move(code);
+    }
     send(fd, Record::Result, 0, bytes);
     return;
   } catch (const TranslationError &e) {

@@ -246,6 +246,10 @@ void HalideTranslator::scheduleFunc(Operation *op, Halide::Func &func) {
         func.align_storage(Halide::Var(a.getVar().str()),
                            static_cast<int32_t>(a.getModulus()));
       })
+      .Case([&](halide::StreamStoresOp stream) {
+        streams.push_back({func.name(), func.dimensions(), func.type().bytes(),
+                           static_cast<int64_t>(stream.getBeyond())});
+      })
       .Case([&](halide::ReorderStorageOp storage) {
         std::vector<Halide::Var> vars;
         for (StringRef name : strings(storage.getVars()))

@@ -42,6 +42,9 @@ void HalideTranslator::translate() {
   result = Halide::Pipeline(outputs);
   if (!prefetches.empty())
     result.add_custom_lowering_pass(makePrefetchPass(std::move(prefetches)));
+  hasStreams = !streams.empty();
+  if (hasStreams)
+    result.add_custom_lowering_pass(makeStreamPass(std::move(streams)));
 }
 
 /// \p name as libHalide may hear it. Its own names are a letter and a number

@@ -64,6 +64,18 @@ struct LinePrefetch {
 Halide::Internal::IRMutator *
 makePrefetchPass(std::vector<LinePrefetch> requests);
 
+/// What halide.stream_stores asks for: the output by libHalide's name.
+struct StreamedOutput {
+  std::string name;
+  int dims;
+  int64_t bytes;  ///< of an element
+  int64_t beyond; ///< arrays of more bytes than these
+};
+
+/// Marks the stores of these outputs for compileStreams.
+Halide::Internal::IRMutator *
+makeStreamPass(std::vector<StreamedOutput> outputs);
+
 /// One pipeline. `translate` throws TranslationError or whatever libHalide
 /// throws; `current` is the op it was at.
 class HalideTranslator : public HalideExpressions {
@@ -74,6 +86,7 @@ public:
   Halide::Pipeline result;
   std::vector<Halide::Argument> arguments;
   mlir::Operation *current = nullptr;
+  bool hasStreams = false; ///< the code is for compileStreams to finish
 
 private:
   using Loops = std::map<std::string, Halide::VarOrRVar>;
@@ -99,6 +112,7 @@ private:
 
   halide::PipelineOp pipeline;
   std::vector<LinePrefetch> prefetches;
+  std::vector<StreamedOutput> streams;
   bool inWhere = false; ///< in the condition of an update
   llvm::DenseMap<mlir::Value, Halide::Func> funcs;
   llvm::DenseMap<mlir::Value, Halide::ImageParam> buffers;

@@ -15,8 +15,8 @@ bool heed::halide::isScheduleOp(Operation *op) {
              PrefetchOp, PrefetchLinesOp, SpecializeOp, ComputeAtOp, StoreAtOp,
              HoistStorageOp, ComputeRootOp, ComputeInlineOp, StoreRootOp,
              HoistStorageRootOp, StoreInOp, BoundVarOp, BoundExtentOp,
-             AlignBoundsOp, AlignStorageOp, ReorderStorageOp, GPUBlocksOp,
-             GPUThreadsOp>(op);
+             AlignBoundsOp, AlignStorageOp, ReorderStorageOp, StreamStoresOp,
+             GPUBlocksOp, GPUThreadsOp>(op);
 }
 
 void SplitOp::build(OpBuilder &builder, OperationState &state, Value func,
@@ -215,6 +215,18 @@ template <typename Op> static LogicalResult verifyAt(Op op) {
 LogicalResult ComputeAtOp::verify() { return verifyAt(*this); }
 LogicalResult StoreAtOp::verify() { return verifyAt(*this); }
 LogicalResult HoistStorageOp::verify() { return verifyAt(*this); }
+
+LogicalResult StreamStoresOp::verify() {
+  if (failed(verifyTarget(*this)))
+    return failure();
+  if (llvm::none_of(getFunc().getUsers(),
+                    [](Operation *user) { return isa<OutputOp>(user); }) ||
+      getElementTypes(getFunc()).size() != 1)
+    return emitOpError("names '")
+           << getFuncName(getFunc())
+           << "', expected an output of one element type (stream_stores.c1)";
+  return success();
+}
 
 LogicalResult AlignBoundsOp::verify() {
   if (getRemainder() >= getModulus())

@@ -263,6 +263,21 @@ def Halide_ReorderStorageOp : Halide_FuncScheduleOp<"reorder_storage"> {
   let builders = [OpBuilder<(ins "::mlir::Value":$func, "::llvm::ArrayRef<::llvm::StringRef>":$vars)>];
 }
 
+def Halide_StreamStoresOp : Halide_FuncScheduleOp<"stream_stores"> {
+  let summary = "Vectors of a large output are stored past the caches";
+  let description = [{
+    A store into a line that no cache holds reads the line from memory first. If the whole output takes more than `beyond`
+    bytes, whole vectors at aligned addresses are stored without that, and are in no cache afterwards.
+
+    ```mlir
+    halide.stream_stores %y beyond 68157440
+    ```
+    * stream_stores.c1  the func is an output and has one element type
+  }];
+  let arguments = (ins Halide_Func:$func, ConfinedAttr<I64Attr, [IntNonNegative]>:$beyond);
+  let assemblyFormat = "$func `beyond` $beyond attr-dict";
+}
+
 //===--- GPU -------------------------------------------------------------------------------------------------===//
 
 class Halide_GPUOp<string mnemonic, string what> : Halide_StageScheduleOp<mnemonic> {

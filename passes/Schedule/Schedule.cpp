@@ -10,12 +10,16 @@ StringRef heed::scheduleKernel(KernelInfo &kernel,
                                const halide::Target &target) {
   if (kernel.kind == "row block" && scheduleRowBlock(kernel, target))
     return "row block";
-  if (scheduleElementwise(kernel, target))
+  if (scheduleElementwise(kernel, target)) {
+    streamOutputs(kernel, target);
     return "elementwise";
+  }
   if (scheduleContraction(kernel, target))
     return "contraction";
-  if (scheduleRows(kernel, target))
+  if (scheduleRows(kernel, target)) {
+    streamOutputs(kernel, target);
     return "rows";
+  }
   scheduleGeneric(kernel, target);
   return "generic";
 }
@@ -36,6 +40,27 @@ SmallVector<std::string> heed::varsOf(halide::FuncOp func) {
   for (Attribute var : func.getVars())
     vars.push_back(cast<StringAttr>(var).str());
   return vars;
+}
+
+void heed::streamOutputs(KernelInfo &kernel, const halide::Target &target) {
+  // An array that takes a quarter of the last cache leaves it, with what is
+  // read to compute it, before all of it is read.
+  int64_t beyond = target.l3 / 4;
+  OpBuilder b = scheduleBuilder(kernel);
+  for (KernelFunc *out : outputsOf(kernel)) {
+    if (out->extents.empty() ||
+        halide::getElementTypes(out->func.getResult()).size() != 1)
+      continue;
+    std::optional<int64_t> bytes = widestBits(out->func) / 8;
+    for (const Extent &extent : out->extents)
+      if (!extent.fixed)
+        bytes = std::nullopt;
+      else if (bytes && *bytes <= beyond)
+        *bytes *= *extent.fixed;
+    if (!bytes || *bytes > beyond)
+      halide::StreamStoresOp::create(b, out->func.getLoc(),
+                                     out->func.getResult(), beyond);
+  }
 }
 
 unsigned heed::widestBits(halide::FuncOp func) {

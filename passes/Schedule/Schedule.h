@@ -48,6 +48,10 @@ std::string parallelOuter(mlir::OpBuilder &b, halide::FuncOp func,
 void vectorizeInner(mlir::OpBuilder &b, halide::FuncOp func, int64_t stage,
                     llvm::StringRef var, int64_t lanes);
 
+/// Has the outputs stored past the caches where they are too large to be found
+/// there: what else a kernel reads and writes once only passes through, too.
+void streamOutputs(KernelInfo &kernel, const halide::Target &target);
+
 /// A builder at the end of the pipeline, where its schedule stands.
 mlir::OpBuilder scheduleBuilder(KernelInfo &kernel);
 

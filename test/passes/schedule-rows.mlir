@@ -16,6 +16,8 @@
 // CHECK-DAG: halide.compute_at %[[LANES]], %[[OUT]], "row"
 // CHECK-DAG: halide.vectorize %[[LANES]] stage 1, "lane"
 // CHECK-DAG: halide.compute_at %[[SUM]], %[[OUT]], "row"
+// What a quarter of the last cache does not hold is stored past it.
+// CHECK-DAG: halide.stream_stores %[[OUT]] beyond 16777216
 #full = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 module attributes {halide.target = {name = "x86-64-v4", triple = "x86_64-unknown-linux-gnu", halide = "x86-64-linux-avx-avx2-avx512-avx512_skylake-f16c-fma-sse41", vector_bits = 512 : i64, vector_registers = 32 : i64, l1 = 49152 : i64, l2 = 2097152 : i64, l3 = 67108864 : i64, cores = 2 : i64, features = ["avx2", "fma"]}} {

@@ -216,6 +216,18 @@ halide.pipeline @prefetch_over_no_loop {
 }
 
 // -----
+halide.pipeline @streamed_scratch {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  %g = halide.func "g" (%i = "i") : i32 {
+    %v = halide.read %f[%i] : i32
+    halide.yield %v : i32
+  }
+  halide.output %g
+  // expected-error@+1 {{names 'f', expected an output of one element type (stream_stores.c1)}}
+  halide.stream_stores %f beyond 0
+}
+
+// -----
 halide.pipeline @inside_itself {
   %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
   // expected-error@+1 {{places 'f' inside itself (at.c1)}}
