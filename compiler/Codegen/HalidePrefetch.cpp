@@ -1,4 +1,4 @@
-// halide.prefetch_lines: one line of the cache in each turn of a loop.
+// halide.prefetch_lines: lines of the cache in each turn of a loop.
 //
 // libHalide's own directive prefetches all that a later turn of a loop reads.
 // Where many turns of an outer loop read the same, each of them would prefetch
@@ -101,17 +101,22 @@ private:
         Halide::cast(type, substitute(loop->name, loop->min, first.index));
     Expr offset =
         (start + make_const(type, request.ahead)) * first.type.bytes() +
-        Halide::cast(type, line) * lineBytes;
+        Halide::cast(type, line) * (request.lines * lineBytes);
     Expr base = Variable::make(Halide::Handle(), request.source);
-    Expr address = Halide::reinterpret(Halide::Handle(),
-                                       Halide::reinterpret<int64_t>(base) +
-                                           simplify(offset));
     // libHalide's own prefetch is a non-temporal one, which passes the second
     // cache by.
     constexpr int read = 0, keep = 3, data = 1;
-    return Evaluate::make(Call::make(
-        Halide::Int(32), "llvm.prefetch.p0",
-        {address, Expr(read), Expr(keep), Expr(data)}, Call::Extern));
+    Stmt all;
+    for (int number = 0; number < request.lines; ++number) {
+      Expr byte = simplify(offset + make_const(type, number * lineBytes));
+      Expr address = Halide::reinterpret(
+          Halide::Handle(), Halide::reinterpret<int64_t>(base) + byte);
+      Stmt one = Evaluate::make(Call::make(
+          Halide::Int(32), "llvm.prefetch.p0",
+          {address, Expr(read), Expr(keep), Expr(data)}, Call::Extern));
+      all = all.defined() ? Block::make(all, one) : one;
+    }
+    return all;
   }
 
   std::vector<LinePrefetch> requests;

@@ -170,6 +170,7 @@ void HalideTranslator::scheduleStage(Operation *op, Halide::Stage stage,
             request.over = "." + it->second.name();
         request.consumer = funcs[consumer].name() + ".s";
         request.parts = static_cast<int32_t>(prefetch.getParts());
+        request.lines = static_cast<int32_t>(prefetch.getLines().value_or(1));
         prefetches.push_back(std::move(request));
       })
       .Case([&](halide::SpecializeOp specialize) {

@@ -57,6 +57,7 @@ struct LinePrefetch {
   int64_t ahead; ///< elements
   std::string consumer, over;
   int32_t parts;
+  int32_t lines; ///< of a turn
 };
 
 /// Adds the prefetches to the lowered loops: libHalide's own directive fetches
