@@ -104,6 +104,18 @@ bool readsBoth(halide::UpdateOp update, Value a, Value b) {
   return false;
 }
 
+/// Whether \p read, of \p columns columns in all, finds an array of the call in
+/// the order that packing would give it: one panel, row after row.
+bool isPanel(const KernelInfo &kernel, halide::ReadOp read, Value column,
+             std::optional<int64_t> columns, int64_t width) {
+  return columns == width && read.getFunc().getDefiningOp<halide::BufferOp>() &&
+         !kernel.weights.contains(read.getFunc()) &&
+         read.getCoordinates().front() == column &&
+         llvm::none_of(read.getCoordinates().drop_front(), [&](Value other) {
+           return argumentsOf(other).contains(column);
+         });
+}
+
 /// Halide computes no more of the sums than a select on indices lets through.
 /// A tile, whose extents are promised, then begins elsewhere and is written
 /// beside its memory: conditions of the epilogue become numbers, which Halide
@@ -201,6 +213,8 @@ bool heed::scheduleContraction(KernelInfo &kernel,
   size_t rank = acc->extents.size(), rvars = acc->reductions[0].size();
   for (unsigned k = 0; k < panels.size(); ++k) {
     halide::ReadOp read = panels[k];
+    if (isPanel(kernel, read, column, acc->extents[0].fixed, width))
+      continue;
     // Dims of the panel: lane, reduction vars, panel number, and the outer dims
     // that B depends on.
     llvm::SmallPtrSet<Value, 4> used;

@@ -154,3 +154,46 @@ func.func @weights(%x: tensor<?x24xf32>) -> tensor<?x50xf32> attributes {attn.mo
   return %p : tensor<?x50xf32>
 }
 }
+
+// -----
+
+// An array whose rows are as wide as a register tile is a panel as it is; a transposed one is not.
+// CHECK-LABEL: halide.pipeline @rows_contraction
+// CHECK-NOT: "panel0"
+// CHECK: halide.bound_extent %{{.*}}, "d1" extent %c64
+// CHECK-LABEL: halide.pipeline @columns_contraction
+// CHECK: halide.func "panel0"
+#a = affine_map<(d0, d1, d2) -> (d2, d0)>
+#rows = affine_map<(d0, d1, d2) -> (d2, d1)>
+#columns = affine_map<(d0, d1, d2) -> (d1, d2)>
+#y = affine_map<(d0, d1, d2) -> (d0, d1)>
+module attributes {halide.target = {name = "x86-64-v4", triple = "x86_64-unknown-linux-gnu", halide = "x86-64-linux-avx-avx2-avx512-avx512_skylake-f16c-fma-sse41", vector_bits = 512 : i64, vector_registers = 32 : i64, l1 = 49152 : i64, l2 = 2097152 : i64, l3 = 67108864 : i64, cores = 2 : i64, features = ["avx2", "fma"]}} {
+func.func @rows(%a: tensor<?x?xf32>, %b: tensor<?x64xf32>) -> tensor<?x64xf32> attributes {attn.model} {
+  %zero = arith.constant 0.0 : f32
+  %c1 = arith.constant 1 : index
+  %M = tensor.dim %a, %c1 : tensor<?x?xf32>
+  %e = tensor.empty(%M) : tensor<?x64xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x64xf32>) -> tensor<?x64xf32>
+  %p = linalg.generic {indexing_maps = [#a, #rows, #y], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : tensor<?x?xf32>, tensor<?x64xf32>) outs(%f : tensor<?x64xf32>) {
+  ^bb0(%x: f32, %w: f32, %acc: f32):
+    %m = arith.mulf %x, %w : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<?x64xf32>
+  return %p : tensor<?x64xf32>
+}
+func.func @columns(%a: tensor<?x?xf32>, %b: tensor<64x?xf32>) -> tensor<?x64xf32> attributes {attn.model} {
+  %zero = arith.constant 0.0 : f32
+  %c1 = arith.constant 1 : index
+  %M = tensor.dim %a, %c1 : tensor<?x?xf32>
+  %e = tensor.empty(%M) : tensor<?x64xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x64xf32>) -> tensor<?x64xf32>
+  %p = linalg.generic {indexing_maps = [#a, #columns, #y], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : tensor<?x?xf32>, tensor<64x?xf32>) outs(%f : tensor<?x64xf32>) {
+  ^bb0(%x: f32, %w: f32, %acc: f32):
+    %m = arith.mulf %x, %w : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<?x64xf32>
+  return %p : tensor<?x64xf32>
+}
+}

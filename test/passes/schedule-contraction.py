@@ -94,6 +94,10 @@ for transposed in (False, True):
     check(f"fixed{transposed}", linear(None, 3000, 20, transposed), [shapes(9, 3000, 20)], oracle)
     check(f"static{transposed}", linear(None, 64, 100, transposed), [shapes(n, 64, 100) for n in (0, 1, 9, 129)], oracle)
     check(f"tiny{transposed}", linear(3, 5, 7, transposed), [shapes(3, 5, 7)], oracle)
+# Rows as wide as a register tile are read where they are.
+for columns in (48, 64):
+    check(f"panel{columns}", linear(None, None, columns, True), [((n, i), (i, columns), (columns,)) for n in (0, 1, 9, 65) for i in (0, 1, 5, 1025)],
+          lambda x, w, b: np.maximum(x @ w + b, 0))
 # A weight beyond the second cache: few rows read it as several streams; 2560 is five blocks of 512.
 for inner, columns in ((1536, 1000), (2560, 1000)):
     check(f"streams{inner}", linear(None, inner, columns, False), [((n, inner), (columns, inner), (columns,)) for n in (1, 9, 16, 17)],
