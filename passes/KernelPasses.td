@@ -197,6 +197,7 @@ def AttnToHalide : Pass<"attn-to-halide", "::mlir::ModuleOp"> {
         halide.set_bounds %f0, 0 from %c0_i32
         halide.split %f0, "d0" into ("d0", "d0v") by 8 tail GuardWithIf
         halide.vectorize %f0, "d0v"
+        halide.stream_stores %f0 beyond 4194304
       }
     }
     ```

@@ -133,6 +133,7 @@ bool heed::compileStreams(StringRef bitcode, bool assembly, std::string &code,
   if (!machine)
     return false;
   machine->setOptLevel(CodeGenOptLevel::Aggressive);
+  machine->Options.MCOptions.AsmVerbose = true; // as libHalide's is
   SmallString<0> bytes;
   raw_svector_ostream os(bytes);
   if (failed(emitHost(**module, *machine,

@@ -44,7 +44,8 @@ def loops(text, vector):
             if jump and jump[1] in labels:
                 spans.append((labels[jump[1]], number))
         for first, last in spans:
-            if not any((a, b) != (first, last) and first <= a and b <= last for a, b in spans):
+            header = any("Inner Loop Header" in line for line in lines[first:first + 10])
+            if header and not any((a, b) != (first, last) and first <= a and b <= last for a, b in spans):
                 yield Loop(function, lines[first:last + 1], vector)
 
 
