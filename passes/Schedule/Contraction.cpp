@@ -445,7 +445,8 @@ bool heed::scheduleContraction(KernelInfo &kernel,
     int64_t bytes = widestBits(acc->func) / 8;
     int64_t lines = (unrolled * width * bytes + 63) / 64;
     halide::PrefetchLinesOp::create(b, loc, accFunc, 1, packed[0], rnames[0],
-                                    *steps * width, tilesFunc, "mb", lines, IntegerAttr());
+                                    *steps * width, tilesFunc, "mb", lines,
+                                    IntegerAttr());
   }
   return true;
 }
