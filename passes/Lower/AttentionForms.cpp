@@ -71,3 +71,45 @@ Value heed::isFastest(OpBuilder &b, Location loc, attn::AttentionOp op,
   };
   return atMost(cost(forms[number].form), cost(StreamingForm::Tiles));
 }
+
+SmallVector<Value> heed::groupsOf(OpBuilder &b, Location loc,
+                                  attn::AttentionOp op,
+                                  function_ref<Value(Value)> number) {
+  std::optional<SharedKeys> shared = sharedKeys(op);
+  if (!shared)
+    return {};
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  Value one = constant(1);
+  auto atLeastOne = [&](Value x) -> Value {
+    return b.createOrFold<arith::MaxUIOp>(loc, x, one);
+  };
+  auto divide = [&](Value x, Value y) -> Value {
+    return b.createOrFold<arith::DivUIOp>(loc, x, y);
+  };
+  /// \p x if \p y is a multiple of \p of, else \p other.
+  auto ifMultiple = [&](Value y, Value of, Value x, Value other) -> Value {
+    Value left = b.createOrFold<arith::RemUIOp>(loc, y, of);
+    Value none = b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::eq,
+                                               left, constant(0));
+    return b.createOrFold<arith::SelectOp>(loc, none, x, other);
+  };
+  auto valueOf = [&](AffineExpr expr) -> Value {
+    if (auto fixed = dyn_cast<AffineConstantExpr>(expr))
+      return constant(fixed.getValue());
+    return number(op.getSymbols()[cast<AffineSymbolExpr>(expr).getPosition()]);
+  };
+  Value all = number(op.getSizes()[op.numDims(DimKind::Batch) - 1]);
+  Value alike = atLeastOne(all);
+  if (shared->count) {
+    Value groups = atLeastOne(valueOf(shared->groups)),
+          count = atLeastOne(valueOf(shared->count));
+    alike = ifMultiple(count, groups, divide(count, groups), one);
+    alike = ifMultiple(all, alike, alike, one);
+  }
+  Value members = one;
+  for (int64_t count = 2; count <= mostMembers; ++count)
+    members = ifMultiple(alike, constant(count), constant(count), members);
+  return {members, divide(alike, members)};
+}

@@ -30,6 +30,13 @@ mlir::Value isFastest(mlir::OpBuilder &b, mlir::Location loc,
                       llvm::ArrayRef<AttentionForm> forms, size_t number,
                       mlir::Value queries, mlir::Value keys);
 
+/// What a pipeline of rows wants to know of \p op's shared keys, if there are
+/// any (index): members of a group, and groups that share their keys. \p number
+/// finds a size or a symbol of the op.
+llvm::SmallVector<mlir::Value>
+groupsOf(mlir::OpBuilder &b, mlir::Location loc, attn::AttentionOp op,
+         llvm::function_ref<mlir::Value(mlir::Value)> number);
+
 } // namespace heed
 
 #endif

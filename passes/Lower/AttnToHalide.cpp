@@ -407,6 +407,24 @@ private:
     return choice;
   }
 
+  /// Hands to \p call of a pipeline of rows how its groups share keys.
+  static LogicalResult passGroups(halide::CallOp call, attn::AttentionOp op) {
+    OpBuilder b(call);
+    bool known = true;
+    SmallVector<Value> groups =
+        groupsOf(b, call.getLoc(), op, [&](Value size) -> Value {
+          FailureOr<CallerExtent> extent = callerSize(size);
+          known &= succeeded(extent);
+          if (failed(extent))
+            return arith::ConstantIndexOp::create(b, call.getLoc(), 1);
+          return getValueOrCreateConstantIndexOp(
+              b, call.getLoc(),
+              extentAt(b, call.getLoc(), call.getInputs(), *extent));
+        });
+    call.getInputsMutable().append(groups);
+    return success(known);
+  }
+
   /// Writes pipeline \p name of \p kernel with its schedule, and what it wants
   /// computed before it to \p calls.
   LogicalResult lowerKernel(func::FuncOp kernel, StringRef name,
@@ -437,6 +455,10 @@ private:
         if (failed(callMaskTables(call, request, tables.second)))
           return failure();
     }
+    if (form == StreamingForm::Rows)
+      for (halide::CallOp call : calls)
+        if (failed(passGroups(call, aloneIn(kernel))))
+          return failure();
     SmallVector<Operation *> inputs = info->pipeline.getInputs();
     writeCost(kernel, info->pipeline);
     StringRef family = info->family;

@@ -75,11 +75,30 @@ Extent Streaming::size(unsigned dim) {
   return extent;
 }
 
-SmallVector<Value> Streaming::place(ArrayRef<Value> batch, Value i, Value j) {
+SmallVector<Value> Streaming::batchAt(Ops &o, ArrayRef<Value> batch) {
+  SmallVector<Value> values(batch);
+  if (batchDims == op.numDims(DimKind::Batch))
+    return values;
+  values.erase(values.begin());
+  values[0] = o.addi(o.muli(batch[1], plan.members), batch[0]);
+  return values;
+}
+
+SmallVector<Value> Streaming::ofGroup(Ops &o, ArrayRef<Value> dims,
+                                      ArrayRef<Value> batch) {
+  SmallVector<Value> values(dims);
+  unsigned inner = op.numDims(DimKind::Batch) - 1;
+  if (batchDims > inner + 1)
+    values[inner] = o.muli(batch[1], plan.members);
+  return values;
+}
+
+SmallVector<Value> Streaming::place(Ops &o, ArrayRef<Value> batch, Value i,
+                                    Value j) {
   SmallVector<Value> dims(numDims);
   // Vars stand innermost first.
-  for (unsigned k = 0; k < batchDims; ++k)
-    dims[k] = batch[batchDims - 1 - k];
+  for (auto [k, value] : llvm::enumerate(llvm::reverse(batchAt(o, batch))))
+    dims[k] = value;
   dims[op.firstDim(DimKind::Query)] = i;
   dims[op.firstDim(DimKind::Key)] = j;
   return dims;
@@ -125,7 +144,7 @@ Value Streaming::operand(Ops &o, Value tensor, AffineMap map,
 Value Streaming::region(Ops &o, Region &region, ArrayRef<Value> batch, Value i,
                         Value j, ArrayRef<Value> more) {
   IRMapping map = scalars;
-  SmallVector<Value> arguments(llvm::reverse(batch));
+  SmallVector<Value> arguments(llvm::reverse(batchAt(o, batch)));
   arguments.push_back(i);
   arguments.push_back(j);
   SmallVector<Value> loops = arguments;
@@ -149,7 +168,7 @@ Streaming::Total Streaming::total(Ops &o, ArrayRef<Value> at) {
     return total;
   ArrayRef<Value> rest = at.drop_front(1);
   SmallVector<Value> dims =
-      place(rest.drop_front(), query(o, rest.front(), at[0]), Value());
+      place(o, rest.drop_front(), query(o, rest.front(), at[0]), Value());
   Value t = o.mul(operand(o, sink, *op.getSinkMap(), dims), o.f(log2e));
   // Merged like a block with one key and no value; the exact exponential, as
   // t - top may be any number.
@@ -389,14 +408,18 @@ FailureOr<StreamingResults> Streaming::run() {
     }
     mask.emplace(b, loc, *bounds, tiling, scalars, tensors);
   }
+  if (plan.form == StreamingForm::Rows)
+    cutGroups();
+  batchDims += plan.members != nullptr;
   stageQueries();
+  batchDims = op.numDims(DimKind::Batch);
   plan.state = func("st", {"ii", "dt"}, plan.group + shifted + summed,
                     [&](Ops &o, ArrayRef<Value>) { return initialState(o); });
   SmallVector<Extent> batch;
   for (unsigned k = 0; k < batchDims; ++k)
     batch.push_back(size(k));
   if (plan.form == StreamingForm::Rows) {
-    if (failed(rows(batch)))
+    if (failed(rows(batch, m.fixed)))
       return failure();
   } else {
     bool anyFull = !masked || (mask && mask->anyFull());

@@ -32,6 +32,18 @@ int64_t fewQueries(const halide::Target &target);
 /// Why \p op cannot stream, or an empty string if it can.
 llvm::StringRef whyNotStreaming(attn::AttentionOp op);
 
+/// Neighbours along the innermost batch dim h that read the same rows of every
+/// operand with keys, as query heads of a group do: the rows of `(h * groups)
+/// floordiv count`, or rows without h (null).
+struct SharedKeys {
+  mlir::AffineExpr groups, count; ///< of symbols
+};
+std::optional<SharedKeys> sharedKeys(attn::AttentionOp op);
+
+/// Of how many such neighbours a task of rows computes a block at a time, at
+/// most: what it makes of them lies in L1.
+constexpr int64_t mostMembers = 8;
+
 /// The funcs of the results of an attention; those of the log-sum-exp have one
 /// var per batch and query dim.
 struct StreamingResults {
@@ -44,8 +56,10 @@ struct StreamingResults {
 /// the pipeline.
 /// \p bounds, if given, says which keys a tile reaches; without it every tile
 /// evaluates `where` for all keys. If they need tables, these are further
-/// inputs of the pipeline, and \p tiling says how they are cut. Fails with an
-/// error at what has no translation.
+/// inputs of the pipeline, and \p tiling says how they are cut. Rows of
+/// `sharedKeys` have two more, behind all others: how many neighbours are a
+/// group, and how many groups share their keys. Fails with an error at what has
+/// no translation.
 mlir::FailureOr<StreamingResults>
 buildStreamingAttention(mlir::OpBuilder &b, attn::AttentionOp op,
                         const mlir::IRMapping &scalars, TensorReads &tensors,

@@ -215,10 +215,12 @@ void Streaming::stageWeights(StreamingStage &stage) {
 
 Value Streaming::valueAt(Ops &o, const StreamingStage &stage, Value lane,
                          Value jj, Value kb, ArrayRef<Value> rest, Value d) {
-  SmallVector<Value> dims = place(
-      rest.drop_front(), query(o, rest.front(), lane), key(o, stage, kb, jj));
+  SmallVector<Value> dims =
+      place(o, rest.drop_front(), query(o, rest.front(), lane),
+            key(o, stage, kb, jj));
   if (d)
     dims[op.firstDim(DimKind::Value)] = d;
+  dims = ofGroup(o, dims, rest.drop_front());
   SmallVector<Value> values;
   for (auto [number, tensor] : llvm::enumerate(op.getValues()))
     if (!isTable(op.valueMap(number)))

@@ -45,7 +45,12 @@ private:
   }
   /// Loop dims at a place: batch, query and key; the others are filled in by
   /// the caller.
-  SmallVector<Value> place(ArrayRef<Value> batch, Value i, Value j);
+  SmallVector<Value> place(Ops &o, ArrayRef<Value> batch, Value i, Value j);
+  /// The batch dims, innermost first, at a place of a func's.
+  SmallVector<Value> batchAt(Ops &o, ArrayRef<Value> batch);
+  /// \p dims of an operand with keys: one place for all members of a group.
+  SmallVector<Value> ofGroup(Ops &o, ArrayRef<Value> dims,
+                             ArrayRef<Value> batch);
   /// \p row, if given, is the position on the map's axis of offsets.
   Value operand(Ops &o, Value tensor, AffineMap map, ArrayRef<Value> dims,
                 Value row = {});
@@ -119,12 +124,15 @@ private:
                 AffineMap map, bool always, Body row);
 
   // A query at a time (StreamingRow.cpp).
-  LogicalResult rows(ArrayRef<Extent> batch);
+  LogicalResult rows(SmallVector<Extent> batch,
+                     std::optional<int64_t> fixedKeys);
+  using Condition = llvm::function_ref<Value(Ops &, ArrayRef<Value>)>;
+  void rowStage(bool partial, Value blocks, Condition where);
   void rowTerm(StreamingStage &stage, unsigned term);
   void rowScores(StreamingStage &stage);
   void rowWeights(StreamingStage &stage);
   void rowProducts(StreamingStage &stage);
-  Value sharedBy();
+  void cutGroups();
   SmallVector<Value> initialState(Ops &o);
 
   /// First key of block kb of the stage.
@@ -176,7 +184,7 @@ private:
   int64_t topElement() const { return plan.group; }
   int64_t sumElement() const { return plan.group + shifted; }
 
-  unsigned batchDims = 0, numDims = 0;
+  unsigned batchDims = 0, numDims = 0; ///< of funcs
   Value queries, keys;
   SmallVector<Value> staged; ///< per term operand: its transposed func, or null
   /// The whole score region, if it is a product with this.

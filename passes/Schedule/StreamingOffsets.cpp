@@ -254,18 +254,18 @@ void Streaming::stageTableNumbers(StreamingStage &stage, unsigned term) {
   Value tensor = op.term(term).front();
   AffineMap map = op.maps(term).front();
   std::string suffix = std::to_string(term);
-  auto window =
-      func(stage.name("bias") + suffix, {"x", "kb"}, 1,
-           [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-             ArrayRef<Value> rest = at.drop_front(2);
-             Table table = tableAt(o, stage, tensor, map, at[1], rest);
-             Value row = o.clamp(
-                 o.subi(o.addi(table.start, o.i(stage.block - 1)), at[0]),
-                 table.last);
-             SmallVector<Value> dims = place(rest.drop_front(), o.i(0), o.i(0));
-             return {operand(o, tensor, map, dims,
-                             table.reversed ? o.subi(table.last, row) : row)};
-           });
+  auto window = func(
+      stage.name("bias") + suffix, {"x", "kb"}, 1,
+      [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+        ArrayRef<Value> rest = at.drop_front(2);
+        Table table = tableAt(o, stage, tensor, map, at[1], rest);
+        Value row =
+            o.clamp(o.subi(o.addi(table.start, o.i(stage.block - 1)), at[0]),
+                    table.last);
+        SmallVector<Value> dims = place(o, rest.drop_front(), o.i(0), o.i(0));
+        return {operand(o, tensor, map, dims,
+                        table.reversed ? o.subi(table.last, row) : row)};
+      });
   auto f = func(stage.name("t") + suffix, {"ii", "jj", "kb"}, 1,
                 [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
                   SmallVector<Value> x{
@@ -386,7 +386,7 @@ void Streaming::addTableValues(StreamingStage &stage) {
     auto sum = [&](Ops &o, ArrayRef<Value> at, Value p,
                    Value position) -> Value {
       ArrayRef<Value> rest = at.drop_front(4);
-      SmallVector<Value> dims = place(rest.drop_front(), o.i(0), o.i(0));
+      SmallVector<Value> dims = place(o, rest.drop_front(), o.i(0), o.i(0));
       if (Value d = valueDim(o, at[1], at[2]))
         dims[op.firstDim(DimKind::Value)] = d;
       Value v = operand(o, tensor, map, dims, position);

@@ -324,10 +324,8 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
   }
   w.computeAt(stage.weights, state, "ib");
   w.boundExtent(stage.weights, "jj", stage.keys);
-  // Not of the heap where the call decides on their size.
   for (halide::FuncOp f : {stage.scores, stage.weights})
-    halide::StoreInOp::create(w.b, w.loc, f.getResult(),
-                              halide::MemoryType::Stack);
+    w.onStack(f);
   w.split(stage.weights, 0, "jj", "jt", "j8", plan.group);
   w.lanes(stage.weights, 0, {"j8", "jt"});
   w.unroll(stage.weights, 0, "j8");

@@ -30,7 +30,8 @@ struct StreamingOffsets {
 /// update over its contract dims.
 struct StreamingTerm {
   halide::FuncOp func;
-  halide::FuncOp lanes; ///< of rows: one partial sum a lane
+  /// Of rows: one partial sum a lane, then half as many each.
+  std::vector<halide::FuncOp> lanes;
   size_t contractDims;
   llvm::SmallVector<Extent> contract;
   std::optional<StreamingOffsets> offsets;
@@ -108,9 +109,10 @@ struct StreamingPlan {
   halide::FuncOp rowsOut;
   llvm::SmallVector<halide::FuncOp> rowsOutSteps;
   halide::FuncOp lse; ///< of a tile, where it is a result
-  /// Of rows: how many neighbours along the innermost batch dim read the same
-  /// keys, or null.
-  mlir::Value shared;
+  /// Of rows: the innermost batch dim is cut into groups of `members`, which
+  /// read the same keys; `shared` of these groups do so, too. Null where no
+  /// two elements do.
+  mlir::Value members, shared;
   /// Of rows: vars of `parts`, from the inside out, and their extents (i32).
   llvm::SmallVector<std::pair<std::string, mlir::Value>> tasks;
   std::map<unsigned, std::string> outputVars; ///< loop dim to var of the output

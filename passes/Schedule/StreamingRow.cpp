@@ -3,14 +3,15 @@
 // (one, where text is generated), and too few tasks. Here a task is one query
 // and a part of its keys, in blocks of B keys:
 //
-//   T  [B]        scores: lanes are the contracted dim, summed at the end
+//   T  [B]        scores: lanes are the contracted dim, pairs of which are
+//                 added up at the end
 //   S, P [B]      lanes are keys
 //   PV [F]        lanes are the value dim, 8 keys at a time
 //   part [F]      tuple (accumulator, m, l), merged over the blocks of a part
 //   st [F]        the parts of a row, merged
 //
-// All blocks evaluate the mask. An absent key has weight 0, and its row of V is
-// cleared by a mask of bits: NaN in V does not show.
+// Only blocks that are not full evaluate the mask. An absent key has weight 0,
+// and its row of V is cleared by a mask of bits: NaN in V does not show.
 #include "passes/Schedule/StreamingBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -27,18 +28,22 @@ static Value ceilDiv(Ops &o, Value x, Value y) {
 static Value atLeastOne(Ops &o, Value x) {
   return arith::MaxSIOp::create(o.b, o.loc, x, o.i(1));
 }
-
-/// T(ii, jj, kb, ...): partial sums, one a lane of the last contracted dim, and
-/// then their sum.
+/// T(ii, jj, kb, ...): partial sums of as many keys as a vector has lanes, one
+/// sum a lane of the last contracted dim. Neighbours are added up until each
+/// key has one number: lane by lane that would take several times as long as
+/// the products.
 void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
   SmallVector<unsigned> contract = op.contractDims(term);
   std::string name = (stage.name("t") + Twine(term)).str();
   if (contract.empty())
     return stageTerm(stage, term);
-  auto lanes = func(name + "_lanes", {"ll", "jj", "kb"}, 1,
-                    [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
-                      return {o.zero()};
-                    });
+  const int64_t width = plan.lanes;
+  const SmallVector<StringRef> vars{"x", "jb", "kb"};
+  std::vector<halide::FuncOp> sums{
+      func(name + "_lanes", vars, 1,
+           [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
+             return {o.zero()};
+           })};
   size_t rank = 4 + batchDims;
   Ops outside{b, loc};
   SmallVector<std::string> names;
@@ -50,7 +55,6 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
     extents.push_back(sizes.back().value);
   }
   Extent last = sizes.back();
-  int64_t width = plan.lanes;
   extents.back() =
       last.fixed ? outside.i(llvm::divideCeil(*last.fixed, width))
                  : outside.floorDiv(
@@ -60,16 +64,18 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
                  : std::nullopt;
   SmallVector<StringRef> rvars(names.begin(), names.end());
   auto index = [&](Ops &o, ArrayRef<Value> args) {
-    return o.addi(o.muli(args.back(), o.i(width)), args[0]);
+    return o.addi(o.muli(args.back(), o.i(width)), o.mod(args[0], width));
   };
   halide::UpdateOp sum =
-      update(lanes, rvars, extents,
+      update(sums[0], rvars, extents,
              [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
                ArrayRef<Value> at = args.take_front(rank);
                SmallVector<Value> place(at), reduction(args.drop_front(rank));
                place[0] = o.i(0);
+               place[1] =
+                   o.addi(o.muli(at[1], o.i(width)), o.floorDiv(at[0], width));
                reduction.back() = index(o, args);
-               return {termSum(o, term, o.read1(lanes.getResult(), at),
+               return {termSum(o, term, o.read1(sums[0].getResult(), at),
                                termOperands(o, stage, term, place, reduction))};
              });
   if (!last.fixed || *last.fixed % width)
@@ -79,19 +85,25 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
                Ops o{inner, where};
                return {o.less(index(o, SmallVector<Value>(args)), last.value)};
              });
+  for (unsigned step = 1; step <= llvm::Log2_64(width); ++step)
+    sums.push_back(
+        func((name + "_pairs" + Twine(step)).str(), vars, 1,
+             [&, before = sums.back().getResult()](
+                 Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+               SmallVector<Value> even(at), odd(at);
+               even[0] = o.muli(at[0], o.i(2));
+               odd[0] = o.addi(even[0], o.i(1));
+               return {o.sum(o.read1(before, even), o.read1(before, odd))};
+             }));
   auto f = func(name, {"ii", "jj", "kb"}, 1,
-                [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
-                  return {emptySum(o, contract)};
+                [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+                  SmallVector<Value> place{o.mod(at[1], width),
+                                           o.floorDiv(at[1], width)};
+                  place.append(at.begin() + 2, at.end());
+                  return {o.sum(emptySum(o, contract),
+                                o.read1(sums.back().getResult(), place))};
                 });
-  update(f, {"rl"}, {outside.i(width)},
-         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-           ArrayRef<Value> at = args.take_front(rank);
-           SmallVector<Value> lane{args[rank]};
-           lane.append(at.begin() + 1, at.end());
-           return {o.sum(o.read1(f.getResult(), at),
-                         o.read1(lanes.getResult(), lane))};
-         });
-  stage.terms.push_back({f, lanes, contract.size(), sizes, {}, {}});
+  stage.terms.push_back({f, sums, contract.size(), sizes, {}, {}});
 }
 
 /// S, and the maximum of the block: one a lane, then of these.
@@ -131,12 +143,12 @@ void Streaming::rowScores(StreamingStage &stage) {
       });
 }
 
-/// P: tuple (weight, bits of a live key[, weight before the factor]), and the
+/// P: tuple (weight[, bits of a live key][, weight before the factor]), and the
 /// sum over the block.
 void Streaming::rowWeights(StreamingStage &stage) {
   bool both = summed && !op.getWeight().empty();
   stage.weights = func(
-      stage.name("p"), {"ii", "jj", "kb"}, 2 + both,
+      stage.name("p"), {"ii", "jj", "kb"}, 1 + stage.partial + both,
       [&](Ops &o, ArrayRef<Value> at) {
         ArrayRef<Value> rest = at.drop_front(3);
         SmallVector<Value> row{at[0]};
@@ -151,8 +163,9 @@ void Streaming::rowWeights(StreamingStage &stage) {
                      query(o, rest.front(), at[0]), key(o, stage, at[2], at[1]),
                      {p});
         // Absent ones add -0, which leaves a sum where it began.
-        SmallVector<Value> values{o.select(isLive, w, o.zero()),
-                                  o.real(o.select(isLive, o.i(-1), o.i(0)))};
+        SmallVector<Value> values{o.select(isLive, w, o.zero())};
+        if (stage.partial)
+          values.push_back(o.real(o.select(isLive, o.i(-1), o.i(0))));
         if (both)
           values.push_back(o.select(isLive, p, o.zero()));
         return values;
@@ -173,7 +186,7 @@ void Streaming::rowWeights(StreamingStage &stage) {
            place.append(at.begin() + 1, at.end());
            SmallVector<Value> p = o.read(stage.weights.getResult(), place);
            return {o.sum(o.read1(stage.sumLanes.getResult(), at),
-                         both ? p[2] : p[0])};
+                         both ? p.back() : p[0])};
          });
   stage.sum = func(
       stage.name("l"), {"ii", "kb"}, 1,
@@ -208,77 +221,121 @@ void Streaming::rowProducts(StreamingStage &stage) {
              SmallVector<Value> p = o.read(stage.weights.getResult(), place);
              Value v = valueAt(o, stage, at[0], jj, at[2], rest,
                                hasValueDim ? at[1] : Value());
-             v = o.real(
-                 arith::AndIOp::create(o.b, o.loc, o.bits(v), o.bits(p[1])));
+             if (stage.partial)
+               v = o.real(
+                   arith::AndIOp::create(o.b, o.loc, o.bits(v), o.bits(p[1])));
              sum = o.fma(sum, p[0], v);
            }
            return {sum};
          });
 }
 
-/// How many neighbours along the innermost batch dim read the same rows of an
-/// operand, as query heads of a group do: an i32; null where none do.
-Value Streaming::sharedBy() {
-  if (batchDims == 0)
-    return Value();
-  unsigned dim = batchDims - 1;
+std::optional<SharedKeys> heed::sharedKeys(attn::AttentionOp op) {
+  if (op.numDims(DimKind::Batch) == 0)
+    return std::nullopt;
+  unsigned dim = op.numDims(DimKind::Batch) - 1;
+  // With a mask of its own, each would visit the blocks of all.
+  if (!op.getWhere().empty() && !op.getWhere().getArgument(dim).use_empty())
+    return std::nullopt;
   SmallVector<AffineMap> maps;
   for (unsigned term = 0; term < op.numTerms(); ++term)
     llvm::append_range(maps, op.maps(term));
   for (unsigned value = 0; value < op.getValues().size(); ++value)
     maps.push_back(op.valueMap(value));
-  Ops o{b, loc};
-  IndexMath math(b, loc, tensors.largest);
-  SmallVector<Value> symbols, dims(numDims, o.i(0));
-  for (Value symbol : op.getSymbols())
-    symbols.push_back(scalars.lookup(symbol));
-  auto number = [&](AffineExpr expr) {
-    return IndexMath::narrow(b, loc, expandAffine(math, expr, dims, symbols));
-  };
+  AffineExpr self = getAffineDimExpr(dim, op.getContext()), quotient;
   for (AffineMap map : maps) {
     if (!map.isFunctionOfDim(op.firstDim(DimKind::Key)))
       continue;
-    if (!map.isFunctionOfDim(dim))
-      return size(dim).value;
     for (AffineExpr expr : map.getResults()) {
-      auto quotient = dyn_cast<AffineBinaryOpExpr>(expr);
-      if (!quotient || quotient.getKind() != AffineExprKind::FloorDiv ||
-          !expr.isFunctionOfDim(dim))
+      if (!expr.isFunctionOfDim(dim))
         continue;
-      // h G / H: of H / G neighbours.
-      auto product = dyn_cast<AffineBinaryOpExpr>(quotient.getLHS());
-      AffineExpr self = getAffineDimExpr(dim, op.getContext());
-      Value count = number(quotient.getRHS());
-      if (product && product.getKind() == AffineExprKind::Mul &&
-          product.getLHS() == self)
-        return atLeastOne(
-            o, ceilDiv(o, count, atLeastOne(o, number(product.getRHS()))));
-      if (quotient.getLHS() == self)
-        return atLeastOne(o, count);
+      if (quotient && quotient != expr)
+        return std::nullopt;
+      quotient = expr;
     }
   }
-  return Value();
+  if (!quotient)
+    return SharedKeys();
+  auto isNumber = [](AffineExpr expr) {
+    return isa<AffineSymbolExpr, AffineConstantExpr>(expr);
+  };
+  auto division = dyn_cast<AffineBinaryOpExpr>(quotient);
+  if (!division || division.getKind() != AffineExprKind::FloorDiv ||
+      !isNumber(division.getRHS()))
+    return std::nullopt;
+  if (division.getLHS() == self)
+    return SharedKeys{getAffineConstantExpr(1, op.getContext()),
+                      division.getRHS()};
+  auto product = dyn_cast<AffineBinaryOpExpr>(division.getLHS());
+  if (!product || product.getKind() != AffineExprKind::Mul ||
+      product.getLHS() != self || !isNumber(product.getRHS()))
+    return std::nullopt;
+  return SharedKeys{product.getRHS(), division.getRHS()};
 }
 
-/// Parts of the keys, and their merge. A part is so many blocks that there are
-/// a few tasks a core.
-LogicalResult Streaming::rows(ArrayRef<Extent> batch) {
-  StreamingStage &stage = plan.stages.emplace_back(true, plan.piece);
+/// Cuts the innermost batch dim. How is told by the caller: of what depends on
+/// a condition or a remainder Halide knows no place.
+void Streaming::cutGroups() {
+  if (!sharedKeys(op))
+    return;
+  Ops o{b, loc};
+  auto input = [&](StringRef name) -> Value {
+    return halide::ParamOp::create(b, loc, b.getI32Type(), name);
+  };
+  // Said, the memory of a block is of a known size.
+  plan.members = o.mini(atLeastOne(o, input("members")), o.i(mostMembers));
+  plan.shared = atLeastOne(o, input("neighbours"));
+}
+
+/// The blocks of a part that are full, or the others, which evaluate the mask.
+void Streaming::rowStage(bool partial, Value blocks, Condition where) {
+  StreamingStage &stage = plan.stages.emplace_back(partial, plan.piece);
   for (unsigned term = 0; term < op.numTerms(); ++term)
     rowTerm(stage, term);
   rowScores(stage);
   rowWeights(stage);
   rowProducts(stage);
+  size_t rank = 4 + batchDims;
+  stage.update =
+      update(plan.part, {"rk"}, {blocks}, [&](Ops &o, ArrayRef<Value> args) {
+        ArrayRef<Value> at = args.take_front(rank), rest = at.drop_front(3);
+        Value kb = args[rank];
+        SmallVector<Value> row{at[0], kb}, place{at[0], at[1], kb};
+        row.append(rest.begin(), rest.end());
+        place.append(rest.begin(), rest.end());
+        return merged(o, o.read(plan.part.getResult(), at),
+                      {o.read1(stage.products.getResult(), place)},
+                      shifted ? o.read1(stage.rounded.getResult(), row)
+                              : Value(),
+                      summed ? o.read1(stage.sum.getResult(), row) : Value());
+      });
+  stage.update.fill(b, stage.update.getWhere(),
+                    [&](OpBuilder &inner, Location at,
+                        ValueRange args) -> SmallVector<Value> {
+                      Ops o{inner, at};
+                      return {where(o, SmallVector<Value>(args))};
+                    });
+}
 
+/// Parts of the keys, and their merge. A part is so many blocks that there are
+/// a few tasks a core.
+LogicalResult Streaming::rows(SmallVector<Extent> batch,
+                              std::optional<int64_t> fixedKeys) {
   Ops outside{b, loc};
+  // Funcs of a part of the keys have a var for the members of a group.
+  if (plan.members) {
+    ++batchDims;
+    Extent &inner = batch.back();
+    inner = {arith::FloorDivSIOp::create(b, loc, inner.value, plan.members),
+             std::nullopt};
+  }
   Value all = queries;
   for (const Extent &extent : batch)
     all = outside.muli(all, extent.value);
   Value tasks = outside.i(8 * plan.target.cores);
   // Neighbours that read the same rows are one task, and its part of these rows
   // lies in half of L2.
-  plan.shared = sharedBy();
-  Value blocks = ceilDiv(outside, keys, outside.i(stage.block));
+  Value blocks = ceilDiv(outside, keys, outside.i(plan.piece));
   Value most = blocks;
   if (plan.shared) {
     tasks = outside.muli(tasks, plan.shared);
@@ -286,7 +343,7 @@ LogicalResult Streaming::rows(ArrayRef<Extent> batch) {
     for (const Extent &extent : plan.keyRow)
       row = outside.addi(row, extent.value);
     Value held = arith::FloorDivSIOp::create(
-        b, loc, outside.i(plan.target.l2 / 4 / 2 / stage.block),
+        b, loc, outside.i(plan.target.l2 / 4 / 2 / plan.piece),
         atLeastOne(outside, row));
     most = outside.select(outside.less(outside.i(1), plan.shared),
                           atLeastOne(outside, held), blocks);
@@ -302,34 +359,36 @@ LogicalResult Streaming::rows(ArrayRef<Extent> batch) {
   size_t rank = 4 + batchDims;
   // A loop over all blocks, which Halide trims to those of the part: of a
   // block's number that is a sum it knows no bounds.
-  stage.update =
-      update(plan.part, {"rk"}, {blocks}, [&](Ops &o, ArrayRef<Value> args) {
-        ArrayRef<Value> at = args.take_front(rank), rest = at.drop_front(3);
-        Value kb = args[rank];
-        SmallVector<Value> row{at[0], kb}, place{at[0], at[1], kb};
-        row.append(rest.begin(), rest.end());
-        place.append(rest.begin(), rest.end());
-        return merged(o, o.read(plan.part.getResult(), at),
-                      {o.read1(stage.products.getResult(), place)},
-                      shifted ? o.read1(stage.rounded.getResult(), row)
-                              : Value(),
-                      summed ? o.read1(stage.sum.getResult(), row) : Value());
-      });
-  stage.update.fill(
-      b, stage.update.getWhere(),
-      [&](OpBuilder &inner, Location where,
-          ValueRange args) -> SmallVector<Value> {
-        Ops o{inner, where};
-        Value kb = args[rank], first = o.muli(args[2], length);
-        Value inside =
-            o.both(o.atMost(first, kb), o.less(kb, o.addi(first, length)));
-        if (!mask)
-          return {inside};
-        SmallVector<Value> place(llvm::reverse(args.slice(4, batchDims)));
-        return {o.both(
-            inside,
-            mask->visits(inner, kb, o.floorDiv(args[3], tiling.tile), place))};
-      });
+  auto ofPart = [&](Ops &o, ArrayRef<Value> args) {
+    Value kb = args[rank], first = o.muli(args[2], length);
+    return o.both(o.atMost(first, kb), o.less(kb, o.addi(first, length)));
+  };
+  // Tables of a mask tell full blocks of another size.
+  bool tables = mask && bounds->needsTables();
+  bool anyFull = !tables && (!plan.masked || (mask && mask->anyFull()));
+  bool whole = !plan.masked && fixedKeys && *fixedKeys % plan.piece == 0;
+  if (anyFull)
+    rowStage(/*partial=*/false, blocks, [&](Ops &o, ArrayRef<Value> args) {
+      Value kb = args[rank], inside = ofPart(o, args);
+      if (!mask)
+        return o.both(inside, o.less(kb, o.floorDiv(keys, plan.piece)));
+      SmallVector<Value> place(
+          llvm::reverse(batchAt(o, args.slice(4, batchDims))));
+      return o.both(inside, mask->visitsFull(o.b, kb, args[3], place));
+    });
+  if (!whole || !anyFull)
+    rowStage(/*partial=*/true, blocks, [&](Ops &o, ArrayRef<Value> args) {
+      Value kb = args[rank], inside = ofPart(o, args);
+      if (!mask)
+        return anyFull
+                   ? o.both(inside, o.atMost(o.floorDiv(keys, plan.piece), kb))
+                   : inside;
+      SmallVector<Value> place(
+          llvm::reverse(batchAt(o, args.slice(4, batchDims))));
+      Value tile = o.floorDiv(args[3], tiling.tile);
+      return o.both(inside, anyFull ? mask->visitsPartial(o.b, kb, tile, place)
+                                    : mask->visits(o.b, kb, tile, place));
+    });
   // What tasks write. A var of tasks is a number of two digits, a remainder and
   // a quotient: Halide has to see that each stands for one point, and of a
   // remainder of a quotient it does not (nor of the remainder that a fused loop
@@ -340,11 +399,14 @@ LogicalResult Streaming::rows(ArrayRef<Extent> batch) {
     Value radix;
   };
   SmallVector<Digit> digits{{2, parts}, {3, queries}};
+  const unsigned firstBatch = plan.members ? 5 : 4;
   for (auto [k, extent] : llvm::enumerate(llvm::reverse(batch)))
     digits.insert(k == 0 ? digits.begin() : digits.end(),
-                  {unsigned(4 + k), extent.value});
+                  {unsigned(firstBatch + k), extent.value});
   SmallVector<SmallVector<Digit>> numbers;
   SmallVector<std::string> vars{"column"};
+  if (plan.members)
+    vars.push_back("member");
   for (auto [k, digit] : llvm::enumerate(digits)) {
     if (k % 2 == 0) {
       numbers.emplace_back();
@@ -365,7 +427,10 @@ LogicalResult Streaming::rows(ArrayRef<Extent> batch) {
         SmallVector<Value> at(rank);
         at[0] = o.i(0);
         at[1] = args[0];
-        for (auto [number, left] : llvm::zip(numbers, args.drop_front())) {
+        if (plan.members)
+          at[4] = args[1];
+        for (auto [number, left] :
+             llvm::zip(numbers, args.take_back(numbers.size()))) {
           Value rest = left;
           for (const Digit &digit : ArrayRef(number).drop_back()) {
             Value next =
@@ -378,11 +443,20 @@ LogicalResult Streaming::rows(ArrayRef<Extent> batch) {
         }
         return o.read(plan.part.getResult(), at);
       });
+  // What follows is of single elements again.
+  batchDims = op.numDims(DimKind::Batch);
   update(plan.state, {"rp"}, {parts}, [&](Ops &o, ArrayRef<Value> args) {
     ArrayRef<Value> at = args.take_front(3 + batchDims);
     SmallVector<Value> place{at[0], at[1], args.back()};
     place.append(at.begin() + 2, at.end());
     SmallVector<Value> index{at[1]};
+    if (plan.members) {
+      Value group =
+          arith::FloorDivSIOp::create(o.b, o.loc, place[4], plan.members);
+      index.push_back(o.subi(place[4], o.muli(group, plan.members)));
+      place[4] = group;
+      place.insert(place.begin() + 4, index.back());
+    }
     for (ArrayRef<Digit> number : numbers) {
       Value task;
       for (const Digit &digit : llvm::reverse(number))

@@ -13,45 +13,41 @@ int64_t heed::fewQueries(const halide::Target &target) {
   return std::clamp<int64_t>(target.cores / 2, 1, target.lanes(32) / 4);
 }
 
-/// T: as many keys at a time as partial sums fill half of the registers.
+/// Not a block or two a row beside full ones: these are compiled short.
+static bool isFrequent(const StreamingPlan &plan, const StreamingStage &stage) {
+  return !stage.partial || plan.stages.size() == 1;
+}
+
+/// T, a square of as many keys as lanes at a time, in registers.
 static void scheduleTerm(Writer &w, StreamingPlan &plan,
                          const StreamingStage &stage, const StreamingTerm &term,
                          int64_t index) {
-  const int64_t keys = plan.target.vectorRegisters / 2;
-  w.computeAt(term.func, stage.scores, "jo");
-  w.boundExtent(term.func, "jj", w.factor(stage.scores, 0, "ji"));
-  w.vectorize(term.func, 0, "jj");
-  w.split(term.func, 1, "jj", "jq", "ju", std::min(keys, plan.lanes));
-  w.reorder(term.func, 1, {"rl", "ju", "jq"});
-  halide::FuncOp sum = term.func;
-  halide::AtomicOp::create(w.b, w.loc, sum.getResult(), 1, false);
-  w.vectorize(term.func, 1, "rl");
-  w.unroll(term.func, 1, "ju");
-
-  halide::FuncOp lanes = term.lanes;
-  w.computeAt(lanes, term.func, "jq");
-  w.boundExtent(lanes, "jj", w.factor(term.func, 1, "ju"));
-  w.bound(lanes, "ll", w.i(plan.lanes));
-  w.vectorize(lanes, 0, "ll");
-  w.unroll(lanes, 0, "jj");
   SmallVector<unsigned> dims = plan.op.contractDims(index);
-  SmallVector<std::string> names{"ll", "jj"};
+  int64_t sums = plan.lanes * plan.lanes;
+  for (auto [number, f] : llvm::enumerate(term.lanes)) {
+    w.computeAt(f, stage.scores, plan.members ? w.memberVar() : "jo");
+    w.boundExtent(f, "x", w.i(sums >> number));
+    for (StringRef var : {"jb", "kb"})
+      w.boundExtent(f, var, w.i(1));
+    w.oneTile(f, w.i(1), w.i(1));
+    for (int64_t part : {0, 1}) {
+      if (part == 1 && number != 0)
+        continue;
+      w.vectors(f, part, "x", "xo", "xi");
+      w.unroll(f, part, "xo");
+    }
+  }
+  halide::FuncOp lanes = term.lanes.front();
+  SmallVector<std::string> names{"xi", "xo"};
   for (size_t slot = dims.size(); slot-- > 0;)
     names.push_back("r" + std::to_string(dims[slot]));
   std::optional<int64_t> steps = term.contract.back().fixed;
-  if (steps && *steps % 4 == 0 && *steps > 4) {
+  if (isFrequent(plan, stage) && steps && *steps % 4 == 0 && *steps > 4) {
     w.split(lanes, 1, names[2], names[2], "ri", 4);
     names.insert(names.begin() + 2, "ri");
     w.unroll(lanes, 1, "ri");
   }
   w.reorder(lanes, 1, SmallVector<StringRef>(names.begin(), names.end()));
-  w.vectorize(lanes, 1, "ll");
-  w.unroll(lanes, 1, "jj");
-  for (halide::FuncOp f : {term.func, lanes}) {
-    w.boundExtent(f, "kb", w.i(1));
-    w.oneTile(f, w.i(1));
-  }
-  w.boundExtent(term.func, "ii", w.i(1));
 }
 
 static void scheduleBlock(Writer &w, StreamingPlan &plan,
@@ -61,6 +57,8 @@ static void scheduleBlock(Writer &w, StreamingPlan &plan,
     w.vectors(f, 0, "jj", "jo", "ji");
     w.keepWhole(f, 0, {"jo"});
   }
+  // A few keys come from memory, and all members take them from L1.
+  w.aroundMembers(stage.scores, 0, {"ji"}, "jo");
   for (auto [index, term] : llvm::enumerate(stage.terms))
     if (term.contractDims)
       scheduleTerm(w, plan, stage, term, index);
@@ -81,8 +79,8 @@ static void scheduleBlock(Writer &w, StreamingPlan &plan,
   w.computeAt(products, plan.part, "rk");
   w.vectors(products, 0, "dt", "do", "iv");
   w.vectors(products, 1, "dt", "do", "iv");
-  w.reorder(products, 1, {"iv", "do", "rj"});
-  if (plan.valueVectors && *plan.valueVectors <= 8)
+  w.aroundMembers(products, 1, {"iv", "do"}, "rj");
+  if (isFrequent(plan, stage) && plan.valueVectors && *plan.valueVectors <= 8)
     for (int64_t stage : {0, 1})
       w.unroll(products, stage, "do");
   for (int64_t stage : {0, 1})
@@ -97,7 +95,8 @@ static void scheduleBlock(Writer &w, StreamingPlan &plan,
     if (f != stage.topLanes && f != stage.sumLanes)
       w.boundExtent(f, "ii", w.i(1));
     w.boundExtent(f, "kb", w.i(1));
-    w.oneTile(f, w.i(1));
+    w.oneTile(f, w.i(1), plan.members);
+    w.onStack(f);
   }
 }
 
@@ -144,7 +143,8 @@ void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
   for (auto &[var, count] : tasks)
     w.bound(parts, var, count);
   std::string task = tasks.front().first;
-  if (shared) {
+  if (members) {
+    w.bound(parts, "member", members);
     // The innermost digit counts the neighbours.
     w.split(parts, 0, task, task, "neighbour", shared);
     task = "neighbour";
@@ -156,18 +156,22 @@ void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
   w.computeAt(part, parts, task);
   w.bound(part, "ii", w.i(1));
   w.boundExtent(part, "kp", w.i(1));
-  w.oneTile(part, w.i(1));
-  for (int64_t stage : {0, 1}) {
+  w.oneTile(part, w.i(1), members);
+  w.onStack(part);
+  for (size_t stage = 0; stage <= stages.size(); ++stage) {
     w.vectors(part, stage, "dt", "do", "iv");
     w.keepWhole(part, stage, {"do"});
+    if (stage == 0)
+      continue;
+    w.aroundMembers(part, stage, {"iv", "do"}, "rk");
+    w.keepWhole(part, stage, {"rk"});
   }
-  w.reorder(part, 1, {"iv", "do", "rk"});
-  w.keepWhole(part, 1, {"rk"});
 
   for (StreamingQuery &q : queryFuncs) {
     w.computeAt(q.func, parts, task);
     w.bound(q.func, "ii", w.i(1));
-    w.oneTile(q.func, w.i(1));
+    w.oneTile(q.func, w.i(1), members);
+    w.onStack(q.func);
     for (auto [slot, c] : llvm::enumerate(q.contract))
       w.bound(q.func, "e" + std::to_string(c), q.extents[slot].value);
     if (!q.contract.empty()) {
@@ -175,5 +179,6 @@ void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
       w.vectors(q.func, 0, inner, inner, "ev");
     }
   }
-  scheduleBlock(w, *this, stages.front());
+  for (const StreamingStage &stage : stages)
+    scheduleBlock(w, *this, stage);
 }

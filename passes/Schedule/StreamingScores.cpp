@@ -79,7 +79,7 @@ void Streaming::stageQueries() {
       auto element = [&](Ops &o, Value lane, ArrayRef<Value> reduction,
                          ArrayRef<Value> rest) {
         SmallVector<Value> dims =
-            place(rest.drop_front(), query(o, rest.front(), lane), Value());
+            place(o, rest.drop_front(), query(o, rest.front(), lane), Value());
         for (auto [slot, c] : llvm::enumerate(contract))
           dims[c] = reduction[slot];
         // The last vector of a row may be read beyond it.
@@ -133,7 +133,7 @@ SmallVector<Value> Streaming::termOperands(Ops &o, const StreamingStage &stage,
   Value lane = at[0];
   ArrayRef<Value> rest = at.drop_front(3);
   SmallVector<Value> dims =
-      place(rest.drop_front(), query(o, rest.front(), lane),
+      place(o, rest.drop_front(), query(o, rest.front(), lane),
             key(o, stage, at[2], at[1]));
   for (auto [slot, c] : llvm::enumerate(op.contractDims(term)))
     dims[c] = reduction[slot];
@@ -145,7 +145,10 @@ SmallVector<Value> Streaming::termOperands(Ops &o, const StreamingStage &stage,
       coordinates.append(rest.begin(), rest.end());
       values.push_back(o.read1(transposed, coordinates));
     } else {
-      values.push_back(operand(o, op.term(term)[number], map, dims, row));
+      bool keyed = map.isFunctionOfDim(op.firstDim(DimKind::Key));
+      values.push_back(
+          operand(o, op.term(term)[number], map,
+                  keyed ? ofGroup(o, dims, rest.drop_front()) : dims, row));
     }
   }
   return values;

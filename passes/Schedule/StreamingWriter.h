@@ -37,6 +37,10 @@ struct Writer {
   void unroll(halide::FuncOp f, int64_t stage, StringRef var) {
     halide::UnrollOp::create(b, loc, f.getResult(), stage, var);
   }
+  /// Not of the heap where the call decides on its size.
+  void onStack(halide::FuncOp f) {
+    halide::StoreInOp::create(b, loc, f.getResult(), halide::MemoryType::Stack);
+  }
   /// Leaves loops whole: steady states of their own, with the clamps of the
   /// last keys and queries simplified, double the code and gain nothing.
   void keepWhole(halide::FuncOp f, int64_t stage, ArrayRef<StringRef> vars) {
@@ -60,6 +64,23 @@ struct Writer {
     boundExtent(f, "ib", tiles);
     for (unsigned k = 0; k < plan.batchDims; ++k)
       boundExtent(f, "b" + std::to_string(k), i(1));
+  }
+  /// The same of a func of groups: \p members is the extent of their loop.
+  void oneTile(halide::FuncOp f, Value tiles, Value members) {
+    oneTile(f, tiles);
+    if (plan.members)
+      boundExtent(f, memberVar(), members);
+  }
+  std::string memberVar() { return "b" + std::to_string(plan.batchDims); }
+  /// Loops \p inner, then that over members, then \p outer.
+  void aroundMembers(halide::FuncOp f, int64_t stage, ArrayRef<StringRef> inner,
+                     StringRef outer) {
+    SmallVector<StringRef> order(inner);
+    std::string member = memberVar();
+    if (plan.members)
+      order.push_back(member);
+    order.push_back(outer);
+    reorder(f, stage, order);
   }
   /// Loop \p var is cut in vectors, whose last may be a part of one.
   void vectors(halide::FuncOp f, int64_t stage, StringRef var, StringRef outer,

@@ -17,29 +17,36 @@
 // CHECK: } else {
 // CHECK-NEXT: halide.call @k0(
 // CHECK-LABEL: halide.pipeline @k0_few
-// A score's partial sums, one a lane of the contracted dim.
-// CHECK: %[[LANES:.*]] = halide.func "t_part0_lanes" (%{{.*}} = "ll", %{{.*}} = "jj"
+// A score's partial sums, one a lane of the contracted dim, of sixteen keys; their neighbours are added up until one a key is left.
+// CHECK: %[[LANES:.*]] = halide.func "t_full0_lanes" (%{{.*}} = "x", %{{.*}} = "jb"
 // CHECK: halide.update %[[LANES]] over ("r4" from %{{.*}} extent %c4_i32) set
+// CHECK: %[[PAIRS:.*]] = halide.func "t_full0_pairs1" (%[[X:.*]] = "x"
+// CHECK: %[[EVEN:.*]] = arith.muli %[[X]], %{{c2_i32.*}}
+// CHECK: %[[ODD:.*]] = arith.addi %[[EVEN]], %{{c1_i32.*}}
+// CHECK: halide.read %[[LANES]][%[[EVEN]],
+// CHECK: halide.read %[[LANES]][%[[ODD]],
+// CHECK: halide.func "t_full0_pairs4"
+// CHECK-NOT: halide.func "t_full0_pairs5"
+// Full blocks ask no key whether it is there.
+// CHECK: %[[FULL:.*]] = halide.func "pv_full"
+// CHECK-NOT: arith.andi {{.*}} : i32
+// CHECK: halide.func "t_part0_lanes"
 // An absent key's row of V is cleared by a mask of bits.
 // CHECK: %[[PV:.*]] = halide.func "pv_part"
 // CHECK: arith.andi {{.*}} : i32
-// One accumulator, the maximum and the sum.
-// CHECK: %[[PART:.*]] = halide.func "part" ({{.*}}) : f32, f32, f32
 // The blocks of a part, of which the mask leaves out some.
-// CHECK: halide.update %[[PART]] over ("rk" {{.*}}) where
+// CHECK: halide.update %[[PART:.*]] over ("rk" {{.*}}) where
 // CHECK: arith.minsi
 // CHECK: %[[PARTS:.*]] = halide.func "parts" (%{{.*}} = "column", %{{.*}} = "task_1", %{{.*}} = "task_2") : f32, f32, f32
 // CHECK: halide.parallel %[[PARTS]], "task_1"
 // CHECK: halide.parallel %[[PARTS]], "task_2"
 // CHECK: halide.compute_at %[[PART]], %[[PARTS]], "task_1"
-// As many rows as there are cores for a task of each: here one. Sixteen keys at a time; what is read along a row of K or V is a vector.
-// CHECK: halide.split %[[T:.*]] stage 1, "jj" into ("jq", "ju") by 16
-// CHECK: halide.atomic %[[T]] stage 1
-// CHECK: halide.vectorize %[[T]] stage 1, "rl"
-// CHECK: halide.compute_at %[[LANES]], %[[T]], "jq"
-// CHECK: halide.vectorize %[[LANES]] stage 1, "ll"
-// CHECK: halide.compute_at %[[PV]], %[[PART]], "rk"
-// CHECK: halide.reorder %[[PV]] stage 1, ("iv", "do", "rj")
+// As many rows as there are cores for a task of each: here one. What is read along a row of K or V is a vector, sums are in registers.
+// CHECK: halide.vectorize %[[LANES]] stage 1, "xi"
+// CHECK: halide.unroll %[[LANES]] stage 1, "xo"
+// CHECK: halide.compute_at %[[PAIRS]], %{{.*}}, "jo"
+// CHECK: halide.compute_at %[[FULL]], %[[PART]], "rk"
+// CHECK: halide.reorder %[[FULL]] stage 1, ("iv", "do", "rj")
 // One vector of queries, four squares of a row of 64.
 // CHECK-LABEL: halide.pipeline @k0_narrow
 // CHECK: halide.split %{{.*}}, "d2" into ("tile", "row") by 16
@@ -119,16 +126,34 @@ func.func private @k2(%q: tensor<50x64xf32>, %k: tensor<?x64xf32>, %v: tensor<?x
 
 // -----
 
-// Query heads of a group are neighbours in a task, which reads a part of their keys that lies in half of L2: 262144 numbers, by
-// blocks of 128 keys.
+// Query heads of a group are members of a task: of each few keys their scores, and of each few rows of V their products, are
+// computed one after the other, so that K and V come from memory once. The host says how many members there are.
+// CHECK-LABEL: func.func @grouped
+// CHECK: %[[H:.*]] = tensor.dim %arg0, %c0
+// CHECK: %[[MEMBERS:.*]] = arith.select %{{.*}}, %c8{{.*}}, %{{.*}} : index
+// CHECK-NEXT: %[[NEIGHBOURS:.*]] = arith.divui %{{.*}}, %[[MEMBERS]]
+// CHECK: halide.call @k3(%{{.*}}, %[[MEMBERS]], %[[NEIGHBOURS]] :
 // CHECK-LABEL: halide.pipeline @k3
-// CHECK: %[[SCALED:.*]] = arith.floordivsi {{.*}} : i32
-// CHECK: %[[SHARED:.*]] = arith.maxsi
-// CHECK: arith.floordivsi %c2048_i32
-// CHECK: %[[PARTS:.*]] = halide.func "parts"
-// CHECK: halide.split %[[PARTS]], "task_1" into ("task_1", "neighbour") by %[[SHARED]]
+// CHECK: %[[INPUT:.*]] = halide.param "members" : i32
+// CHECK: %[[LEAST:.*]] = arith.maxsi %[[INPUT]]
+// CHECK: %[[MEMBERS:.*]] = arith.minsi %[[LEAST]], %c8_i32
+// CHECK: halide.param "neighbours" : i32
+// The key head is that of the first member: all read one place.
+// CHECK: halide.func "t_full0_lanes" ({{.*}} = "b1", %[[GROUP:.*]] = "b0")
+// CHECK: halide.update
+// CHECK: arith.muli %[[GROUP]], %[[MEMBERS]]
+// CHECK: %[[SCORES:.*]] = halide.func "s_full"
+// CHECK: %[[PV:.*]] = halide.func "pv_full"
+// CHECK: %[[PARTS:.*]] = halide.func "parts" (%{{.*}} = "column", %{{.*}} = "member", %{{.*}} = "task_1"
+// Groups of one task read a part of the keys that lies in half of L2.
+// CHECK: halide.split %[[PARTS]], "task_1" into ("task_1", "neighbour") by
 // CHECK: halide.parallel %[[PARTS]], "task_1"
-// CHECK: halide.compute_at %{{.*}}, %[[PARTS]], "neighbour"
+// CHECK: halide.compute_at %[[PART:.*]], %[[PARTS]], "neighbour"
+// CHECK: halide.reorder %[[PART]] stage 1, ("iv", "do", "b1", "rk")
+// CHECK: halide.reorder %[[SCORES]], ("ji", "b1", "jo")
+// CHECK: halide.reorder %[[PV]] stage 1, ("iv", "do", "b1", "rj")
+// What a task holds is no block of the heap's.
+// CHECK: halide.store_in %[[SCORES]], Stack
 #q = affine_map<(h,i,j,e,f)[s0,s1] -> (h,i,e)>
 #k = affine_map<(h,i,j,e,f)[s0,s1] -> ((h * s0) floordiv s1,j,e)>
 #v = affine_map<(h,i,j,e,f)[s0,s1] -> ((h * s0) floordiv s1,j,f)>
