@@ -34,6 +34,11 @@ private:
     let->body.accept(this);
     lets.pop_back();
   }
+  void visit(const For *loop) override {
+    lets.emplace_back(loop->name, loop->min);
+    loop->body.accept(this);
+    lets.pop_back();
+  }
   void visit(const Load *load) override {
     if (index.defined() || load->name != source)
       return IRVisitor::visit(load);

@@ -135,6 +135,9 @@ Value Streaming::operand(Ops &o, Value tensor, AffineMap map,
   failedRead |= failed(value);
   if (failed(value))
     return o.f(0);
+  if (auto read = value->getDefiningOp<halide::ReadOp>();
+      read && read.getFunc().getDefiningOp<halide::BufferOp>())
+    inputs[tensor] = read.getFunc();
   return value->getType().isF32()
              ? *value
              : arith::ExtFOp::create(o.b, loc, o.b.getF32Type(), *value)

@@ -133,6 +133,7 @@ private:
   void rowWeights(StreamingStage &stage);
   void rowProducts(StreamingStage &stage);
   void cutGroups();
+  void findDenseKeys();
   SmallVector<Value> initialState(Ops &o);
 
   /// First key of block kb of the stage.
@@ -186,6 +187,7 @@ private:
 
   unsigned batchDims = 0, numDims = 0; ///< of funcs
   Value queries, keys;
+  DenseMap<Value, Value> inputs; ///< of tensors that are read as they are
   SmallVector<Value> staged; ///< per term operand: its transposed func, or null
   /// The whole score region, if it is a product with this.
   std::optional<Value> factor;

@@ -117,24 +117,6 @@ Value maskedTilesPerTask(Writer &w, const StreamingPlan &plan) {
   return arith::SelectOp::create(w.b, w.loc, beyond, w.i(2), w.i(1));
 }
 
-/// Tiles that \p steps times \p rows queries lie in, whatever numbers the two
-/// are: exact where one divides the other, else one more for the ends.
-Value tilesOf(Writer &w, const StreamingPlan &plan, Value rows, Value steps) {
-  Value tile = w.i(plan.tile);
-  Value all = arith::MulIOp::create(w.b, w.loc, rows, steps);
-  Value up = arith::AddIOp::create(w.b, w.loc, all, w.i(plan.tile - 1));
-  auto cuts = [&](Value x, Value y) -> Value {
-    return arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::ne,
-                                 halide::ModOp::create(w.b, w.loc, x, y),
-                                 w.i(0));
-  };
-  Value ends =
-      arith::AndIOp::create(w.b, w.loc, cuts(all, tile), cuts(tile, all));
-  return arith::AddIOp::create(
-      w.b, w.loc, arith::FloorDivSIOp::create(w.b, w.loc, up, tile),
-      arith::SelectOp::create(w.b, w.loc, ends, w.i(1), w.i(0)));
-}
-
 /// Whether each lane and key has an element of its own in one of \p maps: it is
 /// read lane by lane (Halide writes 16 loads for a vector), so the loads bound
 /// the loop, whose steps are not to be unrolled as well.
@@ -364,7 +346,9 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
           masked ? maskedTilesPerTask(w, *this)
                  : tilesPerTask(w, *this, batch));
   Value tiles =
-      tilesOf(w, *this, w.factor(output, 0, "row"), w.factor(output, 0, "ti"));
+      w.pieces(arith::MulIOp::create(b, loc, w.factor(output, 0, "row"),
+                                     w.factor(output, 0, "ti")),
+               tile);
   SmallVector<std::string> order;
   Value groups = w.i(1), padded = w.i(group);
   if (lse) {

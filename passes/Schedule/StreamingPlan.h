@@ -56,6 +56,7 @@ struct StreamingStage {
   halide::FuncOp pairs; ///< scores one by one, where they are no products alone
   halide::FuncOp scores, top, rounded, weights, sum, products;
   halide::FuncOp topLanes, sumLanes; ///< of rows
+  int64_t valueSteps = 0;            ///< of rows: of some keys each
   bool plainValues = true; ///< `products` begins with a sum over the keys
   llvm::SmallVector<StreamingOffsets> offsets; ///< value terms by offset
   halide::UpdateOp update;
@@ -68,6 +69,12 @@ struct StreamingQuery {
   llvm::SmallVector<Extent> extents;
   /// Where its rows are dense: the funcs that transpose them.
   llvm::SmallVector<halide::FuncOp> steps;
+};
+
+/// Keys whose rows, of known length, lie one behind the other in an input.
+struct DenseKeys {
+  mlir::Value source;
+  int64_t row = 0, bytes = 0; ///< numbers of a row, and its size
 };
 
 /// Everything that the schedule needs to know; the algorithm fills in the
@@ -113,6 +120,7 @@ struct StreamingPlan {
   /// read the same keys; `shared` of these groups do so, too. Null where no
   /// two elements do.
   mlir::Value members, shared;
+  std::vector<DenseKeys> termKeys, valueKeys; ///< of rows
   /// Of rows: vars of `parts`, from the inside out, and their extents (i32).
   llvm::SmallVector<std::pair<std::string, mlir::Value>> tasks;
   std::map<unsigned, std::string> outputVars; ///< loop dim to var of the output

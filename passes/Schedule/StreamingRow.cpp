@@ -207,10 +207,9 @@ void Streaming::rowProducts(StreamingStage &stage) {
                         [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
                           return {o.zero()};
                         });
-  // So many independent loads are in flight.
-  const int64_t atOnce = stage.block % 8 ? 4 : 8;
+  const int64_t atOnce = stage.block / stage.valueSteps;
   size_t rank = 4 + batchDims;
-  update(stage.products, {"rj"}, {constantI32(b, loc, stage.block / atOnce)},
+  update(stage.products, {"rj"}, {constantI32(b, loc, stage.valueSteps)},
          [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
            ArrayRef<Value> at = args.take_front(rank), rest = at.drop_front(3);
            Value sum = o.read1(stage.products.getResult(), at);
@@ -287,9 +286,39 @@ void Streaming::cutGroups() {
   plan.shared = atLeastOne(o, input("neighbours"));
 }
 
+/// Which operands with keys are inputs that hold them row after row.
+void Streaming::findDenseKeys() {
+  auto find = [&](Value tensor, AffineMap map, ArrayRef<unsigned> dims,
+                  std::vector<DenseKeys> &found) {
+    auto dim = [&](unsigned number) {
+      return getAffineDimExpr(number, op.getContext());
+    };
+    unsigned rank = map.getNumResults();
+    if (rank < 2 || dims.size() != 1 || !size(dims[0]).fixed ||
+        map.getResult(rank - 1) != dim(dims[0]) ||
+        map.getResult(rank - 2) != dim(op.firstDim(DimKind::Key)))
+      return;
+    Value source = inputs.lookup(tensor);
+    if (!source)
+      return;
+    int64_t row = *size(dims[0]).fixed;
+    unsigned bits = cast<ShapedType>(tensor.getType()).getElementTypeBitWidth();
+    found.push_back({source, row, row * bits / 8});
+  };
+  for (unsigned term = 0; term < op.numTerms(); ++term)
+    for (auto [tensor, map] : llvm::zip(op.term(term), op.maps(term)))
+      find(tensor, map, op.contractDims(term), plan.termKeys);
+  if (op.numDims(DimKind::Value) == 1)
+    for (auto [number, tensor] : llvm::enumerate(op.getValues()))
+      find(tensor, op.valueMap(number), op.firstDim(DimKind::Value),
+           plan.valueKeys);
+}
+
 /// The blocks of a part that are full, or the others, which evaluate the mask.
 void Streaming::rowStage(bool partial, Value blocks, Condition where) {
   StreamingStage &stage = plan.stages.emplace_back(partial, plan.piece);
+  // So many independent loads are in flight.
+  stage.valueSteps = stage.block / (stage.block % 8 ? 4 : 8);
   for (unsigned term = 0; term < op.numTerms(); ++term)
     rowTerm(stage, term);
   rowScores(stage);
@@ -389,6 +418,8 @@ LogicalResult Streaming::rows(SmallVector<Extent> batch,
       return o.both(inside, anyFull ? mask->visitsPartial(o.b, kb, tile, place)
                                     : mask->visits(o.b, kb, tile, place));
     });
+  if (plan.members)
+    findDenseKeys();
   // What tasks write. A var of tasks is a number of two digits, a remainder and
   // a quotient: Halide has to see that each stands for one point, and of a
   // remainder of a quotient it does not (nor of the remainder that a fused loop
@@ -453,7 +484,9 @@ LogicalResult Streaming::rows(SmallVector<Extent> batch,
     if (plan.members) {
       Value group =
           arith::FloorDivSIOp::create(o.b, o.loc, place[4], plan.members);
-      index.push_back(o.subi(place[4], o.muli(group, plan.members)));
+      // A remainder, whose range Halide knows.
+      index.push_back(
+          halide::ModOp::create(o.b, o.loc, place[4], plan.members));
       place[4] = group;
       place.insert(place.begin() + 4, index.back());
     }

@@ -24,11 +24,12 @@ static void scheduleTerm(Writer &w, StreamingPlan &plan,
                          int64_t index) {
   SmallVector<unsigned> dims = plan.op.contractDims(index);
   int64_t sums = plan.lanes * plan.lanes;
+  Value squares = w.pieces(w.factor(stage.scores, 0, "ji"), plan.lanes);
   for (auto [number, f] : llvm::enumerate(term.lanes)) {
     w.computeAt(f, stage.scores, plan.members ? w.memberVar() : "jo");
     w.boundExtent(f, "x", w.i(sums >> number));
-    for (StringRef var : {"jb", "kb"})
-      w.boundExtent(f, var, w.i(1));
+    w.boundExtent(f, "jb", squares);
+    w.boundExtent(f, "kb", w.i(1));
     w.oneTile(f, w.i(1), w.i(1));
     for (int64_t part : {0, 1}) {
       if (part == 1 && number != 0)
@@ -48,6 +49,20 @@ static void scheduleTerm(Writer &w, StreamingPlan &plan,
     w.unroll(lanes, 1, "ri");
   }
   w.reorder(lanes, 1, SmallVector<StringRef>(names.begin(), names.end()));
+}
+
+/// Each turn of loop \p at works on \p count keys, for all members of a group:
+/// meanwhile come the next.
+static void prefetchNext(Writer &w, StreamingPlan &plan, halide::FuncOp func,
+                         int64_t stage, ArrayRef<DenseKeys> sources,
+                         StringRef at, int64_t count) {
+  constexpr int64_t lineBytes = 64, most = 1024;
+  for (const DenseKeys &keys : sources)
+    halide::PrefetchLinesOp::create(
+        w.b, w.loc, func, stage, keys.source, at, keys.row * count, plan.parts,
+        plan.tasks.front().first, 1,
+        w.b.getI64IntegerAttr(
+            std::clamp<int64_t>(keys.bytes * count / lineBytes, 1, most)));
 }
 
 static void scheduleBlock(Writer &w, StreamingPlan &plan,
@@ -86,6 +101,11 @@ static void scheduleBlock(Writer &w, StreamingPlan &plan,
   for (int64_t stage : {0, 1})
     w.keepWhole(products, stage, {"do"});
   w.keepWhole(products, 1, {"rj"});
+  if (!stage.partial) {
+    prefetchNext(w, plan, stage.scores, 0, plan.termKeys, "jo", plan.lanes);
+    prefetchNext(w, plan, products, 1, plan.valueKeys, "rj",
+                 stage.block / stage.valueSteps);
+  }
 
   for (halide::FuncOp f :
        {stage.scores, stage.weights, stage.topLanes, stage.sumLanes,
@@ -163,7 +183,7 @@ void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
     w.keepWhole(part, stage, {"do"});
     if (stage == 0)
       continue;
-    w.aroundMembers(part, stage, {"iv", "do"}, "rk");
+    w.aroundMembers(part, stage, {"iv", "do"}, "rk", {"ii", "kp", "ib"});
     w.keepWhole(part, stage, {"rk"});
   }
 

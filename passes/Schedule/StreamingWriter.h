@@ -5,6 +5,8 @@
 #include "passes/Lower/Expressions.h"
 #include "passes/Schedule/StreamingPlan.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 namespace heed::streaming {
 
 using namespace mlir;
@@ -27,6 +29,22 @@ struct Writer {
   Value factor(halide::FuncOp f, int64_t stage, StringRef loop) {
     return halide::FactorOp::create(b, loc, b.getI32Type(), f.getResult(),
                                     stage, loop);
+  }
+  /// Pieces of \p size that \p all neighbours lie in, which begin at a multiple
+  /// of their number: exact where one divides the other, else one more for the
+  /// ends.
+  Value pieces(Value all, int64_t size) {
+    Value piece = i(size);
+    Value up = arith::AddIOp::create(b, loc, all, i(size - 1));
+    auto cuts = [&](Value x, Value y) -> Value {
+      return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                   halide::ModOp::create(b, loc, x, y), i(0));
+    };
+    Value ends =
+        arith::AndIOp::create(b, loc, cuts(all, piece), cuts(piece, all));
+    return arith::AddIOp::create(
+        b, loc, arith::FloorDivSIOp::create(b, loc, up, piece),
+        arith::SelectOp::create(b, loc, ends, i(1), i(0)));
   }
   void reorder(halide::FuncOp f, int64_t stage, ArrayRef<StringRef> vars) {
     halide::ReorderOp::create(b, loc, f.getResult(), stage, vars);
@@ -72,14 +90,16 @@ struct Writer {
       boundExtent(f, memberVar(), members);
   }
   std::string memberVar() { return "b" + std::to_string(plan.batchDims); }
-  /// Loops \p inner, then that over members, then \p outer.
+  /// Loops \p inner, then that over members, then \p outer and \p more, which
+  /// would else come inside of the loop over members.
   void aroundMembers(halide::FuncOp f, int64_t stage, ArrayRef<StringRef> inner,
-                     StringRef outer) {
+                     StringRef outer, ArrayRef<StringRef> more = {}) {
     SmallVector<StringRef> order(inner);
     std::string member = memberVar();
     if (plan.members)
       order.push_back(member);
     order.push_back(outer);
+    order.append(more.begin(), more.end());
     reorder(f, stage, order);
   }
   /// Loop \p var is cut in vectors, whose last may be a part of one.

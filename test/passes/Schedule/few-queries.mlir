@@ -149,9 +149,12 @@ func.func private @k2(%q: tensor<50x64xf32>, %k: tensor<?x64xf32>, %v: tensor<?x
 // CHECK: halide.split %[[PARTS]], "task_1" into ("task_1", "neighbour") by
 // CHECK: halide.parallel %[[PARTS]], "task_1"
 // CHECK: halide.compute_at %[[PART:.*]], %[[PARTS]], "neighbour"
-// CHECK: halide.reorder %[[PART]] stage 1, ("iv", "do", "b1", "rk")
+// CHECK: halide.reorder %[[PART]] stage 1, ("iv", "do", "b1", "rk", "ii", "kp", "ib")
 // CHECK: halide.reorder %[[SCORES]], ("ji", "b1", "jo")
 // CHECK: halide.reorder %[[PV]] stage 1, ("iv", "do", "b1", "rj")
+// While the members compute, the next sixteen rows of K and eight of V come.
+// CHECK: halide.prefetch_lines %[[SCORES]], %{{.*}} at "jo" ahead 1024 over %[[PARTS]], "task_1" by 1 lines 64
+// CHECK: halide.prefetch_lines %[[PV]] stage 1, %{{.*}} at "rj" ahead 512 over %[[PARTS]], "task_1" by 1 lines 32
 // What a task holds is no block of the heap's.
 // CHECK: halide.store_in %[[SCORES]], Stack
 #q = affine_map<(h,i,j,e,f)[s0,s1] -> (h,i,e)>
