@@ -228,17 +228,41 @@ void Former::drawIn(Cluster &cluster) {
     getUsedValuesDefinedAbove(user->getRegions(), inputs);
     for (Value input : inputs) {
       Cluster *producer = clusterOf(input);
-      if (!producer || set.contains(producer) ||
+      if (!producer || producer == owner.lookup(user) ||
           producer->ops.back() != input.getDefiningOp())
         continue;
       if (std::string why = whyNot(*producer, user); !why.empty()) {
         declined[producer] = why;
         continue;
       }
-      set.insert(producer);
+      if (!set.insert(producer))
+        continue;
       work.append(producer->ops.begin(), producer->ops.end());
     }
   }
+  // What one user reads in place and another as a whole stays outside.
+  set.remove_if(
+      [&](Cluster *c) { return c != &cluster && declined.contains(c); });
+  // Values that are read elsewhere, too, stay outside, and with them what only
+  // they would need.
+  auto dropReadElsewhere = [&] {
+    for (bool changed = true; changed;) {
+      llvm::SmallPtrSet<Cluster *, 8> members(set.begin(), set.end());
+      changed = set.remove_if([&](Cluster *c) {
+        if (c == &cluster)
+          return false;
+        bool inside = llvm::all_of(c->ops.back()->getResults(), [&](Value v) {
+          return usedOnlyIn(v, members);
+        });
+        if (!inside)
+          declined[c] = "its result is read elsewhere, too";
+        return !inside;
+      });
+    }
+  };
+  // Before the next question: rows that stay outside are no reason to leave a
+  // contraction there.
+  dropReadElsewhere();
   // At most one contraction or softmax, and none below a row kernel: they own
   // the kernel's schedule.
   auto owns = [](Cluster *c) {
@@ -261,21 +285,7 @@ void Former::drawIn(Cluster &cluster) {
     seen = true;
     return false;
   });
-  // Values that are read elsewhere, too, stay outside, and with them what only
-  // they would need.
-  for (bool changed = true; changed;) {
-    llvm::SmallPtrSet<Cluster *, 8> members(set.begin(), set.end());
-    changed = set.remove_if([&](Cluster *c) {
-      if (c == &cluster)
-        return false;
-      bool inside = llvm::all_of(c->ops.back()->getResults(), [&](Value v) {
-        return usedOnlyIn(v, members);
-      });
-      if (!inside)
-        declined[c] = "its result is read elsewhere, too";
-      return !inside;
-    });
-  }
+  dropReadElsewhere();
   for (auto &[producer, why] : declined)
     if (!set.contains(producer))
       reasons.push_back({producer->ops.back(), op, why});

@@ -49,6 +49,80 @@ def AttnFormKernels : Pass<"attn-form-kernels", "::mlir::ModuleOp"> {
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def AttnMergeProducts : Pass<"attn-merge-products", "::mlir::ModuleOp"> {
+  let summary = "Products of one operand with weights of one shape are one kernel";
+  let description = [{
+    Up to three kernels that multiply the same tensor with weights alike (queries, keys and values; a gated layer) become one with
+    several results. Where the epilogue of one reads the result of another at its own place, that one is a value of the tile
+    and is not stored, unless others read it, too. What the later calls need moves before the first. The schedule makes one sum of
+    the products and packs their weights side by side.
+
+    ```mlir
+    #x = affine_map<(i, o, k) -> (i, k)>
+    #w = affine_map<(i, o, k) -> (o, k)>
+    #y = affine_map<(i, o, k) -> (i, o)>
+    func.func @m(%x: tensor<?x4xf32>, %n: index) -> (tensor<?x8xf32>, tensor<?x8xf32>) attributes {attn.model} {
+      %u = attn.param "u" : tensor<8x4xf32>
+      %0 = call @product(%x, %u, %n) : (tensor<?x4xf32>, tensor<8x4xf32>, index) -> tensor<?x8xf32>
+      %v = attn.param "v" : tensor<8x4xf32>
+      %1 = call @product(%x, %v, %n) : (tensor<?x4xf32>, tensor<8x4xf32>, index) -> tensor<?x8xf32>
+      return %0, %1 : tensor<?x8xf32>, tensor<?x8xf32>
+    }
+    func.func private @product(%x: tensor<?x4xf32>, %w: tensor<8x4xf32>, %n: index) -> tensor<?x8xf32>
+        attributes {attn.kernel, attn.kind = "contraction"} {
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty(%n) : tensor<?x8xf32>
+      %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x8xf32>) -> tensor<?x8xf32>
+      %y = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%x, %w : tensor<?x4xf32>, tensor<8x4xf32>) outs(%f : tensor<?x8xf32>) {
+      ^bb0(%a: f32, %b: f32, %s: f32):
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %s, %p : f32
+        linalg.yield %t : f32
+      } -> tensor<?x8xf32>
+      return %y : tensor<?x8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #map = affine_map<(d0, d1, d2) -> (d0, d2)>
+    #map1 = affine_map<(d0, d1, d2) -> (d1, d2)>
+    #map2 = affine_map<(d0, d1, d2) -> (d0, d1)>
+    module {
+      func.func @m(%arg0: tensor<?x4xf32>, %arg1: index) -> (tensor<?x8xf32>, tensor<?x8xf32>) attributes {attn.model} {
+        %0 = attn.param "u" : tensor<8x4xf32>
+        %1 = attn.param "v" : tensor<8x4xf32>
+        %2:2 = call @products(%arg0, %0, %arg1, %1) : (tensor<?x4xf32>, tensor<8x4xf32>, index, tensor<8x4xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>)
+        return %2#0, %2#1 : tensor<?x8xf32>, tensor<?x8xf32>
+      }
+      func.func private @products(%arg0: tensor<?x4xf32>, %arg1: tensor<8x4xf32>, %arg2: index, %arg3: tensor<8x4xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>) attributes {attn.kernel, attn.kind = "contraction"} {
+        %cst = arith.constant 0.000000e+00 : f32
+        %0 = tensor.empty(%arg2) : tensor<?x8xf32>
+        %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<?x8xf32>) -> tensor<?x8xf32>
+        %2 = linalg.generic {indexing_maps = [#map, #map1, #map2], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg0, %arg1 : tensor<?x4xf32>, tensor<8x4xf32>) outs(%1 : tensor<?x8xf32>) {
+        ^bb0(%in: f32, %in_1: f32, %out: f32):
+          %6 = arith.mulf %in, %in_1 : f32
+          %7 = arith.addf %out, %6 : f32
+          linalg.yield %7 : f32
+        } -> tensor<?x8xf32>
+        %cst_0 = arith.constant 0.000000e+00 : f32
+        %3 = tensor.empty(%arg2) : tensor<?x8xf32>
+        %4 = linalg.fill ins(%cst_0 : f32) outs(%3 : tensor<?x8xf32>) -> tensor<?x8xf32>
+        %5 = linalg.generic {indexing_maps = [#map, #map1, #map2], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg0, %arg3 : tensor<?x4xf32>, tensor<8x4xf32>) outs(%4 : tensor<?x8xf32>) {
+        ^bb0(%in: f32, %in_1: f32, %out: f32):
+          %6 = arith.mulf %in, %in_1 : f32
+          %7 = arith.addf %out, %6 : f32
+          linalg.yield %7 : f32
+        } -> tensor<?x8xf32>
+        return %2, %5 : tensor<?x8xf32>, tensor<?x8xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def AttnRelaxMath : Pass<"attn-relax-math", "::mlir::ModuleOp"> {
   let summary = "Lets the arithmetic of kernels leave the error bounds";
   let description = [{

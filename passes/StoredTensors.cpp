@@ -71,9 +71,9 @@ std::string storedText(Value tensor) {
   return text;
 }
 
-std::string trafficText(Value tensor) {
+std::string trafficText(Value tensor, unsigned times) {
   unsigned bits = getElementTypeOrSelf(tensor).getIntOrFloatBitWidth();
-  uint64_t known = 2 * llvm::divideCeil(bits, 8);
+  uint64_t known = times * llvm::divideCeil(bits, 8);
   std::string text;
   for (const std::string &extent : extentTexts(tensor)) {
     uint64_t number;

@@ -11,9 +11,10 @@ namespace heed {
 /// words, "?" for one that no input tells.
 std::string storedText(mlir::Value tensor);
 
-/// "512*B*N bytes": what it takes to write \p tensor once and read it once;
-/// empty if an extent has no words.
-std::string trafficText(mlir::Value tensor);
+/// "512*B*N bytes": what it takes to go over \p tensor so many times, to write
+/// it once and read it once if nothing else is said; empty if an extent has no
+/// words.
+std::string trafficText(mlir::Value tensor, unsigned times = 2);
 
 } // namespace heed
 

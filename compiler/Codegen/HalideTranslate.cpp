@@ -251,6 +251,7 @@ void HalideTranslator::constrain(Operation *op) {
         array.dim(bounds.getDim()).set_min(get(bounds.getMin()));
       if (bounds.getExtent())
         array.dim(bounds.getDim()).set_extent(get(bounds.getExtent()));
+      break; // Halide: all elements of an output have the bounds of the first
     }
   }
 }

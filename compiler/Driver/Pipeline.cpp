@@ -104,6 +104,8 @@ void heed::buildKernelPipeline(OpPassManager &passes, bool fastMath) {
   if (fastMath)
     passes.addPass(createAttnRelaxMath());
   passes.addPass(createCSEPass());
+  passes.addPass(createAttnMergeProducts());
+  passes.addPass(createCSEPass());
   passes.addPass(createAttnVerifyKernels());
   passes.addPass(createAttnToHalide());
   passes.addPass(createAttnVerifyHalide());

@@ -4,6 +4,7 @@
 #include "passes/Lower/AttentionForms.h"
 #include "passes/Lower/Cost.h"
 #include "passes/Lower/KernelToHalide.h"
+#include "passes/Lower/OneRow.h"
 #include "passes/MaskBounds.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
@@ -207,6 +208,18 @@ halide::CallOp packInputs(halide::CallOp call, KernelInfo &kernel,
   for (auto [input, operand] : llvm::zip_equal(inputs, call.getInputs()))
     operands[input] = operand;
   SmallVector<Value> packed;
+  // Before the choice of a form: the others read the same.
+  Operation *before = call;
+  auto readsFrom = [&](Operation *branch) {
+    return llvm::any_of(call.getInputs(), [&](Value input) {
+      Operation *def = input.getDefiningOp();
+      return def && branch->isProperAncestor(def);
+    });
+  };
+  while (isa<scf::IfOp>(before->getParentOp()) &&
+         !readsFrom(before->getParentOp()))
+    before = before->getParentOp();
+  b.setInsertionPoint(before);
   for (auto [packing, packer] : llvm::zip_equal(kernel.packings, packers)) {
     Value out = tensor::EmptyOp::create(b, loc, packing.sizes, packing.element);
     SmallVector<Value> sources;
@@ -216,6 +229,7 @@ halide::CallOp packInputs(halide::CallOp call, KernelInfo &kernel,
                                             packer.getValue(), sources, out)
                          .getResult(0));
   }
+  b.setInsertionPoint(call);
   SmallVector<Value> now;
   auto next = packed.begin();
   for (Operation *input : kernel.pipeline.getInputs())
@@ -295,6 +309,8 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
       llvm::BitVector fixed = weights.lookup(kernel);
       fixed.resize(kernel.getNumArguments());
       ArrayRef<halide::CallOp> calls = callers[kernel];
+      if (failed(lowerOneRow(kernel, target, fixed, calls, symbols)))
+        return signalPassFailure();
       SmallVector<AttentionForm> forms{{StreamingForm::Tiles, ""}};
       attn::AttentionOp alone = aloneIn(kernel);
       if (alone)
@@ -326,6 +342,57 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
   }
 
 private:
+  /// A product of few rows takes as long as its weight takes to be read, if no
+  /// cache holds that, and the tile of one row reads it faster than one of
+  /// several, whose other rows nobody asked for. Gives calls of \p kernel a
+  /// branch for one row, with a pipeline of its own.
+  LogicalResult lowerOneRow(func::FuncOp kernel, const halide::Target &target,
+                            const llvm::BitVector &fixed,
+                            ArrayRef<halide::CallOp> calls,
+                            SymbolTable &symbols) {
+    std::optional<unsigned> rows = rowsOfProduct(kernel, target, fixed);
+    if (!rows)
+      return success();
+    std::string name = unusedName((kernel.getName() + "_one").str());
+    SmallVector<halide::CallOp> ones;
+    for (halide::CallOp call : calls) {
+      OpBuilder b(call);
+      Location loc = call.getLoc();
+      Value isOne = arith::CmpIOp::create(
+          b, loc, arith::CmpIPredicate::eq, call.getInputs()[*rows],
+          arith::ConstantIndexOp::create(b, loc, 1));
+      ones.push_back(branch(call, isOne, name));
+    }
+    OpBuilder b(kernel);
+    auto one = cast<func::FuncOp>(b.clone(*kernel));
+    makeOneRow(one);
+    LogicalResult done = lowerKernel(one, name, StreamingForm::Tiles, target,
+                                     fixed, ones, symbols);
+    one.erase();
+    return done;
+  }
+
+  /// Lets \p call happen only if \p condition does not hold, else a call of
+  /// pipeline \p name, which is returned.
+  halide::CallOp branch(halide::CallOp call, Value condition, StringRef name) {
+    OpBuilder b(call);
+    Location loc = call.getLoc();
+    auto branch = scf::IfOp::create(b, loc, call.getResultTypes(), condition,
+                                    /*withElseRegion=*/true);
+    call.replaceAllUsesWith(branch.getResults());
+    auto inside = [&](Block *block, halide::CallOp one) {
+      OpBuilder inner = OpBuilder::atBlockEnd(block);
+      scf::YieldOp::create(inner, loc, one.getResults());
+    };
+    OpBuilder then = OpBuilder::atBlockEnd(branch.thenBlock());
+    auto other = halide::CallOp::create(then, loc, call.getResultTypes(), name,
+                                        call.getInputs(), call.getOuts());
+    inside(branch.thenBlock(), other);
+    call->moveBefore(branch.elseBlock(), branch.elseBlock()->end());
+    inside(branch.elseBlock(), call);
+    return other;
+  }
+
   /// The attention of \p kernel, if that is all that its pipeline computes in a
   /// schedule of its own: then there may be a pipeline of each form.
   static attn::AttentionOp aloneIn(func::FuncOp kernel) {
@@ -389,20 +456,7 @@ private:
         choice.always = true;
         continue;
       }
-      auto branch = scf::IfOp::create(b, loc, call.getResultTypes(), isIt,
-                                      /*withElseRegion=*/true);
-      call.replaceAllUsesWith(branch.getResults());
-      auto inside = [&](Block *block, halide::CallOp one) {
-        OpBuilder inner = OpBuilder::atBlockEnd(block);
-        scf::YieldOp::create(inner, loc, one.getResults());
-      };
-      OpBuilder then = OpBuilder::atBlockEnd(branch.thenBlock());
-      choice.calls.push_back(
-          halide::CallOp::create(then, loc, call.getResultTypes(), name,
-                                 call.getInputs(), call.getOuts()));
-      inside(branch.thenBlock(), choice.calls.back());
-      call->moveBefore(branch.elseBlock(), branch.elseBlock()->end());
-      inside(branch.elseBlock(), call);
+      choice.calls.push_back(branch(call, isIt, name));
     }
     return choice;
   }

@@ -7,6 +7,8 @@
 // as scalar broadcasts. A register tile of
 // MR rows by NV vectors stays in registers over the whole of r. Rows and
 // columns past the end are computed from clamped coordinates and not stored.
+// Sums over one A are one sum with a last dim "product": the tiles of a task
+// take the panels of all products in turn, while their rows of A are near.
 // Measured: passes/Schedule/README.md.
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
@@ -64,9 +66,10 @@ int64_t rowsOfTask(const KernelFunc &acc, int64_t width,
 
 /// Whether B is known to be so large that it comes from memory: it is beyond
 /// the second cache, or is one weight of a model and others push it out.
-bool isBeyondCache(const KernelFunc &acc, const halide::Target &target) {
+bool isBeyondCache(const KernelFunc &acc, int64_t products,
+                   const halide::Target &target) {
   std::optional<int64_t> columns = acc.extents[0].fixed;
-  int64_t bytes = columns.value_or(0) * widestBits(acc.func) / 8;
+  int64_t bytes = columns.value_or(0) * products * widestBits(acc.func) / 8;
   for (const Extent &extent : acc.reductions[0])
     bytes *= extent.fixed.value_or(1);
   return bytes > target.l2 / 4;
@@ -135,19 +138,48 @@ void hideConditions(KernelInfo &kernel) {
     }
 }
 
+/// A func that stores what \p sum computes, for all that read it.
+Value addTiles(KernelInfo &kernel, Value sum) {
+  KernelFunc *f = kernel.find(sum);
+  SmallVector<halide::ReadOp> reads;
+  for (Operation *user : sum.getUsers())
+    if (auto read = dyn_cast<halide::ReadOp>(user);
+        read && !isa<halide::UpdateOp>(read->getParentOp()))
+      reads.push_back(read);
+  SmallVector<std::string> names = varsOf(f->func);
+  SmallVector<StringRef> vars(names.begin(), names.end());
+  SmallVector<Extent> extents = f->extents;
+  Type type = halide::getElementTypes(sum).front();
+  Value tiles =
+      addFunc(kernel, f->updates.back()->getNextNode(),
+              (f->func.getName() + "_tiles").str(), vars, type, extents,
+              [&](OpBuilder &inner, ValueRange args) {
+                return halide::ReadOp::create(inner, sum.getLoc(), type, sum,
+                                              args)
+                    .getResult(0);
+              })
+          .func.getResult();
+  for (halide::ReadOp read : reads)
+    read->replaceUsesOfWith(sum, tiles);
+  return tiles;
+}
+
 } // namespace
 
 bool heed::scheduleContraction(KernelInfo &kernel,
                                const halide::Target &target) {
-  KernelFunc *acc = nullptr;
-  for (KernelFunc &f : kernel.funcs)
-    if (f.role == FuncRole::Reduction) {
-      if (acc)
-        return false;
-      acc = &f;
-    }
-  if (!acc || acc->updates.size() != 1 || acc->reductions[0].empty() ||
-      acc->extents.size() < 2 ||
+  int64_t products = llvm::count_if(kernel.funcs, [](KernelFunc &f) {
+    return f.role == FuncRole::Reduction;
+  });
+  if (products > 1)
+    products = kernel.kind == "contraction" ? stackSums(kernel) : 0;
+  if (products == 0)
+    return false;
+  KernelFunc *acc = llvm::find_if(kernel.funcs, [](KernelFunc &f) {
+    return f.role == FuncRole::Reduction;
+  });
+  if (acc->updates.size() != 1 || acc->reductions[0].empty() ||
+      acc->extents.size() < 2 + (products > 1) ||
       halide::getElementTypes(acc->func.getResult()).size() != 1)
     return false;
   halide::UpdateOp update = acc->updates[0];
@@ -168,7 +200,12 @@ bool heed::scheduleContraction(KernelInfo &kernel,
   if (!acc->func.getBody().front().getOps<halide::ReadOp>().empty())
     return false;
   SmallVector<KernelFunc *> outputs = outputsOf(kernel);
-  if (outputs.size() != 1 || outputs[0]->extents.size() != acc->extents.size())
+  size_t productDim = acc->extents.size() - 1; // where there are several
+  auto isProduct = [&](size_t dim) {
+    return products > 1 && dim == productDim;
+  };
+  if (outputs.size() != 1 ||
+      outputs[0]->extents.size() + isProduct(productDim) != acc->extents.size())
     return false;
   if (Operation *reader = nullptr; outputs[0] != acc) {
     for (Operation *user : acc->func.getResult().getUsers())
@@ -178,7 +215,7 @@ bool heed::scheduleContraction(KernelInfo &kernel,
         // Only an epilogue at the same coordinates keeps tiles in step.
         for (auto [k, coordinate] : llvm::enumerate(read.getCoordinates()))
           if (auto arg = dyn_cast<BlockArgument>(coordinate);
-              !arg || arg.getArgNumber() != k)
+              !isProduct(k) && (!arg || arg.getArgNumber() != k))
             return false;
       }
     if (!reader)
@@ -200,7 +237,7 @@ bool heed::scheduleContraction(KernelInfo &kernel,
   Location loc = update.getLoc();
   Value sumFunc = update.getFunc(), accFunc = sumFunc;
   OpBuilder b = scheduleBuilder(kernel);
-  bool beyondCache = isBeyondCache(*acc, target);
+  bool beyondCache = isBeyondCache(*acc, products, target);
   int64_t rowsPerTask = rowsOfTask(*acc, width, target);
   std::optional<int64_t> terms = acc->reductions[0].front().fixed;
   Block &body = update.getSet().front();
@@ -215,8 +252,8 @@ bool heed::scheduleContraction(KernelInfo &kernel,
     halide::ReadOp read = panels[k];
     if (isPanel(kernel, read, column, acc->extents[0].fixed, width))
       continue;
-    // Dims of the panel: lane, reduction vars, panel number, and the outer dims
-    // that B depends on.
+    // Dims of the panel: lane, reduction vars, product, panel number, and the
+    // outer dims that B depends on.
     llvm::SmallPtrSet<Value, 4> used;
     for (Value coordinate : read.getCoordinates())
       for (Value arg : argumentsOf(coordinate))
@@ -230,13 +267,19 @@ bool heed::scheduleContraction(KernelInfo &kernel,
         extents.push_back(acc->reductions[0][r]);
         from.push_back(body.getArgument(rank + r));
       }
+    bool several = products > 1 && used.contains(body.getArgument(productDim));
+    if (several) {
+      names.push_back("product");
+      extents.push_back(acc->extents[productDim]);
+      from.push_back(body.getArgument(productDim));
+    }
     names.push_back("panel");
     extents.push_back({Value(), std::nullopt});
     if (std::optional<int64_t> columns = acc->extents[0].fixed)
       extents.back().fixed = (*columns + width - 1) / width;
     size_t panelAt = names.size() - 1;
     for (size_t d = 2; d < rank; ++d)
-      if (used.contains(body.getArgument(d))) {
+      if (!isProduct(d) && used.contains(body.getArgument(d))) {
         names.push_back("o" + std::to_string(d));
         extents.push_back(acc->extents[d]);
         from.push_back(body.getArgument(d));
@@ -284,6 +327,11 @@ bool heed::scheduleContraction(KernelInfo &kernel,
                               halide::TailStrategy::RoundUp);
       halide::VectorizeOp::create(at, loc, func, 0, "lanev");
       halide::BoundExtentOp::create(at, loc, func, "lane", i32(at, width));
+      if (several) {
+        halide::BoundExtentOp::create(at, loc, func, "product",
+                                      i32(at, products));
+        halide::UnrollOp::create(at, loc, func, 0, "product");
+      }
       parallelOuter(at, own.func, 0, names, panelAt);
     };
     if (Value buffer = packOnce(kernel, f, schedulePanel)) {
@@ -295,7 +343,10 @@ bool heed::scheduleContraction(KernelInfo &kernel,
     acc = kernel.find(accFunc);
     out = outputsOf(kernel)[0];
   }
+  dropUnreadFuncs(kernel);
   dropUnreadBuffers(kernel);
+  acc = kernel.find(accFunc);
+  out = outputsOf(kernel)[0];
 
   // Rows past the end read the last one.
   Value lastRow;
@@ -320,7 +371,12 @@ bool heed::scheduleContraction(KernelInfo &kernel,
   // that is known have no condition in their loop; what is left is short where
   // the whole may be.
   bool blocked = false;
-  if (Value block = sumByBlocks(kernel, sumFunc, terms ? longestSum : 256)) {
+  int64_t longest = terms ? longestSum : 256;
+  // The panels of all products are in use at once, unless blocks are outside.
+  if (terms && products > 1 &&
+      products * *terms * width * widestBits(acc->func) / 8 > target.l2 / 4)
+    longest /= 2;
+  if (Value block = sumByBlocks(kernel, sumFunc, longest)) {
     blocked = true;
     accFunc = block;
     acc = kernel.find(accFunc);
@@ -364,20 +420,26 @@ bool heed::scheduleContraction(KernelInfo &kernel,
     halide::UnrollOp::create(b, loc, func, stage, "nj");
     halide::UnrollOp::create(b, loc, func, stage, vars[1]);
   };
+  // \p together: the products of a place, or one of them.
+  auto boundOuter = [&](Value func, size_t dims, int64_t together) {
+    for (size_t d = 2; d < dims; ++d)
+      halide::BoundExtentOp::create(b, loc, func, vars[d],
+                                    i32(b, isProduct(d) ? together : 1));
+  };
   auto boundTile = [&](Value func, size_t dims) {
     halide::BoundExtentOp::create(b, loc, func, vars[0], i32(b, width));
     halide::BoundExtentOp::create(b, loc, func, vars[1], i32(b, tile.rows));
-    for (size_t d = 2; d < dims; ++d)
-      halide::BoundExtentOp::create(b, loc, func, vars[d], i32(b, 1));
+    boundOuter(func, dims, 1);
   };
   // Steps of the sum that one turn of the loop adds: neighbours, or one from
   // each part of the sum, so that the panel is read as several streams: one
   // stream of addresses does not exhaust the memory.
   auto scheduleSteps = [&](Value func, int64_t stage, int64_t factor,
-                           bool parts) {
+                           bool parts, ArrayRef<std::string> outer = {}) {
     std::string unrolled = parts ? "stream" : "ru";
     SmallVector<std::string> inner{unrolled};
     inner.append(rnames);
+    inner.append(outer.begin(), outer.end());
     halide::SplitOp::create(b, loc, func, stage, rnames[0],
                             parts ? unrolled : rnames[0],
                             parts ? rnames[0] : unrolled, factor, guard);
@@ -396,26 +458,40 @@ bool heed::scheduleContraction(KernelInfo &kernel,
     halide::ComputeAtOp::create(b, loc, sumFunc, outFunc, task);
     halide::BoundExtentOp::create(b, loc, sumFunc, vars[0], i32(b, width));
     halide::AlignBoundsOp::create(b, loc, sumFunc, vars[1], tile.rows, 0);
-    for (size_t d = 2; d < sum->extents.size(); ++d)
-      halide::BoundExtentOp::create(b, loc, sumFunc, vars[d], i32(b, 1));
+    boundOuter(sumFunc, sum->extents.size(), products);
     for (int64_t stage = 0, end = sum->updates.size(); stage <= end; ++stage) {
-      SmallVector<std::string> steps;
-      if (stage == 2)
-        steps = rnames;
+      SmallVector<std::string> around{"mb"};
+      if (products > 1)
+        around.push_back("product");
+      if (stage == 1)
+        around.push_back(outer);
       halide::SplitOp::create(b, loc, sumFunc, stage, vars[1], "mb", vars[1],
                               tile.rows, guard);
-      steps.push_back("mb");
-      if (stage == 1)
-        steps.push_back(outer);
       std::optional<int64_t> left;
       if (stage == 2)
         left = sum->reductions[1].front().fixed;
-      if (left && *left % unrolled == 0)
-        scheduleSteps(sumFunc, stage, unrolled, false);
-      else
-        scheduleTile(sumFunc, stage, steps);
+      if (left && *left % unrolled == 0) {
+        scheduleSteps(sumFunc, stage, unrolled, false, around);
+        continue;
+      }
+      SmallVector<std::string> steps;
+      if (stage == 2)
+        steps = rnames;
+      steps.append(around);
+      scheduleTile(sumFunc, stage, steps);
     }
     halide::ComputeAtOp::create(b, loc, accFunc, sumFunc, "mb");
+    boundTile(accFunc, acc->extents.size());
+  } else if (products > 1) {
+    // One register tile a product, whose result waits for the others.
+    Value tiles = addTiles(kernel, accFunc);
+    halide::ComputeAtOp::create(b, loc, tiles, outFunc, "mb");
+    halide::BoundExtentOp::create(b, loc, tiles, vars[0], i32(b, width));
+    halide::BoundExtentOp::create(b, loc, tiles, vars[1], i32(b, tile.rows));
+    boundOuter(tiles, acc->extents.size(), products);
+    scheduleTile(tiles, 0, {"product"});
+    halide::ComputeAtOp::create(b, loc, accFunc, tiles, "product");
+    acc = kernel.find(accFunc);
     boundTile(accFunc, acc->extents.size());
   } else {
     halide::ComputeAtOp::create(b, loc, sumFunc, outFunc, "mb");
@@ -445,8 +521,8 @@ bool heed::scheduleContraction(KernelInfo &kernel,
     int64_t bytes = widestBits(acc->func) / 8;
     int64_t lines = (unrolled * width * bytes + 63) / 64;
     halide::PrefetchLinesOp::create(b, loc, accFunc, 1, packed[0], rnames[0],
-                                    *steps * width, tilesFunc, "mb", lines,
-                                    IntegerAttr());
+                                    *steps * width * (blocked ? 1 : products),
+                                    tilesFunc, "mb", lines, IntegerAttr());
   }
   return true;
 }

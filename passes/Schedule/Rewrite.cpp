@@ -84,6 +84,26 @@ void heed::separateOutputs(KernelInfo &kernel) {
   }
 }
 
+void heed::dropUnreadFuncs(KernelInfo &kernel) {
+  for (KernelFunc &f : llvm::reverse(kernel.funcs)) {
+    bool read = llvm::any_of(f.func.getResult().getUsers(), [&](Operation *op) {
+      if (isa<halide::OutputOp>(op))
+        return true;
+      // What its own updates read does not count.
+      auto update = dyn_cast<halide::UpdateOp>(op->getParentOp());
+      return isa<halide::ReadOp>(op) &&
+             !(update && update.getFunc() == f.func.getResult());
+    });
+    if (read)
+      continue;
+    for (halide::UpdateOp update : f.updates)
+      update.erase();
+    f.func.erase();
+    f.func = halide::FuncOp();
+  }
+  llvm::erase_if(kernel.funcs, [](KernelFunc &f) { return !f.func; });
+}
+
 Operation *heed::combinerOf(halide::UpdateOp update, unsigned &term) {
   Block &body = update.getSet().front();
   Operation *yield = body.getTerminator();

@@ -36,6 +36,15 @@ mlir::Value
 packOnce(KernelInfo &kernel, mlir::Value func,
          llvm::function_ref<void(mlir::OpBuilder &, KernelFunc &)> schedule);
 
+/// Makes one sum of the sums of \p kernel, if they are alike but for one array
+/// that each reads: with a last dim "product", their number. Several outputs
+/// become one with several elements. Returns how many sums there are; 0, and
+/// nothing has changed, if they differ in more.
+int64_t stackSums(KernelInfo &kernel);
+
+/// Removes funcs that nobody reads.
+void dropUnreadFuncs(KernelInfo &kernel);
+
 /// Removes buffers that nobody reads any more from the pipeline's inputs.
 void dropUnreadBuffers(KernelInfo &kernel);
 

@@ -211,25 +211,8 @@ bool RowBlock::isStored(KernelFunc &f) {
   return summed || stages.size() > 1;
 }
 
-/// Erases funcs that nothing reads: they would count as readers.
-void RowBlock::eraseUnread() {
-  SmallVector<KernelFunc *> outputs = outputsOf(kernel);
-  for (KernelFunc &f : llvm::reverse(kernel.funcs)) {
-    Value func = f.func.getResult();
-    if (llvm::is_contained(outputs, &f) ||
-        llvm::any_of(readsOf(func),
-                     [&](auto read) { return readerOf(read) != func; }))
-      continue;
-    for (halide::UpdateOp update : f.updates)
-      update.erase();
-    f.func.erase();
-    f.func = halide::FuncOp();
-  }
-  llvm::erase_if(kernel.funcs, [](KernelFunc &f) { return !f.func; });
-}
-
 bool RowBlock::run() {
-  eraseUnread();
+  dropUnreadFuncs(kernel); // they would count as readers
   for (halide::FuncOp func : kernel.pipeline.getOutputFuncs())
     roots.insert(func.getResult());
   if (!assign())

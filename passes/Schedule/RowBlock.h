@@ -42,7 +42,6 @@ private:
     mlir::Value accumulators; ///< the copy of a sum: the sum
   };
 
-  void eraseUnread();
   bool assign();
   bool shape(mlir::Value root);
   bool chooseQuery(mlir::Value root);

@@ -1,0 +1,272 @@
+//===- StackSums.cpp - several sums over one operand as one sum -----------===//
+//
+// Sums over the same loops that differ in one array that they read, weights of
+// products with one operand, become one sum with a dim more, which counts them:
+// its tile reads the operand once for all of them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Schedule/Rewrite.h"
+#include "passes/Schedule/Schedule.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace heed;
+
+namespace {
+
+bool sameExtents(ArrayRef<Extent> a, ArrayRef<Extent> b) {
+  return a.size() == b.size() && llvm::all_of(llvm::zip(a, b), [](auto pair) {
+           auto &[x, y] = pair;
+           return x.value == y.value || (x.fixed && x.fixed == y.fixed);
+         });
+}
+
+/// Values of the pipeline: the same, or equal constants.
+bool sameOutside(Value a, Value b) {
+  Attribute x, y;
+  return a == b || (matchPattern(a, m_Constant(&x)) &&
+                    matchPattern(b, m_Constant(&y)) && x == y);
+}
+
+/// Compares the bodies of two sums. \p reads gets the one read of each that
+/// reads another array than the other's.
+bool sameTerms(halide::UpdateOp a, halide::UpdateOp b,
+               std::pair<halide::ReadOp, halide::ReadOp> &reads) {
+  Block &left = a.getSet().front(), &right = b.getSet().front();
+  if (left.getNumArguments() != right.getNumArguments() ||
+      left.getOperations().size() != right.getOperations().size())
+    return false;
+  IRMapping map;
+  map.map(left.getArguments(), right.getArguments());
+  map.map(a.getFunc(), b.getFunc());
+  for (auto [x, y] : llvm::zip(left, right)) {
+    if (x.getName() != y.getName() ||
+        x.getDiscardableAttrDictionary() != y.getDiscardableAttrDictionary() ||
+        x.getPropertiesAsAttribute() != y.getPropertiesAsAttribute() ||
+        x.getNumOperands() != y.getNumOperands() ||
+        x.getResultTypes() != y.getResultTypes() || x.getNumRegions())
+      return false;
+    for (auto [k, pair] :
+         llvm::enumerate(llvm::zip(x.getOperands(), y.getOperands()))) {
+      auto [own, other] = pair;
+      Value known = map.lookupOrNull(own);
+      if (known ? known == other : sameOutside(own, other))
+        continue;
+      auto read = dyn_cast<halide::ReadOp>(x);
+      if (!read || k != 0 || known || reads.first ||
+          !isa_and_nonnull<halide::BufferOp>(own.getDefiningOp()) ||
+          !isa_and_nonnull<halide::BufferOp>(other.getDefiningOp()))
+        return false;
+      reads = {read, cast<halide::ReadOp>(y)};
+    }
+    map.map(x.getResults(), y.getResults());
+  }
+  return reads.first != nullptr;
+}
+
+/// The constant that a sum starts from.
+Attribute startOf(halide::FuncOp func) {
+  Attribute constant;
+  Operation *yield = func.getBody().front().getTerminator();
+  if (yield->getNumOperands() == 1)
+    matchPattern(yield->getOperand(0), m_Constant(&constant));
+  return constant;
+}
+
+void eraseFunc(KernelInfo &kernel, Value func) {
+  KernelFunc *f = kernel.find(func);
+  for (halide::UpdateOp update : f->updates)
+    update.erase();
+  halide::FuncOp op = f->func;
+  llvm::erase_if(kernel.funcs, [&](KernelFunc &g) { return g.func == op; });
+  op.erase();
+}
+
+/// Several outputs with the same extents become the elements of one.
+void joinOutputs(KernelInfo &kernel) {
+  SmallVector<halide::OutputOp> outputs(
+      kernel.pipeline.getBody().front().getOps<halide::OutputOp>());
+  if (outputs.size() < 2)
+    return;
+  SmallVector<Value> funcs;
+  SmallVector<Type> types;
+  for (halide::OutputOp output : outputs) {
+    funcs.push_back(output.getFunc());
+    types.push_back(halide::getElementTypes(output.getFunc()).front());
+  }
+  Location loc = outputs.back().getLoc();
+  KernelFunc *first = kernel.find(funcs[0]);
+  SmallVector<std::string> names = varsOf(first->func);
+  SmallVector<StringRef> vars(names.begin(), names.end());
+  KernelFunc joined;
+  joined.extents = first->extents;
+  OpBuilder b(outputs.back());
+  joined.func = halide::FuncOp::create(
+      b, loc, "results", vars, types,
+      [&](OpBuilder &inner, Location, ValueRange args) {
+        SmallVector<Value> values;
+        for (auto [func, type] : llvm::zip(funcs, types))
+          values.push_back(halide::ReadOp::create(inner, loc, type, func, args)
+                               .getResult(0));
+        return values;
+      });
+  Value result = joined.func.getResult();
+  halide::OutputOp::create(b, loc, result);
+  for (auto [k, func] : llvm::enumerate(funcs))
+    for (Operation *user : llvm::make_early_inc_range(func.getUsers()))
+      if (isa<halide::SetBoundsOp, halide::SetStrideOp>(user)) {
+        if (k > 0) {
+          user->erase();
+          continue;
+        }
+        user->replaceUsesOfWith(func, result);
+        user->moveAfter(joined.func);
+      }
+  for (halide::OutputOp output : outputs)
+    output.erase();
+  kernel.funcs.push_back(std::move(joined));
+}
+
+} // namespace
+
+int64_t heed::stackSums(KernelInfo &kernel) {
+  SmallVector<Value> sums;
+  for (KernelFunc &f : kernel.funcs)
+    if (f.role == FuncRole::Reduction)
+      sums.push_back(f.func.getResult());
+  if (sums.size() < 2)
+    return sums.size();
+  KernelFunc *first = kernel.find(sums[0]);
+  if (first->updates.size() != 1)
+    return 0;
+  halide::UpdateOp update = first->updates[0];
+  halide::ReadOp mark;
+  SmallVector<Value> arrays;
+  for (Value sum : sums) {
+    KernelFunc *f = kernel.find(sum);
+    Attribute start = startOf(f->func);
+    if (f->updates.size() != 1 || !start || start != startOf(first->func) ||
+        !f->updates[0].getAt().empty() || !f->updates[0].getWhere().empty() ||
+        !sameExtents(f->extents, first->extents) ||
+        !sameExtents(f->reductions[0], first->reductions[0]) ||
+        halide::getElementTypes(sum) != halide::getElementTypes(sums[0]))
+      return 0;
+    if (sum == sums[0])
+      continue;
+    std::pair<halide::ReadOp, halide::ReadOp> reads;
+    if (!sameTerms(update, f->updates[0], reads) ||
+        (mark && mark != reads.first))
+      return 0;
+    mark = reads.first;
+    if (arrays.empty())
+      arrays.push_back(mark.getFunc());
+    arrays.push_back(reads.second.getFunc());
+  }
+  SmallVector<KernelFunc *> outputs = outputsOf(kernel);
+  for (KernelFunc *output : outputs)
+    if (!sameExtents(output->extents, first->extents) ||
+        halide::getElementTypes(output->func.getResult()).size() != 1)
+      return 0;
+
+  separateOutputs(kernel);
+  joinOutputs(kernel);
+  first = kernel.find(sums[0]);
+  Location loc = update.getLoc();
+  int64_t count = sums.size();
+  size_t rank = first->extents.size();
+  // All arrays as one, with their number as its last coordinate.
+  SmallVector<std::string> names;
+  for (size_t d = 0; d < mark.getCoordinates().size(); ++d)
+    names.push_back("x" + std::to_string(d));
+  names.push_back("product");
+  SmallVector<StringRef> vars(names.begin(), names.end());
+  Type element = mark.getResult(0).getType();
+  Extent number;
+  {
+    OpBuilder before(first->func);
+    number = {i32(before, count), count};
+  }
+  SmallVector<Extent> unknown(names.size());
+  unknown.back() = number;
+  Value array =
+      addFunc(kernel, first->func, "stacked", vars, element, unknown,
+              [&](OpBuilder &inner, ValueRange args) -> Value {
+                SmallVector<Value> values;
+                for (Value one : arrays)
+                  values.push_back(halide::ReadOp::create(inner, loc, element,
+                                                          one, args.drop_back())
+                                       .getResult(0));
+                return halide::MuxOp::create(inner, loc, element, args.back(),
+                                             values);
+              })
+          .func.getResult();
+
+  first = kernel.find(sums[0]);
+  names = varsOf(first->func);
+  names.push_back("product");
+  vars.assign(names.begin(), names.end());
+  SmallVector<Extent> extents = first->extents;
+  extents.push_back(number);
+  Type type = halide::getElementTypes(sums[0]).front();
+  Attribute start = startOf(first->func);
+  std::string name = (first->func.getName() + "_all").str();
+  SmallVector<SmallVector<Extent>> reductions = first->reductions;
+  Value all = addFunc(kernel, first->func, name, vars, type, extents,
+                      [&](OpBuilder &inner, ValueRange) -> Value {
+                        return arith::ConstantOp::create(
+                            inner, loc, cast<TypedAttr>(start));
+                      })
+                  .func.getResult();
+  KernelFunc *whole = kernel.find(all);
+  whole->role = FuncRole::Reduction;
+  whole->reductions = reductions;
+  OpBuilder b(update);
+  SmallVector<StringRef> rvars;
+  for (Attribute rvar : update.getRvars())
+    rvars.push_back(cast<StringAttr>(rvar).getValue());
+  auto fresh = halide::UpdateOp::create(b, loc, all, rvars, update.getBounds());
+  fresh.fill(b, fresh.getSet(),
+             [&](OpBuilder &inner, Location, ValueRange args) {
+               Block &body = update.getSet().front();
+               IRMapping map;
+               for (auto [k, arg] : llvm::enumerate(body.getArguments()))
+                 map.map(arg, args[k < rank ? k : k + 1]);
+               for (Operation &op : body.without_terminator()) {
+                 auto read = dyn_cast<halide::ReadOp>(op);
+                 bool own = read && read.getFunc() == update.getFunc();
+                 if (!own && read != mark) {
+                   inner.clone(op, map);
+                   continue;
+                 }
+                 SmallVector<Value> at;
+                 for (Value coordinate : read.getCoordinates())
+                   at.push_back(map.lookupOrDefault(coordinate));
+                 at.push_back(args[rank]);
+                 auto now = halide::ReadOp::create(
+                     inner, loc, read->getResultTypes(), own ? all : array, at);
+                 map.map(read.getResults(), now.getResults());
+               }
+               return SmallVector<Value>{
+                   map.lookupOrDefault(body.getTerminator()->getOperand(0))};
+             });
+  whole->updates.push_back(fresh);
+
+  for (auto [k, sum] : llvm::enumerate(sums)) {
+    for (Operation *user : llvm::make_early_inc_range(sum.getUsers())) {
+      auto read = dyn_cast<halide::ReadOp>(user);
+      if (!read || isa<halide::UpdateOp>(read->getParentOp()))
+        continue;
+      OpBuilder at(read);
+      SmallVector<Value> coordinates(read.getCoordinates());
+      coordinates.push_back(i32(at, k));
+      auto now = halide::ReadOp::create(at, loc, type, all, coordinates);
+      read.getResult(0).replaceAllUsesWith(now.getResult(0));
+      read.erase();
+    }
+    eraseFunc(kernel, sum);
+  }
+  return count;
+}
