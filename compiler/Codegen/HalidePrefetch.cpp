@@ -1,4 +1,5 @@
-// halide.prefetch_lines: lines of the cache in each turn of a loop.
+// halide.prefetch_lines and halide.prefetch_next: lines of the cache in each
+// turn of a loop.
 //
 // libHalide's own directive prefetches all that a later turn of a loop reads.
 // Where many turns of an outer loop read the same, each of them would prefetch
@@ -71,8 +72,15 @@ public:
 
 private:
   using IRMutator::visit;
+  Stmt visit(const LetStmt *let) override {
+    around.push_back({nullptr, let});
+    Stmt result = IRMutator::visit(let);
+    around.pop_back();
+    return result;
+  }
+
   Stmt visit(const For *loop) override {
-    around.push_back(loop);
+    around.push_back({loop, nullptr});
     Stmt body = mutate(loop->body);
     around.pop_back();
     for (const LinePrefetch &request : requests)
@@ -89,43 +97,75 @@ private:
 
   /// Nothing where the loop does not read the source.
   Stmt makePrefetch(const For *loop, const LinePrefetch &request) {
-    constexpr int lineBytes = 64;
     FirstRead first(request.source);
     loop->body.accept(&first);
     if (!first.index.defined())
       return {};
+    if (request.parts == 0)
+      return prefetchNext(first, request);
     auto turnOf = [](const For *l) -> Expr {
       return Variable::make(Halide::Int(32), l->name) - l->min;
     };
     Expr line = turnOf(loop);
-    for (const For *outer : around) // a loop of one turn is none any more
-      if (hasName(outer->name, request.consumer, request.over))
-        line += turnOf(outer) % request.parts * loop->extent;
+    for (const Around &outer : around) // a loop of one turn is none any more
+      if (outer.loop &&
+          hasName(outer.loop->name, request.consumer, request.over))
+        line += turnOf(outer.loop) % request.parts * loop->extent;
     Halide::Type type = Halide::Int(64);
     Expr start =
         Halide::cast(type, substitute(loop->name, loop->min, first.index));
     Expr offset =
         (start + make_const(type, request.ahead)) * first.type.bytes() +
         Halide::cast(type, line) * (request.lines * lineBytes);
-    Expr base = Variable::make(Halide::Handle(), request.source);
-    // libHalide's own prefetch is a non-temporal one, which passes the second
-    // cache by.
-    constexpr int read = 0, keep = 3, data = 1;
     Stmt all;
     for (int number = 0; number < request.lines; ++number) {
-      Expr byte = simplify(offset + make_const(type, number * lineBytes));
-      Expr address = Halide::reinterpret(
-          Halide::Handle(), Halide::reinterpret<int64_t>(base) + byte);
-      Stmt one = Evaluate::make(Call::make(
-          Halide::Int(32), "llvm.prefetch.p0",
-          {address, Expr(read), Expr(keep), Expr(data)}, Call::Extern));
+      Stmt one =
+          prefetch(request, offset + make_const(type, number * lineBytes));
       all = all.defined() ? Block::make(all, one) : one;
     }
     return all;
   }
 
+  /// Nothing outside of the loop whose next turn is meant.
+  Stmt prefetchNext(const FirstRead &first, const LinePrefetch &request) {
+    Expr index = first.index;
+    for (size_t k = around.size(); k-- > 0;) {
+      const auto &[loop, let] = around[k];
+      if (let) {
+        index = substitute(let->name, let->value, index);
+      } else if (hasName(loop->name, request.consumer, request.over)) {
+        Expr next = Variable::make(Halide::Int(32), loop->name) + 1;
+        Expr place =
+            Halide::cast(Halide::Int(64), substitute(loop->name, next, index));
+        return prefetch(request, place * first.type.bytes());
+      }
+    }
+    return {};
+  }
+
+  /// Of the line \p offset bytes behind the start of the source.
+  static Stmt prefetch(const LinePrefetch &request, const Expr &offset) {
+    Expr base = Variable::make(Halide::Handle(), request.source);
+    Expr address = Halide::reinterpret(Halide::Handle(),
+                                       Halide::reinterpret<int64_t>(base) +
+                                           simplify(offset));
+    // libHalide's own prefetch is a non-temporal one, which passes the second
+    // cache by.
+    constexpr int read = 0, keep = 3, data = 1;
+    return Evaluate::make(Call::make(
+        Halide::Int(32), "llvm.prefetch.p0",
+        {address, Expr(read), Expr(keep), Expr(data)}, Call::Extern));
+  }
+
+  /// A loop or a let around what is visited.
+  struct Around {
+    const For *loop;
+    const LetStmt *let;
+  };
+
+  static constexpr int lineBytes = 64;
   std::vector<LinePrefetch> requests;
-  std::vector<const For *> around;
+  std::vector<Around> around;
 };
 
 } // namespace

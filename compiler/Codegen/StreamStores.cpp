@@ -15,6 +15,7 @@
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicsX86.h"
+#include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/CodeGen.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -52,8 +53,10 @@ void streamIfAligned(StoreInst *store, Value *address, uint64_t align,
   IRBuilder<> b(store);
   Value *low = b.CreateAnd(address, align - 1);
   Instruction *then, *otherwise;
+  // The other ways lie outside of the loop.
+  MDNode *likely = MDBuilder(store->getContext()).createLikelyBranchWeights();
   SplitBlockAndInsertIfThenElse(b.CreateICmpEQ(low, b.getInt64(0)), store,
-                                &then, &otherwise);
+                                &then, &otherwise, likely);
   b.SetInsertPoint(then);
   stream(b);
   store->moveBefore(otherwise->getIterator());

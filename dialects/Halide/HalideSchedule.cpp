@@ -12,11 +12,11 @@ using namespace heed::halide;
 bool heed::halide::isScheduleOp(Operation *op) {
   return isa<SplitOp, FuseOp, TileOp, ReorderOp, RenameOp, VectorizeOp,
              UnrollOp, ParallelOp, SerialOp, PartitionOp, AtomicOp, RFactorOp,
-             PrefetchOp, PrefetchLinesOp, SpecializeOp, ComputeAtOp, StoreAtOp,
-             HoistStorageOp, ComputeRootOp, ComputeInlineOp, StoreRootOp,
-             HoistStorageRootOp, StoreInOp, BoundVarOp, BoundExtentOp,
-             AlignBoundsOp, AlignStorageOp, ReorderStorageOp, StreamStoresOp,
-             GPUBlocksOp, GPUThreadsOp>(op);
+             PrefetchOp, PrefetchLinesOp, PrefetchNextOp, SpecializeOp,
+             ComputeAtOp, StoreAtOp, HoistStorageOp, ComputeRootOp,
+             ComputeInlineOp, StoreRootOp, HoistStorageRootOp, StoreInOp,
+             BoundVarOp, BoundExtentOp, AlignBoundsOp, AlignStorageOp,
+             ReorderStorageOp, StreamStoresOp, GPUBlocksOp, GPUThreadsOp>(op);
 }
 
 void SplitOp::build(OpBuilder &builder, OperationState &state, Value func,
@@ -79,6 +79,7 @@ VERIFY_TARGET_ONLY(PartitionOp)
 VERIFY_TARGET_ONLY(AtomicOp)
 VERIFY_TARGET_ONLY(PrefetchOp)
 VERIFY_TARGET_ONLY(PrefetchLinesOp)
+VERIFY_TARGET_ONLY(PrefetchNextOp)
 VERIFY_TARGET_ONLY(ComputeRootOp)
 VERIFY_TARGET_ONLY(ComputeInlineOp)
 VERIFY_TARGET_ONLY(StoreRootOp)

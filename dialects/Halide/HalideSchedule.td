@@ -175,6 +175,22 @@ def Halide_PrefetchLinesOp : Halide_StageScheduleOp<"prefetch_lines"> {
   }];
 }
 
+def Halide_PrefetchNextOp : Halide_StageScheduleOp<"prefetch_next"> {
+  let summary = "Each turn of a loop prefetches the line that it reads one turn of a loop around it later";
+  let description = [{
+    Each turn of loop `at` prefetches the first line that it will read of `source` when loop `over` of `consumer` is one turn
+    further: a row comes from memory while the one before it is computed.
+
+    ```mlir
+    halide.prefetch_next %weights, %x at "j" over %y, "row"
+    ```
+    * prefetch_next.c1  a stage of `consumer` has the loop `over` at this point
+  }];
+  let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, Halide_Func:$source, StrAttr:$at, Halide_Func:$consumer,
+                       StrAttr:$over);
+  let assemblyFormat = "$func (`stage` $stage^)? `,` $source `at` $at `over` $consumer `,` $over attr-dict";
+}
+
 def Halide_SpecializeOp : Halide_StageScheduleOp<"specialize", [SingleBlock, NoTerminator, NoRegionArguments]> {
   let summary = "A version of the stage for a condition, with a schedule of its own on top of that so far";
   let description = [{

@@ -236,16 +236,18 @@ LogicalResult ScheduleChecker::applyToLoops(Operation *op, Stage &stage,
             failed(requireLoop(op, stage, prefetch.getAt(), func)) ||
             failed(requireLoop(op, stage, prefetch.getFrom(), func)));
       })
-      .Case([&](PrefetchLinesOp prefetch) -> LogicalResult {
-        if (failed(requireLoop(op, stage, prefetch.getAt(), func)))
-          return failure();
-        for (Stage &other : funcs[prefetch.getConsumer()].stages)
-          if (other.find(prefetch.getOver()))
-            return success();
-        return op->emitOpError("'") << prefetch.getOver() << "' is no loop of '"
-                                    << getFuncName(prefetch.getConsumer())
-                                    << "' here (prefetch_lines.c1)";
-      })
+      .Case<PrefetchLinesOp, PrefetchNextOp>(
+          [&](auto prefetch) -> LogicalResult {
+            if (failed(requireLoop(op, stage, prefetch.getAt(), func)))
+              return failure();
+            for (Stage &other : funcs[prefetch.getConsumer()].stages)
+              if (other.find(prefetch.getOver()))
+                return success();
+            return op->emitOpError("'")
+                   << prefetch.getOver() << "' is no loop of '"
+                   << getFuncName(prefetch.getConsumer()) << "' here ("
+                   << op->getName().stripDialect() << ".c1)";
+          })
       .Case([&](SpecializeOp specialize) -> LogicalResult {
         Stage version = stage; // later directives of the stage do not reach it
         for (Operation &inner : specialize.getBody().front())

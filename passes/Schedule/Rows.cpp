@@ -2,14 +2,16 @@
 //
 // A row is worked on while it is in the cache: its reductions one after the
 // other, then its elements. Lanes are places in the row: a sum keeps one
-// partial result per lane and adds the lanes at its end, what is left over
-// after whole vectors is added element by element. Rows are independent and run
-// in parallel.
+// partial result per lane of four vectors, which hide the latency of an
+// addition, and adds the vectors and then their lanes at its end. Whole vectors
+// that are left over have partial results of their own; what is left over after
+// these is added element by element. Rows are independent and run in parallel.
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace heed;
@@ -53,10 +55,18 @@ void placeAtRow(OpBuilder &b, Value func, Value out, StringRef at) {
   halide::ComputeAtOp::create(b, func.getLoc(), func, out, at);
 }
 
-/// Splits update 0 of \p f, over one reduction var, in partial results per
-/// lane, their sum and the rest. The partial func is returned.
-Value sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
-                 unsigned term, int64_t lanes) {
+/// A reduction by lanes: the partial results of \p vectors vectors, of the
+/// whole vectors behind them, and of both together, whose lanes the func adds.
+struct Lanes {
+  Value partial;
+  Value rest;   ///< null if there are no such vectors
+  Value joined; ///< null if one vector is all
+};
+
+/// Splits update 0 of \p func, over one reduction var, in partial results of
+/// \p vectors vectors of \p lanes, what is left, and their sum.
+Lanes sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
+                 unsigned term, int64_t lanes, int64_t vectors) {
   KernelFunc *f = kernel.find(func);
   halide::UpdateOp update = f->updates[0];
   Location loc = update.getLoc();
@@ -64,29 +74,25 @@ Value sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
   size_t rank = f->extents.size();
   Extent extent = f->reductions[0][0];
   Type type = combine->getResult(0).getType();
+  std::string name = f->func.getName().str();
   SmallVector<std::string> names{"lane"};
   for (std::string &var : varsOf(f->func))
     names.push_back(var);
   SmallVector<StringRef> vars(names.begin(), names.end());
   SmallVector<Extent> extents{{Value(), lanes}};
   extents.append(f->extents);
-  std::string name = (f->func.getName() + "_lanes").str();
-  // After the producers of the terms: where the update stands.
-  KernelFunc &partial = addFunc(kernel, update, name, vars, type, extents,
-                                [&](OpBuilder &inner, ValueRange) -> Value {
-                                  return arith::ConstantOp::create(
-                                      inner, loc, neutral(combine, inner));
-                                });
-  Value lanesFunc = partial.func.getResult();
-  partial.role = FuncRole::Reduction;
   OpBuilder b(update);
-  Value zero = i32(b, 0), whole = divI32(b, extent.value, lanes);
-  Value rest = mulI32(b, whole, lanes);
-  auto blocks = halide::UpdateOp::create(
-      b, loc, lanesFunc, ArrayRef<StringRef>{"rb"}, ValueRange{zero, whole});
+  Value zero = i32(b, 0);
+
+  auto joinWith = [&](OpBuilder &inner, Value old, Value fresh) -> Value {
+    IRMapping operands;
+    operands.map(combine->getOperand(term), fresh);
+    operands.map(combine->getOperand(1 - term), old);
+    return inner.clone(*combine, operands)->getResult(0);
+  };
+  // combine(target[at], term with the reduction var = element)
   auto apply = [&](OpBuilder &inner, Value target, ValueRange at, Value element,
                    ValueRange dims) -> Value {
-    // combine(target[at], term with the reduction var = element)
     IRMapping map;
     for (size_t d = 0; d < rank; ++d)
       map.map(body.getArgument(d), dims[d]);
@@ -96,49 +102,95 @@ Value sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
         halide::ReadOp::create(inner, loc, type, target, at).getResult(0);
     // A lane starts from a number, so only the term can be NaN: one instruction
     // from lane to lane, where the op in general waits for three.
-    if (target == lanesFunc &&
-        isa<arith::MaxNumFOp, arith::MinNumFOp>(combine)) {
+    if (target != func && isa<arith::MaxNumFOp, arith::MinNumFOp>(combine)) {
       auto better = isa<arith::MaxNumFOp>(combine) ? arith::CmpFPredicate::OGT
                                                    : arith::CmpFPredicate::OLT;
       Value take = arith::CmpFOp::create(inner, loc, better, fresh, old);
       return arith::SelectOp::create(inner, loc, take, fresh, old).getResult();
     }
-    IRMapping operands;
-    operands.map(combine->getOperand(term), fresh);
-    operands.map(combine->getOperand(1 - term), old);
-    return inner.clone(*combine, operands)->getResult(0);
+    return joinWith(inner, old, fresh);
   };
-  blocks.fill(b, blocks.getSet(),
-              [&](OpBuilder &inner, Location, ValueRange args) {
-                Value element = arith::AddIOp::create(
-                    inner, loc, mulI32(inner, args.back(), lanes), args[0]);
-                return SmallVector<Value>{apply(inner, lanesFunc,
-                                                args.drop_back(), element,
-                                                args.drop_front().drop_back())};
-              });
-  kernel.find(lanesFunc)->updates.push_back(blocks);
-  kernel.find(lanesFunc)->reductions.push_back({{whole, std::nullopt}});
+  // A func of \p width lanes, whose turn r over \p count adds the terms from
+  // \p from + r * width on. After the producers of the terms: where the update
+  // stands.
+  auto addPartial = [&](StringRef suffix, StringRef rvar, int64_t width,
+                        Value from, Value count) {
+    extents[0].fixed = width;
+    KernelFunc &partial = addFunc(
+        kernel, update, name + suffix.str(), vars, type, extents,
+        [&](OpBuilder &inner, ValueRange) -> Value {
+          return arith::ConstantOp::create(inner, loc, neutral(combine, inner));
+        });
+    Value target = partial.func.getResult();
+    partial.role = FuncRole::Reduction;
+    auto blocks = halide::UpdateOp::create(b, loc, target, ArrayRef(rvar),
+                                           ValueRange{zero, count});
+    blocks.fill(b, blocks.getSet(),
+                [&](OpBuilder &inner, Location, ValueRange args) {
+                  Value element = arith::AddIOp::create(
+                      inner, loc, mulI32(inner, args.back(), width), args[0]);
+                  if (from)
+                    element = arith::AddIOp::create(inner, loc, from, element);
+                  return SmallVector<Value>{
+                      apply(inner, target, args.drop_back(), element,
+                            args.drop_front().drop_back())};
+                });
+    kernel.find(target)->updates.push_back(blocks);
+    kernel.find(target)->reductions.push_back({{count, std::nullopt}});
+    return target;
+  };
+
+  Lanes result;
+  int64_t width = vectors * lanes;
+  Value whole = divI32(b, extent.value, width);
+  result.partial = addPartial("_lanes", "rb", width, Value(), whole);
+  Value done = mulI32(b, whole, width);
+  Value from = result.partial;
+  if (vectors > 1) {
+    if (!extent.fixed || *extent.fixed % width >= lanes) {
+      Value left = arith::SubIOp::create(b, loc, extent.value, done);
+      Value count = divI32(b, left, lanes);
+      result.rest = addPartial("_rest", "rw", lanes, done, count);
+      done = arith::AddIOp::create(b, loc, done, mulI32(b, count, lanes));
+    }
+    extents[0].fixed = lanes;
+    result.joined =
+        addFunc(kernel, update, name + "_joined", vars, type, extents,
+                [&](OpBuilder &inner, ValueRange args) -> Value {
+                  auto read = [&](Value source, int64_t vector) {
+                    SmallVector<Value> at(args);
+                    at[0] = addI32(inner, args[0], vector * lanes);
+                    return halide::ReadOp::create(inner, loc, type, source, at)
+                        .getResult(0);
+                  };
+                  Value sum = read(result.partial, 0);
+                  for (int64_t vector = 1; vector < vectors; ++vector)
+                    sum = joinWith(inner, sum, read(result.partial, vector));
+                  return result.rest
+                             ? joinWith(inner, sum, read(result.rest, 0))
+                             : sum;
+                })
+            .func.getResult();
+    from = result.joined;
+  }
   auto join = halide::UpdateOp::create(b, loc, func, ArrayRef<StringRef>{"rl"},
                                        ValueRange{zero, i32(b, lanes)});
   join.fill(b, join.getSet(), [&](OpBuilder &inner, Location, ValueRange args) {
     SmallVector<Value> at{args.back()};
     llvm::append_range(at, args.drop_back());
     Value fresh =
-        halide::ReadOp::create(inner, loc, type, lanesFunc, at).getResult(0);
+        halide::ReadOp::create(inner, loc, type, from, at).getResult(0);
     Value old = halide::ReadOp::create(inner, loc, type, func, args.drop_back())
                     .getResult(0);
-    IRMapping operands;
-    operands.map(combine->getOperand(term), fresh);
-    operands.map(combine->getOperand(1 - term), old);
-    return SmallVector<Value>{inner.clone(*combine, operands)->getResult(0)};
+    return SmallVector<Value>{joinWith(inner, old, fresh)};
   });
   f = kernel.find(func);
   f->updates[0] = join;
   f->reductions[0] = {{Value(), lanes}};
   if (!extent.fixed || *extent.fixed % lanes != 0) {
-    Value count = arith::SubIOp::create(b, loc, extent.value, rest);
+    Value count = arith::SubIOp::create(b, loc, extent.value, done);
     auto tail = halide::UpdateOp::create(
-        b, loc, func, ArrayRef<StringRef>{"rt"}, ValueRange{rest, count});
+        b, loc, func, ArrayRef<StringRef>{"rt"}, ValueRange{done, count});
     tail.fill(b, tail.getSet(),
               [&](OpBuilder &inner, Location, ValueRange args) {
                 return SmallVector<Value>{apply(inner, func, args.drop_back(),
@@ -148,7 +200,7 @@ Value sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
     f->reductions.push_back({{count, std::nullopt}});
   }
   update.erase();
-  return lanesFunc;
+  return result;
 }
 
 /// Whether \p func is worth storing for a row: a transcendental function that
@@ -164,6 +216,42 @@ bool isDear(halide::FuncOp func) {
     if (isa<halide::ReadOp>(user))
       readers.insert(user->getParentOp());
   return dear && readers.size() > 1;
+}
+
+/// Arrays that \p func, or what is computed inside of it, reads place by place
+/// along its rows.
+void collectRows(halide::FuncOp func, llvm::SmallSetVector<Value, 4> &arrays) {
+  Block &body = func.getBody().front();
+  for (auto read : body.getOps<halide::ReadOp>()) {
+    OperandRange at = read.getCoordinates();
+    if (at.size() < 2 || at[0] != body.getArgument(0) ||
+        llvm::all_of(at.drop_front(),
+                     [](Value row) { return argumentsOf(row).empty(); }))
+      continue;
+    Operation *source = read.getFunc().getDefiningOp();
+    if (isa<halide::BufferOp>(source))
+      arrays.insert(read.getFunc());
+    else if (auto inner = dyn_cast<halide::FuncOp>(source);
+             inner && !isDear(inner))
+      collectRows(inner, arrays);
+  }
+}
+
+/// Has loop \p var of \p func, which goes along a row, fetch the next row of
+/// what it reads while it computes this one. Within a page the processor does
+/// so by itself.
+void prefetchRows(OpBuilder &b, KernelInfo &kernel, Value func, StringRef var,
+                  Value out) {
+  constexpr int64_t page = 4096;
+  KernelFunc *f = kernel.find(func);
+  if (f->extents[0].fixed &&
+      *f->extents[0].fixed * widestBits(f->func) < page * 8)
+    return;
+  llvm::SmallSetVector<Value, 4> arrays;
+  collectRows(f->func, arrays);
+  for (Value array : arrays)
+    halide::PrefetchNextOp::create(b, f->func.getLoc(), func, 0, array, var,
+                                   out, "row");
 }
 
 } // namespace
@@ -283,7 +371,10 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
     placeAtRow(b, func, outFunc, "row");
     vectorizeInner(b, f->func, 0, varsOf(f->func)[0],
                    target.lanes(std::max(32u, widestBits(f->func))));
+    prefetchRows(b, kernel, func, varsOf(f->func)[0], outFunc);
   }
+  if (inner)
+    prefetchRows(b, kernel, outFunc, vars[0], outFunc);
   for (Value func : reductions) {
     KernelFunc *f = kernel.find(func);
     unsigned term = 0;
@@ -291,24 +382,34 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
     int64_t lanes = target.lanes(std::max(32u, widestBits(f->func)));
     Extent extent = f->reductions[0][0];
     if (combine && !(extent.fixed && *extent.fixed < lanes)) {
-      // Four vectors hide the latency of an addition where they divide the row.
-      if (extent.fixed && *extent.fixed % (4 * lanes) == 0)
-        lanes *= 4;
-      Value partial = sumByLanes(kernel, func, combine, term, lanes);
-      placeAtRow(b, partial, outFunc, "row");
-      halide::BoundExtentOp::create(b, loc, partial, "lane", i32(b, lanes));
-      halide::VectorizeOp::create(b, loc, partial, 0, "lane");
-      halide::VectorizeOp::create(b, loc, partial, 1, "lane");
+      constexpr int64_t several = 4;
+      int64_t vectors =
+                  extent.fixed && *extent.fixed < several * lanes ? 1 : several,
+              width = vectors * lanes;
+      Lanes split = sumByLanes(kernel, func, combine, term, lanes, vectors);
+      auto schedule = [&](Value partial, int64_t count, size_t stages) {
+        halide::BoundExtentOp::create(b, loc, partial, "lane", i32(b, count));
+        for (size_t stage = 0; stage < stages; ++stage)
+          halide::VectorizeOp::create(b, loc, partial, stage, "lane");
+      };
+      placeAtRow(b, split.partial, outFunc, "row");
       // A lane adds few terms in a row.
-      if (Value block = sumByBlocks(kernel, partial, longestSum / lanes)) {
-        if (kernel.find(partial)->updates.size() > 1)
-          halide::VectorizeOp::create(b, loc, partial, 2, "lane");
+      Value block = sumByBlocks(kernel, split.partial, longestSum / width);
+      schedule(split.partial, width,
+               1 + kernel.find(split.partial)->updates.size());
+      if (block) {
         // A block of all lanes, not one a lane.
-        halide::ReorderOp::create(b, loc, partial, 1, {"lane", "rb_b"});
-        halide::ComputeAtOp::create(b, loc, block, partial, "rb_b");
-        halide::BoundExtentOp::create(b, loc, block, "lane", i32(b, lanes));
-        halide::VectorizeOp::create(b, loc, block, 0, "lane");
-        halide::VectorizeOp::create(b, loc, block, 1, "lane");
+        halide::ReorderOp::create(b, loc, split.partial, 1, {"lane", "rb_b"});
+        halide::ComputeAtOp::create(b, loc, block, split.partial, "rb_b");
+        schedule(block, width, 2);
+      }
+      if (split.rest) {
+        placeAtRow(b, split.rest, outFunc, "row");
+        schedule(split.rest, lanes, 2);
+      }
+      if (split.joined) {
+        placeAtRow(b, split.joined, outFunc, "row");
+        schedule(split.joined, lanes, 1);
       }
     }
     placeAtRow(b, func, outFunc, "row");

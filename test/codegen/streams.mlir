@@ -8,6 +8,8 @@
 // How large the array is, is looked at once a call; the loop has a version for each answer.
 // STMT: if (y.keep == (int64)0) {
 // STMT-NEXT: for (y.s0.j.j,
+// Each turn asks for what it will read in the next row.
+// STMT-NEXT: llvm.prefetch.p0({{.*}}int64(({{.*}}y.s0.i.row) + 1)*int64(x.stride.1)) + int64(y.s0.j.j*8))*(int64)4)), 0, 3, 1)
 // STMT: heed_stream_next_store((int64)0)
 // STMT-NEXT: y[ramp(
 // STMT: } else {
@@ -23,6 +25,7 @@
 // ASM-DAG: vmovntps %xmm
 // ASM-DAG: vmovups %ymm
 // ASM-DAG: sfence
+// ASM-DAG: prefetcht0
 // ASM-NOT: heed_stream_next_store
 // WIDE: vmovntps %ymm
 halide.pipeline @twice {
@@ -40,6 +43,8 @@ halide.pipeline @twice {
   halide.set_bounds %y, 1 from %zero
   halide.split %y, "j" into ("j", "jv") by 8 tail GuardWithIf
   halide.vectorize %y, "jv"
+  halide.split %y, "i" into ("i", "row") by 4 tail GuardWithIf
   halide.parallel %y, "i"
+  halide.prefetch_next %y, %x at "j" over %y, "row"
   halide.stream_stores %y beyond 4000
 }

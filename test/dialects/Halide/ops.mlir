@@ -153,6 +153,8 @@ halide.pipeline @schedule {
   halide.prefetch_lines %f, %x at "j" ahead 64 over %o, "piece" by 12
   // CHECK: halide.prefetch_lines %f, %x at "j" ahead 64 over %o, "piece" by 1 lines 8
   halide.prefetch_lines %f, %x at "j" ahead 64 over %o, "piece" by 1 lines 8
+  // CHECK: halide.prefetch_next %f, %x at "j" over %o, "piece"
+  halide.prefetch_next %f, %x at "j" over %o, "piece"
   // CHECK: halide.specialize %f if %{{.*}} {
   // CHECK-NEXT: halide.unroll %f, "i"
   halide.specialize %f if %small {

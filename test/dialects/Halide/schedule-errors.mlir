@@ -216,6 +216,18 @@ halide.pipeline @prefetch_over_no_loop {
 }
 
 // -----
+halide.pipeline @prefetch_of_no_loop {
+  %x = halide.buffer "x" ("i") : i32
+  %f = halide.func "f" (%i = "i") : i32 {
+    %v = halide.read %x[%i] : i32
+    halide.yield %v : i32
+  }
+  // expected-error@+1 {{'row' is no loop of 'f' here (prefetch_next.c1)}}
+  halide.prefetch_next %f, %x at "i" over %f, "row"
+  halide.output %f
+}
+
+// -----
 halide.pipeline @streamed_scratch {
   %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
   %g = halide.func "g" (%i = "i") : i32 {
