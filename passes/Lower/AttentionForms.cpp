@@ -36,15 +36,29 @@ SmallVector<AttentionForm> heed::formsOf(attn::AttentionOp op,
 Value heed::isFastest(OpBuilder &b, Location loc, attn::AttentionOp op,
                       const halide::Target &target,
                       ArrayRef<AttentionForm> forms, size_t number,
-                      Value queries, Value keys) {
+                      Value queries, Value keys, Value members) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, loc, value);
   };
   auto atMost = [&](Value x, Value y) {
     return b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::ule, x, y);
   };
-  if (forms[number].form == StreamingForm::Rows)
-    return atMost(queries, constant(fewQueries(target)));
+  if (forms[number].form == StreamingForm::Rows) {
+    // What may be constant is on the right: there it folds.
+    auto both = [&](Value x, Value y) {
+      return b.createOrFold<arith::AndIOp>(loc, x, y);
+    };
+    auto either = [&](Value x, Value y) {
+      return b.createOrFold<arith::OrIOp>(loc, x, y);
+    };
+    Value few = atMost(queries, constant(fewQueries(target)));
+    if (members)
+      few = either(both(atMost(constant(2), members),
+                        atMost(queries, constant(mostQueriesOfRows(target)))),
+                   few);
+    return either(both(atMost(constant(leastKeysOfRows), keys), few),
+                  atMost(queries, constant(1)));
+  }
   auto add = [&](Value x, Value y) {
     return b.createOrFold<arith::AddIOp>(loc, x, y);
   };

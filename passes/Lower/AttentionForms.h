@@ -24,11 +24,12 @@ llvm::SmallVector<AttentionForm> formsOf(attn::AttentionOp op,
 
 /// Whether form \p number of \p forms, but for those before it, is the fastest
 /// one of \p op for \p queries x \p keys (index): an i1, a constant where the
-/// sizes are.
+/// sizes are. \p members of a group share their keys, if given.
 mlir::Value isFastest(mlir::OpBuilder &b, mlir::Location loc,
                       attn::AttentionOp op, const halide::Target &target,
                       llvm::ArrayRef<AttentionForm> forms, size_t number,
-                      mlir::Value queries, mlir::Value keys);
+                      mlir::Value queries, mlir::Value keys,
+                      mlir::Value members);
 
 /// What a pipeline of rows wants to know of \p op's shared keys, if there are
 /// any (index): members of a group, and groups that share their keys. \p number

@@ -447,8 +447,15 @@ private:
         return getValueOrCreateConstantIndexOp(
             b, loc, extentAt(b, loc, call.getInputs(), from));
       };
+      Value members;
+      if (forms[number].form == StreamingForm::Rows && !queries->fixed) {
+        FailureOr<SmallVector<Value>> groups = groupsAt(call, op);
+        if (failed(groups))
+          return failure();
+        members = groups->empty() ? Value() : groups->front();
+      }
       Value isIt = isFastest(b, loc, op, target, forms, number,
-                             extent(*queries), extent(*keys));
+                             extent(*queries), extent(*keys), members);
       if (known && matchPattern(isIt, m_Zero()))
         continue;
       if (known && matchPattern(isIt, m_One())) {
@@ -461,8 +468,10 @@ private:
     return choice;
   }
 
-  /// Hands to \p call of a pipeline of rows how its groups share keys.
-  static LogicalResult passGroups(halide::CallOp call, attn::AttentionOp op) {
+  /// How groups of \p op share keys where \p call happens; nothing if they do
+  /// not. Fails with an error where callers do not know.
+  static FailureOr<SmallVector<Value>> groupsAt(halide::CallOp call,
+                                                attn::AttentionOp op) {
     OpBuilder b(call);
     bool known = true;
     SmallVector<Value> groups =
@@ -475,8 +484,9 @@ private:
               b, call.getLoc(),
               extentAt(b, call.getLoc(), call.getInputs(), *extent));
         });
-    call.getInputsMutable().append(groups);
-    return success(known);
+    if (!known)
+      return failure();
+    return groups;
   }
 
   /// Writes pipeline \p name of \p kernel with its schedule, and what it wants
@@ -510,9 +520,12 @@ private:
           return failure();
     }
     if (form == StreamingForm::Rows)
-      for (halide::CallOp call : calls)
-        if (failed(passGroups(call, aloneIn(kernel))))
+      for (halide::CallOp call : calls) {
+        FailureOr<SmallVector<Value>> groups = groupsAt(call, aloneIn(kernel));
+        if (failed(groups))
           return failure();
+        call.getInputsMutable().append(*groups);
+      }
     SmallVector<Operation *> inputs = info->pipeline.getInputs();
     writeCost(kernel, info->pipeline);
     StringRef family = info->family;

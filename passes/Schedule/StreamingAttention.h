@@ -24,9 +24,12 @@ enum class StreamingForm : int { Tiles, Narrow, Rows };
 /// Vectors of queries in a tile of \p form, one of tiles.
 int64_t tileVectors(const halide::Target &target, StreamingForm form);
 
-/// Up to how many queries rows may be faster than tiles, measured: with 16
-/// lanes a key costs one query a quarter of what it costs a narrow tile, whose
-/// tasks are heads; rows have tasks for all cores.
+/// Up to how many queries rows are faster than tiles, measured: with 16 lanes a
+/// key costs two queries three quarters of what it costs a narrow tile, whose
+/// tasks are heads; rows have tasks for all cores. Beyond one query, of at
+/// least so many keys. Where heads share their keys, it is more.
+constexpr int64_t leastKeysOfRows = 64;
+int64_t mostQueriesOfRows(const halide::Target &target);
 int64_t fewQueries(const halide::Target &target);
 
 /// Why \p op cannot stream, or an empty string if it can.

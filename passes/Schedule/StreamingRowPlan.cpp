@@ -9,8 +9,14 @@ using namespace heed;
 using attn::DimKind;
 using heed::streaming::Writer;
 
+int64_t heed::mostQueriesOfRows(const halide::Target &target) {
+  return std::max<int64_t>(1, target.lanes(32) / 4);
+}
+
 int64_t heed::fewQueries(const halide::Target &target) {
-  return std::clamp<int64_t>(target.cores / 2, 1, target.lanes(32) / 4);
+  return std::clamp<int64_t>(target.cores / 2,
+                             std::max<int64_t>(1, target.lanes(32) / 8),
+                             mostQueriesOfRows(target));
 }
 
 /// Not a block or two a row beside full ones: these are compiled short.

@@ -3,8 +3,12 @@
 // RUN: heed-opt %s --attn-to-halide --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @model
-// CHECK: %[[FEW:.*]] = arith.cmpi ule, %{{.*}}, %c1{{.*}} : index
-// CHECK: scf.if %[[FEW]]
+// CHECK: %[[FEW:.*]] = arith.cmpi ule, %{{.*}}, %c2{{.*}} : index
+// CHECK: %[[MANY_KEYS:.*]] = arith.cmpi uge, %{{.*}}, %c64{{.*}} : index
+// CHECK: %[[BOTH:.*]] = arith.andi %[[MANY_KEYS]], %[[FEW]]
+// CHECK: %[[ONE:.*]] = arith.cmpi ule, %{{.*}}, %c1{{.*}} : index
+// CHECK: %[[ROWS:.*]] = arith.ori %[[BOTH]], %[[ONE]]
+// CHECK: scf.if %[[ROWS]]
 // CHECK-NEXT: halide.call @k0_few
 // CHECK: } else {
 // CHECK: %[[TILES:.*]] = arith.divui %{{.*}}, %c16
@@ -41,7 +45,7 @@
 // CHECK: halide.parallel %[[PARTS]], "task_1"
 // CHECK: halide.parallel %[[PARTS]], "task_2"
 // CHECK: halide.compute_at %[[PART]], %[[PARTS]], "task_1"
-// As many rows as there are cores for a task of each: here one. What is read along a row of K or V is a vector, sums are in registers.
+// What is read along a row of K or V is a vector, sums are in registers.
 // CHECK: halide.vectorize %[[LANES]] stage 1, "xi"
 // CHECK: halide.unroll %[[LANES]] stage 1, "xo"
 // CHECK: halide.compute_at %[[PAIRS]], %{{.*}}, "jo"
