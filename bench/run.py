@@ -214,6 +214,7 @@ def parse_arguments():
     parser.add_argument("--case", default="", help="only cases whose name holds this, or of this group; several with commas")
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall",
                         help="cpu: processor time, of one thread only; steadier on a machine that others use")
+    parser.add_argument("--keep", action="store_true", help="keep what results.json holds of other cases, of an earlier run")
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
     parser.add_argument("--out", default="", help="folder for results.json and pictures (default: BUILD/bench)")
     parser.add_argument("--peers", default="all", help=f"all, none, or some of {', '.join(PEERS)}")
@@ -231,6 +232,16 @@ def parse_arguments():
     return options
 
 
+def earlier(options, found):
+    """Results of cases that this run does not measure, and the minutes that they took."""
+    path = os.path.join(options.out, "results.json")
+    if not options.keep or not os.path.exists(path):
+        return [], 0
+    with open(path, encoding="utf-8") as file:
+        run = json.load(file)
+    return [result for result in run["cases"] if result["name"] not in {case.name for case in found}], run["minutes"]
+
+
 def main():
     options = parse_arguments()
     words = [w.strip() for w in options.case.split(",") if w.strip()]
@@ -245,7 +256,7 @@ def main():
     if len(counts) > 1 and every == 1:
         counts = counts[:1]
     os.makedirs(options.out, exist_ok=True)
-    results, began = [], time.time()
+    (results, minutes), began = earlier(options, found), time.time()
     with tempfile.TemporaryDirectory() as folder:
         march = {"host": "native"}.get(options.target, options.target)
         groups = []
@@ -259,7 +270,7 @@ def main():
                "clock": options.clock, "date": time.strftime("%Y-%m-%d"), "whole": not words and not options.quick,
                "machine": {"cpu": cpu_name(), "threads": every}, "systems": known, "steady": STEADY, "cases": results}
         for case in found:
-            place = os.path.join(folder, f"case{len(results)}")  # a library's path is never used again
+            place = os.path.join(folder, f"case{found.index(case)}")  # a library's path is never used again
             told = write_inputs(case, place)
             compiled = compile_case(case, told, place, options)
             for word, count, systems, machine in groups:
@@ -273,7 +284,7 @@ def main():
                 results.append({**result, "threads": count})
                 print(report.line(results[-1]), file=sys.stderr, flush=True)
             shutil.rmtree(place)
-            run["minutes"] = round((time.time() - began) / 60, 1)
+            run["minutes"] = round(minutes + (time.time() - began) / 60, 1)
             with open(os.path.join(options.out, "results.json"), "w", encoding="utf-8") as file:  # as far as it came
                 json.dump(run, file, indent=1)
                 file.write("\n")
