@@ -240,9 +240,13 @@ uint32_t numberOf(halide::PipelineOp pipeline, Operation *wanted) {
   return found;
 }
 
+/// Whose LLVM makes a kernel's code: libHalide's own or the one beside it.
+enum class Backend { Bundled, System };
+
 void compileInChild(halide::PipelineOp pipeline, const std::string &symbol,
                     const Halide::Target &target,
-                    const HalideCodegenOptions &options, int fd) {
+                    const HalideCodegenOptions &options, Backend backend,
+                    int fd) {
   HalideOutput output = options.output;
   Reporter reporter(fd);
   Halide::set_custom_compile_time_error_reporter(&reporter);
@@ -257,15 +261,16 @@ void compileInChild(halide::PipelineOp pipeline, const std::string &symbol,
     Halide::Module module = translator.result.compile_to_module(
         translator.arguments, symbol, target,
         Halide::LinkageType::ExternalPlusArgv);
-    bool streams = translator.hasStreams && output != HalideOutput::Statement;
+    bool bySystem = (translator.hasStreams || backend == Backend::System) &&
+                    output != HalideOutput::Statement;
     Halide::OutputFileType type =
-        streams                             ? Halide::OutputFileType::bitcode
+        bySystem                            ? Halide::OutputFileType::bitcode
         : output == HalideOutput::Object    ? Halide::OutputFileType::object
         : output == HalideOutput::Statement ? Halide::OutputFileType::stmt
                                             : Halide::OutputFileType::assembly;
     std::string bytes = throughFile(
         [&](const std::string &path) { module.compile({{type, path}}); });
-    if (streams) {
+    if (bySystem) {
       std::string code, error;
       if (!compileStreams(bytes, output == HalideOutput::Assembly, code, error))
         throw HalideError{error};
@@ -382,6 +387,14 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
   kernels.resize(pipelines.size());
   size_t next = 0, ended = 0;
   std::vector<size_t> running;
+  auto begin = [&](size_t k, Backend backend) {
+    children[k] = std::make_unique<Child>([&](int fd) {
+      compileInChild(pipelines[k], kernels[k].symbol, halideTarget, options,
+                     backend, fd);
+    });
+    return children[k]->pid >= 0;
+  };
+  std::vector<bool> again(pipelines.size());
   while (ended < pipelines.size()) {
     while (next < pipelines.size() && running.size() < jobs) {
       halide::PipelineOp pipeline = pipelines[next];
@@ -399,11 +412,7 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
           continue;
         }
       }
-      children[next] = std::make_unique<Child>([&](int fd) {
-        compileInChild(pipeline, kernels[next].symbol, halideTarget, options,
-                       fd);
-      });
-      if (children[next]->pid < 0)
+      if (!begin(next, Backend::Bundled))
         return pipeline.emitError()
                << "cannot start a process to compile this kernel";
       running.push_back(next++);
@@ -415,7 +424,13 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
       polls.push_back({children[k]->fd, POLLIN, 0});
     ::poll(polls.data(), polls.size(), -1);
     for (size_t i = running.size(); i-- > 0;)
-      if (polls[i].revents && children[running[i]]->drain()) {
+      if (size_t k = running[i]; polls[i].revents && children[k]->drain()) {
+        // An assertion of libHalide's LLVM: another one may do without.
+        if (WIFSIGNALED(children[k]->status) && !again[k]) {
+          again[k] = true;
+          if (begin(k, Backend::System))
+            continue;
+        }
         running.erase(running.begin() + i);
         ++ended;
       }
