@@ -7,6 +7,7 @@
  * compiled where it runs. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ typedef struct worker {
   pthread_barrier_t *barrier;
   vector *memory;
   const int *kinds; /* how many are asked for; 0 ends */
+  int number;
   float sink;
   double seconds[Kinds];
 } worker;
@@ -119,8 +121,24 @@ static void measure(worker *w, int kinds) {
   }
 }
 
+/* Each thread on a processor of its own: two that wake up on one stay there for
+ * longer than a measurement takes. */
+static void pin(int thread) {
+  cpu_set_t all, one;
+  if (sched_getaffinity(0, sizeof all, &all))
+    return;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &all) && thread-- == 0) {
+      CPU_ZERO(&one);
+      CPU_SET(cpu, &one);
+      pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+      return;
+    }
+}
+
 static void *serve(void *argument) {
   worker *w = argument;
+  pin(w->number);
   memset(w->memory, 0, bytesPerThread); /* by the thread that reads it */
   for (;;) {
     pthread_barrier_wait(w->barrier);
@@ -142,10 +160,13 @@ int main(int argc, char **argv) {
   for (int t = 0; t < threads; ++t) {
     workers[t].barrier = &barrier;
     workers[t].kinds = &kinds;
+    workers[t].number = t;
     if (posix_memalign((void **)&workers[t].memory, 4096, bytesPerThread) ||
         (t && pthread_create(&workers[t].thread, NULL, serve, &workers[t])))
       return 1;
   }
+  if (threads > 1)
+    pin(0);
   memset(workers[0].memory, 0, bytesPerThread);
   double flops = 2.0 * Chains * Steps * (VectorBytes / sizeof(float)) * threads;
   double bytes = (double)bytesPerThread * threads;
