@@ -442,22 +442,13 @@ void Former::outline(Cluster &cluster) {
     remarkDone(last, "attn-form-kernels", "rows-merged",
                "rows of a batch are rows of one matrix");
 
-  // Equal kernels are one: their text without names decides.
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  kernel.print(os, OpPrintingFlags().useLocalScope().printGenericOpForm());
-  func::FuncOp &same = known[text];
-  if (same) {
-    kernel.erase();
+  std::string symbol = (model.getName() + "_" + nameOf(cluster.kind)).str();
+  llvm::replace(symbol, ' ', '_');
+  size_t before = known.size();
+  func::FuncOp same = shareKernel(kernel, symbol, known, symbols);
+  if (known.size() == before)
     remarkDone(last, "attn-form-kernels", "shared",
                "shares the kernel " + same.getName());
-  } else {
-    std::string symbol = (model.getName() + "_" + nameOf(cluster.kind)).str();
-    llvm::replace(symbol, ' ', '_');
-    kernel.setName(symbol);
-    symbols.insert(kernel); // makes the name unique
-    same = kernel;
-  }
   b.setInsertionPoint(last);
   auto call = func::CallOp::create(b, loc, same, passed);
   SmallVector<Value> values(call.getResults());

@@ -132,3 +132,20 @@ bool heed::readsInPlace(Operation *user, Value value) {
     return isElementwise(user) ? map == out : map.isIdentity();
   });
 }
+
+func::FuncOp heed::shareKernel(func::FuncOp kernel, StringRef name,
+                               llvm::StringMap<func::FuncOp> &known,
+                               SymbolTable &symbols) {
+  std::string text; // without names
+  llvm::raw_string_ostream os(text);
+  kernel.print(os, OpPrintingFlags().useLocalScope().printGenericOpForm());
+  func::FuncOp &same = known[text];
+  if (same) {
+    kernel.erase();
+  } else {
+    kernel.setName(name);
+    symbols.insert(kernel); // makes the name unique
+    same = kernel;
+  }
+  return same;
+}

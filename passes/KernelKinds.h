@@ -2,7 +2,9 @@
 #ifndef HEED_PASSES_KERNELKINDS_H
 #define HEED_PASSES_KERNELKINDS_H
 
-#include "mlir/IR/Operation.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace heed {
 
@@ -37,6 +39,12 @@ unsigned costOfElement(mlir::Operation *op);
 /// Whether \p user reads \p value at its own place only: where it writes, or
 /// where its loops stand.
 bool readsInPlace(mlir::Operation *user, mlir::Value value);
+
+/// Equal kernels are one, whatever their names are: \p kernel enters \p symbols
+/// under \p name, or is erased if \p known has its like, which is returned.
+mlir::func::FuncOp shareKernel(mlir::func::FuncOp kernel, llvm::StringRef name,
+                               llvm::StringMap<mlir::func::FuncOp> &known,
+                               mlir::SymbolTable &symbols);
 
 } // namespace heed
 

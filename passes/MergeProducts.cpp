@@ -298,18 +298,8 @@ void Merger::merge(MutableArrayRef<Product> group) {
     returned.push_back(onHost.lookup(result));
   func::ReturnOp::create(b, loc, returned);
 
-  // Equal kernels are one.
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  kernel.print(os, OpPrintingFlags().useLocalScope().printGenericOpForm());
-  func::FuncOp &same = known[text];
-  if (same) {
-    kernel.erase();
-  } else {
-    kernel.setName((group.front().kernel.getName() + "s").str());
-    symbols.insert(kernel); // makes the name unique
-    same = kernel;
-  }
+  func::FuncOp same = shareKernel(
+      kernel, (group.front().kernel.getName() + "s").str(), known, symbols);
   remarkDone(group.back().call, "attn-merge-products", "merged",
              Twine(group.size()) +
                  " products of one operand in one kernel, which saves reading" +

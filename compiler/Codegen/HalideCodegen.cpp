@@ -161,6 +161,12 @@ public:
     return true;
   }
 
+  /// Whether it ended by its own fault, not because somebody ended it.
+  bool crashed() const {
+    return WIFSIGNALED(status) &&
+           (WTERMSIG(status) == SIGABRT || WTERMSIG(status) == SIGSEGV);
+  }
+
   /// The assertion that ended the child, from what it said; empty if none.
   std::string assertion() {
     char line[1024];
@@ -272,7 +278,7 @@ void compileInChild(halide::PipelineOp pipeline, const std::string &symbol,
         [&](const std::string &path) { module.compile({{type, path}}); });
     if (bySystem) {
       std::string code, error;
-      if (!compileStreams(bytes, output == HalideOutput::Assembly, code, error))
+      if (!compileBitcode(bytes, output == HalideOutput::Assembly, code, error))
         throw HalideError{error};
       bytes = std::move(code);
     }
@@ -426,7 +432,7 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
     for (size_t i = running.size(); i-- > 0;)
       if (size_t k = running[i]; polls[i].revents && children[k]->drain()) {
         // An assertion of libHalide's LLVM: another one may do without.
-        if (WIFSIGNALED(children[k]->status) && !again[k]) {
+        if (children[k]->crashed() && !again[k]) {
           again[k] = true;
           if (begin(k, Backend::System))
             continue;

@@ -74,7 +74,7 @@ struct StreamedOutput {
   int64_t beyond; ///< arrays of more bytes than these
 };
 
-/// Marks the stores of these outputs for compileStreams.
+/// Marks the stores of these outputs for compileBitcode.
 Halide::Internal::IRMutator *
 makeStreamPass(std::vector<StreamedOutput> outputs);
 
@@ -88,7 +88,7 @@ public:
   Halide::Pipeline result;
   std::vector<Halide::Argument> arguments;
   mlir::Operation *current = nullptr;
-  bool hasStreams = false; ///< the code is for compileStreams to finish
+  bool hasStreams = false; ///< the code is for compileBitcode to finish
 
 private:
   using Loops = std::map<std::string, Halide::VarOrRVar>;

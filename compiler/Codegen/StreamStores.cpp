@@ -119,7 +119,7 @@ void replaceMarks(Module &module) {
 
 } // namespace
 
-bool heed::compileStreams(StringRef bitcode, bool assembly, std::string &code,
+bool heed::compileBitcode(StringRef bitcode, bool assembly, std::string &code,
                           std::string &error) {
   LLVMContext context;
   Expected<std::unique_ptr<Module>> module =

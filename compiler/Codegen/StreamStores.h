@@ -1,6 +1,7 @@
 //===- StreamStores.h - stores that pass the caches by ----------*- C++ -*-===//
 //
-// What libHalide leaves to do for halide.stream_stores, in LLVM's IR.
+// Kernels that libHalide leaves as bitcode: what halide.stream_stores asks for
+// is done in LLVM's IR, and LLVM makes the code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@ inline constexpr char streamMark[] = "heed_stream_next_store";
 
 /// Makes code of \p bitcode, a kernel's, with its marks replaced: an object or
 /// assembly. False with \p error if LLVM cannot.
-bool compileStreams(llvm::StringRef bitcode, bool assembly, std::string &code,
+bool compileBitcode(llvm::StringRef bitcode, bool assembly, std::string &code,
                     std::string &error);
 
 } // namespace heed

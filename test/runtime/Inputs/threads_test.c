@@ -16,12 +16,12 @@
     }                                                                          \
   } while (0)
 
-enum { Most = 1000, From = -3 };
+enum { Most = 1000, From = -3, Every = -2 };
 
 typedef struct loop {
   heed_team *team;
   atomic_int runs[Most];
-  int size, fails; /* the task that fails; -1: none */
+  int size, fails; /* the task that fails; -1: none, Every: each */
   atomic_int seen;
 } loop;
 
@@ -33,7 +33,7 @@ static int count(void *context, int index, uint8_t *closure) {
   CHECK(heed_thread_index() >= 0 &&
         heed_thread_index() < heed_team_size(l->team));
   atomic_fetch_or(&l->seen, 1 << heed_thread_index());
-  return index - From == l->fails ? 7 : 0;
+  return l->fails == Every || index - From == l->fails ? 7 : 0;
 }
 
 /* A task that is a loop; both levels use the same team. */
@@ -94,6 +94,16 @@ static void checkTeam(int32_t threads) {
       CHECK(atomic_load(&l->runs[k]) <= 1);
     once(l, 30);
   }
+
+  /* Nobody begins another task after a failure. */
+  memset(l->runs, 0, sizeof l->runs);
+  l->size = Most;
+  l->fails = Every;
+  CHECK(heed_team_run(l->team, count, l, From, l->size, NULL) == 7);
+  int begun = 0;
+  for (int k = 0; k < l->size; ++k)
+    begun += atomic_load(&l->runs[k]);
+  CHECK(begun >= 1 && begun <= threads);
 
   /* Slow tasks: the caller sleeps until the last worker is done. Every thread
    * takes part, if not at once. */
