@@ -6,6 +6,7 @@
 #include "runtime/Model.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 /* ---- large pages ---- */
@@ -81,7 +82,9 @@ struct heed_block {
   heed_shelf *shelf;
   size_t bytes;
   uint64_t lastCall;
-  bool used;
+  heed_block *below; /* at hand */
+  int size;          /* of small ones, from 0; else -1 */
+  bool used;         /* as those at hand are for everybody else */
 };
 
 /* Halide wants at least 128 for AVX-512 code; the block's record stands in
@@ -95,6 +98,7 @@ void heed_pool_open(heed_pool *pool) {
   for (int k = 0; k < HEED_SHELVES; ++k) {
     pthread_mutex_init(&pool->shelves[k].lock, NULL);
     pool->shelves[k].blocks = NULL;
+    pool->shelves[k].thread = k;
   }
   pool->call = 0;
 }
@@ -110,12 +114,25 @@ static heed_block *takeKept(heed_shelf *shelf, size_t bytes) {
   return best;
 }
 
-void *heed_pool_take(heed_pool *pool, size_t bytes) {
-  if (bytes > SIZE_MAX - 2 * Alignment)
-    return NULL;
-  bytes = (bytes + Alignment - 1) / Alignment * Alignment;
-  heed_shelf *shelf =
-      &pool->shelves[(unsigned)heed_thread_index() % HEED_SHELVES];
+/* Which of the sizes of small blocks has room for *bytes, and how many bytes
+ * that is: up to 8 alignments each, then four sizes from a power of two to the
+ * next. A task of a kernel may take a dozen small blocks for a microsecond's
+ * work. */
+static int smallSize(size_t *bytes) {
+  unsigned units = (unsigned)(*bytes / Alignment);
+  if (units <= 8)
+    return (int)units - 1;
+  int log = 31 - __builtin_clz(units - 1);
+  unsigned steps = ((units - 1) >> (log - 2)) + 1;
+  *bytes = (size_t)(steps << (log - 2)) * Alignment;
+  return 8 + 4 * (log - 3) + (int)steps - 5;
+}
+
+/* 512 units, the last of the sizes. */
+enum { SmallMost = 512 * Alignment };
+
+static heed_block *takeOther(heed_pool *pool, heed_shelf *shelf, size_t bytes,
+                             int size) {
   pthread_mutex_lock(&shelf->lock);
   heed_block *block = takeKept(shelf, bytes);
   if (!block) {
@@ -124,6 +141,7 @@ void *heed_pool_take(heed_pool *pool, size_t bytes) {
       block->shelf = shelf;
       block->bytes = bytes;
       block->next = shelf->blocks;
+      block->size = size;
       shelf->blocks = block;
     }
   }
@@ -132,6 +150,25 @@ void *heed_pool_take(heed_pool *pool, size_t bytes) {
     block->lastCall = pool->call;
   }
   pthread_mutex_unlock(&shelf->lock);
+  return block;
+}
+
+void *heed_pool_take(heed_pool *pool, size_t bytes) {
+  if (bytes > SIZE_MAX - 2 * Alignment)
+    return NULL;
+  bytes = bytes ? (bytes + Alignment - 1) / Alignment * Alignment : Alignment;
+  int32_t thread = heed_thread_index();
+  heed_shelf *shelf = &pool->shelves[(unsigned)thread % HEED_SHELVES];
+  int size = bytes <= SmallMost ? smallSize(&bytes) : -1;
+  if (size >= 0 && thread == shelf->thread) {
+    heed_block *block = shelf->atHand[size];
+    if (block) {
+      shelf->atHand[size] = block->below;
+      block->lastCall = pool->call;
+      return memoryOf(block);
+    }
+  }
+  heed_block *block = takeOther(pool, shelf, bytes, size);
   return block ? memoryOf(block) : NULL;
 }
 
@@ -139,19 +176,30 @@ void heed_pool_give(void *memory) {
   if (!memory)
     return;
   heed_block *block = (heed_block *)((char *)memory - Alignment);
-  pthread_mutex_lock(&block->shelf->lock);
+  heed_shelf *shelf = block->shelf;
+  if (block->size >= 0 && shelf->thread == heed_thread_index()) {
+    block->below = shelf->atHand[block->size];
+    shelf->atHand[block->size] = block;
+    return;
+  }
+  pthread_mutex_lock(&shelf->lock);
   block->used = false;
-  pthread_mutex_unlock(&block->shelf->lock);
+  pthread_mutex_unlock(&shelf->lock);
 }
 
 static void endCall(heed_shelf *shelf, uint64_t call) {
   if (!shelf->blocks) /* as most are; no loop runs now */
     return;
   pthread_mutex_lock(&shelf->lock);
+  memset(shelf->atHand, 0, sizeof shelf->atHand);
   for (heed_block **link = &shelf->blocks; *link;) {
     heed_block *block = *link;
-    block->used = false;
     if (block->lastCall + 2 > call) {
+      block->used = block->size >= 0;
+      if (block->used) {
+        block->below = shelf->atHand[block->size];
+        shelf->atHand[block->size] = block;
+      }
       link = &block->next;
       continue;
     }

@@ -282,7 +282,6 @@ const heed_param_info *heed_param(const heed_model_desc *desc, size_t param) {
 
 static heed_status checkBuffer(heed_model *model, const heed_tensor_info *info,
                                const heed_buffer *buffer, const char *kind) {
-  char found[256];
   if (buffer->type != info->type)
     return heed_fail(model, HEED_ERROR_TYPE,
                      "%s '%s': expected element type %s, found %s", kind,
@@ -292,13 +291,16 @@ static heed_status checkBuffer(heed_model *model, const heed_tensor_info *info,
     return heed_fail(model, HEED_ERROR_SHAPE,
                      "%s '%s': expected %d axes, found %d", kind, info->name,
                      info->rank, buffer->rank);
-  heed_io_format_shape(found, sizeof found, buffer->rank, buffer->shape);
+  /* Written only for a message: it takes longer than the checks. */
+  char found[256];
   for (int32_t axis = 0; axis < info->rank; ++axis)
     if (buffer->shape[axis] < 0 ||
-        (info->sizes[axis] >= 0 && info->sizes[axis] != buffer->shape[axis]))
+        (info->sizes[axis] >= 0 && info->sizes[axis] != buffer->shape[axis])) {
+      heed_io_format_shape(found, sizeof found, buffer->rank, buffer->shape);
       return heed_fail(model, HEED_ERROR_SHAPE,
                        "%s '%s': expected extent %s on axis %d, found shape %s",
                        kind, info->name, info->extents[axis], axis, found);
+    }
   for (int32_t axis = 0; axis < info->rank; ++axis)
     if (buffer->shape[axis] > HEED_MAX_EXTENT)
       return heed_fail(model, HEED_ERROR_SHAPE,
@@ -308,9 +310,11 @@ static heed_status checkBuffer(heed_model *model, const heed_tensor_info *info,
                        buffer->shape[axis], HEED_MAX_EXTENT);
   int64_t bytes;
   if (!heed_io_byte_count(buffer->rank, buffer->shape,
-                          (int64_t)heed_type_size(buffer->type), &bytes))
+                          (int64_t)heed_type_size(buffer->type), &bytes)) {
+    heed_io_format_shape(found, sizeof found, buffer->rank, buffer->shape);
     return heed_fail(model, HEED_ERROR_MEMORY, "%s '%s': shape %s is too large",
                      kind, info->name, found);
+  }
   return HEED_OK;
 }
 

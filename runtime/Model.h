@@ -31,14 +31,18 @@ void heed_arena_close(heed_arena *arena);
 /* Blocks that live for a call and are reused by the next. */
 typedef struct heed_block heed_block;
 
+enum { HEED_SHELVES = 32, HEED_BLOCK_SIZES = 32 };
+
 /** Blocks of one thread (of few, if there are more threads than shelves): a
  * block comes back to the core whose cache holds it. */
 typedef struct heed_shelf {
   _Alignas(64) pthread_mutex_t lock;
+  int32_t thread; /* its number is the shelf's */
   heed_block *blocks;
+  /** Small blocks by size that nobody uses; only `thread` takes them and puts
+   * them there, without the lock. */
+  heed_block *atHand[HEED_BLOCK_SIZES];
 } heed_shelf;
-
-enum { HEED_SHELVES = 32 };
 
 typedef struct heed_pool {
   heed_shelf shelves[HEED_SHELVES];
