@@ -67,6 +67,12 @@ with np.errstate(over="ignore", under="ignore"):
     exact = np.exp(dense.astype(np.float64))
     want = np.where(exact < 2.0**-126, 0, exact.astype(f32))
     compare("exp over all exponents", 0, run("functions", [dense], len(functions), f32)[0], want, rtol=1.5e-7)
+# erf's is 3.5e-7, and it never leaves [-1, 1].
+near = np.arange(0x3a000000, 0x41000000, 211, np.uint32)  # 5e-4 to 8, where it is neither linear nor 1
+near = np.concatenate([dense.view(np.uint32), near, near | 0x80000000]).view(f32)
+got = run("functions", [near], len(functions), f32)[8]
+compare("erf over all exponents", 8, got, np.array([math.erf(t) for t in near.tolist()]), rtol=3.5e-7, atol=2.0**-126)
+assert (np.abs(got) <= 1).all(), "erf beyond 1"
 edges = np.array([inf, -inf, nan, 0.0, -0.0, 89.0, -110.0, 1e38], f32)
 edge = run("functions", [edges], len(functions), f32)
 compare("exp at edges", 0, edge[0], np.exp(edges), rtol=2e-6)

@@ -1,0 +1,193 @@
+// The functions of `math` as expressions of our own where libHalide's are slow
+// or do not hold for every float. Each has a measured bound in test/codegen.
+
+#include "compiler/Codegen/HalideMath.h"
+#include "compiler/Codegen/HalideTranslate.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace heed;
+using Halide::Expr;
+using Halide::Internal::Call;
+
+Expr heed::strict(Call::IntrinsicOp op, Expr a, Expr b) {
+  Halide::Type type = a.type();
+  if (op == Call::strict_lt || op == Call::strict_le || op == Call::strict_eq)
+    type = Halide::Bool();
+  return Call::make(type, op, {a, b}, Call::PureIntrinsic);
+}
+
+// libHalide tells LLVM that a plain sum or product is neither NaN nor infinite,
+// even where a strict op reads it: `x == x` of one is then true. In bits it is
+// what it is.
+
+static Expr bitsOf(Expr x, uint64_t f16, uint64_t f32, uint64_t f64,
+                   Expr &pattern) {
+  int width = x.type().bits();
+  Halide::Type type = Halide::UInt(width);
+  uint64_t value = width == 16 ? f16 : width == 32 ? f32 : f64;
+  pattern = Halide::Internal::UIntImm::make(type, value);
+  return Halide::reinterpret(type, x);
+}
+
+Expr heed::isNaN(Expr x) {
+  if (x.type().is_bfloat())
+    x = Halide::cast<float>(x);
+  Expr limit; // twice the bits of infinity: without the sign
+  Expr bits =
+      bitsOf(x, 0xf800, 0xff000000, UINT64_C(0xffe0000000000000), limit);
+  return (bits << Halide::Internal::make_one(bits.type())) > limit;
+}
+
+Expr heed::isInfinity(Expr x, bool negative) {
+  if (x.type().is_bfloat())
+    x = Halide::cast<float>(x);
+  Expr infinity;
+  Expr bits = negative ? bitsOf(x, 0xfc00, 0xff800000,
+                                UINT64_C(0xfff0000000000000), infinity)
+                       : bitsOf(x, 0x7c00, 0x7f800000,
+                                UINT64_C(0x7ff0000000000000), infinity);
+  return bits == infinity;
+}
+
+// Halide's vector forms of exp and log hold for finite results alone.
+
+/// A float constant by its value, infinities and NaN included.
+static Expr floatConstant(Halide::Type type, double value) {
+  if (std::isfinite(value))
+    return Halide::Internal::make_const(type, value);
+  uint32_t raw = std::isnan(value) ? 0x7fc00000u
+                 : value > 0       ? 0x7f800000u
+                                   : 0xff800000u;
+  Expr single = Halide::reinterpret<float>(
+      Halide::Internal::make_const(Halide::UInt(32), raw));
+  return Halide::cast(type, single);
+}
+
+/// exp in f32: x = n ln 2 + r, the power of two by adding n to the exponent,
+/// e^r by a polynomial (minimax for |r| <= ln 2 / 2, 3e-9; 9e-8 with the
+/// rounding). libHalide's own takes twice the instructions and holds for finite
+/// results alone. n is rounded by adding 1.5 * 2^23, whose low bits then hold
+/// it.
+static Expr exactExp(Expr x) {
+  if (x.type().bits() != 32)
+    return Halide::exp(x);
+  auto number = [&](double v) { return floatConstant(x.type(), v); };
+  auto less = [](Expr a, Expr b) { return strict(Call::strict_lt, a, b); };
+  auto times = [](Expr a, Expr b) { return strict(Call::strict_mul, a, b); };
+  auto minus = [](Expr a, Expr b) { return strict(Call::strict_sub, a, b); };
+  Expr magic = number(12582912.0);
+  Expr shifted =
+      strict(Call::strict_add, times(x, number(1.44269504088896)), magic);
+  Expr n = minus(shifted, magic);
+  // ln 2 in two parts: the product of n and the first is exact.
+  Expr r = minus(x - n * number(0.693359375), times(n, number(-2.12194440e-4)));
+  Expr p = number(0.00138145988);
+  for (double c :
+       {0.00836871701, 0.0416683881, 0.166665206, 0.499999934, 1.0, 1.0})
+    p = p * r + number(c);
+  Halide::Type bits = Halide::Int(32, x.type().lanes());
+  Expr e = Halide::reinterpret(x.type(),
+                               Halide::reinterpret(bits, p) +
+                                   (Halide::reinterpret(bits, shifted)
+                                    << Halide::Internal::make_const(bits, 23)));
+  // Results below the least normal number are 0. Where f32 ends, and for NaN,
+  // it is x times infinity.
+  e = Halide::select(less(x, number(-87.3365402)), number(0), e);
+  return Halide::select(less(x, number(88.7228470)), e,
+                        times(x, number(INFINITY)));
+}
+
+static Expr exactLog(Expr x) {
+  if (x.type().bits() != 32)
+    return Halide::log(x);
+  auto less = [](Expr a, Expr b) { return strict(Call::strict_lt, a, b); };
+  auto equal = [](Expr a, Expr b) { return strict(Call::strict_eq, a, b); };
+  auto number = [&](double v) { return floatConstant(x.type(), v); };
+  Expr l =
+      Halide::select(equal(x, number(0)), number(-INFINITY), Halide::log(x));
+  l = Halide::select(less(x, number(0)), number(NAN), l);
+  return Halide::select(isNaN(x) || isInfinity(x, false), x, l);
+}
+
+/// IEEE 754's pow. Halide's vector form of it is exp(y log(x)) without the
+/// cases where that is no number though the power is one, and without signs.
+static Expr exactPow(Expr x, Expr y) {
+  if (x.type().bits() != 32)
+    return Halide::pow(x, y);
+  auto equal = [](Expr a, Expr b) { return strict(Call::strict_eq, a, b); };
+  auto times = [](Expr a, Expr b) { return strict(Call::strict_mul, a, b); };
+  auto number = [&](double v) { return floatConstant(x.type(), v); };
+  auto isWhole = [&](Expr v) { return equal(Halide::floor(v), v); };
+  Expr size = Halide::abs(x);
+  Expr p = exactExp(times(y, exactLog(size)));
+  Expr isNegative = Halide::reinterpret<int32_t>(x) < 0; // -0 too
+  Expr isOdd = isWhole(y) && !isWhole(times(y, number(0.5)));
+  p = Halide::select(isNegative && isOdd, times(p, number(-1)), p);
+  Expr hasRoot = isWhole(y) || equal(x, number(0)) || isInfinity(size, false) ||
+                 isNaN(x) || isNaN(y);
+  p = Halide::select(isNegative && !hasRoot, number(NAN), p);
+  Expr isOne = equal(y, number(0)) || equal(x, number(1)) ||
+               (equal(x, number(-1)) && isInfinity(Halide::abs(y), false));
+  return Halide::select(isOne, number(1), p);
+}
+
+/// erf in f32: x times a polynomial in x^2 (minimax relative to erf for |x| <=
+/// 3.7, 4e-8; 3e-7 with the rounding), whose variable runs from -1 to 1 so that
+/// no digits cancel. Beyond, the polynomial grows above 1, where it is cut off.
+/// No division: with one, a vector takes twice as long.
+static Expr exactErf(Expr x) {
+  auto number = [&](double v) { return floatConstant(x.type(), v); };
+  auto less = [](Expr a, Expr b) { return strict(Call::strict_lt, a, b); };
+  if (x.type().bits() != 32) {
+    // Halide's gives NaN for infinities; beyond 10 it is 1 in any float type.
+    Expr inside = Halide::select(less(number(10), x), number(10), x);
+    return Halide::erf(
+        Halide::select(less(inside, number(-10)), number(-10), inside));
+  }
+  Expr t = x * (x * number(0.146092042)) - number(1);
+  Expr p = number(0.000695840688);
+  for (double c :
+       {-0.00180315028, 0.00164642255, -0.00275597908, 0.0081483284,
+        -0.0151678305, 0.0232948754, -0.035649199, 0.0520735979, -0.0705803409,
+        0.0905333832, -0.112629719, 0.140794754, -0.190468222, 0.382137477})
+    p = p * t + number(c);
+  p = strict(Call::strict_mul, p, x);
+  p = Halide::select(less(number(1), p), number(1), p);
+  return Halide::select(less(p, number(-1)), number(-1), p);
+}
+
+Expr HalideExpressions::translateMath(Operation *op) {
+  auto operand = [&](unsigned k) { return get(op->getOperand(k)); };
+  auto number = [&](double value) {
+    return Halide::Internal::make_const(operand(0).type(), value);
+  };
+  return TypeSwitch<Operation *, Expr>(op)
+      .Case([&](math::ExpOp) { return exactExp(operand(0)); })
+      .Case([&](math::LogOp) { return exactLog(operand(0)); })
+      .Case([&](math::SqrtOp) { return Halide::sqrt(operand(0)); })
+      .Case([&](math::RsqrtOp) {
+        return strict(Call::strict_div, number(1), Halide::sqrt(operand(0)));
+      })
+      .Case([&](math::SinOp) { return Halide::sin(operand(0)); })
+      .Case([&](math::CosOp) { return Halide::cos(operand(0)); })
+      .Case([&](math::TanOp) { return Halide::tan(operand(0)); })
+      .Case([&](math::TanhOp) { return Halide::tanh(operand(0)); })
+      .Case([&](math::ErfOp) { return exactErf(operand(0)); })
+      .Case([&](math::PowFOp) { return exactPow(operand(0), operand(1)); })
+      .Case([&](math::FloorOp) { return Halide::floor(operand(0)); })
+      .Case([&](math::CeilOp) { return Halide::ceil(operand(0)); })
+      .Case([&](math::TruncOp) { return Halide::trunc(operand(0)); })
+      .Case([&](math::RoundEvenOp) { return Halide::round(operand(0)); })
+      .Case([&](math::AbsFOp) { return Halide::abs(operand(0)); })
+      .Case([&](math::AbsIOp) {
+        return Halide::cast(operand(0).type(), Halide::abs(operand(0)));
+      })
+      .Case([&](math::IsNaNOp) { return isNaN(operand(0)); })
+      // There is no intrinsic for it in Halide 21; targets with FMA contract
+      // this, the others round twice.
+      .Case([&](math::FmaOp) { return operand(0) * operand(1) + operand(2); })
+      .Default([&](Operation *) { return Expr(); });
+}
