@@ -1,5 +1,5 @@
-// halide.prefetch_lines and halide.prefetch_next: lines of the cache in each
-// turn of a loop.
+// halide.prefetch_lines, halide.prefetch_spread and halide.prefetch_next: lines
+// of the cache in each turn of a loop.
 //
 // libHalide's own directive prefetches all that a later turn of a loop reads.
 // Where many turns of an outer loop read the same, each of them would prefetch
@@ -82,13 +82,14 @@ private:
   Stmt visit(const For *loop) override {
     around.push_back({loop, nullptr});
     Stmt body = mutate(loop->body);
-    around.pop_back();
     for (const LinePrefetch &request : requests)
       if (hasName(loop->name, request.stage, request.at)) {
-        Stmt prefetch = makePrefetch(loop, request);
+        Stmt prefetch =
+            request.lines ? spread(request) : makePrefetch(loop, request);
         if (prefetch.defined())
           body = Block::make(prefetch, body);
       }
+    around.pop_back();
     if (body.same_as(loop->body))
       return loop;
     return For::make(loop->name, loop->min, loop->extent, loop->for_type,
@@ -103,12 +104,9 @@ private:
       return {};
     if (request.parts == 0)
       return prefetchNext(first, request);
-    auto turnOf = [](const For *l) -> Expr {
-      return Variable::make(Halide::Int(32), l->name) - l->min;
-    };
     Expr line = turnOf(loop);
     for (const Around &outer : around) // a loop of one turn is none any more
-      if (outer.loop &&
+      if (outer.loop && outer.loop != loop &&
           hasName(outer.loop->name, request.consumer, request.over))
         line += turnOf(outer.loop) % request.parts * loop->extent;
     Halide::Type type = Halide::Int(64);
@@ -116,14 +114,59 @@ private:
         Halide::cast(type, substitute(loop->name, loop->min, first.index));
     Expr offset =
         (start + make_const(type, request.ahead)) * first.type.bytes() +
-        Halide::cast(type, line) * (request.lines * lineBytes);
+        Halide::cast(type, line) * lineBytes;
+    return prefetch(request, offset);
+  }
+
+  /// Groups of lines, in turn to each turn of the innermost loop around: as
+  /// many as there are for it.
+  Stmt spread(const LinePrefetch &request) {
+    // The number of this turn among those of the loop that is meant.
+    Expr number = 0, count = 1;
+    int32_t atLeast = 1;
+    size_t k = around.size();
+    for (; k-- > 0;) {
+      const For *loop = around[k].loop;
+      if (!loop)
+        continue;
+      if (hasName(loop->name, request.consumer, request.over))
+        break;
+      number += turnOf(loop) * count;
+      count *= loop->extent;
+      if (auto known = as_const_int(loop->extent))
+        atLeast = static_cast<int32_t>(
+            std::clamp<int64_t>(*known * atLeast, 1, request.lines));
+    }
+    if (k >= around.size())
+      return {};
+    FirstRead first(request.source);
+    around[k].loop->body.accept(&first);
+    if (!first.index.defined())
+      return {};
+    Halide::Type type = Halide::Int(64);
+    Expr start =
+        (Halide::cast(type, first.index) + make_const(type, request.ahead)) *
+        first.type.bytes();
+    // From the last, which the fewest turns have.
     Stmt all;
-    for (int number = 0; number < request.lines; ++number) {
-      Stmt one =
-          prefetch(request, offset + make_const(type, number * lineBytes));
-      all = all.defined() ? Block::make(all, one) : one;
+    constexpr int32_t group = 8;
+    for (int32_t round = (request.lines - 1) / (group * atLeast); round >= 0;
+         --round) {
+      Expr line = (count * round + number) * group;
+      Stmt lines = all;
+      for (int32_t l = std::min(group, request.lines); l-- > 0;) {
+        Stmt one = prefetch(request,
+                            start + (Halide::cast(type, line) + l) * lineBytes);
+        lines = lines.defined() ? Block::make(one, lines) : one;
+      }
+      Expr some = simplify(line < request.lines);
+      all = is_const_one(some) ? lines : IfThenElse::make(some, lines);
     }
     return all;
+  }
+
+  static Expr turnOf(const For *loop) {
+    return Variable::make(Halide::Int(32), loop->name) - loop->min;
   }
 
   /// Nothing outside of the loop whose next turn is meant.

@@ -155,30 +155,29 @@ void HalideTranslator::scheduleStage(Operation *op, Halide::Stage stage,
         else
           stage.prefetch(funcs[prefetch.getSource()], at, from, offset);
       })
-      .Case<halide::PrefetchLinesOp, halide::PrefetchNextOp>(
-          [&](auto prefetch) {
-            Value source = prefetch.getSource(),
-                  consumer = prefetch.getConsumer();
-            LinePrefetch request;
-            request.stage = funcs[prefetch.getFunc()].name() + ".s" +
-                            std::to_string(prefetch.getStage()) + ".";
-            request.at = "." + find(prefetch.getAt()).name();
-            auto buffer = buffers.find(source);
-            request.source = buffer != buffers.end() ? buffer->second.name()
-                                                     : funcs[source].name();
-            for (Loops &stage : this->loops[consumer])
-              if (auto it = stage.find(prefetch.getOver().str());
-                  it != stage.end())
-                request.over = "." + it->second.name();
-            request.consumer = funcs[consumer].name() + ".s";
-            if (auto lines = dyn_cast<halide::PrefetchLinesOp>(op)) {
-              request.ahead = lines.getAhead();
-              request.parts = static_cast<int32_t>(lines.getParts());
-              request.lines =
-                  static_cast<int32_t>(lines.getLines().value_or(1));
-            }
-            prefetches.push_back(std::move(request));
-          })
+      .Case<halide::PrefetchLinesOp, halide::PrefetchNextOp,
+            halide::PrefetchSpreadOp>([&](auto prefetch) {
+        Value source = prefetch.getSource(), consumer = prefetch.getConsumer();
+        LinePrefetch request;
+        request.stage = funcs[prefetch.getFunc()].name() + ".s" +
+                        std::to_string(prefetch.getStage()) + ".";
+        request.at = "." + find(prefetch.getAt()).name();
+        auto buffer = buffers.find(source);
+        request.source = buffer != buffers.end() ? buffer->second.name()
+                                                 : funcs[source].name();
+        for (Loops &stage : this->loops[consumer])
+          if (auto it = stage.find(prefetch.getOver().str()); it != stage.end())
+            request.over = "." + it->second.name();
+        request.consumer = funcs[consumer].name() + ".s";
+        if (auto lines = dyn_cast<halide::PrefetchLinesOp>(op)) {
+          request.ahead = lines.getAhead();
+          request.parts = static_cast<int32_t>(lines.getParts());
+        } else if (auto spread = dyn_cast<halide::PrefetchSpreadOp>(op)) {
+          request.ahead = spread.getAhead();
+          request.lines = static_cast<int32_t>(spread.getLines());
+        }
+        prefetches.push_back(std::move(request));
+      })
       .Case([&](halide::SpecializeOp specialize) {
         Halide::Stage version =
             stage.specialize(get(specialize.getCondition()));

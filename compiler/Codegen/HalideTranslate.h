@@ -50,15 +50,15 @@ private:
   llvm::DenseMap<mlir::Value, Halide::Expr> exprs;
 };
 
-/// What halide.prefetch_lines and halide.prefetch_next ask for, in the names of
-/// libHalide's loops.
+/// What halide.prefetch_lines, halide.prefetch_spread and halide.prefetch_next
+/// ask for, in the names of libHalide's loops.
 struct LinePrefetch {
   std::string stage, at; ///< how the loop's name begins and ends
   std::string source;
   int64_t ahead = 0; ///< elements
   std::string consumer, over;
-  int32_t parts = 0; ///< 0: what the next turn of that loop reads
-  int32_t lines = 1; ///< of a turn
+  int32_t parts = 0; ///< of prefetch_lines
+  int32_t lines = 0; ///< of prefetch_spread
 };
 
 /// Adds the prefetches to the lowered loops: libHalide's own directive fetches

@@ -12,11 +12,12 @@ using namespace heed::halide;
 bool heed::halide::isScheduleOp(Operation *op) {
   return isa<SplitOp, FuseOp, TileOp, ReorderOp, RenameOp, VectorizeOp,
              UnrollOp, ParallelOp, SerialOp, PartitionOp, AtomicOp, RFactorOp,
-             PrefetchOp, PrefetchLinesOp, PrefetchNextOp, SpecializeOp,
-             ComputeAtOp, StoreAtOp, HoistStorageOp, ComputeRootOp,
-             ComputeInlineOp, StoreRootOp, HoistStorageRootOp, StoreInOp,
-             BoundVarOp, BoundExtentOp, AlignBoundsOp, AlignStorageOp,
-             ReorderStorageOp, StreamStoresOp, GPUBlocksOp, GPUThreadsOp>(op);
+             PrefetchOp, PrefetchLinesOp, PrefetchNextOp, PrefetchSpreadOp,
+             SpecializeOp, ComputeAtOp, StoreAtOp, HoistStorageOp,
+             ComputeRootOp, ComputeInlineOp, StoreRootOp, HoistStorageRootOp,
+             StoreInOp, BoundVarOp, BoundExtentOp, AlignBoundsOp,
+             AlignStorageOp, ReorderStorageOp, StreamStoresOp, GPUBlocksOp,
+             GPUThreadsOp>(op);
 }
 
 void SplitOp::build(OpBuilder &builder, OperationState &state, Value func,
@@ -80,6 +81,7 @@ VERIFY_TARGET_ONLY(AtomicOp)
 VERIFY_TARGET_ONLY(PrefetchOp)
 VERIFY_TARGET_ONLY(PrefetchLinesOp)
 VERIFY_TARGET_ONLY(PrefetchNextOp)
+VERIFY_TARGET_ONLY(PrefetchSpreadOp)
 VERIFY_TARGET_ONLY(ComputeRootOp)
 VERIFY_TARGET_ONLY(ComputeInlineOp)
 VERIFY_TARGET_ONLY(StoreRootOp)

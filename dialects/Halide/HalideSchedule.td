@@ -156,11 +156,11 @@ def Halide_PrefetchOp : Halide_StageScheduleOp<"prefetch"> {
 }
 
 def Halide_PrefetchLinesOp : Halide_StageScheduleOp<"prefetch_lines"> {
-  let summary = "Each turn of a loop prefetches lines of the cache that are read later";
+  let summary = "Each turn of a loop prefetches one line of the cache that is read much later";
   let description = [{
-    The first turn of loop `at` prefetches the line (or the `lines` lines) that begins `ahead` elements behind the first element
-    of `source` that the loop reads, each further turn the lines behind it. The turns of loop `over` of `consumer`, counted
-    modulo `parts`, go on where the one before has ended: what comes from memory comes spread over them, while they compute.
+    The first turn of loop `at` prefetches the line that lies `ahead` elements behind the first element of `source` that the
+    loop reads, each further turn the line behind it. The turns of loop `over` of `consumer`, counted modulo `parts`, go on
+    where the one before has ended: what comes from memory comes spread over them, while they compute.
 
     ```mlir
     halide.prefetch_lines %sum stage 1, %panel at "r" ahead 18432 over %y, "mb" by 12
@@ -168,10 +168,29 @@ def Halide_PrefetchLinesOp : Halide_StageScheduleOp<"prefetch_lines"> {
     * prefetch_lines.c1  a stage of `consumer` has the loop `over` at this point
   }];
   let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, Halide_Func:$source, StrAttr:$at, I64Attr:$ahead,
-                       Halide_Func:$consumer, StrAttr:$over, Halide_Factor:$parts,
-                       OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<1>, IntMaxValue<1024>]>>:$lines);
+                       Halide_Func:$consumer, StrAttr:$over, Halide_Factor:$parts);
   let assemblyFormat = [{
-    $func (`stage` $stage^)? `,` $source `at` $at `ahead` $ahead `over` $consumer `,` $over `by` $parts (`lines` $lines^)? attr-dict
+    $func (`stage` $stage^)? `,` $source `at` $at `ahead` $ahead `over` $consumer `,` $over `by` $parts attr-dict
+  }];
+}
+
+def Halide_PrefetchSpreadOp : Halide_StageScheduleOp<"prefetch_spread"> {
+  let summary = "Each turn of a loop prefetches lines of the cache, spread over the turns of a loop inside";
+  let description = [{
+    A turn of loop `over` of `consumer` prefetches the `lines` lines that begin `ahead` elements behind the first element of
+    `source` that it reads. They are dealt out, eight at a time, to the turns of loop `at` inside, however many these are: in one
+    burst they would wait for each other, and what computes would wait for them.
+
+    ```mlir
+    halide.prefetch_spread %sum stage 1, %keys at "r" ahead 2048 over %scores, "jo" lines 128
+    ```
+    * prefetch_spread.c1  a stage of `consumer` has the loop `over` at this point
+  }];
+  let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, Halide_Func:$source, StrAttr:$at, I64Attr:$ahead,
+                       Halide_Func:$consumer, StrAttr:$over,
+                       ConfinedAttr<I64Attr, [IntMinValue<1>, IntMaxValue<1024>]>:$lines);
+  let assemblyFormat = [{
+    $func (`stage` $stage^)? `,` $source `at` $at `ahead` $ahead `over` $consumer `,` $over `lines` $lines attr-dict
   }];
 }
 

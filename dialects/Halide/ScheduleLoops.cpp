@@ -236,7 +236,7 @@ LogicalResult ScheduleChecker::applyToLoops(Operation *op, Stage &stage,
             failed(requireLoop(op, stage, prefetch.getAt(), func)) ||
             failed(requireLoop(op, stage, prefetch.getFrom(), func)));
       })
-      .Case<PrefetchLinesOp, PrefetchNextOp>(
+      .Case<PrefetchLinesOp, PrefetchNextOp, PrefetchSpreadOp>(
           [&](auto prefetch) -> LogicalResult {
             if (failed(requireLoop(op, stage, prefetch.getAt(), func)))
               return failure();

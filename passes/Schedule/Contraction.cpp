@@ -522,7 +522,7 @@ bool heed::scheduleContraction(KernelInfo &kernel,
     int64_t lines = (unrolled * width * bytes + 63) / 64;
     halide::PrefetchLinesOp::create(b, loc, accFunc, 1, packed[0], rnames[0],
                                     *steps * width * (blocked ? 1 : products),
-                                    tilesFunc, "mb", lines, IntegerAttr());
+                                    tilesFunc, "mb", lines);
   }
   return true;
 }

@@ -30,8 +30,7 @@ struct StreamingOffsets {
 /// update over its contract dims.
 struct StreamingTerm {
   halide::FuncOp func;
-  /// Of rows: one partial sum a lane, then half as many each.
-  std::vector<halide::FuncOp> lanes;
+  halide::FuncOp lanes; ///< of rows: one partial sum a lane
   size_t contractDims;
   llvm::SmallVector<Extent> contract;
   std::optional<StreamingOffsets> offsets;
@@ -74,6 +73,7 @@ struct StreamingQuery {
 /// Keys whose rows, of known length, lie one behind the other in an input.
 struct DenseKeys {
   mlir::Value source;
+  unsigned term = 0;          ///< of scores or of values
   int64_t row = 0, bytes = 0; ///< numbers of a row, and its size
 };
 

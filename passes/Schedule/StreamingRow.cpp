@@ -3,8 +3,8 @@
 // (one, where text is generated), and too few tasks. Here a task is one query
 // and a part of its keys, in blocks of B keys:
 //
-//   T  [B]        scores: lanes are the contracted dim, pairs of which are
-//                 added up at the end
+//   T  [B]        scores: lanes are the contracted dim, which are added up at
+//                 the end, of as many keys at a time
 //   S, P [B]      lanes are keys
 //   PV [F]        lanes are the value dim, 8 keys at a time
 //   part [F]      tuple (accumulator, m, l), merged over the blocks of a part
@@ -29,9 +29,8 @@ static Value atLeastOne(Ops &o, Value x) {
   return arith::MaxSIOp::create(o.b, o.loc, x, o.i(1));
 }
 /// T(ii, jj, kb, ...): partial sums of as many keys as a vector has lanes, one
-/// sum a lane of the last contracted dim. Neighbours are added up until each
-/// key has one number: lane by lane that would take several times as long as
-/// the products.
+/// sum a lane of the last contracted dim. The lanes are a vectorised reduction:
+/// libHalide adds up neighbours, in registers, until each key has one number.
 void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
   SmallVector<unsigned> contract = op.contractDims(term);
   std::string name = (stage.name("t") + Twine(term)).str();
@@ -39,11 +38,10 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
     return stageTerm(stage, term);
   const int64_t width = plan.lanes;
   const SmallVector<StringRef> vars{"x", "jb", "kb"};
-  std::vector<halide::FuncOp> sums{
-      func(name + "_lanes", vars, 1,
-           [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
-             return {o.zero()};
-           })};
+  auto lanes = func(name + "_lanes", vars, 1,
+                    [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
+                      return {o.zero()};
+                    });
   size_t rank = 4 + batchDims;
   Ops outside{b, loc};
   SmallVector<std::string> names;
@@ -67,7 +65,7 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
     return o.addi(o.muli(args.back(), o.i(width)), o.mod(args[0], width));
   };
   halide::UpdateOp sum =
-      update(sums[0], rvars, extents,
+      update(lanes, rvars, extents,
              [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
                ArrayRef<Value> at = args.take_front(rank);
                SmallVector<Value> place(at), reduction(args.drop_front(rank));
@@ -75,7 +73,7 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
                place[1] =
                    o.addi(o.muli(at[1], o.i(width)), o.floorDiv(at[0], width));
                reduction.back() = index(o, args);
-               return {termSum(o, term, o.read1(sums[0].getResult(), at),
+               return {termSum(o, term, o.read1(lanes.getResult(), at),
                                termOperands(o, stage, term, place, reduction))};
              });
   if (!last.fixed || *last.fixed % width)
@@ -85,25 +83,21 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
                Ops o{inner, where};
                return {o.less(index(o, SmallVector<Value>(args)), last.value)};
              });
-  for (unsigned step = 1; step <= llvm::Log2_64(width); ++step)
-    sums.push_back(
-        func((name + "_pairs" + Twine(step)).str(), vars, 1,
-             [&, before = sums.back().getResult()](
-                 Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-               SmallVector<Value> even(at), odd(at);
-               even[0] = o.muli(at[0], o.i(2));
-               odd[0] = o.addi(even[0], o.i(1));
-               return {o.sum(o.read1(before, even), o.read1(before, odd))};
-             }));
   auto f = func(name, {"ii", "jj", "kb"}, 1,
-                [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-                  SmallVector<Value> place{o.mod(at[1], width),
-                                           o.floorDiv(at[1], width)};
-                  place.append(at.begin() + 2, at.end());
-                  return {o.sum(emptySum(o, contract),
-                                o.read1(sums.back().getResult(), place))};
+                [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
+                  return {emptySum(o, contract)};
                 });
-  stage.terms.push_back({f, sums, contract.size(), sizes, {}, {}});
+  update(f, {"rl"}, {outside.i(width)},
+         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+           ArrayRef<Value> at = args.take_front(rank);
+           Value lane =
+               o.addi(o.muli(o.mod(at[1], width), o.i(width)), args[rank]);
+           SmallVector<Value> place{lane, o.floorDiv(at[1], width)};
+           place.append(at.begin() + 2, at.end());
+           return {o.sum(o.read1(f.getResult(), at),
+                         o.read1(lanes.getResult(), place))};
+         });
+  stage.terms.push_back({f, lanes, contract.size(), sizes, {}, {}});
 }
 
 /// S, and the maximum of the block: one a lane, then of these.
@@ -289,7 +283,7 @@ void Streaming::cutGroups() {
 /// Which operands with keys are inputs that hold them row after row.
 void Streaming::findDenseKeys() {
   auto find = [&](Value tensor, AffineMap map, ArrayRef<unsigned> dims,
-                  std::vector<DenseKeys> &found) {
+                  unsigned term, std::vector<DenseKeys> &found) {
     auto dim = [&](unsigned number) {
       return getAffineDimExpr(number, op.getContext());
     };
@@ -303,14 +297,14 @@ void Streaming::findDenseKeys() {
       return;
     int64_t row = *size(dims[0]).fixed;
     unsigned bits = cast<ShapedType>(tensor.getType()).getElementTypeBitWidth();
-    found.push_back({source, row, row * bits / 8});
+    found.push_back({source, term, row, row * bits / 8});
   };
   for (unsigned term = 0; term < op.numTerms(); ++term)
     for (auto [tensor, map] : llvm::zip(op.term(term), op.maps(term)))
-      find(tensor, map, op.contractDims(term), plan.termKeys);
+      find(tensor, map, op.contractDims(term), term, plan.termKeys);
   if (op.numDims(DimKind::Value) == 1)
     for (auto [number, tensor] : llvm::enumerate(op.getValues()))
-      find(tensor, op.valueMap(number), op.firstDim(DimKind::Value),
+      find(tensor, op.valueMap(number), op.firstDim(DimKind::Value), number,
            plan.valueKeys);
 }
 

@@ -24,51 +24,59 @@ static bool isFrequent(const StreamingPlan &plan, const StreamingStage &stage) {
   return !stage.partial || plan.stages.size() == 1;
 }
 
+/// While all members of a group compute the keys of one turn of loop \p over,
+/// \p count of them, the next come, spread over the turns of \p at inside.
+static void prefetchNext(Writer &w, halide::FuncOp func, StringRef at,
+                         const DenseKeys &keys, halide::FuncOp consumer,
+                         StringRef over, int64_t count) {
+  constexpr int64_t lineBytes = 64, most = 1024;
+  halide::PrefetchSpreadOp::create(
+      w.b, w.loc, func, 1, keys.source, at, keys.row * count, consumer, over,
+      std::clamp<int64_t>(keys.bytes * count / lineBytes, 1, most));
+}
+
 /// T, a square of as many keys as lanes at a time, in registers.
 static void scheduleTerm(Writer &w, StreamingPlan &plan,
                          const StreamingStage &stage, const StreamingTerm &term,
                          int64_t index) {
   SmallVector<unsigned> dims = plan.op.contractDims(index);
   int64_t sums = plan.lanes * plan.lanes;
-  Value squares = w.pieces(w.factor(stage.scores, 0, "ji"), plan.lanes);
-  for (auto [number, f] : llvm::enumerate(term.lanes)) {
-    w.computeAt(f, stage.scores, plan.members ? w.memberVar() : "jo");
-    w.boundExtent(f, "x", w.i(sums >> number));
-    w.boundExtent(f, "jb", squares);
-    w.boundExtent(f, "kb", w.i(1));
-    w.oneTile(f, w.i(1), w.i(1));
-    for (int64_t part : {0, 1}) {
-      if (part == 1 && number != 0)
-        continue;
-      w.vectors(f, part, "x", "xo", "xi");
-      w.unroll(f, part, "xo");
-    }
+  Value keys = w.factor(stage.scores, 0, "ji");
+  std::string at = plan.members ? w.memberVar() : "jo";
+  halide::FuncOp lanes = term.lanes, f = term.func;
+  for (halide::FuncOp func : {lanes, f}) {
+    w.computeAt(func, stage.scores, at);
+    w.boundExtent(func, "kb", w.i(1));
+    w.oneTile(func, w.i(1), w.i(1));
   }
-  halide::FuncOp lanes = term.lanes.front();
+  w.boundExtent(lanes, "x", w.i(sums));
+  w.boundExtent(lanes, "jb", w.pieces(keys, plan.lanes));
+  w.boundExtent(f, "ii", w.i(1));
+  w.boundExtent(f, "jj", keys);
+  for (int64_t part : {0, 1}) {
+    w.vectors(lanes, part, "x", "xo", "xi");
+    w.unroll(lanes, part, "xo");
+    w.vectors(f, part, "jj", "jo", "ji");
+  }
+  halide::AtomicOp::create(w.b, w.loc, f.getResult(), 1);
+  w.reorder(f, 1, {"rl", "ji", "jo"});
+  w.vectorize(f, 1, "rl");
   SmallVector<std::string> names{"xi", "xo"};
   for (size_t slot = dims.size(); slot-- > 0;)
     names.push_back("r" + std::to_string(dims[slot]));
+  std::string inner = names[2];
   std::optional<int64_t> steps = term.contract.back().fixed;
   if (isFrequent(plan, stage) && steps && *steps % 4 == 0 && *steps > 4) {
-    w.split(lanes, 1, names[2], names[2], "ri", 4);
+    w.split(lanes, 1, inner, inner, "ri", 4);
     names.insert(names.begin() + 2, "ri");
     w.unroll(lanes, 1, "ri");
   }
   w.reorder(lanes, 1, SmallVector<StringRef>(names.begin(), names.end()));
-}
-
-/// Each turn of loop \p at works on \p count keys, for all members of a group:
-/// meanwhile come the next.
-static void prefetchNext(Writer &w, StreamingPlan &plan, halide::FuncOp func,
-                         int64_t stage, ArrayRef<DenseKeys> sources,
-                         StringRef at, int64_t count) {
-  constexpr int64_t lineBytes = 64, most = 1024;
-  for (const DenseKeys &keys : sources)
-    halide::PrefetchLinesOp::create(
-        w.b, w.loc, func, stage, keys.source, at, keys.row * count, plan.parts,
-        plan.tasks.front().first, 1,
-        w.b.getI64IntegerAttr(
-            std::clamp<int64_t>(keys.bytes * count / lineBytes, 1, most)));
+  // A loop of one turn is none.
+  if (!stage.partial && steps && *steps > 1)
+    for (const DenseKeys &keys : plan.termKeys)
+      if (keys.term == index)
+        prefetchNext(w, lanes, inner, keys, stage.scores, "jo", plan.lanes);
 }
 
 static void scheduleBlock(Writer &w, StreamingPlan &plan,
@@ -107,11 +115,10 @@ static void scheduleBlock(Writer &w, StreamingPlan &plan,
   for (int64_t stage : {0, 1})
     w.keepWhole(products, stage, {"do"});
   w.keepWhole(products, 1, {"rj"});
-  if (!stage.partial) {
-    prefetchNext(w, plan, stage.scores, 0, plan.termKeys, "jo", plan.lanes);
-    prefetchNext(w, plan, products, 1, plan.valueKeys, "rj",
-                 stage.block / stage.valueSteps);
-  }
+  if (!stage.partial)
+    for (const DenseKeys &keys : plan.valueKeys)
+      prefetchNext(w, products, w.memberVar(), keys, products, "rj",
+                   stage.block / stage.valueSteps);
 
   for (halide::FuncOp f :
        {stage.scores, stage.weights, stage.topLanes, stage.sumLanes,

@@ -216,6 +216,18 @@ halide.pipeline @prefetch_over_no_loop {
 }
 
 // -----
+halide.pipeline @prefetch_spread_over_no_loop {
+  %x = halide.buffer "x" ("i") : i32
+  %f = halide.func "f" (%i = "i") : i32 {
+    %v = halide.read %x[%i] : i32
+    halide.yield %v : i32
+  }
+  // expected-error@+1 {{'tile' is no loop of 'f' here (prefetch_spread.c1)}}
+  halide.prefetch_spread %f, %x at "i" ahead 64 over %f, "tile" lines 12
+  halide.output %f
+}
+
+// -----
 halide.pipeline @prefetch_of_no_loop {
   %x = halide.buffer "x" ("i") : i32
   %f = halide.func "f" (%i = "i") : i32 {

@@ -21,16 +21,15 @@
 // CHECK: } else {
 // CHECK-NEXT: halide.call @k0(
 // CHECK-LABEL: halide.pipeline @k0_few
-// A score's partial sums, one a lane of the contracted dim, of sixteen keys; their neighbours are added up until one a key is left.
+// A score's partial sums, one a lane of the contracted dim, of sixteen keys; the lanes of a key are added up.
 // CHECK: %[[LANES:.*]] = halide.func "t_full0_lanes" (%{{.*}} = "x", %{{.*}} = "jb"
 // CHECK: halide.update %[[LANES]] over ("r4" from %{{.*}} extent %c4_i32) set
-// CHECK: %[[PAIRS:.*]] = halide.func "t_full0_pairs1" (%[[X:.*]] = "x"
-// CHECK: %[[EVEN:.*]] = arith.muli %[[X]], %{{c2_i32.*}}
-// CHECK: %[[ODD:.*]] = arith.addi %[[EVEN]], %{{c1_i32.*}}
-// CHECK: halide.read %[[LANES]][%[[EVEN]],
-// CHECK: halide.read %[[LANES]][%[[ODD]],
-// CHECK: halide.func "t_full0_pairs4"
-// CHECK-NOT: halide.func "t_full0_pairs5"
+// CHECK: %[[T:.*]] = halide.func "t_full0" (%{{.*}} = "ii", %[[JJ:.*]] = "jj"
+// CHECK: halide.update %[[T]] over ("rl" from %{{.*}} extent %c16_i32
+// CHECK: %[[KEY:.*]] = halide.mod %[[JJ]], %c16_i32
+// CHECK: %[[FIRST:.*]] = arith.muli %[[KEY]], %c16_i32
+// CHECK: %[[X:.*]] = arith.addi %[[FIRST]], %rl
+// CHECK: halide.read %[[LANES]][%[[X]],
 // Full blocks ask no key whether it is there.
 // CHECK: %[[FULL:.*]] = halide.func "pv_full"
 // CHECK-NOT: arith.andi {{.*}} : i32
@@ -46,9 +45,11 @@
 // CHECK: halide.parallel %[[PARTS]], "task_2"
 // CHECK: halide.compute_at %[[PART]], %[[PARTS]], "task_1"
 // What is read along a row of K or V is a vector, sums are in registers.
+// CHECK: halide.compute_at %[[T]], %{{.*}}, "jo"
 // CHECK: halide.vectorize %[[LANES]] stage 1, "xi"
 // CHECK: halide.unroll %[[LANES]] stage 1, "xo"
-// CHECK: halide.compute_at %[[PAIRS]], %{{.*}}, "jo"
+// CHECK: halide.atomic %[[T]] stage 1
+// CHECK: halide.vectorize %[[T]] stage 1, "rl"
 // CHECK: halide.compute_at %[[FULL]], %[[PART]], "rk"
 // CHECK: halide.reorder %[[FULL]] stage 1, ("iv", "do", "rj")
 // One vector of queries, four squares of a row of 64.
@@ -143,7 +144,7 @@ func.func private @k2(%q: tensor<50x64xf32>, %k: tensor<?x64xf32>, %v: tensor<?x
 // CHECK: %[[MEMBERS:.*]] = arith.minsi %[[LEAST]], %c8_i32
 // CHECK: halide.param "neighbours" : i32
 // The key head is that of the first member: all read one place.
-// CHECK: halide.func "t_full0_lanes" ({{.*}} = "b1", %[[GROUP:.*]] = "b0")
+// CHECK: %[[LANES:.*]] = halide.func "t_full0_lanes" ({{.*}} = "b1", %[[GROUP:.*]] = "b0")
 // CHECK: halide.update
 // CHECK: arith.muli %[[GROUP]], %[[MEMBERS]]
 // CHECK: %[[SCORES:.*]] = halide.func "s_full"
@@ -155,10 +156,14 @@ func.func private @k2(%q: tensor<50x64xf32>, %k: tensor<?x64xf32>, %v: tensor<?x
 // CHECK: halide.compute_at %[[PART:.*]], %[[PARTS]], "neighbour"
 // CHECK: halide.reorder %[[PART]] stage 1, ("iv", "do", "b1", "rk", "ii", "kp", "ib")
 // CHECK: halide.reorder %[[SCORES]], ("ji", "b1", "jo")
-// CHECK: halide.reorder %[[PV]] stage 1, ("iv", "do", "b1", "rj")
+// The sums of sixteen keys have their lanes added up in registers.
+// CHECK: halide.atomic %[[T:.*]] stage 1
+// CHECK-NEXT: halide.reorder %[[T]] stage 1, ("rl", "ji", "jo")
+// CHECK-NEXT: halide.vectorize %[[T]] stage 1, "rl"
 // While the members compute, the next sixteen rows of K and eight of V come.
-// CHECK: halide.prefetch_lines %[[SCORES]], %{{.*}} at "jo" ahead 1024 over %[[PARTS]], "task_1" by 1 lines 64
-// CHECK: halide.prefetch_lines %[[PV]] stage 1, %{{.*}} at "rj" ahead 512 over %[[PARTS]], "task_1" by 1 lines 32
+// CHECK: halide.prefetch_spread %[[LANES]] stage 1, %{{.*}} at "r{{[0-9]}}" ahead 1024 over %[[SCORES]], "jo" lines 64
+// CHECK: halide.reorder %[[PV]] stage 1, ("iv", "do", "b1", "rj")
+// CHECK: halide.prefetch_spread %[[PV]] stage 1, %{{.*}} at "b1" ahead 512 over %[[PV]], "rj" lines 32
 // What a task holds is no block of the heap's.
 // CHECK: halide.store_in %[[SCORES]], Stack
 #q = affine_map<(h,i,j,e,f)[s0,s1] -> (h,i,e)>
