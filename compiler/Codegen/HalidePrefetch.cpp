@@ -40,6 +40,14 @@ private:
     loop->body.accept(this);
     lets.pop_back();
   }
+  void visit(const IfThenElse *branch) override {
+    branch->condition.accept(this);
+    bool found = index.defined();
+    branch->then_case.accept(this);
+    if (branch->else_case.defined())
+      branch->else_case.accept(this);
+    isGuarded |= index.defined() && !found;
+  }
   void visit(const Load *load) override {
     if (index.defined() || load->name != source)
       return IRVisitor::visit(load);
@@ -56,7 +64,19 @@ private:
 
 public:
   Halide::Type type;
+  bool isGuarded = false; ///< not every turn may read
 };
+
+/// Whether \p e reads an array.
+bool hasLoad(const Expr &e) {
+  struct Finder : IRVisitor {
+    using IRVisitor::visit;
+    void visit(const Load *) override { found = true; }
+    bool found = false;
+  } finder;
+  e.accept(&finder);
+  return finder.found;
+}
 
 /// Whether \p name is that of loop \p end of a stage whose name begins with
 /// \p start.
@@ -75,6 +95,13 @@ private:
   Stmt visit(const LetStmt *let) override {
     around.push_back({nullptr, let});
     Stmt result = IRMutator::visit(let);
+    around.pop_back();
+    return result;
+  }
+
+  Stmt visit(const IfThenElse *branch) override {
+    around.push_back({nullptr, nullptr});
+    Stmt result = IRMutator::visit(branch);
     around.pop_back();
     return result;
   }
@@ -169,15 +196,25 @@ private:
     return Variable::make(Halide::Int(32), loop->name) - loop->min;
   }
 
-  /// Nothing outside of the loop whose next turn is meant.
+  /// Nothing outside of the loop whose next turn is meant. An address may lie
+  /// anywhere, but where data say what it is, these are read: of a turn that
+  /// there is, and where every turn reads them.
   Stmt prefetchNext(const FirstRead &first, const LinePrefetch &request) {
     Expr index = first.index;
+    bool isGuarded = first.isGuarded;
     for (size_t k = around.size(); k-- > 0;) {
       const auto &[loop, let] = around[k];
       if (let) {
         index = substitute(let->name, let->value, index);
+      } else if (!loop) {
+        isGuarded = true;
       } else if (hasName(loop->name, request.consumer, request.over)) {
         Expr next = Variable::make(Halide::Int(32), loop->name) + 1;
+        if (hasLoad(index)) {
+          if (isGuarded)
+            return {};
+          next = Halide::min(next, loop->min + loop->extent - 1);
+        }
         Expr place =
             Halide::cast(Halide::Int(64), substitute(loop->name, next, index));
         return prefetch(request, place * first.type.bytes());
@@ -200,7 +237,7 @@ private:
         {address, Expr(read), Expr(keep), Expr(data)}, Call::Extern));
   }
 
-  /// A loop or a let around what is visited.
+  /// A loop or a let around what is visited, or neither: a condition.
   struct Around {
     const For *loop;
     const LetStmt *let;

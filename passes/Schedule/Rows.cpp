@@ -6,38 +6,18 @@
 // addition, and adds the vectors and then their lanes at its end. Whole vectors
 // that are left over have partial results of their own; what is left over after
 // these is added element by element. Rows are independent and run in parallel.
-#include "passes/Schedule/Rewrite.h"
+#include "passes/Schedule/RowLanes.h"
 #include "passes/Schedule/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace heed;
 
 namespace {
-
-/// The value that leaves every other one as it is.
-TypedAttr neutral(Operation *op, OpBuilder &b) {
-  Type type = op->getResult(0).getType();
-  if (auto real = dyn_cast<FloatType>(type)) {
-    const llvm::fltSemantics &sem = real.getFloatSemantics();
-    if (isa<arith::AddFOp>(op))
-      return b.getFloatAttr(type, 0.0);
-    return b.getFloatAttr(
-        type,
-        APFloat::getInf(sem, isa<arith::MaxNumFOp, arith::MaximumFOp>(op)));
-  }
-  unsigned bits = type.getIntOrFloatBitWidth();
-  if (isa<arith::AndIOp>(op))
-    return b.getIntegerAttr(type, APInt::getAllOnes(bits));
-  if (isa<arith::MaxSIOp>(op))
-    return b.getIntegerAttr(type, APInt::getSignedMinValue(bits));
-  if (isa<arith::MinSIOp>(op))
-    return b.getIntegerAttr(type, APInt::getSignedMaxValue(bits));
-  return b.getIntegerAttr(type, APInt::getZero(bits));
-}
 
 /// Whether consecutive elements of the reduction are consecutive in memory in
 /// some read.
@@ -55,154 +35,6 @@ void placeAtRow(OpBuilder &b, Value func, Value out, StringRef at) {
   halide::ComputeAtOp::create(b, func.getLoc(), func, out, at);
 }
 
-/// A reduction by lanes: the partial results of \p vectors vectors, of the
-/// whole vectors behind them, and of both together, whose lanes the func adds.
-struct Lanes {
-  Value partial;
-  Value rest;   ///< null if there are no such vectors
-  Value joined; ///< null if one vector is all
-};
-
-/// Splits update 0 of \p func, over one reduction var, in partial results of
-/// \p vectors vectors of \p lanes, what is left, and their sum.
-Lanes sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
-                 unsigned term, int64_t lanes, int64_t vectors) {
-  KernelFunc *f = kernel.find(func);
-  halide::UpdateOp update = f->updates[0];
-  Location loc = update.getLoc();
-  Block &body = update.getSet().front();
-  size_t rank = f->extents.size();
-  Extent extent = f->reductions[0][0];
-  Type type = combine->getResult(0).getType();
-  std::string name = f->func.getName().str();
-  SmallVector<std::string> names{"lane"};
-  for (std::string &var : varsOf(f->func))
-    names.push_back(var);
-  SmallVector<StringRef> vars(names.begin(), names.end());
-  SmallVector<Extent> extents{{Value(), lanes}};
-  extents.append(f->extents);
-  OpBuilder b(update);
-  Value zero = i32(b, 0);
-
-  auto joinWith = [&](OpBuilder &inner, Value old, Value fresh) -> Value {
-    IRMapping operands;
-    operands.map(combine->getOperand(term), fresh);
-    operands.map(combine->getOperand(1 - term), old);
-    return inner.clone(*combine, operands)->getResult(0);
-  };
-  // combine(target[at], term with the reduction var = element)
-  auto apply = [&](OpBuilder &inner, Value target, ValueRange at, Value element,
-                   ValueRange dims) -> Value {
-    IRMapping map;
-    for (size_t d = 0; d < rank; ++d)
-      map.map(body.getArgument(d), dims[d]);
-    map.map(body.getArgument(rank), element);
-    Value fresh = cloneSlice(inner, combine->getOperand(term), map);
-    Value old =
-        halide::ReadOp::create(inner, loc, type, target, at).getResult(0);
-    // A lane starts from a number, so only the term can be NaN: one instruction
-    // from lane to lane, where the op in general waits for three.
-    if (target != func && isa<arith::MaxNumFOp, arith::MinNumFOp>(combine)) {
-      auto better = isa<arith::MaxNumFOp>(combine) ? arith::CmpFPredicate::OGT
-                                                   : arith::CmpFPredicate::OLT;
-      Value take = arith::CmpFOp::create(inner, loc, better, fresh, old);
-      return arith::SelectOp::create(inner, loc, take, fresh, old).getResult();
-    }
-    return joinWith(inner, old, fresh);
-  };
-  // A func of \p width lanes, whose turn r over \p count adds the terms from
-  // \p from + r * width on. After the producers of the terms: where the update
-  // stands.
-  auto addPartial = [&](StringRef suffix, StringRef rvar, int64_t width,
-                        Value from, Value count) {
-    extents[0].fixed = width;
-    KernelFunc &partial = addFunc(
-        kernel, update, name + suffix.str(), vars, type, extents,
-        [&](OpBuilder &inner, ValueRange) -> Value {
-          return arith::ConstantOp::create(inner, loc, neutral(combine, inner));
-        });
-    Value target = partial.func.getResult();
-    partial.role = FuncRole::Reduction;
-    auto blocks = halide::UpdateOp::create(b, loc, target, ArrayRef(rvar),
-                                           ValueRange{zero, count});
-    blocks.fill(b, blocks.getSet(),
-                [&](OpBuilder &inner, Location, ValueRange args) {
-                  Value element = arith::AddIOp::create(
-                      inner, loc, mulI32(inner, args.back(), width), args[0]);
-                  if (from)
-                    element = arith::AddIOp::create(inner, loc, from, element);
-                  return SmallVector<Value>{
-                      apply(inner, target, args.drop_back(), element,
-                            args.drop_front().drop_back())};
-                });
-    kernel.find(target)->updates.push_back(blocks);
-    kernel.find(target)->reductions.push_back({{count, std::nullopt}});
-    return target;
-  };
-
-  Lanes result;
-  int64_t width = vectors * lanes;
-  Value whole = divI32(b, extent.value, width);
-  result.partial = addPartial("_lanes", "rb", width, Value(), whole);
-  Value done = mulI32(b, whole, width);
-  Value from = result.partial;
-  if (vectors > 1) {
-    if (!extent.fixed || *extent.fixed % width >= lanes) {
-      Value left = arith::SubIOp::create(b, loc, extent.value, done);
-      Value count = divI32(b, left, lanes);
-      result.rest = addPartial("_rest", "rw", lanes, done, count);
-      done = arith::AddIOp::create(b, loc, done, mulI32(b, count, lanes));
-    }
-    extents[0].fixed = lanes;
-    result.joined =
-        addFunc(kernel, update, name + "_joined", vars, type, extents,
-                [&](OpBuilder &inner, ValueRange args) -> Value {
-                  auto read = [&](Value source, int64_t vector) {
-                    SmallVector<Value> at(args);
-                    at[0] = addI32(inner, args[0], vector * lanes);
-                    return halide::ReadOp::create(inner, loc, type, source, at)
-                        .getResult(0);
-                  };
-                  Value sum = read(result.partial, 0);
-                  for (int64_t vector = 1; vector < vectors; ++vector)
-                    sum = joinWith(inner, sum, read(result.partial, vector));
-                  return result.rest
-                             ? joinWith(inner, sum, read(result.rest, 0))
-                             : sum;
-                })
-            .func.getResult();
-    from = result.joined;
-  }
-  auto join = halide::UpdateOp::create(b, loc, func, ArrayRef<StringRef>{"rl"},
-                                       ValueRange{zero, i32(b, lanes)});
-  join.fill(b, join.getSet(), [&](OpBuilder &inner, Location, ValueRange args) {
-    SmallVector<Value> at{args.back()};
-    llvm::append_range(at, args.drop_back());
-    Value fresh =
-        halide::ReadOp::create(inner, loc, type, from, at).getResult(0);
-    Value old = halide::ReadOp::create(inner, loc, type, func, args.drop_back())
-                    .getResult(0);
-    return SmallVector<Value>{joinWith(inner, old, fresh)};
-  });
-  f = kernel.find(func);
-  f->updates[0] = join;
-  f->reductions[0] = {{Value(), lanes}};
-  if (!extent.fixed || *extent.fixed % lanes != 0) {
-    Value count = arith::SubIOp::create(b, loc, extent.value, done);
-    auto tail = halide::UpdateOp::create(
-        b, loc, func, ArrayRef<StringRef>{"rt"}, ValueRange{done, count});
-    tail.fill(b, tail.getSet(),
-              [&](OpBuilder &inner, Location, ValueRange args) {
-                return SmallVector<Value>{apply(inner, func, args.drop_back(),
-                                                args.back(), args.drop_back())};
-              });
-    f->updates.push_back(tail);
-    f->reductions.push_back({{count, std::nullopt}});
-  }
-  update.erase();
-  return result;
-}
-
 /// Whether \p func is worth storing for a row: a transcendental function that
 /// more than one stage reads.
 bool isDear(halide::FuncOp func) {
@@ -218,9 +50,67 @@ bool isDear(halide::FuncOp func) {
   return dear && readers.size() > 1;
 }
 
+/// Whether the reciprocal of \p x is a normal number, 0, infinity or NaN where
+/// \p x is one: x / y is then x * (1 / y) but for one rounding more.
+bool hasReciprocal(Value x) {
+  Operation *op = x.getDefiningOp();
+  if (!op)
+    return false;
+  if (isa<math::SqrtOp>(op))
+    return true;
+  if (isa<arith::MaxNumFOp, arith::MaximumFOp>(op)) {
+    FloatAttr number;
+    return matchPattern(op->getOperand(1), m_Constant(&number)) &&
+           number.getValue().isNormal() && !number.getValue().isNegative() &&
+           hasReciprocal(op->getOperand(0));
+  }
+  auto read = dyn_cast<halide::ReadOp>(op);
+  auto func = read && read->getNumResults() == 1
+                  ? read.getFunc().getDefiningOp<halide::FuncOp>()
+                  : halide::FuncOp();
+  return func &&
+         llvm::none_of(func.getResult().getUsers(),
+                       llvm::IsaPred<halide::UpdateOp>) &&
+         hasReciprocal(func.getBody().front().getTerminator()->getOperand(0));
+}
+
+/// Divides once a row where elements are divided by one number of their row: a
+/// division of vectors takes as long as a dozen other operations.
+void multiplyByReciprocals(KernelFunc &f, size_t inner) {
+  Block &body = f.func.getBody().front();
+  auto isOfRow = [&](Value x) {
+    llvm::SmallPtrSet<Value, 4> args = argumentsOf(x);
+    return llvm::none_of(body.getArguments().take_front(inner),
+                         [&](Value place) { return args.contains(place); });
+  };
+  for (auto quotient :
+       llvm::make_early_inc_range(body.getOps<arith::DivFOp>())) {
+    Value over = quotient.getLhs(), by = quotient.getRhs();
+    if (isOfRow(over) || !isOfRow(by) || !hasReciprocal(by))
+      continue;
+    OpBuilder b(quotient);
+    Location loc = quotient.getLoc();
+    Value one =
+        arith::ConstantOp::create(b, loc, b.getFloatAttr(by.getType(), 1.0));
+    Value share = arith::DivFOp::create(b, loc, one, by);
+    quotient.replaceAllUsesWith(
+        arith::MulFOp::create(b, loc, over, share, quotient.getFastmathAttr())
+            .getResult());
+    quotient.erase();
+  }
+}
+
+/// Whether data say what \p coordinate is.
+bool isLookedUp(Value coordinate) {
+  Operation *op = coordinate.getDefiningOp();
+  return op && (isa<halide::ReadOp>(op) ||
+                llvm::any_of(op->getOperands(), isLookedUp));
+}
+
 /// Arrays that \p func, or what is computed inside of it, reads place by place
-/// along its rows.
-void collectRows(halide::FuncOp func, llvm::SmallSetVector<Value, 4> &arrays) {
+/// along its rows; with \p lookedUp those alone whose rows follow data.
+void collectRows(halide::FuncOp func, bool lookedUp,
+                 llvm::SmallSetVector<Value, 4> &arrays) {
   Block &body = func.getBody().front();
   for (auto read : body.getOps<halide::ReadOp>()) {
     OperandRange at = read.getCoordinates();
@@ -229,26 +119,26 @@ void collectRows(halide::FuncOp func, llvm::SmallSetVector<Value, 4> &arrays) {
                      [](Value row) { return argumentsOf(row).empty(); }))
       continue;
     Operation *source = read.getFunc().getDefiningOp();
-    if (isa<halide::BufferOp>(source))
+    if (isa<halide::BufferOp>(source) &&
+        (!lookedUp || llvm::any_of(at.drop_front(), isLookedUp)))
       arrays.insert(read.getFunc());
     else if (auto inner = dyn_cast<halide::FuncOp>(source);
              inner && !isDear(inner))
-      collectRows(inner, arrays);
+      collectRows(inner, lookedUp, arrays);
   }
 }
 
 /// Has loop \p var of \p func, which goes along a row, fetch the next row of
 /// what it reads while it computes this one. Within a page the processor does
-/// so by itself.
+/// so by itself, but for rows that lie anywhere.
 void prefetchRows(OpBuilder &b, KernelInfo &kernel, Value func, StringRef var,
                   Value out) {
   constexpr int64_t page = 4096;
   KernelFunc *f = kernel.find(func);
-  if (f->extents[0].fixed &&
-      *f->extents[0].fixed * widestBits(f->func) < page * 8)
-    return;
+  bool isShort = f->extents[0].fixed &&
+                 *f->extents[0].fixed * widestBits(f->func) < page * 8;
   llvm::SmallSetVector<Value, 4> arrays;
-  collectRows(f->func, arrays);
+  collectRows(f->func, isShort, arrays);
   for (Value array : arrays)
     halide::PrefetchNextOp::create(b, f->func.getLoc(), func, 0, array, var,
                                    out, "row");
@@ -307,6 +197,8 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
   size_t inner = outRank - rowRank;
   SmallVector<Value> reductions, dear;
   for (KernelFunc &f : kernel.funcs) {
+    if (f.role == FuncRole::Pure && inner && f.extents.size() == outRank)
+      multiplyByReciprocals(f, inner);
     if (f.role == FuncRole::Reduction)
       reductions.push_back(f.func.getResult());
     else if (f.func.getResult() != outFunc && isDear(f.func) && inner &&
@@ -381,7 +273,8 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
     Operation *combine = combinerOf(f->updates[0], term);
     int64_t lanes = target.lanes(std::max(32u, widestBits(f->func)));
     Extent extent = f->reductions[0][0];
-    if (combine && !(extent.fixed && *extent.fixed < lanes)) {
+    bool lanewise = combine && !(extent.fixed && *extent.fixed < lanes);
+    if (lanewise) {
       constexpr int64_t several = 4;
       int64_t vectors =
                   extent.fixed && *extent.fixed < several * lanes ? 1 : several,
@@ -413,6 +306,10 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
       }
     }
     placeAtRow(b, func, outFunc, "row");
+    // As one chain, lane by lane, each addition waits for the one before; as
+    // one expression LLVM makes a tree of it.
+    if (lanewise)
+      halide::UnrollOp::create(b, loc, func, 1, "rl");
   }
   return true;
 }
