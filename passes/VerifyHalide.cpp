@@ -59,7 +59,9 @@ struct VerifyHalide : heed::impl::AttnVerifyHalideBase<VerifyHalide> {
       auto result = checkEach(&op, [&](Operation *inner) -> LogicalResult {
         if (auto call = dyn_cast<halide::CallOp>(inner))
           called.insert(call.getCallee());
-        return checkHostOp(inner, "halide-ir.c2", {"func.func", "halide.call"});
+        return checkHostOp(inner, "halide-ir.c2",
+                           {"func.func", "halide.call", "tensor.extract_slice",
+                            "tensor.insert_slice"});
       });
       if (failed(result))
         return signalPassFailure();

@@ -33,57 +33,130 @@ SmallVector<AttentionForm> heed::formsOf(attn::AttentionOp op,
   return forms;
 }
 
+namespace {
+
+/// Comparisons of numbers of queries and keys. What may be constant is on the
+/// right: there it folds.
+struct Numbers {
+  OpBuilder &b;
+  Location loc;
+
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  }
+  Value atMost(Value x, Value y) {
+    return b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::ule, x, y);
+  }
+  Value both(Value x, Value y) {
+    return b.createOrFold<arith::AndIOp>(loc, x, y);
+  }
+  Value either(Value x, Value y) {
+    return b.createOrFold<arith::OrIOp>(loc, x, y);
+  }
+  Value add(Value x, Value y) {
+    return b.createOrFold<arith::AddIOp>(loc, x, y);
+  }
+  Value mul(Value x, Value y) {
+    return b.createOrFold<arith::MulIOp>(loc, x, y);
+  }
+  Value sub(Value x, Value y) {
+    return b.createOrFold<arith::SubIOp>(loc, x, y);
+  }
+  Value rest(Value x, int64_t y) {
+    return b.createOrFold<arith::RemUIOp>(loc, x, constant(y));
+  }
+  Value select(Value condition, Value x, Value y) {
+    return b.createOrFold<arith::SelectOp>(loc, condition, x, y);
+  }
+};
+
+/// Whether rows are faster than a tile for so few queries. \p members of a
+/// group share their keys, if given.
+Value areFew(Numbers &n, const halide::Target &target, Value queries,
+             Value members) {
+  Value few = n.atMost(queries, n.constant(fewQueries(target)));
+  if (!members)
+    return few;
+  Value shared = n.atMost(n.constant(2), members);
+  Value some = n.atMost(queries, n.constant(mostQueriesOfRows(target)));
+  return n.either(n.both(shared, some), few);
+}
+
+Value areForRows(Numbers &n, const halide::Target &target, Value queries,
+                 Value keys, Value members) {
+  Value few = areFew(n, target, queries, members);
+  Value many = n.atMost(n.constant(leastKeysOfRows), keys);
+  Value some = n.both(many, few);
+  return n.either(some, n.atMost(queries, n.constant(1)));
+}
+
+/// Time of a tile and a key, measured: a tile of two vectors takes less than
+/// two of one.
+int64_t timeOf(int64_t vectors) { return vectors == 1 ? 6 : vectors * 5; }
+
+} // namespace
+
+SmallVector<Value> heed::shareQueries(OpBuilder &b, Location loc,
+                                      const halide::Target &target,
+                                      ArrayRef<AttentionForm> forms,
+                                      Value queries, Value keys,
+                                      Value members) {
+  Numbers n{b, loc};
+  int64_t lanes = target.lanes(32),
+          vectors = tileVectors(target, StreamingForm::Tiles),
+          tile = vectors * lanes;
+  bool narrow = forms.size() > 2;
+  // Of many tiles what the last one leaves unused is little, and each form
+  // reads all keys again.
+  constexpr int64_t fewTiles = 16;
+  Value zero = n.constant(0),
+        isShort = n.atMost(queries, n.constant(fewTiles * tile));
+  // A tile of one vector takes as long for any number of queries.
+  int64_t unit = narrow ? lanes : tile;
+  Value over = n.rest(queries, unit);
+  Value spare = n.both(isShort, areFew(n, target, over, members));
+  spare = n.both(spare, n.atMost(n.constant(leastKeysOfRows), keys));
+  spare = n.both(spare, n.atMost(n.constant(unit), queries));
+  spare = n.select(spare, over, zero);
+  Value all = areForRows(n, target, queries, keys, members);
+  Value rows = n.select(all, queries, spare);
+  Value left = n.sub(queries, rows);
+  SmallVector<Value> shares{rows};
+  if (narrow) {
+    Value last = n.rest(left, tile);
+    int64_t most = timeOf(vectors) / timeOf(1) * lanes;
+    Value some = n.both(isShort, n.atMost(last, n.constant(most)));
+    shares.push_back(n.select(some, last, zero));
+    left = n.sub(left, shares.back());
+  }
+  shares.push_back(left);
+  return shares;
+}
+
 Value heed::isFastest(OpBuilder &b, Location loc, attn::AttentionOp op,
                       const halide::Target &target,
                       ArrayRef<AttentionForm> forms, size_t number,
                       Value queries, Value keys, Value members) {
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(b, loc, value);
-  };
-  auto atMost = [&](Value x, Value y) {
-    return b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::ule, x, y);
-  };
-  if (forms[number].form == StreamingForm::Rows) {
-    // What may be constant is on the right: there it folds.
-    auto both = [&](Value x, Value y) {
-      return b.createOrFold<arith::AndIOp>(loc, x, y);
-    };
-    auto either = [&](Value x, Value y) {
-      return b.createOrFold<arith::OrIOp>(loc, x, y);
-    };
-    Value few = atMost(queries, constant(fewQueries(target)));
-    if (members)
-      few = either(both(atMost(constant(2), members),
-                        atMost(queries, constant(mostQueriesOfRows(target)))),
-                   few);
-    return either(both(atMost(constant(leastKeysOfRows), keys), few),
-                  atMost(queries, constant(1)));
-  }
-  auto add = [&](Value x, Value y) {
-    return b.createOrFold<arith::AddIOp>(loc, x, y);
-  };
-  auto mul = [&](Value x, Value y) {
-    return b.createOrFold<arith::MulIOp>(loc, x, y);
-  };
-  // Time of a tile and a key, measured: a tile of two vectors takes less than
-  // two of one. Of a mask each tile sees the keys before it: with T tiles of W
-  // queries, M - N and W (T + 1) / 2 of them.
+  Numbers n{b, loc};
+  if (forms[number].form == StreamingForm::Rows)
+    return areForRows(n, target, queries, keys, members);
+  // Of a mask each tile sees the keys before it: with T tiles of W queries,
+  // M - N and W (T + 1) / 2 of them.
   auto cost = [&](StreamingForm form) -> Value {
     int64_t vectors = tileVectors(target, form);
     int64_t width = vectors * target.lanes(32);
-    int64_t time = vectors == 1 ? 6 : vectors * 5;
     Value tiles = b.createOrFold<arith::DivUIOp>(
-        loc, add(queries, constant(width - 1)), constant(width));
-    Value all = mul(tiles, constant(time));
+        loc, n.add(queries, n.constant(width - 1)), n.constant(width));
+    Value all = n.mul(tiles, n.constant(timeOf(vectors)));
     if (op.getWhere().empty())
       return all;
-    Value more = b.createOrFold<arith::SubIOp>(
-        loc, b.createOrFold<arith::MaxUIOp>(loc, keys, queries), queries);
-    Value seen = add(mul(more, constant(2)),
-                     mul(add(tiles, constant(1)), constant(width)));
-    return mul(all, seen);
+    Value more =
+        n.sub(b.createOrFold<arith::MaxUIOp>(loc, keys, queries), queries);
+    Value seen = n.add(n.mul(more, n.constant(2)),
+                       n.mul(n.add(tiles, n.constant(1)), n.constant(width)));
+    return n.mul(all, seen);
   };
-  return atMost(cost(forms[number].form), cost(StreamingForm::Tiles));
+  return n.atMost(cost(forms[number].form), cost(StreamingForm::Tiles));
 }
 
 SmallVector<Value> heed::groupsOf(OpBuilder &b, Location loc,

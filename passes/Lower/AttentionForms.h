@@ -31,6 +31,13 @@ mlir::Value isFastest(mlir::OpBuilder &b, mlir::Location loc,
                       mlir::Value queries, mlir::Value keys,
                       mlir::Value members);
 
+/// How many of \p queries each of \p forms computes the fastest (index), if a
+/// call may have some of the queries; the form for many has the first ones.
+llvm::SmallVector<mlir::Value>
+shareQueries(mlir::OpBuilder &b, mlir::Location loc,
+             const halide::Target &target, llvm::ArrayRef<AttentionForm> forms,
+             mlir::Value queries, mlir::Value keys, mlir::Value members);
+
 /// What a pipeline of rows wants to know of \p op's shared keys, if there are
 /// any (index): members of a group, and groups that share their keys. \p number
 /// finds a size or a symbol of the op.

@@ -1,7 +1,9 @@
 //===- AttnToHalide.cpp - kernels become scheduled Halide pipelines -------===//
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/SymbolicDims.h"
+#include "passes/Lower/AttentionCalls.h"
 #include "passes/Lower/AttentionForms.h"
+#include "passes/Lower/CallerExtents.h"
 #include "passes/Lower/Cost.h"
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/Lower/OneRow.h"
@@ -33,65 +35,6 @@ using namespace mlir;
 using namespace heed;
 
 namespace {
-
-/// Where a caller of a kernel finds the extent of a result's dim: a number, an
-/// argument, or an argument's dim.
-struct CallerExtent {
-  std::optional<int64_t> fixed;
-  unsigned argument = 0;
-  std::optional<int64_t> axis;
-};
-
-FailureOr<CallerExtent> callerExtent(Value value, int64_t axis);
-
-/// A size inside a kernel. Fails with an error at the op that hides it.
-FailureOr<CallerExtent> callerSize(Value value) {
-  CallerExtent extent;
-  APInt constant;
-  if (matchPattern(value, m_ConstantInt(&constant))) {
-    extent.fixed = constant.getSExtValue();
-    return extent;
-  }
-  if (auto arg = dyn_cast<BlockArgument>(value)) {
-    extent.argument = arg.getArgNumber();
-    return extent;
-  }
-  if (auto dim = value.getDefiningOp<tensor::DimOp>())
-    if (std::optional<int64_t> axis = dim.getConstantIndex())
-      return callerExtent(dim.getSource(), *axis);
-  return emitError(value.getLoc(),
-                   "a result's extent is computed inside its kernel");
-}
-
-/// The extent of axis \p axis of \p value, a tensor inside a kernel.
-FailureOr<CallerExtent> callerExtent(Value value, int64_t axis) {
-  attn::ExtentSource source = attn::traceExtent(value, axis);
-  CallerExtent extent;
-  if (source.fixed) {
-    extent.fixed = *source.fixed;
-    return extent;
-  }
-  if (source.size)
-    return callerSize(source.size);
-  if (auto arg = dyn_cast<BlockArgument>(source.tensor)) {
-    extent.argument = arg.getArgNumber();
-    extent.axis = source.axis;
-    return extent;
-  }
-  return emitError(source.tensor.getLoc(),
-                   "the extents of its result are not known to callers");
-}
-
-/// An extent as the caller of a kernel with arguments \p inputs sees it.
-OpFoldResult extentAt(OpBuilder &b, Location loc, ValueRange inputs,
-                      const CallerExtent &extent) {
-  if (extent.fixed)
-    return b.getIndexAttr(*extent.fixed);
-  Value input = inputs[extent.argument];
-  if (extent.axis)
-    return tensor::DimOp::create(b, loc, input, *extent.axis).getResult();
-  return input;
-}
 
 /// Replaces a call of a kernel by one of its pipeline, with destinations whose
 /// extents the caller computes.
@@ -315,12 +258,23 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
       attn::AttentionOp alone = aloneIn(kernel);
       if (alone)
         forms = formsOf(alone, target);
+      std::optional<QueryAxes> axes;
+      if (alone)
+        axes = separableQueries(kernel, alone);
+      if (axes && forms.size() > 1) {
+        if (failed(lowerInParts(kernel, alone, *axes, forms, target, fixed,
+                                calls, symbols)))
+          return signalPassFailure();
+        tables = {};
+        kernel.erase();
+        continue;
+      }
       for (size_t number = 0; number < forms.size(); ++number) {
         std::string name = kernel.getName().str();
-        Choice choice{SmallVector<halide::CallOp>(calls), true};
+        FormCalls choice{SmallVector<halide::CallOp>(calls), true};
         if (number + 1 < forms.size()) {
           name = unusedName(name + forms[number].suffix);
-          FailureOr<Choice> chosen =
+          FailureOr<FormCalls> chosen =
               branchOn(calls, alone, target, forms, number, name);
           if (failed(chosen))
             return signalPassFailure();
@@ -372,121 +326,33 @@ private:
     return done;
   }
 
-  /// Lets \p call happen only if \p condition does not hold, else a call of
-  /// pipeline \p name, which is returned.
-  halide::CallOp branch(halide::CallOp call, Value condition, StringRef name) {
-    OpBuilder b(call);
-    Location loc = call.getLoc();
-    auto branch = scf::IfOp::create(b, loc, call.getResultTypes(), condition,
-                                    /*withElseRegion=*/true);
-    call.replaceAllUsesWith(branch.getResults());
-    auto inside = [&](Block *block, halide::CallOp one) {
-      OpBuilder inner = OpBuilder::atBlockEnd(block);
-      scf::YieldOp::create(inner, loc, one.getResults());
-    };
-    OpBuilder then = OpBuilder::atBlockEnd(branch.thenBlock());
-    auto other = halide::CallOp::create(then, loc, call.getResultTypes(), name,
-                                        call.getInputs(), call.getOuts());
-    inside(branch.thenBlock(), other);
-    call->moveBefore(branch.elseBlock(), branch.elseBlock()->end());
-    inside(branch.elseBlock(), call);
-    return other;
+  /// Writes a pipeline of each of \p forms, called for the queries that it is
+  /// the fastest for.
+  LogicalResult
+  lowerInParts(func::FuncOp kernel, attn::AttentionOp op, const QueryAxes &axes,
+               ArrayRef<AttentionForm> forms, const halide::Target &target,
+               llvm::BitVector fixed, ArrayRef<halide::CallOp> calls,
+               SymbolTable &symbols) {
+    SmallVector<std::string> names;
+    for (const AttentionForm &form : forms) {
+      std::string name = kernel.getName().str() + form.suffix;
+      names.push_back(form.suffix.empty() ? name : unusedName(name));
+    }
+    auto byForm = callInParts(kernel, op, axes, calls, target, forms, names);
+    if (failed(byForm))
+      return failure();
+    fixed.resize(kernel.getNumArguments());
+    for (size_t k = 0; k < forms.size(); ++k)
+      if (failed(lowerKernel(kernel, names[k], forms[k].form, target, fixed,
+                             (*byForm)[k], symbols)))
+        return failure();
+    return success();
   }
 
-  /// The attention of \p kernel, if that is all that its pipeline computes in a
-  /// schedule of its own: then there may be a pipeline of each form.
-  static attn::AttentionOp aloneIn(func::FuncOp kernel) {
-    SmallVector<attn::AttentionOp> ops;
-    kernel.walk([&](attn::AttentionOp op) { ops.push_back(op); });
-    if (ops.size() != 1)
-      return nullptr;
-    auto isReturned = [](Value value) {
-      return value.use_empty() ||
-             (value.hasOneUse() && isa<func::ReturnOp>(*value.user_begin()));
-    };
-    return llvm::all_of(ops[0]->getResults(), isReturned) ? ops[0] : nullptr;
-  }
   std::string unusedName(std::string name) {
     for (unsigned k = 0; getOperation().lookupSymbol(name); ++k)
       name += "_" + std::to_string(k);
     return name;
-  }
-
-  /// Calls of a form's pipeline: none if no call has a use for it; \p always if
-  /// all calls have, whatever their sizes.
-  struct Choice {
-    SmallVector<halide::CallOp> calls;
-    bool always = false;
-  };
-
-  /// Lets \p calls happen only where form \p number is not the fastest, and
-  /// calls of pipeline \p name where it is, which are returned.
-  FailureOr<Choice> branchOn(ArrayRef<halide::CallOp> calls,
-                             attn::AttentionOp op, const halide::Target &target,
-                             ArrayRef<AttentionForm> forms, size_t number,
-                             StringRef name) {
-    auto sizeOf = [&](attn::DimKind kind) {
-      return op.getSizes()[op.firstDim(kind)];
-    };
-    FailureOr<CallerExtent> queries = callerSize(sizeOf(attn::DimKind::Query)),
-                            keys = queries;
-    Value size = sizeOf(attn::DimKind::Key);
-    auto dim = size.getDefiningOp<tensor::DimOp>();
-    if (isa<BlockArgument>(size) || matchPattern(size, m_Constant()) ||
-        (dim && isa<BlockArgument>(dim.getSource())))
-      keys = callerSize(size);
-    if (failed(queries) || failed(keys))
-      return failure();
-    // For all calls the same, then.
-    bool known = queries->fixed && (op.getWhere().empty() || keys->fixed);
-    Choice choice;
-    for (halide::CallOp call : calls) {
-      OpBuilder b(call);
-      Location loc = call.getLoc();
-      auto extent = [&](const CallerExtent &from) {
-        return getValueOrCreateConstantIndexOp(
-            b, loc, extentAt(b, loc, call.getInputs(), from));
-      };
-      Value members;
-      if (forms[number].form == StreamingForm::Rows && !queries->fixed) {
-        FailureOr<SmallVector<Value>> groups = groupsAt(call, op);
-        if (failed(groups))
-          return failure();
-        members = groups->empty() ? Value() : groups->front();
-      }
-      Value isIt = isFastest(b, loc, op, target, forms, number,
-                             extent(*queries), extent(*keys), members);
-      if (known && matchPattern(isIt, m_Zero()))
-        continue;
-      if (known && matchPattern(isIt, m_One())) {
-        choice.calls.push_back(call);
-        choice.always = true;
-        continue;
-      }
-      choice.calls.push_back(branch(call, isIt, name));
-    }
-    return choice;
-  }
-
-  /// How groups of \p op share keys where \p call happens; nothing if they do
-  /// not. Fails with an error where callers do not know.
-  static FailureOr<SmallVector<Value>> groupsAt(halide::CallOp call,
-                                                attn::AttentionOp op) {
-    OpBuilder b(call);
-    bool known = true;
-    SmallVector<Value> groups =
-        groupsOf(b, call.getLoc(), op, [&](Value size) -> Value {
-          FailureOr<CallerExtent> extent = callerSize(size);
-          known &= succeeded(extent);
-          if (failed(extent))
-            return arith::ConstantIndexOp::create(b, call.getLoc(), 1);
-          return getValueOrCreateConstantIndexOp(
-              b, call.getLoc(),
-              extentAt(b, call.getLoc(), call.getInputs(), *extent));
-        });
-    if (!known)
-      return failure();
-    return groups;
   }
 
   /// Writes pipeline \p name of \p kernel with its schedule, and what it wants

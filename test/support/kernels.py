@@ -14,7 +14,7 @@ import numpy as np
 TYPES = {"f32": np.float32, "f64": np.float64, "i1": np.bool_, "i8": np.int8, "i32": np.int32, "i64": np.int64}
 OPERATIONS = {"addi": operator.add, "subi": operator.sub, "muli": operator.mul, "divui": operator.floordiv, "maxui": max,
               "remui": operator.mod, "andi": operator.and_, "ori": operator.or_, "cmpi eq,": operator.eq,
-              "cmpi uge,": operator.ge, "cmpi ule,": operator.le}
+              "cmpi uge,": operator.ge, "cmpi ule,": operator.le, "cmpi ne,": operator.ne}
 
 
 class Dim(C.Structure):
@@ -84,7 +84,7 @@ class Model:
                 env = dict(zip(re.findall(r"(%arg\d+):", text), arguments))
             elif m := re.match(r"(%\w+) = arith.constant (\S+) : \w+", text):
                 env[m[1]] = float(m[2]) if "." in m[2] else int(m[2])
-            elif m := re.match(r"(%\w+) = tensor.dim (%\w+), (%\w+)", text):
+            elif m := re.match(r"(%\w+) = tensor.dim (%\w+(?:#\d+)?), (%\w+)", text):
                 env[m[1]] = env[m[2]].shape[env[m[3]]]
             elif m := re.match(r"(%\w+) = tensor.empty\((.*?)\) : tensor<(.*)>", text):
                 sizes = iter(re.findall(r"%\w+", m[2]))
@@ -98,6 +98,17 @@ class Model:
                 env[m[1]] = env[m[2]].reshape([int(np.prod([shape[axis] for axis in group])) for group in groups])
             elif m := re.match(r"(%\w+) = tensor.expand_shape (%\w+) .* output_shape \[(.*?)\] :", text):
                 env[m[1]] = env[m[2]].reshape([env[n] if n[0] == "%" else int(n) for n in m[3].split(", ")])
+            elif m := re.match(r"(%\w+) = tensor.cast (%\w+) :", text):
+                env[m[1]] = env[m[2]]
+            elif m := re.match(r"(%\w+) = tensor.(extract|insert)_slice (%\w+(?:#\d+)?)(?: into (%\w+(?:#\d+)?))? ?\[(.*?)\] \[(.*?)\] \[", text):
+                offsets, sizes = ([env[n] if n[0] == "%" else int(n) for n in part.split(", ")] for part in (m[5], m[6]))
+                at = tuple(slice(first, first + size) for first, size in zip(offsets, sizes))
+                assert all(first + size <= extent for first, size, extent in zip(offsets, sizes, env[m[4] or m[3]].shape)), text
+                if m[2] == "extract":
+                    env[m[1]] = np.ascontiguousarray(env[m[3]][at])
+                else:
+                    env[m[1]] = env[m[4]].copy()
+                    env[m[1]][at] = env[m[3]]
             elif m := re.match(r"(%\w+)(?::\d+)? = halide.call @(\w+)\((.*)\) outs\((.*?) :", text):
                 outs = [env[v] for v in re.findall(r"%\w+", m[4])]
                 self.call(m[2], [env[v] for v in re.findall(r"%\w+", m[3].split(" : ")[0])], outs)

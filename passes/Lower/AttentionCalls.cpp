@@ -1,0 +1,299 @@
+//===- AttentionCalls.cpp - which form of an attention is called ----------===//
+#include "passes/Lower/AttentionCalls.h"
+#include "passes/Lower/CallerExtents.h"
+#include "passes/MaskBounds.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace heed;
+using attn::DimKind;
+
+halide::CallOp heed::branch(halide::CallOp call, Value condition,
+                            StringRef name) {
+  OpBuilder b(call);
+  Location loc = call.getLoc();
+  auto either = scf::IfOp::create(b, loc, call.getResultTypes(), condition,
+                                  /*withElseRegion=*/true);
+  call.replaceAllUsesWith(either.getResults());
+  auto inside = [&](Block *block, halide::CallOp one) {
+    OpBuilder inner = OpBuilder::atBlockEnd(block);
+    scf::YieldOp::create(inner, loc, one.getResults());
+  };
+  OpBuilder then = OpBuilder::atBlockEnd(either.thenBlock());
+  auto other = halide::CallOp::create(then, loc, call.getResultTypes(), name,
+                                      call.getInputs(), call.getOuts());
+  inside(either.thenBlock(), other);
+  call->moveBefore(either.elseBlock(), either.elseBlock()->end());
+  inside(either.elseBlock(), call);
+  return other;
+}
+
+attn::AttentionOp heed::aloneIn(func::FuncOp kernel) {
+  SmallVector<attn::AttentionOp> ops;
+  kernel.walk([&](attn::AttentionOp op) { ops.push_back(op); });
+  if (ops.size() != 1)
+    return nullptr;
+  auto isReturned = [](Value value) {
+    return value.use_empty() ||
+           (value.hasOneUse() && isa<func::ReturnOp>(*value.user_begin()));
+  };
+  return llvm::all_of(ops[0]->getResults(), isReturned) ? ops[0] : nullptr;
+}
+
+namespace {
+
+struct CallSizes {
+  CallerExtent queries, keys;
+};
+
+/// How many queries and keys \p op has; keys only roughly: queries, where
+/// callers do not know.
+FailureOr<CallSizes> sizesOf(attn::AttentionOp op) {
+  auto sizeOf = [&](DimKind kind) { return op.getSizes()[op.firstDim(kind)]; };
+  FailureOr<CallerExtent> queries = callerSize(sizeOf(DimKind::Query)),
+                          keys = queries;
+  Value size = sizeOf(DimKind::Key);
+  auto dim = size.getDefiningOp<tensor::DimOp>();
+  if (isa<BlockArgument>(size) || matchPattern(size, m_Constant()) ||
+      (dim && isa<BlockArgument>(dim.getSource())))
+    keys = callerSize(size);
+  if (failed(queries) || failed(keys))
+    return failure();
+  return CallSizes{*queries, *keys};
+}
+
+} // namespace
+
+FailureOr<FormCalls> heed::branchOn(ArrayRef<halide::CallOp> calls,
+                                    attn::AttentionOp op,
+                                    const halide::Target &target,
+                                    ArrayRef<AttentionForm> forms,
+                                    size_t number, StringRef name) {
+  FailureOr<CallSizes> sizes = sizesOf(op);
+  if (failed(sizes))
+    return failure();
+  const auto &[queries, keys] = *sizes;
+  // For all calls the same, then.
+  bool known = queries.fixed && (op.getWhere().empty() || keys.fixed);
+  FormCalls choice;
+  for (halide::CallOp call : calls) {
+    OpBuilder b(call);
+    Location loc = call.getLoc();
+    auto extent = [&](const CallerExtent &from) {
+      return getValueOrCreateConstantIndexOp(
+          b, loc, extentAt(b, loc, call.getInputs(), from));
+    };
+    Value members;
+    if (forms[number].form == StreamingForm::Rows && !queries.fixed) {
+      FailureOr<SmallVector<Value>> groups = groupsAt(call, op);
+      if (failed(groups))
+        return failure();
+      members = groups->empty() ? Value() : groups->front();
+    }
+    Value isIt = isFastest(b, loc, op, target, forms, number, extent(queries),
+                           extent(keys), members);
+    if (known && matchPattern(isIt, m_Zero()))
+      continue;
+    if (known && matchPattern(isIt, m_One())) {
+      choice.calls.push_back(call);
+      choice.always = true;
+      continue;
+    }
+    choice.calls.push_back(branch(call, isIt, name));
+  }
+  return choice;
+}
+
+FailureOr<SmallVector<Value>> heed::groupsAt(halide::CallOp call,
+                                             attn::AttentionOp op) {
+  OpBuilder b(call);
+  bool known = true;
+  SmallVector<Value> groups =
+      groupsOf(b, call.getLoc(), op, [&](Value size) -> Value {
+        FailureOr<CallerExtent> extent = callerSize(size);
+        known &= succeeded(extent);
+        if (failed(extent))
+          return arith::ConstantIndexOp::create(b, call.getLoc(), 1);
+        return getValueOrCreateConstantIndexOp(
+            b, call.getLoc(),
+            extentAt(b, call.getLoc(), call.getInputs(), *extent));
+      });
+  if (!known)
+    return failure();
+  return groups;
+}
+
+std::optional<QueryAxes> heed::separableQueries(func::FuncOp kernel,
+                                                attn::AttentionOp op) {
+  unsigned query = op.firstDim(DimKind::Query);
+  FailureOr<CallSizes> sizes = sizesOf(op);
+  if (failed(sizes) || sizes->queries.fixed)
+    return std::nullopt;
+  // Behind the batch's, an argument of a region is the query's number.
+  unsigned number = op.numDims(DimKind::Batch);
+  for (Region *region : {&op.getScore(), &op.getWhere(), &op.getWeight()})
+    if (!region->empty() && !region->front().getArgument(number).use_empty())
+      return std::nullopt;
+  if (!op.getWhere().empty()) {
+    // Tables are cut for all queries.
+    FailureOr<MaskBounds> bounds = solveMask(op);
+    if (failed(bounds) || bounds->needsTables())
+      return std::nullopt;
+  }
+
+  QueryAxes axes;
+  auto isCount = [&](OpOperand &use) {
+    OpOperand &count = op.getSizesMutable()[query];
+    return use.getOwner() == op && &use == &count;
+  };
+  auto take = [&](Value tensor, AffineMap map) {
+    if (!map.isFunctionOfDim(query))
+      return true;
+    auto argument = dyn_cast<BlockArgument>(tensor);
+    std::optional<int64_t> axis;
+    for (auto [k, expr] : llvm::enumerate(map.getResults()))
+      if (expr.isFunctionOfDim(query)) {
+        if (axis || !isa<AffineDimExpr>(expr))
+          return false;
+        axis = k;
+      }
+    if (!argument || argument.getOwner() != &kernel.getBody().front() ||
+        !cast<RankedTensorType>(argument.getType()).isDynamicDim(*axis))
+      return false;
+    unsigned reads = 0;
+    for (Operation *user : argument.getUsers()) {
+      auto dim = dyn_cast<tensor::DimOp>(user);
+      std::optional<int64_t> which =
+          dim ? dim.getConstantIndex() : std::nullopt;
+      if (!which)
+        ++reads;
+      else if (*which == *axis && !llvm::all_of(dim->getUses(), isCount))
+        return false;
+    }
+    axes.arguments.push_back({argument.getArgNumber(), *axis});
+    return reads == 1;
+  };
+  for (unsigned term = 0; term < op.numTerms(); ++term)
+    for (auto [tensor, map] : llvm::zip(op.term(term), op.maps(term)))
+      if (!take(tensor, map))
+        return std::nullopt;
+  for (auto [k, tensor] : llvm::enumerate(op.getValues()))
+    if (!take(tensor, op.valueMap(k)))
+      return std::nullopt;
+  if (op.getSink() && !take(op.getSink(), *op.getSinkMap()))
+    return std::nullopt;
+
+  for (Value result : kernel.getBody().front().getTerminator()->getOperands()) {
+    if (result == op.getLse()) {
+      axes.results.push_back(number);
+      continue;
+    }
+    if (result != op.getOutput())
+      return std::nullopt;
+    for (auto [axis, expr] : llvm::enumerate(op.outputMap().getResults()))
+      if (expr == getAffineDimExpr(query, op.getContext()))
+        axes.results.push_back(axis);
+  }
+  return axes;
+}
+
+namespace {
+
+/// Neighbours along an axis of a tensor, and nothing less of its others.
+struct Part {
+  SmallVector<OpFoldResult> offsets, sizes, strides;
+
+  Part(OpBuilder &b, Location loc, Value tensor, int64_t axis, Value first,
+       Value count) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    offsets.assign(type.getRank(), b.getIndexAttr(0));
+    strides.assign(type.getRank(), b.getIndexAttr(1));
+    sizes = tensor::getMixedSizes(b, loc, tensor);
+    offsets[axis] = first;
+    sizes[axis] = count;
+  }
+};
+
+} // namespace
+
+FailureOr<SmallVector<SmallVector<halide::CallOp>>>
+heed::callInParts(func::FuncOp kernel, attn::AttentionOp op,
+                  const QueryAxes &axes, ArrayRef<halide::CallOp> calls,
+                  const halide::Target &target, ArrayRef<AttentionForm> forms,
+                  ArrayRef<std::string> names) {
+  FailureOr<CallSizes> sizes = sizesOf(op);
+  if (failed(sizes))
+    return failure();
+  SmallVector<SmallVector<halide::CallOp>> found(forms.size());
+  for (halide::CallOp call : calls) {
+    OpBuilder b(call);
+    Location loc = call.getLoc();
+    auto extent = [&](const CallerExtent &from) {
+      return getValueOrCreateConstantIndexOp(
+          b, loc, extentAt(b, loc, call.getInputs(), from));
+    };
+    FailureOr<SmallVector<Value>> groups = groupsAt(call, op);
+    if (failed(groups))
+      return failure();
+    SmallVector<Value> shares = shareQueries(
+        b, loc, target, forms, extent(sizes->queries), extent(sizes->keys),
+        groups->empty() ? Value() : groups->front());
+    Value first = arith::ConstantIndexOp::create(b, loc, 0), none = first;
+    // Upstream's elimination of empty tensors takes each use of one for a
+    // tensor of its own; a cast's are the same.
+    SmallVector<Value> outs;
+    for (Value out : call.getOuts())
+      outs.push_back(tensor::CastOp::create(b, loc, out.getType(), out));
+    // The form for many queries has the first ones.
+    for (size_t form = forms.size(); form-- > 0;) {
+      Value count = shares[form];
+      Value some = b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::ne,
+                                                 count, none);
+      auto branch = scf::IfOp::create(b, loc, call.getResultTypes(), some,
+                                      /*withElseRegion=*/true);
+      OpBuilder inside = OpBuilder::atBlockEnd(branch.thenBlock());
+      SmallVector<Value> inputs(call.getInputs()), parts, results;
+      for (auto [argument, axis] : axes.arguments) {
+        Part part(inside, loc, inputs[argument], axis, first, count);
+        inputs[argument] = tensor::ExtractSliceOp::create(
+            inside, loc, inputs[argument], part.offsets, part.sizes,
+            part.strides);
+      }
+      inputs.push_back(count);
+      for (auto [out, axis] : llvm::zip_equal(outs, axes.results)) {
+        Part part(inside, loc, out, axis, first, count);
+        parts.push_back(tensor::ExtractSliceOp::create(
+            inside, loc, out, part.offsets, part.sizes, part.strides));
+      }
+      auto now =
+          halide::CallOp::create(inside, loc, TypeRange(ValueRange(parts)),
+                                 names[form], inputs, parts);
+      for (auto [k, out] : llvm::enumerate(outs)) {
+        Part part(inside, loc, out, axes.results[k], first, count);
+        results.push_back(tensor::InsertSliceOp::create(
+            inside, loc, now.getResult(k), out, part.offsets, part.sizes,
+            part.strides));
+      }
+      scf::YieldOp::create(inside, loc, results);
+      OpBuilder otherwise = OpBuilder::atBlockEnd(branch.elseBlock());
+      scf::YieldOp::create(otherwise, loc, outs);
+      outs.assign(branch.getResults().begin(), branch.getResults().end());
+      first = b.createOrFold<arith::AddIOp>(loc, first, count);
+      found[form].push_back(now);
+    }
+    call.replaceAllUsesWith(outs);
+    call.erase();
+  }
+  unsigned added = kernel.getNumArguments();
+  if (failed(kernel.insertArgument(added, IndexType::get(op.getContext()), {},
+                                   op.getLoc())))
+    return failure();
+  op.getSizesMutable()[op.firstDim(DimKind::Query)].set(
+      kernel.getArgument(added));
+  return found;
+}
