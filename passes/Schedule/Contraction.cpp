@@ -10,7 +10,7 @@
 // Sums over one A are one sum with a last dim "product": the tiles of a task
 // take the panels of all products in turn, while their rows of A are near.
 // Measured: passes/Schedule/README.md.
-#include "passes/Schedule/Rewrite.h"
+#include "passes/Schedule/Panels.h"
 #include "passes/Schedule/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -107,18 +107,6 @@ bool readsBoth(halide::UpdateOp update, Value a, Value b) {
   return false;
 }
 
-/// Whether \p read, of \p columns columns in all, finds an array of the call in
-/// the order that packing would give it: one panel, row after row.
-bool isPanel(const KernelInfo &kernel, halide::ReadOp read, Value column,
-             std::optional<int64_t> columns, int64_t width) {
-  return columns == width && read.getFunc().getDefiningOp<halide::BufferOp>() &&
-         !kernel.weights.contains(read.getFunc()) &&
-         read.getCoordinates().front() == column &&
-         llvm::none_of(read.getCoordinates().drop_front(), [&](Value other) {
-           return argumentsOf(other).contains(column);
-         });
-}
-
 /// Halide computes no more of the sums than a select on indices lets through.
 /// A tile, whose extents are promised, then begins elsewhere and is written
 /// beside its memory: conditions of the epilogue become numbers, which Halide
@@ -136,6 +124,24 @@ void hideConditions(KernelInfo &kernel) {
       select.getConditionMutable().assign(
           arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, one));
     }
+}
+
+/// Whether what \p func does with an element of \p sum takes few instructions.
+bool isShortEpilogue(halide::FuncOp func, Value sum) {
+  constexpr int most = 4;
+  int count = 0;
+  for (Operation &op : func.getBody().front()) {
+    if (auto read = dyn_cast<halide::ReadOp>(op)) {
+      if (read.getFunc() != sum &&
+          !read.getFunc().getDefiningOp<halide::BufferOp>())
+        return false;
+    } else if (isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(op)) {
+      ++count;
+    } else if (!isa<arith::ConstantOp, halide::YieldOp>(op)) {
+      return false;
+    }
+  }
+  return count <= most;
 }
 
 /// A func that stores what \p sum computes, for all that read it.
@@ -241,112 +247,17 @@ bool heed::scheduleContraction(KernelInfo &kernel,
   int64_t rowsPerTask = rowsOfTask(*acc, width, target);
   std::optional<int64_t> terms = acc->reductions[0].front().fixed;
   Block &body = update.getSet().front();
-  Value column = body.getArgument(0), row = body.getArgument(1);
+  Value row = body.getArgument(1);
   SmallVector<std::string> vars = varsOf(acc->func);
 
   // Pack what depends on columns alone.
-  OpBuilder in(&body, body.begin());
-  SmallVector<Value> packed;
-  size_t rank = acc->extents.size(), rvars = acc->reductions[0].size();
-  for (unsigned k = 0; k < panels.size(); ++k) {
-    halide::ReadOp read = panels[k];
-    if (isPanel(kernel, read, column, acc->extents[0].fixed, width))
-      continue;
-    // Dims of the panel: lane, reduction vars, product, panel number, and the
-    // outer dims that B depends on.
-    llvm::SmallPtrSet<Value, 4> used;
-    for (Value coordinate : read.getCoordinates())
-      for (Value arg : argumentsOf(coordinate))
-        used.insert(arg);
-    SmallVector<std::string> names{"lane"};
-    SmallVector<Extent> extents{{Value(), width}};
-    SmallVector<Value> from;
-    for (size_t r = 0; r < rvars; ++r)
-      if (used.contains(body.getArgument(rank + r))) {
-        names.push_back("k" + std::to_string(r));
-        extents.push_back(acc->reductions[0][r]);
-        from.push_back(body.getArgument(rank + r));
-      }
-    bool several = products > 1 && used.contains(body.getArgument(productDim));
-    if (several) {
-      names.push_back("product");
-      extents.push_back(acc->extents[productDim]);
-      from.push_back(body.getArgument(productDim));
-    }
-    names.push_back("panel");
-    extents.push_back({Value(), std::nullopt});
-    if (std::optional<int64_t> columns = acc->extents[0].fixed)
-      extents.back().fixed = (*columns + width - 1) / width;
-    size_t panelAt = names.size() - 1;
-    for (size_t d = 2; d < rank; ++d)
-      if (!isProduct(d) && used.contains(body.getArgument(d))) {
-        names.push_back("o" + std::to_string(d));
-        extents.push_back(acc->extents[d]);
-        from.push_back(body.getArgument(d));
-      }
-    SmallVector<StringRef> refs(names.begin(), names.end());
-    Value last;
-    {
-      OpBuilder before(acc->func);
-      last = addI32(before, acc->extents[0].value, -1);
-    }
-    Type element = read.getResult(0).getType();
-    KernelFunc &panel =
-        addFunc(kernel, acc->func, "panel" + std::to_string(k), refs, element,
-                extents, [&](OpBuilder &inner, ValueRange args) {
-                  Value at = arith::AddIOp::create(
-                      inner, loc, mulI32(inner, args[panelAt], width), args[0]);
-                  at = arith::MinSIOp::create(inner, loc, at, last);
-                  IRMapping map;
-                  map.map(column, at);
-                  size_t next = 0;
-                  for (size_t a = 1; a < args.size(); ++a)
-                    if (a != panelAt)
-                      map.map(from[next++], args[a]);
-                  return cloneSlice(inner, read.getResult(0), map);
-                });
-    acc = kernel.find(accFunc);
-    out = outputsOf(kernel)[0];
-    packed.push_back(panel.func.getResult());
-    OpBuilder here(read);
-    SmallVector<Value> coordinates{remI32(here, column, width)};
-    size_t next = 0;
-    for (size_t a = 1; a < names.size(); ++a)
-      coordinates.push_back(a == panelAt ? divI32(here, column, width)
-                                         : from[next++]);
-    auto replaced = halide::ReadOp::create(here, loc, element,
-                                           panel.func.getResult(), coordinates);
-    read.getResult(0).replaceAllUsesWith(replaced.getResult(0));
-    read.erase();
-
-    // A weight is packed once, anything else in each call.
-    Value f = panel.func.getResult();
-    auto schedulePanel = [&](OpBuilder &at, KernelFunc &own) {
-      Value func = own.func.getResult();
-      halide::SplitOp::create(at, loc, func, 0, "lane", "lane", "lanev", lanes,
-                              halide::TailStrategy::RoundUp);
-      halide::VectorizeOp::create(at, loc, func, 0, "lanev");
-      halide::BoundExtentOp::create(at, loc, func, "lane", i32(at, width));
-      if (several) {
-        halide::BoundExtentOp::create(at, loc, func, "product",
-                                      i32(at, products));
-        halide::UnrollOp::create(at, loc, func, 0, "product");
-      }
-      parallelOuter(at, own.func, 0, names, panelAt);
-    };
-    if (Value buffer = packOnce(kernel, f, schedulePanel)) {
-      packed.back() = buffer;
-    } else {
-      halide::ComputeRootOp::create(b, loc, f);
-      schedulePanel(b, panel);
-    }
-    acc = kernel.find(accFunc);
-    out = outputsOf(kernel)[0];
-  }
+  SmallVector<Value> packed =
+      packPanels(kernel, update, panels, {lanes, width, products});
   dropUnreadFuncs(kernel);
   dropUnreadBuffers(kernel);
   acc = kernel.find(accFunc);
   out = outputsOf(kernel)[0];
+  size_t rvars = acc->reductions[0].size();
 
   // Rows past the end read the last one.
   Value lastRow;
@@ -354,6 +265,7 @@ bool heed::scheduleContraction(KernelInfo &kernel,
     OpBuilder before(acc->func);
     lastRow = addI32(before, acc->extents[1].value, -1);
   }
+  OpBuilder in(&body, body.begin());
   Value clampedRow = arith::MinSIOp::create(in, loc, row, lastRow);
   for (auto read : body.getOps<halide::ReadOp>()) {
     if (read.getFunc() == accFunc)
@@ -403,6 +315,12 @@ bool heed::scheduleContraction(KernelInfo &kernel,
   }
   halide::ReorderOp::create(b, loc, outFunc, 0, order);
   halide::VectorizeOp::create(b, loc, outFunc, 0, "nv");
+  // A short epilogue takes the tile from its registers.
+  if (!blocked && products == 1 && out->extents[0].fixed &&
+      *out->extents[0].fixed % width == 0 &&
+      isShortEpilogue(out->func, sumFunc))
+    for (StringRef loop : {"nj", "mi"})
+      halide::UnrollOp::create(b, loc, outFunc, 0, loop);
   std::string task = parallelOuter(b, out->func, 0, tasks, 4);
 
   SmallVector<std::string> rnames;

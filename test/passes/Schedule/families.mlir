@@ -49,7 +49,10 @@ func.func private @linear(%x: tensor<?x64xf32>, %w: tensor<96x64xf32>, %n: index
 // 32 columns would waste a third of a panel of 48: two vectors and more rows instead.
 // CHECK-LABEL: halide.pipeline @narrow
 // CHECK: by 32
-// CHECK: halide.split %{{.*}}, "d0" into{{ ?}}("mb", "mi") by 12
+// CHECK: halide.split %[[OUT:.*]], "d0" into{{ ?}}("mb", "mi") by 12
+// The epilogue takes the tile from its registers: no loop around it.
+// CHECK: halide.unroll %[[OUT]], "nj"
+// CHECK-NEXT: halide.unroll %[[OUT]], "mi"
 func.func private @narrow(%x: tensor<?x64xf32>, %w: tensor<32x64xf32>, %n: index) -> tensor<?x32xf32> attributes {attn.kernel} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty(%n) : tensor<?x32xf32>
