@@ -16,6 +16,7 @@
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
 #include "passes/RowBlocks.h"
+#include "passes/RowProducts.h"
 #include "passes/StoredTensors.h"
 #include "passes/TensorOps.h"
 
@@ -171,7 +172,9 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
         return "";
       return "its elements are read more than once and are not cheap";
     }
-    if (cost <= 1 && userKind == KernelKind::Contraction)
+    if (userKind == KernelKind::Contraction &&
+        (cost <= 1 ||
+         (isRowProduct(user) && areRowsOf(user, last->getResult(0)))))
       return "";
     return "each of its elements is read many times";
   case KernelKind::Contraction:
@@ -182,6 +185,8 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
     if (userKind == KernelKind::Contraction ||
         userKind == KernelKind::Attention || userKind == KernelKind::Softmax)
       return "each of its elements is read many times";
+    if (userKind == KernelKind::Row && sumsAlong(user, last->getResult(0)))
+      return "its elements are added";
     return "";
   }
   case KernelKind::RowBlock:
@@ -212,6 +217,20 @@ void Former::joinRowBlock(Cluster &cluster, Attribute block) {
                        before->ops.end());
     before->ops.clear();
   }
+}
+
+/// The one contraction of \p set, if it is a product of rows with a small
+/// matrix.
+static Operation *rowProductOf(ArrayRef<Cluster *> set) {
+  Operation *product = nullptr;
+  for (Cluster *c : set)
+    for (Operation *op : c->ops)
+      if (kernelKindOf(op) == KernelKind::Contraction) {
+        if (product || !isRowProduct(op))
+          return nullptr;
+        product = op;
+      }
+  return product;
 }
 
 void Former::drawIn(Cluster &cluster) {
@@ -271,9 +290,13 @@ void Former::drawIn(Cluster &cluster) {
            c->kind == KernelKind::RowBlock;
   };
   bool seen = owns(&cluster);
-  bool rows =
-      cluster.kind == KernelKind::Row ||
-      llvm::any_of(set, [](Cluster *c) { return c->kind == KernelKind::Row; });
+  Operation *rowProduct = rowProductOf(set.getArrayRef());
+  auto isOtherRow = [&](Cluster *c) {
+    return c->kind == KernelKind::Row &&
+           !(rowProduct && c != &cluster && c->ops.size() == 1 &&
+             isSumOfRows(c->ops.back(), rowProduct));
+  };
+  bool rows = llvm::any_of(set, isOtherRow);
   set.remove_if([&](Cluster *c) {
     if (c == &cluster || !owns(c))
       return false;

@@ -5,6 +5,7 @@
 // depend on what is summed, a normaliser among them, move out of the sums.
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/SymbolicDims.h"
+#include "passes/OrderChoices.h"
 #include "passes/Passes.h"
 #include "passes/Products.h"
 #include "passes/Remarks.h"
@@ -16,6 +17,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
 
 using namespace mlir;
 
@@ -66,6 +69,14 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
           cast<linalg::LinalgOp>(root).getNumReductionLoops() > 0)
         reorder(root);
     }
+    if (choices.empty())
+      return;
+    joinChoices(choices);
+    choices.clear();
+    // Sums settle their factors each for itself.
+    DominanceInfo dominance(getOperation());
+    IRRewriter rewriter(&getContext());
+    eliminateCommonSubExpressions(rewriter, dominance, getOperation());
   }
 
   static bool isContraction(Value tensor) {
@@ -452,6 +463,7 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
         scf::YieldOp::create(builder, loc, write(*order));
       }
       result.replaceAllUsesWith(choice.getResult(0));
+      choices.push_back({choice, fresh, old});
       remarkDone(root, passName, "products",
                  "two orders, chosen by the sizes of each call");
     }
@@ -460,6 +472,7 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
 
   SmallVector<Operation *> work;
   DenseSet<Operation *> erased;
+  SmallVector<OrderChoice> choices;
   /// A sum and a contraction that it reads, in an order that was chosen.
   DenseSet<std::pair<Operation *, Operation *>> settled;
 };

@@ -20,35 +20,6 @@ using namespace heed;
 
 namespace {
 
-struct Tile {
-  int64_t rows, vectors;
-};
-
-/// The register tile that wastes the fewest columns of \p columns (if known),
-/// the most efficient one among those that waste about as few.
-Tile chooseTile(std::optional<int64_t> columns, int64_t lanes,
-                int64_t registers) {
-  // One register for a broadcast, the rest for accumulators and a row of B: MR
-  // * NV + NV + 1 <= registers.
-  SmallVector<Tile> tiles;
-  if (registers >= 32)
-    tiles = {{8, 3}, {6, 4}, {12, 2}, {16, 1}};
-  else
-    tiles = {{4, 3}, {6, 2}, {8, 1}};
-  if (!columns)
-    return tiles.front();
-  auto padded = [&](Tile t) {
-    int64_t width = t.vectors * lanes;
-    return (*columns + width - 1) / width * width;
-  };
-  // A wider tile is worth a few columns.
-  Tile best = tiles.front();
-  for (Tile t : tiles)
-    if (padded(t) < padded(best) && padded(t) * 64 < padded(tiles.front()) * 63)
-      best = t;
-  return best;
-}
-
 /// Rows of a task of \p width columns: the more, the less often a panel is
 /// read from memory, as long as the rows of A stay in the second cache and
 /// there are tasks enough.
@@ -105,25 +76,6 @@ bool readsBoth(halide::UpdateOp update, Value a, Value b) {
       return true;
   }
   return false;
-}
-
-/// Halide computes no more of the sums than a select on indices lets through.
-/// A tile, whose extents are promised, then begins elsewhere and is written
-/// beside its memory: conditions of the epilogue become numbers, which Halide
-/// does not solve for indices and LLVM takes back.
-void hideConditions(KernelInfo &kernel) {
-  for (KernelFunc &f : kernel.funcs)
-    for (auto select : f.func.getBody().front().getOps<arith::SelectOp>()) {
-      Value condition = select.getCondition();
-      if (argumentsOf(condition).empty())
-        continue;
-      OpBuilder b(select);
-      Location loc = select.getLoc();
-      Value number = arith::ExtUIOp::create(b, loc, b.getI8Type(), condition);
-      Value one = arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(1));
-      select.getConditionMutable().assign(
-          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, one));
-    }
 }
 
 /// Whether what \p func does with an element of \p sum takes few instructions.
@@ -230,7 +182,8 @@ bool heed::scheduleContraction(KernelInfo &kernel,
 
   Type type = halide::getElementTypes(acc->func.getResult()).front();
   int64_t lanes = target.lanes(type.getIntOrFloatBitWidth());
-  Tile tile = chooseTile(acc->extents[0].fixed, lanes, target.vectorRegisters);
+  RegisterTile tile =
+      chooseTile(acc->extents[0].fixed, lanes, target.vectorRegisters);
   int64_t width = tile.vectors * lanes;
   if (acc->extents[1].fixed)
     tile.rows =

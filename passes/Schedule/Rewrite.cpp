@@ -290,3 +290,18 @@ void heed::stateDenseStrides(KernelInfo &kernel) {
     }
   }
 }
+
+void heed::hideConditions(KernelInfo &kernel) {
+  for (KernelFunc &f : kernel.funcs)
+    for (auto select : f.func.getBody().front().getOps<arith::SelectOp>()) {
+      Value condition = select.getCondition();
+      if (argumentsOf(condition).empty())
+        continue;
+      OpBuilder b(select);
+      Location loc = select.getLoc();
+      Value number = arith::ExtUIOp::create(b, loc, b.getI8Type(), condition);
+      Value one = arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(1));
+      select.getConditionMutable().assign(
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, one));
+    }
+}

@@ -68,6 +68,12 @@ constexpr int64_t longestSum = 1024;
 /// "r". Null, and nothing has changed, if the sum is known to be short.
 mlir::Value sumByBlocks(KernelInfo &kernel, mlir::Value func, int64_t block);
 
+/// Halide computes no more of the sums than a select on indices lets through.
+/// A tile, whose extents are promised, then begins elsewhere and is written
+/// beside its memory: conditions of the epilogue become numbers, which Halide
+/// does not solve for indices and LLVM takes back.
+void hideConditions(KernelInfo &kernel);
+
 /// States the strides that follow from known extents: callers pass arrays in
 /// row-major order without gaps.
 void stateDenseStrides(KernelInfo &kernel);

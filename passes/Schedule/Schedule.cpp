@@ -14,6 +14,8 @@ StringRef heed::scheduleKernel(KernelInfo &kernel,
     streamOutputs(kernel, target);
     return "elementwise";
   }
+  if (scheduleRowProduct(kernel, target))
+    return "row product";
   if (scheduleContraction(kernel, target))
     return "contraction";
   if (scheduleRows(kernel, target)) {
@@ -112,4 +114,27 @@ void heed::vectorizeInner(OpBuilder &b, halide::FuncOp func, int64_t stage,
   halide::SplitOp::create(b, loc, func.getResult(), stage, var, var, inner,
                           lanes, halide::TailStrategy::GuardWithIf);
   halide::VectorizeOp::create(b, loc, func.getResult(), stage, inner);
+}
+
+RegisterTile heed::chooseTile(std::optional<int64_t> columns, int64_t lanes,
+                              int64_t registers) {
+  // One register for a broadcast, the rest for accumulators and a row of B: MR
+  // * NV + NV + 1 <= registers.
+  SmallVector<RegisterTile> tiles;
+  if (registers >= 32)
+    tiles = {{8, 3}, {6, 4}, {12, 2}, {16, 1}};
+  else
+    tiles = {{4, 3}, {6, 2}, {8, 1}};
+  if (!columns)
+    return tiles.front();
+  auto padded = [&](RegisterTile t) {
+    int64_t width = t.vectors * lanes;
+    return (*columns + width - 1) / width * width;
+  };
+  // A wider tile is worth a few columns.
+  RegisterTile best = tiles.front();
+  for (RegisterTile t : tiles)
+    if (padded(t) < padded(best) && padded(t) * 64 < padded(tiles.front()) * 63)
+      best = t;
+  return best;
 }

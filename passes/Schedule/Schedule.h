@@ -17,6 +17,7 @@ llvm::StringRef scheduleKernel(KernelInfo &kernel,
 /// Families, one a file. Each returns false, having changed nothing, if \p
 /// kernel is not of its kind.
 bool scheduleContraction(KernelInfo &kernel, const halide::Target &target);
+bool scheduleRowProduct(KernelInfo &kernel, const halide::Target &target);
 bool scheduleRows(KernelInfo &kernel, const halide::Target &target);
 bool scheduleRowBlock(KernelInfo &kernel, const halide::Target &target);
 bool scheduleElementwise(KernelInfo &kernel, const halide::Target &target);
@@ -47,6 +48,16 @@ std::string parallelOuter(mlir::OpBuilder &b, halide::FuncOp func,
 /// guarded.
 void vectorizeInner(mlir::OpBuilder &b, halide::FuncOp func, int64_t stage,
                     llvm::StringRef var, int64_t lanes);
+
+/// A tile of a product in registers: \p rows rows by \p vectors vectors.
+struct RegisterTile {
+  int64_t rows, vectors;
+};
+
+/// The register tile that wastes the fewest columns of \p columns (if known),
+/// the most efficient one among those that waste about as few.
+RegisterTile chooseTile(std::optional<int64_t> columns, int64_t lanes,
+                        int64_t registers);
 
 /// Has the outputs stored past the caches where they are too large to be found
 /// there: what else a kernel reads and writes once only passes through, too.

@@ -201,3 +201,62 @@ func.func @four(%a: tensor<512x512xf32>, %b: tensor<512x512xf32>, %c: tensor<512
   %o = linalg.matmul ins(%abc, %d : tensor<512x512xf32>, tensor<512x2xf32>) outs(%fn : tensor<512x2xf32>) -> tensor<512x2xf32>
   return %o : tensor<512x2xf32>
 }
+
+// A sum and its normaliser, divided: one choice, with the division and what the queries are computed from in its branches.
+// CHECK-LABEL: func @normalised
+// CHECK-NOT: math.exp
+// CHECK: %[[TERMS:.*]] = arith.addi
+// CHECK: %[[CHEAPER:.*]] = arith.cmpi slt
+// CHECK: %[[O:.*]] = scf.if %[[CHEAPER]]
+// CHECK: math.exp
+// CHECK-NOT: math.exp
+// CHECK: arith.divf
+// CHECK: } else {
+// CHECK: math.exp
+// CHECK-NOT: math.exp
+// CHECK: arith.divf
+// CHECK-NOT: scf.if
+// CHECK: return %[[O]]
+// REMARK: Function=normalised | Remark="two orders, chosen by the sizes of each call"
+func.func @normalised(%q: tensor<?x32xf32> {attn.dims = ["N", "32"]}, %k: tensor<?x32xf32> {attn.dims = ["N", "32"]}, %v: tensor<?x32xf32> {attn.dims = ["N", "32"]}, %N: index) -> tensor<?x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %eq = tensor.empty(%N) : tensor<?x32xf32>
+  %p = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      ins(%q : tensor<?x32xf32>) outs(%eq : tensor<?x32xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %r = math.exp %x : f32
+    linalg.yield %r : f32
+  } -> tensor<?x32xf32>
+  %ea = tensor.empty(%N, %N) : tensor<?x?xf32>
+  %fa = linalg.fill ins(%zero : f32) outs(%ea : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %a = linalg.generic {indexing_maps = [#ie, #je, #ij], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%p, %k : tensor<?x32xf32>, tensor<?x32xf32>) outs(%fa : tensor<?x?xf32>) {
+  ^bb0(%x: f32, %y: f32, %acc: f32):
+    %m = arith.mulf %x, %y : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<?x?xf32>
+  %en = tensor.empty(%N) : tensor<?xf32>
+  %fn = linalg.fill ins(%zero : f32) outs(%en : tensor<?xf32>) -> tensor<?xf32>
+  %l = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
+      ins(%a : tensor<?x?xf32>) outs(%fn : tensor<?xf32>) {
+  ^bb0(%x: f32, %acc: f32):
+    %r = arith.addf %acc, %x : f32
+    linalg.yield %r : f32
+  } -> tensor<?xf32>
+  %fo = linalg.fill ins(%zero : f32) outs(%eq : tensor<?x32xf32>) -> tensor<?x32xf32>
+  %s = linalg.generic {indexing_maps = [#ie, #kf, #ij], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %v : tensor<?x?xf32>, tensor<?x32xf32>) outs(%fo : tensor<?x32xf32>) {
+  ^bb0(%x: f32, %y: f32, %acc: f32):
+    %m = arith.mulf %x, %y : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<?x32xf32>
+  %o = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]}
+      ins(%s, %l : tensor<?x32xf32>, tensor<?xf32>) outs(%eq : tensor<?x32xf32>) {
+  ^bb0(%x: f32, %y: f32, %old: f32):
+    %r = arith.divf %x, %y : f32
+    linalg.yield %r : f32
+  } -> tensor<?x32xf32>
+  return %o : tensor<?x32xf32>
+}
