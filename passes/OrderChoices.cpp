@@ -1,5 +1,6 @@
 //===- OrderChoices.cpp - orders that the sizes of a call choose ----------===//
 #include "passes/OrderChoices.h"
+#include "passes/KernelKinds.h"
 #include "passes/TensorExpr.h"
 #include "passes/TensorOps.h"
 
@@ -91,7 +92,8 @@ static void sinkProducers(scf::IfOp choice) {
 void heed::joinChoices(SmallVectorImpl<OrderChoice> &choices) {
   for (size_t k = 0; k < choices.size();) {
     Operation *reader = onlyReader(choices[k].choice);
-    if (!reader) {
+    // A reader with more elements than what was chosen is no epilogue.
+    if (!reader || !readsInPlace(reader, choices[k].choice.getResult(0))) {
       ++k;
       continue;
     }

@@ -9,6 +9,7 @@
 #include "passes/Passes.h"
 #include "passes/Products.h"
 #include "passes/Remarks.h"
+#include "passes/SettleFactors.h"
 #include "passes/TensorOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -69,6 +70,14 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
           cast<linalg::LinalgOp>(root).getNumReductionLoops() > 0)
         reorder(root);
     }
+    SmallVector<Operation *> sums;
+    getOperation()->walk([&](linalg::LinalgOp op) {
+      if (op.getNumReductionLoops())
+        sums.push_back(op);
+    });
+    for (Operation *sum : sums)
+      if (!erased.contains(sum))
+        settleFactors(sum, erased);
     if (choices.empty())
       return;
     joinChoices(choices);

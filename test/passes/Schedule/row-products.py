@@ -33,6 +33,10 @@ ALONE = """model m(q: f32[B, N, %(e)d], s: f32[B, %(e)d, %(f)d]) {
   return o[b,n,f] = sum(e) p[b,n,e] * s[b,e,f]
 }
 """
+INSIDE = """model m(q: f32[B, N, %(e)d], s: f32[B, %(e)d, %(f)d]) {
+  return o[b,n,f] = sum(e) exp(q[b,n,e]) * s[b,e,f]
+}
+"""
 SWAPPED = """model m(q: f32[3, 3, %(e)d], s: f32[3, %(e)d, %(f)d]) {
   p[b,n,e] = exp(q[b,n,e])
   y[b,n,f] = sum(e) p[b,n,e] * s[b,e,f]
@@ -90,6 +94,7 @@ for e, f in ((64, 64), (30, 70), (5, 16), (128, 128)):
 check("state_avx2", STATE, 32, 48, few, state, "--target=x86-64-v3")
 check("turned", TURNED, 48, 40, few, lambda q, s: state(q, s, turned=True))
 check("alone", ALONE, 33, 64, few, lambda q, s: state(q, s, divides=False))
+check("inside", INSIDE, 33, 64, few, lambda q, s: state(q, s, divides=False))
 check("swapped", SWAPPED, 17, 20, [(3, 3)], lambda q, s: state(q, s, swapped=True), fused=False)
 # A matrix that does not stay near is a product like others.
 check("large", ALONE, 256, 256, [(2, 64)], lambda q, s: state(q, s, divides=False), fused=False)
