@@ -298,6 +298,8 @@ bool heed::scheduleRowProduct(KernelInfo &kernel,
           b, loc, split.partial, 1,
           {"lane", "rb", varsOf(kernel.find(split.partial)->func)[1]});
       halide::UnrollOp::create(b, loc, split.partial, 1, "rb");
+      // One expression, whose sums the processor can take in any order.
+      halide::UnrollOp::create(b, loc, func, 1, "rl");
     }
     place(func, "mb", 0);
   }
