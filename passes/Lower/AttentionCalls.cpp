@@ -240,9 +240,9 @@ heed::callInParts(func::FuncOp kernel, attn::AttentionOp op,
     FailureOr<SmallVector<Value>> groups = groupsAt(call, op);
     if (failed(groups))
       return failure();
-    SmallVector<Value> shares = shareQueries(
-        b, loc, target, forms, extent(sizes->queries), extent(sizes->keys),
-        groups->empty() ? Value() : groups->front());
+    SmallVector<Value> shares =
+        shareQueries(b, loc, target, forms, extent(sizes->queries),
+                     groups->empty() ? Value() : groups->front());
     Value first = arith::ConstantIndexOp::create(b, loc, 0), none = first;
     // Upstream's elimination of empty tensors takes each use of one for a
     // tensor of its own; a cast's are the same.

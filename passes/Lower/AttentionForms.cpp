@@ -82,14 +82,6 @@ Value areFew(Numbers &n, const halide::Target &target, Value queries,
   return n.either(n.both(shared, some), few);
 }
 
-Value areForRows(Numbers &n, const halide::Target &target, Value queries,
-                 Value keys, Value members) {
-  Value few = areFew(n, target, queries, members);
-  Value many = n.atMost(n.constant(leastKeysOfRows), keys);
-  Value some = n.both(many, few);
-  return n.either(some, n.atMost(queries, n.constant(1)));
-}
-
 /// Time of a tile and a key, measured: a tile of two vectors takes less than
 /// two of one.
 int64_t timeOf(int64_t vectors) { return vectors == 1 ? 6 : vectors * 5; }
@@ -99,8 +91,7 @@ int64_t timeOf(int64_t vectors) { return vectors == 1 ? 6 : vectors * 5; }
 SmallVector<Value> heed::shareQueries(OpBuilder &b, Location loc,
                                       const halide::Target &target,
                                       ArrayRef<AttentionForm> forms,
-                                      Value queries, Value keys,
-                                      Value members) {
+                                      Value queries, Value members) {
   Numbers n{b, loc};
   int64_t lanes = target.lanes(32),
           vectors = tileVectors(target, StreamingForm::Tiles),
@@ -115,10 +106,9 @@ SmallVector<Value> heed::shareQueries(OpBuilder &b, Location loc,
   int64_t unit = narrow ? lanes : tile;
   Value over = n.rest(queries, unit);
   Value spare = n.both(isShort, areFew(n, target, over, members));
-  spare = n.both(spare, n.atMost(n.constant(leastKeysOfRows), keys));
   spare = n.both(spare, n.atMost(n.constant(unit), queries));
   spare = n.select(spare, over, zero);
-  Value all = areForRows(n, target, queries, keys, members);
+  Value all = areFew(n, target, queries, members);
   Value rows = n.select(all, queries, spare);
   Value left = n.sub(queries, rows);
   SmallVector<Value> shares{rows};
@@ -139,7 +129,7 @@ Value heed::isFastest(OpBuilder &b, Location loc, attn::AttentionOp op,
                       Value queries, Value keys, Value members) {
   Numbers n{b, loc};
   if (forms[number].form == StreamingForm::Rows)
-    return areForRows(n, target, queries, keys, members);
+    return areFew(n, target, queries, members);
   // Of a mask each tile sees the keys before it: with T tiles of W queries,
   // M - N and W (T + 1) / 2 of them.
   auto cost = [&](StreamingForm form) -> Value {

@@ -36,7 +36,7 @@ mlir::Value isFastest(mlir::OpBuilder &b, mlir::Location loc,
 llvm::SmallVector<mlir::Value>
 shareQueries(mlir::OpBuilder &b, mlir::Location loc,
              const halide::Target &target, llvm::ArrayRef<AttentionForm> forms,
-             mlir::Value queries, mlir::Value keys, mlir::Value members);
+             mlir::Value queries, mlir::Value members);
 
 /// What a pipeline of rows wants to know of \p op's shared keys, if there are
 /// any (index): members of a group, and groups that share their keys. \p number

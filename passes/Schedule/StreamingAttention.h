@@ -26,9 +26,8 @@ int64_t tileVectors(const halide::Target &target, StreamingForm form);
 
 /// Up to how many queries rows are faster than tiles, measured: with 16 lanes a
 /// key costs two queries three quarters of what it costs a narrow tile, whose
-/// tasks are heads; rows have tasks for all cores. Beyond one query, of at
-/// least so many keys. Where heads share their keys, it is more.
-constexpr int64_t leastKeysOfRows = 64;
+/// tasks are heads; rows have tasks for all cores. Where heads share their
+/// keys, it is more.
 int64_t mostQueriesOfRows(const halide::Target &target);
 int64_t fewQueries(const halide::Target &target);
 

@@ -113,8 +113,7 @@ void Streaming::rowScores(StreamingStage &stage) {
                         [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
                           return {o.f(lowest)};
                         });
-  update(stage.topLanes, {"rg"},
-         {constantI32(b, loc, stage.block / plan.lanes)},
+  update(stage.topLanes, {"rg"}, {stage.groups},
          [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
            ArrayRef<Value> at = args.take_front(rank);
            SmallVector<Value> place{
@@ -171,8 +170,7 @@ void Streaming::rowWeights(StreamingStage &stage) {
                         [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
                           return {o.zero()};
                         });
-  update(stage.sumLanes, {"rg"},
-         {constantI32(b, loc, stage.block / plan.lanes)},
+  update(stage.sumLanes, {"rg"}, {stage.groups},
          [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
            ArrayRef<Value> at = args.take_front(rank);
            SmallVector<Value> place{
@@ -203,7 +201,12 @@ void Streaming::rowProducts(StreamingStage &stage) {
                         });
   const int64_t atOnce = stage.block / stage.valueSteps;
   size_t rank = 4 + batchDims;
-  update(stage.products, {"rj"}, {constantI32(b, loc, stage.valueSteps)},
+  Ops outside{b, loc};
+  Value steps = outside.i(stage.valueSteps);
+  if (stage.partial)
+    steps = ceilDiv(outside, outside.muli(stage.groups, outside.i(plan.lanes)),
+                    outside.i(atOnce));
+  update(stage.products, {"rj"}, {steps},
          [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
            ArrayRef<Value> at = args.take_front(rank), rest = at.drop_front(3);
            Value sum = o.read1(stage.products.getResult(), at);
@@ -313,6 +316,13 @@ void Streaming::rowStage(bool partial, Value blocks, Condition where) {
   StreamingStage &stage = plan.stages.emplace_back(partial, plan.piece);
   // So many independent loads are in flight.
   stage.valueSteps = stage.block / (stage.block % 8 ? 4 : 8);
+  Ops o{b, loc};
+  stage.groups = o.i(stage.block / plan.lanes);
+  if (partial) {
+    // No more than there are; without a mask only the last block is partial.
+    Value most = plan.masked ? keys : o.mod(keys, stage.block);
+    stage.groups = o.mini(ceilDiv(o, most, o.i(plan.lanes)), stage.groups);
+  }
   for (unsigned term = 0; term < op.numTerms(); ++term)
     rowTerm(stage, term);
   rowScores(stage);

@@ -4,11 +4,7 @@
 
 // CHECK-LABEL: func.func @model
 // CHECK: %[[FEW:.*]] = arith.cmpi ule, %{{.*}}, %c2{{.*}} : index
-// CHECK: %[[MANY_KEYS:.*]] = arith.cmpi uge, %{{.*}}, %c64{{.*}} : index
-// CHECK: %[[BOTH:.*]] = arith.andi %[[MANY_KEYS]], %[[FEW]]
-// CHECK: %[[ONE:.*]] = arith.cmpi ule, %{{.*}}, %c1{{.*}} : index
-// CHECK: %[[ROWS:.*]] = arith.ori %[[BOTH]], %[[ONE]]
-// CHECK: scf.if %[[ROWS]]
+// CHECK-NEXT: scf.if %[[FEW]]
 // CHECK-NEXT: halide.call @k0_few
 // CHECK: } else {
 // CHECK: %[[TILES:.*]] = arith.divui %{{.*}}, %c16
@@ -33,7 +29,10 @@
 // Full blocks ask no key whether it is there.
 // CHECK: %[[FULL:.*]] = halide.func "pv_full"
 // CHECK-NOT: arith.andi {{.*}} : i32
+// CHECK: %[[GROUPS:.*]] = arith.minsi %{{.*}}, %c8_i32{{.*}} : i32
 // CHECK: halide.func "t_part0_lanes"
+// No more vectors of keys than there are.
+// CHECK: halide.update %{{.*}} over ("rg" from %{{.*}} extent %[[GROUPS]])
 // An absent key's row of V is cleared by a mask of bits.
 // CHECK: %[[PV:.*]] = halide.func "pv_part"
 // CHECK: arith.andi {{.*}} : i32
