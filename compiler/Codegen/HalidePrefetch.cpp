@@ -150,7 +150,7 @@ private:
   Stmt spread(const LinePrefetch &request) {
     // The number of this turn among those of the loop that is meant.
     Expr number = 0, count = 1;
-    int32_t atLeast = 1;
+    int64_t known = 1;
     size_t k = around.size();
     for (; k-- > 0;) {
       const For *loop = around[k].loop;
@@ -160,9 +160,8 @@ private:
         break;
       number += turnOf(loop) * count;
       count *= loop->extent;
-      if (auto known = as_const_int(loop->extent))
-        atLeast = static_cast<int32_t>(
-            std::clamp<int64_t>(*known * atLeast, 1, request.lines));
+      if (auto extent = as_const_int(loop->extent))
+        known = std::min<int64_t>(known * *extent, request.lines);
     }
     if (k >= around.size())
       return {};
@@ -174,20 +173,24 @@ private:
     Expr start =
         (Halide::cast(type, first.index) + make_const(type, request.ahead)) *
         first.type.bytes();
+    auto atLeast =
+        static_cast<int32_t>(std::max<int64_t>({known, request.turns, 1}));
+    Expr lines =
+        simplify(Select::make(count < request.turns, 0, Expr(request.lines)));
     // From the last, which the fewest turns have.
     Stmt all;
     constexpr int32_t group = 8;
     for (int32_t round = (request.lines - 1) / (group * atLeast); round >= 0;
          --round) {
       Expr line = (count * round + number) * group;
-      Stmt lines = all;
+      Stmt some = all;
       for (int32_t l = std::min(group, request.lines); l-- > 0;) {
         Stmt one = prefetch(request,
                             start + (Halide::cast(type, line) + l) * lineBytes);
-        lines = lines.defined() ? Block::make(one, lines) : one;
+        some = some.defined() ? Block::make(one, some) : one;
       }
-      Expr some = simplify(line < request.lines);
-      all = is_const_one(some) ? lines : IfThenElse::make(some, lines);
+      Expr any = simplify(line < lines);
+      all = is_const_one(any) ? some : IfThenElse::make(any, some);
     }
     return all;
   }
@@ -231,7 +234,8 @@ private:
                                            simplify(offset));
     // libHalide's own prefetch is a non-temporal one, which passes the second
     // cache by.
-    constexpr int read = 0, keep = 3, data = 1;
+    constexpr int read = 0, data = 1;
+    const int keep = request.secondCache ? 2 : 3;
     return Evaluate::make(Call::make(
         Halide::Int(32), "llvm.prefetch.p0",
         {address, Expr(read), Expr(keep), Expr(data)}, Call::Extern));

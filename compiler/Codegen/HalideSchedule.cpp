@@ -175,6 +175,8 @@ void HalideTranslator::scheduleStage(Operation *op, Halide::Stage stage,
         } else if (auto spread = dyn_cast<halide::PrefetchSpreadOp>(op)) {
           request.ahead = spread.getAhead();
           request.lines = static_cast<int32_t>(spread.getLines());
+          request.turns = static_cast<int32_t>(spread.getTurns());
+          request.secondCache = spread.getSecondCache();
         }
         prefetches.push_back(std::move(request));
       })

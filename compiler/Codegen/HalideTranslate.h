@@ -59,6 +59,8 @@ struct LinePrefetch {
   std::string consumer, over;
   int32_t parts = 0; ///< of prefetch_lines
   int32_t lines = 0; ///< of prefetch_spread
+  int32_t turns = 0; ///< of prefetch_spread
+  bool secondCache = false;
 };
 
 /// Adds the prefetches to the lowered loops: libHalide's own directive fetches

@@ -179,18 +179,21 @@ def Halide_PrefetchSpreadOp : Halide_StageScheduleOp<"prefetch_spread"> {
   let description = [{
     A turn of loop `over` of `consumer` prefetches the `lines` lines that begin `ahead` elements behind the first element of
     `source` that it reads. They are dealt out, eight at a time, to the turns of loop `at` inside, however many these are: in one
-    burst they would wait for each other, and what computes would wait for them.
+    burst they would wait for each other, and what computes would wait for them. So nothing is prefetched where these are fewer
+    than `turns`, and the processor's own prefetching does better. `second_cache`: no further than into the second cache.
 
     ```mlir
-    halide.prefetch_spread %sum stage 1, %keys at "r" ahead 2048 over %scores, "jo" lines 128
+    halide.prefetch_spread %sum stage 1, %keys at "r" ahead 2048 over %scores, "jo" lines 128 turns 4
     ```
     * prefetch_spread.c1  a stage of `consumer` has the loop `over` at this point
   }];
   let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, Halide_Func:$source, StrAttr:$at, I64Attr:$ahead,
                        Halide_Func:$consumer, StrAttr:$over,
-                       ConfinedAttr<I64Attr, [IntMinValue<1>, IntMaxValue<1024>]>:$lines);
+                       ConfinedAttr<I64Attr, [IntMinValue<1>, IntMaxValue<1024>]>:$lines,
+                       ConfinedAttr<I64Attr, [IntMinValue<1>, IntMaxValue<1024>]>:$turns, UnitAttr:$secondCache);
   let assemblyFormat = [{
-    $func (`stage` $stage^)? `,` $source `at` $at `ahead` $ahead `over` $consumer `,` $over `lines` $lines attr-dict
+    $func (`stage` $stage^)? `,` $source `at` $at `ahead` $ahead `over` $consumer `,` $over `lines` $lines `turns` $turns
+    (`second_cache` $secondCache^)? attr-dict
   }];
 }
 

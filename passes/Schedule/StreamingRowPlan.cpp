@@ -25,14 +25,17 @@ static bool isFrequent(const StreamingPlan &plan, const StreamingStage &stage) {
 }
 
 /// While all members of a group compute the keys of one turn of loop \p over,
-/// \p count of them, the next come, spread over the turns of \p at inside.
+/// \p count of them, the next come, spread over the turns of \p at inside, if
+/// these are \p turns or more.
 static void prefetchNext(Writer &w, halide::FuncOp func, StringRef at,
                          const DenseKeys &keys, halide::FuncOp consumer,
-                         StringRef over, int64_t count) {
+                         StringRef over, int64_t count, int64_t turns,
+                         bool secondCache) {
   constexpr int64_t lineBytes = 64, most = 1024;
   halide::PrefetchSpreadOp::create(
       w.b, w.loc, func, 1, keys.source, at, keys.row * count, consumer, over,
-      std::clamp<int64_t>(keys.bytes * count / lineBytes, 1, most));
+      std::clamp<int64_t>(keys.bytes * count / lineBytes, 1, most), turns,
+      secondCache);
 }
 
 /// T, a square of as many keys as lanes at a time, in registers.
@@ -76,7 +79,8 @@ static void scheduleTerm(Writer &w, StreamingPlan &plan,
   if (!stage.partial && steps && *steps > 1)
     for (const DenseKeys &keys : plan.termKeys)
       if (keys.term == index)
-        prefetchNext(w, lanes, inner, keys, stage.scores, "jo", plan.lanes);
+        prefetchNext(w, lanes, inner, keys, stage.scores, "jo", plan.lanes,
+                     /*turns=*/1, /*secondCache=*/false);
 }
 
 static void scheduleBlock(Writer &w, StreamingPlan &plan,
@@ -118,7 +122,8 @@ static void scheduleBlock(Writer &w, StreamingPlan &plan,
   if (!stage.partial)
     for (const DenseKeys &keys : plan.valueKeys)
       prefetchNext(w, products, w.memberVar(), keys, products, "rj",
-                   stage.block / stage.valueSteps);
+                   stage.block / stage.valueSteps, /*turns=*/2,
+                   /*secondCache=*/true);
 
   for (halide::FuncOp f :
        {stage.scores, stage.weights, stage.topLanes, stage.sumLanes,

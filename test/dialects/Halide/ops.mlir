@@ -151,8 +151,10 @@ halide.pipeline @schedule {
   halide.prefetch %f, %x at "i" from "i" offset 2
   // CHECK: halide.prefetch_lines %f, %x at "j" ahead 64 over %o, "piece" by 12
   halide.prefetch_lines %f, %x at "j" ahead 64 over %o, "piece" by 12
-  // CHECK: halide.prefetch_spread %f, %x at "j" ahead 64 over %o, "piece" lines 8
-  halide.prefetch_spread %f, %x at "j" ahead 64 over %o, "piece" lines 8
+  // CHECK: halide.prefetch_spread %f, %x at "j" ahead 64 over %o, "piece" lines 8 turns 1{{$}}
+  halide.prefetch_spread %f, %x at "j" ahead 64 over %o, "piece" lines 8 turns 1
+  // CHECK: halide.prefetch_spread %f, %x at "j" ahead 64 over %o, "piece" lines 8 turns 2 second_cache
+  halide.prefetch_spread %f, %x at "j" ahead 64 over %o, "piece" lines 8 turns 2 second_cache
   // CHECK: halide.prefetch_next %f, %x at "j" over %o, "piece"
   halide.prefetch_next %f, %x at "j" over %o, "piece"
   // CHECK: halide.specialize %f if %{{.*}} {

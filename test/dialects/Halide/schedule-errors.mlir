@@ -223,7 +223,7 @@ halide.pipeline @prefetch_spread_over_no_loop {
     halide.yield %v : i32
   }
   // expected-error@+1 {{'tile' is no loop of 'f' here (prefetch_spread.c1)}}
-  halide.prefetch_spread %f, %x at "i" ahead 64 over %f, "tile" lines 12
+  halide.prefetch_spread %f, %x at "i" ahead 64 over %f, "tile" lines 12 turns 1
   halide.output %f
 }
 

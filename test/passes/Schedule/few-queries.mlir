@@ -159,10 +159,10 @@ func.func private @k2(%q: tensor<50x64xf32>, %k: tensor<?x64xf32>, %v: tensor<?x
 // CHECK: halide.atomic %[[T:.*]] stage 1
 // CHECK-NEXT: halide.reorder %[[T]] stage 1, ("rl", "ji", "jo")
 // CHECK-NEXT: halide.vectorize %[[T]] stage 1, "rl"
-// While the members compute, the next sixteen rows of K and eight of V come.
-// CHECK: halide.prefetch_spread %[[LANES]] stage 1, %{{.*}} at "r{{[0-9]}}" ahead 1024 over %[[SCORES]], "jo" lines 64
+// While the members compute, the next sixteen rows of K and eight of V come; of V not for one member alone.
+// CHECK: halide.prefetch_spread %[[LANES]] stage 1, %{{.*}} at "r{{[0-9]}}" ahead 1024 over %[[SCORES]], "jo" lines 64 turns 1{{$}}
 // CHECK: halide.reorder %[[PV]] stage 1, ("iv", "do", "b1", "rj")
-// CHECK: halide.prefetch_spread %[[PV]] stage 1, %{{.*}} at "b1" ahead 512 over %[[PV]], "rj" lines 32
+// CHECK: halide.prefetch_spread %[[PV]] stage 1, %{{.*}} at "b1" ahead 512 over %[[PV]], "rj" lines 32 turns 2 second_cache
 // What a task holds is no block of the heap's.
 // CHECK: halide.store_in %[[SCORES]], Stack
 #q = affine_map<(h,i,j,e,f)[s0,s1] -> (h,i,e)>
