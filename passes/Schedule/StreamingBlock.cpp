@@ -257,7 +257,7 @@ Value Streaming::valueDim(Ops &o, Value dd, Value dt) {
 void Streaming::addValues(StreamingStage &stage) {
   Value weights = stage.weights.getResult();
   size_t productRank = 5 + batchDims;
-  update(stage.products, {"rj"}, {stage.keys},
+  update(stage.products, {"rj"}, {stage.present},
          [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
            ArrayRef<Value> at = args.take_front(productRank),
                            rest = at.drop_front(4);
@@ -353,7 +353,7 @@ void Streaming::cutBlocks(StreamingStage &stage) {
   const int64_t group = plan.group, most = stage.block / group;
   stage.blocks = o.floorDiv(keys, stage.block);
   stage.groups = o.i(most);
-  stage.keys = o.i(stage.block);
+  stage.keys = stage.present = o.i(stage.block);
   if (!stage.partial)
     return;
   if (plan.masked) {
@@ -366,6 +366,9 @@ void Streaming::cutBlocks(StreamingStage &stage) {
   stage.groups =
       o.mini(o.floorDiv(o.addi(left, o.i(group - 1)), group), o.i(most));
   stage.keys = o.muli(stage.groups, o.i(group));
+  // A product of one key costs as much as a score; two are a step.
+  stage.present = o.mini(o.muli(o.floorDiv(o.addi(left, o.i(1)), 2), o.i(2)),
+                         o.i(stage.block));
   stage.blocks = o.mini(left, o.i(1));
 }
 

@@ -48,9 +48,9 @@ struct StreamingStage {
 
   bool partial;
   int64_t block; ///< keys, at most
-  /// Of tiles, i32: blocks, groups of keys and keys in each, and the first
-  /// block's first key, null if it is 0.
-  mlir::Value blocks, groups, keys, first;
+  /// Of tiles, i32: blocks, groups of keys and keys in each, those of them that
+  /// meet values, and the first block's first key, null if it is 0.
+  mlir::Value blocks, groups, keys, present, first;
   llvm::SmallVector<StreamingTerm> terms;
   halide::FuncOp pairs; ///< scores one by one, where they are no products alone
   halide::FuncOp scores, top, rounded, weights, sum, products;
