@@ -134,7 +134,9 @@ def AttnReorderProducts : Pass<"attn-reorder-products", "::mlir::func::FuncOp"> 
     A sum over products one of which is itself a contraction may be summed in another order: (Q K^T) V costs N M (E + F),
     Q (K^T V) costs (N + M) E F. Factors that do not depend on what is summed (a normaliser, scales of a
     query) move out of the sums. Known sizes decide here; symbolic ones by `scf.if` on the host, in each call: one for
-    all sums that meet in an elementwise op (a sum and its normaliser), which moves into the branches with what they alone read. A chain of four of known
+    all sums that meet in an elementwise op (a sum and its normaliser), which moves into the branches with what they alone read. A sum
+    beside a product of the same terms with a small result (K^T 1 beside K^T V) is one more row of it. A dear factor that is used many
+    times is a tensor of its own. A chain of four of known
     sizes is reordered step by step. Left alone, with a remark: a sum with a condition over pairs (causal), a sum over more than three factors at
     once. Products with parameters alone keep their order.
 

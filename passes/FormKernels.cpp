@@ -174,7 +174,8 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
     }
     if (userKind == KernelKind::Contraction &&
         (cost <= 1 ||
-         (isRowProduct(user) && areRowsOf(user, last->getResult(0)))))
+         (isRowProduct(user) && areRowsOf(user, last->getResult(0))) ||
+         areTermsOfState(user, last->getResult(0))))
       return "";
     return "each of its elements is read many times";
   case KernelKind::Contraction:
@@ -293,8 +294,11 @@ void Former::drawIn(Cluster &cluster) {
   Operation *rowProduct = rowProductOf(set.getArrayRef());
   auto isOtherRow = [&](Cluster *c) {
     return c->kind == KernelKind::Row &&
-           !(rowProduct && c != &cluster && c->ops.size() == 1 &&
-             isSumOfRows(c->ops.back(), rowProduct));
+           !(rowProduct && c != &cluster &&
+             isSumOfRows(c->ops.back(), rowProduct) &&
+             llvm::all_of(ArrayRef(c->ops).drop_back(), [](Operation *op) {
+               return kernelKindOf(op) == KernelKind::Elementwise;
+             }));
   };
   bool rows = llvm::any_of(set, isOtherRow);
   set.remove_if([&](Cluster *c) {

@@ -5,6 +5,7 @@
 // depend on what is summed, a normaliser among them, move out of the sums.
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/SymbolicDims.h"
+#include "passes/AppendSums.h"
 #include "passes/OrderChoices.h"
 #include "passes/Passes.h"
 #include "passes/Products.h"
@@ -78,14 +79,15 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
     for (Operation *sum : sums)
       if (!erased.contains(sum))
         settleFactors(sum, erased);
-    if (choices.empty())
-      return;
-    joinChoices(choices);
-    choices.clear();
-    // Sums settle their factors each for itself.
-    DominanceInfo dominance(getOperation());
-    IRRewriter rewriter(&getContext());
-    eliminateCommonSubExpressions(rewriter, dominance, getOperation());
+    if (!choices.empty()) {
+      joinChoices(choices);
+      choices.clear();
+      // Sums settle their factors each for itself.
+      DominanceInfo dominance(getOperation());
+      IRRewriter rewriter(&getContext());
+      eliminateCommonSubExpressions(rewriter, dominance, getOperation());
+    }
+    appendSums(getOperation());
   }
 
   static bool isContraction(Value tensor) {

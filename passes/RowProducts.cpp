@@ -15,7 +15,7 @@ namespace {
 
 /// Elements of a matrix that stays in the first or the second cache while rows
 /// go by.
-constexpr int64_t smallMatrix = 128 * 128;
+constexpr int64_t smallMatrix = 128 * 129;
 
 /// The loops of a product: the outermost ones that all share, then these.
 struct ProductLoops {
@@ -88,6 +88,59 @@ bool heed::isRowProduct(Operation *op) {
     matrix |= byColumn;
   }
   return rows && matrix;
+}
+
+bool heed::isStateProduct(Operation *op) {
+  std::optional<ProductLoops> loops = loopsOf(op);
+  if (!loops || loops->op.getNumDpsInputs() != 2)
+    return false;
+  SmallVector<int64_t> extents = loops->op.getStaticLoopRanges();
+  int64_t columns = extents[loops->column], rows = extents[loops->row];
+  if (ShapedType::isDynamic(columns) || ShapedType::isDynamic(rows) ||
+      columns * rows > smallMatrix || columns * rows == 0 ||
+      !ShapedType::isDynamic(extents[loops->sum]))
+    return false;
+  unsigned byRow = 0, byColumn = 0;
+  for (OpOperand *operand : loops->op.getDpsInputOperands()) {
+    AffineMap map = loops->op.getMatchingIndexingMap(operand);
+    if (isFromParameters(operand->get()) || !map.isFunctionOfDim(loops->sum))
+      return false;
+    byRow += map.isFunctionOfDim(loops->row);
+    byColumn += map.isFunctionOfDim(loops->column);
+  }
+  return byRow == 1 && byColumn == 1;
+}
+
+bool heed::areTermsOfState(Operation *op, Value terms) {
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  if (!generic || generic.getNumResults() != 1 ||
+      generic.getNumReductionLoops() != 1)
+    return false;
+  AffineMap out = outputMap(generic);
+  unsigned rank = out.getNumResults(), sum = sumLoop(generic);
+  if (rank < 2 || !out.isProjectedPermutation())
+    return false;
+  unsigned row = out.getDimPosition(rank - 2),
+           column = out.getDimPosition(rank - 1);
+  SmallVector<int64_t> extents = generic.getStaticLoopRanges();
+  if (ShapedType::isDynamic(extents[row]) ||
+      ShapedType::isDynamic(extents[column]) ||
+      extents[row] * extents[column] > smallMatrix ||
+      !ShapedType::isDynamic(extents[sum]))
+    return false;
+  bool found = false;
+  for (OpOperand *operand : generic.getDpsInputOperands()) {
+    if (operand->get() != terms)
+      continue;
+    AffineMap map = generic.getMatchingIndexingMap(operand);
+    if (!map.isProjectedPermutation() || !map.isFunctionOfDim(sum) ||
+        map.isFunctionOfDim(row) == map.isFunctionOfDim(column))
+      return false;
+    found = true;
+  }
+  llvm::SetVector<Value> captures;
+  getUsedValuesDefinedAbove(op->getRegions(), captures);
+  return found && !captures.contains(terms);
 }
 
 bool heed::areRowsOf(Operation *op, Value rows) {

@@ -14,6 +14,14 @@ namespace heed {
 /// Whether \p op is such a product.
 bool isRowProduct(mlir::Operation *op);
 
+/// Whether \p op is sum_r a[.., r, m] * b[.., r, n] of few known m and n, and
+/// neither a nor b is a parameter: the state that linear attention sums up.
+bool isStateProduct(mlir::Operation *op);
+
+/// Whether \p op is a long sum with a small matrix as its result, and the
+/// elements of \p terms are its factors for one row or one column.
+bool areTermsOfState(mlir::Operation *op, mlir::Value terms);
+
 /// Whether \p rows are the rows of \p product, a row product, and nothing else
 /// in it.
 bool areRowsOf(mlir::Operation *product, mlir::Value rows);

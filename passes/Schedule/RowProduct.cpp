@@ -73,6 +73,12 @@ std::optional<Parts> partsOf(KernelInfo &kernel) {
           continue;
         KernelFunc *inner = kernel.find(source);
         OperandRange at = read.getCoordinates();
+        // The matrix, or what the sums take of it.
+        if (inner->role != FuncRole::Reduction &&
+            llvm::none_of(at, [&](Value coordinate) {
+              return argumentsOf(coordinate).contains(row.front());
+            }))
+          continue;
         if (inner->role == FuncRole::Reduction)
           return std::nullopt;
         // The rows, element by element.

@@ -16,6 +16,8 @@ StringRef heed::scheduleKernel(KernelInfo &kernel,
   }
   if (scheduleRowProduct(kernel, target))
     return "row product";
+  if (scheduleStateProduct(kernel, target))
+    return "state product";
   if (scheduleContraction(kernel, target))
     return "contraction";
   if (scheduleRows(kernel, target)) {

@@ -18,6 +18,7 @@ llvm::StringRef scheduleKernel(KernelInfo &kernel,
 /// kernel is not of its kind.
 bool scheduleContraction(KernelInfo &kernel, const halide::Target &target);
 bool scheduleRowProduct(KernelInfo &kernel, const halide::Target &target);
+bool scheduleStateProduct(KernelInfo &kernel, const halide::Target &target);
 bool scheduleRows(KernelInfo &kernel, const halide::Target &target);
 bool scheduleRowBlock(KernelInfo &kernel, const halide::Target &target);
 bool scheduleElementwise(KernelInfo &kernel, const halide::Target &target);

@@ -1,6 +1,6 @@
 # RUN: %python %s %heed_bin %t
-"""Rows times a small matrix that is no parameter, with what the rows are computed from and the sums over them in the same kernel, against float64
-NumPy: linear attention with widths that fill no vector or several panels, matrices in either order, a normaliser with a floor, one that belongs to
+"""Rows times a small matrix that is no parameter, with what the rows are computed from and the sums over them in the same kernel, and the long sums
+that make such a matrix, with the sum beside it as one more row, against float64 NumPy: linear attention with widths that fill no vector or several panels, matrices in either order, a normaliser with a floor, one that belongs to
 other rows, few rows and rows around a tile, for both widths of vectors. Which schedule they have is checked, too."""
 import pathlib
 import shutil
@@ -46,48 +46,73 @@ SWAPPED = """model m(q: f32[3, 3, %(e)d], s: f32[3, %(e)d, %(f)d]) {
 """
 
 
+SUMMED = """model m(k: f32[B, N, %(e)d], v: f32[B, N, %(f)d]) {
+  p[b,j,e] = exp(k[b,j,e])
+  s[b,e,f] = sum(j) p[b,j,e] * v[b,j,f]
+  z[b,e] = sum(j) p[b,j,e]
+  return o[b,e,f] = s[b,e,f] * 0.5, z
+}
+"""
+BARE = """model m(k: f32[B, N, %(e)d], v: f32[B, N, %(f)d]) {
+  p[b,j,e] = exp(k[b,j,e])
+  g[b,j,f] = exp(v[b,j,f])
+  return o[b,f,e] = sum(j) p[b,j,e] * g[b,j,f]
+}
+"""
+
+
 def linear(q, k, v):
     phi = lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))) + 1
     a = np.einsum("bhie,bhje->bhij", phi(q), phi(k))
-    return np.einsum("bhij,bhjf->bhif", a, v) / np.maximum(a.sum(-1, keepdims=True), 0.001)
+    return {"o": np.einsum("bhij,bhjf->bhif", a, v) / np.maximum(a.sum(-1, keepdims=True), 0.001)}
 
 
 def state(q, s, turned=False, swapped=False, divides=True):
     p = np.exp(q)
     y = np.einsum("bne,bfe->bnf" if turned else "bne,bef->bnf", p, s)
     l = p.sum(-1)
-    return y / (l.T if swapped else l)[..., None] if divides else y
+    return {"o": y / (l.T if swapped else l)[..., None] if divides else y}
 
 
-def check(name, source, e, f, sizes, wanted, *options, fused=True):
-    """wanted: of float64 arrays; sizes: shapes before the last axis, of q."""
+def check(name, source, e, f, sizes, wanted, *options, schedules=("row product",), no=()):
+    """wanted: of float64 arrays; sizes: shapes before the last axis of the first input."""
     (folder / f"{name}.heed").write_text(source % {"e": e, "f": f})
     done = run(heedc, folder / f"{name}.heed", "--explain", "-o", folder / name, *options)
     expect(done.returncode == 0, f"{name}: {done.stderr}")
-    expect(("has the row product schedule" in done.stderr) == fused, f"{name}: row product is not {fused}: {done.stderr}")
+    for schedule in schedules + no:
+        found = f"has the {schedule} schedule" in done.stderr
+        expect(found == (schedule in schedules), f"{name}: {schedule} is {found}: {done.stderr}")
     for outer in sizes:
-        shapes = {"q": (*outer, e)}
         if source == LINEAR:
-            shapes |= {"k": (*outer, e), "v": (*outer, f)}
+            shapes = {"q": (*outer, e), "k": (*outer, e), "v": (*outer, f)}
+        elif source in (SUMMED, BARE):
+            shapes = {"k": (*outer, e), "v": (*outer, f)}
         else:
-            shapes["s"] = (outer[0], f, e) if source == TURNED else (outer[0], e, f)
+            shapes = {"q": (*outer, e), "s": (outer[0], f, e) if source == TURNED else (outer[0], e, f)}
         arrays = {}
         for key, shape in shapes.items():
             arrays[key] = rng.standard_normal(shape).astype("f4")
             np.save(folder / f"{key}.npy", arrays[key])
-        done = run(folder / name, *(word for key in shapes for word in (f"--{key}", folder / f"{key}.npy")), "--output", folder / "o.npy")
+        exact = wanted(*(a.astype("f8") for a in arrays.values()))
+        outputs = [word for key in exact for word in ("--output", f"{key}={folder / key}.out.npy")]
+        done = run(folder / name, *(word for key in shapes for word in (f"--{key}", folder / f"{key}.npy")), *outputs)
         expect(done.returncode == 0, f"{name} {outer}: {done.stderr}")
-        if done.returncode:
-            continue
-        got, exact = np.load(folder / "o.npy"), wanted(*(a.astype("f8") for a in arrays.values()))
-        expect(got.shape == exact.shape and np.abs(got - exact).max(initial=0) < 1e-5 * max(1, np.abs(exact).max(initial=0)),
-               f"{name} {outer}: differs by {np.abs(got - exact).max() if got.size else got.shape}")
+        for key, values in exact.items() if done.returncode == 0 else ():
+            got = np.load(folder / f"{key}.out.npy")
+            expect(got.shape == values.shape and np.abs(got - values).max(initial=0) < 1e-5 * max(1, np.abs(values).max(initial=0)),
+                   f"{name} {outer}: {key} differs by {np.abs(got - values).max(initial=0) if got.shape == values.shape else got.shape}")
+
+
+def summed(k, v):
+    p = np.exp(k)
+    return {"o": 0.5 * np.einsum("bje,bjf->bef", p, v), "z": p.sum(1)}
 
 
 rows = [(2, 3, 200), (1, 2, 65), (1, 1, 130), (1, 1, 1), (2, 1, 7), (0, 1, 5), (1, 1, 0)]
+both = ("row product", "state product")
 for e, f in ((64, 64), (20, 33), (16, 128), (100, 5)):
-    check(f"linear_{e}_{f}", LINEAR, e, f, rows, linear)
-check("linear_avx2", LINEAR, 40, 24, rows, linear, "--target=x86-64-v3")
+    check(f"linear_{e}_{f}", LINEAR, e, f, rows, linear, schedules=both)
+check("linear_avx2", LINEAR, 40, 24, rows, linear, "--target=x86-64-v3", schedules=both)
 few = [(2, 64), (3, 13), (1, 1), (2, 6), (1, 0)]
 for e, f in ((64, 64), (30, 70), (5, 16), (128, 128)):
     check(f"state_{e}_{f}", STATE, e, f, few, state)
@@ -95,7 +120,12 @@ check("state_avx2", STATE, 32, 48, few, state, "--target=x86-64-v3")
 check("turned", TURNED, 48, 40, few, lambda q, s: state(q, s, turned=True))
 check("alone", ALONE, 33, 64, few, lambda q, s: state(q, s, divides=False))
 check("inside", INSIDE, 33, 64, few, lambda q, s: state(q, s, divides=False))
-check("swapped", SWAPPED, 17, 20, [(3, 3)], lambda q, s: state(q, s, swapped=True), fused=False)
+check("swapped", SWAPPED, 17, 20, [(3, 3)], lambda q, s: state(q, s, swapped=True), schedules=(), no=("row product",))
 # A matrix that does not stay near is a product like others.
-check("large", ALONE, 256, 256, [(2, 64)], lambda q, s: state(q, s, divides=False), fused=False)
+check("large", ALONE, 256, 256, [(2, 64)], lambda q, s: state(q, s, divides=False), schedules=(), no=("row product",))
+terms = [(1, 1), (2, 64), (1, 65), (3, 200), (1, 1000), (1, 0), (0, 3)]
+for e, f in ((64, 64), (33, 20), (5, 128)):
+    check(f"summed_{e}_{f}", SUMMED, e, f, terms, summed, schedules=("state product",), no=("rows",))
+check("summed_avx2", SUMMED, 24, 40, terms, summed, "--target=x86-64-v3", schedules=("state product",))
+check("bare", BARE, 48, 17, terms, lambda k, v: {"o": np.einsum("bje,bjf->bfe", np.exp(k), np.exp(v))}, schedules=("state product",), no=("elementwise",))
 finish()

@@ -1,0 +1,302 @@
+//===- StateProduct.cpp - long sums whose result is a small matrix --------===//
+//
+// y[.., m, n] = epilogue(sum_j A[.., j, m] * B[.., j, n]) of few m and n: what
+// linear attention sums up over its keys. A matrix is one task. The sum goes in
+// blocks of terms that fit in the first cache: what a block needs of A and of B
+// is computed once, as vectors along m and n, then register tiles of MR rows by
+// NV vectors add the block up. Terms past the end are 0 on both sides.
+#include "passes/Schedule/Rewrite.h"
+#include "passes/Schedule/Schedule.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace heed;
+
+namespace {
+
+/// The factors of the sum: \p byColumn follows the columns and not the rows, \p
+/// byRow the rows and not the columns.
+struct Factors {
+  Value byColumn, byRow;
+};
+
+std::optional<Factors> factorsOf(halide::UpdateOp update) {
+  unsigned term = 0;
+  Operation *add = combinerOf(update, term);
+  if (!isa_and_nonnull<arith::AddFOp>(add))
+    return std::nullopt;
+  auto product = add->getOperand(term).getDefiningOp<arith::MulFOp>();
+  if (!product)
+    return std::nullopt;
+  Block &body = update.getSet().front();
+  Value column = body.getArgument(0), row = body.getArgument(1);
+  for (unsigned k = 0; k < 2; ++k) {
+    Value x = product->getOperand(k), y = product->getOperand(1 - k);
+    auto ofX = argumentsOf(x), ofY = argumentsOf(y);
+    if (ofX.contains(column) && !ofX.contains(row) && ofY.contains(row) &&
+        !ofY.contains(column))
+      return Factors{x, y};
+  }
+  return std::nullopt;
+}
+
+/// Whether \p value is an element of an array as it lies there.
+bool isPlain(Value value) {
+  auto read = value.getDefiningOp<halide::ReadOp>();
+  return read && read.getFunc().getDefiningOp<halide::BufferOp>();
+}
+
+/// A func of what a block of terms needs of \p factor, which follows dim \p dim
+/// of \p update's func with \p size places: (place, term, block, outer dims).
+Value addFactor(KernelInfo &kernel, Value sum, Value factor, unsigned dim,
+                StringRef name, int64_t size, int64_t block) {
+  KernelFunc *f = kernel.find(sum);
+  Block &body = f->updates[0].getSet().front();
+  size_t rank = f->extents.size();
+  Location loc = factor.getLoc();
+  Value terms = f->reductions[0][0].value;
+  SmallVector<std::string> names{"place", "term", "block"};
+  SmallVector<Extent> extents{
+      {Value(), size}, {Value(), block}, {Value(), std::nullopt}};
+  for (size_t d = 2; d < rank; ++d) {
+    names.push_back("o" + std::to_string(d) + "_");
+    extents.push_back(f->extents[d]);
+  }
+  SmallVector<StringRef> vars(names.begin(), names.end());
+  Type type = factor.getType();
+  return addFunc(
+             kernel, f->func, name, vars, type, extents,
+             [&](OpBuilder &b, ValueRange args) -> Value {
+               Value at = arith::AddIOp::create(
+                   b, loc, mulI32(b, args[2], block), args[1]);
+               Value exists = arith::CmpIOp::create(
+                   b, loc, arith::CmpIPredicate::slt, at, terms);
+               Value last = addI32(b, terms, -1);
+               IRMapping map;
+               map.map(body.getArgument(dim),
+                       arith::MinSIOp::create(b, loc, args[0], i32(b, size - 1))
+                           .getResult());
+               map.map(body.getArgument(rank),
+                       arith::MinSIOp::create(b, loc, at, last).getResult());
+               for (size_t d = 2; d < rank; ++d)
+                 map.map(body.getArgument(d), args[d + 1]);
+               Value value = cloneSlice(b, factor, map);
+               Value zero =
+                   arith::ConstantOp::create(b, loc, b.getFloatAttr(type, 0.0));
+               return arith::SelectOp::create(b, loc, exists, value, zero)
+                   .getResult();
+             })
+      .func.getResult();
+}
+
+/// Puts \p sum's terms, the products of \p columns and \p rows, in blocks: a
+/// func of the sum of one block, which is returned, and its sum over blocks.
+Value sumOfBlocks(KernelInfo &kernel, Value sum, Value columns, Value rows,
+                  int64_t block) {
+  KernelFunc *f = kernel.find(sum);
+  halide::UpdateOp update = f->updates[0];
+  Location loc = update.getLoc();
+  Type type = halide::getElementTypes(sum).front();
+  size_t rank = f->extents.size();
+  unsigned term = 0;
+  Operation *add = combinerOf(update, term);
+  Operation *product = add->getOperand(term).getDefiningOp();
+  SmallVector<std::string> names = varsOf(f->func);
+  names.push_back("block");
+  SmallVector<StringRef> vars(names.begin(), names.end());
+  SmallVector<Extent> extents = f->extents;
+  extents.push_back({});
+  OpBuilder b(update);
+  Value zero = i32(b, 0);
+  Value count =
+      divI32(b, addI32(b, f->reductions[0][0].value, block - 1), block);
+  KernelFunc &part =
+      addFunc(kernel, update, (f->func.getName() + "_block").str(), vars, type,
+              extents, [&](OpBuilder &inner, ValueRange) -> Value {
+                return arith::ConstantOp::create(inner, loc,
+                                                 inner.getFloatAttr(type, 0.0));
+              });
+  Value partFunc = part.func.getResult();
+  part.role = FuncRole::Reduction;
+  auto inner =
+      halide::UpdateOp::create(b, loc, partFunc, ArrayRef<StringRef>{"r"},
+                               ValueRange{zero, i32(b, block)});
+  inner.fill(b, inner.getSet(), [&](OpBuilder &at, Location, ValueRange args) {
+    auto factor = [&](Value func, unsigned dim) {
+      SmallVector<Value> place{args[dim], args[rank + 1], args[rank]};
+      for (size_t d = 2; d < rank; ++d)
+        place.push_back(args[d]);
+      return halide::ReadOp::create(at, loc, type, func, place).getResult(0);
+    };
+    Value old = halide::ReadOp::create(at, loc, type, partFunc,
+                                       args.take_front(rank + 1))
+                    .getResult(0);
+    IRMapping map;
+    map.map(product->getOperand(0), factor(columns, 0));
+    map.map(product->getOperand(1), factor(rows, 1));
+    Value fresh = at.clone(*product, map)->getResult(0);
+    IRMapping operands;
+    operands.map(add->getOperand(term), fresh);
+    operands.map(add->getOperand(1 - term), old);
+    return SmallVector<Value>{at.clone(*add, operands)->getResult(0)};
+  });
+  KernelFunc *own = kernel.find(partFunc);
+  own->updates.push_back(inner);
+  own->reductions.push_back({{i32(b, block), block}});
+  f = kernel.find(sum);
+  auto outer = halide::UpdateOp::create(b, loc, sum, ArrayRef<StringRef>{"rb"},
+                                        ValueRange{zero, count});
+  outer.fill(b, outer.getSet(), [&](OpBuilder &at, Location, ValueRange args) {
+    Value fresh =
+        halide::ReadOp::create(at, loc, type, partFunc, args).getResult(0);
+    Value old = halide::ReadOp::create(at, loc, type, sum, args.drop_back())
+                    .getResult(0);
+    return SmallVector<Value>{arith::AddFOp::create(at, loc, old, fresh)};
+  });
+  f->updates[0] = outer;
+  f->reductions[0] = {{count, std::nullopt}};
+  update.erase();
+  return partFunc;
+}
+
+} // namespace
+
+bool heed::scheduleStateProduct(KernelInfo &kernel,
+                                const halide::Target &target) {
+  constexpr int64_t most = 256;
+  SmallVector<KernelFunc *> outputs = outputsOf(kernel);
+  KernelFunc *acc = nullptr;
+  for (KernelFunc &f : kernel.funcs)
+    if (f.role == FuncRole::Reduction) {
+      if (acc)
+        return false;
+      acc = &f;
+    }
+  if (!acc || kernel.kind != "contraction" || outputs.size() != 1 ||
+      acc->extents.size() < 3 || outputs[0]->extents.size() < 3 ||
+      acc->updates.size() != 1 || acc->reductions[0].size() != 1 ||
+      acc->reductions[0][0].fixed || !acc->updates[0].getWhere().empty() ||
+      !acc->updates[0].getAt().empty() || !acc->extents[0].fixed ||
+      !acc->extents[1].fixed || *acc->extents[0].fixed > most ||
+      *acc->extents[1].fixed > most || *acc->extents[0].fixed == 0 ||
+      *acc->extents[1].fixed == 0 ||
+      !acc->func.getBody().front().getOps<halide::ReadOp>().empty() ||
+      halide::getElementTypes(acc->func.getResult()).size() != 1)
+    return false;
+  Value sum = acc->func.getResult();
+  std::optional<Factors> factors = factorsOf(acc->updates[0]);
+  if (!factors || (isPlain(factors->byColumn) && isPlain(factors->byRow)))
+    return false; // a contraction like others
+  for (Operation *user : sum.getUsers())
+    if (auto read = dyn_cast<halide::ReadOp>(user);
+        read && read->getParentOp() != acc->updates[0]) {
+      auto reader = dyn_cast<halide::FuncOp>(read->getParentOp());
+      if (!reader || reader != outputs[0]->func ||
+          !llvm::equal(read.getCoordinates(),
+                       reader.getBody().front().getArguments()))
+        return false;
+    }
+
+  separateOutputs(kernel);
+  hideConditions(kernel);
+  stateDenseStrides(kernel);
+  acc = kernel.find(sum);
+  Type type = halide::getElementTypes(sum).front();
+  Location loc = acc->func.getLoc();
+  int64_t lanes = target.lanes(type.getIntOrFloatBitWidth());
+  int64_t columns = *acc->extents[0].fixed, rows = *acc->extents[1].fixed;
+  RegisterTile tile = chooseTile(columns, lanes, target.vectorRegisters);
+  int64_t width = tile.vectors * lanes;
+  tile.rows = std::min(tile.rows, rows);
+  auto roundUp = [](int64_t x, int64_t to) { return (x + to - 1) / to * to; };
+  int64_t paddedColumns = roundUp(columns, width),
+          paddedRows = roundUp(roundUp(rows, tile.rows), lanes);
+  int64_t bytes = type.getIntOrFloatBitWidth() / 8;
+  int64_t block = std::clamp(
+      target.l1 * 3 / 4 / ((paddedColumns + paddedRows) * bytes) / 16 * 16,
+      int64_t(16), int64_t(256));
+  factors = factorsOf(acc->updates[0]);
+  Value columnFunc =
+      addFactor(kernel, sum, factors->byColumn, 0, "columns", columns, block);
+  Value rowFunc =
+      addFactor(kernel, sum, factors->byRow, 1, "rows", rows, block);
+  Value part = sumOfBlocks(kernel, sum, columnFunc, rowFunc, block);
+  dropUnreadFuncs(kernel);
+
+  OpBuilder b = scheduleBuilder(kernel);
+  KernelFunc *out = outputsOf(kernel)[0];
+  Value outFunc = out->func.getResult();
+  SmallVector<std::string> order = varsOf(out->func);
+  std::string n = order[0];
+  halide::SplitOp::create(b, loc, outFunc, 0, n, n, "nv", lanes,
+                          halide::TailStrategy::GuardWithIf);
+  halide::VectorizeOp::create(b, loc, outFunc, 0, "nv");
+  order.insert(order.begin(), "nv");
+  std::string task = parallelOuter(b, out->func, 0, order, 3);
+
+  auto boundOuter = [&](Value func, size_t first) {
+    SmallVector<std::string> dims = varsOf(kernel.find(func)->func);
+    for (size_t d = first; d < dims.size(); ++d)
+      halide::BoundExtentOp::create(b, loc, func, dims[d], i32(b, 1));
+  };
+  SmallVector<std::string> vars = varsOf(kernel.find(sum)->func);
+  halide::ComputeAtOp::create(b, loc, sum, outFunc, task);
+  halide::BoundExtentOp::create(b, loc, sum, vars[0], i32(b, paddedColumns));
+  halide::BoundExtentOp::create(b, loc, sum, vars[1],
+                                i32(b, roundUp(rows, tile.rows)));
+  boundOuter(sum, 2);
+  auto roundTail = halide::TailStrategy::RoundUp;
+  auto scheduleTile = [&](Value func, int64_t stage, bool panels) {
+    auto tail = stage ? halide::TailStrategy::GuardWithIf : roundTail;
+    std::string inner = vars[0];
+    if (panels) {
+      halide::SplitOp::create(b, loc, func, stage, vars[0], "np", "ni", width,
+                              tail);
+      halide::SplitOp::create(b, loc, func, stage, vars[1], "mb", vars[1],
+                              tile.rows, tail);
+      inner = "ni";
+    }
+    halide::SplitOp::create(b, loc, func, stage, inner, "nj", "nv", lanes,
+                            tail);
+    SmallVector<StringRef> loops{"nv", "nj", vars[1]};
+    if (panels)
+      loops.append({"np", "mb"});
+    if (stage && panels)
+      loops.push_back("rb");
+    if (stage && !panels) {
+      halide::SplitOp::create(b, loc, func, stage, "r", "r", "ru", 4, tail);
+      loops.append({"ru", "r"});
+    }
+    halide::ReorderOp::create(b, loc, func, stage, loops);
+    halide::VectorizeOp::create(b, loc, func, stage, "nv");
+    halide::UnrollOp::create(b, loc, func, stage, "nj");
+    halide::UnrollOp::create(b, loc, func, stage, vars[1]);
+    if (stage && !panels)
+      halide::UnrollOp::create(b, loc, func, stage, "ru");
+  };
+  scheduleTile(sum, 0, true);
+  scheduleTile(sum, 1, true);
+
+  halide::ComputeAtOp::create(b, loc, part, sum, "np");
+  halide::BoundExtentOp::create(b, loc, part, vars[0], i32(b, width));
+  halide::BoundExtentOp::create(b, loc, part, vars[1], i32(b, tile.rows));
+  boundOuter(part, 2);
+  scheduleTile(part, 0, false);
+  scheduleTile(part, 1, false);
+
+  // With each vector of a place unrolled, the end of the array is known where
+  // the vector is computed.
+  for (auto [func, size] :
+       {std::pair(columnFunc, paddedColumns), std::pair(rowFunc, paddedRows)}) {
+    halide::ComputeAtOp::create(b, loc, func, sum, "rb");
+    halide::BoundExtentOp::create(b, loc, func, "place", i32(b, size));
+    halide::BoundExtentOp::create(b, loc, func, "term", i32(b, block));
+    boundOuter(func, 2);
+    halide::SplitOp::create(b, loc, func, 0, "place", "place", "lane", lanes,
+                            roundTail);
+    halide::VectorizeOp::create(b, loc, func, 0, "lane");
+    halide::UnrollOp::create(b, loc, func, 0, "place");
+  }
+  return true;
+}
