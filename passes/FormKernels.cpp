@@ -186,7 +186,14 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
     if (userKind == KernelKind::Contraction ||
         userKind == KernelKind::Attention || userKind == KernelKind::Softmax)
       return "each of its elements is read many times";
-    if (userKind == KernelKind::Row && sumsAlong(user, last->getResult(0)))
+    // Columns of what it reduces, say: not the rows that the user reduces.
+    bool reduced = llvm::any_of(producer.ops, [&](Operation *op) {
+      auto loops = dyn_cast<linalg::LinalgOp>(op);
+      auto result = dyn_cast<RankedTensorType>(last->getResult(0).getType());
+      return loops && result && loops.getNumLoops() > result.getRank();
+    });
+    if (reduced && userKind == KernelKind::Row &&
+        sumsAlong(user, last->getResult(0)))
       return "its elements are added";
     return "";
   }
