@@ -103,6 +103,16 @@ void heed_pool_open(heed_pool *pool) {
   pool->call = 0;
 }
 
+void heed_pool_begin_call(heed_pool *pool) {
+  pool->shelves[0].caller = pthread_self();
+}
+
+/* A shared library finds a thread's number by a call or two; who the thread is
+ * stands in a register. */
+static bool isCallers(const heed_shelf *shelf) {
+  return pthread_equal(shelf->caller, pthread_self());
+}
+
 static heed_block *takeKept(heed_shelf *shelf, size_t bytes) {
   heed_block *best = NULL;
   /* A block more than twice too large may be wanted by somebody else. */
@@ -157,10 +167,15 @@ void *heed_pool_take(heed_pool *pool, size_t bytes) {
   if (bytes > SIZE_MAX - 2 * Alignment)
     return NULL;
   bytes = bytes ? (bytes + Alignment - 1) / Alignment * Alignment : Alignment;
-  int32_t thread = heed_thread_index();
-  heed_shelf *shelf = &pool->shelves[(unsigned)thread % HEED_SHELVES];
+  heed_shelf *shelf = &pool->shelves[0];
+  bool own = isCallers(shelf);
+  if (!own) {
+    int32_t thread = heed_thread_index();
+    shelf = &pool->shelves[(unsigned)thread % HEED_SHELVES];
+    own = thread == shelf->thread;
+  }
   int size = bytes <= SmallMost ? smallSize(&bytes) : -1;
-  if (size >= 0 && thread == shelf->thread) {
+  if (size >= 0 && own) {
     heed_block *block = shelf->atHand[size];
     if (block) {
       shelf->atHand[size] = block->below;
@@ -177,7 +192,8 @@ void heed_pool_give(void *memory) {
     return;
   heed_block *block = (heed_block *)((char *)memory - Alignment);
   heed_shelf *shelf = block->shelf;
-  if (block->size >= 0 && shelf->thread == heed_thread_index()) {
+  if (block->size >= 0 &&
+      (isCallers(shelf) || shelf->thread == heed_thread_index())) {
     block->below = shelf->atHand[block->size];
     shelf->atHand[block->size] = block;
     return;

@@ -89,6 +89,7 @@ static heed_status enter(heed_model *model,
   model->message[0] = 0;
   model->kernelMessage[0] = 0;
   heed_status status;
+  heed_pool_begin_call(&model->pool);
   if (setjmp(model->unwind) == 0) {
     int32_t result =
         init ? init(model) : function(model, arguments.in, arguments.out);

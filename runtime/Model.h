@@ -37,7 +37,8 @@ enum { HEED_SHELVES = 32, HEED_BLOCK_SIZES = 32 };
  * block comes back to the core whose cache holds it. */
 typedef struct heed_shelf {
   _Alignas(64) pthread_mutex_t lock;
-  int32_t thread; /* its number is the shelf's */
+  int32_t thread;   /* its number is the shelf's */
+  pthread_t caller; /* of the first shelf: that thread, in a call */
   heed_block *blocks;
   /** Small blocks by size that nobody uses; only `thread` takes them and puts
    * them there, without the lock. */
@@ -50,6 +51,8 @@ typedef struct heed_pool {
 } heed_pool;
 
 void heed_pool_open(heed_pool *pool);
+/** Begins a call from this thread, whose number is 0. */
+void heed_pool_begin_call(heed_pool *pool);
 /** 128-byte aligned, or null. */
 void *heed_pool_take(heed_pool *pool, size_t bytes);
 /** Null is allowed. */

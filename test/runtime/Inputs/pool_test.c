@@ -84,6 +84,8 @@ int main(void) {
   for (int threads = 1; threads <= HEED_SHELVES + 9; threads += 20) {
     heed_team *team = heed_team_open(threads);
     for (int call = 0; call < 30; ++call) {
+      if (threads > 1)
+        heed_pool_begin_call(pool);
       CHECK(heed_team_run(team, task, pool, 0, 60, NULL) == 0);
       heed_pool_end_call(pool);
     }
