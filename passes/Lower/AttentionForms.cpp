@@ -86,6 +86,9 @@ Value areFew(Numbers &n, const halide::Target &target, Value queries,
 /// two of one.
 int64_t timeOf(int64_t vectors) { return vectors == 1 ? 6 : vectors * 5; }
 
+/// What a tile costs beside its keys, as so many keys.
+constexpr int64_t keysOfTile = 24;
+
 } // namespace
 
 SmallVector<Value> heed::shareQueries(OpBuilder &b, Location loc,
@@ -142,8 +145,9 @@ Value heed::isFastest(OpBuilder &b, Location loc, attn::AttentionOp op,
       return all;
     Value more =
         n.sub(b.createOrFold<arith::MaxUIOp>(loc, keys, queries), queries);
-    Value seen = n.add(n.mul(more, n.constant(2)),
-                       n.mul(n.add(tiles, n.constant(1)), n.constant(width)));
+    Value after = n.mul(more, n.constant(2));
+    Value before = n.mul(n.add(tiles, n.constant(1)), n.constant(width));
+    Value seen = n.add(n.add(after, before), n.constant(2 * keysOfTile));
     return n.mul(all, seen);
   };
   return n.atMost(cost(forms[number].form), cost(StreamingForm::Tiles));
