@@ -179,7 +179,7 @@ private:
         simplify(Select::make(count < request.turns, 0, Expr(request.lines)));
     // From the last, which the fewest turns have.
     Stmt all;
-    constexpr int32_t group = 8;
+    const int32_t group = request.group;
     for (int32_t round = (request.lines - 1) / (group * atLeast); round >= 0;
          --round) {
       Expr line = (count * round + number) * group;

@@ -177,6 +177,7 @@ void HalideTranslator::scheduleStage(Operation *op, Halide::Stage stage,
           request.lines = static_cast<int32_t>(spread.getLines());
           request.turns = static_cast<int32_t>(spread.getTurns());
           request.secondCache = spread.getSecondCache();
+          request.group = static_cast<int32_t>(spread.getGroup());
         }
         prefetches.push_back(std::move(request));
       })

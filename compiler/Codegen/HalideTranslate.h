@@ -60,6 +60,7 @@ struct LinePrefetch {
   int32_t parts = 0; ///< of prefetch_lines
   int32_t lines = 0; ///< of prefetch_spread
   int32_t turns = 0; ///< of prefetch_spread
+  int32_t group = 1; ///< of prefetch_spread
   bool secondCache = false;
 };
 

@@ -178,8 +178,8 @@ def Halide_PrefetchSpreadOp : Halide_StageScheduleOp<"prefetch_spread"> {
   let summary = "Each turn of a loop prefetches lines of the cache, spread over the turns of a loop inside";
   let description = [{
     A turn of loop `over` of `consumer` prefetches the `lines` lines that begin `ahead` elements behind the first element of
-    `source` that it reads. They are dealt out, eight at a time, to the turns of loop `at` inside, however many these are: in one
-    burst they would wait for each other, and what computes would wait for them. So nothing is prefetched where these are fewer
+    `source` that it reads. They are dealt out, `by` so many at a time (eight), to the turns of loop `at` inside, however many these
+    are: in one burst they would wait for each other, and what computes would wait for them. So nothing is prefetched where these are fewer
     than `turns`, and the processor's own prefetching does better. `second_cache`: no further than into the second cache.
 
     ```mlir
@@ -190,10 +190,11 @@ def Halide_PrefetchSpreadOp : Halide_StageScheduleOp<"prefetch_spread"> {
   let arguments = (ins Halide_Func:$func, Halide_Stage:$stage, Halide_Func:$source, StrAttr:$at, I64Attr:$ahead,
                        Halide_Func:$consumer, StrAttr:$over,
                        ConfinedAttr<I64Attr, [IntMinValue<1>, IntMaxValue<1024>]>:$lines,
-                       ConfinedAttr<I64Attr, [IntMinValue<1>, IntMaxValue<1024>]>:$turns, UnitAttr:$secondCache);
+                       ConfinedAttr<I64Attr, [IntMinValue<1>, IntMaxValue<1024>]>:$turns, UnitAttr:$secondCache,
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntMinValue<1>, IntMaxValue<64>]>, "8">:$group);
   let assemblyFormat = [{
     $func (`stage` $stage^)? `,` $source `at` $at `ahead` $ahead `over` $consumer `,` $over `lines` $lines `turns` $turns
-    (`second_cache` $secondCache^)? attr-dict
+    (`by` $group^)? (`second_cache` $secondCache^)? attr-dict
   }];
 }
 

@@ -252,7 +252,9 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
       llvm::BitVector fixed = weights.lookup(kernel);
       fixed.resize(kernel.getNumArguments());
       ArrayRef<halide::CallOp> calls = callers[kernel];
-      if (failed(lowerOneRow(kernel, target, fixed, calls, symbols)))
+      FailureOr<RowCount> rows =
+          lowerFewRows(kernel, target, fixed, calls, symbols);
+      if (failed(rows))
         return signalPassFailure();
       SmallVector<AttentionForm> forms{{StreamingForm::Tiles, ""}};
       attn::AttentionOp alone = aloneIn(kernel);
@@ -285,7 +287,7 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
             name = kernel.getName().str();
         }
         if (failed(lowerKernel(kernel, name, forms[number].form, target, fixed,
-                               choice.calls, symbols)))
+                               choice.calls, symbols, *rows)))
           return signalPassFailure();
         if (choice.always)
           break;
@@ -297,33 +299,50 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
 
 private:
   /// A product of few rows takes as long as its weight takes to be read, if no
-  /// cache holds that, and the tile of one row reads it faster than one of
-  /// several, whose other rows nobody asked for. Gives calls of \p kernel a
-  /// branch for one row, with a pipeline of its own.
-  LogicalResult lowerOneRow(func::FuncOp kernel, const halide::Target &target,
-                            const llvm::BitVector &fixed,
-                            ArrayRef<halide::CallOp> calls,
-                            SymbolTable &symbols) {
-    std::optional<unsigned> rows = rowsOfProduct(kernel, target, fixed);
-    if (!rows)
-      return success();
+  /// cache holds that. The tile of one row reads it faster than one of several,
+  /// whose other rows nobody asked for; where it is large, several rows have a
+  /// pipeline that reads while it computes. Gives calls of \p kernel branches
+  /// for them. Returns the rows of the other calls.
+  FailureOr<RowCount> lowerFewRows(func::FuncOp kernel,
+                                   const halide::Target &target,
+                                   const llvm::BitVector &fixed,
+                                   ArrayRef<halide::CallOp> calls,
+                                   SymbolTable &symbols) {
+    std::optional<ProductRows> rows = rowsOfProduct(kernel, fixed);
+    if (!rows || rows->bytes <= target.l2 / 4)
+      return RowCount::Any;
+    auto branchAt = [&](int64_t most, StringRef name) {
+      SmallVector<halide::CallOp> chosen;
+      for (halide::CallOp call : calls) {
+        OpBuilder b(call);
+        Location loc = call.getLoc();
+        Value isFew = arith::CmpIOp::create(
+            b, loc,
+            most == 1 ? arith::CmpIPredicate::eq : arith::CmpIPredicate::sle,
+            call.getInputs()[rows->argument],
+            arith::ConstantIndexOp::create(b, loc, most));
+        chosen.push_back(branch(call, isFew, name));
+      }
+      return chosen;
+    };
     std::string name = unusedName((kernel.getName() + "_one").str());
-    SmallVector<halide::CallOp> ones;
-    for (halide::CallOp call : calls) {
-      OpBuilder b(call);
-      Location loc = call.getLoc();
-      Value isOne = arith::CmpIOp::create(
-          b, loc, arith::CmpIPredicate::eq, call.getInputs()[*rows],
-          arith::ConstantIndexOp::create(b, loc, 1));
-      ones.push_back(branch(call, isOne, name));
-    }
+    SmallVector<halide::CallOp> ones = branchAt(1, name);
     OpBuilder b(kernel);
     auto one = cast<func::FuncOp>(b.clone(*kernel));
     makeOneRow(one);
     LogicalResult done = lowerKernel(one, name, StreamingForm::Tiles, target,
                                      fixed, ones, symbols);
     one.erase();
-    return done;
+    if (failed(done))
+      return failure();
+    if (rows->bytes <= 2 * target.l2)
+      return RowCount::Any;
+    name = unusedName((kernel.getName() + "_few").str());
+    if (failed(lowerKernel(kernel, name, StreamingForm::Tiles, target, fixed,
+                           branchAt(fewRows(target), name), symbols,
+                           RowCount::Few)))
+      return failure();
+    return RowCount::Many;
   }
 
   /// Writes a pipeline of each of \p forms, called for the queries that it is
@@ -361,12 +380,14 @@ private:
                             StreamingForm form, const halide::Target &target,
                             const llvm::BitVector &fixed,
                             ArrayRef<halide::CallOp> calls,
-                            SymbolTable &symbols) {
+                            SymbolTable &symbols,
+                            RowCount rows = RowCount::Any) {
     OpBuilder b(kernel);
     FailureOr<KernelInfo> info =
         translateKernel(b, kernel, name, target, form, fixed);
     if (failed(info))
       return failure();
+    info->rows = rows;
     for (const MaskRequest &request : info->masks) {
       // Those of both forms of an attention are the same.
       bool known = tables.first.op == request.op &&
@@ -412,6 +433,8 @@ private:
       how += ", in tiles of " +
              std::to_string(tileVectors(target, form) * target.lanes(32)) +
              " queries";
+    else if (rows == RowCount::Few)
+      how += ", for " + std::to_string(fewRows(target)) + " rows at most,";
     if (!packers.empty())
       how += " and reads weights packed by " + packers[0].str();
     remarkFound(kernel, "attn-to-halide", "schedule", name.str() + how);

@@ -25,6 +25,10 @@ enum class FuncRole {
   Reduction, ///< a pure definition and updates over reduction vars
 };
 
+/// How many rows a product has in the calls of a pipeline: any number, or it is
+/// one of two, whose calls have at most `fewRows`, or more.
+enum class RowCount { Any, Few, Many };
+
 /// How queries and keys of a mask are cut: full blocks of `block` keys, partial
 /// ones of `piece` keys, which divides `block`. The extents are i32 of the
 /// pipeline.
@@ -74,6 +78,7 @@ struct KernelInfo {
   llvm::StringRef kind;
   /// The schedule family, where the translation has written the schedule too.
   llvm::StringRef family;
+  RowCount rows = RowCount::Any;
   /// Buffers that hold the same in every call of a model.
   llvm::SmallPtrSet<mlir::Value, 4> weights;
   /// In the order of the inputs that the schedule has appended.

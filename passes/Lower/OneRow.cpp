@@ -1,11 +1,10 @@
-//===- OneRow.cpp - products of one row -----------------------------------===//
+//===- OneRow.cpp - products of one row, or few ---------------------------===//
 //
 // What generates text token by token multiplies one row with every weight. The
 // kernel is the same, with results of one row in their types.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Lower/OneRow.h"
-#include "dialects/Halide/Target.h"
 #include "passes/KernelKinds.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -14,9 +13,8 @@
 using namespace mlir;
 using namespace heed;
 
-std::optional<unsigned> heed::rowsOfProduct(func::FuncOp kernel,
-                                            const halide::Target &target,
-                                            const llvm::BitVector &fixed) {
+std::optional<ProductRows> heed::rowsOfProduct(func::FuncOp kernel,
+                                               const llvm::BitVector &fixed) {
   auto kind = kernel->getAttrOfType<StringAttr>("attn.kind");
   if (!kind || kind.getValue() != nameOf(KernelKind::Contraction))
     return std::nullopt;
@@ -50,7 +48,9 @@ std::optional<unsigned> heed::rowsOfProduct(func::FuncOp kernel,
         bytes += type.getNumElements() * type.getElementTypeBitWidth() / 8;
     }
   }
-  return bytes > target.l2 / 4 ? rows : std::nullopt;
+  if (!rows)
+    return std::nullopt;
+  return ProductRows{*rows, bytes};
 }
 
 void heed::makeOneRow(func::FuncOp kernel) {

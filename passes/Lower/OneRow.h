@@ -1,4 +1,4 @@
-//===- OneRow.h - products of one row ---------------------------*- C++ -*-===//
+//===- OneRow.h - products of one row, or few -------------------*- C++ -*-===//
 #ifndef HEED_PASSES_LOWER_ONEROW_H
 #define HEED_PASSES_LOWER_ONEROW_H
 
@@ -8,16 +8,14 @@
 
 namespace heed {
 
-namespace halide {
-struct Target;
-}
-
 /// If \p kernel is a contraction of rows, whose number only a call knows, with
-/// weights (arguments in \p fixed) that come from memory: the argument that is
-/// the number of rows.
-std::optional<unsigned> rowsOfProduct(mlir::func::FuncOp kernel,
-                                      const halide::Target &target,
-                                      const llvm::BitVector &fixed);
+/// weights (arguments in \p fixed): the argument that is the number of rows.
+struct ProductRows {
+  unsigned argument;
+  int64_t bytes; ///< of the weights
+};
+std::optional<ProductRows> rowsOfProduct(mlir::func::FuncOp kernel,
+                                         const llvm::BitVector &fixed);
 
 /// Gives the results of such a kernel one row.
 void makeOneRow(mlir::func::FuncOp kernel);

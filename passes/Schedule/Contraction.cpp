@@ -20,6 +20,17 @@ using namespace heed;
 
 namespace {
 
+/// Tiles that few rows are at most.
+constexpr int64_t tilesOfFew = 8;
+
+/// Terms of a block of \p width columns where rows are few: all tiles are done
+/// with it while it is in the first cache.
+int64_t blockOfFew(const KernelFunc &acc, int64_t width,
+                   const halide::Target &target) {
+  int64_t row = width * widestBits(acc.func) / 8;
+  return std::max<int64_t>(16, target.l1 / 2 / row / 16 * 16);
+}
+
 /// Rows of a task of \p width columns: the more, the less often a panel is
 /// read from memory, as long as the rows of A stay in the second cache and
 /// there are tasks enough.
@@ -123,6 +134,10 @@ Value addTiles(KernelInfo &kernel, Value sum) {
 }
 
 } // namespace
+
+int64_t heed::fewRows(const halide::Target &target) {
+  return tilesOfFew * chooseTile({}, 1, target.vectorRegisters).rows;
+}
 
 bool heed::scheduleContraction(KernelInfo &kernel,
                                const halide::Target &target) {
@@ -236,9 +251,12 @@ bool heed::scheduleContraction(KernelInfo &kernel,
   // that is known have no condition in their loop; what is left is short where
   // the whole may be.
   bool blocked = false;
-  int64_t longest = terms ? longestSum : 256;
+  bool few = kernel.rows == RowCount::Few;
+  int64_t longest = !terms ? 256
+                    : few  ? blockOfFew(*acc, width, target)
+                           : longestSum;
   // The panels of all products are in use at once, unless blocks are outside.
-  if (terms && products > 1 &&
+  if (terms && !few && products > 1 &&
       products * *terms * width * widestBits(acc->func) / 8 > target.l2 / 4)
     longest /= 2;
   if (Value block = sumByBlocks(kernel, sumFunc, longest)) {
@@ -317,7 +335,7 @@ bool heed::scheduleContraction(KernelInfo &kernel,
     scheduleTile(func, stage, inner);
     halide::UnrollOp::create(b, loc, func, stage, unrolled);
   };
-  constexpr int64_t unrolled = 4, streams = 4;
+  const int64_t unrolled = few ? 8 : 4, streams = 4;
   KernelFunc *sum = kernel.find(sumFunc);
   // The loop over tiles of rows around a register tile.
   Value tilesFunc = outFunc;
@@ -374,12 +392,27 @@ bool heed::scheduleContraction(KernelInfo &kernel,
     scheduleTile(accFunc, 1, rnames);
     return true;
   }
-  if (beyondCache && *steps % (4 * streams) == 0) {
-    Value few =
+  if (few && blocked && rvars == 1 && packed.size() == 1) {
+    // The next block comes while the tiles of this one are computed: as evenly
+    // as where there are most of them.
+    scheduleSteps(accFunc, 1, unrolled, false);
+    int64_t elements = *steps * width;
+    int64_t lines = elements * widestBits(acc->func) / 8 / 64;
+    int64_t turns = *steps / unrolled * tilesOfFew;
+    halide::PrefetchSpreadOp::create(
+        b, loc, accFunc, 1, packed[0], rnames[0], elements, sumFunc,
+        products > 1 ? "product" : rnames[0] + "_b",
+        std::clamp<int64_t>(lines, 1, 1024), 1, false,
+        std::clamp<int64_t>((lines + turns - 1) / turns, 1, 64));
+    return true;
+  }
+  if (beyondCache && kernel.rows == RowCount::Any &&
+      *steps % (4 * streams) == 0) {
+    Value isFew =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle,
                               acc->extents[1].value, i32(b, 2 * tile.rows));
     auto version = halide::SpecializeOp::create(b, loc, accFunc,
-                                                b.getI64IntegerAttr(1), few);
+                                                b.getI64IntegerAttr(1), isFew);
     OpBuilder::InsertionGuard inside(b);
     b.setInsertionPointToStart(&version.getBody().emplaceBlock());
     scheduleSteps(accFunc, 1, *steps / streams, true);

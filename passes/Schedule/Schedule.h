@@ -17,6 +17,9 @@ llvm::StringRef scheduleKernel(KernelInfo &kernel,
 /// Families, one a file. Each returns false, having changed nothing, if \p
 /// kernel is not of its kind.
 bool scheduleContraction(KernelInfo &kernel, const halide::Target &target);
+/// Up to how many rows a product takes about as long as its weight takes to
+/// come from memory.
+int64_t fewRows(const halide::Target &target);
 bool scheduleRowProduct(KernelInfo &kernel, const halide::Target &target);
 bool scheduleStateProduct(KernelInfo &kernel, const halide::Target &target);
 bool scheduleRows(KernelInfo &kernel, const halide::Target &target);

@@ -70,7 +70,9 @@ def check(name, source, d, o, sizes, *options):
 few = [(1, 0), (1, 1), (2, 3), (1, 8), (3, 43)]
 check("three", THREE, 40, 40, few)
 check("three8", THREE, 40, 72, few, "--target=x86-64-v3")
-check("three_long", THREE, 1160, 1000, [(1, 1), (1, 17), (1, 130)])
+long = [(1, 1), (1, 17), (5, 13), (1, 130)]
+check("three_long", THREE, 1160, 1000, long)
+check("three_long8", THREE, 1160, 1000, long, "--target=x86-64-v3")
 check("gated", GATED, 33, 100, few)
 check("also_gated", GATED, 64, 48, few)
 check("gated_long", GATED, 2601, 40, [(1, 1), (2, 9)])
@@ -93,4 +95,18 @@ expect(one and re.search(r'halide\.bound_extent %sum0_all, "d0" extent %c1_i32',
 expect(re.search(r"arith\.cmpi eq, .*?scf\.if .*?halide\.call @m_contractions_one\(.*?else.*?@m_contractions\(", done.stdout, re.S), "expected a choice by rows")
 expect(len(re.findall(r"halide\.pipeline @\w*_pack ", done.stdout)) == 1 and len(re.findall(r"attn\.keep ", done.stdout)) == 1,
        "expected one packed weight")
+
+# Few rows of a weight that no cache holds: blocks that the first cache holds, all tiles of one in turn, while the next comes.
+for target, rows in ("x86-64-v4", 64), ("x86-64-v3", 32):
+    path, _ = compiled(f"few_{rows}", THREE, 1280, 1280, f"--target={target}")
+    done = run(heedc, path, "--emit=halide", f"--target={target}", "-o", "-")
+    few = re.search(r"halide\.pipeline @m_contractions_few .*?\n  }\n", done.stdout, re.S)
+    many = re.search(r"halide\.pipeline @m_contractions attributes.*?\n  }\n", done.stdout, re.S)
+    expect(few and many and "halide.specialize" not in few.group(0) + many.group(0), f"{target}: expected pipelines for few rows and for many")
+    spread = few and re.search(r'halide\.prefetch_spread .* at "r0" ahead (\d+) over %sum0_all, "product" lines (\d+) turns 1 by (\d+)', few.group(0))
+    expect(spread, f"{target}: expected the next block to be fetched")
+    first = int(re.search(r"L1: (\d+)", run(heedc, "--print-target", f"--target={target}").stdout).group(1))
+    ahead, lines, group = map(int, spread.groups()) if spread else (0, 0, 0)
+    expect(lines == ahead // 16 and first / 4 < 4 * ahead <= first / 2 and 1 < group < 8, f"{target}: {ahead} {lines} {group}")
+    expect(re.search(rf"arith\.cmpi sle, %\w+, %c{rows} ", done.stdout), f"{target}: expected a choice by rows")
 finish()
