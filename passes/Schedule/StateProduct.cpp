@@ -48,9 +48,10 @@ bool isPlain(Value value) {
 }
 
 /// A func of what a block of terms needs of \p factor, which follows dim \p dim
-/// of \p update's func with \p size places: (place, term, block, outer dims).
+/// of the sum: (place, term, block, outer dims), of \p padded places the first
+/// \p size of which are the dim's.
 Value addFactor(KernelInfo &kernel, Value sum, Value factor, unsigned dim,
-                StringRef name, int64_t size, int64_t block) {
+                StringRef name, int64_t size, int64_t padded, int64_t block) {
   KernelFunc *f = kernel.find(sum);
   Block &body = f->updates[0].getSet().front();
   size_t rank = f->extents.size();
@@ -58,7 +59,7 @@ Value addFactor(KernelInfo &kernel, Value sum, Value factor, unsigned dim,
   Value terms = f->reductions[0][0].value;
   SmallVector<std::string> names{"place", "term", "block"};
   SmallVector<Extent> extents{
-      {Value(), size}, {Value(), block}, {Value(), std::nullopt}};
+      {Value(), padded}, {Value(), block}, {Value(), std::nullopt}};
   for (size_t d = 2; d < rank; ++d) {
     names.push_back("o" + std::to_string(d) + "_");
     extents.push_back(f->extents[d]);
@@ -74,9 +75,11 @@ Value addFactor(KernelInfo &kernel, Value sum, Value factor, unsigned dim,
                    b, loc, arith::CmpIPredicate::slt, at, terms);
                Value last = addI32(b, terms, -1);
                IRMapping map;
-               map.map(body.getArgument(dim),
-                       arith::MinSIOp::create(b, loc, args[0], i32(b, size - 1))
-                           .getResult());
+               Value place = args[0];
+               if (size < padded)
+                 place =
+                     arith::MinSIOp::create(b, loc, place, i32(b, size - 1));
+               map.map(body.getArgument(dim), place);
                map.map(body.getArgument(rank),
                        arith::MinSIOp::create(b, loc, at, last).getResult());
                for (size_t d = 2; d < rank; ++d)
@@ -217,10 +220,10 @@ bool heed::scheduleStateProduct(KernelInfo &kernel,
       target.l1 * 3 / 4 / ((paddedColumns + paddedRows) * bytes) / 16 * 16,
       int64_t(16), int64_t(256));
   factors = factorsOf(acc->updates[0]);
-  Value columnFunc =
-      addFactor(kernel, sum, factors->byColumn, 0, "columns", columns, block);
-  Value rowFunc =
-      addFactor(kernel, sum, factors->byRow, 1, "rows", rows, block);
+  Value columnFunc = addFactor(kernel, sum, factors->byColumn, 0, "columns",
+                               columns, paddedColumns, block);
+  Value rowFunc = addFactor(kernel, sum, factors->byRow, 1, "rows", rows,
+                            paddedRows, block);
   Value part = sumOfBlocks(kernel, sum, columnFunc, rowFunc, block);
   dropUnreadFuncs(kernel);
 
@@ -285,18 +288,20 @@ bool heed::scheduleStateProduct(KernelInfo &kernel,
   scheduleTile(part, 0, false);
   scheduleTile(part, 1, false);
 
-  // With each vector of a place unrolled, the end of the array is known where
-  // the vector is computed.
-  for (auto [func, size] :
-       {std::pair(columnFunc, paddedColumns), std::pair(rowFunc, paddedRows)}) {
+  for (auto [func, size, padded] :
+       {std::tuple(columnFunc, columns, paddedColumns),
+        std::tuple(rowFunc, rows, paddedRows)}) {
     halide::ComputeAtOp::create(b, loc, func, sum, "rb");
-    halide::BoundExtentOp::create(b, loc, func, "place", i32(b, size));
+    halide::BoundExtentOp::create(b, loc, func, "place", i32(b, padded));
     halide::BoundExtentOp::create(b, loc, func, "term", i32(b, block));
     boundOuter(func, 2);
     halide::SplitOp::create(b, loc, func, 0, "place", "place", "lane", lanes,
                             roundTail);
     halide::VectorizeOp::create(b, loc, func, 0, "lane");
-    halide::UnrollOp::create(b, loc, func, 0, "place");
+    // Where each vector has a number, those within the array are loads: only
+    // the last one gathers what its lanes stop at.
+    if (size < padded)
+      halide::UnrollOp::create(b, loc, func, 0, "place");
   }
   return true;
 }
