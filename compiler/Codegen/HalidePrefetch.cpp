@@ -169,27 +169,34 @@ private:
     around[k].loop->body.accept(&first);
     if (!first.index.defined())
       return {};
+    const For *over = around[k].loop;
     Halide::Type type = Halide::Int(64);
-    Expr start =
-        (Halide::cast(type, first.index) + make_const(type, request.ahead)) *
-        first.type.bytes();
+    Expr ahead = make_const(type, request.ahead);
+    if (request.places > 1)
+      ahead += select(turnOf(over) == over->extent - 1,
+                      make_const(type, request.apart * (request.places - 1)),
+                      make_const(type, 0));
+    Expr start = (Halide::cast(type, first.index) + ahead) * first.type.bytes();
+    const int32_t ofPlace = (request.lines - 1) / request.places + 1,
+                  group = std::min(ofPlace, request.group),
+                  groups = ((ofPlace - 1) / group + 1) * request.places;
     auto atLeast =
         static_cast<int32_t>(std::max<int64_t>({known, request.turns, 1}));
-    Expr lines =
-        simplify(Select::make(count < request.turns, 0, Expr(request.lines)));
-    // From the last, which the fewest turns have.
+    Expr last = simplify(select(count < request.turns, 0, groups));
+    // From the last round, which the fewest turns have.
     Stmt all;
-    const int32_t group = request.group;
-    for (int32_t round = (request.lines - 1) / (group * atLeast); round >= 0;
-         --round) {
-      Expr line = (count * round + number) * group;
+    for (int32_t round = (groups - 1) / atLeast; round >= 0; --round) {
+      Expr which = count * round + number;
+      Expr byte =
+          Halide::cast(type, which / request.places) * (group * lineBytes) +
+          Halide::cast(type, which % request.places) *
+              make_const(type, request.apart * first.type.bytes());
       Stmt some = all;
-      for (int32_t l = std::min(group, request.lines); l-- > 0;) {
-        Stmt one = prefetch(request,
-                            start + (Halide::cast(type, line) + l) * lineBytes);
+      for (int32_t l = group; l-- > 0;) {
+        Stmt one = prefetch(request, start + byte + l * lineBytes);
         some = some.defined() ? Block::make(one, some) : one;
       }
-      Expr any = simplify(line < lines);
+      Expr any = simplify(which < last);
       all = is_const_one(any) ? some : IfThenElse::make(any, some);
     }
     return all;

@@ -178,6 +178,8 @@ void HalideTranslator::scheduleStage(Operation *op, Halide::Stage stage,
           request.turns = static_cast<int32_t>(spread.getTurns());
           request.secondCache = spread.getSecondCache();
           request.group = static_cast<int32_t>(spread.getGroup());
+          request.places = static_cast<int32_t>(spread.getPlaces().value_or(1));
+          request.apart = spread.getApart().value_or(0);
         }
         prefetches.push_back(std::move(request));
       })

@@ -62,6 +62,8 @@ struct LinePrefetch {
   int32_t turns = 0; ///< of prefetch_spread
   int32_t group = 1; ///< of prefetch_spread
   bool secondCache = false;
+  int32_t places = 1;
+  int64_t apart = 0; ///< elements
 };
 
 /// Adds the prefetches to the lowered loops: libHalide's own directive fetches

@@ -403,7 +403,8 @@ bool heed::scheduleContraction(KernelInfo &kernel,
         b, loc, accFunc, 1, packed[0], rnames[0], elements, sumFunc,
         products > 1 ? "product" : rnames[0] + "_b",
         std::clamp<int64_t>(lines, 1, 1024), 1, false,
-        std::clamp<int64_t>((lines + turns - 1) / turns, 1, 64));
+        std::clamp<int64_t>((lines + turns - 1) / turns, 1, 64), IntegerAttr(),
+        IntegerAttr());
     return true;
   }
   if (beyondCache && kernel.rows == RowCount::Any &&

@@ -16,6 +16,10 @@ Value Streaming::firstKey(Ops &o, const StreamingStage &stage, Value kb) {
 }
 
 Value Streaming::key(Ops &o, const StreamingStage &stage, Value kb, Value jj) {
+  if (stage.places > 1)
+    jj =
+        o.addi(o.muli(o.mod(jj, stage.places), o.i(stage.block / stage.places)),
+               o.floorDiv(jj, stage.places));
   Value j = o.addi(firstKey(o, stage, kb), jj);
   return stage.partial ? o.mini(j, o.last(keys)) : j;
 }

@@ -56,6 +56,7 @@ struct StreamingStage {
   halide::FuncOp scores, top, rounded, weights, sum, products;
   halide::FuncOp topLanes, sumLanes; ///< of rows
   int64_t valueSteps = 0;            ///< of rows: of some keys each
+  int64_t places = 1;      ///< of rows: neighbours are keys of so many places
   bool plainValues = true; ///< `products` begins with a sum over the keys
   llvm::SmallVector<StreamingOffsets> offsets; ///< value terms by offset
   halide::UpdateOp update;

@@ -316,6 +316,17 @@ void Streaming::rowStage(bool partial, Value blocks, Condition where) {
   StreamingStage &stage = plan.stages.emplace_back(partial, plan.piece);
   // So many independent loads are in flight.
   stage.valueSteps = stage.block / (stage.block % 8 ? 4 : 8);
+  // Where nothing is read at the keys' own numbers, their order is free.
+  auto byNumber = [&](Region &region) {
+    return !region.empty() &&
+           !region.getArgument(op.firstDim(DimKind::Key)).use_empty();
+  };
+  bool products = true;
+  for (unsigned term = 0; term < op.numTerms(); ++term)
+    products &= !op.contractDims(term).empty();
+  if (!partial && products && !byNumber(op.getScore()) &&
+      !byNumber(op.getWeight()))
+    stage.places = 4;
   Ops o{b, loc};
   stage.groups = o.i(stage.block / plan.lanes);
   if (partial) {

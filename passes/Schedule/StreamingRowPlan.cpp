@@ -26,16 +26,22 @@ static bool isFrequent(const StreamingPlan &plan, const StreamingStage &stage) {
 
 /// While all members of a group compute the keys of one turn of loop \p over,
 /// \p count of them, the next come, spread over the turns of \p at inside, if
-/// these are \p turns or more.
+/// these are \p turns or more: of one member alone there are too few.
 static void prefetchNext(Writer &w, halide::FuncOp func, StringRef at,
-                         const DenseKeys &keys, halide::FuncOp consumer,
-                         StringRef over, int64_t count, int64_t turns,
-                         bool secondCache) {
+                         const StreamingStage &stage, const DenseKeys &keys,
+                         halide::FuncOp consumer, StringRef over, int64_t count,
+                         int64_t turns, bool secondCache) {
   constexpr int64_t lineBytes = 64, most = 1024;
+  IntegerAttr places, apart;
+  if (stage.places > 1) {
+    places = w.b.getI64IntegerAttr(stage.places);
+    apart = w.b.getI64IntegerAttr(keys.row * stage.block / stage.places);
+  }
   halide::PrefetchSpreadOp::create(
-      w.b, w.loc, func, 1, keys.source, at, keys.row * count, consumer, over,
+      w.b, w.loc, func, 1, keys.source, at, keys.row * count / stage.places,
+      consumer, over,
       std::clamp<int64_t>(keys.bytes * count / lineBytes, 1, most), turns,
-      secondCache);
+      secondCache, /*group=*/8, places, apart);
 }
 
 /// T, a square of as many keys as lanes at a time, in registers.
@@ -69,7 +75,9 @@ static void scheduleTerm(Writer &w, StreamingPlan &plan,
     names.push_back("r" + std::to_string(dims[slot]));
   std::string inner = names[2];
   std::optional<int64_t> steps = term.contract.back().fixed;
+  int64_t turns = steps.value_or(1); // for a member
   if (isFrequent(plan, stage) && steps && *steps % 4 == 0 && *steps > 4) {
+    turns /= 4;
     w.split(lanes, 1, inner, inner, "ri", 4);
     names.insert(names.begin() + 2, "ri");
     w.unroll(lanes, 1, "ri");
@@ -79,8 +87,8 @@ static void scheduleTerm(Writer &w, StreamingPlan &plan,
   if (!stage.partial && steps && *steps > 1)
     for (const DenseKeys &keys : plan.termKeys)
       if (keys.term == index)
-        prefetchNext(w, lanes, inner, keys, stage.scores, "jo", plan.lanes,
-                     /*turns=*/1, /*secondCache=*/false);
+        prefetchNext(w, lanes, inner, stage, keys, stage.scores, "jo",
+                     plan.lanes, 2 * turns, /*secondCache=*/false);
 }
 
 static void scheduleBlock(Writer &w, StreamingPlan &plan,
@@ -121,7 +129,7 @@ static void scheduleBlock(Writer &w, StreamingPlan &plan,
   w.keepWhole(products, 1, {"rj"});
   if (!stage.partial)
     for (const DenseKeys &keys : plan.valueKeys)
-      prefetchNext(w, products, w.memberVar(), keys, products, "rj",
+      prefetchNext(w, products, w.memberVar(), stage, keys, products, "rj",
                    stage.block / stage.valueSteps, /*turns=*/2,
                    /*secondCache=*/true);
 

@@ -8,16 +8,15 @@
 // CHECK: allocate f[float32 * 8{{.*}}] in Stack
 // CHECK: x[ramp({{.*}}, 8)]
 // CHECK: external_plus_argv func sums (__user_context, x, o)
-// Forty lines that a turn of the outer loop fetches into the second cache, eight at a time: each turn of the inner loop takes its
-// share, if there are two.
+// Forty lines of five places that a turn of the outer loop fetches into the second cache, eight at a time: each turn of the inner
+// loop takes its share, if there are two. After its last turn the places are those behind the last.
 // CHECK: for (pair.s1.i.rebased, 0,
 // CHECK: for (pair.s1.r$x, 0, [[N:.*]]) {
-// CHECK-NEXT: if ((pair.s1.r$x*8) < select([[N]] < 2, 0, 40)) {
-// CHECK-COUNT-8: llvm.prefetch.p0({{.*}}pair.s1.r$x*8{{.*}}, 0, 2, 1)
-// CHECK-NEXT: if (((pair.s1.r$x + [[N]])*8) < select([[N]] < 2, 0, 40)) {
-// CHECK-COUNT-8: llvm.prefetch.p0({{.*}}(pair.s1.r$x + [[N]])*8{{.*}}, 0, 2, 1)
-// CHECK-NEXT: if (((([[N]]*2) + pair.s1.r$x)*8) < select([[N]] < 2, 0, 40)) {
-// CHECK-COUNT-8: llvm.prefetch.p0({{.*}}(([[N]]*2) + pair.s1.r$x)*8{{.*}}, 0, 2, 1)
+// CHECK-NEXT: if (pair.s1.r$x < select([[N]] < 2, 0, 5)) {
+// CHECK-COUNT-8: llvm.prefetch.p0({{.*}}(int64(pair.s1.r$x/5)*(int64)512) + (int64(pair.s1.r$x % 5)*(int64)400){{.*}}, 0, 2, 1)
+// CHECK-NEXT: if ((pair.s1.r$x + [[N]]) < select([[N]] < 2, 0, 5)) {
+// CHECK-COUNT-8: llvm.prefetch.p0({{.*}}(int64)656, (int64)256){{.*}}((pair.s1.r$x + [[N]]) % 5)*(int64)400{{.*}}, 0, 2, 1)
+// CHECK-NEXT: if ((([[N]]*2) + pair.s1.r$x) < select([[N]] < 2, 0, 5)) {
 // One line of 16 elements in each turn of a loop, 256 elements ahead; the turns of the outer loop share the lines.
 // CHECK: llvm.prefetch.p0({{.*}}(((pair.s1.i.rebased % 3)*[[N]]) + pair.s1.r$x)*(int64)16){{.*}} + (int64)1024)), 0, 3, 1)
 halide.pipeline @sums {
@@ -113,7 +112,7 @@ halide.pipeline @more {
   halide.vectorize %part, "u"
   halide.vectorize %part stage 1, "u"
   halide.prefetch_lines %pair stage 1, %x at "r" ahead 256 over %pair, "i" by 3
-  halide.prefetch_spread %pair stage 1, %x at "r" ahead 256 over %pair, "i" lines 40 turns 2 second_cache
+  halide.prefetch_spread %pair stage 1, %x at "r" ahead 256 over %pair, "i" lines 40 turns 2 second_cache places 5 apart 100
   halide.specialize %pair stage 1 if %wide {
     halide.split %pair stage 1, "i" into ("io", "ii") by 4 tail GuardWithIf
     halide.reorder %pair stage 1, ("ii", "r", "io")

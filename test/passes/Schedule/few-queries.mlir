@@ -142,9 +142,12 @@ func.func private @k2(%q: tensor<50x64xf32>, %k: tensor<?x64xf32>, %v: tensor<?x
 // CHECK: %[[LEAST:.*]] = arith.maxsi %[[INPUT]]
 // CHECK: %[[MEMBERS:.*]] = arith.minsi %[[LEAST]], %c8_i32
 // CHECK: halide.param "neighbours" : i32
+// Keys come from four places of a block at once.
 // The key head is that of the first member: all read one place.
 // CHECK: %[[LANES:.*]] = halide.func "t_full0_lanes" ({{.*}} = "b1", %[[GROUP:.*]] = "b0")
 // CHECK: halide.update
+// CHECK: %[[PLACE:.*]] = halide.mod %{{.*}}, %c4_i32
+// CHECK: arith.muli %[[PLACE]], %c32_i32
 // CHECK: arith.muli %[[GROUP]], %[[MEMBERS]]
 // CHECK: %[[SCORES:.*]] = halide.func "s_full"
 // CHECK: %[[PV:.*]] = halide.func "pv_full"
@@ -159,10 +162,10 @@ func.func private @k2(%q: tensor<50x64xf32>, %k: tensor<?x64xf32>, %v: tensor<?x
 // CHECK: halide.atomic %[[T:.*]] stage 1
 // CHECK-NEXT: halide.reorder %[[T]] stage 1, ("rl", "ji", "jo")
 // CHECK-NEXT: halide.vectorize %[[T]] stage 1, "rl"
-// While the members compute, the next sixteen rows of K and eight of V come; of V not for one member alone.
-// CHECK: halide.prefetch_spread %[[LANES]] stage 1, %{{.*}} at "r{{[0-9]}}" ahead 1024 over %[[SCORES]], "jo" lines 64 turns 1{{$}}
+// While the members compute, the next sixteen rows of K and eight of V come; not for one member alone.
+// CHECK: halide.prefetch_spread %[[LANES]] stage 1, %{{.*}} at "r{{[0-9]}}" ahead 256 over %[[SCORES]], "jo" lines 64 turns 8 places 4 apart 2048
 // CHECK: halide.reorder %[[PV]] stage 1, ("iv", "do", "b1", "rj")
-// CHECK: halide.prefetch_spread %[[PV]] stage 1, %{{.*}} at "b1" ahead 512 over %[[PV]], "rj" lines 32 turns 2 second_cache
+// CHECK: halide.prefetch_spread %[[PV]] stage 1, %{{.*}} at "b1" ahead 128 over %[[PV]], "rj" lines 32 turns 2 second_cache places 4 apart 2048
 // What a task holds is no block of the heap's.
 // CHECK: halide.store_in %[[SCORES]], Stack
 #q = affine_map<(h,i,j,e,f)[s0,s1] -> (h,i,e)>
