@@ -230,7 +230,8 @@ heed::callInParts(func::FuncOp kernel, attn::AttentionOp op,
   if (failed(sizes))
     return failure();
   SmallVector<SmallVector<halide::CallOp>> found(forms.size());
-  for (halide::CallOp call : calls) {
+  for (auto [number, called] : llvm::enumerate(calls)) {
+    halide::CallOp call = called;
     OpBuilder b(call);
     Location loc = call.getLoc();
     auto extent = [&](const CallerExtent &from) {
@@ -245,10 +246,16 @@ heed::callInParts(func::FuncOp kernel, attn::AttentionOp op,
                      groups->empty() ? Value() : groups->front());
     Value first = arith::ConstantIndexOp::create(b, loc, 0), none = first;
     // Upstream's elimination of empty tensors takes each use of one for a
-    // tensor of its own; a cast's are the same.
+    // tensor of its own; a cast's are the same. Each call has a cast of its
+    // own, which CSE leaves as it is.
+    Attribute unique =
+        b.getStringAttr(names.front() + " " + std::to_string(number));
     SmallVector<Value> outs;
-    for (Value out : call.getOuts())
-      outs.push_back(tensor::CastOp::create(b, loc, out.getType(), out));
+    for (Value out : call.getOuts()) {
+      auto own = tensor::CastOp::create(b, loc, out.getType(), out);
+      own->setAttr("attn.call", unique);
+      outs.push_back(own);
+    }
     // The form for many queries has the first ones.
     for (size_t form = forms.size(); form-- > 0;) {
       Value count = shares[form];

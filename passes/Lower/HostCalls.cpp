@@ -12,6 +12,7 @@
 #include "dialects/Halide/HalideDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -34,6 +35,10 @@ namespace {
 
 // Layout of HalideRuntime.h, asserted in runtime/Host.c.
 constexpr int64_t kHalideBufferBytes = 56, kHalideDimensionBytes = 16;
+
+bool isDense(Value memory) {
+  return cast<MemRefType>(memory.getType()).getLayout().isIdentity();
+}
 
 /// A view in whose groups several extents are unknown, which upstream's
 /// lowering of views does not take: sizes and strides say the same.
@@ -363,8 +368,15 @@ LogicalResult HostCalls::run() {
       lowerDealloc(b, dealloc);
     else if (auto abs = dyn_cast<math::AbsIOp>(op))
       lowerAbs(b, abs);
-    else if (isa<arith::MulIOp, arith::AddIOp, arith::SubIOp>(op) &&
-             op->getResult(0).getType().isIndex())
+    else if (auto copy = dyn_cast<memref::CopyOp>(op)) {
+      // Upstream calls a function for arrays with gaps, which is not the
+      // runtime's: they are copied by loops.
+      if (isDense(copy.getSource()) && isDense(copy.getTarget()))
+        continue;
+      linalg::makeMemRefCopyOp(b, op->getLoc(), copy.getSource(),
+                               copy.getTarget());
+    } else if (isa<arith::MulIOp, arith::AddIOp, arith::SubIOp>(op) &&
+               op->getResult(0).getType().isIndex())
       lowerExtent(b, op,
                   isa<arith::MulIOp>(op)   ? "heed_host_multiply"
                   : isa<arith::AddIOp>(op) ? "heed_host_add"

@@ -98,7 +98,7 @@ class Model:
                 env[m[1]] = env[m[2]].reshape([int(np.prod([shape[axis] for axis in group])) for group in groups])
             elif m := re.match(r"(%\w+) = tensor.expand_shape (%\w+) .* output_shape \[(.*?)\] :", text):
                 env[m[1]] = env[m[2]].reshape([env[n] if n[0] == "%" else int(n) for n in m[3].split(", ")])
-            elif m := re.match(r"(%\w+) = tensor.cast (%\w+) :", text):
+            elif m := re.match(r"(%\w+) = tensor.cast (%\w+) (?:\{.*\} )?:", text):
                 env[m[1]] = env[m[2]]
             elif m := re.match(r"(%\w+) = tensor.(extract|insert)_slice (%\w+(?:#\d+)?)(?: into (%\w+(?:#\d+)?))? ?\[(.*?)\] \[(.*?)\] \[", text):
                 offsets, sizes = ([env[n] if n[0] == "%" else int(n) for n in part.split(", ")] for part in (m[5], m[6]))

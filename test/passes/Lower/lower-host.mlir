@@ -135,3 +135,28 @@ module {
     return %m, %c4 : index, index
   }
 }
+
+// -----
+
+// An array with gaps is copied by loops: upstream's function for it is not the runtime's. One without stays a copy.
+
+// CHECK-LABEL: func.func {{.*}}@gaps(
+// CHECK-NOT: memref.copy
+// CHECK: linalg.generic
+// CHECK: memref.copy
+// CHECK-NOT: linalg.generic
+module {
+  func.func @gaps(%x: memref<4x6xf32> {attn.name = "x", attn.dims = ["4", "6"]}, %y: memref<4x8xf32> {attn.name = "y", attn.result}, %z: memref<4x6xf32> {attn.name = "z", attn.result})
+      attributes {attn.model} {
+    %s = memref.subview %y[0, 1] [4, 6] [1, 1] : memref<4x8xf32> to memref<4x6xf32, strided<[8, 1], offset: 1>>
+    memref.copy %x, %s : memref<4x6xf32> to memref<4x6xf32, strided<[8, 1], offset: 1>>
+    memref.copy %x, %z : memref<4x6xf32> to memref<4x6xf32>
+    return
+  }
+  func.func private @gaps.shapes(%x: memref<4x6xf32>) -> (index, index, index, index) {
+    %c4 = arith.constant 4 : index
+    %c6 = arith.constant 6 : index
+    %c8 = arith.constant 8 : index
+    return %c4, %c8, %c4, %c6 : index, index, index, index
+  }
+}

@@ -88,7 +88,7 @@ for target in VECTOR:
     expect_products(found, f"queries of linear attention, {target}", r"sum\d\.", 1.5, "contraction_0_par")
     for loop in found:  # feature maps
         if re.match(r"columns\.|f0", loop.name):
-            expect(loop.vectors and loop.count(SPILL) <= 1, f"linear attention, {target}: {loop} spills {loop.count(SPILL)} vectors")
+            expect(loop.vectors and loop.count(SPILL) <= 4, f"linear attention, {target}: {loop} spills {loop.count(SPILL)} vectors")
     for model, size in ("layer_norm_rows", 3), ("rms_norm_rows", 2), ("softmax_rows", 3), ("chain", 1):
         found = of(target, "bench/models/rows.heed", f"--model={model}")
         # The rows of a last, shorter task have what is left of a row inside of their loops, under a mask.
