@@ -12,6 +12,16 @@ using namespace heed;
 
 namespace {
 
+/// Whether the result of \p op is a sum and nothing that it starts from.
+bool startsFromZero(linalg::GenericOp op) {
+  Exprs exprs(op.getContext());
+  SmallVector<unsigned> vars;
+  SmallVector<ExprRef> at;
+  exprs.indexVars(op.getResult(0), vars, at);
+  ExprRef element = exprs.expand(op.getResult(0), at);
+  return element && element->isReduceBy("arith.addf");
+}
+
 /// sum_j a[.., j, e]: the array and its axis j.
 struct ColumnSum {
   Value array;
@@ -33,6 +43,8 @@ std::optional<ColumnSum> columnSumOf(linalg::GenericOp op) {
       !llvm::is_contained(add->getOperands(), body.getArgument(0)) ||
       !llvm::is_contained(add->getOperands(), body.getArgument(1)))
     return std::nullopt;
+  if (!startsFromZero(op))
+    return std::nullopt;
   // The other axes in order are the result's.
   unsigned axis = 0, next = 0;
   for (unsigned k = 0; k < map.getNumResults(); ++k) {
@@ -52,7 +64,7 @@ std::optional<ColumnSum> columnSumOf(linalg::GenericOp op) {
 /// is its operand number \p position.
 bool multiplies(linalg::GenericOp op, const ColumnSum &sum,
                 unsigned &position) {
-  if (op.getNumDpsInputs() != 2 || !isStateProduct(op))
+  if (op.getNumDpsInputs() != 2 || !isStateProduct(op) || !startsFromZero(op))
     return false;
   auto add = op.getBlock()
                  ->getTerminator()

@@ -131,6 +131,23 @@ Operation *heed::combinerOf(halide::UpdateOp update, unsigned &term) {
   return nullptr;
 }
 
+halide::UpdateOp heed::addBlocks(OpBuilder &b, Value sum, Value part,
+                                 StringRef rvar, Value count) {
+  Location loc = sum.getLoc();
+  Type type = halide::getElementTypes(sum).front();
+  auto update = halide::UpdateOp::create(b, loc, sum, ArrayRef<StringRef>{rvar},
+                                         ValueRange{i32(b, 0), count});
+  update.fill(
+      b, update.getSet(), [&](OpBuilder &at, Location, ValueRange args) {
+        Value fresh =
+            halide::ReadOp::create(at, loc, type, part, args).getResult(0);
+        Value old = halide::ReadOp::create(at, loc, type, sum, args.drop_back())
+                        .getResult(0);
+        return SmallVector<Value>{arith::AddFOp::create(at, loc, old, fresh)};
+      });
+  return update;
+}
+
 Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block) {
   KernelFunc *f = kernel.find(func);
   halide::UpdateOp update = f->updates[0];
@@ -213,17 +230,7 @@ Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block) {
   own->reductions.back().back() = {i32(b, block), block};
 
   f = kernel.find(func);
-  auto outer = halide::UpdateOp::create(
-      b, loc, func, ArrayRef<StringRef>{rnames.back() + "_b"},
-      ValueRange{zero, blocks});
-  outer.fill(b, outer.getSet(), [&](OpBuilder &at, Location, ValueRange args) {
-    Value fresh =
-        halide::ReadOp::create(at, loc, type, partFunc, args).getResult(0);
-    Value old = halide::ReadOp::create(at, loc, type, func, args.drop_back())
-                    .getResult(0);
-    return SmallVector<Value>{arith::AddFOp::create(at, loc, old, fresh)};
-  });
-  f->updates[0] = outer;
+  f->updates[0] = addBlocks(b, func, partFunc, rnames.back() + "_b", blocks);
   SmallVector<Extent> reductions = f->reductions[0];
   f->reductions[0] = {{blocks, std::nullopt}};
   if (exact) {

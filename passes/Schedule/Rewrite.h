@@ -60,6 +60,12 @@ mlir::Operation *combinerOf(halide::UpdateOp update, unsigned &term);
 /// of the sum grows with them.
 constexpr int64_t longestSum = 1024;
 
+/// An update of \p sum that adds the \p count blocks of \p part, whose last
+/// var is the block's number.
+halide::UpdateOp addBlocks(mlir::OpBuilder &b, mlir::Value sum,
+                           mlir::Value part, llvm::StringRef rvar,
+                           mlir::Value count);
+
 /// Splits the first update of \p func, if it is a long sum of floats, in sums
 /// of \p block terms of its outermost reduction var "r", and their sum over the
 /// var "r_b"; a second update over "r" adds the terms behind the last whole

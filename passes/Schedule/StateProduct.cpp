@@ -148,16 +148,7 @@ Value sumOfBlocks(KernelInfo &kernel, Value sum, Value columns, Value rows,
   own->updates.push_back(inner);
   own->reductions.push_back({{i32(b, block), block}});
   f = kernel.find(sum);
-  auto outer = halide::UpdateOp::create(b, loc, sum, ArrayRef<StringRef>{"rb"},
-                                        ValueRange{zero, count});
-  outer.fill(b, outer.getSet(), [&](OpBuilder &at, Location, ValueRange args) {
-    Value fresh =
-        halide::ReadOp::create(at, loc, type, partFunc, args).getResult(0);
-    Value old = halide::ReadOp::create(at, loc, type, sum, args.drop_back())
-                    .getResult(0);
-    return SmallVector<Value>{arith::AddFOp::create(at, loc, old, fresh)};
-  });
-  f->updates[0] = outer;
+  f->updates[0] = addBlocks(b, sum, partFunc, "rb", count);
   f->reductions[0] = {{count, std::nullopt}};
   update.erase();
   return partFunc;

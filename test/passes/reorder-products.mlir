@@ -260,3 +260,58 @@ func.func @normalised(%q: tensor<?x32xf32> {attn.dims = ["N", "32"]}, %k: tensor
   } -> tensor<?x32xf32>
   return %o : tensor<?x32xf32>
 }
+
+// A sum of what a product sums, too, is one more row of it: 7 rows of 4 columns.
+// CHECK-LABEL: func @appended
+// CHECK: tensor<7x4xf32>
+// REMARK: Function=appended | Remark="a sum of the same terms is one more row of the product"
+func.func @appended(%k: tensor<?x4xf32>, %v: tensor<?x6xf32>) -> (tensor<4x6xf32>, tensor<4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %start = arith.constant 0.0 : f32
+  %es = tensor.empty() : tensor<4x6xf32>
+  %fs = linalg.fill ins(%zero : f32) outs(%es : tensor<4x6xf32>) -> tensor<4x6xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(e, f, j) -> (j, e)>, affine_map<(e, f, j) -> (j, f)>, affine_map<(e, f, j) -> (e, f)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%k, %v : tensor<?x4xf32>, tensor<?x6xf32>) outs(%fs : tensor<4x6xf32>) {
+  ^bb0(%x: f32, %y: f32, %acc: f32):
+    %m = arith.mulf %x, %y : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<4x6xf32>
+  %ez = tensor.empty() : tensor<4xf32>
+  %fz = linalg.fill ins(%start : f32) outs(%ez : tensor<4xf32>) -> tensor<4xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(e, j) -> (j, e)>, affine_map<(e, j) -> (e)>], iterator_types = ["parallel", "reduction"]}
+      ins(%k : tensor<?x4xf32>) outs(%fz : tensor<4xf32>) {
+  ^bb0(%x: f32, %acc: f32):
+    %r = arith.addf %acc, %x : f32
+    linalg.yield %r : f32
+  } -> tensor<4xf32>
+  return %s, %z : tensor<4x6xf32>, tensor<4xf32>
+}
+
+// One that starts from 1 is none.
+// CHECK-LABEL: func @started
+// CHECK-NOT: tensor<7x4xf32>
+// CHECK: return
+// REMARK-NOT: Function=started
+func.func @started(%k: tensor<?x4xf32>, %v: tensor<?x6xf32>) -> (tensor<4x6xf32>, tensor<4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %start = arith.constant 1.0 : f32
+  %es = tensor.empty() : tensor<4x6xf32>
+  %fs = linalg.fill ins(%zero : f32) outs(%es : tensor<4x6xf32>) -> tensor<4x6xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(e, f, j) -> (j, e)>, affine_map<(e, f, j) -> (j, f)>, affine_map<(e, f, j) -> (e, f)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%k, %v : tensor<?x4xf32>, tensor<?x6xf32>) outs(%fs : tensor<4x6xf32>) {
+  ^bb0(%x: f32, %y: f32, %acc: f32):
+    %m = arith.mulf %x, %y : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<4x6xf32>
+  %ez = tensor.empty() : tensor<4xf32>
+  %fz = linalg.fill ins(%start : f32) outs(%ez : tensor<4xf32>) -> tensor<4xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(e, j) -> (j, e)>, affine_map<(e, j) -> (e)>], iterator_types = ["parallel", "reduction"]}
+      ins(%k : tensor<?x4xf32>) outs(%fz : tensor<4xf32>) {
+  ^bb0(%x: f32, %acc: f32):
+    %r = arith.addf %acc, %x : f32
+    linalg.yield %r : f32
+  } -> tensor<4xf32>
+  return %s, %z : tensor<4x6xf32>, tensor<4xf32>
+}

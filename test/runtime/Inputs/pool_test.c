@@ -1,19 +1,11 @@
 /* Blocks of a call: they are aligned and nobody else's, come back to their
  * thread, and go back to the system when two calls did not want them. */
 #include "runtime/Model.h"
+#include "test/runtime/Inputs/check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define CHECK(condition)                                                       \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
-      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__,             \
-              #condition);                                                     \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
 
 enum { Blocks = 24 };
 

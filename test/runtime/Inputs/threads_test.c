@@ -1,20 +1,12 @@
 /* The team of threads: every task runs once, whatever the sizes, whoever
  * sleeps; a failure ends the loop; a loop inside a loop is serial. */
 #include "runtime/Model.h"
+#include "test/runtime/Inputs/check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#define CHECK(condition)                                                       \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
-      fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__,             \
-              #condition);                                                     \
-      exit(1);                                                                 \
-    }                                                                          \
-  } while (0)
 
 enum { Most = 1000, From = -3, Every = -2 };
 
