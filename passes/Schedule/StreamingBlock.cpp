@@ -217,11 +217,10 @@ void Streaming::stageWeights(StreamingStage &stage) {
          });
 }
 
-Value Streaming::valueAt(Ops &o, const StreamingStage &stage, Value lane,
-                         Value jj, Value kb, ArrayRef<Value> rest, Value d) {
+Value Streaming::valueAt(Ops &o, Value lane, Value j, ArrayRef<Value> rest,
+                         Value d) {
   SmallVector<Value> dims =
-      place(o, rest.drop_front(), query(o, rest.front(), lane),
-            key(o, stage, kb, jj));
+      place(o, rest.drop_front(), query(o, rest.front(), lane), j);
   if (d)
     dims[op.firstDim(DimKind::Value)] = d;
   dims = ofGroup(o, dims, rest.drop_front());
@@ -261,6 +260,7 @@ Value Streaming::valueDim(Ops &o, Value dd, Value dt) {
 void Streaming::addValues(StreamingStage &stage) {
   Value weights = stage.weights.getResult();
   size_t productRank = 5 + batchDims;
+  bool absent = stage.partial && plan.masked;
   update(stage.products, {"rj"}, {stage.present},
          [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
            ArrayRef<Value> at = args.take_front(productRank),
@@ -269,11 +269,12 @@ void Streaming::addValues(StreamingStage &stage) {
            SmallVector<Value> row{at[0], kb};
            row.append(rest.begin(), rest.end());
            Value p = o.read1(weights, inGroup(row, jj));
-           Value v = valueAt(o, stage, at[0], jj, kb, rest,
-                             valueDim(o, at[1], at[2]));
+           Value j = absent ? key(o, stage, kb, jj)
+                            : o.addi(firstKey(o, stage, kb), jj);
+           Value v = valueAt(o, at[0], j, rest, valueDim(o, at[1], at[2]));
            Value state = o.read1(stage.products.getResult(), at);
            Value next = o.fma(state, p, v);
-           return {stage.partial ? o.select(isLive(o, p), next, state) : next};
+           return {absent ? o.select(isLive(o, p), next, state) : next};
          });
 }
 
@@ -370,9 +371,7 @@ void Streaming::cutBlocks(StreamingStage &stage) {
   stage.groups =
       o.mini(o.floorDiv(o.addi(left, o.i(group - 1)), group), o.i(most));
   stage.keys = o.muli(stage.groups, o.i(group));
-  // A product of one key costs as much as a score; two are a step.
-  stage.present = o.mini(o.muli(o.floorDiv(o.addi(left, o.i(1)), 2), o.i(2)),
-                         o.i(stage.block));
+  stage.present = o.mini(left, o.i(stage.block));
   stage.blocks = o.mini(left, o.i(1));
 }
 

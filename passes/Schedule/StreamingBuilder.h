@@ -74,9 +74,8 @@ private:
   /// key is absent.
   Value scoreAt(Ops &o, StreamingStage &stage, ArrayRef<Value> at,
                 Value group = {});
-  /// What value terms add up to at \p d of key \p jj.
-  Value valueAt(Ops &o, const StreamingStage &stage, Value lane, Value jj,
-                Value kb, ArrayRef<Value> rest, Value d);
+  /// What value terms add up to at \p d of key \p j.
+  Value valueAt(Ops &o, Value lane, Value j, ArrayRef<Value> rest, Value d);
 
   /// Writes the funcs of full, or of partial blocks, and their update of the
   /// state.

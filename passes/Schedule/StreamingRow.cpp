@@ -215,7 +215,7 @@ void Streaming::rowProducts(StreamingStage &stage) {
              SmallVector<Value> place{at[0], jj};
              place.append(at.begin() + 2, at.end());
              SmallVector<Value> p = o.read(stage.weights.getResult(), place);
-             Value v = valueAt(o, stage, at[0], jj, at[2], rest,
+             Value v = valueAt(o, at[0], key(o, stage, at[2], jj), rest,
                                hasValueDim ? at[1] : Value());
              if (stage.partial)
                v = o.real(
