@@ -13,7 +13,8 @@
 // Full blocks and partial ones are two updates of st, with copies of S and P of
 // their own; only the second evaluates the mask. There a weight below zero
 // marks an absent key, whose product is selected away: NaN in K or V does not
-// show.
+// show. Without a mask the only partial block is of the last keys: st begins
+// with it, and its loop over V ends with the keys.
 //
 // Q and the score terms are in StreamingScores.cpp, S, P and the merge in
 // StreamingBlock.cpp, operands by offset in StreamingOffsets.cpp, tiles and
@@ -416,23 +417,12 @@ FailureOr<StreamingResults> Streaming::run() {
   batchDims += plan.members != nullptr;
   stageQueries();
   batchDims = op.numDims(DimKind::Batch);
-  plan.state = func("st", {"ii", "dt"}, plan.group + shifted + summed,
-                    [&](Ops &o, ArrayRef<Value>) { return initialState(o); });
   SmallVector<Extent> batch;
   for (unsigned k = 0; k < batchDims; ++k)
     batch.push_back(size(k));
-  if (plan.form == StreamingForm::Rows) {
-    if (failed(rows(batch, m.fixed)))
-      return failure();
-  } else {
-    bool anyFull = !masked || (mask && mask->anyFull());
-    if (anyFull && failed(stage(/*partial=*/false)))
-      return failure();
-    // Then blocks of a known number of keys hold all of them.
-    bool whole = !masked && m.fixed && *m.fixed % plan.block == 0;
-    if (!whole && failed(stage(/*partial=*/true)))
-      return failure();
-  }
+  if (failed(plan.form == StreamingForm::Rows ? rows(batch, m.fixed)
+                                              : stageBlocks(m)))
+    return failure();
   StreamingResults results = finish();
   if (failedRead || (mask && mask->failed()))
     return failure();

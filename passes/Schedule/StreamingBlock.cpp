@@ -301,28 +301,53 @@ SmallVector<Value> Streaming::merged(Ops &o, ArrayRef<Value> old,
   return values;
 }
 
+Streaming::Part Streaming::partOf(Ops &o, StreamingStage &stage,
+                                  ArrayRef<Value> at, Value kb) {
+  ArrayRef<Value> rest = at.drop_front(2);
+  SmallVector<Value> row{at[0], kb};
+  row.append(rest.begin(), rest.end());
+  Part part;
+  for (int64_t y = 0; y < plan.group; ++y) {
+    SmallVector<Value> product{at[0], o.i(y), at[1], kb};
+    product.append(rest.begin(), rest.end());
+    part.accumulators.push_back(o.read1(stage.products.getResult(), product));
+  }
+  if (shifted)
+    part.top = o.read1(stage.rounded.getResult(), row);
+  if (summed)
+    part.sum = o.read1(stage.sum.getResult(), row);
+  return part;
+}
+
 /// The merge of a block into the state.
 void Streaming::stageMerge(StreamingStage &stage) {
-  const int64_t group = plan.group;
   Value state = plan.state.getResult();
   size_t stateRank = 3 + batchDims; // ii, dt, ib, batch
   stage.update = update(
       plan.state, {"rk"}, {stage.blocks}, [&](Ops &o, ArrayRef<Value> args) {
-        ArrayRef<Value> at = args.take_front(stateRank),
-                        rest = at.drop_front(2);
-        SmallVector<Value> row{at[0], args[stateRank]};
-        row.append(rest.begin(), rest.end());
-        SmallVector<Value> accumulators;
-        for (int64_t y = 0; y < group; ++y) {
-          SmallVector<Value> product{at[0], o.i(y), at[1], args[stateRank]};
-          product.append(rest.begin(), rest.end());
-          accumulators.push_back(o.read1(stage.products.getResult(), product));
-        }
-        return merged(o, o.read(state, at), accumulators,
-                      shifted ? o.read1(stage.rounded.getResult(), row)
-                              : Value(),
-                      summed ? o.read1(stage.sum.getResult(), row) : Value());
+        ArrayRef<Value> at = args.take_front(stateRank);
+        auto [accumulators, top, sum] = partOf(o, stage, at, args[stateRank]);
+        return merged(o, o.read(state, at), accumulators, top, sum);
       });
+}
+
+/// The state before all full blocks: of no key, or of those that are in none.
+void Streaming::beginState() {
+  plan.state = func("st", {"ii", "dt"}, plan.group + shifted + summed,
+                    [&](Ops &o, ArrayRef<Value> at) {
+                      SmallVector<Value> values = initialState(o);
+                      if (!plan.begins)
+                        return values;
+                      auto [accumulators, top, sum] =
+                          partOf(o, plan.stages.front(), at, o.i(0));
+                      for (auto [value, sum] : llvm::zip(values, accumulators))
+                        value = o.add(value, sum);
+                      if (shifted)
+                        values[topElement()] = top;
+                      if (summed)
+                        values[sumElement()] = o.add(values[sumElement()], sum);
+                      return values;
+                    });
 }
 
 /// Only tiles that hold a query; of a masked op only blocks that the tile
@@ -372,7 +397,6 @@ void Streaming::cutBlocks(StreamingStage &stage) {
       o.mini(o.floorDiv(o.addi(left, o.i(group - 1)), group), o.i(most));
   stage.keys = o.muli(stage.groups, o.i(group));
   stage.present = o.mini(left, o.i(stage.block));
-  stage.blocks = o.mini(left, o.i(1));
 }
 
 LogicalResult Streaming::stage(bool partial) {
@@ -384,7 +408,25 @@ LogicalResult Streaming::stage(bool partial) {
   stageScores(stage);
   stageWeights(stage);
   stageProducts(stage);
-  stageMerge(stage);
-  stageWhere(stage);
+  return failure(failedRead);
+}
+
+/// Blocks of keys that are all there, blocks that may hold absent ones, and the
+/// state that they are merged into. Without a mask the keys after the last full
+/// block are not merged: the state begins with them.
+LogicalResult Streaming::stageBlocks(Extent keys) {
+  bool anyFull = !plan.masked || (mask && mask->anyFull());
+  // Then blocks of a known number of keys hold all of them.
+  bool anyPartial = plan.masked || !keys.fixed || *keys.fixed % plan.block != 0;
+  plan.begins = anyPartial && !plan.masked;
+  for (bool partial : {plan.begins, !plan.begins})
+    if ((partial ? anyPartial : anyFull) && failed(stage(partial)))
+      return failure();
+  beginState();
+  for (StreamingStage &stage :
+       MutableArrayRef(plan.stages).drop_front(plan.begins)) {
+    stageMerge(stage);
+    stageWhere(stage);
+  }
   return failure(failedRead);
 }

@@ -77,8 +77,8 @@ private:
   /// What value terms add up to at \p d of key \p j.
   Value valueAt(Ops &o, Value lane, Value j, ArrayRef<Value> rest, Value d);
 
-  /// Writes the funcs of full, or of partial blocks, and their update of the
-  /// state.
+  LogicalResult stageBlocks(Extent keys);
+  /// Writes the funcs of full, or of partial blocks.
   LogicalResult stage(bool partial);
   void cutBlocks(StreamingStage &stage);
   void stageScores(StreamingStage &stage);
@@ -86,7 +86,15 @@ private:
   void stageProducts(StreamingStage &stage);
   void addValues(StreamingStage &stage);
   Value valueDim(Ops &o, Value dd, Value dt);
+  /// What block \p kb has for a place of the state: sums of products, maximum
+  /// and sum of weights.
+  struct Part {
+    SmallVector<Value> accumulators;
+    Value top, sum;
+  };
+  Part partOf(Ops &o, StreamingStage &stage, ArrayRef<Value> at, Value kb);
   void stageMerge(StreamingStage &stage);
+  void beginState();
   /// The state \p old with another part of the row in it.
   SmallVector<Value> merged(Ops &o, ArrayRef<Value> old,
                             ArrayRef<Value> accumulators, Value top, Value sum);

@@ -203,7 +203,11 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
   for (unsigned k = plan.batchDims; k-- > 0;)
     batch.push_back("b" + std::to_string(k));
   order.append(batch.begin(), batch.end());
-  order.push_back("rk");
+  SmallVector<StringRef> whole{"dt", "ib"};
+  if (number > 0) {
+    order.push_back("rk");
+    whole.push_back("rk");
+  }
   w.split(state, number, "ii", "iu", "iv", plan.lanes);
   w.reorder(state, number, order);
   w.vectorize(state, number, "iv");
@@ -211,7 +215,7 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
   // Clamps of offsets (j - i) would make three of each block loop, and a
   // kernel with relative terms compile for three times as long; their steady
   // state would run 1.5 times as fast.
-  w.keepWhole(state, number, {"dt", "ib", "rk"});
+  w.keepWhole(state, number, whole);
 
   halide::FuncOp products = stage.products;
   w.computeAt(products, state, "dt");
@@ -425,9 +429,10 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
   w.computeAt(state, output, task);
   w.bound(state, "ii", w.i(tile));
   w.bound(state, "dt", groups);
-  w.lanes(state, 0, {"dt"}, /*unrolled=*/false);
+  if (!begins)
+    w.lanes(state, 0, {"dt"}, /*unrolled=*/false);
   for (auto [number, stage] : llvm::enumerate(stages))
-    scheduleStage(w, *this, stage, number + 1);
+    scheduleStage(w, *this, stage, begins ? number : number + 1);
   if (lse) {
     w.computeAt(lse, output, task);
     w.bound(lse, "ii", w.i(tile));

@@ -109,7 +109,10 @@ struct StreamingPlan {
   llvm::SmallVector<Extent> keyRow; ///< contracted and value dims of a key
 
   llvm::SmallVector<StreamingQuery> queryFuncs;
+  /// With `begins`, the state begins with the one block of the first; the
+  /// others are its updates.
   std::vector<StreamingStage> stages;
+  bool begins = false;
   halide::FuncOp state, scale, divided, output;
   /// Of rows: the state of some of the keys, and all of these.
   halide::FuncOp part, parts;

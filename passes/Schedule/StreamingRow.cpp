@@ -491,6 +491,7 @@ LogicalResult Streaming::rows(SmallVector<Extent> batch,
       });
   // What follows is of single elements again.
   batchDims = op.numDims(DimKind::Batch);
+  beginState();
   update(plan.state, {"rp"}, {parts}, [&](Ops &o, ArrayRef<Value> args) {
     ArrayRef<Value> at = args.take_front(3 + batchDims);
     SmallVector<Value> place{at[0], at[1], args.back()};
