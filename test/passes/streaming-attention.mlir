@@ -17,20 +17,21 @@ module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64,
 // CHECK: %[[TURNED:.*]] = halide.func "q0_turn4"
 // CHECK: %[[Q:.*]] = halide.func "q0" (%{{.*}} = "ii", %{{.*}} = "e4"
 // CHECK: halide.read %[[TURNED]]
-// Eight accumulators, the maximum and the sum are one state.
-// CHECK: %[[ST:.*]] = halide.func "st" ({{.*}}) : f32, f32, f32, f32, f32, f32, f32, f32, f32, f32
 // A full block: scores without a mask, in tuples of eight with their maximum.
 // CHECK: %[[S:.*]] = halide.func "s_full" ({{.*}}) : f32, f32, f32, f32, f32, f32, f32, f32, f32 {
 // CHECK-NOT: arith.select %{{.*}}-3.40282347E+38
 // CHECK: %[[PV:.*]] = halide.func "pv_full"
-// The loop over key blocks is trimmed to what the causal mask fills.
-// CHECK: halide.update %[[ST]] over ("rk" from %{{.*}} extent %{{.*}}) where
-// CHECK: arith.minsi
-// CHECK: arith.cmpi sle
 // A partial block selects the product of an absent key away: -1.0 marks it, and every live weight has bits above.
 // CHECK: halide.func "pv_part"
 // CHECK: %[[LIVE:.*]] = arith.cmpi slt
 // CHECK-NEXT: arith.select %[[LIVE]]
+// Eight accumulators, the maximum and the sum are one state, of no key at first.
+// CHECK: %[[ST:.*]] = halide.func "st" ({{.*}}) : f32, f32, f32, f32, f32, f32, f32, f32, f32, f32
+// CHECK-NOT: halide.read
+// The loop over key blocks is trimmed to what the causal mask fills.
+// CHECK: halide.update %[[ST]] over ("rk" from %{{.*}} extent %{{.*}}) where
+// CHECK: arith.minsi
+// CHECK: arith.cmpi sle
 // CHECK: halide.update %[[ST]] over ("rk"
 // One task is a tile of queries of one head, or two where K and V are beyond L2 (524288 numbers).
 // CHECK: halide.split %[[O:.*]], "d2" into ("tile", "row") by 32
@@ -68,5 +69,32 @@ func.func private @k0(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: te
     where (%b, %h, %i, %j) { %d = arith.subi %M, %N : index %l = arith.addi %i, %d : index %c = arith.cmpi sle, %j, %l : index attn.yield %c : i1 }
     normalise(exp divide stabilise) : tensor<?x?x?x64xf32>
   return %o : tensor<?x?x?x64xf32>
+}
+
+// Without a mask the state begins with the keys after the last full block: they end the loop over V, and none is clamped or selected away.
+// CHECK-LABEL: halide.pipeline @k1_narrow attributes
+// CHECK: %[[LAST:.*]] = halide.func "pv_part"
+// CHECK: halide.update %[[LAST]] over ("rj" from %{{.*}} extent %[[LEFT:.*]]) {
+// CHECK-NOT: arith.select
+// CHECK: halide.yield
+// CHECK: halide.func "pv_full"
+// CHECK: %[[STATE:.*]] = halide.func "st"
+// CHECK: halide.read %[[LAST]]
+// CHECK: halide.update %[[STATE]] over ("rk"
+// CHECK-NOT: halide.update %[[STATE]]
+// CHECK: halide.compute_at %[[LAST]], %[[STATE]], "dt"
+func.func private @k1(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>) -> tensor<?x?x64xf32> attributes {attn.kernel, attn.kind = "attention"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %H = tensor.dim %q, %c0 : tensor<?x?x64xf32>
+  %N = tensor.dim %q, %c1 : tensor<?x?x64xf32>
+  %M = tensor.dim %k, %c1 : tensor<?x?x64xf32>
+  %o = attn.attention dims(batch = 1, query = 1, key = 1, contract = 1, value = 1) sizes(%H, %N, %M, %c64, %c64)
+    term(%q, %k : tensor<?x?x64xf32>, tensor<?x?x64xf32>) maps [affine_map<(h,i,j,e,f) -> (h,i,e)>, affine_map<(h,i,j,e,f) -> (h,j,e)>]
+    value(%v : tensor<?x?x64xf32>) maps [affine_map<(h,i,j,e,f) -> (h,j,f)>]
+    score (%h: index, %i: index, %j: index, %t: f32) { attn.yield %t : f32 }
+    normalise(exp divide stabilise) : tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
 }
 }
