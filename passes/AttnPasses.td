@@ -12,6 +12,7 @@ def AttnFuseElementwise : Pass<"attn-fuse-elementwise", "::mlir::func::FuncOp"> 
     conditions leave no tensor behind. Stored, with a remark: what is read many times or by several ops and costs more than a load,
     what stands outside of the reader's loop, and tables in f64. A table over i and j that depends on j - i alone
     becomes a table over the offset, and so do positions that are to be checked, whose check is then one of these. What is known to loop over nothing is not computed.
+    `expm1(x) + 1` is `exp(x)`, also where `expm1` is one side of a choice (`elu(x) + 1`).
 
     ```mlir
     #id = affine_map<(i) -> (i)>

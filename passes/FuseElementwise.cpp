@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -62,6 +63,41 @@ void roundChoice(arith::TruncFOp op) {
   op.erase();
   if (choice->use_empty())
     choice->erase();
+}
+
+/// expm1(x) + 1 is exp(x), which costs less and loses no digits; so is it where
+/// expm1 is one side of a choice, as in elu(x) + 1.
+void addOneToExpM1(arith::AddFOp op) {
+  Value x = op.getLhs(), one = op.getRhs();
+  if (!matchPattern(one, m_OneFloat()))
+    std::swap(x, one);
+  if (!matchPattern(one, m_OneFloat()))
+    return;
+  auto choice = x.getDefiningOp<arith::SelectOp>();
+  auto isExpM1 = [](Value value) {
+    return isa_and_nonnull<math::ExpM1Op>(value.getDefiningOp());
+  };
+  if (choice
+          ? !isExpM1(choice.getTrueValue()) && !isExpM1(choice.getFalseValue())
+          : !isExpM1(x))
+    return;
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  auto plusOne = [&](Value side) -> Value {
+    if (auto low = side.getDefiningOp<math::ExpM1Op>())
+      return math::ExpOp::create(b, loc, low.getOperand());
+    return arith::AddFOp::create(b, loc, side, one, op.getFastmathAttr());
+  };
+  Value sum;
+  if (choice) {
+    Value yes = plusOne(choice.getTrueValue()),
+          no = plusOne(choice.getFalseValue());
+    sum = arith::SelectOp::create(b, loc, choice.getCondition(), yes, no);
+  } else {
+    sum = plusOne(x);
+  }
+  op.replaceAllUsesWith(sum);
+  op.erase();
 }
 
 /// An op that is known to loop over nothing writes no element: its results are
@@ -112,6 +148,7 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
     for (Operation *root : roots)
       if (!erased.contains(root))
         fuseInto(root);
+    getOperation()->walk([](arith::AddFOp op) { addOneToExpM1(op); });
   }
 
   Cost costOf(Operation *op) {

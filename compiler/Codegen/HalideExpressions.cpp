@@ -197,6 +197,19 @@ Expr HalideExpressions::translateArith(Operation *op) {
     Expr a = operand(0), b = operand(1);
     if (ignoresNaN(op))
       return greater ? Halide::max(a, b) : Halide::min(a, b);
+    // A number that is known is no NaN: the other one is taken unless it is
+    // beyond, which is one instruction.
+    if (propagate) {
+      FloatAttr number;
+      for (unsigned k = 0; k < 2; ++k)
+        if (matchPattern(op->getOperand(k), m_Constant(&number)) &&
+            !number.getValue().isNaN()) {
+          Expr known = operand(k), x = operand(1 - k);
+          Expr isBeyond = greater ? strict(Call::strict_lt, x, known)
+                                  : strict(Call::strict_lt, known, x);
+          return Halide::select(isBeyond, known, x);
+        }
+    }
     Expr takeA =
         greater ? strict(Call::strict_lt, b, a) : strict(Call::strict_lt, a, b);
     return propagate ? Halide::select(takeA || isNaN(a), a, b)

@@ -3,7 +3,9 @@
 
 #include "compiler/Codegen/HalideMath.h"
 #include "compiler/Codegen/HalideTranslate.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
@@ -66,38 +68,93 @@ static Expr floatConstant(Halide::Type type, double value) {
   return Halide::cast(type, single);
 }
 
-/// exp in f32: x = n ln 2 + r, the power of two by adding n to the exponent,
-/// e^r by a polynomial (minimax for |r| <= ln 2 / 2, 3e-9; 9e-8 with the
-/// rounding). libHalide's own takes twice the instructions and holds for finite
-/// results alone. n is rounded by adding 1.5 * 2^23, whose low bits then hold
-/// it.
-static Expr exactExp(Expr x) {
+/// x = n ln 2 + r for a whole n and |r| <= ln 2 / 2, in f32. n is rounded by
+/// adding 1.5 * 2^23: the low bits of \p shifted then hold it. ln 2 is in two
+/// parts, so that the product of n and the first is exact; r of -0 is -0.
+static Expr reduceByLog2(Expr x, Expr &shifted) {
+  auto number = [&](double v) { return floatConstant(x.type(), v); };
+  auto times = [](Expr a, Expr b) { return strict(Call::strict_mul, a, b); };
+  auto minus = [](Expr a, Expr b) { return strict(Call::strict_sub, a, b); };
+  Expr magic = number(12582912.0);
+  shifted = strict(Call::strict_add, times(x, number(1.44269504088896)), magic);
+  Expr n = minus(shifted, magic);
+  return minus(x - n * number(0.693145751953125),
+               times(n, number(1.42860682030941723e-6)));
+}
+
+/// 2^(n - less) of reduceByLog2's n, whose exponent f32 has.
+static Expr powerOfTwo(Expr shifted, int less) {
+  Halide::Type bits = Halide::Int(32, shifted.type().lanes());
+  auto number = [&](int v) { return Halide::Internal::make_const(bits, v); };
+  return Halide::reinterpret(
+      shifted.type(), (Halide::reinterpret(bits, shifted) << number(23)) +
+                          number((127 - less) << 23));
+}
+
+/// exp in f32: the power of two by adding n to the exponent, e^r by a
+/// polynomial (minimax, 3e-9; 9e-8 with the rounding). libHalide's own takes
+/// twice the instructions and holds for finite results alone. With \p
+/// noOverflow x is known to stay below 88, or is NaN.
+static Expr exactExp(Expr x, bool noOverflow = false) {
   if (x.type().bits() != 32)
     return Halide::exp(x);
   auto number = [&](double v) { return floatConstant(x.type(), v); };
   auto less = [](Expr a, Expr b) { return strict(Call::strict_lt, a, b); };
   auto times = [](Expr a, Expr b) { return strict(Call::strict_mul, a, b); };
-  auto minus = [](Expr a, Expr b) { return strict(Call::strict_sub, a, b); };
-  Expr magic = number(12582912.0);
-  Expr shifted =
-      strict(Call::strict_add, times(x, number(1.44269504088896)), magic);
-  Expr n = minus(shifted, magic);
-  // ln 2 in two parts: the product of n and the first is exact.
-  Expr r = minus(x - n * number(0.693359375), times(n, number(-2.12194440e-4)));
+  Expr shifted, r = reduceByLog2(x, shifted);
   Expr p = number(0.00138145988);
   for (double c :
        {0.00836871701, 0.0416683881, 0.166665206, 0.499999934, 1.0, 1.0})
     p = p * r + number(c);
+  // Results below the least normal number are 0.
+  Expr vanishes = less(x, number(-87.3365402));
+  if (noOverflow)
+    return Halide::select(vanishes, number(0),
+                          times(p, powerOfTwo(shifted, 0)));
   Halide::Type bits = Halide::Int(32, x.type().lanes());
   Expr e = Halide::reinterpret(x.type(),
                                Halide::reinterpret(bits, p) +
                                    (Halide::reinterpret(bits, shifted)
                                     << Halide::Internal::make_const(bits, 23)));
-  // Results below the least normal number are 0. Where f32 ends, and for NaN,
-  // it is x times infinity.
-  e = Halide::select(less(x, number(-87.3365402)), number(0), e);
+  e = Halide::select(vanishes, number(0), e);
+  // Where f32 ends, and for NaN, it is x times infinity.
   return Halide::select(less(x, number(88.7228470)), e,
                         times(x, number(INFINITY)));
+}
+
+/// exp(x) - 1 in f32, to 2e-7 of itself also near 0: with p = e^r - 1, r times
+/// a polynomial (minimax, 1.4e-8), it is s p - (1 - s) for s = 2^n, where the
+/// product is exact and only one of the sums rounds much. That is p itself
+/// where n is 0; -0 stays -0. All is halved until the end, where f32 overflows
+/// as it should; -1 begins long before the least exponent.
+static Expr exactExpM1(Expr x, bool noOverflow) {
+  auto number = [&](double v) { return floatConstant(x.type(), v); };
+  auto less = [](Expr a, Expr b) { return strict(Call::strict_lt, a, b); };
+  auto times = [](Expr a, Expr b) { return strict(Call::strict_mul, a, b); };
+  auto minus = [](Expr a, Expr b) { return strict(Call::strict_sub, a, b); };
+  x = Halide::select(less(x, number(-80)), number(-80), x);
+  if (!noOverflow)
+    x = Halide::select(less(number(89), x), number(89), x);
+  Expr shifted, r = reduceByLog2(x, shifted);
+  Expr p = number(0.00138706563);
+  for (double c : {0.00836626161, 0.0416674353, 0.166665465, 0.49999997, 1.0})
+    p = p * r + number(c);
+  p = times(p, r);
+  Expr s = powerOfTwo(shifted, noOverflow ? 0 : 1);
+  Expr y = minus(times(s, p), minus(number(noOverflow ? 1 : 0.5), s));
+  return noOverflow ? y : times(y, number(2));
+}
+
+/// Whether \p x is known to be 88 at most, or NaN: a minimum with a constant.
+static bool staysBelowOverflow(Value x) {
+  Operation *op = x.getDefiningOp();
+  if (!isa_and_nonnull<arith::MinimumFOp>(op))
+    return false;
+  return llvm::any_of(op->getOperands(), [](Value operand) {
+    FloatAttr number;
+    return matchPattern(operand, m_Constant(&number)) &&
+           number.getValueAsDouble() <= 88;
+  });
 }
 
 static Expr exactLog(Expr x) {
@@ -165,7 +222,15 @@ Expr HalideExpressions::translateMath(Operation *op) {
     return Halide::Internal::make_const(operand(0).type(), value);
   };
   return TypeSwitch<Operation *, Expr>(op)
-      .Case([&](math::ExpOp) { return exactExp(operand(0)); })
+      .Case([&](math::ExpOp exp) {
+        return exactExp(operand(0), staysBelowOverflow(exp.getOperand()));
+      })
+      .Case([&](math::ExpM1Op expM1) {
+        return operand(0).type().bits() == 32
+                   ? exactExpM1(operand(0),
+                                staysBelowOverflow(expM1.getOperand()))
+                   : Expr();
+      })
       .Case([&](math::LogOp) { return exactLog(operand(0)); })
       .Case([&](math::SqrtOp) { return Halide::sqrt(operand(0)); })
       .Case([&](math::RsqrtOp) {

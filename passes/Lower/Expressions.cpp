@@ -145,13 +145,13 @@ Value nearZero(OpBuilder &b, Location loc, Value x, Value near, Value far) {
   return arith::SelectOp::create(b, loc, isNear, near, far);
 }
 
-/// exp(x) - 1; near 0, where that cancels, Taylor's series of it, as a multiple
-/// of x so that -0 stays -0. The first term left out is below 2^-26 (f64:
-/// 2^-54) of the sum.
+/// exp(x) - 1 in other types than f32; near 0, where that cancels, Taylor's
+/// series of it, as a multiple of x so that -0 stays -0. The first term left
+/// out is below 2^-54 of the sum.
 Value BodyTranslator::expm1(Location loc, Value x) {
   SmallVector<double> series;
   double factorial = 1;
-  for (int k = 1; k <= (x.getType().isF64() ? 15 : 8); ++k)
+  for (int k = 1; k <= 15; ++k)
     series.push_back(1 / (factorial *= k));
   Value near = arith::MulFOp::create(
       b, loc, x, horner(b, loc, x, series, arith::FastMathFlags::contract));
@@ -162,7 +162,7 @@ Value BodyTranslator::expm1(Location loc, Value x) {
 }
 
 /// log(1 + x); near 0, where 1 + x loses x, the series of 2 atanh(s) for
-/// s = x / (2 + x), |s| < 1/3, to the same precision as expm1.
+/// s = x / (2 + x), |s| < 1/3, to 2^-26 (f64: 2^-54) of the sum.
 Value BodyTranslator::log1p(Location loc, Value x) {
   auto number = [&](double value) -> Value {
     return arith::ConstantOp::create(b, loc,
@@ -309,8 +309,9 @@ LogicalResult BodyTranslator::translate(Operation *op, bool guarded) {
     return success();
   }
   // What Halide has no function for, or none for vectors, by those that it has.
-  if (isa<math::ExpM1Op, math::Log1pOp, math::Exp2Op, math::Log2Op>(op) ||
-      (isa<math::TanhOp>(op) && op->getResult(0).getType().isF32())) {
+  bool isF32 = op->getNumResults() == 1 && op->getResult(0).getType().isF32();
+  if (isa<math::Log1pOp, math::Exp2Op, math::Log2Op>(op) ||
+      (isa<math::TanhOp>(op) && isF32) || (isa<math::ExpM1Op>(op) && !isF32)) {
     Value x = at(op->getOperand(0));
     auto number = [&](double value) -> Value {
       return arith::ConstantOp::create(b, loc,

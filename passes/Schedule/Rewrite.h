@@ -84,6 +84,11 @@ void hideConditions(KernelInfo &kernel);
 /// row-major order without gaps.
 void stateDenseStrides(KernelInfo &kernel);
 
+/// Divides once a row where \p f divides elements by one number of their row:
+/// the same but for one rounding more, for every divisor. The first \p inner
+/// dims are the places in the row.
+void multiplyByReciprocals(KernelFunc &f, size_t inner);
+
 /// i32 arithmetic; constants are folded.
 mlir::Value addI32(mlir::OpBuilder &b, mlir::Value x, int64_t y);
 mlir::Value mulI32(mlir::OpBuilder &b, mlir::Value x, int64_t y);

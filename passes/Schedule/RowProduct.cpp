@@ -254,6 +254,7 @@ bool heed::scheduleRowProduct(KernelInfo &kernel,
     parts.product = kernel.find(product);
   }
   dropUnreadFuncs(kernel);
+  multiplyByReciprocals(*outputsOf(kernel)[0], 1);
 
   // The output: a task has some tiles of rows, a tile all columns.
   OpBuilder b = scheduleBuilder(kernel);

@@ -11,7 +11,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -48,56 +47,6 @@ bool isDear(halide::FuncOp func) {
     if (isa<halide::ReadOp>(user))
       readers.insert(user->getParentOp());
   return dear && readers.size() > 1;
-}
-
-/// Whether the reciprocal of \p x is a normal number, 0, infinity or NaN where
-/// \p x is one: x / y is then x * (1 / y) but for one rounding more.
-bool hasReciprocal(Value x) {
-  Operation *op = x.getDefiningOp();
-  if (!op)
-    return false;
-  if (isa<math::SqrtOp>(op))
-    return true;
-  if (isa<arith::MaxNumFOp, arith::MaximumFOp>(op)) {
-    FloatAttr number;
-    return matchPattern(op->getOperand(1), m_Constant(&number)) &&
-           number.getValue().isNormal() && !number.getValue().isNegative() &&
-           hasReciprocal(op->getOperand(0));
-  }
-  auto read = dyn_cast<halide::ReadOp>(op);
-  auto func = read && read->getNumResults() == 1
-                  ? read.getFunc().getDefiningOp<halide::FuncOp>()
-                  : halide::FuncOp();
-  return func &&
-         llvm::none_of(func.getResult().getUsers(),
-                       llvm::IsaPred<halide::UpdateOp>) &&
-         hasReciprocal(func.getBody().front().getTerminator()->getOperand(0));
-}
-
-/// Divides once a row where elements are divided by one number of their row: a
-/// division of vectors takes as long as a dozen other operations.
-void multiplyByReciprocals(KernelFunc &f, size_t inner) {
-  Block &body = f.func.getBody().front();
-  auto isOfRow = [&](Value x) {
-    llvm::SmallPtrSet<Value, 4> args = argumentsOf(x);
-    return llvm::none_of(body.getArguments().take_front(inner),
-                         [&](Value place) { return args.contains(place); });
-  };
-  for (auto quotient :
-       llvm::make_early_inc_range(body.getOps<arith::DivFOp>())) {
-    Value over = quotient.getLhs(), by = quotient.getRhs();
-    if (isOfRow(over) || !isOfRow(by) || !hasReciprocal(by))
-      continue;
-    OpBuilder b(quotient);
-    Location loc = quotient.getLoc();
-    Value one =
-        arith::ConstantOp::create(b, loc, b.getFloatAttr(by.getType(), 1.0));
-    Value share = arith::DivFOp::create(b, loc, one, by);
-    quotient.replaceAllUsesWith(
-        arith::MulFOp::create(b, loc, over, share, quotient.getFastmathAttr())
-            .getResult());
-    quotient.erase();
-  }
 }
 
 /// Whether data say what \p coordinate is.

@@ -135,7 +135,11 @@ halide.pipeline @functions {
     %6 = math.powf %abs, %p : f32
     %7 = math.fma %x, %x, %p : f32
     %8 = math.erf %x : f32
-    %r = halide.mux %k, [%0, %1, %2, %3, %4, %5, %6, %7, %8 : f32, f32, f32, f32, f32, f32, f32, f32, f32] : f32
+    %9 = math.expm1 %x : f32
+    %low = arith.minimumf %x, %p : f32
+    %10 = math.expm1 %low : f32
+    %11 = math.exp %low : f32
+    %r = halide.mux %k, [%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11 : f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32, f32] : f32
     halide.yield %r : f32
   }
   halide.output %f

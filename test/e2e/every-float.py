@@ -1,6 +1,6 @@
 # RUN: %python %s %heed_bin %t
 """Functions that are expressions of our own are exact to their bounds over the floats of their range: the weights' exp, in softmax
-(every float) and without a normaliser, tanh and exp.
+(every float) and without a normaliser, tanh, exp, expm1 and what is made of them where arguments are known to end or 1 is added.
 
 Scores are powers of two's exponents: a constant of ln 2 cancels the log2(e) that scores are multiplied by, so t below is exactly
 what the expression gets. The bounds are those of docs and sources: 1.7e-7 of the polynomial, and the roundings around it.
@@ -66,10 +66,17 @@ for name, weights in WEIGHTS.items():
 
 # One at a time: every eighth float of a range of exponents and both signs, and what lies at the ends.
 ENDS = np.array([0, -0.0, 1e-40, -1e-40, 17, 200, -200, -1e30, np.inf, -np.inf, np.nan], np.float32)
-FUNCTIONS = {"tanh": (np.tanh, -30, 4, 5e-7, [0, -0.0, 1e-40, -1e-40, 1, 1, -1, -1, 1, -1, np.nan]),
-             "exp": (np.exp, -30, 7, 3e-7, [1, 1, 1, 1, np.exp(17), np.inf, 0, 0, np.inf, 0, np.nan])}
-for name, (function, first, end, limit, ends) in FUNCTIONS.items():
-    (folder / f"{name}.heed").write_text("model m(t: f32[N]) { return y[i] = %s(t[i]) }" % name)
+LOW = lambda f: lambda t, **type: np.where(t > 0, t + 1.0, f(np.minimum(t, 0), **type))
+FUNCTIONS = {
+    "tanh": ("tanh(t[i])", np.tanh, -30, 4, 5e-7, [0, -0.0, 1e-40, -1e-40, 1, 1, -1, -1, 1, -1, np.nan]),
+    "exp": ("exp(t[i])", np.exp, -30, 7, 3e-7, [1, 1, 1, 1, np.exp(17), np.inf, 0, 0, np.inf, 0, np.nan]),
+    "expm1": ("expm1(t[i])", np.expm1, -30, 7, 2e-7, [0, -0.0, 1e-40, -1e-40, np.expm1(17), np.inf, -1, -1, np.inf, -1, np.nan]),
+    "expm1 below 88": ("expm1(min(t[i], 5))", lambda t, **type: np.expm1(np.minimum(t, 5), **type), -30, 7, 2e-7,
+                       [0, -0.0, 1e-40, -1e-40, np.expm1(5), np.expm1(5), -1, -1, np.expm1(5), -1, np.nan]),
+    "elu and 1": ("elu(t[i]) + 1", LOW(np.exp), -30, 7, 3e-7, [1, 1, 1, 1, 18, 201, 0, 0, np.inf, 0, np.nan]),
+}
+for name, (text, function, first, end, limit, ends) in FUNCTIONS.items():
+    (folder / f"{name}.heed").write_text("model m(t: f32[N]) { return y[i] = %s }" % text)
     done = run(heedc, folder / f"{name}.heed", "-o", folder / name)
     expect(done.returncode == 0, done.stderr)
 
@@ -85,7 +92,8 @@ for name, (function, first, end, limit, ends) in FUNCTIONS.items():
             t = (np.arange(0, 1 << 23, 8, dtype=np.uint32) | np.uint32((127 + exponent) << 23)).view(np.float32) * np.float32(sign)
             exact = function(t, dtype=np.float64)
             # Where f32 ends and its denormal numbers begin, another test speaks.
-            t, exact = t[(abs(exact) < 2.0**127) & (abs(exact) > TINY)], exact[(abs(exact) < 2.0**127) & (abs(exact) > TINY)]
+            speaks = (abs(exact) < 2.0**127) & (abs(exact) > TINY)
+            t, exact = t[speaks], exact[speaks]
             if t.size:
                 largest = max(largest, float((np.abs(values(t) - exact) / np.abs(exact)).max()))
     print(f"{name}: largest relative error {largest:.2e}")

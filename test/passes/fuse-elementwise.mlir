@@ -136,3 +136,49 @@ func.func @table(%n: index, %s: tensor<2x?x?xf32>) -> tensor<2x?x?xf32> {
   } -> tensor<2x?x?xf32>
   return %b : tensor<2x?x?xf32>
 }
+
+// One more than expm1 is exp, also where expm1 is one side of a choice; less is not.
+// CHECK-LABEL: func @one_more
+// CHECK: ^bb0(%[[V:.*]]: f32, %{{.*}}: f32):
+// CHECK: %[[EXP:.*]] = math.exp %[[V]] : f32
+// CHECK: %[[C:.*]] = arith.cmpf ogt
+// CHECK: %[[YES:.*]] = arith.addf %[[V]], %{{.*}} : f32
+// CHECK: %[[NO:.*]] = math.exp %[[V]] : f32
+// CHECK: %[[ELU:.*]] = arith.select %[[C]], %[[YES]], %[[NO]] : f32
+// CHECK-NEXT: arith.mulf %[[EXP]], %[[ELU]]
+// CHECK-NEXT: linalg.yield
+// CHECK-LABEL: func @one_less
+// CHECK: %[[L:.*]] = math.expm1
+// CHECK: arith.subf %[[L]]
+func.func @one_more(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %one = arith.constant 1.0 : f32
+  %zero = arith.constant 0.0 : f32
+  %a = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %c = arith.cmpf ogt, %v, %zero : f32
+    %l = math.expm1 %v : f32
+    %elu = arith.select %c, %v, %l : f32
+    linalg.yield %elu : f32
+  } -> tensor<8xf32>
+  %b = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%a, %x : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%elu: f32, %v: f32, %o: f32):
+    %p = arith.addf %one, %elu : f32
+    %l = math.expm1 %v : f32
+    %q = arith.addf %l, %one : f32
+    %r = arith.mulf %p, %q : f32
+    linalg.yield %r : f32
+  } -> tensor<8xf32>
+  return %b : tensor<8xf32>
+}
+func.func @one_less(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %one = arith.constant 1.0 : f32
+  %b = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %l = math.expm1 %v : f32
+    %q = arith.subf %l, %one : f32
+    linalg.yield %q : f32
+  } -> tensor<8xf32>
+  return %b : tensor<8xf32>
+}

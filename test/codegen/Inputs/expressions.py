@@ -57,7 +57,7 @@ for k, (got, want) in enumerate(zip(run("comparisons", [a, b], len(comparisons),
 x = np.concatenate([np.linspace(-30, 30, 501), [0.0, 1e-6, -1e-6, 88.0, -100.0]]).astype(f32)
 d = x.astype(np.float64)
 functions = [np.exp(d), np.log(np.abs(d)), np.sin(d), np.cos(d), np.tan(d), np.tanh(d), np.abs(d) ** 1.5, d * d + 1.5,
-             np.array([math.erf(t) for t in d])]
+             np.array([math.erf(t) for t in d]), np.expm1(d), np.expm1(np.minimum(d, 1.5)), np.exp(np.minimum(d, 1.5))]
 for k, (got, want) in enumerate(zip(run("functions", [x], len(functions), f32), functions)):
     compare("functions", k, got, want, rtol=2e-6, atol=2e-7)
 # exp has a bound of its own, 1.5e-7, over each exponent that f32 has; beyond, it is 0 or infinity.
@@ -67,6 +67,10 @@ with np.errstate(over="ignore", under="ignore"):
     exact = np.exp(dense.astype(np.float64))
     want = np.where(exact < 2.0**-126, 0, exact.astype(f32))
     compare("exp over all exponents", 0, run("functions", [dense], len(functions), f32)[0], want, rtol=1.5e-7)
+    # expm1 keeps its digits near 0, 2e-7, too; where it is known that nothing overflows, both are shorter.
+    low = np.minimum(dense.astype(np.float64), 1.5)
+    for k, want in ((9, np.expm1(dense.astype(np.float64))), (10, np.expm1(low)), (11, np.where(np.exp(low) < 2.0**-126, 0, np.exp(low)))):
+        compare("expm1 and exp over all exponents", k, run("functions", [dense], len(functions), f32)[k], want.astype(f32), rtol=2e-7, atol=2.0**-149)
 # erf's is 3.5e-7, and it never leaves [-1, 1].
 near = np.arange(0x3a000000, 0x41000000, 211, np.uint32)  # 5e-4 to 8, where it is neither linear nor 1
 near = np.concatenate([dense.view(np.uint32), near, near | 0x80000000]).view(f32)
@@ -76,6 +80,10 @@ assert (np.abs(got) <= 1).all(), "erf beyond 1"
 edges = np.array([inf, -inf, nan, 0.0, -0.0, 89.0, -110.0, 1e38], f32)
 edge = run("functions", [edges], len(functions), f32)
 compare("exp at edges", 0, edge[0], np.exp(edges), rtol=2e-6)
+compare("expm1 at edges", 9, edge[9], np.expm1(edges), rtol=2e-6)
+compare("low expm1 at edges", 10, edge[10], np.expm1(np.minimum(edges, f32(1.5))), rtol=2e-6)
+compare("low exp at edges", 11, edge[11], np.exp(np.minimum(edges, f32(1.5))), rtol=2e-6)
+assert np.signbit(edge[9:11, 4]).all(), "expm1 of -0"
 compare("log at edges", 1, edge[1], np.log(np.abs(edges)), rtol=2e-6)
 compare("tanh at edges", 5, edge[5], np.tanh(edges), rtol=2e-6)
 compare("erf at edges", 8, edge[8], np.array([math.erf(t) for t in edges], f32), rtol=2e-6)

@@ -108,6 +108,42 @@ def summed(k, v):
     return {"o": 0.5 * np.einsum("bje,bjf->bef", p, v), "z": p.sum(1)}
 
 
+def extremes(name, floor, *options):
+    """Quotients are those of a division also where the divisor's reciprocal is no float, and so are 0, infinity and NaN. Where digits decide, they
+    are the same ones."""
+    (folder / f"{name}.heed").write_text("""model m(a: f32[N, 16], s: f32[16, 32], t: f32[N, 16]) {
+  y[n, f] = sum(r) a[n, r] * s[r, f]
+  return o[n, f] = %s(y[n, f] / (sum(r) a[n, r] * t[n, r]))
+}
+""" % ("floor" if floor else ""))
+    done = run(heedc, folder / f"{name}.heed", "--explain", "-o", folder / name, *options)
+    expect(done.returncode == 0 and "has the row product schedule" in done.stderr, f"{name}: {done.stderr}")
+    # Row by row y = c * w for a place w of the row, and the divisor d.
+    tiny, huge = 2.0**-149, 2.0**127 * 1.9
+    w = np.array([1, -1, 2.0**-60, 2.0**-100, 2.0**-126, 0, 2.0**60, 2.0**100, np.inf, np.nan, 7])
+    d = np.array([1, -1, 3, tiny, 5 * tiny, -3 * 2.0**-130, 2.0**-126, 2.0**-101, 2.0**100, huge, -huge, 2.0**126 * 1.5, 0, -0.0, np.inf, -np.inf, np.nan, 7])
+    w, d = (x.ravel() for x in np.meshgrid(w, d))
+    a, t, s = np.zeros((len(w), 16), "f4"), np.zeros((len(w), 16), "f4"), np.zeros((16, 32), "f4")
+    a[:, 0], a[:, 1], t[:, 1] = w, 1, d
+    c = rng.standard_normal(32).astype("f4")
+    c[:5] = [1, 2, 3, 7, 0]
+    s[0] = c
+    for key, value in {"a": a, "s": s, "t": t}.items():
+        np.save(folder / f"{key}.npy", value)
+    done = run(folder / name, *(x for key in "ast" for x in (f"--{key}", folder / f"{key}.npy")), "--output", folder / "o.npy")
+    expect(done.returncode == 0, f"{name}: {done.stderr}")
+    o = np.load(folder / "o.npy")
+    with np.errstate(all="ignore"):
+        y, l = (a @ s), (a * t).sum(1)[:, None]
+        exact = y / l
+        if floor:
+            exact = np.floor(exact)
+        same = (o == exact) | np.isnan(o) & np.isnan(exact)
+        if not floor:  # an overflow and a denormal number by one rounding more
+            same |= (np.abs(o - exact) <= 2e-7 * np.abs(exact) + 2.0**-149) & np.isfinite(exact)
+    expect(same.all(), f"{name}: {y[~same][:5]} / {np.broadcast_to(l, y.shape)[~same][:5]}: {o[~same][:5]}, expected {exact[~same][:5]}")
+
+
 rows = [(2, 3, 200), (1, 2, 65), (1, 1, 130), (1, 1, 1), (2, 1, 7), (0, 1, 5), (1, 1, 0)]
 both = ("row product", "state product")
 for e, f in ((64, 64), (20, 33), (16, 128), (100, 5)):
@@ -127,5 +163,8 @@ terms = [(1, 1), (2, 64), (1, 65), (3, 200), (1, 1000), (1, 0), (0, 3)]
 for e, f in ((64, 64), (33, 20), (5, 128)):
     check(f"summed_{e}_{f}", SUMMED, e, f, terms, summed, schedules=("state product",), no=("rows",))
 check("summed_avx2", SUMMED, 24, 40, terms, summed, "--target=x86-64-v3", schedules=("state product",))
+extremes("extremes", False)
+extremes("extremes_avx2", False, "--target=x86-64-v3")
+extremes("extremes_floor", True)
 check("bare", BARE, 48, 17, terms, lambda k, v: {"o": np.einsum("bje,bjf->bfe", np.exp(k), np.exp(v))}, schedules=("state product",), no=("elementwise",))
 finish()
