@@ -350,27 +350,20 @@ void Streaming::beginState() {
                     });
 }
 
-/// Only tiles that hold a query; of a masked op only blocks that the tile
-/// reaches, each in one of the two updates.
+/// Of a masked op only blocks that the tile reaches, each in one of the two
+/// updates.
 void Streaming::stageWhere(StreamingStage &stage) {
+  if (!mask)
+    return;
   size_t stateRank = 3 + batchDims; // ii, dt, ib, batch
-  // Only tiles that hold a query; of a masked op only blocks that the tile
-  // reaches, each in one of the two updates.
   stage.update.fill(
       b, stage.update.getWhere(),
       [&](OpBuilder &inner, Location where,
           ValueRange args) -> SmallVector<Value> {
-        Ops o{inner, where};
         Value tile = args[2], rk = args[stateRank];
-        Value first = o.muli(tile, o.i(plan.tile));
-        Value condition = o.less(first, queries);
-        if (!mask)
-          return {condition};
         SmallVector<Value> batch(llvm::reverse(args.slice(3, batchDims)));
-        return {
-            o.both(condition, stage.partial
-                                  ? mask->visitsPartial(inner, rk, tile, batch)
-                                  : mask->visitsFull(inner, rk, tile, batch))};
+        return {stage.partial ? mask->visitsPartial(inner, rk, tile, batch)
+                              : mask->visitsFull(inner, rk, tile, batch)};
       });
 }
 

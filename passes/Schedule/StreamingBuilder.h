@@ -58,6 +58,7 @@ private:
                ArrayRef<Value> more);
 
   void stageQueries();
+  std::optional<unsigned> sameOperand(unsigned term, unsigned number);
   std::optional<Value> scoreFactor();
   void stageTerm(StreamingStage &stage, unsigned term);
   /// The operands of a score term at `at`: ii, jj, kb, tile, batch; and what

@@ -168,8 +168,6 @@ void scheduleShifts(Writer &w, const StreamingPlan &plan,
     w.computeAt(f, last, "iu");
     w.boundExtent(f, "ii", w.i(plan.lanes));
     w.boundExtent(f, "x", w.i(rows));
-    w.boundExtent(f, "kb", w.i(1));
-    w.oneTile(f, w.i(1));
     w.reorder(f, 0, {"ii", "x"});
     w.vectorize(f, 0, "ii");
     w.unroll(f, 0, "x");
@@ -280,8 +278,6 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
       w.computeAt(term.window, state, "ib");
       w.bound(term.window, "x", w.i(llvm::alignTo(numbers, plan.lanes)));
       w.vectors(term.window, 0, "x", "xo", "xi");
-      w.boundExtent(term.window, "kb", w.i(1));
-      w.oneTile(term.window, w.i(1));
     }
     if (term.offsets) {
       scheduleShifts(w, plan, *term.offsets, term.func, 0);
@@ -309,7 +305,8 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
     w.lanes(stage.rounded, 0, {});
   }
   w.computeAt(stage.weights, state, "ib");
-  w.boundExtent(stage.weights, "jj", stage.keys);
+  w.bound(stage.weights, "jj", stage.keys);
+  w.bound(stage.scores, "jt", stage.groups);
   for (halide::FuncOp f : {stage.scores, stage.weights})
     w.onStack(f);
   w.split(stage.weights, 0, "jj", "jt", "j8", plan.group);
@@ -331,8 +328,6 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
     if (!f)
       continue;
     w.boundExtent(f, "ii", w.i(plan.tile));
-    w.boundExtent(f, "kb", w.i(1));
-    w.oneTile(f, w.i(1));
   }
 }
 
@@ -349,10 +344,6 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
   w.split(output, 0, "tile", "task", "ti",
           masked ? maskedTilesPerTask(w, *this)
                  : tilesPerTask(w, *this, batch));
-  Value tiles =
-      w.pieces(arith::MulIOp::create(b, loc, w.factor(output, 0, "row"),
-                                     w.factor(output, 0, "ti")),
-               tile);
   SmallVector<std::string> order;
   Value groups = w.i(1), padded = w.i(group);
   if (lse) {
@@ -395,7 +386,6 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
     w.bound(rowsOut, "ii", w.i(tile));
     w.bound(rowsOut, "d", Ops{b, loc}.alignTo(extent, lanes));
     w.turn(rowsOut, rowsOutSteps, "d", "ii");
-    w.oneTile(rowsOut, tiles);
     w.computeAt(divided, rowsOut, "ib");
   } else {
     w.computeAt(divided, output, task);
@@ -424,7 +414,6 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
               /*unrolled=*/false);
     else
       w.turn(q.func, q.steps, "ii", names[0]);
-    w.oneTile(q.func, tiles);
   }
   w.computeAt(state, output, task);
   w.bound(state, "ii", w.i(tile));
@@ -438,8 +427,4 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
     w.bound(lse, "ii", w.i(tile));
     w.lanes(lse, 0, {});
   }
-  w.oneTile(divided, rowsOut ? w.i(1) : tiles);
-  for (halide::FuncOp f : {state, scale, lse})
-    if (f)
-      w.oneTile(f, tiles);
 }

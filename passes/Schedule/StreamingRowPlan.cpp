@@ -56,7 +56,7 @@ static void scheduleTerm(Writer &w, StreamingPlan &plan,
   for (halide::FuncOp func : {lanes, f}) {
     w.computeAt(func, stage.scores, at);
     w.boundExtent(func, "kb", w.i(1));
-    w.oneTile(func, w.i(1), w.i(1));
+    w.oneTile(func, w.i(1));
   }
   w.boundExtent(lanes, "x", w.i(sums));
   w.boundExtent(lanes, "jb", w.pieces(keys, plan.lanes));
@@ -141,7 +141,7 @@ static void scheduleBlock(Writer &w, StreamingPlan &plan,
     if (f != stage.topLanes && f != stage.sumLanes)
       w.boundExtent(f, "ii", w.i(1));
     w.boundExtent(f, "kb", w.i(1));
-    w.oneTile(f, w.i(1), plan.members);
+    w.oneTile(f, plan.members);
     w.onStack(f);
   }
 }
@@ -182,7 +182,7 @@ void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
     if (!f)
       continue;
     w.bound(f, "ii", w.i(1));
-    w.oneTile(f, w.i(1));
+    w.oneTile(f);
   }
 
   halide::ComputeRootOp::create(b, loc, parts.getResult());
@@ -202,7 +202,7 @@ void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
   w.computeAt(part, parts, task);
   w.bound(part, "ii", w.i(1));
   w.boundExtent(part, "kp", w.i(1));
-  w.oneTile(part, w.i(1), members);
+  w.oneTile(part, members);
   w.onStack(part);
   for (size_t stage = 0; stage <= stages.size(); ++stage) {
     w.vectors(part, stage, "dt", "do", "iv");
@@ -216,7 +216,7 @@ void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
   for (StreamingQuery &q : queryFuncs) {
     w.computeAt(q.func, parts, task);
     w.bound(q.func, "ii", w.i(1));
-    w.oneTile(q.func, w.i(1), members);
+    w.oneTile(q.func, members);
     w.onStack(q.func);
     for (auto [slot, c] : llvm::enumerate(q.contract))
       w.bound(q.func, "e" + std::to_string(c), q.extents[slot].value);

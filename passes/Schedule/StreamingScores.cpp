@@ -42,6 +42,37 @@ std::optional<Value> Streaming::scoreFactor() {
   return multiplied ? outside : o.div(o.f(1), outside);
 }
 
+/// The operand of an earlier term that reads the same numbers as operand
+/// \p number of \p term, as where a query meets a key and its offset: its place
+/// among the operands of all terms.
+std::optional<unsigned> Streaming::sameOperand(unsigned term, unsigned number) {
+  // Over the term's contracted dims, in their order.
+  auto overSlots = [&](unsigned ofTerm, unsigned operand) {
+    SmallVector<AffineExpr> dims;
+    for (unsigned dim = 0; dim < numDims; ++dim)
+      dims.push_back(getAffineDimExpr(dim, op.getContext()));
+    SmallVector<unsigned> contract = op.contractDims(ofTerm);
+    for (auto [slot, c] : llvm::enumerate(contract))
+      dims[c] = getAffineDimExpr(numDims + slot, op.getContext());
+    AffineMap map = op.maps(ofTerm)[operand];
+    return map.replaceDimsAndSymbols(dims, {}, numDims + contract.size(),
+                                     map.getNumSymbols());
+  };
+  auto sizes = [&](unsigned ofTerm) {
+    return llvm::map_to_vector(op.contractDims(ofTerm), [&](unsigned c) {
+      return Value(op.getSizes()[c]);
+    });
+  };
+  unsigned position = 0;
+  for (unsigned before = 0; before < term; ++before)
+    for (unsigned k = 0; k < op.maps(before).size(); ++k, ++position)
+      if (op.term(before)[k] == op.term(term)[number] &&
+          overSlots(before, k) == overSlots(term, number) &&
+          sizes(before) == sizes(term))
+        return position;
+  return std::nullopt;
+}
+
 /// Operands of terms that vary over queries and not over keys, transposed:
 /// lanes are queries.
 void Streaming::stageQueries() {
@@ -62,6 +93,10 @@ void Streaming::stageQueries() {
       unsigned index = position++;
       if (!map.isFunctionOfDim(q) || map.isFunctionOfDim(k))
         continue;
+      if (std::optional<unsigned> same = sameOperand(term, number)) {
+        staged[index] = staged[*same];
+        continue;
+      }
       SmallVector<std::string> names{"ii"};
       for (unsigned c : contract)
         names.push_back("e" + std::to_string(c));

@@ -76,6 +76,5 @@ void Writer::turn(halide::FuncOp f, ArrayRef<halide::FuncOp> steps,
     boundExtent(step, "x", i(lanes * lanes));
     for (StringRef var : {"ta", "tb"})
       boundExtent(step, var, i(1));
-    oneTile(step, i(1));
   }
 }

@@ -76,17 +76,15 @@ struct Writer {
   void boundExtent(halide::FuncOp f, StringRef var, Value extent) {
     halide::BoundExtentOp::create(b, loc, f.getResult(), var, extent);
   }
-  /// One tile of one batch element: without this, allocations become dynamic
-  /// and loops of unknown extent appear.
-  void oneTile(halide::FuncOp f, Value tiles) {
-    boundExtent(f, "ib", tiles);
+  /// One tile of one batch element, and \p members of it: without this, rows
+  /// get dynamic allocations and loops of unknown extent. Of tiles nothing is
+  /// to be said, libHalide sees it; what is said costs it time (each bound is a
+  /// name more, in each loop around).
+  void oneTile(halide::FuncOp f, Value members = {}) {
+    boundExtent(f, "ib", i(1));
     for (unsigned k = 0; k < plan.batchDims; ++k)
       boundExtent(f, "b" + std::to_string(k), i(1));
-  }
-  /// The same of a func of groups: \p members is the extent of their loop.
-  void oneTile(halide::FuncOp f, Value tiles, Value members) {
-    oneTile(f, tiles);
-    if (plan.members)
+    if (members && plan.members)
       boundExtent(f, memberVar(), members);
   }
   std::string memberVar() { return "b" + std::to_string(plan.batchDims); }

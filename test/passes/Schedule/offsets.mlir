@@ -11,6 +11,9 @@ module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64,
 // CHECK-LABEL: halide.pipeline @k0_few
 // CHECK-NOT: "rows_{{full|part}}
 // CHECK-LABEL: halide.pipeline @k0 attributes
+// The query meets keys and rows of the table: it is transposed once.
+// CHECK: halide.func "q0"
+// CHECK-NOT: halide.func "q2
 // Products of the queries with eight rows: a register tile, whose rows are read as scalars.
 // CHECK: %[[TILE:.*]] = halide.func "rt_full1" (%{{.*}} = "ii", %{{.*}} = "y", %{{.*}} = "rg", %{{.*}} = "kb"
 // CHECK: halide.update %[[TILE]] over ("r4"
