@@ -301,6 +301,19 @@ void compileInChild(halide::PipelineOp pipeline, const std::string &symbol,
   send(fd, Record::Error, numberOf(pipeline, at), message);
 }
 
+/// Where to begin, so that no long kernel is compiled alone at the end: what a
+/// kernel takes grows with its number of ops.
+std::vector<size_t> longestFirst(ArrayRef<halide::PipelineOp> pipelines) {
+  std::vector<size_t> order, ops;
+  for (auto [k, pipeline] : llvm::enumerate(pipelines)) {
+    order.push_back(k);
+    ops.push_back(0);
+    pipeline->walk([&](Operation *) { ++ops.back(); });
+  }
+  llvm::stable_sort(order, [&](size_t x, size_t y) { return ops[x] > ops[y]; });
+  return order;
+}
+
 /// Path, size and time of the libHalide that is used.
 std::string halideLibrary() {
   Dl_info info;
@@ -401,27 +414,27 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
     return children[k]->pid >= 0;
   };
   std::vector<bool> again(pipelines.size());
+  const std::vector<size_t> order = longestFirst(pipelines);
   while (ended < pipelines.size()) {
     while (next < pipelines.size() && running.size() < jobs) {
-      halide::PipelineOp pipeline = pipelines[next];
-      CompiledKernel &kernel = kernels[next];
+      const size_t k = order[next++];
+      halide::PipelineOp pipeline = pipelines[k];
+      CompiledKernel &kernel = kernels[k];
       kernel.name = pipeline.getName().str();
       kernel.symbol = options.symbolPrefix + kernel.name;
       if (store) {
-        contents[next] =
-            contentOf(pipeline, kernel.symbol, halideTarget, options);
-        if (std::optional<std::string> bytes = store->find(contents[next])) {
+        contents[k] = contentOf(pipeline, kernel.symbol, halideTarget, options);
+        if (std::optional<std::string> bytes = store->find(contents[k])) {
           kernel.bytes = std::move(*bytes);
           kernel.cached = true;
-          ++next;
           ++ended;
           continue;
         }
       }
-      if (!begin(next, Backend::Bundled))
+      if (!begin(k, Backend::Bundled))
         return pipeline.emitError()
                << "cannot start a process to compile this kernel";
-      running.push_back(next++);
+      running.push_back(k);
     }
     if (running.empty())
       continue;
