@@ -15,10 +15,11 @@ using Halide::Expr;
 
 namespace {
 
-/// Where a statement first reads \p source.
+/// Where a statement first reads \p source, or with \p writes stores to it.
 class FirstRead : public IRVisitor {
 public:
-  explicit FirstRead(const std::string &source) : source(source) {}
+  explicit FirstRead(const std::string &source, bool writes = false)
+      : source(source), writes(writes) {}
   Expr index; ///< in terms of names that are known outside of the statement
 
 private:
@@ -49,17 +50,27 @@ private:
     isGuarded |= index.defined() && !found;
   }
   void visit(const Load *load) override {
-    if (index.defined() || load->name != source)
+    if (writes || index.defined() || load->name != source)
       return IRVisitor::visit(load);
-    index = load->index;
+    found(load->index, load->type);
+  }
+  void visit(const Store *store) override {
+    if (!writes || index.defined() || store->name != source)
+      return IRVisitor::visit(store);
+    found(store->index, store->value.type());
+  }
+
+  void found(const Expr &at, Halide::Type element) {
+    index = at;
     while (const Ramp *ramp = index.as<Ramp>())
       index = ramp->base;
     for (auto let = lets.rbegin(); let != lets.rend(); ++let)
       index = substitute(let->first, let->second, index);
-    type = load->type.element_of();
+    type = element.element_of();
   }
 
   const std::string &source;
+  const bool writes;
   std::vector<std::pair<std::string, Expr>> lets;
 
 public:
@@ -165,7 +176,7 @@ private:
     }
     if (k >= around.size())
       return {};
-    FirstRead first(request.source);
+    FirstRead first(request.source, request.isOutput);
     around[k].loop->body.accept(&first);
     if (!first.index.defined())
       return {};

@@ -177,6 +177,8 @@ void HalideTranslator::scheduleStage(Operation *op, Halide::Stage stage,
           request.lines = static_cast<int32_t>(spread.getLines());
           request.turns = static_cast<int32_t>(spread.getTurns());
           request.secondCache = spread.getSecondCache();
+          request.isOutput =
+              llvm::any_of(source.getUsers(), llvm::IsaPred<halide::OutputOp>);
           request.group = static_cast<int32_t>(spread.getGroup());
           request.places = static_cast<int32_t>(spread.getPlaces().value_or(1));
           request.apart = spread.getApart().value_or(0);

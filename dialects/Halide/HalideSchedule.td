@@ -178,7 +178,7 @@ def Halide_PrefetchSpreadOp : Halide_StageScheduleOp<"prefetch_spread"> {
   let summary = "Each turn of a loop prefetches lines of the cache, spread over the turns of a loop inside";
   let description = [{
     A turn of loop `over` of `consumer` prefetches the `lines` lines that begin `ahead` elements behind the first element of
-    `source` that it reads. They are dealt out, `by` so many at a time (eight), to the turns of loop `at` inside, however many these
+    `source` that it reads (of an output: that it writes, as a store into a line that is in no cache waits for it). They are dealt out, `by` so many at a time (eight), to the turns of loop `at` inside, however many these
     are: in one burst they would wait for each other, and what computes would wait for them. So nothing is prefetched where these are fewer
     than `turns`, and the processor's own prefetching does better. `second_cache`: no further than into the second cache.
     `places`: the lines lie in so many places, `apart` elements one behind the other, and the last turn of `over` is followed

@@ -28,6 +28,24 @@ llvm::SmallPtrSet<Value, 4> heed::argumentsOf(Value value) {
   return found;
 }
 
+llvm::SmallSetVector<Value, 2> heed::arraysAlong(halide::FuncOp func) {
+  llvm::SmallSetVector<Value, 2> arrays;
+  Block &body = func.getBody().front();
+  if (body.getNumArguments() < 2)
+    return arrays;
+  for (auto read : body.getOps<halide::ReadOp>()) {
+    OperandRange at = read.getCoordinates();
+    if (at.size() < 2 || !argumentsOf(at[0]).contains(body.getArgument(0)) ||
+        !argumentsOf(at[1]).contains(body.getArgument(1)))
+      continue;
+    if (read.getFunc().getDefiningOp<halide::BufferOp>())
+      arrays.insert(read.getFunc());
+    else if (auto inner = read.getFunc().getDefiningOp<halide::FuncOp>())
+      arrays.insert_range(arraysAlong(inner));
+  }
+  return arrays;
+}
+
 Value heed::cloneSlice(OpBuilder &b, Value value, IRMapping &map) {
   if (Value known = map.lookupOrNull(value))
     return known;

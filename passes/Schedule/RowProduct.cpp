@@ -11,6 +11,7 @@
 #include "passes/Schedule/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace heed;
@@ -181,6 +182,22 @@ void copyColumns(KernelInfo &kernel, Value product, halide::ReadOp read,
     parallelOuter(b, copy.func, 0, names, 2);
 }
 
+/// Whether what \p func does with each column takes few instructions; those
+/// done once a row don't count.
+bool hasShortEpilogue(halide::FuncOp func) {
+  constexpr int most = 6;
+  Block &body = func.getBody().front();
+  int count = 0;
+  for (Operation &op : body.without_terminator()) {
+    if (!argumentsOf(op.getResult(0)).contains(body.getArgument(0)))
+      continue;
+    if (!isa<halide::ReadOp, arith::AddFOp, arith::SubFOp, arith::MulFOp>(op))
+      return false;
+    ++count;
+  }
+  return count <= most;
+}
+
 /// What lies past the last row is computed from the last one: in the rows, and
 /// in what else the sums read.
 void clampRows(KernelInfo &kernel, const Parts &parts, Value lastRow) {
@@ -274,6 +291,10 @@ bool heed::scheduleRowProduct(KernelInfo &kernel,
   halide::ReorderOp::create(b, loc, outFunc, 0,
                             SmallVector<StringRef>(order.begin(), order.end()));
   halide::VectorizeOp::create(b, loc, outFunc, 0, "nv");
+  // A short epilogue takes the tile from its registers.
+  if (columns % width == 0 && hasShortEpilogue(out->func))
+    for (StringRef loop : {"nj", "mi"})
+      halide::UnrollOp::create(b, loc, outFunc, 0, loop);
   parallelOuter(b, out->func, 0, order, 5);
 
   // \p dims from \p first on are the row and those outside of it.
@@ -290,6 +311,9 @@ bool heed::scheduleRowProduct(KernelInfo &kernel,
     place(func, "mb", 1);
     if (terms >= lanes)
       vectorizeInner(b, rows->func, 0, r, lanes);
+    // Vectors side by side, as each is a long chain of operations.
+    if (terms % lanes == 0 && terms / lanes <= 4)
+      halide::UnrollOp::create(b, loc, func, 0, r);
   }
   for (Value func : parts.sums) {
     unsigned term = 0;
@@ -337,5 +361,27 @@ bool heed::scheduleRowProduct(KernelInfo &kernel,
     if (steps)
       halide::UnrollOp::create(b, loc, product, stage, "ru");
   }
+  // Later rows, and the lines that results go to, come from memory while the
+  // products of these are computed.
+  constexpr int64_t lineBytes = 64, tilesAhead = 2;
+  int64_t turns =
+      std::max<int64_t>(1, terms % unrolled == 0 ? terms / unrolled : terms);
+  auto prefetch = [&](Value source, int64_t row) {
+    int64_t elements = tile.rows * row;
+    int64_t lines = std::clamp<int64_t>(
+        elements * type.getIntOrFloatBitWidth() / 8 / lineBytes, 1, 1024);
+    halide::PrefetchSpreadOp::create(
+        b, loc, product, 1, source, r, tilesAhead * elements, outFunc, "mb",
+        lines, 1, /*secondCache=*/false,
+        std::clamp<int64_t>((lines + turns - 1) / turns, 1, 64), IntegerAttr(),
+        IntegerAttr());
+  };
+  llvm::SmallSetVector<Value, 2> sources;
+  for (Value func : parts.rows)
+    for (Value source : arraysAlong(kernel.find(func)->func))
+      sources.insert(source);
+  for (Value source : sources)
+    prefetch(source, terms);
+  prefetch(outFunc, columns);
   return true;
 }

@@ -293,6 +293,22 @@ bool heed::scheduleStateProduct(KernelInfo &kernel,
     // the last one gathers what its lanes stop at.
     if (size < padded)
       halide::UnrollOp::create(b, loc, func, 0, "place");
+    // Vectors side by side, as each is a long chain of operations.
+    else if (padded / lanes <= 4)
+      halide::UnrollOp::create(b, loc, func, 0, "place");
+    // The next block comes from memory while the tiles of this one are
+    // computed.
+    constexpr int64_t lineBytes = 64, unrolled = 4;
+    int64_t lines =
+        std::clamp<int64_t>(block * size * bytes / lineBytes, 1, 1024);
+    int64_t turns = paddedColumns / width *
+                    (roundUp(rows, tile.rows) / tile.rows) * (block / unrolled);
+    for (Value source : arraysAlong(kernel.find(func)->func))
+      halide::PrefetchSpreadOp::create(
+          b, loc, part, 1, source, "r", block * size, sum, "rb", lines, 1,
+          /*secondCache=*/false,
+          std::clamp<int64_t>((lines + turns - 1) / turns, 1, 64),
+          IntegerAttr(), IntegerAttr());
   }
   return true;
 }

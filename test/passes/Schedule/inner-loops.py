@@ -21,7 +21,7 @@ class Loop:
 
     def __init__(self, function, lines, vector):
         self.function, self.lines = function, lines
-        self.name = (re.findall(r'%"?\d+_for_([\w.$]+)', lines[0]) or ["?"])[0]
+        self.name = (re.findall(r'%"?\d+_for_([\w.$]+)', "\n".join(lines)) or ["?"])[0]
         self.products = self.count(rf"\svf?n?m(add|sub)\d+ps\s.*{vector}")
         self.loads = self.count(rf"\(%r[^)]*\)(\{{1to\d+\}})?, .*%{vector}\d+(?!.*(Spill|Reload))")
         self.vectors = self.count(rf"%{vector}")
@@ -36,15 +36,17 @@ class Loop:
 def loops(text, vector):
     functions = re.split(r"^([A-Za-z_][\w.$]*):", text, flags=re.M)
     for function, body in zip(functions[1::2], functions[2::2]):
-        lines, labels, spans = body.split("\n"), {}, []
+        lines, labels, ends = body.split("\n"), {}, {}
         for number, line in enumerate(lines):
             if label := re.match(r"(\.L\w+):", line):
                 labels[label[1]] = number
             jump = re.match(r"\s+j\w+\s+(\.L\w+)", line)
             if jump and jump[1] in labels:
-                spans.append((labels[jump[1]], number))
+                ends[labels[jump[1]]] = number  # the last one: it may go on from several places
+        spans = list(ends.items())
         for first, last in spans:
-            header = any("Inner Loop Header" in line for line in lines[first:first + 10])
+            # The header may lie behind what LLVM has moved to the top.
+            header = any("Inner Loop Header" in line for line in lines[first:last])
             if header and not any((a, b) != (first, last) and first <= a and b <= last for a, b in spans):
                 yield Loop(function, lines[first:last + 1], vector)
 
@@ -86,6 +88,10 @@ for target in VECTOR:
     found = of(target, "models/linear/linear-attention-bidir.heed", "--set=E=64", "--set=F=64")
     expect_products(found, f"keys of linear attention, {target}", r"sum\d_block", 1.5, "contraction_par")
     expect_products(found, f"queries of linear attention, {target}", r"sum\d\.", 1.5, "contraction_0_par")
+    # Lines that come while the products are computed: of the keys' next block two arrays, of later queries the rows and what they result in.
+    for name, form, least in (r"sum\d_block", "contraction_par", 2), (r"sum\d\.", "contraction_0_par", 4):
+        lines = max((loop.count("prefetcht0") for loop in found if re.match(name, loop.name) and form in loop.function and loop.products >= 8), default=0)
+        expect(lines >= least, f"linear attention, {target}: {form} prefetches {lines} lines, expected {least}")
     for loop in found:  # feature maps
         if re.match(r"columns\.|f0", loop.name):
             expect(loop.vectors and loop.count(SPILL) <= 4, f"linear attention, {target}: {loop} spills {loop.count(SPILL)} vectors")
