@@ -68,6 +68,22 @@ def expect_products(found, what, name, least, form=""):
                f"{what}: {loop}: {loop.products} multiply-adds for {loop.loads} loads, expected {least} for each")
 
 
+def expect_query(found, what, target):
+    """Loops of one query at a time, E = F = 64: sums in registers, of as many keys as lanes, and of eight keys for a whole row of V; an
+    operand in memory for each multiply-add and a quarter more. Rows of V that all members of a group take may lie on the stack: loads."""
+    lanes = {"ymm": 8, "zmm": 16}[VECTOR[target]]
+    for name, least in ("t_full0_lanes", lanes), (r"pv_full\.s1\.(rj\$x|b2)$", 8 * 64 // lanes):
+        these = [loop for loop in found if re.match(name, loop.name) and "parts" in loop.function]
+        expect(these, f"{what}: expected a loop {name} of one query, found {sorted({loop.name for loop in found})}")
+        for loop in these:
+            again = loop.count(r"mm\d.*-byte (Folded )?Reload")
+            expect(loop.products >= least, f"{what}: {loop}: {loop.products} multiply-adds, expected {least} side by side")
+            expect(not loop.count(r"mm\d.*-byte Spill"), f"{what}: {loop} spills")
+            expect(not loop.count(INDEX), f"{what}: {loop} computes indices")
+            expect(loop.loads + again <= 1.25 * loop.products,
+                   f"{what}: {loop}: {loop.loads} loads and {again} reloads for {loop.products} multiply-adds")
+
+
 for target in VECTOR:
     for model in "core/sdpa.heed", "core/causal-attention.heed":
         found = of(target, "models/" + model, "--set=E=64", "--set=F=64")
@@ -77,9 +93,11 @@ for target in VECTOR:
         expect_products(found, what, "t_part0", 1.5, "attention_par")
         expect_products(found, what, "t_full0", 0.75, "narrow_par")
         expect_products(found, what, "pv_full", 0.75, "narrow_par")
+        expect_query(found, what, target)
         for loop in found:  # weights of a full block: exp, and what is rounded
             if loop.name.startswith("p_full") and "attention_par" in loop.function:
                 expect(loop.products >= 32 and not loop.count(SPILL) and not loop.count(INDEX), f"{what}: {loop} spills or computes indices")
+    expect_query(of(target, "bench/models/attention.heed", "--model=decode", "--set=E=64", "--set=F=64"), f"decode, {target}", target)
     for model in "product", "bias_gelu", "swiglu":
         found = of(target, "bench/models/gemm.heed", f"--model={model}")
         expect_products(found, f"{model}, {target}", "sum0", 1.5)
