@@ -131,7 +131,7 @@ private:
   void fillRows(StreamingStage &stage, StreamingOffsets &offsets, Value tensor,
                 AffineMap map, bool always, Body row);
 
-  // A query at a time (StreamingRow.cpp).
+  // A query at a time (StreamingRow.cpp, StreamingRowBlock.cpp).
   LogicalResult rows(SmallVector<Extent> batch,
                      std::optional<int64_t> fixedKeys);
   using Condition = llvm::function_ref<Value(Ops &, ArrayRef<Value>)>;

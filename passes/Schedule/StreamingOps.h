@@ -51,6 +51,10 @@ struct Ops {
   Value floorDiv(Value x, int64_t y) {
     return arith::FloorDivSIOp::create(b, loc, x, i(y));
   }
+  Value ceilDiv(Value x, Value y) {
+    return arith::FloorDivSIOp::create(b, loc, addi(x, last(y)), y);
+  }
+  Value atLeastOne(Value x) { return maxi(x, i(1)); }
   Value mod(Value x, int64_t y) {
     return halide::ModOp::create(b, loc, x, i(y));
   }

@@ -81,24 +81,17 @@ namespace {
 /// least four tasks a core.
 Value tilesPerTask(Writer &w, const StreamingPlan &plan,
                    ArrayRef<Extent> batch) {
-  auto ceilDiv = [&](Value x, Value y) -> Value {
-    Value up = arith::AddIOp::create(
-        w.b, w.loc, x, arith::AddIOp::create(w.b, w.loc, y, w.i(-1)));
-    return arith::FloorDivSIOp::create(w.b, w.loc, up, y);
-  };
-  auto atLeastOne = [&](Value x) -> Value {
-    return arith::MaxSIOp::create(w.b, w.loc, x, w.i(1));
-  };
+  Ops o{w.b, w.loc};
   Value heads = w.i(1);
   for (const Extent &extent : batch)
-    heads = arith::MulIOp::create(w.b, w.loc, heads, extent.value);
-  Value tiles = atLeastOne(ceilDiv(plan.queries.value, w.i(plan.tile)));
-  Value forCache = ceilDiv(tiles, w.i(std::max<int64_t>(1, 768 / plan.tile)));
-  Value forCores = ceilDiv(w.i(4 * plan.target.cores), atLeastOne(heads));
+    heads = o.muli(heads, extent.value);
+  Value tiles = o.atLeastOne(o.ceilDiv(plan.queries.value, w.i(plan.tile)));
+  Value forCache = o.ceilDiv(tiles, w.i(std::max<int64_t>(1, 768 / plan.tile)));
+  Value forCores = o.ceilDiv(w.i(4 * plan.target.cores), o.atLeastOne(heads));
   Value tasks = arith::MinSIOp::create(
       w.b, w.loc, tiles,
       arith::MaxSIOp::create(w.b, w.loc, forCache, forCores));
-  return ceilDiv(tiles, tasks);
+  return o.ceilDiv(tiles, tasks);
 }
 
 /// The same of a masked attention: two where K and V of one head are more than

@@ -12,219 +12,17 @@
 //
 // Only blocks that are not full evaluate the mask. An absent key has weight 0,
 // and its row of V is cleared by a mask of bits: NaN in V does not show.
+//
+// T to PV are in StreamingRowBlock.cpp, the schedule in StreamingRowPlan.cpp;
+// here are the groups that read the same keys, the parts and their merge.
 #include "passes/Schedule/StreamingBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace heed;
 using namespace heed::streaming;
 using attn::DimKind;
-
-static Value ceilDiv(Ops &o, Value x, Value y) {
-  return arith::FloorDivSIOp::create(o.b, o.loc, o.addi(x, o.last(y)), y);
-}
-static Value atLeastOne(Ops &o, Value x) {
-  return arith::MaxSIOp::create(o.b, o.loc, x, o.i(1));
-}
-/// T(ii, jj, kb, ...): partial sums of as many keys as a vector has lanes, one
-/// sum a lane of the last contracted dim. The lanes are a vectorised reduction:
-/// libHalide adds up neighbours, in registers, until each key has one number.
-void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
-  SmallVector<unsigned> contract = op.contractDims(term);
-  std::string name = (stage.name("t") + Twine(term)).str();
-  if (contract.empty())
-    return stageTerm(stage, term);
-  const int64_t width = plan.lanes;
-  const SmallVector<StringRef> vars{"x", "jb", "kb"};
-  auto lanes = func(name + "_lanes", vars, 1,
-                    [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
-                      return {o.zero()};
-                    });
-  size_t rank = 4 + batchDims;
-  Ops outside{b, loc};
-  SmallVector<std::string> names;
-  SmallVector<Value> extents;
-  SmallVector<Extent> sizes;
-  for (unsigned c : contract) {
-    names.push_back("r" + std::to_string(c));
-    sizes.push_back(size(c));
-    extents.push_back(sizes.back().value);
-  }
-  Extent last = sizes.back();
-  extents.back() =
-      last.fixed ? outside.i(llvm::divideCeil(*last.fixed, width))
-                 : outside.floorDiv(
-                       outside.addi(last.value, outside.i(width - 1)), width);
-  sizes.back().fixed =
-      last.fixed ? std::optional<int64_t>(llvm::divideCeil(*last.fixed, width))
-                 : std::nullopt;
-  SmallVector<StringRef> rvars(names.begin(), names.end());
-  auto index = [&](Ops &o, ArrayRef<Value> args) {
-    return o.addi(o.muli(args.back(), o.i(width)), o.mod(args[0], width));
-  };
-  halide::UpdateOp sum =
-      update(lanes, rvars, extents,
-             [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-               ArrayRef<Value> at = args.take_front(rank);
-               SmallVector<Value> place(at), reduction(args.drop_front(rank));
-               place[0] = o.i(0);
-               place[1] =
-                   o.addi(o.muli(at[1], o.i(width)), o.floorDiv(at[0], width));
-               reduction.back() = index(o, args);
-               return {termSum(o, term, o.read1(lanes.getResult(), at),
-                               termOperands(o, stage, term, place, reduction))};
-             });
-  if (!last.fixed || *last.fixed % width)
-    sum.fill(b, sum.getWhere(),
-             [&](OpBuilder &inner, Location where,
-                 ValueRange args) -> SmallVector<Value> {
-               Ops o{inner, where};
-               return {o.less(index(o, SmallVector<Value>(args)), last.value)};
-             });
-  auto f = func(name, {"ii", "jj", "kb"}, 1,
-                [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
-                  return {emptySum(o, contract)};
-                });
-  update(f, {"rl"}, {outside.i(width)},
-         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-           ArrayRef<Value> at = args.take_front(rank);
-           Value lane =
-               o.addi(o.muli(o.mod(at[1], width), o.i(width)), args[rank]);
-           SmallVector<Value> place{lane, o.floorDiv(at[1], width)};
-           place.append(at.begin() + 2, at.end());
-           return {o.sum(o.read1(f.getResult(), at),
-                         o.read1(lanes.getResult(), place))};
-         });
-  stage.terms.push_back({f, lanes, contract.size(), sizes, {}, {}});
-}
-
-/// S, and the maximum of the block: one a lane, then of these.
-void Streaming::rowScores(StreamingStage &stage) {
-  stage.scores = func(stage.name("s"), {"ii", "jj", "kb"}, 1,
-                      [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-                        return {scoreAt(o, stage, at)};
-                      });
-  if (!shifted)
-    return;
-  size_t rank = 3 + batchDims; // ll, kb, ib, batch
-  stage.topLanes = func(stage.name("top"), {"ll", "kb"}, 1,
-                        [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
-                          return {o.f(lowest)};
-                        });
-  update(stage.topLanes, {"rg"}, {stage.groups},
-         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-           ArrayRef<Value> at = args.take_front(rank);
-           SmallVector<Value> place{
-               o.i(0), o.addi(o.muli(args[rank], o.i(plan.lanes)), at[0])};
-           place.append(at.begin() + 1, at.end());
-           return {o.larger(o.read1(stage.topLanes.getResult(), at),
-                            o.read1(stage.scores.getResult(), place))};
-         });
-  stage.rounded = func(
-      stage.name("m"), {"ii", "kb"}, 1,
-      [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-        SmallVector<Value> values, place(at);
-        for (int64_t lane = 0; lane < plan.lanes; ++lane) {
-          place[0] = o.i(lane);
-          values.push_back(o.read1(stage.topLanes.getResult(), place));
-        }
-        return {math::RoundEvenOp::create(
-            o.b, o.loc,
-            o.tree(values, [&](Value x, Value y) { return o.larger(x, y); }))};
-      });
-}
-
-/// P: tuple (weight[, bits of a live key][, weight before the factor]), and the
-/// sum over the block.
-void Streaming::rowWeights(StreamingStage &stage) {
-  bool both = summed && !op.getWeight().empty();
-  stage.weights = func(
-      stage.name("p"), {"ii", "jj", "kb"}, 1 + stage.partial + both,
-      [&](Ops &o, ArrayRef<Value> at) {
-        ArrayRef<Value> rest = at.drop_front(3);
-        SmallVector<Value> row{at[0]};
-        row.append(at.begin() + 2, at.end());
-        Value isLive = live(o, stage, at[0], at[1], at[2], rest);
-        Value s = o.read1(stage.scores.getResult(), at);
-        Value p = weightOf(
-            o, s, shifted ? o.read1(stage.rounded.getResult(), row) : Value());
-        Value w = p;
-        if (!op.getWeight().empty())
-          w = region(o, op.getWeight(), rest.drop_front(),
-                     query(o, rest.front(), at[0]), key(o, stage, at[2], at[1]),
-                     {p});
-        // Absent ones add -0, which leaves a sum where it began.
-        SmallVector<Value> values{o.select(isLive, w, o.zero())};
-        if (stage.partial)
-          values.push_back(o.real(o.select(isLive, o.i(-1), o.i(0))));
-        if (both)
-          values.push_back(o.select(isLive, p, o.zero()));
-        return values;
-      });
-  if (!summed)
-    return;
-  size_t rank = 3 + batchDims;
-  stage.sumLanes = func(stage.name("l_lanes"), {"ll", "kb"}, 1,
-                        [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
-                          return {o.zero()};
-                        });
-  update(stage.sumLanes, {"rg"}, {stage.groups},
-         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-           ArrayRef<Value> at = args.take_front(rank);
-           SmallVector<Value> place{
-               o.i(0), o.addi(o.muli(args[rank], o.i(plan.lanes)), at[0])};
-           place.append(at.begin() + 1, at.end());
-           SmallVector<Value> p = o.read(stage.weights.getResult(), place);
-           return {o.sum(o.read1(stage.sumLanes.getResult(), at),
-                         both ? p.back() : p[0])};
-         });
-  stage.sum = func(
-      stage.name("l"), {"ii", "kb"}, 1,
-      [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-        SmallVector<Value> values, place(at);
-        for (int64_t lane = 0; lane < plan.lanes; ++lane) {
-          place[0] = o.i(lane);
-          values.push_back(o.read1(stage.sumLanes.getResult(), place));
-        }
-        return {o.tree(values, [&](Value x, Value y) { return o.sum(x, y); })};
-      });
-}
-
-/// PV(ii, dt, kb, ...): the block's part of the value dims.
-void Streaming::rowProducts(StreamingStage &stage) {
-  bool hasValueDim = op.numDims(DimKind::Value) == 1;
-  stage.products = func(stage.name("pv"), {"ii", "dt", "kb"}, 1,
-                        [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
-                          return {o.zero()};
-                        });
-  const int64_t atOnce = stage.block / stage.valueSteps;
-  size_t rank = 4 + batchDims;
-  Ops outside{b, loc};
-  Value steps = outside.i(stage.valueSteps);
-  if (stage.partial)
-    steps = ceilDiv(outside, outside.muli(stage.groups, outside.i(plan.lanes)),
-                    outside.i(atOnce));
-  update(stage.products, {"rj"}, {steps},
-         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-           ArrayRef<Value> at = args.take_front(rank), rest = at.drop_front(3);
-           Value sum = o.read1(stage.products.getResult(), at);
-           for (int64_t y = 0; y < atOnce; ++y) {
-             Value jj = o.addi(o.muli(args[rank], o.i(atOnce)), o.i(y));
-             SmallVector<Value> place{at[0], jj};
-             place.append(at.begin() + 2, at.end());
-             SmallVector<Value> p = o.read(stage.weights.getResult(), place);
-             Value v = valueAt(o, at[0], key(o, stage, at[2], jj), rest,
-                               hasValueDim ? at[1] : Value());
-             if (stage.partial)
-               v = o.real(
-                   arith::AndIOp::create(o.b, o.loc, o.bits(v), o.bits(p[1])));
-             sum = o.fma(sum, p[0], v);
-           }
-           return {sum};
-         });
-}
 
 std::optional<SharedKeys> heed::sharedKeys(attn::AttentionOp op) {
   if (op.numDims(DimKind::Batch) == 0)
@@ -279,8 +77,8 @@ void Streaming::cutGroups() {
     return halide::ParamOp::create(b, loc, b.getI32Type(), name);
   };
   // Said, the memory of a block is of a known size.
-  plan.members = o.mini(atLeastOne(o, input("members")), o.i(mostMembers));
-  plan.shared = atLeastOne(o, input("neighbours"));
+  plan.members = o.mini(o.atLeastOne(input("members")), o.i(mostMembers));
+  plan.shared = o.atLeastOne(input("neighbours"));
 }
 
 /// Which operands with keys are inputs that hold them row after row.
@@ -332,7 +130,7 @@ void Streaming::rowStage(bool partial, Value blocks, Condition where) {
   if (partial) {
     // No more than there are; without a mask only the last block is partial.
     Value most = plan.masked ? keys : o.mod(keys, stage.block);
-    stage.groups = o.mini(ceilDiv(o, most, o.i(plan.lanes)), stage.groups);
+    stage.groups = o.mini(o.ceilDiv(most, o.i(plan.lanes)), stage.groups);
   }
   for (unsigned term = 0; term < op.numTerms(); ++term)
     rowTerm(stage, term);
@@ -379,7 +177,7 @@ LogicalResult Streaming::rows(SmallVector<Extent> batch,
   Value tasks = outside.i(8 * plan.target.cores);
   // Neighbours that read the same rows are one task, and its part of these rows
   // lies in half of L2.
-  Value blocks = ceilDiv(outside, keys, outside.i(plan.piece));
+  Value blocks = outside.ceilDiv(keys, outside.i(plan.piece));
   Value most = blocks;
   if (plan.shared) {
     tasks = outside.muli(tasks, plan.shared);
@@ -388,14 +186,14 @@ LogicalResult Streaming::rows(SmallVector<Extent> batch,
       row = outside.addi(row, extent.value);
     Value held = arith::FloorDivSIOp::create(
         b, loc, outside.i(plan.target.l2 / 4 / 2 / plan.piece),
-        atLeastOne(outside, row));
+        outside.atLeastOne(row));
     most = outside.select(outside.less(outside.i(1), plan.shared),
-                          atLeastOne(outside, held), blocks);
+                          outside.atLeastOne(held), blocks);
   }
-  Value wanted = ceilDiv(outside, tasks, atLeastOne(outside, all));
+  Value wanted = outside.ceilDiv(tasks, outside.atLeastOne(all));
   Value length =
-      atLeastOne(outside, outside.mini(ceilDiv(outside, blocks, wanted), most));
-  Value parts = atLeastOne(outside, ceilDiv(outside, blocks, length));
+      outside.atLeastOne(outside.mini(outside.ceilDiv(blocks, wanted), most));
+  Value parts = outside.atLeastOne(outside.ceilDiv(blocks, length));
 
   unsigned elements = plan.group + shifted + summed;
   plan.part = func("part", {"ii", "dt", "kp"}, elements,
@@ -463,7 +261,7 @@ LogicalResult Streaming::rows(SmallVector<Extent> batch,
       count = outside.muli(count, digit.radix);
     }
     // Divided by, even where there are no tasks.
-    numbers.back().push_back({digit.slot, atLeastOne(outside, digit.radix)});
+    numbers.back().push_back({digit.slot, outside.atLeastOne(digit.radix)});
   }
   plan.parts = halide::FuncOp::create(
       b, loc, "parts", SmallVector<StringRef>(vars.begin(), vars.end()),

@@ -1,0 +1,231 @@
+//===- StreamingResults.cpp - what streaming attention leaves -------------===//
+// The state of all keys, divided by its sum, in the layout of the result; and
+// the log-sum-exp where it is one.
+#include "passes/Schedule/StreamingBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace heed;
+using namespace heed::streaming;
+using attn::DimKind;
+
+Streaming::Total Streaming::total(Ops &o, ArrayRef<Value> at) {
+  SmallVector<Value> first{at[0], o.i(0)};
+  first.append(at.begin() + 1, at.end());
+  SmallVector<Value> values = o.read(plan.state.getResult(), first);
+  Total total{shifted ? values[topElement()] : Value(), values[sumElement()],
+              o.f(1), values[sumElement()]};
+  Value sink = op.getSink();
+  if (!sink)
+    return total;
+  ArrayRef<Value> rest = at.drop_front(1);
+  SmallVector<Value> dims =
+      place(o, rest.drop_front(), query(o, rest.front(), at[0]), Value());
+  Value t = o.mul(operand(o, sink, *op.getSinkMap(), dims), o.f(log2e));
+  // Merged like a block with one key and no value; the exact exponential, as
+  // t - top may be any number.
+  Value top = o.larger(total.top, math::RoundEvenOp::create(o.b, o.loc, t));
+  total.rescale = o.power(o.sub(total.top, top));
+  total.sum =
+      o.fma(math::ExpOp::create(o.b, o.loc, o.mul(o.sub(t, top), o.f(ln2))),
+            total.sum, total.rescale);
+  total.top = top;
+  return total;
+}
+
+Value Streaming::resultAt(Ops &o, Value lane, Value d, ArrayRef<Value> rest) {
+  SmallVector<Value> at{lane, d};
+  halide::FuncOp from = plan.divided;
+  if (plan.rowsOut) {
+    std::swap(at[0], at[1]);
+    from = plan.rowsOut;
+  }
+  llvm::append_range(at, rest);
+  return o.read1(from.getResult(), at);
+}
+
+/// Division, and the output in its own layout.
+StreamingResults Streaming::finish() {
+  const int64_t group = plan.group;
+  Value state = plan.state.getResult();
+  if (summed)
+    plan.scale = func(
+        "scale", {"ii"}, 1,
+        [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+          auto [top, l, c, keysAlone] = total(o, at);
+          // A row without a live key: the sum over its keys is 0, whatever its
+          // sink is. Weights that may add up to 0 leave a sum of absent ones at
+          // -0, where it began.
+          Value none =
+              shifted
+                  ? arith::CmpFOp::create(o.b, o.loc, arith::CmpFPredicate::OEQ,
+                                          keysAlone, o.f(0))
+                        .getResult()
+                  : arith::CmpIOp::create(o.b, o.loc, arith::CmpIPredicate::eq,
+                                          o.bits(keysAlone), o.bits(o.zero()))
+                        .getResult();
+          // A factor of -1 is below any other: 0 or NaN become -1 or NaN.
+          Value empty = o.f(shifted ? -1 : 0);
+          if (op.getEmpty())
+            empty = o.add(scalars.lookup(op.getEmpty()), empty);
+          return {o.select(none, empty, o.div(c, l))};
+        });
+  plan.divided =
+      func("tile", {"ii", "d"}, 1,
+           [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+             ArrayRef<Value> rest = at.drop_front(2);
+             SmallVector<Value> place{at[0], o.floorDiv(at[1], group)},
+                 row{at[0]};
+             place.append(rest.begin(), rest.end());
+             row.append(rest.begin(), rest.end());
+             SmallVector<Value> values = o.read(state, place);
+             values.resize(group);
+             Value value = halide::MuxOp::create(o.b, o.loc, o.b.getF32Type(),
+                                                 o.mod(at[1], group), values);
+             if (!summed)
+               return {value};
+             Value factor = o.read1(plan.scale.getResult(), row);
+             Value scaled = o.mul(value, factor);
+             if (!shifted)
+               return {scaled};
+             // A row without a live key: keys that are there with scores of
+             // -inf leave 0 times their values in the accumulators, no 0 for
+             // inf and NaN.
+             Value none = arith::CmpFOp::create(
+                 o.b, o.loc, arith::CmpFPredicate::OLT, factor, o.f(0));
+             return {o.select(none, o.f(0), scaled)};
+           });
+
+  if (op.numDims(DimKind::Value) == 1 && plan.form != StreamingForm::Rows) {
+    Ops outside{b, loc};
+    Value last = outside.last(
+        outside.alignTo(size(op.firstDim(DimKind::Value)), plan.group));
+    plan.rowsOut =
+        turned("rows_out", {"d", "ii"}, plan.rowsOutSteps,
+               [&](Ops &o, Value d, Value lane, ArrayRef<Value> rest) {
+                 SmallVector<Value> at{lane, o.mini(d, last)};
+                 llvm::append_range(at, rest);
+                 return o.read1(plan.divided.getResult(), at);
+               });
+  }
+  if (op.getLse() && !op.getLse().use_empty())
+    return finishWithLse();
+  AffineMap map = op.outputMap();
+  auto type = cast<RankedTensorType>(op.getOutput().getType());
+  SmallVector<std::string> names;
+  for (int64_t axis = type.getRank(); axis-- > 0;)
+    names.push_back("d" + std::to_string(axis));
+  SmallVector<StringRef> vars(names.begin(), names.end());
+  plan.output = halide::FuncOp::create(
+      b, loc, "o", vars, type.getElementType(),
+      [&](OpBuilder &inner, Location where,
+          ValueRange args) -> SmallVector<Value> {
+        Ops o{inner, where};
+        SmallVector<Value> dims(numDims, o.i(0));
+        for (auto [axis, expr] : llvm::enumerate(map.getResults()))
+          dims[cast<AffineDimExpr>(expr).getPosition()] =
+              args[type.getRank() - 1 - axis];
+        Value i = dims[op.firstDim(DimKind::Query)];
+        Value d = op.numDims(DimKind::Value) ? dims[op.firstDim(DimKind::Value)]
+                                             : o.i(0);
+        SmallVector<Value> rest{o.floorDiv(i, plan.tile)};
+        for (unsigned k = batchDims; k-- > 0;)
+          rest.push_back(dims[k]);
+        Value value = resultAt(o, o.mod(i, plan.tile), d, rest);
+        if (!type.getElementType().isF32())
+          value = arith::TruncFOp::create(inner, where, type.getElementType(),
+                                          value);
+        return {value};
+      });
+  for (auto [axis, expr] : llvm::enumerate(map.getResults())) {
+    unsigned dim = cast<AffineDimExpr>(expr).getPosition();
+    std::string var = "d" + std::to_string(axis);
+    plan.outputVars[dim] = var;
+    plan.outputExtents[dim] = size(dim);
+  }
+  return {plan.output, {}};
+}
+
+/// A tile writes its rows with their log-sum-exp behind them, in a func of its
+/// own; the results are read out of it. Halide computes no tile for two outputs
+/// at once.
+StreamingResults Streaming::finishWithLse() {
+  plan.lse = func(
+      "lse", {"ii"}, 1, [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+        auto [top, l, c, keysAlone] = total(o, at);
+        Value log =
+            o.add(math::LogOp::create(o.b, o.loc, l), o.mul(top, o.f(ln2)));
+        Value isNaN =
+            arith::CmpFOp::create(o.b, o.loc, arith::CmpFPredicate::UNO, l, l);
+        return {o.select(isNaN, l, log)};
+      });
+  unsigned queryDim = op.firstDim(DimKind::Query),
+           valueDim = op.firstDim(DimKind::Value);
+  bool hasValueDim = op.numDims(DimKind::Value) == 1;
+  Value columns = hasValueDim ? size(valueDim).value : Ops{b, loc}.i(1);
+  SmallVector<std::string> names{"column", "i"};
+  for (unsigned k = batchDims; k-- > 0;) {
+    names.push_back("b" + std::to_string(k));
+    plan.outputVars[k] = names.back();
+  }
+  plan.outputVars[queryDim] = "i";
+  plan.outputVars[valueDim] = "column";
+  if (hasValueDim)
+    plan.outputExtents[valueDim] = size(valueDim);
+  SmallVector<StringRef> vars(names.begin(), names.end());
+  plan.output = halide::FuncOp::create(
+      b, loc, "rows", vars, b.getF32Type(),
+      [&](OpBuilder &inner, Location where,
+          ValueRange args) -> SmallVector<Value> {
+        Ops o{inner, where};
+        SmallVector<Value> row{o.mod(args[1], plan.tile)};
+        row.push_back(o.floorDiv(args[1], plan.tile));
+        llvm::append_range(row, args.drop_front(2));
+        return {o.select(o.less(args[0], columns),
+                         resultAt(o, row[0], o.mini(args[0], o.last(columns)),
+                                  ArrayRef(row).drop_front()),
+                         o.read1(plan.lse.getResult(), row))};
+      });
+  Value rows = plan.output.getResult();
+  auto result = [&](StringRef name, Type element, unsigned rank,
+                    llvm::function_ref<unsigned(unsigned)> dimOf, bool isLse) {
+    SmallVector<std::string> names;
+    for (unsigned axis = rank; axis-- > 0;)
+      names.push_back("d" + std::to_string(axis));
+    SmallVector<StringRef> vars(names.begin(), names.end());
+    return halide::FuncOp::create(
+        b, loc, name, vars, element,
+        [&](OpBuilder &inner, Location where,
+            ValueRange args) -> SmallVector<Value> {
+          Ops o{inner, where};
+          SmallVector<Value> dims(numDims, o.i(0));
+          for (unsigned axis = 0; axis < rank; ++axis)
+            dims[dimOf(axis)] = args[rank - 1 - axis];
+          SmallVector<Value> at{isLse         ? columns
+                                : hasValueDim ? dims[valueDim]
+                                              : o.i(0),
+                                dims[queryDim]};
+          for (unsigned k = batchDims; k-- > 0;)
+            at.push_back(dims[k]);
+          Value value = o.read1(rows, at);
+          if (!element.isF32())
+            value = arith::TruncFOp::create(inner, where, element, value);
+          return {value};
+        });
+  };
+  AffineMap map = op.outputMap();
+  auto type = cast<RankedTensorType>(op.getOutput().getType());
+  StreamingResults results;
+  results.output = result(
+      "o", type.getElementType(), type.getRank(),
+      [&](unsigned axis) {
+        return cast<AffineDimExpr>(map.getResult(axis)).getPosition();
+      },
+      false);
+  results.lse = result(
+      "l", b.getF32Type(), batchDims + 1, [](unsigned axis) { return axis; },
+      true);
+  return results;
+}
