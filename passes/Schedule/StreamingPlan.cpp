@@ -77,37 +77,44 @@ void StreamingPlan::chooseTiles(Extent n, Extent m, unsigned dims) {
 
 namespace {
 
-/// Tiles that one task takes, an i32: as many as L2 likes (768 queries), but at
-/// least four tasks a core.
-Value tilesPerTask(Writer &w, const StreamingPlan &plan,
-                   ArrayRef<Extent> batch) {
+/// Tiles that one task takes, an i32: of so many queries at most, but no more
+/// than leave \p tasksOfCore tasks a core.
+Value tilesPerTask(Writer &w, const StreamingPlan &plan, ArrayRef<Extent> batch,
+                   int64_t queries, int64_t tasksOfCore) {
   Ops o{w.b, w.loc};
   Value heads = w.i(1);
   for (const Extent &extent : batch)
     heads = o.muli(heads, extent.value);
   Value tiles = o.atLeastOne(o.ceilDiv(plan.queries.value, w.i(plan.tile)));
-  Value forCache = o.ceilDiv(tiles, w.i(std::max<int64_t>(1, 768 / plan.tile)));
-  Value forCores = o.ceilDiv(w.i(4 * plan.target.cores), o.atLeastOne(heads));
-  Value tasks = arith::MinSIOp::create(
-      w.b, w.loc, tiles,
-      arith::MaxSIOp::create(w.b, w.loc, forCache, forCores));
+  Value forCache =
+      o.ceilDiv(tiles, w.i(std::max<int64_t>(1, queries / plan.tile)));
+  Value forCores =
+      o.ceilDiv(w.i(tasksOfCore * plan.target.cores), o.atLeastOne(heads));
+  Value tasks = o.mini(tiles, o.maxi(forCache, forCores));
   return o.ceilDiv(tiles, tasks);
 }
 
-/// The same of a masked attention: two where K and V of one head are more than
-/// L2 holds, so that a block serves twice; else one, as neighbours have
-/// different numbers of blocks.
-Value maskedTilesPerTask(Writer &w, const StreamingPlan &plan) {
+/// As many as L2 likes.
+Value tilesPerTask(Writer &w, const StreamingPlan &plan,
+                   ArrayRef<Extent> batch) {
+  return tilesPerTask(w, plan, batch, 768, 4);
+}
+
+/// The same of a masked attention, whose tiles have different numbers of
+/// blocks, and so have many more tasks: one where L2 holds K and V of one head;
+/// else two at least, so that a block serves twice.
+Value maskedTilesPerTask(Writer &w, const StreamingPlan &plan,
+                         ArrayRef<Extent> batch) {
+  Ops o{w.b, w.loc};
   Value row = w.i(0);
   for (const Extent &extent : plan.keyRow)
-    row = arith::AddIOp::create(w.b, w.loc, row, extent.value);
+    row = o.addi(row, extent.value);
   // In rows of one number, lest the product overflow.
-  Value held = arith::FloorDivSIOp::create(
-      w.b, w.loc, w.i(plan.target.l2 / 4),
-      arith::MaxSIOp::create(w.b, w.loc, row, w.i(1)));
-  Value beyond = arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::sgt,
-                                       plan.keys.value, held);
-  return arith::SelectOp::create(w.b, w.loc, beyond, w.i(2), w.i(1));
+  Value held = arith::FloorDivSIOp::create(w.b, w.loc, w.i(plan.target.l2 / 4),
+                                           o.atLeastOne(row));
+  Value beyond = o.less(held, plan.keys.value);
+  Value some = o.maxi(w.i(2), tilesPerTask(w, plan, batch, 512, 32));
+  return o.select(beyond, some, w.i(1));
 }
 
 /// Whether each lane and key has an element of its own in one of \p maps: it is
@@ -335,7 +342,7 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
   std::string query = outputVars[op.firstDim(DimKind::Query)];
   w.split(output, 0, query, "tile", "row", tile);
   w.split(output, 0, "tile", "task", "ti",
-          masked ? maskedTilesPerTask(w, *this)
+          masked ? maskedTilesPerTask(w, *this, batch)
                  : tilesPerTask(w, *this, batch));
   SmallVector<std::string> order;
   Value groups = w.i(1), padded = w.i(group);

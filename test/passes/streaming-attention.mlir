@@ -33,11 +33,15 @@ module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64,
 // CHECK: arith.minsi
 // CHECK: arith.cmpi sle
 // CHECK: halide.update %[[ST]] over ("rk"
-// One task is a tile of queries of one head, or two where K and V are beyond L2 (524288 numbers).
+// One task is a tile of queries of one head; where K and V are beyond L2 (524288 numbers), 16 of them, if enough tasks are left.
 // CHECK: halide.split %[[O:.*]], "d2" into ("tile", "row") by 32
 // CHECK: %[[HELD:.*]] = arith.floordivsi %c524288_i32
-// CHECK: %[[BEYOND:.*]] = arith.cmpi sgt, %{{.*}}, %[[HELD]]
-// CHECK: %[[TI:.*]] = arith.select %[[BEYOND]], %c2_i32
+// CHECK: %[[BEYOND:.*]] = arith.cmpi slt, %[[HELD]]
+// CHECK: %[[TWO:.*]] = arith.constant 2 : i32
+// CHECK: %[[MOST:.*]] = arith.constant 16 : i32
+// CHECK: arith.floordivsi %{{.*}}, %[[MOST]]
+// CHECK: %[[MANY:.*]] = arith.maxsi %[[TWO]]
+// CHECK: %[[TI:.*]] = arith.select %[[BEYOND]], %[[MANY]]
 // CHECK: halide.split %[[O]], "tile" into ("task", "ti") by %[[TI]]
 // CHECK: halide.parallel %[[O]], "task_d1_d0"
 // A square is computed in registers: its rows as vectors, its shuffles two vectors at a time.
