@@ -1,0 +1,102 @@
+"""Compiles a model with heedc and runs it through the C ABI (runtime/heed.h), without a process for each input."""
+import _ctypes
+import ctypes as C
+import os
+import pathlib
+import resource
+import subprocess
+
+import numpy as np
+
+from inputs import TYPES
+
+CODES = {"f32": 1, "f16": 2, "bf16": 3, "i8": 4, "i16": 5, "i32": 6, "i64": 7, "bool": 8}
+NAMES = {code: name for name, code in CODES.items()}
+
+
+class Buffer(C.Structure):
+    _fields_ = [("data", C.c_void_p), ("type", C.c_int32), ("rank", C.c_int32), ("shape", C.c_int64 * 16)]
+
+
+class Options(C.Structure):
+    _fields_ = [("weights", C.c_void_p), ("numWeights", C.c_size_t), ("threads", C.c_int32), ("convert", C.c_int32),
+                ("profile", C.c_int32), ("target", C.c_char_p)]
+
+
+class Info(C.Structure):
+    _fields_ = [("name", C.c_char_p), ("type", C.c_int32), ("rank", C.c_int32), ("extents", C.c_void_p), ("sizes", C.c_void_p),
+                ("isScalar", C.c_int32), ("hasDefault", C.c_int32), ("defaultReal", C.c_double), ("defaultInteger", C.c_int64)]
+
+
+class Signature(C.Structure):
+    _fields_ = [("entry", C.c_char_p), ("numInputs", C.c_int32), ("numOutputs", C.c_int32), ("inputs", C.POINTER(Info)),
+                ("outputs", C.POINTER(Info))]
+
+
+class Refused(Exception):
+    """The compiler or a call says no: its message."""
+
+
+def tool(name):
+    folder = os.environ.get("HEED_BIN")
+    return str(pathlib.Path(folder) / name) if folder else name
+
+
+def run_tool(command, seconds=100):
+    """What a tool printed on both streams, its exit code, and its standard output. The limit is processor time, so that a busy machine is no finding."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", preexec_fn=limit)
+    return done.stdout + done.stderr, done.returncode, done.stdout
+
+
+def compile_model(source, output, backend, flags=()):
+    """Compiles a file; the messages. Raises Refused."""
+    text, code, _ = run_tool([tool("heedc"), source, "--emit=shared", "--prefix=drawn", "-o", output, f"--backend={backend}", *flags])
+    if code:
+        raise Refused(f"heedc --backend={backend}: exit code {code}: {text.strip().replace(str(source), 'drawn.heed')}")
+    return text
+
+
+class Compiled:
+    """An open library. Inputs by name."""
+
+    def __init__(self, file, threads=1, target=None):
+        self.library = C.CDLL(str(file))
+        self.library.heed_last_error.restype = C.c_char_p
+        self.library.heed_find_signature.restype = C.POINTER(Signature)
+        desc = C.c_void_p(C.addressof(C.c_char.in_dll(self.library, "drawn_model")))
+        self.signature = self.library.heed_find_signature(desc, None).contents
+        self.handle = C.c_void_p()
+        options = Options(threads=threads, target=target)
+        if self.library.heed_open(desc, C.byref(options), C.byref(self.handle)):
+            raise Refused("heed_open: " + self.error())
+
+    def error(self):
+        return self.library.heed_last_error(self.handle).decode()
+
+    def __call__(self, arrays):
+        """The results in order."""
+        s = self.signature
+        inputs, outputs = (Buffer * max(1, s.numInputs))(), (Buffer * max(1, s.numOutputs))()
+        for b, info in zip(inputs, s.inputs[:s.numInputs]):
+            a = arrays[info.name.decode()]
+            b.data, b.type, b.rank = a.ctypes.data, info.type, a.ndim
+            b.shape[:a.ndim] = a.shape
+        counts = C.c_size_t(s.numInputs), C.c_size_t(s.numOutputs)
+        if self.library.heed_output_shapes(self.handle, None, inputs, counts[0], outputs, counts[1]):
+            raise Refused("a call: " + self.error())
+        results = []
+        for b in outputs[:s.numOutputs]:
+            # What nobody writes is seen: NaN, or a number that no model makes.
+            kind = TYPES[NAMES[b.type]]
+            r = np.full(b.shape[:b.rank], np.nan if np.dtype(kind).kind == "f" else 0xFFFF if NAMES[b.type] == "bf16" else 77, kind)
+            b.data = r.ctypes.data
+            results.append((r, NAMES[b.type]))
+        if self.library.heed_run(self.handle, None, inputs, counts[0], outputs, counts[1]):
+            raise Refused("a run: " + self.error())
+        return results
+
+    def close(self):
+        self.library.heed_close(self.handle)
+        _ctypes.dlclose(self.library._handle)

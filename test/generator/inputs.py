@@ -1,0 +1,59 @@
+"""Arrays for a model's inputs, from a recipe and a seed."""
+import numpy as np
+
+TYPES = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16, "i8": np.int8, "i32": np.int32, "i64": np.int64, "bool": np.bool_}
+
+
+def bf16(x):
+    bits = np.array(x, np.float32, order="C").view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def from_bf16(x):
+    return (x.astype(np.uint32) << 16).view(np.float32)
+
+
+def draw(recipe, shape, kind, rng, dims):
+    """("real", scale), ("weight", fan): divided by its root, ("positive",), ("exact",): halves, ("integer", low, high): expressions
+    over dims as text, ("bool", share), ("sorted", low, high), ("mask", share): 0 or -inf."""
+    name, *rest = recipe
+    value = lambda text: eval(str(text), {}, dict(dims))
+    if name == "real":
+        return rng.uniform(-1, 1, shape) * (rest[0] if rest else 1)
+    if name == "weight":
+        return rng.uniform(-1, 1, shape) * (3 / max(1, value(rest[0]))) ** 0.5
+    if name == "positive":
+        return rng.uniform(0.25, 1.5, shape)
+    if name == "exact":
+        return rng.integers(-4, 5, shape) / 2
+    if name in ("integer", "sorted"):
+        low, high = value(rest[0]), value(rest[1])
+        x = rng.integers(low, max(low + 1, high), shape)
+        return np.sort(x, -1) if name == "sorted" else x
+    if name == "bool":
+        share = rest[0] if rest else (0.5, 0.05, 0.95, 0.0, 1.0)[rng.integers(5)]
+        return rng.random(shape) < share
+    if name == "mask":
+        return np.where(rng.random(shape) < (0.4, 0.8, 1.0)[rng.integers(3)], 0.0, -np.inf)
+    raise TypeError(name)
+
+
+def arrays(model, dims, seed, poison):
+    """name: array of each input. `poison`: how many elements of real inputs become NaN (0: none)."""
+    rng = np.random.default_rng(seed)
+    made = {}
+    for x in model.inputs:
+        shape = [int(eval_dim(n, dims)) for n in x.shape]
+        v = draw(x.recipe, shape, x.type, rng, dims)
+        if poison and x.recipe[0] == "real" and np.size(v):
+            v = np.array(v)
+            for _ in range(poison):
+                v[tuple(rng.integers(0, n) for n in shape)] = np.nan
+        made[x.name] = bf16(v) if x.type == "bf16" else np.array(v, TYPES[x.type], order="C")
+    return made
+
+
+def eval_dim(n, dims):
+    """The number of an expression of dims."""
+    from numpy_text import expr
+    return eval(expr(n), {"power": lambda a, b, w: a ** b}, dict(dims))

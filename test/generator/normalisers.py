@@ -1,0 +1,152 @@
+"""From scores to the result: the normaliser, its spellings, what happens to the weights, and the product with the values."""
+from draw import *
+from masks import text
+
+feature("softmax", "sink", "written softmax", "shifted softmax", "sigmoid weights", "relu weights", "identity weights", "one plus sum",
+        "clamped sum", "quotient", "select mask", "added mask", "mapped weights", "post weights", "divide after", "mean weights", "exp weights",
+        "log softmax", "mask on weights", "max pool scores", "relu quotient", "squared softmax", "weights cast", "reciprocal")
+
+
+def weigh(d, site, s, where, v):
+    """The result's tensor over rows and values, in any layout."""
+    kind = d.pick(["softmax"] * 4 + ["written softmax", "shifted softmax", "sigmoid weights", "relu weights", "identity weights", "one plus sum",
+                   "clamped sum", "quotient", "relu quotient", "exp weights", "log softmax"]) or "softmax"
+    pairs, keys = s.keys, site.key
+    reduced = None
+    if kind in ("softmax", "log softmax"):
+        at = s.at()
+        cond = where
+        if where is not None and d.have("select mask", 0.3):
+            s = d.let("sm", pairs, If(where, s.at(), Num(float("-inf"))))
+            at, cond = s.at(), None
+        elif where is not None and d.have("added mask", 0.3):
+            rest = [k for k in pairs if d.chance(0.0)]
+            m = d.let("am", pairs, If(where, Num(0.0), Num(float("-inf"))))
+            s = d.let("sm", pairs, s.at() + m.at())
+            at, cond = s.at(), None
+        sink = None
+        if kind == "softmax" and d.have("sink", 0.3):
+            sink = d.input("sink", [k for k in site.batch + site.query if d.chance(0.5)]).at()
+        if kind == "log softmax":
+            if cond is not None or where is not None:
+                kind = "softmax"
+            else:
+                p = d.let("lp", pairs, Softmax(tuple(keys), at, cond, None, True))
+                return product(d, site, p, None, v, None)
+        p = d.let("p", pairs, Softmax(tuple(keys), at, cond, sink))
+    elif kind in ("written softmax", "shifted softmax"):
+        if where is not None and d.chance(0.5):
+            s = d.let("sm", pairs, If(where, s.at(), Num(-1e30)))
+            where = None
+        top = None
+        if kind == "shifted softmax":
+            rows = [k for k in pairs if k not in keys]
+            top = d.let("top", rows, d.sum(keys, s.at(), where, "max"))
+            x = Call("exp", (s.at() - top.at(),))
+        else:
+            x = Call("exp", (s.at(),))
+        if d.chance(0.5):
+            return quotient(d, site, x, where, v)
+        x = d.let("ex", pairs, x)
+        return quotient(d, site, x.at(), where, v)
+    elif kind in ("sigmoid weights", "relu weights", "identity weights", "exp weights"):
+        x = s.at()
+        body = {"sigmoid weights": Call("sigmoid", (x,)), "relu weights": d.one(Call("relu", (x,)), Call("relu", (x,)) ** 2, Call("relu", (x,)) * Call("relu", (x,)),
+                                                                                Call("relu", (x,)) ** 3),
+                "identity weights": d.one(x, x, x * x, x ** 2), "exp weights": Call("exp", (x * 0.5,))}[kind]
+        p = d.let("p", pairs, body) if d.chance(0.6) else None
+        if p is None:
+            p = Plain(body)
+        return product(d, site, p, where, v, None)
+    elif kind == "one plus sum":
+        x = d.let("ex", pairs, Call("exp", (s.at(),)))
+        rows = [k for k in pairs if k not in keys]
+        l = d.let("l", rows, d.sum(keys, x.at(), where) + 1)
+        return product(d, site, x, where, v, l.at())
+    elif kind == "clamped sum":
+        x = s
+        rows = [k for k in pairs if k not in keys]
+        l = d.let("l", rows, Call("max", (Call("abs", (d.sum(keys, x.at(), where),)), Num(1.0))))
+        return product(d, site, x, where, v, l.at())
+    elif kind == "relu quotient":
+        x = d.let("rx", pairs, Call("relu", (s.at(),)) + d.one(0, 0.5))
+        return quotient(d, site, x.at(), where, v)
+    else:
+        x = d.let("px", pairs, Call("elu", (s.at(),)) + 1.5)
+        return quotient(d, site, x.at(), where, v)
+    p = after(d, site, p)
+    return product(d, site, p, None, v, None)
+
+
+class Plain:
+    """Weights that are no tensor: their expression stands where they are read."""
+
+    def __init__(self, body):
+        self.body = body
+
+    def at(self):
+        return self.body
+
+
+def after(d, site, p):
+    """What happens to softmax's weights before they meet the values."""
+    from attention import T as _
+    if d.have("talking heads", 0.25) and site.batch:
+        h = site.batch[-1]
+        z = d.key("z", d.extents[h])
+        w = d.input("mix", [z, h], recipe=("weight", "3"))
+        mixed = d.let("pm", [z if k == h else k for k in p.keys], d.sum([h], p.at() * w.at()))
+        p = d.let("p", p.keys, mixed.at(**{z: h}))
+    if d.have("post weights", 0.3):
+        g = d.input("pg", d.shuffled([k for k in p.keys if d.chance(0.5)]))
+        p = d.let("p", p.keys, p.at() * g.at())
+    if d.have("mapped weights", 0.2):
+        p = d.let("p", p.keys, d.one(p.at() * 0.5, p.at() ** 2, p.at() * p.at(), Call("sqrt", (p.at() + 0.01,)), Call("max", (p.at(), Num(0.125))), p.at() / 2))
+    if d.have("weights cast", 0.2):
+        p = d.let("p", p.keys, Call("f32", (Call("f16", (p.at(),)),)))
+    return p
+
+
+def values(d, site, v):
+    body = site.keyed(v)
+    if site.query and d.have("value offsets", 0.2) and site.value:
+        f = site.value[0]
+        n, m = d.extents[site.query[0]], d.extents[site.key[0]]
+        r = d.input("rv", ["o", f], shape=(n + m, d.extents[f]))
+        body = body + r.at(o=Name(site.key[0]) - Name(site.query[0]) + n)
+    return body
+
+
+def quotient(d, site, x, where, v):
+    """(sum x v) / (sum x), the sum where it stands, with a name, or as a reciprocal."""
+    rows, keys = site.rows, site.key
+    total = d.sum(keys, x, where)
+    form = d.random.randrange(3)
+    if form == 0:
+        return result(d, site, d.sum(keys, x * values(d, site, v), where) / total)
+    l = d.let("l", rows, total)
+    if form == 1 and d.have("reciprocal"):
+        return result(d, site, d.sum(keys, x * values(d, site, v), where) * (Num(1.0) / l.at()))
+    if form == 1:
+        return result(d, site, d.sum(keys, x * values(d, site, v), where) / l.at())
+    return result(d, site, d.sum(keys, x / l.at() * values(d, site, v), where))
+
+
+def product(d, site, p, where, v, divisor):
+    x, y = p.at(), values(d, site, v)
+    body = x * y if d.chance(0.7) else y * x
+    r = d.sum(site.key, body, where)
+    return result(d, site, r if divisor is None else r / divisor)
+
+
+def result(d, site, body):
+    rows = d.shuffled(site.rows + site.value, 0.3)
+    d.keys_of_result = rows
+    if site.value and len(site.batch) >= 2 and d.have("merged heads", 0.4):
+        h, f = site.batch[1], site.value[-1]
+        name = d.name("o")
+        left = [k for k in rows if k not in (h, f)]
+        d.body.append(Equation(name, tuple(d.index(k) for k in left) + (Merged(d.index(h), d.index(f)),), body))
+        m = d.key("w", d.extents[h] * d.extents[f])
+        return T(name, [(k, d.extents[k]) for k in left + [m]])
+    return d.let("o", rows, body)

@@ -1,0 +1,82 @@
+"""One model through its oracles: NumPy against the reference, the reference against Halide."""
+import pathlib
+
+import numpy as np
+
+import inputs
+import oracle
+import oracle_functions
+from compiled import Compiled, Refused, compile_model
+from heed_text import heed_text
+from judge import judge, unjudged
+from numpy_text import numpy_text
+from oracle import Large, Tensor, Tie, Wrong
+
+
+def expected(model, dims, arrays):
+    """The results by NumPy, as Tensors."""
+    space = {k: getattr(oracle_functions, k) for k in dir(oracle_functions) if not k.startswith("__")}
+    exec(numpy_text(model), space)
+    oracle.STACK.clear()
+    given = []
+    for x in model.inputs:
+        a = arrays[x.name]
+        v = inputs.from_bf16(a) if x.type == "bf16" else a
+        v = v.astype(float) if v.dtype.kind == "f" else v if v.dtype.kind == "b" else v.astype(np.int64)
+        given.append(Tensor(v, np.abs(v) if v.dtype.kind == "f" else None, exact=True))
+    return space["model"](*given, **dims)
+
+
+class Failure(Exception):
+    """What went wrong: a kind that a shrinker keeps ('numbers', 'refused', 'crash'), the text."""
+
+    def __init__(self, kind, text, dims=None, seed=None):
+        super().__init__(text)
+        self.kind, self.text, self.dims, self.seed = kind, text, dims, seed
+
+
+def cases(model, tuples, seed, poison=(0, 0, 1, 0), statistics=None):
+    """(dims, seed, arrays, expected) for each tuple that the oracle takes."""
+    for k, dims in enumerate(tuples):
+        for attempt in range(4):
+            draw = f"{seed}/{k}/{attempt}"
+            number = int.from_bytes(draw.encode()[-8:], "little") & 0x7FFFFFFF
+            arrays = inputs.arrays(model, dims, number, poison[k % len(poison)])
+            try:
+                with np.errstate(all="ignore"):
+                    want = expected(model, dims, arrays)
+            except Tie:
+                continue
+            except Large:
+                break
+            yield dims, number, arrays, want
+            break
+
+
+def check_backend(source, folder, backend, model, known, flags=(), threads=1):
+    """Compiles, runs every case, raises Failure. Returns heedc's messages."""
+    library = pathlib.Path(folder) / f"{backend}.so"
+    try:
+        text = compile_model(source, library, backend, flags)
+    except Refused as e:
+        raise Failure("refused", str(e))
+    program = Compiled(library, threads)
+    try:
+        for dims, seed, arrays, want in known:
+            try:
+                results = program(arrays)
+            except Refused as e:
+                raise Failure("refused call", f"{backend}: {e}", dims, seed)
+            for name, got, expected_ in zip(model.results, results, want):
+                wrong = judge(got, expected_, f"{backend}: {name}")
+                if wrong:
+                    raise Failure("numbers", f"{wrong}; sizes {dims}, seed {seed}", dims, seed)
+    finally:
+        program.close()
+    return text
+
+
+def write_source(model, folder):
+    source = pathlib.Path(folder) / "drawn.heed"
+    source.write_text(heed_text(model))
+    return source
