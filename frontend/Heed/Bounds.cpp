@@ -83,10 +83,10 @@ std::optional<Linear> Lowering::linear(const Expr &expr, const Scope &scope,
   }
 }
 
-SmallVector<unsigned> Lowering::positiveAtoms(ArrayRef<Idx *> used) {
+SmallVector<unsigned> Lowering::positiveAtoms(ArrayRef<const Idx *> used) {
   // Where something is evaluated, every loop around it runs at least once.
   SmallVector<unsigned> atoms;
-  for (Idx *idx : used)
+  for (const Idx *idx : used)
     if (idx->extent)
       for (auto &term : idx->extent->terms)
         if (idx->extent->terms.size() == 1)
@@ -214,7 +214,15 @@ Bounds Lowering::bounds(const Expr &expr, const Scope &scope, Equation &eq) {
           result.upper.push_back(sizes.max(s, name == "abs" ? -t : Size(0)));
       return result;
     }
-    if (name == "i32" || name == "i64")
+    // A conversion to i32 wraps.
+    auto fits = [](const Size &s) {
+      auto c = s.constant();
+      return c ? *c == int32_t(*c) : s.asAtom().has_value();
+    };
+    if (name == "i64" || (name == "i32" && llvm::any_of(x[0].lower, fits) &&
+                          llvm::any_of(x[0].upper, [&](const Size &s) {
+                            return fits(s) || fits(s + 1);
+                          })))
       return x[0];
     return result;
   }

@@ -89,7 +89,8 @@ TV Lowering::emitCast(Body &body, Ty to, const TV &tv, Location at) {
   }
   if (bits == 64)
     return {asI64(body, tv, at), to, tv.live};
-  return {toStorage(body, tv, to, at), to, tv.live};
+  // By way of i64: upstream drops a cast from index to i32 and back.
+  return {toType(b, asI64(body, tv, at), irType(to), at), to, tv.live};
 }
 
 Value Lowering::emitBuiltin(Body &body, StringRef name, ArrayRef<TV> args,

@@ -45,16 +45,31 @@ std::string Lowering::describe(const Size &size) { return sizes.str(size); }
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// `holds` builds the condition where the sizes are in scope.
+/// `holds` builds the condition where the sizes are in scope. A check that
+/// stands in a loop is void where the loop has no turn.
 void Lowering::require(ArrayRef<Size> of, Range place, const Twine &message,
                        llvm::function_ref<Value(mlir::OpBuilder &)> holds,
                        ArrayRef<Value> values) {
-  bool inside = llvm::any_of(
-      of, [&](const Size &size) { return sizes.hasValueOutside(size, entry); });
+  auto inLoop = [&](const Size &size) {
+    return sizes.hasValueOutside(size, entry);
+  };
+  bool inside = llvm::any_of(of, inLoop);
+  for (const RolledLoop &loop : loops)
+    if (!surelyRuns(loop))
+      inside = inside || inLoop(loop.lo) || inLoop(loop.hi);
   mlir::OpBuilder &at = inside ? builder : prologue;
+  mlir::Location where = loc(place);
   Value condition = holds(at);
-  attn::RequireOp::create(at, loc(place), condition,
-                          builder.getStringAttr(message), values);
+  for (const RolledLoop &loop : loops) {
+    if (inside || surelyRuns(loop))
+      continue;
+    Value empty =
+        mlir::arith::CmpIOp::create(at, where, mlir::arith::CmpIPredicate::sle,
+                                    emit(loop.hi, place), emit(loop.lo, place));
+    condition = mlir::arith::OrIOp::create(at, where, condition, empty);
+  }
+  attn::RequireOp::create(at, where, condition, builder.getStringAttr(message),
+                          values);
 }
 
 bool Lowering::requireEqual(const Size &a, const Size &b, Range place,

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace heed;
 using namespace heed::sema;
@@ -176,31 +177,41 @@ TV Lowering::emitTable(Body &body, const Expr &expr, const Scope &scope,
     if (isa<NegateExpr>(expr))
       return emitNode(body, expr, scope, eq);
   }
-  Key key{&expr, scope.env.get()};
+  SmallVector<Idx *, 4> used(i.used);
+  for (Idx *idx : eq.whole)
+    if (i.whole)
+      used.push_back(idx);
+  size_t depth = eq.guards.size();
+  llvm::scope_exit leave([&] { eq.guards.resize(depth); });
+  Hoisted hoisted = hoist({&expr}, scope, eq, used, {});
   Ty ty = i.ty == Ty::AnyReal ? Ty::F32 : i.ty;
-  if (i.used.empty() && !i.whole) {
+  auto fill = [&](Body &inner) -> TV {
+    auto value = [&] { return emitNode(inner, expr, scope, eq); };
+    if (!needsGuard(expr, scope, eq))
+      return value();
+    return underGuards(
+        inner, eq, hoisted.firstGuard, i.ty, at, value,
+        [&]() -> TV { return {realConstant(inner, 0, at), Ty::AnyReal, {}}; });
+  };
+  if (hoisted.axes.empty()) {
+    llvm::SaveAndRestore run(running, Equation::Loops());
     Body host(Body::Host, builder);
     host.f64 = true;
-    TV tv = emitNode(host, expr, scope, eq);
+    TV tv = fill(host);
     if (!tv)
       return {};
     host.f64 = false;
     return {asReal(host, {tv.value, Ty::AnyReal, {}}, at), i.ty, {}};
   }
+  Equation::Place key{{&expr, scope.env.get()}, hoisted.guards};
   auto it = eq.tables.find(key);
-  SmallVector<Idx *, 4> axes(i.used);
-  for (Idx *idx : eq.whole)
-    if (i.whole)
-      axes.push_back(idx);
   if (it == eq.tables.end()) {
-    auto table = elementwise(axes, Ty::F32, expr.range, true, [&](Body &inner) {
-      return emitNode(inner, expr, scope, eq);
-    });
+    auto table = elementwise(hoisted.axes, Ty::F32, expr.range, true, fill);
     if (!table)
       return {};
-    it = eq.tables.emplace(key, *table).first;
+    it = eq.tables.emplace(key, std::make_pair(*table, hoisted.axes)).first;
   }
-  TV tv = readTensor(body, it->second, axes, at);
+  TV tv = readTensor(body, it->second.first, it->second.second, at);
   tv.ty = i.ty == Ty::AnyReal ? Ty::AnyReal : ty;
   return tv;
 }

@@ -55,7 +55,8 @@ struct Info {
   bool isNoValue() const { return fixed && fixed->isNoValue(); }
 };
 
-/// A condition that must hold for what stands in its scope to be evaluated.
+/// A condition that must hold for what stands in its scope to be evaluated:
+/// an expression, or that the loop of an index has a turn.
 /// `in`: the body whose control flow makes sure of it.
 struct Body;
 struct Guard {
@@ -63,6 +64,7 @@ struct Guard {
   bool positive;
   const Scope *scope;
   const Body *in;
+  const Idx *loop = nullptr;
 };
 
 /// One position of a read, `..` unfolded: a plain index, or an expression.
@@ -94,16 +96,20 @@ struct Equation {
   SmallVector<Idx *, 4> whole; ///< axes of whole tensors
   std::vector<EnvPtr> keep;    ///< environments that keys point to
   SmallVector<Guard, 4> guards;
-  bool wholeAllowed = true;   ///< no indices on the left
-  std::map<Key, bool> proven; ///< reads: in range
-  /// Reads and divisors, and the guards under which they were checked.
-  std::set<std::pair<Key, std::vector<std::pair<const ast::Expr *, bool>>>>
-      checked;
-  // What stands as a tensor already.
+  bool wholeAllowed = true; ///< no indices on the left
+  /// An expression may stand in several places, once it is inlined: the guards
+  /// around (a condition or an index, and its side), and the loops that run.
+  using Guards = std::vector<std::pair<const void *, bool>>;
+  using Loops = std::vector<const Idx *>;
+  std::map<std::pair<Key, Loops>, bool> proven; ///< reads: in range
+  /// Reads and divisors that were checked.
+  std::set<std::tuple<Key, Guards, Loops>> checked;
+  // What stands as a tensor already, and the guards that it is under.
   using Axes = SmallVector<Idx *, 4>;
-  std::map<Key, TensorVal> tables;
-  std::map<Key, std::pair<Reduced, Axes>> reduced;
-  std::map<Key, std::pair<TensorVal, Axes>> softmaxes;
+  using Place = std::pair<Key, Guards>;
+  std::map<Place, std::pair<TensorVal, Axes>> tables;
+  std::map<Place, std::pair<Reduced, Axes>> reduced;
+  std::map<Place, std::pair<TensorVal, Axes>> softmaxes;
   std::map<Key, std::pair<TensorVal, SmallVector<Item>>> splits;
 };
 

@@ -30,7 +30,7 @@ std::optional<TensorVal> Lowering::lowerRight(const Expr &right,
   const Info &i = info(right, scope, eq);
   Ty elem = stored(i.ty);
   if (auto *softmax = dyn_cast<SoftmaxExpr>(&expr); softmax && elem == Ty::F32)
-    return emitSoftmax(*softmax, scope, eq, axes);
+    return emitSoftmax(*softmax, scope, eq, axes, 0);
   if (auto *reduce = dyn_cast<ReduceExpr>(&expr);
       reduce && reduce->op != ReduceOp::Mean &&
       reduce->op != ReduceOp::Argmax && !i.pure) {
@@ -39,7 +39,7 @@ std::optional<TensorVal> Lowering::lowerRight(const Expr &right,
                  ? info(*reduce->operand, inside(*reduce, scope, eq), eq).ty
                  : i.ty;
     if (neutral(reduce->op, acc, false).getType() == irType(elem)) {
-      auto reduced = emitReduce(*reduce, scope, eq, axes, false);
+      auto reduced = emitReduce(*reduce, scope, eq, axes, 0, false);
       if (!reduced)
         return std::nullopt;
       reduced->value.elem = elem;

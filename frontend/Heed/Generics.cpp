@@ -13,7 +13,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 #include <limits>
 
@@ -46,6 +46,12 @@ Value Lowering::filled(mlir::TypedAttr value, ArrayRef<Size> shape,
   return linalg::FillOp::create(builder, at, constant, empty).getResult(0);
 }
 
+Equation::Loops Lowering::loopsOf(ArrayRef<Idx *> a, ArrayRef<Idx *> b) {
+  Equation::Loops all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
 SmallVector<Value, 2> Lowering::generic(Range place, ArrayRef<Idx *> parallel,
                                         ArrayRef<Idx *> reduced,
                                         ArrayRef<Value> inits, bool f64,
@@ -63,6 +69,7 @@ SmallVector<Value, 2> Lowering::generic(Range place, ArrayRef<Idx *> parallel,
   for (Value init : inits)
     accumulators.push_back(body.block->addArgument(
         cast<ShapedType>(init.getType()).getElementType(), at));
+  llvm::SaveAndRestore run(running, loopsOf(parallel, reduced));
   SmallVector<Value, 2> results = fill(body, accumulators);
   if (results.empty())
     return {};

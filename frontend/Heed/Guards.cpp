@@ -16,7 +16,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace heed;
 using namespace heed::sema;
@@ -26,13 +26,16 @@ using llvm::cast;
 using llvm::dyn_cast;
 using llvm::isa;
 
-bool Lowering::needsGuard(const Expr &expr, const Scope &scope, Equation &eq) {
+/// Is there a read in `expr`, of which `of` holds?
+bool Lowering::anyRead(
+    const Expr &expr, const Scope &scope, Equation &eq,
+    llvm::function_ref<bool(const ReadExpr &, const Scope &)> of) {
   auto found = eq.infos.find({&expr, scope.env.get()});
   // Not inferred: a branch that is not there.
   if (found == eq.infos.end() || found->second.fixed)
     return false;
   if (auto *read = dyn_cast<ReadExpr>(&expr))
-    if (!provenRead(*read, scope, eq))
+    if (of(*read, scope))
       return true;
   const Binding *named = nullptr;
   std::optional<Binding> binding;
@@ -47,31 +50,123 @@ bool Lowering::needsGuard(const Expr &expr, const Scope &scope, Equation &eq) {
   }
   if (named)
     return named->kind == Binding::Thunk &&
-           needsGuard(*named->thunk->expr, *named->thunk->scope, eq);
+           anyRead(*named->thunk->expr, *named->thunk->scope, eq, of);
   bool any = false;
   std::optional<Scope> inner;
   if (auto *reduce = dyn_cast<ReduceExpr>(&expr))
     inner = inside(*reduce, scope, eq);
   forEachChild(expr, [&](const Expr &child) {
-    any = any || needsGuard(child, inner ? *inner : scope, eq);
+    any = any || anyRead(child, inner ? *inner : scope, eq, of);
   });
   return any;
 }
 
-/// Indices that the guards around a reduction read, if its parts need them.
-void Lowering::addGuardIndices(const Scope &inner, Equation &eq,
-                               ArrayRef<const Expr *> parts,
-                               SmallVectorImpl<Idx *> &used) {
-  bool needed = llvm::any_of(parts, [&](const Expr *part) {
-    return part && needsGuard(*part, inner, eq);
-  });
-  if (!needed)
-    return;
-  for (const Guard &guard : eq.guards)
-    for (Idx *idx : info(*guard.condition, *guard.scope, eq).used)
-      if (!llvm::is_contained(used, idx))
-        used.push_back(idx);
+bool Lowering::needsGuard(const Expr &expr, const Scope &scope, Equation &eq) {
+  return anyRead(expr, scope, eq,
+                 [&](const ReadExpr &read, const Scope &around) {
+                   return !provenRead(read, around, eq);
+                 });
 }
+
+//===----------------------------------------------------------------------===//
+// Tensors of their own
+//===----------------------------------------------------------------------===//
+
+/// A reduction, a softmax or a table inside an expression is computed once, not
+/// in every turn of the loops that it does not use. Where one of those has no
+/// turn the rest is not evaluated, but this is. So what keeps its reads in
+/// range goes with it: the guards around, with the indices that they read, and
+/// that such a loop has a turn.
+Lowering::Hoisted Lowering::hoist(ArrayRef<const Expr *> parts,
+                                  const Scope &scope, Equation &eq,
+                                  ArrayRef<Idx *> used, ArrayRef<Idx *> bound) {
+  Hoisted result;
+  for (Idx *idx : used)
+    if (!llvm::is_contained(bound, idx))
+      result.axes.push_back(idx);
+  result.firstGuard = eq.guards.size();
+  Equation::Loops own = loopsOf(result.axes, bound);
+  SmallVector<const Idx *, 4> needed = neededLoops(parts, scope, eq, own);
+  // Is all in range, if those loops run?
+  Equation::Loops with = own;
+  with.insert(with.end(), needed.begin(), needed.end());
+  bool guarded;
+  {
+    llvm::SaveAndRestore run(running, with);
+    guarded = llvm::any_of(parts, [&](const Expr *part) {
+      return part && needsGuard(*part, scope, eq);
+    });
+  }
+  if (guarded) {
+    result.firstGuard = 0;
+    addGuardIndices(eq, result.axes);
+    llvm::erase_if(result.axes,
+                   [&](Idx *idx) { return llvm::is_contained(bound, idx); });
+  }
+  for (const Idx *idx : needed)
+    eq.guards.push_back({nullptr, true, nullptr, nullptr, idx});
+  result.guards = guardsFrom(eq, result.firstGuard);
+  return result;
+}
+
+/// The loops around that reads in `parts` need to be in range, beside `own`.
+SmallVector<const Idx *, 4> Lowering::neededLoops(ArrayRef<const Expr *> parts,
+                                                  const Scope &scope,
+                                                  Equation &eq,
+                                                  const Equation::Loops &own) {
+  SmallVector<const Idx *, 4> outer;
+  for (const Idx *idx : running)
+    if (!llvm::is_contained(own, idx) && !sizes.nonNegative(*idx->extent - 1))
+      outer.push_back(idx);
+  auto isProven = [&](const ReadExpr &read, const Scope &around,
+                      ArrayRef<const Idx *> others) {
+    Equation::Loops all = own;
+    all.insert(all.end(), others.begin(), others.end());
+    llvm::SaveAndRestore run(running, all);
+    return provenRead(read, around, eq);
+  };
+  auto isEnough = [&](ArrayRef<const Idx *> some) {
+    return llvm::none_of(parts, [&](const Expr *part) {
+      return part && anyRead(*part, scope, eq,
+                             [&](const ReadExpr &read, const Scope &around) {
+                               return !isProven(read, around, some) &&
+                                      isProven(read, around, outer);
+                             });
+    });
+  };
+  if (outer.empty() || isEnough({}))
+    return {};
+  SmallVector<const Idx *, 4> result = outer;
+  for (const Idx *idx : outer) {
+    SmallVector<const Idx *, 4> fewer = result;
+    llvm::erase(fewer, idx);
+    if (isEnough(fewer))
+      result = fewer;
+  }
+  return result;
+}
+
+/// Adds the indices that the conditions of the guards around read.
+void Lowering::addGuardIndices(Equation &eq, SmallVectorImpl<Idx *> &used) {
+  for (const Guard &guard : eq.guards)
+    if (guard.condition)
+      for (Idx *idx : info(*guard.condition, *guard.scope, eq).used)
+        if (!llvm::is_contained(used, idx))
+          used.push_back(idx);
+}
+
+Equation::Guards Lowering::guardsFrom(const Equation &eq, size_t first) {
+  Equation::Guards all;
+  for (const Guard &guard : llvm::drop_begin(eq.guards, first))
+    all.push_back({guard.condition ? static_cast<const void *>(guard.condition)
+                                   : guard.loop,
+                   guard.positive});
+  return all;
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
 
 /// scf.if over `types`; empty if a branch is, after an error.
 SmallVector<Value, 2> Lowering::ifElse(Body &body, Value condition,
@@ -101,12 +196,18 @@ SmallVector<Value, 2> Lowering::underGuards(
   if (first >= eq.guards.size())
     return then();
   Guard guard = eq.guards[first];
-  auto before = std::exchange(body.f64, false);
-  TV condition = emit(body, *guard.condition, *guard.scope, eq);
-  body.f64 = before;
-  if (!condition)
-    return {};
-  Value value = condition.value;
+  Value value;
+  if (guard.condition) {
+    auto before = std::exchange(body.f64, false);
+    value = emit(body, *guard.condition, *guard.scope, eq).value;
+    body.f64 = before;
+    if (!value)
+      return {};
+  } else {
+    value = arith::CmpIOp::create(body.builder, at, arith::CmpIPredicate::sgt,
+                                  emit(*guard.loop->extent, guard.loop->place),
+                                  emit(Size(0), {}));
+  }
   if (!guard.positive)
     value = arith::XOrIOp::create(body.builder, at, value,
                                   boolConstant(body.builder, true, at));
@@ -122,14 +223,14 @@ SmallVector<Value, 2> Lowering::underGuards(
 }
 
 /// The same for one value of type `ty`.
-TV Lowering::underGuards(Body &body, Equation &eq, Ty ty, Location at,
-                         llvm::function_ref<TV()> then,
+TV Lowering::underGuards(Body &body, Equation &eq, size_t first, Ty ty,
+                         Location at, llvm::function_ref<TV()> then,
                          llvm::function_ref<TV()> otherwise) {
   auto values = [&](TV tv) {
     return tv ? Values{asType(body, tv, ty, at)} : Values();
   };
   Values results = underGuards(
-      body, eq, 0, bodyType(body, ty), at, [&] { return values(then()); },
+      body, eq, first, bodyType(body, ty), at, [&] { return values(then()); },
       [&] { return values(otherwise()); });
   return results.empty() ? TV() : TV{results[0], ty, {}};
 }

@@ -18,6 +18,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 
 using namespace heed;
 using namespace heed::sema;
@@ -214,10 +215,20 @@ bool Lowering::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
   builder.setInsertionPointToEnd(loop.getBody());
 
   Env before = *frame.env;
-  auto least = lo.constant();
-  Size turn =
-      sizes.loop(stmt.var.text, loop.getInductionVar(), least ? *least : 0);
-  loopRanges[*turn.asAtom()] = {lo, hi};
+  auto constant = lo.constant();
+  int64_t least = constant ? *constant : sizes.nonNegative(lo) ? 0 : INT64_MIN;
+  Size turn = sizes.loop(stmt.var.text, loop.getInductionVar(), least);
+  loops.push_back({*turn.asAtom(), lo, hi});
+  // What is checked in the body is known only where the body runs.
+  auto factsBefore = sizes.facts();
+  auto positiveBefore = positive;
+  llvm::scope_exit leave([&] {
+    if (!surelyRuns(loops.back())) {
+      sizes.restoreFacts(factsBefore);
+      positive = positiveBefore;
+    }
+    loops.pop_back();
+  });
   Binding var = Binding::of(turn);
   var.place = stmt.var.range;
   frame.env->names[stmt.var.text.str()] = var;
@@ -273,11 +284,16 @@ bool Lowering::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
   return true;
 }
 
+bool Lowering::surelyRuns(const RolledLoop &loop) const {
+  return sizes.nonNegative(loop.hi - loop.lo - 1);
+}
+
 /// The value of a size in the first or the last turn of the rolled loops.
 std::optional<int64_t> Lowering::atLoopEnd(Size size, bool last) {
-  for (auto &[id, range] : loopRanges)
-    if (sizes.mentions(size, id))
-      size = sizes.substitute(size, id, last ? range.second - 1 : range.first);
+  // A range may mention the loops around it.
+  for (const RolledLoop &loop : llvm::reverse(loops))
+    if (sizes.mentions(size, loop.turn))
+      size = sizes.substitute(size, loop.turn, last ? loop.hi - 1 : loop.lo);
   return size.constant();
 }
 

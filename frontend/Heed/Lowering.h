@@ -98,12 +98,17 @@ private:
                                ArrayRef<std::string> names);
 
   //===--- Loops.cpp ------------------------------------------------------===//
+  struct RolledLoop { ///< its variable's atom, and its range
+    unsigned turn;
+    Size lo, hi;
+  };
   void poison(const ast::Stmt &stmt, Env &env);
   bool executeFor(const ast::ForStmt &stmt, Frame &frame);
   bool rolledFor(const ast::ForStmt &stmt, const Size &lo, const Size &hi,
                  Frame &frame);
   bool unrolledFor(const ast::ForStmt &stmt, int64_t lo, int64_t hi,
                    Frame &frame);
+  bool surelyRuns(const RolledLoop &loop) const;
   std::optional<int64_t> atLoopEnd(Size size, bool last);
   Value castTo(Value value, mlir::Type type, Range place);
 
@@ -248,7 +253,7 @@ private:
   std::optional<Linear> linear(const ast::Expr &expr, const Scope &scope,
                                Equation &eq);
   Bounds bounds(const ast::Expr &expr, const Scope &scope, Equation &eq);
-  SmallVector<unsigned> positiveAtoms(ArrayRef<Idx *> used);
+  SmallVector<unsigned> positiveAtoms(ArrayRef<const Idx *> used);
 
   //===--- Reach.cpp ------------------------------------------------------===//
   struct Reach {
@@ -278,7 +283,7 @@ private:
   void requireNone(const Points::Answer &answer, Range place,
                    const llvm::Twine &message, ArrayRef<Value> values);
   bool checkRange(const Size &low, const Size &high, const Size &extent,
-                  ArrayRef<Idx *> used, const std::string &what, Range place);
+                  const std::string &what, Range place);
   bool checkData(const Item &item, bool under, bool over, const Size &extent,
                  SmallVector<Idx *, 4> used, const std::string &what,
                  Range place, const Scope &scope, Equation &eq);
@@ -354,6 +359,7 @@ private:
                                      Ty elem);
 
   //===--- Generics.cpp ---------------------------------------------------===//
+  static Equation::Loops loopsOf(ArrayRef<Idx *> a, ArrayRef<Idx *> b = {});
   using Fill = llvm::function_ref<Values(Body &, ArrayRef<Value>)>;
   Value emptyTensor(mlir::Type elem, ArrayRef<Size> shape, Range place);
   Value filled(mlir::TypedAttr value, ArrayRef<Size> shape, Range place);
@@ -370,7 +376,8 @@ private:
   mlir::TypedAttr neutral(ast::ReduceOp op, Ty ty, bool f64);
   std::optional<Reduced> emitReduce(const ast::ReduceExpr &expr,
                                     const Scope &scope, Equation &eq,
-                                    ArrayRef<Idx *> axes, bool f64);
+                                    ArrayRef<Idx *> axes, size_t firstGuard,
+                                    bool f64);
   TV emitReduced(Body &body, const ast::ReduceExpr &expr, const Scope &scope,
                  Equation &eq);
   void inLoopOrder(llvm::SmallVectorImpl<Idx *> &axes, const Body &body);
@@ -378,16 +385,29 @@ private:
   //===--- Softmax.cpp ---------------------------------------------------===//
   std::optional<TensorVal> emitSoftmax(const ast::SoftmaxExpr &expr,
                                        const Scope &scope, Equation &eq,
-                                       ArrayRef<Idx *> axes);
+                                       ArrayRef<Idx *> axes, size_t firstGuard);
   TV emitNestedSoftmax(Body &body, const ast::SoftmaxExpr &expr,
                        const Scope &scope, Equation &eq);
 
   //===--- Guards.cpp ----------------------------------------------------===//
+  bool
+  anyRead(const ast::Expr &expr, const Scope &scope, Equation &eq,
+          llvm::function_ref<bool(const ast::ReadExpr &, const Scope &)> of);
   /// Does `expr` hold a read that only a guard may keep in range?
   bool needsGuard(const ast::Expr &expr, const Scope &scope, Equation &eq);
-  void addGuardIndices(const Scope &inner, Equation &eq,
-                       ArrayRef<const ast::Expr *> parts,
-                       llvm::SmallVectorImpl<Idx *> &used);
+  /// A part of an equation that becomes a tensor of its own, before the rest.
+  struct Hoisted {
+    SmallVector<Idx *, 4> axes;
+    size_t firstGuard = 0; ///< it is evaluated under the guards from this one
+    Equation::Guards guards;
+  };
+  Hoisted hoist(ArrayRef<const ast::Expr *> parts, const Scope &scope,
+                Equation &eq, ArrayRef<Idx *> used, ArrayRef<Idx *> bound);
+  SmallVector<const Idx *, 4> neededLoops(ArrayRef<const ast::Expr *> parts,
+                                          const Scope &scope, Equation &eq,
+                                          const Equation::Loops &own);
+  void addGuardIndices(Equation &eq, llvm::SmallVectorImpl<Idx *> &used);
+  static Equation::Guards guardsFrom(const Equation &eq, size_t first);
   Values ifElse(Body &body, Value condition, mlir::TypeRange types, At at,
                 llvm::function_ref<Values()> then,
                 llvm::function_ref<Values()> otherwise);
@@ -395,7 +415,7 @@ private:
                      mlir::TypeRange types, At at,
                      llvm::function_ref<Values()> then,
                      llvm::function_ref<Values()> otherwise);
-  TV underGuards(Body &body, Equation &eq, Ty ty, At at,
+  TV underGuards(Body &body, Equation &eq, size_t first, Ty ty, At at,
                  llvm::function_ref<TV()> then,
                  llvm::function_ref<TV()> otherwise);
   TV branch(Body &body, Value condition, Ty ty, bool mayBeAbsent, At at,
@@ -420,10 +440,11 @@ private:
   std::set<std::string> usedSettings;
   /// Extents that --weights gives to dims of the signature.
   llvm::StringMap<int64_t> dimsOfWeights;
-  std::map<unsigned, std::pair<Size, Size>> loopRanges;
-  bool staticArgument = false; ///< `/` between integers divides exactly
-  unsigned rolled = 0;         ///< rolled loops around
-  unsigned speculating = 0;    ///< messages wait until the loop stands
+  std::vector<RolledLoop> loops; ///< those around, from the outermost in
+  Equation::Loops running;       ///< the loops of the body under construction
+  bool staticArgument = false;   ///< `/` between integers divides exactly
+  unsigned rolled = 0;           ///< rolled loops around
+  unsigned speculating = 0;      ///< messages wait until the loop stands
   bool needsUnroll = false;
   struct Pending {
     bool isError;

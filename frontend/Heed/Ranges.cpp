@@ -76,7 +76,7 @@ bool Lowering::proven(const Item &item, const Size &extent, const Scope &scope,
 
 bool Lowering::provenRead(const ReadExpr &expr, const Scope &scope,
                           Equation &eq) {
-  Key key{&expr, scope.env.get()};
+  std::pair key{Key{&expr, scope.env.get()}, running};
   if (auto it = eq.proven.find(key); it != eq.proven.end())
     return it->second;
   SmallVector<Item> axes;
@@ -110,10 +110,9 @@ bool Lowering::checkRead(const ReadExpr &expr, const Scope &scope,
 /// expression may stand under several.
 bool Lowering::firstUnderGuards(const Expr &expr, const Scope &scope,
                                 Equation &eq) {
-  std::vector<std::pair<const Expr *, bool>> guards;
-  for (const Guard &guard : eq.guards)
-    guards.push_back({guard.condition, guard.positive});
-  return eq.checked.insert({{&expr, scope.env.get()}, guards}).second;
+  return eq.checked
+      .insert({{&expr, scope.env.get()}, guardsFrom(eq, 0), running})
+      .second;
 }
 
 /// One check per call that none of the cases in `when` is at hand.
@@ -169,8 +168,7 @@ bool Lowering::checkAxis(const ReadExpr &expr, unsigned axis, const Item &item,
   }
   if (eq.guards.empty() && range.exact && range.lower.size() == 1 &&
       range.upper.size() == 1)
-    return checkRange(range.lower[0], range.upper[0], extent, used, what,
-                      place);
+    return checkRange(range.lower[0], range.upper[0], extent, what, place);
   Reach around = reach(scope, eq, true);
   Form position = form(item, scope, eq, around);
   Points::Answer under = around.points.ask({{-position - Form(1)}}),
@@ -200,9 +198,8 @@ bool Lowering::checkAxis(const ReadExpr &expr, unsigned axis, const Item &item,
 
 /// A position that runs from `low` to `high`, both reached where the loops run.
 bool Lowering::checkRange(const Size &low, const Size &high, const Size &extent,
-                          ArrayRef<Idx *> used, const std::string &what,
-                          Range place) {
-  SmallVector<unsigned> atoms = positiveAtoms(used);
+                          const std::string &what, Range place) {
+  SmallVector<unsigned> atoms = positiveAtoms(running);
   bool under = sizes.nonNegative(-low - 1, atoms);
   bool over = sizes.nonNegative(high - extent, atoms);
   if (under || over)
@@ -214,14 +211,16 @@ bool Lowering::checkRange(const Size &low, const Size &high, const Size &extent,
   // Sizes decide: one check per call, void where a loop is empty.
   Value lowest = emit(low, place), highest = emit(high, place),
         limit = emit(extent, place);
-  SmallVector<Size> of = {low, high, extent};
+  SmallVector<Size> of;
   SmallVector<Value> loops;
-  for (Idx *idx : used) {
-    if (sizes.nonNegative(*idx->extent - 1))
+  for (const Idx *idx : running) {
+    if (sizes.nonNegative(*idx->extent - 1) ||
+        llvm::is_contained(of, *idx->extent))
       continue;
     loops.push_back(emit(*idx->extent, place));
     of.push_back(*idx->extent);
   }
+  of.append({low, high, extent});
   Location at = loc(place);
   require(of, place,
           "the index of " + what + " runs from {0} to {1}, its extent is " +
@@ -268,10 +267,7 @@ bool Lowering::checkData(const Item &item, bool under, bool over,
       }
   }
   size_t own = used.size();
-  for (const Guard &guard : eq.guards)
-    for (Idx *idx : info(*guard.condition, *guard.scope, eq).used)
-      if (!llvm::is_contained(used, idx))
-        used.push_back(idx);
+  addGuardIndices(eq, used);
   bool readsData = item.expr && !info(*item.expr, scope, eq).pure;
   // A place that is not reached counts as position 0, which is in range of an
   // extent of 1; where the extent is 0 all that is reached moves up by one.
@@ -280,7 +276,7 @@ bool Lowering::checkData(const Item &item, bool under, bool over,
   // Reads inside the position are checked by its own emission.
   auto position = [&](Body &body, bool up) -> Value {
     TV tv = underGuards(
-        body, eq, Ty::I64, at,
+        body, eq, 0, Ty::I64, at,
         [&]() -> TV {
           TV x = item.idx ? TV{indexValue(body, item.idx, at), Ty::I64, {}}
                           : emit(body, *item.expr, scope, eq);
@@ -359,10 +355,7 @@ bool Lowering::checkDivisor(const BinaryExpr &expr, const Scope &scope,
   // A pass over the divisor: the places where it is 0 are counted.
   Location at = loc(place);
   SmallVector<Idx *, 4> used = info(*expr.rhs, scope, eq).used;
-  for (const Guard &guard : eq.guards)
-    for (Idx *idx : info(*guard.condition, *guard.scope, eq).used)
-      if (!llvm::is_contained(used, idx))
-        used.push_back(idx);
+  addGuardIndices(eq, used);
   ArrayRef<Idx *> rows = used, last;
   if (!used.empty()) {
     rows = ArrayRef<Idx *>(used).drop_back();
@@ -378,7 +371,7 @@ bool Lowering::checkDivisor(const BinaryExpr &expr, const Scope &scope,
                           {}};
                 };
                 TV tv = underGuards(
-                    body, eq, Ty::I64, at,
+                    body, eq, 0, Ty::I64, at,
                     [&]() -> TV {
                       TV x = emit(body, *expr.rhs, scope, eq);
                       if (!x)

@@ -30,34 +30,29 @@ unsigned Lowering::variable(Reach &reach, const Idx *idx) {
   return it->second;
 }
 
-/// Everything around: the indices in scope, and the guards.
+/// Everything around: the loops that run, and the guards.
 Lowering::Reach Lowering::reach(const Scope &scope, Equation &eq,
                                 bool guarded) {
   Reach result{Points(sizes), {}};
-  auto indices = [&](const Scope &around) {
-    for (auto &entry : around.indices)
-      if (entry.second->extent)
-        variable(result, entry.second);
-    if (around.dots)
-      for (const Idx *idx : *around.dots)
-        variable(result, idx);
-  };
-  indices(scope);
-  for (auto &[id, range] : loopRanges) {
-    Size turn = Size::atom(id);
-    result.points.assume(Form(turn - range.first));
-    result.points.assume(Form(range.second - turn - 1));
+  for (const Idx *idx : running)
+    variable(result, idx);
+  for (const RolledLoop &loop : loops) {
+    Size turn = Size::atom(loop.turn);
+    result.points.assume(Form(turn - loop.lo));
+    result.points.assume(Form(loop.hi - turn - 1));
   }
   if (guarded)
     for (const Guard &guard : eq.guards) {
-      indices(*guard.scope);
-      result.points.restrict(
-          holds(*guard.condition, guard.positive, *guard.scope, eq, result));
+      if (guard.condition)
+        result.points.restrict(
+            holds(*guard.condition, guard.positive, *guard.scope, eq, result));
+      else
+        variable(result, guard.loop);
     }
   // Where something is evaluated, every loop around it runs.
-  SmallVector<Idx *, 8> used;
+  SmallVector<const Idx *, 8> used;
   for (auto &entry : result.ids)
-    used.push_back(const_cast<Idx *>(entry.first));
+    used.push_back(entry.first);
   for (unsigned atom : positiveAtoms(used))
     result.points.atLeast(atom, 1);
   return result;

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 #include <limits>
 
@@ -76,10 +77,12 @@ static Value combine(OpBuilder &b, Location at, ReduceOp op, Value acc,
 
 std::optional<Reduced> Lowering::emitReduce(const ReduceExpr &expr,
                                             const Scope &scope, Equation &eq,
-                                            ArrayRef<Idx *> axes, bool f64) {
+                                            ArrayRef<Idx *> axes,
+                                            size_t firstGuard, bool f64) {
   Location at = loc(expr.range);
   Scope inner = inside(expr, scope, eq);
   SmallVector<Idx *, 2> ids = eq.binders[{&expr, scope.env.get()}];
+  llvm::SaveAndRestore run(running, loopsOf(axes, ids));
   const Info &operand = info(*expr.operand, inner, eq);
   Ty ty = info(expr, scope, eq).ty;
   bool isArgmax = expr.op == ReduceOp::Argmax;
@@ -175,7 +178,8 @@ std::optional<Reduced> Lowering::emitReduce(const ReduceExpr &expr,
     };
     if (!guarded)
       return term();
-    return underGuards(body, eq, 0, ValueRange(acc).getTypes(), at, term, keep);
+    return underGuards(body, eq, firstGuard, ValueRange(acc).getTypes(), at,
+                       term, keep);
   };
   auto results = generic(expr.range, axes, ids, inits, f64, fill);
   if (results.empty())
@@ -199,8 +203,8 @@ std::optional<Reduced> Lowering::emitReduce(const ReduceExpr &expr,
           };
           if (!needsGuard(*expr.where, inner, eq))
             return one();
-          return underGuards(body, eq, 0, ValueRange(acc).getTypes(), at, one,
-                             [&] { return Values(acc); });
+          return underGuards(body, eq, firstGuard, ValueRange(acc).getTypes(),
+                             at, one, [&] { return Values(acc); });
         });
     if (count.empty())
       return std::nullopt;
@@ -215,15 +219,18 @@ TV Lowering::emitReduced(Body &body, const ReduceExpr &expr, const Scope &scope,
   const Info &i = info(expr, scope, eq);
   Location at = loc(expr.range);
   Scope inner = inside(expr, scope, eq);
-  SmallVector<Idx *, 4> axes(i.used);
   SmallVector<Idx *, 2> ids = eq.binders[{&expr, scope.env.get()}];
-  addGuardIndices(inner, eq, {expr.operand.get(), expr.where.get()}, axes);
-  llvm::erase_if(axes, [&](Idx *idx) { return llvm::is_contained(ids, idx); });
+  size_t depth = eq.guards.size();
+  llvm::scope_exit leave([&] { eq.guards.resize(depth); });
+  Hoisted hoisted =
+      hoist({expr.operand.get(), expr.where.get()}, inner, eq, i.used, ids);
+  SmallVector<Idx *, 4> axes = hoisted.axes;
   inLoopOrder(axes, body);
-  Key key{&expr, scope.env.get()};
+  Equation::Place key{{&expr, scope.env.get()}, hoisted.guards};
   auto it = eq.reduced.find(key);
   if (it == eq.reduced.end() || body.f64) {
-    auto reduced = emitReduce(expr, scope, eq, axes, body.f64);
+    auto reduced =
+        emitReduce(expr, scope, eq, axes, hoisted.firstGuard, body.f64);
     if (!reduced)
       return {};
     eq.reduced.erase(key);

@@ -10,6 +10,8 @@
 #include "dialects/Attn/Dialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace heed;
 using namespace heed::sema;
@@ -18,8 +20,10 @@ using namespace mlir;
 
 std::optional<TensorVal> Lowering::emitSoftmax(const SoftmaxExpr &expr,
                                                const Scope &scope, Equation &eq,
-                                               ArrayRef<Idx *> axes) {
+                                               ArrayRef<Idx *> axes,
+                                               size_t firstGuard) {
   Location at = loc(expr.range);
+  llvm::SaveAndRestore run(running, loopsOf(axes));
   SmallVector<Idx *, 2> ids = eq.binders[{&expr, scope.env.get()}];
   Shape shape = shapeOf(axes);
   SmallVector<int64_t> positions;
@@ -43,9 +47,9 @@ std::optional<TensorVal> Lowering::emitSoftmax(const SoftmaxExpr &expr,
           auto value = [&] { return emit(body, *expr.operand, scope, eq); };
           if (!guarded)
             return value();
-          return underGuards(body, eq, Ty::F32, at, value, [&]() -> TV {
-            return {realConstant(body, 0, at), Ty::F32, {}};
-          });
+          return underGuards(
+              body, eq, firstGuard, Ty::F32, at, value,
+              [&]() -> TV { return {realConstant(body, 0, at), Ty::F32, {}}; });
         });
     eq.guards.resize(depth);
     if (!scores)
@@ -56,8 +60,15 @@ std::optional<TensorVal> Lowering::emitSoftmax(const SoftmaxExpr &expr,
     auto tensor = plainRead(*expr.sink, scope, eq, others, Ty::F32);
     if (!tensor)
       tensor = elementwise(
-          others, Ty::F32, expr.sink->range, false,
-          [&](Body &body) { return emit(body, *expr.sink, scope, eq); });
+          others, Ty::F32, expr.sink->range, false, [&](Body &body) -> TV {
+            auto value = [&] { return emit(body, *expr.sink, scope, eq); };
+            if (!needsGuard(*expr.sink, scope, eq))
+              return value();
+            return underGuards(
+                body, eq, firstGuard, Ty::F32, at, value, [&]() -> TV {
+                  return {realConstant(body, 0, at), Ty::F32, {}};
+                });
+          });
     if (!tensor)
       return std::nullopt;
     sink = tensor->value;
@@ -74,7 +85,7 @@ std::optional<TensorVal> Lowering::emitSoftmax(const SoftmaxExpr &expr,
     TV where;
     if (needsGuard(*expr.where, scope, eq))
       where = underGuards(
-          body, eq, Ty::Bool, at,
+          body, eq, firstGuard, Ty::Bool, at,
           [&] { return emit(body, *expr.where, scope, eq); },
           [&]() -> TV {
             return {boolConstant(body.builder, 0, at), Ty::Bool, {}};
@@ -110,13 +121,27 @@ std::optional<TensorVal> Lowering::emitSoftmax(const SoftmaxExpr &expr,
 
 TV Lowering::emitNestedSoftmax(Body &body, const SoftmaxExpr &expr,
                                const Scope &scope, Equation &eq) {
-  SmallVector<Idx *, 4> axes(info(expr, scope, eq).used);
-  addGuardIndices(scope, eq, {expr.operand.get(), expr.where.get()}, axes);
+  // A guard that reads an index of the softmax chooses among results: each of
+  // them is made of all scores.
+  auto guards = eq.guards;
+  llvm::scope_exit leave([&] { eq.guards = guards; });
+  llvm::erase_if(eq.guards, [&](const Guard &guard) {
+    return guard.condition &&
+           llvm::any_of(info(*guard.condition, *guard.scope, eq).used,
+                        [&](Idx *idx) {
+                          return llvm::is_contained(
+                              eq.binders[{&expr, scope.env.get()}], idx);
+                        });
+  });
+  Hoisted hoisted =
+      hoist({expr.operand.get(), expr.where.get(), expr.sink.get()}, scope, eq,
+            info(expr, scope, eq).used, {});
+  SmallVector<Idx *, 4> axes = hoisted.axes;
   inLoopOrder(axes, body);
-  Key key{&expr, scope.env.get()};
+  Equation::Place key{{&expr, scope.env.get()}, hoisted.guards};
   auto it = eq.softmaxes.find(key);
   if (it == eq.softmaxes.end()) {
-    auto tensor = emitSoftmax(expr, scope, eq, axes);
+    auto tensor = emitSoftmax(expr, scope, eq, axes, hoisted.firstGuard);
     if (!tensor)
       return {};
     it = eq.softmaxes.emplace(key, std::make_pair(*tensor, axes)).first;

@@ -9,11 +9,13 @@ from math import erf
 
 import numpy as np
 
-from runs import expect, expect_error, finish, run
+import programs
+from programs import compare, compile, outputs
+from runs import expect, expect_error, finish
 import safetensors_file
 
 heedc, folder, wanted = sys.argv[1], sys.argv[2], sys.argv[3:]
-os.makedirs(folder, exist_ok=True)
+programs.start(heedc, folder)
 rng = np.random.default_rng(3)
 groups = {}
 
@@ -21,53 +23,6 @@ groups = {}
 def group(function):
     groups[function.__name__] = function
     return function
-
-
-def compile(name, source, *options):
-    path = os.path.join(folder, name)
-    with open(path + ".heed", "w") as file:
-        file.write(source)
-    done = run(heedc, path + ".heed", "-o", path, *options)
-    expect(done.returncode == 0, f"{name}: {done.stderr}")
-    return path
-
-
-def outputs(program, inputs, names, *options):
-    """The results of a run, or the finished process after an error."""
-    command = [program, *options]
-    for name, value in inputs.items():
-        if isinstance(value, np.ndarray):
-            np.save(f"{program}.{name}.npy", value)
-            command += ["--" + name, f"{program}.{name}.npy"]
-        else:
-            command += [f"--{name}={value}"]
-    for name in names:
-        command += ["--output", f"{name}={program}.out.{name}.npy"]
-    done = run(*command)
-    if done.returncode:
-        return done
-    return {name: np.load(f"{program}.out.{name}.npy") for name in names}
-
-
-def compare(program, inputs, expected, *options, tolerance=1e-5):
-    got = outputs(program, inputs, expected, *options)
-    what = os.path.basename(program) + " " + str({k: getattr(v, "shape", v) for k, v in inputs.items()})
-    if not isinstance(got, dict):
-        return expect(False, f"{what}: {got.stderr}")
-    for name, want in expected.items():
-        have, want = got[name], np.asarray(want)
-        if have.shape != want.shape or (have.dtype.kind in "ib") != (want.dtype.kind in "ib"):
-            expect(False, f"{what}: {name} is {have.dtype}{have.shape}, expected {want.dtype}{want.shape}")
-            continue
-        if want.dtype.kind in "ib":
-            expect(np.array_equal(have, want), f"{what}: {name}\n{have.ravel()[:12]}\n{want.ravel()[:12]}")
-            continue
-        have, want = have.astype(np.float64), want.astype(np.float64)
-        same = np.array_equal(np.isnan(have), np.isnan(want)) and np.array_equal(have[np.isinf(want)], want[np.isinf(want)])
-        finite = np.isfinite(want)
-        scale = np.abs(want[finite]).max(initial=0) or 1
-        error = np.abs(have[finite] - want[finite]).max(initial=0) / scale
-        expect(same and error <= tolerance, f"{what}: {name} differs by {error:.2g}\n{have.ravel()[:12]}\n{want.ravel()[:12]}")
 
 
 def f32(*shape):

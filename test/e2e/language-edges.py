@@ -1,0 +1,138 @@
+# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions guards
+"""Where a fact about sizes holds, and where it no longer does: loops without a turn, what is computed outside the loops
+that it does not use, guards. Every model through both backends."""
+import sys
+
+import numpy as np
+
+import programs
+from programs import compare, compile, outputs
+from runs import expect_error, finish
+
+heedc, folder, wanted = sys.argv[1], sys.argv[2], sys.argv[3:]
+programs.start(heedc, folder)
+rng = np.random.default_rng(5)
+groups = {}
+
+
+def group(function):
+    groups[function.__name__] = function
+    return function
+
+
+def f32(*shape):
+    return rng.uniform(-2, 2, shape).astype(np.float32)
+
+
+def both(name, source):
+    return [compile(f"{name}-{backend}", source, "--backend=" + backend) for backend in ("halide", "reference")]
+
+
+@group
+def loops():
+    # That the loop reads w[l] says nothing about L behind it.
+    for program in both("outlive", """
+model m(x: f32[N, D], w: f32[L, D]) {
+  for l in 0..L { x[n,d] = x[n,d] + w[l,d] }
+  return y[n,d] = x[n,d] + w[0,d]
+}"""):
+        for n, l in ((2, 1), (3, 4), (0, 2), (0, 0)):
+            x, w = f32(n, 3), f32(l, 3)
+            compare(program, dict(x=x, w=w), dict(y=x.astype(np.float64) + w.sum(0) + (w[0] if l else 0)))
+        expect_error(outputs(program, dict(x=f32(2, 3), w=f32(0, 3)), []),
+                     "the index of 'w' (axis 0) runs from 0 to 0, its extent is L = 0")
+    # What a loop checks is void where it has no turn, and is checked anew behind it.
+    for program in both("checks", """
+model m(x: f32[N], w: f32[L], k: f32[K]) {
+  for l in 0..L {
+    x[n:N] = x[n] * w[l] + k[n] + (sum(u:N // K) k[0])
+  }
+  return y[n] = x[n] + k[0]
+}"""):
+        for n, l, k in ((2, 1, 3), (3, 4, 3), (3, 0, 1), (0, 0, 2)):
+            x, w, b = f32(n), f32(l), f32(k)
+            y = x.astype(np.float64)
+            for factor in w.astype(np.float64):
+                y = y * factor + b[:n] + (n // k) * b[0].astype(np.float64)
+            compare(program, dict(x=x, w=w, k=b), dict(y=y + b[0]))
+        expect_error(outputs(program, dict(x=f32(3), w=f32(1), k=f32(2)), []), "index 'n' runs to N = 3, but 'k' (axis 0) has 2")
+        expect_error(outputs(program, dict(x=f32(3), w=f32(0), k=f32(0)), []), "its extent is K = 0")
+    # A loop that begins below 0.
+    for program in both("below", """
+model m(x: f32[N], w: f32[L]) {
+  for l in L - 3..L { x[n] = x[n] + w[l] }
+  return x
+}"""):
+        x, w = f32(2), f32(5)
+        compare(program, dict(x=x, w=w), dict(x=x.astype(np.float64) + w[2:].astype(np.float64).sum()))
+        expect_error(outputs(program, dict(x=x, w=f32(2)), []), "'w' (axis 0)")
+
+
+@group
+def hoisted():
+    # The sum does not use n: it is computed also where N is 0, and must not read x then.
+    for program in both("reduction", """
+model m(x: f32[N], w: f32[K], s: f32[H, M], b: f32[B]) {
+  y[n] = x[n] * (sum(k) w[k] * x[N-1])
+  z[n] = x[n] * (mean(k where w[k] > x[N-1]) w[k])
+  p[g:B, h, j] = b[g] * (softmax(j where s[h,j] > b[B-1]; sink = b[B-1]) (s[h,j] * b[B-1]))
+  return y, z, p
+}"""):
+        for n, k, h, m, b in ((3, 4, 2, 3, 2), (0, 4, 2, 3, 0), (2, 0, 1, 0, 1), (0, 0, 0, 0, 0), (1, 1, 1, 1, 0)):
+            x, w, s, c = f32(n), f32(k), f32(h, m), f32(b)
+            y, wide, t, d = (a.astype(np.float64) for a in (x, w, s, c))
+            last = y[-1] if n else 0
+            kept = wide[wide > last]
+            score = t * d[-1] if b else t
+            e = np.where(t > d[-1], np.exp(score), 0) if b else np.zeros((h, m))
+            p = e / (e.sum(1, keepdims=True) + (np.exp(d[-1]) if b else 1))
+            compare(program, dict(x=x, w=w, s=s, b=c), dict(
+                y=y * (wide.sum() * last), z=y * (kept.mean() if len(kept) else 0), p=d[:, None, None] * p[None]))
+
+
+@group
+def conversions():
+    # A conversion to i32 wraps: its bounds are not those of its argument.
+    for program in both("wrap", "model m(x: f32[N]) { return y[n:N] = x[i32(n) // 2], z[n:N] = x[i32(n * 4294967295) // 4294967295] }"):
+        expect_error(outputs(program, dict(x=f32(3)), []), "= -1 is out of range for x (axis 0): expected 0 <= index < 3")
+        x = f32(1)
+        compare(program, dict(x=x), dict(y=x, z=x))
+
+
+@group
+def guards():
+    # An inlined argument that stands in both branches is computed for each.
+    for program in both("branches", """
+fn f(a, c) = if c > 0 then a else a * 2
+model m(x: f32[K], ids: i32[N], c: f32[N], s: f32[N, 3]) {
+  y[n] = f(sum(u:2) x[ids[n] + u], c[n])
+  return y, z[n,j] = f(softmax(j) (s[n,j] * x[ids[n]]), c[n])
+}"""):
+        x, ids, c, s = f32(9), rng.integers(0, 7, 12).astype(np.int32), f32(12), f32(12, 3)
+        wide = x.astype(np.float64)
+        by = np.where(c > 0, 1, 2)
+        e = np.exp(s * wide[ids][:, None])
+        compare(program, dict(x=x, ids=ids, c=c, s=s), dict(
+            y=by * (wide[ids] + wide[ids + 1]), z=by[:, None] * e / e.sum(1, keepdims=True)))
+    # A sink and a table are under the guards around too. A softmax is of all scores, whichever of them are asked for.
+    for program in both("sinks", """
+const powers = [3, 4, 5]
+model m(s: f32[H, N], b: f32[H], x: f32[H, N], ids: i32[N]) {
+  y[h,j] = x[h,j] + (if h > 0 then 2 * (softmax(j; sink = b[h-1]) s[h,j]) else 0)
+  z[h,j] = x[h,j] + (if h < 3 then 2.0 ^ powers[h] else 0)
+  w[h,j] = x[h,j] + (if j > 0 then softmax(j) (s[h,ids[j]]) else 0)
+  return y, z, w
+}"""):
+        for h, n in ((5, 4), (1, 1), (2, 7)):
+            s, b, x, ids = f32(h, n), f32(h), f32(h, n), rng.integers(0, n, n).astype(np.int32)
+            e, wide = np.exp(s.astype(np.float64)), x.astype(np.float64)
+            p = e / (e.sum(1, keepdims=True) + np.exp(np.roll(b, 1).astype(np.float64))[:, None])
+            q = e[:, ids] / e[:, ids].sum(1, keepdims=True)
+            p[0] = q[:, 0] = 0
+            powers = np.where(np.arange(h) < 3, 2.0 ** (3 + np.arange(h)), 0)
+            compare(program, dict(s=s, b=b, x=x, ids=ids), dict(y=wide + 2 * p, z=wide + powers[:, None], w=wide + q))
+
+
+for name in wanted:
+    groups[name]()
+finish()
