@@ -2,10 +2,10 @@
 // For a tile of TQ queries (vector lanes) and a block of B keys:
 //
 //   Q  [e][TQ]     queries, transposed once per tile
-//   S  [B/8][TQ]   tuple of 8 scores and their maximum, in the log2 domain
-//   P  [B][TQ]     2^(S - m), m the block's maximum rounded to an integer
+//   S  [B/8][TQ]   tuple of 8 scores and their maximum, times log4 e
+//   P  [B][TQ]     4^(S - m), m the block's maximum rounded to an integer
 //   st [F/8][TQ]   tuple (8 accumulators, m, l), merged over the blocks: a
-//                  rescale is a multiplication by 2^integer
+//                  rescale is a multiplication by 4^integer
 //
 // Other normalisers have weights P = map(S) without a maximum, and l only where
 // they are divided by it.

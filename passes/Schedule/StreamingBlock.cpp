@@ -61,7 +61,7 @@ Value Streaming::isLive(Ops &o, Value p) {
 Value Streaming::weightOf(Ops &o, Value s, Value top) {
   switch (op.getMap()) {
   case attn::Map::Exp:
-    return shifted ? o.exp2(o.sub(s, top)) : o.anyExp2(s);
+    return shifted ? o.exp4(o.sub(s, top)) : o.anyExp2(s);
   case attn::Map::Sigmoid:
     return o.div(o.f(1), o.add(o.f(1), o.anyExp2(o.sub(o.f(0), s))));
   case attn::Map::Relu:
@@ -119,7 +119,7 @@ void Streaming::stageScores(StreamingStage &stage) {
                        [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
                          return {scoreInGroup(o, at)};
                        });
-  // S: a group of scores and their maximum, in the log2 domain.
+  // S: a group of scores and their maximum, in their domain.
   stage.scores = func(
       stage.name("s"), {"ii", "jt", "kb"}, group + shifted,
       [&](Ops &o, ArrayRef<Value> at) {
@@ -285,8 +285,8 @@ SmallVector<Value> Streaming::merged(Ops &o, ArrayRef<Value> old,
   if (shifted) {
     Value before = old[topElement()];
     top = o.larger(before, here);
-    c0 = o.power(o.sub(before, top));
-    c1 = o.power(o.sub(here, top));
+    c0 = o.power4(o.sub(before, top));
+    c1 = o.power4(o.sub(here, top));
   }
   auto merge = [&](Value x, Value y) -> Value {
     return shifted ? o.fma(o.mul(x, c0), y, c1) : o.add(x, y);

@@ -183,8 +183,11 @@ private:
   bool shifted; ///< scores are taken less a running maximum
   bool summed;  ///< weights are divided by their sum
   bool anySign; ///< weights may be any number, else they are at least 0
-  /// Scores are kept times this: the exponential is one of 2.
+  /// Scores are kept times this: the exponential is one of 4, or of 2 where it
+  /// takes the score as it is.
   double domain() {
+    if (shifted)
+      return log4e;
     return op.getMap() == attn::Map::Exp || op.getMap() == attn::Map::Sigmoid
                ? log2e
                : 1;

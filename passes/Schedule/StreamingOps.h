@@ -17,6 +17,10 @@ using namespace mlir;
 
 constexpr double log2e = 1.44269504088896340736;
 constexpr double ln2 = 0.69314718055994530942;
+// Scores that are compared with their row's maximum are kept times this:
+// weights are then powers of 4, and a finite score of any size stays finite
+// (times log2 e those beyond 2.36e38 would not).
+constexpr double log4e = log2e / 2;
 // The maximum before any key: every finite score is at least this.
 constexpr double lowest = -3.4028234663852886e38;
 constexpr auto relaxed =
@@ -122,24 +126,24 @@ struct Ops {
     return values.front();
   }
 
-  /// 2^t for t <= 0.5 and for NaN: t is split into an integer n and f in [-1/2,
-  /// 1/2] by adding 1.5 * 2^23, whose low bits then hold n (and the
-  /// exponent's bias, 127); 2^f is a polynomial that is 1 at 0 (minimax,
-  /// 1.7e-7 relative in f32: one term less has 3.5e-6, of which a sum of values
-  /// that cancel shows many times as much). Below -120 the result is exactly 0:
-  /// n becomes -127, whose power has the bits of 0.0, and no denormal number
-  /// arises.
-  Value exp2(Value t) {
+  /// 4^t for t <= 0.5 and for NaN: 2t is split into an integer n and f in
+  /// [-1/2, 1/2], t into their halves, by adding 1.5 * 2^22, whose low bits
+  /// then hold n (and the exponent's bias, 127); 2^f is a polynomial that is 1
+  /// at 0 (minimax, 1.7e-7 relative in f32: one term less has 3.5e-6, of which
+  /// a sum of values that cancel shows many times as much), here one of f / 2.
+  /// Below 2^-120 the result is exactly 0: n becomes -127, whose power has the
+  /// bits of 0.0, and no denormal number arises.
+  Value exp4(Value t) {
     Value tiny =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, t, f(-120));
-    t = arith::SelectOp::create(b, loc, tiny, f(-127), t);
-    Value magic = f(12582912.0 + 127.0);
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, t, f(-60));
+    t = arith::SelectOp::create(b, loc, tiny, f(-63.5), t);
+    Value magic = f(6291456.0 + 63.5);
     Value z = add(t, magic);
-    Value fraction = sub(t, sub(z, magic));
-    Value p = f(0.00132647273);
-    for (double c :
-         {0.00967151299, 0.0555073359, 0.240222424, 0.693147004, 1.0})
-      p = fma(f(c), p, fraction);
+    Value half = sub(t, sub(z, magic));
+    Value p = f(32 * 0.00132647273);
+    for (double c : {16 * 0.00967151299, 8 * 0.0555073359, 4 * 0.240222424,
+                     2 * 0.693147004, 1.0})
+      p = fma(f(c), p, half);
     return mul(p, real(shl(bits(z), 23)));
   }
   /// 2^t for any t: 0 and infinity where f32 ends. The power of two is applied
@@ -168,10 +172,10 @@ struct Ops {
     Value up = larger(x, low);
     return arith::SelectOp::create(b, loc, greater(high, up), up, high);
   }
-  /// 2^y for an integer y <= 0 (exactly 0 below -126); any value if y is NaN.
-  Value power(Value y) {
-    Value n =
-        arith::FPToSIOp::create(b, loc, b.getI32Type(), larger(y, f(-127)));
+  /// 4^y for an integer y <= 0 (exactly 0 below -63); any value if y is NaN.
+  Value power4(Value y) {
+    y = larger(y, f(-63.5)); // a constant of exp4's: registers are few
+    Value n = arith::FPToSIOp::create(b, loc, b.getI32Type(), add(y, y));
     return real(shl(addi(n, i(127)), 23));
   }
 };

@@ -23,13 +23,13 @@ Streaming::Total Streaming::total(Ops &o, ArrayRef<Value> at) {
   ArrayRef<Value> rest = at.drop_front(1);
   SmallVector<Value> dims =
       place(o, rest.drop_front(), query(o, rest.front(), at[0]), Value());
-  Value t = o.mul(operand(o, sink, *op.getSinkMap(), dims), o.f(log2e));
+  Value t = o.mul(operand(o, sink, *op.getSinkMap(), dims), o.f(log4e));
   // Merged like a block with one key and no value; the exact exponential, as
   // t - top may be any number.
   Value top = o.larger(total.top, math::RoundEvenOp::create(o.b, o.loc, t));
-  total.rescale = o.power(o.sub(total.top, top));
+  total.rescale = o.power4(o.sub(total.top, top));
   total.sum =
-      o.fma(math::ExpOp::create(o.b, o.loc, o.mul(o.sub(t, top), o.f(ln2))),
+      o.fma(math::ExpOp::create(o.b, o.loc, o.mul(o.sub(t, top), o.f(2 * ln2))),
             total.sum, total.rescale);
   total.top = top;
   return total;
@@ -156,7 +156,7 @@ StreamingResults Streaming::finishWithLse() {
       "lse", {"ii"}, 1, [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
         auto [top, l, c, keysAlone] = total(o, at);
         Value log =
-            o.add(math::LogOp::create(o.b, o.loc, l), o.mul(top, o.f(ln2)));
+            o.add(math::LogOp::create(o.b, o.loc, l), o.mul(top, o.f(2 * ln2)));
         Value isNaN =
             arith::CmpFOp::create(o.b, o.loc, arith::CmpFPredicate::UNO, l, l);
         return {o.select(isNaN, l, log)};
