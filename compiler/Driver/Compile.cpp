@@ -204,7 +204,7 @@ bool Compilation::compileKernels(ModuleOp module, HalideOutput form,
   TimingScope scope = total.nest("kernels");
   HalideCodegenOptions codegen;
   codegen.output = form;
-  codegen.promises = edited;
+  codegen.promises = edited || options.checkPromises;
   KernelCache cache;
   if (options.cache)
     codegen.store = &cache;

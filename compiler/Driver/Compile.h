@@ -59,6 +59,9 @@ struct CompileOptions {
   /// For heed-check: the reference's further results, and kernels without the
   /// last pass on the host.
   bool reportScores = false, memoryPlan = true;
+  /// Kernels check what their schedules promise, as those of IR that a person
+  /// edited do.
+  bool checkPromises = false;
   unsigned optLevel = 2;
   /// Where bin/ and lib/ of this installation lie.
   std::string installRoot;

@@ -111,6 +111,11 @@ int main(int argc, char **argv) {
       "no-memory-plan",
       cl::desc("An allocation for each buffer, for heed-check"), cl::Hidden,
       cl::cat(category));
+  cl::opt<bool> checkPromises(
+      "check-promises",
+      cl::desc("Kernels check, when they run, what their schedules say of "
+               "their loops, for tests"),
+      cl::Hidden, cl::cat(category));
   cl::opt<bool> noCache(
       "no-cache",
       cl::desc("Compile each kernel, also one that was compiled "
@@ -166,6 +171,7 @@ int main(int argc, char **argv) {
   options.optLevel = level;
   options.reportScores = reportScores;
   options.memoryPlan = !noMemoryPlan;
+  options.checkPromises = checkPromises;
   options.cache = !noCache;
   std::string self = llvm::sys::fs::getMainExecutable(
       argv[0], reinterpret_cast<void *>(&main));

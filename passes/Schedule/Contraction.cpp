@@ -292,7 +292,8 @@ bool heed::scheduleContraction(KernelInfo &kernel,
       isShortEpilogue(out->func, sumFunc))
     for (StringRef loop : {"nj", "mi"})
       halide::UnrollOp::create(b, loc, outFunc, 0, loop);
-  std::string task = parallelOuter(b, out->func, 0, tasks, 4);
+  std::string task =
+      parallelOuter(b, out->func, 0, tasks, 4, FusedBody::ComputesFuncs);
 
   SmallVector<std::string> rnames;
   for (Attribute name : update.getRvars())

@@ -170,7 +170,7 @@ bool heed::scheduleElementwise(KernelInfo &kernel,
     int64_t rows = elementsOfTask /
                    std::max<int64_t>(1, f->extents[0].fixed.value_or(1024));
     if (!split && (!f->extents[0].fixed || rows < 2 || vars.size() < 2)) {
-      parallelOuter(b, f->func, 0, vars, 1);
+      parallelOuter(b, f->func, 0, vars, 1, FusedBody::Alone);
       continue;
     }
     Location loc = f->func.getLoc();
@@ -178,7 +178,7 @@ bool heed::scheduleElementwise(KernelInfo &kernel,
     // remainder, which Halide takes for a range.
     SmallVector<std::string> loops(vars.begin() + 1, vars.end());
     if (!split)
-      loops = fuseLoops(b, f->func, 0, loops);
+      loops = fuseLoops(b, f->func, 0, loops, FusedBody::Alone);
     halide::SplitOp::create(b, loc, func, 0, loops[0], "task", "row",
                             std::max<int64_t>(1, rows),
                             halide::TailStrategy::GuardWithIf);

@@ -78,7 +78,8 @@ void heed::scheduleGeneric(KernelInfo &kernel, const halide::Target &target) {
       SmallVector<StringRef> names(order.begin(), order.end());
       if (names.size() > 1)
         halide::ReorderOp::create(b, loc, f.func.getResult(), stage, names);
-      parallelOuter(b, f.func, stage, vars, vars.size() > 1 ? 1 : 0);
+      parallelOuter(b, f.func, stage, vars, vars.size() > 1 ? 1 : 0,
+                    FusedBody::Alone);
     }
   }
 }

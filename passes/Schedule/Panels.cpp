@@ -121,7 +121,7 @@ SmallVector<Value> heed::packPanels(KernelInfo &kernel, halide::UpdateOp update,
                                       i32(at, shape.products));
         halide::UnrollOp::create(at, loc, func, 0, "product");
       }
-      parallelOuter(at, own.func, 0, names, panelAt);
+      parallelOuter(at, own.func, 0, names, panelAt, FusedBody::Alone);
     };
     if (Value buffer = packOnce(kernel, f, schedulePanel)) {
       packed.back() = buffer;

@@ -112,7 +112,8 @@ void RowBlock::scheduleRoot(Value root) {
   order.append(outer);
   halide::ReorderOp::create(b, loc, root, 0,
                             SmallVector<StringRef>(order.begin(), order.end()));
-  std::string task = parallelOuter(b, out->func, 0, order, first);
+  std::string task =
+      parallelOuter(b, out->func, 0, order, first, FusedBody::ComputesFuncs);
   for (Value func : group)
     if (isStored(*kernel.find(func)))
       schedule(func, root, task);
@@ -132,6 +133,7 @@ void RowBlock::scheduleAlone(Value root) {
       halide::ComputeRootOp::create(b, func.getLoc(), func);
     SmallVector<std::string> vars = varsOf(f->func);
     for (int64_t stage = 0, end = f->updates.size(); stage <= end; ++stage)
-      parallelOuter(b, f->func, stage, vars, vars.size() > 1 ? 1 : 0);
+      parallelOuter(b, f->func, stage, vars, vars.size() > 1 ? 1 : 0,
+                    FusedBody::Alone);
   }
 }

@@ -179,7 +179,7 @@ void copyColumns(KernelInfo &kernel, Value product, halide::ReadOp read,
                           halide::TailStrategy::RoundUp);
   halide::VectorizeOp::create(b, loc, func, 0, "lane");
   if (names.size() > 2)
-    parallelOuter(b, copy.func, 0, names, 2);
+    parallelOuter(b, copy.func, 0, names, 2, FusedBody::Alone);
 }
 
 /// Whether what \p func does with each column takes few instructions; those
@@ -295,7 +295,7 @@ bool heed::scheduleRowProduct(KernelInfo &kernel,
   if (columns % width == 0 && hasShortEpilogue(out->func))
     for (StringRef loop : {"nj", "mi"})
       halide::UnrollOp::create(b, loc, outFunc, 0, loop);
-  parallelOuter(b, out->func, 0, order, 5);
+  parallelOuter(b, out->func, 0, order, 5, FusedBody::ComputesFuncs);
 
   // \p dims from \p first on are the row and those outside of it.
   auto place = [&](Value func, StringRef at, size_t first) {

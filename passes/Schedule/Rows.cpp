@@ -191,7 +191,8 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
     halide::ReorderOp::create(b, loc, reductions[0], 1, {v, vars[0], r});
     SmallVector<std::string> loops{"vb"};
     loops.append(vars.begin() + 1, vars.end());
-    parallelOuter(b, out->func, 0, loops, loops.size() > 1 ? 1 : 0);
+    parallelOuter(b, out->func, 0, loops, loops.size() > 1 ? 1 : 0,
+                  FusedBody::ComputesFuncs);
     return true;
   }
 
@@ -200,7 +201,8 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
   if (inner && !(out->extents[0].fixed && *out->extents[0].fixed < outLanes))
     vectorizeInner(b, out->func, 0, vars[0], outLanes);
   SmallVector<std::string> loops =
-      fuseLoops(b, out->func, 0, ArrayRef(vars).drop_front(inner));
+      fuseLoops(b, out->func, 0, ArrayRef(vars).drop_front(inner),
+                FusedBody::ComputesFuncs);
   halide::SplitOp::create(b, loc, outFunc, 0, loops[0], "task", "row", 8,
                           guard);
   loops[0] = "task";

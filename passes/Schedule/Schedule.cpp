@@ -76,18 +76,27 @@ unsigned heed::widestBits(halide::FuncOp func) {
 
 SmallVector<std::string> heed::fuseLoops(OpBuilder &b, halide::FuncOp func,
                                          int64_t stage,
-                                         ArrayRef<std::string> vars) {
-  // From the inside out, and three at most: Halide then still sees each var as
-  // one point inside the fused loop. A remainder of a remainder of a remainder
-  // it takes for a range, and stores what is computed there beside its place.
+                                         ArrayRef<std::string> vars,
+                                         FusedBody body) {
+  // From the inside out, three loops at a time. The two inner ones are then
+  // (f mod xy) mod x and (f mod xy) / x of the fused loop f. Where one read has
+  // both as coordinates, Halide names f mod xy, and takes the remainder of a
+  // name for a range: what is computed inside would be stored beside its place.
+  // A var that was split has a name of its own for where it begins.
   SmallVector<std::string> loops;
+  Value f = func.getResult();
+  SmallVector<std::string> own = varsOf(func);
   for (; !vars.empty();
        vars = vars.drop_front(std::min<size_t>(3, vars.size()))) {
     std::string fused = vars.front();
+    if (body == FusedBody::ComputesFuncs && vars.size() >= 3 &&
+        llvm::is_contained(own, fused))
+      halide::SplitOp::create(b, func.getLoc(), f, stage, fused, fused,
+                              fused + "_point", 1,
+                              halide::TailStrategy::RoundUp);
     for (const std::string &var : vars.take_front(3).drop_front()) {
       std::string next = fused + "_" + var;
-      halide::FuseOp::create(b, func.getLoc(), func.getResult(), stage, fused,
-                             var, next);
+      halide::FuseOp::create(b, func.getLoc(), f, stage, fused, var, next);
       fused = next;
     }
     loops.push_back(fused);
@@ -97,11 +106,11 @@ SmallVector<std::string> heed::fuseLoops(OpBuilder &b, halide::FuncOp func,
 
 std::string heed::parallelOuter(OpBuilder &b, halide::FuncOp func,
                                 int64_t stage, ArrayRef<std::string> vars,
-                                size_t first) {
+                                size_t first, FusedBody body) {
   if (vars.size() <= first)
     return "";
   SmallVector<std::string> loops =
-      fuseLoops(b, func, stage, vars.drop_front(first));
+      fuseLoops(b, func, stage, vars.drop_front(first), body);
   for (const std::string &loop : loops)
     halide::ParallelOp::create(b, func.getLoc(), func.getResult(), stage, loop);
   return loops.front();

@@ -32,12 +32,17 @@ void scheduleGeneric(KernelInfo &kernel, const halide::Target &target);
 /// Funcs that the pipeline writes.
 llvm::SmallVector<KernelFunc *> outputsOf(KernelInfo &kernel);
 
+/// Whether funcs are computed inside of fused loops: Halide then has to see
+/// each of these loops as one point there.
+enum class FusedBody { Alone, ComputesFuncs };
+
 /// Makes few loops of the loops \p vars of stage \p stage of \p func, which
 /// stand directly around each other, innermost first. Returns their names,
 /// innermost first.
 llvm::SmallVector<std::string> fuseLoops(mlir::OpBuilder &b,
                                          halide::FuncOp func, int64_t stage,
-                                         llvm::ArrayRef<std::string> vars);
+                                         llvm::ArrayRef<std::string> vars,
+                                         FusedBody body);
 
 /// Makes the outermost loops of stage \p stage of \p func, from loop \p first
 /// on, one parallel loop; where Halide does not fuse that many, parallel loops
@@ -46,7 +51,7 @@ llvm::SmallVector<std::string> fuseLoops(mlir::OpBuilder &b,
 /// loop; without such a loop nothing happens.
 std::string parallelOuter(mlir::OpBuilder &b, halide::FuncOp func,
                           int64_t stage, llvm::ArrayRef<std::string> vars,
-                          size_t first);
+                          size_t first, FusedBody body);
 
 /// Splits and vectorises loop \p var of stage \p stage by \p lanes; the tail is
 /// guarded.

@@ -227,7 +227,8 @@ bool heed::scheduleStateProduct(KernelInfo &kernel,
                           halide::TailStrategy::GuardWithIf);
   halide::VectorizeOp::create(b, loc, outFunc, 0, "nv");
   order.insert(order.begin(), "nv");
-  std::string task = parallelOuter(b, out->func, 0, order, 3);
+  std::string task =
+      parallelOuter(b, out->func, 0, order, 3, FusedBody::ComputesFuncs);
 
   auto boundOuter = [&](Value func, size_t first) {
     SmallVector<std::string> dims = varsOf(kernel.find(func)->func);

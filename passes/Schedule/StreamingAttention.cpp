@@ -214,7 +214,7 @@ FailureOr<StreamingResults> Streaming::run() {
   if (results.lse) // both are read out of the rows
     for (halide::FuncOp f : {results.output, results.lse}) {
       vectorizeInner(b, f, 0, varsOf(f).front(), plan.lanes);
-      parallelOuter(b, f, 0, varsOf(f), 1);
+      parallelOuter(b, f, 0, varsOf(f), 1, FusedBody::Alone);
     }
   return results;
 }

@@ -377,7 +377,8 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
   w.reorder(output, 0, SmallVector<StringRef>(order.begin(), order.end()));
   SmallVector<std::string> tasks{"task"};
   tasks.append(outer);
-  std::string task = parallelOuter(b, output, 0, tasks, 0);
+  std::string task =
+      parallelOuter(b, output, 0, tasks, 0, FusedBody::ComputesFuncs);
 
   if (rowsOut) {
     unsigned dim = op.firstDim(DimKind::Value);
