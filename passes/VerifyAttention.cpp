@@ -23,9 +23,10 @@ struct VerifyAttention : heed::impl::AttnVerifyAttentionBase<VerifyAttention> {
   }
 
 private:
-  /// attention-ir.c2 of one operand, whose axes are read by \p map.
+  /// attention-ir.c2 of one tensor, whose axes \p map names. A read may leave
+  /// elements of an axis out, a result may not.
   LogicalResult checkSizes(attn::AttentionOp op, Type type, AffineMap map,
-                           const Twine &what) {
+                           const Twine &what, bool isResult = false) {
     auto tensor = cast<RankedTensorType>(type);
     for (auto [axis, expr] : llvm::enumerate(map.getResults())) {
       auto dim = dyn_cast<AffineDimExpr>(expr);
@@ -33,11 +34,12 @@ private:
         continue;
       std::optional<int64_t> size =
           getConstantIntValue(op.getSizes()[dim.getPosition()]);
-      if (size && *size != tensor.getDimSize(axis))
+      int64_t extent = tensor.getDimSize(axis);
+      if (size && (isResult ? *size != extent : *size > extent))
         return op.emitOpError()
-               << what << " has extent " << tensor.getDimSize(axis)
-               << " at axis " << axis << ", but loop dim " << dim.getPosition()
-               << " has size " << *size << " (attention-ir.c2)";
+               << what << " has extent " << extent << " at axis " << axis
+               << ", but loop dim " << dim.getPosition() << " has size "
+               << *size << " (attention-ir.c2)";
     }
     return success();
   }
@@ -69,7 +71,7 @@ private:
                             "value " + Twine(v))))
         return failure();
     if (failed(checkSizes(op, op.getOutput().getType(), op.outputMap(),
-                          "the output")))
+                          "the output", /*isResult=*/true)))
       return failure();
     for (Region &region : op->getRegions())
       if (failed(checkRegion(op, region)))
