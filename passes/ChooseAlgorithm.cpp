@@ -4,8 +4,12 @@
 #include "passes/Remarks.h"
 #include "passes/RowBlocks.h"
 #include "passes/Schedule/StreamingAttention.h"
+#include "passes/StoredTensors.h"
+
+#include "dialects/Attn/SymbolicDims.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -28,6 +32,50 @@ StringRef whyNotRowBlock(attn::AttentionOp op) {
   if (op.getLse())
     return "its log-sum-exp is a result, too";
   return "";
+}
+
+using attn::DimKind;
+using attn::SizePolynomial;
+using attn::SymbolicDims;
+
+/// Multiplications that \p op takes where no pair is masked: for each pair of a
+/// query and a key those of the scores and of the values.
+SizePolynomial productsOf(attn::AttentionOp op, SymbolicDims &dims) {
+  auto sizes = [&](ArrayRef<unsigned> wanted) {
+    SizePolynomial product(1);
+    for (unsigned dim : wanted)
+      product *= dims.size(op.getSizes()[dim]);
+    return product;
+  };
+  SizePolynomial ofPair = sizes(llvm::to_vector(llvm::seq<unsigned>(
+      op.firstDim(DimKind::Value),
+      op.firstDim(DimKind::Value) + op.numDims(DimKind::Value))));
+  for (unsigned term = 0; term < op.numTerms(); ++term)
+    ofPair += sizes(op.contractDims(term));
+  return ofPair * sizes(llvm::to_vector(
+                      llvm::seq<unsigned>(0, op.firstDim(DimKind::Contract))));
+}
+
+/// Those of the sums of \p group.
+SizePolynomial productsOf(ArrayRef<Operation *> group, SymbolicDims &dims) {
+  SizePolynomial sum;
+  for (Operation *op : group) {
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    if (!generic || !generic.getNumReductionLoops())
+      continue;
+    SizePolynomial product(1);
+    llvm::BitVector known(generic.getNumLoops());
+    for (OpOperand &operand : generic->getOpOperands())
+      for (auto [axis, expr] : llvm::enumerate(
+               generic.getMatchingIndexingMap(&operand).getResults()))
+        if (auto dim = dyn_cast<AffineDimExpr>(expr);
+            dim && !known.test(dim.getPosition())) {
+          known.set(dim.getPosition());
+          product *= dims.dim(operand.get(), axis);
+        }
+    sum += product;
+  }
+  return sum;
 }
 
 /// The dims of \p map, with one more in front of \p at.
@@ -110,7 +158,16 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
         remarkDone(group.back(), "attn-choose-algorithm", "row-block",
                    "all scores of a tile of queries at once, " +
                        Twine(group.size()) + " operations in one kernel");
+        SymbolicDims dims;
+        remarkCost(group.back(), dims.str(productsOf(group, dims)), "");
       }
+    });
+    getOperation()->walk([&](Operation *op) {
+      if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op) &&
+          !op->hasAttr(kRowBlockAttr) && isSummed(op->getResult(0)))
+        remarkDeclined(op, "attn-choose-algorithm", "softmax",
+                       "a softmax by itself: its rows are stored, " +
+                           storedText(op->getResult(0)));
     });
   }
 
@@ -131,6 +188,26 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
     else
       remarkDeclined(op, "attn-choose-algorithm", "materialised",
                      "the scores are stored: " + why + ", and " + rows);
+    SymbolicDims dims;
+    remarkCost(op, dims.str(productsOf(op, dims)),
+               op.getWhere().empty() ? "" : ", less where it is masked");
+  }
+
+  /// Whether some operation sums elements of \p tensor, or of what is computed
+  /// from it element by element.
+  bool isSummed(Value tensor) {
+    return llvm::any_of(tensor.getUsers(), [&](Operation *user) {
+      auto generic = dyn_cast<linalg::GenericOp>(user);
+      return generic && (generic.getNumReductionLoops() ||
+                         llvm::any_of(generic.getResults(), [&](Value result) {
+                           return isSummed(result);
+                         }));
+    });
+  }
+
+  void remarkCost(Operation *op, StringRef products, StringRef but) {
+    remarkFound(op, "attn-choose-algorithm", "cost",
+                "costs " + products + " products" + but);
   }
 
   /// An attention without a query dim, if it streams with one of extent 1.

@@ -1,7 +1,7 @@
 //===- Remarks.h - what a pass did, or why not ------------------*- C++ -*-===//
 //
 // One sentence each, through MLIR's remark engine: category is the pass, name
-// the op or model concerned. `--explain` prints them; `heed-opt
+// the op or model concerned. `--explain=all` prints them; `heed-opt
 // --remarks-filter=attn-.*` does the same for a pass run alone.
 #ifndef HEED_PASSES_REMARKS_H
 #define HEED_PASSES_REMARKS_H

@@ -10,6 +10,7 @@
 #include "compiler/Codegen/HalideTranslate.h"
 #include "compiler/Codegen/StreamStores.h"
 #include "dialects/Halide/Target.h"
+#include "mlir/IR/Remarks.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -343,6 +344,7 @@ std::string contentOf(halide::PipelineOp pipeline, const std::string &symbol,
 /// which goes to \p store as that of \p content unless there was something to
 /// warn of.
 LogicalResult collect(halide::PipelineOp pipeline, Child &child,
+                      const HalideCodegenOptions &options,
                       const KernelStore *store, StringRef content,
                       CompiledKernel &kernel) {
   SmallVector<Operation *> ops;
@@ -355,8 +357,13 @@ LogicalResult collect(halide::PipelineOp pipeline, Child &child,
       failed = true;
       op->emitError() << m.text;
     } else if (m.kind == Record::Warning) {
-      op->emitWarning() << m.text;
       warned = true;
+      if (options.warnings)
+        op->emitWarning() << m.text;
+      else
+        remark::analysis(op->getLoc(),
+                         remark::RemarkOpts::name("warning").category("halide"))
+            << (kernel.name + ": " + m.text);
     } else {
       kernel.bytes = std::move(m.text);
       done = true;
@@ -457,8 +464,8 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
   // Diagnostics in the module's order, whatever the order of the ends was.
   LogicalResult result = success();
   for (size_t k = 0; k < pipelines.size(); ++k)
-    if (children[k] && failed(collect(pipelines[k], *children[k], store,
-                                      contents[k], kernels[k])))
+    if (children[k] && failed(collect(pipelines[k], *children[k], options,
+                                      store, contents[k], kernels[k])))
       result = failure();
   return result;
 }

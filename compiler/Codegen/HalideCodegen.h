@@ -46,6 +46,9 @@ struct HalideCodegenOptions {
   /// `halide.bound_extent`), and nothing else: for schedules that a person may
   /// have edited.
   bool promises = false;
+  /// What libHalide warns of is a warning at its op, for schedules that a
+  /// person wrote; else a remark.
+  bool warnings = true;
   /// The first C argument is a `void *` that every call of the runtime gets.
   bool userContext = true;
   /// Where objects are looked up before they are compiled, and kept; may be

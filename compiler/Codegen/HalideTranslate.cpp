@@ -199,6 +199,8 @@ void HalideTranslator::update(halide::UpdateOp op) {
     func(place) = values[0];
   else
     func(place) = Halide::Tuple(values);
+  // Without ops of its own it runs as it stands: nothing was forgotten.
+  func.update(func.num_update_definitions() - 1).unscheduled();
   loops[op.getFunc()].push_back(stage);
 }
 

@@ -205,6 +205,7 @@ bool Compilation::compileKernels(ModuleOp module, HalideOutput form,
   HalideCodegenOptions codegen;
   codegen.output = form;
   codegen.promises = edited || options.checkPromises;
+  codegen.warnings = edited;
   KernelCache cache;
   if (options.cache)
     codegen.store = &cache;
@@ -245,7 +246,7 @@ bool Compilation::run() {
   context.getDiagEngine().registerHandler(printDiagnostic);
   context.printOpOnDiagnostic(false);
   if (options.explain != Explain::No)
-    enableExplain(context, llvm::errs(), options.explain == Explain::Json);
+    enableExplain(context, llvm::errs(), options.explain);
 
   OwningOpRef<ModuleOp> module;
   {

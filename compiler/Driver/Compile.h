@@ -33,7 +33,9 @@ enum class Emit {
   Exe
 };
 enum class Backend { Halide, Reference };
-enum class Explain { No, Text, Json };
+/// Summary: for each attention what was done of it and why no more; All: every
+/// remark; Json: every remark as an object.
+enum class Explain { No, Summary, All, Json };
 
 struct CompileOptions {
   /// A .heed or .mlir file, or "-".

@@ -3,6 +3,8 @@
 #ifndef HEED_COMPILER_DRIVER_EXPLAIN_H
 #define HEED_COMPILER_DRIVER_EXPLAIN_H
 
+#include "compiler/Driver/Compile.h"
+
 namespace mlir {
 class MLIRContext;
 } // namespace mlir
@@ -12,10 +14,10 @@ class raw_ostream;
 
 namespace heed {
 
-/// Prints every remark of passes that run in \p context to \p os, one a line,
-/// each only once; \p json: as JSON objects.
+/// Prints the remarks of passes that run in \p context to \p os, each only
+/// once: every one as it comes, or a summary when \p context ends.
 void enableExplain(mlir::MLIRContext &context, llvm::raw_ostream &os,
-                   bool json);
+                   Explain form);
 
 } // namespace heed
 

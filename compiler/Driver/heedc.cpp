@@ -83,11 +83,16 @@ int main(int argc, char **argv) {
       cl::desc("What public symbols begin with (default: the model's name)"),
       cl::value_desc("name"), cl::cat(category));
   cl::opt<Explain> explain(
-      "explain", cl::desc("Say what the passes did, or why they did not:"),
+      "explain", cl::desc("Say what became of the model:"),
       cl::init(Explain::No), cl::ValueOptional, cl::cat(category),
-      cl::values(clEnumValN(Explain::Text, "", "as text"),
-                 clEnumValN(Explain::Text, "text", "as text"),
-                 clEnumValN(Explain::Json, "json", "one JSON object a line")));
+      cl::values(
+          clEnumValN(Explain::Summary, "",
+                     "how each attention is computed, what it stores and "
+                     "costs, and why it is no better"),
+          clEnumValN(Explain::All, "all",
+                     "all that the passes did, or why they did not"),
+          clEnumValN(Explain::Json, "json",
+                     "the same, one JSON object a line")));
   cl::opt<bool> printTarget("print-target",
                             cl::desc("Print the target's description"),
                             cl::cat(category));

@@ -44,7 +44,7 @@ expect(done.returncode == 0 and "tensor<?x4xf32>" in (folder / "lin.attn").read_
 # So has a parameter whose name a function of the library composes.
 composed = folder / "composed.heed"
 composed.write_text('import "nn.heed"\nmodel m(x: f32[N, D]) {\n  return y = linear(x, O = 6, at = "layer")\n}\n')
-done = run(heedc, composed, "--weights", good, "--explain", "-o", folder / "composed")
+done = run(heedc, composed, "--weights", good, "--explain=all", "-o", folder / "composed")
 expect("computed once, when the model is opened: " in done.stdout + done.stderr, done.stdout + done.stderr)
 done = run(heedc, source, "--weights", good, "-o", folder / "lin")
 expect(done.returncode == 0, done.stderr)

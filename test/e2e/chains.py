@@ -32,7 +32,7 @@ def limit():
 for name, source in MODELS.items():
     program = folder / name
     (folder / f"{name}.heed").write_text(source)
-    explained = subprocess.run([heedc, folder / f"{name}.heed", "-o", program, "--explain"], capture_output=True, text=True)
+    explained = subprocess.run([heedc, folder / f"{name}.heed", "-o", program, "--explain=all"], capture_output=True, text=True)
     if explained.returncode or "two orders, chosen by the sizes of each call" not in explained.stdout + explained.stderr:
         sys.exit(f"{name}: {explained.stdout}{explained.stderr}")
     for shape in SHAPES[name]:

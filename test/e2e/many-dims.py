@@ -89,7 +89,7 @@ for name, (shapes, body, schedule, oracle, sizes) in MODELS.items():
     source.write_text("model m(" + ", ".join(f"{key}: f32[{', '.join(dims.split())}]" for key, dims in shapes.items()) + ") {\n" + body + "\n}\n")
     result = body.split("return ")[1][0]
     for program, options in ((folder / name, []), (folder / f"{name}-promises", ["--check-promises"])):
-        done = subprocess.run([heedc, source, "--explain", *options, "-o", program], capture_output=True, text=True)
+        done = subprocess.run([heedc, source, "--explain=all", *options, "-o", program], capture_output=True, text=True)
         said = done.stdout + done.stderr
         expect(done.returncode == 0 and f"has the {schedule} schedule" in said, f"{program.name}: {said}")
         for draw in zip(*sizes.values()):

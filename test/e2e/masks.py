@@ -92,7 +92,7 @@ CASES = [
 def check(number, case, rng):
     source, program = folder / f"m{number}.heed", folder / f"m{number}"
     source.write_text(MODEL.format(**case))
-    done = run(heedc, source, "--explain", "-o", program)
+    done = run(heedc, source, "--explain=all", "-o", program)
     said = done.stdout + done.stderr
     expect(done.returncode == 0 and "raised to one attention" in said and "streaming attention schedule" in said
            and "per element" not in said, f"{case['name']}: {said}")
@@ -141,7 +141,7 @@ model m(q: f32[B, H, N, E], k, v: f32[B, H, M, E], length: i32[B], gate: f32[B, 
   return o[b,h,i,e] = sum(j) p[b,h,i,j] * gate[b,j] * v[b,h,j,e]
 }
 """)
-    done = run(heedc, source, "--explain", "-o", program)
+    done = run(heedc, source, "--explain=all", "-o", program)
     expect(done.returncode == 0 and "streaming attention schedule" in done.stdout + done.stderr, f"sink: {done.stderr}")
     B, H, N, M, E = 3, 3, 5, 60, 4
     data = {name: np.ones(shape, np.float32) for name, shape in dict(q=(B, H, N, E), k=(B, H, M, E), v=(B, H, M, E), gate=(B, M)).items()}

@@ -90,7 +90,7 @@ for name, (schedule, inputs, body, oracle) in MODELS.items():
     source, program = folder / f"{name}.heed", folder / name
     types = {key: "bool" if key == "c" else "f32" for key in inputs}
     source.write_text("model m(" + ", ".join(f"{key}: {types[key]}[{', '.join(shape.split())}]" for key, (shape, _) in inputs.items()) + ") {\n" + body + "\n}\n")
-    done = subprocess.run([heedc, source, "--explain", "-o", program], capture_output=True, text=True)
+    done = subprocess.run([heedc, source, "--explain=all", "-o", program], capture_output=True, text=True)
     said = done.stdout + done.stderr
     expect(done.returncode == 0 and schedule in said, f"{name}: {said}")
     result = body.split("return ")[1][0]

@@ -94,7 +94,7 @@ for oracle, text in MODELS.items():
     name = oracle.__name__
     source, program = folder / f"{name}.heed", folder / name
     source.write_text(text)
-    done = subprocess.run([heedc, source, "--explain", "-o", program], capture_output=True, text=True)
+    done = subprocess.run([heedc, source, "--explain=all", "-o", program], capture_output=True, text=True)
     expect(done.returncode == 0, f"{name}: {done.stderr}")
     expect("has the row block schedule" in done.stdout + done.stderr, f"{name} is no row block: {done.stdout}{done.stderr}")
 

@@ -27,7 +27,7 @@ heedc, folder = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2])
 shutil.rmtree(folder, ignore_errors=True)
 folder.mkdir(parents=True)
 (folder / "layers.heed").write_text(MODEL)
-done = run(heedc, folder / "layers.heed", "--explain", "-o", folder / "layers")
+done = run(heedc, folder / "layers.heed", "--explain=all", "-o", folder / "layers")
 expect(done.returncode == 0, done.stderr)
 hoisted = [line for line in done.stderr.splitlines() if "attn-hoist-weights" in line]
 # Up, down and head: panels of 64, 32 and 64 columns at most; the head's exponential before.

@@ -44,7 +44,7 @@ def compiled(name, source, d, o, *options):
     weights = {f"{k}.weight": rng.standard_normal((o, d)).astype("f4") / np.float32(np.sqrt(d)) for k in "qkv"}
     weights |= {f"{k}.bias": rng.standard_normal(o).astype("f4") for k in "qkv"}
     safetensors_file.write(folder / f"{name}.safetensors", weights)
-    done = run(heedc, path, "--explain", "-o", folder / name, *options)
+    done = run(heedc, path, "--explain=all", "-o", folder / name, *options)
     expect(done.returncode == 0, f"{name}: {done.stderr}")
     expect("products of one operand in one kernel" in done.stderr, f"{name}: nothing was merged")
     return path, weights

@@ -77,7 +77,7 @@ def state(q, s, turned=False, swapped=False, divides=True):
 def check(name, source, e, f, sizes, wanted, *options, schedules=("row product",), no=()):
     """wanted: of float64 arrays; sizes: shapes before the last axis of the first input."""
     (folder / f"{name}.heed").write_text(source % {"e": e, "f": f})
-    done = run(heedc, folder / f"{name}.heed", "--explain", "-o", folder / name, *options)
+    done = run(heedc, folder / f"{name}.heed", "--explain=all", "-o", folder / name, *options)
     expect(done.returncode == 0, f"{name}: {done.stderr}")
     for schedule in schedules + no:
         found = f"has the {schedule} schedule" in done.stderr
@@ -116,7 +116,7 @@ def extremes(name, floor, *options):
   return o[n, f] = %s(y[n, f] / (sum(r) a[n, r] * t[n, r]))
 }
 """ % ("floor" if floor else ""))
-    done = run(heedc, folder / f"{name}.heed", "--explain", "-o", folder / name, *options)
+    done = run(heedc, folder / f"{name}.heed", "--explain=all", "-o", folder / name, *options)
     expect(done.returncode == 0 and "has the row product schedule" in done.stderr, f"{name}: {done.stderr}")
     # Row by row y = c * w for a place w of the row, and the divisor d.
     tiny, huge = 2.0**-149, 2.0**127 * 1.9
