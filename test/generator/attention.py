@@ -6,8 +6,7 @@ from scores import score
 from transforms import transform
 
 feature("two batches", "three batches", "no batch", "grouped heads", "shared keys", "grid queries", "no query", "grid keys",
-        "two contracted", "two values", "no value", "self", "value offsets", "talking heads", "merged heads", "weights kept",
-        "cast inputs", "split heads", "same keys and values")
+        "two contracted", "two values", "no value", "self", "value offsets", "talking heads", "merged heads", "cast inputs", "split heads", "same keys and values")
 
 
 class Site:

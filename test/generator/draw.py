@@ -113,4 +113,4 @@ class Draw:
                      frozenset(self.used))
 
 
-feature("layout", "symbolic", "static", "several results")
+feature("layout", "static", "powers")

@@ -2,13 +2,14 @@
 from attention import attention
 from draw import *
 from ranges import settle
+from respell import respelled
 import sizes
 
-feature("intermediate result", "attention")
+feature("intermediate result", "respelled")
 
 
 def drawn(seed, number, off=()):
-    """The model and size tuples for it."""
+    """The model, size tuples for it, and the model that it is an equal respelling of, or None."""
     d = Draw(seed, number, off)
     o = attention(d)
     results = [o.name]
@@ -21,7 +22,9 @@ def drawn(seed, number, off=()):
     if d.have("static", 0.6):
         share = d.one(0.3, 1.0)
         static = [(n, size) for n, size in first.items() if d.chance(share)]
-    model = settle(d.model(results, static), lambda: d.chance(0.1))
+    plain = d.model(results, static)
+    other = respelled(plain, d.random) if d.have("respelled") else None
+    model = settle(replace(other or plain, features=frozenset(d.used)), lambda: d.chance(0.1))
     tuples = [first]
     for k in range(3):
         more = sizes.draw(d.random, d.dims, d.multiples, 400000, small=k == 2)
@@ -31,4 +34,4 @@ def drawn(seed, number, off=()):
                 more[name] = more[of] * d.one(1, 2, 3)
         if all(more[name] % max(1, more[of]) == 0 for name, of in d.multiples.items()):
             tuples.append(more)
-    return model, tuples
+    return model, tuples, plain if other else None

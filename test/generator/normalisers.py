@@ -3,8 +3,8 @@ from draw import *
 from masks import text
 
 feature("softmax", "sink", "written softmax", "shifted softmax", "sigmoid weights", "relu weights", "identity weights", "one plus sum",
-        "clamped sum", "quotient", "select mask", "added mask", "mapped weights", "post weights", "divide after", "mean weights", "exp weights",
-        "log softmax", "mask on weights", "max pool scores", "relu quotient", "squared softmax", "weights cast", "reciprocal")
+        "clamped sum", "quotient", "select mask", "added mask", "mapped weights", "post weights",  "exp weights",
+        "log softmax",  "relu quotient", "powers", "weights cast", "reciprocal")
 
 
 def weigh(d, site, s, where, v):
@@ -51,9 +51,10 @@ def weigh(d, site, s, where, v):
         return quotient(d, site, x.at(), where, v)
     elif kind in ("sigmoid weights", "relu weights", "identity weights", "exp weights"):
         x = s.at()
-        body = {"sigmoid weights": Call("sigmoid", (x,)), "relu weights": d.one(Call("relu", (x,)), Call("relu", (x,)) ** 2, Call("relu", (x,)) * Call("relu", (x,)),
-                                                                                Call("relu", (x,)) ** 3),
-                "identity weights": d.one(x, x, x * x, x ** 2), "exp weights": Call("exp", (x * 0.5,))}[kind]
+        r = Call("relu", (x,))
+        powers = d.have("powers")
+        body = {"sigmoid weights": Call("sigmoid", (x,)), "relu weights": d.one(r, *([r ** 2, r * r, r ** 3, r ** 1.5] * powers)),
+                "identity weights": d.one(x, *([x * x, x ** 2] * powers)), "exp weights": Call("exp", (x * 0.5,))}[kind]
         p = d.let("p", pairs, body) if d.chance(0.6) else None
         if p is None:
             p = Plain(body)
@@ -101,7 +102,7 @@ def after(d, site, p):
         g = d.input("pg", d.shuffled([k for k in p.keys if d.chance(0.5)]))
         p = d.let("p", p.keys, p.at() * g.at())
     if d.have("mapped weights", 0.2):
-        p = d.let("p", p.keys, d.one(p.at() * 0.5, p.at() ** 2, p.at() * p.at(), Call("sqrt", (p.at() + 0.01,)), Call("max", (p.at(), Num(0.125))), p.at() / 2))
+        p = d.let("p", p.keys, d.one(p.at() * 0.5, *([p.at() ** 2, p.at() * p.at()] * d.have("powers")), Call("sqrt", (p.at() + 0.01,)), Call("max", (p.at(), Num(0.125))), p.at() / 2))
     if d.have("weights cast", 0.2):
         p = d.let("p", p.keys, Call("f32", (Call("f16", (p.at(),)),)))
     return p

@@ -55,7 +55,8 @@ def cases(model, tuples, seed, poison=(0, 0, 1, 0), statistics=None):
 
 def check_backend(source, folder, backend, model, known, flags=(), threads=1):
     """Compiles, runs every case, raises Failure. Returns heedc's messages."""
-    library = pathlib.Path(folder) / f"{backend}.so"
+    # A library that is still mapped must not be written again.
+    library = pathlib.Path(folder) / f"{backend}{len(list(pathlib.Path(folder).iterdir()))}.so"
     try:
         text = compile_model(source, library, backend, flags)
     except Refused as e:
@@ -74,6 +75,22 @@ def check_backend(source, folder, backend, model, known, flags=(), threads=1):
     finally:
         program.close()
     return text
+
+
+def disagreement(model, plain, known):
+    """What NumPy finds between a model and the one that it respells, or None: a fault of the generator."""
+    for dims, _, arrays, want in known:
+        try:
+            with np.errstate(all="ignore"):
+                other = expected(plain, dims, arrays)
+        except (Tie, Large):
+            continue
+        for name, x, y in zip(model.results, want, other):
+            a = None if x.a is None or y.a is None else np.maximum(x.a, y.a)
+            wrong = judge((np.asarray(x.v), "f64"), Tensor(y.v, a), f"respelled {name}")
+            if wrong:
+                return f"{wrong}; sizes {dims}"
+    return None
 
 
 def write_source(model, folder):

@@ -3,7 +3,7 @@ from draw import *
 
 feature("dot", "additive score", "distance score", "bilinear score", "second term", "relative keys", "relative bias", "relative 2-D",
         "bucket bias", "slope bias", "pair bias", "key bias", "row bias", "soft cap", "score scale", "affine score", "biased query",
-        "unused binder", "partial contraction", "squared score", "score cast", "large scores", "infinite rows")
+        "unused binder", "partial contraction", "mapped score", "score cast")
 
 
 def score(d, site, q, k):
@@ -33,7 +33,7 @@ def score(d, site, q, k):
         d.random.shuffle(factors)
         body = dot(d, site, e, factors)
     s = d.let("s", d.shuffled(pairs, 0.15), body)
-    steps = [second, added, scaled, capped, affine, squared, cast]
+    steps = [second, added, scaled, capped, affine, remapped, cast]
     d.random.shuffle(steps)
     for step in steps:
         if d.chance(0.3):
@@ -130,9 +130,9 @@ def affine(d, site, s):
         return s.at() * d.input("sa", heads).at() + d.input("sb", heads).at()
 
 
-def squared(d, site, s):
-    if d.have("squared score", 0.5):
-        return d.one(s.at() ** 2, s.at() * s.at(), Call("abs", (s.at(),)), Call("max", (s.at(), Num(-0.5))), Call("sin", (s.at(),)))
+def remapped(d, site, s):
+    if d.have("mapped score", 0.5):
+        return d.one(*([s.at() ** 2, s.at() * s.at()] * d.have("powers")), Call("abs", (s.at(),)), Call("max", (s.at(), Num(-0.5))), Call("sin", (s.at(),)))
 
 
 def cast(d, site, s):

@@ -107,8 +107,8 @@ def contracted(d, t, e, u, body, rows, widths):
 def mapped(d, t, rows, widths):
     if d.have("feature map"):
         x = t.at()
-        body = d.one(Call("elu", (x,)) + 1, Call("relu", (x,)), Call("tanh", (x,)), Call("exp", (x * 0.5,)), Call("silu", (x,)), x ** 2,
-                     Call("relu", (x,)) ** 2, Call("gelu", (x,)), Call("sigmoid", (x,)), Call("softplus", (x,)), Call("abs", (x,)),
+        body = d.one(Call("elu", (x,)) + 1, Call("relu", (x,)), Call("tanh", (x,)), Call("exp", (x * 0.5,)), Call("silu", (x,)), *([x ** 2, Call("relu", (x,)) ** 2] * d.have("powers")),
+                     Call("gelu", (x,)), Call("sigmoid", (x,)), Call("softplus", (x,)), Call("abs", (x,)),
                      Call("clamp", (x, Num(-0.5), Num(0.75))), Call("cos", (x,)), Call("gelu_tanh", (x,)))
         if d.chance(0.3):
             name = "fn_" + d.name("phi")
@@ -124,7 +124,7 @@ def cast(d, t, rows, widths):
 
 def scaled(d, t, rows, widths):
     if d.have("scaled operand"):
-        return d.let(t.name, t.keys, d.one(t.at() * 0.5, t.at() / Call("sqrt", (d.extents[widths[0]] + 1,)), -t.at(), t.at() * t.at()))
+        return d.let(t.name, t.keys, d.one(t.at() * 0.5, t.at() / Call("sqrt", (d.extents[widths[0]] + 1,)), -t.at(), *([t.at() * t.at()] * d.have("powers"))))
 
 
 def projected(d, t, rows, widths):

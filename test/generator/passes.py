@@ -1,0 +1,74 @@
+"""The IR after each pass, run by the reference backend: the first pass after which the numbers differ is the guilty one. And what passes said."""
+import collections
+import json
+import pathlib
+import re
+
+from compiled import run_tool, tool
+from oracles import Failure, check_backend
+
+DUMP = re.compile(r"// -----// IR Dump After \w+ \(([\w-]+)\).*\n")
+
+
+def stages(source, folder):
+    """(pass, IR) after each pass that changed something, as far as the reference can follow."""
+    before = pathlib.Path(folder) / "before.mlir"
+    text, code, _ = run_tool([tool("heedc"), source, "--emit=attn", "-o", before])
+    if code:
+        raise Failure("refused", text)
+    text, code, _ = run_tool([tool("heed-opt"), before, "--heed-kernels", "-o", "/dev/null", "--mlir-print-ir-after-change",
+                              "--mlir-print-ir-after-all", "--mlir-disable-threading", "--mlir-print-ir-module-scope"])
+    parts = DUMP.split(text)
+    found = [(name, ir) for name, ir in zip(parts[1::2], parts[2::2])]
+    if code:
+        found = [(name, ir) for name, ir in found[:-1]]
+        error = [line for line in text.splitlines() if "error:" in line or "Assertion" in line]
+        raise Failure("refused", f"heed-opt --heed-kernels: exit code {code} after {found[-1][0] if found else 'nothing'}: {' '.join(error[:3])}")
+    return [(name, ir) for name, ir in found if "halide.pipeline @" not in ir]
+
+
+def check_after(ir, folder, model, known):
+    file = pathlib.Path(folder) / "after.mlir"
+    file.write_text(ir)
+    check_backend(file, folder, "reference", model, known)
+
+
+def check_passes(source, folder, model, known):
+    """The last IR that the reference takes; if that is wrong, the guilty pass is named in the failure."""
+    found = stages(source, folder)
+    if not found:
+        return
+    try:
+        check_after(found[-1][1], folder, model, known)
+    except Failure as last:
+        for name, ir in found:
+            try:
+                check_after(ir, folder, model, known)
+            except Failure as e:
+                raise Failure(f"{e.kind} after {name}", e.text, e.dims, e.seed)
+        raise last
+
+
+def remarks(text):
+    """Counts what --explain=json said, with names and numbers left out."""
+    said = collections.Counter()
+    for line in text.splitlines():
+        if line.startswith("{"):
+            try:
+                r = json.loads(line)
+            except ValueError:
+                continue
+            message = re.sub(r"'[^']*'|\b\w+_\w+\b|\b\d+\b|\b[a-z]+\d+\b|\[[^\]]*\]", "_", r["message"])
+            said[f"{r['pass']}: {r['kind']}: {message[:100]}"] += 1
+    return said
+
+
+def explained(source, folder):
+    """Remarks of all passes and the halide ops, without generating code."""
+    output = pathlib.Path(folder) / "kernels.mlir"
+    text, code, _ = run_tool([tool("heedc"), source, "--emit=halide", "--explain=json", "-o", output])
+    if code:
+        raise Failure("refused", text.replace(str(source), "drawn.heed"))
+    said = remarks(text)
+    said.update("op " + name for name in set(re.findall(r"\bhalide\.[a-z_]+|\battn\.[a-z_]+", output.read_text())))
+    return said
