@@ -50,6 +50,23 @@ static bool ignoresNaN(Operation *op) {
                                     arith::FastMathFlags::nnan);
 }
 
+/// Whether an op's result is only written to an output of the pipeline: then
+/// nothing in the kernel reads what a cast has rounded.
+static bool isOnlyStored(Operation *op) {
+  auto func = op->getParentOfType<halide::FuncOp>();
+  auto isStored = [](Operation *user) { return isa<halide::YieldOp>(user); };
+  auto isOutput = [](Operation *user) {
+    return isa<halide::OutputOp>(user) ||
+           !isa<halide::ReadOp, halide::UpdateOp>(user);
+  };
+  return func && op->getParentOp() == func &&
+         llvm::all_of(op->getUsers(), isStored) &&
+         llvm::all_of(func->getUsers(), isOutput) &&
+         llvm::any_of(func->getUsers(), [](Operation *user) {
+           return isa<halide::OutputOp>(user);
+         });
+}
+
 static Expr compareFloats(arith::CmpFPredicate predicate, Expr a, Expr b,
                           Operation *op) {
   auto lt = [](Expr x, Expr y) { return strict(Call::strict_lt, x, y); };
@@ -308,6 +325,9 @@ Expr HalideExpressions::translateArith(Operation *op) {
         if (isBool) // trunci keeps the lowest bit
           return (x & Halide::Internal::make_one(x.type())) !=
                  Halide::Internal::make_zero(x.type());
+        if (op->getResult(0).getType().isF16() && x.type().bits() == 32 &&
+            x.type().is_float() && !isOnlyStored(op))
+          x = roundedToHalf(x);
         return cast(x);
       })
       .Case<arith::ExtUIOp, arith::UIToFPOp>([&](auto) {

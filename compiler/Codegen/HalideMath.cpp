@@ -21,6 +21,35 @@ Expr heed::strict(Call::IntrinsicOp op, Expr a, Expr b) {
   return Call::make(type, op, {a, b}, Call::PureIntrinsic);
 }
 
+// LLVM folds an extension of a truncation away where both may be contracted,
+// and libHalide has no strict cast. So the rounding is done before the cast, in
+// bits and a strict sum: 13 bits fall away, to even; below 2^-14 halves are
+// multiples of 2^-24, the last place of numbers in [0.5, 1).
+Expr heed::roundedToHalf(Expr x) {
+  auto constant = [&](Expr like, uint64_t value) {
+    return Halide::Internal::make_const(like.type(), value);
+  };
+  Halide::Type raw = Halide::UInt(32).with_lanes(x.type().lanes());
+  Expr bits = Halide::reinterpret(raw, x);
+  Expr size = bits & constant(bits, 0x7fffffff);
+  Expr odd = (size >> constant(bits, 13)) & constant(bits, 1);
+  Expr normal =
+      (size + constant(bits, 0xfff) + odd) & constant(bits, 0xffffe000);
+  Expr infinite = constant(bits, 0x7f800000);
+  normal =
+      Halide::select(normal >= constant(bits, 0x47800000), infinite, normal);
+  Expr half = Halide::Internal::make_const(x.type(), 0.5);
+  Expr small = strict(
+      Call::strict_sub,
+      strict(Call::strict_add, Halide::reinterpret(x.type(), size), half),
+      half);
+  Expr rounded = Halide::select(size > infinite, size, normal);
+  rounded = Halide::select(size < constant(bits, 0x38800000),
+                           Halide::reinterpret(raw, small), rounded);
+  return Halide::reinterpret(x.type(),
+                             rounded | (bits & constant(bits, 0x80000000)));
+}
+
 // libHalide tells LLVM that a plain sum or product is neither NaN nor infinite,
 // even where a strict op reads it: `x == x` of one is then true. In bits it is
 // what it is.

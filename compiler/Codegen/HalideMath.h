@@ -16,6 +16,9 @@ Halide::Expr isNaN(Halide::Expr x);
 /// Whether \p x is infinity, the negative one where \p negative.
 Halide::Expr isInfinity(Halide::Expr x, bool negative);
 
+/// \p x, an f32, rounded to the nearest f16, still as f32.
+Halide::Expr roundedToHalf(Halide::Expr x);
+
 } // namespace heed
 
 #endif // HEED_COMPILER_CODEGEN_HALIDEMATH_H
