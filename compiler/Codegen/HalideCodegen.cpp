@@ -20,6 +20,7 @@
 #include <chrono>
 #include <csignal>
 #include <dlfcn.h>
+#include <limits>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -162,6 +163,21 @@ public:
     return true;
   }
 
+  /// Milliseconds that are left of \p limit seconds, not below 0.
+  int64_t left(unsigned limit) const {
+    auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::steady_clock::now() - start);
+    return std::max<int64_t>(0, int64_t(limit) * 1000 - passed.count());
+  }
+
+  /// Ends it, whatever it does.
+  void stop() {
+    ::kill(pid, SIGKILL);
+    while (!drain())
+      continue;
+    late = true;
+  }
+
   /// Whether it ended by its own fault, not because somebody ended it.
   bool crashed() const {
     return WIFSIGNALED(status) &&
@@ -188,6 +204,7 @@ public:
   int status = 0;
   std::string bytes;
   double seconds = 0;
+  bool late = false; ///< it was stopped
 
 private:
   std::unique_ptr<FILE, int (*)(FILE *)> said{nullptr, std::fclose};
@@ -347,6 +364,11 @@ LogicalResult collect(halide::PipelineOp pipeline, Child &child,
                       const HalideCodegenOptions &options,
                       const KernelStore *store, StringRef content,
                       CompiledKernel &kernel) {
+  if (child.late)
+    return pipeline.emitError()
+           << "kernel '" << kernel.name << "' was not compiled within "
+           << options.seconds
+           << " seconds; --kernel-timeout=SECONDS gives it more";
   SmallVector<Operation *> ops;
   pipeline->walk<WalkOrder::PreOrder>(
       [&](Operation *op) { ops.push_back(op); });
@@ -446,11 +468,18 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
     if (running.empty())
       continue;
     std::vector<pollfd> polls;
-    for (size_t k : running)
+    int64_t wait = std::numeric_limits<int>::max();
+    for (size_t k : running) {
       polls.push_back({children[k]->fd, POLLIN, 0});
-    ::poll(polls.data(), polls.size(), -1);
-    for (size_t i = running.size(); i-- > 0;)
-      if (size_t k = running[i]; polls[i].revents && children[k]->drain()) {
+      wait = std::min(wait, children[k]->left(options.seconds));
+    }
+    ::poll(polls.data(), polls.size(), int(wait));
+    for (size_t i = running.size(); i-- > 0;) {
+      size_t k = running[i];
+      bool late = children[k]->left(options.seconds) == 0;
+      if (late)
+        children[k]->stop();
+      if (late || (polls[i].revents && children[k]->drain())) {
         // An assertion of libHalide's LLVM: another one may do without.
         if (children[k]->crashed() && !again[k]) {
           again[k] = true;
@@ -460,6 +489,7 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
         running.erase(running.begin() + i);
         ++ended;
       }
+    }
   }
   // Diagnostics in the module's order, whatever the order of the ends was.
   LogicalResult result = success();

@@ -32,6 +32,9 @@ public:
   virtual void store(llvm::StringRef content, llvm::StringRef object) const = 0;
 };
 
+/// How long a kernel may take to compile unless somebody says otherwise.
+constexpr unsigned kKernelSeconds = 300;
+
 struct HalideCodegenOptions {
   HalideOutput output = HalideOutput::Object;
   /// Put before each pipeline's name to make the C function's.
@@ -49,6 +52,9 @@ struct HalideCodegenOptions {
   /// What libHalide warns of is a warning at its op, for schedules that a
   /// person wrote; else a remark.
   bool warnings = true;
+  /// Seconds of wall time after which a kernel's compilation is ended: an
+  /// error. Kernels take some, on a crowded machine ten times as many.
+  unsigned seconds = kKernelSeconds;
   /// The first C argument is a `void *` that every call of the runtime gets.
   bool userContext = true;
   /// Where objects are looked up before they are compiled, and kept; may be

@@ -220,6 +220,15 @@ static Expr exactPow(Expr x, Expr y) {
   return Halide::select(isOne, number(1), p);
 }
 
+/// \p x, of which libHalide knows no bounds. Where it knows those of a variable
+/// it writes each step of a polynomial as four products of the bounds of the
+/// step before: it never ends. The first of a number's bits are the number.
+static Expr unbounded(Expr x) {
+  return Call::make(x.type(), Call::extract_bits,
+                    {x, Halide::Internal::make_zero(Halide::UInt(32))},
+                    Call::PureIntrinsic);
+}
+
 /// erf in f32: x times a polynomial in x^2 (minimax relative to erf for |x| <=
 /// 3.7, 4e-8; 3e-7 with the rounding), whose variable runs from -1 to 1 so that
 /// no digits cancel. Beyond, the polynomial grows above 1, where it is cut off.
@@ -233,7 +242,7 @@ static Expr exactErf(Expr x) {
     return Halide::erf(
         Halide::select(less(inside, number(-10)), number(-10), inside));
   }
-  Expr t = x * (x * number(0.146092042)) - number(1);
+  Expr t = unbounded(x * (x * number(0.146092042)) - number(1));
   Expr p = number(0.000695840688);
   for (double c :
        {-0.00180315028, 0.00164642255, -0.00275597908, 0.0081483284,

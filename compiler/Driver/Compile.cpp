@@ -206,6 +206,7 @@ bool Compilation::compileKernels(ModuleOp module, HalideOutput form,
   codegen.output = form;
   codegen.promises = edited || options.checkPromises;
   codegen.warnings = edited;
+  codegen.seconds = options.kernelTimeout.value_or(codegen.seconds);
   KernelCache cache;
   if (options.cache)
     codegen.store = &cache;

@@ -10,6 +10,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,8 @@ struct CompileOptions {
   /// edited do.
   bool checkPromises = false;
   unsigned optLevel = 2;
+  /// Seconds that a kernel may take to compile; nothing: the default.
+  std::optional<unsigned> kernelTimeout;
   /// Where bin/ and lib/ of this installation lie.
   std::string installRoot;
   /// Called on every pass manager before it runs.

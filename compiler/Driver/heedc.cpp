@@ -126,6 +126,10 @@ int main(int argc, char **argv) {
       cl::desc("Compile each kernel, also one that was compiled "
                "before (~/.cache/heed)"),
       cl::cat(category));
+  cl::opt<unsigned> kernelTimeout(
+      "kernel-timeout",
+      cl::desc("How long a kernel may take to compile (default: 300)"),
+      cl::value_desc("seconds"), cl::cat(category));
   cl::opt<unsigned> level("O", cl::desc("Optimisation of host code, 0 to 3"),
                           cl::Prefix, cl::init(2), cl::cat(category));
 
@@ -178,6 +182,8 @@ int main(int argc, char **argv) {
   options.memoryPlan = !noMemoryPlan;
   options.checkPromises = checkPromises;
   options.cache = !noCache;
+  if (kernelTimeout.getNumOccurrences())
+    options.kernelTimeout = kernelTimeout;
   std::string self = llvm::sys::fs::getMainExecutable(
       argv[0], reinterpret_cast<void *>(&main));
   options.installRoot =
