@@ -108,6 +108,10 @@ Bounds Lowering::bounds(const Expr &expr, const Scope &scope, Equation &eq) {
     Size low = form->offset, high = form->offset;
     bool known = true;
     for (auto &[idx, factor] : form->factors) {
+      if (!idx->extent) {
+        known = false;
+        break;
+      }
       Size span = factor * (*idx->extent - 1);
       if (nonNegative(factor))
         high = high + span;

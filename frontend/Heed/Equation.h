@@ -85,7 +85,8 @@ struct Equation {
     Size extent;
     std::string what;
     Range place;
-    bool weak; ///< in a branch of an `if`
+    bool weak;         ///< in a branch of an `if`
+    bool kept = false; ///< whose condition alone keeps it in range
   };
   using Key = std::pair<const void *, const Env *>;
   std::deque<Idx> pool;

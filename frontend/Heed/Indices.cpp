@@ -14,6 +14,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace heed;
 using namespace heed::sema;
@@ -58,6 +59,15 @@ Idx *Lowering::newIndex(StringRef name, Range place, const Expr *extent,
   return &idx;
 }
 
+/// Do the conditions around alone keep the index below `extent`? The ranges of
+/// indices are not known yet.
+bool Lowering::isKept(const Idx *idx, const Size &extent, Equation &eq) {
+  llvm::SaveAndRestore run(running, Equation::Loops());
+  Reach around = reach(eq, true);
+  Form at = Form::variable(variable(around, idx));
+  return around.points.ask({{at - Form(extent)}}).kind == Points::Answer::Never;
+}
+
 bool Lowering::solve(Equation &eq) {
   bool ok = true;
   for (Idx &idx : eq.pool) {
@@ -95,6 +105,10 @@ bool Lowering::solve(Equation &eq) {
                                   idx.name + ":N'");
       continue;
     }
+    // A read that its condition alone keeps in range says nothing of others.
+    if (strong.empty())
+      llvm::copy_if(mine, std::back_inserter(strong),
+                    [](const Equation::Use *use) { return !use->kept; });
     auto &rule = strong.empty() ? mine : strong;
     idx.extent = rule[0]->extent;
     idx.from = rule[0]->what;

@@ -8,6 +8,7 @@
 #include "Lowering.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/Twine.h"
 
 using namespace heed;
@@ -148,8 +149,12 @@ bool Lowering::inferIf(const IfExpr &expr, const Scope &scope, Equation &eq,
       info = *chosen;
     return chosen;
   }
-  const Info *a = infer(*expr.thenValue, scope, eq, true);
-  const Info *b = infer(*expr.elseValue, scope, eq, true);
+  auto side = [&](bool first) {
+    eq.guards.push_back({expr.condition.get(), first, &scope, nullptr});
+    llvm::scope_exit leave([&] { eq.guards.pop_back(); });
+    return infer(first ? *expr.thenValue : *expr.elseValue, scope, eq, true);
+  };
+  const Info *a = side(true), *b = side(false);
   if (!a || !b)
     return false;
   auto ty = join(a->ty, b->ty);

@@ -94,7 +94,8 @@ bool Lowering::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
       eq.uses.push_back(
           {axis.idx, shape[k],
            ("'" + expr.name.text + "' (axis " + Twine(k) + ")").str(),
-           axis.expr ? axis.expr->range : expr.range, weak});
+           axis.expr ? axis.expr->range : expr.range, weak,
+           weak && isKept(axis.idx, shape[k], eq)});
       if (axis.expr)
         infer(*axis.expr, scope, eq, weak);
       fixed = false;

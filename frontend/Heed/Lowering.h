@@ -246,6 +246,7 @@ private:
   bool items(const ast::ReadExpr &expr, const Scope &scope,
              llvm::SmallVectorImpl<Item> &out);
   Scope inside(const ast::ReduceExpr &expr, const Scope &scope, Equation &eq);
+  bool isKept(const Idx *idx, const Size &extent, Equation &eq);
   /// Gives every index its range.
   bool solve(Equation &eq);
 
@@ -261,7 +262,7 @@ private:
     std::map<const Idx *, unsigned> ids;
   };
   unsigned variable(Reach &reach, const Idx *idx);
-  Reach reach(const Scope &scope, Equation &eq, bool guarded);
+  Reach reach(Equation &eq, bool guarded);
   Form opaque(const ast::Expr &expr, const Scope &scope, Equation &eq,
               Reach &reach);
   Form form(const ast::Expr &expr, const Scope &scope, Equation &eq,

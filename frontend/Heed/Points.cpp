@@ -229,7 +229,7 @@ Points::Answer Points::ask(const Conjunction &mistake) const {
       system.constraints.insert(system.constraints.end(), list->begin(),
                                 list->end());
     for (unsigned id = 1; id <= variables.size(); ++id)
-      if (!variables[id - 1].name.empty()) {
+      if (!variables[id - 1].name.empty() && !variables[id - 1].upper.empty()) {
         // Loops around that nothing mentions must still run.
         system.add(variables[id - 1].upper[0]);
       }

@@ -68,7 +68,7 @@ bool Lowering::proven(const Item &item, const Size &extent, const Scope &scope,
   });
   if (low && high)
     return true;
-  Reach around = reach(scope, eq, false);
+  Reach around = reach(eq, false);
   Form at = form(item, scope, eq, around);
   return around.points.ask({{-at - Form(1)}}).kind == Points::Answer::Never &&
          around.points.ask({{at - Form(extent)}}).kind == Points::Answer::Never;
@@ -169,7 +169,7 @@ bool Lowering::checkAxis(const ReadExpr &expr, unsigned axis, const Item &item,
   if (eq.guards.empty() && range.exact && range.lower.size() == 1 &&
       range.upper.size() == 1)
     return checkRange(range.lower[0], range.upper[0], extent, what, place);
-  Reach around = reach(scope, eq, true);
+  Reach around = reach(eq, true);
   Form position = form(item, scope, eq, around);
   Points::Answer under = around.points.ask({{-position - Form(1)}}),
                  over = around.points.ask({{position - Form(extent)}});
@@ -337,7 +337,7 @@ bool Lowering::checkDivisor(const BinaryExpr &expr, const Scope &scope,
     return true;
   std::string text = ("integer '" + ast::spelling(expr.op) + "' by zero").str();
   Range place = expr.opRange;
-  Reach around = reach(scope, eq, true);
+  Reach around = reach(eq, true);
   Form divisor = form(*expr.rhs, scope, eq, around);
   Points::Answer zero = around.points.ask({{divisor, true}});
   switch (zero.kind) {

@@ -24,15 +24,17 @@ using llvm::dyn_cast;
 
 unsigned Lowering::variable(Reach &reach, const Idx *idx) {
   auto [it, isNew] = reach.ids.try_emplace(idx);
-  if (isNew)
-    it->second = reach.points.addVariable(
-        {idx->name, {Form(0)}, {Form(*idx->extent) - Form(1)}});
+  if (isNew) {
+    Points::Variable points{idx->name, {Form(0)}, {}};
+    if (idx->extent)
+      points.upper.push_back(Form(*idx->extent) - Form(1));
+    it->second = reach.points.addVariable(std::move(points));
+  }
   return it->second;
 }
 
 /// Everything around: the loops that run, and the guards.
-Lowering::Reach Lowering::reach(const Scope &scope, Equation &eq,
-                                bool guarded) {
+Lowering::Reach Lowering::reach(Equation &eq, bool guarded) {
   Reach result{Points(sizes), {}};
   for (const Idx *idx : running)
     variable(result, idx);

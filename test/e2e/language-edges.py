@@ -1,4 +1,4 @@
-# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions guards
+# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions branches guards
 """Where a fact about sizes holds, and where it no longer does: loops without a turn, what is computed outside the loops
 that it does not use, guards. Every model through both backends."""
 import sys
@@ -97,6 +97,27 @@ def conversions():
         expect_error(outputs(program, dict(x=f32(3)), []), "= -1 is out of range for x (axis 0): expected 0 <= index < 3")
         x = f32(1)
         compare(program, dict(x=x), dict(y=x, z=x))
+
+
+@group
+def branches():
+    # w[e] stands in a branch whose condition alone keeps it in range: the range of e is that of x.
+    for program in both("kept", """
+model m(x: f32[N, E]; R = 8) {
+  dim T = R / 2
+  w[t:T] = 10000.0 ^ (-2 * t / R)
+  y[n,e] = if e < T then x[n, e + T] * w[e] else x[n, e]
+  z[n,e] = if e >= T then x[n, e] else (if e > 1 then w[e] else w[e + 1])
+  return y, z
+}"""):
+        for n, e in ((0, 8), (1, 8), (3, 13), (2, 9)):
+            x = f32(n, e)
+            y, w = x.astype(np.float64), 10000.0 ** (-2 * np.arange(5) / 8)
+            z = y.copy()
+            z[:, :4] = np.where(np.arange(4) > 1, w[:4], w[1:])
+            y[:, :4] = y[:, 4:8] * w[:4]
+            compare(program, dict(x=x), dict(y=y, z=z))
+        expect_error(outputs(program, dict(x=f32(2, 7)), []), "a guarded index of 'x' (axis 1) leaves its extent E = 7, expected 7 < E")
 
 
 @group
