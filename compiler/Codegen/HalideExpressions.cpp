@@ -28,6 +28,14 @@ Halide::Type heed::toHalideType(Type type) {
   return Halide::Float(cast<FloatType>(type).getWidth());
 }
 
+/// By its bits, where a decimal form would not do: Halide folds NaN and
+/// infinity in ways of its own.
+static Expr byBits(const APFloat &value, Halide::Type type) {
+  uint64_t bits = value.bitcastToAPInt().getZExtValue();
+  return Halide::reinterpret(
+      type, Halide::Internal::make_const(Halide::UInt(type.bits()), bits));
+}
+
 Expr HalideExpressions::get(Value value) {
   auto it = exprs.find(value);
   assert(it != exprs.end() &&
@@ -184,13 +192,8 @@ static Expr constant(arith::ConstantOp op) {
     return Halide::Internal::make_const(type, value.getValue().getSExtValue());
   }
   APFloat value = cast<FloatAttr>(op.getValue()).getValue();
-  // By its bits where a decimal form would not do: Halide folds NaN and
-  // infinity in ways of its own.
-  if (!value.isFinite()) {
-    uint64_t bits = value.bitcastToAPInt().getZExtValue();
-    Halide::Type raw = Halide::UInt(type.bits());
-    return Halide::reinterpret(type, Halide::Internal::make_const(raw, bits));
-  }
+  if (!value.isFinite())
+    return byBits(value, type);
   bool loses;
   value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &loses);
   return Halide::Internal::make_const(type, value.convertToDouble());
@@ -245,7 +248,17 @@ Expr HalideExpressions::translateArith(Operation *op) {
       .Case([&](arith::MulFOp) {
         return floats(Call::strict_mul, [](Expr a, Expr b) { return a * b; });
       })
-      .Case([&](arith::DivFOp) {
+      .Case([&](arith::DivFOp) -> Expr {
+        // Halide refuses to divide by a zero that it sees. The product with
+        // the infinity of its sign is the same in every case.
+        FloatAttr zero;
+        if (matchPattern(op->getOperand(1), m_Constant(&zero)) &&
+            zero.getValue().isZero()) {
+          Expr x = operand(0);
+          APFloat inf = APFloat::getInf(zero.getValue().getSemantics(),
+                                        zero.getValue().isNegative());
+          return strict(Call::strict_mul, x, byBits(inf, x.type()));
+        }
         return floats(Call::strict_div, [](Expr a, Expr b) { return a / b; });
       })
       .Case([&](arith::NegFOp) {

@@ -157,6 +157,9 @@ TV Lowering::emitTable(Body &body, const Expr &expr, const Scope &scope,
   Location at = loc(expr.range);
   if (isa<ParenExpr>(expr))
     return emit(body, *cast<ParenExpr>(expr).inner, scope, eq);
+  // A table of the text is one already.
+  if (isa<ReadExpr>(expr))
+    return emitNode(body, expr, scope, eq);
   if (auto *name = dyn_cast<NameExpr>(&expr))
     if (auto binding = lookup(*scope.env, name->name);
         binding && binding->kind == Binding::Thunk)

@@ -113,7 +113,10 @@ bool Lowering::solve(Equation &eq) {
     idx.extent = rule[0]->extent;
     idx.from = rule[0]->what;
     idx.fromPlace = rule[0]->place;
-    for (const Equation::Use *use : llvm::drop_begin(rule)) {
+    std::optional<Size> known;
+    for (const Equation::Use *use : rule) {
+      if (use->extent.constant() && !known)
+        known = use->extent;
       if (sizes.equal(use->extent, *idx.extent))
         continue;
       ok &= requireEqual(use->extent, *idx.extent, use->place,
@@ -123,6 +126,9 @@ bool Lowering::solve(Equation &eq) {
                              idx.from,
                          Note{idx.fromPlace, "the range comes from here"});
     }
+    // One of equal extents may be a number.
+    if (known)
+      idx.extent = known;
   }
   return ok;
 }

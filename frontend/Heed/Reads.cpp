@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/bit.h"
 
 using namespace heed;
 using namespace heed::sema;
@@ -26,9 +27,12 @@ using llvm::dyn_cast;
 
 /// A stored element as a value: f16 and bf16 are computed with in f32.
 TV Lowering::loaded(Body &body, Value raw, Ty ty, Location at) {
-  if (isReal(ty))
-    return {asReal(body, {raw, ty, {}}, at), ty, {}};
-  return {raw, ty, {}};
+  if (!isReal(ty))
+    return {raw, ty, {}};
+  // A table of reals in a body that computes in f64: see tableTensor.
+  if (raw.getType().isInteger(64))
+    raw = arith::BitcastOp::create(body.builder, at, builder.getF64Type(), raw);
+  return {asReal(body, {raw, ty, {}}, at), ty, {}};
 }
 
 static bool isGenericOperand(const Body &body, ArrayRef<Idx *> axes) {
@@ -76,19 +80,25 @@ TV Lowering::readTensor(Body &body, const TensorVal &tensor,
   return tv;
 }
 
+/// A constant table. No tensor holds f64 (front.c8): in a body that computes in
+/// f64 one of reals is that of their bits, in i64.
 TensorVal Lowering::tableTensor(const Table &table, bool f64, Location at) {
   TensorVal tensor;
   tensor.shape = table.extents();
   tensor.elem = stored(table.elem);
-  mlir::Type elem = irType(tensor.elem);
-  if (table.elem == Ty::AnyReal && f64)
-    elem = builder.getF64Type();
+  if (llvm::any_of(table.ints, [](int64_t n) { return n != int32_t(n); }))
+    tensor.elem = Ty::I64;
+  bool byBits = table.elem == Ty::AnyReal && f64;
+  mlir::Type elem = byBits ? builder.getI64Type() : irType(tensor.elem);
   auto type = RankedTensorType::get(table.shape, elem);
   SmallVector<Attribute> values;
   for (int64_t value : table.ints)
     values.push_back(builder.getIntegerAttr(elem, value));
   for (double value : table.reals)
-    values.push_back(builder.getFloatAttr(elem, value));
+    values.push_back(byBits
+                         ? Attribute(builder.getIntegerAttr(
+                               elem, int64_t(llvm::bit_cast<uint64_t>(value))))
+                         : builder.getFloatAttr(elem, value));
   tensor.value = arith::ConstantOp::create(
       builder, at, DenseElementsAttr::get(type, values));
   return tensor;

@@ -99,6 +99,15 @@ std::optional<TensorVal> Lowering::emitSoftmax(const SoftmaxExpr &expr,
       if (isOpTriviallyDead(&op))
         op.erase();
   }
+  // A tensor that is read as it is may have an extent that only a check makes
+  // the number that the index ranges over.
+  auto cast = [&](Value value, const Shape &of) {
+    mlir::Type type = tensorType(builder.getF32Type(), of);
+    return value.getType() == type ? value : castTo(value, type, expr.range);
+  };
+  scores->value = cast(scores->value, shape);
+  if (sink)
+    sink = cast(sink, shapeOf(others));
   mlir::Type result = tensorType(builder.getF32Type(), shape);
   mlir::Type live = tensorType(builder.getI1Type(), shape);
   Operation *op;

@@ -1,4 +1,4 @@
-# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions branches guards
+# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables zeros sinks branches guards
 """Where a fact about sizes holds, and where it no longer does: loops without a turn, what is computed outside the loops
 that it does not use, guards. Every model through both backends."""
 import sys
@@ -97,6 +97,58 @@ def conversions():
         expect_error(outputs(program, dict(x=f32(3)), []), "= -1 is out of range for x (axis 0): expected 0 <= index < 3")
         x = f32(1)
         compare(program, dict(x=x), dict(y=x, z=x))
+
+
+@group
+def tables():
+    # Tables of the text as tensors: exact where they are computed with.
+    for program in both("tables", """
+const w = [1.5, 0.1], far = [5000000000, -7], grid = [[0.25, 3.0], [1e-3, 2.5]], cut = [true, false]
+model m(x: f32[N, D]) {
+  a[n,d] = x[n,d] * w[n % 2]
+  b[n,d] = x[n,d] + 10.0 ^ (w[n % 2] * d) * grid[n % 2, d % 2]
+  c[n:N,d:D] = w[n % 2] * 1000000007.0 - 100000000.0
+  e[n:N,d:D] = if cut[n % 2] then grid[d % 2, n % 2] else w[1]
+  k[n:N] = far[n % 2] // 1000000
+  return a, b, c, e, k, whole = w, squares = grid * grid
+}"""):
+        for n, d in ((0, 2), (1, 1), (7, 5)):
+            x = f32(n, d)
+            y, i, j = x.astype(np.float64), np.arange(n)[:, None], np.arange(d)[None, :]
+            w, grid = np.array([1.5, 0.1]), np.array([[0.25, 3.0], [1e-3, 2.5]])
+            compare(program, dict(x=x), dict(
+                a=y * w[i % 2], b=y + 10.0 ** (w[i % 2] * j) * grid[i % 2, j % 2], c=w[i % 2] * 1000000007.0 - 1e8 + 0 * j,
+                e=np.where(i % 2 == 0, grid[j % 2, i % 2], w[1]), k=(np.array([5000, -1])[i[:, 0] % 2]).astype(np.int32),
+                whole=w, squares=grid * grid), tolerance=1e-7 if n < 2 else 3e-7)
+
+
+@group
+def zeros():
+    # Division by a zero that is known is IEEE's.
+    for program in both("zeros", "model m(x: f32[N]) { return a = x / 0, b = x / 0.0, c = x / (-0.0), d = 1 / (x * 0), e = x % 0.0, f = 0 / x, g = x / (0 * 5) }"):
+        x = np.array([1, -2, 0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 3e38] * 3, np.float32)
+        y = x.astype(np.float64)
+        with np.errstate(all="ignore"):
+            compare(program, dict(x=x), dict(a=y / 0, b=y / 0, c=y / -0.0, d=1 / (x * np.float32(0)), e=y % 0.0, f=0 / y, g=y / 0))
+
+
+@group
+def sinks():
+    # A static extent and a symbolic one that must be it.
+    for program in both("static", """
+model m(s: f32[7, N], b: f32[H], t: f32[H, N], c: f32[7]) {
+  p[h,j] = softmax(j; sink = b[h]) s[h,j]
+  q[h,j] = softmax(j; sink = c[h]) t[h,j]
+  r[h,j] = log_softmax(j; sink = b[h]) (s[h,j] * t[h,j])
+  return p, q, r, o[h*N + j] = t[h,j] * c[h]
+}"""):
+        for n in (0, 1, 9):
+            s, b, t, c = f32(7, n), f32(7), f32(7, n), f32(7)
+            u, v = s.astype(np.float64), t.astype(np.float64)
+            share = lambda x, sink: np.exp(x) / (np.exp(x).sum(1, keepdims=True) + np.exp(sink.astype(np.float64))[:, None])
+            compare(program, dict(s=s, b=b, t=t, c=c), dict(
+                p=share(u, b), q=share(v, c), r=np.log(share(u * v, b)), o=(v * c[:, None]).ravel()))
+        expect_error(outputs(program, dict(s=f32(7, 2), b=f32(6), t=f32(6, 2), c=f32(7)), []), "7")
 
 
 @group
