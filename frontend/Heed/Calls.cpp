@@ -200,6 +200,16 @@ Lowering::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
           Note{fn.name.range, "defined here"});
     return std::nullopt;
   }
+  constexpr unsigned mostCalls = 100000;
+  if (++numCalls > mostCalls) {
+    tooManyCopies = true;
+    error(expr.range,
+          "'" + name + "' is called here beyond " + Twine(mostCalls) +
+              " calls of functions in one model, each of which is code of its "
+              "own",
+          Note{fn.name.range, "defined here"});
+    return std::nullopt;
+  }
   // Which expression is given for which argument.
   SmallVector<const Expr *> given(fn.args.size(), nullptr);
   size_t front = llvm::count_if(

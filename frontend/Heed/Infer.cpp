@@ -114,6 +114,22 @@ const Info *Lowering::infer(const Expr &expr, const Scope &scope, Equation &eq,
                           "a part of it a name");
     return nullptr;
   }
+  // Each call is a copy of its function, so that few lines can ask for more
+  // than a machine holds.
+  constexpr size_t mostNodes = 65536;
+  if (tooManyCopies)
+    return nullptr;
+  if (eq.infos.size() >= mostNodes) {
+    tooManyCopies = true;
+    std::string in = active.empty()
+                         ? ""
+                         : ", here in '" + active.back()->name.text.str() + "'";
+    error(expr.range, "an expression of more than " + Twine(mostNodes) +
+                          " operators and operands with the functions that it "
+                          "calls" +
+                          in + ": give a part of it a name");
+    return nullptr;
+  }
   llvm::SaveAndRestore deeper(depth, depth + 1);
   Info info;
   if (!inferNode(expr, scope, eq, weak, info))

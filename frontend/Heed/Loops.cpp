@@ -122,6 +122,7 @@ bool Lowering::executeFor(const ForStmt &stmt, Frame &frame) {
     auto positiveBefore = positive;
     auto activeBefore = active;
     bool staticBefore = staticArgument;
+    auto callsBefore = numCalls;
     bool ok = rolledFor(stmt, *lo, *hi, frame);
     --rolled;
     --speculating;
@@ -149,6 +150,8 @@ bool Lowering::executeFor(const ForStmt &stmt, Frame &frame) {
     positive = positiveBefore;
     active = activeBefore;
     staticArgument = staticBefore;
+    numCalls = callsBefore;
+    tooManyCopies = false;
     *frame.env = before;
   }
   if (!from || !to)

@@ -437,6 +437,8 @@ private:
   std::map<const ast::ConstStmt *, Binding> constants;
   std::set<const ast::ConstStmt *> open;   ///< constants under evaluation
   std::vector<const ast::FnDecl *> active; ///< calls under way
+  unsigned numCalls = 0;                   ///< of functions, so far
+  bool tooManyCopies = false; ///< that was said: the rest need not be looked at
   unsigned depth = 0; ///< of the expression, calls included, that infer() is in
   std::set<std::string> usedSettings;
   /// Extents that --weights gives to dims of the signature.
