@@ -62,8 +62,11 @@ struct RequireInRangeInterface
         getBuffer(rewriter, check.getTensor(), options, state);
     if (failed(buffer))
       return failure();
-    replaceOpWithNewBufferizedOp<RequireInRangeOp>(
+    // What the positions are called in a message.
+    auto attributes = llvm::to_vector(op->getDiscardableAttrs());
+    auto buffered = replaceOpWithNewBufferizedOp<RequireInRangeOp>(
         rewriter, op, *buffer, check.getLo(), check.getHi(), check.getWhat());
+    buffered->setDiscardableAttrs(attributes);
     return success();
   }
 };

@@ -60,6 +60,8 @@ private:
   std::string kindOf(const Binding &binding);
   static std::string escape(StringRef text);
   static std::string unquoted(StringRef text);
+  /// The source text of an expression without its blanks.
+  static std::string written(const ast::Expr &expr);
 
   //===--- Model.cpp ------------------------------------------------------===//
   struct Result {

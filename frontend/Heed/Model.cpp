@@ -22,8 +22,7 @@ using namespace mlir;
 using llvm::dyn_cast;
 using llvm::Twine;
 
-/// The source text of \p expr without its blanks.
-static std::string written(const Expr &expr) {
+std::string Lowering::written(const Expr &expr) {
   std::string text(expr.range.Start.getPointer(), expr.range.End.getPointer());
   llvm::erase_if(text, [](char c) { return llvm::isSpace(c); });
   return text;

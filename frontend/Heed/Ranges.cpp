@@ -255,14 +255,27 @@ bool Lowering::checkData(const Item &item, bool under, bool over,
                          const Scope &scope, Equation &eq) {
   Location at = loc(place);
   Value zero = emit(Size(0), place);
-  auto check = [&](Value positions, Value limit) {
-    attn::RequireInRangeOp::create(builder, at, positions, zero, limit,
-                                   builder.getStringAttr(unquoted(what)));
+  // What a message calls the positions: an input by its name, else what the
+  // source says.
+  std::string text = item.expr ? written(*item.expr) : item.idx->name;
+  auto check = [&](Value positions, Value limit, bool isTensor = false) {
+    auto op =
+        attn::RequireInRangeOp::create(builder, at, positions, zero, limit,
+                                       builder.getStringAttr(unquoted(what)));
+    std::string name =
+        isTensor ? text.substr(0, text.find('[')) : "(" + text + ")";
+    if (auto arg = dyn_cast<BlockArgument>(positions);
+        arg && arg.getOwner() == entry)
+      if (auto input = cast<mlir::func::FuncOp>(entry->getParentOp())
+                           .getArgAttrOfType<StringAttr>(arg.getArgNumber(),
+                                                         attn::kNameAttr))
+        name = input.str();
+    op->setAttr(attn::kNameAttr, builder.getStringAttr(name));
   };
   if (item.expr && eq.guards.empty()) {
     for (Ty ty : {Ty::I32, Ty::I64, Ty::I8})
       if (auto tensor = plainRead(*item.expr, scope, eq, used, ty)) {
-        check(tensor->value, emit(extent, place));
+        check(tensor->value, emit(extent, place), true);
         return true;
       }
   }

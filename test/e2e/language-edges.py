@@ -1,4 +1,4 @@
-# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables zeros sinks branches guards
+# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables zeros sinks positions branches guards
 """Where a fact about sizes holds, and where it no longer does: loops without a turn, what is computed outside the loops
 that it does not use, guards. Every model through both backends."""
 import sys
@@ -149,6 +149,23 @@ model m(s: f32[7, N], b: f32[H], t: f32[H, N], c: f32[7]) {
             compare(program, dict(s=s, b=b, t=t, c=c), dict(
                 p=share(u, b), q=share(v, c), r=np.log(share(u * v, b)), o=(v * c[:, None]).ravel()))
         expect_error(outputs(program, dict(s=f32(7, 2), b=f32(6), t=f32(6, 2), c=f32(7)), []), "7")
+
+
+@group
+def positions():
+    # A position that data decides is called by the input's name, or by what is written.
+    for program in both("positions", """
+fn pick(x: [K], at: [N, M]) { return y[n,m] = x[at[n,m]] }
+model m(x: f32[K], y: f32[L], ids: i32[N, M]; far: f32[J]) {
+  return a = pick(x, ids), b[n,m] = y[2*ids[n,m] - 3], c[n] = if n > 0 then far[ids[n,0]] else 0
+}"""):
+        good = dict(x=f32(9), y=f32(20), far=f32(4), ids=np.array([[7, 2], [3, 4]], np.int32))
+        wide = good["ids"].astype(np.int64)
+        compare(program, good, dict(a=good["x"][wide], b=good["y"][2 * wide - 3], c=[0, good["far"][3]]))
+        for inputs, text in ((dict(good, x=f32(7)), "ids[0, 0] = 7 is out of range for x (axis 0): expected 0 <= index < 7"),
+                             (dict(good, y=f32(11)), "(2*ids[n,m]-3)[0] = 11 is out of range for y (axis 0): expected 0 <= index < 11"),
+                             (dict(good, far=f32(3)), "(ids[n,0])[1] = 3 is out of range for far (axis 0): expected 0 <= index < 3")):
+            expect_error(outputs(program, inputs, []), text)
 
 
 @group
