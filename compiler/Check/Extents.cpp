@@ -54,6 +54,13 @@ struct Expression {
       int64_t b = bracket();
       return word == "min" ? std::min(a, b) : std::max(a, b);
     }
+    if (word == "ilog2" && accept('(')) {
+      int64_t value = bracket(), result = 0;
+      good &= value > 0;
+      for (; good && value > 1; value /= 2)
+        ++result;
+      return result;
+    }
     auto found = dims.find(word);
     return found != dims.end() ? found->second : dims[word] = draw(word);
   }

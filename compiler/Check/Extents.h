@@ -11,7 +11,7 @@
 namespace heed::check {
 
 /// The value of an extent's text for \p dims: sums, products and floor
-/// divisions of names, numbers, min(a, b) and max(a, b). A name that \p dims
+/// divisions of names, numbers, min(a, b), max(a, b) and ilog2(a). A name that \p dims
 /// lacks is asked of \p draw and kept. Nothing if the text is no such
 /// expression or the extent is negative.
 std::optional<int64_t>

@@ -68,12 +68,16 @@ bool Lowering::inferBuiltin(const CallExpr &expr, const Scope &scope,
     args.push_back(part);
   }
   if (name == "ilog2") {
-    auto n = args[0]->fixed && isInt(args[0]->ty)
-                 ? args[0]->fixed->size.constant()
-                 : std::nullopt;
-    if (!n || *n < 1)
+    const auto &fixed = args[0]->fixed;
+    bool isSize = fixed && fixed->kind == Binding::Int;
+    if (!isSize || sizes.nonNegative(-fixed->size))
       return error(expr.range, "'ilog2' takes a static integer of 1 or more");
-    info.fixed = Binding::of(Size(llvm::Log2_64(*n)));
+    if (!sizes.nonNegative(fixed->size - 1) &&
+        !sizes.isAssumed(fixed->size - 1))
+      requireLessEqual(Size(1), fixed->size, expr.range,
+                       "'ilog2' of " + escape(sizes.str(fixed->size)) +
+                           " = {1}: expected 1 or more");
+    info.fixed = Binding::of(sizes.log2(fixed->size));
     return true;
   }
   if (auto type = elementType(name)) {
@@ -117,8 +121,9 @@ bool Lowering::foldBuiltin(StringRef name, ArrayRef<const Info *> args,
       info.fixed = Binding::of(sizes.max(size(0), Size(0)));
     else if (name == "floor" || name == "ceil" || name == "round")
       info.fixed = args[0]->fixed;
-    else if (auto c = size(0).constant(); c && name == "sign")
-      info.fixed = Binding::of(Size(*c > 0 ? 1 : *c < 0 ? -1 : 0));
+    else if (name == "sign")
+      info.fixed =
+          Binding::of(sizes.min(sizes.max(size(0), Size(-1)), Size(1)));
     return true;
   }
   SmallVector<double, 3> x;

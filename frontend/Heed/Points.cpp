@@ -196,6 +196,8 @@ std::vector<Form> Points::factsOf(unsigned id) const {
     return {Form(atom.a - self), Form(atom.b - self)};
   case Atom::Max:
     return {Form(self - atom.a), Form(self - atom.b)};
+  case Atom::Log2:
+    return {Form(atom.a - 1 - self)};
   default:
     return {};
   }

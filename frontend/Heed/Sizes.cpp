@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace heed::sema;
 using namespace mlir;
@@ -127,6 +128,7 @@ Size SizeTable::binary(Atom::Kind kind, const Size &a, const Size &b) {
   atom.a = a;
   atom.b = b;
   bool known = kind == Atom::FloorDiv ? nonNegative(a) && nonNegative(b - 1)
+               : kind == Atom::Log2   ? true
                                       : nonNegative(a) && nonNegative(b);
   atom.least = known ? 0 : INT64_MIN;
   return Size::atom(addAtom(atom));
@@ -179,6 +181,13 @@ Size SizeTable::max(const Size &a, const Size &b) {
   if (nonNegative(b - a))
     return b;
   return a < b ? binary(Atom::Max, a, b) : binary(Atom::Max, b, a);
+}
+
+Size SizeTable::log2(const Size &size) {
+  Size a = simplify(size);
+  if (auto c = a.constant(); c && *c > 0)
+    return Size(llvm::Log2_64(*c));
+  return binary(Atom::Log2, a, Size());
 }
 
 //===----------------------------------------------------------------------===//
@@ -331,6 +340,10 @@ bool SizeTable::nonNegative(const Size &size, ArrayRef<unsigned> positive,
                         : c * (atom.a - atom.b + 1) + r * atom.b;
       if (sub(bound + atom.b - 1))
         return true;
+    } else if (atom.kind == Atom::Log2) {
+      // It is 0 at least, and below its argument.
+      if (down ? sub(c * (atom.a - 1) + r) : sub(r))
+        return true;
     } else {
       bool a = sub(c * atom.a + r), b = sub(c * atom.b + r);
       bool either = (atom.kind == Atom::Max) == up;
@@ -387,9 +400,10 @@ Size SizeTable::substitute(const Size &size, unsigned id, const Size &by) {
       Atom atom = atoms[other];
       if (atom.kind >= Atom::FloorDiv) {
         Size a = substitute(atom.a, id, by), b = substitute(atom.b, id, by);
-        term = term * (atom.kind == Atom::FloorDiv ? floorDiv(a, b)
-                       : atom.kind == Atom::Min    ? min(a, b)
-                                                   : max(a, b));
+        term = term * (atom.kind == Atom::Log2       ? log2(a)
+                       : atom.kind == Atom::FloorDiv ? floorDiv(a, b)
+                       : atom.kind == Atom::Min      ? min(a, b)
+                                                     : max(a, b));
       } else {
         term = term * Size::atom(other);
       }

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // An extent, an offset or any other integer that is fixed for a call is a
-// polynomial over atoms: dims, loop variables, floor divisions, minima and
-// maxima. Equal polynomials print the same and become the same SSA value, so
-// equality of extents is decided here and nowhere else.
+// polynomial over atoms: dims, loop variables, floor divisions, minima, maxima
+// and logarithms. Equal polynomials print the same and become the same SSA
+// value, so equality of extents is decided here and nowhere else.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +18,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <map>
 #include <optional>
@@ -60,10 +61,10 @@ public:
 
 /// A size with a name, `N = 2*K`, for messages: see SizeTable::str.
 struct Atom {
-  enum Kind { Dim, Loop, FloorDiv, Min, Max } kind = Dim;
+  enum Kind { Dim, Loop, FloorDiv, Min, Max, Log2 } kind = Dim;
   std::string name;  ///< Dim, Loop
   mlir::Value value; ///< Dim, Loop
-  Size a, b;         ///< FloorDiv, Min, Max
+  Size a, b;         ///< FloorDiv, Min, Max; Log2 of a
   int64_t least = 0; ///< a lower bound
 };
 
@@ -88,6 +89,8 @@ public:
   Size mod(const Size &size, const Size &by);
   Size min(const Size &a, const Size &b);
   Size max(const Size &a, const Size &b);
+  /// The floor of the logarithm to base 2; `size` must be 1 or more.
+  Size log2(const Size &size);
   /// size / by, if it divides as a polynomial.
   std::optional<Size> divide(const Size &size, const Size &by) const;
 
@@ -106,6 +109,11 @@ public:
   /// All that was assumed: sizes that are 0, and (second false) those that are
   /// not negative.
   std::vector<std::pair<Size, bool>> assumptions() const;
+
+  /// Was that assumed? (Of sums see `nonNegative`.)
+  bool isAssumed(const Size &nonNegative) const {
+    return llvm::is_contained(nonNegatives, nonNegative);
+  }
 
   /// Proves size >= 0. The atoms in `positive` are at least 1. False: unknown.
   bool nonNegative(const Size &size,

@@ -29,6 +29,8 @@ std::string SizeTable::str(const Size::Monomial &monomial) const {
     } else if (atom.kind == Atom::Min || atom.kind == Atom::Max) {
       name = (atom.kind == Atom::Min ? "min(" : "max(") + str(atom.a) + ", " +
              str(atom.b) + ")";
+    } else if (atom.kind == Atom::Log2) {
+      name = "ilog2(" + str(atom.a) + ")";
     } else {
       name = atom.name;
     }
@@ -62,10 +64,31 @@ std::string SizeTable::str(const Size &size) const {
   return text;
 }
 
+/// By halves: does what is left have a bit above its lower 32, 16, ... 1?
+static Value emitLog2(OpBuilder &builder, Location loc, Value left) {
+  auto number = [&](int64_t n) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, n);
+  };
+  Value result = number(0), zero = result;
+  for (int64_t bits = 32; bits; bits /= 2) {
+    Value unit = number(int64_t(1) << bits);
+    Value has = builder.createOrFold<arith::CmpIOp>(
+        loc, arith::CmpIPredicate::sge, left, unit);
+    Value above = builder.createOrFold<arith::DivSIOp>(loc, left, unit);
+    left = builder.createOrFold<arith::SelectOp>(loc, has, above, left);
+    Value more =
+        builder.createOrFold<arith::SelectOp>(loc, has, number(bits), zero);
+    result = builder.createOrFold<arith::AddIOp>(loc, result, more);
+  }
+  return result;
+}
+
 Value SizeTable::emitAtom(OpBuilder &builder, Location loc, unsigned id) const {
   const Atom &atom = atoms[id];
   if (atom.kind < Atom::FloorDiv)
     return atom.value;
+  if (atom.kind == Atom::Log2)
+    return emitLog2(builder, loc, emit(builder, loc, atom.a));
   Value a = emit(builder, loc, atom.a), b = emit(builder, loc, atom.b);
   if (atom.kind == Atom::Min)
     return builder.createOrFold<arith::MinSIOp>(loc, a, b);

@@ -1,4 +1,4 @@
-# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables zeros sinks positions branches guards
+# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables zeros sinks positions logarithms branches guards
 """Where a fact about sizes holds, and where it no longer does: loops without a turn, what is computed outside the loops
 that it does not use, guards. Every model through both backends."""
 import sys
@@ -166,6 +166,32 @@ model m(x: f32[K], y: f32[L], ids: i32[N, M]; far: f32[J]) {
                              (dict(good, y=f32(11)), "(2*ids[n,m]-3)[0] = 11 is out of range for y (axis 0): expected 0 <= index < 11"),
                              (dict(good, far=f32(3)), "(ids[n,0])[1] = 3 is out of range for far (axis 0): expected 0 <= index < 3")):
             expect_error(outputs(program, inputs, []), text)
+
+
+@group
+def logarithms():
+    # ilog2, and other built-ins of integers, of a size that only a call knows: as a value, an extent and in a range.
+    for program in both("ilog2", """
+fn slopes(x: [H, N]; of) {
+  dim L = ilog2(of)
+  return y[h,n] = x[h,n] * 2.0 ^ (-8 * (h + 1) / 2.0 ^ L)
+}
+model m(x: f32[H, N]) {
+  a[h,n] = x[h,n] * ilog2(H)
+  b[h,k:ilog2(H) + 1] = x[h,0] * k + sign(N - 3)
+  c[k:ilog2(H*N)] = x[k,0]
+  return a, b, c, d = slopes(x, of = H), e = ilog2(H * N), f[h:min(ilog2(H), abs(N - 2))] = x[h,0]
+}"""):
+        for h, n in ((1, 1), (2, 3), (7, 1), (8, 2), (9, 5), (64, 1), (33, 20)):
+            x = f32(h, n)
+            y, log, product = x.astype(np.float64), h.bit_length() - 1, (h * n).bit_length() - 1
+            if product > h:
+                expect_error(outputs(program, dict(x=x), []), "x")
+                continue
+            compare(program, dict(x=x), dict(
+                a=y * log, b=y[:, :1] * np.arange(log + 1) + np.sign(n - 3), c=y[:product, 0], e=np.int32(product),
+                d=y * 2.0 ** (-8 * np.arange(1, h + 1) / 2.0 ** log)[:, None], f=y[:min(log, abs(n - 2)), 0]))
+        expect_error(outputs(program, dict(x=f32(0, 2)), []), "'ilog2' of H = 0: expected 1 or more")
 
 
 @group
