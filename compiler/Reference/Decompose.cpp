@@ -2,6 +2,7 @@
 #include "compiler/Reference/Passes.h"
 #include "dialects/Attn/Dialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -32,6 +33,12 @@ struct Decompose : impl::AttnDecomposeBase<Decompose> {
       }
       rewriter.replaceOp(op, *values);
     }
+    // Nothing calls what runs when the model is opened, and the inliner behind
+    // this pass erases private functions that nothing calls.
+    getOperation()->walk([](func::FuncOp function) {
+      if (function->hasAttr(attn::kInitAttr))
+        function.setPublic();
+    });
   }
 };
 

@@ -56,4 +56,4 @@ def arrays(model, dims, seed, poison):
 def eval_dim(n, dims):
     """The number of an expression of dims."""
     from numpy_text import expr
-    return eval(expr(n), {"power": lambda a, b, w: a ** b}, dict(dims))
+    return eval(n if isinstance(n, str) else expr(n), {"power": lambda a, b, w: a ** b}, dict(dims))

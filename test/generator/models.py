@@ -1,4 +1,5 @@
 """Draws whole models: blocks in sequence, what is returned, which dims are numbers in the text."""
+import blocks
 from attention import attention
 from draw import *
 from ranges import settle
@@ -8,10 +9,33 @@ import sizes
 feature("intermediate result", "respelled")
 
 
+def network(d):
+    """The tensor that a model is about."""
+    kind = d.one("attention", "attention", "attention", "stream", "stream", "chain", "embedding", "integers")
+    if kind == "stream":
+        x, keys = blocks.walk_blocks(d, *blocks.stream(d))
+        return blocks.ending(d, x, keys)
+    if kind == "chain":
+        return blocks.chain(d) or attention(d)
+    if kind == "embedding":
+        made = blocks.embedding(d)
+        return blocks.ending(d, *blocks.walk_blocks(d, *made)) if made else attention(d)
+    if kind == "integers":
+        return blocks.integers(d) or attention(d)
+    o = attention(d)
+    if d.have("output projection", 0.3):
+        z = d.key("z", d.dim("Z", "width"))
+        o = d.let("o", [k for k, _ in o.axes[:-1]] + [z], blocks.linear(d, o, [k for k, _ in o.axes], z)) if o.axes else o
+    if d.have("residual", 0.2):
+        r = d.input("r", [k for k, _ in o.axes])
+        o = d.let("o", [k for k, _ in o.axes], r.at() + o.at())
+    return o
+
+
 def drawn(seed, number, off=()):
     """The model, size tuples for it, and the model that it is an equal respelling of, or None."""
     d = Draw(seed, number, off)
-    o = attention(d)
+    o = network(d)
     results = [o.name]
     if d.have("intermediate result", 0.3):
         named = [s.name for s in d.body if isinstance(s, Equation) and s.name not in results]

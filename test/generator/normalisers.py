@@ -36,7 +36,7 @@ def weigh(d, site, s, where, v):
         p = d.let("p", pairs, Softmax(tuple(keys), at, cond, sink))
     elif kind in ("written softmax", "shifted softmax"):
         if where is not None and d.chance(0.5):
-            s = d.let("sm", pairs, If(where, s.at(), Num(-1e30)))
+            s = d.let("sm", pairs, If(where, s.at(), Num(-1e30 if kind == "shifted softmax" else -20.0)))  # exp alone would underflow to 0/0
             where = None
         top = None
         if kind == "shifted softmax":

@@ -8,7 +8,8 @@ OPERATORS = {"+": "+", "-": "-", "*": "*", "/": "/", "//": "//", "%": "%", "<": 
 
 
 def safe(name):
-    return name + "_" if name in ("lambda", "is", "def", "class", "del", "val", "index", "call", "cast", "live", "real", "place", "mul", "store", "join", "tensor", "reduce", "choose") else name
+    """A name that Python and the oracle leave free."""
+    return name + "_" if name in ("lambda", "is", "def", "class", "del", "val", "index", "call", "cast", "live", "real", "place", "mul", "store", "join", "tensor", "reduce", "choose", "constant", "table", "pick", "power", "softmax", "both", "also", "dense") else name
 
 
 def expr(e):
@@ -110,7 +111,7 @@ def function(f):
 
 def numpy_text(model):
     """`def model(dims.., inputs..)`: dims by name, inputs as Tensors; returns the results as Tensors."""
-    parts = [f"{safe(name)} = {'Tensor(np.array(' + repr(value) + '))' if isinstance(value, (list, tuple)) else value!r}" for name, value in model.constants]
+    parts = [f"{safe(name)} = constant({value!r})" for name, value in model.constants]
     parts += [function(f) for f in model.functions]
     body = "\n".join(lines(model.body, 1)) or "    pass"
     args = ", ".join(safe(x.name) for x in model.inputs)

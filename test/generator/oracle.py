@@ -287,6 +287,12 @@ class Tensor:
         return Val(get(self.v), ax, None if self.a is None else get(self.a), absent, exact=self.exact)
 
 
+def constant(value):
+    """A table of numbers as a tensor; a number stays one."""
+    v = np.asarray(value)
+    return value if not v.ndim else Tensor(v, np.abs(v) if v.dtype.kind == "f" else None, exact=True)
+
+
 def dense(x, axes):
     """x over exactly these axes, in their order."""
     shape = [k.n for k in axes]
@@ -371,7 +377,7 @@ def reduce(op, extents, body, where=None):
             r = f(v, over, where=keep, initial=first)
             return Val(r, kept, np.max(a, over, where=keep, initial=0)) if a is not None else Val(r.astype(np.int64), kept)
         if op == "argmax":
-            flat = lambda w: w.reshape([k.n for k in kept] + [-1])
+            flat = lambda w: w.reshape([k.n for k in kept] + [math.prod(k.n for k in axes)])
             v, keep, a = flat(v), flat(keep), flat(a)
             if v.shape[-1] == 0:
                 return Val(np.full(v.shape[:-1], -1), kept)

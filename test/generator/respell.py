@@ -32,6 +32,8 @@ def respelled(model, rng, steps=None):
     model = unique(model)
     if model is None:
         return None
+    if not model.body:
+        return None
     for _ in range(steps or rng.randrange(2, 9)):
         model = rng.choice(STEPS)(model, rng) or model
     return model

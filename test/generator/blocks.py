@@ -1,0 +1,242 @@
+"""Productions beside attention: norms, feed-forward layers, convolutions, pooling, chains of products, slices, joins, loops, collections, embeddings, integers."""
+from draw import *
+
+feature("rows", "feed forward", "gated unit", "residual", "convolution", "pooling", "product chain", "embedding", "concat", "slice",
+        "loop", "collection", "constant table", "integer product", "shift", "argmax", "reductions", "statistics", "output projection")
+
+
+def stream(d):
+    """A fresh tensor of rows and a width: [B, N, D] or less."""
+    keys = [d.key("b", d.dim("B", "batch"))] if d.chance(0.7) else []
+    keys += [d.key("n", d.dim("N", "length")), d.key("d", d.dim("D", "width"))]
+    return d.input("x", d.shuffled(keys)), keys
+
+
+def walk_blocks(d, x, keys):
+    """x after one to four blocks; `keys`: its axes in order of meaning, the last one the width."""
+    steps = [ffn, norm, convolution, residual, shift, sliced, loop, collection, scaled, joined]
+    for _ in range(d.one(1, 2, 2, 3, 4)):
+        new = d.random.choice(steps)(d, x, keys)
+        if new is not None:
+            x, keys = new
+    return x, keys
+
+
+def act(d, x):
+    f = d.one("relu", "gelu", "silu", "tanh", "sigmoid", "gelu_tanh", "elu", "softplus", "abs")
+    return Call(f, (x,))
+
+
+def linear(d, x, keys, out, bias=True):
+    """x times a weight, from the last of keys to `out`."""
+    i = keys[-1]
+    w = d.input("w", d.shuffled([out, i], 0.4), recipe=("weight", "4"))
+    body = d.sum([i], x.at() * w.at() if d.chance(0.5) else w.at() * x.at())
+    if bias and d.chance(0.5):
+        body = body + d.input("b", [out]).at()
+    return body
+
+
+def ffn(d, x, keys):
+    if not d.have("feed forward"):
+        return None
+    i = d.key("u", d.dim("I", "width"))
+    o = d.key("d", d.extents[keys[-1]]) if d.chance(0.7) else d.key("o", d.dim("O", "width"))
+    if d.have("gated unit", 0.5):
+        a, g = linear(d, x, keys, i), linear(d, x, keys, i)
+        h = d.let("h", keys[:-1] + [i], act(d, a) * g)
+    else:
+        h = d.let("h", keys[:-1] + [i], act(d, linear(d, x, keys, i)))
+    y = d.let("y", keys[:-1] + [o], linear(d, h, keys[:-1] + [i], o))
+    return y, keys[:-1] + [o]
+
+
+def norm(d, x, keys):
+    if not d.have("rows"):
+        return None
+    i, rest = keys[-1], keys[:-1]
+    kind = d.random.randrange(4)
+    if kind == 0:
+        c = d.let("c", keys, x.at() - Reduce("mean", (d.index(i),), x.at()))
+        y = c.at() / Call("sqrt", (d.sum([i], c.at() ** 2, op="mean") + 0.01,)) * d.input("g", [i]).at() + d.input("b", [i]).at()
+    elif kind == 1:
+        y = x.at() / Call("sqrt", (d.sum([i], x.at() ** 2) / d.extents[i] + 0.01,)) * d.input("g", [i]).at()
+        if d.chance(0.5):
+            v = d.let("var", rest, d.sum([i], x.at() * x.at(), op="mean"))
+            y = x.at() * Call("rsqrt", (v.at() + 0.02,))
+    elif kind == 2:
+        y = Softmax((i,), x.at())
+    else:
+        top = d.let("top", rest, d.sum([i], x.at(), op=d.one("max", "min")))
+        y = x.at() - top.at()
+    return d.let("y", keys, y), keys
+
+
+def residual(d, x, keys):
+    if d.have("residual"):
+        other = d.input("r", d.shuffled(keys, 0.3))
+        return d.let("y", keys, other.at() + x.at() * d.one(1.0, 0.5)), keys
+
+
+def convolution(d, x, keys):
+    """Along the rows, with zeros outside; of each channel, or of all."""
+    if len(keys) < 2 or not d.have("convolution"):
+        return None
+    n, i = keys[-2:]
+    size, back = d.one((3, 1), (4, 3), (2, 0), (5, 2))
+    t = d.key("t", Num(size))
+    at = Name(n) + Name(t) - back
+    cond = (Num(0) <= at) & (at < d.extents[n])
+    if d.chance(0.5):
+        w = d.input("cw", d.shuffled([t, i]))
+        body = Reduce("sum", (d.index(t),), x.at(**{n: at}) * w.at(), cond)
+        return d.let("y", keys, body), keys
+    o = d.key("o", d.dim("O", "width"))
+    w = d.input("cw", d.shuffled([o, i, t]), recipe=("weight", "8"))
+    body = Reduce("sum", (d.index(t), d.index(i)), x.at(**{n: at}) * w.at(), cond)
+    if d.chance(0.4):
+        body = Reduce("sum", (d.index(t), d.index(i)), If(cond, x.at(**{n: at}), Num(0.0)) * w.at())
+    return d.let("y", keys[:-1] + [o], body), keys[:-1] + [o]
+
+
+def shift(d, x, keys):
+    if len(keys) >= 2 and d.have("shift"):
+        n = keys[-2]
+        k = d.one(1, 2)
+        return d.let("y", keys, If(Name(n) >= k, x.at(**{n: Name(n) - k}), Num(0.0)) * 0.5 + x.at()), keys
+
+
+def sliced(d, x, keys):
+    """Every second row, or the first half of the width, or blocks of rows."""
+    if not d.have("slice"):
+        return None
+    i = keys[-1]
+    u = d.key("u", (d.extents[i] + 1) // 2)
+    kind = d.random.randrange(3)
+    if kind == 0:
+        return d.let("y", keys[:-1] + [u], x.at(**{i: Name(u) * 2 if d.chance(0.5) else Name(u)})), keys[:-1] + [u]
+    if kind == 1:
+        return d.let("y", keys, x.at(**{i: d.extents[i] - 1 - Name(i)}) - x.at()), keys
+    t = d.key("t", Num(3))
+    at = Name(u) * 3 + Name(t)
+    d.extents[u] = (d.extents[i] + 2) // 3
+    return d.let("y", keys[:-1] + [u], Reduce("sum", (d.index(t),), x.at(**{i: at}), at < d.extents[i])), keys[:-1] + [u]
+
+
+def loop(d, x, keys):
+    """A layer with its own weights, three times."""
+    if not d.have("loop"):
+        return None
+    l = d.key("l", Num(d.one(1, 2, 3)))
+    i = keys[-1]
+    z = d.key("z", d.extents[i])
+    w = d.input("lw", [l, i, z], recipe=("weight", "4"))
+    x = d.let("xl", keys, x.at())
+    body = x.at() + Call("tanh", (d.sum([z], x.at(**{i: z}) * w.at()),))
+    equation = Equation(x.name, tuple(d.index(k) for k in keys), body)
+    d.body.append(For(l, Num(0), d.extents[l], (equation,)))
+    return x, keys
+
+
+def collection(d, x, keys):
+    if not d.have("collection") or len(keys) > 4:
+        return None
+    count = d.one(1, 2)
+    name = d.name("hs")
+    index = tuple(d.index(k) for k in keys)
+    d.body.append(Let(name, (Num(count + 1),) + tuple(d.extents[k] for k in keys)))
+    d.body.append(Equation(name, (Num(0),) + index, x.at()))
+    l = d.key("l", Num(count))
+    before = Read(name, (Name(l),) + tuple(map(Name, keys)))
+    d.body.append(For(l, Num(0), Num(count), (Equation(name, (Name(l) + 1,) + index, act(d, before) * 0.5),)))
+    m = d.key("m", Num(count + 1))
+    hs = T(name, [(m, Num(count + 1))] + [(k, d.extents[k]) for k in keys])
+    return d.let("y", keys, Reduce(d.one("sum", "mean", "max"), (d.index(m),), hs.at())), keys
+
+
+def scaled(d, x, keys):
+    if d.have("constant table"):
+        name = d.name("table")
+        d.constants.append((name, [[0.5, -1.25], [2.0, 1.0]]))
+        i = keys[-1]
+        n = keys[-2] if len(keys) > 1 else i
+        return d.let("y", keys, x.at() * Read(name, (Name(n) % 2, Name(i) % 2))), keys
+
+
+def joined(d, x, keys):
+    if not d.have("concat") or len(keys) < 2:
+        return None
+    n = keys[-2]
+    m = d.dim("K", "side")
+    total = d.key("n", d.extents[n] + m)
+    other = d.input("xp", [total if k == n else k for k in keys], shape=[m if k == n else d.extents[k] for k in keys])
+    out = [total if k == n else k for k in keys]
+    name = d.name("y")
+    parts = [(m, other.at()), (d.extents[n], x.at(**{n: total}))]
+    d.body.append(Equation(name, tuple(d.index(k) for k in out), Concat(total, tuple(parts))))
+    return T(name, [(k, d.extents[k]) for k in out]), out
+
+
+def ending(d, x, keys):
+    """What a model may make of its rows at last."""
+    kind = d.pick([None, None, "pooling", "reductions", "argmax", "statistics"])
+    if kind == "pooling":
+        n = keys[-2] if len(keys) > 1 else keys[-1]
+        t = d.input("len", [], "i32", ("integer", 0, "9")) if d.chance(0.5) else None
+        where = Name(n) < t.at() if t else None
+        return d.let("pooled", [k for k in keys if k != n], Reduce(d.one("mean", "sum", "max"), (d.index(n),), x.at(), where))
+    if kind == "reductions":
+        out = [k for k in keys if d.chance(0.5)]
+        over = [k for k in keys if k not in out] or [out.pop()]
+        return d.let("z", out, Reduce(d.one("sum", "mean", "max", "min"), tuple(d.index(k) for k in over), x.at()))
+    if kind == "argmax":
+        return d.let("best", keys[:-1], Reduce("argmax", (d.index(keys[-1]),), x.at()))
+    if kind == "statistics":
+        bits = x.at() > 0.125
+        return d.let("count", keys[:-1], Reduce(d.one("sum", "any", "all"), (d.index(keys[-1]),), bits))
+    return x
+
+
+def chain(d):
+    """A product of two to five matrices in a drawn association."""
+    if not d.have("product chain"):
+        return None
+    n = d.one(2, 3, 3, 4, 5)
+    axes = [d.key("ijklmn"[k], d.dim("IJKLMN"[k], "length" if d.chance(0.4) else "width")) for k in range(n + 1)]
+    batch = [d.key("b", d.dim("B", "batch"))] if d.chance(0.3) else []
+    parts = [(d.input("m", d.shuffled((batch if d.chance(0.6) else []) + axes[k:k + 2]), recipe=("weight", "3")), k, k + 1) for k in range(n)]
+    while len(parts) > 1:
+        k = d.random.randrange(len(parts) - 1)
+        (x, a, m), (y, _, c) = parts[k:k + 2]
+        keys = d.shuffled([b for b in batch if b in x.keys or b in y.keys] + [axes[a], axes[c]])
+        body = x.at() * y.at()
+        if d.chance(0.25):
+            body = body * d.one(0.5, d.input("dg", [axes[m]]).at(), d.input("dg", [axes[a]]).at())
+        z = d.let("t", keys, d.sum([axes[m]], body))
+        if d.chance(0.15):
+            z = d.let("t", keys, act(d, z.at()))
+        parts[k:k + 2] = [(z, a, c)]
+    return parts[0][0]
+
+
+def embedding(d):
+    if not d.have("embedding"):
+        return None
+    keys = [d.key("b", d.dim("B", "batch")), d.key("n", d.dim("N", "length")), d.key("d", d.dim("D", "width"))]
+    V = d.dim("V", "side")
+    ids = d.input("ids", keys[:2], "i32", ("integer", 0, V.name))
+    d.dims[V.name] = "head"  # never 0: an id needs a row
+    word = d.input("word", ["v", keys[2]], shape=(V, d.extents[keys[2]]))
+    return d.let("x", keys, word.at(v=ids.at())), keys
+
+
+def integers(d):
+    """i8 times i8 sums in i32; a scale makes it real."""
+    if not d.have("integer product"):
+        return None
+    n, k, o = (d.key(s, d.dim(s.upper(), "width")) for s in "nko")
+    a, b = d.input("qa", [n, k], "i8", ("integer", -128, 128)), d.input("qb", d.shuffled([k, o]), "i8", ("integer", -128, 128))
+    y = d.let("acc", [n, o], d.sum([k], a.at() * b.at()))
+    if d.chance(0.4):
+        return y
+    return d.let("y", [n, o], y.at() * d.input("scale", [o]).at())

@@ -1,0 +1,62 @@
+"""One model through the chosen oracles, in a process of its own, so that a crash or a hang is a finding."""
+import os
+import pickle
+import signal
+import tempfile
+import traceback
+
+from heed_text import heed_text
+from judge import unjudged
+from oracles import Failure, cases, check_backend, disagreement, write_source
+from passes import check_passes, explained
+
+
+def check(model, tuples, plain, seed, backends, poison=(0, 0, 1, 0)):
+    """What happened, as a dict; `failure`: (kind, text, sizes) or None."""
+    out = {"failure": None, "features": sorted(getattr(model, "features", ()))}
+    try:
+        known = list(cases(model, tuples, seed, poison))
+        wrong = plain and disagreement(model, plain, known)
+    except Exception as e:
+        out["failure"] = ("oracle", "".join(traceback.format_exception(e)[-3:]), None)
+        return out
+    if wrong:
+        out["failure"] = ("respelling", f"{wrong}\nwas:\n{heed_text(plain)}", None)
+        return out
+    out["cases"] = len(known)
+    out["unjudged"] = [unjudged(t) for *_, want in known for t in want]
+    with tempfile.TemporaryDirectory() as folder:
+        source = write_source(model, folder)
+        for backend in backends:
+            try:
+                if backend == "passes":
+                    check_passes(source, folder, model, known)
+                elif backend == "explain":
+                    out["remarks"] = explained(source, folder)
+                else:
+                    check_backend(source, folder, backend, model, known)
+            except Failure as e:
+                out["failure"] = (f"{backend}: {e.kind}", e.text, e.dims)
+                break
+    return out
+
+
+def isolated(action, limit=600):
+    """action()'s result from a child; how the child ended, if it did not end well."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        signal.alarm(limit)
+        try:
+            data = pickle.dumps(action())
+        except BaseException as e:
+            data = pickle.dumps({"failure": ("generator", "".join(traceback.format_exception(e)[-4:]), None), "features": []})
+        with os.fdopen(write, "wb") as pipe:
+            pipe.write(data)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        data = pipe.read()
+    _, status = os.waitpid(child, 0)
+    return pickle.loads(data) if data and not status else {"failure": ("crash", f"ended with status {status}", None), "features": []}
