@@ -2,15 +2,13 @@
 import json
 import pathlib
 
-import inputs
 from heed_text import heed_text
 from numpy_text import expr, numpy_text
-from tree import *
 
 
-def write(path, model, tuples, seed, found, poison=0):
+def write(path, model, tuples, seed, found):
     """One file; `found`: a line that says what was wrong."""
-    data = {"found": found, "sizes": tuples, "seed": seed, "poison": poison, "results": model.results,
+    data = {"sizes": tuples, "seed": seed, "results": model.results,
             "inputs": [[x.name, x.type, [expr(n) for n in x.shape], x.recipe] for x in model.inputs]}
     text = f"# {found}\n#: {json.dumps(data)}\n" + heed_text(model) + "".join("#| " + line + "\n" for line in numpy_text(model).splitlines())
     pathlib.Path(path).write_text(text)
@@ -22,7 +20,7 @@ class Stored:
     def __init__(self, path):
         lines = pathlib.Path(path).read_text().splitlines()
         data = json.loads(next(x for x in lines if x.startswith("#: "))[3:])
-        self.tuples, self.seed, self.poison, self.results = data["sizes"], data["seed"], data["poison"], data["results"]
+        self.tuples, self.seed, self.results = data["sizes"], data["seed"], data["results"]
         self.oracle = "\n".join(x[3:] for x in lines if x.startswith("#| ")) + "\n"
         self.source = "\n".join(x for x in lines if not x.startswith("#"))
         self.inputs = [StoredInput(*x) for x in data["inputs"]]

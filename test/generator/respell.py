@@ -159,7 +159,7 @@ def named(model, rng):
         if isinstance(n, (If, Softmax)):
             return
         if isinstance(n, (Reduce, Call)) or isinstance(n, Bin) and n.op in "+-*/":
-            if n is not s.right and real(n) and safe_names(n, inner):
+            if n is not s.right and real(n) and safe_names(n, inner) and (inner == ranges or safe(n)):
                 found.append((n, dict(inner)))
         if isinstance(n, Reduce):
             inner = {**inner, **{b.name: b.extent for b in n.binders}}

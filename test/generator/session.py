@@ -1,14 +1,21 @@
 """One model through the chosen oracles, in a process of its own, so that a crash or a hang is a finding."""
 import os
+import pathlib
 import pickle
 import signal
 import tempfile
 import traceback
+from dataclasses import replace
 
 from heed_text import heed_text
 from judge import unjudged
 from oracles import Failure, cases, check_backend, disagreement, write_source
 from passes import check_passes, explained
+
+
+# What must not change a number: more threads, no memory plan, other targets, fewer instructions of the host.
+VARIANTS = {"threads": ("halide", [], 3), "no-plan": ("halide", ["--no-memory-plan"], 1), "v2": ("halide", ["--target=x86-64-v2"], 1),
+            "v3": ("halide", ["--target=x86-64-v3"], 1), "plain-host": ("reference", ["-O0"], 1)}
 
 
 def check(model, tuples, plain, seed, backends, poison=(0, 0, 1, 0)):
@@ -33,8 +40,14 @@ def check(model, tuples, plain, seed, backends, poison=(0, 0, 1, 0)):
                     check_passes(source, folder, model, known)
                 elif backend == "explain":
                     out["remarks"] = explained(source, folder)
+                elif backend == "static":
+                    fixed = replace(model, static=tuple(known[0][0].items())) if known else model
+                    check_backend(write_source(fixed, folder), folder, "reference", fixed, known[:1])
+                    check_passes(pathlib.Path(folder) / "drawn.heed", folder, fixed, known[:1])
+                    write_source(model, folder)
                 else:
-                    check_backend(source, folder, backend, model, known)
+                    name, flags, threads = VARIANTS.get(backend, (backend, [], 1))
+                    check_backend(source, folder, name, model, known, flags, threads)
             except Failure as e:
                 out["failure"] = (f"{backend}: {e.kind}", e.text, e.dims)
                 break

@@ -126,7 +126,8 @@ def simpler(n):
 
 def smaller_sizes(model, tuples, keeps):
     static = dict(model.static)
-    sizes = dict(tuples[0])
+    named = {n.name for n in walk((model.inputs, model.body)) if isinstance(n, Name)}
+    sizes = {name: n for name, n in tuples[0].items() if name in named}
     for name in sizes:
         if name not in static:
             for n in (0, 1, 2, 3, 5, 9, 17):
