@@ -36,6 +36,13 @@ FailureOr<Value> KernelTranslator::read(OpBuilder &b, Location loc,
     return emitError(loc, "a tensor is read that the kernel does not define");
   KernelSource &source = it->second;
   if (!source.func) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    // Of a tensor without elements nothing was computed; a guard keeps every
+    // index away from the read, as in a joined part of extent 0.
+    if (!source.scalar && llvm::is_contained(type.getShape(), 0))
+      return arith::ConstantOp::create(b, loc,
+                                       b.getZeroAttr(type.getElementType()))
+          .getResult();
     if (!source.scalar)
       return emitError(loc, "a tensor without values is read");
     return source.scalar;

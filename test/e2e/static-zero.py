@@ -35,4 +35,17 @@ for model, names in EMPTY.items():
         if len(results) == 2 and results[0] is not None and results[1] is not None:
             expect(results[0].shape == results[1].shape and np.allclose(*results, atol=1e-6, equal_nan=True),
                    f"{model}, {name} = 0: {results[1]}, expected {results[0]}")
+
+# A part of a join that is computed and has extent 0: its read stands behind a condition that is never true.
+pathlib.Path("joined.heed").write_text("""model joined(a: f32[B, 0], c: f32[B, 2]) {
+  z[b, n:0] = 2 * a[b, n]
+  return y[b, n:2] = concat(n)(z[b, n], c[b, n])
+}
+""")
+done = run(heedc, "joined.heed", "-o", "joined")
+expect(done.returncode == 0, done.stderr)
+np.save("a.npy", np.zeros((3, 0), "f"))
+np.save("c.npy", np.arange(6, dtype="f").reshape(3, 2))
+done = run("./joined", "--a", "a.npy", "--c", "c.npy", "--output", "o.npy")
+expect(done.returncode == 0 and np.array_equal(np.load("o.npy"), np.load("c.npy")), f"joined: {done.stderr}")
 finish()

@@ -47,7 +47,7 @@ def arguments():
 def make_small(number, seed, model, tuples, kind, text, options):
     """Shrinks a failure and writes it."""
     backends = [kind.split(":")[0]] if ":" in kind else options.backends
-    fails = lambda m, t: (isolated(lambda: check(m, t, None, seed, backends, (1,) if "nan" in text else (0, 0, 1, 0)))["failure"] or [None])[0]
+    fails = lambda m, t: (isolated(lambda: check(m, t, None, seed, backends))["failure"] or [None])[0]
     small, sizes = shrink(model, tuples, fails)
     found = isolated(lambda: check(small, sizes, None, seed, backends))["failure"] or (kind, text)
     path = pathlib.Path(options.shrink) / f"{options.seed}-{number}.heed"

@@ -38,18 +38,38 @@ def draw(recipe, shape, kind, rng, dims):
     raise TypeError(name)
 
 
+MASKED = -1
+
+
+def behind_lengths(model, dims, made):
+    """NaN in the rows of real inputs that no length reaches: a masked key contributes nothing, whatever stands there."""
+    for x in model.inputs:
+        if x.recipe[0] == "integer" and str(x.recipe[2]).endswith(" + 1") and made[x.name].size:
+            extent = str(x.recipe[2])[:-4]
+            last = int(made[x.name].max())
+            for y in model.inputs:
+                v = made[y.name]
+                if y.recipe[0] == "real" and y.type in ("f32", "f16"):
+                    for axis, n in enumerate(y.shape):
+                        if getattr(n, "name", n) == extent:
+                            v[(slice(None),) * axis + (slice(last, None),)] = np.nan
+                            break
+
+
 def arrays(model, dims, seed, poison):
-    """name: array of each input. `poison`: how many elements of real inputs become NaN (0: none)."""
+    """name: array of each input. `poison`: how many elements of real inputs become NaN; MASKED: those behind every length."""
     rng = np.random.default_rng(seed)
     made = {}
     for x in model.inputs:
         shape = [int(eval_dim(n, dims)) for n in x.shape]
         v = draw(x.recipe, shape, x.type, rng, dims)
-        if poison and x.recipe[0] == "real" and np.size(v):
+        if poison > 0 and x.recipe[0] == "real" and np.size(v):
             v = np.array(v)
             for _ in range(poison):
                 v[tuple(rng.integers(0, n) for n in shape)] = np.nan
         made[x.name] = bf16(v) if x.type == "bf16" else np.array(v, TYPES[x.type], order="C")
+    if poison == MASKED:
+        behind_lengths(model, dims, made)
     return made
 
 

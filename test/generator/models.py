@@ -2,6 +2,7 @@
 import blocks
 from attention import attention
 from draw import *
+from inputs import MASKED
 from ranges import settle
 from respell import respelled
 import sizes
@@ -58,4 +59,7 @@ def drawn(seed, number, off=()):
                 more[name] = more[of] * d.one(1, 2, 3)
         if all(more[name] % max(1, more[of]) == 0 for name, of in d.multiples.items()):
             tuples.append(more)
+    # NaN behind the lengths, or anywhere.
+    for sizes_, poison in zip(tuples, (0, MASKED, 1, MASKED)):
+        sizes_["poison"] = poison
     return model, tuples, plain if other else None

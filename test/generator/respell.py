@@ -109,7 +109,7 @@ def arithmetic(n, rng):
 
 def real(n):
     """Has it tensors of reals? Then rounding may move a little; tables are evaluated once, exactly."""
-    return any(isinstance(r, Read) for r in walk(n)) and not any(isinstance(r, Read) and r.tensor[:2] in ("se", "le", "lo", "hi", "qs", "ke", "al", "gl") for r in walk(n))
+    return any(isinstance(r, Read) for r in walk(n)) and not any(isinstance(r, Read) and r.tensor[:2] in ("se", "le", "lo", "hi", "qs", "ke", "al", "gl", "qa", "qb") for r in walk(n))
 
 
 def sums(n, rng):
@@ -204,7 +204,7 @@ def inlined(model, rng):
         use = uses[0]
         binders = {b.name for n in walk(s.right) if isinstance(n, Reduce) for b in n.binders}
         around = {b.name for n in walk(rest) if isinstance(n, (Reduce, Equation)) for b in (n.binders if isinstance(n, Reduce) else [])}
-        if binders & (around | free(use.index)) or binders & {y.name for t in rest if isinstance(t, Equation) for x in t.left for y in ([x.outer, x.inner] if isinstance(x, Merged) else [x]) if isinstance(y, Index)}:
+        if binders & ({x.name for x in s.left} | around | free(use.index)) or binders & {y.name for t in rest if isinstance(t, Equation) for x in t.left for y in ([x.outer, x.inner] if isinstance(x, Merged) else [x]) if isinstance(y, Index)}:
             continue
         # A sum under a sum that its guards do not allow to move stays apart.
         body = substitute(s.right, {x.name: i for x, i in zip(s.left, use.index)})

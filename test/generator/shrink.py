@@ -127,9 +127,9 @@ def simpler(n):
 def smaller_sizes(model, tuples, keeps):
     static = dict(model.static)
     named = {n.name for n in walk((model.inputs, model.body)) if isinstance(n, Name)}
-    sizes = {name: n for name, n in tuples[0].items() if name in named}
+    sizes = {name: n for name, n in tuples[0].items() if name in named or name == "poison"}
     for name in sizes:
-        if name not in static:
+        if name not in static and name != "poison":
             for n in (0, 1, 2, 3, 5, 9, 17):
                 if n < sizes[name] and keeps(model, [{**sizes, name: n}]):
                     sizes[name] = n
