@@ -12,13 +12,18 @@ def safe(name):
     return name + "_" if name in ("lambda", "is", "def", "class", "del", "val", "index", "call", "cast", "live", "real", "place", "mul", "store", "join", "tensor", "reduce", "choose", "constant", "table", "pick", "power", "softmax", "both", "also", "dense") else name
 
 
+def tensor(name):
+    """Tensors and indices live apart: a tensor's name ends in an underscore."""
+    return name + "_"
+
+
 def expr(e):
     if isinstance(e, Num):
         return {float("inf"): "np.inf", float("-inf"): "-np.inf"}.get(e.value, repr(e.value)) if not isinstance(e.value, bool) else f"np.bool_({e.value})"
     if isinstance(e, Name):
         return safe(e.name)
     if isinstance(e, Read):
-        return f"{safe(e.tensor)}[{', '.join(expr(x) for x in e.index) or '()'}]"
+        return f"{tensor(e.tensor)}[{', '.join(expr(x) for x in e.index) or '()'}]"
     if isinstance(e, Un):
         return f"negate({expr(e.a)})" if e.op == "not" else f"(-{expr(e.a)})"
     if isinstance(e, Bin):
@@ -72,8 +77,8 @@ def equation(s, pad):
     else:
         value = over(left, expr(s.right))
     if at:
-        return f"{pad}store({safe(s.name)}, ({''.join(expr(x) + ', ' for x in at)}), {value})"
-    return f"{pad}{safe(s.name)} = {value}"
+        return f"{pad}store({tensor(s.name)}, ({''.join(expr(x) + ', ' for x in at)}), {value})"
+    return f"{pad}{tensor(s.name)} = {value}"
 
 
 def lines(body, indent):
@@ -82,12 +87,12 @@ def lines(body, indent):
         if isinstance(s, Equation):
             yield equation(s, pad)
         elif isinstance(s, Let):
-            yield f"{pad}{safe(s.name)} = collection(({''.join(expr(x) + ', ' for x in s.shape)}))"
+            yield f"{pad}{tensor(s.name)} = collection(({''.join(expr(x) + ', ' for x in s.shape)}))"
         elif isinstance(s, Dim):
             yield f"{pad}{safe(s.name)} = {expr(s.value)}"
         elif isinstance(s, Apply):
-            args = [safe(a) for a in s.args] + [f"{safe(name)}={expr(value)}" for name, value in s.static]
-            yield f"{pad}{', '.join(map(safe, s.names))} = {s.f}({', '.join(args)})"
+            args = [tensor(a) for a in s.args] + [f"{safe(name)}={expr(value)}" for name, value in s.static]
+            yield f"{pad}{', '.join(map(tensor, s.names))} = {s.f}({', '.join(args)})"
         elif isinstance(s, For):
             yield f"{pad}for {safe(s.var)} in range({expr(s.lo)}, {expr(s.hi)}):"
             yield from lines(s.body, indent + 1)
@@ -104,16 +109,16 @@ def function(f):
         for axis, n in enumerate(shape):
             if isinstance(n, Name) and n.name not in known:
                 known.add(n.name)
-                head.append(f"    {safe(n.name)} = {safe(name)}.v.shape[{axis}]")
-    args = ", ".join([safe(name) for name, _ in f.args] + list(map(safe, f.static)))
-    return "\n".join([f"def {f.name}({args}):", *head, *lines(f.body, 1), f"    return {', '.join(map(safe, f.results))}"])
+                head.append(f"    {safe(n.name)} = {tensor(name)}.v.shape[{axis}]")
+    args = ", ".join([tensor(name) for name, _ in f.args] + list(map(safe, f.static)))
+    return "\n".join([f"def {f.name}({args}):", *head, *lines(f.body, 1), f"    return {', '.join(map(tensor, f.results))}"])
 
 
 def numpy_text(model):
     """`def model(dims.., inputs..)`: dims by name, inputs as Tensors; returns the results as Tensors."""
-    parts = [f"{safe(name)} = constant({value!r})" for name, value in model.constants]
+    parts = [f"{tensor(name)} = constant({value!r})" for name, value in model.constants]
     parts += [function(f) for f in model.functions]
     body = "\n".join(lines(model.body, 1)) or "    pass"
-    args = ", ".join(safe(x.name) for x in model.inputs)
+    args = ", ".join(tensor(x.name) for x in model.inputs)
     return "\n".join(parts + [f"def model({args}, **dims):", "    globals().update(dims)", body,
-                              f"    return ({''.join(safe(r) + ', ' for r in model.results)})"]) + "\n"
+                              f"    return ({''.join(tensor(r) + ', ' for r in model.results)})"]) + "\n"
