@@ -32,6 +32,7 @@ def arguments():
     parser.add_argument("--backend", default="reference",
                         help="with commas: reference, passes (the IR after all of them, by the reference), explain (remarks), halide, "
                              "static (every size a number), threads (3), no-plan, v2, v3; none")
+    parser.add_argument("--minutes", type=float, help="draw no further model after this time")
     parser.add_argument("--off", default="", help="features that no model uses, with commas")
     parser.add_argument("--shrink", metavar="FOLDER", help="make failures small and write them there")
     parser.add_argument("--replay", nargs="+", metavar="FILE", help="files of the corpus instead of drawn models")
@@ -75,9 +76,12 @@ def main():
     if options.replay:
         return replay(options.replay, options.backends)
     numbers = [options.number] if options.number is not None else range(options.first, options.first + options.count)
-    used, said, kinds, share, ran = collections.Counter(), collections.Counter(), collections.Counter(), [], 0
+    used, said, kinds, share, ran, drawn = collections.Counter(), collections.Counter(), collections.Counter(), [], 0, 0
     begin = time.time()
     for number in numbers:
+        if options.minutes and time.time() - begin > 60 * options.minutes:
+            break
+        drawn += 1
         seed = f"{options.seed}/{number}"
         try:
             model, tuples, plain = models.drawn(options.seed, number, options.off)
@@ -102,7 +106,7 @@ def main():
     for what, count in sorted(said.items()):
         print(f"{count:7} {what}")
     never = [f for f in draw.FEATURES if not used[f] and f not in options.off]
-    print(f"seed {options.seed}: {len(numbers)} models, {ran} inputs, {sum(kinds.values())} failed {dict(kinds)}; {time.time() - begin:.0f} s; "
+    print(f"seed {options.seed}: {drawn} models, {ran} inputs, {sum(kinds.values())} failed {dict(kinds)}; {time.time() - begin:.0f} s; "
           f"unjudged {100 * sum(share) / max(1, len(share)):.1f} %; never used: {', '.join(never) or 'nothing'}")
     return sum(kinds.values()) != 0
 
