@@ -285,7 +285,8 @@ void heed_arguments_help(const heed_model_desc *desc, const char *program,
         stream);
   fputs(
       "  --threads N              default: all that the process may use\n"
-      "  --convert                round f64 inputs and weights\n"
+      "  --convert                round inputs of a wider type, and f64 "
+      "weights\n"
       "  --bench [N]              time N runs (default: about a second)\n"
       "  --profile                time per kernel, and its share of the limit\n"
       "  --input NAME=VALUE       an input whose name is also an option\n"

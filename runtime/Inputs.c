@@ -100,8 +100,11 @@ bool heed_input_read(const heed_tensor_info *info, const char *value,
     buffer->rank = array.rank;
     memcpy(buffer->shape, array.shape, sizeof buffer->shape);
     good = allocate(buffer, array.count, where, error) &&
-           heed_convert_array(&array, info->type, convert, buffer->data, where,
-                              error);
+           heed_convert_array(&array, info->type,
+                              convert  ? HEED_ROUND_F64
+                              : number ? HEED_ROUND_F32
+                                       : HEED_ROUND_NOTHING,
+                              buffer->data, where, error);
   }
   heed_bytes_release(&bytes);
   return good;

@@ -133,7 +133,9 @@ static heed_status loadInstance(heed_model *model, const heed_param_info *info,
                      where);
   instance->data = memory;
   instance->owned = true;
-  if (!heed_convert_array(array, info->type, convert, memory, where, &error))
+  if (!heed_convert_array(array, info->type,
+                          convert ? HEED_ROUND_F64 : HEED_ROUND_F32, memory,
+                          where, &error))
     return heed_fail(model, HEED_ERROR_TYPE, "%s", error.text);
   return HEED_OK;
 }

@@ -78,7 +78,7 @@ LogicalResult checkInstance(attn::ParamOp op, DictionaryAttr param,
                           << formatShape(found) << ", expected "
                           << formatShape(wanted);
   Type type = param.getAs<TypeAttr>("type").getValue();
-  if (!heed_convert_allowed(array.type, runtimeType(type), true))
+  if (!heed_convert_allowed(array.type, runtimeType(type), HEED_ROUND_F64))
     return op.emitError() << "the weights' '" << tensor->name << "' is "
                           << tensor->dtype << ", expected " << type;
   if (array.type == HEED_F64)

@@ -389,8 +389,11 @@ std::optional<TensorVal> Lowering::tensorOf(const Binding &binding,
     return binding.tensor;
   case Binding::Table:
     return tableTensor(*binding.table, false, loc(place));
-  case Binding::Collection:
-    return assemble(*binding.collection, place);
+  case Binding::Collection: {
+    Equation none;
+    auto box = reached(*binding.collection, {}, Scope(), none, place);
+    return box ? assemble(*binding.collection, *box, place) : std::nullopt;
+  }
   case Binding::Thunk:
     return materialise(*binding.thunk->expr, *binding.thunk->scope);
   default:

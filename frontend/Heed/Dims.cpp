@@ -72,6 +72,15 @@ void Lowering::require(ArrayRef<Size> of, Range place, const Twine &message,
                           values);
 }
 
+/// a < b, unless something is empty.
+bool Lowering::isAlwaysLess(const Size &a, const Size &b) {
+  SmallVector<unsigned> dims;
+  for (unsigned id = 0; id < sizes.numAtoms(); ++id)
+    if (sizes.atom(id).kind == Atom::Dim)
+      dims.push_back(id);
+  return sizes.nonNegative(b - a - 1, dims);
+}
+
 bool Lowering::requireEqual(const Size &a, const Size &b, Range place,
                             const Twine &what, ArrayRef<Note> notes,
                             const Twine &atRunTime) {
@@ -81,9 +90,7 @@ bool Lowering::requireEqual(const Size &a, const Size &b, Range place,
   if (message.empty())
     message = escape(text) + ": {0} and {1}";
   Size d = sizes.simplify(a - b);
-  bool never = sizes.different(a, b) || sizes.nonNegative(d - 1) ||
-               sizes.nonNegative(-d - 1);
-  if (never)
+  if (sizes.different(a, b) || isAlwaysLess(a, b) || isAlwaysLess(b, a))
     return error(place, text, notes);
   if (rolled && (sizes.hasLoop(a) || sizes.hasLoop(b))) {
     // With the loop unrolled the two may be plain numbers.

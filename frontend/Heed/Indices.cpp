@@ -86,7 +86,7 @@ bool Lowering::solve(Equation &eq) {
         std::string text = "index '" + idx.name + "' runs to " +
                            describe(*idx.extent) + ", but " + use->what +
                            " has " + describe(use->extent);
-        if (sizes.nonNegative(*idx.extent - use->extent - 1)) {
+        if (isAlwaysLess(use->extent, *idx.extent)) {
           ok = error(use->place, text, Note{idx.fromPlace, "declared here"});
           continue;
         }
@@ -119,12 +119,21 @@ bool Lowering::solve(Equation &eq) {
         known = use->extent;
       if (sizes.equal(use->extent, *idx.extent))
         continue;
+      SmallVector<Note, 2> notes;
+      notes.push_back({idx.fromPlace, "the range comes from here"});
+      for (auto [less, more] : {std::pair(use->extent, *idx.extent),
+                                std::pair(*idx.extent, use->extent)})
+        if (isAlwaysLess(less, more))
+          notes.push_back({idx.place, "for the first " + sizes.str(less) +
+                                          " alone declare its range, '" +
+                                          idx.name + ":" + sizes.str(less) +
+                                          "'"});
       ok &= requireEqual(use->extent, *idx.extent, use->place,
                          "index '" + idx.name + "' ranges over " +
                              describe(use->extent) + " in " + use->what +
                              ", but over " + describe(*idx.extent) + " in " +
                              idx.from,
-                         Note{idx.fromPlace, "the range comes from here"});
+                         notes);
     }
     // One of equal extents may be a number.
     if (known)

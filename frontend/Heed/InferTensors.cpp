@@ -58,6 +58,9 @@ bool Lowering::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
   case Binding::Collection:
     shape = binding->collection->shape;
     info.ty = binding->collection->elem;
+    info.mayBeAbsent =
+        llvm::any_of(binding->collection->slices,
+                     [](const auto &slice) { return bool(slice.second.live); });
     info.pure = false;
     break;
   case Binding::Table:
@@ -77,7 +80,12 @@ bool Lowering::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
   SmallVector<Item> axes;
   if (!items(expr, scope, axes))
     return false;
-  if (axes.size() != shape.size())
+  // Fewer indices than axes, where a whole tensor may stand: a slice, of which
+  // the trailing axes are whole.
+  bool isSlice = eq.wholeAllowed && !axes.empty() && axes.size() < shape.size();
+  if (isSlice)
+    info.whole = Shape(llvm::drop_begin(shape, axes.size()));
+  if (axes.size() != shape.size() && !isSlice)
     return error(expr.range,
                  "'" + expr.name.text + "' has " +
                      plural(shape.size(), "axis", "axes") + ", " +
@@ -85,7 +93,7 @@ bool Lowering::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
                  binding->place.isValid()
                      ? ArrayRef<Note>(Note{binding->place, "defined here"})
                      : ArrayRef<Note>());
-  bool fixed = binding->kind == Binding::Table;
+  bool fixed = binding->kind == Binding::Table && !isSlice;
   int64_t flat = 0;
   for (auto [k, axis] : llvm::enumerate(axes)) {
     if (axis.idx) {

@@ -178,6 +178,7 @@ private:
                                const llvm::Twine &what);
   void freeNames(const ast::Expr &expr, const Env &env,
                  std::vector<const ast::NameExpr *> &names);
+  bool isAlwaysLess(const Size &a, const Size &b);
   /// Proves a == b, or leaves one check per call, or says what differs.
   bool requireEqual(const Size &a, const Size &b, Range place,
                     const llvm::Twine &what, ArrayRef<Note> notes,
@@ -347,7 +348,12 @@ private:
   TV loaded(Body &body, Value raw, Ty ty, At at);
   Value operand(Body &body, Value tensor, ArrayRef<Idx *> axes, At at);
   TensorVal tableTensor(const Table &table, bool f64, At at);
-  std::optional<TensorVal> assemble(Collection &collection, Range place);
+  std::optional<SmallVector<std::pair<int64_t, int64_t>, 4>>
+  reached(const Collection &collection, ArrayRef<Item> items,
+          const Scope &scope, Equation &eq, Range place);
+  std::optional<TensorVal> assemble(const Collection &collection,
+                                    ArrayRef<std::pair<int64_t, int64_t>> box,
+                                    Range place);
   const TensorVal *slice(const Collection &collection, ArrayRef<Item> items,
                          const Scope &scope, Equation &eq);
   std::optional<TensorVal> source(const ast::ReadExpr &expr, const Scope &scope,

@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/bit.h"
 
 using namespace heed;
@@ -24,6 +25,7 @@ using namespace heed::ast;
 using namespace mlir;
 using llvm::cast;
 using llvm::dyn_cast;
+using llvm::Twine;
 
 /// A stored element as a value: f16 and bf16 are computed with in f32.
 TV Lowering::loaded(Body &body, Value raw, Ty ty, Location at) {
@@ -126,26 +128,67 @@ const TensorVal *Lowering::slice(const Collection &collection,
   return it == collection.slices.end() ? nullptr : &it->second;
 }
 
-std::optional<TensorVal> Lowering::assemble(Collection &collection,
-                                            Range place) {
-  // Every position must be defined.
-  SmallVector<int64_t> counts;
-  int64_t total = 1;
+/// The positions from 0 on that a read of a collection may reach, by axis that
+/// its slices fix: the least and the one behind the last.
+std::optional<SmallVector<std::pair<int64_t, int64_t>, 4>>
+Lowering::reached(const Collection &collection, ArrayRef<Item> items,
+                  const Scope &scope, Equation &eq, Range place) {
+  SmallVector<std::pair<int64_t, int64_t>, 4> box;
   for (unsigned axis : collection.fixed) {
-    auto c = collection.shape[axis].constant();
-    if (!c) {
+    int64_t low = 0, end = INT64_MAX;
+    auto below = [&](const Size &size) {
+      if (auto c = size.constant())
+        end = std::min(end, *c);
+    };
+    below(collection.shape[axis]);
+    if (!items.empty() && items[axis].idx) {
+      below(*items[axis].idx->extent);
+    } else if (!items.empty()) {
+      Bounds range = bounds(*items[axis].expr, scope, eq);
+      for (const Size &size : range.upper)
+        below(size + 1);
+      for (const Size &size : range.lower)
+        if (auto c = size.constant())
+          low = std::max(low, *c);
+    }
+    if (end == INT64_MAX) {
       error(place, "extent " + sizes.str(collection.shape[axis]) +
                        " of the collection '" + collection.name +
                        "' must be known when compiling");
       return std::nullopt;
     }
-    counts.push_back(*c);
-    total *= *c;
+    box.push_back({low, end});
   }
-  if (collection.slices.empty() || int64_t(collection.slices.size()) != total) {
-    error(place, "collection '" + collection.name + "' has undefined slices: " +
-                     llvm::Twine(collection.slices.size()) + " of " +
-                     llvm::Twine(total) + " are defined");
+  return box;
+}
+
+/// One tensor of the slices in `box`, from position 0 on.
+std::optional<TensorVal>
+Lowering::assemble(const Collection &collection,
+                   ArrayRef<std::pair<int64_t, int64_t>> box, Range place) {
+  // Every position must be defined.
+  std::vector<std::pair<std::vector<int64_t>, TensorVal>> slices;
+  int64_t total = 1;
+  for (auto [low, end] : box)
+    total *= std::max<int64_t>(end - low, 0);
+  for (auto &slice : collection.slices)
+    if (llvm::all_of(llvm::zip(slice.first, box), [](const auto &at) {
+          auto [position, range] = at;
+          return range.first <= position && position < range.second;
+        }))
+      slices.push_back(slice);
+  if (collection.fixed.empty() || int64_t(slices.size()) != total) {
+    std::string defined;
+    for (auto &slice : collection.slices)
+      defined += (defined.empty() ? "" : ", ") +
+                 llvm::join(llvm::map_range(
+                                slice.first,
+                                [](int64_t n) { return std::to_string(n); }),
+                            "/");
+    error(place, "undefined slices of the collection '" + collection.name +
+                     "' are read: " + Twine(slices.size()) + " of " +
+                     Twine(total) + " are defined" +
+                     (defined.empty() ? "" : " (" + defined + ")"));
     return std::nullopt;
   }
   // One body that reads each slice where it is.
@@ -156,36 +199,51 @@ std::optional<TensorVal> Lowering::assemble(Collection &collection,
     Idx &idx = eq.pool.emplace_back();
     idx.extent = size;
     eq.whole.push_back(&idx);
-    if (!llvm::is_contained(collection.fixed, k))
+    auto fixed = llvm::find(collection.fixed, k);
+    if (fixed == collection.fixed.end())
       free.push_back(&idx);
+    else
+      idx.extent = Size(
+          std::max<int64_t>(box[fixed - collection.fixed.begin()].second, 0));
   }
-  return elementwise(
-      eq.whole, collection.elem, place, false, [&](Body &body) -> TV {
-        auto last = std::prev(collection.slices.end());
-        std::function<TV(decltype(last))> from = [&](auto slice) -> TV {
-          auto read = [&] { return readTensor(body, slice->second, free, at); };
-          if (slice == last)
-            return read();
-          Value here;
-          for (auto [axis, position] :
-               llvm::zip(collection.fixed, slice->first)) {
-            Value same = arith::CmpIOp::create(
-                body.builder, at, arith::CmpIPredicate::eq,
-                indexValue(body, eq.whole[axis], at),
-                arith::ConstantIndexOp::create(body.builder, at, position));
-            here =
-                here
-                    ? Value(arith::AndIOp::create(body.builder, at, here, same))
-                    : same;
-          }
-          TV mine = read(), others = from(std::next(slice));
-          return {arith::SelectOp::create(body.builder, at, here, mine.value,
-                                          others.value),
-                  mine.ty,
-                  {}};
-        };
-        return from(collection.slices.begin());
-      });
+  if (slices.empty()) {
+    Shape shape = shapeOf(eq.whole);
+    auto zero = cast<TypedAttr>(builder.getZeroAttr(irType(collection.elem)));
+    return TensorVal{filled(zero, shape, place), collection.elem, shape, {}};
+  }
+  auto join = [&](bool live) {
+    Ty ty = live ? Ty::Bool : collection.elem;
+    return elementwise(eq.whole, ty, place, false, [&](Body &body) -> TV {
+      std::function<Value(size_t)> from = [&](size_t k) -> Value {
+        auto &[positions, tensor] = slices[k];
+        TV tv = readTensor(body, tensor, free, at);
+        Value mine = !live     ? tv.value
+                     : tv.live ? tv.live
+                               : boolConstant(body.builder, true, at);
+        if (k + 1 == slices.size())
+          return mine;
+        Value here;
+        for (auto [axis, position] : llvm::zip(collection.fixed, positions)) {
+          Value same = arith::CmpIOp::create(
+              body.builder, at, arith::CmpIPredicate::eq,
+              indexValue(body, eq.whole[axis], at),
+              arith::ConstantIndexOp::create(body.builder, at, position));
+          here =
+              here ? Value(arith::AndIOp::create(body.builder, at, here, same))
+                   : same;
+        }
+        return arith::SelectOp::create(body.builder, at, here, mine,
+                                       from(k + 1));
+      };
+      return {from(0), ty, {}};
+    });
+  };
+  auto result = join(false);
+  if (result &&
+      llvm::any_of(slices, [](auto &slice) { return bool(slice.second.live); }))
+    if (auto live = join(true))
+      result->live = live->value;
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -203,7 +261,7 @@ std::optional<TensorVal> Lowering::source(const ReadExpr &expr,
     return tableTensor(*binding->table, f64, loc(expr.range));
   if (binding->kind != Binding::Collection)
     return tensorOf(*binding, expr.range);
-  Collection &collection = *binding->collection;
+  const Collection &collection = *binding->collection;
   if (const TensorVal *tensor = slice(collection, items, scope, eq)) {
     for (unsigned axis : llvm::reverse(collection.fixed))
       items.erase(items.begin() + axis);
@@ -221,7 +279,8 @@ std::optional<TensorVal> Lowering::source(const ReadExpr &expr,
     needsUnroll = true;
     return std::nullopt;
   }
-  return assemble(collection, expr.range);
+  auto box = reached(collection, items, scope, eq, expr.range);
+  return box ? assemble(collection, *box, expr.range) : std::nullopt;
 }
 
 /// Turns an axis read at h*E + e into two axes h and e.
@@ -329,6 +388,9 @@ TV Lowering::emitRead(Body &body, const ReadExpr &expr, const Scope &scope,
   SmallVector<Item> items;
   if (!this->items(expr, scope, items))
     return {};
+  if (const Info &i = info(expr, scope, eq); i.whole && expr.indices.size())
+    for (Idx *idx : ArrayRef<Idx *>(eq.whole).take_front(i.whole->size()))
+      items.push_back({idx, nullptr});
   auto tensor = source(expr, scope, eq, body.f64, items);
   if (!tensor)
     return {};

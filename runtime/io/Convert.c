@@ -136,10 +136,14 @@ static enum kind kindOf(int32_t type) {
   }
 }
 
-bool heed_convert_allowed(int32_t from, int32_t to, bool convertF64) {
+bool heed_convert_allowed(int32_t from, int32_t to, heed_rounding rounding) {
   if (kindOf(from) == KindNone || kindOf(from) != kindOf(to))
     return false;
-  return from == to || from != HEED_F64 || convertF64;
+  if (from == to || kindOf(from) == KindInteger)
+    return true;
+  if (from == HEED_F64)
+    return rounding == HEED_ROUND_F64;
+  return to == HEED_F64 || to == HEED_F32 || rounding != HEED_ROUND_NOTHING;
 }
 
 int64_t heed_load_integer(const void *array, int64_t k, int32_t type) {
@@ -308,15 +312,16 @@ static bool convertDense(const heed_array *array, int32_t to, void *out,
   return true;
 }
 
-bool heed_convert_array(const heed_array *array, int32_t to, bool convertF64,
-                        void *out, const char *where, heed_io_error *error) {
+bool heed_convert_array(const heed_array *array, int32_t to,
+                        heed_rounding rounding, void *out, const char *where,
+                        heed_io_error *error) {
   int32_t from = array->type;
-  if (!heed_convert_allowed(from, to, convertF64)) {
-    if (heed_convert_allowed(from, to, true))
+  if (!heed_convert_allowed(from, to, rounding)) {
+    if (heed_convert_allowed(from, to, HEED_ROUND_F64))
       return heed_io_fail(error,
-                          "%s: expected element type %s, found f64 "
+                          "%s: expected element type %s, found %s "
                           "(--convert rounds it)",
-                          where, heed_type_name(to));
+                          where, heed_type_name(to), heed_type_name(from));
     return heed_io_fail(error, "%s: expected element type %s, found %s", where,
                         heed_type_name(to), heed_type_name(from));
   }

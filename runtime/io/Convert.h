@@ -9,18 +9,25 @@ extern "C" {
 #endif
 
 /** Whether an array of type `from` may be used where `to` is wanted, and how.
- *  Exact: equal types, any integer or bool to an integer type or bool (each
- * value is checked to fit). Rounded to nearest even: between f32, f16 and bf16;
- * from f64 only if convertF64. All else is refused. */
-bool heed_convert_allowed(int32_t from, int32_t to, bool convertF64);
+ *  Exact: equal types, f16 and bf16 to f32, any integer or bool to an integer
+ * type or bool (each value is checked to fit). Rounded to nearest even, as far
+ * as `rounding` lets: f32, f16 and bf16 to one that does not hold all of
+ * their values, and f64. All else is refused. */
+typedef enum heed_rounding {
+  HEED_ROUND_NOTHING,
+  HEED_ROUND_F32, /**< f32, f16 and bf16: weights */
+  HEED_ROUND_F64  /**< f64 too: --convert */
+} heed_rounding;
+bool heed_convert_allowed(int32_t from, int32_t to, heed_rounding rounding);
 
 /** Writes the array to out in row-major order as type `to`; out holds
  * array->count elements. `where` (a file's name, or file:key) starts the
- * message. Fails if the types may not be converted (f64 says that
- *  --convert would), and if an integer does not fit: position and value are
+ * message. Fails if the types may not be converted (the message says where
+ * --convert would), and if an integer does not fit: position and value are
  * named. */
-bool heed_convert_array(const heed_array *array, int32_t to, bool convertF64,
-                        void *out, const char *where, heed_io_error *error);
+bool heed_convert_array(const heed_array *array, int32_t to,
+                        heed_rounding rounding, void *out, const char *where,
+                        heed_io_error *error);
 
 /** Element k of an array of integers or bools, or of floats; data need not be
  * aligned. */

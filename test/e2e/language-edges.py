@@ -1,4 +1,4 @@
-# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables zeros sinks positions logarithms branches guards
+# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables zeros sinks positions logarithms collections branches guards
 """Where a fact about sizes holds, and where it no longer does: loops without a turn, what is computed outside the loops
 that it does not use, guards. Every model through both backends."""
 import sys
@@ -7,7 +7,7 @@ import numpy as np
 
 import programs
 from programs import compare, compile, outputs
-from runs import expect_error, finish
+from runs import expect, expect_error, finish
 
 heedc, folder, wanted = sys.argv[1], sys.argv[2], sys.argv[3:]
 programs.start(heedc, folder)
@@ -192,6 +192,42 @@ model m(x: f32[H, N]) {
                 a=y * log, b=y[:, :1] * np.arange(log + 1) + np.sign(n - 3), c=y[:product, 0], e=np.int32(product),
                 d=y * 2.0 ** (-8 * np.arange(1, h + 1) / 2.0 ** log)[:, None], f=y[:min(log, abs(n - 2)), 0]))
         expect_error(outputs(program, dict(x=f32(0, 2)), []), "'ilog2' of H = 0: expected 1 or more")
+
+
+@group
+def collections():
+    # A part of a collection is read, by an index or as a slice; what is absent in a slice stays absent.
+    for program in both("collections", """
+fn twice(w: [A, B]) { return y[a,b] = w[a,b] * 2 }
+fn gain(x, w) = x * w
+model m(x: f32[N, D], w: f32[L, N, D], v: f32[D, F]; K = 2) {
+  let hs: f32[4, N, D], ps: f32[2, N, D]
+  hs[0, n, d] = x[n,d]
+  hs[1, n, d] = x[n,d] * 3
+  hs[2, n, d] = x[n,d] - 1
+  for l in 0..L { x = x + twice(w[l]) }
+  for k in 0..K { x = gain(x, hs[k]) - hs[k] }
+  ps[0, n, d] = softmax(d where d <= n) hs[0,n,d]
+  ps[1, n, d] = softmax(d) hs[1,n,d]
+  return y = x, a[n,d] = sum(m:2) hs[m,n,d], b[n,d] = sum(m:2) hs[m + 1,n,d] * (m + 1), c = twice(hs[2]),
+    e[p,n,f] = sum(d) ps[p,n,d] * v[d,f], last = w[L-1]
+}"""):
+        for n, d, l in ((3, 4, 1), (0, 2, 3), (5, 1, 2)):
+            x, w, v = f32(n, d), f32(l, n, d), f32(d, 2)
+            z = x.astype(np.float64)
+            y = (z + 2 * w.astype(np.float64).sum(0)) * z - z
+            first = np.where(np.arange(d) <= np.arange(n)[:, None], np.exp(z), 0)
+            p = np.stack([first, np.exp(3 * z)])
+            p /= p.sum(-1, keepdims=True)
+            if d > 1 and n:
+                v[n:] = np.nan  # behind the first row's keys nothing shows
+            known = np.nan_to_num(v.astype(np.float64))
+            both_rows = p @ known
+            compare(program, dict(x=x, w=w, v=known.astype(np.float32)), dict(
+                y=y * 3 * z - 3 * z, a=4 * z, b=3 * z + 2 * (z - 1), c=2 * (z - 1), e=both_rows, last=w[-1]))
+            got = outputs(program, dict(x=x, w=w, v=v), ["e"])
+            expect(isinstance(got, dict) and np.isfinite(got["e"][0]).all() and np.allclose(got["e"][0], both_rows[0], atol=1e-5), f"absent in {program}")
+        expect_error(outputs(program, dict(x=f32(2, 2), w=f32(0, 2, 2), v=f32(2, 2)), []), "'w' (axis 0)")
 
 
 @group

@@ -78,13 +78,17 @@ model m(x: f16[N], w: f32[N], ids: i32[N], keep: bool[N], c: i8[N], l: i64[N], z
         b, wide = ids * 0.5, c.astype(np.int64)
         with np.errstate(all="ignore"):
             quotient = np.where(c == 0, 0, ids // np.where(c == 0, 1, wide))
-        compare(program, dict(x=x, w=w, ids=ids, keep=keep, c=c, l=l, z=z.astype(np.float32)), dict(
+        # NumPy has no bf16: its two bytes are those of an f32.
+        inputs = dict(x=x, w=w, ids=ids, keep=keep, c=c, l=l, z=(z.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16).view("V2"))
+        compare(program, inputs, dict(
             a=a, b=b, count=np.int32(keep.sum()), s8=np.int32(wide.sum()), d8=np.int32((wide * wide).sum()),
             p8=(wide * wide).astype(np.int8), m8=wide.mean() if n else 0.0, d=np.where(keep, np.trunc(a.astype(np.float32)), 0).astype(np.int32),
             e=l * ids, f=keep == (ids > 0), g=c != 0, narrow=l.astype(np.int8), q=ids // 3, r=ids % 3, t=quotient,
             u=w.astype(np.float64) % 0.7, y=z + w, v=-w.astype(np.float64) ** 2 + 2.0 ** -w, table=2.0 ** -np.arange(1, 9), n=np.int32(n)))
-        compare(program, dict(x=x, w=w, ids=ids, keep=keep, c=c, l=l, z=z.astype(np.float32)),
-                dict(h=(a + b).astype(np.float16)), tolerance=2e-3)
+        compare(program, inputs, dict(h=(a + b).astype(np.float16)), tolerance=2e-3)
+        inputs["z"] = z.astype(np.float32)
+        expect_error(outputs(program, inputs, []), "expected element type bf16, found f32 (--convert rounds it)")
+        compare(program, inputs, dict(y=z + w), "--convert")
     special = np.array([np.nan, np.inf, -np.inf, 3e9, -3e9, 127.9, -128.9, 2.5, -0.5, 1e30], np.float32)
     program = compile("casts", """
 model m(x: f32[N]) {

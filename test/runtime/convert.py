@@ -59,10 +59,15 @@ for name, values, rounded in [("f16", halves, lambda v: v.astype("f2").view("u2"
         expect(np.array_equal(found, expected), f"{wide} to {name}: {np.flatnonzero(found != expected)[:5]}")
 special = np.array([np.inf, -np.inf, 65520, -65520, 65519.996, 3.4e38, 1e-45, -0.0], "f4")
 with np.errstate(over="ignore"):
-    same(convert(special, "F32", "f16"), special.astype("f2"), "f32 to f16, special values")
+    same(convert(special, "F32", "f16", "convert"), special.astype("f2"), "f32 to f16, special values")
 nan = np.array([0x7f800001, 0xffffffff, 0x7fc00000], "u4").view("f4")
-expect(np.isnan(convert(nan, "F32", "f16")).all(), "NaN stays NaN in f16")
-expect(((convert(nan, "F32", "bf16") & 0x7fff) > 0x7f80).all(), "NaN stays NaN in bf16")
+expect(np.isnan(convert(nan, "F32", "f16", "convert")).all(), "NaN stays NaN in f16")
+expect(((convert(nan, "F32", "bf16", "convert") & 0x7fff) > 0x7f80).all(), "NaN stays NaN in bf16")
+
+# A type that does not hold all values is rounded to only where that is asked for.
+for wide, to in [("F32", "f16"), ("F32", "bf16"), ("F16", "bf16"), ("BF16", "f16"), ("F64", "f32"), ("F64", "bf16")]:
+    safetensors_file.write(path, {"t": np.zeros(2, {"F32": "f4", "F64": "f8"}.get(wide, "u2"))}, {"t": wide})
+    expect_error(run(reader, "safetensors", path, "t", to, "exact", out), f"expected element type {to}, found {wide.lower()} (--convert rounds it)")
 
 for wide, to, limits in [("i8", "i32", "i4"), ("i8", "i16", "i2"), ("i4", "i8", "i1"), ("i8", "u8", "u1")]:
     info = np.iinfo(limits)

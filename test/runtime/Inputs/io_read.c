@@ -73,8 +73,11 @@ int main(int argc, char **argv) {
   void *out = NULL;
   if (good) {
     out = malloc((size_t)array.count * 8 + 1);
-    good = out && heed_convert_array(&array, type, !strcmp(argv[5], "convert"),
-                                     out, path, &error);
+    good = out &&
+           heed_convert_array(&array, type,
+                              !strcmp(argv[5], "convert") ? HEED_ROUND_F64
+                                                          : HEED_ROUND_NOTHING,
+                              out, path, &error);
   }
   if (good) {
     FILE *stream = fopen(argv[6], "wb");
