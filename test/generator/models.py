@@ -7,7 +7,7 @@ from ranges import settle
 from respell import respelled
 import sizes
 
-feature("intermediate result", "respelled")
+feature("intermediate result", "respelled", "two attentions")
 
 
 def network(d):
@@ -38,6 +38,8 @@ def drawn(seed, number, off=()):
     d = Draw(seed, number, off)
     o = network(d)
     results = [o.name]
+    if d.have("two attentions", 0.15):
+        results.append(attention(d).name)
     if d.have("intermediate result", 0.3):
         named = [s.name for s in d.body if isinstance(s, Equation) and s.name not in results]
         if named:

@@ -4,7 +4,7 @@ from masks import text
 
 feature("softmax", "sink", "written softmax", "shifted softmax", "sigmoid weights", "relu weights", "identity weights", "one plus sum",
         "clamped sum", "quotient", "select mask", "added mask", "mapped weights", "post weights",  "exp weights",
-        "log softmax",  "relu quotient", "powers", "weights cast", "reciprocal")
+        "log softmax", "relu quotient", "powers", "weights cast", "reciprocal", "large scores", "added input mask")
 
 
 def weigh(d, site, s, where, v):
@@ -16,11 +16,17 @@ def weigh(d, site, s, where, v):
     if kind in ("softmax", "log softmax"):
         at = s.at()
         cond = where
+        if d.have("large scores", 0.15):
+            s = d.let("sl", pairs, s.at() * d.one(50, 300))
+            at = s.at()
+        if d.have("added input mask", 0.15):
+            m = d.input("minf", [k for k in pairs if k in keys or d.chance(0.5)], recipe=("mask",))
+            s = d.let("sm", pairs, s.at() + m.at())
+            at = s.at()
         if where is not None and d.have("select mask", 0.3):
             s = d.let("sm", pairs, If(where, s.at(), Num(float("-inf"))))
             at, cond = s.at(), None
         elif where is not None and d.have("added mask", 0.3):
-            rest = [k for k in pairs if d.chance(0.0)]
             m = d.let("am", pairs, If(where, Num(0.0), Num(float("-inf"))))
             s = d.let("sm", pairs, s.at() + m.at())
             at, cond = s.at(), None
@@ -91,7 +97,6 @@ class Plain:
 
 def after(d, site, p):
     """What happens to softmax's weights before they meet the values."""
-    from attention import T as _
     if d.have("talking heads", 0.25) and site.batch:
         h = site.batch[-1]
         z = d.key("z", d.extents[h])

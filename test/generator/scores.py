@@ -3,7 +3,7 @@ from draw import *
 
 feature("dot", "additive score", "distance score", "bilinear score", "second term", "relative keys", "relative bias", "relative 2-D",
         "bucket bias", "slope bias", "pair bias", "key bias", "row bias", "soft cap", "score scale", "affine score", "biased query",
-        "unused binder", "partial contraction", "mapped score", "score cast")
+        "unused binder", "partial contraction", "mapped score", "score cast", "mixed scores")
 
 
 def score(d, site, q, k):
@@ -33,7 +33,7 @@ def score(d, site, q, k):
         d.random.shuffle(factors)
         body = dot(d, site, e, factors)
     s = d.let("s", d.shuffled(pairs, 0.15), body)
-    steps = [second, added, scaled, capped, affine, remapped, cast]
+    steps = [second, added, scaled, capped, affine, remapped, cast, mixed]
     d.random.shuffle(steps)
     for step in steps:
         if d.chance(0.3):
@@ -82,7 +82,7 @@ def added(d, site, s):
     if site.query:
         choices += ["relative bias", "bucket bias"]
         if len(site.query) == 2 and len(site.key) == 2:
-            choices += ["relative 2-D"] * 2
+            choices += ["relative 2-D"] * 6
     kind = d.pick(choices)
     if not kind or kind == "slope bias" and not site.query:
         return None
@@ -138,3 +138,13 @@ def remapped(d, site, s):
 def cast(d, site, s):
     if d.have("score cast", 0.5):
         return Call("f32", (Call("f16", (s.at(),)),))
+
+
+def mixed(d, site, s):
+    """Heads are mixed before the normaliser (talking heads)."""
+    if site.batch and d.have("mixed scores", 0.5):
+        h = site.batch[-1]
+        z = d.key("z", d.extents[h])
+        w = d.input("mixs", [z, h], recipe=("weight", "3"))
+        m = d.let("sx", [z if k == h else k for k in s.keys], d.sum([h], s.at() * w.at()))
+        return m.at(**{z: h})
