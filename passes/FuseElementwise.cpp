@@ -142,7 +142,6 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
           root = narrow;
           // It may lie where an erased op lay.
           erased.erase(narrow);
-          costs.clear();
         }
     costs.clear();
     for (Operation *root : roots)
@@ -342,6 +341,7 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
                                      value);
     result.replaceAllUsesWith(value);
     eraseDeadOps(root, erased);
+    costs.clear(); // a later op may lie where an erased one lay
   }
 
   DenseMap<Operation *, Cost> costs;
