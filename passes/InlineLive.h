@@ -1,4 +1,4 @@
-//===- InlineLive.h - which rows of a softmax are live, again ---*- C++ -*-===//
+//===- InlineLive.h - which elements of a softmax are present *- C++ -*-===//
 #ifndef HEED_PASSES_INLINELIVE_H
 #define HEED_PASSES_INLINELIVE_H
 
@@ -6,9 +6,13 @@
 
 namespace heed {
 
-/// Replaces uses of a softmax's `live` by its predicate, so that it is
-/// recomputed where it is read and never stored.
+/// Replaces uses of a softmax's `live` by what its result says: an absent
+/// element has a value of its own. So `live` is never stored.
 void inlineLive(mlir::Operation *op);
+
+/// On a softmax whose absent elements are told from others: of a kernel's
+/// softmax without it some may be +0.
+inline constexpr llvm::StringLiteral kMarksAbsentAttr = "attn.marks_absent";
 
 } // namespace heed
 

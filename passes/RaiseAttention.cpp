@@ -38,7 +38,8 @@ std::string describe(attn::AttentionOp op) {
   text += "; normaliser " + attn::stringifyMap(op.getMap()).str();
   if (op.getDivide())
     text += " divided by its sum";
-  if (op.getMap() == attn::Map::Exp && op.getDivide() && !op.getStabilise())
+  if (attn::Normaliser::of(op).isShiftable && op.getDivide() &&
+      !op.getStabilise())
     text += ", written without a maximum, which kernels subtract";
   return text;
 }

@@ -2,7 +2,7 @@
 #ifndef HEED_PASSES_RAISEATTENTIONMATCH_H
 #define HEED_PASSES_RAISEATTENTIONMATCH_H
 
-#include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/Normaliser.h"
 #include "passes/TensorExpr.h"
 
 namespace heed {

@@ -160,7 +160,7 @@ void AttentionMatcher::termsOverOffsets() {
 }
 
 bool AttentionMatcher::finish(ExprRef score, bool seesMask) {
-  if (m.map == attn::Map::Exp && seesMask)
+  if (attn::Normaliser::of(m.map).excludesLowest && seesMask)
     score = peelMask(score, m.where);
   bool ok = true;
   m.score = exprs.replaceOutermost(score, [&](ExprRef e) -> ExprRef {

@@ -368,18 +368,24 @@ bool AttentionMatcher::matchFunction(Product product) {
     return fails("a term beside the sum in the normaliser is no sink");
 
   ExprRef score = nullptr;
+  if (exponential &&
+      !(score = matchExponential(exponential, condition, sinkWeight)))
+    return false;
+  // A row without a key is 0 / 0 where the whole sum is divided, and a sum of
+  // nothing where each weight is. Of an exponential keys of score -inf are
+  // none.
+  if (m.divide && !m.sink) {
+    if (exponential && guard && !dividedAfter)
+      return fails("the weights are divided before a sum that has a condition: "
+                   "a row without a key would be 0 where others of weight 0 "
+                   "are NaN");
+    m.empty = dividedAfter  ? EmptyRow::NaN
+              : exponential ? EmptyRow::NaNIfKeys
+                            : EmptyRow::Zero;
+  }
   if (exponential) {
-    if (!(score = matchExponential(exponential, condition, sinkWeight)))
-      return false;
-    if (m.divide && !m.sink) {
-      if (guard && !dividedAfter)
-        return fails("the weights are divided before a sum that has a "
-                     "condition: a row without a key would be 0 where others "
-                     "of weight 0 are NaN");
-      m.empty = dividedAfter ? EmptyRow::NaN : EmptyRow::NaNIfKeys;
-    }
-    // A weight of 0 is no absence: what it multiplies may be NaN. So it is a
-    // score of -inf, and no mask.
+    // A weight of 0 is written as no absence: what it multiplies may be NaN. So
+    // it is a score of -inf, and no mask.
     if (condition)
       score = exprs.select(condition, score,
                            f32(-std::numeric_limits<double>::infinity()),
@@ -387,9 +393,9 @@ bool AttentionMatcher::matchFunction(Product product) {
   } else {
     score = matchOtherMap(core);
     Product linear;
-    if (m.map == attn::Map::Identity)
+    if (attn::Normaliser::of(m.map).isLinear)
       flatten(score, linear);
-    bool isLinear = m.map == attn::Map::Identity &&
+    bool isLinear = attn::Normaliser::of(m.map).isLinear &&
                     llvm::all_of(linear.over, [&](ExprRef e) {
                       return e->isSum() || !e->usesAny(keys);
                     });

@@ -1,5 +1,5 @@
 //===- Attention.cpp - attn.attention: text, checks and access ------------===//
-#include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/Normaliser.h"
 #include "dialects/Attn/Regions.h"
 
 using namespace mlir;
@@ -449,11 +449,13 @@ LogicalResult AttentionOp::verify() {
                          << ", expected f32 of ranks " << outputDims << ", "
                          << rows << " and " << rows + numDims(K::Key)
                          << " (attention.c10)";
-  if (getMap() != Map::Exp && (getLse() || getSink() || getStabilise()))
+  if (!Normaliser::of(*this).isShiftable &&
+      (getLse() || getSink() || getStabilise()))
     return emitOpError("has lse, sink or stabilise, expected map exp for them "
                        "(attention.c11)");
-  if (getEmpty() && (getMap() != Map::Exp || !getDivide() || getSink()))
-    return emitOpError("has a value for empty rows, expected map exp, divide "
-                       "and no sink with it (attention.c13)");
+  if (getEmpty() && (!getDivide() || getSink()))
+    return emitOpError(
+        "has a value for empty rows, expected divide and no sink "
+        "with it (attention.c13)");
   return success();
 }

@@ -25,38 +25,56 @@ Rows decompose::makeRows(MLIRContext *context, ArrayRef<OpFoldResult> sizes,
   return rows;
 }
 
-Value decompose::applyMap(Build at, Map map, Value score, Value maximum) {
-  OpBuilder &b = at.b;
+namespace {
+
+/// Weights in upstream ops.
+struct UpstreamArithmetic : WeightArithmetic {
+  UpstreamArithmetic(Build at, Type type) : at(at), type(type) {}
+  Value real(double value) override { return at.real(type, value); }
+  Value negate(Value x) override {
+    return arith::NegFOp::create(at.b, at.loc, x);
+  }
+  Value add(Value x, Value y) override {
+    return arith::AddFOp::create(at.b, at.loc, x, y);
+  }
+  Value divide(Value x, Value y) override {
+    return arith::DivFOp::create(at.b, at.loc, x, y);
+  }
+  Value larger(Value x, Value y) override {
+    return arith::MaximumFOp::create(at.b, at.loc, x, y);
+  }
+  Value exp(Value x) override { return math::ExpOp::create(at.b, at.loc, x); }
+
+  Build at;
+  Type type;
+};
+
+} // namespace
+
+Value decompose::weightOf(Build at, const Normaliser &normaliser, Value score,
+                          Value maximum) {
   if (maximum)
-    score = arith::SubFOp::create(b, at.loc, score, maximum);
-  switch (map) {
-  case Map::Exp:
-    return math::ExpOp::create(b, at.loc, score);
-  case Map::Sigmoid: {
-    Value one = at.real(score.getType(), 1);
-    Value e =
-        math::ExpOp::create(b, at.loc, arith::NegFOp::create(b, at.loc, score));
-    return arith::DivFOp::create(b, at.loc, one,
-                                 arith::AddFOp::create(b, at.loc, one, e));
-  }
-  case Map::Relu:
-    return arith::MaximumFOp::create(b, at.loc, score,
-                                     at.real(score.getType(), 0));
-  case Map::Identity:
-    return score;
-  }
-  llvm_unreachable("a map of Attn_Map");
+    score = arith::SubFOp::create(at.b, at.loc, score, maximum);
+  UpstreamArithmetic arithmetic(at, score.getType());
+  return normaliser.weight(arithmetic, score);
 }
 
-void decompose::normalise(Build at, Rows &rows, Map map, bool stabilise) {
+void decompose::normalise(Build at, Rows &rows, const Normaliser &normaliser,
+                          bool stabilise) {
   OpBuilder &b = at.b;
   Location loc = at.loc;
   AffineMap rowOnly =
       AffineMap::getMultiDimIdentityMap(rows.rowSizes.size(), b.getContext());
 
-  if (map == Map::Exp) {
-    // A row counts as masked when no live score lies above -inf. A NaN is
-    // larger than all.
+  if (normaliser.excludesLowest) {
+    // A score of -inf is an excluded key; NaN is none.
+    rows.where = at.generic(
+        {rows.where, rows.scores}, {at.empty(rows.sizes, b.getI1Type())},
+        {rows.all, rows.all, rows.all}, {},
+        [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+          Build in{b, loc};
+          return {in.andNot(v[0], in.equals(v[1], in.lowest(rows.type)))};
+        })[0];
     Value maximum =
         at.generic({rows.scores, rows.where},
                    {at.filled(rows.rowSizes, at.lowest(rows.type))},
@@ -97,17 +115,17 @@ void decompose::normalise(Build at, Rows &rows, Map map, bool stabilise) {
     if (rows.maximum)
       ins.push_back(rows.maximum);
     SmallVector<AffineMap> maps(ins.size() + 1, rowOnly);
-    start = at.generic(
-        ins, {at.empty(rows.rowSizes, rows.type)}, maps, {},
-        [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
-          // A sink of -inf adds nothing, also to a row of
-          // nothing else, where the difference is NaN.
-          Build in{b, loc};
-          Value w = applyMap(in, map, v[0], rows.maximum ? v[1] : Value());
-          return {arith::SelectOp::create(b, loc,
-                                          in.equals(v[0], in.lowest(rows.type)),
-                                          in.real(rows.type, 0), w)};
-        })[0];
+    start = at.generic(ins, {at.empty(rows.rowSizes, rows.type)}, maps, {},
+                       [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+                         // A sink of -inf adds nothing, also to a row of
+                         // nothing else, where the difference is NaN.
+                         Build in{b, loc};
+                         Value w = weightOf(in, normaliser, v[0],
+                                            rows.maximum ? v[1] : Value());
+                         return {arith::SelectOp::create(
+                             b, loc, in.equals(v[0], in.lowest(rows.type)),
+                             in.real(rows.type, 0), w)};
+                       })[0];
   }
   SmallVector<Value> ins{rows.scores, rows.where, rows.dead};
   SmallVector<AffineMap> maps{rows.all, rows.all, rows.row};
@@ -120,7 +138,7 @@ void decompose::normalise(Build at, Rows &rows, Map map, bool stabilise) {
       ins, {start}, maps, rows.keys,
       [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
         Build in{b, loc};
-        Value w = applyMap(in, map, v[0], rows.maximum ? v[3] : Value());
+        Value w = weightOf(in, normaliser, v[0], rows.maximum ? v[3] : Value());
         Value live = in.andNot(v[1], v[2]);
         w = arith::SelectOp::create(b, loc, live, w, in.real(rows.type, 0));
         return {arith::AddFOp::create(b, loc, v.back(), w)};
@@ -152,7 +170,7 @@ FailureOr<SmallVector<Value>> decomposeSoftmax(Op op, OpBuilder &b,
                        indices.push_back(linalg::IndexOp::create(b, loc, d));
                      return {Build{b, loc}.inlined(op.getWhere(), indices)};
                    })[0];
-  normalise(at, rows, Map::Exp, /*stabilise=*/true);
+  normalise(at, rows, Normaliser::of(Map::Exp), /*stabilise=*/true);
 
   SmallVector<Value> results = at.generic(
       {rows.scores, rows.where, rows.dead, rows.maximum, rows.sum},
@@ -170,7 +188,7 @@ FailureOr<SmallVector<Value>> decomposeSoftmax(Op op, OpBuilder &b,
         } else {
           value = arith::DivFOp::create(
               b, loc, math::ExpOp::create(b, loc, shifted), v[4]);
-          absent = in.real(rows.type, 0);
+          absent = in.real(rows.type, -0.0);
         }
         return {arith::SelectOp::create(b, loc, live, value, absent), live};
       });

@@ -3,7 +3,7 @@
 #ifndef HEED_DIALECTS_ATTN_DECOMPOSE_H
 #define HEED_DIALECTS_ATTN_DECOMPOSE_H
 
-#include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/Normaliser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -166,7 +166,8 @@ struct Rows {
   AffineMap all, row;         ///< of loops over all axes
   SmallVector<unsigned> keys; ///< axes that a row runs over
   Type type;
-  Value scores, where; ///< where: an i1 tensor
+  Value scores, where; ///< where: an i1 tensor, from normalise() on which keys
+                       ///< are live
   Value sink;          ///< of the rows' shape, or null
   // Results of normalise().
   Value dead;    ///< i1 per row: no key of it counts
@@ -177,11 +178,13 @@ struct Rows {
 Rows makeRows(MLIRContext *context, ArrayRef<OpFoldResult> sizes,
               ArrayRef<unsigned> keys, Type type);
 
-/// The value of `map` at a score less its row's maximum.
-Value applyMap(Build at, Map map, Value score, Value maximum);
+/// The weight of a score, taken less its row's maximum if there is one.
+Value weightOf(Build at, const Normaliser &normaliser, Value score,
+               Value maximum);
 
 /// Fills in dead, maximum and sum of \p rows.
-void normalise(Build at, Rows &rows, Map map, bool stabilise);
+void normalise(Build at, Rows &rows, const Normaliser &normaliser,
+               bool stabilise);
 
 } // namespace heed::attn::decompose
 #endif

@@ -134,7 +134,7 @@ FailureOr<SmallVector<Value>> AttentionOp::decomposeOperation(OpBuilder &b) {
                      return {Build{b, loc}.read(getSink(), *getSinkMap(), dims,
                                                 getSymbols())};
                    })[0];
-  normalise(at, rows, getMap(), getStabilise());
+  normalise(at, rows, Normaliser::of(*this), getStabilise());
 
   // Weights, and which keys count in the end.
   SmallVector<Value> ins{rows.scores, rows.where, rows.dead, rows.sum};
@@ -151,7 +151,8 @@ FailureOr<SmallVector<Value>> AttentionOp::decomposeOperation(OpBuilder &b) {
         SmallVector<Value> args = parts.indices(b, parts.pairs);
         Value live = in.andNot(v[1], v[2]);
         Value weight = in.guarded(live, in.real(f32, 0), [&](Build in) {
-          Value w = applyMap(in, getMap(), v[0], rows.maximum ? v[4] : Value());
+          Value w = weightOf(in, Normaliser::of(*this), v[0],
+                             rows.maximum ? v[4] : Value());
           if (getDivide())
             w = arith::DivFOp::create(in.b, loc, w, v[3]);
           if (getWeight().empty())

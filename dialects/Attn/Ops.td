@@ -163,13 +163,13 @@ def Attn_SoftmaxOp : Attn_SoftmaxBase<"softmax"> {
   let summary = "Masked softmax along axes";
   let description = [{
     ```text
-    m      = max { S[x, j] : where(x, j) } and sink[x]            j over `axes`, x over the other axes
-    P[x,j] = where(x,j) ? exp(S[x,j] - m[x]) / (sum_j exp(S[x,j] - m[x]) + exp(sink[x] - m[x])) : 0
-    L[x,j] = where(x,j) and the row has a live score above -inf
+    m      = max { S[x, j] : L[x, j] } and sink[x]                j over `axes`, x over the other axes
+    P[x,j] = L[x,j] ? exp(S[x,j] - m[x]) / (sum_j L[x,j] ? exp(S[x,j] - m[x]) : 0 + exp(sink[x] - m[x])) : -0
+    L[x,j] = where(x,j) and S[x,j] is not -inf
     ```
     `live` says where an element is present; a sum that multiplies an element of P selects by it, so an absent
-    element contributes nothing whatever it would be multiplied with. A score of -inf has weight 0. A row without
-    a live score above -inf yields zeros. A NaN in a live score makes its row NaN.
+    element contributes nothing whatever it would be multiplied with. An absent element of P is -0, no other is. A
+    row without a live score yields zeros. A NaN in a live score makes its row NaN.
 
     - softmax.c1  `axes` is not empty, strictly increasing and in [0, rank).
     - softmax.c2  `where`, if present, takes one index per axis of the input and yields i1, and reads memory at most.
@@ -192,9 +192,9 @@ def Attn_LogSoftmaxOp : Attn_SoftmaxBase<"log_softmax"> {
   let summary = "Logarithm of the masked softmax along axes";
   let description = [{
     ```text
-    P[x,j] = where(x,j) ? S[x,j] - m[x] - log(sum_j exp(S[x,j] - m[x]) + exp(sink[x] - m[x])) : -inf
+    P[x,j] = L[x,j] ? S[x,j] - m[x] - log(sum_j L[x,j] ? exp(S[x,j] - m[x]) : 0 + exp(sink[x] - m[x])) : -inf
     ```
-    with m, live and sink as in `attn.softmax`. A row without a live score above -inf yields -inf.
+    with m, L and sink as in `attn.softmax`. A row without a live score yields -inf.
     Constraints as in `attn.softmax`: log_softmax.c1 to log_softmax.c4.
   }];
 }
@@ -208,18 +208,19 @@ def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, Att
     ```text
     T_t[x,j]  = sum_e pair_t(A_t1[map(x,j,e)], A_t2[map(x,j,e)], ...)       e: the contract dims in the term's maps
     S[x,j]    = score(x, j, T_0[x,j], T_1[x,j], ...)                        only where where(x,j)
-    m[x]      = stabilise ? max { S[x,j] : where(x,j) } and sink[x] : 0
-    W[x,j]    = where(x,j) ? map(S[x,j] - m[x]) : 0
+    L[x,j]    = where(x,j) and, with map = exp, S[x,j] is not -inf
+    m[x]      = stabilise ? max { S[x,j] : L[x,j] } and sink[x] : 0
+    W[x,j]    = L[x,j] ? map(S[x,j] - m[x]) : 0
     l[x]      = sum_j W[x,j] + map(sink[x] - m[x])
     P[x,j]    = weight(x, j, divide ? W[x,j] / l[x] : W[x,j])
-    O[x,f]    = sum_j where(x,j) ? P[x,j] * (V_0[map(x,j,f)] + V_1[map(x,j,f)] + ...) : nothing
+    O[x,f]    = sum_j L[x,j] ? P[x,j] * (V_0[map(x,j,f)] + V_1[map(x,j,f)] + ...) : nothing
     lse[x]    = m[x] + log l[x]
     ```
     A position of a term's or value's operand that is an offset, `j - i + c` or `i - j + c` of one query and one key dim,
     may lie beyond the operand: it reads the end that is nearest. So a table of clipped offsets holds each row once.
     A key outside `where` is absent: nothing of it is read or evaluated, and it contributes nothing whatever K and
-    V hold there. With map = exp a score of -inf has weight 0, and a row without a live score above -inf is
-    empty: its outputs are 0 and its lse is -inf (sink if there is one). With another map a row is empty if no key is live.
+    V hold there. With map = exp a key whose score is -inf is absent, too. A row without a live key is empty: its
+    outputs are 0 and its lse is -inf (sink if there is one).
     `empty(%e)` gives such rows another output: a quotient of sums that is written out is NaN there.
     A NaN in a live score, or a maximum of +inf, makes its row NaN. `weight` sees live keys of rows that are not empty.
 
@@ -238,7 +239,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, Att
     - attention.c10 The output has one axis per result of that map, `lse` one per batch and query dim, `weights` one per batch, query and key dim; `lse` and `weights` are f32.
     - attention.c11 `lse` and `sink` need map = exp; `stabilise` needs map = exp.
     - attention.c12 Operands of terms, values and the sink are f32, f16 or bf16.
-    - attention.c13 `empty` needs map = exp and `divide`, and excludes a sink; its value is 0 or NaN.
+    - attention.c13 `empty` needs `divide` and excludes a sink; its value is 0 or NaN.
 
     Canonical: no part that says no more than its absence (`where` true, `pair` that multiplies, `weight` that yields its
     argument, `result_map` in loop order, a sink of -inf, `empty` 0), no term, symbol or result that nobody uses, none

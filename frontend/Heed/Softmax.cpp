@@ -123,7 +123,7 @@ std::optional<TensorVal> Lowering::emitSoftmax(const SoftmaxExpr &expr,
     op = softmax;
   }
   TensorVal tensor{op->getResult(0), Ty::F32, shape, {}};
-  if (expr.where && !expr.isLog)
+  if (!expr.isLog)
     tensor.live = op->getResult(1);
   return tensor;
 }

@@ -1,4 +1,5 @@
 //===- KernelSoftmax.cpp - softmax and attention of a kernel as funcs -----===//
+#include "passes/InlineLive.h"
 #include "passes/Lower/KernelTranslator.h"
 #include "passes/MaskBounds.h"
 #include "passes/Schedule/MaskTables.h"
@@ -69,6 +70,31 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
                            .getResult()
                      : yes;
   };
+  /// An absent element is -0 where somebody asks: no other is, as weights are
+  /// not negative. It is chosen in bits: libHalide and LLVM take 0 and -0 of
+  /// floats for one.
+  const bool marks = op->hasAttr(kMarksAbsentAttr);
+  auto integer = b.getIntegerType(real.getWidth());
+  auto bitsOf = [&](OpBuilder &inner, Value x) -> Value {
+    return arith::BitcastOp::create(inner, loc, integer, x);
+  };
+  auto mark = [&](OpBuilder &inner) -> Value {
+    return arith::ConstantOp::create(
+        inner, loc,
+        inner.getIntegerAttr(integer, APInt::getSignMask(real.getWidth())));
+  };
+  auto unlessMarked = [&](OpBuilder &inner, Value isThere, Value x) -> Value {
+    return arith::BitcastOp::create(
+        inner, loc, real,
+        select(inner, isThere, bitsOf(inner, x), mark(inner)));
+  };
+  /// Whether a key, \p ok by `where`, is live with this score.
+  auto present = [&](OpBuilder &inner, Value ok, Value score) -> Value {
+    Value above = arith::CmpFOp::create(inner, loc, arith::CmpFPredicate::UNE,
+                                        score, constant(inner, -infinity));
+    return ok ? arith::AndIOp::create(inner, loc, ok, above).getResult()
+              : above;
+  };
   auto readOne = [&](OpBuilder &inner, Value f, ArrayRef<Value> at) {
     return halide::ReadOp::create(inner, loc, real, f, reversed(at))
         .getResult(0);
@@ -121,6 +147,9 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
         Value difference =
             arith::SubFOp::create(inner, loc, *score, shift(inner, rowOf(all)));
         Value e = math::ExpOp::create(inner, loc, difference);
+        if (marks)
+          return SmallVector<Value>{
+              unlessMarked(inner, present(inner, *ok, *score), e)};
         return SmallVector<Value>{select(inner, *ok, e, constant(inner, 0.0))};
       });
   if (failed(weight))
@@ -157,30 +186,38 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
       [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
         SmallVector<Value> row = rowOf(all);
         Value l = readOne(inner, totalFunc, row);
+        if (log) {
+          FailureOr<Value> ok = live(inner, all);
+          FailureOr<Value> score = read(inner, loc, input, all);
+          if (failed(ok) || failed(score))
+            return failure();
+          Value value =
+              arith::SubFOp::create(inner, loc, *score, shift(inner, row));
+          value = arith::SubFOp::create(inner, loc, value,
+                                        math::LogOp::create(inner, loc, l));
+          return SmallVector<Value>{select(inner, present(inner, *ok, *score),
+                                           value, constant(inner, -infinity))};
+        }
+        // One division a row. The total is 1 at least or NaN, and 0 where every
+        // element is absent.
+        Value share =
+            arith::DivFOp::create(inner, loc, constant(inner, 1.0), l);
+        Value w = readOne(inner, weightFunc, all);
+        Value value = arith::MulFOp::create(inner, loc, w, share);
+        if (marks) {
+          Value isThere =
+              arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::ne,
+                                    bitsOf(inner, w), mark(inner));
+          return SmallVector<Value>{unlessMarked(inner, isThere, value)};
+        }
         FailureOr<Value> ok = live(inner, all);
         if (failed(ok))
           return failure();
-        Value value, absent = constant(inner, log ? -infinity : 0.0);
-        if (log) {
-          FailureOr<Value> score = read(inner, loc, input, all);
-          if (failed(score))
-            return failure();
-          value = arith::SubFOp::create(inner, loc, *score, shift(inner, row));
-          value = arith::SubFOp::create(inner, loc, value,
-                                        math::LogOp::create(inner, loc, l));
-        } else {
-          // One division a row. The total is 1 at least, 0 or NaN.
-          Value share =
-              arith::DivFOp::create(inner, loc, constant(inner, 1.0), l);
-          value = arith::MulFOp::create(inner, loc,
-                                        readOne(inner, weightFunc, all), share);
-        }
-        // A total of 0 is a row without a live score above -inf; a NaN in it is
-        // not equal to 0.
-        Value empty = arith::CmpFOp::create(
+        Value none = arith::CmpFOp::create(
             inner, loc, arith::CmpFPredicate::OEQ, l, constant(inner, 0.0));
-        value = select(inner, empty, absent, value);
-        return SmallVector<Value>{select(inner, *ok, value, absent)};
+        value = select(inner, none, constant(inner, 0.0), value);
+        return SmallVector<Value>{
+            select(inner, *ok, value, constant(inner, 0.0))};
       });
   if (failed(result))
     return failure();
@@ -190,20 +227,18 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
   sources[op->getResult(0)] = source;
   if (op->getResult(1).use_empty())
     return success();
-  FailureOr<KernelFunc *> present = func(
-      loc, "live", b.getI1Type(), extents,
-      [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
-        FailureOr<Value> ok = live(inner, all);
-        if (failed(ok))
-          return failure();
-        return SmallVector<Value>{
-            *ok ? *ok
-                : arith::ConstantOp::create(inner, loc, inner.getBoolAttr(true))
-                      .getResult()};
-      });
-  if (failed(present))
+  FailureOr<KernelFunc *> isLive =
+      func(loc, "live", b.getI1Type(), extents,
+           [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
+             FailureOr<Value> ok = live(inner, all);
+             FailureOr<Value> score = read(inner, loc, input, all);
+             if (failed(ok) || failed(score))
+               return failure();
+             return SmallVector<Value>{present(inner, *ok, *score)};
+           });
+  if (failed(isLive))
     return failure();
-  source.func = (*present)->func.getResult();
+  source.func = (*isLive)->func.getResult();
   sources[op->getResult(1)] = std::move(source);
   return success();
 }

@@ -255,7 +255,7 @@ StringRef heed::whyNotStreaming(attn::AttentionOp op) {
   if (op.numDims(DimKind::Value) > 1)
     return "it has several value dims";
   // Divided, an exponential may be taken less any maximum.
-  if (op.getMap() == attn::Map::Exp && op.getStabilise() && !op.getDivide())
+  if (op.getStabilise() && !op.getDivide())
     return "its exponentials of differences from the maximum are not divided";
   if (!op.getWeight().empty() && op.getDivide() && !isLinear(op.getWeight()))
     return "the factor after its normaliser is no product with the weight";

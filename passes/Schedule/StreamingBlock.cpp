@@ -29,7 +29,7 @@ Value Streaming::live(Ops &o, const StreamingStage &stage, Value lane, Value jj,
   if (!stage.partial)
     return Value();
   Value inside = o.less(o.addi(firstKey(o, stage, kb), jj), keys);
-  if (!plan.masked)
+  if (op.getWhere().empty())
     return inside;
   Value seen = region(o, op.getWhere(), rest.drop_front(),
                       query(o, rest.front(), lane), key(o, stage, kb, jj), {});
@@ -58,18 +58,43 @@ Value Streaming::isLive(Ops &o, Value p) {
   return o.less(o.bits(absentWeight(o)), o.bits(p));
 }
 
-Value Streaming::weightOf(Ops &o, Value s, Value top) {
-  switch (op.getMap()) {
-  case attn::Map::Exp:
-    return shifted ? o.exp4(o.sub(s, top)) : o.anyExp2(s);
-  case attn::Map::Sigmoid:
-    return o.div(o.f(1), o.add(o.f(1), o.anyExp2(o.sub(o.f(0), s))));
-  case attn::Map::Relu:
-    return arith::MaximumFOp::create(o.b, o.loc, s, o.f(0));
-  case attn::Map::Identity:
-    return s;
+/// Whether the key of score \p s at `at` = (ii, jj, kb, ...) is there; null
+/// where all are. A score of -inf alone is below every finite number. Asked of
+/// every masked block, the comparison made LLVM spill in the loops of full
+/// ones.
+Value Streaming::present(Ops &o, const StreamingStage &stage, Value s,
+                         ArrayRef<Value> at) {
+  Value seen = live(o, stage, at[0], at[1], at[2], at.drop_front(3));
+  if (!plan.careful)
+    return seen;
+  return o.both(seen,
+                arith::CmpFOp::create(o.b, o.loc, arith::CmpFPredicate::UGE, s,
+                                      o.f(lowest)));
+}
+
+namespace {
+
+/// Weights in the ops of a kernel. The exponential takes scores in the domain.
+struct KernelArithmetic : attn::WeightArithmetic {
+  KernelArithmetic(Ops &o, bool shifted) : o(o), shifted(shifted) {}
+  Value real(double value) override { return o.f(value); }
+  Value negate(Value x) override { return o.sub(o.f(0), x); }
+  Value add(Value x, Value y) override { return o.add(x, y); }
+  Value divide(Value x, Value y) override { return o.div(x, y); }
+  Value larger(Value x, Value y) override {
+    return arith::MaximumFOp::create(o.b, o.loc, x, y);
   }
-  llvm_unreachable("a map of attention");
+  Value exp(Value x) override { return shifted ? o.exp4(x) : o.anyExp2(x); }
+
+  Ops &o;
+  bool shifted;
+};
+
+} // namespace
+
+Value Streaming::weightOf(Ops &o, Value s, Value top) {
+  KernelArithmetic arithmetic(o, shifted);
+  return normaliser.weight(arithmetic, shifted ? o.sub(s, top) : s);
 }
 
 Value Streaming::scoreAt(Ops &o, StreamingStage &stage, ArrayRef<Value> at,
@@ -186,8 +211,7 @@ void Streaming::stageWeights(StreamingStage &stage) {
           w = o.select(arith::CmpFOp::create(o.b, o.loc,
                                              arith::CmpFPredicate::UNO, w, w),
                        o.f(std::numeric_limits<double>::quiet_NaN()), w);
-        w = o.select(live(o, stage, at[0], at[1], at[2], rest), w,
-                     absentWeight(o));
+        w = o.select(present(o, stage, s, at), w, absentWeight(o));
         if (both)
           return {w, p};
         return {w};
@@ -350,6 +374,11 @@ void Streaming::beginState() {
                     });
 }
 
+/// Whether there are blocks of keys that are all present.
+bool Streaming::anyFull() {
+  return !plan.masked || (mask && mask->anyFull() && !plan.careful);
+}
+
 /// Of a masked op only blocks that the tile reaches, each in one of the two
 /// updates.
 void Streaming::stageWhere(StreamingStage &stage) {
@@ -362,8 +391,9 @@ void Streaming::stageWhere(StreamingStage &stage) {
           ValueRange args) -> SmallVector<Value> {
         Value tile = args[2], rk = args[stateRank];
         SmallVector<Value> batch(llvm::reverse(args.slice(3, batchDims)));
-        return {stage.partial ? mask->visitsPartial(inner, rk, tile, batch)
-                              : mask->visitsFull(inner, rk, tile, batch)};
+        return {!stage.partial ? mask->visitsFull(inner, rk, tile, batch)
+                : anyFull()    ? mask->visitsPartial(inner, rk, tile, batch)
+                               : mask->visits(inner, rk, tile, batch)};
       });
 }
 
@@ -408,7 +438,7 @@ LogicalResult Streaming::stage(bool partial) {
 /// state that they are merged into. Without a mask the keys after the last full
 /// block are not merged: the state begins with them.
 LogicalResult Streaming::stageBlocks(Extent keys) {
-  bool anyFull = !plan.masked || (mask && mask->anyFull());
+  bool anyFull = this->anyFull();
   // Then blocks of a known number of keys hold all of them.
   bool anyPartial = plan.masked || !keys.fixed || *keys.fixed % plan.block != 0;
   plan.begins = anyPartial && !plan.masked;

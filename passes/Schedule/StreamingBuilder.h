@@ -2,6 +2,7 @@
 #ifndef HEED_PASSES_SCHEDULE_STREAMINGBUILDER_H
 #define HEED_PASSES_SCHEDULE_STREAMINGBUILDER_H
 
+#include "dialects/Attn/Normaliser.h"
 #include "passes/Schedule/StreamingAttention.h"
 #include "passes/Schedule/StreamingOps.h"
 #include "passes/Schedule/StreamingPlan.h"
@@ -16,10 +17,10 @@ public:
             StreamingForm form, const MaskBounds *bounds, MaskTiling &tiling)
       : b(b), op(op), loc(op.getLoc()), scalars(scalars), tensors(tensors),
         bounds(bounds), tiling(tiling), plan(op, target, form),
-        shifted(op.getMap() == attn::Map::Exp && op.getDivide()),
+        normaliser(attn::Normaliser::of(op)),
+        shifted(normaliser.isShiftable && op.getDivide()),
         summed(op.getDivide()),
-        anySign(op.getMap() == attn::Map::Identity || !op.getWeight().empty()) {
-  }
+        anySign(!normaliser.isNonNegative || !op.getWeight().empty()) {}
 
   FailureOr<StreamingResults> run();
 
@@ -71,8 +72,8 @@ private:
   Value emptySum(Ops &o, ArrayRef<unsigned> contract);
   /// \p state and one more pair of the term's sum.
   Value termSum(Ops &o, unsigned term, Value state, ArrayRef<Value> operands);
-  /// The score at `at`, of a key in \p group, in its domain; `lowest` where the
-  /// key is absent.
+  /// The score at `at`, of a key in \p group, in its domain; `lowest`
+  /// where the key is absent.
   Value scoreAt(Ops &o, StreamingStage &stage, ArrayRef<Value> at,
                 Value group = {});
   /// What value terms add up to at \p d of key \p j.
@@ -153,6 +154,10 @@ private:
   Value live(Ops &o, const StreamingStage &stage, Value lane, Value jj,
              Value kb, ArrayRef<Value> rest);
 
+  Value present(Ops &o, const StreamingStage &stage, Value s,
+                ArrayRef<Value> at);
+  bool anyFull();
+
   /// The weight of score \p s; \p top is the rounded maximum of its block.
   Value weightOf(Ops &o, Value s, Value top);
   /// What marks the weight of an absent key, and whether \p p is another.
@@ -180,6 +185,7 @@ private:
   std::optional<TileMask> mask;
   StreamingPlan plan;
 
+  const attn::Normaliser &normaliser;
   bool shifted; ///< scores are taken less a running maximum
   bool summed;  ///< weights are divided by their sum
   bool anySign; ///< weights may be any number, else they are at least 0
@@ -188,9 +194,7 @@ private:
   double domain() {
     if (shifted)
       return log4e;
-    return op.getMap() == attn::Map::Exp || op.getMap() == attn::Map::Sigmoid
-               ? log2e
-               : 1;
+    return normaliser.takesExponential ? log2e : 1;
   }
   // Elements of the state behind the accumulators.
   int64_t topElement() const { return plan.group; }

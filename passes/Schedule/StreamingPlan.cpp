@@ -34,11 +34,41 @@ int64_t heed::tileVectors(const halide::Target &target, StreamingForm form) {
                              std::max<int64_t>(1, most));
 }
 
+/// Whether scores are likely to exclude keys whose values are not finite: what
+/// keys are read from is their value, too, or something is added to products of
+/// queries and keys. Then all blocks are computed like those of a mask, which
+/// skip absent keys' values. In others only infinite numbers in both, a key and
+/// its value, make a product of 0 and infinity, a NaN.
+static bool mayExclude(attn::AttentionOp op) {
+  if (!attn::Normaliser::of(op).excludesLowest)
+    return false;
+  unsigned key = op.firstDim(attn::DimKind::Key);
+  bool contracts = false, adds = false;
+  for (unsigned term = 0; term < op.numTerms(); ++term) {
+    bool product = !op.contractDims(term).empty();
+    contracts |= product;
+    for (auto [operand, map] : llvm::zip(op.term(term), op.maps(term))) {
+      if (!map.isFunctionOfDim(key))
+        continue;
+      if (llvm::is_contained(op.getValues(), operand))
+        return true;
+      bool byOffset = llvm::any_of(map.getResults(), [&](AffineExpr expr) {
+        return op.offsetSign(expr).has_value();
+      });
+      adds |= !product && !byOffset;
+    }
+  }
+  op.getScore().walk(
+      [&](tensor::ExtractOp read) { adds |= isa<FloatType>(read.getType()); });
+  return contracts && adds;
+}
+
 StreamingPlan::StreamingPlan(attn::AttentionOp op, const halide::Target &target,
                              StreamingForm form)
     : op(op), target(target), form(form), lanes(target.lanes(32)),
       group(registerGroup(target)), vectors(tileVectors(target, form)),
-      tile(lanes * vectors), masked(!op.getWhere().empty()) {
+      tile(lanes * vectors), careful(mayExclude(op)) {
+  masked = careful || !op.getWhere().empty();
   if (form == StreamingForm::Rows)
     group = vectors = tile = 1;
 }

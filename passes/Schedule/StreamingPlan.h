@@ -3,7 +3,7 @@
 #ifndef HEED_PASSES_SCHEDULE_STREAMINGPLAN_H
 #define HEED_PASSES_SCHEDULE_STREAMINGPLAN_H
 
-#include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/Normaliser.h"
 #include "dialects/Halide/HalideDialect.h"
 #include "dialects/Halide/Target.h"
 #include "passes/Lower/KernelInfo.h"
@@ -101,7 +101,8 @@ struct StreamingPlan {
   int64_t tile;                 ///< queries: lanes x vectors
   int64_t block = 0, piece = 0; ///< keys of a full and of a partial block;
                                 ///< block is a multiple of piece
-  bool masked;
+  bool masked;          ///< keys may be absent, by `where` or by their scores
+  bool careful = false; ///< any block may have absent keys, see mayExclude
   bool scaledTerm = false; ///< the score's factor is folded into a staged query
   unsigned batchDims = 0;
   std::optional<int64_t> valueVectors; ///< of rows, where it is known

@@ -207,7 +207,7 @@ LogicalResult Streaming::rows(SmallVector<Extent> batch,
   };
   // Tables of a mask tell full blocks of another size.
   bool tables = mask && bounds->needsTables();
-  bool anyFull = !tables && (!plan.masked || (mask && mask->anyFull()));
+  bool anyFull = !tables && this->anyFull();
   bool whole = !plan.masked && fixedKeys && *fixedKeys % plan.piece == 0;
   if (anyFull)
     rowStage(/*partial=*/false, blocks, [&](Ops &o, ArrayRef<Value> args) {

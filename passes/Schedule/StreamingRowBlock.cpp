@@ -128,8 +128,8 @@ void Streaming::rowWeights(StreamingStage &stage) {
         ArrayRef<Value> rest = at.drop_front(3);
         SmallVector<Value> row{at[0]};
         row.append(at.begin() + 2, at.end());
-        Value isLive = live(o, stage, at[0], at[1], at[2], rest);
         Value s = o.read1(stage.scores.getResult(), at);
+        Value isLive = present(o, stage, s, at);
         Value p = weightOf(
             o, s, shifted ? o.read1(stage.rounded.getResult(), row) : Value());
         Value w = p;

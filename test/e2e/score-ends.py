@@ -1,6 +1,7 @@
 # RUN: %python %s %heed_bin %t
 """Scores at the ends of f32 against float64 NumPy, in each form of attention: of few queries, of tiles, as a row block and with stored weights.
-A finite score is a score, however large: a row that holds nothing but the least float gives the mean of its values."""
+A finite score is a score, however large: a row that holds nothing but the least float gives the mean of its values. A key of
+score -inf is absent, whatever its value holds, and a row of nothing else is a masked one; a live NaN is seen in its row."""
 import pathlib
 import sys
 
@@ -36,6 +37,16 @@ MODELS = {
   s[i,j] = (sum(e) q[i,e] * k[j,e]) / sqrt(E) + t[i,j]
   p[i,j] = softmax(j) s[i,j]
   return p, o[i,f] = sum(j) p[i,j] * v[j,f]""",
+    "written out, no maximum": """
+  s[i,j] = (sum(e) q[i,e] * k[j,e]) / sqrt(E) + t[i,j]
+  w[i,j] = exp(s[i,j])
+  return o[i,f] = (sum(j) w[i,j] * v[j,f]) / (sum(j) w[i,j])""",
+    "keys are values": """
+  p[i,j] = softmax(j) (sum(e) q[i,e] * k[j,e])
+  return o[i,f] = sum(j) p[i,j] * k[j,f]""",
+    "keys are values, a mask": """
+  p[i,j] = softmax(j where j <= i + 40) (sum(e) q[i,e] * k[j,e])
+  return o[i,f] = sum(j) p[i,j] * k[j,f]""",
     "written out": """
   s[i,j] = (sum(e) q[i,e] * k[j,e]) / sqrt(E) + t[i,j]
   m[i] = max(j) s[i,j]
@@ -71,7 +82,12 @@ def want(name, q, k, v, t, c):
     """softmax as the language has it: a key of score -inf is absent, whatever its value holds."""
     with np.errstate(all="ignore"):
         q, k, v = (x.astype(np.float64) for x in (q, k, v))
-        s = (np.einsum("ie,je->ij", q, k) / np.sqrt(q.shape[1]) + t).astype(np.float32).astype(np.float64)
+        s = np.einsum("ie,je->ij", q, k)
+        if "values" in name:
+            v = k
+        else:
+            s = s / np.sqrt(q.shape[1]) + t
+        s = s.astype(np.float32).astype(np.float64)
         N, M = s.shape
         live = s > -INF
         live |= np.isnan(s)
@@ -81,7 +97,7 @@ def want(name, q, k, v, t, c):
         for i in range(N):
             keys = np.flatnonzero(live[i])
             if len(keys) == 0:
-                out[i] = np.nan if name == "written out" and M else 0
+                out[i] = np.nan if "written out" in name and M else 0
                 continue
             top = s[i, keys].max()
             if "sink" in name:
@@ -122,15 +138,83 @@ def check(name, programs, rows, sizes, rng, spoil=None, what=""):
         arrays = {key: array.astype(np.float32) for key, array in arrays.items()}
         expected = want(name, **arrays)
         for backend, program in programs.items():
+            if "written out" in name and what and backend == "reference":
+                continue  # 0 times NaN, and 0 / 0, as written: that such keys are absent is the compiler's licence
             got = result(program, arrays)
             wrong = [i for i in range(N) if not same(got[i], expected[i])]
             expect(not wrong, f"{name}, {backend}, {what}{(N, M)}: rows {wrong[:8]}: "
                               f"{[(got[i][:3], expected[i][:3]) for i in wrong[:2]]}")
 
 
+INFINITE = FINITE + [
+    lambda M, rng: np.full(M, -INF),
+    lambda M, rng: np.where(rng.random(M) < 0.5, -INF, rng.uniform(-3, 3, M)),
+    lambda M, rng: np.where(rng.random(M) < 0.5, -INF, LEAST),
+    lambda M, rng: np.where(np.arange(M) == M // 2, np.nan, -1),
+    lambda M, rng: np.where(np.arange(M) == 0, INF, 0),
+]
+
+
+def spoil(arrays, rng):
+    """Values of keys that nobody sees, and of one that some do."""
+    M = len(arrays["v"])
+    for key in range(0, M, 3):
+        arrays["t"][:, key] = -INF
+        arrays["v"][key] = rng.choice([np.nan, INF, -INF, 1], arrays["v"].shape[1])
+    arrays["v"][M // 2, 0] = np.nan
+
+
+def spoil_keys(arrays, rng):
+    """Keys of -inf: with queries above 0 their scores are -inf, with queries below 0 inf, which makes the row NaN."""
+    arrays["q"] = rng.uniform(0.1, 1, arrays["q"].shape)
+    arrays["q"][-1] *= -1
+    arrays["k"] = rng.uniform(-1, 1, arrays["k"].shape)
+    arrays["k"][::3] = -INF
+    arrays["k"][1:, :][::7, 1] = -INF
+
+
 SIZES = [(1, 1), (1, 200), (2, 65), (7, 70), (33, 64), (40, 131), (100, 200)]
 rng = np.random.default_rng(13)
 for name in MODELS:
     programs = compiled(name)
-    check(name, programs, FINITE, SIZES, rng)
+    if "values" in name:
+        check(name, programs, FINITE, SIZES, rng, spoil_keys, "keys of -inf, ")
+        continue
+    finite = "no maximum" not in name  # exp without a maximum overflows as written
+    rows = FINITE if finite else FINITE[4:]
+    check(name, programs, rows, SIZES, rng)
+    if "written out" == name:
+        continue  # subtracts a maximum of -inf as written: NaN
+    check(name, programs, rows + INFINITE[len(FINITE):], SIZES, rng, None, "scores of -inf, ")
+    check(name, programs, rows + INFINITE[len(FINITE):], SIZES, rng, spoil, "values of NaN, ")
+
+
+# Rows without a key, of other normalisers: a quotient of sums is 0 / 0 there, a sum of quotients a sum of nothing.
+def empty_rows(name, weight, divide):
+    total = f"(sum(j where j < i) {weight.format('s[i,j]')})"
+    quotient = {"after": f"(sum(j where j < i) {weight.format('s[i,j]')} * v[j,f]) / {total}",
+              "before": f"sum(j where j < i) {weight.format('s[i,j]')} / l[i] * v[j,f]"}[divide]
+    MODELS[name] = f"""
+  s[i,j] = (sum(e) q[i,e] * k[j,e]) / sqrt(E)
+  l[i] = {total}
+  return o[i,f] = {quotient}"""
+    programs = compiled(name)
+    for N, M in [(1, 1), (5, 3), (40, 70), (100, 60), (3, 0)]:
+        arrays = dict(q=rng.uniform(0.1, 1, (N, 8)), k=rng.uniform(0.1, 1, (M, 8)), v=rng.uniform(-1, 1, (M, 5)), t=np.zeros((N, M)), c=np.zeros(N))
+        arrays = {key: array.astype(np.float32) for key, array in arrays.items()}
+        s = (arrays["q"].astype(np.float64) @ arrays["k"].T.astype(np.float64)) / np.sqrt(8)
+        w = np.where(np.arange(M)[None, :] < np.arange(N)[:, None], {"relu": np.maximum(s, 0), "sigm": 1 / (1 + np.exp(-s)), "s[i,": s}[weight.format("s[i,j]")[:4]], 0)
+        with np.errstate(invalid="ignore"):
+            expected = (w @ arrays["v"]) / w.sum(1, keepdims=True)
+        if divide == "before":
+            expected = np.nan_to_num(expected)
+        for backend, program in programs.items():
+            got = result(program, arrays)
+            wrong = [i for i in range(N) if not same(got[i], expected[i])]
+            expect(not wrong, f"{name}, {backend}, {(N, M)}: rows {wrong[:8]}: {[(got[i][:3], expected[i][:3]) for i in wrong[:2]]}")
+
+
+for weight in "relu({})", "sigmoid({})", "{}":
+    for divide in "after", "before":
+        empty_rows(f"{weight.strip('(){}') or 'identity'}, divided {divide}", weight, divide)
 finish()

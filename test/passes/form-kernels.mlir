@@ -111,7 +111,7 @@ func.func @both(%x: tensor<?x?xf32>) -> (tensor<?x?xf32>, tensor<?x?xf32>) attri
 }
 // REMARK: not in one kernel with the elementwise before it:
 
-// The predicate of a softmax is recomputed where it is read: no tensor of i1 leaves a kernel but as a result.
+// Which elements of a softmax are present is read off their bits: no tensor of i1 leaves a kernel but as a result.
 // CHECK-LABEL: func.func @live
 // CHECK: call @live_softmax
 // CHECK: call @live_row
@@ -148,4 +148,5 @@ func.func @nothing(%x: tensor<?x4xf32>) -> tensor<?xf32> attributes {attn.model}
 
 // CHECK-LABEL: func.func private @live_row
 // CHECK-SAME: -> tensor<?xf32>
-// CHECK: arith.cmpi sle
+// CHECK: arith.bitcast
+// CHECK: arith.cmpi ne
