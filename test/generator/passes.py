@@ -58,7 +58,8 @@ def remarks(text):
                 r = json.loads(line)
             except ValueError:
                 continue
-            message = re.sub(r"'[^']*'|\b\w+_\w+\b|\b\d+\b|\b[a-z]+\d+\b|\[[^\]]*\]", "_", r["message"])
+            message = re.sub(r"(costs|reach keys) .*", r"\1 _", r["message"])
+            message = re.sub(r"'[^']*'|\b\w+_\w+\b|\b\d+\b|\b[a-z]+\d+\b|\[[^\]]*\]", "_", message)
             said[f"{r['pass']}: {r['kind']}: {message[:100]}"] += 1
     return said
 
