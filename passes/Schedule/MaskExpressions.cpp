@@ -126,7 +126,8 @@ Value MaskExpressions::any(OpBuilder &b, ArrayRef<MaskPiece> pieces,
       if (t.ofKeys)
         at[0] =
             o.mini(o.addi(o.floorDiv(low, tiling.piece), o.i(k)), lastPiece);
-      for (unsigned d : llvm::reverse(bounds.batchOf(t)))
+      SmallVector<unsigned> dims = bounds.batchOf(t);
+      for (unsigned d : llvm::reverse(dims))
         at.push_back(batch[d]);
       SmallVector<Value> more = table(number, at);
       if (k == 0)

@@ -168,7 +168,8 @@ void Writer::writeEnds() {
       if (t.ofKeys)
         continue;
       SmallVector<Value> place{args[0]};
-      for (unsigned d : llvm::reverse(bounds.batchOf(t)))
+      SmallVector<unsigned> dims = bounds.batchOf(t);
+      for (unsigned d : llvm::reverse(dims))
         place.push_back(at[d]);
       SmallVector<Value> values = o.read(tables[number].getResult(), place);
       bindings.push_back({t.least, values[0]});

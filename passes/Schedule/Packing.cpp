@@ -91,8 +91,8 @@ Value heed::packOnce(
     if (!isa<halide::BufferOp>(op))
       continue;
     packing.inputs.push_back(llvm::find(inputs, op) - inputs.begin());
-    for (Operation *user :
-         llvm::reverse(SmallVector<Operation *>(op->getResult(0).getUsers()))) {
+    SmallVector<Operation *> users(op->getResult(0).getUsers());
+    for (Operation *user : llvm::reverse(users)) {
       if (!isStatement(user))
         continue;
       for (Value operand : user->getOperands())

@@ -97,7 +97,8 @@ SmallVector<Value> Streaming::place(Ops &o, ArrayRef<Value> batch, Value i,
                                     Value j) {
   SmallVector<Value> dims(numDims);
   // Vars stand innermost first.
-  for (auto [k, value] : llvm::enumerate(llvm::reverse(batchAt(o, batch))))
+  SmallVector<Value> at = batchAt(o, batch);
+  for (auto [k, value] : llvm::enumerate(llvm::reverse(at)))
     dims[k] = value;
   dims[op.firstDim(DimKind::Query)] = i;
   dims[op.firstDim(DimKind::Key)] = j;

@@ -36,7 +36,8 @@ Value TileMask::row(OpBuilder &b, int64_t place, Value tile,
                     ArrayRef<Value> batch) {
   Ops o{b, write.loc};
   SmallVector<Value> at{o.i(place), tile};
-  for (unsigned k : llvm::reverse(write.bounds.batchOfRange()))
+  SmallVector<unsigned> dims = write.bounds.batchOfRange();
+  for (unsigned k : llvm::reverse(dims))
     at.push_back(batch[k]);
   return o.read1(range, at);
 }
