@@ -24,6 +24,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -155,8 +156,11 @@ public:
       return false;
     }
     ::close(fd);
-    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    rusage used{};
+    while (::wait4(pid, &status, 0, &used) < 0 && errno == EINTR) {
     }
+    for (const timeval &part : {used.ru_utime, used.ru_stime})
+      processor += part.tv_sec + part.tv_usec * 1e-6;
     seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();
@@ -203,7 +207,7 @@ public:
   int fd = -1;
   int status = 0;
   std::string bytes;
-  double seconds = 0;
+  double seconds = 0, processor = 0;
   bool late = false; ///< it was stopped
 
 private:
@@ -392,6 +396,7 @@ LogicalResult collect(halide::PipelineOp pipeline, Child &child,
     }
   }
   kernel.seconds = child.seconds;
+  kernel.processor = child.processor;
   if (done && !failed) {
     if (store && !warned)
       store->store(content, kernel.bytes);

@@ -63,11 +63,12 @@ struct HalideCodegenOptions {
 };
 
 struct CompiledKernel {
-  std::string name;    ///< the pipeline's, without prefix
-  std::string symbol;  ///< the C function's
-  std::string bytes;   ///< object code or text, as the options say
-  double seconds = 0;  ///< wall time of its compilation
-  bool cached = false; ///< it was compiled before
+  std::string name;     ///< the pipeline's, without prefix
+  std::string symbol;   ///< the C function's
+  std::string bytes;    ///< object code or text, as the options say
+  double seconds = 0;   ///< wall time of its compilation
+  double processor = 0; ///< its processor time, in seconds
+  bool cached = false;  ///< it was compiled before
 };
 
 /// Compiles every pipeline of \p module, in the order of the module, for \p

@@ -23,6 +23,7 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
@@ -212,13 +213,19 @@ bool Compilation::compileKernels(ModuleOp module, HalideOutput form,
     codegen.store = &cache;
   if (failed(compileHalidePipelines(module, *target, codegen, kernels)))
     return false;
-  if (options.timePasses)
+  if (options.timePasses) {
     llvm::errs() << "kernels: "
                  << llvm::count_if(kernels,
                                    [](const CompiledKernel &kernel) {
                                      return kernel.cached;
                                    })
                  << " of " << kernels.size() << " from the cache\n";
+    for (const CompiledKernel &kernel : kernels)
+      if (!kernel.cached)
+        llvm::errs() << llvm::format("%8.2f s of processor time  ",
+                                     kernel.processor)
+                     << kernel.name << '\n';
+  }
   return true;
 }
 

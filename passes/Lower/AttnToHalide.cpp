@@ -311,9 +311,16 @@ private:
     std::optional<ProductRows> rows = rowsOfProduct(kernel, fixed);
     if (!rows || rows->bytes <= target.l2 / 4)
       return RowCount::Any;
+    attn::SymbolicDims dims;
+    SmallVector<attn::SizePolynomial> counts;
+    for (halide::CallOp call : calls)
+      counts.push_back(dims.size(call.getInputs()[rows->argument]));
     auto branchAt = [&](int64_t most, StringRef name) {
       SmallVector<halide::CallOp> chosen;
-      for (halide::CallOp call : calls) {
+      for (auto [k, count] : llvm::enumerate(counts)) {
+        if (isNoneOrMore(count, most))
+          continue;
+        halide::CallOp call = calls[k];
         OpBuilder b(call);
         Location loc = call.getLoc();
         Value isFew = arith::CmpIOp::create(
@@ -327,22 +334,33 @@ private:
     };
     std::string name = unusedName((kernel.getName() + "_one").str());
     SmallVector<halide::CallOp> ones = branchAt(1, name);
-    OpBuilder b(kernel);
-    auto one = cast<func::FuncOp>(b.clone(*kernel));
-    makeOneRow(one);
-    LogicalResult done = lowerKernel(one, name, StreamingForm::Tiles, target,
-                                     fixed, ones, symbols);
-    one.erase();
-    if (failed(done))
-      return failure();
+    if (!ones.empty()) {
+      OpBuilder b(kernel);
+      auto one = cast<func::FuncOp>(b.clone(*kernel));
+      makeOneRow(one);
+      LogicalResult done = lowerKernel(one, name, StreamingForm::Tiles, target,
+                                       fixed, ones, symbols);
+      one.erase();
+      if (failed(done))
+        return failure();
+    }
     if (rows->bytes <= 2 * target.l2)
       return RowCount::Any;
     name = unusedName((kernel.getName() + "_few").str());
-    if (failed(lowerKernel(kernel, name, StreamingForm::Tiles, target, fixed,
-                           branchAt(fewRows(target), name), symbols,
-                           RowCount::Few)))
+    SmallVector<halide::CallOp> few = branchAt(fewRows(target), name);
+    if (!few.empty() &&
+        failed(lowerKernel(kernel, name, StreamingForm::Tiles, target, fixed,
+                           few, symbols, RowCount::Few)))
       return failure();
     return RowCount::Many;
+  }
+
+  /// Whether \p count is 0 or above \p most for all sizes: each of its terms
+  /// is. 197 rows a picture are never one row.
+  static bool isNoneOrMore(const attn::SizePolynomial &count, int64_t most) {
+    return llvm::all_of(count.terms(), [&](const auto &term) {
+      return term.second > llvm::DynamicAPInt(most);
+    });
   }
 
   /// Writes a pipeline of each of \p forms, called for the queries that it is
