@@ -14,11 +14,11 @@ struct CheckOptions {
   std::string against; ///< the reference's source; empty: the same
   /// What the source means once attention was raised from it (DrawnModel).
   std::string meaning;
-  std::vector<std::string> weights;
   uint64_t seed = 1;
   unsigned draws = 24;  ///< of random sizes and values, beside the fixed cases
   bool corrupt = false; ///< change one element of each fast result
-  std::string folder;   ///< for libraries and drawn weights; its own
+  bool printDraws = false; ///< the sizes of every accepted one
+  std::string folder;      ///< for libraries and drawn weights; its own
 };
 
 /// Compares the backends on \p source and prints what came of it. \p stage:

@@ -1,12 +1,74 @@
 //===- Compare.cpp - two tensors, and how far one is from the other -------===//
 #include "compiler/Check/Compare.h"
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 namespace heed::check {
 
-Difference compare(const Array &value, const Array &reference, double tolerance,
-                   bool overflows) {
+/// How many times as wrong as the equations in f32 a result may be: kernels sum
+/// in another order and exponentiate in base 2.
+constexpr double kTimes = 16;
+/// Rows up to this many times as large tell what f32 gives in a row: one row
+/// alone may be right by chance.
+constexpr double kAlike = 8;
+
+namespace {
+
+/// The rows of a tensor: their largest finite elements, and what f32 as written
+/// allows in them.
+struct Rows {
+  int64_t length = 1;
+  std::vector<double> scale, allowed;
+
+  Rows(const Array &reference, const Measured *measured, double relative) {
+    int64_t count = reference.count();
+    if (!reference.shape.empty() && count)
+      length = reference.shape.back();
+    scale.assign(count / length, 0);
+    std::vector<double> error(scale.size(), 0);
+    for (int64_t k = 0; k < count; ++k) {
+      double r = reference.get(k);
+      if (!std::isfinite(r))
+        continue;
+      double &largest = scale[k / length];
+      largest = std::max(largest, std::fabs(r));
+      auto note = [&](const Array *other) {
+        if (double x = other->get(k); std::isfinite(x))
+          error[k / length] = std::max(error[k / length], std::fabs(x - r));
+      };
+      if (!measured)
+        continue;
+      note(measured->written);
+      for (const Array *other : measured->nudged)
+        note(other);
+    }
+    allowed.resize(scale.size());
+    for (size_t row = 0; row < scale.size(); ++row)
+      allowed[row] = relative * scale[row];
+    if (!measured)
+      return;
+    // Rows by size; the largest error of all up to each.
+    std::vector<size_t> order(scale.size());
+    for (size_t k = 0; k < order.size(); ++k)
+      order[k] = k;
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return scale[a] < scale[b]; });
+    double worst = 0;
+    size_t seen = 0;
+    for (size_t row : order) {
+      for (; seen < order.size() && scale[order[seen]] <= kAlike * scale[row];
+           ++seen)
+        worst = std::max(worst, error[order[seen]]);
+      allowed[row] = std::max(allowed[row], kTimes * worst);
+    }
+  }
+};
+
+} // namespace
+
+Difference compare(const Array &value, const Array &reference,
+                   const Measured *measured) {
   Difference d;
   if (value.shape != reference.shape || value.type != reference.type) {
     d.shapeDiffers = true;
@@ -14,35 +76,44 @@ Difference compare(const Array &value, const Array &reference, double tolerance,
   }
   bool real = isReal(value.type);
   int digits = value.type == HEED_F16 ? 11 : value.type == HEED_BF16 ? 8 : 24;
-  int64_t count = reference.count();
+  double rounding = digits < 24 ? std::ldexp(1.0, -digits) : 0;
+  const Array *written = measured ? measured->written : nullptr;
+  Rows rows(reference, measured, real ? 1e-5 + rounding : 0);
   double scale = 0;
-  for (int64_t k = 0; k < count; ++k)
-    if (double r = std::fabs(reference.get(k)); std::isfinite(r))
-      scale = std::max(scale, r);
-  if (real && digits < 24)
-    tolerance += std::ldexp(1.0, -digits);
-  if (!real)
-    tolerance = 0;
-  for (int64_t k = 0; k < count; ++k) {
-    double x = value.get(k), r = reference.get(k);
+  for (double row : rows.scale)
+    scale = std::max(scale, row);
+  for (int64_t k = 0; k < reference.count(); ++k) {
+    double x = value.get(k), r = reference.get(k), error = 0;
+    size_t row = k / rows.length;
+    // Below the least normal, kernels have 0.
+    double allowed =
+        rows.allowed[row] + (real ? std::numeric_limits<float>::min() : 0);
     bool same;
-    if (std::isfinite(r) && std::isfinite(x)) {
-      double error = std::fabs(x - r);
-      d.maxAbs = std::max(d.maxAbs, error);
-      if (error > 0 && r != 0) {
-        d.relative = std::max(d.relative, error / std::fabs(r));
-        d.ulp = std::max(d.ulp,
-                         error / std::ldexp(1.0, std::ilogb(r) + 1 - digits));
-      }
-      // Below the least normal, kernels have 0.
-      same = error <=
-             tolerance * scale + (real ? std::numeric_limits<float>::min() : 0);
+    if (!real) {
+      error = std::fabs(x - r);
+      same = x == r || (written && x == written->get(k));
+    } else if (std::isfinite(r) && std::isfinite(x)) {
+      error = std::fabs(x - r);
+      same = error <= allowed;
+    } else if (std::isfinite(r)) {
+      same = written && !std::isfinite(written->get(k));
     } else {
-      same = x == r ||
-             (std::isnan(x) && (std::isnan(r) || (overflows && std::isinf(r))));
+      same = x == r || (std::isnan(x) && std::isnan(r)) ||
+             (measured && measured->overflows);
     }
-    if (!same && d.firstBad < 0)
+    d.maxAbs = std::max(d.maxAbs, error);
+    if (error > 0 && r != 0) {
+      d.relative = std::max(d.relative, error / std::fabs(r));
+      d.ulp =
+          std::max(d.ulp, error / std::ldexp(1.0, std::ilogb(r) + 1 - digits));
+    }
+    double unit = rows.scale[row] > 0 ? rows.scale[row] : 1;
+    d.byRow = std::max(d.byRow, error / unit);
+    if (!same && d.firstBad < 0) {
       d.firstBad = k;
+      d.bad = error / unit;
+      d.allowed = allowed / unit;
+    }
   }
   d.judged = scale > 0 ? d.maxAbs / scale : d.maxAbs;
   return d;

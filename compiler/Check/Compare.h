@@ -10,22 +10,38 @@ namespace heed::check {
 struct Difference {
   double maxAbs = 0;   ///< over finite elements
   double judged = 0;   ///< maxAbs / max |reference|
+  double byRow = 0;    ///< largest of a row, against max |reference| of the row
   double relative = 0; ///< largest elementwise, printed only
   double ulp = 0;      ///< largest, in units of the element type, printed only
   int64_t firstBad =
       -1; ///< position of the first element that is out of bounds
+  double bad = 0, allowed = 0; ///< its error and bound, against its row
   bool shapeDiffers = false;
   bool ok() const { return firstBad < 0 && !shapeDiffers; }
 };
 
-/// Compares element by element. Integers and bools must be equal; reals within
-/// \p tolerance of max |reference|, plus one rounding of a 16-bit type and
-/// what is below the least normal f32; NaN stands where the reference has one
-/// and nowhere else, infinities are equal. If \p overflows, terms of sums may
-/// be above the largest f32, which are numbers in the reference's f64: an
-/// infinity may then be NaN, the difference of two.
-Difference compare(const Array &value, const Array &reference, double tolerance,
-                   bool overflows);
+/// The same result by other ways.
+struct Measured {
+  const Array *written = nullptr; ///< as the equations are written, in f32
+  /// The reference, on inputs changed by one rounding.
+  std::vector<const Array *> nudged;
+  /// Terms may be so large that the reference's f64 overflows as well.
+  bool overflows = false;
+};
+
+/// Compares element by element. A row is what the last axis runs over.
+///
+/// Integers and bools must be equal. Reals must be within 1e-5 of their row's
+/// max |reference|, plus one rounding of a 16-bit type and what is below the
+/// least normal f32; NaN stands where the reference has one and nowhere else,
+/// infinities are equal.
+///
+/// \p measured, if given, says what f32 can give: an element may be as wrong as
+/// `written` and the `nudged` ones are in rows of its size, times a small
+/// factor; it may overflow where `written` does, and an integer be what it is
+/// there. If `overflows`, nothing is asked where the reference has no number.
+Difference compare(const Array &value, const Array &reference,
+                   const Measured *measured);
 
 } // namespace heed::check
 

@@ -1,6 +1,6 @@
 //===- Inputs.cpp - sizes and inputs drawn for a check --------------------===//
 #include "compiler/Check/Inputs.h"
-#include "compiler/Check/Extents.h"
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -18,10 +18,9 @@ std::string Draw::text() const {
 /// Odd sizes, the sizes of vectors and their neighbours, 1, and at the lowest
 /// level also 0.
 static int64_t drawSize(Random &random, const Recipe &recipe, bool leads) {
-  bool byLevel = recipe.some && random.below(2);
-  if (recipe.sizes == Sizes::One && !byLevel)
+  if (recipe.shape == Shape::One)
     return 1;
-  if (recipe.sizes == Sizes::Odd && !byLevel) {
+  if (recipe.shape == Shape::Odd) {
     static const int64_t odd[] = {3, 5, 7, 9, 11, 13, 17, 19, 33};
     return odd[random.below(leads ? 2 : 9)];
   }
@@ -35,11 +34,6 @@ static int64_t drawSize(Random &random, const Recipe &recipe, bool leads) {
   return levels[std::min(recipe.level, 5u)][random.below(6)];
 }
 
-static bool isName(const std::string &text) {
-  return !text.empty() && !isdigit(text[0]) && text != "?" &&
-         text.find_first_of("+-*/(), ") == std::string::npos;
-}
-
 /// Dims that stand before the last two axes of an input.
 static bool leads(const heed_signature &signature, const std::string &name) {
   for (int32_t k = 0; k < signature.numInputs; ++k)
@@ -49,21 +43,46 @@ static bool leads(const heed_signature &signature, const std::string &name) {
   return false;
 }
 
-std::vector<std::string> freeDims(const heed_signature &signature,
-                                  const Dims &fixed) {
-  Dims dims = fixed;
-  std::vector<std::string> names;
-  auto note = [&](const std::string &name) -> int64_t {
-    names.push_back(name);
-    return 1;
+/// The default of the integer scalar \p name, if it has one.
+static std::optional<int64_t> defaultOf(const heed_signature &signature,
+                                        const std::string &name) {
+  for (int32_t k = 0; k < signature.numInputs; ++k)
+    if (const heed_tensor_info &info = signature.inputs[k];
+        info.isScalar && info.hasDefault && name == info.name)
+      return info.defaultInteger;
+  return std::nullopt;
+}
+
+std::optional<Dims> drawDims(const heed_signature &signature,
+                             const Sizes &sizes, Random &random,
+                             const Recipe &recipe, bool &tooDear) {
+  auto candidates = [&](const Sizes::Name &name) {
+    std::vector<int64_t> wanted;
+    if (auto near = recipe.near.find(name.text); near != recipe.near.end())
+      wanted.push_back(near->second);
+    if (name.isScalar) {
+      auto given = defaultOf(signature, name.text);
+      if (given && (recipe.defaults || random.below(2)))
+        wanted.push_back(*given);
+      if (recipe.kind == Kind::AllMasked)
+        wanted.push_back(0);
+      for (unsigned k = 0; k < 8; ++k)
+        wanted.push_back(random.below(12) - 2);
+      return wanted;
+    }
+    bool leading = leads(signature, name.text);
+    for (unsigned k = 0; k < 8; ++k)
+      wanted.push_back(drawSize(random, recipe, leading));
+    // Not every dim may be odd: halves of heads, multiples of groups.
+    for (unsigned k = 0; k < 8; ++k)
+      wanted.push_back(1 + random.below(12));
+    return wanted;
   };
-  for (int32_t k = 0; k < signature.numInputs; ++k) {
-    const heed_tensor_info &info = signature.inputs[k];
-    for (int32_t axis = 0; axis < info.rank; ++axis)
-      if (info.sizes[axis] < 0)
-        evaluateExtent(info.extents[axis], dims, note);
-  }
-  return names;
+  return sizes.solve(recipe.fixed, candidates, random, [&](const Dims &dims) {
+    bool dear = sizes.cost(dims) > recipe.budget;
+    tooDear |= dear;
+    return !dear;
+  });
 }
 
 /// A NaN or -inf at one place of one of the reals.
@@ -78,57 +97,115 @@ static void spoil(std::vector<Array> &inputs, Random &random, double value) {
   array.set(random.below(array.count()), value);
 }
 
-std::optional<Draw> drawInputs(const heed_signature &signature, Random &random,
-                               const Recipe &recipe) {
+/// Bools of one kind: as likely as not, all, none, mostly one of them, or true
+/// up to some place of each row.
+static void fillBools(Array &array, Random &random, bool none) {
+  int64_t length =
+      array.shape.empty() ? 1 : std::max<int64_t>(array.shape.back(), 1);
+  int64_t kind = none ? 1 : random.below(8), end = 0;
+  for (int64_t at = 0; at < array.count(); ++at) {
+    if (at % length == 0)
+      end = random.below(length + 1);
+    bool value = kind == 0   ? true
+                 : kind == 1 ? false
+                 : kind == 2 ? random.below(16) > 0
+                 : kind == 3 ? random.below(16) == 0
+                 : kind == 4 ? at % length < end
+                             : random.below(2) > 0;
+    array.set(at, value);
+  }
+}
+
+/// Integers in [low, high]: any, all equal, or sorted in each row (documents,
+/// positions).
+static void fillIntegers(Array &array, Random &random, int64_t low,
+                         int64_t high) {
+  std::vector<int64_t> values(array.count());
+  int64_t kind = random.below(4);
+  for (int64_t &value : values)
+    value = kind == 0 && &value != &values[0]
+                ? values[0]
+                : low + random.below(high - low + 1);
+  int64_t length =
+      array.shape.empty() ? 1 : std::max<int64_t>(array.shape.back(), 1);
+  for (size_t row = 0; kind == 1 && row < values.size(); row += length)
+    std::sort(values.begin() + row, values.begin() + row + length);
+  for (size_t at = 0; at < values.size(); ++at)
+    array.set(at, double(values[at]));
+}
+
+/// The range of the elements of integer input \p info.
+static std::pair<int64_t, int64_t>
+integerRange(const heed_tensor_info &info, const Sizes &sizes, const Dims &dims,
+             Random &random, const Recipe &recipe) {
+  if (auto required = sizes.range(info.name, dims))
+    return {required->first, std::max(required->first, required->second - 1)};
+  if (recipe.kind == Kind::AllMasked || recipe.integers == Integers::Zero)
+    return {0, 0};
+  if (recipe.integers == Integers::Bits)
+    return {0, 1};
+  int64_t bound = int64_t(1) << (recipe.level + 1);
+  if (recipe.integers == Integers::Small)
+    return {0, bound};
+  // Lengths also a little above the largest extent.
+  if (random.below(2))
+    for (auto &[name, size] : dims)
+      bound = std::max(bound, size + 2);
+  if (info.type == HEED_I8)
+    bound = std::min<int64_t>(random.below(2) ? 127 : bound, 127);
+  return {random.below(2) ? -bound : 0, bound};
+}
+
+static void fill(Array &array, const heed_tensor_info &info, const Sizes &sizes,
+                 const Dims &dims, Random &random, const Recipe &recipe) {
+  if (info.type == HEED_BOOL)
+    return fillBools(array, random, recipe.kind == Kind::AllMasked);
+  if (!isReal(info.type)) {
+    auto [low, high] = integerRange(info, sizes, dims, random, recipe);
+    return fillIntegers(array, random, low, high);
+  }
+  double scale =
+      recipe.kind == Kind::Large && info.rank >= 2 ? recipe.scale : 1;
+  for (int64_t at = 0; at < array.count(); ++at) {
+    double value = random.unit();
+    array.set(at, scale * (recipe.positive ? std::fabs(value) : value));
+  }
+}
+
+std::optional<Draw> drawInputs(const heed_signature &signature,
+                               const Sizes &sizes, const Dims &dims,
+                               Random &random, const Recipe &recipe) {
   Draw draw;
-  draw.dims = recipe.fixed;
+  draw.dims = dims;
   draw.kind = recipe.kind;
-  auto size = [&](const std::string &name) {
-    return drawSize(random, recipe, leads(signature, name));
-  };
-  // Plain names first: a dim that also stands in an expression is one of them.
-  for (int32_t k = 0; k < signature.numInputs; ++k)
-    for (int32_t axis = 0; axis < signature.inputs[k].rank; ++axis)
-      if (std::string name = signature.inputs[k].extents[axis];
-          signature.inputs[k].sizes[axis] < 0 && isName(name) &&
-          !draw.dims.count(name))
-        draw.dims[name] = size(name);
-  int64_t bound = recipe.kind == Kind::AllMasked ? 0
-                  : recipe.bound >= 0 ? recipe.bound
-                                      : int64_t(1) << (recipe.level + 1);
   for (int32_t k = 0; k < signature.numInputs; ++k) {
     const heed_tensor_info &info = signature.inputs[k];
     Array array;
     array.name = info.name;
     array.type = info.type;
+    double count = 1;
     for (int32_t axis = 0; axis < info.rank; ++axis) {
-      if (info.sizes[axis] >= 0) {
-        array.shape.push_back(info.sizes[axis]);
-        continue;
-      }
-      auto extent = evaluateExtent(info.extents[axis], draw.dims, size);
-      if (!extent || *extent > 1 << 20)
+      auto extent = info.sizes[axis] >= 0
+                        ? std::optional<int64_t>(info.sizes[axis])
+                        : sizes.extent(info.extents[axis], dims);
+      if (!extent || (count *= double(*extent)) > 1 << 25)
         return std::nullopt;
       array.shape.push_back(*extent);
     }
-    if (array.count() > 1 << 24)
-      return std::nullopt;
     array.buffer();
-    double scale =
-        recipe.kind == Kind::Large && info.rank >= 2 ? recipe.scale : 1;
-    for (int64_t at = 0; at < array.count(); ++at)
-      if (info.type == HEED_BOOL) {
-        array.set(at,
-                  recipe.kind == Kind::AllMasked ? 0 : double(random.below(2)));
-      } else if (isReal(info.type)) {
-        double value = random.unit();
-        array.set(at, scale * (recipe.positive ? std::fabs(value) : value));
-      } else {
-        array.set(at, double(random.below(bound + 1)));
-      }
-    if (info.isScalar && info.hasDefault)
-      array.set(0, isReal(info.type) ? info.defaultReal
-                                     : double(info.defaultInteger));
+    auto number = dims.find(info.name);
+    if (info.isScalar && number != dims.end() && !isReal(info.type)) {
+      array.set(0, double(number->second));
+    } else {
+      fill(array, info, sizes, dims, random, recipe);
+      if (info.isScalar && info.hasDefault &&
+          (recipe.defaults || random.below(2)))
+        array.set(0, isReal(info.type) ? info.defaultReal *
+                                             (recipe.defaults || random.below(2)
+                                                  ? 1
+                                                  : 1 + random.unit() / 2)
+                                       : double(info.defaultInteger));
+    }
     draw.inputs.push_back(std::move(array));
   }
   if (recipe.kind == Kind::NaN)

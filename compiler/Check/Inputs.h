@@ -4,10 +4,9 @@
 
 #include "compiler/Check/Model.h"
 #include "compiler/Check/Random.h"
+#include "compiler/Check/Sizes.h"
 
 namespace heed::check {
-
-using Dims = std::map<std::string, int64_t>;
 
 /// What the values of a draw are, besides reals in [-1, 1).
 enum class Kind {
@@ -19,24 +18,32 @@ enum class Kind {
 };
 
 /// How large the sizes of a draw are.
-enum class Sizes {
+enum class Shape {
   Level, ///< by Recipe::level, odd ones and vector widths among them
   One,   ///< every dim 1
   Odd,   ///< every dim odd and above 1
 };
 
+/// Which integers an input without a required range holds.
+enum class Integers {
+  Any,   ///< also negative ones, and lengths above the extent
+  Small, ///< from 0, by the level
+  Bits,  ///< 0 and 1
+  Zero
+};
+
 /// What is asked of a draw.
 struct Recipe {
   Kind kind = Kind::Plain;
-  Sizes sizes = Sizes::Level;
-  bool some = false;     ///< of Sizes::One and Odd: some dims, others by level
+  Shape shape = Shape::Level;
+  Integers integers = Integers::Any;
+  bool defaults = false; ///< scalars have their default, if there is one
   unsigned level = 0;    ///< 0 (sizes of 1 to 3) to 5 (tens)
   double scale = 100;    ///< of Kind::Large
   bool positive = false; ///< reals in [0, 1): scores of -inf without NaN
-  /// Integers lie in [0, bound]: lengths also above the extent. Negative: by
-  /// the level.
-  int64_t bound = -1;
-  Dims fixed; ///< dims that are not drawn
+  double budget = 1e7;   ///< Sizes::cost at most
+  Dims fixed;            ///< dims that are not drawn
+  Dims near;             ///< dims that are tried first, where they fit
 };
 
 struct Draw {
@@ -47,19 +54,24 @@ struct Draw {
   std::string text() const;
 };
 
-/// One draw for \p signature. Nothing where an extent cannot be computed or
-/// the arrays would be too large.
-std::optional<Draw> drawInputs(const heed_signature &signature, Random &random,
-                               const Recipe &recipe);
+/// Sizes for \p signature that \p recipe allows and no call refuses, as far as
+/// the front end's IR tells. Nothing if none were found; \p tooDear is set if
+/// some were that cost more than the recipe's budget.
+std::optional<Dims> drawDims(const heed_signature &signature,
+                             const Sizes &sizes, Random &random,
+                             const Recipe &recipe, bool &tooDear);
 
-/// The names of the dims that a call is free to choose.
-std::vector<std::string> freeDims(const heed_signature &signature,
-                                  const Dims &fixed);
+/// Inputs of the sizes \p dims. Nothing where an extent cannot be computed or
+/// the arrays would be too large.
+std::optional<Draw> drawInputs(const heed_signature &signature,
+                               const Sizes &sizes, const Dims &dims,
+                               Random &random, const Recipe &recipe);
 
 /// Writes a .safetensors file of random values for every parameter that the
-/// description names, and puts the dims that their extents draw into \p dims.
-bool drawWeights(const heed_model_desc *desc, const std::string &path,
-                 Random &random, Dims &dims, std::string &error);
+/// description names.
+bool drawWeights(const heed_model_desc *desc, const Sizes &sizes,
+                 const Dims &dims, const std::string &path, Random &random,
+                 std::string &error);
 
 } // namespace heed::check
 

@@ -103,6 +103,8 @@ std::vector<std::string> Tools::sourceFlags(const std::string &source) const {
     return flags;
   for (const std::string &setting : settings)
     flags.push_back("--set=" + setting);
+  for (const std::string &file : weights)
+    flags.push_back("--weights=" + file);
   llvm::SmallString<128> beside(llvm::sys::path::parent_path(source));
   llvm::sys::path::append(beside, "check");
   if (!modelDir.empty())
@@ -123,35 +125,51 @@ int Tools::compileFast(const std::string &source, const std::string &output,
 
 int Tools::compileReference(const std::string &source,
                             const std::string &output, std::string &text,
-                            bool reportScores) const {
+                            ReferenceKind kind) const {
   std::vector<std::string> list{
       heedc, source, "--emit=shared",      "--prefix=check",
       "-o",  output, "--backend=reference"};
-  if (reportScores)
+  if (kind == ReferenceKind::Measured)
     list.push_back("--report-scores");
+  if (kind == ReferenceKind::Written)
+    list.push_back("--declared-types");
   llvm::append_range(list, sourceFlags(source));
   return execute(list, text);
+}
+
+int Tools::emitAttn(const std::string &source, const std::string &output,
+                    std::string &text) const {
+  std::vector<std::string> list{heedc, source, "--emit=attn", "-o", output};
+  llvm::append_range(list, sourceFlags(source));
+  if (int code = execute(list, text))
+    return code;
+  auto ir = llvm::MemoryBuffer::getFile(output);
+  if (!ir) {
+    text = output + ": " + ir.getError().message() + "\n";
+    return 1;
+  }
+  text = (*ir)->getBuffer().str();
+  return 0;
 }
 
 int Tools::compileAfter(const std::string &source, size_t last,
                         const std::string &output, std::string &text) const {
   std::string before = output + ".before.mlir", after = output + ".after.mlir";
-  std::vector<std::string> list{heedc, source, "--emit=attn", "-o", before};
-  llvm::append_range(list, sourceFlags(source));
-  if (int code = execute(list, text))
+  if (int code = emitAttn(source, before, text))
     return code;
   std::string pipeline;
   for (size_t k = 0; k <= last; ++k)
     pipeline += (k ? "," : "") + passes[k];
-  list = {heedOpt, before, "-o", after,
-          "--pass-pipeline=builtin.module(" + pipeline + ")"};
+  std::vector<std::string> list{heedOpt, before, "-o", after,
+                                "--pass-pipeline=builtin.module(" + pipeline +
+                                    ")"};
   if (!plugin.empty())
     list.push_back("--load-pass-plugin=" + plugin);
   if (int code = execute(list, text))
     return code;
   auto ir = llvm::MemoryBuffer::getFile(after);
   if (!ir || !(*ir)->getBuffer().contains("halide.pipeline @"))
-    return compileReference(after, output, text, /*reportScores=*/false);
+    return compileReference(after, output, text, ReferenceKind::Plain);
   return execute({heedc, after, "--emit=shared", "--prefix=check",
                   "--no-memory-plan", "--no-cache", "-o", output},
                  text);

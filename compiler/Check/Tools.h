@@ -10,10 +10,18 @@
 
 namespace heed::check {
 
+/// What a library of the reference is for.
+enum class ReferenceKind {
+  Plain,
+  Measured, ///< with the results of reference-report-scores
+  Written   ///< in the declared types, not in f64
+};
+
 /// How the compiler is called for every source of a run.
 struct Tools {
   std::string heedc, heedOpt;
   std::vector<std::string> settings; ///< --set of heedc
+  std::vector<std::string> weights;  ///< --weights of heedc
   std::string modelDir; ///< of heedc; empty: `check` beside the source, if any
   std::string plugin;   ///< heed-opt's --load-pass-plugin, for tests
   /// Passes on modules, each as heed-opt's --pass-pipeline writes it.
@@ -32,7 +40,10 @@ struct Tools {
   int compileFast(const std::string &source, const std::string &output,
                   std::string &text) const;
   int compileReference(const std::string &source, const std::string &output,
-                       std::string &text, bool reportScores) const;
+                       std::string &text, ReferenceKind kind) const;
+  /// The front end's IR in \p text; \p output is a file for it.
+  int emitAttn(const std::string &source, const std::string &output,
+               std::string &text) const;
   /// Compiles what \p source has become after passes[0..last]: attn IR by the
   /// reference, halide IR by Halide (then the host without a memory plan).
   int compileAfter(const std::string &source, size_t last,

@@ -1,5 +1,4 @@
 //===- Weights.cpp - weights drawn for a model that has parameters --------===//
-#include "compiler/Check/Extents.h"
 #include "compiler/Check/Inputs.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
@@ -8,12 +7,11 @@
 
 namespace heed::check {
 
-bool drawWeights(const heed_model_desc *desc, const std::string &path,
-                 Random &random, Dims &dims, std::string &error) {
+bool drawWeights(const heed_model_desc *desc, const Sizes &sizes,
+                 const Dims &dims, const std::string &path, Random &random,
+                 std::string &error) {
   llvm::json::Object header;
   std::vector<uint8_t> data;
-  // Divisible by the usual numbers of heads.
-  auto draw = [](const std::string &) -> int64_t { return 24; };
   for (size_t p = 0; p < heed_num_params(desc); ++p) {
     const heed_param_info *info = heed_param(desc, p);
     Array array;
@@ -21,7 +19,7 @@ bool drawWeights(const heed_model_desc *desc, const std::string &path,
     for (int32_t axis = 0; axis < info->rank; ++axis) {
       auto extent = info->sizes[axis] >= 0
                         ? std::optional<int64_t>(info->sizes[axis])
-                        : evaluateExtent(info->extents[axis], dims, draw);
+                        : sizes.extent(info->extents[axis], dims);
       if (!extent) {
         error = std::string("cannot draw extent '") + info->extents[axis] +
                 "' of " + info->names[0];

@@ -298,6 +298,7 @@ bool Compilation::compileFor(size_t which, ModuleOp module) {
     if (!passes("reference", module, [&](OpPassManager &manager) {
           reference::Options reference;
           reference.reportScores = options.reportScores;
+          reference.declaredTypes = options.declaredTypes;
           reference::buildPipeline(manager, reference);
         }))
       return false;

@@ -59,9 +59,9 @@ struct CompileOptions {
        saveTemps = false;
   /// Kernels that were compiled before are taken from the user's cache.
   bool cache = true;
-  /// For heed-check: the reference's further results, and kernels without the
-  /// last pass on the host.
-  bool reportScores = false, memoryPlan = true;
+  /// For heed-check: the reference's further results, the reference without
+  /// f64, and kernels without the last pass on the host.
+  bool reportScores = false, declaredTypes = false, memoryPlan = true;
   /// Kernels check what their schedules promise, as those of IR that a person
   /// edited do.
   bool checkPromises = false;

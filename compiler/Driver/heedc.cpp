@@ -112,6 +112,11 @@ int main(int argc, char **argv) {
       "report-scores",
       cl::desc("Further results of the reference, for heed-check"), cl::Hidden,
       cl::cat(category));
+  cl::opt<bool> declaredTypes(
+      "declared-types",
+      cl::desc("The reference in the declared types, not in f64, for "
+               "heed-check"),
+      cl::Hidden, cl::cat(category));
   cl::opt<bool> noMemoryPlan(
       "no-memory-plan",
       cl::desc("An allocation for each buffer, for heed-check"), cl::Hidden,
@@ -179,6 +184,7 @@ int main(int argc, char **argv) {
   options.saveTemps = saveTemps;
   options.optLevel = level;
   options.reportScores = reportScores;
+  options.declaredTypes = declaredTypes;
   options.memoryPlan = !noMemoryPlan;
   options.checkPromises = checkPromises;
   options.cache = !noCache;

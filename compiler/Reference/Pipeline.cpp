@@ -14,9 +14,11 @@ void heed::reference::buildPipeline(OpPassManager &pm, const Options &options) {
   // IR after attn-form-kernels calls its kernels; once decomposed they are
   // upstream ops that go back into the host.
   pm.addPass(createInlinerPass());
-  reference::ReferencePromoteOptions promote;
-  promote.f64Results = options.f64Results;
-  pm.addNestedPass<func::FuncOp>(reference::createReferencePromote(promote));
+  if (!options.declaredTypes) {
+    reference::ReferencePromoteOptions promote;
+    promote.f64Results = options.f64Results;
+    pm.addNestedPass<func::FuncOp>(reference::createReferencePromote(promote));
+  }
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 }

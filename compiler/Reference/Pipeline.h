@@ -18,10 +18,14 @@ struct Options {
   /// Further results of the model: the largest score, the fewest and the most
   /// live keys of a row (reference-report-scores).
   bool reportScores = false;
+  /// Compute in the declared types, not in f64: what the equations give as they
+  /// are written (heed-check).
+  bool declaredTypes = false;
 };
 
 /// Module passes from attn IR (docs/ir.md, 1 or 2) to linalg, scf, arith and
-/// math on tensors in f64; `attn.param` and `attn.require*` stay.
+/// math on tensors, in f64 unless told otherwise; `attn.param` and
+/// `attn.require*` stay.
 void buildPipeline(mlir::OpPassManager &pm, const Options &options = {});
 
 } // namespace heed::reference

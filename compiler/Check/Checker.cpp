@@ -1,0 +1,331 @@
+//===- Checker.cpp - one compiled model, run beside its reference ---------===//
+#include "compiler/Check/Checker.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cmath>
+
+using llvm::outs;
+
+namespace heed::check {
+
+constexpr size_t kReported = 3;
+
+bool Comparison::hasNaN() const {
+  for (const Array &array : slow.outputs)
+    for (int64_t at = 0; isReal(array.type) && at < array.count(); ++at)
+      if (std::isnan(array.get(at)))
+        return true;
+  return false;
+}
+
+static std::string position(int64_t at, const std::vector<int64_t> &shape) {
+  std::string text;
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    text = std::to_string(at % shape[axis]) + (text.empty() ? "" : ",") + text;
+    at /= shape[axis];
+  }
+  return "[" + text + "]";
+}
+
+bool Checker::complain(const std::string &error) {
+  outs() << "  FAIL " << error << "\n";
+  return false;
+}
+
+bool Checker::openModels(std::string &error) {
+  std::vector<std::string> used = options.tools.weights;
+  if (!drawnWeights.empty())
+    used.push_back(drawnWeights);
+  written.reset();
+  fast = Model::open(libraries.fast, used, error);
+  slow = fast ? Model::open(libraries.reference, used, error) : nullptr;
+  return slow != nullptr;
+}
+
+bool Checker::open(Libraries all) {
+  libraries = std::move(all);
+  std::string error;
+  // The description is needed to draw weights before a model can be opened.
+  auto description = describe(libraries.fast, error);
+  if (!description)
+    return complain(error);
+  if (!options.tools.weights.empty() || heed_num_params(description.get()) == 0)
+    return openModels(error) || complain(error);
+  drawnWeights = options.folder + "/drawn.safetensors";
+  Recipe recipe;
+  recipe.level = 3;
+  bool dear = false;
+  auto dims = drawDims(*heed_entry_signature(description.get(), 0), *sizes,
+                       random, recipe, dear);
+  if (!dims)
+    return complain("no sizes were found that the model accepts");
+  return use(*dims, error) || complain(error);
+}
+
+/// Opens the models with weights of the sizes \p dims, unless they are.
+bool Checker::use(const Dims &dims, std::string &error) {
+  if (drawnWeights.empty())
+    return true;
+  Dims ofParams;
+  for (const Sizes::Name &name : sizes->names())
+    if (name.isParam)
+      ofParams[name.text] = dims.at(name.text);
+  if (fast && ofParams == opened)
+    return true;
+  opened = std::move(ofParams);
+  auto description = describe(libraries.fast, error);
+  return description &&
+         drawWeights(description.get(), *sizes, opened, drawnWeights, random,
+                     error) &&
+         openModels(error);
+}
+
+/// The outputs of the reference in the declared types. Empty where it cannot be
+/// had, which is said.
+std::vector<Array> Checker::runWritten(Draw &draw) {
+  std::string error;
+  if (!written) {
+    std::vector<std::string> used = options.tools.weights;
+    if (!drawnWeights.empty())
+      used.push_back(drawnWeights);
+    std::string library = libraries.written(error);
+    written = library.empty() ? nullptr : Model::open(library, used, error);
+    if (!written) {
+      complain(error);
+      return {};
+    }
+  }
+  return written->run(draw.inputs).outputs;
+}
+
+/// The outputs of the reference where each f32 of the inputs is changed by
+/// about one rounding.
+std::vector<Array> Checker::runNudged(const Draw &draw) {
+  Draw other = draw;
+  for (Array &array : other.inputs)
+    for (int64_t at = 0; array.type == HEED_F32 && at < array.count(); ++at)
+      array.set(at, array.get(at) * (1 + std::ldexp(random.unit(), -23)));
+  return slow->run(other.inputs).outputs;
+}
+
+/// Fills in how far the outcomes are apart. What is not within the bound of
+/// rounded results is compared with what f32 can give, too.
+void Checker::judge(Draw &draw, Comparison &c) {
+  size_t count = c.slow.outputs.size();
+  auto compareAll = [&](const std::vector<Measured> &measured) {
+    c.differences.clear();
+    c.same = true;
+    for (size_t k = 0; k < count; ++k) {
+      c.differences.push_back(
+          compare(c.fast.outputs[k], c.slow.outputs[k],
+                  measured.empty() ? nullptr : &measured[k]));
+      c.same &= c.differences.back().ok();
+    }
+  };
+  compareAll({});
+  if (c.same)
+    return;
+  std::vector<Array> plain = runWritten(draw);
+  std::vector<Array> nudged[] = {runNudged(draw), runNudged(draw)};
+  if (plain.size() != count)
+    return;
+  std::vector<Measured> measured(count);
+  for (size_t k = 0; k < count; ++k) {
+    measured[k].written = &plain[k];
+    for (const std::vector<Array> &outputs : nudged)
+      if (k < outputs.size() && outputs[k].shape == c.slow.outputs[k].shape)
+        measured[k].nudged.push_back(&outputs[k]);
+    measured[k].overflows = draw.kind == Kind::Large;
+  }
+  compareAll(measured);
+}
+
+Comparison Checker::compareOn(Draw &draw) {
+  Comparison c;
+  c.fast = fast->run(draw.inputs);
+  c.slow = slow->run(draw.inputs);
+  if (options.corrupt && !c.fast.outputs.empty())
+    if (Array &first = c.fast.outputs[0]; first.count())
+      first.set(first.count() / 2, first.get(first.count() / 2) + 1);
+  if (c.fast.status != c.slow.status) {
+    c.same = false;
+    return c;
+  }
+  if (!c.ran())
+    return c;
+  auto &outputs = c.slow.outputs;
+  c.report = {outputs[outputs.size() - 3].get(0),
+              outputs[outputs.size() - 2].get(0),
+              outputs[outputs.size() - 1].get(0)};
+  outputs.resize(outputs.size() - kReported);
+  judge(draw, c);
+  return c;
+}
+
+void Checker::printFailure(const Draw &draw, const Comparison &c) {
+  outs() << "  FAIL " << draw.text() << ": ";
+  if (c.fast.status != c.slow.status) {
+    outs() << "the fast backend says " << heed_status_name(c.fast.status)
+           << " (" << c.fast.message << "), the reference "
+           << heed_status_name(c.slow.status) << " (" << c.slow.message
+           << ")\n";
+    return;
+  }
+  for (size_t k = 0; k < c.differences.size(); ++k) {
+    const Difference &d = c.differences[k];
+    const Array &x = c.fast.outputs[k], &r = c.slow.outputs[k];
+    if (d.ok())
+      continue;
+    if (d.shapeDiffers)
+      outs() << "'" << r.name
+             << "' has another shape or type than the reference\n";
+    else
+      outs() << x.name << position(d.firstBad, r.shape) << " = "
+             << x.get(d.firstBad) << ", the reference has " << r.get(d.firstBad)
+             << " (error in its row " << llvm::format("%.2e", d.bad)
+             << ", allowed " << llvm::format("%.2e", d.allowed)
+             << ", largest score " << llvm::format("%.3g", c.report.largest)
+             << ")\n";
+    return;
+  }
+}
+
+/// Smaller sizes that still fail, one dim at a time; prints the smallest.
+void Checker::shrink(Draw draw, Comparison c, const Recipe &recipe) {
+  unsigned budget = 400;
+  std::string error;
+  for (bool smaller = true; smaller && budget > 0;) {
+    smaller = false;
+    for (const Sizes::Name &name : sizes->names()) {
+      int64_t size = draw.dims[name.text];
+      for (int64_t next : {int64_t(1), int64_t(2), size / 2, size - 1}) {
+        if (next >= size || next < 1)
+          continue;
+        Recipe tried = recipe;
+        tried.fixed = {{name.text, next}};
+        tried.near = draw.dims;
+        // Values are drawn anew: a few times, for what shows by chance.
+        for (unsigned k = 0; k < 8 && budget > 0; ++k, --budget) {
+          bool dear = false;
+          auto dims = drawDims(fast->signature(), *sizes, random, tried, dear);
+          if (!dims || std::any_of(dims->begin(), dims->end(), [&](auto &d) {
+                return d.second > draw.dims[d.first];
+              }))
+            break;
+          auto other = use(*dims, error) ? drawInputs(fast->signature(), *sizes,
+                                                      *dims, random, tried)
+                                         : std::nullopt;
+          if (!other)
+            break;
+          Comparison result = compareOn(*other);
+          if (result.same)
+            continue;
+          draw = std::move(*other);
+          c = std::move(result);
+          smaller = true;
+          break;
+        }
+        if (draw.dims[name.text] == next)
+          break;
+      }
+    }
+  }
+  printFailure(draw, c);
+}
+
+void Checker::note(const Draw &draw, const Comparison &c,
+                   const Recipe &recipe) {
+  ++ran;
+  last = draw.dims;
+  if (options.printDraws)
+    (outs() << "  accepted " << draw.text() << "\n").flush();
+  for (size_t k = 0; k < c.differences.size(); ++k) {
+    worst.resize(std::max(worst.size(), k + 1));
+    const Difference &d = c.differences[k];
+    worst[k].maxAbs = std::max(worst[k].maxAbs, d.maxAbs);
+    worst[k].judged = std::max(worst[k].judged, d.judged);
+    worst[k].byRow = std::max(worst[k].byRow, d.byRow);
+    worst[k].relative = std::max(worst[k].relative, d.relative);
+    worst[k].ulp = std::max(worst[k].ulp, d.ulp);
+  }
+  for (const Sizes::Name &name : sizes->names()) {
+    if (name.isScalar)
+      continue;
+    int64_t size = draw.dims.at(name.text);
+    accepted[name.text].insert(size);
+    if (size == 0)
+      reached.insert("length 0");
+    if (size == 1 && recipe.shape == Shape::One)
+      reached.insert("length 1");
+    if (size > 1 && size % 2 && recipe.shape == Shape::Odd)
+      reached.insert("odd sizes");
+  }
+  bool counted = c.report.fewest <= c.report.most;
+  if (counted && c.report.fewest == 0)
+    reached.insert(c.report.most > 0 ? "empty rows" : "all masked");
+  if (c.report.largest >= 5e3)
+    reached.insert("scores of 1e4");
+  if (recipe.kind == Kind::NaN && c.ran())
+    reached.insert(c.hasNaN() ? "live NaN" : "masked NaN");
+  if (recipe.kind == Kind::MinusInfinity && !c.hasNaN())
+    reached.insert("-inf");
+}
+
+/// One case. Refused draws are drawn again: an index that data holds may be out
+/// of range, and a condition may hold what no formula says. Then sizes climb
+/// from the last that were accepted.
+Case Checker::agrees(const Recipe &recipe, Comparison *result) {
+  const Integers integers[] = {Integers::Any, Integers::Small, Integers::Bits,
+                               Integers::Zero};
+  Case came = Case::Unsolved;
+  for (unsigned attempt = 0; attempt < 24; ++attempt) {
+    Recipe tried = recipe;
+    tried.integers = integers[attempt % 4];
+    tried.defaults = attempt % 8 >= 4;
+    if (attempt >= 8 && attempt % 2)
+      tried.near = last;
+    // Weights are drawn anew only where theirs do not fit.
+    bool dear = false;
+    std::optional<Dims> dims;
+    bool fits = true;
+    for (auto &[name, size] : opened)
+      fits &= tried.fixed.insert({name, size}).first->second == size;
+    if (fits)
+      dims = drawDims(fast->signature(), *sizes, random, tried, dear);
+    if (!dims && !opened.empty()) {
+      tried.fixed = recipe.fixed;
+      dims = drawDims(fast->signature(), *sizes, random, tried, dear);
+    }
+    if (!dims)
+      return came == Case::Refused ? came
+             : dear                ? Case::TooDear
+                                   : Case::Unsolved;
+    std::string error;
+    if (!use(*dims, error)) {
+      complain(error);
+      return Case::Differs;
+    }
+    auto draw = drawInputs(fast->signature(), *sizes, *dims, random, tried);
+    if (!draw)
+      return Case::TooDear;
+    Comparison c = compareOn(*draw);
+    if (!c.same) {
+      shrink(std::move(*draw), std::move(c), tried);
+      return Case::Differs;
+    }
+    came = c.ran() ? Case::Agrees : Case::Refused;
+    if (c.ran()) {
+      note(*draw, c, tried);
+    } else {
+      ++refused;
+      refusal = c.slow.message;
+    }
+    if (result)
+      *result = std::move(c);
+    if (came == Case::Agrees)
+      return came;
+  }
+  return came;
+}
+
+} // namespace heed::check
