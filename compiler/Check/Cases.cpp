@@ -21,7 +21,7 @@ constexpr int64_t kSizes[] = {
     4097};
 /// Those of a short check.
 constexpr int64_t kFewSizes[] = {17, kTwoBlocks};
-constexpr unsigned kShort = 6;
+constexpr unsigned kShort = 8;
 
 /// Draws until \p found holds, at most \p tries times. False after a mismatch.
 bool Checker::search(Recipe recipe, unsigned tries,
@@ -120,7 +120,8 @@ bool Checker::randomSizes() {
     if (agrees(recipe) == Case::Differs)
       return false;
   }
-  for (Shape shape : {Shape::One, Shape::Odd, Shape::Odd}) {
+  for (Shape shape : {Shape::One, Shape::Odd, Shape::Odd, Shape::Several,
+                      Shape::Several, Shape::Several}) {
     Recipe recipe;
     recipe.shape = shape;
     if (agrees(recipe) == Case::Differs)

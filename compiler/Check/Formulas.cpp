@@ -199,6 +199,17 @@ Formulas::Values Formulas::evaluate(const Dims &dims) const {
   return evaluate(sizes);
 }
 
+std::vector<bool> Formulas::divisors() const {
+  std::vector<bool> names(nameOf.size());
+  for (const Entry &e : entries)
+    if (e.op == FloorDiv || e.op == Div || e.op == Rem) {
+      std::vector<bool> used = namesIn(e.b);
+      for (size_t k = 0; k < used.size(); ++k)
+        names[k] = names[k] || used[k];
+    }
+  return names;
+}
+
 std::vector<bool> Formulas::namesIn(Node node) const {
   std::vector<bool> needed(entries.size()), names(nameOf.size());
   needed[node] = true;

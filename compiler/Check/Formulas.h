@@ -58,6 +58,8 @@ public:
   Values evaluate(const Dims &dims) const;
   /// Which names \p node depends on.
   std::vector<bool> namesIn(Node node) const;
+  /// Which names something is divided by.
+  std::vector<bool> divisors() const;
 
 private:
   struct Entry {

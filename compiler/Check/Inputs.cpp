@@ -72,10 +72,13 @@ std::optional<Dims> drawDims(const heed_signature &signature,
     }
     bool leading = leads(signature, name.text);
     for (unsigned k = 0; k < 8; ++k)
-      wanted.push_back(drawSize(random, recipe, leading));
+      wanted.push_back(recipe.shape != Shape::Several
+                           ? drawSize(random, recipe, leading)
+                       : name.drives ? 2 + random.below(3)
+                                     : 5 + random.below(20));
     // Not every dim may be odd: halves of heads, multiples of groups.
     for (unsigned k = 0; k < 8; ++k)
-      wanted.push_back(1 + random.below(12));
+      wanted.push_back(1 + random.below(24));
     return wanted;
   };
   return sizes.solve(recipe.fixed, candidates, random, [&](const Dims &dims) {

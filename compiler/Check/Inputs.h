@@ -19,9 +19,10 @@ enum class Kind {
 
 /// How large the sizes of a draw are.
 enum class Shape {
-  Level, ///< by Recipe::level, odd ones and vector widths among them
-  One,   ///< every dim 1
-  Odd,   ///< every dim odd and above 1
+  Level,   ///< by Recipe::level, odd ones and vector widths among them
+  One,     ///< every dim 1
+  Odd,     ///< every dim odd and above 1
+  Several, ///< small windows and heads, many times in what they divide
 };
 
 /// Which integers an input without a required range holds.

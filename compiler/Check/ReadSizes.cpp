@@ -246,6 +246,8 @@ void SizesReader::read(func::FuncOp model) {
       count(generic);
     }
   });
+  for (auto [name, drives] : llvm::zip(into.known, f.divisors()))
+    name.drives = drives;
 }
 
 std::unique_ptr<Sizes> Sizes::read(const std::string &ir, std::string &error) {

@@ -130,6 +130,11 @@ std::optional<Dims> Sizes::solve(
   for (unsigned attempt = 0; attempt < 4; ++attempt) {
     for (size_t k = order.size(); k-- > 1;)
       std::swap(order[k], order[random.below(k + 1)]);
+    // Windows and heads before what they divide: the other way round most
+    // sizes have no divisor but 1.
+    if (attempt % 2 == 0)
+      std::stable_partition(order.begin(), order.end(),
+                            [&](size_t k) { return known[k].drives; });
     std::vector<std::vector<int64_t>> wanted(known.size());
     for (size_t k : order)
       wanted[k] = candidates(known[k]);

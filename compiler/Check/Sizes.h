@@ -22,6 +22,7 @@ public:
     std::string text;
     bool isParam = false;  ///< an extent of a parameter has it
     bool isScalar = false; ///< an integer scalar
+    bool drives = false;   ///< something is divided by it: heads, windows
   };
   const std::vector<Name> &names() const { return known; }
 

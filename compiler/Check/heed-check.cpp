@@ -44,7 +44,7 @@ cl::list<uint64_t> drawn("drawn",
 cl::opt<unsigned> draws("draws",
                         cl::desc("Random inputs per model, beside the edge "
                                  "cases (default: 12, of a drawn model 6; "
-                                 "below 6 few sizes are tried)"),
+                                 "below 8 few sizes are tried)"),
                         cl::value_desc("count"), cl::cat(category));
 cl::opt<unsigned> jobs("jobs",
                        cl::desc("Models checked at once (default: one per "

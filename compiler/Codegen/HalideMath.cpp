@@ -146,8 +146,9 @@ static Expr exactExp(Expr x, bool noOverflow = false) {
                                    (Halide::reinterpret(bits, shifted)
                                     << Halide::Internal::make_const(bits, 23)));
   e = Halide::select(vanishes, number(0), e);
-  // Where f32 ends, and for NaN, it is x times infinity.
-  return Halide::select(less(x, number(88.7228470)), e,
+  // Where f32 ends, and for NaN, it is x times infinity: at 88.7228394 already,
+  // where the exponent of e would be that of a NaN.
+  return Halide::select(less(x, number(88.7228394)), e,
                         times(x, number(INFINITY)));
 }
 
