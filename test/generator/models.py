@@ -33,6 +33,11 @@ def network(d):
     return o
 
 
+def binds(inputs, dim):
+    """Does an extent name the dim and no other?"""
+    return any({m.name for m in walk(n) if isinstance(m, Name)} == {dim} for x in inputs for n in x.shape)
+
+
 def drawn(seed, number, off=()):
     """The model, size tuples for it, and the model that it is an equal respelling of, or None."""
     d = Draw(seed, number, off)
@@ -51,6 +56,8 @@ def drawn(seed, number, off=()):
         static = [(n, size) for n, size in first.items() if d.chance(share)]
     plain = d.model(results, static)
     other = respelled(plain, d.random) if d.have("respelled") else None
+    static += [(n, first[n]) for n in d.dims if n not in dict(static) and not binds(plain.inputs, n)]
+    plain, other = (m and replace(m, static=tuple(static)) for m in (plain, other))
     model = settle(replace(other or plain, features=frozenset(d.used)), lambda: d.chance(0.1))
     tuples = [first]
     for k in range(3):
