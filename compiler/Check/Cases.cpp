@@ -86,8 +86,6 @@ bool Checker::everySizeOf(const std::string &name) {
       if (came != Case::Unsolved)
         break;
     }
-    if (came == Case::Unsolved)
-      break;
   }
   const std::set<int64_t> &sizesOf = accepted[name];
   if (!sizesOf.empty() && *sizesOf.rbegin() >= kTwoBlocks)
