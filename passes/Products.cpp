@@ -33,4 +33,8 @@ ExprRef multiply(Exprs &exprs, ArrayRef<ExprRef> over,
   return result;
 }
 
+void takeOne(SmallVectorImpl<ExprRef> &factors, ExprRef factor) {
+  factors.erase(llvm::find(factors, factor));
+}
+
 } // namespace heed

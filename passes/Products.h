@@ -20,5 +20,8 @@ void flatten(Exprs &exprs, ExprRef e, Product &product, bool below = false,
 ExprRef multiply(Exprs &exprs, llvm::ArrayRef<ExprRef> over,
                  llvm::ArrayRef<ExprRef> under = {});
 
+/// Takes one occurrence of \p factor out of \p factors, which are a multiset.
+void takeOne(llvm::SmallVectorImpl<ExprRef> &factors, ExprRef factor);
+
 } // namespace heed
 #endif

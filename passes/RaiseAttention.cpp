@@ -1,5 +1,6 @@
 //===- RaiseAttention.cpp - from contractions to attention ----------------===//
 //
+#include "passes/Algebra/Proof.h"
 #include "passes/Passes.h"
 #include "passes/RaiseAttentionMatch.h"
 #include "passes/Remarks.h"
@@ -173,11 +174,24 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
     // better root.
     if (succeeded(match) && denominator && !match->divide)
       return {};
+    Attempt attempt(builder);
     FailureOr<Value> value = failure();
     if (succeeded(match))
       value = buildAttention(builder, root->getLoc(), exprs, *match, outputs,
                              sum->type, why);
+    Proof proof;
+    if (succeeded(value)) {
+      ExprRef written =
+          denominator ? exprs.op("arith.divf", sum->type, {sum, denominator})
+                      : sum;
+      proof = prove(exprs, written, *value, outputs, attempt);
+      if (!proof.holds) {
+        why = "what was recognised cannot be proven: " + proof.why;
+        value = failure();
+      }
+    }
     if (failed(value)) {
+      attempt.undo();
       if (!why.empty())
         remarkDeclined(root, passName, "attention", "not raised: " + why);
       return {};

@@ -154,10 +154,8 @@ FailureOr<AttentionMatch> AttentionMatcher::match(ExprRef sum,
   for (ExprRef candidate : candidates) {
     m = fresh;
     why.clear();
-    SmallVector<ExprRef> rest;
-    for (ExprRef e : product.over)
-      if (e != candidate)
-        rest.push_back(e);
+    SmallVector<ExprRef> rest(product.over);
+    takeOne(rest, candidate);
     if (matchWeight(candidate, rest, product.under)) {
       // Of dims that no value has, heads and queries, the mask and the offsets
       // tell which are the queries.

@@ -329,7 +329,7 @@ bool AttentionMatcher::matchFunction(Product product) {
     break;
   }
   if (core)
-    llvm::erase(pairs, core);
+    takeOne(pairs, core);
 
   bool hasContraction = false;
   for (ExprRef e : product.over)
@@ -361,7 +361,7 @@ bool AttentionMatcher::matchFunction(Product product) {
     if (matchNormaliser(e, core, sinkWeight)) {
       m.divide = true;
       dividedAfter = whole && llvm::is_contained(wholeUnder.over, e);
-      llvm::erase(scalesUnder, e);
+      takeOne(scalesUnder, e);
       break;
     }
   if (sinkWeight && !exponential)

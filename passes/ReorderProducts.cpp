@@ -180,7 +180,7 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
           return;
         }
         inner = e;
-        llvm::erase(product.over, e);
+        takeOne(product.over, e);
         within = std::move(parts);
         summed.append(vars);
         break;

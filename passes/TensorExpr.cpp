@@ -94,7 +94,8 @@ static bool isCommutative(StringRef name) {
       "arith.andi",     "arith.ori",     "arith.xori",   "arith.maxsi",
       "arith.minsi",    "arith.maxui",   "arith.minui",  "arith.maximumf",
       "arith.minimumf", "arith.maxnumf", "arith.minnumf"};
-  return llvm::is_contained(names, name);
+  // Forms of the algebra are multisets.
+  return name.starts_with("algebra.") || llvm::is_contained(names, name);
 }
 
 ExprRef Exprs::op(StringRef name, Type type, ArrayRef<ExprRef> operands) {
@@ -346,6 +347,8 @@ void Exprs::print(ExprRef expr, raw_ostream &os) {
     break;
   case ExprKind::Op:
     os << expr->name->stripDialect();
+    if (auto text = cast<DictionaryAttr>(expr->attr).getAs<StringAttr>("value"))
+      os << " " << text.getValue() << " ";
     break;
   case ExprKind::Reduce:
     os << "reduce." << expr->name->stripDialect();

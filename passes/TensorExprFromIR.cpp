@@ -166,6 +166,11 @@ ExprRef Exprs::evaluate(Value value, DenseMap<Value, ExprRef> &known,
                ? known[value] = select(condition, yes, no, /*guard=*/true)
                : nullptr;
   }
+  if (auto dim = dyn_cast<tensor::DimOp>(def))
+    return dim.getConstantIndex()
+               ? known[value] =
+                     extentOf(dim.getSource(), *dim.getConstantIndex())
+               : nullptr;
   SmallVector<ExprRef, 3> operands;
   for (Value operand : def->getOperands()) {
     if (isa<RankedTensorType>(operand.getType())) {

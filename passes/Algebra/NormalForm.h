@@ -1,0 +1,162 @@
+//===- NormalForm.h - one form for all expressions that are equal -*- C++ -*-=//
+//
+// Rewrites an expression by the axioms (Axioms.h) into the one form that all
+// its equals share: sums of products with every sum outermost, products as
+// multisets, conditions as guards of terms, indices as polynomials. Two
+// expressions are equal modulo the axioms if their forms are one node.
+//
+// What a form holds for is said before: rows that have a live key or none, an
+// extent that is 0. Without such a case every sum counts as not empty.
+#ifndef HEED_PASSES_ALGEBRA_NORMALFORM_H
+#define HEED_PASSES_ALGEBRA_NORMALFORM_H
+
+#include "passes/Algebra/Axioms.h"
+#include "passes/Algebra/Terms.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallBitVector.h"
+#include <functional>
+#include <unordered_map>
+
+namespace heed {
+
+/// A row of scores, and what counts in it.
+struct ScoreRow {
+  /// Holds where no key of the row counts.
+  ExprRef dead = nullptr;
+  /// Of the row's maximum; null where only `where` counts.
+  ExprRef maximum = nullptr;
+  /// Over the keys, the weight of one: a term that holds it vanishes in a dead
+  /// row.
+  Term weight;
+};
+
+/// The case that a form holds for.
+struct Case {
+  std::optional<ScoreRow> row; ///< of which `dead` is known
+  bool dead = false;
+  ExprRef empty = nullptr; ///< the form of an extent that is 0
+};
+
+class NormalForm {
+public:
+  /// Of an op on a number and a condition: the number, or nothing where the
+  /// condition does not hold.
+  static constexpr llvm::StringLiteral elementName = "attn.element";
+
+  /// \p expand gives what a read is computed from, or null where it is to stay
+  /// a read.
+  /// \p positive: forms of extents that are 1 at least.
+  NormalForm(Exprs &exprs, std::function<ExprRef(ExprRef)> expand, Case known,
+             const llvm::SetVector<ExprRef> &positive);
+
+  /// The form of a number, integer or truth value. Null if it is too large.
+  ExprRef of(ExprRef e);
+
+  /// Rows of which was asked whether a key of them counts.
+  llvm::ArrayRef<ScoreRow> rows() const { return found; }
+  /// Forms of the extents of all reductions that are not known numbers.
+  llvm::ArrayRef<ExprRef> extents() const { return ranges.getArrayRef(); }
+  ExprRef extentOf(unsigned var) { return reify(terms(exprs.extent(var))); }
+  const llvm::SmallBitVector &axioms() const { return used; }
+
+private:
+  // Numbers (NormalForm.cpp).
+  const Terms &terms(ExprRef e);
+  Terms compute(ExprRef e);
+  Terms computeOp(ExprRef e);
+  Terms computeReduce(ExprRef e);
+  Terms scalar(ExprRef e);
+  Terms constant(ExprRef e);
+  Terms exponential(const Terms &of, bool base2);
+  Terms maximum(ExprRef op, llvm::ArrayRef<Terms> of);
+  Terms opaque(ExprRef op, llvm::ArrayRef<Terms> operands);
+
+  // Arithmetic (TermArithmetic.cpp).
+  Terms number(Fraction value, bool isReal);
+  Terms atom(ExprRef e);
+  Terms minusInfinity();
+  Terms special(ExprRef atom);
+  Terms add(const Terms &a, const Terms &b);
+  Terms scale(Terms a, Fraction by);
+  Terms multiply(const Terms &a, const Terms &b);
+  Terms inverse(const Terms &a);
+  Terms select(ExprRef condition, const Terms &yes, const Terms &no);
+  Terms assume(const Terms &a, ExprRef condition, bool holds);
+  /// \p function of \p operands, for each case of the conditions that they hang
+  /// on.
+  Terms byCases(llvm::ArrayRef<Terms> operands,
+                llvm::function_ref<Terms(llvm::ArrayRef<Terms>)> function,
+                unsigned depth = 0);
+  void simplify(Terms &a, bool dropZeros);
+  bool finish(Term &term);
+  bool vanishes(const Term &term);
+  ExprRef reify(const Term &term);
+  ExprRef reify(const Terms &a);
+  Term renamed(const Term &term, const llvm::DenseMap<unsigned, ExprRef> &to);
+  llvm::SmallVector<unsigned> binderOrder(const Term &term);
+  ExprRef
+  bind(llvm::StringRef combiner, llvm::ArrayRef<unsigned> vars,
+       llvm::function_ref<ExprRef(const llvm::DenseMap<unsigned, ExprRef> &)>
+           body,
+       unsigned depth);
+
+  // Conditions (Conditions.cpp).
+  ExprRef condition(ExprRef e);
+  ExprRef computeCondition(ExprRef e);
+  ExprRef comparison(ExprRef e);
+  ExprRef any(ExprRef reduce, bool all);
+  ExprRef atLeastZero(const Terms &a);
+  ExprRef isMinusInfinity(ExprRef e);
+  ExprRef both(llvm::ArrayRef<ExprRef> list);
+  ExprRef either(llvm::ArrayRef<ExprRef> list);
+  ExprRef negate(ExprRef c);
+  ExprRef under(ExprRef c, ExprRef known, bool holds);
+  ExprRef leaf(ExprRef c);
+  static bool isAnd(ExprRef e) { return e->isOp("algebra.and"); }
+  static bool isOr(ExprRef e) { return e->isOp("algebra.or"); }
+
+  // Indices (IndexRanges.cpp).
+  bool neverNegative(const Terms &a, unsigned depth = 0);
+  Terms floorDivide(const Terms &a, const Terms &by);
+  Terms extremum(bool greatest, llvm::ArrayRef<Terms> of);
+  std::optional<Terms> factored(bool greatest, llvm::ArrayRef<Terms> operands);
+  Terms clamped(bool greatest, const Terms &position, const Terms &limit);
+  Terms pushed(const Terms &a, unsigned depth = 0);
+  Terms replaced(const Terms &a, ExprRef what, const Terms &by);
+  const llvm::SmallVector<Terms, 2> *isExtremum(const Term &term);
+  bool isEmptyRange(unsigned var);
+  bool isRead(ExprRef position, ExprRef extent);
+  bool isSize(ExprRef atom);
+  bool isPositive(ExprRef atom);
+
+  ExprRef node(llvm::StringRef name, mlir::Type type,
+               llvm::ArrayRef<ExprRef> operands, llvm::StringRef text = "");
+  mlir::Type real() { return mlir::Float32Type::get(exprs.context); }
+  mlir::Type index() { return mlir::IndexType::get(exprs.context); }
+  mlir::Type truth() { return mlir::IntegerType::get(exprs.context, 1); }
+  void note(Axiom axiom) { used.set(unsigned(axiom)); }
+
+  Exprs &exprs;
+  std::function<ExprRef(ExprRef)> expand;
+  Case known;
+  ExprRef nan, infinite; // what a division by 0 gives: an infinity or NaN
+  std::unordered_map<ExprRef, Terms> done; // references to elements stay
+  llvm::DenseMap<ExprRef, ExprRef> conditions;
+  /// max and min of integers, by their node.
+  std::unordered_map<ExprRef, llvm::SmallVector<Terms, 2>> extrema;
+  /// Numbers that are no integers, with what they were rounded from: a number
+  /// that is one of them, or its reciprocal, but for a rounding is that.
+  llvm::SmallVector<std::pair<double, Fraction>, 2> numbers;
+  llvm::DenseMap<ExprRef, Term> maxima; // of rows, with the weight
+  llvm::SmallVector<ScoreRow, 1> found;
+  llvm::SetVector<ExprRef> ranges, positive;
+  /// Positions that are read of an axis, and its extent: they lie within.
+  llvm::SetVector<std::pair<ExprRef, ExprRef>> reads;
+  llvm::SmallBitVector used;
+  unsigned work = 0; // made terms: a bound on size
+  bool tooLarge = false;
+};
+
+} // namespace heed
+#endif
