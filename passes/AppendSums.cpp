@@ -1,5 +1,6 @@
 //===- AppendSums.cpp - a sum beside a product as one more row ------------===//
 #include "passes/AppendSums.h"
+#include "passes/Algebra/Proof.h"
 #include "passes/Remarks.h"
 #include "passes/RowProducts.h"
 #include "passes/TensorExpr.h"
@@ -116,6 +117,7 @@ bool append(linalg::GenericOp sum, linalg::GenericOp product, unsigned array) {
   if (!place)
     return false;
   OpBuilder b(place);
+  Attempt attempt(b);
   Location loc = product.getLoc();
   Exprs exprs(b.getContext());
   SmallVector<unsigned> loops;
@@ -126,8 +128,9 @@ bool append(linalg::GenericOp sum, linalg::GenericOp product, unsigned array) {
     maps.push_back(
         product.getMatchingIndexingMap(product.getDpsInputOperand(k)));
     for (unsigned axis = 0; axis < maps[k].getNumResults(); ++axis)
-      exprs.setExtent(loops[maps[k].getDimPosition(axis)],
-                      exprs.extentOf(product.getDpsInputs()[k], axis));
+      if (unsigned loop = loops[maps[k].getDimPosition(axis)];
+          !exprs.extent(loop))
+        exprs.setExtent(loop, exprs.extentOf(product.getDpsInputs()[k], axis));
   }
   // The loops that one operand alone has.
   unsigned summed = 0, column = 0, other = 0;
@@ -187,9 +190,20 @@ bool append(linalg::GenericOp sum, linalg::GenericOp product, unsigned array) {
   Value ofProduct =
       writeTensor(b, loc, exprs, element(exprs.var(loops[other])), outputs);
   Value ofSum = writeTensor(b, sum.getLoc(), exprs, element(rows), kept);
-  if (ofProduct.getType() != product.getResult(0).getType() ||
-      ofSum.getType() != sum.getResult(0).getType())
+  // Whether \p fresh has the elements of \p op's result at \p vars.
+  auto isSame = [&](linalg::GenericOp op, Value fresh,
+                    ArrayRef<unsigned> vars) {
+    SmallVector<ExprRef> at;
+    for (unsigned v : vars)
+      at.push_back(exprs.var(v));
+    return fresh.getType() == op.getResult(0).getType() &&
+           prove(exprs, exprs.expand(op.getResult(0), at), fresh, vars, attempt)
+               .holds;
+  };
+  if (!isSame(product, ofProduct, outputs) || !isSame(sum, ofSum, kept)) {
+    attempt.undo();
     return false;
+  }
   remarkDone(product, "attn-reorder-products", "sum-appended",
              "a sum of the same terms is one more row of the product");
   product.getResult(0).replaceAllUsesWith(ofProduct);

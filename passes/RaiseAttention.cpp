@@ -60,6 +60,7 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
         continue;
       raise(root);
     }
+    erased.clear();
     SmallVector<attn::AttentionOp> attentions;
     getOperation()->walk(
         [&](attn::AttentionOp op) { attentions.push_back(op); });

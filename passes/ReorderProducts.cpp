@@ -5,6 +5,7 @@
 // depend on what is summed, a normaliser among them, move out of the sums.
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/SymbolicDims.h"
+#include "passes/Algebra/Proof.h"
 #include "passes/AppendSums.h"
 #include "passes/OrderChoices.h"
 #include "passes/Passes.h"
@@ -71,6 +72,7 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
           cast<linalg::LinalgOp>(root).getNumReductionLoops() > 0)
         reorder(root);
     }
+    erased.clear();
     SmallVector<Operation *> sums;
     getOperation()->walk([&](linalg::LinalgOp op) {
       if (op.getNumReductionLoops())
@@ -356,6 +358,7 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
       return;
 
     OpBuilder builder(root);
+    Attempt attempt(builder);
     Location loc = root->getLoc();
     // A factor that is more than a read is a tensor: computed once.
     auto settle = [&]() {
@@ -369,7 +372,8 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
             writeTensor(builder, loc, exprs, node, node->freeVars), at);
       }
     };
-    auto write = [&](const Order &order, bool again = false) {
+    // Null, with a remark, if it is not what was written.
+    auto write = [&](const Order &order, bool again = false) -> Value {
       ExprRef x = nodes[(order.third + 1) % 3],
               y = nodes[(order.third + 2) % 3];
       Type type = x->type;
@@ -411,6 +415,14 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
       applyOutside(outsideInner, summed);
       applyOutside(outside, outerVars);
       Value value = writeTensor(builder, loc, exprs, second, outputs);
+      Proof proof = prove(exprs, written, value, outputs, attempt);
+      if (!proof.holds) {
+        remarkDeclined(root, passName, "products",
+                       "left in the written order: another order cannot be "
+                       "proven: " +
+                           proof.why);
+        return {};
+      }
       // Known sizes settle an order; a choice at run time would breed choices.
       if (again && order.second.size()) {
         settled.insert({value.getDefiningOp(), intermediate.getDefiningOp()});
@@ -436,7 +448,10 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
     }
     if (isCheaper(costAfter, costBefore)) {
       settle();
-      result.replaceAllUsesWith(write(*after, /*again=*/true));
+      Value value = write(*after, /*again=*/true);
+      if (!value)
+        return attempt.undo();
+      result.replaceAllUsesWith(value);
       remarkDone(root, passName, "products",
                  "reordered: " + dims.str(*costAfter) +
                      " products instead of " + dims.str(*costBefore));
@@ -471,13 +486,19 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
         OpBuilder::InsertionGuard guard(builder);
         builder.setInsertionPointToStart(order == after ? choice.thenBlock()
                                                         : choice.elseBlock());
-        scf::YieldOp::create(builder, loc, write(*order));
+        Value value = write(*order);
+        if (!value)
+          return attempt.undo();
+        scf::YieldOp::create(builder, loc, value);
       }
       result.replaceAllUsesWith(choice.getResult(0));
       choices.push_back({choice, fresh, old});
       remarkDone(root, passName, "products",
                  "two orders, chosen by the sizes of each call");
     }
+    // A new op may lie where an erased one lay.
+    for (Operation *op : attempt.operations())
+      erased.erase(op);
     eraseDeadOps(root, erased);
   }
 

@@ -1,5 +1,6 @@
 //===- SettleFactors.cpp - factors that are computed once -----------------===//
 #include "passes/SettleFactors.h"
+#include "passes/Algebra/Proof.h"
 #include "passes/KernelKinds.h"
 #include "passes/Products.h"
 
@@ -64,6 +65,7 @@ bool heed::settleFactors(Operation *root, DenseSet<Operation *> &erased) {
   if (product.over.size() + product.under.size() < 2)
     return false;
   OpBuilder b(root);
+  Attempt attempt(b);
   bool changed = false;
   for (SmallVector<ExprRef> *side : {&product.over, &product.under})
     for (ExprRef &factor : *side) {
@@ -84,8 +86,11 @@ bool heed::settleFactors(Operation *root, DenseSet<Operation *> &erased) {
       exprs.reduce(OperationName("arith.addf", root->getContext()), summed,
                    multiply(exprs, product.over, product.under));
   Value other = writeTensor(b, root->getLoc(), exprs, sum, outputs);
-  if (other.getType() != result.getType())
+  if (other.getType() != result.getType() ||
+      !prove(exprs, element, other, outputs, attempt).holds) {
+    attempt.undo();
     return false;
+  }
   result.replaceAllUsesWith(other);
   eraseDeadOps(root, erased);
   return true;

@@ -57,9 +57,10 @@ bool NormalForm::isSize(ExprRef e) {
     Operation *def = e->value.getDefiningOp();
     return def && def->getName().getStringRef() == "tensor.dim";
   }
-  if (e->isOp("arith.floordivsi"))
-    return isSize(e->operand(0)) &&
-           Exprs::constantInt(e->operand(1)).value_or(0) > 0;
+  if (auto quotient = quotients.find(e); quotient != quotients.end()) {
+    Terms dividend = quotient->second.first;
+    return neverNegative(dividend);
+  }
   return Exprs::constantInt(e).value_or(-1) >= 0;
 }
 
@@ -135,30 +136,51 @@ bool NormalForm::neverNegative(const Terms &a, unsigned depth) {
       running.insert(factor.atom->freeVars.begin(),
                      factor.atom->freeVars.end());
   }
-  // The greatest is at least each, the least one of them.
+  // A sum with the greatest of several is at least the sum with each, one with
+  // the least of several is the sum with one of them. These come first.
+  for (bool every : {true, false})
+    for (const Term &term : a.terms) {
+      const SmallVector<Terms, 2> *of = isExtremum(term);
+      if (!of)
+        continue;
+      ExprRef form = term.factors[0].atom;
+      bool greatest = form->isOp("algebra.max");
+      if ((greatest != (term.coefficient.num > 0)) != every)
+        continue;
+      auto holdsWith = [&](const Terms &one) {
+        return neverNegative(replaced(a, form, one), depth + 1);
+      };
+      SmallVector<Terms, 2> operands = *of;
+      if (every)
+        return llvm::all_of(operands, holdsWith);
+      if (llvm::any_of(operands, holdsWith))
+        return true;
+      // Nor is the greatest of two below their mean.
+      if (operands.size() != 2)
+        return false;
+      Terms both = add(operands[0], operands[1]), twice = a;
+      for (Term &part : twice.terms)
+        if (!part.powerOf(form))
+          part.coefficient =
+              presburger::reduce(part.coefficient * Fraction(2, 1));
+      return neverNegative(replaced(twice, form, both), depth + 1);
+    }
+
+  // d * floor(x / d) is at most x.
   for (const Term &term : a.terms) {
-    const SmallVector<Terms, 2> *of = isExtremum(term);
-    if (!of)
+    if (term.factors.size() != 1 || term.factors[0].power != 1 ||
+        term.coefficient.num > 0)
       continue;
-    ExprRef form = term.factors[0].atom;
-    bool greatest = form->isOp("algebra.max");
-    auto holdsWith = [&](const Terms &one) {
-      return neverNegative(replaced(a, form, one), depth + 1);
-    };
-    SmallVector<Terms, 2> operands = *of;
-    if (greatest != (term.coefficient.num > 0))
-      return llvm::all_of(operands, holdsWith);
-    if (llvm::any_of(operands, holdsWith))
+    auto quotient = quotients.find(term.factors[0].atom);
+    if (quotient == quotients.end())
+      continue;
+    Terms rest = a;
+    rest.terms.erase(rest.terms.begin() + (&term - a.terms.begin()));
+    auto [dividend, divisor] = quotient->second;
+    if (neverNegative(add(scale(rest, Fraction(divisor, 1)),
+                          scale(dividend, term.coefficient)),
+                      depth + 1))
       return true;
-    // Nor is the greatest of two below their mean.
-    if (operands.size() != 2)
-      return false;
-    Terms both = add(operands[0], operands[1]), twice = a;
-    for (Term &part : twice.terms)
-      if (!part.powerOf(form))
-        part.coefficient =
-            presburger::reduce(part.coefficient * Fraction(2, 1));
-    return neverNegative(replaced(twice, form, both), depth + 1);
   }
 
   for (unsigned v : running) {
@@ -226,6 +248,8 @@ Terms NormalForm::floorDivide(const Terms &a, const Terms &by) {
     return quotient;
   ExprRef remaining =
       exprs.op("arith.floordivsi", index(), {reify(rest), reify(by)});
+  if (by.isConstant() && remaining->isOp("arith.floordivsi"))
+    quotients[remaining] = {rest, by.constant().num};
   return add(quotient, atom(remaining));
 }
 
@@ -246,13 +270,7 @@ Terms NormalForm::extremum(bool greatest, ArrayRef<Terms> of) {
   SmallVector<Terms, 2> operands;
   for (const Terms &operand : of) {
     Terms inner = pushed(operand);
-    const SmallVector<Terms, 2> *same =
-        inner.terms.size() == 1 &&
-                inner.terms[0].coefficient.num == inner.terms[0].coefficient.den
-            ? isExtremum(inner.terms[0])
-            : nullptr;
-    if (same && inner.terms[0].factors[0].atom->isOp(greatest ? "algebra.max"
-                                                              : "algebra.min"))
+    if (const SmallVector<Terms, 2> *same = operandsOf(greatest, inner))
       operands.append(*same);
     else
       operands.push_back(inner);
@@ -274,8 +292,28 @@ Terms NormalForm::extremum(bool greatest, ArrayRef<Terms> of) {
     }
   if (operands.size() == 1)
     return operands[0];
-  if (std::optional<Terms> shared = factored(greatest, operands))
-    return *shared;
+  // The least of greatest ones, never the other way round.
+  if (greatest)
+    for (unsigned k = 0; k < operands.size(); ++k) {
+      const SmallVector<Terms, 2> *least = operandsOf(false, operands[k]);
+      if (!least || least->size() > 4)
+        continue;
+      SmallVector<Terms, 2> each;
+      for (const Terms &one : SmallVector<Terms, 2>(*least)) {
+        SmallVector<Terms, 2> with = operands;
+        with[k] = one;
+        each.push_back(extremum(/*greatest=*/true, with));
+      }
+      return extremum(/*greatest=*/false, each);
+    }
+  else
+    for (unsigned k = 0; k < operands.size(); ++k)
+      for (unsigned other = k + 1; other < operands.size(); ++other)
+        if (std::optional<Terms> one = shared(operands[k], operands[other])) {
+          operands.erase(operands.begin() + other);
+          operands[k] = *one;
+          return extremum(greatest, operands);
+        }
   SmallVector<ExprRef> forms;
   for (const Terms &operand : operands)
     forms.push_back(reify(operand));
@@ -284,37 +322,51 @@ Terms NormalForm::extremum(bool greatest, ArrayRef<Terms> of) {
   return atom(form);
 }
 
-/// min(max(a, b), max(a, c)) is max(a, min(b, c)), and the other way round.
-std::optional<Terms> NormalForm::factored(bool greatest,
-                                          ArrayRef<Terms> operands) {
-  SmallVector<SmallVector<Terms, 2>, 2> sides;
-  for (const Terms &operand : operands) {
-    bool isAtom =
-        operand.terms.size() == 1 &&
-        operand.terms[0].coefficient.num == operand.terms[0].coefficient.den;
-    const SmallVector<Terms, 2> *of =
-        isAtom ? isExtremum(operand.terms[0]) : nullptr;
-    if (!of ||
-        operand.terms[0].factors[0].atom->isOp("algebra.max") == greatest)
-      return std::nullopt;
-    sides.push_back(*of);
+/// The least of max(C, P) and max(C, Q) is max(C, min(P, Q)): as one greatest
+/// integer, if each of these least ones is decided.
+std::optional<Terms> NormalForm::shared(const Terms &a, const Terms &b) {
+  const SmallVector<Terms, 2> *first = operandsOf(true, a),
+                              *second = operandsOf(true, b);
+  if (!first || !second || first->size() > 4 || second->size() > 4)
+    return std::nullopt;
+  SmallVector<Terms, 2> both, p, q = *second;
+  for (const Terms &x : *first) {
+    ExprRef form = reify(x);
+    auto same =
+        llvm::find_if(q, [&](const Terms &y) { return reify(y) == form; });
+    (same == q.end() ? p : both).push_back(x);
+    if (same != q.end())
+      q.erase(same);
   }
-  for (const Terms &candidate : sides.front()) {
-    ExprRef form = reify(candidate);
-    auto isIt = [&](const Terms &x) { return reify(x) == form; };
-    if (!llvm::all_of(sides, [&](auto &side) {
-          return side.size() > 1 && llvm::any_of(side, isIt);
-        }))
-      continue;
-    SmallVector<Terms, 2> rests;
-    Terms shared = candidate;
-    for (auto &side : sides) {
-      llvm::erase_if(side, isIt);
-      rests.push_back(side.size() == 1 ? side[0] : extremum(!greatest, side));
+  if (both.empty())
+    return std::nullopt;
+  SmallVector<Terms, 2> operands = both;
+  for (const Terms &x : p)
+    for (const Terms &y : q) {
+      Terms least = extremum(/*greatest=*/false, {x, y});
+      Terms less = scale(least, Fraction(-1, 1));
+      if (llvm::any_of(both, [&](const Terms &c) {
+            return neverNegative(add(c, less));
+          }))
+        continue;
+      if (operandsOf(false, least))
+        return std::nullopt;
+      operands.push_back(least);
     }
-    return extremum(!greatest, {shared, extremum(greatest, rests)});
-  }
-  return std::nullopt;
+  return extremum(/*greatest=*/true, operands);
+}
+
+/// What \p a is the greatest or least of; null if it is no such thing.
+const SmallVector<Terms, 2> *NormalForm::operandsOf(bool greatest,
+                                                    const Terms &a) {
+  if (a.terms.size() != 1 ||
+      a.terms[0].coefficient.num != a.terms[0].coefficient.den)
+    return nullptr;
+  const SmallVector<Terms, 2> *of = isExtremum(a.terms[0]);
+  return of && a.terms[0].factors[0].atom->isOp(greatest ? "algebra.max"
+                                                         : "algebra.min")
+             ? of
+             : nullptr;
 }
 
 /// What is added to a greatest or least integer, added to each of which it is.

@@ -221,9 +221,7 @@ Terms NormalForm::computeOp(ExprRef e) {
   if (name == "arith.divf") {
     if (operands[1].isConstant())
       note(Axiom::Reciprocal);
-    return byCases(operands, [&](ArrayRef<Terms> of) {
-      return multiply(of[0], inverse(of[1]));
-    });
+    return multiply(operands[0], inverse(operands[1]));
   }
   if (name == "arith.floordivsi")
     return floorDivide(operands[0], operands[1]);

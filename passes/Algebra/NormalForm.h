@@ -57,6 +57,8 @@ public:
   llvm::ArrayRef<ScoreRow> rows() const { return found; }
   /// Forms of the extents of all reductions that are not known numbers.
   llvm::ArrayRef<ExprRef> extents() const { return ranges.getArrayRef(); }
+  /// Forms of extents that are 1 at least, as far as they were met.
+  const llvm::SetVector<ExprRef> &positives() const { return positive; }
   ExprRef extentOf(unsigned var) { return reify(terms(exprs.extent(var))); }
   const llvm::SmallBitVector &axioms() const { return used; }
 
@@ -120,7 +122,8 @@ private:
   bool neverNegative(const Terms &a, unsigned depth = 0);
   Terms floorDivide(const Terms &a, const Terms &by);
   Terms extremum(bool greatest, llvm::ArrayRef<Terms> of);
-  std::optional<Terms> factored(bool greatest, llvm::ArrayRef<Terms> operands);
+  std::optional<Terms> shared(const Terms &a, const Terms &b);
+  const llvm::SmallVector<Terms, 2> *operandsOf(bool greatest, const Terms &a);
   Terms clamped(bool greatest, const Terms &position, const Terms &limit);
   Terms pushed(const Terms &a, unsigned depth = 0);
   Terms replaced(const Terms &a, ExprRef what, const Terms &by);
@@ -145,6 +148,8 @@ private:
   llvm::DenseMap<ExprRef, ExprRef> conditions;
   /// max and min of integers, by their node.
   std::unordered_map<ExprRef, llvm::SmallVector<Terms, 2>> extrema;
+  /// floor(x / d) of a number d, by its node.
+  std::unordered_map<ExprRef, std::pair<Terms, llvm::DynamicAPInt>> quotients;
   /// Numbers that are no integers, with what they were rounded from: a number
   /// that is one of them, or its reciprocal, but for a rounding is that.
   llvm::SmallVector<std::pair<double, Fraction>, 2> numbers;

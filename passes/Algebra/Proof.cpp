@@ -60,7 +60,7 @@ private:
   DenseMap<Operation *, SmallVector<Value>> definitions;
   ExprRef written = nullptr, fresh = nullptr;
   SmallVector<ScoreRow> rows;
-  llvm::SetVector<ExprRef> extents;
+  llvm::SetVector<ExprRef> extents, positives;
   llvm::SmallBitVector axioms{unsigned(Axiom::Count)};
   bool tooLarge = false;
 };
@@ -108,7 +108,7 @@ ExprRef Prover::expand(ExprRef read) {
 }
 
 bool Prover::compare(const Case &known) {
-  llvm::SetVector<ExprRef> positive = extents;
+  llvm::SetVector<ExprRef> positive = positives;
   positive.remove(known.empty);
   NormalForm form(
       exprs, [this](ExprRef read) { return expand(read); }, known, positive);
@@ -116,11 +116,12 @@ bool Prover::compare(const Case &known) {
   tooLarge |= !old || !now;
   axioms |= form.axioms();
   rows.assign(form.rows().begin(), form.rows().end());
-  size_t before = extents.size();
+  size_t before = positives.size();
+  positives.insert(form.positives().begin(), form.positives().end());
   for (ExprRef extent : form.extents())
     extents.insert(extent);
   // What runs was not known from the beginning.
-  if (old != now && extents.size() != before)
+  if (old != now && positives.size() != before)
     return compare(known);
   if (getenv("HEED_PROOF"))
     llvm::errs() << (old == now ? "  EQUAL" : "  DIFFER")
@@ -160,11 +161,11 @@ Proof Prover::prove(ExprRef element, Value value, ArrayRef<unsigned> vars) {
   fresh = exprs.read(value, at);
   {
     NormalForm sizes(
-        exprs, [](ExprRef) -> ExprRef { return nullptr; }, Case(), extents);
+        exprs, [](ExprRef) -> ExprRef { return nullptr; }, Case(), positives);
     for (unsigned v : vars) {
       ExprRef extent = sizes.extentOf(v);
       outer.insert(extent);
-      extents.insert(extent);
+      positives.insert(extent);
     }
   }
   LLVM_DEBUG(llvm::dbgs() << "proof of " << value << "\n");

@@ -10,7 +10,7 @@ using namespace mlir;
 namespace heed {
 
 /// More terms than any model's attention has: give up instead of taking long.
-constexpr unsigned mostTerms = 20000;
+constexpr unsigned mostTerms = 200000;
 constexpr unsigned mostCases = 6;
 
 bool Term::uses(unsigned var) const {
@@ -352,8 +352,6 @@ Terms NormalForm::byCases(ArrayRef<Terms> operands,
       c = openCondition(operand);
   if (!c || depth == mostCases)
     return function(operands);
-  if (isOr(c))
-    c = c->operand(0);
   SmallVector<Terms, 2> sides;
   for (bool holds : {true, false}) {
     SmallVector<Terms, 2> known;

@@ -44,7 +44,6 @@ RAISED = [
     ("mask-input", "(q: f32[B, H, N, E], k: f32[B, H, M, E], v: f32[B, H, M, F], mask: bool[B, N, M]) {\n" + SCORE + "  t[b,h,i,j] = if mask[b,i,j] then -inf else s[b,h,i,j]\n  p[b,h,i,j] = softmax(j) t[b,h,i,j]\n" + VALUE, "where ("),
     ("triangle-of-bools", HEAD + SCORE + "  row[i:N] = i\n  col[j:M] = j\n  low[i,j] = col[j] <= row[i]\n  t[b,h,i,j] = if low[i,j] then s[b,h,i,j] else -inf\n  p[b,h,i,j] = softmax(j) t[b,h,i,j]\n" + VALUE, "where ("),
     ("finite-fill", HEAD + SCORE + "  t[b,h,i,j] = if j <= i then s[b,h,i,j] else -1e9\n  p[b,h,i,j] = softmax(j) t[b,h,i,j]\n" + VALUE, "-1.000000e+09"),
-    ("weight-of-0", HEAD + SCORE + "  w[b,h,i,j] = if j <= i then exp(s[b,h,i,j]) else 0.0\n  p[b,h,i,j] = w[b,h,i,j] / (sum(j) w[b,h,i,j])\n" + VALUE, "0xFF800000"),
     ("transposed-key-op", HEAD + "  t[b,h,e,j] = k[b,h,j,e]\n  s[b,h,i,j] = sum(e) q[b,h,i,e] * t[b,h,e,j]\n  p[b,h,i,j] = softmax(j) s[b,h,i,j]\n" + VALUE, "(d0, d1, d3, d4)"),
     ("grouped-heads", GROUPS + "  s[b,h,i,j] = sum(e) q[b,h,i,e] * k[b,h*G/H,j,e]\n  p[b,h,i,j] = softmax(j) s[b,h,i,j]\n  return o[b,h,i,f] = sum(j) p[b,h,i,j] * v[b,h*G/H,j,f]\n}\n", "floordiv"),
     ("repeated-heads", GROUPS + "  dim R = H / G\n  x[b,g,r:R,j,e] = k[b,g,j,e]\n  y[b,g,r:R,j,f] = v[b,g,j,f]\n  kr[b, g*R + r, j, e] = x[b,g,r,j,e]\n  vr[b, g*R + r, j, f] = y[b,g,r,j,f]\n  s[b,h,i,j] = sum(e) q[b,h,i,e] * kr[b,h,j,e]\n  p[b,h,i,j] = softmax(j) s[b,h,i,j]\n  return o[b,h,i,f] = sum(j) p[b,h,i,j] * vr[b,h,j,f]\n}\n", "floordiv"),
@@ -71,6 +70,8 @@ LEFT = [
     ("heads-mix", "(q: f32[B, H, N, E], k: f32[B, H, M, E], v: f32[B, H, M, F], w: f32[H, H]) {\n" + SCORE + "  p[b,h,i,j] = softmax(j) s[b,h,i,j]\n  r[b,h,i,j] = sum(g) w[h,g] * p[b,g,i,j]\n  return o[b,h,i,f] = sum(j) r[b,h,i,j] * v[b,h,j,f]\n}\n", "heads mix"),
     ("other-maximum-beside-the-sink", HEAD + SCORE + "  m[b,h,i] = max(j) s[b,h,i,j]\n  w[b,h,i,j] = exp(s[b,h,i,j] - m[b,h,i])\n  l[b,h,i] = (sum(j) w[b,h,i,j]) + exp(-m[b,h,i])\n  p[b,h,i,j] = w[b,h,i,j] / l[b,h,i]\n" + VALUE, "subtracts another maximum"),
     ("condition-after-the-division", HEAD + SCORE + "  m[b,h,i] = max(j where j <= i) s[b,h,i,j]\n  l[b,h,i] = sum(j where j <= i) exp(s[b,h,i,j] - m[b,h,i])\n  return o[b,h,i,f] = sum(j where j <= i) exp(s[b,h,i,j] - m[b,h,i]) / l[b,h,i] * v[b,h,j,f]\n}\n", "divided before a sum that has a condition"),
+    # A weight of 0 is no absence: a NaN in a value that it is multiplied with shows.
+    ("weight-of-0", HEAD + SCORE + "  w[b,h,i,j] = if j <= i then exp(s[b,h,i,j]) else 0.0\n  p[b,h,i,j] = w[b,h,i,j] / (sum(j) w[b,h,i,j])\n" + VALUE, "cannot be proven"),
     ("feed-forward", "(x: f32[N, D]) {\n  param a: f32[K, D] @ \"a\"\n  param c: f32[K, D] @ \"c\"\n  h[n,k] = sum(d) x[n,d] * a[k,d]\n  return y[n,d] = sum(k) max(h[n,k], 0.0) * c[k,d]\n}\n", "a feed-forward layer"),
 ]
 
