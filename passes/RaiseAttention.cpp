@@ -187,7 +187,7 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
                       : sum;
       proof = prove(exprs, written, *value, outputs, attempt);
       if (!proof.holds) {
-        why = "what was recognised cannot be proven: " + proof.why;
+        why = "it cannot be proven equal: " + proof.why;
         value = failure();
       }
     }
@@ -200,6 +200,8 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
     auto op = value->getDefiningOp<attn::AttentionOp>();
     remarkDone(op, passName, "attention",
                "raised to one attention: " + describe(op));
+    if (!proof.axioms.empty())
+      remarkFound(op, passName, "proof", "proven equal by " + proof.axioms);
     for (const std::string &note : match->notes)
       remarkFound(op, passName, "attention", note);
     return *value;

@@ -418,8 +418,8 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
       Proof proof = prove(exprs, written, value, outputs, attempt);
       if (!proof.holds) {
         remarkDeclined(root, passName, "products",
-                       "left in the written order: another order cannot be "
-                       "proven: " +
+                       "left in the written order: the other cannot be proven "
+                       "equal: " +
                            proof.why);
         return {};
       }

@@ -6,9 +6,6 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/RegionUtils.h"
-#include "llvm/Support/Debug.h"
-
-#define DEBUG_TYPE "attn-proof"
 
 using namespace mlir;
 
@@ -51,6 +48,7 @@ private:
   bool holds(Case known);
   ExprRef expand(ExprRef read);
   Value definition(OpResult result);
+  std::string describe(ExprRef old, ExprRef now, const Case &known);
 
   Exprs &exprs;
   const Attempt &attempt;
@@ -63,6 +61,7 @@ private:
   llvm::SetVector<ExprRef> extents, positives;
   llvm::SmallBitVector axioms{unsigned(Axiom::Count)};
   bool tooLarge = false;
+  std::string difference; // of the last comparison
 };
 
 /// \p result as ops of linalg say it: its op's decomposition.
@@ -107,6 +106,40 @@ ExprRef Prover::expand(ExprRef read) {
   return exprs.expand(read);
 }
 
+/// The smallest parts of \p old and \p now that differ, and in which case.
+std::string Prover::describe(ExprRef old, ExprRef now, const Case &known) {
+  for (;;) {
+    if (old->kind != now->kind || old->name != now->name ||
+        old->attr != now->attr || old->value != now->value ||
+        old->operands.size() != now->operands.size())
+      break;
+    SmallVector<ExprRef> here,
+        there(now->operands.begin(), now->operands.end());
+    for (ExprRef operand : old->operands) {
+      auto same = llvm::find(there, operand);
+      if (same == there.end())
+        here.push_back(operand);
+      else
+        there.erase(same);
+    }
+    if (here.size() != 1)
+      break;
+    old = here[0];
+    now = there[0];
+  }
+  auto text = [&](ExprRef e) {
+    std::string whole = exprs.str(e);
+    constexpr size_t most = 160;
+    return whole.size() <= most ? whole : whole.substr(0, most) + " ...";
+  };
+  std::string where;
+  if (known.row)
+    where += known.dead ? " in a row without a live key" : "";
+  if (known.empty)
+    where += " where " + exprs.str(known.empty) + " is 0";
+  return text(now) + " instead of " + text(old) + where;
+}
+
 bool Prover::compare(const Case &known) {
   llvm::SetVector<ExprRef> positive = positives;
   positive.remove(known.empty);
@@ -123,13 +156,8 @@ bool Prover::compare(const Case &known) {
   // What runs was not known from the beginning.
   if (old != now && positives.size() != before)
     return compare(known);
-  if (getenv("HEED_PROOF"))
-    llvm::errs() << (old == now ? "  EQUAL" : "  DIFFER")
-                 << " dead=" << (known.row ? int(known.dead) : 9)
-                 << " empty=" << (known.empty ? exprs.str(known.empty) : "")
-                 << " rows=" << rows.size() << "\n  written "
-                 << (old ? exprs.str(old) : "-") << "\n  fresh   "
-                 << (now ? exprs.str(now) : "-") << "\n";
+  if (old && now && old != now)
+    difference = describe(old, now, known);
   return old && old == now;
 }
 
@@ -168,10 +196,8 @@ Proof Prover::prove(ExprRef element, Value value, ArrayRef<unsigned> vars) {
       positives.insert(extent);
     }
   }
-  LLVM_DEBUG(llvm::dbgs() << "proof of " << value << "\n");
   if (!holds(Case())) {
-    proof.why =
-        tooLarge ? "too large to be compared" : "it is not what was written";
+    proof.why = tooLarge ? "too large to be compared" : difference;
     return proof;
   }
   // Without an element there is nothing to compare.
@@ -183,7 +209,7 @@ Proof Prover::prove(ExprRef element, Value value, ArrayRef<unsigned> vars) {
     Case known;
     known.empty = extent;
     if (!holds(known)) {
-      proof.why = "it differs where a sum is empty";
+      proof.why = tooLarge ? "too large to be compared" : difference;
       return proof;
     }
   }

@@ -40,6 +40,10 @@ struct Term {
 
 /// The sum of `terms` where all of `present` hold, -inf where one does not.
 struct Terms {
+  /// More than the proof of any known attention makes (50,000: clipped offsets
+  /// of symbolic bounds): beyond it a proof gives up instead of taking long.
+  static constexpr unsigned most = 200000;
+
   llvm::SmallVector<Term, 2> terms;
   llvm::SmallVector<ExprRef, 1> present;
   bool isReal = true;

@@ -71,7 +71,7 @@ LEFT = [
     ("other-maximum-beside-the-sink", HEAD + SCORE + "  m[b,h,i] = max(j) s[b,h,i,j]\n  w[b,h,i,j] = exp(s[b,h,i,j] - m[b,h,i])\n  l[b,h,i] = (sum(j) w[b,h,i,j]) + exp(-m[b,h,i])\n  p[b,h,i,j] = w[b,h,i,j] / l[b,h,i]\n" + VALUE, "subtracts another maximum"),
     ("condition-after-the-division", HEAD + SCORE + "  m[b,h,i] = max(j where j <= i) s[b,h,i,j]\n  l[b,h,i] = sum(j where j <= i) exp(s[b,h,i,j] - m[b,h,i])\n  return o[b,h,i,f] = sum(j where j <= i) exp(s[b,h,i,j] - m[b,h,i]) / l[b,h,i] * v[b,h,j,f]\n}\n", "divided before a sum that has a condition"),
     # A weight of 0 is no absence: a NaN in a value that it is multiplied with shows.
-    ("weight-of-0", HEAD + SCORE + "  w[b,h,i,j] = if j <= i then exp(s[b,h,i,j]) else 0.0\n  p[b,h,i,j] = w[b,h,i,j] / (sum(j) w[b,h,i,j])\n" + VALUE, "cannot be proven"),
+    ("weight-of-0", HEAD + SCORE + "  w[b,h,i,j] = if j <= i then exp(s[b,h,i,j]) else 0.0\n  p[b,h,i,j] = w[b,h,i,j] / (sum(j) w[b,h,i,j])\n" + VALUE, "it cannot be proven equal: "),
     ("feed-forward", "(x: f32[N, D]) {\n  param a: f32[K, D] @ \"a\"\n  param c: f32[K, D] @ \"c\"\n  h[n,k] = sum(d) x[n,d] * a[k,d]\n  return y[n,d] = sum(k) max(h[n,k], 0.0) * c[k,d]\n}\n", "a feed-forward layer"),
 ]
 

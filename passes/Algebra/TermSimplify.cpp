@@ -1,0 +1,154 @@
+//===- TermSimplify.cpp - what a term hangs on, and like terms ------------===//
+#include "passes/Algebra/NormalForm.h"
+
+using namespace mlir;
+
+namespace heed {
+
+/// Whether \p term holds the weight of a key in a row that has none that
+/// counts.
+bool NormalForm::vanishes(const Term &term) {
+  if (!known.row || !known.dead)
+    return false;
+  const Term &weight = known.row->weight;
+  llvm::SetVector<unsigned> candidates;
+  for (ExprRef guard : term.guards)
+    candidates.insert(guard->freeVars.begin(), guard->freeVars.end());
+  for (const Power &factor : term.factors)
+    candidates.insert(factor.atom->freeVars.begin(),
+                      factor.atom->freeVars.end());
+  // Every way to name the row's keys in this term.
+  DenseMap<unsigned, ExprRef> to;
+  std::function<bool(unsigned)> matches = [&](unsigned k) {
+    if (k < weight.sums.size()) {
+      for (unsigned v : candidates) {
+        to[weight.sums[k]] = exprs.var(v);
+        if (matches(k + 1))
+          return true;
+      }
+      return false;
+    }
+    return llvm::all_of(weight.guards,
+                        [&](ExprRef guard) {
+                          return llvm::is_contained(
+                              term.guards, exprs.substitute(guard, to));
+                        }) &&
+           llvm::all_of(weight.factors, [&](const Power &factor) {
+             int power = term.powerOf(exprs.substitute(factor.atom, to));
+             return factor.power > 0 ? power >= factor.power
+                                     : power <= factor.power;
+           });
+  };
+  return matches(0);
+}
+
+/// Simplifies what \p term hangs on. False if it is nothing.
+bool NormalForm::finish(Term &term) {
+  SmallVector<ExprRef> work(term.guards.begin(), term.guards.end());
+  ExprRef all = both(work);
+  if (Exprs::isConstantInt(all, 0))
+    return false;
+  term.guards.clear();
+  if (isAnd(all)) {
+    for (ExprRef part : all->operands)
+      term.addGuard(part);
+  } else if (!Exprs::isConstantInt(all, 1)) {
+    term.addGuard(all);
+  }
+  // exp(x) is 0 where x is -inf.
+  for (ExprRef guard : SmallVector<ExprRef, 2>(term.guards)) {
+    bool isNot = guard->isOp("algebra.not");
+    ExprRef c = isNot ? guard->operand(0) : guard;
+    if (!c->isOp("algebra.minus_infinite"))
+      continue;
+    ExprRef weight = node("math.exp", real(), {c->operand(0)});
+    if (term.powerOf(weight) <= 0)
+      continue;
+    note(Axiom::ExcludedKey);
+    if (!isNot)
+      return false;
+    llvm::erase(term.guards, guard);
+  }
+  if (vanishes(term)) {
+    note(Axiom::ExcludedKey);
+    if (!term.powerOf(infinite) && !term.powerOf(nan))
+      return false;
+    term.multiply(nan, 1);
+  }
+  if (term.powerOf(infinite) && term.coefficient.num == 0)
+    term.multiply(nan, 1);
+  if (term.powerOf(nan)) {
+    term.factors.assign({Power{nan, 1}});
+    term.coefficient = Fraction(1, 1);
+    if (term.guards.empty())
+      term.sums.clear();
+  }
+  return true;
+}
+
+void NormalForm::simplify(Terms &a, bool dropZeros) {
+  work += a.terms.size();
+  if (work > Terms::most) {
+    tooLarge = true;
+    a.terms.clear();
+    return;
+  }
+  // Like terms are one.
+  SmallVector<Term, 2> kept;
+  SmallVector<ExprRef> forms;
+  DenseMap<ExprRef, unsigned> position;
+  for (Term &term : a.terms) {
+    if (!finish(term))
+      continue;
+    ExprRef form = reify(term);
+    auto [at, isNew] = position.try_emplace(form, kept.size());
+    if (isNew) {
+      kept.push_back(std::move(term));
+      forms.push_back(form);
+    } else if (!term.powerOf(nan)) {
+      Fraction &sum = kept[at->second].coefficient;
+      sum = presburger::reduce(sum + term.coefficient);
+    }
+  }
+  // [c] x + [not c] x is x.
+  for (unsigned k = 0; k < kept.size(); ++k)
+    for (unsigned other = k + 1; other < kept.size(); ++other) {
+      Term &x = kept[k], &y = kept[other];
+      if (presburger::compare(x.coefficient, y.coefficient) != 0 ||
+          x.guards.size() != y.guards.size())
+        continue;
+      ExprRef dropped = nullptr;
+      for (ExprRef guard : x.guards)
+        if (!llvm::is_contained(y.guards, guard) && !dropped)
+          dropped = guard;
+      if (!dropped || !llvm::is_contained(y.guards, negate(dropped)))
+        continue;
+      Term without = x, same = y;
+      llvm::erase(without.guards, dropped);
+      llvm::erase(same.guards, negate(dropped));
+      if (reify(without) != reify(same))
+        continue;
+      kept[k] = without;
+      kept.erase(kept.begin() + other);
+      a.terms.assign(kept.begin(), kept.end());
+      return simplify(a, dropZeros);
+    }
+  auto isNaN = [&](const Term &term) {
+    return term.guards.empty() && term.powerOf(nan);
+  };
+  auto whole = llvm::find_if(kept, isNaN);
+  a.terms.clear();
+  if (whole != kept.end()) {
+    a.terms.push_back(*whole);
+    return;
+  }
+  for (Term &term : kept) {
+    bool isZero = term.coefficient.num == 0;
+    // 0 * x is 0 for integers; for reals x may be NaN.
+    if (isZero && (!a.isReal || (dropZeros && term.factors.empty())))
+      continue;
+    a.terms.push_back(std::move(term));
+  }
+}
+
+} // namespace heed
