@@ -93,6 +93,7 @@ private:
   void simplify(Terms &a, bool dropZeros);
   bool finish(Term &term);
   bool vanishes(const Term &term);
+  bool isOfLiveKey(const Term &term);
   ExprRef reify(const Term &term);
   ExprRef reify(const Terms &a);
   Term renamed(const Term &term, const llvm::DenseMap<unsigned, ExprRef> &to);

@@ -1,7 +1,6 @@
 //===- TermArithmetic.cpp - sums of products, added and multiplied --------===//
 #include "passes/Algebra/NormalForm.h"
 
-
 using namespace mlir;
 
 namespace heed {
@@ -92,8 +91,14 @@ Terms NormalForm::add(const Terms &a, const Terms &b) {
 
 Terms NormalForm::scale(Terms a, Fraction by) {
   if (!a.present.empty() && by.num <= 0) {
-    // - (-inf): only what a row without a live key subtracts, which is NaN.
-    return special(nan);
+    // - (-inf) is inf; what a row without a live key subtracts from its scores,
+    // which are -inf themselves, makes them NaN.
+    ExprRef present = both(a.present);
+    if (Exprs::isConstantInt(present, 0))
+      return special(nan);
+    Terms finite = a;
+    finite.present.clear();
+    return select(present, scale(finite, by), special(infinite));
   }
   for (Term &term : a.terms)
     term.coefficient = presburger::reduce(term.coefficient * by);

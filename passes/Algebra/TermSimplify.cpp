@@ -42,6 +42,28 @@ bool NormalForm::vanishes(const Term &term) {
   return matches(0);
 }
 
+/// Whether \p term is a sum over the keys of a row that has a live one, under
+/// conditions that this one meets.
+bool NormalForm::isOfLiveKey(const Term &term) {
+  if (!known.row || known.dead ||
+      term.sums.size() != known.row->weight.sums.size())
+    return false;
+  SmallVector<unsigned> order(term.sums.begin(), term.sums.end());
+  llvm::sort(order);
+  do {
+    DenseMap<unsigned, ExprRef> to;
+    for (auto [key, v] : llvm::zip(known.row->weight.sums, order))
+      to[key] = exprs.var(v);
+    if (llvm::all_of(term.guards, [&](ExprRef guard) {
+          return llvm::any_of(known.row->weight.guards, [&](ExprRef live) {
+            return exprs.substitute(live, to) == guard;
+          });
+        }))
+      return true;
+  } while (std::next_permutation(order.begin(), order.end()));
+  return false;
+}
+
 /// Simplifies what \p term hangs on. False if it is nothing.
 bool NormalForm::finish(Term &term) {
   SmallVector<ExprRef> work(term.guards.begin(), term.guards.end());
@@ -70,8 +92,10 @@ bool NormalForm::finish(Term &term) {
     llvm::erase(term.guards, guard);
   }
   if (vanishes(term)) {
-    note(Axiom::ExcludedKey);
-    if (!term.powerOf(infinite) && !term.powerOf(nan))
+    // A weight of 0 does not hide what is no number; what stands under a
+    // condition that never holds is not there.
+    bool isNumber = !term.powerOf(infinite) && !term.powerOf(nan);
+    if (isNumber || !known.row->maximum)
       return false;
     term.multiply(nan, 1);
   }
@@ -80,6 +104,8 @@ bool NormalForm::finish(Term &term) {
   if (term.powerOf(nan)) {
     term.factors.assign({Power{nan, 1}});
     term.coefficient = Fraction(1, 1);
+    if (isOfLiveKey(term))
+      term.guards.clear();
     if (term.guards.empty())
       term.sums.clear();
   }
@@ -110,24 +136,32 @@ void NormalForm::simplify(Terms &a, bool dropZeros) {
       sum = presburger::reduce(sum + term.coefficient);
     }
   }
-  // [c] x + [not c] x is x.
+  // [c] x + [d] x is [c or d] x where never both hold.
   for (unsigned k = 0; k < kept.size(); ++k)
     for (unsigned other = k + 1; other < kept.size(); ++other) {
-      Term &x = kept[k], &y = kept[other];
+      const Term &x = kept[k], &y = kept[other];
       if (presburger::compare(x.coefficient, y.coefficient) != 0 ||
-          x.guards.size() != y.guards.size())
+          x.guards.empty() || y.guards.empty() ||
+          x.factors.size() != y.factors.size())
         continue;
-      ExprRef dropped = nullptr;
+      SmallVector<ExprRef> common, first, second;
       for (ExprRef guard : x.guards)
-        if (!llvm::is_contained(y.guards, guard) && !dropped)
-          dropped = guard;
-      if (!dropped || !llvm::is_contained(y.guards, negate(dropped)))
+        (llvm::is_contained(y.guards, guard) ? common : first).push_back(guard);
+      for (ExprRef guard : y.guards)
+        if (!llvm::is_contained(common, guard))
+          second.push_back(guard);
+      ExprRef c = both(first), d = both(second);
+      if (!Exprs::isConstantInt(both({c, d}), 0))
         continue;
       Term without = x, same = y;
-      llvm::erase(without.guards, dropped);
-      llvm::erase(same.guards, negate(dropped));
+      without.guards.clear();
+      same.guards.clear();
       if (reify(without) != reify(same))
         continue;
+      common.push_back(either({c, d}));
+      for (ExprRef guard : common)
+        if (!Exprs::isConstantInt(guard, 1))
+          without.addGuard(guard);
       kept[k] = without;
       kept.erase(kept.begin() + other);
       a.terms.assign(kept.begin(), kept.end());

@@ -1,12 +1,13 @@
 # What the algebra holds equal, by which axiom, and what it does not.
-# RUN: %python %s %heed_bin %t
+# RUN: %python %s %heed_bin %t %heed_src
 """Two results of one model are compared by the algebra that proves rewrites (passes/Algebra). Where it holds them equal,
 it must name the axiom; where one thing is changed, it must not."""
 import os
+import re
 import subprocess
 import sys
 
-tools, stem = sys.argv[1], sys.argv[2]
+tools, stem, root = sys.argv[1:4]
 os.makedirs(stem, exist_ok=True)
 
 HEAD = "q, k: f32[N, E], v: f32[N, F], w: f32[E], l: f32[N]; tau: f32"
@@ -66,4 +67,11 @@ for name, before, first, second in DIFFERENT:
     said = proof(name, before, first, second)
     if not said.startswith("m: differs: "):
         failures.append(f"{name}: expected a difference, found {said}")
+# What a user reads has every axiom and no other.
+with open(os.path.join(root, "passes/Algebra/Axioms.cpp")) as code, open(os.path.join(root, "docs/language.md")) as text:
+    named = re.findall(r'\{"([a-z0-9-]+)",\s*"', code.read())
+    table = text.read().split("| axiom | statement |")[1].split("\n\n")[0]
+    listed = re.findall(r"^\| ([a-z][a-z0-9-]*) \|", table, re.M)
+if not named or named != listed:
+    failures.append(f"Axioms.cpp has {named}, docs/language.md {listed}")
 sys.exit("\n".join(failures))
