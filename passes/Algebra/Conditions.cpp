@@ -191,9 +191,13 @@ ExprRef NormalForm::isMinusInfinity(ExprRef e) {
   value.present.clear();
   simplify(value, /*dropZeros=*/true);
   ExprRef itself = exprs.truth(false);
-  if (!value.isConstant()) {
+  bool isNaN = value.terms.size() == 1 && value.terms[0].powerOf(nan);
+  if (!value.isConstant() && !isNaN) {
     ExprRef form = reify(value);
     itself = node("algebra.minus_infinite", truth(), {form});
+    Terms weight = exponential(value, /*base2=*/false);
+    if (weight.terms.size() == 1 && weight.terms[0].guards.empty())
+      weights[itself] = weight.terms[0];
     auto row = maxima.find(form);
     if (row != maxima.end() &&
         llvm::none_of(found, [&](auto &r) { return r.dead == itself; }))

@@ -241,14 +241,18 @@ Terms NormalForm::computeOp(ExprRef e) {
 Terms NormalForm::opaque(ExprRef op, ArrayRef<Terms> operands) {
   return byCases(operands, [&](ArrayRef<Terms> of) -> Terms {
     // What these functions make of 0, and of nothing.
-    static constexpr StringLiteral odd[] = {"arith.truncf", "arith.sitofp",
-                                            "math.sqrt"};
+    static constexpr StringLiteral odd[] = {
+        "arith.truncf", "arith.sitofp", "math.sqrt", "math.tanh",
+        "math.erf",     "math.sin",     "math.absf", "math.expm1"};
     if (of[0].isConstant() && of[0].constant().num == 0 &&
         llvm::is_contained(odd, op->name->getStringRef())) {
       Terms zero = of[0];
       zero.isReal = true;
       return zero;
     }
+    if (of.size() == 1 && isa<FloatType>(op->type) && of[0].terms.size() == 1 &&
+        of[0].terms[0].guards.empty() && of[0].terms[0].powerOf(nan))
+      return of[0];
     SmallVector<ExprRef> nodes;
     for (Terms operand : of) {
       simplify(operand, /*dropZeros=*/true);

@@ -154,6 +154,8 @@ private:
   /// Numbers that are no integers, with what they were rounded from: a number
   /// that is one of them, or its reciprocal, but for a rounding is that.
   llvm::SmallVector<std::pair<double, Fraction>, 2> numbers;
+  /// exp(x) of each x of which was asked whether it is -inf, by the question.
+  llvm::DenseMap<ExprRef, Term> weights;
   llvm::DenseMap<ExprRef, Term> maxima; // of rows, with the weight
   llvm::SmallVector<ScoreRow, 1> found;
   llvm::SetVector<ExprRef> ranges, positive;

@@ -81,10 +81,13 @@ bool NormalForm::finish(Term &term) {
   for (ExprRef guard : SmallVector<ExprRef, 2>(term.guards)) {
     bool isNot = guard->isOp("algebra.not");
     ExprRef c = isNot ? guard->operand(0) : guard;
-    if (!c->isOp("algebra.minus_infinite"))
-      continue;
-    ExprRef weight = node("math.exp", real(), {c->operand(0)});
-    if (term.powerOf(weight) <= 0)
+    auto weight = weights.find(c);
+    if (weight == weights.end() ||
+        !llvm::all_of(weight->second.factors, [&](const Power &factor) {
+          int power = term.powerOf(factor.atom);
+          return factor.power > 0 ? power >= factor.power
+                                  : power <= factor.power;
+        }))
       continue;
     note(Axiom::ExcludedKey);
     if (!isNot)
