@@ -318,7 +318,7 @@ Terms NormalForm::select(ExprRef c, const Terms &yes, const Terms &no) {
     ExprRef present = either({both(first), both(second)});
     if (isAnd(present))
       result.present.assign(present->operands.begin(), present->operands.end());
-    else
+    else if (!Exprs::isConstantInt(present, 1))
       result.present.push_back(present);
     if (Exprs::isConstantInt(present, 0))
       return minusInfinity();
