@@ -63,8 +63,10 @@ def AttnRaiseAttention : Pass<"attn-raise-attention", "::mlir::func::FuncOp"> {
     weight after the normaliser is `weight`. What varies over pairs is taken apart, what varies over one side stays a
     tensor. A clipped offset becomes a table over offsets, and so does
     a bias that reads by the offset: a term of its own. What only transposes or narrows the whole output (merged heads)
-    becomes `result_map`. A quotient that is written out keeps its NaN in rows without a key of weight (`empty`). Left alone, with a remark: weights that are read elsewhere
-    too, heads that mix, a chain of plain products (attn-reorder-products).
+    becomes `result_map`. A quotient that is written out keeps its NaN in rows without a key of weight (`empty`). What was
+    recognised is proven: the op's decomposition is compared with what stood there, modulo the axioms of `passes/Algebra/`;
+    if they differ nothing is rewritten, and the remark says where. Left alone, with a remark: weights that are read elsewhere
+    too, heads that mix, a weight that is 0 where a condition fails (0 * NaN is NaN), a chain of plain products (attn-reorder-products).
 
     ```mlir
     #q = affine_map<(i, j, e) -> (i, e)>
@@ -138,7 +140,8 @@ def AttnReorderProducts : Pass<"attn-reorder-products", "::mlir::func::FuncOp"> 
     all sums that meet in an elementwise op (a sum and its normaliser), which moves into the branches with what they alone read. A sum
     beside a product of the same terms with a small result (K^T 1 beside K^T V) is one more row of it. A dear factor that is used many
     times is a tensor of its own. A chain of four of known
-    sizes is reordered step by step. Left alone, with a remark: a sum with a condition over pairs (causal), a sum over more than three factors at
+    sizes is reordered step by step. Each other order is proven equal before it is taken, modulo the axioms of
+    `passes/Algebra/`. Left alone, with a remark: a sum with a condition over pairs (causal), a sum over more than three factors at
     once. Products with parameters alone keep their order.
 
     ```mlir

@@ -74,12 +74,12 @@ TypedAttr promoted(TypedAttr attr, Builder &b) {
       [&](const APFloat &value) { return widen(value).bitcastToAPInt(); });
 }
 
-/// Makes the readers of \p value, but those that only ask for its size,
+/// Makes the readers of \p value, but those that only ask for its size or bits,
 /// read \p replacement() instead.
 void redirect(Value value, llvm::function_ref<Value()> replacement) {
   SmallVector<OpOperand *> uses;
   for (OpOperand &use : value.getUses())
-    if (!isa<tensor::DimOp>(use.getOwner()))
+    if (!isa<tensor::DimOp, arith::BitcastOp>(use.getOwner()))
       uses.push_back(&use);
   if (uses.empty())
     return;
