@@ -51,8 +51,10 @@ bool NormalForm::isRead(ExprRef position, ExprRef extent) {
   return false;
 }
 
-/// A size, or a size divided by a number.
+/// A size, a size divided by a number, or the extent of what runs.
 bool NormalForm::isSize(ExprRef e) {
+  if (positive.contains(e))
+    return true;
   if (e->kind == ExprKind::Scalar) {
     Operation *def = e->value.getDefiningOp();
     return def && def->getName().getStringRef() == "tensor.dim";

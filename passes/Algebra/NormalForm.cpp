@@ -340,7 +340,9 @@ Terms NormalForm::computeReduce(ExprRef e) {
     return minusInfinity();
   simplify(inner, /*dropZeros=*/true);
   // Of what is the same for all, which are one at least.
-  if (isMaximum && inner.isConstant())
+  bool isNaN = inner.terms.size() == 1 && inner.present.empty() &&
+               inner.terms[0].guards.empty() && inner.terms[0].powerOf(nan);
+  if (isMaximum && (inner.isConstant() || isNaN))
     return inner;
   // The node stands for the body and its variables in a fixed order.
   Term shape;

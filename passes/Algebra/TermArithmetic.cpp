@@ -322,6 +322,8 @@ Terms NormalForm::select(ExprRef c, const Terms &yes, const Terms &no) {
       result.present.push_back(present);
     if (Exprs::isConstantInt(present, 0))
       return minusInfinity();
+    // What contradicts the condition goes first: then it is known, not said.
+    simplify(result, /*dropZeros=*/false);
     SmallVector<ExprRef, 1> kept = result.present;
     for (ExprRef part : kept) {
       result = assume(result, part, true);
