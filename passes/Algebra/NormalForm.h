@@ -92,6 +92,7 @@ private:
                 unsigned depth = 0);
   void simplify(Terms &a, bool dropZeros);
   bool finish(Term &term);
+  bool isOfRow(ExprRef atom);
   bool vanishes(const Term &term);
   bool isOfLiveKey(const Term &term);
   ExprRef reify(const Term &term);

@@ -5,6 +5,14 @@ using namespace mlir;
 
 namespace heed {
 
+/// Whether \p atom is a part of the weights that all keys of the row share: it
+/// falls away where the row is divided by its sum. If it alone is -inf the row
+/// has no live key.
+bool NormalForm::isOfRow(ExprRef atom) {
+  return known.row && !atom->usesAny(known.row->weight.sums) &&
+         known.row->weight.powerOf(atom);
+}
+
 /// Whether \p term holds the weight of a key in a row that has none that
 /// counts.
 bool NormalForm::vanishes(const Term &term) {
@@ -34,6 +42,8 @@ bool NormalForm::vanishes(const Term &term) {
                               term.guards, exprs.substitute(guard, to));
                         }) &&
            llvm::all_of(weight.factors, [&](const Power &factor) {
+             if (isOfRow(factor.atom))
+               return true;
              int power = term.powerOf(exprs.substitute(factor.atom, to));
              return factor.power > 0 ? power >= factor.power
                                      : power <= factor.power;
@@ -84,6 +94,8 @@ bool NormalForm::finish(Term &term) {
     auto weight = weights.find(c);
     if (weight == weights.end() ||
         !llvm::all_of(weight->second.factors, [&](const Power &factor) {
+          if (isOfRow(factor.atom))
+            return true;
           int power = term.powerOf(factor.atom);
           return factor.power > 0 ? power >= factor.power
                                   : power <= factor.power;
