@@ -31,4 +31,4 @@ slow-files: ## the ten slowest files of the last build
 	@.venv/bin/python tools/slow-files.py build
 
 clean:
-	rm -rf build build-dev build-asan
+	rm -rf build build-dev build-asan build-mutations

@@ -23,6 +23,10 @@ if(HEED_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${_heed_launcher})
 endif()
 
+if(HEED_MUTATIONS)
+  add_compile_definitions(HEED_MUTATIONS)
+endif()
+
 if(HEED_SANITIZE)
   add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)

@@ -1,6 +1,7 @@
 //===- AppendSums.cpp - a sum beside a product as one more row ------------===//
 #include "passes/AppendSums.h"
 #include "passes/Algebra/Proof.h"
+#include "passes/Mutation.h"
 #include "passes/Remarks.h"
 #include "passes/RowProducts.h"
 #include "passes/TensorExpr.h"
@@ -189,7 +190,11 @@ bool append(linalg::GenericOp sum, linalg::GenericOp product, unsigned array) {
       kept.push_back(loops[loop]);
   Value ofProduct =
       writeTensor(b, loc, exprs, element(exprs.var(loops[other])), outputs);
-  Value ofSum = writeTensor(b, sum.getLoc(), exprs, element(rows), kept);
+  Value ofSum = writeTensor(
+      b, sum.getLoc(), exprs,
+      element(mutated("reorder-products.sum-from-first-row") ? exprs.index(0)
+                                                             : rows),
+      kept);
   // Whether \p fresh has the elements of \p op's result at \p vars.
   auto isSame = [&](linalg::GenericOp op, Value fresh,
                     ArrayRef<unsigned> vars) {

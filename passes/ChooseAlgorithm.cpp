@@ -1,5 +1,6 @@
 //===- ChooseAlgorithm.cpp - how each attention is computed ---------------===//
 // The decision is an attribute, so that it can be read and changed in the IR.
+#include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
 #include "passes/RowBlocks.h"
@@ -110,6 +111,8 @@ attn::AttentionOp withQuery(OpBuilder &b, attn::AttentionOp op) {
                arith::ConstantIndexOp::create(b, op.getLoc(), 1));
   AffineMap output = withDim(op.outputMap(), at);
   int64_t axis = std::max<int64_t>(output.getNumResults(), 1) - 1;
+  if (mutated("choose-algorithm.query-axis-first"))
+    axis = 0;
   output = output.insertResult(b.getAffineDimExpr(at), axis);
   AffineMapAttr sink = op.getSinkMapAttr();
   auto fresh = attn::AttentionOp::create(
@@ -127,7 +130,9 @@ attn::AttentionOp withQuery(OpBuilder &b, attn::AttentionOp op) {
   for (Region *region :
        {&fresh.getScore(), &fresh.getWhere(), &fresh.getWeight()})
     if (!region->empty())
-      region->front().insertArgument(at, b.getIndexType(), op.getLoc());
+      region->front().insertArgument(
+          mutated("choose-algorithm.query-behind-key") ? at + 1 : at,
+          b.getIndexType(), op.getLoc());
   return fresh;
 }
 

@@ -13,6 +13,7 @@
 #include "passes/InlineLive.h"
 #include "passes/KernelKinds.h"
 #include "passes/MergeRows.h"
+#include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
 #include "passes/RowBlocks.h"
@@ -127,7 +128,8 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
       return "";
     return "each of its elements is read many times";
   case KernelKind::Contraction:
-    if (userKind == KernelKind::Elementwise && inPlace)
+    if (userKind == KernelKind::Elementwise &&
+        (inPlace || mutated("form-kernels.fuse-out-of-place")))
       return "";
     return "a contraction's tile is not a whole row";
   case KernelKind::Row: {
@@ -415,6 +417,9 @@ void Former::outline(Cluster &cluster) {
     returned.push_back(map.lookup(result));
   func::ReturnOp::create(b, loc, returned);
   SmallVector<Value> passed(arguments.getArrayRef());
+  if (passed.size() > 1 && passed[0].getType() == passed[1].getType() &&
+      mutated("form-kernels.swap-arguments"))
+    std::swap(passed[0], passed[1]);
   b.setInsertionPoint(last);
   SmallVector<RestoreResults> restore;
   if (cluster.kind == KernelKind::Contraction)

@@ -4,6 +4,7 @@
 // inlined into the reads of its consumers, plain or gathered, where that
 // computes nothing several times that is worth storing.
 #include "dialects/Attn/Dialect.h"
+#include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
 #include "passes/TensorExpr.h"
@@ -59,6 +60,9 @@ void roundChoice(arith::TruncFOp op) {
   }
   Value result = arith::SelectOp::create(b, op.getLoc(), choice.getCondition(),
                                          rounded[0], rounded[1]);
+  if (mutated("fuse-elementwise.negate-choice"))
+    result = arith::SelectOp::create(b, op.getLoc(), choice.getCondition(),
+                                     rounded[1], rounded[0]);
   op.replaceAllUsesWith(result);
   op.erase();
   if (choice->use_empty())
@@ -86,6 +90,8 @@ void addOneToExpM1(arith::AddFOp op) {
   auto plusOne = [&](Value side) -> Value {
     if (auto low = side.getDefiningOp<math::ExpM1Op>())
       return math::ExpOp::create(b, loc, low.getOperand());
+    if (mutated("fuse-elementwise.one-side-plus-one"))
+      return side;
     return arith::AddFOp::create(b, loc, side, one, op.getFastmathAttr());
   };
   Value sum;
@@ -110,7 +116,9 @@ void dropEmpty(Operation *op) {
   };
   if (auto loops = dyn_cast<linalg::LinalgOp>(op)) {
     if (loops.hasPureTensorSemantics() &&
-        llvm::is_contained(loops.getStaticLoopRanges(), 0))
+        (llvm::is_contained(loops.getStaticLoopRanges(), 0) ||
+         (llvm::is_contained(loops.getStaticLoopRanges(), 1) &&
+          mutated("fuse-elementwise.drop-loops-of-one"))))
       op->replaceAllUsesWith(loops.getDpsInits());
   } else if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op)) {
     Value input = op->getOperand(0);
@@ -255,6 +263,9 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
         other, [&](ExprRef e) { hasReduction |= e->kind == ExprKind::Reduce; });
     if (hasReduction)
       return; // an op with more than one reduction stays as it is
+    if (reduces && other->type.isF32() &&
+        mutated("fuse-elementwise.add-for-maximum"))
+      combiner = OperationName("arith.addf", &getContext());
     if (reduces)
       other = exprs.reduce(*combiner, reduced, other);
     OpBuilder builder(root);
@@ -312,6 +323,8 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
         tableVars.push_back(offset);
         Type index = shift->type;
         ExprRef back = exprs.op("arith.subi", index, {at[j], at[i]});
+        if (mutated("fuse-elementwise.reverse-offset"))
+          back = exprs.op("arith.subi", index, {at[i], at[j]});
         indices.push_back(exprs.op("arith.addi", index, {back, shift}));
         OpBuilder builder(root);
         remarkDone(root, passName, "table",

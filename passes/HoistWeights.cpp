@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
+#include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
 #include "passes/Weights.h"
@@ -217,11 +218,11 @@ Value Hoister::slotOf(OpBuilder &b, Location loc, int64_t first,
   for (auto [op, variable] : llvm::reverse(llvm::zip(loops, variables))) {
     ConstantLoop loop = *constantLoop(cast<scf::ForOp>(op));
     Value k = variable;
-    if (loop.low)
+    if (loop.low && !mutated("hoist-weights.count-from-zero"))
       k = arith::SubIOp::create(b, loc, k, constant(loop.low));
     if (loop.step != 1)
       k = arith::DivSIOp::create(b, loc, k, constant(loop.step));
-    if (stride != 1)
+    if (stride != 1 && !mutated("hoist-weights.drop-stride"))
       k = arith::MulIOp::create(b, loc, k, constant(stride));
     slot = slot ? arith::AddIOp::create(b, loc, slot, k) : k;
     stride *= loop.count;
@@ -257,7 +258,11 @@ void Hoister::hoist(Operation *root) {
   }
   SmallVector<Value> keptIn;
   for (unsigned k = 0; k < root->getNumResults(); ++k)
-    keptIn.push_back(slotOf(b, loc, slots + k * instances, loops, ours));
+    keptIn.push_back(slotOf(b, loc,
+                            mutated("hoist-weights.overwrite-first-slot")
+                                ? 0
+                                : slots + k * instances,
+                            loops, ours));
   auto clone = [&](auto &&self, Operation *op) -> void {
     for (Value input : inputsOf(op))
       if (!map.contains(input))
@@ -277,7 +282,8 @@ void Hoister::hoist(Operation *root) {
     // Users in what stays read it; later roots do so, too.
     result.replaceAllUsesWith(kept.getResult());
   }
-  slots += instances * root->getNumResults();
+  slots += (mutated("hoist-weights.slot-of-one-turn") ? 1 : instances) *
+           root->getNumResults();
   init->setAttr(attn::kSlotsAttr, here.getI64IntegerAttr(slots));
   remarkDone(
       root, passName, "hoisted",

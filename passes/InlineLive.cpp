@@ -2,6 +2,7 @@
 #include "passes/InlineLive.h"
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/SymbolicDims.h"
+#include "passes/Mutation.h"
 #include "passes/RowBlocks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -40,8 +41,11 @@ static void inlineLive(Operation *softmax, Value result, Value live,
         Value bits = arith::BitcastOp::create(b, loc, integer, args[0]);
         Value mark = arith::ConstantOp::create(
             b, loc, b.getIntegerAttr(integer, absent.bitcastToAPInt()));
-        Value present =
-            arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, bits, mark);
+        Value present = arith::CmpIOp::create(
+            b, loc,
+            mutated("form-kernels.negate-live") ? arith::CmpIPredicate::eq
+                                                : arith::CmpIPredicate::ne,
+            bits, mark);
         linalg::YieldOp::create(b, loc, present);
       });
   if (Attribute block = softmax->getAttr(kRowBlockAttr);
@@ -50,7 +54,8 @@ static void inlineLive(Operation *softmax, Value result, Value live,
       }))
     generic->setAttr(kRowBlockAttr, block);
   live.replaceAllUsesWith(generic.getResult(0));
-  softmax->setAttr(kMarksAbsentAttr, b.getUnitAttr());
+  if (!mutated("form-kernels.absent-unmarked"))
+    softmax->setAttr(kMarksAbsentAttr, b.getUnitAttr());
 }
 
 void heed::inlineLive(Operation *op) {
@@ -58,9 +63,9 @@ void heed::inlineLive(Operation *op) {
     return cast<FloatType>(getElementTypeOrSelf(result)).getFloatSemantics();
   };
   if (auto softmax = dyn_cast<attn::SoftmaxOp>(op))
-    ::inlineLive(
-        op, softmax.getResult(), softmax.getLive(),
-        APFloat::getZero(semantics(softmax.getResult()), /*Negative=*/true));
+    ::inlineLive(op, softmax.getResult(), softmax.getLive(),
+                 APFloat::getZero(semantics(softmax.getResult()),
+                                  !mutated("form-kernels.any-zero-is-absent")));
   else if (auto softmax = dyn_cast<attn::LogSoftmaxOp>(op))
     ::inlineLive(
         op, softmax.getResult(), softmax.getLive(),

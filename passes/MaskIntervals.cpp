@@ -4,6 +4,7 @@
 // their intervals, and so does what depends on one of them alone: where its
 // interval is not simple arithmetic, a table has it, computed from the data.
 #include "passes/MaskSolver.h"
+#include "passes/Mutation.h"
 
 using namespace mlir;
 
@@ -90,7 +91,9 @@ std::optional<MaskSolver::Interval> MaskSolver::stepInterval(ExprRef e) {
     parts.push_back(*part);
   }
   if (e->isOp("math.absi"))
-    return Interval{max(zero, max(parts[0].low, neg(parts[0].high))),
+    return Interval{mutated("solve-masks.distance-of-first")
+                        ? max(zero, parts[0].low)
+                        : max(zero, max(parts[0].low, neg(parts[0].high))),
                     max(neg(parts[0].low), parts[0].high)};
   if (parts.size() != 2)
     return std::nullopt;
@@ -214,7 +217,10 @@ MaskSolver::Test MaskSolver::integerTest(ExprRef e) {
   if (!x || !y)
     return anything();
   auto atMost = [&](const Interval &p, const Interval &q, CmpIPredicate sign) {
-    return Test{compare(sign, p.low, q.high), compare(sign, p.high, q.low)};
+    return Test{compare(sign, p.low, q.high),
+                compare(sign,
+                        mutated("solve-masks.must-as-may") ? p.low : p.high,
+                        q.low)};
   };
   auto equal = [&] {
     Test below = atMost(*x, *y, CmpIPredicate::sle),

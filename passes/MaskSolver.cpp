@@ -8,6 +8,7 @@
 // below and one from above, leave a condition of their own when i and j are
 // eliminated: it is kept, so that intersections of bands are exact.
 #include "passes/MaskSolver.h"
+#include "passes/Mutation.h"
 
 using namespace mlir;
 
@@ -58,7 +59,8 @@ MaskSolver::Pieces MaskSolver::both(Pieces a, Pieces b) {
 }
 
 MaskSolver::Pieces MaskSolver::either(Pieces a, Pieces b) {
-  a.reach.append(b.reach);
+  if (!mutated("solve-masks.drop-second-piece"))
+    a.reach.append(b.reach);
   a.full.append(b.full);
   return few(a);
 }
@@ -144,14 +146,17 @@ std::optional<MaskPiece> MaskSolver::invert(ExprRef g, bool atLeast,
   }
   ExprRef t = inner.term;
   if (t->kind == ExprKind::Var)
-    return atLeast ? MaskPiece{bound, keys} : MaskPiece{zero, add(bound, one)};
+    return atLeast ? MaskPiece{bound, keys}
+                   : MaskPiece{zero, mutated("solve-masks.end-minus-one")
+                                         ? bound
+                                         : add(bound, one)};
   if (!t->type.isIndex() && t->type != i64)
     return std::nullopt;
   if (t->isOp("arith.floordivsi") && isPositiveSize(t->operand(1)) &&
       !varies(t->operand(1))) {
     ExprRef d = plain(t->operand(1));
     ExprRef edge = mul(bound, d);
-    if (!atLeast)
+    if (!atLeast && !mutated("solve-masks.floor-without-rest"))
       edge = add(edge, sub(d, one));
     return invert(t->operand(0), atLeast, edge);
   }
@@ -251,7 +256,9 @@ std::optional<MaskSolver::Pieces> MaskSolver::atLeastZero(Sum sum) {
   }
   ExprRef g = total(ofKey);
   auto reach = invert(g, /*atLeast=*/true, neg(others->high));
-  auto full = invert(g, /*atLeast=*/true, neg(others->low));
+  auto full = invert(
+      g, /*atLeast=*/true,
+      neg(mutated("solve-masks.full-as-reach") ? others->high : others->low));
   if (!reach || !full)
     return std::nullopt;
   // j - i + s >= 0, or i - j + s >= 0.
@@ -273,7 +280,7 @@ MaskSolver::Pieces MaskSolver::comparison(ExprRef e, bool negated) {
   auto predicate = CmpIPredicate(
       cast<IntegerAttr>(cast<DictionaryAttr>(e->attr).get("predicate"))
           .getInt());
-  if (negated)
+  if (negated && !mutated("solve-masks.comparison-not-negated"))
     predicate = arith::invertPredicate(predicate);
   ExprRef a = e->operand(0), b = e->operand(1);
   // a - b >= 0 with what makes it strict
@@ -281,7 +288,7 @@ MaskSolver::Pieces MaskSolver::comparison(ExprRef e, bool negated) {
     Sum sum;
     flatten(a, 1, sum);
     flatten(b, -1, sum);
-    if (strict)
+    if (strict && !mutated("solve-masks.strict-as-weak"))
       flatten(one, -1, sum);
     return atLeastZero(sum);
   };
@@ -364,7 +371,10 @@ MaskSolver::Pieces MaskSolver::solve(ExprRef e, bool negated) {
   }
   if (e->isOp("arith.andi") || e->isOp("arith.ori")) {
     Pieces a = solve(e->operand(0), negated), b = solve(e->operand(1), negated);
-    return e->isOp("arith.andi") != negated ? both(a, b) : either(a, b);
+    return (e->isOp("arith.andi") != negated) !=
+                   mutated("solve-masks.or-for-and")
+               ? both(a, b)
+               : either(a, b);
   }
   if (e->isOp("arith.xori"))
     for (int k : {0, 1})

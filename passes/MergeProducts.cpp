@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Attn/Dialect.h"
 #include "passes/KernelKinds.h"
+#include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
 #include "passes/StoredTensors.h"
@@ -162,15 +163,17 @@ bool isAlike(Product &a, Product &b) {
       !OperationEquivalence::isRegionEquivalentTo(
           &a.sum.getRegion(), &b.sum.getRegion(),
           OperationEquivalence::IgnoreLocations))
-    return false;
+    return mutated("merge-products.any-sum");
   for (OpOperand *operand : a.sum.getDpsInputOperands()) {
     unsigned k = operand->getOperandNumber();
     if (k != a.weight &&
-        a.onHost(operand->get()) != b.onHost(b.sum->getOperand(k)))
+        a.onHost(operand->get()) != b.onHost(b.sum->getOperand(k)) &&
+        !mutated("merge-products.any-operand"))
       return false;
   }
   auto from = startOf(a), to = startOf(b);
-  return from && to && from->element == to->element && from->sizes == to->sizes;
+  return from && to && from->element == to->element &&
+         (from->sizes == to->sizes || mutated("merge-products.any-size"));
 }
 
 /// What is said of a tensor of \p type whose rows are those of \p p.
@@ -224,7 +227,8 @@ bool Merger::joins(ArrayRef<Product> group, Product &next) {
                       [&](const Product &p) { return value == p.result(); }))
       work.push_back(value);
     else if (!isReadInPlace(next.kernel.getArgument(operand.getOperandNumber()),
-                            loops))
+                            loops) &&
+             !mutated("merge-products.tile-read-elsewhere"))
       return false; // a member's result is read from its tile alone
   }
   while (!work.empty()) {
@@ -289,9 +293,16 @@ void Merger::merge(MutableArrayRef<Product> group) {
     for (auto [argument, operand] :
          llvm::zip(body.getArguments(), p.call.getOperands()))
       map.map(argument, onHost.lookup(operand));
+    if (&p != &group.front() && mutated("merge-products.first-weight-twice"))
+      map.map(p.sum->getOperand(p.weight),
+              onHost.lookup(group.front().onHost(
+                  group.front().sum->getOperand(p.weight))));
     for (Operation &op : body.without_terminator())
       b.clone(op, map);
-    onHost.map(p.result(), map.lookup(body.getTerminator()->getOperand(0)));
+    onHost.map(p.result(),
+               mutated("merge-products.sum-without-epilogue")
+                   ? map.lookup(p.sum->getResult(0))
+                   : map.lookup(body.getTerminator()->getOperand(0)));
   }
   SmallVector<Value> returned;
   for (Value result : results)
@@ -306,6 +317,8 @@ void Merger::merge(MutableArrayRef<Product> group) {
                  read + saved);
   b.setInsertionPoint(first);
   auto call = func::CallOp::create(b, loc, same, passed);
+  if (mutated("merge-products.swap-results"))
+    std::reverse(results.begin(), results.end());
   for (auto [result, value] : llvm::zip(results, call.getResults()))
     result.replaceAllUsesWith(value);
   for (Product &p : llvm::reverse(group))

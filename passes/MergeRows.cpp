@@ -1,5 +1,6 @@
 //===- MergeRows.cpp - a batch of rows as one dim of rows -----------------===//
 #include "passes/MergeRows.h"
+#include "passes/Mutation.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -39,7 +40,9 @@ bool Tensors::analyse(linalg::GenericOp op) {
       iterators[1] != utils::IteratorType::parallel)
     return false;
   bool ok = true;
-  op->walk([&](linalg::IndexOp index) { ok &= index.getDim() > 1; });
+  op->walk([&](linalg::IndexOp index) {
+    ok &= index.getDim() > 1 || mutated("form-kernels.merge-counted-rows");
+  });
   op->walk([&](tensor::ExtractOp extract) {
     ok &= set(extract.getTensor(), false);
   });
@@ -115,7 +118,10 @@ void mergeLoops(linalg::GenericOp op, const Tensors &tensors) {
   op.setIndexingMapsAttr(ArrayAttr::get(context, maps));
   op.setIteratorTypesAttr(
       ArrayAttr::get(context, op.getIteratorTypes().getValue().drop_front()));
-  op->walk([](linalg::IndexOp index) { index.setDim(index.getDim() - 1); });
+  op->walk([](linalg::IndexOp index) {
+    if (!mutated("form-kernels.keep-index-of-loop"))
+      index.setDim(index.getDim() - 1);
+  });
 }
 
 /// The extents of a tensor of a kernel: constants and the kernel's arguments.

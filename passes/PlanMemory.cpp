@@ -7,6 +7,7 @@
 // function is entered. A buffer of a branch takes room only in calls that take
 // the branch: the other way to compute the same may need far more.
 #include "dialects/Attn/SymbolicDims.h"
+#include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
 
@@ -126,10 +127,16 @@ FailureOr<Buffer> lifetime(memref::AllocOp alloc,
   Block *home = homeOf(alloc->getBlock(), aliases);
   for (Value alias : aliases)
     for (Operation *user : alias.getUsers()) {
+      if (alias != alloc.getResult() &&
+          heed::mutated("plan-memory.forget-views"))
+        continue;
       Operation *here = home->findAncestorOpInBlock(*user);
       if (!here || here->hasTrait<OpTrait::IsTerminator>())
         return failure();
-      buffer.last = std::max(buffer.last, positions.last(here));
+      buffer.last =
+          std::max(buffer.last, heed::mutated("plan-memory.first-op-of-loop")
+                                    ? positions.first(here)
+                                    : positions.last(here));
     }
   return buffer;
 }
@@ -137,7 +144,11 @@ FailureOr<Buffer> lifetime(memref::AllocOp alloc,
 /// Whether no call takes the branches of both.
 bool exclude(const Buffer &a, const Buffer &b) {
   return llvm::any_of(a.branches, [&](const Branch &branch) {
-    return llvm::is_contained(b.branches, Branch(branch.first, !branch.second));
+    return llvm::is_contained(
+        b.branches,
+        Branch(branch.first,
+               branch.second ==
+                   heed::mutated("plan-memory.same-branch-excludes")));
   });
 }
 
@@ -151,7 +162,8 @@ Value byteSize(OpBuilder &builder, memref::AllocOp alloc) {
   Location loc = alloc.getLoc();
   int64_t bytes = elementBytes(alloc);
   for (int64_t extent : type.getShape())
-    if (!ShapedType::isDynamic(extent))
+    if (!ShapedType::isDynamic(extent) &&
+        !heed::mutated("plan-memory.forget-fixed-extents"))
       bytes *= extent;
   if (alloc.getDynamicSizes().empty())
     return arith::ConstantIndexOp::create(builder, loc,
@@ -172,7 +184,8 @@ Value neededSize(OpBuilder &builder, const Buffer &buffer) {
   memref::AllocOp alloc = buffer.alloc;
   Location loc = alloc.getLoc();
   Value size = byteSize(builder, alloc);
-  for (auto [condition, isThen] : buffer.branches) {
+  for (auto [condition, inThen] : buffer.branches) {
+    bool isThen = inThen != heed::mutated("plan-memory.size-of-other-branch");
     Value none = arith::ConstantIndexOp::create(builder, loc, 0);
     size = arith::SelectOp::create(builder, loc, condition,
                                    isThen ? size : none, isThen ? none : size);
@@ -188,7 +201,9 @@ unsigned assignSlots(MutableArrayRef<Buffer> buffers) {
     Buffer &buffer = buffers[number];
     auto isFree = [&](ArrayRef<unsigned> slot) {
       return llvm::all_of(slot, [&](unsigned other) {
-        return buffers[other].last < buffer.first ||
+        return buffers[other].last <
+                   buffer.first +
+                       2 * heed::mutated("plan-memory.free-at-last-use") ||
                buffer.last < buffers[other].first ||
                exclude(buffers[other], buffer);
       });
@@ -317,6 +332,8 @@ struct PlanMemory : public heed::impl::AttnPlanMemoryBase<PlanMemory> {
       seen[buffer.slot].push_back(&buffer);
       Value size = neededSize(builder, buffer);
       Value &slot = sizes[buffer.slot];
+      if (slot && heed::mutated("plan-memory.size-of-first-buffer"))
+        continue;
       slot = slot ? arith::MaxUIOp::create(builder, loc, slot, size) : size;
     }
     SmallVector<Value> offsets;

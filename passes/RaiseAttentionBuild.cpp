@@ -3,6 +3,7 @@
 // An operand must be a tensor read through a semi-affine map. What is a
 // function of several tensors, or of a clipped offset, is first written as a
 // tensor of its own: over one side's dims, or over the offset j - i.
+#include "passes/Mutation.h"
 #include "passes/RaiseAttentionMatch.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -152,6 +153,8 @@ FailureOr<Operand> AttentionBuilder::overOffset(ExprRef e) {
       AffineExpr offset = getAffineDimExpr(position[j], exprs.context) -
                           getAffineDimExpr(position[i], exprs.context) +
                           getAffineSymbolExpr(symbol, exprs.context);
+      if (mutated("raise-attention.offset-plus-one"))
+        offset = offset + 1;
       for (unsigned v : vars)
         result.results.push_back(
             v == u ? offset : getAffineDimExpr(position[v], exprs.context));

@@ -5,6 +5,7 @@
 // is left with the value's dims is the value. Reads are expanded only as far as
 // this needs: a tensor that varies over pairs is taken apart, one that varies
 // over queries or keys alone stays.
+#include "passes/Mutation.h"
 #include "passes/RaiseAttentionMatcher.h"
 #include "passes/TensorOps.h"
 
@@ -156,6 +157,8 @@ FailureOr<AttentionMatch> AttentionMatcher::match(ExprRef sum,
     why.clear();
     SmallVector<ExprRef> rest(product.over);
     takeOne(rest, candidate);
+    if (mutated("raise-attention.take-equal-factors"))
+      llvm::erase(rest, candidate);
     if (matchWeight(candidate, rest, product.under)) {
       // Of dims that no value has, heads and queries, the mask and the offsets
       // tell which are the queries.

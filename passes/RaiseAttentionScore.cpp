@@ -4,6 +4,7 @@
 // has, what a key has, and what both have. A score that a condition makes -inf
 // is a mask.
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "passes/Mutation.h"
 #include "passes/RaiseAttentionMatcher.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -19,7 +20,8 @@ ExprRef AttentionMatcher::peelGuard(ExprRef e, ExprRef &guard) {
     if (exprs.constantFloat(e->operand(2)) == 0.0) {
       e = e->operand(1);
     } else if (exprs.constantFloat(e->operand(1)) == 0.0) {
-      condition = exprs.logicalNot(condition);
+      if (!mutated("raise-attention.guard-not-negated"))
+        condition = exprs.logicalNot(condition);
       e = e->operand(2);
     } else {
       break;
@@ -38,7 +40,8 @@ ExprRef AttentionMatcher::peelMask(ExprRef score, ExprRef &where) {
   if (score->kind == ExprKind::If || score->isOp("arith.select")) {
     ExprRef condition = score->operand(0);
     if (exprs.isMinusInfinity(score->operand(2))) {
-      add(condition);
+      add(mutated("raise-attention.negate-mask") ? exprs.logicalNot(condition)
+                                                 : condition);
       return peelMask(score->operand(1), where);
     }
     if (exprs.isMinusInfinity(score->operand(1))) {
@@ -258,7 +261,10 @@ ExprRef AttentionMatcher::termOf(Product product, ArrayRef<unsigned> contract) {
       if (!(parts[k] = termOf(std::move(flat), contract)))
         return nullptr;
     }
-    return exprs.op(sum->name->getStringRef(), f32(), parts);
+    return exprs.op(mutated("raise-attention.add-for-subtract")
+                        ? "arith.addf"
+                        : sum->name->getStringRef(),
+                    f32(), parts);
   }
 
   SmallVector<ExprRef> query, key, both, outside;
@@ -334,8 +340,11 @@ ExprRef AttentionMatcher::termOf(Product product, ArrayRef<unsigned> contract) {
   // An empty sum is 0 whatever it was scaled by (1 / sqrt(E) with E = 0).
   for (SmallVector<ExprRef> *factors : {&outside, &outsideUnder})
     for (ExprRef &e : *factors)
-      if (e->freeVars.empty() && e->kind != ExprKind::Constant)
+      if (e->freeVars.empty() && e->kind != ExprKind::Constant &&
+          !mutated("raise-attention.scale-empty-term"))
         e = oneIfEmpty(e, contract);
+  if (!outside.empty() && mutated("raise-attention.drop-factor-of-term"))
+    outside.pop_back();
   outside.insert(outside.begin(), result);
   return multiply(outside, outsideUnder);
 }

@@ -3,6 +3,7 @@
 // An element of a softmax op, or a function of the scores that is written out:
 // an exponential with or without its row's maximum and sum, a sigmoid, a relu,
 // anything else.
+#include "passes/Mutation.h"
 #include "passes/RaiseAttentionMatcher.h"
 #include "passes/TensorOps.h"
 
@@ -132,7 +133,7 @@ bool AttentionMatcher::matchSoftmaxOp(ExprRef weight) {
     if (!vanishes(m.weight))
       return fails("a weight of 0 does not stay 0 before it meets the values");
   }
-  if (softmax.getSink())
+  if (softmax.getSink() && !mutated("raise-attention.forget-sink"))
     m.sink = exprs.read(softmax.getSink(), row);
   return finish(expandPairs(exprs.read(softmax.getInput(), weight->operands)));
 }
@@ -220,7 +221,7 @@ bool AttentionMatcher::isRowMaximum(ExprRef maximum, ExprRef score,
   if (!body)
     return false;
   if (!guard)
-    return body == score;
+    return body == score || mutated("raise-attention.any-maximum");
   return (body->kind == ExprKind::If || body->isOp("arith.select")) &&
          body->operand(0) == guard && body->operand(1) == score &&
          exprs.isMinusInfinity(body->operand(2));
@@ -379,9 +380,10 @@ bool AttentionMatcher::matchFunction(Product product) {
       return fails("the weights are divided before a sum that has a condition: "
                    "a row without a key would be 0 where others of weight 0 "
                    "are NaN");
-    m.empty = dividedAfter  ? EmptyRow::NaN
-              : exponential ? EmptyRow::NaNIfKeys
-                            : EmptyRow::Zero;
+    m.empty = mutated("raise-attention.empty-row-is-zero") ? EmptyRow::Zero
+              : dividedAfter                               ? EmptyRow::NaN
+              : exponential                                ? EmptyRow::NaNIfKeys
+                                                           : EmptyRow::Zero;
   }
   if (exponential) {
     // A weight of 0 is written as no absence: what it multiplies may be NaN. So
@@ -414,7 +416,8 @@ bool AttentionMatcher::matchFunction(Product product) {
     pairs.insert(pairs.begin(), exprs.parameter(m.weightParameter, f32()));
     m.weight = multiply(pairs, pairsUnder);
   }
-  m.where = guard;
+  if (guard && !mutated("raise-attention.forget-where"))
+    m.where = guard;
   return finish(score, /*seesMask=*/!condition);
 }
 

@@ -7,6 +7,7 @@
 #include "dialects/Attn/SymbolicDims.h"
 #include "passes/Algebra/Proof.h"
 #include "passes/AppendSums.h"
+#include "passes/Mutation.h"
 #include "passes/OrderChoices.h"
 #include "passes/Passes.h"
 #include "passes/Products.h"
@@ -142,6 +143,7 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
       body = body->operand(1);
       if (!isa<FloatType>(body->type))
         return;
+      guarded = !mutated("reorder-products.forget-condition");
     }
     Product product;
     flatten(exprs, body, product);
@@ -183,6 +185,8 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
         }
         inner = e;
         takeOne(product.over, e);
+        if (mutated("reorder-products.take-equal-factors"))
+          llvm::erase(product.over, e);
         within = std::move(parts);
         summed.append(vars);
         break;
@@ -226,7 +230,8 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
           chosen = &node;
       if (chosen) {
         // It would be infinite where the sum that it leaves is empty.
-        if (isInner && !stays(*chosen) && !stays(e))
+        if (isInner && !stays(*chosen) && !stays(e) &&
+            !mutated("reorder-products.factor-of-empty-sum"))
           e = exprs.unlessEmpty(innerVars, e, one(e->type));
         *chosen = exprs.op(below ? "arith.divf" : "arith.mulf", e->type,
                            {*chosen, e});
@@ -277,7 +282,8 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
             all.push_back(v);
       for (unsigned v : all) {
         bool later = nodes[third]->uses(v);
-        if (llvm::is_contained(summed, v) && !later)
+        if (llvm::is_contained(summed, v) &&
+            (!later || mutated("reorder-products.sum-too-early")))
           order.first.push_back(v);
         else
           kept.push_back(v);
@@ -399,6 +405,8 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
       SmallVector<ExprRef> at;
       for (unsigned v : axes)
         at.push_back(exprs.var(v));
+      if (at.size() > 1 && mutated("reorder-products.swap-axes"))
+        std::swap(at[0], at[1]);
       Value intermediate = writeTensor(builder, loc, exprs, first, axes);
       ExprRef second = times(nodes[order.third], exprs.read(intermediate, at));
       if (!order.second.empty())
@@ -406,10 +414,15 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
       ExprRef zero = exprs.constant(FloatAttr::get(type, 0.0));
       auto applyOutside = [&](Product &factors, ArrayRef<unsigned> left) {
         for (ExprRef e : factors.over)
-          second = times(second, e);
+          if (!mutated("reorder-products.drop-factor"))
+            second = times(second, e);
         for (ExprRef e : factors.under)
-          second = exprs.op("arith.divf", type, {second, e});
-        if (!factors.over.empty() || !factors.under.empty())
+          second = exprs.op(mutated("reorder-products.multiply-for-divide")
+                                ? "arith.mulf"
+                                : "arith.divf",
+                            type, {second, e});
+        if ((!factors.over.empty() || !factors.under.empty()) &&
+            !mutated("reorder-products.scale-empty-sum"))
           second = exprs.unlessEmpty(left, second, zero);
       };
       applyOutside(outsideInner, summed);

@@ -8,6 +8,7 @@
 // the group ends with their softmax.
 #include "passes/RowBlocks.h"
 #include "dialects/Attn/Dialect.h"
+#include "passes/Mutation.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -63,9 +64,12 @@ void Search::merge(Value tensor, ArrayRef<int> rows, ArrayRef<bool> keys) {
     return;
   }
   for (size_t axis = 0; axis < rows.size(); ++axis) {
-    if (known.rows[axis] != rows[axis])
+    if (known.rows[axis] != rows[axis] &&
+        !mutated("choose-algorithm.first-reader-decides"))
       known.rows[axis] = -1;
-    known.keys[axis] = known.keys[axis] || keys[axis];
+    known.keys[axis] = (known.keys[axis] &&
+                        !mutated("choose-algorithm.last-reader-decides")) ||
+                       keys[axis];
   }
 }
 
@@ -74,7 +78,8 @@ void Search::record(Operation *op, const Loops &loops) {
   if (isSoftmax(op)) {
     SmallVector<int> rows(loops.rows);
     for (int64_t axis : softmaxAxes(op))
-      rows[axis] = -1;
+      if (!mutated("choose-algorithm.softmax-axis-is-row"))
+        rows[axis] = -1;
     merge(op->getOperand(0), rows, loops.keys);
   } else {
     auto generic = cast<linalg::GenericOp>(op);

@@ -2,6 +2,7 @@
 #include "passes/SettleFactors.h"
 #include "passes/Algebra/Proof.h"
 #include "passes/KernelKinds.h"
+#include "passes/Mutation.h"
 #include "passes/Products.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -84,7 +85,10 @@ bool heed::settleFactors(Operation *root, DenseSet<Operation *> &erased) {
     return false;
   ExprRef sum =
       exprs.reduce(OperationName("arith.addf", root->getContext()), summed,
-                   multiply(exprs, product.over, product.under));
+                   multiply(exprs, product.over,
+                            mutated("reorder-products.settle-without-divisor")
+                                ? ArrayRef<ExprRef>()
+                                : product.under));
   Value other = writeTensor(b, root->getLoc(), exprs, sum, outputs);
   if (other.getType() != result.getType() ||
       !prove(exprs, element, other, outputs, attempt).holds) {

@@ -1,5 +1,6 @@
 //===- TensorExprToIR.cpp - expressions as ops ----------------------------===//
 //
+#include "passes/Mutation.h"
 #include "passes/TensorExpr.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -91,8 +92,10 @@ static TypedAttr neutralElement(Builder &builder, StringRef combiner,
   if (auto real = dyn_cast<FloatType>(type)) {
     auto &semantics = real.getFloatSemantics();
     if (combiner == "arith.maximumf" || combiner == "arith.maxnumf")
-      return FloatAttr::get(type,
-                            APFloat::getInf(semantics, /*Negative=*/true));
+      return FloatAttr::get(
+          type, mutated("fuse-elementwise.maximum-from-zero")
+                    ? APFloat::getZero(semantics)
+                    : APFloat::getInf(semantics, /*Negative=*/true));
     if (combiner == "arith.minimumf" || combiner == "arith.minnumf")
       return FloatAttr::get(type, APFloat::getInf(semantics));
     return FloatAttr::get(type, combiner == "arith.mulf" ? 1.0 : 0.0);

@@ -4,6 +4,7 @@
 #include "dialects/Attn/Dialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "passes/Mutation.h"
 
 using namespace mlir;
 using namespace heed;
@@ -66,8 +67,11 @@ Dependence WeightAnalysis::compute(Operation *op) {
   for (Value input : inputsOf(op)) {
     const Dependence &on = of(input);
     result.fixed &= on.fixed;
+    if (on.fixed && on.weights && mutated("hoist-weights.any-weight-fixes"))
+      result.fixed = true;
     result.weights |= on.weights;
-    loops.append(on.loops.begin(), on.loops.end());
+    if (!mutated("hoist-weights.forget-loop"))
+      loops.append(on.loops.begin(), on.loops.end());
   }
   // An outer loop is an ancestor of the inner ones.
   llvm::sort(loops,

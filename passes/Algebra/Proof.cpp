@@ -1,6 +1,7 @@
 //===- Proof.cpp - a rewrite compared with what stood there ---------------===//
 #include "passes/Algebra/Proof.h"
 #include "passes/Algebra/NormalForm.h"
+#include "passes/Mutation.h"
 
 #include "dialects/Attn/Dialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -224,6 +225,11 @@ Proof Prover::prove(ExprRef element, Value value, ArrayRef<unsigned> vars) {
 
 Proof prove(Exprs &exprs, ExprRef written, Value fresh, ArrayRef<unsigned> vars,
             const Attempt &attempt) {
+  if (mutated("proof.accept-anything")) {
+    Proof accepted;
+    accepted.holds = true;
+    return accepted;
+  }
   return Prover(exprs, attempt).prove(written, fresh, vars);
 }
 

@@ -2,6 +2,7 @@
 #include "passes/Lower/AttentionCalls.h"
 #include "passes/Lower/CallerExtents.h"
 #include "passes/MaskBounds.h"
+#include "passes/Mutation.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -290,7 +291,8 @@ heed::callInParts(func::FuncOp kernel, attn::AttentionOp op,
       OpBuilder otherwise = OpBuilder::atBlockEnd(branch.elseBlock());
       scf::YieldOp::create(otherwise, loc, outs);
       outs.assign(branch.getResults().begin(), branch.getResults().end());
-      first = b.createOrFold<arith::AddIOp>(loc, first, count);
+      if (!mutated("kernel-algorithm.parts-from-first-query"))
+        first = b.createOrFold<arith::AddIOp>(loc, first, count);
       found[form].push_back(now);
     }
     call.replaceAllUsesWith(outs);

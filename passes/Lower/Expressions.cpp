@@ -1,5 +1,6 @@
 //===- Expressions.cpp - scalar bodies as expressions of a pipeline -------===//
 #include "passes/Lower/Expressions.h"
+#include "passes/Mutation.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -231,6 +232,8 @@ LogicalResult BodyTranslator::extract(tensor::ExtractOp op, bool guarded) {
       // first element.
       Value one = constantI32(b, loc, 1), zero = constantI32(b, loc, 0);
       Value last = arith::SubIOp::create(b, loc, extent->value, one);
+      if (mutated("kernel-algorithm.read-stops-early"))
+        last = arith::SubIOp::create(b, loc, last, one);
       coordinate = arith::MinSIOp::create(b, loc, coordinate, like(last));
       coordinate = arith::MaxSIOp::create(b, loc, coordinate, like(zero));
     }
@@ -277,6 +280,8 @@ LogicalResult BodyTranslator::translate(Operation *op, bool guarded) {
       IndexMath math(b, loc, tensors.largest);
       if (result.getType().isIndex())
         isData = math.unify(arith::SelectOp::getOperationName(), operands);
+      if (mutated("kernel-algorithm.negate-if"))
+        std::swap(operands[1], operands[2]);
       Value chosen = arith::SelectOp::create(b, loc, operands[0], operands[1],
                                              operands[2]);
       map.map(result, isData ? math.wide(chosen) : chosen);

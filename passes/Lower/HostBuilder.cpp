@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "passes/Lower/RuntimeType.h"
+#include "passes/Mutation.h"
 
 using namespace mlir;
 using namespace heed;
@@ -138,7 +139,9 @@ Value HostBuilder::memrefOver(OpBuilder &b, Location loc, MemRefType type,
     descriptor.setSize(b, loc, axis, sizes[axis]);
     descriptor.setStride(b, loc, axis, stride);
     if (axis > 0)
-      stride = LLVM::MulOp::create(b, loc, stride, sizes[axis]);
+      stride = LLVM::MulOp::create(
+          b, loc, stride,
+          sizes[mutated("lower-host.stride-of-first") ? 0 : axis]);
   }
   return UnrealizedConversionCastOp::create(b, loc, type, Value(descriptor))
       .getResult(0);
@@ -159,6 +162,8 @@ HostBuilder::Strided HostBuilder::decompose(OpBuilder &b, Location loc,
       b, loc, toI64(b, loc, metadata.getOffset()), i64(b, loc, bytes));
   strided.data = LLVM::IntToPtrOp::create(
       b, loc, TypeRange{pointer},
-      ValueRange{LLVM::AddOp::create(b, loc, base, offset)});
+      ValueRange{mutated("lower-host.forget-offset")
+                     ? base
+                     : Value(LLVM::AddOp::create(b, loc, base, offset))});
   return strided;
 }

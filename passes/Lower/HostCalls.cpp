@@ -20,6 +20,7 @@
 #include "passes/Lower/HostBuilder.h"
 #include "passes/Lower/HostParams.h"
 #include "passes/Lower/RuntimeType.h"
+#include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/VerifyContract.h"
 
@@ -86,9 +87,12 @@ private:
     auto type = cast<MemRefType>(op.getResult().getType());
     SmallVector<Value> indices;
     for (Value index : param.indices)
-      indices.push_back(toI64(b, loc, index));
+      indices.push_back(mutated("lower-host.parameter-of-turn-0")
+                            ? i64(b, loc, 0)
+                            : toI64(b, loc, index));
     Value array = i64Array(b, op, indices);
-    Value number = i32(b, loc, param.number);
+    Value number =
+        i32(b, loc, mutated("lower-host.first-parameter") ? 0 : param.number);
     SmallVector<Value> sizes;
     for (int64_t axis = 0; axis < type.getRank(); ++axis)
       sizes.push_back(type.isDynamicDim(axis)
@@ -125,7 +129,10 @@ private:
   LogicalResult lowerRequire(OpBuilder &b, attn::RequireOp op) {
     Location loc = op.getLoc();
     Value yes = arith::ConstantOp::create(b, loc, b.getBoolAttr(true));
-    Value fails = arith::XOrIOp::create(b, loc, op.getCondition(), yes);
+    Value fails =
+        mutated("lower-host.negate-require")
+            ? op.getCondition()
+            : Value(arith::XOrIOp::create(b, loc, op.getCondition(), yes));
     auto branch = scf::IfOp::create(b, loc, fails, /*withElseRegion=*/false);
     OpBuilder inside = branch.getThenBodyBuilder();
     SmallVector<Value> values;
@@ -222,7 +229,8 @@ private:
       return {1, 1};
     if (isa<IntegerType>(type))
       return {0, int32_t(type.getIntOrFloatBitWidth())};
-    return {type.isBF16() ? 4 : 2, int32_t(type.getIntOrFloatBitWidth())};
+    return {type.isBF16() && !mutated("lower-host.bf16-as-f16") ? 4 : 2,
+            int32_t(type.getIntOrFloatBitWidth())};
   }
 
   Value halideBuffer(OpBuilder &b, Operation *user, Value memref,

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "passes/Lower/HostBuilder.h"
 #include "passes/Lower/RuntimeType.h"
+#include "passes/Mutation.h"
 
 using namespace mlir;
 using namespace heed;
@@ -137,9 +138,12 @@ FailureOr<Attribute> makeEntry(HostBuilder &host, func::FuncOp model,
     LLVM::StoreOp::create(b, loc, host.i32(b, loc, result.getRank()),
                           host.at(b, loc, buffer, kBufferRank));
     for (int64_t axis = 0; axis < result.getRank(); ++axis)
-      LLVM::StoreOp::create(b, loc,
-                            host.toI64(b, loc, extents.getResult(next++)),
-                            host.at(b, loc, buffer, kBufferShape + 8 * axis));
+      LLVM::StoreOp::create(
+          b, loc,
+          host.toI64(b, loc,
+                     extents.getResult(
+                         mutated("lower-host.first-extent") ? 0 : next++)),
+          host.at(b, loc, buffer, kBufferShape + 8 * axis));
   }
   func::ReturnOp::create(b, loc, host.i32(b, loc, 0));
 

@@ -18,6 +18,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -54,15 +55,20 @@ Value extentOf(OpBuilder &builder, Value tensor, int64_t axis) {
       if (!extent)
         return nullptr;
       product =
-          product ? Value(arith::MulIOp::create(builder, loc, product, extent))
-                  : extent;
+          product && !heed::mutated("form-entries.last-of-merged-extents")
+              ? Value(arith::MulIOp::create(builder, loc, product, extent))
+              : extent;
     }
     return product;
   }
   if (auto loop = dyn_cast<scf::ForOp>(op))
     // A value that a rolled loop carries keeps its extents.
-    return extentOf(builder, loop.getInitArgs()[result.getResultNumber()],
-                    source.axis);
+    return extentOf(
+        builder,
+        loop.getInitArgs()[heed::mutated("form-entries.first-of-loop")
+                               ? 0
+                               : result.getResultNumber()],
+        source.axis);
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
     // Two ways to compute a tensor: either tells the extents, as long as they
     // come from outside.
@@ -172,6 +178,8 @@ Value splitAxes(tensor::CollapseShapeOp collapse, Value memory,
     if (def && (!last || last->isBeforeInBlock(def)))
       last = def;
   }
+  if (extents.size() > 1 && heed::mutated("form-entries.swap-split-axes"))
+    std::swap(extents[0], extents[1]);
   if (last)
     builder.setInsertionPointAfter(last);
   else
@@ -210,7 +218,8 @@ struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
         models.push_back(function);
     for (func::FuncOp model : models) {
       forwardDims(model);
-      unshareInits(model);
+      if (!heed::mutated("form-entries.share-inits"))
+        unshareInits(model);
       if (failed(addShapes(model)) || failed(passDestinations(model)))
         return signalPassFailure();
     }
@@ -250,7 +259,10 @@ struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
       if (!type)
         return model.emitError("a model's results are ranked tensors");
       for (int64_t axis = 0; axis < type.getRank(); ++axis) {
-        Value extent = extentOf(inModel, result, axis);
+        Value extent = extentOf(inModel, result,
+                                heed::mutated("form-entries.reverse-axes")
+                                    ? type.getRank() - 1 - axis
+                                    : axis);
         if (!extent)
           return model.emitError("no extent is known for axis ")
                  << axis << " of a result";
@@ -323,7 +335,12 @@ struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
               attributes, model.getLoc())))
         return failure();
       model.setArgAttr(index, "attn.result", builder.getUnitAttr());
-      materialize(exit->getOperand(k), model.getArgument(index), exit);
+      unsigned from =
+          k && exit->getOperand(0).getType() == exit->getOperand(k).getType() &&
+                  heed::mutated("form-entries.write-first-result")
+              ? 0
+              : k;
+      materialize(exit->getOperand(from), model.getArgument(index), exit);
     }
     exit->setOperands({});
     llvm::BitVector all(numResults, true);

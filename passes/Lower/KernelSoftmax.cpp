@@ -2,6 +2,7 @@
 #include "passes/InlineLive.h"
 #include "passes/Lower/KernelTranslator.h"
 #include "passes/MaskBounds.h"
+#include "passes/Mutation.h"
 #include "passes/Schedule/MaskTables.h"
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/StreamingAttention.h"
@@ -92,6 +93,8 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
   auto present = [&](OpBuilder &inner, Value ok, Value score) -> Value {
     Value above = arith::CmpFOp::create(inner, loc, arith::CmpFPredicate::UNE,
                                         score, constant(inner, -infinity));
+    if (ok && mutated("kernel-algorithm.minus-infinity-is-live"))
+      return ok;
     return ok ? arith::AndIOp::create(inner, loc, ok, above).getResult()
               : above;
   };
@@ -135,30 +138,35 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
     Value m = readOne(inner, topFunc, row);
     Value none = arith::CmpFOp::create(inner, loc, arith::CmpFPredicate::OEQ, m,
                                        constant(inner, -infinity));
-    return select(inner, none, constant(inner, 0.0), m);
+    return mutated("kernel-algorithm.shift-by-minus-infinity")
+               ? m
+               : select(inner, none, constant(inner, 0.0), m);
   };
-  FailureOr<KernelFunc *> weight = func(
-      loc, "weight", real, extents,
-      [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
-        FailureOr<Value> ok = live(inner, all);
-        FailureOr<Value> score = read(inner, loc, input, all);
-        if (failed(ok) || failed(score))
-          return failure();
-        Value difference =
-            arith::SubFOp::create(inner, loc, *score, shift(inner, rowOf(all)));
-        Value e = math::ExpOp::create(inner, loc, difference);
-        if (marks)
-          return SmallVector<Value>{
-              unlessMarked(inner, present(inner, *ok, *score), e)};
-        return SmallVector<Value>{select(inner, *ok, e, constant(inner, 0.0))};
-      });
+  FailureOr<KernelFunc *> weight =
+      func(loc, "weight", real, extents,
+           [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
+             FailureOr<Value> ok = live(inner, all);
+             FailureOr<Value> score = read(inner, loc, input, all);
+             if (failed(ok) || failed(score))
+               return failure();
+             Value difference = arith::SubFOp::create(inner, loc, *score,
+                                                      shift(inner, rowOf(all)));
+             Value e = math::ExpOp::create(inner, loc, difference);
+             if (marks)
+               return SmallVector<Value>{
+                   unlessMarked(inner, present(inner, *ok, *score), e)};
+             return SmallVector<Value>{
+                 mutated("kernel-algorithm.weight-of-absent")
+                     ? e
+                     : select(inner, *ok, e, constant(inner, 0.0))};
+           });
   if (failed(weight))
     return failure();
   Value weightFunc = (*weight)->func.getResult();
   FailureOr<KernelFunc *> total =
       func(loc, "total", real, rows,
            [&](OpBuilder &inner, ArrayRef<Value> row) -> Values {
-             if (!sink)
+             if (!sink || mutated("kernel-algorithm.sink-without-weight"))
                return SmallVector<Value>{constant(inner, 0.0)};
              FailureOr<Value> value = read(inner, loc, sink, row);
              if (failed(value))
@@ -215,7 +223,8 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
           return failure();
         Value none = arith::CmpFOp::create(
             inner, loc, arith::CmpFPredicate::OEQ, l, constant(inner, 0.0));
-        value = select(inner, none, constant(inner, 0.0), value);
+        if (!mutated("kernel-algorithm.divide-empty-row"))
+          value = select(inner, none, constant(inner, 0.0), value);
         return SmallVector<Value>{
             select(inner, *ok, value, constant(inner, 0.0))};
       });

@@ -3,6 +3,7 @@
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/Lower/KernelTranslator.h"
 #include "passes/MaskBounds.h"
+#include "passes/Mutation.h"
 #include "passes/Schedule/MaskTables.h"
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/StreamingAttention.h"
@@ -141,7 +142,8 @@ LogicalResult KernelTranslator::update(Location loc, KernelFunc &f,
         // Halide takes a reduction var that no value depends on for none
         // at all: a count of ones names its var in a condition.
         for (Value loop : loops) {
-          if (llvm::any_of(*values, [&](Value value) {
+          if (mutated("kernel-algorithm.unused-loop-vanishes") ||
+              llvm::any_of(*values, [&](Value value) {
                 return argumentsOf(value).contains(loop);
               }))
             continue;

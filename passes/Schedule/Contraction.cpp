@@ -10,6 +10,7 @@
 // Sums over one A are one sum with a last dim "product": the tiles of a task
 // take the panels of all products in turn, while their rows of A are near.
 // Measured: passes/Schedule/README.md.
+#include "passes/Mutation.h"
 #include "passes/Schedule/Panels.h"
 #include "passes/Schedule/Schedule.h"
 
@@ -231,7 +232,8 @@ bool heed::scheduleContraction(KernelInfo &kernel,
   Value lastRow;
   {
     OpBuilder before(acc->func);
-    lastRow = addI32(before, acc->extents[1].value, -1);
+    lastRow = addI32(before, acc->extents[1].value,
+                     mutated("contraction.clamp-before-last-row") ? -2 : -1);
   }
   OpBuilder in(&body, body.begin());
   Value clampedRow = arith::MinSIOp::create(in, loc, row, lastRow);

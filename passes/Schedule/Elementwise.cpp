@@ -7,6 +7,7 @@
 // vector across t would read both sides lane by lane. A row is then computed in
 // two parts, each with its own loop and without the condition, into memory of
 // the task, and copied.
+#include "passes/Mutation.h"
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
 
@@ -42,7 +43,8 @@ std::optional<Parts> partsOf(halide::FuncOp func) {
   case arith::CmpIPredicate::slt:
     break;
   case arith::CmpIPredicate::sge:
-    std::swap(parts.left, parts.right);
+    if (!mutated("elementwise.parts-not-swapped"))
+      std::swap(parts.left, parts.right);
     break;
   default:
     return std::nullopt;
@@ -103,6 +105,8 @@ KernelFunc &splitParts(KernelInfo &kernel, Value func, Parts parts) {
   Value end = cloneSlice(b, parts.end, outside);
   end = arith::MinSIOp::create(b, loc, end, extent);
   end = arith::MaxSIOp::create(b, loc, end, zero);
+  if (mutated("elementwise.left-part-longer"))
+    end = arith::MinSIOp::create(b, loc, addI32(b, end, 1), extent);
   auto add = [&](StringRef rvar, Value value, Value from, Value count) {
     auto update = halide::UpdateOp::create(b, loc, split, ArrayRef(rvar),
                                            ValueRange{from, count});
@@ -125,8 +129,13 @@ KernelFunc &splitParts(KernelInfo &kernel, Value func, Parts parts) {
     own->updates.push_back(update);
     own->reductions.push_back({{count, std::nullopt}});
   };
-  add("left", parts.left, zero, end);
-  add("right", parts.right, end, arith::SubIOp::create(b, loc, extent, end));
+  add("left", mutated("elementwise.left-side-twice") ? parts.right : parts.left,
+      zero, end);
+  Value rest = arith::SubIOp::create(b, loc, extent, end);
+  if (mutated("elementwise.right-part-shorter"))
+    rest = arith::MaxSIOp::create(b, loc, addI32(b, rest, -1), zero);
+  add("right", parts.right,
+      mutated("elementwise.right-from-start") ? zero : end, rest);
   OpBuilder inside(body.getTerminator());
   Value whole =
       halide::ReadOp::create(inside, loc, type, split, body.getArguments())

@@ -5,6 +5,7 @@
 //                per lane: pieces are looked at in vectors
 //   mask_range   the row of a tile
 #include "passes/Schedule/MaskTables.h"
+#include "passes/Mutation.h"
 #include "passes/Schedule/StreamingOps.h"
 
 using namespace mlir;
@@ -136,8 +137,9 @@ void Writer::table(const MaskTable &t) {
         Value x = write.element(o.b, t, bindings);
         SmallVector<Value> old =
             o.read(f.getResult(), args.take_front(1 + dims.size()));
-        SmallVector<Value> values{write.extreme(o.b, old[0], x, false),
-                                  write.extreme(o.b, old[1], x, true)};
+        SmallVector<Value> values{
+            write.extreme(o.b, old[0], x, false),
+            write.extreme(o.b, old[1], x, !mutated("mask-tables.least-twice"))};
         if (t.odd)
           values.push_back(write.extreme(
               o.b, old[2],
@@ -149,7 +151,10 @@ void Writer::table(const MaskTable &t) {
       b, look.getWhere(),
       [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
         Ops o{inner, loc};
-        return {o.less(place(o, SmallVector<Value>(args)), extent)};
+        Value at = place(o, SmallVector<Value>(args));
+        return {o.less(
+            mutated("mask-tables.drop-last-of-table") ? o.addi(at, o.i(1)) : at,
+            extent)};
       });
   output(f);
   tables.push_back(f);
@@ -270,7 +275,9 @@ void Writer::range() {
                                 values(MaskRow::Ends);
              int64_t pieces = tiling.block / tiling.piece;
              values[FirstPiece] = s[0];
-             values[EndPiece] = o.addi(s[1], o.i(1));
+             values[EndPiece] = mutated("mask-tables.drop-last-piece")
+                                    ? s[1]
+                                    : o.addi(s[1], o.i(1));
              // A block may begin before the first full piece and end behind the
              // last: it is not full then, and its own condition says so.
              values[FirstFull] = o.floorDiv(s[2], pieces);

@@ -4,6 +4,7 @@
 // [column], so that a step of the sum is one row of a panel: once if it is a
 // weight, else in each call.
 #include "passes/Schedule/Panels.h"
+#include "passes/Mutation.h"
 #include "passes/Schedule/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -77,7 +78,8 @@ SmallVector<Value> heed::packPanels(KernelInfo &kernel, halide::UpdateOp update,
     Value last;
     {
       OpBuilder before(acc->func);
-      last = addI32(before, acc->extents[0].value, -1);
+      last = addI32(before, acc->extents[0].value,
+                    mutated("contraction.clamp-before-last-column") ? -2 : -1);
     }
     Type element = read.getResult(0).getType();
     KernelFunc &panel = addFunc(
@@ -100,8 +102,10 @@ SmallVector<Value> heed::packPanels(KernelInfo &kernel, halide::UpdateOp update,
     SmallVector<Value> coordinates{remI32(here, column, shape.width)};
     size_t next = 0;
     for (size_t a = 1; a < names.size(); ++a)
-      coordinates.push_back(a == panelAt ? divI32(here, column, shape.width)
-                                         : from[next++]);
+      coordinates.push_back(a != panelAt ? from[next++]
+                            : mutated("contraction.first-panel")
+                                ? i32(here, 0)
+                                : divI32(here, column, shape.width));
     auto replaced = halide::ReadOp::create(here, loc, element,
                                            panel.func.getResult(), coordinates);
     read.getResult(0).replaceAllUsesWith(replaced.getResult(0));

@@ -4,6 +4,7 @@
 // takes as long as a dozen other operations. 1 / y leaves the range of floats
 // before x / y does where y is near its ends; there y and x are scaled first,
 // exactly, so that what is left is one rounding more.
+#include "passes/Mutation.h"
 #include "passes/Schedule/Rewrite.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -88,7 +89,8 @@ void heed::multiplyByReciprocals(KernelFunc &f, size_t inner) {
           choose(arith::CmpFPredicate::OGT, 0x1p100, 0x1p-64, number(1)));
       // Never contracted or reordered: the scaling alone keeps the range.
       by = arith::MulFOp::create(b, loc, by, scale);
-      over = arith::MulFOp::create(b, loc, over, scale);
+      if (!mutated("rows.scale-divisor-alone"))
+        over = arith::MulFOp::create(b, loc, over, scale);
     }
     Value share = arith::DivFOp::create(b, loc, number(1), by);
     quotient.replaceAllUsesWith(times(over, share));

@@ -1,5 +1,6 @@
 //===- Rewrite.cpp - changes of an algorithm that a schedule needs --------===//
 #include "passes/Schedule/Rewrite.h"
+#include "passes/Mutation.h"
 #include "passes/Schedule/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -222,8 +223,11 @@ Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block) {
   SmallVector<StringRef> rrefs(rnames.begin(), rnames.end());
   auto inner = halide::UpdateOp::create(b, loc, partFunc, rrefs, bounds);
   auto place = [&](OpBuilder &at, ValueRange args) -> Value {
-    return arith::AddIOp::create(at, loc, mulI32(at, args[rank], block),
-                                 args.back());
+    return arith::AddIOp::create(
+        at, loc,
+        mulI32(at, args[rank],
+               mutated("contraction.blocks-overlap") ? block - 1 : block),
+        args.back());
   };
   Block &body = update.getSet().front();
   inner.fill(b, inner.getSet(), [&](OpBuilder &at, Location, ValueRange args) {
@@ -251,7 +255,7 @@ Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block) {
   f->updates[0] = addBlocks(b, func, partFunc, rnames.back() + "_b", blocks);
   SmallVector<Extent> reductions = f->reductions[0];
   f->reductions[0] = {{blocks, std::nullopt}};
-  if (exact) {
+  if (exact || mutated("contraction.drop-rest-of-blocks")) {
     update.erase();
     return partFunc;
   }

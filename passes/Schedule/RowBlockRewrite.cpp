@@ -1,4 +1,5 @@
 //===- RowBlockRewrite.cpp - register tiles, staged and clamped reads -----===//
+#include "passes/Mutation.h"
 #include "passes/Schedule/RowBlock.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -58,7 +59,7 @@ void RowBlock::splitSum(Value func) {
         Value value =
             halide::ReadOp::create(inner, func.getLoc(), type, func, args)
                 .getResult(0);
-        if (!scale)
+        if (!scale || mutated("row-block.forget-scale"))
           return value;
         IRMapping map;
         map.map(scale->getOperand(0), value);
@@ -69,7 +70,7 @@ void RowBlock::splitSum(Value func) {
         Value scaled = applied->getResult(0);
         // A sum of nothing is not divided: 0 / 0 is no 0.
         for (const Extent &extent : reductions)
-          if (!extent.fixed)
+          if (!extent.fixed && !mutated("row-block.scale-empty-sum"))
             scaled = arith::SelectOp::create(
                 inner, func.getLoc(),
                 arith::CmpIOp::create(inner, func.getLoc(),
@@ -78,7 +79,7 @@ void RowBlock::splitSum(Value func) {
                 scaled, value);
         return scaled;
       });
-  if (scale) {
+  if (scale && !mutated("row-block.scale-twice")) {
     Value term = scale->getOperand(0);
     scale->getResult(0).replaceAllUsesWith(term);
     scale->erase();
@@ -150,6 +151,8 @@ void RowBlock::stageReads(Value func) {
       owner[stored] = root;
       group.insert(llvm::find(group, func), stored);
       OpBuilder here(read);
+      if (from.size() > 1 && mutated("row-block.staged-at-first"))
+        from.back() = i32(here, 0);
       auto fresh = halide::ReadOp::create(
           here, read.getLoc(), read.getResult(0).getType(), stored, from);
       read.getResult(0).replaceAllUsesWith(fresh.getResult(0));
@@ -179,7 +182,8 @@ void RowBlock::clampReads(Value func) {
       if (uses.empty())
         continue;
       OpBuilder before(f->func);
-      Value last = addI32(before, f->extents[d].value, -1);
+      Value last = addI32(before, f->extents[d].value,
+                          mutated("row-block.clamp-before-last") ? -2 : -1);
       Value clamped =
           arith::MinSIOp::create(b, block->getParentOp()->getLoc(), var, last);
       for (OpOperand *use : uses)

@@ -4,6 +4,7 @@
 // which hide the latency of its operation, one per lane of the whole vectors
 // behind these, and adds up the vectors and then their lanes.
 #include "passes/Schedule/RowLanes.h"
+#include "passes/Mutation.h"
 #include "passes/Schedule/Schedule.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -19,8 +20,10 @@ static TypedAttr neutral(Operation *op, OpBuilder &b) {
     if (isa<arith::AddFOp>(op))
       return b.getFloatAttr(type, 0.0);
     return b.getFloatAttr(
-        type,
-        APFloat::getInf(sem, isa<arith::MaxNumFOp, arith::MaximumFOp>(op)));
+        type, mutated("rows.extreme-from-zero")
+                  ? APFloat::getZero(sem)
+                  : APFloat::getInf(
+                        sem, isa<arith::MaxNumFOp, arith::MaximumFOp>(op)));
   }
   unsigned bits = type.getIntOrFloatBitWidth();
   if (isa<arith::AndIOp>(op))
@@ -96,7 +99,7 @@ Lanes heed::sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
                 [&](OpBuilder &inner, Location, ValueRange args) {
                   Value element = arith::AddIOp::create(
                       inner, loc, mulI32(inner, args.back(), width), args[0]);
-                  if (from)
+                  if (from && !mutated("rows.rest-from-first"))
                     element = arith::AddIOp::create(inner, loc, from, element);
                   return SmallVector<Value>{
                       apply(inner, target, args.drop_back(), element,
@@ -114,7 +117,8 @@ Lanes heed::sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
   Value done = mulI32(b, whole, width);
   Value from = result.partial;
   if (vectors > 1) {
-    if (!extent.fixed || *extent.fixed % width >= lanes) {
+    if ((!extent.fixed || *extent.fixed % width >= lanes) &&
+        !mutated("rows.drop-whole-vectors")) {
       Value left = arith::SubIOp::create(b, loc, extent.value, done);
       Value count = divI32(b, left, lanes);
       result.rest = addPartial("_rest", "rw", lanes, done, count);
@@ -131,7 +135,9 @@ Lanes heed::sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
                         .getResult(0);
                   };
                   Value sum = read(result.partial, 0);
-                  for (int64_t vector = 1; vector < vectors; ++vector)
+                  for (int64_t vector = 1;
+                       vector < vectors - mutated("rows.drop-last-vector");
+                       ++vector)
                     sum = joinWith(inner, sum, read(result.partial, vector));
                   return result.rest
                              ? joinWith(inner, sum, read(result.rest, 0))
@@ -154,7 +160,8 @@ Lanes heed::sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
   f = kernel.find(func);
   f->updates[0] = join;
   f->reductions[0] = {{Value(), lanes}};
-  if (!extent.fixed || *extent.fixed % lanes != 0) {
+  if ((!extent.fixed || *extent.fixed % lanes != 0) &&
+      !mutated("rows.drop-tail")) {
     Value count = arith::SubIOp::create(b, loc, extent.value, done);
     auto tail = halide::UpdateOp::create(
         b, loc, func, ArrayRef<StringRef>{"rt"}, ValueRange{done, count});

@@ -7,6 +7,7 @@
 // then the register tiles of MR rows by NV vectors of columns, which read A as
 // scalar broadcasts and B in rows, copied before only where it lies otherwise;
 // then the epilogue. What is between goes no further than the stack.
+#include "passes/Mutation.h"
 #include "passes/Schedule/RowLanes.h"
 #include "passes/Schedule/Schedule.h"
 
@@ -83,8 +84,9 @@ std::optional<Parts> partsOf(KernelInfo &kernel) {
         if (inner->role == FuncRole::Reduction)
           return std::nullopt;
         // The rows, element by element.
-        if (at.size() != rank || at[0] != body.getArguments().back() ||
-            !llvm::equal(at.drop_front(), row))
+        if ((at.size() != rank || at[0] != body.getArguments().back() ||
+             !llvm::equal(at.drop_front(), row)) &&
+            !mutated("row-product.any-row"))
           return std::nullopt;
         if (!llvm::is_contained(parts.rows, source))
           parts.rows.push_back(source);
@@ -95,7 +97,7 @@ std::optional<Parts> partsOf(KernelInfo &kernel) {
     SmallVector<BlockArgument> args(body.getArguments());
     for (auto read : body.getOps<halide::ReadOp>())
       if (read.getFunc().getDefiningOp<halide::FuncOp>() &&
-          !isInStep(read, args))
+          !isInStep(read, args) && !mutated("row-product.read-out-of-step"))
         return std::nullopt;
   }
   if (parts.rows.empty() && parts.sums.empty())
@@ -153,7 +155,8 @@ void copyColumns(KernelInfo &kernel, Value product, halide::ReadOp read,
       extents.push_back(f->extents[d]);
       from.push_back(body.getArgument(d));
     }
-  int64_t last = *f->extents[0].fixed - 1;
+  int64_t last = *f->extents[0].fixed -
+                 (mutated("row-product.clamp-before-last-column") ? 2 : 1);
   SmallVector<StringRef> vars(names.begin(), names.end());
   Type type = read.getResult(0).getType();
   KernelFunc &copy = addFunc(
@@ -164,7 +167,10 @@ void copyColumns(KernelInfo &kernel, Value product, halide::ReadOp read,
                 arith::MinSIOp::create(inner, loc, args[0], i32(inner, last))
                     .getResult());
         for (size_t k = 1; k < from.size(); ++k)
-          map.map(from[k], args[k]);
+          map.map(from[k],
+                  k == 1 && mutated("row-product.columns-of-first-term")
+                      ? i32(inner, 0)
+                      : args[k]);
         return cloneSlice(inner, read.getResult(0), map);
       });
   OpBuilder here(read), b = scheduleBuilder(kernel);
@@ -254,7 +260,8 @@ bool heed::scheduleRowProduct(KernelInfo &kernel,
   Value lastRow;
   {
     OpBuilder before(kernel.funcs.front().func);
-    lastRow = addI32(before, parts.product->extents[1].value, -1);
+    lastRow = addI32(before, parts.product->extents[1].value,
+                     mutated("row-product.clamp-before-last-row") ? -2 : -1);
   }
   clampRows(kernel, parts, lastRow);
   for (halide::ReadOp read : columnReads(*parts.product)) {

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/Mutation.h"
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
 
@@ -151,7 +152,8 @@ int64_t heed::stackSums(KernelInfo &kernel) {
     if (f->updates.size() != 1 || !start || start != startOf(first->func) ||
         !f->updates[0].getAt().empty() || !f->updates[0].getWhere().empty() ||
         !sameExtents(f->extents, first->extents) ||
-        !sameExtents(f->reductions[0], first->reductions[0]) ||
+        (!sameExtents(f->reductions[0], first->reductions[0]) &&
+         !mutated("contraction.stack-any-sums")) ||
         halide::getElementTypes(sum) != halide::getElementTypes(sums[0]))
       return 0;
     if (sum == sums[0])
@@ -261,7 +263,8 @@ int64_t heed::stackSums(KernelInfo &kernel) {
         continue;
       OpBuilder at(read);
       SmallVector<Value> coordinates(read.getCoordinates());
-      coordinates.push_back(i32(at, k));
+      coordinates.push_back(
+          i32(at, mutated("contraction.first-of-stacked-sums") ? 0 : k));
       auto now = halide::ReadOp::create(at, loc, type, all, coordinates);
       read.getResult(0).replaceAllUsesWith(now.getResult(0));
       read.erase();

@@ -5,6 +5,7 @@
 // blocks of terms that fit in the first cache: what a block needs of A and of B
 // is computed once, as vectors along m and n, then register tiles of MR rows by
 // NV vectors add the block up. Terms past the end are 0 on both sides.
+#include "passes/Mutation.h"
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
 
@@ -71,14 +72,19 @@ Value addFactor(KernelInfo &kernel, Value sum, Value factor, unsigned dim,
              [&](OpBuilder &b, ValueRange args) -> Value {
                Value at = arith::AddIOp::create(
                    b, loc, mulI32(b, args[2], block), args[1]);
+               if (mutated("state-product.first-block-again"))
+                 at = args[1];
                Value exists = arith::CmpIOp::create(
                    b, loc, arith::CmpIPredicate::slt, at, terms);
                Value last = addI32(b, terms, -1);
                IRMapping map;
                Value place = args[0];
                if (size < padded)
-                 place =
-                     arith::MinSIOp::create(b, loc, place, i32(b, size - 1));
+                 place = arith::MinSIOp::create(
+                     b, loc, place,
+                     i32(b, mutated("state-product.stop-before-last-place")
+                                ? size - 2
+                                : size - 1));
                map.map(body.getArgument(dim), place);
                map.map(body.getArgument(rank),
                        arith::MinSIOp::create(b, loc, at, last).getResult());
@@ -87,6 +93,8 @@ Value addFactor(KernelInfo &kernel, Value sum, Value factor, unsigned dim,
                Value value = cloneSlice(b, factor, map);
                Value zero =
                    arith::ConstantOp::create(b, loc, b.getFloatAttr(type, 0.0));
+               if (mutated("state-product.repeat-last-term"))
+                 return value;
                return arith::SelectOp::create(b, loc, exists, value, zero)
                    .getResult();
              })
@@ -113,7 +121,10 @@ Value sumOfBlocks(KernelInfo &kernel, Value sum, Value columns, Value rows,
   OpBuilder b(update);
   Value zero = i32(b, 0);
   Value count =
-      divI32(b, addI32(b, f->reductions[0][0].value, block - 1), block);
+      divI32(b,
+             addI32(b, f->reductions[0][0].value,
+                    mutated("state-product.drop-last-block") ? 0 : block - 1),
+             block);
   KernelFunc &part =
       addFunc(kernel, update, (f->func.getName() + "_block").str(), vars, type,
               extents, [&](OpBuilder &inner, ValueRange) -> Value {
@@ -129,7 +140,9 @@ Value sumOfBlocks(KernelInfo &kernel, Value sum, Value columns, Value rows,
     auto factor = [&](Value func, unsigned dim) {
       SmallVector<Value> place{args[dim], args[rank + 1], args[rank]};
       for (size_t d = 2; d < rank; ++d)
-        place.push_back(args[d]);
+        place.push_back(mutated("state-product.factor-of-first-batch")
+                            ? i32(at, 0)
+                            : args[d]);
       return halide::ReadOp::create(at, loc, type, func, place).getResult(0);
     };
     Value old = halide::ReadOp::create(at, loc, type, partFunc,

@@ -21,6 +21,7 @@
 // schedule in StreamingPlan.cpp, the output in StreamingResults.cpp; here are
 // the state and what the others share.
 #include "passes/Schedule/StreamingAttention.h"
+#include "passes/Mutation.h"
 #include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/StreamingBuilder.h"
 
@@ -258,7 +259,8 @@ StringRef heed::whyNotStreaming(attn::AttentionOp op) {
   // Divided, an exponential may be taken less any maximum.
   if (op.getStabilise() && !op.getDivide())
     return "its exponentials of differences from the maximum are not divided";
-  if (!op.getWeight().empty() && op.getDivide() && !isLinear(op.getWeight()))
+  if (!op.getWeight().empty() && op.getDivide() && !isLinear(op.getWeight()) &&
+      !mutated("choose-algorithm.any-factor-streams"))
     return "the factor after its normaliser is no product with the weight";
   if (op.getWeights() && !op.getWeights().use_empty())
     return "its weights are a result";

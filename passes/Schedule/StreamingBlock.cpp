@@ -1,4 +1,5 @@
 //===- StreamingBlock.cpp - a block of keys in streaming attention --------===//
+#include "passes/Mutation.h"
 #include "passes/Schedule/StreamingBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,8 +29,10 @@ Value Streaming::live(Ops &o, const StreamingStage &stage, Value lane, Value jj,
                       Value kb, ArrayRef<Value> rest) {
   if (!stage.partial)
     return Value();
-  Value inside = o.less(o.addi(firstKey(o, stage, kb), jj), keys);
-  if (op.getWhere().empty())
+  Value number = o.addi(firstKey(o, stage, kb), jj);
+  Value inside = mutated("streaming.one-key-more") ? o.atMost(number, keys)
+                                                   : o.less(number, keys);
+  if (op.getWhere().empty() || mutated("streaming.forget-mask"))
     return inside;
   Value seen = region(o, op.getWhere(), rest.drop_front(),
                       query(o, rest.front(), lane), key(o, stage, kb, jj), {});
@@ -298,7 +301,9 @@ void Streaming::addValues(StreamingStage &stage) {
            Value v = valueAt(o, at[0], j, rest, valueDim(o, at[1], at[2]));
            Value state = o.read1(stage.products.getResult(), at);
            Value next = o.fma(state, p, v);
-           return {absent ? o.select(isLive(o, p), next, state) : next};
+           return {absent && !mutated("streaming.add-absent-values")
+                       ? o.select(isLive(o, p), next, state)
+                       : next};
          });
 }
 
@@ -313,6 +318,8 @@ SmallVector<Value> Streaming::merged(Ops &o, ArrayRef<Value> old,
     c1 = o.power4(o.sub(here, top));
   }
   auto merge = [&](Value x, Value y) -> Value {
+    if (shifted && mutated("streaming.forget-rescale"))
+      return o.fma(x, y, c1);
     return shifted ? o.fma(o.mul(x, c0), y, c1) : o.add(x, y);
   };
   SmallVector<Value> values;
@@ -414,6 +421,8 @@ void Streaming::cutBlocks(StreamingStage &stage) {
     return;
   }
   Value left = o.mod(keys, plan.block);
+  if (mutated("streaming.drop-last-keys"))
+    left = o.muli(o.floorDiv(left, group), o.i(group));
   stage.first = o.muli(stage.blocks, o.i(plan.block));
   // The least of two, so that Halide knows how much memory it needs.
   stage.groups =

@@ -16,6 +16,7 @@
 //
 // Weights of keys beyond an end of the table are added up first. A table of
 // numbers, a bias, needs no more than to lie in the right order.
+#include "passes/Mutation.h"
 #include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/StreamingBuilder.h"
 #include "passes/Schedule/StreamingWriter.h"
@@ -260,7 +261,11 @@ void Streaming::stageTableNumbers(StreamingStage &stage, unsigned term) {
         ArrayRef<Value> rest = at.drop_front(2);
         Table table = tableAt(o, stage, tensor, map, at[1], rest);
         Value row =
-            o.clamp(o.subi(o.addi(table.start, o.i(stage.block - 1)), at[0]),
+            o.clamp(o.subi(o.addi(table.start,
+                                  o.i(mutated("streaming.bias-of-next-offset")
+                                          ? stage.block
+                                          : stage.block - 1)),
+                           at[0]),
                     table.last);
         SmallVector<Value> dims = place(o, rest.drop_front(), o.i(0), o.i(0));
         return {operand(o, tensor, map, dims,
@@ -317,7 +322,10 @@ halide::FuncOp Streaming::endWeights(StreamingStage &stage, unsigned value,
         Value p = o.read(stage.weights.getResult(), place).front();
         Value state = o.read1(sum.getResult(), at);
         Value row = o.subi(o.addi(table.start, jj), at[0]);
-        Value beyond = high ? o.less(table.last, row) : o.less(row, o.i(0));
+        Value beyond = high ? mutated("streaming.last-offset-is-beyond")
+                                  ? o.atMost(table.last, row)
+                                  : o.less(table.last, row)
+                            : o.less(row, o.i(0));
         if (stage.partial)
           beyond = o.both(beyond, isLive(o, p));
         return {o.select(beyond,

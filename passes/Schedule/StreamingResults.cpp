@@ -1,6 +1,7 @@
 //===- StreamingResults.cpp - what streaming attention leaves -------------===//
 // The state of all keys, divided by its sum, in the layout of the result; and
 // the log-sum-exp where it is one.
+#include "passes/Mutation.h"
 #include "passes/Schedule/StreamingBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -27,7 +28,8 @@ Streaming::Total Streaming::total(Ops &o, ArrayRef<Value> at) {
   // Merged like a block with one key and no value; the exact exponential, as
   // t - top may be any number.
   Value top = o.larger(total.top, math::RoundEvenOp::create(o.b, o.loc, t));
-  total.rescale = o.power4(o.sub(total.top, top));
+  if (!mutated("streaming.sink-without-rescale"))
+    total.rescale = o.power4(o.sub(total.top, top));
   total.sum =
       o.fma(math::ExpOp::create(o.b, o.loc, o.mul(o.sub(t, top), o.f(2 * ln2))),
             total.sum, total.rescale);
@@ -70,6 +72,8 @@ StreamingResults Streaming::finish() {
           Value empty = o.f(shifted ? -1 : 0);
           if (op.getEmpty())
             empty = o.add(scalars.lookup(op.getEmpty()), empty);
+          if (mutated("streaming.divide-empty-row"))
+            return {o.div(c, l)};
           return {o.select(none, empty, o.div(c, l))};
         });
   plan.divided =

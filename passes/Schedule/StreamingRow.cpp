@@ -15,6 +15,7 @@
 //
 // T to PV are in StreamingRowBlock.cpp, the schedule in StreamingRowPlan.cpp;
 // here are the groups that read the same keys, the parts and their merge.
+#include "passes/Mutation.h"
 #include "passes/Schedule/StreamingBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -203,6 +204,8 @@ LogicalResult Streaming::rows(SmallVector<Extent> batch,
   // block's number that is a sum it knows no bounds.
   auto ofPart = [&](Ops &o, ArrayRef<Value> args) {
     Value kb = args[rank], first = o.muli(args[2], length);
+    if (mutated("streaming.parts-overlap"))
+      return o.both(o.atMost(first, kb), o.atMost(kb, o.addi(first, length)));
     return o.both(o.atMost(first, kb), o.less(kb, o.addi(first, length)));
   };
   // Tables of a mask tell full blocks of another size.

@@ -1,5 +1,6 @@
 //===- StreamingRowBlock.cpp - a block of keys of one query ---------------===//
 // T, S, P and PV of StreamingRow.cpp.
+#include "passes/Mutation.h"
 #include "passes/Schedule/StreamingBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -199,7 +200,7 @@ void Streaming::rowProducts(StreamingStage &stage) {
              SmallVector<Value> p = o.read(stage.weights.getResult(), place);
              Value v = valueAt(o, at[0], key(o, stage, at[2], jj), rest,
                                hasValueDim ? at[1] : Value());
-             if (stage.partial)
+             if (stage.partial && !mutated("streaming.row-of-absent-key"))
                v = o.real(
                    arith::AndIOp::create(o.b, o.loc, o.bits(v), o.bits(p[1])));
              sum = o.fma(sum, p[0], v);

@@ -1,4 +1,5 @@
 //===- StreamingScores.cpp - score terms of streaming attention -----------===//
+#include "passes/Mutation.h"
 #include "passes/Schedule/StreamingBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -124,7 +125,9 @@ void Streaming::stageQueries() {
         Value value = operand(o, tensor, map, dims);
         if (scaled)
           value = o.mul(value, domain() == 1 ? *factor
-                                             : o.mul(*factor, o.f(domain())));
+                               : mutated("streaming.forget-scale")
+                                   ? o.f(domain())
+                                   : o.mul(*factor, o.f(domain())));
         return value;
       };
       std::string name = ("q" + Twine(index)).str();

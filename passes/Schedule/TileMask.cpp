@@ -1,5 +1,6 @@
 //===- TileMask.cpp - which blocks of keys a tile of queries visits -------===//
 #include "passes/Schedule/TileMask.h"
+#include "passes/Mutation.h"
 #include "passes/Schedule/StreamingOps.h"
 
 using namespace mlir;
@@ -67,7 +68,10 @@ Value TileMask::visitsFull(OpBuilder &b, Value block, Value tile,
         write.write(b, {bounds.full[0].low, bounds.full[0].high},
                     write.tile(b, tile, batch));
     return o.both(o.atMost(ends[0], low),
-                  o.atMost(o.addi(low, o.i(write.tiling.block)), ends[1]));
+                  o.atMost(mutated("mask-tables.full-by-first-key")
+                               ? low
+                               : o.addi(low, o.i(write.tiling.block)),
+                           ends[1]));
   }
   Value inside = o.both(o.atMost(row(b, FirstFull, tile, batch), block),
                         o.less(block, row(b, EndFull, tile, batch)));
@@ -86,8 +90,11 @@ Value TileMask::visits(OpBuilder &b, Value piece, Value tile,
     SmallVector<Value> ends =
         write.write(b, {hull.low, hull.high}, write.tile(b, tile, batch));
     // Both ends of an empty range may lie in one block.
-    inside =
-        o.both(o.less(low, ends[1]), o.less(ends[0], o.addi(low, o.i(size))));
+    inside = o.both(o.less(mutated("mask-tables.drop-last-block")
+                               ? o.addi(low, o.i(size))
+                               : low,
+                           ends[1]),
+                    o.less(ends[0], o.addi(low, o.i(size))));
     if (!Exprs::isConstantInt(hull.low, 0))
       inside = o.both(inside, o.less(ends[0], ends[1]));
   } else {
@@ -107,5 +114,7 @@ Value TileMask::visitsPartial(OpBuilder &b, Value piece, Value tile,
   if (!anyFull())
     return inside;
   Value block = o.floorDiv(piece, write.tiling.block / write.tiling.piece);
+  if (mutated("mask-tables.full-blocks-twice"))
+    return inside;
   return o.both(inside, o.negate(visitsFull(b, block, tile, batch)));
 }

@@ -2,7 +2,7 @@
 from draw import *
 
 feature("rows", "feed forward", "gated unit", "residual", "convolution", "pooling", "product chain", "embedding", "concat", "slice",
-        "loop", "collection", "constant table", "integer product", "shift", "argmax", "reductions", "statistics", "output projection")
+        "loop", "nested loop", "several carried", "linear attention", "parameters", "collection", "constant table", "integer product", "shift", "argmax", "reductions", "statistics", "output projection")
 
 
 def stream(d):
@@ -127,14 +127,25 @@ def loop(d, x, keys):
     """A layer with its own weights, three times."""
     if not d.have("loop"):
         return None
-    l = d.key("l", Num(d.one(1, 2, 3)))
     i = keys[-1]
     z = d.key("z", d.extents[i])
-    w = d.input("lw", [l, i, z], recipe=("weight", "4"))
+    loops = [d.key(v, Num(d.one(1, 2, 3))) for v in ("lm" if d.have("nested loop", 0.4) else "l")]
+    w = d.input("lw", loops + [i, z], recipe=("weight", "4"))
+    if d.have("parameters"):
+        d.inputs[-1] = replace(d.inputs[-1], param=len(loops))
     x = d.let("xl", keys, x.at())
     body = x.at() + Call("tanh", (d.sum([z], x.at(**{i: z}) * w.at()),))
-    equation = Equation(x.name, tuple(d.index(k) for k in keys), body)
-    d.body.append(For(l, Num(0), d.extents[l], (equation,)))
+    body = (Equation(x.name, tuple(d.index(k) for k in keys), body),)
+    total = None
+    if d.have("several carried", 0.4):
+        total = d.let("total", keys[:-1], d.sum([i], x.at()))
+        own = Equation(total.name, tuple(d.index(k) for k in keys[:-1]), total.at() * 0.5 + d.sum([i], x.at()))
+        body = (own,) + body if d.chance(0.5) else body + (own,)
+    for l in reversed(loops):
+        body = (For(l, d.one(Num(0), d.extents[l] - 1), d.extents[l], body),)
+    d.body += body
+    if total:
+        x = d.let("y", keys, x.at() + total.at())
     return x, keys
 
 
@@ -217,6 +228,29 @@ def chain(d):
             z = d.let("t", keys, act(d, z.at()))
         parts[k:k + 2] = [(z, a, c)]
     return parts[0][0]
+
+
+def linear_attention(d):
+    """phi(q) (phi(k)^T v) / (phi(q) phi(k)^T 1): the sums over keys first, or the pairs; each once or beside others that read it."""
+    if not d.have("linear attention"):
+        return None
+    batch = [d.key("b", d.dim("B", "batch"))] * d.chance(0.5) + [d.key("h", d.dim("H", "head"))] * d.chance(0.5)
+    i, j = d.key("i", d.dim("N", "length")), d.key("j", d.dim("M", "length"))
+    e, f = d.key("e", d.dim("E", "width")), d.key("f", d.dim("F", "width"))
+    if d.chance(0.8):
+        d.fixed |= {d.extents[e].name, d.extents[f].name}
+    phi = lambda x: d.one(Call("elu", (x,)) + 1, Call("relu", (x,)) + 0.25, Call("exp", (x * 0.5,)))
+    q, k, v = (d.input(s, d.shuffled(batch + keys)) for s, keys in (("q", [i, e]), ("k", [j, e]), ("v", [j, f])))
+    fq, fk = d.let("fq", d.shuffled(batch + [i, e]), phi(q.at())), d.let("fk", d.shuffled(batch + [j, e]), phi(k.at()))
+    if d.chance(0.3):
+        s = d.let("s", batch + [i, j], d.sum([e], fq.at() * fk.at()))
+        return d.let("o", batch + [i, f], d.sum([j], s.at() * v.at()) / d.sum([j], s.at()))
+    kv = d.let("kv", d.shuffled(batch + [e, f]), d.sum([j], d.one(fk.at() * v.at(), v.at() * fk.at())))
+    z = d.let("z", batch + [e], d.sum([j], fk.at()))
+    o = d.sum([e], fq.at() * kv.at())
+    if d.chance(0.7):
+        o = o / (d.sum([e], fq.at() * z.at()) + d.one(0.5, 1))
+    return d.let("o", d.shuffled(batch + [i, f]), o)
 
 
 def embedding(d):

@@ -1,6 +1,7 @@
 """Compiles a model with heedc and runs it through the C ABI (runtime/heed.h), without a process for each input."""
 import _ctypes
 import ctypes as C
+import json
 import os
 import pathlib
 import resource
@@ -58,10 +59,29 @@ def compile_model(source, output, backend, flags=()):
     return text
 
 
+def write_weights(path, model, arrays):
+    """The parameters' arrays as a safetensors file; None if the model has none."""
+    tensors = {}
+    for x in model.inputs:
+        if x.param is not None:
+            for turn in np.ndindex(*arrays[x.name].shape[:x.param]):
+                tensors["".join([x.name] + [f".{k}" for k in turn])] = (x.type.upper(), np.ascontiguousarray(arrays[x.name][turn]))
+    if not tensors:
+        return None
+    head, data = {}, b""
+    for name, (kind, a) in tensors.items():
+        head[name] = {"dtype": kind, "shape": list(a.shape), "data_offsets": [len(data), len(data) + a.nbytes]}
+        data += a.tobytes()
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+    return path
+
+
 class Compiled:
     """An open library. Inputs by name."""
 
-    def __init__(self, file, threads=1, target=None):
+    def __init__(self, file, threads=1, target=None, weights=None):
         self.library = C.CDLL(str(file))
         self.library.heed_last_error.restype = C.c_char_p
         self.library.heed_find_signature.restype = C.POINTER(Signature)
@@ -69,6 +89,9 @@ class Compiled:
         self.signature = self.library.heed_find_signature(desc, None).contents
         self.handle = C.c_void_p()
         options = Options(threads=threads, target=target)
+        if weights:
+            names = (C.c_char_p * 1)(str(weights).encode())
+            options.weights, options.numWeights = C.cast(names, C.c_void_p), 1
         if self.library.heed_open(desc, C.byref(options), C.byref(self.handle)):
             raise Refused("heed_open: " + self.error())
 

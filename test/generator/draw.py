@@ -39,6 +39,7 @@ class Draw:
         self.dims = {}      # name: role
         self.multiples = {}  # name: (of which dim)
         self.extents = {}   # key: extent
+        self.fixed = set()  # dims that are numbers in the text
         self.count = {}
         self.cost = 1
 

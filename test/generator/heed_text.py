@@ -75,7 +75,9 @@ def equation(s):
 def lines(body, indent):
     pad = "  " * indent
     for s in body:
-        if isinstance(s, Equation):
+        if isinstance(s, str):
+            yield pad + s
+        elif isinstance(s, Equation):
             yield pad + equation(s)
         elif isinstance(s, Let):
             yield f"{pad}let {s.name}: f32[{', '.join(expr(x) for x in s.shape)}]"
@@ -105,11 +107,33 @@ def function(f):
     return f"fn {f.name}({args}{static}) {{\n{body}\n  return {', '.join(f.results)}\n}}"
 
 
+def typed(x, first=0):
+    shape = x.shape[first:]
+    return f"{x.name}: {x.type}" + (f"[{', '.join(expr(n) for n in shape)}]" if shape else "")
+
+
+def of_turns(body, params, around=()):
+    """The body with parameters that each turn of a loop has of its own: declared in the loop, and read without its variables."""
+    new = []
+    for s in body:
+        if isinstance(s, For):
+            loops = around + (s.var,)
+            own = [x for x in params.values() if x.param == len(loops) and x.name in reads(s)]
+            names = ["".join(f".{{{v}}}" for v in loops)] * len(own)
+            s = replace(s, body=tuple(f'param {typed(x, x.param)} @ "{x.name}{n}"' for x, n in zip(own, names)) + of_turns(s.body, params, loops))
+        elif around:
+            s = rebuild(s, lambda n: replace(n, index=n.index[params[n.tensor].param or 0:]) if isinstance(n, Read) and n.tensor in params else n)
+        new.append(s)
+    return tuple(new)
+
+
 def heed_text(model, name="drawn"):
     """The whole file. Dims of `static` stand as their numbers."""
     model = substitute(model, {name: Num(size) for name, size in model.static})
     parts = [f"const {name} = {table(value)}" for name, value in model.constants]
     parts += [function(f) for f in model.functions]
-    inputs = ", ".join(f"{x.name}: {x.type}" + (f"[{', '.join(expr(n) for n in x.shape)}]" if x.shape else "") for x in model.inputs)
-    body = "\n".join(lines(model.body, 1))
+    params = {x.name: x for x in model.inputs if x.param is not None}
+    inputs = ", ".join(typed(x) for x in model.inputs if x.name not in params)
+    head = [f"  param {typed(x)} @ \"{x.name}\"" for x in params.values() if not x.param]
+    body = "\n".join(head + list(lines(of_turns(model.body, params), 1)))
     return "\n".join(parts + [f"model {name}({inputs}) {{\n{body}\n  return {', '.join(model.results)}\n}}\n"])

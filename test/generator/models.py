@@ -7,15 +7,17 @@ from ranges import settle
 from respell import respelled
 import sizes
 
-feature("intermediate result", "respelled", "two attentions")
+feature("intermediate result", "respelled", "two attentions", "parameters")
 
 
 def network(d):
     """The tensor that a model is about."""
-    kind = d.one("attention", "attention", "attention", "stream", "stream", "chain", "embedding", "integers")
+    kind = d.one("attention", "attention", "attention", "stream", "stream", "chain", "embedding", "integers", "linear")
     if kind == "stream":
         x, keys = blocks.walk_blocks(d, *blocks.stream(d))
         return blocks.ending(d, x, keys)
+    if kind == "linear":
+        return blocks.linear_attention(d) or attention(d)
     if kind == "chain":
         return blocks.chain(d) or attention(d)
     if kind == "embedding":
@@ -51,9 +53,16 @@ def drawn(seed, number, off=()):
             results.append(d.random.choice(named))
     first = sizes.draw(d.random, d.dims, d.multiples, 400000)
     static = []
+    if d.have("parameters", 0.6):
+        for k, x in enumerate(d.inputs):
+            # Sums with weights, their biases and gains.
+            if x.type == "f32" and x.param is None and (x.recipe[0] == "weight" or len(x.shape) == 1 and x.name[0] in "bg"):
+                d.inputs[k] = replace(x, param=0)
+    fixed = d.fixed | {m.name for x in d.inputs if x.param is not None for n in x.shape for m in walk(n) if isinstance(m, Name)}
+    static += [(n, first[n]) for n in d.dims if n in fixed]
     if d.have("static", 0.6):
         share = d.one(0.3, 1.0)
-        static = [(n, size) for n, size in first.items() if d.chance(share)]
+        static += [(n, size) for n, size in first.items() if n not in fixed and d.chance(share)]
     plain = d.model(results, static)
     other = respelled(plain, d.random) if d.have("respelled") else None
     static += [(n, first[n]) for n in d.dims if n not in dict(static) and not binds(plain.inputs, n)]

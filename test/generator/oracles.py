@@ -6,7 +6,7 @@ import numpy as np
 import inputs
 import oracle
 import oracle_functions
-from compiled import Compiled, Refused, compile_model
+from compiled import Compiled, Refused, compile_model, write_weights
 from heed_text import heed_text
 from judge import judge, unjudged
 from numpy_text import numpy_text
@@ -62,10 +62,15 @@ def check_backend(source, folder, backend, model, known, flags=(), threads=1):
         text = compile_model(source, library, backend, list(flags) + ["-O0"] * (backend == "reference"))
     except Refused as e:
         raise Failure("refused", str(e))
-    program = Compiled(library, threads)
+    program = None
     try:
         for dims, seed, arrays, want in known:
             try:
+                weights = write_weights(pathlib.Path(folder) / "weights.safetensors", model, arrays)
+                if weights or not program:
+                    if program:
+                        program.close()
+                    program = Compiled(library, threads, weights=weights)
                 results = program(arrays)
             except Refused as e:
                 raise Failure("refused call", f"{backend}: {e}", dims, seed)
@@ -74,7 +79,8 @@ def check_backend(source, folder, backend, model, known, flags=(), threads=1):
                 if wrong:
                     raise Failure("numbers", f"{wrong}; sizes {dims}, seed {seed}", dims, seed)
     finally:
-        program.close()
+        if program:
+            program.close()
     return text
 
 

@@ -1,8 +1,8 @@
 """Sizes of a model's dims: small and odd ones, 0 and 1, about a vector's lanes and a tile's rows, at times beyond two tiles."""
-LENGTHS = [[0], [1], [2, 3, 5], [7, 8, 9, 15, 16, 17], [31, 32, 33, 47, 48, 49], [63, 64, 65, 95, 97], [127, 129, 150, 193]]
+LENGTHS = [[0], [1], [2, 3, 5], [7, 8, 9, 15, 16, 17], [31, 32, 33, 47, 48, 49], [63, 64, 65, 95, 97], [127, 129, 150, 193], [257, 520, 1030, 2100]]
 WIDTHS = [[0], [1], [2, 3, 4, 5], [6, 7, 8, 9], [15, 16, 17], [31, 32, 33], [48, 64, 65]]
 # How often each class is drawn.
-LENGTH_WEIGHTS = [2, 4, 10, 12, 8, 5, 3]
+LENGTH_WEIGHTS = [2, 4, 10, 12, 8, 5, 3, 1]
 WIDTH_WEIGHTS = [1, 4, 12, 10, 6, 3, 1]
 
 

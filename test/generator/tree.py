@@ -162,11 +162,13 @@ class Function:
 
 @dataclass(frozen=True)
 class Input:
-    """`recipe` says how `inputs.py` draws it: a kind and its numbers."""
+    """`recipe` says how `inputs.py` draws it: a kind and its numbers. `param`: read from a file of weights; so many of its first axes are
+    loop variables, of which each turn has a tensor of its own."""
     name: str
     type: str
     shape: tuple  # of Expr
     recipe: tuple = ("real",)
+    param: int = None
 
 
 @dataclass(frozen=True)
