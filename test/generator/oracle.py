@@ -145,6 +145,10 @@ def linear(f, x, y):
         if not x.real:
             return Val(f(v, w), ax, None, absent)
         p, q = magnitudes([x, y])
+        # A score of -inf excludes its key, also where what it was added to is NaN: a compiler may take either.
+        masked = np.isnan(v) & np.isinf(w) | np.isinf(v) & np.isnan(w)
+        if reached(masked, ax):
+            raise Tie
         return Val(f(v, w), ax, p + q, absent)
 
 

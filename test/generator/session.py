@@ -7,6 +7,7 @@ import tempfile
 import traceback
 from dataclasses import replace
 
+import tools
 from heed_text import heed_text
 from judge import unjudged
 from oracles import Failure, cases, check_backend, disagreement, write_source
@@ -56,6 +57,7 @@ def check(model, tuples, plain, seed, backends):
 
 def isolated(action, limit=600):
     """action()'s result from a child; how the child ended, if it did not end well."""
+    tools.start()
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -72,4 +74,7 @@ def isolated(action, limit=600):
     with os.fdopen(read, "rb") as pipe:
         data = pipe.read()
     _, status = os.waitpid(child, 0)
-    return pickle.loads(data) if data and not status else {"failure": ("crash", f"ended with status {status}", None), "features": []}
+    if data and not status:
+        return pickle.loads(data)
+    tools.restart()
+    return {"failure": ("crash", f"ended with status {status}", None), "features": []}
