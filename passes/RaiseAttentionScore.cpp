@@ -293,8 +293,12 @@ ExprRef AttentionMatcher::termOf(Product product, ArrayRef<unsigned> contract) {
   // Factors over pairs: a read is an operand (by offset, as a rule); a function
   // of one-sided parts is a `pair`.
   SmallVector<ExprRef> functions;
+  auto isRead = [](ExprRef e) {
+    return e->kind == ExprKind::Read ||
+           (e->isOp("arith.extf") && e->operand(0)->kind == ExprKind::Read);
+  };
   for (ExprRef e : both)
-    if (e->kind == ExprKind::Read)
+    if (isRead(e))
       term.operands.push_back(e);
     else
       functions.push_back(e);
@@ -316,9 +320,13 @@ ExprRef AttentionMatcher::termOf(Product product, ArrayRef<unsigned> contract) {
           exprs.replaceOutermost(e, [&](ExprRef inner) -> ExprRef {
             if (inner->freeVars.empty() || !isa<FloatType>(inner->type))
               return nullptr;
-            return isOneSided(inner) || inner->kind == ExprKind::Read
-                       ? parameterOf(inner)
-                       : nullptr;
+            if (!isOneSided(inner) && !isRead(inner))
+              return nullptr;
+            // Parameters are f32, whatever an operand is stored as.
+            ExprRef parameter = parameterOf(inner);
+            return inner->type.isF32()
+                       ? parameter
+                       : exprs.op("arith.truncf", inner->type, {parameter});
           }));
     term.pair = multiply(factors, {});
     bool closed = true;

@@ -21,9 +21,15 @@ public:
   ~Attempt() override { builder.setListener(before); }
   void notifyOperationInserted(mlir::Operation *op,
                                mlir::OpBuilder::InsertPoint) override {
-    // What stands inside of another op goes with it.
+    // What stands inside of another op goes with it; a region may be filled
+    // before it has an op.
     mlir::Operation *parent = op->getParentOp();
-    if (parent && !made(parent))
+    while (parent && !parent->hasTrait<mlir::OpTrait::IsIsolatedFromAbove>()) {
+      if (made(parent))
+        return;
+      parent = parent->getParentOp();
+    }
+    if (parent)
       ops.push_back(op);
   }
   bool made(mlir::Operation *op) const { return llvm::is_contained(ops, op); }

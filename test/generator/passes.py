@@ -17,8 +17,10 @@ def stages(before, prints):
     parts = DUMP.split(text)
     found = list(zip(parts[1::2], parts[2::2]))
     if code:
-        error = [line for line in text.splitlines() if "error:" in line or "Assertion" in line]
-        raise Failure("refused", f"heed-opt --heed-kernels: exit code {code}: {' '.join(error[:3])}")
+        error = " ".join([line.replace(str(before), "before.mlir") for line in text.splitlines() if "error:" in line or "Assertion" in line][:3])
+        # A shrinker keeps the kind: without what follows from names and sizes.
+        short = re.sub(r"[\w./]*:\d+:\d+: |\d+", "", error)[:60]
+        raise Failure(f"refused ({code} {short})", f"heed-opt --heed-kernels: exit code {code} after {found[-1][0] if found else 'nothing'}: {error}")
     return [(name, ir) for name, ir in found if "halide.pipeline @" not in ir]
 
 
@@ -38,8 +40,6 @@ def check_passes(source, folder, model, known):
         for _, ir in stages(before, [f"--mlir-print-ir-before={LAST}"]):
             check_after(ir, folder, model, known)
     except Failure as last:
-        if "heed-opt" in last.text:
-            raise
         for name, ir in stages(before, ["--mlir-print-ir-after-change", "--mlir-print-ir-after-all", "--mlir-print-ir-module-scope"]):
             try:
                 check_after(ir, folder, model, known)
