@@ -41,7 +41,7 @@ def compile_model(source, output, backend, flags=()):
     """Compiles a file to a shared library; the messages. Raises Refused."""
     # Of the reference only the object is heedc's: a third of its time is the linker driver's.
     emitted, kind = (f"{output}.o", "obj") if backend == "reference" else (output, "shared")
-    text, code = run_tool("heedc", source, f"--emit={kind}", "--prefix=drawn", "-o", emitted, f"--backend={backend}", *flags)
+    text, code = run_tool([tool("heedc"), source, f"--emit={kind}", "--prefix=drawn", "-o", emitted, f"--backend={backend}", *flags])
     if code:
         raise Refused(f"heedc --backend={backend}: exit code {code}: {text.strip().replace(str(source), 'drawn.heed')}")
     if kind == "obj":

@@ -1,8 +1,8 @@
 /* Preloaded into a tool: its process stays, loaded and relocated, and forks for each command line that it is sent, since starting
  * LLVM's libraries costs more than compiling a small model.
  *
- * A request on descriptor REQUESTS is a 4-byte length and that many bytes: the file for both streams, then the arguments, each with a zero
- * behind it. The answer on descriptor ANSWERS is the child's wait status, 4 bytes. It ends with its requests.
+ * A request on descriptor REQUESTS is a 4-byte length and that many bytes: the file for both streams, how many variables of the environment
+ * follow, they, the arguments; each with a zero behind it. The answer on descriptor ANSWERS is the child's wait status, 4 bytes. It ends with its requests.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -30,6 +30,7 @@ static int readAll(void *to, size_t count) {
 }
 
 static int serve(int argc, char **argv, char **environment) {
+  (void)argc, (void)environment;
   unsigned length;
   while (readAll(&length, sizeof length)) {
     char *text = malloc(length + 1), *arguments[MOST + 1];
@@ -38,7 +39,12 @@ static int serve(int argc, char **argv, char **environment) {
     text[length] = 0;
     int count = 0;
     arguments[count++] = argv[0];
-    for (char *at = text + strlen(text) + 1; at < text + length && count < MOST; at += strlen(at) + 1)
+    char *at = text + strlen(text) + 1;
+    int variables = atoi(at);
+    char *first = at += strlen(at) + 1;
+    for (int k = 0; k < variables; ++k)
+      at += strlen(at) + 1;
+    for (; at < text + length && count < MOST; at += strlen(at) + 1)
       arguments[count++] = at;
     arguments[count] = NULL;
     pid_t child = fork();
@@ -51,7 +57,9 @@ static int serve(int argc, char **argv, char **environment) {
       close(out);
       struct rlimit limit = {SECONDS, SECONDS};
       setrlimit(RLIMIT_CPU, &limit);
-      exit(toolMain(count, arguments, environment));
+      for (int k = 0; k < variables; ++k, first += strlen(first) + 1)
+        putenv(first);
+      exit(toolMain(count, arguments, environ));
     }
     int status = -1;
     if (child > 0)

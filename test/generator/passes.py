@@ -5,7 +5,7 @@ import pathlib
 import re
 
 from oracles import Failure, check_backend
-from tools import run_tool
+from tools import run_tool, tool
 
 DUMP = re.compile(r"// -----// IR Dump (?:After|Before) \w+ \(([\w-]+)\).*\n")
 LAST = "attn-to-halide"  # what it makes the reference does not take
@@ -13,7 +13,7 @@ LAST = "attn-to-halide"  # what it makes the reference does not take
 
 def stages(before, prints):
     """(pass, IR) for each print."""
-    text, code = run_tool("heed-opt", before, "--heed-kernels", "-o", "/dev/null", "--mlir-disable-threading", *prints)
+    text, code = run_tool([tool("heed-opt"), before, "--heed-kernels", "-o", "/dev/null", "--mlir-disable-threading", *prints])
     parts = DUMP.split(text)
     found = list(zip(parts[1::2], parts[2::2]))
     if code:
@@ -33,7 +33,7 @@ def check_after(ir, folder, model, known):
 def check_passes(source, folder, model, known):
     """The last IR that the reference takes; if that is wrong, the guilty pass is named in the failure."""
     before = pathlib.Path(folder) / "before.mlir"
-    text, code = run_tool("heedc", source, "--emit=attn", "-o", before)
+    text, code = run_tool([tool("heedc"), source, "--emit=attn", "-o", before])
     if code:
         raise Failure("refused", text)
     try:
@@ -66,7 +66,7 @@ def remarks(text):
 def explained(source, folder):
     """Remarks of all passes and the halide ops, without generating code."""
     output = pathlib.Path(folder) / "kernels.mlir"
-    text, code = run_tool("heedc", source, "--emit=halide", "--explain=json", "-o", output)
+    text, code = run_tool([tool("heedc"), source, "--emit=halide", "--explain=json", "-o", output])
     if code:
         raise Failure("refused", text.replace(str(source), "drawn.heed"))
     said = remarks(text)

@@ -37,7 +37,8 @@ class Server:
 
     def __call__(self, arguments):
         out = pathlib.Path(scratch.name) / f"out{os.getpid()}"
-        data = b"".join(str(a).encode() + b"\0" for a in [out, *arguments])
+        own = [f"{k}={v}" for k, v in os.environ.items() if k.startswith("HEED_")]
+        data = b"".join(str(a).encode() + b"\0" for a in [out, len(own), *own, *arguments])
         os.write(self.requests, struct.pack("I", len(data)) + data)
         answer = os.read(self.answers, 4)
         if len(answer) < 4:
@@ -70,8 +71,8 @@ def restart():
     start()
 
 
-def run_tool(name, *arguments):
-    """What a tool printed on both streams, and its exit code (-n: signal n). It may take 100 s of processor time (forkserver.c), so that a
-    busy machine is no finding."""
+def run_tool(command):
+    """What heedc or heed-opt printed on both streams, and its exit code (-n: signal n). It may take 100 s of processor time
+    (forkserver.c), so that a busy machine is no finding."""
     start()
-    return servers[name](arguments)
+    return servers[pathlib.Path(command[0]).name](command[1:])

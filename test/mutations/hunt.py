@@ -10,11 +10,11 @@ import re
 import tempfile
 from contextlib import contextmanager
 
-from compiled import run_tool, tool
 from oracles import Failure, cases, check_backend, write_source
 from passes import check_after
 from session import isolated
 from sites import PARTS, PROOF_OFF
+from tools import run_tool, tool
 
 # Up to where tensors are computed, or are rewritten: behind that, what a fault in there changes is seen by the reference.
 LAST = {"rewrites": "attn-reorder-products", "kernels": "attn-verify-kernels"}
@@ -34,7 +34,7 @@ def environment(**values):
 @functools.cache
 def pipeline(last):
     """The passes up to `last`, as heed-opt takes them."""
-    text, _, _ = run_tool([tool("heed-opt"), "--heed-kernels", "--dump-pass-pipeline", os.devnull])
+    text, _ = run_tool([tool("heed-opt"), "--heed-kernels", "--dump-pass-pipeline", os.devnull])
     text = re.sub(r"\s+(?![^{}]*\})", "", text[text.index("builtin.module("):])
     end = re.search(rf"\b{last}\b(\{{[^}}]*\}})?\)?", text).end()
     text = text[:end]
@@ -54,7 +54,7 @@ class Subject:
         """The front end's IR, in a file."""
         file = pathlib.Path(self.folder) / "attn.mlir"
         if not file.exists():
-            text, code, _ = run_tool([tool("heedc"), self.source, "--emit=attn", "-o", file])
+            text, code = run_tool([tool("heedc"), self.source, "--emit=attn", "-o", file])
             if code:
                 raise Failure("refused", text.strip())
         return file
@@ -66,7 +66,7 @@ class Subject:
             command = [tool("heed-opt"), self.attn(), f"--pass-pipeline={pipeline(LAST[oracle])}", "--mlir-disable-threading"]
         else:
             command = [tool("heedc"), self.source, "--emit=halide" if oracle == "halide" else "--emit=llvm"]
-        text, code, _ = run_tool(command + ["-o", output])
+        text, code = run_tool(command + ["-o", output])
         if code:
             raise Failure("refused", text.strip())
         return output.read_text()
@@ -141,5 +141,5 @@ def refusal(model, tuples, seed, name):
         if found and subject.is_quiet(oracle):
             return "wrong: " + found[:200]
         with environment(HEED_MUTATE=name):
-            text, _, _ = run_tool([tool("heedc"), subject.source, "--emit=halide", "--explain=json", "-o", os.devnull])
+            text, _ = run_tool([tool("heedc"), subject.source, "--emit=halide", "--explain=json", "-o", os.devnull])
         return "refused, said" if "cannot be proven equal" in text else "refused"
