@@ -9,6 +9,8 @@
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallVector.h"
 
+#include <list>
+
 namespace heed {
 
 /// The extent of a dim: an i32 of the pipeline, and its value where the types
@@ -72,7 +74,8 @@ struct Packing {
 /// A pipeline without a schedule. Outputs are the funcs with `halide.output`.
 struct KernelInfo {
   halide::PipelineOp pipeline;
-  llvm::SmallVector<KernelFunc> funcs;
+  /// In order. A list: schedules add funcs while they go through it or hold one.
+  std::list<KernelFunc> funcs;
   /// What attn-form-kernels called it: elementwise, row, contraction, softmax,
   /// attention.
   llvm::StringRef kind;

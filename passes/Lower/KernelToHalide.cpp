@@ -371,7 +371,6 @@ LogicalResult KernelTranslator::runMaskTables(const MaskRequest &request) {
 
 LogicalResult KernelTranslator::translate() {
   // Pointers to funcs are held while updates are added.
-  info->funcs.reserve(64);
   arguments();
   for (Operation &op : kernel.getBody().front()) {
     if (&op == stopAt)

@@ -149,9 +149,10 @@ bool heed::scheduleContraction(KernelInfo &kernel,
     products = kernel.kind == "contraction" ? stackSums(kernel) : 0;
   if (products == 0)
     return false;
-  KernelFunc *acc = llvm::find_if(kernel.funcs, [](KernelFunc &f) {
+  auto found = llvm::find_if(kernel.funcs, [](KernelFunc &f) {
     return f.role == FuncRole::Reduction;
   });
+  KernelFunc *acc = &*found;
   if (acc->updates.size() != 1 || acc->reductions[0].empty() ||
       acc->extents.size() < 2 + (products > 1) ||
       halide::getElementTypes(acc->func.getResult()).size() != 1)

@@ -121,7 +121,7 @@ Value heed::packOnce(
   }
   func.replaceAllUsesWith(buffer);
   halide::FuncOp old = found->func;
-  llvm::erase_if(kernel.funcs, [&](KernelFunc &f) { return f.func == old; });
+  kernel.funcs.remove_if([&](KernelFunc &f) { return f.func == old; });
   old.erase();
   kernel.packings.push_back(std::move(packing));
   return buffer;

@@ -120,7 +120,7 @@ void heed::dropUnreadFuncs(KernelInfo &kernel) {
     f.func.erase();
     f.func = halide::FuncOp();
   }
-  llvm::erase_if(kernel.funcs, [](KernelFunc &f) { return !f.func; });
+  kernel.funcs.remove_if([](KernelFunc &f) { return !f.func; });
 }
 
 Operation *heed::combinerOf(halide::UpdateOp update, unsigned &term) {

@@ -82,7 +82,7 @@ void eraseFunc(KernelInfo &kernel, Value func) {
   for (halide::UpdateOp update : f->updates)
     update.erase();
   halide::FuncOp op = f->func;
-  llvm::erase_if(kernel.funcs, [&](KernelFunc &g) { return g.func == op; });
+  kernel.funcs.remove_if([&](KernelFunc &g) { return g.func == op; });
   op.erase();
 }
 
