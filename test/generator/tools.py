@@ -57,7 +57,8 @@ def start():
     """Before a process forks that will call, so that its siblings share the servers."""
     libgcc()
     for name in ("heedc", "heed-opt"):
-        servers.setdefault(name, Server(name))
+        if name not in servers:
+            servers[name] = Server(name)
 
 
 def restart():
