@@ -218,15 +218,16 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
                                     bitsOf(inner, w), mark(inner));
           return SmallVector<Value>{unlessMarked(inner, isThere, value)};
         }
+        // In a row that a NaN has taken its weight of 0 says nothing.
         FailureOr<Value> ok = live(inner, all);
-        if (failed(ok))
+        FailureOr<Value> score = read(inner, loc, input, all);
+        if (failed(ok) || failed(score))
           return failure();
-        Value none = arith::CmpFOp::create(
-            inner, loc, arith::CmpFPredicate::OEQ, l, constant(inner, 0.0));
-        if (!mutated("kernel-algorithm.divide-empty-row"))
-          value = select(inner, none, constant(inner, 0.0), value);
+        Value isThere = present(inner, *ok, *score);
+        if (mutated("kernel-algorithm.divide-empty-row"))
+          isThere = *ok;
         return SmallVector<Value>{
-            select(inner, *ok, value, constant(inner, 0.0))};
+            select(inner, isThere, value, constant(inner, 0.0))};
       });
   if (failed(result))
     return failure();
