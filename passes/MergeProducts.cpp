@@ -172,8 +172,7 @@ bool isAlike(Product &a, Product &b) {
       return false;
   }
   auto from = startOf(a), to = startOf(b);
-  return from && to && from->element == to->element &&
-         (from->sizes == to->sizes || mutated("merge-products.any-size"));
+  return from && to && from->element == to->element && from->sizes == to->sizes;
 }
 
 /// What is said of a tensor of \p type whose rows are those of \p p.

@@ -221,7 +221,7 @@ bool AttentionMatcher::isRowMaximum(ExprRef maximum, ExprRef score,
   if (!body)
     return false;
   if (!guard)
-    return body == score || mutated("raise-attention.any-maximum");
+    return body == score;
   return (body->kind == ExprKind::If || body->isOp("arith.select")) &&
          body->operand(0) == guard && body->operand(1) == score &&
          exprs.isMinusInfinity(body->operand(2));
@@ -291,6 +291,8 @@ ExprRef AttentionMatcher::matchOtherMap(ExprRef core) {
         continue;
       ExprRef inner = sum->operand(1 - k)->operand(0);
       m.map = attn::Map::Sigmoid;
+      if (mutated("raise-attention.sigmoid-not-negated"))
+        return inner;
       return inner->isOp("arith.negf")
                  ? inner->operand(0)
                  : exprs.op("arith.mulf", inner->type, {inner, f32(-1.0)});

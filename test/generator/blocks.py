@@ -2,7 +2,7 @@
 from draw import *
 
 feature("rows", "feed forward", "gated unit", "residual", "convolution", "pooling", "product chain", "embedding", "concat", "slice",
-        "loop", "nested loop", "several carried", "linear attention", "parameters", "collection", "constant table", "integer product", "shift", "argmax", "reductions", "statistics", "output projection")
+        "loop", "nested loop", "several carried", "linear attention", "projections", "parameters", "collection", "constant table", "integer product", "shift", "argmax", "reductions", "statistics", "output projection")
 
 
 def stream(d):
@@ -199,7 +199,8 @@ def ending(d, x, keys):
     if kind == "reductions":
         out = [k for k in keys if d.chance(0.5)]
         over = [k for k in keys if k not in out] or [out.pop()]
-        return d.let("z", out, Reduce(d.one("sum", "mean", "max", "min"), tuple(d.index(k) for k in over), x.at()))
+        body = d.one(x.at(), x.at() * 0.5, -Call("abs", (x.at(),)), Call("abs", (x.at(),)) + 0.25)
+        return d.let("z", out, Reduce(d.one("sum", "mean", "max", "min"), tuple(d.index(k) for k in over), body))
     if kind == "argmax":
         return d.let("best", keys[:-1], Reduce("argmax", (d.index(keys[-1]),), x.at()))
     if kind == "statistics":
@@ -222,12 +223,42 @@ def chain(d):
         keys = d.shuffled([b for b in batch if b in x.keys or b in y.keys] + [axes[a], axes[c]])
         body = x.at() * y.at()
         if d.chance(0.25):
-            body = body * d.one(0.5, d.input("dg", [axes[m]]).at(), d.input("dg", [axes[a]]).at())
-        z = d.let("t", keys, d.sum([axes[m]], body))
+            body = d.one(lambda: body * 0.5, lambda: body * d.input("dg", [axes[m]]).at(), lambda: body * d.input("dg", [axes[a]]).at(),
+                         lambda: body / d.input("dv", [axes[a]], recipe=("positive",)).at(),
+                         lambda: body / Call("sqrt", (d.extents[axes[m]],)), lambda: body * d.input("scalar", []).at())()
+        z = d.let("t", keys, d.sum([axes[m]], body) / d.extents[axes[m]] if d.chance(0.1) else d.sum([axes[m]], body))
         if d.chance(0.15):
             z = d.let("t", keys, act(d, z.at()))
         parts[k:k + 2] = [(z, a, c)]
     return parts[0][0]
+
+
+def projections(d):
+    """Two to four sums over one tensor with weights of one shape, as queries, keys and values are, and a gated layer: each with its own
+    epilogue, which may read another of them."""
+    if not d.have("projections"):
+        return None
+    x, keys = stream(d)
+    i, o = keys[-1], d.key("o", d.dim("O", "width"))
+    out, turned = keys[:-1] + [o], d.chance(0.3)
+    other = d.input("x", [k for k, _ in x.axes]) if d.chance(0.2) else x
+    parts = []
+    for k in range(d.one(2, 2, 3, 4)):
+        w = d.input("w", [i, o] if turned else [o, i], recipe=("weight", "4"))
+        read = (other if k == 1 else x).at()
+        body = d.sum([i], read * (w.at() * w.at() if d.chance(0.1) else w.at()))
+        if d.chance(0.4):
+            body = body + d.input("b", [o]).at()
+        if d.chance(0.4):
+            body = act(d, body)
+        if parts and d.chance(0.4):
+            before = d.random.choice(parts)
+            body = body * (before.at(**{o: d.extents[o] - 1 - Name(o)}) if d.chance(0.3) else before.at())
+        parts.append(d.let("p", out, body))
+    if d.chance(0.4):
+        d.also += [p.name for p in parts[:-1]]
+        return parts[-1]
+    return d.let("y", out, sum((p.at() for p in parts[1:]), parts[0].at()))
 
 
 def linear_attention(d):

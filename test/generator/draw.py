@@ -40,6 +40,7 @@ class Draw:
         self.multiples = {}  # name: (of which dim)
         self.extents = {}   # key: extent
         self.fixed = set()  # dims that are numbers in the text
+        self.also = []      # names of further results
         self.count = {}
         self.cost = 1
 

@@ -12,10 +12,12 @@ feature("intermediate result", "respelled", "two attentions", "parameters")
 
 def network(d):
     """The tensor that a model is about."""
-    kind = d.one("attention", "attention", "attention", "stream", "stream", "chain", "embedding", "integers", "linear")
+    kind = d.one("attention", "attention", "attention", "stream", "stream", "chain", "embedding", "integers", "linear", "projections")
     if kind == "stream":
         x, keys = blocks.walk_blocks(d, *blocks.stream(d))
         return blocks.ending(d, x, keys)
+    if kind == "projections":
+        return blocks.projections(d) or attention(d)
     if kind == "linear":
         return blocks.linear_attention(d) or attention(d)
     if kind == "chain":
@@ -44,7 +46,7 @@ def drawn(seed, number, off=()):
     """The model, size tuples for it, and the model that it is an equal respelling of, or None."""
     d = Draw(seed, number, off)
     o = network(d)
-    results = [o.name]
+    results = [o.name] + d.also
     if d.have("two attentions", 0.15):
         results.append(attention(d).name)
     if d.have("intermediate result", 0.3):
@@ -53,7 +55,7 @@ def drawn(seed, number, off=()):
             results.append(d.random.choice(named))
     first = sizes.draw(d.random, d.dims, d.multiples, 400000)
     static = []
-    if d.have("parameters", 0.6):
+    if d.have("parameters", 0.9):
         for k, x in enumerate(d.inputs):
             # Sums with weights, their biases and gains.
             if x.type == "f32" and x.param is None and (x.recipe[0] == "weight" or len(x.shape) == 1 and x.name[0] in "bg"):

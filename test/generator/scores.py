@@ -88,7 +88,8 @@ def added(d, site, s):
         return None
     heads = [k for k in site.batch if d.chance(0.4)]
     if kind == "slope bias":
-        distance = Call("abs", (Name(site.query[0]) - Name(site.key[0]),))
+        back = Name(site.query[0]) - Name(site.key[0])
+        distance = d.one(Call("abs", (back,)), back, Call("max", (back, Num(0))), Call("log1p", (Call("f32", (Call("abs", (back - 1,)),)),)))
         if d.chance(0.5) and site.batch:
             h = site.batch[-1]
             return s.at() - Num(2) ** (Num(-4) * (Name(h) + 1) / d.extents[h]) * distance
