@@ -74,7 +74,8 @@ struct Packing {
 /// A pipeline without a schedule. Outputs are the funcs with `halide.output`.
 struct KernelInfo {
   halide::PipelineOp pipeline;
-  /// In order. A list: schedules add funcs while they go through it or hold one.
+  /// In order. A list: schedules add funcs while they go through it or hold
+  /// one.
   std::list<KernelFunc> funcs;
   /// What attn-form-kernels called it: elementwise, row, contraction, softmax,
   /// attention.
