@@ -7,6 +7,7 @@
 
 #include "compiler/Codegen/HalideCodegen.h"
 #include "compiler/Codegen/HalideBlame.h"
+#include "compiler/Codegen/HalideLowering.h"
 #include "compiler/Codegen/HalideTranslate.h"
 #include "compiler/Codegen/StreamStores.h"
 #include "dialects/Halide/Target.h"
@@ -215,18 +216,6 @@ private:
   std::chrono::steady_clock::time_point start;
 };
 
-/// Leaves of a kernel's checks those of promises.
-struct KeepPromises : Halide::Internal::IRMutator {
-  using IRMutator::visit;
-  Halide::Internal::Stmt
-  visit(const Halide::Internal::AssertStmt *check) override {
-    auto *call = check->message.as<Halide::Internal::Call>();
-    if (call && call->name == "halide_error_explicit_bounds_too_small")
-      return check;
-    return Halide::Internal::Evaluate::make(0);
-  }
-};
-
 Halide::Target makeTarget(const halide::Target &target, bool checks,
                           bool userContext) {
   Halide::Target t(target.halide);
@@ -284,8 +273,7 @@ void compileInChild(halide::PipelineOp pipeline, const std::string &symbol,
   try {
     translator.translate();
     at = translator.current;
-    if (options.promises && !options.checks)
-      translator.result.add_custom_lowering_pass(new KeepPromises);
+    addLastChanges(translator.result, options.promises && !options.checks);
     Halide::Module module = translator.result.compile_to_module(
         translator.arguments, symbol, target,
         Halide::LinkageType::ExternalPlusArgv);

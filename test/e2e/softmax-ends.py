@@ -1,6 +1,7 @@
 # RUN: %python %s %heed_bin %t
 """softmax and log_softmax of rows with NaN, infinities and the least float, with a mask and a sink, against float64 NumPy: an
-element of score -inf is absent, whatever else its row holds, and a live NaN is seen in all others."""
+element of score -inf is absent, whatever else its row holds, and a live NaN is seen in all others and in products with them, at
+the end of a row that fills no vector, too."""
 import pathlib
 import sys
 
@@ -12,7 +13,7 @@ from runs import expect, finish, run
 heedc, folder = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2])
 folder.mkdir(parents=True, exist_ok=True)
 INF, NAN, LEAST = np.inf, np.nan, np.finfo(np.float32).min
-MODEL = """model ends(s: f32[N, M], c: f32[N]) {
+MODEL = """model ends(s: f32[N, M], c: f32[N], w: f32[3, M]) {
   p[i,j] = softmax(j) s[i,j]
   pl[i,j] = log_softmax(j) s[i,j]
   pm[i,j] = softmax(j where j <= i) s[i,j]
@@ -20,13 +21,17 @@ MODEL = """model ends(s: f32[N, M], c: f32[N]) {
   ps[i,j] = softmax(j; sink = c[i]) s[i,j]
   pms[i,j] = softmax(j where j <= i; sink = c[i]) s[i,j]
   twice[i,j] = softmax(j) (2 * s[i,j])
-  return p, pl, pm, pml, ps, pms, twice
+  return p, pl, pm, pml, ps, pms, twice, sums[i,n] = sum(j) p[i,j] * w[n,j]
 }
 """
-NAMES = ("p", "pl", "pm", "pml", "ps", "pms", "twice")
+NAMES = ("p", "pl", "pm", "pml", "ps", "pms", "twice", "sums")
 
 
-def want(name, s, c):
+def want(name, s, c, w):
+    if name == "sums":  # each by itself: a matrix product may take NaN * 0 for 0
+        p = want("p", s, c, w)
+        live = s != -INF
+        return np.array([[sum(p[i, j] * w[n, j] for j in np.flatnonzero(live[i])) for n in range(3)] for i in range(len(s))], float)
     s = s.astype(np.float64) * (2 if name == "twice" else 1)
     if name == "twice":
         s = s.astype(np.float32).astype(np.float64)
@@ -73,12 +78,15 @@ for backend in ("halide", "reference"):
         c = rng.choice(np.array([0, 1, -INF, 3], np.float32), len(s))
         np.save(folder / "s.npy", s)
         np.save(folder / "c.npy", c)
+        w = rng.standard_normal((3, m)).astype(np.float32)
+        w[0, 0] = NAN if m == 16 else 1
+        np.save(folder / "w.npy", w)
         outs = [x for name in NAMES for x in ("--output", f"{name}={folder / name}.npy")]
-        done = run(program, "--s", folder / "s.npy", "--c", folder / "c.npy", *outs)
+        done = run(program, "--s", folder / "s.npy", "--c", folder / "c.npy", "--w", folder / "w.npy", *outs)
         expect(done.returncode == 0, f"{backend}: {done.stderr}")
         for name in NAMES:
             got = np.load(folder / f"{name}.npy")
             with np.errstate(all="ignore"):
-                expected = want(name, s, c)
+                expected = want(name, s, c, w.astype(np.float64))
             expect(same(got, expected), f"{backend}, {name}, {m} elements a row: {got} for {expected}")
 finish()

@@ -1,0 +1,45 @@
+//===- HalideLowering.cpp - last changes of a kernel's loop nest ----------===//
+#include "compiler/Codegen/HalideLowering.h"
+
+using namespace Halide;
+using namespace Halide::Internal;
+
+namespace {
+
+/// Leaves of a kernel's checks those of promises.
+struct KeepPromises : IRMutator {
+  using IRMutator::visit;
+  Stmt visit(const AssertStmt *check) override {
+    auto *call = check->message.as<Call>();
+    if (call && call->name == "halide_error_explicit_bounds_too_small")
+      return check;
+    return Evaluate::make(0);
+  }
+};
+
+/// Masked loads of floats as loads of their bits. libHalide makes a call of an
+/// intrinsic of them and says of its result, as of any operation on floats that
+/// is not strict, that it is neither NaN nor infinite. Of a plain load nothing
+/// can be said, and what LLVM concluded from it was wrong: that every element
+/// at the end of a row with a NaN is -0, so that nothing of it was added.
+struct LoadBits : IRMutator {
+  using IRMutator::visit;
+  Expr visit(const Load *load) override {
+    Expr same = IRMutator::visit(load);
+    load = same.as<Load>();
+    if (!load->type.is_float() || is_const_one(load->predicate))
+      return same;
+    Type bits = load->type.with_code(halide_type_uint);
+    return reinterpret(
+        load->type, Load::make(bits, load->name, load->index, load->image,
+                               load->param, load->predicate, load->alignment));
+  }
+};
+
+} // namespace
+
+void heed::addLastChanges(Pipeline &pipeline, bool promises) {
+  pipeline.add_custom_lowering_pass(new LoadBits);
+  if (promises)
+    pipeline.add_custom_lowering_pass(new KeepPromises);
+}
