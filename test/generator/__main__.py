@@ -16,6 +16,9 @@ from session import check, isolated
 from shrink import shrink
 
 
+OWN = ("generator", "oracle", "respelling", "metamorphic: metamorphic oracle", "metamorphic-halide: metamorphic oracle")
+
+
 def commit():
     """The first digits of the source's commit; without git a fixed word."""
     folder = os.path.dirname(os.path.abspath(__file__))
@@ -31,7 +34,8 @@ def arguments():
     parser.add_argument("--number", type=int, help="only this model")
     parser.add_argument("--backend", default="reference",
                         help="with commas: reference, passes (the IR after all of them, by the reference), explain (remarks), halide, "
-                             "static (every size a number: reference and passes), static-halide, threads (3), no-plan, v2, v3; none")
+                             "static (every size a number: reference and passes), static-halide, threads (3), no-plan, v2, v3, "
+                             "metamorphic (by the IR after the passes), metamorphic-halide; none")
     parser.add_argument("--minutes", type=float, help="draw no further model after this time")
     parser.add_argument("--off", default="", help="features that no model uses, with commas")
     parser.add_argument("--shrink", metavar="FOLDER", help="make failures small and write them there")
@@ -101,7 +105,7 @@ def main():
             kinds[kind] += 1
             print(f"--- model {number}: FAIL {kind}\n{text}\n{heed_text(model)}repeat: --seed={options.seed} --number={number} "
                   f"--off='{','.join(options.off)}'\n", flush=True)
-            if options.shrink and kind not in ("generator", "oracle", "respelling"):
+            if options.shrink and kind not in OWN:
                 make_small(number, seed, model, tuples, kind, text, options)
     for what, count in sorted(said.items()):
         print(f"{count:7} {what}")
@@ -109,7 +113,7 @@ def main():
     print(f"seed {options.seed}: {drawn} models, {ran} inputs, {sum(kinds.values())} failed {dict(kinds)}; {time.time() - begin:.0f} s; "
           f"unjudged {100 * sum(share) / max(1, len(share)):.1f} %; never used: {', '.join(never) or 'nothing'}")
     # A fault of the generator itself is printed and tells nothing of the compiler.
-    own = sum(kinds[k] for k in ("generator", "oracle", "respelling"))
+    own = sum(kinds[k] for k in OWN)
     return sum(kinds.values()) > own or own > drawn // 20
 
 

@@ -14,7 +14,11 @@ def as_float(result):
 
 def judge(result, want, what):
     """None, or what is wrong: the first element that differs. Counts what no f32 program can get right as agreeing."""
-    got, kind = as_float(result), result[1]
+    return judge_values(as_float(result), result[1], want, what)
+
+
+def judge_values(got, kind, want, what):
+    """Of values in float64 that were stored as `kind`."""
     v = np.asarray(want.v, float)
     if got.shape != v.shape:
         return f"{what}: expected shape {list(v.shape)}, found {list(got.shape)}"

@@ -53,24 +53,39 @@ def cases(model, tuples, seed):
             break
 
 
+class Program:
+    """A compiled model, opened again where its weights are other ones."""
+
+    def __init__(self, source, folder, backend, model, flags=(), threads=1):
+        # A library that is still mapped must not be written again.
+        self.library = pathlib.Path(folder) / f"{backend}{len(list(pathlib.Path(folder).iterdir()))}.so"
+        self.weights, self.model, self.threads, self.open = pathlib.Path(folder) / "weights.safetensors", model, threads, None
+        # Three quarters of a reference's compile time would go into optimising what runs for a millisecond.
+        try:
+            self.text = compile_model(source, self.library, backend, list(flags) + ["-O0"] * (backend == "reference"))
+        except Refused as e:
+            raise Failure("refused", str(e))
+
+    def __call__(self, arrays):
+        """The results. Raises Refused."""
+        weights = write_weights(self.weights, self.model, arrays)
+        if weights or not self.open:
+            self.close()
+            self.open = Compiled(self.library, self.threads, weights=weights)
+        return self.open(arrays)
+
+    def close(self):
+        if self.open:
+            self.open.close()
+        self.open = None
+
+
 def check_backend(source, folder, backend, model, known, flags=(), threads=1):
     """Compiles, runs every case, raises Failure. Returns heedc's messages."""
-    # A library that is still mapped must not be written again.
-    library = pathlib.Path(folder) / f"{backend}{len(list(pathlib.Path(folder).iterdir()))}.so"
-    # Three quarters of a reference's compile time would go into optimising what runs for a millisecond.
-    try:
-        text = compile_model(source, library, backend, list(flags) + ["-O0"] * (backend == "reference"))
-    except Refused as e:
-        raise Failure("refused", str(e))
-    program = None
+    program = Program(source, folder, backend, model, flags, threads)
     try:
         for dims, seed, arrays, want in known:
             try:
-                weights = write_weights(pathlib.Path(folder) / "weights.safetensors", model, arrays)
-                if weights or not program:
-                    if program:
-                        program.close()
-                    program = Compiled(library, threads, weights=weights)
                 results = program(arrays)
             except Refused as e:
                 raise Failure("refused call", f"{backend}: {e}", dims, seed)
@@ -79,9 +94,8 @@ def check_backend(source, folder, backend, model, known, flags=(), threads=1):
                 if wrong:
                     raise Failure("numbers", f"{wrong}; sizes {dims}, seed {seed}", dims, seed)
     finally:
-        if program:
-            program.close()
-    return text
+        program.close()
+    return program.text
 
 
 def disagreement(model, plain, known):

@@ -30,14 +30,25 @@ def check_after(ir, folder, model, known):
     check_backend(file, folder, "reference", model, known)
 
 
-def check_passes(source, folder, model, known):
-    """The last IR that the reference takes; if that is wrong, the guilty pass is named in the failure."""
+def emitted(source, folder):
+    """The front end's IR, in a file."""
     before = pathlib.Path(folder) / "before.mlir"
     text, code = run_tool([tool("heedc"), source, "--emit=attn", "-o", before])
     if code:
         raise Failure("refused", text)
+    return before
+
+
+def last(before):
+    """The IR after the passes, as far as the reference takes it: (name, text) once, or nothing."""
+    return stages(before, [f"--mlir-print-ir-before={LAST}"])
+
+
+def check_passes(source, folder, model, known):
+    """The last IR that the reference takes; if that is wrong, the guilty pass is named in the failure."""
+    before = emitted(source, folder)
     try:
-        for _, ir in stages(before, [f"--mlir-print-ir-before={LAST}"]):
+        for _, ir in last(before):
             check_after(ir, folder, model, known)
     except Failure as last:
         for name, ir in stages(before, ["--mlir-print-ir-after-change", "--mlir-print-ir-after-all", "--mlir-print-ir-module-scope"]):

@@ -11,6 +11,7 @@ from dataclasses import replace
 import tools
 from heed_text import heed_text
 from judge import unjudged
+from metamorphic import check_metamorphic
 from oracles import Failure, cases, check_backend, disagreement, write_source
 from passes import check_passes, explained
 
@@ -41,9 +42,14 @@ def check(model, tuples, plain, seed, backends):
                 if backend == "passes":
                     check_passes(source, folder, model, known)
                 elif backend == "explain":
-                    out["remarks"] = explained(source, folder)
+                    out["remarks"] = out.get("remarks", {}) | explained(source, folder)
                 elif backend.startswith("static"):
                     check_static(backend, model, known, seed, folder)
+                elif backend.startswith("metamorphic"):
+                    own = pathlib.Path(folder) / backend
+                    own.mkdir()
+                    said = check_metamorphic(model, known, seed, own, "halide" if backend.endswith("halide") else "passes")
+                    out["remarks"] = out.get("remarks", {}) | {f"oracle {name}": n for name, n in said.items()}
                 else:
                     name, flags, threads = VARIANTS.get(backend, (backend, [], 1))
                     check_backend(source, folder, name, model, known, flags, threads)
