@@ -185,6 +185,7 @@ void Hoister::run(func::FuncOp model) {
   }
   for (Operation *root : llvm::reverse(roots))
     hoist(root);
+  // What is hoisted is among them.
   for (Operation *op : llvm::reverse(ops))
     if (isOpTriviallyDead(op))
       op->erase();
@@ -290,7 +291,6 @@ void Hoister::hoist(Operation *root) {
       "computed once, when the model is opened: " + Twine(bytes) + " bytes" +
           (instances == 1 ? Twine()
                           : Twine(" in ") + Twine(instances) + " instances"));
-  root->erase();
 }
 
 struct HoistWeights : heed::impl::AttnHoistWeightsBase<HoistWeights> {

@@ -9,11 +9,13 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { REQUESTS = 198, ANSWERS = 199, MOST = 64, SECONDS = 100 };
+enum { REQUESTS = 198, ANSWERS = 199, MOST = 64, SECONDS = 60 };
 
 typedef int (*Main)(int, char **, char **);
 static Main toolMain;
@@ -49,6 +51,7 @@ static int serve(int argc, char **argv, char **environment) {
     arguments[count] = NULL;
     pid_t child = fork();
     if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
       close(REQUESTS);
       close(ANSWERS);
       int out = open(text, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);

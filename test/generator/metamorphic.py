@@ -16,7 +16,7 @@ from inputs import eval_dim
 from judge import as_float, judge_values
 from oracle import Large, Tensor, Tie
 from oracles import Failure, Program, expected, write_source
-from passes import emitted, last
+from passes import emitted, final
 from ranges import settle
 from tree import *
 from uses import linear_inputs, names, uses
@@ -209,7 +209,7 @@ def program_of(model, folder, backend):
     source = write_source(model, folder)
     if backend == "halide":
         return Program(source, folder, "halide", model)
-    for _, ir in last(emitted(source, folder)):
+    for _, ir in final(emitted(source, folder)):
         source = pathlib.Path(folder) / "after.mlir"
         source.write_text(ir)
     return Program(source, folder, "reference", model)

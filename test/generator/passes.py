@@ -39,7 +39,7 @@ def emitted(source, folder):
     return before
 
 
-def last(before):
+def final(before):
     """The IR after the passes, as far as the reference takes it: (name, text) once, or nothing."""
     return stages(before, [f"--mlir-print-ir-before={LAST}"])
 
@@ -48,7 +48,7 @@ def check_passes(source, folder, model, known):
     """The last IR that the reference takes; if that is wrong, the guilty pass is named in the failure."""
     before = emitted(source, folder)
     try:
-        for _, ir in last(before):
+        for _, ir in final(before):
             check_after(ir, folder, model, known)
     except Failure as last:
         for name, ir in stages(before, ["--mlir-print-ir-after-change", "--mlir-print-ir-after-all", "--mlir-print-ir-module-scope"]):

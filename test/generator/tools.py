@@ -73,7 +73,7 @@ def restart():
 
 
 def run_tool(command):
-    """What heedc or heed-opt printed on both streams, and its exit code (-n: signal n). It may take 100 s of processor time
+    """What heedc or heed-opt printed on both streams, and its exit code (-n: signal n). It may take 60 s of processor time
     (forkserver.c), so that a busy machine is no finding."""
     start()
     return servers[pathlib.Path(command[0]).name](command[1:])
