@@ -13,6 +13,21 @@ bool NormalForm::isOfRow(ExprRef atom) {
          known.row->weight.powerOf(atom);
 }
 
+/// Whether \p from, with variables renamed by \p to, can be \p wanted: what is
+/// seen without renaming it.
+static bool canBecome(ExprRef from, const DenseMap<unsigned, ExprRef> &to,
+                      ExprRef wanted) {
+  if (from->kind != wanted->kind || from->name != wanted->name ||
+      from->value != wanted->value || from->type != wanted->type ||
+      from->operands.size() != wanted->operands.size() ||
+      from->freeVars.size() != wanted->freeVars.size())
+    return false;
+  return llvm::all_of(from->freeVars, [&](unsigned v) {
+    auto renamed = to.find(v);
+    return wanted->uses(renamed == to.end() ? v : renamed->second->number);
+  });
+}
+
 /// Whether \p term holds the weight of a key in a row that has none that
 /// counts.
 bool NormalForm::vanishes(const Term &term) {
@@ -36,14 +51,19 @@ bool NormalForm::vanishes(const Term &term) {
       }
       return false;
     }
-    return llvm::all_of(weight.guards,
-                        [&](ExprRef guard) {
-                          return llvm::is_contained(
-                              term.guards, exprs.substitute(guard, to));
-                        }) &&
+    auto holds = [&](ExprRef guard) {
+      return llvm::any_of(term.guards, [&](ExprRef own) {
+        return canBecome(guard, to, own) && exprs.substitute(guard, to) == own;
+      });
+    };
+    return llvm::all_of(weight.guards, holds) &&
            llvm::all_of(weight.factors, [&](const Power &factor) {
              if (isOfRow(factor.atom))
                return true;
+             if (llvm::none_of(term.factors, [&](const Power &own) {
+                   return canBecome(factor.atom, to, own.atom);
+                 }))
+               return false;
              int power = term.powerOf(exprs.substitute(factor.atom, to));
              return factor.power > 0 ? power >= factor.power
                                      : power <= factor.power;
