@@ -1,8 +1,11 @@
-/* Preloaded into a tool: its process stays, loaded and relocated, and forks for each command line that it is sent, since starting
- * LLVM's libraries costs more than compiling a small model.
+/* Preloaded into a tool: its process stays, loaded and relocated, and forks for
+ * each command line that it is sent, since starting LLVM's libraries costs more
+ * than compiling a small model.
  *
- * A request on descriptor REQUESTS is a 4-byte length and that many bytes: the file for both streams, how many variables of the environment
- * follow, they, the arguments; each with a zero behind it. The answer on descriptor ANSWERS is the child's wait status, 4 bytes. It ends with its requests.
+ * A request on descriptor REQUESTS is a 4-byte length and that many bytes: the
+ * file for both streams, how many variables of the environment follow, they,
+ * the arguments; each with a zero behind it. The answer on descriptor ANSWERS
+ * is the child's wait status, 4 bytes. It ends with its requests.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -75,8 +78,10 @@ static int serve(int argc, char **argv, char **environment) {
 }
 
 /* glibc's, which every program's _start calls. */
-int __libc_start_main(Main program, int argc, char **argv, void (*init)(void), void (*fini)(void), void (*end)(void), void *stack) {
-  int (*start)(Main, int, char **, void (*)(void), void (*)(void), void (*)(void), void *) = dlsym(RTLD_NEXT, "__libc_start_main");
+int __libc_start_main(Main program, int argc, char **argv, void (*init)(void),
+                      void (*fini)(void), void (*end)(void), void *stack) {
+  int (*start)(Main, int, char **, void (*)(void), void (*)(void),
+               void (*)(void), void *) = dlsym(RTLD_NEXT, "__libc_start_main");
   toolMain = program;
   unsetenv("LD_PRELOAD"); /* not in what the tool starts */
   return start(serve, argc, argv, init, fini, end, stack);
