@@ -44,6 +44,10 @@ TV Lowering::emitBinary(Body &body, const BinaryExpr &expr, const Scope &scope,
   case BinaryOp::Div:
     live = x.live;
     break;
+  case BinaryOp::Pow:
+    if (isProduct(expr))
+      live = x.live;
+    break;
   case BinaryOp::Add:
   case BinaryOp::Sub:
     if (x.live && y.live)

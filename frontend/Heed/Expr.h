@@ -194,6 +194,12 @@ struct BinaryExpr : ExprOf<ExprKind::Binary> {
   ExprPtr lhs, rhs;
   Range opRange;
 };
+/// Whether a power is a product of its base alone: its exponent is a literal of
+/// 1 or more.
+inline bool isProduct(const BinaryExpr &power) {
+  auto *exponent = llvm::dyn_cast<IntExpr>(power.rhs.get());
+  return exponent && exponent->value >= 1;
+}
 
 enum class CompareOp { Eq, Ne, Lt, Le, Gt, Ge };
 llvm::StringRef spelling(CompareOp op);

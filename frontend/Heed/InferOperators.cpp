@@ -53,6 +53,9 @@ bool Lowering::inferBinary(const BinaryExpr &expr, const Scope &scope,
   case BinaryOp::Div:
     info.mayBeAbsent = a->mayBeAbsent;
     break;
+  case BinaryOp::Pow:
+    info.mayBeAbsent = isProduct(expr) && a->mayBeAbsent;
+    break;
   case BinaryOp::Add:
   case BinaryOp::Sub:
     info.mayBeAbsent = a->mayBeAbsent && b->mayBeAbsent;

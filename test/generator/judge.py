@@ -31,6 +31,8 @@ def judge_values(got, kind, want, what):
         bound = FACTOR * 2.0 ** -24 * (want.a + UNIT.get(kind, 1) * np.abs(v)) + ROW * top + 1e-30
         # Without a bound there is no judgement, but for NaN.
         free = ~np.isfinite(bound) & np.isfinite(v) | (want.a > 2.0 ** 17 * np.maximum(np.abs(v), 1e-30)) & (want.a > 1e3)
+        # What is near f32's greatest number may overflow.
+        free |= np.abs(v) + np.nan_to_num(bound) > 3e38
         close = (np.abs(got - v) <= bound) | (got == v) | (np.isnan(got) & np.isnan(v)) | free & ~np.isnan(got)
     return report(what, got, v, ~close, bound) if not close.all() else None
 

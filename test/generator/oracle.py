@@ -73,7 +73,7 @@ class Val:
     def __floordiv__(self, other): return whole(np.floor_divide, self, other)
     def __rfloordiv__(self, other): return whole(np.floor_divide, other, self)
     def __mod__(self, other): return whole(np.mod, self, other)
-    def __neg__(self): return linear(np.subtract, 0, self)
+    def __neg__(self): return -1 * self
     def __lt__(self, other): return compare(np.less, self, other)
     def __le__(self, other): return compare(np.less_equal, self, other)
     def __gt__(self, other): return compare(np.greater, self, other)

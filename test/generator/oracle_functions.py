@@ -96,7 +96,8 @@ def power(x, y, integer):
         r = np.power(v.astype(float), w.astype(float))
         steep = np.abs(w * np.power(v.astype(float), w - 1.0))
         grow = np.where(q > np.abs(w), np.abs(r * np.log(np.abs(v))) * q, 0)
-        return Val(r, ax, np.abs(r) * 2 + np.where(w == 0, 0, steep * p) + grow)
+        # A power with a whole exponent is a product: what it has of an absent element is absent.
+        return Val(r, ax, np.abs(r) * 2 + np.where(w == 0, 0, steep * p) + grow, x.absent if integer and w.size == 1 and w.item() >= 1 else None)
 
 
 def rounded(v, kind):
