@@ -1,5 +1,6 @@
 //===- HalideLowering.cpp - last changes of a kernel's loop nest ----------===//
 #include "compiler/Codegen/HalideLowering.h"
+#include <set>
 
 using namespace Halide;
 using namespace Halide::Internal;
@@ -36,9 +37,34 @@ struct LoadBits : IRMutator {
   }
 };
 
+/// What a kernel reads of its own output is aligned like an element. libHalide
+/// takes every array that is no argument for one of its own, whose vectors are
+/// aligned, but a caller's output may begin anywhere.
+struct ReadOwnOutput : IRMutator {
+  using IRMutator::visit;
+  std::multiset<std::string> allocated;
+
+  Stmt visit(const Allocate *allocation) override {
+    auto own = allocated.insert(allocation->name);
+    Stmt same = IRMutator::visit(allocation);
+    allocated.erase(own);
+    return same;
+  }
+  Expr visit(const Load *load) override {
+    Expr same = IRMutator::visit(load);
+    load = same.as<Load>();
+    if (!load || load->param.defined() || load->image.defined() ||
+        allocated.count(load->name))
+      return same;
+    return Load::make(load->type, load->name, load->index, load->image,
+                      load->param, load->predicate, ModulusRemainder());
+  }
+};
+
 } // namespace
 
 void heed::addLastChanges(Pipeline &pipeline, bool promises) {
+  pipeline.add_custom_lowering_pass(new ReadOwnOutput);
   pipeline.add_custom_lowering_pass(new LoadBits);
   if (promises)
     pipeline.add_custom_lowering_pass(new KeepPromises);
