@@ -273,7 +273,8 @@ void compileInChild(halide::PipelineOp pipeline, const std::string &symbol,
   try {
     translator.translate();
     at = translator.current;
-    addLastChanges(translator.result, options.promises && !options.checks);
+    addLastChanges(translator.result, target,
+                   options.promises && !options.checks);
     Halide::Module module = translator.result.compile_to_module(
         translator.arguments, symbol, target,
         Halide::LinkageType::ExternalPlusArgv);

@@ -61,11 +61,34 @@ struct ReadOwnOutput : IRMutator {
   }
 };
 
+/// Where the processor has no conversion to halves libHalide's own makes an
+/// infinity of a NaN.
+struct KeepNaNInHalf : IRMutator {
+  using IRMutator::visit;
+  Expr visit(const Cast *cast) override {
+    Expr same = IRMutator::visit(cast);
+    cast = same.as<Cast>();
+    if (!cast || !cast->type.is_float() || cast->type.bits() != 16 ||
+        cast->type.is_bfloat() || cast->value.type().bits() != 32 ||
+        !cast->value.type().is_float())
+      return same;
+    Type raw = UInt(32).with_lanes(cast->type.lanes());
+    Type half = UInt(16).with_lanes(cast->type.lanes());
+    Expr bits = reinterpret(raw, cast->value);
+    Expr isNaN = (bits << make_one(raw)) > make_const(raw, 0xff000000);
+    return reinterpret(cast->type, select(isNaN, make_const(half, 0x7e00),
+                                          reinterpret(half, same)));
+  }
+};
+
 } // namespace
 
-void heed::addLastChanges(Pipeline &pipeline, bool promises) {
+void heed::addLastChanges(Pipeline &pipeline, const Target &target,
+                          bool promises) {
   pipeline.add_custom_lowering_pass(new ReadOwnOutput);
   pipeline.add_custom_lowering_pass(new LoadBits);
+  if (!target.has_feature(Target::F16C))
+    pipeline.add_custom_lowering_pass(new KeepNaNInHalf);
   if (promises)
     pipeline.add_custom_lowering_pass(new KeepPromises);
 }

@@ -7,9 +7,10 @@
 namespace heed {
 
 /// Adds to \p pipeline what is changed of its loop nest before libHalide makes
-/// code of it. With \p promises only those of its checks stay that hold
-/// promises to what a schedule says.
-void addLastChanges(Halide::Pipeline &pipeline, bool promises);
+/// code for \p target of it. With \p promises only those of its checks stay
+/// that hold promises to what a schedule says.
+void addLastChanges(Halide::Pipeline &pipeline, const Halide::Target &target,
+                    bool promises);
 
 } // namespace heed
 
