@@ -84,9 +84,8 @@ std::optional<Parts> partsOf(KernelInfo &kernel) {
         if (inner->role == FuncRole::Reduction)
           return std::nullopt;
         // The rows, element by element.
-        if ((at.size() != rank || at[0] != body.getArguments().back() ||
-             !llvm::equal(at.drop_front(), row)) &&
-            !mutated("row-product.any-row"))
+        if (at.size() != rank || at[0] != body.getArguments().back() ||
+            !llvm::equal(at.drop_front(), row))
           return std::nullopt;
         if (!llvm::is_contained(parts.rows, source))
           parts.rows.push_back(source);
@@ -97,7 +96,7 @@ std::optional<Parts> partsOf(KernelInfo &kernel) {
     SmallVector<BlockArgument> args(body.getArguments());
     for (auto read : body.getOps<halide::ReadOp>())
       if (read.getFunc().getDefiningOp<halide::FuncOp>() &&
-          !isInStep(read, args) && !mutated("row-product.read-out-of-step"))
+          !isInStep(read, args))
         return std::nullopt;
   }
   if (parts.rows.empty() && parts.sums.empty())
@@ -166,11 +165,11 @@ void copyColumns(KernelInfo &kernel, Value product, halide::ReadOp read,
         map.map(from[0],
                 arith::MinSIOp::create(inner, loc, args[0], i32(inner, last))
                     .getResult());
+        bool firstTerm = mutated("row-product.columns-of-first-term"),
+             firstBatch = mutated("row-product.columns-of-first-batch");
         for (size_t k = 1; k < from.size(); ++k)
           map.map(from[k],
-                  k == 1 && mutated("row-product.columns-of-first-term")
-                      ? i32(inner, 0)
-                      : args[k]);
+                  (k == 1 ? firstTerm : firstBatch) ? i32(inner, 0) : args[k]);
         return cloneSlice(inner, read.getResult(0), map);
       });
   OpBuilder here(read), b = scheduleBuilder(kernel);
@@ -209,7 +208,9 @@ bool hasShortEpilogue(halide::FuncOp func) {
 void clampRows(KernelInfo &kernel, const Parts &parts, Value lastRow) {
   auto clamp = [&](Block &body, BlockArgument row) {
     OpBuilder b(&body, body.begin());
-    Value inside = arith::MinSIOp::create(b, row.getLoc(), row, lastRow);
+    Value inside = arith::MinSIOp::create(
+        b, row.getLoc(), row,
+        mutated("row-product.first-row") ? i32(b, 0) : lastRow);
     for (Operation &op : body) {
       if (&op == inside.getDefiningOp())
         continue;

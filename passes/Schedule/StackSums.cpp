@@ -152,8 +152,7 @@ int64_t heed::stackSums(KernelInfo &kernel) {
     if (f->updates.size() != 1 || !start || start != startOf(first->func) ||
         !f->updates[0].getAt().empty() || !f->updates[0].getWhere().empty() ||
         !sameExtents(f->extents, first->extents) ||
-        (!sameExtents(f->reductions[0], first->reductions[0]) &&
-         !mutated("contraction.stack-any-sums")) ||
+        !sameExtents(f->reductions[0], first->reductions[0]) ||
         halide::getElementTypes(sum) != halide::getElementTypes(sums[0]))
       return 0;
     if (sum == sums[0])
@@ -201,6 +200,8 @@ int64_t heed::stackSums(KernelInfo &kernel) {
                   values.push_back(halide::ReadOp::create(inner, loc, element,
                                                           one, args.drop_back())
                                        .getResult(0));
+                if (mutated("contraction.stacked-in-reverse"))
+                  std::reverse(values.begin(), values.end());
                 return halide::MuxOp::create(inner, loc, element, args.back(),
                                              values);
               })

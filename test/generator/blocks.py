@@ -69,6 +69,9 @@ def norm(d, x, keys):
     else:
         top = d.let("top", rest, d.sum([i], x.at(), op=d.one("max", "min")))
         y = x.at() - top.at()
+        if d.chance(0.5):
+            low = d.let("low", keys, -Call("abs", (x.at(),)) - 0.25)
+            y = x.at() + d.let("near", rest, d.sum([i], low.at(), op="max")).at()
     return d.let("y", keys, y), keys
 
 
@@ -199,8 +202,9 @@ def ending(d, x, keys):
     if kind == "reductions":
         out = [k for k in keys if d.chance(0.5)]
         over = [k for k in keys if k not in out] or [out.pop()]
-        body = d.one(x.at(), x.at() * 0.5, -Call("abs", (x.at(),)), Call("abs", (x.at(),)) + 0.25)
-        return d.let("z", out, Reduce(d.one("sum", "mean", "max", "min"), tuple(d.index(k) for k in over), body))
+        if d.chance(0.5):
+            x = d.let("y", keys, d.one(x.at() * 0.5, -Call("abs", (x.at(),)) - 0.25, Call("abs", (x.at(),)) + 0.25))
+        return d.let("z", out, Reduce(d.one("sum", "mean", "max", "max", "min"), tuple(d.index(k) for k in over), x.at()))
     if kind == "argmax":
         return d.let("best", keys[:-1], Reduce("argmax", (d.index(keys[-1]),), x.at()))
     if kind == "statistics":
@@ -222,8 +226,8 @@ def chain(d):
         (x, a, m), (y, _, c) = parts[k:k + 2]
         keys = d.shuffled([b for b in batch if b in x.keys or b in y.keys] + [axes[a], axes[c]])
         body = x.at() * y.at()
-        if d.chance(0.25):
-            body = d.one(lambda: body * 0.5, lambda: body * d.input("dg", [axes[m]]).at(), lambda: body * d.input("dg", [axes[a]]).at(),
+        if d.chance(0.35):
+            body = d.one(lambda: body * 0.5, lambda: body / d.extents[axes[m]], lambda: body * d.input("dg", [axes[m]]).at(), lambda: body * d.input("dg", [axes[a]]).at(),
                          lambda: body / d.input("dv", [axes[a]], recipe=("positive",)).at(),
                          lambda: body / Call("sqrt", (d.extents[axes[m]],)), lambda: body * d.input("scalar", []).at())()
         z = d.let("t", keys, d.sum([axes[m]], body) / d.extents[axes[m]] if d.chance(0.1) else d.sum([axes[m]], body))
@@ -241,19 +245,21 @@ def projections(d):
     x, keys = stream(d)
     i, o = keys[-1], d.key("o", d.dim("O", "width"))
     out, turned = keys[:-1] + [o], d.chance(0.3)
-    other = d.input("x", [k for k, _ in x.axes]) if d.chance(0.2) else x
+    other = d.input("x", [k for k, _ in x.axes]) if d.chance(0.3) else x
     parts = []
     for k in range(d.one(2, 2, 3, 4)):
         w = d.input("w", [i, o] if turned else [o, i], recipe=("weight", "4"))
         read = (other if k == 1 else x).at()
-        body = d.sum([i], read * (w.at() * w.at() if d.chance(0.1) else w.at()))
+        body = d.sum([i], read * (w.at() * w.at() if d.chance(0.2) else w.at()))
         if d.chance(0.4):
             body = body + d.input("b", [o]).at()
         if d.chance(0.4):
             body = act(d, body)
+        if d.chance(0.2):
+            body = If(Name(o) >= 1, body, Num(0.5))
         if parts and d.chance(0.4):
             before = d.random.choice(parts)
-            body = body * (before.at(**{o: d.extents[o] - 1 - Name(o)}) if d.chance(0.3) else before.at())
+            body = body * (before.at(**{o: d.extents[o] - 1 - Name(o)}) if d.chance(0.5) else before.at())
         parts.append(d.let("p", out, body))
     if d.chance(0.4):
         d.also += [p.name for p in parts[:-1]]

@@ -12,10 +12,14 @@ feature("intermediate result", "respelled", "two attentions", "parameters")
 
 def network(d):
     """The tensor that a model is about."""
-    kind = d.one("attention", "attention", "attention", "stream", "stream", "chain", "embedding", "integers", "linear", "projections")
+    kind = d.one("attention", "attention", "attention", "stream", "stream", "chain", "embedding", "integers", "linear", "linear", "projections", "projections",
+                 "layers")
     if kind == "stream":
         x, keys = blocks.walk_blocks(d, *blocks.stream(d))
         return blocks.ending(d, x, keys)
+    if kind == "layers":
+        x, keys = blocks.stream(d)
+        return blocks.ending(d, *(blocks.loop(d, x, keys) or blocks.walk_blocks(d, x, keys)))
     if kind == "projections":
         return blocks.projections(d) or attention(d)
     if kind == "linear":
@@ -40,6 +44,22 @@ def network(d):
 def binds(inputs, dim):
     """Does an extent name the dim and no other?"""
     return any({m.name for m in walk(n) if isinstance(m, Name)} == {dim} for x in inputs for n in x.shape)
+
+
+def edges(d, static):
+    """Sizes where every length is beyond the tiles of a schedule, and sizes with one free length or width of 0."""
+    free = [n for n in d.dims if n not in static and n not in d.multiples and d.dims[n] in ("length", "width")]
+    found = []
+    if any(d.dims[n] == "length" for n in free):
+        found.append(sizes.draw(d.random, d.dims, d.multiples, 6000000, long=True))
+    if free:
+        found.append({**sizes.draw(d.random, d.dims, d.multiples, 400000, small=True), d.random.choice(free): 0})
+    for more in found:
+        more.update(static)
+        for name, of in d.multiples.items():
+            if name not in static:
+                more[name] = more[of]
+    return [more for more in found if all(more[n] % max(1, more[of]) == 0 for n, of in d.multiples.items())]
 
 
 def drawn(seed, number, off=()):
@@ -79,6 +99,7 @@ def drawn(seed, number, off=()):
                 more[name] = more[of] * d.one(1, 2, 3)
         if all(more[name] % max(1, more[of]) == 0 for name, of in d.multiples.items()):
             tuples.append(more)
+    tuples += edges(d, dict(static))
     # NaN behind the lengths, or anywhere.
     for sizes_, poison in zip(tuples, (0, MASKED, 1, MASKED)):
         sizes_["poison"] = poison

@@ -32,7 +32,7 @@ def weigh(d, site, s, where, v):
             at, cond = s.at(), None
         sink = None
         if kind == "softmax" and d.have("sink", 0.3):
-            sink = d.input("sink", [k for k in site.batch + site.query if d.chance(0.5)]).at()
+            sink = d.input("sink", [k for k in site.batch + site.query if d.chance(0.5)], recipe=("real", d.one(1, 8))).at()
         if kind == "log softmax":
             if cond is not None or where is not None:
                 kind = "softmax"
@@ -118,8 +118,10 @@ def values(d, site, v):
     if site.query and d.have("value offsets", 0.2) and site.value:
         f = site.value[0]
         n, m = d.extents[site.query[0]], d.extents[site.key[0]]
-        r = d.input("rv", ["o", f], shape=(n + m, d.extents[f]))
-        body = body + r.at(o=Name(site.key[0]) - Name(site.query[0]) + n)
+        back = Name(site.key[0]) - Name(site.query[0])
+        c = d.one(None, 1, 3)
+        r = d.input("rv", ["o", f], shape=(n + m if c is None else Num(2 * c + 1), d.extents[f]))
+        body = body + r.at(o=back + n if c is None else Call("clamp", (back, Num(-c), Num(c))) + c)
     return body
 
 

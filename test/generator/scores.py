@@ -27,7 +27,8 @@ def score(d, site, q, k):
         body = d.sum(e, (kq + u.at()) * (kk + u.at() if d.chance(0.3) else kk))
     elif kind == "relative keys" and site.query and not site.same:
         r = d.input("rk", ["o" , e[0]], shape=(d.extents[site.query[0]] + d.extents[site.key[0]], d.extents[e[0]]))
-        body = d.sum(e, kq * (kk + r.at(o=offset(d, site))))
+        row = r.at(o=offset(d, site))
+        body = d.sum(e, kq * d.one(kk + row, kk - row))
     else:
         factors = [kq, kk]
         d.random.shuffle(factors)

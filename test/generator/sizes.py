@@ -6,8 +6,9 @@ LENGTH_WEIGHTS = [2, 4, 10, 12, 8, 5, 3, 1]
 WIDTH_WEIGHTS = [1, 4, 12, 10, 6, 3, 1]
 
 
-def draw(rng, dims, multiples, budget, small=False):
-    """name: size. The product of all stays within the budget: then lengths are drawn again, shorter."""
+def draw(rng, dims, multiples, budget, small=False, long=False):
+    """name: size. The product of all stays within the budget: then lengths are drawn again, shorter. `long`: lengths beyond two tiles,
+    all else small."""
     for turn in range(100):
         sizes = {}
         for name, role in dims.items():
@@ -24,6 +25,8 @@ def draw(rng, dims, multiples, budget, small=False):
                 sizes[name] = rng.choice([1, 1, 2, 3])
             else:
                 sizes[name] = rng.choice([1, 1, 2, 2, 3, 4, 5] if role == "head" else [1, 1, 2, 3])
+            if long and turn < 50:
+                sizes[name] = rng.choice([97, 127, 129, 150, 193, 260]) if role == "length" else min(sizes[name], 7)
             if small and turn < 50:
                 sizes[name] = min(sizes[name], 5)
         for name, of in multiples.items():

@@ -21,6 +21,10 @@ from tools import run_tool, tool
 LAST = {"rewrites": "attn-reorder-products", "kernels": "attn-verify-kernels"}
 
 
+# Narrow vectors and few registers: small sizes are beyond a tile, and kernels compile faster.
+TARGET = ["--target=x86-64-v2"]
+
+
 @contextmanager
 def environment(**values):
     before = {k: os.environ.get(k) for k in values}
@@ -69,7 +73,7 @@ class Subject:
         if oracle in LAST:
             command = [tool("heed-opt"), self.attn(), f"--pass-pipeline={pipeline(LAST[oracle])}", "--mlir-disable-threading"]
         else:
-            command = [tool("heedc"), self.source, "--emit=halide" if oracle == "halide" else "--emit=llvm"]
+            command = [tool("heedc"), self.source, "--emit=halide" if oracle == "halide" else "--emit=llvm", *TARGET]
         text, code = run_tool(command + ["-o", output])
         if code:
             raise Failure("refused", text.strip())
@@ -79,7 +83,7 @@ class Subject:
         if oracle in LAST:
             check_after(text, self.folder, self.model, self.known)
         else:
-            check_backend(self.source, self.folder, "halide", self.model, self.known)
+            check_backend(self.source, self.folder, "halide", self.model, self.known, TARGET)
 
     def verdict(self, oracle, mutate, plain=None):
         """None where nothing changes, "" where it does and the oracle sees nothing, else what it sees."""
