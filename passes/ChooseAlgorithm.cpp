@@ -80,7 +80,10 @@ SizePolynomial productsOf(ArrayRef<Operation *> group, SymbolicDims &dims) {
 }
 
 /// The dims of \p map, with one more in front of \p at.
-AffineMap withDim(AffineMap map, unsigned at) { return map.shiftDims(1, at); }
+AffineMap withDim(AffineMap map, unsigned at) {
+  return map.shiftDims(1, mutated("choose-algorithm.key-not-shifted") ? at + 1
+                                                                      : at);
+}
 
 ArrayAttr withDim(Builder &b, ArrayAttr maps, unsigned at) {
   SmallVector<AffineMap> result;

@@ -8,7 +8,6 @@
 // the group ends with their softmax.
 #include "passes/RowBlocks.h"
 #include "dialects/Attn/Dialect.h"
-#include "passes/Mutation.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -64,12 +63,9 @@ void Search::merge(Value tensor, ArrayRef<int> rows, ArrayRef<bool> keys) {
     return;
   }
   for (size_t axis = 0; axis < rows.size(); ++axis) {
-    if (known.rows[axis] != rows[axis] &&
-        !mutated("choose-algorithm.first-reader-decides"))
+    if (known.rows[axis] != rows[axis])
       known.rows[axis] = -1;
-    known.keys[axis] = (known.keys[axis] &&
-                        !mutated("choose-algorithm.last-reader-decides")) ||
-                       keys[axis];
+    known.keys[axis] = known.keys[axis] || keys[axis];
   }
 }
 
@@ -78,8 +74,7 @@ void Search::record(Operation *op, const Loops &loops) {
   if (isSoftmax(op)) {
     SmallVector<int> rows(loops.rows);
     for (int64_t axis : softmaxAxes(op))
-      if (!mutated("choose-algorithm.softmax-axis-is-row"))
-        rows[axis] = -1;
+      rows[axis] = -1;
     merge(op->getOperand(0), rows, loops.keys);
   } else {
     auto generic = cast<linalg::GenericOp>(op);

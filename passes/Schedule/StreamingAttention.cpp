@@ -254,7 +254,8 @@ static bool isLinear(Region &region) {
 StringRef heed::whyNotStreaming(attn::AttentionOp op) {
   if (op.numDims(DimKind::Query) != 1 || op.numDims(DimKind::Key) != 1)
     return "it has several query or key dims";
-  if (op.numDims(DimKind::Value) > 1)
+  if (op.numDims(DimKind::Value) > 1 &&
+      !mutated("choose-algorithm.two-value-dims-stream"))
     return "it has several value dims";
   // Divided, an exponential may be taken less any maximum.
   if (op.getStabilise() && !op.getDivide())

@@ -55,8 +55,11 @@ def norm(d, x, keys):
     if not d.have("rows"):
         return None
     i, rest = keys[-1], keys[:-1]
-    kind = d.random.randrange(4)
-    if kind == 0:
+    kind = d.random.randrange(5)
+    if kind == 4:
+        tiny = d.let("tiny", keys, x.at() * 1e-33)
+        y = tiny.at() / d.sum([i], Call("abs", (tiny.at(),)))
+    elif kind == 0:
         c = d.let("c", keys, x.at() - Reduce("mean", (d.index(i),), x.at()))
         y = c.at() / Call("sqrt", (d.sum([i], c.at() ** 2, op="mean") + 0.01,)) * d.input("g", [i]).at() + d.input("b", [i]).at()
     elif kind == 1:
@@ -272,14 +275,15 @@ def linear_attention(d):
     if not d.have("linear attention"):
         return None
     batch = [d.key("b", d.dim("B", "batch"))] * d.chance(0.5) + [d.key("h", d.dim("H", "head"))] * d.chance(0.5)
-    i, j = d.key("i", d.dim("N", "length")), d.key("j", d.dim("M", "length"))
+    i = d.key("i", d.dim("N", "length"))
+    j = d.key("j", d.extents[i] if d.chance(0.5) else d.dim("M", "length"))
     e, f = d.key("e", d.dim("E", "width")), d.key("f", d.dim("F", "width"))
     if d.chance(0.8):
         d.fixed |= {d.extents[e].name, d.extents[f].name}
     phi = lambda x: d.one(Call("elu", (x,)) + 1, Call("relu", (x,)) + 0.25, Call("exp", (x * 0.5,)))
-    q, k, v = (d.input(s, d.shuffled(batch + keys)) for s, keys in (("q", [i, e]), ("k", [j, e]), ("v", [j, f])))
-    fq, fk = d.let("fq", d.shuffled(batch + [i, e]), phi(q.at())), d.let("fk", d.shuffled(batch + [j, e]), phi(k.at()))
-    if d.chance(0.3):
+    q, k, v = (d.input(s, d.shuffled(batch + keys, 0.15)) for s, keys in (("q", [i, e]), ("k", [j, e]), ("v", [j, f])))
+    fq, fk = d.let("fq", batch + [i, e], phi(q.at())), d.let("fk", batch + [j, e], phi(k.at()))
+    if d.chance(0.6):
         s = d.let("s", batch + [i, j], d.sum([e], fq.at() * fk.at()))
         return d.let("o", batch + [i, f], d.sum([j], s.at() * v.at()) / d.sum([j], s.at()))
     kv = d.let("kv", d.shuffled(batch + [e, f]), d.sum([j], d.one(fk.at() * v.at(), v.at() * fk.at())))
