@@ -163,12 +163,11 @@ bool isAlike(Product &a, Product &b) {
       !OperationEquivalence::isRegionEquivalentTo(
           &a.sum.getRegion(), &b.sum.getRegion(),
           OperationEquivalence::IgnoreLocations))
-    return mutated("merge-products.any-sum");
+    return false;
   for (OpOperand *operand : a.sum.getDpsInputOperands()) {
     unsigned k = operand->getOperandNumber();
     if (k != a.weight &&
-        a.onHost(operand->get()) != b.onHost(b.sum->getOperand(k)) &&
-        !mutated("merge-products.any-operand"))
+        a.onHost(operand->get()) != b.onHost(b.sum->getOperand(k)))
       return false;
   }
   auto from = startOf(a), to = startOf(b);
@@ -226,8 +225,7 @@ bool Merger::joins(ArrayRef<Product> group, Product &next) {
                       [&](const Product &p) { return value == p.result(); }))
       work.push_back(value);
     else if (!isReadInPlace(next.kernel.getArgument(operand.getOperandNumber()),
-                            loops) &&
-             !mutated("merge-products.tile-read-elsewhere"))
+                            loops))
       return false; // a member's result is read from its tile alone
   }
   while (!work.empty()) {
@@ -296,6 +294,10 @@ void Merger::merge(MutableArrayRef<Product> group) {
       map.map(p.sum->getOperand(p.weight),
               onHost.lookup(group.front().onHost(
                   group.front().sum->getOperand(p.weight))));
+    Value last = body.getArguments().back(), other = first.getOperands().back();
+    if (last.getType() == other.getType() &&
+        mutated("merge-products.last-operand-of-first"))
+      map.map(last, onHost.lookup(other));
     for (Operation &op : body.without_terminator())
       b.clone(op, map);
     onHost.map(p.result(),
@@ -305,7 +307,8 @@ void Merger::merge(MutableArrayRef<Product> group) {
   }
   SmallVector<Value> returned;
   for (Value result : results)
-    returned.push_back(onHost.lookup(result));
+    returned.push_back(onHost.lookup(
+        mutated("merge-products.return-first-twice") ? results[0] : result));
   func::ReturnOp::create(b, loc, returned);
 
   func::FuncOp same = shareKernel(

@@ -229,8 +229,7 @@ private:
       return {1, 1};
     if (isa<IntegerType>(type))
       return {0, int32_t(type.getIntOrFloatBitWidth())};
-    return {type.isBF16() && !mutated("lower-host.bf16-as-f16") ? 4 : 2,
-            int32_t(type.getIntOrFloatBitWidth())};
+    return {type.isBF16() ? 4 : 2, int32_t(type.getIntOrFloatBitWidth())};
   }
 
   Value halideBuffer(OpBuilder &b, Operation *user, Value memref,

@@ -135,7 +135,7 @@ def loop(d, x, keys):
         return None
     i = keys[-1]
     z = d.key("z", d.extents[i])
-    loops = [d.key(v, Num(d.one(1, 2, 3))) for v in ("lm" if d.have("nested loop", 0.4) else "l")]
+    loops = [d.key(v, Num(d.one(1, 2, 3, 4))) for v in ("lm" if d.have("nested loop", 0.4) else "l")]
     w = d.input("lw", loops + [i, z], recipe=("weight", "4"))
     if d.have("parameters"):
         d.inputs[-1] = replace(d.inputs[-1], param=len(loops))
@@ -148,7 +148,7 @@ def loop(d, x, keys):
         own = Equation(total.name, tuple(d.index(k) for k in keys[:-1]), total.at() * 0.5 + d.sum([i], x.at()))
         body = (own,) + body if d.chance(0.5) else body + (own,)
     for l in reversed(loops):
-        body = (For(l, d.one(Num(0), d.extents[l] - 1), d.extents[l], body),)
+        body = (For(l, Num(d.one(0, 0, 1)), d.extents[l], body),)
     d.body += body
     if total:
         x = d.let("y", keys, x.at() + total.at())
@@ -203,17 +203,24 @@ def ending(d, x, keys):
         where = Name(n) < t.at() if t else None
         return d.let("pooled", [k for k in keys if k != n], Reduce(d.one("mean", "sum", "max"), (d.index(n),), x.at(), where))
     if kind == "reductions":
-        out = [k for k in keys if d.chance(0.5)]
-        over = [k for k in keys if k not in out] or [out.pop()]
-        if d.chance(0.5):
-            x = d.let("y", keys, d.one(x.at() * 0.5, -Call("abs", (x.at(),)) - 0.25, Call("abs", (x.at(),)) + 0.25))
-        return d.let("z", out, Reduce(d.one("sum", "mean", "max", "max", "min"), tuple(d.index(k) for k in over), x.at()))
+        return reductions(d, x, keys)
     if kind == "argmax":
         return d.let("best", keys[:-1], Reduce("argmax", (d.index(keys[-1]),), x.at()))
     if kind == "statistics":
         bits = x.at() > 0.125
         return d.let("count", keys[:-1], Reduce(d.one("sum", "any", "all"), (d.index(keys[-1]),), bits))
     return x
+
+
+def reductions(d, x, keys):
+    """Over some of the axes, of what is computed from x, at times all of one sign."""
+    if not d.have("reductions"):
+        return x
+    out = [k for k in keys if d.chance(0.5)]
+    over = [k for k in keys if k not in out] or [out.pop()]
+    if d.chance(0.7):
+        x = d.let("y", keys, d.one(x.at() * 0.5, -Call("abs", (x.at(),)) - 0.25, -Call("exp", (x.at(),)), Call("abs", (x.at(),)) + 0.25))
+    return d.let("z", out, Reduce(d.one("sum", "mean", "max", "max", "min"), tuple(d.index(k) for k in over), x.at()))
 
 
 def chain(d):
@@ -230,7 +237,7 @@ def chain(d):
         keys = d.shuffled([b for b in batch if b in x.keys or b in y.keys] + [axes[a], axes[c]])
         body = x.at() * y.at()
         if d.chance(0.35):
-            body = d.one(lambda: body * 0.5, lambda: body / d.extents[axes[m]], lambda: body * d.input("dg", [axes[m]]).at(), lambda: body * d.input("dg", [axes[a]]).at(),
+            body = d.one(lambda: body * 0.5, lambda: body / d.extents[axes[m]], lambda: body * d.input("dg", [axes[m]]).at(), lambda: body * d.input("dg", [axes[a]]).at(), lambda: body * d.input("dg", [axes[c]]).at(),
                          lambda: body / d.input("dv", [axes[a]], recipe=("positive",)).at(),
                          lambda: body / Call("sqrt", (d.extents[axes[m]],)), lambda: body * d.input("scalar", []).at())()
         z = d.let("t", keys, d.sum([axes[m]], body) / d.extents[axes[m]] if d.chance(0.1) else d.sum([axes[m]], body))

@@ -2,7 +2,7 @@
 from draw import *
 
 feature("causal", "aligned causal", "window", "block mask", "dilated", "lengths", "query lengths", "sorted ids", "unsorted ids", "spans",
-        "bool keys", "bool pairs", "nested mask", "not mask", "strict causal", "global tokens", "data threshold", "offset causal")
+        "bool keys", "bool pairs", "nested mask", "not mask", "strict causal", "global tokens", "data threshold", "offset causal", "data window")
 
 
 def mask(d, site):
@@ -29,7 +29,7 @@ def one(d, site):
     if site.query:
         i = Name(site.query[0])
         N = d.extents[i.name]
-        options += ["causal", "aligned causal", "window", "block mask", "dilated", "strict causal", "query lengths", "offset causal"] * 2
+        options += ["causal", "aligned causal", "window", "block mask", "dilated", "strict causal", "query lengths", "offset causal", "data window"] * 2
     kind = d.pick(options)
     if kind is None:
         return None
@@ -43,8 +43,11 @@ def one(d, site):
     if kind == "offset causal":
         return j <= i + d.one(-2, 3, 16)
     if kind == "window":
-        w = Num(d.one(1, 3, 7, 16, 40))
+        w = Num(d.one(1, 3, 7, 16, 40, 127, 128))
         return d.one(Call("abs", (i - j,)) <= w, (i - j < w) & (j <= i), (j > i - w) & (j < i + w))
+    if kind == "data window":
+        t = d.input("span", batch + [i.name] * d.chance(0.7), "i32", ("integer", 0, d.one(4, 100)))
+        return Call("abs", (i - j,)) <= t.at()
     if kind == "block mask":
         c = Num(d.one(2, 5, 16))
         return d.one((i // c).eq(j // c), i // c >= j // c, i // c <= j // c + 1)

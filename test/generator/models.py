@@ -13,10 +13,13 @@ feature("intermediate result", "respelled", "two attentions", "parameters")
 def network(d):
     """The tensor that a model is about."""
     kind = d.one("attention", "attention", "attention", "stream", "stream", "chain", "embedding", "integers", "linear", "linear", "projections", "projections",
-                 "layers")
+                 "layers", "rows", "reductions")
     if kind == "stream":
         x, keys = blocks.walk_blocks(d, *blocks.stream(d))
         return blocks.ending(d, x, keys)
+    if kind in ("rows", "reductions"):
+        x, keys = blocks.stream(d)
+        return blocks.reductions(d, x, keys) if kind == "reductions" else blocks.ending(d, *(blocks.norm(d, x, keys) or (x, keys)))
     if kind == "layers":
         x, keys = blocks.stream(d)
         return blocks.ending(d, *(blocks.loop(d, x, keys) or blocks.walk_blocks(d, x, keys)))
@@ -53,7 +56,7 @@ def edges(d, static):
     if any(d.dims[n] == "length" for n in free):
         found.append(sizes.draw(d.random, d.dims, d.multiples, 6000000, long=True))
     if free:
-        found.append({**sizes.draw(d.random, d.dims, d.multiples, 400000, small=True), d.random.choice(free): 0})
+        found.append({**sizes.draw(d.random, d.dims, d.multiples, 400000, small=True), d.random.choice(free): 0, "poison": 2})
     for more in found:
         more.update(static)
         for name, of in d.multiples.items():
@@ -102,5 +105,5 @@ def drawn(seed, number, off=()):
     tuples += edges(d, dict(static))
     # NaN behind the lengths, or anywhere.
     for sizes_, poison in zip(tuples, (0, MASKED, 1, MASKED)):
-        sizes_["poison"] = poison
+        sizes_.setdefault("poison", poison)
     return model, tuples, plain if other else None

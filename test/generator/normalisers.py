@@ -2,7 +2,7 @@
 from draw import *
 from masks import text
 
-feature("softmax", "sink", "written softmax", "shifted softmax", "sigmoid weights", "relu weights", "identity weights", "one plus sum",
+feature("softmax", "weights returned", "sink", "written softmax", "shifted softmax", "sigmoid weights", "relu weights", "identity weights", "one plus sum",
         "clamped sum", "quotient", "select mask", "added mask", "mapped weights", "post weights",  "exp weights",
         "log softmax", "relu quotient", "powers", "weights cast", "reciprocal", "large scores", "added input mask")
 
@@ -40,6 +40,8 @@ def weigh(d, site, s, where, v):
                 p = d.let("lp", pairs, Softmax(tuple(keys), at, cond, None, True))
                 return product(d, site, p, None, v, None)
         p = d.let("p", pairs, Softmax(tuple(keys), at, cond, sink))
+        if d.have("weights returned", 0.25):
+            d.also.append(p.name)
     elif kind in ("written softmax", "shifted softmax"):
         if where is not None and d.chance(0.5):
             s = d.let("sm", pairs, If(where, s.at(), Num(-1e30 if kind == "shifted softmax" else -20.0)))  # exp alone would underflow to 0/0

@@ -92,7 +92,8 @@ def rotary(d, t, rows, widths):
     if d.chance(0.5):
         turned = x.at() * cos + (If(first, -x.at(**{u: up}), x.at(**{u: down}))) * sin
     else:
-        turned = If(first, x.at() * cos - x.at(**{u: up}) * sin, x.at() * cos + x.at(**{u: down}) * sin)
+        sides = x.at() * cos - x.at(**{u: up}) * sin, x.at() * cos + x.at(**{u: down}) * sin
+        turned = If(U >= R, *sides[::-1]) if halves == "rotary halves" and d.chance(0.4) else If(first, *sides)
     return contracted(d, t, e, u, turned, rows, widths)
 
 
