@@ -200,7 +200,8 @@ bool AttentionMatcher::finish(ExprRef score, bool seesMask) {
 // sum_e body, as a score expression over parameters of new terms. Null if it
 // can't be one.
 ExprRef AttentionMatcher::terms(ExprRef reduce) {
-  if (!reduce->isSum() || !varies(reduce))
+  // A term is f32; sums of integers are exact and stay what they are.
+  if (!reduce->isSum() || !reduce->type.isF32() || !varies(reduce))
     return nullptr;
   SmallVector<unsigned> vars;
   ExprRef body = exprs.open(reduce, vars);

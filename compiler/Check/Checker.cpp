@@ -2,6 +2,7 @@
 #include "compiler/Check/Checker.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cfenv>
 #include <cmath>
 #ifdef __SSE__
 #include <xmmintrin.h>
@@ -101,24 +102,37 @@ std::vector<Array> Checker::runWritten(Draw &draw) {
   return written->run(draw.inputs).outputs;
 }
 
-/// Numbers below the least normal are 0 as long as it lives, as in kernels.
-struct FlushToZero {
+namespace {
+
+/// Another arithmetic than the default as long as it lives.
+struct Arithmetic {
+  enum Kind { Flush, Up, Down };
+  explicit Arithmetic(Kind kind) {
+    std::fegetenv(&before);
+    if (kind != Flush)
+      std::fesetround(kind == Up ? FE_UPWARD : FE_DOWNWARD);
 #ifdef __SSE__
-  FlushToZero() { _mm_setcsr(before | 0x8040); }
-  ~FlushToZero() { _mm_setcsr(before); }
-  const unsigned before = _mm_getcsr();
+    else // numbers below the least normal are 0, as in kernels
+      _mm_setcsr(_mm_getcsr() | 0x8040);
 #endif
+  }
+  ~Arithmetic() { std::fesetenv(&before); }
+  std::fenv_t before;
 };
 
-/// The outputs of the reference where each f32 of the inputs is changed by
-/// about one rounding.
-std::vector<Array> Checker::runNudged(const Draw &draw) {
+} // namespace
+
+/// Inputs whose f32 are changed by about one rounding each.
+Draw Checker::nudge(const Draw &draw) {
   Draw other = draw;
   for (Array &array : other.inputs)
     for (int64_t at = 0; array.type == HEED_F32 && at < array.count(); ++at)
       array.set(at, array.get(at) * (1 + std::ldexp(random.unit(), -23)));
-  return slow->run(other.inputs).outputs;
+  return other;
 }
+
+/// Of inputs changed by a rounding: one sample alone may be right by chance.
+constexpr int kSamples = 4;
 
 /// Fills in how far the outcomes are apart. What is not within the bound of
 /// rounded results is compared with what f32 can give, too.
@@ -137,22 +151,25 @@ void Checker::judge(Draw &draw, Comparison &c) {
   compareAll({});
   if (c.same)
     return;
-  std::vector<Array> plain = runWritten(draw), flushed;
-  {
-    FlushToZero mode;
-    flushed = runWritten(draw);
-  }
-  std::vector<Array> nudged[] = {runNudged(draw), runNudged(draw)};
+  std::vector<Array> plain = runWritten(draw);
   if (plain.size() != count)
     return;
+  std::vector<std::vector<Array>> others;
+  for (auto kind : {Arithmetic::Flush, Arithmetic::Up, Arithmetic::Down}) {
+    Arithmetic arithmetic(kind);
+    others.push_back(runWritten(draw));
+  }
+  for (int sample = 0; sample < kSamples; ++sample) {
+    Draw nudged = nudge(draw);
+    others.push_back(slow->run(nudged.inputs).outputs);
+    others.push_back(runWritten(nudged));
+  }
   std::vector<Measured> measured(count);
   for (size_t k = 0; k < count; ++k) {
     measured[k].written = &plain[k];
-    if (k < flushed.size())
-      measured[k].flushed = &flushed[k];
-    for (const std::vector<Array> &outputs : nudged)
+    for (const std::vector<Array> &outputs : others)
       if (k < outputs.size() && outputs[k].shape == c.slow.outputs[k].shape)
-        measured[k].nudged.push_back(&outputs[k]);
+        measured[k].others.push_back(&outputs[k]);
     // Beyond 87 an exponential leaves the normal numbers of f32.
     measured[k].overflows = draw.kind == Kind::Large || c.report.largest > 80;
   }

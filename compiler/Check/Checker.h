@@ -59,7 +59,7 @@ private:
   bool use(const Dims &dims, std::string &error);
   Comparison compareOn(Draw &draw);
   std::vector<Array> runWritten(Draw &draw);
-  std::vector<Array> runNudged(const Draw &draw);
+  Draw nudge(const Draw &draw);
   void judge(Draw &draw, Comparison &c);
   Case agrees(const Recipe &recipe, Comparison *last = nullptr);
   void note(const Draw &draw, const Comparison &c, const Recipe &recipe);

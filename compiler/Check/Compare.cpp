@@ -40,9 +40,7 @@ struct Rows {
       if (!measured)
         continue;
       note(measured->written);
-      if (measured->flushed)
-        note(measured->flushed);
-      for (const Array *other : measured->nudged)
+      for (const Array *other : measured->others)
         note(other);
     }
     allowed.resize(scale.size());

@@ -23,10 +23,10 @@ struct Difference {
 /// The same result by other ways.
 struct Measured {
   const Array *written = nullptr; ///< as the equations are written, in f32
-  /// The same where what is below the least normal f32 is 0.
-  const Array *flushed = nullptr;
-  /// The reference, on inputs changed by one rounding.
-  std::vector<const Array *> nudged;
+  /// The same where what is below the least normal f32 is 0, where every
+  /// operation rounds up or down, and of inputs changed by a rounding; and the
+  /// reference of these.
+  std::vector<const Array *> others;
   /// Terms may be so large that the reference's f64 overflows as well.
   bool overflows = false;
 };
@@ -39,10 +39,10 @@ struct Measured {
 /// infinities are equal.
 ///
 /// \p measured, if given, says what f32 can give: an element may be as wrong as
-/// `written`, `flushed` and the `nudged` ones are in rows of its size, times a
-/// small factor; it may overflow where `written` does, and an integer be what
-/// it is there. If `overflows`, nothing is asked where the reference or
-/// `written` has no number.
+/// `written` and the `others` are in rows of its size, times a small factor; it
+/// may overflow where `written` does, and an integer be what it is there. If
+/// `overflows`, nothing is asked where the reference or `written` has no
+/// number.
 Difference compare(const Array &value, const Array &reference,
                    const Measured *measured);
 

@@ -1,4 +1,4 @@
-# Models that rewrites once changed: a factor that occurs twice, an index that nothing uses, rows without a key.
+# Models that rewrites once changed: a factor that occurs twice, an index that nothing uses, rows without a key, scores of integers.
 # RUN: %python %s %heed_bin/heedc %t
 """Small models against NumPy in float64, at sizes of one and several tiles; with NaN where it must show, and where not."""
 import sys
@@ -54,6 +54,15 @@ program = compile("unused", HEAD.replace("sum(e)", "sum(e, g:3)") + "  p[i,j] = 
 for N, M, E, F in SIZES:
     q, k, v = (rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((N, E), (M, E), (M, F)))
     compare(program, {"q": q, "k": k, "v": v}, {"o": softmax(3 * (q.astype(np.float64) @ k.T)) @ v.astype(np.float64)})
+
+# Products of integers sum exactly, as integers, before they are scores.
+program = compile("integers", "model m(q: i8[N, E], k: i8[M, E], v: f32[M, F], scale: f32[N]) {\n  d[i,j] = sum(e) q[i,e] * k[j,e]\n"
+                  "  p[i,j] = softmax(j) (f32(d[i,j]) * scale[i])\n  return o[i,f] = sum(j) p[i,j] * v[j,f]\n}\n")
+for N, M, E, F in SIZES:
+    q, k = (rng.integers(-127, 128, shape).astype(np.int8) for shape in ((N, E), (M, E)))
+    v, scale = rng.uniform(-1, 1, (M, F)).astype(np.float32), rng.uniform(0, 1e-4, N).astype(np.float32)
+    s = (q.astype(np.int64) @ k.T.astype(np.int64)) * scale.astype(np.float64)[:, None]
+    compare(program, {"q": q, "k": k, "v": v, "scale": scale}, {"o": softmax(s) @ v.astype(np.float64)})
 
 # An RMS norm behind a projection whose weight is an input.
 program = compile("norm", "model m(x: f32[N, I], w: f32[O, I], g: f32[O]; eps = 1e-6) {\n  y[n,o] = sum(i) x[n,i] * w[o,i]\n"
