@@ -113,6 +113,60 @@ static TypedAttr neutralElement(Builder &builder, StringRef combiner,
   return IntegerAttr::get(type, value);
 }
 
+/// Whether \p reduce may read outside of a tensor where it is not asked for: an
+/// index of a read is no variable that runs over the axis.
+static bool readsElsewhere(Exprs &exprs, ExprRef reduce) {
+  bool found = false;
+  Exprs::walk(reduce, [&](ExprRef e) {
+    if (e->kind == ExprKind::Read)
+      for (auto [axis, at] : llvm::enumerate(e->operands))
+        found |= at->kind != ExprKind::Var ||
+                 exprs.extent(at->number) != exprs.extentOf(e->value, axis);
+  });
+  return found;
+}
+
+/// The reductions in \p body that stand in branches alone, with the condition
+/// under which one of these is taken. Null where one always is.
+static void collectGuards(Exprs &exprs, ExprRef body, ExprRef under,
+                          DenseMap<ExprRef, ExprRef> &guards,
+                          DenseSet<std::pair<ExprRef, ExprRef>> &done) {
+  if (!done.insert({body, under}).second)
+    return;
+  if (body->kind == ExprKind::Reduce) {
+    auto [known, isNew] = guards.try_emplace(body, under);
+    if (!isNew)
+      known->second =
+          known->second && under
+              ? exprs.op("arith.ori", IntegerType::get(exprs.context, 1),
+                         {known->second, under})
+              : nullptr;
+    return;
+  }
+  if (body->kind != ExprKind::If) {
+    for (ExprRef operand : body->operands)
+      collectGuards(exprs, operand, under, guards, done);
+    return;
+  }
+  ExprRef yes = body->operand(0), no = exprs.logicalNot(yes);
+  collectGuards(exprs, yes, under, guards, done);
+  for (auto [branch, condition] : {std::pair(1, yes), std::pair(2, no)})
+    collectGuards(exprs, body->operand(branch),
+                  under ? exprs.logicalAnd(under, condition) : condition,
+                  guards, done);
+}
+
+/// \p reduce, whose terms are read where \p guard holds alone.
+static ExprRef guardedReduce(OpBuilder &builder, Exprs &exprs, ExprRef reduce,
+                             ExprRef guard) {
+  SmallVector<unsigned> vars;
+  ExprRef term = exprs.open(reduce, vars);
+  ExprRef neutral = exprs.constant(
+      neutralElement(builder, reduce->name->getStringRef(), reduce->type));
+  return exprs.reduce(*reduce->name, vars,
+                      exprs.select(guard, term, neutral, /*guard=*/true));
+}
+
 Value writeTensor(OpBuilder &builder, Location loc, Exprs &exprs, ExprRef body,
                   ArrayRef<unsigned> vars) {
   SmallVector<unsigned> loops(vars), reduced;
@@ -122,10 +176,17 @@ Value writeTensor(OpBuilder &builder, Location loc, Exprs &exprs, ExprRef body,
     body = exprs.open(body, reduced);
     loops.append(reduced);
   }
-  // Reductions inside become tensors over the variables that they use.
-  body = exprs.rewrite(body, [&](ExprRef e) -> ExprRef {
+  // Reductions inside become tensors over the variables that they use. All of
+  // such a tensor is computed, and what a branch guards is read under its
+  // condition there, too.
+  DenseMap<ExprRef, ExprRef> guards;
+  DenseSet<std::pair<ExprRef, ExprRef>> done;
+  collectGuards(exprs, body, nullptr, guards, done);
+  body = exprs.replaceOutermost(body, [&](ExprRef e) -> ExprRef {
     if (e->kind != ExprKind::Reduce)
       return nullptr;
+    if (ExprRef guard = guards.lookup(e); guard && readsElsewhere(exprs, e))
+      e = guardedReduce(builder, exprs, e, guard);
     SmallVector<ExprRef> at;
     for (unsigned v : e->freeVars)
       at.push_back(exprs.var(v));
