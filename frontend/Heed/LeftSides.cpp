@@ -248,6 +248,9 @@ bool Lowering::executeEquation(const Left &left, const Expr &right,
     Location at = loc(left.range);
     auto collapse = [&](Value value) -> Value {
       auto elem = cast<RankedTensorType>(value.getType()).getElementType();
+      // An unknown number of heads of width 0 has no element.
+      if (llvm::any_of(shape, [](const Size &n) { return n.constant() == 0; }))
+        return filled(builder.getZeroAttr(elem), shape, left.range);
       return tensor::CollapseShapeOp::create(
           builder, at, tensorType(elem, shape), value, groups);
     };

@@ -48,4 +48,15 @@ np.save("a.npy", np.zeros((3, 0), "f"))
 np.save("c.npy", np.arange(6, dtype="f").reshape(3, 2))
 done = run("./joined", "--a", "a.npy", "--c", "c.npy", "--output", "o.npy")
 expect(done.returncode == 0 and np.array_equal(np.load("o.npy"), np.load("c.npy")), f"joined: {done.stderr}")
+
+# Heads of width 0, of which there are as many as a call brings, side by side.
+pathlib.Path("merged.heed").write_text("""model merged(k: f32[B, H, M, 0]) {
+  return o[b, m, h*0 + f] = k[b, h, m, f]
+}
+""")
+done = run(heedc, "merged.heed", "-o", "merged")
+expect(done.returncode == 0, done.stderr)
+np.save("k.npy", np.zeros((2, 3, 5, 0), "f"))
+done = run("./merged", "--k", "k.npy", "--output", "o.npy")
+expect(done.returncode == 0 and np.load("o.npy").shape == (2, 5, 0), f"merged: {done.stderr}")
 finish()

@@ -76,7 +76,9 @@ def attention(d):
     q, kind = source(d, site, "q", site.query + site.contract, False)
     q = lifted(d, q, kind)
     if site.same and not site.lacking and not site.group and d.have("same keys and values", 0.2):
+        # By a name of its own: a later step may bind q's again, in another layout.
         k = T(q.name, [(dict(zip(site.query, site.key)).get(key, key), n) for key, n in q.axes])
+        k = d.let("k", k.keys, k.at())
     else:
         k, kind = source(d, site, "k", site.key + site.contract, True)
         k = lifted(d, k, kind)

@@ -3,7 +3,7 @@ import blocks
 from attention import attention
 from draw import *
 from inputs import MASKED
-from ranges import settle
+from ranges import same, settle
 from respell import respelled
 import sizes
 
@@ -65,6 +65,26 @@ def edges(d, static):
     return [more for more in found if all(more[n] % max(1, more[of]) == 0 for n, of in d.multiples.items())]
 
 
+def unsayable(model):
+    """Does the text have no place for a range that it needs: of an index of a merged axis, or of a part that is joined?"""
+    shapes = {x.name: x.shape for x in model.inputs}
+    for s in model.body:
+        if isinstance(s, Equation):
+            if any(isinstance(x, Merged) and (x.outer.shown or x.inner.shown) and not plain(s.right, (x.outer, x.inner), shapes) for x in s.left):
+                return True
+            if isinstance(s.right, Concat) and any(not same(part, s.right.name, n, shapes) for n, part in s.right.parts):
+                return True
+            if not any(isinstance(x, Expr) for x in s.left):
+                shapes[s.name] = tuple(x.outer.extent * x.inner.extent if isinstance(x, Merged) else x.extent for x in s.left)
+        elif isinstance(s, (Apply, Let, For)):
+            shapes.update({n: None for n in getattr(s, "names", ())})
+    return False
+
+
+def plain(right, indices, shapes):
+    return all(same(right, x.name, x.extent, shapes) for x in indices)
+
+
 def drawn(seed, number, off=()):
     """The model, size tuples for it, and the model that it is an equal respelling of, or None."""
     d = Draw(seed, number, off)
@@ -92,6 +112,8 @@ def drawn(seed, number, off=()):
     other = respelled(plain, d.random) if d.have("respelled") else None
     static += [(n, first[n]) for n in d.dims if n not in dict(static) and not binds(plain.inputs, n)]
     plain, other = (m and replace(m, static=tuple(static)) for m in (plain, other))
+    if other and unsayable(settle(other)):
+        other = None
     model = settle(replace(other or plain, features=frozenset(d.used)), lambda: d.chance(0.1))
     tuples = [first]
     for k in range(3):
