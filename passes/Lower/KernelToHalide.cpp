@@ -445,6 +445,8 @@ FailureOr<KernelInfo> heed::translateKernel(OpBuilder &b, func::FuncOp kernel,
     info.pipeline.erase();
     return failure();
   }
+  // A branch that is never taken may have been the only one to read a sum.
+  dropUnreadFuncs(info);
   translator.setLargest(info.pipeline);
   return info;
 }

@@ -340,6 +340,8 @@ def reduce(op, extents, body, where=None):
     x = guarded(mask, lambda: val(body(*names))) if mask is not None else val(body(*names))
     marks = [] if mask is None else [mask]
     gone = [negate(x.absent)] if x.absent is not None and op in ("sum", "mean") else []
+    if op == "sum" and x.factors and any(f.v.dtype.kind == "f" and np.isinf(f.v).any() for f in x.factors):
+        raise Tie  # infinities of both signs are NaN; in which sum they meet follows from the order of products
     if x.factors and op == "sum":
         quick = contract(x.factors, marks + gone, axes)
         if quick is not None:
