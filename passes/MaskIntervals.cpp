@@ -91,9 +91,7 @@ std::optional<MaskSolver::Interval> MaskSolver::stepInterval(ExprRef e) {
     parts.push_back(*part);
   }
   if (e->isOp("math.absi"))
-    return Interval{mutated("solve-masks.distance-of-first")
-                        ? max(zero, parts[0].low)
-                        : max(zero, max(parts[0].low, neg(parts[0].high))),
+    return Interval{max(zero, max(parts[0].low, neg(parts[0].high))),
                     max(neg(parts[0].low), parts[0].high)};
   if (parts.size() != 2)
     return std::nullopt;

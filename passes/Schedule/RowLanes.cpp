@@ -117,8 +117,7 @@ Lanes heed::sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
   Value done = mulI32(b, whole, width);
   Value from = result.partial;
   if (vectors > 1) {
-    if ((!extent.fixed || *extent.fixed % width >= lanes) &&
-        !mutated("rows.drop-whole-vectors")) {
+    if (!extent.fixed || *extent.fixed % width >= lanes) {
       Value left = arith::SubIOp::create(b, loc, extent.value, done);
       Value count = divI32(b, left, lanes);
       result.rest = addPartial("_rest", "rw", lanes, done, count);
@@ -139,7 +138,7 @@ Lanes heed::sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
                        vector < vectors - mutated("rows.drop-last-vector");
                        ++vector)
                     sum = joinWith(inner, sum, read(result.partial, vector));
-                  return result.rest
+                  return result.rest && !mutated("rows.drop-whole-vectors")
                              ? joinWith(inner, sum, read(result.rest, 0))
                              : sum;
                 })

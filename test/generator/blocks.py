@@ -135,7 +135,7 @@ def loop(d, x, keys):
         return None
     i = keys[-1]
     z = d.key("z", d.extents[i])
-    loops = [d.key(v, Num(d.one(1, 2, 3, 4))) for v in ("lm" if d.have("nested loop", 0.4) else "l")]
+    loops = [d.key(v, Num(d.one(1, 2, 3, 4))) for v in ("lm" if d.have("nested loop", 0.7) else "l")]
     w = d.input("lw", loops + [i, z], recipe=("weight", "4"))
     if d.have("parameters"):
         d.inputs[-1] = replace(d.inputs[-1], param=len(loops))

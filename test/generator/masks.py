@@ -16,7 +16,7 @@ def mask(d, site):
         other = one(d, site)
         if other is None:
             break
-        first = d.one(first & other, first | other, first | (first & other), other & first)
+        first = d.one(first & other, first | other, first | (first & other), other & first, Un("not", first & other), Un("not", first | other))
     if d.have("not mask", 0.2):
         first = Un("not", first)
     return first

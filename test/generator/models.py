@@ -50,13 +50,15 @@ def binds(inputs, dim):
 
 
 def edges(d, static):
-    """Sizes where every length is beyond the tiles of a schedule, and sizes with one free length or width of 0."""
+    """Sizes where every length is beyond the tiles of a schedule, and sizes with a free length, or width, of 0."""
     free = [n for n in d.dims if n not in static and n not in d.multiples and d.dims[n] in ("length", "width")]
     found = []
     if any(d.dims[n] == "length" for n in free):
         found.append(sizes.draw(d.random, d.dims, d.multiples, 6000000, long=True))
-    if free:
-        found.append({**sizes.draw(d.random, d.dims, d.multiples, 400000, small=True), d.random.choice(free): 0, "poison": 2})
+    for role in ("length", "width"):
+        empty = [n for n in free if d.dims[n] == role]
+        if empty:
+            found.append({**sizes.draw(d.random, d.dims, d.multiples, 400000, small=True), d.random.choice(empty): 0, "poison": 2})
     for more in found:
         more.update(static)
         for name, of in d.multiples.items():

@@ -2,7 +2,7 @@
 from draw import *
 from masks import text
 
-feature("softmax", "weights returned", "sink", "written softmax", "shifted softmax", "sigmoid weights", "relu weights", "identity weights", "one plus sum",
+feature("softmax", "weights returned", "softmax alone", "sink", "written softmax", "shifted softmax", "sigmoid weights", "relu weights", "identity weights", "one plus sum",
         "clamped sum", "quotient", "select mask", "added mask", "mapped weights", "post weights",  "exp weights",
         "log softmax", "relu quotient", "powers", "weights cast", "reciprocal", "large scores", "added input mask")
 
@@ -19,7 +19,7 @@ def weigh(d, site, s, where, v):
         if d.have("large scores", 0.15):
             s = d.let("sl", pairs, s.at() * d.one(50, 300))
             at = s.at()
-        if d.have("added input mask", 0.15):
+        if d.have("added input mask", 0.25):
             m = d.input("minf", [k for k in pairs if k in keys or d.chance(0.5)], recipe=("mask",))
             s = d.let("sm", pairs, s.at() + m.at())
             at = s.at()
@@ -40,6 +40,8 @@ def weigh(d, site, s, where, v):
                 p = d.let("lp", pairs, Softmax(tuple(keys), at, cond, None, True))
                 return product(d, site, p, None, v, None)
         p = d.let("p", pairs, Softmax(tuple(keys), at, cond, sink))
+        if d.have("softmax alone", 0.15):
+            return p
         if d.have("weights returned", 0.25):
             d.also.append(p.name)
     elif kind in ("written softmax", "shifted softmax"):
