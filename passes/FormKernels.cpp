@@ -128,8 +128,7 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
       return "";
     return "each of its elements is read many times";
   case KernelKind::Contraction:
-    if (userKind == KernelKind::Elementwise &&
-        (inPlace || mutated("form-kernels.fuse-out-of-place")))
+    if (userKind == KernelKind::Elementwise && inPlace)
       return "";
     return "a contraction's tile is not a whole row";
   case KernelKind::Row: {
