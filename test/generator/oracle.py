@@ -342,7 +342,7 @@ def reduce(op, extents, body, where=None):
     gone = [negate(x.absent)] if x.absent is not None and op in ("sum", "mean") else []
     if op == "sum" and x.factors and any(f.v.dtype.kind == "f" and np.isinf(f.v).any() for f in x.factors):
         raise Tie  # infinities of both signs are NaN; in which sum they meet follows from the order of products
-    if x.factors and op == "sum":
+    if x.factors and op == "sum" and all(k.n for k in axes):  # of nothing no factor is left, be it NaN
         quick = contract(x.factors, marks + gone, axes)
         if quick is not None:
             return quick
