@@ -58,8 +58,18 @@ static bool mayExclude(attn::AttentionOp op) {
       adds |= !product && !byOffset;
     }
   }
-  op.getScore().walk(
-      [&](tensor::ExtractOp read) { adds |= isa<FloatType>(read.getType()); });
+  // What is the same for all keys of a row excludes none of them.
+  Block &score = op.getScore().front();
+  ValueRange keys = score.getArguments().slice(key, op.numDims(DimKind::Key));
+  op.getScore().walk([&](tensor::ExtractOp read) {
+    llvm::SmallSetVector<Value, 8> needed;
+    needed.insert_range(read.getIndices());
+    for (size_t k = 0; k < needed.size(); ++k)
+      if (Operation *def = needed[k].getDefiningOp())
+        needed.insert_range(def->getOperands());
+    adds |= isa<FloatType>(read.getType()) &&
+            llvm::any_of(keys, [&](Value j) { return needed.contains(j); });
+  });
   return contracts && adds;
 }
 
