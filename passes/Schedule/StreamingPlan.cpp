@@ -9,6 +9,8 @@
 #include "passes/Schedule/StreamingWriter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -58,17 +60,29 @@ static bool mayExclude(attn::AttentionOp op) {
       adds |= !product && !byOffset;
     }
   }
-  // What is the same for all keys of a row excludes none of them.
-  Block &score = op.getScore().front();
+  // A number that all keys of a row share excludes all of them or none, unless
+  // the score chooses who gets it.
+  Region &score = op.getScore();
   ValueRange keys = score.getArguments().slice(key, op.numDims(DimKind::Key));
-  op.getScore().walk([&](tensor::ExtractOp read) {
-    llvm::SmallSetVector<Value, 8> needed;
-    needed.insert_range(read.getIndices());
-    for (size_t k = 0; k < needed.size(); ++k)
-      if (Operation *def = needed[k].getDefiningOp())
-        needed.insert_range(def->getOperands());
-    adds |= isa<FloatType>(read.getType()) &&
-            llvm::any_of(keys, [&](Value j) { return needed.contains(j); });
+  bool chooses = false;
+  score.walk([&](Operation *inner) {
+    chooses |= isa<arith::SelectOp, scf::IfOp>(inner);
+  });
+  score.walk([&](Operation *inner) {
+    auto read = dyn_cast<tensor::ExtractOp>(inner);
+    if (read && isa<FloatType>(read.getType())) {
+      llvm::SmallSetVector<Value, 8> needed;
+      needed.insert_range(read.getIndices());
+      for (size_t k = 0; k < needed.size(); ++k)
+        if (Operation *def = needed[k].getDefiningOp())
+          needed.insert_range(def->getOperands());
+      adds |= chooses ||
+              llvm::any_of(keys, [&](Value j) { return needed.contains(j); });
+    }
+    for (Value operand : inner->getOperands())
+      adds |= chooses && isa<FloatType>(operand.getType()) &&
+              !score.isAncestor(operand.getParentRegion()) &&
+              !matchPattern(operand, m_Constant());
   });
   return contracts && adds;
 }
