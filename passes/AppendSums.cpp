@@ -62,6 +62,29 @@ std::optional<ColumnSum> columnSumOf(linalg::GenericOp op) {
   return ColumnSum{op.getDpsInputs()[0], axis};
 }
 
+/// The loops of sum_j a[.., j, e] b[.., j, f]: j, e, f. All others both have.
+struct StateLoops {
+  unsigned summed, column, other;
+};
+
+/// Of \p op, whose operand number \p array is a, if it is one.
+std::optional<StateLoops> stateLoopsOf(linalg::GenericOp op, unsigned array) {
+  AffineMap maps[2];
+  for (unsigned k : {0, 1})
+    maps[k] = op.getMatchingIndexingMap(op.getDpsInputOperand(k));
+  SmallVector<unsigned> summed, column, other;
+  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
+    if (op.getIteratorTypesArray()[loop] == utils::IteratorType::reduction)
+      summed.push_back(loop);
+    else if (!maps[1 - array].isFunctionOfDim(loop))
+      column.push_back(loop);
+    else if (!maps[array].isFunctionOfDim(loop))
+      other.push_back(loop);
+  if (summed.size() != 1 || column.size() != 1 || other.size() != 1)
+    return std::nullopt;
+  return StateLoops{summed[0], column[0], other[0]};
+}
+
 /// Whether \p op is sum_j a[.., j, e] b[.., j, f] with \p sum's a and j, which
 /// is its operand number \p position.
 bool multiplies(linalg::GenericOp op, const ColumnSum &sum,
@@ -88,7 +111,8 @@ bool multiplies(linalg::GenericOp op, const ColumnSum &sum,
       continue;
     AffineMap map = op.getMatchingIndexingMap(op.getDpsInputOperand(k));
     unsigned loop = map.getDimPosition(sum.axis);
-    if (op.getIteratorTypesArray()[loop] != utils::IteratorType::reduction)
+    if (op.getIteratorTypesArray()[loop] != utils::IteratorType::reduction ||
+        !stateLoopsOf(op, k))
       continue;
     position = k;
     return true;
@@ -120,6 +144,7 @@ bool append(linalg::GenericOp sum, linalg::GenericOp product, unsigned array) {
   OpBuilder b(place);
   Attempt attempt(b);
   Location loc = product.getLoc();
+  auto [summed, column, other] = *stateLoopsOf(product, array);
   Exprs exprs(b.getContext());
   SmallVector<unsigned> loops;
   for (unsigned loop = 0; loop < product.getNumLoops(); ++loop)
@@ -133,15 +158,6 @@ bool append(linalg::GenericOp sum, linalg::GenericOp product, unsigned array) {
           !exprs.extent(loop))
         exprs.setExtent(loop, exprs.extentOf(product.getDpsInputs()[k], axis));
   }
-  // The loops that one operand alone has.
-  unsigned summed = 0, column = 0, other = 0;
-  for (unsigned loop = 0; loop < product.getNumLoops(); ++loop)
-    if (product.getIteratorTypesArray()[loop] == utils::IteratorType::reduction)
-      summed = loop;
-    else if (!maps[1 - array].isFunctionOfDim(loop))
-      column = loop;
-    else if (!maps[array].isFunctionOfDim(loop))
-      other = loop;
   ExprRef rows = exprs.extent(loops[other]);
   unsigned row = exprs.freshVar(exprs.index(*Exprs::constantInt(rows) + 1));
   auto read = [&](unsigned k, unsigned from, unsigned to) {

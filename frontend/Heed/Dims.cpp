@@ -72,11 +72,13 @@ void Lowering::require(ArrayRef<Size> of, Range place, const Twine &message,
                           values);
 }
 
-/// a < b, unless something is empty.
+/// a < b, unless something is empty. An extent that is written as an expression
+/// may be: H*0.
 bool Lowering::isAlwaysLess(const Size &a, const Size &b) {
   SmallVector<unsigned> dims;
   for (unsigned id = 0; id < sizes.numAtoms(); ++id)
-    if (sizes.atom(id).kind == Atom::Dim)
+    if (sizes.atom(id).kind == Atom::Dim &&
+        !StringRef(sizes.atom(id).name).starts_with("("))
       dims.push_back(id);
   return sizes.nonNegative(b - a - 1, dims);
 }

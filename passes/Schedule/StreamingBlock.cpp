@@ -46,19 +46,17 @@ static SmallVector<Value> inGroup(ArrayRef<Value> at, Value jt) {
   return coordinates;
 }
 
-/// -1 where weights are not negative, and whether the bits of \p p are above:
-/// those of any other weight are, NaN of either sign included. Weights of any
-/// sign are marked by a NaN that no operation makes. Both are comparisons of
+/// -1 where weights are not negative, and whether the bits of \p p are others:
+/// those of any weight are, of -0 and of NaN with either sign. Weights of any
+/// sign are marked by a NaN that no operation makes. It is a comparison of
 /// integers, for which a select of a sum of products becomes one masked
 /// instruction.
 Value Streaming::absentWeight(Ops &o) {
   return anySign ? o.real(o.i(-1)) : o.f(-1);
 }
 Value Streaming::isLive(Ops &o, Value p) {
-  if (anySign)
-    return arith::CmpIOp::create(o.b, o.loc, arith::CmpIPredicate::ne,
-                                 o.bits(p), o.i(-1));
-  return o.less(o.bits(absentWeight(o)), o.bits(p));
+  return arith::CmpIOp::create(o.b, o.loc, arith::CmpIPredicate::ne, o.bits(p),
+                               o.bits(absentWeight(o)));
 }
 
 /// Whether the key of score \p s at `at` = (ii, jj, kb, ...) is there; null

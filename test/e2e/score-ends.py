@@ -217,4 +217,22 @@ def empty_rows(name, weight, divide):
 for weight in "relu({})", "sigmoid({})", "{}":
     for divide in "after", "before":
         empty_rows(f"{weight.strip('(){}') or 'identity'}, divided {divide}", weight, divide)
+
+
+# A score of -0, from a product or from a sum of nothing, is a score: its key has weight 0 and is not absent, which a NaN in its value shows.
+for weight in "relu(s[i,j])", "s[i,j]":
+    name = f"scores of -0, {weight[:4].strip('([')}"
+    MODELS[name] = f"""
+  s[i,j] = sum(e) q[i,e] * k[j,e]
+  return o[i,f] = sum(j where j < i) {weight} * v[j,f]"""
+    programs = compiled(name)
+    for N, M, E in [(5, 2, 1), (5, 2, 0), (70, 70, 1), (70, 70, 0), (2, 3, 1)]:
+        arrays = dict(q=np.full((N, E), -0.0), k=np.ones((M, E)), v=np.ones((M, 3)), t=np.zeros((N, M)), c=np.zeros(N))
+        arrays["v"][0] = np.nan
+        arrays = {key: array.astype(np.float32) for key, array in arrays.items()}
+        for backend, program in programs.items():
+            if E == 0 and weight == "s[i,j]":
+                continue  # a sum of no products: what multiplies it may be left out
+            got = result(program, arrays)
+            expect(np.all(got[:1] == 0) and np.isnan(got[1:]).all(), f"{name}, {backend}, {(N, M, E)}: {got[:, 0]}, expected 0, then NaN")
 finish()

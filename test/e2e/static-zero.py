@@ -59,4 +59,18 @@ expect(done.returncode == 0, done.stderr)
 np.save("k.npy", np.zeros((2, 3, 5, 0), "f"))
 done = run("./merged", "--k", "k.npy", "--output", "o.npy")
 expect(done.returncode == 0 and np.load("o.npy").shape == (2, 5, 0), f"merged: {done.stderr}")
+
+# And the way back: an axis that is written H*0 is empty, whatever H is.
+pathlib.Path("split.heed").write_text("""model split(q: f32[B, N, H*0], k: f32[B, H, M, 0]) {
+  return s[b, h:H, n, m] = sum(e:0) q[b, n, h*0 + e] * k[b, h, m, e]
+}
+""")
+done = run(heedc, "split.heed", "-o", "split")
+expect(done.returncode == 0, done.stderr)
+np.save("q.npy", np.zeros((2, 4, 0), "f"))
+done = run("./split", "--q", "q.npy", "--k", "k.npy", "--output", "o.npy")
+expect(done.returncode == 0 and np.array_equal(np.load("o.npy"), np.zeros((2, 3, 4, 5))), f"split: {done.stderr}")
+np.save("q.npy", np.zeros((2, 4, 3), "f"))
+done = run("./split", "--q", "q.npy", "--k", "k.npy", "--output", "o.npy")
+expect(done.returncode == 1 and "extent of 'q' (axis 2)" in done.stderr, f"split, not empty: {done.stderr}")
 finish()

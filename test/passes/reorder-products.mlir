@@ -315,3 +315,30 @@ func.func @started(%k: tensor<?x4xf32>, %v: tensor<?x6xf32>) -> (tensor<4x6xf32>
   } -> tensor<4xf32>
   return %s, %z : tensor<4x6xf32>, tensor<4xf32>
 }
+
+// Of two loops that the values alone have, no row is one more of the other.
+// CHECK-LABEL: func @two_rows
+// CHECK-NOT: tensor<?x{{[67]}}x
+// CHECK: return
+// REMARK-NOT: Function=two_rows
+func.func @two_rows(%k: tensor<?x4xf32>, %v: tensor<?x5x6xf32>) -> (tensor<4x5x6xf32>, tensor<4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %es = tensor.empty() : tensor<4x5x6xf32>
+  %fs = linalg.fill ins(%zero : f32) outs(%es : tensor<4x5x6xf32>) -> tensor<4x5x6xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(e, f, t, j) -> (j, e)>, affine_map<(e, f, t, j) -> (j, f, t)>, affine_map<(e, f, t, j) -> (e, f, t)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%k, %v : tensor<?x4xf32>, tensor<?x5x6xf32>) outs(%fs : tensor<4x5x6xf32>) {
+  ^bb0(%x: f32, %y: f32, %acc: f32):
+    %m = arith.mulf %x, %y : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<4x5x6xf32>
+  %ez = tensor.empty() : tensor<4xf32>
+  %fz = linalg.fill ins(%zero : f32) outs(%ez : tensor<4xf32>) -> tensor<4xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(e, j) -> (j, e)>, affine_map<(e, j) -> (e)>], iterator_types = ["parallel", "reduction"]}
+      ins(%k : tensor<?x4xf32>) outs(%fz : tensor<4xf32>) {
+  ^bb0(%x: f32, %acc: f32):
+    %r = arith.addf %acc, %x : f32
+    linalg.yield %r : f32
+  } -> tensor<4xf32>
+  return %s, %z : tensor<4x5x6xf32>, tensor<4xf32>
+}
