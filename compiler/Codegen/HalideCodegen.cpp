@@ -436,9 +436,10 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
     });
     return children[k]->pid >= 0;
   };
+  bool toDo = bool(options.meanwhile);
   std::vector<bool> again(pipelines.size());
   const std::vector<size_t> order = longestFirst(pipelines);
-  while (ended < pipelines.size()) {
+  while (toDo || ended < pipelines.size()) {
     while (next < pipelines.size() && running.size() < jobs) {
       const size_t k = order[next++];
       halide::PipelineOp pipeline = pipelines[k];
@@ -459,6 +460,12 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
                << "cannot start a process to compile this kernel";
       running.push_back(k);
     }
+    if (toDo && failed(options.meanwhile())) {
+      for (size_t k : running)
+        children[k]->stop();
+      return failure();
+    }
+    toDo = false;
     if (running.empty())
       continue;
     std::vector<pollfd> polls;

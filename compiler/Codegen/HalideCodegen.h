@@ -57,6 +57,9 @@ struct HalideCodegenOptions {
   unsigned seconds = kKernelSeconds;
   /// The first C argument is a `void *` that every call of the runtime gets.
   bool userContext = true;
+  /// What the calling process does once while kernels compile; if it fails,
+  /// they are ended.
+  llvm::function_ref<mlir::LogicalResult()> meanwhile;
   /// Where objects are looked up before they are compiled, and kept; may be
   /// null.
   const KernelStore *store = nullptr;

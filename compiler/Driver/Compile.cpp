@@ -19,6 +19,8 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -87,10 +89,12 @@ private:
   bool passes(const char *station, ModuleOp module,
               llvm::function_ref<void(OpPassManager &)> build);
   bool compileFor(size_t which, ModuleOp module);
+  bool makeHost(size_t which, ModuleOp module, std::string &text);
+  OwningOpRef<ModuleOp> kernelsOf(size_t which, ModuleOp module);
   bool compileKernels(ModuleOp module, HalideOutput output,
+                      llvm::function_ref<LogicalResult()> meanwhile,
                       SmallVectorImpl<CompiledKernel> &kernels);
-  bool compileHost(size_t which, ModuleOp module,
-                   ArrayRef<CompiledKernel> kernels);
+  bool compileHost(size_t which, ModuleOp module, std::string &text);
   bool findPart(const std::string &name, std::string &path);
   bool linkAll();
 
@@ -107,6 +111,7 @@ private:
   const CompileOptions &options;
   DefaultTimingManager timing;
   TimingScope total;
+  TimingScope *beside = nullptr; ///< of the kernels, while they compile
   std::string output, modelName, prefix;
   /// Best first; one of them for IR and other text.
   SmallVector<halide::Target> targets;
@@ -183,7 +188,7 @@ bool Compilation::passes(const char *station, ModuleOp module,
   PassManager manager(module.getContext());
   if (options.configure)
     options.configure(manager);
-  TimingScope scope = total.nest(station);
+  TimingScope scope = (beside ? *beside : total).nest(station);
   manager.enableTiming(scope);
   build(manager);
   if (failed(manager.run(module)))
@@ -200,10 +205,30 @@ bool Compilation::passes(const char *station, ModuleOp module,
   return true;
 }
 
+/// The pipelines alone, as the host's passes leave them: simplified, and with
+/// the names that their functions have.
+OwningOpRef<ModuleOp> Compilation::kernelsOf(size_t which, ModuleOp module) {
+  OwningOpRef<ModuleOp> kernels = ModuleOp::create(module.getLoc());
+  (*kernels)->setAttrs(module->getAttrs());
+  for (auto pipeline : module.getOps<halide::PipelineOp>()) {
+    auto copy = cast<halide::PipelineOp>(pipeline->clone());
+    copy.setSymName(prefixOf(which) + "_" + pipeline.getSymName().str());
+    kernels->push_back(copy);
+  }
+  PassManager manager(module.getContext());
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+  return succeeded(manager.run(*kernels)) ? std::move(kernels) : nullptr;
+}
+
 bool Compilation::compileKernels(ModuleOp module, HalideOutput form,
+                                 llvm::function_ref<LogicalResult()> meanwhile,
                                  SmallVectorImpl<CompiledKernel> &kernels) {
   TimingScope scope = total.nest("kernels");
+  beside = &scope;
+  llvm::scope_exit after([&] { beside = nullptr; });
   HalideCodegenOptions codegen;
+  codegen.meanwhile = meanwhile;
   codegen.output = form;
   codegen.promises = edited || options.checkPromises;
   codegen.warnings = edited;
@@ -313,6 +338,38 @@ bool Compilation::compileFor(size_t which, ModuleOp module) {
   }
   if (options.emit == Emit::Halide)
     return write(printed(module));
+
+  std::string host;
+  SmallVector<CompiledKernel> kernels;
+  HalideOutput form = options.emit == Emit::Stmt  ? HalideOutput::Statement
+                      : options.emit == Emit::Asm ? HalideOutput::Assembly
+                                                  : HalideOutput::Object;
+  auto hostToo = [&] {
+    return success(options.emit == Emit::Stmt || makeHost(which, module, host));
+  };
+  if (options.emit == Emit::LLVM) {
+    if (failed(hostToo()))
+      return false;
+  } else {
+    OwningOpRef<ModuleOp> pipelines = kernelsOf(which, module);
+    if (!pipelines || !compileKernels(*pipelines, form, hostToo, kernels))
+      return false;
+  }
+  if (isText()) {
+    for (const CompiledKernel &kernel : kernels)
+      host += options.emit == Emit::Stmt ? kernel.bytes + "\n"
+                                         : "\n" + kernel.bytes;
+    return write(host);
+  }
+  objects.push_back({prefixOf(which) + "_host", std::move(host)});
+  for (CompiledKernel &kernel : kernels)
+    objects.push_back({kernel.name, std::move(kernel.bytes)});
+  hasKernels |= !kernels.empty();
+  return true;
+}
+
+/// From the IR of kernels and host to the host's code, as object or text.
+bool Compilation::makeHost(size_t which, ModuleOp module, std::string &text) {
   if (!passes("host", module, [&](OpPassManager &manager) {
         // The reference runs as little of ours as it can.
         buildHostPipeline(manager, prefixOf(which),
@@ -320,39 +377,18 @@ bool Compilation::compileFor(size_t which, ModuleOp module) {
                               options.backend != Backend::Reference);
       }))
     return false;
-
-  SmallVector<CompiledKernel> kernels;
-  HalideOutput form = options.emit == Emit::Stmt  ? HalideOutput::Statement
-                      : options.emit == Emit::Asm ? HalideOutput::Assembly
-                                                  : HalideOutput::Object;
-  if (options.emit != Emit::LLVM && !compileKernels(module, form, kernels))
-    return false;
-  if (options.emit == Emit::Stmt) {
-    std::string text;
-    for (const CompiledKernel &kernel : kernels)
-      text += kernel.bytes + "\n";
-    return write(text);
-  }
-
   for (auto pipeline :
        llvm::make_early_inc_range(module.getOps<halide::PipelineOp>()))
     pipeline.erase();
-  if (!passes("llvm", module, buildLLVMPipeline) ||
-      !compileHost(which, module, kernels))
-    return false;
-  if (isText())
-    return true;
-  for (CompiledKernel &kernel : kernels)
-    objects.push_back({kernel.name, std::move(kernel.bytes)});
-  hasKernels |= !kernels.empty();
-  return true;
+  return passes("llvm", module, buildLLVMPipeline) &&
+         compileHost(which, module, text);
 }
 
 /// The host program and the model's description.
 bool Compilation::compileHost(size_t which, ModuleOp module,
-                              ArrayRef<CompiledKernel> kernels) {
+                              std::string &text) {
   bool isPublic = which + 1 == targets.size();
-  TimingScope scope = total.nest("host code");
+  TimingScope scope = (beside ? *beside : total).nest("host code");
   HostTarget hostTarget = hostTargetOfCpu(
       target->name == "x86-64" ||
               llvm::StringRef(target->name).starts_with("x86-64-")
@@ -395,13 +431,7 @@ bool Compilation::compileHost(size_t which, ModuleOp module,
                                                 : HostOutput::Object;
   if (failed(emitHost(*code, *machine, form, os)))
     return fail("LLVM makes no such output for '" + hostTarget.triple + "'");
-  std::string text(bytes.begin(), bytes.end());
-  if (form != HostOutput::Object) {
-    for (const CompiledKernel &kernel : kernels)
-      text += "\n" + kernel.bytes;
-    return write(text);
-  }
-  objects.push_back({prefixOf(which) + "_host", text});
+  text.assign(bytes.begin(), bytes.end());
   return true;
 }
 
