@@ -103,6 +103,19 @@ bool Former::usedOnlyIn(Value value,
   });
 }
 
+/// Whether \p user reads \p value under a condition. Such a read is clamped: no
+/// schedule of rows sees that it stays in its row, or computes the branches
+/// apart (Elementwise.cpp).
+static bool readsInBranch(Operation *user, Value value) {
+  return user
+      ->walk([&](tensor::ExtractOp read) {
+        return read.getTensor() == value && read->getParentOp() != user
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// Empty if \p user may be computed in one kernel with \p producer; else the
 /// reason against it.
 std::string Former::whyNot(Cluster &producer, Operation *user) {
@@ -144,6 +157,8 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
     if (reduced && userKind == KernelKind::Row &&
         sumsAlong(user, last->getResult(0)))
       return "its elements are added";
+    if (readsInBranch(user, last->getResult(0)))
+      return "it is read in a branch";
     return "";
   }
   case KernelKind::RowBlock:
