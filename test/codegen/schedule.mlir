@@ -119,3 +119,86 @@ halide.pipeline @more {
     halide.unroll %pair stage 1, "ii"
   }
 }
+
+// Where a func is computed and where its values stay, tiles, names of loops: y[i, j] = x[i, j - 1]^2 + x[i, j]^2 + x[i, j + 1]^2, as far as
+// these are there; twice of it; and y from the first row to i.
+// CHECK-LABEL: external_plus_argv func places
+// Rows are padded to 16, the squares of one outer turn are kept for the next, and what is inlined is nowhere.
+// CHECK: allocate square[float32 * {{.*}}/16)*16) + 16)
+// CHECK: for (y.s0.i.it.piece, 0,
+// CHECK: prefetch(x,
+// CHECK-NOT: produce twice
+// CHECK: produce sum
+halide.pipeline @places {
+  %x = halide.buffer "x" ("j", "i") : f32
+  %n = halide.extent %x, 0 : i32
+  %m = halide.extent %x, 1 : i32
+  %first = halide.min %x, 0 : i32
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %end = arith.addi %first, %n : i32
+  %last = arith.subi %end, %one : i32
+  %square = halide.func "square" (%j = "j", %i = "i") : f32 {
+    %low = arith.maxsi %j, %first : i32
+    %at = arith.minsi %low, %last : i32
+    %v = halide.read %x[%at, %i] : f32
+    %w = arith.mulf %v, %v : f32
+    %c = arith.constant 0.0 : f32
+    %p = arith.cmpi sle, %first, %j : i32
+    %q = arith.cmpi sle, %j, %last : i32
+    %both = arith.andi %p, %q : i1
+    %r = arith.select %both, %w, %c : f32
+    halide.yield %r : f32
+  }
+  %y = halide.func "y" (%j = "j", %i = "i") : f32 {
+    %before = arith.subi %j, %one : i32
+    %after = arith.addi %j, %one : i32
+    %a = halide.read %square[%before, %i] : f32
+    %b = halide.read %square[%j, %i] : f32
+    %c = halide.read %square[%after, %i] : f32
+    %s = arith.addf %a, %b : f32
+    %t = arith.addf %s, %c : f32
+    halide.yield %t : f32
+  }
+  %twice = halide.func "twice" (%j = "j", %i = "i") : f32 {
+    %v = halide.read %y[%j, %i] : f32
+    %w = arith.addf %v, %v : f32
+    halide.yield %w : f32
+  }
+  %double = halide.func "double" (%j = "j", %i = "i") : f32 {
+    %v = halide.read %twice[%j, %i] : f32
+    halide.yield %v : f32
+  }
+  %row = halide.func "row" (%j = "j", %i = "i") : f32 {
+    %v = halide.read %y[%j, %i] : f32
+    halide.yield %v : f32
+  }
+  %sum = halide.func "sum" (%j = "j", %i = "i") : f32 {
+    %c = arith.constant 0.0 : f32
+    halide.yield %c : f32
+  }
+  halide.update %sum over ("r" from %zero extent %m) where (%j, %i, %r) {
+    %p = arith.cmpi sle, %r, %i : i32
+    halide.yield %p : i1
+  } set (%j, %i, %r) {
+    %old = halide.read %sum[%j, %i] : f32
+    %v = halide.read %row[%j, %r] : f32
+    %new = arith.addf %old, %v fastmath<reassoc,contract> : f32
+    halide.yield %new : f32
+  }
+  halide.output %double
+  halide.output %sum
+  halide.compute_root %y
+  halide.tile %y, ("j", "i") into ("jt", "it"), ("jv", "iv") by [8, 4] tail GuardWithIf
+  halide.rename %y, "it" to "piece"
+  halide.serial %y, "piece"
+  halide.vectorize %y, "jv"
+  halide.compute_at %square, %y, "iv"
+  halide.store_at %square, %y, "piece"
+  halide.hoist_storage_root %square
+  halide.align_storage %square, "j" modulus 16
+  halide.prefetch %y, %x at "piece" from "piece" offset 1
+  halide.compute_inline %twice
+  halide.compute_at %row, %sum, "i"
+  halide.store_root %row
+}

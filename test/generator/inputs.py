@@ -38,7 +38,7 @@ def draw(recipe, shape, kind, rng, dims):
     raise TypeError(name)
 
 
-MASKED = -1
+MASKED, INFINITE = -1, -2
 
 
 def behind_lengths(model, dims, made):
@@ -56,8 +56,18 @@ def behind_lengths(model, dims, made):
                             break
 
 
+def infinite(model, made, rng):
+    """One real input has up to three elements that are infinite or NaN."""
+    real = [x for x in model.inputs if x.recipe[0] in ("real", "weight", "positive") and x.type in ("f32", "f16", "bf16") and made[x.name].size]
+    if real:
+        v = made[real[rng.integers(len(real))].name]
+        for _ in range(rng.integers(1, 4)):
+            v[tuple(rng.integers(0, n) for n in v.shape)] = rng.choice([np.inf, -np.inf, -np.inf, np.nan])
+
+
 def arrays(model, dims, seed, poison):
-    """name: array of each input. `poison`: how many elements of real inputs become NaN; MASKED: those behind every length."""
+    """name: array of each input. `poison`: how many elements of real inputs become NaN; MASKED: those behind every length; INFINITE: some are
+    infinite."""
     rng = np.random.default_rng(seed)
     made = {}
     for x in model.inputs:
@@ -67,10 +77,12 @@ def arrays(model, dims, seed, poison):
             v = np.array(v)
             for _ in range(poison):
                 v[tuple(rng.integers(0, n) for n in shape)] = np.nan
-        made[x.name] = bf16(v) if x.type == "bf16" else np.array(v, TYPES[x.type], order="C")
+        made[x.name] = np.array(v, np.float32 if x.type == "bf16" else TYPES[x.type], order="C")
     if poison == MASKED:
         behind_lengths(model, dims, made)
-    return made
+    if poison == INFINITE:
+        infinite(model, made, rng)
+    return {x.name: bf16(made[x.name]) if x.type == "bf16" else made[x.name] for x in model.inputs}
 
 
 def eval_dim(n, dims):

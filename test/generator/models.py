@@ -2,7 +2,7 @@
 import blocks
 from attention import attention
 from draw import *
-from inputs import MASKED
+from inputs import INFINITE, MASKED
 from ranges import same, settle
 from respell import respelled
 import sizes
@@ -127,6 +127,8 @@ def drawn(seed, number, off=()):
         if all(more[name] % max(1, more[of]) == 0 for name, of in d.multiples.items()):
             tuples.append(more)
     tuples += edges(d, dict(static))
+    spoiled = {**sizes.draw(d.random, d.dims, d.multiples, 30000), **dict(static), "poison": INFINITE}
+    tuples += [spoiled] if all(spoiled[n] % max(1, spoiled[of]) == 0 for n, of in d.multiples.items()) else []
     # NaN behind the lengths, or anywhere.
     for sizes_, poison in zip(tuples, (0, MASKED, 1, MASKED)):
         sizes_.setdefault("poison", poison)

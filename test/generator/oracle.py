@@ -3,10 +3,13 @@
 Beside a value `v` stands a magnitude `a`: an f32 program that may reassociate has an error of at most a small multiple of
 2^-24 * a there. It follows what the element depends on: of a sum the sum of magnitudes, of f(x) |f(x)| + |f'(x)| a.
 `absent` marks what the `where` of a softmax, or a score of -inf, excludes: sums leave it out (LANGUAGE.md, "Guards").
+Of infinite numbers see `infinite`.
 """
 import math
 
 import numpy as np
+
+from infinite import is_open, open_where, opened, plain, settled
 
 STACK = []  # conditions that guard what is evaluated at present
 LIMIT = 1 << 24
@@ -34,23 +37,31 @@ class Axis:
 class Val:
     """`v` has one axis per Axis of `ax`. a is None for integers and bools. `factors`: a product that is not multiplied out."""
 
-    def __init__(self, v, ax=(), a=None, absent=None, factors=None, exact=False, static=False):
+    def __init__(self, v, ax=(), a=None, absent=None, factors=None, exact=False, static=False, deep=False, empty=False):
         array = lambda w: w if w is None else np.asarray(w)
         self.exact = exact  # an f32 program has this very number
+        self.deep = deep    # a sum, or made from one: as a factor it may be multiplied out
+        self.empty = empty  # a sum over nothing: what multiplies it may be left out
         self.static = static  # of indices and dims alone: evaluated in f64, so nothing is lost on the way
         self._v, self.ax, self._a, self.absent, self.factors = array(v), tuple(ax), array(a), absent, factors
 
     def out(self):
         if self._v is None:
-            first, *rest = self.factors
-            v, a = first.v, first.a
-            ax = first.ax
-            for f in rest:
-                (x, y), ax2 = spread([Val(v, ax), f])
-                (p, q), _ = spread([Val(a, ax), Val(f.a, f.ax)])
-                v, a, ax = mul(x, y), mul(p, q), ax2
-            self._v, self._a = (w.transpose([ax.index(x) for x in self.ax]) for w in (v, a))
+            self._v, self._a = self.multiplied()
         return self
+
+    def multiplied(self, axes=()):
+        """The arrays of a product over which a sum runs along `axes`."""
+        vs, ax = spread([Val(f.v, f.ax) for f in self.factors])
+        as_ = magnitudes(self.factors)
+        v, a = vs[0], as_[0]
+        for y, q in zip(vs[1:], as_[1:]):
+            v, a = mul(v, y), mul(a, q)
+        if not all(map(plain, self.factors)):
+            a = np.where(np.isnan(a) & ~np.isnan(v), np.inf, a)
+            v, a = open_where(opened(self.factors, vs, as_, ax, axes), v, a)
+        order = [ax.index(x) for x in self.ax]
+        return v.transpose(order), a.transpose(order)
 
     @property
     def v(self): return self.out()._v
@@ -99,6 +110,7 @@ def table(op):
         if all(val(x).static for x in args if not callable(x) and not isinstance(x, (str, bool))):
             a = np.abs(r.v) if r.real else None
             return Val(r.v, r.ax, a, r.absent, exact=True, static=True)
+        r.deep = r.deep or any(val(x).deep for x in args if not callable(x) and not isinstance(x, (str, bool)))
         return r
     return with_tables
 
@@ -147,9 +159,10 @@ def linear(f, x, y):
         p, q = magnitudes([x, y])
         # A score of -inf excludes its key, also where what it was added to is NaN: a compiler may take either.
         masked = np.isnan(v) & np.isinf(w) | np.isinf(v) & np.isnan(w)
-        if reached(masked, ax):
-            raise Tie
-        return Val(f(v, w), ax, p + q, absent)
+        r, a = settled(f(v, w), p + q)
+        if masked.any():
+            r, a = open_where(masked, r, a)
+        return Val(r, ax, a, absent, deep=not x.static and not y.static, empty=x.empty and y.empty)
 
 
 @table
@@ -160,11 +173,11 @@ def times(x, y):
     if not x.real:
         (v, w), ax = spread([x, y])
         return Val(v * w, ax, None, absent)
-    factors = [Val(f._v, f.ax, f._a) for z in (x, y) for f in (z.factors or [z])]
+    factors = [Val(f._v, f.ax, f._a, deep=f.deep, empty=f.empty) for z in (x, y) for f in (z.factors or [z])]
     ax = []
     for f in factors:
         ax += [k for k in f.ax if k not in ax]
-    return Val(None, ax, None, absent, factors)
+    return Val(None, ax, None, absent, factors, empty=x.empty or y.empty)
 
 
 @table
@@ -176,7 +189,12 @@ def quotient(x, y):
     p, q = magnitudes([x, y])
     with np.errstate(all="ignore"):
         r = v / w
-        return Val(r, ax, (p + np.abs(r) * q) / np.abs(w), x.absent)
+        a = np.where(np.isinf(w) & np.isfinite(v), p * 0, (p + np.abs(r) * q) / np.abs(w))
+        a = np.where(np.isnan(a) & ~np.isnan(p) & ~np.isnan(q), np.inf, a)
+        r, a = settled(r, a)
+        if x.empty:
+            r, a = open_where(np.isnan(w), r, a)
+        return Val(r, ax, a, x.absent, empty=x.empty)
 
 
 @table
@@ -197,7 +215,7 @@ def compare(f, x, y):
     if x.real:
         p, q = magnitudes([x, y])
         with np.errstate(invalid="ignore"):
-            near = np.abs(v - w) <= 2 * FACTOR * 2.0 ** -24 * (p + q)
+            near = (np.abs(v - w) <= 2 * FACTOR * 2.0 ** -24 * (p + q)) | is_open(v, p) | is_open(w, q)
         if not (x.exact and y.exact) and reached(near, ax):
             raise Tie
     return Val(f(v, w), ax)
@@ -257,14 +275,14 @@ def choose(c, x, y):
     if x.real:
         (k, p, q), _ = spread([c, Val(x.a, x.ax), Val(y.a, y.ax)])
         a = np.where(k, p, q)
-    return Val(np.where(k, v, w), ax, a, absent)
+    return Val(np.where(k, v, w), ax, a, absent, deep=x.deep or y.deep)
 
 
 class Tensor:
     """v (and a, absent) dense, one axis per index. `kind` rounds reals that are stored."""
 
-    def __init__(self, v, a=None, absent=None, exact=False):
-        self.v, self.a, self.absent, self.exact = v, a, absent, exact
+    def __init__(self, v, a=None, absent=None, exact=False, deep=False, empty=False):
+        self.v, self.a, self.absent, self.exact, self.deep, self.empty = v, a, absent, exact, deep, empty
 
     def __getitem__(self, at):
         at = [val(x) for x in (at if isinstance(at, tuple) else (at,))]
@@ -288,7 +306,7 @@ class Tensor:
                 places = tuple(np.clip(x, 0, n - 1) for x, n in zip(arrays, self.v.shape))
                 get = lambda w: w[places]
         absent = None if self.absent is None else Val(get(self.absent), ax)
-        return Val(get(self.v), ax, None if self.a is None else get(self.a), absent, exact=self.exact)
+        return Val(get(self.v), ax, None if self.a is None else get(self.a), absent, exact=self.exact, deep=self.deep, empty=self.empty)
 
 
 def constant(value):
@@ -304,7 +322,7 @@ def dense(x, axes):
         raise Large
     fill = lambda v: np.array(np.broadcast_to(place(Val(v, x.ax), list(axes)), shape), order="C")
     return Tensor(fill(x.v), None if not x.real else fill(x.a),
-                  None if x.absent is None else np.broadcast_to(place(x.absent, list(axes)), shape), x.exact)
+                  None if x.absent is None else np.broadcast_to(place(x.absent, list(axes)), shape), x.exact, x.deep, x.empty)
 
 
 def tensor(extents, body, merged=None):
@@ -315,7 +333,7 @@ def tensor(extents, body, merged=None):
         return t
     shape = [math.prod(axes[k].n for k in group) for group in merged]
     get = lambda w: None if w is None else w.reshape(shape)
-    return Tensor(get(t.v), get(t.a), get(t.absent), t.exact)
+    return Tensor(get(t.v), get(t.a), get(t.absent), t.exact, t.deep, t.empty)
 
 
 def store(collection, at, t):
@@ -325,12 +343,12 @@ def store(collection, at, t):
 
 
 def collection(shape):
-    return Tensor(np.full([int(n) for n in shape], np.nan), np.zeros([int(n) for n in shape]))
+    return Tensor(np.full([int(n) for n in shape], np.nan), np.zeros([int(n) for n in shape]), deep=True)
 
 
 def join(*parts, at):
     absent = None
-    return Tensor(np.concatenate([p.v for p in parts], at), np.concatenate([p.a for p in parts], at), absent)
+    return Tensor(np.concatenate([p.v for p in parts], at), np.concatenate([p.a for p in parts], at), absent, deep=True)
 
 
 def reduce(op, extents, body, where=None):
@@ -340,12 +358,16 @@ def reduce(op, extents, body, where=None):
     x = guarded(mask, lambda: val(body(*names))) if mask is not None else val(body(*names))
     marks = [] if mask is None else [mask]
     gone = [negate(x.absent)] if x.absent is not None and op in ("sum", "mean") else []
-    if op == "sum" and x.factors and any(f.v.dtype.kind == "f" and np.isinf(f.v).any() for f in x.factors):
-        raise Tie  # infinities of both signs are NaN; in which sum they meet follows from the order of products
-    if x.factors and op == "sum" and all(k.n for k in axes):  # of nothing no factor is left, be it NaN
-        quick = contract(x.factors, marks + gone, axes)
-        if quick is not None:
-            return quick
+    empty = op == "sum" and (x.empty or not all(k.n for k in axes))
+    # A factor that the sum over nothing does not run over: it may have been moved out of it.
+    outside = [f for f in x.factors or () if op == "sum" and not all(k.n for k in axes) and not plain(f) and not any(k in f.ax for k in axes)]
+    if x.factors and op == "sum" and all(k.n for k in axes):
+        if all(map(plain, x.factors)):
+            quick = contract(x.factors, marks + gone, axes)
+            if quick is not None:
+                return quick
+        else:
+            x = Val(*(lambda v, a: (v, x.ax, a, x.absent))(*x.multiplied([k for k in axes if k in x.ax])))
     ax = spread([x, *marks, *gone, *names])[1]
     kept = [k for k in ax if k not in axes]
     full, over = list(kept) + axes, tuple(range(len(kept), len(ax)))
@@ -368,23 +390,34 @@ def reduce(op, extents, body, where=None):
         if op in ("sum", "mean"):
             total = np.sum(v, over, where=keep)
             size = None if a is None else np.sum(a, over, where=keep)
+            if a is not None:
+                # One that is open and infinite ones: open.
+                mark = np.any(is_open(v, a) & keep, over) & ~np.any(np.isnan(v) & keep, over)
+                total, size = open_where(mark, total, size)
+                for f in outside:
+                    total, size = open_where(np.broadcast_to(place(Val(~np.isfinite(f.v), f.ax), kept), total.shape), total, size)
             if op == "sum":
-                return Val(total, kept, size)
+                return Val(total, kept, size, deep=True, empty=empty)
             some = np.maximum(count, 1)
-            return Val(np.where(count == 0, 0.0, total / some), kept, (np.abs(total) * 1.0 if size is None else size) / some)
+            return Val(np.where(count == 0, 0.0, total / some), kept, (np.abs(total) * 1.0 if size is None else size) / some, deep=True)
         if op == "prod":
             r = np.prod(v, over, where=keep)
             share = np.where(v == 0, 1, a / np.abs(v))
-            return Val(r, kept, np.abs(r) * (1 + np.sum(share, over, where=keep)) + np.where((v == 0).any(over), np.prod(np.maximum(a, 1), over), 0))
+            a = np.abs(r) * (1 + np.sum(share, over, where=keep)) + np.where((v == 0).any(over), np.prod(np.maximum(a, 1), over), 0)
+            return Val(*(lambda v, a: (v, kept, a))(*settled(r, a)), deep=True)
         if op in ("max", "min"):
             f, first = (np.max, -np.inf) if op == "max" else (np.min, np.inf)
             if a is None:
                 v = v.astype(float)
             r = f(v, over, where=keep, initial=first)
-            return Val(r, kept, np.max(a, over, where=keep, initial=0)) if a is not None else Val(r.astype(np.int64), kept)
+            if a is None:
+                return Val(r.astype(np.int64), kept)
+            return Val(*(lambda v, a: (v, kept, a))(*settled(r, np.max(a, over, where=keep, initial=0))), deep=True)
         if op == "argmax":
             flat = lambda w: w.reshape([k.n for k in kept] + [math.prod(k.n for k in axes)])
             v, keep, a = flat(v), flat(keep), flat(a)
+            if is_open(v, a).any():
+                raise Tie
             if v.shape[-1] == 0:
                 return Val(np.full(v.shape[:-1], -1), kept)
             w = np.where(keep, v, -np.inf)
@@ -415,7 +448,7 @@ def contract(factors, marks, axes):
     with np.errstate(invalid="ignore", over="ignore"):
         v = np.einsum(*args(lambda f: f.v), letters, optimize="greedy")
         a = np.einsum(*args(lambda f: f.a), letters, optimize="greedy")
-    return Val(v * times_, kept, a * times_)
+    return Val(v * times_, kept, a * times_, deep=True)
 
 
 def softmax(names, body, where=None, sink=None, log=False):
@@ -435,6 +468,8 @@ def softmax(names, body, where=None, sink=None, log=False):
     if s.absent is not None:
         keep = keep & ~place(s.absent, full)
     keep = keep & (v != -np.inf)
+    # What a score is that is open, its row follows.
+    unknown = (is_open(v, a) & keep).any(over, keepdims=True) & keep
     with np.errstate(all="ignore"):
         a = np.where(keep & np.isfinite(a), a, 0)
         top = np.max(v, over, where=keep, initial=-np.inf, keepdims=True)
@@ -450,5 +485,7 @@ def softmax(names, body, where=None, sink=None, log=False):
         sa = 0 if t is None else np.abs(place(t, full))
         if log:
             r = np.where(keep, v - np.where(top == -np.inf, 0, top) - np.log(z), -np.inf)
-            return Val(r, full, np.abs(np.where(keep, r, 0)) + a + mean + sa + 1)
-        return Val(p, full, p * (2 + a + mean + sa), Val(~keep, full))
+            r, a = open_where(unknown, r, np.abs(np.where(keep, r, 0)) + a + mean + sa + 1)
+            return Val(r, full, a, deep=True)
+        p, a = open_where(unknown, p, p * (2 + a + mean + sa))
+        return Val(p, full, a, Val(~keep, full), deep=True)

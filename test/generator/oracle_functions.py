@@ -4,6 +4,7 @@ import math
 import numpy as np
 
 from oracle import *
+from infinite import is_open, open_where, settled
 from oracle import FACTOR, UNIT, table
 
 erf = np.vectorize(math.erf, otypes=[float])
@@ -60,7 +61,7 @@ def call(name, *args):
         with np.errstate(invalid="ignore"):
             edge = x.v - np.floor(x.v) if name != "round" else x.v - np.floor(x.v) - 0.5
             edge = np.abs(x.v) if name == "sign" else np.minimum(np.abs(edge), np.abs(edge - 1))
-            near = (edge <= 2 * FACTOR * 2.0 ** -24 * x.a) 
+            near = (edge <= 2 * FACTOR * 2.0 ** -24 * x.a) | is_open(x.v, x.a)
         if not x.exact and reached(near, x.ax):
             raise Tie
         v = JUMPS[name](x.v)
@@ -69,8 +70,12 @@ def call(name, *args):
     with np.errstate(all="ignore"):
         v = f(x.v)
         steep = df(x.v)
-        a = np.abs(v) + np.where(x.a == 0, 0, steep * x.a) + floor_
-    return Val(v, x.ax, np.where(np.isnan(a), np.inf, a))
+        a = np.abs(v) + np.where((x.a == 0) | np.isinf(x.v) & np.isfinite(v), 0, steep * x.a) + floor_
+        mark = is_open(x.v, x.a)
+        if np.isinf(x.v).any():
+            # Of exp(-inf) a compiler may make an absent element; what has no limit may be NaN or not.
+            mark = mark | (x.v == -np.inf) & (name in ("exp", "exp2")) | np.isinf(x.v) & np.isnan(v)
+    return Val(*(lambda v, a: (v, x.ax, a))(*open_where(mark, v, np.where(np.isnan(a), np.inf, a))))
 
 
 @table
@@ -80,7 +85,7 @@ def pick(f, x, y):
     if not x.real:
         return Val(f(v, w), ax)
     p, q = magnitudes([x, y])
-    return Val(f(v, w), ax, np.maximum(p, q))
+    return Val(*(lambda v, a: (v, ax, a))(*settled(f(v, w), np.maximum(p, q))))
 
 
 @table
@@ -97,7 +102,8 @@ def power(x, y, integer):
         steep = np.abs(w * np.power(v.astype(float), w - 1.0))
         grow = np.where(q > np.abs(w), np.abs(r * np.log(np.abs(v))) * q, 0)
         # A power with a whole exponent is a product: what it has of an absent element is absent.
-        return Val(r, ax, np.abs(r) * 2 + np.where(w == 0, 0, steep * p) + grow, x.absent if integer and w.size == 1 and w.item() >= 1 else None)
+        r, a = settled(r, np.abs(r) * 2 + np.where(w == 0, 0, steep * p) + grow)
+        return Val(r, ax, a, x.absent if integer and w.size == 1 and w.item() >= 1 else None)
 
 
 def rounded(v, kind):
@@ -114,21 +120,22 @@ def cast(kind, x):
     x = val(x)
     if kind in UNIT:
         if kind == "f32":
-            return Val(x.v.astype(float), x.ax, np.abs(x.v).astype(float) if not x.real else x.a, x.absent, exact=x.exact)
+            return Val(x.v.astype(float), x.ax, np.abs(x.v).astype(float) if not x.real else x.a, x.absent, exact=x.exact, deep=x.deep)
         x = real(x)
         # Where no error crosses a boundary the rounded value is exact.
         error = 0.0 if x.exact else x.a * FACTOR * 2.0 ** -24
         with np.errstate(invalid="ignore"):
             v, low, high = (rounded(x.v + e, kind) for e in (0, -error, error))
             a = np.abs(v) + np.nan_to_num(high - low, nan=0.0) / (FACTOR * 2.0 ** -24)
-        return Val(v, x.ax, a, x.absent)
+            v, a = open_where(is_open(x.v, x.a), v, a)
+        return Val(v, x.ax, a, x.absent, deep=x.deep)
     if kind == "bool":
         return Val(x.v != 0, x.ax)
     lo, hi = {"i8": (-128, 127), "i32": (-2 ** 31, 2 ** 31 - 1), "i64": (-2 ** 63, 2 ** 63 - 1)}[kind]
     if not x.real:
         return Val((x.v.astype(np.int64) - lo) % (hi - lo + 1) + lo, x.ax)
     with np.errstate(invalid="ignore"):
-        near = (np.abs(x.v - np.round(x.v)) <= 2 * FACTOR * 2.0 ** -24 * x.a) 
+        near = (np.abs(x.v - np.round(x.v)) <= 2 * FACTOR * 2.0 ** -24 * x.a) | is_open(x.v, x.a)
     if not x.exact and reached(near, x.ax):
         raise Tie
     return Val(np.clip(np.trunc(np.nan_to_num(x.v, nan=0.0)), lo, hi).astype(np.int64), x.ax)

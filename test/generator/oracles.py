@@ -8,6 +8,7 @@ import oracle
 import oracle_functions
 from compiled import Compiled, Refused, compile_model, write_weights
 from heed_text import heed_text
+from infinite import is_open, open_where
 from judge import judge, unjudged
 from numpy_text import numpy_text
 from oracle import Large, Tensor, Tie, Wrong
@@ -107,8 +108,10 @@ def disagreement(model, plain, known):
         except (Tie, Large):
             continue
         for name, x, y in zip(model.results, want, other):
-            a = None if x.a is None or y.a is None else np.maximum(x.a, y.a)
-            wrong = judge((np.asarray(x.v), "f64"), Tensor(y.v, a), f"respelled {name}")
+            v, a = y.v, None
+            if x.a is not None and y.a is not None:
+                v, a = open_where(is_open(x.v, x.a) | is_open(y.v, y.a), v, np.maximum(x.a, y.a))
+            wrong = judge((np.asarray(x.v), "f64"), Tensor(v, a), f"respelled {name}")
             if wrong:
                 return f"{wrong}; sizes {dims}"
     return None

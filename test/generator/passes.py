@@ -68,18 +68,23 @@ def remarks(text):
                 r = json.loads(line)
             except ValueError:
                 continue
-            message = re.sub(r"(costs|reach keys) .*", r"\1 _", r["message"])
-            message = re.sub(r"'[^']*'|\b\w+_\w+\b|\b\d+\b|\b[a-z]+\d+\b|\[[^\]]*\]", "_", message)
-            said[f"{r['pass']}: {r['kind']}: {message[:100]}"] += 1
+            message = re.sub(r"(costs|reach keys|proven equal:) .*", r"\1 _", r["message"])
+            message = re.sub(r"'[^']*'|\[[^\]]*\]|\S*\d\S*|\b\w+_\w+\b|\S*\*\S*|\b[A-Z]\b", "_", message)
+            message = re.sub(r"\(_ bytes\)|_( [-+*/] _)+", "_", message)
+            message = re.sub(r"_( of f32|,| _| and _)*(?= |$)", "_", message)
+            said[f"{r['pass']}: {r['kind']}: {message[:300]}"] += 1
     return said
 
 
 def explained(source, folder):
-    """Remarks of all passes and the halide ops, without generating code."""
+    """Remarks of all passes and the halide ops, without generating code of kernels."""
     output = pathlib.Path(folder) / "kernels.mlir"
-    text, code = run_tool([tool("heedc"), source, "--emit=halide", "--explain=json", "-o", output])
-    if code:
-        raise Failure("refused", text.replace(str(source), "drawn.heed"))
-    said = remarks(text)
+    for kind in "llvm", "halide":
+        text, code = run_tool([tool("heedc"), source, f"--emit={kind}", "--explain=json", "-o", output])
+        if code:
+            text = "\n".join(line for line in text.splitlines() if not line.startswith("{"))
+            raise Failure("refused", text.replace(str(source), "drawn.heed"))
+        # The host's passes see the kernels only where they are compiled.
+        said = remarks(text) if kind == "llvm" else said
     said.update("op " + name for name in set(re.findall(r"\bhalide\.[a-z_]+|\battn\.[a-z_]+", output.read_text())))
     return said

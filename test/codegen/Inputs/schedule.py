@@ -18,3 +18,9 @@ for m, n in [(1, 1), (5, 3), (13, 29), (40, 40), (33, 64)]:
     np.testing.assert_allclose(mirror, x.astype(np.float64).sum(1)[::-1], rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(best, x.max(1))
     np.testing.assert_array_equal(at, x.argmax(1))
+    double, total = np.zeros((m, n), np.float32), np.zeros((m, n), np.float32)
+    kernels("places", [x], [double, total])
+    square = np.pad(x.astype(np.float64) ** 2, ((0, 0), (1, 1)))
+    y = square[:, :-2] + square[:, 1:-1] + square[:, 2:]
+    np.testing.assert_allclose(double, 2 * y, rtol=1e-5)
+    np.testing.assert_allclose(total, np.cumsum(y, 0), rtol=1e-5)
