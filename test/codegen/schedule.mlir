@@ -134,6 +134,7 @@ halide.pipeline @places {
   %n = halide.extent %x, 0 : i32
   %m = halide.extent %x, 1 : i32
   %first = halide.min %x, 0 : i32
+  halide.set_host_alignment %x to 16
   %zero = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %end = arith.addi %first, %n : i32

@@ -2,7 +2,8 @@
 from draw import *
 
 feature("rows", "feed forward", "gated unit", "residual", "convolution", "pooling", "product chain", "embedding", "concat", "slice",
-        "loop", "nested loop", "several carried", "linear attention", "projections", "parameters", "collection", "constant table", "integer product", "shift", "argmax", "reductions", "statistics", "output projection")
+        "loop", "nested loop", "several carried", "linear attention", "projections", "parameters", "collection", "constant table", "integer product", "shift", "argmax", "reductions", "statistics", "output projection",
+        "static function", "outer weight", "outside of a loop")
 
 
 def stream(d):
@@ -14,7 +15,7 @@ def stream(d):
 
 def walk_blocks(d, x, keys):
     """x after one to four blocks; `keys`: its axes in order of meaning, the last one the width."""
-    steps = [ffn, norm, convolution, residual, shift, sliced, loop, collection, scaled, joined]
+    steps = [ffn, norm, convolution, residual, shift, sliced, loop, collection, scaled, joined, lagged]
     for _ in range(d.one(1, 2, 2, 3, 4)):
         new = d.random.choice(steps)(d, x, keys)
         if new is not None:
@@ -30,7 +31,10 @@ def act(d, x):
 def linear(d, x, keys, out, bias=True):
     """x times a weight, from the last of keys to `out`."""
     i = keys[-1]
-    w = d.input("w", d.shuffled([out, i], 0.4), recipe=("weight", "4"))
+    if d.have("outer weight", 0.15):
+        w = d.let("w", [out, i], d.input("b", [out]).at() * d.input("g", [i]).at())
+    else:
+        w = d.input("w", d.shuffled([out, i], 0.4), recipe=("weight", "4"))
     body = d.sum([i], x.at() * w.at() if d.chance(0.5) else w.at() * x.at())
     if bias and d.chance(0.5):
         body = body + d.input("b", [out]).at()
@@ -129,6 +133,36 @@ def sliced(d, x, keys):
     return d.let("y", keys[:-1] + [u], Reduce("sum", (d.index(t),), x.at(**{i: at}), at < d.extents[i])), keys[:-1] + [u]
 
 
+def lagged(d, x, keys):
+    """By a function with a static argument: the rows some steps back, or sums of so many rows."""
+    if len(keys) < 2 or not d.have("static function"):
+        return None
+    if x.keys != keys:
+        x = d.let("xt", keys, x.at())
+    outer = ("A",) * (len(keys) - 2)
+    names, shape = ("a",) * len(outer) + ("n", "d"), tuple(map(Name, outer + ("P", "Q")))
+    index = tuple(Index(n, s) for n, s in zip(names, shape))
+    read = lambda at: Read("x", tuple(map(Name, names[:-2])) + (at, Name("d")))
+    n, c, P = Name("n"), Name("c"), Name("P")
+    pooled = d.chance(0.5)
+    name = ("pool" if pooled else "lag") + str(len(keys))
+    rows = (P + c - 1) // c
+    if pooled:
+        body = Reduce("sum", (Index("t", c),), read(n * c + Name("t")), n * c + Name("t") < P)
+        index = index[:-2] + (Index("n", rows), index[-1])
+    else:
+        body = read(n) - Num(0.5) * If(n >= c, read(n - c), Num(0.25))
+    if not any(isinstance(f, Function) and f.name == name for f in d.functions):
+        d.functions.append(Function(name, (("x", shape),), ("c",), (Equation("y", index, body),), ("y",)))
+    value = Num(d.one(1, 2, 3, 7))
+    out = list(keys)
+    if pooled:
+        out[-2] = d.key("n", (d.extents[keys[-2]] + value - 1) // value)
+    y = d.name("y")
+    d.body.append(Apply((y,), name, (x.name,), (("c", value),)))
+    return T(y, [(k, d.extents[k]) for k in out]), out
+
+
 def loop(d, x, keys):
     """A layer with its own weights, three times."""
     if not d.have("loop"):
@@ -139,8 +173,11 @@ def loop(d, x, keys):
     w = d.input("lw", loops + [i, z], recipe=("weight", "4"))
     if d.have("parameters"):
         d.inputs[-1] = replace(d.inputs[-1], param=len(loops))
+    beside = d.let("beside", keys, act(d, x.at())).at() if d.have("outside of a loop", 0.4) else None
     x = d.let("xl", keys, x.at())
     body = x.at() + Call("tanh", (d.sum([z], x.at(**{i: z}) * w.at()),))
+    if beside:
+        body = body * 0.5 + beside
     body = (Equation(x.name, tuple(d.index(k) for k in keys), body),)
     total = None
     if d.have("several carried", 0.4):

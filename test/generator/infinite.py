@@ -3,6 +3,7 @@ from the order. Such an element is open (`v` is OPEN, `a` NaN): any result is ri
 import numpy as np
 
 OPEN = 0.7390851
+GREATEST, LEAST = 3e38, 1e-37
 
 
 def plain(x):

@@ -2,7 +2,7 @@
 from draw import *
 
 feature("causal", "aligned causal", "window", "block mask", "dilated", "lengths", "query lengths", "sorted ids", "unsorted ids", "spans",
-        "bool keys", "bool pairs", "nested mask", "not mask", "strict causal", "global tokens", "data threshold", "offset causal", "data window")
+        "bool keys", "bool pairs", "nested mask", "not mask", "strict causal", "global tokens", "data threshold", "offset causal", "data window", "dilated window", "computed mask")
 
 
 def mask(d, site):
@@ -25,11 +25,11 @@ def mask(d, site):
 def one(d, site):
     j = Name(site.key[-1] if len(site.key) > 1 and d.chance(0.3) else site.key[0])
     M = d.extents[j.name]
-    options = ["lengths", "sorted ids", "unsorted ids", "spans", "bool keys", "bool pairs", "data threshold", "global tokens"]
+    options = ["lengths", "sorted ids", "unsorted ids", "spans", "bool keys", "bool pairs", "data threshold", "global tokens", "computed mask"]
     if site.query:
         i = Name(site.query[0])
         N = d.extents[i.name]
-        options += ["causal", "aligned causal", "window", "block mask", "dilated", "strict causal", "query lengths", "offset causal", "data window"] * 2
+        options += ["causal", "aligned causal", "window", "block mask", "dilated", "strict causal", "query lengths", "offset causal", "data window", "dilated window"] * 2
     kind = d.pick(options)
     if kind is None:
         return None
@@ -54,6 +54,12 @@ def one(d, site):
     if kind == "dilated":
         c = d.one(2, 3)
         return ((i - j) % c).eq(0)
+    if kind == "dilated window":
+        c, w = d.one((2, 3), (3, 16), (2, 40), (5, 48), (4, 100))
+        return d.one(Call("abs", (i - j,)) <= c * w, (i - j < c * w) & (j <= i)) & ((i - j) % c).eq(0)
+    if kind == "computed mask":
+        t = d.input("time", batch + [j.name], "f32", ("exact",))
+        return Call("abs", (t.at() - 0.25,)) <= d.one(0.5, 1.0)
     if kind == "lengths":
         t = d.input("len", batch, "i32", ("integer", 0, f"{text(M)} + 1"))
         return j < t.at()

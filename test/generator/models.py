@@ -55,6 +55,10 @@ def edges(d, static):
     found = []
     if any(d.dims[n] == "length" for n in free):
         found.append(sizes.draw(d.random, d.dims, d.multiples, 6000000, long=True))
+        # Long ones beside one of 0 or 1.
+        other = [n for n in d.dims if n not in static and n not in d.multiples and d.dims[n] != "head"]
+        if len(other) > 1 and d.chance(0.5):
+            found.append({**sizes.draw(d.random, d.dims, d.multiples, 2000000, long=True), d.random.choice(other): d.one(0, 1, 1)})
     for role in ("length", "width"):
         empty = [n for n in free if d.dims[n] == role]
         if empty:

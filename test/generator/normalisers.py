@@ -1,10 +1,12 @@
 """From scores to the result: the normaliser, its spellings, what happens to the weights, and the product with the values."""
 from draw import *
+from masks import one as condition
 from masks import text
 
 feature("softmax", "weights returned", "softmax alone", "sink", "written softmax", "shifted softmax", "sigmoid weights", "relu weights", "identity weights", "one plus sum",
         "clamped sum", "quotient", "select mask", "added mask", "mapped weights", "post weights",  "exp weights",
-        "log softmax", "relu quotient", "powers", "weights cast", "reciprocal", "large scores", "added input mask")
+        "log softmax", "relu quotient", "powers", "weights cast", "reciprocal", "large scores", "added input mask",
+        "finite mask", "own condition", "several rows", "row of scores", "partial softmax", "pair values", "other base", "other maximum", "log-sum-exp")
 
 
 def weigh(d, site, s, where, v):
@@ -26,6 +28,9 @@ def weigh(d, site, s, where, v):
         if where is not None and d.have("select mask", 0.3):
             s = d.let("sm", pairs, If(where, s.at(), Num(float("-inf"))))
             at, cond = s.at(), None
+        elif where is not None and d.have("finite mask", 0.2):
+            s = d.let("sm", pairs, If(where, s.at(), Num(d.one(-1e4, -1e9))))
+            at, cond = s.at(), None
         elif where is not None and d.have("added mask", 0.3):
             m = d.let("am", pairs, If(where, Num(0.0), Num(float("-inf"))))
             s = d.let("sm", pairs, s.at() + m.at())
@@ -39,7 +44,11 @@ def weigh(d, site, s, where, v):
             else:
                 p = d.let("lp", pairs, Softmax(tuple(keys), at, cond, None, True))
                 return product(d, site, p, None, v, None)
-        p = d.let("p", pairs, Softmax(tuple(keys), at, cond, sink))
+        over = keys[:1] if len(keys) == 2 and d.have("partial softmax", 0.6) else keys
+        p = d.let("p", pairs, Softmax(tuple(over), at, cond, sink))
+        if d.have("row of scores", 0.15):
+            top = d.let("top", [k for k in pairs if k not in keys], d.sum(keys, s.at(), cond, "max"))
+            p = d.let("p", pairs, p.at() * Call("tanh", (top.at(),)))
         if d.have("softmax alone", 0.15):
             return p
         if d.have("weights returned", 0.25):
@@ -55,6 +64,12 @@ def weigh(d, site, s, where, v):
             x = Call("exp", (s.at() - top.at(),))
         else:
             x = Call("exp", (s.at(),))
+        if top is not None and d.have("log-sum-exp", 0.4):
+            l = d.let("l", rows, d.sum(keys, x, where))
+            lse = d.let("lse", rows, top.at() + Call("log", (l.at(),)))
+            d.also.append(lse.name)
+            r = d.sum(keys, x * values(d, site, v), where)
+            return result(d, site, r if d.chance(0.4) else r / l.at())
         if d.chance(0.5):
             return quotient(d, site, x, where, v)
         x = d.let("ex", pairs, x)
@@ -72,7 +87,16 @@ def weigh(d, site, s, where, v):
     elif kind == "one plus sum":
         x = d.let("ex", pairs, Call("exp", (s.at(),)))
         rows = [k for k in pairs if k not in keys]
-        l = d.let("l", rows, d.sum(keys, x.at(), where) + 1)
+        beside = Num(1)
+        if d.have("other base", 0.3):
+            beside = Call("exp2", (d.input("sink", [k for k in rows if d.chance(0.5)]).at(),))
+        elif d.have("other maximum", 0.4):
+            top = d.let("top", rows, Call("max", (d.sum(keys, s.at(), where, "max"), Num(-5.0))))
+            t = d.input("sink", [k for k in rows if d.chance(0.5)]).at()
+            low = Call("max", (top.at(), t)) + d.one(0, 0.5)
+            x = d.let("ex", pairs, Call("exp", (s.at() - low,)))
+            beside = Call("exp", (t - d.one(low, top.at()),))
+        l = d.let("l", rows, d.sum(keys, x.at(), where) + beside)
         return product(d, site, x, where, v, l.at())
     elif kind == "clamped sum":
         x = s
@@ -86,7 +110,8 @@ def weigh(d, site, s, where, v):
         x = d.let("px", pairs, Call("elu", (s.at(),)) + 1.5)
         return quotient(d, site, x.at(), where, v)
     p = after(d, site, p)
-    return product(d, site, p, None, v, None)
+    own = condition(d, site) if d.have("own condition", 0.15) else None
+    return product(d, site, p, own, v, None)
 
 
 class Plain:
@@ -112,6 +137,9 @@ def after(d, site, p):
         p = d.let("p", p.keys, p.at() * g.at())
     if d.have("mapped weights", 0.2):
         p = d.let("p", p.keys, d.one(p.at() * 0.5, *([p.at() ** 2, p.at() * p.at()] * d.have("powers")), Call("sqrt", (p.at() + 0.01,)), Call("max", (p.at(), Num(0.125))), p.at() / 2))
+    if site.query and d.have("several rows", 0.15):
+        i = site.query[0]
+        p = d.let("p", p.keys, p.at() - Num(0.5) * p.at(**{i: d.extents[i] - 1 - Name(i)}))
     if d.have("weights cast", 0.2):
         p = d.let("p", p.keys, Call("f32", (Call("f16", (p.at(),)),)))
     return p
@@ -126,6 +154,8 @@ def values(d, site, v):
         c = d.one(None, 1, 3)
         r = d.input("rv", ["o", f], shape=(n + m if c is None else Num(2 * c + 1), d.extents[f]))
         body = body + r.at(o=back + n if c is None else Call("clamp", (back, Num(-c), Num(c))) + c)
+    elif site.query and site.value and d.have("pair values", 0.25):
+        body = body + d.input("pv", [site.query[0], site.key[0], site.value[0]]).at()
     return body
 
 

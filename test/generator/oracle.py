@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from infinite import is_open, open_where, opened, plain, settled
+from infinite import LEAST, is_open, open_where, opened, plain, settled
 
 STACK = []  # conditions that guard what is evaluated at present
 LIMIT = 1 << 24
@@ -192,6 +192,7 @@ def quotient(x, y):
         a = np.where(np.isinf(w) & np.isfinite(v), p * 0, (p + np.abs(r) * q) / np.abs(w))
         a = np.where(np.isnan(a) & ~np.isnan(p) & ~np.isnan(q), np.inf, a)
         r, a = settled(r, a)
+        r, a = open_where((np.abs(w) < LEAST) & (w != 0) & ~np.isnan(r), r, a)  # f32 may have 0 there
         if x.empty:
             r, a = open_where(np.isnan(w), r, a)
         return Val(r, ax, a, x.absent, empty=x.empty)

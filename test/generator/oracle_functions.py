@@ -4,7 +4,7 @@ import math
 import numpy as np
 
 from oracle import *
-from infinite import is_open, open_where, settled
+from infinite import GREATEST, is_open, open_where, settled
 from oracle import FACTOR, UNIT, table
 
 erf = np.vectorize(math.erf, otypes=[float])
@@ -71,7 +71,7 @@ def call(name, *args):
         v = f(x.v)
         steep = df(x.v)
         a = np.abs(v) + np.where((x.a == 0) | np.isinf(x.v) & np.isfinite(v), 0, steep * x.a) + floor_
-        mark = is_open(x.v, x.a)
+        mark = is_open(x.v, x.a) | (np.isfinite(v) & (np.abs(v) > GREATEST))  # there f32 overflows
         if np.isinf(x.v).any():
             # Of exp(-inf) a compiler may make an absent element; what has no limit may be NaN or not.
             mark = mark | (x.v == -np.inf) & (name in ("exp", "exp2")) | np.isinf(x.v) & np.isnan(v)

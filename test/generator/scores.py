@@ -3,7 +3,7 @@ from draw import *
 
 feature("dot", "additive score", "distance score", "bilinear score", "second term", "relative keys", "relative bias", "relative 2-D",
         "bucket bias", "slope bias", "pair bias", "key bias", "row bias", "soft cap", "score scale", "affine score", "biased query",
-        "unused binder", "partial contraction", "mapped score", "score cast", "mixed scores")
+        "unused binder", "partial contraction", "mapped score", "score cast", "mixed scores", "bucket tensor")
 
 
 def score(d, site, q, k):
@@ -108,7 +108,10 @@ def added(d, site, s):
     if kind == "bucket bias":
         c = d.one(1, 2, 5)
         r = d.input("rel", ["o"] + heads, shape=[Num(2 * c + 1)] + [d.extents[h] for h in heads])
-        return s.at() + r.at(o=Call("clamp", (Name(site.key[0]) - Name(site.query[0]), Num(-c), Num(c))) + c)
+        bucket = Call("clamp", (Name(site.key[0]) - Name(site.query[0]), Num(-c), Num(c))) + c
+        if d.have("bucket tensor", 0.4):
+            bucket = d.let("bk", [site.query[0], site.key[0]], bucket).at()
+        return s.at() + r.at(o=bucket)
     (i, y), (j, x) = site.query, site.key
     shape = [d.extents[i] + d.extents[j], d.extents[y] + d.extents[x]] + [d.extents[h] for h in heads]
     r = d.input("rel", ["o", "w"] + heads, shape=shape)
