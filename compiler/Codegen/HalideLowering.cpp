@@ -18,22 +18,35 @@ struct KeepPromises : IRMutator {
   }
 };
 
-/// Masked loads of floats as loads of their bits. libHalide makes a call of an
+/// Masked loads of floats are loads of their bits. libHalide makes a call of an
 /// intrinsic of them and says of its result, as of any operation on floats that
 /// is not strict, that it is neither NaN nor infinite. Of a plain load nothing
 /// can be said, and what LLVM concluded from it was wrong: that every element
 /// at the end of a row with a NaN is -0, so that nothing of it was added.
-struct LoadBits : IRMutator {
+struct MaskedLoads : IRMutator {
   using IRMutator::visit;
+
+  /// The places of a masked load. Where they descend from a number, and lanes
+  /// that the mask leaves out are below 0, libHalide's code generator ends by
+  /// an assertion; places that are no ramp it reads one by one.
+  static Expr placesOf(const Load *load) {
+    const Ramp *ramp = load->index.as<Ramp>();
+    auto base = ramp ? as_const_int(ramp->base) : std::nullopt;
+    if (!base || !is_const(ramp->stride, -1) || *base >= ramp->lanes - 1)
+      return load->index;
+    return Add::make(load->index, make_zero(load->index.type()));
+  }
+
   Expr visit(const Load *load) override {
     Expr same = IRMutator::visit(load);
     load = same.as<Load>();
-    if (!load->type.is_float() || is_const_one(load->predicate))
+    if (is_const_one(load->predicate))
       return same;
-    Type bits = load->type.with_code(halide_type_uint);
-    return reinterpret(
-        load->type, Load::make(bits, load->name, load->index, load->image,
-                               load->param, load->predicate, load->alignment));
+    bool isFloat = load->type.is_float();
+    Type type = isFloat ? load->type.with_code(halide_type_uint) : load->type;
+    Expr read = Load::make(type, load->name, placesOf(load), load->image,
+                           load->param, load->predicate, load->alignment);
+    return isFloat ? reinterpret(load->type, read) : read;
   }
 };
 
@@ -86,7 +99,7 @@ struct KeepNaNInHalf : IRMutator {
 void heed::addLastChanges(Pipeline &pipeline, const Target &target,
                           bool promises) {
   pipeline.add_custom_lowering_pass(new ReadOwnOutput);
-  pipeline.add_custom_lowering_pass(new LoadBits);
+  pipeline.add_custom_lowering_pass(new MaskedLoads);
   if (!target.has_feature(Target::F16C))
     pipeline.add_custom_lowering_pass(new KeepNaNInHalf);
   if (promises)

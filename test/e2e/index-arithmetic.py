@@ -72,4 +72,10 @@ for bits in 32, 64:
         for b in ends:
             mask = np.array([[y <= x + a and y >= x - b for y in range(M)] for x in range(N)])
             rows(attention(mask), q=q, k=k, v=v, a=np.full(N, a, f"i{bits // 8}"), b=np.full(N, b, f"i{bits // 8}"))
+
+# A row of known width that is read from its end, masked where it fills no vector: the lanes left out are before its first element.
+for kind, name in ("f4", "f32"), ("i4", "i32"):
+    x, y = np.arange(1, 3, dtype=kind), np.arange(5, 7, dtype="f4")
+    program(f"descends-{name}", f"model m(x: {name}[2], w: f32[1, 2], z: f32[1]) {{ return o[i] = (sum(d) z[d] * w[d,i]) * x[1 - i] }}")(
+        y * x[::-1], x=x, w=y[None], z=np.ones(1, "f4"))
 finish()
