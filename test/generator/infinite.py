@@ -26,7 +26,7 @@ def settled(v, a):
 
 def opened(factors, vs, as_, ax, axes):
     """Where a product, summed along `axes`, is open. An infinite factor makes it so beside a sum, which may be multiplied out to terms of both
-    signs, and where it may be moved out of the sum; and what multiplies a sum over nothing may be left out."""
+    signs, where it is one, as of several sums any may come first, and where it may be moved out of the sum; and what multiplies a sum over nothing may be left out."""
     mark = nan = unknown = False
     for k, (f, v, a) in enumerate(zip(factors, vs, as_)):
         rest = factors[:k] + factors[k + 1:]
@@ -35,6 +35,6 @@ def opened(factors, vs, as_, ax, axes):
             unknown = unknown | ~np.isfinite(v)
         else:
             nan = nan | np.isnan(v)
-            if any(g.deep for g in rest) or any(x not in f.ax for x in axes):
+            if any(g.deep for g in rest) or axes and (f.deep or any(x not in f.ax for x in axes)):
                 mark = mark | np.isinf(v)
     return unknown | mark & ~nan  # a weight that is open may be an absent one, and then nothing is seen of its value

@@ -368,7 +368,8 @@ def reduce(op, extents, body, where=None):
             if quick is not None:
                 return quick
         else:
-            x = Val(*(lambda v, a: (v, x.ax, a, x.absent))(*x.multiplied([k for k in axes if k in x.ax])))
+            v, a = x.multiplied([k for k in axes if k in x.ax])
+            x = Val(v, x.ax, a, x.absent)
     ax = spread([x, *marks, *gone, *names])[1]
     kept = [k for k in ax if k not in axes]
     full, over = list(kept) + axes, tuple(range(len(kept), len(ax)))
@@ -393,7 +394,7 @@ def reduce(op, extents, body, where=None):
             size = None if a is None else np.sum(a, over, where=keep)
             if a is not None:
                 # One that is open and infinite ones: open.
-                mark = np.any(is_open(v, a) & keep, over) & ~np.any(np.isnan(v) & keep, over)
+                mark = np.any((is_open(v, a) | np.isinf(v) & x.deep) & keep, over) & ~np.any(np.isnan(v) & keep, over)
                 total, size = open_where(mark, total, size)
                 for f in outside:
                     total, size = open_where(np.broadcast_to(place(Val(~np.isfinite(f.v), f.ax), kept), total.shape), total, size)
