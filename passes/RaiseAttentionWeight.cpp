@@ -100,8 +100,8 @@ bool AttentionMatcher::matchSoftmaxOp(ExprRef weight) {
              ->walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
              .wasInterrupted())
       return fails("another function of the row reads the weights");
-  m.map = attn::Map::Exp;
-  m.divide = m.stabilise = true;
+  m.map = softmax.getMap();
+  m.divide = m.stabilise = attn::Normaliser::of(m.map).isShiftable;
   if (!softmax.getWhere().empty()) {
     ExprRef where = exprs.block(softmax.getWhere().front(), weight->operands);
     if (!where)

@@ -373,6 +373,8 @@ bool HalideExpressions::translateExpression(Operation *op) {
                                : Halide::mux(get(mux.getIndex()), values);
   } else if (auto mod = dyn_cast<halide::ModOp>(op)) {
     value = get(mod.getLhs()) % get(mod.getRhs());
+  } else if (auto likely = dyn_cast<halide::LikelyOp>(op)) {
+    value = Halide::likely(get(likely.getValue()));
   } else if (auto undef = dyn_cast<halide::UndefOp>(op)) {
     value = Halide::undef(toHalideType(undef.getResult().getType()));
   } else if (auto extent = dyn_cast<halide::ExtentOp>(op)) {

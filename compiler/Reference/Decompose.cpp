@@ -18,20 +18,25 @@ namespace {
 
 struct Decompose : impl::AttnDecomposeBase<Decompose> {
   void runOnOperation() override {
-    SmallVector<linalg::AggregatedOpInterface> ops;
-    getOperation()->walk([&](linalg::AggregatedOpInterface op) {
-      if (isa<attn::AttnDialect>(op->getDialect()))
-        ops.push_back(op);
-    });
     IRRewriter rewriter(&getContext());
-    for (linalg::AggregatedOpInterface op : ops) {
-      rewriter.setInsertionPoint(op);
-      FailureOr<SmallVector<Value>> values = op.decomposeOperation(rewriter);
-      if (failed(values)) {
-        op->emitOpError("has no definition in upstream ops");
-        return signalPassFailure();
+    // A definition may hold another op: the threshold of a row.
+    while (true) {
+      SmallVector<linalg::AggregatedOpInterface> ops;
+      getOperation()->walk([&](linalg::AggregatedOpInterface op) {
+        if (isa<attn::AttnDialect>(op->getDialect()))
+          ops.push_back(op);
+      });
+      if (ops.empty())
+        break;
+      for (linalg::AggregatedOpInterface op : ops) {
+        rewriter.setInsertionPoint(op);
+        FailureOr<SmallVector<Value>> values = op.decomposeOperation(rewriter);
+        if (failed(values)) {
+          op->emitOpError("has no definition in upstream ops");
+          return signalPassFailure();
+        }
+        rewriter.replaceOp(op, *values);
       }
-      rewriter.replaceOp(op, *values);
     }
     // Nothing calls what runs when the model is opened, and the inliner behind
     // this pass erases private functions that nothing calls.

@@ -202,8 +202,9 @@ ParseResult AttentionOp::parse(OpAsmParser &parser, OperationState &result) {
   auto map = symbolizeMap(mapName);
   if (!map)
     return parser.emitError(mapLoc)
-           << "expected exp, sigmoid, relu or identity, found '" << mapName
-           << "'";
+           << "expected exp, sigmoid, relu, identity, sparsemax or entmax15, "
+              "found '"
+           << mapName << "'";
   result.addAttribute("map", MapAttr::get(b.getContext(), *map));
   for (StringRef flag : {"divide", "stabilise"})
     if (succeeded(parser.parseOptionalKeyword(flag)))
@@ -453,6 +454,9 @@ LogicalResult AttentionOp::verify() {
       (getLse() || getSink() || getStabilise()))
     return emitOpError("has lse, sink or stabilise, expected map exp for them "
                        "(attention.c11)");
+  if (Normaliser::of(*this).hasThreshold() && getDivide())
+    return emitOpError("has divide, expected a map without a threshold for it "
+                       "(attention.c14)");
   if (getEmpty() && (!getDivide() || getSink()))
     return emitOpError(
         "has a value for empty rows, expected divide and no sink "

@@ -143,7 +143,7 @@ template <typename Op> struct FoldSoftmaxCast : OpRewritePattern<Op> {
     }
     auto refined = Op::create(rewriter, loc, type, live, cast.getSource(), sink,
                               op.getAxes());
-    refined->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    refined->setAttrs(op->getAttrDictionary());
     refined.getWhere().takeBody(op.getWhere());
     SmallVector<Value> results;
     for (auto [fresh, old] : llvm::zip(refined->getResults(), op->getResults()))

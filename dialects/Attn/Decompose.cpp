@@ -2,6 +2,7 @@
 // Written to be read as the definition, not to be fast: scores are stored
 // whole, and each step is one linalg.generic.
 #include "dialects/Attn/Decompose.h"
+#include "dialects/Attn/SymbolicDims.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
@@ -25,37 +26,11 @@ Rows decompose::makeRows(MLIRContext *context, ArrayRef<OpFoldResult> sizes,
   return rows;
 }
 
-namespace {
-
-/// Weights in upstream ops.
-struct UpstreamArithmetic : WeightArithmetic {
-  UpstreamArithmetic(Build at, Type type) : at(at), type(type) {}
-  Value real(double value) override { return at.real(type, value); }
-  Value negate(Value x) override {
-    return arith::NegFOp::create(at.b, at.loc, x);
-  }
-  Value add(Value x, Value y) override {
-    return arith::AddFOp::create(at.b, at.loc, x, y);
-  }
-  Value divide(Value x, Value y) override {
-    return arith::DivFOp::create(at.b, at.loc, x, y);
-  }
-  Value larger(Value x, Value y) override {
-    return arith::MaximumFOp::create(at.b, at.loc, x, y);
-  }
-  Value exp(Value x) override { return math::ExpOp::create(at.b, at.loc, x); }
-
-  Build at;
-  Type type;
-};
-
-} // namespace
-
 Value decompose::weightOf(Build at, const Normaliser &normaliser, Value score,
                           Value maximum) {
   if (maximum)
     score = arith::SubFOp::create(at.b, at.loc, score, maximum);
-  UpstreamArithmetic arithmetic(at, score.getType());
+  UpstreamArithmetic arithmetic(at.b, at.loc, score.getType());
   return normaliser.weight(arithmetic, score);
 }
 
@@ -98,7 +73,7 @@ void decompose::normalise(Build at, Rows &rows, const Normaliser &normaliser,
                      [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
                        return {arith::MaximumFOp::create(b, loc, v[0], v[1])};
                      })[0];
-    if (stabilise)
+    if (stabilise || normaliser.hasThreshold())
       rows.maximum = maximum;
   } else {
     rows.dead =
@@ -107,6 +82,28 @@ void decompose::normalise(Build at, Rows &rows, const Normaliser &normaliser,
                    [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
                      return {Build{b, loc}.andNot(v[1], v[0])};
                    })[0];
+  }
+
+  if (normaliser.hasThreshold()) {
+    // Scores less the maximum first: beside large ones the threshold would be
+    // rounded away.
+    rows.scores = at.generic(
+        {rows.scores, rows.where, rows.dead, rows.maximum},
+        {at.empty(rows.sizes, rows.type)},
+        {rows.all, rows.all, rows.row, rows.row, rows.all}, {},
+        [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+          Build in{b, loc};
+          return {in.guarded(in.andNot(v[1], v[2]), in.lowest(rows.type),
+                             [&](Build in) -> Value {
+                               return arith::SubFOp::create(in.b, in.loc, v[0],
+                                                            v[3]);
+                             })};
+        })[0];
+    SmallVector<int64_t> axes(rows.keys.begin(), rows.keys.end());
+    Type type = at.empty(rows.rowSizes, rows.type).getType();
+    rows.maximum =
+        ThresholdOp::create(b, loc, type, normaliser.map, rows.scores, axes);
+    return;
   }
 
   Value start = at.filled(rows.rowSizes, at.real(rows.type, 0));
@@ -147,16 +144,27 @@ void decompose::normalise(Build at, Rows &rows, const Normaliser &normaliser,
 
 namespace {
 
+/// The extents of \p tensor, as what it was computed from names them.
+SmallVector<OpFoldResult> sizesOf(Build at, Value tensor) {
+  SmallVector<OpFoldResult> sizes;
+  for (auto [axis, size] :
+       llvm::enumerate(cast<RankedTensorType>(tensor.getType()).getShape()))
+    sizes.push_back(ShapedType::isDynamic(size)
+                        ? OpFoldResult(makeExtent(at.b, at.loc, tensor, axis))
+                        : at.b.getIndexAttr(size));
+  return sizes;
+}
+
 template <typename Op>
 FailureOr<SmallVector<Value>> decomposeSoftmax(Op op, OpBuilder &b,
+                                               const Normaliser &normaliser,
                                                bool logarithm) {
   Location loc = op.getLoc();
   Build at{b, loc};
   auto type = cast<RankedTensorType>(op.getInput().getType());
   SmallVector<unsigned> keys(op.getAxes().begin(), op.getAxes().end());
-  Rows rows =
-      makeRows(b.getContext(), tensor::getMixedSizes(b, loc, op.getInput()),
-               keys, type.getElementType());
+  Rows rows = makeRows(b.getContext(), sizesOf(at, op.getInput()), keys,
+                       type.getElementType());
   rows.scores = op.getInput();
   rows.sink = op.getSink();
   if (op.getWhere().empty())
@@ -170,24 +178,32 @@ FailureOr<SmallVector<Value>> decomposeSoftmax(Op op, OpBuilder &b,
                        indices.push_back(linalg::IndexOp::create(b, loc, d));
                      return {Build{b, loc}.inlined(op.getWhere(), indices)};
                    })[0];
-  normalise(at, rows, Normaliser::of(Map::Exp), /*stabilise=*/true);
+  normalise(at, rows, normaliser,
+            /*stabilise=*/!normaliser.hasThreshold());
 
+  SmallVector<Value> ins{rows.scores, rows.where, rows.dead, rows.maximum};
+  SmallVector<AffineMap> maps{rows.all, rows.all, rows.row, rows.row};
+  if (rows.sum) {
+    ins.push_back(rows.sum);
+    maps.push_back(rows.row);
+  }
+  maps.append(2, rows.all);
   SmallVector<Value> results = at.generic(
-      {rows.scores, rows.where, rows.dead, rows.maximum, rows.sum},
+      ins,
       {at.empty(rows.sizes, rows.type), at.empty(rows.sizes, b.getI1Type())},
-      {rows.all, rows.all, rows.row, rows.row, rows.row, rows.all, rows.all},
-      {}, [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+      maps, {}, [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
         Build in{b, loc};
         Value live = in.andNot(v[1], v[2]);
-        Value shifted = arith::SubFOp::create(b, loc, v[0], v[3]);
         Value value, absent;
         if (logarithm) {
-          value = arith::SubFOp::create(b, loc, shifted,
-                                        math::LogOp::create(b, loc, v[4]));
+          value = arith::SubFOp::create(
+              b, loc, arith::SubFOp::create(b, loc, v[0], v[3]),
+              math::LogOp::create(b, loc, v[4]));
           absent = in.lowest(rows.type);
         } else {
-          value = arith::DivFOp::create(
-              b, loc, math::ExpOp::create(b, loc, shifted), v[4]);
+          value = weightOf(in, normaliser, v[0], v[3]);
+          if (rows.sum)
+            value = arith::DivFOp::create(b, loc, value, v[4]);
           absent = in.real(rows.type, -0.0);
         }
         return {arith::SelectOp::create(b, loc, live, value, absent), live};
@@ -199,9 +215,53 @@ FailureOr<SmallVector<Value>> decomposeSoftmax(Op op, OpBuilder &b,
 } // namespace
 
 FailureOr<SmallVector<Value>> SoftmaxOp::decomposeOperation(OpBuilder &b) {
-  return decomposeSoftmax(*this, b, /*logarithm=*/false);
+  return decomposeSoftmax(*this, b, Normaliser::of(getMap()),
+                          /*logarithm=*/false);
 }
 
 FailureOr<SmallVector<Value>> LogSoftmaxOp::decomposeOperation(OpBuilder &b) {
-  return decomposeSoftmax(*this, b, /*logarithm=*/true);
+  return decomposeSoftmax(*this, b, Normaliser::of(Map::Exp),
+                          /*logarithm=*/true);
+}
+
+FailureOr<SmallVector<Value>> ThresholdOp::decomposeOperation(OpBuilder &b) {
+  Location loc = getLoc();
+  Build at{b, loc};
+  const Normaliser &normaliser = Normaliser::of(getMap());
+  SmallVector<unsigned> keys(getAxes().begin(), getAxes().end());
+  Rows rows =
+      makeRows(b.getContext(), sizesOf(at, getInput()), keys,
+               cast<RankedTensorType>(getInput().getType()).getElementType());
+  AffineMap rowOnly =
+      AffineMap::getMultiDimIdentityMap(rows.rowSizes.size(), b.getContext());
+  Value start = at.filled(rows.rowSizes, at.real(rows.type, -normaliser.one));
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  auto newton = scf::ForOp::create(
+      b, loc, index(0), index(Normaliser::steps), index(1), start,
+      [&](OpBuilder &b, Location, Value, ValueRange carried) {
+        Build step{b, loc};
+        Value none = step.filled(rows.rowSizes, step.real(rows.type, 0));
+        SmallVector<Value> sums =
+            step.generic({getInput(), carried[0]}, {none, none},
+                         {rows.all, rows.row, rows.row, rows.row}, rows.keys,
+                         [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+                           UpstreamArithmetic a(b, loc, rows.type);
+                           Value score = a.add(v[0], a.negate(v[1]));
+                           return {a.add(v[2], normaliser.weight(a, score)),
+                                   a.add(v[3], normaliser.slope(a, score))};
+                         });
+        Value next = step.generic(
+            {carried[0], sums[0], sums[1]},
+            {step.empty(rows.rowSizes, rows.type)},
+            {rowOnly, rowOnly, rowOnly, rowOnly}, {},
+            [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+              UpstreamArithmetic a(b, loc, rows.type);
+              return {Normaliser::nextThreshold(a, v[0], v[1], v[2])};
+            })[0];
+        scf::YieldOp::create(b, loc, next);
+      });
+  return SmallVector<Value>{
+      at.like(newton.getResult(0), getResult().getType())};
 }

@@ -167,12 +167,13 @@ struct Rows {
   SmallVector<unsigned> keys; ///< axes that a row runs over
   Type type;
   Value scores, where; ///< where: an i1 tensor, from normalise() on which keys
-                       ///< are live
+                       ///< are live; scores with a threshold are less their
+                       ///< maximum then
   Value sink;          ///< of the rows' shape, or null
   // Results of normalise().
   Value dead;    ///< i1 per row: no key of it counts
-  Value maximum; ///< per row, or null
-  Value sum;     ///< per row
+  Value maximum; ///< per row, what scores are taken less, or null
+  Value sum;     ///< per row; null if the weights sum to 1 as they are
 };
 
 Rows makeRows(MLIRContext *context, ArrayRef<OpFoldResult> sizes,

@@ -137,12 +137,13 @@ FailureOr<SmallVector<Value>> AttentionOp::decomposeOperation(OpBuilder &b) {
   normalise(at, rows, Normaliser::of(*this), getStabilise());
 
   // Weights, and which keys count in the end.
-  SmallVector<Value> ins{rows.scores, rows.where, rows.dead, rows.sum};
-  SmallVector<AffineMap> maps{rows.all, rows.all, rows.row, rows.row};
-  if (rows.maximum) {
-    ins.push_back(rows.maximum);
-    maps.push_back(rows.row);
-  }
+  SmallVector<Value> ins{rows.scores, rows.where, rows.dead};
+  SmallVector<AffineMap> maps{rows.all, rows.all, rows.row};
+  for (Value ofRow : {rows.maximum, rows.sum})
+    if (ofRow) {
+      ins.push_back(ofRow);
+      maps.push_back(rows.row);
+    }
   maps.append(2, rows.all);
   SmallVector<Value> weights = at.generic(
       ins, {at.empty(rows.sizes, f32), at.empty(rows.sizes, b.getI1Type())},
@@ -152,9 +153,9 @@ FailureOr<SmallVector<Value>> AttentionOp::decomposeOperation(OpBuilder &b) {
         Value live = in.andNot(v[1], v[2]);
         Value weight = in.guarded(live, in.real(f32, 0), [&](Build in) {
           Value w = weightOf(in, Normaliser::of(*this), v[0],
-                             rows.maximum ? v[4] : Value());
+                             rows.maximum ? v[3] : Value());
           if (getDivide())
-            w = arith::DivFOp::create(in.b, loc, w, v[3]);
+            w = arith::DivFOp::create(in.b, loc, w, v[rows.maximum ? 4 : 3]);
           if (getWeight().empty())
             return w;
           args.push_back(w);

@@ -25,10 +25,12 @@ def Attn_Dialect : Dialect {
   ];
 }
 
-// What the score of a live key becomes before it is divided by the row's sum.
+// What the score of a live key becomes: before it is divided by the row's sum, or, of the maps that have a threshold,
+// less what the row is taken less.
 def Attn_Map : I32EnumAttr<"Map", "how a score becomes a weight", [
     I32EnumAttrCase<"Exp", 0, "exp">, I32EnumAttrCase<"Sigmoid", 1, "sigmoid">,
-    I32EnumAttrCase<"Relu", 2, "relu">, I32EnumAttrCase<"Identity", 3, "identity">]> {
+    I32EnumAttrCase<"Relu", 2, "relu">, I32EnumAttrCase<"Identity", 3, "identity">,
+    I32EnumAttrCase<"Sparsemax", 4, "sparsemax">, I32EnumAttrCase<"Entmax15", 5, "entmax15">]> {
   let cppNamespace = "::heed::attn";
 }
 

@@ -146,7 +146,6 @@ def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator, ParentOneOf<["SoftmaxOp",
 }
 
 class Attn_SoftmaxBase<string mnemonic> : Attn_Op<mnemonic, [Pure, AllTypesMatch<["input", "result"]>, AggregatedOpInterface]> {
-  let arguments = (ins RankedTensorOf<[F32, F64]>:$input, Optional<AnyRankedTensor>:$sink, DenseI64ArrayAttr:$axes);
   let results = (outs RankedTensorOf<[F32, F64]>:$result, RankedTensorOf<[I1]>:$live);
   let regions = (region AnyRegion:$where);
   let hasVerifier = 1;
@@ -154,13 +153,16 @@ class Attn_SoftmaxBase<string mnemonic> : Attn_Op<mnemonic, [Pure, AllTypesMatch
   let extraClassDeclaration = [{
     ::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> decomposeOperation(::mlir::OpBuilder &b);
   }];
-  let assemblyFormat = [{
-    $input `axes` `(` $axes `)` (`sink` `(` $sink^ `:` type($sink) `)`)? custom<Where>($where) attr-dict `:` type($result) `,` type($live)
-  }];
 }
 
 def Attn_SoftmaxOp : Attn_SoftmaxBase<"softmax"> {
-  let summary = "Masked softmax along axes";
+  let summary = "Masked softmax along axes, or a normaliser with a threshold";
+  let arguments = (ins RankedTensorOf<[F32, F64]>:$input, Optional<AnyRankedTensor>:$sink, DenseI64ArrayAttr:$axes,
+                       DefaultValuedAttr<Attn_Map, "Map::Exp">:$map);
+  let assemblyFormat = [{
+    $input `axes` `(` $axes `)` (`normalise` `(` $map^ `)`)? (`sink` `(` $sink^ `:` type($sink) `)`)? custom<Where>($where)
+    attr-dict `:` type($result) `,` type($live)
+  }];
   let description = [{
     ```text
     m      = max { S[x, j] : L[x, j] } and sink[x]                j over `axes`, x over the other axes
@@ -171,10 +173,17 @@ def Attn_SoftmaxOp : Attn_SoftmaxBase<"softmax"> {
     element contributes nothing whatever it would be multiplied with. An absent element of P is -0, no other is. A
     row without a live score yields zeros. A NaN in a live score makes its row NaN.
 
+    With a map that has a threshold, `normalise(sparsemax)`, it is that of its row:
+
+    ```text
+    P[x,j] = L[x,j] ? map(S[x,j] - m[x] - t[x]) : -0          t[x]: sum_j P[x,j] = 1 (`attn.threshold`)
+    ```
+
     - softmax.c1  `axes` is not empty, strictly increasing and in [0, rank).
     - softmax.c2  `where`, if present, takes one index per axis of the input and yields i1, and reads memory at most.
-    - softmax.c3  `sink` has the shape of the input without `axes` and its element type.
+    - softmax.c3  `sink` has the shape of the input without `axes` and its element type; the map is exp then.
     - softmax.c4  Both results have the input's shape; `result` has its type.
+    - softmax.c5  The map is exp or has a threshold.
 
     Canonical: no `where` that always holds, no sink of -inf; extents that are known are in the type. A `where` that never
     holds is filled tensors.
@@ -190,6 +199,10 @@ def Attn_SoftmaxOp : Attn_SoftmaxBase<"softmax"> {
 
 def Attn_LogSoftmaxOp : Attn_SoftmaxBase<"log_softmax"> {
   let summary = "Logarithm of the masked softmax along axes";
+  let arguments = (ins RankedTensorOf<[F32, F64]>:$input, Optional<AnyRankedTensor>:$sink, DenseI64ArrayAttr:$axes);
+  let assemblyFormat = [{
+    $input `axes` `(` $axes `)` (`sink` `(` $sink^ `:` type($sink) `)`)? custom<Where>($where) attr-dict `:` type($result) `,` type($live)
+  }];
   let description = [{
     ```text
     P[x,j] = L[x,j] ? S[x,j] - m[x] - log(sum_j L[x,j] ? exp(S[x,j] - m[x]) : 0 + exp(sink[x] - m[x])) : -inf
@@ -197,6 +210,32 @@ def Attn_LogSoftmaxOp : Attn_SoftmaxBase<"log_softmax"> {
     with m, L and sink as in `attn.softmax`. A row without a live score yields -inf.
     Constraints as in `attn.softmax`: log_softmax.c1 to log_softmax.c4.
   }];
+}
+
+def Attn_ThresholdOp : Attn_Op<"threshold", [Pure, AggregatedOpInterface]> {
+  let summary = "What the scores of a row are taken less, so that its weights sum to 1";
+  let description = [{
+    ```text
+    t[x]: sum_j map(Z[x,j] - t[x]) = 1                        j over `axes`, x over the other axes
+    ```
+    The largest of a row is 0, as scores are taken less their maximum, and an absent element is -inf; of a row of
+    nothing else t is finite, of one with a NaN it is NaN. Newton's steps find it, from the left: none passes it.
+
+    - threshold.c1  `axes` is not empty, strictly increasing and in [0, rank).
+    - threshold.c2  The map has a threshold: sparsemax, entmax15.
+    - threshold.c3  The result has the input's other axes and its element type.
+
+    ```mlir
+    %t = attn.threshold sparsemax %z axes([1]) : tensor<?x?xf32> -> tensor<?xf32>
+    ```
+  }];
+  let arguments = (ins Attn_Map:$map, RankedTensorOf<[F32, F64]>:$input, DenseI64ArrayAttr:$axes);
+  let results = (outs RankedTensorOf<[F32, F64]>:$result);
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> decomposeOperation(::mlir::OpBuilder &b);
+  }];
+  let assemblyFormat = "$map $input `axes` `(` $axes `)` attr-dict `:` type($input) `->` type($result)";
 }
 
 def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, AttrSizedResultSegments, AggregatedOpInterface]> {
@@ -208,7 +247,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, Att
     ```text
     T_t[x,j]  = sum_e pair_t(A_t1[map(x,j,e)], A_t2[map(x,j,e)], ...)       e: the contract dims in the term's maps
     S[x,j]    = score(x, j, T_0[x,j], T_1[x,j], ...)                        only where where(x,j)
-    L[x,j]    = where(x,j) and, with map = exp, S[x,j] is not -inf
+    L[x,j]    = where(x,j) and, unless map is sigmoid, relu or identity, S[x,j] is not -inf
     m[x]      = stabilise ? max { S[x,j] : L[x,j] } and sink[x] : 0
     W[x,j]    = L[x,j] ? map(S[x,j] - m[x]) : 0
     l[x]      = sum_j W[x,j] + map(sink[x] - m[x])
@@ -219,7 +258,9 @@ def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, Att
     A position of a term's or value's operand that is an offset, `j - i + c` or `i - j + c` of one query and one key dim,
     may lie beyond the operand: it reads the end that is nearest. So a table of clipped offsets holds each row once.
     A key outside `where` is absent: nothing of it is read or evaluated, and it contributes nothing whatever K and
-    V hold there. With map = exp a key whose score is -inf is absent, too. A row without a live key is empty: its
+    V hold there. With map = exp a key whose score is -inf is absent, too. The maps sparsemax, max(x, 0), and
+    entmax15, (max(x, 0) / 2)^2, exclude it in the same way and have a threshold (`attn.threshold`), less which the
+    scores are taken so that the weights of a row sum to 1: m is their maximum plus the threshold, and nothing is divided. A row without a live key is empty: its
     outputs are 0 and its lse is -inf (sink if there is one).
     `empty(%e)` gives such rows another output: a quotient of sums that is written out is NaN there.
     A NaN in a live score, or a maximum of +inf, makes its row NaN. `weight` sees live keys of rows that are not empty.
@@ -240,6 +281,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, Att
     - attention.c11 `lse` and `sink` need map = exp; `stabilise` needs map = exp.
     - attention.c12 Operands of terms, values and the sink are f32, f16 or bf16.
     - attention.c13 `empty` needs `divide` and excludes a sink; its value is 0 or NaN.
+    - attention.c14 A map that has a threshold excludes `divide`.
 
     Canonical: no part that says no more than its absence (`where` true, `pair` that multiplies, `weight` that yields its
     argument, `result_map` in loop order, a sink of -inf, `empty` 0), no term, symbol or result that nobody uses, none

@@ -225,6 +225,17 @@ def Halide_ModOp : Halide_Op<"mod", [Pure, SameOperandsAndResultType]> {
   let assemblyFormat = "$lhs `,` $rhs `:` type($result) attr-dict";
 }
 
+def Halide_LikelyOp : Halide_Op<"likely", [Pure, SameOperandsAndResultType]> {
+  let summary = "What an `arith.select` chooses in all iterations of a loop but a few at its ends";
+  let description = [{
+    The condition compares the loop's number. The loop is split where it changes, so that most iterations do not evaluate
+    it, nor what it chooses elsewhere.
+  }];
+  let arguments = (ins Halide_Scalar:$value);
+  let results = (outs Halide_Scalar:$result);
+  let assemblyFormat = "$value `:` type($result) attr-dict";
+}
+
 def Halide_UndefOp : Halide_Op<"undef", [Pure]> {
   let summary = "No value: a pure definition that only updates fill";
   let results = (outs Halide_Scalar:$result);

@@ -188,7 +188,7 @@ void Printer::print(const Expr &expr) {
         os << ')';
       })
       .Case([&](const SoftmaxExpr *e) {
-        os << (e->isLog ? "(log_softmax" : "(softmax");
+        os << '(' << e->name;
         binders(e->binders, e->where.get());
         optional("sink", e->sink.get());
         os << ' ';

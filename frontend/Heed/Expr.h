@@ -243,10 +243,11 @@ struct ReduceExpr : ExprOf<ExprKind::Reduce> {
   bool isBareDivisor = false;
 };
 
-/// softmax(j where c; sink = t[h]) operand. Binders have no extent: the
-/// indices stay free.
+/// softmax(j where c; sink = t[h]) operand, and other normalisers of a row.
+/// Binders have no extent: the indices stay free.
 struct SoftmaxExpr : ExprOf<ExprKind::Softmax> {
-  bool isLog = false;
+  std::string name; ///< softmax, log_softmax, sparsemax or entmax15
+  bool isLog() const { return name == "log_softmax"; }
   Range opRange;
   std::vector<Binder> binders;
   ExprPtr where; ///< null: all

@@ -223,7 +223,7 @@ bool Lowering::inferReduce(const ReduceExpr &expr, const Scope &scope,
 
 bool Lowering::inferSoftmax(const SoftmaxExpr &expr, const Scope &scope,
                             Equation &eq, bool weak, Info &info) {
-  StringRef op = expr.isLog ? "log_softmax" : "softmax";
+  StringRef op = expr.name;
   SmallVector<Idx *, 2> ids;
   Scope outside = scope;
   for (const Binder &binder : expr.binders) {
@@ -266,6 +266,6 @@ bool Lowering::inferSoftmax(const SoftmaxExpr &expr, const Scope &scope,
       info.used.push_back(idx);
   info.pure = false;
   info.hasReal = true;
-  info.mayBeAbsent = where && !expr.isLog;
+  info.mayBeAbsent = where && !expr.isLog();
   return true;
 }

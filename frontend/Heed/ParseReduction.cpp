@@ -31,20 +31,28 @@ static bool isSoftmax(StringRef name) {
   return name == "softmax" || name == "log_softmax";
 }
 
+/// Normalisers that are also functions of whole tensors.
+static bool hasThreshold(StringRef name) {
+  return name == "sparsemax" || name == "entmax15";
+}
+
 bool Parser::atReduction() const {
   if (!atKind(TokenKind::Name) || !at("(", 1))
     return false;
   StringRef name = token().text;
   if (isSoftmax(name))
     return true;
+  if (hasThreshold(name))
+    return isBinderList();
   std::optional<ReduceOp> op = reduceOp(name);
   if (!op)
     return false;
   return (*op != ReduceOp::Max && *op != ReduceOp::Min) || isBinderList();
 }
 
-/// max(..) and min(..) are also functions of two values. They reduce if every
-/// argument is a name or name:range and an unsigned operand follows.
+/// max(..) and min(..) are also functions of two values, sparsemax(..) of a
+/// tensor. They run over indices if every argument is a name or name:range and
+/// an unsigned operand follows.
 bool Parser::isBinderList() const {
   unsigned k = next + 2, close = tokens[next + 1].match;
   bool names = k < close;
@@ -90,7 +98,7 @@ bool Parser::parseBinders(std::vector<Binder> &binders) {
 /// Both kinds: their operand must begin on the same line, since a `)` ends a
 /// statement.
 ExprPtr Parser::parseReduction() {
-  if (isSoftmax(token().text))
+  if (isSoftmax(token().text) || hasThreshold(token().text))
     return parseSoftmax();
   SMLoc begin = here();
   const Token &op = take();
@@ -171,7 +179,7 @@ ExprPtr Parser::parseSoftmax() {
   SMLoc begin = here();
   const Token &op = take();
   auto node = std::make_unique<SoftmaxExpr>();
-  node->isLog = op.text == "log_softmax";
+  node->name = op.text.str();
   node->opRange = op.range;
   take();
   if (!parseBinders(node->binders))
@@ -184,6 +192,8 @@ ExprPtr Parser::parseSoftmax() {
                         "range");
   if (accept("where") && !(node->where = parseExprIn(Place::Condition)))
     return nullptr;
+  if (at(";") && hasThreshold(op.text))
+    return failAt(token().range, "only softmax takes ';', for its sink");
   if (accept(";")) {
     Name sink;
     if (!parseName(sink, "'sink'"))

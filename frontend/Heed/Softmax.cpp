@@ -111,7 +111,7 @@ std::optional<TensorVal> Lowering::emitSoftmax(const SoftmaxExpr &expr,
   mlir::Type result = tensorType(builder.getF32Type(), shape);
   mlir::Type live = tensorType(builder.getI1Type(), shape);
   Operation *op;
-  if (expr.isLog) {
+  if (expr.isLog()) {
     auto softmax = attn::LogSoftmaxOp::create(builder, at, result, live,
                                               scores->value, sink, positions);
     softmax.getWhere().takeBody(region);
@@ -119,11 +119,13 @@ std::optional<TensorVal> Lowering::emitSoftmax(const SoftmaxExpr &expr,
   } else {
     auto softmax = attn::SoftmaxOp::create(builder, at, result, live,
                                            scores->value, sink, positions);
+    // Others have the names that the op gives them.
+    softmax.setMap(attn::symbolizeMap(expr.name).value_or(attn::Map::Exp));
     softmax.getWhere().takeBody(region);
     op = softmax;
   }
   TensorVal tensor{op->getResult(0), Ty::F32, shape, {}};
-  if (!expr.isLog)
+  if (!expr.isLog())
     tensor.live = op->getResult(1);
   return tensor;
 }

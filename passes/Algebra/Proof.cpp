@@ -92,6 +92,28 @@ ExprRef Prover::expand(ExprRef read) {
   Operation *def = tensor.getDefiningOp();
   if (!def)
     return nullptr;
+  // A threshold is one function of its row, whatever the order of its keys.
+  if (auto threshold = dyn_cast<attn::ThresholdOp>(def)) {
+    SmallVector<unsigned> keys;
+    SmallVector<ExprRef> at;
+    auto row = read->operands.begin();
+    int64_t rank =
+        cast<RankedTensorType>(threshold.getInput().getType()).getRank();
+    for (int64_t axis = 0; axis < rank; ++axis) {
+      if (!llvm::is_contained(threshold.getAxes(), axis)) {
+        at.push_back(*row++);
+        continue;
+      }
+      keys.push_back(
+          exprs.freshVar(exprs.extentOf(threshold.getInput(), axis)));
+      at.push_back(exprs.var(keys.back()));
+    }
+    std::string name = (threshold->getName().getStringRef() + "." +
+                        attn::stringifyMap(threshold.getMap()))
+                           .str();
+    return exprs.reduce(OperationName(name, exprs.context), keys,
+                        exprs.read(threshold.getInput(), at));
+  }
   auto softmax = dyn_cast<attn::SoftmaxOp>(def);
   if (softmax || isa<attn::LogSoftmaxOp>(def) ||
       (isa<attn::AttentionOp>(def) && attempt.made(def)))

@@ -103,6 +103,31 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
         .getResult(0);
   };
   using Values = FailureOr<SmallVector<Value>>;
+  /// \p result is what the op gives, with what is live beside it.
+  auto define = [&](FailureOr<KernelFunc *> result) -> LogicalResult {
+    if (failed(result))
+      return failure();
+    KernelSource source;
+    source.func = (*result)->func.getResult();
+    source.extents = extents;
+    sources[op->getResult(0)] = source;
+    if (op->getResult(1).use_empty())
+      return success();
+    FailureOr<KernelFunc *> isLive =
+        func(loc, "live", b.getI1Type(), extents,
+             [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
+               FailureOr<Value> ok = live(inner, all);
+               FailureOr<Value> score = read(inner, loc, input, all);
+               if (failed(ok) || failed(score))
+                 return failure();
+               return SmallVector<Value>{present(inner, *ok, *score)};
+             });
+    if (failed(isLive))
+      return failure();
+    source.func = (*isLive)->func.getResult();
+    sources[op->getResult(1)] = std::move(source);
+    return success();
+  };
 
   // The row maximum. It ignores NaN, which the exponential below brings back
   // into its row; with no live score above -inf it is taken as 0, so that no
@@ -142,6 +167,9 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
                ? m
                : select(inner, none, constant(inner, 0.0), m);
   };
+  auto softmax = dyn_cast<attn::SoftmaxOp>(op);
+  const attn::Normaliser &normaliser =
+      attn::Normaliser::of(softmax ? softmax.getMap() : attn::Map::Exp);
   FailureOr<KernelFunc *> weight =
       func(loc, "weight", real, extents,
            [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
@@ -151,6 +179,9 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
                return failure();
              Value difference = arith::SubFOp::create(inner, loc, *score,
                                                       shift(inner, rowOf(all)));
+             if (normaliser.hasThreshold())
+               return SmallVector<Value>{
+                   select(inner, *ok, difference, constant(inner, -infinity))};
              Value e = math::ExpOp::create(inner, loc, difference);
              if (marks)
                return SmallVector<Value>{
@@ -163,6 +194,35 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
   if (failed(weight))
     return failure();
   Value weightFunc = (*weight)->func.getResult();
+  if (normaliser.hasThreshold()) {
+    // What is called a weight is the distance from the maximum still.
+    FailureOr<KernelFunc *> found =
+        threshold(loc, normaliser, real, rows, reduced,
+                  [&](OpBuilder &inner, ArrayRef<Value> row,
+                      ArrayRef<Value> place) -> FailureOr<Value> {
+                    return readOne(inner, weightFunc, join(row, place));
+                  });
+    if (failed(found))
+      return failure();
+    Value thresholdFunc = (*found)->func.getResult();
+    return define(func(
+        loc, "sparse", real, extents,
+        [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
+          FailureOr<Value> ok = live(inner, all);
+          FailureOr<Value> score = read(inner, loc, input, all);
+          if (failed(ok) || failed(score))
+            return failure();
+          attn::UpstreamArithmetic a(inner, loc, real);
+          Value w = normaliser.weight(
+              a,
+              arith::SubFOp::create(inner, loc, readOne(inner, weightFunc, all),
+                                    readOne(inner, thresholdFunc, rowOf(all))));
+          Value isThere = present(inner, *ok, *score);
+          return SmallVector<Value>{
+              marks ? unlessMarked(inner, isThere, w)
+                    : select(inner, isThere, w, constant(inner, 0.0))};
+        }));
+  }
   FailureOr<KernelFunc *> total =
       func(loc, "total", real, rows,
            [&](OpBuilder &inner, ArrayRef<Value> row) -> Values {
@@ -189,7 +249,7 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
                       return sum;
                     })))
     return failure();
-  FailureOr<KernelFunc *> result = func(
+  return define(func(
       loc, "softmax", real, extents,
       [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
         SmallVector<Value> row = rowOf(all);
@@ -228,29 +288,7 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
           isThere = *ok;
         return SmallVector<Value>{
             select(inner, isThere, value, constant(inner, 0.0))};
-      });
-  if (failed(result))
-    return failure();
-  KernelSource source;
-  source.func = (*result)->func.getResult();
-  source.extents = extents;
-  sources[op->getResult(0)] = source;
-  if (op->getResult(1).use_empty())
-    return success();
-  FailureOr<KernelFunc *> isLive =
-      func(loc, "live", b.getI1Type(), extents,
-           [&](OpBuilder &inner, ArrayRef<Value> all) -> Values {
-             FailureOr<Value> ok = live(inner, all);
-             FailureOr<Value> score = read(inner, loc, input, all);
-             if (failed(ok) || failed(score))
-               return failure();
-             return SmallVector<Value>{present(inner, *ok, *score)};
-           });
-  if (failed(isLive))
-    return failure();
-  source.func = (*isLive)->func.getResult();
-  sources[op->getResult(1)] = std::move(source);
-  return success();
+      }));
 }
 
 LogicalResult KernelTranslator::attention(attn::AttentionOp op) {

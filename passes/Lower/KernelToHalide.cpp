@@ -415,6 +415,9 @@ LogicalResult KernelTranslator::translate() {
       if (failed(softmax(s, s.getInput(), s.getSink(), s.getAxes(),
                          s.getWhere(), true)))
         return failure();
+    } else if (auto t = dyn_cast<attn::ThresholdOp>(op)) {
+      if (failed(threshold(t)))
+        return failure();
     } else if (auto s = dyn_cast<attn::AttentionOp>(op)) {
       if (failed(attention(s)))
         return failure();

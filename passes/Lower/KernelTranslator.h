@@ -4,13 +4,14 @@
 // a buffer, a func, or a scalar that fills it. Halide's first dim is the
 // innermost one, so vars stand in the reverse order of a tensor's axes; var
 // "d2" is axis 2. Nothing is decided here about where and how a func is
-// computed. Private to KernelToHalide.cpp and KernelSoftmax.cpp.
+// computed. Private to KernelToHalide.cpp, KernelSoftmax.cpp and
+// KernelThreshold.cpp.
 //
 //===----------------------------------------------------------------------===//
 #ifndef HEED_PASSES_LOWER_KERNELTRANSLATOR_H
 #define HEED_PASSES_LOWER_KERNELTRANSLATOR_H
 
-#include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/Normaliser.h"
 #include "passes/Lower/Expressions.h"
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/Schedule/StreamingAttention.h"
@@ -59,6 +60,7 @@ private:
   llvm::LogicalResult softmax(mlir::Operation *op, mlir::Value input,
                               mlir::Value sink, llvm::ArrayRef<int64_t> axes,
                               mlir::Region &where, bool log);
+  llvm::LogicalResult threshold(attn::ThresholdOp op);
   llvm::LogicalResult attention(attn::AttentionOp op);
   llvm::LogicalResult results(mlir::func::ReturnOp op);
 
@@ -78,6 +80,16 @@ private:
   llvm::LogicalResult update(mlir::Location loc, KernelFunc &f,
                              llvm::ArrayRef<Extent> reductions,
                              UpdateBody body);
+  /// The threshold of each of \p rows; \p score gets a row's dims and a place
+  /// in it, and gives what is less the row's maximum.
+  mlir::FailureOr<KernelFunc *>
+  threshold(mlir::Location loc, const attn::Normaliser &normaliser,
+            mlir::FloatType type, llvm::ArrayRef<Extent> rows,
+            llvm::ArrayRef<Extent> reduced,
+            llvm::function_ref<mlir::FailureOr<mlir::Value>(
+                mlir::OpBuilder &, llvm::ArrayRef<mlir::Value>,
+                llvm::ArrayRef<mlir::Value>)>
+                score);
   mlir::Value size32(mlir::Value size) {
     return IndexMath::narrow(b, size.getLoc(), map.lookupOrDefault(size));
   }

@@ -252,6 +252,9 @@ static bool isLinear(Region &region) {
 }
 
 StringRef heed::whyNotStreaming(attn::AttentionOp op) {
+  if (attn::Normaliser::of(op).hasThreshold() &&
+      !mutated("choose-algorithm.threshold-streams"))
+    return "its normaliser finds a threshold in the whole row";
   if (op.numDims(DimKind::Query) != 1 || op.numDims(DimKind::Key) != 1)
     return "it has several query or key dims";
   if (op.numDims(DimKind::Value) > 1 &&

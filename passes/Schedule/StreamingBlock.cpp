@@ -81,11 +81,15 @@ struct KernelArithmetic : attn::WeightArithmetic {
   Value real(double value) override { return o.f(value); }
   Value negate(Value x) override { return o.sub(o.f(0), x); }
   Value add(Value x, Value y) override { return o.add(x, y); }
+  Value multiply(Value x, Value y) override { return o.mul(x, y); }
   Value divide(Value x, Value y) override { return o.div(x, y); }
   Value larger(Value x, Value y) override {
     return arith::MaximumFOp::create(o.b, o.loc, x, y);
   }
   Value exp(Value x) override { return shifted ? o.exp4(x) : o.anyExp2(x); }
+  Value unlessBelow0(Value x, Value y) override {
+    return o.select(o.greater(o.f(0), x), o.f(0), y);
+  }
 
   Ops &o;
   bool shifted;

@@ -58,6 +58,36 @@ func.func @f(%s: tensor<4x4xf32>, %t: tensor<3xf32>) {
   return
 }
 // -----
+func.func @f(%s: tensor<4x4xf32>, %t: tensor<4xf32>) {
+  // expected-error @+1 {{has a sink and map sparsemax, expected exp (softmax.c3)}}
+  %p, %l = attn.softmax %s axes([1]) normalise(sparsemax) sink(%t : tensor<4xf32>) : tensor<4x4xf32>, tensor<4x4xi1>
+  return
+}
+// -----
+func.func @f(%s: tensor<4x4xf32>) {
+  // expected-error @+1 {{has map relu, expected exp or one with a threshold (softmax.c5)}}
+  %p, %l = attn.softmax %s axes([1]) normalise(relu) : tensor<4x4xf32>, tensor<4x4xi1>
+  return
+}
+// -----
+func.func @f(%s: tensor<4x4xf32>) {
+  // expected-error @+1 {{has no axis, expected at least one (threshold.c1)}}
+  %t = attn.threshold sparsemax %s axes([]) : tensor<4x4xf32> -> tensor<4x4xf32>
+  return
+}
+// -----
+func.func @f(%s: tensor<4x4xf32>) {
+  // expected-error @+1 {{has map exp, expected one with a threshold (threshold.c2)}}
+  %t = attn.threshold exp %s axes([1]) : tensor<4x4xf32> -> tensor<4xf32>
+  return
+}
+// -----
+func.func @f(%s: tensor<4x3xf32>) {
+  // expected-error @+1 {{has a result of 'tensor<3xf32>', expected 'tensor<4xf32>' (threshold.c3)}}
+  %t = attn.threshold entmax15 %s axes([1]) : tensor<4x3xf32> -> tensor<3xf32>
+  return
+}
+// -----
 func.func @f(%s: tensor<4x4xf32>) {
   // expected-error @+1 {{expected the input's shape (log_softmax.c4)}}
   %p, %l = attn.log_softmax %s axes([1]) : tensor<4x4xf32>, tensor<4x3xi1>
@@ -110,6 +140,16 @@ func.func @f(%q: tensor<4x4xf32>, %n: index) {
       term(%q : tensor<4x4xf32>) maps [affine_map<(i, j, e) -> (i, e)>]
       value(%q : tensor<4x4xf32>) maps [affine_map<(i, j, e, f) -> (j, f)>]
       score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp divide stabilise) : tensor<4x4xf32>
+  return
+}
+// -----
+#q = affine_map<(i, j, e, f) -> (i, e)>
+#v = affine_map<(i, j, e, f) -> (j, f)>
+func.func @f(%q: tensor<4x4xf32>, %n: index) {
+  // expected-error @+1 {{has divide, expected a map without a threshold for it (attention.c14)}}
+  %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      term(%q : tensor<4x4xf32>) maps [#q] value(%q : tensor<4x4xf32>) maps [#v]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(sparsemax divide) : tensor<4x4xf32>
   return
 }
 // -----

@@ -30,6 +30,8 @@ func.func @host(%l: index, %c: i1, %ids: tensor<?xi32>) {
 // CHECK: attn.softmax %{{.*}} axes([1]) sink(%{{.*}} : tensor<?xf32>) where (%[[I:.*]], %[[J:.*]]) {
 // CHECK-NEXT: arith.cmpi sle, %[[J]], %[[I]] : index
 // CHECK: attn.log_softmax %{{.*}} axes([0, 1]) : tensor<?x?xf32>, tensor<?x?xi1>
+// CHECK: attn.softmax %{{.*}} axes([1]) normalise(sparsemax) : tensor<?x?xf32>, tensor<?x?xi1>
+// CHECK: attn.threshold entmax15 %{{.*}} axes([1]) : tensor<?x?xf32> -> tensor<?xf32>
 func.func @softmax(%s: tensor<?x?xf32>, %t: tensor<?xf32>) {
   %p0, %l0 = attn.softmax %s axes([1]) : tensor<?x?xf32>, tensor<?x?xi1>
   %p1, %l1 = attn.softmax %s axes([1]) sink(%t : tensor<?xf32>) where (%i, %j) {
@@ -37,6 +39,8 @@ func.func @softmax(%s: tensor<?x?xf32>, %t: tensor<?xf32>) {
     attn.yield %c : i1
   } : tensor<?x?xf32>, tensor<?x?xi1>
   %p2, %l2 = attn.log_softmax %s axes([0, 1]) : tensor<?x?xf32>, tensor<?x?xi1>
+  %p3, %l3 = attn.softmax %s axes([1]) normalise(sparsemax) : tensor<?x?xf32>, tensor<?x?xi1>
+  %t4 = attn.threshold entmax15 %s axes([1]) : tensor<?x?xf32> -> tensor<?xf32>
   return
 }
 

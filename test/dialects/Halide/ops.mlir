@@ -25,6 +25,7 @@ halide.pipeline @algorithm {
   halide.set_host_alignment %x to 64
   // CHECK: %f = halide.func "f" (%i = "i", %j = "j") : f32, f32 {
   // CHECK:   %[[V:.*]] = halide.read %x[%i, %j] : f32
+  // CHECK:   halide.likely %{{.*}} : f32
   // CHECK:   halide.mux %{{.*}}, [%[[V]], %{{.*}} : f32, f32] : f32
   // CHECK:   halide.undef : f32
   // CHECK:   halide.yield
@@ -33,7 +34,8 @@ halide.pipeline @algorithm {
     %two = arith.constant 2 : i32
     %odd = halide.mod %i, %two : i32
     %c = arith.constant 1.0 : f32
-    %m = halide.mux %odd, [%v, %c : f32, f32] : f32
+    %l = halide.likely %c : f32
+    %m = halide.mux %odd, [%v, %l : f32, f32] : f32
     %u = halide.undef : f32
     halide.yield %m, %u : f32, f32
   }
