@@ -174,6 +174,27 @@ static Expr floorDiv(Expr a, Expr b) {
   return Halide::select(b > 0, a / b, (-a) / (-b));
 }
 
+/// The divisor of a remainder that is written out, \p a - c * (a // c) with a
+/// number c > 0, or null. libHalide 21 loses the remainder of a lane in a tile
+/// that starts at a multiple of c, and takes the tile's for it; its own
+/// remainder it keeps.
+static Value writtenDivisor(arith::SubIOp op) {
+  auto product = op.getRhs().getDefiningOp<arith::MulIOp>();
+  for (unsigned k : {0, 1}) {
+    auto quotient =
+        product ? product->getOperand(k).getDefiningOp<arith::FloorDivSIOp>()
+                : nullptr;
+    if (!quotient || quotient.getLhs() != op.getLhs())
+      continue;
+    APInt by, times;
+    if (matchPattern(quotient.getRhs(), m_ConstantInt(&by)) &&
+        matchPattern(product->getOperand(1 - k), m_ConstantInt(&times)) &&
+        by == times && by.isStrictlyPositive())
+      return quotient.getRhs();
+  }
+  return {};
+}
+
 /// \p b without zeros: a lane that a guard switches off is divided too, and its
 /// divisor may be 0, which would stop the process.
 static Expr divisor(Expr b) {
@@ -282,7 +303,9 @@ Expr HalideExpressions::translateArith(Operation *op) {
       .Case([&](arith::AddIOp) {
         return isBool ? operand(0) != operand(1) : operand(0) + operand(1);
       })
-      .Case([&](arith::SubIOp) {
+      .Case([&](arith::SubIOp sub) {
+        if (Value by = isBool ? Value() : writtenDivisor(sub))
+          return operand(0) % get(by);
         return isBool ? operand(0) != operand(1) : operand(0) - operand(1);
       })
       .Case([&](arith::MulIOp) {

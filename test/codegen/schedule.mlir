@@ -203,3 +203,40 @@ halide.pipeline @places {
   halide.compute_at %row, %sum, "i"
   halide.store_root %row
 }
+
+// A remainder that is written out, of the lanes of a tile that starts at a multiple of the divisor: libHalide's simplifier took the tile's.
+halide.pipeline @parity {
+  %x = halide.buffer "x" ("j") : f32
+  %zero = arith.constant 0 : i32
+  %n = halide.extent %x, 0 : i32
+  %s = halide.func "s" (%i = "i") : f32 {
+    %c = arith.constant 0.0 : f32
+    halide.yield %c : f32
+  }
+  halide.update %s over ("r" from %zero extent %n) set (%i, %r) {
+    %c = arith.constant 0.0 : f32
+    %two = arith.constant 2 : i32
+    %h = arith.floordivsi %i, %two : i32
+    %e = arith.muli %two, %h : i32
+    %d = arith.subi %i, %e : i32
+    %p = arith.cmpi eq, %d, %zero : i32
+    %v = halide.read %x[%r] : f32
+    %w = arith.select %p, %c, %v : f32
+    %old = halide.read %s[%i] : f32
+    %new = arith.addf %old, %w : f32
+    halide.yield %new : f32
+  }
+  %o = halide.func "o" (%i = "i") : f32 {
+    %v = halide.read %s[%i] : f32
+    halide.yield %v : f32
+  }
+  halide.output %o
+  halide.set_bounds %o, 0 from %zero
+  halide.split %o, "i" into ("io", "ii") by 48 tail GuardWithIf
+  halide.compute_at %s, %o, "io"
+  %c48 = arith.constant 48 : i32
+  halide.bound_extent %s, "i" extent %c48
+  halide.split %s stage 1, "i" into ("nj", "nv") by 16 tail GuardWithIf
+  halide.reorder %s stage 1, ("nv", "nj", "r")
+  halide.vectorize %s stage 1, "nv"
+}

@@ -157,9 +157,9 @@ def linear(f, x, y):
         if not x.real:
             return Val(f(v, w), ax, None, absent)
         p, q = magnitudes([x, y])
-        # A score of -inf excludes its key, also where what it was added to is NaN: a compiler may take either.
-        masked = np.isnan(v) & np.isinf(w) | np.isinf(v) & np.isnan(w)
+        # A score of -inf excludes its key, also where what it was added to is NaN or infinite: a compiler may take either.
         r, a = settled(f(v, w), p + q)
+        masked = np.isnan(r) & (np.isinf(v) | np.isinf(w))
         if masked.any():
             r, a = open_where(masked, r, a)
         return Val(r, ax, a, absent, deep=not x.static and not y.static, empty=x.empty and y.empty)

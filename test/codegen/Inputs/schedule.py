@@ -24,3 +24,6 @@ for m, n in [(1, 1), (5, 3), (13, 29), (40, 40), (33, 64)]:
     y = square[:, :-2] + square[:, 1:-1] + square[:, 2:]
     np.testing.assert_allclose(double, 2 * y, rtol=1e-5)
     np.testing.assert_allclose(total, np.cumsum(y, 0), rtol=1e-5)
+    odd = np.zeros(2 * n, np.float32)
+    kernels("parity", [x[0]], [odd])
+    np.testing.assert_allclose(odd, np.where(np.arange(2 * n) % 2, x[0].astype(np.float64).sum(), 0), rtol=1e-5, atol=1e-6)
