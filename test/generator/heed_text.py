@@ -52,7 +52,10 @@ def spell(e):
     if isinstance(e, Softmax):
         where = f" where {expr(e.where)}" if e.where is not None else ""
         sink = f"; sink = {expr(e.sink)}" if e.sink is not None else ""
-        return f"{'log_' if e.log else ''}softmax({', '.join(e.names)}{where}{sink}) {expr(e.body, 10)}", 5.5
+        body = expr(e.body, 10)
+        if body.startswith("-"):
+            body = f"({body})"
+        return f"{'log_' if e.log else ''}{e.map}({', '.join(e.names)}{where}{sink}) {body}", 5.5
     if isinstance(e, Concat):
         return f"concat({e.name})({', '.join(expr(part) for _, part in e.parts)})", 0
     raise TypeError(e)

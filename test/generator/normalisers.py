@@ -6,7 +6,8 @@ from masks import text
 feature("softmax", "weights returned", "softmax alone", "sink", "written softmax", "shifted softmax", "sigmoid weights", "relu weights", "identity weights", "one plus sum",
         "clamped sum", "quotient", "select mask", "added mask", "mapped weights", "post weights",  "exp weights",
         "log softmax", "relu quotient", "powers", "weights cast", "reciprocal", "large scores", "added input mask",
-        "finite mask", "own condition", "several rows", "row of scores", "partial softmax", "pair values", "other base", "other maximum", "log-sum-exp")
+        "finite mask", "own condition", "several rows", "row of scores", "partial softmax", "pair values", "other base", "other maximum", "log-sum-exp",
+        "sparsemax", "entmax15")
 
 
 def weigh(d, site, s, where, v):
@@ -45,7 +46,8 @@ def weigh(d, site, s, where, v):
                 p = d.let("lp", pairs, Softmax(tuple(keys), at, cond, None, True))
                 return product(d, site, p, None, v, None)
         over = keys[:1] if len(keys) == 2 and d.have("partial softmax", 0.6) else keys
-        p = d.let("p", pairs, Softmax(tuple(over), at, cond, sink))
+        map = d.pick(["softmax"] * 6 + ["sparsemax", "entmax15"]) or "softmax"
+        p = d.let("p", pairs, Softmax(tuple(over), at, cond, sink if map == "softmax" else None, False, map))
         if d.have("row of scores", 0.15):
             top = d.let("top", [k for k in pairs if k not in keys], d.sum(keys, s.at(), cond, "max"))
             p = d.let("p", pairs, p.at() * Call("tanh", (top.at(),)))

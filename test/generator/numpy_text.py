@@ -51,7 +51,7 @@ def expr(e):
     if isinstance(e, Softmax):
         names = "".join(safe(n) + ", " for n in e.names)
         rest = "".join(f", {key}=lambda: {expr(x)}" for key, x in (("where", e.where), ("sink", e.sink)) if x is not None)
-        return f"softmax(({names}), lambda: {expr(e.body)}{rest}{', log=True' if e.log else ''})"
+        return f"softmax(({names}), lambda: {expr(e.body)}{rest}{', log=True' if e.log else ''}{f', map={e.map!r}' if e.map != 'softmax' else ''})"
     raise TypeError(e)
 
 

@@ -453,7 +453,24 @@ def contract(factors, marks, axes):
     return Val(v * times_, kept, a * times_, deep=True)
 
 
-def softmax(names, body, where=None, sink=None, log=False):
+def thresholded(z, over, map):
+    """Weights of scores less their row's maximum, by sorting, and the scores less the threshold."""
+    rows = np.maximum(z, -8).reshape(z.shape[:len(z.shape) - len(over)] + (-1,))  # what lies lower has no weight
+    down = -np.sort(-rows / (1 if map == "sparsemax" else 2), -1)
+    k = np.arange(1, down.shape[-1] + 1)
+    mean, square = np.cumsum(down, -1) / k, np.cumsum(down**2, -1) / k
+    if map == "sparsemax":
+        t = mean - 1 / k
+        inside = t < down
+    else:
+        t = mean - np.sqrt(np.maximum((1 - k * (square - mean**2)) / k, 0))
+        inside = t <= down
+    t = np.take_along_axis(t, np.maximum(inside.sum(-1, keepdims=True) - 1, 0), -1).reshape(z.shape[:len(z.shape) - len(over)] + (1,) * len(over))
+    x = z - t if map == "sparsemax" else z / 2 - t
+    return np.where(np.isnan(x), x, np.maximum(x, 0) ** (1 if map == "sparsemax" else 2)), x
+
+
+def softmax(names, body, where=None, sink=None, log=False, map="softmax"):
     axes = [n.ax[0] for n in names]
     mask = where() if where else None
     s = guarded(mask, lambda: real(val(body()))) if mask is not None else real(val(body()))
@@ -480,6 +497,13 @@ def softmax(names, body, where=None, sink=None, log=False):
             sv = place(t, full)
             top = np.maximum(top, sv)
             extra = np.where(sv == -np.inf, 0, np.exp(sv - top))
+        if map != "softmax" and v.size:
+            # No score moves a weight by more than it moves itself and the threshold; far below that its error does not show.
+            w, x = thresholded(np.where(keep, v - np.where(top == -np.inf, 0, top), -np.inf), over, map)
+            w = np.where(keep & np.isnan(w).any(over, keepdims=True), np.nan, np.where(keep, w, 0))
+            near = keep & ~(x < -0.01 - 1e-5 * (a + np.max(a, over, initial=0, keepdims=True)))
+            p, a = open_where(unknown, w, np.where(near, a + np.max(a, over, where=near, initial=0, keepdims=True) + 2, 0))
+            return Val(p, full, a, Val(~keep, full), deep=True)
         x = np.where(keep, np.exp(v - np.where(top == -np.inf, 0, top)), 0)
         z = x.sum(over, keepdims=True) + extra
         p = np.where(keep, x / np.where(z == 0, 1, z), 0)

@@ -90,6 +90,7 @@ class Softmax(Expr):
     where: Expr = None
     sink: Expr = None
     log: bool = False
+    map: str = "softmax"  # or a normaliser with a threshold
 
 
 @dataclass(frozen=True)
