@@ -136,16 +136,34 @@ static Expr asUnsigned(Expr x) {
   return Halide::cast(x.type().with_code(halide_type_uint), x);
 }
 
+/// Whether \p value follows from a whole quotient.
+static bool followsFromQuotient(Value value, unsigned depth = 0) {
+  Operation *op = value.getDefiningOp();
+  if (!op || depth > 8 || !isa<arith::ArithDialect>(op->getDialect()))
+    return false;
+  return isa<arith::FloorDivSIOp>(op) ||
+         llvm::any_of(op->getOperands(), [&](Value operand) {
+           return followsFromQuotient(operand, depth + 1);
+         });
+}
+
 static Expr compareIntegers(arith::CmpIPredicate predicate, Expr a, Expr b,
                             Operation *op) {
   if (a.type().is_bool() && predicate != arith::CmpIPredicate::eq &&
       predicate != arith::CmpIPredicate::ne)
     throw TranslationError{op, "order of i1 values is not supported"};
+  // Of 2*(x/2) == x, however it is spelt, libHalide 21 takes the answer for the
+  // first lane of a tile that starts at a multiple of 2 for all its lanes. Of
+  // an order it does not.
+  bool isOrdered =
+      !a.type().is_bool() && llvm::any_of(op->getOperands(), [](Value value) {
+        return followsFromQuotient(value);
+      });
   switch (predicate) {
   case arith::CmpIPredicate::eq:
-    return a == b;
+    return isOrdered ? a <= b && b <= a : a == b;
   case arith::CmpIPredicate::ne:
-    return a != b;
+    return isOrdered ? a < b || b < a : a != b;
   case arith::CmpIPredicate::slt:
     return a < b;
   case arith::CmpIPredicate::sle:
@@ -172,27 +190,6 @@ static Expr floorDiv(Expr a, Expr b) {
   if (Halide::Internal::is_positive_const(b))
     return a / b;
   return Halide::select(b > 0, a / b, (-a) / (-b));
-}
-
-/// The divisor of a remainder that is written out, \p a - c * (a // c) with a
-/// number c > 0, or null. libHalide 21 loses the remainder of a lane in a tile
-/// that starts at a multiple of c, and takes the tile's for it; its own
-/// remainder it keeps.
-static Value writtenDivisor(arith::SubIOp op) {
-  auto product = op.getRhs().getDefiningOp<arith::MulIOp>();
-  for (unsigned k : {0, 1}) {
-    auto quotient =
-        product ? product->getOperand(k).getDefiningOp<arith::FloorDivSIOp>()
-                : nullptr;
-    if (!quotient || quotient.getLhs() != op.getLhs())
-      continue;
-    APInt by, times;
-    if (matchPattern(quotient.getRhs(), m_ConstantInt(&by)) &&
-        matchPattern(product->getOperand(1 - k), m_ConstantInt(&times)) &&
-        by == times && by.isStrictlyPositive())
-      return quotient.getRhs();
-  }
-  return {};
 }
 
 /// \p b without zeros: a lane that a guard switches off is divided too, and its
@@ -303,9 +300,7 @@ Expr HalideExpressions::translateArith(Operation *op) {
       .Case([&](arith::AddIOp) {
         return isBool ? operand(0) != operand(1) : operand(0) + operand(1);
       })
-      .Case([&](arith::SubIOp sub) {
-        if (Value by = isBool ? Value() : writtenDivisor(sub))
-          return operand(0) % get(by);
+      .Case([&](arith::SubIOp) {
         return isBool ? operand(0) != operand(1) : operand(0) - operand(1);
       })
       .Case([&](arith::MulIOp) {

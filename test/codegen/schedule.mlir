@@ -204,7 +204,7 @@ halide.pipeline @places {
   halide.store_root %row
 }
 
-// A remainder that is written out, of the lanes of a tile that starts at a multiple of the divisor: libHalide's simplifier took the tile's.
+// i - 2*(i/2) == 0 in the lanes of a tile that starts at a multiple of 2: libHalide's simplifier took the tile's answer for all.
 halide.pipeline @parity {
   %x = halide.buffer "x" ("j") : f32
   %zero = arith.constant 0 : i32
