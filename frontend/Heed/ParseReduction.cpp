@@ -58,7 +58,7 @@ bool Parser::isBinderList() const {
   bool names = k < close;
   for (unsigned first = k; k < close; ++k) {
     const Token &token = tokens[k];
-    if (token.is("where") || token.is(":"))
+    if (token.is("where") || token.is(":") || token.is(";"))
       return true;
     bool separator = (k - first) % 2;
     names &= separator ? token.is(",") : token.kind == TokenKind::Name;
