@@ -57,8 +57,11 @@ struct VerifyHalide : heed::impl::AttnVerifyHalideBase<VerifyHalide> {
         return signalPassFailure();
       }
       auto result = checkEach(&op, [&](Operation *inner) -> LogicalResult {
-        if (auto call = dyn_cast<halide::CallOp>(inner))
+        if (auto call = dyn_cast<halide::CallOp>(inner)) {
           called.insert(call.getCallee());
+          if (auto otherwise = call.getOtherwise())
+            called.insert(*otherwise);
+        }
         return checkHostOp(inner, "halide-ir.c2",
                            {"func.func", "halide.call", "tensor.extract_slice",
                             "tensor.insert_slice"});

@@ -67,6 +67,13 @@ const char *heed_kernel_message(const heed_model *model) {
   return model->kernelMessage[0] ? model->kernelMessage : "no reason given";
 }
 
+float heed_kernel_gives_up(void *context, int32_t yes) {
+  heed_model *model = context;
+  if (yes && model)
+    atomic_store_explicit(&model->gaveUp, true, memory_order_relaxed);
+  return 1;
+}
+
 /* Only kernels with tracing or print() come here: text for a person who debugs.
  */
 void halide_print(void *context, const char *message) {

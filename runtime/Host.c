@@ -257,13 +257,14 @@ static bool writesNothing(void **args, int32_t numArgs, int32_t numOutputs) {
   return numOutputs > 0;
 }
 
-void heed_host_kernel(heed_model *model, int32_t kernel,
-                      int32_t (*function)(void **args), void **args,
-                      int32_t numArgs, int32_t numOutputs, double flops,
-                      double bytes) {
+int32_t heed_host_kernel(heed_model *model, int32_t kernel,
+                         int32_t (*function)(void **args), void **args,
+                         int32_t numArgs, int32_t numOutputs, double flops,
+                         double bytes) {
   if (writesNothing(args, numArgs, numOutputs))
-    return;
+    return 1;
   void *context = model;
+  atomic_store(&model->gaveUp, false);
   double start = model->profile ? heed_seconds() : 0;
   args[0] = &context;
   int32_t result = function(args);
@@ -283,4 +284,5 @@ void heed_host_kernel(heed_model *model, int32_t kernel,
     record->flops += flops;
     record->bytes += bytes;
   }
+  return !atomic_load(&model->gaveUp);
 }

@@ -150,6 +150,7 @@ struct heed_model {
   jmp_buf unwind;
   pthread_mutex_t messageLock; /* kernels report from many threads */
   char kernelMessage[512];     /* the first message of a failed kernel */
+  atomic_bool gaveUp;          /* the kernel that was called last */
   heed_status status;
   char message[1024];
 };

@@ -179,11 +179,16 @@ void heed_host_buffer(heed_model *model, struct halide_buffer_t *buffer,
  * empty, there is nothing to do, and the kernel is not called. The kernel is
  * compiled with `user_context`, which is argument 0: leave args[0] free, the
  * runtime fills it in. flops and bytes: this call's cost for profiles, 0 if
- * unknown. HEED_UNWINDS if the kernel fails. */
-void heed_host_kernel(heed_model *model, int32_t kernel,
-                      int32_t (*function)(void **args), void **args,
-                      int32_t numArgs, int32_t numOutputs, double flops,
-                      double bytes);
+ * unknown. Returns 0 if the kernel gave up: what it wrote is not to be used.
+ * HEED_UNWINDS if the kernel fails. */
+int32_t heed_host_kernel(heed_model *model, int32_t kernel,
+                         int32_t (*function)(void **args), void **args,
+                         int32_t numArgs, int32_t numOutputs, double flops,
+                         double bytes);
+
+/** Kernels call this, from any thread, with their user context: where `yes` is
+ * not 0, heed_host_kernel() returns 0. Returns 1. */
+float heed_kernel_gives_up(void *context, int32_t yes);
 
 #ifdef __cplusplus
 }

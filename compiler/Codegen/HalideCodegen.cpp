@@ -419,6 +419,11 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
     halideTarget = halideTarget.without_feature(Halide::Target::NoAsserts);
   SmallVector<halide::PipelineOp> pipelines(
       module.getOps<halide::PipelineOp>());
+  if (!options.userContext)
+    for (halide::PipelineOp pipeline : pipelines)
+      if (pipeline.givesUp())
+        return pipeline.emitError("a pipeline that may give up says so to its "
+                                  "user context, and would have none");
   size_t jobs = options.jobs
                     ? options.jobs
                     : llvm::hardware_concurrency().compute_thread_count();

@@ -395,6 +395,11 @@ bool HalideExpressions::translateExpression(Operation *op) {
     value = Halide::likely(get(likely.getValue()));
   } else if (auto undef = dyn_cast<halide::UndefOp>(op)) {
     value = Halide::undef(toHalideType(undef.getResult().getType()));
+  } else if (auto giveUp = dyn_cast<halide::GiveUpOp>(op)) {
+    value = Call::make(Halide::Float(32), "heed_kernel_gives_up",
+                       {Halide::user_context_value(),
+                        Halide::cast<int32_t>(get(giveUp.getCondition()))},
+                       Call::Extern);
   } else if (auto extent = dyn_cast<halide::ExtentOp>(op)) {
     value = bound(extent.getFunc(), extent.getDim(), true);
   } else if (auto factor = dyn_cast<halide::FactorOp>(op)) {

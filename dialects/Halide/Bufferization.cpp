@@ -49,7 +49,7 @@ struct CallBufferization
       if (isa<TensorType>(out.getType()))
         replacements.push_back(buffer);
     CallOp::create(rewriter, call.getLoc(), TypeRange(), call.getCalleeAttr(),
-                   inputs, outs);
+                   inputs, outs, call.getOtherwiseAttr());
     bufferization::replaceOpWithBufferizedValues(rewriter, call, replacements);
     return success();
   }

@@ -87,6 +87,11 @@ SmallVector<FuncOp> PipelineOp::getOutputFuncs() {
   return funcs;
 }
 
+bool PipelineOp::givesUp() {
+  return walk([](GiveUpOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 void BufferOp::build(OpBuilder &builder, OperationState &state, StringRef name,
                      ArrayRef<StringRef> dims, Type elementType) {
   build(builder, state, builder.getType<FuncType>(),
@@ -209,20 +214,18 @@ static LogicalResult verifyArray(CallOp call, Type type, size_t rank,
   return success();
 }
 
-LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto pipeline =
-      symbols.lookupNearestSymbolFrom<PipelineOp>(*this, getCalleeAttr());
-  if (!pipeline)
-    return emitOpError("'@")
-           << getCallee() << "' is no halide.pipeline (call.c1)";
+/// Whether \p call's \p inputs and outs are what \p pipeline takes and writes.
+static LogicalResult verifyArguments(CallOp call, ValueRange values,
+                                     PipelineOp pipeline) {
   SmallVector<Operation *> inputs = pipeline.getInputs();
-  if (inputs.size() != getInputs().size())
-    return emitOpError("passes ")
-           << getInputs().size() << " inputs, '@" << getCallee() << "' takes "
+  StringRef name = pipeline.getSymName();
+  if (inputs.size() != values.size())
+    return call.emitOpError("passes ")
+           << values.size() << " inputs, '@" << name << "' takes "
            << inputs.size() << " (call.c2)";
-  for (auto [input, value] : llvm::zip(inputs, getInputs())) {
+  for (auto [input, value] : llvm::zip(inputs, values)) {
     if (auto buffer = dyn_cast<BufferOp>(input)) {
-      if (failed(verifyArray(*this, value.getType(), buffer.getDims().size(),
+      if (failed(verifyArray(call, value.getType(), buffer.getDims().size(),
                              buffer.getElementType(), buffer.getName())))
         return failure();
       continue;
@@ -232,7 +235,7 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
     bool isIndex = value.getType().isIndex() &&
                    (expected.isInteger(32) || expected.isInteger(64));
     if (value.getType() != expected && !isIndex)
-      return emitOpError("passes ")
+      return call.emitOpError("passes ")
              << value.getType() << " as '" << param.getName() << "', expected "
              << expected << " (call.c2)";
   }
@@ -240,15 +243,44 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
   for (FuncOp func : pipeline.getOutputFuncs())
     for (Type element : ::heed::halide::getElementTypes(func.getResult()))
       outputs.push_back({func, element});
-  if (outputs.size() != getOuts().size())
-    return emitOpError("has ") << getOuts().size() << " outs, '@" << getCallee()
-                               << "' writes " << outputs.size() << " (call.c3)";
-  for (auto [output, value] : llvm::zip(outputs, getOuts()))
-    if (failed(verifyArray(*this, value.getType(),
-                           output.first.getVars().size(), output.second,
-                           output.first.getName())))
+  if (outputs.size() != call.getOuts().size())
+    return call.emitOpError("has ")
+           << call.getOuts().size() << " outs, '@" << name << "' writes "
+           << outputs.size() << " (call.c3)";
+  for (auto [output, value] : llvm::zip(outputs, call.getOuts()))
+    if (failed(verifyArray(call, value.getType(), output.first.getVars().size(),
+                           output.second, output.first.getName())))
       return failure();
   return success();
+}
+
+LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto find = [&](FlatSymbolRefAttr name) -> PipelineOp {
+    auto pipeline = symbols.lookupNearestSymbolFrom<PipelineOp>(*this, name);
+    if (!pipeline)
+      emitOpError("'@") << name.getValue()
+                        << "' is no halide.pipeline (call.c1)";
+    return pipeline;
+  };
+  PipelineOp pipeline = find(getCalleeAttr());
+  if (!pipeline || failed(verifyArguments(*this, getInputs(), pipeline)))
+    return failure();
+  FlatSymbolRefAttr otherwise = getOtherwiseAttr();
+  if (bool(otherwise) != pipeline.givesUp())
+    return emitOpError("'@")
+           << getCallee()
+           << (otherwise ? "' never gives up, but a" : "' may give up, but no")
+           << " pipeline stands behind 'else' (call.c5)";
+  if (!otherwise)
+    return success();
+  PipelineOp other = find(otherwise);
+  if (!other)
+    return failure();
+  if (other.givesUp())
+    return emitOpError("'@") << otherwise.getValue()
+                             << "', behind 'else', gives up, too (call.c6)";
+  size_t first = std::min(other.getInputs().size(), getInputs().size());
+  return verifyArguments(*this, getInputs().take_front(first), other);
 }
 
 void CallOp::getEffects(

@@ -46,6 +46,8 @@ def Halide_PipelineOp : Halide_Op<"pipeline", [Symbol, IsolatedFromAbove, Single
     ::llvm::SmallVector<::mlir::Operation *> getInputs();
     /// The funcs that the pipeline writes, in the order of their arguments.
     ::llvm::SmallVector<::heed::halide::FuncOp> getOutputFuncs();
+    /// Whether it has a `halide.give_up`.
+    bool givesUp();
   }];
 }
 
@@ -242,6 +244,20 @@ def Halide_UndefOp : Halide_Op<"undef", [Pure]> {
   let assemblyFormat = "`:` type($result) attr-dict";
 }
 
+def Halide_GiveUpOp : Halide_Op<"give_up", []> {
+  let summary = "Tells the caller, if the condition holds, that the results are not to be used";
+  let description = [{
+    ```text
+    %one = halide.give_up %condition        1.0, in any case
+    ```
+    The pipeline goes on; its `halide.call` then calls the pipeline behind `else`. The result is a factor for something
+    that is computed later: what nobody reads is not computed.
+  }];
+  let arguments = (ins I1:$condition);
+  let results = (outs F32:$one);
+  let assemblyFormat = "$condition attr-dict";
+}
+
 //===--- host ------------------------------------------------------------------------------------------------===//
 
 def Halide_CallOp : Halide_Op<"call", [AttrSizedOperandSegments, DestinationStyleOpInterface,
@@ -250,6 +266,7 @@ def Halide_CallOp : Halide_Op<"call", [AttrSizedOperandSegments, DestinationStyl
   let description = [{
     ```text
     halide.call @k (%a, %n : tensor<?x?xf32>, index) outs(%init : tensor<?x?xf32>) -> tensor<?x?xf32>
+    halide.call @k (...) outs(...) else @k2 -> tensor<?x?xf32>       @k2 writes the results if @k gives up
     ```
     Inputs follow the pipeline's `halide.buffer`s and `halide.param`s; a tensor's last dim is the buffer's first. An `index`
     is passed to an `i32` or `i64` parameter. The outputs are overwritten, never read.
@@ -258,13 +275,20 @@ def Halide_CallOp : Halide_Op<"call", [AttrSizedOperandSegments, DestinationStyl
     * call.c2  inputs agree with it in number, rank and type
     * call.c3  outs agree with its outputs, one per tuple element
     * call.c4  tensors have results of the outs' types, memrefs have none
+    * call.c5  there is an `else` if and only if the callee has a `halide.give_up`
+    * call.c6  the pipeline behind `else` has no `halide.give_up`, takes the first inputs, and writes the same outs
   }];
-  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyType>:$inputs, Variadic<AnyShaped>:$outs);
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyType>:$inputs, Variadic<AnyShaped>:$outs,
+                       OptionalAttr<FlatSymbolRefAttr>:$otherwise);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    $callee `(` ($inputs^ `:` type($inputs))? `)` `outs` `(` $outs `:` type($outs) `)` attr-dict
+    $callee `(` ($inputs^ `:` type($inputs))? `)` `outs` `(` $outs `:` type($outs) `)` (`else` $otherwise^)? attr-dict
     (`->` type($results)^)?
   }];
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$results, "::llvm::StringRef":$callee, "::mlir::ValueRange":$inputs,
+                                 "::mlir::ValueRange":$outs), [{
+    build($_builder, $_state, results, callee, inputs, outs, ::mlir::FlatSymbolRefAttr());
+  }]>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }

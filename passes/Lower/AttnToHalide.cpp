@@ -209,6 +209,9 @@ LogicalResult decomposeAttention(func::FuncOp kernel) {
   return success();
 }
 
+/// On the copy of a kernel that is called where a streaming one gives up.
+constexpr StringLiteral kAgain = "attn.again";
+
 struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -268,6 +271,7 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
                                 calls, symbols)))
           return signalPassFailure();
         tables = {};
+        again = {};
         kernel.erase();
         continue;
       }
@@ -293,6 +297,7 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
           break;
       }
       tables = {};
+      again = {};
       kernel.erase();
     }
   }
@@ -442,8 +447,12 @@ private:
     for (Packing &packing : info->packings)
       packers.push_back(
           packings.unique(packing.pipeline, symbols).getSymNameAttr());
+    bool givesUp = info->pipeline.givesUp();
+    if (givesUp && failed(lowerAgain(kernel, target, symbols)))
+      return failure();
     for (halide::CallOp call : calls)
-      packInputs(call, *info, inputs, packers);
+      packInputs(call, *info, inputs, packers)
+          .setOtherwiseAttr(givesUp ? again : FlatSymbolRefAttr());
     std::string how = (" has the " + family + " schedule").str();
     if (form == StreamingForm::Rows)
       how += ", a query at a time";
@@ -453,13 +462,40 @@ private:
              " queries";
     else if (rows == RowCount::Few)
       how += ", for " + std::to_string(fewRows(target)) + " rows at most,";
+    if (kernel->hasAttr(kAgain))
+      how += ", where the others find a NaN";
     if (!packers.empty())
       how += " and reads weights packed by " + packers[0].str();
     remarkFound(kernel, "attn-to-halide", "schedule", name.str() + how);
     return success();
   }
 
+  /// Writes the pipeline that computes \p kernel where a streaming one, of any
+  /// form, gives up: each key is looked at.
+  LogicalResult lowerAgain(func::FuncOp kernel, const halide::Target &target,
+                           SymbolTable &symbols) {
+    if (again)
+      return success();
+    std::string name = unusedName((kernel.getName() + "_again").str());
+    OpBuilder b(kernel);
+    auto careful = cast<func::FuncOp>(b.clone(*kernel));
+    careful->setAttr(kAgain, b.getUnitAttr());
+    careful.walk([&](attn::AttentionOp op) {
+      op->setAttr("attn.algorithm",
+                  b.getStringAttr(op.getLse() ? "materialised" : "row block"));
+    });
+    // Nothing is packed for it: it takes what the others take.
+    LogicalResult done = decomposeAttention(careful);
+    if (succeeded(done))
+      done = lowerKernel(careful, name, StreamingForm::Tiles, target, {}, {},
+                         symbols);
+    careful.erase();
+    again = FlatSymbolRefAttr::get(b.getContext(), name);
+    return done;
+  }
+
   Packings packings;
+  FlatSymbolRefAttr again; ///< the pipeline behind `else` of the kernel's calls
   std::pair<MaskRequest, std::string> tables; ///< the last ones written
 };
 

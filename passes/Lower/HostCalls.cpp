@@ -252,8 +252,9 @@ private:
   std::pair<Value, Value> costOf(OpBuilder &b, halide::CallOp op,
                                  halide::PipelineOp pipeline) {
     auto size = [&](StringRef name, std::optional<int64_t> axis) -> Value {
+      // One behind `else` takes the first inputs.
       for (auto [actual, formal] :
-           llvm::zip_equal(op.getInputs(), pipeline.getInputs())) {
+           llvm::zip(op.getInputs(), pipeline.getInputs())) {
         if (formal->getAttrOfType<StringAttr>("name") != name)
           continue;
         if (axis)
@@ -267,15 +268,30 @@ private:
 
   LogicalResult lowerKernelCall(OpBuilder &b, halide::CallOp op) {
     Location loc = op.getLoc();
-    auto pipeline = module.lookupSymbol<halide::PipelineOp>(op.getCallee());
+    FailureOr<Value> stands = callKernel(b, op, op.getCallee());
+    if (failed(stands) || !op.getOtherwise())
+      return stands;
+    Value gaveUp = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                         *stands, i32(b, loc, 0));
+    auto again = scf::IfOp::create(b, loc, gaveUp, /*withElseRegion=*/false);
+    OpBuilder inside = again.getThenBodyBuilder();
+    return callKernel(inside, op, *op.getOtherwise());
+  }
+
+  /// Calls \p callee with the inputs of \p op that it takes. Returns an i32: 0
+  /// where it gave up.
+  FailureOr<Value> callKernel(OpBuilder &b, halide::CallOp op,
+                              StringRef callee) {
+    Location loc = op.getLoc();
+    auto pipeline = module.lookupSymbol<halide::PipelineOp>(callee);
     if (!pipeline)
-      return op.emitError("no pipeline '") << op.getCallee() << "'";
+      return op.emitError("no pipeline '") << callee << "'";
     SmallVector<Operation *> formals = pipeline.getInputs();
     auto limit = pipeline->getAttrOfType<IntegerAttr>(attn::kLargestAttr);
     Value largest = i64(b, loc, limit ? limit.getInt() : attn::kMaxExtent);
     // args[0] is the runtime's: the user context.
     SmallVector<Value> arguments{null(b, loc)};
-    for (auto [actual, formal] : llvm::zip_equal(op.getInputs(), formals)) {
+    for (auto [actual, formal] : llvm::zip(op.getInputs(), formals)) {
       if (isa<MemRefType>(actual.getType())) {
         arguments.push_back(halideBuffer(b, op, actual, largest));
         continue;
@@ -300,7 +316,7 @@ private:
     for (auto [k, argument] : llvm::enumerate(arguments))
       LLVM::StoreOp::create(b, loc, argument, at(b, loc, array, 8 * k));
 
-    std::string symbol = (op.getCallee() + "_argv").str();
+    std::string symbol = (callee + "_argv").str();
     auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(symbol);
     if (!function) {
       OpBuilder::InsertionGuard guard(b);
@@ -309,14 +325,13 @@ private:
           b, loc, symbol,
           LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer}));
     }
-    auto kernel = llvm::find(kernelSymbols, op.getCallee());
+    auto kernel = llvm::find(kernelSymbols, callee);
     auto [flops, bytes] = costOf(b, op, pipeline);
-    call(b, loc, "heed_host_kernel", Type(),
-         {handle(op), i32(b, loc, kernel - kernelSymbols.begin()),
-          LLVM::AddressOfOp::create(b, loc, function), array,
-          i32(b, loc, arguments.size()), i32(b, loc, op.getOuts().size()),
-          flops, bytes});
-    return success();
+    return call(b, loc, "heed_host_kernel", b.getI32Type(),
+                {handle(op), i32(b, loc, kernel - kernelSymbols.begin()),
+                 LLVM::AddressOfOp::create(b, loc, function), array,
+                 i32(b, loc, arguments.size()),
+                 i32(b, loc, op.getOuts().size()), flops, bytes});
   }
 
   /// Kernels of two models may meet in one process: their symbols get the

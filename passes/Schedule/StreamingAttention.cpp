@@ -34,13 +34,12 @@ using namespace heed::streaming;
 using attn::DimKind;
 
 halide::FuncOp Streaming::func(StringRef name, ArrayRef<StringRef> own,
-                               unsigned elements, Body body) {
+                               ArrayRef<Type> types, Body body) {
   SmallVector<std::string> names(own.begin(), own.end());
   names.push_back("ib");
   for (unsigned k = batchDims; k-- > 0;)
     names.push_back("b" + std::to_string(k));
   SmallVector<StringRef> vars(names.begin(), names.end());
-  SmallVector<Type> types(elements, b.getF32Type());
   return halide::FuncOp::create(
       b, loc, name, vars, types,
       [&](OpBuilder &inner, Location where, ValueRange args) {

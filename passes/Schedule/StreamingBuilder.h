@@ -29,7 +29,11 @@ private:
   /// A func over `own` vars and then the tile and the batch; \p body gets all
   /// of them.
   halide::FuncOp func(StringRef name, ArrayRef<StringRef> own,
-                      unsigned elements, Body body);
+                      unsigned elements, Body body) {
+    return func(name, own, SmallVector<Type>(elements, b.getF32Type()), body);
+  }
+  halide::FuncOp func(StringRef name, ArrayRef<StringRef> own,
+                      ArrayRef<Type> types, Body body);
   halide::UpdateOp update(halide::FuncOp func, ArrayRef<StringRef> rvars,
                           ArrayRef<Value> extents, Body body);
 
@@ -172,6 +176,7 @@ private:
   Total total(Ops &o, ArrayRef<Value> at);
   /// The result of a lane at value \p d; \p rest are the tile and the batch.
   Value resultAt(Ops &o, Value lane, Value d, ArrayRef<Value> rest);
+  void lookForNaN();
   StreamingResults finish();
   StreamingResults finishWithLse();
 

@@ -455,6 +455,14 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
     w.bound(scale, "ii", w.i(tile));
     w.lanes(scale, 0, {});
   }
+  if (greatest) {
+    w.bound(greatest, "ii", w.i(tile));
+    w.lanes(greatest, 0, {});
+    w.lanes(greatest, 1, {"rd"});
+    w.keepWhole(greatest, 1, {"rd"});
+    for (halide::FuncOp f : {greatest, most, stands})
+      w.computeAt(f, output, task);
+  }
 
   for (StreamingQuery &q : queryFuncs) {
     w.computeAt(q.func, output, task);

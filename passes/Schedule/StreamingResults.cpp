@@ -48,15 +48,74 @@ Value Streaming::resultAt(Ops &o, Value lane, Value d, ArrayRef<Value> rest) {
   return o.read1(from.getResult(), at);
 }
 
+/// A key whose score is -inf has the weight 0, and 0 times a value that is
+/// infinite or NaN is NaN. To look for such keys costs all others; the NaN
+/// stays in the accumulators, where it costs a hundredth of a block to see.
+/// Then another kernel computes the call again, key by key.
+void Streaming::lookForNaN() {
+  Value state = plan.state.getResult();
+  bool byRow = plan.form == StreamingForm::Rows;
+  Ops outside{b, loc};
+  Value columns = op.numDims(DimKind::Value)
+                      ? size(op.firstDim(DimKind::Value)).value
+                      : outside.i(1);
+  // A vector of lanes: queries; of a row, neighbours along the value dim.
+  int64_t lanes = byRow ? plan.lanes : plan.tile;
+  Value steps = outside.ceilDiv(columns, outside.i(byRow ? lanes : plan.group));
+  Type i32 = b.getI32Type();
+  auto zero = [](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
+    return {o.i(0)};
+  };
+  plan.greatest = func("greatest", {"ii"}, {i32}, zero);
+  update(plan.greatest, {"rd"}, {steps},
+         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+           ArrayRef<Value> at = args.drop_back();
+           SmallVector<Value> place{at[0], args.back()};
+           if (byRow)
+             place = {o.i(0),
+                      o.mini(o.addi(o.muli(args.back(), o.i(lanes)), at[0]),
+                             o.last(columns))};
+           llvm::append_range(place, at.drop_front());
+           SmallVector<Value> values = o.read(state, place), sizes;
+           for (Value value : ArrayRef(values).take_front(plan.group))
+             sizes.push_back(arith::AndIOp::create(o.b, o.loc, o.bits(value),
+                                                   o.i(0x7fffffff)));
+           sizes.push_back(o.read1(plan.greatest.getResult(), at));
+           return {
+               o.tree(sizes, [&](Value x, Value y) { return o.maxi(x, y); })};
+         });
+  plan.most = func("most", {}, {i32}, zero);
+  update(plan.most, {"rl"}, {outside.i(lanes)},
+         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+           ArrayRef<Value> at = args.drop_back();
+           SmallVector<Value> place{args.back()};
+           llvm::append_range(place, at);
+           return {o.maxi(o.read1(plan.most.getResult(), at),
+                          o.read1(plan.greatest.getResult(), place))};
+         });
+  plan.stands = func(
+      "stands", {}, 1, [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+        Value infinity = o.i(0x7f800000);
+        return {halide::GiveUpOp::create(
+            o.b, o.loc, o.less(infinity, o.read1(plan.most.getResult(), at)))};
+      });
+}
+
 /// Division, and the output in its own layout.
 StreamingResults Streaming::finish() {
   const int64_t group = plan.group;
   Value state = plan.state.getResult();
+  if (normaliser.excludesLowest && !plan.careful)
+    lookForNaN();
+  auto ifItStands = [&](Ops &o, Value x, ArrayRef<Value> rest) {
+    return plan.stands ? o.mul(x, o.read1(plan.stands.getResult(), rest)) : x;
+  };
   if (summed)
     plan.scale = func(
         "scale", {"ii"}, 1,
         [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
           auto [top, l, c, keysAlone] = total(o, at);
+          c = ifItStands(o, c, at.drop_front());
           // A row without a live key: the sum over its keys is 0, whatever its
           // sink is. Weights that may add up to 0 leave a sum of absent ones at
           // -0, where it began.
@@ -89,7 +148,7 @@ StreamingResults Streaming::finish() {
              Value value = halide::MuxOp::create(o.b, o.loc, o.b.getF32Type(),
                                                  o.mod(at[1], group), values);
              if (!summed)
-               return {value};
+               return {ifItStands(o, value, rest)};
              Value factor = o.read1(plan.scale.getResult(), row);
              Value scaled = o.mul(value, factor);
              if (!shifted)

@@ -175,14 +175,20 @@ void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
     w.keepWhole(state, stage, {"do"});
   }
   w.reorder(state, 1, {"iv", "do", "rp"});
-  for (halide::FuncOp f : {scale, lse})
+  for (halide::FuncOp f : {scale, lse, greatest, most, stands})
     if (f)
       w.computeAt(f, output, query);
-  for (halide::FuncOp f : {state, scale, lse}) {
+  for (halide::FuncOp f : {state, scale, lse, greatest, most, stands}) {
     if (!f)
       continue;
-    w.bound(f, "ii", w.i(1));
+    if (f != most && f != stands)
+      w.bound(f, "ii", w.i(f == greatest ? lanes : 1));
     w.oneTile(f);
+  }
+  if (greatest) {
+    w.vectorize(greatest, 0, "ii");
+    w.reorder(greatest, 1, {"ii", "rd"});
+    w.vectorize(greatest, 1, "ii");
   }
 
   halide::ComputeRootOp::create(b, loc, parts.getResult());

@@ -38,6 +38,9 @@ def buffer(array):
     b.array = array
     return b
 
+# Of the runtime: what kernels call that give up.
+HOOK = "int gave_up; float heed_kernel_gives_up(void *context, int yes) { gave_up |= yes; return 1; }"
+
 
 class Model:
     """`text` is IR before `passes`; objects go to `folder`."""
@@ -54,12 +57,19 @@ class Model:
         source = os.path.join(folder, "kernels.mlir")
         with open(source, "w") as f:
             f.write("\n".join(pipelines))
-        subprocess.run(["heed-halide", source, "-o", folder, "-no-user-context", "-runtime", *["-checks"] * checks],
+        subprocess.run(["heed-halide", source, "-o", folder, "-runtime", *["-checks"] * checks],
                        check=True)
         library = os.path.join(folder, "kernels.so")
-        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-o", library, *glob.glob(os.path.join(folder, "*.o")),
-                        "-lm", "-lpthread", "-ldl"], check=True)
+        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", library, *glob.glob(os.path.join(folder, "*.o")),
+                        "-x", "c", "-", "-lm", "-lpthread", "-ldl"], input=HOOK, text=True, check=True)
         self.library = C.CDLL(library)
+        self.numInputs, name = {}, None  # of each pipeline
+        for line in pipelines:
+            if m := re.match(r"  halide.pipeline @(\w+)", line):
+                name = m[1]
+                self.numInputs[name] = 0
+            elif re.match(r"    %\w+ = halide.(buffer|param) ", line):
+                self.numInputs[name] += 1
 
     def __call__(self, *arguments):
         env, branches = {}, []  # of each scf.if around the line: its value, its result, whether the line's branch is taken
@@ -111,7 +121,13 @@ class Model:
                     env[m[1]][at] = env[m[3]]
             elif m := re.match(r"(%\w+)(?::\d+)? = halide.call @(\w+)\((.*)\) outs\((.*?) :", text):
                 outs = [env[v] for v in re.findall(r"%\w+", m[4])]
-                self.call(m[2], [env[v] for v in re.findall(r"%\w+", m[3].split(" : ")[0])], outs)
+                inputs = [env[v] for v in re.findall(r"%\w+", m[3].split(" : ")[0])]
+                gaveUp = C.c_int.in_dll(self.library, "gave_up")
+                gaveUp.value = 0
+                self.call(m[2], inputs, outs)
+                if gaveUp.value:
+                    other = re.search(r"\) else @(\w+) ", text)[1]
+                    self.call(other, inputs[:self.numInputs[other]], outs)
                 env[m[1]] = outs[0]
                 env |= {f"{m[1]}#{k}": out for k, out in enumerate(outs)}
             elif m := re.match(r"return (.*) :", text):
@@ -127,6 +143,6 @@ class Model:
         scalars = [C.c_float(v) if isinstance(v, float) else C.c_int32(v) if a is None else None
                    for v, a in zip(inputs, arrays)]
         results = [buffer(out) for out in outs]
-        code = getattr(self.library, name)(*[s if a is None else C.byref(a) for s, a in zip(scalars, arrays)],
+        code = getattr(self.library, name)(None, *[s if a is None else C.byref(a) for s, a in zip(scalars, arrays)],
                                            *map(C.byref, results))
         assert code == 0, f"{name} returned {code}"

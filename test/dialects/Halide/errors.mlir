@@ -265,3 +265,78 @@ func.func @results(%a: tensor<?xf32>, %n: f32) {
   halide.call @k(%a, %n : tensor<?xf32>, f32) outs(%a : tensor<?xf32>)
   return
 }
+
+// -----
+halide.pipeline @k {
+  %x = halide.buffer "x" ("i") : f32
+  %f = halide.func "f" (%i = "i") : f32 {
+    %v = halide.read %x[%i] : f32
+    %isNaN = arith.cmpf uno, %v, %v : f32
+    %one = halide.give_up %isNaN
+    halide.yield %one : f32
+  }
+  halide.output %f
+}
+func.func @alone(%a: tensor<?xf32>) {
+  // expected-error@+1 {{'@k' may give up, but no pipeline stands behind 'else' (call.c5)}}
+  %0 = halide.call @k(%a : tensor<?xf32>) outs(%a : tensor<?xf32>) -> tensor<?xf32>
+  return
+}
+
+// -----
+halide.pipeline @k {
+  %x = halide.buffer "x" ("i") : f32
+  %f = halide.func "f" (%i = "i") : f32 {
+    %v = halide.read %x[%i] : f32
+    %isNaN = arith.cmpf uno, %v, %v : f32
+    %one = halide.give_up %isNaN
+    halide.yield %one : f32
+  }
+  halide.output %f
+}
+func.func @itself(%a: tensor<?xf32>) {
+  // expected-error@+1 {{'@k', behind 'else', gives up, too (call.c6)}}
+  %1 = halide.call @k(%a : tensor<?xf32>) outs(%a : tensor<?xf32>) else @k -> tensor<?xf32>
+  return
+}
+
+// -----
+halide.pipeline @k {
+  %x = halide.buffer "x" ("i") : f32
+  %f = halide.func "f" (%i = "i") : f32 {
+    %v = halide.read %x[%i] : f32
+    halide.yield %v : f32
+  }
+  halide.output %f
+}
+func.func @never(%a: tensor<?xf32>) {
+  // expected-error@+1 {{'@k' never gives up, but a pipeline stands behind 'else' (call.c5)}}
+  %0 = halide.call @k(%a : tensor<?xf32>) outs(%a : tensor<?xf32>) else @k -> tensor<?xf32>
+  return
+}
+
+// -----
+halide.pipeline @hasty {
+  %x = halide.buffer "x" ("i") : f32
+  %f = halide.func "f" (%i = "i") : f32 {
+    %v = halide.read %x[%i] : f32
+    %isNaN = arith.cmpf uno, %v, %v : f32
+    %one = halide.give_up %isNaN
+    halide.yield %one : f32
+  }
+  halide.output %f
+}
+halide.pipeline @k {
+  %x = halide.buffer "x" ("i") : f32
+  %n = halide.param "n" : f32
+  %f = halide.func "f" (%i = "i") : f32 {
+    %v = halide.read %x[%i] : f32
+    halide.yield %v : f32
+  }
+  halide.output %f
+}
+func.func @fewer(%a: tensor<?xf32>) {
+  // expected-error@+1 {{passes 1 inputs, '@k' takes 2 (call.c2)}}
+  %0 = halide.call @hasty(%a : tensor<?xf32>) outs(%a : tensor<?xf32>) else @k -> tensor<?xf32>
+  return
+}

@@ -207,11 +207,29 @@ halide.pipeline @kernel {
   halide.output %f
 }
 
+// CHECK-LABEL: halide.pipeline @hasty
+halide.pipeline @hasty {
+  %x = halide.buffer "x" ("j", "i") : f32
+  %n = halide.param "n" : i32
+  %tables = halide.param "tables" : i32
+  %f = halide.func "f" (%i = "i") : f32 {
+    %v = halide.read %x[%n, %i] : f32
+    %isNaN = arith.cmpf uno, %v, %v : f32
+    // CHECK: halide.give_up %{{.*}}
+    %one = halide.give_up %isNaN
+    %w = arith.mulf %v, %one : f32
+    halide.yield %w : f32
+  }
+  halide.output %f
+}
+
 // CHECK-LABEL: func.func @host
 func.func @host(%a: tensor<?x?xf32>, %n: index, %init: tensor<?xf32>, %b: memref<4x?xf32>, %c: memref<4xf32>) -> tensor<?xf32> {
   // CHECK: halide.call @kernel(%{{.*}}, %{{.*}} : tensor<?x?xf32>, index) outs(%{{.*}} : tensor<?xf32>) -> tensor<?xf32>
   %r = halide.call @kernel(%a, %n : tensor<?x?xf32>, index) outs(%init : tensor<?xf32>) -> tensor<?xf32>
   // CHECK: halide.call @kernel(%{{.*}}, %{{.*}} : memref<4x?xf32>, index) outs(%{{.*}} : memref<4xf32>)
   halide.call @kernel(%b, %n : memref<4x?xf32>, index) outs(%c : memref<4xf32>)
+  // CHECK: halide.call @hasty(%{{.*}}) outs(%{{.*}} : memref<4xf32>) else @kernel{{$}}
+  halide.call @hasty(%b, %n, %n : memref<4x?xf32>, index, index) outs(%c : memref<4xf32>) else @kernel
   return %r : tensor<?xf32>
 }

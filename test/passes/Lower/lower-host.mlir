@@ -69,7 +69,7 @@ module {
 // CHECK: %[[N:.*]] = arith.sitofp %{{.*}} : i64 to f64
 // CHECK: %[[TWO:.*]] = arith.constant 8.000000e+00 : f64
 // CHECK: %[[FLOPS:.*]] = arith.mulf %[[N]], %[[TWO]] : f64
-// CHECK: llvm.call @heed_host_kernel({{.*}}, %[[FLOPS]], %{{.*}}) : (!llvm.ptr, i32, !llvm.ptr, !llvm.ptr, i32, i32, f64, f64) -> ()
+// CHECK: llvm.call @heed_host_kernel({{.*}}, %[[FLOPS]], %{{.*}}) : (!llvm.ptr, i32, !llvm.ptr, !llvm.ptr, i32, i32, f64, f64) -> i32
 // CHECK-LABEL: func.func private @init(
 // CHECK: %[[BYTES:.*]] = llvm.mlir.constant(16 : i64) : i64
 // CHECK: llvm.call @heed_host_keep(%{{.*}}, %{{.*}}, %[[BYTES]]) : (!llvm.ptr, i32, i64) -> !llvm.ptr
