@@ -27,6 +27,12 @@ if(HEED_MUTATIONS)
   add_compile_definitions(HEED_MUTATIONS)
 endif()
 
+# libHalide and LLVM make and drop millions of small nodes: with libc's malloc a kernel compiles a tenth longer.
+if(NOT HEED_SANITIZE)
+  find_package(mimalloc 2.0 REQUIRED CONFIG)
+  set(HEED_MALLOC mimalloc)
+endif()
+
 if(HEED_SANITIZE)
   add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)
