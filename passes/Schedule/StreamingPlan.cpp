@@ -455,13 +455,15 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
     w.bound(scale, "ii", w.i(tile));
     w.lanes(scale, 0, {});
   }
-  if (greatest) {
-    w.bound(greatest, "ii", w.i(tile));
-    w.lanes(greatest, 0, {});
-    w.lanes(greatest, 1, {"rd"});
-    w.keepWhole(greatest, 1, {"rd"});
-    for (halide::FuncOp f : {greatest, most, stands})
-      w.computeAt(f, output, task);
+  if (sums) {
+    w.bound(sums, "ii", w.i(tile));
+    w.lanes(sums, 0, {});
+    w.lanes(sums, 1, {"rd"});
+    w.keepWhole(sums, 1, {"rd"});
+    w.acrossLanes(most, 1, "rl");
+    // A tile at a time, whose size is known: of a task's it would be the heap.
+    for (halide::FuncOp f : {sums, most, stands})
+      w.computeAt(f, scale ? scale : divided, "ib");
   }
 
   for (StreamingQuery &q : queryFuncs) {

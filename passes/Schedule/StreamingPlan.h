@@ -115,10 +115,10 @@ struct StreamingPlan {
   std::vector<StreamingStage> stages;
   bool begins = false;
   halide::FuncOp state, scale, divided, output;
-  /// The bits of the greatest accumulator, NaN above all numbers: in each lane
-  /// of a tile, and in the tile, which then gives up. Null where absent keys
-  /// are looked for.
-  halide::FuncOp greatest, most, stands;
+  /// Sums of the accumulators in each lane of a tile, the greatest of their
+  /// bits, and a 1 for which the tile gives up if that is a NaN. Null where
+  /// absent keys are looked for.
+  halide::FuncOp sums, most, stands;
   /// Of rows: the state of some of the keys, and all of these.
   halide::FuncOp part, parts;
   /// Of tiles with a value dim: `divided` with its rows dense.

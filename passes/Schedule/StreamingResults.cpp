@@ -62,12 +62,12 @@ void Streaming::lookForNaN() {
   // A vector of lanes: queries; of a row, neighbours along the value dim.
   int64_t lanes = byRow ? plan.lanes : plan.tile;
   Value steps = outside.ceilDiv(columns, outside.i(byRow ? lanes : plan.group));
-  Type i32 = b.getI32Type();
-  auto zero = [](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
-    return {o.i(0)};
-  };
-  plan.greatest = func("greatest", {"ii"}, {i32}, zero);
-  update(plan.greatest, {"rd"}, {steps},
+  // Sums are NaN where one of their terms is, or where infinities meet: then a
+  // call is computed again for nothing.
+  plan.sums = func(
+      "sums", {"ii"}, 1,
+      [](Ops &o, ArrayRef<Value>) -> SmallVector<Value> { return {o.zero()}; });
+  update(plan.sums, {"rd"}, {steps},
          [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
            ArrayRef<Value> at = args.drop_back();
            SmallVector<Value> place{at[0], args.back()};
@@ -76,22 +76,25 @@ void Streaming::lookForNaN() {
                       o.mini(o.addi(o.muli(args.back(), o.i(lanes)), at[0]),
                              o.last(columns))};
            llvm::append_range(place, at.drop_front());
-           SmallVector<Value> values = o.read(state, place), sizes;
-           for (Value value : ArrayRef(values).take_front(plan.group))
-             sizes.push_back(arith::AndIOp::create(o.b, o.loc, o.bits(value),
-                                                   o.i(0x7fffffff)));
-           sizes.push_back(o.read1(plan.greatest.getResult(), at));
+           SmallVector<Value> values = o.read(state, place);
+           values.resize(plan.group);
+           values.push_back(o.read1(plan.sums.getResult(), at));
            return {
-               o.tree(sizes, [&](Value x, Value y) { return o.maxi(x, y); })};
+               o.tree(values, [&](Value x, Value y) { return o.add(x, y); })};
          });
-  plan.most = func("most", {}, {i32}, zero);
+  // The greatest of their bits without a sign, where NaN is above all numbers.
+  plan.most = func(
+      "most", {}, {b.getI32Type()},
+      [](Ops &o, ArrayRef<Value>) -> SmallVector<Value> { return {o.i(0)}; });
   update(plan.most, {"rl"}, {outside.i(lanes)},
          [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
            ArrayRef<Value> at = args.drop_back();
            SmallVector<Value> place{args.back()};
            llvm::append_range(place, at);
-           return {o.maxi(o.read1(plan.most.getResult(), at),
-                          o.read1(plan.greatest.getResult(), place))};
+           Value size = arith::AndIOp::create(
+               o.b, o.loc, o.bits(o.read1(plan.sums.getResult(), place)),
+               o.i(0x7fffffff));
+           return {o.maxi(o.read1(plan.most.getResult(), at), size)};
          });
   plan.stands = func(
       "stands", {}, 1, [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {

@@ -67,9 +67,8 @@ static void scheduleTerm(Writer &w, StreamingPlan &plan,
     w.unroll(lanes, part, "xo");
     w.vectors(f, part, "jj", "jo", "ji");
   }
-  halide::AtomicOp::create(w.b, w.loc, f.getResult(), 1);
   w.reorder(f, 1, {"rl", "ji", "jo"});
-  w.vectorize(f, 1, "rl");
+  w.acrossLanes(f, 1, "rl");
   SmallVector<std::string> names{"xi", "xo"};
   for (size_t slot = dims.size(); slot-- > 0;)
     names.push_back("r" + std::to_string(dims[slot]));
@@ -175,20 +174,21 @@ void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
     w.keepWhole(state, stage, {"do"});
   }
   w.reorder(state, 1, {"iv", "do", "rp"});
-  for (halide::FuncOp f : {scale, lse, greatest, most, stands})
+  for (halide::FuncOp f : {scale, lse, sums, most, stands})
     if (f)
       w.computeAt(f, output, query);
-  for (halide::FuncOp f : {state, scale, lse, greatest, most, stands}) {
+  for (halide::FuncOp f : {state, scale, lse, sums, most, stands}) {
     if (!f)
       continue;
     if (f != most && f != stands)
-      w.bound(f, "ii", w.i(f == greatest ? lanes : 1));
+      w.bound(f, "ii", w.i(f == sums ? lanes : 1));
     w.oneTile(f);
   }
-  if (greatest) {
-    w.vectorize(greatest, 0, "ii");
-    w.reorder(greatest, 1, {"ii", "rd"});
-    w.vectorize(greatest, 1, "ii");
+  if (sums) {
+    w.vectorize(sums, 0, "ii");
+    w.reorder(sums, 1, {"ii", "rd"});
+    w.vectorize(sums, 1, "ii");
+    w.acrossLanes(most, 1, "rl");
   }
 
   halide::ComputeRootOp::create(b, loc, parts.getResult());

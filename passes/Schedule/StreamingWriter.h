@@ -52,6 +52,11 @@ struct Writer {
   void vectorize(halide::FuncOp f, int64_t stage, StringRef var) {
     halide::VectorizeOp::create(b, loc, f.getResult(), stage, var);
   }
+  /// A reduction whose steps are the lanes of vectors.
+  void acrossLanes(halide::FuncOp f, int64_t stage, StringRef var) {
+    halide::AtomicOp::create(b, loc, f.getResult(), stage);
+    vectorize(f, stage, var);
+  }
   void unroll(halide::FuncOp f, int64_t stage, StringRef var) {
     halide::UnrollOp::create(b, loc, f.getResult(), stage, var);
   }

@@ -21,9 +21,9 @@ module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64,
 // CHECK: %[[S:.*]] = halide.func "s_full" ({{.*}}) : f32, f32, f32, f32, f32, f32, f32, f32, f32 {
 // CHECK-NOT: arith.select %{{.*}}-3.40282347E+38
 // CHECK: %[[PV:.*]] = halide.func "pv_full"
-// A partial block selects the product of an absent key away: -1.0 marks it, whose bits no live weight has.
+// A partial block selects the product of an absent key away: -1.0 marks it, and every live weight has bits above.
 // CHECK: halide.func "pv_part"
-// CHECK: %[[LIVE:.*]] = arith.cmpi ne
+// CHECK: %[[LIVE:.*]] = arith.cmpi slt
 // CHECK-NEXT: arith.select %[[LIVE]]
 // Eight accumulators, the maximum and the sum are one state, of no key at first.
 // CHECK: %[[ST:.*]] = halide.func "st" ({{.*}}) : f32, f32, f32, f32, f32, f32, f32, f32, f32, f32
@@ -34,8 +34,8 @@ module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64,
 // CHECK: arith.cmpi sle
 // CHECK: halide.update %[[ST]] over ("rk"
 // A NaN among the sums: the tile gives up.
-// CHECK: %[[GREATEST:.*]] = halide.func "greatest" ({{.*}}) : i32
-// CHECK: halide.update %[[GREATEST]] over ("rd"
+// CHECK: %[[SUMS:.*]] = halide.func "sums" ({{.*}}) : f32
+// CHECK: halide.update %[[SUMS]] over ("rd"
 // CHECK: halide.give_up
 // One task is a tile of queries of one head; where K and V are beyond L2 (524288 numbers), 16 of them, if enough tasks are left.
 // CHECK: halide.split %[[O:.*]], "d2" into ("tile", "row") by 32
