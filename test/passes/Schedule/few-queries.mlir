@@ -159,8 +159,8 @@ func.func private @k2(%q: tensor<50x64xf32>, %k: tensor<?x64xf32>, %v: tensor<?x
 // CHECK: halide.reorder %[[PART]] stage 1, ("iv", "do", "b1", "rk", "ii", "kp", "ib")
 // CHECK: halide.reorder %[[SCORES]], ("ji", "b1", "jo")
 // The sums of sixteen keys have their lanes added up in registers.
-// CHECK: halide.atomic %[[T:.*]] stage 1
-// CHECK-NEXT: halide.reorder %[[T]] stage 1, ("rl", "ji", "jo")
+// CHECK: halide.reorder %[[T:.*]] stage 1, ("rl", "ji", "jo")
+// CHECK-NEXT: halide.atomic %[[T]] stage 1
 // CHECK-NEXT: halide.vectorize %[[T]] stage 1, "rl"
 // While the members compute, the next sixteen rows of K and eight of V come; not for one member alone.
 // CHECK: halide.prefetch_spread %[[LANES]] stage 1, %{{.*}} at "r{{[0-9]}}" ahead 256 over %[[SCORES]], "jo" lines 64 turns 8 places 4 apart 2048
