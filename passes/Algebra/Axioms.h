@@ -12,7 +12,7 @@
 namespace heed {
 
 enum class Axiom {
-  Reorder,
+  Reorder, // in every form, so none notes it
   Distribute,
   MoveFactor,
   Reciprocal,

@@ -134,9 +134,9 @@ Terms NormalForm::constant(ExprRef e) {
     return atom(e);
   const APFloat value = attr.getValue();
   if (value.isNaN())
-    return special(nan);
+    return atom(nan);
   if (value.isInfinity())
-    return value.isNegative() ? minusInfinity() : special(infinite);
+    return value.isNegative() ? minusInfinity() : atom(infinite);
   double approximate = attr.getValueAsDouble();
   Fraction rational = exactly(value);
   if (rational.den != 1) {

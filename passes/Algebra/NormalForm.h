@@ -78,7 +78,6 @@ private:
   Terms number(Fraction value, bool isReal);
   Terms atom(ExprRef e);
   Terms minusInfinity();
-  Terms special(ExprRef atom);
   Terms add(const Terms &a, const Terms &b);
   Terms scale(Terms a, Fraction by);
   Terms multiply(const Terms &a, const Terms &b);

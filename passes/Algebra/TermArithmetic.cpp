@@ -59,8 +59,6 @@ Terms NormalForm::atom(ExprRef e) {
   return result;
 }
 
-Terms NormalForm::special(ExprRef e) { return atom(e); }
-
 Terms NormalForm::minusInfinity() {
   Terms result;
   result.present.push_back(exprs.truth(false));
@@ -72,7 +70,7 @@ Terms NormalForm::add(const Terms &a, const Terms &b) {
   for (const Terms *x : {&a, &b})
     if (x->present.empty() && x->terms.size() == 1 &&
         x->terms[0].guards.empty() && x->terms[0].powerOf(nan))
-      return special(nan);
+      return atom(nan);
   if (!a.present.empty() || !b.present.empty())
     note(Axiom::ExcludedKey);
   Terms result = a;
@@ -95,10 +93,10 @@ Terms NormalForm::scale(Terms a, Fraction by) {
     // which are -inf themselves, makes them NaN.
     ExprRef present = both(a.present);
     if (Exprs::isConstantInt(present, 0))
-      return special(nan);
+      return atom(nan);
     Terms finite = a;
     finite.present.clear();
-    return select(present, scale(finite, by), special(infinite));
+    return select(present, scale(finite, by), atom(infinite));
   }
   for (Term &term : a.terms)
     term.coefficient = presburger::reduce(term.coefficient * by);
@@ -151,7 +149,7 @@ Terms NormalForm::multiply(const Terms &a, const Terms &b) {
         !y.terms.empty() && llvm::all_of(y.terms, [&](const Term &term) {
           return term.powerOf(nan) && term.sums.empty() && !term.guards.empty();
         });
-    return isElement ? y : special(nan);
+    return isElement ? y : atom(nan);
   }
 
   Terms result;
@@ -212,7 +210,7 @@ Terms NormalForm::inverse(const Terms &a) {
     if (llvm::all_of(sum.terms, [&](const Term &term) {
           return term.coefficient.num == 0 || term.powerOf(nan);
         }))
-      return special(infinite);
+      return atom(infinite);
     // What all terms share, and is there without their sums.
     std::pair<ExprRef, const Term *> first{nullptr, nullptr};
     for (const Term &term : sum.terms) {
