@@ -1,27 +1,11 @@
 # RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables zeros sinks positions logarithms collections branches guards
 """Where a fact about sizes holds, and where it no longer does: loops without a turn, what is computed outside the loops
 that it does not use, guards. Every model through both backends."""
-import sys
-
 import numpy as np
 
-import programs
+from groups import f32, group, rng, run_wanted
 from programs import compare, compile, outputs
-from runs import expect, expect_error, finish
-
-heedc, folder, wanted = sys.argv[1], sys.argv[2], sys.argv[3:]
-programs.start(heedc, folder)
-rng = np.random.default_rng(5)
-groups = {}
-
-
-def group(function):
-    groups[function.__name__] = function
-    return function
-
-
-def f32(*shape):
-    return rng.uniform(-2, 2, shape).astype(np.float32)
+from runs import expect, expect_error
 
 
 def both(name, source):
@@ -285,6 +269,4 @@ model m(s: f32[H, N], b: f32[H], x: f32[H, N], ids: i32[N]) {
             compare(program, dict(s=s, b=b, x=x, ids=ids), dict(y=wide + 2 * p, z=wide + powers[:, None], w=wide + q))
 
 
-for name in wanted:
-    groups[name]()
-finish()
+run_wanted()

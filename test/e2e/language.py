@@ -4,29 +4,14 @@
 # RUN: %python %s %heed_bin/heedc %t empty sums near powers
 """The rules of the language against NumPy: small models, each compiled once and run at sizes 0, 1, 7 and 64."""
 import os
-import sys
 from math import erf
 
 import numpy as np
 
-import programs
+from groups import f32, folder, group, rng, run_wanted
 from programs import compare, compile, outputs
-from runs import expect, expect_error, finish
+from runs import expect, expect_error
 import safetensors_file
-
-heedc, folder, wanted = sys.argv[1], sys.argv[2], sys.argv[3:]
-programs.start(heedc, folder)
-rng = np.random.default_rng(3)
-groups = {}
-
-
-def group(function):
-    groups[function.__name__] = function
-    return function
-
-
-def f32(*shape):
-    return rng.uniform(-2, 2, shape).astype(np.float32)
 
 
 def ints(low, high, *shape, dtype=np.int32):
@@ -441,6 +426,4 @@ def powers():
                                                  t=wide ** -3.0), 1e-5)
 
 
-for name in wanted:
-    groups[name]()
-finish()
+run_wanted()

@@ -1,27 +1,19 @@
-# RUN: %python %s %heed_bin %t
+# RUN: %python %s %heed_bin/heedc %t
 """Attention over several query, key and value dims and many batch dims, in several layouts, and rows of many dims, against float64 NumPy.
 
 A kernel computes its funcs inside of fused loops, and its schedule promises that each is one point there. Where libHalide takes a coordinate for a range, results land beside their places: each
 model is compiled once as it is, for its numbers, and once with its promises checked as it runs."""
-import pathlib
-import subprocess
 import sys
 
 import numpy as np
 
-from runs import expect, finish
+import programs
+from oracles import softmax
+from programs import compare, compile
+from runs import finish
 
-heedc, folder = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2])
-folder.mkdir(parents=True, exist_ok=True)
+programs.start(*sys.argv[1:3])
 rng = np.random.default_rng(5)
-
-
-def softmax(s, axes, live=True):
-    s = np.where(live, s, -np.inf)
-    top = s.max(axes, keepdims=True, initial=-np.inf)
-    w = np.exp(s - np.where(np.isneginf(top), 0, top))
-    total = w.sum(axes, keepdims=True)
-    return w / np.where(total == 0, 1, total)
 
 
 def attention(score, axes, product, live=lambda s: True):
@@ -85,27 +77,14 @@ MODELS = {
 }
 
 for name, (shapes, body, schedule, oracle, sizes) in MODELS.items():
-    source = folder / f"{name}.heed"
-    source.write_text("model m(" + ", ".join(f"{key}: f32[{', '.join(dims.split())}]" for key, dims in shapes.items()) + ") {\n" + body + "\n}\n")
+    source = "model m(" + ", ".join(f"{key}: f32[{', '.join(dims.split())}]" for key, dims in shapes.items()) + ") {\n" + body + "\n}\n"
     result = body.split("return ")[1][0]
-    for program, options in ((folder / name, []), (folder / f"{name}-promises", ["--check-promises"])):
-        done = subprocess.run([heedc, source, "--explain=all", *options, "-o", program], capture_output=True, text=True)
-        said = done.stdout + done.stderr
-        expect(done.returncode == 0 and f"has the {schedule} schedule" in said, f"{program.name}: {said}")
+    for path, options in ((name, []), (f"{name}-promises", ["--check-promises"])):
+        program = compile(path, source, "--explain=all", *options, says=f"has the {schedule} schedule")
         for draw in zip(*sizes.values()):
             extents = dict(zip(sizes, draw))
-            arrays = {key: rng.uniform(-1, 1, [extents.get(d) if d in extents else int(d) for d in dims.split()]) for key, dims in shapes.items()}
-            inputs = []
-            for key, array in arrays.items():
-                arrays[key] = array.astype(np.float32)
-                np.save(folder / f"{key}.npy", arrays[key])
-                inputs += ["--" + key, folder / f"{key}.npy"]
+            arrays = {key: rng.uniform(-1, 1, [extents.get(d) if d in extents else int(d) for d in dims.split()]).astype(np.float32) for key, dims in shapes.items()}
             want = oracle(*(array.astype(np.float64) for array in arrays.values()))
             # Three threads: tasks of two loops in each other.
-            run = subprocess.run([program, *inputs, "--threads=3", "--output", f"{result}={folder}/out.npy"], capture_output=True, text=True)
-            expect(run.returncode == 0, f"{program.name} {extents}: {run.stderr}")
-            if run.returncode == 0:
-                got = np.load(folder / "out.npy")
-                same = got.shape == want.shape and (np.abs(got - want) <= 1e-5 * max(np.abs(want).max(initial=0), 1e-30)).all()
-                expect(same, f"{program.name} {extents}: differs, shape {got.shape} and {want.shape}")
+            compare(program, arrays, {result: want}, "--threads=3")
 finish()

@@ -15,12 +15,14 @@ def start(compiler, scratch):
     os.makedirs(folder, exist_ok=True)
 
 
-def compile(name, source, *options):
+def compile(name, source, *options, says=""):
+    """The program; heedc is to say `says`."""
     path = os.path.join(folder, name)
     with open(path + ".heed", "w") as file:
         file.write(source)
     done = run(heedc, path + ".heed", "-o", path, *options)
-    expect(done.returncode == 0, f"{name}: {done.stderr}")
+    said = done.stdout + done.stderr
+    expect(done.returncode == 0 and says in said, f"{name}: {said}")
     return path
 
 
