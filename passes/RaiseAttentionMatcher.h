@@ -28,6 +28,7 @@ private:
   // How scores become weights.
   bool matchSoftmaxOp(ExprRef weight);
   bool matchFunction(Product product);
+  bool isOneMatrixForAll();
   ExprRef matchExponential(ExprRef exponential, ExprRef condition,
                            ExprRef sinkWeight);
   ExprRef matchOtherMap(ExprRef core);

@@ -305,6 +305,19 @@ ExprRef AttentionMatcher::matchOtherMap(ExprRef core) {
   return core;
 }
 
+// Whether keys and values are the same for rows of more dims than the keys
+// have, none as long as these: inputs that are weights, for all rows of a
+// batch. Of self-attention one of these dims is as long as the keys.
+bool AttentionMatcher::isOneMatrixForAll() {
+  return !shared.empty() && llvm::all_of(m.batch, [&](unsigned v) {
+    return llvm::is_contained(shared, v);
+  }) && llvm::none_of(shared, [&](unsigned v) {
+    return llvm::any_of(keys, [&](unsigned key) {
+      return exprs.extent(v) == exprs.extent(key);
+    });
+  });
+}
+
 bool AttentionMatcher::matchFunction(Product product) {
   // The weight is whatever varies over pairs; the rest scales it.
   SmallVector<ExprRef> pairs, scales;
@@ -408,6 +421,9 @@ bool AttentionMatcher::matchFunction(Product product) {
     if (!guard && readsOnlyParameters(score, keys))
       return fails("a feed-forward layer: its keys are parameters, and no "
                    "normaliser runs over them");
+    if (!guard && !m.divide && isOneMatrixForAll())
+      return fails("a feed-forward layer: rows of several dims share its keys "
+                   "and values, and no normaliser runs over them");
   }
 
   if (!pairs.empty() || !pairsUnder.empty() || !scales.empty() ||

@@ -303,42 +303,55 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
   }
 
 private:
+  /// Gives those of \p calls that may have 1 to \p most rows, their argument \p
+  /// rows, a branch that calls pipeline \p name for them. Returns the calls in
+  /// these branches.
+  SmallVector<halide::CallOp> branchAt(ArrayRef<halide::CallOp> calls,
+                                       unsigned rows, int64_t most,
+                                       StringRef name) {
+    attn::SymbolicDims dims;
+    SmallVector<halide::CallOp> chosen;
+    for (halide::CallOp call : calls) {
+      Value count = call.getInputs()[rows];
+      if (isNoneOrMore(dims.size(count), most))
+        continue;
+      OpBuilder b(call);
+      Location loc = call.getLoc();
+      Value isFew = arith::CmpIOp::create(
+          b, loc,
+          most == 1 ? arith::CmpIPredicate::eq : arith::CmpIPredicate::sle,
+          count, arith::ConstantIndexOp::create(b, loc, most));
+      chosen.push_back(branch(call, isFew, name));
+    }
+    return chosen;
+  }
+
   /// A product of few rows takes as long as its weight takes to be read, if no
   /// cache holds that. The tile of one row reads it faster than one of several,
   /// whose other rows nobody asked for; where it is large, several rows have a
-  /// pipeline that reads while it computes. Gives calls of \p kernel branches
-  /// for them. Returns the rows of the other calls.
+  /// pipeline that reads while it computes. With an input of the call a product
+  /// of few rows takes less time than to pack that. Gives calls of \p kernel
+  /// branches for them. Returns the rows of the other calls.
   FailureOr<RowCount> lowerFewRows(func::FuncOp kernel,
                                    const halide::Target &target,
                                    const llvm::BitVector &fixed,
                                    ArrayRef<halide::CallOp> calls,
                                    SymbolTable &symbols) {
+    if (std::optional<DotProducts> dots = dotProductsOf(kernel, fixed)) {
+      std::string name = unusedName((kernel.getName() + "_few").str());
+      SmallVector<halide::CallOp> few =
+          branchAt(calls, dots->rows, mostRowsOfDots(dots->terms), name);
+      if (!few.empty() &&
+          failed(lowerKernel(kernel, name, StreamingForm::Tiles, target, fixed,
+                             few, symbols, RowCount::Few)))
+        return failure();
+      return RowCount::Any;
+    }
     std::optional<ProductRows> rows = rowsOfProduct(kernel, fixed);
     if (!rows || rows->bytes <= target.l2 / 4)
       return RowCount::Any;
-    attn::SymbolicDims dims;
-    SmallVector<attn::SizePolynomial> counts;
-    for (halide::CallOp call : calls)
-      counts.push_back(dims.size(call.getInputs()[rows->argument]));
-    auto branchAt = [&](int64_t most, StringRef name) {
-      SmallVector<halide::CallOp> chosen;
-      for (auto [k, count] : llvm::enumerate(counts)) {
-        if (isNoneOrMore(count, most))
-          continue;
-        halide::CallOp call = calls[k];
-        OpBuilder b(call);
-        Location loc = call.getLoc();
-        Value isFew = arith::CmpIOp::create(
-            b, loc,
-            most == 1 ? arith::CmpIPredicate::eq : arith::CmpIPredicate::sle,
-            call.getInputs()[rows->argument],
-            arith::ConstantIndexOp::create(b, loc, most));
-        chosen.push_back(branch(call, isFew, name));
-      }
-      return chosen;
-    };
     std::string name = unusedName((kernel.getName() + "_one").str());
-    SmallVector<halide::CallOp> ones = branchAt(1, name);
+    SmallVector<halide::CallOp> ones = branchAt(calls, rows->argument, 1, name);
     if (!ones.empty()) {
       OpBuilder b(kernel);
       auto one = cast<func::FuncOp>(b.clone(*kernel));
@@ -352,7 +365,8 @@ private:
     if (rows->bytes <= 2 * target.l2)
       return RowCount::Any;
     name = unusedName((kernel.getName() + "_few").str());
-    SmallVector<halide::CallOp> few = branchAt(fewRows(target), name);
+    SmallVector<halide::CallOp> few =
+        branchAt(calls, rows->argument, fewRows(target), name);
     if (!few.empty() &&
         failed(lowerKernel(kernel, name, StreamingForm::Tiles, target, fixed,
                            few, symbols, RowCount::Few)))
@@ -461,7 +475,7 @@ private:
              std::to_string(tileVectors(target, form) * target.lanes(32)) +
              " queries";
     else if (rows == RowCount::Few)
-      how += ", for " + std::to_string(fewRows(target)) + " rows at most,";
+      how += ", for few rows,";
     if (kernel->hasAttr(kAgain))
       how += ", where the others find a NaN";
     if (!packers.empty())

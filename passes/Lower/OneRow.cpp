@@ -13,10 +13,14 @@
 using namespace mlir;
 using namespace heed;
 
+static bool isContraction(func::FuncOp kernel) {
+  auto kind = kernel->getAttrOfType<StringAttr>("attn.kind");
+  return kind && kind.getValue() == nameOf(KernelKind::Contraction);
+}
+
 std::optional<ProductRows> heed::rowsOfProduct(func::FuncOp kernel,
                                                const llvm::BitVector &fixed) {
-  auto kind = kernel->getAttrOfType<StringAttr>("attn.kind");
-  if (!kind || kind.getValue() != nameOf(KernelKind::Contraction))
+  if (!isContraction(kernel))
     return std::nullopt;
   // Rows and columns; only the rows are not known.
   std::optional<unsigned> rows;
@@ -51,6 +55,61 @@ std::optional<ProductRows> heed::rowsOfProduct(func::FuncOp kernel,
   if (!rows)
     return std::nullopt;
   return ProductRows{*rows, bytes};
+}
+
+std::optional<DotProducts> heed::dotProductsOf(func::FuncOp kernel,
+                                               const llvm::BitVector &fixed) {
+  if (!isContraction(kernel))
+    return std::nullopt;
+  // Only the rows, in the axis before the last, need not be known.
+  std::optional<unsigned> rows;
+  Block &body = kernel.getBody().front();
+  for (auto empty : body.getOps<tensor::EmptyOp>()) {
+    RankedTensorType type = empty.getType();
+    int64_t axis = type.getRank() - 2;
+    if (axis < 0 || !type.isDynamicDim(axis))
+      return std::nullopt;
+    auto size = dyn_cast<BlockArgument>(
+        empty.getDynamicSizes()[type.getDynamicDimIndex(axis)]);
+    if (!size || (rows && *rows != size.getArgNumber()))
+      return std::nullopt;
+    rows = size.getArgNumber();
+  }
+  bool any = false;
+  std::optional<int64_t> terms;
+  for (auto op : body.getOps<linalg::GenericOp>()) {
+    SmallVector<unsigned> sums;
+    op.getReductionDims(sums);
+    if (sums.empty())
+      continue;
+    AffineMap out = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+    if (sums.size() != 1 || out.getNumResults() < 2)
+      return std::nullopt;
+    auto row = dyn_cast<AffineDimExpr>(out.getResult(out.getNumResults() - 2));
+    if (!row)
+      return std::nullopt;
+    for (OpOperand *operand : op.getDpsInputOperands()) {
+      auto argument = dyn_cast<BlockArgument>(operand->get());
+      AffineMap map = op.getMatchingIndexingMap(operand);
+      auto last = map.getNumResults()
+                      ? dyn_cast<AffineDimExpr>(map.getResults().back())
+                      : AffineExpr();
+      if (!argument || argument.getOwner() != &body || !last ||
+          cast<AffineDimExpr>(last).getPosition() != sums[0])
+        return std::nullopt;
+      auto type = cast<RankedTensorType>(argument.getType());
+      if (int64_t size = type.getShape().back(); !ShapedType::isDynamic(size))
+        terms = std::min(terms.value_or(size), size);
+      if (map.isFunctionOfDim(row.getPosition()))
+        continue;
+      if (fixed.test(argument.getArgNumber()))
+        return std::nullopt;
+      any = true;
+    }
+  }
+  if (!rows || !any)
+    return std::nullopt;
+  return DotProducts{*rows, terms};
 }
 
 void heed::makeOneRow(func::FuncOp kernel) {

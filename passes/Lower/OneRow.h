@@ -8,13 +8,22 @@
 
 namespace heed {
 
-/// If \p kernel is a contraction of rows, whose number only a call knows, with
-/// weights (arguments in \p fixed): the argument that is the number of rows.
+/// The rows of a contraction, whose number only a call knows.
 struct ProductRows {
-  unsigned argument;
-  int64_t bytes; ///< of the weights
+  unsigned argument; ///< that is the number of rows
+  int64_t bytes;     ///< of the weights
 };
+/// Those of \p kernel if it is a product with weights (arguments in \p fixed).
 std::optional<ProductRows> rowsOfProduct(mlir::func::FuncOp kernel,
+                                         const llvm::BitVector &fixed);
+
+/// A product with rows of arguments that are inputs of the call.
+struct DotProducts {
+  unsigned rows;                ///< the argument that is the number of rows
+  std::optional<int64_t> terms; ///< of the shortest sum, if known
+};
+/// \p kernel, if it is one; of its arguments \p fixed are weights.
+std::optional<DotProducts> dotProductsOf(mlir::func::FuncOp kernel,
                                          const llvm::BitVector &fixed);
 
 /// Gives the results of such a kernel one row.

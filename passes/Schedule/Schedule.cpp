@@ -18,6 +18,8 @@ StringRef heed::scheduleKernel(KernelInfo &kernel,
     return "row product";
   if (scheduleStateProduct(kernel, target))
     return "state product";
+  if (scheduleDotProducts(kernel, target))
+    return "dot products";
   if (scheduleContraction(kernel, target))
     return "contraction";
   if (scheduleRows(kernel, target)) {

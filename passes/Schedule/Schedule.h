@@ -20,6 +20,11 @@ bool scheduleContraction(KernelInfo &kernel, const halide::Target &target);
 /// Up to how many rows a product takes about as long as its weight takes to
 /// come from memory.
 int64_t fewRows(const halide::Target &target);
+/// Up to how many rows a product of sums of \p terms (if known) with a matrix
+/// that is an input of the call takes less time as dot products than with that
+/// matrix packed in the call.
+int64_t mostRowsOfDots(std::optional<int64_t> terms);
+bool scheduleDotProducts(KernelInfo &kernel, const halide::Target &target);
 bool scheduleRowProduct(KernelInfo &kernel, const halide::Target &target);
 bool scheduleStateProduct(KernelInfo &kernel, const halide::Target &target);
 bool scheduleRows(KernelInfo &kernel, const halide::Target &target);

@@ -64,6 +64,12 @@ RAISED = [
     ("one-query", "(q: f32[B, H, E], k: f32[B, H, M, E], v: f32[B, H, M, F], length: i32[B]) {\n  s[b,h,j] = sum(e) q[b,h,e] * k[b,h,j,e] / sqrt(E)\n  p[b,h,j] = softmax(j where j < length[b]) s[b,h,j]\n  return o[b,h,f] = sum(j) p[b,h,j] * v[b,h,j,f]\n}\n", "query = 0"),
     ("everything", "(q: f32[B, H, N, E], k: f32[B, H, M, E], v: f32[B, H, M, F], c: f32[H, N, M], t: f32[H]) {\n" + SCORE + "  x[b,h,i,j] = 30.0 * tanh((s[b,h,i,j] + c[h,i,j]) / 30.0)\n  y[b,h,i,j] = if abs(i - j) < 5 then x[b,h,i,j] else -inf\n  p[b,h,i,j] = softmax(j where j <= i; sink = t[h]) y[b,h,i,j]\n" + VALUE, "sink("),
 ]
+# Keys of all heads, as many as queries: no feed-forward layer, nor where a normaliser runs over them.
+SHARED = "(q: f32[H, N, E], k: f32[%(m)s, E], v: f32[%(m)s, F]) {\n  s[h,i,j] = sum(e) q[h,i,e] * k[j,e]\n  p[h,i,j] = %(p)s\n  return o[h,i,f] = sum(j) p[h,i,j] * v[j,f]\n}\n"
+RAISED += [
+    ("shared-keys", SHARED % dict(m="N", p="max(s[h,i,j], 0.0)"), "normalise(relu)"),
+    ("shared-keys-softmax", SHARED % dict(m="M", p="softmax(j) s[h,i,j]"), "normalise(exp divide"),
+]
 LEFT = [
     ("weights-returned", HEAD + SCORE + "  p[b,h,i,j] = softmax(j) s[b,h,i,j]\n  return o[b,h,i,f] = sum(j) p[b,h,i,j] * v[b,h,j,f], p\n}\n", "the weights are read elsewhere too"),
     ("scores-given", "(s: f32[N, M], v: f32[M, F]) {\n  p[i,j] = softmax(j) s[i,j]\n  return o[i,f] = sum(j) p[i,j] * v[j,f]\n}\n", "no contraction of queries with keys in the score"),
@@ -73,6 +79,7 @@ LEFT = [
     # A weight of 0 is no absence: a NaN in a value that it is multiplied with shows.
     ("weight-of-0", HEAD + SCORE + "  w[b,h,i,j] = if j <= i then exp(s[b,h,i,j]) else 0.0\n  p[b,h,i,j] = w[b,h,i,j] / (sum(j) w[b,h,i,j])\n" + VALUE, "it cannot be proven equal: "),
     ("feed-forward", "(x: f32[N, D]) {\n  param a: f32[K, D] @ \"a\"\n  param c: f32[K, D] @ \"c\"\n  h[n,k] = sum(d) x[n,d] * a[k,d]\n  return y[n,d] = sum(k) max(h[n,k], 0.0) * c[k,d]\n}\n", "a feed-forward layer"),
+    ("feed-forward-of-inputs", "(x: f32[B, N, D], a: f32[K, D], c: f32[D, K]) {\n  h[b,n,k] = sum(d) x[b,n,d] * a[k,d]\n  return y[b,n,d] = sum(k) max(h[b,n,k], 0.0) * c[d,k]\n}\n", "rows of several dims share its keys"),
 ]
 
 

@@ -46,6 +46,39 @@ func.func private @linear(%x: tensor<?x64xf32>, %w: tensor<96x64xf32>, %n: index
   return %t : tensor<?x96xf32>
 }
 
+// A matrix that is an input of the call is packed by none where rows are few: lanes are terms, a tile of 4 rows by 4 columns has a
+// vector of partial sums each.
+// REMARK-DAG: unpacked has the dot products schedule
+// CHECK-LABEL: halide.pipeline @unpacked
+// CHECK-NOT: "panel0"
+// CHECK: %[[SUM:.*]] = halide.func "sum0"
+// CHECK: %[[PARTIAL:.*]] = halide.func "sum0_lanes" ({{.*}} = "lane", {{.*}} = "d1", {{.*}} = "d0")
+// CHECK: halide.update %[[PARTIAL]]
+// CHECK-DAG: arith.minsi %d1
+// CHECK-DAG: arith.minsi %d0
+// CHECK: %[[OUT:.*]] = halide.func "sum0_out"
+// CHECK: halide.split %[[OUT]], "d1" into{{ ?}}("nt", "ni") by 32
+// CHECK: halide.split %[[OUT]], "ni" into{{ ?}}("nb", "nj") by 4
+// CHECK: halide.split %[[OUT]], "d0" into{{ ?}}("mb", "mi") by 4
+// CHECK: halide.compute_at %[[PARTIAL]], %[[OUT]], "mb"
+// CHECK: halide.vectorize %[[PARTIAL]] stage 1, "lane"
+// CHECK: halide.unroll %[[PARTIAL]] stage 1, "d1"
+// CHECK: halide.unroll %[[PARTIAL]] stage 1, "d0"
+// CHECK: halide.atomic %[[SUM]] stage 1
+func.func private @unpacked(%x: tensor<8x64xf32>, %w: tensor<?x64xf32>, %o: index) -> tensor<8x?xf32> attributes {attn.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%o) : tensor<8x?xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8x?xf32>) -> tensor<8x?xf32>
+  %s = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<8x64xf32>, tensor<?x64xf32>) outs(%f : tensor<8x?xf32>) {
+  ^bb0(%p: f32, %q: f32, %acc: f32):
+    %m = arith.mulf %p, %q : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<8x?xf32>
+  return %s : tensor<8x?xf32>
+}
+
 // 32 columns would waste a third of a panel of 48: two vectors and more rows instead.
 // CHECK-LABEL: halide.pipeline @narrow
 // CHECK: by 32
