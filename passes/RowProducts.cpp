@@ -100,15 +100,16 @@ bool heed::isStateProduct(Operation *op) {
       columns * rows > smallMatrix || columns * rows == 0 ||
       !ShapedType::isDynamic(extents[loops->sum]))
     return false;
-  unsigned byRow = 0, byColumn = 0;
+  unsigned ofRows = 0;
   for (OpOperand *operand : loops->op.getDpsInputOperands()) {
     AffineMap map = loops->op.getMatchingIndexingMap(operand);
-    if (isFromParameters(operand->get()) || !map.isFunctionOfDim(loops->sum))
+    bool byRow = map.isFunctionOfDim(loops->row);
+    if (isFromParameters(operand->get()) || !map.isFunctionOfDim(loops->sum) ||
+        byRow == map.isFunctionOfDim(loops->column))
       return false;
-    byRow += map.isFunctionOfDim(loops->row);
-    byColumn += map.isFunctionOfDim(loops->column);
+    ofRows += byRow;
   }
-  return byRow == 1 && byColumn == 1;
+  return ofRows == 1;
 }
 
 bool heed::areTermsOfState(Operation *op, Value terms) {

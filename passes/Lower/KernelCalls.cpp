@@ -1,0 +1,132 @@
+//===- KernelCalls.cpp - what calls of a kernel pass to its pipeline ------===//
+#include "passes/Lower/KernelCalls.h"
+#include "passes/Lower/CallerExtents.h"
+#include "passes/MaskBounds.h"
+#include "passes/Schedule/MaskTables.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace heed;
+
+FailureOr<halide::CallOp> heed::rewriteCall(func::CallOp call,
+                                            func::FuncOp kernel) {
+  OpBuilder b(call);
+  Location loc = call.getLoc();
+  Operation *ret = kernel.getBody().front().getTerminator();
+  SmallVector<Value> outs;
+  for (Value result : ret->getOperands()) {
+    auto type = cast<RankedTensorType>(result.getType());
+    SmallVector<Value> sizes;
+    for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+      if (!type.isDynamicDim(axis))
+        continue;
+      FailureOr<CallerExtent> extent = callerExtent(result, axis);
+      if (failed(extent))
+        return failure();
+      sizes.push_back(getValueOrCreateConstantIndexOp(
+          b, loc, extentAt(b, loc, call.getOperands(), *extent)));
+    }
+    outs.push_back(tensor::EmptyOp::create(b, loc, type.getShape(),
+                                           type.getElementType(), sizes));
+  }
+  auto halideCall =
+      halide::CallOp::create(b, loc, call.getResultTypes(), call.getCallee(),
+                             call.getOperands(), outs);
+  call.replaceAllUsesWith(halideCall.getResults());
+  call.erase();
+  return halideCall;
+}
+
+LogicalResult heed::callMaskTables(halide::CallOp call,
+                                   const MaskRequest &request, StringRef name) {
+  OpBuilder b(call);
+  Location loc = call.getLoc();
+  attn::AttentionOp op = request.op;
+  FailureOr<MaskBounds> bounds = solveMask(op);
+  if (failed(bounds))
+    return failure();
+  SmallVector<Value> outs;
+  SmallVector<Type> types;
+  for (const MaskArray &array : maskArrays(op, *bounds, request.tiling)) {
+    SmallVector<OpFoldResult> sizes;
+    for (MaskArray::Axis axis : array.axes) {
+      if (!axis.dim) {
+        sizes.push_back(b.getIndexAttr(axis.size));
+        continue;
+      }
+      FailureOr<CallerExtent> extent = callerSize(op.getSizes()[*axis.dim]);
+      if (failed(extent))
+        return failure();
+      OpFoldResult size = extentAt(b, loc, call.getInputs(), *extent);
+      if (axis.size > 1) {
+        // One piece at least: it is read where there are no keys, too.
+        if (extent->fixed) {
+          size = b.getIndexAttr(std::max<int64_t>(
+              1, llvm::divideCeil(*extent->fixed, axis.size)));
+        } else {
+          auto number = [&](int64_t value) -> Value {
+            return arith::ConstantIndexOp::create(b, loc, value);
+          };
+          Value some =
+              arith::MaxUIOp::create(b, loc, cast<Value>(size), number(1));
+          Value up = arith::AddIOp::create(b, loc, some, number(axis.size - 1));
+          size =
+              arith::DivUIOp::create(b, loc, up, number(axis.size)).getResult();
+        }
+      }
+      sizes.push_back(size);
+    }
+    outs.push_back(tensor::EmptyOp::create(b, loc, sizes, array.element));
+    types.push_back(outs.back().getType());
+  }
+  auto tables =
+      halide::CallOp::create(b, loc, types, name, call.getInputs(), outs);
+  call.getInputsMutable().append(tables.getResults());
+  return success();
+}
+
+halide::CallOp heed::packInputs(halide::CallOp call, KernelInfo &kernel,
+                                ArrayRef<Operation *> inputs,
+                                ArrayRef<StringAttr> packers) {
+  OpBuilder b(call);
+  Location loc = call.getLoc();
+  DenseMap<Operation *, Value> operands;
+  for (auto [input, operand] : llvm::zip_equal(inputs, call.getInputs()))
+    operands[input] = operand;
+  SmallVector<Value> packed;
+  // Before the choice of a form: the others read the same.
+  Operation *before = call;
+  auto readsFrom = [&](Operation *branch) {
+    return llvm::any_of(call.getInputs(), [&](Value input) {
+      Operation *def = input.getDefiningOp();
+      return def && branch->isProperAncestor(def);
+    });
+  };
+  while (isa<scf::IfOp>(before->getParentOp()) &&
+         !readsFrom(before->getParentOp()))
+    before = before->getParentOp();
+  b.setInsertionPoint(before);
+  for (auto [packing, packer] : llvm::zip_equal(kernel.packings, packers)) {
+    Value out = tensor::EmptyOp::create(b, loc, packing.sizes, packing.element);
+    SmallVector<Value> sources;
+    for (unsigned input : packing.inputs)
+      sources.push_back(operands.lookup(inputs[input]));
+    packed.push_back(halide::CallOp::create(b, loc, out.getType(),
+                                            packer.getValue(), sources, out)
+                         .getResult(0));
+  }
+  b.setInsertionPoint(call);
+  SmallVector<Value> now;
+  auto next = packed.begin();
+  for (Operation *input : kernel.pipeline.getInputs())
+    now.push_back(operands.contains(input) ? operands[input] : *next++);
+  auto fresh = halide::CallOp::create(b, loc, call.getResultTypes(),
+                                      call.getCallee(), now, call.getOuts());
+  call.replaceAllUsesWith(fresh.getResults());
+  call.erase();
+  return fresh;
+}

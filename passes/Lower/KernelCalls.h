@@ -1,0 +1,31 @@
+//===- KernelCalls.h - what calls of a kernel pass to its pipeline *- C++ -*-=//
+#ifndef HEED_PASSES_LOWER_KERNELCALLS_H
+#define HEED_PASSES_LOWER_KERNELCALLS_H
+
+#include "passes/Lower/KernelInfo.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace heed {
+
+/// Replaces a call of a kernel by one of its pipeline, with destinations whose
+/// extents the caller computes.
+mlir::FailureOr<halide::CallOp> rewriteCall(mlir::func::CallOp call,
+                                            mlir::func::FuncOp kernel);
+
+/// Calls pipeline \p name before \p call and hands its results, the tables of
+/// \p request's mask, to \p call.
+mlir::LogicalResult callMaskTables(halide::CallOp call,
+                                   const MaskRequest &request,
+                                   llvm::StringRef name);
+
+/// Lets \p call pass what \p kernel reads now that it is scheduled: \p inputs
+/// names its inputs before, one per operand. What a schedule wants packed is
+/// computed right before.
+halide::CallOp packInputs(halide::CallOp call, KernelInfo &kernel,
+                          llvm::ArrayRef<mlir::Operation *> inputs,
+                          llvm::ArrayRef<mlir::StringAttr> packers);
+
+} // namespace heed
+
+#endif
