@@ -44,7 +44,7 @@ func.func @f(%s: tensor<4x4xf32>) {
 }
 // -----
 func.func @f(%s: tensor<4x4xf32>) {
-  // expected-error @+1 {{region 'where' takes}}
+  // expected-error @+1 {{region 'where' takes ('index'), expected ('index', 'index') (softmax.c2)}}
   %p, %l = attn.softmax %s axes([1]) where (%i) {
     %c = arith.constant true
     attn.yield %c : i1
@@ -107,7 +107,7 @@ func.func @f(%q: tensor<4x4xf32>, %n: index) {
 #q = affine_map<(i, j, e, f) -> (i, e)>
 #v = affine_map<(i, j, e, f) -> (j, f)>
 func.func @f(%q: tensor<4x4xf32>, %n: index) {
-  // expected-error @+1 {{has 3 sizes for dims}}
+  // expected-error @+1 {{has 3 sizes for dims [0, 1, 1, 1, 1], expected one each and at least one key dim (attention.c1)}}
   %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n)
       term(%q : tensor<4x4xf32>) maps [#q] value(%q : tensor<4x4xf32>) maps [#v]
       score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp divide stabilise) : tensor<4x4xf32>
@@ -127,7 +127,7 @@ func.func @f(%q: tensor<4x4xf32>, %n: index) {
 #q = affine_map<(i, j, e, f) -> (i, e)>
 #v = affine_map<(i, j, e, f) -> (j, f)>
 func.func @f(%q: tensor<4x4xf32>, %n: index) {
-  // expected-error @+1 {{region 'score' takes}}
+  // expected-error @+1 {{region 'score' takes ('index', 'f32'), expected ('index', 'index', 'f32') (attention.c5)}}
   %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
       term(%q : tensor<4x4xf32>) maps [#q] value(%q : tensor<4x4xf32>) maps [#v]
       score (%i : index, %t : f32) { attn.yield %t : f32 } normalise(exp divide stabilise) : tensor<4x4xf32>
@@ -178,5 +178,89 @@ func.func @f(%k: index) {
 func.func @f(%k: index) {
   // expected-error @+1 {{expected dense memory of a static shape, found 'memref<4x4xf32, strided<[1, 4]>>' (slot.c1)}}
   %x = attn.slot %k : memref<4x4xf32, strided<[1, 4]>>
+  return
+}
+// -----
+#v = affine_map<(i, j, e, f) -> (j, f)>
+func.func @f(%q: tensor<4x4xf32>, %n: index) {
+  // expected-error @+1 {{has 0 terms over 0 operands and 1 values, expected at least one of each (attention.c2)}}
+  %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      value(%q : tensor<4x4xf32>) maps [#v]
+      score (%i, %j : index) { %c = arith.constant 0.0 : f32 attn.yield %c : f32 } normalise(exp divide stabilise) : tensor<4x4xf32>
+  return
+}
+// -----
+#q = affine_map<(i, j, e, f) -> (i, e)>
+#v = affine_map<(i, j, e, f) -> (j, f)>
+func.func @f(%q: tensor<4x4xf32>, %n: index) {
+  // expected-error @+1 {{region 'where' takes ('index', 'index', 'index'), expected ('index', 'index') (attention.c6)}}
+  %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      term(%q : tensor<4x4xf32>) maps [#q] value(%q : tensor<4x4xf32>) maps [#v]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+      where (%i, %j, %k) { %c = arith.constant true attn.yield %c : i1 } normalise(exp divide stabilise) : tensor<4x4xf32>
+  return
+}
+// -----
+#q = affine_map<(i, j, e, f) -> (i, e)>
+#v = affine_map<(i, j, e, f) -> (j, f)>
+func.func @f(%q: tensor<4x4xf32>, %n: index) {
+  // expected-error @+1 {{region 'weight' takes ('index', 'index', 'f32', 'f32'), expected ('index', 'index', 'f32') (attention.c7)}}
+  %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      term(%q : tensor<4x4xf32>) maps [#q] value(%q : tensor<4x4xf32>) maps [#v]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+      weight (%i, %j : index, %t : f32, %u : f32) { attn.yield %t : f32 } normalise(exp divide stabilise) : tensor<4x4xf32>
+  return
+}
+// -----
+#q = affine_map<(i, j, e, f) -> (i, e)>
+#v = affine_map<(i, j, e, f) -> (j, f)>
+func.func @f(%q: tensor<4x4xf32>, %n: index) {
+  // expected-error @+1 {{region 'pair' takes ('f32', 'f32'), expected ('f32') (attention.c8)}}
+  %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      term(%q : tensor<4x4xf32>) maps [#q] pair (%a, %b : f32) { attn.yield %a : f32 } value(%q : tensor<4x4xf32>) maps [#v]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp divide stabilise) : tensor<4x4xf32>
+  return
+}
+// -----
+#q = affine_map<(i, j, e, f) -> (i, e)>
+#v = affine_map<(i, j, e, f) -> (j, f)>
+func.func @f(%q: tensor<4x4xf32>, %n: index) {
+  // expected-error @+1 {{expected a permutation of batch, query and value dims (attention.c9)}}
+  %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      term(%q : tensor<4x4xf32>) maps [#q] value(%q : tensor<4x4xf32>) maps [#v]
+      result_map affine_map<(i, j, e, f) -> (j, f)>
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp divide stabilise) : tensor<4x4xf32>
+  return
+}
+// -----
+#q = affine_map<(i, j, e, f) -> (i, e)>
+#v = affine_map<(i, j, e, f) -> (j, f)>
+func.func @f(%q: tensor<4x4xf32>, %n: index) {
+  // expected-error @+1 {{expected f32 of ranks 2, 1 and 2 (attention.c10)}}
+  %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      term(%q : tensor<4x4xf32>) maps [#q] value(%q : tensor<4x4xf32>) maps [#v]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp divide stabilise) : tensor<4xf32>
+  return
+}
+// -----
+#q = affine_map<(i, j, e, f) -> (i, e)>
+#v = affine_map<(i, j, e, f) -> (j, f)>
+func.func @f(%q: tensor<4x4xf32>, %z: tensor<4x4xi8>, %n: index) {
+  // expected-error @+1 {{value 0 has elements of 'i8', expected f32, f16 or bf16 (attention.c12)}}
+  %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      term(%q : tensor<4x4xf32>) maps [#q] value(%z : tensor<4x4xi8>) maps [#v]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp divide stabilise) : tensor<4x4xf32>
+  return
+}
+// -----
+func.func @f(%s: tensor<4x4xf32>) {
+  // expected-error @+1 {{has live of 'tensor<3x4xi1>', expected the input's shape (softmax.c4)}}
+  %p, %l = attn.softmax %s axes([1]) : tensor<4x4xf32>, tensor<3x4xi1>
+  return
+}
+// -----
+func.func @f(%s: tensor<4x4xf32>) {
+  // expected-error @+1 {{expected them strictly increasing in [0, 2) (log_softmax.c1)}}
+  %p, %l = attn.log_softmax %s axes([1, 0]) : tensor<4x4xf32>, tensor<4x4xi1>
   return
 }
