@@ -28,7 +28,7 @@ private:
   // How scores become weights.
   bool matchSoftmaxOp(ExprRef weight);
   bool matchFunction(Product product);
-  bool isOneMatrixForAll();
+  bool isFeedForward();
   ExprRef matchExponential(ExprRef exponential, ExprRef condition,
                            ExprRef sinkWeight);
   ExprRef matchOtherMap(ExprRef core);

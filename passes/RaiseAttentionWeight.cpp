@@ -305,17 +305,30 @@ ExprRef AttentionMatcher::matchOtherMap(ExprRef core) {
   return core;
 }
 
-// Whether keys and values are the same for rows of more dims than the keys
-// have, none as long as these: inputs that are weights, for all rows of a
-// batch. Of self-attention one of these dims is as long as the keys.
-bool AttentionMatcher::isOneMatrixForAll() {
-  return !shared.empty() && llvm::all_of(m.batch, [&](unsigned v) {
-    return llvm::is_contained(shared, v);
-  }) && llvm::none_of(shared, [&](unsigned v) {
-    return llvm::any_of(keys, [&](unsigned key) {
-      return exprs.extent(v) == exprs.extent(key);
+// Whether keys and values look like weights that are inputs: they are the same
+// for all rows, none of whose dims is as long as the keys, as one of
+// self-attention is; and rows have more dims than keys, or values lie along the
+// keys, as the rows of a layer's matrix do.
+bool AttentionMatcher::isFeedForward() {
+  if (m.query.empty() || !llvm::all_of(m.batch, [&](unsigned v) {
+        return llvm::is_contained(shared, v);
+      }))
+    return false;
+  SmallVector<unsigned> rows(m.query);
+  llvm::append_range(rows, shared);
+  for (unsigned row : rows)
+    for (unsigned key : keys)
+      if (exprs.extent(row) == exprs.extent(key))
+        return false;
+  if (!shared.empty())
+    return true;
+  bool alongKeys = true;
+  for (ExprRef value : m.values)
+    Exprs::walk(value, [&](ExprRef e) {
+      if (e->kind == ExprKind::Read && e->usesAny(keys))
+        alongKeys &= e->operands.back()->usesAny(keys);
     });
-  });
+  return alongKeys;
 }
 
 bool AttentionMatcher::matchFunction(Product product) {
@@ -421,9 +434,9 @@ bool AttentionMatcher::matchFunction(Product product) {
     if (!guard && readsOnlyParameters(score, keys))
       return fails("a feed-forward layer: its keys are parameters, and no "
                    "normaliser runs over them");
-    if (!guard && !m.divide && isOneMatrixForAll())
-      return fails("a feed-forward layer: rows of several dims share its keys "
-                   "and values, and no normaliser runs over them");
+    if (!guard && !m.divide && isFeedForward())
+      return fails("a feed-forward layer: all rows share its keys and values, "
+                   "and no normaliser runs over them");
   }
 
   if (!pairs.empty() || !pairsUnder.empty() || !scales.empty() ||

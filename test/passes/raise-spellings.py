@@ -68,6 +68,8 @@ RAISED = [
 SHARED = "(q: f32[H, N, E], k: f32[%(m)s, E], v: f32[%(m)s, F]) {\n  s[h,i,j] = sum(e) q[h,i,e] * k[j,e]\n  p[h,i,j] = %(p)s\n  return o[h,i,f] = sum(j) p[h,i,j] * v[j,f]\n}\n"
 RAISED += [
     ("shared-keys", SHARED % dict(m="N", p="max(s[h,i,j], 0.0)"), "normalise(relu)"),
+    ("one-head", "(q: f32[N, E], k: f32[M, E], v: f32[M, F]) {\n  s[i,j] = sum(e) q[i,e] * k[j,e]\n  return o[i,f] = sum(j) max(s[i,j], 0.0) * v[j,f]\n}\n", "normalise(relu)"),
+    ("one-head-of-itself", "(q: f32[N, E], k: f32[N, E], v: f32[F, N]) {\n  s[i,j] = sum(e) q[i,e] * k[j,e]\n  return o[i,f] = sum(j) max(s[i,j], 0.0) * v[f,j]\n}\n", "normalise(relu)"),
     ("shared-keys-softmax", SHARED % dict(m="M", p="softmax(j) s[h,i,j]"), "normalise(exp divide"),
 ]
 LEFT = [
@@ -79,7 +81,8 @@ LEFT = [
     # A weight of 0 is no absence: a NaN in a value that it is multiplied with shows.
     ("weight-of-0", HEAD + SCORE + "  w[b,h,i,j] = if j <= i then exp(s[b,h,i,j]) else 0.0\n  p[b,h,i,j] = w[b,h,i,j] / (sum(j) w[b,h,i,j])\n" + VALUE, "it cannot be proven equal: "),
     ("feed-forward", "(x: f32[N, D]) {\n  param a: f32[K, D] @ \"a\"\n  param c: f32[K, D] @ \"c\"\n  h[n,k] = sum(d) x[n,d] * a[k,d]\n  return y[n,d] = sum(k) max(h[n,k], 0.0) * c[k,d]\n}\n", "a feed-forward layer"),
-    ("feed-forward-of-inputs", "(x: f32[B, N, D], a: f32[K, D], c: f32[D, K]) {\n  h[b,n,k] = sum(d) x[b,n,d] * a[k,d]\n  return y[b,n,d] = sum(k) max(h[b,n,k], 0.0) * c[d,k]\n}\n", "rows of several dims share its keys"),
+    ("feed-forward-of-inputs", "(x: f32[B, N, D], a: f32[K, D], c: f32[D, K]) {\n  h[b,n,k] = sum(d) x[b,n,d] * a[k,d]\n  return y[b,n,d] = sum(k) max(h[b,n,k], 0.0) * c[d,k]\n}\n", "all rows share its keys"),
+    ("feed-forward-of-one-batch", "(x: f32[N, D], a: f32[K, D], c: f32[D, K]) {\n  h[n,k] = sum(d) x[n,d] * a[k,d]\n  return y[n,d] = sum(k) max(h[n,k], 0.0) * c[d,k]\n}\n", "all rows share its keys"),
 ]
 
 
