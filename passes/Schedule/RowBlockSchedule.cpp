@@ -34,6 +34,9 @@ void RowBlock::schedule(Value func, Value root, StringRef task) {
   }
   if (storage.size() > 1)
     halide::ReorderStorageOp::create(b, loc, func, storage);
+  // A reader that asks for some rows of the tile alone (`if j <= i - 2`) would
+  // begin the tile at the first of them.
+  halide::AlignBoundsOp::create(b, loc, func, q, lanes, 0);
   halide::BoundExtentOp::create(b, loc, func, q, i32(b, lanes));
   for (auto [d, name] : llvm::enumerate(names)) {
     if (name == q)
