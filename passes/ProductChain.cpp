@@ -38,8 +38,7 @@ struct ChainBuilder {
         chosen = &node;
     if (chosen) {
       // It would be infinite where the sum that it leaves is empty.
-      if (isInner && !stays(*chosen) && !stays(e) &&
-          !mutated("reorder-products.factor-of-empty-sum"))
+      if (isInner && !stays(*chosen) && !stays(e))
         e = exprs.unlessEmpty(chain.inner, e, one(e->type));
       *chosen =
           exprs.op(below ? "arith.divf" : "arith.mulf", e->type, {*chosen, e});
@@ -96,7 +95,8 @@ heed::makeChain(Exprs &exprs, const Product &product, const Product &within,
     if (!builder.join(e, true, false))
       return std::nullopt;
   for (ExprRef e : within.under)
-    if (!builder.join(e, true, true))
+    if (!mutated("reorder-products.forget-inner-divisor") &&
+        !builder.join(e, true, true))
       return std::nullopt;
   if (chain.nodes.size() == 2) // sum_j sum_e q k: the value is 1
     chain.nodes.push_back(builder.one(Float32Type::get(exprs.context)));

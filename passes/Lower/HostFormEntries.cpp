@@ -63,12 +63,8 @@ Value extentOf(OpBuilder &builder, Value tensor, int64_t axis) {
   }
   if (auto loop = dyn_cast<scf::ForOp>(op))
     // A value that a rolled loop carries keeps its extents.
-    return extentOf(
-        builder,
-        loop.getInitArgs()[heed::mutated("form-entries.first-of-loop")
-                               ? 0
-                               : result.getResultNumber()],
-        source.axis);
+    return extentOf(builder, loop.getInitArgs()[result.getResultNumber()],
+                    source.axis);
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
     // Two ways to compute a tensor: either tells the extents, as long as they
     // come from outside.
@@ -197,7 +193,9 @@ void materialize(Value value, Value memory, Operation *exit) {
   if (choice && value.hasOneUse()) {
     unsigned number = cast<OpResult>(value).getResultNumber();
     for (scf::YieldOp yield : {choice.thenYield(), choice.elseYield()})
-      materialize(yield.getOperand(number), memory, yield);
+      if (yield == choice.thenYield() ||
+          !heed::mutated("form-entries.forget-else"))
+        materialize(yield.getOperand(number), memory, yield);
     return;
   }
   if (auto collapse = value.getDefiningOp<tensor::CollapseShapeOp>();

@@ -153,8 +153,9 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
                       FailureOr<Value> score = read(inner, loc, input, all);
                       if (failed(ok) || failed(score))
                         return failure();
-                      Value s = select(inner, *ok, *score,
-                                       constant(inner, -infinity));
+                      Value s = *score;
+                      if (*ok && !mutated("kernel-algorithm.maximum-of-all"))
+                        s = select(inner, *ok, s, constant(inner, -infinity));
                       return SmallVector<Value>{arith::MaxNumFOp::create(
                           inner, loc, readOne(inner, topFunc, row), s)};
                     })))
@@ -163,9 +164,7 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
     Value m = readOne(inner, topFunc, row);
     Value none = arith::CmpFOp::create(inner, loc, arith::CmpFPredicate::OEQ, m,
                                        constant(inner, -infinity));
-    return mutated("kernel-algorithm.shift-by-minus-infinity")
-               ? m
-               : select(inner, none, constant(inner, 0.0), m);
+    return select(inner, none, constant(inner, 0.0), m);
   };
   auto softmax = dyn_cast<attn::SoftmaxOp>(op);
   const attn::Normaliser &normaliser =

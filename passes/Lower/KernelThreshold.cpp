@@ -4,6 +4,7 @@
 // step and the sums so far; the first key of a step makes the next threshold of
 // the sums of the step before.
 #include "passes/Lower/KernelTranslator.h"
+#include "passes/Mutation.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -45,7 +46,10 @@ FailureOr<KernelFunc *> KernelTranslator::threshold(
   if (failed(newton))
     return failure();
   Value state = (*newton)->func.getResult();
-  SmallVector<Extent> loops{fixedExtent(loc, attn::Normaliser::steps)};
+  SmallVector<Extent> loops{
+      fixedExtent(loc, mutated("kernel-algorithm.threshold-of-one-step")
+                           ? 1
+                           : attn::Normaliser::steps)};
   loops.append(reduced.begin(), reduced.end());
   if (failed(update(
           loc, **newton, loops,
@@ -78,9 +82,13 @@ FailureOr<KernelFunc *> KernelTranslator::threshold(
             Value x = arith::SubFOp::create(inner, loc, *s, t);
             return SmallVector<Value>{
                 t,
-                a.add(ifFirst(a.real(0), old.getResult(1)),
+                a.add(mutated("kernel-algorithm.threshold-keeps-sum")
+                          ? old.getResult(1)
+                          : ifFirst(a.real(0), old.getResult(1)),
                       normaliser.weight(a, x)),
-                a.add(ifFirst(a.real(0), old.getResult(2)),
+                a.add(mutated("kernel-algorithm.threshold-keeps-slope")
+                          ? old.getResult(2)
+                          : ifFirst(a.real(0), old.getResult(2)),
                       normaliser.slope(a, x))};
           })))
     return failure();

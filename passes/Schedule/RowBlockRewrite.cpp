@@ -70,7 +70,7 @@ void RowBlock::splitSum(Value func) {
         Value scaled = applied->getResult(0);
         // A sum of nothing is not divided: 0 / 0 is no 0.
         for (const Extent &extent : reductions)
-          if (!extent.fixed && !mutated("row-block.scale-empty-sum"))
+          if (!extent.fixed)
             scaled = arith::SelectOp::create(
                 inner, func.getLoc(),
                 arith::CmpIOp::create(inner, func.getLoc(),
@@ -130,9 +130,12 @@ void RowBlock::stageReads(Value func) {
       for (size_t k = 0; k < body.getNumArguments(); ++k) {
         if (k == member.query || !used.contains(body.getArgument(k)))
           continue;
+        size_t loop = k < rank ? 0 : k - rank;
+        if (loop && mutated("row-block.staged-to-first-extent"))
+          loop = 0;
         names.push_back("k" + std::to_string(k));
         extents.push_back(k < rank ? g->extents[k]
-                                   : g->reductions[number][k - rank]);
+                                   : g->reductions[number][loop]);
         from.push_back(body.getArgument(k));
         place.ids.push_back(k < rank ? member.ids[k] : -1);
       }

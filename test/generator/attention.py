@@ -70,8 +70,22 @@ def source(d, site, stem, rest, keyed):
     return d.input(stem, d.shuffled(keys), kind), kind
 
 
+# What an attention may have that is little more than one softmax.
+FEW = {"softmax", "added input mask", "layout", "no batch", "two batches", "grouped heads", "self", "merged heads", "sink", "pair bias", "causal", "lengths", "bool keys"}
+
+
 def attention(d):
-    """One attention on inputs of its own; the result's tensor."""
+    """One attention on inputs of its own; the result's tensor. Among many features one keeps the others from a schedule, so that at times there are few."""
+    on = d.on
+    if d.chance(0.25):
+        d.on = d.on & FEW | {"softmax", "added input mask"}
+    try:
+        return any_attention(d)
+    finally:
+        d.on = on
+
+
+def any_attention(d):
     site = Site(d)
     q, kind = source(d, site, "q", site.query + site.contract, False)
     q = lifted(d, q, kind)

@@ -1,5 +1,6 @@
 """Productions beside attention: norms, feed-forward layers, convolutions, pooling, chains of products, slices, joins, loops, collections, embeddings, integers."""
 from draw import *
+from masks import text
 
 feature("rows", "feed forward", "gated unit", "residual", "convolution", "pooling", "product chain", "embedding", "concat", "slice",
         "loop", "nested loop", "several carried", "linear attention", "projections", "parameters", "collection", "constant table", "integer product", "shift", "argmax", "reductions", "statistics", "output projection",
@@ -72,7 +73,7 @@ def norm(d, x, keys):
             v = d.let("var", rest, d.sum([i], x.at() * x.at(), op="mean"))
             y = x.at() * Call("rsqrt", (v.at() + 0.02,))
     elif kind == 2:
-        y = Softmax((i,), x.at())
+        return distribution(d, x, keys)
     else:
         top = d.let("top", rest, d.sum([i], x.at(), op=d.one("max", "min")))
         y = x.at() - top.at()
@@ -80,6 +81,23 @@ def norm(d, x, keys):
             low = d.let("low", keys, -Call("abs", (x.at(),)) - 0.25)
             y = x.at() + d.let("near", rest, d.sum([i], low.at(), op="max")).at()
     return d.let("y", keys, y), keys
+
+
+def distribution(d, x, keys):
+    """A normaliser of rows that are no attention's: large ones, with elements that -inf or a condition excludes, in all of a row at times."""
+    i, rest = keys[-1], keys[:-1]
+    if d.chance(0.3):
+        x = d.let("y", keys, x.at() * d.one(50, 300))
+    if d.chance(0.6):
+        x = d.let("y", keys, x.at() + d.input("minf", [k for k in keys if k == i or d.chance(0.7)], recipe=("mask",)).at())
+    where = None
+    if d.chance(0.6):
+        at = [k for k in rest if d.chance(0.6)]
+        where = d.one(lambda: d.input("keep", at + [i], "bool", ("bool",)).at(),
+                      lambda: Name(i) < d.input("len", at, "i32", ("integer", 0, f"{text(d.extents[i])} + 1")).at(),
+                      lambda: Name(i) <= Name(keys[-2]) if rest else Name(i) >= 1)()
+    map = d.one("log", "softmax", "softmax", "sparsemax", "entmax15")
+    return d.let("y", keys, Softmax((i,), x.at(), where, None, map == "log", "softmax" if map == "log" else map)), keys
 
 
 def residual(d, x, keys):
@@ -273,11 +291,11 @@ def chain(d):
         (x, a, m), (y, _, c) = parts[k:k + 2]
         keys = d.shuffled([b for b in batch if b in x.keys or b in y.keys] + [axes[a], axes[c]])
         body = x.at() * y.at()
-        if d.chance(0.35):
+        if d.chance(0.5):
             body = d.one(lambda: body * 0.5, lambda: body / d.extents[axes[m]], lambda: body * d.input("dg", [axes[m]]).at(), lambda: body * d.input("dg", [axes[a]]).at(), lambda: body * d.input("dg", [axes[c]]).at(),
                          lambda: body / d.input("dv", [axes[a]], recipe=("positive",)).at(),
                          lambda: body / Call("sqrt", (d.extents[axes[m]],)), lambda: body * d.input("scalar", []).at())()
-        z = d.let("t", keys, d.sum([axes[m]], body) / d.extents[axes[m]] if d.chance(0.1) else d.sum([axes[m]], body))
+        z = d.let("t", keys, d.sum([axes[m]], body) / d.extents[axes[m]] if d.chance(0.2) else d.sum([axes[m]], body))
         if d.chance(0.15):
             z = d.let("t", keys, act(d, z.at()))
         parts[k:k + 2] = [(z, a, c)]

@@ -56,18 +56,42 @@ def behind_lengths(model, dims, made):
                             break
 
 
+def behind_masks(model, made, rng):
+    """NaN or an infinite number in the values that a mask of -inf excludes for all queries."""
+    for x in model.inputs:
+        for axis, n in enumerate(x.shape if x.recipe[0] == "mask" and made[x.name].size else ()):
+            gone = (made[x.name] == -np.inf).all(tuple(k for k in range(len(x.shape)) if k != axis))
+            for y in model.inputs:
+                for k, m in enumerate(y.shape):
+                    if y.name[0] == "v" and y.recipe[0] == "real" and m == n:
+                        made[y.name][(slice(None),) * k + (gone,)] = rng.choice([np.nan, np.inf])
+
+
 def infinite(model, made, rng):
-    """One real input has up to three elements that are infinite or NaN."""
+    """Up to three elements are infinite or NaN: of one real input, at times in one row; or of two, in the rows of the same place, as a key's and its value's."""
     real = [x for x in model.inputs if x.recipe[0] in ("real", "weight", "positive") and x.type in ("f32", "f16", "bf16") and made[x.name].size]
-    if real:
-        v = made[real[rng.integers(len(real))].name]
-        for _ in range(rng.integers(1, 4)):
-            v[tuple(rng.integers(0, n) for n in v.shape)] = rng.choice([np.inf, -np.inf, -np.inf, np.nan])
+    if not real:
+        return
+    bad = lambda: rng.choice([np.inf, -np.inf, -np.inf, np.nan])
+    if len(real) > 1 and rng.random() < 0.6:
+        place, pairs = {}, [x for x in real if x.name in ("k", "v")]
+        if len(pairs) < 2 or rng.random() < 0.3:
+            pairs = [real[k] for k in rng.permutation(len(real))[:2]]
+        for x in pairs:
+            v = made[x.name]
+            v[tuple(place.setdefault(extent, rng.integers(n)) for extent, n in zip(x.shape, v.shape))] = bad()
+        return
+    v = made[real[rng.integers(len(real))].name]
+    v = v.reshape(-1, *v.shape[-1:])
+    at = rng.integers(len(v))
+    rows = v[at:at + 1] if rng.random() < 0.5 else v
+    for _ in range(rng.integers(1, 4)):
+        rows[tuple(rng.integers(0, n) for n in rows.shape)] = bad()
 
 
 def arrays(model, dims, seed, poison):
-    """name: array of each input. `poison`: how many elements of real inputs become NaN; MASKED: those behind every length; INFINITE: some are
-    infinite."""
+    """name: array of each input. `poison`: how many elements of real inputs become NaN; MASKED: those behind every length, or that a mask excludes;
+    INFINITE: some are infinite."""
     rng = np.random.default_rng(seed)
     made = {}
     for x in model.inputs:
@@ -80,6 +104,7 @@ def arrays(model, dims, seed, poison):
         made[x.name] = np.array(v, np.float32 if x.type == "bf16" else TYPES[x.type], order="C")
     if poison == MASKED:
         behind_lengths(model, dims, made)
+        behind_masks(model, made, rng)
     if poison == INFINITE:
         infinite(model, made, rng)
     return {x.name: bf16(made[x.name]) if x.type == "bf16" else made[x.name] for x in model.inputs}

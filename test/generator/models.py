@@ -13,13 +13,13 @@ feature("intermediate result", "respelled", "two attentions", "parameters")
 def network(d):
     """The tensor that a model is about."""
     kind = d.one("attention", "attention", "attention", "stream", "stream", "chain", "embedding", "integers", "linear", "linear", "projections", "projections",
-                 "layers", "rows", "reductions")
+                 "layers", "rows", "rows", "reductions")
     if kind == "stream":
         x, keys = blocks.walk_blocks(d, *blocks.stream(d))
         return blocks.ending(d, x, keys)
     if kind in ("rows", "reductions"):
         x, keys = blocks.stream(d)
-        return blocks.reductions(d, x, keys) if kind == "reductions" else blocks.ending(d, *(blocks.norm(d, x, keys) or (x, keys)))
+        return blocks.reductions(d, x, keys) if kind == "reductions" else blocks.ending(d, *(d.one(blocks.norm, blocks.distribution)(d, x, keys) or (x, keys)))
     if kind == "layers":
         x, keys = blocks.stream(d)
         return blocks.ending(d, *(blocks.loop(d, x, keys) or blocks.walk_blocks(d, x, keys)))

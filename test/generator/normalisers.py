@@ -12,7 +12,7 @@ feature("softmax", "weights returned", "softmax alone", "sink", "written softmax
 
 def weigh(d, site, s, where, v):
     """The result's tensor over rows and values, in any layout."""
-    kind = d.pick(["softmax"] * 4 + ["written softmax", "shifted softmax", "sigmoid weights", "relu weights", "identity weights", "one plus sum",
+    kind = d.pick(["softmax"] * 8 + ["written softmax", "shifted softmax", "sigmoid weights", "relu weights", "identity weights", "one plus sum",
                    "clamped sum", "quotient", "relu quotient", "exp weights", "log softmax"]) or "softmax"
     pairs, keys = s.keys, site.key
     reduced = None
@@ -22,7 +22,7 @@ def weigh(d, site, s, where, v):
         if d.have("large scores", 0.15):
             s = d.let("sl", pairs, s.at() * d.one(50, 300))
             at = s.at()
-        if d.have("added input mask", 0.25):
+        if d.have("added input mask", 0.5):
             m = d.input("minf", [k for k in pairs if k in keys or d.chance(0.5)], recipe=("mask",))
             s = d.let("sm", pairs, s.at() + m.at())
             at = s.at()
@@ -51,7 +51,7 @@ def weigh(d, site, s, where, v):
         if d.have("row of scores", 0.15):
             top = d.let("top", [k for k in pairs if k not in keys], d.sum(keys, s.at(), cond, "max"))
             p = d.let("p", pairs, p.at() * Call("tanh", (top.at(),)))
-        if d.have("softmax alone", 0.15):
+        if d.have("softmax alone", 0.2):
             return p
         if d.have("weights returned", 0.25):
             d.also.append(p.name)
@@ -128,7 +128,7 @@ class Plain:
 
 def after(d, site, p):
     """What happens to softmax's weights before they meet the values."""
-    if d.have("talking heads", 0.25) and site.batch:
+    if d.have("talking heads", 0.35) and site.batch:
         h = site.batch[-1]
         z = d.key("z", d.extents[h])
         w = d.input("mix", [z, h], recipe=("weight", "3"))

@@ -45,15 +45,15 @@ def score(d, site, q, k):
 
 
 def dot(d, site, e, factors):
-    root = Call("sqrt", (d.one(d.extents[e[0]], d.extents[e[0]] + 1),)) if d.chance(0.5) else Num(d.one(0.5, 2.0))
+    root = Call("sqrt", (d.one(d.extents[e[0]], d.extents[e[0]], d.extents[e[0]] + 1),)) if d.chance(0.7) else Num(d.one(0.5, 2.0))
     if d.have("partial contraction", 0.3):
         extent = d.extents[e[-1]]
         small = Index(e[-1], (extent + 1) // 2)
         return Reduce("sum", tuple(small if x == e[-1] else d.index(x) for x in e), factors[0] * factors[1])
     if d.have("unused binder", 0.3):
         return Reduce("sum", tuple(d.index(x) for x in e) + (Index("g", Num(3)),), factors[0] * factors[1] / 3)
-    form = d.random.randrange(5)
-    if form == 0:
+    form = d.random.randrange(6)
+    if form in (0, 5):
         return d.sum(e, factors[0] * factors[1] / root)
     if form == 1:
         return d.sum(e, factors[0] * factors[1]) / root
