@@ -80,8 +80,8 @@ def declared(inputs, size=None):
 for name, (inputs, body, oracle) in MODELS.items():
     source = folder / f"{name}.heed"
     source.write_text(f"model m({declared(inputs)}) {{\n  {body}\n}}\n")
-    for target in ("native", "x86-64-v3", "x86-64-v2"):
-        if target != "native" and name not in ("bias", "layer"):
+    for target in ("host", "x86-64-v3", "x86-64-v2"):
+        if target != "host" and name not in ("bias", "layer"):
             continue
         program = folder / f"{name}-{target}"
         done = run(heedc, source, f"--target={target}", "-o", program, "--explain=all")
@@ -91,7 +91,7 @@ for name, (inputs, body, oracle) in MODELS.items():
         for size in SIZES:
             check(name, program, size)
     if name in ("plain", "bias", "half"):
-        check(name, folder / f"{name}-native", LONG)
+        check(name, folder / f"{name}-host", LONG)
 
 # Extents that are known choose it without a branch, and long sums alone.
 for size, chosen in ((dict(N=3, O=9, D=70), True), (dict(N=1, O=70, D=40000), True), (dict(N=3, O=9, D=8), False), (dict(N=65, O=9, D=1000), False)):
