@@ -67,7 +67,8 @@ bool isReadInPlace(Value sum) {
     any = true;
     for (auto [k, coordinate] : llvm::enumerate(read.getCoordinates()))
       if (auto arg = dyn_cast<BlockArgument>(coordinate);
-          !arg || arg.getArgNumber() != k)
+          !arg || (arg.getArgNumber() != k &&
+                   !mutated("dot-products.read-at-other-places")))
         return false;
   }
   return any;
@@ -83,11 +84,15 @@ void clampToLast(KernelFunc &f) {
     Value last = addI32(before, f.extents[dim].value,
                         mutated("dot-products.clamp-before-last") ? -2 : -1);
     Value clamped = arith::MinSIOp::create(in, update.getLoc(), at, last);
+    Value from = clamped;
+    if (dim == 1 ? mutated("dot-products.first-row")
+                 : mutated("dot-products.first-column"))
+      from = i32(in, 0);
     for (Operation &op : body) {
       auto read = dyn_cast<halide::ReadOp>(op);
       if (&op != clamped.getDefiningOp() &&
           !(read && read.getFunc() == update.getFunc()))
-        op.replaceUsesOfWith(at, clamped);
+        op.replaceUsesOfWith(at, from);
     }
   }
 }
@@ -126,7 +131,8 @@ bool heed::scheduleDotProducts(KernelInfo &kernel,
     return false;
 
   separateOutputs(kernel);
-  hideConditions(kernel);
+  if (!mutated("dot-products.conditions-show"))
+    hideConditions(kernel);
   stateDenseStrides(kernel);
   KernelFunc *out = outputsOf(kernel)[0];
   Value outFunc = out->func.getResult();

@@ -23,6 +23,7 @@ PARTS = {
     "rows": ("attn-to-halide", "halide"),
     "contraction": ("attn-to-halide", "halide"),
     "row-product": ("attn-to-halide", "halide"),
+    "dot-products": ("attn-to-halide", "halide"),
     "state-product": ("attn-to-halide", "halide"),
     "elementwise": ("attn-to-halide", "halide"),
     "form-entries": ("attn-form-entries", "host"),
