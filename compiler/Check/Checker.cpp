@@ -311,30 +311,36 @@ void Checker::note(const Draw &draw, const Comparison &c,
 }
 
 /// One case. Refused draws are drawn again: an index that data holds may be out
-/// of range, and a condition may hold what no formula says. Then sizes climb
-/// from the last that were accepted.
+/// of range, and a condition may hold what no formula says. Then near the last
+/// that were accepted; then sizes climb, several at once: what one of them must
+/// be may follow from another by way of data alone.
 Case Checker::agrees(const Recipe &recipe, Comparison *result) {
   const Integers integers[] = {Integers::Any, Integers::Small, Integers::Bits,
                                Integers::Zero};
+  constexpr unsigned kPlain = 8, kSame = 24, kAll = 40;
   Case came = Case::Unsolved;
-  for (unsigned attempt = 0; attempt < 24; ++attempt) {
+  for (unsigned attempt = 0; attempt < kAll; ++attempt) {
     Recipe tried = recipe;
     tried.integers = integers[attempt % 4];
     tried.defaults = attempt % 8 >= 4;
-    if (attempt >= 8 && attempt % 2)
+    if (attempt >= kPlain && attempt % 2)
       tried.near = last;
+    if (attempt >= kSame)
+      tried.climb = 1 + (attempt - kSame) / 4;
     // Weights are drawn anew only where theirs do not fit.
     bool dear = false;
     std::optional<Dims> dims;
-    bool fits = true;
+    bool fits = !tried.climb;
     for (auto &[name, size] : opened)
       fits &= tried.fixed.insert({name, size}).first->second == size;
     if (fits)
       dims = drawDims(fast->signature(), *sizes, random, tried, dear);
-    if (!dims && !opened.empty()) {
+    if (!dims && (!fits || !opened.empty())) {
       tried.fixed = recipe.fixed;
       dims = drawDims(fast->signature(), *sizes, random, tried, dear);
     }
+    if (!dims && tried.climb)
+      continue;
     if (!dims)
       return came == Case::Refused ? came
              : dear                ? Case::TooDear
@@ -345,6 +351,8 @@ Case Checker::agrees(const Recipe &recipe, Comparison *result) {
       return Case::Differs;
     }
     auto draw = drawInputs(fast->signature(), *sizes, *dims, random, tried);
+    if (!draw && tried.climb)
+      continue;
     if (!draw)
       return Case::TooDear;
     Comparison c = compareOn(*draw);

@@ -6,6 +6,9 @@
 
 namespace heed::check {
 
+/// Of one array.
+constexpr double kMostElements = 1 << 25;
+
 std::string Draw::text() const {
   std::string text;
   for (auto &[name, value] : dims)
@@ -58,6 +61,10 @@ std::optional<Dims> drawDims(const heed_signature &signature,
                              const Recipe &recipe, bool &tooDear) {
   auto candidates = [&](const Sizes::Name &name) {
     std::vector<int64_t> wanted;
+    // Which dims must grow is not known: now these, now those.
+    if (recipe.climb && !name.isScalar && random.below(2))
+      for (int64_t k = 0, least = 8 << recipe.climb; k < 8; ++k)
+        wanted.push_back(least + random.below(least));
     if (auto near = recipe.near.find(name.text); near != recipe.near.end())
       wanted.push_back(near->second);
     if (name.isScalar) {
@@ -82,7 +89,8 @@ std::optional<Dims> drawDims(const heed_signature &signature,
     return wanted;
   };
   return sizes.solve(recipe.fixed, candidates, random, [&](const Dims &dims) {
-    bool dear = sizes.cost(dims) > recipe.budget;
+    bool dear = sizes.cost(dims) > recipe.budget ||
+                (recipe.climb && sizes.weights(dims) > kMostElements);
     tooDear |= dear;
     return !dear;
   });
@@ -191,7 +199,7 @@ std::optional<Draw> drawInputs(const heed_signature &signature,
       auto extent = info.sizes[axis] >= 0
                         ? std::optional<int64_t>(info.sizes[axis])
                         : sizes.extent(info.extents[axis], dims);
-      if (!extent || (count *= double(*extent)) > 1 << 25)
+      if (!extent || (count *= double(*extent)) > kMostElements)
         return std::nullopt;
       array.shape.push_back(*extent);
     }

@@ -45,6 +45,8 @@ struct Recipe {
   double budget = 1e7;   ///< Sizes::cost at most
   Dims fixed;            ///< dims that are not drawn
   Dims near;             ///< dims that are tried first, where they fit
+  unsigned climb = 0;    ///< above 0: about half of the dims are 8 << climb
+                         ///< or more, whatever their place and level are
 };
 
 struct Draw {

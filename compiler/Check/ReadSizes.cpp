@@ -216,8 +216,13 @@ void SizesReader::read(func::FuncOp model) {
   llvm::DenseSet<Node> ofParams;
   model.walk([&](attn::ParamOp param) {
     auto type = dyn_cast<RankedTensorType>(param.getType());
-    for (int64_t axis = 0; type && axis < type.getRank(); ++axis)
-      ofParams.insert(extent(param.getResult(), axis));
+    Node count = f.constant(1);
+    for (int64_t axis = 0; type && axis < type.getRank(); ++axis) {
+      Node size = extent(param.getResult(), axis);
+      ofParams.insert(size);
+      count = f.make(Formulas::Mul, count, size);
+    }
+    into.params.push_back(count);
   });
   for (const std::string &name : f.names())
     into.known.push_back({name});

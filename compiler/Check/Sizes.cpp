@@ -23,16 +23,21 @@ std::optional<int64_t> Sizes::extent(const std::string &text,
   return value && *value >= 0 ? value : std::nullopt;
 }
 
-double Sizes::cost(const Dims &dims) const {
+double Sizes::sum(const std::vector<Formulas::Node> &nodes,
+                  const Dims &dims) const {
   Formulas::Values values = formulas.evaluate(dims);
   double sum = 0;
-  for (Formulas::Node node : costs) {
+  for (Formulas::Node node : nodes) {
     if (!values[node])
       return std::numeric_limits<double>::infinity();
     sum += double(std::max<int64_t>(0, *values[node]));
   }
   return sum;
 }
+
+double Sizes::cost(const Dims &dims) const { return sum(costs, dims); }
+
+double Sizes::weights(const Dims &dims) const { return sum(params, dims); }
 
 std::optional<std::pair<int64_t, int64_t>>
 Sizes::range(const std::string &name, const Dims &dims) const {

@@ -33,6 +33,8 @@ public:
   /// Scalar operations of the reference, and elements that it stores. Infinite
   /// where that is no int64.
   double cost(const Dims &dims) const;
+  /// Elements of all weights. Infinite where that is no int64.
+  double weights(const Dims &dims) const;
   /// The half-open range that the elements of the integer input \p name must
   /// lie in, if a call requires one.
   std::optional<std::pair<int64_t, int64_t>> range(const std::string &name,
@@ -59,13 +61,14 @@ private:
   };
   struct Solver;
   bool forbidden(const Formulas::Values &values) const;
+  double sum(const std::vector<Formulas::Node> &nodes, const Dims &dims) const;
 
   Formulas formulas;
   std::vector<Name> known; ///< as formulas.names()
   std::map<std::string, Formulas::Node> texts;
-  std::vector<Formulas::Node> extents;    ///< of inputs and parameters
-  std::vector<Formulas::Node> conditions; ///< what calls require
-  std::vector<Formulas::Node> costs;
+  std::vector<Formulas::Node> extents;       ///< of inputs and parameters
+  std::vector<Formulas::Node> conditions;    ///< what calls require
+  std::vector<Formulas::Node> costs, params; ///< terms of cost and weights
   std::vector<Range> ranges;
 };
 
