@@ -398,13 +398,13 @@ bool HalideExpressions::translateExpression(Operation *op) {
   } else if (auto giveUp = dyn_cast<halide::GiveUpOp>(op)) {
     // A branch: a call takes as long as the rest of a small tile's end.
     Expr yes = get(giveUp.getCondition());
-    Expr call = Call::make(
-        Halide::Float(32), "heed_kernel_gives_up",
-        {Halide::user_context_value(), Halide::cast<int32_t>(yes)},
-        Call::Extern);
-    value = Call::make(Halide::Float(32), Call::if_then_else,
-                       {yes, call, Halide::cast<float>(1)},
-                       Call::PureIntrinsic);
+    Expr call =
+        Call::make(Halide::Float(32), "heed_kernel_gives_up",
+                   {Halide::user_context_value(), Halide::cast<int32_t>(yes)},
+                   Call::Extern);
+    value =
+        Call::make(Halide::Float(32), Call::if_then_else,
+                   {yes, call, Halide::cast<float>(1)}, Call::PureIntrinsic);
   } else if (auto extent = dyn_cast<halide::ExtentOp>(op)) {
     value = bound(extent.getFunc(), extent.getDim(), true);
   } else if (auto factor = dyn_cast<halide::FactorOp>(op)) {
