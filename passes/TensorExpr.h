@@ -112,6 +112,8 @@ public:
   ExprRef open(ExprRef reduce, llvm::SmallVectorImpl<unsigned> &vars);
   ExprRef extent(unsigned var) const { return extents.lookup(var); }
   void setExtent(unsigned var, ExprRef extent) { extents[var] = extent; }
+  /// How many nodes there are.
+  size_t size() const { return storage.size(); }
 
   // ---- From IR
   // ----------------------------------------------------------------------------

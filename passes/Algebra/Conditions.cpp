@@ -103,7 +103,7 @@ ExprRef NormalForm::leaf(ExprRef c) {
 ExprRef NormalForm::condition(ExprRef e) {
   if (ExprRef found = conditions.lookup(e))
     return found;
-  ExprRef result = tooLarge ? exprs.truth(true) : computeCondition(e);
+  ExprRef result = isTooLarge() ? exprs.truth(true) : computeCondition(e);
   return conditions[e] = result;
 }
 

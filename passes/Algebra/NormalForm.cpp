@@ -12,21 +12,28 @@ namespace heed {
 NormalForm::NormalForm(Exprs &exprs, std::function<ExprRef(ExprRef)> expand,
                        Case known, const llvm::SetVector<ExprRef> &positive)
     : exprs(exprs), expand(std::move(expand)), known(std::move(known)),
-      positive(positive), used(unsigned(Axiom::Count)) {
+      positive(positive), used(unsigned(Axiom::Count)),
+      nodesThen(exprs.size()) {
   auto &semantics = APFloat::IEEEsingle();
   nan = exprs.constant(FloatAttr::get(real(), APFloat::getQNaN(semantics)));
   infinite = exprs.constant(FloatAttr::get(real(), APFloat::getInf(semantics)));
 }
 
+bool NormalForm::isTooLarge(size_t more) {
+  work += more;
+  return tooLarge |=
+         work > Terms::most || exprs.size() - nodesThen > Terms::mostNodes;
+}
+
 ExprRef NormalForm::of(ExprRef e) {
   if (e->type.isInteger(1)) {
     ExprRef result = condition(e);
-    return tooLarge ? nullptr : result;
+    return isTooLarge() ? nullptr : result;
   }
   Terms sum = terms(e);
   simplify(sum, /*dropZeros=*/true);
   ExprRef result = reify(sum);
-  return tooLarge ? nullptr : result;
+  return isTooLarge() ? nullptr : result;
 }
 
 ExprRef NormalForm::node(StringRef name, Type type, ArrayRef<ExprRef> operands,
@@ -42,7 +49,7 @@ const Terms &NormalForm::terms(ExprRef e) {
   auto known = done.find(e);
   if (known != done.end())
     return known->second;
-  Terms result = tooLarge ? number(Fraction(0, 1), true) : compute(e);
+  Terms result = isTooLarge() ? number(Fraction(0, 1), true) : compute(e);
   return done[e] = std::move(result);
 }
 

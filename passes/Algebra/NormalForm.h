@@ -162,7 +162,10 @@ private:
   /// Positions that are read of an axis, and its extent: they lie within.
   llvm::SetVector<std::pair<ExprRef, ExprRef>> reads;
   llvm::SmallBitVector used;
-  unsigned work = 0; // made terms: a bound on size
+  /// Whether the form has become too large; \p more terms are made.
+  bool isTooLarge(size_t more = 0);
+  size_t work = 0;        ///< terms made
+  const size_t nodesThen; ///< expressions when this began
   bool tooLarge = false;
 };
 

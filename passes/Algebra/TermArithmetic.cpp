@@ -156,11 +156,8 @@ Terms NormalForm::multiply(const Terms &a, const Terms &b) {
   result.isReal = isReal;
   if (a.terms.size() * b.terms.size() > 1)
     note(Axiom::Distribute);
-  work += a.terms.size() * b.terms.size();
-  if (work > Terms::most) {
-    tooLarge = true;
+  if (isTooLarge(a.terms.size() * b.terms.size()))
     return number(Fraction(0, 1), isReal);
-  }
   for (const Term &x : a.terms)
     for (const Term &y : b.terms) {
       // The same sum twice runs over two variables.
@@ -351,7 +348,7 @@ Terms NormalForm::byCases(ArrayRef<Terms> operands,
   for (const Terms &operand : operands)
     if (!c)
       c = openCondition(operand);
-  if (!c || depth == mostCases)
+  if (!c || depth == mostCases || isTooLarge())
     return function(operands);
   SmallVector<Terms, 2> sides;
   for (bool holds : {true, false}) {

@@ -148,9 +148,7 @@ bool NormalForm::finish(Term &term) {
 }
 
 void NormalForm::simplify(Terms &a, bool dropZeros) {
-  work += a.terms.size();
-  if (work > Terms::most) {
-    tooLarge = true;
+  if (isTooLarge(a.terms.size())) {
     a.terms.clear();
     return;
   }

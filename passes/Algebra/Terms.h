@@ -42,7 +42,10 @@ struct Term {
 struct Terms {
   /// More than the proof of any known attention makes (50,000: clipped offsets
   /// of symbolic bounds): beyond it a proof gives up instead of taking long.
-  static constexpr unsigned most = 200000;
+  static constexpr size_t most = 200000;
+  /// The same of expressions (1,430: tables of relative positions): terms may
+  /// be few and large.
+  static constexpr size_t mostNodes = 200000;
 
   llvm::SmallVector<Term, 2> terms;
   llvm::SmallVector<ExprRef, 1> present;

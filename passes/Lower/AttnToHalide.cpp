@@ -213,9 +213,16 @@ private:
                                    ArrayRef<halide::CallOp> calls,
                                    SymbolTable &symbols) {
     if (std::optional<DotProducts> dots = dotProductsOf(kernel, fixed)) {
+      SmallVector<halide::CallOp> ofInputs;
+      llvm::copy_if(calls, std::back_inserter(ofInputs),
+                    [&](halide::CallOp call) {
+                      return llvm::all_of(dots->matrices, [&](unsigned matrix) {
+                        return isInput(call.getInputs()[matrix]);
+                      });
+                    });
       std::string name = unusedName((kernel.getName() + "_few").str());
       SmallVector<halide::CallOp> few =
-          branchAt(calls, dots->rows, mostRowsOfDots(dots->terms), name);
+          branchAt(ofInputs, dots->rows, mostRowsOfDots(dots->terms), name);
       if (!few.empty() &&
           failed(lowerKernel(kernel, name, StreamingForm::Tiles, target, fixed,
                              few, symbols, RowCount::Few)))
@@ -247,6 +254,17 @@ private:
                            few, symbols, RowCount::Few)))
       return failure();
     return RowCount::Many;
+  }
+
+  /// Whether \p value is an input of the model, or a part of one.
+  static bool isInput(Value value) {
+    while (Operation *def = value.getDefiningOp()) {
+      if (!isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp,
+               tensor::ExtractSliceOp>(def))
+        return false;
+      value = def->getOperand(0);
+    }
+    return isa<func::FuncOp>(value.getParentBlock()->getParentOp());
   }
 
   /// Whether \p count is 0 or above \p most for all sizes: each of its terms

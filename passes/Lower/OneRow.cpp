@@ -75,7 +75,7 @@ std::optional<DotProducts> heed::dotProductsOf(func::FuncOp kernel,
       return std::nullopt;
     rows = size.getArgNumber();
   }
-  bool any = false;
+  SmallVector<unsigned> matrices;
   std::optional<int64_t> terms;
   for (auto op : body.getOps<linalg::GenericOp>()) {
     SmallVector<unsigned> sums;
@@ -104,12 +104,12 @@ std::optional<DotProducts> heed::dotProductsOf(func::FuncOp kernel,
         continue;
       if (fixed.test(argument.getArgNumber()))
         return std::nullopt;
-      any = true;
+      matrices.push_back(argument.getArgNumber());
     }
   }
-  if (!rows || !any)
+  if (!rows || matrices.empty())
     return std::nullopt;
-  return DotProducts{*rows, terms};
+  return DotProducts{*rows, matrices, terms};
 }
 
 void heed::makeOneRow(func::FuncOp kernel) {

@@ -17,9 +17,10 @@ struct ProductRows {
 std::optional<ProductRows> rowsOfProduct(mlir::func::FuncOp kernel,
                                          const llvm::BitVector &fixed);
 
-/// A product with rows of arguments that are inputs of the call.
+/// A product with rows of arguments that nobody packed.
 struct DotProducts {
-  unsigned rows;                ///< the argument that is the number of rows
+  unsigned rows; ///< the argument that is the number of rows
+  llvm::SmallVector<unsigned> matrices;
   std::optional<int64_t> terms; ///< of the shortest sum, if known
 };
 /// \p kernel, if it is one; of its arguments \p fixed are weights.

@@ -142,7 +142,7 @@ bool heed::scheduleDotProducts(KernelInfo &kernel,
 
   // Partial sums and a vector of each factor stay in registers.
   constexpr int64_t columns = 4, columnsOfTask = 32;
-  int64_t tileRows = target.vectorRegisters >= 32 ? 4 : 2;
+  int64_t tileRows = target.vectorRegisters >= 32 ? 4 : 3;
   if (rows.fixed)
     tileRows = std::clamp<int64_t>(*rows.fixed, 1, tileRows);
   SmallVector<std::string> vars = varsOf(out->func);

@@ -84,23 +84,25 @@ def check(name, text, cases, reference):
             expect(error < 2e-5 * max(1, np.abs(wanted).max(initial=0)), f"{name} {shapes}: error {error}")
 
 
-SIZES = [(n, i, o) for n in (0, 1, 2, 7, 8, 9, 65) for i in (0, 1, 5, 64) for o in (0, 1, 15, 16, 48, 49, 100)]
+SIZES = [(n, i, o) for n in (0, 1, 2, 7, 8, 9, 65, 80) for i in (0, 1, 5, 64) for o in (0, 1, 15, 16, 48, 49, 100)]
 for transposed in (False, True):
     shapes = lambda n, i, o: ((n, i), (i, o) if transposed else (o, i), (o,))
     oracle = lambda x, w, b: np.maximum(x @ (w if transposed else w.T) + b, 0)
     check(f"dynamic{transposed}", linear(None, None, None, transposed), [shapes(*s) for s in SIZES], oracle)
     # Sums in blocks: their last one is full, or holds one term.
-    check(f"long{transposed}", linear(None, None, 20, transposed), [shapes(n, i, 20) for n in (1, 9) for i in (1, 1023, 1024, 1025, 4096)], oracle)
-    check(f"fixed{transposed}", linear(None, 3000, 20, transposed), [shapes(9, 3000, 20)], oracle)
-    check(f"static{transposed}", linear(None, 64, 100, transposed), [shapes(n, 64, 100) for n in (0, 1, 9, 129)], oracle)
+    check(f"long{transposed}", linear(None, None, 20, transposed), [shapes(n, i, 20) for n in (1, 9, 65, 73) for i in (1, 1023, 1024, 1025, 4096)], oracle)
+    check(f"fixed{transposed}", linear(None, 3000, 20, transposed), [shapes(n, 3000, 20) for n in (9, 67)], oracle)
+    check(f"static{transposed}", linear(None, 64, 100, transposed), [shapes(n, 64, 100) for n in (0, 1, 9, 17, 129)], oracle)
     check(f"tiny{transposed}", linear(3, 5, 7, transposed), [shapes(3, 5, 7)], oracle)
 # Rows as wide as a register tile are read where they are.
 for columns in (48, 64):
     check(f"panel{columns}", linear(None, None, columns, True), [((n, i), (i, columns), (columns,)) for n in (0, 1, 9, 65) for i in (0, 1, 5, 1025)],
           lambda x, w, b: np.maximum(x @ w + b, 0))
-# A weight beyond the second cache: few rows read it as several streams; 2560 is five blocks of 512.
+# A matrix beyond the second cache: few rows read it as several streams, or as it lies; 2560 is five blocks of 512.
 for inner, columns in ((1536, 1000), (2560, 1000)):
-    check(f"streams{inner}", linear(None, inner, columns, False), [((n, inner), (columns, inner), (columns,)) for n in (1, 9, 16, 17)],
+    check(f"streams{inner}", linear(None, inner, columns, True), [((n, inner), (inner, columns), (columns,)) for n in (1, 9, 16, 17)],
+          lambda x, w, b: np.maximum(x @ w + b, 0))
+    check(f"dots{inner}", linear(None, inner, columns, False), [((n, inner), (columns, inner), (columns,)) for n in (1, 9, 16, 17)],
           lambda x, w, b: np.maximum(x @ w.T + b, 0))
 check("scores", SCORES, [((b, h, i, e), (b, j, e)) for b, h, i, j, e in ((1, 1, 1, 1, 1), (2, 3, 9, 50, 17), (2, 2, 0, 5, 4), (2, 3, 70, 0, 4))],
       lambda q, k: np.einsum("bhie,bje->bhij", q, k))

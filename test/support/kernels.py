@@ -14,7 +14,7 @@ import numpy as np
 TYPES = {"f32": np.float32, "f64": np.float64, "i1": np.bool_, "i8": np.int8, "i32": np.int32, "i64": np.int64}
 OPERATIONS = {"addi": operator.add, "subi": operator.sub, "muli": operator.mul, "divui": operator.floordiv, "maxui": max,
               "remui": operator.mod, "andi": operator.and_, "ori": operator.or_, "cmpi eq,": operator.eq,
-              "cmpi uge,": operator.ge, "cmpi ule,": operator.le, "cmpi ne,": operator.ne}
+              "cmpi uge,": operator.ge, "cmpi sle,": operator.le, "cmpi ule,": operator.le, "cmpi ne,": operator.ne}
 
 
 class Dim(C.Structure):
