@@ -11,7 +11,7 @@ from runs import expect, expect_error, finish, run
 heedc = pathlib.Path(sys.argv[1]) / "heedc"
 os.chdir(sys.argv[2])
 for name, length in (("m", "E"), ("short", "19")):
-    pathlib.Path(f"{name}.heed").write_text(f"model m(a: f32[N, {length}], b: f32[M, {length}]) {{\n  return c[i,j] = sum(e) a[i,e] * b[j,e]\n}}\n")
+    pathlib.Path(f"{name}.heed").write_text(f"model m(a: f32[N, {length}], b: f32[{length}, M]) {{\n  return c[i,j] = sum(e) a[i,e] * b[e,j]\n}}\n")
     expect(run(heedc, f"{name}.heed", "--emit=halide", "-o", f"{name}.mlir").returncode == 0, "--emit=halide")
 lines = pathlib.Path("short.mlir").read_text().splitlines(keepends=True)
 # Without its order of loops the output asks for more than the tile that its sums promise.
@@ -24,12 +24,12 @@ for name in ("m", "short", "edited"):
 
 
 def outcome(program, n, m, e):
-    a, b = (np.random.default_rng(k).uniform(-1, 1, (k, e)).astype("f") for k in (n, m))
+    a, b = (np.random.default_rng(shape[0]).uniform(-1, 1, shape).astype("f") for shape in ((n, e), (e, m)))
     np.save("a.npy", a)
     np.save("b.npy", b)
     done = run("./" + program, "--a", "a.npy", "--b", "b.npy", "--output", "c.npy")
     if done.returncode == 0:
-        expect(np.allclose(np.load("c.npy"), a.astype("d") @ b.T, atol=1e-4), f"{program}: {n} {m} {e}")
+        expect(np.allclose(np.load("c.npy"), a.astype("d") @ b, atol=1e-4), f"{program}: {n} {m} {e}")
         os.remove("c.npy")
     return done
 
