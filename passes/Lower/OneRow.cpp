@@ -85,8 +85,9 @@ std::optional<DotProducts> heed::dotProductsOf(func::FuncOp kernel,
     AffineMap out = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
     if (sums.size() != 1 || out.getNumResults() < 2)
       return std::nullopt;
-    auto row = dyn_cast<AffineDimExpr>(out.getResult(out.getNumResults() - 2));
-    if (!row)
+    auto row = dyn_cast<AffineDimExpr>(out.getResult(out.getNumResults() - 2)),
+         column = dyn_cast<AffineDimExpr>(out.getResults().back());
+    if (!row || !column)
       return std::nullopt;
     for (OpOperand *operand : op.getDpsInputOperands()) {
       auto argument = dyn_cast<BlockArgument>(operand->get());
@@ -100,7 +101,10 @@ std::optional<DotProducts> heed::dotProductsOf(func::FuncOp kernel,
       auto type = cast<RankedTensorType>(argument.getType());
       if (int64_t size = type.getShape().back(); !ShapedType::isDynamic(size))
         terms = std::min(terms.value_or(size), size);
-      if (map.isFunctionOfDim(row.getPosition()))
+      bool byRow = map.isFunctionOfDim(row.getPosition());
+      if (byRow == map.isFunctionOfDim(column.getPosition()))
+        return std::nullopt;
+      if (byRow)
         continue;
       if (fixed.test(argument.getArgNumber()))
         return std::nullopt;
