@@ -156,7 +156,14 @@ bool heed::scheduleDotProducts(KernelInfo &kernel,
   SmallVector<StringRef> order(loops.begin(), loops.end());
   halide::ReorderOp::create(b, loc, outFunc, 0, order);
   halide::VectorizeOp::create(b, loc, outFunc, 0, "nj");
-  parallelOuter(b, out->func, 0, loops, 4, FusedBody::ComputesFuncs);
+  // A loop for all rows and columns: what the last ones cost does not show.
+  for (StringRef loop : {"mi", "mb", "nb"})
+    halide::PartitionOp::create(b, loc, outFunc, 0, loop,
+                                halide::Partition::Never);
+  std::string task =
+      parallelOuter(b, out->func, 0, loops, 4, FusedBody::ComputesFuncs);
+  halide::PartitionOp::create(b, loc, outFunc, 0, task,
+                              halide::Partition::Never);
 
   for (Value sum : sums) {
     KernelFunc *f = kernel.find(sum);
