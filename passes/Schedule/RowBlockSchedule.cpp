@@ -117,6 +117,8 @@ void RowBlock::scheduleRoot(Value root) {
                             SmallVector<StringRef>(order.begin(), order.end()));
   std::string task =
       parallelOuter(b, out->func, 0, order, first, FusedBody::ComputesFuncs);
+  // The last tile needs no loops of its own.
+  halide::PartitionOp::create(b, loc, root, 0, task, halide::Partition::Never);
   for (Value func : group)
     if (isStored(*kernel.find(func)))
       schedule(func, root, task);

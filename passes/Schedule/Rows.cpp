@@ -208,6 +208,9 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
   loops[0] = "task";
   for (const std::string &loop : loops)
     halide::ParallelOp::create(b, loc, outFunc, 0, loop);
+  // The last task needs no loops of its own.
+  halide::PartitionOp::create(b, loc, outFunc, 0, loops[0],
+                              halide::Partition::Never);
 
   for (Value func : dear) {
     KernelFunc *f = kernel.find(func);
