@@ -3,12 +3,15 @@ loading LLVM's libraries takes longer than compiling a small model."""
 import functools
 import os
 import pathlib
+import shutil
 import struct
 import subprocess
 import tempfile
 
 FOLDER = pathlib.Path(__file__).parent
 REQUESTS, ANSWERS = 198, 199
+# A bare machine has no other C compiler than the one that Heed is built with.
+CC = os.environ.get("CC") or shutil.which("cc") or "clang-22"
 
 servers = {}
 scratch = tempfile.TemporaryDirectory()  # also of the children, which do not tidy up
@@ -23,7 +26,7 @@ class Server:
     def __init__(self, name):
         library = pathlib.Path(scratch.name) / "forkserver.so"
         if not library.exists():
-            subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, FOLDER / "forkserver.c", "-ldl"], check=True)
+            subprocess.run([CC, "-O1", "-shared", "-fPIC", "-o", library, FOLDER / "forkserver.c", "-ldl"], check=True)
         requests, self.requests = os.pipe()
         self.answers, answers = os.pipe()
 
@@ -50,7 +53,7 @@ class Server:
 
 @functools.cache
 def libgcc():
-    return subprocess.run(["cc", "-print-libgcc-file-name"], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run([CC, "-print-libgcc-file-name"], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def start():
