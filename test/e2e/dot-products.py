@@ -31,6 +31,9 @@ MODELS = {
     "batched": (dict(x="B N D", w="B O D"), "return y[b,n,o] = sum(d) x[b,n,d] * w[b,o,d]", dot),
     "bias": (dict(x="N D", w="O D", c="O", r="N O"), "y[n,o] = sum(d) x[n,d] * w[o,d]\n  return z[n,o] = max(y[n,o] + c[o], 0.0) + r[n,o]",
              lambda x, w, c, r: np.maximum(dot(x, w) + c, 0) + r),
+    # Elements that are asked for alone move neither the tile nor its neighbours.
+    "chosen": (dict(x="N D", w="O D"), "y[n,o] = sum(d) x[n,d] * w[o,d]\n  return z[n,o:O] = if o >= 2 then y[n,o] * 2.0 else 0.0",
+               lambda x, w: dot(x, w) * 2 * (np.arange(len(w)) >= 2)),
     "half": (dict(x="N D", w="f16 O D"), "return y[n,o] = sum(d) x[n,d] * f32(w[o,d])", dot),
     "bfloat": (dict(x="N D", w="bf16 O D"), "return y[n,o] = sum(d) x[n,d] * f32(w[o,d])", dot),
     "scaled": (dict(x="N D", w="O D"), "return y[n,o] = sum(d) x[n,d] * w[o,d] * 3.0 / (D + 1)", lambda x, w: dot(x, w) * 3 / (x.shape[1] + 1)),
