@@ -11,6 +11,9 @@ list(GET _heed_halide_dirs 0 HEED_HALIDE_ROOT)
 list(APPEND CMAKE_PREFIX_PATH "${HEED_HALIDE_ROOT}")
 find_package(Halide 21.0 REQUIRED CONFIG COMPONENTS shared)
 
+# Messages, reports and generated text (support/Format.h).
+find_package(fmt 9.1 REQUIRED CONFIG)
+
 find_program(HEED_LLD NAMES ld.lld-22 ld.lld HINTS /usr/lib/llvm-22/bin)
 if(HEED_LLD)
   add_link_options("-fuse-ld=lld")
@@ -48,7 +51,7 @@ set(_heed_no_exceptions $<COMPILE_LANGUAGE:CXX> $<NOT:$<BOOL:$<TARGET_PROPERTY:H
 list(JOIN _heed_no_exceptions "," _heed_no_exceptions)
 target_compile_options(heed_mlir INTERFACE $<$<AND:${_heed_no_exceptions}>:-fno-exceptions> -Wall -Wextra
                        -Wno-unused-parameter)
-target_link_libraries(heed_mlir INTERFACE MLIR LLVM)
+target_link_libraries(heed_mlir INTERFACE MLIR LLVM fmt::fmt)
 
 # MLIR's headers that most files over its dialects include, parsed once: about 4 of a file's 10 seconds.
 # Files still include what they use. Without times in it, ccache finds it again.
@@ -59,7 +62,7 @@ target_compile_options(heed_dialect_headers PRIVATE ${HEED_PCH_FLAGS})
 target_precompile_headers(heed_dialect_headers PRIVATE
   <mlir/Dialect/Arith/IR/Arith.h> <mlir/Dialect/Func/IR/FuncOps.h> <mlir/Dialect/Linalg/IR/Linalg.h>
   <mlir/Dialect/Math/IR/Math.h> <mlir/Dialect/SCF/IR/SCF.h> <mlir/Dialect/Tensor/IR/Tensor.h>
-  <mlir/IR/Builders.h> <llvm/ADT/STLExtras.h> <llvm/ADT/StringExtras.h> <llvm/ADT/TypeSwitch.h>)
+  <mlir/IR/Builders.h> <llvm/ADT/STLExtras.h> <llvm/ADT/StringExtras.h> <llvm/ADT/TypeSwitch.h> <fmt/format.h>)
 
 # heed_library(NAME SOURCES a.cpp ... LINK lib ... [DIALECT_HEADERS]): a static library over MLIR.
 function(heed_library name)

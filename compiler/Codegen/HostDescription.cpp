@@ -8,7 +8,7 @@
 #include "compiler/Codegen/HostDescription.h"
 #include "dialects/Attn/Extents.h"
 #include "mlir/IR/BuiltinTypes.h"
-#include "passes/Lower/RuntimeType.h"
+#include "passes/Host/RuntimeType.h"
 #include "runtime/host.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/IRBuilder.h"

@@ -1,8 +1,8 @@
 //===- Weights.cpp - the files of --weights -------------------------------===//
 
 #include "compiler/Driver/Weights.h"
-#include "passes/Lower/HostParams.h"
-#include "passes/Lower/RuntimeType.h"
+#include "passes/Host/HostParams.h"
+#include "passes/Host/RuntimeType.h"
 #include "runtime/io/Convert.h"
 #include "runtime/io/Safetensors.h"
 #include "llvm/ADT/STLExtras.h"

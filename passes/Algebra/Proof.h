@@ -6,7 +6,7 @@
 #ifndef HEED_PASSES_ALGEBRA_PROOF_H
 #define HEED_PASSES_ALGEBRA_PROOF_H
 
-#include "passes/TensorExpr.h"
+#include "passes/Algebra/TensorExpr.h"
 
 namespace heed {
 

@@ -6,7 +6,7 @@
 #ifndef HEED_PASSES_ALGEBRA_TERMS_H
 #define HEED_PASSES_ALGEBRA_TERMS_H
 
-#include "passes/TensorExpr.h"
+#include "passes/Algebra/TensorExpr.h"
 
 #include "mlir/Analysis/Presburger/Fraction.h"
 

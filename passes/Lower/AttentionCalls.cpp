@@ -1,7 +1,7 @@
 //===- AttentionCalls.cpp - which form of an attention is called ----------===//
 #include "passes/Lower/AttentionCalls.h"
 #include "passes/Lower/CallerExtents.h"
-#include "passes/MaskBounds.h"
+#include "passes/Masks/MaskBounds.h"
 #include "passes/Mutation.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

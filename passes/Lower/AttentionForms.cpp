@@ -1,6 +1,6 @@
 //===- AttentionForms.cpp - pipelines of one attention --------------------===//
 #include "passes/Lower/AttentionForms.h"
-#include "passes/MaskBounds.h"
+#include "passes/Masks/MaskBounds.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

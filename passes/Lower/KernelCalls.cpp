@@ -1,7 +1,7 @@
 //===- KernelCalls.cpp - what calls of a kernel pass to its pipeline ------===//
 #include "passes/Lower/KernelCalls.h"
 #include "passes/Lower/CallerExtents.h"
-#include "passes/MaskBounds.h"
+#include "passes/Masks/MaskBounds.h"
 #include "passes/Schedule/MaskTables.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,7 +1,7 @@
 //===- KernelSoftmax.cpp - softmax and attention of a kernel as funcs -----===//
-#include "passes/InlineLive.h"
+#include "passes/Kernels/InlineLive.h"
 #include "passes/Lower/KernelTranslator.h"
-#include "passes/MaskBounds.h"
+#include "passes/Masks/MaskBounds.h"
 #include "passes/Mutation.h"
 #include "passes/Schedule/MaskTables.h"
 #include "passes/Schedule/Rewrite.h"

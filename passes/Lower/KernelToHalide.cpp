@@ -2,7 +2,7 @@
 //
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/Lower/KernelTranslator.h"
-#include "passes/MaskBounds.h"
+#include "passes/Masks/MaskBounds.h"
 #include "passes/Mutation.h"
 #include "passes/Schedule/MaskTables.h"
 #include "passes/Schedule/Rewrite.h"

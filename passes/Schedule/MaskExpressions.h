@@ -3,7 +3,7 @@
 #define HEED_PASSES_SCHEDULE_MASKEXPRESSIONS_H
 
 #include "passes/Lower/Expressions.h"
-#include "passes/MaskBounds.h"
+#include "passes/Masks/MaskBounds.h"
 
 namespace heed {
 

@@ -1,0 +1,445 @@
+//===- TensorExprFromIR.cpp - tensor ops read as functions of indices -----===//
+#include "dialects/Attn/SymbolicDims.h"
+#include "passes/Algebra/TensorExpr.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+
+namespace heed {
+
+// A body whose every op is a pure scalar op, an index, an extract or an `if` of
+// such.
+static bool isExpressibleBody(Block &block) {
+  return llvm::all_of(block, [](Operation &op) {
+    if (auto ifOp = dyn_cast<scf::IfOp>(op))
+      return !ifOp.getElseRegion().empty() &&
+             isExpressibleBody(*ifOp.thenBlock()) &&
+             isExpressibleBody(*ifOp.elseBlock());
+    if (op.hasTrait<OpTrait::IsTerminator>())
+      return true;
+    return op.getNumRegions() == 0 && op.getNumResults() == 1 &&
+           isMemoryEffectFree(&op);
+  });
+}
+
+bool Exprs::isExpressible(Operation *op) {
+  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
+    if (!linalgOp.hasPureTensorSemantics() ||
+        linalgOp.getNumDpsInits() != linalgOp->getNumResults())
+      return false;
+    bool permuted =
+        llvm::all_of(linalgOp.getDpsInitsMutable(), [&](OpOperand &init) {
+          return linalgOp.getMatchingIndexingMap(&init)
+              .isProjectedPermutation();
+        });
+    // One reduction an op: several would share an accumulator.
+    if (linalgOp.getNumReductionLoops() && linalgOp->getNumResults() != 1)
+      return false;
+    return permuted && isExpressibleBody(*linalgOp.getBlock());
+  }
+  return isa<tensor::CastOp, tensor::ExtractSliceOp, tensor::FromElementsOp,
+             tensor::SplatOp>(op);
+}
+
+bool Exprs::isReshape(Operation *op) {
+  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
+}
+
+bool Exprs::isElementwise(Operation *op) {
+  if (!isExpressible(op))
+    return false;
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  return !linalgOp || linalgOp.getNumReductionLoops() == 0;
+}
+
+ExprRef Exprs::extentOf(Value tensor, unsigned axis) {
+  attn::ExtentSource source = attn::traceExtent(tensor, axis);
+  if (source.fixed)
+    return index(*source.fixed);
+  if (source.size)
+    return scalar(source.size);
+  tensor = source.tensor;
+  axis = source.axis;
+
+  // An argument's dim is the value that the function computes for it, of the
+  // first argument with that dim's name.
+  Block *block = tensor.getParentBlock();
+  if (auto argument = dyn_cast<BlockArgument>(tensor))
+    block = argument.getOwner();
+  auto nameOf = [](Value value, unsigned k) -> StringAttr {
+    auto argument = dyn_cast<BlockArgument>(value);
+    auto function =
+        argument
+            ? dyn_cast_or_null<func::FuncOp>(argument.getOwner()->getParentOp())
+            : nullptr;
+    if (!function)
+      return {};
+    auto names = function.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(),
+                                                      "attn.dims");
+    return names && k < names.size() ? dyn_cast<StringAttr>(names[k])
+                                     : StringAttr();
+  };
+  StringAttr name = nameOf(tensor, axis);
+  for (auto dim : block->getOps<tensor::DimOp>())
+    if (auto k = dim.getConstantIndex()) {
+      if (dim.getSource() == tensor && *k == int64_t(axis))
+        return scalar(dim);
+      if (name && nameOf(dim.getSource(), *k) == name)
+        return scalar(dim);
+    }
+  OpBuilder builder(context);
+  builder.setInsertionPointAfterValue(tensor);
+  return scalar(tensor::DimOp::create(builder, tensor.getLoc(), tensor, axis)
+                    .getResult());
+}
+
+void Exprs::indexVars(Value tensor, SmallVectorImpl<unsigned> &vars,
+                      SmallVectorImpl<ExprRef> &at) {
+  int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    vars.push_back(freshVar(extentOf(tensor, axis)));
+    at.push_back(var(vars.back()));
+  }
+}
+
+ExprRef Exprs::fromAffine(AffineExpr expr, ArrayRef<ExprRef> dims,
+                          ArrayRef<ExprRef> symbols) {
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return dims[dim.getPosition()];
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+    return symbols[symbol.getPosition()];
+  if (auto value = dyn_cast<AffineConstantExpr>(expr))
+    return index(value.getValue());
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  ExprRef a = fromAffine(binary.getLHS(), dims, symbols),
+          b = fromAffine(binary.getRHS(), dims, symbols);
+  StringRef name;
+  switch (expr.getKind()) {
+  case AffineExprKind::Add:
+    name = "arith.addi";
+    break;
+  case AffineExprKind::Mul:
+    name = "arith.muli";
+    break;
+  case AffineExprKind::FloorDiv:
+    name = "arith.floordivsi";
+    break;
+  case AffineExprKind::CeilDiv:
+    name = "arith.ceildivsi";
+    break;
+  default: { // a mod b with b > 0
+    ExprRef quotient = op("arith.floordivsi", a->type, {a, b});
+    return op("arith.subi", a->type,
+              {a, op("arith.muli", a->type, {quotient, b})});
+  }
+  }
+  return op(name, a->type, {a, b});
+}
+
+ExprRef Exprs::evaluate(Value value, DenseMap<Value, ExprRef> &known,
+                        Block *within) {
+  if (ExprRef found = known.lookup(value))
+    return found;
+  Operation *def = value.getDefiningOp();
+  Block *home = def ? def->getBlock() : cast<BlockArgument>(value).getOwner();
+  bool inside =
+      home == within || (within->getParent() &&
+                         within->getParent()->isAncestor(home->getParent()));
+  if (!inside)
+    return known[value] = scalar(value);
+  if (!def)
+    return nullptr;
+  if (isa<arith::ConstantOp>(def))
+    return known[value] = scalar(value);
+  if (auto ifOp = dyn_cast<scf::IfOp>(def)) {
+    unsigned result = cast<OpResult>(value).getResultNumber();
+    ExprRef condition = evaluate(ifOp.getCondition(), known, within);
+    ExprRef yes = evaluate(ifOp.thenYield().getOperand(result), known, within);
+    ExprRef no = evaluate(ifOp.elseYield().getOperand(result), known, within);
+    return condition && yes && no
+               ? known[value] = select(condition, yes, no, /*guard=*/true)
+               : nullptr;
+  }
+  if (auto dim = dyn_cast<tensor::DimOp>(def))
+    return dim.getConstantIndex()
+               ? known[value] =
+                     extentOf(dim.getSource(), *dim.getConstantIndex())
+               : nullptr;
+  SmallVector<ExprRef, 3> operands;
+  for (Value operand : def->getOperands()) {
+    if (isa<RankedTensorType>(operand.getType())) {
+      operands.push_back(nullptr);
+      continue;
+    }
+    ExprRef e = evaluate(operand, known, within);
+    if (!e)
+      return nullptr;
+    operands.push_back(e);
+  }
+  if (auto extract = dyn_cast<tensor::ExtractOp>(def))
+    return known[value] =
+               read(extract.getTensor(), ArrayRef(operands).drop_front());
+  if (llvm::is_contained(operands, nullptr) || def->getNumResults() != 1 ||
+      def->getNumRegions() || !isMemoryEffectFree(def))
+    return nullptr;
+  return known[value] = op(def->getName(), def->getAttrDictionary(),
+                           value.getType(), operands);
+}
+
+ExprRef Exprs::block(Block &block, ArrayRef<ExprRef> arguments,
+                     unsigned result) {
+  DenseMap<Value, ExprRef> known;
+  for (auto [argument, e] : llvm::zip(block.getArguments(), arguments))
+    known[argument] = e;
+  return evaluate(block.getTerminator()->getOperand(result), known, &block);
+}
+
+static bool isNeutral(StringRef combiner, ExprRef init) {
+  if (auto value = Exprs::constantFloat(init)) {
+    double infinity = std::numeric_limits<double>::infinity();
+    return (combiner == "arith.addf" && *value == 0) ||
+           (combiner == "arith.mulf" && *value == 1) ||
+           ((combiner == "arith.maximumf" || combiner == "arith.maxnumf") &&
+            *value == -infinity) ||
+           ((combiner == "arith.minimumf" || combiner == "arith.minnumf") &&
+            *value == infinity);
+  }
+  if (auto value = Exprs::constantInt(init)) {
+    bool bit = init->type.isInteger(1);
+    return (combiner == "arith.addi" && *value == 0) ||
+           (combiner == "arith.muli" && *value == 1) ||
+           (combiner == "arith.ori" && *value == 0) ||
+           (combiner == "arith.andi" && bit && *value == 1);
+  }
+  return false;
+}
+
+ExprRef Exprs::generic(Operation *op, Value result, ArrayRef<ExprRef> indices) {
+  auto linalgOp = cast<linalg::LinalgOp>(op);
+  unsigned number = cast<OpResult>(result).getResultNumber();
+  OpOperand *init = linalgOp.getDpsInitOperand(number);
+  AffineMap outMap = linalgOp.getMatchingIndexingMap(init);
+  SmallVector<ExprRef> loops(linalgOp.getNumLoops());
+  for (auto [axis, expr] : llvm::enumerate(outMap.getResults()))
+    if (auto dim = dyn_cast<AffineDimExpr>(expr))
+      loops[dim.getPosition()] = indices[axis];
+    else if (!isa<AffineConstantExpr>(expr))
+      return nullptr;
+
+  SmallVector<unsigned> reduced;
+  auto types = linalgOp.getIteratorTypesArray();
+  for (unsigned loop = 0; loop < loops.size(); ++loop) {
+    if (loops[loop]) {
+      if (types[loop] == utils::IteratorType::reduction)
+        return nullptr;
+      continue;
+    }
+    if (types[loop] != utils::IteratorType::reduction)
+      return nullptr; // the output map forgets a parallel loop
+    ExprRef extent = nullptr;
+    for (OpOperand &operand : op->getOpOperands()) {
+      AffineMap map = linalgOp.getMatchingIndexingMap(&operand);
+      for (auto [axis, expr] : llvm::enumerate(map.getResults()))
+        if (!extent && expr == getAffineDimExpr(loop, context))
+          extent = extentOf(operand.get(), axis);
+    }
+    if (!extent)
+      return nullptr;
+    reduced.push_back(freshVar(extent));
+    loops[loop] = var(reduced.back());
+  }
+
+  Block &body = *linalgOp.getBlock();
+  DenseMap<Value, ExprRef> known;
+  for (OpOperand &operand : op->getOpOperands()) {
+    BlockArgument argument = linalgOp.getMatchingBlockArgument(&operand);
+    if (linalgOp.isDpsInit(&operand) && !reduced.empty())
+      continue;
+    if (auto type = dyn_cast<RankedTensorType>(operand.get().getType())) {
+      SmallVector<ExprRef> at;
+      for (AffineExpr e :
+           linalgOp.getMatchingIndexingMap(&operand).getResults())
+        at.push_back(fromAffine(e, loops));
+      known[argument] = read(operand.get(), at);
+    } else {
+      known[argument] = scalar(operand.get());
+    }
+  }
+  for (auto indexOp : body.getOps<linalg::IndexOp>())
+    known[indexOp] = loops[indexOp.getDim()];
+  body.walk([&](linalg::IndexOp indexOp) {
+    known[indexOp] = loops[indexOp.getDim()];
+  });
+
+  Value yielded = body.getTerminator()->getOperand(number);
+  if (reduced.empty())
+    return evaluate(yielded, known, &body);
+
+  // acc' = combine(acc, x), acc used once; or that in a branch whose other side
+  // keeps acc: x is then the neutral element there.
+  BlockArgument acc = linalgOp.getMatchingBlockArgument(init);
+  Operation *combiner = yielded.getDefiningOp();
+  auto guard = dyn_cast_or_null<scf::IfOp>(combiner);
+  bool whenTrue = true;
+  if (guard && guard.elseBlock()) {
+    unsigned at = cast<OpResult>(yielded).getResultNumber();
+    Value yes = guard.thenYield().getOperand(at),
+          no = guard.elseYield().getOperand(at);
+    whenTrue = no == acc;
+    if (!whenTrue && yes != acc)
+      return nullptr;
+    combiner = (whenTrue ? yes : no).getDefiningOp();
+  }
+  if (!combiner || combiner->getNumOperands() != 2 ||
+      !llvm::is_contained(combiner->getOperands(), Value(acc)) ||
+      llvm::count_if(acc.getUses(), [&](OpOperand &use) {
+        return !isa<scf::YieldOp>(use.getOwner());
+      }) != 1)
+    return nullptr;
+  if (!guard && !acc.hasOneUse())
+    return nullptr;
+  static constexpr StringLiteral combiners[] = {
+      "arith.addf",     "arith.addi",     "arith.mulf",    "arith.muli",
+      "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf",
+      "arith.maxsi",    "arith.minsi",    "arith.andi",    "arith.ori"};
+  if (!llvm::is_contained(combiners, combiner->getName().getStringRef()))
+    return nullptr;
+  Value term = combiner->getOperand(combiner->getOperand(0) == acc ? 1 : 0);
+  ExprRef x = evaluate(term, known, &body);
+  if (x && guard) {
+    ExprRef condition = evaluate(guard.getCondition(), known, &body);
+    auto neutral = arith::getNeutralElement(combiner);
+    if (!condition || !neutral)
+      return nullptr;
+    ExprRef nothing = constant(*neutral);
+    x = whenTrue ? select(condition, x, nothing, /*guard=*/true)
+                 : select(condition, nothing, x, /*guard=*/true);
+  }
+  if (!x)
+    return nullptr;
+  ExprRef sum = reduce(combiner->getName(), reduced, x);
+  ExprRef start = expand(init->get(), indices);
+  if (start && isNeutral(combiner->getName().getStringRef(), start))
+    return sum;
+  if (!start)
+    start = read(init->get(), indices);
+  return this->op(combiner->getName(), DictionaryAttr::get(context), sum->type,
+                  {start, sum});
+}
+
+// Position `at` of a collapsed axis as positions of the axes it was made of.
+static SmallVector<ExprRef> delinearise(Exprs &exprs, ExprRef at,
+                                        ArrayRef<ExprRef> extents) {
+  SmallVector<ExprRef> result(extents.size());
+  Type index = IndexType::get(exprs.context);
+  for (size_t k = extents.size(); k-- > 1;) {
+    ExprRef extent = extents[k], outer = nullptr;
+    // x * extent + y with y below extent: the way that axes are merged.
+    if (at->isOp("arith.addi"))
+      for (int side : {0, 1}) {
+        ExprRef product = at->operand(side), inner = at->operand(1 - side);
+        if (!product->isOp("arith.muli") || inner->kind != ExprKind::Var ||
+            exprs.extent(inner->number) != extent)
+          continue;
+        for (int factor : {0, 1})
+          if (product->operand(factor) == extent) {
+            outer = product->operand(1 - factor);
+            result[k] = inner;
+          }
+      }
+    if (!outer) {
+      outer = exprs.op("arith.floordivsi", index, {at, extent});
+      result[k] =
+          exprs.op("arith.subi", index,
+                   {at, exprs.op("arith.muli", index, {outer, extent})});
+    }
+    at = outer;
+  }
+  result[0] = at;
+  return result;
+}
+
+ExprRef Exprs::reshaped(Operation *op, ArrayRef<ExprRef> indices) {
+  Type index = IndexType::get(context);
+  SmallVector<ExprRef> at;
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
+    for (auto [axis, group] :
+         llvm::enumerate(collapse.getReassociationIndices())) {
+      SmallVector<ExprRef> extents;
+      for (int64_t source : group)
+        extents.push_back(extentOf(collapse.getSrc(), source));
+      if (group.empty())
+        return nullptr;
+      llvm::append_range(at, delinearise(*this, indices[axis], extents));
+    }
+    return read(collapse.getSrc(), at);
+  }
+  auto expand = cast<tensor::ExpandShapeOp>(op);
+  for (const ReassociationIndices &group : expand.getReassociationIndices()) {
+    ExprRef position = this->index(0);
+    for (int64_t axis : group)
+      position =
+          this->op("arith.addi", index,
+                   {this->op("arith.muli", index,
+                             {position, extentOf(expand.getResult(), axis)}),
+                    indices[axis]});
+    at.push_back(position);
+  }
+  return read(expand.getSrc(), at);
+}
+
+ExprRef Exprs::expand(Value tensor, ArrayRef<ExprRef> indices) {
+  Operation *def = tensor.getDefiningOp();
+  if (!def)
+    return nullptr;
+  if (isReshape(def))
+    return reshaped(def, indices);
+  if (auto constantOp = dyn_cast<arith::ConstantOp>(def)) {
+    auto elements = dyn_cast<DenseElementsAttr>(constantOp.getValue());
+    if (!elements || !elements.isSplat())
+      return nullptr;
+    return constant(cast<TypedAttr>(elements.getSplatValue<Attribute>()));
+  }
+  if (!isExpressible(def))
+    return nullptr;
+  if (auto castOp = dyn_cast<tensor::CastOp>(def))
+    return read(castOp.getSource(), indices);
+  if (auto splat = dyn_cast<tensor::SplatOp>(def))
+    return scalar(splat.getInput());
+  if (auto elements = dyn_cast<tensor::FromElementsOp>(def))
+    return elements.getElements().size() == 1
+               ? scalar(elements.getElements()[0])
+               : nullptr;
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(def)) {
+    SmallVector<ExprRef> at;
+    auto dropped = slice.getDroppedDims();
+    unsigned next = 0;
+    auto toExpr = [&](OpFoldResult f) {
+      if (auto value = dyn_cast<Value>(f))
+        return scalar(value);
+      return index(cast<IntegerAttr>(cast<Attribute>(f)).getInt());
+    };
+    for (unsigned axis = 0; axis < slice.getSourceType().getRank(); ++axis) {
+      ExprRef position = toExpr(slice.getMixedOffsets()[axis]);
+      if (!dropped.test(axis)) {
+        ExprRef step =
+            op("arith.muli", position->type,
+               {indices[next++], toExpr(slice.getMixedStrides()[axis])});
+        position = op("arith.addi", position->type, {position, step});
+      }
+      at.push_back(position);
+    }
+    return read(slice.getSource(), at);
+  }
+  if (isa<linalg::FillOp>(def))
+    return scalar(def->getOperand(0));
+  return generic(def, tensor, indices);
+}
+
+} // namespace heed

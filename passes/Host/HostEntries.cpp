@@ -1,0 +1,208 @@
+//===- HostEntries.cpp - the C functions by which a model is run ----------===//
+//
+// Unpacks heed_buffers into the arguments of a model's functions, and writes
+// down what code generation needs to describe the model to the runtime.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Attn/Dialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "passes/Host/HostBuilder.h"
+#include "passes/Host/RuntimeType.h"
+#include "passes/Mutation.h"
+
+using namespace mlir;
+using namespace heed;
+
+namespace {
+
+// Layout of runtime/host.h.
+constexpr int64_t kBufferBytes = 144, kBufferType = 8, kBufferRank = 12,
+                  kBufferShape = 16;
+
+/// The argument that heed_buffer number \p k of \p buffers holds.
+Value unpack(HostBuilder &host, OpBuilder &b, Location loc, Type type,
+             Value buffers, int64_t k) {
+  Value buffer = host.at(b, loc, buffers, kBufferBytes * k);
+  Value data = LLVM::LoadOp::create(b, loc, host.pointer, buffer);
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref) {
+    Type stored = type.isInteger(1) ? b.getI8Type()
+                  : type.isIndex()  ? b.getI64Type()
+                                    : type;
+    Value value = LLVM::LoadOp::create(b, loc, stored, data);
+    if (type.isInteger(1))
+      return arith::CmpIOp::create(
+          b, loc, arith::CmpIPredicate::ne, value,
+          arith::ConstantOp::create(b, loc, b.getIntegerAttr(stored, 0)));
+    return value;
+  }
+  SmallVector<Value> sizes;
+  for (int64_t axis = 0; axis < memref.getRank(); ++axis)
+    sizes.push_back(memref.isDynamicDim(axis)
+                        ? LLVM::LoadOp::create(
+                              b, loc, b.getI64Type(),
+                              host.at(b, loc, buffer, kBufferShape + 8 * axis))
+                              .getResult()
+                        : host.i64(b, loc, memref.getDimSize(axis)));
+  return host.memrefOver(b, loc, memref, data, sizes);
+}
+
+/// What the description says of one argument or result.
+Attribute describe(func::FuncOp model, unsigned argument, unsigned k) {
+  Builder b(model.getContext());
+  Type type = model.getArgumentTypes()[argument];
+  NamedAttrList entry;
+  auto name = model.getArgAttrOfType<StringAttr>(argument, attn::kNameAttr);
+  entry.set("name", name ? name : b.getStringAttr("x" + std::to_string(k)));
+  SmallVector<int64_t> sizes;
+  SmallVector<Attribute> extents;
+  Type element = type;
+  if (auto memref = dyn_cast<MemRefType>(type)) {
+    element = memref.getElementType();
+    auto dims = model.getArgAttrOfType<ArrayAttr>(argument, attn::kDimsAttr);
+    for (int64_t axis = 0; axis < memref.getRank(); ++axis) {
+      bool isDynamic = memref.isDynamicDim(axis);
+      sizes.push_back(isDynamic ? -1 : memref.getDimSize(axis));
+      if (dims && axis < int64_t(dims.size()))
+        extents.push_back(dims[axis]);
+      else
+        extents.push_back(b.getStringAttr(
+            isDynamic ? "?" : std::to_string(memref.getDimSize(axis))));
+    }
+  } else {
+    entry.set("scalar", b.getUnitAttr());
+    if (Attribute value = model.getArgAttr(argument, attn::kDefaultAttr))
+      entry.set("default", value);
+  }
+  entry.set("type", TypeAttr::get(element));
+  entry.set("extents", b.getArrayAttr(extents));
+  entry.set("sizes", b.getDenseI64ArrayAttr(sizes));
+  return entry.getDictionary(model.getContext());
+}
+
+/// The two C functions of \p model, and its entry in the description.
+FailureOr<Attribute> makeEntry(HostBuilder &host, func::FuncOp model,
+                               StringRef prefix) {
+  OpBuilder b(model.getContext());
+  auto shapes = host.module.lookupSymbol<func::FuncOp>(
+      (model.getName() + ".shapes").str());
+  if (!shapes)
+    return model.emitError("expected '@")
+           << model.getName() << ".shapes', which attn-form-entries makes";
+  model.setPrivate();
+  SmallVector<Attribute> inputs, outputs;
+  SmallVector<unsigned> outputArguments;
+  for (unsigned k = 1; k < model.getNumArguments(); ++k) {
+    if (model.getArgAttr(k, "attn.result")) {
+      outputs.push_back(describe(model, k, outputs.size()));
+      outputArguments.push_back(k);
+    } else {
+      inputs.push_back(describe(model, k, inputs.size()));
+    }
+  }
+  Location loc = model.getLoc();
+  std::string base = (prefix + "." + model.getName()).str();
+  b.setInsertionPointToEnd(host.module.getBody());
+  auto type = b.getFunctionType({host.pointer, host.pointer, host.pointer},
+                                b.getI32Type());
+
+  auto run = func::FuncOp::create(b, loc, base + ".run", type);
+  b.setInsertionPointToStart(run.addEntryBlock());
+  SmallVector<Value> arguments{run.getArgument(0)};
+  unsigned in = 0, out = 0;
+  for (unsigned k = 1; k < model.getNumArguments(); ++k) {
+    bool isResult = bool(model.getArgAttr(k, "attn.result"));
+    arguments.push_back(unpack(host, b, loc, model.getArgumentTypes()[k],
+                               run.getArgument(isResult ? 2 : 1),
+                               isResult ? out++ : in++));
+  }
+  func::CallOp::create(b, loc, model, arguments);
+  func::ReturnOp::create(b, loc, host.i32(b, loc, 0));
+
+  b.setInsertionPointToEnd(host.module.getBody());
+  auto ask = func::FuncOp::create(b, loc, base + ".ask", type);
+  b.setInsertionPointToStart(ask.addEntryBlock());
+  arguments.assign({ask.getArgument(0)});
+  for (unsigned k = 1; k < shapes.getNumArguments(); ++k)
+    arguments.push_back(unpack(host, b, loc, shapes.getArgumentTypes()[k],
+                               ask.getArgument(1), k - 1));
+  auto extents = func::CallOp::create(b, loc, shapes, arguments);
+  unsigned next = 0;
+  for (auto [k, argument] : llvm::enumerate(outputArguments)) {
+    auto result = cast<MemRefType>(model.getArgumentTypes()[argument]);
+    Value buffer = host.at(b, loc, ask.getArgument(2), kBufferBytes * k);
+    int32_t element = runtimeType(result.getElementType());
+    LLVM::StoreOp::create(b, loc, host.i32(b, loc, element),
+                          host.at(b, loc, buffer, kBufferType));
+    LLVM::StoreOp::create(b, loc, host.i32(b, loc, result.getRank()),
+                          host.at(b, loc, buffer, kBufferRank));
+    for (int64_t axis = 0; axis < result.getRank(); ++axis)
+      LLVM::StoreOp::create(
+          b, loc,
+          host.toI64(b, loc,
+                     extents.getResult(
+                         mutated("lower-host.first-extent") ? 0 : next++)),
+          host.at(b, loc, buffer, kBufferShape + 8 * axis));
+  }
+  func::ReturnOp::create(b, loc, host.i32(b, loc, 0));
+
+  NamedAttrList entry;
+  entry.set("name", model.getNameAttr());
+  entry.set("inputs", b.getArrayAttr(inputs));
+  entry.set("outputs", b.getArrayAttr(outputs));
+  entry.set("run", FlatSymbolRefAttr::get(run.getNameAttr()));
+  entry.set("shapes", FlatSymbolRefAttr::get(ask.getNameAttr()));
+  // What they said stands in the description now; LLVM has no such names.
+  for (func::FuncOp function : {model, shapes})
+    for (unsigned k = 0; k < function.getNumArguments(); ++k)
+      function.setArgAttrs(k, ArrayRef<NamedAttribute>());
+  return Attribute(entry.getDictionary(model.getContext()));
+}
+
+/// The C function that runs \p init.
+func::FuncOp makeInit(HostBuilder &host, func::FuncOp init, StringRef prefix) {
+  OpBuilder b(init.getContext());
+  Location loc = init.getLoc();
+  b.setInsertionPointToEnd(host.module.getBody());
+  auto open =
+      func::FuncOp::create(b, loc, (prefix + ".open").str(),
+                           b.getFunctionType(host.pointer, b.getI32Type()));
+  b.setInsertionPointToStart(open.addEntryBlock());
+  func::CallOp::create(b, loc, init, ValueRange{open.getArgument(0)});
+  func::ReturnOp::create(b, loc, host.i32(b, loc, 0));
+  return open;
+}
+
+} // namespace
+
+LogicalResult heed::makeHostEntries(HostBuilder &host,
+                                    ArrayRef<func::FuncOp> functions,
+                                    const HostContents &contents) {
+  Builder b(host.module.getContext());
+  SmallVector<Attribute> entries;
+  NamedAttrList description;
+  for (func::FuncOp function : functions) {
+    if (function->hasAttr(attn::kModelAttr)) {
+      FailureOr<Attribute> entry = makeEntry(host, function, contents.prefix);
+      if (failed(entry))
+        return failure();
+      entries.push_back(*entry);
+    } else if (function->hasAttr(attn::kInitAttr)) {
+      func::FuncOp open = makeInit(host, function, contents.prefix);
+      description.set("init", FlatSymbolRefAttr::get(open.getNameAttr()));
+      description.set("kept", function->getAttr(attn::kSlotsAttr));
+    }
+  }
+  if (entries.empty())
+    return host.module.emitError("expected a function with 'attn.model'");
+  description.set("entries", b.getArrayAttr(entries));
+  description.set("params", b.getArrayAttr(contents.params));
+  SmallVector<StringRef> names(contents.kernels.begin(),
+                               contents.kernels.end());
+  description.set("kernels", b.getStrArrayAttr(names));
+  description.set("prefix", b.getStringAttr(contents.prefix));
+  host.module->setAttr("attn.description",
+                       description.getDictionary(b.getContext()));
+  return success();
+}

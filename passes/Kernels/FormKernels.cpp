@@ -1,0 +1,490 @@
+//===- FormKernels.cpp - outlines the tensor mathematics as kernels -------===//
+//
+// Tensor-valued ops are gathered in clusters, each cluster becomes a private
+// function with the attribute attn.kernel, and what is left of the model is its
+// host code (docs/ir.md, section 3).
+//
+// An op starts as a cluster of its own and draws in the clusters that produce
+// its operands where one kernel computes both without storing what is between
+// them: elementwise producers, an epilogue after a contraction, and reductions
+// over the same rows. All but the last value of a cluster are used inside it
+// alone, so that the ops may move down to the last one.
+#include "dialects/Attn/Dialect.h"
+#include "passes/Algebra/TensorOps.h"
+#include "passes/Kernels/InlineLive.h"
+#include "passes/Kernels/KernelKinds.h"
+#include "passes/Kernels/MergeRows.h"
+#include "passes/Kernels/RowProducts.h"
+#include "passes/Mutation.h"
+#include "passes/Passes.h"
+#include "passes/Plan/RowBlocks.h"
+#include "passes/Plan/StoredTensors.h"
+#include "passes/Remarks.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace heed {
+#define GEN_PASS_DEF_ATTNFORMKERNELS
+#include "passes/Passes.h.inc"
+} // namespace heed
+
+using namespace mlir;
+using namespace heed;
+
+namespace {
+
+struct Cluster {
+  /// In program order; the last one defines the kernel's results.
+  SmallVector<Operation *> ops;
+  KernelKind kind;
+};
+
+class Former {
+public:
+  Former(func::FuncOp model, SymbolTable &symbols)
+      : model(model), symbols(symbols) {}
+
+  void run() {
+    model.walk<WalkOrder::PreOrder>([&](Block *block) {
+      if (!isCompute(block->getParentOp()))
+        formIn(*block);
+    });
+  }
+
+private:
+  void formIn(Block &block);
+  Cluster *clusterOf(Value value);
+  /// Ops of this block, outside of \p cluster, that use \p value (directly or
+  /// from a nested region).
+  bool usedOnlyIn(Value value, const llvm::SmallPtrSetImpl<Cluster *> &set);
+  std::string whyNot(Cluster &producer, Operation *user);
+  void joinRowBlock(Cluster &cluster, Attribute block);
+  void drawIn(Cluster &cluster);
+  void explain();
+  void outline(Cluster &cluster);
+
+  func::FuncOp model;
+  SymbolTable &symbols;
+  /// Why \p user's kernel was not joined with \p producer's when \p user was
+  /// looked at.
+  struct Reason {
+    Operation *producer, *user;
+    std::string why;
+  };
+  SmallVector<Reason> reasons;
+  Block *block = nullptr;
+  SmallVector<std::unique_ptr<Cluster>> clusters;
+  DenseMap<Operation *, Cluster *> owner;
+  llvm::StringMap<func::FuncOp> known;
+};
+
+Cluster *Former::clusterOf(Value value) {
+  Operation *def = value.getDefiningOp();
+  return def ? owner.lookup(def) : nullptr;
+}
+
+bool Former::usedOnlyIn(Value value,
+                        const llvm::SmallPtrSetImpl<Cluster *> &set) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    Operation *here = block->findAncestorOpInBlock(*user);
+    Cluster *cluster = here ? owner.lookup(here) : nullptr;
+    return cluster && set.contains(cluster);
+  });
+}
+
+/// Whether \p user reads \p value under a condition. Such a read is clamped: no
+/// schedule of rows sees that it stays in its row, or computes the branches
+/// apart (Elementwise.cpp).
+static bool readsInBranch(Operation *user, Value value) {
+  return user
+      ->walk([&](tensor::ExtractOp read) {
+        return read.getTensor() == value && read->getParentOp() != user
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Empty if \p user may be computed in one kernel with \p producer; else the
+/// reason against it.
+std::string Former::whyNot(Cluster &producer, Operation *user) {
+  Operation *last = producer.ops.back();
+  if (last->getNumResults() != 1 && !isa<attn::SoftmaxOp>(last))
+    return "it has several results";
+  if (isTable(last) && !isTable(user))
+    return "it is a table";
+  bool inPlace = readsInPlace(user, last->getResult(0));
+  KernelKind userKind = kernelKindOf(user);
+  unsigned cost = costOfElement(last);
+  switch (producer.kind) {
+  case KernelKind::Elementwise:
+    if (userKind == KernelKind::Elementwise || userKind == KernelKind::Row) {
+      if (inPlace || cost <= 4)
+        return "";
+      return "its elements are read more than once and are not cheap";
+    }
+    if (userKind == KernelKind::Contraction &&
+        (cost <= 1 ||
+         (isRowProduct(user) && areRowsOf(user, last->getResult(0))) ||
+         areTermsOfState(user, last->getResult(0))))
+      return "";
+    return "each of its elements is read many times";
+  case KernelKind::Contraction:
+    if (userKind == KernelKind::Elementwise && inPlace)
+      return "";
+    return "a contraction's tile is not a whole row";
+  case KernelKind::Row: {
+    if (userKind == KernelKind::Contraction ||
+        userKind == KernelKind::Attention || userKind == KernelKind::Softmax)
+      return "each of its elements is read many times";
+    // Columns of what it reduces, say: not the rows that the user reduces.
+    bool reduced = llvm::any_of(producer.ops, [&](Operation *op) {
+      auto loops = dyn_cast<linalg::LinalgOp>(op);
+      auto result = dyn_cast<RankedTensorType>(last->getResult(0).getType());
+      return loops && result && loops.getNumLoops() > result.getRank();
+    });
+    if (reduced && userKind == KernelKind::Row &&
+        sumsAlong(user, last->getResult(0)))
+      return "its elements are added";
+    if (readsInBranch(user, last->getResult(0)))
+      return "it is read in a branch";
+    return "";
+  }
+  case KernelKind::RowBlock:
+    if (userKind == KernelKind::Elementwise && inPlace)
+      return "";
+    return "its rows are read whole";
+  case KernelKind::Softmax:
+  case KernelKind::Attention:
+    if (userKind == KernelKind::Elementwise && inPlace &&
+        producer.kind == KernelKind::Softmax)
+      return "";
+    return "its schedule has no epilogue";
+  }
+  llvm_unreachable("kind of kernel");
+}
+
+/// Takes the operations before that are to be computed with \p cluster, one
+/// tile of queries after the other.
+void Former::joinRowBlock(Cluster &cluster, Attribute block) {
+  cluster.kind = KernelKind::RowBlock;
+  for (auto &before : clusters) {
+    if (before.get() == &cluster || before->ops.empty() ||
+        before->ops.back()->getAttr(kRowBlockAttr) != block)
+      continue;
+    for (Operation *op : before->ops)
+      owner[op] = &cluster;
+    cluster.ops.insert(cluster.ops.begin(), before->ops.begin(),
+                       before->ops.end());
+    before->ops.clear();
+  }
+}
+
+/// The one contraction of \p set, if it is a product of rows with a small
+/// matrix.
+static Operation *rowProductOf(ArrayRef<Cluster *> set) {
+  Operation *product = nullptr;
+  for (Cluster *c : set)
+    for (Operation *op : c->ops)
+      if (kernelKindOf(op) == KernelKind::Contraction) {
+        if (product || !isRowProduct(op))
+          return nullptr;
+        product = op;
+      }
+  return product;
+}
+
+void Former::drawIn(Cluster &cluster) {
+  Operation *op = cluster.ops.back();
+  // Candidates: producers, transitively, that may stand in one kernel with
+  // their users here.
+  llvm::SmallSetVector<Cluster *, 8> set;
+  SmallVector<Operation *> work(cluster.ops);
+  set.insert(&cluster);
+  llvm::MapVector<Cluster *, std::string> declined;
+  while (!work.empty()) {
+    Operation *user = work.pop_back_val();
+    llvm::SetVector<Value> inputs(user->operand_begin(), user->operand_end());
+    getUsedValuesDefinedAbove(user->getRegions(), inputs);
+    for (Value input : inputs) {
+      Cluster *producer = clusterOf(input);
+      if (!producer || producer == owner.lookup(user) ||
+          producer->ops.back() != input.getDefiningOp())
+        continue;
+      if (std::string why = whyNot(*producer, user); !why.empty()) {
+        declined[producer] = why;
+        continue;
+      }
+      if (!set.insert(producer))
+        continue;
+      work.append(producer->ops.begin(), producer->ops.end());
+    }
+  }
+  // What one user reads in place and another as a whole stays outside.
+  set.remove_if(
+      [&](Cluster *c) { return c != &cluster && declined.contains(c); });
+  // Values that are read elsewhere, too, stay outside, and with them what only
+  // they would need.
+  auto dropReadElsewhere = [&] {
+    for (bool changed = true; changed;) {
+      llvm::SmallPtrSet<Cluster *, 8> members(set.begin(), set.end());
+      changed = set.remove_if([&](Cluster *c) {
+        if (c == &cluster)
+          return false;
+        bool inside = llvm::all_of(c->ops.back()->getResults(), [&](Value v) {
+          return usedOnlyIn(v, members);
+        });
+        if (!inside)
+          declined[c] = "its result is read elsewhere, too";
+        return !inside;
+      });
+    }
+  };
+  // Before the next question: rows that stay outside are no reason to leave a
+  // contraction there.
+  dropReadElsewhere();
+  // At most one contraction or softmax, and none below a row kernel: they own
+  // the kernel's schedule.
+  auto owns = [](Cluster *c) {
+    return c->kind == KernelKind::Contraction ||
+           c->kind == KernelKind::Softmax || c->kind == KernelKind::Attention ||
+           c->kind == KernelKind::RowBlock;
+  };
+  bool seen = owns(&cluster);
+  Operation *rowProduct = rowProductOf(set.getArrayRef());
+  auto isOtherRow = [&](Cluster *c) {
+    return c->kind == KernelKind::Row &&
+           !(rowProduct && c != &cluster &&
+             isSumOfRows(c->ops.back(), rowProduct) &&
+             llvm::all_of(ArrayRef(c->ops).drop_back(), [](Operation *op) {
+               return kernelKindOf(op) == KernelKind::Elementwise;
+             }));
+  };
+  bool rows = llvm::any_of(set, isOtherRow);
+  set.remove_if([&](Cluster *c) {
+    if (c == &cluster || !owns(c))
+      return false;
+    if (rows || seen) {
+      declined[c] = rows ? "the kernel works on whole rows"
+                         : "the kernel has a contraction already";
+      return true;
+    }
+    seen = true;
+    return false;
+  });
+  dropReadElsewhere();
+  for (auto &[producer, why] : declined)
+    if (!set.contains(producer))
+      reasons.push_back({producer->ops.back(), op, why});
+
+  if (set.size() == 1)
+    return;
+  SmallVector<Operation *> ops;
+  for (Cluster *c : set) {
+    ops.append(c->ops.begin(), c->ops.end());
+    if (c->kind > cluster.kind)
+      cluster.kind = c->kind;
+  }
+  llvm::sort(ops,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  for (Operation *member : ops)
+    owner[member] = &cluster;
+  for (Cluster *c : set)
+    if (c != &cluster)
+      c->ops.clear();
+  cluster.ops = std::move(ops);
+}
+
+/// Says what stands in one kernel, of each boundary that is left why it is
+/// there, and what is stored between kernels.
+void Former::explain() {
+  for (auto &cluster : clusters)
+    for (Value result : cluster->ops.empty()
+                            ? ValueRange()
+                            : cluster->ops.back()->getResults())
+      if (llvm::any_of(result.getUsers(), [&](Operation *user) {
+            return !isa<func::ReturnOp, tensor::DimOp>(user);
+          }))
+        remarkFound(cluster->ops.back(), "attn-form-kernels", "stored",
+                    "stored between kernels: " + storedText(result));
+  for (auto &cluster : clusters)
+    if (cluster->ops.size() > 1) {
+      std::string saved;
+      for (Operation *op : ArrayRef(cluster->ops).drop_back())
+        for (Value inside : op->getResults()) {
+          std::string bytes = trafficText(inside);
+          saved +=
+              (saved.empty() ? ", which saves writing and reading " : ", ") +
+              storedText(inside) + (bytes.empty() ? "" : " (" + bytes + ")");
+        }
+      remarkDone(cluster->ops.back(), "attn-form-kernels", "fused",
+                 Twine(cluster->ops.size()) + " operations in one " +
+                     nameOf(cluster->kind) + " kernel" + saved);
+    }
+  llvm::SmallSet<std::pair<Cluster *, Cluster *>, 8> said;
+  for (Reason &reason : reasons) {
+    Cluster *producer = owner.lookup(reason.producer);
+    Cluster *user = owner.lookup(reason.user);
+    if (producer != user && said.insert({producer, user}).second)
+      remarkDeclined(reason.user, "attn-form-kernels", "not-fused",
+                     "not in one kernel with the " + nameOf(producer->kind) +
+                         " before it: " + reason.why);
+  }
+}
+
+void Former::formIn(Block &here) {
+  block = &here;
+  clusters.clear();
+  reasons.clear();
+  owner.clear();
+  for (Operation &op : llvm::make_early_inc_range(here))
+    inlineLive(&op);
+  for (Operation &op : here) {
+    if (!isCompute(&op))
+      continue;
+    // A fill is cloned where it initialises a sum; one that is read as a tensor
+    // is a kernel.
+    if (isCheap(&op) && llvm::all_of(op.getUsers(), [&](Operation *user) {
+          return isCompute(user) && user->getBlock() == block;
+        }))
+      continue;
+    clusters.push_back(std::make_unique<Cluster>());
+    clusters.back()->ops.push_back(&op);
+    clusters.back()->kind = kernelKindOf(&op);
+    owner[&op] = clusters.back().get();
+    if (Attribute block = op.getAttr(kRowBlockAttr))
+      joinRowBlock(*clusters.back(), block);
+    drawIn(*clusters.back());
+  }
+  explain();
+  for (auto &cluster : clusters)
+    if (!cluster->ops.empty())
+      outline(*cluster);
+  // What was cloned into kernels has no use left here.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(here)))
+    if (isCheap(&op) && op.use_empty())
+      op.erase();
+}
+
+void Former::outline(Cluster &cluster) {
+  Operation *last = cluster.ops.back();
+  Location loc = last->getLoc();
+  llvm::SmallPtrSet<Operation *, 8> members(cluster.ops.begin(),
+                                            cluster.ops.end());
+  // The body: what is cheap is cloned before its first use, everything else
+  // from outside is an argument.
+  SmallVector<Operation *> body;
+  llvm::SmallPtrSet<Operation *, 8> placed;
+  llvm::SetVector<Value> arguments;
+  auto place = [&](auto &&self, Operation *op) -> void {
+    if (!placed.insert(op).second)
+      return;
+    llvm::SetVector<Value> inputs(op->operand_begin(), op->operand_end());
+    getUsedValuesDefinedAbove(op->getRegions(), inputs);
+    for (Value input : inputs) {
+      Operation *def = input.getDefiningOp();
+      if (def && members.contains(def))
+        continue;
+      if (isCheap(def))
+        self(self, def);
+      else
+        arguments.insert(input);
+    }
+    body.push_back(op);
+  };
+  for (Operation *op : cluster.ops)
+    place(place, op);
+
+  SmallVector<Value> results;
+  for (Value result : last->getResults())
+    if (!result.use_empty())
+      results.push_back(result);
+  if (results.empty())
+    return;
+
+  OpBuilder b(model.getContext());
+  auto type =
+      b.getFunctionType(TypeRange(arguments.getArrayRef()), TypeRange(results));
+  auto kernel = func::FuncOp::create(loc, "kernel", type);
+  kernel.setPrivate();
+  kernel->setAttr(attn::kKernelAttr, b.getUnitAttr());
+  kernel->setAttr("attn.kind", b.getStringAttr(nameOf(cluster.kind)));
+  Block *entry = kernel.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  IRMapping map;
+  map.map(arguments.getArrayRef(), entry->getArguments());
+  for (Operation *op : body)
+    b.clone(*op, map)->removeAttr(kRowBlockAttr);
+  SmallVector<Value> returned;
+  for (Value result : results)
+    returned.push_back(map.lookup(result));
+  func::ReturnOp::create(b, loc, returned);
+  SmallVector<Value> passed(arguments.getArrayRef());
+  if (passed.size() > 1 && passed[0].getType() == passed[1].getType() &&
+      mutated("form-kernels.swap-arguments"))
+    std::swap(passed[0], passed[1]);
+  b.setInsertionPoint(last);
+  SmallVector<RestoreResults> restore;
+  if (cluster.kind == KernelKind::Contraction)
+    while (RestoreResults next = mergeRows(kernel, b, passed))
+      restore.push_back(next);
+  if (!restore.empty())
+    remarkDone(last, "attn-form-kernels", "rows-merged",
+               "rows of a batch are rows of one matrix");
+
+  std::string symbol = (model.getName() + "_" + nameOf(cluster.kind)).str();
+  llvm::replace(symbol, ' ', '_');
+  size_t before = known.size();
+  func::FuncOp same = shareKernel(kernel, symbol, known, symbols);
+  if (known.size() == before)
+    remarkDone(last, "attn-form-kernels", "shared",
+               "shares the kernel " + same.getName());
+  b.setInsertionPoint(last);
+  auto call = func::CallOp::create(b, loc, same, passed);
+  SmallVector<Value> values(call.getResults());
+  for (RestoreResults &next : llvm::reverse(restore))
+    values = next(b, values);
+  for (auto [result, value] : llvm::zip(results, values))
+    result.replaceAllUsesWith(value);
+  for (Operation *op : llvm::reverse(cluster.ops))
+    op->erase();
+}
+
+struct FormKernels : heed::impl::AttnFormKernelsBase<FormKernels> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    SmallVector<func::FuncOp> models;
+    for (auto func : getOperation().getOps<func::FuncOp>())
+      if (!func.isExternal() && !func->hasAttr(attn::kKernelAttr))
+        models.push_back(func);
+    for (func::FuncOp model : models)
+      Former(model, symbols).run();
+    // One kernel gives the next its rows as it has them.
+    RewritePatternSet patterns(&getContext());
+    tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns,
+                                                         &getContext());
+    tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, &getContext());
+    SmallVector<Operation *> reshapes;
+    for (func::FuncOp model : models)
+      model.walk([&](Operation *op) {
+        if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op))
+          reshapes.push_back(op);
+      });
+    FrozenRewritePatternSet frozen(std::move(patterns));
+    if (failed(applyOpPatternsGreedily(reshapes, frozen)))
+      signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,370 @@
+//===- MergeProducts.cpp - products of one operand are one kernel ---------===//
+//
+// Queries, keys and values of one input, the two products of a gated layer:
+// contractions of the same tensor with weights of the same shape. Their kernels
+// become one, whose schedule reads that tensor, and starts threads, once for
+// all of them. A kernel whose epilogue reads the other's result where it writes
+// its own takes it from the tile.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Attn/Dialect.h"
+#include "passes/Kernels/KernelKinds.h"
+#include "passes/Mutation.h"
+#include "passes/Passes.h"
+#include "passes/Plan/StoredTensors.h"
+#include "passes/Plan/Weights.h"
+#include "passes/Remarks.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace heed {
+#define GEN_PASS_DEF_ATTNMERGEPRODUCTS
+#include "passes/Passes.h.inc"
+} // namespace heed
+
+using namespace mlir;
+using namespace heed;
+
+namespace {
+
+/// More would leave too few vectors of a register tile to each.
+constexpr size_t mostProducts = 3;
+
+/// A call of a kernel that is one product with a weight and what follows it at
+/// the same places.
+struct Product {
+  func::CallOp call;
+  func::FuncOp kernel;
+  linalg::GenericOp sum;
+  unsigned weight = 0; ///< the operand of the sum
+
+  Value onHost(Value inside) const {
+    auto argument = dyn_cast<BlockArgument>(inside);
+    return argument ? call->getOperand(argument.getArgNumber()) : Value();
+  }
+  Value result() const { return call->getResult(0); }
+};
+
+bool isInPlace(linalg::GenericOp op, unsigned loops) {
+  return op.getNumLoops() == loops && op.getNumParallelLoops() == loops &&
+         llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
+           return op.getMatchingIndexingMap(&init).isIdentity();
+         });
+}
+
+/// Whether ops of the kernel read \p value only where they write.
+bool isReadInPlace(Value value, unsigned loops) {
+  return llvm::all_of(value.getUses(), [&](OpOperand &use) {
+    if (isa<func::ReturnOp>(use.getOwner()))
+      return true;
+    auto op = dyn_cast<linalg::GenericOp>(use.getOwner());
+    return op && isInPlace(op, loops) &&
+           op.getMatchingIndexingMap(&use).isIdentity();
+  });
+}
+
+std::optional<Product> findProduct(func::CallOp call, SymbolTable &symbols,
+                                   WeightAnalysis &weights) {
+  Product p;
+  p.call = call;
+  p.kernel = symbols.lookup<func::FuncOp>(call.getCallee());
+  if (!p.kernel || !p.kernel->hasAttr(attn::kKernelAttr) ||
+      call.getNumResults() != 1)
+    return std::nullopt;
+  auto kind = p.kernel->getAttrOfType<StringAttr>("attn.kind");
+  if (!kind || kind.getValue() != nameOf(KernelKind::Contraction))
+    return std::nullopt;
+  SmallVector<linalg::GenericOp> others;
+  for (auto op : p.kernel.getBody().front().getOps<linalg::GenericOp>()) {
+    if (op.getNumLoops() == op.getNumParallelLoops())
+      others.push_back(op);
+    else if (p.sum)
+      return std::nullopt;
+    else
+      p.sum = op;
+  }
+  if (!p.sum || p.sum->getNumResults() != 1)
+    return std::nullopt;
+  AffineMap out = p.sum.getMatchingIndexingMap(p.sum.getDpsInitOperand(0));
+  unsigned loops = p.sum.getNumParallelLoops();
+  if (loops < 2 || out.getNumResults() != loops)
+    return std::nullopt;
+  // Nothing but operands is read, and one of them, a weight, by columns.
+  llvm::SetVector<Value> captures;
+  getUsedValuesDefinedAbove(p.sum->getRegions(), captures);
+  auto column = dyn_cast<AffineDimExpr>(out.getResults().back());
+  if (!captures.empty() || !column)
+    return std::nullopt;
+  unsigned byColumns = 0;
+  for (OpOperand *operand : p.sum.getDpsInputOperands()) {
+    if (!isa<BlockArgument>(operand->get()))
+      return std::nullopt;
+    if (p.sum.getMatchingIndexingMap(operand).isFunctionOfDim(
+            column.getPosition())) {
+      ++byColumns;
+      p.weight = operand->getOperandNumber();
+    }
+  }
+  if (byColumns != 1)
+    return std::nullopt;
+  Value weight = p.onHost(p.sum->getOperand(p.weight));
+  auto type = dyn_cast<RankedTensorType>(weight.getType());
+  const Dependence &on = weights.of(weight);
+  if (!type || !type.hasStaticShape() || !on.fixed || !on.weights)
+    return std::nullopt;
+  // A tile of the sum is one of the result.
+  if (!isReadInPlace(p.sum.getResult(0), loops))
+    return std::nullopt;
+  for (linalg::GenericOp other : others)
+    if (!isInPlace(other, loops) || !isReadInPlace(other.getResult(0), loops))
+      return std::nullopt;
+  return p;
+}
+
+/// The host's values that make \p value, a filled tensor of a kernel.
+struct Start {
+  Attribute element;
+  SmallVector<Value> sizes;
+};
+std::optional<Start> startOf(Product &p) {
+  auto fill = p.sum.getDpsInitOperand(0)->get().getDefiningOp<linalg::FillOp>();
+  auto empty = fill ? fill.getOutputs()[0].getDefiningOp<tensor::EmptyOp>()
+                    : tensor::EmptyOp();
+  Start start;
+  if (!empty || !matchPattern(fill.getInputs()[0], m_Constant(&start.element)))
+    return std::nullopt;
+  for (Value size : empty.getDynamicSizes()) {
+    start.sizes.push_back(p.onHost(size));
+    if (!start.sizes.back())
+      return std::nullopt;
+  }
+  return start;
+}
+
+/// Whether the sums differ in their weights alone.
+bool isAlike(Product &a, Product &b) {
+  if (a.weight != b.weight ||
+      a.sum.getIndexingMaps() != b.sum.getIndexingMaps() ||
+      a.sum.getIteratorTypes() != b.sum.getIteratorTypes() ||
+      a.sum->getOperandTypes() != b.sum->getOperandTypes() ||
+      a.sum->getNumOperands() != b.sum->getNumOperands() ||
+      a.kernel.getResultTypes() != b.kernel.getResultTypes() ||
+      !OperationEquivalence::isRegionEquivalentTo(
+          &a.sum.getRegion(), &b.sum.getRegion(),
+          OperationEquivalence::IgnoreLocations))
+    return false;
+  for (OpOperand *operand : a.sum.getDpsInputOperands()) {
+    unsigned k = operand->getOperandNumber();
+    if (k != a.weight &&
+        a.onHost(operand->get()) != b.onHost(b.sum->getOperand(k)))
+      return false;
+  }
+  auto from = startOf(a), to = startOf(b);
+  return from && to && from->element == to->element && from->sizes == to->sizes;
+}
+
+/// What is said of a tensor of \p type whose rows are those of \p p.
+struct Words {
+  Words(Product &p, Type type, unsigned times) {
+    auto tensor = cast<RankedTensorType>(type);
+    std::optional<Start> start = startOf(p);
+    if (start->sizes.size() != size_t(tensor.getNumDynamicDims()))
+      return;
+    // Extents of what a call returns are not known; those of this are.
+    OpBuilder b(p.call);
+    auto like = tensor::EmptyOp::create(b, p.call.getLoc(), tensor.getShape(),
+                                        tensor.getElementType(), start->sizes);
+    text = " " + storedText(like);
+    if (std::string bytes = trafficText(like, times); !bytes.empty())
+      text += " (" + bytes + ")";
+    like.erase();
+  }
+  std::string text;
+};
+
+class Merger {
+public:
+  Merger(ModuleOp module, SymbolTable &symbols)
+      : module(module), symbols(symbols) {}
+
+  void run(func::FuncOp model);
+
+private:
+  void runIn(Block &block);
+  bool joins(ArrayRef<Product> group, Product &next);
+  void merge(MutableArrayRef<Product> group);
+
+  ModuleOp module;
+  SymbolTable &symbols;
+  WeightAnalysis weights;
+  llvm::StringMap<func::FuncOp> known;
+};
+
+/// Moves what \p next reads before the group, if it may stand there, and says
+/// whether it may be computed with it.
+bool Merger::joins(ArrayRef<Product> group, Product &next) {
+  Operation *first = group.front().call;
+  Block *block = first->getBlock();
+  llvm::SetVector<Operation *> moved;
+  SmallVector<Value> work;
+  unsigned loops = next.sum.getNumParallelLoops();
+  for (OpOperand &operand : next.call->getOpOperands()) {
+    Value value = operand.get();
+    if (llvm::none_of(group,
+                      [&](const Product &p) { return value == p.result(); }))
+      work.push_back(value);
+    else if (!isReadInPlace(next.kernel.getArgument(operand.getOperandNumber()),
+                            loops))
+      return false; // a member's result is read from its tile alone
+  }
+  while (!work.empty()) {
+    Operation *def = work.pop_back_val().getDefiningOp();
+    if (!def || def->getBlock() != block || def->isBeforeInBlock(first))
+      continue;
+    if (isa<func::CallOp>(def) || !isMemoryEffectFree(def) ||
+        def->getNumRegions() != 0)
+      return false;
+    if (moved.insert(def))
+      llvm::append_range(work, def->getOperands());
+  }
+  SmallVector<Operation *> ops = moved.takeVector();
+  llvm::sort(ops,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  for (Operation *op : ops)
+    op->moveBefore(first);
+  return true;
+}
+
+void Merger::merge(MutableArrayRef<Product> group) {
+  func::CallOp first = group.front().call;
+  Location loc = first.getLoc();
+  auto inGroup = [&](Operation *op) {
+    return llvm::any_of(group, [&](Product &p) { return p.call == op; });
+  };
+  llvm::SetVector<Value> operands;
+  SmallVector<Type> types;
+  SmallVector<Value> results;
+  std::string read, saved;
+  for (OpOperand *operand : group.front().sum.getDpsInputOperands())
+    if (operand->getOperandNumber() != group.front().weight)
+      read =
+          Words(group.front(), operand->get().getType(), group.size() - 1).text;
+  for (Product &p : group) {
+    for (Value operand : p.call.getOperands())
+      if (Operation *def = operand.getDefiningOp(); !def || !inGroup(def))
+        operands.insert(operand);
+    Value result = p.result();
+    if (llvm::all_of(result.getUsers(), inGroup)) {
+      saved += ", writing and reading" + Words(p, result.getType(), 2).text;
+      continue;
+    }
+    types.push_back(result.getType());
+    results.push_back(result);
+  }
+  SmallVector<Value> passed(operands.getArrayRef());
+  OpBuilder b(module.getContext());
+  auto kernel = func::FuncOp::create(
+      loc, "kernel",
+      b.getFunctionType(TypeRange(ValueRange(passed)), TypeRange(types)));
+  kernel.setPrivate();
+  for (StringRef name : {StringRef(attn::kKernelAttr), StringRef("attn.kind")})
+    kernel->setAttr(name, group.front().kernel->getAttr(name));
+  Block *entry = kernel.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  IRMapping onHost; // from the host's values to the kernel's
+  onHost.map(ValueRange(passed), entry->getArguments());
+  for (Product &p : group) {
+    Block &body = p.kernel.getBody().front();
+    IRMapping map;
+    for (auto [argument, operand] :
+         llvm::zip(body.getArguments(), p.call.getOperands()))
+      map.map(argument, onHost.lookup(operand));
+    if (&p != &group.front() && mutated("merge-products.first-weight-twice"))
+      map.map(p.sum->getOperand(p.weight),
+              onHost.lookup(group.front().onHost(
+                  group.front().sum->getOperand(p.weight))));
+    Value last = body.getArguments().back(), other = first.getOperands().back();
+    if (last.getType() == other.getType() &&
+        mutated("merge-products.last-operand-of-first"))
+      map.map(last, onHost.lookup(other));
+    for (Operation &op : body.without_terminator())
+      b.clone(op, map);
+    onHost.map(p.result(),
+               mutated("merge-products.sum-without-epilogue")
+                   ? map.lookup(p.sum->getResult(0))
+                   : map.lookup(body.getTerminator()->getOperand(0)));
+  }
+  SmallVector<Value> returned;
+  for (Value result : results)
+    returned.push_back(onHost.lookup(
+        mutated("merge-products.return-first-twice") ? results[0] : result));
+  func::ReturnOp::create(b, loc, returned);
+
+  func::FuncOp same = shareKernel(
+      kernel, (group.front().kernel.getName() + "s").str(), known, symbols);
+  remarkDone(group.back().call, "attn-merge-products", "merged",
+             Twine(group.size()) +
+                 " products of one operand in one kernel, which saves reading" +
+                 read + saved);
+  b.setInsertionPoint(first);
+  auto call = func::CallOp::create(b, loc, same, passed);
+  if (mutated("merge-products.swap-results"))
+    std::reverse(results.begin(), results.end());
+  for (auto [result, value] : llvm::zip(results, call.getResults()))
+    result.replaceAllUsesWith(value);
+  for (Product &p : llvm::reverse(group))
+    p.call.erase();
+}
+
+void Merger::runIn(Block &block) {
+  SmallVector<Product> products;
+  for (auto call : block.getOps<func::CallOp>())
+    if (std::optional<Product> p = findProduct(call, symbols, weights))
+      products.push_back(*p);
+  while (!products.empty()) {
+    SmallVector<Product> group{products.front()}, rest;
+    for (Product &p : llvm::drop_begin(products)) {
+      if (group.size() < mostProducts && isAlike(group.front(), p) &&
+          joins(group, p))
+        group.push_back(p);
+      else
+        rest.push_back(p);
+    }
+    if (group.size() > 1)
+      merge(group);
+    products = std::move(rest);
+  }
+}
+
+void Merger::run(func::FuncOp model) {
+  model.walk([&](Block *block) { runIn(*block); });
+}
+
+struct MergeProducts : heed::impl::AttnMergeProductsBase<MergeProducts> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    Merger merger(getOperation(), symbols);
+    SmallVector<func::FuncOp> models, kernels;
+    for (auto func : getOperation().getOps<func::FuncOp>())
+      (func->hasAttr(attn::kKernelAttr) ? kernels : models).push_back(func);
+    for (func::FuncOp model : models)
+      if (!model.isExternal())
+        merger.run(model);
+    for (func::FuncOp kernel : kernels)
+      if (SymbolTable::symbolKnownUseEmpty(kernel, getOperation()))
+        symbols.erase(kernel);
+  }
+};
+
+} // namespace

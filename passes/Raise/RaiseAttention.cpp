@@ -1,0 +1,223 @@
+//===- RaiseAttention.cpp - from contractions to attention ----------------===//
+//
+#include "passes/Algebra/Proof.h"
+#include "passes/Passes.h"
+#include "passes/Raise/RaiseAttentionMatch.h"
+#include "passes/Remarks.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+namespace heed {
+
+#define GEN_PASS_DEF_ATTNRAISEATTENTION
+#include "passes/Passes.h.inc"
+
+namespace {
+
+constexpr StringLiteral passName = "attn-raise-attention";
+
+// What was raised, for a remark: "2 score terms, where, sink; exp, divided".
+std::string describe(attn::AttentionOp op) {
+  std::string text = op.numTerms() == 1
+                         ? "one score term"
+                         : std::to_string(op.numTerms()) + " score terms";
+  if (op.getValues().size() > 1)
+    text += ", " + std::to_string(op.getValues().size()) + " value terms";
+  if (!op.getWhere().empty())
+    text += ", where";
+  if (op.getSink())
+    text += ", sink";
+  if (!op.getWeight().empty())
+    text += ", a factor after the normaliser";
+  text += "; normaliser " + attn::stringifyMap(op.getMap()).str();
+  if (op.getDivide())
+    text += " divided by its sum";
+  if (attn::Normaliser::of(op).isShiftable && op.getDivide() &&
+      !op.getStabilise())
+    text += ", written without a maximum, which kernels subtract";
+  return text;
+}
+
+struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
+  void runOnOperation() override {
+    // Consumers first: a division after the second product belongs to the
+    // attention before it.
+    erased.clear();
+    SmallVector<Operation *> roots;
+    getOperation()->walk([&](linalg::LinalgOp op) { roots.push_back(op); });
+    for (Operation *root : llvm::reverse(roots)) {
+      if (erased.contains(root) || root->use_empty() ||
+          root->getNumResults() != 1 || !Exprs::isExpressible(root) ||
+          !isa<FloatType>(getElementTypeOrSelf(root->getResult(0))) ||
+          isa<linalg::FillOp>(root))
+        continue;
+      raise(root);
+    }
+    erased.clear();
+    SmallVector<attn::AttentionOp> attentions;
+    getOperation()->walk(
+        [&](attn::AttentionOp op) { attentions.push_back(op); });
+    for (attn::AttentionOp op : attentions)
+      while (foldIntoResult(op))
+        ;
+  }
+
+  // A transposition of the whole output (merged heads), or its conversion to a
+  // narrower type, is the way the op writes it. True if something was folded.
+  bool foldIntoResult(attn::AttentionOp op) {
+    Value output = op.getOutput();
+    if (!output.hasOneUse())
+      return false;
+    Operation *user = *output.user_begin();
+    auto type = user->getNumResults() == 1
+                    ? dyn_cast<RankedTensorType>(user->getResult(0).getType())
+                    : RankedTensorType();
+    if (!type || !isa<linalg::LinalgOp>(user) || !Exprs::isElementwise(user))
+      return false;
+    Exprs exprs(&getContext());
+    SmallVector<unsigned> vars;
+    SmallVector<ExprRef> at;
+    exprs.indexVars(user->getResult(0), vars, at);
+    ExprRef element = exprs.expand(user->getResult(0), at);
+    if (element && element->isOp("arith.truncf"))
+      element = element->operand(0);
+    if (!element || element->kind != ExprKind::Read ||
+        element->value != output || element->operands.size() != vars.size())
+      return false;
+    SmallVector<AffineExpr> results;
+    for (unsigned v : vars) {
+      unsigned axis = llvm::find(element->operands, exprs.var(v)) -
+                      element->operands.begin();
+      if (axis == vars.size() ||
+          exprs.extentOf(output, axis) != exprs.extent(v))
+        return false;
+      results.push_back(op.outputMap().getResult(axis));
+    }
+    op.setResultMapAttr(AffineMapAttr::get(AffineMap::get(
+        op.outputMap().getNumDims(), 0, results, &getContext())));
+    output.setType(type);
+    user->getResult(0).replaceAllUsesWith(output);
+    eraseDeadOps(user, erased);
+    remarkDone(op, passName, "layout",
+               "writes its result in the layout and type of its reader");
+    return true;
+  }
+
+  void raise(Operation *root) {
+    Exprs exprs(&getContext());
+    Value result = root->getResult(0);
+    SmallVector<unsigned> vars;
+    SmallVector<ExprRef> at;
+    exprs.indexVars(result, vars, at);
+    ExprRef element = exprs.expand(result, at);
+    if (!element)
+      return;
+    OpBuilder builder(root);
+    if (element->isSum()) {
+      if (Value value = raiseSum(builder, root, exprs, element, vars, nullptr))
+        replace(builder, root, value);
+      return;
+    }
+    if (!Exprs::isElementwise(root))
+      return;
+    // x / l where x is a sum over keys.
+    bool changed = false;
+    ExprRef other = exprs.replaceOutermost(element, [&](ExprRef e) -> ExprRef {
+      if (!e->isOp("arith.divf"))
+        return nullptr;
+      ExprRef over = e->operand(0);
+      if (over->kind != ExprKind::Read)
+        return nullptr;
+      SmallVector<unsigned> outputs;
+      for (ExprRef index : over->operands) {
+        if (index->kind != ExprKind::Var ||
+            llvm::is_contained(outputs, index->number))
+          return nullptr;
+        outputs.push_back(index->number);
+      }
+      Operation *def = over->value.getDefiningOp();
+      if (!def || !Exprs::isExpressible(def) ||
+          llvm::any_of(e->operand(1)->freeVars, [&](unsigned v) {
+            return !llvm::is_contained(outputs, v);
+          }))
+        return nullptr;
+      ExprRef sum = exprs.expand(over);
+      if (!sum || !sum->isSum())
+        return nullptr;
+      Value value = raiseSum(builder, root, exprs, sum, outputs, e->operand(1));
+      if (!value)
+        return nullptr;
+      changed = true;
+      return exprs.read(value, over->operands);
+    });
+    if (!changed)
+      return;
+    bool plain = other->kind == ExprKind::Read &&
+                 ArrayRef<ExprRef>(other->operands) == ArrayRef<ExprRef>(at);
+    replace(builder, root,
+            plain ? other->value
+                  : writeTensor(builder, root->getLoc(), exprs, other, vars));
+  }
+
+  Value raiseSum(OpBuilder &builder, Operation *root, Exprs &exprs, ExprRef sum,
+                 ArrayRef<unsigned> outputs, ExprRef denominator) {
+    std::string why;
+    FailureOr<AttentionMatch> match =
+        matchAttention(exprs, sum, outputs, denominator, why);
+    // A quotient is raised for its normaliser: without one the sum alone is the
+    // better root.
+    if (succeeded(match) && denominator && !match->divide)
+      return {};
+    Attempt attempt(builder);
+    FailureOr<Value> value = failure();
+    if (succeeded(match))
+      value = buildAttention(builder, root->getLoc(), exprs, *match, outputs,
+                             sum->type, why);
+    Proof proof;
+    if (succeeded(value)) {
+      ExprRef written =
+          denominator ? exprs.op("arith.divf", sum->type, {sum, denominator})
+                      : sum;
+      proof = prove(exprs, written, *value, outputs, attempt);
+      if (!proof.holds) {
+        why = "it cannot be proven equal: " + proof.why;
+        value = failure();
+      }
+    }
+    if (failed(value)) {
+      attempt.undo();
+      if (!why.empty())
+        remarkDeclined(root, passName, "attention", "not raised: " + why);
+      return {};
+    }
+    auto op = value->getDefiningOp<attn::AttentionOp>();
+    remarkDone(op, passName, "attention",
+               "raised to one attention: " + describe(op));
+    if (!proof.axioms.empty())
+      remarkFound(op, passName, "proof", "proven equal by " + proof.axioms);
+    for (const std::string &note : match->notes)
+      remarkFound(op, passName, "attention", note);
+    return *value;
+  }
+
+  void replace(OpBuilder &builder, Operation *root, Value value) {
+    Value result = root->getResult(0);
+    if (value.getType() != result.getType())
+      value = tensor::CastOp::create(builder, root->getLoc(), result.getType(),
+                                     value);
+    result.replaceAllUsesWith(value);
+    eraseDeadOps(root, erased); // what only the scores were made of
+  }
+
+  DenseSet<Operation *> erased;
+};
+
+} // namespace
+} // namespace heed

@@ -1,0 +1,455 @@
+//===- RaiseAttentionWeight.cpp - how scores become weights ---------------===//
+//
+// An element of a softmax op, or a function of the scores that is written out:
+// an exponential with or without its row's maximum and sum, a sigmoid, a relu,
+// anything else.
+#include "passes/Algebra/TensorOps.h"
+#include "passes/Mutation.h"
+#include "passes/Raise/RaiseAttentionMatcher.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+namespace heed {
+
+namespace {
+
+bool isExponential(ExprRef e) {
+  return e->isOp("math.exp") || e->isOp("math.exp2");
+}
+
+// Whether everything that \p e reads at \p indices is a parameter: then these
+// number the hidden units of a layer.
+bool readsOnlyParameters(ExprRef e, ArrayRef<unsigned> indices) {
+  if (!e->usesAny(indices))
+    return true;
+  if (e->kind == ExprKind::Read)
+    return e->value.getDefiningOp<attn::ParamOp>() != nullptr;
+  return llvm::all_of(e->operands, [&](ExprRef operand) {
+    return readsOnlyParameters(operand, indices);
+  });
+}
+} // namespace
+
+/// Whether the scores of \p softmax, before or after elementwise functions, are
+/// also summed over its axes: a norm of scores.
+static bool readByRow(attn::SoftmaxOp softmax) {
+  SmallVector<Value> work{softmax.getInput()};
+  while (!work.empty()) {
+    Value scores = work.pop_back_val();
+    auto def = scores.getDefiningOp<linalg::LinalgOp>();
+    if (!def)
+      continue;
+    for (OpOperand &use : scores.getUses()) {
+      auto user = dyn_cast<linalg::LinalgOp>(use.getOwner());
+      if (!user || !user.getNumReductionLoops())
+        continue;
+      AffineMap map = user.getMatchingIndexingMap(&use);
+      for (int64_t axis : softmax.getAxes())
+        if (auto dim = dyn_cast<AffineDimExpr>(map.getResult(axis));
+            dim && user.getIteratorTypesArray()[dim.getPosition()] ==
+                       utils::IteratorType::reduction)
+          return true;
+    }
+    if (!Exprs::isElementwise(def))
+      continue;
+    for (OpOperand *input : def.getDpsInputOperands())
+      if (def.getMatchingIndexingMap(input).isIdentity())
+        work.push_back(input->get());
+  }
+  return false;
+}
+
+bool AttentionMatcher::matchSoftmaxOp(ExprRef weight) {
+  auto result = cast<OpResult>(weight->value);
+  auto softmax = cast<attn::SoftmaxOp>(result.getOwner());
+  SmallVector<unsigned> axes;
+  SmallVector<ExprRef> row;
+  for (auto [axis, at] : llvm::enumerate(weight->operands)) {
+    if (!llvm::is_contained(softmax.getAxes(), int64_t(axis))) {
+      if (at->usesAny(keys))
+        return fails(
+            "the values are summed along another axis than the softmax");
+      row.push_back(at);
+      continue;
+    }
+    if (at->kind != ExprKind::Var || !llvm::is_contained(keys, at->number))
+      return fails("the values are summed along another axis than the softmax");
+    axes.push_back(at->number);
+  }
+  if (axes.size() != keys.size())
+    return fails("the values are summed over more dims than the softmax");
+  for (OpOperand &use : softmax.getResult().getUses())
+    if (!isa<linalg::LinalgOp, tensor::ExtractOp>(use.getOwner()) &&
+        !use.getOwner()->getParentOfType<linalg::LinalgOp>())
+      return fails("the weights are read elsewhere too: they must be stored");
+  if (readByRow(softmax))
+    return fails("another function of the row reads the scores");
+  // A function of rows of weights: they are worked on row by row, after it.
+  for (Operation *user : softmax.getResult().getUsers())
+    if (auto generic = dyn_cast<linalg::LinalgOp>(user);
+        generic && generic.getNumParallelLoops() < generic.getNumLoops() &&
+        llvm::all_of(generic.getDpsInputs(),
+                     [&](Value input) {
+                       return input.getDefiningOp() == softmax ||
+                              input.getDefiningOp<tensor::EmptyOp>();
+                     }) &&
+        !generic
+             ->walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
+             .wasInterrupted())
+      return fails("another function of the row reads the weights");
+  m.map = softmax.getMap();
+  m.divide = m.stabilise = attn::Normaliser::of(m.map).isShiftable;
+  if (!softmax.getWhere().empty()) {
+    ExprRef where = exprs.block(softmax.getWhere().front(), weight->operands);
+    if (!where)
+      return fails("the softmax's where holds an op that is not an expression "
+                   "of indices");
+    m.where = expandPairs(where);
+  }
+  if (guard) {
+    // What the front end makes of "an absent element contributes nothing".
+    ExprRef live = exprs.read(softmax.getLive(), weight->operands);
+    if (guard != live && !(m.where && expandPairs(guard) == m.where))
+      return fails("the sum over the values has a condition of its own");
+  } else if (m.weight) {
+    // Absent elements are 0 here and not skipped: what is made of them must
+    // stay 0.
+    ExprRef parameter = exprs.parameter(m.weightParameter, f32());
+    std::function<bool(ExprRef)> vanishes = [&](ExprRef e) {
+      if (e == parameter || exprs.constantFloat(e) == 0.0)
+        return true;
+      if (e->isOp("arith.mulf"))
+        return vanishes(e->operand(0)) || vanishes(e->operand(1));
+      if (e->isOp("arith.divf") || e->isOp("arith.extf") ||
+          e->isOp("arith.truncf"))
+        return vanishes(e->operand(0));
+      if (e->isOp("arith.select"))
+        return vanishes(e->operand(1)) && vanishes(e->operand(2));
+      return false;
+    };
+    if (!vanishes(m.weight))
+      return fails("a weight of 0 does not stay 0 before it meets the values");
+  }
+  if (softmax.getSink() && !mutated("raise-attention.forget-sink"))
+    m.sink = exprs.read(softmax.getSink(), row);
+  return finish(expandPairs(exprs.read(softmax.getInput(), weight->operands)));
+}
+
+// Takes apart the reads at the top of an expression; what stands inside of a
+// reduction stays.
+ExprRef AttentionMatcher::expandTop(ExprRef e) {
+  while (e->kind == ExprKind::Read) {
+    Operation *def = e->value.getDefiningOp();
+    ExprRef inner = def && Exprs::isExpressible(def) && !isTable(def)
+                        ? exprs.expand(e)
+                        : nullptr;
+    if (!inner)
+      break;
+    e = inner;
+  }
+  return e;
+}
+
+// The body of a reduction over keys, in this sum's keys. Null if it runs over
+// others.
+ExprRef AttentionMatcher::openOverKeys(ExprRef reduce) {
+  if (reduce->binders.size() != keys.size())
+    return nullptr;
+  SmallVector<unsigned> vars;
+  ExprRef body = exprs.open(reduce, vars);
+  DenseMap<unsigned, ExprRef> renamed;
+  for (auto [from, to] : llvm::zip(vars, keys)) {
+    if (exprs.extent(from) != exprs.extent(to))
+      return nullptr;
+    renamed[from] = exprs.var(to);
+  }
+  return expandPairs(exprs.substitute(body, renamed));
+}
+
+// \p under = sum_j core (+ a sink's weight)?
+bool AttentionMatcher::matchNormaliser(ExprRef under, ExprRef core,
+                                       ExprRef &sinkWeight) {
+  if (under->usesAny(keys) || under->usesAny(m.value))
+    return false;
+  ExprRef sum = expandTop(under);
+  sinkWeight = nullptr;
+  if (sum->isOp("arith.addf"))
+    for (int k : {0, 1}) {
+      ExprRef first = expandTop(sum->operand(k)),
+              second = expandTop(sum->operand(1 - k));
+      if (!first->isSum() ||
+          !(isExponential(second) || exprs.constantFloat(second) == 1.0))
+        continue;
+      sinkWeight = second;
+      sum = first;
+      break;
+    }
+  ExprRef body = sum->isSum() ? openOverKeys(sum) : nullptr;
+  if (!body)
+    return false;
+  if (body == core && !guard)
+    return true;
+  ExprRef condition = nullptr;
+  body = peelGuard(body, condition);
+  return guard && body == core && condition == guard;
+}
+
+// \p maximum = max_j score (and the sink), under the sum's own condition?
+bool AttentionMatcher::isRowMaximum(ExprRef maximum, ExprRef score,
+                                    ExprRef sink) {
+  auto isMaximum = [](ExprRef e, bool reduces) {
+    for (StringRef name : {"arith.maximumf", "arith.maxnumf"})
+      if (reduces ? e->isReduceBy(name) : e->isOp(name))
+        return true;
+    return false;
+  };
+  ExprRef e = expandTop(maximum);
+  if (sink) {
+    if (!isMaximum(e, /*reduces=*/false))
+      return false;
+    int k = expandTop(e->operand(0)) == expandTop(sink)   ? 1
+            : expandTop(e->operand(1)) == expandTop(sink) ? 0
+                                                          : -1;
+    if (k < 0)
+      return false;
+    e = expandTop(e->operand(k));
+  }
+  ExprRef body = isMaximum(e, /*reduces=*/true) ? openOverKeys(e) : nullptr;
+  if (!body)
+    return false;
+  if (!guard)
+    return body == score;
+  return (body->kind == ExprKind::If || body->isOp("arith.select")) &&
+         body->operand(0) == guard && body->operand(1) == score &&
+         exprs.isMinusInfinity(body->operand(2));
+}
+
+// The score of exp(exponent) or exp2(exponent), which may be 0 where \p
+// condition fails. Null, with why, if no op says what it says.
+ExprRef AttentionMatcher::matchExponential(ExprRef exponential,
+                                           ExprRef condition,
+                                           ExprRef sinkWeight) {
+  m.map = attn::Map::Exp;
+  ExprRef exponent = exponential->operand(0);
+  auto natural = [&](ExprRef e) {
+    return e && exponential->isOp("math.exp2")
+               ? exprs.op("arith.mulf", e->type, {e, f32(0.693147180559945309)})
+               : e;
+  };
+  ExprRef maximum = nullptr, sink = nullptr;
+  if (exponent->isOp("arith.subf") && !exponent->operand(1)->usesAny(keys))
+    maximum = exponent->operand(1);
+  if (sinkWeight) {
+    if (isExponential(sinkWeight) && sinkWeight->name != exponential->name) {
+      fails("the term beside the sum in the normaliser has another base");
+      return nullptr;
+    }
+    ExprRef inner = isExponential(sinkWeight) ? sinkWeight->operand(0) : f32(0);
+    if (!maximum)
+      sink = inner;
+    else if (inner->isOp("arith.subf") && inner->operand(1) == maximum)
+      sink = inner->operand(0);
+    if (!sink) {
+      fails("the term beside the sum in the normaliser subtracts another "
+            "maximum than the scores");
+      return nullptr;
+    }
+  }
+  if (!m.divide || !maximum) {
+    m.sink = natural(sink);
+    return natural(exponent);
+  }
+  // What a row subtracts from all its scores cancels in the division: the op's
+  // own maximum does its work, if it is the same one.
+  if (!condition && isRowMaximum(maximum, exponent->operand(0), sink)) {
+    m.sink = natural(sink);
+    m.stabilise = true;
+    return natural(exponent->operand(0));
+  }
+  if (sink) {
+    fails("what the scores subtract is not the maximum of them and the sink");
+    return nullptr;
+  }
+  m.notes.push_back("what the scores subtract is not their row's maximum: it "
+                    "is computed before");
+  return natural(exponent);
+}
+
+// The score of a weight that is no exponential.
+ExprRef AttentionMatcher::matchOtherMap(ExprRef core) {
+  auto isOne = [&](ExprRef e) { return exprs.constantFloat(e) == 1.0; };
+  auto isZero = [&](ExprRef e) { return exprs.constantFloat(e) == 0.0; };
+  m.map = attn::Map::Identity;
+  if (core->isOp("arith.divf") && isOne(core->operand(0)) &&
+      core->operand(1)->isOp("arith.addf")) {
+    ExprRef sum = core->operand(1);
+    for (int k : {0, 1}) {
+      if (!isOne(sum->operand(k)) || !sum->operand(1 - k)->isOp("math.exp"))
+        continue;
+      ExprRef inner = sum->operand(1 - k)->operand(0);
+      m.map = attn::Map::Sigmoid;
+      if (mutated("raise-attention.sigmoid-not-negated"))
+        return inner;
+      return inner->isOp("arith.negf")
+                 ? inner->operand(0)
+                 : exprs.op("arith.mulf", inner->type, {inner, f32(-1.0)});
+    }
+  } else if ((core->isOp("arith.maximumf") || core->isOp("arith.maxnumf")) &&
+             (isZero(core->operand(0)) || isZero(core->operand(1)))) {
+    m.map = attn::Map::Relu;
+    return isZero(core->operand(0)) ? core->operand(1) : core->operand(0);
+  }
+  return core;
+}
+
+// Whether keys and values look like weights that are inputs: they are the same
+// for all rows, none of whose dims is as long as the keys, as one of
+// self-attention is; and rows have more dims than keys, or values lie along the
+// keys, as the rows of a layer's matrix do.
+bool AttentionMatcher::isFeedForward() {
+  if (m.query.empty() || !llvm::all_of(m.batch, [&](unsigned v) {
+        return llvm::is_contained(shared, v);
+      }))
+    return false;
+  SmallVector<unsigned> rows(m.query);
+  llvm::append_range(rows, shared);
+  for (unsigned row : rows)
+    for (unsigned key : keys)
+      if (exprs.extent(row) == exprs.extent(key))
+        return false;
+  if (!shared.empty())
+    return true;
+  bool alongKeys = true;
+  for (ExprRef value : m.values)
+    Exprs::walk(value, [&](ExprRef e) {
+      if (e->kind == ExprKind::Read && e->usesAny(keys))
+        alongKeys &= e->operands.back()->usesAny(keys);
+    });
+  return alongKeys;
+}
+
+bool AttentionMatcher::matchFunction(Product product) {
+  // The weight is whatever varies over pairs; the rest scales it.
+  SmallVector<ExprRef> pairs, scales;
+  for (ExprRef e : product.over)
+    (e->usesAny(keys) ? pairs : scales).push_back(e);
+  SmallVector<ExprRef> pairsUnder, scalesUnder;
+  for (ExprRef e : product.under)
+    (e->usesAny(keys) ? pairsUnder : scalesUnder).push_back(e);
+  if (guard)
+    guard = expandPairs(guard);
+  Product wholeUnder;
+  if (whole)
+    flatten(whole, wholeUnder);
+
+  // exp(s - m) * rest, maybe only where a condition holds, or a function of the
+  // scores as a whole.
+  ExprRef core = nullptr, exponential = nullptr, condition = nullptr;
+  for (ExprRef e : pairs) {
+    ExprRef where = nullptr, inner = peelGuard(e, where);
+    if (!isExponential(inner))
+      continue;
+    core = e;
+    condition = where;
+    exponential = inner;
+    break;
+  }
+  if (core)
+    takeOne(pairs, core);
+
+  bool hasContraction = false;
+  for (ExprRef e : product.over)
+    Exprs::walk(e, [&](ExprRef inner) {
+      hasContraction |= inner->isSum() && varies(inner);
+    });
+  if (!hasContraction && !(core && varies(core)))
+    return false;
+
+  // A feed-forward layer has this form too, with parameters as values: two
+  // products with an activation serve it better.
+  bool fromParameters = true;
+  for (ExprRef value : m.values)
+    Exprs::walk(value, [&](ExprRef e) {
+      if (e->kind == ExprKind::Read)
+        fromParameters &= isFromParameters(e->value);
+    });
+  if (fromParameters)
+    return fails("its values are parameters: a feed-forward layer");
+
+  if (!core) {
+    core = multiply(pairs, pairsUnder);
+    pairs.clear();
+    pairsUnder.clear();
+  }
+  ExprRef sinkWeight = nullptr;
+  bool dividedAfter = false;
+  for (ExprRef e : scalesUnder)
+    if (matchNormaliser(e, core, sinkWeight)) {
+      m.divide = true;
+      dividedAfter = whole && llvm::is_contained(wholeUnder.over, e);
+      takeOne(scalesUnder, e);
+      break;
+    }
+  if (sinkWeight && !exponential)
+    return fails("a term beside the sum in the normaliser is no sink");
+
+  ExprRef score = nullptr;
+  if (exponential &&
+      !(score = matchExponential(exponential, condition, sinkWeight)))
+    return false;
+  // A row without a key is 0 / 0 where the whole sum is divided, and a sum of
+  // nothing where each weight is. Of an exponential keys of score -inf are
+  // none.
+  if (m.divide && !m.sink) {
+    if (exponential && guard && !dividedAfter)
+      return fails("the weights are divided before a sum that has a condition: "
+                   "a row without a key would be 0 where others of weight 0 "
+                   "are NaN");
+    m.empty = mutated("raise-attention.empty-row-is-zero") ? EmptyRow::Zero
+              : dividedAfter                               ? EmptyRow::NaN
+              : exponential                                ? EmptyRow::NaNIfKeys
+                                                           : EmptyRow::Zero;
+  }
+  if (exponential) {
+    // A weight of 0 is written as no absence: what it multiplies may be NaN. So
+    // it is a score of -inf, and no mask.
+    if (condition)
+      score = exprs.select(condition, score,
+                           f32(-std::numeric_limits<double>::infinity()),
+                           /*guard=*/core->kind == ExprKind::If);
+  } else {
+    score = matchOtherMap(core);
+    Product linear;
+    if (attn::Normaliser::of(m.map).isLinear)
+      flatten(score, linear);
+    bool isLinear = attn::Normaliser::of(m.map).isLinear &&
+                    llvm::all_of(linear.over, [&](ExprRef e) {
+                      return e->isSum() || !e->usesAny(keys);
+                    });
+    if (isLinear && !guard)
+      return false; // a chain of products: attn-reorder-products
+    if (!guard && readsOnlyParameters(score, keys))
+      return fails("a feed-forward layer: its keys are parameters, and no "
+                   "normaliser runs over them");
+    if (!guard && !m.divide && isFeedForward())
+      return fails("a feed-forward layer: all rows share its keys and values, "
+                   "and no normaliser runs over them");
+  }
+
+  if (!pairs.empty() || !pairsUnder.empty() || !scales.empty() ||
+      !scalesUnder.empty()) {
+    m.weightParameter = exprs.freshVar();
+    llvm::append_range(pairs, scales);
+    llvm::append_range(pairsUnder, scalesUnder);
+    pairs.insert(pairs.begin(), exprs.parameter(m.weightParameter, f32()));
+    m.weight = multiply(pairs, pairsUnder);
+  }
+  if (guard && !mutated("raise-attention.forget-where"))
+    m.where = guard;
+  return finish(score, /*seesMask=*/!condition);
+}
+
+} // namespace heed

@@ -1,0 +1,365 @@
+//===- FuseElementwise.cpp - elementwise producers into readers -----------===//
+//
+// Every op is seen as a function of indices (TensorExpr.h); a producer is
+// inlined into the reads of its consumers, plain or gathered, where that
+// computes nothing several times that is worth storing.
+#include "dialects/Attn/Dialect.h"
+#include "passes/Algebra/TensorExpr.h"
+#include "passes/Algebra/TensorOps.h"
+#include "passes/Mutation.h"
+#include "passes/Passes.h"
+#include "passes/Remarks.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace heed {
+
+#define GEN_PASS_DEF_ATTNFUSEELEMENTWISE
+#include "passes/Passes.h.inc"
+
+namespace {
+
+constexpr StringLiteral passName = "attn-fuse-elementwise";
+
+// What one element of a producer costs to compute again.
+enum class Cost {
+  Free,  // reindexing, casts, indices, constants: less than a load and a store
+  Cheap, // a few additions and products
+  Dear,  // a transcendental function, a division, or many operations
+  Never, // a reduction, or a table in f64
+};
+
+/// A choice between two numbers is as exact after rounding them: a mask that
+/// the front end made of 0.0 and -inf in f64 is a condition, not a table.
+void roundChoice(arith::TruncFOp op) {
+  auto choice = op.getIn().getDefiningOp<arith::SelectOp>();
+  auto type = dyn_cast<FloatType>(op.getType());
+  if (!choice || !type)
+    return;
+  OpBuilder b(op);
+  SmallVector<Value, 2> rounded;
+  for (Value side : {choice.getTrueValue(), choice.getFalseValue()}) {
+    auto number = side.getDefiningOp<arith::ConstantOp>();
+    auto value = number ? dyn_cast<FloatAttr>(number.getValue()) : FloatAttr();
+    if (!value)
+      return;
+    APFloat narrow = value.getValue();
+    bool lossy;
+    narrow.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                   &lossy);
+    rounded.push_back(arith::ConstantOp::create(b, op.getLoc(),
+                                                FloatAttr::get(type, narrow)));
+  }
+  Value result = arith::SelectOp::create(b, op.getLoc(), choice.getCondition(),
+                                         rounded[0], rounded[1]);
+  if (mutated("fuse-elementwise.negate-choice"))
+    result = arith::SelectOp::create(b, op.getLoc(), choice.getCondition(),
+                                     rounded[1], rounded[0]);
+  op.replaceAllUsesWith(result);
+  op.erase();
+  if (choice->use_empty())
+    choice->erase();
+}
+
+/// expm1(x) + 1 is exp(x), which costs less and loses no digits; so is it where
+/// expm1 is one side of a choice, as in elu(x) + 1.
+void addOneToExpM1(arith::AddFOp op) {
+  Value x = op.getLhs(), one = op.getRhs();
+  if (!matchPattern(one, m_OneFloat()))
+    std::swap(x, one);
+  if (!matchPattern(one, m_OneFloat()))
+    return;
+  auto choice = x.getDefiningOp<arith::SelectOp>();
+  auto isExpM1 = [](Value value) {
+    return isa_and_nonnull<math::ExpM1Op>(value.getDefiningOp());
+  };
+  if (choice
+          ? !isExpM1(choice.getTrueValue()) && !isExpM1(choice.getFalseValue())
+          : !isExpM1(x))
+    return;
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  auto plusOne = [&](Value side) -> Value {
+    if (auto low = side.getDefiningOp<math::ExpM1Op>())
+      return math::ExpOp::create(b, loc, low.getOperand());
+    if (mutated("fuse-elementwise.one-side-plus-one"))
+      return side;
+    return arith::AddFOp::create(b, loc, side, one, op.getFastmathAttr());
+  };
+  Value sum;
+  if (choice) {
+    Value yes = plusOne(choice.getTrueValue()),
+          no = plusOne(choice.getFalseValue());
+    sum = arith::SelectOp::create(b, loc, choice.getCondition(), yes, no);
+  } else {
+    sum = plusOne(x);
+  }
+  op.replaceAllUsesWith(sum);
+  op.erase();
+}
+
+/// An op that is known to loop over nothing writes no element: its results are
+/// what it starts from. A sum over nothing is its neutral element then, and no
+/// kernel has loops without an iteration.
+void dropEmpty(Operation *op) {
+  auto isEmpty = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && llvm::is_contained(tensor.getShape(), 0);
+  };
+  if (auto loops = dyn_cast<linalg::LinalgOp>(op)) {
+    if (loops.hasPureTensorSemantics() &&
+        (llvm::is_contained(loops.getStaticLoopRanges(), 0) ||
+         (llvm::is_contained(loops.getStaticLoopRanges(), 1) &&
+          mutated("fuse-elementwise.drop-loops-of-one"))))
+      op->replaceAllUsesWith(loops.getDpsInits());
+  } else if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op)) {
+    Value input = op->getOperand(0);
+    if (!isEmpty(input.getType()))
+      return;
+    OpBuilder b(op);
+    SmallVector<OpFoldResult> sizes =
+        tensor::getMixedSizes(b, op->getLoc(), input);
+    op->getResult(0).replaceAllUsesWith(input);
+    op->getResult(1).replaceAllUsesWith(
+        tensor::EmptyOp::create(b, op->getLoc(), sizes, b.getI1Type()));
+  }
+}
+
+struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
+  void runOnOperation() override {
+    getOperation()->walk([](arith::TruncFOp op) { roundChoice(op); });
+    getOperation()->walk(dropEmpty);
+    costs.clear();
+    erased.clear();
+    SmallVector<Operation *> roots;
+    getOperation()->walk([&](linalg::LinalgOp op) {
+      if (!isa<linalg::FillOp>(op))
+        roots.push_back(op);
+    });
+    for (Operation *&root : roots)
+      if (!erased.contains(root))
+        if (Operation *narrow = narrowTable(root)) {
+          root = narrow;
+          // It may lie where an erased op lay.
+          erased.erase(narrow);
+        }
+    costs.clear();
+    for (Operation *root : roots)
+      if (!erased.contains(root))
+        fuseInto(root);
+    getOperation()->walk([](arith::AddFOp op) { addOneToExpM1(op); });
+  }
+
+  Cost costOf(Operation *op) {
+    auto known = costs.find(op);
+    if (known != costs.end())
+      return known->second;
+    if (!Exprs::isElementwise(op) || isTable(op) || isa<linalg::FillOp>(op))
+      return costs[op] = isa<linalg::FillOp>(op) ? Cost::Free : Cost::Never;
+    unsigned reads = 0, reals = 0;
+    bool dear = false;
+    for (OpOperand &operand : op->getOpOperands())
+      if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+        reads += linalgOp.isDpsInput(&operand) &&
+                 linalgOp.payloadUsesValueFromOperand(&operand);
+    op->walk([&](Operation *inner) {
+      reads += isa<tensor::ExtractOp>(inner);
+      if (inner->getNumResults() != 1 ||
+          !isa<FloatType>(inner->getResult(0).getType()))
+        return;
+      if (isa<arith::DivFOp>(inner) ||
+          isa<math::MathDialect>(inner->getDialect()))
+        dear |= !isa<math::AbsFOp, math::CopySignOp, math::FmaOp>(inner);
+      else if (isa<arith::ArithDialect>(inner->getDialect()) &&
+               !isa<arith::ConstantOp, arith::ExtFOp, arith::TruncFOp,
+                    arith::SIToFPOp, arith::SelectOp>(inner))
+        ++reals;
+    });
+    if (dear || reals > 4)
+      return costs[op] = Cost::Dear;
+    return costs[op] = reals == 0 && reads <= 1 ? Cost::Free : Cost::Cheap;
+  }
+
+  // Ops beside \p consumer that read \p producer.
+  static bool hasOtherUses(Operation *producer, Operation *consumer) {
+    return llvm::any_of(producer->getUsers(), [&](Operation *user) {
+      return !consumer->isAncestor(user);
+    });
+  }
+
+  void fuseInto(Operation *root) {
+    if (root->getNumResults() != 1 || !Exprs::isExpressible(root) ||
+        root->use_empty())
+      return;
+    Exprs exprs(&getContext());
+    Value result = root->getResult(0);
+    SmallVector<unsigned> vars;
+    SmallVector<ExprRef> at;
+    exprs.indexVars(result, vars, at);
+    ExprRef element = exprs.expand(result, at);
+    if (!element)
+      return;
+    bool reduces = element->kind == ExprKind::Reduce;
+    if (!reduces && !Exprs::isElementwise(root))
+      return;
+    SmallVector<unsigned> loops(vars);
+    std::optional<OperationName> combiner;
+    SmallVector<unsigned> reduced;
+    if (reduces) {
+      combiner = *element->name;
+      element = exprs.open(element, reduced);
+      loops.append(reduced);
+    }
+    bool tableRoot = isTable(root);
+
+    SetVector<Operation *> fused, kept;
+    SmallVector<StringRef> reasons;
+    ExprRef other = exprs.expandReads(element, [&](ExprRef read) {
+      Operation *producer = read->value.getDefiningOp();
+      if (!producer || kept.contains(producer))
+        return false;
+      Cost cost = costOf(producer);
+      if (cost == Cost::Never)
+        return false;
+      StringRef reason;
+      // Loops that do not move the read compute the same element again.
+      bool again =
+          llvm::any_of(loops, [&](unsigned v) { return !read->uses(v); });
+      if (cost != Cost::Free) {
+        if (producer->getParentRegion() != root->getParentRegion())
+          reason = "it stands outside of the loop that reads it";
+        else if (again)
+          reason = "each of its elements is read many times";
+        else if (hasOtherUses(producer, root))
+          reason = "other ops read it too";
+      }
+      // A table's f64 body must not take in f32 work, nor the reverse.
+      if (tableRoot)
+        reason = "the reader is a table";
+      if (reason.empty()) {
+        fused.insert(producer);
+        return true;
+      }
+      kept.insert(producer);
+      reasons.push_back(reason);
+      return false;
+    });
+    for (auto [producer, reason] : llvm::zip(kept, reasons))
+      if (!tableRoot)
+        remarkDeclined(producer, passName, "elementwise",
+                       "stored, not fused into its reader: " + reason);
+    if (other == element)
+      return;
+    bool hasReduction = false;
+    Exprs::walk(
+        other, [&](ExprRef e) { hasReduction |= e->kind == ExprKind::Reduce; });
+    if (hasReduction)
+      return; // an op with more than one reduction stays as it is
+    if (reduces && other->type.isF32() &&
+        mutated("fuse-elementwise.add-for-maximum"))
+      combiner = OperationName("arith.addf", &getContext());
+    if (reduces)
+      other = exprs.reduce(*combiner, reduced, other);
+    OpBuilder builder(root);
+    remarkDone(root, passName, "elementwise",
+               "fused " + Twine(fused.size()) +
+                   (fused.size() == 1 ? " producer" : " producers"));
+    Value value = writeTensor(builder, root->getLoc(), exprs, other, vars);
+    replace(builder, root, value);
+  }
+
+  /// Positions that a check keeps from being computed where they are used.
+  static bool isChecked(Operation *op) {
+    return llvm::any_of(op->getUsers(), [](Operation *user) {
+      return isa<attn::RequireInRangeOp>(user);
+    });
+  }
+
+  // A table over i and j that depends on j - i alone is a table over j - i
+  // and a reindexing, which is free to fuse: N + M numbers, not N * M. What is
+  // checked is stored like a table, and the check is one of these numbers.
+  Operation *narrowTable(Operation *root) {
+    if (root->getNumResults() != 1 || !Exprs::isElementwise(root) ||
+        !(isTable(root) || isChecked(root)))
+      return nullptr;
+    Value result = root->getResult(0);
+    int64_t rank = cast<RankedTensorType>(result.getType()).getRank();
+    if (rank < 2)
+      return nullptr;
+    Exprs exprs(&getContext());
+    SmallVector<unsigned> vars;
+    SmallVector<ExprRef> at;
+    exprs.indexVars(result, vars, at);
+    ExprRef element = exprs.expand(result, at);
+    if (!element || element->kind == ExprKind::Reduce)
+      return nullptr;
+    element = exprs.expandReads(element, [&](ExprRef read) {
+      Operation *producer = read->value.getDefiningOp();
+      return producer && costOf(producer) == Cost::Free;
+    });
+    for (int64_t i = 0; i < rank; ++i)
+      for (int64_t j = i + 1; j < rank; ++j) {
+        unsigned offset = 0;
+        ExprRef shift = nullptr;
+        ExprRef table =
+            exprs.byOffset(element, vars[i], vars[j], offset, shift);
+        if (!table)
+          continue;
+        SmallVector<unsigned> tableVars;
+        SmallVector<ExprRef> indices;
+        for (unsigned v : vars)
+          if (table->uses(v)) {
+            tableVars.push_back(v);
+            indices.push_back(exprs.var(v));
+          }
+        tableVars.push_back(offset);
+        Type index = shift->type;
+        ExprRef back = exprs.op("arith.subi", index, {at[j], at[i]});
+        if (mutated("fuse-elementwise.reverse-offset"))
+          back = exprs.op("arith.subi", index, {at[i], at[j]});
+        indices.push_back(exprs.op("arith.addi", index, {back, shift}));
+        OpBuilder builder(root);
+        remarkDone(root, passName, "table",
+                   "a table over pairs became a table over their offset");
+        Value narrow =
+            writeTensor(builder, root->getLoc(), exprs, table, tableVars);
+        Value value = writeTensor(builder, root->getLoc(), exprs,
+                                  exprs.read(narrow, indices), vars);
+        // Each number is that of some pair, if there is no other dim.
+        if (tableVars.size() + 1 == vars.size())
+          for (OpOperand &use : llvm::make_early_inc_range(result.getUses()))
+            if (isa<attn::RequireInRangeOp>(use.getOwner())) {
+              use.getOwner()->setAttr(attn::kNameAttr,
+                                      builder.getStringAttr("index of offset"));
+              use.set(narrow);
+            }
+        replace(builder, root, value);
+        return value.getDefiningOp();
+      }
+    return nullptr;
+  }
+
+  void replace(OpBuilder &builder, Operation *root, Value value) {
+    Value result = root->getResult(0);
+    if (value.getType() != result.getType())
+      value = tensor::CastOp::create(builder, root->getLoc(), result.getType(),
+                                     value);
+    result.replaceAllUsesWith(value);
+    eraseDeadOps(root, erased);
+    costs.clear(); // a later op may lie where an erased one lay
+  }
+
+  DenseMap<Operation *, Cost> costs;
+  DenseSet<Operation *> erased;
+};
+
+} // namespace
+} // namespace heed

@@ -1,0 +1,101 @@
+//===- SettleFactors.cpp - factors that are computed once -----------------===//
+#include "passes/Rewrite/SettleFactors.h"
+#include "passes/Algebra/Proof.h"
+#include "passes/Kernels/KernelKinds.h"
+#include "passes/Mutation.h"
+#include "passes/Rewrite/Products.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace heed;
+
+/// A transcendental function, or a division.
+static bool isDear(ExprRef e) {
+  bool dear = false;
+  Exprs::walk(e, [&](ExprRef part) {
+    StringRef name = part->name ? part->name->getStringRef() : StringRef();
+    dear |= name == "arith.divf" ||
+            (name.starts_with("math.") && name != "math.absf");
+  });
+  return dear;
+}
+
+/// The variables of \p factor in the order of an array that it reads at just
+/// these; nothing if there is none, or it contains a sum.
+static SmallVector<unsigned> arrayOrder(ExprRef factor) {
+  SmallVector<unsigned> order;
+  bool sums = false;
+  Exprs::walk(factor, [&](ExprRef part) {
+    sums |= part->kind == ExprKind::Reduce;
+    if (part->kind != ExprKind::Read || !order.empty() ||
+        part->operands.size() != factor->freeVars.size())
+      return;
+    SmallVector<unsigned> vars;
+    for (ExprRef index : part->operands)
+      if (index->kind == ExprKind::Var &&
+          !llvm::is_contained(vars, index->number))
+        vars.push_back(index->number);
+    if (vars.size() == factor->freeVars.size())
+      order = vars;
+  });
+  return sums ? SmallVector<unsigned>() : order;
+}
+
+bool heed::settleFactors(Operation *root, DenseSet<Operation *> &erased) {
+  auto op = dyn_cast<linalg::GenericOp>(root);
+  if (!op || op.getNumResults() != 1 || root->use_empty() ||
+      !Exprs::isExpressible(root) ||
+      kernelKindOf(root) != KernelKind::Contraction)
+    return false;
+  Exprs exprs(root->getContext());
+  Value result = root->getResult(0);
+  SmallVector<unsigned> loops, summed;
+  SmallVector<ExprRef> at;
+  exprs.indexVars(result, loops, at);
+  SmallVector<unsigned> outputs(loops);
+  ExprRef element = exprs.expand(result, at);
+  if (!element || !element->isReduceBy("arith.addf"))
+    return false;
+  ExprRef body = exprs.open(element, summed);
+  loops.append(summed);
+  Product product;
+  flatten(exprs, body, product);
+  if (product.over.size() + product.under.size() < 2)
+    return false;
+  OpBuilder b(root);
+  Attempt attempt(b);
+  bool changed = false;
+  for (SmallVector<ExprRef> *side : {&product.over, &product.under})
+    for (ExprRef &factor : *side) {
+      SmallVector<unsigned> vars = arrayOrder(factor);
+      if (vars.empty() || !isDear(factor) ||
+          llvm::all_of(loops, [&](unsigned v) { return factor->uses(v); }))
+        continue;
+      SmallVector<ExprRef> indices;
+      for (unsigned v : vars)
+        indices.push_back(exprs.var(v));
+      factor = exprs.read(writeTensor(b, root->getLoc(), exprs, factor, vars),
+                          indices);
+      changed = true;
+    }
+  if (!changed)
+    return false;
+  ExprRef sum =
+      exprs.reduce(OperationName("arith.addf", root->getContext()), summed,
+                   multiply(exprs, product.over,
+                            mutated("reorder-products.settle-without-divisor")
+                                ? ArrayRef<ExprRef>()
+                                : product.under));
+  Value other = writeTensor(b, root->getLoc(), exprs, sum, outputs);
+  if (other.getType() != result.getType() ||
+      !prove(exprs, element, other, outputs, attempt).holds) {
+    attempt.undo();
+    return false;
+  }
+  result.replaceAllUsesWith(other);
+  eraseDeadOps(root, erased);
+  return true;
+}
