@@ -3,7 +3,7 @@
 #ifndef HEED_COMPILER_DRIVER_WEIGHTS_H
 #define HEED_COMPILER_DRIVER_WEIGHTS_H
 
-#include "frontend/Heed/Semantics.h"
+#include "frontend/Heed/Semantics/Semantics.h"
 #include <memory>
 
 struct heed_weights;

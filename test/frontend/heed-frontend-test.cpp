@@ -14,8 +14,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/Link/Process.h"
-#include "frontend/Heed/Parser.h"
-#include "frontend/Heed/Semantics.h"
+#include "frontend/Heed/Syntax/Parser.h"
+#include "frontend/Heed/Semantics/Semantics.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringExtras.h"

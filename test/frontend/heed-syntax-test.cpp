@@ -12,9 +12,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontend/Heed/ASTPrinter.h"
-#include "frontend/Heed/Loader.h"
-#include "frontend/Heed/Parser.h"
+#include "frontend/Heed/Syntax/ASTPrinter.h"
+#include "frontend/Heed/Syntax/Loader.h"
+#include "frontend/Heed/Syntax/Parser.h"
 
 #include "llvm/Support/CommandLine.h"
 

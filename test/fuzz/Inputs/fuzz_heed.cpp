@@ -1,7 +1,7 @@
 // Feeds the parser of Heed, and prints the trees and the messages: every node
 // and every place is looked at.
-#include "frontend/Heed/ASTPrinter.h"
-#include "frontend/Heed/Parser.h"
+#include "frontend/Heed/Syntax/ASTPrinter.h"
+#include "frontend/Heed/Syntax/Parser.h"
 
 #include <cstdlib>
 

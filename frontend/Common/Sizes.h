@@ -1,0 +1,167 @@
+//===- Sizes.h - Extents as polynomials -------------------------*- C++ -*-===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An extent, an offset or any other integer that is fixed for a call is a
+// polynomial over atoms: dims, loop variables, floor divisions, minima, maxima
+// and logarithms. Equal polynomials print the same and become the same SSA
+// value, so equality of extents is decided here and nowhere else.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEED_FRONTEND_COMMON_SIZES_H
+#define HEED_FRONTEND_COMMON_SIZES_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace heed::sema {
+
+/// A polynomial with integer coefficients. A monomial is the sorted list of
+/// its atoms, repeated for powers; coefficients are not 0.
+class Size {
+public:
+  using Monomial = std::vector<unsigned>;
+
+  Size(int64_t constant = 0) {
+    if (constant)
+      terms[{}] = constant;
+  }
+  static Size atom(unsigned id) {
+    Size size;
+    size.terms[{id}] = 1;
+    return size;
+  }
+
+  std::optional<int64_t> constant() const;
+  bool is(int64_t value) const { return constant() == value; }
+  /// The atom that this is, if it is one.
+  std::optional<unsigned> asAtom() const;
+  bool operator==(const Size &other) const { return terms == other.terms; }
+  bool operator!=(const Size &other) const { return terms != other.terms; }
+  bool operator<(const Size &other) const { return terms < other.terms; }
+
+  Size operator+(const Size &other) const;
+  Size operator-(const Size &other) const;
+  Size operator*(const Size &other) const;
+  Size operator-() const { return Size(0) - *this; }
+
+  std::map<Monomial, int64_t> terms;
+};
+
+/// A size with a name, `N = 2*K`, for messages: see SizeTable::str.
+struct Atom {
+  enum Kind { Dim, Loop, FloorDiv, Min, Max, Log2 } kind = Dim;
+  std::string name;  ///< Dim, Loop
+  mlir::Value value; ///< Dim, Loop
+  Size a, b;         ///< FloorDiv, Min, Max; Log2 of a
+  int64_t least = 0; ///< a lower bound
+};
+
+/// The atoms of one model, what is known about them, and their SSA values.
+class SizeTable {
+public:
+  unsigned addAtom(Atom atom) {
+    atoms.push_back(std::move(atom));
+    return atoms.size() - 1;
+  }
+  const Atom &atom(unsigned id) const { return atoms[id]; }
+  size_t numAtoms() const { return atoms.size(); }
+  Size dim(llvm::StringRef name, mlir::Value value) {
+    return Size::atom(addAtom({Atom::Dim, name.str(), value, {}, {}, 0}));
+  }
+  Size loop(llvm::StringRef name, mlir::Value value, int64_t least) {
+    return Size::atom(addAtom({Atom::Loop, name.str(), value, {}, {}, least}));
+  }
+
+  /// Rounds to minus infinity; `by` must not be 0.
+  Size floorDiv(const Size &size, const Size &by);
+  Size mod(const Size &size, const Size &by);
+  Size min(const Size &a, const Size &b);
+  Size max(const Size &a, const Size &b);
+  /// The floor of the logarithm to base 2; `size` must be 1 or more.
+  Size log2(const Size &size);
+  /// size / by, if it divides as a polynomial.
+  std::optional<Size> divide(const Size &size, const Size &by) const;
+
+  /// Rewrites with what is known: (D//H)*H is D once `exact` said so.
+  Size simplify(const Size &size) const;
+  /// From now on size // by divides exactly.
+  void exact(const Size &size, const Size &by);
+  /// From now on size is 0.
+  void assumeZero(const Size &size);
+  bool equal(const Size &a, const Size &b) const;
+  /// Never equal: they differ by a number that is not 0.
+  bool different(const Size &a, const Size &b) const;
+
+  /// From now on size is 0 or more.
+  void assumeNonNegative(const Size &size);
+  /// All that was assumed: sizes that are 0, and (second false) those that are
+  /// not negative.
+  std::vector<std::pair<Size, bool>> assumptions() const;
+
+  /// Was that assumed? (Of sums see `nonNegative`.)
+  bool isAssumed(const Size &nonNegative) const {
+    return llvm::is_contained(nonNegatives, nonNegative);
+  }
+
+  /// Proves size >= 0. The atoms in `positive` are at least 1. False: unknown.
+  bool nonNegative(const Size &size,
+                   llvm::ArrayRef<unsigned> positive = {}) const;
+
+  /// Does the size depend on a loop variable, at any depth?
+  bool hasLoop(const Size &size) const;
+  /// The least block that a size's atoms live in is not the entry block.
+  bool hasValueOutside(const Size &size, mlir::Block *entry) const;
+  bool mentions(const Size &size, unsigned id) const;
+  /// With `by` in place of the atom `id`, at any depth.
+  Size substitute(const Size &size, unsigned id, const Size &by);
+
+  std::string str(const Size &size) const;
+  mlir::Value emit(mlir::OpBuilder &builder, mlir::Location loc,
+                   const Size &size) const;
+
+  /// What was assumed, to go back to.
+  struct Facts {
+    size_t zeros, exacts, nonNegatives;
+  };
+  Facts facts() const {
+    return {zeros.size(), exacts.size(), nonNegatives.size()};
+  }
+  void restoreFacts(Facts facts) {
+    zeros.resize(facts.zeros);
+    exacts.resize(facts.exacts);
+    nonNegatives.resize(facts.nonNegatives);
+  }
+
+private:
+  std::string str(const Size::Monomial &monomial) const;
+  bool nonNegative(const Size &size, llvm::ArrayRef<unsigned> positive,
+                   unsigned depth) const;
+  mlir::Value emitAtom(mlir::OpBuilder &builder, mlir::Location loc,
+                       unsigned id) const;
+  Size binary(Atom::Kind kind, const Size &a, const Size &b);
+
+  std::vector<Atom> atoms;
+  std::vector<Size> zeros, nonNegatives;
+  /// quotient atom * divisor = dividend
+  struct Exact {
+    unsigned quotient = 0;
+    Size divisor, dividend;
+  };
+  std::vector<Exact> exacts;
+};
+
+} // namespace heed::sema
+
+#endif // HEED_FRONTEND_COMMON_SIZES_H

@@ -1,0 +1,471 @@
+//===- Lowering.h - The state of semantic analysis --------------*- C++ -*-===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to the semantic half of the front end. An equation is treated in two
+// walks over its tree: `infer` resolves names, types every expression, folds
+// static values and collects what the indices range over; after `solve`, the
+// `emit...` functions write ops. Statements execute in order against an Env;
+// functions are inlined, static control is decided here.
+//
+// A scalar argument of a function, and a name that such a function binds, is a
+// Thunk: an expression with its scope, read wherever the name stands. So an
+// inlined body may be emitted into several generics.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEED_FRONTEND_HEED_SEMANTICS_LOWERING_H
+#define HEED_FRONTEND_HEED_SEMANTICS_LOWERING_H
+
+#include "Equation.h"
+#include "Semantics.h"
+#include "frontend/Common/Points.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace heed::sema {
+
+class Lowering {
+public:
+  Lowering(mlir::MLIRContext &context, const Program &program,
+           const FrontendOptions &options, const Sources &sources,
+           Diagnostics &diags);
+  mlir::OwningOpRef<mlir::ModuleOp> run();
+
+private:
+  using Key = Equation::Key;
+  using Values = SmallVector<Value, 2>;
+  using At = mlir::Location;
+
+  //===--- Messages (Lowering.cpp) ----------------------------------------===//
+  struct Note {
+    Range place;
+    std::string text;
+  };
+  /// Always false, for `return error(...)`.
+  bool error(Range place, const llvm::Twine &message,
+             ArrayRef<Note> notes = {});
+  void warn(Range place, const llvm::Twine &message);
+  void flushPending();
+  At loc(Range range);
+  std::string hint(StringRef name, std::vector<StringRef> known);
+  static std::string plural(size_t count, StringRef one, StringRef many);
+  std::string str(ArrayRef<Size> shape);
+  std::string describe(const Size &size);
+  std::string kindOf(const Info &info);
+  std::string kindOf(const Binding &binding);
+  static std::string escape(StringRef text);
+  static std::string unquoted(StringRef text);
+  /// The source text of an expression without its blanks.
+  static std::string written(const ast::Expr &expr);
+
+  //===--- Model.cpp ------------------------------------------------------===//
+  struct Result {
+    std::string name;
+    Binding value;
+    Range place;
+  };
+  struct Frame { ///< a body under execution
+    EnvPtr env;
+    Equation *outer = nullptr; ///< it is inlined into this equation
+    std::optional<std::vector<Result>> results;
+  };
+  const ast::ModelDecl *chooseModel();
+  const ast::Expr *setting(StringRef name);
+  bool bindConstant(const ast::Argument &arg, const EnvPtr &env);
+  void bindDimsOfWeights(const ast::ModelDecl &model, const EnvPtr &env);
+  bool bindSignature(const ast::ModelDecl &model, const EnvPtr &env,
+                     mlir::func::FuncOp &func);
+  mlir::ArrayAttr dimsAttr(ArrayRef<Size> shape);
+  bool scalarDefault(const ast::Argument &arg, Ty ty, const EnvPtr &env,
+                     mlir::func::FuncOp func, unsigned number);
+  bool finish(const ast::ModelDecl &model, Frame &frame,
+              mlir::func::FuncOp func);
+  std::optional<TensorVal> resultTensor(const Binding &binding, Range place);
+
+  //===--- Statements.cpp -------------------------------------------------===//
+  bool execute(const std::vector<ast::StmtPtr> &stmts, Frame &frame);
+  bool execute(const ast::Stmt &stmt, Frame &frame);
+  bool executeBind(const ast::BindStmt &stmt, Frame &frame);
+  bool executeReturn(const ast::ReturnStmt &stmt, Frame &frame);
+  bool executeParam(const ast::ParamStmt &stmt, Frame &frame);
+  bool executeDim(const ast::DimStmt &stmt, Frame &frame);
+  bool executeLet(const ast::LetStmt &stmt, Frame &frame);
+  bool executeIf(const ast::IfStmt &stmt, Frame &frame);
+  const WeightInfo *findWeight(const ast::ParamStmt &stmt,
+                               ArrayRef<std::string> names);
+
+  //===--- Loops.cpp ------------------------------------------------------===//
+  struct RolledLoop { ///< its variable's atom, and its range
+    unsigned turn;
+    Size lo, hi;
+  };
+  void poison(const ast::Stmt &stmt, Env &env);
+  bool executeFor(const ast::ForStmt &stmt, Frame &frame);
+  bool rolledFor(const ast::ForStmt &stmt, const Size &lo, const Size &hi,
+                 Frame &frame);
+  bool unrolledFor(const ast::ForStmt &stmt, int64_t lo, int64_t hi,
+                   Frame &frame);
+  bool surelyRuns(const RolledLoop &loop) const;
+  std::optional<int64_t> atLoopEnd(Size size, bool last);
+  Value castTo(Value value, mlir::Type type, Range place);
+
+  //===--- Equations.cpp --------------------------------------------------===//
+  bool lowerWhole(const ast::Expr &right, const Scope &scope, Equation *outer,
+                  Binding &result);
+  std::optional<TensorVal> lowerRight(const ast::Expr &right,
+                                      const Scope &scope, Equation &eq,
+                                      ArrayRef<Idx *> axes);
+  std::optional<TensorVal> lowerConcat(const ast::ConcatExpr &expr,
+                                       Scope &scope, Equation &eq,
+                                       ArrayRef<Idx *> axes);
+  TensorVal convert(const TensorVal &tensor, Ty elem, Range place);
+  bool indexed(const ast::Expr &expr, const Scope &scope, Equation *outer);
+  bool isScalarBody(const ast::Expr &expr, const Scope &scope);
+
+  //===--- LeftSides.cpp -------------------------------------------------===//
+  struct Digit { ///< an index of a merged axis, and what it is multiplied by
+    const ast::NameExpr *name;
+    std::vector<const ast::Expr *> factors;
+  };
+  bool executeEquation(const ast::Left &left, const ast::Expr &right,
+                       Frame &frame, Binding &result);
+  bool radix(const ast::Expr &expr, const EnvPtr &env,
+             std::vector<const ast::Expr *> by,
+             llvm::SmallVectorImpl<Digit> &digits);
+  bool intoCollection(const ast::Left &left,
+                      std::shared_ptr<Collection> collection, TensorVal tensor,
+                      ArrayRef<std::optional<int64_t>> fixed, Binding &result);
+
+  //===--- Statics.cpp ----------------------------------------------------===//
+  std::optional<Binding> lookup(const Env &env, StringRef name);
+  std::vector<StringRef> visible(const Env &env);
+  /// The static value of an expression; an error names `what`.
+  std::optional<Binding> staticValue(const ast::Expr &expr, const EnvPtr &env,
+                                     const llvm::Twine &what);
+  std::optional<Size> sizeValue(const ast::Expr &expr, const EnvPtr &env,
+                                const llvm::Twine &what);
+  std::optional<Binding> constant(const ast::Expr &expr, const EnvPtr &env,
+                                  const llvm::Twine &what);
+  std::optional<Text> textValue(const ast::StringExpr &expr, const EnvPtr &env);
+  bool flatten(const ast::Expr &expr, const EnvPtr &env, unsigned depth,
+               Table &table, std::vector<Binding> &values);
+
+  //===--- Folding.cpp ---------------------------------------------------===//
+  bool foldBinary(const ast::BinaryExpr &expr, const Info &a, const Info &b,
+                  Info &info);
+  std::optional<bool> foldCompare(ast::CompareOp op, const Binding &a,
+                                  const Binding &b);
+  std::optional<double> foldCall(StringRef name, double x);
+
+  //===--- Dims.cpp -------------------------------------------------------===//
+  struct Extents { ///< a tensor whose shape binds dims
+    const ast::Type *type;
+    Shape shape;
+    std::string name;
+    Range place;
+  };
+  bool bindShapes(ArrayRef<Extents> tensors, const EnvPtr &env, bool isModel);
+  bool unfoldDots(const Extents &tensor, Env &env, bool isModel,
+                  llvm::SmallVectorImpl<const ast::Expr *> &out);
+  bool solveDim(const ast::Expr &expr, const ast::NameExpr &unknown,
+                const Size &actual, const EnvPtr &env, const std::string &what);
+  std::optional<Shape> shapeOf(const ast::Type &type, const EnvPtr &env,
+                               const llvm::Twine &what);
+  void freeNames(const ast::Expr &expr, const Env &env,
+                 std::vector<const ast::NameExpr *> &names);
+  bool isAlwaysLess(const Size &a, const Size &b);
+  /// Proves a == b, or leaves one check per call, or says what differs.
+  bool requireEqual(const Size &a, const Size &b, Range place,
+                    const llvm::Twine &what, ArrayRef<Note> notes,
+                    const llvm::Twine &atRunTime = "");
+  void requireLessEqual(const Size &a, const Size &b, Range place,
+                        const llvm::Twine &message);
+  void requirePositive(const Size &size, Range place, const llvm::Twine &op);
+  /// `holds` builds the condition, where the sizes of `of` are in scope.
+  void require(ArrayRef<Size> of, Range place, const llvm::Twine &message,
+               llvm::function_ref<Value(mlir::OpBuilder &)> holds,
+               ArrayRef<Value> values);
+  /// The SSA value of a size; at the entry, once, where that is possible.
+  Value emit(const Size &size, Range place);
+  mlir::OpFoldResult emitExtent(const Size &size, Range place);
+
+  //===--- Calls.cpp ------------------------------------------------------===//
+  static bool isBuiltin(StringRef name);
+  bool inferCall(const ast::CallExpr &expr, const Scope &scope, Equation &eq,
+                 bool weak, Info &info);
+  bool inferBuiltin(const ast::CallExpr &expr, const Scope &scope, Equation &eq,
+                    bool weak, Info &info);
+  bool foldBuiltin(StringRef name, ArrayRef<const Info *> args, Info &info);
+  std::optional<std::vector<Result>> call(const ast::FnDecl &fn,
+                                          const ast::CallExpr &expr,
+                                          const Scope &scope, Equation &eq);
+  bool argument(const ast::Argument &formal, const ast::Expr &actual,
+                const Scope &scope, Equation &eq, const std::string &what,
+                Binding &binding);
+  /// The tensor that an expression without indices stands for.
+  std::optional<TensorVal> materialise(const ast::Expr &expr,
+                                       const Scope &scope);
+  std::optional<TensorVal> tensorOf(const Binding &binding, Range place);
+
+  //===--- Infer.cpp ------------------------------------------------------===//
+  const Info *infer(const ast::Expr &expr, const Scope &scope, Equation &eq,
+                    bool weak = false);
+  bool inferNode(const ast::Expr &expr, const Scope &scope, Equation &eq,
+                 bool weak, Info &info);
+  bool inferName(const ast::NameExpr &expr, const Scope &scope, Equation &eq,
+                 bool weak, Info &info);
+  bool inferBinding(const Binding &binding, const ast::Expr &expr, Equation &eq,
+                    bool weak, Info &info);
+  bool merge(Info &into, const Info &from, Range place);
+  bool number(const Info &info, Range place, const llvm::Twine &what);
+  bool boolean(const Info &info, Range place, const llvm::Twine &what);
+  const Info &info(const ast::Expr &expr, const Scope &scope,
+                   const Equation &eq);
+
+  //===--- InferOperators.cpp --------------------------------------------===//
+  bool inferBinary(const ast::BinaryExpr &expr, const Scope &scope,
+                   Equation &eq, bool weak, Info &info);
+  bool inferCompare(const ast::CompareExpr &expr, const Scope &scope,
+                    Equation &eq, bool weak, Info &info);
+  bool inferIf(const ast::IfExpr &expr, const Scope &scope, Equation &eq,
+               bool weak, Info &info);
+
+  //===--- InferTensors.cpp ----------------------------------------------===//
+  bool inferRead(const ast::ReadExpr &expr, const Scope &scope, Equation &eq,
+                 bool weak, Info &info);
+  bool inferReduce(const ast::ReduceExpr &expr, const Scope &scope,
+                   Equation &eq, bool weak, Info &info);
+  bool inferSoftmax(const ast::SoftmaxExpr &expr, const Scope &scope,
+                    Equation &eq, bool weak, Info &info);
+
+  //===--- Indices.cpp ---------------------------------------------------===//
+  Idx *newIndex(StringRef name, Range place, const ast::Expr *extent,
+                const Scope &scope, Equation &eq);
+  bool items(const ast::ReadExpr &expr, const Scope &scope,
+             llvm::SmallVectorImpl<Item> &out);
+  Scope inside(const ast::ReduceExpr &expr, const Scope &scope, Equation &eq);
+  bool isKept(const Idx *idx, const Size &extent, Equation &eq);
+  /// Gives every index its range.
+  bool solve(Equation &eq);
+
+  //===--- Bounds.cpp ----------------------------------------------------===//
+  std::optional<Linear> linear(const ast::Expr &expr, const Scope &scope,
+                               Equation &eq);
+  Bounds bounds(const ast::Expr &expr, const Scope &scope, Equation &eq);
+  SmallVector<unsigned> positiveAtoms(ArrayRef<const Idx *> used);
+
+  //===--- Reach.cpp ------------------------------------------------------===//
+  struct Reach {
+    Points points;
+    std::map<const Idx *, unsigned> ids;
+  };
+  unsigned variable(Reach &reach, const Idx *idx);
+  Reach reach(Equation &eq, bool guarded);
+  Form opaque(const ast::Expr &expr, const Scope &scope, Equation &eq,
+              Reach &reach);
+  Form form(const ast::Expr &expr, const Scope &scope, Equation &eq,
+            Reach &reach);
+  Disjunction holds(const ast::Expr &expr, bool positive, const Scope &scope,
+                    Equation &eq, Reach &reach);
+
+  //===--- Ranges.cpp -----------------------------------------------------===//
+  Shape shapeOf(const Binding &binding);
+  bool proven(const Item &item, const Size &extent, const Scope &scope,
+              Equation &eq);
+  bool provenRead(const ast::ReadExpr &expr, const Scope &scope, Equation &eq);
+  bool checkRead(const ast::ReadExpr &expr, const Scope &scope, Equation &eq);
+  bool checkAxis(const ast::ReadExpr &expr, unsigned axis, const Item &item,
+                 const Size &extent, const Scope &scope, Equation &eq);
+  Form form(const Item &item, const Scope &scope, Equation &eq, Reach &reach);
+  bool firstUnderGuards(const ast::Expr &expr, const Scope &scope,
+                        Equation &eq);
+  void requireNone(const Points::Answer &answer, Range place,
+                   const llvm::Twine &message, ArrayRef<Value> values);
+  bool checkRange(const Size &low, const Size &high, const Size &extent,
+                  const std::string &what, Range place);
+  bool checkData(const Item &item, bool under, bool over, const Size &extent,
+                 SmallVector<Idx *, 4> used, const std::string &what,
+                 Range place, const Scope &scope, Equation &eq);
+  bool checkDivisor(const ast::BinaryExpr &expr, const Scope &scope,
+                    Equation &eq);
+
+  //===--- Types.cpp -----------------------------------------------------===//
+  mlir::Type irType(Ty ty);
+  std::optional<Ty> tyOf(ast::ElementType type, Range place);
+  SmallVector<int64_t> extents(ArrayRef<Size> shape);
+  mlir::RankedTensorType tensorType(mlir::Type elem, ArrayRef<Size> shape);
+  mlir::Type realType(const Body &body);
+  mlir::Type bodyType(const Body &body, Ty ty);
+  Value realConstant(Body &body, double value, At at);
+  Value asReal(Body &body, const TV &tv, At at);
+  Value asI64(Body &body, const TV &tv, At at);
+  Value asIndex(Body &body, const TV &tv, At at);
+  Value asType(Body &body, const TV &tv, Ty ty, At at);
+  Value toStorage(Body &body, const TV &tv, Ty ty, At at);
+  static Value toType(mlir::OpBuilder &b, Value value, mlir::Type type, At at);
+  std::pair<Value, Value> asIntegers(Body &body, const TV &x, const TV &y,
+                                     At at);
+  static Value boolConstant(mlir::OpBuilder &b, bool value, At at);
+
+  //===--- Emit.cpp -------------------------------------------------------===//
+  TV emit(Body &body, const ast::Expr &expr, const Scope &scope, Equation &eq);
+  TV emitNode(Body &body, const ast::Expr &expr, const Scope &scope,
+              Equation &eq);
+  TV emitFixed(Body &body, const Binding &binding, Range place);
+  TV emitBinding(Body &body, const Binding &binding, const ast::Expr &expr,
+                 Equation &eq);
+  TV emitTable(Body &body, const ast::Expr &expr, const Scope &scope,
+               Equation &eq);
+  Value indexValue(Body &body, const Idx *idx, At at);
+
+  //===--- EmitOperators.cpp ---------------------------------------------===//
+  TV emitBinary(Body &body, const ast::BinaryExpr &expr, const Scope &scope,
+                Equation &eq);
+  TV emitCompare(Body &body, const ast::CompareExpr &expr, const Scope &scope,
+                 Equation &eq);
+  TV emitLogic(Body &body, const ast::LogicExpr &expr, const Scope &scope,
+               Equation &eq);
+  TV emitIf(Body &body, const ast::IfExpr &expr, const Scope &scope,
+            Equation &eq);
+
+  //===--- Builtins.cpp ---------------------------------------------------===//
+  TV emitCall(Body &body, const ast::CallExpr &expr, const Scope &scope,
+              Equation &eq);
+  TV emitCast(Body &body, Ty to, const TV &tv, At at);
+  Value emitBuiltin(Body &body, StringRef name, ArrayRef<TV> args, Ty ty,
+                    At at);
+
+  //===--- Reads.cpp ------------------------------------------------------===//
+  TV emitRead(Body &body, const ast::ReadExpr &expr, const Scope &scope,
+              Equation &eq);
+  TV readTensor(Body &body, const TensorVal &tensor, ArrayRef<Idx *> axes,
+                At at);
+  TV loaded(Body &body, Value raw, Ty ty, At at);
+  Value operand(Body &body, Value tensor, ArrayRef<Idx *> axes, At at);
+  TensorVal tableTensor(const Table &table, bool f64, At at);
+  std::optional<SmallVector<std::pair<int64_t, int64_t>, 4>>
+  reached(const Collection &collection, ArrayRef<Item> items,
+          const Scope &scope, Equation &eq, Range place);
+  std::optional<TensorVal> assemble(const Collection &collection,
+                                    ArrayRef<std::pair<int64_t, int64_t>> box,
+                                    Range place);
+  const TensorVal *slice(const Collection &collection, ArrayRef<Item> items,
+                         const Scope &scope, Equation &eq);
+  std::optional<TensorVal> source(const ast::ReadExpr &expr, const Scope &scope,
+                                  Equation &eq, bool f64,
+                                  llvm::SmallVectorImpl<Item> &items);
+  bool split(const ast::ReadExpr &expr, const Scope &scope, Equation &eq,
+             llvm::SmallVectorImpl<Item> &items, TensorVal &tensor);
+  std::optional<SmallVector<Idx *, 4>> wholeAxes(ArrayRef<Item> items,
+                                                 const TensorVal &tensor);
+  std::optional<TensorVal> plainRead(const ast::Expr &expr, const Scope &scope,
+                                     Equation &eq, ArrayRef<Idx *> axes,
+                                     Ty elem);
+
+  //===--- Generics.cpp ---------------------------------------------------===//
+  static Equation::Loops loopsOf(ArrayRef<Idx *> a, ArrayRef<Idx *> b = {});
+  using Fill = llvm::function_ref<Values(Body &, ArrayRef<Value>)>;
+  Value emptyTensor(mlir::Type elem, ArrayRef<Size> shape, Range place);
+  Value filled(mlir::TypedAttr value, ArrayRef<Size> shape, Range place);
+  /// A linalg.generic; `fill` writes its body and gives what it yields.
+  Values generic(Range place, ArrayRef<Idx *> parallel, ArrayRef<Idx *> reduced,
+                 ArrayRef<Value> inits, bool f64, Fill fill);
+  std::optional<TensorVal> elementwise(ArrayRef<Idx *> axes, Ty elem,
+                                       Range place, bool f64,
+                                       llvm::function_ref<TV(Body &)> fill,
+                                       bool *absent = nullptr);
+  Shape shapeOf(ArrayRef<Idx *> axes);
+
+  //===--- Reductions.cpp ------------------------------------------------===//
+  mlir::TypedAttr neutral(ast::ReduceOp op, Ty ty, bool f64);
+  std::optional<Reduced> emitReduce(const ast::ReduceExpr &expr,
+                                    const Scope &scope, Equation &eq,
+                                    ArrayRef<Idx *> axes, size_t firstGuard,
+                                    bool f64);
+  TV emitReduced(Body &body, const ast::ReduceExpr &expr, const Scope &scope,
+                 Equation &eq);
+  void inLoopOrder(llvm::SmallVectorImpl<Idx *> &axes, const Body &body);
+
+  //===--- Softmax.cpp ---------------------------------------------------===//
+  std::optional<TensorVal> emitSoftmax(const ast::SoftmaxExpr &expr,
+                                       const Scope &scope, Equation &eq,
+                                       ArrayRef<Idx *> axes, size_t firstGuard);
+  TV emitNestedSoftmax(Body &body, const ast::SoftmaxExpr &expr,
+                       const Scope &scope, Equation &eq);
+
+  //===--- Guards.cpp ----------------------------------------------------===//
+  bool
+  anyRead(const ast::Expr &expr, const Scope &scope, Equation &eq,
+          llvm::function_ref<bool(const ast::ReadExpr &, const Scope &)> of);
+  /// Does `expr` hold a read that only a guard may keep in range?
+  bool needsGuard(const ast::Expr &expr, const Scope &scope, Equation &eq);
+  /// A part of an equation that becomes a tensor of its own, before the rest.
+  struct Hoisted {
+    SmallVector<Idx *, 4> axes;
+    size_t firstGuard = 0; ///< it is evaluated under the guards from this one
+    Equation::Guards guards;
+  };
+  Hoisted hoist(ArrayRef<const ast::Expr *> parts, const Scope &scope,
+                Equation &eq, ArrayRef<Idx *> used, ArrayRef<Idx *> bound);
+  SmallVector<const Idx *, 4> neededLoops(ArrayRef<const ast::Expr *> parts,
+                                          const Scope &scope, Equation &eq,
+                                          const Equation::Loops &own);
+  void addGuardIndices(Equation &eq, llvm::SmallVectorImpl<Idx *> &used);
+  static Equation::Guards guardsFrom(const Equation &eq, size_t first);
+  Values ifElse(Body &body, Value condition, mlir::TypeRange types, At at,
+                llvm::function_ref<Values()> then,
+                llvm::function_ref<Values()> otherwise);
+  Values underGuards(Body &body, Equation &eq, size_t first,
+                     mlir::TypeRange types, At at,
+                     llvm::function_ref<Values()> then,
+                     llvm::function_ref<Values()> otherwise);
+  TV underGuards(Body &body, Equation &eq, size_t first, Ty ty, At at,
+                 llvm::function_ref<TV()> then,
+                 llvm::function_ref<TV()> otherwise);
+  TV branch(Body &body, Value condition, Ty ty, bool mayBeAbsent, At at,
+            llvm::function_ref<TV()> then, llvm::function_ref<TV()> otherwise);
+
+  //===--- State ----------------------------------------------------------===//
+  const Program &program;
+  const FrontendOptions &options;
+  const Sources &sources;
+  Diagnostics &diags;
+  mlir::OpBuilder builder;  ///< where mathematics goes
+  mlir::OpBuilder prologue; ///< where dims and checks go
+  mlir::Block *entry = nullptr;
+  mlir::Operation *mark = nullptr; ///< ends the prologue
+  SizeTable sizes;
+  std::map<Size, Value> emitted; ///< sizes in the prologue
+  std::vector<Size> positive;    ///< divisors that are checked not to be 0
+  std::map<const ast::ConstStmt *, Binding> constants;
+  std::set<const ast::ConstStmt *> open;   ///< constants under evaluation
+  std::vector<const ast::FnDecl *> active; ///< calls under way
+  unsigned numCalls = 0;                   ///< of functions, so far
+  bool tooManyCopies = false; ///< that was said: the rest need not be looked at
+  unsigned depth = 0; ///< of the expression, calls included, that infer() is in
+  std::set<std::string> usedSettings;
+  /// Extents that --weights gives to dims of the signature.
+  llvm::StringMap<int64_t> dimsOfWeights;
+  std::vector<RolledLoop> loops; ///< those around, from the outermost in
+  Equation::Loops running;       ///< the loops of the body under construction
+  bool staticArgument = false;   ///< `/` between integers divides exactly
+  unsigned rolled = 0;           ///< rolled loops around
+  unsigned speculating = 0;      ///< messages wait until the loop stands
+  bool needsUnroll = false;
+  struct Pending {
+    bool isError;
+    Range place;
+    std::string message;
+    std::vector<Note> notes;
+  };
+  std::vector<Pending> pending;
+};
+
+} // namespace heed::sema
+
+#endif // HEED_FRONTEND_HEED_SEMANTICS_LOWERING_H

@@ -1,0 +1,50 @@
+//===- Semantics.h - From the tree to attn IR -------------------*- C++ -*-===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Semantic analysis and lowering: one model of a program becomes one function
+// of linalg, scf and attn ops, as docs/ir.md describes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEED_FRONTEND_HEED_SEMANTICS_SEMANTICS_H
+#define HEED_FRONTEND_HEED_SEMANTICS_SEMANTICS_H
+
+#include "frontend/Heed/Syntax/Loader.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace heed {
+
+/// What a weights file says about its tensors, for checks when compiling.
+struct WeightInfo {
+  std::string type; ///< as safetensors spells it: F32, BF16, I64, ...
+  llvm::SmallVector<int64_t, 4> shape;
+};
+using WeightIndex = llvm::StringMap<WeightInfo>;
+
+struct FrontendOptions {
+  /// --set name=value: a compile-time constant, or the extent of a dim.
+  std::vector<std::pair<std::string, ast::ExprPtr>> settings;
+  /// Which model of the file; empty: the last one.
+  std::string model;
+  /// The tensors of --weights; null: unknown until the model is opened.
+  const WeightIndex *weights = nullptr;
+};
+
+/// Lowers one model of `program`. Null after an error, which is in `diags`.
+/// Loads the dialects it needs into `context`.
+mlir::OwningOpRef<mlir::ModuleOp> compileHeed(mlir::MLIRContext &context,
+                                              const Program &program,
+                                              const FrontendOptions &options,
+                                              const Sources &sources,
+                                              Diagnostics &diags);
+
+} // namespace heed
+
+#endif // HEED_FRONTEND_HEED_SEMANTICS_SEMANTICS_H

@@ -1,0 +1,132 @@
+//===- Values.h - What names and expressions stand for ----------*- C++ -*-===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to the semantic half of the front end: types, tensors, static values,
+// and what a name means.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEED_FRONTEND_HEED_SEMANTICS_VALUES_H
+#define HEED_FRONTEND_HEED_SEMANTICS_VALUES_H
+
+#include "frontend/Common/Sizes.h"
+#include "frontend/Common/Types.h"
+#include "frontend/Heed/Syntax/AST.h"
+
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace heed::sema {
+
+using llvm::ArrayRef;
+using llvm::SmallVector;
+using llvm::StringRef;
+using mlir::Value;
+using Range = llvm::SMRange;
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+using Shape = SmallVector<Size, 4>;
+
+/// A tensor, and where its elements are present (null: everywhere).
+struct TensorVal {
+  Value value;
+  Ty elem = Ty::F32;
+  Shape shape;
+  Value live;
+};
+
+/// A string whose parts may be sizes known only inside a rolled loop.
+struct Text {
+  struct Part {
+    std::string text;
+    std::optional<Size> size;
+  };
+  std::vector<Part> parts;
+  std::optional<std::string> plain() const;
+};
+
+/// A constant table.
+struct Table {
+  Ty elem = Ty::AnyInt; ///< AnyInt, AnyReal or Bool
+  SmallVector<int64_t, 4> shape;
+  std::vector<int64_t> ints; ///< AnyInt and Bool
+  std::vector<double> reals;
+  Shape extents() const { return Shape(shape.begin(), shape.end()); }
+};
+
+struct Scope;
+struct Thunk {
+  const ast::Expr *expr;
+  std::shared_ptr<Scope> scope;
+};
+
+/// `let`: slices by their static positions. All slices fix the same axes.
+struct Collection {
+  Ty elem = Ty::F32;
+  Shape shape;
+  SmallVector<unsigned, 4> fixed;
+  std::map<std::vector<int64_t>, TensorVal> slices;
+  std::string name;
+};
+
+/// What a name means.
+struct Binding {
+  enum Kind {
+    Poison, ///< an error was said about it
+    None,
+    Bool,
+    Int,
+    Real,
+    String,
+    Table,
+    Tensor,
+    Scalar, ///< run time: an argument of the model
+    Thunk,
+    Collection
+  } kind = Poison;
+  bool flag = false;
+  Size size;
+  double real = 0;
+  Text text;
+  std::shared_ptr<sema::Table> table;
+  TensorVal tensor; ///< Scalar: its value and type
+  std::shared_ptr<sema::Thunk> thunk;
+  std::shared_ptr<sema::Collection> collection;
+  Range place;        ///< where it was defined
+  bool isDim = false; ///< an extent, which `dim` may constrain
+
+  bool isStatic() const { return kind >= None && kind <= Table; }
+  /// None or a string: nothing to compute with.
+  bool isNoValue() const { return kind == None || kind == String; }
+  /// The value as a real, if it is a number that is known.
+  std::optional<double> number() const;
+  static Binding of(const Size &size);
+  static Binding of(double real);
+  static Binding ofBool(bool flag);
+  static Binding of(TensorVal tensor, Range place = {});
+};
+
+/// The names of one body. `dots`: what `..` stands for.
+struct Env {
+  const ast::File *file = nullptr;
+  std::map<std::string, Binding, std::less<>> names;
+  std::optional<Shape> dots;
+};
+using EnvPtr = std::shared_ptr<Env>;
+
+} // namespace heed::sema
+
+#endif // HEED_FRONTEND_HEED_SEMANTICS_VALUES_H
