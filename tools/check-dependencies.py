@@ -24,10 +24,6 @@ ROOMS = {
 STILL = {
     ("passes/Rewrite/AppendSums.cpp", "Kernels"), ("passes/Rewrite/OrderChoices.cpp", "Kernels"),
     ("passes/Rewrite/SettleFactors.cpp", "Kernels"), ("passes/Plan/ChooseAlgorithm.cpp", "Schedule"),
-    ("passes/Host/HostCalls.cpp", "Verify"), ("passes/Schedule/MaskExpressions.h", "Lower"),
-    ("passes/Schedule/Rewrite.h", "Lower"), ("passes/Schedule/Schedule.h", "Lower"),
-    ("passes/Schedule/StreamingAttention.h", "Lower"), ("passes/Schedule/StreamingOps.h", "Lower"),
-    ("passes/Schedule/StreamingPlan.h", "Lower"), ("passes/Schedule/StreamingWriter.h", "Lower"),
 }
 # What anyone may include; it includes nothing of ours.
 LEAF = "support"

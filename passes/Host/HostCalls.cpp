@@ -17,12 +17,12 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/Host/HostBuilder.h"
+#include "passes/Host/HostContract.h"
 #include "passes/Host/HostParams.h"
 #include "passes/Host/RuntimeType.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Plan/Cost.h"
-#include "passes/Verify/VerifyContract.h"
 
 namespace heed {
 #define GEN_PASS_DEF_ATTNLOWERHOST

@@ -2,7 +2,7 @@
 #ifndef HEED_PASSES_LOWER_KERNELCALLS_H
 #define HEED_PASSES_LOWER_KERNELCALLS_H
 
-#include "passes/Lower/KernelInfo.h"
+#include "passes/Schedule/KernelInfo.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

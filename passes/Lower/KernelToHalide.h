@@ -4,7 +4,7 @@
 #define HEED_PASSES_LOWER_KERNELTOHALIDE_H
 
 #include "dialects/Halide/Target.h"
-#include "passes/Lower/KernelInfo.h"
+#include "passes/Schedule/KernelInfo.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"

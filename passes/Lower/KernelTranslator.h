@@ -12,8 +12,8 @@
 #define HEED_PASSES_LOWER_KERNELTRANSLATOR_H
 
 #include "dialects/Attn/Normaliser.h"
-#include "passes/Lower/Expressions.h"
 #include "passes/Lower/KernelToHalide.h"
+#include "passes/Schedule/Expressions.h"
 #include "passes/Schedule/StreamingAttention.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

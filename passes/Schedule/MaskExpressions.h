@@ -2,8 +2,8 @@
 #ifndef HEED_PASSES_SCHEDULE_MASKEXPRESSIONS_H
 #define HEED_PASSES_SCHEDULE_MASKEXPRESSIONS_H
 
-#include "passes/Lower/Expressions.h"
 #include "passes/Masks/MaskBounds.h"
+#include "passes/Schedule/Expressions.h"
 
 namespace heed {
 

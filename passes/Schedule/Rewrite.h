@@ -5,7 +5,7 @@
 #ifndef HEED_PASSES_SCHEDULE_REWRITE_H
 #define HEED_PASSES_SCHEDULE_REWRITE_H
 
-#include "passes/Lower/KernelInfo.h"
+#include "passes/Schedule/KernelInfo.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"

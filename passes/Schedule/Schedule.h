@@ -3,7 +3,7 @@
 #define HEED_PASSES_SCHEDULE_SCHEDULE_H
 
 #include "dialects/Halide/Target.h"
-#include "passes/Lower/KernelInfo.h"
+#include "passes/Schedule/KernelInfo.h"
 
 #include "mlir/IR/Builders.h"
 

@@ -8,7 +8,7 @@
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Halide/HalideDialect.h"
 #include "dialects/Halide/Target.h"
-#include "passes/Lower/Expressions.h"
+#include "passes/Schedule/Expressions.h"
 
 namespace heed {
 

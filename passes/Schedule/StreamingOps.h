@@ -4,8 +4,8 @@
 #define HEED_PASSES_SCHEDULE_STREAMINGOPS_H
 
 #include "dialects/Halide/HalideDialect.h"
-#include "passes/Lower/Expressions.h"
-#include "passes/Lower/KernelInfo.h"
+#include "passes/Schedule/Expressions.h"
+#include "passes/Schedule/KernelInfo.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

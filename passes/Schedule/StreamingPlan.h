@@ -6,7 +6,7 @@
 #include "dialects/Attn/Normaliser.h"
 #include "dialects/Halide/HalideDialect.h"
 #include "dialects/Halide/Target.h"
-#include "passes/Lower/KernelInfo.h"
+#include "passes/Schedule/KernelInfo.h"
 #include "passes/Schedule/StreamingAttention.h"
 
 #include <map>

@@ -1,6 +1,6 @@
 //===- VerifyAttention.cpp - attention before kernels are formed ----------===//
+#include "passes/Contract.h"
 #include "passes/Passes.h"
-#include "passes/Verify/VerifyContract.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 

@@ -1,6 +1,6 @@
 //===- VerifyFrontEnd.cpp - the IR that a front end makes -----------------===//
+#include "passes/Contract.h"
 #include "passes/Passes.h"
-#include "passes/Verify/VerifyContract.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

@@ -1,8 +1,8 @@
 //===- VerifyHalide.cpp - pipelines and the host that calls them ----------===//
 #include "dialects/Halide/HalideDialect.h"
 #include "dialects/Halide/Target.h"
+#include "passes/Contract.h"
 #include "passes/Passes.h"
-#include "passes/Verify/VerifyContract.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/DenseSet.h"

@@ -1,6 +1,6 @@
 //===- VerifyHost.cpp - host code before it becomes LLVM ------------------===//
+#include "passes/Host/HostContract.h"
 #include "passes/Passes.h"
-#include "passes/Verify/VerifyContract.h"
 
 namespace heed {
 #define GEN_PASS_DEF_ATTNVERIFYHOST
@@ -12,31 +12,6 @@ using namespace heed;
 
 namespace {
 
-static LogicalResult checkResults(func::FuncOp host) {
-  if (host->hasAttr(attn::kModelAttr) && host.getNumResults() > 0)
-    return host.emitOpError("is a model that returns ")
-           << host.getFunctionType().getResults()
-           << ", expected results in attn.result arguments (host.c3)";
-  return success();
-}
-
-static LogicalResult checkOp(Operation *op) {
-  auto isTensor = llvm::IsaPred<TensorType>;
-  if (llvm::any_of(op->getOperandTypes(), isTensor) ||
-      llvm::any_of(op->getResultTypes(), isTensor))
-    return op->emitOpError("works on tensors after bufferisation (host.c1)");
-  for (Region &region : op->getRegions())
-    for (Block &block : region)
-      if (llvm::any_of(block.getArgumentTypes(), isTensor))
-        return op->emitOpError("carries tensors after bufferisation (host.c1)");
-  if (!isNamed(op,
-               {"func.", "scf.", "arith.", "math.", "memref.", "cf.", "linalg.",
-                "affine.", "attn.param", "attn.kept", "attn.slot",
-                "attn.require", "attn.require_in_range", "halide.call"}))
-    return op->emitOpError("has no lowering to LLVM in host code (host.c2)");
-  return success();
-}
-
 struct VerifyHost : heed::impl::AttnVerifyHostBase<VerifyHost> {
   void runOnOperation() override {
     if (failed(verifyHost(getOperation())))
@@ -45,10 +20,3 @@ struct VerifyHost : heed::impl::AttnVerifyHostBase<VerifyHost> {
 };
 
 } // namespace
-
-LogicalResult heed::verifyHost(ModuleOp module) {
-  for (auto host : module.getOps<func::FuncOp>())
-    if (failed(checkResults(host)) || failed(checkEach(host, checkOp)))
-      return failure();
-  return success();
-}

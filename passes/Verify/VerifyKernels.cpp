@@ -1,6 +1,6 @@
 //===- VerifyKernels.cpp - kernels and host before they part --------------===//
+#include "passes/Contract.h"
 #include "passes/Passes.h"
-#include "passes/Verify/VerifyContract.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"

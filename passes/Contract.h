@@ -1,9 +1,9 @@
-//===- VerifyContract.h - what the verifying passes share -------*- C++ -*-===//
+//===- Contract.h - what the contracts between stations share ---*- C++ -*-===//
 //
 // Each attn-verify pass checks the numbered rules of one section of docs/ir.md;
 // a message ends with the number of its rule.
-#ifndef HEED_PASSES_VERIFY_VERIFYCONTRACT_H
-#define HEED_PASSES_VERIFY_VERIFYCONTRACT_H
+#ifndef HEED_PASSES_CONTRACT_H
+#define HEED_PASSES_CONTRACT_H
 
 #include "dialects/Attn/Dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -32,9 +32,6 @@ bool isNamed(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> names);
 /// what \p further names.
 mlir::LogicalResult checkHostOp(mlir::Operation *op, llvm::StringRef rule,
                                 llvm::ArrayRef<llvm::StringRef> further);
-
-/// The rules of section 5: what `attn-lower-host` needs to find.
-mlir::LogicalResult verifyHost(mlir::ModuleOp module);
 
 } // namespace heed
 #endif

@@ -1,11 +1,11 @@
 //===- Expressions.h - scalar bodies as expressions of a --------*- C++ -*-===//
 // Halide pipeline
-#ifndef HEED_PASSES_LOWER_EXPRESSIONS_H
-#define HEED_PASSES_LOWER_EXPRESSIONS_H
+#ifndef HEED_PASSES_SCHEDULE_EXPRESSIONS_H
+#define HEED_PASSES_SCHEDULE_EXPRESSIONS_H
 
 #include "dialects/Attn/Extents.h"
-#include "passes/Lower/IndexMath.h"
-#include "passes/Lower/KernelInfo.h"
+#include "passes/Schedule/IndexMath.h"
+#include "passes/Schedule/KernelInfo.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"

@@ -1,5 +1,5 @@
-//===- VerifyContract.cpp - what the verifying passes share ---------------===//
-#include "passes/Verify/VerifyContract.h"
+//===- Contract.cpp - what the contracts between stations share -----------===//
+#include "passes/Contract.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 //===- KernelInfo.h - what a schedule knows of a kernel ---------*- C++ -*-===//
 //
-#ifndef HEED_PASSES_LOWER_KERNELINFO_H
-#define HEED_PASSES_LOWER_KERNELINFO_H
+#ifndef HEED_PASSES_SCHEDULE_KERNELINFO_H
+#define HEED_PASSES_SCHEDULE_KERNELINFO_H
 
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Halide/HalideDialect.h"

@@ -1,5 +1,5 @@
 //===- Expressions.cpp - scalar bodies as expressions of a pipeline -------===//
-#include "passes/Lower/Expressions.h"
+#include "passes/Schedule/Expressions.h"
 #include "passes/Mutation.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
