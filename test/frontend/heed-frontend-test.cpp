@@ -10,12 +10,14 @@
 //
 //   heed-frontend-test FILE [-I DIR] [--model-dir=DIR] [--set NAME=VALUE]..
 //                      [--model=NAME] [--weight=NAME:TYPE:2x3].. [--locations]
+//   heed-frontend-test --builtins     the table of built-in functions: names
 //
 //===----------------------------------------------------------------------===//
 
 #include "compiler/Link/Process.h"
-#include "frontend/Heed/Syntax/Parser.h"
+#include "frontend/Common/Builtins.h"
 #include "frontend/Heed/Semantics/Semantics.h"
+#include "frontend/Heed/Syntax/Parser.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringExtras.h"
@@ -30,10 +32,16 @@ static cl::opt<std::string> model("model", cl::desc("which model"));
 static cl::list<std::string> settings("set", cl::desc("name=value"));
 static cl::list<std::string> weights("weight", cl::desc("name:type:shape"));
 static cl::opt<bool> locations("locations", cl::desc("print locations"));
+static cl::opt<bool> listBuiltins("builtins", cl::desc("print their names"));
 
 int main(int argc, char **argv) {
   heed::prepareProcess();
   cl::ParseCommandLineOptions(argc, argv);
+  if (listBuiltins) {
+    for (const heed::sema::Builtin &row : heed::sema::builtins())
+      llvm::outs() << row.name << "/" << row.arity << "\n";
+    return 0;
+  }
   heed::LoadOptions load;
   load.includeFolders.assign(includes.begin(), includes.end());
   load.modelFolder = modelDir;

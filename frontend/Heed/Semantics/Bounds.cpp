@@ -98,12 +98,9 @@ SmallVector<unsigned> Lowering::positiveAtoms(ArrayRef<const Idx *> used) {
 Bounds Lowering::bounds(const Expr &expr, const Scope &scope, Equation &eq) {
   Bounds result;
   const Info &i = info(expr, scope, eq);
-  if (!i.pure)
-    result.data = true;
   SmallVector<unsigned> atoms = positiveAtoms(i.used);
-  auto nonNegative = [&](const Size &size) {
-    return sizes.nonNegative(size, atoms);
-  };
+  Intervals math(sizes, atoms);
+  auto nonNegative = [&](const Size &size) { return math.nonNegative(size); };
   if (auto form = linear(expr, scope, eq)) {
     Size low = form->offset, high = form->offset;
     bool known = true;
@@ -124,7 +121,6 @@ Bounds Lowering::bounds(const Expr &expr, const Scope &scope, Equation &eq) {
       result.lower = {sizes.simplify(low)};
       result.upper = {sizes.simplify(high)};
       result.exact = true;
-      result.data = false;
       return result;
     }
   }
@@ -175,49 +171,8 @@ Bounds Lowering::bounds(const Expr &expr, const Scope &scope, Equation &eq) {
         return result;
       x.push_back(of(*arg));
     }
-    auto least = [&](const Bounds &a, const Bounds &b) {
-      Bounds r;
-      for (const Size &s : a.lower)
-        for (const Size &t : b.lower)
-          r.lower.push_back(nonNegative(t - s)   ? s
-                            : nonNegative(s - t) ? t
-                                                 : sizes.min(s, t));
-      r.upper = a.upper;
-      r.upper.append(b.upper.begin(), b.upper.end());
-      r.exact = a.exact && b.exact && a.lower.size() == 1 &&
-                b.lower.size() == 1 && r.upper.size() == 2;
-      if (r.exact)
-        r.upper = {sizes.min(r.upper[0], r.upper[1])};
-      r.data = a.data || b.data;
-      return r;
-    };
-    auto most = [&](const Bounds &a, const Bounds &b) {
-      Bounds r;
-      for (const Size &s : a.upper)
-        for (const Size &t : b.upper)
-          r.upper.push_back(nonNegative(s - t)   ? s
-                            : nonNegative(t - s) ? t
-                                                 : sizes.max(s, t));
-      r.lower = a.lower;
-      r.lower.append(b.lower.begin(), b.lower.end());
-      r.data = a.data || b.data;
-      return r;
-    };
-    if (name == "min")
-      return least(x[0], x[1]);
-    if (name == "max")
-      return most(x[0], x[1]);
-    if (name == "clamp")
-      return least(most(x[0], x[1]), x[2]);
-    if (name == "relu" || name == "abs") {
-      result.lower.push_back(Size(0));
-      if (name == "relu")
-        result.lower.append(x[0].lower);
-      for (const Size &s : x[0].upper)
-        for (const Size &t : x[0].lower)
-          result.upper.push_back(sizes.max(s, name == "abs" ? -t : Size(0)));
-      return result;
-    }
+    if (const Builtin *row = findBuiltin(name))
+      return row->bounds ? row->bounds(math, x) : result;
     // A conversion to i32 wraps.
     auto fits = [](const Size &s) {
       auto c = s.constant();
@@ -252,7 +207,6 @@ Bounds Lowering::bounds(const Expr &expr, const Scope &scope, Equation &eq) {
         for (const Size &s : x.upper)
           result.upper.push_back(sizes.floorDiv(s, by));
         result.exact = x.exact;
-        result.data = x.data;
         return result;
       }
       result.lower.push_back(Size(0));

@@ -23,42 +23,60 @@ using llvm::Twine;
 //===----------------------------------------------------------------------===//
 
 /// What they are of: reals only, or integers too (then the type stays).
-static const llvm::StringSet<> realFunctions = {
-    "exp", "exp2", "log",  "log2",      "log1p",   "expm1",   "sqrt",
-    "sin", "cos",  "tan",  "tanh",      "erf",     "sigmoid", "rsqrt",
-    "elu", "silu", "gelu", "gelu_tanh", "softplus"};
-static const llvm::StringSet<> keepingFunctions = {
-    "abs", "sign", "relu", "floor", "ceil", "round", "min", "max", "clamp"};
-
 bool Lowering::isBuiltin(StringRef name) {
-  return realFunctions.contains(name) || keepingFunctions.contains(name) ||
-         name == "extent" || name == "ilog2" || elementType(name).has_value();
+  return findBuiltin(name) || elementType(name).has_value();
+}
+
+bool Lowering::inferExtent(const CallExpr &expr, const Scope &scope,
+                           Info &info) {
+  Equation inner;
+  const Info *tensor = infer(*expr.args[0], scope, inner);
+  auto axis = sizeValue(*expr.args[1], scope.env, "the axis of extent");
+  if (!tensor || !axis)
+    return false;
+  auto k = axis->constant();
+  if (!tensor->whole || !k || *k >= int64_t(tensor->whole->size()))
+    return error(expr.range, "'extent(x, k)' takes a whole tensor and the "
+                             "static number of one of its axes");
+  info.fixed = Binding::of((*tensor->whole)[*k]);
+  return true;
+}
+
+bool Lowering::inferLog2(const CallExpr &expr, const Info &arg, Info &info) {
+  bool isSize = arg.fixed && arg.fixed->kind == Binding::Int;
+  if (!isSize || sizes.nonNegative(-arg.fixed->size))
+    return error(expr.range, "'ilog2' takes a static integer of 1 or more");
+  const Size &size = arg.fixed->size;
+  if (!sizes.nonNegative(size - 1) && !sizes.isAssumed(size - 1))
+    requireLessEqual(Size(1), size, expr.range,
+                     "'ilog2' of " + escape(sizes.str(size)) +
+                         " = {1}: expected 1 or more");
+  return true;
+}
+
+bool Lowering::inferCast(const CallExpr &expr, ElementType to, const Info &arg,
+                         Info &info) {
+  auto ty = tyOf(to, expr.callee.range);
+  if (!ty)
+    return false;
+  info.ty = *ty;
+  info.hasReal |= isReal(*ty) || isReal(arg.ty);
+  info.mayBeAbsent = arg.mayBeAbsent;
+  return true;
 }
 
 bool Lowering::inferBuiltin(const CallExpr &expr, const Scope &scope,
                             Equation &eq, bool weak, Info &info) {
   StringRef name = expr.callee.text;
-  unsigned want = name == "min" || name == "max" || name == "extent" ? 2
-                  : name == "clamp"                                  ? 3
-                                                                     : 1;
+  const Builtin *row = findBuiltin(name); // null: a cast
+  unsigned want = row ? row->arity : 1;
   if (expr.args.size() != want || !expr.named.empty())
     return error(expr.range, "'" + name + "' takes " +
                                  plural(want, "argument", "arguments") + ", " +
                                  Twine(expr.args.size() + expr.named.size()) +
                                  " given");
-  if (name == "extent") {
-    Equation inner;
-    const Info *tensor = infer(*expr.args[0], scope, inner);
-    auto axis = sizeValue(*expr.args[1], scope.env, "the axis of extent");
-    if (!tensor || !axis)
-      return false;
-    auto k = axis->constant();
-    if (!tensor->whole || !k || *k >= int64_t(tensor->whole->size()))
-      return error(expr.range, "'extent(x, k)' takes a whole tensor and the "
-                               "static number of one of its axes");
-    info.fixed = Binding::of((*tensor->whole)[*k]);
-    return true;
-  }
+  if (name == "extent")
+    return inferExtent(expr, scope, info);
   SmallVector<const Info *, 3> args;
   for (const ExprPtr &arg : expr.args) {
     const Info *part = infer(*arg, scope, eq, weak);
@@ -67,28 +85,10 @@ bool Lowering::inferBuiltin(const CallExpr &expr, const Scope &scope,
       return false;
     args.push_back(part);
   }
-  if (name == "ilog2") {
-    const auto &fixed = args[0]->fixed;
-    bool isSize = fixed && fixed->kind == Binding::Int;
-    if (!isSize || sizes.nonNegative(-fixed->size))
-      return error(expr.range, "'ilog2' takes a static integer of 1 or more");
-    if (!sizes.nonNegative(fixed->size - 1) &&
-        !sizes.isAssumed(fixed->size - 1))
-      requireLessEqual(Size(1), fixed->size, expr.range,
-                       "'ilog2' of " + escape(sizes.str(fixed->size)) +
-                           " = {1}: expected 1 or more");
-    info.fixed = Binding::of(sizes.log2(fixed->size));
-    return true;
-  }
-  if (auto type = elementType(name)) {
-    auto ty = tyOf(*type, expr.callee.range);
-    if (!ty)
-      return false;
-    info.ty = *ty;
-    info.hasReal |= isReal(*ty) || isReal(args[0]->ty);
-    info.mayBeAbsent = args[0]->mayBeAbsent;
-    return true;
-  }
+  if (!row)
+    return inferCast(expr, *elementType(name), *args[0], info);
+  if (name == "ilog2" && !inferLog2(expr, *args[0], info))
+    return false;
   info.ty = args[0]->ty;
   for (const Info *arg : llvm::drop_begin(args)) {
     auto ty = join(info.ty, arg->ty);
@@ -98,53 +98,34 @@ bool Lowering::inferBuiltin(const CallExpr &expr, const Scope &scope,
                                    ": convert one of them, f32( )");
     info.ty = *ty;
   }
-  if (realFunctions.contains(name))
+  if (row->result == Builtin::Real)
     info.ty = realOf(info.ty);
   info.hasReal |= isReal(info.ty);
-  return foldBuiltin(name, args, info);
+  foldBuiltin(*row, args, info);
+  return true;
 }
 
-bool Lowering::foldBuiltin(StringRef name, ArrayRef<const Info *> args,
+void Lowering::foldBuiltin(const Builtin &row, ArrayRef<const Info *> args,
                            Info &info) {
   if (!llvm::all_of(args, [](const Info *arg) { return arg->fixed; }))
-    return true;
+    return;
   if (info.ty == Ty::AnyInt) {
-    auto size = [&](unsigned k) { return args[k]->fixed->size; };
-    if (name == "min" || name == "max")
-      info.fixed = Binding::of(name == "min" ? sizes.min(size(0), size(1))
-                                             : sizes.max(size(0), size(1)));
-    else if (name == "clamp")
-      info.fixed = Binding::of(sizes.min(sizes.max(size(0), size(1)), size(2)));
-    else if (name == "abs")
-      info.fixed = Binding::of(sizes.max(size(0), -size(0)));
-    else if (name == "relu")
-      info.fixed = Binding::of(sizes.max(size(0), Size(0)));
-    else if (name == "floor" || name == "ceil" || name == "round")
-      info.fixed = args[0]->fixed;
-    else if (name == "sign")
-      info.fixed =
-          Binding::of(sizes.min(sizes.max(size(0), Size(-1)), Size(1)));
-    return true;
+    SmallVector<Size, 3> x;
+    for (const Info *arg : args)
+      x.push_back(arg->fixed->size);
+    if (row.ofSizes)
+      info.fixed = Binding::of(row.ofSizes(sizes, x));
+    return;
   }
   SmallVector<double, 3> x;
   for (const Info *arg : args) {
-    if (arg->fixed->kind == Binding::Real)
-      x.push_back(arg->fixed->real);
-    else if (auto c = arg->fixed->size.constant();
-             c && arg->fixed->kind == Binding::Int)
-      x.push_back(double(*c));
-    else
-      return true;
+    auto value = arg->fixed->number();
+    if (!value)
+      return;
+    x.push_back(*value);
   }
-  if (name == "min")
-    info.fixed = Binding::of(std::min(x[0], x[1]));
-  else if (name == "max")
-    info.fixed = Binding::of(std::max(x[0], x[1]));
-  else if (name == "clamp")
-    info.fixed = Binding::of(std::min(std::max(x[0], x[1]), x[2]));
-  else if (auto y = foldCall(name, x[0]))
-    info.fixed = Binding::of(*y);
-  return true;
+  if (row.ofNumbers)
+    info.fixed = Binding::of(row.ofNumbers(x.data()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -166,9 +147,9 @@ bool Lowering::inferCall(const CallExpr &expr, const Scope &scope, Equation &eq,
       return error(expr.callee.range,
                    "'" + expr.callee.text + "' is not supported yet");
     std::vector<StringRef> known = program.visibleFns(*scope.env->file);
-    for (const auto &set : {&realFunctions, &keepingFunctions})
-      for (auto &entry : *set)
-        known.push_back(entry.first());
+    for (const Builtin &row : builtins())
+      if (row.result != Builtin::Static)
+        known.push_back(row.name);
     llvm::sort(known);
     return error(expr.callee.range, "unknown function '" + expr.callee.text +
                                         "'" + hint(expr.callee.text, known));

@@ -140,14 +140,6 @@ struct Body {
   bool f64 = false; ///< reals are f64
 };
 
-/// What is known about an integer expression over its indices: each of `lower`
-/// is a lower bound, each of `upper` an upper one (inclusive).
-struct Bounds {
-  SmallVector<Size, 2> lower, upper;
-  bool exact = false; ///< a single bound on both sides, which is reached
-  bool data = false;  ///< depends on data: bounds may be missing
-};
-
 /// sum of factor * index, plus an offset.
 struct Linear {
   std::map<Idx *, Size> factors;

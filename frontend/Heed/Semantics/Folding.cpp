@@ -8,7 +8,6 @@
 #include "Lowering.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 
 #include <cmath>
 
@@ -187,32 +186,4 @@ std::optional<bool> Lowering::foldCompare(CompareOp op, const Binding &a,
     return *x >= *y;
   }
   return std::nullopt;
-}
-
-std::optional<double> Lowering::foldCall(StringRef name, double x) {
-  using Function = double (*)(double);
-  Function f =
-      llvm::StringSwitch<Function>(name)
-          .Case("abs", [](double x) { return std::fabs(x); })
-          .Case("sign", [](double x) { return x > 0   ? 1.0
-                                              : x < 0 ? -1.0
-                                                      : x; })
-          .Case("floor", [](double x) { return std::floor(x); })
-          .Case("ceil", [](double x) { return std::ceil(x); })
-          .Case("round", [](double x) { return std::nearbyint(x); })
-          .Case("exp", [](double x) { return std::exp(x); })
-          .Case("exp2", [](double x) { return std::exp2(x); })
-          .Case("expm1", [](double x) { return std::expm1(x); })
-          .Case("log", [](double x) { return std::log(x); })
-          .Case("log2", [](double x) { return std::log2(x); })
-          .Case("log1p", [](double x) { return std::log1p(x); })
-          .Case("sqrt", [](double x) { return std::sqrt(x); })
-          .Case("rsqrt", [](double x) { return 1 / std::sqrt(x); })
-          .Case("sin", [](double x) { return std::sin(x); })
-          .Case("cos", [](double x) { return std::cos(x); })
-          .Case("tan", [](double x) { return std::tan(x); })
-          .Case("tanh", [](double x) { return std::tanh(x); })
-          .Case("erf", [](double x) { return std::erf(x); })
-          .Default(nullptr);
-  return f ? std::optional(f(x)) : std::nullopt;
 }

@@ -22,7 +22,7 @@
 
 #include "Equation.h"
 #include "Semantics.h"
-#include "frontend/Common/Points.h"
+#include "frontend/Common/Builtins.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -160,7 +160,6 @@ private:
                   Info &info);
   std::optional<bool> foldCompare(ast::CompareOp op, const Binding &a,
                                   const Binding &b);
-  std::optional<double> foldCall(StringRef name, double x);
 
   //===--- Dims.cpp -------------------------------------------------------===//
   struct Extents { ///< a tensor whose shape binds dims
@@ -198,9 +197,13 @@ private:
   static bool isBuiltin(StringRef name);
   bool inferCall(const ast::CallExpr &expr, const Scope &scope, Equation &eq,
                  bool weak, Info &info);
+  bool inferExtent(const ast::CallExpr &expr, const Scope &scope, Info &info);
+  bool inferLog2(const ast::CallExpr &expr, const Info &arg, Info &info);
+  bool inferCast(const ast::CallExpr &expr, ast::ElementType to,
+                 const Info &arg, Info &info);
   bool inferBuiltin(const ast::CallExpr &expr, const Scope &scope, Equation &eq,
                     bool weak, Info &info);
-  bool foldBuiltin(StringRef name, ArrayRef<const Info *> args, Info &info);
+  void foldBuiltin(const Builtin &row, ArrayRef<const Info *> args, Info &info);
   std::optional<std::vector<Result>> call(const ast::FnDecl &fn,
                                           const ast::CallExpr &expr,
                                           const Scope &scope, Equation &eq);
@@ -337,7 +340,7 @@ private:
   TV emitCall(Body &body, const ast::CallExpr &expr, const Scope &scope,
               Equation &eq);
   TV emitCast(Body &body, Ty to, const TV &tv, At at);
-  Value emitBuiltin(Body &body, StringRef name, ArrayRef<TV> args, Ty ty,
+  Value emitBuiltin(Body &body, const Builtin &row, ArrayRef<TV> args, Ty ty,
                     At at);
 
   //===--- Reads.cpp ------------------------------------------------------===//

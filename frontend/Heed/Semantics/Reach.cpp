@@ -145,19 +145,10 @@ Form Lowering::form(const Expr &expr, const Scope &scope, Equation &eq,
     if (!integers || eq.calls.count({&expr, scope.env.get()}))
       return self;
     StringRef name = call.callee.text;
-    auto above = [&](const Form &part) { reach.points.assume(self - part); };
-    auto below = [&](const Form &part) { reach.points.assume(part - self); };
-    if (name == "abs") {
-      Form x = of(*call.args[0]);
-      above(x);
-      above(-x);
-    } else if (name == "relu") {
-      above(of(*call.args[0]));
-    } else if (name == "max" || name == "min") {
-      for (auto &arg : call.args)
-        name == "max" ? above(of(*arg)) : below(of(*arg));
-    } else if (name == "clamp") {
-      below(of(*call.args[2]));
+    if (const Builtin *row = findBuiltin(name)) {
+      if (row->relate)
+        row->relate(reach.points, self,
+                    [&](unsigned k) { return of(*call.args[k]); });
     } else if (name == "i64") {
       return of(*call.args[0]);
     }
