@@ -19,7 +19,8 @@ if(NOT TARGET Heed::heed)
 endif()
 
 # heed_add_model(NAME FILE [OPTIONS ...]): compiles FILE with heedc to a static library, the target NAME, and a header
-# NAME.h that its users find. OPTIONS go to heedc: --prefix=..., --set=..., --target=...
+# NAME.h that its users find. OPTIONS go to heedc: --prefix=..., --set=..., --target=... A change of FILE, of what it
+# imports, of a config or of weights that OPTIONS name compiles it anew.
 function(heed_add_model name file)
   cmake_parse_arguments(ARG "" "" "OPTIONS" ${ARGN})
   get_filename_component(source "${file}" ABSOLUTE)
@@ -27,9 +28,10 @@ function(heed_add_model name file)
   file(MAKE_DIRECTORY "${folder}")
   add_custom_command(
     OUTPUT "${folder}/lib${name}.a" "${folder}/${name}.h"
-    COMMAND Heed::heedc "${source}" ${ARG_OPTIONS} --emit=lib -o "${folder}/lib${name}.a"
     COMMAND Heed::heedc "${source}" ${ARG_OPTIONS} --emit=header -o "${folder}/${name}.h"
+    COMMAND Heed::heedc "${source}" ${ARG_OPTIONS} --emit=lib -o "${folder}/lib${name}.a" -MF "${folder}/${name}.d"
     DEPENDS "${source}" Heed::heedc
+    DEPFILE "${folder}/${name}.d"
     COMMENT "Compiling the model ${name}" VERBATIM)
   add_custom_target(${name}_heed DEPENDS "${folder}/lib${name}.a" "${folder}/${name}.h")
   add_library(${name} INTERFACE)

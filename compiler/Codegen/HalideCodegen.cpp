@@ -7,10 +7,7 @@
 #include "dialects/Halide/Target.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Threading.h"
-#include <dlfcn.h>
 #include <limits>
 #include <poll.h>
 #include <sys/wait.h>
@@ -46,25 +43,13 @@ std::vector<size_t> longestFirst(ArrayRef<halide::PipelineOp> pipelines) {
   return order;
 }
 
-/// Path, size and time of the libHalide that is used.
-std::string halideLibrary() {
-  Dl_info info;
-  llvm::sys::fs::file_status status;
-  void *inside = reinterpret_cast<void *>(&Halide::get_host_target);
-  if (!dladdr(inside, &info) || llvm::sys::fs::status(info.dli_fname, status))
-    return {};
-  auto time = status.getLastModificationTime().time_since_epoch().count();
-  return llvm::formatv("{0} {1} {2}", info.dli_fname, status.getSize(), time);
-}
-
-/// Everything that decides on a kernel's object.
+/// Everything that decides on a kernel's object, but for the compiler.
 std::string contentOf(halide::PipelineOp pipeline, const std::string &symbol,
                       const Halide::Target &target,
                       const HalideCodegenOptions &options) {
   std::string content;
   llvm::raw_string_ostream os(content);
-  os << halideLibrary() << '\n'
-     << symbol << '\n'
+  os << symbol << '\n'
      << target.to_string() << '\n'
      << (options.promises && !options.checks) << '\n';
   pipeline->print(os);

@@ -27,7 +27,7 @@ class KernelStore {
 public:
   virtual ~KernelStore() = default;
   /// The object of \p content, which is all that decides on its code, but for
-  /// this compiler.
+  /// this compiler and its libraries.
   virtual std::optional<std::string> find(llvm::StringRef content) const = 0;
   virtual void store(llvm::StringRef content, llvm::StringRef object) const = 0;
 };

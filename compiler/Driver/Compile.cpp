@@ -5,6 +5,7 @@
 #include "compiler/Codegen/HostDescription.h"
 #include "compiler/Codegen/HostObject.h"
 #include "compiler/Driver/CheckModels.h"
+#include "compiler/Driver/Depfile.h"
 #include "compiler/Driver/Explain.h"
 #include "compiler/Driver/Header.h"
 #include "compiler/Driver/KernelCache.h"
@@ -20,12 +21,12 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
 #include "mlir/Transforms/Passes.h"
+#include "support/Format.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
@@ -36,7 +37,8 @@ using namespace mlir;
 using namespace heed;
 
 namespace heed {
-bool printTree(const CompileOptions &options, llvm::raw_ostream &os);
+bool printTree(const CompileOptions &options, llvm::raw_ostream &os,
+               std::vector<std::string> &reads);
 } // namespace heed
 
 namespace {
@@ -79,13 +81,22 @@ private:
     std::string error;
     return succeeded(writeWhole(text, output, error)) || fail(error);
   }
+  /// A line of --verbose.
+  template <typename... Parts>
+  void say(fmt::format_string<Parts...> text, Parts &&...parts) {
+    if (options.verbose)
+      llvm::errs() << fmt::format(text, std::forward<Parts>(parts)...) << '\n';
+  }
   /// Text of one target, written as soon as it is there.
   bool isText() const {
     return options.emit == Emit::Halide || options.emit == Emit::Stmt ||
            options.emit == Emit::LLVM || options.emit == Emit::Asm;
   }
   void chooseOutput();
+  bool checkPlaces();
   bool chooseTargets();
+  bool makeOutput();
+  bool writeDepfile();
   bool passes(const char *station, ModuleOp module,
               llvm::function_ref<void(OpPassManager &)> build);
   bool compileFor(size_t which, ModuleOp module);
@@ -112,7 +123,8 @@ private:
   DefaultTimingManager timing;
   TimingScope total;
   TimingScope *beside = nullptr; ///< of the kernels, while they compile
-  std::string output, modelName, prefix;
+  std::string output, depfile, modelName, prefix; ///< no depfile: empty
+  std::vector<std::string> reads; ///< files that the output is made of
   /// Best first; one of them for IR and other text.
   SmallVector<halide::Target> targets;
   const halide::Target *target = nullptr;
@@ -185,6 +197,8 @@ bool Compilation::chooseTargets() {
 
 bool Compilation::passes(const char *station, ModuleOp module,
                          llvm::function_ref<void(OpPassManager &)> build) {
+  say("passes {}{}", station,
+      target ? format(" for {}", target->name) : std::string());
   PassManager manager(module.getContext());
   if (options.configure)
     options.configure(manager);
@@ -233,11 +247,19 @@ bool Compilation::compileKernels(ModuleOp module, HalideOutput form,
   codegen.promises = edited || options.checkPromises;
   codegen.warnings = edited;
   codegen.seconds = options.kernelTimeout.value_or(codegen.seconds);
-  KernelCache cache;
-  if (options.cache)
-    codegen.store = &cache;
+  std::string refused;
+  std::unique_ptr<KernelCache> cache;
+  if (options.cache && form == HalideOutput::Object)
+    cache = KernelCache::open(refused);
+  codegen.store = cache.get();
+  if (!refused.empty())
+    llvm::errs() << format("heedc: warning: kernels are not cached: {}\n",
+                           refused);
   if (failed(compileHalidePipelines(module, *target, codegen, kernels)))
     return false;
+  for (const CompiledKernel &kernel : kernels)
+    say("kernel {} {}", kernel.name,
+        kernel.cached ? heed::format("from {}", cache->path()) : "compiled");
   if (options.timePasses) {
     llvm::errs() << "kernels: "
                  << llvm::count_if(kernels,
@@ -247,29 +269,75 @@ bool Compilation::compileKernels(ModuleOp module, HalideOutput form,
                  << " of " << kernels.size() << " from the cache\n";
     for (const CompiledKernel &kernel : kernels)
       if (!kernel.cached)
-        llvm::errs() << llvm::format("%8.2f s of processor time  ",
-                                     kernel.processor)
-                     << kernel.name << '\n';
+        llvm::errs() << format("{:8.2f} s of processor time  {}\n",
+                               kernel.processor, kernel.name);
   }
+  return true;
+}
+
+/// What can be said of folders and files before any work is done.
+bool Compilation::checkPlaces() {
+  for (const std::string &folder : options.includes)
+    if (!llvm::sys::fs::is_directory(folder))
+      return fail(format("expected a folder for -I, found '{}'", folder));
+  if (!options.modelDir.empty() &&
+      !llvm::sys::fs::is_directory(options.modelDir))
+    return fail(format("expected a folder for --model-dir, found '{}'",
+                       options.modelDir));
+  std::vector<std::string> inputs = options.weights;
+  inputs.push_back(options.input);
+  std::string error;
+  if (failed(checkOutput(output, inputs, error)))
+    return fail(error);
+  if (!options.withDepfile)
+    return true;
+  if (output == "-")
+    return fail("expected an output file beside -MD, found standard output");
+  depfile = options.depfile.empty() ? output + ".d" : options.depfile;
+  if (isSameFile(output, depfile))
+    return fail(format("expected another file for -MD than for the output, "
+                       "found '{}' for both",
+                       depfile));
+  return succeeded(checkOutput(depfile, inputs, error)) || fail(error);
+}
+
+/// After the output, and with it or not at all.
+bool Compilation::writeDepfile() {
+  std::string error;
+  FailureOr<std::string> text = makeDepfile(output, reads, error);
+  if (failed(text) || failed(writeWhole(*text, depfile, error)))
+    return fail(error);
+  say("wrote {}", depfile);
   return true;
 }
 
 bool Compilation::run() {
   chooseOutput();
   if (options.optLevel > 3)
-    return fail("expected an optimisation level from 0 to 3, found " +
-                llvm::Twine(options.optLevel));
-  std::vector<std::string> inputs = options.weights;
-  inputs.push_back(options.input);
-  std::string error;
-  if (failed(checkOutput(output, inputs, error)))
-    return fail(error);
-  if (!chooseTargets())
+    return fail(format("expected an optimisation level from 0 to 3, found {}",
+                       options.optLevel));
+  if (!checkPlaces() || !chooseTargets())
     return false;
+  for (const halide::Target &one : targets)
+    say("target {} ({})", one.name, one.halide);
+  std::string error;
+  Replaced before;
+  if (!depfile.empty() && failed(before.keep(output, error)))
+    return fail(error);
+  if (!makeOutput())
+    return false;
+  say("wrote {}", output);
+  if (depfile.empty() || writeDepfile())
+    return true;
+  before.restore();
+  return false;
+}
+
+bool Compilation::makeOutput() {
   if (options.emit == Emit::Ast) {
     std::string text;
     llvm::raw_string_ostream os(text);
-    return printTree(options, os) && write(text);
+    return printTree(options, os, reads) && write(text);
   }
 
   DialectRegistry registry;
@@ -284,8 +352,10 @@ bool Compilation::run() {
   OwningOpRef<ModuleOp> module;
   {
     TimingScope scope = total.nest("front end");
-    module = readInput(context, options);
+    module = readInput(context, options, &reads);
   }
+  for (const std::string &path : reads)
+    say("read {}", path);
   if (!module)
     return false;
   if (options.emit == Emit::Attn)
@@ -450,8 +520,10 @@ bool Compilation::findPart(const std::string &name, std::string &path) {
 bool Compilation::linkAll() {
   TimingScope scope = total.nest("link");
   std::string error;
+  llvm::raw_ostream *commands = options.verbose ? &llvm::errs() : nullptr;
   if (options.emit == Emit::Obj)
-    return succeeded(link(LinkKind::Object, objects, {}, "", output, error)) ||
+    return succeeded(link(LinkKind::Object, objects, {}, "", output, error,
+                          commands)) ||
            fail(error);
   std::string archive_;
   if (hasKernels) {
@@ -470,11 +542,11 @@ bool Compilation::linkAll() {
     return succeeded(archive(objects, archive_, output, error)) || fail(error);
   case Emit::Shared:
     return succeeded(link(LinkKind::Shared, objects, archive_,
-                          prefix + "_model", output, error)) ||
+                          prefix + "_model", output, error, commands)) ||
            fail(error);
   default:
     return succeeded(link(LinkKind::Program, objects, archive_, prefix, output,
-                          error)) ||
+                          error, commands)) ||
            fail(error);
   }
 }

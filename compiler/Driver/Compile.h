@@ -57,6 +57,12 @@ struct CompileOptions {
   Explain explain = Explain::No;
   bool unchecked = false, fastMath = false, timePasses = false,
        saveTemps = false;
+  /// What is done, file by file and command by command, on stderr.
+  bool verbose = false;
+  /// A rule of make that says what the output was made of is written, to
+  /// depfile or, if that is empty, to the output's name with `.d` after it.
+  bool withDepfile = false;
+  std::string depfile;
   /// Kernels that were compiled before are taken from the user's cache.
   bool cache = true;
   /// For heed-check: the reference's further results, the reference without
@@ -76,9 +82,12 @@ struct CompileOptions {
 
 /// Parses and checks options.input, up to attn IR (or halide IR, if that is
 /// what the file holds). Diagnostics go to the context's handlers and, for a
-/// source's own errors, to stderr. Null on failure.
-mlir::OwningOpRef<mlir::ModuleOp> readInput(mlir::MLIRContext &context,
-                                            const CompileOptions &options);
+/// source's own errors, to stderr. Null on failure. \p reads, unless null, gets
+/// the paths of all files that were read: the input, its imports and configs,
+/// and the weights.
+mlir::OwningOpRef<mlir::ModuleOp>
+readInput(mlir::MLIRContext &context, const CompileOptions &options,
+          std::vector<std::string> *reads = nullptr);
 
 /// Compiles and writes one artefact, whole or not at all. False after an error,
 /// which has been reported on stderr.

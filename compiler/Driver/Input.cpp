@@ -3,11 +3,11 @@
 #include "compiler/Driver/CheckModels.h"
 #include "compiler/Driver/Compile.h"
 #include "compiler/Driver/Weights.h"
+#include "frontend/Heed/Semantics/Semantics.h"
 #include "frontend/Heed/Syntax/ASTPrinter.h"
 #include "frontend/Heed/Syntax/Diagnostics.h"
 #include "frontend/Heed/Syntax/Loader.h"
 #include "frontend/Heed/Syntax/Parser.h"
-#include "frontend/Heed/Semantics/Semantics.h"
 #include "frontend/Heed/Syntax/Source.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -76,7 +76,8 @@ struct Front {
 
 OwningOpRef<ModuleOp> compileSource(MLIRContext &context,
                                     const CompileOptions &options,
-                                    const Given &given) {
+                                    const Given &given,
+                                    std::vector<std::string> &reads) {
   Front front;
   OwningOpRef<ModuleOp> module;
   Weights weights;
@@ -86,6 +87,7 @@ OwningOpRef<ModuleOp> compileSource(MLIRContext &context,
     if (!weights)
       return nullptr;
     index = indexWeights(*weights);
+    llvm::append_range(reads, filesOfWeights(options.weights, *weights));
   }
   if (front.load(options, given)) {
     FrontendOptions settings;
@@ -113,6 +115,7 @@ OwningOpRef<ModuleOp> compileSource(MLIRContext &context,
       module = compileHeed(context, front.program, settings, front.sources,
                            front.diagnostics);
   }
+  llvm::append_range(reads, front.program.reads);
   front.diagnostics.print(llvm::errs());
   if (front.diagnostics.hasErrors() ||
       (module && weights && failed(checkWeights(*module, *weights))))
@@ -125,7 +128,8 @@ OwningOpRef<ModuleOp> compileSource(MLIRContext &context,
 namespace heed {
 
 /// --emit=ast.
-bool printTree(const CompileOptions &options, llvm::raw_ostream &os) {
+bool printTree(const CompileOptions &options, llvm::raw_ostream &os,
+               std::vector<std::string> &reads) {
   std::optional<Given> given = readGiven(options);
   if (!given)
     return false;
@@ -136,6 +140,7 @@ bool printTree(const CompileOptions &options, llvm::raw_ostream &os) {
   }
   Front front;
   bool ok = front.load(options, *given);
+  llvm::append_range(reads, front.program.reads);
   front.diagnostics.print(llvm::errs());
   if (ok)
     printAST(*front.program.main, os);
@@ -145,7 +150,11 @@ bool printTree(const CompileOptions &options, llvm::raw_ostream &os) {
 } // namespace heed
 
 OwningOpRef<ModuleOp> heed::readInput(MLIRContext &context,
-                                      const CompileOptions &options) {
+                                      const CompileOptions &options,
+                                      std::vector<std::string> *reads) {
+  std::vector<std::string> unasked;
+  if (!reads)
+    reads = &unasked;
   std::optional<Given> given = readGiven(options);
   if (!given)
     return nullptr;
@@ -156,6 +165,8 @@ OwningOpRef<ModuleOp> heed::readInput(MLIRContext &context,
                    << options.input << "' is IR\n";
       return nullptr;
     }
+    if (!given->text)
+      reads->push_back(options.input);
     ParserConfig config(&context);
     OwningOpRef<ModuleOp> module =
         given->text ? parseSourceString<ModuleOp>(given->text->getBuffer(),
@@ -165,5 +176,5 @@ OwningOpRef<ModuleOp> heed::readInput(MLIRContext &context,
       return nullptr;
     return module;
   }
-  return compileSource(context, options, *given);
+  return compileSource(context, options, *given, *reads);
 }

@@ -4,6 +4,10 @@
 // Any number of processes may use it at once. What cannot be read or written
 // is as if it were not there.
 //
+// What is found is linked into programs, so it must be ours: the folder and the
+// entry belong to the user and nobody else may write to them, and an entry
+// holds the hash of its key and its object.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef HEED_COMPILER_DRIVER_KERNELCACHE_H
@@ -11,6 +15,7 @@
 
 #include "compiler/Codegen/HalideCodegen.h"
 #include <cstdint>
+#include <memory>
 
 namespace heed {
 
@@ -19,21 +24,27 @@ public:
   /// Bytes that the folder may hold; the kernels unused for longest go first.
   static constexpr uint64_t kMaxBytes = uint64_t(1) << 30;
 
-  /// In `heed/` of the user's folder for caches: $XDG_CACHE_HOME, else
-  /// ~/.cache. Without such a folder nothing is ever found.
-  KernelCache();
+  /// `heed/` in the user's folder for caches: $XDG_CACHE_HOME, else ~/.cache;
+  /// made, with mode 0700, where it is missing. Null where there can be none,
+  /// and, with the reason in \p refused, where somebody else could have put
+  /// kernels into it.
+  static std::unique_ptr<KernelCache> open(std::string &refused);
   /// Removes kernels until the folder is small enough.
   ~KernelCache() override;
+  KernelCache(const KernelCache &) = delete;
+  KernelCache &operator=(const KernelCache &) = delete;
 
   std::optional<std::string> find(llvm::StringRef content) const override;
   void store(llvm::StringRef content, llvm::StringRef object) const override;
 
+  llvm::StringRef path() const { return folder; }
+
 private:
-  /// Where the object of \p content is; empty if nowhere. Another compiler
-  /// has other files.
-  std::string fileOf(llvm::StringRef content) const;
+  KernelCache(std::string folder, int directory)
+      : folder(std::move(folder)), directory(directory) {}
 
   std::string folder;
+  int directory; ///< the folder as it was checked, whatever its name means now
 };
 
 } // namespace heed

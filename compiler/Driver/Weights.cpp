@@ -26,6 +26,19 @@ Weights heed::openWeights(const std::vector<std::string> &files) {
   return Weights(weights);
 }
 
+std::vector<std::string>
+heed::filesOfWeights(const std::vector<std::string> &given,
+                     const heed_weights &weights) {
+  std::vector<std::string> files = given;
+  for (size_t k = 0; k < heed_weights_count(&weights); ++k) {
+    const char *path = nullptr;
+    heed_weights_find(&weights, heed_weights_at(&weights, k)->name, &path);
+    if (path && !llvm::is_contained(files, path))
+      files.push_back(path);
+  }
+  return files;
+}
+
 WeightIndex heed::indexWeights(const heed_weights &weights) {
   WeightIndex index;
   for (size_t k = 0; k < heed_weights_count(&weights); ++k) {

@@ -18,6 +18,10 @@ using Weights = std::unique_ptr<heed_weights, CloseWeights>;
 /// Null after an error, which has been reported.
 Weights openWeights(const std::vector<std::string> &files);
 
+/// The paths \p given and those of all shards that an index among them names.
+std::vector<std::string> filesOfWeights(const std::vector<std::string> &given,
+                                        const heed_weights &weights);
+
 /// What the front end asks of them.
 WeightIndex indexWeights(const heed_weights &weights);
 

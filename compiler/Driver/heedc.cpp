@@ -13,6 +13,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/Passes.h"
 #include "runtime/heed.h"
+#include "support/Format.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -99,6 +100,15 @@ int main(int argc, char **argv) {
   cl::opt<bool> timePasses("time-passes",
                            cl::desc("Print where the compile time went"),
                            cl::cat(category));
+  cl::opt<bool> writeDepfile(
+      "MD",
+      cl::desc("Write what the output was made of, as a rule of make, to "
+               "OUTPUT.d"),
+      cl::cat(category));
+  cl::opt<std::string> depfile("MF", cl::desc("The same, to this file"),
+                               cl::value_desc("file"), cl::cat(category));
+  cl::opt<bool> verbose("v", cl::desc("Print what is read, run and written"),
+                        cl::cat(category));
   cl::opt<bool> saveTemps(
       "save-temps", cl::desc("Keep the IR of each station beside the output"),
       cl::cat(category));
@@ -145,10 +155,9 @@ int main(int argc, char **argv) {
   mlir::registerMLIRContextCLOptions();
   mlir::registerPassManagerCLOptions();
   cl::HideUnrelatedOptions(category);
-  cl::SetVersionPrinter([](llvm::raw_ostream &os) {
-    os << "heedc " << HEED_VERSION_MAJOR << '.' << HEED_VERSION_MINOR << '.'
-       << HEED_VERSION_PATCH << '\n';
-  });
+  const std::string version = format("heedc {}.{}.{}\n", HEED_VERSION_MAJOR,
+                                     HEED_VERSION_MINOR, HEED_VERSION_PATCH);
+  cl::SetVersionPrinter([&](llvm::raw_ostream &os) { os << version; });
   cl::ParseCommandLineOptions(
       argc, argv, "Heed: a model's equations to a native program\n");
 
@@ -166,6 +175,8 @@ int main(int argc, char **argv) {
     llvm::errs() << "heedc: error: no input file; see 'heedc --help'\n";
     return 1;
   }
+  if (verbose)
+    llvm::errs() << version;
   options.input = input;
   options.output = output;
   options.emit = emit;
@@ -182,6 +193,9 @@ int main(int argc, char **argv) {
   options.fastMath = fastMath;
   options.timePasses = timePasses;
   options.saveTemps = saveTemps;
+  options.verbose = verbose;
+  options.depfile = depfile;
+  options.withDepfile = writeDepfile || !depfile.empty();
   options.optLevel = level;
   options.reportScores = reportScores;
   options.declaredTypes = declaredTypes;

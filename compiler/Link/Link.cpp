@@ -35,7 +35,7 @@ std::string findLinkerDriver() {
 LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
                          ArrayRef<std::string> archives,
                          const std::string &exports, const std::string &output,
-                         std::string &error) {
+                         std::string &error, raw_ostream *say) {
   std::string driver = findLinkerDriver();
   if (driver.empty()) {
     error = "no linker found: expected 'cc', 'clang-22', 'clang' or 'gcc' in "
@@ -78,6 +78,13 @@ LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
                       "-lm", "-lpthread"});
   }
   std::vector<StringRef> references(arguments.begin(), arguments.end());
+  if (say) {
+    interleave(
+        references, *say,
+        [&](StringRef word) { sys::printArg(*say, word, /*Quote=*/false); },
+        " ");
+    *say << '\n';
+  }
   std::string messages;
   if (!files.write("heed-link", "log", "", messages, error))
     return failure();

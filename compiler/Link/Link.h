@@ -11,6 +11,10 @@
 #include "llvm/ADT/ArrayRef.h"
 #include <string>
 
+namespace llvm {
+class raw_ostream;
+} // namespace llvm
+
 namespace heed {
 
 /// One object file in memory.
@@ -23,11 +27,12 @@ enum class LinkKind { Program, Shared, Object };
 
 /// Links \p inputs and the archives \p archives to \p output. Of a shared
 /// library only the symbol \p exports and those of heed.h are
-/// visible. On failure nothing is left behind and \p error says why.
+/// visible. On failure nothing is left behind and \p error says why. \p say,
+/// unless null, gets the command that links.
 mlir::LogicalResult link(LinkKind kind, llvm::ArrayRef<LinkInput> inputs,
                          llvm::ArrayRef<std::string> archives,
                          const std::string &exports, const std::string &output,
-                         std::string &error);
+                         std::string &error, llvm::raw_ostream *say = nullptr);
 
 /// Writes an archive of \p inputs and of all members of \p archives.
 mlir::LogicalResult archive(llvm::ArrayRef<LinkInput> inputs,

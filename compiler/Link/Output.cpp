@@ -98,6 +98,18 @@ LogicalResult heed::checkOutput(const std::string &output,
   return success();
 }
 
+bool heed::isSameFile(const std::string &one, const std::string &other) {
+  if (sys::fs::equivalent(one, other))
+    return true;
+  std::string left = behindLinks(one), right = behindLinks(other);
+  auto folder = [](StringRef path) {
+    StringRef parent = sys::path::parent_path(path);
+    return parent.empty() ? StringRef(".") : parent;
+  };
+  return sys::path::filename(left) == sys::path::filename(right) &&
+         sys::fs::equivalent(folder(left), folder(right));
+}
+
 LogicalResult heed::writeWhole(StringRef bytes, const std::string &output,
                                std::string &error) {
   if (isInPlace(output))
@@ -168,6 +180,37 @@ bool heed::Temporaries::write(StringRef stem, StringRef suffix, StringRef bytes,
   keep(path);
   raw_fd_ostream os(file, /*shouldClose=*/true);
   return succeeded(writeTo(os, bytes, path, error));
+}
+
+LogicalResult heed::Replaced::keep(const std::string &path,
+                                   std::string &error) {
+  if (isInPlace(path))
+    return success();
+  output = behindLinks(path);
+  if (!sys::fs::exists(output))
+    return success();
+  if (!files.forOutput(path, old, error))
+    return failure();
+  // A second name costs nothing, but not every disk has such.
+  sys::fs::remove(old);
+  if (!sys::fs::create_hard_link(output, old))
+    return success();
+  sys::fs::file_status status;
+  std::error_code code = sys::fs::copy_file(output, old);
+  if (!code)
+    code = sys::fs::status(output, status);
+  if (!code)
+    code = sys::fs::setPermissions(old, status.permissions());
+  return code ? cannotWrite(path, code, error) : success();
+}
+
+void heed::Replaced::restore() {
+  if (output.empty())
+    return;
+  if (old.empty())
+    sys::fs::remove(output);
+  else
+    sys::fs::rename(old, output);
 }
 
 void heed::Temporaries::keep(const std::string &path) {

@@ -24,6 +24,9 @@ mlir::LogicalResult checkOutput(const std::string &output,
                                 llvm::ArrayRef<std::string> inputs,
                                 std::string &error);
 
+/// Whether two paths mean one file, which need not exist yet.
+bool isSameFile(const std::string &one, const std::string &other);
+
 /// Writes \p bytes to \p output, whole or not at all.
 mlir::LogicalResult writeWhole(llvm::StringRef bytes, const std::string &output,
                                std::string &error);
@@ -46,6 +49,20 @@ public:
 private:
   void keep(const std::string &path);
   std::vector<std::string> paths;
+};
+
+/// The file that an output replaces, kept until all outputs have their names:
+/// where a later one cannot get its own, the earlier ones are as they were.
+class Replaced {
+public:
+  /// Keeps what \p output is now; fails where that is not possible.
+  mlir::LogicalResult keep(const std::string &output, std::string &error);
+  /// Puts it back; an output that was not there is removed.
+  void restore();
+
+private:
+  Temporaries files;
+  std::string output, old; ///< empty: nothing to put back
 };
 
 /// Gives the complete file \p path, of Temporaries::forOutput(), its name.

@@ -57,6 +57,71 @@ for damage in (lambda b: b[:-1], lambda b: b"", lambda b: b[:40] + bytes([b[40] 
     _, hits, _ = compiled()
     expect(hits == 1, "damaged: not replaced")
 
+# So does one that stands under another one's name, whole as it is.
+names = sorted(known)
+for name, other in zip(names, names[1:] + names[:1]):
+    name.write_bytes(known[other])
+for options in ((), ("--target=x86-64-v2",), ("--prefix=other",)):
+    _, hits, _ = compiled(*options)
+    expect(hits == 0, f"exchanged: {options} found another one's kernel")
+    _, hits, _ = compiled(*options)
+    expect(hits == 1, f"exchanged: {options} not replaced")
+
+# Every library that makes code is part of the key: with another build of one, known by its build id, nothing is found.
+libraries = dict(re.findall(r"(lib(?:Halide|LLVM|MLIR)[\w.]*) => (\S+)", run("ldd", heedc).stdout))
+expect(len(libraries) == 3, f"libraries: {libraries}")
+pathlib.Path("other").mkdir()
+for name, path in libraries.items():
+    other = pathlib.Path("other") / name
+    data = bytearray(pathlib.Path(path).read_bytes())
+    at = data.index(b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0") + 16
+    data[at] ^= 1
+    other.write_bytes(data)
+    os.environ["LD_LIBRARY_PATH"] = os.path.abspath("other")
+    _, hits, _ = compiled()
+    expect(hits == 0, f"{name}: found a kernel of another build of it")
+    del os.environ["LD_LIBRARY_PATH"]
+    other.unlink()
+_, hits, _ = compiled()
+expect(hits == 1, "the libraries that were: not found again")
+
+# What somebody else may have written is neither read nor linked.
+def refused(what):
+    before = {p: p.read_bytes() for p in cache.iterdir()}
+    done = run(heedc, "scale.mlir", "--emit=obj", "-o", "model.o", "--time-passes")
+    expect(done.returncode == 0 and "kernels: 0 of 1 from the cache" in done.stderr and
+           f"heedc: warning: kernels are not cached: {what}" in done.stderr, f"{what}: {done.returncode}: {done.stderr}")
+    expect({p: p.read_bytes() for p in cache.iterdir()} == before, f"{what}: changed the folder")
+
+
+expect(cache.stat().st_mode & 0o777 == 0o700, f"the folder's mode: {cache.stat().st_mode:o}")
+expect(all(p.stat().st_mode & 0o777 == 0o600 for p in entries()), "the entries' mode")
+for mode in (0o770, 0o702, 0o777, 0o1777):
+    cache.chmod(mode)
+    refused(f"others may write to '{cache.resolve()}'; 'chmod go-w' mends that")
+cache.chmod(0o755)
+_, hits, _ = compiled()
+expect(hits == 1, "a folder that others may read: not found")
+for entry in entries():
+    entry.chmod(0o620)
+_, hits, _ = compiled()
+expect(hits == 0, "an entry that the group may write: found")
+for entry in entries():  # the same bytes, from elsewhere
+    entry.rename(entry.name)
+    entry.symlink_to(os.path.abspath(entry.name))
+_, hits, _ = compiled()
+expect(hits == 0, "a link as entry: followed")
+shutil.rmtree(cache)
+compiled()
+if os.geteuid() == 0:
+    for entry in entries():
+        os.chown(entry, 65534, 65534)
+    _, hits, _ = compiled()
+    expect(hits == 0, "an entry of another user: found")
+    os.chown(cache, 65534, 65534)
+    refused(f"'{cache.resolve()}' belongs to another user")
+    os.chown(cache, 0, 0)
+
 # Many at once, from an empty cache.
 shutil.rmtree(cache)
 with concurrent.futures.ThreadPoolExecutor(8) as pool:

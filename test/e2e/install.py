@@ -2,6 +2,7 @@
 # The programs are linked without the sanitizer that the runtime would want.
 # UNSUPPORTED: asan
 """An installed tree that was moved still compiles models; its pkg-config file and CMake package serve a C program."""
+import os
 import pathlib
 import shutil
 import subprocess
@@ -74,6 +75,20 @@ target_link_libraries(two PRIVATE sdpa attention)
     must(cmake, "--build", project / "build")
     again = must(cmake, "--build", project / "build")
     expect("Compiling the model" not in again, f"compiled again: {again}")
+    # What a model is made of is known to the build: its imports and configs, not the other files.
+    (project / "imported.heed").write_text("config \"config.json\"\nfn scaled(x) = factor * x\n")
+    (project / "config.json").write_text('{"factor": 2}')
+    (project / "third.heed").write_text("import \"imported.heed\"\nmodel third(x: f32[N]) { return y[i] = scaled(x[i]) }\n")
+    with open(project / "CMakeLists.txt", "a") as lists:
+        lists.write("heed_add_model(third third.heed)\nadd_dependencies(two third_heed)\n")
+    must(cmake, "--build", project / "build")
+    expect("Compiling the model" not in must(cmake, "--build", project / "build"), "compiled again, with imports")
+    for name in ("third.heed", "imported.heed", "config.json"):
+        os.utime(project / name, (4 * 10**9, 4 * 10**9))
+        built = must(cmake, "--build", project / "build")
+        expect(built.count("Compiling the model") == 1 and "Compiling the model third" in built, f"{name} has changed: {built}")
+        os.utime(project / name, (1, 1))
+
     lines = must(project / "build/two").splitlines()
     expect(lines.count("sdpa 2 4 37 16") == 3 and len(lines) == 3 * (1 + 2 * 4 * 37 * 16), "the project's program")
 

@@ -67,6 +67,7 @@ std::optional<std::string> Loader::readFile(StringRef path,
     error = "larger than 64 MiB";
     return std::nullopt;
   }
+  program.reads.push_back(path.str());
   return (*buffer)->getBuffer().str();
 }
 

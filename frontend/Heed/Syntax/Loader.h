@@ -35,6 +35,7 @@ struct LoadOptions {
 struct Program {
   ast::File *main = nullptr; ///< null if it could not be read
   std::vector<std::unique_ptr<ast::File>> files; ///< main, imports, library
+  std::vector<std::string> reads; ///< paths of all that was read from disk
 
   /// The function that `name(` means in `file`: its own, else one of its
   /// imports (theirs included), else the standard library's; null if none.
