@@ -23,7 +23,9 @@ typedef struct target {
   char *path;      /* what it will be called, links followed */
   char *temporary; /* what it is called; null: written in place (a pipe, a
                       device) */
-  bool exists, renamed;
+  char *old;       /* what the file that it replaces is called until all are
+                      written; null: there was none */
+  bool renamed;
 } target;
 
 /* The folder of a path, "." if it names none. */
@@ -170,6 +172,41 @@ static bool writeTarget(const char *path, const heed_buffer *buffer, target *t,
                               reason ? strerror(reason) : "unknown reason");
 }
 
+/* Gives the file that a target replaces a second name or, on a disk that has
+ * no links, another one. */
+static bool keepOld(target *t) {
+  struct stat status;
+  if (lstat(t->path, &status) != 0)
+    return errno == ENOENT;
+  size_t size = strlen(t->temporary) + sizeof "-old";
+  char *old = malloc(size);
+  if (!old)
+    return false;
+  snprintf(old, size, "%s-old", t->temporary);
+  if (link(t->path, old) != 0 &&
+      (!S_ISREG(status.st_mode) || rename(t->path, old) != 0)) {
+    int reason = errno;
+    free(old);
+    errno = reason;
+    return false;
+  }
+  t->old = old;
+  return true;
+}
+
+/* Removes what a target has left beside it; on failure its file is again what
+ * it was. */
+static void settle(target *t, bool good) {
+  if (!good && t->old)
+    rename(t->old, t->path);
+  else if (!good && t->renamed)
+    unlink(t->path);
+  if (t->old)
+    unlink(t->old);
+  if (!t->renamed)
+    unlink(t->temporary);
+}
+
 static bool writeAll(const heed_signature *entry, const char *const *paths,
                      const heed_buffer *outputs, target *targets,
                      const sigset_t *signals, heed_io_error *error) {
@@ -182,7 +219,8 @@ static bool writeAll(const heed_signature *entry, const char *const *paths,
   for (int k = 0; k < entry->numOutputs; ++k) {
     if (!targets[k].temporary)
       continue;
-    if (rename(targets[k].temporary, targets[k].path) != 0)
+    if (!keepOld(&targets[k]) ||
+        rename(targets[k].temporary, targets[k].path) != 0)
       return heed_io_fail(error, "%s: cannot be written: %s", paths[k],
                           strerror(errno));
     targets[k].renamed = true;
@@ -203,8 +241,9 @@ bool heed_outputs_write(const heed_signature *entry, const char *const *paths,
   sigprocmask(SIG_BLOCK, &signals, &before);
   bool good = writeAll(entry, paths, outputs, targets, &signals, error);
   for (int k = 0; k < entry->numOutputs; ++k) {
-    if (!good && targets[k].temporary)
-      unlink(targets[k].renamed ? targets[k].path : targets[k].temporary);
+    if (targets[k].temporary)
+      settle(&targets[k], good);
+    free(targets[k].old);
     free(targets[k].temporary);
     free(targets[k].path);
   }

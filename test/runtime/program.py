@@ -16,6 +16,7 @@ import safetensors_file
 from runs import expect, expect_error, finish, run
 
 program, folder = sys.argv[1:]
+sanitized = b"__asan_init" in open(program, "rb").read()
 os.chdir(folder)
 table = 10 * np.arange(5, dtype="f4")[:, None] + np.arange(4, dtype="f4")
 weights = {"table": table, "layer.1.bias": np.full(4, 60, "f4"), "layer.2.bias": np.full(4, 40, "f4")}
@@ -155,6 +156,36 @@ expect_error(done, "y.npy: cannot be written: File too large", "file size limit"
 expect(listing() == before and open("y.npy").read() == "old", "file size limit: the old file stays")
 expect_error(run(program, *inputs, "--output", "y=/dev/full"), "/dev/full: cannot be written: No space left", "/dev/full")
 os.remove("y.npy")
+
+# Of two files the second cannot get its name after all: the first one is what it was.
+with open("rename.c", "w") as source:
+    source.write("""#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+int rename(const char *from, const char *to) {
+  if (strstr(to, "c.npy"))
+    return errno = EIO, -1;
+  return ((int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename"))(from, to);
+}
+""")
+if not sanitized:  # a sanitizer wants to be the first library
+    made = run(os.environ.get("CC", "cc"), "-shared", "-fPIC", "rename.c", "-o", "rename.so", "-ldl")
+    expect(made.returncode == 0, made.stderr)
+    for old in ("old", None):
+        for name in ("y.npy", "c.npy"):
+            if old:
+                open(name, "w").write(old + name)
+                os.chmod(name, 0o751)
+        before = listing()
+        done = run(program, *inputs, "--output", "y=y.npy", "--output", "count=c.npy",
+                   env={**os.environ, "LD_PRELOAD": os.path.abspath("rename.so")})
+        expect_error(done, "c.npy: cannot be written: Input/output error", "the second output")
+        expect(listing() == before, f"the second output: left {set(listing()) ^ set(before)}")
+        for name in ("y.npy", "c.npy"):
+            if old:
+                expect(open(name).read() == old + name and os.stat(name).st_mode & 0o777 == 0o751, f"{name} is lost")
+                os.remove(name)
 
 # Ctrl-C at any moment: either nothing or the whole file.
 rows = 1 << 20
