@@ -283,4 +283,41 @@ def AttnToHalide : Pass<"attn-to-halide", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def HalideExpandMath : Pass<"halide-expand-math"> {
+  let summary = "Functions of `math` in pipelines written out where libHalide's do not hold for every float";
+  let description = [{
+    exp, expm1, log, pow, erf and tanh of f32 become polynomials on scalars, right for NaN, infinities and signed zeros; exp2,
+    log2, log1p and, of other types, expm1, which libHalide has not, become those that it has. A `math.log` with flags is
+    libHalide's own, for finite positive numbers alone. Runs on each pipeline before its code is made; `--emit=halide`
+    shows it before that.
+
+    ```mlir
+    halide.pipeline @entropy {
+      %x = halide.buffer "x" ("i") : f64
+      %y = halide.func "y" (%i = "i") : f64 {
+        %0 = halide.read %x[%i] : f64
+        %1 = math.log2 %0 : f64
+        halide.yield %1 : f64
+      }
+      halide.output %y
+    }
+    ```
+    becomes
+    ```mlir
+    halide.pipeline @entropy {
+      %x = halide.buffer "x" ("i") : f64
+      %y = halide.func "y" (%i = "i") : f64 {
+        %0 = halide.read %x[%i] : f64
+        %1 = math.log %0 : f64
+        %cst = arith.constant 1.4426950408889634 : f64
+        %2 = arith.mulf %1, %cst : f64
+        halide.yield %2 : f64
+      }
+      halide.output %y
+    }
+    ```
+  }];
+  let dependentDialects = ["::heed::halide::HalideDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 #endif

@@ -393,6 +393,8 @@ bool HalideExpressions::translateExpression(Operation *op) {
     value = get(mod.getLhs()) % get(mod.getRhs());
   } else if (auto likely = dyn_cast<halide::LikelyOp>(op)) {
     value = Halide::likely(get(likely.getValue()));
+  } else if (auto unbounded = dyn_cast<halide::UnboundedOp>(op)) {
+    value = heed::unbounded(get(unbounded.getValue()));
   } else if (auto undef = dyn_cast<halide::UndefOp>(op)) {
     value = Halide::undef(toHalideType(undef.getResult().getType()));
   } else if (auto giveUp = dyn_cast<halide::GiveUpOp>(op)) {

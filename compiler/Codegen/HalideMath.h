@@ -16,6 +16,9 @@ Halide::Expr isNaN(Halide::Expr x);
 /// Whether \p x is infinity, the negative one where \p negative.
 Halide::Expr isInfinity(Halide::Expr x, bool negative);
 
+/// \p x, of which libHalide knows no bounds.
+Halide::Expr unbounded(Halide::Expr x);
+
 /// \p x, an f32, rounded to the nearest f16, still as f32.
 Halide::Expr roundedToHalf(Halide::Expr x);
 

@@ -20,7 +20,6 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
-#include "mlir/Transforms/Passes.h"
 #include "support/Format.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
@@ -230,8 +229,7 @@ OwningOpRef<ModuleOp> Compilation::kernelsOf(size_t which, ModuleOp module) {
     kernels->push_back(copy);
   }
   PassManager manager(module.getContext());
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createCSEPass());
+  buildCodegenPipeline(manager);
   return succeeded(manager.run(*kernels)) ? std::move(kernels) : nullptr;
 }
 

@@ -113,6 +113,13 @@ void heed::buildKernelPipeline(OpPassManager &passes, bool fastMath) {
   passes.addPass(createAttnHoistWeights());
 }
 
+void heed::buildCodegenPipeline(OpPassManager &passes) {
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+  passes.addNestedPass<halide::PipelineOp>(createHalideExpandMath());
+  passes.addPass(createCSEPass());
+}
+
 void heed::buildHostPipeline(OpPassManager &passes, const std::string &prefix,
                              bool planMemory) {
   passes.addPass(createAttnFormEntries());
@@ -166,6 +173,9 @@ void heed::registerPipelines() {
   static PassPipelineRegistration<> kernels(
       "heed-kernels", "attn IR to kernels in the halide dialect",
       [](OpPassManager &passes) { buildKernelPipeline(passes, false); });
+  static PassPipelineRegistration<> codegen(
+      "heed-codegen", "pipelines to what libHalide is given",
+      buildCodegenPipeline);
   static PassPipelineRegistration<> host(
       "heed-host", "a host on tensors to calls of the runtime",
       [](OpPassManager &passes) { buildHostPipeline(passes, "heed"); });

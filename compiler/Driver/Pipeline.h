@@ -24,6 +24,9 @@ void registerPipelineDialects(mlir::DialectRegistry &registry);
 /// \p fastMath kernels may leave the error bounds.
 void buildKernelPipeline(mlir::OpPassManager &passes, bool fastMath);
 
+/// Pipelines of the halide dialect as libHalide is given them.
+void buildCodegenPipeline(mlir::OpPassManager &passes);
+
 /// A host on tensors to one on memrefs that calls the runtime; symbols begin
 /// with \p prefix. Pipelines of the halide dialect are renamed and kept.
 /// \p planMemory: one arena by attn-plan-memory, else an allocation each.
@@ -33,7 +36,8 @@ void buildHostPipeline(mlir::OpPassManager &passes, const std::string &prefix,
 /// What is left to the LLVM dialect. The module holds no halide.pipeline.
 void buildLLVMPipeline(mlir::OpPassManager &passes);
 
-/// Names the pipelines for heed-opt: heed-kernels, heed-host, heed-llvm.
+/// Names the pipelines for heed-opt: heed-kernels, heed-codegen,
+/// heed-host, heed-llvm.
 void registerPipelines();
 
 } // namespace heed

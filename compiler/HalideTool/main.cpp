@@ -10,7 +10,9 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
+#include "passes/Passes.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -114,6 +116,11 @@ int main(int argc, char **argv) {
     return 1;
   if (targetName.empty())
     *target = heed::halide::getTarget(*module);
+
+  mlir::PassManager manager(&context);
+  manager.addPass(heed::createHalideExpandMath());
+  if (failed(manager.run(*module)))
+    return 1;
 
   heed::HalideCodegenOptions options;
   options.output = emit;

@@ -238,6 +238,17 @@ def Halide_LikelyOp : Halide_Op<"likely", [Pure, SameOperandsAndResultType]> {
   let assemblyFormat = "$value `:` type($result) attr-dict";
 }
 
+def Halide_UnboundedOp : Halide_Op<"unbounded", [Pure, SameOperandsAndResultType]> {
+  let summary = "The value, of which libHalide knows no bounds";
+  let description = [{
+    Where libHalide knows the bounds of a variable (it was an i8, a bool, a remainder), it writes each step of a polynomial in
+    it as four products of the bounds of the step before, and does not end.
+  }];
+  let arguments = (ins AnyFloat:$value);
+  let results = (outs AnyFloat:$result);
+  let assemblyFormat = "$value `:` type($result) attr-dict";
+}
+
 def Halide_UndefOp : Halide_Op<"undef", [Pure]> {
   let summary = "No value: a pure definition that only updates fill";
   let results = (outs Halide_Scalar:$result);

@@ -97,9 +97,6 @@ private:
   Value at(Value value) { return map.lookupOrDefault(value); }
 
   LogicalResult extract(tensor::ExtractOp op, bool guarded);
-  Value expm1(Location loc, Value x);
-  Value log1p(Location loc, Value x);
-  Value tanh(Location loc, Value x);
   Value cast(Location loc, Value value, Type to, bool isUnsigned);
   Value castIndex(Operation *op);
   LogicalResult clone(Operation *op);
@@ -121,94 +118,6 @@ Value BodyTranslator::cast(Location loc, Value value, Type to,
   if (isUnsigned)
     return arith::ExtUIOp::create(b, loc, to, value);
   return arith::ExtSIOp::create(b, loc, to, value);
-}
-
-/// coefficients[0] + x (coefficients[1] + x (..)).
-Value horner(OpBuilder &b, Location loc, Value x, ArrayRef<double> coefficients,
-             arith::FastMathFlags flags = arith::FastMathFlags::none) {
-  auto number = [&](double value) -> Value {
-    return arith::ConstantOp::create(b, loc,
-                                     b.getFloatAttr(x.getType(), value));
-  };
-  Value y = number(coefficients.back());
-  for (double c : llvm::reverse(coefficients.drop_back()))
-    y = arith::AddFOp::create(
-        b, loc, number(c), arith::MulFOp::create(b, loc, x, y, flags), flags);
-  return y;
-}
-
-/// \p near where |x| < 1/2, else \p far. NaN is far.
-Value nearZero(OpBuilder &b, Location loc, Value x, Value near, Value far) {
-  Value half =
-      arith::ConstantOp::create(b, loc, b.getFloatAttr(x.getType(), 0.5));
-  Value isNear = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT,
-                                       math::AbsFOp::create(b, loc, x), half);
-  return arith::SelectOp::create(b, loc, isNear, near, far);
-}
-
-/// exp(x) - 1 in other types than f32; near 0, where that cancels, Taylor's
-/// series of it, as a multiple of x so that -0 stays -0. The first term left
-/// out is below 2^-54 of the sum.
-Value BodyTranslator::expm1(Location loc, Value x) {
-  SmallVector<double> series;
-  double factorial = 1;
-  for (int k = 1; k <= 15; ++k)
-    series.push_back(1 / (factorial *= k));
-  Value near = arith::MulFOp::create(
-      b, loc, x, horner(b, loc, x, series, arith::FastMathFlags::contract));
-  Value one = arith::ConstantOp::create(b, loc, b.getFloatAttr(x.getType(), 1));
-  Value far =
-      arith::SubFOp::create(b, loc, math::ExpOp::create(b, loc, x), one);
-  return nearZero(b, loc, x, near, far);
-}
-
-/// log(1 + x); near 0, where 1 + x loses x, the series of 2 atanh(s) for
-/// s = x / (2 + x), |s| < 1/3, to 2^-26 (f64: 2^-54) of the sum.
-Value BodyTranslator::log1p(Location loc, Value x) {
-  auto number = [&](double value) -> Value {
-    return arith::ConstantOp::create(b, loc,
-                                     b.getFloatAttr(x.getType(), value));
-  };
-  SmallVector<double> series;
-  for (int k = 0; k < (x.getType().isF64() ? 16 : 8); ++k)
-    series.push_back(2.0 / (2 * k + 1));
-  Value s = arith::DivFOp::create(b, loc, x,
-                                  arith::AddFOp::create(b, loc, x, number(2)));
-  Value square = arith::MulFOp::create(b, loc, s, s);
-  Value near = arith::MulFOp::create(b, loc, s, horner(b, loc, square, series));
-  Value far =
-      math::LogOp::create(b, loc, arith::AddFOp::create(b, loc, x, number(1)));
-  return nearZero(b, loc, x, near, far);
-}
-
-/// tanh(x) in f32, where libHalide calls libm for each lane: x times a quotient
-/// of polynomials in x^2, least in its largest relative error over |x| <= 8.2
-/// (8e-9; 3.2e-7 in f32). It is 1 at 0, so that tiny numbers and -0 stay what
-/// they are, and with FMAs 1 at 8.2 and nowhere above. Thirteen operations, of
-/// which one is a division. NaN passes the comparisons.
-Value BodyTranslator::tanh(Location loc, Value x) {
-  auto number = [&](double value) -> Value {
-    return arith::ConstantOp::create(b, loc,
-                                     b.getFloatAttr(x.getType(), value));
-  };
-  auto limit = [&](Value v, arith::CmpFPredicate beyond, Value end) -> Value {
-    return arith::SelectOp::create(
-        b, loc, arith::CmpFOp::create(b, loc, beyond, v, end), end, v);
-  };
-  x = limit(x, arith::CmpFPredicate::OGT, number(8.2));
-  x = limit(x, arith::CmpFPredicate::OLT, number(-8.2));
-  Value square = arith::MulFOp::create(b, loc, x, x);
-  auto relaxed = arith::FastMathFlags::contract;
-  Value over = horner(b, loc, square,
-                      {1, 0.13432130217552185, 0.0035566953010857105,
-                       2.1637408281094395e-05, 1.4840713546959705e-08},
-                      relaxed);
-  Value under = horner(b, loc, square,
-                       {1, 0.4676545560359955, 0.026108333840966225,
-                        0.00033864553552120924, 8.370674322577543e-07},
-                       relaxed);
-  return arith::DivFOp::create(b, loc, arith::MulFOp::create(b, loc, x, over),
-                               under);
 }
 
 LogicalResult BodyTranslator::extract(tensor::ExtractOp op, bool guarded) {
@@ -311,33 +220,6 @@ LogicalResult BodyTranslator::translate(Operation *op, bool guarded) {
               IndexMath(b, loc, tensors.largest).constant(integer.getInt()));
     else
       map.map(constant.getResult(), b.clone(*op)->getResult(0));
-    return success();
-  }
-  // What Halide has no function for, or none for vectors, by those that it has.
-  bool isF32 = op->getNumResults() == 1 && op->getResult(0).getType().isF32();
-  if (isa<math::Log1pOp, math::Exp2Op, math::Log2Op>(op) ||
-      (isa<math::TanhOp>(op) && isF32) || (isa<math::ExpM1Op>(op) && !isF32)) {
-    Value x = at(op->getOperand(0));
-    auto number = [&](double value) -> Value {
-      return arith::ConstantOp::create(b, loc,
-                                       b.getFloatAttr(x.getType(), value));
-    };
-    Value y;
-    if (isa<math::ExpM1Op>(op)) {
-      y = expm1(loc, x);
-    } else if (isa<math::Log1pOp>(op)) {
-      y = log1p(loc, x);
-    } else if (isa<math::TanhOp>(op)) {
-      y = tanh(loc, x);
-    } else if (isa<math::Exp2Op>(op)) {
-      // Halide's pow loses NaN and infinity.
-      y = math::ExpOp::create(
-          b, loc, arith::MulFOp::create(b, loc, x, number(0.6931471805599453)));
-    } else {
-      y = arith::MulFOp::create(b, loc, math::LogOp::create(b, loc, x),
-                                number(1.4426950408889634));
-    }
-    map.map(op->getResult(0), y);
     return success();
   }
   Dialect *dialect = op->getDialect();
