@@ -30,8 +30,8 @@ template <>
 struct fmt::formatter<llvm::StringRef> : fmt::formatter<fmt::string_view> {
   template <typename Context>
   auto format(llvm::StringRef text, Context &context) const {
-    return fmt::formatter<fmt::string_view>::format(
-        {text.data(), text.size()}, context);
+    return fmt::formatter<fmt::string_view>::format({text.data(), text.size()},
+                                                    context);
   }
 };
 
