@@ -35,10 +35,13 @@ bool Lowering::inferExtent(const CallExpr &expr, const Scope &scope,
   if (!tensor || !axis)
     return false;
   auto k = axis->constant();
-  if (!tensor->whole || !k || *k >= int64_t(tensor->whole->size()))
+  std::optional<Shape> whole = tensor->whole;
+  if (tensor->fixed && tensor->fixed->kind == Binding::List)
+    whole = tensor->fixed->table->extents();
+  if (!whole || !k || *k >= int64_t(whole->size()))
     return error(expr.range, "'extent(x, k)' takes a whole tensor and the "
                              "static number of one of its axes");
-  info.fixed = Binding::of((*tensor->whole)[*k]);
+  info.fixed = Binding::of((*whole)[*k]);
   return true;
 }
 

@@ -90,10 +90,8 @@ std::string Lowering::str(ArrayRef<Size> shape) {
 }
 
 std::string Lowering::kindOf(const Info &info) {
-  if (info.fixed && info.fixed->kind == Binding::None)
-    return "none";
-  if (info.fixed && info.fixed->kind == Binding::String)
-    return "a string";
+  if (info.isNoValue())
+    return kindOf(*info.fixed);
   return spelling(info.ty).str();
 }
 
@@ -234,6 +232,11 @@ bool Lowering::inferNode(const Expr &expr, const Scope &scope, Equation &eq,
                              "equation with indices");
   case ExprKind::Table:
     return error(expr.range, "a table stands only in a constant");
+  case ExprKind::Record:
+    info.fixed.emplace();
+    info.fixed->kind = Binding::Record;
+    info.fixed->record = &cast<RecordExpr>(expr);
+    return true;
   }
   return false;
 }
@@ -271,6 +274,8 @@ bool Lowering::inferBinding(const Binding &binding, const Expr &expr,
   case Binding::Poison:
     return false;
   case Binding::None:
+  case Binding::Record:
+  case Binding::List:
   case Binding::String:
     info.fixed = binding;
     return true;

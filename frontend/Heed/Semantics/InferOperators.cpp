@@ -90,7 +90,10 @@ bool Lowering::inferCompare(const CompareExpr &expr, const Scope &scope,
     if (a.isNoValue() || b.isNoValue()) {
       bool none = (a.isNoValue() && a.fixed->kind == Binding::None) ||
                   (b.isNoValue() && b.fixed->kind == Binding::None);
-      if (!equality || (!none && !(a.isNoValue() && b.isNoValue())))
+      auto isText = [](const Info &part) {
+        return part.isNoValue() && part.fixed->kind == Binding::String;
+      };
+      if (!equality || (!none && !(isText(a) && isText(b))))
         return error(expr.opRanges[k],
                      what + " between " + kindOf(a) + " and " + kindOf(b));
       if (none) {

@@ -64,9 +64,11 @@ bool Lowering::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
     info.pure = false;
     break;
   case Binding::Table:
-    shape = binding->table->extents();
     info.ty = binding->table->elem;
     info.hasReal = info.ty == Ty::AnyReal;
+    [[fallthrough]];
+  case Binding::List:
+    shape = binding->table->extents();
     break;
   default:
     return error(expr.name.range,
@@ -93,7 +95,7 @@ bool Lowering::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
                  binding->place.isValid()
                      ? ArrayRef<Note>(Note{binding->place, "defined here"})
                      : ArrayRef<Note>());
-  bool fixed = binding->kind == Binding::Table && !isSlice;
+  bool fixed = binding->table && !isSlice;
   int64_t flat = 0;
   for (auto [k, axis] : llvm::enumerate(axes)) {
     if (axis.idx) {
@@ -135,6 +137,21 @@ bool Lowering::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
     } else {
       fixed = false;
     }
+  }
+  if (binding->kind == Binding::List) {
+    if (fixed) {
+      info.fixed.emplace();
+      info.fixed->kind = Binding::String;
+      info.fixed->text = binding->table->texts[flat];
+      return true;
+    }
+    if (rolled && info.pure && info.used.empty() && !isSlice) {
+      needsUnroll = true;
+      return false;
+    }
+    return error(expr.range, "'" + expr.name.text +
+                                 "' is a list of strings: its indices must be "
+                                 "static");
   }
   // hasReal is about what is computed here, not about how an index came to be.
   if (fixed) {

@@ -142,6 +142,7 @@ private:
                       ArrayRef<std::optional<int64_t>> fixed, Binding &result);
 
   //===--- Statics.cpp ----------------------------------------------------===//
+  std::optional<Binding> lookupEntry(const Env &env, StringRef name);
   std::optional<Binding> lookup(const Env &env, StringRef name);
   std::vector<StringRef> visible(const Env &env);
   /// The static value of an expression; an error names `what`.

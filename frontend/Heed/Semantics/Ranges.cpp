@@ -33,6 +33,7 @@ Shape Lowering::shapeOf(const Binding &binding) {
   case Binding::Collection:
     return binding.collection->shape;
   case Binding::Table:
+  case Binding::List:
     return binding.table->extents();
   default:
     return {};

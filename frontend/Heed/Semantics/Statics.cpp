@@ -78,7 +78,30 @@ std::optional<std::string> Text::plain() const {
   return all;
 }
 
+/// `rope_scaling.factor`: an entry of what the names before the last point
+/// mean. An entry of none is none.
+std::optional<Binding> Lowering::lookupEntry(const Env &env, StringRef name) {
+  auto [base, last] = name.rsplit('.');
+  auto record = lookup(env, base);
+  if (!record || record->kind == Binding::Poison ||
+      record->kind == Binding::None)
+    return record;
+  const ExprPtr *value =
+      record->kind == Binding::Record ? record->record->find(last) : nullptr;
+  if (!value)
+    return std::nullopt;
+  auto empty = std::make_shared<Env>();
+  empty->file = env.file;
+  auto found = constant(**value, empty, "entry '" + name + "'");
+  if (!found)
+    return Binding();
+  found->place = (*value)->range;
+  return found;
+}
+
 std::optional<Binding> Lowering::lookup(const Env &env, StringRef name) {
+  if (name.contains('.'))
+    return lookupEntry(env, name);
   if (auto it = env.names.find(name); it != env.names.end())
     return it->second;
   const ConstStmt *stmt = program.findConst(*env.file, name);
@@ -161,6 +184,10 @@ std::string Lowering::kindOf(const Binding &binding) {
     return "real";
   case Binding::String:
     return "a string";
+  case Binding::Record:
+    return "a record";
+  case Binding::List:
+    return "a list of strings";
   case Binding::Table:
     return "a table";
   case Binding::Tensor:
@@ -184,9 +211,10 @@ bool Lowering::flatten(const Expr &expr, const EnvPtr &env, unsigned depth,
     if (!value)
       return false;
     if (value->kind != Binding::Int && value->kind != Binding::Real &&
-        value->kind != Binding::Bool)
+        value->kind != Binding::Bool && value->kind != Binding::String)
       return error(expr.range,
-                   "an element of a table must be a number or bool, found " +
+                   "an element of a table must be a number, bool or string, "
+                   "found " +
                        kindOf(*value));
     values.push_back(*value);
     return true;
@@ -214,10 +242,24 @@ std::optional<Binding> Lowering::constant(const Expr &expr, const EnvPtr &env,
   std::vector<Binding> values;
   if (!flatten(expr, env, 0, *table, values))
     return std::nullopt;
-  bool reals = false, bools = !values.empty();
+  bool reals = false, bools = !values.empty(), texts = false;
   for (const Binding &value : values) {
     reals |= value.kind == Binding::Real;
     bools &= value.kind == Binding::Bool;
+    texts |= value.kind == Binding::String;
+  }
+  Binding binding;
+  binding.table = table;
+  if (texts) {
+    binding.kind = Binding::List;
+    for (const Binding &value : values)
+      if (value.kind == Binding::String) {
+        table->texts.push_back(value.text);
+      } else {
+        error(expr.range, "a table holds strings or numbers, not both");
+        return std::nullopt;
+      }
+    return binding;
   }
   table->elem = bools ? Ty::Bool : reals ? Ty::AnyReal : Ty::AnyInt;
   for (const Binding &value : values) {
@@ -235,9 +277,7 @@ std::optional<Binding> Lowering::constant(const Expr &expr, const EnvPtr &env,
     else
       table->ints.push_back(bools ? value.flag : *value.size.constant());
   }
-  Binding binding;
   binding.kind = Binding::Table;
-  binding.table = table;
   return binding;
 }
 

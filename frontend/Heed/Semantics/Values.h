@@ -64,6 +64,7 @@ struct Table {
   SmallVector<int64_t, 4> shape;
   std::vector<int64_t> ints; ///< AnyInt and Bool
   std::vector<double> reals;
+  std::vector<Text> texts; ///< of a list of strings, which is no tensor
   Shape extents() const { return Shape(shape.begin(), shape.end()); }
 };
 
@@ -87,6 +88,8 @@ struct Binding {
   enum Kind {
     Poison, ///< an error was said about it
     None,
+    Record, ///< of a config
+    List,   ///< a table of strings
     Bool,
     Int,
     Real,
@@ -101,7 +104,8 @@ struct Binding {
   Size size;
   double real = 0;
   Text text;
-  std::shared_ptr<sema::Table> table;
+  std::shared_ptr<sema::Table> table; ///< Table and List
+  const ast::RecordExpr *record = nullptr;
   TensorVal tensor; ///< Scalar: its value and type
   std::shared_ptr<sema::Thunk> thunk;
   std::shared_ptr<sema::Collection> collection;
@@ -109,8 +113,10 @@ struct Binding {
   bool isDim = false; ///< an extent, which `dim` may constrain
 
   bool isStatic() const { return kind >= None && kind <= Table; }
-  /// None or a string: nothing to compute with.
-  bool isNoValue() const { return kind == None || kind == String; }
+  /// None, a string, a record: nothing to compute with.
+  bool isNoValue() const {
+    return kind == None || kind == String || kind == Record || kind == List;
+  }
   /// The value as a real, if it is a number that is known.
   std::optional<double> number() const;
   static Binding of(const Size &size);

@@ -52,6 +52,13 @@ StringRef ast::spelling(ReduceOp op) {
   return names[static_cast<unsigned>(op)];
 }
 
+ExprPtr *RecordExpr::find(StringRef name) {
+  for (Entry &entry : entries)
+    if (entry.path.rsplit('.').second == name)
+      return &entry.value;
+  return nullptr;
+}
+
 void ast::forEachChild(const ast::Expr &expr,
                        llvm::function_ref<void(const Expr &)> f) {
   auto visit = [&](const ExprPtr &child) {

@@ -236,8 +236,11 @@ struct ImportDecl {
 struct ConfigDecl {
   llvm::StringRef path;
   Range range;
-  /// Set by the loader, in the file's order: numbers, bools, strings, and
-  /// (nested) lists of numbers. Other entries are left out.
+  /// What stands behind the path, for entries that the file lacks. The loader
+  /// moves those to `values` that it takes.
+  std::vector<std::unique_ptr<ConstStmt>> defaults;
+  /// Set by the loader, by name: numbers, bools, strings, none, (nested) lists
+  /// of them, and records of all that. Other entries are left out.
   std::vector<std::unique_ptr<ConstStmt>> values;
 };
 

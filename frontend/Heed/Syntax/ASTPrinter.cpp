@@ -203,6 +203,15 @@ void Printer::print(const Expr &expr) {
         }
         os << ')';
       })
+      .Case([&](const RecordExpr *e) {
+        os << "(record";
+        for (const RecordExpr::Entry &entry : e->entries) {
+          os << " (" << entry.path << ' ';
+          print(*entry.value);
+          os << ')';
+        }
+        os << ')';
+      })
       .Case([&](const TableExpr *e) {
         os << "(table";
         for (const ExprPtr &row : e->rows) {

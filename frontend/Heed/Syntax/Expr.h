@@ -91,7 +91,8 @@ enum class ExprKind {
   Reduce,
   Softmax,
   Concat,
-  Table
+  Table,
+  Record
 };
 
 /// Where an expression stands, innermost first; decides what `/` between
@@ -146,6 +147,8 @@ struct StringExpr : ExprOf<ExprKind::String> {
 };
 
 /// A bare name: an index, a loop variable, a dim, a scalar, or a whole tensor.
+/// `rope_scaling.factor` too, an entry of a record: names with points between
+/// them.
 struct NameExpr : ExprOf<ExprKind::Name> {
   llvm::StringRef name;
 };
@@ -264,6 +267,21 @@ struct ConcatExpr : ExprOf<ExprKind::Concat> {
 /// [[5, 7], [3, 2]]: only as the value of a constant.
 struct TableExpr : ExprOf<ExprKind::Table> {
   std::vector<ExprPtr> rows;
+};
+
+/// An object of a `config` file: no text of a model holds one.
+struct RecordExpr : ExprOf<ExprKind::Record> {
+  struct Entry {
+    llvm::StringRef path; ///< with the names of the records around it
+    ExprPtr value;
+  };
+  std::vector<Entry> entries;
+
+  /// The value of the entry \p name; null if there is none.
+  ExprPtr *find(llvm::StringRef name);
+  const ExprPtr *find(llvm::StringRef name) const {
+    return const_cast<RecordExpr *>(this)->find(name);
+  }
 };
 
 //===----------------------------------------------------------------------===//

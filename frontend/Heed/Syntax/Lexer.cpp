@@ -235,6 +235,14 @@ void Lexer::word() {
     tokens.pop_back();
   push(reserved ? TokenKind::Word : TokenKind::Name, at, end);
   at = end;
+  // An entry of a record: names with points, and nothing else, between them. No
+  // word is reserved there.
+  while (!reserved && peek() == '.' &&
+         (end = nameEnd(at + 1, /*first=*/true)) != at + 1) {
+    push(TokenKind::Op, at, at + 1);
+    push(TokenKind::Name, at + 1, end);
+    at = end;
+  }
 }
 
 void Lexer::number() {

@@ -41,7 +41,9 @@ private:
   void config(ConfigDecl &decl);
   void checkNames(const File &file);
   std::optional<std::string> readFile(StringRef path, std::string &error);
-  ExprPtr valueOf(const llvm::json::Value &json, SMRange range, bool nested);
+  ExprPtr valueOf(const llvm::json::Value &json, SMRange range, bool nested,
+                  const std::string &path);
+  void addDefault(ConfigDecl &decl, std::unique_ptr<ConstStmt> stmt);
 
   const LoadOptions &options;
   Sources &sources;
@@ -144,9 +146,21 @@ void Loader::import(File &file, ImportDecl &decl) {
                               didYouMean(decl.path, names));
 }
 
-/// Null for what has no meaning as a constant.
+/// Those that a name in a model can have, sorted: LLVM's object is a hash
+/// table.
+static std::vector<StringRef> keysOf(const llvm::json::Object &object) {
+  std::vector<StringRef> keys;
+  for (const auto &entry : object)
+    if (!StringRef(entry.first).contains('.'))
+      keys.push_back(entry.first);
+  llvm::sort(keys);
+  return keys;
+}
+
+/// Null for what has no meaning as a constant. \p nested: in a list. \p path:
+/// the names that lead to it.
 ExprPtr Loader::valueOf(const llvm::json::Value &json, SMRange range,
-                        bool nested) {
+                        bool nested, const std::string &path) {
   auto place = [&](auto node) {
     node->range = range;
     return node;
@@ -171,11 +185,22 @@ ExprPtr Loader::valueOf(const llvm::json::Value &json, SMRange range,
     return node;
   }
   if (std::optional<StringRef> value = json.getAsString()) {
-    if (nested)
-      return nullptr;
     auto node = place(std::make_unique<StringExpr>());
     node->raw = sources.keep(*value);
     node->parts.push_back({node->raw, nullptr});
+    return node;
+  }
+  if (nested && json.kind() != llvm::json::Value::Array)
+    return nullptr;
+  if (json.getAsNull())
+    return place(std::make_unique<NoneExpr>());
+  if (const llvm::json::Object *object = json.getAsObject()) {
+    auto node = place(std::make_unique<RecordExpr>());
+    for (StringRef key : keysOf(*object)) {
+      std::string inner = path + "." + key.str();
+      if (ExprPtr value = valueOf(*object->get(key), range, nested, inner))
+        node->entries.push_back({sources.keep(inner), std::move(value)});
+    }
     return node;
   }
   const llvm::json::Array *array = json.getAsArray();
@@ -183,7 +208,7 @@ ExprPtr Loader::valueOf(const llvm::json::Value &json, SMRange range,
     return nullptr;
   auto node = place(std::make_unique<TableExpr>());
   for (const llvm::json::Value &row : *array) {
-    node->rows.push_back(valueOf(row, range, /*nested=*/true));
+    node->rows.push_back(valueOf(row, range, /*nested=*/true, path));
     if (!node->rows.back())
       return nullptr;
     node->height = std::max(node->height, node->rows.back()->height + 1);
@@ -232,12 +257,9 @@ void Loader::config(ConfigDecl &decl) {
                 "the config \"" + Twine(path) + "\" is no JSON object");
     return;
   }
-  std::vector<StringRef> keys;
-  for (const auto &entry : *object)
-    keys.push_back(entry.first);
-  llvm::sort(keys); // LLVM's object is a hash table
-  for (StringRef key : keys) {
-    ExprPtr value = valueOf(*object->get(key), decl.range, /*nested=*/false);
+  for (StringRef key : keysOf(*object)) {
+    ExprPtr value =
+        valueOf(*object->get(key), decl.range, /*nested=*/false, key.str());
     if (!value)
       continue;
     auto stmt = std::make_unique<ConstStmt>();
@@ -245,6 +267,48 @@ void Loader::config(ConfigDecl &decl) {
     stmt->value = std::move(value);
     stmt->range = decl.range;
     decl.values.push_back(std::move(stmt));
+  }
+  for (std::unique_ptr<ConstStmt> &stmt : decl.defaults)
+    addDefault(decl, std::move(stmt));
+  decl.defaults.clear();
+}
+
+/// Takes a default where the file has no such entry. A record that it lacks is
+/// made; in what is none, or no record, nothing can be added.
+void Loader::addDefault(ConfigDecl &decl, std::unique_ptr<ConstStmt> stmt) {
+  StringRef path = stmt->name.text;
+  StringRef first, rest;
+  std::tie(first, rest) = path.split('.');
+  auto record = [&]() -> ExprPtr {
+    auto node = std::make_unique<RecordExpr>();
+    node->range = stmt->range;
+    return node;
+  };
+  auto known = llvm::find_if(decl.values, [&](const auto &value) {
+    return value->name.text == first;
+  });
+  if (known == decl.values.end()) {
+    auto added = std::make_unique<ConstStmt>();
+    added->name = {first, stmt->name.range};
+    added->range = stmt->range;
+    added->value = rest.empty() ? std::move(stmt->value) : record();
+    decl.values.push_back(std::move(added));
+    known = std::prev(decl.values.end());
+  }
+  ExprPtr *at = &(*known)->value;
+  while (!rest.empty()) {
+    auto *around = llvm::dyn_cast<RecordExpr>(at->get());
+    if (!around)
+      return;
+    std::tie(first, rest) = rest.split('.');
+    if (ExprPtr *next = around->find(first)) {
+      at = next;
+      continue;
+    }
+    StringRef to(path.begin(), first.end() - path.begin());
+    around->entries.push_back(
+        {to, rest.empty() ? std::move(stmt->value) : record()});
+    at = &around->entries.back().value;
   }
 }
 
@@ -381,12 +445,20 @@ std::vector<StringRef> Program::visibleFns(const File &file) const {
   return sorted(std::move(names));
 }
 
+static void addPaths(StringRef path, const Expr &value,
+                     std::set<StringRef> &names) {
+  names.insert(path);
+  if (auto *record = llvm::dyn_cast<RecordExpr>(&value))
+    for (const RecordExpr::Entry &entry : record->entries)
+      addPaths(entry.path, *entry.value, names);
+}
+
 std::vector<StringRef> Program::visibleConsts(const File &file) const {
   std::set<StringRef> names;
   auto visit = [&](const File &file) {
     for (const ConfigDecl &config : file.configs)
       for (const auto &stmt : config.values)
-        names.insert(stmt->name.text);
+        addPaths(stmt->name.text, *stmt->value, names);
     for (const auto &stmt : file.consts)
       names.insert(stmt->name.text);
     return false;

@@ -50,6 +50,15 @@ bool Parser::parseDecl(File &file) {
     if (!parsePath(decl.path))
       return false;
     decl.range = from(begin);
+    while (accept(",")) {
+      auto stmt = std::make_unique<ConstStmt>();
+      SMLoc start = here();
+      if (!parseEntryName(stmt->name) || !expect("=") ||
+          !(stmt->value = parseTable()))
+        return false;
+      stmt->range = from(start);
+      decl.defaults.push_back(std::move(stmt));
+    }
     file.configs.push_back(std::move(decl));
     return true;
   }

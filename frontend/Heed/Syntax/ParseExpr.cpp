@@ -255,7 +255,7 @@ std::unique_ptr<StringExpr> Parser::parseString() {
 ExprPtr Parser::parseRead() {
   SMLoc begin = here();
   auto node = std::make_unique<ReadExpr>();
-  if (!parseName(node->name))
+  if (!parseEntryName(node->name))
     return nullptr;
   take();
   std::vector<const Expr *> children;
@@ -329,12 +329,18 @@ ExprPtr Parser::parsePrimary() {
   case TokenKind::String:
     return parseString();
   case TokenKind::Name: {
-    if (at("[", 1))
-      return parseRead();
     if (at("(", 1))
       return parseCall();
+    size_t last = 0; // of the tokens of the name
+    while (at(".", last + 1))
+      last += 2;
+    if (at("[", last + 1))
+      return parseRead();
     auto node = std::make_unique<NameExpr>();
-    node->name = take().text;
+    Name name;
+    if (!parseEntryName(name))
+      return nullptr;
+    node->name = name.text;
     return finish(std::move(node), begin);
   }
   default:

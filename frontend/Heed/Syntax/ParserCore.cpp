@@ -60,6 +60,19 @@ bool Parser::parseName(Name &name, StringRef what) {
   return true;
 }
 
+bool Parser::parseEntryName(Name &name) {
+  if (!parseName(name))
+    return false;
+  Name part;
+  while (accept("."))
+    if (!parseName(part))
+      return false;
+    else
+      name = {StringRef(name.text.begin(), part.text.end() - name.text.begin()),
+              llvm::SMRange(name.range.Start, part.range.End)};
+  return true;
+}
+
 bool Parser::parseUntil(StringRef close, llvm::function_ref<bool()> item) {
   while (!at(close)) {
     if (!item())

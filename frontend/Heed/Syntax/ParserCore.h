@@ -50,6 +50,8 @@ private:
   bool accept(llvm::StringRef spelling);
   bool expect(llvm::StringRef spelling);
   bool parseName(ast::Name &name, llvm::StringRef what = "a name");
+  /// The same with the names of records before it: `rope_scaling.factor`.
+  bool parseEntryName(ast::Name &name);
   /// item, item, ... and the closing bracket, which a comma may precede.
   bool parseUntil(llvm::StringRef close, llvm::function_ref<bool()> item);
   /// item, item, ...: at least one.
