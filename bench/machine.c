@@ -1,16 +1,19 @@
 /* What this machine can do at most, measured: f32 multiply-adds, reading and
  * writing of memory, on all threads at once.
  *
- * cc -O3 -march=native machine.c -lpthread; ./a.out THREADS [cpu] answers each
- * letter on standard input with a line "GFLOP/s GB/s-read GB/s-written": `f`
- * measures the first only, `m` all three. Never part of the product: it is
- * compiled where it runs. */
+ * cc -O3 -march=native machine.c -lpthread; ./a.out wall|cpu CORE... runs a
+ * thread on each of these cores and answers each line on standard input with
+ * a line "GFLOP/s GB/s-read GB/s-written SWITCHES SECONDS": `f` measures the
+ * first only, `m` all three; involuntary context switches meanwhile, and how
+ * long it took. Short, because it stands between the runs of a block. Never
+ * part of the product: it is compiled where it runs. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #if defined(__AVX512F__)
@@ -24,12 +27,13 @@ typedef float vector __attribute__((vector_size(VectorBytes)));
 
 /* More chains than latency times units of any core: 12 of them and two
  * constants fit in 16 registers. */
-enum { Chains = 12, Steps = 1 << 21 };
+enum { Chains = 12, Steps = 1 << 19 };
 enum kind { MultiplyAdd, Read, Write, Kinds };
 /* The clock of a core changes within milliseconds: of multiply-adds the median
- * counts, as it does of what is compared with them; of memory the best. */
-static const int roundsOf[Kinds] = {11, 3, 3};
-enum { MaxRounds = 11 };
+ * counts, as it does of what is compared with them; memory takes long enough.
+ */
+static const int roundsOf[Kinds] = {5, 1, 1};
+enum { MaxRounds = 5 };
 /* Beyond the caches of the largest machines when there are several threads. */
 static const size_t bytesPerThread = (size_t)256 << 20;
 
@@ -38,7 +42,7 @@ typedef struct worker {
   pthread_barrier_t *barrier;
   vector *memory;
   const int *kinds; /* how many are asked for; 0 ends */
-  int number;
+  int core;
   float sink;
   double seconds[Kinds];
 } worker;
@@ -117,28 +121,35 @@ static void measure(worker *w, int kinds) {
       seconds[round] = now() - start;
     }
     qsort(seconds, (size_t)rounds, sizeof *seconds, compare);
-    w->seconds[kind] = seconds[kind == MultiplyAdd ? rounds / 2 : 0];
+    w->seconds[kind] = seconds[rounds / 2];
   }
 }
 
-/* Each thread on a processor of its own: two that wake up on one stay there for
+/* Each thread on a core of its own: two that wake up on one stay there for
  * longer than a measurement takes. */
-static void pin(int thread) {
-  cpu_set_t all, one;
-  if (sched_getaffinity(0, sizeof all, &all))
-    return;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &all) && thread-- == 0) {
-      CPU_ZERO(&one);
-      CPU_SET(cpu, &one);
-      pthread_setaffinity_np(pthread_self(), sizeof one, &one);
-      return;
-    }
+static int pin(int core) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET((size_t)core, &one);
+  return pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+}
+
+static long switches(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nivcsw;
+}
+
+static double wall(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static void *serve(void *argument) {
   worker *w = argument;
-  pin(w->number);
+  if (pin(w->core))
+    exit(1);
   memset(w->memory, 0, bytesPerThread); /* by the thread that reads it */
   for (;;) {
     pthread_barrier_wait(w->barrier);
@@ -150,23 +161,24 @@ static void *serve(void *argument) {
 }
 
 int main(int argc, char **argv) {
-  int threads = argc > 1 ? atoi(argv[1]) : 1, kinds = 0;
-  processorTime = argc > 2 && !strcmp(argv[2], "cpu");
+  int threads = argc - 2, kinds = 0;
+  processorTime = argc > 1 && !strcmp(argv[1], "cpu");
+  if (threads < 1)
+    return 1;
   worker *workers = calloc((size_t)threads, sizeof *workers);
   pthread_barrier_t barrier;
-  if (threads < 1 || !workers ||
-      pthread_barrier_init(&barrier, NULL, (unsigned)threads))
+  if (!workers || pthread_barrier_init(&barrier, NULL, (unsigned)threads))
     return 1;
   for (int t = 0; t < threads; ++t) {
     workers[t].barrier = &barrier;
     workers[t].kinds = &kinds;
-    workers[t].number = t;
+    workers[t].core = atoi(argv[2 + t]);
     if (posix_memalign((void **)&workers[t].memory, 4096, bytesPerThread) ||
         (t && pthread_create(&workers[t].thread, NULL, serve, &workers[t])))
       return 1;
   }
-  if (threads > 1)
-    pin(0);
+  if (pin(workers[0].core))
+    return 1;
   memset(workers[0].memory, 0, bytesPerThread);
   double flops = 2.0 * Chains * Steps * (VectorBytes / sizeof(float)) * threads;
   double bytes = (double)bytesPerThread * threads;
@@ -174,12 +186,15 @@ int main(int argc, char **argv) {
     if (letter != 'f' && letter != 'm')
       continue;
     kinds = letter == 'm' ? Kinds : 1;
+    long switched = switches();
+    double start = wall();
     pthread_barrier_wait(&barrier);
     measure(&workers[0], kinds);
     const double *seconds = workers[0].seconds;
-    printf("%.2f %.3f %.3f\n", 1e-9 * flops / seconds[MultiplyAdd],
+    printf("%.2f %.3f %.3f %ld %.6f\n", 1e-9 * flops / seconds[MultiplyAdd],
            kinds > Read ? 1e-9 * bytes / seconds[Read] : 0,
-           kinds > Write ? 1e-9 * bytes / seconds[Write] : 0);
+           kinds > Write ? 1e-9 * bytes / seconds[Write] : 0,
+           switches() - switched, wall() - start);
     fflush(stdout);
   }
   kinds = 0;

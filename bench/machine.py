@@ -2,8 +2,9 @@
 import os
 import platform
 import re
-import statistics
 import subprocess
+
+from process import Pinned
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -25,31 +26,19 @@ def cache_bytes():
 
 
 class Machine:
-    """A process that measures when it is asked to."""
+    """A process on these cores, one thread each, that measures when it is asked to."""
 
-    def __init__(self, folder, threads, march="native", clock="wall"):
+    def __init__(self, folder, cores, march="native", clock="wall"):
         program = os.path.join(folder, f"machine-{march}")
         if not os.path.exists(program):
             subprocess.run([os.environ.get("CC", "clang-22"), "-O3", f"-march={march}", "-ffp-contract=fast",
                             os.path.join(HERE, "machine.c"), "-o", program, "-lpthread"], check=True)
-        self.process = subprocess.Popen([program, str(threads), clock], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.bandwidth, self.best = (0.0, 0.0), 0.0
+        self.process = Pinned([program, clock, *map(str, cores)], cores)
 
     def measure(self, memory):
-        """(GFLOP/s of FMA, GB/s of reading, GB/s of writing); without `memory` the last bandwidths."""
-        self.process.stdin.write("m" if memory else "f")
-        self.process.stdin.flush()
-        peak, read, write = map(float, self.process.stdout.readline().split())
-        if memory:
-            self.bandwidth = (read, write)
-        return (peak, *self.bandwidth)
-
-    def steady(self, peaks, most):
-        """Whether these rounds were undisturbed, and not slower than all before."""
-        middle = statistics.median(peaks)
-        self.best = max(self.best, middle)
-        return max(peaks) - min(peaks) <= most * middle and middle >= (1 - most) * self.best
+        """((GFLOP/s of FMA, GB/s of reading, GB/s of writing), involuntary switches, seconds); without `memory` the bandwidths are 0."""
+        peak, read, write, switches, seconds = map(float, self.process.line("m" if memory else "f").split())
+        return (peak, read, write), int(switches), seconds
 
     def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+        self.process.close()

@@ -22,6 +22,8 @@ def save(figure, folder, name):
 
 def roofline(s, found, threads, folder):
     limit = s["limits"][str(threads)]
+    if not limit["read"]:  # nothing that memory bounds was measured
+        return
     figure, axis = plt.subplots(figsize=(8, 4.5))
     x = [2.0 ** (k / 8) for k in range(-32, 97)]
     axis.loglog(x, [min(limit["fma"], i * limit["read"]) for i in x], "k-", linewidth=1, label="the machine: FMA peak, reading")

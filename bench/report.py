@@ -1,77 +1,132 @@
-"""From a run's JSON to tables: on the screen, and docs/performance.md with docs/performance.json beside it."""
-import json
-import os
-import shutil
+"""From a run's JSON to what is said of each cell, and the table for a screen. page.py makes docs/performance.md of the same."""
 import statistics
-import sys
+
+import measure
+from blocks import best, log_ratio
+from estimate import Series
+from goals import goal
 
 GROUPS = {"attention": "Attention", "small": "Small and odd sizes", "decode": "Decoding: one query", "gemm": "Dense layers",
           "rows": "Rows and elements", "linear": "Linear attention", "encoder": "Encoders"}
-
-
-def floor(case, limit):
-    """The least seconds that a machine of these limits needs."""
-    peak, read, write = limit
-    memory = 0.0 if case["cached"] else case["reads"] / read + case["writes"] / write
-    return 1e-9 * max(case["flops"] / peak, memory)
-
-
-def cell(case):
-    """What a table says of one case."""
-    row = {k: case[k] for k in ("name", "group", "threads")}
-    row["absent"] = case["absent"]
-    if "failed" in case:
-        return {**row, "failed": case["failed"].split("\n")[0][:300]}
-    best = {}
-    for system in case["systems"]:
-        times = [t for times in system["seconds"] for t in times]
-        # The share of each round is that of its own peak.
-        shares = [floor(case, limit) / statistics.median(times) for limit, times in zip(case["limits"], system["seconds"]) if times]
-        best[system["system"]] = {"variant": system["variant"], "best": min(times), "median": statistics.median(times),
-                                  "share": statistics.median(shares)}
-    heed = best.pop("heed")
-    peak, read, write = (statistics.median(column) for column in zip(*case["limits"]))
-    bound = "FMA" if case["flops"] / peak >= floor(case, (peak, read, write)) * 0.999e9 else "memory"
-    row.update(best=heed["best"], median=heed["median"], share=heed["share"], bound=bound, gate=case["gate"],
-               compile=case["compile_seconds"], gflops=1e-9 * case["flops"] / heed["median"],
-               gbytes=1e-9 * (case["reads"] + case["writes"]) / heed["median"], grows=case["grows"],
-               rounded=case["rounded"], peers=best,
-               n=case["params"].get("N", 0), intensity=case["flops"] / (case["reads"] + case["writes"]), limits=[peak, read, write])
-    if best:
-        peer = min(best.values(), key=lambda b: b["median"])
-        row.update(peer=peer["variant"], peer_median=peer["median"], ratio=peer["median"] / heed["median"])
-    return row
-
-
-def summary(run):
-    """The run without its single times."""
-    known = {k: run[k] for k in ("version", "target", "rounds", "clock", "date", "minutes", "whole", "machine", "systems", "steady")}
-    peaks = {}
-    for case in run["cases"]:
-        if case.get("limits"):
-            peaks.setdefault(case["threads"], []).append([statistics.median(column) for column in zip(*case["limits"])])
-    limits = {}
-    for threads, found in peaks.items():
-        peak, read, write = zip(*found)
-        middle = statistics.median(peak)
-        limits[str(threads)] = {"fma": middle, "read": statistics.median(read), "write": statistics.median(write),
-                                "varies": (max(peak) - min(peak)) / middle}
-    return {**known, "limits": limits, "cells": [cell(case) for case in run["cases"]]}
-
-
-def judged(s):
-    return all(limit["varies"] <= s["steady"] for limit in s["limits"].values())
-
-
+VERDICTS = ("ahead", "tie", "behind", "unjudged", "alone")
 CLIFF = 1.5  # the most that an odd size may cost beyond the next round one, per operation
 TWICE = 1.9  # the least that two threads must bring a long attention
 
 
+def series(row, within):
+    """A row's blocks again as they came in."""
+    found = Series(within)
+    for block in row["blocks"]:
+        found.add(log_ratio(block), block["why"])
+    found.look()
+    return found
+
+
+def against(rows, within):
+    """What the race with these rows says: the one with the least ratio, its interval, the verdict."""
+    raced = {row["variant"]: series(row, within) for row in rows if row["blocks"]}
+    name = best(raced)
+    if name is None:
+        return None
+    found = raced[name]
+    word, why = found.verdict("ahead", "behind")
+    ratio, low, high = found.found or (None, None, None)
+    return {"peer": name, "ratio": ratio, "low": low, "high": high, "verdict": word, "why": why, "blocks": len(found.logs),
+            "rejected": found.rejected}
+
+
+def accepted(blocks):
+    """Those that count; if there are none, all: an unjudged cell has times too."""
+    return [b for b in blocks if not b["why"]] or blocks
+
+
+def timing(case, blocks, place):
+    """Best and median seconds, the median share of the limit."""
+    kept = accepted(blocks)
+    seconds = [s for b in kept for s in b[place]]
+    return {"best": min(seconds), "median": statistics.median(seconds),
+            "share": statistics.median(x for b in kept for x in measure.shares(case, b, place))}
+
+
+def cell(case, within):
+    """What a table says of one cell."""
+    row = {k: case[k] for k in ("name", "group", "threads", "absent")}
+    row["time"] = case.get("time", "")
+    if "failed" in case:
+        return {**row, "failed": case["failed"].split("\n")[0][:300]}
+    heed, *others = case["systems"]
+    blocks = [b for r in case["systems"] for b in r["blocks"]]
+    mine = timing(case, blocks, "A")
+    limits = [statistics.median(column) for column in zip(*(x for b in accepted(blocks) for x in b["limits"]))]
+    bound = "FMA" if case["flops"] / limits[0] >= measure.floor(case, limits) * 0.999e9 else "memory"
+    peers = {}
+    for other in others:
+        if other["group"] == "peer":
+            trial = {"best": min(other["trial"]), "median": min(other["trial"]), "share": measure.floor(case, limits) / min(other["trial"])}
+            peers[other["system"]] = {"variant": other["variant"], "raced": bool(other["blocks"]),
+                                      **(timing(case, other["blocks"], "B") if other["blocks"] else trial)}
+    aims = goal(case)
+    row.update(mine, bound=bound, gate=case["gate"], goal=aims[0], goal_ratio=aims[1], compile=case["compile_seconds"],
+               gflops=1e-9 * case["flops"] / mine["median"], gbytes=1e-9 * (case["reads"] + case["writes"]) / mine["median"],
+               grows=case["grows"], rounded=case["rounded"], peers=peers, difference=heed["difference"], n=case["params"].get("N", 0),
+               intensity=case["flops"] / (case["reads"] + case["writes"]), limits=limits)
+    judged = against([r for r in others if r["group"] == "peer"], within)
+    row.update(judged or {"verdict": "alone"})
+    if judged and judged["ratio"] is not None:
+        row["peer_median"] = next(p["median"] for p in peers.values() if p["variant"] == judged["peer"])
+    prototype = against([r for r in others if r["group"] == "prototype"], within)
+    return {**row, "prototype": prototype} if prototype else row
+
+
+def summary(run):
+    """The run without its single times."""
+    known = {k: v for k, v in run.items() if k != "cases"}
+    cells = [cell(case, run["within"]) for case in run["cases"]]
+    limits = {}
+    for threads in sorted({c["threads"] for c in cells}):
+        found = list(zip(*(c["limits"] for c in cells if c["threads"] == threads and "failed" not in c)))
+        if found:
+            measured = [[x for x in column if x > 0] for column in found]
+            limits[str(threads)] = dict(zip(("fma", "read", "write"), (statistics.median(x) if x else 0 for x in measured)))
+    return {**known, "limits": limits, "cells": cells}
+
+
+def counts(cells, key=lambda c: c["verdict"]):
+    """'3 ahead, 1 tie'."""
+    words = [key(c) for c in cells]
+    return ", ".join(f"{words.count(word)} {word}" for word in VERDICTS if words.count(word)) or "none"
+
+
+def reached(cells, aim, value):
+    """'3 of 4', of the cells that have this aim."""
+    aimed = [c for c in cells if c.get(aim) and c.get(value) is not None]
+    return f"{sum(c[value] >= c[aim] for c in aimed)} of {len(aimed)}"
+
+
+def verdict(s):
+    """Lines on the run as a whole; the counts first."""
+    there, failed = [c for c in s["cells"] if "failed" not in c], [c for c in s["cells"] if "failed" in c]
+    found = [f"{len(s['cells'])} cells beside the best peer: {counts(there)}" + (f", {len(failed)} failed" if failed else "")]
+    found.append(f"goals: ratio to the best peer reached in {reached(there, 'goal_ratio', 'ratio')}, share of the limit in "
+                 f"{reached(there, 'goal', 'share')}; gates (share): {reached(there, 'gate', 'share')}")
+    beside = [c for c in there if "prototype" in c]
+    if beside:
+        found.append(f"{len(beside)} cells beside the prototype: {counts(beside, lambda c: c['prototype']['verdict'])}")
+    for threads, limit in s["limits"].items():
+        memory = f", {limit['read']:.1f} GB/s read, {limit['write']:.1f} GB/s written" if limit["read"] else ""
+        found.append(f"{threads} thread{'s' if threads != '1' else ''}: {limit['fma']:.0f} GFLOP/s f32 multiply-add{memory}")
+    for name, rounded, factor in cliffs(s):
+        found.append(f"cliff: an operation of {name} costs {factor:.2f} times one of {rounded}")
+    long = {c["name"] for c in there if c["group"] == "attention" and c.get("n", 0) >= 1024}
+    slow = {name: factor for name, factor in speedups(s).items() if name in long and factor < TWICE} if len(s["machine"]["cores"]) == 2 else {}
+    return found + [f"two threads bring {name} only {factor:.2f} times the speed of one" for name, factor in slow.items()]
+
+
 def cliffs(s):
     """(case, round case, factor) where an odd size falls off."""
-    shares = {(c["name"], c["threads"]): c["gflops"] for c in s["cells"] if "failed" not in c}
-    found = [(c["name"], c["rounded"], shares[c["rounded"], c["threads"]] / c["gflops"]) for c in s["cells"]
-             if c.get("rounded") and (c["rounded"], c["threads"]) in shares]
+    speeds = {(c["name"], c["threads"]): c["gflops"] for c in s["cells"] if "failed" not in c}
+    found = [(c["name"], c["rounded"], speeds[c["rounded"], c["threads"]] / c["gflops"]) for c in s["cells"]
+             if c.get("rounded") and (c["rounded"], c["threads"]) in speeds]
     return [f for f in found if f[2] > CLIFF]
 
 
@@ -85,45 +140,40 @@ def milliseconds(seconds):
     return f"{1e3 * seconds:.3f}" if seconds < 0.1 else f"{1e3 * seconds:.1f}"
 
 
-def line(case):
-    c = cell(case)
+def ratio(found):
+    return "-" if found.get("ratio") is None else f"{found['ratio']:.3f} [{found['low']:.3f}, {found['high']:.3f}]"
+
+
+def says(found):
+    return found["verdict"] + (f" ({found['why']})" if found.get("why") else "")
+
+
+def line(c):
     if "failed" in c:
         return f"{c['name']} ({c['threads']}): failed: {c['failed']}"
-    rival = f"; {c['peer']} {milliseconds(c['peer_median'])} ms, ratio {c['ratio']:.2f}" if "peer" in c else ""
-    return f"{c['name']} ({c['threads']}): {milliseconds(c['median'])} ms, {c['share']:.2f} of {c['bound']}{rival}"
+    rival = f"; {c['peer']} {ratio(c)}" if "peer" in c else ""
+    beside = f"; prototype {ratio(c['prototype'])} {c['prototype']['verdict']}" if "prototype" in c else ""
+    rejected = sum(c.get("rejected", {}).values())
+    return (f"{c['name']} ({c['threads']}): {milliseconds(c['median'])} ms, {c['share']:.2f} of {c['bound']}{rival}: {says(c)}"
+            f"{f', {rejected} blocks rejected' if rejected else ''}{beside}")
 
 
-COLUMNS = ("case", "threads", "ms best", "ms median", "GFLOP/s", "GB/s", "of limit", "bound", "best peer", "its ms", "peer / Heed", "compile s")
+COLUMNS = ("case", "threads", "ms best", "ms median", "of limit", "bound", "gate", "goal", "best peer", "peer / Heed", "goal", "verdict",
+           "blocks", "compile s")
+
+
+def number(value, marked):
+    return "-" if not value else f"{value:.2f}" + (" (!)" if marked else "")
 
 
 def cells(c):
     if "failed" in c:
         return [c["name"], str(c["threads"]), "failed: " + c["failed"]] + [""] * (len(COLUMNS) - 3)
-    mark = " (!)" if c["gate"] and c["share"] < c["gate"] else ""
-    peer = [c["peer"], milliseconds(c["peer_median"]), f"{c['ratio']:.2f}" + (" (!)" if c["ratio"] < 1 else "")] if "peer" in c else ["-"] * 3
-    return [c["name"], str(c["threads"]), milliseconds(c["best"]), milliseconds(c["median"]), f"{c['gflops']:.1f}", f"{c['gbytes']:.1f}",
-            f"{c['share']:.2f}{mark}", c["bound"], *peer, f"{c['compile']:.1f}"]
-
-
-def verdict(s):
-    """Lines on the run as a whole."""
-    found = []
-    for threads, limit in s["limits"].items():
-        found.append(f"{threads} thread{'s' if threads != '1' else ''}: {limit['fma']:.0f} GFLOP/s f32 multiply-add, {limit['read']:.1f} GB/s "
-                     f"read, {limit['write']:.1f} GB/s written; the peak varied by {100 * limit['varies']:.1f} %")
-    behind = [c for c in s["cells"] if c.get("ratio", 1) < 1]
-    below = [c for c in s["cells"] if c.get("gate") and c["share"] < c["gate"]]
-    if not judged(s):
-        found.append(f"NOT JUDGED: the peak varied by more than {100 * s['steady']:.0f} %; repeat on a quiet machine")
-    compared = [c for c in s["cells"] if "ratio" in c]
-    found.append(f"{len(s['cells'])} cells; ahead of every peer in {len(compared) - len(behind)} of {len(compared)}; "
-                 f"below its share of the limit in {len(below)} of {len([c for c in s['cells'] if c.get('gate')])}")
-    for name, rounded, factor in cliffs(s):
-        found.append(f"cliff: an operation of {name} costs {factor:.2f} times one of {rounded}")
-    long = {c["name"] for c in s["cells"] if c["group"] == "attention" and c.get("n", 0) >= 1024}
-    slow = {name: factor for name, factor in speedups(s).items() if name in long and factor < TWICE} if s["machine"]["threads"] == 2 else {}
-    found += [f"two threads bring {name} only {factor:.2f} times the speed of one" for name, factor in slow.items()]
-    return found
+    blocks = f"{c['blocks']} of {c['blocks'] + sum(c['rejected'].values())}" if "blocks" in c else "-"
+    known = c.get("ratio") is not None
+    return [c["name"], str(c["threads"]), milliseconds(c["best"]), milliseconds(c["median"]), f"{c['share']:.2f}", c["bound"],
+            number(c["gate"], c["share"] < c["gate"]), number(c["goal"], c["goal"] and c["share"] < c["goal"]), c.get("peer", "-"), ratio(c),
+            number(c["goal_ratio"], known and c["goal_ratio"] and c["ratio"] < c["goal_ratio"]), c["verdict"], blocks, f"{c['compile']:.1f}"]
 
 
 def absences(s):
@@ -135,75 +185,19 @@ def absences(s):
     return found
 
 
+def doubts(s):
+    """Cells that are not judged, and why."""
+    return [(c["name"], str(c["threads"]), c["why"], ", ".join(f"{n} {why}" for why, n in c["rejected"].items()) or "none")
+            for c in s["cells"] if c.get("verdict") == "unjudged"]
+
+
 def text(s):
     """The table for a screen."""
     table = [list(COLUMNS)] + [cells(c) for c in s["cells"]]
     widths = [max(len(r[k]) for r in table if not r[2].startswith("failed")) for k in range(len(COLUMNS))]
-    lines = ["  ".join(r[k].ljust(widths[k]) if k in (0, 7, 8) else r[k].rjust(widths[k]) for k in range(len(r))).rstrip() for r in table]
-    lines += ["", f"{s['machine']['cpu']}; (!) marks what is behind a peer or below its share", *verdict(s)]
+    lines = ["  ".join(r[k].ljust(widths[k]) if k in (0, 5, 8, 11) else r[k].rjust(widths[k]) for k in range(len(r))).rstrip() for r in table]
+    lines += ["", f"{s['machine']['cpu']}, commit {s['commit']}; (!) marks what is below its gate or goal", *verdict(s)]
+    lines += [f"unjudged: {name} ({threads}): {why}; rejected: {rejected}" for name, threads, why, rejected in doubts(s)]
     lines += [f"{name}: {version}" for name, version in s["systems"].items()]
     lines += [f"not compared: {who}: {why} ({len(names)} cells, {names[0]})" for (who, why), names in absences(s).items()]
     return "\n".join(lines)
-
-
-def every_system(found):
-    """Medians in milliseconds of all who were measured: head and lines; nothing if that says no more than the best."""
-    names = list(dict.fromkeys(p for c in found for p in c.get("peers", {})))
-    if len(names) < 2:
-        return None
-    lines = []
-    for c in found:
-        if c.get("peers"):
-            times = {"heed": c["median"], **{name: p["median"] for name, p in c["peers"].items()}}
-            lines.append([c["name"], str(c["threads"])] + [milliseconds(times[x]) if x in times else "-" for x in ("heed", *names)])
-    return ("case", "threads", "heed", *names), lines
-
-
-def table(head, lines):
-    return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)] + ["| " + " | ".join(x.replace("|", "/") for x in r) + " |" for r in lines]
-
-
-def markdown(s):
-    """docs/performance.md; nothing but `s` decides what it says."""
-    out = ["<!-- Written by bench/run.py --report from performance.json beside it; not edited by hand. -->", "# Performance", "",
-           f"Heed {s['version']}, target {s['target']}, on {s['machine']['cpu']} with {s['machine']['threads']} threads, {s['date']}: "
-           f"{s['rounds']} interleaved rounds, medians of {s['clock']} time, {s['minutes']} minutes. How it is measured and read: [bench/](../bench/README.md).", ""]
-    out += [f"- {x}" for x in verdict(s)] + [""]
-    out += ["`of limit` is the least time that the machine's multiply-add peak and bandwidth allow, over the median; `peer / Heed` above 1: "
-            "Heed is faster; (!) marks what is behind a peer or below its share.", ""]
-    for group, title in GROUPS.items():
-        found = [c for c in s["cells"] if c["group"] == group]
-        if found:
-            out += [f"## {title}", ""] + table(COLUMNS, [cells(c) for c in found]) + [""]
-            if every_system(found):
-                out += ["Median ms of every system, each at its best:", ""] + table(*every_system(found)) + [""]
-    out += ["## Pictures", ""] + [f"![{x}](performance/{x}.svg)" for x in s["pictures"]] + [""] if s.get("pictures") else []
-    out += ["## Systems", ""] + table(("system", "version, or why it is missing"), [(k, v) for k, v in s["systems"].items()]) + [""]
-    missing = absences(s)
-    if missing:
-        out += ["## Not compared", ""] + table(("system", "why", "cells"), [(who, why, ", ".join(dict.fromkeys(names)))
-                                                                        for (who, why), names in missing.items()]) + [""]
-    return "\n".join(out)
-
-
-def write(run, docs, pictures):
-    """docs/performance.json, .md and the pictures."""
-    s = summary(run)
-    names = sorted(n[:-4] for n in os.listdir(pictures) if n.endswith(".svg"))
-    s["pictures"] = names
-    s = json.loads(json.dumps(s, default=str), parse_float=lambda x: float(f"{float(x):.5g}"))
-    with open(os.path.join(docs, "performance.json"), "w", encoding="utf-8") as file:
-        json.dump(s, file, indent=0)
-        file.write("\n")
-    with open(os.path.join(docs, "performance.md"), "w", encoding="utf-8") as file:
-        file.write(markdown(s))
-    shutil.rmtree(os.path.join(docs, "performance"), ignore_errors=True)
-    os.makedirs(os.path.join(docs, "performance"))
-    for name in names:
-        shutil.copy(os.path.join(pictures, name + ".svg"), os.path.join(docs, "performance"))
-
-
-if __name__ == "__main__":
-    # report.py FOLDER: docs/performance.md from the run whose results lie there, without a new one.
-    with open(os.path.join(sys.argv[1], "results.json"), encoding="utf-8") as source:
-        write(json.load(source), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs"), sys.argv[1])

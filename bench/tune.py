@@ -11,8 +11,10 @@ import subprocess
 import sys
 import tempfile
 
-import run
 from cases import chosen
+from compiled import write_inputs
+from process import Worker
+from quiet import cores_of
 
 CASES = ("full N=2048 E=64 H=8", "full N=2048 E=128", "causal N=2048 E=64 H=8", "window 512 N=4096 E=64", "product 512x512x512",
          "BERT QKV", "linear attention N=8192 E=64")
@@ -23,7 +25,7 @@ FACTORS = {"l1": (0.5, 0.75, 1.5, 2), "l2": (0.5, 2), "l3": (0.25, 4), "vector_r
 def tool(options, name, *arguments):
     done = subprocess.run([os.path.join(options.build, "bin", name), *arguments], capture_output=True, text=True)
     if done.returncode:
-        run.fail(f"{name}: {done.stderr.strip()}")
+        sys.exit(f"bench: error: {name}: {done.stderr.strip()}")
     return done.stdout
 
 
@@ -63,10 +65,10 @@ def measure(libraries, folder, options):
     """Label -> best seconds of a run, of rounds in turn."""
     processes, best = {}, {label: float("inf") for label in libraries}
     for label, told in libraries.items():
-        processes[label] = run.Process("heed", sys.executable, 1, folder)
+        processes[label] = Worker("heed", cores_of("")[:1], folder)
         answer = processes[label].ask(do="prepare", case=told, folder=folder)
         if "error" in answer or answer["absent"]:
-            run.fail(f"{label}: {answer}")
+            sys.exit(f"bench: error: {label}: {answer}")
     for number in range(options.rounds):
         for label in list(processes) if number % 2 == 0 else reversed(processes):
             answer = processes[label].ask(do="time", variant="heed", seconds=0.05, least=2, cpu=True)
@@ -87,7 +89,7 @@ def main():
     behind = 0
     for case in chosen([w.strip() for w in options.case.split(",")], quick=False):
         with tempfile.TemporaryDirectory() as folder:
-            told = run.write_inputs(case, folder)
+            told = write_inputs(case, folder)[0]
             best = measure(compiled(case, told, folder, options), folder, options)
         own = best.pop("formula")
         if not best:

@@ -6,11 +6,15 @@ import gc
 import importlib
 import json
 import os
+import resource
 import sys
 import time
 import traceback
 
 import numpy as np
+
+
+SHORT = 5e-5  # seconds: a clock read for each run would count
 
 
 def load_weights(path):
@@ -26,12 +30,14 @@ class Worker:
         self.system = importlib.import_module(f"systems.{module}").System(threads)
         self.ready = {}
 
-    def prepare(self, case, folder):
-        """Makes each variant, runs it once and writes what it gave; those that cannot say why."""
+    def prepare(self, case, folder, only=None):
+        """Makes each variant (or only these), runs it once and writes what it gave; those that cannot say why."""
         inputs = {name: np.load(os.path.join(folder, name + ".npy")) for name in case["inputs"]}
         weights = load_weights(case["weights_file"]) if self.system.name != "heed" else {}
         made, absent = {}, {}
         for name, make in self.system.variants(case, inputs, weights).items():
+            if only is not None and name not in only:
+                continue
             try:
                 start = time.perf_counter()
                 run, result = make()
@@ -46,19 +52,25 @@ class Worker:
         return {"variants": made, "absent": absent}
 
     def time(self, variant, seconds, least, cpu):
-        """Seconds of single runs (of the processor, if `cpu`), until `seconds` have passed and at least `least` are there."""
+        """Seconds of a run (of the processor, if `cpu`), until `seconds` have passed and at least `least` are there; how often a thread
+        of this process was made to leave its core meanwhile, and how long all of it took. Short runs are timed in groups."""
         run, found = self.ready[variant], []
         clock = time.process_time if cpu else time.perf_counter
-        start = clock()
+        before, began, start = switches(), time.perf_counter(), clock()
         run()  # what another system left in the caches is not this one's burden
-        if clock() - start > 0.2:
-            least, seconds, found = least - 1, 0, [clock() - start]  # which is little in so long a run
+        first = clock() - start
+        if first > 0.2:
+            least, seconds, found = least - 1, 0, [first]  # which is little in so long a run
+        else:
+            before, began = switches(), time.perf_counter()
+        group = max(1, min(1000, int(SHORT / max(first, 1e-9))))
         end = clock() + seconds
-        while len(found) < least or (clock() < end and len(found) < 200):
+        while len(found) < least or clock() < end:
             start = clock()
-            run()
-            found.append(clock() - start)
-        return {"seconds": found}
+            for _ in range(group):
+                run()
+            found.append((clock() - start) / group)
+        return {"seconds": found, "switches": switches() - before, "spent": time.perf_counter() - began}
 
     def release(self, keep=()):
         for name in [n for n in self.ready if n not in keep]:
@@ -66,6 +78,11 @@ class Worker:
             getattr(run, "close", lambda: None)()
         gc.collect()
         return {}
+
+
+def switches():
+    """Involuntary context switches of all threads of this process."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 def rest():

@@ -1,8 +1,8 @@
-# RUN: %python %s %heed_src %heed_build %python
+# RUN: %python %s %heed_src %heed_build %t %python
 # UNSUPPORTED: asan
 # (the compiled libraries are linked without the sanitizer that the runtime would want)
-"""bench/ab.py: its statistics on made-up numbers, and a pair of equal builds on one small cell, whose time is not judged."""
-import math
+"""bench/ab.py: what it says of made-up cells, and a pair of equal builds on one small cell, whose time is not judged."""
+import json
 import pathlib
 import sys
 
@@ -10,62 +10,30 @@ import numpy as np
 
 from runs import expect, finish, run
 
-source, build = (pathlib.Path(a) for a in sys.argv[1:3])
+source, build, folder = (pathlib.Path(a) for a in sys.argv[1:4])
 sys.path.insert(0, str(source / "bench"))
 import ab  # of bench/
 
+base = {"name": "c", "why": "", "rejected": {"stolen time": 2}, "blocks": 10, "low": 1.0, "high": 1.0, "ratio": 1.0, "verdict": "tie", "compile": 1.0}
+cells = [base, {**base, "verdict": "slower", "ratio": 1.1}, {**base, "verdict": "unjudged", "ratio": 3.0, "why": "few blocks"}, {"name": "d", "verdict": "failed", "why": "no"}]
+lines = "\n".join(ab.summary(cells, 0.02))
+expect("4 cells, by more than 2%: 1 slower, 1 tie, 1 unjudged, 1 failed" in lines, lines)
+expect("B / A over the judged cells: 1.049, from 1.000 to 1.100" in lines, lines)
+expect("compile B / A: 1.000 [1.000, 1.000]" in lines and ab.compile_ratio([base]) is None, lines)
+expect("10 of  12" in ab.line(base) and "unjudged: few blocks" in ab.line(cells[2]) and "FAILED: no" in ab.line(cells[3]), ab.line(base))
+found = ab.compile_ratio([{"compile": float(x)} for x in np.exp(0.1 + 0.05 * np.random.default_rng(1).standard_normal(40))])
+expect(found[1] < np.exp(0.1) < found[2] and found[1] > 1.05, f"{found}")
 
-def pairs(ratio, noise, seed, spikes=0.0):
-    """B takes `ratio` times as long as A; both vary, and now and then another program takes a turn."""
-    random = np.random.default_rng(seed)
-
-    def pair(_):
-        a, b = np.exp(noise * random.standard_normal(2)) * (1 + 3 * (random.random(2) < spikes))
-        return a, ratio * b
-
-    return pair
-
-
-# The interval holds the true ratio about as often as it says: of 200 made-up cells at least 180 times, of 190 expected.
-hits = 0
-for seed in range(200):
-    draw = pairs(1.03, 0.02, seed)
-    ratio, low, high = ab.interval([math.log(b / a) for a, b in (draw(k) for k in range(40))])
-    expect(low <= ratio <= high, f"{low} {ratio} {high}")
-    hits += low <= 1.03 <= high
-expect(180 <= hits <= 199, f"{hits} of 200 intervals hold the ratio")
-# Outliers do not move it, more noise widens it, a constant has no width.
-spiked = ab.until_certain(pairs(1.0, 0.005, 1, spikes=0.05), 0.01, lambda: True)
-expect(spiked[4] and abs(spiked[0] - 1) < 0.01, f"{spiked}")
-wide, narrow = (ab.interval(noise * np.random.default_rng(3).standard_normal(30)) for noise in (0.1, 0.01))
-expect(wide[2] - wide[1] > 5 * (narrow[2] - narrow[1]), f"{wide} {narrow}")
-expect(np.allclose(ab.interval([math.log(2)] * 10), 2), "a constant ratio")
-try:
-    ab.interval([0.0, math.nan])
-    expect(False, "a NaN is taken for a ratio")
-except ValueError:
-    pass
-
-# It repeats until the interval is as narrow as asked, or the limit is reached, which it says.
-left = iter(range(500))
-ratio, low, high, count, is_narrow = ab.until_certain(pairs(1.05, 0.02, 5), 0.01, lambda: next(left, None) is not None)
-expect(is_narrow and count > ab.LEAST and low >= ratio * 0.99 and high <= ratio * 1.01, f"{ratio} {low} {high} {count}")
-expect(ab.verdict(low, high, is_narrow, 0.02) == "SLOWER", "five percent")
-left = iter(range(14))
-found = ab.until_certain(pairs(1.0, 0.3, 6), 0.01, lambda: next(left, None) is not None)
-expect(found[3] == 15 and not found[4], f"{found}")
-expect(ab.verdict(*found[1:3], found[4], 0.02) == "limit reached, undecided", f"{found}")
-left = iter(range(3))
-expect(ab.until_certain(pairs(1.0, 0.0, 6), 0.01, lambda: next(left, None) is not None)[3:] == (4, False), "few pairs say nothing")
-for low, high, is_narrow, says in ((1.021, 1.04, True, "SLOWER"), (1.021, 1.2, False, "SLOWER"), (1.015, 1.03, True, "slower, but by less than asked"),
-                                   (0.995, 1.005, True, "same"), (0.95, 0.96, True, "faster"), (0.9, 1.01, False, "limit reached, not slower")):
-    expect(ab.verdict(low, high, is_narrow, 0.02) == says, f"{low} {high}: {ab.verdict(low, high, is_narrow, 0.02)}")
-
-tool = (sys.argv[3], source / "bench/ab.py")
-done = run(*tool, build, build, "--case", "small causal N=17", "--seconds", "2", "--each", "0.001")
-# 1: this machine had other work for one of them.
-expect(done.returncode in (0, 1) and "FAILED" not in done.stdout and "small causal N=17 E=64" in done.stdout, f"{done.stdout}{done.stderr}")
+folder.mkdir(parents=True, exist_ok=True)
+tool, path = (sys.argv[4], source / "bench/ab.py"), folder / "cells.json"
+done = run(*tool, build, build, "--case", "small causal N=17", "--blocks", "11", "--each", "0.001", "--json", path)
+# Slower, faster, unjudged: this machine had other work for one of them. That is none of this test's business.
+expect(done.returncode in (0, 1, 2) and "FAILED" not in done.stdout and "small causal N=17 E=64" in done.stdout, f"{done.stdout}{done.stderr}")
+cell = json.loads(path.read_text())["cells"][0]
+expect(cell["blocks"] + sum(cell["rejected"].values()) in (10, 11) and 0 < cell["low"] <= cell["ratio"] <= cell["high"], f"{cell}")
+expect(cell["verdict"] in ab.VERDICTS and cell["compile"] > 0 and min(cell["seconds"]) > 0, f"{cell}")
 expect(run(*tool, build, build, "--case", "nothing").returncode == 1, "a case that is none")
-done = run(*tool, build, source)
-expect(done.returncode == 1 and "is no build folder" in done.stderr, done.stderr)
+for arguments, says in (((build, source), "is no build folder"), ((build, build, "--cores", "a", "--case", "small causal N=17"), "--cores: expected")):
+    done = run(*tool, *arguments)
+    expect(done.returncode == 1 and says in done.stderr, done.stderr)
 finish()

@@ -1,5 +1,5 @@
 # RUN: %python %s %heed_src
-"""bench/report.py: docs/performance.md is what it makes of docs/performance.json, and it says what is behind or unsteady."""
+"""bench/report.py and page.py: docs/performance.md is what they make of docs/performance.json, and what they say of made-up cells."""
 import copy
 import json
 import pathlib
@@ -9,52 +9,95 @@ from runs import expect, finish
 
 source = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(source / "bench"))
-import report  # of bench/
+import cases  # of bench/
+import goals
+import measure
+import page
+import report
 
 stored = json.loads((source / "docs/performance.json").read_text())
-expect((source / "docs/performance.md").read_text() == report.markdown(stored),
+expect("commit" not in stored or (source / "docs/performance.md").read_text() == page.markdown(stored),  # a run of the method before has none
        "docs/performance.md is not what `make bench REPORT=1` writes from docs/performance.json")
 for name in stored.get("pictures", []):
     expect((source / f"docs/performance/{name}.svg").exists(), f"no picture {name}")
 
+
+def block(a, b=None, peak=100.0, why=None):
+    made = {"A": [a, a], "limits": [[peak, 10.0, 10.0]] * (3 if b is None else 5), "why": why}
+    return made if b is None else {**made, "B": [b, b]}
+
+
+def row(system, variant, blocks, group="peer", trial=0.02):
+    return {"system": system, "variant": variant, "group": group, "threads": 2, "difference": 1e-7, "prepare_seconds": 0, "trial": [trial], "blocks": blocks}
+
+
 # 100 GFLOP/s and 10 GB/s: 1e9 operations take at least 10 ms, 1e9 bytes read and half as many written 150 ms.
-case = {"name": "c", "group": "gemm", "kind": "gemm", "params": {"N": 4}, "threads": 2, "flops": 1e9, "reads": 4e6, "writes": 4e6,
-        "gate": 0.6, "grows": "", "rounded": "", "cached": False, "limits": [[100, 10, 10], [100, 10, 10], [50, 10, 10]], "absent": {"x": "too old"},
-        "compile_seconds": 0.5,
-        "systems": [{"system": "heed", "variant": "heed", "seconds": [[0.02, 0.02], [0.02], [0.04]]},
-                    {"system": "p", "variant": "p fast", "seconds": [[0.01], [0.01], [0.03]]}]}
-run = {"version": "1", "target": "host", "rounds": 3, "clock": "wall", "date": "d", "minutes": 1, "whole": False, "steady": 0.05,
-       "machine": {"cpu": "c", "threads": 2}, "systems": {"p": "1"}, "cases": [case]}
-cell = report.cell(case)
-# Each round against its own peak: 10 / 20, 10 / 20, 20 / 40.
-expect(abs(cell["share"] - 0.5) < 1e-9 and cell["bound"] == "FMA", f"{cell}")
-expect(cell["best"] == 0.02 and cell["peer"] == "p fast" and cell["ratio"] == 0.5, f"{cell}")
-expect(abs(report.floor({"flops": 1e9, "reads": 1e9, "writes": 5e8, "cached": False}, (100, 10, 10)) - 0.15) < 1e-9, "the floor of memory")
-expect(abs(report.floor({"flops": 1e9, "reads": 1e9, "writes": 5e8, "cached": True}, (100, 10, 10)) - 0.01) < 1e-9, "the floor in a cache")
-one = report.summary(run)
-expect(report.judged(one), f"{one['limits']}")
-page = report.markdown(one)
-expect("0.50 (!)" in page and "ahead of every peer in 0 of 1" in page and "below its share of the limit in 1 of 1" in page, page)
-expect("| x | too old | c |" in page, page)
-other = copy.deepcopy(case)
-other["limits"] = [[106, 10, 10]] * 3
-varied = report.summary({**run, "cases": [case, other]})
-expect(not report.judged(varied) and "NOT JUDGED" in report.text(varied), report.text(varied))
-other["limits"] = [[104, 10, 10]] * 3
-expect(report.judged(report.summary({**run, "cases": [case, other]})), "4 % is steady enough")
+case = {"name": "c", "group": "gemm", "kind": "gemm", "params": {"N": 64}, "threads": 2, "flops": 1e9, "reads": 4e6, "writes": 4e6, "gate": 0.6,
+        "grows": "", "rounded": "", "cached": False, "memory": False, "absent": {"x": "too old"}, "compile_seconds": 0.5, "time": "t",
+        "systems": [row("heed", "heed", []), row("p", "p fast", [block(0.02, 0.01)] * 10), row("slow", "slow", [], trial=0.5)]}
+run = {"version": "1", "commit": "abc", "compiler": "x", "target": "host", "clock": "wall", "within": 0.015, "moved": 0.03, "began": "b", "ended": "e",
+       "minutes": 1, "whole": False, "machine": {"cpu": "c", "cores": [0, 1]}, "systems": {"p": "1"}, "cases": [case]}
 
-# 1000 operations a second against 2000 of the round size; 1.6 times the speed with two threads.
-odd = {**case, "name": "odd", "rounded": "c", "flops": 5e8}
-page = report.text(report.summary({**run, "cases": [case, odd]}))
-expect("an operation of odd costs 2.00 times one of c" in page, page)
-alone = {**case, "group": "attention", "params": {"N": 2048}}
-single = copy.deepcopy({**alone, "threads": 1})
-single["systems"][0]["seconds"] = [[0.032]] * 3
-page = report.text(report.summary({**run, "cases": [single, alone]}))
-expect("two threads bring c only 1.60 times" in page, page)
 
+def changed(**more):
+    return {**copy.deepcopy(case), **more}
+
+
+def cell(made):
+    return report.cell(made, 0.015)
+
+
+one = cell(case)
+expect(abs(one["share"] - 0.5) < 1e-9 and one["bound"] == "FMA" and one["best"] == 0.02, f"{one}")
+expect(one["peer"] == "p fast" and all(abs(one[x] - 0.5) < 1e-9 for x in ("ratio", "low", "high")) and one["verdict"] == "behind", f"{one}")
+expect((one["goal"], one["goal_ratio"]) == (0.92, 1.1), f"{one}")
+expect(abs(measure.floor({"flops": 1e9, "reads": 1e9, "writes": 5e8, "cached": False}, (100, 10, 10)) - 0.15) < 1e-9, "the floor of memory")
+expect(abs(measure.floor({"flops": 1e9, "reads": 1e9, "writes": 5e8, "cached": True}, (100, 10, 10)) - 0.01) < 1e-9, "the floor in a cache")
+expect(abs(measure.floor({"flops": 1e9, "reads": 1e9, "writes": 5e8, "cached": False}, (100, 0, 0)) - 0.01) < 1e-9, "no bandwidth was measured")
+
+# Each slot against its own peak: half of the blocks at half the clock.
+halved = changed(systems=[row("heed", "heed", []), row("p", "p", [block(0.02, 0.01), block(0.04, 0.02, peak=50.0)] * 6)])
+expect(abs(cell(halved)["share"] - 0.5) < 1e-9 and abs(cell(halved)["ratio"] - 0.5) < 1e-9, f"{cell(halved)}")
+
+# A rejected block has no say, neither in the ratio nor in the times.
+odd = changed(systems=[row("heed", "heed", []), row("p", "p", [block(0.02, 0.03)] * 10 + [block(0.001, 0.03, why="stolen time")] * 5)])
+found = cell(odd)
+expect(found["best"] == 0.02 and abs(found["ratio"] - 1.5) < 1e-9 and found["verdict"] == "ahead" and found["rejected"] == {"stolen time": 5}, f"{found}")
+# Too many of them: unjudged, with the interval of all.
+lost = changed(systems=[row("heed", "heed", []), row("p", "p", [block(0.02, 0.03)] * 9 + [block(0.02, 0.04, why="stolen time")] * 51)])
+found = cell(lost)
+expect(found["verdict"] == "unjudged" and found["low"] is not None and "9 of 60" in found["why"], f"{found}")
+# The best of two peers judges, and the prototype by itself.
+two = changed(systems=[row("heed", "heed", []), row("p", "p", [block(0.02, 0.03)] * 10), row("q", "q", [block(0.02, 0.024)] * 10),
+                       row("prototype", "prototype safe", [block(0.02, 0.018)] * 10, "prototype")])
+found = cell(two)
+expect(found["peer"] == "q" and abs(found["ratio"] - 1.2) < 1e-9 and found["verdict"] == "ahead" and found["peer_median"] == 0.024, f"{found}")
+expect(found["prototype"]["verdict"] == "behind" and abs(found["prototype"]["ratio"] - 0.9) < 1e-9, f"{found['prototype']}")
+alone = changed(systems=[row("heed", "heed", [block(0.02)] * 10)])
+expect(cell(alone)["verdict"] == "alone" and cell(alone)["share"] == 0.5, f"{cell(alone)}")
+
+page_of = lambda *found: page.markdown(report.summary({**run, "cases": list(found)}))
+text_of = lambda *found: report.text(report.summary({**run, "cases": list(found)}))
 broken = {k: case[k] for k in ("name", "group", "kind", "params", "threads")}
 broken.update(failed="no agreement\nmore", systems=[], absent={})
-page = report.markdown(report.summary({**run, "cases": [broken]}))
-expect("failed: no agreement |" in page, page)
+made = page_of(case, odd, lost, two, alone, broken)
+first = made.split("\n")[3]
+expect(first == "- 6 cells beside the best peer: 2 ahead, 1 behind, 1 unjudged, 1 alone, 1 failed", first)
+expect("goals: ratio to the best peer reached in 3 of 4, share of the limit in 0 of 5; gates (share): 0 of 5" in made, made)
+expect("1 cells beside the prototype: 1 behind" in made and "| c | 2 | prototype safe | 0.900 [0.900, 0.900] | behind |" in made, made)
+expect("| c | 2 | 9 of 60 blocks undisturbed | 51 stolen time |" in made and "| x | too old | c |" in made and "failed: no agreement |" in made, made)
+expect("500.0 *" in page_of(case) and "commit abc" in made and "0.60 (!)" in made and "0.92 (!)" in made and "1.10 (!)" in page_of(case), page_of(case))
+expect("unjudged: c (2): 9 of 60" in text_of(lost) and "behind" in report.line(cell(case)) and "failed" in report.line(cell(broken)), text_of(lost))
+
+# 1000 operations a second against 2000 of the round size; 1.6 times the speed with two threads.
+expect("an operation of odd costs 2.00 times one of c" in text_of(case, changed(name="odd", rounded="c", flops=5e8)), "a cliff")
+long = {"group": "attention", "params": {"N": 2048, "M": 2048, "E": 32, "mask": "full"}}
+single = changed(**long, threads=1, systems=[row("heed", "heed", [block(0.032)] * 10)])
+expect("two threads bring c only 1.60 times" in text_of(single, changed(**long)), "two threads")
+
+# Goals are those of cases that there are.
+aimed = {c.name: goals.goal(c.describe()) for c in cases.cases()}
+expect(aimed["causal N=2048 E=64 H=8"] == (0.80, 1.5) and aimed["full N=8192 E=64 H=8"] == (0.85, 1.2), f"{aimed}")
+expect(aimed["decode M=16384 E=128 H=8/8"] == aimed["decode by causal attention M=16384 E=128 H=8/8"] == (0.90, 1.4), "decode")
+expect(aimed["window 512 N=4096 E=64"] == (0.60, 3.0) and aimed["full N=2048 E=32"] == (None, None), "window")
 finish()

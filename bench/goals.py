@@ -1,0 +1,33 @@
+"""What is wanted of a case: the share of the machine's limit, and how far ahead of the best peer. Goals are aims; the gate of a case
+(cases.py) is what it must reach."""
+
+
+def attention(p):
+    n, e = p["N"], p["E"]
+    if p["mask"] == "decode" or n == 1:
+        return 0.90, 1.4
+    if p["mask"] in ("window", "global", "documents"):
+        return 0.60, 3.0
+    if "relative" in p or "cap" in p or e not in (64, 128):
+        return None, None
+    if p["mask"] == "causal":
+        if n >= 2048:
+            return 0.80, 1.5 if n == 2048 else 1.2
+        return (0.55, 1.5) if 128 <= n <= 512 else (None, None)
+    if n >= 1024:
+        return 0.85 if e == 64 else 0.88, 1.2
+    return (0.70, 1.1) if n >= 128 else (None, None)
+
+
+def goal(case):
+    """(share of the limit, ratio to the best peer) that is aimed at; None where none is named."""
+    group, p = case["group"], case["params"]
+    if group in ("attention", "decode"):
+        return attention(p)
+    if group == "gemm":
+        return 0.92 if p["N"] > 16 else None, 1.1
+    if group == "linear":
+        return 0.60, None
+    if group == "encoder" and p["B"] == 1:
+        return 0.85, 1.25 if p["D"] == 768 else 1.7 if p["N"] == 128 else None
+    return None, None
