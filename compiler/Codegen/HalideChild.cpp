@@ -216,6 +216,7 @@ void heed::compileInChild(halide::PipelineOp pipeline,
     Halide::Module module = translator.result.compile_to_module(
         translator.arguments, symbol, target,
         Halide::LinkageType::ExternalPlusArgv);
+    translator.requireMet();
     bool bySystem = (translator.hasStreams || backend == Backend::System) &&
                     output != HalideOutput::Statement;
     Halide::OutputFileType type =

@@ -124,8 +124,10 @@ private:
       if (hasName(loop->name, request.stage, request.at)) {
         Stmt prefetch =
             request.lines ? spread(request) : makePrefetch(loop, request);
-        if (prefetch.defined())
+        if (prefetch.defined()) {
+          request.directive->isMet = true;
           body = Block::make(prefetch, body);
+        }
       }
     around.pop_back();
     if (body.same_as(loop->body))

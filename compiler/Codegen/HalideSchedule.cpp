@@ -159,6 +159,7 @@ void HalideTranslator::scheduleStage(Operation *op, Halide::Stage stage,
             halide::PrefetchSpreadOp>([&](auto prefetch) {
         Value source = prefetch.getSource(), consumer = prefetch.getConsumer();
         LinePrefetch request;
+        request.directive = &directives.emplace_back(Directive{op});
         request.stage = funcs[prefetch.getFunc()].name() + ".s" +
                         std::to_string(prefetch.getStage()) + ".";
         request.at = "." + find(prefetch.getAt()).name();
@@ -168,6 +169,9 @@ void HalideTranslator::scheduleStage(Operation *op, Halide::Stage stage,
         for (Loops &stage : this->loops[consumer])
           if (auto it = stage.find(prefetch.getOver().str()); it != stage.end())
             request.over = "." + it->second.name();
+        if (request.over.empty())
+          throw TranslationError{op, "finds no loop '" +
+                                         prefetch.getOver().str() + "'"};
         request.consumer = funcs[consumer].name() + ".s";
         if (auto lines = dyn_cast<halide::PrefetchLinesOp>(op)) {
           request.ahead = lines.getAhead();
@@ -219,9 +223,7 @@ void HalideTranslator::scheduleFunc(Operation *op, Halide::Func &func) {
     for (Loops &stage : loops[at.getConsumer()])
       if (auto it = stage.find(at.getVar().str()); it != stage.end())
         return {consumer, it->second};
-    return {consumer,
-            VarOrRVar(at.getVar().str(),
-                      false)}; // made by a later directive on a pure var
+    throw TranslationError{op, "finds no loop '" + at.getVar().str() + "'"};
   };
   TypeSwitch<Operation *>(op)
       .Case([&](halide::ComputeAtOp at) {
@@ -260,7 +262,8 @@ void HalideTranslator::scheduleFunc(Operation *op, Halide::Func &func) {
                            static_cast<int32_t>(a.getModulus()));
       })
       .Case([&](halide::StreamStoresOp stream) {
-        streams.push_back({func.name(), func.dimensions(), func.type().bytes(),
+        streams.push_back({&directives.emplace_back(Directive{op}), func.name(),
+                           func.dimensions(), func.type().bytes(),
                            static_cast<int64_t>(stream.getBeyond())});
       })
       .Case([&](halide::ReorderStorageOp storage) {
@@ -283,6 +286,15 @@ void HalideTranslator::schedule(Operation *op) {
   size_t k = stage.getInt();
   Halide::Stage target = k == 0 ? Halide::Stage(func) : func.update(k - 1);
   scheduleStage(op, target, loops[value][k]);
+}
+
+void HalideTranslator::requireMet() const {
+  for (const Directive &directive : directives)
+    if (!directive.isMet)
+      throw TranslationError{directive.op,
+                             isa<halide::StreamStoresOp>(directive.op)
+                                 ? "finds no store of whole vectors"
+                                 : "finds no loop in which its source is read"};
 }
 
 void HalideTranslator::factor(halide::RFactorOp op) {

@@ -84,8 +84,10 @@ private:
     const Ramp *ramp = store->index.as<Ramp>();
     if (ramp && is_const_one(ramp->stride) && is_const_one(store->predicate))
       for (const StreamedOutput &output : outputs)
-        if (output.name == store->name)
+        if (output.name == store->name) {
+          output.directive->isMet = true;
           return &output;
+        }
     return nullptr;
   }
 

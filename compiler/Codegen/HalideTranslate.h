@@ -7,6 +7,7 @@
 #include "Halide.h"
 #include "dialects/Halide/HalideDialect.h"
 #include "llvm/ADT/DenseMap.h"
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -50,9 +51,16 @@ private:
   llvm::DenseMap<mlir::Value, Halide::Expr> exprs;
 };
 
+/// A directive that a lowering pass carries out.
+struct Directive {
+  mlir::Operation *op;
+  bool isMet = false; ///< something in the lowered loops answers to it
+};
+
 /// What halide.prefetch_lines, halide.prefetch_spread and halide.prefetch_next
 /// ask for, in the names of libHalide's loops.
 struct LinePrefetch {
+  Directive *directive;
   std::string stage, at; ///< how the loop's name begins and ends
   std::string source;
   int64_t ahead = 0; ///< elements
@@ -74,6 +82,7 @@ makePrefetchPass(std::vector<LinePrefetch> requests);
 
 /// What halide.stream_stores asks for: the output by libHalide's name.
 struct StreamedOutput {
+  Directive *directive;
   std::string name;
   int dims;
   int64_t bytes;  ///< of an element
@@ -90,6 +99,9 @@ class HalideTranslator : public HalideExpressions {
 public:
   explicit HalideTranslator(halide::PipelineOp pipeline) : pipeline(pipeline) {}
   void translate();
+
+  /// Throws at a directive that the lowered loops have nothing for.
+  void requireMet() const;
 
   Halide::Pipeline result;
   std::vector<Halide::Argument> arguments;
@@ -119,6 +131,7 @@ private:
   void factor(halide::RFactorOp op);
 
   halide::PipelineOp pipeline;
+  std::deque<Directive> directives;
   std::vector<LinePrefetch> prefetches;
   std::vector<StreamedOutput> streams;
   bool inWhere = false; ///< in the condition of an update
