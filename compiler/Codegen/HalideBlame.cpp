@@ -1,6 +1,7 @@
 // Where libHalide's late errors belong: from its texts to ops.
 
 #include "compiler/Codegen/HalideBlame.h"
+#include "support/Format.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Regex.h"
 
@@ -32,11 +33,10 @@ static Operation *blamePromise(halide::PipelineOp pipeline,
       promise = op;
   });
   if (promise)
-    message =
-        ("'" + promise->getName().getStringRef() + "' promises " + match[3] +
-         " to " + match[4] + " for '" + match[1] + "' of '" + match[2] +
-         "', but " + match[5] + " to " + match[6] + " is computed (promise.c1)")
-            .str();
+    message = format("'{}' promises {} to {} for '{}' of '{}', but {} to {} is "
+                     "computed (promise.c1)",
+                     promise->getName().getStringRef(), match[3], match[4],
+                     match[1], match[2], match[5], match[6]);
   return promise;
 }
 
@@ -150,9 +150,9 @@ Operation *heed::blameCrash(halide::PipelineOp pipeline, StringRef assertion,
     if (found || !count || *count <= 4 || *count % 4 != 1)
       return;
     found = op;
-    why = "a masked vector of " + std::to_string(*count) +
-          " lanes leaves one lane over when it is cut to the machine's, which "
-          "libHalide's LLVM cannot compile";
+    why = format("a masked vector of {} lanes leaves one lane over when it is "
+                 "cut to the machine's, which libHalide's LLVM cannot compile",
+                 *count);
   });
   return found;
 }

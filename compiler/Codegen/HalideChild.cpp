@@ -5,6 +5,7 @@
 #include "compiler/Codegen/HalideLowering.h"
 #include "compiler/Codegen/HalideTranslate.h"
 #include "compiler/Codegen/StreamStores.h"
+#include "support/Format.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <csignal>
@@ -84,13 +85,13 @@ std::string throughFile(llvm::function_ref<void(const std::string &)> write) {
   if (file < 0)
     throw HalideError{"cannot create a temporary file"};
   llvm::scope_exit close([&] { ::close(file); });
-  std::string path = "/proc/self/fd/" + std::to_string(file);
+  std::string path = format("/proc/self/fd/{}", file);
   write(path);
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
   if (!buffer)
-    throw HalideError{"cannot read back the temporary file: " +
-                      buffer.getError().message()};
+    throw HalideError{format("cannot read back the temporary file: {}",
+                             buffer.getError().message())};
   return (*buffer)->getBuffer().str();
 }
 
@@ -236,7 +237,7 @@ void heed::compileInChild(halide::PipelineOp pipeline,
     return;
   } catch (const TranslationError &e) {
     at = e.op;
-    message = "'" + e.op->getName().getStringRef().str() + "' " + e.message;
+    message = format("'{}' {}", e.op->getName().getStringRef(), e.message);
   } catch (const HalideError &e) {
     message = tidy(e.message);
   } catch (const Halide::Error &e) {

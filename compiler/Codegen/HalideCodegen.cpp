@@ -6,6 +6,7 @@
 #include "compiler/Codegen/HalideChild.h"
 #include "dialects/Halide/Target.h"
 #include "mlir/IR/Remarks.h"
+#include "support/Format.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Threading.h"
 #include <limits>
@@ -84,7 +85,7 @@ LogicalResult collect(halide::PipelineOp pipeline, Child &child,
       else
         remark::analysis(op->getLoc(),
                          remark::RemarkOpts::name("warning").category("halide"))
-            << (kernel.name + ": " + m.text);
+            << format("{}: {}", kernel.name, m.text);
     } else {
       kernel.bytes = std::move(m.text);
       done = true;
@@ -228,7 +229,7 @@ LogicalResult heed::compileHalideRuntime(const halide::Target &target,
       object = std::move(m.text);
       return success();
     }
-    error += ": " + m.text;
+    error = format("{}: {}", error, m.text);
   }
   return failure();
 }

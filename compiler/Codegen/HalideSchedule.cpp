@@ -2,6 +2,7 @@
 // here.
 
 #include "compiler/Codegen/HalideTranslate.h"
+#include "support/Format.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -75,7 +76,7 @@ static auto strings(ArrayAttr names) {
 VarOrRVar HalideTranslator::loop(Operation *op, Loops &stage, StringRef name) {
   auto it = stage.find(name.str());
   if (it == stage.end())
-    throw TranslationError{op, "'" + name.str() + "' is no loop here"};
+    throw TranslationError{op, format("'{}' is no loop here", name)};
   return it->second;
 }
 
@@ -160,19 +161,19 @@ void HalideTranslator::scheduleStage(Operation *op, Halide::Stage stage,
         Value source = prefetch.getSource(), consumer = prefetch.getConsumer();
         LinePrefetch request;
         request.directive = &directives.emplace_back(Directive{op});
-        request.stage = funcs[prefetch.getFunc()].name() + ".s" +
-                        std::to_string(prefetch.getStage()) + ".";
-        request.at = "." + find(prefetch.getAt()).name();
+        request.stage = format("{}.s{}.", funcs[prefetch.getFunc()].name(),
+                               prefetch.getStage());
+        request.at = format(".{}", find(prefetch.getAt()).name());
         auto buffer = buffers.find(source);
         request.source = buffer != buffers.end() ? buffer->second.name()
                                                  : funcs[source].name();
         for (Loops &stage : this->loops[consumer])
           if (auto it = stage.find(prefetch.getOver().str()); it != stage.end())
-            request.over = "." + it->second.name();
+            request.over = format(".{}", it->second.name());
         if (request.over.empty())
-          throw TranslationError{op, "finds no loop '" +
-                                         prefetch.getOver().str() + "'"};
-        request.consumer = funcs[consumer].name() + ".s";
+          throw TranslationError{
+              op, format("finds no loop '{}'", prefetch.getOver())};
+        request.consumer = format("{}.s", funcs[consumer].name());
         if (auto lines = dyn_cast<halide::PrefetchLinesOp>(op)) {
           request.ahead = lines.getAhead();
           request.parts = static_cast<int32_t>(lines.getParts());
@@ -223,7 +224,7 @@ void HalideTranslator::scheduleFunc(Operation *op, Halide::Func &func) {
     for (Loops &stage : loops[at.getConsumer()])
       if (auto it = stage.find(at.getVar().str()); it != stage.end())
         return {consumer, it->second};
-    throw TranslationError{op, "finds no loop '" + at.getVar().str() + "'"};
+    throw TranslationError{op, format("finds no loop '{}'", at.getVar())};
   };
   TypeSwitch<Operation *>(op)
       .Case([&](halide::ComputeAtOp at) {

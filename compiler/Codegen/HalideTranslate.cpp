@@ -1,6 +1,7 @@
 // Definitions: buffers, params, funcs and updates of one pipeline.
 
 #include "compiler/Codegen/HalideTranslate.h"
+#include "support/Format.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -54,7 +55,7 @@ static std::string argumentName(StringRef name) {
   StringRef number = name.drop_front(std::min<size_t>(1, name.size()));
   bool like = !number.empty() &&
               llvm::all_of(number, [](char c) { return llvm::isDigit(c); });
-  return like ? (name + "_").str() : name.str();
+  return format("{}{}", name, like ? "_" : "");
 }
 
 void HalideTranslator::translateDefinition(Operation *op) {

@@ -10,6 +10,7 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "support/Format.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
@@ -83,12 +84,12 @@ heed::makeTargetMachine(const HostTarget &target, std::string &error) {
       target.optLevel == 0 ? llvm::CodeGenOptLevel::None
                            : llvm::CodeGenOptLevel::Default));
   if (!machine) {
-    error = "LLVM makes no code for '" + target.triple + "'";
+    error = format("LLVM makes no code for '{}'", target.triple);
     return nullptr;
   }
   if (!target.cpu.empty() &&
       !machine->getMCSubtargetInfo()->isCPUStringValid(target.cpu)) {
-    error = "unknown CPU '" + target.cpu + "'";
+    error = format("unknown CPU '{}'", target.cpu);
     return nullptr;
   }
   return machine;

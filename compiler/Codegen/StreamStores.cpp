@@ -10,6 +10,7 @@
 
 #include "compiler/Codegen/StreamStores.h"
 #include "compiler/Codegen/HostObject.h"
+#include "support/Format.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Bitcode/BitcodeReader.h"
@@ -142,7 +143,7 @@ bool heed::compileBitcode(StringRef bitcode, bool assembly, std::string &code,
   if (failed(emitHost(**module, *machine,
                       assembly ? HostOutput::Assembly : HostOutput::Object,
                       os))) {
-    error = "LLVM makes no code for '" + target.triple + "'";
+    error = heed::format("LLVM makes no code for '{}'", target.triple);
     return false;
   }
   code = bytes.str();

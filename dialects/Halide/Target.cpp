@@ -3,6 +3,7 @@
 
 #include "dialects/Halide/Target.h"
 #include "mlir/IR/Builders.h"
+#include "support/Format.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -68,8 +69,8 @@ int64_t readSize(const Twine &path) {
 
 void readCaches(Target &target) {
   for (int index = 0; index < 8; ++index) {
-    std::string dir = "/sys/devices/system/cpu/cpu0/cache/index" +
-                      std::to_string(index) + "/";
+    std::string dir =
+        heed::format("/sys/devices/system/cpu/cpu0/cache/index{}/", index);
     auto type = llvm::MemoryBuffer::getFileAsStream(dir + "type");
     if (!type)
       return;
@@ -114,9 +115,11 @@ FailureOr<Target> heed::halide::parseTarget(StringRef name,
     readMachine(target);
     return target;
   }
-  error = "unknown target '" + name.str() + "', expected host";
+  SmallVector<const char *> names{"host"};
   for (const Level &level : levels)
-    error += std::string(", ") + level.name;
+    names.push_back(level.name);
+  error = heed::format("unknown target '{}', expected {}", name,
+                       fmt::join(names, ", "));
   return failure();
 }
 
