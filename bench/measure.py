@@ -155,10 +155,11 @@ def measure(case, told, folder, expected, systems, fewer, machine, cores, known,
     candidates, threads = [], len(cores)
     try:
         mine, *others = [prepare(worker, told, folder, expected, absent) for worker in systems]
+        mine = trial(mine, absent, options)
         if not mine:
             result["failed"] = "Heed: " + absent.get("heed", "no output")
             return result
-        mine = trial(mine, absent, options)[0]
+        mine = mine[0]
         candidates = trial([c for found in others for c in found], absent, options)
         candidates = on_fewer_threads(candidates, fewer, told, folder, expected, known, options)
         raced = race(result, mine, contenders(candidates), machine, cores, options) or race(result, mine, [], machine, cores, options)
@@ -167,7 +168,7 @@ def measure(case, told, folder, expected, systems, fewer, machine, cores, known,
         else:
             result["systems"] = [mine.row(threads)]
         result["systems"] += [c.row(threads, raced[c][1] if c in raced else ()) for c in candidates]
-    except (RuntimeError, IndexError) as error:
+    except RuntimeError as error:
         result["failed"] = f"Heed: {error}"
     finally:
         for worker in [*systems, *(w for found in fewer.values() for w in found)]:
