@@ -51,7 +51,14 @@ class System:
 
     def variants(self, case, inputs, weights):
         make = getattr(self, case["kind"], None)
-        return {"ggml": lambda: self.open(make, case["params"], inputs, weights)} if make else {}
+        if not make:
+            return {}
+        p = case["params"]
+        found = {"ggml": lambda: self.open(make, p, inputs, weights)}
+        if case["kind"] == "attention" and p["N"] == 1 and p["H"] > p["G"]:  # each key is read once
+            view = {**p, "H": p["G"], "N": p["H"] // p["G"], "mask": "full"}
+            found["grouped view"] = lambda: self.open(make, view, inputs, weights)
+        return found
 
     def open(self, make, params, inputs, weights):
         held = sum(a.nbytes for a in (*inputs.values(), *weights.values()))

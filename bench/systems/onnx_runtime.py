@@ -17,6 +17,7 @@ class System:
         self.options.intra_op_num_threads = threads
         self.options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
         self.options.log_severity_level = 4
+        self.options.add_session_config_entry("session.set_denormal_as_zero", "1")
 
     def version(self):
         return ort.__version__
@@ -53,9 +54,7 @@ class System:
         if "relative" in p or p["N"] * p["M"] * p["H"] * p["B"] > 1 << 30:  # it would store all scores
             return {}
         if p["N"] == 1 and p["M"] > 1:  # it sees all keys
-            one = {**inputs, "q": inputs["q"].reshape(p["B"], p["H"], 1, p["E"])}
-            return {"Attention": lambda: self.standard({**p, "mask": "decode"}, one),
-                    "GroupQueryAttention": lambda: self.grouped_decode(p, inputs)}
+            return self.decode(p, inputs)
         found = {}
         plain = p["mask"] in ("full", "causal") and "cap" not in p and p["G"] == p["H"]
         if plain:
@@ -65,6 +64,28 @@ class System:
         if "cap" not in p:
             found["Attention"] = lambda: self.standard(p, inputs)
         return found
+
+    def decode(self, p, inputs):
+        """Grouped view: the query heads of one key head are queries of one head, so that each key is read once."""
+        rows = p["H"] // p["G"]
+        one = {**inputs, "q": inputs["q"].reshape(p["B"], p["H"], 1, p["E"])}
+        view = {**inputs, "q": inputs["q"].reshape(p["B"], p["G"], rows, p["E"])}
+        grouped = {**p, "H": p["G"], "N": rows, "mask": "decode"}
+        found = {"Attention, grouped view": lambda: self.standard(grouped, view),
+                 "MultiHeadAttention, grouped view": lambda: self.multi_head(grouped, view),
+                 "formula": lambda: self.formula(p, view),
+                 "GroupQueryAttention": lambda: self.grouped_decode(p, inputs)}
+        if rows > 1:
+            found["Attention"] = lambda: self.standard({**p, "mask": "decode"}, one)
+        return found
+
+    def formula(self, p, inputs):
+        """Its products and softmax, with the keys transposed beforehand."""
+        g = Graph(21)
+        arrays = {"q": inputs["q"], "kt": inputs["k"].swapaxes(-1, -2), "v": inputs["v"]}
+        q, k, v = (g.input(x, a) for x, a in arrays.items())
+        s = g.op("MatMul", g.op("Mul", q, g.constant(np.float32(p["E"]**-0.5))), k)
+        return self.session(g.bytes(g.op("MatMul", g.op("Softmax", s, axis=-1), v)), arrays)
 
     def multi_head(self, p, inputs):
         """Packed for its own layout; the result is transposed only to be compared."""

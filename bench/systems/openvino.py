@@ -11,7 +11,7 @@ class System:
         self.core = ov.Core()
         # Its default would compute in bf16 where the processor can.
         self.settings = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
-                         "INFERENCE_PRECISION_HINT": "f32"}
+                         "INFERENCE_PRECISION_HINT": "f32", "CPU_DENORMALS_OPTIMIZATION": True}
 
     def version(self):
         return ov.__version__

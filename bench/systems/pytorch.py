@@ -13,18 +13,18 @@ def tensors(arrays):
     return {name: torch.from_numpy(a).clone() for name, a in arrays.items()}
 
 
-def compiled(function):
-    """torch.compile with constant shapes; weights are constants that it may pack (oneDNN, MKL)."""
+def compiled(function, tuned=False):
+    """torch.compile with constant shapes; weights are constants that it may pack (oneDNN, MKL). `tuned`: it tries its ways of products."""
     torch._inductor.config.freezing = True
     torch._inductor.config.cpp.enable_kernel_profile = False
-    torch._dynamo.reset()
-    return torch.compile(function, dynamic=False)
+    return torch.compile(function, dynamic=False, mode="max-autotune" if tuned else None)
 
 
 class System:
     name = "pytorch"
 
     def __init__(self, threads):
+        torch.set_flush_denormal(True)  # before its threads begin: they inherit it
         torch.set_num_threads(threads)
         torch.set_grad_enabled(False)
         torch.set_float32_matmul_precision("highest")
@@ -38,6 +38,7 @@ class System:
         make = getattr(self, case["kind"], None)
         if not make:
             return {}
+        torch._dynamo.reset()  # what it compiled for the cases before
         found = make(case["params"], inputs, weights)
         return {name: lambda function=function: self.timed(function()) for name, function in found.items()}
 
@@ -56,9 +57,8 @@ class System:
             return self.shaw(p, inputs)
         t = tensors(inputs)
         q, k, v = t["q"], t["k"], t["v"]
-        if p["mask"] == "decode":
-            q = q[:, :, None, :]
-            return {"sdpa": lambda: lambda: F.scaled_dot_product_attention(q, k, v, enable_gqa=p["G"] != p["H"])[:, :, 0]}
+        if p["N"] == 1 and p["M"] > 1:  # it sees all keys
+            return self.decode(p, q.reshape(p["B"], p["H"], 1, p["E"]), k, v)
         grouped = p["G"] != p["H"]
         found = {}
         if p["mask"] in ("full", "causal") and "cap" not in p:
@@ -71,6 +71,16 @@ class System:
             found["sdpa per document"] = lambda: self.per_document(p, q, k, v, t["document"])
         if p["mask"] != "full" and p["N"] >= 1024:
             found["FlexAttention"] = lambda: self.flex(p, q, k, v, t)
+        return found
+
+    def decode(self, p, q, k, v):
+        """The query heads of one key head as queries of one head: each key is read once."""
+        group = q.view(p["B"], p["G"], p["H"] // p["G"], p["E"])
+        scale = p["E"]**-0.5
+        found = {"sdpa, grouped view": lambda: lambda: F.scaled_dot_product_attention(group, k, v),
+                 "formula": lambda: lambda: torch.softmax((group * scale) @ k.transpose(-1, -2), -1) @ v}
+        if p["G"] != p["H"]:
+            found["sdpa"] = lambda: lambda: F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
         return found
 
     def per_document(self, p, q, k, v, document):
@@ -126,7 +136,7 @@ class System:
             return w @ v + sums @ av
 
         arguments = [t[x] for x in ("q", "k", "v", "ak", "av")]
-        return {"formula": lambda: lambda: formula(*arguments), "compiled": lambda: self.later(compiled(formula), *arguments)}
+        return self.three(formula, *arguments)
 
     def later(self, function, *arguments):
         return lambda: function(*arguments)
@@ -143,9 +153,10 @@ class System:
                 return y + t["r"]
             return F.silu(F.linear(x, w["gate"])) * y if p["epilogue"] == "swiglu" else y
 
-        return {"eager": lambda: lambda: plain(x), "compiled": lambda: self.compiled_layer(p, x, t, w)}
+        return {"eager": lambda: lambda: plain(x), "compiled": lambda: self.compiled_layer(p, x, t, w, False),
+                "max-autotune": lambda: self.compiled_layer(p, x, t, w, True)}
 
-    def compiled_layer(self, p, x, t, w):
+    def compiled_layer(self, p, x, t, w, tuned):
         class Layer(torch.nn.Module):
 
             def __init__(self):
@@ -162,10 +173,14 @@ class System:
                 return F.silu(F.linear(x, self.gate)) * y if p["epilogue"] == "swiglu" else y
 
         arguments = (x, t["r"]) if "r" in t else (x,)
-        return self.later(compiled(Layer().eval()), *arguments)
+        return self.later(compiled(Layer().eval(), tuned), *arguments)
 
     def both(self, function, *arguments):
         return {"eager": lambda: self.later(function, *arguments), "compiled": lambda: self.later(compiled(function), *arguments)}
+
+    def three(self, function, *arguments):
+        """Where there are products to choose ways for."""
+        return {**self.both(function, *arguments), "max-autotune": lambda: self.later(compiled(function, tuned=True), *arguments)}
 
     def layer_norm(self, p, inputs, weights):
         t, w = tensors(inputs), tensors(weights)
@@ -197,10 +212,10 @@ class System:
             return (q @ (k.transpose(-1, -2) @ v)) / (q @ k.sum(-2)[..., None])
 
         t = tensors(inputs)
-        return self.both(formula, t["q"], t["k"], t["v"])
+        return self.three(formula, t["q"], t["k"], t["v"])
 
     def encoder(self, p, inputs, weights):
         from systems.encoder_torch import Encoder
         model = Encoder(p, tensors(weights)).eval()
         ids = torch.from_numpy(inputs["ids"].astype(np.int64))
-        return {"eager": lambda: self.later(model, ids), "compiled": lambda: self.later(compiled(model), ids)}
+        return self.three(model, ids)
