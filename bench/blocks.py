@@ -8,9 +8,10 @@ import statistics
 import time
 
 import quiet
-from estimate import LEAST, Series
+from estimate import LEAST, LOOKS, Series, trimmed
 
 PAIR, ALONE = "PAPBPBPAP", "PAPAP"
+ENOUGH = LOOKS[1]  # blocks that are tried when time is over and too few of them have counted
 
 
 def run_block(slots, probe, cores, memory=False, clock="wall", moved=quiet.MOVED, stolen=quiet.stolen,
@@ -57,20 +58,29 @@ def neighbours(block, place):
 
 
 def race(names, block, more, within, most, groups=None, value=log_ratio):
-    """Blocks with each of these in turn (`block(name)`), until each is settled or clearly not the fastest of its group, or not `more()`.
+    """Blocks with each of these in turn (`block(name)`), until each is settled or clearly not the fastest of its group, or not `more()`:
+    then the one that leads each group still gets what an interval needs at least.
 
     name -> (Series of `value(block)`, its blocks). A name leaves the race when its interval lies above that of another one: it
     cannot be the best. One whose block has an `error` is out, and not in what is found."""
     groups = groups or {}
     found = {name: (Series(within, most), []) for name in names}
+
+    def rivals(name):
+        return [other for other in found if groups.get(other) == groups.get(name)]
+
+    def beaten(name):
+        ready = {other: found[other][0].found for other in rivals(name) if len(found[other][0].logs) >= LEAST}
+        return name in ready and any(ready[name][1] > high for _, _, high in ready.values())
+
+    def leads(name):
+        return name == min(rivals(name), key=lambda other: trimmed(found[other][0].every))
+
+    late = False
     while True:
-        ready = {name: series.found for name, (series, _) in found.items() if len(series.logs) >= LEAST and series.found}
-
-        def beaten(name):
-            rivals = [high for other, (_, _, high) in ready.items() if other != name and groups.get(other) == groups.get(name)]
-            return name in ready and any(ready[name][1] > high for high in rivals)
-
         left = [name for name, (series, _) in found.items() if not series.settled and not beaten(name)]
+        if late:
+            left = [name for name in left if leads(name) and len(found[name][0].logs) < LEAST and found[name][0].tried < ENOUGH]
         if not left:
             break
         for name in left:
@@ -81,8 +91,7 @@ def race(names, block, more, within, most, groups=None, value=log_ratio):
             series, blocks = found[name]
             series.add(value(made), made["why"])
             blocks.append(made)
-        if not more():
-            break
+        late = late or not more()
     for series, _ in found.values():
         series.look()
     return found

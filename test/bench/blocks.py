@@ -126,9 +126,11 @@ expect(all(x.settled for x in series(found).values()), "each group is run to its
 # All blocks disturbed: it stops at the most, and nothing is said.
 found = race({"one": 1.3}, switched=range(10**4), most=60)
 expect(found["one"][0].tried == 60 and found["one"][0].verdict("ahead", "behind")[0] == "unjudged", f"{found['one'][0].rejected}")
-# Time is over: what there is counts.
-found = race({"one": 1.3, "two": 1.3}, left=3)
-expect([x.tried for x in series(found).values()] == [4, 4] and found["one"][0].verdict("ahead", "behind")[0] == "unjudged", "four blocks")
+# Time is over: the one that leads gets what an interval needs, the other stays where it is.
+found = race({"one": 1.3, "two": 1.5}, left=3)
+expect([x.tried for x in series(found).values()] == [10, 4] and found["one"][0].verdict("ahead", "behind")[0] == "ahead", f"{[x.tried for x in series(found).values()]}")
+found = race({"one": 1.3}, left=0, switched=range(0, 10**4, 7))
+expect(found["one"][0].tried == 15 and found["one"][0].verdict("ahead", "behind")[0] == "unjudged", f"{found['one'][0].rejected}")
 # Half of the blocks stolen from: the others say it, and rightly.
 found = race({"one": 1.02}, noise=0.005, steals=[((2 * k + 0.5) * length, 0.010) for k in range(60)])
 one = found["one"][0]
