@@ -54,8 +54,8 @@ void heed::streamOutputs(KernelInfo &kernel, const halide::Target &target) {
   int64_t beyond = target.l3 / 4;
   OpBuilder b = scheduleBuilder(kernel);
   for (KernelFunc *out : outputsOf(kernel)) {
-    bool hasVectors = llvm::any_of(out->func->getUsers(),
-                                   llvm::IsaPred<halide::VectorizeOp>);
+    bool hasVectors =
+        llvm::any_of(out->func->getUsers(), llvm::IsaPred<halide::VectorizeOp>);
     if (out->extents.empty() || !hasVectors ||
         halide::getElementTypes(out->func.getResult()).size() != 1)
       continue;

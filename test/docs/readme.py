@@ -2,10 +2,13 @@
 """What the README shows is what the tools print: its model, the lines of --explain, its commands and the lines of the schedule.
 What it lists is there: every pass of heed-opt, every folder with a README, links that lead somewhere."""
 import glob
+import json
 import os
 import re
 import subprocess
 import sys
+
+import numpy as np
 
 readme, heedc, opt, folder = sys.argv[1:]
 root = os.path.dirname(os.path.abspath(readme))
@@ -38,8 +41,34 @@ run(heedc, model, "--target=x86-64-v4", "--emit=halide", "-o", kernels)
 lines = {line.strip() for line in open(kernels)}
 for line in of("halide")[0].splitlines():
     assert line in lines, f"not in the schedule: {line}"
-run(heedc, kernels, "-o", program)
-run(heedc, model, "--emit=llvm", "-o", os.path.join(folder, "a.ll"))
+
+# The first hour, command by command, in a folder that has what the repository has; `build/bin` is where the tools are.
+there = os.path.join(folder, "hour")
+os.makedirs(os.path.join(there, "build"), exist_ok=True)
+for name, place in (("models", os.path.join(root, "models")), ("build/bin", os.path.dirname(subprocess.check_output(["which", heedc], text=True)))):
+    if not os.path.islink(os.path.join(there, name)):
+        os.symlink(place, os.path.join(there, name))
+random = np.random.default_rng(1)
+q, k, v = (random.standard_normal(shape).astype(np.float32) for shape in ((1, 4, 9, 16), (1, 2, 12, 16), (1, 2, 12, 8)))
+for name, array in (("q", q), ("k", k), ("v", v)):
+    np.save(os.path.join(there, name + ".npy"), array)
+hour = text[text.index("## The first hour"):text.index("## What is supported")]
+commands = [line.split(" #")[0].strip() for kind, body in re.findall(r"```(\w*)\n(.*?)```", hour, re.S) if not kind for line in body.splitlines()]
+assert len(commands) >= 8, commands
+for command in commands:
+    done = subprocess.run(command, shell=True, cwd=there, capture_output=True, text=True)
+    assert done.returncode == 0, (command, done.stderr)
+s = np.einsum("bhie,bhje->bhij", q, np.repeat(k, 2, 1).astype(float)) / 4
+s[..., np.arange(9)[:, None] + 3 < np.arange(12)] = -np.inf
+p = np.exp(s - s.max(-1, keepdims=True))
+expected = np.einsum("bhij,bhjf->bhif", p / p.sum(-1, keepdims=True), np.repeat(v, 2, 1).astype(float))
+assert np.abs(np.load(os.path.join(there, "o.npy")) - expected).max() < 1e-5 * np.abs(expected).max(), "o.npy is not what NumPy says"
+
+# The figure of speed is one of docs/performance.md.
+claim = re.search(r"it takes (\d+) ms, ([\d.]+) times as fast", text)
+measured = json.load(open(os.path.join(root, "docs/performance.json"), encoding="utf-8"))["cells"]
+cell = next(c for c in measured if c["name"] == "causal N=2048 E=64 H=8" and c["threads"] == 1)
+assert claim and claim[1] == f"{1000 * cell['median']:.0f}" and claim[2] == f"{cell['ratio']:.2f}", (claim and claim[0], cell["median"], cell["ratio"])
 
 passes = set(re.findall(r"^ {6}--attn-(?!verify-)(\S+) +-", run(opt, "--help"), re.M)) - {"decompose"}  # that is the reference's
 row = re.search(r"^\| passes \| (.*?);", text, re.M)[1]
