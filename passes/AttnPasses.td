@@ -220,7 +220,7 @@ def AttnSolveMasks : Pass<"attn-solve-masks", "::mlir::func::FuncOp"> {
     a tile, or over a block (`tile`, `block` are their indices): a part of i alone bounds ranges, anything else is
     evaluated on intervals, to: nowhere, somewhere, everywhere. That is right for any data, and exact for lengths,
     spans, flags, sorted documents. What is left, is evaluated per element: it reaches all keys and fills none. The pieces
-    are attached as text; schedules ask `solveMask` (MaskBounds.h) for them as expressions.
+    are the region `mask`, as expressions that later passes read, and the attribute `attn.mask`, as text.
 
     ```mlir
     #q = affine_map<(i, j, e, f) -> (i, e)>
@@ -250,6 +250,10 @@ def AttnSolveMasks : Pass<"attn-solve-masks", "::mlir::func::FuncOp"> {
     #v = affine_map<(d0, d1, d2, d3) -> (d1, d3)>
     func.func @f(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %N: index, %M: index, %E: index, %F: index)
         -> tensor<?x8xf32> {
+      %true = arith.constant true
+      %c1 = arith.constant 1 : i64
+      %c63 = arith.constant 63 : i64
+      %c0 = arith.constant 0 : i64
       %w = arith.constant 64 : index
       %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%N, %M, %E, %F)
         term(%q, %k : tensor<?x8xf32>, tensor<?x8xf32>) maps [#q, #k]
@@ -264,6 +268,20 @@ def AttnSolveMasks : Pass<"attn-solve-masks", "::mlir::func::FuncOp"> {
           %c = arith.andi %a, %b : i1
           attn.yield %c : i1
         }
+        mask (%i, %j, %i0, %i1, %j0, %j1, %queries, %keys) {
+          %f0 = arith.index_cast %i0 : index to i64
+          %f1 = arith.subi %f0, %c63 : i64
+          %low = arith.maxsi %f1, %c0 : i64
+          %end = arith.index_cast %keys : index to i64
+          %l0 = arith.index_cast %i1 : index to i64
+          %l1 = arith.addi %l0, %c1 : i64
+          %high = arith.minsi %end, %l1 : i64
+          %l2 = arith.subi %l0, %c63 : i64
+          %low_full = arith.maxsi %l2, %c0 : i64
+          %f2 = arith.addi %f0, %c1 : i64
+          %high_full = arith.minsi %end, %f2 : i64
+          attn.keys exact reach(%low, %high) if(%true) full(%low_full, %high_full) if(%true) tables [] ()
+        }
         normalise(exp divide stabilise) {attn.mask = {exact = true, full = [["max(0, (i1 - 63))", "min(M, (i0 + 1))"]],
                                                     reach = [["max(0, (i0 - 63))", "min(M, (i1 + 1))"]]}} : tensor<?x8xf32>
       return %o : tensor<?x8xf32>
@@ -275,9 +293,10 @@ def AttnSolveMasks : Pass<"attn-solve-masks", "::mlir::func::FuncOp"> {
 def AttnChooseAlgorithm : Pass<"attn-choose-algorithm"> {
   let summary = "How each attention is computed";
   let description = [{
-    Sets `attn.algorithm` on every `attn.attention` that has none: "streaming" (one pass over the keys, nothing of
-    size N x M is stored) where the schedule family can do it, else "row block" (its definition, one tile of queries
-    after the other, the scores of a tile in scratch), else "materialised" (its definition, scores stored). An attention
+    Sets `attn.plan` on every `attn.attention` that has none: `streaming` (one pass over the keys, nothing of size N x M
+    is stored) where the schedule family can do it, with the pipelines that it is to have and their tiles; else
+    `row_block` (its definition, one tile of queries after the other, the scores of a tile in scratch), else
+    `materialised` (its definition, scores stored). What is decided here is decided once: all later passes read it. An attention
     without a query dim (a token that is decoded, a pooling) streams as one of a query dim of extent 1.
 
     Operations that no attention op can say, with a row-wise one between scores and values (heads that mix, norms of
@@ -299,20 +318,8 @@ def AttnChooseAlgorithm : Pass<"attn-choose-algorithm"> {
     ```
     becomes
     ```mlir
-    #q = affine_map<(d0, d1, d2, d3) -> (d0, d2)>
-    #k = affine_map<(d0, d1, d2, d3) -> (d1, d2)>
-    #v = affine_map<(d0, d1, d2, d3) -> (d1, d3)>
-    func.func @f(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %N: index, %M: index, %E: index, %F: index)
-        -> tensor<?x8xf32> {
-      %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%N, %M, %E, %F)
-        term(%q, %k : tensor<?x8xf32>, tensor<?x8xf32>) maps [#q, #k]
-        value(%k : tensor<?x8xf32>) maps [#v]
-        score (%i, %j : index, %t : f32) {
-          attn.yield %t : f32
-        }
-        normalise(exp divide stabilise) {attn.algorithm = "streaming"} : tensor<?x8xf32>
-      return %o : tensor<?x8xf32>
-    }
+    ...
+        normalise(exp divide stabilise) {attn.plan = #attn.plan<streaming excluding true, [<rows, queries = 1, ...
     ```
   }];
   let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect",

@@ -37,7 +37,7 @@ def AttnVerifyAttention : AttnVerify<"attention", 2, "attentions before kernels 
     ```
     with
     ```text
-    'attn.attention' op has no attn.algorithm (attention-ir.c1)
+    'attn.attention' op has no attn.plan (attention-ir.c1)
     ```
 }]>;
 def AttnVerifyKernels : AttnVerify<"kernels", 3, "kernels and the host that calls them", [{

@@ -115,7 +115,7 @@ ParseResult AttentionOp::parse(OpAsmParser &parser, OperationState &result) {
   SmallVector<Attribute> termMaps, valueMaps;
   SmallVector<std::unique_ptr<Region>> pairs;
   auto score = std::make_unique<Region>(), where = std::make_unique<Region>(),
-       weight = std::make_unique<Region>();
+       weight = std::make_unique<Region>(), mask = std::make_unique<Region>();
 
   unsigned next = 0; // kinds may be left away, not swapped
   auto parseDims = [&]() -> ParseResult {
@@ -191,6 +191,9 @@ ParseResult AttentionOp::parse(OpAsmParser &parser, OperationState &result) {
   if (succeeded(parser.parseOptionalKeyword("weight")) &&
       parseBody(parser, *weight))
     return failure();
+  if (succeeded(parser.parseOptionalKeyword("mask")) &&
+      parseBody(parser, *mask))
+    return failure();
 
   StringRef mapName;
   SMLoc mapLoc;
@@ -254,6 +257,7 @@ ParseResult AttentionOp::parse(OpAsmParser &parser, OperationState &result) {
   result.addRegion(std::move(score));
   result.addRegion(std::move(where));
   result.addRegion(std::move(weight));
+  result.addRegion(std::move(mask));
   for (auto &pair : pairs)
     result.addRegion(std::move(pair));
   return success();
@@ -304,7 +308,7 @@ void AttentionOp::print(OpAsmPrinter &p) {
   }
   for (auto [name, region] :
        {std::pair("score", &getScore()), std::pair("where", &getWhere()),
-        std::pair("weight", &getWeight())})
+        std::pair("weight", &getWeight()), std::pair("mask", &getMask())})
     if (!region->empty()) {
       p.printNewline();
       p << name;
@@ -461,5 +465,5 @@ LogicalResult AttentionOp::verify() {
     return emitOpError(
         "has a value for empty rows, expected divide and no sink "
         "with it (attention.c13)");
-  return success();
+  return verifyMask(*this);
 }

@@ -73,6 +73,9 @@ template <typename Op> struct DropTrueWhere : OpRewritePattern<Op> {
     if (op.getWhere().empty() || !matchPattern(yielded(op.getWhere()), m_One()))
       return failure();
     clear(rewriter, op, op.getWhere());
+    if constexpr (std::is_same_v<Op, AttentionOp>)
+      if (!op.getMask().empty())
+        clear(rewriter, op, op.getMask());
     return success();
   }
 };
@@ -184,6 +187,7 @@ void rebuild(PatternRewriter &rewriter, AttentionOp op,
   fresh.getScore().takeBody(op.getScore());
   fresh.getWhere().takeBody(op.getWhere());
   fresh.getWeight().takeBody(op.getWeight());
+  fresh.getMask().takeBody(op.getMask());
   for (auto [position, term] : llvm::enumerate(terms))
     fresh.pair(position).takeBody(op.pair(term));
   SmallVector<Value> results;

@@ -6,16 +6,23 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace heed::attn;
 
 #include "dialects/Attn/Dialect.cpp.inc"
 #include "dialects/Attn/Enums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Attn/Attrs.cpp.inc"
 
 void AttnDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Attn/Ops.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Attn/Attrs.cpp.inc"
       >();
 }

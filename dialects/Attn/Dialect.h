@@ -17,6 +17,9 @@
 #include "dialects/Attn/Dialect.h.inc"
 #include "dialects/Attn/Enums.h.inc"
 
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Attn/Attrs.h.inc"
+
 namespace heed::attn {
 
 /// The kinds of loop dims of `attn.attention`, in the order in which they
@@ -44,6 +47,8 @@ inline constexpr llvm::StringLiteral kNameAttr = "attn.name";
 inline constexpr llvm::StringLiteral kDimsAttr = "attn.dims";
 inline constexpr llvm::StringLiteral kDefaultAttr = "attn.default";
 inline constexpr llvm::StringLiteral kSourceAttr = "attn.source";
+/// On an attention, a PlanAttr.
+inline constexpr llvm::StringLiteral kPlanAttr = "attn.plan";
 
 /// Lets one-shot bufferisation turn `attn.param`, `attn.kept` and
 /// `attn.require_in_range` on tensors into the same ops on memrefs.
@@ -53,5 +58,16 @@ void registerBufferization(mlir::DialectRegistry &registry);
 
 #define GET_OP_CLASSES
 #include "dialects/Attn/Ops.h.inc"
+
+namespace heed::attn {
+
+/// Arguments of the region `mask` behind the batch indices and before those of
+/// tables: i, j, i0, i1, j0, j1, N, M.
+constexpr unsigned kMaskIndices = 8;
+
+/// Checks attention.c15.
+llvm::LogicalResult verifyMask(AttentionOp op);
+
+} // namespace heed::attn
 
 #endif

@@ -145,6 +145,31 @@ def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator, ParentOneOf<["SoftmaxOp",
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
+def Attn_KeysOp : Attn_Op<"keys", [Pure, Terminator, AttrSizedOperandSegments, ParentOneOf<["AttentionOp"]>]> {
+  let summary = "The keys that a tile of queries sees";
+  let description = [{
+    Ends the region `mask` of `attn.attention`. `reach` and `full` are unions of pieces: of each its first key, its
+    end, and a condition on the block of keys. No query of the tile sees a key outside of `reach`; every query sees
+    each key of `full`. With `exact` nothing was left to the evaluation of each element: else `reach` may hold keys
+    that nobody sees, and `full` lack keys that all see. `tables` are the expressions of i (or, `ofKeys`, of j) whose
+    least and greatest values over a tile (a block of keys) are arguments of the region.
+
+    - keys.c1  `reach` and `full` hold two numbers for each of their tests.
+    - keys.c2  `ofKeys` has one element per table.
+
+    ```mlir
+    attn.keys exact reach(%zero, %end) if(%true) full(%zero, %first) if(%true) tables [] ()
+    ```
+  }];
+  let arguments = (ins UnitAttr:$exact, Variadic<I64>:$reach, Variadic<I1>:$reachTests, Variadic<I64>:$full,
+                       Variadic<I1>:$fullTests, DenseBoolArrayAttr:$ofKeys, Variadic<AnyType>:$tables);
+  let assemblyFormat = [{
+    (`exact` $exact^)? `reach` `(` $reach `)` `if` `(` $reachTests `)` `full` `(` $full `)` `if` `(` $fullTests `)`
+    `tables` $ofKeys `(` ($tables^ `:` type($tables))? `)` attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
 class Attn_SoftmaxBase<string mnemonic> : Attn_Op<mnemonic, [Pure, AllTypesMatch<["input", "result"]>, AggregatedOpInterface]> {
   let results = (outs RankedTensorOf<[F32, F64]>:$result, RankedTensorOf<[I1]>:$live);
   let regions = (region AnyRegion:$where);
@@ -282,6 +307,11 @@ def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, Att
     - attention.c12 Operands of terms, values and the sink are f32, f16 or bf16.
     - attention.c13 `empty` needs `divide` and excludes a sink; its value is 0 or NaN.
     - attention.c14 A map that has a threshold excludes `divide`.
+    - attention.c15 `mask`, if present, takes the batch indices, i, j, the first and last query of a tile, the first and last key
+      of a block, N, M, and of each table of its `attn.keys` the least value, the greatest and, of reals, whether any
+      is NaN; there are `where`, one query and one key dim.
+
+    `mask` is `where`, solved (`attn-solve-masks`): which keys a tile of queries reaches, and which all of it see.
 
     Canonical: no part that says no more than its absence (`where` true, `pair` that multiplies, `weight` that yields its
     argument, `result_map` in loop order, a sink of -inf, `empty` 0), no term, symbol or result that nobody uses, none
@@ -313,7 +343,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, Att
     AffineMapArrayAttr:$valueMaps, OptionalAttr<AffineMapAttr>:$sinkMap, OptionalAttr<AffineMapAttr>:$resultMap,
     Attn_Map:$map, UnitAttr:$divide, UnitAttr:$stabilise);
   let results = (outs AnyRankedTensor:$output, Optional<AnyRankedTensor>:$lse, Optional<AnyRankedTensor>:$weights);
-  let regions = (region AnyRegion:$score, AnyRegion:$where, AnyRegion:$weight, VariadicRegion<AnyRegion>:$pairs);
+  let regions = (region AnyRegion:$score, AnyRegion:$where, AnyRegion:$weight, AnyRegion:$mask, VariadicRegion<AnyRegion>:$pairs);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let hasCanonicalizer = 1;
@@ -337,6 +367,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, Att
     /// 1 or -1 if \p position in a term's or value's tensor is an offset, `j - i + c` or `i - j + c`, of a query dim i
     /// and a key dim j: those beyond the tensor's ends read the ends.
     std::optional<int> offsetSign(::mlir::AffineExpr position);
+    /// How it is computed, or null before that is decided.
+    PlanAttr plan();
     /// The explicit result map, or batch, query and value dims in loop order.
     ::mlir::AffineMap outputMap();
   }];

@@ -90,7 +90,7 @@ FailureOr<FormCalls> heed::branchOn(ArrayRef<halide::CallOp> calls,
           b, loc, extentAt(b, loc, call.getInputs(), from));
     };
     Value members;
-    if (forms[number].form == StreamingForm::Rows && !queries.fixed) {
+    if (forms[number].form == attn::Form::Rows && !queries.fixed) {
       FailureOr<SmallVector<Value>> groups = groupsAt(call, op);
       if (failed(groups))
         return failure();
@@ -142,7 +142,7 @@ std::optional<QueryAxes> heed::separableQueries(func::FuncOp kernel,
       return std::nullopt;
   if (!op.getWhere().empty()) {
     // Tables are cut for all queries.
-    FailureOr<MaskBounds> bounds = solveMask(op);
+    FailureOr<MaskBounds> bounds = readMask(op);
     if (failed(bounds) || bounds->needsTables())
       return std::nullopt;
   }

@@ -1,6 +1,6 @@
 //===- AttentionForms.cpp - pipelines of one attention --------------------===//
 #include "passes/Lower/AttentionForms.h"
-#include "passes/Masks/MaskBounds.h"
+#include "passes/Plan/AttentionPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -8,28 +8,24 @@ using namespace mlir;
 using namespace heed;
 using attn::DimKind;
 
-SmallVector<AttentionForm> heed::formsOf(attn::AttentionOp op,
-                                         const halide::Target &target) {
-  SmallVector<AttentionForm> forms{{StreamingForm::Rows, "_few"}};
-  // Tables of a mask are cut as tiles are: one width.
-  bool tables = false;
-  if (!op.getWhere().empty()) {
-    FailureOr<MaskBounds> bounds = solveMask(op);
-    tables = failed(bounds) || bounds->needsTables();
+static StringRef suffixOf(attn::Form form) {
+  switch (form) {
+  case attn::Form::Rows:
+    return "_few";
+  case attn::Form::Narrow:
+    return "_narrow";
+  case attn::Form::Tiles:
+    return "";
+  case attn::Form::Bounded:
+    return "_bounded";
   }
-  // Terms of pairs are much code already.
-  SmallVector<AffineMap> maps;
-  for (unsigned term = 0; term < op.numTerms(); ++term)
-    maps.append(op.maps(term));
-  for (unsigned value = 0; value < op.getValues().size(); ++value)
-    maps.push_back(op.valueMap(value));
-  bool pairs = llvm::any_of(maps, [&](AffineMap map) {
-    return map.isFunctionOfDim(op.firstDim(DimKind::Query)) &&
-           map.isFunctionOfDim(op.firstDim(DimKind::Key));
-  });
-  if (!tables && !pairs && tileVectors(target, StreamingForm::Tiles) > 1)
-    forms.push_back({StreamingForm::Narrow, "_narrow"});
-  forms.push_back({StreamingForm::Tiles, ""});
+  llvm_unreachable("a form");
+}
+
+SmallVector<AttentionForm> heed::formsOf(attn::AttentionOp op) {
+  SmallVector<AttentionForm> forms;
+  for (attn::PipelineAttr pipeline : op.plan().getPipelines())
+    forms.push_back({pipeline.getForm(), suffixOf(pipeline.getForm()).str()});
   return forms;
 }
 
@@ -96,8 +92,7 @@ SmallVector<Value> heed::shareQueries(OpBuilder &b, Location loc,
                                       ArrayRef<AttentionForm> forms,
                                       Value queries, Value members) {
   Numbers n{b, loc};
-  int64_t lanes = target.lanes(32),
-          vectors = tileVectors(target, StreamingForm::Tiles),
+  int64_t lanes = target.lanes(32), vectors = tileVectors(target),
           tile = vectors * lanes;
   bool narrow = forms.size() > 2;
   // Of many tiles what the last one leaves unused is little, and each form
@@ -131,12 +126,12 @@ Value heed::isFastest(OpBuilder &b, Location loc, attn::AttentionOp op,
                       ArrayRef<AttentionForm> forms, size_t number,
                       Value queries, Value keys, Value members) {
   Numbers n{b, loc};
-  if (forms[number].form == StreamingForm::Rows)
+  if (forms[number].form == attn::Form::Rows)
     return areFew(n, target, queries, members);
   // Of a mask each tile sees the keys before it: with T tiles of W queries,
   // M - N and W (T + 1) / 2 of them.
-  auto cost = [&](StreamingForm form) -> Value {
-    int64_t vectors = tileVectors(target, form);
+  auto cost = [&](attn::Form form) -> Value {
+    int64_t vectors = form == attn::Form::Narrow ? 1 : tileVectors(target);
     int64_t width = vectors * target.lanes(32);
     Value tiles = b.createOrFold<arith::DivUIOp>(
         loc, n.add(queries, n.constant(width - 1)), n.constant(width));
@@ -150,7 +145,7 @@ Value heed::isFastest(OpBuilder &b, Location loc, attn::AttentionOp op,
     Value seen = n.add(n.add(after, before), n.constant(2 * keysOfTile));
     return n.mul(all, seen);
   };
-  return n.atMost(cost(forms[number].form), cost(StreamingForm::Tiles));
+  return n.atMost(cost(forms[number].form), cost(attn::Form::Tiles));
 }
 
 SmallVector<Value> heed::groupsOf(OpBuilder &b, Location loc,

@@ -14,13 +14,12 @@ namespace heed {
 
 /// A form, and what its pipeline's name ends in.
 struct AttentionForm {
-  StreamingForm form;
+  attn::Form form;
   std::string suffix;
 };
 
-/// Forms of \p op, the one for many queries last.
-llvm::SmallVector<AttentionForm> formsOf(attn::AttentionOp op,
-                                         const halide::Target &target);
+/// Forms of the plan of \p op, the one for many queries last.
+llvm::SmallVector<AttentionForm> formsOf(attn::AttentionOp op);
 
 /// Whether form \p number of \p forms, but for those before it, is the fastest
 /// one of \p op for \p queries x \p keys (index): an i1, a constant where the

@@ -66,8 +66,11 @@ LogicalResult decomposeAttention(func::FuncOp kernel) {
   kernel.walk([&](attn::AttentionOp op) { ops.push_back(op); });
   IRRewriter rewriter(kernel.getContext());
   for (attn::AttentionOp op : ops) {
-    auto chosen = op->getAttrOfType<StringAttr>("attn.algorithm");
-    if (chosen ? chosen.getValue() == "streaming" : whyNotStreaming(op).empty())
+    attn::PlanAttr plan = op.plan();
+    if (!plan)
+      return op.emitOpError("has no attn.plan, which attn-choose-algorithm "
+                            "decides");
+    if (plan.getAlgorithm() == attn::Algorithm::Streaming)
       continue;
     rewriter.setInsertionPoint(op);
     auto definition =
@@ -77,8 +80,9 @@ LogicalResult decomposeAttention(func::FuncOp kernel) {
       values = definition.decomposeOperation(rewriter);
     if (failed(values))
       return op.emitOpError("has no definition in upstream ops");
-    if (chosen && chosen.getValue() == "row block")
-      kernel->setAttr("attn.kind", chosen);
+    if (plan.getAlgorithm() == attn::Algorithm::RowBlock)
+      kernel->setAttr("attn.kind",
+                      StringAttr::get(kernel.getContext(), "row block"));
     rewriter.replaceOp(op, *values);
   }
   return success();
@@ -134,10 +138,10 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
           lowerFewRows(kernel, target, fixed, calls, symbols);
       if (failed(rows))
         return signalPassFailure();
-      SmallVector<AttentionForm> forms{{StreamingForm::Tiles, ""}};
+      SmallVector<AttentionForm> forms{{attn::Form::Tiles, ""}};
       attn::AttentionOp alone = aloneIn(kernel);
       if (alone)
-        forms = formsOf(alone, target);
+        forms = formsOf(alone);
       std::optional<QueryAxes> axes;
       if (alone)
         axes = separableQueries(kernel, alone);
@@ -224,7 +228,7 @@ private:
       SmallVector<halide::CallOp> few =
           branchAt(ofInputs, dots->rows, mostRowsOfDots(dots->terms), name);
       if (!few.empty() &&
-          failed(lowerKernel(kernel, name, StreamingForm::Tiles, target, fixed,
+          failed(lowerKernel(kernel, name, attn::Form::Tiles, target, fixed,
                              few, symbols, RowCount::Few)))
         return failure();
       return RowCount::Any;
@@ -238,7 +242,7 @@ private:
       OpBuilder b(kernel);
       auto one = cast<func::FuncOp>(b.clone(*kernel));
       makeOneRow(one);
-      LogicalResult done = lowerKernel(one, name, StreamingForm::Tiles, target,
+      LogicalResult done = lowerKernel(one, name, attn::Form::Tiles, target,
                                        fixed, ones, symbols);
       one.erase();
       if (failed(done))
@@ -250,8 +254,8 @@ private:
     SmallVector<halide::CallOp> few =
         branchAt(calls, rows->argument, fewRows(target), name);
     if (!few.empty() &&
-        failed(lowerKernel(kernel, name, StreamingForm::Tiles, target, fixed,
-                           few, symbols, RowCount::Few)))
+        failed(lowerKernel(kernel, name, attn::Form::Tiles, target, fixed, few,
+                           symbols, RowCount::Few)))
       return failure();
     return RowCount::Many;
   }
@@ -307,7 +311,7 @@ private:
   /// Writes pipeline \p name of \p kernel with its schedule, and what it wants
   /// computed before it to \p calls.
   LogicalResult lowerKernel(func::FuncOp kernel, StringRef name,
-                            StreamingForm form, const halide::Target &target,
+                            attn::Form form, const halide::Target &target,
                             const llvm::BitVector &fixed,
                             ArrayRef<halide::CallOp> calls,
                             SymbolTable &symbols,
@@ -336,7 +340,7 @@ private:
         if (failed(callMaskTables(call, request, tables.second)))
           return failure();
     }
-    if (form == StreamingForm::Rows)
+    if (form == attn::Form::Rows)
       for (halide::CallOp call : calls) {
         FailureOr<SmallVector<Value>> groups = groupsAt(call, aloneIn(kernel));
         if (failed(groups))
@@ -361,12 +365,10 @@ private:
       packInputs(call, *info, inputs, packers)
           .setOtherwiseAttr(givesUp ? again : FlatSymbolRefAttr());
     std::string how = (" has the " + family + " schedule").str();
-    if (form == StreamingForm::Rows)
+    if (form == attn::Form::Rows)
       how += ", a query at a time";
-    else if (form == StreamingForm::Narrow)
-      how += ", in tiles of " +
-             std::to_string(tileVectors(target, form) * target.lanes(32)) +
-             " queries";
+    else if (form == attn::Form::Narrow)
+      how += ", in tiles of " + std::to_string(target.lanes(32)) + " queries";
     else if (rows == RowCount::Few)
       how += ", for few rows,";
     if (kernel->hasAttr(kAgain))
@@ -388,13 +390,17 @@ private:
     auto careful = cast<func::FuncOp>(b.clone(*kernel));
     careful->setAttr(kAgain, b.getUnitAttr());
     careful.walk([&](attn::AttentionOp op) {
-      op->setAttr("attn.algorithm",
-                  b.getStringAttr(op.getLse() ? "materialised" : "row block"));
+      op->setAttr(attn::kPlanAttr,
+                  attn::PlanAttr::get(b.getContext(),
+                                      op.getLse()
+                                          ? attn::Algorithm::Materialised
+                                          : attn::Algorithm::RowBlock,
+                                      /*excluding=*/false, {}));
     });
     // Nothing is packed for it: it takes what the others take.
     LogicalResult done = decomposeAttention(careful);
     if (succeeded(done))
-      done = lowerKernel(careful, name, StreamingForm::Tiles, target, {}, {},
+      done = lowerKernel(careful, name, attn::Form::Tiles, target, {}, {},
                          symbols);
     careful.erase();
     again = FlatSymbolRefAttr::get(b.getContext(), name);

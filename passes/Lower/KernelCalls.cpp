@@ -46,7 +46,7 @@ LogicalResult heed::callMaskTables(halide::CallOp call,
   OpBuilder b(call);
   Location loc = call.getLoc();
   attn::AttentionOp op = request.op;
-  FailureOr<MaskBounds> bounds = solveMask(op);
+  FailureOr<MaskBounds> bounds = readMask(op);
   if (failed(bounds))
     return failure();
   SmallVector<Value> outs;

@@ -291,7 +291,7 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
 }
 
 LogicalResult KernelTranslator::attention(attn::AttentionOp op) {
-  FailureOr<MaskBounds> bounds = solveMask(op);
+  FailureOr<MaskBounds> bounds = readMask(op);
   MaskTiling tiling;
   FailureOr<StreamingResults> funcs =
       buildStreamingAttention(b, op, map, *this, target, form,

@@ -363,7 +363,7 @@ LogicalResult KernelTranslator::runMaskTables(const MaskRequest &request) {
   MaskTiling tiling = request.tiling;
   tiling.queries = size32(op.getSizes()[op.firstDim(attn::DimKind::Query)]);
   tiling.keys = size32(op.getSizes()[op.firstDim(attn::DimKind::Key)]);
-  FailureOr<MaskBounds> bounds = solveMask(op);
+  FailureOr<MaskBounds> bounds = readMask(op);
   if (failed(bounds))
     return failure();
   return writeMaskTables(b, op, *bounds, tiling, map, *this);
@@ -436,7 +436,7 @@ LogicalResult KernelTranslator::translate() {
 FailureOr<KernelInfo> heed::translateKernel(OpBuilder &b, func::FuncOp kernel,
                                             StringRef name,
                                             const halide::Target &target,
-                                            StreamingForm form,
+                                            attn::Form form,
                                             const llvm::BitVector &weights) {
   KernelInfo info;
   info.pipeline = halide::PipelineOp::create(b, kernel.getLoc(), name);

@@ -3,6 +3,7 @@
 #ifndef HEED_PASSES_LOWER_KERNELTOHALIDE_H
 #define HEED_PASSES_LOWER_KERNELTOHALIDE_H
 
+#include "dialects/Attn/Dialect.h"
 #include "dialects/Halide/Target.h"
 #include "passes/Schedule/KernelInfo.h"
 
@@ -12,8 +13,6 @@
 
 namespace heed {
 
-enum class StreamingForm : int;
-
 /// Builds at \p b pipeline \p name of \p kernel: what is computed, without any
 /// schedule but that of an attention in \p form. \p weights says which
 /// arguments are the same in every call. Fails with an error at an op that has
@@ -21,7 +20,7 @@ enum class StreamingForm : int;
 mlir::FailureOr<KernelInfo>
 translateKernel(mlir::OpBuilder &b, mlir::func::FuncOp kernel,
                 llvm::StringRef name, const halide::Target &target,
-                StreamingForm form, const llvm::BitVector &weights);
+                attn::Form form, const llvm::BitVector &weights);
 
 /// Builds at \p b pipeline \p name with the inputs of \p kernel, which computes
 /// the tables of \p request's mask, and its schedule.

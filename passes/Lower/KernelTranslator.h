@@ -33,7 +33,7 @@ class KernelTranslator : public TensorReads {
 public:
   KernelTranslator(mlir::OpBuilder &b, mlir::func::FuncOp kernel,
                    const halide::Target &target,
-                   StreamingForm form = StreamingForm::Tiles,
+                   attn::Form form = attn::Form::Tiles,
                    llvm::BitVector weights = {})
       : b(b), kernel(kernel), target(target), form(form), weights(weights) {}
 
@@ -100,7 +100,7 @@ private:
   mlir::OpBuilder &b;
   mlir::func::FuncOp kernel;
   const halide::Target &target;
-  StreamingForm form;
+  attn::Form form;
   llvm::BitVector weights; ///< arguments that are the same in every call
   KernelInfo *info = nullptr;
   mlir::Operation *stopAt = nullptr;

@@ -72,5 +72,12 @@ struct MaskBounds {
 /// op has not exactly one query and one key dim.
 mlir::FailureOr<MaskBounds> solveMask(attn::AttentionOp op);
 
+/// Writes what was solved as the region `mask` of \p op, where it is IR as any
+/// other: it follows what it reads, whatever a pass makes of that.
+void writeMask(attn::AttentionOp op, MaskBounds &bounds);
+
+/// What was solved for \p op. Fails, silently, if nothing was.
+mlir::FailureOr<MaskBounds> readMask(attn::AttentionOp op);
+
 } // namespace heed
 #endif

@@ -40,6 +40,7 @@ struct SolveMasks : impl::AttnSolveMasksBase<SolveMasks> {
                        "query and one key dim");
         return;
       }
+      writeMask(op, *bounds);
       Builder b(&getContext());
       auto texts = [&](ArrayRef<MaskPiece> pieces) {
         SmallVector<Attribute> list;

@@ -1,11 +1,12 @@
 //===- ChooseAlgorithm.cpp - how each attention is computed ---------------===//
 // The decision is an attribute, so that it can be read and changed in the IR.
+#include "passes/Masks/MaskBounds.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
+#include "passes/Plan/AttentionPlan.h"
 #include "passes/Plan/RowBlocks.h"
 #include "passes/Plan/StoredTensors.h"
 #include "passes/Remarks.h"
-#include "passes/Schedule/StreamingAttention.h"
 
 #include "dialects/Attn/SymbolicDims.h"
 
@@ -153,7 +154,7 @@ Value withoutAxis(OpBuilder &b, Value value, Value like, int64_t axis) {
 struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
   void runOnOperation() override {
     getOperation()->walk([&](attn::AttentionOp op) {
-      if (!op->hasAttr("attn.algorithm"))
+      if (!op.plan())
         choose(op);
     });
     int64_t number = 0;
@@ -183,10 +184,20 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
     if (op.numDims(attn::DimKind::Query) == 0)
       op = oneQuery(op);
     StringRef why = whyNotStreaming(op), rows = whyNotRowBlock(op);
-    StringRef algorithm = why.empty()    ? "streaming"
-                          : rows.empty() ? "row block"
-                                         : "materialised";
-    op->setAttr("attn.algorithm", StringAttr::get(op.getContext(), algorithm));
+    attn::PlanAttr plan;
+    if (why.empty()) {
+      // An op that has just got its query dim, and its mask with it.
+      if (!op.getWhere().empty() && op.getMask().empty())
+        if (FailureOr<MaskBounds> bounds = solveMask(op); succeeded(bounds))
+          writeMask(op, *bounds);
+      plan = streamingPlan(op, halide::getTarget(op));
+    } else {
+      plan = attn::PlanAttr::get(op.getContext(),
+                                 rows.empty() ? attn::Algorithm::RowBlock
+                                              : attn::Algorithm::Materialised,
+                                 /*excluding=*/false, {});
+    }
+    op->setAttr(attn::kPlanAttr, plan);
     if (why.empty())
       remarkDone(op, "attn-choose-algorithm", "streaming",
                  "one pass over the keys, no scores are stored");

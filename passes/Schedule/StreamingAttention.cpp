@@ -178,23 +178,24 @@ FailureOr<StreamingResults> Streaming::run() {
          m = size(op.firstDim(DimKind::Key));
   queries = n.value;
   keys = m.value;
-  plan.chooseTiles(n, m, batchDims);
+  plan.queries = n;
+  plan.keys = m;
+  plan.batchDims = batchDims;
   for (unsigned dim = op.firstDim(DimKind::Contract); dim < numDims; ++dim)
     plan.keyRow.push_back(size(dim));
   bool masked = !op.getWhere().empty();
   if (masked && bounds) {
     tiling = {plan.tile, plan.block, plan.piece, queries, keys};
-    if (plan.form == StreamingForm::Rows && bounds->needsTables()) {
-      // Those of tiles serve here, too: a pipeline less.
-      StreamingPlan tiles(op, plan.target, StreamingForm::Tiles);
-      tiles.chooseTiles(n, m, batchDims);
-      tiling.tile = tiles.tile;
-      tiling.block = tiles.block;
-      tiling.piece = plan.block = plan.piece = tiles.piece;
+    // Tables are those of tiles, whoever reads them.
+    if (attn::PipelineAttr tiles = op.plan().pipeline(attn::Form::Tiles);
+        bounds->needsTables()) {
+      tiling.tile = tiles.getQueries();
+      tiling.block = tiles.getBlock();
+      tiling.piece = tiles.getPiece();
     }
     mask.emplace(b, loc, *bounds, tiling, scalars, tensors);
   }
-  if (plan.form == StreamingForm::Rows)
+  if (plan.form == attn::Form::Rows)
     cutGroups();
   batchDims += plan.members != nullptr;
   stageQueries();
@@ -202,13 +203,13 @@ FailureOr<StreamingResults> Streaming::run() {
   SmallVector<Extent> batch;
   for (unsigned k = 0; k < batchDims; ++k)
     batch.push_back(size(k));
-  if (failed(plan.form == StreamingForm::Rows ? rows(batch, m.fixed)
-                                              : stageBlocks(m)))
+  if (failed(plan.form == attn::Form::Rows ? rows(batch, m.fixed)
+                                           : stageBlocks(m)))
     return failure();
   StreamingResults results = finish();
   if (failedRead || (mask && mask->failed()))
     return failure();
-  if (plan.form == StreamingForm::Rows)
+  if (plan.form == attn::Form::Rows)
     plan.scheduleRows(b, loc);
   else
     plan.schedule(b, loc, batch);
@@ -220,62 +221,10 @@ FailureOr<StreamingResults> Streaming::run() {
   return results;
 }
 
-/// Whether \p region yields its last argument times something that does not
-/// depend on it.
-static bool isLinear(Region &region) {
-  Block &body = region.front();
-  Value weight = body.getArguments().back();
-  Value value = body.getTerminator()->getOperand(0);
-  llvm::SmallPtrSet<Value, 8> tainted{weight};
-  for (Operation &inner : body.without_terminator())
-    if (llvm::any_of(inner.getOperands(),
-                     [&](Value v) { return tainted.contains(v); }))
-      tainted.insert(inner.result_begin(), inner.result_end());
-  while (value != weight) {
-    Operation *def = value.getDefiningOp();
-    if (!def || def->getBlock() != &body || !tainted.contains(value))
-      return false;
-    if (isa<arith::NegFOp>(def)) {
-      value = def->getOperand(0);
-      continue;
-    }
-    if (!isa<arith::MulFOp, arith::DivFOp>(def))
-      return false;
-    bool left = tainted.contains(def->getOperand(0)),
-         right = tainted.contains(def->getOperand(1));
-    if (left == right || (right && isa<arith::DivFOp>(def)))
-      return false;
-    value = def->getOperand(right);
-  }
-  return true;
-}
-
-StringRef heed::whyNotStreaming(attn::AttentionOp op) {
-  if (attn::Normaliser::of(op).hasThreshold() &&
-      !mutated("choose-algorithm.threshold-streams"))
-    return "its normaliser finds a threshold in the whole row";
-  if (op.numDims(DimKind::Query) != 1 || op.numDims(DimKind::Key) != 1)
-    return "it has several query or key dims";
-  if (op.numDims(DimKind::Value) > 1 &&
-      !mutated("choose-algorithm.two-value-dims-stream"))
-    return "it has several value dims";
-  // Divided, an exponential may be taken less any maximum.
-  if (op.getStabilise() && !op.getDivide())
-    return "its exponentials of differences from the maximum are not divided";
-  if (!op.getWeight().empty() && op.getDivide() && !isLinear(op.getWeight()) &&
-      !mutated("choose-algorithm.any-factor-streams"))
-    return "the factor after its normaliser is no product with the weight";
-  if (op.getWeights() && !op.getWeights().use_empty())
-    return "its weights are a result";
-  if (op.getLse() && !op.getDivide())
-    return "its log-sum-exp is a result, and it is not divided by the sum";
-  return "";
-}
-
 FailureOr<StreamingResults>
 heed::buildStreamingAttention(OpBuilder &b, attn::AttentionOp op,
                               const IRMapping &scalars, TensorReads &tensors,
-                              const halide::Target &target, StreamingForm form,
+                              const halide::Target &target, attn::Form form,
                               const MaskBounds *bounds, MaskTiling &tiling) {
   return Streaming(b, op, scalars, tensors, target, form, bounds, tiling).run();
 }

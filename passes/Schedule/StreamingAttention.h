@@ -15,24 +15,12 @@ namespace heed {
 struct MaskBounds;
 struct MaskTiling;
 
-/// Which pipeline of a streaming attention: lanes are queries, a tile of some
-/// vectors of them at a time, or a narrow tile of one vector; or one query at a
-/// time (few queries, as when text is generated), lanes being keys, contracted
-/// dims and value dims in turn.
-enum class StreamingForm : int { Tiles, Narrow, Rows };
-
-/// Vectors of queries in a tile of \p form, one of tiles.
-int64_t tileVectors(const halide::Target &target, StreamingForm form);
-
 /// Up to how many queries rows are faster than tiles, measured: with 16 lanes a
 /// key costs two queries three quarters of what it costs a narrow tile, whose
 /// tasks are heads; rows have tasks for all cores. Where heads share their
 /// keys, it is more.
 int64_t mostQueriesOfRows(const halide::Target &target);
 int64_t fewQueries(const halide::Target &target);
-
-/// Why \p op cannot stream, or an empty string if it can.
-llvm::StringRef whyNotStreaming(attn::AttentionOp op);
 
 /// Neighbours along the innermost batch dim h that read the same rows of every
 /// operand with keys, as query heads of a group do: the rows of `(h * groups)
@@ -52,10 +40,10 @@ struct StreamingResults {
   halide::FuncOp output, lse;
 };
 
-/// Writes \p op at \p b, inside a pipeline, in \p form, with its schedule, and
-/// returns the funcs of its results: one var per axis, innermost first, named
-/// "d<axis>". \p scalars maps index and float values of the kernel to those of
-/// the pipeline.
+/// Writes \p op at \p b, inside a pipeline, in a \p form that its plan has,
+/// with its schedule, and returns the funcs of its results: one var per axis,
+/// innermost first, named "d<axis>". \p scalars maps index and float values of
+/// the kernel to those of the pipeline.
 /// \p bounds, if given, says which keys a tile reaches; without it every tile
 /// evaluates `where` for all keys. If they need tables, these are further
 /// inputs of the pipeline, and \p tiling says how they are cut. Rows of
@@ -65,7 +53,7 @@ struct StreamingResults {
 mlir::FailureOr<StreamingResults>
 buildStreamingAttention(mlir::OpBuilder &b, attn::AttentionOp op,
                         const mlir::IRMapping &scalars, TensorReads &tensors,
-                        const halide::Target &target, StreamingForm form,
+                        const halide::Target &target, attn::Form form,
                         const MaskBounds *bounds, MaskTiling &tiling);
 
 } // namespace heed

@@ -13,8 +13,8 @@ namespace heed::streaming {
 class Streaming {
 public:
   Streaming(OpBuilder &b, attn::AttentionOp op, const IRMapping &scalars,
-            TensorReads &tensors, const halide::Target &target,
-            StreamingForm form, const MaskBounds *bounds, MaskTiling &tiling)
+            TensorReads &tensors, const halide::Target &target, attn::Form form,
+            const MaskBounds *bounds, MaskTiling &tiling)
       : b(b), op(op), loc(op.getLoc()), scalars(scalars), tensors(tensors),
         bounds(bounds), tiling(tiling), plan(op, target, form),
         normaliser(attn::Normaliser::of(op)),

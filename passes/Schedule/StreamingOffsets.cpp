@@ -82,7 +82,7 @@ Streaming::Table Streaming::tableAt(Ops &o, const StreamingStage &stage,
 
 bool Streaming::isTable(AffineMap map) {
   // With more than one such axis the rows are no line.
-  return plan.form == StreamingForm::Tiles &&
+  return plan.form == attn::Form::Tiles &&
          llvm::count_if(
              map.getResults(),
              [&](AffineExpr e) { return op.offsetSign(e).has_value(); }) == 1 &&

@@ -4,6 +4,7 @@
 // (prototype of this schedule): full attention 0.75 to 0.84 from N = 512 to
 // 8192, causal 0.66 to 0.80 from N = 1024.
 #include "passes/Schedule/StreamingPlan.h"
+#include "passes/Plan/AttentionPlan.h"
 #include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/StreamingOps.h"
 #include "passes/Schedule/StreamingWriter.h"
@@ -19,114 +20,18 @@ using attn::DimKind;
 using heed::streaming::Ops;
 using heed::streaming::Writer;
 
-static int64_t registerGroup(const halide::Target &target) {
-  return target.vectorRegisters >= 32 ? 8 : 4;
-}
-
-// Accumulators, one row of vectors and a broadcast fill the registers: (group +
-// 1) * vectors + 1 <= registers. A dozen accumulators hide the latency of the
-// multiply-add; 8 x 3 of 32 registers ran no faster than 8 x 2, whose tiles
-// leave less unused at the end of the queries and at the edges of a mask.
-int64_t heed::tileVectors(const halide::Target &target, StreamingForm form) {
-  if (form == StreamingForm::Narrow)
-    return 1;
-  int64_t group = registerGroup(target),
-          most = (target.vectorRegisters - 1) / (group + 1);
-  return std::clamp<int64_t>(llvm::divideCeil(12, group), 1,
-                             std::max<int64_t>(1, most));
-}
-
-/// Whether scores are likely to exclude keys whose values are not finite: what
-/// keys are read from is their value, too, or something is added to products of
-/// queries and keys. Then all blocks are computed like those of a mask, which
-/// skip absent keys' values. In others only infinite numbers in both, a key and
-/// its value, make a product of 0 and infinity, a NaN.
-static bool mayExclude(attn::AttentionOp op) {
-  if (!attn::Normaliser::of(op).excludesLowest)
-    return false;
-  unsigned key = op.firstDim(attn::DimKind::Key);
-  bool contracts = false, adds = false;
-  for (unsigned term = 0; term < op.numTerms(); ++term) {
-    bool product = !op.contractDims(term).empty();
-    contracts |= product;
-    for (auto [operand, map] : llvm::zip(op.term(term), op.maps(term))) {
-      if (!map.isFunctionOfDim(key))
-        continue;
-      if (llvm::is_contained(op.getValues(), operand))
-        return true;
-      bool byOffset = llvm::any_of(map.getResults(), [&](AffineExpr expr) {
-        return op.offsetSign(expr).has_value();
-      });
-      adds |= !product && !byOffset;
-    }
-  }
-  // A number that all keys of a row share excludes all of them or none, unless
-  // the score chooses who gets it.
-  Region &score = op.getScore();
-  ValueRange keys = score.getArguments().slice(key, op.numDims(DimKind::Key));
-  bool chooses = false;
-  score.walk([&](Operation *inner) {
-    chooses |= isa<arith::SelectOp, scf::IfOp>(inner);
-  });
-  score.walk([&](Operation *inner) {
-    auto read = dyn_cast<tensor::ExtractOp>(inner);
-    if (read && isa<FloatType>(read.getType())) {
-      llvm::SmallSetVector<Value, 8> needed;
-      needed.insert_range(read.getIndices());
-      for (size_t k = 0; k < needed.size(); ++k)
-        if (Operation *def = needed[k].getDefiningOp())
-          needed.insert_range(def->getOperands());
-      adds |= chooses ||
-              llvm::any_of(keys, [&](Value j) { return needed.contains(j); });
-    }
-    for (Value operand : inner->getOperands())
-      adds |= chooses && isa<FloatType>(operand.getType()) &&
-              !score.isAncestor(operand.getParentRegion()) &&
-              !matchPattern(operand, m_Constant());
-  });
-  return contracts && adds;
-}
-
 StreamingPlan::StreamingPlan(attn::AttentionOp op, const halide::Target &target,
-                             StreamingForm form)
+                             attn::Form form)
     : op(op), target(target), form(form), lanes(target.lanes(32)),
-      group(registerGroup(target)), vectors(tileVectors(target, form)),
-      tile(lanes * vectors), careful(mayExclude(op)) {
+      careful(op.plan().getExcluding()) {
+  attn::PipelineAttr pipeline = op.plan().pipeline(form);
+  tile = pipeline.getQueries();
+  block = pipeline.getBlock();
+  piece = pipeline.getPiece();
+  bool rows = form == attn::Form::Rows;
+  group = rows ? 1 : registerGroup(target);
+  vectors = rows ? 1 : tile / lanes;
   masked = careful || !op.getWhere().empty();
-  if (form == StreamingForm::Rows)
-    group = vectors = tile = 1;
-}
-
-void StreamingPlan::chooseTiles(Extent n, Extent m, unsigned dims) {
-  queries = n;
-  keys = m;
-  batchDims = dims;
-  if (form == StreamingForm::Rows) {
-    // Enough that the merge of a block and its sums over lanes do not show.
-    block = piece = 128;
-    return;
-  }
-  if (masked) {
-    // Blocks end at tile borders, so that a causal diagonal cuts pieces of one
-    // tile.
-    piece = tile;
-    block = tile * std::max<int64_t>(1, 72 / tile);
-    return;
-  }
-  // From 64 to 192 keys a long call takes as long, and of a short one more are
-  // in whole blocks. Scores and weights of a block are less than L1 then.
-  const int64_t step = llvm::alignTo(16, group);
-  block = 64;
-  if (m.fixed) {
-    block = std::max(step,
-                     std::min<int64_t>(block, llvm::alignDown(*m.fixed, step)));
-    for (int64_t size = block; size * 2 >= block && size > 0; size -= step)
-      if (*m.fixed % size == 0) {
-        block = size;
-        break;
-      }
-  }
-  piece = block;
 }
 
 namespace {

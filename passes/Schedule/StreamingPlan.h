@@ -82,10 +82,8 @@ struct DenseKeys {
 /// funcs.
 struct StreamingPlan {
   StreamingPlan(attn::AttentionOp op, const halide::Target &target,
-                StreamingForm form);
+                attn::Form form);
 
-  /// Block sizes for \p queries x \p keys.
-  void chooseTiles(Extent queries, Extent keys, unsigned batchDims);
   /// Writes the schedule of all funcs at \p b, for a batch of \p batch dims.
   void schedule(mlir::OpBuilder &b, mlir::Location loc,
                 llvm::ArrayRef<Extent> batch);
@@ -94,7 +92,7 @@ struct StreamingPlan {
 
   attn::AttentionOp op;
   halide::Target target;
-  StreamingForm form;
+  attn::Form form;
   int64_t lanes;                ///< of an f32 vector
   int64_t group;                ///< keys, or value dims, of a register tile
   int64_t vectors;              ///< vectors of a register tile

@@ -54,7 +54,7 @@ Value Streaming::resultAt(Ops &o, Value lane, Value d, ArrayRef<Value> rest) {
 /// Then another kernel computes the call again, key by key.
 void Streaming::lookForNaN() {
   Value state = plan.state.getResult();
-  bool byRow = plan.form == StreamingForm::Rows;
+  bool byRow = plan.form == attn::Form::Rows;
   Ops outside{b, loc};
   Value columns = op.numDims(DimKind::Value)
                       ? size(op.firstDim(DimKind::Value)).value
@@ -165,7 +165,7 @@ StreamingResults Streaming::finish() {
              return {o.select(none, o.f(0), scaled)};
            });
 
-  if (op.numDims(DimKind::Value) == 1 && plan.form != StreamingForm::Rows) {
+  if (op.numDims(DimKind::Value) == 1 && plan.form != attn::Form::Rows) {
     Ops outside{b, loc};
     Value last = outside.last(
         outside.alignTo(size(op.firstDim(DimKind::Value)), plan.group));

@@ -104,7 +104,7 @@ void Streaming::stageQueries() {
       SmallVector<StringRef> own(names.begin(), names.end());
       bool scaled = factor && !plan.scaledTerm;
       Extent inner = contract.empty() ? Extent() : size(contract.back());
-      bool rows = plan.form == StreamingForm::Rows;
+      bool rows = plan.form == attn::Form::Rows;
       // A row of numbers that lie side by side, at least a vector of them.
       bool dense = contract.size() == 1 &&
                    map.getResults().back() ==

@@ -46,8 +46,9 @@ private:
 
   LogicalResult checkRegion(attn::AttentionOp op, Region &region) {
     auto result = region.walk([&](Operation *inner) {
-      if (!isNamed(inner, {"arith.", "math.", "scf.if", "scf.yield",
-                           "tensor.extract", "tensor.dim", "attn.yield"})) {
+      if (!isNamed(inner,
+                   {"arith.", "math.", "scf.if", "scf.yield", "tensor.extract",
+                    "tensor.dim", "attn.yield", "attn.keys"})) {
         inner->emitOpError("stands in a region of attn.attention, which holds "
                            "arith, math, scf.if and tensor.extract "
                            "(attention-ir.c3)");
@@ -59,8 +60,8 @@ private:
   }
 
   LogicalResult check(attn::AttentionOp op) {
-    if (!op->getAttrOfType<StringAttr>("attn.algorithm"))
-      return op.emitOpError("has no attn.algorithm (attention-ir.c1)");
+    if (!op.plan())
+      return op.emitOpError("has no attn.plan (attention-ir.c1)");
     for (unsigned t = 0; t < op.numTerms(); ++t)
       for (auto [k, operand] : llvm::enumerate(op.term(t)))
         if (failed(checkSizes(op, operand.getType(), op.maps(t)[k],

@@ -8,8 +8,8 @@
 #v = affine_map<(d0, d1, d2, d3) -> (d1, d3)>
 
 // CHECK-LABEL: func.func @softmax
-// CHECK: attn.algorithm = "streaming"
-// CHECK: attn.algorithm = "materialised"
+// CHECK: attn.plan = #attn.plan<streaming, 
+// CHECK: attn.plan = #attn.plan<materialised>
 // REMARK: [Passed] streaming {{.*}}one pass over the keys, no scores are stored
 func.func @softmax(%q: tensor<?x?xf32>, %k: tensor<?x?xf32>, %v: tensor<?x?xf32>, %n: index, %m: index, %e: index, %f: index)
     -> (tensor<?x?xf32>, tensor<?x?xf32>) {
@@ -22,12 +22,12 @@ func.func @softmax(%q: tensor<?x?xf32>, %k: tensor<?x?xf32>, %v: tensor<?x?xf32>
     term(%q, %k : tensor<?x?xf32>, tensor<?x?xf32>) maps [#q, #k]
     value(%v : tensor<?x?xf32>) maps [#v]
     score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
-    normalise(exp divide stabilise) {attn.algorithm = "materialised"} : tensor<?x?xf32>
+    normalise(exp divide stabilise) {attn.plan = #attn.plan<materialised>} : tensor<?x?xf32>
   return %o, %p : tensor<?x?xf32>, tensor<?x?xf32>
 }
 
 // CHECK-LABEL: func.func @weights
-// CHECK: attn.algorithm = "row block"
+// CHECK: attn.plan = #attn.plan<row_block>
 // REMARK: [Passed] row-block {{.*}}all scores of a tile of queries at once: its weights are a result
 func.func @weights(%q: tensor<?x?xf32>, %k: tensor<?x?xf32>, %v: tensor<?x?xf32>, %n: index, %m: index, %e: index, %f: index)
     -> (tensor<?x?xf32>, tensor<?x?xf32>) {
@@ -41,7 +41,7 @@ func.func @weights(%q: tensor<?x?xf32>, %k: tensor<?x?xf32>, %v: tensor<?x?xf32>
 
 // With its log-sum-exp a second root would compute the scores again.
 // CHECK-LABEL: func.func @both
-// CHECK: attn.algorithm = "materialised"
+// CHECK: attn.plan = #attn.plan<materialised>
 // REMARK: [Missed] materialised {{.*}}the scores are stored: {{.*}}, and its log-sum-exp is a result, too
 func.func @both(%q: tensor<?x?xf32>, %k: tensor<?x?xf32>, %v: tensor<?x?xf32>, %n: index, %m: index, %e: index, %f: index)
     -> (tensor<?x?xf32>, tensor<?xf32>, tensor<?x?xf32>) {
@@ -55,9 +55,9 @@ func.func @both(%q: tensor<?x?xf32>, %k: tensor<?x?xf32>, %v: tensor<?x?xf32>, %
 
 // A log-sum-exp streams with the output; a factor after the normaliser does if it is one.
 // CHECK-LABEL: func.func @lse
-// CHECK: attn.algorithm = "streaming"
-// CHECK: attn.algorithm = "streaming"
-// CHECK: attn.algorithm = "row block"
+// CHECK: attn.plan = #attn.plan<streaming, 
+// CHECK: attn.plan = #attn.plan<streaming, 
+// CHECK: attn.plan = #attn.plan<row_block>
 // REMARK: all scores of a tile of queries at once: the factor after its normaliser is no product with the weight
 func.func @lse(%q: tensor<?x?xf32>, %k: tensor<?x?xf32>, %v: tensor<?x?xf32>, %n: index, %m: index, %e: index, %f: index, %c: f32)
     -> (tensor<?x?xf32>, tensor<?xf32>, tensor<?x?xf32>, tensor<?x?xf32>) {
@@ -160,7 +160,7 @@ func.func @classifier(%x: tensor<?x8xf32>, %n: index) -> tensor<?x16xf32> {
 // CHECK-SAME: sizes(%{{.*}}, %[[ONE]], %{{.*}}, %{{.*}}, %{{.*}})
 // CHECK: score (%{{.*}}, %{{.*}}, %{{.*}} : index, %[[T:.*]] : f32) {
 // CHECK-NEXT: attn.yield %[[T]]
-// CHECK: attn.algorithm = "streaming"{{.*}}: tensor<?x1x8xf32>
+// CHECK: attn.plan = #attn.plan<streaming, {{.*}}: tensor<?x1x8xf32>
 // CHECK: %[[R:.*]] = tensor.collapse_shape %[[O]] {{\[\[}}0], [1, 2]] : tensor<?x1x8xf32> into tensor<?x8xf32>
 // CHECK: return %[[R]]
 #token_q = affine_map<(h, j, e, f) -> (h, e)>

@@ -264,3 +264,61 @@ func.func @f(%s: tensor<4x4xf32>) {
   %p, %l = attn.log_softmax %s axes([1, 0]) : tensor<4x4xf32>, tensor<4x4xi1>
   return
 }
+// -----
+#q = affine_map<(i, j, e, f) -> (i, e)>
+#v = affine_map<(i, j, e, f) -> (j, f)>
+func.func @f(%q: tensor<4x4xf32>, %n: index) {
+  // expected-error @+1 {{region 'mask' takes ('index', 'index'), expected ('index', 'index', 'index', 'index', 'index', 'index', 'index', 'index') beside a where of one query and one key dim (attention.c15)}}
+  %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      term(%q : tensor<4x4xf32>) maps [#q] value(%q : tensor<4x4xf32>) maps [#v]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+      mask (%i, %j) { attn.keys reach () if () full () if () tables [] () } normalise(exp divide stabilise) : tensor<4x4xf32>
+  return
+}
+// -----
+#q = affine_map<(i, j, e, f) -> (i, e)>
+#v = affine_map<(i, j, e, f) -> (j, f)>
+func.func @f(%q: tensor<4x4xf32>, %n: index) {
+  %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      term(%q : tensor<4x4xf32>) maps [#q] value(%q : tensor<4x4xf32>) maps [#v]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+      where (%i, %j) {
+        %c = arith.cmpi sle, %j, %i : index
+        attn.yield %c : i1
+      }
+      mask (%i, %j, %i0, %i1, %j0, %j1, %N, %M) {
+        %x = arith.index_cast %i0 : index to i64
+        // expected-error @+1 {{has 1 and 0 ends for 0 and 0 pieces, expected a first key and an end each (keys.c1)}}
+        attn.keys reach (%x) if () full () if () tables [] ()
+      } normalise(exp divide stabilise) : tensor<4x4xf32>
+  return
+}
+// -----
+#q = affine_map<(i, j, e, f) -> (i, e)>
+#v = affine_map<(i, j, e, f) -> (j, f)>
+func.func @f(%q: tensor<4x4xf32>, %n: index) {
+  %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      term(%q : tensor<4x4xf32>) maps [#q] value(%q : tensor<4x4xf32>) maps [#v]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+      where (%i, %j) {
+        %c = arith.cmpi sle, %j, %i : index
+        attn.yield %c : i1
+      }
+      mask (%i, %j, %i0, %i1, %j0, %j1, %N, %M) {
+        // expected-error @+1 {{says of 1 tables whether they are of keys, expected it of 0 (keys.c2)}}
+        attn.keys reach () if () full () if () tables [true] ()
+      } normalise(exp divide stabilise) : tensor<4x4xf32>
+  return
+}
+// -----
+// expected-error @+1 {{pipeline 'tiles' has tiles of 32 queries, blocks of 64 keys and pieces of 48, expected positive numbers and whole pieces in a block (pipeline.c1)}}
+func.func private @f() attributes {pipeline = #attn.pipeline<tiles, queries = 32, block = 64, piece = 48>}
+// -----
+// expected-error @+1 {{plan 'streaming' has 0 pipelines, expected one at least (plan.c1)}}
+func.func private @f() attributes {plan = #attn.plan<streaming>}
+// -----
+// expected-error @+1 {{plan 'materialised' has 1 pipeline, expected none (plan.c1)}}
+func.func private @f() attributes {plan = #attn.plan<materialised, [<tiles, queries = 32, block = 64, piece = 32>]>}
+// -----
+// expected-error @+1 {{plan has pipeline 'rows' behind 'tiles', expected each form once, in the order rows, narrow, tiles, bounded (plan.c1)}}
+func.func private @f() attributes {plan = #attn.plan<streaming, [<tiles, queries = 32, block = 64, piece = 32>, <rows, queries = 1, block = 64, piece = 32>]>}

@@ -6,7 +6,7 @@
 #k = affine_map<(i, j, e, f) -> (j, e)>
 #v = affine_map<(i, j, e, f) -> (j, f)>
 func.func @undecided(%q: tensor<4x4xf32>, %n: index) -> tensor<4x4xf32> {
-  // expected-error @+1 {{has no attn.algorithm (attention-ir.c1)}}
+  // expected-error @+1 {{has no attn.plan (attention-ir.c1)}}
   %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
       term(%q, %q : tensor<4x4xf32>, tensor<4x4xf32>) maps [#q, #k] value(%q : tensor<4x4xf32>) maps [#v]
       score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp divide stabilise) : tensor<4x4xf32>
@@ -23,7 +23,7 @@ func.func @size(%q: tensor<4x4xf32>, %k: tensor<3x4xf32>) -> tensor<4x4xf32> {
   %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
       term(%q, %k : tensor<4x4xf32>, tensor<3x4xf32>) maps [#q, #k] value(%q : tensor<4x4xf32>) maps [#v]
       score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp divide stabilise)
-      {attn.algorithm = "streaming"} : tensor<4x4xf32>
+      {attn.plan = #attn.plan<materialised>} : tensor<4x4xf32>
   return %o : tensor<4x4xf32>
 }
 
@@ -37,7 +37,7 @@ func.func @partial(%q: tensor<4x4xf32>, %k: tensor<5x9xf32>) -> tensor<4x4xf32> 
   %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
       term(%q, %k : tensor<4x4xf32>, tensor<5x9xf32>) maps [#q, #k] value(%k : tensor<5x9xf32>) maps [#v]
       score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp divide stabilise)
-      {attn.algorithm = "streaming"} : tensor<4x4xf32>
+      {attn.plan = #attn.plan<materialised>} : tensor<4x4xf32>
   return %o : tensor<4x4xf32>
 }
 
@@ -51,7 +51,7 @@ func.func @result(%q: tensor<4x4xf32>) -> tensor<5x4xf32> {
   %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
       term(%q, %q : tensor<4x4xf32>, tensor<4x4xf32>) maps [#q, #k] value(%q : tensor<4x4xf32>) maps [#v]
       score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp divide stabilise)
-      {attn.algorithm = "streaming"} : tensor<5x4xf32>
+      {attn.plan = #attn.plan<materialised>} : tensor<5x4xf32>
   return %o : tensor<5x4xf32>
 }
 
@@ -67,6 +67,6 @@ func.func @region(%q: tensor<4x4xf32>, %n: index) -> tensor<4x4xf32> {
         %s = attn.param "scale" : tensor<f32>
         %x = tensor.extract %s[] : tensor<f32>
         attn.yield %x : f32
-      } normalise(exp divide stabilise) {attn.algorithm = "streaming"} : tensor<4x4xf32>
+      } normalise(exp divide stabilise) {attn.plan = #attn.plan<materialised>} : tensor<4x4xf32>
   return %o : tensor<4x4xf32>
 }

@@ -19,6 +19,6 @@ func.func @attention(%q: tensor<?x?xf32>, %k: tensor<?x?xf32>, %v: tensor<?x?xf3
       %c = arith.cmpi sle, %j, %x : index
       attn.yield %c : i1
     }
-    normalise(exp divide stabilise) {attn.algorithm = "materialised"} : tensor<?x?xf32>
+    normalise(exp divide stabilise) {attn.plan = #attn.plan<materialised>} : tensor<?x?xf32>
   return %o : tensor<?x?xf32>
 }

@@ -1,0 +1,223 @@
+//===- AttentionPlan.cpp - how an attention is computed -------------------===//
+#include "passes/Plan/AttentionPlan.h"
+#include "passes/Masks/MaskBounds.h"
+#include "passes/Mutation.h"
+
+#include "dialects/Attn/Normaliser.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace heed;
+using attn::DimKind;
+using attn::Form;
+
+/// Whether \p region yields its last argument times something that does not
+/// depend on it.
+static bool isLinear(Region &region) {
+  Block &body = region.front();
+  Value weight = body.getArguments().back();
+  Value value = body.getTerminator()->getOperand(0);
+  llvm::SmallPtrSet<Value, 8> tainted{weight};
+  for (Operation &inner : body.without_terminator())
+    if (llvm::any_of(inner.getOperands(),
+                     [&](Value v) { return tainted.contains(v); }))
+      tainted.insert(inner.result_begin(), inner.result_end());
+  while (value != weight) {
+    Operation *def = value.getDefiningOp();
+    if (!def || def->getBlock() != &body || !tainted.contains(value))
+      return false;
+    if (isa<arith::NegFOp>(def)) {
+      value = def->getOperand(0);
+      continue;
+    }
+    if (!isa<arith::MulFOp, arith::DivFOp>(def))
+      return false;
+    bool left = tainted.contains(def->getOperand(0)),
+         right = tainted.contains(def->getOperand(1));
+    if (left == right || (right && isa<arith::DivFOp>(def)))
+      return false;
+    value = def->getOperand(right);
+  }
+  return true;
+}
+
+StringRef heed::whyNotStreaming(attn::AttentionOp op) {
+  if (attn::Normaliser::of(op).hasThreshold() &&
+      !mutated("choose-algorithm.threshold-streams"))
+    return "its normaliser finds a threshold in the whole row";
+  if (op.numDims(DimKind::Query) != 1 || op.numDims(DimKind::Key) != 1)
+    return "it has several query or key dims";
+  if (op.numDims(DimKind::Value) > 1 &&
+      !mutated("choose-algorithm.two-value-dims-stream"))
+    return "it has several value dims";
+  // Divided, an exponential may be taken less any maximum.
+  if (op.getStabilise() && !op.getDivide())
+    return "its exponentials of differences from the maximum are not divided";
+  if (!op.getWeight().empty() && op.getDivide() && !isLinear(op.getWeight()) &&
+      !mutated("choose-algorithm.any-factor-streams"))
+    return "the factor after its normaliser is no product with the weight";
+  if (op.getWeights() && !op.getWeights().use_empty())
+    return "its weights are a result";
+  if (op.getLse() && !op.getDivide())
+    return "its log-sum-exp is a result, and it is not divided by the sum";
+  return "";
+}
+
+int64_t heed::registerGroup(const halide::Target &target) {
+  return target.vectorRegisters >= 32 ? 8 : 4;
+}
+
+// Accumulators, one row of vectors and a broadcast fill the registers: (group +
+// 1) * vectors + 1 <= registers. A dozen accumulators hide the latency of the
+// multiply-add; 8 x 3 of 32 registers ran no faster than 8 x 2, whose tiles
+// leave less unused at the end of the queries and at the edges of a mask.
+int64_t heed::tileVectors(const halide::Target &target) {
+  int64_t group = registerGroup(target),
+          most = (target.vectorRegisters - 1) / (group + 1);
+  return std::clamp<int64_t>(llvm::divideCeil(12, group), 1,
+                             std::max<int64_t>(1, most));
+}
+
+/// Whether scores are likely to exclude keys whose values are not finite: what
+/// keys are read from is their value, too, or something is added to products of
+/// queries and keys. Then all blocks are computed like those of a mask, which
+/// skip absent keys' values. In others only infinite numbers in both, a key and
+/// its value, make a product of 0 and infinity, a NaN.
+static bool mayExclude(attn::AttentionOp op) {
+  if (!attn::Normaliser::of(op).excludesLowest)
+    return false;
+  unsigned key = op.firstDim(attn::DimKind::Key);
+  bool contracts = false, adds = false;
+  for (unsigned term = 0; term < op.numTerms(); ++term) {
+    bool product = !op.contractDims(term).empty();
+    contracts |= product;
+    for (auto [operand, map] : llvm::zip(op.term(term), op.maps(term))) {
+      if (!map.isFunctionOfDim(key))
+        continue;
+      if (llvm::is_contained(op.getValues(), operand))
+        return true;
+      bool byOffset = llvm::any_of(map.getResults(), [&](AffineExpr expr) {
+        return op.offsetSign(expr).has_value();
+      });
+      adds |= !product && !byOffset;
+    }
+  }
+  // A number that all keys of a row share excludes all of them or none, unless
+  // the score chooses who gets it.
+  Region &score = op.getScore();
+  ValueRange keys = score.getArguments().slice(key, op.numDims(DimKind::Key));
+  bool chooses = false;
+  score.walk([&](Operation *inner) {
+    chooses |= isa<arith::SelectOp, scf::IfOp>(inner);
+  });
+  score.walk([&](Operation *inner) {
+    auto read = dyn_cast<tensor::ExtractOp>(inner);
+    if (read && isa<FloatType>(read.getType())) {
+      llvm::SmallSetVector<Value, 8> needed;
+      needed.insert_range(read.getIndices());
+      for (size_t k = 0; k < needed.size(); ++k)
+        if (Operation *def = needed[k].getDefiningOp())
+          needed.insert_range(def->getOperands());
+      adds |= chooses ||
+              llvm::any_of(keys, [&](Value j) { return needed.contains(j); });
+    }
+    for (Value operand : inner->getOperands())
+      adds |= chooses && isa<FloatType>(operand.getType()) &&
+              !score.isAncestor(operand.getParentRegion()) &&
+              !matchPattern(operand, m_Constant());
+  });
+  return contracts && adds;
+}
+
+namespace {
+
+/// Keys of a full and of a partial block.
+struct Blocks {
+  int64_t block, piece;
+};
+
+/// Of a masked attention blocks end at the borders of tiles of \p tile
+/// queries, so that a causal diagonal cuts pieces of one tile.
+Blocks maskedBlocks(int64_t tile) {
+  return {tile * std::max<int64_t>(1, 72 / tile), tile};
+}
+
+/// Of others, of \p keys where that is known: from 64 to 192 keys a long call
+/// takes as long, and of a short one more are in whole blocks. Scores and
+/// weights of a block are less than L1 then.
+Blocks plainBlocks(std::optional<int64_t> keys, int64_t group) {
+  const int64_t step = llvm::alignTo(16, group);
+  int64_t block = 64;
+  if (keys) {
+    block =
+        std::max(step, std::min<int64_t>(block, llvm::alignDown(*keys, step)));
+    for (int64_t size = block; size * 2 >= block && size > 0; size -= step)
+      if (*keys % size == 0) {
+        block = size;
+        break;
+      }
+  }
+  return {block, block};
+}
+
+/// Whether a tile needs tables of its mask, or looks at all keys.
+bool needsTables(attn::AttentionOp op) {
+  if (op.getWhere().empty())
+    return false;
+  FailureOr<MaskBounds> mask = readMask(op);
+  return failed(mask) || mask->needsTables();
+}
+
+/// Whether an operand has an element of its own for each query and key: terms
+/// of pairs are much code already.
+bool readsPairs(attn::AttentionOp op) {
+  SmallVector<AffineMap> maps;
+  for (unsigned term = 0; term < op.numTerms(); ++term)
+    maps.append(op.maps(term));
+  for (unsigned value = 0; value < op.getValues().size(); ++value)
+    maps.push_back(op.valueMap(value));
+  return llvm::any_of(maps, [&](AffineMap map) {
+    return map.isFunctionOfDim(op.firstDim(DimKind::Query)) &&
+           map.isFunctionOfDim(op.firstDim(DimKind::Key));
+  });
+}
+
+} // namespace
+
+attn::PlanAttr heed::streamingPlan(attn::AttentionOp op,
+                                   const halide::Target &target) {
+  MLIRContext *context = op.getContext();
+  const int64_t lanes = target.lanes(32), vectors = tileVectors(target);
+  bool excluding = mayExclude(op), masked = excluding || !op.getWhere().empty();
+  auto tiles = [&](Form form, int64_t queries) {
+    auto [block, piece] =
+        masked ? maskedBlocks(queries)
+               : plainBlocks(getConstantIntValue(
+                                 op.getSizes()[op.firstDim(DimKind::Key)]),
+                             registerGroup(target));
+    return attn::PipelineAttr::get(context, form, queries, block, piece);
+  };
+  attn::PipelineAttr wide = tiles(Form::Tiles, lanes * vectors);
+  // Enough that the merge of a block and its sums over lanes do not show.
+  int64_t keysOfRow = 128;
+  bool tables = needsTables(op);
+  // Those of tiles serve here, too: a pipeline less.
+  if (FailureOr<MaskBounds> mask = readMask(op);
+      succeeded(mask) && mask->needsTables())
+    keysOfRow = wide.getPiece();
+  SmallVector<attn::PipelineAttr> pipelines{
+      attn::PipelineAttr::get(context, Form::Rows, 1, keysOfRow, keysOfRow)};
+  // Tables of a mask are cut as tiles are: one width.
+  if (!tables && !readsPairs(op) && vectors > 1)
+    pipelines.push_back(tiles(Form::Narrow, lanes));
+  pipelines.push_back(wide);
+  return attn::PlanAttr::get(context, attn::Algorithm::Streaming, excluding,
+                             pipelines);
+}

@@ -1,0 +1,26 @@
+//===- AttentionPlan.h - how an attention is computed -----------*- C++ -*-===//
+// What attn-choose-algorithm writes as `attn.plan` (docs/ir.md): which
+// pipelines an attention has, and their tiles.
+#ifndef HEED_PASSES_PLAN_ATTENTIONPLAN_H
+#define HEED_PASSES_PLAN_ATTENTIONPLAN_H
+
+#include "dialects/Attn/Dialect.h"
+#include "dialects/Halide/Target.h"
+
+namespace heed {
+
+/// Why \p op cannot stream, or an empty string if it can.
+llvm::StringRef whyNotStreaming(attn::AttentionOp op);
+
+/// Keys, or value dims, of a register tile.
+int64_t registerGroup(const halide::Target &target);
+/// Vectors of queries in a register tile, which a tile is as wide as.
+int64_t tileVectors(const halide::Target &target);
+
+/// The plan of \p op, which can stream. Its mask is solved before, if at all.
+attn::PlanAttr streamingPlan(attn::AttentionOp op,
+                             const halide::Target &target);
+
+} // namespace heed
+
+#endif
