@@ -88,7 +88,7 @@ def AttnLowerHost : Pass<"attn-lower-host", "::mlir::ModuleOp"> {
   let description = [{
     On memrefs. Every function gets the model handle as its first argument; `attn.param`, `attn.require`,
     `attn.require_in_range`, `memref.alloc`, `memref.dealloc` and `halide.call` become calls into runtime/host.h.
-    Each model gets two C functions that unpack `heed_buffer`s, and the module gets `attn.description`: entries,
+    Each model gets two C functions that unpack `heed_argument`s, and the module gets `attn.description`: entries,
     parameters and kernels, from which code generation makes the model's constant. Kernels get the model's prefix.
 
     ```mlir

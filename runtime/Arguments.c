@@ -25,8 +25,8 @@ static bool takesNoValue(const option *o, heed_io_error *error) {
 static int findInput(const heed_signature *entry, const char *name,
                      size_t length) {
   for (int k = 0; k < entry->numInputs; ++k)
-    if (strlen(entry->inputs[k].name) == length &&
-        !memcmp(entry->inputs[k].name, name, length))
+    if (strlen(entry->inputs[k]->name) == length &&
+        !memcmp(entry->inputs[k]->name, name, length))
       return k;
   return -1;
 }
@@ -34,8 +34,8 @@ static int findInput(const heed_signature *entry, const char *name,
 static int findOutput(const heed_signature *entry, const char *name,
                       size_t length) {
   for (int k = 0; k < entry->numOutputs; ++k)
-    if (strlen(entry->outputs[k].name) == length &&
-        !memcmp(entry->outputs[k].name, name, length))
+    if (strlen(entry->outputs[k]->name) == length &&
+        !memcmp(entry->outputs[k]->name, name, length))
       return k;
   return -1;
 }
@@ -57,7 +57,7 @@ static bool setInput(heed_arguments *a, int input, const char *value,
                      heed_io_error *error) {
   if (a->inputs[input])
     return heed_io_fail(error, "input '%s' is given twice",
-                        a->entry->inputs[input].name);
+                        a->entry->inputs[input]->name);
   a->inputs[input] = value;
   return true;
 }
@@ -77,10 +77,10 @@ static bool setOutput(heed_arguments *a, const char *value,
                         entry->numOutputs, value);
   if (a->outputs[output])
     return heed_io_fail(error, "output '%s' is given twice",
-                        entry->outputs[output].name);
+                        entry->outputs[output]->name);
   if (!*path)
     return heed_io_fail(error, "output '%s': expected a file's name",
-                        entry->outputs[output].name);
+                        entry->outputs[output]->name);
   a->outputs[output] = path;
   return true;
 }
@@ -204,7 +204,7 @@ bool heed_arguments_parse(const heed_model_desc *desc, int argc, char **argv,
       return false;
   }
   for (int k = 0; k < a->entry->numInputs; ++k) {
-    const heed_tensor_info *info = &a->entry->inputs[k];
+    const heed_tensor_info *info = a->entry->inputs[k];
     if (!a->inputs[k] && !(info->isScalar && info->hasDefault))
       return heed_io_fail(error, "input '%s' is missing (--%s %s)", info->name,
                           info->name, info->isScalar ? "NUMBER" : "FILE.npy");
@@ -250,10 +250,10 @@ void heed_arguments_help(const heed_model_desc *desc, const char *program,
   for (size_t e = 0; single && e < heed_num_entries(desc); ++e) {
     const heed_signature *entry = heed_entry_signature(desc, e);
     for (int k = 0; k < entry->numInputs; ++k) {
-      bool optional = entry->inputs[k].hasDefault != 0;
+      bool optional = entry->inputs[k]->hasDefault != 0;
       fprintf(
-          stream, " %s--%s %s%s", optional ? "[" : "", entry->inputs[k].name,
-          entry->inputs[k].isScalar ? "NUMBER" : "FILE", optional ? "]" : "");
+          stream, " %s--%s %s%s", optional ? "[" : "", entry->inputs[k]->name,
+          entry->inputs[k]->isScalar ? "NUMBER" : "FILE", optional ? "]" : "");
     }
   }
   fprintf(stream, "%s [--output FILE] [options]\n",
@@ -265,11 +265,11 @@ void heed_arguments_help(const heed_model_desc *desc, const char *program,
       fprintf(stream, "\nentry %s (--entry %s)\n", entry->entry, entry->entry);
     fprintf(stream, "\ninputs (.npy, or .npz:NAME):\n");
     for (int k = 0; k < entry->numInputs; ++k)
-      printInput(&entry->inputs[k], stream);
+      printInput(entry->inputs[k], stream);
     fprintf(stream, "\nresults:\n");
     for (int k = 0; k < entry->numOutputs; ++k) {
-      formatType(type, sizeof type, &entry->outputs[k]);
-      fprintf(stream, "  %-24s %s\n", entry->outputs[k].name, type);
+      formatType(type, sizeof type, entry->outputs[k]);
+      fprintf(stream, "  %-24s %s\n", entry->outputs[k]->name, type);
     }
   }
   fputs("\noptions:\n"

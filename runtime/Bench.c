@@ -30,7 +30,7 @@ heed_status heed_bench(heed_model *model, const heed_signature *entry,
     double start = heed_seconds();
     heed_status status =
         heed_run(model, entry->entry, inputs, (size_t)entry->numInputs, outputs,
-                 (size_t)entry->numOutputs);
+                 (size_t)entry->numOutputs, NULL);
     if (status) {
       free(times);
       return status;
@@ -66,8 +66,10 @@ void heed_profile_print(heed_model *model, FILE *stream) {
   heed_kernel_profile *kernels = calloc(count + 1, sizeof *kernels);
   if (!kernels)
     return;
+  kernels->size = sizeof *kernels;
   heed_profile(model, kernels, count);
-  heed_memory_use memory = heed_memory(model);
+  heed_memory_use memory = {.size = sizeof memory};
+  heed_memory(model, &memory);
   struct rusage usage; /* before measuring takes memory of its own */
   int64_t peak = getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_maxrss : 0;
   fprintf(stream,

@@ -73,7 +73,7 @@ static bool isTarget(const heed_model_desc *desc, const char *name) {
   return desc->target && !strcmp(desc->target, name);
 }
 
-const char *heed_target_name(const heed_model_desc *desc, size_t target) {
+const char *heed_target_at(const heed_model_desc *desc, size_t target) {
   if (!desc)
     return NULL;
   for (const heed_model_desc *const *v = desc->variants; v && *v; ++v)
@@ -87,7 +87,7 @@ static void listTargets(const heed_model_desc *desc, char *text, size_t size) {
   size_t length = 0;
   const char *name;
   snprintf(text, size, "no target with a name");
-  for (size_t k = 0; length < size && (name = heed_target_name(desc, k)); ++k)
+  for (size_t k = 0; length < size && (name = heed_target_at(desc, k)); ++k)
     length += (size_t)snprintf(text + length, size - length, "%s%s",
                                k ? ", " : "", name);
 }

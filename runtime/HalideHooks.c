@@ -22,7 +22,7 @@ int halide_do_par_for(void *context, halide_task_t task, int min, int size,
                       uint8_t *closure) {
   heed_model *model = context;
   if (model)
-    return heed_team_run(model->team, task, context, min, size, closure);
+    return heed_loop_run(model, task, min, size, closure);
   for (int k = 0; k < size; ++k) {
     int result = task(context, min + k, closure);
     if (result)
@@ -77,6 +77,8 @@ float heed_kernel_gives_up(void *context, int32_t yes) {
 /* Only kernels with tracing or print() come here: text for a person who debugs.
  */
 void halide_print(void *context, const char *message) {
-  (void)context;
-  fputs(message, stderr);
+  if (context)
+    heed_say(context, HEED_LOG_INFO, "%s", message);
+  else
+    fputs(message, stderr);
 }

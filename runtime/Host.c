@@ -11,28 +11,32 @@
 #include <string.h>
 
 /* The layouts that host.h promises to emitted code. */
-_Static_assert(sizeof(heed_buffer) == 144 && offsetof(heed_buffer, shape) == 16,
-               "heed_buffer");
-_Static_assert(sizeof(heed_tensor_info) == 56 &&
-                   offsetof(heed_tensor_info, extents) == 16 &&
-                   offsetof(heed_tensor_info, isScalar) == 32 &&
-                   offsetof(heed_tensor_info, defaultReal) == 40,
+_Static_assert(sizeof(heed_argument) == 144 &&
+                   offsetof(heed_argument, type) == 8 &&
+                   offsetof(heed_argument, rank) == 12 &&
+                   offsetof(heed_argument, shape) == 16,
+               "heed_argument");
+_Static_assert(sizeof(heed_tensor_info) == 64 &&
+                   offsetof(heed_tensor_info, extents) == 24 &&
+                   offsetof(heed_tensor_info, isScalar) == 40 &&
+                   offsetof(heed_tensor_info, defaultReal) == 48,
                "heed_tensor_info");
-_Static_assert(sizeof(heed_param_info) == 48 &&
-                   offsetof(heed_param_info, indexBounds) == 16 &&
-                   offsetof(heed_param_info, type) == 24 &&
-                   offsetof(heed_param_info, sizes) == 40,
+_Static_assert(sizeof(heed_param_info) == 56 &&
+                   offsetof(heed_param_info, indexBounds) == 24 &&
+                   offsetof(heed_param_info, type) == 32 &&
+                   offsetof(heed_param_info, sizes) == 48,
                "heed_param_info");
-_Static_assert(sizeof(heed_entry_desc) == 56 &&
-                   offsetof(heed_entry_desc, shapes) == 32 &&
-                   offsetof(heed_entry_desc, reserved) == 48,
+_Static_assert(sizeof(heed_entry_desc) == 64 &&
+                   offsetof(heed_entry_desc, shapes) == 40 &&
+                   offsetof(heed_entry_desc, reserved) == 56,
                "heed_entry_desc");
-_Static_assert(sizeof(heed_model_desc) == 104 &&
-                   offsetof(heed_model_desc, cpuFeatures) == 24 &&
-                   offsetof(heed_model_desc, numParams) == 48 &&
-                   offsetof(heed_model_desc, kernels) == 56 &&
-                   offsetof(heed_model_desc, init) == 72 &&
-                   offsetof(heed_model_desc, variants) == 88,
+_Static_assert(sizeof(heed_model_desc) == 112 &&
+                   offsetof(heed_model_desc, runtime) == 8 &&
+                   offsetof(heed_model_desc, cpuFeatures) == 32 &&
+                   offsetof(heed_model_desc, numParams) == 56 &&
+                   offsetof(heed_model_desc, kernels) == 64 &&
+                   offsetof(heed_model_desc, init) == 80 &&
+                   offsetof(heed_model_desc, variants) == 96,
                "heed_model_desc");
 _Static_assert(sizeof(struct halide_buffer_t) == 56 &&
                    sizeof(struct halide_dimension_t) == 16,
@@ -263,12 +267,14 @@ int32_t heed_host_kernel(heed_model *model, int32_t kernel,
                          double bytes) {
   if (writesNothing(args, numArgs, numOutputs))
     return 1;
+  heed_stop_check(model);
   void *context = model;
   atomic_store(&model->gaveUp, false);
   double start = model->profile ? heed_seconds() : 0;
   args[0] = &context;
   int32_t result = function(args);
   if (result) {
+    heed_stop_check(model);
     const char *name = kernel >= 0 && kernel < model->desc->numKernels
                            ? model->desc->kernels[kernel]
                            : "?";

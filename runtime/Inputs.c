@@ -79,6 +79,7 @@ bool heed_input_read(const heed_tensor_info *info, const char *value,
   heed_bytes bytes = {0};
   memset(&array, 0, sizeof array);
   memset(buffer, 0, sizeof *buffer);
+  buffer->size = sizeof *buffer;
   buffer->type = info->type;
   char where[600], storage[8];
   snprintf(where, sizeof where, "input '%s' (%s)", info->name, value);

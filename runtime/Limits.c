@@ -96,7 +96,7 @@ static double bestTime(heed_model *model, heed_task task, measurement *m) {
   double best = 1e30;
   for (int repeat = 0; repeat < Repeats; ++repeat) {
     double start = heed_seconds();
-    heed_team_run(model->team, task, NULL, 0, m->threads, (uint8_t *)m);
+    heed_loop_run(model, task, 0, m->threads, (uint8_t *)m);
     double time = heed_seconds() - start;
     best = time < best ? time : best;
   }
@@ -117,7 +117,7 @@ heed_limits heed_measure_limits(heed_model *model) {
     limits.flops = (double)m.done * m.threads / time;
 
   size_t bytes = (size_t)256 << 20;
-  void *memory = heed_memory_take(64, bytes);
+  void *memory = heed_heap_take(NULL, 64, bytes);
   if (!memory)
     return limits;
   memset(memory, 1, bytes);
@@ -126,6 +126,6 @@ heed_limits heed_measure_limits(heed_model *model) {
   time = bestTime(model, readTask, &m);
   if (time > 0)
     limits.bytes = (double)bytes / time;
-  free(memory);
+  heed_heap_give(NULL, memory, bytes);
   return limits;
 }

@@ -1,32 +1,10 @@
 /* Blocks of memory that live for a call: a call of the same sizes as the one
  * before allocates nothing from the system. Blocks that live as long as a
- * model. Large ones ask the system for large pages: what is read once a call,
- * as weights are, meets a new page of 4 KiB after every 64 lines, and each one
- * must be looked up in tables that lie in memory themselves. */
+ * model. */
 #include "runtime/Model.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-
-/* ---- large pages ---- */
-
-enum { LargePage = 2 << 20, LargeFrom = 2 * LargePage };
-
-void *heed_memory_take(size_t alignment, size_t bytes) {
-  void *memory = NULL;
-  bool large = bytes >= LargeFrom;
-  if (posix_memalign(&memory, large ? LargePage : alignment,
-                     bytes ? bytes : 1) != 0)
-    return NULL;
-#ifdef MADV_HUGEPAGE
-  /* Only whole pages of what no one else allocates; it is no failure if the
-   * system gives none. */
-  if (large)
-    (void)madvise(memory, bytes / LargePage * LargePage, MADV_HUGEPAGE);
-#endif
-  return memory;
-}
 
 /* ---- what a model keeps ---- */
 
@@ -36,15 +14,17 @@ enum { ArenaFrom = 128 << 10, ArenaChunk = 16 << 20, ArenaAlignment = 128 };
 
 struct heed_arena_block {
   heed_arena_block *next;
+  size_t bytes; /* with this */
 };
 
 static void *newBlock(heed_arena *arena, size_t bytes) {
   heed_arena_block *block =
       bytes > SIZE_MAX - ArenaAlignment
           ? NULL
-          : heed_memory_take(ArenaAlignment, bytes + ArenaAlignment);
+          : heed_heap_take(arena->heap, ArenaAlignment, bytes + ArenaAlignment);
   if (!block)
     return NULL;
+  block->bytes = bytes + ArenaAlignment;
   block->next = arena->blocks;
   arena->blocks = block;
   return (char *)block + ArenaAlignment;
@@ -71,7 +51,7 @@ void heed_arena_close(heed_arena *arena) {
   while (arena->blocks) {
     heed_arena_block *block = arena->blocks;
     arena->blocks = block->next;
-    free(block);
+    heed_heap_give(arena->heap, block, block->bytes);
   }
 }
 
@@ -94,12 +74,13 @@ _Static_assert(sizeof(heed_block) <= Alignment, "the record has its place");
 
 static void *memoryOf(heed_block *block) { return (char *)block + Alignment; }
 
-void heed_pool_open(heed_pool *pool) {
+void heed_pool_open(heed_pool *pool, heed_heap *heap) {
   for (int k = 0; k < HEED_SHELVES; ++k) {
     pthread_mutex_init(&pool->shelves[k].lock, NULL);
     pool->shelves[k].blocks = NULL;
     pool->shelves[k].thread = k;
   }
+  pool->heap = heap;
   pool->call = 0;
 }
 
@@ -146,7 +127,7 @@ static heed_block *takeOther(heed_pool *pool, heed_shelf *shelf, size_t bytes,
   pthread_mutex_lock(&shelf->lock);
   heed_block *block = takeKept(shelf, bytes);
   if (!block) {
-    block = heed_memory_take(Alignment, bytes + Alignment);
+    block = heed_heap_take(pool->heap, Alignment, bytes + Alignment);
     if (block) {
       block->shelf = shelf;
       block->bytes = bytes;
@@ -203,7 +184,11 @@ void heed_pool_give(void *memory) {
   pthread_mutex_unlock(&shelf->lock);
 }
 
-static void endCall(heed_shelf *shelf, uint64_t call) {
+static void giveBack(heed_heap *heap, heed_block *block) {
+  heed_heap_give(heap, block, block->bytes + Alignment);
+}
+
+static void endCall(heed_heap *heap, heed_shelf *shelf, uint64_t call) {
   if (!shelf->blocks) /* as most are; no loop runs now */
     return;
   pthread_mutex_lock(&shelf->lock);
@@ -220,14 +205,14 @@ static void endCall(heed_shelf *shelf, uint64_t call) {
       continue;
     }
     *link = block->next;
-    free(block);
+    giveBack(heap, block);
   }
   pthread_mutex_unlock(&shelf->lock);
 }
 
 void heed_pool_end_call(heed_pool *pool) {
   for (int k = 0; k < HEED_SHELVES; ++k)
-    endCall(&pool->shelves[k], pool->call);
+    endCall(pool->heap, &pool->shelves[k], pool->call);
   ++pool->call;
 }
 
@@ -249,7 +234,7 @@ void heed_pool_close(heed_pool *pool) {
     while (shelf->blocks) {
       heed_block *block = shelf->blocks;
       shelf->blocks = block->next;
-      free(block);
+      giveBack(pool->heap, block);
     }
     pthread_mutex_destroy(&shelf->lock);
   }

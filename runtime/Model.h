@@ -9,16 +9,30 @@
 #include <setjmp.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/types.h>
+
+/* ---- Heap.c: where tensors' memory comes from ---- */
+
+/** The allocator of handles that share weights, and how much of its limit is
+ * taken. All zero: malloc's memory without a limit. */
+typedef struct heed_heap {
+  heed_allocator allocator; /* allocate null: the system's */
+  int64_t limit;            /* 0: none */
+  atomic_llong taken;
+} heed_heap;
+
+/** Null if there is none, or the limit is reached; large blocks of the system
+ * lie in large pages where it has them. heap may be null. */
+void *heed_heap_take(heed_heap *heap, size_t alignment, size_t bytes);
+/** memory may be null; bytes as it was taken with. */
+void heed_heap_give(heed_heap *heap, void *memory, size_t bytes);
 
 /* ---- Memory.c ---- */
-
-/** Memory for free(), in large pages where it is large and the system has
- * them; null if there is none. */
-void *heed_memory_take(size_t alignment, size_t bytes);
 
 /** Blocks that live until all of them go. All zero: empty. */
 typedef struct heed_arena_block heed_arena_block;
 typedef struct heed_arena {
+  heed_heap *heap;
   heed_arena_block *blocks;
   char *next; /* of the chunk that small blocks are taken from */
   size_t left;
@@ -47,10 +61,11 @@ typedef struct heed_shelf {
 
 typedef struct heed_pool {
   heed_shelf shelves[HEED_SHELVES];
+  heed_heap *heap;
   uint64_t call;
 } heed_pool;
 
-void heed_pool_open(heed_pool *pool);
+void heed_pool_open(heed_pool *pool, heed_heap *heap);
 /** Begins a call from this thread, whose number is 0. */
 void heed_pool_begin_call(heed_pool *pool);
 /** 128-byte aligned, or null. */
@@ -64,24 +79,70 @@ void heed_pool_close(heed_pool *pool);
 /** Bytes of all blocks, used or not. */
 size_t heed_pool_bytes(heed_pool *pool);
 
+/* ---- Process.c: what belongs to the host's process ---- */
+
+/** Known to be another process in a child of fork. */
+typedef struct heed_mark {
+  int32_t *page; /* null: compared by number */
+  pid_t process;
+} heed_mark;
+
+void heed_mark_open(heed_mark *mark);
+/** Whether this process is a fork of the one that opened the mark. */
+bool heed_mark_is_foreign(const heed_mark *mark);
+void heed_mark_close(heed_mark *mark);
+
+/** Rounding to nearest, denormals, no traps. Returns what was set before. */
+uint64_t heed_float_mode_enter(void);
+void heed_float_mode_leave(uint64_t before);
+
 /* ---- Threads.c: one parallel loop at a time ---- */
 
 typedef int (*heed_task)(void *context, int index, uint8_t *closure);
 typedef struct heed_team heed_team;
 
-/** threads counts the caller; workers start with the first loop. Null if there
- * is no memory. */
-heed_team *heed_team_open(int32_t threads);
-/** Runs task(context, min .. min+size-1, closure); a loop inside a loop runs
- * serially. The first non-zero result, or 0. */
+/** threads counts the caller; workers start with the first loop and, if
+ * `watch`, watch for the next call when one has ended. Null if there is no
+ * memory. */
+heed_team *heed_team_open(int32_t threads, bool watch);
+/** A call of some handle begins and ends: between them workers watch for loops
+ * instead of sleeping. */
+void heed_team_begin_call(heed_team *team);
+void heed_team_end_call(heed_team *team);
+/** Runs task(context, min .. min+size-1, closure); a loop inside a loop, or
+ * beside one of another handle, runs serially. The first non-zero result, or 0.
+ */
 int heed_team_run(heed_team *team, heed_task task, void *context, int min,
                   int size, uint8_t *closure);
 int32_t heed_team_size(const heed_team *team);
 /** Which thread of its team the caller is; 0 outside of all teams. */
 int32_t heed_thread_index(void);
+/** Gives a thread of somebody else's a number that no team has, less than 0,
+ * and returns the one before. */
+int32_t heed_thread_borrow(void);
+void heed_thread_return(int32_t before);
+/** In a child of fork there is nobody to wait for. */
 void heed_team_close(heed_team *team);
 /** Processors that this process may use. */
 int32_t heed_available_threads(void);
+
+/* ---- Loops.c: the loops of kernels ---- */
+
+/** A loop of a kernel on the threads that the handle was opened with. Stops
+ * before a task when the call is cancelled. */
+int heed_loop_run(heed_model *model, heed_task task, int min, int size,
+                  uint8_t *closure);
+/** HEED_OK, or why the current call must end; remembered by the handle. Quick
+ * where the call can not be stopped. */
+heed_status heed_stop_reason(heed_model *model);
+/** Leaves the call if there is a reason. */
+void heed_stop_check(heed_model *model);
+
+/** What a heed_threads is. */
+struct heed_threads {
+  heed_object object;
+  heed_team *team;
+};
 
 /* ---- Cpu.c ---- */
 
@@ -109,13 +170,14 @@ const char *heed_kernel_message(const heed_model *model);
 typedef struct heed_param_instance {
   const void *data;
   int64_t shape[HEED_MAX_RANK];
-  bool owned; /* converted: freed with the weights */
+  size_t ownedBytes; /* copied or converted: given back with the weights */
 } heed_param_instance;
 
 /** What handles of one file share. */
 typedef struct heed_shared {
   atomic_int handles;
   const heed_model_desc *desc;
+  heed_heap heap;
   heed_weights *weights; /* null if the model has no parameters */
   heed_param_instance **params;
   void **kept; /* where in keptMemory */
@@ -127,8 +189,84 @@ typedef struct heed_shared {
 heed_status heed_params_load(heed_model *model, const heed_options *options);
 void heed_params_release(heed_shared *shared);
 /** Bytes of the parameters that are read in place (or, with `owned`, of those
- * that were converted). */
+ * that were copied). */
 int64_t heed_params_bytes(const heed_shared *shared, bool owned);
+
+/* ---- Sources.c: where weights come from ---- */
+
+/** A parameter's tensor. */
+typedef struct heed_found_weight {
+  heed_array array;
+  const int64_t *strides; /* null: dense */
+  const char *dtype;      /* the file's word */
+  char where[1400];       /* "file: 'name'", for messages */
+} heed_found_weight;
+
+/** Opens the files and the files in memory. */
+heed_status heed_sources_open(heed_model *model, const heed_options *options);
+/** Looks `name` up. *found says whether there is one; fails where what the
+ * callback gives is no tensor. */
+heed_status heed_sources_find(heed_model *model, const heed_options *options,
+                              const char *name, heed_found_weight *weight,
+                              bool *found);
+
+/* ---- Strides.c ---- */
+
+/** Whether elements of that shape lie as in dense row-major memory; strides
+ * null: yes. */
+bool heed_strides_are_dense(int32_t rank, const int64_t *shape,
+                            const int64_t *strides);
+/** First byte and one past the last, from the first element; false if they are
+ * beyond what can be addressed. */
+bool heed_strides_range(int32_t rank, const int64_t *shape,
+                        const int64_t *strides, size_t elementSize,
+                        int64_t *begin, int64_t *end);
+/** Whether no two elements share memory, as far as strides alone say: each axis
+ * steps over all that is inside it. */
+bool heed_strides_are_distinct(int32_t rank, const int64_t *shape,
+                               const int64_t *strides);
+/** Copies to dense memory, and back. */
+void heed_strides_gather(void *dense, const void *data, int32_t rank,
+                         const int64_t *shape, const int64_t *strides,
+                         size_t elementSize);
+void heed_strides_scatter(void *data, const void *dense, int32_t rank,
+                          const int64_t *shape, const int64_t *strides,
+                          size_t elementSize);
+
+/* ---- Run.c ---- */
+
+heed_status heed_run_shapes(heed_model *model, const char *entry,
+                            const heed_buffer *inputs, size_t numInputs,
+                            heed_buffer *outputs, size_t numOutputs);
+heed_status heed_run_entry(heed_model *model, const char *entry,
+                           const heed_buffer *inputs, size_t numInputs,
+                           heed_buffer *outputs, size_t numOutputs,
+                           const heed_call *call);
+/** Runs the model's init. */
+heed_status heed_run_init(heed_model *model);
+/** Bytes of the arguments of the entry that has most, for model->arguments. */
+size_t heed_run_bytes(const heed_model_desc *desc);
+/** The smallest sizes that structs of this version had. */
+enum {
+  HEED_LEAST_BUFFER =
+      offsetof(heed_buffer, shape) + sizeof(int64_t) * HEED_MAX_RANK,
+  HEED_LEAST_CALL = offsetof(heed_call, deadline) + sizeof(int64_t),
+  HEED_LEAST_OPTIONS = offsetof(heed_options, target) + sizeof(char *)
+};
+/** Whether a caller's struct of `size` bytes, of which the first `known` mean
+ * something here, can be read: it has `least`, and what is not known is 0. */
+bool heed_is_readable(const void *record, size_t size, size_t least,
+                      size_t known);
+
+/* ---- Open.c ---- */
+
+heed_status heed_open_model(int32_t callersVersion, const heed_model_desc *desc,
+                            const heed_options *options, heed_model **model);
+heed_status heed_open_other(heed_model *model, int32_t threads,
+                            heed_model **other);
+void heed_close_model(heed_model *model);
+heed_threads *heed_open_threads(int32_t threads, int32_t wait);
+void heed_close_threads(heed_threads *threads);
 
 /* ---- Model.c ---- */
 
@@ -138,13 +276,25 @@ typedef struct heed_kernel_record {
 } heed_kernel_record;
 
 struct heed_model {
+  heed_object object;
   const heed_model_desc *desc;
   heed_shared *shared;
-  heed_team *team;
+  heed_mark mark;
+  heed_team *team; /* null: parallelFor */
+  bool ownsTeam;
+  heed_parallel_for parallelFor; /* null: team */
+  void *parallelForUser;
+  int32_t threads, wait;
+  atomic_bool looping; /* parallelFor runs a loop: one inside it is serial */
+  heed_log log;
+  void *logUser;
   heed_pool pool;
   heed_kernel_record *profile; /* null unless asked for */
-  heed_buffer *arguments; /* the current call's buffers, defaults filled in */
-  atomic_flag busy;       /* a call is under way */
+  heed_argument *arguments; /* the current call's buffers, defaults filled in */
+  atomic_flag busy;         /* a call is under way */
+  const int32_t *cancel;    /* of the current call */
+  int64_t deadline;
+  atomic_int stop; /* why the current call must end: a heed_status */
   bool inInit;
   bool ready; /* opened without failure */
   jmp_buf unwind;
@@ -155,6 +305,13 @@ struct heed_model {
   char message[1024];
 };
 
+/** One line for the host's log, if it has one. */
+void heed_say(const heed_model *model, heed_log_level level, const char *format,
+              ...) __attribute__((format(printf, 3, 4)));
+const heed_entry_desc *heed_find_entry(const heed_model_desc *desc,
+                                       const char *name);
+/** The runtime's own part of heed_target_name(). */
+const char *heed_target_at(const heed_model_desc *desc, size_t target);
 /** Records the failure and returns status. */
 heed_status heed_fail(heed_model *model, heed_status status, const char *format,
                       ...) __attribute__((format(printf, 3, 4)));

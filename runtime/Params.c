@@ -1,5 +1,5 @@
 /* Parameters: found by name in the weights, checked against what the compiled
- * code expects, converted where the file's type is another. */
+ * code expects, copied where their type or layout is another. */
 #include "runtime/Model.h"
 #include "runtime/io/Convert.h"
 
@@ -67,8 +67,8 @@ static void formatExpected(char *text, size_t size,
 }
 
 static heed_status checkShape(heed_model *model, const heed_param_info *info,
-                              const char *path, const heed_safetensor *tensor) {
-  const heed_array *array = &tensor->array;
+                              const heed_found_weight *weight) {
+  const heed_array *array = &weight->array;
   bool fits = array->rank == info->rank;
   for (int32_t axis = 0; fits && axis < info->rank; ++axis)
     fits = info->sizes[axis] < 0 || info->sizes[axis] == array->shape[axis];
@@ -77,70 +77,117 @@ static heed_status checkShape(heed_model *model, const heed_param_info *info,
   char expected[256], found[256];
   formatExpected(expected, sizeof expected, info);
   heed_io_format_shape(found, sizeof found, array->rank, array->shape);
+  return heed_fail(model, HEED_ERROR_WEIGHTS, "%s: expected shape %s, found %s",
+                   weight->where, expected, found);
+}
+
+static heed_status findWeight(heed_model *model, const heed_options *options,
+                              const heed_param_info *info,
+                              const int64_t *indices,
+                              heed_found_weight *weight) {
+  char name[MaxName], first[MaxName] = "";
+  bool found = false;
+  for (int32_t k = 0; k < info->numNames && !found; ++k) {
+    if (!expandName(name, info->names[k], indices, info->numIndices))
+      return heed_fail(model, HEED_ERROR_WEIGHTS, "parameter name too long");
+    if (k == 0)
+      strcpy(first, name);
+    heed_status status =
+        heed_sources_find(model, options, name, weight, &found);
+    if (status)
+      return status;
+  }
+  if (found)
+    return HEED_OK;
   return heed_fail(model, HEED_ERROR_WEIGHTS,
-                   "%s: '%s': expected shape %s, found %s", path, tensor->name,
-                   expected, found);
+                   "no tensor '%s'%s%s%s among the %zu of the weights", first,
+                   info->numNames > 1 ? " (nor '" : "",
+                   info->numNames > 1 ? name : "",
+                   info->numNames > 1 ? "')" : "",
+                   heed_weights_count(model->shared->weights));
 }
 
 static bool isAligned(const void *data, size_t size) {
   return (uintptr_t)data % size == 0;
 }
 
-static heed_status loadInstance(heed_model *model, const heed_param_info *info,
-                                const int64_t *indices, bool convert,
-                                heed_param_instance *instance) {
-  char name[MaxName], first[MaxName] = "";
-  const char *path = NULL;
-  const heed_safetensor *tensor = NULL;
-  for (int32_t k = 0; k < info->numNames && !tensor; ++k) {
-    if (!expandName(name, info->names[k], indices, info->numIndices))
-      return heed_fail(model, HEED_ERROR_WEIGHTS, "parameter name too long");
-    if (k == 0)
-      strcpy(first, name);
-    tensor = heed_weights_find(model->shared->weights, name, &path);
-  }
-  if (!tensor)
-    return heed_fail(model, HEED_ERROR_WEIGHTS,
-                     "no tensor '%s'%s%s%s among the %zu of the weights", first,
-                     info->numNames > 1 ? " (nor '" : "",
-                     info->numNames > 1 ? name : "",
-                     info->numNames > 1 ? "')" : "",
-                     heed_weights_count(model->shared->weights));
-  heed_status status = checkShape(model, info, path, tensor);
-  if (status)
-    return status;
-
-  const heed_array *array = &tensor->array;
-  memcpy(instance->shape, array->shape, sizeof instance->shape);
-  size_t size = heed_type_size(info->type);
-  if (array->type == info->type && info->type != HEED_BOOL &&
-      isAligned(array->data, size)) {
-    instance->data = array->data;
-    return HEED_OK;
-  }
-  char where[MaxName + 256];
-  heed_io_error error;
-  snprintf(where, sizeof where, "%s: '%s'", path, tensor->name);
-  if (!array->type)
-    return heed_fail(model, HEED_ERROR_TYPE,
-                     "%s: expected element type %s, found %s", where,
-                     heed_type_name(info->type), tensor->dtype);
-  int64_t bytes;
-  void *memory = NULL;
-  if (!heed_io_byte_count(array->rank, array->shape, (int64_t)size, &bytes) ||
-      posix_memalign(&memory, 64, bytes ? (size_t)bytes : 1) != 0)
-    return heed_fail(model, HEED_ERROR_MEMORY, "%s: no memory to convert it",
+/* Memory of the handles' own for `bytes` of this instance. */
+static heed_status own(heed_model *model, heed_param_instance *instance,
+                       int64_t bytes, const char *where) {
+  instance->data = heed_heap_take(&model->shared->heap, 64, (size_t)bytes);
+  if (!instance->data)
+    return heed_fail(model, HEED_ERROR_MEMORY, "%s: no memory for a copy of it",
                      where);
-  instance->data = memory;
-  instance->owned = true;
-  if (!heed_convert_array(array, info->type,
-                          convert ? HEED_ROUND_F64 : HEED_ROUND_F32, memory,
-                          where, &error))
-    return heed_fail(model, HEED_ERROR_TYPE, "%s", error.text);
+  instance->ownedBytes = bytes ? (size_t)bytes : 1;
   return HEED_OK;
 }
 
-static heed_status loadParam(heed_model *model, int32_t param, bool convert) {
+/* Copies a dense array to the instance in the type that the code reads. */
+static heed_status convertTo(heed_model *model, const heed_array *array,
+                             int32_t type, bool roundsF64, void *memory,
+                             const char *where) {
+  heed_io_error error;
+  if (heed_convert_array(array, type,
+                         roundsF64 ? HEED_ROUND_F64 : HEED_ROUND_F32, memory,
+                         where, &error))
+    return HEED_OK;
+  return heed_fail(model, HEED_ERROR_TYPE, "%s", error.text);
+}
+
+/* The same for one whose elements lie apart: they are gathered first. */
+static heed_status gather(heed_model *model, const heed_found_weight *weight,
+                          int32_t type, bool roundsF64, void *memory) {
+  heed_heap *heap = &model->shared->heap;
+  heed_array array = weight->array;
+  size_t size = heed_type_size(array.type), bytes = (size_t)array.count * size;
+  void *dense = heed_heap_take(heap, 64, bytes);
+  if (!dense)
+    return heed_fail(model, HEED_ERROR_MEMORY, "%s: no memory for a copy of it",
+                     weight->where);
+  heed_strides_gather(dense, array.data, array.rank, array.shape,
+                      weight->strides, size);
+  array.data = dense;
+  heed_status status =
+      convertTo(model, &array, type, roundsF64, memory, weight->where);
+  heed_heap_give(heap, dense, bytes);
+  return status;
+}
+
+static heed_status loadInstance(heed_model *model, const heed_options *options,
+                                const heed_param_info *info,
+                                const int64_t *indices,
+                                heed_param_instance *instance) {
+  heed_found_weight weight;
+  heed_status status = findWeight(model, options, info, indices, &weight);
+  if (!status)
+    status = checkShape(model, info, &weight);
+  if (status)
+    return status;
+  const heed_array *array = &weight.array;
+  memcpy(instance->shape, array->shape, sizeof instance->shape);
+  size_t size = heed_type_size(info->type);
+  if (!array->type)
+    return heed_fail(model, HEED_ERROR_TYPE,
+                     "%s: expected element type %s, found %s", weight.where,
+                     heed_type_name(info->type), weight.dtype);
+  bool fits = array->type == info->type && info->type != HEED_BOOL &&
+              !weight.strides && isAligned(array->data, size);
+  if (fits && !options->copyWeights) {
+    instance->data = array->data;
+    return HEED_OK;
+  }
+  status = own(model, instance, array->count * (int64_t)size, weight.where);
+  if (status)
+    return status;
+  void *memory = (void *)(uintptr_t)instance->data;
+  bool roundsF64 = options->convert != 0;
+  return weight.strides ? gather(model, &weight, info->type, roundsF64, memory)
+                        : convertTo(model, array, info->type, roundsF64, memory,
+                                    weight.where);
+}
+
+static heed_status loadParam(heed_model *model, const heed_options *options,
+                             int32_t param) {
   const heed_param_info *info = &model->desc->params[param];
   int64_t count = countInstances(info);
   if (count < 0 || info->rank < 0 || info->rank > HEED_MAX_RANK ||
@@ -163,7 +210,7 @@ static heed_status loadParam(heed_model *model, int32_t param, bool convert) {
       rest /= range;
     }
     heed_status status =
-        loadInstance(model, info, indices, convert, &instances[k]);
+        loadInstance(model, options, info, indices, &instances[k]);
     if (status)
       return status;
   }
@@ -175,28 +222,20 @@ heed_status heed_params_load(heed_model *model, const heed_options *options) {
   const heed_model_desc *desc = model->desc;
   if (desc->numParams == 0)
     return HEED_OK;
-  if (options->numWeights == 0)
-    return heed_fail(model, HEED_ERROR_WEIGHTS,
-                     "model '%s' has %d parameters: expected a weights file",
-                     desc->name, desc->numParams);
-  for (size_t k = 0; k < options->numWeights; ++k)
-    if (!options->weights || !options->weights[k])
-      return heed_fail(model, HEED_ERROR_ARGUMENT,
-                       "weights file %zu of %zu has no name", k + 1,
-                       options->numWeights);
-  heed_io_error error;
-  if (!heed_weights_open(options->weights, options->numWeights,
-                         &shared->weights, &error))
-    return heed_fail(model, HEED_ERROR_FILE, "%s", error.text);
+  heed_status status = heed_sources_open(model, options);
+  if (status)
+    return status;
   shared->params = calloc((size_t)desc->numParams, sizeof *shared->params);
   if (!shared->params)
     return heed_fail(model, HEED_ERROR_MEMORY, "no memory for parameters");
-  for (int32_t param = 0; param < desc->numParams; ++param) {
-    heed_status status = loadParam(model, param, options->convert != 0);
-    if (status)
-      return status;
+  for (int32_t param = 0; param < desc->numParams && !status; ++param)
+    status = loadParam(model, options, param);
+  if (options->copyWeights) {
+    /* Nothing reads the files any more. */
+    heed_weights_close(shared->weights);
+    shared->weights = NULL;
   }
-  return HEED_OK;
+  return status;
 }
 
 void heed_params_release(heed_shared *shared) {
@@ -207,8 +246,9 @@ void heed_params_release(heed_shared *shared) {
       continue;
     int64_t count = countInstances(&shared->desc->params[param]);
     for (int64_t k = 0; k < count; ++k)
-      if (instances[k].owned)
-        free((void *)(uintptr_t)instances[k].data);
+      if (instances[k].ownedBytes)
+        heed_heap_give(&shared->heap, (void *)(uintptr_t)instances[k].data,
+                       instances[k].ownedBytes);
     free(instances);
   }
   free(shared->params);
@@ -226,7 +266,7 @@ int64_t heed_params_bytes(const heed_shared *shared, bool owned) {
       int64_t size = (int64_t)heed_type_size(info->type);
       for (int32_t axis = 0; axis < info->rank; ++axis)
         size *= instance->shape[axis];
-      bytes += instance->owned == owned ? size : 0;
+      bytes += (instance->ownedBytes != 0) == owned ? size : 0;
     }
   }
   return bytes;

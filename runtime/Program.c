@@ -25,7 +25,8 @@ static bool modelFailed(const program *p, heed_status status,
 static bool readInputs(program *p, heed_io_error *error) {
   const heed_signature *entry = p->arguments.entry;
   for (int k = 0; k < entry->numInputs; ++k) {
-    const heed_tensor_info *info = &entry->inputs[k];
+    const heed_tensor_info *info = entry->inputs[k];
+    p->inputs[k].size = sizeof *p->inputs;
     p->inputs[k].type = info->type; /* left away: the default */
     if (p->arguments.inputs[k] &&
         !heed_input_read(info, p->arguments.inputs[k], p->arguments.convert,
@@ -37,6 +38,8 @@ static bool readInputs(program *p, heed_io_error *error) {
 
 static bool allocateOutputs(program *p, heed_io_error *error) {
   const heed_signature *entry = p->arguments.entry;
+  for (int k = 0; k < entry->numOutputs; ++k)
+    p->outputs[k].size = sizeof *p->outputs;
   heed_status status = heed_output_shapes(p->model, entry->entry, p->inputs,
                                           (size_t)entry->numInputs, p->outputs,
                                           (size_t)entry->numOutputs);
@@ -51,7 +54,7 @@ static bool allocateOutputs(program *p, heed_io_error *error) {
                             (int64_t)heed_type_size(output->type), &bytes) ||
         posix_memalign(&output->data, 64, bytes ? (size_t)bytes : 1) != 0)
       return heed_io_fail(error, "no memory for output '%s' of shape %s",
-                          entry->outputs[k].name, shape);
+                          entry->outputs[k]->name, shape);
   }
   return true;
 }
@@ -67,18 +70,20 @@ static bool execute(program *p, heed_io_error *error) {
     return heed_io_fail(error, "no memory");
   if (!readInputs(p, error))
     return false;
-  heed_options options = {.weights = a->weights,
+  heed_options options = {.size = sizeof options,
+                          .weights = a->weights,
                           .numWeights = a->numWeights,
                           .threads = a->threads,
                           .convert = a->convert,
-                          .profile = a->profile};
+                          .profile = a->profile,
+                          .wait = a->bench ? HEED_WAIT_WATCH : HEED_WAIT_SLEEP};
   heed_status status = heed_open(p->desc, &options, &p->model);
   if (status)
     return modelFailed(p, status, error);
   if (!allocateOutputs(p, error))
     return false;
   status = heed_run(p->model, entry->entry, p->inputs, (size_t)entry->numInputs,
-                    p->outputs, (size_t)entry->numOutputs);
+                    p->outputs, (size_t)entry->numOutputs, NULL);
   if (!status && a->bench)
     status = heed_bench(p->model, entry, p->inputs, p->outputs, a->benchRuns,
                         stdout);
@@ -90,7 +95,7 @@ static bool execute(program *p, heed_io_error *error) {
   for (int k = 0; k < entry->numOutputs; ++k)
     written |= a->outputs[k] != NULL;
   for (int k = 0; !written && !a->bench && k < entry->numOutputs; ++k)
-    heed_output_print(&entry->outputs[k], &p->outputs[k], stdout);
+    heed_output_print(entry->outputs[k], &p->outputs[k], stdout);
   return heed_outputs_write(entry, a->outputs, p->outputs, error);
 }
 

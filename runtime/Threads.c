@@ -1,5 +1,5 @@
 /* A team of threads that runs one parallel loop at a time. Each handle has its
- * own. */
+ * own, or shares one with others. */
 #include "runtime/Model.h"
 
 #include <sched.h>
@@ -40,7 +40,9 @@ struct heed_team {
   worker *workers;
   share *shares; /* of the current loop: one a thread */
   int32_t threads, numWorkers;
-  bool started;
+  bool started, watch;
+  heed_mark mark;
+  atomic_int calls;     /* that are under way: loops may come any moment */
   atomic_bool busy;     /* a loop runs: a loop inside it is serial */
   atomic_uint turn;     /* counts loops */
   atomic_uint state;    /* Open, and the workers inside the current loop */
@@ -68,10 +70,12 @@ static void relax(void) {
 #endif
 }
 
-/* Watches `*watched` while it is `value`; false after some time. */
-static bool changes(const atomic_uint *watched, unsigned value) {
+/* Watches `*watched` while it is `value`; false after some time, and between
+ * calls at once unless that is wanted. */
+static bool changes(const heed_team *team, const atomic_uint *watched,
+                    unsigned value) {
   int64_t start = nanoseconds(), passed = 0;
-  while (passed < Watched) {
+  while (passed < Watched && (team->watch || atomic_load(&team->calls))) {
     for (int k = 0; k < 32; ++k) {
       if (atomic_load(watched) != value)
         return true;
@@ -112,6 +116,17 @@ static _Thread_local int32_t threadIndex;
 
 int32_t heed_thread_index(void) { return threadIndex; }
 
+/* Numbers below 0 are nobody's: blocks of memory are taken under a lock then.
+ * Threads differ in them, as far as shelves go. */
+int32_t heed_thread_borrow(void) {
+  int32_t before = threadIndex;
+  uintptr_t self = (uintptr_t)pthread_self() >> 12;
+  threadIndex = -1 - (int32_t)(self % (HEED_SHELVES - 1));
+  return before;
+}
+
+void heed_thread_return(int32_t before) { threadIndex = before; }
+
 static bool join(heed_team *team) {
   unsigned state = atomic_load(&team->state);
   while (state & Open)
@@ -132,9 +147,10 @@ static void *work(void *argument) {
   const worker *self = argument;
   heed_team *team = self->team;
   threadIndex = self->index;
+  heed_float_mode_enter();
   unsigned seen = 0;
   for (;;) {
-    if (!changes(&team->turn, seen)) {
+    if (!changes(team, &team->turn, seen)) {
       pthread_mutex_lock(&team->lock);
       atomic_fetch_add(&team->sleeping, 1);
       while (atomic_load(&team->turn) == seen)
@@ -160,11 +176,13 @@ int32_t heed_available_threads(void) {
   return count > 0 ? count : 1;
 }
 
-heed_team *heed_team_open(int32_t threads) {
+heed_team *heed_team_open(int32_t threads, bool watch) {
   heed_team *team = calloc(1, sizeof *team);
   if (!team)
     return NULL;
   team->threads = threads;
+  team->watch = watch;
+  heed_mark_open(&team->mark);
   pthread_mutex_init(&team->lock, NULL);
   pthread_cond_init(&team->wake, NULL);
   pthread_cond_init(&team->done, NULL);
@@ -181,10 +199,16 @@ static void start(heed_team *team) {
       aligned_alloc(64, (size_t)team->threads * sizeof *team->shares);
   if (!team->workers || !team->shares)
     return;
-  /* Signals belong to the application's own threads. */
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  /* Signals belong to the application's own threads; but what an instruction
+   * raises meets the application's handler on the thread that it stands in:
+   * blocked, it would end the process. */
+  static const int synchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL,
+                                    SIGTRAP, SIGSYS, SIGABRT};
+  sigset_t others, before;
+  sigfillset(&others);
+  for (size_t k = 0; k < sizeof synchronous / sizeof *synchronous; ++k)
+    sigdelset(&others, synchronous[k]);
+  pthread_sigmask(SIG_SETMASK, &others, &before);
   for (int32_t k = 0; k < team->threads - 1; ++k) {
     worker *next = &team->workers[k];
     next->team = team;
@@ -220,7 +244,7 @@ static int runTogether(heed_team *team, loop *work, int min, int size) {
 
   /* Who comes late finds nothing to join. */
   unsigned inside = atomic_fetch_and(&team->state, ~(unsigned)Open) & ~Open;
-  while (inside && changes(&team->state, inside))
+  while (inside && changes(team, &team->state, inside))
     inside = atomic_load(&team->state);
   if (inside) {
     pthread_mutex_lock(&team->lock);
@@ -252,16 +276,27 @@ int heed_team_run(heed_team *team, heed_task task, void *context, int min,
 
 int32_t heed_team_size(const heed_team *team) { return team->threads; }
 
+void heed_team_begin_call(heed_team *team) {
+  atomic_fetch_add(&team->calls, 1);
+}
+
+void heed_team_end_call(heed_team *team) { atomic_fetch_sub(&team->calls, 1); }
+
 void heed_team_close(heed_team *team) {
   if (!team)
     return;
-  atomic_store(&team->closing, true);
-  nextTurn(team);
-  for (int32_t k = 0; k < team->numWorkers; ++k)
-    pthread_join(team->workers[k].thread, NULL);
-  pthread_cond_destroy(&team->wake);
-  pthread_cond_destroy(&team->done);
-  pthread_mutex_destroy(&team->lock);
+  /* In a child of fork there are no workers, and who had the lock is not known.
+   */
+  if (!heed_mark_is_foreign(&team->mark)) {
+    atomic_store(&team->closing, true);
+    nextTurn(team);
+    for (int32_t k = 0; k < team->numWorkers; ++k)
+      pthread_join(team->workers[k].thread, NULL);
+    pthread_cond_destroy(&team->wake);
+    pthread_cond_destroy(&team->done);
+    pthread_mutex_destroy(&team->lock);
+  }
+  heed_mark_close(&team->mark);
   free(team->workers);
   free(team->shares);
   free(team);

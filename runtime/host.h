@@ -29,56 +29,117 @@ extern "C" {
 
 struct halide_buffer_t;
 
+/** An input or output as emitted code sees it: dense, row-major, on the CPU.
+ * 144 bytes: data 0, type 8, rank 12, shape 16 (16 x i64). */
+typedef struct heed_argument {
+  void *data;
+  int32_t type; /**< a heed_type */
+  int32_t rank;
+  int64_t shape[HEED_MAX_RANK];
+} heed_argument;
+
 /** One entry point. `shapes` fills type, rank and shape of out[]; `run` fills
  * out[k].data, whose shapes `shapes` gave. Before either is called the runtime
  * has checked: number of buffers, element types, ranks, static sizes, extents
  * >= 0, element counts that fit in memory, and has put defaults in place of
  * absent scalars (so data of a scalar is never null). Everything else (dims
  * that must agree, ranges) is checked by the emitted code, in both functions
- * alike. Both return 0, or a heed_status if they failed without unwinding. 56
- * bytes: signature 0 (entry 0, numInputs 8, numOutputs 12, inputs 16, outputs
- * 24), shapes 32, run 40, reserved 48. */
+ * alike. Both return 0, or a heed_status if they failed without unwinding. 64
+ * bytes: signature 0 (size 0, entry 8, numInputs 16, numOutputs 20, inputs 24,
+ * outputs 32), shapes 40, run 48, reserved 56. */
 typedef struct heed_entry_desc {
   heed_signature signature;
-  int32_t (*shapes)(heed_model *model, const heed_buffer *in, heed_buffer *out);
-  int32_t (*run)(heed_model *model, const heed_buffer *in, heed_buffer *out);
+  int32_t (*shapes)(heed_model *model, const heed_argument *in,
+                    heed_argument *out);
+  int32_t (*run)(heed_model *model, const heed_argument *in,
+                 heed_argument *out);
   const void *reserved; /* state of the entry, later: null */
 } heed_entry_desc;
 
-/** The whole model, a constant named `<prefix>_model`. 104 bytes; offsets at
+/** The functions of the runtime that a library carries: those of heed.h by the
+ * same names. Api.c, of which a program has one, calls them. What stands before
+ * `numEntries` stays in every version, so that a runtime can refuse a caller of
+ * another one. */
+typedef struct heed_runtime {
+  size_t size;
+  int64_t abiVersion;
+  heed_status (*open)(int32_t callersVersion, const heed_model_desc *desc,
+                      const heed_options *options, heed_model **model);
+  void (*close)(heed_model *model);
+  const char *(*lastError)(const heed_model *model);
+  size_t (*numEntries)(const heed_model_desc *desc);
+  const heed_signature *(*entrySignature)(const heed_model_desc *desc,
+                                          size_t entry);
+  const heed_signature *(*findSignature)(const heed_model_desc *desc,
+                                         const char *entry);
+  const char *(*modelName)(const heed_model_desc *desc);
+  size_t (*numParams)(const heed_model_desc *desc);
+  const heed_param_info *(*param)(const heed_model_desc *desc, size_t param);
+  const char *(*targetName)(const heed_model_desc *desc, size_t target);
+  heed_status (*openShared)(heed_model *model, int32_t threads,
+                            heed_model **other);
+  heed_status (*outputShapes)(heed_model *model, const char *entry,
+                              const heed_buffer *inputs, size_t numInputs,
+                              heed_buffer *outputs, size_t numOutputs);
+  heed_status (*run)(heed_model *model, const char *entry,
+                     const heed_buffer *inputs, size_t numInputs,
+                     heed_buffer *outputs, size_t numOutputs,
+                     const heed_call *call);
+  int32_t (*numThreads)(const heed_model *model);
+  const char *(*target)(const heed_model *model);
+  size_t (*profile)(const heed_model *model, heed_kernel_profile *profiles,
+                    size_t capacity);
+  void (*profileReset)(heed_model *model);
+  heed_status (*memory)(const heed_model *model, heed_memory_use *use);
+  heed_threads *(*threadsOpen)(int32_t threads, int32_t wait);
+  void (*threadsClose)(heed_threads *threads);
+  heed_parallel_for threadsRun; /* its user is the heed_threads */
+  int32_t (*threadsCount)(const heed_threads *threads);
+} heed_runtime;
+
+/** The runtime of this library; emitted descriptions point to it. */
+extern const heed_runtime heed_own_runtime;
+
+/** Every handle and every heed_threads begins with its runtime. */
+typedef struct heed_object {
+  const heed_runtime *runtime;
+} heed_object;
+
+/** The whole model, a constant named `<prefix>_model`. 112 bytes; offsets at
  * the right. A model that was compiled for several targets is described once
  * for each; the public one is that with the least demands and knows the others.
+ * The first two fields stay where they are in every version.
  */
 struct heed_model_desc {
-  int32_t abiVersion; /*  0: HEED_ABI_VERSION */
-  int32_t numEntries; /*  4 */
-  const char *name;   /*  8 */
+  int32_t abiVersion;          /*  0: HEED_ABI_VERSION */
+  int32_t numEntries;          /*  4 */
+  const heed_runtime *runtime; /*  8: heed_own_runtime */
+  const char *name;            /* 16 */
   const char
-      *source; /* 16: the source file's name, for messages; may be null */
-  const char *cpuFeatures; /* 24: LLVM's names, "avx2,fma,f16c"; empty or null:
+      *source; /* 24: the source file's name, for messages; may be null */
+  const char *cpuFeatures; /* 32: LLVM's names, "avx2,fma,f16c"; empty or null:
                               none. What `heed_open` insists on */
-  const heed_entry_desc *entries; /* 32 */
-  const heed_param_info *params;  /* 40 */
-  int32_t numParams;              /* 48 */
-  int32_t numKernels;             /* 52 */
-  const char *const *kernels; /* 56: names, for profiles and messages; the index
+  const heed_entry_desc *entries; /* 40 */
+  const heed_param_info *params;  /* 48 */
+  int32_t numParams;              /* 56 */
+  int32_t numKernels;             /* 60 */
+  const char *const *kernels; /* 64: names, for profiles and messages; the index
                                  is that of heed_host_kernel() */
   int32_t
-      numKept; /* 64: slots for what `init` computes, see heed_host_keep() */
-  int32_t numStates;                  /* 68: later: 0 */
-  int32_t (*init)(heed_model *model); /* 72: runs once after the weights are
+      numKept; /* 72: slots for what `init` computes, see heed_host_keep() */
+  int32_t numStates;                  /* 76: later: 0 */
+  int32_t (*init)(heed_model *model); /* 80: runs once after the weights are
                                          mapped; may be null */
-  const void *states;                 /* 80: later: null */
+  const void *states;                 /* 88: later: null */
   const heed_model_desc *const
-      *variants; /* 88: the same model for better processors, best first, then a
+      *variants; /* 96: the same model for better processors, best first, then a
                     null; null: none */
-  const char *target; /* 96: "x86-64-v3"; may be null */
+  const char *target; /* 104: "x86-64-v3"; may be null */
 };
-/* heed_buffer, 144 bytes: data 0, type 8, rank 12, shape 16 (16 x i64).
- * heed_tensor_info, 56 bytes: name 0, type 8, rank 12, extents 16, sizes 24,
- * isScalar 32, hasDefault 36, defaultReal 40, defaultInteger 48.
- * heed_param_info, 48 bytes: names 0, numNames 8, numIndices 12, indexBounds
- * 16, type 24, rank 28, extents 32, sizes 40. */
+/* heed_tensor_info, 64 bytes: size 0, name 8, type 16, rank 20, extents 24,
+ * sizes 32, isScalar 40, hasDefault 44, defaultReal 48, defaultInteger 56.
+ * heed_param_info, 56 bytes: size 0, names 8, numNames 16, numIndices 20,
+ * indexBounds 24, type 32, rank 36, extents 40, sizes 48. */
 
 /** `main` of a compiled program: emit `int main(int argc, char **argv)` that
  * returns this. */

@@ -173,7 +173,7 @@ bool Checker::run() {
 
 void Checker::summary() {
   for (size_t k = 0; k < worst.size(); ++k)
-    outs() << "  " << fast->signature().outputs[k].name
+    outs() << "  " << fast->signature().outputs[k]->name
            << llvm::format(": max abs %.2e, judged %.2e, by row %.2e, ",
                            worst[k].maxAbs, worst[k].judged, worst[k].byRow)
            << llvm::format("relative %.2e, %.0f ulp\n", worst[k].relative,

@@ -40,8 +40,8 @@ static int64_t drawSize(Random &random, const Recipe &recipe, bool leads) {
 /// Dims that stand before the last two axes of an input.
 static bool leads(const heed_signature &signature, const std::string &name) {
   for (int32_t k = 0; k < signature.numInputs; ++k)
-    for (int32_t axis = 0; axis < signature.inputs[k].rank - 2; ++axis)
-      if (name == signature.inputs[k].extents[axis])
+    for (int32_t axis = 0; axis < signature.inputs[k]->rank - 2; ++axis)
+      if (name == signature.inputs[k]->extents[axis])
         return true;
   return false;
 }
@@ -50,7 +50,7 @@ static bool leads(const heed_signature &signature, const std::string &name) {
 static std::optional<int64_t> defaultOf(const heed_signature &signature,
                                         const std::string &name) {
   for (int32_t k = 0; k < signature.numInputs; ++k)
-    if (const heed_tensor_info &info = signature.inputs[k];
+    if (const heed_tensor_info &info = *signature.inputs[k];
         info.isScalar && info.hasDefault && name == info.name)
       return info.defaultInteger;
   return std::nullopt;
@@ -190,7 +190,7 @@ std::optional<Draw> drawInputs(const heed_signature &signature,
   draw.dims = dims;
   draw.kind = recipe.kind;
   for (int32_t k = 0; k < signature.numInputs; ++k) {
-    const heed_tensor_info &info = signature.inputs[k];
+    const heed_tensor_info &info = *signature.inputs[k];
     Array array;
     array.name = info.name;
     array.type = info.type;

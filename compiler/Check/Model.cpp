@@ -1,7 +1,6 @@
 //===- Model.cpp - a compiled model in a shared library -------------------===//
 //
-// The models link the runtime statically and hide it; this tool has its own
-// copy, which works on any model's description.
+// Each library carries its own runtime; this tool's functions of heed.h find it.
 #include "compiler/Check/Model.h"
 #include "llvm/ADT/APFloat.h"
 #include <cstring>
@@ -18,6 +17,7 @@ int64_t Array::count() const {
 
 heed_buffer Array::buffer() {
   heed_buffer b{};
+  b.size = sizeof b;
   bytes.resize(size_t(count()) * heed_type_size(type));
   b.data = bytes.data();
   b.type = type;
@@ -127,6 +127,7 @@ std::unique_ptr<Model> Model::open(const std::string &library,
   for (const std::string &file : weights)
     files.push_back(file.c_str());
   heed_options options{};
+  options.size = sizeof options;
   options.weights = files.data();
   options.numWeights = files.size();
   options.threads = 2;
@@ -146,6 +147,8 @@ Model::~Model() {
 Outcome Model::run(std::vector<Array> &inputs) {
   Outcome outcome;
   std::vector<heed_buffer> in, out(entry->numOutputs);
+  for (heed_buffer &buffer : out)
+    buffer.size = sizeof buffer;
   for (Array &array : inputs)
     in.push_back(array.buffer());
   auto fail = [&](heed_status status) {
@@ -159,7 +162,7 @@ Outcome Model::run(std::vector<Array> &inputs) {
     return fail(status);
   for (size_t k = 0; k < out.size(); ++k) {
     Array array;
-    array.name = entry->outputs[k].name;
+    array.name = entry->outputs[k]->name;
     array.type = out[k].type;
     array.shape.assign(out[k].shape, out[k].shape + out[k].rank);
     // An element that nobody writes shows as a NaN.
@@ -169,8 +172,8 @@ Outcome Model::run(std::vector<Array> &inputs) {
   }
   for (size_t k = 0; k < out.size(); ++k)
     out[k] = outcome.outputs[k].buffer();
-  status =
-      heed_run(model, nullptr, in.data(), in.size(), out.data(), out.size());
+  status = heed_run(model, nullptr, in.data(), in.size(), out.data(),
+                    out.size(), /*call=*/nullptr);
   return status == HEED_OK ? outcome : fail(status);
 }
 

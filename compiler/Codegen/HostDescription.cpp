@@ -75,7 +75,7 @@ public:
     return found;
   }
 
-  /// A description in another object.
+  /// A description or a table in another object.
   Constant *other(StringRef name) {
     auto *global = new GlobalVariable(
         module, Type::getInt8Ty(context), /*isConstant=*/true,
@@ -96,7 +96,8 @@ public:
                                               : number.getInt();
     ArrayRef<int64_t> sizes = info.getAs<DenseI64ArrayAttr>("sizes");
     return record(
-        {text(info.getAs<StringAttr>("name").getValue()),
+        {i64(sizeof(heed_tensor_info)),
+         text(info.getAs<StringAttr>("name").getValue()),
          i32(heed::runtimeType(info.getAs<TypeAttr>("type").getValue())),
          i32(sizes.size()), texts(info.getAs<ArrayAttr>("extents")),
          integers(sizes), i32(info.contains("scalar")), i32(bool(value)),
@@ -108,7 +109,7 @@ public:
     ArrayRef<int64_t> bounds = info.getAs<DenseI64ArrayAttr>("bounds");
     ArrayRef<int64_t> sizes = info.getAs<DenseI64ArrayAttr>("sizes");
     return record(
-        {texts(names), i32(names.size()), i32(bounds.size() / 2),
+        {i64(sizeof(heed_param_info)), texts(names), i32(names.size()), i32(bounds.size() / 2),
          integers(bounds),
          i32(heed::runtimeType(info.getAs<TypeAttr>("type").getValue())),
          i32(sizes.size()), texts(info.getAs<ArrayAttr>("extents")),
@@ -121,11 +122,11 @@ public:
     auto tensors = [&](ArrayAttr list) {
       SmallVector<Constant *> all;
       for (mlir::Attribute one : list)
-        all.push_back(tensor(cast<DictionaryAttr>(one)));
+        all.push_back(constant(tensor(cast<DictionaryAttr>(one))));
       return array(all);
     };
     Constant *signature = record(
-        {text(info.getAs<StringAttr>("name").getValue()), i32(inputs.size()),
+        {i64(sizeof(heed_signature)), text(info.getAs<StringAttr>("name").getValue()), i32(inputs.size()),
          i32(outputs.size()), tensors(inputs), tensors(outputs)});
     return record(
         {signature, function(info, "shapes"), function(info, "run"), null()});
@@ -186,6 +187,7 @@ void heed::addDescription(Module &module, DictionaryAttr description,
     variants.push_back(write.null());
   Constant *value = write.record(
       {write.i32(HEED_ABI_VERSION), write.i32(entries.size()),
+       write.other("heed_own_runtime"),
        write.text(options.name),
        options.source.empty() ? write.null() : write.text(options.source),
        write.text(llvm::join(options.cpuFeatures, ",")), write.array(entries),

@@ -21,7 +21,8 @@ Weights heed::openWeights(const std::vector<std::string> &files) {
     paths.push_back(file.c_str());
   heed_weights *weights = nullptr;
   heed_io_error error;
-  if (!heed_weights_open(paths.data(), paths.size(), &weights, &error))
+  if (!heed_weights_open(paths.data(), paths.size(), /*reads=*/false, &weights,
+                         &error))
     llvm::errs() << "heedc: error: " << error.text << '\n';
   return Weights(weights);
 }

@@ -66,6 +66,9 @@ LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
       arguments.insert(arguments.end(),
                        {"-shared", "-Wl,--version-script=" + script,
                         "-Wl,-soname," + sys::path::filename(output).str(),
+                        // The code calls its own runtime, whatever names the
+                        // process already has.
+                        "-Wl,-Bsymbolic",
                         "-Wl,--whole-archive"});
     }
     arguments.insert(arguments.end(), archives.begin(), archives.end());
@@ -75,6 +78,7 @@ LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
     // the same code under other temporary names.
     arguments.insert(arguments.end(),
                      {"-Wl,--gc-sections", "-Wl,--build-id=none", "-Wl,-s",
+                      "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-z,noexecstack",
                       "-lm", "-lpthread"});
   }
   std::vector<StringRef> references(arguments.begin(), arguments.end());

@@ -1,6 +1,6 @@
 //===- HostEntries.cpp - the C functions by which a model is run ----------===//
 //
-// Unpacks heed_buffers into the arguments of a model's functions, and writes
+// Unpacks heed_arguments into the arguments of a model's functions, and writes
 // down what code generation needs to describe the model to the runtime.
 //
 //===----------------------------------------------------------------------===//
@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kBufferBytes = 144, kBufferType = 8, kBufferRank = 12,
                   kBufferShape = 16;
 
-/// The argument that heed_buffer number \p k of \p buffers holds.
+/// The argument that heed_argument number \p k of \p buffers holds.
 Value unpack(HostBuilder &host, OpBuilder &b, Location loc, Type type,
              Value buffers, int64_t k) {
   Value buffer = host.at(b, loc, buffers, kBufferBytes * k);

@@ -8,54 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t heed_type_size(int32_t type) {
-  switch (type) {
-  case HEED_I8:
-  case HEED_U8:
-  case HEED_BOOL:
-    return 1;
-  case HEED_F16:
-  case HEED_BF16:
-  case HEED_I16:
-    return 2;
-  case HEED_F32:
-  case HEED_I32:
-    return 4;
-  case HEED_I64:
-  case HEED_F64:
-    return 8;
-  default:
-    return 0;
-  }
-}
-
-const char *heed_type_name(int32_t type) {
-  switch (type) {
-  case HEED_F32:
-    return "f32";
-  case HEED_F16:
-    return "f16";
-  case HEED_BF16:
-    return "bf16";
-  case HEED_I8:
-    return "i8";
-  case HEED_I16:
-    return "i16";
-  case HEED_I32:
-    return "i32";
-  case HEED_I64:
-    return "i64";
-  case HEED_BOOL:
-    return "bool";
-  case HEED_U8:
-    return "u8";
-  case HEED_F64:
-    return "f64";
-  default:
-    return "no type";
-  }
-}
-
 static uint32_t bitsOf(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);

@@ -55,11 +55,16 @@ void heed_shard_index_release(heed_shard_index *index);
 /** All tensors of a set of files. */
 typedef struct heed_weights heed_weights;
 
-/** Maps and reads the files; a path that ends in ".json" is a sharded index. A
- * tensor that two files hold is an error, as is one that the index names and
- * its file lacks. */
-bool heed_weights_open(const char *const *paths, size_t numPaths,
+/** Maps the files or, with `reads`, reads them to memory; a path that ends in
+ * ".json" is a sharded index. A tensor that two files hold is an error, as is
+ * one that the index names and its file lacks. */
+bool heed_weights_open(const char *const *paths, size_t numPaths, bool reads,
                        heed_weights **weights, heed_io_error *error);
+
+/** Adds the tensors of a .safetensors file in memory, which stays the caller's.
+ */
+bool heed_weights_add(heed_weights *weights, const char *name, const void *data,
+                      size_t size, heed_io_error *error);
 
 /** The tensor of that name, or null; *path (may be null) gets the file that
  * holds it. */

@@ -98,14 +98,12 @@ typedef struct openFile {
 struct heed_weights {
   openFile *files;
   size_t numFiles;
+  bool reads; /* files are read, not mapped */
 };
 
-/* Opens one file, once. */
-static openFile *addFile(heed_weights *weights, const char *path,
+/* Room for one more file, of that name; released with the rest. */
+static openFile *newFile(heed_weights *weights, const char *path,
                          heed_io_error *error) {
-  for (size_t k = 0; k < weights->numFiles; ++k)
-    if (!strcmp(weights->files[k].path, path))
-      return &weights->files[k];
   openFile *files =
       realloc(weights->files, (weights->numFiles + 1) * sizeof *files);
   char *copy = strdup(path);
@@ -116,11 +114,22 @@ static openFile *addFile(heed_weights *weights, const char *path,
     heed_io_fail(error, "%s: no memory to open it", path);
     return NULL;
   }
-  openFile *file = &files[weights->numFiles];
+  openFile *file = &files[weights->numFiles++];
   memset(file, 0, sizeof *file);
   file->path = copy;
-  ++weights->numFiles; /* released with the rest from here on */
-  if (!heed_bytes_map(path, &file->bytes, error) ||
+  return file;
+}
+
+/* Opens one file, once. */
+static openFile *addFile(heed_weights *weights, const char *path,
+                         heed_io_error *error) {
+  for (size_t k = 0; k < weights->numFiles; ++k)
+    if (!strcmp(weights->files[k].path, path))
+      return &weights->files[k];
+  openFile *file = newFile(weights, path, error);
+  if (!file ||
+      !(weights->reads ? heed_bytes_read(path, &file->bytes, error)
+                       : heed_bytes_map(path, &file->bytes, error)) ||
       !heed_safetensors_parse(file->bytes.data, file->bytes.size, path,
                               &file->content, error))
     return NULL;
@@ -180,11 +189,12 @@ static bool checkUnique(const heed_weights *weights, heed_io_error *error) {
   return true;
 }
 
-bool heed_weights_open(const char *const *paths, size_t numPaths,
+bool heed_weights_open(const char *const *paths, size_t numPaths, bool reads,
                        heed_weights **weights, heed_io_error *error) {
   *weights = calloc(1, sizeof **weights);
   if (!*weights)
     return heed_io_fail(error, "no memory to open weights");
+  (*weights)->reads = reads;
   bool good = true;
   for (size_t k = 0; good && k < numPaths; ++k)
     good = endsWith(paths[k], ".json")
@@ -195,6 +205,14 @@ bool heed_weights_open(const char *const *paths, size_t numPaths,
   heed_weights_close(*weights);
   *weights = NULL;
   return false;
+}
+
+bool heed_weights_add(heed_weights *weights, const char *name, const void *data,
+                      size_t size, heed_io_error *error) {
+  openFile *file = newFile(weights, name, error);
+  return file &&
+         heed_safetensors_parse(data, size, name, &file->content, error) &&
+         checkUnique(weights, error);
 }
 
 const heed_safetensor *heed_weights_find(const heed_weights *weights,

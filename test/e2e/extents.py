@@ -3,7 +3,6 @@
 # UNSUPPORTED: asan
 """Extents that no memory holds: shapes of results are right or an error, runs on empty arrays of absurd shapes end.
 An extent beyond what kernels count is an error that names it and the limit; a program leaves no output then."""
-import ctypes as C
 import itertools
 import pathlib
 import subprocess
@@ -11,6 +10,7 @@ import sys
 
 import numpy as np
 
+from capi import Buffer, Library
 from runs import expect, expect_error, finish, run
 
 heedc, source = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2])
@@ -34,31 +34,19 @@ LIMIT = 2147418112  # HEED_MAX_EXTENT
 EXTENTS = (0, 1, 3, LIMIT, 2**31 - 1, 2**31, 2**32, 2**40, 2**61, 2**62, 2**63 - 1)
 
 
-class Buffer(C.Structure):
-    _fields_ = [("data", C.c_void_p), ("type", C.c_int32), ("rank", C.c_int32), ("shape", C.c_int64 * 16)]
-
-
 class Model:
     def __init__(self, path):
         file = folder / f"lib{path.stem}.so"
         subprocess.run([heedc, path, "--emit=shared", "--prefix=m", "-o", file], check=True)
-        self.library = C.CDLL(str(file))
-        self.library.heed_last_error.restype = C.c_char_p
-        self.handle = C.c_void_p()
-        desc = C.c_void_p(C.addressof(C.c_char.in_dll(self.library, "m_model")))
-        expect(self.library.heed_open(desc, None, C.byref(self.handle)) == 0, f"{path.stem}: heed_open")
+        self.library = Library(file, "m")
+        expect(self.library.status == 0, f"{path.stem}: heed_open")
 
     def call(self, function, shapes, data=None):
         """The status and the result's shape; every array is `data`."""
-        inputs, output = (Buffer * len(shapes))(), Buffer(data, 1, 0)
-        for buffer, shape in zip(inputs, shapes):
-            buffer.data, buffer.type, buffer.rank = data, 1, len(shape)
-            buffer.shape[:len(shape)] = shape
-        if function == "heed_run":
-            output.rank, output.shape = len(self.expected), (C.c_int64 * 16)(*self.expected)
-        status = getattr(self.library, function)(self.handle, None, inputs, C.c_size_t(len(shapes)), C.byref(output),
-                                                 C.c_size_t(1))
-        return status, tuple(output.shape[:output.rank])
+        inputs = (Buffer * len(shapes))(*(Buffer(data, 1, shape) for shape in shapes))
+        output = (Buffer * 1)(Buffer(data, 1, self.expected if function == "heed_run" else ()))
+        status = (self.library.run if function == "heed_run" else self.library.shapes)(inputs, output)
+        return status, tuple(output[0].shape[:output[0].rank])
 
 
 def fits(shape):
@@ -67,7 +55,7 @@ def fits(shape):
 
 def check(name, model, shapes, expected):
     status, found = model.call("heed_output_shapes", shapes)
-    what = f"{name}, {shapes}: status {status}, {model.library.heed_last_error(model.handle).decode()!r}"
+    what = f"{name}, {shapes}: status {status}, {model.library.error()!r}"
     expect(status in (0, 2, 5), what)
     if not all(fits(shape) for shape in shapes):
         expect(status in (2, 5), what)
@@ -94,7 +82,7 @@ for n, m, k in itertools.product(EXTENTS, repeat=3):
     check("outer", outer, [(n, k), (m, k)], (n * m,))
 cube = Model(folder / "cube.heed")
 status, _ = cube.call("heed_output_shapes", [(2**30, 0)] * 3)
-expect(status == 5 and "is too large" in cube.library.heed_last_error(cube.handle).decode(), f"2^90: status {status}")
+expect(status == 5 and "is too large" in cube.library.error(), f"2^90: status {status}")
 joined = Model(folder / "joined.heed")
 for n, m in itertools.product(EXTENTS, repeat=2):
     check("joined", joined, [(n, 0), (m, 0)], (n + m, 0))

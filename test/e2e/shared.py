@@ -2,7 +2,6 @@
 # Python is no sanitized program, so it could not load the runtime.
 # UNSUPPORTED: asan
 """--emit=shared through ctypes: two libraries in one process, run from two threads, and what they export."""
-import ctypes as C
 import pathlib
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import threading
 
 import numpy as np
 
+from capi import Buffer, Library, buffers
 from runs import expect, finish
 
 heedc, source = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2])
@@ -17,53 +17,20 @@ folder = pathlib.Path(sys.argv[3])
 folder.mkdir(parents=True, exist_ok=True)
 
 
-class Buffer(C.Structure):
-    _fields_ = [("data", C.c_void_p), ("type", C.c_int32), ("rank", C.c_int32), ("shape", C.c_int64 * 16)]
-
-
-class Options(C.Structure):
-    _fields_ = [("weights", C.c_void_p), ("numWeights", C.c_size_t), ("threads", C.c_int32), ("convert", C.c_int32),
-                ("profile", C.c_int32), ("target", C.c_char_p)]
-
-
-def buffers(*arrays):
-    made = (Buffer * len(arrays))()
-    for b, a in zip(made, arrays):
-        assert a.dtype == np.float32 and a.flags.c_contiguous
-        b.data, b.type, b.rank = a.ctypes.data, 1, a.ndim
-        b.shape[:a.ndim] = a.shape
-    return made
-
-
-class Model:
+class Model(Library):
     def __init__(self, file, prefix, threads):
-        self.library = C.CDLL(str(file))
-        self.library.heed_last_error.restype = C.c_char_p
-        self.library.heed_model_name.restype = C.c_char_p
-        self.desc = C.c_void_p(C.addressof(C.c_char.in_dll(self.library, prefix + "_model")))
-        self.handle = C.c_void_p()
-        options = Options(threads=threads)
-        status = self.library.heed_open(self.desc, C.byref(options), C.byref(self.handle))
-        expect(status == 0, f"heed_open: {status}: {self.error()}")
-
-    def error(self):
-        return self.library.heed_last_error(self.handle).decode()
+        super().__init__(file, prefix, threads=threads)
+        expect(self.status == 0, f"heed_open: {self.status}: {self.error()}")
 
     def __call__(self, *arrays):
         """The status, and the result if it is 0."""
-        inputs, output = buffers(*arrays), Buffer()
-        status = self.library.heed_output_shapes(self.handle, None, inputs, C.c_size_t(len(arrays)), C.byref(output),
-                                                 C.c_size_t(1))
+        inputs, output = buffers(*arrays), (Buffer * 1)(Buffer())
+        status = self.shapes(inputs, output)
         if status:
             return status, None
-        result = np.full(output.shape[:output.rank], np.nan, np.float32)
-        output.data = result.ctypes.data
-        status = self.library.heed_run(self.handle, None, inputs, C.c_size_t(len(arrays)), C.byref(output),
-                                       C.c_size_t(1))
-        return status, result
-
-    def close(self):
-        self.library.heed_close(self.handle)
+        result = np.full(output[0].shape[:output[0].rank], np.nan, np.float32)
+        output[0].data = result.ctypes.data
+        return self.run(inputs, output), result
 
 
 def attention(q, k, v, causal):

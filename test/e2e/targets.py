@@ -3,7 +3,6 @@
 # UNSUPPORTED: asan
 """Several targets in one artefact: each kind of it computes with the code of each target that this processor can run, the
 runtime takes the best, and what it cannot run is an error."""
-import ctypes as C
 import os
 import pathlib
 import shutil
@@ -12,6 +11,7 @@ import sys
 
 import numpy as np
 
+from capi import Library, buffers
 from runs import expect, expect_error, finish, run
 
 heedc, source = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2])
@@ -70,15 +70,6 @@ expect(run(alone, *arguments).returncode == 0 and np.array_equal(np.load(folder 
 expect(compiled("again", three).read_bytes() == program.read_bytes(), "the same source gives the same bytes")
 
 
-class Buffer(C.Structure):
-    _fields_ = [("data", C.c_void_p), ("type", C.c_int32), ("rank", C.c_int32), ("shape", C.c_int64 * 16)]
-
-
-class Options(C.Structure):
-    _fields_ = [("weights", C.c_void_p), ("numWeights", C.c_size_t), ("threads", C.c_int32), ("convert", C.c_int32),
-                ("profile", C.c_int32), ("target", C.c_char_p)]
-
-
 # A library, static and shared; only the model's one constant is for others.
 two = "--target=x86-64,x86-64-v3"
 shared = compiled("libshared.so", two, "--emit=shared")
@@ -89,24 +80,17 @@ for file in (shared, folder / "libstatic.so"):
     listed = subprocess.run(["nm", "-D", "--defined-only", file], check=True, capture_output=True, text=True).stdout
     models = [line.split()[-1] for line in listed.splitlines() if line.endswith("_model")]
     expect(models == ["attention_model"], f"{file.name} exports {models}")
-    library = C.CDLL(str(file))
-    library.heed_target.restype = C.c_char_p
     for name in ("", "x86-64-v3", "x86-64"):
         if not NEEDS.get(name, set()) <= words:
             continue
-        handle, options = C.c_void_p(), Options(threads=1, target=name.encode())
-        status = library.heed_open(C.c_void_p(C.addressof(C.c_char.in_dll(library, "attention_model"))),
-                                   C.byref(options), C.byref(handle))
-        found = library.heed_target(handle).decode()
-        expect(status == 0 and found == (name or ("x86-64-v3" if NEEDS["x86-64-v3"] <= words else "x86-64")),
-               f"{file.name}, {name}: status {status}, target {found}")
-        inputs, got = (Buffer * 3)(), np.full(want.shape, np.nan, np.float32)
-        for buffer, array in zip(inputs, arrays.values()):
-            buffer.data, buffer.type, buffer.rank, buffer.shape[:4] = array.ctypes.data, 1, 4, array.shape
-        output = Buffer(got.ctypes.data, 1, 4, got.shape)
-        status = library.heed_run(handle, None, inputs, C.c_size_t(3), C.byref(output), C.c_size_t(1))
+        library = Library(file, "attention", threads=1, target=name.encode())
+        found = library.library.heed_target(library.handle).decode()
+        expect(library.status == 0 and found == (name or ("x86-64-v3" if NEEDS["x86-64-v3"] <= words else "x86-64")),
+               f"{file.name}, {name}: status {library.status}, target {found}")
+        got = np.full(want.shape, np.nan, np.float32)
+        status = library.run(buffers(*arrays.values()), buffers(got))
         expect(status == 0 and np.array_equal(got, results[found]), f"{file.name}, {name}: the program's bits")
-        library.heed_close(handle)
+        library.close()
 
 # Text shows one target; IR and headers that do not depend on it are made as ever.
 for kind in ("halide", "stmt", "llvm", "asm"):

@@ -15,22 +15,28 @@ NAMES = {code: name for name, code in CODES.items()}
 
 
 class Buffer(C.Structure):
-    _fields_ = [("data", C.c_void_p), ("type", C.c_int32), ("rank", C.c_int32), ("shape", C.c_int64 * 16)]
+    _fields_ = [("size", C.c_size_t), ("data", C.c_void_p), ("type", C.c_int32), ("rank", C.c_int32), ("deviceType", C.c_int32),
+                ("deviceNumber", C.c_int32), ("byteOffset", C.c_uint64), ("strides", C.POINTER(C.c_int64)), ("shape", C.c_int64 * 16)]
 
 
 class Options(C.Structure):
-    _fields_ = [("weights", C.c_void_p), ("numWeights", C.c_size_t), ("threads", C.c_int32), ("convert", C.c_int32),
-                ("profile", C.c_int32), ("target", C.c_char_p)]
+    _fields_ = [("size", C.c_size_t), ("weights", C.c_void_p), ("numWeights", C.c_size_t), ("weightsData", C.c_void_p),
+                ("numWeightsData", C.c_size_t), ("findWeight", C.c_void_p), ("findWeightUser", C.c_void_p),
+                ("copyWeights", C.c_int32), ("convert", C.c_int32), ("threads", C.c_int32), ("wait", C.c_int32),
+                ("profile", C.c_int32), ("pool", C.c_void_p), ("parallelFor", C.c_void_p), ("parallelForUser", C.c_void_p),
+                ("allocator", C.c_void_p), ("memoryLimit", C.c_int64), ("log", C.c_void_p), ("logUser", C.c_void_p),
+                ("target", C.c_char_p)]
 
 
 class Info(C.Structure):
-    _fields_ = [("name", C.c_char_p), ("type", C.c_int32), ("rank", C.c_int32), ("extents", C.c_void_p), ("sizes", C.c_void_p),
-                ("isScalar", C.c_int32), ("hasDefault", C.c_int32), ("defaultReal", C.c_double), ("defaultInteger", C.c_int64)]
+    _fields_ = [("size", C.c_size_t), ("name", C.c_char_p), ("type", C.c_int32), ("rank", C.c_int32), ("extents", C.c_void_p),
+                ("sizes", C.c_void_p), ("isScalar", C.c_int32), ("hasDefault", C.c_int32), ("defaultReal", C.c_double),
+                ("defaultInteger", C.c_int64)]
 
 
 class Signature(C.Structure):
-    _fields_ = [("entry", C.c_char_p), ("numInputs", C.c_int32), ("numOutputs", C.c_int32), ("inputs", C.POINTER(Info)),
-                ("outputs", C.POINTER(Info))]
+    _fields_ = [("size", C.c_size_t), ("entry", C.c_char_p), ("numInputs", C.c_int32), ("numOutputs", C.c_int32),
+                ("inputs", C.POINTER(C.POINTER(Info))), ("outputs", C.POINTER(C.POINTER(Info)))]
 
 
 class Refused(Exception):
@@ -88,11 +94,11 @@ class Compiled:
         self.signature = self.library.heed_find_signature(desc, None).contents
         self.handle = C.c_void_p()
         self.calls = 0
-        options = Options(threads=threads, target=target)
+        options = Options(size=C.sizeof(Options), threads=threads, target=target)
         if weights:
             names = (C.c_char_p * 1)(str(weights).encode())
             options.weights, options.numWeights = C.cast(names, C.c_void_p), 1
-        if self.library.heed_open(desc, C.byref(options), C.byref(self.handle)):
+        if self.library.heed_open_version(3, desc, C.byref(options), C.byref(self.handle)):
             raise Refused("heed_open: " + self.error())
 
     def error(self):
@@ -105,7 +111,9 @@ class Compiled:
         offset = self.calls % 2
         kept = []
         inputs, outputs = (Buffer * max(1, s.numInputs))(), (Buffer * max(1, s.numOutputs))()
-        for b, info in zip(inputs, s.inputs[:s.numInputs]):
+        for b in [*inputs, *outputs]:
+            b.size = C.sizeof(Buffer)
+        for b, info in zip(inputs, (x.contents for x in s.inputs[:s.numInputs])):
             given = arrays[info.name.decode()]
             a = placed(given.shape, given.dtype, offset)
             a[...] = given
@@ -123,7 +131,7 @@ class Compiled:
             r[...] = np.nan if np.dtype(kind).kind == "f" else 0xFFFF if NAMES[b.type] == "bf16" else 77
             b.data = r.ctypes.data
             results.append((r, NAMES[b.type]))
-        if self.library.heed_run(self.handle, None, inputs, counts[0], outputs, counts[1]):
+        if self.library.heed_run(self.handle, None, inputs, counts[0], outputs, counts[1], None):
             raise Refused("a run: " + self.error())
         return results
 

@@ -24,7 +24,7 @@ static int fail(heed_model *model, heed_status status) {
 /* One run. The shape of the output is asked for, not assumed. */
 static int run(heed_model *model, const heed_model_desc *desc,
                const heed_buffer inputs[3]) {
-  heed_buffer output;
+  heed_buffer output = {.size = sizeof output};
   heed_status status = heed_output_shapes(model, NULL, inputs, 3, &output, 1);
   if (status)
     return fail(model, status);
@@ -35,7 +35,7 @@ static int run(heed_model *model, const heed_model_desc *desc,
       aligned_alloc(64, (count * sizeof(float) + 64) / 64 * 64);
   if (!result)
     return 1;
-  status = heed_run(model, NULL, inputs, 3, &output, 1);
+  status = heed_run(model, NULL, inputs, 3, &output, 1, NULL);
   if (!status) {
     printf("%s", heed_model_name(desc));
     for (int axis = 0; axis < output.rank; ++axis)
@@ -53,12 +53,12 @@ int main(void) {
   fill(q, 1);
   fill(k, 2);
   fill(v, 3);
-  const heed_buffer inputs[3] = {{q, HEED_F32, 4, {B, H, N, E}},
-                                 {k, HEED_F32, 4, {B, H, N, E}},
-                                 {v, HEED_F32, 4, {B, H, N, E}}};
+  const heed_buffer inputs[3] = {HEED_BUFFER(q, HEED_F32, 4, B, H, N, E),
+                                 HEED_BUFFER(k, HEED_F32, 4, B, H, N, E),
+                                 HEED_BUFFER(v, HEED_F32, 4, B, H, N, E)};
 
   /* Both are open at once, each with threads of its own. */
-  heed_options options = {.threads = 2};
+  heed_options options = {.size = sizeof options, .threads = 2};
   heed_model *plain = NULL, *causal = NULL;
   heed_status status = heed_open(&sdpa_model, &options, &plain);
   int failed = status ? fail(plain, status) : 0;

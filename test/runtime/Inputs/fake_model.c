@@ -15,21 +15,25 @@ static const char *const extentsX[] = {"N", "4"}, *const extentsIds[] = {"N"},
                          *const extentsTable[] = {"V", "4"},
                          *const extentsBias[] = {"4"};
 static const int64_t sizesX[] = {-1, 4}, sizesIds[] = {-1}, sizesBias[] = {4};
-static const heed_tensor_info inputs[] = {
-    {"x", HEED_F32, 2, extentsX, sizesX, 0, 0, 0, 0},
-    {"ids", HEED_I32, 1, extentsIds, sizesIds, 0, 0, 0, 0},
-    {"scale", HEED_F32, 0, NULL, NULL, 1, 1, 2.0, 0},
+#define INFO(...)                                                              \
+  &(const heed_tensor_info){sizeof(heed_tensor_info), __VA_ARGS__}
+static const heed_tensor_info *const inputs[] = {
+    INFO("x", HEED_F32, 2, extentsX, sizesX, 0, 0, 0, 0),
+    INFO("ids", HEED_I32, 1, extentsIds, sizesIds, 0, 0, 0, 0),
+    INFO("scale", HEED_F32, 0, NULL, NULL, 1, 1, 2.0, 0),
 };
-static const heed_tensor_info outputs[] = {
-    {"y", HEED_F32, 2, extentsX, sizesX, 0, 0, 0, 0},
-    {"count", HEED_I32, 0, NULL, NULL, 0, 0, 0, 0},
+static const heed_tensor_info *const outputs[] = {
+    INFO("y", HEED_F32, 2, extentsX, sizesX, 0, 0, 0, 0),
+    INFO("count", HEED_I32, 0, NULL, NULL, 0, 0, 0, 0),
 };
 static const char *const namesTable[] = {"table", "alt.table"},
                          *const namesBias[] = {"layer.{0}.bias"};
 static const int64_t boundsBias[] = {1, 3};
 static const heed_param_info params[] = {
-    {namesTable, 2, 0, NULL, HEED_F32, 2, extentsTable, sizesX},
-    {namesBias, 1, 1, boundsBias, HEED_F32, 1, extentsBias, sizesBias},
+    {sizeof(heed_param_info), namesTable, 2, 0, NULL, HEED_F32, 2, extentsTable,
+     sizesX},
+    {sizeof(heed_param_info), namesBias, 1, 1, boundsBias, HEED_F32, 1,
+     extentsBias, sizesBias},
 };
 
 /* The kernel: argument 0 is the user context, as in Halide's own _argv
@@ -66,7 +70,8 @@ static int rows(void **args) {
                            (uint8_t *)&c);
 }
 
-static int shapes(heed_model *model, const heed_buffer *in, heed_buffer *out) {
+static int shapes(heed_model *model, const heed_argument *in,
+                  heed_argument *out) {
   int64_t values[] = {in[1].shape[0], in[0].shape[0]};
   if (values[0] != values[1])
     heed_host_require_failed(
@@ -88,7 +93,7 @@ static int init(heed_model *model) {
   return 0;
 }
 
-static int run(heed_model *model, const heed_buffer *in, heed_buffer *out) {
+static int run(heed_model *model, const heed_argument *in, heed_argument *out) {
   int64_t vocabulary = heed_host_param_extent(model, 0, NULL, 0);
   heed_host_check_range(model, in[1].data, in[1].type, 1, in[1].shape, NULL, 0,
                         vocabulary, "ids", "table (axis 0)");
@@ -123,15 +128,25 @@ static int run(heed_model *model, const heed_buffer *in, heed_buffer *out) {
 }
 
 static const heed_entry_desc entries[] = {
-    {{"fake", 3, 2, inputs, outputs}, shapes, run, NULL}};
+    {{sizeof(heed_signature), "fake", 3, 2, inputs, outputs},
+     shapes,
+     run,
+     NULL}};
 static const char *const kernels[] = {"k_rows"};
 
-const heed_model_desc fake_model = {
-    HEED_ABI_VERSION, 1, "fake", "fake.heed", "",   entries, params, 2, 1,
-    kernels,          1, 0,      init,        NULL, NULL,    NULL};
+/* What all descriptions of this model have in common. */
+#define MODEL                                                                  \
+  .abiVersion = HEED_ABI_VERSION, .numEntries = 1,                             \
+  .runtime = &heed_own_runtime, .name = "fake", .source = "fake.heed",         \
+  .params = params, .numParams = 2, .numKernels = 1, .kernels = kernels,       \
+  .numKept = 1, .init = init
+
+const heed_model_desc fake_model = {MODEL, .cpuFeatures = "",
+                                    .entries = entries};
 
 /* One that no processor can run. */
 const heed_model_desc fake_alien_model = {.abiVersion = HEED_ABI_VERSION,
+                                          .runtime = &heed_own_runtime,
                                           .numEntries = 1,
                                           .name = "alien",
                                           .source = "fake.heed",
@@ -139,52 +154,28 @@ const heed_model_desc fake_alien_model = {.abiVersion = HEED_ABI_VERSION,
                                           .entries = entries};
 
 /* Three targets: one that no processor can run, and two that every one can. */
-static int32_t runBetter(heed_model *model, const heed_buffer *in,
-                         heed_buffer *out) {
+static int32_t runBetter(heed_model *model, const heed_argument *in,
+                         heed_argument *out) {
   int32_t status = run(model, in, out);
   *(int32_t *)out[1].data += 1000;
   return status;
 }
 static const heed_entry_desc betterEntries[] = {
-    {{"fake", 3, 2, inputs, outputs}, shapes, runBetter, NULL}};
-static const heed_model_desc best = {HEED_ABI_VERSION,
-                                     1,
-                                     "fake",
-                                     "fake.heed",
-                                     "sse2,antigravity",
-                                     entries,
-                                     params,
-                                     2,
-                                     1,
-                                     kernels,
-                                     1,
-                                     0,
-                                     init,
-                                     NULL,
-                                     NULL,
-                                     "alien"};
-static const heed_model_desc better = {HEED_ABI_VERSION,
-                                       1,
-                                       "fake",
-                                       "fake.heed",
-                                       "sse2",
-                                       betterEntries,
-                                       params,
-                                       2,
-                                       1,
-                                       kernels,
-                                       1,
-                                       0,
-                                       init,
-                                       NULL,
-                                       NULL,
-                                       "better"};
+    {{sizeof(heed_signature), "fake", 3, 2, inputs, outputs},
+     shapes,
+     runBetter,
+     NULL}};
+static const heed_model_desc best = {MODEL, .cpuFeatures = "sse2,antigravity",
+                                     .entries = entries, .target = "alien"};
+static const heed_model_desc better = {
+    MODEL, .cpuFeatures = "sse2", .entries = betterEntries, .target = "better"};
 static const heed_model_desc *const variants[] = {&best, &better, NULL};
 const heed_model_desc fake_targets_model = {
-    HEED_ABI_VERSION, 1, "fake", "fake.heed", "",   entries,  params, 2, 1,
-    kernels,          1, 0,      init,        NULL, variants, "plain"};
+    MODEL, .cpuFeatures = "", .entries = entries, .variants = variants,
+    .target = "plain"};
 static const heed_model_desc *const aliens[] = {&best, NULL};
 const heed_model_desc fake_aliens_model = {.abiVersion = HEED_ABI_VERSION,
+                                           .runtime = &heed_own_runtime,
                                            .numEntries = 1,
                                            .name = "aliens",
                                            .cpuFeatures = "sse3,telepathy",

@@ -25,7 +25,7 @@ static int32_t typeNamed(const char *name) {
 static int showWeights(int argc, char **argv) {
   heed_weights *weights;
   heed_io_error error;
-  if (!heed_weights_open((const char *const *)argv + 3, (size_t)argc - 3,
+  if (!heed_weights_open((const char *const *)argv + 3, (size_t)argc - 3, 0,
                          &weights, &error))
     return fail(&error);
   const char *path = NULL;

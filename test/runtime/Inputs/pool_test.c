@@ -44,7 +44,7 @@ static heed_pool *newPool(void) {
   heed_pool *pool = aligned_alloc(_Alignof(heed_pool), sizeof *pool);
   CHECK(pool);
   memset(pool, 0, sizeof *pool);
-  heed_pool_open(pool);
+  heed_pool_open(pool, NULL);
   return pool;
 }
 
@@ -74,7 +74,7 @@ int main(void) {
 
   /* More threads than shelves share these. */
   for (int threads = 1; threads <= HEED_SHELVES + 9; threads += 20) {
-    heed_team *team = heed_team_open(threads);
+    heed_team *team = heed_team_open(threads, threads % 2);
     for (int call = 0; call < 30; ++call) {
       if (threads > 1)
         heed_pool_begin_call(pool);

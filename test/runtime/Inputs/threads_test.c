@@ -57,7 +57,7 @@ static void once(loop *l, int size) {
 
 static void checkTeam(int32_t threads) {
   loop *l = calloc(1, sizeof *l);
-  CHECK(l && (l->team = heed_team_open(threads)));
+  CHECK(l && (l->team = heed_team_open(threads, threads % 2)));
   CHECK(heed_team_size(l->team) == threads);
   for (int size = 0; size < 40; ++size)
     once(l, size);
@@ -116,6 +116,6 @@ static void checkTeam(int32_t threads) {
 int main(void) {
   for (int32_t threads = 1; threads <= 5; ++threads)
     checkTeam(threads);
-  heed_team_close(heed_team_open(4)); /* never started */
+  heed_team_close(heed_team_open(4, false)); /* never started */
   puts("every task ran once");
 }

@@ -1,0 +1,186 @@
+/* The functions of heed.h: each finds the runtime of its model or handle and
+ * calls it. A program has these once, however many libraries with runtimes of
+ * their own it holds. */
+#include "runtime/host.h"
+
+#include <string.h>
+
+#define HEED_TEXT_(x) #x
+#define HEED_TEXT(x) HEED_TEXT_(x)
+
+const char *heed_version(void) {
+  return HEED_TEXT(HEED_VERSION_MAJOR) "." HEED_TEXT(
+      HEED_VERSION_MINOR) "." HEED_TEXT(HEED_VERSION_PATCH);
+}
+
+/* The runtime of a handle; null if it is one of another version, in whose table
+ * only the first functions are known. Such a handle did not open. */
+static const heed_runtime *runtimeOf(const void *object) {
+  const heed_runtime *runtime =
+      object ? ((const heed_object *)object)->runtime : NULL;
+  return runtime && runtime->abiVersion == HEED_ABI_VERSION ? runtime : NULL;
+}
+
+static const heed_runtime *runtimeOfModel(const heed_model_desc *desc) {
+  return desc && desc->abiVersion == HEED_ABI_VERSION ? desc->runtime : NULL;
+}
+
+/* ---- handles ---- */
+
+heed_status heed_open_version(int32_t callersVersion,
+                              const heed_model_desc *desc,
+                              const heed_options *options, heed_model **model) {
+  if (!model)
+    return HEED_ERROR_ARGUMENT;
+  *model = NULL;
+  if (!desc)
+    return HEED_ERROR_ARGUMENT;
+  /* Before version 3 descriptions had no runtime. */
+  if (desc->abiVersion < 3 || !desc->runtime)
+    return HEED_ERROR_VERSION;
+  return desc->runtime->open(callersVersion, desc, options, model);
+}
+
+/* What callers with a heed.h of version 2 or 1 call. */
+HEED_API heed_status
+heed_open_before_3(const heed_model_desc *desc, const void *options,
+                   heed_model **model) __asm__("heed_open");
+heed_status heed_open_before_3(const heed_model_desc *desc, const void *options,
+                               heed_model **model) {
+  (void)options;
+  return heed_open_version(2, desc, NULL, model);
+}
+
+heed_status heed_open_shared(heed_model *model, int32_t threads,
+                             heed_model **other) {
+  if (!other)
+    return HEED_ERROR_ARGUMENT;
+  *other = NULL;
+  const heed_runtime *runtime = runtimeOf(model);
+  return runtime ? runtime->openShared(model, threads, other)
+                 : HEED_ERROR_ARGUMENT;
+}
+
+void heed_close(heed_model *model) {
+  if (model)
+    ((const heed_object *)model)->runtime->close(model);
+}
+
+const char *heed_last_error(const heed_model *model) {
+  return model ? ((const heed_object *)model)->runtime->lastError(model) : "";
+}
+
+heed_status heed_output_shapes(heed_model *model, const char *entry,
+                               const heed_buffer *inputs, size_t numInputs,
+                               heed_buffer *outputs, size_t numOutputs) {
+  const heed_runtime *runtime = runtimeOf(model);
+  return runtime ? runtime->outputShapes(model, entry, inputs, numInputs,
+                                         outputs, numOutputs)
+                 : HEED_ERROR_ARGUMENT;
+}
+
+heed_status heed_run(heed_model *model, const char *entry,
+                     const heed_buffer *inputs, size_t numInputs,
+                     heed_buffer *outputs, size_t numOutputs,
+                     const heed_call *call) {
+  const heed_runtime *runtime = runtimeOf(model);
+  return runtime ? runtime->run(model, entry, inputs, numInputs, outputs,
+                                numOutputs, call)
+                 : HEED_ERROR_ARGUMENT;
+}
+
+int32_t heed_num_threads(const heed_model *model) {
+  const heed_runtime *runtime = runtimeOf(model);
+  return runtime ? runtime->numThreads(model) : 0;
+}
+
+const char *heed_target(const heed_model *model) {
+  const heed_runtime *runtime = runtimeOf(model);
+  return runtime ? runtime->target(model) : "";
+}
+
+size_t heed_profile(const heed_model *model, heed_kernel_profile *profiles,
+                    size_t capacity) {
+  const heed_runtime *runtime = runtimeOf(model);
+  return runtime ? runtime->profile(model, profiles, capacity) : 0;
+}
+
+void heed_profile_reset(heed_model *model) {
+  const heed_runtime *runtime = runtimeOf(model);
+  if (runtime)
+    runtime->profileReset(model);
+}
+
+heed_status heed_memory(const heed_model *model, heed_memory_use *use) {
+  const heed_runtime *runtime = runtimeOf(model);
+  return runtime && use ? runtime->memory(model, use) : HEED_ERROR_ARGUMENT;
+}
+
+/* ---- threads ---- */
+
+heed_threads *heed_threads_open(const heed_model_desc *desc, int32_t threads,
+                                int32_t wait) {
+  const heed_runtime *runtime = runtimeOfModel(desc);
+  return runtime ? runtime->threadsOpen(threads, wait) : NULL;
+}
+
+void heed_threads_close(heed_threads *threads) {
+  const heed_runtime *runtime = runtimeOf(threads);
+  if (runtime)
+    runtime->threadsClose(threads);
+}
+
+/* ---- descriptions ---- */
+
+size_t heed_num_entries(const heed_model_desc *desc) {
+  const heed_runtime *runtime = runtimeOfModel(desc);
+  return runtime ? runtime->numEntries(desc) : 0;
+}
+
+const heed_signature *heed_entry_signature(const heed_model_desc *desc,
+                                           size_t entry) {
+  const heed_runtime *runtime = runtimeOfModel(desc);
+  return runtime ? runtime->entrySignature(desc, entry) : NULL;
+}
+
+const heed_signature *heed_find_signature(const heed_model_desc *desc,
+                                          const char *entry) {
+  const heed_runtime *runtime = runtimeOfModel(desc);
+  return runtime ? runtime->findSignature(desc, entry) : NULL;
+}
+
+const char *heed_model_name(const heed_model_desc *desc) {
+  const heed_runtime *runtime = runtimeOfModel(desc);
+  return runtime ? runtime->modelName(desc) : "";
+}
+
+size_t heed_num_params(const heed_model_desc *desc) {
+  const heed_runtime *runtime = runtimeOfModel(desc);
+  return runtime ? runtime->numParams(desc) : 0;
+}
+
+const heed_param_info *heed_param(const heed_model_desc *desc, size_t param) {
+  const heed_runtime *runtime = runtimeOfModel(desc);
+  return runtime ? runtime->param(desc, param) : NULL;
+}
+
+const char *heed_target_name(const heed_model_desc *desc, size_t target) {
+  const heed_runtime *runtime = runtimeOfModel(desc);
+  return runtime ? runtime->targetName(desc, target) : NULL;
+}
+
+static int32_t find(const heed_tensor_info *const *tensors, int32_t count,
+                    const char *name) {
+  for (int32_t k = 0; name && k < count; ++k)
+    if (!strcmp(tensors[k]->name, name))
+      return k;
+  return -1;
+}
+
+int32_t heed_find_input(const heed_signature *signature, const char *name) {
+  return signature ? find(signature->inputs, signature->numInputs, name) : -1;
+}
+
+int32_t heed_find_output(const heed_signature *signature, const char *name) {
+  return signature ? find(signature->outputs, signature->numOutputs, name) : -1;
+}
