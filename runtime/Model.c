@@ -171,7 +171,8 @@ static void threadsRun(void *user, int32_t count,
 }
 
 static int32_t threadsCount(const heed_threads *threads) {
-  return heed_team_size(threads->team);
+  return heed_team_is_foreign(threads->team) ? 0
+                                             : heed_team_size(threads->team);
 }
 
 const heed_runtime heed_own_runtime = {.size = sizeof(heed_runtime),

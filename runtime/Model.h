@@ -115,6 +115,8 @@ void heed_team_end_call(heed_team *team);
 int heed_team_run(heed_team *team, heed_task task, void *context, int min,
                   int size, uint8_t *closure);
 int32_t heed_team_size(const heed_team *team);
+/** Whether its workers live in another process. */
+bool heed_team_is_foreign(const heed_team *team);
 /** Which thread of its team the caller is; 0 outside of all teams. */
 int32_t heed_thread_index(void);
 /** Gives a thread of somebody else's a number that no team has, less than 0,

@@ -59,15 +59,24 @@ static heed_status startThreads(heed_model *model, int32_t threads,
 
 /* The threads of a pool: a team of this runtime, or through its function one of
  * another. */
-static void usePool(heed_model *model, heed_threads *pool) {
+static heed_status usePool(heed_model *model, heed_threads *pool) {
   const heed_runtime *runtime = pool->object.runtime;
+  if (runtime->abiVersion != HEED_ABI_VERSION)
+    return heed_fail(model, HEED_ERROR_VERSION,
+                     "options.pool has ABI version %lld, this library %d",
+                     (long long)runtime->abiVersion, HEED_ABI_VERSION);
+  model->threads = runtime->threadsCount(pool);
+  if (!model->threads)
+    return heed_fail(model, HEED_ERROR_FORK,
+                     "options.pool belongs to the process that this one is a "
+                     "fork of");
   if (runtime == &heed_own_runtime) {
     model->team = pool->team;
   } else {
     model->parallelFor = runtime->threadsRun;
     model->parallelForUser = pool;
   }
-  model->threads = runtime->threadsCount(pool);
+  return HEED_OK;
 }
 
 static heed_status chooseThreads(heed_model *model,
@@ -76,10 +85,8 @@ static heed_status chooseThreads(heed_model *model,
     return heed_fail(model, HEED_ERROR_ARGUMENT,
                      "expected options.pool or options.parallelFor, found "
                      "both");
-  if (options->pool) {
-    usePool(model, options->pool);
-    return HEED_OK;
-  }
+  if (options->pool)
+    return usePool(model, options->pool);
   model->parallelFor = options->parallelFor;
   model->parallelForUser = options->parallelForUser;
   return startThreads(model, options->threads, options->wait);

@@ -147,7 +147,6 @@ static void *work(void *argument) {
   const worker *self = argument;
   heed_team *team = self->team;
   threadIndex = self->index;
-  heed_float_mode_enter();
   unsigned seen = 0;
   for (;;) {
     if (!changes(team, &team->turn, seen)) {
@@ -189,7 +188,9 @@ heed_team *heed_team_open(int32_t threads, bool watch) {
   return team;
 }
 
-/* Starts as many workers as the system gives; fewer only cost speed. */
+/* Starts as many workers as the system gives; fewer only cost speed. They
+ * inherit the mode of floating-point numbers from the call that runs its first
+ * loop. */
 static void start(heed_team *team) {
   team->started = true;
   if (team->threads < 2)
@@ -275,6 +276,10 @@ int heed_team_run(heed_team *team, heed_task task, void *context, int min,
 }
 
 int32_t heed_team_size(const heed_team *team) { return team->threads; }
+
+bool heed_team_is_foreign(const heed_team *team) {
+  return heed_mark_is_foreign(&team->mark);
+}
 
 void heed_team_begin_call(heed_team *team) {
   atomic_fetch_add(&team->calls, 1);

@@ -94,7 +94,7 @@ typedef struct heed_runtime {
   heed_threads *(*threadsOpen)(int32_t threads, int32_t wait);
   void (*threadsClose)(heed_threads *threads);
   heed_parallel_for threadsRun; /* its user is the heed_threads */
-  int32_t (*threadsCount)(const heed_threads *threads);
+  int32_t (*threadsCount)(const heed_threads *threads); /* 0 after a fork */
 } heed_runtime;
 
 /** The runtime of this library; emitted descriptions point to it. */

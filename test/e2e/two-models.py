@@ -72,7 +72,7 @@ expect(len(parts) == 4 and parts[1] == parts[2] == parts[3] != "", "twice: three
 listed = subprocess.run(["nm", folder / "two"], check=True, capture_output=True, text=True).stdout
 kinds = {line.split()[-1]: line.split()[-2] for line in listed.splitlines()}
 for hook in ("halide_do_par_for", "halide_malloc", "halide_free", "halide_error"):
-    expect(kinds.get(hook) == "T", f"{hook} is Halide's own: {kinds.get(hook)}")
+    expect(kinds.get(hook) == "t", f"{hook} is Halide's own: {kinds.get(hook)}")
 
 # With every member of both archives: what the linker does not need must not clash either, but for the runtime itself.
 names = {}

@@ -5,7 +5,7 @@
  *
  * scale = 13 makes the kernel fail, 14 asks for memory that overflowed, 15 for
  * too much memory. */
-#include "runtime/host.h"
+#include "test/runtime/Inputs/fake.h"
 
 #include "HalideRuntime.h"
 
@@ -45,8 +45,12 @@ typedef struct row_closure {
   float scale;
 } row_closure;
 
+void (*fake_row_hook)(int row);
+
 static int row(void *context, int n, uint8_t *closure) {
   const row_closure *c = (const row_closure *)closure;
+  if (fake_row_hook)
+    fake_row_hook(n);
   float *scratch = halide_malloc(context, 4 * sizeof *scratch);
   if (!scratch)
     return halide_error_code_out_of_memory;
@@ -93,7 +97,7 @@ static int init(heed_model *model) {
   return 0;
 }
 
-static int run(heed_model *model, const heed_argument *in, heed_argument *out) {
+static int compute(heed_model *model, const heed_argument *in, heed_argument *out) {
   int64_t vocabulary = heed_host_param_extent(model, 0, NULL, 0);
   heed_host_check_range(model, in[1].data, in[1].type, 1, in[1].shape, NULL, 0,
                         vocabulary, "ids", "table (axis 0)");
@@ -130,7 +134,7 @@ static int run(heed_model *model, const heed_argument *in, heed_argument *out) {
 static const heed_entry_desc entries[] = {
     {{sizeof(heed_signature), "fake", 3, 2, inputs, outputs},
      shapes,
-     run,
+     compute,
      NULL}};
 static const char *const kernels[] = {"k_rows"};
 
@@ -156,7 +160,7 @@ const heed_model_desc fake_alien_model = {.abiVersion = HEED_ABI_VERSION,
 /* Three targets: one that no processor can run, and two that every one can. */
 static int32_t runBetter(heed_model *model, const heed_argument *in,
                          heed_argument *out) {
-  int32_t status = run(model, in, out);
+  int32_t status = compute(model, in, out);
   *(int32_t *)out[1].data += 1000;
   return status;
 }
