@@ -2,6 +2,7 @@
 #include "passes/Algebra/Proof.h"
 #include "passes/Algebra/NormalForm.h"
 #include "passes/Mutation.h"
+#include "support/Format.h"
 
 #include "dialects/Attn/Dialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -108,9 +109,8 @@ ExprRef Prover::expand(ExprRef read) {
           exprs.freshVar(exprs.extentOf(threshold.getInput(), axis)));
       at.push_back(exprs.var(keys.back()));
     }
-    std::string name = (threshold->getName().getStringRef() + "." +
-                        attn::stringifyMap(threshold.getMap()))
-                           .str();
+    std::string name = format("{}.{}", threshold->getName().getStringRef(),
+                              attn::stringifyMap(threshold.getMap()));
     return exprs.reduce(OperationName(name, exprs.context), keys,
                         exprs.read(threshold.getInput(), at));
   }
@@ -153,14 +153,15 @@ std::string Prover::describe(ExprRef old, ExprRef now, const Case &known) {
   auto text = [&](ExprRef e) {
     std::string whole = exprs.str(e);
     constexpr size_t most = 160;
-    return whole.size() <= most ? whole : whole.substr(0, most) + " ...";
+    return whole.size() <= most ? whole
+                                : format("{} ...", whole.substr(0, most));
   };
   std::string where;
   if (known.row)
     where += known.dead ? " in a row without a live key" : "";
   if (known.empty)
-    where += " where " + exprs.str(known.empty) + " is 0";
-  return text(now) + " instead of " + text(old) + where;
+    where += format(" where {} is 0", exprs.str(known.empty));
+  return format("{} instead of {}{}", text(now), text(old), where);
 }
 
 bool Prover::compare(const Case &known) {

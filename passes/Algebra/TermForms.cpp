@@ -3,6 +3,7 @@
 // Bound variables are numbered in an order that their names do not change, so
 // that equal terms are one node.
 #include "passes/Algebra/NormalForm.h"
+#include "support/Format.h"
 
 #include "llvm/ADT/Hashing.h"
 #include "llvm/Support/raw_ostream.h"
@@ -85,7 +86,7 @@ ExprRef NormalForm::reify(const Term &term) {
       operands.push_back(factor.power == 1
                              ? atom
                              : node("algebra.power", real(), {atom},
-                                    std::to_string(factor.power)));
+                                    format("{}", factor.power)));
     }
     return operands.size() == 1 && term.guards.empty()
                ? operands[0]

@@ -4,6 +4,7 @@
 #include "passes/Passes.h"
 #include "passes/Raise/RaiseAttentionMatch.h"
 #include "passes/Remarks.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -27,16 +28,16 @@ constexpr StringLiteral passName = "attn-raise-attention";
 std::string describe(attn::AttentionOp op) {
   std::string text = op.numTerms() == 1
                          ? "one score term"
-                         : std::to_string(op.numTerms()) + " score terms";
+                         : format("{} score terms", op.numTerms());
   if (op.getValues().size() > 1)
-    text += ", " + std::to_string(op.getValues().size()) + " value terms";
+    text += format(", {} value terms", op.getValues().size());
   if (!op.getWhere().empty())
     text += ", where";
   if (op.getSink())
     text += ", sink";
   if (!op.getWeight().empty())
     text += ", a factor after the normaliser";
-  text += "; normaliser " + attn::stringifyMap(op.getMap()).str();
+  text += format("; normaliser {}", attn::stringifyMap(op.getMap()));
   if (op.getDivide())
     text += " divided by its sum";
   if (attn::Normaliser::of(op).isShiftable && op.getDivide() &&
@@ -187,21 +188,23 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
                       : sum;
       proof = prove(exprs, written, *value, outputs, attempt);
       if (!proof.holds) {
-        why = "it cannot be proven equal: " + proof.why;
+        why = format("it cannot be proven equal: {}", proof.why);
         value = failure();
       }
     }
     if (failed(value)) {
       attempt.undo();
       if (!why.empty())
-        remarkDeclined(root, passName, "attention", "not raised: " + why);
+        remarkDeclined(root, passName, "attention",
+                       format("not raised: {}", why));
       return {};
     }
     auto op = value->getDefiningOp<attn::AttentionOp>();
     remarkDone(op, passName, "attention",
-               "raised to one attention: " + describe(op));
+               format("raised to one attention: {}", describe(op)));
     if (!proof.axioms.empty())
-      remarkFound(op, passName, "proof", "proven equal by " + proof.axioms);
+      remarkFound(op, passName, "proof",
+                  format("proven equal by {}", proof.axioms));
     for (const std::string &note : match->notes)
       remarkFound(op, passName, "attention", note);
     return *value;

@@ -27,6 +27,24 @@ private:
 
   // How scores become weights.
   bool matchSoftmaxOp(ExprRef weight);
+  /// Factors of a weighted sum: what varies over pairs is the weight, the rest
+  /// scales it.
+  struct WeightFactors {
+    llvm::SmallVector<ExprRef> pairs, scales, pairsUnder, scalesUnder;
+    /// The factor with `exponential` = exp(s - m) in it, maybe only where
+    /// `condition` holds; else the function of the scores as a whole.
+    ExprRef core = nullptr, exponential = nullptr, condition = nullptr;
+  };
+  WeightFactors factorsOf(const Product &product);
+  bool hasScores(const Product &product, ExprRef core);
+  bool hasParametersAsValues();
+  /// The divisor that is the sum of the weights, or null.
+  ExprRef takeNormaliser(WeightFactors &factors, ExprRef &sinkWeight);
+  /// A row without a key is 0 / 0 where the whole sum is divided, and a sum of
+  /// nothing where each weight is. Of an exponential keys of score -inf are
+  /// none.
+  bool chooseEmptyRow(const WeightFactors &factors, ExprRef divisor);
+  ExprRef scoreOfMap(ExprRef core);
   bool matchFunction(Product product);
   bool isFeedForward();
   ExprRef matchExponential(ExprRef exponential, ExprRef condition,
@@ -45,6 +63,19 @@ private:
   ExprRef termWithoutContraction(ExprRef operand);
   ExprRef terms(ExprRef reduce);
   ExprRef termOf(Product product, llvm::ArrayRef<unsigned> contract);
+  /// The terms of \p product's factor number \p sum, a sum or difference, each
+  /// times the others; null if one is no term.
+  ExprRef distribute(const Product &product, unsigned sum,
+                     llvm::ArrayRef<unsigned> contract);
+  static bool isRead(ExprRef e);
+  /// What \p functions of one-sided parts are times the operands of \p term:
+  /// its `pair`. False if they read or sum something else.
+  bool addPair(AttentionTerm &term, llvm::ArrayRef<ExprRef> functions);
+  /// Parts of \p outside over parts of \p under; of an empty sum they are 1:
+  /// it is 0 whatever it was scaled by (1 / sqrt(E) with E = 0).
+  ExprRef scaled(ExprRef term, llvm::SmallVector<ExprRef> outside,
+                 llvm::SmallVector<ExprRef> under,
+                 llvm::ArrayRef<unsigned> contract);
   ExprRef oneIfEmpty(ExprRef scale, llvm::ArrayRef<unsigned> contract);
   ExprRef peelGuard(ExprRef e, ExprRef &guard);
   ExprRef peelMask(ExprRef score, ExprRef &where);

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "passes/Mutation.h"
 #include "passes/Raise/RaiseAttentionMatcher.h"
+#include "support/Format.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -243,6 +244,77 @@ ExprRef AttentionMatcher::oneIfEmpty(ExprRef scale,
   return scale;
 }
 
+ExprRef AttentionMatcher::distribute(const Product &product, unsigned sum,
+                                     ArrayRef<unsigned> contract) {
+  ExprRef whole = product.over[sum], parts[2];
+  for (int k : {0, 1}) {
+    Product flat;
+    for (auto [position, f] : llvm::enumerate(product.over))
+      flatten(position == sum ? whole->operand(k) : f, flat);
+    flat.under.append(product.under);
+    if (!(parts[k] = termOf(std::move(flat), contract)))
+      return nullptr;
+  }
+  return exprs.op(mutated("raise-attention.add-for-subtract")
+                      ? "arith.addf"
+                      : whole->name->getStringRef(),
+                  f32(), parts);
+}
+
+bool AttentionMatcher::isRead(ExprRef e) {
+  return e->kind == ExprKind::Read ||
+         (e->isOp("arith.extf") && e->operand(0)->kind == ExprKind::Read);
+}
+
+bool AttentionMatcher::addPair(AttentionTerm &term,
+                               ArrayRef<ExprRef> functions) {
+  auto parameterOf = [&](ExprRef operand) {
+    auto found = llvm::find(term.operands, operand);
+    unsigned position = found - term.operands.begin();
+    if (found == term.operands.end())
+      term.operands.push_back(operand);
+    while (term.parameters.size() < term.operands.size())
+      term.parameters.push_back(exprs.freshVar());
+    return exprs.parameter(term.parameters[position], f32());
+  };
+  SmallVector<ExprRef> factors;
+  for (ExprRef e : SmallVector<ExprRef>(term.operands))
+    factors.push_back(parameterOf(e));
+  for (ExprRef e : functions)
+    factors.push_back(exprs.replaceOutermost(e, [&](ExprRef inner) -> ExprRef {
+      if (inner->freeVars.empty() || !isa<FloatType>(inner->type))
+        return nullptr;
+      if (!isOneSided(inner) && !isRead(inner))
+        return nullptr;
+      // Parameters are f32, whatever an operand is stored as.
+      ExprRef parameter = parameterOf(inner);
+      return inner->type.isF32()
+                 ? parameter
+                 : exprs.op("arith.truncf", inner->type, {parameter});
+    }));
+  term.pair = multiply(factors, {});
+  bool closed = true;
+  Exprs::walk(term.pair, [&](ExprRef e) {
+    closed &= e->kind != ExprKind::Read && e->kind != ExprKind::Reduce &&
+              !(e->kind == ExprKind::Var && e->type.isIndex());
+  });
+  return closed;
+}
+
+ExprRef AttentionMatcher::scaled(ExprRef term, SmallVector<ExprRef> outside,
+                                 SmallVector<ExprRef> under,
+                                 ArrayRef<unsigned> contract) {
+  for (SmallVector<ExprRef> *factors : {&outside, &under})
+    for (ExprRef &e : *factors)
+      if (e->freeVars.empty() && e->kind != ExprKind::Constant &&
+          !mutated("raise-attention.scale-empty-term"))
+        e = oneIfEmpty(e, contract);
+  if (!outside.empty() && mutated("raise-attention.drop-factor-of-term"))
+    outside.pop_back();
+  outside.insert(outside.begin(), term);
+  return multiply(outside, under);
+}
+
 ExprRef AttentionMatcher::termOf(Product product, ArrayRef<unsigned> contract) {
   // A sum over pairs distributes; `(q + u) * (k + w)` needs no such thing, each
   // side is a tensor. Beside another factor over pairs it stays whole, a
@@ -252,21 +324,8 @@ ExprRef AttentionMatcher::termOf(Product product, ArrayRef<unsigned> contract) {
     if (varies(e))
       overPairs.push_back(position);
   ExprRef sum = overPairs.size() == 1 ? product.over[overPairs[0]] : ExprRef();
-  if (sum && (sum->isOp("arith.addf") || sum->isOp("arith.subf"))) {
-    ExprRef parts[2];
-    for (int k : {0, 1}) {
-      Product flat;
-      for (auto [position, f] : llvm::enumerate(product.over))
-        flatten(position == overPairs[0] ? sum->operand(k) : f, flat);
-      flat.under.append(product.under);
-      if (!(parts[k] = termOf(std::move(flat), contract)))
-        return nullptr;
-    }
-    return exprs.op(mutated("raise-attention.add-for-subtract")
-                        ? "arith.addf"
-                        : sum->name->getStringRef(),
-                    f32(), parts);
-  }
+  if (sum && (sum->isOp("arith.addf") || sum->isOp("arith.subf")))
+    return distribute(product, overPairs[0], contract);
 
   SmallVector<ExprRef> query, key, both, outside;
   SmallVector<ExprRef> queryUnder, keyUnder, outsideUnder;
@@ -290,72 +349,21 @@ ExprRef AttentionMatcher::termOf(Product product, ArrayRef<unsigned> contract) {
     term.operands.push_back(multiply(query, queryUnder));
   if (!key.empty() || !keyUnder.empty())
     term.operands.push_back(multiply(key, keyUnder));
-
-  // Factors over pairs: a read is an operand (by offset, as a rule); a function
-  // of one-sided parts is a `pair`.
+  // Factors over pairs: a read is an operand (by offset, as a rule), a function
+  // of one-sided parts a part of the `pair`.
   SmallVector<ExprRef> functions;
-  auto isRead = [](ExprRef e) {
-    return e->kind == ExprKind::Read ||
-           (e->isOp("arith.extf") && e->operand(0)->kind == ExprKind::Read);
-  };
   for (ExprRef e : both)
-    if (isRead(e))
-      term.operands.push_back(e);
-    else
-      functions.push_back(e);
-  if (!functions.empty()) {
-    SmallVector<ExprRef> factors;
-    auto parameterOf = [&](ExprRef operand) {
-      auto found = llvm::find(term.operands, operand);
-      unsigned position = found - term.operands.begin();
-      if (found == term.operands.end())
-        term.operands.push_back(operand);
-      while (term.parameters.size() < term.operands.size())
-        term.parameters.push_back(exprs.freshVar());
-      return exprs.parameter(term.parameters[position], f32());
-    };
-    for (ExprRef e : SmallVector<ExprRef>(term.operands))
-      factors.push_back(parameterOf(e));
-    for (ExprRef e : functions)
-      factors.push_back(
-          exprs.replaceOutermost(e, [&](ExprRef inner) -> ExprRef {
-            if (inner->freeVars.empty() || !isa<FloatType>(inner->type))
-              return nullptr;
-            if (!isOneSided(inner) && !isRead(inner))
-              return nullptr;
-            // Parameters are f32, whatever an operand is stored as.
-            ExprRef parameter = parameterOf(inner);
-            return inner->type.isF32()
-                       ? parameter
-                       : exprs.op("arith.truncf", inner->type, {parameter});
-          }));
-    term.pair = multiply(factors, {});
-    bool closed = true;
-    Exprs::walk(term.pair, [&](ExprRef e) {
-      closed &= e->kind != ExprKind::Read && e->kind != ExprKind::Reduce &&
-                !(e->kind == ExprKind::Var && e->type.isIndex());
-    });
-    if (!closed)
-      return nullptr;
-  }
-  if (term.operands.empty())
+    (isRead(e) ? term.operands : functions).push_back(e);
+  if (!functions.empty() && !addPair(term, functions))
     return nullptr;
-  for (ExprRef e : term.operands)
-    if (!isa<FloatType>(e->type))
-      return nullptr;
+  if (term.operands.empty() || !llvm::all_of(term.operands, [](ExprRef e) {
+        return isa<FloatType>(e->type);
+      }))
+    return nullptr;
   term.result = exprs.freshVar();
   ExprRef result = exprs.parameter(term.result, f32());
   m.terms.push_back(std::move(term));
-  // An empty sum is 0 whatever it was scaled by (1 / sqrt(E) with E = 0).
-  for (SmallVector<ExprRef> *factors : {&outside, &outsideUnder})
-    for (ExprRef &e : *factors)
-      if (e->freeVars.empty() && e->kind != ExprKind::Constant &&
-          !mutated("raise-attention.scale-empty-term"))
-        e = oneIfEmpty(e, contract);
-  if (!outside.empty() && mutated("raise-attention.drop-factor-of-term"))
-    outside.pop_back();
-  outside.insert(outside.begin(), result);
-  return multiply(outside, outsideUnder);
+  return scaled(result, std::move(outside), std::move(outsideUnder), contract);
 }
 
 } // namespace heed

@@ -6,6 +6,7 @@
 #include "passes/Algebra/TensorOps.h"
 #include "passes/Mutation.h"
 #include "passes/Raise/RaiseAttentionMatcher.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -331,125 +332,139 @@ bool AttentionMatcher::isFeedForward() {
   return alongKeys;
 }
 
-bool AttentionMatcher::matchFunction(Product product) {
-  // The weight is whatever varies over pairs; the rest scales it.
-  SmallVector<ExprRef> pairs, scales;
+AttentionMatcher::WeightFactors
+AttentionMatcher::factorsOf(const Product &product) {
+  WeightFactors f;
   for (ExprRef e : product.over)
-    (e->usesAny(keys) ? pairs : scales).push_back(e);
-  SmallVector<ExprRef> pairsUnder, scalesUnder;
+    (e->usesAny(keys) ? f.pairs : f.scales).push_back(e);
   for (ExprRef e : product.under)
-    (e->usesAny(keys) ? pairsUnder : scalesUnder).push_back(e);
-  if (guard)
-    guard = expandPairs(guard);
-  Product wholeUnder;
-  if (whole)
-    flatten(whole, wholeUnder);
-
-  // exp(s - m) * rest, maybe only where a condition holds, or a function of the
-  // scores as a whole.
-  ExprRef core = nullptr, exponential = nullptr, condition = nullptr;
-  for (ExprRef e : pairs) {
+    (e->usesAny(keys) ? f.pairsUnder : f.scalesUnder).push_back(e);
+  for (ExprRef e : f.pairs) {
     ExprRef where = nullptr, inner = peelGuard(e, where);
     if (!isExponential(inner))
       continue;
-    core = e;
-    condition = where;
-    exponential = inner;
+    f.core = e;
+    f.condition = where;
+    f.exponential = inner;
+    takeOne(f.pairs, e);
     break;
   }
-  if (core)
-    takeOne(pairs, core);
+  return f;
+}
 
-  bool hasContraction = false;
+bool AttentionMatcher::hasScores(const Product &product, ExprRef core) {
+  bool found = core && varies(core);
   for (ExprRef e : product.over)
-    Exprs::walk(e, [&](ExprRef inner) {
-      hasContraction |= inner->isSum() && varies(inner);
-    });
-  if (!hasContraction && !(core && varies(core)))
-    return false;
+    Exprs::walk(
+        e, [&](ExprRef inner) { found |= inner->isSum() && varies(inner); });
+  return found;
+}
 
-  // A feed-forward layer has this form too, with parameters as values: two
-  // products with an activation serve it better.
+bool AttentionMatcher::hasParametersAsValues() {
   bool fromParameters = true;
   for (ExprRef value : m.values)
     Exprs::walk(value, [&](ExprRef e) {
       if (e->kind == ExprKind::Read)
         fromParameters &= isFromParameters(e->value);
     });
-  if (fromParameters)
-    return fails("its values are parameters: a feed-forward layer");
+  return fromParameters;
+}
 
-  if (!core) {
-    core = multiply(pairs, pairsUnder);
-    pairs.clear();
-    pairsUnder.clear();
-  }
-  ExprRef sinkWeight = nullptr;
-  bool dividedAfter = false;
-  for (ExprRef e : scalesUnder)
-    if (matchNormaliser(e, core, sinkWeight)) {
+ExprRef AttentionMatcher::takeNormaliser(WeightFactors &f,
+                                         ExprRef &sinkWeight) {
+  for (ExprRef e : f.scalesUnder)
+    if (matchNormaliser(e, f.core, sinkWeight)) {
       m.divide = true;
-      dividedAfter = whole && llvm::is_contained(wholeUnder.over, e);
-      takeOne(scalesUnder, e);
-      break;
+      takeOne(f.scalesUnder, e);
+      return e;
     }
-  if (sinkWeight && !exponential)
+  return nullptr;
+}
+
+bool AttentionMatcher::chooseEmptyRow(const WeightFactors &f, ExprRef divisor) {
+  if (!m.divide || m.sink)
+    return true;
+  Product wholeUnder;
+  if (whole)
+    flatten(whole, wholeUnder);
+  bool dividedAfter = whole && llvm::is_contained(wholeUnder.over, divisor);
+  if (f.exponential && guard && !dividedAfter)
+    return fails("the weights are divided before a sum that has a condition: "
+                 "a row without a key would be 0 where others of weight 0 "
+                 "are NaN");
+  m.empty = mutated("raise-attention.empty-row-is-zero") ? EmptyRow::Zero
+            : dividedAfter                               ? EmptyRow::NaN
+            : f.exponential                              ? EmptyRow::NaNIfKeys
+                                                         : EmptyRow::Zero;
+  return true;
+}
+
+ExprRef AttentionMatcher::scoreOfMap(ExprRef core) {
+  ExprRef score = matchOtherMap(core);
+  Product linear;
+  bool isLinear = attn::Normaliser::of(m.map).isLinear;
+  if (isLinear)
+    flatten(score, linear);
+  isLinear &= llvm::all_of(
+      linear.over, [&](ExprRef e) { return e->isSum() || !e->usesAny(keys); });
+  if (isLinear && !guard)
+    return nullptr; // a chain of products: attn-reorder-products
+  StringRef why;
+  if (!guard && readsOnlyParameters(score, keys))
+    why = "its keys are parameters";
+  else if (!guard && !m.divide && isFeedForward())
+    why = "all rows share its keys and values";
+  if (why.empty())
+    return score;
+  fails(heed::format(
+      "a feed-forward layer: {}, and no normaliser runs over them", why));
+  return nullptr;
+}
+
+bool AttentionMatcher::matchFunction(Product product) {
+  if (guard)
+    guard = expandPairs(guard);
+  WeightFactors f = factorsOf(product);
+  if (!hasScores(product, f.core))
+    return false;
+  // A feed-forward layer has this form too, with parameters as values: two
+  // products with an activation serve it better.
+  if (hasParametersAsValues())
+    return fails("its values are parameters: a feed-forward layer");
+  if (!f.core) {
+    f.core = multiply(f.pairs, f.pairsUnder);
+    f.pairs.clear();
+    f.pairsUnder.clear();
+  }
+  ExprRef sinkWeight = nullptr, divisor = takeNormaliser(f, sinkWeight);
+  if (sinkWeight && !f.exponential)
     return fails("a term beside the sum in the normaliser is no sink");
 
-  ExprRef score = nullptr;
-  if (exponential &&
-      !(score = matchExponential(exponential, condition, sinkWeight)))
+  ExprRef score = f.exponential
+                      ? matchExponential(f.exponential, f.condition, sinkWeight)
+                      : nullptr;
+  if ((f.exponential && !score) || !chooseEmptyRow(f, divisor))
     return false;
-  // A row without a key is 0 / 0 where the whole sum is divided, and a sum of
-  // nothing where each weight is. Of an exponential keys of score -inf are
-  // none.
-  if (m.divide && !m.sink) {
-    if (exponential && guard && !dividedAfter)
-      return fails("the weights are divided before a sum that has a condition: "
-                   "a row without a key would be 0 where others of weight 0 "
-                   "are NaN");
-    m.empty = mutated("raise-attention.empty-row-is-zero") ? EmptyRow::Zero
-              : dividedAfter                               ? EmptyRow::NaN
-              : exponential                                ? EmptyRow::NaNIfKeys
-                                                           : EmptyRow::Zero;
-  }
-  if (exponential) {
-    // A weight of 0 is written as no absence: what it multiplies may be NaN. So
-    // it is a score of -inf, and no mask.
-    if (condition)
-      score = exprs.select(condition, score,
-                           f32(-std::numeric_limits<double>::infinity()),
-                           /*guard=*/core->kind == ExprKind::If);
-  } else {
-    score = matchOtherMap(core);
-    Product linear;
-    if (attn::Normaliser::of(m.map).isLinear)
-      flatten(score, linear);
-    bool isLinear = attn::Normaliser::of(m.map).isLinear &&
-                    llvm::all_of(linear.over, [&](ExprRef e) {
-                      return e->isSum() || !e->usesAny(keys);
-                    });
-    if (isLinear && !guard)
-      return false; // a chain of products: attn-reorder-products
-    if (!guard && readsOnlyParameters(score, keys))
-      return fails("a feed-forward layer: its keys are parameters, and no "
-                   "normaliser runs over them");
-    if (!guard && !m.divide && isFeedForward())
-      return fails("a feed-forward layer: all rows share its keys and values, "
-                   "and no normaliser runs over them");
-  }
+  if (!f.exponential && !(score = scoreOfMap(f.core)))
+    return false;
+  // A weight of 0 is written as no absence: what it multiplies may be NaN. So
+  // it is a score of -inf, and no mask.
+  if (f.condition)
+    score = exprs.select(f.condition, score,
+                         f32(-std::numeric_limits<double>::infinity()),
+                         /*guard=*/f.core->kind == ExprKind::If);
 
-  if (!pairs.empty() || !pairsUnder.empty() || !scales.empty() ||
-      !scalesUnder.empty()) {
+  if (!f.pairs.empty() || !f.pairsUnder.empty() || !f.scales.empty() ||
+      !f.scalesUnder.empty()) {
     m.weightParameter = exprs.freshVar();
-    llvm::append_range(pairs, scales);
-    llvm::append_range(pairsUnder, scalesUnder);
-    pairs.insert(pairs.begin(), exprs.parameter(m.weightParameter, f32()));
-    m.weight = multiply(pairs, pairsUnder);
+    llvm::append_range(f.pairs, f.scales);
+    llvm::append_range(f.pairsUnder, f.scalesUnder);
+    f.pairs.insert(f.pairs.begin(), exprs.parameter(m.weightParameter, f32()));
+    m.weight = multiply(f.pairs, f.pairsUnder);
   }
   if (guard && !mutated("raise-attention.forget-where"))
     m.where = guard;
-  return finish(score, /*seesMask=*/!condition);
+  return finish(score, /*seesMask=*/!f.condition);
 }
 
 } // namespace heed

@@ -1,6 +1,7 @@
 //===- VerifyAttention.cpp - attention before kernels are formed ----------===//
 #include "passes/Contract.h"
 #include "passes/Passes.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -65,11 +66,11 @@ private:
     for (unsigned t = 0; t < op.numTerms(); ++t)
       for (auto [k, operand] : llvm::enumerate(op.term(t)))
         if (failed(checkSizes(op, operand.getType(), op.maps(t)[k],
-                              "operand " + Twine(k) + " of term " + Twine(t))))
+                              format("operand {} of term {}", k, t))))
           return failure();
     for (auto [v, value] : llvm::enumerate(op.getValues()))
       if (failed(checkSizes(op, value.getType(), op.valueMap(v),
-                            "value " + Twine(v))))
+                            format("value {}", v))))
         return failure();
     if (failed(checkSizes(op, op.getOutput().getType(), op.outputMap(),
                           "the output", /*isResult=*/true)))

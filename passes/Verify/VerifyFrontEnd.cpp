@@ -1,6 +1,7 @@
 //===- VerifyFrontEnd.cpp - the IR that a front end makes -----------------===//
 #include "passes/Contract.h"
 #include "passes/Passes.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -75,12 +76,12 @@ private:
   LogicalResult checkModel(func::FuncOp model) {
     llvm::StringSet<> arguments, results;
     for (unsigned k = 0; k < model.getNumArguments(); ++k)
-      if (failed(checkSignature(model, "argument " + Twine(k),
+      if (failed(checkSignature(model, format("argument {}", k),
                                 model.getArgument(k).getType(),
                                 model.getArgAttrDict(k), false, arguments)))
         return failure();
     for (unsigned k = 0; k < model.getNumResults(); ++k)
-      if (failed(checkSignature(model, "result " + Twine(k),
+      if (failed(checkSignature(model, format("result {}", k),
                                 model.getResultTypes()[k],
                                 model.getResultAttrDict(k), true, results)))
         return failure();
