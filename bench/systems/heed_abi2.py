@@ -5,6 +5,8 @@ import ctypes as C
 
 import numpy as np
 
+from systems import aligned
+
 MAX_RANK = 16
 TYPES = {1: np.float32, 6: np.int32, 8: np.bool_}
 CODES = {np.dtype(t): code for code, t in TYPES.items()}
@@ -28,14 +30,6 @@ class Signature(C.Structure):
 class Options(C.Structure):
     _fields_ = [("weights", C.POINTER(C.c_char_p)), ("numWeights", C.c_size_t), ("threads", C.c_int32),
                 ("convert", C.c_int32), ("profile", C.c_int32), ("target", C.c_char_p)]
-
-
-def aligned(shape, dtype):
-    """An array whose data begin at 64 bytes, as those of the other systems do."""
-    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    raw = np.empty(size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start:start + size].view(dtype).reshape(shape)
 
 
 def buffer(array):

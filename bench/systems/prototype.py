@@ -11,7 +11,7 @@ import tempfile
 
 import numpy as np
 
-from systems.heed_abi2 import aligned
+from systems import aligned
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = ("attn.cpp", "decode.cpp")
@@ -54,6 +54,7 @@ class System:
         self.hash = hashlib.sha256("".join(self.texts.values()).encode()).hexdigest()[:12]
         self.cache = os.path.join(os.path.expanduser("~"), ".cache", "heed-bench", "prototypes", self.hash)
         os.makedirs(self.cache, exist_ok=True)
+        self.libraries = tempfile.TemporaryDirectory()
 
     def version(self):
         return f"sources {self.hash}, safe and bounded"
@@ -85,12 +86,13 @@ class System:
                 "bounded": lambda: self.open(p, inputs, "attn.cpp", sizes, True, NOMAX="1", **settings)}
 
     def open(self, p, inputs, source, sizes, bounded, **settings):
-        with tempfile.TemporaryDirectory() as folder:
-            object_file, library = os.path.join(folder, "attn.o"), os.path.join(folder, "attn.so")
-            run(self.program(source), *map(str, sizes), OBJ=object_file, HL_NUM_THREADS=str(self.threads), **settings)
-            run(os.environ.get("CC", "clang-22"), "-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", os.path.join(HERE, "prototype_bound.c"),
-                object_file, "-o", library, "-lpthread", "-ldl", "-lm")
-            lib = C.CDLL(library)
+        # Kept until the process ends: the loader takes a library for another one whose file is gone and whose place on the disk it got.
+        folder = tempfile.mkdtemp(dir=self.libraries.name)
+        object_file, library = os.path.join(folder, "attn.o"), os.path.join(folder, "attn.so")
+        run(self.program(source), *map(str, sizes), OBJ=object_file, HL_NUM_THREADS=str(self.threads), **settings)
+        run(os.environ.get("CC", "clang-22"), "-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", os.path.join(HERE, "prototype_bound.c"),
+            object_file, "-o", library, "-lpthread", "-ldl", "-lm")
+        lib = C.CDLL(library)
         lib.halide_set_num_threads(self.threads)
         arrays = []
         for name in "qkv":
@@ -109,5 +111,5 @@ class System:
             if function(*pointers, *more):
                 raise RuntimeError("it failed, or its bound on the scores is too large")
 
-        call.keep = arrays, buffers, lib
+        call.keep = arrays, y, buffers, lib  # only their addresses went into the buffers
         return call, lambda: y
