@@ -97,6 +97,11 @@ def counts(cells, key=lambda c: c["verdict"]):
     return ", ".join(f"{words.count(word)} {word}" for word in VERDICTS if words.count(word)) or "none"
 
 
+def sure(s):
+    """Cells whose times can be believed."""
+    return [c for c in s["cells"] if c.get("verdict", "unjudged") != "unjudged"]
+
+
 def reached(cells, aim, value):
     """'3 of 4', of the cells that have this aim."""
     aimed = [c for c in cells if c.get(aim) and c.get(value) is not None]
@@ -107,8 +112,9 @@ def verdict(s):
     """Lines on the run as a whole; the counts first."""
     there, failed = [c for c in s["cells"] if "failed" not in c], [c for c in s["cells"] if "failed" in c]
     found = [f"{len(s['cells'])} cells beside the best peer: {counts(there)}" + (f", {len(failed)} failed" if failed else "")]
-    found.append(f"goals: ratio to the best peer reached in {reached(there, 'goal_ratio', 'ratio')}, share of the limit in "
-                 f"{reached(there, 'goal', 'share')}; gates (share): {reached(there, 'gate', 'share')}")
+    judged = sure(s)
+    found.append(f"goals: ratio to the best peer reached in {reached(judged, 'goal_ratio', 'ratio')} judged cells, share of the limit in "
+                 f"{reached(judged, 'goal', 'share')}; gates (share): {reached(judged, 'gate', 'share')}")
     beside = [c for c in there if "prototype" in c]
     if beside:
         found.append(f"{len(beside)} cells beside the prototype: {counts(beside, lambda c: c['prototype']['verdict'])}")
@@ -124,16 +130,16 @@ def verdict(s):
 
 def cliffs(s):
     """(case, round case, factor) where an odd size falls off."""
-    speeds = {(c["name"], c["threads"]): c["gflops"] for c in s["cells"] if "failed" not in c}
-    found = [(c["name"], c["rounded"], speeds[c["rounded"], c["threads"]] / c["gflops"]) for c in s["cells"]
+    speeds = {(c["name"], c["threads"]): c["gflops"] for c in sure(s)}
+    found = [(c["name"], c["rounded"], speeds[c["rounded"], c["threads"]] / c["gflops"]) for c in sure(s)
              if c.get("rounded") and (c["rounded"], c["threads"]) in speeds]
     return [f for f in found if f[2] > CLIFF]
 
 
 def speedups(s):
     """Case -> what all threads bring against one."""
-    one = {c["name"]: c["median"] for c in s["cells"] if c["threads"] == 1 and "failed" not in c}
-    return {c["name"]: one[c["name"]] / c["median"] for c in s["cells"] if c["threads"] > 1 and c["name"] in one and "failed" not in c}
+    one = {c["name"]: c["median"] for c in sure(s) if c["threads"] == 1}
+    return {c["name"]: one[c["name"]] / c["median"] for c in sure(s) if c["threads"] > 1 and c["name"] in one}
 
 
 def milliseconds(seconds):
@@ -159,7 +165,7 @@ def line(c):
 
 
 COLUMNS = ("case", "threads", "ms best", "ms median", "of limit", "bound", "gate", "goal", "best peer", "peer / Heed", "goal", "verdict",
-           "blocks", "compile s")
+           "blocks", "at, UTC", "compile s")
 
 
 def number(value, marked):
@@ -173,7 +179,8 @@ def cells(c):
     known = c.get("ratio") is not None
     return [c["name"], str(c["threads"]), milliseconds(c["best"]), milliseconds(c["median"]), f"{c['share']:.2f}", c["bound"],
             number(c["gate"], c["share"] < c["gate"]), number(c["goal"], c["goal"] and c["share"] < c["goal"]), c.get("peer", "-"), ratio(c),
-            number(c["goal_ratio"], known and c["goal_ratio"] and c["ratio"] < c["goal_ratio"]), c["verdict"], blocks, f"{c['compile']:.1f}"]
+            number(c["goal_ratio"], known and c["goal_ratio"] and c["ratio"] < c["goal_ratio"]), c["verdict"], blocks, c["time"][11:16],
+            f"{c['compile']:.1f}"]
 
 
 def absences(s):

@@ -108,13 +108,13 @@ def parse_arguments():
     return options
 
 
-def new_run(options, cores, whole):
+def new_run(options, cores):
     heedc = os.path.join(options.build, "bin", "heedc")
     if not os.path.exists(heedc):
         fail(f"'{options.build}' is no build folder: it has no bin/heedc")
     version = subprocess.run([heedc, "--version"], capture_output=True, text=True).stdout
     return {"version": version.split()[-1] if version else "", "commit": commit(os.path.join(HERE, "..")), "compiler": fingerprint(heedc),
-            "target": options.target, "clock": options.clock, "within": options.within, "moved": options.moved, "began": now(), "minutes": 0, "whole": whole,
+            "target": options.target, "clock": options.clock, "within": options.within, "moved": options.moved, "began": now(), "minutes": 0,
             "machine": {"cpu": cpu_name(), "cores": cores}, "systems": {}, "cases": []}
 
 
@@ -173,7 +173,7 @@ def main():
     except ValueError as error:
         fail(f"--cores: {error}")
     counts = numbers_of_threads(options, cores)
-    run, path = new_run(options, cores, not words and not options.quick), os.path.join(options.out, "results.json")
+    run, path = new_run(options, cores), os.path.join(options.out, "results.json")
     os.makedirs(options.out, exist_ok=True)
     if options.keep:
         try:
