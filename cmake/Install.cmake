@@ -1,8 +1,10 @@
 # What `cmake --install` adds to the tools and the runtime: a tree that works wherever it is moved to.
 #
 #   bin/heedc ...                 finds lib/heed relative to itself
-#   lib/heed/                     libheed_runtime.a, libHalide.so (of the wheel; no system has it)
-#   include/heed/                 heed.h, host.h
+#   lib/heed/                     libheed_runtime.a, libheed.a (for programs that load models), libHalide.so (of the
+#                                 wheel; no system has it)
+#   include/heed/                 heed.h, heed.hpp, host.h
+#   share/doc/heed/               licences: ours, and Halide's, whose runtime is a part of every model
 #   lib/pkgconfig/heed.pc         for programs over `heedc --emit=lib`
 #   lib/cmake/Heed/               the same for CMake, and heed_add_model()
 include(CMakePackageConfigHelpers)
@@ -18,3 +20,11 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/heed.pc" DESTINATION lib/pkgconfig)
 
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/HeedConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES cmake/HeedConfig.cmake "${CMAKE_CURRENT_BINARY_DIR}/HeedConfigVersion.cmake" DESTINATION lib/cmake/Heed)
+
+install(FILES LICENSE DESTINATION share/doc/heed)
+file(GLOB _heed_halide_licence "${HEED_HALIDE_ROOT}/../halide-*.dist-info/licenses/LICENSE.txt")
+if(NOT _heed_halide_licence)
+  message(FATAL_ERROR "expected Halide's licence beside '${HEED_HALIDE_ROOT}'")
+endif()
+list(GET _heed_halide_licence 0 _heed_halide_licence)
+install(FILES "${_heed_halide_licence}" DESTINATION share/doc/heed RENAME LICENSE.Halide)

@@ -109,8 +109,8 @@ public:
     ArrayRef<int64_t> bounds = info.getAs<DenseI64ArrayAttr>("bounds");
     ArrayRef<int64_t> sizes = info.getAs<DenseI64ArrayAttr>("sizes");
     return record(
-        {i64(sizeof(heed_param_info)), texts(names), i32(names.size()), i32(bounds.size() / 2),
-         integers(bounds),
+        {i64(sizeof(heed_param_info)), texts(names), i32(names.size()),
+         i32(bounds.size() / 2), integers(bounds),
          i32(heed::runtimeType(info.getAs<TypeAttr>("type").getValue())),
          i32(sizes.size()), texts(info.getAs<ArrayAttr>("extents")),
          integers(sizes)});
@@ -126,7 +126,8 @@ public:
       return array(all);
     };
     Constant *signature = record(
-        {i64(sizeof(heed_signature)), text(info.getAs<StringAttr>("name").getValue()), i32(inputs.size()),
+        {i64(sizeof(heed_signature)),
+         text(info.getAs<StringAttr>("name").getValue()), i32(inputs.size()),
          i32(outputs.size()), tensors(inputs), tensors(outputs)});
     return record(
         {signature, function(info, "shapes"), function(info, "run"), null()});
@@ -187,8 +188,7 @@ void heed::addDescription(Module &module, DictionaryAttr description,
     variants.push_back(write.null());
   Constant *value = write.record(
       {write.i32(HEED_ABI_VERSION), write.i32(entries.size()),
-       write.other("heed_own_runtime"),
-       write.text(options.name),
+       write.other("heed_own_runtime"), write.text(options.name),
        options.source.empty() ? write.null() : write.text(options.source),
        write.text(llvm::join(options.cpuFeatures, ",")), write.array(entries),
        write.array(params), write.i32(params.size()), write.i32(kernels.size()),
@@ -201,6 +201,13 @@ void heed::addDescription(Module &module, DictionaryAttr description,
                          GlobalValue::ExternalLinkage, value, name);
   if (options.hidden)
     global->setVisibility(GlobalValue::HiddenVisibility);
+  if (options.listed) {
+    Constant *list = ConstantArray::get(
+        ArrayType::get(global->getType(), 2),
+        {global, ConstantPointerNull::get(global->getType())});
+    new GlobalVariable(module, list->getType(), /*isConstant=*/true,
+                       GlobalValue::ExternalLinkage, list, "heed_models");
+  }
   if (options.withMain)
     addMain(module, global);
 }

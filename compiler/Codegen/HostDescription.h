@@ -31,6 +31,8 @@ struct DescriptionOptions {
   llvm::SmallVector<std::string> variants;
   /// Only the model's other descriptions see this one.
   bool hidden = false;
+  /// Also define `heed_models`, which lists it, for dlsym().
+  bool listed = false;
   /// Also define `main`, which runs the model as a program.
   bool withMain = false;
 };

@@ -370,6 +370,9 @@ bool Compilation::makeOutput() {
     return fail(
         "expected letters, digits and '_' as prefix of symbols, found '" +
         prefix + "'");
+  if (prefix == "heed")
+    return fail("heed.h has names of its own that begin with 'heed': expected "
+                "another prefix of symbols (--prefix)");
   if (options.emit == Emit::Header)
     return write(makeHeader(*module, modelName, prefix));
   if (options.unchecked)
@@ -488,6 +491,7 @@ bool Compilation::compileHost(size_t which, ModuleOp module,
   for (size_t other = 0; isPublic && other < which; ++other)
     description.variants.push_back(prefixOf(other) + "_model");
   description.withMain = isPublic && options.emit == Emit::Exe;
+  description.listed = isPublic && options.emit == Emit::Shared;
   addDescription(*code,
                  module->getAttrOfType<DictionaryAttr>("attn.description"),
                  description);
@@ -536,8 +540,13 @@ bool Compilation::linkAll() {
   if (!findPart("libheed_runtime.a", archive_))
     return false;
   switch (options.emit) {
-  case Emit::Lib:
-    return succeeded(archive(objects, archive_, output, error)) || fail(error);
+  case Emit::Lib: {
+    std::string interface;
+    return findPart("libheed.a", interface) &&
+           (succeeded(archive(objects, archive_, interface, prefix + "_model",
+                              output, error, commands)) ||
+            fail(error));
+  }
   case Emit::Shared:
     return succeeded(link(LinkKind::Shared, objects, archive_,
                           prefix + "_model", output, error, commands)) ||

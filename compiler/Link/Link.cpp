@@ -6,8 +6,12 @@
 
 #include "compiler/Link/Link.h"
 #include "compiler/Link/Output.h"
+#include "support/Format.h"
+#include "llvm/ObjCopy/ConfigManager.h"
+#include "llvm/ObjCopy/ObjCopy.h"
 #include "llvm/Object/Archive.h"
 #include "llvm/Object/ArchiveWriter.h"
+#include "llvm/Object/Binary.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -55,7 +59,11 @@ LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
     arguments.push_back(path);
   }
   if (kind == LinkKind::Object) {
-    arguments.insert(arguments.end(), {"-r", "-nostdlib"});
+    // Functions that several objects hold may become names of this one alone:
+    // no linker may drop them in favour of another object's.
+    arguments.insert(arguments.end(),
+                     {"-r", "-nostdlib", "-Wl,--force-group-allocation"});
+    arguments.insert(arguments.end(), archives.begin(), archives.end());
   } else {
     if (kind == LinkKind::Shared) {
       std::string script;
@@ -68,8 +76,7 @@ LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
                         "-Wl,-soname," + sys::path::filename(output).str(),
                         // The code calls its own runtime, whatever names the
                         // process already has.
-                        "-Wl,-Bsymbolic",
-                        "-Wl,--whole-archive"});
+                        "-Wl,-Bsymbolic", "-Wl,--whole-archive"});
     }
     arguments.insert(arguments.end(), archives.begin(), archives.end());
     if (kind == LinkKind::Shared)
@@ -78,8 +85,8 @@ LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
     // the same code under other temporary names.
     arguments.insert(arguments.end(),
                      {"-Wl,--gc-sections", "-Wl,--build-id=none", "-Wl,-s",
-                      "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-z,noexecstack",
-                      "-lm", "-lpthread"});
+                      "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-z,noexecstack", "-lm",
+                      "-lpthread"});
   }
   std::vector<StringRef> references(arguments.begin(), arguments.end());
   if (say) {
@@ -106,23 +113,24 @@ LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
   return publish(result, output, error);
 }
 
-LogicalResult heed::archive(ArrayRef<LinkInput> inputs,
-                            ArrayRef<std::string> archives,
-                            const std::string &output, std::string &error) {
-  std::vector<NewArchiveMember> members;
-  auto add = [&](StringRef bytes, StringRef name) {
+namespace {
+
+/// The members of an archive and what else one is made of.
+class Members {
+public:
+  void add(StringRef bytes, StringRef name) {
     NewArchiveMember member;
     member.Buf = MemoryBuffer::getMemBufferCopy(bytes, name);
     member.MemberName = member.Buf->getBufferIdentifier();
     member.Perms = 0644;
     members.push_back(std::move(member));
-  };
-  for (const LinkInput &input : inputs)
-    add(input.bytes, input.name + ".o");
-  for (const std::string &path : archives) {
+  }
+
+  LogicalResult addAll(const std::string &path, std::string &error) {
     auto file = MemoryBuffer::getFile(path);
     if (!file) {
-      error = "cannot read '" + path + "': " + file.getError().message();
+      error =
+          heed::format("cannot read '{}': {}", path, file.getError().message());
       return failure();
     }
     Expected<std::unique_ptr<object::Archive>> source =
@@ -142,18 +150,75 @@ LogicalResult heed::archive(ArrayRef<LinkInput> inputs,
       if (!bytes)
         consumeError(bytes.takeError());
     }
-    if (problem) {
-      error = toString(std::move(problem));
-      return failure();
-    }
+    if (!problem)
+      return success();
+    error = toString(std::move(problem));
+    return failure();
   }
-  // To memory first: LLVM ends the process where a disk is full.
-  Expected<std::unique_ptr<MemoryBuffer>> bytes = writeArchiveToBuffer(
-      members, SymtabWritingMode::NormalSymtab, object::Archive::K_GNU,
-      /*Deterministic=*/true, /*Thin=*/false);
-  if (!bytes) {
+
+  LogicalResult write(const std::string &output, std::string &error) {
+    // To memory first: LLVM ends the process where a disk is full.
+    Expected<std::unique_ptr<MemoryBuffer>> bytes = writeArchiveToBuffer(
+        members, SymtabWritingMode::NormalSymtab, object::Archive::K_GNU,
+        /*Deterministic=*/true, /*Thin=*/false);
+    if (bytes)
+      return heed::writeWhole((*bytes)->getBuffer(), output, error);
     error = toString(bytes.takeError());
     return failure();
   }
-  return writeWhole((*bytes)->getBuffer(), output, error);
+
+private:
+  std::vector<NewArchiveMember> members;
+};
+
+/// \p object with all symbols that it defines local but \p exported.
+LogicalResult hideSymbols(StringRef object, StringRef exported,
+                          SmallVectorImpl<char> &result, std::string &error) {
+  objcopy::ConfigManager config;
+  config.Common.OutputFormat = objcopy::FileFormat::ELF;
+  auto ignore = [](Error problem) { return problem; };
+  Error problem = config.Common.SymbolsToKeepGlobal.addMatcher(
+      objcopy::NameOrPattern::create(exported, objcopy::MatchStyle::Literal,
+                                     ignore));
+  Expected<std::unique_ptr<object::Binary>> binary =
+      object::createBinary(MemoryBufferRef(object, "model.o"));
+  raw_svector_ostream os(result);
+  if (!problem)
+    problem = binary.takeError();
+  if (!problem)
+    problem = objcopy::executeObjcopyOnBinary(config, **binary, os);
+  if (!problem)
+    return success();
+  error = toString(std::move(problem));
+  return failure();
+}
+
+} // namespace
+
+LogicalResult heed::archive(ArrayRef<LinkInput> inputs,
+                            const std::string &runtime,
+                            const std::string &interface,
+                            const std::string &exports,
+                            const std::string &output, std::string &error,
+                            raw_ostream *commands) {
+  Temporaries files;
+  std::string whole;
+  if (!files.write("heed-model", "o", "", whole, error) ||
+      failed(
+          link(LinkKind::Object, inputs, runtime, "", whole, error, commands)))
+    return failure();
+  auto object = MemoryBuffer::getFile(whole);
+  if (!object) {
+    error = heed::format("cannot read '{}': {}", whole,
+                         object.getError().message());
+    return failure();
+  }
+  SmallVector<char> hidden;
+  if (failed(hideSymbols((*object)->getBuffer(), exports, hidden, error)))
+    return failure();
+  Members members;
+  members.add(StringRef(hidden.data(), hidden.size()), exports + ".o");
+  if (failed(members.addAll(interface, error)))
+    return failure();
+  return members.write(output, error);
 }

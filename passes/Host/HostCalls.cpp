@@ -2,8 +2,9 @@
 //
 // `attn-lower-host`: on memrefs, what the host asks of the runtime
 // (parameters, checks, memory, kernels) becomes calls of the C functions in
-// runtime/host.h, and every entry gets a C function that unpacks heed_arguments.
-// Calls that fail don't return (they unwind), so no status is passed around.
+// runtime/host.h, and every entry gets a C function that unpacks
+// heed_arguments. Calls that fail don't return (they unwind), so no status is
+// passed around.
 //
 //===----------------------------------------------------------------------===//
 

@@ -46,6 +46,9 @@ try:
         dynamic = must("readelf", "-d", tool)
         expect(str(build) not in dynamic and str(source) not in dynamic, f"{tool.name}: {dynamic}")
 
+    for name in ("share/doc/heed/LICENSE", "share/doc/heed/LICENSE.Halide", "include/heed/heed.hpp", "lib/heed/libheed.a"):
+        expect((root / name).is_file() and (root / name).stat().st_size > 1000, f"{name} is not installed")
+
     # A program.
     random = np.random.default_rng(3)
     arrays = {name: random.uniform(-1, 1, (1, 2, 9, 8)).astype(np.float32) for name in "qkv"}

@@ -97,7 +97,8 @@ static int init(heed_model *model) {
   return 0;
 }
 
-static int compute(heed_model *model, const heed_argument *in, heed_argument *out) {
+static int compute(heed_model *model, const heed_argument *in,
+                   heed_argument *out) {
   int64_t vocabulary = heed_host_param_extent(model, 0, NULL, 0);
   heed_host_check_range(model, in[1].data, in[1].type, 1, in[1].shape, NULL, 0,
                         vocabulary, "ids", "table (axis 0)");
