@@ -20,8 +20,10 @@ bin_dir = os.path.join(config.heed_build, "bin")
 llvm_bin = os.path.join(config.heed_llvm, "bin")  # not, count
 path = [bin_dir, os.path.dirname(config.heed_python), config.environment["PATH"], llvm_bin]
 config.environment["PATH"] = os.pathsep.join(path)
-# Python tests import what they share from test/support.
-config.environment["PYTHONPATH"] = os.path.join(config.test_source_root, "support")
+# Python tests import what they share from test/support, and the package; it takes the compiler that was built.
+config.environment["PYTHONPATH"] = os.pathsep.join([os.path.join(config.test_source_root, "support"),
+                                                    os.path.join(config.heed_source, "python")])
+config.environment["HEEDC"] = os.path.join(bin_dir, "heedc")
 config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
 # The machine may have no other C compiler than the one that Heed is built with.
 config.environment["CC"] = config.heed_cc

@@ -7,36 +7,11 @@ import subprocess
 
 import numpy as np
 
+from heed import abi
 from inputs import TYPES
 from tools import libgcc, run_tool, tool
 
-CODES = {"f32": 1, "f16": 2, "bf16": 3, "i8": 4, "i16": 5, "i32": 6, "i64": 7, "bool": 8}
-NAMES = {code: name for name, code in CODES.items()}
-
-
-class Buffer(C.Structure):
-    _fields_ = [("size", C.c_size_t), ("data", C.c_void_p), ("type", C.c_int32), ("rank", C.c_int32), ("deviceType", C.c_int32),
-                ("deviceNumber", C.c_int32), ("byteOffset", C.c_uint64), ("strides", C.POINTER(C.c_int64)), ("shape", C.c_int64 * 16)]
-
-
-class Options(C.Structure):
-    _fields_ = [("size", C.c_size_t), ("weights", C.c_void_p), ("numWeights", C.c_size_t), ("weightsData", C.c_void_p),
-                ("numWeightsData", C.c_size_t), ("findWeight", C.c_void_p), ("findWeightUser", C.c_void_p),
-                ("copyWeights", C.c_int32), ("convert", C.c_int32), ("threads", C.c_int32), ("wait", C.c_int32),
-                ("profile", C.c_int32), ("pool", C.c_void_p), ("parallelFor", C.c_void_p), ("parallelForUser", C.c_void_p),
-                ("allocator", C.c_void_p), ("memoryLimit", C.c_int64), ("log", C.c_void_p), ("logUser", C.c_void_p),
-                ("target", C.c_char_p)]
-
-
-class Info(C.Structure):
-    _fields_ = [("size", C.c_size_t), ("name", C.c_char_p), ("type", C.c_int32), ("rank", C.c_int32), ("extents", C.c_void_p),
-                ("sizes", C.c_void_p), ("isScalar", C.c_int32), ("hasDefault", C.c_int32), ("defaultReal", C.c_double),
-                ("defaultInteger", C.c_int64)]
-
-
-class Signature(C.Structure):
-    _fields_ = [("size", C.c_size_t), ("entry", C.c_char_p), ("numInputs", C.c_int32), ("numOutputs", C.c_int32),
-                ("inputs", C.POINTER(C.POINTER(Info))), ("outputs", C.POINTER(C.POINTER(Info)))]
+NAMES = abi.TYPE_NAMES
 
 
 class Refused(Exception):
@@ -89,16 +64,16 @@ class Compiled:
     def __init__(self, file, threads=1, target=None, weights=None):
         self.library = C.CDLL(str(file))
         self.library.heed_last_error.restype = C.c_char_p
-        self.library.heed_find_signature.restype = C.POINTER(Signature)
+        self.library.heed_find_signature.restype = C.POINTER(abi.Signature)
         desc = C.c_void_p(C.addressof(C.c_char.in_dll(self.library, "drawn_model")))
         self.signature = self.library.heed_find_signature(desc, None).contents
         self.handle = C.c_void_p()
         self.calls = 0
-        options = Options(size=C.sizeof(Options), threads=threads, target=target)
+        options = abi.Options(threads=threads, target=target)
         if weights:
             names = (C.c_char_p * 1)(str(weights).encode())
-            options.weights, options.numWeights = C.cast(names, C.c_void_p), 1
-        if self.library.heed_open_version(3, desc, C.byref(options), C.byref(self.handle)):
+            options.weights, options.numWeights = names, 1
+        if self.library.heed_open_version(abi.ABI_VERSION, desc, C.byref(options), C.byref(self.handle)):
             raise Refused("heed_open: " + self.error())
 
     def error(self):
@@ -110,9 +85,9 @@ class Compiled:
         self.calls += 1
         offset = self.calls % 2
         kept = []
-        inputs, outputs = (Buffer * max(1, s.numInputs))(), (Buffer * max(1, s.numOutputs))()
+        inputs, outputs = (abi.Buffer * max(1, s.numInputs))(), (abi.Buffer * max(1, s.numOutputs))()
         for b in [*inputs, *outputs]:
-            b.size = C.sizeof(Buffer)
+            b.size = C.sizeof(abi.Buffer)
         for b, info in zip(inputs, (x.contents for x in s.inputs[:s.numInputs])):
             given = arrays[info.name.decode()]
             a = placed(given.shape, given.dtype, offset)

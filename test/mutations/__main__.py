@@ -6,7 +6,7 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "generator")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "generator"), str(HERE.parent.parent / "python")]
 import models
 import tools
 from hunt import hunt, refusal

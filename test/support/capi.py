@@ -1,30 +1,14 @@
-"""heed.h's structs for ctypes, as ABI version 3 has them, and a library opened by hand."""
+"""A library opened by hand, without what the package does for its users: statuses, and buffers as they are."""
 import ctypes as C
 
 import numpy as np
 
-ABI = 3
+from heed import abi
 
-
-class Buffer(C.Structure):
-    _fields_ = [("size", C.c_size_t), ("data", C.c_void_p), ("type", C.c_int32), ("rank", C.c_int32), ("deviceType", C.c_int32),
-                ("deviceNumber", C.c_int32), ("byteOffset", C.c_uint64), ("strides", C.POINTER(C.c_int64)), ("shape", C.c_int64 * 16)]
-
+class Buffer(abi.Buffer):
     def __init__(self, data=None, type=0, shape=()):
-        super().__init__(size=C.sizeof(Buffer), data=data, type=type, rank=len(shape))
+        super().__init__(data=data, type=type, rank=len(shape))
         self.shape[:len(shape)] = shape
-
-
-class Options(C.Structure):
-    _fields_ = [("size", C.c_size_t), ("weights", C.c_void_p), ("numWeights", C.c_size_t), ("weightsData", C.c_void_p),
-                ("numWeightsData", C.c_size_t), ("findWeight", C.c_void_p), ("findWeightUser", C.c_void_p),
-                ("copyWeights", C.c_int32), ("convert", C.c_int32), ("threads", C.c_int32), ("wait", C.c_int32),
-                ("profile", C.c_int32), ("pool", C.c_void_p), ("parallelFor", C.c_void_p), ("parallelForUser", C.c_void_p),
-                ("allocator", C.c_void_p), ("memoryLimit", C.c_int64), ("log", C.c_void_p), ("logUser", C.c_void_p),
-                ("target", C.c_char_p)]
-
-    def __init__(self, **fields):
-        super().__init__(size=C.sizeof(Options), **fields)
 
 
 def buffers(*arrays):
@@ -43,7 +27,7 @@ class Library:
         self.library.heed_target.restype = C.c_char_p
         self.desc = C.c_void_p(C.addressof(C.c_char.in_dll(self.library, prefix + "_model")))
         self.handle = C.c_void_p()
-        self.status = self.library.heed_open_version(ABI, self.desc, C.byref(Options(**options)), C.byref(self.handle))
+        self.status = self.library.heed_open_version(abi.ABI_VERSION, self.desc, C.byref(abi.Options(**options)), C.byref(self.handle))
 
     def error(self):
         return self.library.heed_last_error(self.handle).decode()

@@ -1,0 +1,86 @@
+"""heed.h in ctypes: structs, functions, words."""
+import ctypes as C
+
+ABI_VERSION = 3
+MAX_RANK = 16
+DEVICE_CPU = 1
+
+F32, F16, BF16, I8, I16, I32, I64, BOOL, U8, F64 = range(1, 11)
+TYPE_NAMES = {F32: "f32", F16: "f16", BF16: "bf16", I8: "i8", I16: "i16", I32: "i32", I64: "i64", BOOL: "bool", U8: "u8", F64: "f64"}
+
+
+class Sized(C.Structure):
+    """A struct that begins with its size."""
+
+    def __init__(self, **fields):
+        super().__init__(size=C.sizeof(type(self)), **fields)
+
+
+class Buffer(Sized):
+    _fields_ = [("size", C.c_size_t), ("data", C.c_void_p), ("type", C.c_int32), ("rank", C.c_int32), ("deviceType", C.c_int32),
+                ("deviceNumber", C.c_int32), ("byteOffset", C.c_uint64), ("strides", C.POINTER(C.c_int64)),
+                ("shape", C.c_int64 * MAX_RANK)]
+
+
+class TensorInfo(C.Structure):
+    _fields_ = [("size", C.c_size_t), ("name", C.c_char_p), ("type", C.c_int32), ("rank", C.c_int32),
+                ("extents", C.POINTER(C.c_char_p)), ("sizes", C.POINTER(C.c_int64)), ("isScalar", C.c_int32), ("hasDefault", C.c_int32),
+                ("defaultReal", C.c_double), ("defaultInteger", C.c_int64)]
+
+
+class Signature(C.Structure):
+    _fields_ = [("size", C.c_size_t), ("entry", C.c_char_p), ("numInputs", C.c_int32), ("numOutputs", C.c_int32),
+                ("inputs", C.POINTER(C.POINTER(TensorInfo))), ("outputs", C.POINTER(C.POINTER(TensorInfo)))]
+
+
+FindWeight = C.CFUNCTYPE(C.c_int32, C.c_void_p, C.c_char_p, C.POINTER(Buffer))
+
+
+class Options(Sized):
+    _fields_ = [("size", C.c_size_t), ("weights", C.POINTER(C.c_char_p)), ("numWeights", C.c_size_t), ("weightsData", C.c_void_p),
+                ("numWeightsData", C.c_size_t), ("findWeight", FindWeight), ("findWeightUser", C.c_void_p), ("copyWeights", C.c_int32),
+                ("convert", C.c_int32), ("threads", C.c_int32), ("wait", C.c_int32), ("profile", C.c_int32), ("pool", C.c_void_p),
+                ("parallelFor", C.c_void_p), ("parallelForUser", C.c_void_p), ("allocator", C.c_void_p), ("memoryLimit", C.c_int64),
+                ("log", C.c_void_p), ("logUser", C.c_void_p), ("target", C.c_char_p)]
+
+
+class KernelProfile(Sized):
+    _fields_ = [("size", C.c_size_t), ("kernel", C.c_char_p), ("calls", C.c_int64), ("seconds", C.c_double), ("flops", C.c_double),
+                ("bytes", C.c_double)]
+
+
+class MemoryUse(Sized):
+    _fields_ = [("size", C.c_size_t), ("weights", C.c_int64), ("copies", C.c_int64), ("buffers", C.c_int64)]
+
+
+# Result, arguments.
+FUNCTIONS = {
+    "heed_status_name": (C.c_char_p, [C.c_int]),
+    "heed_open_version": (C.c_int, [C.c_int32, C.c_void_p, C.POINTER(Options), C.POINTER(C.c_void_p)]),
+    "heed_open_shared": (C.c_int, [C.c_void_p, C.c_int32, C.POINTER(C.c_void_p)]),
+    "heed_close": (None, [C.c_void_p]),
+    "heed_threads_open": (C.c_void_p, [C.c_void_p, C.c_int32, C.c_int32]),
+    "heed_threads_close": (None, [C.c_void_p]),
+    "heed_num_entries": (C.c_size_t, [C.c_void_p]),
+    "heed_entry_signature": (C.POINTER(Signature), [C.c_void_p, C.c_size_t]),
+    "heed_model_name": (C.c_char_p, [C.c_void_p]),
+    "heed_output_shapes": (C.c_int, [C.c_void_p, C.c_char_p, C.POINTER(Buffer), C.c_size_t, C.POINTER(Buffer), C.c_size_t]),
+    "heed_run": (C.c_int, [C.c_void_p, C.c_char_p, C.POINTER(Buffer), C.c_size_t, C.POINTER(Buffer), C.c_size_t, C.c_void_p]),
+    "heed_last_error": (C.c_char_p, [C.c_void_p]),
+    "heed_target": (C.c_char_p, [C.c_void_p]),
+    "heed_num_threads": (C.c_int32, [C.c_void_p]),
+    "heed_profile": (C.c_size_t, [C.c_void_p, C.POINTER(KernelProfile), C.c_size_t]),
+    "heed_profile_reset": (None, [C.c_void_p]),
+    "heed_memory": (C.c_int, [C.c_void_p, C.POINTER(MemoryUse)]),
+}
+
+
+def bind(library):
+    """Declares heed.h's functions of a loaded library; a name that it lacks is returned."""
+    for name, (result, arguments) in FUNCTIONS.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            return name
+        function.restype, function.argtypes = result, arguments
+    return None
