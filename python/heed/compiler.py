@@ -157,8 +157,8 @@ def compile(source, *, set=None, weights=None, model=None, include=None, model_d
                               target=target, backend=backend, fast_math=fast_math, unchecked=unchecked, options=options)
     with tempfile.TemporaryDirectory(prefix="heed-") as folder:
         path = os.path.join(folder, "model.so")
-        _, said = compilation.run("--emit=shared", "--prefix=model", "-o", path)
-        library = Library(path, "model")  # the file may go when it is open
+        _, said = compilation.run("--emit=shared", "-o", path)
+        library = Library(path)  # the file may go when it is open
     if said.strip():
         warnings.warn(said.strip(), stacklevel=2)
     return Model.of(library, compilation, files, arrays, threads=threads, convert=convert, watch=watch)

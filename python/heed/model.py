@@ -42,16 +42,19 @@ def text_of(tensor):
 class Library:
     """A shared library of heedc, and what it says of its model."""
 
-    def __init__(self, path, prefix):
+    def __init__(self, path, prefix=None):
         self.c = C.CDLL(os.path.abspath(os.fspath(path)))
         missing = abi.bind(self.c)
         if missing:
             raise RunError(f"{path}: no '{missing}' in it: expected a library of 'heedc --emit=shared' with C interface {abi.ABI_VERSION}",
                            "version")
+        name = "heed_models" if prefix is None else prefix + "_model"
         try:
-            self.desc = C.addressof(C.c_char.in_dll(self.c, prefix + "_model"))
+            # The first is a list that ends with null; heedc puts one model into a library.
+            self.desc = (C.c_void_p * 2).in_dll(self.c, name)[0] if prefix is None else C.addressof(C.c_char.in_dll(self.c, name))
         except ValueError:
-            raise RunError(f"{path}: no '{prefix}_model' in it: expected the prefix that the library was made with", "argument") from None
+            raise RunError(f"{path}: no '{name}' in it: expected a library of 'heedc --emit=shared', and the prefix that it was made with",
+                           "argument") from None
         # Without declared arguments: a call's are ctypes objects already, and looking at them again takes longer than a small model.
         self.run = self.c["heed_run"]
         self.name = self.c.heed_model_name(self.desc).decode()
@@ -421,13 +424,10 @@ def in_memory(weights):
 
 
 def load(path, prefix=None, *, weights=None, threads=0, convert=False, watch=False):
-    """Opens a library that `heedc --emit=shared --prefix=PREFIX` made; without a prefix its file is called lib<prefix>.so.
+    """Opens a library that `heedc --emit=shared` made; `prefix` as it was given to heedc is not needed.
 
-    weights, threads and convert as for compile(). watch: threads watch for a millisecond for the next call instead of sleeping.
+    weights, threads, convert and watch as for compile().
     """
-    if prefix is None:
-        stem = os.path.splitext(os.path.basename(os.fspath(path)))[0]
-        prefix = stem[3:] if stem.startswith("lib") else stem
     from heed.compiler import paths_of
     arrays = in_memory(weights) if isinstance(weights, dict) else None
     return Model.of(Library(path, prefix), None, paths_of(weights) if arrays is None else [], arrays, threads=threads, convert=convert,
