@@ -10,11 +10,12 @@
 // over the same rows. All but the last value of a cluster are used inside it
 // alone, so that the ops may move down to the last one.
 #include "dialects/Attn/Dialect.h"
+#include "passes/Algebra/Computation.h"
 #include "passes/Algebra/TensorOps.h"
+#include "passes/Kernels/Families.h"
 #include "passes/Kernels/InlineLive.h"
 #include "passes/Kernels/KernelKinds.h"
 #include "passes/Kernels/MergeRows.h"
-#include "passes/Kernels/RowProducts.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Plan/RowBlocks.h"
@@ -116,6 +117,44 @@ static bool readsInBranch(Operation *user, Value value) {
       .wasInterrupted();
 }
 
+/// Whether \p user sums along what \p value has one element of for each of its
+/// own rows.
+static bool sumsAlong(Operation *user, Value value) {
+  KernelFacts facts = factsOf(user);
+  if (facts.computations.empty() || facts.computations[0].isElementwise())
+    return false;
+  const Computation &c = facts.computations[0];
+  return llvm::any_of(c.reductions[0].reads, [&](const Read &read) {
+    if (facts.tensors[read.source] != value || read.operand < 0)
+      return false;
+    for (unsigned loop = c.term(), end = loop + c.reductions[0].extents.size();
+         loop < end; ++loop)
+      if (read.follows(loop))
+        return true;
+    return false;
+  });
+}
+
+/// Whether a family computes each element of \p value once, where it is one of
+/// the tensors that the contraction \p product reads.
+static bool isComputedOnce(Operation *product, Value value) {
+  KernelFacts facts = factsOf(product);
+  auto number = llvm::find(facts.tensors, value) - facts.tensors.begin();
+  return llvm::any_of(families(), [&](const Family &family) {
+    return family.computesOnce && !facts.computations.empty() &&
+           family.computesOnce(facts, 0, number);
+  });
+}
+
+/// Whether a family computes \p sum, a reduction of rows, beside \p product.
+static bool standsBeside(Operation *product, Operation *sum) {
+  KernelFacts facts = factsOf({product, sum});
+  return llvm::any_of(families(), [&](const Family &family) {
+    return family.takesBeside && !facts.isPartial &&
+           family.takesBeside(facts, 0, 1);
+  });
+}
+
 /// Empty if \p user may be computed in one kernel with \p producer; else the
 /// reason against it.
 std::string Former::whyNot(Cluster &producer, Operation *user) {
@@ -135,9 +174,7 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
       return "its elements are read more than once and are not cheap";
     }
     if (userKind == KernelKind::Contraction &&
-        (cost <= 1 ||
-         (isRowProduct(user) && areRowsOf(user, last->getResult(0))) ||
-         areTermsOfState(user, last->getResult(0))))
+        (cost <= 1 || isComputedOnce(user, last->getResult(0))))
       return "";
     return "each of its elements is read many times";
   case KernelKind::Contraction:
@@ -191,14 +228,13 @@ void Former::joinRowBlock(Cluster &cluster, Attribute block) {
   }
 }
 
-/// The one contraction of \p set, if it is a product of rows with a small
-/// matrix.
-static Operation *rowProductOf(ArrayRef<Cluster *> set) {
+/// The one contraction of \p set, or null.
+static Operation *onlyContraction(ArrayRef<Cluster *> set) {
   Operation *product = nullptr;
   for (Cluster *c : set)
     for (Operation *op : c->ops)
       if (kernelKindOf(op) == KernelKind::Contraction) {
-        if (product || !isRowProduct(op))
+        if (product)
           return nullptr;
         product = op;
       }
@@ -262,11 +298,10 @@ void Former::drawIn(Cluster &cluster) {
            c->kind == KernelKind::RowBlock;
   };
   bool seen = owns(&cluster);
-  Operation *rowProduct = rowProductOf(set.getArrayRef());
+  Operation *product = onlyContraction(set.getArrayRef());
   auto isOtherRow = [&](Cluster *c) {
     return c->kind == KernelKind::Row &&
-           !(rowProduct && c != &cluster &&
-             isSumOfRows(c->ops.back(), rowProduct) &&
+           !(product && c != &cluster && standsBeside(product, c->ops.back()) &&
              llvm::all_of(ArrayRef(c->ops).drop_back(), [](Operation *op) {
                return kernelKindOf(op) == KernelKind::Elementwise;
              }));

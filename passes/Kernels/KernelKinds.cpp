@@ -2,15 +2,13 @@
 #include "passes/Kernels/KernelKinds.h"
 
 #include "dialects/Attn/Dialect.h"
+#include "passes/Algebra/Computation.h"
 #include "passes/Plan/RowBlocks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Transforms/RegionUtils.h"
-#include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
 using namespace heed;
@@ -45,52 +43,6 @@ bool heed::isCompute(Operation *op) {
              attn::AttentionOp>(op);
 }
 
-static bool isElementwise(Operation *op) {
-  auto generic = dyn_cast<linalg::LinalgOp>(op);
-  return generic && generic.getNumLoops() == generic.getNumParallelLoops();
-}
-
-/// The loops that \p value inside a body is computed from.
-static void collectLoops(Value value, llvm::SmallBitVector &loops) {
-  Operation *def = value.getDefiningOp();
-  if (!def)
-    return;
-  if (auto index = dyn_cast<linalg::IndexOp>(def))
-    loops.set(index.getDim());
-  for (Value operand : def->getOperands())
-    collectLoops(operand, loops);
-}
-
-/// A reduction of which at least two reads leave out a parallel loop: each of
-/// their elements is used many times.
-static bool isContraction(linalg::LinalgOp op) {
-  unsigned loops = op.getNumLoops();
-  llvm::SmallBitVector parallel(loops);
-  for (auto [dim, iterator] : llvm::enumerate(op.getIteratorTypesArray()))
-    if (iterator == utils::IteratorType::parallel)
-      parallel.set(dim);
-  if (parallel.all())
-    return false;
-  unsigned reused = 0;
-  for (OpOperand *operand : op.getDpsInputOperands()) {
-    if (!isa<RankedTensorType>(operand->get().getType()) ||
-        operand->get().getDefiningOp<tensor::EmptyOp>())
-      continue;
-    AffineMap map = op.getMatchingIndexingMap(operand);
-    llvm::SmallBitVector used(loops);
-    for (unsigned dim = 0; dim < loops; ++dim)
-      used[dim] = map.isFunctionOfDim(dim);
-    reused += parallel.test(used);
-  }
-  op->walk([&](tensor::ExtractOp extract) {
-    llvm::SmallBitVector used(loops);
-    for (Value index : extract.getIndices())
-      collectLoops(index, used);
-    reused += parallel.test(used);
-  });
-  return reused >= 2;
-}
-
 KernelKind heed::kernelKindOf(Operation *op) {
   if (op->hasAttr(kRowBlockAttr))
     return KernelKind::RowBlock;
@@ -99,9 +51,9 @@ KernelKind heed::kernelKindOf(Operation *op) {
   if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op))
     return KernelKind::Softmax;
   auto linalgOp = cast<linalg::LinalgOp>(op);
-  if (isElementwise(op))
+  if (linalgOp.getNumLoops() == linalgOp.getNumParallelLoops())
     return KernelKind::Elementwise;
-  return isContraction(linalgOp) ? KernelKind::Contraction : KernelKind::Row;
+  return isContraction(op) ? KernelKind::Contraction : KernelKind::Row;
 }
 
 unsigned heed::costOfElement(Operation *op) {
@@ -114,23 +66,6 @@ unsigned heed::costOfElement(Operation *op) {
       cost += 1;
   });
   return cost;
-}
-
-bool heed::readsInPlace(Operation *user, Value value) {
-  llvm::SetVector<Value> captures;
-  getUsedValuesDefinedAbove(user->getRegions(), captures);
-  if (captures.contains(value))
-    return false;
-  auto op = dyn_cast<linalg::LinalgOp>(user);
-  if (!op)
-    return isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(user);
-  AffineMap out = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
-  return llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
-    if (operand.get() != value)
-      return true;
-    AffineMap map = op.getMatchingIndexingMap(&operand);
-    return isElementwise(user) ? map == out : map.isIdentity();
-  });
 }
 
 func::FuncOp heed::shareKernel(func::FuncOp kernel, StringRef name,

@@ -20,9 +20,7 @@ enum class KernelKind {
 /// As in the attribute attn.kind.
 llvm::StringRef nameOf(KernelKind kind);
 
-/// \p op as a kernel of its own. A contraction is a reduction of which at least
-/// two reads leave out a parallel loop: each of their elements is used many
-/// times.
+/// \p op as a kernel of its own.
 KernelKind kernelKindOf(mlir::Operation *op);
 
 /// Whether \p op is cloned into each kernel that uses it instead of being
@@ -35,10 +33,6 @@ bool isCompute(mlir::Operation *op);
 /// Rough cost of one element of an elementwise body: calls of transcendental
 /// functions dominate.
 unsigned costOfElement(mlir::Operation *op);
-
-/// Whether \p user reads \p value at its own place only: where it writes, or
-/// where its loops stand.
-bool readsInPlace(mlir::Operation *user, mlir::Value value);
 
 /// Equal kernels are one, whatever their names are: \p kernel enters \p symbols
 /// under \p name, or is erased if \p known has its like, which is returned.

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Attn/Dialect.h"
+#include "passes/Kernels/KernelFacts.h"
 #include "passes/Kernels/KernelKinds.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
@@ -48,6 +49,7 @@ struct Product {
   func::FuncOp kernel;
   linalg::GenericOp sum;
   unsigned weight = 0; ///< the operand of the sum
+  KernelFacts facts;
 
   Value onHost(Value inside) const {
     auto argument = dyn_cast<BlockArgument>(inside);
@@ -56,21 +58,12 @@ struct Product {
   Value result() const { return call->getResult(0); }
 };
 
-bool isInPlace(linalg::GenericOp op, unsigned loops) {
-  return op.getNumLoops() == loops && op.getNumParallelLoops() == loops &&
-         llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
-           return op.getMatchingIndexingMap(&init).isIdentity();
-         });
-}
-
-/// Whether ops of the kernel read \p value only where they write.
-bool isReadInPlace(Value value, unsigned loops) {
-  return llvm::all_of(value.getUses(), [&](OpOperand &use) {
-    if (isa<func::ReturnOp>(use.getOwner()))
-      return true;
-    auto op = dyn_cast<linalg::GenericOp>(use.getOwner());
-    return op && isInPlace(op, loops) &&
-           op.getMatchingIndexingMap(&use).isIdentity();
+/// Whether all of \p facts but \p sum are elementwise, over as many loops, and
+/// read each other in place: then a tile of the sum is one of the result.
+bool isEpilogueOf(const KernelFacts &facts, unsigned sum) {
+  unsigned rank = facts.computations[sum].rank();
+  return llvm::all_of(facts.computations, [&](const Computation &c) {
+    return c.rank() == rank && facts.isReadInPlace(c.source, rank);
   });
 }
 
@@ -82,53 +75,32 @@ std::optional<Product> findProduct(func::CallOp call, SymbolTable &symbols,
   if (!p.kernel || !p.kernel->hasAttr(attn::kKernelAttr) ||
       call.getNumResults() != 1)
     return std::nullopt;
-  auto kind = p.kernel->getAttrOfType<StringAttr>("attn.kind");
-  if (!kind || kind.getValue() != nameOf(KernelKind::Contraction))
+  p.facts = factsOf(p.kernel);
+  SmallVector<unsigned> sums = p.facts.sums();
+  if (!p.facts.isContraction() || p.facts.isPartial || sums.size() != 1)
     return std::nullopt;
-  SmallVector<linalg::GenericOp> others;
-  for (auto op : p.kernel.getBody().front().getOps<linalg::GenericOp>()) {
-    if (op.getNumLoops() == op.getNumParallelLoops())
-      others.push_back(op);
-    else if (p.sum)
-      return std::nullopt;
-    else
-      p.sum = op;
-  }
-  if (!p.sum || p.sum->getNumResults() != 1)
+  const Computation &c = p.facts.computations[sums[0]];
+  if (c.results != 1 || c.rank() < 2 || c.usesOutside ||
+      !isEpilogueOf(p.facts, sums[0]))
     return std::nullopt;
-  AffineMap out = p.sum.getMatchingIndexingMap(p.sum.getDpsInitOperand(0));
-  unsigned loops = p.sum.getNumParallelLoops();
-  if (loops < 2 || out.getNumResults() != loops)
-    return std::nullopt;
+  p.sum = p.facts.tensors[c.source].getDefiningOp<linalg::GenericOp>();
   // Nothing but operands is read, and one of them, a weight, by columns.
-  llvm::SetVector<Value> captures;
-  getUsedValuesDefinedAbove(p.sum->getRegions(), captures);
-  auto column = dyn_cast<AffineDimExpr>(out.getResults().back());
-  if (!captures.empty() || !column)
-    return std::nullopt;
   unsigned byColumns = 0;
-  for (OpOperand *operand : p.sum.getDpsInputOperands()) {
-    if (!isa<BlockArgument>(operand->get()))
+  for (const Read &read : c.reductions[0].reads) {
+    if (!p.facts.isInput(read))
       return std::nullopt;
-    if (p.sum.getMatchingIndexingMap(operand).isFunctionOfDim(
-            column.getPosition())) {
+    if (read.follows(kColumn)) {
       ++byColumns;
-      p.weight = operand->getOperandNumber();
+      p.weight = read.operand;
     }
   }
-  if (byColumns != 1)
+  if (!p.sum || byColumns != 1)
     return std::nullopt;
   Value weight = p.onHost(p.sum->getOperand(p.weight));
   auto type = dyn_cast<RankedTensorType>(weight.getType());
   const Dependence &on = weights.of(weight);
   if (!type || !type.hasStaticShape() || !on.fixed || !on.weights)
     return std::nullopt;
-  // A tile of the sum is one of the result.
-  if (!isReadInPlace(p.sum.getResult(0), loops))
-    return std::nullopt;
-  for (linalg::GenericOp other : others)
-    if (!isInPlace(other, loops) || !isReadInPlace(other.getResult(0), loops))
-      return std::nullopt;
   return p;
 }
 
@@ -218,14 +190,19 @@ bool Merger::joins(ArrayRef<Product> group, Product &next) {
   Block *block = first->getBlock();
   llvm::SetVector<Operation *> moved;
   SmallVector<Value> work;
-  unsigned loops = next.sum.getNumParallelLoops();
+  auto isReadInPlace = [&](unsigned argument) {
+    Value inside = next.kernel.getArgument(argument);
+    auto source = llvm::find(next.facts.tensors, inside);
+    return source != next.facts.tensors.end() &&
+           next.facts.isReadInPlace(source - next.facts.tensors.begin(),
+                                    next.sum.getNumParallelLoops());
+  };
   for (OpOperand &operand : next.call->getOpOperands()) {
     Value value = operand.get();
     if (llvm::none_of(group,
                       [&](const Product &p) { return value == p.result(); }))
       work.push_back(value);
-    else if (!isReadInPlace(next.kernel.getArgument(operand.getOperandNumber()),
-                            loops))
+    else if (!isReadInPlace(operand.getOperandNumber()))
       return false; // a member's result is read from its tile alone
   }
   while (!work.empty()) {
@@ -328,12 +305,12 @@ void Merger::merge(MutableArrayRef<Product> group) {
 }
 
 void Merger::runIn(Block &block) {
-  SmallVector<Product> products;
+  SmallVector<Product, 0> products;
   for (auto call : block.getOps<func::CallOp>())
     if (std::optional<Product> p = findProduct(call, symbols, weights))
       products.push_back(*p);
   while (!products.empty()) {
-    SmallVector<Product> group{products.front()}, rest;
+    SmallVector<Product, 0> group{products.front()}, rest;
     for (Product &p : llvm::drop_begin(products)) {
       if (group.size() < mostProducts && isAlike(group.front(), p) &&
           joins(group, p))

@@ -1,6 +1,7 @@
 //===- AttnToHalide.cpp - kernels become scheduled Halide pipelines -------===//
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/SymbolicDims.h"
+#include "passes/Kernels/Families.h"
 #include "passes/Kernels/OneRow.h"
 #include "passes/Lower/AttentionCalls.h"
 #include "passes/Lower/AttentionForms.h"
@@ -135,7 +136,7 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
       fixed.resize(kernel.getNumArguments());
       ArrayRef<halide::CallOp> calls = callers[kernel];
       FailureOr<RowCount> rows =
-          lowerFewRows(kernel, target, fixed, calls, symbols);
+          lowerRowVersions(kernel, target, fixed, calls, symbols);
       if (failed(rows))
         return signalPassFailure();
       SmallVector<AttentionForm> forms{{attn::Form::Tiles, ""}};
@@ -205,59 +206,44 @@ private:
     return chosen;
   }
 
-  /// A product of few rows takes as long as its weight takes to be read, if no
-  /// cache holds that. The tile of one row reads it faster than one of several,
-  /// whose other rows nobody asked for; where it is large, several rows have a
-  /// pipeline that reads while it computes. With an input of the call a product
-  /// of few rows takes less time than to pack that. Gives calls of \p kernel
-  /// branches for them. Returns the rows of the other calls.
-  FailureOr<RowCount> lowerFewRows(func::FuncOp kernel,
-                                   const halide::Target &target,
-                                   const llvm::BitVector &fixed,
-                                   ArrayRef<halide::CallOp> calls,
-                                   SymbolTable &symbols) {
-    if (std::optional<DotProducts> dots = dotProductsOf(kernel, fixed)) {
-      SmallVector<halide::CallOp> ofInputs;
-      llvm::copy_if(calls, std::back_inserter(ofInputs),
+  /// Gives calls of \p kernel that may have few rows branches to pipelines of
+  /// their own, if a family wants these. Returns the rows of the other calls.
+  FailureOr<RowCount> lowerRowVersions(func::FuncOp kernel,
+                                       const halide::Target &target,
+                                       const llvm::BitVector &fixed,
+                                       ArrayRef<halide::CallOp> calls,
+                                       SymbolTable &symbols) {
+    KernelFacts facts = factsOf(kernel, fixed);
+    RowVersions wanted;
+    for (const Family &family : families())
+      if (family.versions && wanted.versions.empty())
+        wanted = family.versions(facts, target);
+    for (const RowVersion &version : wanted.versions) {
+      SmallVector<halide::CallOp> possible;
+      llvm::copy_if(calls, std::back_inserter(possible),
                     [&](halide::CallOp call) {
-                      return llvm::all_of(dots->matrices, [&](unsigned matrix) {
-                        return isInput(call.getInputs()[matrix]);
+                      return llvm::all_of(version.inputs, [&](unsigned k) {
+                        return isInput(call.getInputs()[k]);
                       });
                     });
-      std::string name = unusedName((kernel.getName() + "_few").str());
-      SmallVector<halide::CallOp> few =
-          branchAt(ofInputs, dots->rows, mostRowsOfDots(dots->terms), name);
-      if (!few.empty() &&
-          failed(lowerKernel(kernel, name, attn::Form::Tiles, target, fixed,
-                             few, symbols, RowCount::Few)))
-        return failure();
-      return RowCount::Any;
-    }
-    std::optional<ProductRows> rows = rowsOfProduct(kernel, fixed);
-    if (!rows || rows->bytes <= target.l2 / 4)
-      return RowCount::Any;
-    std::string name = unusedName((kernel.getName() + "_one").str());
-    SmallVector<halide::CallOp> ones = branchAt(calls, rows->argument, 1, name);
-    if (!ones.empty()) {
-      OpBuilder b(kernel);
-      auto one = cast<func::FuncOp>(b.clone(*kernel));
-      makeOneRow(one);
-      LogicalResult done = lowerKernel(one, name, attn::Form::Tiles, target,
-                                       fixed, ones, symbols);
-      one.erase();
+      std::string name = unusedName(kernel.getName().str() + version.suffix);
+      SmallVector<halide::CallOp> chosen =
+          branchAt(possible, *facts.rowArgument, version.mostRows, name);
+      if (chosen.empty())
+        continue;
+      func::FuncOp own = kernel;
+      if (version.isOneRow) {
+        own = cast<func::FuncOp>(OpBuilder(kernel).clone(*kernel));
+        makeOneRow(own);
+      }
+      LogicalResult done = lowerKernel(own, name, attn::Form::Tiles, target,
+                                       fixed, chosen, symbols, version.rows);
+      if (own != kernel)
+        own.erase();
       if (failed(done))
         return failure();
     }
-    if (rows->bytes <= 2 * target.l2)
-      return RowCount::Any;
-    name = unusedName((kernel.getName() + "_few").str());
-    SmallVector<halide::CallOp> few =
-        branchAt(calls, rows->argument, fewRows(target), name);
-    if (!few.empty() &&
-        failed(lowerKernel(kernel, name, attn::Form::Tiles, target, fixed, few,
-                           symbols, RowCount::Few)))
-      return failure();
-    return RowCount::Many;
+    return wanted.others;
   }
 
   /// Whether \p value is an input of the model, or a part of one.

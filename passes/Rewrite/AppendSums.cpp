@@ -1,8 +1,8 @@
 //===- AppendSums.cpp - a sum beside a product as one more row ------------===//
 #include "passes/Rewrite/AppendSums.h"
+#include "passes/Algebra/Computation.h"
 #include "passes/Algebra/Proof.h"
 #include "passes/Algebra/TensorExpr.h"
-#include "passes/Kernels/RowProducts.h"
 #include "passes/Mutation.h"
 #include "passes/Remarks.h"
 

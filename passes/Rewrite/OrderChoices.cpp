@@ -1,8 +1,8 @@
 //===- OrderChoices.cpp - orders that the sizes of a call choose ----------===//
 #include "passes/Rewrite/OrderChoices.h"
+#include "passes/Algebra/Computation.h"
 #include "passes/Algebra/TensorExpr.h"
 #include "passes/Algebra/TensorOps.h"
-#include "passes/Kernels/KernelKinds.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"

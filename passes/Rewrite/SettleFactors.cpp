@@ -1,7 +1,7 @@
 //===- SettleFactors.cpp - factors that are computed once -----------------===//
 #include "passes/Rewrite/SettleFactors.h"
+#include "passes/Algebra/Computation.h"
 #include "passes/Algebra/Proof.h"
-#include "passes/Kernels/KernelKinds.h"
 #include "passes/Mutation.h"
 #include "passes/Rewrite/Products.h"
 
@@ -47,8 +47,7 @@ static SmallVector<unsigned> arrayOrder(ExprRef factor) {
 bool heed::settleFactors(Operation *root, DenseSet<Operation *> &erased) {
   auto op = dyn_cast<linalg::GenericOp>(root);
   if (!op || op.getNumResults() != 1 || root->use_empty() ||
-      !Exprs::isExpressible(root) ||
-      kernelKindOf(root) != KernelKind::Contraction)
+      !Exprs::isExpressible(root) || !isContraction(root))
     return false;
   Exprs exprs(root->getContext());
   Value result = root->getResult(0);

@@ -58,36 +58,39 @@ bool isBeyondCache(const KernelFunc &acc, int64_t products,
   return bytes > target.l2 / 4;
 }
 
-/// Reads of the update that depend on \p yes and not on \p no.
-SmallVector<halide::ReadOp> readsOf(halide::UpdateOp update, Value yes,
-                                    Value no) {
-  SmallVector<halide::ReadOp> found;
-  for (auto read : update.getSet().front().getOps<halide::ReadOp>()) {
-    if (read.getFunc() == update.getFunc())
-      continue;
-    llvm::SmallPtrSet<Value, 4> args;
-    for (Value coordinate : read.getCoordinates())
-      for (Value arg : argumentsOf(coordinate))
-        args.insert(arg);
-    if (args.contains(yes) && !args.contains(no))
-      found.push_back(read);
-  }
-  return found;
-}
+/// How many sums over one A there are, and which reads of their terms follow
+/// the columns.
+struct ContractionPlan {
+  int64_t products;
+  SmallVector<unsigned> columns;
+};
 
-/// Whether a read of another func of the update depends on both vars.
-bool readsBoth(halide::UpdateOp update, Value a, Value b) {
-  for (auto read : update.getSet().front().getOps<halide::ReadOp>()) {
-    if (read.getFunc() == update.getFunc())
-      continue;
-    llvm::SmallPtrSet<Value, 4> args;
-    for (Value coordinate : read.getCoordinates())
-      for (Value arg : argumentsOf(coordinate))
-        args.insert(arg);
-    if (args.contains(a) && args.contains(b))
-      return true;
+std::optional<ContractionPlan> planContraction(const KernelFacts &facts) {
+  SmallVector<unsigned> sums = facts.sums();
+  if (sums.empty() ||
+      (sums.size() > 1 && !(facts.isContraction() && facts.hasAlikeSums)) ||
+      (sums.size() == 1 && facts.outputs.size() != 1))
+    return std::nullopt;
+  for (unsigned number : sums) {
+    const Computation &c = facts.computations[number];
+    if (c.reductions.size() != 1 || c.reductions[0].isGuarded ||
+        c.reductions[0].isScattered || c.reductions[0].extents.empty() ||
+        c.rank() < 2 || c.results != 1 || !c.reads.empty())
+      return std::nullopt;
+    // Only an epilogue at the same coordinates keeps tiles in step.
+    if (!facts.isReadInPlace(number))
+      return std::nullopt;
   }
-  return false;
+  const Computation &first = facts.computations[sums[0]];
+  for (unsigned output : facts.outputs)
+    if (facts.computations[output].rank() != first.rank())
+      return std::nullopt;
+  // Columns past the end are read from panels alone, and no row past the end
+  // is.
+  ContractionPlan plan{int64_t(sums.size()), columnReads(first.reductions[0])};
+  if (plan.columns.empty())
+    return std::nullopt;
+  return plan;
 }
 
 /// Whether what \p func does with an element of \p sum takes few instructions.
@@ -136,67 +139,29 @@ Value addTiles(KernelInfo &kernel, Value sum) {
 
 } // namespace
 
-int64_t heed::fewRows(const halide::Target &target) {
+/// Up to how many rows a product takes about as long as its weight takes to
+/// come from memory.
+static int64_t fewRows(const halide::Target &target) {
   return tilesOfFew * chooseTile({}, 1, target.vectorRegisters).rows;
 }
 
-bool heed::scheduleContraction(KernelInfo &kernel,
-                               const halide::Target &target) {
-  int64_t products = llvm::count_if(kernel.funcs, [](KernelFunc &f) {
-    return f.role == FuncRole::Reduction;
-  });
+static void scheduleContraction(KernelInfo &kernel, const ContractionPlan &plan,
+                                const halide::Target &target) {
+  int64_t products = plan.products;
   if (products > 1)
-    products = kernel.kind == "contraction" ? stackSums(kernel) : 0;
-  if (products == 0)
-    return false;
+    stackSums(kernel);
   auto found = llvm::find_if(kernel.funcs, [](KernelFunc &f) {
     return f.role == FuncRole::Reduction;
   });
   KernelFunc *acc = &*found;
-  if (acc->updates.size() != 1 || acc->reductions[0].empty() ||
-      acc->extents.size() < 2 + (products > 1) ||
-      halide::getElementTypes(acc->func.getResult()).size() != 1)
-    return false;
   halide::UpdateOp update = acc->updates[0];
-  if (!update.getWhere().empty() || !update.getAt().empty())
-    return false;
   SmallVector<halide::ReadOp> panels;
-  {
-    Block &body = update.getSet().front();
-    Value column = body.getArgument(0), row = body.getArgument(1);
-    panels = readsOf(update, column, row);
-    if (panels.empty() || readsOf(update, row, column).empty())
-      return false;
-    // Columns past the end are read from panels alone, and no row past the end
-    // is.
-    if (readsBoth(update, row, column))
-      return false;
-  }
-  if (!acc->func.getBody().front().getOps<halide::ReadOp>().empty())
-    return false;
-  SmallVector<KernelFunc *> outputs = outputsOf(kernel);
+  for (unsigned number : plan.columns)
+    panels.push_back(readsOfTerms(update)[number]);
   size_t productDim = acc->extents.size() - 1; // where there are several
   auto isProduct = [&](size_t dim) {
     return products > 1 && dim == productDim;
   };
-  if (outputs.size() != 1 ||
-      outputs[0]->extents.size() + isProduct(productDim) != acc->extents.size())
-    return false;
-  if (Operation *reader = nullptr; outputs[0] != acc) {
-    for (Operation *user : acc->func.getResult().getUsers())
-      if (auto read = dyn_cast<halide::ReadOp>(user);
-          read && read->getParentOp() != update) {
-        reader = read;
-        // Only an epilogue at the same coordinates keeps tiles in step.
-        for (auto [k, coordinate] : llvm::enumerate(read.getCoordinates()))
-          if (auto arg = dyn_cast<BlockArgument>(coordinate);
-              !isProduct(k) && (!arg || arg.getArgNumber() != k))
-            return false;
-      }
-    if (!reader)
-      return false;
-  }
-
   Type type = halide::getElementTypes(acc->func.getResult()).front();
   int64_t lanes = target.lanes(type.getIntOrFloatBitWidth());
   RegisterTile tile =
@@ -394,7 +359,7 @@ bool heed::scheduleContraction(KernelInfo &kernel,
   std::optional<int64_t> steps = acc->reductions[0].front().fixed;
   if (!steps) {
     scheduleTile(accFunc, 1, rnames);
-    return true;
+    return;
   }
   if (few && blocked && rvars == 1 && packed.size() == 1) {
     // The next block comes while the tiles of this one are computed: as evenly
@@ -409,7 +374,7 @@ bool heed::scheduleContraction(KernelInfo &kernel,
         std::clamp<int64_t>(lines, 1, 1024), 1, false,
         std::clamp<int64_t>((lines + turns - 1) / turns, 1, 64), IntegerAttr(),
         IntegerAttr());
-    return true;
+    return;
   }
   if (beyondCache && kernel.rows == RowCount::Any &&
       *steps % (4 * streams) == 0) {
@@ -433,5 +398,65 @@ bool heed::scheduleContraction(KernelInfo &kernel,
                                     *steps * width * (blocked ? 1 : products),
                                     tilesFunc, "mb", lines);
   }
-  return true;
 }
+
+static std::optional<FamilyPlan>
+matchContraction(const KernelFacts &facts, const halide::Target &target) {
+  std::optional<ContractionPlan> plan = planContraction(facts);
+  if (!plan)
+    return std::nullopt;
+  return FamilyPlan{Benefit::Tiles,
+                    [plan = *plan, &target](KernelInfo &kernel) {
+                      scheduleContraction(kernel, plan, target);
+                      return true;
+                    }};
+}
+
+/// Bytes of the weights that \p facts' products read whole for each row.
+static int64_t weightBytes(const KernelFacts &facts) {
+  int64_t bytes = 0;
+  for (unsigned number : facts.sums())
+    for (const Read &read : facts.computations[number].reductions[0].reads) {
+      const Source &source = facts.sources[read.source];
+      if (!source.isWeight || read.follows(kRow) || read.operand < 0 ||
+          llvm::is_contained(source.extents, std::nullopt))
+        continue;
+      int64_t size = source.elementBytes;
+      for (KnownExtent extent : source.extents)
+        size *= *extent;
+      bytes += size;
+    }
+  return bytes;
+}
+
+/// A product of few rows takes as long as its weight takes to be read, if no
+/// cache holds that. The tile of one row reads it faster than one of several,
+/// whose other rows nobody asked for; where it is large, several rows have a
+/// pipeline that reads while it computes.
+static RowVersions versionsOfContraction(const KernelFacts &facts,
+                                         const halide::Target &target) {
+  if (!facts.isContraction() || facts.isPartial || !facts.rowArgument)
+    return {};
+  // Only the rows are not known.
+  for (const Computation &c : facts.computations)
+    if (c.rank() != 2 || !c.extents[kColumn] || c.extents[kRow] ||
+        c.results != 1)
+      return {};
+  int64_t bytes = weightBytes(facts);
+  if (bytes <= target.l2 / 4)
+    return {};
+  RowVersion one{"_one", 1, /*isOneRow=*/true};
+  if (bytes <= 2 * target.l2)
+    return {{one}, RowCount::Any};
+  RowVersion few{"_few", fewRows(target)};
+  few.rows = RowCount::Few;
+  return {{one, few}, RowCount::Many};
+}
+
+namespace heed {
+Family contractionFamily() {
+  Family family{"contraction", matchContraction};
+  family.versions = versionsOfContraction;
+  return family;
+}
+} // namespace heed

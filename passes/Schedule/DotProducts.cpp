@@ -18,60 +18,52 @@ using namespace heed;
 
 namespace {
 
-/// Whether \p f is a sum of products over one dim, in which both factors lie in
+/// Whether \p c is a sum of products over one dim, in which both factors lie in
 /// memory, and what depends on its columns alone is an input of the call.
-bool isSumOfDots(const KernelInfo &kernel, KernelFunc &f, size_t rank) {
-  if (f.updates.size() != 1 || f.reductions[0].size() != 1 ||
-      f.extents.size() != rank ||
-      halide::getElementTypes(f.func.getResult()).size() != 1 ||
-      !f.func.getBody().front().getOps<halide::ReadOp>().empty())
+bool isSumOfDots(const KernelFacts &facts, const Computation &c) {
+  const Reduction *sum = c.onlySum();
+  if (!sum || !c.reads.empty() || sum->combiner != Combiner::Sum ||
+      columnReads(*sum).empty())
     return false;
-  halide::UpdateOp update = f.updates[0];
-  unsigned term = 0;
-  if (!update.getWhere().empty() || !update.getAt().empty() ||
-      !isa_and_nonnull<arith::AddFOp>(combinerOf(update, term)))
-    return false;
-  Block &body = update.getSet().front();
-  Value column = body.getArgument(0), row = body.getArgument(1),
-        r = body.getArgument(rank);
-  bool ofColumn = false, ofRow = false;
-  for (auto read : body.getOps<halide::ReadOp>()) {
-    if (read.getFunc() == update.getFunc())
-      continue;
-    if (!read.getFunc().getDefiningOp<halide::BufferOp>() ||
-        read.getCoordinates().empty() || read.getCoordinates().front() != r)
-      return false;
-    bool byColumn = false, byRow = false;
-    for (Value at : read.getCoordinates().drop_front()) {
-      llvm::SmallPtrSet<Value, 4> args = argumentsOf(at);
-      byColumn |= args.contains(column);
-      byRow |= args.contains(row);
-    }
-    if (byColumn == byRow ||
-        (byColumn && kernel.weights.contains(read.getFunc())))
-      return false;
-    ofColumn |= byColumn;
-    ofRow |= byRow;
-  }
-  return ofColumn && ofRow;
+  return llvm::all_of(sum->reads, [&](const Read &read) {
+    return facts.isInput(read) && !read.at.empty() &&
+           read.at.front().loop == c.term() &&
+           read.follows(kColumn) != read.follows(kRow) &&
+           !(read.follows(kColumn) && facts.isWeight(read));
+  });
 }
 
-/// Whether \p sum is read outside of its update, and by funcs at their own
-/// place alone.
-bool isReadInPlace(Value sum) {
-  bool any = false;
-  for (Operation *user : sum.getUsers()) {
-    auto read = dyn_cast<halide::ReadOp>(user);
-    if (!read || isa<halide::UpdateOp>(read->getParentOp()))
-      continue;
-    any = true;
-    for (auto [k, coordinate] : llvm::enumerate(read.getCoordinates()))
-      if (auto arg = dyn_cast<BlockArgument>(coordinate);
-          !arg || (arg.getArgNumber() != k &&
-                   !mutated("dot-products.read-at-other-places")))
-        return false;
+/// Up to how many rows a product of sums of \p terms (if known) with a matrix
+/// that is an input of the call takes less time as dot products than with that
+/// matrix packed in the call.
+int64_t mostRows(KnownExtent terms) {
+  // To pack a column takes some two cycles a term, to add up the lanes of a dot
+  // product five. Of many rows A does not stay in the caches.
+  constexpr int64_t most = 64;
+  return terms ? std::min(most, *terms / 4) : most;
+}
+
+/// The sums of \p facts if they are all that is reduced, are dot products, and
+/// there are few enough rows; otherwise none.
+SmallVector<unsigned> sumsOfDots(const KernelFacts &facts) {
+  if (facts.outputs.size() != 1)
+    return {};
+  const Computation &output = facts.computations[facts.outputs[0]];
+  if (output.rank() < 2)
+    return {};
+  KnownExtent rows = output.extents[kRow];
+  if (!rows && facts.rows != RowCount::Few)
+    return {};
+  SmallVector<unsigned> sums = facts.sums();
+  for (unsigned number : sums) {
+    const Computation &c = facts.computations[number];
+    if (c.rank() != output.rank() || !isSumOfDots(facts, c) ||
+        (rows && *rows > mostRows(c.onlySum()->extents[0])) ||
+        !(facts.isReadInPlace(number) ||
+          mutated("dot-products.read-at-other-places")))
+      return {};
   }
-  return any;
+  return sums;
 }
 
 /// Rows and columns of \p f past the end read what the last ones read.
@@ -99,37 +91,13 @@ void clampToLast(KernelFunc &f) {
 
 } // namespace
 
-int64_t heed::mostRowsOfDots(std::optional<int64_t> terms) {
-  // To pack a column takes some two cycles a term, to add up the lanes of a dot
-  // product five. Of many rows A does not stay in the caches.
-  constexpr int64_t most = 64;
-  return terms ? std::min(most, *terms / 4) : most;
-}
-
-bool heed::scheduleDotProducts(KernelInfo &kernel,
-                               const halide::Target &target) {
-  SmallVector<KernelFunc *> outputs = outputsOf(kernel);
-  if (outputs.size() != 1 || outputs[0]->extents.size() < 2)
-    return false;
-  size_t rank = outputs[0]->extents.size();
-  const Extent &rows = outputs[0]->extents[1];
-  if (!rows.fixed && kernel.rows != RowCount::Few)
-    return false;
+static void scheduleDotProducts(KernelInfo &kernel, ArrayRef<unsigned> numbers,
+                                const halide::Target &target) {
   SmallVector<Value> sums;
-  for (KernelFunc &f : kernel.funcs) {
-    if (f.role != FuncRole::Reduction)
-      continue;
-    Value sum = f.func.getResult();
-    if (!isSumOfDots(kernel, f, rank) ||
-        (outputs[0] != &f && !isReadInPlace(sum)) ||
-        (rows.fixed &&
-         *rows.fixed > mostRowsOfDots(f.reductions[0].front().fixed)))
-      return false;
-    sums.push_back(sum);
-  }
-  if (sums.empty())
-    return false;
-
+  for (unsigned number : numbers)
+    sums.push_back(computation(kernel, number).func.getResult());
+  size_t rank = outputsOf(kernel)[0]->extents.size();
+  Extent rows = outputsOf(kernel)[0]->extents[1];
   separateOutputs(kernel);
   if (!mutated("dot-products.conditions-show"))
     hideConditions(kernel);
@@ -217,5 +185,45 @@ bool heed::scheduleDotProducts(KernelInfo &kernel,
     if (kernel.find(sum)->updates.size() > 1)
       halide::ReorderOp::create(b, loc, sum, 2, {own[0], own[1], "rt"});
   }
-  return true;
 }
+
+static std::optional<FamilyPlan>
+matchDotProducts(const KernelFacts &facts, const halide::Target &target) {
+  SmallVector<unsigned> sums = sumsOfDots(facts);
+  if (sums.empty())
+    return std::nullopt;
+  return FamilyPlan{Benefit::Unpacked, [sums, &target](KernelInfo &kernel) {
+                      scheduleDotProducts(kernel, sums, target);
+                      return true;
+                    }};
+}
+
+/// A version for few rows, where the matrix is an input of the model.
+static RowVersions versionsOfDotProducts(const KernelFacts &facts,
+                                         const halide::Target &) {
+  KernelFacts ofFew = facts;
+  ofFew.rows = RowCount::Few;
+  SmallVector<unsigned> sums = sumsOfDots(ofFew);
+  if (sums.empty() || !facts.rowArgument || !facts.isContraction())
+    return {};
+  RowVersion few{"_few", 0};
+  few.rows = RowCount::Few;
+  KnownExtent terms;
+  for (unsigned number : sums) {
+    const Reduction &sum = *facts.computations[number].onlySum();
+    if (sum.extents[0])
+      terms = std::min(terms.value_or(*sum.extents[0]), *sum.extents[0]);
+    for (unsigned k : columnReads(sum))
+      few.inputs.push_back(facts.sources[sum.reads[k].source].number);
+  }
+  few.mostRows = mostRows(terms);
+  return {{few}, RowCount::Any};
+}
+
+namespace heed {
+Family dotProductsFamily() {
+  Family family{"dot products", matchDotProducts};
+  family.versions = versionsOfDotProducts;
+  return family;
+}
+} // namespace heed

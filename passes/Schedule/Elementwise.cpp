@@ -149,11 +149,8 @@ KernelFunc &splitParts(KernelInfo &kernel, Value func, Parts parts) {
 
 } // namespace
 
-bool heed::scheduleElementwise(KernelInfo &kernel,
-                               const halide::Target &target) {
-  for (KernelFunc &f : kernel.funcs)
-    if (f.role != FuncRole::Pure)
-      return false;
+static bool scheduleElementwise(KernelInfo &kernel,
+                                const halide::Target &target) {
   OpBuilder b = scheduleBuilder(kernel);
   SmallVector<Value> outputs;
   for (KernelFunc *f : outputsOf(kernel))
@@ -204,5 +201,19 @@ bool heed::scheduleElementwise(KernelInfo &kernel,
     vectorizeInner(b, splitOp, 1, "left", lanes);
     vectorizeInner(b, splitOp, 2, "right", lanes);
   }
+  streamOutputs(kernel, target);
   return true;
 }
+
+static std::optional<FamilyPlan>
+matchElementwise(const KernelFacts &facts, const halide::Target &target) {
+  if (!facts.sums().empty())
+    return std::nullopt;
+  return FamilyPlan{Benefit::OnePass, [&target](KernelInfo &kernel) {
+                      return scheduleElementwise(kernel, target);
+                    }};
+}
+
+namespace heed {
+Family elementwiseFamily() { return {"elementwise", matchElementwise}; }
+} // namespace heed

@@ -36,7 +36,7 @@ static void scheduleBlock(OpBuilder &b, KernelInfo &kernel, KernelFunc &block,
   }
 }
 
-void heed::scheduleGeneric(KernelInfo &kernel, const halide::Target &target) {
+static void scheduleGeneric(KernelInfo &kernel, const halide::Target &target) {
   OpBuilder b = scheduleBuilder(kernel);
   // Long sums are sums of blocks, each computed where it is added.
   SmallVector<Value> sums;
@@ -83,3 +83,15 @@ void heed::scheduleGeneric(KernelInfo &kernel, const halide::Target &target) {
     }
   }
 }
+
+static std::optional<FamilyPlan> matchAll(const KernelFacts &,
+                                          const halide::Target &target) {
+  return FamilyPlan{Benefit::Fallback, [&target](KernelInfo &kernel) {
+                      scheduleGeneric(kernel, target);
+                      return true;
+                    }};
+}
+
+namespace heed {
+Family genericFamily() { return {"generic", matchAll}; }
+} // namespace heed

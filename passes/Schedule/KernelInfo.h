@@ -5,6 +5,7 @@
 
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Halide/HalideDialect.h"
+#include "passes/Kernels/KernelFacts.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallVector.h"
@@ -26,10 +27,6 @@ enum class FuncRole {
   Pure,      ///< elementwise: inline unless the family stores it
   Reduction, ///< a pure definition and updates over reduction vars
 };
-
-/// How many rows a product has in the calls of a pipeline: any number, or it is
-/// one of two, whose calls have at most `fewRows`, or more.
-enum class RowCount { Any, Few, Many };
 
 /// How queries and keys of a mask are cut: full blocks of `block` keys, partial
 /// ones of `piece` keys, which divides `block`. The extents are i32 of the

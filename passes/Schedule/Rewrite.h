@@ -41,11 +41,12 @@ mlir::Value
 packOnce(KernelInfo &kernel, mlir::Value func,
          llvm::function_ref<void(mlir::OpBuilder &, KernelFunc &)> schedule);
 
-/// Makes one sum of the sums of \p kernel, if they are alike but for one array
-/// that each reads: with a last dim "product", their number. Several outputs
-/// become one with several elements. Returns how many sums there are; 0, and
-/// nothing has changed, if they differ in more.
-int64_t stackSums(KernelInfo &kernel);
+/// Whether \p kernel has several sums, alike but for one array that each reads.
+bool hasAlikeSums(KernelInfo &kernel);
+
+/// Makes one sum of these: with a last dim "product", their number. Several
+/// outputs become one with several elements.
+void stackSums(KernelInfo &kernel);
 
 /// Removes funcs that nobody reads.
 void dropUnreadFuncs(KernelInfo &kernel);

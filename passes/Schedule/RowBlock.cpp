@@ -235,7 +235,16 @@ bool RowBlock::run() {
   return true;
 }
 
-bool heed::scheduleRowBlock(KernelInfo &kernel, const halide::Target &target) {
-  separateOutputs(kernel);
-  return RowBlock(kernel, target).run();
+static std::optional<FamilyPlan> matchRowBlock(const KernelFacts &facts,
+                                               const halide::Target &target) {
+  if (facts.kind != "row block")
+    return std::nullopt;
+  return FamilyPlan{Benefit::WholeRowBlock, [&target](KernelInfo &kernel) {
+                      separateOutputs(kernel);
+                      return RowBlock(kernel, target).run();
+                    }};
 }
+
+namespace heed {
+Family rowBlockFamily() { return {"row block", matchRowBlock}; }
+} // namespace heed

@@ -25,107 +25,90 @@ struct Parts {
   SmallVector<Value> rows; ///< pure funcs that the product and the sums read
 };
 
-/// Whether \p read, in a func with the dims \p args, is at the place of these
+/// The same by the numbers of the facts; and which of the product's reads
+/// follow its columns.
+struct RowProductPlan {
+  std::optional<unsigned> product;
+  SmallVector<unsigned> sums, rows, columns;
+};
+
+/// Whether \p read, by a computation of \p rank dims, is at the place of those
 /// that it has a coordinate for: of all of them, or of the outer ones.
-bool isInStep(halide::ReadOp read, ArrayRef<BlockArgument> args) {
-  OperandRange at = read.getCoordinates();
-  return at.size() <= args.size() &&
-         llvm::all_of(llvm::zip(at, args.take_back(at.size())), [](auto pair) {
-           return std::get<0>(pair) == std::get<1>(pair);
-         });
+bool isInStep(const Read &read, unsigned rank) {
+  if (read.at.size() > rank)
+    return false;
+  for (auto [k, coordinate] : llvm::enumerate(read.at))
+    if (coordinate.loop != rank - read.at.size() + k)
+      return false;
+  return true;
 }
 
-/// The product, the sums and the rows of \p kernel, if these are what it
-/// computes and each is read row by row.
-std::optional<Parts> partsOf(KernelInfo &kernel) {
-  SmallVector<KernelFunc *> outputs = outputsOf(kernel);
-  if (kernel.kind != "contraction" || outputs.size() != 1)
-    return std::nullopt;
-  size_t rank = outputs[0]->extents.size();
-  Parts parts;
-  for (KernelFunc &f : kernel.funcs) {
-    if (halide::getElementTypes(f.func.getResult()).size() != 1)
-      return std::nullopt;
-    if (f.role != FuncRole::Reduction)
+/// Adds to \p plan what the reduction of \p c, whose row is loop \p row, reads
+/// row by row. False if it reads a computation in another way, but for the
+/// matrix or what the sums take of it.
+bool addRows(const KernelFacts &facts, const Computation &c, unsigned row,
+             unsigned rank, RowProductPlan &plan) {
+  for (const Read &read : c.onlySum()->reads) {
+    const Source &source = facts.sources[read.source];
+    if (source.kind != Source::Computed)
       continue;
-    if (f.updates.size() != 1 || f.reductions[0].size() != 1 ||
-        !f.reductions[0][0].fixed || !f.updates[0].getWhere().empty() ||
-        !f.updates[0].getAt().empty() ||
-        !f.func.getBody().front().getOps<halide::ReadOp>().empty())
+    if (!facts.computations[source.number].isElementwise())
+      return false;
+    if (!read.follows(row))
+      continue;
+    // The rows, element by element.
+    if (read.at.size() != rank || read.at[0].loop != c.term())
+      return false;
+    for (auto [k, coordinate] : llvm::enumerate(ArrayRef(read.at).drop_front()))
+      if (coordinate.loop != row + k)
+        return false;
+    if (!llvm::is_contained(plan.rows, source.number))
+      plan.rows.push_back(source.number);
+  }
+  return true;
+}
+
+/// The product, the sums and the rows of a kernel, if these are what it
+/// computes and each is read row by row.
+std::optional<RowProductPlan> planRowProduct(const KernelFacts &facts) {
+  if (!facts.isContraction() || facts.outputs.size() != 1)
+    return std::nullopt;
+  size_t rank = facts.computations[facts.outputs[0]].rank();
+  RowProductPlan plan;
+  for (auto [number, c] : llvm::enumerate(facts.computations)) {
+    if (c.results != 1)
       return std::nullopt;
-    if (f.extents.size() == rank && !parts.product)
-      parts.product = &f;
-    else if (f.extents.size() + 1 == rank)
-      parts.sums.push_back(f.func.getResult());
+    if (c.isElementwise())
+      continue;
+    if (!c.onlySum() || !c.onlySum()->extents[0] || !c.reads.empty())
+      return std::nullopt;
+    if (c.rank() == rank && !plan.product)
+      plan.product = number;
+    else if (c.rank() + 1 == rank)
+      plan.sums.push_back(number);
     else
       return std::nullopt;
   }
-  if (!parts.product || rank < 2 || !parts.product->extents[0].fixed)
+  if (!plan.product || rank < 2 ||
+      !facts.computations[*plan.product].extents[kColumn])
     return std::nullopt;
-  for (KernelFunc &f : kernel.funcs) {
-    if (f.role == FuncRole::Reduction) {
-      Block &body = f.updates[0].getSet().front();
-      SmallVector<BlockArgument> row(body.getArguments().drop_back());
-      if (&f == parts.product)
-        row.erase(row.begin());
-      for (auto read : body.getOps<halide::ReadOp>()) {
-        Value source = read.getFunc();
-        if (source == f.func.getResult() ||
-            !source.getDefiningOp<halide::FuncOp>())
-          continue;
-        KernelFunc *inner = kernel.find(source);
-        OperandRange at = read.getCoordinates();
-        // The matrix, or what the sums take of it.
-        if (inner->role != FuncRole::Reduction &&
-            llvm::none_of(at, [&](Value coordinate) {
-              return argumentsOf(coordinate).contains(row.front());
-            }))
-          continue;
-        if (inner->role == FuncRole::Reduction)
-          return std::nullopt;
-        // The rows, element by element.
-        if (at.size() != rank || at[0] != body.getArguments().back() ||
-            !llvm::equal(at.drop_front(), row))
-          return std::nullopt;
-        if (!llvm::is_contained(parts.rows, source))
-          parts.rows.push_back(source);
-      }
+  for (auto [number, c] : llvm::enumerate(facts.computations)) {
+    if (!c.isElementwise()) {
+      if (!addRows(facts, c, number == *plan.product ? kRow : 0, rank, plan))
+        return std::nullopt;
       continue;
     }
-    Block &body = f.func.getBody().front();
-    SmallVector<BlockArgument> args(body.getArguments());
-    for (auto read : body.getOps<halide::ReadOp>())
-      if (read.getFunc().getDefiningOp<halide::FuncOp>() &&
-          !isInStep(read, args))
+    for (const Read &read : c.reads)
+      if (facts.sources[read.source].kind == Source::Computed &&
+          !isInStep(read, c.rank()))
         return std::nullopt;
   }
-  if (parts.rows.empty() && parts.sums.empty())
+  if (plan.rows.empty() && plan.sums.empty())
     return std::nullopt; // a contraction like others
-  return parts;
-}
-
-/// Reads of the product's update that follow the columns. Nothing if one of
-/// them follows the rows, too, or none follows either.
-SmallVector<halide::ReadOp> columnReads(KernelFunc &product) {
-  Block &body = product.updates[0].getSet().front();
-  SmallVector<halide::ReadOp> columns;
-  bool rows = false;
-  for (auto read : body.getOps<halide::ReadOp>()) {
-    if (read.getFunc() == product.func.getResult())
-      continue;
-    llvm::SmallPtrSet<Value, 4> args;
-    for (Value coordinate : read.getCoordinates())
-      for (Value arg : argumentsOf(coordinate))
-        args.insert(arg);
-    bool byColumn = args.contains(body.getArgument(0)),
-         byRow = args.contains(body.getArgument(1));
-    if (byColumn && byRow)
-      return {};
-    if (byColumn)
-      columns.push_back(read);
-    rows |= byRow;
-  }
-  return rows ? columns : SmallVector<halide::ReadOp>();
+  plan.columns = columnReads(*facts.computations[*plan.product].onlySum());
+  if (plan.columns.empty())
+    return std::nullopt;
+  return plan;
 }
 
 /// Copies what \p read finds to a func with the columns innermost, for \p width
@@ -236,17 +219,17 @@ void clampRows(KernelInfo &kernel, const Parts &parts, Value lastRow) {
 
 } // namespace
 
-bool heed::scheduleRowProduct(KernelInfo &kernel,
-                              const halide::Target &target) {
-  {
-    std::optional<Parts> found = partsOf(kernel);
-    if (!found || columnReads(*found->product).empty())
-      return false;
-  }
+static void scheduleRowProduct(KernelInfo &kernel, const RowProductPlan &plan,
+                               const halide::Target &target) {
   separateOutputs(kernel);
   hideConditions(kernel);
   stateDenseStrides(kernel);
-  Parts parts = *partsOf(kernel);
+  Parts parts;
+  parts.product = &computation(kernel, *plan.product);
+  for (unsigned number : plan.sums)
+    parts.sums.push_back(computation(kernel, number).func.getResult());
+  for (unsigned number : plan.rows)
+    parts.rows.push_back(computation(kernel, number).func.getResult());
   Value product = parts.product->func.getResult();
   Type type = halide::getElementTypes(product).front();
   int64_t lanes = target.lanes(type.getIntOrFloatBitWidth());
@@ -265,7 +248,9 @@ bool heed::scheduleRowProduct(KernelInfo &kernel,
                      mutated("row-product.clamp-before-last-row") ? -2 : -1);
   }
   clampRows(kernel, parts, lastRow);
-  for (halide::ReadOp read : columnReads(*parts.product)) {
+  SmallVector<halide::ReadOp> reads = readsOfTerms(parts.product->updates[0]);
+  for (unsigned number : plan.columns) {
+    halide::ReadOp read = reads[number];
     Value column = parts.product->updates[0].getSet().front().getArgument(0);
     bool dense =
         columns % width == 0 &&
@@ -391,5 +376,66 @@ bool heed::scheduleRowProduct(KernelInfo &kernel,
   for (Value source : sources)
     prefetch(source, terms);
   prefetch(outFunc, columns);
-  return true;
 }
+
+static std::optional<FamilyPlan> matchRowProduct(const KernelFacts &facts,
+                                                 const halide::Target &target) {
+  std::optional<RowProductPlan> plan = planRowProduct(facts);
+  if (!plan)
+    return std::nullopt;
+  return FamilyPlan{Benefit::RowsOfTiles,
+                    [plan = *plan, &target](KernelInfo &kernel) {
+                      scheduleRowProduct(kernel, plan, target);
+                      return true;
+                    }};
+}
+
+/// Whether \p c multiplies rows with a small matrix that is no parameter.
+static bool isRowProduct(const KernelFacts &facts, const Computation &c) {
+  const Reduction *sum = c.onlySum();
+  if (!sum || !isContraction(c) || !readsAtLoops(c) || c.rank() < 2 ||
+      !isSmallMatrix(sum->extents[0], c.extents[kColumn]))
+    return false;
+  SmallVector<unsigned> columns = columnReads(*sum);
+  return !columns.empty() && llvm::none_of(columns, [&](unsigned number) {
+    return facts.isWeight(sum->reads[number]);
+  });
+}
+
+/// Source \p producer is the rows and nothing else.
+static bool computesRows(const KernelFacts &facts, unsigned product,
+                         unsigned producer) {
+  const Computation &c = facts.computations[product];
+  if (!isRowProduct(facts, c))
+    return false;
+  bool found = false;
+  for (const Read &read : c.onlySum()->reads) {
+    if (read.source != producer)
+      continue;
+    if (read.at.size() < 2 || read.at[0].loop != c.term() ||
+        read.at[1].loop != kRow)
+      return false;
+    found = true;
+  }
+  return found;
+}
+
+/// One sum, over as many terms, for each row of the product.
+static bool takesSum(const KernelFacts &facts, unsigned product,
+                     unsigned other) {
+  const Computation &c = facts.computations[product],
+                    &sum = facts.computations[other];
+  return isRowProduct(facts, c) && sum.onlySum() && !isContraction(sum) &&
+         readsAtLoops(sum) && sum.element == c.element &&
+         ArrayRef(sum.extents) == ArrayRef(c.extents).drop_front() &&
+         sum.onlySum()->extents == c.onlySum()->extents;
+}
+
+namespace heed {
+Family rowProductFamily() {
+  Family family{"row product", matchRowProduct};
+  family.computesOnce = computesRows;
+  family.takesBeside = takesSum;
+  return family;
+}
+} // namespace heed

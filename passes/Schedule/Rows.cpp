@@ -18,17 +18,6 @@ using namespace heed;
 
 namespace {
 
-/// Whether consecutive elements of the reduction are consecutive in memory in
-/// some read.
-bool reducesInnermost(halide::UpdateOp update, unsigned rank) {
-  Value r = update.getSet().front().getArgument(rank);
-  for (auto read : update.getSet().front().getOps<halide::ReadOp>())
-    if (!read.getCoordinates().empty() &&
-        argumentsOf(read.getCoordinates().front()).contains(r))
-      return true;
-  return false;
-}
-
 /// Places a func inside the loop over rows.
 void placeAtRow(OpBuilder &b, Value func, Value out, StringRef at) {
   halide::ComputeAtOp::create(b, func.getLoc(), func, out, at);
@@ -93,57 +82,79 @@ void prefetchRows(OpBuilder &b, KernelInfo &kernel, Value func, StringRef var,
                                    out, "row");
 }
 
+/// Whether consecutive elements of the reduction are consecutive in memory in
+/// some read.
+bool reducesInnermost(const Computation &c) {
+  return llvm::any_of(c.onlySum()->reads, [&](const Read &read) {
+    return !read.at.empty() && read.at.front().loops[c.term()];
+  });
+}
+
+/// Whether computations read the reductions, of \p rowRank dims, at their own
+/// row alone.
+bool readsAtRow(const KernelFacts &facts, unsigned rowRank) {
+  auto inStep = [&](const Computation &reader, const Read &read) {
+    const Source &source = facts.sources[read.source];
+    if (source.kind != Source::Computed ||
+        facts.computations[source.number].isElementwise())
+      return true;
+    if (reader.rank() < rowRank)
+      return false;
+    for (auto [k, coordinate] : llvm::enumerate(read.at))
+      if (coordinate.loop != reader.rank() - rowRank + k)
+        return false;
+    return true;
+  };
+  return llvm::all_of(facts.computations, [&](const Computation &reader) {
+    bool ok = llvm::all_of(
+        reader.reads, [&](const Read &read) { return inStep(reader, read); });
+    for (const Reduction &reduction : reader.reductions)
+      ok &= llvm::all_of(reduction.reads, [&](const Read &read) {
+        return inStep(reader, read);
+      });
+    return ok;
+  });
+}
+
+/// A kernel of rows: in the rows of an output of \p inner more dims there are
+/// reductions; with \p columns these add what lies a row apart.
+struct RowsPlan {
+  size_t inner;
+  bool columns;
+};
+
+std::optional<RowsPlan> planRows(const KernelFacts &facts) {
+  SmallVector<unsigned> sums = facts.sums();
+  if (facts.outputs.size() != 1 || sums.empty())
+    return std::nullopt;
+  unsigned rowRank = facts.computations[sums[0]].rank(),
+           outRank = facts.computations[facts.outputs[0]].rank();
+  bool columns = false;
+  for (unsigned number : sums) {
+    const Computation &c = facts.computations[number];
+    if (!c.onlySum() || c.rank() != rowRank)
+      return std::nullopt;
+    columns |= !reducesInnermost(c);
+  }
+  if (rowRank == 0 || outRank < rowRank || !readsAtRow(facts, rowRank))
+    return std::nullopt;
+  RowsPlan plan{outRank - rowRank, columns};
+  if (columns && (plan.inner != 0 || sums.size() != 1))
+    return std::nullopt;
+  return plan;
+}
+
 } // namespace
 
-bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
-  SmallVector<KernelFunc *> outputs = outputsOf(kernel);
-  if (outputs.size() != 1)
-    return false;
-  size_t rowRank = 0;
-  bool any = false;
-  for (KernelFunc &f : kernel.funcs) {
-    if (f.role != FuncRole::Reduction)
-      continue;
-    if (halide::getElementTypes(f.func.getResult()).size() != 1 ||
-        f.updates.size() != 1 || f.reductions[0].size() != 1 ||
-        !f.updates[0].getWhere().empty() || !f.updates[0].getAt().empty() ||
-        (any && f.extents.size() != rowRank))
-      return false;
-    any = true;
-    rowRank = f.extents.size();
-  }
-  size_t outRank = outputs[0]->extents.size();
-  if (!any || rowRank == 0 || outRank < rowRank)
-    return false;
-  // Reductions are read at the row of their reader alone.
-  for (KernelFunc &f : kernel.funcs) {
-    if (f.role != FuncRole::Reduction)
-      continue;
-    for (Operation *user : f.func.getResult().getUsers()) {
-      auto read = dyn_cast<halide::ReadOp>(user);
-      if (!read || read->getParentOp() == f.updates[0])
-        continue;
-      auto reader = dyn_cast<halide::FuncOp>(read->getParentOp());
-      KernelFunc *owner =
-          reader ? kernel.find(reader.getResult())
-                 : kernel.find(
-                       cast<halide::UpdateOp>(read->getParentOp()).getFunc());
-      size_t inner = owner->extents.size() - rowRank;
-      for (auto [k, coordinate] : llvm::enumerate(read.getCoordinates())) {
-        auto arg = dyn_cast<BlockArgument>(coordinate);
-        if (!arg || arg.getArgNumber() != inner + k)
-          return false;
-      }
-    }
-  }
-
+static void scheduleRows(KernelInfo &kernel, const RowsPlan &plan,
+                         const halide::Target &target) {
   separateOutputs(kernel);
   stateDenseStrides(kernel);
   KernelFunc *out = outputsOf(kernel)[0];
   Value outFunc = out->func.getResult();
   Location loc = out->func.getLoc();
   SmallVector<std::string> vars = varsOf(out->func);
-  size_t inner = outRank - rowRank;
+  size_t inner = plan.inner, outRank = out->extents.size();
   SmallVector<Value> reductions, dear;
   for (KernelFunc &f : kernel.funcs) {
     if (f.role == FuncRole::Pure && inner && f.extents.size() == outRank)
@@ -159,12 +170,7 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
 
   // Columns: the places of a reduction lie a row apart, so lanes are the
   // innermost dim of the result.
-  bool columns = false;
-  for (Value r : reductions)
-    columns |= !reducesInnermost(kernel.find(r)->updates[0], rowRank);
-  if (columns) {
-    if (inner != 0 || reductions.size() != 1)
-      return false;
+  if (plan.columns) {
     int64_t lanes = target.lanes(std::max(32u, widestBits(out->func)));
     halide::SplitOp::create(b, loc, outFunc, 0, vars[0], "vb", "v", lanes,
                             guard);
@@ -193,7 +199,7 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
     loops.append(vars.begin() + 1, vars.end());
     parallelOuter(b, out->func, 0, loops, loops.size() > 1 ? 1 : 0,
                   FusedBody::ComputesFuncs);
-    return true;
+    return;
   }
 
   // The loops of the output: places in the row, then eight rows a task.
@@ -265,5 +271,20 @@ bool heed::scheduleRows(KernelInfo &kernel, const halide::Target &target) {
     if (lanewise)
       halide::UnrollOp::create(b, loc, func, 1, "rl");
   }
-  return true;
 }
+
+static std::optional<FamilyPlan> matchRows(const KernelFacts &facts,
+                                           const halide::Target &target) {
+  std::optional<RowsPlan> plan = planRows(facts);
+  if (!plan)
+    return std::nullopt;
+  return FamilyPlan{Benefit::Rows, [plan = *plan, &target](KernelInfo &kernel) {
+                      scheduleRows(kernel, plan, target);
+                      streamOutputs(kernel, target);
+                      return true;
+                    }};
+}
+
+namespace heed {
+Family rowsFamily() { return {"rows", matchRows}; }
+} // namespace heed

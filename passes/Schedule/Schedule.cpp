@@ -8,26 +8,23 @@ using namespace heed;
 
 StringRef heed::scheduleKernel(KernelInfo &kernel,
                                const halide::Target &target) {
-  if (kernel.kind == "row block" && scheduleRowBlock(kernel, target))
-    return "row block";
-  if (scheduleElementwise(kernel, target)) {
-    streamOutputs(kernel, target);
-    return "elementwise";
-  }
-  if (scheduleRowProduct(kernel, target))
-    return "row product";
-  if (scheduleStateProduct(kernel, target))
-    return "state product";
-  if (scheduleDotProducts(kernel, target))
-    return "dot products";
-  if (scheduleContraction(kernel, target))
-    return "contraction";
-  if (scheduleRows(kernel, target)) {
-    streamOutputs(kernel, target);
-    return "rows";
-  }
-  scheduleGeneric(kernel, target);
-  return "generic";
+  KernelFacts facts = factsOf(kernel);
+  SmallVector<std::pair<StringRef, FamilyPlan>> plans;
+  for (const Family &family : families())
+    if (std::optional<FamilyPlan> plan = family.match(facts, target))
+      plans.push_back({family.name, std::move(*plan)});
+  // No two families gain the same.
+  llvm::sort(plans, [](auto &a, auto &b) {
+    return a.second.benefit > b.second.benefit;
+  });
+  for (auto &[name, plan] : plans)
+    if (plan.schedule(kernel))
+      return name;
+  llvm_unreachable("a family takes every kernel");
+}
+
+KernelFunc &heed::computation(KernelInfo &kernel, unsigned number) {
+  return *std::next(kernel.funcs.begin(), number);
 }
 
 SmallVector<KernelFunc *> heed::outputsOf(KernelInfo &kernel) {

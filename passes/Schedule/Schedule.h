@@ -3,6 +3,7 @@
 #define HEED_PASSES_SCHEDULE_SCHEDULE_H
 
 #include "dialects/Halide/Target.h"
+#include "passes/Kernels/Families.h"
 #include "passes/Schedule/KernelInfo.h"
 
 #include "mlir/IR/Builders.h"
@@ -14,25 +15,15 @@ namespace heed {
 llvm::StringRef scheduleKernel(KernelInfo &kernel,
                                const halide::Target &target);
 
-/// Families, one a file. Each returns false, having changed nothing, if \p
-/// kernel is not of its kind.
-bool scheduleContraction(KernelInfo &kernel, const halide::Target &target);
-/// Up to how many rows a product takes about as long as its weight takes to
-/// come from memory.
-int64_t fewRows(const halide::Target &target);
-/// Up to how many rows a product of sums of \p terms (if known) with a matrix
-/// that is an input of the call takes less time as dot products than with that
-/// matrix packed in the call.
-int64_t mostRowsOfDots(std::optional<int64_t> terms);
-bool scheduleDotProducts(KernelInfo &kernel, const halide::Target &target);
-bool scheduleRowProduct(KernelInfo &kernel, const halide::Target &target);
-bool scheduleStateProduct(KernelInfo &kernel, const halide::Target &target);
-bool scheduleRows(KernelInfo &kernel, const halide::Target &target);
-bool scheduleRowBlock(KernelInfo &kernel, const halide::Target &target);
-bool scheduleElementwise(KernelInfo &kernel, const halide::Target &target);
-/// Right for every kernel: stores each reduction whole, parallel over the
-/// outermost loop.
-void scheduleGeneric(KernelInfo &kernel, const halide::Target &target);
+/// The facts of \p kernel's pipeline, whose funcs are the computations, in
+/// order.
+KernelFacts factsOf(KernelInfo &kernel);
+
+/// Func \p number of \p kernel, as its facts count them.
+KernelFunc &computation(KernelInfo &kernel, unsigned number);
+
+/// What \p update reads but for its own func, in the order of the facts.
+llvm::SmallVector<halide::ReadOp> readsOfTerms(halide::UpdateOp update);
 
 /// Funcs that the pipeline writes.
 llvm::SmallVector<KernelFunc *> outputsOf(KernelInfo &kernel);

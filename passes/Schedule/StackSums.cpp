@@ -131,47 +131,64 @@ void joinOutputs(KernelInfo &kernel) {
   kernel.funcs.push_back(std::move(joined));
 }
 
-} // namespace
-
-int64_t heed::stackSums(KernelInfo &kernel) {
+/// Sums that are alike.
+struct Stack {
   SmallVector<Value> sums;
+  halide::ReadOp differs;    ///< what the first one reads alone
+  SmallVector<Value> arrays; ///< that each of them reads there
+};
+
+/// The sums of \p kernel if there are several, and they differ in one array
+/// alone.
+std::optional<Stack> findStack(KernelInfo &kernel) {
+  Stack stack;
   for (KernelFunc &f : kernel.funcs)
     if (f.role == FuncRole::Reduction)
-      sums.push_back(f.func.getResult());
-  if (sums.size() < 2)
-    return sums.size();
-  KernelFunc *first = kernel.find(sums[0]);
+      stack.sums.push_back(f.func.getResult());
+  if (stack.sums.size() < 2)
+    return std::nullopt;
+  KernelFunc *first = kernel.find(stack.sums[0]);
   if (first->updates.size() != 1)
-    return 0;
-  halide::UpdateOp update = first->updates[0];
-  halide::ReadOp mark;
-  SmallVector<Value> arrays;
-  for (Value sum : sums) {
+    return std::nullopt;
+  for (Value sum : stack.sums) {
     KernelFunc *f = kernel.find(sum);
     Attribute start = startOf(f->func);
     if (f->updates.size() != 1 || !start || start != startOf(first->func) ||
         !f->updates[0].getAt().empty() || !f->updates[0].getWhere().empty() ||
         !sameExtents(f->extents, first->extents) ||
         !sameExtents(f->reductions[0], first->reductions[0]) ||
-        halide::getElementTypes(sum) != halide::getElementTypes(sums[0]))
-      return 0;
-    if (sum == sums[0])
+        halide::getElementTypes(sum) != halide::getElementTypes(stack.sums[0]))
+      return std::nullopt;
+    if (sum == stack.sums[0])
       continue;
     std::pair<halide::ReadOp, halide::ReadOp> reads;
-    if (!sameTerms(update, f->updates[0], reads) ||
-        (mark && mark != reads.first))
-      return 0;
-    mark = reads.first;
-    if (arrays.empty())
-      arrays.push_back(mark.getFunc());
-    arrays.push_back(reads.second.getFunc());
+    if (!sameTerms(first->updates[0], f->updates[0], reads) ||
+        (stack.differs && stack.differs != reads.first))
+      return std::nullopt;
+    stack.differs = reads.first;
+    if (stack.arrays.empty())
+      stack.arrays.push_back(stack.differs.getFunc());
+    stack.arrays.push_back(reads.second.getFunc());
   }
-  SmallVector<KernelFunc *> outputs = outputsOf(kernel);
-  for (KernelFunc *output : outputs)
+  for (KernelFunc *output : outputsOf(kernel))
     if (!sameExtents(output->extents, first->extents) ||
         halide::getElementTypes(output->func.getResult()).size() != 1)
-      return 0;
+      return std::nullopt;
+  return stack;
+}
 
+} // namespace
+
+bool heed::hasAlikeSums(KernelInfo &kernel) {
+  return findStack(kernel).has_value();
+}
+
+void heed::stackSums(KernelInfo &kernel) {
+  Stack stack = *findStack(kernel);
+  ArrayRef<Value> sums = stack.sums, arrays = stack.arrays;
+  halide::ReadOp mark = stack.differs;
+  KernelFunc *first = kernel.find(sums[0]);
+  halide::UpdateOp update = first->updates[0];
   separateOutputs(kernel);
   joinOutputs(kernel);
   first = kernel.find(sums[0]);
@@ -272,5 +289,4 @@ int64_t heed::stackSums(KernelInfo &kernel) {
     }
     eraseFunc(kernel, sum);
   }
-  return count;
 }

@@ -16,36 +16,63 @@ using namespace heed;
 
 namespace {
 
-/// The factors of the sum: \p byColumn follows the columns and not the rows, \p
-/// byRow the rows and not the columns.
-struct Factors {
-  Value byColumn, byRow;
+/// The computation that is the sum, and which factor of its terms follows the
+/// columns and not the rows; the other one follows the rows and not the
+/// columns.
+struct StatePlan {
+  unsigned sum, columnFactor;
 };
 
-std::optional<Factors> factorsOf(halide::UpdateOp update) {
-  unsigned term = 0;
-  Operation *add = combinerOf(update, term);
-  if (!isa_and_nonnull<arith::AddFOp>(add))
+std::optional<unsigned> columnFactorOf(const Reduction &sum) {
+  if (sum.factors.size() != 2)
     return std::nullopt;
-  auto product = add->getOperand(term).getDefiningOp<arith::MulFOp>();
-  if (!product)
-    return std::nullopt;
-  Block &body = update.getSet().front();
-  Value column = body.getArgument(0), row = body.getArgument(1);
   for (unsigned k = 0; k < 2; ++k) {
-    Value x = product->getOperand(k), y = product->getOperand(1 - k);
-    auto ofX = argumentsOf(x), ofY = argumentsOf(y);
-    if (ofX.contains(column) && !ofX.contains(row) && ofY.contains(row) &&
-        !ofY.contains(column))
-      return Factors{x, y};
+    const Factor &x = sum.factors[k], &y = sum.factors[1 - k];
+    if (x.loops[kColumn] && !x.loops[kRow] && y.loops[kRow] &&
+        !y.loops[kColumn])
+      return k;
   }
   return std::nullopt;
 }
 
-/// Whether \p value is an element of an array as it lies there.
-bool isPlain(Value value) {
-  auto read = value.getDefiningOp<halide::ReadOp>();
-  return read && read.getFunc().getDefiningOp<halide::BufferOp>();
+/// Whether what reads source \p source, but for its own sum, is output \p out
+/// at the same places.
+bool isReadByOutput(const KernelFacts &facts, unsigned source, unsigned out) {
+  for (auto [number, reader] : llvm::enumerate(facts.computations)) {
+    for (const Read &read : reader.reads)
+      if (read.source == source &&
+          (number != out || read.at.size() != reader.rank() ||
+           !read.isInPlace()))
+        return false;
+    for (const Reduction &reduction : reader.reductions)
+      for (const Read &read : reduction.reads)
+        if (read.source == source)
+          return false;
+  }
+  return true;
+}
+
+std::optional<StatePlan> planState(const KernelFacts &facts) {
+  constexpr int64_t most = 256;
+  SmallVector<unsigned> sums = facts.sums();
+  if (sums.size() != 1 || !facts.isContraction() || facts.outputs.size() != 1)
+    return std::nullopt;
+  const Computation &c = facts.computations[sums[0]];
+  const Reduction *sum = c.onlySum();
+  if (!sum || !c.reads.empty() || c.rank() < 3 ||
+      facts.computations[facts.outputs[0]].rank() < 3 || sum->extents[0])
+    return std::nullopt;
+  for (unsigned dim : {kColumn, kRow})
+    if (!c.extents[dim] || *c.extents[dim] > most || *c.extents[dim] == 0)
+      return std::nullopt;
+  std::optional<unsigned> column = columnFactorOf(*sum);
+  if (!column || llvm::all_of(sum->factors, [](const Factor &factor) {
+        return factor.isElement;
+      }))
+    return std::nullopt; // a contraction like others
+  if (!isReadByOutput(facts, c.source, facts.outputs[0]))
+    return std::nullopt;
+  return StatePlan{sums[0], *column};
 }
 
 /// A func of what a block of terms needs of \p factor, which follows dim \p dim
@@ -169,46 +196,13 @@ Value sumOfBlocks(KernelInfo &kernel, Value sum, Value columns, Value rows,
 
 } // namespace
 
-bool heed::scheduleStateProduct(KernelInfo &kernel,
-                                const halide::Target &target) {
-  constexpr int64_t most = 256;
-  SmallVector<KernelFunc *> outputs = outputsOf(kernel);
-  KernelFunc *acc = nullptr;
-  for (KernelFunc &f : kernel.funcs)
-    if (f.role == FuncRole::Reduction) {
-      if (acc)
-        return false;
-      acc = &f;
-    }
-  if (!acc || kernel.kind != "contraction" || outputs.size() != 1 ||
-      acc->extents.size() < 3 || outputs[0]->extents.size() < 3 ||
-      acc->updates.size() != 1 || acc->reductions[0].size() != 1 ||
-      acc->reductions[0][0].fixed || !acc->updates[0].getWhere().empty() ||
-      !acc->updates[0].getAt().empty() || !acc->extents[0].fixed ||
-      !acc->extents[1].fixed || *acc->extents[0].fixed > most ||
-      *acc->extents[1].fixed > most || *acc->extents[0].fixed == 0 ||
-      *acc->extents[1].fixed == 0 ||
-      !acc->func.getBody().front().getOps<halide::ReadOp>().empty() ||
-      halide::getElementTypes(acc->func.getResult()).size() != 1)
-    return false;
-  Value sum = acc->func.getResult();
-  std::optional<Factors> factors = factorsOf(acc->updates[0]);
-  if (!factors || (isPlain(factors->byColumn) && isPlain(factors->byRow)))
-    return false; // a contraction like others
-  for (Operation *user : sum.getUsers())
-    if (auto read = dyn_cast<halide::ReadOp>(user);
-        read && read->getParentOp() != acc->updates[0]) {
-      auto reader = dyn_cast<halide::FuncOp>(read->getParentOp());
-      if (!reader || reader != outputs[0]->func ||
-          !llvm::equal(read.getCoordinates(),
-                       reader.getBody().front().getArguments()))
-        return false;
-    }
-
+static void scheduleStateProduct(KernelInfo &kernel, const StatePlan &plan,
+                                 const halide::Target &target) {
+  Value sum = computation(kernel, plan.sum).func.getResult();
   separateOutputs(kernel);
   hideConditions(kernel);
   stateDenseStrides(kernel);
-  acc = kernel.find(sum);
+  KernelFunc *acc = kernel.find(sum);
   Type type = halide::getElementTypes(sum).front();
   Location loc = acc->func.getLoc();
   int64_t lanes = target.lanes(type.getIntOrFloatBitWidth());
@@ -223,11 +217,15 @@ bool heed::scheduleStateProduct(KernelInfo &kernel,
   int64_t block = std::clamp(
       target.l1 * 3 / 4 / ((paddedColumns + paddedRows) * bytes) / 16 * 16,
       int64_t(16), int64_t(256));
-  factors = factorsOf(acc->updates[0]);
-  Value columnFunc = addFactor(kernel, sum, factors->byColumn, 0, "columns",
-                               columns, paddedColumns, block);
-  Value rowFunc = addFactor(kernel, sum, factors->byRow, 1, "rows", rows,
-                            paddedRows, block);
+  unsigned term = 0;
+  Operation *add = combinerOf(acc->updates[0], term);
+  Operation *product = add->getOperand(term).getDefiningOp();
+  Value columnFunc =
+      addFactor(kernel, sum, product->getOperand(plan.columnFactor), 0,
+                "columns", columns, paddedColumns, block);
+  Value rowFunc =
+      addFactor(kernel, sum, product->getOperand(1 - plan.columnFactor), 1,
+                "rows", rows, paddedRows, block);
   Value part = sumOfBlocks(kernel, sum, columnFunc, rowFunc, block);
   dropUnreadFuncs(kernel);
 
@@ -324,5 +322,42 @@ bool heed::scheduleStateProduct(KernelInfo &kernel,
           std::clamp<int64_t>((lines + turns - 1) / turns, 1, 64),
           IntegerAttr(), IntegerAttr());
   }
-  return true;
 }
+
+static std::optional<FamilyPlan>
+matchStateProduct(const KernelFacts &facts, const halide::Target &target) {
+  std::optional<StatePlan> plan = planState(facts);
+  if (!plan)
+    return std::nullopt;
+  return FamilyPlan{Benefit::Terms,
+                    [plan = *plan, &target](KernelInfo &kernel) {
+                      scheduleStateProduct(kernel, plan, target);
+                      return true;
+                    }};
+}
+
+/// A factor of one row or one column, of a long sum with a small result.
+static bool computesFactor(const KernelFacts &facts, unsigned product,
+                           unsigned producer) {
+  const Computation &c = facts.computations[product];
+  if (!isStateSum(c))
+    return false;
+  bool found = false;
+  for (const Read &read : c.onlySum()->reads) {
+    if (read.source != producer)
+      continue;
+    if (!isAtLoops(read) || !read.follows(c.term()) ||
+        read.follows(kRow) == read.follows(kColumn))
+      return false;
+    found = true;
+  }
+  return found;
+}
+
+namespace heed {
+Family stateProductFamily() {
+  Family family{"state product", matchStateProduct};
+  family.computesOnce = computesFactor;
+  return family;
+}
+} // namespace heed

@@ -1,0 +1,131 @@
+//===- PipelineFacts.cpp - what a pipeline computes, as plain data --------===//
+//
+// The facts of a kernel (Kernels/KernelFacts.h) from its Halide pipeline: a
+// func is a computation, its updates are reductions.
+#include "passes/Kernels/KernelFacts.h"
+#include "passes/Mutation.h"
+#include "passes/Schedule/Rewrite.h"
+#include "passes/Schedule/Schedule.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace heed;
+
+SmallVector<halide::ReadOp> heed::readsOfTerms(halide::UpdateOp update) {
+  SmallVector<halide::ReadOp> reads;
+  for (auto read : update.getSet().front().getOps<halide::ReadOp>())
+    if (read.getFunc() != update.getFunc())
+      reads.push_back(read);
+  return reads;
+}
+
+namespace {
+
+llvm::SmallBitVector loopsOf(Value value, unsigned loops) {
+  llvm::SmallBitVector found(loops);
+  for (Value arg : argumentsOf(value))
+    found.set(cast<BlockArgument>(arg).getArgNumber());
+  return found;
+}
+
+class PipelineDescriber {
+public:
+  explicit PipelineDescriber(KernelInfo &kernel) : kernel(kernel) {}
+  KernelFacts run();
+
+private:
+  unsigned numberOf(Value func) {
+    facts.tensors.insert(func);
+    return llvm::find(facts.tensors, func) - facts.tensors.begin();
+  }
+  Read describe(halide::ReadOp read, unsigned loops);
+  Reduction describe(halide::UpdateOp update, ArrayRef<Extent> extents,
+                     unsigned rank);
+  Computation describe(const KernelFunc &f);
+
+  KernelInfo &kernel;
+  KernelFacts facts;
+};
+
+Read PipelineDescriber::describe(halide::ReadOp op, unsigned loops) {
+  Read read;
+  read.source = numberOf(op.getFunc());
+  for (Value at : op.getCoordinates()) {
+    Coordinate coordinate;
+    if (auto arg = dyn_cast<BlockArgument>(at))
+      coordinate.loop = arg.getArgNumber();
+    coordinate.loops = loopsOf(at, loops);
+    read.at.push_back(std::move(coordinate));
+  }
+  return read;
+}
+
+Reduction PipelineDescriber::describe(halide::UpdateOp update,
+                                      ArrayRef<Extent> extents, unsigned rank) {
+  Reduction reduction;
+  for (const Extent &extent : extents)
+    reduction.extents.push_back(extent.fixed);
+  reduction.isGuarded = !update.getWhere().empty();
+  reduction.isScattered = !update.getAt().empty();
+  unsigned loops = rank + extents.size();
+  for (halide::ReadOp read : readsOfTerms(update))
+    reduction.reads.push_back(describe(read, loops));
+  unsigned term = 0;
+  auto add = dyn_cast_or_null<arith::AddFOp>(combinerOf(update, term));
+  if (!add)
+    return reduction;
+  reduction.combiner = Combiner::Sum;
+  if (auto product = add->getOperand(term).getDefiningOp<arith::MulFOp>())
+    for (Value value : product->getOperands()) {
+      auto read = value.getDefiningOp<halide::ReadOp>();
+      reduction.factors.push_back(
+          {loopsOf(value, loops),
+           read && read.getFunc().getDefiningOp<halide::BufferOp>()});
+    }
+  return reduction;
+}
+
+Computation PipelineDescriber::describe(const KernelFunc &f) {
+  Computation c;
+  halide::FuncOp func = f.func;
+  c.source = numberOf(func.getResult());
+  SmallVector<Type> types(halide::getElementTypes(func.getResult()));
+  c.results = types.size();
+  c.element = types.front();
+  for (const Extent &extent : f.extents)
+    c.extents.push_back(extent.fixed);
+  for (auto read : func.getBody().front().getOps<halide::ReadOp>())
+    c.reads.push_back(describe(read, c.rank()));
+  for (auto [update, extents] : llvm::zip(f.updates, f.reductions))
+    c.reductions.push_back(describe(update, extents, c.rank()));
+  return c;
+}
+
+KernelFacts PipelineDescriber::run() {
+  facts.kind = kernel.kind.str();
+  facts.rows = kernel.rows;
+  for (const KernelFunc &f : kernel.funcs)
+    facts.computations.push_back(describe(f));
+  facts.sources.resize(facts.tensors.size());
+  for (auto [number, c] : llvm::enumerate(facts.computations))
+    facts.sources[c.source] = Source(Source::Computed, number);
+  SmallVector<Operation *> inputs = kernel.pipeline.getInputs();
+  for (auto [number, tensor] : llvm::enumerate(facts.tensors))
+    if (auto buffer = tensor.getDefiningOp<halide::BufferOp>())
+      facts.sources[number] =
+          Source(Source::Input, llvm::find(inputs, buffer) - inputs.begin(),
+                 kernel.weights.contains(tensor));
+  for (halide::FuncOp output : kernel.pipeline.getOutputFuncs())
+    for (auto [number, f] : llvm::enumerate(kernel.funcs))
+      if (f.func == output)
+        facts.outputs.push_back(number);
+  facts.hasAlikeSums = hasAlikeSums(kernel);
+  return std::move(facts);
+}
+
+} // namespace
+
+KernelFacts heed::factsOf(KernelInfo &kernel) {
+  return PipelineDescriber(kernel).run();
+}
