@@ -15,7 +15,7 @@
 #include "passes/Kernels/Families.h"
 #include "passes/Kernels/InlineLive.h"
 #include "passes/Kernels/KernelKinds.h"
-#include "passes/Kernels/MergeRows.h"
+#include "passes/Kernels/MergeLoops.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Plan/RowBlocks.h"
@@ -412,6 +412,29 @@ void Former::formIn(Block &here) {
       op.erase();
 }
 
+/// Makes neighbouring dims of \p kernel, which \p last ends, one wherever they
+/// can be.
+static SmallVector<RestoreResults>
+mergeAllLoops(func::FuncOp kernel, Operation *last, OpBuilder &b,
+              SmallVectorImpl<Value> &passed) {
+  unsigned loops = 0;
+  kernel.walk([&](linalg::LinalgOp op) {
+    loops = std::max<unsigned>(loops, op.getNumLoops());
+  });
+  SmallVector<RestoreResults> restore;
+  for (unsigned loop = 0; loop + 1 < loops; ++loop) {
+    size_t before = restore.size();
+    while (RestoreResults next = mergeLoops(kernel, loop, b, passed))
+      restore.push_back(next);
+    if (restore.size() > before)
+      remarkDone(last, "attn-form-kernels",
+                 loop ? "dims-merged" : "rows-merged",
+                 loop ? "dims that lie together are one dim"
+                      : "rows of a batch are rows of one matrix");
+  }
+  return restore;
+}
+
 void Former::outline(Cluster &cluster) {
   Operation *last = cluster.ops.back();
   Location loc = last->getLoc();
@@ -472,11 +495,7 @@ void Former::outline(Cluster &cluster) {
   b.setInsertionPoint(last);
   SmallVector<RestoreResults> restore;
   if (cluster.kind == KernelKind::Contraction)
-    while (RestoreResults next = mergeRows(kernel, b, passed))
-      restore.push_back(next);
-  if (!restore.empty())
-    remarkDone(last, "attn-form-kernels", "rows-merged",
-               "rows of a batch are rows of one matrix");
+    restore = mergeAllLoops(kernel, last, b, passed);
 
   std::string symbol = (model.getName() + "_" + nameOf(cluster.kind)).str();
   llvm::replace(symbol, ' ', '_');

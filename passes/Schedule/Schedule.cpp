@@ -13,13 +13,15 @@ StringRef heed::scheduleKernel(KernelInfo &kernel,
   for (const Family &family : families())
     if (std::optional<FamilyPlan> plan = family.match(facts, target))
       plans.push_back({family.name, std::move(*plan)});
-  // No two families gain the same.
-  llvm::sort(plans, [](auto &a, auto &b) {
-    return a.second.benefit > b.second.benefit;
-  });
-  for (auto &[name, plan] : plans)
-    if (plan.schedule(kernel))
-      return name;
+  while (!plans.empty()) {
+    // Of two that gain the same, the first one of the list.
+    auto best = llvm::max_element(plans, [](auto &a, auto &b) {
+      return a.second.benefit < b.second.benefit;
+    });
+    if (best->second.schedule(kernel))
+      return best->first;
+    plans.erase(best);
+  }
   llvm_unreachable("a family takes every kernel");
 }
 

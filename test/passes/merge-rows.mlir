@@ -4,6 +4,9 @@
 
 // REMARK: rows of a batch are rows of one matrix
 // REMARK-NOT: rows of a batch are rows of one matrix
+// REMARK: dims that lie together are one dim
+// REMARK: dims that lie together are one dim
+// REMARK-NOT: dims that lie together
 
 #x = affine_map<(b, n, o, i) -> (b, n, i)>
 #w = affine_map<(b, n, o, i) -> (o, i)>
@@ -71,6 +74,78 @@ func.func @own(%x: tensor<?x?x8xf32>, %w: tensor<?x4x8xf32>) -> tensor<?x?x4xf32
     linalg.yield %s : f32
   } -> tensor<?x?x4xf32>
   return %p : tensor<?x?x4xf32>
+}
+
+#xh = affine_map<(n, h, e, c) -> (n, c)>
+#wh = affine_map<(n, h, e, c) -> (h, e, c)>
+#zh = affine_map<(n, h, e, c) -> (n, h, e)>
+#three = affine_map<(n, h, e) -> (n, h, e)>
+#ofHead = affine_map<(n, h, e) -> (h, e)>
+
+// Columns of heads that lie together are columns of one matrix, with their bias; and a sum over both is one sum.
+// CHECK-LABEL: func.func @heads(
+// CHECK-SAME: %[[X:.*]]: tensor<?x8xf32>, %[[W:.*]]: tensor<3x4x8xf32>, %[[BIAS:.*]]: tensor<3x4xf32>, %[[WO:.*]]: tensor<8x3x4xf32>
+// CHECK-DAG: %[[W2:.*]] = tensor.collapse_shape %[[W]] {{\[\[}}0, 1], [2]] : tensor<3x4x8xf32> into tensor<12x8xf32>
+// CHECK-DAG: %[[BIAS2:.*]] = tensor.collapse_shape %[[BIAS]] {{\[\[}}0, 1]] : tensor<3x4xf32> into tensor<12xf32>
+// CHECK: %[[Z:.*]] = call @heads_contraction({{.*}}%[[W2]]{{.*}}) : ({{.*}}) -> tensor<?x12xf32>
+// CHECK: %[[WO2:.*]] = tensor.collapse_shape %[[WO]] {{\[\[}}0], [1, 2]] : tensor<8x3x4xf32> into tensor<8x12xf32>
+// CHECK: call @heads_contraction_0(%[[Z]], %[[WO2]]
+func.func @heads(%x: tensor<?x8xf32>, %w: tensor<3x4x8xf32>, %bias: tensor<3x4xf32>, %wo: tensor<8x3x4xf32>) -> tensor<?x8xf32> attributes {attn.model} {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x8xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%n) : tensor<?x3x4xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
+  %p = linalg.generic {indexing_maps = [#xh, #wh, #zh], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<?x8xf32>, tensor<3x4x8xf32>) outs(%f : tensor<?x3x4xf32>) {
+  ^bb0(%u: f32, %v: f32, %acc: f32):
+    %m = arith.mulf %u, %v : f32
+    %s = arith.addf %acc, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<?x3x4xf32>
+  %q = linalg.generic {indexing_maps = [#three, #ofHead, #three], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%p, %bias : tensor<?x3x4xf32>, tensor<3x4xf32>) outs(%e : tensor<?x3x4xf32>) {
+  ^bb0(%u: f32, %v: f32, %o: f32):
+    %m = arith.addf %u, %v : f32
+    linalg.yield %m : f32
+  } -> tensor<?x3x4xf32>
+  %e2 = tensor.empty(%n) : tensor<?x8xf32>
+  %f2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<?x8xf32>) -> tensor<?x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, d, h, e) -> (n, h, e)>, affine_map<(n, d, h, e) -> (d, h, e)>,
+        affine_map<(n, d, h, e) -> (n, d)>], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%q, %wo : tensor<?x3x4xf32>, tensor<8x3x4xf32>) outs(%f2 : tensor<?x8xf32>) {
+  ^bb0(%u: f32, %v: f32, %acc: f32):
+    %m = arith.mulf %u, %v : f32
+    %s = arith.addf %acc, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<?x8xf32>
+  return %r : tensor<?x8xf32>
+}
+
+// Left alone: the bias is one of all heads, so that a column of the matrix has no bias of its own.
+// CHECK-LABEL: func.func @shared_bias(
+// CHECK-NOT: into tensor<12x8xf32>
+// CHECK: call @shared_bias_contraction({{.*}}) : ({{.*}}) -> tensor<?x3x4xf32>
+func.func @shared_bias(%x: tensor<?x8xf32>, %w: tensor<3x4x8xf32>, %bias: tensor<4xf32>) -> tensor<?x3x4xf32> attributes {attn.model} {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x8xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%n) : tensor<?x3x4xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
+  %p = linalg.generic {indexing_maps = [#xh, #wh, #zh], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<?x8xf32>, tensor<3x4x8xf32>) outs(%f : tensor<?x3x4xf32>) {
+  ^bb0(%u: f32, %v: f32, %acc: f32):
+    %m = arith.mulf %u, %v : f32
+    %s = arith.addf %acc, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<?x3x4xf32>
+  %q = linalg.generic {indexing_maps = [#three, affine_map<(n, h, e) -> (e)>, #three], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%p, %bias : tensor<?x3x4xf32>, tensor<4xf32>) outs(%e : tensor<?x3x4xf32>) {
+  ^bb0(%u: f32, %v: f32, %o: f32):
+    %m = arith.addf %u, %v : f32
+    linalg.yield %m : f32
+  } -> tensor<?x3x4xf32>
+  return %q : tensor<?x3x4xf32>
 }
 
 // CHECK-LABEL: func.func private @batch_contraction(
