@@ -1,6 +1,7 @@
 //===- Model.cpp - a compiled model in a shared library -------------------===//
 //
-// Each library carries its own runtime; this tool's functions of heed.h find it.
+// Each library carries its own runtime; this tool's functions of heed.h find
+// it.
 #include "compiler/Check/Model.h"
 #include "llvm/ADT/APFloat.h"
 #include <cstring>

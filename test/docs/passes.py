@@ -60,7 +60,7 @@ for name, body in sections:
         expect(found != printed(before, name), f"{name}: it does nothing to its example")
 
 help_text = subprocess.run([opt, "--help"], capture_output=True, text=True, timeout=300).stdout
-known = set(re.findall(r"^ {6}--((?:attn|reference)-\S+) +-", help_text, re.M))
+known = set(re.findall(r"^ {6}--((?:attn|halide|reference)-\S+) +-", help_text, re.M))
 expect(known == {name for name, _ in sections}, f"heed-opt has {sorted(known)}")
 print(f"{len(sections)} passes")
 finish()

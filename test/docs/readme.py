@@ -70,7 +70,7 @@ measured = json.load(open(os.path.join(root, "docs/performance.json"), encoding=
 cell = next(c for c in measured if c["name"] == "causal N=2048 E=64 H=8" and c["threads"] == 1)
 assert claim and claim[1] == f"{1000 * cell['median']:.0f}" and claim[2] == f"{cell['ratio']:.2f}", (claim and claim[0], cell["median"], cell["ratio"])
 
-passes = set(re.findall(r"^ {6}--attn-(?!verify-)(\S+) +-", run(opt, "--help"), re.M)) - {"decompose"}  # that is the reference's
+passes = set(re.findall(r"^ {6}--(?:attn|halide)-(?!verify-)(\S+) +-", run(opt, "--help"), re.M)) - {"decompose"}  # that is the reference's
 row = re.search(r"^\| passes \| (.*?);", text, re.M)[1]
 assert passes == set(row.split(", ")), f"passes: {sorted(passes)}"
 keys = {os.path.splitext(os.path.basename(path))[0] for path in glob.glob(os.path.join(root, "models/*/*.heed"))}
