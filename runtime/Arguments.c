@@ -128,6 +128,10 @@ static bool parseOption(heed_arguments *a, option *o, int argc, char **argv,
     a->profile = true;
     return takesNoValue(o, error);
   }
+  if (isOption(o, "json")) {
+    a->json = true;
+    return takesNoValue(o, error);
+  }
   if (isOption(o, "convert")) {
     a->convert = true;
     return takesNoValue(o, error);
@@ -203,6 +207,8 @@ bool heed_arguments_parse(const heed_model_desc *desc, int argc, char **argv,
     if (!parseOption(a, &o, argc, argv, &k, error))
       return false;
   }
+  if (a->json && !a->bench)
+    return heed_io_fail(error, "option '--json' goes with --bench");
   for (int k = 0; k < a->entry->numInputs; ++k) {
     const heed_tensor_info *info = a->entry->inputs[k];
     if (!a->inputs[k] && !(info->isScalar && info->hasDefault))
@@ -287,7 +293,11 @@ void heed_arguments_help(const heed_model_desc *desc, const char *program,
       "  --threads N              default: all that the process may use\n"
       "  --convert                round inputs of a wider type, and f64 "
       "weights\n"
-      "  --bench [N]              time N runs (default: about a second)\n"
+      "  --bench [N]              time N runs (default: about a second); an "
+      "array\n"
+      "                           may be given as its shape, 8x128, integers\n"
+      "                           also with their bound, 8x128:30000\n"
+      "  --json                   with --bench: its result as JSON\n"
       "  --profile                time per kernel, and its share of the limit\n"
       "  --input NAME=VALUE       an input whose name is also an option\n"
       "  --help, --version\n",

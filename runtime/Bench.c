@@ -11,45 +11,102 @@ static int byTime(const void *left, const void *right) {
   return (a > b) - (a < b);
 }
 
-heed_status heed_bench(heed_model *model, const heed_signature *entry,
-                       const heed_buffer *inputs, heed_buffer *outputs,
-                       int64_t runs, FILE *stream) {
-  /* The first run, which the caller has done, warmed memory and threads up;
-   * without a count, about a second, five runs at least. */
-  enum { Most = 100000 };
-  size_t capacity = runs ? (size_t)runs : Most;
-  if (capacity > Most)
-    capacity = Most;
-  double *times = malloc(capacity * sizeof *times);
-  if (!times)
-    return HEED_ERROR_MEMORY;
-  heed_profile_reset(model);
-  size_t count = 0;
+/* Times of runs, sorted at the end. */
+typedef struct sample {
+  double *times;
+  size_t count, capacity;
+} sample;
+
+/* The time that so large a share of the runs did not exceed. */
+static double percentile(const sample *s, double share) {
+  size_t rank = (size_t)(share * (double)s->count);
+  return 1e3 * s->times[rank < s->count ? rank : s->count - 1];
+}
+
+/* Until `runs` are done or, if it is 0, `seconds` have passed and `least` are.
+ */
+static heed_status measure(heed_model *model, const heed_signature *entry,
+                           const heed_buffer *inputs, heed_buffer *outputs,
+                           int64_t runs, double seconds, size_t least,
+                           sample *s) {
+  size_t most = runs && (size_t)runs < s->capacity ? (size_t)runs : s->capacity;
   double begin = heed_seconds();
-  while (count < capacity) {
+  for (s->count = 0; s->count < most;) {
     double start = heed_seconds();
     heed_status status =
         heed_run(model, entry->entry, inputs, (size_t)entry->numInputs, outputs,
                  (size_t)entry->numOutputs, NULL);
-    if (status) {
-      free(times);
+    if (status)
       return status;
-    }
     double stop = heed_seconds();
-    times[count++] = stop - start;
-    if (!runs && count >= 5 && stop - begin > 1)
+    s->times[s->count++] = stop - start;
+    if (!runs && s->count >= least && stop - begin > seconds)
       break;
   }
-  qsort(times, count, sizeof *times, byTime);
-  double sum = 0;
-  for (size_t k = 0; k < count; ++k)
-    sum += times[k];
-  fprintf(stream,
-          "%zu runs, %d threads: best %.3f ms, median %.3f ms, mean %.3f ms\n",
-          count, heed_num_threads(model), 1e3 * times[0],
-          1e3 * times[count / 2], 1e3 * sum / (double)count);
-  free(times);
   return HEED_OK;
+}
+
+static void printJson(heed_model *model, const heed_arguments *a,
+                      const heed_buffer *inputs, size_t warmUp, double mean,
+                      const sample *s, FILE *stream) {
+  const heed_signature *entry = a->entry;
+  fprintf(stream,
+          "{\"entry\": \"%s\", \"target\": \"%s\", \"threads\": %d, "
+          "\"warm_up\": %zu, \"runs\": %zu, \"inputs\": {",
+          entry->entry, heed_target(model), heed_num_threads(model), warmUp,
+          s->count);
+  const char *comma = "";
+  for (int k = 0; k < entry->numInputs; ++k) {
+    if (entry->inputs[k]->isScalar)
+      continue;
+    char shape[256];
+    heed_io_format_shape(shape, sizeof shape, inputs[k].rank, inputs[k].shape);
+    fprintf(stream, "%s\"%s\": %s", comma, entry->inputs[k]->name, shape);
+    comma = ", ";
+  }
+  fprintf(stream,
+          "}, \"ms\": {\"best\": %.6f, \"median\": %.6f, \"mean\": %.6f, "
+          "\"p90\": %.6f, \"p99\": %.6f, \"worst\": %.6f}}\n",
+          1e3 * s->times[0], percentile(s, 0.5), mean, percentile(s, 0.9),
+          percentile(s, 0.99), 1e3 * s->times[s->count - 1]);
+}
+
+static void printTimes(heed_model *model, const heed_arguments *a,
+                       const heed_buffer *inputs, size_t warmUp,
+                       const sample *s, FILE *stream) {
+  double mean = 0;
+  for (size_t k = 0; k < s->count; ++k)
+    mean += 1e3 * s->times[k] / (double)s->count;
+  if (a->json)
+    printJson(model, a, inputs, warmUp, mean, s, stream);
+  else
+    fprintf(stream,
+            "%zu runs, %d threads: best %.3f ms, median %.3f ms, mean %.3f ms, "
+            "90 %% within %.3f ms, 99 %% within %.3f ms\n",
+            s->count, heed_num_threads(model), 1e3 * s->times[0],
+            percentile(s, 0.5), mean, percentile(s, 0.9), percentile(s, 0.99));
+}
+
+heed_status heed_bench(heed_model *model, const heed_arguments *a,
+                       const heed_buffer *inputs, heed_buffer *outputs,
+                       FILE *stream) {
+  /* Without a count, about a second; before it, a tenth of one for memory,
+   * caches, threads and the processor's clock. */
+  enum { Most = 100000 };
+  sample s = {.capacity = Most, .times = malloc(Most * sizeof *s.times)};
+  if (!s.times)
+    return HEED_ERROR_MEMORY;
+  heed_status status = measure(model, a->entry, inputs, outputs, 0, 0.1, 1, &s);
+  size_t warmUp = s.count;
+  heed_profile_reset(model);
+  if (!status)
+    status = measure(model, a->entry, inputs, outputs, a->benchRuns, 1, 5, &s);
+  if (!status) {
+    qsort(s.times, s.count, sizeof *s.times, byTime);
+    printTimes(model, a, inputs, warmUp, &s, stream);
+  }
+  free(s.times);
+  return status;
 }
 
 /* One cell of a table, or "-" where there is no number. */

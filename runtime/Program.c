@@ -28,9 +28,15 @@ static bool readInputs(program *p, heed_io_error *error) {
     const heed_tensor_info *info = entry->inputs[k];
     p->inputs[k].size = sizeof *p->inputs;
     p->inputs[k].type = info->type; /* left away: the default */
-    if (p->arguments.inputs[k] &&
-        !heed_input_read(info, p->arguments.inputs[k], p->arguments.convert,
-                         &p->inputs[k], error))
+    const char *text = p->arguments.inputs[k];
+    if (text && p->arguments.bench && !info->isScalar &&
+        heed_input_is_shape(text)) {
+      if (!heed_input_draw(info, text, &p->inputs[k], error))
+        return false;
+      continue;
+    }
+    if (text && !heed_input_read(info, text, p->arguments.convert,
+                                 &p->inputs[k], error))
       return false;
   }
   return true;
@@ -85,12 +91,11 @@ static bool execute(program *p, heed_io_error *error) {
   status = heed_run(p->model, entry->entry, p->inputs, (size_t)entry->numInputs,
                     p->outputs, (size_t)entry->numOutputs, NULL);
   if (!status && a->bench)
-    status = heed_bench(p->model, entry, p->inputs, p->outputs, a->benchRuns,
-                        stdout);
+    status = heed_bench(p->model, a, p->inputs, p->outputs, stdout);
   if (status)
     return modelFailed(p, status, error);
   if (a->profile)
-    heed_profile_print(p->model, stdout);
+    heed_profile_print(p->model, a->json ? stderr : stdout);
   bool written = false;
   for (int k = 0; k < entry->numOutputs; ++k)
     written |= a->outputs[k] != NULL;

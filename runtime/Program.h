@@ -25,7 +25,7 @@ typedef struct heed_arguments {
   const char **weights;
   size_t numWeights;
   int32_t threads;
-  bool bench, profile, convert;
+  bool bench, json, profile, convert;
   int64_t benchRuns; /**< 0: as many as fit in about a second */
 } heed_arguments;
 
@@ -41,6 +41,16 @@ void heed_arguments_help(const heed_model_desc *desc, const char *program,
  * from malloc). */
 bool heed_input_read(const heed_tensor_info *info, const char *value,
                      bool convert, heed_buffer *buffer, heed_io_error *error);
+
+/* ---- Draw.c ---- */
+
+/** Whether the text is a shape, "8x128" or "8x128:30000", and no file's name.
+ */
+bool heed_input_is_shape(const char *text);
+/** An array of that shape: floating-point numbers from -1 to 1, integers below
+ * what stands behind the colon, or else 0 and 1. The same in every run. */
+bool heed_input_draw(const heed_tensor_info *info, const char *text,
+                     heed_buffer *buffer, heed_io_error *error);
 
 /* ---- Outputs.c ---- */
 
@@ -60,11 +70,12 @@ void heed_output_print(const heed_tensor_info *info, const heed_buffer *buffer,
 
 /* ---- Bench.c ---- */
 
-/** Runs the entry again and again and prints the times. Returns the status of
- * the run that failed, or HEED_OK. */
-heed_status heed_bench(heed_model *model, const heed_signature *entry,
+/** Runs the entry again and again, first some times that do not count, and
+ * prints the times: a line, or an object of JSON. Returns the status of the run
+ * that failed, or HEED_OK. */
+heed_status heed_bench(heed_model *model, const heed_arguments *arguments,
                        const heed_buffer *inputs, heed_buffer *outputs,
-                       int64_t runs, FILE *stream);
+                       FILE *stream);
 /** Time, GFLOP/s and GB/s of each kernel, and what share of its limit it
  * reaches. The limit of a call is the time that its operations take at the peak
  * of f32 multiply-adds, or its bytes at the speed of reading memory, whichever

@@ -42,6 +42,12 @@ static int openFile(const char *path, struct stat *status,
     close(file);
     return -1;
   }
+  /* /dev/zero has no end. */
+  if (S_ISCHR(status->st_mode) || S_ISBLK(status->st_mode)) {
+    heed_io_fail(error, "%s: expected a file or a pipe, found a device", path);
+    close(file);
+    return -1;
+  }
   return file;
 }
 

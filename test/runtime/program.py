@@ -5,6 +5,7 @@ RUN: %heed_bin/../test/runtime/bin/abi-test %t/w.safetensors %t/bad/*
 RUN: %heed_bin/../test/runtime/bin/run-test %t/w.safetensors
 RUN: cp %t/w.safetensors %t/spoilt.safetensors && %heed_bin/../test/runtime/bin/host-test %t/w.safetensors %t/spoilt.safetensors
 """
+import json
 import os
 import resource
 import signal
@@ -79,6 +80,20 @@ done = run(program, *inputs)
 expect("y: f32[9, 4] " in done.stdout and "count: i32 9" in done.stdout, f"summary: {done.stdout!r}")
 done = run(program, *inputs, "--bench", "7", "--profile", "--threads", "2")
 expect("7 runs, 2 threads: best" in done.stdout and "k_rows" in done.stdout, f"bench: {done.stdout!r}")
+# Inputs by shape; times as JSON.
+drawn = ["--weights", "w.safetensors", "--x", "9x4", "--ids", "9:5"]
+done = run(program, *drawn, "--bench", "20", "--json")
+times = json.loads(done.stdout)
+expect(times["inputs"] == {"x": [9, 4], "ids": [9]} and times["runs"] == 20 and times["warm_up"] >= 5, f"--json: {times}")
+ms = times["ms"]
+expect(0 < ms["best"] <= ms["median"] <= ms["p90"] <= ms["p99"] <= ms["worst"] and ms["best"] <= ms["mean"] <= ms["worst"], f"--json: {ms}")
+first = run(program, *drawn, "--bench", "1", "--output", "y=y.npy")
+expect(first.returncode == 0 and "99 % within" in first.stdout, f"by shape: {first.stderr}")
+y = np.load("y.npy")
+expect(y.shape == (9, 4) and len(np.unique(y)) > 30, "drawn elements")
+run(program, *drawn, "--bench", "1", "--output", "y=y.npy")
+expect(np.array_equal(y, np.load("y.npy")), "the same elements in every run")
+os.remove("y.npy")
 done = run(program, "--help")
 for text in ["--x FILE", "f32[N, 4]", "--scale NUMBER", "f32 (default 2)", "--weights FILE", "y ", "count"]:
     expect(text in done.stdout, f"--help: {text}")
@@ -118,6 +133,12 @@ for arguments, message in [
     (inputs[2:] + output, "model 'fake' has 2 parameters: expected a weights file"),
     (["--weights", "x.npy"] + inputs[2:] + output, "x.npy: not a .safetensors file"),
     (inputs[:4] + ["--ids", "bad-ids.npy"] + output, "ids[0] = 5 is out of range for table (axis 0)"),
+    (inputs[:2] + ["--x", "/dev/zero", "--ids", "ids.npy"] + output, "/dev/zero: expected a file or a pipe, found a device"),
+    (inputs[:2] + ["--x", "9x4", "--ids", "ids.npy"] + output, "9x4: cannot be opened: No such file"),
+    (inputs[:2] + ["--x", "9x4x1", "--ids", "9:5", "--bench", "1"] + output, "input 'x' (9x4x1): expected 2 axes, found 3"),
+    (inputs[:2] + ["--x", "9x4", "--ids", "9:99", "--bench", "1"] + output, "is out of range for table (axis 0)"),
+    (inputs[:2] + ["--x", "4000000000x4000000000", "--ids", "9:5", "--bench", "1"] + output, "no memory for an array of this shape"),
+    (inputs + output + ["--json"], "option '--json' goes with --bench"),
     (inputs[:4] + ["--ids", "short.npy"] + output, "extent of 'ids' (axis 0) is 8, expected N = 9"),
     (inputs[:2] + ["--x", "wide.npy", "--ids", "ids.npy"] + output, "input 'x': expected extent 4 on axis 1, found shape [9, 5]"),
     (inputs[:2] + ["--x", "x64.npy", "--ids", "ids.npy"] + output, "expected element type f32, found f64 (--convert rounds it)"),
