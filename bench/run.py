@@ -163,7 +163,6 @@ def main():
     found = chosen(words, options.quick)
     if not found:
         fail(f"no case is called '{options.case}'")
-    in_order = [case.name for case in found]
     found.sort(key=lambda case: case.rank)
     if options.list:
         print("\n".join(f"{case.group:10} {case.name}" for case in found))
@@ -180,7 +179,7 @@ def main():
             run = earlier(path, run) or run
         except ValueError as error:
             fail(error)
-    results = Results(path, run, [case.name for case in chosen([], False)] or in_order)
+    results = Results(path, run, [case.name for case in chosen([], False)])
     end = time.monotonic() + 60 * options.minutes
     with tempfile.TemporaryDirectory() as folder:
         groups = [Threads(word, cores[:count], folder, options) for word, count in counts]
