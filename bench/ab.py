@@ -4,7 +4,7 @@ One thread, processor time by default, blocks P A P B P B P A P on the same inpu
 time, involuntary switches, a peak that moved). Arrays and libraries are made anew every few blocks, because where they lie is part of
 the noise. Of a cell blocks are run until the interval is within --within, 60 blocks are done or --seconds spent. The ratio is that of
 B's time to A's: above 1 B is slower. Verdicts: slower or faster (by more than --margin, with confidence), tie, unjudged. Exit code 1:
-something failed, an output is wrong, or B is slower in a cell; 2: a cell is unjudged.
+something failed, an output is wrong, or B is slower in a cell or compiles more slowly; 2: a cell, or compile time, is unjudged.
 """
 import argparse
 import ctypes
@@ -23,7 +23,7 @@ import reference
 import report
 from cases import chosen
 from compiled import compile_case, expected, write_inputs
-from estimate import MOST, interval
+from estimate import MOST, interval, is_narrow
 from machine import Machine
 from process import Worker
 from results import fingerprint, now
@@ -128,10 +128,14 @@ def line(cell):
             f"{': ' + cell['why'] if cell['why'] else ''}")
 
 
-def compile_ratio(cells):
-    """Of all cells together: (B's compile time over A's, low, high), or None."""
+def compile_ratio(cells, margin):
+    """Of all cells together: (B's compile time over A's, low, high, verdict), or None."""
     ratios = [cell["compile"] for cell in cells if "compile" in cell]
-    return interval(np.log(ratios)) if len(ratios) > 1 else None
+    if len(ratios) < 2:
+        return None
+    ratio, low, high = interval(np.log(ratios))
+    word = "slower" if low > 1 + margin else "faster" if high < 1 - margin else "tie" if is_narrow(ratio, low, high, margin) else "unjudged"
+    return ratio, low, high, word
 
 
 def summary(cells, margin):
@@ -141,9 +145,9 @@ def summary(cells, margin):
     ratios = [cell["ratio"] for cell in cells if cell["verdict"] in ("slower", "faster", "tie")]
     if ratios:
         found.append(f"B / A over the judged cells: {math.exp(np.mean(np.log(ratios))):.3f}, from {min(ratios):.3f} to {max(ratios):.3f}")
-    together = compile_ratio(cells)
+    together = compile_ratio(cells, margin)
     if together:
-        found.append(f"compile B / A: {together[0]:.3f} [{together[1]:.3f}, {together[2]:.3f}]")
+        found.append(f"compile B / A: {together[0]:.3f} [{together[1]:.3f}, {together[2]:.3f}]: {together[3]}")
     return found
 
 
@@ -195,12 +199,12 @@ def main():
             print(line(made["cells"][-1]), flush=True)
             if options.json:
                 with open(options.json, "w", encoding="utf-8") as file:  # as far as it came
-                    json.dump({**made, "compile": compile_ratio(made["cells"])}, file, indent=1)
+                    json.dump({**made, "compile": compile_ratio(made["cells"], options.margin)}, file, indent=1)
                     file.write("\n")
         for part in (machine, *sides):
             part.close()
     print("\n".join(summary(made["cells"], options.margin)))
-    words = {cell["verdict"] for cell in made["cells"]}
+    words = {cell["verdict"] for cell in made["cells"]} | set((compile_ratio(made["cells"], options.margin) or ())[3:])
     sys.exit(1 if words & {"slower", "failed"} else 2 if "unjudged" in words else 0)
 
 

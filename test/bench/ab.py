@@ -19,10 +19,12 @@ cells = [base, {**base, "verdict": "slower", "ratio": 1.1}, {**base, "verdict": 
 lines = "\n".join(ab.summary(cells, 0.02))
 expect("4 cells, by more than 2%: 1 slower, 1 tie, 1 unjudged, 1 failed" in lines, lines)
 expect("B / A over the judged cells: 1.049, from 1.000 to 1.100" in lines, lines)
-expect("compile B / A: 1.000 [1.000, 1.000]" in lines and ab.compile_ratio([base]) is None, lines)
+expect("compile B / A: 1.000 [1.000, 1.000]: tie" in lines and ab.compile_ratio([base], 0.02) is None, lines)
 expect("10 of  12" in ab.line(base) and "unjudged: few blocks" in ab.line(cells[2]) and "FAILED: no" in ab.line(cells[3]), ab.line(base))
-found = ab.compile_ratio([{"compile": float(x)} for x in np.exp(0.1 + 0.05 * np.random.default_rng(1).standard_normal(40))])
-expect(found[1] < np.exp(0.1) < found[2] and found[1] > 1.05, f"{found}")
+random = np.random.default_rng(1)
+for log, noise, says in ((0.1, 0.05, "slower"), (-0.1, 0.05, "faster"), (0.0, 0.02, "tie"), (0.0, 0.3, "unjudged")):
+    found = ab.compile_ratio([{"compile": float(x)} for x in np.exp(log + noise * random.standard_normal(40))], 0.02)
+    expect(found[1] < np.exp(log) < found[2] and found[3] == says, f"{says}: {found}")
 
 folder.mkdir(parents=True, exist_ok=True)
 tool, path = (sys.argv[4], source / "bench/ab.py"), folder / "cells.json"
