@@ -1,5 +1,5 @@
 # Thin front of CMake: each target installs what is missing (tools/setup), builds and does its job.
-.PHONY: build run test asan bench install clean slow-files
+.PHONY: build run test asan tidy bench install clean slow-files
 PREFIX ?= /usr/local
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
@@ -19,6 +19,13 @@ asan: ## tests of runtime and front end, and a minute of fuzzing each reader and
 	@[ -f build-asan/build.ninja ] || cmake --preset asan
 	@ninja -C build-asan check-asan
 
+# FILES="passes/Raise": a regular expression of paths; all, else.
+tidy: ## clang-tidy on every C and C++ file of ours; about an hour on two cores
+	@tools/setup clang-tidy-22
+	@[ -f build-tidy/build.ninja ] || cmake --preset tidy
+	@ninja -C build-tidy heed_tablegen heed_dialect_headers
+	@run-clang-tidy-22 -quiet -p build-tidy -warnings-as-errors='*' "$(CURDIR)/($(or $(FILES),bench|compiler|dialects|frontend|passes|runtime|support))/"
+
 # CASE="causal N=2048": cases of that name only. REPORT=1: docs/performance.md from this run. BENCH="...": options of run.py.
 bench: build
 	@bench/setup
@@ -31,4 +38,4 @@ slow-files: ## the ten slowest files of the last build
 	@.venv/bin/python tools/slow-files.py build
 
 clean:
-	rm -rf build build-dev build-asan build-mutations
+	rm -rf build build-dev build-asan build-mutations build-tidy

@@ -73,7 +73,7 @@ function(heed_library name)
     target_compile_options(${name} PRIVATE ${HEED_PCH_FLAGS})
     target_precompile_headers(${name} REUSE_FROM heed_dialect_headers)
     # Two files of a library at a time: templates of MLIR that both use are instantiated once.
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 2)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ${HEED_UNITY} UNITY_BUILD_BATCH_SIZE 2)
   endif()
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
