@@ -35,6 +35,14 @@ def against(rows, within):
             "rejected": found.rejected}
 
 
+def alone(row, within):
+    """Where nobody else can do the case: whether its share of the limit can be believed."""
+    found = Series(within)
+    for block in row["blocks"]:
+        found.add(0.0, block["why"])
+    return {"verdict": "unjudged" if found.doubt() else "alone", "why": found.doubt() or "", "blocks": len(found.logs), "rejected": found.rejected}
+
+
 def accepted(blocks):
     """Those that count; if there are none, all: an unjudged cell has times too."""
     return [b for b in blocks if not b["why"]] or blocks
@@ -71,7 +79,7 @@ def cell(case, within):
                grows=case["grows"], rounded=case["rounded"], peers=peers, difference=heed["difference"], n=case["params"].get("N", 0),
                intensity=case["flops"] / (case["reads"] + case["writes"]), limits=limits)
     judged = against([r for r in others if r["group"] == "peer"], within)
-    row.update(judged or {"verdict": "alone"})
+    row.update(judged or alone(heed, within))
     if judged and judged["ratio"] is not None:
         row["peer_median"] = next(p["median"] for p in peers.values() if p["variant"] == judged["peer"])
     prototype = against([r for r in others if r["group"] == "prototype"], within)

