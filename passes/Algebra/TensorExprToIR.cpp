@@ -167,18 +167,59 @@ static ExprRef guardedReduce(OpBuilder &builder, Exprs &exprs, ExprRef reduce,
                       exprs.select(guard, term, neutral, /*guard=*/true));
 }
 
-Value writeTensor(OpBuilder &builder, Location loc, Exprs &exprs, ExprRef body,
-                  ArrayRef<unsigned> vars) {
-  SmallVector<unsigned> loops(vars), reduced;
+namespace {
+
+/// The linalg.generic of one body over some loops, those of its elements first.
+class GenericWriter {
+public:
+  GenericWriter(OpBuilder &builder, Location loc, Exprs &exprs,
+                ArrayRef<unsigned> vars)
+      : builder(builder), loc(loc), exprs(exprs), loops(vars),
+        parallel(vars.size()) {}
+
+  Value write(ExprRef whole);
+
+private:
+  void open(ExprRef whole);
+  void storeReductions();
+  void addReads();
+  void coverLoops();
+  Value init();
+  Value element(OpBuilder &inner, Location innerLoc, ValueRange arguments);
+  void addInput(Value tensor, ArrayRef<AffineExpr> dims) {
+    inputs.push_back(tensor);
+    maps.push_back(AffineMap::get(loops.size(), 0, dims, builder.getContext()));
+  }
+  AffineExpr dim(unsigned loop) {
+    return getAffineDimExpr(loop, builder.getContext());
+  }
+
+  OpBuilder &builder;
+  Location loc;
+  Exprs &exprs;
+  SmallVector<unsigned> loops;
+  const unsigned parallel; ///< loops
   std::optional<OperationName> combiner;
-  if (body->kind == ExprKind::Reduce) {
-    combiner = *body->name;
-    body = exprs.open(body, reduced);
+  ExprRef body = nullptr;
+  SmallVector<ExprRef> reads; ///< of the body, which are inputs
+  SmallVector<Value> inputs;
+  SmallVector<AffineMap> maps;
+};
+
+void GenericWriter::open(ExprRef whole) {
+  body = whole;
+  if (whole->kind == ExprKind::Reduce) {
+    SmallVector<unsigned> reduced;
+    combiner = *whole->name;
+    body = exprs.open(whole, reduced);
     loops.append(reduced);
   }
-  // Reductions inside become tensors over the variables that they use. All of
-  // such a tensor is computed, and what a branch guards is read under its
-  // condition there, too.
+}
+
+/// Reductions inside become tensors over the variables that they use. All of
+/// such a tensor is computed, and what a branch guards is read under its
+/// condition there, too.
+void GenericWriter::storeReductions() {
   DenseMap<ExprRef, ExprRef> guards;
   DenseSet<std::pair<ExprRef, ExprRef>> done;
   collectGuards(exprs, body, nullptr, guards, done);
@@ -192,17 +233,11 @@ Value writeTensor(OpBuilder &builder, Location loc, Exprs &exprs, ExprRef body,
       at.push_back(exprs.var(v));
     return exprs.read(writeTensor(builder, loc, exprs, e, e->freeVars), at);
   });
+}
 
-  MLIRContext *context = builder.getContext();
-  DenseMap<unsigned, unsigned> position;
-  SmallVector<ExprRef> extents;
-  for (auto [k, v] : llvm::enumerate(loops)) {
-    position[v] = k;
-    extents.push_back(exprs.extent(v));
-    assert(extents.back() && "loop without an extent");
-  }
-
-  // Reads that may be skipped stay in the body.
+/// Reads at distinct whole loops become inputs; those that may be skipped stay
+/// in the body.
+void GenericWriter::addReads() {
   DenseSet<ExprRef> guarded;
   Exprs::walk(body, [&](ExprRef e) {
     if (e->kind == ExprKind::If)
@@ -210,84 +245,106 @@ Value writeTensor(OpBuilder &builder, Location loc, Exprs &exprs, ExprRef body,
         Exprs::walk(e->operand(branch),
                     [&](ExprRef inner) { guarded.insert(inner); });
   });
-  SmallVector<ExprRef> reads;
-  SmallVector<Value> inputs;
-  SmallVector<AffineMap> maps;
-  llvm::SmallBitVector covered(loops.size());
-  for (unsigned k = 0; k < vars.size(); ++k)
-    covered.set(k);
   Exprs::walk(body, [&](ExprRef e) {
     if (e->kind != ExprKind::Read || guarded.contains(e))
       return;
-    SmallVector<AffineExpr> results;
+    SmallVector<AffineExpr> dims;
     for (auto [axis, at] : llvm::enumerate(e->operands)) {
-      if (at->kind != ExprKind::Var || !position.contains(at->number))
-        return;
-      AffineExpr dim = getAffineDimExpr(position[at->number], context);
-      if (llvm::is_contained(results, dim) ||
+      auto loop = at->kind == ExprKind::Var ? llvm::find(loops, at->number)
+                                            : loops.end();
+      if (loop == loops.end() ||
+          llvm::is_contained(dims, dim(loop - loops.begin())) ||
           exprs.extentOf(e->value, axis) != exprs.extent(at->number))
         return;
-      results.push_back(dim);
+      dims.push_back(dim(loop - loops.begin()));
     }
-    for (AffineExpr dim : results)
-      covered.set(cast<AffineDimExpr>(dim).getPosition());
     reads.push_back(e);
-    inputs.push_back(e->value);
-    maps.push_back(AffineMap::get(loops.size(), 0, results, context));
+    addInput(e->value, dims);
   });
+}
+
+/// An operand that has a shape alone, for reduced loops that no read has.
+void GenericWriter::coverLoops() {
   SmallVector<ExprRef> shape;
-  SmallVector<AffineExpr> shapeDims;
-  for (unsigned k = 0; k < loops.size(); ++k)
-    if (!covered.test(k)) {
-      shape.push_back(extents[k]);
-      shapeDims.push_back(getAffineDimExpr(k, context));
+  SmallVector<AffineExpr> dims;
+  for (unsigned k = parallel; k < loops.size(); ++k)
+    if (llvm::none_of(maps,
+                      [&](AffineMap map) { return map.isFunctionOfDim(k); })) {
+      shape.push_back(exprs.extent(loops[k]));
+      dims.push_back(dim(k));
     }
-  if (!shape.empty()) {
-    inputs.push_back(writeEmpty(builder, loc, shape, builder.getI1Type()));
-    maps.push_back(AffineMap::get(loops.size(), 0, shapeDims, context));
-  }
+  if (!shape.empty())
+    addInput(writeEmpty(builder, loc, shape, builder.getI1Type()), dims);
+}
 
-  Value init = writeEmpty(
-      builder, loc, ArrayRef(extents).take_front(vars.size()), body->type);
+Value GenericWriter::init() {
+  SmallVector<ExprRef> extents;
+  for (unsigned v : ArrayRef(loops).take_front(parallel)) {
+    extents.push_back(exprs.extent(v));
+    assert(extents.back() && "loop without an extent");
+  }
+  Value empty = writeEmpty(builder, loc, extents, body->type);
+  if (!combiner)
+    return empty;
+  Value neutral = arith::ConstantOp::create(
+      builder, loc,
+      neutralElement(builder, combiner->getStringRef(), body->type));
+  return linalg::FillOp::create(builder, loc, neutral, empty).getResult(0);
+}
+
+Value GenericWriter::element(OpBuilder &inner, Location innerLoc,
+                             ValueRange arguments) {
+  ExprWriter writer(inner, innerLoc);
+  SmallVector<Operation *> indices;
+  for (auto [k, v] : llvm::enumerate(loops)) {
+    auto index = linalg::IndexOp::create(inner, innerLoc, k);
+    indices.push_back(index);
+    writer.bind(v, index.getResult());
+  }
+  for (auto [k, e] : llvm::enumerate(reads))
+    writer.bind(e, arguments[k]);
+  Value value = writer.write(body);
   if (combiner) {
-    Value neutral = arith::ConstantOp::create(
-        builder, loc,
-        neutralElement(builder, combiner->getStringRef(), body->type));
-    init = linalg::FillOp::create(builder, loc, neutral, init).getResult(0);
+    OperationState state(innerLoc, *combiner);
+    state.addOperands({arguments.back(), value});
+    state.addTypes(value.getType());
+    value = inner.create(state)->getResult(0);
   }
-  SmallVector<AffineExpr> outputs;
-  for (unsigned k = 0; k < vars.size(); ++k)
-    outputs.push_back(getAffineDimExpr(k, context));
-  maps.push_back(AffineMap::get(loops.size(), 0, outputs, context));
-  SmallVector<utils::IteratorType> types(vars.size(),
-                                         utils::IteratorType::parallel);
-  types.append(reduced.size(), utils::IteratorType::reduction);
+  for (Operation *op : indices)
+    if (op->use_empty())
+      op->erase();
+  return value;
+}
 
+Value GenericWriter::write(ExprRef whole) {
+  open(whole);
+  storeReductions();
+  addReads();
+  coverLoops();
+  Value result = init();
+  SmallVector<AffineExpr> outputs;
+  for (unsigned k = 0; k < parallel; ++k)
+    outputs.push_back(dim(k));
+  maps.push_back(
+      AffineMap::get(loops.size(), 0, outputs, builder.getContext()));
+  SmallVector<utils::IteratorType> types(parallel,
+                                         utils::IteratorType::parallel);
+  types.resize(loops.size(), utils::IteratorType::reduction);
   auto generic = linalg::GenericOp::create(
-      builder, loc, TypeRange{init.getType()}, inputs, ValueRange{init}, maps,
-      types, [&](OpBuilder &inner, Location innerLoc, ValueRange arguments) {
-        ExprWriter writer(inner, innerLoc);
-        SmallVector<Operation *> indices;
-        for (auto [k, v] : llvm::enumerate(loops)) {
-          auto indexOp = linalg::IndexOp::create(inner, innerLoc, k);
-          indices.push_back(indexOp);
-          writer.bind(v, indexOp.getResult());
-        }
-        for (auto [k, e] : llvm::enumerate(reads))
-          writer.bind(e, arguments[k]);
-        Value value = writer.write(body);
-        if (combiner) {
-          OperationState state(innerLoc, *combiner);
-          state.addOperands({arguments.back(), value});
-          state.addTypes(value.getType());
-          value = inner.create(state)->getResult(0);
-        }
-        linalg::YieldOp::create(inner, innerLoc, value);
-        for (Operation *op : indices)
-          if (op->use_empty())
-            op->erase();
+      builder, loc, TypeRange{result.getType()}, inputs, ValueRange{result},
+      maps, types,
+      [&](OpBuilder &inner, Location innerLoc, ValueRange arguments) {
+        linalg::YieldOp::create(inner, innerLoc,
+                                element(inner, innerLoc, arguments));
       });
   return generic.getResult(0);
+}
+
+} // namespace
+
+Value writeTensor(OpBuilder &builder, Location loc, Exprs &exprs, ExprRef body,
+                  ArrayRef<unsigned> vars) {
+  return GenericWriter(builder, loc, exprs, vars).write(body);
 }
 
 void eraseDeadOps(Operation *op, DenseSet<Operation *> &erased) {

@@ -177,16 +177,14 @@ FailureOr<AttentionMatch> AttentionMatcher::match(ExprRef sum,
   return failure();
 }
 
-bool AttentionMatcher::matchWeight(ExprRef factor, ArrayRef<ExprRef> rest,
-                                   ArrayRef<ExprRef> under) {
-  // Value dims: those that the weight does not have.
-  SmallVector<ExprRef> values;
-  Product product;
+bool AttentionMatcher::takeValues(ExprRef factor, ArrayRef<ExprRef> rest,
+                                  Product &product) {
   for (unsigned v : outputs)
     if (!factor->uses(v) && llvm::any_of(rest, [&](ExprRef e) {
           return e->uses(v) && e->usesAny(keys);
         }))
       m.value.push_back(v);
+  SmallVector<ExprRef> values;
   for (ExprRef e : rest)
     if (m.value.empty() ? llvm::any_of(outputs,
                                        [&](unsigned v) {
@@ -206,26 +204,21 @@ bool AttentionMatcher::matchWeight(ExprRef factor, ArrayRef<ExprRef> rest,
       return false;
   if (!classify(values))
     return false;
+  addValueTerms(multiply(values, {}));
+  return true;
+}
 
-  // `v + a` over pairs are two value terms; over keys alone it is one tensor.
-  ExprRef value = multiply(values, {});
-  std::function<void(ExprRef)> split = [&](ExprRef e) {
-    ExprRef expanded = e->usesAny(m.query) ? expandPairs(e) : e;
-    if (expanded->isOp("arith.addf") && expanded->usesAny(m.query)) {
-      split(expanded->operand(0));
-      split(expanded->operand(1));
-    } else {
-      m.values.push_back(expanded);
-    }
-  };
-  split(value);
+void AttentionMatcher::addValueTerms(ExprRef value) {
+  ExprRef expanded = value->usesAny(m.query) ? expandPairs(value) : value;
+  if (expanded->isOp("arith.addf") && expanded->usesAny(m.query)) {
+    addValueTerms(expanded->operand(0));
+    addValueTerms(expanded->operand(1));
+  } else {
+    m.values.push_back(expanded);
+  }
+}
 
-  flatten(expandPairs(factor), product);
-  for (ExprRef e : under)
-    flatten(e, product, /*below=*/true);
-  if (whole)
-    flatten(whole, product, /*below=*/true);
-  // 1 / l as a tensor of its own.
+void AttentionMatcher::openRowFactors(Product &product) {
   for (unsigned k = 0; k < product.over.size();) {
     ExprRef e = product.over[k];
     Operation *def = e->kind == ExprKind::Read && !e->usesAny(keys)
@@ -241,25 +234,41 @@ bool AttentionMatcher::matchWeight(ExprRef factor, ArrayRef<ExprRef> rest,
     }
     ++k;
   }
+}
 
-  ExprRef softmax = nullptr;
-  bool several = false;
+SmallVector<ExprRef> AttentionMatcher::softmaxesOf(const Product &product) {
+  SmallVector<ExprRef> found;
   for (ExprRef e : product.over)
     Exprs::walk(e, [&](ExprRef read) {
-      if (read->kind != ExprKind::Read ||
-          !read->value.getDefiningOp<attn::SoftmaxOp>() ||
-          !read->usesAny(keys) || !isa<FloatType>(read->type))
-        return;
-      several |= softmax && softmax != read;
-      softmax = read;
+      if (read->kind == ExprKind::Read &&
+          read->value.getDefiningOp<attn::SoftmaxOp>() && read->usesAny(keys) &&
+          isa<FloatType>(read->type) && !llvm::is_contained(found, read))
+        found.push_back(read);
     });
-  if (several)
+  return found;
+}
+
+bool AttentionMatcher::matchWeight(ExprRef factor, ArrayRef<ExprRef> rest,
+                                   ArrayRef<ExprRef> under) {
+  Product product;
+  if (!takeValues(factor, rest, product))
+    return false;
+  flatten(expandPairs(factor), product);
+  for (ExprRef e : under)
+    flatten(e, product, /*below=*/true);
+  if (whole)
+    flatten(whole, product, /*below=*/true);
+  openRowFactors(product);
+
+  SmallVector<ExprRef> softmaxes = softmaxesOf(product);
+  if (softmaxes.size() > 1)
     return fails("the weight mixes several rows of a softmax");
-  if (!softmax)
+  if (softmaxes.empty())
     return matchFunction(std::move(product));
 
   // Everything else around the softmax's element is the factor after the
   // normaliser.
+  ExprRef softmax = softmaxes.front();
   m.weightParameter = exprs.freshVar();
   ExprRef parameter = exprs.parameter(m.weightParameter, f32());
   ExprRef around = multiply(product.over, product.under);

@@ -22,6 +22,16 @@ private:
   // Which factor is the weight, which the value.
   bool classify(llvm::ArrayRef<ExprRef> rest);
   std::optional<unsigned> betterQuery();
+  /// Finds the value dims, which the weight does not have, and the value terms
+  /// among \p rest; what is left goes to \p product.
+  bool takeValues(ExprRef factor, llvm::ArrayRef<ExprRef> rest,
+                  Product &product);
+  /// `v + a` over pairs are two value terms; over keys alone it is one tensor.
+  void addValueTerms(ExprRef value);
+  /// Factors of rows that are tensors of their own (1 / l) become what they are
+  /// computed from.
+  void openRowFactors(Product &product);
+  llvm::SmallVector<ExprRef> softmaxesOf(const Product &product);
   bool matchWeight(ExprRef factor, llvm::ArrayRef<ExprRef> rest,
                    llvm::ArrayRef<ExprRef> under);
 
