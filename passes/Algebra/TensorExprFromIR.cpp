@@ -220,40 +220,90 @@ static bool isNeutral(StringRef combiner, ExprRef init) {
   return false;
 }
 
+/// The loops of \p op where its result \p init is at \p indices; those that it
+/// reduces are new variables, in \p reduced. Empty if the result's map says
+/// less than that.
+static SmallVector<ExprRef> loopsAt(Exprs &exprs, linalg::LinalgOp op,
+                                    OpOperand *init, ArrayRef<ExprRef> indices,
+                                    SmallVectorImpl<unsigned> &reduced) {
+  SmallVector<ExprRef> loops(op.getNumLoops());
+  for (auto [axis, expr] :
+       llvm::enumerate(op.getMatchingIndexingMap(init).getResults()))
+    if (auto dim = dyn_cast<AffineDimExpr>(expr))
+      loops[dim.getPosition()] = indices[axis];
+    else if (!isa<AffineConstantExpr>(expr))
+      return {};
+  auto types = op.getIteratorTypesArray();
+  for (unsigned loop = 0; loop < loops.size(); ++loop) {
+    // Every loop is either an axis of the result or reduced.
+    if (bool(loops[loop]) == (types[loop] == utils::IteratorType::reduction))
+      return {};
+    if (loops[loop])
+      continue;
+    ExprRef extent = nullptr;
+    for (OpOperand &operand : op->getOpOperands()) {
+      AffineMap map = op.getMatchingIndexingMap(&operand);
+      for (auto [axis, expr] : llvm::enumerate(map.getResults()))
+        if (!extent && expr == getAffineDimExpr(loop, exprs.context))
+          extent = exprs.extentOf(operand.get(), axis);
+    }
+    if (!extent)
+      return {};
+    reduced.push_back(exprs.freshVar(extent));
+    loops[loop] = exprs.var(reduced.back());
+  }
+  return loops;
+}
+
+/// How a body adds up: acc' = combine(acc, term), acc used once; or that in one
+/// branch of \p guard, whose other side keeps acc.
+struct Accumulation {
+  Operation *combiner = nullptr; ///< null: in no way that is known
+  Value term;
+  scf::IfOp guard;
+  bool whenTrue = true;
+};
+
+static Accumulation accumulationOf(Value yielded, BlockArgument acc) {
+  static constexpr StringLiteral combiners[] = {
+      "arith.addf",     "arith.addi",     "arith.mulf",    "arith.muli",
+      "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf",
+      "arith.maxsi",    "arith.minsi",    "arith.andi",    "arith.ori"};
+  Accumulation found;
+  Operation *combiner = yielded.getDefiningOp();
+  found.guard = dyn_cast_or_null<scf::IfOp>(combiner);
+  if (found.guard && found.guard.elseBlock()) {
+    unsigned at = cast<OpResult>(yielded).getResultNumber();
+    Value yes = found.guard.thenYield().getOperand(at),
+          no = found.guard.elseYield().getOperand(at);
+    found.whenTrue = no == acc;
+    if (!found.whenTrue && yes != acc)
+      return {};
+    combiner = (found.whenTrue ? yes : no).getDefiningOp();
+  }
+  if (!combiner || combiner->getNumOperands() != 2 ||
+      !llvm::is_contained(combiner->getOperands(), Value(acc)) ||
+      !llvm::is_contained(combiners, combiner->getName().getStringRef()))
+    return {};
+  if (llvm::count_if(acc.getUses(), [](OpOperand &use) {
+        return !isa<scf::YieldOp>(use.getOwner());
+      }) != 1)
+    return {};
+  if (!found.guard && !acc.hasOneUse())
+    return {};
+  found.combiner = combiner;
+  found.term = combiner->getOperand(combiner->getOperand(0) == acc ? 1 : 0);
+  return found;
+}
+
 ExprRef Exprs::generic(Operation *op, Value result, ArrayRef<ExprRef> indices) {
   auto linalgOp = cast<linalg::LinalgOp>(op);
   unsigned number = cast<OpResult>(result).getResultNumber();
   OpOperand *init = linalgOp.getDpsInitOperand(number);
-  AffineMap outMap = linalgOp.getMatchingIndexingMap(init);
-  SmallVector<ExprRef> loops(linalgOp.getNumLoops());
-  for (auto [axis, expr] : llvm::enumerate(outMap.getResults()))
-    if (auto dim = dyn_cast<AffineDimExpr>(expr))
-      loops[dim.getPosition()] = indices[axis];
-    else if (!isa<AffineConstantExpr>(expr))
-      return nullptr;
-
   SmallVector<unsigned> reduced;
-  auto types = linalgOp.getIteratorTypesArray();
-  for (unsigned loop = 0; loop < loops.size(); ++loop) {
-    if (loops[loop]) {
-      if (types[loop] == utils::IteratorType::reduction)
-        return nullptr;
-      continue;
-    }
-    if (types[loop] != utils::IteratorType::reduction)
-      return nullptr; // the output map forgets a parallel loop
-    ExprRef extent = nullptr;
-    for (OpOperand &operand : op->getOpOperands()) {
-      AffineMap map = linalgOp.getMatchingIndexingMap(&operand);
-      for (auto [axis, expr] : llvm::enumerate(map.getResults()))
-        if (!extent && expr == getAffineDimExpr(loop, context))
-          extent = extentOf(operand.get(), axis);
-    }
-    if (!extent)
-      return nullptr;
-    reduced.push_back(freshVar(extent));
-    loops[loop] = var(reduced.back());
-  }
+  SmallVector<ExprRef> loops = loopsAt(*this, linalgOp, init, indices, reduced);
+  if (loops.size() != linalgOp.getNumLoops())
+    return nullptr;
 
   Block &body = *linalgOp.getBlock();
   DenseMap<Value, ExprRef> known;
@@ -261,18 +311,15 @@ ExprRef Exprs::generic(Operation *op, Value result, ArrayRef<ExprRef> indices) {
     BlockArgument argument = linalgOp.getMatchingBlockArgument(&operand);
     if (linalgOp.isDpsInit(&operand) && !reduced.empty())
       continue;
-    if (auto type = dyn_cast<RankedTensorType>(operand.get().getType())) {
-      SmallVector<ExprRef> at;
-      for (AffineExpr e :
-           linalgOp.getMatchingIndexingMap(&operand).getResults())
-        at.push_back(fromAffine(e, loops));
-      known[argument] = read(operand.get(), at);
-    } else {
+    if (!isa<RankedTensorType>(operand.get().getType())) {
       known[argument] = scalar(operand.get());
+      continue;
     }
+    SmallVector<ExprRef> at;
+    for (AffineExpr e : linalgOp.getMatchingIndexingMap(&operand).getResults())
+      at.push_back(fromAffine(e, loops));
+    known[argument] = read(operand.get(), at);
   }
-  for (auto indexOp : body.getOps<linalg::IndexOp>())
-    known[indexOp] = loops[indexOp.getDim()];
   body.walk([&](linalg::IndexOp indexOp) {
     known[indexOp] = loops[indexOp.getDim()];
   });
@@ -280,57 +327,30 @@ ExprRef Exprs::generic(Operation *op, Value result, ArrayRef<ExprRef> indices) {
   Value yielded = body.getTerminator()->getOperand(number);
   if (reduced.empty())
     return evaluate(yielded, known, &body);
-
-  // acc' = combine(acc, x), acc used once; or that in a branch whose other side
-  // keeps acc: x is then the neutral element there.
-  BlockArgument acc = linalgOp.getMatchingBlockArgument(init);
-  Operation *combiner = yielded.getDefiningOp();
-  auto guard = dyn_cast_or_null<scf::IfOp>(combiner);
-  bool whenTrue = true;
-  if (guard && guard.elseBlock()) {
-    unsigned at = cast<OpResult>(yielded).getResultNumber();
-    Value yes = guard.thenYield().getOperand(at),
-          no = guard.elseYield().getOperand(at);
-    whenTrue = no == acc;
-    if (!whenTrue && yes != acc)
-      return nullptr;
-    combiner = (whenTrue ? yes : no).getDefiningOp();
-  }
-  if (!combiner || combiner->getNumOperands() != 2 ||
-      !llvm::is_contained(combiner->getOperands(), Value(acc)) ||
-      llvm::count_if(acc.getUses(), [&](OpOperand &use) {
-        return !isa<scf::YieldOp>(use.getOwner());
-      }) != 1)
-    return nullptr;
-  if (!guard && !acc.hasOneUse())
-    return nullptr;
-  static constexpr StringLiteral combiners[] = {
-      "arith.addf",     "arith.addi",     "arith.mulf",    "arith.muli",
-      "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf",
-      "arith.maxsi",    "arith.minsi",    "arith.andi",    "arith.ori"};
-  if (!llvm::is_contained(combiners, combiner->getName().getStringRef()))
-    return nullptr;
-  Value term = combiner->getOperand(combiner->getOperand(0) == acc ? 1 : 0);
-  ExprRef x = evaluate(term, known, &body);
-  if (x && guard) {
-    ExprRef condition = evaluate(guard.getCondition(), known, &body);
-    auto neutral = arith::getNeutralElement(combiner);
+  Accumulation sum =
+      accumulationOf(yielded, linalgOp.getMatchingBlockArgument(init));
+  ExprRef x = sum.combiner ? evaluate(sum.term, known, &body) : nullptr;
+  if (x && sum.guard) {
+    // Where the branch keeps acc, the term is the neutral element.
+    ExprRef condition = evaluate(sum.guard.getCondition(), known, &body);
+    auto neutral = arith::getNeutralElement(sum.combiner);
     if (!condition || !neutral)
       return nullptr;
     ExprRef nothing = constant(*neutral);
-    x = whenTrue ? select(condition, x, nothing, /*guard=*/true)
-                 : select(condition, nothing, x, /*guard=*/true);
+    x = sum.whenTrue ? select(condition, x, nothing, /*guard=*/true)
+                     : select(condition, nothing, x, /*guard=*/true);
   }
   if (!x)
     return nullptr;
-  ExprRef sum = reduce(combiner->getName(), reduced, x);
+  OperationName name = sum.combiner->getName();
+  ExprRef reduction = reduce(name, reduced, x);
   ExprRef start = expand(init->get(), indices);
-  if (start && isNeutral(combiner->getName().getStringRef(), start))
-    return sum;
+  if (start && isNeutral(name.getStringRef(), start))
+    return reduction;
   if (!start)
     start = read(init->get(), indices);
-  return this->op(combiner->getName(), DictionaryAttr::get(context), sum->type,
-                  {start, sum});
+  return this->op(name, DictionaryAttr::get(context), reduction->type,
+                  {start, reduction});
 }
 
 // Position `at` of a collapsed axis as positions of the axes it was made of.

@@ -35,6 +35,9 @@ private:
   ExprRef clampReads(ExprRef e);
   ExprRef multiplied(ExprRef score);
   Value emptyRow(ArrayRef<Value> sizes);
+  bool addOperands();
+  AffineMapAttr resultMap(ArrayRef<unsigned> outputs);
+  void writeRegions(attn::AttentionOp op);
   Value constantIndex(ExprRef e) { return writeExtent(builder, loc, e); }
   void body(Region &region, ArrayRef<unsigned> indices,
             ArrayRef<unsigned> parameters, ExprRef e);
@@ -47,6 +50,7 @@ private:
   SmallVector<unsigned> loops;
   DenseMap<unsigned, unsigned> position;
   SmallVector<Value> symbols;
+  SmallVector<Operand> termOperands, values, sink; ///< at most one sink
 };
 
 std::optional<SmallVector<AffineExpr>> AttentionBuilder::affine(ExprRef read) {
@@ -305,99 +309,98 @@ Value AttentionBuilder::emptyRow(ArrayRef<Value> sizes) {
   return result;
 }
 
+bool AttentionBuilder::addOperands() {
+  auto add = [&](ExprRef e, SmallVectorImpl<Operand> &to) {
+    FailureOr<Operand> found = operand(e);
+    if (succeeded(found))
+      to.push_back(*found);
+    return succeeded(found);
+  };
+  for (AttentionTerm &term : m.terms)
+    for (ExprRef e : term.operands)
+      if (!add(e, termOperands))
+        return false;
+  for (ExprRef e : m.values)
+    if (!add(e, values))
+      return false;
+  return !m.sink || add(m.sink, sink);
+}
+
+AffineMapAttr AttentionBuilder::resultMap(ArrayRef<unsigned> outputs) {
+  SmallVector<unsigned> loopOrder;
+  for (auto *kind : {&m.batch, &m.query, &m.value})
+    loopOrder.append(kind->begin(), kind->end());
+  if (ArrayRef<unsigned>(loopOrder) == outputs)
+    return {};
+  SmallVector<AffineExpr> dims;
+  for (unsigned v : outputs)
+    dims.push_back(getAffineDimExpr(position[v], builder.getContext()));
+  return AffineMapAttr::get(
+      AffineMap::get(loops.size(), 0, dims, builder.getContext()));
+}
+
+void AttentionBuilder::writeRegions(attn::AttentionOp op) {
+  SmallVector<unsigned> pairVars, termResults;
+  for (auto *kind : {&m.batch, &m.query, &m.key})
+    pairVars.append(kind->begin(), kind->end());
+  for (auto [k, term] : llvm::enumerate(m.terms)) {
+    termResults.push_back(term.result);
+    if (term.pair)
+      body(op.getPairs()[k], {}, term.parameters, term.pair);
+  }
+  body(op.getScore(), pairVars, termResults, multiplied(m.score));
+  if (m.where)
+    body(op.getWhere(), pairVars, {}, m.where);
+  if (m.weight)
+    body(op.getWeight(), pairVars, {m.weightParameter}, m.weight);
+}
+
 FailureOr<Value> AttentionBuilder::build(ArrayRef<unsigned> outputs,
                                          Type element) {
-  SmallVector<int64_t> dims;
-  SmallVector<unsigned> pairVars;
+  SmallVector<int64_t> dims, arity, shape;
   for (auto *kind : {&m.batch, &m.query, &m.key, &m.contract, &m.value}) {
     dims.push_back(kind->size());
     loops.append(kind->begin(), kind->end());
   }
-  for (auto *kind : {&m.batch, &m.query, &m.key})
-    pairVars.append(kind->begin(), kind->end());
   SmallVector<Value> sizes;
   for (auto [k, v] : llvm::enumerate(loops)) {
     position[v] = k;
     sizes.push_back(writeExtent(builder, loc, exprs.extent(v)));
   }
-
-  SmallVector<Value> termOperands, values;
-  SmallVector<SmallVector<AffineExpr>> termResults, valueResults;
-  SmallVector<int64_t> arity;
-  for (AttentionTerm &term : m.terms) {
+  if (!addOperands())
+    return failure();
+  for (AttentionTerm &term : m.terms)
     arity.push_back(term.operands.size());
-    for (ExprRef e : term.operands) {
-      FailureOr<Operand> found = operand(e);
-      if (failed(found))
-        return failure();
-      termOperands.push_back(found->tensor);
-      termResults.push_back(found->results);
-    }
-  }
-  for (ExprRef e : m.values) {
-    FailureOr<Operand> found = operand(e);
-    if (failed(found))
-      return failure();
-    values.push_back(found->tensor);
-    valueResults.push_back(found->results);
-  }
-  Value sink;
-  AffineMapAttr sinkMap;
-  SmallVector<AffineExpr> sinkResults;
-  if (m.sink) {
-    FailureOr<Operand> found = operand(m.sink);
-    if (failed(found))
-      return failure();
-    sink = found->tensor;
-    sinkResults = found->results;
-  }
-  auto mapOf = [&](ArrayRef<AffineExpr> results) {
-    return AffineMap::get(loops.size(), symbols.size(), results,
-                          builder.getContext());
-  };
-  SmallVector<AffineMap> termMaps, valueMaps;
-  for (auto &results : termResults)
-    termMaps.push_back(mapOf(results));
-  for (auto &results : valueResults)
-    valueMaps.push_back(mapOf(results));
-  if (sink)
-    sinkMap = AffineMapAttr::get(mapOf(sinkResults));
-
-  SmallVector<AffineExpr> resultDims;
-  SmallVector<int64_t> shape;
-  for (unsigned v : outputs) {
-    resultDims.push_back(getAffineDimExpr(position[v], builder.getContext()));
+  for (unsigned v : outputs)
     shape.push_back(
         Exprs::constantInt(exprs.extent(v)).value_or(ShapedType::kDynamic));
-  }
-  SmallVector<unsigned> loopOrder;
-  for (auto *kind : {&m.batch, &m.query, &m.value})
-    loopOrder.append(kind->begin(), kind->end());
-  AffineMapAttr resultMap;
-  if (ArrayRef<unsigned>(loopOrder) != outputs)
-    resultMap = AffineMapAttr::get(
-        AffineMap::get(loops.size(), 0, resultDims, builder.getContext()));
 
+  // Only now are all symbols of the maps known.
+  auto mapsOf = [&](ArrayRef<Operand> operands) {
+    SmallVector<AffineMap> maps;
+    for (const Operand &operand : operands)
+      maps.push_back(AffineMap::get(loops.size(), symbols.size(),
+                                    operand.results, builder.getContext()));
+    return maps;
+  };
+  auto tensorsOf = [](ArrayRef<Operand> operands) {
+    return llvm::map_to_vector(operands,
+                               [](const Operand &o) { return o.tensor; });
+  };
+  auto flag = [&](bool isSet) {
+    return isSet ? builder.getUnitAttr() : UnitAttr();
+  };
   auto op = attn::AttentionOp::create(
       builder, loc, RankedTensorType::get(shape, element), Type(), Type(),
-      sizes, symbols, termOperands, values, sink, emptyRow(sizes),
+      sizes, symbols, tensorsOf(termOperands), tensorsOf(values),
+      m.sink ? sink.front().tensor : Value(), emptyRow(sizes),
       builder.getDenseI64ArrayAttr(dims), builder.getDenseI64ArrayAttr(arity),
-      builder.getAffineMapArrayAttr(termMaps),
-      builder.getAffineMapArrayAttr(valueMaps), sinkMap, resultMap,
-      attn::MapAttr::get(builder.getContext(), m.map),
-      m.divide ? builder.getUnitAttr() : UnitAttr(),
-      m.stabilise ? builder.getUnitAttr() : UnitAttr(), m.terms.size());
-  SmallVector<unsigned> termParameters;
-  for (auto [k, term] : llvm::enumerate(m.terms)) {
-    termParameters.push_back(term.result);
-    if (term.pair)
-      body(op.getPairs()[k], {}, term.parameters, term.pair);
-  }
-  body(op.getScore(), pairVars, termParameters, multiplied(m.score));
-  if (m.where)
-    body(op.getWhere(), pairVars, {}, m.where);
-  if (m.weight)
-    body(op.getWeight(), pairVars, {m.weightParameter}, m.weight);
+      builder.getAffineMapArrayAttr(mapsOf(termOperands)),
+      builder.getAffineMapArrayAttr(mapsOf(values)),
+      m.sink ? AffineMapAttr::get(mapsOf(sink).front()) : AffineMapAttr(),
+      resultMap(outputs), attn::MapAttr::get(builder.getContext(), m.map),
+      flag(m.divide), flag(m.stabilise), m.terms.size());
+  writeRegions(op);
   return op.getOutput();
 }
 
