@@ -89,6 +89,15 @@ heed_status heed_run(heed_model *model, const char *entry,
                  : HEED_ERROR_ARGUMENT;
 }
 
+heed_status heed_plan_memory(heed_model *model, const char *entry,
+                             const heed_buffer *inputs, size_t numInputs,
+                             int64_t *bytes) {
+  const heed_runtime *runtime = runtimeOf(model);
+  return runtime && bytes
+             ? runtime->plan(model, entry, inputs, numInputs, bytes)
+             : HEED_ERROR_ARGUMENT;
+}
+
 int32_t heed_num_threads(const heed_model *model) {
   const heed_runtime *runtime = runtimeOf(model);
   return runtime ? runtime->numThreads(model) : 0;

@@ -45,7 +45,9 @@ _Static_assert(sizeof(struct halide_buffer_t) == 56 &&
 /* ---- memory ---- */
 
 void *heed_host_alloc(heed_model *model, int64_t bytes) {
-  void *memory = bytes < 0 ? NULL : heed_pool_take(&model->pool, (size_t)bytes);
+  void *memory = bytes < 0     ? NULL
+                 : model->plan ? heed_plan_take(model->plan, bytes, true)
+                               : heed_pool_take(&model->pool, (size_t)bytes);
   if (!memory && bytes < 0)
     heed_unwind(model, HEED_ERROR_MEMORY,
                 "an intermediate result is too large to be addressed");
@@ -57,8 +59,10 @@ void *heed_host_alloc(heed_model *model, int64_t bytes) {
 }
 
 void heed_host_free(heed_model *model, void *memory) {
-  (void)model;
-  heed_pool_give(memory);
+  if (model->plan)
+    heed_plan_give(model->plan, memory);
+  else
+    heed_pool_give(memory);
 }
 
 int64_t heed_host_bytes(int32_t rank, const int64_t *sizes,
@@ -171,6 +175,9 @@ void heed_host_check_range(heed_model *model, const void *data, int32_t type,
                            int32_t rank, const int64_t *sizes,
                            const int64_t *strides, int64_t low, int64_t high,
                            const char *tensor, const char *what) {
+  /* What no kernel has computed is not in any range. */
+  if (model->plan)
+    return;
   int64_t index[HEED_MAX_RANK] = {0}, dense[HEED_MAX_RANK], count = 1;
   if (rank < 0 || rank > HEED_MAX_RANK)
     heed_unwind(model, HEED_ERROR_INTERNAL, "a tensor of %d axes", rank);
@@ -266,6 +273,8 @@ int32_t heed_host_kernel(heed_model *model, int32_t kernel,
                          int32_t numArgs, int32_t numOutputs, double flops,
                          double bytes) {
   if (writesNothing(args, numArgs, numOutputs))
+    return 1;
+  if (model->plan)
     return 1;
   heed_stop_check(model);
   void *context = model;

@@ -198,4 +198,5 @@ const heed_runtime heed_own_runtime = {.size = sizeof(heed_runtime),
                                        .threadsOpen = heed_open_threads,
                                        .threadsClose = heed_close_threads,
                                        .threadsRun = threadsRun,
-                                       .threadsCount = threadsCount};
+                                       .threadsCount = threadsCount,
+                                       .plan = heed_run_plan};

@@ -79,6 +79,19 @@ void heed_pool_close(heed_pool *pool);
 /** Bytes of all blocks, used or not. */
 size_t heed_pool_bytes(heed_pool *pool);
 
+/* ---- Plan.c: a run without kernels ---- */
+
+typedef struct heed_plan_block heed_plan_block;
+typedef struct heed_plan {
+  heed_plan_block *blocks;
+  int64_t now, most; /* bytes */
+} heed_plan;
+
+/** Addresses for `bytes`, or null; `counts`: they are part of the plan. */
+void *heed_plan_take(heed_plan *plan, int64_t bytes, bool counts);
+void heed_plan_give(heed_plan *plan, void *memory);
+void heed_plan_close(heed_plan *plan);
+
 /* ---- Process.c: what belongs to the host's process ---- */
 
 /** Known to be another process in a child of fork. */
@@ -244,6 +257,9 @@ heed_status heed_run_entry(heed_model *model, const char *entry,
                            const heed_buffer *inputs, size_t numInputs,
                            heed_buffer *outputs, size_t numOutputs,
                            const heed_call *call);
+heed_status heed_run_plan(heed_model *model, const char *entry,
+                          const heed_buffer *inputs, size_t numInputs,
+                          int64_t *bytes);
 /** Runs the model's init. */
 heed_status heed_run_init(heed_model *model);
 /** Bytes of the arguments of the entry that has most, for model->arguments. */
@@ -297,6 +313,7 @@ struct heed_model {
   const int32_t *cancel;    /* of the current call */
   int64_t deadline;
   atomic_int stop; /* why the current call must end: a heed_status */
+  heed_plan *plan; /* null: the current call computes */
   bool inInit;
   bool ready; /* opened without failure */
   jmp_buf unwind;

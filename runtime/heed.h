@@ -369,6 +369,16 @@ HEED_API heed_status heed_run(heed_model *model, const char *entry,
                               heed_buffer *outputs, size_t numOutputs,
                               const heed_call *call);
 
+/** Writes to *bytes what the results between kernels and dense copies of
+ * strided inputs will take in a run with these inputs, at most at any one time;
+ * before the first run, and without taking it: the kernels are left out. What a
+ * kernel takes for itself while it runs (heed_memory() tells it afterwards,
+ * options.memoryLimit bounds it) comes on top. inputs as in heed_run(): values
+ * of integers may be read. Returns as heed_run(). */
+HEED_API heed_status heed_plan_memory(heed_model *model, const char *entry,
+                                      const heed_buffer *inputs,
+                                      size_t numInputs, int64_t *bytes);
+
 /** What the last failed call on this handle said: lower case, where, expected,
  * found. Empty if none failed. Valid until the next call on the handle. */
 HEED_API const char *heed_last_error(const heed_model *model);

@@ -95,6 +95,9 @@ typedef struct heed_runtime {
   void (*threadsClose)(heed_threads *threads);
   heed_parallel_for threadsRun; /* its user is the heed_threads */
   int32_t (*threadsCount)(const heed_threads *threads); /* 0 after a fork */
+  heed_status (*plan)(heed_model *model, const char *entry,
+                      const heed_buffer *inputs, size_t numInputs,
+                      int64_t *bytes);
 } heed_runtime;
 
 /** The runtime of this library; emitted descriptions point to it. */

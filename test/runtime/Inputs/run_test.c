@@ -203,6 +203,34 @@ static int testStrides(heed_model *model) {
   return failures;
 }
 
+/* Known before the first run; the model copies x. */
+static int testPlan(heed_model *model) {
+  int failures = 0;
+  arrays a;
+  int64_t bytes = -1;
+  heed_memory_use use = {.size = sizeof use};
+  CHECK(heed_memory(model, &use) == HEED_OK && use.buffers == 0);
+  fill(&a, 1);
+  CHECK(heed_plan_memory(model, NULL, a.in, 3, &bytes) == HEED_OK &&
+        bytes == 16 * Rows);
+  CHECK(heed_memory(model, &use) == HEED_OK && use.buffers == 0 &&
+        a.count == 0 && a.y[0] == 0);
+  static const int64_t transposed[] = {1, Rows};
+  a.in[0].strides = transposed;
+  CHECK(heed_plan_memory(model, "fake", a.in, 3, &bytes) == HEED_OK &&
+        bytes == 32 * Rows);
+  /* More than there is. */
+  fill(&a, 15);
+  CHECK(heed_plan_memory(model, NULL, a.in, 3, &bytes) == HEED_ERROR_MEMORY);
+  fill(&a, 1);
+  a.in[1].shape[0] = 36;
+  CHECK(heed_plan_memory(model, NULL, a.in, 3, &bytes) == HEED_ERROR_SHAPE);
+  CHECK(heed_plan_memory(model, NULL, a.in, 3, NULL) == HEED_ERROR_ARGUMENT);
+  fill(&a, 1);
+  CHECK(run(model, &a) == HEED_OK && isRight(&a));
+  return failures;
+}
+
 static int testNames(heed_model *model) {
   int failures = 0;
   const heed_signature *entry = heed_find_signature(&fake_model, NULL);
@@ -326,8 +354,8 @@ int main(int argc, char **argv) {
     CHECK(heed_open(&fake_model, &options, &model) == HEED_OK);
     if (failures)
       break;
-    failures += testModes(model) + testSizes(model) + testDevices(model) +
-                testStrides(model) + testNames(model) +
+    failures += testPlan(model) + testModes(model) + testSizes(model) +
+                testDevices(model) + testStrides(model) + testNames(model) +
                 testStops(model, threads);
     heed_close(model);
   }
