@@ -3,7 +3,7 @@
 #include "compiler/Driver/CheckModels.h"
 #include "compiler/Driver/Compile.h"
 #include "compiler/Driver/Weights.h"
-#include "frontend/Heed/Semantics/Semantics.h"
+#include "frontend/Heed/Emit/Emit.h"
 #include "frontend/Heed/Syntax/ASTPrinter.h"
 #include "frontend/Heed/Syntax/Diagnostics.h"
 #include "frontend/Heed/Syntax/Loader.h"

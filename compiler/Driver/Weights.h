@@ -4,6 +4,8 @@
 #define HEED_COMPILER_DRIVER_WEIGHTS_H
 
 #include "frontend/Heed/Semantics/Semantics.h"
+
+#include "mlir/IR/BuiltinOps.h"
 #include <memory>
 
 struct heed_weights;

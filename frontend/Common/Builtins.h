@@ -17,6 +17,7 @@
 #include "Intervals.h"
 #include "Points.h"
 
+#include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace heed::sema {

@@ -374,18 +374,38 @@ bool SizeTable::hasLoop(const Size &size) const {
   return false;
 }
 
-bool SizeTable::hasValueOutside(const Size &size, mlir::Block *entry) const {
+bool SizeTable::isInLoop(const Size &size) const {
   for (auto &term : size.terms)
     for (unsigned id : term.first) {
-      Atom atom = atoms[id];
-      if (atom.kind >= Atom::FloorDiv) {
-        if (hasValueOutside(atom.a, entry) || hasValueOutside(atom.b, entry))
-          return true;
-      } else if (atom.value && atom.value.getParentBlock() != entry) {
+      const Atom &atom = atoms[id];
+      if (atom.kind < Atom::FloorDiv ? atom.inLoop
+                                     : isInLoop(atom.a) || isInLoop(atom.b))
         return true;
-      }
     }
   return false;
+}
+
+void SizeTable::divisionsOf(const Size &size, SizeUse &use) const {
+  for (auto &term : size.terms)
+    for (unsigned id : term.first) {
+      const Atom &atom = atoms[id];
+      bool isNew = llvm::none_of(use.divisions, [&](const auto &division) {
+        return division.atom == id;
+      });
+      if (atom.kind < Atom::FloorDiv || !isNew)
+        continue;
+      divisionsOf(atom.a, use);
+      divisionsOf(atom.b, use);
+      if (atom.kind == Atom::FloorDiv)
+        use.divisions.push_back(
+            {id, nonNegative(atom.a), nonNegative(atom.b - 1)});
+    }
+}
+
+SizeUse SizeTable::use(const Size &size) const {
+  SizeUse result{size, {}, isInLoop(size)};
+  divisionsOf(size, result);
+  return result;
 }
 
 Size SizeTable::substitute(const Size &size, unsigned id, const Size &by) {

@@ -15,10 +15,10 @@
 #ifndef HEED_FRONTEND_COMMON_SIZES_H
 #define HEED_FRONTEND_COMMON_SIZES_H
 
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/Value.h"
-#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <map>
 #include <optional>
@@ -62,13 +62,27 @@ public:
 /// A size with a name, `N = 2*K`, for messages: see SizeTable::str.
 struct Atom {
   enum Kind { Dim, Loop, FloorDiv, Min, Max, Log2 } kind = Dim;
-  std::string name;  ///< Dim, Loop
-  mlir::Value value; ///< Dim, Loop
-  Size a, b;         ///< FloorDiv, Min, Max; Log2 of a
-  int64_t least = 0; ///< a lower bound
+  std::string name;    ///< Dim, Loop
+  bool inLoop = false; ///< Dim, Loop: it is known only inside a rolled loop
+  Size a, b;           ///< FloorDiv, Min, Max; Log2 of a
+  int64_t least = 0;   ///< a lower bound
 };
 
-/// The atoms of one model, what is known about them, and their SSA values.
+/// A size that is computed when the model runs. What is known where it is
+/// computed decides how its floor divisions are.
+struct SizeUse {
+  struct Division {
+    unsigned atom;
+    bool isNonNegative;     ///< what is divided is 0 or more
+    bool isDivisorPositive; ///< else the divisor may be 0 where nothing is used
+  };
+  Size size;
+  llvm::SmallVector<Division, 1> divisions;
+  bool inLoop = false; ///< else it is computed once, at the entry
+};
+using SizeUses = llvm::SmallVector<SizeUse, 4>;
+
+/// The atoms of one model, and what is known about them.
 class SizeTable {
 public:
   unsigned addAtom(Atom atom) {
@@ -77,11 +91,11 @@ public:
   }
   const Atom &atom(unsigned id) const { return atoms[id]; }
   size_t numAtoms() const { return atoms.size(); }
-  Size dim(llvm::StringRef name, mlir::Value value) {
-    return Size::atom(addAtom({Atom::Dim, name.str(), value, {}, {}, 0}));
+  Size dim(llvm::StringRef name, bool inLoop = false) {
+    return Size::atom(addAtom({Atom::Dim, name.str(), inLoop, {}, {}, 0}));
   }
-  Size loop(llvm::StringRef name, mlir::Value value, int64_t least) {
-    return Size::atom(addAtom({Atom::Loop, name.str(), value, {}, {}, least}));
+  Size loop(llvm::StringRef name, int64_t least) {
+    return Size::atom(addAtom({Atom::Loop, name.str(), true, {}, {}, least}));
   }
 
   /// Rounds to minus infinity; `by` must not be 0.
@@ -121,15 +135,15 @@ public:
 
   /// Does the size depend on a loop variable, at any depth?
   bool hasLoop(const Size &size) const;
-  /// The least block that a size's atoms live in is not the entry block.
-  bool hasValueOutside(const Size &size, mlir::Block *entry) const;
+  /// Is the size known only inside a rolled loop?
+  bool isInLoop(const Size &size) const;
   bool mentions(const Size &size, unsigned id) const;
   /// With `by` in place of the atom `id`, at any depth.
   Size substitute(const Size &size, unsigned id, const Size &by);
 
   std::string str(const Size &size) const;
-  mlir::Value emit(mlir::OpBuilder &builder, mlir::Location loc,
-                   const Size &size) const;
+  /// The size, to be computed with what is known now.
+  SizeUse use(const Size &size) const;
 
   /// What was assumed, to go back to.
   struct Facts {
@@ -148,8 +162,7 @@ private:
   std::string str(const Size::Monomial &monomial) const;
   bool nonNegative(const Size &size, llvm::ArrayRef<unsigned> positive,
                    unsigned depth) const;
-  mlir::Value emitAtom(mlir::OpBuilder &builder, mlir::Location loc,
-                       unsigned id) const;
+  void divisionsOf(const Size &size, SizeUse &use) const;
   Size binary(Atom::Kind kind, const Size &a, const Size &b);
 
   std::vector<Atom> atoms;

@@ -1,220 +1,183 @@
-//===- Emit.cpp - Scalar expressions in a body ----------------------------===//
+//===- Emit.cpp - A model as a module ------------------------------------===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontend/Heed/Semantics/Lowering.h"
+#include "Emit.h"
+#include "Emitter.h"
 
+#include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/Extents.h"
+#include "frontend/Heed/Syntax/Diagnostics.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/ScopeExit.h"
-#include "llvm/Support/SaveAndRestore.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 
 using namespace heed;
 using namespace heed::sema;
-using namespace heed::ast;
 using namespace mlir;
-using llvm::cast;
-using llvm::dyn_cast;
-using llvm::isa;
+using llvm::Twine;
 
-TV Lowering::emit(Body &body, const Expr &expr, const Scope &scope,
-                  Equation &eq) {
-  const Info &i = info(expr, scope, eq);
-  if (i.fixed)
-    return emitFixed(body, *i.fixed, expr.range);
-  if (!body.f64 && i.pure && i.hasReal) {
-    if (isReal(i.ty))
-      return emitTable(body, expr, scope, eq);
-    // A decision on reals of indices alone: exact in f64, where it stands.
-    body.f64 = true;
-    TV tv = emitNode(body, expr, scope, eq);
-    body.f64 = false;
-    return tv;
-  }
-  return emitNode(body, expr, scope, eq);
+Emitter::Emitter(MLIRContext &context, const Model &model,
+                 const Sources &sources)
+    : model(model), sources(sources), builder(&context), prologue(&context) {}
+
+Location Emitter::loc(sema::Range range) {
+  if (!range.isValid())
+    return builder.getUnknownLoc();
+  Position position = sources.position(range.Start);
+  return FileLineColLoc::get(builder.getContext(), position.file, position.line,
+                             position.column);
 }
 
-TV Lowering::emitFixed(Body &body, const Binding &binding, Range place) {
-  Location at = loc(place);
-  switch (binding.kind) {
-  case Binding::Bool:
-    return {boolConstant(body.builder, binding.flag, at), Ty::Bool, {}};
-  case Binding::Int:
-    if (auto c = binding.size.constant())
-      return {
-          arith::ConstantIndexOp::create(body.builder, at, *c), Ty::AnyInt, {}};
-    return {emit(binding.size, place), Ty::AnyInt, {}};
-  case Binding::Real:
-    return {realConstant(body, binding.real, at), Ty::AnyReal, {}};
-  default:
-    error(place, "expected a number, found " + kindOf(binding));
-    return {};
-  }
+ArrayAttr Emitter::strings(ArrayRef<std::string> texts) {
+  SmallVector<Attribute> all;
+  for (const std::string &text : texts)
+    all.push_back(builder.getStringAttr(text));
+  return builder.getArrayAttr(all);
 }
 
-Value Lowering::indexValue(Body &body, const Idx *idx, Location at) {
-  auto [it, isNew] = body.at.try_emplace(idx);
-  if (!isNew)
-    return it->second;
-  assert(body.kind == Body::Generic && "index of another body");
-  auto loop = llvm::find(body.loops, idx);
-  assert(loop != body.loops.end() && "index without a loop");
-  OpBuilder b(builder.getContext());
-  b.setInsertionPointToStart(body.block);
-  return it->second = linalg::IndexOp::create(b, at, loop - body.loops.begin());
+static Attribute defaultAttr(Builder &b, mlir::Type type, Ty ty,
+                             const Binding &value) {
+  if (isReal(ty))
+    return b.getFloatAttr(type, *value.number());
+  if (ty == Ty::Bool)
+    return b.getBoolAttr(value.flag);
+  return b.getIntegerAttr(type, *value.size.constant());
 }
 
-TV Lowering::emitNode(Body &body, const Expr &expr, const Scope &scope,
-                      Equation &eq) {
-  Location at = loc(expr.range);
-  OpBuilder &b = body.builder;
-  switch (expr.kind) {
-  case ExprKind::Name: {
-    auto &name = cast<NameExpr>(expr);
-    if (auto it = scope.indices.find(name.name); it != scope.indices.end())
-      return {indexValue(body, it->second, at), Ty::AnyInt, {}};
-    return emitBinding(body, *lookup(*scope.env, name.name), expr, eq);
-  }
-  case ExprKind::Read:
-    return emitRead(body, cast<ReadExpr>(expr), scope, eq);
-  case ExprKind::Paren:
-    return emit(body, *cast<ParenExpr>(expr).inner, scope, eq);
-  case ExprKind::Negate: {
-    TV a = emit(body, *cast<NegateExpr>(expr).operand, scope, eq);
-    if (!a)
-      return {};
-    if (isReal(a.ty))
-      return {arith::NegFOp::create(b, at, asReal(body, a, at)), a.ty, a.live};
-    Value x = a.value.getType().isIndex() ? a.value : asI64(body, a, at);
-    Value zero =
-        arith::ConstantOp::create(b, at, b.getIntegerAttr(x.getType(), 0));
-    return {arith::SubIOp::create(b, at, zero, x), a.ty, a.live};
-  }
-  case ExprKind::Not: {
-    TV a = emit(body, *cast<NotExpr>(expr).operand, scope, eq);
-    if (!a)
-      return {};
-    Value one = boolConstant(b, 1, at);
-    return {arith::XOrIOp::create(b, at, a.value, one), Ty::Bool, {}};
-  }
-  case ExprKind::Binary:
-    return emitBinary(body, cast<BinaryExpr>(expr), scope, eq);
-  case ExprKind::Compare:
-    return emitCompare(body, cast<CompareExpr>(expr), scope, eq);
-  case ExprKind::Logic:
-    return emitLogic(body, cast<LogicExpr>(expr), scope, eq);
-  case ExprKind::If:
-    return emitIf(body, cast<IfExpr>(expr), scope, eq);
-  case ExprKind::Call:
-    return emitCall(body, cast<CallExpr>(expr), scope, eq);
-  case ExprKind::Reduce:
-    return emitReduced(body, cast<ReduceExpr>(expr), scope, eq);
-  case ExprKind::Softmax:
-    return emitNestedSoftmax(body, cast<SoftmaxExpr>(expr), scope, eq);
-  default:
-    return {};
+void Emitter::signature(func::FuncOp func) {
+  for (auto [number, input] : llvm::enumerate(model.inputs)) {
+    func.setArgAttr(number, attn::kNameAttr, builder.getStringAttr(input.name));
+    if (input.isTensor)
+      func.setArgAttr(number, attn::kDimsAttr, strings(input.dimNames));
+    if (input.defaultValue)
+      func.setArgAttr(number, attn::kDefaultAttr,
+                      defaultAttr(builder, irType(input.elem), input.elem,
+                                  *input.defaultValue));
+    func.getArgument(number).setLoc(loc(input.place));
+    tensors[input.tensor] = func.getArgument(number);
   }
 }
 
-TV Lowering::emitBinding(Body &body, const Binding &binding, const Expr &expr,
-                         Equation &eq) {
-  Location at = loc(expr.range);
-  switch (binding.kind) {
-  case Binding::Thunk:
-    return emit(body, *binding.thunk->expr, *binding.thunk->scope, eq);
-  case Binding::Scalar:
-    return loaded(body, binding.tensor.value, binding.tensor.elem, at);
-  case Binding::Tensor:
-  case Binding::Table:
-  case Binding::Collection: {
-    std::optional<TensorVal> tensor;
-    if (binding.kind == Binding::Table)
-      tensor = tableTensor(*binding.table, body.f64, at);
-    else
-      tensor = tensorOf(binding, expr.range);
-    if (!tensor)
-      return {};
-    return readTensor(
-        body, *tensor,
-        ArrayRef<Idx *>(eq.whole).take_front(tensor->shape.size()), at);
+void Emitter::outputs(func::FuncOp func) {
+  SmallVector<Value> values;
+  SmallVector<mlir::Type> types;
+  for (const ModelOutput &output : model.outputs) {
+    values.push_back(value(output.tensor));
+    types.push_back(values.back().getType());
   }
-  default:
-    return emitFixed(body, binding, expr.range);
-  }
+  func::ReturnOp::create(builder, loc(model.place), values);
+  func.setFunctionType(
+      builder.getFunctionType(func.getFunctionType().getInputs(), types));
+  for (auto [k, output] : llvm::enumerate(model.outputs))
+    func.setResultAttrs(
+        k,
+        builder.getDictionaryAttr(
+            {builder.getNamedAttr(attn::kNameAttr,
+                                  builder.getStringAttr(output.name)),
+             builder.getNamedAttr(attn::kDimsAttr, strings(output.dimNames))}));
 }
 
-/// A value of indices, dims and static values alone.
-TV Lowering::emitTable(Body &body, const Expr &expr, const Scope &scope,
-                       Equation &eq) {
-  const Info &i = info(expr, scope, eq);
-  Location at = loc(expr.range);
-  if (isa<ParenExpr>(expr))
-    return emit(body, *cast<ParenExpr>(expr).inner, scope, eq);
-  // A table of the text is one already.
-  if (isa<ReadExpr>(expr))
-    return emitNode(body, expr, scope, eq);
-  if (auto *name = dyn_cast<NameExpr>(&expr))
-    if (auto binding = lookup(*scope.env, name->name);
-        binding && binding->kind == Binding::Thunk)
-      return emit(body, *binding->thunk->expr, *binding->thunk->scope, eq);
-  // A sum or product of parts over fewer indices each stays one: a table of
-  // slopes times a distance, not a table of H×N×M biases.
-  if (i.used.size() >= 2 && !i.whole) {
-    if (auto *binary = dyn_cast<BinaryExpr>(&expr);
-        binary && binary->op != BinaryOp::Pow &&
-        binary->op != BinaryOp::FloorDiv && binary->op != BinaryOp::Mod) {
-      auto fewer = [&](const Expr &part) {
-        const Info &p = info(part, scope, eq);
-        return p.used.size() < i.used.size() || !p.hasReal;
-      };
-      if (fewer(*binary->lhs) && fewer(*binary->rhs))
-        return emitBinary(body, *binary, scope, eq);
+OwningOpRef<ModuleOp> Emitter::run() {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc(model.place));
+  (*module)->setAttr(attn::kSourceAttr, builder.getStringAttr(model.source));
+  builder.setInsertionPointToEnd(module->getBody());
+  SmallVector<mlir::Type> types;
+  for (const ModelInput &input : model.inputs) {
+    mlir::Type elem = irType(input.elem);
+    types.push_back(input.isTensor ? RankedTensorType::get(input.dims, elem)
+                                   : elem);
+  }
+  auto func = func::FuncOp::create(builder, loc(model.namePlace), model.name,
+                                   builder.getFunctionType(types, {}));
+  func->setAttr(attn::kModelAttr, builder.getUnitAttr());
+  // Dims and checks go before this op, mathematics after it.
+  builder.setInsertionPointToEnd(func.addEntryBlock());
+  mark = arith::ConstantIndexOp::create(builder, func.getLoc(), 0);
+  prologue = OpBuilder(mark);
+  signature(func);
+  emit(model.steps);
+  outputs(func);
+  mark->erase();
+  return module;
+}
+
+/// Why no kernel can index a tensor of the model, "" if all can. Extents that
+/// only a call knows are checked then.
+static std::string tooLarge(func::FuncOp func) {
+  std::string found;
+  auto look = [&](mlir::Type value, bool isStored) {
+    auto type = dyn_cast<RankedTensorType>(value);
+    if (!type || !found.empty())
+      return;
+    for (int64_t extent : type.getShape())
+      if (extent > attn::kMaxExtent)
+        found = ("an extent of " + Twine(extent) + ", expected at most " +
+                 Twine(attn::kMaxExtent))
+                    .str();
+    if (!isStored || !found.empty())
+      return;
+    if (type.getRank() > attn::kMaxRank)
+      found = (Twine(type.getRank()) + " axes, expected at most " +
+               Twine(attn::kMaxRank))
+                  .str();
+    int64_t row = 1;
+    for (int64_t extent : llvm::reverse(type.getShape())) {
+      if (extent > 1 && row > INT32_MAX)
+        found = ("rows of more than " + Twine(INT32_MAX) + " elements").str();
+      if (!ShapedType::isDynamic(extent))
+        row = std::min(row * extent, int64_t(INT32_MAX) + 1);
     }
-    if (isa<NegateExpr>(expr))
-      return emitNode(body, expr, scope, eq);
-  }
-  SmallVector<Idx *, 4> used(i.used);
-  for (Idx *idx : eq.whole)
-    if (i.whole)
-      used.push_back(idx);
-  size_t depth = eq.guards.size();
-  llvm::scope_exit leave([&] { eq.guards.resize(depth); });
-  Hoisted hoisted = hoist({&expr}, scope, eq, used, {});
-  Ty ty = i.ty == Ty::AnyReal ? Ty::F32 : i.ty;
-  auto fill = [&](Body &inner) -> TV {
-    auto value = [&] { return emitNode(inner, expr, scope, eq); };
-    if (!needsGuard(expr, scope, eq))
-      return value();
-    return underGuards(
-        inner, eq, hoisted.firstGuard, i.ty, at, value,
-        [&]() -> TV { return {realConstant(inner, 0, at), Ty::AnyReal, {}}; });
   };
-  if (hoisted.axes.empty()) {
-    llvm::SaveAndRestore run(running, Equation::Loops());
-    Body host(Body::Host, builder);
-    host.f64 = true;
-    TV tv = fill(host);
-    if (!tv)
-      return {};
-    host.f64 = false;
-    return {asReal(host, {tv.value, Ty::AnyReal, {}}, at), i.ty, {}};
+  for (mlir::Type type : func.getArgumentTypes())
+    look(type, true);
+  for (mlir::Type type : func.getResultTypes())
+    look(type, true);
+  func.walk([&](Operation *op) {
+    for (mlir::Type type : op->getResultTypes())
+      look(type, isa<attn::ParamOp>(op));
+  });
+  return found;
+}
+
+OwningOpRef<ModuleOp> heed::emitModel(MLIRContext &context,
+                                      const sema::Model &model,
+                                      const Sources &sources,
+                                      Diagnostics &diags) {
+  context.loadDialect<arith::ArithDialect, attn::AttnDialect, func::FuncDialect,
+                      linalg::LinalgDialect, math::MathDialect, scf::SCFDialect,
+                      tensor::TensorDialect>();
+  OwningOpRef<ModuleOp> module = Emitter(context, model, sources).run();
+  auto func = *module->getOps<func::FuncOp>().begin();
+  if (std::string what = tooLarge(func); !what.empty()) {
+    diags.error(model.namePlace,
+                "a tensor of '" + model.name + "' has " + what);
+    return nullptr;
   }
-  Equation::Place key{{&expr, scope.env.get()}, hoisted.guards};
-  auto it = eq.tables.find(key);
-  if (it == eq.tables.end()) {
-    auto table = elementwise(hoisted.axes, Ty::F32, expr.range, true, fill);
-    if (!table)
-      return {};
-    it = eq.tables.emplace(key, std::make_pair(*table, hoisted.axes)).first;
+  // Values that nothing uses go; the rest stays as it was written.
+  PassManager passes(&context);
+  passes.addPass(createCSEPass());
+  if (failed(verify(*module)) || failed(passes.run(*module))) {
+    diags.error(model.namePlace, "internal error: the IR of model '" +
+                                     model.name + "' is not valid");
+    return nullptr;
   }
-  TV tv = readTensor(body, it->second.first, it->second.second, at);
-  tv.ty = i.ty == Ty::AnyReal ? Ty::AnyReal : ty;
-  return tv;
+  return module;
+}
+
+OwningOpRef<ModuleOp> heed::compileHeed(MLIRContext &context,
+                                        const Program &program,
+                                        const FrontendOptions &options,
+                                        const Sources &sources,
+                                        Diagnostics &diags) {
+  auto model = analyse(program, options, sources, diags);
+  return model ? emitModel(context, *model, sources, diags) : nullptr;
 }

@@ -1,29 +1,26 @@
-//===- Reductions.cpp - Reductions as linalg.generic ----------------------===//
+//===- Reductions.cpp - Reductions and softmax ---------------------------===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontend/Heed/Semantics/Lowering.h"
+#include "Emitter.h"
 
+#include "dialects/Attn/Dialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/ScopeExit.h"
-#include "llvm/Support/SaveAndRestore.h"
 
 #include <limits>
 
 using namespace heed;
 using namespace heed::sema;
-using namespace heed::ast;
 using namespace mlir;
-using llvm::cast;
-using llvm::dyn_cast;
+using namespace heed::ast;
 
 /// The type in which a reduction accumulates, and its neutral element.
-TypedAttr Lowering::neutral(ReduceOp op, Ty ty, bool f64) {
+TypedAttr Emitter::neutral(ReduceOp op, Ty ty, bool f64) {
   Builder &b = builder;
   if (ty == Ty::Bool)
     return b.getBoolAttr(op == ReduceOp::All);
@@ -75,199 +72,154 @@ static Value combine(OpBuilder &b, Location at, ReduceOp op, Value acc,
   return {};
 }
 
-std::optional<Reduced> Lowering::emitReduce(const ReduceExpr &expr,
-                                            const Scope &scope, Equation &eq,
-                                            ArrayRef<Idx *> axes,
-                                            size_t firstGuard, bool f64) {
-  Location at = loc(expr.range);
-  Scope inner = inside(expr, scope, eq);
-  SmallVector<Idx *, 2> ids = eq.binders[{&expr, scope.env.get()}];
-  llvm::SaveAndRestore run(running, loopsOf(axes, ids));
-  const Info &operand = info(*expr.operand, inner, eq);
-  Ty ty = info(expr, scope, eq).ty;
-  bool isArgmax = expr.op == ReduceOp::Argmax;
-  if (isArgmax || expr.op == ReduceOp::Max || expr.op == ReduceOp::Min)
-    ty = operand.ty;
-  if (expr.op == ReduceOp::Mean)
-    ty = isReal(operand.ty) ? operand.ty : Ty::I64;
-  TypedAttr zero = neutral(isArgmax ? ReduceOp::Max : expr.op, ty, f64);
-  mlir::Type accType = zero.getType();
-  Shape shape = shapeOf(axes);
-  SmallVector<Value, 2> inits = {filled(zero, shape, expr.range)};
-  if (isArgmax)
-    inits.push_back(filled(builder.getI64IntegerAttr(-1), shape, expr.range));
-  bool guarded = needsGuard(*expr.operand, inner, eq) ||
-                 (expr.where && needsGuard(*expr.where, inner, eq));
+/// The first maximum wins, and a NaN wins over numbers.
+SmallVector<Value, 2> Emitter::argmax(Code &code, const Reduction &step,
+                                      Value x, Value counts,
+                                      ArrayRef<Value> acc) {
+  OpBuilder &b = code.builder;
+  Location at = loc(step.place);
+  Value none =
+      arith::CmpIOp::create(b, at, arith::CmpIPredicate::slt, acc[1],
+                            arith::ConstantIntOp::create(b, at, 0, 64));
+  Value better;
+  if (isReal(step.ty)) {
+    Value more =
+        arith::CmpFOp::create(b, at, arith::CmpFPredicate::OGT, x, acc[0]);
+    Value nan = arith::CmpFOp::create(b, at, arith::CmpFPredicate::UNO, x, x);
+    Value had =
+        arith::CmpFOp::create(b, at, arith::CmpFPredicate::ORD, acc[0], acc[0]);
+    better = arith::OrIOp::create(b, at, more,
+                                  arith::AndIOp::create(b, at, nan, had));
+  } else {
+    better = arith::CmpIOp::create(b, at, arith::CmpIPredicate::sgt, x, acc[0]);
+  }
+  Value take = arith::OrIOp::create(b, at, none, better);
+  if (counts)
+    take = arith::AndIOp::create(b, at, take, counts);
+  Value position;
+  for (auto [idx, extent] : llvm::zip(step.ids, step.idExtents)) {
+    Value k = asI64(code, {indexValue(code, idx, at), Ty::AnyInt, {}}, at);
+    if (position) {
+      Value n = asI64(code, {emit(extent, step.place), Ty::AnyInt, {}}, at);
+      k = arith::AddIOp::create(b, at,
+                                arith::MulIOp::create(b, at, position, n), k);
+    }
+    position = k;
+  }
+  return {arith::SelectOp::create(b, at, take, x, acc[0]),
+          arith::SelectOp::create(b, at, take, position, acc[1])};
+}
 
-  auto fill = [&](Body &body, ArrayRef<Value> acc) -> Values {
-    OpBuilder &b = body.builder;
+void Emitter::emit(const Reduction &step) {
+  Location at = loc(step.place);
+  bool isArgmax = step.op == ReduceOp::Argmax;
+  bool isSum = step.op == ReduceOp::Sum || step.op == ReduceOp::Mean;
+  TypedAttr zero =
+      neutral(isArgmax ? ReduceOp::Max : step.op, step.ty, step.f64);
+  Values inits = {filled(zero, step.shape, step.place)};
+  if (isArgmax)
+    inits.push_back(
+        filled(builder.getI64IntegerAttr(-1), step.shape, step.place));
+  auto fill = [&](Code &code, ArrayRef<Value> acc) -> Values {
+    OpBuilder &b = code.builder;
     auto keep = [&] { return Values(acc); };
     // The next accumulators, given the term and where it counts (null: always).
-    auto next = [&](const TV &term, Value counts) -> SmallVector<Value, 2> {
+    auto next = [&](const TV &term, Value counts) -> Values {
       Value x =
           toType(b,
-                 isReal(ty) && term.ty != Ty::Bool ? asReal(body, term, at)
-                                                   : term.value,
-                 accType, at);
-      if (!isArgmax) {
-        if (counts)
-          x = arith::SelectOp::create(b, at, counts, x,
-                                      arith::ConstantOp::create(b, at, zero));
-        return {combine(b, at, expr.op, acc[0], x)};
-      }
-      // The first maximum wins, and a NaN wins over numbers.
-      Value none =
-          arith::CmpIOp::create(b, at, arith::CmpIPredicate::slt, acc[1],
-                                arith::ConstantIntOp::create(b, at, 0, 64));
-      Value better;
-      if (isReal(ty)) {
-        Value more =
-            arith::CmpFOp::create(b, at, arith::CmpFPredicate::OGT, x, acc[0]);
-        Value nan =
-            arith::CmpFOp::create(b, at, arith::CmpFPredicate::UNO, x, x);
-        Value had = arith::CmpFOp::create(b, at, arith::CmpFPredicate::ORD,
-                                          acc[0], acc[0]);
-        better = arith::OrIOp::create(b, at, more,
-                                      arith::AndIOp::create(b, at, nan, had));
-      } else {
-        better =
-            arith::CmpIOp::create(b, at, arith::CmpIPredicate::sgt, x, acc[0]);
-      }
-      Value take = arith::OrIOp::create(b, at, none, better);
+                 isReal(step.ty) && term.ty != Ty::Bool ? asReal(code, term, at)
+                                                        : term.value,
+                 zero.getType(), at);
+      if (isArgmax)
+        return argmax(code, step, x, counts, acc);
       if (counts)
-        take = arith::AndIOp::create(b, at, take, counts);
-      Value position;
-      for (Idx *idx : ids) {
-        Value k = asI64(body, {indexValue(body, idx, at), Ty::AnyInt, {}}, at);
-        if (position) {
-          Value n =
-              asI64(body, {emit(*idx->extent, expr.range), Ty::AnyInt, {}}, at);
-          k = arith::AddIOp::create(
-              b, at, arith::MulIOp::create(b, at, position, n), k);
-        }
-        position = k;
-      }
-      return {arith::SelectOp::create(b, at, take, x, acc[0]),
-              arith::SelectOp::create(b, at, take, position, acc[1])};
+        x = arith::SelectOp::create(b, at, counts, x,
+                                    arith::ConstantOp::create(b, at, zero));
+      return {combine(b, at, step.op, acc[0], x)};
     };
-    auto term = [&]() -> SmallVector<Value, 2> {
-      size_t depth = eq.guards.size();
-      Value condition;
-      if (expr.where) {
-        TV where = emit(body, *expr.where, inner, eq);
-        if (!where)
-          return {};
-        condition = where.value;
-        eq.guards.push_back({expr.where.get(), true, &inner, &body});
-      }
-      llvm::scope_exit leave([&] { eq.guards.resize(depth); });
-      bool inIf = condition && needsGuard(*expr.operand, inner, eq);
-      auto value = [&]() -> SmallVector<Value, 2> {
-        TV tv = emit(body, *expr.operand, inner, eq);
-        if (!tv)
-          return {};
-        Value counts = inIf ? Value() : condition;
-        if (tv.live && (expr.op == ReduceOp::Sum || expr.op == ReduceOp::Mean))
+    auto term = [&]() -> Values {
+      Value condition = step.where ? emit(code, step.where).value : Value();
+      auto value = [&]() -> Values {
+        TV tv = emit(code, step.operand);
+        Value counts = step.inBranch ? Value() : condition;
+        if (tv.live && isSum)
           counts = counts ? Value(arith::AndIOp::create(b, at, counts, tv.live))
                           : tv.live;
         return next(tv, counts);
       };
-      return inIf ? ifElse(body, condition, ValueRange(acc).getTypes(), at,
-                           value, keep)
-                  : value();
+      return step.inBranch ? ifElse(code, condition, ValueRange(acc).getTypes(),
+                                    at, value, keep)
+                           : value();
     };
-    if (!guarded)
-      return term();
-    return underGuards(body, eq, firstGuard, ValueRange(acc).getTypes(), at,
+    return underGuards(code, step.guards, 0, ValueRange(acc).getTypes(), at,
                        term, keep);
   };
-  auto results = generic(expr.range, axes, ids, inits, f64, fill);
-  if (results.empty())
-    return std::nullopt;
-
-  Reduced reduced;
-  reduced.value = {
-      results[isArgmax ? 1 : 0], isArgmax ? Ty::I64 : ty, shape, {}};
-  if (expr.op == ReduceOp::Mean && expr.where) {
-    Value zeros = filled(builder.getI64IntegerAttr(0), shape, expr.range);
-    auto count = generic(
-        expr.range, axes, ids, {zeros}, false,
-        [&](Body &body, ArrayRef<Value> acc) -> SmallVector<Value, 2> {
-          auto one = [&]() -> SmallVector<Value, 2> {
-            TV where = emit(body, *expr.where, inner, eq);
-            if (!where)
-              return {};
-            Value add = arith::ExtUIOp::create(
-                body.builder, at, builder.getI64Type(), where.value);
-            return {arith::AddIOp::create(body.builder, at, acc[0], add)};
-          };
-          if (!needsGuard(*expr.where, inner, eq))
-            return one();
-          return underGuards(body, eq, firstGuard, ValueRange(acc).getTypes(),
-                             at, one, [&] { return Values(acc); });
-        });
-    if (count.empty())
-      return std::nullopt;
-    reduced.count = {count[0], Ty::I64, shape, {}};
-  }
-  return reduced;
-}
-
-/// A reduction inside an expression: a generic of its own, read here.
-TV Lowering::emitReduced(Body &body, const ReduceExpr &expr, const Scope &scope,
-                         Equation &eq) {
-  const Info &i = info(expr, scope, eq);
-  Location at = loc(expr.range);
-  Scope inner = inside(expr, scope, eq);
-  SmallVector<Idx *, 2> ids = eq.binders[{&expr, scope.env.get()}];
-  size_t depth = eq.guards.size();
-  llvm::scope_exit leave([&] { eq.guards.resize(depth); });
-  Hoisted hoisted =
-      hoist({expr.operand.get(), expr.where.get()}, inner, eq, i.used, ids);
-  SmallVector<Idx *, 4> axes = hoisted.axes;
-  inLoopOrder(axes, body);
-  Equation::Place key{{&expr, scope.env.get()}, hoisted.guards};
-  auto it = eq.reduced.find(key);
-  if (it == eq.reduced.end() || body.f64) {
-    auto reduced =
-        emitReduce(expr, scope, eq, axes, hoisted.firstGuard, body.f64);
-    if (!reduced)
-      return {};
-    eq.reduced.erase(key);
-    it = eq.reduced.emplace(key, std::make_pair(*reduced, axes)).first;
-  }
-  const Reduced &reduced = it->second.first;
-  TV tv = readTensor(body, reduced.value, it->second.second, at);
-  if (expr.op == ReduceOp::Argmax)
-    return {tv.value, Ty::I32, {}};
-  if (expr.op != ReduceOp::Mean) {
-    tv.ty = i.ty;
-    return tv;
-  }
-  Value sum = asReal(body, tv, at), count;
-  OpBuilder &b = body.builder;
-  if (reduced.count.value) {
-    TV n = readTensor(body, reduced.count, it->second.second, at);
-    Value one = arith::ConstantIntOp::create(b, at, 1, 64);
-    Value atLeastOne = arith::MaxSIOp::create(b, at, n.value, one);
-    count = arith::SIToFPOp::create(b, at, realType(body), atLeastOne);
-  } else {
-    Size n(1);
-    for (Idx *idx : ids)
-      n = n * *idx->extent;
-    n = sizes.max(n, Size(1));
-    if (auto c = n.constant())
-      count = realConstant(body, double(*c), at);
-    else
-      count = asReal(body, {emit(n, expr.range), Ty::AnyInt, {}}, at);
-  }
-  return {arith::DivFOp::create(b, at, sum, count), i.ty, {}};
-}
-
-/// The order of the loops of `body` for the axes that it has.
-void Lowering::inLoopOrder(SmallVectorImpl<Idx *> &axes, const Body &body) {
-  auto position = [&](Idx *idx) {
-    return llvm::find(body.loops, idx) - body.loops.begin();
+  Values results = generic(step.place, step.axes, step.ids, step.idExtents,
+                           inits, step.f64, fill);
+  tensors[step.result] = results[isArgmax ? 1 : 0];
+  if (!step.count)
+    return;
+  Value zeros = filled(builder.getI64IntegerAttr(0), step.shape, step.place);
+  auto count = [&](Code &code, ArrayRef<Value> acc) {
+    return underGuards(
+        code, step.countGuards, 0, ValueRange(acc).getTypes(), at,
+        [&]() -> Values {
+          OpBuilder &b = code.builder;
+          Value where = emit(code, step.countWhere).value;
+          Value add = arith::ExtUIOp::create(b, at, b.getI64Type(), where);
+          return {arith::AddIOp::create(b, at, acc[0], add)};
+        },
+        [&] { return Values(acc); });
   };
-  llvm::sort(axes, [&](Idx *a, Idx *b) { return position(a) < position(b); });
+  tensors[step.count] = generic(step.place, step.axes, step.ids, step.idExtents,
+                                zeros, false, count)[0];
+}
+
+void Emitter::emit(const Softmax &step) {
+  Location at = loc(step.place);
+  Region region;
+  if (step.where) {
+    Code code(Code::Where, OpBuilder(builder.getContext()));
+    code.block = &region.emplaceBlock();
+    code.builder.setInsertionPointToEnd(code.block);
+    for (Idx *idx : step.axes) {
+      code.at[idx] = code.block->addArgument(builder.getIndexType(), at);
+      code.loops.push_back(idx);
+    }
+    attn::YieldOp::create(code.builder, at, emit(code, step.where).value);
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*code.block)))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+  }
+  // A tensor that is read as it is may have an extent that only a check makes
+  // the number that the index ranges over.
+  auto as = [&](Value value, ArrayRef<SizeUse> shape) -> Value {
+    mlir::Type type = tensorType(builder.getF32Type(), shape);
+    if (value.getType() == type)
+      return value;
+    return tensor::CastOp::create(builder, at, type, value);
+  };
+  Value scores = as(value(step.scores), step.shape), sink;
+  if (step.sink)
+    sink = as(value(step.sink), step.sinkShape);
+  mlir::Type result = tensorType(builder.getF32Type(), step.shape);
+  mlir::Type live = tensorType(builder.getI1Type(), step.shape);
+  SmallVector<int64_t> positions(step.positions.begin(),
+                                 step.positions.end());
+  Operation *op;
+  if (step.isLog) {
+    auto softmax = attn::LogSoftmaxOp::create(builder, at, result, live, scores,
+                                              sink, positions);
+    softmax.getWhere().takeBody(region);
+    op = softmax;
+  } else {
+    auto softmax = attn::SoftmaxOp::create(builder, at, result, live, scores,
+                                           sink, positions);
+    // Others have the names that the op gives them.
+    softmax.setMap(attn::symbolizeMap(step.map).value_or(attn::Map::Exp));
+    softmax.getWhere().takeBody(region);
+    op = softmax;
+  }
+  tensors[step.result] = op->getResult(0);
+  tensors[step.live] = op->getResult(1);
 }

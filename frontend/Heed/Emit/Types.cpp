@@ -11,14 +11,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontend/Heed/Semantics/Lowering.h"
+#include "Emitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace heed;
 using namespace heed::sema;
-using namespace heed::ast;
 using namespace mlir;
 using llvm::cast;
 using llvm::isa;
@@ -27,7 +26,7 @@ using llvm::isa;
 // Types
 //===----------------------------------------------------------------------===//
 
-mlir::Type Lowering::irType(Ty ty) {
+mlir::Type Emitter::irType(Ty ty) {
   switch (ty) {
   case Ty::Bool:
     return builder.getI1Type();
@@ -49,17 +48,17 @@ mlir::Type Lowering::irType(Ty ty) {
   return {};
 }
 
-SmallVector<int64_t> Lowering::extents(ArrayRef<Size> shape) {
+SmallVector<int64_t> Emitter::extents(ArrayRef<SizeUse> shape) {
   SmallVector<int64_t> result;
-  for (const Size &size : shape) {
-    auto c = size.constant();
+  for (const SizeUse &use : shape) {
+    auto c = use.size.constant();
     result.push_back(c ? *c : mlir::ShapedType::kDynamic);
   }
   return result;
 }
 
-mlir::RankedTensorType Lowering::tensorType(mlir::Type elem,
-                                            ArrayRef<Size> shape) {
+mlir::RankedTensorType Emitter::tensorType(mlir::Type elem,
+                                           ArrayRef<SizeUse> shape) {
   return mlir::RankedTensorType::get(extents(shape), elem);
 }
 
@@ -67,76 +66,75 @@ mlir::RankedTensorType Lowering::tensorType(mlir::Type elem,
 // Conversions of values
 //===----------------------------------------------------------------------===//
 
-mlir::Type Lowering::realType(const Body &body) {
-  return body.f64 ? mlir::Type(builder.getF64Type())
+mlir::Type Emitter::realType(const Code &code) {
+  return code.f64 ? mlir::Type(builder.getF64Type())
                   : mlir::Type(builder.getF32Type());
 }
 
-mlir::Type Lowering::bodyType(const Body &body, Ty ty) {
+mlir::Type Emitter::bodyType(const Code &code, Ty ty) {
   if (ty == Ty::Bool)
     return builder.getI1Type();
   if (isReal(ty))
-    return realType(body);
+    return realType(code);
   if (ty == Ty::AnyInt)
     return builder.getIndexType();
   return builder.getI64Type();
 }
 
-Value Lowering::realConstant(Body &body, double value, Location at) {
-  mlir::Type type = realType(body);
+Value Emitter::realConstant(Code &code, double value, Location at) {
+  mlir::Type type = realType(code);
   llvm::APFloat number(value);
   bool lost;
   number.convert(cast<FloatType>(type).getFloatSemantics(),
                  llvm::APFloat::rmNearestTiesToEven, &lost);
-  return arith::ConstantOp::create(body.builder, at,
+  return arith::ConstantOp::create(code.builder, at,
                                    builder.getFloatAttr(type, number));
 }
 
-Value Lowering::asI64(Body &body, const TV &tv, Location at) {
+Value Emitter::asI64(Code &code, const TV &tv, Location at) {
   mlir::Type i64 = builder.getI64Type();
   mlir::Type type = tv.value.getType();
   if (type == i64)
     return tv.value;
   if (type.isIndex())
-    return body.builder.createOrFold<arith::IndexCastOp>(at, i64, tv.value);
-  return arith::ExtSIOp::create(body.builder, at, i64, tv.value);
+    return code.builder.createOrFold<arith::IndexCastOp>(at, i64, tv.value);
+  return arith::ExtSIOp::create(code.builder, at, i64, tv.value);
 }
 
-Value Lowering::asIndex(Body &body, const TV &tv, Location at) {
+Value Emitter::asIndex(Code &code, const TV &tv, Location at) {
   if (tv.value.getType().isIndex())
     return tv.value;
-  return body.builder.createOrFold<arith::IndexCastOp>(
+  return code.builder.createOrFold<arith::IndexCastOp>(
       at, builder.getIndexType(), tv.value);
 }
 
-Value Lowering::asReal(Body &body, const TV &tv, Location at) {
-  mlir::Type want = realType(body), type = tv.value.getType();
+Value Emitter::asReal(Code &code, const TV &tv, Location at) {
+  mlir::Type want = realType(code), type = tv.value.getType();
   if (type == want)
     return tv.value;
   if (isa<FloatType>(type)) {
     if (type.getIntOrFloatBitWidth() < want.getIntOrFloatBitWidth())
-      return arith::ExtFOp::create(body.builder, at, want, tv.value);
-    return arith::TruncFOp::create(body.builder, at, want, tv.value);
+      return arith::ExtFOp::create(code.builder, at, want, tv.value);
+    return arith::TruncFOp::create(code.builder, at, want, tv.value);
   }
   if (auto constant = tv.value.getDefiningOp<arith::ConstantIndexOp>())
-    return realConstant(body, double(constant.value()), at);
+    return realConstant(code, double(constant.value()), at);
   Value integer = tv.value;
   if (type.isIndex())
-    integer = asI64(body, tv, at);
-  return arith::SIToFPOp::create(body.builder, at, want, integer);
+    integer = asI64(code, tv, at);
+  return arith::SIToFPOp::create(code.builder, at, want, integer);
 }
 
-Value Lowering::asType(Body &body, const TV &tv, Ty ty, Location at) {
+Value Emitter::asType(Code &code, const TV &tv, Ty ty, Location at) {
   if (ty == Ty::Bool)
     return tv.value;
   if (isReal(ty))
-    return asReal(body, tv, at);
-  return ty == Ty::AnyInt ? asIndex(body, tv, at) : asI64(body, tv, at);
+    return asReal(code, tv, at);
+  return ty == Ty::AnyInt ? asIndex(code, tv, at) : asI64(code, tv, at);
 }
 
 /// `value`, a number or bool, as an element of type `type`.
-Value Lowering::toType(OpBuilder &b, Value value, mlir::Type type,
-                       Location at) {
+Value Emitter::toType(OpBuilder &b, Value value, mlir::Type type, Location at) {
   mlir::Type from = value.getType();
   if (from == type)
     return value;
@@ -156,21 +154,21 @@ Value Lowering::toType(OpBuilder &b, Value value, mlir::Type type,
 }
 
 /// The element that a tensor of type `ty` stores.
-Value Lowering::toStorage(Body &body, const TV &tv, Ty ty, Location at) {
-  Value value = isReal(ty) ? asReal(body, tv, at) : tv.value;
-  return toType(body.builder, value, irType(ty), at);
+Value Emitter::toStorage(Code &code, const TV &tv, Ty ty, Location at) {
+  Value value = isReal(ty) ? asReal(code, tv, at) : tv.value;
+  return toType(code.builder, value, irType(ty), at);
 }
 
 /// Both operands in `index` where one of them is an index, else in i64.
-std::pair<Value, Value> Lowering::asIntegers(Body &body, const TV &x,
-                                             const TV &y, Location at) {
+std::pair<Value, Value> Emitter::asIntegers(Code &code, const TV &x,
+                                            const TV &y, Location at) {
   bool index = (x.value.getType().isIndex() && y.ty != Ty::I64) ||
                (y.value.getType().isIndex() && x.ty != Ty::I64);
   if (index)
-    return {asIndex(body, x, at), asIndex(body, y, at)};
-  return {asI64(body, x, at), asI64(body, y, at)};
+    return {asIndex(code, x, at), asIndex(code, y, at)};
+  return {asI64(code, x, at), asI64(code, y, at)};
 }
 
-Value Lowering::boolConstant(OpBuilder &b, bool value, Location at) {
+Value Emitter::boolConstant(OpBuilder &b, bool value, Location at) {
   return arith::ConstantIntOp::create(b, at, value, 1);
 }

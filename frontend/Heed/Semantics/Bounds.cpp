@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Analysis.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -15,7 +15,7 @@ using namespace heed::ast;
 using llvm::cast;
 using llvm::dyn_cast;
 
-std::optional<Linear> Lowering::linear(const Expr &expr, const Scope &scope,
+std::optional<Linear> Analysis::linear(const Expr &expr, const Scope &scope,
                                        Equation &eq) {
   const Info &i = info(expr, scope, eq);
   if (i.fixed) {
@@ -83,7 +83,7 @@ std::optional<Linear> Lowering::linear(const Expr &expr, const Scope &scope,
   }
 }
 
-SmallVector<unsigned> Lowering::positiveAtoms(ArrayRef<const Idx *> used) {
+SmallVector<unsigned> Analysis::positiveAtoms(ArrayRef<const Idx *> used) {
   // Where something is evaluated, every loop around it runs at least once.
   SmallVector<unsigned> atoms;
   for (const Idx *idx : used)
@@ -95,7 +95,7 @@ SmallVector<unsigned> Lowering::positiveAtoms(ArrayRef<const Idx *> used) {
   return atoms;
 }
 
-Bounds Lowering::bounds(const Expr &expr, const Scope &scope, Equation &eq) {
+Bounds Analysis::bounds(const Expr &expr, const Scope &scope, Equation &eq) {
   Bounds result;
   const Info &i = info(expr, scope, eq);
   SmallVector<unsigned> atoms = positiveAtoms(i.used);

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Analysis.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -23,11 +23,11 @@ using llvm::Twine;
 //===----------------------------------------------------------------------===//
 
 /// What they are of: reals only, or integers too (then the type stays).
-bool Lowering::isBuiltin(StringRef name) {
+bool Analysis::isBuiltin(StringRef name) {
   return findBuiltin(name) || elementType(name).has_value();
 }
 
-bool Lowering::inferExtent(const CallExpr &expr, const Scope &scope,
+bool Analysis::inferExtent(const CallExpr &expr, const Scope &scope,
                            Info &info) {
   Equation inner;
   const Info *tensor = infer(*expr.args[0], scope, inner);
@@ -45,7 +45,7 @@ bool Lowering::inferExtent(const CallExpr &expr, const Scope &scope,
   return true;
 }
 
-bool Lowering::inferLog2(const CallExpr &expr, const Info &arg, Info &info) {
+bool Analysis::inferLog2(const CallExpr &expr, const Info &arg, Info &info) {
   bool isSize = arg.fixed && arg.fixed->kind == Binding::Int;
   if (!isSize || sizes.nonNegative(-arg.fixed->size))
     return error(expr.range, "'ilog2' takes a static integer of 1 or more");
@@ -57,7 +57,7 @@ bool Lowering::inferLog2(const CallExpr &expr, const Info &arg, Info &info) {
   return true;
 }
 
-bool Lowering::inferCast(const CallExpr &expr, ElementType to, const Info &arg,
+bool Analysis::inferCast(const CallExpr &expr, ElementType to, const Info &arg,
                          Info &info) {
   auto ty = tyOf(to, expr.callee.range);
   if (!ty)
@@ -68,7 +68,7 @@ bool Lowering::inferCast(const CallExpr &expr, ElementType to, const Info &arg,
   return true;
 }
 
-bool Lowering::inferBuiltin(const CallExpr &expr, const Scope &scope,
+bool Analysis::inferBuiltin(const CallExpr &expr, const Scope &scope,
                             Equation &eq, bool weak, Info &info) {
   StringRef name = expr.callee.text;
   const Builtin *row = findBuiltin(name); // null: a cast
@@ -108,7 +108,7 @@ bool Lowering::inferBuiltin(const CallExpr &expr, const Scope &scope,
   return true;
 }
 
-void Lowering::foldBuiltin(const Builtin &row, ArrayRef<const Info *> args,
+void Analysis::foldBuiltin(const Builtin &row, ArrayRef<const Info *> args,
                            Info &info) {
   if (!llvm::all_of(args, [](const Info *arg) { return arg->fixed; }))
     return;
@@ -135,7 +135,7 @@ void Lowering::foldBuiltin(const Builtin &row, ArrayRef<const Info *> args,
 // Calls
 //===----------------------------------------------------------------------===//
 
-bool Lowering::inferCall(const CallExpr &expr, const Scope &scope, Equation &eq,
+bool Analysis::inferCall(const CallExpr &expr, const Scope &scope, Equation &eq,
                          bool weak, Info &info) {
   const FnDecl *fn = program.findFn(*scope.env->file, expr.callee.text);
   // A library function never takes the place of a built-in.
@@ -175,8 +175,8 @@ bool Lowering::inferCall(const CallExpr &expr, const Scope &scope, Equation &eq,
   return inferBinding(it->second, expr, eq, weak, info);
 }
 
-std::optional<std::vector<Lowering::Result>>
-Lowering::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
+std::optional<std::vector<Analysis::Result>>
+Analysis::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
                Equation &eq) {
   std::string name = fn.name.text.str();
   constexpr size_t most = 1000;
@@ -258,8 +258,7 @@ Lowering::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
     if (formal.type && formal.type->hasExtents &&
         binding.kind != Binding::None) {
       if (binding.kind == Binding::Table)
-        binding =
-            Binding::of(tableTensor(*binding.table, false, loc(expr.range)));
+        binding = Binding::of(tableTensor(binding.table, false, expr.range));
       if (binding.kind != Binding::Tensor) {
         error(given[k] ? given[k]->range : expr.range,
               what + " must be a tensor, found " + kindOf(binding));
@@ -305,7 +304,7 @@ Lowering::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
 }
 
 /// What the argument `formal` is bound to.
-bool Lowering::argument(const Argument &formal, const Expr &actual,
+bool Analysis::argument(const Argument &formal, const Expr &actual,
                         const Scope &scope, Equation &eq,
                         const std::string &what, Binding &binding) {
   bool isStatic = formal.afterSemicolon && !formal.type;
@@ -366,13 +365,13 @@ bool Lowering::argument(const Argument &formal, const Expr &actual,
 // Tensors of their own
 //===----------------------------------------------------------------------===//
 
-std::optional<TensorVal> Lowering::tensorOf(const Binding &binding,
+std::optional<TensorVal> Analysis::tensorOf(const Binding &binding,
                                             Range place) {
   switch (binding.kind) {
   case Binding::Tensor:
     return binding.tensor;
   case Binding::Table:
-    return tableTensor(*binding.table, false, loc(place));
+    return tableTensor(binding.table, false, place);
   case Binding::Collection: {
     Equation none;
     auto box = reached(*binding.collection, {}, Scope(), none, place);
@@ -385,7 +384,7 @@ std::optional<TensorVal> Lowering::tensorOf(const Binding &binding,
   }
 }
 
-std::optional<TensorVal> Lowering::materialise(const Expr &expr,
+std::optional<TensorVal> Analysis::materialise(const Expr &expr,
                                                const Scope &scope) {
   Scope bare;
   bare.env = scope.env;

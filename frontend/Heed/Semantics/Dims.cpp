@@ -5,10 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Analysis.h"
 
-#include "dialects/Attn/Dialect.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace heed;
@@ -18,63 +16,38 @@ using llvm::cast;
 using llvm::dyn_cast;
 using llvm::Twine;
 
-//===----------------------------------------------------------------------===//
-// Values of sizes
-//===----------------------------------------------------------------------===//
-
-Value Lowering::emit(const Size &size, Range place) {
-  // What is known at the entry is computed there, once.
-  if (sizes.hasValueOutside(size, entry))
-    return sizes.emit(builder, loc(place), size);
-  auto [it, isNew] = emitted.try_emplace(size);
-  if (isNew)
-    it->second = sizes.emit(prologue, loc(place), size);
-  return it->second;
-}
-
-/// The same as an attribute, where it is known.
-mlir::OpFoldResult Lowering::emitExtent(const Size &size, Range place) {
-  if (auto c = size.constant())
-    return builder.getIndexAttr(*c);
-  return emit(size, place);
-}
-
-std::string Lowering::describe(const Size &size) { return sizes.str(size); }
+std::string Analysis::describe(const Size &size) { return sizes.str(size); }
 
 //===----------------------------------------------------------------------===//
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// `holds` builds the condition where the sizes are in scope. A check that
-/// stands in a loop is void where the loop has no turn.
-void Lowering::require(ArrayRef<Size> of, Range place, const Twine &message,
-                       llvm::function_ref<Value(mlir::OpBuilder &)> holds,
-                       ArrayRef<Value> values) {
-  auto inLoop = [&](const Size &size) {
-    return sizes.hasValueOutside(size, entry);
-  };
-  bool inside = llvm::any_of(of, inLoop);
+/// A check that stands in a loop is void where the loop has no turn.
+void Analysis::require(Require::Kind kind, ArrayRef<Size> of, Range place,
+                       const Twine &message, ArrayRef<Size> values,
+                       ArrayRef<Size> empty, bool low) {
+  Require step;
+  step.kind = kind;
+  step.sizes = uses(of);
+  step.values = uses(values);
+  step.empty = uses(empty);
+  step.low = low;
+  step.message = message.str();
+  step.place = place;
+  auto inLoop = [&](const Size &size) { return sizes.isInLoop(size); };
+  step.inLoop = llvm::any_of(of, inLoop) || llvm::any_of(empty, inLoop);
   for (const RolledLoop &loop : loops)
     if (!surelyRuns(loop))
-      inside = inside || inLoop(loop.lo) || inLoop(loop.hi);
-  mlir::OpBuilder &at = inside ? builder : prologue;
-  mlir::Location where = loc(place);
-  Value condition = holds(at);
-  for (const RolledLoop &loop : loops) {
-    if (inside || surelyRuns(loop))
-      continue;
-    Value empty =
-        mlir::arith::CmpIOp::create(at, where, mlir::arith::CmpIPredicate::sle,
-                                    emit(loop.hi, place), emit(loop.lo, place));
-    condition = mlir::arith::OrIOp::create(at, where, condition, empty);
-  }
-  attn::RequireOp::create(at, where, condition, builder.getStringAttr(message),
-                          values);
+      step.inLoop = step.inLoop || inLoop(loop.lo) || inLoop(loop.hi);
+  for (const RolledLoop &loop : loops)
+    if (!step.inLoop && !surelyRuns(loop))
+      step.emptyLoops.push_back({sizes.use(loop.lo), sizes.use(loop.hi)});
+  sink->push_back(std::move(step));
 }
 
 /// a < b, unless something is empty. An extent that is written as an expression
 /// may be: H*0.
-bool Lowering::isAlwaysLess(const Size &a, const Size &b) {
+bool Analysis::isAlwaysLess(const Size &a, const Size &b) {
   SmallVector<unsigned> dims;
   for (unsigned id = 0; id < sizes.numAtoms(); ++id)
     if (sizes.atom(id).kind == Atom::Dim &&
@@ -83,7 +56,7 @@ bool Lowering::isAlwaysLess(const Size &a, const Size &b) {
   return sizes.nonNegative(b - a - 1, dims);
 }
 
-bool Lowering::requireEqual(const Size &a, const Size &b, Range place,
+bool Analysis::requireEqual(const Size &a, const Size &b, Range place,
                             const Twine &what, ArrayRef<Note> notes,
                             const Twine &atRunTime) {
   if (sizes.equal(a, b))
@@ -99,47 +72,28 @@ bool Lowering::requireEqual(const Size &a, const Size &b, Range place,
     needsUnroll = true;
     return false;
   }
-  Value x = emit(a, place), y = emit(b, place);
-  require({a, b}, place, message,
-          [&](mlir::OpBuilder &at) -> Value {
-            return mlir::arith::CmpIOp::create(
-                at, loc(place), mlir::arith::CmpIPredicate::eq, x, y);
-          },
-          {x, y});
+  require(Require::Equal, {a, b}, place, message, {a, b});
   sizes.assumeZero(d);
   return true;
 }
 
-void Lowering::requireLessEqual(const Size &a, const Size &b, Range place,
+void Analysis::requireLessEqual(const Size &a, const Size &b, Range place,
                                 const Twine &message) {
-  Value x = emit(a, place), y = emit(b, place);
-  require({a, b}, place, message,
-          [&](mlir::OpBuilder &at) -> Value {
-            return mlir::arith::CmpIOp::create(
-                at, loc(place), mlir::arith::CmpIPredicate::sle, x, y);
-          },
-          {x, y});
+  require(Require::LessEqual, {a, b}, place, message, {a, b});
   sizes.assumeNonNegative(b - a);
 }
 
-void Lowering::requirePositive(const Size &size, Range place, const Twine &op) {
+void Analysis::requirePositive(const Size &size, Range place, const Twine &op) {
   if (!llvm::is_contained(positive, size)) {
     positive.push_back(size);
-    Value x = emit(size, place);
-    require({size}, place,
+    require(Require::NotZero, {size}, place,
             "integer '" + op + "' by " + escape(sizes.str(size)) + " = {0}",
-            [&](mlir::OpBuilder &at) -> Value {
-              Value zero =
-                  mlir::arith::ConstantIndexOp::create(at, loc(place), 0);
-              return mlir::arith::CmpIOp::create(
-                  at, loc(place), mlir::arith::CmpIPredicate::ne, x, zero);
-            },
-            {x});
+            {size});
   }
 }
 
 /// Braces in a message of `attn.require` stand for values.
-std::string Lowering::escape(StringRef text) {
+std::string Analysis::escape(StringRef text) {
   std::string result;
   for (char c : text)
     result += c == '{' ? '(' : c == '}' ? ')' : c;
@@ -150,7 +104,7 @@ std::string Lowering::escape(StringRef text) {
 // Shapes that bind dims
 //===----------------------------------------------------------------------===//
 
-void Lowering::freeNames(const Expr &expr, const Env &env,
+void Analysis::freeNames(const Expr &expr, const Env &env,
                          std::vector<const NameExpr *> &names) {
   switch (expr.kind) {
   case ExprKind::Name: {
@@ -184,7 +138,7 @@ void Lowering::freeNames(const Expr &expr, const Env &env,
 }
 
 /// The extents of a type with `..` unfolded to nulls; false after an error.
-bool Lowering::unfoldDots(const Extents &tensor, Env &env, bool isModel,
+bool Analysis::unfoldDots(const Extents &tensor, Env &env, bool isModel,
                           llvm::SmallVectorImpl<const Expr *> &out) {
   auto &written = tensor.type->extents;
   auto dots =
@@ -238,7 +192,7 @@ bool Lowering::unfoldDots(const Extents &tensor, Env &env, bool isModel,
   return true;
 }
 
-bool Lowering::bindShapes(ArrayRef<Extents> tensors, const EnvPtr &env,
+bool Analysis::bindShapes(ArrayRef<Extents> tensors, const EnvPtr &env,
                           bool isModel) {
   struct Open {
     const Expr *expr;
@@ -308,11 +262,11 @@ bool Lowering::bindShapes(ArrayRef<Extents> tensors, const EnvPtr &env,
 }
 
 /// Binds the one unknown of an extent like 2*R + 1.
-bool Lowering::solveDim(const Expr &expr, const NameExpr &unknown,
+bool Analysis::solveDim(const Expr &expr, const NameExpr &unknown,
                         const Size &actual, const EnvPtr &env,
                         const std::string &what) {
   std::string name = unknown.name.str();
-  Size symbol = sizes.dim(name, {});
+  Size symbol = sizes.dim(name);
   unsigned id = *symbol.asAtom();
   Binding dim = Binding::of(symbol);
   dim.place = unknown.range;
@@ -360,8 +314,12 @@ bool Lowering::solveDim(const Expr &expr, const NameExpr &unknown,
   }
   // A name of its own: messages and types then speak of the user's dim.
   if (!solution.constant() && !solution.asAtom()) {
-    Value emittedSolution = emit(solution, expr.range);
-    symbol = sizes.dim(name, emittedSolution);
+    BindAtom step;
+    step.size = sizes.use(solution);
+    step.place = expr.range;
+    symbol = sizes.dim(name, step.size.inLoop);
+    step.atom = *symbol.asAtom();
+    sink->push_back(std::move(step));
     sizes.assumeZero(solution - symbol);
     sizes.assumeZero(actual - (symbol * factor + rest));
     solution = symbol;
@@ -371,7 +329,7 @@ bool Lowering::solveDim(const Expr &expr, const NameExpr &unknown,
   return true;
 }
 
-std::optional<Shape> Lowering::shapeOf(const Type &type, const EnvPtr &env,
+std::optional<Shape> Analysis::shapeOf(const Type &type, const EnvPtr &env,
                                        const Twine &what) {
   std::string name = what.str();
   Shape shape;

@@ -6,32 +6,18 @@
 //===----------------------------------------------------------------------===//
 //
 // Private to the semantic half of the front end: indices and scopes, what the
-// first walk finds out about each expression, and bodies under construction.
+// first walk finds out about each expression, and where it will stand.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef HEED_FRONTEND_HEED_SEMANTICS_EQUATION_H
 #define HEED_FRONTEND_HEED_SEMANTICS_EQUATION_H
 
-#include "Values.h"
+#include "Resolved.h"
 
-#include "mlir/IR/AffineMap.h"
-#include "mlir/IR/Builders.h"
-
-#include <deque>
 #include <set>
 
 namespace heed::sema {
-
-/// An index of an equation.
-struct Idx {
-  std::string name;
-  Range place;
-  std::optional<Size> extent;
-  bool declared = false;
-  std::string from; ///< what gave the extent, for messages
-  Range fromPlace;
-};
 
 /// Names of an expression: indices before the environment.
 struct Scope {
@@ -89,7 +75,7 @@ struct Equation {
     bool kept = false; ///< whose condition alone keeps it in range
   };
   using Key = std::pair<const void *, const Env *>;
-  std::deque<Idx> pool;
+  SmallVector<Idx *, 8> pool; ///< its indices; the model owns them
   std::map<Key, Info> infos;
   std::map<Key, SmallVector<Idx *, 2>> binders;
   std::map<Key, Binding> calls;
@@ -106,7 +92,6 @@ struct Equation {
   /// Reads and divisors that were checked.
   std::set<std::tuple<Key, Guards, Loops>> checked;
   // What stands as a tensor already, and the guards that it is under.
-  using Axes = SmallVector<Idx *, 4>;
   using Place = std::pair<Key, Guards>;
   std::map<Place, std::pair<TensorVal, Axes>> tables;
   std::map<Place, std::pair<Reduced, Axes>> reduced;
@@ -114,35 +99,29 @@ struct Equation {
   std::map<Key, std::pair<TensorVal, SmallVector<Item>>> splits;
 };
 
-/// A value in a body. `live`: an i1, null if always present.
-struct TV {
-  Value value;
-  Ty ty = Ty::AnyInt;
-  Value live;
-  explicit operator bool() const { return bool(value); }
-};
-
-/// A region under construction.
+/// Where an expression will be evaluated.
 struct Body {
   enum Kind {
     Generic, ///< of linalg.generic: plain reads are operands
     Where,   ///< of attn.softmax: indices are block arguments
     Host     ///< no region: scalars of the function itself
-  };
-  Body(Kind kind, mlir::OpBuilder builder) : kind(kind), builder(builder) {}
-  Kind kind;
-  mlir::OpBuilder builder;
-  mlir::Block *block = nullptr;
+  } kind;
   SmallVector<Idx *, 6> loops;
-  std::map<const Idx *, Value> at;
-  SmallVector<Value, 4> operands;
-  SmallVector<mlir::AffineMap, 4> maps;
   bool f64 = false; ///< reals are f64
+
+  /// Are these axes some of its loops, each once?
+  bool hasLoops(ArrayRef<Idx *> axes) const {
+    for (auto [k, idx] : llvm::enumerate(axes))
+      if (!llvm::is_contained(loops, idx) ||
+          llvm::is_contained(axes.take_front(k), idx))
+        return false;
+    return true;
+  }
 };
 
 /// sum of factor * index, plus an offset.
 struct Linear {
-  std::map<Idx *, Size> factors;
+  std::map<Idx *, Size, ByNumber> factors;
   Size offset;
 };
 

@@ -5,32 +5,27 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Analysis.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
-using namespace mlir;
 using llvm::cast;
 using llvm::dyn_cast;
 using llvm::isa;
 using llvm::Twine;
 
 /// The value of an inferred and solved right side over `axes`.
-std::optional<TensorVal> Lowering::lowerRight(const Expr &right,
+std::optional<TensorVal> Analysis::lowerRight(const Expr &right,
                                               const Scope &scope, Equation &eq,
                                               ArrayRef<Idx *> axes) {
   const Expr &expr = inParens(right);
   const Info &i = info(right, scope, eq);
   Ty elem = stored(i.ty);
   if (auto *softmax = dyn_cast<SoftmaxExpr>(&expr); softmax && elem == Ty::F32)
-    return emitSoftmax(*softmax, scope, eq, axes, 0);
+    return this->softmax(*softmax, scope, eq, axes, 0);
   if (auto *reduce = dyn_cast<ReduceExpr>(&expr);
       reduce && reduce->op != ReduceOp::Mean &&
       reduce->op != ReduceOp::Argmax && !i.pure) {
@@ -38,8 +33,8 @@ std::optional<TensorVal> Lowering::lowerRight(const Expr &right,
     Ty acc = reduce->op == ReduceOp::Max || reduce->op == ReduceOp::Min
                  ? info(*reduce->operand, inside(*reduce, scope, eq), eq).ty
                  : i.ty;
-    if (neutral(reduce->op, acc, false).getType() == irType(elem)) {
-      auto reduced = emitReduce(*reduce, scope, eq, axes, 0, false);
+    if (accumulator(acc) == elem) {
+      auto reduced = reduction(*reduce, scope, eq, axes, 0, false);
       if (!reduced)
         return std::nullopt;
       reduced->value.elem = elem;
@@ -49,46 +44,17 @@ std::optional<TensorVal> Lowering::lowerRight(const Expr &right,
   if (auto tensor = plainRead(expr, scope, eq, axes, elem))
     return tensor;
   bool f64 = i.pure && i.hasReal;
-  bool absent = false;
-  auto fill = [&](Body &body) -> TV {
+  auto fill = [&](Body &body) -> Node * {
     if (i.fixed)
-      return emitFixed(body, *i.fixed, right.range);
-    return f64 ? emitNode(body, right, scope, eq)
-               : emit(body, right, scope, eq);
+      return fixedNode(*i.fixed, right.range);
+    return f64 ? resolveNode(body, right, scope, eq)
+               : resolve(body, right, scope, eq);
   };
-  auto tensor = elementwise(axes, elem, right.range, f64, fill, &absent);
-  if (!tensor || !absent)
-    return tensor;
-  // Where the result is absent: a tensor of its own, dropped if nobody asks.
-  Location at = loc(right.range);
-  Value init = emptyTensor(builder.getI1Type(), tensor->shape, right.range);
-  auto live = generic(right.range, axes, {}, {init}, false,
-                      [&](Body &body, ArrayRef<Value>) {
-                        TV tv = fill(body);
-                        SmallVector<Value, 2> result;
-                        if (tv)
-                          result.push_back(tv.live);
-                        return result;
-                      });
-  if (live.empty())
-    return std::nullopt;
-  tensor->live = live[0];
-  // Handed on as it is: no tensor of its own after all.
-  auto op = live[0].getDefiningOp<linalg::GenericOp>();
-  auto yielded = op.getBlock()->getTerminator()->getOperand(0);
-  if (auto arg = dyn_cast<BlockArgument>(yielded);
-      arg && op.getIndexingMapsArray()[arg.getArgNumber()].isIdentity()) {
-    tensor->live = op.getInputs()[arg.getArgNumber()];
-    op.erase();
-    if (init.use_empty())
-      init.getDefiningOp()->erase();
-  }
-  (void)at;
-  return tensor;
+  return elementwise(axes, elem, right.range, f64, fill, true);
 }
 
 /// Does the expression read an index of the equation that it is inlined into?
-bool Lowering::indexed(const Expr &expr, const Scope &scope, Equation *outer) {
+bool Analysis::indexed(const Expr &expr, const Scope &scope, Equation *outer) {
   if (!outer)
     return false;
   if (auto *name = dyn_cast<NameExpr>(&expr)) {
@@ -110,7 +76,7 @@ bool Lowering::indexed(const Expr &expr, const Scope &scope, Equation *outer) {
 
 /// The value of a right side without indices on the left: static, a whole
 /// tensor, a rank-0 tensor, or (inlined into an equation) an expression.
-bool Lowering::lowerWhole(const Expr &right, const Scope &scope,
+bool Analysis::lowerWhole(const Expr &right, const Scope &scope,
                           Equation *outer, Binding &result) {
   if (right.kind == ExprKind::Concat)
     return error(right.range, "concat needs indices on the left side");
@@ -147,7 +113,7 @@ bool Lowering::lowerWhole(const Expr &right, const Scope &scope,
         isScalarBody(right, scope))
       return thunk();
     for (auto [k, size] : llvm::enumerate(*i->whole)) {
-      Idx &idx = eq.pool.emplace_back();
+      Idx &idx = newIdx(eq);
       idx.name = "axis " + std::to_string(k);
       idx.place = right.range;
       idx.extent = size;
@@ -165,7 +131,7 @@ bool Lowering::lowerWhole(const Expr &right, const Scope &scope,
 }
 
 /// Is every tensor in `expr` one that was passed without a type?
-bool Lowering::isScalarBody(const Expr &expr, const Scope &scope) {
+bool Analysis::isScalarBody(const Expr &expr, const Scope &scope) {
   if (auto *name = dyn_cast<NameExpr>(&expr)) {
     auto binding = lookup(*scope.env, name->name);
     return !binding || binding->kind == Binding::Thunk || binding->isStatic() ||
@@ -179,20 +145,22 @@ bool Lowering::isScalarBody(const Expr &expr, const Scope &scope) {
 }
 
 /// The tensor with elements of another type.
-TensorVal Lowering::convert(const TensorVal &tensor, Ty elem, Range place) {
+TensorVal Analysis::convert(const TensorVal &tensor, Ty elem, Range place) {
   Equation eq;
   for (const Size &size : tensor.shape) {
-    Idx &idx = eq.pool.emplace_back();
+    Idx &idx = newIdx(eq);
     idx.extent = size;
     eq.whole.push_back(&idx);
   }
-  auto result = elementwise(eq.whole, elem, place, false, [&](Body &body) {
-    TV tv = readTensor(body, tensor, eq.whole, loc(place));
-    tv.live = {};
-    if (isReal(tv.ty) != isReal(elem))
-      tv = emitCast(body, elem, tv, loc(place));
-    return tv;
-  });
+  auto result =
+      elementwise(eq.whole, elem, place, false, [&](Body &) -> Node * {
+        TensorVal present = tensor;
+        present.live = nullptr;
+        Node *read = elementNode(present, eq.whole, place);
+        return isReal(tensor.elem) == isReal(elem)
+                   ? read
+                   : newNode(Node::Cast, elem, place, read);
+      });
   result->live = tensor.live;
   return *result;
 }
@@ -201,7 +169,7 @@ TensorVal Lowering::convert(const TensorVal &tensor, Ty elem, Range place) {
 // Concatenation
 //===----------------------------------------------------------------------===//
 
-std::optional<TensorVal> Lowering::lowerConcat(const ConcatExpr &expr,
+std::optional<TensorVal> Analysis::lowerConcat(const ConcatExpr &expr,
                                                Scope &scope, Equation &eq,
                                                ArrayRef<Idx *> axes) {
   auto it = scope.indices.find(expr.index.text);
@@ -217,7 +185,7 @@ std::optional<TensorVal> Lowering::lowerConcat(const ConcatExpr &expr,
   for (const ExprPtr &part : expr.parts) {
     // Its own range of the index, and a scope that keys its analysis.
     Scope &inner = scopes.emplace_back(scope);
-    Idx &idx = eq.pool.emplace_back();
+    Idx &idx = newIdx(eq);
     idx.name = joined->name;
     idx.place = part->range;
     inner.indices[joined->name] = &idx;
@@ -266,39 +234,20 @@ std::optional<TensorVal> Lowering::lowerConcat(const ConcatExpr &expr,
   // One body that reads each part where it is.
   bool absent = llvm::any_of(
       parts, [](const TensorVal &part) { return bool(part.live); });
-  Location at = loc(expr.range);
   auto join = [&](bool live) {
     Ty ty = live ? Ty::Bool : elem;
-    return elementwise(axes, ty, expr.range, false, [&](Body &body) -> TV {
-      Value n = indexValue(body, joined, at);
-      std::function<TV(size_t, Size)> from = [&](size_t k, Size start) -> TV {
-        auto read = [&]() -> TV {
-          if (live && !parts[k].live)
-            return {boolConstant(body.builder, 1, at), Ty::Bool, {}};
-          SmallVector<Value> indices;
-          for (Idx *idx : axes) {
-            Value value = indexValue(body, idx, at);
-            if (idx == joined && !start.terms.empty())
-              value = arith::SubIOp::create(body.builder, at, value,
-                                            emit(start, expr.range));
-            indices.push_back(value);
-          }
-          return loaded(body,
-                        tensor::ExtractOp::create(
-                            body.builder, at,
-                            live ? parts[k].live : parts[k].value, indices),
-                        ty, at);
-        };
-        if (k + 1 == parts.size())
-          return read();
+    return elementwise(axes, ty, expr.range, false, [&](Body &) {
+      Node *node = newNode(Node::Concat, ty, expr.range);
+      node->flag = live;
+      node->idx = joined;
+      node->axes.assign(axes.begin(), axes.end());
+      Size start;
+      for (auto [k, part] : llvm::enumerate(parts)) {
         Size end = start + *mine[k]->extent;
-        Value before =
-            arith::CmpIOp::create(body.builder, at, arith::CmpIPredicate::slt,
-                                  n, emit(end, expr.range));
-        return branch(body, before, ty, false, at, read,
-                      [&] { return from(k + 1, end); });
-      };
-      return from(0, Size());
+        node->pieces.push_back({part, sizes.use(start), sizes.use(end)});
+        start = end;
+      }
+      return node;
     });
   };
   auto result = join(false);

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Analysis.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -26,7 +26,7 @@ static std::optional<int64_t> power(int64_t base, int64_t exponent) {
   return result;
 }
 
-bool Lowering::foldBinary(const BinaryExpr &expr, const Info &a, const Info &b,
+bool Analysis::foldBinary(const BinaryExpr &expr, const Info &a, const Info &b,
                           Info &info) {
   const Binding &x = *a.fixed, &y = *b.fixed;
   if (isInt(info.ty)) {
@@ -132,7 +132,7 @@ bool Lowering::foldBinary(const BinaryExpr &expr, const Info &a, const Info &b,
   return true;
 }
 
-std::optional<bool> Lowering::foldCompare(CompareOp op, const Binding &a,
+std::optional<bool> Analysis::foldCompare(CompareOp op, const Binding &a,
                                           const Binding &b) {
   if (a.kind == Binding::Bool || b.kind == Binding::Bool)
     return (a.flag == b.flag) == (op == CompareOp::Eq);

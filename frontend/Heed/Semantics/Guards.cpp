@@ -11,23 +11,20 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Analysis.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
-using namespace mlir;
 using llvm::cast;
 using llvm::dyn_cast;
 using llvm::isa;
 
 /// Is there a read in `expr`, of which `of` holds?
-bool Lowering::anyRead(
+bool Analysis::anyRead(
     const Expr &expr, const Scope &scope, Equation &eq,
     llvm::function_ref<bool(const ReadExpr &, const Scope &)> of) {
   auto found = eq.infos.find({&expr, scope.env.get()});
@@ -61,7 +58,7 @@ bool Lowering::anyRead(
   return any;
 }
 
-bool Lowering::needsGuard(const Expr &expr, const Scope &scope, Equation &eq) {
+bool Analysis::needsGuard(const Expr &expr, const Scope &scope, Equation &eq) {
   return anyRead(expr, scope, eq,
                  [&](const ReadExpr &read, const Scope &around) {
                    return !provenRead(read, around, eq);
@@ -77,7 +74,7 @@ bool Lowering::needsGuard(const Expr &expr, const Scope &scope, Equation &eq) {
 /// turn the rest is not evaluated, but this is. So what keeps its reads in
 /// range goes with it: the guards around, with the indices that they read, and
 /// that such a loop has a turn.
-Lowering::Hoisted Lowering::hoist(ArrayRef<const Expr *> parts,
+Analysis::Hoisted Analysis::hoist(ArrayRef<const Expr *> parts,
                                   const Scope &scope, Equation &eq,
                                   ArrayRef<Idx *> used, ArrayRef<Idx *> bound) {
   Hoisted result;
@@ -110,7 +107,7 @@ Lowering::Hoisted Lowering::hoist(ArrayRef<const Expr *> parts,
 }
 
 /// The loops around that reads in `parts` need to be in range, beside `own`.
-SmallVector<const Idx *, 4> Lowering::neededLoops(ArrayRef<const Expr *> parts,
+SmallVector<const Idx *, 4> Analysis::neededLoops(ArrayRef<const Expr *> parts,
                                                   const Scope &scope,
                                                   Equation &eq,
                                                   const Equation::Loops &own) {
@@ -147,7 +144,8 @@ SmallVector<const Idx *, 4> Lowering::neededLoops(ArrayRef<const Expr *> parts,
 }
 
 /// Adds the indices that the conditions of the guards around read.
-void Lowering::addGuardIndices(Equation &eq, SmallVectorImpl<Idx *> &used) {
+void Analysis::addGuardIndices(Equation &eq,
+                               llvm::SmallVectorImpl<Idx *> &used) {
   for (const Guard &guard : eq.guards)
     if (guard.condition)
       for (Idx *idx : info(*guard.condition, *guard.scope, eq).used)
@@ -155,106 +153,11 @@ void Lowering::addGuardIndices(Equation &eq, SmallVectorImpl<Idx *> &used) {
           used.push_back(idx);
 }
 
-Equation::Guards Lowering::guardsFrom(const Equation &eq, size_t first) {
+Equation::Guards Analysis::guardsFrom(const Equation &eq, size_t first) {
   Equation::Guards all;
   for (const Guard &guard : llvm::drop_begin(eq.guards, first))
     all.push_back({guard.condition ? static_cast<const void *>(guard.condition)
                                    : guard.loop,
                    guard.positive});
   return all;
-}
-
-//===----------------------------------------------------------------------===//
-// Control flow
-//===----------------------------------------------------------------------===//
-
-/// scf.if over `types`; empty if a branch is, after an error.
-SmallVector<Value, 2> Lowering::ifElse(Body &body, Value condition,
-                                       mlir::TypeRange types, Location at,
-                                       llvm::function_ref<Values()> then,
-                                       llvm::function_ref<Values()> otherwise) {
-  auto ifOp = scf::IfOp::create(body.builder, at, types, condition, true);
-  OpBuilder::InsertionGuard guard(body.builder);
-  for (bool first : {true, false}) {
-    body.builder.setInsertionPointToEnd(first ? ifOp.thenBlock()
-                                              : ifOp.elseBlock());
-    Values values = first ? then() : otherwise();
-    if (values.empty())
-      return {};
-    scf::YieldOp::create(body.builder, at, values);
-  }
-  return Values(ifOp.getResults());
-}
-
-/// Evaluates `then` under the conditions of all guards from `first` on that
-/// `body` does not enforce yet.
-SmallVector<Value, 2> Lowering::underGuards(
-    Body &body, Equation &eq, size_t first, mlir::TypeRange types, Location at,
-    llvm::function_ref<Values()> then, llvm::function_ref<Values()> otherwise) {
-  while (first < eq.guards.size() && eq.guards[first].in == &body)
-    ++first;
-  if (first >= eq.guards.size())
-    return then();
-  Guard guard = eq.guards[first];
-  Value value;
-  if (guard.condition) {
-    auto before = std::exchange(body.f64, false);
-    value = emit(body, *guard.condition, *guard.scope, eq).value;
-    body.f64 = before;
-    if (!value)
-      return {};
-  } else {
-    value = arith::CmpIOp::create(body.builder, at, arith::CmpIPredicate::sgt,
-                                  emit(*guard.loop->extent, guard.loop->place),
-                                  emit(Size(0), {}));
-  }
-  if (!guard.positive)
-    value = arith::XOrIOp::create(body.builder, at, value,
-                                  boolConstant(body.builder, true, at));
-  const Body *enforced = std::exchange(eq.guards[first].in, &body);
-  Values results = ifElse(
-      body, value, types, at,
-      [&] {
-        return underGuards(body, eq, first + 1, types, at, then, otherwise);
-      },
-      otherwise);
-  eq.guards[first].in = enforced;
-  return results;
-}
-
-/// The same for one value of type `ty`.
-TV Lowering::underGuards(Body &body, Equation &eq, size_t first, Ty ty,
-                         Location at, llvm::function_ref<TV()> then,
-                         llvm::function_ref<TV()> otherwise) {
-  auto values = [&](TV tv) {
-    return tv ? Values{asType(body, tv, ty, at)} : Values();
-  };
-  Values results = underGuards(
-      body, eq, first, bodyType(body, ty), at, [&] { return values(then()); },
-      [&] { return values(otherwise()); });
-  return results.empty() ? TV() : TV{results[0], ty, {}};
-}
-
-/// An scf.if whose branches are `then` and `otherwise`, both of type `ty`.
-TV Lowering::branch(Body &body, Value condition, Ty ty, bool mayBeAbsent,
-                    Location at, llvm::function_ref<TV()> then,
-                    llvm::function_ref<TV()> otherwise) {
-  SmallVector<mlir::Type, 2> types = {bodyType(body, ty)};
-  if (mayBeAbsent)
-    types.push_back(builder.getI1Type());
-  auto values = [&](TV tv) -> Values {
-    if (!tv)
-      return {};
-    Values results = {asType(body, tv, ty, at)};
-    if (mayBeAbsent)
-      results.push_back(tv.live ? tv.live
-                                : boolConstant(body.builder, true, at));
-    return results;
-  };
-  Values results = ifElse(
-      body, condition, types, at, [&] { return values(then()); },
-      [&] { return values(otherwise()); });
-  if (results.empty())
-    return {};
-  return {results[0], ty, mayBeAbsent ? results[1] : Value()};
 }

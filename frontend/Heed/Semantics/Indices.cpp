@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Analysis.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -22,7 +22,7 @@ using namespace heed::ast;
 using llvm::dyn_cast;
 using llvm::Twine;
 
-Idx *Lowering::newIndex(StringRef name, Range place, const Expr *extent,
+Idx *Analysis::newIndex(StringRef name, Range place, const Expr *extent,
                         const Scope &scope, Equation &eq) {
   if (auto known = lookup(*scope.env, name)) {
     bool scalar =
@@ -40,7 +40,7 @@ Idx *Lowering::newIndex(StringRef name, Range place, const Expr *extent,
       return nullptr;
     }
   }
-  Idx &idx = eq.pool.emplace_back();
+  Idx &idx = newIdx(eq);
   idx.name = name.str();
   idx.place = place;
   if (extent) {
@@ -61,16 +61,17 @@ Idx *Lowering::newIndex(StringRef name, Range place, const Expr *extent,
 
 /// Do the conditions around alone keep the index below `extent`? The ranges of
 /// indices are not known yet.
-bool Lowering::isKept(const Idx *idx, const Size &extent, Equation &eq) {
+bool Analysis::isKept(const Idx *idx, const Size &extent, Equation &eq) {
   llvm::SaveAndRestore run(running, Equation::Loops());
   Reach around = reach(eq, true);
   Form at = Form::variable(variable(around, idx));
   return around.points.ask({{at - Form(extent)}}).kind == Points::Answer::Never;
 }
 
-bool Lowering::solve(Equation &eq) {
+bool Analysis::solve(Equation &eq) {
   bool ok = true;
-  for (Idx &idx : eq.pool) {
+  for (Idx *each : eq.pool) {
+    Idx &idx = *each;
     SmallVector<const Equation::Use *> mine, strong;
     for (const Equation::Use &use : eq.uses)
       if (use.idx == &idx) {
@@ -142,7 +143,7 @@ bool Lowering::solve(Equation &eq) {
   return ok;
 }
 
-bool Lowering::items(const ReadExpr &expr, const Scope &scope,
+bool Analysis::items(const ReadExpr &expr, const Scope &scope,
                      llvm::SmallVectorImpl<Item> &out) {
   for (const Index &index : expr.indices) {
     if (index.isDots()) {
@@ -164,7 +165,7 @@ bool Lowering::items(const ReadExpr &expr, const Scope &scope,
   return true;
 }
 
-Scope Lowering::inside(const ReduceExpr &expr, const Scope &scope,
+Scope Analysis::inside(const ReduceExpr &expr, const Scope &scope,
                        Equation &eq) {
   Scope inner = scope;
   for (Idx *idx : eq.binders[{&expr, scope.env.get()}])

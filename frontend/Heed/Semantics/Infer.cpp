@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Analysis.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -28,14 +28,14 @@ using llvm::Twine;
 // Small parts
 //===----------------------------------------------------------------------===//
 
-const Info &Lowering::info(const Expr &expr, const Scope &scope,
+const Info &Analysis::info(const Expr &expr, const Scope &scope,
                            const Equation &eq) {
   auto it = eq.infos.find({&expr, scope.env.get()});
   assert(it != eq.infos.end() && "expression was not inferred");
   return it->second;
 }
 
-bool Lowering::merge(Info &into, const Info &from, Range place) {
+bool Analysis::merge(Info &into, const Info &from, Range place) {
   for (Idx *idx : from.used)
     if (!llvm::is_contained(into.used, idx))
       into.used.push_back(idx);
@@ -65,7 +65,7 @@ bool Lowering::merge(Info &into, const Info &from, Range place) {
   return true;
 }
 
-bool Lowering::number(const Info &info, Range place, const Twine &what) {
+bool Analysis::number(const Info &info, Range place, const Twine &what) {
   if (info.isNoValue())
     return error(place, what + " needs numbers, found " + kindOf(info));
   if (info.ty == Ty::Bool)
@@ -74,7 +74,7 @@ bool Lowering::number(const Info &info, Range place, const Twine &what) {
   return true;
 }
 
-bool Lowering::boolean(const Info &info, Range place, const Twine &what) {
+bool Analysis::boolean(const Info &info, Range place, const Twine &what) {
   if (info.isNoValue())
     return error(place, what + " needs bool, found " + kindOf(info));
   if (info.ty != Ty::Bool)
@@ -82,14 +82,14 @@ bool Lowering::boolean(const Info &info, Range place, const Twine &what) {
   return true;
 }
 
-std::string Lowering::str(ArrayRef<Size> shape) {
+std::string Analysis::str(ArrayRef<Size> shape) {
   std::string text = "[";
   for (const Size &size : shape)
     text += (text.size() > 1 ? ", " : "") + sizes.str(size);
   return text + "]";
 }
 
-std::string Lowering::kindOf(const Info &info) {
+std::string Analysis::kindOf(const Info &info) {
   if (info.isNoValue())
     return kindOf(*info.fixed);
   return spelling(info.ty).str();
@@ -99,7 +99,7 @@ std::string Lowering::kindOf(const Info &info) {
 // Expressions
 //===----------------------------------------------------------------------===//
 
-const Info *Lowering::infer(const Expr &expr, const Scope &scope, Equation &eq,
+const Info *Analysis::infer(const Expr &expr, const Scope &scope, Equation &eq,
                             bool weak) {
   Key key{&expr, scope.env.get()};
   if (auto it = eq.infos.find(key); it != eq.infos.end())
@@ -135,7 +135,7 @@ const Info *Lowering::infer(const Expr &expr, const Scope &scope, Equation &eq,
   return &(eq.infos[key] = std::move(info));
 }
 
-bool Lowering::inferNode(const Expr &expr, const Scope &scope, Equation &eq,
+bool Analysis::inferNode(const Expr &expr, const Scope &scope, Equation &eq,
                          bool weak, Info &info) {
   switch (expr.kind) {
   case ExprKind::Int:
@@ -241,7 +241,7 @@ bool Lowering::inferNode(const Expr &expr, const Scope &scope, Equation &eq,
   return false;
 }
 
-bool Lowering::inferName(const NameExpr &expr, const Scope &scope, Equation &eq,
+bool Analysis::inferName(const NameExpr &expr, const Scope &scope, Equation &eq,
                          bool weak, Info &info) {
   if (auto it = scope.indices.find(expr.name); it != scope.indices.end()) {
     info.used.push_back(it->second);
@@ -268,7 +268,7 @@ bool Lowering::inferName(const NameExpr &expr, const Scope &scope, Equation &eq,
   return inferBinding(*binding, expr, eq, weak, info);
 }
 
-bool Lowering::inferBinding(const Binding &binding, const Expr &expr,
+bool Analysis::inferBinding(const Binding &binding, const Expr &expr,
                             Equation &eq, bool weak, Info &info) {
   switch (binding.kind) {
   case Binding::Poison:

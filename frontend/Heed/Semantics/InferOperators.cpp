@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Analysis.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -17,7 +17,7 @@ using namespace heed::ast;
 using llvm::isa;
 using llvm::Twine;
 
-bool Lowering::inferBinary(const BinaryExpr &expr, const Scope &scope,
+bool Analysis::inferBinary(const BinaryExpr &expr, const Scope &scope,
                            Equation &eq, bool weak, Info &info) {
   const Info *a = infer(*expr.lhs, scope, eq, weak);
   const Info *b = infer(*expr.rhs, scope, eq, weak);
@@ -72,7 +72,7 @@ bool Lowering::inferBinary(const BinaryExpr &expr, const Scope &scope,
   return foldBinary(expr, *a, *b, info);
 }
 
-bool Lowering::inferCompare(const CompareExpr &expr, const Scope &scope,
+bool Analysis::inferCompare(const CompareExpr &expr, const Scope &scope,
                             Equation &eq, bool weak, Info &info) {
   info.ty = Ty::Bool;
   SmallVector<const Info *> parts;
@@ -143,7 +143,7 @@ bool Lowering::inferCompare(const CompareExpr &expr, const Scope &scope,
   return true;
 }
 
-bool Lowering::inferIf(const IfExpr &expr, const Scope &scope, Equation &eq,
+bool Analysis::inferIf(const IfExpr &expr, const Scope &scope, Equation &eq,
                        bool weak, Info &info) {
   const Info *c = infer(*expr.condition, scope, eq, weak);
   if (!c || !boolean(*c, expr.condition->range, "the condition of 'if'"))

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Analysis.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -15,7 +15,7 @@ using namespace heed::sema;
 using namespace heed::ast;
 using llvm::Twine;
 
-bool Lowering::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
+bool Analysis::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
                          bool weak, Info &info) {
   auto binding = lookup(*scope.env, expr.name.text);
   if (!binding) {
@@ -167,7 +167,7 @@ bool Lowering::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
 // Reductions
 //===----------------------------------------------------------------------===//
 
-bool Lowering::inferReduce(const ReduceExpr &expr, const Scope &scope,
+bool Analysis::inferReduce(const ReduceExpr &expr, const Scope &scope,
                            Equation &eq, bool weak, Info &info) {
   SmallVector<Idx *, 2> ids;
   for (const Binder &binder : expr.binders) {
@@ -238,7 +238,7 @@ bool Lowering::inferReduce(const ReduceExpr &expr, const Scope &scope,
   return true;
 }
 
-bool Lowering::inferSoftmax(const SoftmaxExpr &expr, const Scope &scope,
+bool Analysis::inferSoftmax(const SoftmaxExpr &expr, const Scope &scope,
                             Equation &eq, bool weak, Info &info) {
   StringRef op = expr.name;
   SmallVector<Idx *, 2> ids;

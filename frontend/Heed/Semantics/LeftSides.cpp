@@ -5,25 +5,22 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Analysis.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
-using namespace mlir;
 using llvm::cast;
 using llvm::dyn_cast;
 using llvm::isa;
 using llvm::Twine;
 
 /// The indices of h*E + e with their factors; false if it names none.
-bool Lowering::radix(const Expr &expr, const EnvPtr &env,
+bool Analysis::radix(const Expr &expr, const EnvPtr &env,
                      std::vector<const Expr *> by,
-                     SmallVectorImpl<Digit> &digits) {
+                     llvm::SmallVectorImpl<Digit> &digits) {
   const Expr &e = inParens(expr);
   if (auto *name = dyn_cast<NameExpr>(&e)) {
     auto known = lookup(*env, name->name);
@@ -51,7 +48,7 @@ bool Lowering::radix(const Expr &expr, const EnvPtr &env,
   return true;
 }
 
-bool Lowering::executeEquation(const Left &left, const Expr &right,
+bool Analysis::executeEquation(const Left &left, const Expr &right,
                                Frame &frame, Binding &result) {
   EnvPtr env = frame.env;
   if (!left.hasIndices) {
@@ -101,7 +98,7 @@ bool Lowering::executeEquation(const Left &left, const Expr &right,
         return error(item.range, "two '..' on one side");
       scope.dots.emplace();
       for (auto [k, size] : llvm::enumerate(*env->dots)) {
-        Idx &idx = eq.pool.emplace_back();
+        Idx &idx = newIdx(eq);
         idx.name = ".." + std::to_string(k);
         idx.place = item.range;
         idx.extent = size;
@@ -209,14 +206,14 @@ bool Lowering::executeEquation(const Left &left, const Expr &right,
     return false;
 
   // Merge h*E + e.
-  SmallVector<ReassociationIndices> groups;
+  Groups groups;
   Shape shape;
   bool merges = false;
   unsigned next = 0;
   for (const Position &position : positions) {
     if (position.fixed)
       continue;
-    ReassociationIndices group;
+    SmallVector<int64_t, 2> group;
     Size unit(1);
     for (size_t k = position.indices.size(); k-- > 0;) {
       Idx *idx = position.indices[k];
@@ -245,14 +242,14 @@ bool Lowering::executeEquation(const Left &left, const Expr &right,
     shape.push_back(unit);
   }
   if (merges) {
-    Location at = loc(left.range);
-    auto collapse = [&](Value value) -> Value {
-      auto elem = cast<RankedTensorType>(value.getType()).getElementType();
-      // An unknown number of heads of width 0 has no element.
-      if (llvm::any_of(shape, [](const Size &n) { return n.constant() == 0; }))
-        return filled(builder.getZeroAttr(elem), shape, left.range);
-      return tensor::CollapseShapeOp::create(
-          builder, at, tensorType(elem, shape), value, groups);
+    // An unknown number of heads of width 0 has no element.
+    bool isEmpty =
+        llvm::any_of(shape, [](const Size &n) { return n.constant() == 0; });
+    auto collapse = [&](const Tensor *from) {
+      const Tensor *to = newTensor();
+      sink->push_back(
+          Collapse{from, to, uses(shape), groups, isEmpty, left.range});
+      return to;
     };
     tensor->value = collapse(tensor->value);
     if (tensor->live)
@@ -275,7 +272,7 @@ bool Lowering::executeEquation(const Left &left, const Expr &right,
 }
 
 /// Defines one slice of a collection, or all of it.
-bool Lowering::intoCollection(const Left &left,
+bool Analysis::intoCollection(const Left &left,
                               std::shared_ptr<Collection> collection,
                               TensorVal tensor,
                               ArrayRef<std::optional<int64_t>> fixed,

@@ -5,25 +5,22 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A loop is first lowered with its variable unknown, as scf.for. Whatever then
-// asks for its value (a static `if`, a slice of a collection, a width out of a
-// table), or a carried name that changes shape, sets `needsUnroll`: the ops
-// are thrown away and the loop is unrolled.
+// A loop is first analysed with its variable unknown. Whatever then asks for
+// its value (a static `if`, a slice of a collection, a width out of a table),
+// or a carried name that changes shape, sets `needsUnroll`: the steps are
+// dropped and the loop is unrolled.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Analysis.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
-using namespace mlir;
 using llvm::cast;
 using llvm::Twine;
 
@@ -66,7 +63,7 @@ static void boundNames(const std::vector<StmtPtr> &stmts,
 }
 
 /// After an error: what a block would have bound is not worth a message.
-void Lowering::poison(const Stmt &stmt, Env &env) {
+void Analysis::poison(const Stmt &stmt, Env &env) {
   std::vector<std::string> names;
   switch (stmt.kind) {
   case StmtKind::For:
@@ -93,7 +90,7 @@ void Lowering::poison(const Stmt &stmt, Env &env) {
     env.names[name] = Binding();
 }
 
-bool Lowering::executeFor(const ForStmt &stmt, Frame &frame) {
+bool Analysis::executeFor(const ForStmt &stmt, Frame &frame) {
   auto lo = sizeValue(*stmt.lo, frame.env, "the start of the loop");
   auto hi = sizeValue(*stmt.hi, frame.env, "the end of the loop");
   if (!lo || !hi)
@@ -112,40 +109,24 @@ bool Lowering::executeFor(const ForStmt &stmt, Frame &frame) {
     size_t messages = pending.size();
     ++rolled;
     ++speculating;
-    Operation *last =
-        builder.getBlock()->empty() ? nullptr : &builder.getBlock()->back();
-    mlir::Block *block = builder.getBlock();
-    auto point = builder.saveInsertionPoint();
-    auto emittedBefore = emitted;
-    auto prologueLast = &*std::prev(prologue.getInsertionPoint());
     auto factsBefore = sizes.facts();
     auto positiveBefore = positive;
     auto activeBefore = active;
     bool staticBefore = staticArgument;
     auto callsBefore = numCalls;
-    bool ok = rolledFor(stmt, *lo, *hi, frame);
+    RolledFor loop;
+    bool ok = rolledFor(stmt, *lo, *hi, frame, loop);
     --rolled;
     --speculating;
     bool unroll = needsUnroll && from && to;
     needsUnroll = outerUnroll;
     if (!unroll) {
       flushPending();
+      sink->push_back(std::move(loop));
       return ok;
     }
-    // Back to the state before, ops included.
+    // Back to the state before.
     pending.resize(messages);
-    builder.restoreInsertionPoint(point);
-    while (!block->empty() && &block->back() != last) {
-      block->back().dropAllUses();
-      block->back().erase();
-    }
-    builder.setInsertionPointToEnd(block);
-    while (&*std::prev(prologue.getInsertionPoint()) != prologueLast) {
-      Operation *op = &*std::prev(prologue.getInsertionPoint());
-      op->dropAllUses();
-      op->erase();
-    }
-    emitted = emittedBefore;
     sizes.restoreFacts(factsBefore);
     positive = positiveBefore;
     active = activeBefore;
@@ -160,7 +141,7 @@ bool Lowering::executeFor(const ForStmt &stmt, Frame &frame) {
   return unrolledFor(stmt, *from, *to, frame);
 }
 
-bool Lowering::unrolledFor(const ForStmt &stmt, int64_t lo, int64_t hi,
+bool Analysis::unrolledFor(const ForStmt &stmt, int64_t lo, int64_t hi,
                            Frame &frame) {
   constexpr int64_t most = 65536;
   if (hi > lo && uint64_t(hi) - uint64_t(lo) > uint64_t(most))
@@ -188,12 +169,13 @@ bool Lowering::unrolledFor(const ForStmt &stmt, int64_t lo, int64_t hi,
   return true;
 }
 
-bool Lowering::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
-                         Frame &frame) {
-  Location at = loc(stmt.range);
+bool Analysis::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
+                         Frame &frame, RolledFor &step) {
   std::vector<std::string> names, carried;
   boundNames(stmt.body.stmts, names);
-  SmallVector<Value> inits;
+  step.place = stmt.range;
+  step.lo = sizes.use(lo);
+  step.hi = sizes.use(hi);
   for (const std::string &name : names) {
     auto it = frame.env->names.find(name);
     if (it == frame.env->names.end())
@@ -205,23 +187,22 @@ bool Lowering::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
       return false;
     }
     carried.push_back(name);
-    inits.push_back(it->second.tensor.value);
+    step.inits.push_back(it->second.tensor.value);
     if (it->second.tensor.live)
-      inits.push_back(it->second.tensor.live);
+      step.inits.push_back(it->second.tensor.live);
   }
-  Value from = emit(lo, stmt.range), to = emit(hi, stmt.range);
-  Value one = arith::ConstantIndexOp::create(builder, at, 1);
-  auto loop = scf::ForOp::create(builder, at, from, to, one, inits);
-  OpBuilder::InsertionGuard guard(builder);
-  if (inits.empty())
-    loop.getBody()->getTerminator()->erase();
-  builder.setInsertionPointToEnd(loop.getBody());
+  for (size_t k = 0; k < step.inits.size(); ++k) {
+    step.inside.push_back(newTensor());
+    step.results.push_back(newTensor());
+  }
+  llvm::SaveAndRestore into(sink, &step.body);
 
   Env before = *frame.env;
   auto constant = lo.constant();
   int64_t least = constant ? *constant : sizes.nonNegative(lo) ? 0 : INT64_MIN;
-  Size turn = sizes.loop(stmt.var.text, loop.getInductionVar(), least);
-  loops.push_back({*turn.asAtom(), lo, hi});
+  Size turn = sizes.loop(stmt.var.text, least);
+  step.turn = *turn.asAtom();
+  loops.push_back({step.turn, lo, hi});
   // What is checked in the body is known only where the body runs.
   auto factsBefore = sizes.facts();
   auto positiveBefore = positive;
@@ -236,7 +217,7 @@ bool Lowering::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
   var.place = stmt.var.range;
   frame.env->names[stmt.var.text.str()] = var;
   unsigned next = 0;
-  auto rebind = [&](ValueRange values) {
+  auto rebind = [&](ArrayRef<const Tensor *> values) {
     next = 0;
     for (const std::string &name : carried) {
       TensorVal tensor = before.names[name].tensor;
@@ -247,11 +228,10 @@ bool Lowering::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
       frame.env->names[name] = binding;
     }
   };
-  rebind(loop.getRegionIterArgs());
+  rebind(step.inside);
   bool ok = execute(stmt.body.stmts, frame);
   if (frame.results)
     ok = error(stmt.range, "'return' inside a loop");
-  SmallVector<Value> yields;
   for (const std::string &name : carried) {
     if (!ok)
       break;
@@ -268,12 +248,9 @@ bool Lowering::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
       ok = false;
       break;
     }
-    Value value = tensor.value;
-    if (value.getType() != old.value.getType())
-      value = castTo(value, old.value.getType(), stmt.range);
-    yields.push_back(value);
+    step.yields.push_back(tensor.value);
     if (tensor.live)
-      yields.push_back(tensor.live);
+      step.yields.push_back(tensor.live);
   }
   if (!ok) {
     *frame.env = before;
@@ -281,25 +258,20 @@ bool Lowering::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
       frame.env->names[name] = Binding();
     return false;
   }
-  scf::YieldOp::create(builder, at, yields);
   *frame.env = before;
-  rebind(loop.getResults());
+  rebind(step.results);
   return true;
 }
 
-bool Lowering::surelyRuns(const RolledLoop &loop) const {
+bool Analysis::surelyRuns(const RolledLoop &loop) const {
   return sizes.nonNegative(loop.hi - loop.lo - 1);
 }
 
 /// The value of a size in the first or the last turn of the rolled loops.
-std::optional<int64_t> Lowering::atLoopEnd(Size size, bool last) {
+std::optional<int64_t> Analysis::atLoopEnd(Size size, bool last) {
   // A range may mention the loops around it.
   for (const RolledLoop &loop : llvm::reverse(loops))
     if (sizes.mentions(size, loop.turn))
       size = sizes.substitute(size, loop.turn, last ? loop.hi - 1 : loop.lo);
   return size.constant();
-}
-
-Value Lowering::castTo(Value value, mlir::Type type, Range place) {
-  return tensor::CastOp::create(builder, loc(place), type, value);
 }

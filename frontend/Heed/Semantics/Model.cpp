@@ -5,30 +5,23 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Analysis.h"
 
-#include "dialects/Attn/Dialect.h"
-#include "dialects/Attn/Extents.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Verifier.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
-using namespace mlir;
 using llvm::dyn_cast;
 using llvm::Twine;
 
-std::string Lowering::written(const Expr &expr) {
+std::string Analysis::written(const Expr &expr) {
   std::string text(expr.range.Start.getPointer(), expr.range.End.getPointer());
   llvm::erase_if(text, [](char c) { return llvm::isSpace(c); });
   return text;
 }
 
-const ModelDecl *Lowering::chooseModel() {
+const ModelDecl *Analysis::chooseModel() {
   auto &models = program.main->models;
   if (models.empty()) {
     error({}, program.main->path + ": the file has no model");
@@ -47,7 +40,7 @@ const ModelDecl *Lowering::chooseModel() {
   return nullptr;
 }
 
-const Expr *Lowering::setting(StringRef name) {
+const Expr *Analysis::setting(StringRef name) {
   for (auto &[key, value] : options.settings)
     if (key == name)
       return value.get();
@@ -55,7 +48,7 @@ const Expr *Lowering::setting(StringRef name) {
 }
 
 /// A compile-time constant of the model: its default, or what --set says.
-bool Lowering::bindConstant(const Argument &arg, const EnvPtr &env) {
+bool Analysis::bindConstant(const Argument &arg, const EnvPtr &env) {
   std::string what = ("constant '" + arg.name.text + "'").str();
   auto value = constant(*arg.defaultValue, env, what);
   if (!value)
@@ -83,7 +76,7 @@ bool Lowering::bindConstant(const Argument &arg, const EnvPtr &env) {
 
 /// Dims that a parameter of the model itself names plainly, where the weights
 /// are known: inputs must agree with them.
-void Lowering::bindDimsOfWeights(const ModelDecl &model, const EnvPtr &env) {
+void Analysis::bindDimsOfWeights(const ModelDecl &model, const EnvPtr &env) {
   if (!options.weights)
     return;
   for (auto &stmt : model.body.stmts) {
@@ -113,11 +106,10 @@ void Lowering::bindDimsOfWeights(const ModelDecl &model, const EnvPtr &env) {
   }
 }
 
-bool Lowering::bindSignature(const ModelDecl &model, const EnvPtr &env,
-                             func::FuncOp &func) {
+bool Analysis::bindSignature(const ModelDecl &decl, const EnvPtr &env) {
   bool ok = true;
   SmallVector<const Argument *> inputs;
-  for (const Argument &arg : model.args) {
+  for (const Argument &arg : decl.args) {
     if (arg.type) {
       // An input whose default is none is left away by --set NAME=none.
       const Expr *given = setting(arg.name.text);
@@ -138,10 +130,8 @@ bool Lowering::bindSignature(const ModelDecl &model, const EnvPtr &env,
   }
   if (!ok)
     return false;
-  bindDimsOfWeights(model, env);
+  bindDimsOfWeights(decl, env);
   // --set of a dim fixes it, and so do weights.
-  SmallVector<mlir::Type> types;
-  SmallVector<Location> locs;
   for (const Argument *arg : inputs) {
     auto ty = arg->type->element ? tyOf(*arg->type->element, arg->type->range)
                                  : std::nullopt;
@@ -150,7 +140,9 @@ bool Lowering::bindSignature(const ModelDecl &model, const EnvPtr &env,
             "input '" + arg->name.text + "' needs an element type");
     if (!ty)
       return false;
-    SmallVector<int64_t> dims;
+    ModelInput input{
+        arg->name.text.str(), *ty, arg->type->hasExtents, {}, {}, {}, nullptr,
+        arg->name.range};
     for (const Extent &extent : arg->type->extents) {
       if (extent.isDots())
         return error(extent.range, "'..' in the signature of a model");
@@ -175,7 +167,7 @@ bool Lowering::bindSignature(const ModelDecl &model, const EnvPtr &env,
         }
       unknown.clear();
       freeNames(*extent.extent, *env, unknown);
-      int64_t n = ShapedType::kDynamic;
+      int64_t n = kUnknown;
       if (unknown.empty()) {
         auto size = sizeValue(*extent.extent, env,
                               "an extent of '" + arg->name.text + "'");
@@ -184,64 +176,47 @@ bool Lowering::bindSignature(const ModelDecl &model, const EnvPtr &env,
         if (auto c = size->constant())
           n = *c;
       }
-      dims.push_back(n);
+      input.dims.push_back(n);
     }
-    bool isTensor = arg->type->hasExtents;
-    types.push_back(isTensor
-                        ? mlir::Type(RankedTensorType::get(dims, irType(*ty)))
-                        : irType(*ty));
-    locs.push_back(loc(arg->name.range));
+    Tensor &tensor = model.tensors.emplace_back();
+    tensor.input = input.name;
+    input.tensor = &tensor;
+    model.inputs.push_back(std::move(input));
   }
-  func = func::FuncOp::create(builder, loc(model.name.range), model.name.text,
-                              builder.getFunctionType(types, {}));
-  func->setAttr(attn::kModelAttr, builder.getUnitAttr());
-  entry = func.addEntryBlock();
-  for (auto [arg, at] : llvm::zip(entry->getArguments(), locs))
-    arg.setLoc(at);
-  // Dims and checks go before this op, mathematics after it.
-  builder.setInsertionPointToEnd(entry);
-  mark = arith::ConstantIndexOp::create(builder, func.getLoc(), 0);
-  prologue = OpBuilder(mark);
 
   std::vector<Extents> shapes;
-  for (auto [arg, value, type] :
-       llvm::zip(inputs, entry->getArguments(), types)) {
-    unsigned number = value.getArgNumber();
-    func.setArgAttr(number, attn::kNameAttr,
-                    builder.getStringAttr(arg->name.text));
-    Ty ty = *tyOf(*arg->type->element, {});
+  for (auto [arg, input] : llvm::zip(inputs, model.inputs)) {
     Binding binding;
-    binding.place = arg->name.range;
-    binding.tensor.value = value;
-    binding.tensor.elem = ty;
-    if (!arg->type->hasExtents) {
+    binding.place = input.place;
+    binding.tensor.value = input.tensor;
+    binding.tensor.elem = input.elem;
+    if (!input.isTensor) {
       binding.kind = Binding::Scalar;
       if (arg->defaultValue && arg->defaultValue->kind != ExprKind::None &&
-          !scalarDefault(*arg, ty, env, func, number))
+          !scalarDefault(*arg, env, input))
         return false;
-      env->names[arg->name.text.str()] = binding;
+      env->names[input.name] = binding;
       continue;
     }
     if (arg->defaultValue && arg->defaultValue->kind != ExprKind::None)
       return error(arg->defaultValue->range,
                    "a tensor takes no default but none");
     binding.kind = Binding::Tensor;
-    env->names[arg->name.text.str()] = binding;
+    env->names[input.name] = binding;
     Shape shape;
-    auto tensor = llvm::cast<RankedTensorType>(type);
     for (auto [k, extent] : llvm::enumerate(arg->type->extents)) {
-      if (!tensor.isDynamicDim(k)) {
-        shape.push_back(Size(tensor.getDimSize(k)));
+      if (input.dims[k] != kUnknown) {
+        shape.push_back(Size(input.dims[k]));
         continue;
       }
-      Value dim = tensor::DimOp::create(prologue, loc(extent.range), value, k);
       // An extent to be solved is called what the model writes: (2*R+1).
       auto *name = dyn_cast<NameExpr>(extent.extent.get());
-      shape.push_back(sizes.dim(
-          name ? name->name.str() : "(" + written(*extent.extent) + ")", dim));
+      shape.push_back(extentOf(input.tensor, k,
+                               name ? name->name.str()
+                                    : "(" + written(*extent.extent) + ")",
+                               false, extent.range));
     }
-    shapes.push_back(
-        {arg->type.get(), shape, arg->name.text.str(), arg->name.range});
+    shapes.push_back({arg->type.get(), shape, input.name, input.place});
   }
   if (!bindShapes(shapes, env, true))
     return false;
@@ -253,11 +228,18 @@ bool Lowering::bindSignature(const ModelDecl &model, const EnvPtr &env,
       return false;
     env->names[arg->name.text.str()].tensor.shape = *shape;
   }
-  for (auto [number, arg] : llvm::enumerate(inputs))
-    if (arg->type->hasExtents)
-      func.setArgAttr(number, attn::kDimsAttr,
-                      dimsAttr(env->names[arg->name.text.str()].tensor.shape));
+  for (ModelInput &input : model.inputs)
+    if (input.isTensor)
+      input.dimNames = dimNames(env->names[input.name].tensor.shape);
   return true;
+}
+
+/// The extent of an axis as a dim with a name.
+Size Analysis::extentOf(const Tensor *tensor, unsigned axis, StringRef name,
+                        bool inLoop, Range place) {
+  Size dim = sizes.dim(name, inLoop);
+  sink->push_back(BindAtom{*dim.asAtom(), tensor, axis, {}, inLoop, place});
+  return dim;
 }
 
 /// Where the bracket that opens \p text closes.
@@ -271,8 +253,8 @@ static size_t matchingBracket(StringRef text) {
   return at;
 }
 
-ArrayAttr Lowering::dimsAttr(ArrayRef<Size> shape) {
-  SmallVector<Attribute> dims;
+std::vector<std::string> Analysis::dimNames(ArrayRef<Size> shape) {
+  std::vector<std::string> names;
   for (const Size &size : shape) {
     std::string text = sizes.str(size);
     // An extent that stands alone needs no brackets: 2*R+1. Those of
@@ -280,81 +262,35 @@ ArrayAttr Lowering::dimsAttr(ArrayRef<Size> shape) {
     if (size.asAtom() && text.front() == '(' &&
         matchingBracket(text) + 1 == text.size())
       text = text.substr(1, text.size() - 2);
-    dims.push_back(builder.getStringAttr(text));
+    names.push_back(text);
   }
-  return builder.getArrayAttr(dims);
+  return names;
 }
 
-bool Lowering::scalarDefault(const Argument &arg, Ty ty, const EnvPtr &env,
-                             func::FuncOp func, unsigned number) {
+bool Analysis::scalarDefault(const Argument &arg, const EnvPtr &env,
+                             ModelInput &input) {
   auto value = staticValue(*arg.defaultValue, env,
                            "the default of '" + arg.name.text + "'");
   if (!value)
     return false;
-  mlir::Type type = irType(ty);
-  auto integer =
-      value->kind == Binding::Int ? value->size.constant() : std::nullopt;
-  Attribute attr;
-  if (isReal(ty) && (integer || value->kind == Binding::Real))
-    attr = builder.getFloatAttr(type, integer ? double(*integer) : value->real);
-  else if (ty == Ty::Bool && value->kind == Binding::Bool)
-    attr = builder.getBoolAttr(value->flag);
-  else if (isInt(ty) && integer)
-    attr = builder.getIntegerAttr(type, *integer);
-  if (!attr)
-    return error(arg.defaultValue->range, "the default of '" + arg.name.text +
-                                              "' must be " + spelling(ty) +
-                                              ", found " + kindOf(*value));
-  func.setArgAttr(number, attn::kDefaultAttr, attr);
-  return true;
+  Ty ty = input.elem;
+  bool integer = value->kind == Binding::Int && value->size.constant();
+  if ((isReal(ty) && (integer || value->kind == Binding::Real)) ||
+      (ty == Ty::Bool && value->kind == Binding::Bool) ||
+      (isInt(ty) && integer)) {
+    input.defaultValue = *value;
+    return true;
+  }
+  return error(arg.defaultValue->range, "the default of '" + arg.name.text +
+                                            "' must be " + spelling(ty) +
+                                            ", found " + kindOf(*value));
 }
 
-/// Why no kernel can index a tensor of the model, "" if all can. Extents that
-/// only a call knows are checked then.
-static std::string tooLarge(func::FuncOp func) {
-  std::string found;
-  auto look = [&](mlir::Type value, bool isStored) {
-    auto type = dyn_cast<RankedTensorType>(value);
-    if (!type || !found.empty())
-      return;
-    for (int64_t extent : type.getShape())
-      if (extent > attn::kMaxExtent)
-        found = ("an extent of " + Twine(extent) + ", expected at most " +
-                 Twine(attn::kMaxExtent))
-                    .str();
-    if (!isStored || !found.empty())
-      return;
-    if (type.getRank() > attn::kMaxRank)
-      found = (Twine(type.getRank()) + " axes, expected at most " +
-               Twine(attn::kMaxRank))
-                  .str();
-    int64_t row = 1;
-    for (int64_t extent : llvm::reverse(type.getShape())) {
-      if (extent > 1 && row > INT32_MAX)
-        found = ("rows of more than " + Twine(INT32_MAX) + " elements").str();
-      if (!ShapedType::isDynamic(extent))
-        row = std::min(row * extent, int64_t(INT32_MAX) + 1);
-    }
-  };
-  for (mlir::Type type : func.getArgumentTypes())
-    look(type, true);
-  for (mlir::Type type : func.getResultTypes())
-    look(type, true);
-  func.walk([&](Operation *op) {
-    for (mlir::Type type : op->getResultTypes())
-      look(type, isa<attn::ParamOp>(op));
-  });
-  return found;
-}
-
-bool Lowering::finish(const ModelDecl &model, Frame &frame, func::FuncOp func) {
+bool Analysis::finish(const ModelDecl &decl, Frame &frame) {
   if (!frame.results)
-    return error(model.name.range,
-                 "model '" + model.name.text + "' returns nothing");
-  SmallVector<Value> values;
-  SmallVector<mlir::Type> types;
+    return error(decl.name.range,
+                 "model '" + decl.name.text + "' returns nothing");
   std::vector<std::string> seen;
-  SmallVector<DictionaryAttr> attrs;
   for (Result &result : *frame.results) {
     if (result.name.empty())
       return error(result.place, "a result of a model needs a name: write "
@@ -368,26 +304,14 @@ bool Lowering::finish(const ModelDecl &model, Frame &frame, func::FuncOp func) {
       return error(result.place, "result '" + result.name +
                                      "' must be a tensor or a number, found " +
                                      kindOf(result.value));
-    values.push_back(tensor->value);
-    types.push_back(tensor->value.getType());
-    attrs.push_back(builder.getDictionaryAttr(
-        {builder.getNamedAttr(attn::kNameAttr,
-                              builder.getStringAttr(result.name)),
-         builder.getNamedAttr(attn::kDimsAttr, dimsAttr(tensor->shape))}));
+    model.outputs.push_back(
+        {result.name, tensor->value, dimNames(tensor->shape)});
   }
-  func::ReturnOp::create(builder, loc(model.range), values);
-  func.setFunctionType(
-      builder.getFunctionType(func.getFunctionType().getInputs(), types));
-  for (auto [k, attr] : llvm::enumerate(attrs))
-    func.setResultAttrs(k, attr);
-  if (std::string what = tooLarge(func); !what.empty())
-    return error(model.name.range,
-                 "a tensor of '" + model.name.text + "' has " + what);
   return true;
 }
 
 /// A result as a tensor: a number becomes one of rank 0.
-std::optional<TensorVal> Lowering::resultTensor(const Binding &binding,
+std::optional<TensorVal> Analysis::resultTensor(const Binding &binding,
                                                 Range place) {
   if (binding.kind == Binding::Thunk || binding.kind == Binding::Int ||
       binding.kind == Binding::Real || binding.kind == Binding::Bool ||
@@ -407,11 +331,12 @@ std::optional<TensorVal> Lowering::resultTensor(const Binding &binding,
         return materialise(*binding.thunk->expr, *binding.thunk->scope);
       return lowerRight(*binding.thunk->expr, *binding.thunk->scope, eq, {});
     }
-    Location at = loc(place);
-    return elementwise({}, ty, place, false, [&](Body &body) -> TV {
-      if (binding.kind == Binding::Scalar)
-        return loaded(body, binding.tensor.value, ty, at);
-      return emitFixed(body, binding, place);
+    return elementwise({}, ty, place, false, [&](Body &) -> Node * {
+      if (binding.kind != Binding::Scalar)
+        return fixedNode(binding, place);
+      Node *node = newNode(Node::Scalar, ty, place);
+      node->tensor = binding.tensor;
+      return node;
     });
   }
   return tensorOf(binding, place);

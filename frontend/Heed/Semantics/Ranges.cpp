@@ -11,22 +11,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Analysis.h"
 
-#include "dialects/Attn/Dialect.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
-using namespace mlir;
 using llvm::cast;
 using llvm::dyn_cast;
 using llvm::isa;
 using llvm::Twine;
 
-Shape Lowering::shapeOf(const Binding &binding) {
+Shape Analysis::shapeOf(const Binding &binding) {
   switch (binding.kind) {
   case Binding::Tensor:
     return binding.tensor.shape;
@@ -41,7 +38,7 @@ Shape Lowering::shapeOf(const Binding &binding) {
 }
 
 /// What stands between the brackets, as a form.
-Form Lowering::form(const Item &item, const Scope &scope, Equation &eq,
+Form Analysis::form(const Item &item, const Scope &scope, Equation &eq,
                     Reach &reach) {
   return item.idx ? Form::variable(variable(reach, item.idx))
                   : form(*item.expr, scope, eq, reach);
@@ -49,7 +46,7 @@ Form Lowering::form(const Item &item, const Scope &scope, Equation &eq,
 
 /// Is the position `item` of an axis of extent `extent` in range by the ranges
 /// of its indices alone?
-bool Lowering::proven(const Item &item, const Size &extent, const Scope &scope,
+bool Analysis::proven(const Item &item, const Size &extent, const Scope &scope,
                       Equation &eq) {
   if (item.idx) {
     if (sizes.equal(*item.idx->extent, extent) ||
@@ -75,7 +72,7 @@ bool Lowering::proven(const Item &item, const Size &extent, const Scope &scope,
          around.points.ask({{at - Form(extent)}}).kind == Points::Answer::Never;
 }
 
-bool Lowering::provenRead(const ReadExpr &expr, const Scope &scope,
+bool Analysis::provenRead(const ReadExpr &expr, const Scope &scope,
                           Equation &eq) {
   std::pair key{Key{&expr, scope.env.get()}, running};
   if (auto it = eq.proven.find(key); it != eq.proven.end())
@@ -89,7 +86,7 @@ bool Lowering::provenRead(const ReadExpr &expr, const Scope &scope,
 }
 
 /// Proves, or checks, that a read is in range where it is reached.
-bool Lowering::checkRead(const ReadExpr &expr, const Scope &scope,
+bool Analysis::checkRead(const ReadExpr &expr, const Scope &scope,
                          Equation &eq) {
   if (provenRead(expr, scope, eq) || !firstUnderGuards(expr, scope, eq))
     return true;
@@ -109,7 +106,7 @@ bool Lowering::checkRead(const ReadExpr &expr, const Scope &scope,
 
 /// False if the same place was treated under these guards already: an inlined
 /// expression may stand under several.
-bool Lowering::firstUnderGuards(const Expr &expr, const Scope &scope,
+bool Analysis::firstUnderGuards(const Expr &expr, const Scope &scope,
                                 Equation &eq) {
   return eq.checked
       .insert({{&expr, scope.env.get()}, guardsFrom(eq, 0), running})
@@ -117,12 +114,10 @@ bool Lowering::firstUnderGuards(const Expr &expr, const Scope &scope,
 }
 
 /// One check per call that none of the cases in `when` is at hand.
-void Lowering::requireNone(const Points::Answer &answer, Range place,
-                           const Twine &message, ArrayRef<Value> values) {
-  Location at = loc(place);
+void Analysis::requireNone(const Points::Answer &answer, Range place,
+                           const Twine &message, ArrayRef<Size> values) {
   for (ArrayRef<Points::Condition> all : answer.when) {
-    SmallVector<std::pair<Value, Value>> parts;
-    SmallVector<Size> of;
+    SmallVector<Size> parts;
     std::string text;
     for (const Points::Condition &condition : all) {
       // size >= 0 does not hold: its negative part is above the positive one.
@@ -133,25 +128,13 @@ void Lowering::requireNone(const Points::Answer &answer, Range place,
       if (condition.tells)
         text += (text.empty() ? "" : " or ") + sizes.str(positive) + " < " +
                 sizes.str(negative);
-      parts.push_back({emit(positive, place), emit(negative, place)});
-      of.push_back(condition.size);
+      parts.append({positive, negative});
     }
-    require(
-        of, place, message + escape(text),
-        [&](OpBuilder &b) -> Value {
-          Value any;
-          for (auto &[low, high] : parts) {
-            Value less = arith::CmpIOp::create(b, at, arith::CmpIPredicate::slt,
-                                               low, high);
-            any = any ? Value(arith::OrIOp::create(b, at, any, less)) : less;
-          }
-          return any;
-        },
-        values);
+    require(Require::AnyLess, parts, place, message + escape(text), values);
   }
 }
 
-bool Lowering::checkAxis(const ReadExpr &expr, unsigned axis, const Item &item,
+bool Analysis::checkAxis(const ReadExpr &expr, unsigned axis, const Item &item,
                          const Size &extent, const Scope &scope, Equation &eq) {
   Range place = item.expr ? item.expr->range : expr.range;
   std::string what =
@@ -189,16 +172,18 @@ bool Lowering::checkAxis(const ReadExpr &expr, unsigned axis, const Item &item,
     return checkData(item, under.kind != Answer::Never,
                      over.kind != Answer::Never, extent, used, what, place,
                      scope, eq);
-  for (const Answer &answer : {under, over})
+  for (const Answer &answer : {under, over}) {
+    evaluate(extent, place);
     requireNone(answer, place,
                 "a guarded index of " + what + " leaves its extent " +
                     escape(sizes.str(extent)) + " = {0}, expected ",
-                emit(extent, place));
+                extent);
+  }
   return true;
 }
 
 /// A position that runs from `low` to `high`, both reached where the loops run.
-bool Lowering::checkRange(const Size &low, const Size &high, const Size &extent,
+bool Analysis::checkRange(const Size &low, const Size &high, const Size &extent,
                           const std::string &what, Range place) {
   SmallVector<unsigned> atoms = positiveAtoms(running);
   bool under = sizes.nonNegative(-low - 1, atoms);
@@ -210,39 +195,15 @@ bool Lowering::checkRange(const Size &low, const Size &high, const Size &extent,
                             "; move the read under a 'where' or an 'if' that "
                             "keeps it inside");
   // Sizes decide: one check per call, void where a loop is empty.
-  Value lowest = emit(low, place), highest = emit(high, place),
-        limit = emit(extent, place);
-  SmallVector<Size> of;
-  SmallVector<Value> loops;
-  for (const Idx *idx : running) {
-    if (sizes.nonNegative(*idx->extent - 1) ||
-        llvm::is_contained(of, *idx->extent))
-      continue;
-    loops.push_back(emit(*idx->extent, place));
-    of.push_back(*idx->extent);
-  }
-  of.append({low, high, extent});
-  Location at = loc(place);
-  require(of, place,
+  SmallVector<Size> empty;
+  for (const Idx *idx : running)
+    if (!sizes.nonNegative(*idx->extent - 1) &&
+        !llvm::is_contained(empty, *idx->extent))
+      empty.push_back(*idx->extent);
+  require(Require::InRange, {low, high, extent}, place,
           "the index of " + what + " runs from {0} to {1}, its extent is " +
               escape(sizes.str(extent)) + " = {2}",
-          [&](OpBuilder &b) -> Value {
-            Value zero = arith::ConstantIndexOp::create(b, at, 0);
-            Value ok = arith::CmpIOp::create(b, at, arith::CmpIPredicate::slt,
-                                             highest, limit);
-            if (!sizes.nonNegative(low, atoms))
-              ok = arith::AndIOp::create(
-                  b, at, ok,
-                  arith::CmpIOp::create(b, at, arith::CmpIPredicate::sge,
-                                        lowest, zero));
-            for (Value loop : loops)
-              ok = arith::OrIOp::create(
-                  b, at, ok,
-                  arith::CmpIOp::create(b, at, arith::CmpIPredicate::eq, loop,
-                                        zero));
-            return ok;
-          },
-          {lowest, highest, limit});
+          {low, high, extent}, empty, !sizes.nonNegative(low, atoms));
   return true;
 }
 
@@ -250,33 +211,26 @@ bool Lowering::checkRange(const Size &low, const Size &high, const Size &extent,
 /// one is reduced away: the least and the greatest position of each row. Where
 /// data only decides whether a position is reached, all indices are that it
 /// does not have itself.
-bool Lowering::checkData(const Item &item, bool under, bool over,
+bool Analysis::checkData(const Item &item, bool under, bool over,
                          const Size &extent, SmallVector<Idx *, 4> used,
                          const std::string &what, Range place,
                          const Scope &scope, Equation &eq) {
-  Location at = loc(place);
-  Value zero = emit(Size(0), place);
+  evaluate(Size(0), place);
   // What a message calls the positions: an input by its name, else what the
   // source says.
   std::string text = item.expr ? written(*item.expr) : item.idx->name;
-  auto check = [&](Value positions, Value limit, bool isTensor = false) {
-    auto op =
-        attn::RequireInRangeOp::create(builder, at, positions, zero, limit,
-                                       builder.getStringAttr(unquoted(what)));
-    std::string name =
-        isTensor ? text.substr(0, text.find('[')) : "(" + text + ")";
-    if (auto arg = dyn_cast<BlockArgument>(positions);
-        arg && arg.getOwner() == entry)
-      if (auto input = cast<mlir::func::FuncOp>(entry->getParentOp())
-                           .getArgAttrOfType<StringAttr>(arg.getArgNumber(),
-                                                         attn::kNameAttr))
-        name = input.str();
-    op->setAttr(attn::kNameAttr, builder.getStringAttr(name));
+  auto check = [&](const Tensor *positions, const Size &limit,
+                   bool isTensor = false) {
+    std::string name = !positions->input.empty() ? positions->input
+                       : isTensor ? text.substr(0, text.find('['))
+                                  : "(" + text + ")";
+    sink->push_back(RequireInRange{positions, sizes.use(limit), unquoted(what),
+                                   name, place});
   };
   if (item.expr && eq.guards.empty()) {
     for (Ty ty : {Ty::I32, Ty::I64, Ty::I8})
       if (auto tensor = plainRead(*item.expr, scope, eq, used, ty)) {
-        check(tensor->value, emit(extent, place), true);
+        check(tensor->value, extent, true);
         return true;
       }
   }
@@ -285,67 +239,71 @@ bool Lowering::checkData(const Item &item, bool under, bool over,
   bool readsData = item.expr && !info(*item.expr, scope, eq).pure;
   // A place that is not reached counts as position 0, which is in range of an
   // extent of 1; where the extent is 0 all that is reached moves up by one.
-  Value limit = emit(sizes.max(extent, Size(1)), place);
+  Size limit = sizes.max(extent, Size(1));
+  evaluate(limit, place);
   Size empty = sizes.max(Size(1) - extent, Size(0));
-  // Reads inside the position are checked by its own emission.
-  auto position = [&](Body &body, bool up) -> Value {
-    TV tv = underGuards(
-        body, eq, 0, Ty::I64, at,
-        [&]() -> TV {
-          TV x = item.idx ? TV{indexValue(body, item.idx, at), Ty::I64, {}}
-                          : emit(body, *item.expr, scope, eq);
+  // Reads inside the position are checked by its own nodes.
+  auto position = [&](Body &body, bool up) -> Node * {
+    return underGuards(
+        body, eq, 0, Ty::I64, place,
+        [&]() -> Node * {
+          Node *x = item.idx ? indexNode(item.idx, place, Ty::I64)
+                             : resolve(body, *item.expr, scope, eq);
           if (!x || !up || empty.is(0))
             return x;
-          Value more = asI64(body, {emit(empty, place), Ty::AnyInt, {}}, at);
-          return {
-              arith::AddIOp::create(body.builder, at, asI64(body, x, at), more),
-              Ty::I64,
-              {}};
+          Node *shifted = newNode(Node::Shift, Ty::I64, place, x);
+          shifted->size = sizes.use(empty);
+          return shifted;
         },
-        [&]() -> TV {
-          return {arith::ConstantIntOp::create(body.builder, at, 0, 64),
-                  Ty::I64,
-                  {}};
-        });
-    return tv ? asI64(body, tv, at) : Value();
+        newNode(Node::Zero, Ty::I64, place));
   };
   if (used.size() < 2) {
-    auto positions =
-        elementwise(used, Ty::I64, place, false, [&](Body &body) -> TV {
-          return {position(body, true), Ty::I64, {}};
-        });
+    auto positions = elementwise(used, Ty::I64, place, false, [&](Body &body) {
+      return position(body, true);
+    });
     if (!positions)
       return false;
     check(positions->value, limit);
     return true;
   }
   size_t numRows = readsData || own == used.size() ? used.size() - 1 : own;
-  ArrayRef<Idx *> rows = ArrayRef<Idx *>(used).take_front(numRows),
-                  last = ArrayRef<Idx *>(used).drop_front(numRows);
   for (bool up : {false, true}) {
     if (!(up ? over : under))
       continue;
-    Value init = filled(builder.getI64IntegerAttr(0), shapeOf(rows), place);
-    Values worst = generic(
-        place, rows, last, {init}, false,
-        [&](Body &body, ArrayRef<Value> acc) -> Values {
-          Value x = position(body, up);
-          if (!x)
-            return {};
-          if (up)
-            return {arith::MaxSIOp::create(body.builder, at, acc[0], x)};
-          return {arith::MinSIOp::create(body.builder, at, acc[0], x)};
-        });
-    if (worst.empty())
+    const Tensor *worst =
+        extreme(up ? Extreme::Greatest : Extreme::Least,
+                ArrayRef<Idx *>(used).take_front(numRows),
+                ArrayRef<Idx *>(used).drop_front(numRows), place,
+                [&](Body &body) { return position(body, up); });
+    if (!worst)
       return false;
-    check(worst[0], limit);
+    check(worst, limit);
   }
   return true;
 }
 
+const Tensor *Analysis::extreme(Extreme::Kind kind, ArrayRef<Idx *> axes,
+                                ArrayRef<Idx *> ids, Range place,
+                                llvm::function_ref<Node *(Body &)> fill) {
+  Extreme step;
+  step.kind = kind;
+  step.axes.assign(axes.begin(), axes.end());
+  step.ids.assign(ids.begin(), ids.end());
+  step.shape = uses(shapeOf(axes));
+  step.idExtents = uses(shapeOf(ids));
+  step.place = place;
+  step.node = bodyNode(axes, ids, false, fill);
+  if (!step.node)
+    return nullptr;
+  step.result = newTensor();
+  const Tensor *result = step.result;
+  sink->push_back(std::move(step));
+  return result;
+}
+
 /// Proves, or checks, that an integer divisor made of indices and sizes is not
 /// 0 where it is reached. False after an error.
-bool Lowering::checkDivisor(const BinaryExpr &expr, const Scope &scope,
+bool Analysis::checkDivisor(const BinaryExpr &expr, const Scope &scope,
                             Equation &eq) {
   if (!firstUnderGuards(expr, scope, eq))
     return true;
@@ -367,7 +325,6 @@ bool Lowering::checkDivisor(const BinaryExpr &expr, const Scope &scope,
     break;
   }
   // A pass over the divisor: the places where it is 0 are counted.
-  Location at = loc(place);
   SmallVector<Idx *, 4> used = info(*expr.rhs, scope, eq).used;
   addGuardIndices(eq, used);
   ArrayRef<Idx *> rows = used, last;
@@ -375,45 +332,24 @@ bool Lowering::checkDivisor(const BinaryExpr &expr, const Scope &scope,
     rows = ArrayRef<Idx *>(used).drop_back();
     last = ArrayRef<Idx *>(used).take_back();
   }
-  Value init = filled(builder.getI64IntegerAttr(0), shapeOf(rows), place);
-  Values zeros =
-      generic(place, rows, last, {init}, false,
-              [&](Body &body, ArrayRef<Value> acc) -> Values {
-                auto none = [&]() -> TV {
-                  return {arith::ConstantIntOp::create(body.builder, at, 0, 64),
-                          Ty::I64,
-                          {}};
-                };
-                TV tv = underGuards(
-                    body, eq, 0, Ty::I64, at,
-                    [&]() -> TV {
-                      TV x = emit(body, *expr.rhs, scope, eq);
-                      if (!x)
-                        return {};
-                      Value value = asI64(body, x, at);
-                      Value is = arith::CmpIOp::create(body.builder, at,
-                                                       arith::CmpIPredicate::eq,
-                                                       value, none().value);
-                      return {arith::ExtUIOp::create(body.builder, at,
-                                                     builder.getI64Type(), is),
-                              Ty::I64,
-                              {}};
-                    },
-                    none);
-                if (!tv)
-                  return {};
-                return {arith::AddIOp::create(body.builder, at, acc[0],
-                                              asI64(body, tv, at))};
-              });
-  if (zeros.empty())
+  const Tensor *zeros =
+      extreme(Extreme::Sum, rows, last, place, [&](Body &body) {
+        return underGuards(
+            body, eq, 0, Ty::I64, place,
+            [&]() -> Node * {
+              Node *x = resolve(body, *expr.rhs, scope, eq);
+              return x ? newNode(Node::IsZero, Ty::I64, place, x) : nullptr;
+            },
+            newNode(Node::Zero, Ty::I64, place));
+      });
+  if (!zeros)
     return false;
-  attn::RequireInRangeOp::create(
-      builder, at, zeros[0], emit(Size(0), place), emit(Size(1), place),
-      builder.getStringAttr("the number of divisions by zero"));
+  sink->push_back(RequireInRange{zeros, sizes.use(Size(1)),
+                                 "the number of divisions by zero", "", place});
   return true;
 }
 
-std::string Lowering::unquoted(StringRef text) {
+std::string Analysis::unquoted(StringRef text) {
   std::string result;
   for (char c : text)
     if (c != '\'')

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Analysis.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -22,7 +22,7 @@ using namespace heed::ast;
 using llvm::cast;
 using llvm::dyn_cast;
 
-unsigned Lowering::variable(Reach &reach, const Idx *idx) {
+unsigned Analysis::variable(Reach &reach, const Idx *idx) {
   auto [it, isNew] = reach.ids.try_emplace(idx);
   if (isNew) {
     Points::Variable points{idx->name, {Form(0)}, {}};
@@ -34,7 +34,7 @@ unsigned Lowering::variable(Reach &reach, const Idx *idx) {
 }
 
 /// Everything around: the loops that run, and the guards.
-Lowering::Reach Lowering::reach(Equation &eq, bool guarded) {
+Analysis::Reach Analysis::reach(Equation &eq, bool guarded) {
   Reach result{Points(sizes), {}};
   for (const Idx *idx : running)
     variable(result, idx);
@@ -61,7 +61,7 @@ Lowering::Reach Lowering::reach(Equation &eq, bool guarded) {
 }
 
 /// A part of an expression as a variable of its own.
-Form Lowering::opaque(const Expr &expr, const Scope &scope, Equation &eq,
+Form Analysis::opaque(const Expr &expr, const Scope &scope, Equation &eq,
                       Reach &reach) {
   reach.points.relaxed = true;
   Points::Variable part;
@@ -73,7 +73,7 @@ Form Lowering::opaque(const Expr &expr, const Scope &scope, Equation &eq,
   return Form::variable(reach.points.addVariable(std::move(part)));
 }
 
-Form Lowering::form(const Expr &expr, const Scope &scope, Equation &eq,
+Form Analysis::form(const Expr &expr, const Scope &scope, Equation &eq,
                     Reach &reach) {
   const Info &i = info(expr, scope, eq);
   if (i.fixed && i.fixed->kind == Binding::Int)
@@ -160,7 +160,7 @@ Form Lowering::form(const Expr &expr, const Scope &scope, Equation &eq,
 }
 
 /// The cases in which a condition holds, or does not.
-Disjunction Lowering::holds(const Expr &expr, bool positive, const Scope &scope,
+Disjunction Analysis::holds(const Expr &expr, bool positive, const Scope &scope,
                             Equation &eq, Reach &reach) {
   auto found = eq.infos.find({&expr, scope.env.get()});
   const Disjunction always = {{}};

@@ -1,12 +1,12 @@
-//===- Semantics.h - From the tree to attn IR -------------------*- C++ -*-===//
+//===- Semantics.h - What a tree means -------------------------*- C++ -*-===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Semantic analysis and lowering: one model of a program becomes one function
-// of linalg, scf and attn ops, as docs/ir.md describes.
+// Semantic analysis: one model of a program becomes resolved equations
+// (Resolved.h), which Emit makes IR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,9 +15,9 @@
 
 #include "frontend/Heed/Syntax/Loader.h"
 
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/StringMap.h"
+
+#include <memory>
 
 namespace heed {
 
@@ -37,13 +37,15 @@ struct FrontendOptions {
   const WeightIndex *weights = nullptr;
 };
 
-/// Lowers one model of `program`. Null after an error, which is in `diags`.
-/// Loads the dialects it needs into `context`.
-mlir::OwningOpRef<mlir::ModuleOp> compileHeed(mlir::MLIRContext &context,
-                                              const Program &program,
-                                              const FrontendOptions &options,
-                                              const Sources &sources,
-                                              Diagnostics &diags);
+namespace sema {
+struct Model;
+} // namespace sema
+
+/// What one model of `program` means. Null after an error, which is in `diags`.
+std::shared_ptr<sema::Model> analyse(const Program &program,
+                                     const FrontendOptions &options,
+                                     const Sources &sources,
+                                     Diagnostics &diags);
 
 } // namespace heed
 

@@ -5,11 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Analysis.h"
 
-#include "dialects/Attn/Dialect.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace heed;
@@ -19,7 +16,7 @@ using llvm::cast;
 using llvm::dyn_cast;
 using llvm::Twine;
 
-bool Lowering::execute(const std::vector<StmtPtr> &stmts, Frame &frame) {
+bool Analysis::execute(const std::vector<StmtPtr> &stmts, Frame &frame) {
   bool ok = true;
   for (const StmtPtr &stmt : stmts) {
     if (frame.results)
@@ -34,7 +31,7 @@ bool Lowering::execute(const std::vector<StmtPtr> &stmts, Frame &frame) {
   return ok;
 }
 
-bool Lowering::execute(const Stmt &stmt, Frame &frame) {
+bool Analysis::execute(const Stmt &stmt, Frame &frame) {
   switch (stmt.kind) {
   case StmtKind::Equation: {
     auto &eq = cast<EquationStmt>(stmt);
@@ -85,7 +82,7 @@ bool Lowering::execute(const Stmt &stmt, Frame &frame) {
   return false;
 }
 
-bool Lowering::executeIf(const IfStmt &stmt, Frame &frame) {
+bool Analysis::executeIf(const IfStmt &stmt, Frame &frame) {
   auto value = staticValue(*stmt.condition, frame.env, "the condition of 'if'");
   if (!value)
     return false;
@@ -97,7 +94,7 @@ bool Lowering::executeIf(const IfStmt &stmt, Frame &frame) {
   return execute(stmt.elseBlock.stmts, frame);
 }
 
-bool Lowering::executeBind(const BindStmt &stmt, Frame &frame) {
+bool Analysis::executeBind(const BindStmt &stmt, Frame &frame) {
   auto poison = [&] {
     for (const Name &name : stmt.names)
       frame.env->names[name.text.str()] = Binding();
@@ -140,7 +137,7 @@ bool Lowering::executeBind(const BindStmt &stmt, Frame &frame) {
   return true;
 }
 
-bool Lowering::executeReturn(const ReturnStmt &stmt, Frame &frame) {
+bool Analysis::executeReturn(const ReturnStmt &stmt, Frame &frame) {
   std::vector<Result> results;
   bool ok = true;
   for (const ast::Result &item : stmt.results) {
@@ -173,7 +170,7 @@ bool Lowering::executeReturn(const ReturnStmt &stmt, Frame &frame) {
 // Dims, parameters, collections
 //===----------------------------------------------------------------------===//
 
-bool Lowering::executeDim(const DimStmt &stmt, Frame &frame) {
+bool Analysis::executeDim(const DimStmt &stmt, Frame &frame) {
   StringRef name = stmt.name.text;
   // A dim that --set gives is a constraint on that value.
   std::optional<Binding> old = lookup(*frame.env, name);
@@ -206,7 +203,7 @@ bool Lowering::executeDim(const DimStmt &stmt, Frame &frame) {
                           escape(sizes.str(*value)) + " = {1}");
 }
 
-bool Lowering::executeLet(const LetStmt &stmt, Frame &frame) {
+bool Analysis::executeLet(const LetStmt &stmt, Frame &frame) {
   auto shape = shapeOf(*stmt.type, frame.env, "'" + stmt.name.text + "'");
   Binding binding;
   if (shape && stmt.type->element) {
@@ -226,7 +223,7 @@ bool Lowering::executeLet(const LetStmt &stmt, Frame &frame) {
 }
 
 /// The extents of a weight as the file has them; null if it is not there.
-const WeightInfo *Lowering::findWeight(const ParamStmt &stmt,
+const WeightInfo *Analysis::findWeight(const ParamStmt &stmt,
                                        ArrayRef<std::string> names) {
   if (!options.weights)
     return nullptr;
@@ -245,7 +242,7 @@ const WeightInfo *Lowering::findWeight(const ParamStmt &stmt,
   return nullptr;
 }
 
-bool Lowering::executeParam(const ParamStmt &stmt, Frame &frame) {
+bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
   auto poison = [&] {
     frame.env->names[stmt.name.text.str()] = Binding();
     return false;
@@ -257,7 +254,6 @@ bool Lowering::executeParam(const ParamStmt &stmt, Frame &frame) {
   if (!ty)
     return poison();
   // Names: plain, or with the loop variables of rolled loops as operands.
-  SmallVector<mlir::Attribute> names;
   std::vector<std::string> plain;
   SmallVector<Size> indices;
   auto addName = [&](const Text &text) {
@@ -278,7 +274,6 @@ bool Lowering::executeParam(const ParamStmt &stmt, Frame &frame) {
       }
       name += "{" + std::to_string(it - indices.begin()) + "}";
     }
-    names.push_back(builder.getStringAttr(name));
     plain.push_back(name);
   };
   for (auto &file : stmt.files) {
@@ -328,7 +323,6 @@ bool Lowering::executeParam(const ParamStmt &stmt, Frame &frame) {
   // Extents that a free name gives are read from the file.
   Shape known;
   SmallVector<int64_t> dims;
-  bool opens = false;
   for (auto [k, extent] : llvm::enumerate(type.extents)) {
     if (extent.isDots()) {
       auto all = shapeOf(type, frame.env, "'" + stmt.name.text + "'");
@@ -345,13 +339,10 @@ bool Lowering::executeParam(const ParamStmt &stmt, Frame &frame) {
         return poison();
       known.push_back(*size);
       auto c = size->constant();
-      dims.push_back(c        ? *c
-                     : weight ? weight->shape[k]
-                              : mlir::ShapedType::kDynamic);
+      dims.push_back(c ? *c : weight ? weight->shape[k] : kUnknown);
     } else {
       known.push_back(weight ? Size(weight->shape[k]) : Size());
-      dims.push_back(weight ? weight->shape[k] : mlir::ShapedType::kDynamic);
-      opens = true;
+      dims.push_back(weight ? weight->shape[k] : kUnknown);
     }
   }
   for (size_t k = 0; k < dims.size(); ++k) {
@@ -363,42 +354,34 @@ bool Lowering::executeParam(const ParamStmt &stmt, Frame &frame) {
       return poison();
     }
   }
-  bool inside = llvm::any_of(indices, [&](const Size &size) {
-    return sizes.hasValueOutside(size, entry);
-  });
-  mlir::OpBuilder &at = inside ? builder : prologue;
-  SmallVector<Value> operands;
-  for (const Size &size : indices)
-    operands.push_back(emit(size, stmt.range));
-  mlir::Location where = loc(stmt.range);
-  auto param = attn::ParamOp::create(
-      at, where, mlir::RankedTensorType::get(dims, irType(*ty)),
-      builder.getArrayAttr(names), operands);
-  Value value = param.getResult();
+  bool inLoop = llvm::any_of(
+      indices, [&](const Size &size) { return sizes.isInLoop(size); });
+  const Tensor *value = newTensor();
+  size_t step = sink->size();
+  sink->push_back(Parameter{
+      plain, uses(indices), dims, *ty, {}, inLoop, value, stmt.range});
   // Extents: what the file gives, and what it must agree with.
   Shape actual;
   for (auto [k, n] : llvm::enumerate(dims)) {
-    if (n != mlir::ShapedType::kDynamic) {
+    if (n != kUnknown) {
       actual.push_back(Size(n));
       continue;
     }
-    Value dim = mlir::tensor::DimOp::create(at, where, value, k);
     std::string name = (stmt.name.text + ".extent" + Twine(k)).str();
     if (auto *plainName = dyn_cast<NameExpr>(type.extents[k].extent.get());
         plainName && !lookup(*frame.env, plainName->name))
       name = plainName->name.str();
-    actual.push_back(sizes.dim(name, dim));
+    actual.push_back(extentOf(value, k, name, inLoop, stmt.range));
   }
-  (void)opens;
   if (!bindShapes({Extents{&type, actual, stmt.name.text.str(), stmt.range}},
                   frame.env, false))
     return poison();
   auto shape = shapeOf(type, frame.env, "'" + stmt.name.text + "'");
   if (!shape)
     return poison();
-  if (llvm::is_contained(dims, mlir::ShapedType::kDynamic))
-    param->setAttr(attn::kDimsAttr, dimsAttr(*shape));
-  TensorVal tensor{value, *ty, *shape, {}};
+  if (llvm::is_contained(dims, kUnknown))
+    std::get<Parameter>((*sink)[step]).dimNames = dimNames(*shape);
+  TensorVal tensor{value, *ty, *shape, nullptr};
   frame.env->names[stmt.name.text.str()] = Binding::of(tensor, stmt.name.range);
   return true;
 }

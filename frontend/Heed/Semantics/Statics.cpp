@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Analysis.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -80,7 +80,7 @@ std::optional<std::string> Text::plain() const {
 
 /// `rope_scaling.factor`: an entry of what the names before the last point
 /// mean. An entry of none is none.
-std::optional<Binding> Lowering::lookupEntry(const Env &env, StringRef name) {
+std::optional<Binding> Analysis::lookupEntry(const Env &env, StringRef name) {
   auto [base, last] = name.rsplit('.');
   auto record = lookup(env, base);
   if (!record || record->kind == Binding::Poison ||
@@ -99,7 +99,7 @@ std::optional<Binding> Lowering::lookupEntry(const Env &env, StringRef name) {
   return found;
 }
 
-std::optional<Binding> Lowering::lookup(const Env &env, StringRef name) {
+std::optional<Binding> Analysis::lookup(const Env &env, StringRef name) {
   if (name.contains('.'))
     return lookupEntry(env, name);
   if (auto it = env.names.find(name); it != env.names.end())
@@ -124,7 +124,7 @@ std::optional<Binding> Lowering::lookup(const Env &env, StringRef name) {
   return constants[stmt];
 }
 
-std::vector<StringRef> Lowering::visible(const Env &env) {
+std::vector<StringRef> Analysis::visible(const Env &env) {
   std::vector<StringRef> names;
   for (auto &entry : env.names)
     names.push_back(entry.first);
@@ -138,7 +138,7 @@ std::vector<StringRef> Lowering::visible(const Env &env) {
 //===----------------------------------------------------------------------===//
 
 std::optional<Binding>
-Lowering::staticValue(const Expr &expr, const EnvPtr &env, const Twine &what) {
+Analysis::staticValue(const Expr &expr, const EnvPtr &env, const Twine &what) {
   Equation eq;
   Scope scope;
   scope.env = env;
@@ -155,7 +155,7 @@ Lowering::staticValue(const Expr &expr, const EnvPtr &env, const Twine &what) {
   return std::nullopt;
 }
 
-std::optional<Size> Lowering::sizeValue(const Expr &expr, const EnvPtr &env,
+std::optional<Size> Analysis::sizeValue(const Expr &expr, const EnvPtr &env,
                                         const Twine &what) {
   std::string name = what.str();
   auto value = staticValue(expr, env, name);
@@ -172,7 +172,7 @@ std::optional<Size> Lowering::sizeValue(const Expr &expr, const EnvPtr &env,
   return value->size;
 }
 
-std::string Lowering::kindOf(const Binding &binding) {
+std::string Analysis::kindOf(const Binding &binding) {
   switch (binding.kind) {
   case Binding::None:
     return "none";
@@ -201,7 +201,7 @@ std::string Lowering::kindOf(const Binding &binding) {
 }
 
 /// Appends the numbers of a table, row by row; false if rows differ in length.
-bool Lowering::flatten(const Expr &expr, const EnvPtr &env, unsigned depth,
+bool Analysis::flatten(const Expr &expr, const EnvPtr &env, unsigned depth,
                        Table &table, std::vector<Binding> &values) {
   auto *rows = dyn_cast<TableExpr>(&expr);
   if (!rows) {
@@ -234,7 +234,7 @@ bool Lowering::flatten(const Expr &expr, const EnvPtr &env, unsigned depth,
   return true;
 }
 
-std::optional<Binding> Lowering::constant(const Expr &expr, const EnvPtr &env,
+std::optional<Binding> Analysis::constant(const Expr &expr, const EnvPtr &env,
                                           const Twine &what) {
   if (expr.kind != ExprKind::Table)
     return staticValue(expr, env, what);
@@ -281,7 +281,7 @@ std::optional<Binding> Lowering::constant(const Expr &expr, const EnvPtr &env,
   return binding;
 }
 
-std::optional<Text> Lowering::textValue(const StringExpr &expr,
+std::optional<Text> Analysis::textValue(const StringExpr &expr,
                                         const EnvPtr &env) {
   Text text;
   auto append = [&](const std::string &piece) {
@@ -329,7 +329,7 @@ std::optional<Text> Lowering::textValue(const StringExpr &expr,
   return text;
 }
 
-std::optional<Ty> Lowering::tyOf(ElementType type, Range place) {
+std::optional<Ty> Analysis::tyOf(ElementType type, Range place) {
   switch (type) {
   case ElementType::F32:
     return Ty::F32;

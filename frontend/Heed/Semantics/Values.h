@@ -17,7 +17,6 @@
 #include "frontend/Common/Types.h"
 #include "frontend/Heed/Syntax/AST.h"
 
-#include "mlir/IR/Value.h"
 #include "llvm/ADT/SmallVector.h"
 
 #include <map>
@@ -31,7 +30,6 @@ namespace heed::sema {
 using llvm::ArrayRef;
 using llvm::SmallVector;
 using llvm::StringRef;
-using mlir::Value;
 using Range = llvm::SMRange;
 
 //===----------------------------------------------------------------------===//
@@ -40,12 +38,17 @@ using Range = llvm::SMRange;
 
 using Shape = SmallVector<Size, 4>;
 
+/// A tensor of the model, or a scalar that a call gives. One step defines it.
+struct Tensor {
+  std::string input; ///< its name, if it is an input
+};
+
 /// A tensor, and where its elements are present (null: everywhere).
 struct TensorVal {
-  Value value;
+  const Tensor *value = nullptr;
   Ty elem = Ty::F32;
   Shape shape;
-  Value live;
+  const Tensor *live = nullptr;
 };
 
 /// A string whose parts may be sizes known only inside a rolled loop.

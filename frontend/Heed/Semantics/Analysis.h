@@ -1,47 +1,44 @@
-//===- Lowering.h - The state of semantic analysis --------------*- C++ -*-===//
+//===- Analysis.h - The state of semantic analysis --------------*- C++ -*-===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Private to the semantic half of the front end. An equation is treated in two
-// walks over its tree: `infer` resolves names, types every expression, folds
-// static values and collects what the indices range over; after `solve`, the
-// `emit...` functions write ops. Statements execute in order against an Env;
-// functions are inlined, static control is decided here.
+// Private to this room. An equation is treated in two walks over its tree:
+// `infer` resolves names, types every expression, folds static values and
+// collects what the indices range over; after `solve`, the `resolve...`
+// functions take every decision and put it into nodes and steps (Resolved.h).
+// Statements execute in order against an Env; functions are inlined, static
+// control is decided here. No IR is built.
 //
 // A scalar argument of a function, and a name that such a function binds, is a
 // Thunk: an expression with its scope, read wherever the name stands. So an
-// inlined body may be emitted into several generics.
+// inlined body may become part of several tensors.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEED_FRONTEND_HEED_SEMANTICS_LOWERING_H
-#define HEED_FRONTEND_HEED_SEMANTICS_LOWERING_H
+#ifndef HEED_FRONTEND_HEED_SEMANTICS_ANALYSIS_H
+#define HEED_FRONTEND_HEED_SEMANTICS_ANALYSIS_H
 
 #include "Equation.h"
 #include "Semantics.h"
 #include "frontend/Common/Builtins.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace heed::sema {
 
-class Lowering {
+class Analysis {
 public:
-  Lowering(mlir::MLIRContext &context, const Program &program,
-           const FrontendOptions &options, const Sources &sources,
-           Diagnostics &diags);
-  mlir::OwningOpRef<mlir::ModuleOp> run();
+  Analysis(Model &model, const Program &program, const FrontendOptions &options,
+           const Sources &sources, Diagnostics &diags);
+  bool run();
 
 private:
   using Key = Equation::Key;
-  using Values = SmallVector<Value, 2>;
-  using At = mlir::Location;
 
-  //===--- Messages (Lowering.cpp) ----------------------------------------===//
+  //===--- Messages (Analysis.cpp) ----------------------------------------===//
   struct Note {
     Range place;
     std::string text;
@@ -51,7 +48,6 @@ private:
              ArrayRef<Note> notes = {});
   void warn(Range place, const llvm::Twine &message);
   void flushPending();
-  At loc(Range range);
   std::string hint(StringRef name, std::vector<StringRef> known);
   static std::string plural(size_t count, StringRef one, StringRef many);
   std::string str(ArrayRef<Size> shape);
@@ -78,13 +74,13 @@ private:
   const ast::Expr *setting(StringRef name);
   bool bindConstant(const ast::Argument &arg, const EnvPtr &env);
   void bindDimsOfWeights(const ast::ModelDecl &model, const EnvPtr &env);
-  bool bindSignature(const ast::ModelDecl &model, const EnvPtr &env,
-                     mlir::func::FuncOp &func);
-  mlir::ArrayAttr dimsAttr(ArrayRef<Size> shape);
-  bool scalarDefault(const ast::Argument &arg, Ty ty, const EnvPtr &env,
-                     mlir::func::FuncOp func, unsigned number);
-  bool finish(const ast::ModelDecl &model, Frame &frame,
-              mlir::func::FuncOp func);
+  bool bindSignature(const ast::ModelDecl &decl, const EnvPtr &env);
+  Size extentOf(const Tensor *tensor, unsigned axis, StringRef name,
+                bool inLoop, Range place);
+  std::vector<std::string> dimNames(ArrayRef<Size> shape);
+  bool scalarDefault(const ast::Argument &arg, const EnvPtr &env,
+                     ModelInput &input);
+  bool finish(const ast::ModelDecl &decl, Frame &frame);
   std::optional<TensorVal> resultTensor(const Binding &binding, Range place);
 
   //===--- Statements.cpp -------------------------------------------------===//
@@ -107,12 +103,11 @@ private:
   void poison(const ast::Stmt &stmt, Env &env);
   bool executeFor(const ast::ForStmt &stmt, Frame &frame);
   bool rolledFor(const ast::ForStmt &stmt, const Size &lo, const Size &hi,
-                 Frame &frame);
+                 Frame &frame, RolledFor &step);
   bool unrolledFor(const ast::ForStmt &stmt, int64_t lo, int64_t hi,
                    Frame &frame);
   bool surelyRuns(const RolledLoop &loop) const;
   std::optional<int64_t> atLoopEnd(Size size, bool last);
-  Value castTo(Value value, mlir::Type type, Range place);
 
   //===--- Equations.cpp --------------------------------------------------===//
   bool lowerWhole(const ast::Expr &right, const Scope &scope, Equation *outer,
@@ -186,13 +181,9 @@ private:
   void requireLessEqual(const Size &a, const Size &b, Range place,
                         const llvm::Twine &message);
   void requirePositive(const Size &size, Range place, const llvm::Twine &op);
-  /// `holds` builds the condition, where the sizes of `of` are in scope.
-  void require(ArrayRef<Size> of, Range place, const llvm::Twine &message,
-               llvm::function_ref<Value(mlir::OpBuilder &)> holds,
-               ArrayRef<Value> values);
-  /// The SSA value of a size; at the entry, once, where that is possible.
-  Value emit(const Size &size, Range place);
-  mlir::OpFoldResult emitExtent(const Size &size, Range place);
+  void require(Require::Kind kind, ArrayRef<Size> of, Range place,
+               const llvm::Twine &message, ArrayRef<Size> values,
+               ArrayRef<Size> empty = {}, bool low = false);
 
   //===--- Calls.cpp ------------------------------------------------------===//
   static bool isBuiltin(StringRef name);
@@ -266,7 +257,7 @@ private:
   //===--- Reach.cpp ------------------------------------------------------===//
   struct Reach {
     Points points;
-    std::map<const Idx *, unsigned> ids;
+    std::map<const Idx *, unsigned, ByNumber> ids;
   };
   unsigned variable(Reach &reach, const Idx *idx);
   Reach reach(Equation &eq, bool guarded);
@@ -289,69 +280,53 @@ private:
   bool firstUnderGuards(const ast::Expr &expr, const Scope &scope,
                         Equation &eq);
   void requireNone(const Points::Answer &answer, Range place,
-                   const llvm::Twine &message, ArrayRef<Value> values);
+                   const llvm::Twine &message, ArrayRef<Size> values);
   bool checkRange(const Size &low, const Size &high, const Size &extent,
                   const std::string &what, Range place);
   bool checkData(const Item &item, bool under, bool over, const Size &extent,
                  SmallVector<Idx *, 4> used, const std::string &what,
                  Range place, const Scope &scope, Equation &eq);
+  const Tensor *extreme(Extreme::Kind kind, ArrayRef<Idx *> axes,
+                        ArrayRef<Idx *> ids, Range place,
+                        llvm::function_ref<Node *(Body &)> fill);
   bool checkDivisor(const ast::BinaryExpr &expr, const Scope &scope,
                     Equation &eq);
 
-  //===--- Types.cpp -----------------------------------------------------===//
-  mlir::Type irType(Ty ty);
+  //===--- Resolve.cpp ----------------------------------------------------===//
   std::optional<Ty> tyOf(ast::ElementType type, Range place);
-  SmallVector<int64_t> extents(ArrayRef<Size> shape);
-  mlir::RankedTensorType tensorType(mlir::Type elem, ArrayRef<Size> shape);
-  mlir::Type realType(const Body &body);
-  mlir::Type bodyType(const Body &body, Ty ty);
-  Value realConstant(Body &body, double value, At at);
-  Value asReal(Body &body, const TV &tv, At at);
-  Value asI64(Body &body, const TV &tv, At at);
-  Value asIndex(Body &body, const TV &tv, At at);
-  Value asType(Body &body, const TV &tv, Ty ty, At at);
-  Value toStorage(Body &body, const TV &tv, Ty ty, At at);
-  static Value toType(mlir::OpBuilder &b, Value value, mlir::Type type, At at);
-  std::pair<Value, Value> asIntegers(Body &body, const TV &x, const TV &y,
-                                     At at);
-  static Value boolConstant(mlir::OpBuilder &b, bool value, At at);
-
-  //===--- Emit.cpp -------------------------------------------------------===//
-  TV emit(Body &body, const ast::Expr &expr, const Scope &scope, Equation &eq);
-  TV emitNode(Body &body, const ast::Expr &expr, const Scope &scope,
-              Equation &eq);
-  TV emitFixed(Body &body, const Binding &binding, Range place);
-  TV emitBinding(Body &body, const Binding &binding, const ast::Expr &expr,
-                 Equation &eq);
-  TV emitTable(Body &body, const ast::Expr &expr, const Scope &scope,
-               Equation &eq);
-  Value indexValue(Body &body, const Idx *idx, At at);
-
-  //===--- EmitOperators.cpp ---------------------------------------------===//
-  TV emitBinary(Body &body, const ast::BinaryExpr &expr, const Scope &scope,
+  Node *newNode(Node::Kind kind, Ty ty, Range place,
+                ArrayRef<const Node *> operands = {});
+  /// What `make` puts into `sink` happens before its node is evaluated.
+  Node *collecting(llvm::function_ref<Node *()> make);
+  Node *resolve(Body &body, const ast::Expr &expr, const Scope &scope,
                 Equation &eq);
-  TV emitCompare(Body &body, const ast::CompareExpr &expr, const Scope &scope,
-                 Equation &eq);
-  TV emitLogic(Body &body, const ast::LogicExpr &expr, const Scope &scope,
-               Equation &eq);
-  TV emitIf(Body &body, const ast::IfExpr &expr, const Scope &scope,
-            Equation &eq);
+  Node *resolveNode(Body &body, const ast::Expr &expr, const Scope &scope,
+                    Equation &eq);
+  Node *fixedNode(const Binding &binding, Range place);
+  Node *indexNode(const Idx *idx, Range place, Ty ty = Ty::AnyInt);
+  Node *elementNode(const TensorVal &tensor, ArrayRef<Idx *> axes, Range place);
+  Node *resolveBinding(Body &body, const Binding &binding,
+                       const ast::Expr &expr, Equation &eq);
+  Node *resolveTable(Body &body, const ast::Expr &expr, const Scope &scope,
+                     Equation &eq);
+  Node *resolveCall(Body &body, const ast::CallExpr &expr, const Scope &scope,
+                    Equation &eq);
 
-  //===--- Builtins.cpp ---------------------------------------------------===//
-  TV emitCall(Body &body, const ast::CallExpr &expr, const Scope &scope,
-              Equation &eq);
-  TV emitCast(Body &body, Ty to, const TV &tv, At at);
-  Value emitBuiltin(Body &body, const Builtin &row, ArrayRef<TV> args, Ty ty,
-                    At at);
+  //===--- ResolveOperators.cpp -------------------------------------------===//
+  Node *resolveBinary(Body &body, const ast::BinaryExpr &expr,
+                      const Scope &scope, Equation &eq);
+  Node *resolveCompare(Body &body, const ast::CompareExpr &expr,
+                       const Scope &scope, Equation &eq);
+  Node *resolveLogic(Body &body, const ast::LogicExpr &expr, const Scope &scope,
+                     Equation &eq);
+  Node *resolveIf(Body &body, const ast::IfExpr &expr, const Scope &scope,
+                  Equation &eq);
 
   //===--- Reads.cpp ------------------------------------------------------===//
-  TV emitRead(Body &body, const ast::ReadExpr &expr, const Scope &scope,
-              Equation &eq);
-  TV readTensor(Body &body, const TensorVal &tensor, ArrayRef<Idx *> axes,
-                At at);
-  TV loaded(Body &body, Value raw, Ty ty, At at);
-  Value operand(Body &body, Value tensor, ArrayRef<Idx *> axes, At at);
-  TensorVal tableTensor(const Table &table, bool f64, At at);
+  Node *resolveRead(Body &body, const ast::ReadExpr &expr, const Scope &scope,
+                    Equation &eq);
+  TensorVal tableTensor(const std::shared_ptr<Table> &table, bool f64,
+                        Range place);
   std::optional<SmallVector<std::pair<int64_t, int64_t>, 4>>
   reached(const Collection &collection, ArrayRef<Item> items,
           const Scope &scope, Equation &eq, Range place);
@@ -371,36 +346,46 @@ private:
                                      Equation &eq, ArrayRef<Idx *> axes,
                                      Ty elem);
 
-  //===--- Generics.cpp ---------------------------------------------------===//
+  //===--- Definitions.cpp ------------------------------------------------===//
+  const Tensor *newTensor();
+  Idx &newIdx(Equation &eq);
+  Shape shapeOf(ArrayRef<Idx *> axes);
+  SizeUses uses(ArrayRef<Size> all);
+  void evaluate(const Size &size, Range place);
   static Equation::Loops loopsOf(ArrayRef<Idx *> a, ArrayRef<Idx *> b = {});
-  using Fill = llvm::function_ref<Values(Body &, ArrayRef<Value>)>;
-  Value emptyTensor(mlir::Type elem, ArrayRef<Size> shape, Range place);
-  Value filled(mlir::TypedAttr value, ArrayRef<Size> shape, Range place);
-  /// A linalg.generic; `fill` writes its body and gives what it yields.
-  Values generic(Range place, ArrayRef<Idx *> parallel, ArrayRef<Idx *> reduced,
-                 ArrayRef<Value> inits, bool f64, Fill fill);
+  const Node *bodyNode(ArrayRef<Idx *> axes, ArrayRef<Idx *> ids, bool f64,
+                       llvm::function_ref<Node *(Body &)> fill);
+  /// `withLive`: also a tensor that says where the elements are present.
   std::optional<TensorVal> elementwise(ArrayRef<Idx *> axes, Ty elem,
                                        Range place, bool f64,
-                                       llvm::function_ref<TV(Body &)> fill,
-                                       bool *absent = nullptr);
-  Shape shapeOf(ArrayRef<Idx *> axes);
+                                       llvm::function_ref<Node *(Body &)> fill,
+                                       bool withLive = false);
+  bool underGuards(Body &body, Equation &eq, size_t first, EnforcedGuards &out,
+                   llvm::function_ref<bool()> then);
+  Node *underGuards(Body &body, Equation &eq, size_t first, Ty ty, Range place,
+                    llvm::function_ref<Node *()> then, const Node *otherwise);
 
   //===--- Reductions.cpp ------------------------------------------------===//
-  mlir::TypedAttr neutral(ast::ReduceOp op, Ty ty, bool f64);
-  std::optional<Reduced> emitReduce(const ast::ReduceExpr &expr,
-                                    const Scope &scope, Equation &eq,
-                                    ArrayRef<Idx *> axes, size_t firstGuard,
-                                    bool f64);
-  TV emitReduced(Body &body, const ast::ReduceExpr &expr, const Scope &scope,
-                 Equation &eq);
+  /// The type of the accumulators of a reduction over values of a type.
+  static Ty accumulator(Ty ty);
+  std::optional<Reduced> reduction(const ast::ReduceExpr &expr,
+                                   const Scope &scope, Equation &eq,
+                                   ArrayRef<Idx *> axes, size_t firstGuard,
+                                   bool f64);
+  Node *resolveReduced(Body &body, const ast::ReduceExpr &expr,
+                       const Scope &scope, Equation &eq);
   void inLoopOrder(llvm::SmallVectorImpl<Idx *> &axes, const Body &body);
 
   //===--- Softmax.cpp ---------------------------------------------------===//
-  std::optional<TensorVal> emitSoftmax(const ast::SoftmaxExpr &expr,
-                                       const Scope &scope, Equation &eq,
-                                       ArrayRef<Idx *> axes, size_t firstGuard);
-  TV emitNestedSoftmax(Body &body, const ast::SoftmaxExpr &expr,
-                       const Scope &scope, Equation &eq);
+  std::optional<TensorVal> partOfSoftmax(const ast::Expr &part, Range place,
+                                         const Scope &scope, Equation &eq,
+                                         ArrayRef<Idx *> axes,
+                                         size_t firstGuard);
+  std::optional<TensorVal> softmax(const ast::SoftmaxExpr &expr,
+                                   const Scope &scope, Equation &eq,
+                                   ArrayRef<Idx *> axes, size_t firstGuard);
+  Node *resolveNestedSoftmax(Body &body, const ast::SoftmaxExpr &expr,
+                             const Scope &scope, Equation &eq);
 
   //===--- Guards.cpp ----------------------------------------------------===//
   bool
@@ -421,31 +406,16 @@ private:
                                           const Equation::Loops &own);
   void addGuardIndices(Equation &eq, llvm::SmallVectorImpl<Idx *> &used);
   static Equation::Guards guardsFrom(const Equation &eq, size_t first);
-  Values ifElse(Body &body, Value condition, mlir::TypeRange types, At at,
-                llvm::function_ref<Values()> then,
-                llvm::function_ref<Values()> otherwise);
-  Values underGuards(Body &body, Equation &eq, size_t first,
-                     mlir::TypeRange types, At at,
-                     llvm::function_ref<Values()> then,
-                     llvm::function_ref<Values()> otherwise);
-  TV underGuards(Body &body, Equation &eq, size_t first, Ty ty, At at,
-                 llvm::function_ref<TV()> then,
-                 llvm::function_ref<TV()> otherwise);
-  TV branch(Body &body, Value condition, Ty ty, bool mayBeAbsent, At at,
-            llvm::function_ref<TV()> then, llvm::function_ref<TV()> otherwise);
 
   //===--- State ----------------------------------------------------------===//
+  Model &model;
   const Program &program;
   const FrontendOptions &options;
   const Sources &sources;
   Diagnostics &diags;
-  mlir::OpBuilder builder;  ///< where mathematics goes
-  mlir::OpBuilder prologue; ///< where dims and checks go
-  mlir::Block *entry = nullptr;
-  mlir::Operation *mark = nullptr; ///< ends the prologue
-  SizeTable sizes;
-  std::map<Size, Value> emitted; ///< sizes in the prologue
-  std::vector<Size> positive;    ///< divisors that are checked not to be 0
+  SizeTable &sizes;           ///< of the model
+  Steps *sink;                ///< where steps go
+  std::vector<Size> positive; ///< divisors that are checked not to be 0
   std::map<const ast::ConstStmt *, Binding> constants;
   std::set<const ast::ConstStmt *> open;   ///< constants under evaluation
   std::vector<const ast::FnDecl *> active; ///< calls under way
@@ -472,4 +442,4 @@ private:
 
 } // namespace heed::sema
 
-#endif // HEED_FRONTEND_HEED_SEMANTICS_LOWERING_H
+#endif // HEED_FRONTEND_HEED_SEMANTICS_ANALYSIS_H

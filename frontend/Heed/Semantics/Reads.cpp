@@ -1,4 +1,5 @@
-//===- Reads.cpp - Reading tensors in a body ------------------------------===//
+//===- Reads.cpp - Reading tensors
+//-----------------------------------------===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,98 +12,31 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontend/Heed/Semantics/Lowering.h"
+#include "Analysis.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/bit.h"
 
 using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
-using namespace mlir;
 using llvm::cast;
 using llvm::dyn_cast;
 using llvm::Twine;
 
-/// A stored element as a value: f16 and bf16 are computed with in f32.
-TV Lowering::loaded(Body &body, Value raw, Ty ty, Location at) {
-  if (!isReal(ty))
-    return {raw, ty, {}};
-  // A table of reals in a body that computes in f64: see tableTensor.
-  if (raw.getType().isInteger(64))
-    raw = arith::BitcastOp::create(body.builder, at, builder.getF64Type(), raw);
-  return {asReal(body, {raw, ty, {}}, at), ty, {}};
-}
-
-static bool isGenericOperand(const Body &body, ArrayRef<Idx *> axes) {
-  if (body.kind != Body::Generic)
-    return false;
-  for (auto [k, idx] : llvm::enumerate(axes))
-    if (!llvm::is_contained(body.loops, idx) ||
-        llvm::is_contained(axes.take_front(k), idx))
-      return false;
-  return true;
-}
-
-Value Lowering::operand(Body &body, Value tensor, ArrayRef<Idx *> axes,
-                        Location at) {
-  MLIRContext *context = builder.getContext();
-  SmallVector<AffineExpr> exprs;
-  for (Idx *idx : axes)
-    exprs.push_back(getAffineDimExpr(
-        llvm::find(body.loops, idx) - body.loops.begin(), context));
-  AffineMap map = AffineMap::get(body.loops.size(), 0, exprs, context);
-  for (unsigned k = 0; k < body.operands.size(); ++k)
-    if (body.operands[k] == tensor && body.maps[k] == map)
-      return body.block->getArgument(k);
-  body.operands.push_back(tensor);
-  body.maps.push_back(map);
-  return body.block->insertArgument(
-      body.operands.size() - 1,
-      cast<RankedTensorType>(tensor.getType()).getElementType(), at);
-}
-
-/// tensor[axes] for axes that run over the whole tensor.
-TV Lowering::readTensor(Body &body, const TensorVal &tensor,
-                        ArrayRef<Idx *> axes, Location at) {
-  auto element = [&](Value source) -> Value {
-    if (isGenericOperand(body, axes))
-      return operand(body, source, axes, at);
-    SmallVector<Value> indices;
-    for (Idx *idx : axes)
-      indices.push_back(indexValue(body, idx, at));
-    return tensor::ExtractOp::create(body.builder, at, source, indices);
-  };
-  TV tv = loaded(body, element(tensor.value), tensor.elem, at);
-  if (tensor.live)
-    tv.live = element(tensor.live);
-  return tv;
-}
-
 /// A constant table. No tensor holds f64 (front.c8): in a body that computes in
 /// f64 one of reals is that of their bits, in i64.
-TensorVal Lowering::tableTensor(const Table &table, bool f64, Location at) {
+TensorVal Analysis::tableTensor(const std::shared_ptr<Table> &table, bool f64,
+                                Range place) {
   TensorVal tensor;
-  tensor.shape = table.extents();
-  tensor.elem = stored(table.elem);
-  if (llvm::any_of(table.ints, [](int64_t n) { return n != int32_t(n); }))
+  tensor.shape = table->extents();
+  tensor.elem = stored(table->elem);
+  if (llvm::any_of(table->ints, [](int64_t n) { return n != int32_t(n); }))
     tensor.elem = Ty::I64;
-  bool byBits = table.elem == Ty::AnyReal && f64;
-  mlir::Type elem = byBits ? builder.getI64Type() : irType(tensor.elem);
-  auto type = RankedTensorType::get(table.shape, elem);
-  SmallVector<Attribute> values;
-  for (int64_t value : table.ints)
-    values.push_back(builder.getIntegerAttr(elem, value));
-  for (double value : table.reals)
-    values.push_back(byBits
-                         ? Attribute(builder.getIntegerAttr(
-                               elem, int64_t(llvm::bit_cast<uint64_t>(value))))
-                         : builder.getFloatAttr(elem, value));
-  tensor.value = arith::ConstantOp::create(
-      builder, at, DenseElementsAttr::get(type, values));
+  tensor.value = newTensor();
+  sink->push_back(TableData{table, tensor.elem,
+                            table->elem == Ty::AnyReal && f64, tensor.value,
+                            place});
   return tensor;
 }
 
@@ -111,7 +45,7 @@ TensorVal Lowering::tableTensor(const Table &table, bool f64, Location at) {
 //===----------------------------------------------------------------------===//
 
 /// The slice of `collection` at fixed positions, if they are all known.
-const TensorVal *Lowering::slice(const Collection &collection,
+const TensorVal *Analysis::slice(const Collection &collection,
                                  ArrayRef<Item> items, const Scope &scope,
                                  Equation &eq) {
   std::vector<int64_t> at;
@@ -131,7 +65,7 @@ const TensorVal *Lowering::slice(const Collection &collection,
 /// The positions from 0 on that a read of a collection may reach, by axis that
 /// its slices fix: the least and the one behind the last.
 std::optional<SmallVector<std::pair<int64_t, int64_t>, 4>>
-Lowering::reached(const Collection &collection, ArrayRef<Item> items,
+Analysis::reached(const Collection &collection, ArrayRef<Item> items,
                   const Scope &scope, Equation &eq, Range place) {
   SmallVector<std::pair<int64_t, int64_t>, 4> box;
   for (unsigned axis : collection.fixed) {
@@ -164,7 +98,7 @@ Lowering::reached(const Collection &collection, ArrayRef<Item> items,
 
 /// One tensor of the slices in `box`, from position 0 on.
 std::optional<TensorVal>
-Lowering::assemble(const Collection &collection,
+Analysis::assemble(const Collection &collection,
                    ArrayRef<std::pair<int64_t, int64_t>> box, Range place) {
   // Every position must be defined.
   std::vector<std::pair<std::vector<int64_t>, TensorVal>> slices;
@@ -192,50 +126,37 @@ Lowering::assemble(const Collection &collection,
     return std::nullopt;
   }
   // One body that reads each slice where it is.
-  Location at = loc(place);
   Equation eq;
-  SmallVector<Idx *, 4> free;
+  SmallVector<Idx *, 4> free, fixed;
   for (auto [k, size] : llvm::enumerate(collection.shape)) {
-    Idx &idx = eq.pool.emplace_back();
+    Idx &idx = newIdx(eq);
     idx.extent = size;
     eq.whole.push_back(&idx);
-    auto fixed = llvm::find(collection.fixed, k);
-    if (fixed == collection.fixed.end())
+    auto position = llvm::find(collection.fixed, k);
+    if (position == collection.fixed.end()) {
       free.push_back(&idx);
-    else
-      idx.extent = Size(
-          std::max<int64_t>(box[fixed - collection.fixed.begin()].second, 0));
+      continue;
+    }
+    idx.extent = Size(
+        std::max<int64_t>(box[position - collection.fixed.begin()].second, 0));
+    fixed.push_back(&idx);
   }
   if (slices.empty()) {
     Shape shape = shapeOf(eq.whole);
-    auto zero = cast<TypedAttr>(builder.getZeroAttr(irType(collection.elem)));
-    return TensorVal{filled(zero, shape, place), collection.elem, shape, {}};
+    const Tensor *result = newTensor();
+    sink->push_back(Zeros{collection.elem, uses(shape), result, place});
+    return TensorVal{result, collection.elem, shape, nullptr};
   }
   auto join = [&](bool live) {
     Ty ty = live ? Ty::Bool : collection.elem;
-    return elementwise(eq.whole, ty, place, false, [&](Body &body) -> TV {
-      std::function<Value(size_t)> from = [&](size_t k) -> Value {
-        auto &[positions, tensor] = slices[k];
-        TV tv = readTensor(body, tensor, free, at);
-        Value mine = !live     ? tv.value
-                     : tv.live ? tv.live
-                               : boolConstant(body.builder, true, at);
-        if (k + 1 == slices.size())
-          return mine;
-        Value here;
-        for (auto [axis, position] : llvm::zip(collection.fixed, positions)) {
-          Value same = arith::CmpIOp::create(
-              body.builder, at, arith::CmpIPredicate::eq,
-              indexValue(body, eq.whole[axis], at),
-              arith::ConstantIndexOp::create(body.builder, at, position));
-          here =
-              here ? Value(arith::AndIOp::create(body.builder, at, here, same))
-                   : same;
-        }
-        return arith::SelectOp::create(body.builder, at, here, mine,
-                                       from(k + 1));
-      };
-      return {from(0), ty, {}};
+    return elementwise(eq.whole, ty, place, false, [&](Body &) {
+      Node *node = newNode(Node::Slices, ty, place);
+      node->flag = live;
+      node->axes = free;
+      node->fixed = fixed;
+      for (auto &[positions, tensor] : slices)
+        node->slices.push_back({tensor, positions});
+      return node;
     });
   };
   auto result = join(false);
@@ -252,13 +173,13 @@ Lowering::assemble(const Collection &collection,
 
 /// The tensor that `name[..]` reads, with fixed axes of a collection left out
 /// of `items`.
-std::optional<TensorVal> Lowering::source(const ReadExpr &expr,
+std::optional<TensorVal> Analysis::source(const ReadExpr &expr,
                                           const Scope &scope, Equation &eq,
                                           bool f64,
-                                          SmallVectorImpl<Item> &items) {
+                                          llvm::SmallVectorImpl<Item> &items) {
   auto binding = lookup(*scope.env, expr.name.text);
   if (binding->kind == Binding::Table)
-    return tableTensor(*binding->table, f64, loc(expr.range));
+    return tableTensor(binding->table, f64, expr.range);
   if (binding->kind != Binding::Collection)
     return tensorOf(*binding, expr.range);
   const Collection &collection = *binding->collection;
@@ -284,8 +205,8 @@ std::optional<TensorVal> Lowering::source(const ReadExpr &expr,
 }
 
 /// Turns an axis read at h*E + e into two axes h and e.
-bool Lowering::split(const ReadExpr &expr, const Scope &scope, Equation &eq,
-                     SmallVectorImpl<Item> &items, TensorVal &tensor) {
+bool Analysis::split(const ReadExpr &expr, const Scope &scope, Equation &eq,
+                     llvm::SmallVectorImpl<Item> &items, TensorVal &tensor) {
   // Each axis: its indices from the outermost in.
   SmallVector<SmallVector<Idx *, 2>> groups;
   bool any = false;
@@ -297,14 +218,20 @@ bool Lowering::split(const ReadExpr &expr, const Scope &scope, Equation &eq,
     auto linear = this->linear(*item.expr, scope, eq);
     if (!linear || !linear->offset.terms.empty())
       return false;
-    // Innermost first: the index whose factor is what those before it span.
+    // Innermost first: the index whose factor is what those before it span. One
+    // of a single turn spans nothing: another with the same factor may follow.
     SmallVector<Idx *, 2> group;
     Size unit(1);
     auto rest = linear->factors;
     while (!rest.empty()) {
-      auto it = llvm::find_if(rest, [&](const auto &entry) {
+      auto fits = [&](const auto &entry) {
         return sizes.equal(entry.second, unit);
+      };
+      auto it = llvm::find_if(rest, [&](const auto &entry) {
+        return fits(entry) && entry.first->extent->is(1);
       });
+      if (it == rest.end())
+        it = llvm::find_if(rest, fits);
       if (it == rest.end())
         return false;
       group.insert(group.begin(), it->first);
@@ -318,27 +245,23 @@ bool Lowering::split(const ReadExpr &expr, const Scope &scope, Equation &eq,
   }
   if (!any)
     return false;
-  SmallVector<ReassociationIndices> reassociation;
+  Groups merged;
   SmallVector<Item> expanded;
   Shape shape;
   for (auto &group : groups) {
-    ReassociationIndices dims;
+    SmallVector<int64_t, 2> dims;
     for (Idx *idx : group) {
       dims.push_back(shape.size());
       shape.push_back(group.size() == 1 ? tensor.shape[&group - groups.begin()]
                                         : *idx->extent);
       expanded.push_back({idx, nullptr});
     }
-    reassociation.push_back(dims);
+    merged.push_back(dims);
   }
-  Location at = loc(expr.range);
-  SmallVector<OpFoldResult> outputs;
-  for (const Size &size : shape)
-    outputs.push_back(emitExtent(size, expr.range));
-  auto expand = [&](Value value) -> Value {
-    auto elem = cast<RankedTensorType>(value.getType()).getElementType();
-    return tensor::ExpandShapeOp::create(builder, at, tensorType(elem, shape),
-                                         value, reassociation, outputs);
+  auto expand = [&](const Tensor *from) {
+    const Tensor *to = newTensor();
+    sink->push_back(Expand{from, to, uses(shape), merged, expr.range});
+    return to;
   };
   tensor.value = expand(tensor.value);
   if (tensor.live)
@@ -350,7 +273,7 @@ bool Lowering::split(const ReadExpr &expr, const Scope &scope, Equation &eq,
 
 /// The distinct indices of `items` if each runs over its whole axis.
 std::optional<SmallVector<Idx *, 4>>
-Lowering::wholeAxes(ArrayRef<Item> items, const TensorVal &tensor) {
+Analysis::wholeAxes(ArrayRef<Item> items, const TensorVal &tensor) {
   SmallVector<Idx *, 4> axes;
   for (auto [item, size] : llvm::zip(items, tensor.shape)) {
     if (!item.idx || llvm::is_contained(axes, item.idx) ||
@@ -362,7 +285,7 @@ Lowering::wholeAxes(ArrayRef<Item> items, const TensorVal &tensor) {
 }
 
 /// The tensor itself, if `expr` reads all of it in the order of `axes`.
-std::optional<TensorVal> Lowering::plainRead(const Expr &expr,
+std::optional<TensorVal> Analysis::plainRead(const Expr &expr,
                                              const Scope &scope, Equation &eq,
                                              ArrayRef<Idx *> axes, Ty elem) {
   if (auto *paren = dyn_cast<ParenExpr>(&expr))
@@ -382,18 +305,17 @@ std::optional<TensorVal> Lowering::plainRead(const Expr &expr,
   return binding->tensor;
 }
 
-TV Lowering::emitRead(Body &body, const ReadExpr &expr, const Scope &scope,
-                      Equation &eq) {
-  Location at = loc(expr.range);
+Node *Analysis::resolveRead(Body &body, const ReadExpr &expr,
+                            const Scope &scope, Equation &eq) {
   SmallVector<Item> items;
   if (!this->items(expr, scope, items))
-    return {};
+    return nullptr;
   if (const Info &i = info(expr, scope, eq); i.whole && expr.indices.size())
     for (Idx *idx : ArrayRef<Idx *>(eq.whole).take_front(i.whole->size()))
       items.push_back({idx, nullptr});
   auto tensor = source(expr, scope, eq, body.f64, items);
   if (!tensor)
-    return {};
+    return nullptr;
   Key key{&expr, scope.env.get()};
   if (body.kind == Body::Generic) {
     if (auto known = eq.splits.find(key); known != eq.splits.end()) {
@@ -404,31 +326,22 @@ TV Lowering::emitRead(Body &body, const ReadExpr &expr, const Scope &scope,
     }
   }
   if (auto axes = wholeAxes(items, *tensor);
-      axes && isGenericOperand(body, *axes)) {
-    TV tv = readTensor(body, *tensor, *axes, at);
+      axes && body.kind == Body::Generic && body.hasLoops(*axes)) {
+    Node *node = elementNode(*tensor, *axes, expr.range);
     if (lookup(*scope.env, expr.name.text)->kind == Binding::Table)
-      tv.ty = info(expr, scope, eq).ty;
-    return tv;
+      node->ty = info(expr, scope, eq).ty;
+    return node;
   }
   if (!checkRead(expr, scope, eq))
-    return {};
-  SmallVector<Value> indices;
+    return nullptr;
+  Node *node = newNode(Node::Extract, info(expr, scope, eq).ty, expr.range);
+  node->tensor = *tensor;
+  node->absent = tensor->live;
   for (const Item &item : items) {
-    if (item.idx) {
-      indices.push_back(indexValue(body, item.idx, at));
-      continue;
-    }
-    TV index = emit(body, *item.expr, scope, eq);
-    if (!index)
-      return {};
-    indices.push_back(asIndex(body, index, at));
+    node->operands.push_back(item.idx ? indexNode(item.idx, expr.range)
+                                      : resolve(body, *item.expr, scope, eq));
+    if (!node->operands.back())
+      return nullptr;
   }
-  Value raw =
-      tensor::ExtractOp::create(body.builder, at, tensor->value, indices);
-  TV tv = loaded(body, raw, tensor->elem, at);
-  tv.ty = info(expr, scope, eq).ty;
-  if (tensor->live)
-    tv.live =
-        tensor::ExtractOp::create(body.builder, at, tensor->live, indices);
-  return tv;
+  return node;
 }

@@ -1,0 +1,140 @@
+//===- Steps.cpp - Steps as ops ------------------------------------------===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Emitter.h"
+
+#include "dialects/Attn/Dialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/bit.h"
+
+using namespace heed;
+using namespace heed::sema;
+using namespace mlir;
+using llvm::cast;
+
+void Emitter::emit(const Steps &steps) {
+  using Any = Step::variant;
+  for (const Step &step : steps)
+    std::visit([&](const auto &one) { emit(one); },
+               static_cast<const Any &>(step));
+}
+
+static mlir::Type elementOf(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType()).getElementType();
+}
+
+static SmallVector<ReassociationIndices> reassociation(const Groups &groups) {
+  SmallVector<ReassociationIndices> result;
+  for (auto &group : groups)
+    result.emplace_back(group.begin(), group.end());
+  return result;
+}
+
+void Emitter::emit(const Collapse &step) {
+  Value from = value(step.from);
+  mlir::Type elem = elementOf(from);
+  tensors[step.to] =
+      step.isEmpty ? filled(builder.getZeroAttr(elem), step.shape, step.place)
+                   : Value(tensor::CollapseShapeOp::create(
+                         builder, loc(step.place), tensorType(elem, step.shape),
+                         from, reassociation(step.groups)));
+}
+
+void Emitter::emit(const Expand &step) {
+  Value from = value(step.from);
+  SmallVector<OpFoldResult> outputs;
+  for (const SizeUse &use : step.shape) {
+    if (auto c = use.size.constant())
+      outputs.push_back(builder.getIndexAttr(*c));
+    else
+      outputs.push_back(emit(use, step.place));
+  }
+  tensors[step.to] = tensor::ExpandShapeOp::create(
+      builder, loc(step.place), tensorType(elementOf(from), step.shape), from,
+      reassociation(step.groups), outputs);
+}
+
+void Emitter::emit(const Zeros &step) {
+  auto zero = cast<TypedAttr>(builder.getZeroAttr(irType(step.elem)));
+  tensors[step.result] = filled(zero, step.shape, step.place);
+}
+
+/// No tensor holds f64 (front.c8): a table of reals for a body that computes in
+/// f64 is that of their bits, in i64.
+void Emitter::emit(const TableData &step) {
+  const Table &table = *step.table;
+  mlir::Type elem = step.byBits ? builder.getI64Type() : irType(step.elem);
+  auto type = RankedTensorType::get(table.shape, elem);
+  SmallVector<Attribute> values;
+  for (int64_t value : table.ints)
+    values.push_back(builder.getIntegerAttr(elem, value));
+  for (double value : table.reals)
+    values.push_back(step.byBits
+                         ? Attribute(builder.getIntegerAttr(
+                               elem, int64_t(llvm::bit_cast<uint64_t>(value))))
+                         : builder.getFloatAttr(elem, value));
+  tensors[step.result] = arith::ConstantOp::create(
+      builder, loc(step.place), DenseElementsAttr::get(type, values));
+}
+
+void Emitter::emit(const Evaluate &step) { emit(step.size, step.place); }
+
+void Emitter::emit(const BindAtom &step) {
+  if (!step.tensor) {
+    atoms[step.atom] = emit(step.size, step.place);
+    return;
+  }
+  OpBuilder &b = step.inLoop ? builder : prologue;
+  atoms[step.atom] =
+      tensor::DimOp::create(b, loc(step.place), value(step.tensor), step.axis);
+}
+
+void Emitter::emit(const Parameter &step) {
+  OpBuilder &b = step.inLoop ? builder : prologue;
+  SmallVector<Value> indices;
+  for (const SizeUse &use : step.indices)
+    indices.push_back(emit(use, step.place));
+  auto param = attn::ParamOp::create(
+      b, loc(step.place), RankedTensorType::get(step.dims, irType(step.elem)),
+      strings(step.names), indices);
+  if (!step.dimNames.empty())
+    param->setAttr(attn::kDimsAttr, strings(step.dimNames));
+  tensors[step.result] = param.getResult();
+}
+
+void Emitter::emit(const RolledFor &step) {
+  Location at = loc(step.place);
+  Value from = emit(step.lo, step.place), to = emit(step.hi, step.place);
+  Value one = arith::ConstantIndexOp::create(builder, at, 1);
+  SmallVector<Value> inits;
+  for (const Tensor *init : step.inits)
+    inits.push_back(value(init));
+  auto loop = scf::ForOp::create(builder, at, from, to, one, inits);
+  OpBuilder::InsertionGuard guard(builder);
+  if (inits.empty())
+    loop.getBody()->getTerminator()->erase();
+  builder.setInsertionPointToEnd(loop.getBody());
+  atoms[step.turn] = loop.getInductionVar();
+  for (auto [tensor, arg] : llvm::zip(step.inside, loop.getRegionIterArgs()))
+    tensors[tensor] = arg;
+  emit(step.body);
+  SmallVector<Value> yields;
+  for (auto [tensor, init] : llvm::zip(step.yields, inits)) {
+    Value now = value(tensor);
+    // An extent may be a number here and a dim there.
+    if (now.getType() != init.getType())
+      now = tensor::CastOp::create(builder, at, init.getType(), now);
+    yields.push_back(now);
+  }
+  scf::YieldOp::create(builder, at, yields);
+  for (auto [tensor, result] : llvm::zip(step.results, loop.getResults()))
+    tensors[tensor] = result;
+}
