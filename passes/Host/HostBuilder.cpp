@@ -7,6 +7,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "passes/Host/RuntimeType.h"
 #include "passes/Mutation.h"
+#include "support/Format.h"
 
 using namespace mlir;
 using namespace heed;
@@ -103,7 +104,7 @@ Value HostBuilder::text(OpBuilder &b, Location loc, StringRef value) {
     auto type = LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size());
     found->second = LLVM::GlobalOp::create(
         b, loc, type, /*isConstant=*/true, LLVM::Linkage::Private,
-        "heed.text." + std::to_string(texts.size()), b.getStringAttr(bytes));
+        format("heed.text.{}", texts.size()), b.getStringAttr(bytes));
   }
   return LLVM::AddressOfOp::create(b, loc, found->second);
 }

@@ -24,6 +24,8 @@
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Plan/Cost.h"
+#include "support/Format.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace heed {
 #define GEN_PASS_DEF_ATTNLOWERHOST
@@ -249,22 +251,31 @@ private:
     return buffer;
   }
 
+  /// What \p op passes, by the names of its pipeline's inputs. The pipeline
+  /// behind `else` takes those of the same names.
+  llvm::StringMap<Value> argumentsOf(halide::CallOp op) {
+    llvm::StringMap<Value> arguments;
+    if (auto own = module.lookupSymbol<halide::PipelineOp>(op.getCallee()))
+      for (auto [actual, formal] : llvm::zip(op.getInputs(), own.getInputs()))
+        arguments[nameOf(formal)] = actual;
+    return arguments;
+  }
+
+  static StringRef nameOf(Operation *input) {
+    return input->getAttrOfType<StringAttr>("name").getValue();
+  }
+
   /// What a call costs: floating-point operations, and bytes that it must move.
-  std::pair<Value, Value> costOf(OpBuilder &b, halide::CallOp op,
+  std::pair<Value, Value> costOf(OpBuilder &b, Location loc,
+                                 const llvm::StringMap<Value> &arguments,
                                  halide::PipelineOp pipeline) {
     auto size = [&](StringRef name, std::optional<int64_t> axis) -> Value {
-      // One behind `else` takes the first inputs.
-      for (auto [actual, formal] :
-           llvm::zip(op.getInputs(), pipeline.getInputs())) {
-        if (formal->getAttrOfType<StringAttr>("name") != name)
-          continue;
-        if (axis)
-          return memref::DimOp::create(b, op.getLoc(), actual, *axis);
-        return actual;
-      }
-      return nullptr;
+      Value actual = arguments.lookup(name);
+      if (actual && axis)
+        return memref::DimOp::create(b, loc, actual, *axis);
+      return actual;
     };
-    return evaluateCost(b, op.getLoc(), pipeline, size);
+    return evaluateCost(b, loc, pipeline, size);
   }
 
   LogicalResult lowerKernelCall(OpBuilder &b, halide::CallOp op) {
@@ -292,7 +303,12 @@ private:
     Value largest = i64(b, loc, limit ? limit.getInt() : attn::kMaxExtent);
     // args[0] is the runtime's: the user context.
     SmallVector<Value> arguments{null(b, loc)};
-    for (auto [actual, formal] : llvm::zip(op.getInputs(), formals)) {
+    llvm::StringMap<Value> passed = argumentsOf(op);
+    for (Operation *formal : formals) {
+      Value actual = passed.lookup(nameOf(formal));
+      if (!actual)
+        return op.emitError() << "nothing is passed for input '"
+                              << nameOf(formal) << "' of '" << callee << "'";
       if (isa<MemRefType>(actual.getType())) {
         arguments.push_back(halideBuffer(b, op, actual, largest));
         continue;
@@ -317,7 +333,7 @@ private:
     for (auto [k, argument] : llvm::enumerate(arguments))
       LLVM::StoreOp::create(b, loc, argument, at(b, loc, array, 8 * k));
 
-    std::string symbol = (callee + "_argv").str();
+    std::string symbol = format("{}_argv", callee);
     auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(symbol);
     if (!function) {
       OpBuilder::InsertionGuard guard(b);
@@ -327,7 +343,7 @@ private:
           LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer}));
     }
     auto kernel = llvm::find(kernelSymbols, callee);
-    auto [flops, bytes] = costOf(b, op, pipeline);
+    auto [flops, bytes] = costOf(b, loc, passed, pipeline);
     return call(b, loc, "heed_host_kernel", b.getI32Type(),
                 {handle(op), i32(b, loc, kernel - kernelSymbols.begin()),
                  LLVM::AddressOfOp::create(b, loc, function), array,
@@ -340,7 +356,7 @@ private:
   LogicalResult renameKernels() {
     for (auto pipeline : module.getOps<halide::PipelineOp>()) {
       kernelNames.push_back(pipeline.getSymName().str());
-      std::string symbol = prefix + "_" + kernelNames.back();
+      std::string symbol = format("{}_{}", prefix, kernelNames.back());
       if (failed(SymbolTable::replaceAllSymbolUses(
               pipeline.getSymNameAttr(),
               StringAttr::get(module.getContext(), symbol), module)))

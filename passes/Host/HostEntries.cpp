@@ -10,6 +10,7 @@
 #include "passes/Host/HostBuilder.h"
 #include "passes/Host/RuntimeType.h"
 #include "passes/Mutation.h"
+#include "support/Format.h"
 
 using namespace mlir;
 using namespace heed;
@@ -54,7 +55,7 @@ Attribute describe(func::FuncOp model, unsigned argument, unsigned k) {
   Type type = model.getArgumentTypes()[argument];
   NamedAttrList entry;
   auto name = model.getArgAttrOfType<StringAttr>(argument, attn::kNameAttr);
-  entry.set("name", name ? name : b.getStringAttr("x" + std::to_string(k)));
+  entry.set("name", name ? name : b.getStringAttr(format("x{}", k)));
   SmallVector<int64_t> sizes;
   SmallVector<Attribute> extents;
   Type element = type;
@@ -68,7 +69,7 @@ Attribute describe(func::FuncOp model, unsigned argument, unsigned k) {
         extents.push_back(dims[axis]);
       else
         extents.push_back(b.getStringAttr(
-            isDynamic ? "?" : std::to_string(memref.getDimSize(axis))));
+            isDynamic ? "?" : format("{}", memref.getDimSize(axis))));
     }
   } else {
     entry.set("scalar", b.getUnitAttr());
@@ -86,7 +87,7 @@ FailureOr<Attribute> makeEntry(HostBuilder &host, func::FuncOp model,
                                StringRef prefix) {
   OpBuilder b(model.getContext());
   auto shapes = host.module.lookupSymbol<func::FuncOp>(
-      (model.getName() + ".shapes").str());
+      format("{}.shapes", model.getName()));
   if (!shapes)
     return model.emitError("expected '@")
            << model.getName() << ".shapes', which attn-form-entries makes";
@@ -102,12 +103,12 @@ FailureOr<Attribute> makeEntry(HostBuilder &host, func::FuncOp model,
     }
   }
   Location loc = model.getLoc();
-  std::string base = (prefix + "." + model.getName()).str();
+  std::string base = format("{}.{}", prefix, model.getName());
   b.setInsertionPointToEnd(host.module.getBody());
   auto type = b.getFunctionType({host.pointer, host.pointer, host.pointer},
                                 b.getI32Type());
 
-  auto run = func::FuncOp::create(b, loc, base + ".run", type);
+  auto run = func::FuncOp::create(b, loc, format("{}.run", base), type);
   b.setInsertionPointToStart(run.addEntryBlock());
   SmallVector<Value> arguments{run.getArgument(0)};
   unsigned in = 0, out = 0;
@@ -121,7 +122,7 @@ FailureOr<Attribute> makeEntry(HostBuilder &host, func::FuncOp model,
   func::ReturnOp::create(b, loc, host.i32(b, loc, 0));
 
   b.setInsertionPointToEnd(host.module.getBody());
-  auto ask = func::FuncOp::create(b, loc, base + ".ask", type);
+  auto ask = func::FuncOp::create(b, loc, format("{}.ask", base), type);
   b.setInsertionPointToStart(ask.addEntryBlock());
   arguments.assign({ask.getArgument(0)});
   for (unsigned k = 1; k < shapes.getNumArguments(); ++k)
@@ -166,7 +167,7 @@ func::FuncOp makeInit(HostBuilder &host, func::FuncOp init, StringRef prefix) {
   Location loc = init.getLoc();
   b.setInsertionPointToEnd(host.module.getBody());
   auto open =
-      func::FuncOp::create(b, loc, (prefix + ".open").str(),
+      func::FuncOp::create(b, loc, format("{}.open", prefix),
                            b.getFunctionType(host.pointer, b.getI32Type()));
   b.setInsertionPointToStart(open.addEntryBlock());
   func::CallOp::create(b, loc, init, ValueRange{open.getArgument(0)});

@@ -20,6 +20,7 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
+#include "support/Format.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace heed {
@@ -245,7 +246,7 @@ struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
 
   /// Makes `@<model>.shapes`: same arguments, extents of all results.
   LogicalResult addShapes(func::FuncOp model) {
-    std::string name = (model.getName() + ".shapes").str();
+    std::string name = format("{}.shapes", model.getName());
     if (model->getParentOfType<ModuleOp>().lookupSymbol(name))
       return model.emitError("the model is an entry already: '")
              << name << "' stands beside it";

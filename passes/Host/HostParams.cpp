@@ -10,6 +10,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
+#include "support/Format.h"
 
 using namespace mlir;
 
@@ -72,10 +73,10 @@ FailureOr<heed::HostParams> heed::numberParams(ModuleOp module) {
         return WalkResult::interrupt();
       }
       if (interval->high - interval->low == 1) {
-        replacements.push_back(std::to_string(interval->low));
+        replacements.push_back(format("{}", interval->low));
         continue;
       }
-      replacements.push_back("{" + std::to_string(param.indices.size()) + "}");
+      replacements.push_back(format("{{{}}}", param.indices.size()));
       param.indices.push_back(index);
       bounds.append({interval->low, interval->high});
     }
@@ -93,7 +94,7 @@ FailureOr<heed::HostParams> heed::numberParams(ModuleOp module) {
       extents.push_back(
           dims && axis < dims.size()
               ? dims[axis]
-              : builder.getStringAttr(isDynamic ? "?" : std::to_string(size)));
+              : builder.getStringAttr(isDynamic ? "?" : format("{}", size)));
     }
     NamedAttrList entry;
     entry.set("names", builder.getArrayAttr(names));

@@ -10,6 +10,7 @@
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
+#include "support/Format.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -249,11 +250,11 @@ std::string explain(const heed::attn::SymbolicDims &dims,
         largest = std::max(largest, buffer.bytes, isLess);
     arena += largest;
   }
-  return (Twine(buffers.size()) + " buffers in " + Twine(slots) +
-          " slots of one arena: " + dims.str(arena) +
-          " bytes; in use at once " +
-          (arena == live ? "all of them" : "at most " + dims.str(live)))
-      .str();
+  return heed::format(
+      "{} buffers in {} slots of one arena: {} bytes; in use at once {}",
+      buffers.size(), slots, dims.str(arena),
+      arena == live ? "all of them"
+                    : heed::format("at most {}", dims.str(live)));
 }
 
 struct PlanMemory : public heed::impl::AttnPlanMemoryBase<PlanMemory> {

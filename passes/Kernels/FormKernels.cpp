@@ -18,9 +18,11 @@
 #include "passes/Kernels/MergeLoops.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
+#include "passes/Plan/Cost.h"
 #include "passes/Plan/RowBlocks.h"
 #include "passes/Plan/StoredTensors.h"
 #include "passes/Remarks.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -71,6 +73,14 @@ private:
   bool usedOnlyIn(Value value, const llvm::SmallPtrSetImpl<Cluster *> &set);
   std::string whyNot(Cluster &producer, Operation *user);
   void joinRowBlock(Cluster &cluster, Attribute block);
+  /// Clusters that are to be one kernel, and why others are not among them.
+  using Members = llvm::SmallSetVector<Cluster *, 8>;
+  using Declined = llvm::MapVector<Cluster *, std::string>;
+  Members findProducers(Cluster &cluster, Declined &declined);
+  void dropReadElsewhere(Cluster &cluster, Members &members,
+                         Declined &declined);
+  void keepOneOwner(Cluster &cluster, Members &members, Declined &declined);
+  void join(Cluster &cluster, const Members &members);
   void drawIn(Cluster &cluster);
   void explain();
   void outline(Cluster &cluster);
@@ -165,7 +175,7 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
     return "it is a table";
   bool inPlace = readsInPlace(user, last->getResult(0));
   KernelKind userKind = kernelKindOf(user);
-  unsigned cost = costOfElement(last);
+  unsigned cost = countOperations(last).cost();
   switch (producer.kind) {
   case KernelKind::Elementwise:
     if (userKind == KernelKind::Elementwise || userKind == KernelKind::Row) {
@@ -241,14 +251,13 @@ static Operation *onlyContraction(ArrayRef<Cluster *> set) {
   return product;
 }
 
-void Former::drawIn(Cluster &cluster) {
-  Operation *op = cluster.ops.back();
-  // Candidates: producers, transitively, that may stand in one kernel with
-  // their users here.
-  llvm::SmallSetVector<Cluster *, 8> set;
+/// Producers, transitively, that may stand in one kernel with their users in
+/// \p cluster, which is one of them. What one user reads in place and another
+/// as a whole stays outside.
+Former::Members Former::findProducers(Cluster &cluster, Declined &declined) {
+  Members members;
   SmallVector<Operation *> work(cluster.ops);
-  set.insert(&cluster);
-  llvm::MapVector<Cluster *, std::string> declined;
+  members.insert(&cluster);
   while (!work.empty()) {
     Operation *user = work.pop_back_val();
     llvm::SetVector<Value> inputs(user->operand_begin(), user->operand_end());
@@ -262,43 +271,43 @@ void Former::drawIn(Cluster &cluster) {
         declined[producer] = why;
         continue;
       }
-      if (!set.insert(producer))
+      if (!members.insert(producer))
         continue;
       work.append(producer->ops.begin(), producer->ops.end());
     }
   }
-  // What one user reads in place and another as a whole stays outside.
-  set.remove_if(
+  members.remove_if(
       [&](Cluster *c) { return c != &cluster && declined.contains(c); });
-  // Values that are read elsewhere, too, stay outside, and with them what only
-  // they would need.
-  auto dropReadElsewhere = [&] {
-    for (bool changed = true; changed;) {
-      llvm::SmallPtrSet<Cluster *, 8> members(set.begin(), set.end());
-      changed = set.remove_if([&](Cluster *c) {
-        if (c == &cluster)
-          return false;
-        bool inside = llvm::all_of(c->ops.back()->getResults(), [&](Value v) {
-          return usedOnlyIn(v, members);
-        });
-        if (!inside)
-          declined[c] = "its result is read elsewhere, too";
-        return !inside;
-      });
-    }
-  };
-  // Before the next question: rows that stay outside are no reason to leave a
-  // contraction there.
-  dropReadElsewhere();
-  // At most one contraction or softmax, and none below a row kernel: they own
-  // the kernel's schedule.
+  return members;
+}
+
+/// Values that are read elsewhere, too, stay outside, and with them what only
+/// they would need.
+void Former::dropReadElsewhere(Cluster &cluster, Members &members,
+                               Declined &declined) {
+  for (bool changed = true; changed;) {
+    llvm::SmallPtrSet<Cluster *, 8> inside(members.begin(), members.end());
+    changed = members.remove_if([&](Cluster *c) {
+      if (c == &cluster ||
+          llvm::all_of(c->ops.back()->getResults(),
+                       [&](Value v) { return usedOnlyIn(v, inside); }))
+        return false;
+      declined[c] = "its result is read elsewhere, too";
+      return true;
+    });
+  }
+}
+
+/// Leaves at most one contraction or softmax, and none below a row kernel: they
+/// own the kernel's schedule.
+void Former::keepOneOwner(Cluster &cluster, Members &members,
+                          Declined &declined) {
   auto owns = [](Cluster *c) {
     return c->kind == KernelKind::Contraction ||
            c->kind == KernelKind::Softmax || c->kind == KernelKind::Attention ||
            c->kind == KernelKind::RowBlock;
   };
-  bool seen = owns(&cluster);
-  Operation *product = onlyContraction(set.getArrayRef());
+  Operation *product = onlyContraction(members.getArrayRef());
   auto isOtherRow = [&](Cluster *c) {
     return c->kind == KernelKind::Row &&
            !(product && c != &cluster && standsBeside(product, c->ops.back()) &&
@@ -306,8 +315,8 @@ void Former::drawIn(Cluster &cluster) {
                return kernelKindOf(op) == KernelKind::Elementwise;
              }));
   };
-  bool rows = llvm::any_of(set, isOtherRow);
-  set.remove_if([&](Cluster *c) {
+  bool seen = owns(&cluster), rows = llvm::any_of(members, isOtherRow);
+  members.remove_if([&](Cluster *c) {
     if (c == &cluster || !owns(c))
       return false;
     if (rows || seen) {
@@ -318,15 +327,12 @@ void Former::drawIn(Cluster &cluster) {
     seen = true;
     return false;
   });
-  dropReadElsewhere();
-  for (auto &[producer, why] : declined)
-    if (!set.contains(producer))
-      reasons.push_back({producer->ops.back(), op, why});
+}
 
-  if (set.size() == 1)
-    return;
+/// Makes \p members one cluster, \p cluster.
+void Former::join(Cluster &cluster, const Members &members) {
   SmallVector<Operation *> ops;
-  for (Cluster *c : set) {
+  for (Cluster *c : members) {
     ops.append(c->ops.begin(), c->ops.end());
     if (c->kind > cluster.kind)
       cluster.kind = c->kind;
@@ -335,10 +341,26 @@ void Former::drawIn(Cluster &cluster) {
              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   for (Operation *member : ops)
     owner[member] = &cluster;
-  for (Cluster *c : set)
+  for (Cluster *c : members)
     if (c != &cluster)
       c->ops.clear();
   cluster.ops = std::move(ops);
+}
+
+void Former::drawIn(Cluster &cluster) {
+  Operation *op = cluster.ops.back();
+  Declined declined;
+  Members members = findProducers(cluster, declined);
+  // Before the next question: rows that stay outside are no reason to leave a
+  // contraction there.
+  dropReadElsewhere(cluster, members, declined);
+  keepOneOwner(cluster, members, declined);
+  dropReadElsewhere(cluster, members, declined);
+  for (auto &[producer, why] : declined)
+    if (!members.contains(producer))
+      reasons.push_back({producer->ops.back(), op, why});
+  if (members.size() > 1)
+    join(cluster, members);
 }
 
 /// Says what stands in one kernel, of each boundary that is left why it is
@@ -352,7 +374,7 @@ void Former::explain() {
             return !isa<func::ReturnOp, tensor::DimOp>(user);
           }))
         remarkFound(cluster->ops.back(), "attn-form-kernels", "stored",
-                    "stored between kernels: " + storedText(result));
+                    format("stored between kernels: {}", storedText(result)));
   for (auto &cluster : clusters)
     if (cluster->ops.size() > 1) {
       std::string saved;
@@ -361,11 +383,12 @@ void Former::explain() {
           std::string bytes = trafficText(inside);
           saved +=
               (saved.empty() ? ", which saves writing and reading " : ", ") +
-              storedText(inside) + (bytes.empty() ? "" : " (" + bytes + ")");
+              storedText(inside) +
+              (bytes.empty() ? "" : format(" ({})", bytes));
         }
       remarkDone(cluster->ops.back(), "attn-form-kernels", "fused",
-                 Twine(cluster->ops.size()) + " operations in one " +
-                     nameOf(cluster->kind) + " kernel" + saved);
+                 format("{} operations in one {} kernel{}", cluster->ops.size(),
+                        nameOf(cluster->kind), saved));
     }
   llvm::SmallSet<std::pair<Cluster *, Cluster *>, 8> said;
   for (Reason &reason : reasons) {
@@ -373,8 +396,8 @@ void Former::explain() {
     Cluster *user = owner.lookup(reason.user);
     if (producer != user && said.insert({producer, user}).second)
       remarkDeclined(reason.user, "attn-form-kernels", "not-fused",
-                     "not in one kernel with the " + nameOf(producer->kind) +
-                         " before it: " + reason.why);
+                     format("not in one kernel with the {} before it: {}",
+                            nameOf(producer->kind), reason.why));
   }
 }
 
@@ -497,13 +520,13 @@ void Former::outline(Cluster &cluster) {
   if (cluster.kind == KernelKind::Contraction)
     restore = mergeAllLoops(kernel, last, b, passed);
 
-  std::string symbol = (model.getName() + "_" + nameOf(cluster.kind)).str();
+  std::string symbol = format("{}_{}", model.getName(), nameOf(cluster.kind));
   llvm::replace(symbol, ' ', '_');
   size_t before = known.size();
   func::FuncOp same = shareKernel(kernel, symbol, known, symbols);
   if (known.size() == before)
     remarkDone(last, "attn-form-kernels", "shared",
-               "shares the kernel " + same.getName());
+               format("shares the kernel {}", same.getName()));
   b.setInsertionPoint(last);
   auto call = func::CallOp::create(b, loc, same, passed);
   SmallVector<Value> values(call.getResults());

@@ -7,7 +7,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -54,18 +53,6 @@ KernelKind heed::kernelKindOf(Operation *op) {
   if (linalgOp.getNumLoops() == linalgOp.getNumParallelLoops())
     return KernelKind::Elementwise;
   return isContraction(op) ? KernelKind::Contraction : KernelKind::Row;
-}
-
-unsigned heed::costOfElement(Operation *op) {
-  unsigned cost = 0;
-  op->walk([&](Operation *inner) {
-    if (inner->getDialect() && isa<math::MathDialect>(inner->getDialect()))
-      cost += 8;
-    else if (isa<arith::ArithDialect>(inner->getDialect()) &&
-             !isa<arith::ConstantOp>(inner))
-      cost += 1;
-  });
-  return cost;
 }
 
 func::FuncOp heed::shareKernel(func::FuncOp kernel, StringRef name,

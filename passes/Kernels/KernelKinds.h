@@ -30,10 +30,6 @@ bool isCheap(mlir::Operation *op);
 /// Whether \p op is tensor mathematics, which must not stay in host code.
 bool isCompute(mlir::Operation *op);
 
-/// Rough cost of one element of an elementwise body: calls of transcendental
-/// functions dominate.
-unsigned costOfElement(mlir::Operation *op);
-
 /// Equal kernels are one, whatever their names are: \p kernel enters \p symbols
 /// under \p name, or is erased if \p known has its like, which is returned.
 mlir::func::FuncOp shareKernel(mlir::func::FuncOp kernel, llvm::StringRef name,

@@ -15,6 +15,7 @@
 #include "passes/Plan/StoredTensors.h"
 #include "passes/Plan/Weights.h"
 #include "passes/Remarks.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -157,9 +158,9 @@ struct Words {
     OpBuilder b(p.call);
     auto like = tensor::EmptyOp::create(b, p.call.getLoc(), tensor.getShape(),
                                         tensor.getElementType(), start->sizes);
-    text = " " + storedText(like);
+    text = format(" {}", storedText(like));
     if (std::string bytes = trafficText(like, times); !bytes.empty())
-      text += " (" + bytes + ")";
+      text += format(" ({})", bytes);
     like.erase();
   }
   std::string text;
@@ -289,11 +290,11 @@ void Merger::merge(MutableArrayRef<Product> group) {
   func::ReturnOp::create(b, loc, returned);
 
   func::FuncOp same = shareKernel(
-      kernel, (group.front().kernel.getName() + "s").str(), known, symbols);
+      kernel, format("{}s", group.front().kernel.getName()), known, symbols);
   remarkDone(group.back().call, "attn-merge-products", "merged",
-             Twine(group.size()) +
-                 " products of one operand in one kernel, which saves reading" +
-                 read + saved);
+             format("{} products of one operand in one kernel, which saves "
+                    "reading{}{}",
+                    group.size(), read, saved));
   b.setInsertionPoint(first);
   auto call = func::CallOp::create(b, loc, same, passed);
   if (mutated("merge-products.swap-results"))

@@ -333,7 +333,7 @@ private:
           return failure();
         call.getInputsMutable().append(*groups);
       }
-    SmallVector<Operation *> inputs = info->pipeline.getInputs();
+    SmallVector<std::string> inputs = inputNames(info->pipeline);
     writeCost(kernel, info->pipeline);
     StringRef family = info->family;
     if (family.empty())

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace heed;
@@ -89,15 +90,21 @@ LogicalResult heed::callMaskTables(halide::CallOp call,
   return success();
 }
 
+SmallVector<std::string> heed::inputNames(halide::PipelineOp pipeline) {
+  SmallVector<std::string> names;
+  for (Operation *input : pipeline.getInputs())
+    names.push_back(input->getAttrOfType<StringAttr>("name").str());
+  return names;
+}
+
 halide::CallOp heed::packInputs(halide::CallOp call, KernelInfo &kernel,
-                                ArrayRef<Operation *> inputs,
+                                ArrayRef<std::string> inputs,
                                 ArrayRef<StringAttr> packers) {
   OpBuilder b(call);
   Location loc = call.getLoc();
-  DenseMap<Operation *, Value> operands;
+  llvm::StringMap<Value> operands;
   for (auto [input, operand] : llvm::zip_equal(inputs, call.getInputs()))
     operands[input] = operand;
-  SmallVector<Value> packed;
   // Before the choice of a form: the others read the same.
   Operation *before = call;
   auto readsFrom = [&](Operation *branch) {
@@ -113,17 +120,17 @@ halide::CallOp heed::packInputs(halide::CallOp call, KernelInfo &kernel,
   for (auto [packing, packer] : llvm::zip_equal(kernel.packings, packers)) {
     Value out = tensor::EmptyOp::create(b, loc, packing.sizes, packing.element);
     SmallVector<Value> sources;
-    for (unsigned input : packing.inputs)
-      sources.push_back(operands.lookup(inputs[input]));
-    packed.push_back(halide::CallOp::create(b, loc, out.getType(),
-                                            packer.getValue(), sources, out)
-                         .getResult(0));
+    for (StringRef input : packing.inputs)
+      sources.push_back(operands.lookup(input));
+    operands[packing.name] =
+        halide::CallOp::create(b, loc, out.getType(), packer.getValue(),
+                               sources, out)
+            .getResult(0);
   }
   b.setInsertionPoint(call);
   SmallVector<Value> now;
-  auto next = packed.begin();
-  for (Operation *input : kernel.pipeline.getInputs())
-    now.push_back(operands.contains(input) ? operands[input] : *next++);
+  for (StringRef input : inputNames(kernel.pipeline))
+    now.push_back(operands.lookup(input));
   auto fresh = halide::CallOp::create(b, loc, call.getResultTypes(),
                                       call.getCallee(), now, call.getOuts());
   call.replaceAllUsesWith(fresh.getResults());

@@ -19,11 +19,14 @@ mlir::LogicalResult callMaskTables(halide::CallOp call,
                                    const MaskRequest &request,
                                    llvm::StringRef name);
 
+/// The names of the inputs of \p pipeline, in order.
+llvm::SmallVector<std::string> inputNames(halide::PipelineOp pipeline);
+
 /// Lets \p call pass what \p kernel reads now that it is scheduled: \p inputs
 /// names its inputs before, one per operand. What a schedule wants packed is
 /// computed right before.
 halide::CallOp packInputs(halide::CallOp call, KernelInfo &kernel,
-                          llvm::ArrayRef<mlir::Operation *> inputs,
+                          llvm::ArrayRef<std::string> inputs,
                           llvm::ArrayRef<mlir::StringAttr> packers);
 
 } // namespace heed

@@ -10,14 +10,15 @@
 #include "dialects/Halide/HalideDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
+#include "passes/Plan/Cost.h"
 #include "passes/Plan/Weights.h"
 #include "passes/Remarks.h"
+#include "support/Format.h"
 
 namespace heed {
 #define GEN_PASS_DEF_ATTNHOISTWEIGHTS
@@ -52,23 +53,13 @@ bool onlySpreads(Operation *op) {
   if (!generic || generic.getNumReductionLoops())
     return false;
   int64_t read = 0, written = 0;
-  unsigned cost = 0;
   for (Value input : inputsOf(op))
     if (auto type = dyn_cast<RankedTensorType>(input.getType());
         type && !input.getDefiningOp<tensor::EmptyOp>())
       read += bytesOf(type);
   for (Type type : op->getResultTypes())
     written += bytesOf(type);
-  op->walk([&](Operation *inner) {
-    bool isDouble = llvm::any_of(inner->getResultTypes(),
-                                 [](Type type) { return type.isF64(); });
-    if (isDouble || isa<math::MathDialect>(inner->getDialect()))
-      cost += 8;
-    else if (isa<arith::ArithDialect>(inner->getDialect()) &&
-             !isa<arith::ConstantOp>(inner))
-      ++cost;
-  });
-  return written > read && cost <= 4;
+  return written > read && countOperations(op).costOfTable() <= 4;
 }
 
 /// Why \p op, which reads no other tensors than those of \p analysis that are
@@ -156,7 +147,7 @@ void Hoister::explain(Operation *op) {
                         ? "it is cheaper to compute again than to read"
                         : whyNotFixed(op, analysis);
   remarkDeclined(op, passName, "not-hoisted",
-                 "computed from parameters in every call: " + why);
+                 format("computed from parameters in every call: {}", why));
 }
 
 void Hoister::run(func::FuncOp model) {
@@ -288,9 +279,8 @@ void Hoister::hoist(Operation *root) {
   init->setAttr(attn::kSlotsAttr, here.getI64IntegerAttr(slots));
   remarkDone(
       root, passName, "hoisted",
-      "computed once, when the model is opened: " + Twine(bytes) + " bytes" +
-          (instances == 1 ? Twine()
-                          : Twine(" in ") + Twine(instances) + " instances"));
+      format("computed once, when the model is opened: {} bytes{}", bytes,
+             instances == 1 ? "" : format(" in {} instances", instances)));
 }
 
 struct HoistWeights : heed::impl::AttnHoistWeightsBase<HoistWeights> {

@@ -2,6 +2,7 @@
 #include "passes/Plan/StoredTensors.h"
 #include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/TensorExpr.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -16,7 +17,7 @@ namespace heed {
 
 static std::string extentText(Value value) {
   if (auto constant = getConstantIntValue(value))
-    return std::to_string(*constant);
+    return format("{}", *constant);
   Operation *def = value.getDefiningOp();
   if (auto dim = dyn_cast_or_null<tensor::DimOp>(def)) {
     auto argument = dyn_cast<BlockArgument>(dim.getSource());
@@ -33,9 +34,9 @@ static std::string extentText(Value value) {
                : "?";
   }
   auto infix = [&](StringRef sign, bool brackets) {
-    std::string text = extentText(def->getOperand(0)) + sign.str() +
-                       extentText(def->getOperand(1));
-    return brackets ? "(" + text + ")" : text;
+    return format(brackets ? "({}{}{})" : "{}{}{}",
+                  extentText(def->getOperand(0)), sign,
+                  extentText(def->getOperand(1)));
   };
   if (isa_and_nonnull<arith::AddIOp>(def))
     return infix(" + ", false);
@@ -56,7 +57,7 @@ static SmallVector<std::string> extentTexts(Value tensor) {
   for (int64_t axis = 0; axis < rank; ++axis) {
     ExprRef extent = exprs.extentOf(tensor, axis);
     if (auto known = extent ? Exprs::constantInt(extent) : std::nullopt)
-      texts.push_back(std::to_string(*known));
+      texts.push_back(format("{}", *known));
     else
       texts.push_back(extent && extent->kind == ExprKind::Scalar
                           ? extentText(extent->value)
@@ -66,9 +67,8 @@ static SmallVector<std::string> extentTexts(Value tensor) {
 }
 
 std::string storedText(Value tensor) {
-  std::string text = "[" + llvm::join(extentTexts(tensor), ", ") + "] of ";
-  llvm::raw_string_ostream(text) << getElementTypeOrSelf(tensor);
-  return text;
+  return format("[{}] of {}", llvm::join(extentTexts(tensor), ", "),
+                printed(getElementTypeOrSelf(tensor)));
 }
 
 std::string trafficText(Value tensor, unsigned times) {
@@ -80,13 +80,14 @@ std::string trafficText(Value tensor, unsigned times) {
     if (StringRef(extent).contains('?'))
       return {};
     if (StringRef(extent).getAsInteger(10, number))
-      text += "*" + (StringRef(extent).contains(' ') && extent.front() != '('
-                         ? "(" + extent + ")"
-                         : extent);
+      text += format(StringRef(extent).contains(' ') && extent.front() != '('
+                         ? "*({})"
+                         : "*{}",
+                     extent);
     else
       known *= number;
   }
-  return std::to_string(known) + text + " bytes";
+  return format("{}{} bytes", known, text);
 }
 
 } // namespace heed

@@ -9,6 +9,7 @@
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -255,7 +256,7 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
     for (auto [producer, reason] : llvm::zip(kept, reasons))
       if (!tableRoot)
         remarkDeclined(producer, passName, "elementwise",
-                       "stored, not fused into its reader: " + reason);
+                       format("stored, not fused into its reader: {}", reason));
     if (other == element)
       return;
     bool hasReduction = false;
@@ -269,9 +270,9 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
     if (reduces)
       other = exprs.reduce(*combiner, reduced, other);
     OpBuilder builder(root);
-    remarkDone(root, passName, "elementwise",
-               "fused " + Twine(fused.size()) +
-                   (fused.size() == 1 ? " producer" : " producers"));
+    remarkDone(
+        root, passName, "elementwise",
+        format("fused {}", counted(fused.size(), "producer", "producers")));
     Value value = writeTensor(builder, root->getLoc(), exprs, other, vars);
     replace(builder, root, value);
   }

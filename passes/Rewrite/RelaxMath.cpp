@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
+#include "support/Format.h"
 
 namespace heed {
 #define GEN_PASS_DEF_ATTNRELAXMATH
@@ -44,14 +45,15 @@ struct RelaxMath : heed::impl::AttnRelaxMathBase<RelaxMath> {
       });
       if (count)
         heed::remarkDone(kernel, "attn-relax-math", "fast-math",
-                         std::to_string(count) + " operations of kernel '" +
-                             kernel.getName() +
-                             "' may leave the error bounds (--fast-math)");
+                         heed::format("{} operations of kernel '{}' may leave "
+                                      "the error bounds (--fast-math)",
+                                      count, kernel.getName()));
       else
         heed::remarkDeclined(kernel, "attn-relax-math", "fast-math",
-                             "kernel '" + kernel.getName() +
-                                 "' has no sum, difference, product or "
-                                 "quotient of its own in f32");
+                             heed::format("kernel '{}' has no sum, difference, "
+                                          "product or quotient of its own in "
+                                          "f32",
+                                          kernel.getName()));
     }
   }
 };

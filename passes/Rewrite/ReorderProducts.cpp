@@ -15,6 +15,7 @@
 #include "passes/Rewrite/ProductChain.h"
 #include "passes/Rewrite/Products.h"
 #include "passes/Rewrite/SettleFactors.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -215,9 +216,9 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
     if ((costBefore && costBefore == costAfter) ||
         isCheaper(costBefore, costAfter)) {
       remarkDeclined(root, passName, "products",
-                     "left in the written order: it costs " +
-                         costs.str(*costBefore) + " products, not " +
-                         costs.str(*costAfter));
+                     format("left in the written order: it costs {} products, "
+                            "not {}",
+                            costs.str(*costBefore), costs.str(*costAfter)));
       return;
     }
 
@@ -232,8 +233,8 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
         return attempt.undo();
       result.replaceAllUsesWith(value);
       remarkDone(root, passName, "products",
-                 "reordered: " + costs.str(*costAfter) +
-                     " products instead of " + costs.str(*costBefore));
+                 format("reordered: {} products instead of {}",
+                        costs.str(*costAfter), costs.str(*costBefore)));
     } else {
       std::optional<OrderChoice> choice =
           writeChoice(rewrite, *before, *after, costs);
@@ -321,9 +322,9 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
     Proof proof = prove(exprs, r.written, value, r.outputs, r.attempt);
     if (!proof.holds) {
       remarkDeclined(r.root, passName, "products",
-                     "left in the written order: the other cannot be proven "
-                     "equal: " +
-                         proof.why);
+                     format("left in the written order: the other cannot be "
+                            "proven equal: {}",
+                            proof.why));
       return {};
     }
     // Known sizes settle an order; a choice at run time would breed choices.

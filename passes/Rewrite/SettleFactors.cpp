@@ -13,14 +13,14 @@ using namespace mlir;
 using namespace heed;
 
 /// A transcendental function, or a division.
-static bool isDear(ExprRef e) {
-  bool dear = false;
+static bool isExpensive(ExprRef e) {
+  bool expensive = false;
   Exprs::walk(e, [&](ExprRef part) {
     StringRef name = part->name ? part->name->getStringRef() : StringRef();
-    dear |= name == "arith.divf" ||
-            (name.starts_with("math.") && name != "math.absf");
+    expensive |= name == "arith.divf" ||
+                 (name.starts_with("math.") && name != "math.absf");
   });
-  return dear;
+  return expensive;
 }
 
 /// The variables of \p factor in the order of an array that it reads at just
@@ -70,7 +70,7 @@ bool heed::settleFactors(Operation *root, DenseSet<Operation *> &erased) {
   for (SmallVector<ExprRef> *side : {&product.over, &product.under})
     for (ExprRef &factor : *side) {
       SmallVector<unsigned> vars = arrayOrder(factor);
-      if (vars.empty() || !isDear(factor) ||
+      if (vars.empty() || !isExpensive(factor) ||
           llvm::all_of(loops, [&](unsigned v) { return factor->uses(v); }))
         continue;
       SmallVector<ExprRef> indices;

@@ -61,8 +61,10 @@ struct MaskRequest {
 /// input, in place of computing it in each call.
 struct Packing {
   halide::PipelineOp pipeline;
-  /// Which inputs of the kernel's pipeline it reads, in its own order.
-  llvm::SmallVector<unsigned> inputs;
+  std::string name; ///< of the kernel's input that gets what it writes
+  /// The names of the inputs of the kernel's pipeline that it reads, in its own
+  /// order.
+  llvm::SmallVector<std::string> inputs;
   /// What it writes, outermost first.
   llvm::SmallVector<int64_t> sizes;
   mlir::Type element;
@@ -82,7 +84,6 @@ struct KernelInfo {
   RowCount rows = RowCount::Any;
   /// Buffers that hold the same in every call of a model.
   llvm::SmallPtrSet<mlir::Value, 4> weights;
-  /// In the order of the inputs that the schedule has appended.
   llvm::SmallVector<Packing> packings;
 
   /// Tables are inputs behind the kernel's, in this order.

@@ -78,7 +78,7 @@ Value heed::packOnce(
   }
   Location loc = found->func.getLoc();
   packing.element = halide::getElementTypes(func).front();
-  std::string name = found->func.getName().str();
+  std::string name = packing.name = found->func.getName().str();
   SmallVector<Operation *> inputs = kernel.pipeline.getInputs();
 
   OpBuilder b(kernel.pipeline);
@@ -90,7 +90,7 @@ Value heed::packOnce(
     b.clone(*op, map);
     if (!isa<halide::BufferOp>(op))
       continue;
-    packing.inputs.push_back(llvm::find(inputs, op) - inputs.begin());
+    packing.inputs.push_back(cast<halide::BufferOp>(op).getName().str());
     SmallVector<Operation *> users(op->getResult(0).getUsers());
     for (Operation *user : llvm::reverse(users)) {
       if (!isStatement(user))

@@ -12,9 +12,9 @@
 // Places past the end of a dim are computed from clamped coordinates and not
 // read.
 #include "passes/Schedule/RowBlock.h"
+#include "passes/Plan/Cost.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace heed;
@@ -43,22 +43,6 @@ SmallVector<halide::ReadOp> heed::readsOf(Value func) {
       reads.push_back(read);
   return reads;
 }
-
-namespace {
-
-/// Rough cost of one element.
-unsigned costOf(halide::FuncOp func) {
-  unsigned cost = 0;
-  for (Operation &op : func.getBody().front())
-    if (isa<math::MathDialect>(op.getDialect()) || isa<arith::DivFOp>(op))
-      cost += 8;
-    else if (isa<arith::ArithDialect>(op.getDialect()) &&
-             !isa<arith::ConstantOp>(op))
-      cost += 1;
-  return cost;
-}
-
-} // namespace
 
 /// Gives each func the root that alone reads it; what two roots read is a root.
 bool RowBlock::assign() {
@@ -134,7 +118,8 @@ bool RowBlock::shape(Value root) {
       continue;
     }
     KernelFunc *f = kernel.find(func);
-    if (f->role == FuncRole::Reduction || costOf(f->func) > 1) {
+    if (f->role == FuncRole::Reduction ||
+        countOperations(f->func).costInVectors() > 1) {
       roots.insert(func);
       return false;
     }
@@ -200,7 +185,7 @@ bool RowBlock::chooseQuery(Value root) {
 bool RowBlock::isStored(KernelFunc &f) {
   if (f.role == FuncRole::Reduction || members[f.func.getResult()].accumulators)
     return true;
-  if (costOf(f.func) <= 1)
+  if (countOperations(f.func).costInVectors() <= 1)
     return false;
   llvm::SmallPtrSet<Operation *, 4> stages;
   bool summed = false;

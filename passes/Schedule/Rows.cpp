@@ -25,17 +25,17 @@ void placeAtRow(OpBuilder &b, Value func, Value out, StringRef at) {
 
 /// Whether \p func is worth storing for a row: a transcendental function that
 /// more than one stage reads.
-bool isDear(halide::FuncOp func) {
-  bool dear = false;
+bool isExpensive(halide::FuncOp func) {
+  bool expensive = false;
   func->walk([&](Operation *op) {
-    dear |= isa<math::MathDialect>(op->getDialect()) &&
-            !isa<math::SqrtOp, math::AbsFOp>(op);
+    expensive |= isa<math::MathDialect>(op->getDialect()) &&
+                 !isa<math::SqrtOp, math::AbsFOp>(op);
   });
   llvm::SmallPtrSet<Operation *, 4> readers;
   for (Operation *user : func.getResult().getUsers())
     if (isa<halide::ReadOp>(user))
       readers.insert(user->getParentOp());
-  return dear && readers.size() > 1;
+  return expensive && readers.size() > 1;
 }
 
 /// Whether data say what \p coordinate is.
@@ -61,7 +61,7 @@ void collectRows(halide::FuncOp func, bool lookedUp,
         (!lookedUp || llvm::any_of(at.drop_front(), isLookedUp)))
       arrays.insert(read.getFunc());
     else if (auto inner = dyn_cast<halide::FuncOp>(source);
-             inner && !isDear(inner))
+             inner && !isExpensive(inner))
       collectRows(inner, lookedUp, arrays);
   }
 }
@@ -155,15 +155,15 @@ static void scheduleRows(KernelInfo &kernel, const RowsPlan &plan,
   Location loc = out->func.getLoc();
   SmallVector<std::string> vars = varsOf(out->func);
   size_t inner = plan.inner, outRank = out->extents.size();
-  SmallVector<Value> reductions, dear;
+  SmallVector<Value> reductions, expensive;
   for (KernelFunc &f : kernel.funcs) {
     if (f.role == FuncRole::Pure && inner && f.extents.size() == outRank)
       multiplyByReciprocals(f, inner);
     if (f.role == FuncRole::Reduction)
       reductions.push_back(f.func.getResult());
-    else if (f.func.getResult() != outFunc && isDear(f.func) && inner &&
+    else if (f.func.getResult() != outFunc && isExpensive(f.func) && inner &&
              f.extents.size() == outRank)
-      dear.push_back(f.func.getResult());
+      expensive.push_back(f.func.getResult());
   }
   OpBuilder b = scheduleBuilder(kernel);
   auto guard = halide::TailStrategy::GuardWithIf;
@@ -218,7 +218,7 @@ static void scheduleRows(KernelInfo &kernel, const RowsPlan &plan,
   halide::PartitionOp::create(b, loc, outFunc, 0, loops[0],
                               halide::Partition::Never);
 
-  for (Value func : dear) {
+  for (Value func : expensive) {
     KernelFunc *f = kernel.find(func);
     placeAtRow(b, func, outFunc, "row");
     vectorizeInner(b, f->func, 0, varsOf(f->func)[0],

@@ -53,9 +53,13 @@ void heed::streamOutputs(KernelInfo &kernel, const halide::Target &target) {
   int64_t beyond = target.l3 / 4;
   OpBuilder b = scheduleBuilder(kernel);
   for (KernelFunc *out : outputsOf(kernel)) {
+    // Rows that are shorter than a vector are stored in parts of one.
+    int64_t lanes = target.lanes(std::max(32u, widestBits(out->func)));
     bool hasVectors =
+        !out->extents.empty() &&
+        out->extents[0].fixed.value_or(lanes) >= lanes &&
         llvm::any_of(out->func->getUsers(), llvm::IsaPred<halide::VectorizeOp>);
-    if (out->extents.empty() || !hasVectors ||
+    if (!hasVectors ||
         halide::getElementTypes(out->func.getResult()).size() != 1)
       continue;
     std::optional<int64_t> bytes = widestBits(out->func) / 8;
