@@ -145,60 +145,111 @@ static int64_t fewRows(const halide::Target &target) {
   return tilesOfFew * chooseTile({}, 1, target.vectorRegisters).rows;
 }
 
-static void scheduleContraction(KernelInfo &kernel, const ContractionPlan &plan,
-                                const halide::Target &target) {
-  int64_t products = plan.products;
+namespace {
+
+/// The schedule of one kernel, step by step.
+class TiledContraction {
+public:
+  TiledContraction(KernelInfo &kernel, const halide::Target &target)
+      : kernel(kernel), target(target), b(scheduleBuilder(kernel)),
+        few(kernel.rows == RowCount::Few) {}
+
+  void run(const ContractionPlan &plan) {
+    pack(plan);
+    clampRows();
+    splitSum();
+    scheduleOutput();
+    placeSum();
+    scheduleTerms();
+  }
+
+private:
+  void pack(const ContractionPlan &plan);
+  void clampRows();
+  void splitSum();
+  void scheduleOutput();
+  void placeSum();
+  void placeBlocks();
+  void scheduleTerms();
+
+  /// A register tile of stage \p stage of \p func, below \p outer loops.
+  void scheduleTile(Value func, int64_t stage, ArrayRef<std::string> outer);
+  /// \p factor steps of the sum that one turn of the loop adds: neighbours, or
+  /// with \p parts one from each part of the sum, so that the panel is read as
+  /// several streams: one stream of addresses does not exhaust the memory.
+  void scheduleSteps(Value func, int64_t stage, int64_t factor, bool parts,
+                     ArrayRef<std::string> outer = {});
+  /// Bounds a tile of \p func, in \p dims dims.
+  void boundTile(Value func, size_t dims);
+  /// Bounds its outer dims; \p together are the products of a place, or one.
+  void boundOuter(Value func, size_t dims, int64_t together);
+
+  KernelFunc &acc() { return *kernel.find(accFunc); }
+  KernelFunc &out() { return *outputsOf(kernel)[0]; }
+  /// Whether dim \p dim of the sum counts its products.
+  bool isProduct(size_t dim) { return products > 1 && dim == productDim; }
+
+  static constexpr auto guard = halide::TailStrategy::GuardWithIf;
+
+  KernelInfo &kernel;
+  const halide::Target &target;
+  OpBuilder b;
+  const bool few; ///< rows, in all calls
+  Location loc = b.getUnknownLoc();
+  int64_t products = 1;
+  size_t productDim = 0; ///< where there are several
+  RegisterTile tile{};
+  int64_t lanes = 1, width = 1, rowsPerTask = 1;
+  bool beyondCache = false;  ///< what is packed comes from memory
+  SmallVector<Value> packed; ///< what the sum reads in panels
+  Value sumFunc;             ///< the whole sum
+  Value accFunc;             ///< what is in registers: it, or a block of it
+  bool isBlocked = false;
+  SmallVector<std::string> vars, rnames; ///< of what is in registers
+  Value outFunc;
+  std::string task; ///< the loop of the output that is a task
+};
+
+/// Finds the sum, chooses its tile and packs what depends on columns alone.
+void TiledContraction::pack(const ContractionPlan &plan) {
+  products = plan.products;
   if (products > 1)
     stackSums(kernel);
   auto found = llvm::find_if(kernel.funcs, [](KernelFunc &f) {
     return f.role == FuncRole::Reduction;
   });
-  KernelFunc *acc = &*found;
-  halide::UpdateOp update = acc->updates[0];
+  halide::UpdateOp update = found->updates[0];
   SmallVector<halide::ReadOp> panels;
   for (unsigned number : plan.columns)
     panels.push_back(readsOfTerms(update)[number]);
-  size_t productDim = acc->extents.size() - 1; // where there are several
-  auto isProduct = [&](size_t dim) {
-    return products > 1 && dim == productDim;
-  };
-  Type type = halide::getElementTypes(acc->func.getResult()).front();
-  int64_t lanes = target.lanes(type.getIntOrFloatBitWidth());
-  RegisterTile tile =
-      chooseTile(acc->extents[0].fixed, lanes, target.vectorRegisters);
-  int64_t width = tile.vectors * lanes;
-  if (acc->extents[1].fixed)
+  sumFunc = accFunc = update.getFunc();
+  loc = update.getLoc();
+  productDim = found->extents.size() - 1;
+  lanes = target.lanes(
+      halide::getElementTypes(sumFunc).front().getIntOrFloatBitWidth());
+  tile = chooseTile(found->extents[0].fixed, lanes, target.vectorRegisters);
+  width = tile.vectors * lanes;
+  if (found->extents[1].fixed)
     tile.rows =
-        std::min(tile.rows, std::max<int64_t>(1, *acc->extents[1].fixed));
+        std::min(tile.rows, std::max<int64_t>(1, *found->extents[1].fixed));
 
   separateOutputs(kernel);
   hideConditions(kernel);
   stateDenseStrides(kernel);
-  KernelFunc *out = outputsOf(kernel)[0];
-  Location loc = update.getLoc();
-  Value sumFunc = update.getFunc(), accFunc = sumFunc;
-  OpBuilder b = scheduleBuilder(kernel);
-  bool beyondCache = isBeyondCache(*acc, products, target);
-  int64_t rowsPerTask = rowsOfTask(*acc, width, target);
-  std::optional<int64_t> terms = acc->reductions[0].front().fixed;
-  Block &body = update.getSet().front();
-  Value row = body.getArgument(1);
-  SmallVector<std::string> vars = varsOf(acc->func);
-
-  // Pack what depends on columns alone.
-  SmallVector<Value> packed =
-      packPanels(kernel, update, panels, {lanes, width, products});
+  beyondCache = isBeyondCache(acc(), products, target);
+  rowsPerTask = rowsOfTask(acc(), width, target);
+  packed = packPanels(kernel, update, panels, {lanes, width, products});
   dropUnreadFuncs(kernel);
   dropUnreadBuffers(kernel);
-  acc = kernel.find(accFunc);
-  out = outputsOf(kernel)[0];
-  size_t rvars = acc->reductions[0].size();
+}
 
-  // Rows past the end read the last one.
-  Value lastRow;
+/// Rows past the end read the last one.
+void TiledContraction::clampRows() {
+  Block &body = acc().updates[0].getSet().front();
+  Value row = body.getArgument(1), lastRow;
   {
-    OpBuilder before(acc->func);
-    lastRow = addI32(before, acc->extents[1].value,
+    OpBuilder before(acc().func);
+    lastRow = addI32(before, acc().extents[1].value,
                      mutated("contraction.clamp-before-last-row") ? -2 : -1);
   }
   OpBuilder in(&body, body.begin());
@@ -214,159 +265,160 @@ static void scheduleContraction(KernelInfo &kernel, const ContractionPlan &plan,
   for (Operation &op : body)
     if (!isa<halide::ReadOp>(op) && &op != clampedRow.getDefiningOp())
       op.replaceUsesOfWith(row, clampedRow);
+}
 
-  // A long sum is one of blocks, which register tiles hold. Blocks of a length
-  // that is known have no condition in their loop; what is left is short where
-  // the whole may be.
-  bool blocked = false;
-  bool few = kernel.rows == RowCount::Few;
+/// A long sum is one of blocks, which register tiles hold. Blocks of a length
+/// that is known have no condition in their loop; what is left is short where
+/// the whole may be.
+void TiledContraction::splitSum() {
+  KnownExtent terms = acc().reductions[0].front().fixed;
   int64_t longest = !terms ? 256
-                    : few  ? blockOfFew(*acc, width, target)
+                    : few  ? blockOfFew(acc(), width, target)
                            : longestSum;
   // The panels of all products are in use at once, unless blocks are outside.
   if (terms && !few && products > 1 &&
-      products * *terms * width * widestBits(acc->func) / 8 > target.l2 / 4)
+      products * *terms * width * widestBits(acc().func) / 8 > target.l2 / 4)
     longest /= 2;
   if (Value block = sumByBlocks(kernel, sumFunc, longest)) {
-    blocked = true;
+    isBlocked = true;
     accFunc = block;
-    acc = kernel.find(accFunc);
-    update = acc->updates[0];
-    vars = varsOf(acc->func);
-    out = outputsOf(kernel)[0];
   }
+  vars = varsOf(acc().func);
+  for (Attribute name : acc().updates[0].getRvars())
+    rnames.push_back(cast<StringAttr>(name).str());
+}
 
-  // The output: panels outside of blocks of rows, 64 rows a task.
-  Value outFunc = out->func.getResult();
-  SmallVector<std::string> ov = varsOf(out->func);
+/// The output: panels outside of blocks of rows, at least 64 rows a task.
+void TiledContraction::scheduleOutput() {
+  outFunc = out().func.getResult();
+  SmallVector<std::string> ov = varsOf(out().func);
   std::string n = ov[0], m = ov[1];
-  auto guard = halide::TailStrategy::GuardWithIf;
   int64_t blocks = (rowsPerTask + tile.rows - 1) / tile.rows;
   halide::SplitOp::create(b, loc, outFunc, 0, n, "np", "ni", width, guard);
   halide::SplitOp::create(b, loc, outFunc, 0, "ni", "nj", "nv", lanes, guard);
   halide::SplitOp::create(b, loc, outFunc, 0, m, "mb", "mi", tile.rows, guard);
   halide::SplitOp::create(b, loc, outFunc, 0, "mb", "mt", "mb", blocks, guard);
-  SmallVector<StringRef> order{"nv", "nj", "mi", "mb", "np", "mt"};
-  SmallVector<std::string> tasks{"nv", "nj", "mi", "mb", "np", "mt"};
-  for (size_t d = 2; d < ov.size(); ++d) {
-    order.push_back(ov[d]);
-    tasks.push_back(ov[d]);
-  }
-  halide::ReorderOp::create(b, loc, outFunc, 0, order);
+  SmallVector<std::string> loops{"nv", "nj", "mi", "mb", "np", "mt"};
+  llvm::append_range(loops, ArrayRef(ov).drop_front(2));
+  halide::ReorderOp::create(b, loc, outFunc, 0,
+                            SmallVector<StringRef>(loops.begin(), loops.end()));
   halide::VectorizeOp::create(b, loc, outFunc, 0, "nv");
   // A short epilogue takes the tile from its registers.
-  if (!blocked && products == 1 && out->extents[0].fixed &&
-      *out->extents[0].fixed % width == 0 &&
-      isShortEpilogue(out->func, sumFunc))
+  KnownExtent columns = out().extents[0].fixed;
+  if (!isBlocked && products == 1 && columns && *columns % width == 0 &&
+      isShortEpilogue(out().func, sumFunc))
     for (StringRef loop : {"nj", "mi"})
       halide::UnrollOp::create(b, loc, outFunc, 0, loop);
-  std::string task =
-      parallelOuter(b, out->func, 0, tasks, 4, FusedBody::ComputesFuncs);
+  task = parallelOuter(b, out().func, 0, loops, 4, FusedBody::ComputesFuncs);
+}
 
-  SmallVector<std::string> rnames;
-  for (Attribute name : update.getRvars())
-    rnames.push_back(cast<StringAttr>(name).str());
-  // A register tile of stage \p stage of \p func, below \p outer loops.
-  auto scheduleTile = [&](Value func, int64_t stage,
-                          ArrayRef<std::string> outer) {
-    halide::SplitOp::create(b, loc, func, stage, vars[0], "nj", "nv", lanes,
-                            stage ? guard : halide::TailStrategy::RoundUp);
-    SmallVector<StringRef> loops{"nv", "nj", vars[1]};
-    loops.append(outer.begin(), outer.end());
-    halide::ReorderOp::create(b, loc, func, stage, loops);
-    halide::VectorizeOp::create(b, loc, func, stage, "nv");
-    halide::UnrollOp::create(b, loc, func, stage, "nj");
-    halide::UnrollOp::create(b, loc, func, stage, vars[1]);
-  };
-  // \p together: the products of a place, or one of them.
-  auto boundOuter = [&](Value func, size_t dims, int64_t together) {
-    for (size_t d = 2; d < dims; ++d)
-      halide::BoundExtentOp::create(b, loc, func, vars[d],
-                                    i32(b, isProduct(d) ? together : 1));
-  };
-  auto boundTile = [&](Value func, size_t dims) {
-    halide::BoundExtentOp::create(b, loc, func, vars[0], i32(b, width));
-    halide::BoundExtentOp::create(b, loc, func, vars[1], i32(b, tile.rows));
-    boundOuter(func, dims, 1);
-  };
-  // Steps of the sum that one turn of the loop adds: neighbours, or one from
-  // each part of the sum, so that the panel is read as several streams: one
-  // stream of addresses does not exhaust the memory.
-  auto scheduleSteps = [&](Value func, int64_t stage, int64_t factor,
-                           bool parts, ArrayRef<std::string> outer = {}) {
-    std::string unrolled = parts ? "stream" : "ru";
-    SmallVector<std::string> inner{unrolled};
-    inner.append(rnames);
-    inner.append(outer.begin(), outer.end());
-    halide::SplitOp::create(b, loc, func, stage, rnames[0],
-                            parts ? unrolled : rnames[0],
-                            parts ? rnames[0] : unrolled, factor, guard);
-    scheduleTile(func, stage, inner);
-    halide::UnrollOp::create(b, loc, func, stage, unrolled);
-  };
-  const int64_t unrolled = few ? 8 : 4, streams = 4;
+void TiledContraction::scheduleTile(Value func, int64_t stage,
+                                    ArrayRef<std::string> outer) {
+  halide::SplitOp::create(b, loc, func, stage, vars[0], "nj", "nv", lanes,
+                          stage ? guard : halide::TailStrategy::RoundUp);
+  SmallVector<StringRef> loops{"nv", "nj", vars[1]};
+  loops.append(outer.begin(), outer.end());
+  halide::ReorderOp::create(b, loc, func, stage, loops);
+  halide::VectorizeOp::create(b, loc, func, stage, "nv");
+  halide::UnrollOp::create(b, loc, func, stage, "nj");
+  halide::UnrollOp::create(b, loc, func, stage, vars[1]);
+}
+
+void TiledContraction::scheduleSteps(Value func, int64_t stage, int64_t factor,
+                                     bool parts, ArrayRef<std::string> outer) {
+  std::string unrolled = parts ? "stream" : "ru";
+  SmallVector<std::string> inner{unrolled};
+  inner.append(rnames);
+  inner.append(outer.begin(), outer.end());
+  halide::SplitOp::create(b, loc, func, stage, rnames[0],
+                          parts ? unrolled : rnames[0],
+                          parts ? rnames[0] : unrolled, factor, guard);
+  scheduleTile(func, stage, inner);
+  halide::UnrollOp::create(b, loc, func, stage, unrolled);
+}
+
+void TiledContraction::boundOuter(Value func, size_t dims, int64_t together) {
+  for (size_t d = 2; d < dims; ++d)
+    halide::BoundExtentOp::create(b, loc, func, vars[d],
+                                  i32(b, isProduct(d) ? together : 1));
+}
+
+void TiledContraction::boundTile(Value func, size_t dims) {
+  halide::BoundExtentOp::create(b, loc, func, vars[0], i32(b, width));
+  halide::BoundExtentOp::create(b, loc, func, vars[1], i32(b, tile.rows));
+  boundOuter(func, dims, 1);
+}
+
+/// The blocks of a long sum are outside of the tiles of a task: a block's part
+/// of the panel is read from the second cache by all of them.
+void TiledContraction::placeBlocks() {
   KernelFunc *sum = kernel.find(sumFunc);
-  // The loop over tiles of rows around a register tile.
-  Value tilesFunc = outFunc;
-  if (blocked) {
-    // The blocks of a long sum are outside of the tiles of a task: a block's
-    // part of the panel is read from the second cache by all of them.
-    tilesFunc = sumFunc;
-    std::string outer = rnames.back() + "_b";
-    halide::ComputeAtOp::create(b, loc, sumFunc, outFunc, task);
-    halide::BoundExtentOp::create(b, loc, sumFunc, vars[0], i32(b, width));
-    halide::AlignBoundsOp::create(b, loc, sumFunc, vars[1], tile.rows, 0);
-    boundOuter(sumFunc, sum->extents.size(), products);
-    for (int64_t stage = 0, end = sum->updates.size(); stage <= end; ++stage) {
-      SmallVector<std::string> around{"mb"};
-      if (products > 1)
-        around.push_back("product");
-      if (stage == 1)
-        around.push_back(outer);
-      halide::SplitOp::create(b, loc, sumFunc, stage, vars[1], "mb", vars[1],
-                              tile.rows, guard);
-      std::optional<int64_t> left;
-      if (stage == 2)
-        left = sum->reductions[1].front().fixed;
-      if (left && *left % unrolled == 0) {
-        scheduleSteps(sumFunc, stage, unrolled, false, around);
-        continue;
-      }
-      SmallVector<std::string> steps;
-      if (stage == 2)
-        steps = rnames;
-      steps.append(around);
-      scheduleTile(sumFunc, stage, steps);
+  halide::ComputeAtOp::create(b, loc, sumFunc, outFunc, task);
+  halide::BoundExtentOp::create(b, loc, sumFunc, vars[0], i32(b, width));
+  halide::AlignBoundsOp::create(b, loc, sumFunc, vars[1], tile.rows, 0);
+  boundOuter(sumFunc, sum->extents.size(), products);
+  const int64_t unrolled = few ? 8 : 4;
+  for (int64_t stage = 0, end = sum->updates.size(); stage <= end; ++stage) {
+    SmallVector<std::string> around{"mb"};
+    if (products > 1)
+      around.push_back("product");
+    if (stage == 1)
+      around.push_back(rnames.back() + "_b");
+    halide::SplitOp::create(b, loc, sumFunc, stage, vars[1], "mb", vars[1],
+                            tile.rows, guard);
+    KnownExtent left;
+    if (stage == 2)
+      left = sum->reductions[1].front().fixed;
+    if (left && *left % unrolled == 0) {
+      scheduleSteps(sumFunc, stage, unrolled, false, around);
+      continue;
     }
-    halide::ComputeAtOp::create(b, loc, accFunc, sumFunc, "mb");
-    boundTile(accFunc, acc->extents.size());
+    SmallVector<std::string> steps;
+    if (stage == 2)
+      steps = rnames;
+    steps.append(around);
+    scheduleTile(sumFunc, stage, steps);
+  }
+  halide::ComputeAtOp::create(b, loc, accFunc, sumFunc, "mb");
+  boundTile(accFunc, acc().extents.size());
+}
+
+/// Where the sum is computed.
+void TiledContraction::placeSum() {
+  if (isBlocked) {
+    placeBlocks();
   } else if (products > 1) {
     // One register tile a product, whose result waits for the others.
     Value tiles = addTiles(kernel, accFunc);
     halide::ComputeAtOp::create(b, loc, tiles, outFunc, "mb");
     halide::BoundExtentOp::create(b, loc, tiles, vars[0], i32(b, width));
     halide::BoundExtentOp::create(b, loc, tiles, vars[1], i32(b, tile.rows));
-    boundOuter(tiles, acc->extents.size(), products);
+    boundOuter(tiles, acc().extents.size(), products);
     scheduleTile(tiles, 0, {"product"});
     halide::ComputeAtOp::create(b, loc, accFunc, tiles, "product");
-    acc = kernel.find(accFunc);
-    boundTile(accFunc, acc->extents.size());
+    boundTile(accFunc, acc().extents.size());
   } else {
     halide::ComputeAtOp::create(b, loc, sumFunc, outFunc, "mb");
-    boundTile(sumFunc, sum->extents.size());
+    boundTile(sumFunc, acc().extents.size());
   }
+}
+
+/// The loop over the terms of a register tile, and what it fetches.
+void TiledContraction::scheduleTerms() {
+  const int64_t unrolled = few ? 8 : 4, streams = 4;
   scheduleTile(accFunc, 0, {});
-  std::optional<int64_t> steps = acc->reductions[0].front().fixed;
+  KnownExtent steps = acc().reductions[0].front().fixed;
   if (!steps) {
     scheduleTile(accFunc, 1, rnames);
     return;
   }
-  if (few && blocked && rvars == 1 && packed.size() == 1) {
+  bool isOnePanel = rnames.size() == 1 && packed.size() == 1;
+  int64_t bytes = widestBits(acc().func) / 8;
+  if (few && isBlocked && isOnePanel) {
     // The next block comes while the tiles of this one are computed: as evenly
     // as where there are most of them.
     scheduleSteps(accFunc, 1, unrolled, false);
-    int64_t elements = *steps * width;
-    int64_t lines = elements * widestBits(acc->func) / 8 / 64;
+    int64_t elements = *steps * width, lines = elements * bytes / 64;
     int64_t turns = *steps / unrolled * tilesOfFew;
     halide::PrefetchSpreadOp::create(
         b, loc, accFunc, 1, packed[0], rnames[0], elements, sumFunc,
@@ -380,7 +432,7 @@ static void scheduleContraction(KernelInfo &kernel, const ContractionPlan &plan,
       *steps % (4 * streams) == 0) {
     Value isFew =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle,
-                              acc->extents[1].value, i32(b, 2 * tile.rows));
+                              acc().extents[1].value, i32(b, 2 * tile.rows));
     auto version = halide::SpecializeOp::create(b, loc, accFunc,
                                                 b.getI64IntegerAttr(1), isFew);
     OpBuilder::InsertionGuard inside(b);
@@ -389,16 +441,16 @@ static void scheduleContraction(KernelInfo &kernel, const ContractionPlan &plan,
   }
   scheduleSteps(accFunc, 1, unrolled, false);
   // What comes from memory comes while the panel before it is computed: each
-  // turn of the loop asks for one line of the next panel, and the tiles of a
-  // panel share its lines.
-  if (beyondCache && rvars == 1 && packed.size() == 1) {
-    int64_t bytes = widestBits(acc->func) / 8;
-    int64_t lines = (unrolled * width * bytes + 63) / 64;
+  // turn of the loop over tiles of rows asks for one line of the next panel,
+  // and the tiles of a panel share its lines.
+  if (beyondCache && isOnePanel)
     halide::PrefetchLinesOp::create(b, loc, accFunc, 1, packed[0], rnames[0],
-                                    *steps * width * (blocked ? 1 : products),
-                                    tilesFunc, "mb", lines);
-  }
+                                    *steps * width * (isBlocked ? 1 : products),
+                                    isBlocked ? sumFunc : outFunc, "mb",
+                                    (unrolled * width * bytes + 63) / 64);
 }
+
+} // namespace
 
 static std::optional<FamilyPlan>
 matchContraction(const KernelFacts &facts, const halide::Target &target) {
@@ -407,7 +459,7 @@ matchContraction(const KernelFacts &facts, const halide::Target &target) {
     return std::nullopt;
   return FamilyPlan{Benefit::Tiles,
                     [plan = *plan, &target](KernelInfo &kernel) {
-                      scheduleContraction(kernel, plan, target);
+                      TiledContraction(kernel, target).run(plan);
                       return true;
                     }};
 }
