@@ -1,7 +1,7 @@
 //===- Cases.cpp - which sizes and values a model is checked on -----------===//
 #include "compiler/Check/Checker.h"
+#include "support/Format.h"
 #include "llvm/ADT/ArrayRef.h"
-#include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
 
@@ -173,11 +173,11 @@ bool Checker::run() {
 
 void Checker::summary() {
   for (size_t k = 0; k < worst.size(); ++k)
-    outs() << "  " << fast->signature().outputs[k]->name
-           << llvm::format(": max abs %.2e, judged %.2e, by row %.2e, ",
-                           worst[k].maxAbs, worst[k].judged, worst[k].byRow)
-           << llvm::format("relative %.2e, %.0f ulp\n", worst[k].relative,
-                           worst[k].ulp);
+    outs() << format("  {}: max abs {:.2e}, judged {:.2e}, by row {:.2e}, "
+                     "relative {:.2e}, {:.0f} ulp\n",
+                     fast->signature().outputs[k]->name, worst[k].maxAbs,
+                     worst[k].judged, worst[k].byRow, worst[k].relative,
+                     worst[k].ulp);
   for (auto &[name, values] : accepted) {
     outs() << "  " << name << " =";
     for (int64_t value : values)

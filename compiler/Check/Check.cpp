@@ -2,6 +2,7 @@
 #include "compiler/Check/Check.h"
 #include "compiler/Check/Checker.h"
 #include "compiler/Check/Fused.h"
+#include "support/Format.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
@@ -16,13 +17,13 @@ static std::string errorsOf(const std::string &text) {
   for (llvm::StringRef line : llvm::split(llvm::StringRef(text), "\n"))
     if (!line.starts_with("{") &&
         (line.contains("error: ") || line.contains("ERROR")))
-      errors += "    " + line.str() + "\n";
+      errors += format("    {}\n", line.str());
   if (!errors.empty())
     return errors;
   // Not the remarks.
   for (llvm::StringRef line : llvm::split(llvm::StringRef(text), "\n"))
     if (!line.empty() && !line.starts_with("{"))
-      errors += "    " + line.str() + "\n";
+      errors += format("    {}\n", line.str());
   return errors;
 }
 
@@ -32,8 +33,8 @@ bool check(const std::string &source, const std::string &title, size_t stage,
   outs().flush(); // a model may take a while, and be interrupted
   // A library of its own for every stage: the loader knows them by name.
   bool whole = stage == std::string::npos;
-  std::string fastLibrary =
-      options.folder + "/" + (whole ? "fast" : std::to_string(stage)) + ".so";
+  std::string fastLibrary = format("{}/{}.so", options.folder,
+                                   whole ? "fast" : std::to_string(stage));
   const Tools &tools = options.tools;
   int code = whole ? tools.compileFast(source, fastLibrary, explained)
                    : tools.compileAfter(source, stage, fastLibrary, explained);
@@ -47,8 +48,8 @@ bool check(const std::string &source, const std::string &title, size_t stage,
              : tools.find("attn-raise-attention").value_or(stage + 1) <= stage))
     origin = options.meaning;
   std::string slowLibrary =
-      options.folder + "/" +
-      (origin == options.meaning ? "meaning" : "reference") + ".so";
+      format("{}/{}.so", options.folder,
+             origin == options.meaning ? "meaning" : "reference");
   if (!llvm::sys::fs::exists(slowLibrary) &&
       tools.compileReference(origin, slowLibrary, text,
                              ReferenceKind::Measured) != 0) {
@@ -83,7 +84,8 @@ bool bisect(const std::string &source, const CheckOptions &options) {
   const std::vector<std::string> &passes = options.tools.passes;
   for (size_t k = 0; k < passes.size(); ++k) {
     std::string name = passName(passes[k]);
-    if (check(source, source + " after " + name, k, options, explained))
+    if (check(source, format("{} after {}", source, name), k, options,
+              explained))
       continue;
     outs() << source << ": the first pass that differs is " << name << " (pass "
            << k + 1 << " of " << passes.size() << ")\n";

@@ -1,6 +1,6 @@
 //===- Checker.cpp - one compiled model, run beside its reference ---------===//
 #include "compiler/Check/Checker.h"
-#include "llvm/Support/Format.h"
+#include "support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cfenv>
 #include <cmath>
@@ -25,10 +25,10 @@ bool Comparison::hasNaN() const {
 static std::string position(int64_t at, const std::vector<int64_t> &shape) {
   std::string text;
   for (size_t axis = shape.size(); axis-- > 0;) {
-    text = std::to_string(at % shape[axis]) + (text.empty() ? "" : ",") + text;
+    text = format("{}{}{}", at % shape[axis], text.empty() ? "" : ",", text);
     at /= shape[axis];
   }
-  return "[" + text + "]";
+  return format("[{}]", text);
 }
 
 bool Checker::complain(const std::string &error) {
@@ -221,10 +221,9 @@ void Checker::printFailure(const Draw &draw, const Comparison &c) {
     else
       outs() << x.name << position(d.firstBad, r.shape) << " = "
              << x.get(d.firstBad) << ", the reference has " << r.get(d.firstBad)
-             << " (error in its row " << llvm::format("%.2e", d.bad)
-             << ", allowed " << llvm::format("%.2e", d.allowed)
-             << ", largest score " << llvm::format("%.3g", c.report.largest)
-             << ")\n";
+             << format(" (error in its row {:.2e}, allowed {:.2e}, largest "
+                       "score {:.3g})\n",
+                       d.bad, d.allowed, c.report.largest);
     return;
   }
 }

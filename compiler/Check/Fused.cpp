@@ -1,5 +1,6 @@
 //===- Fused.cpp - whether a compiled attention is one fused kernel -------===//
 #include "compiler/Check/Fused.h"
+#include "support/Format.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/JSON.h"
@@ -66,13 +67,13 @@ Fused readExplanation(const std::string &json) {
   if (raised == 0 && against.empty())
     against.push_back("no attention was found");
   if (raised > 1)
-    against.push_back(std::to_string(raised) + " attentions");
+    against.push_back(format("{} attentions", raised));
   // One attention may have a pipeline for many queries, one for few, and one
   // for what lies between.
   unsigned attentions = std::max({tiles, narrow, rows});
   if (attentions != 1)
-    against.push_back(std::to_string(attentions) +
-                      " kernels with an attention's schedule");
+    against.push_back(
+        format("{} kernels with an attention's schedule", attentions));
   result.reason = llvm::join(against, "; ");
   result.oneKernel = against.empty();
   result.raised = raised > 0;

@@ -1,6 +1,7 @@
 //===- Grammar.cpp - attention models drawn from a grammar ----------------===//
 #include "compiler/Check/Grammar.h"
 #include "compiler/Check/Random.h"
+#include "support/Format.h"
 #include <vector>
 
 namespace heed::check {
@@ -19,10 +20,13 @@ private:
   }
   /// Adds an input once.
   void input(const std::string &name, const std::string &type) {
-    if (inputs.find(" " + name + ":") == std::string::npos)
-      inputs += (inputs.empty() ? " " : ", ") + name + ": " + type;
+    if (inputs.find(format(" {}:", name)) == std::string::npos)
+      inputs += format("{}{}: {}", inputs.empty() ? " " : ", ", name, type);
   }
-  void line(const std::string &text) { lines += "  " + text + "\n"; }
+  template <typename... Parts>
+  void line(fmt::format_string<Parts...> text, Parts &&...parts) {
+    lines += format("  {}\n", format(text, std::forward<Parts>(parts)...));
+  }
   void heads();
   void score();
   std::string dot();
@@ -50,7 +54,7 @@ void Grammar::heads() {
   std::string type = one(8) ? pick({"f16", "bf16"}) : "f32";
   term = type == "f32" ? "" : "f32(";
   auto read = [&](const std::string &text) {
-    return term.empty() ? text : term + text + ")";
+    return term.empty() ? text : format("{}{})", term, text);
   };
   // One set of keys for each head, for groups of heads, for all heads.
   int sharing = int(random.below(4));
@@ -59,80 +63,81 @@ void Grammar::heads() {
   bool inner = one(3); // heads behind the positions
   auto tensor = [&](const std::string &head, const std::string &at,
                     const std::string &width) {
-    std::string comma = head.empty() ? "" : head + ", ";
-    return inner ? at + ", " + comma + width : comma + at + ", " + width;
+    std::string comma = head.empty() ? "" : format("{}, ", head);
+    return inner ? format("{}, {}{}", at, comma, width)
+                 : format("{}{}, {}", comma, at, width);
   };
-  input("q", type + "[B, " + tensor("H", N, E) + "]");
-  q = read("q[b, " + tensor("h", "i", "e") + "]");
+  input("q", format("{}[B, {}]", type, tensor("H", N, E)));
+  q = read(format("q[b, {}]", tensor("h", "i", "e")));
   if (one(6)) { // keys as columns
-    std::string comma = G.empty() ? "" : G + ", ",
-                at = g.empty() ? "" : g + ", ";
-    input("k", type + "[B, " + comma + E + ", " + M + "]");
-    k = read("k[b, " + at + "e, j]");
+    std::string comma = G.empty() ? "" : format("{}, ", G),
+                at = g.empty() ? "" : format("{}, ", g);
+    input("k", format("{}[B, {}{}, {}]", type, comma, E, M));
+    k = read(format("k[b, {}e, j]", at));
   } else {
-    input("k", type + "[B, " + tensor(G, M, E) + "]");
-    k = read("k[b, " + tensor(g, "j", "e") + "]");
+    input("k", format("{}[B, {}]", type, tensor(G, M, E)));
+    k = read(format("k[b, {}]", tensor(g, "j", "e")));
   }
-  input("v", type + "[B, " + tensor(G, M, F) + "]");
-  v = read("v[b, " + tensor(g, "j", "f") + "]");
+  input("v", format("{}[B, {}]", type, tensor(G, M, F)));
+  v = read(format("v[b, {}]", tensor(g, "j", "f")));
   if (one(10)) {
-    input("relv", "f32[N + " + M + ", " + F + "]");
-    v = "(" + v + " + relv[j - i + N, f])";
+    input("relv", format("f32[N + {}, {}]", M, F));
+    v = format("({} + relv[j - i + N, f])", v);
   }
-  out =
-      pick({"b, h, i, f", "b, h, i, f", "b, i, h, f", "b, i, h*" + F + " + f"});
+  out = pick(
+      {"b, h, i, f", "b, h, i, f", "b, i, h, f", format("b, i, h*{} + f", F)});
 }
 
 /// A scaled product of query and key, in one of its spellings.
 std::string Grammar::dot() {
-  std::string root = "sqrt(" + E + ")";
+  std::string root = format("sqrt({})", E);
   switch (random.below(7)) {
   case 0:
-    return "sum(e) " + q + " * " + k + " / " + root;
+    return format("sum(e) {} * {} / {}", q, k, root);
   case 1:
-    return "(sum(e) " + q + " * " + k + ") / " + root;
+    return format("(sum(e) {} * {}) / {}", q, k, root);
   case 2:
-    return "sum(e) (" + q + " / " + root + ") * " + k;
+    return format("sum(e) ({} / {}) * {}", q, root, k);
   case 3:
-    return "0.125 * (sum(e) " + q + " * " + k + ")";
+    return format("0.125 * (sum(e) {} * {})", q, k);
   case 4:
-    line("t[b,h,i,j] = sum(e) " + q + " * " + k);
-    return "t[b,h,i,j] / " + root;
+    line("t[b,h,i,j] = sum(e) {} * {}", q, k);
+    return format("t[b,h,i,j] / {}", root);
   case 5:
-    line("z[b,h,i,e] = " + q + " / " + root);
-    return "sum(e) z[b,h,i,e] * " + k;
+    line("z[b,h,i,e] = {} / {}", q, root);
+    return format("sum(e) z[b,h,i,e] * {}", k);
   default:
-    return "sum(e) " + k + " * " + q + " * (1 / " + root + ")";
+    return format("sum(e) {} * {} * (1 / {})", k, q, root);
   }
 }
 
 void Grammar::score() {
-  std::string root = "sqrt(" + E + ")";
+  std::string root = format("sqrt({})", E);
   switch (random.below(14)) {
   case 0:
-    input("a", "f32[" + E + "]");
-    return line("s[b,h,i,j] = sum(e) a[e] * tanh(" + q + " + " + k + ")");
+    input("a", format("f32[{}]", E));
+    return line("s[b,h,i,j] = sum(e) a[e] * tanh({} + {})", q, k);
   case 1:
-    input("u", "f32[H, " + E + "]");
-    return line("s[b,h,i,j] = (sum(e) (" + q + " + u[h,e]) * " + k + ") / " +
-                root);
+    input("u", format("f32[H, {}]", E));
+    return line("s[b,h,i,j] = (sum(e) ({} + u[h,e]) * {}) / {}", q, k, root);
   case 2:
-    input("u", "f32[H, " + E + "]");
-    input("w", "f32[" + E + "]");
-    return line("s[b,h,i,j] = (sum(e) (" + q + " + u[h,e]) * (" + k +
-                " + w[e])) / " + root);
+    input("u", format("f32[H, {}]", E));
+    input("w", format("f32[{}]", E));
+    return line("s[b,h,i,j] = (sum(e) ({} + u[h,e]) * ({} + w[e])) / {}", q, k,
+                root);
   case 3:
     input("qr", "f32[B, H, N, R]");
-    input("kr", "f32[B, " + M + ", R]");
-    return line("s[b,h,i,j] = (sum(e) " + q + " * " + k +
-                ") + (sum(r) qr[b,h,i,r] * kr[b,j,r])");
+    input("kr", format("f32[B, {}, R]", M));
+    return line(
+        "s[b,h,i,j] = (sum(e) {} * {}) + (sum(r) qr[b,h,i,r] * kr[b,j,r])", q,
+        k);
   case 4:
-    input("relk", "f32[N + " + M + ", " + E + "]");
-    return line("s[b,h,i,j] = (sum(e) " + q + " * (" + k +
-                " + relk[j - i + N, e])) / " + root);
+    input("relk", format("f32[N + {}, {}]", M, E));
+    return line("s[b,h,i,j] = (sum(e) {} * ({} + relk[j - i + N, e])) / {}", q,
+                k, root);
   default: {
     std::string right = dot();
-    return line("s[b,h,i,j] = " + right);
+    return line("s[b,h,i,j] = {}", right);
   }
   }
 }
@@ -140,20 +145,20 @@ void Grammar::score() {
 void Grammar::maps() {
   std::string s = "s[b,h,i,j] = s[b,h,i,j]";
   if (one(6)) {
-    input("bias", "f32[H, N, " + M + "]");
-    line(s + " + bias[h,i,j]");
+    input("bias", format("f32[H, N, {}]", M));
+    line("{} + bias[h,i,j]", s);
   }
   if (one(6)) {
     input("slope", "f32[H]");
-    line(s + " - slope[h] * abs(i - j)");
+    line("{} - slope[h] * abs(i - j)", s);
   }
   if (one(6)) {
-    input("rel", "f32[N + " + M + ", H]");
-    line(s + " + rel[j - i + N, h]");
+    input("rel", format("f32[N + {}, H]", M));
+    line("{} + rel[j - i + N, h]", s);
   }
   if (one(8)) {
-    input("side", "f32[B, " + M + "]");
-    line(s + " + side[b,j]");
+    input("side", format("f32[B, {}]", M));
+    line("{} + side[b,j]", s);
   }
   if (one(5))
     line("s[b,h,i,j] = 5.0 * tanh(s[b,h,i,j] / 5.0)");
@@ -167,48 +172,49 @@ void Grammar::masks() {
       condition = "j <= i";
       break;
     case 1:
-      condition = "j <= i + (" + M + " - N)";
+      condition = format("j <= i + ({} - N)", M);
       break;
     case 2:
-      condition = "abs(i - j) <= " + std::to_string(random.below(6));
+      condition = format("abs(i - j) <= {}", random.below(6));
       break;
     case 3:
-      condition = "(i - j) % " + std::to_string(2 + random.below(3)) + " == 0";
+      condition = format("(i - j) % {} == 0", 2 + random.below(3));
       break;
     case 4:
       input("length", "i32[B]");
       condition = "j < length[b]";
       break;
     case 5:
-      input("allow", "bool[B, N, " + M + "]");
+      input("allow", format("bool[B, N, {}]", M));
       condition = "allow[b,i,j]";
       break;
     case 6:
       condition = "j // 4 == i // 4";
       break;
     default:
-      condition = "j < " + std::to_string(random.below(9));
+      condition = format("j < {}", random.below(9));
     }
     mask += (mask.empty() ? "" : one(2) ? " and " : " or ") + condition;
   }
 }
 
 void Grammar::normaliser() {
-  std::string s = "s[b,h,i,j]", over = mask.empty() ? "j" : "j where " + mask;
+  std::string s = "s[b,h,i,j]",
+              over = mask.empty() ? "j" : format("j where {}", mask);
   std::string factor;
   if (one(12)) {
-    input("gate", "f32[B, " + M + "]");
+    input("gate", format("f32[B, {}]", M));
     factor = " * gate[b,j]";
   }
-  std::string result = "return o[" + out + "] = ";
+  std::string result = format("return o[{}] = ", out);
   int kind = int(random.below(10));
   if (kind == 9 && mask.empty())
     kind = 0;      // a chain of products without a normaliser is no attention
   if (kind >= 7) { // not normalised over the row
-    std::string weight = kind == 7   ? "sigmoid(" + s + ")"
-                         : kind == 8 ? "relu(" + s + ")"
+    std::string weight = kind == 7   ? format("sigmoid({})", s)
+                         : kind == 8 ? format("relu({})", s)
                                      : s;
-    line(result + "sum(" + over + ") " + weight + factor + " * " + v);
+    line("{}sum({}) {}{} * {}", result, over, weight, factor, v);
     meaning = lines;
     return;
   }
@@ -218,8 +224,8 @@ void Grammar::normaliser() {
     sink = "; sink = sink[h]";
   }
   // What it means.
-  line("p[b,h,i,j] = softmax(" + over + sink + ") " + s);
-  line(result + "sum(j) p[b,h,i,j]" + factor + " * " + v);
+  line("p[b,h,i,j] = softmax({}{}) {}", over, sink, s);
+  line("{}sum(j) p[b,h,i,j]{} * {}", result, factor, v);
   meaning = lines;
   if (kind < 3 || kind == 6)
     if (mask.empty() || !one(4))
@@ -228,16 +234,16 @@ void Grammar::normaliser() {
   lines = before;
   if (!mask.empty() && one(2)) {
     if (one(2)) {
-      line("s[b,h,i,j] = if " + mask + " then " + s + " else -inf");
+      line("s[b,h,i,j] = if {} then {} else -inf", mask, s);
     } else {
-      line("m[b:B, i:N, j:" + M + "] = if " + mask + " then 0.0 else -inf");
-      line("s[b,h,i,j] = " + s + " + m[b,i,j]");
+      line("m[b:B, i:N, j:{}] = if {} then 0.0 else -inf", M, mask);
+      line("s[b,h,i,j] = {} + m[b,i,j]", s);
     }
     over = "j";
   }
   if (kind < 3 || kind == 6) {
-    line("p[b,h,i,j] = softmax(" + over + sink + ") " + s);
-    line(result + "sum(j) p[b,h,i,j]" + factor + " * " + v);
+    line("p[b,h,i,j] = softmax({}{}) {}", over, sink, s);
+    line("{}sum(j) p[b,h,i,j]{} * {}", result, factor, v);
     return;
   }
   // The parts written out: rows without a live key are 0 / 0. Raised, a key
@@ -245,7 +251,7 @@ void Grammar::normaliser() {
   bool inScore = !mask.empty() && over == "j", divided = kind == 3;
   std::string spelt = lines;
   lines = before;
-  parts(mask.empty() ? "j" : "j where " + mask, factor, result,
+  parts(mask.empty() ? "j" : format("j where {}", mask), factor, result,
         /*shifted=*/true, divided, inScore);
   meaning = lines;
   lines = spelt;
@@ -258,20 +264,20 @@ void Grammar::normaliser() {
 void Grammar::parts(const std::string &over, const std::string &factor,
                     const std::string &result, bool shifted, bool divided,
                     bool quotients) {
-  std::string s = "s[b,h,i,j]", sum = "sum(" + over + ") ";
+  std::string s = "s[b,h,i,j]", sum = format("sum({}) ", over);
   if (shifted)
-    line("top[b,h,i] = max(" + over + ") " + s);
-  line("x[b,h,i,j] = exp(" + s + (shifted ? " - top[b,h,i]" : "") + ")");
-  line("l[b,h,i] = " + sum + "x[b,h,i,j]");
+    line("top[b,h,i] = max({}) {}", over, s);
+  line("x[b,h,i,j] = exp({}{})", s, shifted ? " - top[b,h,i]" : "");
+  line("l[b,h,i] = {}x[b,h,i,j]", sum);
   if (divided && quotients) {
-    line(result + "sum(j) (if " + mask + " then x[b,h,i,j] / l[b,h,i]" +
-         factor + " * " + v + " else 0.0 / l[b,h,i])");
+    line("{}sum(j) (if {} then x[b,h,i,j] / l[b,h,i]{} * {} else 0.0 / "
+         "l[b,h,i])",
+         result, mask, factor, v);
   } else if (divided) {
     line("p[b,h,i,j] = x[b,h,i,j] / l[b,h,i]");
-    line(result + sum + "p[b,h,i,j]" + factor + " * " + v);
+    line("{}{}p[b,h,i,j]{} * {}", result, sum, factor, v);
   } else {
-    line(result + "(" + sum + "x[b,h,i,j]" + factor + " * " + v +
-         ") / l[b,h,i]");
+    line("{}({}x[b,h,i,j]{} * {}) / l[b,h,i]", result, sum, factor, v);
   }
 }
 
@@ -281,9 +287,10 @@ DrawnModel Grammar::draw() {
   maps();
   masks();
   normaliser();
-  std::string head = "# Drawn by heed-check, number " + std::to_string(number) +
-                     "\nmodel drawn(" + inputs.substr(1) + ") {\n";
-  return {head + lines + "}\n", head + meaning + "}\n"};
+  std::string head =
+      format("# Drawn by heed-check, number {}\nmodel drawn({}) {{\n", number,
+             inputs.substr(1));
+  return {format("{}{}}}\n", head, lines), format("{}{}}}\n", head, meaning)};
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 //===- Inputs.cpp - sizes and inputs drawn for a check --------------------===//
 #include "compiler/Check/Inputs.h"
+#include "support/Format.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,7 +13,7 @@ constexpr double kMostElements = 1 << 25;
 std::string Draw::text() const {
   std::string text;
   for (auto &[name, value] : dims)
-    text += (text.empty() ? "" : ", ") + name + " = " + std::to_string(value);
+    text += format("{}{} = {}", text.empty() ? "" : ", ", name, value);
   const char *kinds[] = {"", "; scores of 1e4", "; a NaN", "; a -inf",
                          "; all masked"};
   return text + kinds[int(kind)];

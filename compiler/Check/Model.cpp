@@ -3,6 +3,7 @@
 // Each library carries its own runtime; this tool's functions of heed.h find
 // it.
 #include "compiler/Check/Model.h"
+#include "support/Format.h"
 #include "llvm/ADT/APFloat.h"
 #include <cstring>
 #include <dlfcn.h>
@@ -133,8 +134,9 @@ std::unique_ptr<Model> Model::open(const std::string &library,
   options.numWeights = files.size();
   options.threads = 2;
   if (heed_open(result->desc.get(), &options, &result->model) != HEED_OK) {
-    error = library + ": " +
-            (result->model ? heed_last_error(result->model) : "out of memory");
+    error = format("{}: {}", library,
+                   result->model ? heed_last_error(result->model)
+                                 : "out of memory");
     return nullptr;
   }
   return result;

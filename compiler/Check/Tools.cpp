@@ -1,5 +1,6 @@
 //===- Tools.cpp - heedc and heed-opt as the checker runs them ------------===//
 #include "compiler/Check/Tools.h"
+#include "support/Format.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -29,7 +30,7 @@ int execute(const std::vector<std::string> &list, std::string &text) {
   if (auto file = llvm::MemoryBuffer::getFile(log))
     text = (*file)->getBuffer().str();
   if (!problem.empty())
-    text += list[0] + ": " + problem + "\n";
+    text += format("{}: {}\n", list[0], problem);
   return code;
 }
 
@@ -75,7 +76,7 @@ bool Tools::readPasses(std::string &error) {
       break;
   }
   if (open == llvm::StringRef::npos || close >= pipeline.size()) {
-    error = heedOpt + ": expected a pipeline, found: " + text;
+    error = format("{}: expected a pipeline, found: {}", heedOpt, text);
     return false;
   }
   open += llvm::StringRef("builtin.module(").size();
@@ -145,7 +146,7 @@ int Tools::emitAttn(const std::string &source, const std::string &output,
     return code;
   auto ir = llvm::MemoryBuffer::getFile(output);
   if (!ir) {
-    text = output + ": " + ir.getError().message() + "\n";
+    text = format("{}: {}\n", output, ir.getError().message());
     return 1;
   }
   text = (*ir)->getBuffer().str();
@@ -160,9 +161,9 @@ int Tools::compileAfter(const std::string &source, size_t last,
   std::string pipeline;
   for (size_t k = 0; k <= last; ++k)
     pipeline += (k ? "," : "") + passes[k];
-  std::vector<std::string> list{heedOpt, before, "-o", after,
-                                "--pass-pipeline=builtin.module(" + pipeline +
-                                    ")"};
+  std::vector<std::string> list{
+      heedOpt, before, "-o", after,
+      format("--pass-pipeline=builtin.module({})", pipeline)};
   if (!plugin.empty())
     list.push_back("--load-pass-plugin=" + plugin);
   if (int code = execute(list, text))

@@ -1,5 +1,6 @@
 //===- Weights.cpp - weights drawn for a model that has parameters --------===//
 #include "compiler/Check/Inputs.h"
+#include "support/Format.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -21,8 +22,8 @@ bool drawWeights(const heed_model_desc *desc, const Sizes &sizes,
                         ? std::optional<int64_t>(info->sizes[axis])
                         : sizes.extent(info->extents[axis], dims);
       if (!extent) {
-        error = std::string("cannot draw extent '") + info->extents[axis] +
-                "' of " + info->names[0];
+        error = format("cannot draw extent '{}' of {}", info->extents[axis],
+                       info->names[0]);
         return false;
       }
       array.shape.push_back(*extent);
@@ -39,7 +40,7 @@ bool drawWeights(const heed_model_desc *desc, const Sizes &sizes,
       int64_t rest = instance;
       for (int32_t k = 0; k < info->numIndices; ++k) {
         int64_t range = info->indexBounds[2 * k + 1] - info->indexBounds[2 * k];
-        std::string place = "{" + std::to_string(k) + "}";
+        std::string place = format("{{{}}}", k);
         std::string number =
             std::to_string(info->indexBounds[2 * k] + rest % range);
         rest /= range;
@@ -81,7 +82,7 @@ bool drawWeights(const heed_model_desc *desc, const Sizes &sizes,
   std::error_code code;
   llvm::raw_fd_ostream out(path, code);
   if (code) {
-    error = path + ": " + code.message();
+    error = format("{}: {}", path, code.message());
     return false;
   }
   uint64_t length = text.size();

@@ -10,6 +10,7 @@
 #include "compiler/Check/Grammar.h"
 #include "compiler/Check/Jobs.h"
 #include "compiler/Link/Process.h"
+#include "support/Format.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -172,7 +173,7 @@ int checkDrawn(uint64_t number, size_t stage, CheckOptions options) {
   DrawnModel model = drawModel(number);
   options.meaning = options.folder + "/meaning.heed";
   writeDrawn(model, source, options.meaning);
-  bool good = check(source, "drawn model " + std::to_string(number), stage,
+  bool good = check(source, heed::format("drawn model {}", number), stage,
                     options, explained);
   int code = good ? 0 : kFailed;
   if (stage == std::string::npos) {
@@ -237,7 +238,7 @@ bool insertPass(Tools &tools) {
   auto [place, pass] = llvm::StringRef(insert).split('=');
   auto at = tools.find(place.str());
   if (!at || pass.empty()) {
-    complain("--insert-pass=" + insert + ": expected AFTER=PASS");
+    complain(heed::format("--insert-pass={}: expected AFTER=PASS", insert));
     return false;
   }
   tools.passes.insert(tools.passes.begin() + *at + 1, pass.str());
@@ -300,8 +301,8 @@ int main(int argc, char **argv) {
       for (const std::string &pass : options.tools.passes)
         if (std::string name = passName(pass); !llvm::is_contained(names, name))
           names.push_back(name);
-      return complain("--after=" + after + ": expected one of " +
-                      llvm::join(names, ", "));
+      return complain(heed::format("--after={}: expected one of {}", after,
+                                   llvm::join(names, ", ")));
     }
     stage = *found;
   }

@@ -4,6 +4,7 @@
 #include "dialects/Attn/Dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "runtime/heed.h"
+#include "support/Format.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -78,13 +79,14 @@ LogicalResult heed::checkModels(ModuleOp module) {
       return function.emitError() << "a model has at least one result";
     llvm::StringSet<> inputs, outputs;
     for (unsigned k = 0; k < function.getNumArguments(); ++k)
-      if (failed(checkValue(
-              function, "argument " + Twine(k), function.getArgumentTypes()[k],
-              /*mayBeScalar=*/true, function.getArgAttrDict(k), inputs)))
+      if (failed(checkValue(function, format("argument {}", k),
+                            function.getArgumentTypes()[k],
+                            /*mayBeScalar=*/true, function.getArgAttrDict(k),
+                            inputs)))
         return failure();
     for (unsigned k = 0; k < function.getNumResults(); ++k)
       if (failed(checkValue(
-              function, "result " + Twine(k), function.getResultTypes()[k],
+              function, format("result {}", k), function.getResultTypes()[k],
               /*mayBeScalar=*/false, function.getResultAttrDict(k), outputs)))
         return failure();
   }

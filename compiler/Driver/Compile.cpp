@@ -115,7 +115,7 @@ private:
       return prefix;
     std::string suffix = targets[which].name;
     llvm::replace(suffix, '-', '_');
-    return prefix + "_" + suffix;
+    return format("{}_{}", prefix, suffix);
   }
 
   const CompileOptions &options;
@@ -156,10 +156,10 @@ void Compilation::chooseOutput() {
     output = stem + ".o";
     break;
   case Emit::Lib:
-    output = "lib" + stem + ".a";
+    output = format("lib{}.a", stem);
     break;
   case Emit::Shared:
-    output = "lib" + stem + ".so";
+    output = format("lib{}.so", stem);
     break;
   case Emit::Exe:
     output = stem;
@@ -189,8 +189,9 @@ bool Compilation::chooseTargets() {
            std::make_pair(a.features.size(), a.name);
   });
   if (isText() && targets.size() > 1)
-    return fail("expected one target for output of this kind, found '" +
-                options.target + "'");
+    return fail(
+        format("expected one target for output of this kind, found '{}'",
+               options.target));
   return true;
 }
 
@@ -210,7 +211,7 @@ bool Compilation::passes(const char *station, ModuleOp module,
     std::string error, base = output == "-" ? "heed" : output;
     if (targets.size() > 1)
       base += "." + target->name;
-    std::string file = base + "." + station + ".mlir";
+    std::string file = format("{}.{}.mlir", base, station);
     if (failed(checkOutput(file, options.input, error)) ||
         failed(writeWhole(printed(module), file, error)))
       return fail(error);
@@ -225,7 +226,8 @@ OwningOpRef<ModuleOp> Compilation::kernelsOf(size_t which, ModuleOp module) {
   (*kernels)->setAttrs(module->getAttrs());
   for (auto pipeline : module.getOps<halide::PipelineOp>()) {
     auto copy = cast<halide::PipelineOp>(pipeline->clone());
-    copy.setSymName(prefixOf(which) + "_" + pipeline.getSymName().str());
+    copy.setSymName(
+        format("{}_{}", prefixOf(which), pipeline.getSymName().str()));
     kernels->push_back(copy);
   }
   PassManager manager(module.getContext());
@@ -363,13 +365,13 @@ bool Compilation::makeOutput() {
     if (function->hasAttr(attn::kModelAttr) && modelName.empty())
       modelName = function.getName().str();
   if (modelName.empty())
-    return fail("expected a function with 'attn.model' in '" + options.input +
-                "'");
+    return fail(
+        format("expected a function with 'attn.model' in '{}'", options.input));
   prefix = options.prefix.empty() ? modelName : options.prefix;
   if (!isSymbolName(prefix))
-    return fail(
-        "expected letters, digits and '_' as prefix of symbols, found '" +
-        prefix + "'");
+    return fail(format(
+        "expected letters, digits and '_' as prefix of symbols, found '{}'",
+        prefix));
   if (prefix == "heed")
     return fail("heed.h has names of its own that begin with 'heed': expected "
                 "another prefix of symbols (--prefix)");
@@ -502,7 +504,8 @@ bool Compilation::compileHost(size_t which, ModuleOp module,
                     : options.emit == Emit::Asm ? HostOutput::Assembly
                                                 : HostOutput::Object;
   if (failed(emitHost(*code, *machine, form, os)))
-    return fail("LLVM makes no such output for '" + hostTarget.triple + "'");
+    return fail(
+        format("LLVM makes no such output for '{}'", hostTarget.triple));
   text.assign(bytes.begin(), bytes.end());
   return true;
 }
@@ -515,8 +518,8 @@ bool Compilation::findPart(const std::string &name, std::string &path) {
     if (llvm::sys::fs::exists(path))
       return true;
   }
-  return fail("expected '" + name + "' in '" + options.installRoot +
-              "/lib/heed'");
+  return fail(
+      format("expected '{}' in '{}/lib/heed'", name, options.installRoot));
 }
 
 bool Compilation::linkAll() {
@@ -530,11 +533,12 @@ bool Compilation::linkAll() {
   std::string archive_;
   if (hasKernels) {
     std::string path;
-    if (!findPart("halide_runtime-" + targets.back().name + ".o", path))
+    if (!findPart(format("halide_runtime-{}.o", targets.back().name), path))
       return false;
     auto object = llvm::MemoryBuffer::getFile(path);
     if (!object)
-      return fail("cannot read '" + path + "': " + object.getError().message());
+      return fail(
+          format("cannot read '{}': {}", path, object.getError().message()));
     objects.push_back({"halide_runtime", (*object)->getBuffer().str()});
   }
   if (!findPart("libheed_runtime.a", archive_))

@@ -5,6 +5,7 @@
 #include "mlir/IR/Location.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Remarks.h"
+#include "support/Format.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
@@ -40,9 +41,7 @@ struct Said {
 
   auto place() const { return std::tie(file, row, column); }
   std::string placeText() const {
-    return row ? file + ":" + std::to_string(row) + ":" +
-                     std::to_string(column) + ": "
-               : "";
+    return row ? heed::format("{}:{}:{}: ", file, row, column) : "";
   }
   llvm::json::Object object() const {
     return llvm::json::Object{{"pass", pass},
@@ -129,8 +128,8 @@ private:
           ++left;
     }
     if (left)
-      os << left << (left == 1 ? " remark" : " remarks")
-         << " on other operations: --explain=all\n";
+      os << heed::format("{} on other operations: --explain=all\n",
+                         heed::counted(left, "remark", "remarks"));
   }
 
   llvm::raw_ostream &os;

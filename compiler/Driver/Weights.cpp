@@ -5,6 +5,7 @@
 #include "passes/Host/RuntimeType.h"
 #include "runtime/io/Convert.h"
 #include "runtime/io/Safetensors.h"
+#include "support/Format.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -75,7 +76,7 @@ LogicalResult checkInstance(attn::ParamOp op, DictionaryAttr param,
   for (Attribute pattern : param.getAs<ArrayAttr>("names")) {
     std::string name =
         fillParamName(cast<StringAttr>(pattern).getValue(), numbers);
-    tried += (tried.empty() ? "'" : " or '") + name + "'";
+    tried += format("{}{}'", tried.empty() ? "'" : " or '", name);
     if ((tensor = heed_weights_find(&weights, name.c_str(), nullptr)))
       break;
   }

@@ -13,6 +13,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
 #include "passes/Passes.h"
+#include "support/Format.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -132,7 +133,8 @@ int main(int argc, char **argv) {
     return 1;
   if (time_)
     for (heed::CompiledKernel &kernel : kernels)
-      errs() << kernel.name << " " << format("%.2f", kernel.seconds) << " s\n";
+      errs() << kernel.name << " " << heed::format("%.2f", kernel.seconds)
+             << " s\n";
   if (emit != heed::HalideOutput::Object) {
     std::string text;
     for (heed::CompiledKernel &kernel : kernels)
@@ -142,9 +144,9 @@ int main(int argc, char **argv) {
   if (output == "-")
     return fail("objects need a folder: -o DIR");
   if (std::error_code code = sys::fs::create_directories(output))
-    return fail(output + ": " + code.message());
+    return fail(heed::format("{}: {}", output, code.message()));
   for (heed::CompiledKernel &kernel : kernels)
-    if (!writeFile(output + "/" + kernel.name + ".o", kernel.bytes))
+    if (!writeFile(heed::format("{}/{}.o", output, kernel.name), kernel.bytes))
       return 1;
   if (runtime) {
     std::string object;

@@ -67,9 +67,10 @@ LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
   } else {
     if (kind == LinkKind::Shared) {
       std::string script;
-      if (!files.write("heed-exports", "map",
-                       "{ global: " + exports + "; heed_*; local: *; };\n",
-                       script, error))
+      if (!files.write(
+              "heed-exports", "map",
+              heed::format("{{ global: {}; heed_*; local: *; }};\n", exports),
+              script, error))
         return failure();
       arguments.insert(arguments.end(),
                        {"-shared", "-Wl,--version-script=" + script,
@@ -105,7 +106,7 @@ LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
                                  0, &error);
   if (code != 0) {
     auto log = MemoryBuffer::getFile(messages);
-    error = "linking with '" + driver + "' failed";
+    error = heed::format("linking with '{}' failed", driver);
     if (log)
       error += ":\n" + (*log)->getBuffer().str();
     return failure();

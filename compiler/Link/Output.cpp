@@ -1,6 +1,7 @@
 //===- Output.cpp - files that appear whole or not at all -----------------===//
 
 #include "compiler/Link/Output.h"
+#include "support/Format.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -19,7 +20,7 @@ namespace {
 
 LogicalResult cannotWrite(StringRef output, std::error_code code,
                           std::string &error) {
-  error = "cannot write '" + output.str() + "': " + code.message();
+  error = heed::format("cannot write '{}': {}", output.str(), code.message());
   return failure();
 }
 
@@ -76,11 +77,11 @@ LogicalResult heed::checkOutput(const std::string &output,
     return success();
   for (const std::string &input : inputs) {
     if (sys::fs::is_directory(input)) {
-      error = "cannot read '" + input + "': it is a folder";
+      error = heed::format("cannot read '{}': it is a folder", input);
       return failure();
     }
     if (sys::fs::equivalent(output, input)) {
-      error = "cannot write '" + output + "': it is an input";
+      error = heed::format("cannot write '{}': it is an input", output);
       return failure();
     }
   }
