@@ -78,6 +78,53 @@ bool heed_strides_are_distinct(int32_t rank, const int64_t *shape,
   }
 }
 
+/* `count` runs of `run` bytes, `step` bytes apart on one side. A size that the
+ * compiler knows makes it moves of single elements. */
+static void copyRuns(char *dense, char *at, int64_t count, int64_t step,
+                     size_t run, bool gather) {
+#define COPY(bytes)                                                            \
+  for (int64_t k = 0; k < count; ++k, at += step, dense += (bytes))            \
+  gather ? memcpy(dense, at, (bytes)) : memcpy(at, dense, (bytes))
+  switch (run) {
+  case 1:
+    COPY(1);
+    break;
+  case 2:
+    COPY(2);
+    break;
+  case 4:
+    COPY(4);
+    break;
+  case 8:
+    COPY(8);
+    break;
+  default:
+    COPY(run);
+  }
+#undef COPY
+}
+
+/* An axis as both sides step along it, in bytes. */
+typedef struct step {
+  int64_t count, apart, dense;
+} step;
+
+/* Two axes: where the elements of `outer` lie closer together than those of
+ * `inner`, a square of both is copied at a time, so that each line of the cache
+ * that is read is used up. */
+static void copyPlane(char *dense, char *data, step outer, step inner,
+                      size_t run, bool gather) {
+  enum { Square = 16 };
+  int64_t width = outer.count > 1 ? Square : inner.count;
+  for (int64_t i = 0; i < outer.count; i += Square)
+    for (int64_t k = 0; k < inner.count; k += width)
+      for (int64_t j = i; j < i + Square && j < outer.count; ++j)
+        copyRuns(dense + j * outer.dense + k * inner.dense,
+                 data + j * outer.apart + k * inner.apart,
+                 inner.count - k < width ? inner.count - k : width, inner.apart,
+                 run, gather);
+}
+
 /* One walk for both directions: runs of elements that lie one behind the other
  * in both are copied at once. */
 static void copy(char *dense, char *data, int32_t rank, const int64_t *shape,
@@ -91,24 +138,36 @@ static void copy(char *dense, char *data, int32_t rank, const int64_t *shape,
     run *= (size_t)shape[rank - 1];
     --rank;
   }
+  step steps[HEED_MAX_RANK];
+  int64_t bytes = (int64_t)run;
+  for (int32_t axis = rank - 1; axis >= 0; --axis) {
+    steps[axis] =
+        (step){shape[axis], strides[axis] * (int64_t)elementSize, bytes};
+    bytes *= shape[axis];
+  }
+  const step one = {1, 0, 0};
+  step inner = rank ? steps[rank - 1] : one, outer = one;
+  int32_t closest = -1;
+  for (int32_t axis = 0; axis < rank - 1; ++axis)
+    if (steps[axis].count > 1 &&
+        llabs(steps[axis].apart) <
+            llabs(closest < 0 ? inner.apart : steps[closest].apart))
+      closest = axis;
+  if (closest >= 0) {
+    outer = steps[closest];
+    steps[closest] = one;
+  }
   int64_t index[HEED_MAX_RANK] = {0};
-  /* The innermost axis is a loop of its own. */
-  int64_t count = rank ? shape[rank - 1] : 1,
-          step = rank ? strides[rank - 1] * (int64_t)elementSize : 0;
   for (;;) {
-    char *at = data;
-    for (int64_t k = 0; k < count; ++k, at += step, dense += run)
-      if (gather)
-        memcpy(dense, at, run);
-      else
-        memcpy(at, dense, run);
+    copyPlane(dense, data, outer, inner, run, gather);
     int32_t axis = rank - 2;
     for (; axis >= 0; --axis) {
-      int64_t bytes = strides[axis] * (int64_t)elementSize;
-      data += bytes;
-      if (++index[axis] < shape[axis])
+      data += steps[axis].apart;
+      dense += steps[axis].dense;
+      if (++index[axis] < steps[axis].count)
         break;
-      data -= bytes * shape[axis];
+      data -= steps[axis].apart * steps[axis].count;
+      dense -= steps[axis].dense * steps[axis].count;
       index[axis] = 0;
     }
     if (axis < 0)

@@ -54,7 +54,8 @@ LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
   std::vector<std::string> arguments{driver, "-o", result};
   for (const LinkInput &input : inputs) {
     std::string path;
-    if (!files.write("heed-" + input.name, "o", input.bytes, path, error))
+    if (!files.write(heed::format("heed-{}", input.name), "o", input.bytes,
+                     path, error))
       return failure();
     arguments.push_back(path);
   }
@@ -72,12 +73,13 @@ LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
               heed::format("{{ global: {}; heed_*; local: *; }};\n", exports),
               script, error))
         return failure();
-      arguments.insert(arguments.end(),
-                       {"-shared", "-Wl,--version-script=" + script,
-                        "-Wl,-soname," + sys::path::filename(output).str(),
-                        // The code calls its own runtime, whatever names the
-                        // process already has.
-                        "-Wl,-Bsymbolic", "-Wl,--whole-archive"});
+      arguments.insert(
+          arguments.end(),
+          {"-shared", heed::format("-Wl,--version-script={}", script),
+           heed::format("-Wl,-soname,{}", sys::path::filename(output)),
+           // The code calls its own runtime, whatever names the
+           // process already has.
+           "-Wl,-Bsymbolic", "-Wl,--whole-archive"});
     }
     arguments.insert(arguments.end(), archives.begin(), archives.end());
     if (kind == LinkKind::Shared)
@@ -108,7 +110,7 @@ LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
     auto log = MemoryBuffer::getFile(messages);
     error = heed::format("linking with '{}' failed", driver);
     if (log)
-      error += ":\n" + (*log)->getBuffer().str();
+      error += heed::format(":\n{}", (*log)->getBuffer());
     return failure();
   }
   return publish(result, output, error);
