@@ -207,49 +207,41 @@ ExprRef NormalForm::isMinusInfinity(ExprRef e) {
   return either({negate(both(present)), itself});
 }
 
-ExprRef NormalForm::comparison(ExprRef e) {
-  auto attrs = cast<DictionaryAttr>(e->attr);
+ExprRef NormalForm::compareReals(ExprRef e) {
+  using P = arith::CmpFPredicate;
+  P predicate = cast<DictionaryAttr>(e->attr)
+                    .getAs<arith::CmpFPredicateAttr>("predicate")
+                    .getValue();
   ExprRef a = e->operand(0), b = e->operand(1);
-  if (e->isOp("arith.cmpf")) {
-    using P = arith::CmpFPredicate;
-    P predicate = attrs.getAs<arith::CmpFPredicateAttr>("predicate").getValue();
-    for (int k : {0, 1}) {
-      if (!Exprs::isMinusInfinity(e->operand(k)))
-        continue;
-      if (predicate == P::OEQ || predicate == P::UNE) {
+  if (predicate == P::OEQ || predicate == P::UNE)
+    for (int k : {0, 1})
+      if (Exprs::isMinusInfinity(e->operand(k))) {
         ExprRef c = isMinusInfinity(e->operand(1 - k));
         return predicate == P::OEQ ? c : negate(c);
       }
-    }
-    // Greater is less the other way round.
-    P turned = predicate;
-    switch (predicate) {
-    case P::OGT:
-      turned = P::OLT;
-      break;
-    case P::OGE:
-      turned = P::OLE;
-      break;
-    case P::UGT:
-      turned = P::ULT;
-      break;
-    case P::UGE:
-      turned = P::ULE;
-      break;
-    default:
-      break;
-    }
-    if (turned != predicate)
-      std::swap(a, b);
-    SmallVector<ExprRef> operands{reify(terms(a)), reify(terms(b))};
-    if (turned == P::OEQ || turned == P::UNE || turned == P::ONE ||
-        turned == P::UEQ)
-      llvm::sort(operands, [](ExprRef x, ExprRef y) { return x->id < y->id; });
-    return leaf(node("algebra.compare", truth(), operands,
-                     arith::stringifyCmpFPredicate(turned)));
-  }
+  // Greater is less the other way round.
+  P less = predicate == P::OGT   ? P::OLT
+           : predicate == P::OGE ? P::OLE
+           : predicate == P::UGT ? P::ULT
+           : predicate == P::UGE ? P::ULE
+                                 : predicate;
+  if (less != predicate)
+    std::swap(a, b);
+  SmallVector<ExprRef> operands{reify(terms(a)), reify(terms(b))};
+  if (less == P::OEQ || less == P::UNE || less == P::ONE || less == P::UEQ)
+    llvm::sort(operands, [](ExprRef x, ExprRef y) { return x->id < y->id; });
+  return leaf(node("algebra.compare", truth(), operands,
+                   arith::stringifyCmpFPredicate(less)));
+}
+
+ExprRef NormalForm::comparison(ExprRef e) {
+  if (e->isOp("arith.cmpf"))
+    return compareReals(e);
+  ExprRef a = e->operand(0), b = e->operand(1);
   using P = arith::CmpIPredicate;
-  P predicate = attrs.getAs<arith::CmpIPredicateAttr>("predicate").getValue();
+  P predicate = cast<DictionaryAttr>(e->attr)
+                    .getAs<arith::CmpIPredicateAttr>("predicate")
+                    .getValue();
   if (a->type.isInteger(1)) {
     ExprRef x = condition(a), y = condition(b);
     ExprRef differ = either({both({x, negate(y)}), both({y, negate(x)})});
@@ -265,6 +257,9 @@ ExprRef NormalForm::comparison(ExprRef e) {
     return add(add(high, scale(low, Fraction(-1, 1))),
                number(Fraction(-by, 1), /*isReal=*/false));
   };
+  auto equal = [&] {
+    return both({atLeastZero(less(x, y, 0)), atLeastZero(less(y, x, 0))});
+  };
   switch (predicate) {
   case P::slt:
     return atLeastZero(less(x, y, 1));
@@ -275,10 +270,9 @@ ExprRef NormalForm::comparison(ExprRef e) {
   case P::sge:
     return atLeastZero(less(y, x, 0));
   case P::eq:
-    return both({atLeastZero(less(x, y, 0)), atLeastZero(less(y, x, 0))});
+    return equal();
   case P::ne:
-    return negate(
-        both({atLeastZero(less(x, y, 0)), atLeastZero(less(y, x, 0))}));
+    return negate(equal());
   default:
     return leaf(node("algebra.compare", truth(), {reify(x), reify(y)},
                      arith::stringifyCmpIPredicate(predicate)));

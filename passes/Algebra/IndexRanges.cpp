@@ -124,22 +124,10 @@ Terms NormalForm::replaced(const Terms &a, ExprRef what, const Terms &by) {
   return result;
 }
 
-// A polynomial that is linear in a variable is least at an end of its range.
-bool NormalForm::neverNegative(const Terms &a, unsigned depth) {
-  if (!a.present.empty() || depth > 8)
-    return false;
-  if (a.isConstant())
-    return a.constant().num >= 0;
-  llvm::SetVector<unsigned> running;
-  for (const Term &term : a.terms) {
-    if (!term.sums.empty() || !term.guards.empty())
-      return false;
-    for (const Power &factor : term.factors)
-      running.insert(factor.atom->freeVars.begin(),
-                     factor.atom->freeVars.end());
-  }
-  // A sum with the greatest of several is at least the sum with each, one with
-  // the least of several is the sum with one of them. These come first.
+/// A sum with the greatest of several is at least the sum with each, one with
+/// the least of several is the sum with one of them. These come first.
+std::optional<bool> NormalForm::neverNegativeByExtremum(const Terms &a,
+                                                        unsigned depth) {
   for (bool every : {true, false})
     for (const Term &term : a.terms) {
       const SmallVector<Terms, 2> *of = isExtremum(term);
@@ -167,8 +155,11 @@ bool NormalForm::neverNegative(const Terms &a, unsigned depth) {
               presburger::reduce(part.coefficient * Fraction(2, 1));
       return neverNegative(replaced(twice, form, both), depth + 1);
     }
+  return std::nullopt;
+}
 
-  // d * floor(x / d) is at most x.
+/// d * floor(x / d) is at most x.
+bool NormalForm::neverNegativeByQuotient(const Terms &a, unsigned depth) {
   for (const Term &term : a.terms) {
     if (term.factors.size() != 1 || term.factors[0].power != 1 ||
         term.coefficient.num > 0)
@@ -184,20 +175,12 @@ bool NormalForm::neverNegative(const Terms &a, unsigned depth) {
                       depth + 1))
       return true;
   }
+  return false;
+}
 
-  for (unsigned v : running) {
-    ExprRef extent = exprs.extent(v);
-    if (!extent || standsInside(a, v))
-      continue;
-    Terms last = add(terms(extent), number(Fraction(-1, 1), false));
-    ExprRef variable = exprs.var(v);
-    return neverNegative(replaced(a, variable, number(Fraction(0, 1), false)),
-                         depth + 1) &&
-           neverNegative(replaced(a, variable, last), depth + 1);
-  }
-
-  // Sizes: one that a running variable has is 1 more than a natural number.
-  Terms shifted = a;
+/// A polynomial of sizes: natural numbers, and those that a running variable
+/// has are 1 more than one.
+bool NormalForm::neverNegativeOfSizes(const Terms &a) {
   llvm::SetVector<ExprRef> sizes;
   for (const Term &term : a.terms)
     for (const Power &factor : term.factors) {
@@ -211,13 +194,43 @@ bool NormalForm::neverNegative(const Terms &a, unsigned depth) {
   };
   if (allPositive(a))
     return true;
-  for (ExprRef size : sizes) {
-    if (!positive.contains(size))
-      continue;
-    shifted =
-        replaced(shifted, size, add(atom(size), number(Fraction(1, 1), false)));
-  }
+  Terms shifted = a;
+  for (ExprRef size : sizes)
+    if (positive.contains(size))
+      shifted = replaced(shifted, size,
+                         add(atom(size), number(Fraction(1, 1), false)));
   return allPositive(shifted);
+}
+
+bool NormalForm::neverNegative(const Terms &a, unsigned depth) {
+  if (!a.present.empty() || depth > 8)
+    return false;
+  if (a.isConstant())
+    return a.constant().num >= 0;
+  llvm::SetVector<unsigned> running;
+  for (const Term &term : a.terms) {
+    if (!term.sums.empty() || !term.guards.empty())
+      return false;
+    for (const Power &factor : term.factors)
+      running.insert(factor.atom->freeVars.begin(),
+                     factor.atom->freeVars.end());
+  }
+  if (std::optional<bool> known = neverNegativeByExtremum(a, depth))
+    return *known;
+  if (neverNegativeByQuotient(a, depth))
+    return true;
+  // What is linear in a variable is least at an end of its range.
+  for (unsigned v : running) {
+    ExprRef extent = exprs.extent(v);
+    if (!extent || standsInside(a, v))
+      continue;
+    Terms last = add(terms(extent), number(Fraction(-1, 1), false));
+    ExprRef variable = exprs.var(v);
+    return neverNegative(replaced(a, variable, number(Fraction(0, 1), false)),
+                         depth + 1) &&
+           neverNegative(replaced(a, variable, last), depth + 1);
+  }
+  return neverNegativeOfSizes(a);
 }
 
 Terms NormalForm::floorDivide(const Terms &a, const Terms &by) {

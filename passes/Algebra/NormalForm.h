@@ -81,6 +81,10 @@ private:
   Terms add(const Terms &a, const Terms &b);
   Terms scale(Terms a, Fraction by);
   Terms multiply(const Terms &a, const Terms &b);
+  Term multiply(const Term &x, const Term &y);
+  Terms multiplyMasked(const Terms &a, const Terms &b);
+  std::optional<Terms> multiplyInfinite(const Terms &a, const Terms &b);
+  bool isInfinite(const Terms &x) const;
   Terms inverse(const Terms &a);
   Terms select(ExprRef condition, const Terms &yes, const Terms &no);
   Terms assume(const Terms &a, ExprRef condition, bool holds);
@@ -90,6 +94,8 @@ private:
                 llvm::function_ref<Terms(llvm::ArrayRef<Terms>)> function,
                 unsigned depth = 0);
   void simplify(Terms &a, bool dropZeros);
+  llvm::SmallVector<Term, 2> collect(Terms &a);
+  std::optional<Term> joinBranches(const Term &x, const Term &y);
   bool finish(Term &term);
   bool isOfRow(ExprRef atom);
   bool vanishes(const Term &term);
@@ -108,6 +114,7 @@ private:
   ExprRef condition(ExprRef e);
   ExprRef computeCondition(ExprRef e);
   ExprRef comparison(ExprRef e);
+  ExprRef compareReals(ExprRef e);
   ExprRef any(ExprRef reduce, bool all);
   ExprRef atLeastZero(const Terms &a);
   ExprRef isMinusInfinity(ExprRef e);
@@ -121,6 +128,9 @@ private:
 
   // Indices (IndexRanges.cpp).
   bool neverNegative(const Terms &a, unsigned depth = 0);
+  std::optional<bool> neverNegativeByExtremum(const Terms &a, unsigned depth);
+  bool neverNegativeByQuotient(const Terms &a, unsigned depth);
+  bool neverNegativeOfSizes(const Terms &a);
   Terms floorDivide(const Terms &a, const Terms &by);
   Terms extremum(bool greatest, llvm::ArrayRef<Terms> of);
   std::optional<Terms> shared(const Terms &a, const Terms &b);

@@ -118,84 +118,92 @@ static bool isNonNegative(ExprRef e) {
          isNonNegative(e->operand(0)) && isNonNegative(e->operand(1));
 }
 
-ExprRef Exprs::op(OperationName name, DictionaryAttr attrs, Type type,
-                  ArrayRef<ExprRef> operandList) {
-  SmallVector<ExprRef, 3> operands(operandList);
-  StringRef spelled = name.getStringRef();
-  // Few simplifications, only such as hide one meaning behind two spellings.
-  if (spelled == "arith.index_cast") {
-    ExprRef inner = operands[0];
+ExprRef Exprs::simplifyCast(OperationName name, DictionaryAttr attrs, Type type,
+                            ExprRef inner) {
+  if (name.getStringRef() == "arith.index_cast") {
+    auto isWide = [](Type t) { return t.isIndex() || t.isInteger(64); };
     if (inner->type == type)
       return inner;
     if (inner->isOp("arith.index_cast") && inner->operand(0)->type == type &&
-        (type.isIndex() || type.isInteger(64)) &&
-        (inner->type.isIndex() || inner->type.isInteger(64)))
+        isWide(type) && isWide(inner->type))
       return inner->operand(0);
     if (auto value = constantInt(inner))
       return constant(IntegerAttr::get(type, *value));
+    return nullptr;
   }
-  if (spelled == "arith.truncf" || spelled == "arith.extf") {
-    auto isConstant = [](ExprRef e) { return e->kind == ExprKind::Constant; };
-    ExprRef inner = operands[0];
-    bool chooses = inner->kind == ExprKind::If || inner->isOp("arith.select");
-    if (chooses && isConstant(inner->operand(1)) &&
-        isConstant(inner->operand(2)))
-      return select(inner->operand(0), op(name, attrs, type, inner->operand(1)),
-                    op(name, attrs, type, inner->operand(2)),
-                    inner->kind == ExprKind::If);
-    if (isConstant(inner)) {
-      APFloat value = cast<FloatAttr>(inner->attr).getValue();
-      bool exact;
-      value.convert(cast<FloatType>(type).getFloatSemantics(),
-                    APFloat::rmNearestTiesToEven, &exact);
-      return constant(FloatAttr::get(type, value));
-    }
-  }
-  if (spelled == "arith.select")
-    return select(operands[0], operands[1], operands[2], /*guard=*/false);
-  if (spelled == "arith.andi" && type.isInteger(1))
-    return logicalAnd(operands[0], operands[1]);
-  if (spelled == "arith.xori" && type.isInteger(1)) {
-    for (int k : {0, 1})
-      if (isConstantInt(operands[k], -1) || isConstantInt(operands[k], 1))
-        return logicalNot(operands[1 - k]);
-  }
+  auto isConstant = [](ExprRef e) { return e->kind == ExprKind::Constant; };
+  bool chooses = inner->kind == ExprKind::If || inner->isOp("arith.select");
+  if (chooses && isConstant(inner->operand(1)) && isConstant(inner->operand(2)))
+    return select(inner->operand(0), op(name, attrs, type, inner->operand(1)),
+                  op(name, attrs, type, inner->operand(2)),
+                  inner->kind == ExprKind::If);
+  if (!isConstant(inner))
+    return nullptr;
+  APFloat value = cast<FloatAttr>(inner->attr).getValue();
+  bool exact;
+  value.convert(cast<FloatType>(type).getFloatSemantics(),
+                APFloat::rmNearestTiesToEven, &exact);
+  return constant(FloatAttr::get(type, value));
+}
+
+ExprRef Exprs::simplifyIntegers(StringRef name, Type type,
+                                ArrayRef<ExprRef> operands) {
   // Of numbers that are not negative, truncating division is floor division.
-  if ((spelled == "arith.divsi" || spelled == "arith.remsi") &&
+  if ((name == "arith.divsi" || name == "arith.remsi") &&
       isNonNegative(operands[0]) && isNonNegative(operands[1])) {
     ExprRef quotient = op("arith.floordivsi", type, operands);
-    return spelled == "arith.divsi"
+    return name == "arith.divsi"
                ? quotient
                : op("arith.subi", type,
                     {operands[0],
                      op("arith.muli", type, {quotient, operands[1]})});
   }
-  if (type.isIntOrIndex()) {
-    if (spelled == "arith.addi" || spelled == "arith.muli") {
-      int64_t neutral = spelled == "arith.muli";
-      for (int k : {0, 1})
-        if (isConstantInt(operands[k], neutral))
-          return operands[1 - k];
-    }
-    if (spelled == "arith.subi" && isConstantInt(operands[1], 0))
-      return operands[0];
-    if (operands.size() == 2 && spelled != "arith.cmpi") {
-      auto a = constantInt(operands[0]), b = constantInt(operands[1]);
-      if (a && b && !type.isInteger(1)) {
-        std::optional<int64_t> folded;
-        if (spelled == "arith.addi")
-          folded = *a + *b;
-        else if (spelled == "arith.subi")
-          folded = *a - *b;
-        else if (spelled == "arith.muli")
-          folded = *a * *b;
-        else if (spelled == "arith.floordivsi" && *b > 0)
-          folded = *a >= 0 ? *a / *b : -((-*a + *b - 1) / *b);
-        if (folded)
-          return constant(IntegerAttr::get(type, *folded));
-      }
-    }
+  if (name == "arith.addi" || name == "arith.muli") {
+    int64_t neutral = name == "arith.muli";
+    for (int k : {0, 1})
+      if (isConstantInt(operands[k], neutral))
+        return operands[1 - k];
   }
+  if (name == "arith.subi" && isConstantInt(operands[1], 0))
+    return operands[0];
+  if (operands.size() != 2 || name == "arith.cmpi" || type.isInteger(1))
+    return nullptr;
+  auto a = constantInt(operands[0]), b = constantInt(operands[1]);
+  std::optional<int64_t> folded;
+  if (!a || !b)
+    return nullptr;
+  if (name == "arith.addi")
+    folded = *a + *b;
+  else if (name == "arith.subi")
+    folded = *a - *b;
+  else if (name == "arith.muli")
+    folded = *a * *b;
+  else if (name == "arith.floordivsi" && *b > 0)
+    folded = *a >= 0 ? *a / *b : -((-*a + *b - 1) / *b);
+  return folded ? constant(IntegerAttr::get(type, *folded)) : nullptr;
+}
+
+ExprRef Exprs::op(OperationName name, DictionaryAttr attrs, Type type,
+                  ArrayRef<ExprRef> operandList) {
+  SmallVector<ExprRef, 3> operands(operandList);
+  StringRef spelled = name.getStringRef();
+  // Few simplifications, only such as hide one meaning behind two spellings.
+  ExprRef simple = nullptr;
+  if (spelled == "arith.index_cast" || spelled == "arith.truncf" ||
+      spelled == "arith.extf")
+    simple = simplifyCast(name, attrs, type, operands[0]);
+  else if (spelled == "arith.select")
+    return select(operands[0], operands[1], operands[2], /*guard=*/false);
+  else if (spelled == "arith.andi" && type.isInteger(1))
+    return logicalAnd(operands[0], operands[1]);
+  if (spelled == "arith.xori" && type.isInteger(1))
+    for (int k : {0, 1})
+      if (isConstantInt(operands[k], -1) || isConstantInt(operands[k], 1))
+        return logicalNot(operands[1 - k]);
+  if (!simple && type.isIntOrIndex())
+    simple = simplifyIntegers(spelled, type, operands);
+  if (simple)
+    return simple;
   if (isCommutative(spelled))
     llvm::sort(operands, [](ExprRef a, ExprRef b) { return a->id < b->id; });
   Expr node;

@@ -196,6 +196,11 @@ public:
 
 private:
   ExprRef intern(Expr &&node);
+  /// What a cast, or an op on integers, is as something simpler, or null.
+  ExprRef simplifyCast(mlir::OperationName name, mlir::DictionaryAttr attrs,
+                       mlir::Type type, ExprRef inner);
+  ExprRef simplifyIntegers(llvm::StringRef name, mlir::Type type,
+                           llvm::ArrayRef<ExprRef> operands);
   ExprRef reshaped(mlir::Operation *op, llvm::ArrayRef<ExprRef> indices);
   ExprRef generic(mlir::Operation *op, mlir::Value result,
                   llvm::ArrayRef<ExprRef> indices);

@@ -103,23 +103,16 @@ Terms NormalForm::scale(Terms a, Fraction by) {
   return a;
 }
 
-Terms NormalForm::multiply(const Terms &a, const Terms &b) {
-  bool isReal = a.isReal || b.isReal;
-  auto isInfinite = [&](const Terms &x) {
-    return x.terms.size() == 1 && x.terms[0].guards.empty() &&
-           x.terms[0].sums.empty() && x.terms[0].powerOf(infinite);
-  };
-  // -inf times a positive number of the whole call is -inf.
-  if (!a.present.empty() || !b.present.empty()) {
-    const Terms &masked = a.present.empty() ? b : a;
-    const Terms &other = a.present.empty() ? a : b;
-    if (isInfinite(other)) {
-      Terms finite = masked;
-      finite.present.clear();
-      Terms result = multiply(finite, other);
-      result.present = masked.present;
-      return result;
-    }
+bool NormalForm::isInfinite(const Terms &x) const {
+  return x.terms.size() == 1 && x.terms[0].guards.empty() &&
+         x.terms[0].sums.empty() && x.terms[0].powerOf(infinite);
+}
+
+/// -inf times a positive number of the whole call is -inf.
+Terms NormalForm::multiplyMasked(const Terms &a, const Terms &b) {
+  const Terms &masked = a.present.empty() ? b : a;
+  const Terms &other = a.present.empty() ? a : b;
+  if (!isInfinite(other)) {
     bool positive =
         other.present.empty() && other.terms.size() == 1 &&
         other.terms[0].coefficient.num > 0 && other.terms[0].guards.empty() &&
@@ -129,18 +122,22 @@ Terms NormalForm::multiply(const Terms &a, const Terms &b) {
     if (!positive)
       return atom(node("algebra.times", real(), {reify(a), reify(b)}));
     note(Axiom::ExcludedKey);
-    Terms finite = masked;
-    finite.present.clear();
-    Terms result = multiply(finite, other);
-    result.present = masked.present;
-    return result;
   }
+  Terms finite = masked;
+  finite.present.clear();
+  Terms result = multiply(finite, other);
+  result.present = masked.present;
+  return result;
+}
+
+/// 0 * inf is NaN; an element that is absent stays so.
+std::optional<Terms> NormalForm::multiplyInfinite(const Terms &a,
+                                                  const Terms &b) {
   auto vanishesOrNaN = [&](const Terms &x) {
     return llvm::all_of(x.terms, [&](const Term &term) {
       return term.coefficient.num == 0 || term.powerOf(nan);
     });
   };
-  // 0 * inf is NaN; an element that is absent stays so.
   for (bool first : {true, false}) {
     const Terms &x = first ? a : b, &y = first ? b : a;
     if (!isInfinite(x) || !vanishesOrNaN(y))
@@ -151,34 +148,43 @@ Terms NormalForm::multiply(const Terms &a, const Terms &b) {
         });
     return isElement ? y : atom(nan);
   }
+  return std::nullopt;
+}
 
+Term NormalForm::multiply(const Term &x, const Term &y) {
+  // The same sum twice runs over two variables.
+  DenseMap<unsigned, ExprRef> to;
+  for (unsigned v : y.sums)
+    if (llvm::is_contained(x.sums, v))
+      to[v] = exprs.var(exprs.freshVar(exprs.extent(v)));
+  Term other = to.empty() ? y : renamed(y, to);
+  if ((x.sums.empty() && !y.sums.empty() && !x.factors.empty()) ||
+      (y.sums.empty() && !x.sums.empty() && !y.factors.empty()))
+    note(Axiom::MoveFactor);
+  Term term = x;
+  term.coefficient = presburger::reduce(term.coefficient * other.coefficient);
+  term.sums.append(other.sums);
+  for (ExprRef guard : other.guards)
+    term.addGuard(guard);
+  for (const Power &factor : other.factors)
+    term.multiply(factor.atom, factor.power);
+  return term;
+}
+
+Terms NormalForm::multiply(const Terms &a, const Terms &b) {
+  if (!a.present.empty() || !b.present.empty())
+    return multiplyMasked(a, b);
+  if (std::optional<Terms> special = multiplyInfinite(a, b))
+    return *special;
   Terms result;
-  result.isReal = isReal;
+  result.isReal = a.isReal || b.isReal;
   if (a.terms.size() * b.terms.size() > 1)
     note(Axiom::Distribute);
   if (isTooLarge(a.terms.size() * b.terms.size()))
-    return number(Fraction(0, 1), isReal);
+    return number(Fraction(0, 1), result.isReal);
   for (const Term &x : a.terms)
-    for (const Term &y : b.terms) {
-      // The same sum twice runs over two variables.
-      DenseMap<unsigned, ExprRef> to;
-      for (unsigned v : y.sums)
-        if (llvm::is_contained(x.sums, v))
-          to[v] = exprs.var(exprs.freshVar(exprs.extent(v)));
-      Term other = to.empty() ? y : renamed(y, to);
-      if ((x.sums.empty() && !y.sums.empty() && !x.factors.empty()) ||
-          (y.sums.empty() && !x.sums.empty() && !y.factors.empty()))
-        note(Axiom::MoveFactor);
-      Term term = x;
-      term.coefficient =
-          presburger::reduce(term.coefficient * other.coefficient);
-      term.sums.append(other.sums);
-      for (ExprRef guard : other.guards)
-        term.addGuard(guard);
-      for (const Power &factor : other.factors)
-        term.multiply(factor.atom, factor.power);
-      result.terms.push_back(std::move(term));
-    }
+    for (const Term &y : b.terms)
+      result.terms.push_back(multiply(x, y));
   simplify(result, /*dropZeros=*/false);
   return result;
 }

@@ -147,63 +147,68 @@ bool NormalForm::finish(Term &term) {
   return true;
 }
 
-void NormalForm::simplify(Terms &a, bool dropZeros) {
-  if (isTooLarge(a.terms.size())) {
-    a.terms.clear();
-    return;
-  }
-  // Like terms are one.
+/// Like terms are one.
+SmallVector<Term, 2> NormalForm::collect(Terms &a) {
   SmallVector<Term, 2> kept;
-  SmallVector<ExprRef> forms;
   DenseMap<ExprRef, unsigned> position;
   for (Term &term : a.terms) {
     if (!finish(term))
       continue;
-    ExprRef form = reify(term);
-    auto [at, isNew] = position.try_emplace(form, kept.size());
+    auto [at, isNew] = position.try_emplace(reify(term), kept.size());
     if (isNew) {
       kept.push_back(std::move(term));
-      forms.push_back(form);
     } else if (!term.powerOf(nan)) {
       Fraction &sum = kept[at->second].coefficient;
       sum = presburger::reduce(sum + term.coefficient);
     }
   }
-  // [c] x + [d] x is [c or d] x where never both hold.
+  return kept;
+}
+
+/// [c] x + [d] x is [c or d] x where never both hold.
+std::optional<Term> NormalForm::joinBranches(const Term &x, const Term &y) {
+  if (presburger::compare(x.coefficient, y.coefficient) != 0 ||
+      x.guards.empty() || y.guards.empty() ||
+      x.factors.size() != y.factors.size())
+    return std::nullopt;
+  SmallVector<ExprRef> common, first, second;
+  for (ExprRef guard : x.guards)
+    (llvm::is_contained(y.guards, guard) ? common : first).push_back(guard);
+  for (ExprRef guard : y.guards)
+    if (!llvm::is_contained(common, guard))
+      second.push_back(guard);
+  ExprRef c = both(first), d = both(second);
+  if (!Exprs::isConstantInt(both({c, d}), 0))
+    return std::nullopt;
+  Term without = x, same = y;
+  without.guards.clear();
+  same.guards.clear();
+  if (reify(without) != reify(same))
+    return std::nullopt;
+  common.push_back(either({c, d}));
+  for (ExprRef guard : common)
+    if (!Exprs::isConstantInt(guard, 1))
+      without.addGuard(guard);
+  return without;
+}
+
+void NormalForm::simplify(Terms &a, bool dropZeros) {
+  if (isTooLarge(a.terms.size())) {
+    a.terms.clear();
+    return;
+  }
+  SmallVector<Term, 2> kept = collect(a);
   for (unsigned k = 0; k < kept.size(); ++k)
-    for (unsigned other = k + 1; other < kept.size(); ++other) {
-      const Term &x = kept[k], &y = kept[other];
-      if (presburger::compare(x.coefficient, y.coefficient) != 0 ||
-          x.guards.empty() || y.guards.empty() ||
-          x.factors.size() != y.factors.size())
-        continue;
-      SmallVector<ExprRef> common, first, second;
-      for (ExprRef guard : x.guards)
-        (llvm::is_contained(y.guards, guard) ? common : first).push_back(guard);
-      for (ExprRef guard : y.guards)
-        if (!llvm::is_contained(common, guard))
-          second.push_back(guard);
-      ExprRef c = both(first), d = both(second);
-      if (!Exprs::isConstantInt(both({c, d}), 0))
-        continue;
-      Term without = x, same = y;
-      without.guards.clear();
-      same.guards.clear();
-      if (reify(without) != reify(same))
-        continue;
-      common.push_back(either({c, d}));
-      for (ExprRef guard : common)
-        if (!Exprs::isConstantInt(guard, 1))
-          without.addGuard(guard);
-      kept[k] = without;
-      kept.erase(kept.begin() + other);
-      a.terms.assign(kept.begin(), kept.end());
-      return simplify(a, dropZeros);
-    }
-  auto isNaN = [&](const Term &term) {
+    for (unsigned other = k + 1; other < kept.size(); ++other)
+      if (std::optional<Term> joined = joinBranches(kept[k], kept[other])) {
+        kept[k] = *joined;
+        kept.erase(kept.begin() + other);
+        a.terms.assign(kept.begin(), kept.end());
+        return simplify(a, dropZeros);
+      }
+  auto whole = llvm::find_if(kept, [&](const Term &term) {
     return term.guards.empty() && term.powerOf(nan);
-  };
-  auto whole = llvm::find_if(kept, isNaN);
+  });
   a.terms.clear();
   if (whole != kept.end()) {
     a.terms.push_back(*whole);

@@ -37,6 +37,10 @@ private:
 
   // How scores become weights.
   bool matchSoftmaxOp(ExprRef weight);
+  /// Whether its weights and scores need not be stored for anyone else.
+  bool isReadHereAlone(attn::SoftmaxOp softmax);
+  /// Whether \p e is 0 where the weight is.
+  bool staysZero(ExprRef e);
   /// Factors of a weighted sum: what varies over pairs is the weight, the rest
   /// scales it.
   struct WeightFactors {

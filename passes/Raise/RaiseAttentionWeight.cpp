@@ -63,25 +63,22 @@ static bool readByRow(attn::SoftmaxOp softmax) {
   return false;
 }
 
-bool AttentionMatcher::matchSoftmaxOp(ExprRef weight) {
-  auto result = cast<OpResult>(weight->value);
-  auto softmax = cast<attn::SoftmaxOp>(result.getOwner());
-  SmallVector<unsigned> axes;
-  SmallVector<ExprRef> row;
-  for (auto [axis, at] : llvm::enumerate(weight->operands)) {
-    if (!llvm::is_contained(softmax.getAxes(), int64_t(axis))) {
-      if (at->usesAny(keys))
-        return fails(
-            "the values are summed along another axis than the softmax");
-      row.push_back(at);
-      continue;
-    }
-    if (at->kind != ExprKind::Var || !llvm::is_contained(keys, at->number))
-      return fails("the values are summed along another axis than the softmax");
-    axes.push_back(at->number);
-  }
-  if (axes.size() != keys.size())
-    return fails("the values are summed over more dims than the softmax");
+/// Whether \p user is a function of rows of the result of \p softmax alone.
+static bool isFunctionOfRow(Operation *user, attn::SoftmaxOp softmax) {
+  auto generic = dyn_cast<linalg::LinalgOp>(user);
+  return generic && generic.getNumParallelLoops() < generic.getNumLoops() &&
+         llvm::all_of(
+             generic.getDpsInputs(),
+             [&](Value input) {
+               return input.getDefiningOp() == softmax ||
+                      input.getDefiningOp<tensor::EmptyOp>();
+             }) &&
+         !generic
+              ->walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
+              .wasInterrupted();
+}
+
+bool AttentionMatcher::isReadHereAlone(attn::SoftmaxOp softmax) {
   for (OpOperand &use : softmax.getResult().getUses())
     if (!isa<linalg::LinalgOp, tensor::ExtractOp>(use.getOwner()) &&
         !use.getOwner()->getParentOfType<linalg::LinalgOp>())
@@ -90,17 +87,42 @@ bool AttentionMatcher::matchSoftmaxOp(ExprRef weight) {
     return fails("another function of the row reads the scores");
   // A function of rows of weights: they are worked on row by row, after it.
   for (Operation *user : softmax.getResult().getUsers())
-    if (auto generic = dyn_cast<linalg::LinalgOp>(user);
-        generic && generic.getNumParallelLoops() < generic.getNumLoops() &&
-        llvm::all_of(generic.getDpsInputs(),
-                     [&](Value input) {
-                       return input.getDefiningOp() == softmax ||
-                              input.getDefiningOp<tensor::EmptyOp>();
-                     }) &&
-        !generic
-             ->walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
-             .wasInterrupted())
+    if (isFunctionOfRow(user, softmax))
       return fails("another function of the row reads the weights");
+  return true;
+}
+
+bool AttentionMatcher::staysZero(ExprRef e) {
+  if (e == exprs.parameter(m.weightParameter, f32()) ||
+      exprs.constantFloat(e) == 0.0)
+    return true;
+  if (e->isOp("arith.mulf"))
+    return staysZero(e->operand(0)) || staysZero(e->operand(1));
+  if (e->isOp("arith.divf") || e->isOp("arith.extf") || e->isOp("arith.truncf"))
+    return staysZero(e->operand(0));
+  return e->isOp("arith.select") && staysZero(e->operand(1)) &&
+         staysZero(e->operand(2));
+}
+
+bool AttentionMatcher::matchSoftmaxOp(ExprRef weight) {
+  auto softmax = cast<attn::SoftmaxOp>(weight->value.getDefiningOp());
+  SmallVector<unsigned> axes;
+  SmallVector<ExprRef> row;
+  for (auto [axis, at] : llvm::enumerate(weight->operands)) {
+    bool isAxis = llvm::is_contained(softmax.getAxes(), int64_t(axis));
+    bool isKey =
+        at->kind == ExprKind::Var && llvm::is_contained(keys, at->number);
+    if (isAxis ? !isKey : at->usesAny(keys))
+      return fails("the values are summed along another axis than the softmax");
+    if (isAxis)
+      axes.push_back(at->number);
+    else
+      row.push_back(at);
+  }
+  if (axes.size() != keys.size())
+    return fails("the values are summed over more dims than the softmax");
+  if (!isReadHereAlone(softmax))
+    return false;
   m.map = softmax.getMap();
   m.divide = m.stabilise = attn::Normaliser::of(m.map).isShiftable;
   if (!softmax.getWhere().empty()) {
@@ -115,24 +137,9 @@ bool AttentionMatcher::matchSoftmaxOp(ExprRef weight) {
     ExprRef live = exprs.read(softmax.getLive(), weight->operands);
     if (guard != live && !(m.where && expandPairs(guard) == m.where))
       return fails("the sum over the values has a condition of its own");
-  } else if (m.weight) {
-    // Absent elements are 0 here and not skipped: what is made of them must
-    // stay 0.
-    ExprRef parameter = exprs.parameter(m.weightParameter, f32());
-    std::function<bool(ExprRef)> vanishes = [&](ExprRef e) {
-      if (e == parameter || exprs.constantFloat(e) == 0.0)
-        return true;
-      if (e->isOp("arith.mulf"))
-        return vanishes(e->operand(0)) || vanishes(e->operand(1));
-      if (e->isOp("arith.divf") || e->isOp("arith.extf") ||
-          e->isOp("arith.truncf"))
-        return vanishes(e->operand(0));
-      if (e->isOp("arith.select"))
-        return vanishes(e->operand(1)) && vanishes(e->operand(2));
-      return false;
-    };
-    if (!vanishes(m.weight))
-      return fails("a weight of 0 does not stay 0 before it meets the values");
+  } else if (m.weight && !staysZero(m.weight)) {
+    // Absent elements are 0 here and not skipped.
+    return fails("a weight of 0 does not stay 0 before it meets the values");
   }
   if (softmax.getSink() && !mutated("raise-attention.forget-sink"))
     m.sink = exprs.read(softmax.getSink(), row);
