@@ -3,6 +3,7 @@
 #include "passes/Lower/CallerExtents.h"
 #include "passes/Masks/MaskBounds.h"
 #include "passes/Mutation.h"
+#include "passes/Plan/ScoreBound.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -108,6 +109,62 @@ FailureOr<FormCalls> heed::branchOn(ArrayRef<halide::CallOp> calls,
     choice.calls.push_back(branch(call, isIt, name));
   }
   return choice;
+}
+
+bool heed::boundReadsInputs(func::FuncOp kernel, attn::AttentionOp op) {
+  auto isInput = [&](Value value) {
+    return isa<BlockArgument>(value) &&
+           value.getParentBlock() == &kernel.getBody().front();
+  };
+  return llvm::all_of(op.getTermOperands(), isInput) &&
+         llvm::all_of(op.getValues(), isInput) &&
+         (!op.getSink() || isInput(op.getSink()));
+}
+
+FailureOr<SmallVector<halide::CallOp>>
+heed::branchOnBound(ArrayRef<halide::CallOp> calls, attn::AttentionOp op,
+                    StringRef bound, StringRef bounded) {
+  FailureOr<CallSizes> sizes = sizesOf(op);
+  if (failed(sizes))
+    return failure();
+  SmallVector<halide::CallOp> chosen;
+  for (halide::CallOp call : calls) {
+    OpBuilder b(call);
+    Location loc = call.getLoc();
+    auto constant = [&](OpBuilder &at, int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(at, loc, value);
+    };
+    auto isLong = [&](const CallerExtent &size) -> Value {
+      Value count = getValueOrCreateConstantIndexOp(
+          b, loc, extentAt(b, loc, call.getInputs(), size));
+      return b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::ule,
+                                           constant(b, fewestOfBoundedScore),
+                                           count);
+    };
+    Value pays = b.createOrFold<arith::AndIOp>(loc, isLong(sizes->queries),
+                                               isLong(sizes->keys));
+    if (matchPattern(pays, m_Zero()))
+      continue;
+    auto holds = scf::IfOp::create(b, loc, b.getI1Type(), pays,
+                                   /*withElseRegion=*/true);
+    OpBuilder inside = OpBuilder::atBlockEnd(holds.thenBlock());
+    Value one = tensor::EmptyOp::create(inside, loc, {1}, b.getI32Type());
+    Value fits = halide::CallOp::create(inside, loc, one.getType(), bound,
+                                        call.getInputs(), one)
+                     .getResult(0);
+    Value number =
+        tensor::ExtractOp::create(inside, loc, fits, constant(inside, 0));
+    Value zero = arith::ConstantIntOp::create(inside, loc, b.getI32Type(), 0);
+    Value isBounded = arith::CmpIOp::create(
+        inside, loc, arith::CmpIPredicate::ne, number, zero);
+    scf::YieldOp::create(inside, loc, isBounded);
+    OpBuilder otherwise = OpBuilder::atBlockEnd(holds.elseBlock());
+    Value no =
+        arith::ConstantOp::create(otherwise, loc, otherwise.getBoolAttr(false));
+    scf::YieldOp::create(otherwise, loc, no);
+    chosen.push_back(branch(call, holds.getResult(0), bounded));
+  }
+  return chosen;
 }
 
 FailureOr<SmallVector<Value>> heed::groupsAt(halide::CallOp call,

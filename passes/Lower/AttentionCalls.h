@@ -36,6 +36,17 @@ mlir::FailureOr<FormCalls> branchOn(llvm::ArrayRef<halide::CallOp> calls,
                                     llvm::ArrayRef<AttentionForm> forms,
                                     size_t number, llvm::StringRef name);
 
+/// Gives those of \p calls of \p op that may have enough queries and keys a
+/// branch that calls pipeline \p bounded where pipeline \p bound finds that the
+/// scores are. Returns the calls in these branches.
+mlir::FailureOr<llvm::SmallVector<halide::CallOp>>
+branchOnBound(llvm::ArrayRef<halide::CallOp> calls, attn::AttentionOp op,
+              llvm::StringRef bound, llvm::StringRef bounded);
+
+/// Whether what the bound of \p op's scores is found from are inputs of \p
+/// kernel: nothing is computed twice for it.
+bool boundReadsInputs(mlir::func::FuncOp kernel, attn::AttentionOp op);
+
 /// How groups of \p op share keys where \p call happens; nothing if they do
 /// not. Fails with an error where callers do not know.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>> groupsAt(halide::CallOp call,

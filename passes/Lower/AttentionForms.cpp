@@ -25,7 +25,8 @@ static StringRef suffixOf(attn::Form form) {
 SmallVector<AttentionForm> heed::formsOf(attn::AttentionOp op) {
   SmallVector<AttentionForm> forms;
   for (attn::PipelineAttr pipeline : op.plan().getPipelines())
-    forms.push_back({pipeline.getForm(), suffixOf(pipeline.getForm()).str()});
+    if (pipeline.getForm() != attn::Form::Bounded)
+      forms.push_back({pipeline.getForm(), suffixOf(pipeline.getForm()).str()});
   return forms;
 }
 

@@ -18,7 +18,8 @@ struct AttentionForm {
   std::string suffix;
 };
 
-/// Forms of the plan of \p op, the one for many queries last.
+/// Forms of the plan of \p op, the one for many queries last; what the bounded
+/// one computes is a part of that.
 llvm::SmallVector<AttentionForm> formsOf(attn::AttentionOp op);
 
 /// Whether form \p number of \p forms, but for those before it, is the fastest

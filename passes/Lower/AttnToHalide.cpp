@@ -9,7 +9,9 @@
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/Masks/MaskBounds.h"
 #include "passes/Passes.h"
+#include "passes/Plan/AttentionPlan.h"
 #include "passes/Plan/Cost.h"
+#include "passes/Plan/ScoreBound.h"
 #include "passes/Plan/Weights.h"
 #include "passes/Remarks.h"
 #include "passes/Schedule/MaskTables.h"
@@ -62,7 +64,8 @@ private:
 
 /// Replaces attention ops of \p kernel that do not stream by their definition.
 /// What family schedules it then, is decided as for any other kernel.
-LogicalResult decomposeAttention(func::FuncOp kernel) {
+LogicalResult decomposeAttention(func::FuncOp kernel,
+                                 const halide::Target &target) {
   SmallVector<attn::AttentionOp> ops;
   kernel.walk([&](attn::AttentionOp op) { ops.push_back(op); });
   IRRewriter rewriter(kernel.getContext());
@@ -71,6 +74,8 @@ LogicalResult decomposeAttention(func::FuncOp kernel) {
     if (!plan)
       return op.emitOpError("has no attn.plan, which attn-choose-algorithm "
                             "decides");
+    if (failed(verifyTiles(op, target)))
+      return failure();
     if (plan.getAlgorithm() == attn::Algorithm::Streaming)
       continue;
     rewriter.setInsertionPoint(op);
@@ -130,7 +135,7 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
          llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
       if (!kernel->hasAttr(attn::kKernelAttr))
         continue;
-      if (failed(decomposeAttention(kernel)))
+      if (failed(decomposeAttention(kernel, target)))
         return signalPassFailure();
       llvm::BitVector fixed = weights.lookup(kernel);
       fixed.resize(kernel.getNumArguments());
@@ -170,8 +175,8 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
           if (choice.always)
             name = kernel.getName().str();
         }
-        if (failed(lowerKernel(kernel, name, forms[number].form, target, fixed,
-                               choice.calls, symbols, *rows)))
+        if (failed(lowerForm(kernel, alone, name, forms[number].form, target,
+                             fixed, choice.calls, symbols, *rows)))
           return signalPassFailure();
         if (choice.always)
           break;
@@ -282,8 +287,8 @@ private:
       return failure();
     fixed.resize(kernel.getNumArguments());
     for (size_t k = 0; k < forms.size(); ++k)
-      if (failed(lowerKernel(kernel, names[k], forms[k].form, target, fixed,
-                             (*byForm)[k], symbols)))
+      if (failed(lowerForm(kernel, op, names[k], forms[k].form, target, fixed,
+                           (*byForm)[k], symbols, RowCount::Any)))
         return failure();
     return success();
   }
@@ -292,6 +297,36 @@ private:
     for (unsigned k = 0; getOperation().lookupSymbol(name); ++k)
       name += "_" + std::to_string(k);
     return name;
+  }
+
+  /// Writes pipeline \p name of \p form of \p kernel's attention; of tiles, the
+  /// bounded ones too, if its plan has them, and the branch between them.
+  LogicalResult lowerForm(func::FuncOp kernel, attn::AttentionOp alone,
+                          StringRef name, attn::Form form,
+                          const halide::Target &target,
+                          const llvm::BitVector &fixed,
+                          ArrayRef<halide::CallOp> calls, SymbolTable &symbols,
+                          RowCount rows) {
+    bool bounded = form == attn::Form::Tiles && alone &&
+                   alone.plan().pipeline(attn::Form::Bounded);
+    if (bounded && !hasScoreBound(alone))
+      return alone.emitOpError("has a bounded pipeline in its plan, but its "
+                               "scores have no bound");
+    if (bounded && boundReadsInputs(kernel, alone)) {
+      std::string bound = unusedName((name + "_bound").str()),
+                  small = unusedName((name + "_bounded").str());
+      FailureOr<SmallVector<halide::CallOp>> chosen =
+          branchOnBound(calls, alone, bound, small);
+      if (failed(chosen))
+        return failure();
+      OpBuilder b(kernel);
+      if (!chosen->empty() &&
+          (failed(translateScoreBound(b, kernel, alone, bound, target)) ||
+           failed(lowerKernel(kernel, small, attn::Form::Bounded, target, fixed,
+                              *chosen, symbols, rows))))
+        return failure();
+    }
+    return lowerKernel(kernel, name, form, target, fixed, calls, symbols, rows);
   }
 
   /// Writes pipeline \p name of \p kernel with its schedule, and what it wants
@@ -355,6 +390,8 @@ private:
       how += ", a query at a time";
     else if (form == attn::Form::Narrow)
       how += ", in tiles of " + std::to_string(target.lanes(32)) + " queries";
+    else if (form == attn::Form::Bounded)
+      how += ", without a maximum, for scores that are small";
     else if (rows == RowCount::Few)
       how += ", for few rows,";
     if (kernel->hasAttr(kAgain))
@@ -384,7 +421,7 @@ private:
                                       /*excluding=*/false, {}));
     });
     // Nothing is packed for it: it takes what the others take.
-    LogicalResult done = decomposeAttention(careful);
+    LogicalResult done = decomposeAttention(careful, target);
     if (succeeded(done))
       done = lowerKernel(careful, name, attn::Form::Tiles, target, {}, {},
                          symbols);

@@ -369,6 +369,15 @@ LogicalResult KernelTranslator::runMaskTables(const MaskRequest &request) {
   return writeMaskTables(b, op, *bounds, tiling, map, *this);
 }
 
+LogicalResult KernelTranslator::runScoreBound(attn::AttentionOp op) {
+  KernelInfo unused;
+  info = &unused;
+  stopAt = op;
+  if (failed(translate()))
+    return failure();
+  return writeScoreBound(b, op, map, *this, target);
+}
+
 LogicalResult KernelTranslator::translate() {
   // Pointers to funcs are held while updates are added.
   arguments();
@@ -462,6 +471,20 @@ LogicalResult heed::translateMaskTables(OpBuilder &b, func::FuncOp kernel,
   OpBuilder inner = OpBuilder::atBlockBegin(&pipeline.getBody().front());
   KernelTranslator translator(inner, kernel, target);
   LogicalResult done = translator.runMaskTables(request);
+  if (failed(done))
+    pipeline.erase();
+  else
+    translator.setLargest(pipeline);
+  return done;
+}
+
+LogicalResult heed::translateScoreBound(OpBuilder &b, func::FuncOp kernel,
+                                        attn::AttentionOp op, StringRef name,
+                                        const halide::Target &target) {
+  auto pipeline = halide::PipelineOp::create(b, kernel.getLoc(), name);
+  OpBuilder inner = OpBuilder::atBlockBegin(&pipeline.getBody().front());
+  KernelTranslator translator(inner, kernel, target);
+  LogicalResult done = translator.runScoreBound(op);
   if (failed(done))
     pipeline.erase();
   else

@@ -30,6 +30,14 @@ mlir::LogicalResult translateMaskTables(mlir::OpBuilder &b,
                                         llvm::StringRef name,
                                         const halide::Target &target);
 
+/// Builds at \p b pipeline \p name with the inputs of \p kernel, which finds
+/// out whether the scores of \p op are bounded (writeScoreBound).
+mlir::LogicalResult translateScoreBound(mlir::OpBuilder &b,
+                                        mlir::func::FuncOp kernel,
+                                        attn::AttentionOp op,
+                                        llvm::StringRef name,
+                                        const halide::Target &target);
+
 } // namespace heed
 
 #endif

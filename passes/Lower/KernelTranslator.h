@@ -40,6 +40,8 @@ public:
   llvm::LogicalResult run(KernelInfo &info);
   /// Only what the mask of the request needs, and then its tables.
   llvm::LogicalResult runMaskTables(const MaskRequest &request);
+  /// Only what \p op reads, and then whether its scores are bounded.
+  llvm::LogicalResult runScoreBound(attn::AttentionOp op);
 
   mlir::FailureOr<mlir::Value>
   read(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor,

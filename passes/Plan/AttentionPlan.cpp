@@ -2,6 +2,8 @@
 #include "passes/Plan/AttentionPlan.h"
 #include "passes/Masks/MaskBounds.h"
 #include "passes/Mutation.h"
+#include "passes/Plan/ScoreBound.h"
+#include "support/Format.h"
 
 #include "dialects/Attn/Normaliser.h"
 
@@ -218,6 +220,34 @@ attn::PlanAttr heed::streamingPlan(attn::AttentionOp op,
   if (!tables && !readsPairs(op) && vectors > 1)
     pipelines.push_back(tiles(Form::Narrow, lanes));
   pipelines.push_back(wide);
+  if (!excluding && gainsByScoreBound(op))
+    pipelines.push_back(
+        attn::PipelineAttr::get(context, Form::Bounded, wide.getQueries(),
+                                wide.getBlock(), wide.getPiece()));
   return attn::PlanAttr::get(context, attn::Algorithm::Streaming, excluding,
                              pipelines);
+}
+
+LogicalResult heed::verifyTiles(attn::AttentionOp op,
+                                const halide::Target &target) {
+  const int64_t lanes = target.lanes(32), group = registerGroup(target);
+  bool masked = op.plan().getExcluding() || !op.getWhere().empty();
+  for (attn::PipelineAttr pipeline : op.plan().getPipelines()) {
+    bool rows = pipeline.getForm() == Form::Rows;
+    bool whole = rows ? pipeline.getQueries() == 1
+                      : pipeline.getQueries() % lanes == 0 &&
+                            pipeline.getBlock() % group == 0 &&
+                            pipeline.getPiece() % group == 0;
+    if (!whole || (!masked && pipeline.getBlock() != pipeline.getPiece()))
+      return op.emitOpError() << format(
+                 "has a pipeline '{}' with tiles of {} queries, blocks of {} "
+                 "keys and pieces of {} in its plan, expected {}{}",
+                 stringifyForm(pipeline.getForm()), pipeline.getQueries(),
+                 pipeline.getBlock(), pipeline.getPiece(),
+                 rows ? "one query"
+                      : format("multiples of {} queries and {} keys", lanes,
+                               group),
+                 masked ? "" : ", and blocks of one piece without a mask");
+  }
+  return success();
 }

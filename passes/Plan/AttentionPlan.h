@@ -21,6 +21,11 @@ int64_t tileVectors(const halide::Target &target);
 attn::PlanAttr streamingPlan(attn::AttentionOp op,
                              const halide::Target &target);
 
+/// Fails with an error where the plan of \p op, which a person may have edited,
+/// has tiles that the schedule cannot cut: it would compute wrong numbers.
+llvm::LogicalResult verifyTiles(attn::AttentionOp op,
+                                const halide::Target &target);
+
 } // namespace heed
 
 #endif

@@ -56,6 +56,14 @@ buildStreamingAttention(mlir::OpBuilder &b, attn::AttentionOp op,
                         const halide::Target &target, attn::Form form,
                         const MaskBounds *bounds, MaskTiling &tiling);
 
+/// Writes at \p b, inside a pipeline, one number (i32): 1 if the scores of \p
+/// op, whose plan has a bounded form, are small enough for that, else 0. NaN
+/// and infinity are not. The pipeline's output, with its schedule.
+llvm::LogicalResult writeScoreBound(mlir::OpBuilder &b, attn::AttentionOp op,
+                                    const mlir::IRMapping &scalars,
+                                    TensorReads &tensors,
+                                    const halide::Target &target);
+
 } // namespace heed
 
 #endif

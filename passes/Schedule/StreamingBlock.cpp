@@ -1,5 +1,6 @@
 //===- StreamingBlock.cpp - a block of keys in streaming attention --------===//
 #include "passes/Mutation.h"
+#include "passes/Plan/ScoreBound.h"
 #include "passes/Schedule/StreamingBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -99,7 +100,15 @@ struct KernelArithmetic : attn::WeightArithmetic {
 
 } // namespace
 
+/// Times 2^mostOfBoundedScore: no weight is below 1, so that of small values
+/// nothing is lost; the sum has the same factor.
+Value Streaming::boundedWeight(Ops &o, Value score) {
+  return o.biasedExp4(score, mostOfBoundedScore);
+}
+
 Value Streaming::weightOf(Ops &o, Value s, Value top) {
+  if (bounded)
+    return boundedWeight(o, s);
   KernelArithmetic arithmetic(o, shifted);
   Value weight = normaliser.weight(arithmetic, shifted ? o.sub(s, top) : s);
   // A score of -0 may be a weight of -0, which is 0 then.
@@ -192,11 +201,25 @@ void Streaming::stageScores(StreamingStage &stage) {
                        });
 }
 
+/// The score of a place, of a group's scores where these stand.
+Value Streaming::storedScore(Ops &o, StreamingStage &stage,
+                             ArrayRef<Value> at) {
+  if (!stage.scores)
+    return scoreAt(o, stage, at);
+  const int64_t group = plan.group;
+  SmallVector<Value> row{at[0]};
+  row.append(at.begin() + 2, at.end());
+  SmallVector<Value> values =
+      o.read(stage.scores.getResult(), inGroup(row, o.floorDiv(at[1], group)));
+  values.resize(group);
+  return halide::MuxOp::create(o.b, o.loc, o.b.getF32Type(),
+                               o.mod(at[1], group), values);
+}
+
 /// P: weights, and their sum over the block.
 void Streaming::stageWeights(StreamingStage &stage) {
   const int64_t group = plan.group;
   size_t rank = 3 + batchDims; // ii, kb, ib, batch
-  Value scores = stage.scores.getResult();
   // With a factor after the normaliser the sum still wants the weight itself.
   bool both = summed && !op.getWeight().empty();
   stage.weights = func(
@@ -205,11 +228,7 @@ void Streaming::stageWeights(StreamingStage &stage) {
         ArrayRef<Value> rest = at.drop_front(3);
         SmallVector<Value> row{at[0]};
         row.append(at.begin() + 2, at.end());
-        SmallVector<Value> values =
-            o.read(scores, inGroup(row, o.floorDiv(at[1], group)));
-        values.resize(group);
-        Value s = halide::MuxOp::create(o.b, o.loc, o.b.getF32Type(),
-                                        o.mod(at[1], group), values);
+        Value s = storedScore(o, stage, at);
         Value p = weightOf(
             o, s, shifted ? o.read1(stage.rounded.getResult(), row) : Value());
         Value w = p;
@@ -444,7 +463,8 @@ LogicalResult Streaming::stage(bool partial) {
   cutBlocks(stage);
   for (unsigned term = 0; term < op.numTerms(); ++term)
     stageTerm(stage, term);
-  stageScores(stage);
+  if (!bounded)
+    stageScores(stage);
   stageWeights(stage);
   stageProducts(stage);
   return failure(failedRead);

@@ -18,7 +18,8 @@ public:
       : b(b), op(op), loc(op.getLoc()), scalars(scalars), tensors(tensors),
         bounds(bounds), tiling(tiling), plan(op, target, form),
         normaliser(attn::Normaliser::of(op)),
-        shifted(normaliser.isShiftable && op.getDivide()),
+        bounded(form == attn::Form::Bounded),
+        shifted(normaliser.isShiftable && op.getDivide() && !bounded),
         summed(op.getDivide()),
         anySign(!normaliser.isNonNegative || !op.getWeight().empty()) {}
 
@@ -89,6 +90,8 @@ private:
   void cutBlocks(StreamingStage &stage);
   void stageScores(StreamingStage &stage);
   void stageWeights(StreamingStage &stage);
+  Value storedScore(Ops &o, StreamingStage &stage, ArrayRef<Value> at);
+  Value boundedWeight(Ops &o, Value score);
   void stageProducts(StreamingStage &stage);
   void addValues(StreamingStage &stage);
   Value valueDim(Ops &o, Value dd, Value dt);
@@ -191,13 +194,14 @@ private:
   StreamingPlan plan;
 
   const attn::Normaliser &normaliser;
+  bool bounded; ///< scores are small: no maximum, weights times a constant
   bool shifted; ///< scores are taken less a running maximum
   bool summed;  ///< weights are divided by their sum
   bool anySign; ///< weights may be any number, else they are at least 0
   /// Scores are kept times this: the exponential is one of 4, or of 2 where it
   /// takes the score as it is.
   double domain() {
-    if (shifted)
+    if (shifted || bounded)
       return log4e;
     return normaliser.takesExponential ? log2e : 1;
   }

@@ -139,12 +139,22 @@ struct Ops {
     t = arith::SelectOp::create(b, loc, tiny, f(-63.5), t);
     Value magic = f(6291456.0 + 63.5);
     Value z = add(t, magic);
-    Value half = sub(t, sub(z, magic));
+    return mul(powerOf(sub(t, sub(z, magic))), real(shl(bits(z), 23)));
+  }
+  /// 4^t for |t| <= 1/4.
+  Value powerOf(Value t) {
     Value p = f(32 * 0.00132647273);
     for (double c : {16 * 0.00967151299, 8 * 0.0555073359, 4 * 0.240222424,
                      2 * 0.693147004, 1.0})
-      p = fma(f(c), p, half);
-    return mul(p, real(shl(bits(z), 23)));
+      p = fma(f(c), p, t);
+    return p;
+  }
+  /// 4^t times 2^\p bias, odd, for 2|t| <= \p bias < 64, and for NaN: exp4
+  /// whose exponents have that bias, and no end to look for.
+  Value biasedExp4(Value t, int64_t bias) {
+    Value magic = f(6291456.0 + 0.5 * (127 + bias));
+    Value z = add(t, magic);
+    return mul(powerOf(sub(t, sub(z, magic))), real(shl(bits(z), 23)));
   }
   /// 2^t for any t: 0 and infinity where f32 ends. The power of two is applied
   /// in two halves, so that neither overflows before the product does.

@@ -216,18 +216,22 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
   }
   w.boundExtent(products, "dd", w.i(plan.group));
 
-  w.computeAt(stage.scores, state, "ib");
-  w.lanes(stage.scores, 0, {"jt"});
-  w.keepWhole(stage.scores, 0, {"jt"});
+  // Without a maximum weights are made of scores in registers.
+  halide::FuncOp scores = stage.scores ? stage.scores : stage.weights;
+  if (stage.scores) {
+    w.computeAt(stage.scores, state, "ib");
+    w.lanes(stage.scores, 0, {"jt"});
+    w.keepWhole(stage.scores, 0, {"jt"});
+  }
   if (stage.pairs) {
-    w.computeAt(stage.pairs, stage.scores, "jt");
+    w.computeAt(stage.pairs, scores, "jt");
     w.boundExtent(stage.pairs, "y", w.i(plan.group));
     w.boundExtent(stage.pairs, "jt", w.i(1));
     w.lanes(stage.pairs, 0, {"y", "jt"});
     w.unroll(stage.pairs, 0, "y");
   }
   for (auto [index, term] : llvm::enumerate(stage.terms)) {
-    w.computeAt(term.func, stage.scores, "jt");
+    w.computeAt(term.func, scores, "jt");
     w.boundExtent(term.func, "jj", w.i(plan.group));
     // Lanes of a table are moved vector by vector.
     w.lanes(term.func, 0, {"jj"}, /*unrolled=*/!term.offsets);
@@ -265,9 +269,11 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
   }
   w.computeAt(stage.weights, state, "ib");
   w.bound(stage.weights, "jj", stage.keys);
-  w.bound(stage.scores, "jt", stage.groups);
-  for (halide::FuncOp f : {stage.scores, stage.weights})
-    w.onStack(f);
+  if (stage.scores) {
+    w.bound(stage.scores, "jt", stage.groups);
+    w.onStack(stage.scores);
+  }
+  w.onStack(stage.weights);
   w.split(stage.weights, 0, "jj", "jt", "j8", plan.group);
   w.lanes(stage.weights, 0, {"j8", "jt"});
   w.unroll(stage.weights, 0, "j8");

@@ -2,6 +2,7 @@
 // The state of all keys, divided by its sum, in the layout of the result; and
 // the log-sum-exp where it is one.
 #include "passes/Mutation.h"
+#include "passes/Plan/ScoreBound.h"
 #include "passes/Schedule/StreamingBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -25,6 +26,10 @@ Streaming::Total Streaming::total(Ops &o, ArrayRef<Value> at) {
   SmallVector<Value> dims =
       place(o, rest.drop_front(), query(o, rest.front(), at[0]), Value());
   Value t = o.mul(operand(o, sink, *op.getSinkMap(), dims), o.f(log4e));
+  if (bounded) {
+    total.sum = o.add(boundedWeight(o, t), total.sum);
+    return total;
+  }
   // Merged like a block with one key and no value; the exact exponential, as
   // t - top may be any number.
   Value top = o.larger(total.top, math::RoundEvenOp::create(o.b, o.loc, t));
@@ -108,7 +113,8 @@ void Streaming::lookForNaN() {
 StreamingResults Streaming::finish() {
   const int64_t group = plan.group;
   Value state = plan.state.getResult();
-  if (normaliser.excludesLowest && !plan.careful &&
+  // Where scores are bounded no key is infinite, nor any value.
+  if (normaliser.excludesLowest && !plan.careful && !bounded &&
       !mutated("streaming.never-gives-up"))
     lookForNaN();
   auto ifItStands = [&](Ops &o, Value x, ArrayRef<Value> rest) {
@@ -222,8 +228,11 @@ StreamingResults Streaming::finishWithLse() {
   plan.lse = func(
       "lse", {"ii"}, 1, [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
         auto [top, l, c, keysAlone] = total(o, at);
-        Value log =
-            o.add(math::LogOp::create(o.b, o.loc, l), o.mul(top, o.f(2 * ln2)));
+        // Of no key the sum is -0.
+        Value offset =
+            bounded ? o.f(-mostOfBoundedScore * ln2) : o.mul(top, o.f(2 * ln2));
+        Value sum = bounded ? o.add(l, o.f(0)) : l;
+        Value log = o.add(math::LogOp::create(o.b, o.loc, sum), offset);
         Value isNaN =
             arith::CmpFOp::create(o.b, o.loc, arith::CmpFPredicate::UNO, l, l);
         return {o.select(isNaN, l, log)};

@@ -63,8 +63,8 @@ struct VerifyHalide : heed::impl::AttnVerifyHalideBase<VerifyHalide> {
             called.insert(*otherwise);
         }
         return checkHostOp(inner, "halide-ir.c2",
-                           {"func.func", "halide.call", "tensor.extract_slice",
-                            "tensor.insert_slice"});
+                           {"func.func", "halide.call", "tensor.extract",
+                            "tensor.extract_slice", "tensor.insert_slice"});
       });
       if (failed(result))
         return signalPassFailure();

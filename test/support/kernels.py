@@ -86,7 +86,7 @@ class Model:
             elif m := re.match(r"scf.yield (.*) :", text):
                 values, name = [env[v] for v in re.findall(r"%\w+(?:#\d+)?", m[1])], branches[-1][1]
                 env |= {name: values[0]} | {f"{name}#{k}": value for k, value in enumerate(values)}
-            elif m := re.match(r"(%\w+) = arith.(cmpi \w+,|\w+) (%\w+), (%\w+) : (?:index|i1)", text):
+            elif m := re.match(r"(%\w+) = arith.(cmpi \w+,|\w+) (%\w+), (%\w+) : (?:index|i1|i32)", text):
                 env[m[1]] = OPERATIONS[m[2]](env[m[3]], env[m[4]])
             elif m := re.match(r"(%\w+) = arith.select (%\w+), (%\w+), (%\w+) : index", text):
                 env[m[1]] = env[m[3] if env[m[2]] else m[4]]
@@ -94,6 +94,10 @@ class Model:
                 env = dict(zip(re.findall(r"(%arg\d+):", text), arguments))
             elif m := re.match(r"(%\w+) = arith.constant (\S+) : \w+", text):
                 env[m[1]] = float(m[2]) if "." in m[2] else int(m[2])
+            elif m := re.match(r"(%\w+) = arith.constant (true|false)$", text):
+                env[m[1]] = m[2] == "true"
+            elif m := re.match(r"(%\w+) = tensor.extract (%\w+)\[(%\w+)\] :", text):
+                env[m[1]] = env[m[2]][env[m[3]]]
             elif m := re.match(r"(%\w+) = tensor.dim (%\w+(?:#\d+)?), (%\w+)", text):
                 env[m[1]] = env[m[2]].shape[env[m[3]]]
             elif m := re.match(r"(%\w+) = tensor.empty\((.*?)\) : tensor<(.*)>", text):
