@@ -55,10 +55,6 @@ std::string Analysis::hint(StringRef name, std::vector<StringRef> known) {
   return didYouMean(name, known);
 }
 
-std::string Analysis::plural(size_t count, StringRef one, StringRef many) {
-  return (Twine(count) + " " + (count == 1 ? one : many)).str();
-}
-
 //===----------------------------------------------------------------------===//
 // The module
 //===----------------------------------------------------------------------===//
@@ -85,9 +81,10 @@ bool Analysis::run() {
         std::vector<StringRef> known;
         for (const ast::Argument &arg : decl->args)
           known.push_back(arg.name.text);
-        ok = error({}, "--set " + name + ": model '" + decl->name.text +
-                           "' has no constant or dim of that name" +
-                           hint(name, known));
+        ok = error(
+            {},
+            format("--set {}: model '{}' has no constant or dim of that name{}",
+                   name, decl->name.text, hint(name, known)));
       }
   assert((ok || diags.hasErrors()) && "failed without a word");
   return ok;

@@ -24,6 +24,7 @@
 #include "Equation.h"
 #include "Semantics.h"
 #include "frontend/Common/Builtins.h"
+#include "support/Format.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -49,7 +50,6 @@ private:
   void warn(Range place, const llvm::Twine &message);
   void flushPending();
   std::string hint(StringRef name, std::vector<StringRef> known);
-  static std::string plural(size_t count, StringRef one, StringRef many);
   std::string str(ArrayRef<Size> shape);
   std::string describe(const Size &size);
   std::string kindOf(const Info &info);

@@ -52,8 +52,8 @@ bool Analysis::inferLog2(const CallExpr &expr, const Info &arg, Info &info) {
   const Size &size = arg.fixed->size;
   if (!sizes.nonNegative(size - 1) && !sizes.isAssumed(size - 1))
     requireLessEqual(Size(1), size, expr.range,
-                     "'ilog2' of " + escape(sizes.str(size)) +
-                         " = {1}: expected 1 or more");
+                     format("'ilog2' of {} = {{1}}: expected 1 or more",
+                            escape(sizes.str(size))));
   return true;
 }
 
@@ -74,16 +74,15 @@ bool Analysis::inferBuiltin(const CallExpr &expr, const Scope &scope,
   const Builtin *row = findBuiltin(name); // null: a cast
   unsigned want = row ? row->arity : 1;
   if (expr.args.size() != want || !expr.named.empty())
-    return error(expr.range, "'" + name + "' takes " +
-                                 plural(want, "argument", "arguments") + ", " +
-                                 Twine(expr.args.size() + expr.named.size()) +
-                                 " given");
+    return error(expr.range, format("'{}' takes {}, {} given", name,
+                                    counted(want, "argument", "arguments"),
+                                    expr.args.size() + expr.named.size()));
   if (name == "extent")
     return inferExtent(expr, scope, info);
   SmallVector<const Info *, 3> args;
   for (const ExprPtr &arg : expr.args) {
     const Info *part = infer(*arg, scope, eq, weak);
-    if (!part || !number(*part, arg->range, "'" + name + "'") ||
+    if (!part || !number(*part, arg->range, format("'{}'", name)) ||
         !merge(info, *part, arg->range))
       return false;
     args.push_back(part);
@@ -96,9 +95,9 @@ bool Analysis::inferBuiltin(const CallExpr &expr, const Scope &scope,
   for (const Info *arg : llvm::drop_begin(args)) {
     auto ty = join(info.ty, arg->ty);
     if (!ty)
-      return error(expr.range, "'" + name + "' of " + spelling(info.ty) +
-                                   " and " + spelling(arg->ty) +
-                                   ": convert one of them, f32( )");
+      return error(expr.range,
+                   format("'{}' of {} and {}: convert one of them, f32( )",
+                          name, spelling(info.ty), spelling(arg->ty)));
     info.ty = *ty;
   }
   if (row->result == Builtin::Real)
@@ -148,14 +147,15 @@ bool Analysis::inferCall(const CallExpr &expr, const Scope &scope, Equation &eq,
                                             "append"};
     if (later.contains(expr.callee.text))
       return error(expr.callee.range,
-                   "'" + expr.callee.text + "' is not supported yet");
+                   format("'{}' is not supported yet", expr.callee.text));
     std::vector<StringRef> known = program.visibleFns(*scope.env->file);
     for (const Builtin &row : builtins())
       if (row.result != Builtin::Static)
         known.push_back(row.name);
     llvm::sort(known);
-    return error(expr.callee.range, "unknown function '" + expr.callee.text +
-                                        "'" + hint(expr.callee.text, known));
+    return error(expr.callee.range,
+                 format("unknown function '{}'{}", expr.callee.text,
+                        hint(expr.callee.text, known)));
   }
   Key key{&expr, scope.env.get()};
   auto it = eq.calls.find(key);
@@ -165,8 +165,8 @@ bool Analysis::inferCall(const CallExpr &expr, const Scope &scope, Equation &eq,
       return false;
     if (results->size() != 1)
       return error(expr.range,
-                   "'" + expr.callee.text + "' has " + Twine(results->size()) +
-                       " results: write a, b = " + expr.callee.text + "(..)");
+                   format("'{}' has {} results: write a, b = {}(..)",
+                          expr.callee.text, results->size(), expr.callee.text));
     it = eq.calls.emplace(key, (*results)[0].value).first;
   }
   // A function of one expression is entered only now.
@@ -193,9 +193,9 @@ Analysis::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
   if (++numCalls > mostCalls) {
     tooManyCopies = true;
     error(expr.range,
-          "'" + name + "' is called here beyond " + Twine(mostCalls) +
-              " calls of functions in one model, each of which is code of its "
-              "own",
+          format("'{}' is called here beyond {} calls of functions in one "
+                 "model, each of which is code of its own",
+                 name, mostCalls),
           Note{fn.name.range, "defined here"});
     return std::nullopt;
   }
@@ -205,8 +205,8 @@ Analysis::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
       fn.args, [](const Argument &arg) { return !arg.afterSemicolon; });
   if (expr.args.size() > front) {
     error(expr.args[front]->range,
-          "'" + name + "' takes " + plural(front, "argument", "arguments") +
-              " before the semicolon, " + Twine(expr.args.size()) + " given",
+          format("'{}' takes {} before the semicolon, {} given", name,
+                 counted(front, "argument", "arguments"), expr.args.size()),
           Note{fn.name.range, "defined here"});
     return std::nullopt;
   }
@@ -221,13 +221,14 @@ Analysis::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
       for (const Argument &formal : fn.args)
         known.push_back(formal.name.text);
       error(arg.name.range,
-            "'" + name + "' has no argument '" + arg.name.text + "'" +
-                hint(arg.name.text, known),
+            format("'{}' has no argument '{}'{}", name, arg.name.text,
+                   hint(arg.name.text, known)),
             Note{fn.name.range, "defined here"});
       return std::nullopt;
     }
     if (given[it - fn.args.begin()]) {
-      error(arg.name.range, "argument '" + arg.name.text + "' is given twice");
+      error(arg.name.range,
+            format("argument '{}' is given twice", arg.name.text));
       return std::nullopt;
     }
     given[it - fn.args.begin()] = arg.value.get();
@@ -239,12 +240,11 @@ Analysis::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
   std::vector<Extents> shapes;
   for (auto [k, formal] : llvm::enumerate(fn.args)) {
     Binding binding;
-    std::string what =
-        ("argument '" + formal.name.text + "' of '" + name + "'").str();
+    std::string what = format("argument '{}' of '{}'", formal.name.text, name);
     if (!given[k]) {
       if (!formal.defaultValue) {
         error(expr.range,
-              "'" + name + "' needs its argument '" + formal.name.text + "'",
+              format("'{}' needs its argument '{}'", name, formal.name.text),
               Note{formal.name.range, "declared here"});
         return std::nullopt;
       }
@@ -261,7 +261,7 @@ Analysis::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
         binding = Binding::of(tableTensor(binding.table, false, expr.range));
       if (binding.kind != Binding::Tensor) {
         error(given[k] ? given[k]->range : expr.range,
-              what + " must be a tensor, found " + kindOf(binding));
+              format("{} must be a tensor, found {}", what, kindOf(binding)));
         return std::nullopt;
       }
       if (formal.type->element) {
@@ -270,8 +270,8 @@ Analysis::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
           return std::nullopt;
         if (*ty != binding.tensor.elem) {
           error(given[k] ? given[k]->range : expr.range,
-                what + " is " + spelling(*ty) + ", found " +
-                    spelling(binding.tensor.elem),
+                format("{} is {}, found {}", what, spelling(*ty),
+                       spelling(binding.tensor.elem)),
                 Note{formal.name.range, "declared here"});
           return std::nullopt;
         }
@@ -297,7 +297,7 @@ Analysis::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
   if (!ok)
     return std::nullopt;
   if (!frame.results) {
-    error(fn.name.range, "'" + name + "' returns nothing");
+    error(fn.name.range, format("'{}' returns nothing", name));
     return std::nullopt;
   }
   return frame.results;
@@ -322,8 +322,8 @@ bool Analysis::argument(const Argument &formal, const Expr &actual,
   if (info->fixed) {
     binding = *info->fixed;
     if (wantsTensor && binding.kind != Binding::None)
-      return error(actual.range,
-                   what + " must be a tensor, found " + kindOf(binding));
+      return error(actual.range, format("{} must be a tensor, found {}", what,
+                                        kindOf(binding)));
     return true;
   }
   if (isStatic && info->named && info->named->kind == Binding::Table) {
@@ -331,13 +331,14 @@ bool Analysis::argument(const Argument &formal, const Expr &actual,
     return true;
   }
   if (isStatic && !(info->pure && info->used.empty())) {
-    return error(actual.range,
-                 what + " must be static (a constant, a size or a string)");
+    return error(
+        actual.range,
+        format("{} must be static (a constant, a size or a string)", what));
   }
   if (wantsTensor || info->whole) {
     if (!info->used.empty() || (!info->whole && !info->named))
       return error(actual.range,
-                   what + " must be a whole tensor, without indices");
+                   format("{} must be a whole tensor, without indices", what));
     // Untyped arguments stay expressions, so that they fuse with the body.
     if (!wantsTensor && !info->named) {
       binding.kind = Binding::Thunk;

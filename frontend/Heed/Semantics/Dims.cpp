@@ -63,7 +63,7 @@ bool Analysis::requireEqual(const Size &a, const Size &b, Range place,
     return true;
   std::string text = what.str(), message = atRunTime.str();
   if (message.empty())
-    message = escape(text) + ": {0} and {1}";
+    message = format("{}: {{0}} and {{1}}", escape(text));
   Size d = sizes.simplify(a - b);
   if (sizes.different(a, b) || isAlwaysLess(a, b) || isAlwaysLess(b, a))
     return error(place, text, notes);
@@ -87,7 +87,7 @@ void Analysis::requirePositive(const Size &size, Range place, const Twine &op) {
   if (!llvm::is_contained(positive, size)) {
     positive.push_back(size);
     require(Require::NotZero, {size}, place,
-            "integer '" + op + "' by " + escape(sizes.str(size)) + " = {0}",
+            format("integer '{}' by {} = {{0}}", op, escape(sizes.str(size))),
             {size});
   }
 }
@@ -146,9 +146,9 @@ bool Analysis::unfoldDots(const Extents &tensor, Env &env, bool isModel,
   if (dots == written.end()) {
     if (written.size() != tensor.shape.size())
       return error(tensor.place,
-                   "'" + tensor.name + "' has " +
-                       plural(tensor.shape.size(), "axis", "axes") +
-                       ", its type " + "has " + Twine(written.size()),
+                   format("'{}' has {}, its type has {}", tensor.name,
+                          counted(tensor.shape.size(), "axis", "axes"),
+                          written.size()),
                    Note{tensor.type->range, "the type"});
   } else {
     if (isModel)
@@ -158,9 +158,10 @@ bool Analysis::unfoldDots(const Extents &tensor, Env &env, bool isModel,
       return error(tensor.type->range, "two '..' in one type");
     if (tensor.shape.size() + 1 < written.size())
       return error(tensor.place,
-                   "'" + tensor.name + "' has " +
-                       plural(tensor.shape.size(), "axis", "axes") +
-                       ", its type needs at least " + Twine(written.size() - 1),
+                   format("'{}' has {}, its type needs at least {}",
+                          tensor.name,
+                          counted(tensor.shape.size(), "axis", "axes"),
+                          written.size() - 1),
                    Note{tensor.type->range, "the type"});
     size_t first = dots - written.begin();
     size_t count = tensor.shape.size() + 1 - written.size();
@@ -168,14 +169,14 @@ bool Analysis::unfoldDots(const Extents &tensor, Env &env, bool isModel,
     if (!env.dots) {
       env.dots.emplace(mine.begin(), mine.end());
     } else if (env.dots->size() != count) {
-      return error(tensor.place, "'..' is " + str(mine) + " in '" +
-                                     tensor.name + "', but " + str(*env.dots) +
-                                     " before");
+      return error(tensor.place,
+                   format("'..' is {} in '{}', but {} before", str(mine),
+                          tensor.name, str(*env.dots)));
     } else {
       for (auto [a, b] : llvm::zip(mine, *env.dots))
         if (!requireEqual(a, b, tensor.place,
-                          "'..' is " + str(mine) + " in '" + tensor.name +
-                              "', but " + str(*env.dots) + " before",
+                          format("'..' is {} in '{}', but {} before", str(mine),
+                                 tensor.name, str(*env.dots)),
                           {}))
           return false;
     }
@@ -223,11 +224,10 @@ bool Analysis::bindShapes(ArrayRef<Extents> tensors, const EnvPtr &env,
   for (const Open &axis : open) {
     std::vector<const NameExpr *> unknown;
     freeNames(*axis.expr, *env, unknown);
-    std::string what =
-        ("axis " + Twine(axis.axis) + " of '" + axis.tensor->name + "'").str();
+    std::string what = format("axis {} of '{}'", axis.axis, axis.tensor->name);
     if (unknown.size() > 1) {
       ok = error(axis.expr->range,
-                 "no input binds the dim '" + unknown[0]->name + "'");
+                 format("no input binds the dim '{}'", unknown[0]->name));
       continue;
     }
     if (unknown.size() == 1 &&
@@ -235,7 +235,8 @@ bool Analysis::bindShapes(ArrayRef<Extents> tensors, const EnvPtr &env,
       ok = false;
       continue;
     }
-    auto declared = sizeValue(*axis.expr, env, "the extent of " + what);
+    auto declared =
+        sizeValue(*axis.expr, env, format("the extent of {}", what));
     if (!declared) {
       ok = false;
       continue;
@@ -244,19 +245,19 @@ bool Analysis::bindShapes(ArrayRef<Extents> tensors, const EnvPtr &env,
     std::string expected = sizes.str(*declared);
     if (auto *name = dyn_cast<NameExpr>(axis.expr)) {
       if (name->name != expected)
-        expected = (name->name + " = " + expected).str();
+        expected = format("{} = {}", name->name, expected);
       auto binding = lookup(*env, name->name);
       if (binding && binding->place.isValid())
         notes.push_back(
-            {binding->place, ("'" + name->name + "' comes from here").str()});
+            {binding->place, format("'{}' comes from here", name->name)});
     }
     ok &= requireEqual(
         axis.actual, *declared, axis.tensor->place,
-        "extent of '" + axis.tensor->name + "' (axis " + Twine(axis.axis) +
-            ") is " + sizes.str(axis.actual) + ", expected " + expected,
+        format("extent of '{}' (axis {}) is {}, expected {}", axis.tensor->name,
+               axis.axis, sizes.str(axis.actual), expected),
         notes,
-        "extent of '" + axis.tensor->name + "' (axis " + Twine(axis.axis) +
-            ") is {0}, expected " + escape(sizes.str(*declared)) + " = {1}");
+        format("extent of '{}' (axis {}) is {{0}}, expected {} = {{1}}",
+               axis.tensor->name, axis.axis, escape(sizes.str(*declared))));
   }
   return ok;
 }
@@ -272,7 +273,7 @@ bool Analysis::solveDim(const Expr &expr, const NameExpr &unknown,
   dim.place = unknown.range;
   dim.isDim = true;
   env->names[name] = dim;
-  auto value = sizeValue(expr, env, "the extent of " + what);
+  auto value = sizeValue(expr, env, format("the extent of {}", what));
   env->names.erase(name);
   if (!value)
     return false;
@@ -295,21 +296,24 @@ bool Analysis::solveDim(const Expr &expr, const NameExpr &unknown,
   }
   if (factor.terms.empty() || sizes.mentions(rest, id) ||
       sizes.mentions(factor, id))
-    return error(expr.range, "the extent of " + what + " does not determine '" +
-                                 name + "': it must be linear in it");
+    return error(
+        expr.range,
+        format(
+            "the extent of {} does not determine '{}': it must be linear in it",
+            what, name));
   Size solution = sizes.floorDiv(actual - rest, factor);
   if (!sizes.equal(solution * factor + rest, actual)) {
     Size d = sizes.simplify(actual - solution * factor - rest);
     if (d.constant())
-      return error(expr.range, "the extent of " + what + " is " +
-                                   sizes.str(actual) + ": no '" + name +
-                                   "' gives it");
+      return error(expr.range,
+                   format("the extent of {} is {}: no '{}' gives it", what,
+                          sizes.str(actual), name));
     requireEqual(actual, solution * factor + rest, expr.range,
-                 "the extent of " + what + " is " + sizes.str(actual) +
-                     ": no '" + name + "' gives it",
+                 format("the extent of {} is {}: no '{}' gives it", what,
+                        sizes.str(actual), name),
                  {},
-                 "the extent of " + what + " is {0}: no '" + escape(name) +
-                     "' gives it");
+                 format("the extent of {} is {{0}}: no '{}' gives it", what,
+                        escape(name)));
     sizes.exact(actual - rest, factor);
   }
   // A name of its own: messages and types then speak of the user's dim.
@@ -342,7 +346,7 @@ std::optional<Shape> Analysis::shapeOf(const Type &type, const EnvPtr &env,
       shape.append(env->dots->begin(), env->dots->end());
       continue;
     }
-    auto size = sizeValue(*extent.extent, env, "an extent of " + name);
+    auto size = sizeValue(*extent.extent, env, format("an extent of {}", name));
     if (!size)
       return std::nullopt;
     shape.push_back(*size);

@@ -114,7 +114,7 @@ bool Analysis::lowerWhole(const Expr &right, const Scope &scope,
       return thunk();
     for (auto [k, size] : llvm::enumerate(*i->whole)) {
       Idx &idx = newIdx(eq);
-      idx.name = "axis " + std::to_string(k);
+      idx.name = format("axis {}", k);
       idx.place = right.range;
       idx.extent = size;
       idx.declared = true;
@@ -175,7 +175,7 @@ std::optional<TensorVal> Analysis::lowerConcat(const ConcatExpr &expr,
   auto it = scope.indices.find(expr.index.text);
   if (it == scope.indices.end()) {
     error(expr.index.range,
-          "'" + expr.index.text + "' is no index of the left side");
+          format("'{}' is no index of the left side", expr.index.text));
     return std::nullopt;
   }
   Idx *joined = it->second;
@@ -195,8 +195,9 @@ std::optional<TensorVal> Analysis::lowerConcat(const ConcatExpr &expr,
       return std::nullopt;
     auto ty = mine.size() == 1 ? std::optional(i->ty) : join(elem, i->ty);
     if (!ty) {
-      error(part->range, "the parts of concat do not go together: " +
-                             spelling(elem) + " and " + spelling(i->ty));
+      error(part->range,
+            format("the parts of concat do not go together: {} and {}",
+                   spelling(elem), spelling(i->ty)));
       return std::nullopt;
     }
     elem = *ty;
@@ -214,9 +215,9 @@ std::optional<TensorVal> Analysis::lowerConcat(const ConcatExpr &expr,
     total = total + *idx->extent;
   if (declared &&
       !requireEqual(*declared, total, expr.range,
-                    "index '" + joined->name + "' is declared with " +
-                        sizes.str(*declared) + ", the parts have " +
-                        sizes.str(total),
+                    format("index '{}' is declared with {}, the parts have {}",
+                           joined->name, sizes.str(*declared),
+                           sizes.str(total)),
                     {}))
     return std::nullopt;
   joined->extent = sizes.simplify(total);

@@ -34,7 +34,7 @@ bool Analysis::foldBinary(const BinaryExpr &expr, const Info &a, const Info &b,
     auto divisor = [&] {
       if (n.terms.empty())
         return error(expr.opRange,
-                     "integer '" + ast::spelling(expr.op) + "' by zero");
+                     format("integer '{}' by zero", ast::spelling(expr.op)));
       if (!sizes.nonNegative(n - 1) && !sizes.nonNegative(-n - 1))
         requirePositive(n, expr.opRange, ast::spelling(expr.op));
       return true;
@@ -69,15 +69,16 @@ bool Analysis::foldBinary(const BinaryExpr &expr, const Info &a, const Info &b,
       }
       Size rest = sizes.simplify(m - q * n);
       if (rest.constant() && !rest.is(0))
-        return error(expr.opRange, sizes.str(m) + " / " + sizes.str(n) +
-                                       " does not divide exactly");
+        return error(expr.opRange, format("{} / {} does not divide exactly",
+                                          sizes.str(m), sizes.str(n)));
       if (!rest.is(0)) {
-        if (!requireEqual(rest, Size(0), expr.opRange,
-                          sizes.str(m) + " / " + sizes.str(n) +
-                              " does not divide exactly",
-                          {},
-                          sizes.str(m) + " / " + sizes.str(n) +
-                              " does not divide exactly: {0} is left over"))
+        if (!requireEqual(
+                rest, Size(0), expr.opRange,
+                format("{} / {} does not divide exactly", sizes.str(m),
+                       sizes.str(n)),
+                {},
+                format("{} / {} does not divide exactly: {{0}} is left over",
+                       sizes.str(m), sizes.str(n))))
           return false;
         sizes.exact(m, n);
       }

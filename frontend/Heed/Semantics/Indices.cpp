@@ -32,8 +32,8 @@ Idx *Analysis::newIndex(StringRef name, Range place, const Expr *extent,
         (known->kind == Binding::Tensor && known->tensor.shape.empty());
     if (scalar) {
       error(place,
-            "index '" + name + "' hides a " +
-                (known->isDim ? "dim" : "scalar") + " of that name",
+            format("index '{}' hides a {} of that name", name,
+                   (known->isDim ? "dim" : "scalar")),
             known->place.isValid()
                 ? ArrayRef<Note>(Note{known->place, "defined here"})
                 : ArrayRef<Note>());
@@ -44,13 +44,15 @@ Idx *Analysis::newIndex(StringRef name, Range place, const Expr *extent,
   idx.name = name.str();
   idx.place = place;
   if (extent) {
-    auto size = sizeValue(*extent, scope.env, "the range of '" + name + "'");
+    auto size =
+        sizeValue(*extent, scope.env, format("the range of '{}'", name));
     if (!size)
       return nullptr;
     if (!sizes.nonNegative(*size))
-      requireLessEqual(Size(0), *size, extent->range,
-                       "the range of '" + name + "' is " + sizes.str(*size) +
-                           " = {1}: it must not be negative");
+      requireLessEqual(
+          Size(0), *size, extent->range,
+          format("the range of '{}' is {} = {{1}}: it must not be negative",
+                 name, sizes.str(*size)));
     idx.extent = *size;
     idx.declared = true;
     idx.from = "its declared range";
@@ -84,26 +86,27 @@ bool Analysis::solve(Equation &eq) {
         Size slack = use->extent - *idx.extent;
         if (sizes.nonNegative(slack) || sizes.equal(use->extent, *idx.extent))
           continue;
-        std::string text = "index '" + idx.name + "' runs to " +
-                           describe(*idx.extent) + ", but " + use->what +
-                           " has " + describe(use->extent);
+        std::string text =
+            format("index '{}' runs to {}, but {} has {}", idx.name,
+                   describe(*idx.extent), use->what, describe(use->extent));
         if (isAlwaysLess(use->extent, *idx.extent)) {
           ok = error(use->place, text, Note{idx.fromPlace, "declared here"});
           continue;
         }
-        requireLessEqual(*idx.extent, use->extent, use->place,
-                         "index '" + idx.name + "' runs to " +
-                             sizes.str(*idx.extent) + " = {0}, but " +
-                             use->what + " has {1}");
+        requireLessEqual(
+            *idx.extent, use->extent, use->place,
+            format("index '{}' runs to {} = {{0}}, but {} has {{1}}", idx.name,
+                   sizes.str(*idx.extent), use->what));
       }
       continue;
     }
     if (mine.empty()) {
       if (!idx.extent)
-        ok = error(idx.place, "index '" + idx.name +
-                                  "' indexes nothing plainly: declare its "
-                                  "range, '" +
-                                  idx.name + ":N'");
+        ok = error(
+            idx.place,
+            format(
+                "index '{}' indexes nothing plainly: declare its range, '{}:N'",
+                idx.name, idx.name));
       continue;
     }
     // A read that its condition alone keeps in range says nothing of others.
@@ -125,16 +128,16 @@ bool Analysis::solve(Equation &eq) {
       for (auto [less, more] : {std::pair(use->extent, *idx.extent),
                                 std::pair(*idx.extent, use->extent)})
         if (isAlwaysLess(less, more))
-          notes.push_back({idx.place, "for the first " + sizes.str(less) +
-                                          " alone declare its range, '" +
-                                          idx.name + ":" + sizes.str(less) +
-                                          "'"});
-      ok &= requireEqual(use->extent, *idx.extent, use->place,
-                         "index '" + idx.name + "' ranges over " +
-                             describe(use->extent) + " in " + use->what +
-                             ", but over " + describe(*idx.extent) + " in " +
-                             idx.from,
-                         notes);
+          notes.push_back(
+              {idx.place,
+               format("for the first {} alone declare its range, '{}:{}'",
+                      sizes.str(less), idx.name, sizes.str(less))});
+      ok &= requireEqual(
+          use->extent, *idx.extent, use->place,
+          format("index '{}' ranges over {} in {}, but over {} in {}", idx.name,
+                 describe(use->extent), use->what, describe(*idx.extent),
+                 idx.from),
+          notes);
     }
     // One of equal extents may be a number.
     if (known)

@@ -44,18 +44,18 @@ bool Analysis::merge(Info &into, const Info &from, Range place) {
   if (from.whole) {
     if (into.whole) {
       if (into.whole->size() != from.whole->size())
-        return error(place, "whole tensors of shapes " + str(*into.whole) +
-                                " and " + str(*from.whole) +
-                                ": shapes must be equal (no broadcasting)");
+        return error(place, format("whole tensors of shapes {} and {}: shapes "
+                                   "must be equal (no broadcasting)",
+                                   str(*into.whole), str(*from.whole)));
       for (auto [k, pair] :
            llvm::enumerate(llvm::zip(*into.whole, *from.whole))) {
         auto [a, b] = pair;
         if (sizes.different(a, b))
-          return error(place, "whole tensors of shapes " + str(*into.whole) +
-                                  " and " + str(*from.whole) +
-                                  ": shapes must be equal (no broadcasting)");
-        if (!requireEqual(a, b, place,
-                          "axis " + Twine(k) + " of a whole tensor", {}))
+          return error(place, format("whole tensors of shapes {} and {}: "
+                                     "shapes must be equal (no broadcasting)",
+                                     str(*into.whole), str(*from.whole)));
+        if (!requireEqual(a, b, place, format("axis {} of a whole tensor", k),
+                          {}))
           return false;
       }
     } else {
@@ -67,18 +67,22 @@ bool Analysis::merge(Info &into, const Info &from, Range place) {
 
 bool Analysis::number(const Info &info, Range place, const Twine &what) {
   if (info.isNoValue())
-    return error(place, what + " needs numbers, found " + kindOf(info));
+    return error(place,
+                 format("{} needs numbers, found {}", what, kindOf(info)));
   if (info.ty == Ty::Bool)
-    return error(place, what + " needs numbers, found bool; write (if .. then "
-                               "1 else 0)");
+    return error(
+        place,
+        format("{} needs numbers, found bool; write (if .. then 1 else 0)",
+               what));
   return true;
 }
 
 bool Analysis::boolean(const Info &info, Range place, const Twine &what) {
   if (info.isNoValue())
-    return error(place, what + " needs bool, found " + kindOf(info));
+    return error(place, format("{} needs bool, found {}", what, kindOf(info)));
   if (info.ty != Ty::Bool)
-    return error(place, what + " needs bool, found " + spelling(info.ty));
+    return error(place,
+                 format("{} needs bool, found {}", what, spelling(info.ty)));
   return true;
 }
 
@@ -86,7 +90,7 @@ std::string Analysis::str(ArrayRef<Size> shape) {
   std::string text = "[";
   for (const Size &size : shape)
     text += (text.size() > 1 ? ", " : "") + sizes.str(size);
-  return text + "]";
+  return format("{}]", text);
 }
 
 std::string Analysis::kindOf(const Info &info) {
@@ -107,9 +111,10 @@ const Info *Analysis::infer(const Expr &expr, const Scope &scope, Equation &eq,
   // What the passes and the emission walk by recursion, too.
   constexpr unsigned most = 16384;
   if (depth >= most) {
-    error(expr.range, "an expression higher than " + Twine(most) +
-                          " operators with the functions that it calls: give "
-                          "a part of it a name");
+    error(expr.range,
+          format("an expression higher than {} operators with the functions "
+                 "that it calls: give a part of it a name",
+                 most));
     return nullptr;
   }
   // Each call is a copy of its function, so that few lines can ask for more
@@ -122,10 +127,10 @@ const Info *Analysis::infer(const Expr &expr, const Scope &scope, Equation &eq,
     std::string in = active.empty()
                          ? ""
                          : ", here in '" + active.back()->name.text.str() + "'";
-    error(expr.range, "an expression of more than " + Twine(mostNodes) +
-                          " operators and operands with the functions that it "
-                          "calls" +
-                          in + ": give a part of it a name");
+    error(expr.range,
+          format("an expression of more than {} operators and operands with "
+                 "the functions that it calls{}: give a part of it a name",
+                 mostNodes, in));
     return nullptr;
   }
   llvm::SaveAndRestore deeper(depth, depth + 1);
@@ -261,8 +266,8 @@ bool Analysis::inferName(const NameExpr &expr, const Scope &scope, Equation &eq,
               "it is an index here, where the operand ends before the next '+' "
               "or '-': parentheses take in more"});
     return error(expr.range,
-                 "unknown name '" + expr.name + "'" +
-                     hint(expr.name, std::move(known)),
+                 format("unknown name '{}'{}", expr.name,
+                        hint(expr.name, std::move(known))),
                  notes);
   }
   return inferBinding(*binding, expr, eq, weak, info);

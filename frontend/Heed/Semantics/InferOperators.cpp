@@ -23,14 +23,14 @@ bool Analysis::inferBinary(const BinaryExpr &expr, const Scope &scope,
   const Info *b = infer(*expr.rhs, scope, eq, weak);
   if (!a || !b)
     return false;
-  std::string what = ("'" + ast::spelling(expr.op) + "'").str();
+  std::string what = format("'{}'", ast::spelling(expr.op));
   if (!number(*a, expr.lhs->range, what) || !number(*b, expr.rhs->range, what))
     return false;
   auto ty = join(a->ty, b->ty);
   if (!ty)
-    return error(expr.opRange, what + " between " + spelling(a->ty) + " and " +
-                                   spelling(b->ty) +
-                                   ": convert one of them, f32( )");
+    return error(expr.opRange,
+                 format("{} between {} and {}: convert one of them, f32( )",
+                        what, spelling(a->ty), spelling(b->ty)));
   bool ints = isInt(a->ty) && isInt(b->ty);
   info.ty = *ty;
   if (expr.op == BinaryOp::Pow && !(ints && isa<IntExpr>(expr.rhs.get())))
@@ -84,7 +84,7 @@ bool Analysis::inferCompare(const CompareExpr &expr, const Scope &scope,
   std::optional<bool> all = true;
   for (auto [k, op] : llvm::enumerate(expr.ops)) {
     const Info &a = *parts[k], &b = *parts[k + 1];
-    std::string what = ("'" + ast::spelling(op) + "'").str();
+    std::string what = format("'{}'", ast::spelling(op));
     bool equality = op == CompareOp::Eq || op == CompareOp::Ne;
     std::optional<bool> known;
     if (a.isNoValue() || b.isNoValue()) {
@@ -94,8 +94,8 @@ bool Analysis::inferCompare(const CompareExpr &expr, const Scope &scope,
         return part.isNoValue() && part.fixed->kind == Binding::String;
       };
       if (!equality || (!none && !(isText(a) && isText(b))))
-        return error(expr.opRanges[k],
-                     what + " between " + kindOf(a) + " and " + kindOf(b));
+        return error(expr.opRanges[k], format("{} between {} and {}", what,
+                                              kindOf(a), kindOf(b)));
       if (none) {
         bool same = a.fixed && b.fixed && a.fixed->kind == b.fixed->kind;
         known = same == (op == CompareOp::Eq);
@@ -119,9 +119,9 @@ bool Analysis::inferCompare(const CompareExpr &expr, const Scope &scope,
           !number(b, expr.operands[k + 1]->range, what))
         return false;
       if (!join(a.ty, b.ty))
-        return error(expr.opRanges[k], what + " between " + spelling(a.ty) +
-                                           " and " + spelling(b.ty) +
-                                           ": convert one of them, f32( )");
+        return error(expr.opRanges[k],
+                     format("{} between {} and {}: convert one of them, f32( )",
+                            what, spelling(a.ty), spelling(b.ty)));
     }
     if (a.fixed && b.fixed)
       known = foldCompare(op, *a.fixed, *b.fixed);
@@ -165,8 +165,9 @@ bool Analysis::inferIf(const IfExpr &expr, const Scope &scope, Equation &eq,
     return false;
   auto ty = join(a->ty, b->ty);
   if (!ty || a->isNoValue() || b->isNoValue())
-    return error(expr.range, "the branches of 'if' do not go together: " +
-                                 kindOf(*a) + " and " + kindOf(*b));
+    return error(expr.range,
+                 format("the branches of 'if' do not go together: {} and {}",
+                        kindOf(*a), kindOf(*b)));
   info.ty = *ty;
   info.hasReal = isReal(*ty);
   info.mayBeAbsent = a->mayBeAbsent || b->mayBeAbsent;

@@ -24,15 +24,16 @@ bool Analysis::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
       if (other.kind == Binding::Tensor || other.kind == Binding::Collection ||
           other.kind == Binding::Table)
         known.push_back(name);
-    return error(expr.name.range, "unknown tensor '" + expr.name.text + "'" +
-                                      hint(expr.name.text, std::move(known)));
+    return error(expr.name.range,
+                 format("unknown tensor '{}'{}", expr.name.text,
+                        hint(expr.name.text, std::move(known))));
   }
   if (binding->kind == Binding::Poison)
     return false;
   if (binding->kind == Binding::None)
-    return error(expr.name.range, "'" + expr.name.text +
-                                      "' is none here: ask with a static 'if " +
-                                      expr.name.text + " == none'");
+    return error(expr.name.range,
+                 format("'{}' is none here: ask with a static 'if {} == none'",
+                        expr.name.text, expr.name.text));
   if (binding->kind == Binding::Thunk) {
     // A whole tensor that was passed without a type: now it needs a name.
     const Info *inner =
@@ -72,9 +73,8 @@ bool Analysis::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
     break;
   default:
     return error(expr.name.range,
-                 "'" + expr.name.text +
-                     "' is a scalar, not a tensor: it has no "
-                     "indices",
+                 format("'{}' is a scalar, not a tensor: it has no indices",
+                        expr.name.text),
                  binding->place.isValid()
                      ? ArrayRef<Note>(Note{binding->place, "defined here"})
                      : ArrayRef<Note>());
@@ -89,9 +89,9 @@ bool Analysis::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
     info.whole = Shape(llvm::drop_begin(shape, axes.size()));
   if (axes.size() != shape.size() && !isSlice)
     return error(expr.range,
-                 "'" + expr.name.text + "' has " +
-                     plural(shape.size(), "axis", "axes") + ", " +
-                     plural(axes.size(), "index is", "indices are") + " given",
+                 format("'{}' has {}, {} given", expr.name.text,
+                        counted(shape.size(), "axis", "axes"),
+                        counted(axes.size(), "index is", "indices are")),
                  binding->place.isValid()
                      ? ArrayRef<Note>(Note{binding->place, "defined here"})
                      : ArrayRef<Note>());
@@ -101,11 +101,10 @@ bool Analysis::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
     if (axis.idx) {
       if (!llvm::is_contained(info.used, axis.idx))
         info.used.push_back(axis.idx);
-      eq.uses.push_back(
-          {axis.idx, shape[k],
-           ("'" + expr.name.text + "' (axis " + Twine(k) + ")").str(),
-           axis.expr ? axis.expr->range : expr.range, weak,
-           weak && isKept(axis.idx, shape[k], eq)});
+      eq.uses.push_back({axis.idx, shape[k],
+                         format("'{}' (axis {})", expr.name.text, k),
+                         axis.expr ? axis.expr->range : expr.range, weak,
+                         weak && isKept(axis.idx, shape[k], eq)});
       if (axis.expr)
         infer(*axis.expr, scope, eq, weak);
       fixed = false;
@@ -115,24 +114,25 @@ bool Analysis::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
     if (!index)
       return false;
     if (index->whole)
-      return error(axis.expr->range,
-                   "an index of '" + expr.name.text + "' is a whole tensor");
+      return error(
+          axis.expr->range,
+          format("an index of '{}' is a whole tensor", expr.name.text));
     if (!number(*index, axis.expr->range,
-                "an index of '" + expr.name.text + "'"))
+                format("an index of '{}'", expr.name.text)))
       return false;
     if (!isInt(index->ty))
-      return error(axis.expr->range, "an index of '" + expr.name.text +
-                                         "' must be an integer, found " +
-                                         spelling(index->ty) +
-                                         "; write i32( )");
+      return error(
+          axis.expr->range,
+          format("an index of '{}' must be an integer, found {}; write i32( )",
+                 expr.name.text, spelling(index->ty)));
     if (!merge(info, *index, axis.expr->range))
       return false;
     auto at = index->fixed ? index->fixed->size.constant() : std::nullopt;
     if (at && fixed) {
       if (*at < 0 || *at >= *shape[k].constant())
         return error(axis.expr->range,
-                     "index " + Twine(*at) + " of '" + expr.name.text +
-                         "' is outside its extent " + sizes.str(shape[k]));
+                     format("index {} of '{}' is outside its extent {}", *at,
+                            expr.name.text, sizes.str(shape[k])));
       flat = flat * *shape[k].constant() + *at;
     } else {
       fixed = false;
@@ -149,9 +149,9 @@ bool Analysis::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
       needsUnroll = true;
       return false;
     }
-    return error(expr.range, "'" + expr.name.text +
-                                 "' is a list of strings: its indices must be "
-                                 "static");
+    return error(expr.range,
+                 format("'{}' is a list of strings: its indices must be static",
+                        expr.name.text));
   }
   // hasReal is about what is computed here, not about how an index came to be.
   if (fixed) {
@@ -174,7 +174,7 @@ bool Analysis::inferReduce(const ReduceExpr &expr, const Scope &scope,
     for (Idx *other : ids)
       if (other->name == binder.name.text)
         return error(binder.name.range,
-                     "index '" + binder.name.text + "' is bound twice",
+                     format("index '{}' is bound twice", binder.name.text),
                      Note{other->place, "first here"});
     Idx *idx = newIndex(binder.name.text, binder.name.range,
                         binder.extent.get(), scope, eq);
@@ -196,12 +196,12 @@ bool Analysis::inferReduce(const ReduceExpr &expr, const Scope &scope,
     return false;
   if (a->whole || (where && where->whole))
     return error(expr.operand->range,
-                 "'" + op + "' over a whole tensor: write its indices");
+                 format("'{}' over a whole tensor: write its indices", op));
   bool isBool = a->ty == Ty::Bool && !(a->fixed && !a->fixed->isStatic());
   switch (expr.op) {
   case ReduceOp::Any:
   case ReduceOp::All:
-    if (!boolean(*a, expr.operand->range, "'" + op + "'"))
+    if (!boolean(*a, expr.operand->range, format("'{}'", op)))
       return false;
     info.ty = Ty::Bool;
     break;
@@ -221,7 +221,7 @@ bool Analysis::inferReduce(const ReduceExpr &expr, const Scope &scope,
     info.ty = Ty::I32;
     break;
   default:
-    if (!number(*a, expr.operand->range, "'" + op + "'"))
+    if (!number(*a, expr.operand->range, format("'{}'", op)))
       return false;
     info.ty = a->ty;
   }
@@ -232,9 +232,9 @@ bool Analysis::inferReduce(const ReduceExpr &expr, const Scope &scope,
   llvm::erase_if(info.used,
                  [&](Idx *idx) { return llvm::is_contained(ids, idx); });
   if (expr.isBareDivisor)
-    warn(expr.opRange, "'" + op +
-                           "' as the right operand of '/' reaches to the end "
-                           "of the product: put it in parentheses");
+    warn(expr.opRange, format("'{}' as the right operand of '/' reaches to the "
+                              "end of the product: put it in parentheses",
+                              op));
   return true;
 }
 
@@ -247,11 +247,12 @@ bool Analysis::inferSoftmax(const SoftmaxExpr &expr, const Scope &scope,
     auto it = scope.indices.find(binder.name.text);
     if (it == scope.indices.end())
       return error(binder.name.range,
-                   "'" + binder.name.text + "' is no index of this equation; " +
-                       op + " names an index that stays free");
+                   format("'{}' is no index of this equation; {} names an "
+                          "index that stays free",
+                          binder.name.text, op));
     if (llvm::is_contained(ids, it->second))
       return error(binder.name.range,
-                   "index '" + binder.name.text + "' is named twice");
+                   format("index '{}' is named twice", binder.name.text));
     ids.push_back(it->second);
     outside.indices.erase(binder.name.text.str());
   }
@@ -268,11 +269,11 @@ bool Analysis::inferSoftmax(const SoftmaxExpr &expr, const Scope &scope,
       return false;
   }
   const Info *a = infer(*expr.operand, scope, eq, weak);
-  if (!a || !number(*a, expr.operand->range, "'" + op + "'"))
+  if (!a || !number(*a, expr.operand->range, format("'{}'", op)))
     return false;
   if (a->whole || (where && where->whole) || (sink && sink->whole))
     return error(expr.operand->range,
-                 "'" + op + "' over a whole tensor: write its indices");
+                 format("'{}' over a whole tensor: write its indices", op));
   info.ty = stored(realOf(a->ty));
   if (!merge(info, *a, expr.range) ||
       (where && !merge(info, *where, expr.range)) ||

@@ -78,7 +78,7 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
   std::vector<Position> positions;
   auto add = [&](StringRef name, Range place, const Expr *extent) -> Idx * {
     if (auto it = scope.indices.find(name); it != scope.indices.end()) {
-      error(place, "index '" + name + "' occurs twice on the left side",
+      error(place, format("index '{}' occurs twice on the left side", name),
             Note{it->second->place, "first here"});
       return nullptr;
     }
@@ -99,7 +99,7 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
       scope.dots.emplace();
       for (auto [k, size] : llvm::enumerate(*env->dots)) {
         Idx &idx = newIdx(eq);
-        idx.name = ".." + std::to_string(k);
+        idx.name = format("..{}", k);
         idx.place = item.range;
         idx.extent = size;
         idx.declared = true;
@@ -167,22 +167,21 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
     }
     if (positions.size() != collection->shape.size())
       return error(left.range,
-                   "'" + left.name.text + "' has " +
-                       plural(collection->shape.size(), "axis", "axes") + ", " +
-                       Twine(positions.size()) + " are given");
+                   format("'{}' has {}, {} are given", left.name.text,
+                          counted(collection->shape.size(), "axis", "axes"),
+                          positions.size()));
     for (auto [k, position] : llvm::enumerate(positions)) {
       auto extent = collection->shape[k].constant();
       if (position.fixed &&
           (!extent || *position.fixed >= *extent || *position.fixed < 0))
-        return error(position.place, "position " + Twine(*position.fixed) +
-                                         " of '" + left.name.text +
-                                         "' is outside its extent " +
-                                         sizes.str(collection->shape[k]));
+        return error(position.place,
+                     format("position {} of '{}' is outside its extent {}",
+                            *position.fixed, left.name.text,
+                            sizes.str(collection->shape[k])));
       if (!position.fixed && position.indices.size() == 1)
-        eq.uses.push_back(
-            {position.indices[0], collection->shape[k],
-             ("'" + left.name.text + "' (axis " + Twine(k) + ")").str(),
-             position.place, false});
+        eq.uses.push_back({position.indices[0], collection->shape[k],
+                           format("'{}' (axis {})", left.name.text, k),
+                           position.place, false});
     }
   }
 
@@ -197,7 +196,7 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
     if (!i)
       return false;
     if (i->isNoValue())
-      return error(right.range, "the right side is " + kindOf(*i));
+      return error(right.range, format("the right side is {}", kindOf(*i)));
     if (!solve(eq))
       return false;
     tensor = lowerRight(right, scope, eq, axes);
@@ -227,9 +226,9 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
         }
         if (!idx->extent->is(1) &&
             !requireEqual(factor, unit, idx->place,
-                          "index '" + idx->name + "' counts in steps of " +
-                              sizes.str(factor) + ", but those after it span " +
-                              sizes.str(unit),
+                          format("index '{}' counts in steps of {}, but those "
+                                 "after it span {}",
+                                 idx->name, sizes.str(factor), sizes.str(unit)),
                           {}))
           return false;
       }
@@ -289,9 +288,8 @@ bool Analysis::intoCollection(const Left &left,
       continue;
     }
     if (!requireEqual(tensor.shape[free++], collection->shape[k], left.range,
-                      "axis " + Twine(k) + " of the collection '" +
-                          left.name.text + "' has " +
-                          sizes.str(collection->shape[k]),
+                      format("axis {} of the collection '{}' has {}", k,
+                             left.name.text, sizes.str(collection->shape[k])),
                       {}))
       return false;
   }

@@ -96,11 +96,12 @@ bool Analysis::executeFor(const ForStmt &stmt, Frame &frame) {
   if (!lo || !hi)
     return false;
   if (auto known = lookup(*frame.env, stmt.var.text))
-    return error(stmt.var.range,
-                 "loop variable '" + stmt.var.text + "' hides a name in scope",
-                 known->place.isValid()
-                     ? ArrayRef<Note>(Note{known->place, "defined here"})
-                     : ArrayRef<Note>());
+    return error(
+        stmt.var.range,
+        format("loop variable '{}' hides a name in scope", stmt.var.text),
+        known->place.isValid()
+            ? ArrayRef<Note>(Note{known->place, "defined here"})
+            : ArrayRef<Note>());
   auto from = lo->constant(), to = hi->constant();
   // One turn or none is no loop.
   if (!from || !to || *to - *from > 1) {
@@ -136,8 +137,9 @@ bool Analysis::executeFor(const ForStmt &stmt, Frame &frame) {
     *frame.env = before;
   }
   if (!from || !to)
-    return error(stmt.range, "a loop whose body depends on '" + stmt.var.text +
-                                 "' needs a range known when compiling");
+    return error(stmt.range, format("a loop whose body depends on '{}' needs a "
+                                    "range known when compiling",
+                                    stmt.var.text));
   return unrolledFor(stmt, *from, *to, frame);
 }
 
@@ -146,10 +148,10 @@ bool Analysis::unrolledFor(const ForStmt &stmt, int64_t lo, int64_t hi,
   constexpr int64_t most = 65536;
   if (hi > lo && uint64_t(hi) - uint64_t(lo) > uint64_t(most))
     return error(stmt.var.range,
-                 "each turn of this loop is code of its own, because a shape, "
-                 "a kind or a slice depends on '" +
-                     stmt.var.text + "': expected at most " + Twine(most) +
-                     " turns, found " + Twine(uint64_t(hi) - uint64_t(lo)));
+                 format("each turn of this loop is code of its own, because a "
+                        "shape, a kind or a slice depends on '{}': expected at "
+                        "most {} turns, found {}",
+                        stmt.var.text, most, uint64_t(hi) - uint64_t(lo)));
   std::vector<std::string> outside;
   for (auto &entry : frame.env->names)
     outside.push_back(entry.first);

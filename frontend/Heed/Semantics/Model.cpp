@@ -24,7 +24,7 @@ std::string Analysis::written(const Expr &expr) {
 const ModelDecl *Analysis::chooseModel() {
   auto &models = program.main->models;
   if (models.empty()) {
-    error({}, program.main->path + ": the file has no model");
+    error({}, format("{}: the file has no model", program.main->path));
     return nullptr;
   }
   if (options.model.empty())
@@ -35,8 +35,8 @@ const ModelDecl *Analysis::chooseModel() {
       return model.get();
     known.push_back(model->name.text);
   }
-  error({}, program.main->path + ": no model '" + options.model + "'" +
-                hint(options.model, known));
+  error({}, format("{}: no model '{}'{}", program.main->path, options.model,
+                   hint(options.model, known)));
   return nullptr;
 }
 
@@ -49,13 +49,13 @@ const Expr *Analysis::setting(StringRef name) {
 
 /// A compile-time constant of the model: its default, or what --set says.
 bool Analysis::bindConstant(const Argument &arg, const EnvPtr &env) {
-  std::string what = ("constant '" + arg.name.text + "'").str();
+  std::string what = format("constant '{}'", arg.name.text);
   auto value = constant(*arg.defaultValue, env, what);
   if (!value)
     return false;
   if (const Expr *given = setting(arg.name.text)) {
     usedSettings.insert(arg.name.text.str());
-    auto set = constant(*given, env, "--set " + arg.name.text);
+    auto set = constant(*given, env, format("--set {}", arg.name.text));
     if (!set)
       return false;
     if (value->kind == Binding::Real && set->kind == Binding::Int)
@@ -64,9 +64,9 @@ bool Analysis::bindConstant(const Argument &arg, const EnvPtr &env) {
         set->real == double(int64_t(set->real)))
       set = Binding::of(Size(int64_t(set->real)));
     if (set->kind != value->kind && value->kind != Binding::None)
-      return error(arg.name.range, "constant '" + arg.name.text + "' is " +
-                                       kindOf(*value) + ", --set gives " +
-                                       kindOf(*set));
+      return error(arg.name.range,
+                   format("constant '{}' is {}, --set gives {}", arg.name.text,
+                          kindOf(*value), kindOf(*set)));
     value = set;
   }
   value->place = arg.name.range;
@@ -137,7 +137,7 @@ bool Analysis::bindSignature(const ModelDecl &decl, const EnvPtr &env) {
                                  : std::nullopt;
     if (!arg->type->element)
       error(arg->type->range,
-            "input '" + arg->name.text + "' needs an element type");
+            format("input '{}' needs an element type", arg->name.text));
     if (!ty)
       return false;
     ModelInput input{
@@ -151,7 +151,7 @@ bool Analysis::bindSignature(const ModelDecl &decl, const EnvPtr &env) {
       for (const NameExpr *name : unknown)
         if (const Expr *given = setting(name->name)) {
           usedSettings.insert(name->name.str());
-          auto size = sizeValue(*given, env, "--set " + name->name);
+          auto size = sizeValue(*given, env, format("--set {}", name->name));
           if (!size)
             return false;
           Binding dim = Binding::of(*size);
@@ -170,7 +170,7 @@ bool Analysis::bindSignature(const ModelDecl &decl, const EnvPtr &env) {
       int64_t n = kUnknown;
       if (unknown.empty()) {
         auto size = sizeValue(*extent.extent, env,
-                              "an extent of '" + arg->name.text + "'");
+                              format("an extent of '{}'", arg->name.text));
         if (!size)
           return false;
         if (auto c = size->constant())
@@ -223,7 +223,7 @@ bool Analysis::bindSignature(const ModelDecl &decl, const EnvPtr &env) {
   for (const Argument *arg : inputs) {
     if (!arg->type->hasExtents)
       continue;
-    auto shape = shapeOf(*arg->type, env, "'" + arg->name.text + "'");
+    auto shape = shapeOf(*arg->type, env, format("'{}'", arg->name.text));
     if (!shape)
       return false;
     env->names[arg->name.text.str()].tensor.shape = *shape;
@@ -270,7 +270,7 @@ std::vector<std::string> Analysis::dimNames(ArrayRef<Size> shape) {
 bool Analysis::scalarDefault(const Argument &arg, const EnvPtr &env,
                              ModelInput &input) {
   auto value = staticValue(*arg.defaultValue, env,
-                           "the default of '" + arg.name.text + "'");
+                           format("the default of '{}'", arg.name.text));
   if (!value)
     return false;
   Ty ty = input.elem;
@@ -281,15 +281,15 @@ bool Analysis::scalarDefault(const Argument &arg, const EnvPtr &env,
     input.defaultValue = *value;
     return true;
   }
-  return error(arg.defaultValue->range, "the default of '" + arg.name.text +
-                                            "' must be " + spelling(ty) +
-                                            ", found " + kindOf(*value));
+  return error(arg.defaultValue->range,
+               format("the default of '{}' must be {}, found {}", arg.name.text,
+                      spelling(ty), kindOf(*value)));
 }
 
 bool Analysis::finish(const ModelDecl &decl, Frame &frame) {
   if (!frame.results)
     return error(decl.name.range,
-                 "model '" + decl.name.text + "' returns nothing");
+                 format("model '{}' returns nothing", decl.name.text));
   std::vector<std::string> seen;
   for (Result &result : *frame.results) {
     if (result.name.empty())
@@ -297,13 +297,13 @@ bool Analysis::finish(const ModelDecl &decl, Frame &frame) {
                                  "'name = ' before it");
     if (llvm::is_contained(seen, result.name))
       return error(result.place,
-                   "two results are called '" + result.name + "'");
+                   format("two results are called '{}'", result.name));
     seen.push_back(result.name);
     auto tensor = resultTensor(result.value, result.place);
     if (!tensor)
-      return error(result.place, "result '" + result.name +
-                                     "' must be a tensor or a number, found " +
-                                     kindOf(result.value));
+      return error(result.place,
+                   format("result '{}' must be a tensor or a number, found {}",
+                          result.name, kindOf(result.value)));
     model.outputs.push_back(
         {result.name, tensor->value, dimNames(tensor->shape)});
   }

@@ -137,8 +137,7 @@ void Analysis::requireNone(const Points::Answer &answer, Range place,
 bool Analysis::checkAxis(const ReadExpr &expr, unsigned axis, const Item &item,
                          const Size &extent, const Scope &scope, Equation &eq) {
   Range place = item.expr ? item.expr->range : expr.range;
-  std::string what =
-      ("'" + expr.name.text + "' (axis " + llvm::Twine(axis) + ")").str();
+  std::string what = format("'{}' (axis {})", expr.name.text, axis);
   SmallVector<Idx *, 4> used;
   Bounds range;
   if (item.idx) {
@@ -162,9 +161,10 @@ bool Analysis::checkAxis(const ReadExpr &expr, unsigned axis, const Item &item,
     if (answer.kind == Answer::Always)
       return error(
           place,
-          "the index of " + what + " is outside its extent " +
-              sizes.str(extent) + " in spite of its guards" +
-              (answer.sample.empty() ? "" : ", as for " + answer.sample));
+          format("the index of {} is outside its extent {} in spite of its "
+                 "guards{}",
+                 what, sizes.str(extent),
+                 (answer.sample.empty() ? "" : ", as for " + answer.sample)));
   auto isDecided = [](const Answer &answer) {
     return answer.kind == Answer::Never || answer.kind == Answer::BySizes;
   };
@@ -174,10 +174,11 @@ bool Analysis::checkAxis(const ReadExpr &expr, unsigned axis, const Item &item,
                      scope, eq);
   for (const Answer &answer : {under, over}) {
     evaluate(extent, place);
-    requireNone(answer, place,
-                "a guarded index of " + what + " leaves its extent " +
-                    escape(sizes.str(extent)) + " = {0}, expected ",
-                extent);
+    requireNone(
+        answer, place,
+        format("a guarded index of {} leaves its extent {} = {{0}}, expected ",
+               what, escape(sizes.str(extent))),
+        extent);
   }
   return true;
 }
@@ -189,21 +190,23 @@ bool Analysis::checkRange(const Size &low, const Size &high, const Size &extent,
   bool under = sizes.nonNegative(-low - 1, atoms);
   bool over = sizes.nonNegative(high - extent, atoms);
   if (under || over)
-    return error(place, "the index of " + what + " runs from " +
-                            sizes.str(low) + " to " + sizes.str(high) +
-                            ", outside its extent " + sizes.str(extent) +
-                            "; move the read under a 'where' or an 'if' that "
-                            "keeps it inside");
+    return error(
+        place,
+        format("the index of {} runs from {} to {}, outside its extent {}; "
+               "move the read under a 'where' or an 'if' that keeps it inside",
+               what, sizes.str(low), sizes.str(high), sizes.str(extent)));
   // Sizes decide: one check per call, void where a loop is empty.
   SmallVector<Size> empty;
   for (const Idx *idx : running)
     if (!sizes.nonNegative(*idx->extent - 1) &&
         !llvm::is_contained(empty, *idx->extent))
       empty.push_back(*idx->extent);
-  require(Require::InRange, {low, high, extent}, place,
-          "the index of " + what + " runs from {0} to {1}, its extent is " +
-              escape(sizes.str(extent)) + " = {2}",
-          {low, high, extent}, empty, !sizes.nonNegative(low, atoms));
+  require(
+      Require::InRange, {low, high, extent}, place,
+      format(
+          "the index of {} runs from {{0}} to {{1}}, its extent is {} = {{2}}",
+          what, escape(sizes.str(extent))),
+      {low, high, extent}, empty, !sizes.nonNegative(low, atoms));
   return true;
 }
 
@@ -307,7 +310,7 @@ bool Analysis::checkDivisor(const BinaryExpr &expr, const Scope &scope,
                             Equation &eq) {
   if (!firstUnderGuards(expr, scope, eq))
     return true;
-  std::string text = ("integer '" + ast::spelling(expr.op) + "' by zero").str();
+  std::string text = format("integer '{}' by zero", ast::spelling(expr.op));
   Range place = expr.opRange;
   Reach around = reach(eq, true);
   Form divisor = form(*expr.rhs, scope, eq, around);
@@ -319,7 +322,7 @@ bool Analysis::checkDivisor(const BinaryExpr &expr, const Scope &scope,
     return error(place,
                  text + (zero.sample.empty() ? "" : ", as for ") + zero.sample);
   case Points::Answer::BySizes:
-    requireNone(zero, place, text + ", expected ", {});
+    requireNone(zero, place, format("{}, expected ", text), {});
     return true;
   case Points::Answer::Unknown:
     break;

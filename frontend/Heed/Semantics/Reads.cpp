@@ -86,9 +86,10 @@ Analysis::reached(const Collection &collection, ArrayRef<Item> items,
           low = std::max(low, *c);
     }
     if (end == INT64_MAX) {
-      error(place, "extent " + sizes.str(collection.shape[axis]) +
-                       " of the collection '" + collection.name +
-                       "' must be known when compiling");
+      error(place,
+            format(
+                "extent {} of the collection '{}' must be known when compiling",
+                sizes.str(collection.shape[axis]), collection.name));
       return std::nullopt;
     }
     box.push_back({low, end});
@@ -119,10 +120,10 @@ Analysis::assemble(const Collection &collection,
                                 slice.first,
                                 [](int64_t n) { return std::to_string(n); }),
                             "/");
-    error(place, "undefined slices of the collection '" + collection.name +
-                     "' are read: " + Twine(slices.size()) + " of " +
-                     Twine(total) + " are defined" +
-                     (defined.empty() ? "" : " (" + defined + ")"));
+    error(place, format("undefined slices of the collection '{}' are read: {} "
+                        "of {} are defined{}",
+                        collection.name, slices.size(), total,
+                        (defined.empty() ? "" : " (" + defined + ")")));
     return std::nullopt;
   }
   // One body that reads each slice where it is.
@@ -193,7 +194,8 @@ std::optional<TensorVal> Analysis::source(const ReadExpr &expr,
            info(*items[axis].expr, scope, eq).fixed->size.constant();
   });
   if (known && !collection.fixed.empty()) {
-    error(expr.range, "an undefined slice of '" + expr.name.text + "' is read");
+    error(expr.range,
+          format("an undefined slice of '{}' is read", expr.name.text));
     return std::nullopt;
   }
   if (rolled) {

@@ -84,7 +84,7 @@ Node *Analysis::fixedNode(const Binding &binding, Range place) {
     return node;
   }
   default:
-    error(place, "expected a number, found " + kindOf(binding));
+    error(place, format("expected a number, found {}", kindOf(binding)));
     return nullptr;
   }
 }

@@ -55,8 +55,8 @@ bool Analysis::execute(const Stmt &stmt, Frame &frame) {
     return executeLet(cast<LetStmt>(stmt), frame);
   case StmtKind::Const: {
     auto &decl = cast<ConstStmt>(stmt);
-    auto value =
-        constant(*decl.value, frame.env, "constant '" + decl.name.text + "'");
+    auto value = constant(*decl.value, frame.env,
+                          format("constant '{}'", decl.name.text));
     Binding binding = value ? *value : Binding();
     binding.place = decl.name.range;
     frame.env->names[decl.name.text.str()] = binding;
@@ -74,9 +74,10 @@ bool Analysis::execute(const Stmt &stmt, Frame &frame) {
     auto &call = *cast<CallStmt>(stmt).call;
     if (call.callee.text == "append" || call.callee.text == "scatter")
       return error(stmt.range,
-                   "'" + call.callee.text + "' is not supported yet");
-    return error(stmt.range, "the result of '" + call.callee.text +
-                                 "' is not used: bind it to a name");
+                   format("'{}' is not supported yet", call.callee.text));
+    return error(stmt.range,
+                 format("the result of '{}' is not used: bind it to a name",
+                        call.callee.text));
   }
   }
   return false;
@@ -87,8 +88,9 @@ bool Analysis::executeIf(const IfStmt &stmt, Frame &frame) {
   if (!value)
     return false;
   if (value->kind != Binding::Bool)
-    return error(stmt.condition->range,
-                 "the condition of 'if' must be bool, found " + kindOf(*value));
+    return error(
+        stmt.condition->range,
+        format("the condition of 'if' must be bool, found {}", kindOf(*value)));
   if (value->flag)
     return execute(stmt.thenBlock.stmts, frame);
   return execute(stmt.elseBlock.stmts, frame);
@@ -116,9 +118,9 @@ bool Analysis::executeBind(const BindStmt &stmt, Frame &frame) {
     return poison();
   if (results->size() != stmt.names.size()) {
     error(stmt.range,
-          "'" + call->callee.text + "' has " +
-              plural(results->size(), "result", "results") + ", " +
-              Twine(stmt.names.size()) + " names are given",
+          format("'{}' has {}, {} names are given", call->callee.text,
+                 counted(results->size(), "result", "results"),
+                 stmt.names.size()),
           Note{fn->name.range, "defined here"});
     return poison();
   }
@@ -174,7 +176,7 @@ bool Analysis::executeDim(const DimStmt &stmt, Frame &frame) {
   StringRef name = stmt.name.text;
   // A dim that --set gives is a constraint on that value.
   std::optional<Binding> old = lookup(*frame.env, name);
-  auto value = sizeValue(*stmt.value, frame.env, "dim '" + name + "'");
+  auto value = sizeValue(*stmt.value, frame.env, format("dim '{}'", name));
   if (!value) {
     if (!old)
       frame.env->names[name.str()] = Binding();
@@ -190,21 +192,22 @@ bool Analysis::executeDim(const DimStmt &stmt, Frame &frame) {
   if (old->kind == Binding::Poison)
     return false;
   if (old->kind != Binding::Int)
-    return error(stmt.name.range, "'" + name + "' is in scope and is no dim",
+    return error(stmt.name.range,
+                 format("'{}' is in scope and is no dim", name),
                  Note{old->place, "defined here"});
   SmallVector<Note, 1> notes;
   if (old->place.isValid())
-    notes.push_back({old->place, ("'" + name + "' comes from here").str()});
+    notes.push_back({old->place, format("'{}' comes from here", name)});
   return requireEqual(old->size, *value, stmt.value->range,
-                      "dim '" + name + "' is " + sizes.str(old->size) +
-                          ", expected " + sizes.str(*value),
+                      format("dim '{}' is {}, expected {}", name,
+                             sizes.str(old->size), sizes.str(*value)),
                       notes,
-                      "dim '" + name + "' is {0}, expected " +
-                          escape(sizes.str(*value)) + " = {1}");
+                      format("dim '{}' is {{0}}, expected {} = {{1}}", name,
+                             escape(sizes.str(*value))));
 }
 
 bool Analysis::executeLet(const LetStmt &stmt, Frame &frame) {
-  auto shape = shapeOf(*stmt.type, frame.env, "'" + stmt.name.text + "'");
+  auto shape = shapeOf(*stmt.type, frame.env, format("'{}'", stmt.name.text));
   Binding binding;
   if (shape && stmt.type->element) {
     if (auto ty = tyOf(*stmt.type->element, stmt.type->range)) {
@@ -238,7 +241,7 @@ const WeightInfo *Analysis::findWeight(const ParamStmt &stmt,
   for (const std::string &name : names)
     list += (list.empty() ? "'" : " or '") + name + "'";
   error(stmt.files.empty() ? stmt.name.range : stmt.files[0]->range,
-        "the weights have no " + list + hint(names[0], known));
+        format("the weights have no {}{}", list, hint(names[0], known)));
   return nullptr;
 }
 
@@ -297,7 +300,7 @@ bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
         for (const std::string &name : plain) {
           std::string filled = name;
           for (auto [k, size] : llvm::enumerate(indices)) {
-            std::string hole = "{" + std::to_string(k) + "}";
+            std::string hole = format("{{{}}}", k);
             auto at = atLoopEnd(size, last);
             if (auto pos = filled.find(hole); pos != std::string::npos && at)
               filled.replace(pos, hole.size(), std::to_string(*at));
@@ -312,10 +315,10 @@ bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
       return poison();
     }
     if (weight->shape.size() != type.extents.size()) {
-      error(type.range, "'" + stmt.name.text + "' has " +
-                            plural(type.extents.size(), "axis", "axes") +
-                            ", the weights' '" + plain[0] + "' has " +
-                            Twine(weight->shape.size()));
+      error(type.range,
+            format("'{}' has {}, the weights' '{}' has {}", stmt.name.text,
+                   counted(type.extents.size(), "axis", "axes"), plain[0],
+                   weight->shape.size()));
       return poison();
     }
   }
@@ -325,7 +328,7 @@ bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
   SmallVector<int64_t> dims;
   for (auto [k, extent] : llvm::enumerate(type.extents)) {
     if (extent.isDots()) {
-      auto all = shapeOf(type, frame.env, "'" + stmt.name.text + "'");
+      auto all = shapeOf(type, frame.env, format("'{}'", stmt.name.text));
       if (!all)
         return poison();
       continue;
@@ -334,7 +337,7 @@ bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
     freeNames(*extent.extent, *frame.env, unknown);
     if (unknown.empty()) {
       auto size = sizeValue(*extent.extent, frame.env,
-                            "an extent of '" + stmt.name.text + "'");
+                            format("an extent of '{}'", stmt.name.text));
       if (!size)
         return poison();
       known.push_back(*size);
@@ -348,9 +351,9 @@ bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
   for (size_t k = 0; k < dims.size(); ++k) {
     if (weight && dims[k] != weight->shape[k]) {
       error(type.extents[k].range,
-            "extent of '" + stmt.name.text + "' (axis " + Twine(k) + ") is " +
-                sizes.str(known[k]) + ", the weights' '" + plain[0] + "' has " +
-                Twine(weight->shape[k]));
+            format("extent of '{}' (axis {}) is {}, the weights' '{}' has {}",
+                   stmt.name.text, k, sizes.str(known[k]), plain[0],
+                   weight->shape[k]));
       return poison();
     }
   }
@@ -367,7 +370,7 @@ bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
       actual.push_back(Size(n));
       continue;
     }
-    std::string name = (stmt.name.text + ".extent" + Twine(k)).str();
+    std::string name = format("{}.extent{}", stmt.name.text, k);
     if (auto *plainName = dyn_cast<NameExpr>(type.extents[k].extent.get());
         plainName && !lookup(*frame.env, plainName->name))
       name = plainName->name.str();
@@ -376,7 +379,7 @@ bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
   if (!bindShapes({Extents{&type, actual, stmt.name.text.str(), stmt.range}},
                   frame.env, false))
     return poison();
-  auto shape = shapeOf(type, frame.env, "'" + stmt.name.text + "'");
+  auto shape = shapeOf(type, frame.env, format("'{}'", stmt.name.text));
   if (!shape)
     return poison();
   if (llvm::is_contained(dims, kUnknown))

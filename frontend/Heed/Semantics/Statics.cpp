@@ -92,7 +92,7 @@ std::optional<Binding> Analysis::lookupEntry(const Env &env, StringRef name) {
     return std::nullopt;
   auto empty = std::make_shared<Env>();
   empty->file = env.file;
-  auto found = constant(**value, empty, "entry '" + name + "'");
+  auto found = constant(**value, empty, format("entry '{}'", name));
   if (!found)
     return Binding();
   found->place = (*value)->range;
@@ -111,14 +111,14 @@ std::optional<Binding> Analysis::lookup(const Env &env, StringRef name) {
   if (!isNew) {
     if (!open.count(stmt))
       return it->second;
-    error(stmt->name.range, "constant '" + name + "' depends on itself");
+    error(stmt->name.range, format("constant '{}' depends on itself", name));
     return Binding();
   }
   open.insert(stmt);
   llvm::scope_exit leave([&] { open.erase(stmt); });
   auto empty = std::make_shared<Env>();
   empty->file = env.file;
-  if (auto value = constant(*stmt->value, empty, "constant '" + name + "'"))
+  if (auto value = constant(*stmt->value, empty, format("constant '{}'", name)))
     constants[stmt] = *value;
   constants[stmt].place = stmt->name.range;
   return constants[stmt];
@@ -150,8 +150,8 @@ Analysis::staticValue(const Expr &expr, const EnvPtr &env, const Twine &what) {
     return info->fixed;
   if (info->pure && rolled)
     needsUnroll = true;
-  error(expr.range, name + " must be static (constants and sizes)" +
-                        (info->pure ? ", known when compiling" : ""));
+  error(expr.range, format("{} must be static (constants and sizes){}", name,
+                           (info->pure ? ", known when compiling" : "")));
   return std::nullopt;
 }
 
@@ -162,11 +162,12 @@ std::optional<Size> Analysis::sizeValue(const Expr &expr, const EnvPtr &env,
   if (!value)
     return std::nullopt;
   if (value->kind != Binding::Int) {
-    error(expr.range, name + " must be an integer, found " + kindOf(*value));
+    error(expr.range,
+          format("{} must be an integer, found {}", name, kindOf(*value)));
     return std::nullopt;
   }
   if (auto c = value->size.constant(); c && *c < 0) {
-    error(expr.range, name + " is " + Twine(*c) + ": it must not be negative");
+    error(expr.range, format("{} is {}: it must not be negative", name, *c));
     return std::nullopt;
   }
   return value->size;
@@ -212,10 +213,9 @@ bool Analysis::flatten(const Expr &expr, const EnvPtr &env, unsigned depth,
       return false;
     if (value->kind != Binding::Int && value->kind != Binding::Real &&
         value->kind != Binding::Bool && value->kind != Binding::String)
-      return error(expr.range,
-                   "an element of a table must be a number, bool or string, "
-                   "found " +
-                       kindOf(*value));
+      return error(expr.range, format("an element of a table must be a number, "
+                                      "bool or string, found {}",
+                                      kindOf(*value)));
     values.push_back(*value);
     return true;
   }
@@ -225,9 +225,9 @@ bool Analysis::flatten(const Expr &expr, const EnvPtr &env, unsigned depth,
     table.shape.push_back(rows->rows.size());
   }
   if (table.shape[depth] != int64_t(rows->rows.size()))
-    return error(expr.range, "rows of different lengths: expected " +
-                                 Twine(table.shape[depth]) + ", found " +
-                                 Twine(rows->rows.size()));
+    return error(expr.range,
+                 format("rows of different lengths: expected {}, found {}",
+                        table.shape[depth], rows->rows.size()));
   for (const ExprPtr &row : rows->rows)
     if (!flatten(*row, env, depth + 1, table, values))
       return false;
@@ -322,7 +322,8 @@ std::optional<Text> Analysis::textValue(const StringExpr &expr,
       break;
     default:
       error(part.expr->range,
-            "'{ }' takes an integer or a string, found " + kindOf(*value));
+            format("'{{ }}' takes an integer or a string, found {}",
+                   kindOf(*value)));
       return std::nullopt;
     }
   }
@@ -346,9 +347,9 @@ std::optional<Ty> Analysis::tyOf(ElementType type, Range place) {
   case ElementType::Bool:
     return Ty::Bool;
   default:
-    error(place, "type '" + ast::spelling(type) +
-                     "' is not supported; use f32, f16, bf16, i32, i64, i8 or "
-                     "bool");
+    error(place, format("type '{}' is not supported; use f32, f16, bf16, i32, "
+                        "i64, i8 or bool",
+                        ast::spelling(type)));
     return std::nullopt;
   }
 }
