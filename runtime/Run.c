@@ -153,12 +153,17 @@ static heed_status runChecked(heed_model *model, const char *entry,
   heed_status status = checkCall(model, call);
   if (status)
     return status;
-  uint64_t mode = heed_float_mode_enter();
+  bool keepMode =
+      call &&
+      call->size >= offsetof(heed_call, keepFloatMode) + sizeof(int32_t) &&
+      call->keepFloatMode;
+  uint64_t mode = keepMode ? 0 : heed_float_mode_enter();
   begin(model, call);
   status =
       runFree(model, entry, computes, inputs, numInputs, outputs, numOutputs);
   end(model);
-  heed_float_mode_leave(mode);
+  if (!keepMode)
+    heed_float_mode_leave(mode);
   return status;
 }
 

@@ -264,6 +264,9 @@ typedef struct heed_call {
                        next kernel or task; null: it cannot be cancelled */
   int64_t deadline; /**< nanoseconds of CLOCK_MONOTONIC after which no kernel or
                        task begins: HEED_ERROR_DEADLINE; 0: none */
+  int32_t keepFloatMode; /**< nonzero: the caller's rounding and treatment of
+                            denormals hold on the caller's thread; 0: rounding
+                            to nearest, with denormals */
 } heed_call;
 
 /** Version of this library, "0.1.0". */

@@ -175,8 +175,11 @@ Outcome Model::run(std::vector<Array> &inputs) {
   }
   for (size_t k = 0; k < out.size(); ++k)
     out[k] = outcome.outputs[k].buffer();
+  heed_call call{};
+  call.size = sizeof call;
+  call.keepFloatMode = 1; // what f32 gives in other modes is asked, too
   status = heed_run(model, nullptr, in.data(), in.size(), out.data(),
-                    out.size(), /*call=*/nullptr);
+                    out.size(), &call);
   return status == HEED_OK ? outcome : fail(status);
 }
 

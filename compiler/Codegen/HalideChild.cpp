@@ -217,7 +217,8 @@ void heed::compileInChild(halide::PipelineOp pipeline,
     Halide::Module module = translator.result.compile_to_module(
         translator.arguments, symbol, target,
         Halide::LinkageType::ExternalPlusArgv);
-    translator.requireMet();
+    for (const auto &[op, text] : translator.unmet())
+      send(fd, Record::Directive, numberOf(pipeline, op), text);
     bool bySystem = (translator.hasStreams || backend == Backend::System) &&
                     output != HalideOutput::Statement;
     Halide::OutputFileType type =

@@ -20,7 +20,8 @@
 namespace heed {
 
 /// What a child says: its result, or a message.
-enum class Record : char { Result, Error, Warning };
+/// What a directive came to is said, but does not keep a kernel from the cache.
+enum class Record : char { Result, Error, Warning, Directive };
 
 /// One of them, at an op of the pipeline: `op` counts these in walk order.
 struct Message {

@@ -78,8 +78,8 @@ LogicalResult collect(halide::PipelineOp pipeline, Child &child,
     if (m.kind == Record::Error) {
       failed = true;
       op->emitError() << m.text;
-    } else if (m.kind == Record::Warning) {
-      warned = true;
+    } else if (m.kind != Record::Result) {
+      warned |= m.kind == Record::Warning;
       if (options.warnings)
         op->emitWarning() << m.text;
       else

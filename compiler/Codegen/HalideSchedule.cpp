@@ -289,13 +289,18 @@ void HalideTranslator::schedule(Operation *op) {
   scheduleStage(op, target, loops[value][k]);
 }
 
-void HalideTranslator::requireMet() const {
+std::vector<std::pair<Operation *, std::string>>
+HalideTranslator::unmet() const {
+  std::vector<std::pair<Operation *, std::string>> found;
   for (const Directive &directive : directives)
     if (!directive.isMet)
-      throw TranslationError{directive.op,
-                             isa<halide::StreamStoresOp>(directive.op)
-                                 ? "finds no store of whole vectors"
-                                 : "finds no loop in which its source is read"};
+      found.emplace_back(directive.op,
+                         format("'{}' has no effect: it finds no {}",
+                                directive.op->getName().getStringRef(),
+                                isa<halide::StreamStoresOp>(directive.op)
+                                    ? "store of whole vectors"
+                                    : "loop in which its source is read"));
+  return found;
 }
 
 void HalideTranslator::factor(halide::RFactorOp op) {

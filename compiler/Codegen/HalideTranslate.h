@@ -100,8 +100,10 @@ public:
   explicit HalideTranslator(halide::PipelineOp pipeline) : pipeline(pipeline) {}
   void translate();
 
-  /// Throws at a directive that the lowered loops have nothing for.
-  void requireMet() const;
+  /// Directives that the lowered loops have nothing for, and what is missing.
+  /// That there is a loop of that name is verified before; of one turn, or
+  /// without what it read, libHalide drops it.
+  std::vector<std::pair<mlir::Operation *, std::string>> unmet() const;
 
   Halide::Pipeline result;
   std::vector<Halide::Argument> arguments;

@@ -81,30 +81,6 @@ halide.pipeline @no_gpu {
   halide.output %f
 }
 
-// A directive that the lowered loops have nothing for is no silence.
-halide.pipeline @nothing_to_fetch {
-  %x = halide.buffer "x" ("i") : f32
-  %w = halide.buffer "w" ("i") : f32
-  %f = halide.func "f" (%i = "i", %j = "j") : f32 {
-    %v = halide.read %x[%i] : f32
-    halide.yield %v : f32
-  }
-  halide.output %f
-  // CHECK: errors.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: 'halide.prefetch_lines' finds no loop in which its source is read
-  halide.prefetch_lines %f, %w at "i" ahead 64 over %f, "j" by 2
-}
-
-halide.pipeline @no_vectors {
-  %x = halide.buffer "x" ("i") : f32
-  %f = halide.func "f" (%i = "i") : f32 {
-    %v = halide.read %x[%i] : f32
-    halide.yield %v : f32
-  }
-  halide.output %f
-  // CHECK: errors.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: 'halide.stream_stores' finds no store of whole vectors
-  halide.stream_stores %f beyond 4096
-}
-
 // libHalide's own LLVM ends by an assertion, which depends on the target's vectors: 33 = 2 * 16 + 1.
 halide.pipeline @lane_over {
   %x = halide.buffer "x" ("i") : f32

@@ -124,5 +124,5 @@ expect_error(run(reader, "weights", "x", first, first.replace("m-1", "./m-1")), 
 done = run(reader, "weights", "y", first, second)
 expect(done.stdout == f"3 tensors\n{second} F16 [4]\n", "two files")
 expect_error(run(reader, "weights", "y", folder), "expected a file, found a folder")
-expect_error(run(reader, "weights", "y", "/dev/null"), "expected a regular file")
+expect_error(run(reader, "weights", "y", "/dev/null"), "expected a file or a pipe, found a device")
 finish()

@@ -204,8 +204,7 @@ void Emitter::emit(const Softmax &step) {
     sink = as(value(step.sink), step.sinkShape);
   mlir::Type result = tensorType(builder.getF32Type(), step.shape);
   mlir::Type live = tensorType(builder.getI1Type(), step.shape);
-  SmallVector<int64_t> positions(step.positions.begin(),
-                                 step.positions.end());
+  SmallVector<int64_t> positions(step.positions.begin(), step.positions.end());
   Operation *op;
   if (step.isLog) {
     auto softmax = attn::LogSoftmaxOp::create(builder, at, result, live, scores,
