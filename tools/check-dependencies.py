@@ -18,7 +18,7 @@ MAY_INCLUDE = {
 # The rooms of a station, in the order in which a model walks through them: each may include those before it.
 ROOMS = {
     "frontend": ["Common", "Heed/Syntax", "Heed/Semantics", "Heed/Emit"],
-    "passes": ["Algebra", "Rewrite", "Raise", "Masks", "Plan", "Kernels", "Schedule", "Lower", "Host", "Verify"],
+    "passes": ["Algebra", "Fuse", "Raise", "Rewrite", "Masks", "Plan", "Kernels", "Schedule", "Lower", "Host", "Verify"],
 }
 # What anyone may include; it includes nothing of ours.
 LEAF = "support"

@@ -6,8 +6,8 @@
 #ifndef HEED_PASSES_RAISE_RAISEATTENTIONMATCHER_H
 #define HEED_PASSES_RAISE_RAISEATTENTIONMATCHER_H
 
+#include "passes/Algebra/Products.h"
 #include "passes/Raise/RaiseAttentionMatch.h"
-#include "passes/Rewrite/Products.h"
 
 namespace heed {
 

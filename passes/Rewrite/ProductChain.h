@@ -3,7 +3,7 @@
 #define HEED_PASSES_REWRITE_PRODUCTCHAIN_H
 
 #include "dialects/Attn/SymbolicDims.h"
-#include "passes/Rewrite/Products.h"
+#include "passes/Algebra/Products.h"
 
 namespace heed {
 

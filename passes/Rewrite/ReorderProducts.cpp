@@ -5,6 +5,7 @@
 // depend on what is summed, a normaliser among them, move out of the sums.
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/SymbolicDims.h"
+#include "passes/Algebra/Products.h"
 #include "passes/Algebra/Proof.h"
 #include "passes/Algebra/TensorOps.h"
 #include "passes/Mutation.h"
@@ -13,7 +14,6 @@
 #include "passes/Rewrite/AppendSums.h"
 #include "passes/Rewrite/OrderChoices.h"
 #include "passes/Rewrite/ProductChain.h"
-#include "passes/Rewrite/Products.h"
 #include "passes/Rewrite/SettleFactors.h"
 #include "support/Format.h"
 

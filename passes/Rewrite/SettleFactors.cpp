@@ -1,9 +1,9 @@
 //===- SettleFactors.cpp - factors that are computed once -----------------===//
 #include "passes/Rewrite/SettleFactors.h"
 #include "passes/Algebra/Computation.h"
+#include "passes/Algebra/Products.h"
 #include "passes/Algebra/Proof.h"
 #include "passes/Mutation.h"
-#include "passes/Rewrite/Products.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

@@ -1,6 +1,6 @@
 //===- Products.h - products and quotients of expressions, flat -*- C++ -*-===//
-#ifndef HEED_PASSES_REWRITE_PRODUCTS_H
-#define HEED_PASSES_REWRITE_PRODUCTS_H
+#ifndef HEED_PASSES_ALGEBRA_PRODUCTS_H
+#define HEED_PASSES_ALGEBRA_PRODUCTS_H
 
 #include "passes/Algebra/TensorExpr.h"
 

@@ -1,5 +1,5 @@
 //===- Products.cpp - products and quotients of expressions, flat ---------===//
-#include "passes/Rewrite/Products.h"
+#include "passes/Algebra/Products.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
