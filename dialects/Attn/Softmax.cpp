@@ -1,6 +1,7 @@
 //===- Softmax.cpp - attn.softmax and attn.log_softmax: checks ------------===//
 #include "dialects/Attn/Normaliser.h"
 #include "dialects/Attn/Regions.h"
+#include "support/Format.h"
 
 using namespace mlir;
 using namespace heed::attn;
@@ -31,7 +32,7 @@ template <typename Op> static LogicalResult verifySoftmax(Op op) {
   StringRef self = op->getName().stripDialect();
   auto type = cast<RankedTensorType>(op.getInput().getType());
   if (!op.getWhere().empty() &&
-      failed(verifyBody(op, op.getWhere(), (self + ".c2").str(), "where",
+      failed(verifyBody(op, op.getWhere(), heed::format("{}.c2", self), "where",
                         type.getRank(), 0,
                         Builder(op.getContext()).getI1Type())))
     return failure();

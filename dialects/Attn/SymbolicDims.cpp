@@ -1,6 +1,7 @@
 //===- SymbolicDims.cpp - extents as polynomials of a model's sizes -------===//
 #include "dialects/Attn/SymbolicDims.h"
 #include "dialects/Attn/Dialect.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -345,7 +346,7 @@ SizePolynomial SymbolicDims::computed(Operation *op) {
 std::string SymbolicDims::str(unsigned number) const {
   const Symbol &each = symbols[number];
   if (each.op.empty())
-    return each.name ? each.name.str() : "?" + std::to_string(number);
+    return each.name ? each.name.str() : heed::format("?{}", number);
   static constexpr std::pair<StringLiteral, StringLiteral> signs[] = {
       {"arith.divsi", "//"}, {"arith.divui", "//"}, {"arith.floordivsi", "//"},
       {"arith.addi", "+"},   {"arith.subi", "-"},   {"arith.muli", "*"}};

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Points.h"
+#include "support/Format.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -302,8 +303,9 @@ Points::Answer Points::ask(const Conjunction &mistake) const {
       std::string name = column.first ? variables[column.first - 1].name
                                       : sizes.str(Size::atom(column.second[0]));
       if (!name.empty())
-        answer.sample += (answer.sample.empty() ? "" : ", ") + name + " = " +
-                         std::to_string(int64_t((*sample)[k]));
+        answer.sample +=
+            heed::format("{}{} = {}", answer.sample.empty() ? "" : ", ", name,
+                         int64_t((*sample)[k]));
     }
     // For which sizes?
     for (; numVariables; --numVariables) {

@@ -6,12 +6,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Sizes.h"
+#include "support/Format.h"
 
 using namespace heed::sema;
 
 static std::string inParens(const std::string &text) {
-  return text.find_first_of(" */") == std::string::npos ? text
-                                                        : "(" + text + ")";
+  bool isOne = text.find_first_of(" */") == std::string::npos;
+  return isOne ? text : heed::format("({})", text);
 }
 
 std::string SizeTable::str(const Size::Monomial &monomial) const {
@@ -20,14 +21,13 @@ std::string SizeTable::str(const Size::Monomial &monomial) const {
     const Atom &atom = atoms[id];
     std::string name;
     if (atom.kind == Atom::FloorDiv) {
-      name = inParens(str(atom.a)) + "//" + inParens(str(atom.b));
-      if (monomial.size() > 1)
-        name = "(" + name + ")";
+      name = heed::format(monomial.size() > 1 ? "({}//{})" : "{}//{}",
+                          inParens(str(atom.a)), inParens(str(atom.b)));
     } else if (atom.kind == Atom::Min || atom.kind == Atom::Max) {
-      name = (atom.kind == Atom::Min ? "min(" : "max(") + str(atom.a) + ", " +
-             str(atom.b) + ")";
+      name = heed::format("{}({}, {})", atom.kind == Atom::Min ? "min" : "max",
+                          str(atom.a), str(atom.b));
     } else if (atom.kind == Atom::Log2) {
-      name = "ilog2(" + str(atom.a) + ")";
+      name = heed::format("ilog2({})", str(atom.a));
     } else {
       name = atom.name;
     }
@@ -49,14 +49,14 @@ std::string SizeTable::str(const Size &size) const {
   std::string text;
   for (auto &[monomial, factor] : terms) {
     uint64_t magnitude = factor < 0 ? -uint64_t(factor) : uint64_t(factor);
-    std::string term = monomial.empty() ? std::to_string(magnitude)
+    std::string term = monomial.empty() ? heed::format("{}", magnitude)
                        : magnitude == 1
                            ? str(monomial)
-                           : std::to_string(magnitude) + "*" + str(monomial);
+                           : heed::format("{}*{}", magnitude, str(monomial));
     if (text.empty())
-      text = (factor < 0 ? "-" : "") + term;
+      text = factor < 0 ? heed::format("-{}", term) : term;
     else
-      text += (factor < 0 ? " - " : " + ") + term;
+      text = heed::format("{} {} {}", text, factor < 0 ? '-' : '+', term);
   }
   return text;
 }

@@ -4,6 +4,7 @@
 #include "passes/Masks/MaskBounds.h"
 #include "passes/Mutation.h"
 #include "passes/Plan/ScoreBound.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -307,7 +308,7 @@ heed::callInParts(func::FuncOp kernel, attn::AttentionOp op,
     // tensor of its own; a cast's are the same. Each call has a cast of its
     // own, which CSE leaves as it is.
     Attribute unique =
-        b.getStringAttr(names.front() + " " + std::to_string(number));
+        b.getStringAttr(names.front() + heed::format(" {}", number));
     SmallVector<Value> outs;
     for (Value out : call.getOuts()) {
       auto own = tensor::CastOp::create(b, loc, out.getType(), out);

@@ -18,6 +18,7 @@
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/StreamingAttention.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -295,7 +296,7 @@ private:
 
   std::string unusedName(std::string name) {
     for (unsigned k = 0; getOperation().lookupSymbol(name); ++k)
-      name += "_" + std::to_string(k);
+      name += heed::format("_{}", k);
     return name;
   }
 
@@ -389,7 +390,7 @@ private:
     if (form == attn::Form::Rows)
       how += ", a query at a time";
     else if (form == attn::Form::Narrow)
-      how += ", in tiles of " + std::to_string(target.lanes(32)) + " queries";
+      how += heed::format(", in tiles of {} queries", target.lanes(32));
     else if (form == attn::Form::Bounded)
       how += ", without a maximum, for scores that are small";
     else if (rows == RowCount::Few)

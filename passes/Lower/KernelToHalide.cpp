@@ -9,6 +9,7 @@
 #include "passes/Schedule/StreamingAttention.h"
 
 #include "dialects/Attn/Dialect.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -57,7 +58,7 @@ FailureOr<Value> KernelTranslator::read(OpBuilder &b, Location loc,
 void KernelTranslator::arguments() {
   for (auto [k, arg] : llvm::enumerate(kernel.getArguments())) {
     Location loc = kernel.getLoc();
-    SmallString<8> name(("a" + Twine(k)).str());
+    SmallString<8> name(heed::format("a{}", k));
     auto type = dyn_cast<RankedTensorType>(arg.getType());
     if (!type) {
       map.map(arg,
@@ -95,7 +96,7 @@ FailureOr<KernelFunc *> KernelTranslator::func(Location loc, StringRef what,
                                                Body body) {
   SmallVector<std::string> names;
   for (size_t k = extents.size(); k-- > 0;)
-    names.push_back("d" + std::to_string(k));
+    names.push_back(heed::format("d{}", k));
   SmallVector<StringRef> vars(names.begin(), names.end());
   bool ok = true;
   auto op = halide::FuncOp::create(
@@ -122,7 +123,7 @@ LogicalResult KernelTranslator::update(Location loc, KernelFunc &f,
   SmallVector<Value> bounds;
   Value zero = constantI32(b, loc, 0);
   for (size_t k = reductions.size(); k-- > 0;) {
-    names.push_back("r" + std::to_string(k));
+    names.push_back(heed::format("r{}", k));
     bounds.push_back(zero);
     bounds.push_back(reductions[k].value);
   }

@@ -66,6 +66,10 @@ struct MaskBounds {
   /// An expression as text (Python's): i0 and i1 are first and last, j0 and j1
   /// the block's, `tile` and `block` the indices from the one to the other.
   std::string text(ExprRef expr) const;
+
+private:
+  std::string textOfVariable(ExprRef variable) const;
+  std::string textOfOp(ExprRef expr) const;
 };
 
 /// Solves the `where` of \p op. Without `where` all keys are full. Fails if the

@@ -2,6 +2,7 @@
 #include "passes/Masks/MaskBounds.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -20,10 +21,10 @@ constexpr StringLiteral passName = "attn-solve-masks";
 std::string join(const MaskBounds &bounds, ArrayRef<MaskPiece> pieces) {
   std::string text;
   for (const MaskPiece &p : pieces) {
-    text += (text.empty() ? "[" : " and [") + bounds.text(p.low) + ", " +
-            bounds.text(p.high) + ")";
+    text += format("{}[{}, {})", text.empty() ? "" : " and ",
+                   bounds.text(p.low), bounds.text(p.high));
     if (p.test)
-      text += " in blocks j0..j1 with " + bounds.text(p.test);
+      text += format(" in blocks j0..j1 with {}", bounds.text(p.test));
   }
   return text.empty() ? "none" : text;
 }
@@ -59,16 +60,16 @@ struct SolveMasks : impl::AttnSolveMasksBase<SolveMasks> {
               {b.getNamedAttr("exact", b.getBoolAttr(bounds->exact)),
                b.getNamedAttr("full", texts(bounds->full)),
                b.getNamedAttr("reach", texts(bounds->reach))}));
-      std::string what = "queries i0..i1 reach keys " +
-                         join(*bounds, bounds->reach) + ", all of them see " +
-                         join(*bounds, bounds->full);
+      std::string what =
+          format("queries i0..i1 reach keys {}, all of them see {}",
+                 join(*bounds, bounds->reach), join(*bounds, bounds->full));
       for (auto [k, table] : llvm::enumerate(bounds->tables))
-        what += (k ? ", " : "; per call, least and greatest of ") +
-                bounds->text(table.value) +
-                (table.ofKeys ? " in each block of keys"
-                              : " in each tile of queries");
+        what += format("{}{} in each {}",
+                       k ? ", " : "; per call, least and greatest of ",
+                       bounds->text(table.value),
+                       table.ofKeys ? "block of keys" : "tile of queries");
       if (!bounds->exact)
-        what += "; evaluated per element: " + bounds->unsolved;
+        what += format("; evaluated per element: {}", bounds->unsolved);
       remarkFound(op, passName, "mask", what);
     });
   }

@@ -9,6 +9,7 @@
 #include "passes/Remarks.h"
 
 #include "dialects/Attn/SymbolicDims.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -165,8 +166,9 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
           op->setAttr(kRowBlockAttr, b.getI64IntegerAttr(number));
         ++number;
         remarkDone(group.back(), "attn-choose-algorithm", "row-block",
-                   "all scores of a tile of queries at once, " +
-                       Twine(group.size()) + " operations in one kernel");
+                   heed::format("all scores of a tile of queries at once, {} "
+                                "operations in one kernel",
+                                group.size()));
         SymbolicDims dims;
         remarkCost(group.back(), dims.str(productsOf(group, dims)), "");
       }
@@ -174,9 +176,10 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
     getOperation()->walk([&](Operation *op) {
       if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op) &&
           !op->hasAttr(kRowBlockAttr) && isSummed(op->getResult(0)))
-        remarkDeclined(op, "attn-choose-algorithm", "softmax",
-                       "a softmax by itself: its rows are stored, " +
-                           storedText(op->getResult(0)));
+        remarkDeclined(
+            op, "attn-choose-algorithm", "softmax",
+            heed::format("a softmax by itself: its rows are stored, {}",
+                         storedText(op->getResult(0))));
     });
   }
 
@@ -202,11 +205,13 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
       remarkDone(op, "attn-choose-algorithm", "streaming",
                  "one pass over the keys, no scores are stored");
     else if (rows.empty())
-      remarkDone(op, "attn-choose-algorithm", "row-block",
-                 "all scores of a tile of queries at once: " + why);
+      remarkDone(
+          op, "attn-choose-algorithm", "row-block",
+          heed::format("all scores of a tile of queries at once: {}", why));
     else
-      remarkDeclined(op, "attn-choose-algorithm", "materialised",
-                     "the scores are stored: " + why + ", and " + rows);
+      remarkDeclined(
+          op, "attn-choose-algorithm", "materialised",
+          heed::format("the scores are stored: {}, and {}", why, rows));
     SymbolicDims dims;
     remarkCost(op, dims.str(productsOf(op, dims)),
                op.getWhere().empty() ? "" : ", less where it is masked");
@@ -226,7 +231,7 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
 
   void remarkCost(Operation *op, StringRef products, StringRef but) {
     remarkFound(op, "attn-choose-algorithm", "cost",
-                "costs " + products + " products" + but);
+                heed::format("costs {} products{}", products, but));
   }
 
   /// An attention without a query dim, if it streams with one of extent 1.

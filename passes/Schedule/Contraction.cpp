@@ -13,6 +13,7 @@
 #include "passes/Mutation.h"
 #include "passes/Schedule/Panels.h"
 #include "passes/Schedule/Schedule.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -125,7 +126,7 @@ Value addTiles(KernelInfo &kernel, Value sum) {
   Type type = halide::getElementTypes(sum).front();
   Value tiles =
       addFunc(kernel, f->updates.back()->getNextNode(),
-              (f->func.getName() + "_tiles").str(), vars, type, extents,
+              heed::format("{}_tiles", f->func.getName()), vars, type, extents,
               [&](OpBuilder &inner, ValueRange args) {
                 return halide::ReadOp::create(inner, sum.getLoc(), type, sum,
                                               args)

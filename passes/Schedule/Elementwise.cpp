@@ -10,6 +10,7 @@
 #include "passes/Mutation.h"
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -91,7 +92,7 @@ KernelFunc &splitParts(KernelInfo &kernel, Value func, Parts parts) {
   SmallVector<std::string> names = varsOf(f->func);
   SmallVector<StringRef> vars(names.begin(), names.end());
   SmallVector<Extent> extents = f->extents;
-  std::string name = (f->func.getName() + "_parts").str();
+  std::string name = heed::format("{}_parts", f->func.getName());
   Value split = addFunc(kernel, f->func, name, vars, type, extents,
                         [&](OpBuilder &b, ValueRange) -> Value {
                           return halide::UndefOp::create(b, loc, type);

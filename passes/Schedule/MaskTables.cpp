@@ -7,6 +7,7 @@
 #include "passes/Schedule/MaskTables.h"
 #include "passes/Mutation.h"
 #include "passes/Schedule/StreamingOps.h"
+#include "support/Format.h"
 
 using namespace mlir;
 using namespace heed;
@@ -46,7 +47,7 @@ private:
                       ArrayRef<unsigned> dims, TypeRange types, Body body) {
     SmallVector<std::string> names(own.begin(), own.end());
     for (unsigned k : llvm::reverse(dims))
-      names.push_back("b" + std::to_string(k));
+      names.push_back(heed::format("b{}", k));
     SmallVector<StringRef> vars(names.begin(), names.end());
     return halide::FuncOp::create(
         b, loc, name, vars, types,
@@ -116,7 +117,7 @@ void Writer::table(const MaskTable &t) {
     start.push_back(limit(b.getI1Type(), false));
   }
   SmallVector<unsigned> dims = bounds.batchOf(t);
-  halide::FuncOp f = func("mask" + std::to_string(tables.size()), {"p"}, dims,
+  halide::FuncOp f = func(heed::format("mask{}", tables.size()), {"p"}, dims,
                           types, [&](Ops &, ArrayRef<Value>) { return start; });
   int64_t size = t.ofKeys ? tiling.piece : tiling.tile;
   Value extent = t.ofKeys ? tiling.keys : tiling.queries;

@@ -9,6 +9,7 @@
 
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
@@ -83,7 +84,7 @@ Value heed::packOnce(
 
   OpBuilder b(kernel.pipeline);
   packing.pipeline = halide::PipelineOp::create(
-      b, loc, (kernel.pipeline.getSymName() + "_pack").str());
+      b, loc, heed::format("{}_pack", kernel.pipeline.getSymName()));
   b.setInsertionPointToStart(&packing.pipeline.getBody().front());
   IRMapping map;
   for (Operation *op : slice) {

@@ -6,6 +6,7 @@
 #include "passes/Schedule/Panels.h"
 #include "passes/Mutation.h"
 #include "passes/Schedule/Schedule.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -51,7 +52,7 @@ SmallVector<Value> heed::packPanels(KernelInfo &kernel, halide::UpdateOp update,
     SmallVector<Value> from;
     for (size_t r = 0; r < rvars; ++r)
       if (used.contains(body.getArgument(rank + r))) {
-        names.push_back("k" + std::to_string(r));
+        names.push_back(heed::format("k{}", r));
         extents.push_back(acc->reductions[0][r]);
         from.push_back(body.getArgument(rank + r));
       }
@@ -70,7 +71,7 @@ SmallVector<Value> heed::packPanels(KernelInfo &kernel, halide::UpdateOp update,
     for (size_t d = 2; d < rank; ++d)
       if (!(shape.products > 1 && d == productDim) &&
           used.contains(body.getArgument(d))) {
-        names.push_back("o" + std::to_string(d));
+        names.push_back(heed::format("o{}", d));
         extents.push_back(acc->extents[d]);
         from.push_back(body.getArgument(d));
       }
@@ -83,7 +84,7 @@ SmallVector<Value> heed::packPanels(KernelInfo &kernel, halide::UpdateOp update,
     }
     Type element = read.getResult(0).getType();
     KernelFunc &panel = addFunc(
-        kernel, acc->func, "panel" + std::to_string(k), refs, element, extents,
+        kernel, acc->func, heed::format("panel{}", k), refs, element, extents,
         [&](OpBuilder &inner, ValueRange args) {
           Value at = arith::AddIOp::create(
               inner, loc, mulI32(inner, args[panelAt], shape.width), args[0]);

@@ -2,6 +2,7 @@
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Mutation.h"
 #include "passes/Schedule/Schedule.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -87,7 +88,7 @@ void heed::separateOutputs(KernelInfo &kernel) {
     SmallVector<std::string> names = varsOf(f->func);
     SmallVector<StringRef> vars(names.begin(), names.end());
     SmallVector<Extent> extents = f->extents;
-    std::string name = (f->func.getName() + "_out").str();
+    std::string name = heed::format("{}_out", f->func.getName());
     KernelFunc &copy =
         addFunc(kernel, output, name, vars, type, extents,
                 [&](OpBuilder &inner, ValueRange args) {
@@ -210,8 +211,8 @@ Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block) {
   Value zero = i32(b, 0);
   Value blocks = divI32(b, extent.value, block);
   KernelFunc &part =
-      addFunc(kernel, update, (f->func.getName() + "_block").str(), vars, type,
-              extents, [&](OpBuilder &inner, ValueRange) -> Value {
+      addFunc(kernel, update, heed::format("{}_block", f->func.getName()), vars,
+              type, extents, [&](OpBuilder &inner, ValueRange) -> Value {
                 return arith::ConstantOp::create(inner, loc,
                                                  inner.getFloatAttr(type, 0.0));
               });

@@ -1,6 +1,7 @@
 //===- RowBlockRewrite.cpp - register tiles, staged and clamped reads -----===//
 #include "passes/Mutation.h"
 #include "passes/Schedule/RowBlock.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -54,8 +55,8 @@ void RowBlock::splitSum(Value func) {
     if (readerOf(read) != func)
       readers.push_back(read);
   KernelFunc &copy = addFunc(
-      kernel, update->getNextNode(), (f->func.getName() + "_tile").str(), vars,
-      type, extents, [&](OpBuilder &inner, ValueRange args) -> Value {
+      kernel, update->getNextNode(), heed::format("{}_tile", f->func.getName()),
+      vars, type, extents, [&](OpBuilder &inner, ValueRange args) -> Value {
         Value value =
             halide::ReadOp::create(inner, func.getLoc(), type, func, args)
                 .getResult(0);
@@ -133,14 +134,14 @@ void RowBlock::stageReads(Value func) {
         size_t loop = k < rank ? 0 : k - rank;
         if (loop && mutated("row-block.staged-to-first-extent"))
           loop = 0;
-        names.push_back("k" + std::to_string(k));
+        names.push_back(heed::format("k{}", k));
         extents.push_back(k < rank ? g->extents[k]
                                    : g->reductions[number][loop]);
         from.push_back(body.getArgument(k));
         place.ids.push_back(k < rank ? member.ids[k] : -1);
       }
       SmallVector<StringRef> vars(names.begin(), names.end());
-      std::string name = "staged" + std::to_string(kernel.funcs.size());
+      std::string name = heed::format("staged{}", kernel.funcs.size());
       KernelFunc &staged =
           addFunc(kernel, g->func, name, vars, read.getResult(0).getType(),
                   extents, [&](OpBuilder &inner, ValueRange args) {

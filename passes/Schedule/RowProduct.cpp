@@ -10,6 +10,7 @@
 #include "passes/Mutation.h"
 #include "passes/Schedule/RowLanes.h"
 #include "passes/Schedule/Schedule.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
@@ -133,7 +134,7 @@ void copyColumns(KernelInfo &kernel, Value product, halide::ReadOp read,
   }
   for (size_t d = 2; d < rank; ++d)
     if (used.contains(body.getArgument(d))) {
-      names.push_back("o" + std::to_string(d) + "_");
+      names.push_back(heed::format("o{}_", d));
       extents.push_back(f->extents[d]);
       from.push_back(body.getArgument(d));
     }
@@ -142,8 +143,8 @@ void copyColumns(KernelInfo &kernel, Value product, halide::ReadOp read,
   SmallVector<StringRef> vars(names.begin(), names.end());
   Type type = read.getResult(0).getType();
   KernelFunc &copy = addFunc(
-      kernel, f->func, "columns" + std::to_string(kernel.funcs.size()) + "_",
-      vars, type, extents, [&](OpBuilder &inner, ValueRange args) -> Value {
+      kernel, f->func, heed::format("columns{}_", kernel.funcs.size()), vars,
+      type, extents, [&](OpBuilder &inner, ValueRange args) -> Value {
         IRMapping map;
         map.map(from[0],
                 arith::MinSIOp::create(inner, loc, args[0], i32(inner, last))

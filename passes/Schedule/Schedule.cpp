@@ -1,5 +1,6 @@
 //===- Schedule.cpp - choice of a family, and what the families share -----===//
 #include "passes/Schedule/Schedule.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -128,7 +129,7 @@ void heed::vectorizeInner(OpBuilder &b, halide::FuncOp func, int64_t stage,
   if (lanes < 2)
     return;
   Location loc = func.getLoc();
-  std::string inner = (var + "v").str();
+  std::string inner = heed::format("{}v", var);
   halide::SplitOp::create(b, loc, func.getResult(), stage, var, var, inner,
                           lanes, halide::TailStrategy::GuardWithIf);
   halide::VectorizeOp::create(b, loc, func.getResult(), stage, inner);

@@ -9,6 +9,7 @@
 #include "passes/Mutation.h"
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -198,7 +199,7 @@ void heed::stackSums(KernelInfo &kernel) {
   // All arrays as one, with their number as its last coordinate.
   SmallVector<std::string> names;
   for (size_t d = 0; d < mark.getCoordinates().size(); ++d)
-    names.push_back("x" + std::to_string(d));
+    names.push_back(heed::format("x{}", d));
   names.push_back("product");
   SmallVector<StringRef> vars(names.begin(), names.end());
   Type element = mark.getResult(0).getType();
@@ -232,7 +233,7 @@ void heed::stackSums(KernelInfo &kernel) {
   extents.push_back(number);
   Type type = halide::getElementTypes(sums[0]).front();
   Attribute start = startOf(first->func);
-  std::string name = (first->func.getName() + "_all").str();
+  std::string name = heed::format("{}_all", first->func.getName());
   SmallVector<SmallVector<Extent>> reductions = first->reductions;
   Value all = addFunc(kernel, first->func, name, vars, type, extents,
                       [&](OpBuilder &inner, ValueRange) -> Value {

@@ -8,6 +8,7 @@
 #include "passes/Mutation.h"
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -89,7 +90,7 @@ Value addFactor(KernelInfo &kernel, Value sum, Value factor, unsigned dim,
   SmallVector<Extent> extents{
       {Value(), padded}, {Value(), block}, {Value(), std::nullopt}};
   for (size_t d = 2; d < rank; ++d) {
-    names.push_back("o" + std::to_string(d) + "_");
+    names.push_back(heed::format("o{}_", d));
     extents.push_back(f->extents[d]);
   }
   SmallVector<StringRef> vars(names.begin(), names.end());
@@ -153,8 +154,8 @@ Value sumOfBlocks(KernelInfo &kernel, Value sum, Value columns, Value rows,
                     mutated("state-product.drop-last-block") ? 0 : block - 1),
              block);
   KernelFunc &part =
-      addFunc(kernel, update, (f->func.getName() + "_block").str(), vars, type,
-              extents, [&](OpBuilder &inner, ValueRange) -> Value {
+      addFunc(kernel, update, heed::format("{}_block", f->func.getName()), vars,
+              type, extents, [&](OpBuilder &inner, ValueRange) -> Value {
                 return arith::ConstantOp::create(inner, loc,
                                                  inner.getFloatAttr(type, 0.0));
               });

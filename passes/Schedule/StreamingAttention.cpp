@@ -24,6 +24,7 @@
 #include "passes/Mutation.h"
 #include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/StreamingBuilder.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -38,7 +39,7 @@ halide::FuncOp Streaming::func(StringRef name, ArrayRef<StringRef> own,
   SmallVector<std::string> names(own.begin(), own.end());
   names.push_back("ib");
   for (unsigned k = batchDims; k-- > 0;)
-    names.push_back("b" + std::to_string(k));
+    names.push_back(heed::format("b{}", k));
   SmallVector<StringRef> vars(names.begin(), names.end());
   return halide::FuncOp::create(
       b, loc, name, vars, types,

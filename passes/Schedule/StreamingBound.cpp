@@ -12,6 +12,7 @@
 #include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/StreamingAttention.h"
 #include "passes/Schedule/StreamingOps.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -113,8 +114,8 @@ halide::FuncOp BoundWriter::mostOfRows(Value tensor, bool ofSquares) {
   SmallVector<std::string> rowVars, rowLoops;
   SmallVector<Value> rowExtents;
   for (size_t k = 1; k < extents.size(); ++k) {
-    rowVars.push_back("d" + std::to_string(k));
-    rowLoops.push_back("r" + std::to_string(k));
+    rowVars.push_back(heed::format("d{}", k));
+    rowLoops.push_back(heed::format("r{}", k));
     rowExtents.push_back(extents[k].value);
   }
   Ops outside{b, loc};
@@ -212,13 +213,13 @@ halide::FuncOp BoundWriter::mostOfAll(Value tensor) {
   SmallVector<std::string> loops;
   SmallVector<Value> extents;
   for (const Extent &extent : extentsOf(tensor)) {
-    loops.push_back("r" + std::to_string(loops.size()));
+    loops.push_back(heed::format("r{}", loops.size()));
     extents.push_back(extent.value);
   }
   if (failedRead)
     return {};
   halide::FuncOp most =
-      func("most" + std::to_string(count++), {"one"}, b.getI32Type(),
+      func(heed::format("most{}", count++), {"one"}, b.getI32Type(),
            [](Ops &o, ArrayRef<Value>) { return o.i(0); });
   update(most, loops, extents, [&](Ops &o, ArrayRef<Value> args) {
     return o.maxi(o.read1(most.getResult(), {args[0]}),

@@ -20,6 +20,7 @@
 #include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/StreamingBuilder.h"
 #include "passes/Schedule/StreamingWriter.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
@@ -198,7 +199,7 @@ void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
   SmallVector<std::string> names;
   SmallVector<Value> extents;
   for (unsigned c : contract) {
-    names.push_back("r" + std::to_string(c));
+    names.push_back(heed::format("r{}", c));
     extents.push_back(size(c).value);
     result.contract.push_back(size(c));
   }

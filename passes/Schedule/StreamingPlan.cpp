@@ -8,6 +8,7 @@
 #include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/StreamingOps.h"
 #include "passes/Schedule/StreamingWriter.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -97,7 +98,7 @@ void scheduleSum(Writer &w, const StreamingPlan &plan, unsigned index,
                  !readsPairs(op, op.maps(index));
   SmallVector<std::string> names;
   for (auto [slot, dim] : llvm::enumerate(op.contractDims(index))) {
-    std::string var = "r" + std::to_string(dim);
+    std::string var = heed::format("r{}", dim);
     std::optional<int64_t> extent = term.contract[slot].fixed;
     if (product && slot == 0 && extent && *extent % 4 == 0 && *extent > 4) {
       w.split(func, 1, var, var, "ri", 4);
@@ -158,7 +159,7 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
   SmallVector<StringRef> order{"iv", "iu", "dt", "ib"};
   SmallVector<std::string> batch;
   for (unsigned k = plan.batchDims; k-- > 0;)
-    batch.push_back("b" + std::to_string(k));
+    batch.push_back(heed::format("b{}", k));
   order.append(batch.begin(), batch.end());
   SmallVector<StringRef> whole{"dt", "ib"};
   if (number > 0) {
@@ -382,7 +383,7 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
     w.bound(q.func, "ii", w.i(tile));
     SmallVector<std::string> names;
     for (auto [slot, c] : llvm::enumerate(q.contract)) {
-      names.push_back("e" + std::to_string(c));
+      names.push_back(heed::format("e{}", c));
       w.bound(q.func, names.back(), q.extents[slot].value);
     }
     if (q.steps.empty())

@@ -4,6 +4,7 @@
 #include "passes/Mutation.h"
 #include "passes/Plan/ScoreBound.h"
 #include "passes/Schedule/StreamingBuilder.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -189,7 +190,7 @@ StreamingResults Streaming::finish() {
   auto type = cast<RankedTensorType>(op.getOutput().getType());
   SmallVector<std::string> names;
   for (int64_t axis = type.getRank(); axis-- > 0;)
-    names.push_back("d" + std::to_string(axis));
+    names.push_back(heed::format("d{}", axis));
   SmallVector<StringRef> vars(names.begin(), names.end());
   plan.output = halide::FuncOp::create(
       b, loc, "o", vars, type.getElementType(),
@@ -214,7 +215,7 @@ StreamingResults Streaming::finish() {
       });
   for (auto [axis, expr] : llvm::enumerate(map.getResults())) {
     unsigned dim = cast<AffineDimExpr>(expr).getPosition();
-    std::string var = "d" + std::to_string(axis);
+    std::string var = heed::format("d{}", axis);
     plan.outputVars[dim] = var;
     plan.outputExtents[dim] = size(dim);
   }
@@ -243,7 +244,7 @@ StreamingResults Streaming::finishWithLse() {
   Value columns = hasValueDim ? size(valueDim).value : Ops{b, loc}.i(1);
   SmallVector<std::string> names{"column", "i"};
   for (unsigned k = batchDims; k-- > 0;) {
-    names.push_back("b" + std::to_string(k));
+    names.push_back(heed::format("b{}", k));
     plan.outputVars[k] = names.back();
   }
   plan.outputVars[queryDim] = "i";
@@ -269,7 +270,7 @@ StreamingResults Streaming::finishWithLse() {
                     llvm::function_ref<unsigned(unsigned)> dimOf, bool isLse) {
     SmallVector<std::string> names;
     for (unsigned axis = rank; axis-- > 0;)
-      names.push_back("d" + std::to_string(axis));
+      names.push_back(heed::format("d{}", axis));
     SmallVector<StringRef> vars(names.begin(), names.end());
     return halide::FuncOp::create(
         b, loc, name, vars, element,

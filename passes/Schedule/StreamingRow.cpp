@@ -17,6 +17,7 @@
 // here are the groups that read the same keys, the parts and their merge.
 #include "passes/Mutation.h"
 #include "passes/Schedule/StreamingBuilder.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -257,7 +258,7 @@ LogicalResult Streaming::rows(SmallVector<Extent> batch,
   for (auto [k, digit] : llvm::enumerate(digits)) {
     if (k % 2 == 0) {
       numbers.emplace_back();
-      vars.push_back("task_" + std::to_string(numbers.size()));
+      vars.push_back(heed::format("task_{}", numbers.size()));
       plan.tasks.emplace_back(vars.back(), digit.radix);
     } else {
       Value &count = plan.tasks.back().second;

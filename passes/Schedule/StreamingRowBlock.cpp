@@ -2,6 +2,7 @@
 // T, S, P and PV of StreamingRow.cpp.
 #include "passes/Mutation.h"
 #include "passes/Schedule/StreamingBuilder.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -16,7 +17,7 @@ using attn::DimKind;
 /// libHalide adds up neighbours, in registers, until each key has one number.
 void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
   SmallVector<unsigned> contract = op.contractDims(term);
-  std::string name = (stage.name("t") + Twine(term)).str();
+  std::string name = heed::format("{}{}", stage.name("t"), term);
   if (contract.empty())
     return stageTerm(stage, term);
   const int64_t width = plan.lanes;
@@ -31,7 +32,7 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
   SmallVector<Value> extents;
   SmallVector<Extent> sizes;
   for (unsigned c : contract) {
-    names.push_back("r" + std::to_string(c));
+    names.push_back(heed::format("r{}", c));
     sizes.push_back(size(c));
     extents.push_back(sizes.back().value);
   }

@@ -3,6 +3,7 @@
 // README.md.
 #include "passes/Schedule/StreamingPlan.h"
 #include "passes/Schedule/StreamingWriter.h"
+#include "support/Format.h"
 
 using namespace mlir;
 using namespace heed;
@@ -71,7 +72,7 @@ static void scheduleTerm(Writer &w, StreamingPlan &plan,
   w.acrossLanes(f, 1, "rl");
   SmallVector<std::string> names{"xi", "xo"};
   for (size_t slot = dims.size(); slot-- > 0;)
-    names.push_back("r" + std::to_string(dims[slot]));
+    names.push_back(heed::format("r{}", dims[slot]));
   std::string inner = names[2];
   std::optional<int64_t> steps = term.contract.back().fixed;
   int64_t turns = steps.value_or(1); // for a member
@@ -225,9 +226,9 @@ void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
     w.oneTile(q.func, members);
     w.onStack(q.func);
     for (auto [slot, c] : llvm::enumerate(q.contract))
-      w.bound(q.func, "e" + std::to_string(c), q.extents[slot].value);
+      w.bound(q.func, heed::format("e{}", c), q.extents[slot].value);
     if (!q.contract.empty()) {
-      std::string inner = "e" + std::to_string(q.contract.back());
+      std::string inner = heed::format("e{}", q.contract.back());
       w.vectors(q.func, 0, inner, inner, "ev");
     }
   }

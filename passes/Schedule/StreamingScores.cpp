@@ -1,6 +1,7 @@
 //===- StreamingScores.cpp - score terms of streaming attention -----------===//
 #include "passes/Mutation.h"
 #include "passes/Schedule/StreamingBuilder.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -100,7 +101,7 @@ void Streaming::stageQueries() {
       }
       SmallVector<std::string> names{"ii"};
       for (unsigned c : contract)
-        names.push_back("e" + std::to_string(c));
+        names.push_back(heed::format("e{}", c));
       SmallVector<StringRef> own(names.begin(), names.end());
       bool scaled = factor && !plan.scaledTerm;
       Extent inner = contract.empty() ? Extent() : size(contract.back());
@@ -130,7 +131,7 @@ void Streaming::stageQueries() {
                                    : o.mul(*factor, o.f(domain())));
         return value;
       };
-      std::string name = ("q" + Twine(index)).str();
+      std::string name = heed::format("q{}", index);
       SmallVector<halide::FuncOp> steps;
       halide::FuncOp f;
       if (dense && !rows)
@@ -231,7 +232,7 @@ void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
     return op.contractDims(term).empty() ? stageTableNumbers(stage, term)
                                          : stageTableTerm(stage, term, *table);
   SmallVector<unsigned> contract = op.contractDims(term);
-  std::string name = (stage.name("t") + Twine(term)).str();
+  std::string name = heed::format("{}{}", stage.name("t"), term);
   auto f =
       func(name, {"ii", "jj", "kb"}, 1,
            [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
@@ -245,7 +246,7 @@ void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
   SmallVector<std::string> names;
   SmallVector<Value> extents;
   for (unsigned c : contract) {
-    names.push_back("r" + std::to_string(c));
+    names.push_back(heed::format("r{}", c));
     extents.push_back(size(c).value);
     stage.terms.back().contract.push_back(size(c));
   }

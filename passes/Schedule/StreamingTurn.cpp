@@ -6,6 +6,7 @@
 // is two vectors interleaved. Lane by lane it would be L loads a vector.
 #include "passes/Schedule/StreamingBuilder.h"
 #include "passes/Schedule/StreamingWriter.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
@@ -20,7 +21,7 @@ halide::FuncOp Streaming::turned(StringRef name, ArrayRef<StringRef> own,
   const int64_t lanes = plan.lanes, half = lanes * lanes / 2;
   const SmallVector<StringRef> vars{"x", "ta", "tb"};
   steps.push_back(func(
-      (name + "_rows").str(), vars, 1,
+      heed::format("{}_rows", name), vars, 1,
       [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
         auto place = [&](Value square, Value inside) {
           return o.addi(o.muli(square, o.i(lanes)), inside);
@@ -61,7 +62,8 @@ halide::FuncOp Streaming::turned(StringRef name, ArrayRef<StringRef> own,
 void Writer::turn(halide::FuncOp f, ArrayRef<halide::FuncOp> steps,
                   StringRef lane, StringRef other) {
   const int64_t lanes = plan.lanes;
-  std::string laneOut = (lane + "o").str(), inner = (other + "i").str();
+  std::string laneOut = heed::format("{}o", lane),
+              inner = heed::format("{}i", other);
   split(f, 0, lane, laneOut, "iv", lanes);
   split(f, 0, other, other, inner, lanes);
   reorder(f, 0, {"iv", inner, other, laneOut});

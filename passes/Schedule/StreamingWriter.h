@@ -4,6 +4,7 @@
 
 #include "passes/Schedule/Expressions.h"
 #include "passes/Schedule/StreamingPlan.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -88,11 +89,11 @@ struct Writer {
   void oneTile(halide::FuncOp f, Value members = {}) {
     boundExtent(f, "ib", i(1));
     for (unsigned k = 0; k < plan.batchDims; ++k)
-      boundExtent(f, "b" + std::to_string(k), i(1));
+      boundExtent(f, heed::format("b{}", k), i(1));
     if (members && plan.members)
       boundExtent(f, memberVar(), members);
   }
-  std::string memberVar() { return "b" + std::to_string(plan.batchDims); }
+  std::string memberVar() { return heed::format("b{}", plan.batchDims); }
   /// Loops \p inner, then that over members, then \p outer and \p more, which
   /// would else come inside of the loop over members.
   void aroundMembers(halide::FuncOp f, int64_t stage, ArrayRef<StringRef> inner,

@@ -2,6 +2,7 @@
 #include "passes/Schedule/TileMask.h"
 #include "passes/Mutation.h"
 #include "passes/Schedule/StreamingOps.h"
+#include "support/Format.h"
 
 using namespace mlir;
 using namespace heed;
@@ -22,7 +23,7 @@ TileMask::TileMask(OpBuilder &b, Location loc, const MaskBounds &bounds,
   };
   for (auto [number, table] : llvm::enumerate(bounds.tables)) {
     unsigned rank = 1 + bounds.batchOf(table).size();
-    std::string name = "mask" + std::to_string(number);
+    std::string name = heed::format("mask{}", number);
     Type type = elementType(table);
     tables.push_back({buffer(name + "_least", rank, type),
                       buffer(name + "_greatest", rank, type)});

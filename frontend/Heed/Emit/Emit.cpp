@@ -19,6 +19,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "support/Format.h"
 
 using namespace heed;
 using namespace heed::sema;
@@ -120,19 +121,17 @@ static std::string tooLarge(func::FuncOp func) {
       return;
     for (int64_t extent : type.getShape())
       if (extent > attn::kMaxExtent)
-        found = ("an extent of " + Twine(extent) + ", expected at most " +
-                 Twine(attn::kMaxExtent))
-                    .str();
+        found = heed::format("an extent of {}, expected at most {}", extent,
+                             attn::kMaxExtent);
     if (!isStored || !found.empty())
       return;
     if (type.getRank() > attn::kMaxRank)
-      found = (Twine(type.getRank()) + " axes, expected at most " +
-               Twine(attn::kMaxRank))
-                  .str();
+      found = heed::format("{} axes, expected at most {}", type.getRank(),
+                           attn::kMaxRank);
     int64_t row = 1;
     for (int64_t extent : llvm::reverse(type.getShape())) {
       if (extent > 1 && row > INT32_MAX)
-        found = ("rows of more than " + Twine(INT32_MAX) + " elements").str();
+        found = heed::format("rows of more than {} elements", INT32_MAX);
       if (!ShapedType::isDynamic(extent))
         row = std::min(row * extent, int64_t(INT32_MAX) + 1);
     }
@@ -159,15 +158,17 @@ OwningOpRef<ModuleOp> heed::emitModel(MLIRContext &context,
   auto func = *module->getOps<func::FuncOp>().begin();
   if (std::string what = tooLarge(func); !what.empty()) {
     diags.error(model.namePlace,
-                "a tensor of '" + model.name + "' has " + what);
+                heed::format("a tensor of '{}' has {}", model.name, what));
     return nullptr;
   }
   // Values that nothing uses go; the rest stays as it was written.
   PassManager passes(&context);
   passes.addPass(createCSEPass());
   if (failed(verify(*module)) || failed(passes.run(*module))) {
-    diags.error(model.namePlace, "internal error: the IR of model '" +
-                                     model.name + "' is not valid");
+    diags.error(
+        model.namePlace,
+        heed::format("internal error: the IR of model '{}' is not valid",
+                     model.name));
     return nullptr;
   }
   return module;
