@@ -166,7 +166,7 @@ bool Checker::run() {
   if (!randomSizes() || !oddValues() || !everySize())
     return false;
   if (ran == 0)
-    return complain("no drawn input was accepted: " + refusal);
+    return complain(heed::format("no drawn input was accepted: {}", refusal));
   summary();
   return true;
 }

@@ -57,7 +57,8 @@ bool check(const std::string &source, const std::string &title, size_t stage,
     return false;
   }
   std::string ir, error;
-  if (tools.emitAttn(source, options.folder + "/attn.mlir", ir) != 0) {
+  if (tools.emitAttn(source, heed::format("{}/attn.mlir", options.folder),
+                     ir) != 0) {
     outs() << "  FAIL heedc --emit=attn:\n" << errorsOf(ir);
     return false;
   }
@@ -67,12 +68,13 @@ bool check(const std::string &source, const std::string &title, size_t stage,
     return false;
   }
   auto written = [&](std::string &problem) {
-    std::string library = slowLibrary + ".written.so", said;
+    std::string library = heed::format("{}.written.so", slowLibrary), said;
     if (llvm::sys::fs::exists(library) ||
         tools.compileReference(origin, library, said, ReferenceKind::Written) ==
             0)
       return library;
-    problem = "heedc --backend=reference --declared-types:\n" + errorsOf(said);
+    problem = heed::format("heedc --backend=reference --declared-types:\n{}",
+                           errorsOf(said));
     return std::string();
   };
   Checker checker(options, std::move(sizes));

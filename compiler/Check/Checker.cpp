@@ -55,7 +55,7 @@ bool Checker::open(Libraries all) {
     return complain(error);
   if (!options.tools.weights.empty() || heed_num_params(description.get()) == 0)
     return openModels(error) || complain(error);
-  drawnWeights = options.folder + "/drawn.safetensors";
+  drawnWeights = heed::format("{}/drawn.safetensors", options.folder);
   Recipe recipe;
   recipe.level = 3;
   bool dear = false;

@@ -110,7 +110,7 @@ std::shared_ptr<const heed_model_desc> describe(const std::string &library,
   auto *desc =
       static_cast<const heed_model_desc *>(dlsym(handle, "check_model"));
   if (!desc) {
-    error = library + ": no symbol check_model";
+    error = heed::format("{}: no symbol check_model", library);
     dlclose(handle);
     return nullptr;
   }

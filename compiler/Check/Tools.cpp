@@ -103,15 +103,15 @@ std::vector<std::string> Tools::sourceFlags(const std::string &source) const {
   if (llvm::sys::path::extension(source) == ".mlir")
     return flags;
   for (const std::string &setting : settings)
-    flags.push_back("--set=" + setting);
+    flags.push_back(heed::format("--set={}", setting));
   for (const std::string &file : weights)
-    flags.push_back("--weights=" + file);
+    flags.push_back(heed::format("--weights={}", file));
   llvm::SmallString<128> beside(llvm::sys::path::parent_path(source));
   llvm::sys::path::append(beside, "check");
   if (!modelDir.empty())
-    flags.push_back("--model-dir=" + modelDir);
+    flags.push_back(heed::format("--model-dir={}", modelDir));
   else if (llvm::sys::fs::is_directory(beside))
-    flags.push_back("--model-dir=" + beside.str().str());
+    flags.push_back(heed::format("--model-dir={}", beside.str().str()));
   return flags;
 }
 
@@ -155,7 +155,8 @@ int Tools::emitAttn(const std::string &source, const std::string &output,
 
 int Tools::compileAfter(const std::string &source, size_t last,
                         const std::string &output, std::string &text) const {
-  std::string before = output + ".before.mlir", after = output + ".after.mlir";
+  std::string before = heed::format("{}.before.mlir", output),
+              after = heed::format("{}.after.mlir", output);
   if (int code = emitAttn(source, before, text))
     return code;
   std::string pipeline;
@@ -165,7 +166,7 @@ int Tools::compileAfter(const std::string &source, size_t last,
       heedOpt, before, "-o", after,
       format("--pass-pipeline=builtin.module({})", pipeline)};
   if (!plugin.empty())
-    list.push_back("--load-pass-plugin=" + plugin);
+    list.push_back(heed::format("--load-pass-plugin={}", plugin));
   if (int code = execute(list, text))
     return code;
   auto ir = llvm::MemoryBuffer::getFile(after);

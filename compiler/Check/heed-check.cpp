@@ -104,7 +104,7 @@ int complain(const llvm::Twine &message) {
 bool collect(std::vector<std::string> &sources) {
   for (const std::string &file : files) {
     if (!llvm::sys::fs::exists(file)) {
-      complain(file + ": no such file or folder");
+      complain(heed::format("{}: no such file or folder", file));
       return false;
     }
     std::error_code code;
@@ -117,7 +117,7 @@ bool collect(std::vector<std::string> &sources) {
         if (llvm::sys::path::extension(at->path()) == ".heed")
           sources.push_back(at->path());
     if (sources.size() == before) {
-      complain(file + ": no model in this folder");
+      complain(heed::format("{}: no model in this folder", file));
       return false;
     }
   }
@@ -169,9 +169,9 @@ void writeDrawn(const DrawnModel &model, const std::string &source,
 
 /// Checks one drawn model; says what it was if something was wrong.
 int checkDrawn(uint64_t number, size_t stage, CheckOptions options) {
-  std::string source = options.folder + "/drawn.heed", explained;
+  std::string source = heed::format("{}/drawn.heed", options.folder), explained;
   DrawnModel model = drawModel(number);
-  options.meaning = options.folder + "/meaning.heed";
+  options.meaning = heed::format("{}/meaning.heed", options.folder);
   writeDrawn(model, source, options.meaning);
   bool good = check(source, heed::format("drawn model {}", number), stage,
                     options, explained);
@@ -189,8 +189,8 @@ int checkDrawn(uint64_t number, size_t stage, CheckOptions options) {
 }
 
 bool bisectDrawn(uint64_t number, CheckOptions options) {
-  std::string source = options.folder + "/drawn.heed";
-  options.meaning = options.folder + "/meaning.heed";
+  std::string source = heed::format("{}/drawn.heed", options.folder);
+  options.meaning = heed::format("{}/meaning.heed", options.folder);
   writeDrawn(drawModel(number), source, options.meaning);
   return bisect(source, options);
 }
@@ -271,10 +271,10 @@ int main(int argc, char **argv) {
   if (files.empty() && randomCount == 0 && drawn.empty())
     return complain("expected a model, a folder of models or --random=COUNT");
   CheckOptions options;
-  options.tools.heedc =
-      compilerFlag.empty() ? (bin + "/heedc").str() : compilerFlag.getValue();
-  options.tools.heedOpt =
-      (llvm::sys::path::parent_path(options.tools.heedc) + "/heed-opt").str();
+  options.tools.heedc = compilerFlag.empty() ? heed::format("{}/heedc", bin)
+                                             : compilerFlag.getValue();
+  options.tools.heedOpt = heed::format(
+      "{}/heed-opt", llvm::sys::path::parent_path(options.tools.heedc));
   options.tools.settings = settings;
   options.tools.modelDir = modelDir;
   options.tools.plugin = plugin;

@@ -153,7 +153,7 @@ void Compilation::chooseOutput() {
                          : llvm::sys::path::stem(options.input).str();
   switch (options.emit) {
   case Emit::Obj:
-    output = stem + ".o";
+    output = heed::format("{}.o", stem);
     break;
   case Emit::Lib:
     output = format("lib{}.a", stem);
@@ -210,7 +210,7 @@ bool Compilation::passes(const char *station, ModuleOp module,
   if (options.saveTemps) {
     std::string error, base = output == "-" ? "heed" : output;
     if (targets.size() > 1)
-      base += "." + target->name;
+      base += heed::format(".{}", target->name);
     std::string file = format("{}.{}.mlir", base, station);
     if (failed(checkOutput(file, options.input, error)) ||
         failed(writeWhole(printed(module), file, error)))
@@ -293,7 +293,8 @@ bool Compilation::checkPlaces() {
     return true;
   if (output == "-")
     return fail("expected an output file beside -MD, found standard output");
-  depfile = options.depfile.empty() ? output + ".d" : options.depfile;
+  depfile =
+      options.depfile.empty() ? heed::format("{}.d", output) : options.depfile;
   if (isSameFile(output, depfile))
     return fail(format("expected another file for -MD than for the output, "
                        "found '{}' for both",
@@ -430,11 +431,12 @@ bool Compilation::compileFor(size_t which, ModuleOp module) {
   }
   if (isText()) {
     for (const CompiledKernel &kernel : kernels)
-      host += options.emit == Emit::Stmt ? kernel.bytes + "\n"
-                                         : "\n" + kernel.bytes;
+      host += options.emit == Emit::Stmt ? heed::format("{}\n", kernel.bytes)
+                                         : heed::format("\n{}", kernel.bytes);
     return write(host);
   }
-  objects.push_back({prefixOf(which) + "_host", std::move(host)});
+  objects.push_back(
+      {heed::format("{}_host", prefixOf(which)), std::move(host)});
   for (CompiledKernel &kernel : kernels)
     objects.push_back({kernel.name, std::move(kernel.bytes)});
   hasKernels |= !kernels.empty();
@@ -491,7 +493,7 @@ bool Compilation::compileHost(size_t which, ModuleOp module,
       description.cpuFeatures.push_back(feature);
   description.hidden = !isPublic;
   for (size_t other = 0; isPublic && other < which; ++other)
-    description.variants.push_back(prefixOf(other) + "_model");
+    description.variants.push_back(heed::format("{}_model", prefixOf(other)));
   description.withMain = isPublic && options.emit == Emit::Exe;
   description.listed = isPublic && options.emit == Emit::Shared;
   addDescription(*code,
@@ -547,13 +549,15 @@ bool Compilation::linkAll() {
   case Emit::Lib: {
     std::string interface;
     return findPart("libheed.a", interface) &&
-           (succeeded(archive(objects, archive_, interface, prefix + "_model",
-                              output, error, commands)) ||
+           (succeeded(archive(objects, archive_, interface,
+                              heed::format("{}_model", prefix), output, error,
+                              commands)) ||
             fail(error));
   }
   case Emit::Shared:
     return succeeded(link(LinkKind::Shared, objects, archive_,
-                          prefix + "_model", output, error, commands)) ||
+                          heed::format("{}_model", prefix), output, error,
+                          commands)) ||
            fail(error);
   default:
     return succeeded(link(LinkKind::Program, objects, archive_, prefix, output,

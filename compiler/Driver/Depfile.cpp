@@ -36,7 +36,7 @@ mlir::FailureOr<std::string> heed::makeDepfile(StringRef output,
   auto isLine = [](StringRef path) { return !path.contains('\n'); };
   for (StringRef path : inputs)
     if (seen.insert(path).second) {
-      text += " \\\n  " + word(path);
+      text += heed::format(" \\\n  {}", word(path));
       if (!isLine(path))
         output = path;
     }

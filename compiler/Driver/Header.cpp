@@ -49,7 +49,8 @@ std::string heed::makeHeader(ModuleOp module, const std::string &model,
       entries +=
           describe(function.getResultTypes()[k], function.getResultAttrDict(k));
   }
-  return format(R"(/* The model '{model}', compiled by heedc.
+  return format(
+      R"(/* The model '{model}', compiled by heedc.
 {entries} */
 #ifndef {guard}
 #define {guard}
@@ -68,7 +69,7 @@ extern const heed_model_desc {prefix}_model;
 #endif
 #endif
 )",
-                fmt::arg("model", model), fmt::arg("entries", entries),
-                fmt::arg("guard", StringRef(prefix).upper() + "_MODEL_H"),
-                fmt::arg("prefix", prefix));
+      fmt::arg("model", model), fmt::arg("entries", entries),
+      fmt::arg("guard", heed::format("{}_MODEL_H", StringRef(prefix).upper())),
+      fmt::arg("prefix", prefix));
 }

@@ -94,7 +94,7 @@ std::string keyOf(StringRef content) {
 
 /// With the name that pruning expects.
 std::string nameOf(StringRef key) {
-  return "llvmcache-" + toHex(key, /*LowerCase=*/true);
+  return heed::format("llvmcache-{}", toHex(key, /*LowerCase=*/true));
 }
 
 bool isOthers(const struct stat &status) { return status.st_uid != geteuid(); }
@@ -162,8 +162,9 @@ void KernelCache::store(StringRef content, StringRef object) const {
   std::string key = keyOf(content);
   SmallString<128> path(folder);
   sys::path::append(path, nameOf(key));
-  Expected<sys::fs::TempFile> file = sys::fs::TempFile::create(
-      path + ".%%%%%%%%.tmp", sys::fs::owner_read | sys::fs::owner_write);
+  Expected<sys::fs::TempFile> file =
+      sys::fs::TempFile::create(heed::format("{}.%%%%%%%%.tmp", path),
+                                sys::fs::owner_read | sys::fs::owner_write);
   if (!file)
     return consumeError(file.takeError());
   raw_fd_ostream os(file->FD, /*shouldClose=*/false);

@@ -153,7 +153,7 @@ int main(int argc, char **argv) {
     if (failed(heed::compileHalideRuntime(*target, options.userContext, object,
                                           error)))
       return fail(error);
-    if (!writeFile(output + "/halide_runtime.o", object))
+    if (!writeFile(heed::format("{}/halide_runtime.o", output), object))
       return 1;
   }
   return 0;

@@ -220,7 +220,8 @@ LogicalResult heed::archive(ArrayRef<LinkInput> inputs,
   if (failed(hideSymbols((*object)->getBuffer(), exports, hidden, error)))
     return failure();
   Members members;
-  members.add(StringRef(hidden.data(), hidden.size()), exports + ".o");
+  members.add(StringRef(hidden.data(), hidden.size()),
+              heed::format("{}.o", exports));
   if (failed(members.addAll(interface, error)))
     return failure();
   return members.write(output, error);

@@ -157,9 +157,9 @@ bool heed::Temporaries::forOutput(const std::string &output, std::string &path,
   std::error_code code =
       isInPlace(output)
           ? sys::fs::createTemporaryFile("heed-output", "", name)
-          : sys::fs::createUniqueFile(behindLinks(output) + ".%%%%%%%%.tmp",
-                                      name,
-                                      sys::fs::all_read | sys::fs::all_write);
+          : sys::fs::createUniqueFile(
+                heed::format("{}.%%%%%%%%.tmp", behindLinks(output)), name,
+                sys::fs::all_read | sys::fs::all_write);
   if (code)
     return succeeded(cannotWrite(output, code, error));
   path = name.str().str();
@@ -174,7 +174,7 @@ bool heed::Temporaries::write(StringRef stem, StringRef suffix, StringRef bytes,
   int file;
   if (std::error_code code =
           sys::fs::createTemporaryFile(stem, suffix, file, name)) {
-    error = "cannot write a temporary file: " + code.message();
+    error = heed::format("cannot write a temporary file: {}", code.message());
     return false;
   }
   path = name.str().str();

@@ -1,6 +1,7 @@
 //===- Attention.cpp - attn.attention: text, checks and access ------------===//
 #include "dialects/Attn/Normaliser.h"
 #include "dialects/Attn/Regions.h"
+#include "support/Format.h"
 
 using namespace mlir;
 using namespace heed::attn;
@@ -394,7 +395,7 @@ LogicalResult AttentionOp::verify() {
     for (auto [k, operand] : llvm::enumerate(term(t)))
       if (failed(verifyMap(*this, operand, maps(t)[k],
                            {K::Batch, K::Query, K::Key, K::Contract},
-                           "operand " + Twine(k) + " of term " + Twine(t))))
+                           heed::format("operand {} of term {}", k, t))))
         return failure();
     if (!pair(t).empty() &&
         failed(verifyBody(*this, pair(t), "attention.c8", "pair", 0,
@@ -404,7 +405,7 @@ LogicalResult AttentionOp::verify() {
   for (auto [v, operand] : llvm::enumerate(getValues()))
     if (failed(verifyMap(*this, operand, valueMap(v),
                          {K::Batch, K::Query, K::Key, K::Value},
-                         "value " + Twine(v))))
+                         heed::format("value {}", v))))
       return failure();
   if (getSink() && failed(verifyMap(*this, getSink(), *getSinkMap(),
                                     {K::Batch, K::Query}, "sink")))

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
+#include "support/Format.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -20,7 +21,7 @@ static std::string checkPlaces(StringRef text, size_t count) {
         text.slice(at + 1, end).getAsInteger(10, place))
       return "has a brace that encloses no number";
     if (place >= count)
-      return ("names value " + Twine(place) + " of " + Twine(count)).str();
+      return heed::format("names value {} of {}", place, count);
     at = end + 1;
   }
   return {};
@@ -86,7 +87,7 @@ LogicalResult ParamOp::canonicalize(ParamOp op, PatternRewriter &rewriter) {
   SmallVector<Value> kept;
   SmallVector<std::string> places;
   for (auto [k, index] : llvm::enumerate(op.getIndices())) {
-    std::string place = ("{" + Twine(k) + "}").str();
+    std::string place = heed::format("{{{}}}", k);
     bool isUsed =
         llvm::any_of(op.getNames().getAsValueRange<StringAttr>(),
                      [&](StringRef name) { return name.contains(place); });
@@ -95,7 +96,7 @@ LogicalResult ParamOp::canonicalize(ParamOp op, PatternRewriter &rewriter) {
       places.push_back(std::to_string(*number));
     } else if (isUsed) {
       auto at = llvm::find(kept, index);
-      places.push_back(("{" + Twine(at - kept.begin()) + "}").str());
+      places.push_back(heed::format("{{{}}}", at - kept.begin()));
       if (at == kept.end())
         kept.push_back(index);
     } else {

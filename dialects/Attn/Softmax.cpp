@@ -7,7 +7,7 @@ using namespace mlir;
 using namespace heed::attn;
 
 static std::string cite(Operation *op, StringRef number) {
-  return (" (" + op->getName().stripDialect() + "." + number + ")").str();
+  return heed::format(" ({}.{})", op->getName().stripDialect(), number);
 }
 
 template <typename Op> static LogicalResult verifyAxes(Op op) {

@@ -353,9 +353,9 @@ std::string SymbolicDims::str(unsigned number) const {
   std::string left = str(each.operands[0]), right = str(each.operands[1]);
   for (auto [op, sign] : signs)
     if (each.op == op)
-      return "((" + left + ")" + sign.str() + "(" + right + "))";
-  return each.op.drop_front(strlen("arith.")).str() + "(" + left + ", " +
-         right + ")";
+      return heed::format("(({}){}({}))", left, sign, right);
+  return heed::format("{}({}, {})", each.op.drop_front(strlen("arith.")).str(),
+                      left, right);
 }
 
 std::string SymbolicDims::str(const SizePolynomial &polynomial) const {

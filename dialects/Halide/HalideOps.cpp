@@ -4,6 +4,7 @@
 #include "dialects/Halide/HalideDialect.h"
 #include "dialects/Halide/HalideNames.h"
 #include "mlir/IR/Builders.h"
+#include "support/Format.h"
 
 using namespace mlir;
 using namespace heed::halide;
@@ -103,7 +104,7 @@ void BufferOp::build(OpBuilder &builder, OperationState &state, StringRef name,
                      int64_t rank, Type elementType) {
   SmallVector<Attribute> dims;
   for (int64_t k = 0; k < rank; ++k)
-    dims.push_back(builder.getStringAttr("d" + Twine(k)));
+    dims.push_back(builder.getStringAttr(heed::format("d{}", k)));
   build(builder, state, builder.getType<FuncType>(),
         builder.getStringAttr(name), builder.getArrayAttr(dims),
         TypeAttr::get(elementType));
@@ -119,7 +120,8 @@ void FuncOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), ssaName(getName()));
 }
 void RFactorOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getResult(), ssaName(getFuncName(getFunc())) + "_part");
+  setName(getResult(),
+          heed::format("{}_part", ssaName(getFuncName(getFunc()))));
 }
 
 /// bound.c1 and bound.c2: what ops that state or read a dim of a caller's array

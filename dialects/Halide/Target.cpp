@@ -71,10 +71,12 @@ void readCaches(Target &target) {
   for (int index = 0; index < 8; ++index) {
     std::string dir =
         heed::format("/sys/devices/system/cpu/cpu0/cache/index{}/", index);
-    auto type = llvm::MemoryBuffer::getFileAsStream(dir + "type");
+    auto type =
+        llvm::MemoryBuffer::getFileAsStream(heed::format("{}type", dir));
     if (!type)
       return;
-    int64_t level = readSize(dir + "level"), size = readSize(dir + "size");
+    int64_t level = readSize(heed::format("{}level", dir)),
+            size = readSize(heed::format("{}size", dir));
     if ((*type)->getBuffer().trim() == "Instruction" || size == 0)
       continue;
     (level == 1 ? target.l1 : level == 2 ? target.l2 : target.l3) = size;

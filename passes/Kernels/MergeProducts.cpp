@@ -244,7 +244,8 @@ void Merger::merge(MutableArrayRef<Product> group) {
         operands.insert(operand);
     Value result = p.result();
     if (llvm::all_of(result.getUsers(), inGroup)) {
-      saved += ", writing and reading" + Words(p, result.getType(), 2).text;
+      saved += heed::format(", writing and reading{}",
+                            Words(p, result.getType(), 2).text);
       continue;
     }
     types.push_back(result.getType());

@@ -314,8 +314,8 @@ private:
       return alone.emitOpError("has a bounded pipeline in its plan, but its "
                                "scores have no bound");
     if (bounded && boundReadsInputs(kernel, alone)) {
-      std::string bound = unusedName((name + "_bound").str()),
-                  small = unusedName((name + "_bounded").str());
+      std::string bound = unusedName(heed::format("{}_bound", name)),
+                  small = unusedName(heed::format("{}_bounded", name));
       FailureOr<SmallVector<halide::CallOp>> chosen =
           branchOnBound(calls, alone, bound, small);
       if (failed(chosen))
@@ -349,14 +349,15 @@ private:
       bool known = tables.first.op == request.op &&
                    tables.first.tiling.sameTables(request.tiling);
       if (!known) {
-        tables = {request, unusedName((kernel.getName() + "_mask").str())};
+        tables = {request,
+                  unusedName(heed::format("{}_mask", kernel.getName()))};
         if (failed(
                 translateMaskTables(b, kernel, request, tables.second, target)))
           return failure();
         remarkFound(request.op, "attn-to-halide", "mask",
-                    tables.second + " computes what the mask of " +
-                        kernel.getName().str() +
-                        " needs to know of its tiles and blocks");
+                    heed::format("{} computes what the mask of {} needs to "
+                                 "know of its tiles and blocks",
+                                 tables.second, kernel.getName().str()));
       }
       for (halide::CallOp call : calls)
         if (failed(callMaskTables(call, request, tables.second)))
@@ -386,7 +387,7 @@ private:
     for (halide::CallOp call : calls)
       packInputs(call, *info, inputs, packers)
           .setOtherwiseAttr(givesUp ? again : FlatSymbolRefAttr());
-    std::string how = (" has the " + family + " schedule").str();
+    std::string how = heed::format(" has the {} schedule", family);
     if (form == attn::Form::Rows)
       how += ", a query at a time";
     else if (form == attn::Form::Narrow)
@@ -398,7 +399,7 @@ private:
     if (kernel->hasAttr(kAgain))
       how += ", where the others find a NaN";
     if (!packers.empty())
-      how += " and reads weights packed by " + packers[0].str();
+      how += heed::format(" and reads weights packed by {}", packers[0].str());
     remarkFound(kernel, "attn-to-halide", "schedule", name.str() + how);
     return success();
   }
@@ -409,7 +410,7 @@ private:
                            SymbolTable &symbols) {
     if (again)
       return success();
-    std::string name = unusedName((kernel.getName() + "_again").str());
+    std::string name = unusedName(heed::format("{}_again", kernel.getName()));
     OpBuilder b(kernel);
     auto careful = cast<func::FuncOp>(b.clone(*kernel));
     careful->setAttr(kAgain, b.getUnitAttr());

@@ -364,7 +364,7 @@ void TiledContraction::placeBlocks() {
     if (products > 1)
       around.push_back("product");
     if (stage == 1)
-      around.push_back(rnames.back() + "_b");
+      around.push_back(heed::format("{}_b", rnames.back()));
     halide::SplitOp::create(b, loc, sumFunc, stage, vars[1], "mb", vars[1],
                             tile.rows, guard);
     KnownExtent left;
@@ -423,7 +423,7 @@ void TiledContraction::scheduleTerms() {
     int64_t turns = *steps / unrolled * tilesOfFew;
     halide::PrefetchSpreadOp::create(
         b, loc, accFunc, 1, packed[0], rnames[0], elements, sumFunc,
-        products > 1 ? "product" : rnames[0] + "_b",
+        products > 1 ? "product" : heed::format("{}_b", rnames[0]),
         std::clamp<int64_t>(lines, 1, 1024), 1, false,
         std::clamp<int64_t>((lines + turns - 1) / turns, 1, 64), IntegerAttr(),
         IntegerAttr());

@@ -5,6 +5,7 @@
 // its own should be slower; this one only has to be right.
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
+#include "support/Format.h"
 
 using namespace mlir;
 using namespace heed;
@@ -26,7 +27,7 @@ static void scheduleBlock(OpBuilder &b, KernelInfo &kernel, KernelFunc &block,
     return;
   for (int64_t stage = 0; stage < 2; ++stage) {
     vectorizeInner(b, block.func, stage, vars[0], lanes);
-    SmallVector<std::string> order{vars[0] + "v"};
+    SmallVector<std::string> order{heed::format("{}v", vars[0])};
     if (stage)
       for (Attribute r : block.updates[0].getRvars())
         order.push_back(cast<StringAttr>(r).str());
@@ -69,7 +70,7 @@ static void scheduleGeneric(KernelInfo &kernel, const halide::Target &target) {
       SmallVector<std::string> order;
       if (!tooShort) {
         vectorizeInner(b, f.func, stage, vars[0], lanes);
-        order.push_back(vars[0] + "v");
+        order.push_back(heed::format("{}v", vars[0]));
       }
       if (stage)
         for (Attribute r : f.updates[stage - 1].getRvars())

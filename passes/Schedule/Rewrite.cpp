@@ -253,7 +253,8 @@ Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block) {
   own->reductions.back().back() = {i32(b, block), block};
 
   f = kernel.find(func);
-  f->updates[0] = addBlocks(b, func, partFunc, rnames.back() + "_b", blocks);
+  f->updates[0] =
+      addBlocks(b, func, partFunc, heed::format("{}_b", rnames.back()), blocks);
   SmallVector<Extent> reductions = f->reductions[0];
   f->reductions[0] = {{blocks, std::nullopt}};
   if (exact || mutated("contraction.drop-rest-of-blocks")) {

@@ -1,5 +1,6 @@
 //===- RowBlockSchedule.cpp - loops of a row block ------------------------===//
 #include "passes/Schedule/RowBlock.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -101,7 +102,7 @@ void RowBlock::scheduleRoot(Value root) {
     order.push_back("row");
   } else if (!(out->extents[0].fixed && *out->extents[0].fixed < width)) {
     vectorizeInner(b, out->func, 0, names[0], width);
-    order.push_back(names[0] + "v");
+    order.push_back(heed::format("{}v", names[0]));
   }
   SmallVector<std::string> outer{"tile"};
   for (auto [d, name] : llvm::enumerate(names)) {

@@ -6,6 +6,7 @@
 #include "passes/Schedule/RowLanes.h"
 #include "passes/Mutation.h"
 #include "passes/Schedule/Schedule.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -125,7 +126,8 @@ Lanes heed::sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
     }
     extents[0].fixed = lanes;
     result.joined =
-        addFunc(kernel, update, name + "_joined", vars, type, extents,
+        addFunc(kernel, update, heed::format("{}_joined", name), vars, type,
+                extents,
                 [&](OpBuilder &inner, ValueRange args) -> Value {
                   auto read = [&](Value source, int64_t vector) {
                     SmallVector<Value> at(args);

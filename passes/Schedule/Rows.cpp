@@ -8,6 +8,7 @@
 // these is added element by element. Rows are independent and run in parallel.
 #include "passes/Schedule/RowLanes.h"
 #include "passes/Schedule/Schedule.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -182,13 +183,14 @@ static void scheduleRows(KernelInfo &kernel, const RowsPlan &plan,
     for (int64_t stage = 0; stage < 2; ++stage)
       vectorizeInner(b, kernel.find(reductions[0])->func, stage, vars[0],
                      lanes);
-    std::string v = vars[0] + "v";
+    std::string v = heed::format("{}v", vars[0]);
     if (Value block = sumByBlocks(kernel, reductions[0], longestSum)) {
       if (kernel.find(reductions[0])->updates.size() > 1) {
         vectorizeInner(b, kernel.find(reductions[0])->func, 2, vars[0], lanes);
         halide::ReorderOp::create(b, loc, reductions[0], 2, {v, vars[0], r});
       }
-      halide::ComputeAtOp::create(b, loc, block, reductions[0], r + "_b");
+      halide::ComputeAtOp::create(b, loc, block, reductions[0],
+                                  heed::format("{}_b", r));
       for (int64_t stage = 0; stage < 2; ++stage)
         vectorizeInner(b, kernel.find(block)->func, stage, vars[0], lanes);
       halide::ReorderOp::create(b, loc, block, 1, {v, vars[0], r});

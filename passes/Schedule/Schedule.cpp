@@ -100,10 +100,10 @@ SmallVector<std::string> heed::fuseLoops(OpBuilder &b, halide::FuncOp func,
     if (body == FusedBody::ComputesFuncs && vars.size() >= 3 &&
         llvm::is_contained(own, fused))
       halide::SplitOp::create(b, func.getLoc(), f, stage, fused, fused,
-                              fused + "_point", 1,
+                              heed::format("{}_point", fused), 1,
                               halide::TailStrategy::RoundUp);
     for (const std::string &var : vars.take_front(3).drop_front()) {
-      std::string next = fused + "_" + var;
+      std::string next = heed::format("{}_{}", fused, var);
       halide::FuseOp::create(b, func.getLoc(), f, stage, fused, var, next);
       fused = next;
     }

@@ -107,7 +107,7 @@ Value BoundWriter::element(Ops &o, Value tensor, ArrayRef<Value> at) {
 /// The largest sum of squares of a row of \p tensor, or the largest of its
 /// elements' sizes, as bits.
 halide::FuncOp BoundWriter::mostOfRows(Value tensor, bool ofSquares) {
-  std::string suffix = std::to_string(count++);
+  std::string suffix = heed::format("{}", count++);
   SmallVector<Extent> extents = extentsOf(tensor);
   if (failedRead)
     return {};
@@ -133,7 +133,8 @@ halide::FuncOp BoundWriter::mostOfRows(Value tensor, bool ofSquares) {
   // Of each lane, then of all, and of what fills no vector.
   SmallVector<std::string> laneVars{"l"};
   laneVars.append(rowVars);
-  halide::FuncOp inLanes = func("lanes" + suffix, laneVars, type, start);
+  halide::FuncOp inLanes =
+      func(heed::format("lanes{}", suffix), laneVars, type, start);
   update(inLanes, {"re"}, {outside.floorDiv(columns, lanes)},
          [&](Ops &o, ArrayRef<Value> args) {
            ArrayRef<Value> at = args.drop_back();
@@ -141,7 +142,8 @@ halide::FuncOp BoundWriter::mostOfRows(Value tensor, bool ofSquares) {
                        o.addi(o.muli(args.back(), o.i(lanes)), at[0]),
                        at.drop_front());
          });
-  halide::FuncOp sums = func("row" + suffix, rowVars, type, start);
+  halide::FuncOp sums =
+      func(heed::format("row{}", suffix), rowVars, type, start);
   update(sums, {"rl"}, {outside.i(lanes)}, [&](Ops &o, ArrayRef<Value> args) {
     ArrayRef<Value> at = args.drop_back();
     SmallVector<Value> lane{args.back()};
@@ -158,11 +160,11 @@ halide::FuncOp BoundWriter::mostOfRows(Value tensor, bool ofSquares) {
              return next(o, o.read1(sums.getResult(), at),
                          o.addi(full, args.back()), at);
            });
-  halide::FuncOp rows =
-      func("rows" + suffix, rowVars, type, [&](Ops &o, ArrayRef<Value> at) {
-        return o.read1(sums.getResult(), at);
-      });
-  halide::FuncOp most = func("most" + suffix, {"one"}, i32,
+  halide::FuncOp rows = func(heed::format("rows{}", suffix), rowVars, type,
+                             [&](Ops &o, ArrayRef<Value> at) {
+                               return o.read1(sums.getResult(), at);
+                             });
+  halide::FuncOp most = func(heed::format("most{}", suffix), {"one"}, i32,
                              [](Ops &o, ArrayRef<Value>) { return o.i(0); });
   update(most, rowLoops, rowExtents, [&](Ops &o, ArrayRef<Value> args) {
     Value x = o.read1(rows.getResult(), args.drop_front());

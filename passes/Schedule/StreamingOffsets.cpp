@@ -127,7 +127,7 @@ static Value laneHas(Ops &o, Value ii, int64_t lanes, int64_t step) {
 void Streaming::shiftRows(StreamingOffsets &offsets, StringRef name,
                           int direction, Body first) {
   offsets.shifts.push_back(
-      func((name + "0").str(), {"ii", "x", "kb"}, 1, first));
+      func(heed::format("{}0", name), {"ii", "x", "kb"}, 1, first));
   for (int64_t step = 1; step * 2 < plan.lanes; step *= 2)
     offsets.shifts.push_back(
         func((name + Twine(step)).str(), {"ii", "x", "kb"}, 1,
@@ -189,7 +189,7 @@ void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
   StreamingTerm result{{}, {}, contract.size(), {}, StreamingOffsets(), {}};
   StreamingOffsets &offsets = *result.offsets;
   offsets.count = llvm::alignTo(stage.block + plan.tile - 1, group);
-  std::string suffix = std::to_string(term);
+  std::string suffix = heed::format("{}", term);
 
   // A register tile: `group` rows.
   offsets.tile = func(stage.name("rt") + suffix, {"ii", "y", "rg", "kb"}, 1,
@@ -230,7 +230,7 @@ void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
              return {o.read1(offsets.tile.getResult(), at)};
            });
 
-  shiftRows(offsets, stage.name("by") + suffix + "x", -1,
+  shiftRows(offsets, heed::format("{}{}x", stage.name("by"), suffix), -1,
             [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
               Table table =
                   tableAt(o, stage, tensor, map, at[2], at.drop_front(3));
@@ -255,7 +255,7 @@ void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
 void Streaming::stageTableNumbers(StreamingStage &stage, unsigned term) {
   Value tensor = op.term(term).front();
   AffineMap map = op.maps(term).front();
-  std::string suffix = std::to_string(term);
+  std::string suffix = heed::format("{}", term);
   auto window = func(
       stage.name("bias") + suffix, {"x", "kb"}, 1,
       [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
@@ -308,7 +308,7 @@ halide::FuncOp Streaming::endWeights(StreamingStage &stage, unsigned value,
   AffineMap map = op.valueMap(value);
   size_t rank = 3 + batchDims; // ii, kb, ib, batch
   auto sum =
-      func(stage.name(high ? "above" : "below") + std::to_string(value),
+      func(heed::format("{}{}", stage.name(high ? "above" : "below"), value),
            {"ii", "kb"}, 1, [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
              return {absentWeight(o)};
            });
@@ -353,8 +353,8 @@ void Streaming::stageTableValue(StreamingStage &stage, unsigned value) {
   StreamingOffsets &offsets = stage.offsets.emplace_back();
   offsets.operand = value;
   offsets.count = llvm::alignTo(stage.block + plan.tile - 1, plan.group);
-  std::string suffix = std::to_string(value);
-  shiftRows(offsets, stage.name("wby") + suffix + "x", 1,
+  std::string suffix = heed::format("{}", value);
+  shiftRows(offsets, heed::format("{}{}x", stage.name("wby"), suffix), 1,
             [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
               Table table =
                   tableAt(o, stage, tensor, map, at[2], at.drop_front(3));

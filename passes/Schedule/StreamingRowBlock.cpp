@@ -22,7 +22,7 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
     return stageTerm(stage, term);
   const int64_t width = plan.lanes;
   const SmallVector<StringRef> vars{"x", "jb", "kb"};
-  auto lanes = func(name + "_lanes", vars, 1,
+  auto lanes = func(heed::format("{}_lanes", name), vars, 1,
                     [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
                       return {o.zero()};
                     });

@@ -37,7 +37,7 @@ halide::FuncOp Streaming::turned(StringRef name, ArrayRef<StringRef> own,
   for (unsigned step = 1; step <= llvm::Log2_64(lanes); ++step) {
     halide::FuncOp before = steps.back();
     steps.push_back(func(
-        (name + "_turn" + Twine(step)).str(), vars, 1,
+        heed::format("{}_turn{}", name, step), vars, 1,
         [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
           Value even = arith::CmpIOp::create(
               o.b, o.loc, arith::CmpIPredicate::eq, o.mod(at[0], 2), o.i(0));

@@ -25,10 +25,11 @@ TileMask::TileMask(OpBuilder &b, Location loc, const MaskBounds &bounds,
     unsigned rank = 1 + bounds.batchOf(table).size();
     std::string name = heed::format("mask{}", number);
     Type type = elementType(table);
-    tables.push_back({buffer(name + "_least", rank, type),
-                      buffer(name + "_greatest", rank, type)});
+    tables.push_back({buffer(heed::format("{}_least", name), rank, type),
+                      buffer(heed::format("{}_greatest", name), rank, type)});
     if (table.odd)
-      tables.back().push_back(buffer(name + "_odd", rank, b.getI1Type()));
+      tables.back().push_back(
+          buffer(heed::format("{}_odd", name), rank, b.getI1Type()));
   }
   range =
       buffer("mask_range", 2 + bounds.batchOfRange().size(), b.getI32Type());

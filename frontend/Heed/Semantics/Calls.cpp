@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Analysis.h"
+#include "support/Format.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -183,9 +184,9 @@ Analysis::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
   if (active.size() >= most) {
     error(expr.range,
           llvm::is_contained(active, &fn)
-              ? "'" + name + "' calls itself without end"
-              : "calls within calls of functions, more than " +
-                    std::to_string(most),
+              ? heed::format("'{}' calls itself without end", name)
+              : heed::format("calls within calls of functions, more than {}",
+                             most),
           Note{fn.name.range, "defined here"});
     return std::nullopt;
   }

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Analysis.h"
+#include "support/Format.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -124,9 +125,10 @@ const Info *Analysis::infer(const Expr &expr, const Scope &scope, Equation &eq,
     return nullptr;
   if (eq.infos.size() >= mostNodes) {
     tooManyCopies = true;
-    std::string in = active.empty()
-                         ? ""
-                         : ", here in '" + active.back()->name.text.str() + "'";
+    std::string in =
+        active.empty()
+            ? ""
+            : heed::format(", here in '{}'", active.back()->name.text.str());
     error(expr.range,
           format("an expression of more than {} operators and operands with "
                  "the functions that it calls{}: give a part of it a name",

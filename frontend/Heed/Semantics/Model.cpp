@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Analysis.h"
+#include "support/Format.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -211,10 +212,11 @@ bool Analysis::bindSignature(const ModelDecl &decl, const EnvPtr &env) {
       }
       // An extent to be solved is called what the model writes: (2*R+1).
       auto *name = dyn_cast<NameExpr>(extent.extent.get());
-      shape.push_back(extentOf(input.tensor, k,
-                               name ? name->name.str()
-                                    : "(" + written(*extent.extent) + ")",
-                               false, extent.range));
+      shape.push_back(
+          extentOf(input.tensor, k,
+                   name ? name->name.str()
+                        : heed::format("({})", written(*extent.extent)),
+                   false, extent.range));
     }
     shapes.push_back({arg->type.get(), shape, input.name, input.place});
   }

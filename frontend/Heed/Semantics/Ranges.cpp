@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Analysis.h"
+#include "support/Format.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -126,8 +127,8 @@ void Analysis::requireNone(const Points::Answer &answer, Range place,
         (factor > 0 ? positive : negative).terms[monomial] =
             factor > 0 ? factor : -factor;
       if (condition.tells)
-        text += (text.empty() ? "" : " or ") + sizes.str(positive) + " < " +
-                sizes.str(negative);
+        text += heed::format("{}{} < {}", (text.empty() ? "" : " or "),
+                             sizes.str(positive), sizes.str(negative));
       parts.append({positive, negative});
     }
     require(Require::AnyLess, parts, place, message + escape(text), values);
@@ -164,7 +165,9 @@ bool Analysis::checkAxis(const ReadExpr &expr, unsigned axis, const Item &item,
           format("the index of {} is outside its extent {} in spite of its "
                  "guards{}",
                  what, sizes.str(extent),
-                 (answer.sample.empty() ? "" : ", as for " + answer.sample)));
+                 (answer.sample.empty()
+                      ? ""
+                      : heed::format(", as for {}", answer.sample))));
   auto isDecided = [](const Answer &answer) {
     return answer.kind == Answer::Never || answer.kind == Answer::BySizes;
   };
@@ -226,7 +229,7 @@ bool Analysis::checkData(const Item &item, bool under, bool over,
                    bool isTensor = false) {
     std::string name = !positions->input.empty() ? positions->input
                        : isTensor ? text.substr(0, text.find('['))
-                                  : "(" + text + ")";
+                                  : heed::format("({})", text);
     sink->push_back(RequireInRange{positions, sizes.use(limit), unquoted(what),
                                    name, place});
   };

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Analysis.h"
+#include "support/Format.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -120,10 +121,11 @@ Analysis::assemble(const Collection &collection,
                                 slice.first,
                                 [](int64_t n) { return std::to_string(n); }),
                             "/");
-    error(place, format("undefined slices of the collection '{}' are read: {} "
-                        "of {} are defined{}",
-                        collection.name, slices.size(), total,
-                        (defined.empty() ? "" : " (" + defined + ")")));
+    error(place,
+          format("undefined slices of the collection '{}' are read: {} "
+                 "of {} are defined{}",
+                 collection.name, slices.size(), total,
+                 (defined.empty() ? "" : heed::format(" ({})", defined))));
     return std::nullopt;
   }
   // One body that reads each slice where it is.

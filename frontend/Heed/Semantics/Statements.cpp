@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Analysis.h"
+#include "support/Format.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -239,7 +240,7 @@ const WeightInfo *Analysis::findWeight(const ParamStmt &stmt,
   llvm::sort(known);
   std::string list;
   for (const std::string &name : names)
-    list += (list.empty() ? "'" : " or '") + name + "'";
+    list += heed::format("{}{}'", (list.empty() ? "'" : " or '"), name);
   error(stmt.files.empty() ? stmt.name.range : stmt.files[0]->range,
         format("the weights have no {}{}", list, hint(names[0], known)));
   return nullptr;
@@ -275,7 +276,7 @@ bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
         indices.push_back(*part.size);
         it = std::prev(indices.end());
       }
-      name += "{" + std::to_string(it - indices.begin()) + "}";
+      name += heed::format("{{{}}}", it - indices.begin());
     }
     plain.push_back(name);
   };

@@ -7,6 +7,7 @@
 
 #include "Lexer.h"
 #include "AST.h"
+#include "support/Format.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -113,9 +114,10 @@ bool Lexer::checkEncoding() {
   if (llvm::isLegalUTF8String(&p, end))
     return true;
   size_t bad = p - begin;
-  diags.error(loc(bad), "the file is not UTF-8: byte 0x" +
-                            llvm::utohexstr(*p, /*LowerCase=*/true, 2) +
-                            " here begins no character");
+  diags.error(
+      loc(bad),
+      heed::format("the file is not UTF-8: byte 0x{} here begins no character",
+                   llvm::utohexstr(*p, /*LowerCase=*/true, 2)));
   return false;
 }
 
@@ -192,8 +194,11 @@ void Lexer::closeMissing(size_t from, StringRef why) {
   // Several of a kind that miss their ends in one place are one mistake.
   std::pair<size_t, char> missing(from, bracket[0]);
   if (missing != lastMissing)
-    diags.error(tokens[index].range, "'" + bracket + "' is never closed")
-        .note(range(from, from), "expected '" + closer + "' before " + why);
+    diags
+        .error(tokens[index].range,
+               heed::format("'{}' is never closed", bracket))
+        .note(range(from, from),
+              heed::format("expected '{}' before {}", closer, why));
   lastMissing = missing;
   tokens[index].isUnclosed = true;
   pushBroken(from, from);
@@ -223,7 +228,7 @@ void Lexer::word() {
     while (!brackets.empty() &&
            (outer || (statements.contains(name) &&
                       tokens[brackets.back()].text != "{"))) {
-      closeMissing(at, ("'" + name + "'").str());
+      closeMissing(at, heed::format("'{}'", name));
       closed = true;
     }
     if (closed)
@@ -269,15 +274,15 @@ void Lexer::number() {
   size_t end = nameEnd(at, /*first=*/false);
   if (end != at) {
     diags.error(range(from, end),
-                "a number and a name run into each other: '" +
-                    text.slice(from, std::min(end, from + 32)) + "'");
+                heed::format("a number and a name run into each other: '{}'",
+                             text.slice(from, std::min(end, from + 32))));
     at = end;
     return pushBroken(from, end);
   }
   if (peek() == '.' && peek(1) != '.') {
     diags.error(range(from, at + 1),
-                "a point needs a digit on both sides: write " +
-                    text.slice(from, std::min(at, from + 32)) + ".0");
+                heed::format("a point needs a digit on both sides: write {}.0",
+                             text.slice(from, std::min(at, from + 32))));
     ++at;
     return pushBroken(from, at);
   }
@@ -320,7 +325,7 @@ void Lexer::open(size_t from) {
   brackets.push_back(tokens.size() - 1);
   if (brackets.size() > ast::maxNesting) {
     diags.error(range(from, from + 1),
-                "nesting deeper than " + llvm::Twine(ast::maxNesting));
+                heed::format("nesting deeper than {}", ast::maxNesting));
     tooDeep = true;
   }
 }
@@ -343,22 +348,22 @@ void Lexer::close(size_t from) {
   if (found == brackets.rend() || blocked) {
     if (c == '}' || brackets.empty() || tokens[brackets.back()].text == "{") {
       diags.error(range(from, from + 1),
-                  "'" + llvm::Twine(c) + "' closes nothing");
+                  heed::format("'{}' closes nothing", c));
       return pushBroken(from, from + 1);
     }
     // (x] is a slip in one of the two: it closes.
     const Token &opener = tokens[brackets.back()];
     char wanted = closerOf(opener);
     diags
-        .error(range(from, from + 1), "expected '" + llvm::Twine(wanted) +
-                                          "', found '" + llvm::Twine(c) + "'")
-        .note(opener.range, "'" + opener.text + "' is open here");
+        .error(range(from, from + 1),
+               heed::format("expected '{}', found '{}'", wanted, c))
+        .note(opener.range, heed::format("'{}' is open here", opener.text));
     closeInnermost(from, from + 1);
     tokens.back().text = closerText(wanted);
     return;
   }
   while (!closes(brackets.back()))
-    closeMissing(from, "'" + std::string(1, c) + "'");
+    closeMissing(from, heed::format("'{}'", std::string(1, c)));
   closeInnermost(from, from + 1);
 }
 
@@ -368,9 +373,9 @@ void Lexer::stray() {
   StringRef shown = text.substr(at, length);
   std::string message = "unexpected character ";
   if (c < 0x20 || c == 0x7F || (c >= 0x80 && c < 0xA0))
-    message += "U+" + llvm::utohexstr(c, /*LowerCase=*/false, 4);
+    message += heed::format("U+{}", llvm::utohexstr(c, /*LowerCase=*/false, 4));
   else
-    message += ("'" + shown + "'").str();
+    message += heed::format("'{}'", shown);
   if (c == '&')
     message += "; write 'and'";
   else if (c == '!')

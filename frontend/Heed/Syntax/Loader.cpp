@@ -8,6 +8,7 @@
 #include "Loader.h"
 #include "Library.h"
 #include "Parser.h"
+#include "support/Format.h"
 
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
@@ -115,7 +116,8 @@ void Loader::import(File &file, ImportDecl &decl) {
       continue;
     std::string key = keyOf(place);
     if (llvm::is_contained(chain, key)) {
-      diags.error(decl.range, "the import of \"" + decl.path + "\" is a cycle");
+      diags.error(decl.range,
+                  heed::format("the import of \"{}\" is a cycle", decl.path));
       return;
     }
     File *known = loaded.lookup(key);
@@ -124,7 +126,7 @@ void Loader::import(File &file, ImportDecl &decl) {
       std::optional<std::string> text = readFile(place, error);
       if (!text) {
         diags.error(decl.range,
-                    "cannot read \"" + Twine(place) + "\": " + error);
+                    heed::format("cannot read \"{}\": {}", place, error));
         return;
       }
       known = load(place, *text, key, /*isLibrary=*/false);
@@ -136,14 +138,14 @@ void Loader::import(File &file, ImportDecl &decl) {
   for (const LibraryFile &library : libraryFiles()) {
     names.push_back(library.path);
     if (library.path == decl.path) {
-      decl.file = loaded.lookup(("library:" + library.path).str());
+      decl.file = loaded.lookup(heed::format("library:{}", library.path));
       return;
     }
   }
-  diags.error(decl.range, "no file \"" + decl.path +
-                              "\" beside this one, in the folders of -I, or in "
-                              "the standard library" +
-                              didYouMean(decl.path, names));
+  diags.error(decl.range,
+              heed::format("no file \"{}\" beside this one, in the folders of "
+                           "-I, or in the standard library{}",
+                           decl.path, didYouMean(decl.path, names)));
 }
 
 /// Those that a name in a model can have, sorted: LLVM's object is a hash
@@ -197,7 +199,7 @@ ExprPtr Loader::valueOf(const llvm::json::Value &json, SMRange range,
   if (const llvm::json::Object *object = json.getAsObject()) {
     auto node = place(std::make_unique<RecordExpr>());
     for (StringRef key : keysOf(*object)) {
-      std::string inner = path + "." + key.str();
+      std::string inner = heed::format("{}.{}", path, key);
       if (ExprPtr value = valueOf(*object->get(key), range, nested, inner))
         node->entries.push_back({sources.keep(inner), std::move(value)});
     }
@@ -223,7 +225,7 @@ void Loader::config(ConfigDecl &decl) {
   std::optional<std::string> text = readFile(path, error);
   if (!text) {
     diags.error(decl.range,
-                "cannot read the config \"" + Twine(path) + "\": " + error);
+                heed::format("cannot read the config \"{}\": {}", path, error));
     return;
   }
   // LLVM's reader recurses for every bracket.
@@ -241,20 +243,22 @@ void Loader::config(ConfigDecl &decl) {
       --depth;
   }
   if (deepest > maxNesting) {
-    diags.error(decl.range, "the config \"" + Twine(path) +
-                                "\" nests deeper than " + Twine(maxNesting));
+    diags.error(decl.range,
+                heed::format("the config \"{}\" nests deeper than {}", path,
+                             maxNesting));
     return;
   }
   llvm::Expected<llvm::json::Value> json = llvm::json::parse(*text);
   if (!json) {
-    diags.error(decl.range, "the config \"" + Twine(path) + "\" is not JSON: " +
-                                llvm::toString(json.takeError()));
+    diags.error(decl.range,
+                heed::format("the config \"{}\" is not JSON: {}", path,
+                             llvm::toString(json.takeError())));
     return;
   }
   const llvm::json::Object *object = json->getAsObject();
   if (!object) {
     diags.error(decl.range,
-                "the config \"" + Twine(path) + "\" is no JSON object");
+                heed::format("the config \"{}\" is no JSON object", path));
     return;
   }
   for (StringRef key : keysOf(*object)) {
@@ -319,7 +323,7 @@ void Loader::checkNames(const File &file) {
   auto check = [&](const Name &name) {
     auto [first, isNew] = seen.try_emplace(name.text, name.range);
     if (!isNew)
-      diags.error(name.range, "'" + name.text + "' is defined twice")
+      diags.error(name.range, heed::format("'{}' is defined twice", name.text))
           .note(first->second, "first here");
   };
   // In the order of the text, so that the later one is the error.
@@ -341,8 +345,8 @@ Program Loader::run(StringRef path, std::optional<StringRef> text) {
   if (modelFolder.empty() && path != "-")
     modelFolder = llvm::sys::path::parent_path(path).str();
   for (const LibraryFile &library : libraryFiles())
-    load(("<library>/" + library.path).str(), library.text,
-         ("library:" + library.path).str(), /*isLibrary=*/true);
+    load(heed::format("<library>/{}", library.path), library.text,
+         heed::format("library:{}", library.path), /*isLibrary=*/true);
   std::string error;
   std::optional<std::string> read;
   if (!text) {
@@ -353,7 +357,7 @@ Program Loader::run(StringRef path, std::optional<StringRef> text) {
     else
       read = readFile(path, error);
     if (!read) {
-      diags.error(SMRange(), "cannot read '" + path + "': " + error);
+      diags.error(SMRange(), heed::format("cannot read '{}': {}", path, error));
       return std::move(program);
     }
     text = *read;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ParserCore.h"
+#include "support/Format.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -74,10 +75,11 @@ bool Parser::parseDecl(File &file) {
     fail("'import', 'config', 'const', 'fn' or 'model'");
   else
     failAt(token().range,
-           "expected 'import', 'config', 'const', 'fn' or 'model', found '" +
-               token().text.take_front(40) + "'" +
-               didYouMean(token().text,
-                          {"import", "config", "const", "fn", "model"}));
+           heed::format("expected 'import', 'config', 'const', 'fn' or "
+                        "'model', found '{}'{}",
+                        token().text.take_front(40),
+                        didYouMean(token().text, {"import", "config", "const",
+                                                  "fn", "model"})));
   return false;
 }
 
@@ -201,8 +203,9 @@ bool Parser::parseSignature(std::vector<Argument> &args, Owner owner) {
   auto settleUntyped = [&] {
     for (Argument &arg : pending) {
       if (owner != Owner::Fn) {
-        failAt(arg.name.range, "input '" + arg.name.text + "' needs a type" +
-                                   (late ? ", or a value" : ""));
+        failAt(arg.name.range,
+               heed::format("input '{}' needs a type{}", arg.name.text,
+                            (late ? ", or a value" : "")));
         return false;
       }
       args.push_back(std::move(arg));
@@ -248,9 +251,10 @@ bool Parser::parseSignature(std::vector<Argument> &args, Owner owner) {
       pending.clear();
     } else if (at("=")) {
       if (!late && owner != Owner::Fn) {
-        failAt(arg.name.range, "'" + arg.name.text +
-                                   "' has a value but no type: constants "
-                                   "stand behind ';'");
+        failAt(arg.name.range,
+               heed::format(
+                   "'{}' has a value but no type: constants stand behind ';'",
+                   arg.name.text));
         return false;
       }
       take();
@@ -280,7 +284,8 @@ bool Parser::checkSignature(llvm::ArrayRef<Argument> args) {
     if (isNew)
       continue;
     diags
-        .error(arg.name.range, "parameter '" + arg.name.text + "' occurs twice")
+        .error(arg.name.range,
+               heed::format("parameter '{}' occurs twice", arg.name.text))
         .note(first->second, "first here");
     return false;
   }

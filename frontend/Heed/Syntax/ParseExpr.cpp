@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ParserCore.h"
+#include "support/Format.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
@@ -290,8 +291,9 @@ std::unique_ptr<CallExpr> Parser::parseCall() {
       for (const NamedArgument &other : node->named)
         if (other.name.text == arg.name.text) {
           diags
-              .error(arg.name.range,
-                     "argument '" + arg.name.text + "' is given twice")
+              .error(
+                  arg.name.range,
+                  heed::format("argument '{}' is given twice", arg.name.text))
               .note(other.name.range, "first here");
           return false;
         }
@@ -416,9 +418,8 @@ ExprPtr Parser::parseRight() {
   if (!expect("(") || !parseName(node->index, "an index") || !expect(")"))
     return nullptr;
   if (!at("("))
-    return fail(
-        ("the parts in parentheses: concat(" + node->index.text + ")(a, b)")
-            .str());
+    return fail(heed::format("the parts in parentheses: concat({})(a, b)",
+                             node->index.text));
   const Token &open = take();
   std::vector<const Expr *> children;
   bool ok = parseUntil(")", [&] {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ParserCore.h"
+#include "support/Format.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
@@ -127,7 +128,7 @@ ExprPtr Parser::parseReduction() {
 /// The operand begins on the next line. That line is a part of this mistake,
 /// unless it is an equation.
 ExprPtr Parser::failNextLine(StringRef op) {
-  fail(("the operand of '" + op + "' on the same line").str());
+  fail(heed::format("the operand of '{}' on the same line", op));
   if (atKind(TokenKind::Name, 1) && !at(",", 2) && !atEquation(1))
     take();
   return nullptr;
@@ -186,10 +187,11 @@ ExprPtr Parser::parseSoftmax() {
     return nullptr;
   for (const Binder &binder : node->binders)
     if (binder.extent)
-      return failAt(binder.extent->range,
-                    "'" + op.text +
-                        "' names an index that exists already: it takes no "
-                        "range");
+      return failAt(
+          binder.extent->range,
+          heed::format(
+              "'{}' names an index that exists already: it takes no range",
+              op.text));
   if (accept("where") && !(node->where = parseExprIn(Place::Condition)))
     return nullptr;
   if (at(";") && hasThreshold(op.text))
@@ -199,7 +201,8 @@ ExprPtr Parser::parseSoftmax() {
     if (!parseName(sink, "'sink'"))
       return nullptr;
     if (sink.text != "sink")
-      return failAt(sink.range, "expected 'sink', found '" + sink.text + "'");
+      return failAt(sink.range,
+                    heed::format("expected 'sink', found '{}'", sink.text));
     if (!expect("=") || !(node->sink = parseExprIn(Place::Value)))
       return nullptr;
   }
@@ -214,9 +217,11 @@ ExprPtr Parser::parseSoftmax() {
   }
   if (atAnyOf({"*", "/", "//", "%"})) {
     StringRef sign = token().text;
-    return failAt(token().range, "'" + op.text + "' takes one factor: write " +
-                                     op.text + "(..) (a " + sign + " b) or (" +
-                                     op.text + "(..) a) " + sign + " b");
+    return failAt(
+        token().range,
+        heed::format(
+            "'{}' takes one factor: write {}(..) (a {} b) or ({}(..) a) {} b",
+            op.text, op.text, sign, op.text, sign));
   }
   const Expr *children[] = {node->where.get(), node->sink.get(),
                             node->operand.get()};

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ParserCore.h"
+#include "support/Format.h"
 
 using namespace heed;
 using namespace heed::ast;
@@ -73,13 +74,15 @@ bool Parser::parseStmt(std::vector<StmtPtr> &out) {
   }
   if (at("state") || at("entry")) {
     failAt(token().range,
-           "'" + token().text + "' stands in the outermost block of a model");
+           heed::format("'{}' stands in the outermost block of a model",
+                        token().text));
     return false;
   }
   if (atAnyOf({"+", "-", "*", "/", "//", "%", "^", "and", "or"})) {
-    failAt(token().range, "expected a statement, found '" + token().text +
-                              "'; an operator stands at the end of the line "
-                              "before");
+    failAt(token().range,
+           heed::format("expected a statement, found '{}'; an operator stands "
+                        "at the end of the line before",
+                        token().text));
     return false;
   }
   if (!atKind(TokenKind::Name)) {
@@ -309,11 +312,11 @@ bool Parser::parseParams(std::vector<StmtPtr> &out) {
       }
       if (files.size() != names.size()) {
         auto count = [](size_t n, StringRef what) {
-          return std::to_string(n) + " " + what.str() + (n == 1 ? "" : "s");
+          return heed::format("{} {}{}", n, what, (n == 1 ? "" : "s"));
         };
-        failAt(from(at), count(names.size(), "parameter") + " but " +
-                             count(files.size(), "name") +
-                             " in the checkpoint");
+        failAt(from(at), heed::format("{} but {} in the checkpoint",
+                                      count(names.size(), "parameter"),
+                                      count(files.size(), "name")));
         return false;
       }
     }
@@ -393,8 +396,8 @@ TypePtr Parser::parseType() {
     if (!type->element) {
       std::string hint = didYouMean(
           name.text, {"f16", "bf16", "f32", "i8", "i32", "i64", "bool"});
-      return failAt(name.range,
-                    "unknown element type '" + name.text + "'" + hint);
+      return failAt(name.range, heed::format("unknown element type '{}'{}",
+                                             name.text, hint));
     }
   }
   if (accept("[")) {

@@ -7,6 +7,7 @@
 
 #include "ParserCore.h"
 #include "Parser.h"
+#include "support/Format.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -46,7 +47,7 @@ bool Parser::accept(StringRef spelling) {
 bool Parser::expect(StringRef spelling) {
   if (accept(spelling))
     return true;
-  fail(("'" + spelling + "'").str());
+  fail(heed::format("'{}'", spelling));
   return false;
 }
 
@@ -78,7 +79,7 @@ bool Parser::parseUntil(StringRef close, llvm::function_ref<bool()> item) {
     if (!item())
       return false;
     if (!accept(",") && !at(close)) {
-      fail(("',' or '" + close + "'").str());
+      fail(heed::format("',' or '{}'", close));
       return false;
     }
   }
@@ -122,11 +123,11 @@ static std::string describe(const Token &token, StringRef endName) {
   case TokenKind::End:
     return endName.str();
   case TokenKind::String:
-    return "the string \"" + shown + "\"";
+    return heed::format("the string \"{}\"", shown);
   case TokenKind::Word:
-    return "the reserved word '" + shown + "'";
+    return heed::format("the reserved word '{}'", shown);
   default:
-    return "'" + shown + "'";
+    return heed::format("'{}'", shown);
   }
 }
 
@@ -137,8 +138,8 @@ std::nullptr_t Parser::fail(StringRef wanted) {
       endName != "the end of the file")
     found = &token(1);
   if (found->kind != TokenKind::Broken && !stopped() && !inUnclosed())
-    diags.error(found->range,
-                "expected " + wanted + ", found " + describe(*found, endName));
+    diags.error(found->range, heed::format("expected {}, found {}", wanted,
+                                           describe(*found, endName)));
   return nullptr;
 }
 
@@ -185,7 +186,7 @@ heed::Parser::Nest::Nest(Parser &parser) : parser(parser) {
     return;
   if (!parser.stopped())
     parser.diags.error(parser.token().range,
-                       "nesting deeper than " + Twine(maxNesting));
+                       heed::format("nesting deeper than {}", maxNesting));
   parser.stop();
 }
 
@@ -198,9 +199,11 @@ ExprPtr Parser::finish(std::unique_ptr<Expr> node, SMLoc begin,
   if (node->height <= maxHeight)
     return node;
   // The end of the chain is where the reader has to cut.
-  return failAt({node->range.End, node->range.End},
-                "an expression higher than " + Twine(maxHeight) +
-                    " operators: give a part of it a name");
+  return failAt(
+      {node->range.End, node->range.End},
+      heed::format(
+          "an expression higher than {} operators: give a part of it a name",
+          maxHeight));
 }
 
 std::unique_ptr<File> heed::parseFile(StringRef path, StringRef text,
