@@ -91,12 +91,14 @@ heed_status heed_bench(heed_model *model, const heed_arguments *a,
                        const heed_buffer *inputs, heed_buffer *outputs,
                        FILE *stream) {
   /* Without a count, about a second; before it, a tenth of one for memory,
-   * caches, threads and the processor's clock. */
+   * caches, threads and the processor's clock. With one, so many after the
+   * first: what is run is the same each time. */
   enum { Most = 100000 };
   sample s = {.capacity = Most, .times = malloc(Most * sizeof *s.times)};
   if (!s.times)
     return HEED_ERROR_MEMORY;
-  heed_status status = measure(model, a->entry, inputs, outputs, 0, 0.1, 1, &s);
+  heed_status status = measure(model, a->entry, inputs, outputs,
+                               a->benchRuns ? 1 : 0, 0.1, 1, &s);
   size_t warmUp = s.count;
   heed_profile_reset(model);
   if (!status)
