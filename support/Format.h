@@ -11,8 +11,8 @@
 //   format("'{}' has rank {}, expected {}", name, type.getRank(), 2)
 //   emitError() << ...  stays where MLIR prints a value or a type itself
 //
-// llvm::StringRef and llvm::Twine are strings; whatever LLVM prints (types,
-// attributes, locations, APInt) is printed with `printed(x)`.
+// llvm::StringRef, SmallString and Twine are strings; whatever LLVM prints
+// (types, attributes, locations, APInt) is printed with `printed(x)`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,6 +35,10 @@ struct fmt::formatter<llvm::StringRef> : fmt::formatter<fmt::string_view> {
   }
 };
 
+template <unsigned Size>
+struct fmt::formatter<llvm::SmallString<Size>>
+    : fmt::formatter<llvm::StringRef> {};
+
 template <>
 struct fmt::formatter<llvm::Twine> : fmt::formatter<llvm::StringRef> {
   template <typename Context>
@@ -47,6 +51,8 @@ struct fmt::formatter<llvm::Twine> : fmt::formatter<llvm::StringRef> {
 
 namespace heed {
 
+/// Called as heed::format where an argument is LLVM's, which has a function of
+/// that name.
 using fmt::format;
 
 /// "1 axis", "3 axes".
