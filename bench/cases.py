@@ -57,9 +57,8 @@ def document_ids(n, count):
     return np.searchsorted(cuts, np.arange(n), side="right").astype(np.int32)
 
 
-def live(p):
-    """The mask of an attention as a matrix [N, M]; None if every pair lives."""
-    i, j = np.arange(p["N"])[:, None], np.arange(p["M"])[None, :]
+def sees(p, documents, i, j):
+    """Whether query i sees key j (arrays that broadcast); None if all see all. documents: the number of each position's."""
     if p["mask"] == "causal":
         return j <= i + (p["M"] - p["N"])
     if p["mask"] == "window":
@@ -67,9 +66,14 @@ def live(p):
     if p["mask"] == "global":
         return (abs(i - j) <= p["window"]) | (i < p["globals"]) | (j < p["globals"])
     if p["mask"] == "documents":
-        d = document_ids(p["N"], p["documents"])
-        return d[:, None] == d[None, :]
+        return documents[i] == documents[j]
     return None
+
+
+def live(p):
+    """The mask of an attention as a matrix [N, M]; None if every pair lives."""
+    documents = document_ids(p["N"], p["documents"]) if p["mask"] == "documents" else None
+    return sees(p, documents, np.arange(p["N"])[:, None], np.arange(p["M"])[None, :])
 
 
 def live_pairs(p):

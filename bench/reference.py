@@ -3,6 +3,7 @@
 Nothing here is fast, and nothing is shared with the systems that are measured. `answer` gives (output, largest |score|)."""
 import math
 
+import cases
 import numpy as np
 
 BLOCK = 256  # query rows at a time: of a long attention no matrix of all scores is stored
@@ -39,19 +40,6 @@ def softmax(s):
     return s
 
 
-def mask(p, document, i, j):
-    """Whether key j is seen by query i; None if all are."""
-    if p["mask"] == "causal":
-        return j <= i + (p["M"] - p["N"])
-    if p["mask"] == "window":
-        return (j <= i) & (i - j < p["window"])
-    if p["mask"] == "global":
-        return (abs(i - j) <= p["window"]) | (i < p["globals"]) | (j < p["globals"])
-    if p["mask"] == "documents":
-        return document[i] == document[j]
-    return None
-
-
 def attention(p, x, _):
     one = x["q"].ndim == 3
     q, k, v = x["q"][:, :, None] if one else x["q"], x["k"], x["v"]
@@ -66,7 +54,7 @@ def attention(p, x, _):
         s /= math.sqrt(p["E"])
         if "cap" in p:
             s = p["cap"] * np.tanh(s / p["cap"]) - 2.0 ** (-8.0 * (h + 1) / p["H"]) * (i - j)
-        live = mask(p, x.get("document"), i, j)
+        live = cases.sees(p, x.get("document"), i, j)
         if live is not None:
             s[~np.broadcast_to(live, s.shape)] = -np.inf
         largest = max(largest, float(np.abs(s[np.isfinite(s)]).max()))

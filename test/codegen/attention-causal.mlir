@@ -3,6 +3,7 @@
 // updates. exp2 works for scores of any size and keeps NaN; only boundary blocks select by the mask, products too.
 // RUN: rm -rf %t && heed-halide %s -o %t --target=x86-64-v4 --runtime --no-user-context
 // RUN: env PYTHONPATH=%S/Inputs %python %S/Inputs/attention.py %t causal %cc
+// It is run, and its vectors are those of AVX-512.
 // REQUIRES: avx512
 halide.pipeline @causal {
   %cst = arith.constant 1.000000e+00 : f32

@@ -1,6 +1,7 @@
 """Fuzzes the parser from every .heed file of the repository, the examples of docs/language.md and the malformed inputs
 of the syntax tests, whole and truncated, for 60 seconds (HEED_FUZZ_SECONDS changes that).
 
+The drivers are built with sanitizers alone: `make asan`.
 REQUIRES: fuzzer
 RUN: rm -rf %t && mkdir -p %t/seeds && %python %s %heed_src %heed_bin/../test/fuzz/bin/fuzz-heed %t
 """

@@ -1,5 +1,6 @@
 """Fuzzes each reader from a corpus of valid and truncated files, 60 seconds each (HEED_FUZZ_SECONDS changes that).
 
+The drivers are built with sanitizers alone: `make asan`.
 REQUIRES: fuzzer
 RUN: rm -rf %t && mkdir -p %t && %python %s %heed_bin/../test/fuzz/bin %t
 """

@@ -1,4 +1,5 @@
 # RUN: rm -rf %t && mkdir -p %t && %python %s %heed_src %t
+# The library's runtime would want the sanitizer's, which is not in Python.
 # UNSUPPORTED: asan
 """Models compiled from Python: files and text, constants, weights from files and from memory, messages, explain and profile."""
 import inspect

@@ -1,4 +1,5 @@
 # RUN: %python %s %heed_src %t
+# The library's runtime would want the sanitizer's, which is not in Python.
 # UNSUPPORTED: asan
 """The package installs into an environment that has NumPy and nothing else, without network, and works there."""
 import os

@@ -3,7 +3,8 @@
 RUN: rm -rf %t && mkdir -p %t && %python %s %heed_bin/../test/runtime/bin/fake-model %t
 RUN: %heed_bin/../test/runtime/bin/abi-test %t/w.safetensors %t/bad/*
 RUN: %heed_bin/../test/runtime/bin/run-test %t/w.safetensors
-RUN: cp %t/w.safetensors %t/spoilt.safetensors && %heed_bin/../test/runtime/bin/host-test %t/w.safetensors %t/spoilt.safetensors
+RUN: %heed_bin/../test/runtime/bin/host-test %t/w.safetensors
+RUN: cp %t/w.safetensors %t/spoilt.safetensors && %heed_bin/../test/runtime/bin/weights-test %t/w.safetensors %t/spoilt.safetensors
 """
 import json
 import os

@@ -9,18 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *runOften(void *argument) {
-  heed_model *model = argument;
-  arrays *a = malloc(sizeof *a);
-  intptr_t wrong = 0;
-  for (int k = 0; k < 300; ++k) {
-    fill(a, (float)(k % 7));
-    wrong += run(model, a) != HEED_OK || !isRight(a);
-  }
-  free(a);
-  return (void *)wrong;
-}
-
 /* Two threads on one handle: a call computes, or does nothing and says so. */
 static void *runShared(void *argument) {
   heed_model *model = argument;

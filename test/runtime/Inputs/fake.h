@@ -5,7 +5,9 @@
 
 #include "runtime/host.h"
 
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 extern const heed_model_desc fake_model, fake_alien_model, fake_targets_model,
@@ -58,6 +60,37 @@ static inline int isRight(const arrays *a) {
 
 static inline heed_status run(heed_model *model, arrays *a) {
   return heed_run(model, NULL, a->in, 3, a->out, 2, NULL);
+}
+
+static inline int says(const heed_model *model, const char *text) {
+  return strstr(heed_last_error(model), text) != NULL;
+}
+
+/* Opens, runs, closes; the status of opening. */
+static inline heed_status once(const heed_options *options, int *failures) {
+  heed_model *model = NULL;
+  arrays a;
+  heed_status status = heed_open(&fake_model, options, &model);
+  if (!status) {
+    fill(&a, 2);
+    *failures += check(run(model, &a) == HEED_OK && isRight(&a),
+                       "a right result", __LINE__, model);
+  }
+  heed_close(model);
+  return status;
+}
+
+/* A thread that runs a handle; how often its result was wrong. */
+static inline void *runOften(void *argument) {
+  heed_model *model = argument;
+  arrays *a = malloc(sizeof *a);
+  intptr_t wrong = 0;
+  for (int k = 0; k < 300; ++k) {
+    fill(a, (float)(k % 7));
+    wrong += run(model, a) != HEED_OK || !isRight(a);
+  }
+  free(a);
+  return (void *)wrong;
 }
 
 #endif

@@ -12,10 +12,6 @@ static heed_status with(heed_model *model, arrays *a, const heed_call *call) {
   return heed_run(model, NULL, a->in, 3, a->out, 2, call);
 }
 
-static int says(const heed_model *model, const char *text) {
-  return strstr(heed_last_error(model), text) != NULL;
-}
-
 /* ---- versions and sizes ---- */
 
 /* In old_caller.c. */
