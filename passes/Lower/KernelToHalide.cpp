@@ -116,6 +116,15 @@ FailureOr<KernelFunc *> KernelTranslator::func(Location loc, StringRef what,
   return &info->funcs.back();
 }
 
+/// Whether \p values are what \p func holds at \p at.
+static bool keeps(Value func, ValueRange at, ValueRange values) {
+  return llvm::all_of(llvm::enumerate(values), [&](auto value) {
+    auto read = value.value().template getDefiningOp<halide::ReadOp>();
+    return read && read.getFunc() == func && read.getCoordinates() == at &&
+           read.getResult(value.index()) == value.value();
+  });
+}
+
 LogicalResult KernelTranslator::update(Location loc, KernelFunc &f,
                                        ArrayRef<Extent> reductions,
                                        UpdateBody body) {
@@ -129,7 +138,7 @@ LogicalResult KernelTranslator::update(Location loc, KernelFunc &f,
   }
   SmallVector<StringRef> rvars(names.begin(), names.end());
   auto op = halide::UpdateOp::create(b, loc, f.func.getResult(), rvars, bounds);
-  bool ok = true;
+  bool ok = true, kept = false;
   size_t rank = f.extents.size();
   op.fill(
       b, op.getSet(),
@@ -140,6 +149,7 @@ LogicalResult KernelTranslator::update(Location loc, KernelFunc &f,
         ok = succeeded(values);
         if (!ok)
           return {};
+        kept = keeps(f.func.getResult(), args.take_front(rank), *values);
         // Halide takes a reduction var that no value depends on for none
         // at all: a count of ones names its var in a condition.
         for (Value loop : loops) {
@@ -160,6 +170,12 @@ LogicalResult KernelTranslator::update(Location loc, KernelFunc &f,
       });
   if (!ok)
     return failure();
+  // Terms that change nothing (`any(o) false`, of a product over a dim of
+  // extent 0) depend on no loop: libHalide would have none to schedule.
+  if (kept) {
+    op.erase();
+    return success();
+  }
   f.role = FuncRole::Reduction;
   f.updates.push_back(op);
   f.reductions.emplace_back(reductions.rbegin(), reductions.rend());

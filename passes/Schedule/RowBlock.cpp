@@ -88,6 +88,7 @@ bool RowBlock::shape(Value root) {
     if (func == root || owner.lookup(func) != root)
       continue;
     Member &member = members[func];
+    member.query = -1;
     member.ids.assign(f.extents.size(), -2);
     for (halide::ReadOp read : readsOf(func)) {
       Value reader = readerOf(read);
@@ -183,8 +184,12 @@ bool RowBlock::chooseQuery(Value root) {
 }
 
 bool RowBlock::isStored(KernelFunc &f) {
-  if (f.role == FuncRole::Reduction || members[f.func.getResult()].accumulators)
+  const Member &member = members[f.func.getResult()];
+  if (f.role == FuncRole::Reduction || member.accumulators)
     return true;
+  // Without lanes there is nothing to store by; `shape` found it cheap.
+  if (member.query < 0)
+    return false;
   if (countOperations(f.func).costInVectors() <= 1)
     return false;
   llvm::SmallPtrSet<Operation *, 4> stages;

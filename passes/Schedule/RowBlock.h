@@ -36,7 +36,7 @@ private:
   struct Member {
     /// Per var the root's var that it follows, or -1.
     llvm::SmallVector<int> ids;
-    unsigned query = 0;       ///< the var that follows the root's query
+    int query = -1;           ///< the var that follows the root's query
     int tiled = -1;           ///< a sum: the var of its register tile
     int64_t unrolled = 1;     ///< ... and its places
     mlir::Value accumulators; ///< the copy of a sum: the sum

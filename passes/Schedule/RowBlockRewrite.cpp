@@ -128,8 +128,10 @@ void RowBlock::stageReads(Value func) {
       SmallVector<Value> from{body.getArgument(member.query)};
       Member place;
       place.ids = {query};
+      place.query = 0;
       for (size_t k = 0; k < body.getNumArguments(); ++k) {
-        if (k == member.query || !used.contains(body.getArgument(k)))
+        if (static_cast<int>(k) == member.query ||
+            !used.contains(body.getArgument(k)))
           continue;
         size_t loop = k < rank ? 0 : k - rank;
         if (loop && mutated("row-block.staged-to-first-extent"))

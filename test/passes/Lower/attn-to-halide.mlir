@@ -123,3 +123,20 @@ func.func private @lookup(%ids: tensor<?xi32>, %table: tensor<1000x8xf32>) -> te
   } -> tensor<?x8xf32>
   return %y : tensor<?x8xf32>
 }
+
+// Terms that change nothing are no update: libHalide would have no loop for them.
+// CHECK-LABEL: halide.pipeline @nothing
+// CHECK: halide.func "sum0"
+// CHECK-NOT: halide.update
+// CHECK: halide.output
+func.func private @nothing(%x: tensor<?x?xf32>, %n: index) -> tensor<?xi1> attributes {attn.kernel} {
+  %none = arith.constant false
+  %e = tensor.empty(%n) : tensor<?xi1>
+  %z = linalg.fill ins(%none : i1) outs(%e : tensor<?xi1>) -> tensor<?xi1>
+  %y = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<?x?xf32>) outs(%z : tensor<?xi1>) {
+  ^bb0(%v: f32, %acc: i1):
+    linalg.yield %acc : i1
+  } -> tensor<?xi1>
+  return %y : tensor<?xi1>
+}
