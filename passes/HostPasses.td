@@ -44,6 +44,63 @@ def AttnPlanMemory : Pass<"attn-plan-memory", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"];
 }
 
+def AttnHoistPacks : Pass<"attn-hoist-packs", "::mlir::ModuleOp"> {
+  let summary = "Weights are packed once, when the model is opened";
+  let description = [{
+    Schedules read weights in an order of their own, which a pipeline of each makes (`attn-to-halide`). Calls of pipelines
+    that are the same in every call of the model move to the function with `attn.init`, as `attn-hoist-weights` moves
+    tensor mathematics. Left alone, with a remark: a call that depends on an input, or on a size that is known in a call only.
+
+    ```mlir
+    func.func @transposed(%x: tensor<4x8xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) attributes {attn.model} {
+      %w = attn.param "w" : tensor<4x8xf32>
+      %e = tensor.empty() : tensor<8x4xf32>
+      %p = halide.call @pack(%w : tensor<4x8xf32>) outs(%e : tensor<8x4xf32>) -> tensor<8x4xf32>
+      %y = halide.call @pack(%x : tensor<4x8xf32>) outs(%e : tensor<8x4xf32>) -> tensor<8x4xf32>
+      return %p, %y : tensor<8x4xf32>, tensor<8x4xf32>
+    }
+    halide.pipeline @pack {
+      %w = halide.buffer "w" ("j", "i") : f32
+      %f = halide.func "f" (%i = "i", %j = "j") : f32 {
+        %v = halide.read %w[%j, %i] : f32
+        halide.yield %v : f32
+      }
+      halide.output %f
+    }
+    ```
+    becomes
+    ```mlir
+    module {
+      func.func @transposed(%arg0: tensor<4x8xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) attributes {attn.model} {
+        %0 = tensor.empty() : tensor<8x4xf32>
+        %c0 = arith.constant 0 : index
+        %1 = attn.kept %c0 : tensor<8x4xf32>
+        %2 = halide.call @pack(%arg0 : tensor<4x8xf32>) outs(%0 : tensor<8x4xf32>) -> tensor<8x4xf32>
+        return %1, %2 : tensor<8x4xf32>, tensor<8x4xf32>
+      }
+      halide.pipeline @pack {
+        %w = halide.buffer "w" ("j", "i") : f32
+        %f = halide.func "f" (%i = "i", %j = "j") : f32 {
+          %0 = halide.read %w[%j, %i] : f32
+          halide.yield %0 : f32
+        }
+        halide.output %f
+      }
+      func.func private @init() attributes {attn.init, attn.slots = 1 : i64} {
+        %c0 = arith.constant 0 : index
+        %0 = attn.param "w" : tensor<4x8xf32>
+        %1 = tensor.empty() : tensor<8x4xf32>
+        %2 = halide.call @pack(%0 : tensor<4x8xf32>) outs(%1 : tensor<8x4xf32>) -> tensor<8x4xf32>
+        attn.keep %2 in %c0 : tensor<8x4xf32>
+        return
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def AttnFormEntries : Pass<"attn-form-entries", "::mlir::ModuleOp"> {
   let summary = "Models to functions that write their results where the caller says";
   let description = [{

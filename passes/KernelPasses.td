@@ -152,9 +152,9 @@ def AttnHoistWeights : Pass<"attn-hoist-weights", "::mlir::ModuleOp"> {
   let description = [{
     A tensor that is the same in every call (computed from parameters, constants and variables of loops with constant
     bounds alone) moves to the function with `attn.init`, which keeps it; the model reads what was kept. In a loop over
-    layers there is one instance a layer. Runs on tensor mathematics, and again on calls of pipelines, where it finds the packing of weights. Left alone,
-    with a remark: what needs a size that is known in a call only, what depends on an input, and elementwise ops that only spread
-    their inputs over a larger tensor.
+    layers there is one instance a layer. Runs on tensor mathematics, before kernels are formed, so that none computes anew
+    what stays the same. Left alone, with a remark: what needs a size that is known in a call only, what depends on an
+    input, and elementwise ops that only spread their inputs over a larger tensor.
 
     ```mlir
     #m = affine_map<(i, j) -> (i, j)>

@@ -97,8 +97,7 @@ void heed::buildKernelPipeline(OpPassManager &passes, bool fastMath) {
   passes.addNestedPass<func::FuncOp>(createAttnSolveMasks());
   passes.addNestedPass<func::FuncOp>(createAttnChooseAlgorithm());
   passes.addPass(createAttnVerifyAttention());
-  // Before kernels are formed, that none computes anew what stays the same;
-  // and after schedules have made a pipeline of packing a weight.
+  // Before kernels are formed, that none computes anew what stays the same.
   passes.addPass(createAttnHoistWeights());
   passes.addPass(createAttnFormKernels());
   if (fastMath)
@@ -110,7 +109,9 @@ void heed::buildKernelPipeline(OpPassManager &passes, bool fastMath) {
   passes.addPass(createAttnToHalide());
   passes.addPass(createAttnVerifyHalide());
   passes.addPass(createCSEPass());
-  passes.addPass(createAttnHoistWeights());
+  // The host's first pass: people read and edit a host whose weights are packed
+  // once.
+  passes.addPass(createAttnHoistPacks());
 }
 
 void heed::buildCodegenPipeline(OpPassManager &passes) {

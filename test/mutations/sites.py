@@ -37,6 +37,7 @@ PROVEN = ("raise-attention", "reorder-products")
 
 # Passes that cannot change a number, each with the reason.
 WITHOUT = {
+    "attn-hoist-packs": "moves by the code of attn-hoist-weights (passes/Plan/Hoisting.cpp), whose faults are for both",
     "attn-relax-math": "sets flags that --fast-math alone allows, for which no bound of errors is promised",
     "attn-verify-front-end": "verifies",
     "attn-verify-attention": "verifies",
