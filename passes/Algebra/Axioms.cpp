@@ -13,7 +13,8 @@ static constexpr AxiomText texts[] = {
      "sum(i, j) a * b",
      "distribute products over sums when an order of contraction changes",
      "a sum that may be empty is compared apart, with its extent 0",
-     "rounding; where overflow shows"},
+     "rounding; where overflow shows; NaN or infinity where an infinite "
+     "number meets a 0, or one of the other sign"},
     {"move-factor",
      "sum(j) x * a[j] = x * sum(j) a[j], sum(j) a[j] / l = "
      "(sum(j) a[j]) / l",
@@ -21,7 +22,8 @@ static constexpr AxiomText texts[] = {
      "instead of before",
      "a sum that may be empty is compared apart, with its extent 0; so are "
      "rows without a live key",
-     "rounding; where overflow shows"},
+     "rounding; where overflow shows; NaN or infinity where an infinite "
+     "number meets a 0, or one of the other sign"},
     {"reciprocal", "x / c = x * (1 / c) for one number c of the whole call",
      "move a factor that does not depend on the reduction index", "none",
      "one rounding"},

@@ -1,7 +1,7 @@
 """Compares a result with the oracle's: NaN exactly where it is expected, each element within the error that what it depends on allows."""
 import numpy as np
 
-from infinite import is_open
+from infinite import is_open, is_unbounded
 from inputs import from_bf16
 from oracle import FACTOR, UNIT
 
@@ -33,8 +33,9 @@ def judge_values(got, kind, want, what):
         # Without a bound there is no judgement, but for NaN.
         free = ~np.isfinite(bound) & np.isfinite(v) | (want.a > 2.0 ** 17 * np.maximum(np.abs(v), 1e-30)) & (want.a > 1e3)
         # What is near f32's greatest number may overflow.
-        free |= np.abs(v) + np.nan_to_num(bound) > 3e38
-        close = (np.abs(got - v) <= bound) | (got == v) | (np.isnan(got) & np.isnan(v)) | free & ~np.isnan(got) | is_open(v, want.a)
+        free |= np.isfinite(v) & (np.abs(v) + np.nan_to_num(bound) > 3e38)
+        close = (np.abs(got - v) <= bound) & np.isfinite(v) | (got == v) | (np.isnan(got) & np.isnan(v)) | free & ~np.isnan(got)
+        close |= is_open(v, want.a) & ~(is_unbounded(v, want.a) & np.isfinite(got))
     return report(what, got, v, ~close, bound) if not close.all() else None
 
 

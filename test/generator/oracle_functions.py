@@ -3,9 +3,9 @@ import math
 
 import numpy as np
 
-from oracle import *
 from infinite import GREATEST, is_open, open_where, settled
-from oracle import FACTOR, UNIT, table
+from oracle import *
+from oracle_reductions import reduce, softmax
 
 erf = np.vectorize(math.erf, otypes=[float])
 
@@ -75,7 +75,7 @@ def call(name, *args):
         if np.isinf(x.v).any():
             # Of exp(-inf) a compiler may make an absent element; what has no limit may be NaN or not.
             mark = mark | (x.v == -np.inf) & (name in ("exp", "exp2")) | np.isinf(x.v) & np.isnan(v)
-    return Val(*(lambda v, a: (v, x.ax, a))(*open_where(mark, v, np.where(np.isnan(a), np.inf, a))))
+    return Val(*(lambda v, a: (v, x.ax, a))(*open_where(mark, v, np.where(np.isnan(a) & ~np.isnan(v), np.inf, a))))
 
 
 @table
