@@ -11,10 +11,9 @@
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
-#include <cmath>
 
 using namespace mlir;
+using namespace heed;
 using namespace heed::attn;
 
 //===----------------------------------------------------------------------===//
@@ -149,115 +148,27 @@ Value heed::attn::makeExtent(OpBuilder &b, Location loc, Value tensor,
 }
 
 //===----------------------------------------------------------------------===//
-// Polynomials
+// As polynomials
 //===----------------------------------------------------------------------===//
 
-SizePolynomial::SizePolynomial(int64_t constant) {
-  add({}, llvm::DynamicAPInt(constant));
-}
-
-SizePolynomial SizePolynomial::symbol(unsigned number) {
-  SizePolynomial result;
-  result.add({number}, llvm::DynamicAPInt(1));
-  return result;
-}
-
-void SizePolynomial::add(const Product &product,
-                         const llvm::DynamicAPInt &coefficient) {
-  auto [at, isNew] = coefficients.try_emplace(product, coefficient);
-  if (!isNew)
-    at->second += coefficient;
-  if (at->second == 0)
-    coefficients.erase(at);
-}
-
-SizePolynomial &SizePolynomial::operator+=(const SizePolynomial &other) {
-  for (auto &[product, coefficient] : other.coefficients)
-    add(product, coefficient);
-  return *this;
-}
-
-SizePolynomial &SizePolynomial::operator-=(const SizePolynomial &other) {
-  for (auto &[product, coefficient] : other.coefficients)
-    add(product, -coefficient);
-  return *this;
-}
-
-SizePolynomial SizePolynomial::operator*(const SizePolynomial &other) const {
-  SizePolynomial result;
-  for (auto &[left, a] : coefficients)
-    for (auto &[right, b] : other.coefficients) {
-      Product product;
-      std::merge(left.begin(), left.end(), right.begin(), right.end(),
-                 std::back_inserter(product));
-      result.add(product, a * b);
-    }
-  return result;
-}
-
-std::optional<int64_t> SizePolynomial::constant() const {
-  if (coefficients.empty())
-    return 0;
-  auto &[product, coefficient] = *coefficients.begin();
-  if (coefficients.size() > 1 || !product.empty() ||
-      coefficient > std::numeric_limits<int64_t>::max() ||
-      coefficient < std::numeric_limits<int64_t>::min())
-    return std::nullopt;
-  return int64_t(coefficient);
-}
-
-std::optional<SizePolynomial>
-SizePolynomial::dividedBy(const SizePolynomial &divisor) const {
-  if (divisor.coefficients.size() != 1)
-    return std::nullopt;
-  auto &[under, number] = *divisor.coefficients.begin();
-  SizePolynomial quotient;
-  for (auto &[over, coefficient] : coefficients) {
-    if (coefficient % number != 0 ||
-        !std::includes(over.begin(), over.end(), under.begin(), under.end()))
-      return std::nullopt;
-    Product rest;
-    std::set_difference(over.begin(), over.end(), under.begin(), under.end(),
-                        std::back_inserter(rest));
-    quotient.add(rest, coefficient / number);
-  }
-  return quotient;
-}
-
-bool SizePolynomial::isNeverNegative() const {
-  return llvm::all_of(coefficients,
-                      [](auto &term) { return term.second >= 0; });
-}
-
-double SizePolynomial::estimate(double size) const {
-  double total = 0;
-  for (auto &[product, coefficient] : coefficients)
-    total += double(int64_t(coefficient)) * std::pow(size, product.size());
-  return total;
-}
-
-//===----------------------------------------------------------------------===//
-// From the IR
-//===----------------------------------------------------------------------===//
-
-SizePolynomial SymbolicDims::intern(Symbol wanted) {
-  auto isSame = [&](Symbol &known) {
-    if (!wanted.op.empty())
-      return known.op == wanted.op && known.operands == wanted.operands;
-    if (known.value == wanted.value && known.axis == wanted.axis)
-      return true;
+Size SymbolicDims::intern(Source wanted) {
+  StringAttr name = nameOf(wanted.value, wanted.axis);
+  for (auto &[atom, known] : sources) {
+    bool isSame = known.value == wanted.value && known.axis == wanted.axis;
     // Checks at the entry of a function make dims of one name equal.
-    return wanted.name && wanted.axis >= 0 && known.axis >= 0 &&
-           known.name == wanted.name &&
-           known.value.getParentBlock() == wanted.value.getParentBlock();
-  };
-  unsigned number = llvm::find_if(symbols, isSame) - symbols.begin();
-  if (number == symbols.size())
-    symbols.push_back(std::move(wanted));
-  return SizePolynomial::symbol(number);
+    if (isSame ||
+        (name && wanted.axis >= 0 && known.axis >= 0 &&
+         nameOf(known.value, known.axis) == name &&
+         known.value.getParentBlock() == wanted.value.getParentBlock()))
+      return Size::atom(atom);
+  }
+  unsigned atom = table.numAtoms();
+  Size size = table.dim(name ? name.str() : heed::format("?{}", atom));
+  sources[atom] = wanted;
+  return size;
 }
 
-SizePolynomial SymbolicDims::dim(Value shaped, int64_t axis) {
+Size SymbolicDims::dim(Value shaped, int64_t axis) {
   ExtentSource source = traceExtent(shaped, axis);
   if (source.fixed)
     return *source.fixed;
@@ -265,7 +176,7 @@ SizePolynomial SymbolicDims::dim(Value shaped, int64_t axis) {
     return size(source.size);
   Operation *op = source.tensor.getDefiningOp();
   if (auto collapse = dyn_cast_or_null<tensor::CollapseShapeOp>(op)) {
-    SizePolynomial product = 1;
+    Size product = 1;
     ReassociationIndices group =
         collapse.getReassociationIndices()[source.axis];
     for (int64_t part : group)
@@ -274,28 +185,26 @@ SizePolynomial SymbolicDims::dim(Value shaped, int64_t axis) {
   }
   if (auto choice = dyn_cast_or_null<scf::IfOp>(op)) {
     unsigned result = cast<OpResult>(source.tensor).getResultNumber();
-    SizePolynomial yes =
-        dim(choice.thenYield().getOperand(result), source.axis);
+    Size yes = dim(choice.thenYield().getOperand(result), source.axis);
     if (yes == dim(choice.elseYield().getOperand(result), source.axis))
       return yes;
   }
-  return intern(
-      {source.tensor, source.axis, nameOf(source.tensor, source.axis), {}, {}});
+  return intern({source.tensor, source.axis});
 }
 
-SizePolynomial SymbolicDims::elements(Value shaped) {
-  SizePolynomial product = 1;
+Size SymbolicDims::elements(Value shaped) {
+  Size product = 1;
   for (int64_t axis = 0; axis < cast<ShapedType>(shaped.getType()).getRank();
        ++axis)
     product *= dim(shaped, axis);
   return product;
 }
 
-SizePolynomial SymbolicDims::size(Value value) {
+Size SymbolicDims::size(Value value) {
   auto known = sizes.find(value);
   if (known != sizes.end())
     return known->second;
-  SizePolynomial result;
+  Size result;
   APInt number;
   Operation *op = value.getDefiningOp();
   if (matchPattern(value, m_ConstantInt(&number)) &&
@@ -313,107 +222,50 @@ SizePolynomial SymbolicDims::size(Value value) {
            op->getOperandTypes().front() == value.getType())
     result = computed(op);
   else
-    result = intern({value, -1, nameOf(value, -1), {}, {}});
+    result = intern({value, -1});
   sizes[value] = result;
   return result;
 }
 
-SizePolynomial SymbolicDims::computed(Operation *op) {
-  SizePolynomial left = size(op->getOperand(0)),
-                 right = size(op->getOperand(1));
+Size SymbolicDims::computed(Operation *op) {
+  Size left = size(op->getOperand(0)), right = size(op->getOperand(1));
   // More terms than a person would write; nobody compares them.
   constexpr size_t kMaxTerms = 64;
-  if (left.terms().size() * right.terms().size() <= kMaxTerms) {
-    if (isa<arith::AddIOp>(op))
-      return left + right;
-    if (isa<arith::SubIOp>(op))
-      return left - right;
-    if (isa<arith::MulIOp>(op))
-      return left * right;
-    if (isa<arith::DivSIOp, arith::DivUIOp, arith::FloorDivSIOp,
-            arith::CeilDivSIOp, arith::CeilDivUIOp>(op))
-      if (std::optional<SizePolynomial> quotient = left.dividedBy(right))
-        return *quotient;
-  }
-  return intern(
-      {op->getResult(0), -1, {}, op->getName().getStringRef(), {left, right}});
+  if (left.terms.size() * right.terms.size() > kMaxTerms)
+    return opaque(op, left, right);
+  if (isa<arith::AddIOp>(op))
+    return left + right;
+  if (isa<arith::SubIOp>(op))
+    return left - right;
+  if (isa<arith::MulIOp>(op))
+    return left * right;
+  if (isa<arith::MinSIOp>(op))
+    return table.min(left, right);
+  if (isa<arith::MaxSIOp>(op))
+    return table.max(left, right);
+  // All divisions and remainders are one where nothing is negative. A divisor
+  // is not 0, whatever its bound.
+  if (!isNeverNegative(left) || !isNeverNegative(right) || right.is(0))
+    return opaque(op, left, right);
+  if (isa<arith::DivSIOp, arith::DivUIOp, arith::FloorDivSIOp>(op))
+    return table.floorDiv(left, right);
+  if (isa<arith::CeilDivSIOp, arith::CeilDivUIOp>(op))
+    return table.floorDiv(left + right - 1, right);
+  if (isa<arith::RemSIOp, arith::RemUIOp>(op))
+    return table.mod(left, right);
+  if (isa<arith::MinUIOp>(op))
+    return table.min(left, right);
+  if (isa<arith::MaxUIOp>(op))
+    return table.max(left, right);
+  return opaque(op, left, right);
 }
 
-//===----------------------------------------------------------------------===//
-// To texts and ops
-//===----------------------------------------------------------------------===//
-
-std::string SymbolicDims::str(unsigned number) const {
-  const Symbol &each = symbols[number];
-  if (each.op.empty())
-    return each.name ? each.name.str() : heed::format("?{}", number);
-  static constexpr std::pair<StringLiteral, StringLiteral> signs[] = {
-      {"arith.divsi", "//"}, {"arith.divui", "//"}, {"arith.floordivsi", "//"},
-      {"arith.addi", "+"},   {"arith.subi", "-"},   {"arith.muli", "*"}};
-  std::string left = str(each.operands[0]), right = str(each.operands[1]);
-  for (auto [op, sign] : signs)
-    if (each.op == op)
-      return heed::format("(({}){}({}))", left, sign, right);
-  return heed::format("{}({}, {})", each.op.drop_front(strlen("arith.")).str(),
-                      left, right);
-}
-
-std::string SymbolicDims::str(const SizePolynomial &polynomial) const {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  for (auto &[product, coefficient] : polynomial.terms()) {
-    bool isMinus = coefficient < 0;
-    if (isMinus)
-      os << (text.empty() ? "-" : " - ");
-    else if (!text.empty())
-      os << " + ";
-    SmallVector<std::string> factors;
-    for (unsigned symbol : product)
-      factors.push_back(str(symbol));
-    llvm::sort(factors);
-    llvm::DynamicAPInt size = isMinus ? -coefficient : coefficient;
-    if (factors.empty() || size != 1) {
-      os << size;
-      if (!factors.empty())
-        os << "*";
-    }
-    llvm::interleave(factors, os, "*");
-  }
-  return text.empty() ? "0" : text;
-}
-
-Value SymbolicDims::write(OpBuilder &b, Location loc,
-                          const SizePolynomial &polynomial) const {
-  auto number = [&](const llvm::DynamicAPInt &value) -> Value {
-    return arith::ConstantIndexOp::create(b, loc, int64_t(value));
-  };
-  auto factor = [&](unsigned position) -> Value {
-    const Symbol &each = symbols[position];
-    if (!each.op.empty()) {
-      OperationState state(loc, each.op);
-      for (const SizePolynomial &operand : each.operands)
-        state.addOperands(write(b, loc, operand));
-      state.addTypes(b.getIndexType());
-      return b.create(state)->getResult(0);
-    }
-    if (each.axis >= 0 && isa<MemRefType>(each.value.getType()))
-      return memref::DimOp::create(b, loc, each.value, each.axis);
-    if (each.axis >= 0)
-      return tensor::DimOp::create(b, loc, each.value, each.axis);
-    if (each.value.getType().isIndex())
-      return each.value;
-    return arith::IndexCastOp::create(b, loc, b.getIndexType(), each.value);
-  };
-  Value sum;
-  for (auto &[product, coefficient] : polynomial.terms()) {
-    Value term;
-    if (coefficient != 1 || product.empty())
-      term = number(coefficient);
-    for (unsigned position : product)
-      term = term ? arith::MulIOp::create(b, loc, term, factor(position))
-                        .getResult()
-                  : factor(position);
-    sum = sum ? arith::AddIOp::create(b, loc, sum, term).getResult() : term;
-  }
-  return sum ? sum : number(llvm::DynamicAPInt(0));
+/// What the table has no form for; equal for equal operands.
+Size SymbolicDims::opaque(Operation *op, const Size &left, const Size &right) {
+  std::string name = heed::format("{}({}, {})", op->getName().stripDialect(),
+                                  str(left), str(right));
+  for (unsigned atom = 0; atom < table.numAtoms(); ++atom)
+    if (table.atom(atom).name == name && !sources.contains(atom))
+      return Size::atom(atom);
+  return table.dim(name);
 }

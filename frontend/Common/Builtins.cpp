@@ -17,6 +17,7 @@
 
 #include <cmath>
 
+using namespace heed;
 using namespace heed::sema;
 using namespace mlir;
 using llvm::ArrayRef;

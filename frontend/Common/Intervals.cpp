@@ -7,6 +7,7 @@
 
 #include "Intervals.h"
 
+using namespace heed;
 using namespace heed::sema;
 
 Bounds Intervals::min(const Bounds &a, const Bounds &b) {

@@ -12,7 +12,7 @@
 #ifndef HEED_FRONTEND_COMMON_INTERVALS_H
 #define HEED_FRONTEND_COMMON_INTERVALS_H
 
-#include "Sizes.h"
+#include "support/Sizes.h"
 
 #include "llvm/ADT/SmallVector.h"
 

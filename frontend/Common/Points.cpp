@@ -12,7 +12,9 @@
 
 #include <set>
 
+using namespace heed;
 using namespace heed::sema;
+using llvm::DynamicAPInt;
 using llvm::SmallVector;
 using mlir::presburger::BoundType;
 using mlir::presburger::IntegerPolyhedron;
@@ -22,10 +24,10 @@ using mlir::presburger::PresburgerSpace;
 // Forms
 //===----------------------------------------------------------------------===//
 
-void Form::add(const Form &other, int64_t by) {
+void Form::add(const Form &other, const DynamicAPInt &by) {
   for (auto &[column, factor] : other.terms) {
-    int64_t &sum = terms[column];
-    sum = int64_t(uint64_t(sum) + uint64_t(factor) * uint64_t(by));
+    DynamicAPInt &sum = terms[column];
+    sum += factor * by;
     if (sum == 0)
       terms.erase(column);
   }
@@ -33,17 +35,17 @@ void Form::add(const Form &other, int64_t by) {
 
 Form Form::operator+(const Form &other) const {
   Form sum = *this;
-  sum.add(other, 1);
+  sum.add(other, DynamicAPInt(1));
   return sum;
 }
 
 Form Form::operator-(const Form &other) const {
   Form difference = *this;
-  difference.add(other, -1);
+  difference.add(other, DynamicAPInt(-1));
   return difference;
 }
 
-Form Form::times(const Size::Monomial &monomial, int64_t by) const {
+Form Form::times(const Size::Monomial &monomial, const DynamicAPInt &by) const {
   Form result;
   for (auto &[column, factor] : terms) {
     Form term;
@@ -77,7 +79,7 @@ std::optional<Form> Form::product(const Form &a, const Form &b) {
     return std::nullopt;
   Form result;
   for (auto &[monomial, factor] : size->terms)
-    result.add(other->times(monomial, factor), 1);
+    result.add(other->times(monomial, factor), DynamicAPInt(1));
   return result;
 }
 
@@ -132,6 +134,7 @@ void Points::close(System &system) const {
       return n && *n >= 0;
     });
   };
+  const DynamicAPInt one(1);
   for (; system.closed < system.constraints.size(); ++system.closed) {
     std::vector<Form::Column> found;
     for (auto &[column, factor] : system.constraints[system.closed].form.terms)
@@ -154,15 +157,15 @@ void Points::close(System &system) const {
         Size::Monomial rest(monomial.begin() + 1, monomial.end());
         auto a = least(monomial[0]);
         if (isNonNegative(monomial) && a) {
-          int64_t b = 1;
+          DynamicAPInt b(1);
           for (unsigned atom : rest)
             b *= *least(atom);
           Form product;
           product.terms[{0, monomial}] = 1;
           system.add(product);
-          product.add(Form(1).times(rest, 1), -*a);
+          product.add(Form(1).times(rest, one), DynamicAPInt(-*a));
           product.add(Form(Size::atom(monomial[0])), -b);
-          product.add(Form(1), *a * b);
+          product.add(Form(1), b * *a);
           system.add(product);
         }
         continue;
@@ -175,9 +178,9 @@ void Points::close(System &system) const {
       Form self;
       self.terms[{id, monomial}] = 1;
       for (const Form &low : variables[id - 1].lower)
-        system.add(self - low.times(monomial, 1));
+        system.add(self - low.times(monomial, one));
       for (const Form &high : variables[id - 1].upper)
-        system.add(high.times(monomial, 1) - self);
+        system.add(high.times(monomial, one) - self);
     }
   }
 }
@@ -268,7 +271,7 @@ Points::Answer Points::ask(const Conjunction &mistake) const {
     auto setOf = [&](llvm::ArrayRef<Constraint> list) {
       IntegerPolyhedron set(PresburgerSpace::getSetSpace(order.size()));
       for (const Constraint &constraint : list) {
-        SmallVector<int64_t> row(order.size() + 1, 0);
+        SmallVector<DynamicAPInt> row(order.size() + 1, DynamicAPInt(0));
         bool known = true;
         for (auto &[column, factor] : constraint.form.terms) {
           if (column == Form::Column{0, {}}) {
@@ -305,7 +308,7 @@ Points::Answer Points::ask(const Conjunction &mistake) const {
       if (!name.empty())
         answer.sample +=
             heed::format("{}{} = {}", answer.sample.empty() ? "" : ", ", name,
-                         int64_t((*sample)[k]));
+                         printed((*sample)[k]));
     }
     // For which sizes?
     for (; numVariables; --numVariables) {
@@ -320,10 +323,10 @@ Points::Answer Points::ask(const Conjunction &mistake) const {
     auto condition = [&](auto &&at, bool negate) {
       Size size;
       for (unsigned k = 0; k <= set.getNumVars(); ++k) {
-        int64_t factor = int64_t(at(k)) * (negate ? -1 : 1);
-        if (factor)
-          size.terms[k < set.getNumVars() ? order[first + k].second
-                                          : Size::Monomial()] = factor;
+        DynamicAPInt factor = negate ? -at(k) : at(k);
+        size.add(k < set.getNumVars() ? order[first + k].second
+                                      : Size::Monomial(),
+                 factor);
       }
       if (sizes.nonNegative(size))
         return;

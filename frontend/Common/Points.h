@@ -16,7 +16,7 @@
 #ifndef HEED_FRONTEND_COMMON_POINTS_H
 #define HEED_FRONTEND_COMMON_POINTS_H
 
-#include "Sizes.h"
+#include "support/Sizes.h"
 
 #include "mlir/Analysis/Presburger/IntegerRelation.h"
 #include "llvm/ADT/SmallVector.h"
@@ -43,17 +43,18 @@ public:
   }
 
   /// Adds `by` times `other`.
-  void add(const Form &other, int64_t by);
+  void add(const Form &other, const llvm::DynamicAPInt &by);
   Form operator+(const Form &other) const;
   Form operator-(const Form &other) const;
   Form operator-() const { return Form() - *this; }
-  Form times(const Size::Monomial &monomial, int64_t by) const;
+  Form times(const Size::Monomial &monomial,
+             const llvm::DynamicAPInt &by) const;
   /// The product, if one of the two is free of variables.
   static std::optional<Form> product(const Form &a, const Form &b);
   /// The size that this is, if it is free of variables.
   std::optional<Size> asSize() const;
 
-  std::map<Column, int64_t> terms;
+  std::map<Column, llvm::DynamicAPInt> terms;
 };
 
 /// form >= 0, or form == 0.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+using namespace heed;
 using namespace heed::sema;
 using llvm::StringRef;
 

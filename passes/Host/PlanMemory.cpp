@@ -44,7 +44,7 @@ struct Buffer {
   int64_t first, last;
   SmallVector<Branch, 2> branches = {};
   /// Roundings to the alignment are left away.
-  heed::attn::SizePolynomial bytes = {};
+  heed::Size bytes = {};
   unsigned slot = 0;
 };
 
@@ -227,14 +227,13 @@ unsigned assignSlots(MutableArrayRef<Buffer> buffers) {
 /// What the arena holds and what of it is in use at once, at most.
 std::string explain(const heed::attn::SymbolicDims &dims,
                     ArrayRef<Buffer> buffers, unsigned slots) {
-  using heed::attn::SizePolynomial;
   // Which of two is taken for the larger: with every extent 1000.
-  auto isLess = [](const SizePolynomial &a, const SizePolynomial &b) {
+  auto isLess = [](const heed::Size &a, const heed::Size &b) {
     return a.estimate(1000) < b.estimate(1000);
   };
-  SizePolynomial live;
+  heed::Size live;
   for (const Buffer &at : buffers) {
-    SizePolynomial here;
+    heed::Size here;
     for (const Buffer &other : buffers)
       if (other.first <= at.first && at.first <= other.last &&
           !exclude(at, other))
@@ -242,9 +241,9 @@ std::string explain(const heed::attn::SymbolicDims &dims,
     live = std::max(live, here, isLess);
   }
   // A slot is as large as its largest buffer.
-  SizePolynomial arena;
+  heed::Size arena;
   for (unsigned slot = 0; slot < slots; ++slot) {
-    SizePolynomial largest;
+    heed::Size largest;
     for (const Buffer &buffer : buffers)
       if (buffer.slot == slot)
         largest = std::max(largest, buffer.bytes, isLess);
@@ -270,7 +269,7 @@ struct PlanMemory : public heed::impl::AttnPlanMemoryBase<PlanMemory> {
       buffer.bytes = dims.elements(buffer.alloc) * elementBytes(buffer.alloc);
     unsigned slots = assignSlots(buffers);
     std::string text = explain(dims, buffers, slots);
-    rewrite(function, buffers, slots);
+    rewrite(function, dims, buffers, slots);
     heed::remarkDone(function, passName, "arena", text);
   }
 
@@ -316,8 +315,8 @@ struct PlanMemory : public heed::impl::AttnPlanMemoryBase<PlanMemory> {
     return buffers;
   }
 
-  void rewrite(func::FuncOp function, ArrayRef<Buffer> buffers,
-               unsigned slots) {
+  void rewrite(func::FuncOp function, const heed::attn::SymbolicDims &dims,
+               ArrayRef<Buffer> buffers, unsigned slots) {
     Operation *point = topLevel(buffers.front().alloc, function);
     OpBuilder builder(point);
     Location loc = function.getLoc();
@@ -326,7 +325,7 @@ struct PlanMemory : public heed::impl::AttnPlanMemoryBase<PlanMemory> {
     for (const Buffer &buffer : buffers) {
       // What is never larger than another one needs no maximum at run time.
       if (llvm::any_of(seen[buffer.slot], [&](const Buffer *other) {
-            return (other->bytes - buffer.bytes).isNeverNegative() &&
+            return dims.isNeverNegative(other->bytes - buffer.bytes) &&
                    other->branches == buffer.branches;
           }))
         continue;

@@ -265,8 +265,8 @@ private:
 
   /// Whether \p count is 0 or above \p most for all sizes: each of its terms
   /// is. 197 rows a picture are never one row.
-  static bool isNoneOrMore(const attn::SizePolynomial &count, int64_t most) {
-    return llvm::all_of(count.terms(), [&](const auto &term) {
+  static bool isNoneOrMore(const Size &count, int64_t most) {
+    return llvm::all_of(count.terms, [&](const auto &term) {
       return term.second > llvm::DynamicAPInt(most);
     });
   }

@@ -38,19 +38,18 @@ StringRef whyNotRowBlock(attn::AttentionOp op) {
 }
 
 using attn::DimKind;
-using attn::SizePolynomial;
 using attn::SymbolicDims;
 
 /// Multiplications that \p op takes where no pair is masked: for each pair of a
 /// query and a key those of the scores and of the values.
-SizePolynomial productsOf(attn::AttentionOp op, SymbolicDims &dims) {
+Size productsOf(attn::AttentionOp op, SymbolicDims &dims) {
   auto sizes = [&](ArrayRef<unsigned> wanted) {
-    SizePolynomial product(1);
+    Size product(1);
     for (unsigned dim : wanted)
       product *= dims.size(op.getSizes()[dim]);
     return product;
   };
-  SizePolynomial ofPair = sizes(llvm::to_vector(llvm::seq<unsigned>(
+  Size ofPair = sizes(llvm::to_vector(llvm::seq<unsigned>(
       op.firstDim(DimKind::Value),
       op.firstDim(DimKind::Value) + op.numDims(DimKind::Value))));
   for (unsigned term = 0; term < op.numTerms(); ++term)
@@ -60,13 +59,13 @@ SizePolynomial productsOf(attn::AttentionOp op, SymbolicDims &dims) {
 }
 
 /// Those of the sums of \p group.
-SizePolynomial productsOf(ArrayRef<Operation *> group, SymbolicDims &dims) {
-  SizePolynomial sum;
+Size productsOf(ArrayRef<Operation *> group, SymbolicDims &dims) {
+  Size sum;
   for (Operation *op : group) {
     auto generic = dyn_cast<linalg::GenericOp>(op);
     if (!generic || !generic.getNumReductionLoops())
       continue;
-    SizePolynomial product(1);
+    Size product(1);
     llvm::BitVector known(generic.getNumLoops());
     for (OpOperand &operand : generic->getOpOperands())
       for (auto [axis, expr] : llvm::enumerate(

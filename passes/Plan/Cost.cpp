@@ -16,8 +16,6 @@ namespace {
 
 constexpr StringLiteral kCostAttr = "attn.cost";
 
-using attn::SizePolynomial;
-
 class Counter {
 public:
   explicit Counter(func::FuncOp kernel) : kernel(kernel) {}
@@ -26,34 +24,34 @@ public:
   DictionaryAttr attribute(halide::PipelineOp pipeline);
 
 private:
-  void add(SizePolynomial &total, const SizePolynomial &part);
-  AffineMapAttr map(const SizePolynomial &polynomial);
+  void add(Size &total, const Size &part);
+  AffineMapAttr map(const Size &polynomial);
   void countLinalg(linalg::LinalgOp op);
   void countAttention(attn::AttentionOp op);
   void countArguments();
 
   func::FuncOp kernel;
   attn::SymbolicDims dims;
-  SizePolynomial flops, bytes;
+  Size flops, bytes;
   /// Symbols of `dims` in the order of the maps'.
   SmallVector<unsigned> symbols;
   /// Elements that a gather reads of an argument.
-  DenseMap<Value, SizePolynomial> gathered;
+  DenseMap<Value, Size> gathered;
 };
 
 /// Adds what callers can compute: sizes of arguments and scalars.
-void Counter::add(SizePolynomial &total, const SizePolynomial &part) {
-  for (auto &[product, coefficient] : part.terms())
+void Counter::add(Size &total, const Size &part) {
+  for (auto &[product, coefficient] : part.terms)
     for (unsigned symbol : product)
-      if (!isa_and_nonnull<BlockArgument>(dims.symbol(symbol).value))
+      if (!isa_and_nonnull<BlockArgument>(dims.source(symbol).value))
         return;
   total += part;
 }
 
-AffineMapAttr Counter::map(const SizePolynomial &polynomial) {
+AffineMapAttr Counter::map(const Size &polynomial) {
   MLIRContext *context = kernel.getContext();
   AffineExpr sum = getAffineConstantExpr(0, context);
-  for (auto &[product, coefficient] : polynomial.terms()) {
+  for (auto &[product, coefficient] : polynomial.terms) {
     AffineExpr term = getAffineConstantExpr(1, context);
     for (unsigned symbol : product)
       term = term * getAffineSymbolExpr(
@@ -90,7 +88,7 @@ bool dependsOnData(Value coordinate, Block *body) {
 }
 
 void Counter::countLinalg(linalg::LinalgOp op) {
-  SmallVector<std::optional<SizePolynomial>> loops(op.getNumLoops());
+  SmallVector<std::optional<Size>> loops(op.getNumLoops());
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<RankedTensorType>(operand.get().getType()))
       continue;
@@ -102,7 +100,7 @@ void Counter::countLinalg(linalg::LinalgOp op) {
           size = dims.dim(operand.get(), axis);
       }
   }
-  SizePolynomial points = 1;
+  Size points = 1;
   for (auto &size : loops) {
     if (!size)
       return;
@@ -121,14 +119,13 @@ void Counter::countLinalg(linalg::LinalgOp op) {
 
 void Counter::countAttention(attn::AttentionOp op) {
   auto product = [&](attn::DimKind kind) {
-    SizePolynomial result = 1;
+    Size result = 1;
     for (unsigned k = 0; k < op.numDims(kind); ++k)
       result *= dims.size(op.getSizes()[op.firstDim(kind) + k]);
     return result;
   };
-  SizePolynomial pairs = product(attn::DimKind::Batch) *
-                         product(attn::DimKind::Query) *
-                         product(attn::DimKind::Key);
+  Size pairs = product(attn::DimKind::Batch) * product(attn::DimKind::Query) *
+               product(attn::DimKind::Key);
   // A term multiplies and adds; the score once; the weight: its distance from
   // the maximum, the exponential and the row's sum; a value multiplies and
   // adds.
@@ -138,7 +135,7 @@ void Counter::countAttention(attn::AttentionOp op) {
 }
 
 void Counter::countArguments() {
-  auto count = [&](Value tensor, const SizePolynomial &elements) {
+  auto count = [&](Value tensor, const Size &elements) {
     unsigned bits =
         getElementTypeOrSelf(tensor.getType()).getIntOrFloatBitWidth();
     add(bytes, elements * ((bits + 7) / 8));
@@ -174,12 +171,12 @@ DictionaryAttr Counter::attribute(halide::PipelineOp pipeline) {
   SmallVector<Operation *> inputs = pipeline.getInputs();
   SmallVector<Attribute> names;
   SmallVector<int64_t> axes;
-  for (const SizePolynomial *polynomial : {&flops, &bytes})
-    for (auto &[product, coefficient] : polynomial->terms())
+  for (const Size *polynomial : {&flops, &bytes})
+    for (auto &[product, coefficient] : polynomial->terms)
       for (unsigned symbol : product)
         if (!llvm::is_contained(symbols, symbol)) {
           symbols.push_back(symbol);
-          auto &known = dims.symbol(symbol);
+          attn::SymbolicDims::Source known = dims.source(symbol);
           auto argument = cast<BlockArgument>(known.value);
           names.push_back(inputs[argument.getArgNumber()]->getAttr("name"));
           axes.push_back(known.axis);

@@ -6,7 +6,6 @@
 
 using namespace mlir;
 using namespace heed;
-using attn::SizePolynomial;
 
 namespace {
 
@@ -52,7 +51,7 @@ struct ChainBuilder {
 };
 
 // An extent as a polynomial, if it is one.
-std::optional<SizePolynomial> sizeOf(attn::SymbolicDims &dims, ExprRef extent) {
+std::optional<Size> sizeOf(attn::SymbolicDims &dims, ExprRef extent) {
   if (auto number = Exprs::constantInt(extent))
     return *number;
   if (extent->kind == ExprKind::Scalar)
@@ -147,13 +146,13 @@ OrderCosts::OrderCosts(Exprs &exprs, ArrayRef<ProductOrder> orders,
       common.push_back(v);
 }
 
-std::optional<SizePolynomial> OrderCosts::of(const ProductOrder &order) {
-  SizePolynomial total = 0;
+std::optional<Size> OrderCosts::of(const ProductOrder &order) {
+  Size total = 0;
   for (ArrayRef<unsigned> cost : order.costs) {
-    SizePolynomial one = 1;
+    Size one = 1;
     for (unsigned v : cost)
       if (!llvm::is_contained(common, v)) {
-        std::optional<SizePolynomial> extent = sizeOf(dims, exprs.extent(v));
+        std::optional<Size> extent = sizeOf(dims, exprs.extent(v));
         if (!extent)
           return std::nullopt;
         one *= *extent;
@@ -181,11 +180,6 @@ Value OrderCosts::write(OpBuilder &builder, Location loc,
   return sum;
 }
 
-bool heed::isCheaper(const std::optional<SizePolynomial> &a,
-                     const std::optional<SizePolynomial> &b) {
-  return a && b && *a != *b && (*b - *a).isNeverNegative();
-}
-
 std::pair<const ProductOrder *, const ProductOrder *>
 heed::writtenAndOther(const ProductChain &chain, ArrayRef<ProductOrder> orders,
                       OrderCosts &costs) {
@@ -201,7 +195,7 @@ heed::writtenAndOther(const ProductChain &chain, ArrayRef<ProductOrder> orders,
       continue;
     // The order that keeps no pair of output dims in between is the one worth
     // choosing; of two with known costs the cheaper.
-    if (!other || isCheaper(costs.of(order), costs.of(*other)))
+    if (!other || costs.isCheaper(costs.of(order), costs.of(*other)))
       other = &order;
   }
   if (!written || !other)

@@ -45,23 +45,22 @@ public:
              llvm::ArrayRef<unsigned> outputs);
 
   /// None if an extent is no polynomial of sizes.
-  std::optional<attn::SizePolynomial> of(const ProductOrder &order);
+  std::optional<Size> of(const ProductOrder &order);
   /// Computes it at \p builder.
   mlir::Value write(mlir::OpBuilder &builder, mlir::Location loc,
                     const ProductOrder &order);
-  std::string str(const attn::SizePolynomial &cost) const {
-    return dims.str(cost);
+  /// Whether the sizes decide, and for \p a in all calls.
+  bool isCheaper(const std::optional<Size> &a,
+                 const std::optional<Size> &b) const {
+    return a && b && *a != *b && dims.isNeverNegative(*b - *a);
   }
+  std::string str(const Size &cost) const { return dims.str(cost); }
 
 private:
   Exprs &exprs;
   attn::SymbolicDims dims;
   llvm::SmallVector<unsigned> common;
 };
-
-/// Whether the sizes decide, and for \p a in all calls.
-bool isCheaper(const std::optional<attn::SizePolynomial> &a,
-               const std::optional<attn::SizePolynomial> &b);
 
 /// The order of \p chain that stands there, and the best of the others. Null
 /// if there is none, or if it gains nothing whatever the sizes are.

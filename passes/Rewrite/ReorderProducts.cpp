@@ -37,7 +37,6 @@ namespace {
 
 constexpr StringLiteral passName = "attn-reorder-products";
 
-using attn::SizePolynomial;
 
 // A chain that is written in another order: where it stands, and what it is
 // compared with.
@@ -211,10 +210,10 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
     auto [before, after] = writtenAndOther(*chain, orders, costs);
     if (!before)
       return;
-    std::optional<SizePolynomial> costBefore = costs.of(*before),
-                                  costAfter = costs.of(*after);
+    std::optional<Size> costBefore = costs.of(*before),
+                        costAfter = costs.of(*after);
     if ((costBefore && costBefore == costAfter) ||
-        isCheaper(costBefore, costAfter)) {
+        costs.isCheaper(costBefore, costAfter)) {
       remarkDeclined(root, passName, "products",
                      format("left in the written order: it costs {} products, "
                             "not {}",
@@ -227,7 +226,7 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
     Rewrite rewrite{root, exprs, *chain, outputs, written, builder, attempt};
     Value result = root->getResult(0);
     settleNodes(rewrite);
-    if (isCheaper(costAfter, costBefore)) {
+    if (costs.isCheaper(costAfter, costBefore)) {
       Value value = write(rewrite, *after, /*again=*/true);
       if (!value)
         return attempt.undo();

@@ -123,7 +123,7 @@ func.func @comparable(%n: index, %x: memref<?xf32>, %y: memref<?x4xf32>) {
 // -----
 
 // What is said of it: the arena, and what of it is in use at once, in the model's dims. A slot for two sizes holds the larger.
-// REMARK: Function=said | Remark="3 buffers in 2 slots of one arena: 32 + 4*B*N bytes; in use at once all of them"
+// REMARK: Function=said | Remark="3 buffers in 2 slots of one arena: 4*B*N + 32 bytes; in use at once all of them"
 func.func @said(%x: memref<?x?xf32> {attn.dims = ["B", "N"]}, %y: memref<8xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

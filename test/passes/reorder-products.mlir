@@ -77,7 +77,7 @@ func.func @short(%q: tensor<4x32xf32>, %k: tensor<4x32xf32>, %v: tensor<4x32xf32
 // A symbolic size that does not matter: two keys are fewer than 64 features for any number of queries.
 // CHECK-LABEL: func @two_keys
 // CHECK-NOT: scf.if
-// REMARK: Function=two_keys | Remark="left in the written order: it costs 256*N products, not 8192 + 4096*N"
+// REMARK: Function=two_keys | Remark="left in the written order: it costs 256*N products, not 4096*N + 8192"
 func.func @two_keys(%q: tensor<?x64xf32> {attn.dims = ["N", "64"]}, %k: tensor<2x64xf32>, %v: tensor<2x64xf32>) -> tensor<?x64xf32> {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index

@@ -72,7 +72,8 @@ Value Emitter::sizeCode(OpBuilder &b, Location at, const Size &size,
                         const SizeUse &use) {
   Value sum;
   Size negative;
-  auto monomialValue = [&](const Size::Monomial &monomial, int64_t factor) {
+  auto monomialValue = [&](const Size::Monomial &monomial,
+                           const DynamicAPInt &factor) {
     Value product;
     for (unsigned id : monomial) {
       Value value = atomCode(b, at, id, use);
@@ -80,7 +81,7 @@ Value Emitter::sizeCode(OpBuilder &b, Location at, const Size &size,
           product ? b.createOrFold<arith::MulIOp>(at, product, value) : value;
     }
     if (!product || factor != 1) {
-      Value c = arith::ConstantIndexOp::create(b, at, factor);
+      Value c = arith::ConstantIndexOp::create(b, at, wrapToI64(factor));
       product = product ? b.createOrFold<arith::MulIOp>(at, product, c) : c;
     }
     return product;

@@ -28,10 +28,10 @@ std::optional<Linear> Analysis::linear(const Expr &expr, const Scope &scope,
     auto x = linear(a, scope, eq), y = linear(b, scope, eq);
     if (!x || !y)
       return std::nullopt;
-    x->offset = x->offset + y->offset * sign;
+    x->offset = (x->offset + y->offset * sign).wrapped();
     for (auto &[idx, factor] : y->factors) {
       Size &sum = x->factors[idx];
-      sum = sum + factor * sign;
+      sum = (sum + factor * sign).wrapped();
       if (sum.terms.empty())
         x->factors.erase(idx);
     }
@@ -53,9 +53,9 @@ std::optional<Linear> Analysis::linear(const Expr &expr, const Scope &scope,
     auto x = linear(*cast<NegateExpr>(expr).operand, scope, eq);
     if (!x)
       return std::nullopt;
-    x->offset = -x->offset;
+    x->offset = (-x->offset).wrapped();
     for (auto &entry : x->factors)
-      entry.second = -entry.second;
+      entry.second = (-entry.second).wrapped();
     return x;
   }
   case ExprKind::Binary: {
@@ -73,9 +73,9 @@ std::optional<Linear> Analysis::linear(const Expr &expr, const Scope &scope,
     Size by = y->offset;
     if (by.terms.empty())
       return Linear{};
-    x->offset = x->offset * by;
+    x->offset = (x->offset * by).wrapped();
     for (auto &entry : x->factors)
-      entry.second = sizes.simplify(entry.second * by);
+      entry.second = sizes.simplify(entry.second * by).wrapped();
     return x;
   }
   default:

@@ -36,12 +36,12 @@ Shape Analysis::shapeOf(ArrayRef<Idx *> axes) {
 SizeUses Analysis::uses(ArrayRef<Size> all) {
   SizeUses result;
   for (const Size &size : all)
-    result.push_back(sizes.use(size));
+    result.push_back(useOf(sizes, size));
   return result;
 }
 
 void Analysis::evaluate(const Size &size, Range place) {
-  sink->push_back(Evaluate{sizes.use(size), place});
+  sink->push_back(Evaluate{useOf(sizes, size), place});
 }
 
 Equation::Loops Analysis::loopsOf(ArrayRef<Idx *> a, ArrayRef<Idx *> b) {
@@ -99,7 +99,7 @@ bool Analysis::underGuards(Body &body, Equation &eq, size_t first,
     if (!enforced.condition)
       return false;
   } else {
-    enforced.loop = sizes.use(*guard.loop->extent);
+    enforced.loop = useOf(sizes, *guard.loop->extent);
     enforced.loopPlace = guard.loop->place;
   }
   out.push_back(enforced);

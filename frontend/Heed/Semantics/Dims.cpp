@@ -41,7 +41,7 @@ void Analysis::require(Require::Kind kind, ArrayRef<Size> of, Range place,
       step.inLoop = step.inLoop || inLoop(loop.lo) || inLoop(loop.hi);
   for (const RolledLoop &loop : loops)
     if (!step.inLoop && !surelyRuns(loop))
-      step.emptyLoops.push_back({sizes.use(loop.lo), sizes.use(loop.hi)});
+      step.emptyLoops.push_back({useOf(sizes, loop.lo), useOf(sizes, loop.hi)});
   sink->push_back(std::move(step));
 }
 
@@ -319,7 +319,7 @@ bool Analysis::solveDim(const Expr &expr, const NameExpr &unknown,
   // A name of its own: messages and types then speak of the user's dim.
   if (!solution.constant() && !solution.asAtom()) {
     BindAtom step;
-    step.size = sizes.use(solution);
+    step.size = useOf(sizes, solution);
     step.place = expr.range;
     symbol = sizes.dim(name, step.size.inLoop);
     step.atom = *symbol.asAtom();

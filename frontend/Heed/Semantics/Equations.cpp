@@ -245,7 +245,7 @@ std::optional<TensorVal> Analysis::lowerConcat(const ConcatExpr &expr,
       Size start;
       for (auto [k, part] : llvm::enumerate(parts)) {
         Size end = start + *mine[k]->extent;
-        node->pieces.push_back({part, sizes.use(start), sizes.use(end)});
+        node->pieces.push_back({part, useOf(sizes, start), useOf(sizes, end)});
         start = end;
       }
       return node;

@@ -176,8 +176,8 @@ bool Analysis::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
   std::vector<std::string> names, carried;
   boundNames(stmt.body.stmts, names);
   step.place = stmt.range;
-  step.lo = sizes.use(lo);
-  step.hi = sizes.use(hi);
+  step.lo = useOf(sizes, lo);
+  step.hi = useOf(sizes, hi);
   for (const std::string &name : names) {
     auto it = frame.env->names.find(name);
     if (it == frame.env->names.end())

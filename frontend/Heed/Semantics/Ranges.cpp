@@ -124,8 +124,7 @@ void Analysis::requireNone(const Points::Answer &answer, Range place,
       // size >= 0 does not hold: its negative part is above the positive one.
       Size positive, negative;
       for (auto &[monomial, factor] : condition.size.terms)
-        (factor > 0 ? positive : negative).terms[monomial] =
-            factor > 0 ? factor : -factor;
+        (factor > 0 ? positive : negative).terms[monomial] = abs(factor);
       if (condition.tells)
         text += heed::format("{}{} < {}", (text.empty() ? "" : " or "),
                              sizes.str(positive), sizes.str(negative));
@@ -230,8 +229,8 @@ bool Analysis::checkData(const Item &item, bool under, bool over,
     std::string name = !positions->input.empty() ? positions->input
                        : isTensor ? text.substr(0, text.find('['))
                                   : heed::format("({})", text);
-    sink->push_back(RequireInRange{positions, sizes.use(limit), unquoted(what),
-                                   name, place});
+    sink->push_back(RequireInRange{positions, useOf(sizes, limit),
+                                   unquoted(what), name, place});
   };
   if (item.expr && eq.guards.empty()) {
     for (Ty ty : {Ty::I32, Ty::I64, Ty::I8})
@@ -258,7 +257,7 @@ bool Analysis::checkData(const Item &item, bool under, bool over,
           if (!x || !up || empty.is(0))
             return x;
           Node *shifted = newNode(Node::Shift, Ty::I64, place, x);
-          shifted->size = sizes.use(empty);
+          shifted->size = useOf(sizes, empty);
           return shifted;
         },
         newNode(Node::Zero, Ty::I64, place));
@@ -350,7 +349,7 @@ bool Analysis::checkDivisor(const BinaryExpr &expr, const Scope &scope,
       });
   if (!zeros)
     return false;
-  sink->push_back(RequireInRange{zeros, sizes.use(Size(1)),
+  sink->push_back(RequireInRange{zeros, useOf(sizes, Size(1)),
                                  "the number of divisions by zero", "", place});
   return true;
 }

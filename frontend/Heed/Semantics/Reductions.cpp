@@ -131,7 +131,7 @@ Node *Analysis::resolveReduced(Body &body, const ReduceExpr &expr,
   Size n(1);
   for (Idx *idx : ids)
     n = n * *idx->extent;
-  mean->size = sizes.use(sizes.max(n, Size(1)));
+  mean->size = useOf(sizes, sizes.max(n, Size(1)));
   return mean;
 }
 

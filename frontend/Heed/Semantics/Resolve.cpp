@@ -75,7 +75,7 @@ Node *Analysis::fixedNode(const Binding &binding, Range place) {
   }
   case Binding::Int: {
     Node *node = newNode(Node::Int, Ty::AnyInt, place);
-    node->size = sizes.use(binding.size);
+    node->size = useOf(sizes, binding.size);
     return node;
   }
   case Binding::Real: {

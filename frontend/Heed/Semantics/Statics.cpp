@@ -29,7 +29,7 @@ using llvm::Twine;
 Binding Binding::of(const Size &size) {
   Binding binding;
   binding.kind = Int;
-  binding.size = size;
+  binding.size = size.wrapped(); // integers of the language wrap
   return binding;
 }
 

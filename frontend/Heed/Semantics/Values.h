@@ -13,7 +13,7 @@
 #ifndef HEED_FRONTEND_HEED_SEMANTICS_VALUES_H
 #define HEED_FRONTEND_HEED_SEMANTICS_VALUES_H
 
-#include "frontend/Common/Sizes.h"
+#include "frontend/Common/SizeUse.h"
 #include "frontend/Common/Types.h"
 #include "frontend/Heed/Syntax/AST.h"
 

@@ -32,11 +32,42 @@ func.func @divisions(%x: tensor<?xf32> {attn.dims = ["N"]}) {
   %n = tensor.dim %x, %c0 : tensor<?xf32> // expected-remark {{'N'}}
   %a = arith.muli %n, %c6 : index // expected-remark {{'6*N'}}
   %b = arith.divsi %a, %c2 : index // expected-remark {{'3*N'}}
-  %c = arith.divsi %n, %c2 : index // expected-remark {{'((N)//(2))'}}
-  %d = arith.divsi %n, %c2 : index // expected-remark {{'((N)//(2))'}}
+  %c = arith.divsi %n, %c2 : index // expected-remark {{'N//2'}}
+  %d = arith.divsi %n, %c2 : index // expected-remark {{'N//2'}}
   %e = arith.subi %c, %d : index // expected-remark {{'0'}}
-  %f = arith.minsi %n, %c6 : index // expected-remark {{'minsi(N, 6)'}}
+  %f = arith.minsi %n, %c6 : index // expected-remark {{'min(6, N)'}}
   %g = arith.divsi %a, %n : index // expected-remark {{'6'}}
+  %h = arith.addi %n, %c2 : index // expected-remark {{'N + 2'}}
+  %i = arith.muli %h, %n : index // expected-remark {{'2*N + N*N'}}
+  %j = arith.divsi %i, %h : index // expected-remark {{'N'}}
+  return
+}
+
+// A remainder is what a division leaves; minima and maxima are decided where the sizes tell.
+func.func @bounds(%x: tensor<?xf32> {attn.dims = ["N"]}) {
+  %c0 = arith.constant 0 : index // expected-remark {{'0'}}
+  %c8 = arith.constant 8 : index // expected-remark {{'8'}}
+  %n = tensor.dim %x, %c0 : tensor<?xf32> // expected-remark {{'N'}}
+  %a = arith.remsi %n, %c8 : index // expected-remark {{'N - 8*(N//8)'}}
+  %b = arith.ceildivsi %n, %c8 : index // expected-remark {{'(N + 7)//8'}}
+  %c = arith.addi %n, %c8 : index // expected-remark {{'N + 8'}}
+  %d = arith.maxsi %c, %n : index // expected-remark {{'N + 8'}}
+  %e = arith.minui %n, %c : index // expected-remark {{'N'}}
+  %f = arith.subi %c8, %n : index // expected-remark {{'-N + 8'}}
+  %g = arith.divsi %f, %c8 : index // expected-remark {{'divsi(-N + 8, 8)'}}
+  %h = arith.divsi %f, %c8 : index // expected-remark {{'divsi(-N + 8, 8)'}}
+  %i = arith.subi %g, %h : index // expected-remark {{'0'}}
+  return
+}
+
+// Coefficients are exact: 2^62 * 4 is not 0.
+func.func @exact(%x: tensor<?xf32> {attn.dims = ["N"]}) {
+  %c0 = arith.constant 0 : index // expected-remark {{'0'}}
+  %c4 = arith.constant 4 : index // expected-remark {{'4'}}
+  %large = arith.constant 4611686018427387904 : index // expected-remark {{'4611686018427387904'}}
+  %n = tensor.dim %x, %c0 : tensor<?xf32> // expected-remark {{'N'}}
+  %a = arith.muli %n, %large : index // expected-remark {{'4611686018427387904*N'}}
+  %b = arith.muli %a, %c4 : index // expected-remark {{'18446744073709551616*N'}}
   return
 }
 
@@ -78,17 +109,17 @@ func.func @regions(%x: tensor<?xf32> {attn.dims = ["N"]}, %c: i1) {
   }
   %grown = scf.for %k = %c0 to %c9 step %c1 iter_args(%t = %x) -> tensor<?xf32> { // expected-remark {{[?}}
     %d = tensor.dim %t, %c0 : tensor<?xf32> // expected-remark {{'?}}
-    %l = arith.addi %d, %c1 : index // expected-remark {{'1 + ?}}
-    %e = tensor.empty(%l) : tensor<?xf32> // expected-remark {{[1 + ?}}
+    %l = arith.addi %d, %c1 : index // expected-remark {{'?}}
+    %e = tensor.empty(%l) : tensor<?xf32> // expected-remark {{[?}}
     scf.yield %e : tensor<?xf32>
   }
-  %same = scf.if %c -> tensor<?xf32> { // expected-remark {{[1 + N]}}
-    %l = arith.addi %n, %c1 : index // expected-remark {{'1 + N'}}
-    %e = tensor.empty(%l) : tensor<?xf32> // expected-remark {{[1 + N]}}
+  %same = scf.if %c -> tensor<?xf32> { // expected-remark {{[N + 1]}}
+    %l = arith.addi %n, %c1 : index // expected-remark {{'N + 1'}}
+    %e = tensor.empty(%l) : tensor<?xf32> // expected-remark {{[N + 1]}}
     scf.yield %e : tensor<?xf32>
   } else {
-    %l = arith.addi %c1, %n : index // expected-remark {{'1 + N'}}
-    %e = tensor.empty(%l) : tensor<?xf32> // expected-remark {{[1 + N]}}
+    %l = arith.addi %c1, %n : index // expected-remark {{'N + 1'}}
+    %e = tensor.empty(%l) : tensor<?xf32> // expected-remark {{[N + 1]}}
     scf.yield %e : tensor<?xf32>
   }
   %other = scf.if %c -> tensor<?xf32> { // expected-remark {{[?}}

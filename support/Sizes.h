@@ -7,17 +7,17 @@
 //
 // An extent, an offset or any other integer that is fixed for a call is a
 // polynomial over atoms: dims, loop variables, floor divisions, minima, maxima
-// and logarithms. Equal polynomials print the same and become the same SSA
-// value, so equality of extents is decided here and nowhere else.
+// and logarithms. Whether two are equal, or one is never negative, is decided
+// here and nowhere else: by their form and by what was assumed.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEED_FRONTEND_COMMON_SIZES_H
-#define HEED_FRONTEND_COMMON_SIZES_H
+#ifndef HEED_SUPPORT_SIZES_H
+#define HEED_SUPPORT_SIZES_H
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/DynamicAPInt.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <map>
@@ -25,24 +25,23 @@
 #include <string>
 #include <vector>
 
-namespace heed::sema {
+namespace heed {
 
-/// A polynomial with integer coefficients. A monomial is the sorted list of
-/// its atoms, repeated for powers; coefficients are not 0.
+/// A polynomial with exact integer coefficients. A monomial is the sorted list
+/// of its atoms, repeated for powers; coefficients are not 0.
 class Size {
 public:
   using Monomial = std::vector<unsigned>;
 
-  Size(int64_t constant = 0) {
-    if (constant)
-      terms[{}] = constant;
-  }
+  Size(int64_t constant = 0) { add({}, llvm::DynamicAPInt(constant)); }
+  explicit Size(const llvm::DynamicAPInt &constant) { add({}, constant); }
   static Size atom(unsigned id) {
     Size size;
     size.terms[{id}] = 1;
     return size;
   }
 
+  /// The value, if it is the same for all sizes and an i64.
   std::optional<int64_t> constant() const;
   bool is(int64_t value) const { return constant() == value; }
   /// The atom that this is, if it is one.
@@ -51,15 +50,29 @@ public:
   bool operator!=(const Size &other) const { return terms != other.terms; }
   bool operator<(const Size &other) const { return terms < other.terms; }
 
-  Size operator+(const Size &other) const;
-  Size operator-(const Size &other) const;
-  Size operator*(const Size &other) const;
+  Size &operator+=(const Size &other);
+  Size &operator-=(const Size &other);
+  Size &operator*=(const Size &other);
+  friend Size operator+(Size a, const Size &b) { return a += b; }
+  friend Size operator-(Size a, const Size &b) { return a -= b; }
+  friend Size operator*(Size a, const Size &b) { return a *= b; }
   Size operator-() const { return Size(0) - *this; }
 
-  std::map<Monomial, int64_t> terms;
+  /// The quotient by \p divisor, if it is a polynomial.
+  std::optional<Size> dividedBy(const Size &divisor) const;
+  /// What arithmetic of i64 makes of it: every coefficient is one.
+  Size wrapped() const;
+  /// The value with every atom \p size.
+  double estimate(double size) const;
+
+  void add(const Monomial &monomial, const llvm::DynamicAPInt &factor);
+  std::map<Monomial, llvm::DynamicAPInt> terms;
 };
 
-/// A size with a name, `N = 2*K`, for messages: see SizeTable::str.
+/// The i64 that is congruent to \p number.
+int64_t wrapToI64(const llvm::DynamicAPInt &number);
+
+/// What a polynomial does not look into.
 struct Atom {
   enum Kind { Dim, Loop, FloorDiv, Min, Max, Log2 } kind = Dim;
   std::string name;    ///< Dim, Loop
@@ -68,23 +81,13 @@ struct Atom {
   int64_t least = 0;   ///< a lower bound
 };
 
-/// A size that is computed when the model runs. What is known where it is
-/// computed decides how its floor divisions are.
-struct SizeUse {
-  struct Division {
-    unsigned atom;
-    bool isNonNegative;     ///< what is divided is 0 or more
-    bool isDivisorPositive; ///< else the divisor may be 0 where nothing is used
-  };
-  Size size;
-  llvm::SmallVector<Division, 1> divisions;
-  bool inLoop = false; ///< else it is computed once, at the entry
-};
-using SizeUses = llvm::SmallVector<SizeUse, 4>;
-
 /// The atoms of one model, and what is known about them.
 class SizeTable {
 public:
+  /// \p byName: factors are printed in alphabetical order, for atoms that come
+  /// in no order that means something to a reader.
+  explicit SizeTable(bool byName = false) : byName(byName) {}
+
   unsigned addAtom(Atom atom) {
     atoms.push_back(std::move(atom));
     return atoms.size() - 1;
@@ -105,8 +108,6 @@ public:
   Size max(const Size &a, const Size &b);
   /// The floor of the logarithm to base 2; `size` must be 1 or more.
   Size log2(const Size &size);
-  /// size / by, if it divides as a polynomial.
-  std::optional<Size> divide(const Size &size, const Size &by) const;
 
   /// Rewrites with what is known: (D//H)*H is D once `exact` said so.
   Size simplify(const Size &size) const;
@@ -142,8 +143,6 @@ public:
   Size substitute(const Size &size, unsigned id, const Size &by);
 
   std::string str(const Size &size) const;
-  /// The size, to be computed with what is known now.
-  SizeUse use(const Size &size) const;
 
   /// What was assumed, to go back to.
   struct Facts {
@@ -159,12 +158,12 @@ public:
   }
 
 private:
-  std::string str(const Size::Monomial &monomial) const;
+  std::string str(const Size::Monomial &monomial, bool isFactor) const;
   bool nonNegative(const Size &size, llvm::ArrayRef<unsigned> positive,
                    unsigned depth) const;
-  void divisionsOf(const Size &size, SizeUse &use) const;
   Size binary(Atom::Kind kind, const Size &a, const Size &b);
 
+  bool byName;
   std::vector<Atom> atoms;
   std::vector<Size> zeros, nonNegatives;
   /// quotient atom * divisor = dividend
@@ -175,6 +174,6 @@ private:
   std::vector<Exact> exacts;
 };
 
-} // namespace heed::sema
+} // namespace heed
 
-#endif // HEED_FRONTEND_COMMON_SIZES_H
+#endif // HEED_SUPPORT_SIZES_H

@@ -7,13 +7,14 @@
 
 #include "Sizes.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
 
-using namespace heed::sema;
-using namespace mlir;
+using namespace heed;
+using llvm::ArrayRef;
+using llvm::DynamicAPInt;
 
 //===----------------------------------------------------------------------===//
 // Polynomials
@@ -22,9 +23,10 @@ using namespace mlir;
 std::optional<int64_t> Size::constant() const {
   if (terms.empty())
     return 0;
-  if (terms.size() == 1 && terms.begin()->first.empty())
-    return terms.begin()->second;
-  return std::nullopt;
+  auto &[monomial, factor] = *terms.begin();
+  if (terms.size() > 1 || !monomial.empty() || wrapToI64(factor) != factor)
+    return std::nullopt;
+  return int64_t(factor);
 }
 
 std::optional<unsigned> Size::asAtom() const {
@@ -34,90 +36,100 @@ std::optional<unsigned> Size::asAtom() const {
   return std::nullopt;
 }
 
-// Coefficients wrap like the i64 arithmetic that they stand for.
-static int64_t wrapAdd(int64_t a, int64_t b) {
-  return int64_t(uint64_t(a) + uint64_t(b));
-}
-static int64_t wrapMul(int64_t a, int64_t b) {
-  return int64_t(uint64_t(a) * uint64_t(b));
-}
-
-static void addTerm(Size &size, const Size::Monomial &monomial, int64_t by) {
-  auto [it, isNew] = size.terms.try_emplace(monomial, 0);
-  it->second = wrapAdd(it->second, by);
+void Size::add(const Monomial &monomial, const DynamicAPInt &factor) {
+  auto [it, isNew] = terms.try_emplace(monomial, factor);
+  if (!isNew)
+    it->second += factor;
   if (it->second == 0)
-    size.terms.erase(it);
+    terms.erase(it);
 }
 
-Size Size::operator+(const Size &other) const {
-  Size sum = *this;
+Size &Size::operator+=(const Size &other) {
   for (auto &[monomial, factor] : other.terms)
-    addTerm(sum, monomial, factor);
-  return sum;
+    add(monomial, factor);
+  return *this;
 }
 
-Size Size::operator-(const Size &other) const { return *this + other * -1; }
+Size &Size::operator-=(const Size &other) {
+  for (auto &[monomial, factor] : other.terms)
+    add(monomial, -factor);
+  return *this;
+}
 
-Size Size::operator*(const Size &other) const {
+Size &Size::operator*=(const Size &other) {
   Size product;
   for (auto &[m, f] : terms)
     for (auto &[n, g] : other.terms) {
-      Monomial both = m;
-      both.insert(both.end(), n.begin(), n.end());
-      llvm::sort(both);
-      addTerm(product, both, wrapMul(f, g));
+      Monomial both;
+      std::merge(m.begin(), m.end(), n.begin(), n.end(),
+                 std::back_inserter(both));
+      product.add(both, f * g);
     }
-  return product;
+  return *this = std::move(product);
 }
 
-static int64_t floorDivide(int64_t a, int64_t b) {
-  if (b == -1)
-    return wrapMul(a, -1);
-  int64_t q = a / b;
-  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
+/// m / n for monomials.
+static std::optional<Size::Monomial> quotient(const Size::Monomial &m,
+                                              const Size::Monomial &n) {
+  if (!std::includes(m.begin(), m.end(), n.begin(), n.end()))
+    return std::nullopt;
+  Size::Monomial rest;
+  std::set_difference(m.begin(), m.end(), n.begin(), n.end(),
+                      std::back_inserter(rest));
+  return rest;
+}
+
+std::optional<Size> Size::dividedBy(const Size &divisor) const {
+  if (divisor.terms.empty())
+    return std::nullopt;
+  // Long division by the divisor's greatest monomial.
+  auto &[lead, by] = *divisor.terms.rbegin();
+  constexpr unsigned kMaxSteps = 32;
+  Size rest = *this, result;
+  for (unsigned step = 0; !rest.terms.empty(); ++step) {
+    bool found = false;
+    for (auto it = rest.terms.rbegin(); it != rest.terms.rend(); ++it) {
+      auto monomial = quotient(it->first, lead);
+      if (!monomial || it->second % by != 0)
+        continue;
+      Size term;
+      term.terms[*monomial] = it->second / by;
+      result += term;
+      rest -= term * divisor;
+      found = true;
+      break;
+    }
+    if (!found || step > kMaxSteps)
+      return std::nullopt;
+  }
+  return result;
+}
+
+int64_t heed::wrapToI64(const DynamicAPInt &number) {
+  if (number >= INT64_MIN && number <= INT64_MAX)
+    return int64_t(number);
+  const DynamicAPInt half = DynamicAPInt(INT64_MAX) + 1;
+  DynamicAPInt rest = mod(number, half + half);
+  return int64_t(rest < half ? rest : rest - half - half);
+}
+
+Size Size::wrapped() const {
+  Size result;
+  for (auto &[monomial, factor] : terms)
+    result.add(monomial, DynamicAPInt(wrapToI64(factor)));
+  return result;
+}
+
+double Size::estimate(double size) const {
+  double total = 0;
+  for (auto &[monomial, factor] : terms)
+    total += double(wrapToI64(factor)) * std::pow(size, monomial.size());
+  return total;
 }
 
 //===----------------------------------------------------------------------===//
 // Division, minimum, maximum
 //===----------------------------------------------------------------------===//
-
-/// m / n for monomials.
-static std::optional<Size::Monomial> quotient(const Size::Monomial &m,
-                                              const Size::Monomial &n) {
-  Size::Monomial rest = m;
-  for (unsigned atom : n) {
-    auto it = llvm::find(rest, atom);
-    if (it == rest.end())
-      return std::nullopt;
-    rest.erase(it);
-  }
-  return rest;
-}
-
-std::optional<Size> SizeTable::divide(const Size &size, const Size &by) const {
-  if (by.terms.empty())
-    return std::nullopt;
-  // Long division by the greatest monomial of `by`.
-  auto &lead = *by.terms.rbegin();
-  Size rest = size, result;
-  for (unsigned step = 0; !rest.terms.empty(); ++step) {
-    bool found = false;
-    for (auto it = rest.terms.rbegin(); it != rest.terms.rend(); ++it) {
-      auto monomial = quotient(it->first, lead.first);
-      if (!monomial || it->second % lead.second)
-        continue;
-      Size term;
-      term.terms[*monomial] = it->second / lead.second;
-      result = result + term;
-      rest = rest - term * by;
-      found = true;
-      break;
-    }
-    if (!found || step > 32)
-      return std::nullopt;
-  }
-  return result;
-}
 
 Size SizeTable::binary(Atom::Kind kind, const Size &a, const Size &b) {
   for (unsigned id = 0; id < atoms.size(); ++id)
@@ -138,26 +150,26 @@ Size SizeTable::floorDiv(const Size &a, const Size &b) {
   Size size = simplify(a), by = simplify(b);
   auto n = size.constant(), d = by.constant();
   if (n && d && *d)
-    return floorDivide(*n, *d);
+    return Size(llvm::floorDiv(DynamicAPInt(*n), DynamicAPInt(*d)));
   if (by.is(1))
     return size;
-  if (auto whole = divide(size, by))
+  if (auto whole = size.dividedBy(by))
     return *whole;
   // (d*p + r) // d = p + r // d, with a constant d.
   if (d && *d > 0) {
+    const DynamicAPInt divisor(*d);
     Size whole, rest;
     for (auto &[monomial, factor] : size.terms) {
-      int64_t q = floorDivide(factor, *d), r = factor - q * *d;
+      DynamicAPInt q = llvm::floorDiv(factor, divisor),
+                   r = factor - q * divisor;
       // Keep a small negative remainder as it is: (N - 1) // 2 reads better.
-      if (factor < 0 && -factor < *d)
+      if (factor < 0 && -factor < divisor)
         q = 0, r = factor;
-      if (q)
-        whole.terms[monomial] = q;
-      if (r)
-        rest.terms[monomial] = r;
+      whole.add(monomial, q);
+      rest.add(monomial, r);
     }
     if (auto r = rest.constant())
-      return whole + Size(floorDivide(*r, *d));
+      return whole + Size(*r < 0 ? -1 : 0);
     return whole + binary(Atom::FloorDiv, rest, by);
   }
   return binary(Atom::FloorDiv, size, by);
@@ -213,7 +225,7 @@ Size SizeTable::simplify(const Size &size) const {
       llvm::sort(pattern);
       for (auto &[monomial, c] : result.terms) {
         auto rest = quotient(monomial, pattern);
-        if (!rest || c % factor)
+        if (!rest || c % factor != 0)
           continue;
         Size old, left;
         old.terms[monomial] = c;
@@ -257,7 +269,7 @@ bool SizeTable::equal(const Size &a, const Size &b) const {
     return true;
   for (const Size &zero : zeros) {
     // d is a multiple of something that is known to be 0.
-    if (divide(d, zero))
+    if (d.dividedBy(zero))
       return true;
   }
   return false;
@@ -383,29 +395,6 @@ bool SizeTable::isInLoop(const Size &size) const {
         return true;
     }
   return false;
-}
-
-void SizeTable::divisionsOf(const Size &size, SizeUse &use) const {
-  for (auto &term : size.terms)
-    for (unsigned id : term.first) {
-      const Atom &atom = atoms[id];
-      bool isNew = llvm::none_of(use.divisions, [&](const auto &division) {
-        return division.atom == id;
-      });
-      if (atom.kind < Atom::FloorDiv || !isNew)
-        continue;
-      divisionsOf(atom.a, use);
-      divisionsOf(atom.b, use);
-      if (atom.kind == Atom::FloorDiv)
-        use.divisions.push_back(
-            {id, nonNegative(atom.a), nonNegative(atom.b - 1)});
-    }
-}
-
-SizeUse SizeTable::use(const Size &size) const {
-  SizeUse result{size, {}, isInLoop(size)};
-  divisionsOf(size, result);
-  return result;
 }
 
 Size SizeTable::substitute(const Size &size, unsigned id, const Size &by) {
