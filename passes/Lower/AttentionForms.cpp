@@ -1,5 +1,6 @@
 //===- AttentionForms.cpp - pipelines of one attention --------------------===//
 #include "passes/Lower/AttentionForms.h"
+#include "passes/Mutation.h"
 #include "passes/Plan/AttentionPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -116,7 +117,8 @@ SmallVector<Value> heed::shareQueries(OpBuilder &b, Location loc,
     int64_t most = timeOf(vectors) / timeOf(1) * lanes;
     Value some = n.both(isShort, n.atMost(last, n.constant(most)));
     shares.push_back(n.select(some, last, zero));
-    left = n.sub(left, shares.back());
+    left = n.sub(
+        left, mutated("attention-plan.rest-is-narrow") ? last : shares.back());
   }
   shares.push_back(left);
   return shares;
@@ -182,11 +184,16 @@ SmallVector<Value> heed::groupsOf(OpBuilder &b, Location loc,
   if (shared->count) {
     Value groups = atLeastOne(valueOf(shared->groups)),
           count = atLeastOne(valueOf(shared->count));
-    alike = ifMultiple(count, groups, divide(count, groups), one);
+    alike = mutated("attention-plan.any-groups")
+                ? divide(count, groups)
+                : ifMultiple(count, groups, divide(count, groups), one);
     alike = ifMultiple(all, alike, alike, one);
   }
   Value members = one;
   for (int64_t count = 2; count <= mostMembers; ++count)
-    members = ifMultiple(alike, constant(count), constant(count), members);
+    if (mutated("attention-plan.most-members"))
+      members = constant(count);
+    else
+      members = ifMultiple(alike, constant(count), constant(count), members);
   return {members, divide(alike, members)};
 }

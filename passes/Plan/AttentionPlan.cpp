@@ -39,11 +39,13 @@ static bool isLinear(Region &region) {
       value = def->getOperand(0);
       continue;
     }
-    if (!isa<arith::MulFOp, arith::DivFOp>(def))
+    if (!isa<arith::MulFOp, arith::DivFOp>(def) &&
+        !(isa<arith::AddFOp>(def) && mutated("attention-plan.sum-is-linear")))
       return false;
     bool left = tainted.contains(def->getOperand(0)),
          right = tainted.contains(def->getOperand(1));
-    if (left == right || (right && isa<arith::DivFOp>(def)))
+    if (left == right || (right && isa<arith::DivFOp>(def) &&
+                          !mutated("attention-plan.divisor-is-linear")))
       return false;
     value = def->getOperand(right);
   }
@@ -60,7 +62,8 @@ StringRef heed::whyNotStreaming(attn::AttentionOp op) {
       !mutated("choose-algorithm.two-value-dims-stream"))
     return "it has several value dims";
   // Divided, an exponential may be taken less any maximum.
-  if (op.getStabilise() && !op.getDivide())
+  if (op.getStabilise() && !op.getDivide() &&
+      !mutated("attention-plan.undivided-streams"))
     return "its exponentials of differences from the maximum are not divided";
   if (!op.getWeight().empty() && op.getDivide() && !isLinear(op.getWeight()) &&
       !mutated("choose-algorithm.any-factor-streams"))

@@ -1,6 +1,7 @@
 //===- ScoreBound.cpp - how large the scores of an attention may be -------===//
 #include "passes/Plan/ScoreBound.h"
 #include "passes/Masks/MaskBounds.h"
+#include "passes/Mutation.h"
 
 #include "dialects/Attn/Normaliser.h"
 
@@ -58,7 +59,8 @@ Value ScoreBound::written(Value value) {
   FloatAttr constant;
   if (matchPattern(value, m_Constant(&constant))) {
     APFloat size = constant.getValue();
-    size.clearSign();
+    if (size.isNegative() && !mutated("score-bound.keep-sign"))
+      size.clearSign();
     return arith::ConstantOp::create(b, loc,
                                      FloatAttr::get(b.getF32Type(), size));
   }
@@ -68,9 +70,11 @@ Value ScoreBound::written(Value value) {
   if (!op || op->getParentRegion() != &score)
     return {};
   if (isa<arith::MulFOp>(op))
-    return both<arith::MulFOp>(op);
+    return mutated("score-bound.first-factor") ? of(op->getOperand(0))
+                                               : both<arith::MulFOp>(op);
   if (isa<arith::AddFOp, arith::SubFOp>(op))
-    return both<arith::AddFOp>(op);
+    return mutated("score-bound.larger-of-a-sum") ? both<arith::MaximumFOp>(op)
+                                                  : both<arith::AddFOp>(op);
   if (isa<arith::MaximumFOp, arith::MinimumFOp>(op))
     return both<arith::MaximumFOp>(op);
   if (isa<arith::NegFOp, math::AbsFOp>(op))
@@ -81,6 +85,8 @@ Value ScoreBound::written(Value value) {
     bool fixed = matchPattern(divisor, m_Constant(&constant)) ||
                  !score.isAncestor(divisor.getParentRegion());
     Value x = fixed ? of(op->getOperand(0)) : Value();
+    if (mutated("score-bound.forget-divisor"))
+      return x;
     return x ? arith::DivFOp::create(b, loc, x, of(divisor)).getResult()
              : Value();
   }

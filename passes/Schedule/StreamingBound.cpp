@@ -8,6 +8,7 @@
 //   fits    whether the score, the sink and the values are small enough
 //
 // Cauchy and Schwarz: |q k| <= |q| |k|. It costs one read of the operands.
+#include "passes/Mutation.h"
 #include "passes/Plan/ScoreBound.h"
 #include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/StreamingAttention.h"
@@ -66,6 +67,8 @@ private:
   /// An element, as f32, at coordinates innermost first.
   Value element(Ops &o, Value tensor, ArrayRef<Value> at);
   Value sizeBits(Ops &o, Value x) {
+    if (mutated("score-bound.bits-with-sign"))
+      return o.bits(x);
     return arith::AndIOp::create(o.b, o.loc, o.bits(x), o.i(0x7fffffff));
   }
   SmallVector<Extent> extentsOf(Value tensor);
@@ -152,7 +155,8 @@ halide::FuncOp BoundWriter::mostOfRows(Value tensor, bool ofSquares) {
           one = o.read1(inLanes.getResult(), lane);
     return ofSquares ? o.sum(old, one) : o.maxi(old, one);
   });
-  if (!extents[0].fixed || *extents[0].fixed % lanes != 0)
+  if ((!extents[0].fixed || *extents[0].fixed % lanes != 0) &&
+      !mutated("score-bound.whole-vectors"))
     update(sums, {"rt"}, {outside.mod(columns, lanes)},
            [&](Ops &o, ArrayRef<Value> args) {
              ArrayRef<Value> at = args.drop_back();
@@ -262,7 +266,9 @@ LogicalResult BoundWriter::run() {
         };
         SmallVector<Value> bounds;
         for (auto [x, y] : terms)
-          bounds.push_back(o.mul(norm(x), norm(y)));
+          bounds.push_back(mutated("score-bound.forget-keys")
+                               ? norm(x)
+                               : o.mul(norm(x), norm(y)));
         Value score = boundOfScore(o.b, op, bounds, [&](Value scalar) -> Value {
           return scalars.lookup(scalar);
         });
@@ -275,9 +281,11 @@ LogicalResult BoundWriter::run() {
           holds = o.both(holds, atMost(bound, -streaming::lowest));
         Value inValues = arith::SIToFPOp::create(o.b, loc, o.b.getF32Type(),
                                                  o.atLeastOne(keys));
-        holds = o.both(holds, atMost(o.mul(number(o, values), inValues),
-                                     std::exp2(125 - 2 * mostOfBoundedScore)));
-        if (sink)
+        if (!mutated("score-bound.forget-values"))
+          holds =
+              o.both(holds, atMost(o.mul(number(o, values), inValues),
+                                   std::exp2(125 - 2 * mostOfBoundedScore)));
+        if (sink && !mutated("score-bound.forget-sink"))
           holds = o.both(holds, atMost(number(o, sink), limit));
         return o.select(holds, o.i(1), o.i(0));
       });

@@ -39,12 +39,14 @@ def arguments():
                              "metamorphic (by the IR after the passes), metamorphic-halide; none")
     parser.add_argument("--minutes", type=float, help="draw no further model after this time")
     parser.add_argument("--off", default="", help="features that no model uses, with commas")
+    parser.add_argument("--having", default="", help="of the models drawn only those that use one of these features, with commas; --count counts all")
     parser.add_argument("--shrink", metavar="FOLDER", help="make failures small and write them there")
     parser.add_argument("--replay", nargs="+", metavar="FILE", help="files of the corpus instead of drawn models")
     parser.add_argument("--list-features", action="store_true")
     parser.add_argument("--print", action="store_true", help="print the models")
     options = parser.parse_args()
     options.seed = commit() if options.seed == "commit" else options.seed
+    options.having = {f.strip() for f in options.having.split(",") if f}
     options.off = [f.strip() for f in options.off.split(",") if f]
     options.backends = [b for b in options.backend.split(",") if b != "none"]
     return options
@@ -86,14 +88,16 @@ def main():
     for number in numbers:
         if options.minutes and time.time() - begin > 60 * options.minutes:
             break
-        drawn += 1
         seed = f"{options.seed}/{number}"
         try:
             model, tuples, plain = models.drawn(options.seed, number, options.off)
         except Exception as e:
-            kinds["generator"] += 1
+            drawn, kinds["generator"] = drawn + 1, kinds["generator"] + 1
             print(f"--- model {number}: FAIL generator: {e!r}", flush=True)
             continue
+        if options.having and not options.having & model.features:
+            continue
+        drawn += 1
         out = isolated(lambda: check(model, tuples, plain, seed, options.backends))
         used.update(model.features)
         said.update(out.get("remarks", {}))

@@ -5,6 +5,7 @@ from draw import *
 from inputs import INFINITE, MASKED
 from ranges import same, settle
 from respell import respelled
+import planned
 import sizes
 
 feature("intermediate result", "respelled", "two attentions", "parameters")
@@ -13,7 +14,7 @@ feature("intermediate result", "respelled", "two attentions", "parameters")
 def network(d):
     """The tensor that a model is about."""
     kind = d.one("attention", "attention", "attention", "stream", "stream", "chain", "embedding", "integers", "linear", "linear", "projections", "projections",
-                 "layers", "rows", "rows", "reductions")
+                 "long", "columns", "columns", "layers", "rows", "rows", "reductions")
     if kind == "stream":
         x, keys = blocks.walk_blocks(d, *blocks.stream(d))
         return blocks.ending(d, x, keys)
@@ -23,6 +24,10 @@ def network(d):
     if kind == "layers":
         x, keys = blocks.stream(d)
         return blocks.ending(d, *(blocks.loop(d, x, keys) or blocks.walk_blocks(d, x, keys)))
+    if kind == "long":
+        return planned.long_attention(d) or attention(d)
+    if kind == "columns":
+        return planned.columns_of_heads(d) or attention(d)
     if kind == "projections":
         return blocks.projections(d) or attention(d)
     if kind == "linear":

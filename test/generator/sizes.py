@@ -17,6 +17,12 @@ def draw(rng, dims, multiples, budget, small=False, long=False):
                 sizes[name] = rng.choice(c)
             elif role == "width":
                 sizes[name] = rng.choice(rng.choices(WIDTHS, WIDTH_WEIGHTS)[0] if turn < 90 else [2, 3])
+            elif role == "long":  # enough for what is planned for long calls; of these no second dim grows with the budget
+                sizes[name] = rng.choice([512, 512, 513, 527, 544, 600])
+            elif role == "narrow":
+                sizes[name] = rng.choice([1, 3, 8, 8, 13, 16, 17, 20])
+            elif role == "few":
+                sizes[name] = rng.choice([1, 1, 1, 2])
             elif role == "half":
                 sizes[name] = rng.choice([1, 2, 3, 4, 8])
             elif role == "side":
@@ -32,8 +38,8 @@ def draw(rng, dims, multiples, budget, small=False, long=False):
         for name, of in multiples.items():
             sizes[name] = sizes[of] * rng.choice([1, 2, 3])
         product = 1
-        for n in sizes.values():
-            product *= max(1, n)
+        for name, n in sizes.items():
+            product *= 1 if dims[name] == "long" else max(1, n)
         if product <= budget:
             return sizes
     return {name: 1 if name not in multiples else sizes.get(multiples[name], 1) for name in dims}

@@ -22,6 +22,7 @@ def arguments():
     parser.add_argument("--first", type=int, default=0, help="the number of the first model")
     parser.add_argument("--seed", default="mutations")
     parser.add_argument("--minutes", type=float, help="draw no further model after this time")
+    parser.add_argument("--having", default="", help="draw with models that use one of these features alone, with commas")
     parser.add_argument("--state", metavar="FILE", help="what was found is kept there, and not looked for again")
     return parser.parse_args()
 
@@ -72,6 +73,8 @@ def main():
         try:
             model, tuples, _ = models.drawn(options.seed, number)
         except Exception:  # a fault of the generator, too
+            continue
+        if options.having and not set(options.having.split(",")) & model.features:
             continue
         seed = f"{options.seed}/{number}"
         if number % 50 == 49:

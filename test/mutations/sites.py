@@ -13,6 +13,8 @@ PARTS = {
     "reorder-products": ("attn-reorder-products", "rewrites"),
     "solve-masks": ("attn-solve-masks", "halide"),
     "choose-algorithm": ("attn-choose-algorithm", "halide"),
+    "attention-plan": ("attn-choose-algorithm", "halide"),
+    "score-bound": ("attn-to-halide", "halide"),
     "hoist-weights": ("attn-hoist-weights", "halide"),
     "form-kernels": ("attn-form-kernels", "halide"),
     "merge-products": ("attn-merge-products", "kernels"),
