@@ -1,7 +1,7 @@
 //===- Computation.cpp - what one op computes, as plain data --------------===//
 #include "passes/Algebra/Computation.h"
 #include "dialects/Attn/Dialect.h"
-#include "passes/Algebra/TensorOps.h"
+#include "passes/Algebra/Weights.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

@@ -11,8 +11,5 @@ namespace heed {
 /// is none.
 bool isTable(mlir::Operation *op);
 
-/// Whether \p tensor is computed from the model's parameters alone.
-bool isFromParameters(mlir::Value tensor);
-
 } // namespace heed
 #endif

@@ -1,6 +1,6 @@
 //===- KernelFacts.cpp - what a kernel is, as plain data ------------------===//
 #include "passes/Kernels/KernelFacts.h"
-#include "passes/Algebra/TensorOps.h"
+#include "passes/Algebra/Weights.h"
 #include "passes/Kernels/KernelKinds.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

@@ -13,7 +13,7 @@
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Plan/StoredTensors.h"
-#include "passes/Plan/Weights.h"
+#include "passes/Algebra/Weights.h"
 #include "passes/Remarks.h"
 #include "support/Format.h"
 
@@ -99,8 +99,7 @@ std::optional<Product> findProduct(func::CallOp call, SymbolTable &symbols,
     return std::nullopt;
   Value weight = p.onHost(p.sum->getOperand(p.weight));
   auto type = dyn_cast<RankedTensorType>(weight.getType());
-  const Dependence &on = weights.of(weight);
-  if (!type || !type.hasStaticShape() || !on.fixed || !on.weights)
+  if (!type || !type.hasStaticShape() || !weights.of(weight).isWeight())
     return std::nullopt;
   return p;
 }

@@ -12,7 +12,7 @@
 #include "passes/Plan/AttentionPlan.h"
 #include "passes/Plan/Cost.h"
 #include "passes/Plan/ScoreBound.h"
-#include "passes/Plan/Weights.h"
+#include "passes/Algebra/Weights.h"
 #include "passes/Remarks.h"
 #include "passes/Schedule/MaskTables.h"
 #include "passes/Schedule/Rewrite.h"
@@ -116,11 +116,9 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
       llvm::BitVector &all =
           weights.try_emplace(kernel, kernel.getNumArguments(), true)
               .first->second;
-      for (auto [k, operand] : llvm::enumerate(call.getOperands())) {
-        const Dependence &on = analysis.of(operand);
-        if (!on.fixed || !on.weights)
+      for (auto [k, operand] : llvm::enumerate(call.getOperands()))
+        if (!analysis.of(operand).isWeight())
           all.reset(k);
-      }
     }
     llvm::MapVector<Operation *, SmallVector<halide::CallOp>> callers;
     for (func::CallOp call : calls) {

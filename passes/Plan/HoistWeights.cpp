@@ -14,7 +14,7 @@
 #include "passes/Passes.h"
 #include "passes/Plan/Cost.h"
 #include "passes/Plan/Hoisting.h"
-#include "passes/Plan/Weights.h"
+#include "passes/Algebra/Weights.h"
 
 namespace heed {
 #define GEN_PASS_DEF_ATTNHOISTWEIGHTS

@@ -8,7 +8,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
 #include "passes/Mutation.h"
-#include "passes/Plan/Weights.h"
+#include "passes/Algebra/Weights.h"
 #include "passes/Remarks.h"
 #include "support/Format.h"
 

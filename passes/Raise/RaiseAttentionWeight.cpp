@@ -4,6 +4,7 @@
 // an exponential with or without its row's maximum and sum, a sigmoid, a relu,
 // anything else.
 #include "passes/Algebra/TensorOps.h"
+#include "passes/Algebra/Weights.h"
 #include "passes/Mutation.h"
 #include "passes/Raise/RaiseAttentionMatcher.h"
 #include "support/Format.h"

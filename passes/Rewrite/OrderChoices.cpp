@@ -2,7 +2,7 @@
 #include "passes/Rewrite/OrderChoices.h"
 #include "passes/Algebra/Computation.h"
 #include "passes/Algebra/TensorExpr.h"
-#include "passes/Algebra/TensorOps.h"
+#include "passes/Algebra/Weights.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"

@@ -7,7 +7,7 @@
 #include "dialects/Attn/SymbolicDims.h"
 #include "passes/Algebra/Products.h"
 #include "passes/Algebra/Proof.h"
-#include "passes/Algebra/TensorOps.h"
+#include "passes/Algebra/Weights.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"

@@ -1,7 +1,8 @@
 //===- Weights.cpp - what a value of the host depends on ------------------===//
 
-#include "passes/Plan/Weights.h"
+#include "passes/Algebra/Weights.h"
 #include "dialects/Attn/Dialect.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "passes/Mutation.h"
@@ -41,9 +42,12 @@ const Dependence &WeightAnalysis::of(Value value) {
   auto [it, isNew] = arguments.try_emplace(value);
   if (isNew)
     if (auto loop = dyn_cast<scf::ForOp>(value.getParentBlock()->getParentOp());
-        loop && value == loop.getInductionVar() && constantLoop(loop)) {
-      it->second.fixed = true;
-      it->second.loops.insert(loop);
+        loop && value == loop.getInductionVar()) {
+      it->second.fixedButSizes = true;
+      if (constantLoop(loop)) {
+        it->second.fixed = true;
+        it->second.loops.insert(loop);
+      }
     }
   return it->second;
 }
@@ -61,12 +65,13 @@ Dependence WeightAnalysis::compute(Operation *op) {
   if (!kept && !callsKernel(op) &&
       (!isMemoryEffectFree(op) || isa<scf::ForOp, scf::IfOp, scf::WhileOp>(op)))
     return result;
-  result.fixed = true;
+  result.fixed = result.fixedButSizes = true;
   result.weights = kept || isa<attn::ParamOp>(op);
   SmallVector<Operation *> loops;
   for (Value input : inputsOf(op)) {
     const Dependence &on = of(input);
     result.fixed &= on.fixed;
+    result.fixedButSizes &= on.fixedButSizes;
     if (on.fixed && on.weights && mutated("hoist-weights.any-weight-fixes"))
       result.fixed = true;
     result.weights |= on.weights;
@@ -77,5 +82,13 @@ Dependence WeightAnalysis::compute(Operation *op) {
   llvm::sort(loops,
              [](Operation *a, Operation *b) { return a->isProperAncestor(b); });
   result.loops.insert(loops.begin(), loops.end());
+  if (isa<tensor::DimOp, tensor::EmptyOp>(op))
+    result.fixedButSizes = true;
   return result;
+}
+
+bool heed::isFromParameters(Value tensor) {
+  WeightAnalysis analysis;
+  const Dependence &on = analysis.of(tensor);
+  return on.fixedButSizes && on.weights;
 }
