@@ -39,9 +39,10 @@ struct CallBufferization
       }
       return success();
     };
-    SmallVector<Value> inputs, outs;
+    SmallVector<Value> inputs, named, outs;
     rewriter.setInsertionPoint(call);
     if (failed(toBuffers(call.getInputs(), inputs)) ||
+        failed(toBuffers(call.getNamed(), named)) ||
         failed(toBuffers(call.getOuts(), outs)))
       return failure();
     SmallVector<Value> replacements;
@@ -49,7 +50,8 @@ struct CallBufferization
       if (isa<TensorType>(out.getType()))
         replacements.push_back(buffer);
     CallOp::create(rewriter, call.getLoc(), TypeRange(), call.getCalleeAttr(),
-                   inputs, outs, call.getOtherwiseAttr());
+                   inputs, named, outs, call.getNamesAttr(),
+                   call.getOtherwiseAttr());
     bufferization::replaceOpWithBufferizedValues(rewriter, call, replacements);
     return success();
   }

@@ -5,6 +5,7 @@
 #include "dialects/Halide/HalideNames.h"
 #include "mlir/IR/Builders.h"
 #include "support/Format.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace heed::halide;
@@ -55,6 +56,35 @@ static void printFactor(OpAsmPrinter &printer, Operation *, IntegerAttr factor,
     printer << dynamic;
 }
 
+// Operands with names: `"a" = %a : type, ..`.
+static ParseResult
+parseNamedOperands(OpAsmParser &parser, ArrayAttr &names,
+                   SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands,
+                   SmallVectorImpl<Type> &types) {
+  SmallVector<Attribute> list;
+  auto parseOne = [&]() -> ParseResult {
+    StringAttr name;
+    return failure(parser.parseAttribute(name) || parser.parseEqual() ||
+                   parser.parseOperand(operands.emplace_back()) ||
+                   parser.parseColonType(types.emplace_back()) ||
+                   (list.push_back(name), false));
+  };
+  if (parser.parseCommaSeparatedList(parseOne))
+    return failure();
+  names = parser.getBuilder().getArrayAttr(list);
+  return success();
+}
+
+static void printNamedOperands(OpAsmPrinter &printer, Operation *,
+                               ArrayAttr names, OperandRange operands,
+                               TypeRange types) {
+  llvm::interleaveComma(llvm::zip(names, operands, types), printer,
+                        [&](auto one) {
+                          auto [name, operand, type] = one;
+                          printer << name << " = " << operand << " : " << type;
+                        });
+}
+
 #define GET_OP_CLASSES
 #include "dialects/Halide/HalideOps.cpp.inc"
 
@@ -78,6 +108,13 @@ SmallVector<Operation *> PipelineOp::getInputs() {
     if (isa<BufferOp, ParamOp>(op))
       inputs.push_back(&op);
   return inputs;
+}
+
+SmallVector<StringRef> PipelineOp::getInputNames() {
+  SmallVector<StringRef> names;
+  for (Operation *input : getInputs())
+    names.push_back(input->getAttrOfType<StringAttr>("name").getValue());
+  return names;
 }
 
 SmallVector<FuncOp> PipelineOp::getOutputFuncs() {
@@ -193,7 +230,38 @@ LogicalResult MuxOp::verify() {
 //===--- call
 //------------------------------------------------------------------------------------------------===//
 
+void CallOp::pass(StringRef name, Value value) {
+  SmallVector<Attribute> names;
+  if (ArrayAttr known = getNamesAttr())
+    names.assign(known.begin(), known.end());
+  names.push_back(StringAttr::get(getContext(), name));
+  setNamesAttr(ArrayAttr::get(getContext(), names));
+  getNamedMutable().append(value);
+}
+
+llvm::StringMap<Value> CallOp::getArguments(ArrayRef<StringRef> inputs) {
+  llvm::StringMap<Value> passed;
+  if (ArrayAttr names = getNamesAttr())
+    for (auto [name, value] :
+         llvm::zip(names.getAsValueRange<StringAttr>(), getNamed()))
+      passed[name] = value;
+  auto next = getInputs().begin();
+  for (StringRef input : inputs)
+    if (!passed.contains(input) && next != getInputs().end())
+      passed[input] = *next++;
+  return passed;
+}
+
 LogicalResult CallOp::verify() {
+  llvm::StringSet<> known;
+  if (ArrayAttr names = getNamesAttr())
+    for (StringRef name : names.getAsValueRange<StringAttr>())
+      if (!known.insert(name).second)
+        return emitOpError("passes '") << name << "' twice (call.c7)";
+  if (known.size() != getNamed().size())
+    return emitOpError("has ")
+           << getNamed().size() << " operands behind 'with', but "
+           << known.size() << " names (call.c7)";
   SmallVector<Type> tensors;
   for (Type type : getOuts().getTypes())
     if (isa<RankedTensorType>(type))
@@ -216,16 +284,19 @@ static LogicalResult verifyArray(CallOp call, Type type, size_t rank,
   return success();
 }
 
-/// Whether \p call's \p inputs and outs are what \p pipeline takes and writes.
-static LogicalResult verifyArguments(CallOp call, ValueRange values,
+/// Whether what \p call passes, by the names of inputs, and its outs are what
+/// \p pipeline takes and writes.
+static LogicalResult verifyArguments(CallOp call,
+                                     const llvm::StringMap<Value> &passed,
                                      PipelineOp pipeline) {
-  SmallVector<Operation *> inputs = pipeline.getInputs();
   StringRef name = pipeline.getSymName();
-  if (inputs.size() != values.size())
-    return call.emitOpError("passes ")
-           << values.size() << " inputs, '@" << name << "' takes "
-           << inputs.size() << " (call.c2)";
-  for (auto [input, value] : llvm::zip(inputs, values)) {
+  for (auto [input, called] :
+       llvm::zip(pipeline.getInputs(), pipeline.getInputNames())) {
+    Value value = passed.lookup(called);
+    if (!value)
+      return call.emitOpError("passes no '")
+             << called << "', which '@" << name
+             << "', behind 'else', takes (call.c6)";
     if (auto buffer = dyn_cast<BufferOp>(input)) {
       if (failed(verifyArray(call, value.getType(), buffer.getDims().size(),
                              buffer.getElementType(), buffer.getName())))
@@ -265,7 +336,21 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return pipeline;
   };
   PipelineOp pipeline = find(getCalleeAttr());
-  if (!pipeline || failed(verifyArguments(*this, getInputs(), pipeline)))
+  if (!pipeline)
+    return failure();
+  SmallVector<StringRef> inputs = pipeline.getInputNames();
+  if (ArrayAttr names = getNamesAttr())
+    for (StringRef name : names.getAsValueRange<StringAttr>())
+      if (!llvm::is_contained(inputs, name))
+        return emitOpError("passes '") << name << "', but '@" << getCallee()
+                                       << "' has no such input (call.c7)";
+  size_t count = getInputs().size() + getNamed().size();
+  if (inputs.size() != count)
+    return emitOpError("passes ")
+           << count << " inputs, '@" << getCallee() << "' takes "
+           << inputs.size() << " (call.c2)";
+  llvm::StringMap<Value> passed = getArguments(inputs);
+  if (failed(verifyArguments(*this, passed, pipeline)))
     return failure();
   FlatSymbolRefAttr otherwise = getOtherwiseAttr();
   if (bool(otherwise) != pipeline.givesUp())
@@ -281,17 +366,17 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (other.givesUp())
     return emitOpError("'@") << otherwise.getValue()
                              << "', behind 'else', gives up, too (call.c6)";
-  size_t first = std::min(other.getInputs().size(), getInputs().size());
-  return verifyArguments(*this, getInputs().take_front(first), other);
+  return verifyArguments(*this, passed, other);
 }
 
 void CallOp::getEffects(
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
         &effects) {
-  for (OpOperand &input : getInputsMutable())
-    if (isa<MemRefType>(input.get().getType()))
-      effects.emplace_back(MemoryEffects::Read::get(), &input,
-                           SideEffects::DefaultResource::get());
+  for (MutableOperandRange inputs : {getInputsMutable(), getNamedMutable()})
+    for (OpOperand &input : inputs)
+      if (isa<MemRefType>(input.get().getType()))
+        effects.emplace_back(MemoryEffects::Read::get(), &input,
+                             SideEffects::DefaultResource::get());
   for (OpOperand &out : getOutsMutable())
     if (isa<MemRefType>(out.get().getType()))
       effects.emplace_back(MemoryEffects::Write::get(), &out,

@@ -44,6 +44,8 @@ def Halide_PipelineOp : Halide_Op<"pipeline", [Symbol, IsolatedFromAbove, Single
   let extraClassDeclaration = [{
     /// Buffers and params in the order in which callers pass them.
     ::llvm::SmallVector<::mlir::Operation *> getInputs();
+    /// Their names, in that order.
+    ::llvm::SmallVector<::llvm::StringRef> getInputNames();
     /// The funcs that the pipeline writes, in the order of their arguments.
     ::llvm::SmallVector<::heed::halide::FuncOp> getOutputFuncs();
     /// Whether it has a `halide.give_up`.
@@ -277,32 +279,43 @@ def Halide_CallOp : Halide_Op<"call", [AttrSizedOperandSegments, DestinationStyl
   let description = [{
     ```text
     halide.call @k (%a, %n : tensor<?x?xf32>, index) outs(%init : tensor<?x?xf32>) -> tensor<?x?xf32>
+    halide.call @k (%a) with("range" = %r : tensor<?x2xi32>) outs(%init : tensor<?x?xf32>) -> tensor<?x?xf32>
     halide.call @k (...) outs(...) else @k2 -> tensor<?x?xf32>       @k2 writes the results if @k gives up
     ```
-    Inputs follow the pipeline's `halide.buffer`s and `halide.param`s; a tensor's last dim is the buffer's first. An `index`
-    is passed to an `i32` or `i64` parameter. The outputs are overwritten, never read.
+    What stands in `with` is passed to the pipeline's `halide.buffer` or `halide.param` of that name: what a schedule wants
+    beside the arguments of the kernel (packed weights, tables of a mask). The others follow the pipeline's other inputs in
+    their order. A tensor's last dim is the buffer's first. An `index` is passed to an `i32` or `i64` parameter. The outputs
+    are overwritten, never read. The pipeline behind `else` gets what is passed to inputs of its inputs' names.
 
     * call.c1  the callee is a `halide.pipeline`
     * call.c2  inputs agree with it in number, rank and type
     * call.c3  outs agree with its outputs, one per tuple element
     * call.c4  tensors have results of the outs' types, memrefs have none
     * call.c5  there is an `else` if and only if the callee has a `halide.give_up`
-    * call.c6  the pipeline behind `else` has no `halide.give_up`, takes the first inputs, and writes the same outs
+    * call.c6  the pipeline behind `else` has no `halide.give_up`, its inputs are among the callee's, and it writes the same outs
+    * call.c7  there is one name for each operand of `with`, each that of an input of the callee, and no two are the same
   }];
-  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyType>:$inputs, Variadic<AnyShaped>:$outs,
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyType>:$inputs, Variadic<AnyType>:$named,
+                       Variadic<AnyShaped>:$outs, OptionalAttr<StrArrayAttr>:$names,
                        OptionalAttr<FlatSymbolRefAttr>:$otherwise);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    $callee `(` ($inputs^ `:` type($inputs))? `)` `outs` `(` $outs `:` type($outs) `)` (`else` $otherwise^)? attr-dict
+    $callee `(` ($inputs^ `:` type($inputs))? `)` (`with` `(` custom<NamedOperands>($names, $named, type($named))^ `)`)?
+    `outs` `(` $outs `:` type($outs) `)` (`else` $otherwise^)? attr-dict
     (`->` type($results)^)?
   }];
   let builders = [OpBuilder<(ins "::mlir::TypeRange":$results, "::llvm::StringRef":$callee, "::mlir::ValueRange":$inputs,
                                  "::mlir::ValueRange":$outs), [{
-    build($_builder, $_state, results, callee, inputs, outs, ::mlir::FlatSymbolRefAttr());
+    build($_builder, $_state, results, callee, inputs, ::mlir::ValueRange(), outs, ::mlir::ArrayAttr(),
+          ::mlir::FlatSymbolRefAttr());
   }]>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
+    /// Passes \p value to the input called \p name, beside what is passed.
+    void pass(::llvm::StringRef name, ::mlir::Value value);
+    /// What is passed to each of \p inputs, the names of the callee's inputs in order. Empty where nothing is.
+    ::llvm::StringMap<::mlir::Value> getArguments(::llvm::ArrayRef<::llvm::StringRef> inputs);
   }];
 }
 

@@ -254,11 +254,9 @@ private:
   /// What \p op passes, by the names of its pipeline's inputs. The pipeline
   /// behind `else` takes those of the same names.
   llvm::StringMap<Value> argumentsOf(halide::CallOp op) {
-    llvm::StringMap<Value> arguments;
-    if (auto own = module.lookupSymbol<halide::PipelineOp>(op.getCallee()))
-      for (auto [actual, formal] : llvm::zip(op.getInputs(), own.getInputs()))
-        arguments[nameOf(formal)] = actual;
-    return arguments;
+    auto own = module.lookupSymbol<halide::PipelineOp>(op.getCallee());
+    return own ? op.getArguments(own.getInputNames())
+               : llvm::StringMap<Value>();
   }
 
   static StringRef nameOf(Operation *input) {

@@ -93,10 +93,10 @@ FailureOr<FormCalls> heed::branchOn(ArrayRef<halide::CallOp> calls,
     };
     Value members;
     if (forms[number].form == attn::Form::Rows && !queries.fixed) {
-      FailureOr<SmallVector<Value>> groups = groupsAt(call, op);
+      FailureOr<std::optional<KeyGroups>> groups = groupsAt(call, op);
       if (failed(groups))
         return failure();
-      members = groups->empty() ? Value() : groups->front();
+      members = *groups ? (*groups)->members : Value();
     }
     Value isIt = isFastest(b, loc, op, target, forms, number, extent(queries),
                            extent(keys), members);
@@ -168,11 +168,11 @@ heed::branchOnBound(ArrayRef<halide::CallOp> calls, attn::AttentionOp op,
   return chosen;
 }
 
-FailureOr<SmallVector<Value>> heed::groupsAt(halide::CallOp call,
-                                             attn::AttentionOp op) {
+FailureOr<std::optional<KeyGroups>> heed::groupsAt(halide::CallOp call,
+                                                   attn::AttentionOp op) {
   OpBuilder b(call);
   bool known = true;
-  SmallVector<Value> groups =
+  std::optional<KeyGroups> groups =
       groupsOf(b, call.getLoc(), op, [&](Value size) -> Value {
         FailureOr<CallerExtent> extent = callerSize(size);
         known &= succeeded(extent);
@@ -297,12 +297,12 @@ heed::callInParts(func::FuncOp kernel, attn::AttentionOp op,
       return getValueOrCreateConstantIndexOp(
           b, loc, extentAt(b, loc, call.getInputs(), from));
     };
-    FailureOr<SmallVector<Value>> groups = groupsAt(call, op);
+    FailureOr<std::optional<KeyGroups>> groups = groupsAt(call, op);
     if (failed(groups))
       return failure();
     SmallVector<Value> shares =
         shareQueries(b, loc, target, forms, extent(sizes->queries),
-                     groups->empty() ? Value() : groups->front());
+                     *groups ? (*groups)->members : Value());
     Value first = arith::ConstantIndexOp::create(b, loc, 0), none = first;
     // Upstream's elimination of empty tensors takes each use of one for a
     // tensor of its own; a cast's are the same. Each call has a cast of its

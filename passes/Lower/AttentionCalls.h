@@ -49,8 +49,8 @@ bool boundReadsInputs(mlir::func::FuncOp kernel, attn::AttentionOp op);
 
 /// How groups of \p op share keys where \p call happens; nothing if they do
 /// not. Fails with an error where callers do not know.
-mlir::FailureOr<llvm::SmallVector<mlir::Value>> groupsAt(halide::CallOp call,
-                                                         attn::AttentionOp op);
+mlir::FailureOr<std::optional<KeyGroups>> groupsAt(halide::CallOp call,
+                                                   attn::AttentionOp op);
 
 /// Where queries are to be found in a kernel's arguments and results.
 struct QueryAxes {

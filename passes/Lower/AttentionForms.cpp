@@ -151,12 +151,12 @@ Value heed::isFastest(OpBuilder &b, Location loc, attn::AttentionOp op,
   return n.atMost(cost(forms[number].form), cost(attn::Form::Tiles));
 }
 
-SmallVector<Value> heed::groupsOf(OpBuilder &b, Location loc,
-                                  attn::AttentionOp op,
-                                  function_ref<Value(Value)> number) {
+std::optional<KeyGroups> heed::groupsOf(OpBuilder &b, Location loc,
+                                        attn::AttentionOp op,
+                                        function_ref<Value(Value)> number) {
   std::optional<SharedKeys> shared = sharedKeys(op);
   if (!shared)
-    return {};
+    return std::nullopt;
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, loc, value);
   };
@@ -195,5 +195,5 @@ SmallVector<Value> heed::groupsOf(OpBuilder &b, Location loc,
       members = constant(count);
     else
       members = ifMultiple(alike, constant(count), constant(count), members);
-  return {members, divide(alike, members)};
+  return KeyGroups{members, divide(alike, members)};
 }

@@ -38,10 +38,14 @@ shareQueries(mlir::OpBuilder &b, mlir::Location loc,
              const halide::Target &target, llvm::ArrayRef<AttentionForm> forms,
              mlir::Value queries, mlir::Value members);
 
-/// What a pipeline of rows wants to know of \p op's shared keys, if there are
-/// any (index): members of a group, and groups that share their keys. \p number
-/// finds a size or a symbol of the op.
-llvm::SmallVector<mlir::Value>
+/// What a pipeline of rows wants to know of shared keys (index): members of a
+/// group, and groups that share their keys.
+struct KeyGroups {
+  mlir::Value members, neighbours;
+};
+
+/// Of \p op, if keys are shared. \p number finds a size or a symbol of the op.
+std::optional<KeyGroups>
 groupsOf(mlir::OpBuilder &b, mlir::Location loc, attn::AttentionOp op,
          llvm::function_ref<mlir::Value(mlir::Value)> number);
 

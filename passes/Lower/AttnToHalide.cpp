@@ -1,6 +1,7 @@
 //===- AttnToHalide.cpp - kernels become scheduled Halide pipelines -------===//
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/SymbolicDims.h"
+#include "passes/Algebra/Weights.h"
 #include "passes/Kernels/Families.h"
 #include "passes/Kernels/OneRow.h"
 #include "passes/Lower/AttentionCalls.h"
@@ -12,7 +13,6 @@
 #include "passes/Plan/AttentionPlan.h"
 #include "passes/Plan/Cost.h"
 #include "passes/Plan/ScoreBound.h"
-#include "passes/Algebra/Weights.h"
 #include "passes/Remarks.h"
 #include "passes/Schedule/MaskTables.h"
 #include "passes/Schedule/Rewrite.h"
@@ -363,12 +363,16 @@ private:
     }
     if (form == attn::Form::Rows)
       for (halide::CallOp call : calls) {
-        FailureOr<SmallVector<Value>> groups = groupsAt(call, aloneIn(kernel));
+        FailureOr<std::optional<KeyGroups>> groups =
+            groupsAt(call, aloneIn(kernel));
         if (failed(groups))
           return failure();
-        call.getInputsMutable().append(*groups);
+        if (*groups) {
+          call.pass(kMembersInput, (*groups)->members);
+          call.pass(kNeighboursInput, (*groups)->neighbours);
+        }
       }
-    SmallVector<std::string> inputs = inputNames(info->pipeline);
+    SmallVector<StringRef> inputs = info->pipeline.getInputNames();
     writeCost(kernel, info->pipeline);
     StringRef family = info->family;
     if (family.empty())

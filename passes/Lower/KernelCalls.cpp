@@ -8,7 +8,7 @@
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace heed;
@@ -52,7 +52,8 @@ LogicalResult heed::callMaskTables(halide::CallOp call,
     return failure();
   SmallVector<Value> outs;
   SmallVector<Type> types;
-  for (const MaskArray &array : maskArrays(op, *bounds, request.tiling)) {
+  SmallVector<MaskArray> arrays = maskArrays(op, *bounds, request.tiling);
+  for (const MaskArray &array : arrays) {
     SmallVector<OpFoldResult> sizes;
     for (MaskArray::Axis axis : array.axes) {
       if (!axis.dim) {
@@ -86,30 +87,22 @@ LogicalResult heed::callMaskTables(halide::CallOp call,
   }
   auto tables =
       halide::CallOp::create(b, loc, types, name, call.getInputs(), outs);
-  call.getInputsMutable().append(tables.getResults());
+  for (auto [array, table] : llvm::zip_equal(arrays, tables.getResults()))
+    call.pass(array.name, table);
   return success();
 }
 
-SmallVector<std::string> heed::inputNames(halide::PipelineOp pipeline) {
-  SmallVector<std::string> names;
-  for (Operation *input : pipeline.getInputs())
-    names.push_back(input->getAttrOfType<StringAttr>("name").str());
-  return names;
-}
-
 halide::CallOp heed::packInputs(halide::CallOp call, KernelInfo &kernel,
-                                ArrayRef<std::string> inputs,
+                                ArrayRef<StringRef> inputs,
                                 ArrayRef<StringAttr> packers) {
   OpBuilder b(call);
   Location loc = call.getLoc();
-  llvm::StringMap<Value> operands;
-  for (auto [input, operand] : llvm::zip_equal(inputs, call.getInputs()))
-    operands[input] = operand;
+  llvm::StringMap<Value> operands = call.getArguments(inputs);
   // Before the choice of a form: the others read the same.
   Operation *before = call;
   auto readsFrom = [&](Operation *branch) {
-    return llvm::any_of(call.getInputs(), [&](Value input) {
-      Operation *def = input.getDefiningOp();
+    return llvm::any_of(operands, [&](const auto &input) {
+      Operation *def = input.second.getDefiningOp();
       return def && branch->isProperAncestor(def);
     });
   };
@@ -128,11 +121,23 @@ halide::CallOp heed::packInputs(halide::CallOp call, KernelInfo &kernel,
             .getResult(0);
   }
   b.setInsertionPoint(call);
-  SmallVector<Value> now;
-  for (StringRef input : inputNames(kernel.pipeline))
-    now.push_back(operands.lookup(input));
-  auto fresh = halide::CallOp::create(b, loc, call.getResultTypes(),
-                                      call.getCallee(), now, call.getOuts());
+  // What it passes as before stays without a name.
+  llvm::StringSet<> named;
+  if (ArrayAttr names = call.getNamesAttr())
+    for (StringRef name : names.getAsValueRange<StringAttr>())
+      named.insert(name);
+  for (const Packing &packing : kernel.packings)
+    named.insert(packing.name);
+  SmallVector<StringRef> now = kernel.pipeline.getInputNames();
+  SmallVector<Value> unnamed;
+  for (StringRef input : now)
+    if (!named.contains(input))
+      unnamed.push_back(operands.lookup(input));
+  auto fresh = halide::CallOp::create(
+      b, loc, call.getResultTypes(), call.getCallee(), unnamed, call.getOuts());
+  for (StringRef input : now)
+    if (named.contains(input))
+      fresh.pass(input, operands.lookup(input));
   call.replaceAllUsesWith(fresh.getResults());
   call.erase();
   return fresh;

@@ -19,14 +19,11 @@ mlir::LogicalResult callMaskTables(halide::CallOp call,
                                    const MaskRequest &request,
                                    llvm::StringRef name);
 
-/// The names of the inputs of \p pipeline, in order.
-llvm::SmallVector<std::string> inputNames(halide::PipelineOp pipeline);
-
 /// Lets \p call pass what \p kernel reads now that it is scheduled: \p inputs
-/// names its inputs before, one per operand. What a schedule wants packed is
-/// computed right before.
+/// names its inputs before. What a schedule wants packed is computed right
+/// before, and passed by name.
 halide::CallOp packInputs(halide::CallOp call, KernelInfo &kernel,
-                          llvm::ArrayRef<std::string> inputs,
+                          llvm::ArrayRef<llvm::StringRef> inputs,
                           llvm::ArrayRef<mlir::StringAttr> packers);
 
 } // namespace heed

@@ -270,7 +270,7 @@ void Writer::range() {
          });
   size_t count = MaskRow::Ends + 2 * (bounds.reach.size() + bounds.full.size());
   halide::FuncOp range =
-      func("mask_range", {"k", "ib"}, used, i32,
+      func(kMaskRangeInput, {"k", "ib"}, used, i32,
            [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
              SmallVector<Value> s = o.read(span.getResult(), args.drop_front()),
                                 values(MaskRow::Ends);
@@ -310,6 +310,16 @@ void Writer::range() {
 
 } // namespace
 
+SmallVector<std::string> heed::maskTableNames(const MaskTable &table,
+                                              size_t number) {
+  SmallVector<std::string> names;
+  for (StringRef what : {"least", "greatest"})
+    names.push_back(heed::format("mask{}_{}", number, what));
+  if (table.odd)
+    names.push_back(heed::format("mask{}_odd", number));
+  return names;
+}
+
 SmallVector<MaskArray> heed::maskArrays(attn::AttentionOp op,
                                         const MaskBounds &bounds,
                                         const MaskTiling &tiling) {
@@ -322,16 +332,16 @@ SmallVector<MaskArray> heed::maskArrays(attn::AttentionOp op,
   };
   unsigned query = op.firstDim(DimKind::Query), key = op.firstDim(DimKind::Key);
   Builder b(op.getContext());
-  for (const MaskTable &t : bounds.tables) {
-    MaskArray array{elementType(t), axes(bounds.batchOf(t))};
-    array.axes.push_back(
-        {t.ofKeys ? key : query, t.ofKeys ? tiling.piece : tiling.tile});
-    arrays.append(2, array);
-    array.element = b.getI1Type();
-    if (t.odd)
-      arrays.push_back(array);
-  }
-  MaskArray range{b.getI32Type(), axes(bounds.batchOfRange())};
+  for (auto [number, t] : llvm::enumerate(bounds.tables))
+    for (auto [part, name] : llvm::enumerate(maskTableNames(t, number))) {
+      MaskArray array{name, part < 2 ? elementType(t) : b.getI1Type(),
+                      axes(bounds.batchOf(t))};
+      array.axes.push_back(
+          {t.ofKeys ? key : query, t.ofKeys ? tiling.piece : tiling.tile});
+      arrays.push_back(std::move(array));
+    }
+  MaskArray range{kMaskRangeInput.str(), b.getI32Type(),
+                  axes(bounds.batchOfRange())};
   range.axes.push_back({query, tiling.tile});
   range.axes.push_back(
       {std::nullopt, int64_t(MaskRow::Ends +

@@ -15,6 +15,7 @@ namespace heed {
 
 /// One of the tables, as its caller allocates it: axes outermost first.
 struct MaskArray {
+  std::string name; ///< of the input of the attention's pipeline
   mlir::Type element;
   struct Axis {
     std::optional<unsigned> dim; ///< a loop dim of the attention, or none
@@ -22,6 +23,13 @@ struct MaskArray {
   };
   llvm::SmallVector<Axis> axes;
 };
+
+/// The inputs that hold table \p number, \p table: what is least and greatest,
+/// and, where it may be, whether a value is odd.
+llvm::SmallVector<std::string> maskTableNames(const MaskTable &table,
+                                              size_t number);
+/// The input that holds the rows of the tiles.
+constexpr llvm::StringLiteral kMaskRangeInput = "mask_range";
 
 /// The tables of \p op, in the order of the pipeline's outputs.
 llvm::SmallVector<MaskArray> maskArrays(attn::AttentionOp op,

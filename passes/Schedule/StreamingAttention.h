@@ -34,6 +34,11 @@ std::optional<SharedKeys> sharedKeys(attn::AttentionOp op);
 /// most: what it makes of them lies in L1.
 constexpr int64_t mostMembers = 8;
 
+/// Inputs of rows of `sharedKeys`: how many neighbours are a group, computed
+/// block by block together, and how many groups share their keys.
+constexpr llvm::StringLiteral kMembersInput = "members",
+                              kNeighboursInput = "neighbours";
+
 /// The funcs of the results of an attention; those of the log-sum-exp have one
 /// var per batch and query dim.
 struct StreamingResults {
@@ -47,9 +52,8 @@ struct StreamingResults {
 /// \p bounds, if given, says which keys a tile reaches; without it every tile
 /// evaluates `where` for all keys. If they need tables, these are further
 /// inputs of the pipeline, and \p tiling says how they are cut. Rows of
-/// `sharedKeys` have two more, behind all others: how many neighbours are a
-/// group, and how many groups share their keys. Fails with an error at what has
-/// no translation.
+/// `sharedKeys` have two more, kMembersInput and kNeighboursInput. Fails with
+/// an error at what has no translation.
 mlir::FailureOr<StreamingResults>
 buildStreamingAttention(mlir::OpBuilder &b, attn::AttentionOp op,
                         const mlir::IRMapping &scalars, TensorReads &tensors,

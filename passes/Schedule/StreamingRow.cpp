@@ -79,8 +79,8 @@ void Streaming::cutGroups() {
     return halide::ParamOp::create(b, loc, b.getI32Type(), name);
   };
   // Said, the memory of a block is of a known size.
-  plan.members = o.mini(o.atLeastOne(input("members")), o.i(mostMembers));
-  plan.shared = o.atLeastOne(input("neighbours"));
+  plan.members = o.mini(o.atLeastOne(input(kMembersInput)), o.i(mostMembers));
+  plan.shared = o.atLeastOne(input(kNeighboursInput));
 }
 
 /// Which operands with keys are inputs that hold them row after row.

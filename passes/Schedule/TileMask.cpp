@@ -1,6 +1,7 @@
 //===- TileMask.cpp - which blocks of keys a tile of queries visits -------===//
 #include "passes/Schedule/TileMask.h"
 #include "passes/Mutation.h"
+#include "passes/Schedule/MaskTables.h"
 #include "passes/Schedule/StreamingOps.h"
 #include "support/Format.h"
 
@@ -23,16 +24,13 @@ TileMask::TileMask(OpBuilder &b, Location loc, const MaskBounds &bounds,
   };
   for (auto [number, table] : llvm::enumerate(bounds.tables)) {
     unsigned rank = 1 + bounds.batchOf(table).size();
-    std::string name = heed::format("mask{}", number);
-    Type type = elementType(table);
-    tables.push_back({buffer(heed::format("{}_least", name), rank, type),
-                      buffer(heed::format("{}_greatest", name), rank, type)});
-    if (table.odd)
+    tables.emplace_back();
+    for (auto [part, name] : llvm::enumerate(maskTableNames(table, number)))
       tables.back().push_back(
-          buffer(heed::format("{}_odd", name), rank, b.getI1Type()));
+          buffer(name, rank, part < 2 ? elementType(table) : b.getI1Type()));
   }
   range =
-      buffer("mask_range", 2 + bounds.batchOfRange().size(), b.getI32Type());
+      buffer(kMaskRangeInput, 2 + bounds.batchOfRange().size(), b.getI32Type());
 }
 
 Value TileMask::row(OpBuilder &b, int64_t place, Value tile,

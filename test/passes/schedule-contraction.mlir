@@ -125,7 +125,7 @@ func.func @both(%x: tensor<?x64xf32>, %w: tensor<40x64xf32>, %m: tensor<?x40x64x
 // CHECK-LABEL: func.func @weights
 // CHECK: %[[W:.*]] = attn.param "w" : tensor<50x24xf32>
 // CHECK: %[[P:.*]] = halide.call @weights_contraction_pack(%[[W]] : tensor<50x24xf32>) outs(%{{.*}} : tensor<1x24x64xf32>) -> tensor<1x24x64xf32>
-// CHECK: halide.call @weights_contraction(%{{.*}}, %{{.*}}, %[[P]] : tensor<?x24xf32>, index, tensor<1x24x64xf32>)
+// CHECK: halide.call @weights_contraction(%{{.*}}, %{{.*}} : tensor<?x24xf32>, index) with("{{.*}}" = %[[P]] : tensor<1x24x64xf32>)
 // CHECK-LABEL: halide.pipeline @weights_contraction_pack
 // CHECK: %[[PANEL:.*]] = halide.func "panel0"
 // CHECK: halide.output %[[PANEL]]

@@ -63,13 +63,13 @@ class Model:
         subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", library, *glob.glob(os.path.join(folder, "*.o")),
                         "-x", "c", "-", "-lm", "-lpthread", "-ldl"], input=HOOK, text=True, check=True)
         self.library = C.CDLL(library)
-        self.numInputs, name = {}, None  # of each pipeline
+        self.inputs, name = {}, None  # of each pipeline, by name
         for line in pipelines:
             if m := re.match(r"  halide.pipeline @(\w+)", line):
                 name = m[1]
-                self.numInputs[name] = 0
-            elif re.match(r"    %\w+ = halide.(buffer|param) ", line):
-                self.numInputs[name] += 1
+                self.inputs[name] = []
+            elif m := re.match(r"    %\w+ = halide.(?:buffer|param) \"(\w+)\"", line):
+                self.inputs[name].append(m[1])
 
     def __call__(self, *arguments):
         env, branches = {}, []  # of each scf.if around the line: its value, its result, whether the line's branch is taken
@@ -123,15 +123,17 @@ class Model:
                 else:
                     env[m[1]] = env[m[4]].copy()
                     env[m[1]][at] = env[m[3]]
-            elif m := re.match(r"(%\w+)(?::\d+)? = halide.call @(\w+)\((.*)\) outs\((.*?) :", text):
-                outs = [env[v] for v in re.findall(r"%\w+", m[4])]
-                inputs = [env[v] for v in re.findall(r"%\w+", m[3].split(" : ")[0])]
+            elif m := re.match(r"(%\w+)(?::\d+)? = halide.call @(\w+)\((.*?)\)(?: with\((.*?)\))? outs\((.*?) :", text):
+                outs = [env[v] for v in re.findall(r"%\w+", m[5])]
+                passed = {name: env[v] for name, v in re.findall(r'"(\w+)" = (%\w+(?:#\d+)?)', m[4] or "")}
+                others = [name for name in self.inputs[m[2]] if name not in passed]
+                passed |= zip(others, (env[v] for v in re.findall(r"%\w+(?:#\d+)?", m[3].split(" : ")[0])), strict=True)
                 gaveUp = C.c_int.in_dll(self.library, "gave_up")
                 gaveUp.value = 0
-                self.call(m[2], inputs, outs)
+                self.call(m[2], [passed[name] for name in self.inputs[m[2]]], outs)
                 if gaveUp.value:
                     other = re.search(r"\) else @(\w+) ", text)[1]
-                    self.call(other, inputs[:self.numInputs[other]], outs)
+                    self.call(other, [passed[name] for name in self.inputs[other]], outs)
                 env[m[1]] = outs[0]
                 env |= {f"{m[1]}#{k}": out for k, out in enumerate(outs)}
             elif m := re.match(r"return (.*) :", text):

@@ -336,7 +336,49 @@ halide.pipeline @k {
   halide.output %f
 }
 func.func @fewer(%a: tensor<?xf32>) {
-  // expected-error@+1 {{passes 1 inputs, '@k' takes 2 (call.c2)}}
+  // expected-error@+1 {{passes no 'n', which '@k', behind 'else', takes (call.c6)}}
   %0 = halide.call @hasty(%a : tensor<?xf32>) outs(%a : tensor<?xf32>) else @k -> tensor<?xf32>
+  return
+}
+
+// -----
+
+halide.pipeline @k {
+  %x = halide.buffer "x" ("i") : f32
+  %n = halide.param "n" : f32
+  %f = halide.func "f" (%i = "i") : f32 {
+    %v = halide.read %x[%i] : f32
+    halide.yield %v : f32
+  }
+  halide.output %f
+}
+func.func @unknown(%a: tensor<?xf32>, %n: f32) {
+  // expected-error@+1 {{passes 'm', but '@k' has no such input (call.c7)}}
+  %0 = halide.call @k(%a : tensor<?xf32>) with("m" = %n : f32) outs(%a : tensor<?xf32>) -> tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @twice(%a: tensor<?xf32>, %n: f32) {
+  // expected-error@+1 {{passes 'n' twice (call.c7)}}
+  %0 = halide.call @k(%a : tensor<?xf32>) with("n" = %n : f32, "n" = %n : f32) outs(%a : tensor<?xf32>) -> tensor<?xf32>
+  return
+}
+
+// -----
+
+halide.pipeline @k {
+  %x = halide.buffer "x" ("i") : f32
+  %n = halide.param "n" : f32
+  %f = halide.func "f" (%i = "i") : f32 {
+    %v = halide.read %x[%i] : f32
+    halide.yield %v : f32
+  }
+  halide.output %f
+}
+func.func @named_type(%a: tensor<?xf32>, %n: i32) {
+  // expected-error@+1 {{passes 'i32' as 'n', expected 'f32' (call.c2)}}
+  %0 = halide.call @k(%a : tensor<?xf32>) with("n" = %n : i32) outs(%a : tensor<?xf32>) -> tensor<?xf32>
   return
 }

@@ -231,5 +231,8 @@ func.func @host(%a: tensor<?x?xf32>, %n: index, %init: tensor<?xf32>, %b: memref
   halide.call @kernel(%b, %n : memref<4x?xf32>, index) outs(%c : memref<4xf32>)
   // CHECK: halide.call @hasty(%{{.*}}) outs(%{{.*}} : memref<4xf32>) else @kernel{{$}}
   halide.call @hasty(%b, %n, %n : memref<4x?xf32>, index, index) outs(%c : memref<4xf32>) else @kernel
+  // Named ones in any order; the pipeline behind `else` takes those that it has.
+  // CHECK: halide.call @hasty(%arg1 : index) with("tables" = %arg1 : index, "x" = %arg3 : memref<4x?xf32>) outs(%{{.*}} : memref<4xf32>) else @kernel{{$}}
+  halide.call @hasty(%n : index) with("tables" = %n : index, "x" = %b : memref<4x?xf32>) outs(%c : memref<4xf32>) else @kernel
   return %r : tensor<?xf32>
 }

@@ -136,7 +136,7 @@ func.func private @k2(%q: tensor<50x64xf32>, %k: tensor<?x64xf32>, %v: tensor<?x
 // CHECK: %[[H:.*]] = tensor.dim %arg0, %c0
 // CHECK: %[[MEMBERS:.*]] = arith.select %{{.*}}, %c8{{.*}}, %{{.*}} : index
 // CHECK-NEXT: %[[NEIGHBOURS:.*]] = arith.divui %{{.*}}, %[[MEMBERS]]
-// CHECK: halide.call @k3(%{{.*}}, %[[MEMBERS]], %[[NEIGHBOURS]] :
+// CHECK: halide.call @k3(%{{.*}} : {{.*}}) with("members" = %[[MEMBERS]] : index, "neighbours" = %[[NEIGHBOURS]] : index) outs(
 // CHECK-LABEL: halide.pipeline @k3
 // CHECK: %[[INPUT:.*]] = halide.param "members" : i32
 // CHECK: %[[LEAST:.*]] = arith.maxsi %[[INPUT]]
