@@ -172,8 +172,10 @@ halide::FuncOp BoundWriter::mostOfRows(Value tensor, bool ofSquares) {
                              [](Ops &o, ArrayRef<Value>) { return o.i(0); });
   update(most, rowLoops, rowExtents, [&](Ops &o, ArrayRef<Value> args) {
     Value x = o.read1(rows.getResult(), args.drop_front());
-    return o.maxi(o.read1(most.getResult(), {args[0]}),
-                  ofSquares ? sizeBits(o, x) : x);
+    Value bits = ofSquares ? sizeBits(o, x) : x;
+    if (mutated("score-bound.last-row"))
+      return bits;
+    return o.maxi(o.read1(most.getResult(), {args[0]}), bits);
   });
   scheduleRows(inLanes, sums, rows, rowVars);
   halide::ComputeRootOp::create(b, loc, most.getResult());

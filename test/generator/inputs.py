@@ -14,12 +14,13 @@ def from_bf16(x):
 
 
 def draw(recipe, shape, kind, rng, dims):
-    """("real", scale), ("weight", fan): divided by its root, ("positive",), ("exact",): halves, ("integer", low, high): expressions
+    """("real", scale, decades by which rows may be smaller), ("weight", fan): divided by its root, ("positive",), ("exact",): halves, ("integer", low, high): expressions
     over dims as text, ("bool", share), ("sorted", low, high), ("mask", share): 0 or -inf."""
     name, *rest = recipe
     value = lambda text: eval(str(text), {}, dict(dims))
     if name == "real":
-        return rng.uniform(-1, 1, shape) * (rest[0] if rest else 1)
+        x = rng.uniform(-1, 1, shape) * (rest[0] if rest else 1)
+        return x * 10 ** -rng.uniform(0, rest[1], (*shape[:-1], 1)) if len(rest) > 1 and shape else x
     if name == "weight":
         return rng.uniform(-1, 1, shape) * (3 / max(1, value(rest[0]))) ** 0.5
     if name == "positive":

@@ -32,7 +32,8 @@ def long_attention(d):
     o = product(d, site, p, None, v, None)
     for n, x in enumerate(d.inputs):
         if x.recipe == ("real",):
-            d.inputs[n] = replace(x, recipe=("real", d.one(1, 1, 1e-3, 1e8, 1e30) if x.name == v.name else d.one(1, 1, 1, 0.01, 4, 16)))
+            scale = d.one(1, 1, 1e-3, 1e8, 1e30) if x.name == v.name else d.one(1, 1, 1, 0.1, 4, 16, 64)
+            d.inputs[n] = replace(x, recipe=("real", scale, d.one(0, 0, 3)))  # a bound follows from the largest row
     roles = {"length": "long", "head": "few", "batch": "few", "group": "few", "width": "narrow"}
     for name, role in d.dims.items():
         d.dims[name] = roles.get(role, role)
