@@ -101,6 +101,11 @@ public:
     return Size::atom(addAtom({Atom::Loop, name.str(), true, {}, {}, least}));
   }
 
+  /// From now on the atom is known to be \p least or more.
+  void atLeast(unsigned id, int64_t least) {
+    atoms[id].least = std::max(atoms[id].least, least);
+  }
+
   /// Rounds to minus infinity; `by` must not be 0.
   Size floorDiv(const Size &size, const Size &by);
   Size mod(const Size &size, const Size &by);

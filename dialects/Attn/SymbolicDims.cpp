@@ -151,6 +151,80 @@ Value heed::attn::makeExtent(OpBuilder &b, Location loc, Value tensor,
 // As polynomials
 //===----------------------------------------------------------------------===//
 
+/// Reads what the function around \p value requires before it computes
+/// anything: a call that goes on has passed these.
+void SymbolicDims::learn(Value value) {
+  Operation *op = value.getParentBlock()->getParentOp();
+  while (op && !isa<FunctionOpInterface>(op))
+    op = op->getParentOp();
+  if (!op || op->getRegion(0).empty() || !learned.insert(op).second)
+    return;
+  for (Operation &each : op->getRegion(0).front()) {
+    bool computes = each.getNumRegions() ||
+                    (!isa<ParamOp>(each) &&
+                     llvm::any_of(each.getResultTypes(), [](Type type) {
+                       return isa<ShapedType>(type);
+                     }));
+    if (computes)
+      return;
+    if (auto require = dyn_cast<RequireOp>(each))
+      assume(require.getCondition());
+  }
+}
+
+void SymbolicDims::assume(Value condition) {
+  if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
+    assume(both.getLhs());
+    assume(both.getRhs());
+    return;
+  }
+  auto compare = condition.getDefiningOp<arith::CmpIOp>();
+  if (!compare || compare.getLhs().getType().isInteger(1))
+    return;
+  Size left = size(compare.getLhs()), right = size(compare.getRhs());
+  auto notNegative = [&](const Size &size) {
+    table.assumeNonNegative(size);
+    // One size with a constant: a bound of its own.
+    Size rest = size;
+    rest.terms.erase(Size::Monomial());
+    if (auto atom = rest.asAtom())
+      if (auto least = (rest - size).constant())
+        table.atLeast(*atom, *least);
+  };
+  switch (compare.getPredicate()) {
+  case arith::CmpIPredicate::eq:
+    table.assumeZero(left - right);
+    return;
+  case arith::CmpIPredicate::ne:
+    if (right.is(0) && isNeverNegative(left))
+      notNegative(left - 1);
+    return;
+  case arith::CmpIPredicate::sle:
+    return notNegative(right - left);
+  case arith::CmpIPredicate::slt:
+    return notNegative(right - left - 1);
+  case arith::CmpIPredicate::sge:
+    return notNegative(left - right);
+  case arith::CmpIPredicate::sgt:
+    return notNegative(left - right - 1);
+  default:
+    return;
+  }
+}
+
+bool SymbolicDims::isNeverNegative(const Size &size) const {
+  if (table.nonNegative(size))
+    return true;
+  return llvm::any_of(table.assumptions(), [&](const auto &known) {
+    auto &[fact, isZero] = known;
+    if (table.nonNegative(size - fact) ||
+        (isZero && table.nonNegative(size + fact)))
+      return true;
+    std::optional<Size> times = size.dividedBy(fact);
+    return times && (isZero || table.nonNegative(*times));
+  });
+}
+
 Size SymbolicDims::intern(Source wanted) {
   StringAttr name = nameOf(wanted.value, wanted.axis);
   for (auto &[atom, known] : sources) {
@@ -163,17 +237,28 @@ Size SymbolicDims::intern(Source wanted) {
       return Size::atom(atom);
   }
   unsigned atom = table.numAtoms();
-  Size size = table.dim(name ? name.str() : heed::format("?{}", atom));
+  // An extent is not negative; any other integer may be.
+  table.addAtom({Atom::Dim,
+                 name ? name.str() : heed::format("?{}", atom),
+                 /*inLoop=*/false,
+                 {},
+                 {},
+                 wanted.axis >= 0 ? 0 : INT64_MIN});
   sources[atom] = wanted;
-  return size;
+  return Size::atom(atom);
 }
 
 Size SymbolicDims::dim(Value shaped, int64_t axis) {
+  learn(shaped);
   ExtentSource source = traceExtent(shaped, axis);
   if (source.fixed)
     return *source.fixed;
-  if (source.size)
-    return size(source.size);
+  if (source.size) {
+    Size extent = size(source.size);
+    if (auto atom = extent.asAtom())
+      table.atLeast(*atom, 0);
+    return extent;
+  }
   Operation *op = source.tensor.getDefiningOp();
   if (auto collapse = dyn_cast_or_null<tensor::CollapseShapeOp>(op)) {
     Size product = 1;
@@ -201,6 +286,7 @@ Size SymbolicDims::elements(Value shaped) {
 }
 
 Size SymbolicDims::size(Value value) {
+  learn(value);
   auto known = sizes.find(value);
   if (known != sizes.end())
     return known->second;
@@ -239,6 +325,11 @@ Size SymbolicDims::computed(Operation *op) {
     return left - right;
   if (isa<arith::MulIOp>(op))
     return left * right;
+  bool isSigned = isa<arith::MinSIOp, arith::MaxSIOp>(op);
+  if (isSigned && isNeverNegative(right - left))
+    return isa<arith::MinSIOp>(op) ? left : right;
+  if (isSigned && isNeverNegative(left - right))
+    return isa<arith::MinSIOp>(op) ? right : left;
   if (isa<arith::MinSIOp>(op))
     return table.min(left, right);
   if (isa<arith::MaxSIOp>(op))
@@ -267,5 +358,6 @@ Size SymbolicDims::opaque(Operation *op, const Size &left, const Size &right) {
   for (unsigned atom = 0; atom < table.numAtoms(); ++atom)
     if (table.atom(atom).name == name && !sources.contains(atom))
       return Size::atom(atom);
-  return table.dim(name);
+  return Size::atom(
+      table.addAtom({Atom::Dim, name, /*inLoop=*/false, {}, {}, INT64_MIN}));
 }

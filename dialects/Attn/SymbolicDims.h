@@ -2,9 +2,9 @@
 //
 // An extent is a number, or computed from other extents. This analysis follows
 // it to what it starts from: the dims of arguments, which a model names, and
-// values that it can't look into. Two extents with the same polynomial are
-// equal in every call; a difference without negative coefficients is never
-// negative.
+// values that it can't look into. Two extents with the same polynomial
+// (support/Sizes.h) are equal in every call; what `attn.require` asks for at
+// the beginning of a function holds for all of its sizes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef HEED_DIALECTS_ATTN_SYMBOLICDIMS_H
@@ -14,6 +14,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include <optional>
 #include <string>
 
@@ -58,10 +59,11 @@ public:
   /// The value of \p size, an index or integer.
   Size size(mlir::Value size);
 
-  /// No call makes it negative. May be false though.
-  bool isNeverNegative(const Size &size) const {
-    return table.nonNegative(size);
-  }
+  /// No call that passes its requirements makes it negative. May be false
+  /// though.
+  bool isNeverNegative(const Size &size) const;
+  /// Equal in every call that passes its requirements. May be false though.
+  bool equal(const Size &a, const Size &b) const { return table.equal(a, b); }
 
   /// What an atom stands for: an axis of a tensor or memref, or (-1) the value
   /// of an integer. Null for what is computed from other sizes.
@@ -76,6 +78,8 @@ public:
   std::string str(const Size &size) const { return table.str(size); }
 
 private:
+  void learn(mlir::Value value);
+  void assume(mlir::Value condition);
   Size intern(Source source);
   Size computed(mlir::Operation *op);
   Size opaque(mlir::Operation *op, const Size &left, const Size &right);
@@ -83,6 +87,8 @@ private:
   SizeTable table{/*byName=*/true};
   llvm::DenseMap<unsigned, Source> sources;
   llvm::DenseMap<mlir::Value, Size> sizes;
+  /// Functions whose requirements are known.
+  llvm::SmallPtrSet<mlir::Operation *, 2> learned;
 };
 
 } // namespace heed::attn

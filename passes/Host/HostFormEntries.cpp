@@ -72,7 +72,7 @@ Value extentOf(OpBuilder &builder, Value tensor, int64_t axis) {
     heed::attn::SymbolicDims dims;
     Value yes = branch.thenYield().getOperand(result.getResultNumber()),
           no = branch.elseYield().getOperand(result.getResultNumber());
-    if (dims.dim(yes, source.axis) != dims.dim(no, source.axis))
+    if (!dims.equal(dims.dim(yes, source.axis), dims.dim(no, source.axis)))
       return nullptr;
     for (Value yielded : {yes, no}) {
       Value extent = extentOf(builder, yielded, source.axis);

@@ -196,7 +196,8 @@ Value neededSize(OpBuilder &builder, const Buffer &buffer) {
 
 /// Gives each buffer a slot such that no two buffers of a slot live at once; a
 /// slot of equal size is taken first.
-unsigned assignSlots(MutableArrayRef<Buffer> buffers) {
+unsigned assignSlots(const heed::attn::SymbolicDims &dims,
+                     MutableArrayRef<Buffer> buffers) {
   SmallVector<SmallVector<unsigned>> slots;
   for (unsigned number = 0; number < buffers.size(); ++number) {
     Buffer &buffer = buffers[number];
@@ -212,7 +213,7 @@ unsigned assignSlots(MutableArrayRef<Buffer> buffers) {
     std::optional<unsigned> chosen;
     for (auto [index, slot] : llvm::enumerate(slots))
       if (isFree(slot) &&
-          (!chosen || buffers[slot.front()].bytes == buffer.bytes))
+          (!chosen || dims.equal(buffers[slot.front()].bytes, buffer.bytes)))
         chosen = index;
     if (!chosen) {
       chosen = slots.size();
@@ -267,7 +268,7 @@ struct PlanMemory : public heed::impl::AttnPlanMemoryBase<PlanMemory> {
     heed::attn::SymbolicDims dims;
     for (Buffer &buffer : buffers)
       buffer.bytes = dims.elements(buffer.alloc) * elementBytes(buffer.alloc);
-    unsigned slots = assignSlots(buffers);
+    unsigned slots = assignSlots(dims, buffers);
     std::string text = explain(dims, buffers, slots);
     rewrite(function, dims, buffers, slots);
     heed::remarkDone(function, passName, "arena", text);

@@ -197,7 +197,9 @@ private:
     SmallVector<halide::CallOp> chosen;
     for (halide::CallOp call : calls) {
       Value count = call.getInputs()[rows];
-      if (isNoneOrMore(dims.size(count), most))
+      Size rowsOfCall = dims.size(count);
+      if (isNoneOrMore(rowsOfCall, most) ||
+          dims.isNeverNegative(rowsOfCall - (most + 1)))
         continue;
       OpBuilder b(call);
       Location loc = call.getLoc();

@@ -122,6 +122,91 @@ func.func @comparable(%n: index, %x: memref<?xf32>, %y: memref<?x4xf32>) {
 
 // -----
 
+// Of two sizes that nothing compares, the larger one is found when it runs.
+// CHECK-LABEL: func @free
+// CHECK: arith.maxui
+func.func @free(%x: memref<?xf32> {attn.dims = ["N"]}, %y: memref<?xf32> {attn.dims = ["M"]}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %m = memref.dim %y, %c0 : memref<?xf32>
+  %a = memref.alloc(%n) : memref<?xf32>
+  memref.copy %x, %a : memref<?xf32> to memref<?xf32>
+  memref.copy %a, %x : memref<?xf32> to memref<?xf32>
+  %b = memref.alloc(%m) : memref<?xf32>
+  memref.copy %y, %b : memref<?xf32> to memref<?xf32>
+  memref.copy %b, %y : memref<?xf32> to memref<?xf32>
+  return
+}
+
+// -----
+
+// The same two, where a call with M > N has failed before: N is enough.
+// CHECK-LABEL: func @required
+// CHECK-NOT: arith.maxui
+// CHECK: memref.view
+// CHECK: memref.view
+func.func @required(%x: memref<?xf32> {attn.dims = ["N"]}, %y: memref<?xf32> {attn.dims = ["M"]}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %m = memref.dim %y, %c0 : memref<?xf32>
+  %fits = arith.cmpi sle, %m, %n : index
+  attn.require %fits, "M = {0}, expected at most N = {1}" (%m, %n) : index, index
+  %a = memref.alloc(%n) : memref<?xf32>
+  memref.copy %x, %a : memref<?xf32> to memref<?xf32>
+  memref.copy %a, %x : memref<?xf32> to memref<?xf32>
+  %b = memref.alloc(%m) : memref<?xf32>
+  memref.copy %y, %b : memref<?xf32> to memref<?xf32>
+  memref.copy %b, %y : memref<?xf32> to memref<?xf32>
+  return
+}
+
+// -----
+
+// Two products with one value: a slot of that size serves both.
+// CHECK-LABEL: func @equal
+// CHECK-NOT: arith.maxui
+// CHECK: memref.view
+// CHECK: memref.view
+func.func @equal(%x: memref<?xf32> {attn.dims = ["D"]}, %y: memref<?x?xf32> {attn.dims = ["H", "E"]}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %d = memref.dim %x, %c0 : memref<?xf32>
+  %h = memref.dim %y, %c0 : memref<?x?xf32>
+  %e = memref.dim %y, %c1 : memref<?x?xf32>
+  %he = arith.muli %h, %e : index
+  %fits = arith.cmpi eq, %d, %he : index
+  attn.require %fits, "D = {0}, expected H*E = {1}" (%d, %he) : index, index
+  %a = memref.alloc(%d) : memref<?xf32>
+  memref.copy %x, %a : memref<?xf32> to memref<?xf32>
+  memref.copy %a, %x : memref<?xf32> to memref<?xf32>
+  %b = memref.alloc(%h, %e) : memref<?x?xf32>
+  memref.copy %y, %b : memref<?x?xf32> to memref<?x?xf32>
+  memref.copy %b, %y : memref<?x?xf32> to memref<?x?xf32>
+  return
+}
+
+// -----
+
+// A requirement that a call meets behind the mathematics (or not at all) says nothing of the memory before it.
+// CHECK-LABEL: func @later
+// CHECK: arith.maxui
+func.func @later(%x: memref<?xf32> {attn.dims = ["N"]}, %y: memref<?xf32> {attn.dims = ["M"]}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %m = memref.dim %y, %c0 : memref<?xf32>
+  %a = memref.alloc(%n) : memref<?xf32>
+  memref.copy %x, %a : memref<?xf32> to memref<?xf32>
+  memref.copy %a, %x : memref<?xf32> to memref<?xf32>
+  %b = memref.alloc(%m) : memref<?xf32>
+  memref.copy %y, %b : memref<?xf32> to memref<?xf32>
+  memref.copy %b, %y : memref<?xf32> to memref<?xf32>
+  %fits = arith.cmpi sle, %m, %n : index
+  attn.require %fits, "M = {0}, expected at most N = {1}" (%m, %n) : index, index
+  return
+}
+
+// -----
+
 // What is said of it: the arena, and what of it is in use at once, in the model's dims. A slot for two sizes holds the larger.
 // REMARK: Function=said | Remark="3 buffers in 2 slots of one arena: 4*B*N + 32 bytes; in use at once all of them"
 func.func @said(%x: memref<?x?xf32> {attn.dims = ["B", "N"]}, %y: memref<8xf32>) {

@@ -60,6 +60,34 @@ func.func @bounds(%x: tensor<?xf32> {attn.dims = ["N"]}) {
   return
 }
 
+// What the function requires before it computes holds for its sizes: a bound, a divisor, an order. What it requires in one
+// branch only says nothing.
+func.func @required(%x: tensor<?x?xf32> {attn.dims = ["N", "D"]}, %y: tensor<?x?xf32> {attn.dims = ["M", "H"]}, %c: i1) {
+  %c0 = arith.constant 0 : index // expected-remark {{'0'}}
+  %c1 = arith.constant 1 : index // expected-remark {{'1'}}
+  %c8 = arith.constant 8 : index // expected-remark {{'8'}}
+  %n = tensor.dim %x, %c0 : tensor<?x?xf32> // expected-remark {{'N'}}
+  %d = tensor.dim %x, %c1 : tensor<?x?xf32> // expected-remark {{'D'}}
+  %m = tensor.dim %y, %c0 : tensor<?x?xf32> // expected-remark {{'M'}}
+  %h = tensor.dim %y, %c1 : tensor<?x?xf32> // expected-remark {{'H'}}
+  %enough = arith.cmpi sge, %n, %c8 : index
+  attn.require %enough, "N = {0}, expected 8 at least" (%n) : index
+  %ordered = arith.cmpi slt, %n, %m : index
+  %some = arith.cmpi ne, %h, %c0 : index
+  %both = arith.andi %ordered, %some : i1
+  attn.require %both, "N = {0}, H = {1}" (%n, %h) : index, index
+  %a = arith.maxsi %n, %c8 : index // expected-remark {{'N'}}
+  %b = arith.minsi %m, %n : index // expected-remark {{'N'}}
+  %e = arith.maxsi %h, %c1 : index // expected-remark {{'H'}}
+  %f = arith.maxsi %d, %c1 : index // expected-remark {{'max(1, D)'}}
+  scf.if %c {
+    %wide = arith.cmpi sge, %d, %c8 : index
+    attn.require %wide, "D = {0}, expected 8 at least" (%d) : index
+  }
+  %g = arith.maxsi %d, %c8 : index // expected-remark {{'max(8, D)'}}
+  return
+}
+
 // Coefficients are exact: 2^62 * 4 is not 0.
 func.func @exact(%x: tensor<?xf32> {attn.dims = ["N"]}) {
   %c0 = arith.constant 0 : index // expected-remark {{'0'}}
