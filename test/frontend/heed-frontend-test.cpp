@@ -16,7 +16,7 @@
 
 #include "compiler/Link/Process.h"
 #include "frontend/Common/Builtins.h"
-#include "frontend/Heed/Emit/Emit.h"
+#include "frontend/Heed/Heed.h"
 #include "frontend/Heed/Syntax/Parser.h"
 
 #include "mlir/IR/MLIRContext.h"

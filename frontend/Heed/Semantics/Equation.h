@@ -13,7 +13,7 @@
 #ifndef HEED_FRONTEND_HEED_SEMANTICS_EQUATION_H
 #define HEED_FRONTEND_HEED_SEMANTICS_EQUATION_H
 
-#include "Resolved.h"
+#include "Values.h"
 
 #include <set>
 

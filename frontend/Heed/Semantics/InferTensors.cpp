@@ -142,7 +142,7 @@ bool Analysis::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
     if (fixed) {
       info.fixed.emplace();
       info.fixed->kind = Binding::String;
-      info.fixed->text = binding->table->texts[flat];
+      info.fixed->text = (*binding->texts)[flat];
       return true;
     }
     if (rolled && info.pure && info.used.empty() && !isSlice) {

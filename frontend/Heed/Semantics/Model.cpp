@@ -280,7 +280,12 @@ bool Analysis::scalarDefault(const Argument &arg, const EnvPtr &env,
   if ((isReal(ty) && (integer || value->kind == Binding::Real)) ||
       (ty == Ty::Bool && value->kind == Binding::Bool) ||
       (isInt(ty) && integer)) {
-    input.defaultValue = *value;
+    if (isReal(ty))
+      input.defaultValue = *value->number();
+    else if (ty == Ty::Bool)
+      input.defaultValue = value->flag;
+    else
+      input.defaultValue = *value->size.constant();
     return true;
   }
   return error(arg.defaultValue->range,

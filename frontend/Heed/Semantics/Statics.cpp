@@ -252,9 +252,10 @@ std::optional<Binding> Analysis::constant(const Expr &expr, const EnvPtr &env,
   binding.table = table;
   if (texts) {
     binding.kind = Binding::List;
+    binding.texts = std::make_shared<std::vector<Text>>();
     for (const Binding &value : values)
       if (value.kind == Binding::String) {
-        table->texts.push_back(value.text);
+        binding.texts->push_back(value.text);
       } else {
         error(expr.range, "a table holds strings or numbers, not both");
         return std::nullopt;

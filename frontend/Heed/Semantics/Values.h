@@ -5,16 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Private to the semantic half of the front end: types, tensors, static values,
-// and what a name means.
+// Private to the semantic half of the front end: static values, and what a name
+// means.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef HEED_FRONTEND_HEED_SEMANTICS_VALUES_H
 #define HEED_FRONTEND_HEED_SEMANTICS_VALUES_H
 
-#include "frontend/Common/SizeUse.h"
-#include "frontend/Common/Types.h"
+#include "frontend/Common/Resolved.h"
 #include "frontend/Heed/Syntax/AST.h"
 
 #include "llvm/ADT/SmallVector.h"
@@ -27,29 +26,9 @@
 
 namespace heed::sema {
 
-using llvm::ArrayRef;
-using llvm::SmallVector;
-using llvm::StringRef;
-using Range = llvm::SMRange;
-
 //===----------------------------------------------------------------------===//
 // Values
 //===----------------------------------------------------------------------===//
-
-using Shape = SmallVector<Size, 4>;
-
-/// A tensor of the model, or a scalar that a call gives. One step defines it.
-struct Tensor {
-  std::string input; ///< its name, if it is an input
-};
-
-/// A tensor, and where its elements are present (null: everywhere).
-struct TensorVal {
-  const Tensor *value = nullptr;
-  Ty elem = Ty::F32;
-  Shape shape;
-  const Tensor *live = nullptr;
-};
 
 /// A string whose parts may be sizes known only inside a rolled loop.
 struct Text {
@@ -59,16 +38,6 @@ struct Text {
   };
   std::vector<Part> parts;
   std::optional<std::string> plain() const;
-};
-
-/// A constant table.
-struct Table {
-  Ty elem = Ty::AnyInt; ///< AnyInt, AnyReal or Bool
-  SmallVector<int64_t, 4> shape;
-  std::vector<int64_t> ints; ///< AnyInt and Bool
-  std::vector<double> reals;
-  std::vector<Text> texts; ///< of a list of strings, which is no tensor
-  Shape extents() const { return Shape(shape.begin(), shape.end()); }
 };
 
 struct Scope;
@@ -107,7 +76,8 @@ struct Binding {
   Size size;
   double real = 0;
   Text text;
-  std::shared_ptr<sema::Table> table; ///< Table and List
+  std::shared_ptr<sema::Table> table;       ///< Table; of a List its shape
+  std::shared_ptr<std::vector<Text>> texts; ///< List
   const ast::RecordExpr *record = nullptr;
   TensorVal tensor; ///< Scalar: its value and type
   std::shared_ptr<sema::Thunk> thunk;

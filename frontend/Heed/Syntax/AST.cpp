@@ -36,22 +36,6 @@ StringRef ast::spelling(ElementType type) {
   return names[static_cast<unsigned>(type)];
 }
 
-StringRef ast::spelling(BinaryOp op) {
-  static constexpr StringRef names[] = {"+", "-", "*", "/", "//", "%", "^"};
-  return names[static_cast<unsigned>(op)];
-}
-
-StringRef ast::spelling(CompareOp op) {
-  static constexpr StringRef names[] = {"==", "!=", "<", "<=", ">", ">="};
-  return names[static_cast<unsigned>(op)];
-}
-
-StringRef ast::spelling(ReduceOp op) {
-  static constexpr StringRef names[] = {"sum",  "max", "min", "mean",
-                                        "prod", "any", "all", "argmax"};
-  return names[static_cast<unsigned>(op)];
-}
-
 ExprPtr *RecordExpr::find(StringRef name) {
   for (Entry &entry : entries)
     if (entry.path.rsplit('.').second == name)

@@ -12,6 +12,8 @@
 #ifndef HEED_FRONTEND_HEED_SYNTAX_EXPR_H
 #define HEED_FRONTEND_HEED_SYNTAX_EXPR_H
 
+#include "frontend/Common/Operators.h"
+
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Casting.h"
@@ -31,6 +33,10 @@ constexpr unsigned maxNesting = 256;
 constexpr unsigned maxHeight = 1024;
 
 using Range = llvm::SMRange;
+using sema::BinaryOp;
+using sema::CompareOp;
+using sema::ReduceOp;
+using sema::spelling;
 
 /// A name as written, with its place.
 struct Name {
@@ -188,9 +194,6 @@ struct NotExpr : ExprOf<ExprKind::Not> {
   ExprPtr operand;
 };
 
-enum class BinaryOp { Add, Sub, Mul, Div, FloorDiv, Mod, Pow };
-llvm::StringRef spelling(BinaryOp op);
-
 struct BinaryExpr : ExprOf<ExprKind::Binary> {
   BinaryOp op = BinaryOp::Add;
   Place place = Place::Value;
@@ -203,9 +206,6 @@ inline bool isProduct(const BinaryExpr &power) {
   auto *exponent = llvm::dyn_cast<IntExpr>(power.rhs.get());
   return exponent && exponent->value >= 1;
 }
-
-enum class CompareOp { Eq, Ne, Lt, Le, Gt, Ge };
-llvm::StringRef spelling(CompareOp op);
 
 /// a < b, or a chain a <= b < c: ops[k] stands between operands[k] and
 /// operands[k+1]; the comparisons are joined by `and`.
@@ -230,9 +230,6 @@ struct Binder {
   Name name;
   ExprPtr extent; ///< null if the range comes from reads
 };
-
-enum class ReduceOp { Sum, Max, Min, Mean, Prod, Any, All, Argmax };
-llvm::StringRef spelling(ReduceOp op);
 
 /// sum(j, u:3 where c) operand
 struct ReduceExpr : ExprOf<ExprKind::Reduce> {

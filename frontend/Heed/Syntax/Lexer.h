@@ -8,7 +8,7 @@
 #ifndef HEED_FRONTEND_HEED_SYNTAX_LEXER_H
 #define HEED_FRONTEND_HEED_SYNTAX_LEXER_H
 
-#include "Diagnostics.h"
+#include "frontend/Common/Diagnostics.h"
 
 #include <vector>
 

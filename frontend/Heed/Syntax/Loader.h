@@ -18,7 +18,7 @@
 #define HEED_FRONTEND_HEED_SYNTAX_LOADER_H
 
 #include "AST.h"
-#include "Diagnostics.h"
+#include "frontend/Common/Diagnostics.h"
 
 #include <memory>
 #include <string>

@@ -9,7 +9,7 @@
 #define HEED_FRONTEND_HEED_SYNTAX_PARSER_H
 
 #include "AST.h"
-#include "Diagnostics.h"
+#include "frontend/Common/Diagnostics.h"
 
 #include <memory>
 

@@ -18,7 +18,7 @@
 #define HEED_FRONTEND_HEED_SYNTAX_PARSERCORE_H
 
 #include "AST.h"
-#include "Diagnostics.h"
+#include "frontend/Common/Diagnostics.h"
 #include "Lexer.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"

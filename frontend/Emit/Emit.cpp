@@ -10,7 +10,7 @@
 
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/Extents.h"
-#include "frontend/Heed/Syntax/Diagnostics.h"
+#include "frontend/Common/Diagnostics.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -45,13 +45,13 @@ ArrayAttr Emitter::strings(ArrayRef<std::string> texts) {
   return builder.getArrayAttr(all);
 }
 
-static Attribute defaultAttr(Builder &b, mlir::Type type, Ty ty,
-                             const Binding &value) {
-  if (isReal(ty))
-    return b.getFloatAttr(type, *value.number());
-  if (ty == Ty::Bool)
-    return b.getBoolAttr(value.flag);
-  return b.getIntegerAttr(type, *value.size.constant());
+static Attribute defaultAttr(Builder &b, mlir::Type type,
+                             const std::variant<bool, int64_t, double> &value) {
+  if (auto *real = std::get_if<double>(&value))
+    return b.getFloatAttr(type, *real);
+  if (auto *flag = std::get_if<bool>(&value))
+    return b.getBoolAttr(*flag);
+  return b.getIntegerAttr(type, std::get<int64_t>(value));
 }
 
 void Emitter::signature(func::FuncOp func) {
@@ -60,9 +60,9 @@ void Emitter::signature(func::FuncOp func) {
     if (input.isTensor)
       func.setArgAttr(number, attn::kDimsAttr, strings(input.dimNames));
     if (input.defaultValue)
-      func.setArgAttr(number, attn::kDefaultAttr,
-                      defaultAttr(builder, irType(input.elem), input.elem,
-                                  *input.defaultValue));
+      func.setArgAttr(
+          number, attn::kDefaultAttr,
+          defaultAttr(builder, irType(input.elem), *input.defaultValue));
     func.getArgument(number).setLoc(loc(input.place));
     tensors[input.tensor] = func.getArgument(number);
   }
@@ -172,13 +172,4 @@ OwningOpRef<ModuleOp> heed::emitModel(MLIRContext &context,
     return nullptr;
   }
   return module;
-}
-
-OwningOpRef<ModuleOp> heed::compileHeed(MLIRContext &context,
-                                        const Program &program,
-                                        const FrontendOptions &options,
-                                        const Sources &sources,
-                                        Diagnostics &diags) {
-  auto model = analyse(program, options, sources, diags);
-  return model ? emitModel(context, *model, sources, diags) : nullptr;
 }

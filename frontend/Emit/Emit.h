@@ -5,15 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEED_FRONTEND_HEED_EMIT_EMIT_H
-#define HEED_FRONTEND_HEED_EMIT_EMIT_H
+#ifndef HEED_FRONTEND_EMIT_EMIT_H
+#define HEED_FRONTEND_EMIT_EMIT_H
 
-#include "frontend/Heed/Semantics/Semantics.h"
+#include "frontend/Common/Diagnostics.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
 namespace heed {
+namespace sema {
+struct Model;
+} // namespace sema
 
 /// One function of linalg, scf and attn ops, as docs/ir.md describes. Null
 /// after an error, which is in `diags`. Loads the dialects it needs.
@@ -22,14 +25,6 @@ mlir::OwningOpRef<mlir::ModuleOp> emitModel(mlir::MLIRContext &context,
                                             const Sources &sources,
                                             Diagnostics &diags);
 
-/// Analyses and emits one model of `program`. Null after an error, which is in
-/// `diags`.
-mlir::OwningOpRef<mlir::ModuleOp> compileHeed(mlir::MLIRContext &context,
-                                              const Program &program,
-                                              const FrontendOptions &options,
-                                              const Sources &sources,
-                                              Diagnostics &diags);
-
 } // namespace heed
 
-#endif // HEED_FRONTEND_HEED_EMIT_EMIT_H
+#endif // HEED_FRONTEND_EMIT_EMIT_H

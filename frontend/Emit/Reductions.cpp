@@ -17,7 +17,6 @@
 using namespace heed;
 using namespace heed::sema;
 using namespace mlir;
-using namespace heed::ast;
 
 /// The type in which a reduction accumulates, and its neutral element.
 TypedAttr Emitter::neutral(ReduceOp op, Ty ty, bool f64) {

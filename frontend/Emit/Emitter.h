@@ -10,11 +10,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEED_FRONTEND_HEED_EMIT_EMITTER_H
-#define HEED_FRONTEND_HEED_EMIT_EMITTER_H
+#ifndef HEED_FRONTEND_EMIT_EMITTER_H
+#define HEED_FRONTEND_EMIT_EMITTER_H
 
-#include "frontend/Heed/Semantics/Resolved.h"
-#include "frontend/Heed/Syntax/Source.h"
+#include "frontend/Common/Resolved.h"
+#include "frontend/Common/Source.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AffineMap.h"
@@ -101,7 +101,7 @@ private:
   void emit(const Extreme &step);
 
   //===--- Reductions.cpp -------------------------------------------------===//
-  mlir::TypedAttr neutral(ast::ReduceOp op, Ty ty, bool f64);
+  mlir::TypedAttr neutral(ReduceOp op, Ty ty, bool f64);
   void emit(const Reduction &step);
   Values argmax(Code &code, const Reduction &step, Value x, Value counts,
                 ArrayRef<Value> acc);
@@ -175,4 +175,4 @@ private:
 
 } // namespace heed::sema
 
-#endif // HEED_FRONTEND_HEED_EMIT_EMITTER_H
+#endif // HEED_FRONTEND_EMIT_EMITTER_H

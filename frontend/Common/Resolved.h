@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the analysis hands to the emission: steps in the order in which they
+// What a front end hands to the emission: steps in the order in which they
 // happen, each with all that was decided about it. Scalar expressions are trees
 // of typed nodes; names, scopes and syntax are gone, functions are inlined,
 // static control is done, what must hold is a step of its own. No IR is here:
@@ -13,16 +13,27 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEED_FRONTEND_HEED_SEMANTICS_RESOLVED_H
-#define HEED_FRONTEND_HEED_SEMANTICS_RESOLVED_H
+#ifndef HEED_FRONTEND_COMMON_RESOLVED_H
+#define HEED_FRONTEND_COMMON_RESOLVED_H
 
-#include "Values.h"
-#include "frontend/Common/Builtins.h"
+#include "Builtins.h"
+#include "Operators.h"
+#include "SizeUse.h"
+#include "Types.h"
+
+#include "llvm/Support/SMLoc.h"
 
 #include <deque>
+#include <memory>
 #include <variant>
 
 namespace heed::sema {
+
+using llvm::ArrayRef;
+using llvm::SmallVector;
+using llvm::StringRef;
+/// Where something is written, for messages.
+using Range = llvm::SMRange;
 
 /// An extent that only a call knows (that of mlir::ShapedType).
 constexpr int64_t kUnknown = INT64_MIN;
@@ -44,6 +55,30 @@ struct ByNumber {
   }
 };
 using Axes = SmallVector<Idx *, 4>;
+
+using Shape = SmallVector<Size, 4>;
+
+/// A tensor of the model, or a scalar that a call gives. One step defines it.
+struct Tensor {
+  std::string input; ///< its name, if it is an input
+};
+
+/// A tensor, and where its elements are present (null: everywhere).
+struct TensorVal {
+  const Tensor *value = nullptr;
+  Ty elem = Ty::F32;
+  Shape shape;
+  const Tensor *live = nullptr;
+};
+
+/// A constant table.
+struct Table {
+  Ty elem = Ty::AnyInt; ///< AnyInt, AnyReal or Bool
+  SmallVector<int64_t, 4> shape;
+  std::vector<int64_t> ints; ///< AnyInt and Bool
+  std::vector<double> reals;
+  Shape extents() const { return Shape(shape.begin(), shape.end()); }
+};
 
 struct Step;
 using Steps = std::vector<Step>;
@@ -120,8 +155,8 @@ struct Node {
   EnforcedGuards guards;
   std::vector<Piece> pieces;
   std::vector<Slice> slices;
-  std::vector<std::pair<ast::CompareOp, Range>> compares;
-  ast::BinaryOp op = ast::BinaryOp::Add;
+  std::vector<std::pair<CompareOp, Range>> compares;
+  BinaryOp op = BinaryOp::Add;
   std::optional<int64_t> exponent; ///< of a power, if it is a literal
   bool isProduct = false;          ///< a power is a product of its base
   bool mayDivideByZero = true;     ///< an integer division, where data decides
@@ -146,7 +181,7 @@ struct Elementwise {
 
 /// A reduction over `ids`; the accumulators have type `ty`.
 struct Reduction {
-  ast::ReduceOp op = ast::ReduceOp::Sum;
+  ReduceOp op = ReduceOp::Sum;
   Axes axes, ids;
   SizeUses shape, idExtents;
   Ty ty = Ty::F32;
@@ -294,7 +329,8 @@ struct ModelInput {
   bool isTensor = false;
   SmallVector<int64_t> dims; ///< kUnknown: a dim of the call
   std::vector<std::string> dimNames;
-  std::optional<Binding> defaultValue;
+  std::optional<std::variant<bool, int64_t, double>>
+      defaultValue; ///< a scalar's
   const Tensor *tensor = nullptr;
   Range place;
 };
@@ -319,4 +355,4 @@ struct Model {
 
 } // namespace heed::sema
 
-#endif // HEED_FRONTEND_HEED_SEMANTICS_RESOLVED_H
+#endif // HEED_FRONTEND_COMMON_RESOLVED_H

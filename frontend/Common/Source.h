@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEED_FRONTEND_HEED_SYNTAX_SOURCE_H
-#define HEED_FRONTEND_HEED_SYNTAX_SOURCE_H
+#ifndef HEED_FRONTEND_COMMON_SOURCE_H
+#define HEED_FRONTEND_COMMON_SOURCE_H
 
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/StringSaver.h"
@@ -57,4 +57,4 @@ private:
 
 } // namespace heed
 
-#endif // HEED_FRONTEND_HEED_SYNTAX_SOURCE_H
+#endif // HEED_FRONTEND_COMMON_SOURCE_H

@@ -17,8 +17,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef HEED_FRONTEND_HEED_SYNTAX_DIAGNOSTICS_H
-#define HEED_FRONTEND_HEED_SYNTAX_DIAGNOSTICS_H
+#ifndef HEED_FRONTEND_COMMON_DIAGNOSTICS_H
+#define HEED_FRONTEND_COMMON_DIAGNOSTICS_H
 
 #include "Source.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -91,4 +91,4 @@ std::string didYouMean(llvm::StringRef name,
 
 } // namespace heed
 
-#endif // HEED_FRONTEND_HEED_SYNTAX_DIAGNOSTICS_H
+#endif // HEED_FRONTEND_COMMON_DIAGNOSTICS_H

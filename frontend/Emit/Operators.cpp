@@ -21,7 +21,6 @@
 using namespace heed;
 using namespace heed::sema;
 using namespace mlir;
-using namespace heed::ast;
 
 static Value both(OpBuilder &b, Location at, Value x, Value y) {
   if (!x || !y)
