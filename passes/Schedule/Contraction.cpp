@@ -215,7 +215,7 @@ private:
 void TiledContraction::pack(const ContractionPlan &plan) {
   products = plan.products;
   if (products > 1)
-    stackSums(kernel);
+    fuseHorizontally(kernel);
   auto found = llvm::find_if(kernel.funcs, [](KernelFunc &f) {
     return f.role == FuncRole::Reduction;
   });

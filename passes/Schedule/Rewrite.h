@@ -44,9 +44,9 @@ packOnce(KernelInfo &kernel, mlir::Value func,
 /// Whether \p kernel has several sums, alike but for one array that each reads.
 bool hasAlikeSums(KernelInfo &kernel);
 
-/// Makes one sum of these: with a last dim "product", their number. Several
-/// outputs become one with several elements.
-void stackSums(KernelInfo &kernel);
+/// Horizontal fusion: makes one sum of these, with a last dim "product", their
+/// number. Several outputs become one with several elements.
+void fuseHorizontally(KernelInfo &kernel);
 
 /// Removes funcs that nobody reads.
 void dropUnreadFuncs(KernelInfo &kernel);

@@ -1,8 +1,8 @@
-//===- StackSums.cpp - several sums over one operand as one sum -----------===//
+//===- HorizontalFusion.cpp - sums over one operand as one sum ------------===//
 //
 // Sums over the same loops that differ in one array that they read, weights of
 // products with one operand, become one sum with a dim more, which counts them:
-// its tile reads the operand once for all of them.
+// its tile reads the operand once for all of them: horizontal fusion.
 //
 //===----------------------------------------------------------------------===//
 
@@ -133,7 +133,7 @@ void joinOutputs(KernelInfo &kernel) {
 }
 
 /// Sums that are alike.
-struct Stack {
+struct AlikeSums {
   SmallVector<Value> sums;
   halide::ReadOp differs;    ///< what the first one reads alone
   SmallVector<Value> arrays; ///< that each of them reads there
@@ -141,53 +141,53 @@ struct Stack {
 
 /// The sums of \p kernel if there are several, and they differ in one array
 /// alone.
-std::optional<Stack> findStack(KernelInfo &kernel) {
-  Stack stack;
+std::optional<AlikeSums> findAlikeSums(KernelInfo &kernel) {
+  AlikeSums alike;
   for (KernelFunc &f : kernel.funcs)
     if (f.role == FuncRole::Reduction)
-      stack.sums.push_back(f.func.getResult());
-  if (stack.sums.size() < 2)
+      alike.sums.push_back(f.func.getResult());
+  if (alike.sums.size() < 2)
     return std::nullopt;
-  KernelFunc *first = kernel.find(stack.sums[0]);
+  KernelFunc *first = kernel.find(alike.sums[0]);
   if (first->updates.size() != 1)
     return std::nullopt;
-  for (Value sum : stack.sums) {
+  for (Value sum : alike.sums) {
     KernelFunc *f = kernel.find(sum);
     Attribute start = startOf(f->func);
     if (f->updates.size() != 1 || !start || start != startOf(first->func) ||
         !f->updates[0].getAt().empty() || !f->updates[0].getWhere().empty() ||
         !sameExtents(f->extents, first->extents) ||
         !sameExtents(f->reductions[0], first->reductions[0]) ||
-        halide::getElementTypes(sum) != halide::getElementTypes(stack.sums[0]))
+        halide::getElementTypes(sum) != halide::getElementTypes(alike.sums[0]))
       return std::nullopt;
-    if (sum == stack.sums[0])
+    if (sum == alike.sums[0])
       continue;
     std::pair<halide::ReadOp, halide::ReadOp> reads;
     if (!sameTerms(first->updates[0], f->updates[0], reads) ||
-        (stack.differs && stack.differs != reads.first))
+        (alike.differs && alike.differs != reads.first))
       return std::nullopt;
-    stack.differs = reads.first;
-    if (stack.arrays.empty())
-      stack.arrays.push_back(stack.differs.getFunc());
-    stack.arrays.push_back(reads.second.getFunc());
+    alike.differs = reads.first;
+    if (alike.arrays.empty())
+      alike.arrays.push_back(alike.differs.getFunc());
+    alike.arrays.push_back(reads.second.getFunc());
   }
   for (KernelFunc *output : outputsOf(kernel))
     if (!sameExtents(output->extents, first->extents) ||
         halide::getElementTypes(output->func.getResult()).size() != 1)
       return std::nullopt;
-  return stack;
+  return alike;
 }
 
 } // namespace
 
 bool heed::hasAlikeSums(KernelInfo &kernel) {
-  return findStack(kernel).has_value();
+  return findAlikeSums(kernel).has_value();
 }
 
-void heed::stackSums(KernelInfo &kernel) {
-  Stack stack = *findStack(kernel);
-  ArrayRef<Value> sums = stack.sums, arrays = stack.arrays;
-  halide::ReadOp mark = stack.differs;
+void heed::fuseHorizontally(KernelInfo &kernel) {
+  AlikeSums alike = *findAlikeSums(kernel);
+  ArrayRef<Value> sums = alike.sums, arrays = alike.arrays;
+  halide::ReadOp mark = alike.differs;
   KernelFunc *first = kernel.find(sums[0]);
   halide::UpdateOp update = first->updates[0];
   separateOutputs(kernel);
@@ -211,14 +211,14 @@ void heed::stackSums(KernelInfo &kernel) {
   SmallVector<Extent> unknown(names.size());
   unknown.back() = number;
   Value array =
-      addFunc(kernel, first->func, "stacked", vars, element, unknown,
+      addFunc(kernel, first->func, "fused", vars, element, unknown,
               [&](OpBuilder &inner, ValueRange args) -> Value {
                 SmallVector<Value> values;
                 for (Value one : arrays)
                   values.push_back(halide::ReadOp::create(inner, loc, element,
                                                           one, args.drop_back())
                                        .getResult(0));
-                if (mutated("contraction.stacked-in-reverse"))
+                if (mutated("contraction.fused-in-reverse"))
                   std::reverse(values.begin(), values.end());
                 return halide::MuxOp::create(inner, loc, element, args.back(),
                                              values);
@@ -283,7 +283,7 @@ void heed::stackSums(KernelInfo &kernel) {
       OpBuilder at(read);
       SmallVector<Value> coordinates(read.getCoordinates());
       coordinates.push_back(
-          i32(at, mutated("contraction.first-of-stacked-sums") ? 0 : k));
+          i32(at, mutated("contraction.first-of-fused-sums") ? 0 : k));
       auto now = halide::ReadOp::create(at, loc, type, all, coordinates);
       read.getResult(0).replaceAllUsesWith(now.getResult(0));
       read.erase();
