@@ -15,8 +15,7 @@
 #include "passes/Kernels/Families.h"
 #include "passes/Kernels/InlineLive.h"
 #include "passes/Kernels/KernelKinds.h"
-#include "passes/Kernels/MergeLoops.h"
-#include "passes/Mutation.h"
+#include "passes/Kernels/OutlineKernel.h"
 #include "passes/Passes.h"
 #include "passes/Plan/Cost.h"
 #include "passes/Plan/RowBlocks.h"
@@ -46,12 +45,6 @@ using namespace mlir;
 using namespace heed;
 
 namespace {
-
-struct Cluster {
-  /// In program order; the last one defines the kernel's results.
-  SmallVector<Operation *> ops;
-  KernelKind kind;
-};
 
 class Former {
 public:
@@ -83,7 +76,6 @@ private:
   void join(Cluster &cluster, const Members &members);
   void drawIn(Cluster &cluster);
   void explain();
-  void outline(Cluster &cluster);
 
   func::FuncOp model;
   SymbolTable &symbols;
@@ -428,114 +420,11 @@ void Former::formIn(Block &here) {
   explain();
   for (auto &cluster : clusters)
     if (!cluster->ops.empty())
-      outline(*cluster);
+      outlineKernel(*cluster, model, known, symbols);
   // What was cloned into kernels has no use left here.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(here)))
     if (isCheap(&op) && op.use_empty())
       op.erase();
-}
-
-/// Makes neighbouring dims of \p kernel, which \p last ends, one wherever they
-/// can be.
-static SmallVector<RestoreResults>
-mergeAllLoops(func::FuncOp kernel, Operation *last, OpBuilder &b,
-              SmallVectorImpl<Value> &passed) {
-  unsigned loops = 0;
-  kernel.walk([&](linalg::LinalgOp op) {
-    loops = std::max<unsigned>(loops, op.getNumLoops());
-  });
-  SmallVector<RestoreResults> restore;
-  for (unsigned loop = 0; loop + 1 < loops; ++loop) {
-    size_t before = restore.size();
-    while (RestoreResults next = mergeLoops(kernel, loop, b, passed))
-      restore.push_back(next);
-    if (restore.size() > before)
-      remarkDone(last, "attn-form-kernels",
-                 loop ? "dims-merged" : "rows-merged",
-                 loop ? "dims that lie together are one dim"
-                      : "rows of a batch are rows of one matrix");
-  }
-  return restore;
-}
-
-void Former::outline(Cluster &cluster) {
-  Operation *last = cluster.ops.back();
-  Location loc = last->getLoc();
-  llvm::SmallPtrSet<Operation *, 8> members(cluster.ops.begin(),
-                                            cluster.ops.end());
-  // The body: what is cheap is cloned before its first use, everything else
-  // from outside is an argument.
-  SmallVector<Operation *> body;
-  llvm::SmallPtrSet<Operation *, 8> placed;
-  llvm::SetVector<Value> arguments;
-  auto place = [&](auto &&self, Operation *op) -> void {
-    if (!placed.insert(op).second)
-      return;
-    llvm::SetVector<Value> inputs(op->operand_begin(), op->operand_end());
-    getUsedValuesDefinedAbove(op->getRegions(), inputs);
-    for (Value input : inputs) {
-      Operation *def = input.getDefiningOp();
-      if (def && members.contains(def))
-        continue;
-      if (isCheap(def))
-        self(self, def);
-      else
-        arguments.insert(input);
-    }
-    body.push_back(op);
-  };
-  for (Operation *op : cluster.ops)
-    place(place, op);
-
-  SmallVector<Value> results;
-  for (Value result : last->getResults())
-    if (!result.use_empty())
-      results.push_back(result);
-  if (results.empty())
-    return;
-
-  OpBuilder b(model.getContext());
-  auto type =
-      b.getFunctionType(TypeRange(arguments.getArrayRef()), TypeRange(results));
-  auto kernel = func::FuncOp::create(loc, "kernel", type);
-  kernel.setPrivate();
-  kernel->setAttr(attn::kKernelAttr, b.getUnitAttr());
-  kernel->setAttr("attn.kind", b.getStringAttr(nameOf(cluster.kind)));
-  Block *entry = kernel.addEntryBlock();
-  b.setInsertionPointToStart(entry);
-  IRMapping map;
-  map.map(arguments.getArrayRef(), entry->getArguments());
-  for (Operation *op : body)
-    b.clone(*op, map)->removeAttr(kRowBlockAttr);
-  SmallVector<Value> returned;
-  for (Value result : results)
-    returned.push_back(map.lookup(result));
-  func::ReturnOp::create(b, loc, returned);
-  SmallVector<Value> passed(arguments.getArrayRef());
-  if (passed.size() > 1 && passed[0].getType() == passed[1].getType() &&
-      mutated("form-kernels.swap-arguments"))
-    std::swap(passed[0], passed[1]);
-  b.setInsertionPoint(last);
-  SmallVector<RestoreResults> restore;
-  if (cluster.kind == KernelKind::Contraction)
-    restore = mergeAllLoops(kernel, last, b, passed);
-
-  std::string symbol = format("{}_{}", model.getName(), nameOf(cluster.kind));
-  llvm::replace(symbol, ' ', '_');
-  size_t before = known.size();
-  func::FuncOp same = shareKernel(kernel, symbol, known, symbols);
-  if (known.size() == before)
-    remarkDone(last, "attn-form-kernels", "shared",
-               format("shares the kernel {}", same.getName()));
-  b.setInsertionPoint(last);
-  auto call = func::CallOp::create(b, loc, same, passed);
-  SmallVector<Value> values(call.getResults());
-  for (RestoreResults &next : llvm::reverse(restore))
-    values = next(b, values);
-  for (auto [result, value] : llvm::zip(results, values))
-    result.replaceAllUsesWith(value);
-  for (Operation *op : llvm::reverse(cluster.ops))
-    op->erase();
 }
 
 struct FormKernels : heed::impl::AttnFormKernelsBase<FormKernels> {

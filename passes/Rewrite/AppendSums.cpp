@@ -193,7 +193,7 @@ bool append(linalg::GenericOp sum, linalg::GenericOp product, unsigned array) {
   SmallVector<unsigned> axes(shared);
   axes.append({row, loops[column]});
   Value both = writeTensor(b, loc, exprs, total, axes);
-  auto element = [&](ExprRef atRow) {
+  auto element = [&, column = column](ExprRef atRow) {
     SmallVector<ExprRef> at;
     for (unsigned v : shared)
       at.push_back(exprs.var(v));
