@@ -85,8 +85,6 @@ Value ScoreBound::written(Value value) {
     bool fixed = matchPattern(divisor, m_Constant(&constant)) ||
                  !score.isAncestor(divisor.getParentRegion());
     Value x = fixed ? of(op->getOperand(0)) : Value();
-    if (mutated("score-bound.forget-divisor"))
-      return x;
     return x ? arith::DivFOp::create(b, loc, x, of(divisor)).getResult()
              : Value();
   }
