@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Diagnostics.h"
+#include "support/Format.h"
 
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/Sequence.h"
@@ -178,6 +179,6 @@ std::optional<StringRef> heed::nearest(StringRef name,
 
 std::string heed::didYouMean(StringRef name, llvm::ArrayRef<StringRef> known) {
   if (std::optional<StringRef> near = nearest(name, known))
-    return ("; did you mean '" + *near + "'?").str();
+    return heed::format("; did you mean '{}'?", *near);
   return "";
 }

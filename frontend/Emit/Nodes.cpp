@@ -28,6 +28,7 @@ TV Emitter::emit(Code &code, const Node *node) {
   return tv;
 }
 
+/// Long: one kind of node after the other.
 TV Emitter::emitNode(Code &code, const Node &node) {
   Location at = loc(node.place);
   OpBuilder &b = code.builder;

@@ -15,6 +15,7 @@ using namespace heed::ast;
 using llvm::cast;
 using llvm::dyn_cast;
 
+/// Long: one kind of expression after the other.
 std::optional<Linear> Analysis::linear(const Expr &expr, const Scope &scope,
                                        Equation &eq) {
   const Info &i = info(expr, scope, eq);
@@ -95,6 +96,7 @@ SmallVector<unsigned> Analysis::positiveAtoms(ArrayRef<const Idx *> used) {
   return atoms;
 }
 
+/// Long: one kind of expression after the other.
 Bounds Analysis::bounds(const Expr &expr, const Scope &scope, Equation &eq) {
   Bounds result;
   const Info &i = info(expr, scope, eq);

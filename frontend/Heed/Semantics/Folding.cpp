@@ -26,6 +26,7 @@ static std::optional<int64_t> power(int64_t base, int64_t exponent) {
   return result;
 }
 
+/// Long: one operator after the other, of integers and of reals.
 bool Analysis::foldBinary(const BinaryExpr &expr, const Info &a, const Info &b,
                           Info &info) {
   const Binding &x = *a.fixed, &y = *b.fixed;

@@ -142,6 +142,7 @@ const Info *Analysis::infer(const Expr &expr, const Scope &scope, Equation &eq,
   return &(eq.infos[key] = std::move(info));
 }
 
+/// Long: one kind of expression after the other.
 bool Analysis::inferNode(const Expr &expr, const Scope &scope, Equation &eq,
                          bool weak, Info &info) {
   switch (expr.kind) {

@@ -73,6 +73,7 @@ Form Analysis::opaque(const Expr &expr, const Scope &scope, Equation &eq,
   return Form::variable(reach.points.addVariable(std::move(part)));
 }
 
+/// Long: one kind of expression after the other.
 Form Analysis::form(const Expr &expr, const Scope &scope, Equation &eq,
                     Reach &reach) {
   const Info &i = info(expr, scope, eq);
@@ -160,6 +161,7 @@ Form Analysis::form(const Expr &expr, const Scope &scope, Equation &eq,
 }
 
 /// The cases in which a condition holds, or does not.
+/// Long: one kind of condition after the other.
 Disjunction Analysis::holds(const Expr &expr, bool positive, const Scope &scope,
                             Equation &eq, Reach &reach) {
   auto found = eq.infos.find({&expr, scope.env.get()});

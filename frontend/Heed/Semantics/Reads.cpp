@@ -116,11 +116,8 @@ Analysis::assemble(const Collection &collection,
   if (collection.fixed.empty() || int64_t(slices.size()) != total) {
     std::string defined;
     for (auto &slice : collection.slices)
-      defined += (defined.empty() ? "" : ", ") +
-                 llvm::join(llvm::map_range(
-                                slice.first,
-                                [](int64_t n) { return std::to_string(n); }),
-                            "/");
+      defined += format("{}{}", defined.empty() ? "" : ", ",
+                        fmt::join(slice.first, "/"));
     error(place,
           format("undefined slices of the collection '{}' are read: {} "
                  "of {} are defined{}",

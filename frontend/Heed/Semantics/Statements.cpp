@@ -268,7 +268,7 @@ bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
         continue;
       }
       if (auto c = part.size->constant()) {
-        name += std::to_string(*c);
+        name += format("{}", *c);
         continue;
       }
       auto it = llvm::find(indices, *part.size);
@@ -304,7 +304,7 @@ bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
             std::string hole = format("{{{}}}", k);
             auto at = atLoopEnd(size, last);
             if (auto pos = filled.find(hole); pos != std::string::npos && at)
-              filled.replace(pos, hole.size(), std::to_string(*at));
+              filled.replace(pos, hole.size(), format("{}", *at));
           }
           concrete.push_back(filled);
         }

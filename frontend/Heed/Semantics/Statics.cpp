@@ -73,7 +73,7 @@ std::optional<std::string> Text::plain() const {
     auto number = part.size->constant();
     if (!number)
       return std::nullopt;
-    all += std::to_string(*number);
+    all += format("{}", *number);
   }
   return all;
 }
@@ -314,7 +314,7 @@ std::optional<Text> Analysis::textValue(const StringExpr &expr,
       break;
     case Binding::Int:
       if (auto c = value->size.constant())
-        append(std::to_string(*c));
+        append(format("{}", *c));
       else
         text.parts.push_back({"", value->size});
       break;

@@ -88,6 +88,7 @@ void Printer::binders(llvm::ArrayRef<Binder> list, const Expr *where) {
   optional("where", where);
 }
 
+/// Long: one kind of expression after the other.
 void Printer::print(const Expr &expr) {
   llvm::TypeSwitch<const Expr *>(&expr)
       .Case([&](const IntExpr *e) { os << e->value; })
@@ -278,6 +279,7 @@ void Printer::print(const Block &block) {
   --indent;
 }
 
+/// Long: one kind of statement after the other.
 void Printer::print(const Stmt &stmt) {
   os << '(';
   llvm::TypeSwitch<const Stmt *>(&stmt)
