@@ -125,6 +125,39 @@ def AttnMergeProducts : Pass<"attn-merge-products", "::mlir::ModuleOp"> {
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def AttnStreamAttention : Pass<"attn-stream-attention", "::mlir::func::FuncOp"> {
+  let summary = "Attentions that stream as the state of each row and what finishes it";
+  let description = [{
+    Of kernels. An `attn.attention` whose plan is to stream becomes `attn.online_attention`, whose results are what is
+    carried from block to block of keys, and `attn.finish`, which makes of that what the attention's results are. A
+    maximum is carried where weights are exponentials and divided: there it changes no result, whether the model
+    subtracts it or not. Both ops stay one kernel: nothing of the state is stored.
+
+    ```mlir
+    #q = affine_map<(i, j, e, f) -> (i, e)>
+    #k = affine_map<(i, j, e, f) -> (j, e)>
+    #v = affine_map<(i, j, e, f) -> (j, f)>
+    func.func private @f(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %N: index, %M: index, %E: index, %F: index)
+        -> tensor<?x8xf32> attributes {attn.kernel} {
+      %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%N, %M, %E, %F)
+          term(%q, %k : tensor<?x8xf32>, tensor<?x8xf32>) maps [#q, #k] value(%k : tensor<?x8xf32>) maps [#v]
+          score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+          normalise(exp divide) {attn.plan = #attn.plan<streaming, [<tiles, queries = 32, block = 64, piece = 64>]>}
+          : tensor<?x8xf32>
+      return %o : tensor<?x8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+      %acc, %max, %sum = attn.online_attention dims(...) ...
+          normalise(exp) {attn.plan = #attn.plan<streaming, ...>} : tensor<?x?xf32>, max tensor<?xf32>, sum tensor<?xf32>
+      %o = attn.finish %acc max(%max : tensor<?xf32>) sum(%sum : tensor<?xf32>) : tensor<?x?xf32> -> tensor<?x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::heed::attn::AttnDialect"];
+}
+
 def AttnRelaxMath : Pass<"attn-relax-math", "::mlir::ModuleOp"> {
   let summary = "Lets the arithmetic of kernels leave the error bounds";
   let description = [{

@@ -105,6 +105,7 @@ void heed::buildKernelPipeline(OpPassManager &passes, bool fastMath) {
   passes.addPass(createCSEPass());
   passes.addPass(createAttnMergeProducts());
   passes.addPass(createCSEPass());
+  passes.addNestedPass<func::FuncOp>(createAttnStreamAttention());
   passes.addPass(createAttnVerifyKernels());
   passes.addPass(createAttnToHalide());
   passes.addPass(createAttnVerifyHalide());

@@ -142,10 +142,7 @@ void decompose::normalise(Build at, Rows &rows, const Normaliser &normaliser,
       })[0];
 }
 
-namespace {
-
-/// The extents of \p tensor, as what it was computed from names them.
-SmallVector<OpFoldResult> sizesOf(Build at, Value tensor) {
+SmallVector<OpFoldResult> decompose::sizesOf(Build at, Value tensor) {
   SmallVector<OpFoldResult> sizes;
   for (auto [axis, size] :
        llvm::enumerate(cast<RankedTensorType>(tensor.getType()).getShape()))
@@ -154,6 +151,8 @@ SmallVector<OpFoldResult> sizesOf(Build at, Value tensor) {
                         : at.b.getIndexAttr(size));
   return sizes;
 }
+
+namespace {
 
 template <typename Op>
 FailureOr<SmallVector<Value>> decomposeSoftmax(Op op, OpBuilder &b,

@@ -116,7 +116,7 @@ struct Build {
   }
 
   /// The same of a term or value of \p op: offsets end at the tensor's ends.
-  Value read(AttentionOp op, Value tensor, AffineMap map,
+  Value read(AttentionLike op, Value tensor, AffineMap map,
              ArrayRef<Value> dims) {
     SmallVector<Value> at;
     for (auto [axis, expr] : llvm::enumerate(map.getResults())) {
@@ -159,6 +159,9 @@ struct Build {
     return op.getResult(0);
   }
 };
+
+/// The extents of \p tensor, as what it was computed from names them.
+SmallVector<OpFoldResult> sizesOf(Build at, Value tensor);
 
 /// Scores and what is known of their rows.
 struct Rows {

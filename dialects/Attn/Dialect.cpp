@@ -13,6 +13,7 @@ using namespace heed::attn;
 
 #include "dialects/Attn/Dialect.cpp.inc"
 #include "dialects/Attn/Enums.cpp.inc"
+#include "dialects/Attn/Interfaces.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Attn/Attrs.cpp.inc"
 

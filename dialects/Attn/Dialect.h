@@ -54,7 +54,21 @@ inline constexpr llvm::StringLiteral kPlanAttr = "attn.plan";
 /// `attn.require_in_range` on tensors into the same ops on memrefs.
 void registerBufferization(mlir::DialectRegistry &registry);
 
+class AttentionLike;
+
+/// What the interface's methods of the same names do.
+namespace detail {
+unsigned firstDim(llvm::ArrayRef<int64_t> dims, DimKind kind);
+DimKind dimKind(llvm::ArrayRef<int64_t> dims, unsigned dim);
+mlir::OperandRange term(AttentionLike op, unsigned term);
+llvm::SmallVector<mlir::AffineMap> maps(AttentionLike op, unsigned term);
+llvm::SmallVector<unsigned> contractDims(AttentionLike op, unsigned term);
+std::optional<int> offsetSign(AttentionLike op, mlir::AffineExpr position);
+} // namespace detail
+
 } // namespace heed::attn
+
+#include "dialects/Attn/Interfaces.h.inc"
 
 #define GET_OP_CLASSES
 #include "dialects/Attn/Ops.h.inc"
@@ -66,7 +80,7 @@ namespace heed::attn {
 constexpr unsigned kMaskIndices = 8;
 
 /// Checks attention.c15.
-llvm::LogicalResult verifyMask(AttentionOp op);
+llvm::LogicalResult verifyMask(AttentionLike op);
 
 } // namespace heed::attn
 

@@ -81,7 +81,7 @@ struct Normaliser {
   static constexpr int64_t steps = 32;
 
   static const Normaliser &of(Map map);
-  static const Normaliser &of(AttentionOp op) { return of(op.getMap()); }
+  static const Normaliser &of(AttentionLike op) { return of(op.getMap()); }
 };
 
 } // namespace heed::attn

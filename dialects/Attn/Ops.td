@@ -5,6 +5,7 @@
 #define HEED_DIALECTS_ATTN_OPS_TD
 
 include "dialects/Attn/Dialect.td"
+include "dialects/Attn/Interfaces.td"
 include "mlir/Dialect/Linalg/IR/LinalgInterfaces.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
@@ -139,13 +140,13 @@ def Attn_RequireInRangeOp : Attn_Op<"require_in_range", [MemoryEffects<[MemWrite
   let hasVerifier = 1;
 }
 
-def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator, ParentOneOf<["SoftmaxOp", "LogSoftmaxOp", "AttentionOp"]>]> {
+def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator, ParentOneOf<["SoftmaxOp", "LogSoftmaxOp", "AttentionOp", "OnlineAttentionOp"]>]> {
   let summary = "The value of a region";
   let arguments = (ins AnyType:$value);
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
-def Attn_KeysOp : Attn_Op<"keys", [Pure, Terminator, AttrSizedOperandSegments, ParentOneOf<["AttentionOp"]>]> {
+def Attn_KeysOp : Attn_Op<"keys", [Pure, Terminator, AttrSizedOperandSegments, ParentOneOf<["AttentionOp", "OnlineAttentionOp"]>]> {
   let summary = "The keys that a tile of queries sees";
   let description = [{
     Ends the region `mask` of `attn.attention`. `reach` and `full` are unions of pieces: of each its first key, its
@@ -263,7 +264,7 @@ def Attn_ThresholdOp : Attn_Op<"threshold", [Pure, AggregatedOpInterface]> {
   let assemblyFormat = "$map $input `axes` `(` $axes `)` attr-dict `:` type($input) `->` type($result)";
 }
 
-def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, AttrSizedResultSegments, AggregatedOpInterface]> {
+def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, AttrSizedResultSegments, AggregatedOpInterface, Attn_AttentionLike]> {
   let summary = "Attention: score terms, mask, normaliser and value terms over named kinds of dims";
   let description = [{
     The loop dims are, in this order, `batch`, `query`, `key`, `contract` and `value` dims, each a list; a region
@@ -349,27 +350,105 @@ def Attn_AttentionOp : Attn_Op<"attention", [Pure, AttrSizedOperandSegments, Att
   let hasCanonicalizer = 1;
   let extraClassDeclaration = [{
     ::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> decomposeOperation(::mlir::OpBuilder &b);
-    /// Number of loop dims of a kind, and the position of its first one.
-    unsigned numDims(DimKind kind) { return getDims()[unsigned(kind)]; }
-    unsigned firstDim(DimKind kind);
-    unsigned numLoopDims() { return firstDim(DimKind::Value) + numDims(DimKind::Value); }
-    DimKind dimKind(unsigned dim);
-
-    unsigned numTerms() { return getTermArity().size(); }
-    /// Operands, maps and the pair region of score term \p term. The region is empty when the term is a product.
-    ::mlir::OperandRange term(unsigned term);
-    ::llvm::SmallVector<::mlir::AffineMap> maps(unsigned term);
-    ::mlir::Region &pair(unsigned term) { return getPairs()[term]; }
-    /// Contract dims that occur in the maps of \p term: those that it is summed over.
-    ::llvm::SmallVector<unsigned> contractDims(unsigned term);
-
-    ::mlir::AffineMap valueMap(unsigned value);
-    /// 1 or -1 if \p position in a term's or value's tensor is an offset, `j - i + c` or `i - j + c`, of a query dim i
-    /// and a key dim j: those beyond the tensor's ends read the ends.
-    std::optional<int> offsetSign(::mlir::AffineExpr position);
-    /// How it is computed, or null before that is decided.
-    PlanAttr plan();
+    bool isDivided() { return getDivide(); }
     /// The explicit result map, or batch, query and value dims in loop order.
+    ::mlir::AffineMap outputMap();
+  }];
+}
+
+def Attn_OnlineAttentionOp : Attn_Op<"online_attention", [Pure, AttrSizedOperandSegments, AttrSizedResultSegments, AggregatedOpInterface, Attn_AttentionLike]> {
+  let summary = "Attention in one pass over blocks of keys, up to its state";
+  let description = [{
+    What an `attn.attention` computes of its scores, weights and values, as the state of each row after all blocks of
+    keys. `attn.finish` makes its results of the state. With T, S and L as there, and j over the keys so far:
+
+    ```text
+    max[x]   = max { S[x,j] : L[x,j] }, -inf of none            where it is a result, else 0 in its place
+    W[x,j]   = L[x,j] ? map(S[x,j] - max[x]) : nothing
+    sum[x]   = -0 + sum_j (W[x,j] + 0)                          where it is a result
+    acc[x,f] = sum_j L[x,j] ? weight(x, j, W[x,j]) * (V_0[map(x,j,f)] + V_1[map(x,j,f)] + ...) : nothing
+    ```
+    A block changes the state as its normaliser merges: sums are added; where there is a maximum, after both are
+    multiplied by map(old - new maximum). The sum of a row without a live key is -0, where it began, and of no other
+    row. `weight` is linear in its argument: what is divided at the end is divided before it.
+
+    Which state is carried is said by the results, and by the op's plan: a pipeline `bounded` computes the same with
+    0 in place of the maximum, where the host finds all scores to be small.
+
+    - online_attention.c1  What attention.c1 to attention.c8, attention.c12 and attention.c15 say.
+    - online_attention.c2  There is one key dim; the map has no threshold, of which no state of a part of the keys knows.
+    - online_attention.c3  `acc` has one axis per batch, query and value dim, in loop order, `max` and `sum` have one per
+      batch and query dim; all are f32.
+    - online_attention.c4  `max` needs map = exp and `sum`.
+
+    ```mlir
+    %acc, %m, %l = attn.online_attention
+        dims(batch = 2, query = 1, key = 1, contract = 1, value = 1)
+        sizes(%B, %H, %N, %M, %E, %F)
+        term(%q, %k : tensor<?x?x?x?xf32>, tensor<?x?x?x?xf32>) maps [#q, #k]
+        value(%v : tensor<?x?x?x?xf32>) maps [#v]
+        score (%b, %h, %i, %j : index, %t0 : f32) { attn.yield %t0 : f32 }
+        normalise(exp)
+        : tensor<?x?x?x?xf32>, max tensor<?x?x?xf32>, sum tensor<?x?x?xf32>
+    ```
+  }];
+  let arguments = (ins
+    Variadic<Index>:$sizes, Variadic<Index>:$symbols, Variadic<AnyRankedTensor>:$termOperands,
+    Variadic<AnyRankedTensor>:$values, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$termArity,
+    AffineMapArrayAttr:$termMaps, AffineMapArrayAttr:$valueMaps, Attn_Map:$map);
+  let results = (outs RankedTensorOf<[F32]>:$accumulator, Optional<RankedTensorOf<[F32]>>:$maximum,
+                      Optional<RankedTensorOf<[F32]>>:$sum);
+  let regions = (region AnyRegion:$score, AnyRegion:$where, AnyRegion:$weight, AnyRegion:$mask, VariadicRegion<AnyRegion>:$pairs);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> decomposeOperation(::mlir::OpBuilder &b);
+    bool isDivided() { return bool(getSum()); }
+  }];
+}
+
+def Attn_FinishOp : Attn_Op<"finish", [Pure, AttrSizedOperandSegments, AggregatedOpInterface]> {
+  let summary = "The results of an attention, of the state that `attn.online_attention` leaves";
+  let description = [{
+    With x = batch and query dims, f = value dims, d0, d1, ... = the axes of the accumulator:
+
+    ```text
+    m[x]   = max and sink[x]                                    0 where there is no max
+    c[x]   = exp(max[x] - m[x])
+    l[x]   = sum[x] * c[x] + exp(sink[x] - m[x])
+    O[x,f] = sum[x] is -0 ? empty or 0 : acc[x,f] * c[x] / l[x]   without `sum`: acc[x,f]
+    lse[x] = m[x] + log l[x]
+    ```
+    A sink is one more key of each row, which has a score and no value; a row without another is empty nonetheless. The
+    output may be f16 or bf16: rounded once.
+
+    - finish.c1  `max` and `sum` have the first axes of `acc`: one per batch and query dim; `max` needs `sum`.
+    - finish.c2  `sink`, `empty` and `lse` need `sum`; a sink excludes `empty`.
+    - finish.c3  The map of the sink takes the axes of `acc` and the symbols, uses those of `sum` alone, and has one
+      result per axis of the sink, which is f32, f16 or bf16.
+    - finish.c4  `result_map`, if present, permutes the axes of `acc`.
+    - finish.c5  The output has the rank of `acc` and is f32, f16 or bf16; `lse` has the rank of `sum` and is f32.
+
+    ```mlir
+    %o, %lse = attn.finish %acc max(%m : tensor<?x?xf32>) sum(%l : tensor<?x?xf32>)
+        result_map affine_map<(h, i, f) -> (i, h, f)>
+        : tensor<?x?x?xf32> -> tensor<?x?x?xf32>, lse tensor<?x?xf32>
+    ```
+  }];
+  let arguments = (ins
+    RankedTensorOf<[F32]>:$accumulator, Optional<RankedTensorOf<[F32]>>:$maximum, Optional<RankedTensorOf<[F32]>>:$sum,
+    Optional<AnyRankedTensor>:$sink, Variadic<Index>:$symbols, Optional<F32>:$empty,
+    OptionalAttr<AffineMapAttr>:$sinkMap, OptionalAttr<AffineMapAttr>:$resultMap);
+  let results = (outs AnyRankedTensor:$output, Optional<RankedTensorOf<[F32]>>:$lse);
+  let assemblyFormat = [{
+    $accumulator (`max` `(` $maximum^ `:` type($maximum) `)`)? (`sum` `(` $sum^ `:` type($sum) `)`)?
+    (`sink` `(` $sink^ `:` type($sink) `)` `map` $sinkMap)? (`symbols` `(` $symbols^ `)`)? (`empty` `(` $empty^ `)`)?
+    (`result_map` $resultMap^)? attr-dict `:` type($accumulator) `->` type($output) (`,` `lse` type($lse)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> decomposeOperation(::mlir::OpBuilder &b);
+    /// The explicit result map, or that of the same axes.
     ::mlir::AffineMap outputMap();
   }];
 }

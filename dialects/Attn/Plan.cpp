@@ -44,10 +44,6 @@ PipelineAttr PlanAttr::pipeline(Form form) const {
   return {};
 }
 
-PlanAttr AttentionOp::plan() {
-  return (*this)->getAttrOfType<PlanAttr>(kPlanAttr);
-}
-
 LogicalResult KeysOp::verify() {
   size_t reach = getReachTests().size(), full = getFullTests().size();
   if (getReach().size() != 2 * reach || getFull().size() != 2 * full)
@@ -63,7 +59,7 @@ LogicalResult KeysOp::verify() {
   return success();
 }
 
-LogicalResult heed::attn::verifyMask(AttentionOp op) {
+LogicalResult heed::attn::verifyMask(AttentionLike op) {
   Region &mask = op.getMask();
   if (mask.empty())
     return success();
@@ -74,7 +70,7 @@ LogicalResult heed::attn::verifyMask(AttentionOp op) {
   if (!keys)
     return fail() << "must be one block that ends with attn.keys "
                      "(attention.c15)";
-  Builder b(op.getContext());
+  Builder b(op->getContext());
   SmallVector<Type> expected(op.numDims(DimKind::Batch) + kMaskIndices,
                              b.getIndexType());
   for (Type type : keys.getTables().getTypes()) {

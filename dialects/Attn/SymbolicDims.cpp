@@ -68,6 +68,18 @@ public:
                          : axis;
       return size(attention.getSizes()[dim]);
     }
+    if (auto online = dyn_cast<OnlineAttentionOp>(op)) {
+      unsigned rows = online.firstDim(DimKind::Key);
+      return size(
+          online.getSizes()[axis < rows ? axis
+                                        : axis - rows +
+                                              online.firstDim(DimKind::Value)]);
+    }
+    if (auto finish = dyn_cast<FinishOp>(op))
+      return trace(finish.getAccumulator(),
+                   shaped == finish.getOutput()
+                       ? finish.outputMap().getDimPosition(axis)
+                       : axis);
     if (auto destination = dyn_cast<DestinationStyleOpInterface>(op);
         destination && destination.hasPureTensorSemantics())
       return trace(destination.getTiedOpOperand(op->getResult(result))->get(),

@@ -36,16 +36,19 @@ halide::CallOp heed::branch(halide::CallOp call, Value condition,
   return other;
 }
 
-attn::AttentionOp heed::aloneIn(func::FuncOp kernel) {
-  SmallVector<attn::AttentionOp> ops;
-  kernel.walk([&](attn::AttentionOp op) { ops.push_back(op); });
+StreamedAttention heed::aloneIn(func::FuncOp kernel) {
+  SmallVector<attn::OnlineAttentionOp> ops;
+  kernel.walk([&](attn::OnlineAttentionOp op) { ops.push_back(op); });
   if (ops.size() != 1)
-    return nullptr;
+    return {};
   auto isReturned = [](Value value) {
     return value.use_empty() ||
            (value.hasOneUse() && isa<func::ReturnOp>(*value.user_begin()));
   };
-  return llvm::all_of(ops[0]->getResults(), isReturned) ? ops[0] : nullptr;
+  StreamedAttention streamed(ops[0]);
+  return llvm::all_of(streamed.finish->getResults(), isReturned)
+             ? streamed
+             : StreamedAttention();
 }
 
 namespace {
@@ -56,7 +59,7 @@ struct CallSizes {
 
 /// How many queries and keys \p op has; keys only roughly: queries, where
 /// callers do not know.
-FailureOr<CallSizes> sizesOf(attn::AttentionOp op) {
+FailureOr<CallSizes> sizesOf(attn::AttentionLike op) {
   auto sizeOf = [&](DimKind kind) { return op.getSizes()[op.firstDim(kind)]; };
   FailureOr<CallerExtent> queries = callerSize(sizeOf(DimKind::Query)),
                           keys = queries;
@@ -73,7 +76,7 @@ FailureOr<CallSizes> sizesOf(attn::AttentionOp op) {
 } // namespace
 
 FailureOr<FormCalls> heed::branchOn(ArrayRef<halide::CallOp> calls,
-                                    attn::AttentionOp op,
+                                    attn::AttentionLike op,
                                     const halide::Target &target,
                                     ArrayRef<AttentionForm> forms,
                                     size_t number, StringRef name) {
@@ -112,18 +115,19 @@ FailureOr<FormCalls> heed::branchOn(ArrayRef<halide::CallOp> calls,
   return choice;
 }
 
-bool heed::boundReadsInputs(func::FuncOp kernel, attn::AttentionOp op) {
+bool heed::boundReadsInputs(func::FuncOp kernel, StreamedAttention op) {
   auto isInput = [&](Value value) {
     return isa<BlockArgument>(value) &&
            value.getParentBlock() == &kernel.getBody().front();
   };
-  return llvm::all_of(op.getTermOperands(), isInput) &&
-         llvm::all_of(op.getValues(), isInput) &&
-         (!op.getSink() || isInput(op.getSink()));
+  Value sink = op.finish.getSink();
+  return llvm::all_of(op.online.getTermOperands(), isInput) &&
+         llvm::all_of(op.online.getValues(), isInput) &&
+         (!sink || isInput(sink));
 }
 
 FailureOr<SmallVector<halide::CallOp>>
-heed::branchOnBound(ArrayRef<halide::CallOp> calls, attn::AttentionOp op,
+heed::branchOnBound(ArrayRef<halide::CallOp> calls, attn::AttentionLike op,
                     StringRef bound, StringRef bounded) {
   FailureOr<CallSizes> sizes = sizesOf(op);
   if (failed(sizes))
@@ -169,7 +173,7 @@ heed::branchOnBound(ArrayRef<halide::CallOp> calls, attn::AttentionOp op,
 }
 
 FailureOr<std::optional<KeyGroups>> heed::groupsAt(halide::CallOp call,
-                                                   attn::AttentionOp op) {
+                                                   attn::AttentionLike op) {
   OpBuilder b(call);
   bool known = true;
   std::optional<KeyGroups> groups =
@@ -188,7 +192,8 @@ FailureOr<std::optional<KeyGroups>> heed::groupsAt(halide::CallOp call,
 }
 
 std::optional<QueryAxes> heed::separableQueries(func::FuncOp kernel,
-                                                attn::AttentionOp op) {
+                                                StreamedAttention streamed) {
+  auto [op, finish] = streamed;
   unsigned query = op.firstDim(DimKind::Query);
   FailureOr<CallSizes> sizes = sizesOf(op);
   if (failed(sizes) || sizes->queries.fixed)
@@ -244,18 +249,18 @@ std::optional<QueryAxes> heed::separableQueries(func::FuncOp kernel,
   for (auto [k, tensor] : llvm::enumerate(op.getValues()))
     if (!take(tensor, op.valueMap(k)))
       return std::nullopt;
-  if (op.getSink() && !take(op.getSink(), *op.getSinkMap()))
+  if (finish.getSink() && !take(finish.getSink(), *finish.getSinkMap()))
     return std::nullopt;
 
   for (Value result : kernel.getBody().front().getTerminator()->getOperands()) {
-    if (result == op.getLse()) {
+    if (result == finish.getLse()) {
       axes.results.push_back(number);
       continue;
     }
-    if (result != op.getOutput())
+    if (result != finish.getOutput())
       return std::nullopt;
-    for (auto [axis, expr] : llvm::enumerate(op.outputMap().getResults()))
-      if (expr == getAffineDimExpr(query, op.getContext()))
+    for (auto [axis, expr] : llvm::enumerate(streamed.outputMap().getResults()))
+      if (expr == getAffineDimExpr(query, op->getContext()))
         axes.results.push_back(axis);
   }
   return axes;
@@ -281,7 +286,7 @@ struct Part {
 } // namespace
 
 FailureOr<SmallVector<SmallVector<halide::CallOp>>>
-heed::callInParts(func::FuncOp kernel, attn::AttentionOp op,
+heed::callInParts(func::FuncOp kernel, attn::AttentionLike op,
                   const QueryAxes &axes, ArrayRef<halide::CallOp> calls,
                   const halide::Target &target, ArrayRef<AttentionForm> forms,
                   ArrayRef<std::string> names) {
@@ -357,8 +362,8 @@ heed::callInParts(func::FuncOp kernel, attn::AttentionOp op,
     call.erase();
   }
   unsigned added = kernel.getNumArguments();
-  if (failed(kernel.insertArgument(added, IndexType::get(op.getContext()), {},
-                                   op.getLoc())))
+  if (failed(kernel.insertArgument(added, IndexType::get(op->getContext()), {},
+                                   op->getLoc())))
     return failure();
   op.getSizesMutable()[op.firstDim(DimKind::Query)].set(
       kernel.getArgument(added));

@@ -6,6 +6,7 @@
 #define HEED_PASSES_LOWER_ATTENTIONCALLS_H
 
 #include "dialects/Halide/HalideDialect.h"
+#include "passes/Kernels/StreamedAttention.h"
 #include "passes/Lower/AttentionForms.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -19,7 +20,7 @@ halide::CallOp branch(halide::CallOp call, mlir::Value condition,
 
 /// The attention of \p kernel, if that is all that its pipeline computes in a
 /// schedule of its own: then there may be a pipeline of each form.
-attn::AttentionOp aloneIn(mlir::func::FuncOp kernel);
+StreamedAttention aloneIn(mlir::func::FuncOp kernel);
 
 /// Calls of a form's pipeline: none if no call has a use for it; \p always if
 /// all calls have, whatever their sizes.
@@ -31,7 +32,7 @@ struct FormCalls {
 /// Lets \p calls happen only where form \p number is not the fastest, and calls
 /// of pipeline \p name where it is, which are returned.
 mlir::FailureOr<FormCalls> branchOn(llvm::ArrayRef<halide::CallOp> calls,
-                                    attn::AttentionOp op,
+                                    attn::AttentionLike op,
                                     const halide::Target &target,
                                     llvm::ArrayRef<AttentionForm> forms,
                                     size_t number, llvm::StringRef name);
@@ -40,17 +41,17 @@ mlir::FailureOr<FormCalls> branchOn(llvm::ArrayRef<halide::CallOp> calls,
 /// branch that calls pipeline \p bounded where pipeline \p bound finds that the
 /// scores are. Returns the calls in these branches.
 mlir::FailureOr<llvm::SmallVector<halide::CallOp>>
-branchOnBound(llvm::ArrayRef<halide::CallOp> calls, attn::AttentionOp op,
+branchOnBound(llvm::ArrayRef<halide::CallOp> calls, attn::AttentionLike op,
               llvm::StringRef bound, llvm::StringRef bounded);
 
 /// Whether what the bound of \p op's scores is found from are inputs of \p
 /// kernel: nothing is computed twice for it.
-bool boundReadsInputs(mlir::func::FuncOp kernel, attn::AttentionOp op);
+bool boundReadsInputs(mlir::func::FuncOp kernel, StreamedAttention op);
 
 /// How groups of \p op share keys where \p call happens; nothing if they do
 /// not. Fails with an error where callers do not know.
 mlir::FailureOr<std::optional<KeyGroups>> groupsAt(halide::CallOp call,
-                                                   attn::AttentionOp op);
+                                                   attn::AttentionLike op);
 
 /// Where queries are to be found in a kernel's arguments and results.
 struct QueryAxes {
@@ -62,13 +63,13 @@ struct QueryAxes {
 /// in \p kernel, is one with those parts of the arguments and results: nothing
 /// depends on a query's number, and how many there are is not known.
 std::optional<QueryAxes> separableQueries(mlir::func::FuncOp kernel,
-                                          attn::AttentionOp op);
+                                          StreamedAttention op);
 
 /// Replaces \p calls of \p kernel by calls of pipelines \p names, one of each
 /// of \p forms, for the queries that the form is to compute; they are returned
 /// by form. How many queries there are becomes an argument of its own.
 mlir::FailureOr<llvm::SmallVector<llvm::SmallVector<halide::CallOp>>>
-callInParts(mlir::func::FuncOp kernel, attn::AttentionOp op,
+callInParts(mlir::func::FuncOp kernel, attn::AttentionLike op,
             const QueryAxes &axes, llvm::ArrayRef<halide::CallOp> calls,
             const halide::Target &target, llvm::ArrayRef<AttentionForm> forms,
             llvm::ArrayRef<std::string> names);

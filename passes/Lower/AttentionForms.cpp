@@ -2,6 +2,7 @@
 #include "passes/Lower/AttentionForms.h"
 #include "passes/Mutation.h"
 #include "passes/Plan/AttentionPlan.h"
+#include "passes/Schedule/StreamingPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -23,7 +24,7 @@ static StringRef suffixOf(attn::Form form) {
   llvm_unreachable("a form");
 }
 
-SmallVector<AttentionForm> heed::formsOf(attn::AttentionOp op) {
+SmallVector<AttentionForm> heed::formsOf(attn::AttentionLike op) {
   SmallVector<AttentionForm> forms;
   for (attn::PipelineAttr pipeline : op.plan().getPipelines())
     if (pipeline.getForm() != attn::Form::Bounded)
@@ -72,7 +73,7 @@ struct Numbers {
 /// group share their keys, if given.
 Value areFew(Numbers &n, const halide::Target &target, Value queries,
              Value members) {
-  Value few = n.atMost(queries, n.constant(fewQueries(target)));
+  Value few = n.atMost(queries, n.constant(mostQueriesOfOwnRows(target)));
   if (!members)
     return few;
   Value shared = n.atMost(n.constant(2), members);
@@ -124,7 +125,7 @@ SmallVector<Value> heed::shareQueries(OpBuilder &b, Location loc,
   return shares;
 }
 
-Value heed::isFastest(OpBuilder &b, Location loc, attn::AttentionOp op,
+Value heed::isFastest(OpBuilder &b, Location loc, attn::AttentionLike op,
                       const halide::Target &target,
                       ArrayRef<AttentionForm> forms, size_t number,
                       Value queries, Value keys, Value members) {
@@ -152,7 +153,7 @@ Value heed::isFastest(OpBuilder &b, Location loc, attn::AttentionOp op,
 }
 
 std::optional<KeyGroups> heed::groupsOf(OpBuilder &b, Location loc,
-                                        attn::AttentionOp op,
+                                        attn::AttentionLike op,
                                         function_ref<Value(Value)> number) {
   std::optional<SharedKeys> shared = sharedKeys(op);
   if (!shared)

@@ -6,7 +6,7 @@
 
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Halide/Target.h"
-#include "passes/Schedule/StreamingAttention.h"
+#include "passes/Lower/StreamingAttention.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -20,13 +20,13 @@ struct AttentionForm {
 
 /// Forms of the plan of \p op, the one for many queries last; what the bounded
 /// one computes is a part of that.
-llvm::SmallVector<AttentionForm> formsOf(attn::AttentionOp op);
+llvm::SmallVector<AttentionForm> formsOf(attn::AttentionLike op);
 
 /// Whether form \p number of \p forms, but for those before it, is the fastest
 /// one of \p op for \p queries x \p keys (index): an i1, a constant where the
 /// sizes are. \p members of a group share their keys, if given.
 mlir::Value isFastest(mlir::OpBuilder &b, mlir::Location loc,
-                      attn::AttentionOp op, const halide::Target &target,
+                      attn::AttentionLike op, const halide::Target &target,
                       llvm::ArrayRef<AttentionForm> forms, size_t number,
                       mlir::Value queries, mlir::Value keys,
                       mlir::Value members);
@@ -46,7 +46,7 @@ struct KeyGroups {
 
 /// Of \p op, if keys are shared. \p number finds a size or a symbol of the op.
 std::optional<KeyGroups>
-groupsOf(mlir::OpBuilder &b, mlir::Location loc, attn::AttentionOp op,
+groupsOf(mlir::OpBuilder &b, mlir::Location loc, attn::AttentionLike op,
          llvm::function_ref<mlir::Value(mlir::Value)> number);
 
 } // namespace heed

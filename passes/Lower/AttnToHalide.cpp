@@ -4,20 +4,21 @@
 #include "passes/Algebra/Weights.h"
 #include "passes/Kernels/Families.h"
 #include "passes/Kernels/OneRow.h"
+#include "passes/Kernels/StreamedAttention.h"
 #include "passes/Lower/AttentionCalls.h"
 #include "passes/Lower/AttentionForms.h"
 #include "passes/Lower/KernelCalls.h"
 #include "passes/Lower/KernelToHalide.h"
+#include "passes/Lower/MaskTables.h"
+#include "passes/Lower/StreamingAttention.h"
 #include "passes/Masks/MaskBounds.h"
 #include "passes/Passes.h"
 #include "passes/Plan/AttentionPlan.h"
 #include "passes/Plan/Cost.h"
 #include "passes/Plan/ScoreBound.h"
 #include "passes/Remarks.h"
-#include "passes/Schedule/MaskTables.h"
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
-#include "passes/Schedule/StreamingAttention.h"
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -70,15 +71,23 @@ LogicalResult decomposeAttention(func::FuncOp kernel,
   SmallVector<attn::AttentionOp> ops;
   kernel.walk([&](attn::AttentionOp op) { ops.push_back(op); });
   IRRewriter rewriter(kernel.getContext());
+  auto tiles = kernel.walk([&](attn::OnlineAttentionOp op) {
+    if (!op.plan()) {
+      op.emitOpError("has no attn.plan, which attn-choose-algorithm decides");
+      return WalkResult::interrupt();
+    }
+    return WalkResult(verifyTiles(op, target));
+  });
+  if (tiles.wasInterrupted())
+    return failure();
   for (attn::AttentionOp op : ops) {
     attn::PlanAttr plan = op.plan();
     if (!plan)
       return op.emitOpError("has no attn.plan, which attn-choose-algorithm "
                             "decides");
-    if (failed(verifyTiles(op, target)))
-      return failure();
     if (plan.getAlgorithm() == attn::Algorithm::Streaming)
-      continue;
+      return op.emitOpError("is planned to stream, expected it as "
+                            "attn.online_attention (attn-stream-attention)");
     rewriter.setInsertionPoint(op);
     auto definition =
         dyn_cast<linalg::AggregatedOpInterface>(op.getOperation());
@@ -144,9 +153,9 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
       if (failed(rows))
         return signalPassFailure();
       SmallVector<AttentionForm> forms{{attn::Form::Tiles, ""}};
-      attn::AttentionOp alone = aloneIn(kernel);
+      StreamedAttention alone = aloneIn(kernel);
       if (alone)
-        forms = formsOf(alone);
+        forms = formsOf(alone.online);
       std::optional<QueryAxes> axes;
       if (alone)
         axes = separableQueries(kernel, alone);
@@ -165,7 +174,7 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
         if (number + 1 < forms.size()) {
           name = unusedName(name + forms[number].suffix);
           FailureOr<FormCalls> chosen =
-              branchOn(calls, alone, target, forms, number, name);
+              branchOn(calls, alone.online, target, forms, number, name);
           if (failed(chosen))
             return signalPassFailure();
           choice = *chosen;
@@ -274,7 +283,7 @@ private:
   /// Writes a pipeline of each of \p forms, called for the queries that it is
   /// the fastest for.
   LogicalResult
-  lowerInParts(func::FuncOp kernel, attn::AttentionOp op, const QueryAxes &axes,
+  lowerInParts(func::FuncOp kernel, StreamedAttention op, const QueryAxes &axes,
                ArrayRef<AttentionForm> forms, const halide::Target &target,
                llvm::BitVector fixed, ArrayRef<halide::CallOp> calls,
                SymbolTable &symbols) {
@@ -283,7 +292,8 @@ private:
       std::string name = kernel.getName().str() + form.suffix;
       names.push_back(form.suffix.empty() ? name : unusedName(name));
     }
-    auto byForm = callInParts(kernel, op, axes, calls, target, forms, names);
+    auto byForm =
+        callInParts(kernel, op.online, axes, calls, target, forms, names);
     if (failed(byForm))
       return failure();
     fixed.resize(kernel.getNumArguments());
@@ -302,22 +312,23 @@ private:
 
   /// Writes pipeline \p name of \p form of \p kernel's attention; of tiles, the
   /// bounded ones too, if its plan has them, and the branch between them.
-  LogicalResult lowerForm(func::FuncOp kernel, attn::AttentionOp alone,
+  LogicalResult lowerForm(func::FuncOp kernel, StreamedAttention alone,
                           StringRef name, attn::Form form,
                           const halide::Target &target,
                           const llvm::BitVector &fixed,
                           ArrayRef<halide::CallOp> calls, SymbolTable &symbols,
                           RowCount rows) {
     bool bounded = form == attn::Form::Tiles && alone &&
-                   alone.plan().pipeline(attn::Form::Bounded);
-    if (bounded && !hasScoreBound(alone))
-      return alone.emitOpError("has a bounded pipeline in its plan, but its "
-                               "scores have no bound");
+                   alone.online.plan().pipeline(attn::Form::Bounded);
+    if (bounded && !hasScoreBound(alone.online))
+      return alone.online.emitOpError(
+          "has a bounded pipeline in its plan, but its "
+          "scores have no bound");
     if (bounded && boundReadsInputs(kernel, alone)) {
       std::string bound = unusedName(heed::format("{}_bound", name)),
                   small = unusedName(heed::format("{}_bounded", name));
       FailureOr<SmallVector<halide::CallOp>> chosen =
-          branchOnBound(calls, alone, bound, small);
+          branchOnBound(calls, alone.online, bound, small);
       if (failed(chosen))
         return failure();
       OpBuilder b(kernel);
@@ -366,7 +377,7 @@ private:
     if (form == attn::Form::Rows)
       for (halide::CallOp call : calls) {
         FailureOr<std::optional<KeyGroups>> groups =
-            groupsAt(call, aloneIn(kernel));
+            groupsAt(call, aloneIn(kernel).online);
         if (failed(groups))
           return failure();
         if (*groups) {
@@ -418,14 +429,25 @@ private:
     OpBuilder b(kernel);
     auto careful = cast<func::FuncOp>(b.clone(*kernel));
     careful->setAttr(kAgain, b.getUnitAttr());
-    careful.walk([&](attn::AttentionOp op) {
+    SmallVector<attn::OnlineAttentionOp> ops;
+    careful.walk([&](attn::OnlineAttentionOp op) { ops.push_back(op); });
+    for (attn::OnlineAttentionOp online : ops) {
+      b.setInsertionPoint(online);
+      StreamedAttention streamed(online);
+      attn::AttentionOp op = joined(b, streamed);
       op->setAttr(attn::kPlanAttr,
                   attn::PlanAttr::get(b.getContext(),
                                       op.getLse()
                                           ? attn::Algorithm::Materialised
                                           : attn::Algorithm::RowBlock,
                                       /*excluding=*/false, {}));
-    });
+      SmallVector<Value> results{op.getOutput()};
+      if (op.getLse())
+        results.push_back(op.getLse());
+      streamed.finish->replaceAllUsesWith(results);
+      streamed.finish->erase();
+      online->erase();
+    }
     // Nothing is packed for it: it takes what the others take.
     LogicalResult done = decomposeAttention(careful, target);
     if (succeeded(done))

@@ -1,8 +1,8 @@
 //===- KernelCalls.cpp - what calls of a kernel pass to its pipeline ------===//
 #include "passes/Lower/KernelCalls.h"
 #include "passes/Lower/CallerExtents.h"
+#include "passes/Lower/MaskTables.h"
 #include "passes/Masks/MaskBounds.h"
-#include "passes/Schedule/MaskTables.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -46,7 +46,7 @@ LogicalResult heed::callMaskTables(halide::CallOp call,
                                    const MaskRequest &request, StringRef name) {
   OpBuilder b(call);
   Location loc = call.getLoc();
-  attn::AttentionOp op = request.op;
+  auto op = cast<attn::AttentionLike>(request.op);
   FailureOr<MaskBounds> bounds = readMask(op);
   if (failed(bounds))
     return failure();

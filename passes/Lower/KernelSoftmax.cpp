@@ -1,11 +1,11 @@
 //===- KernelSoftmax.cpp - softmax and attention of a kernel as funcs -----===//
 #include "passes/Kernels/InlineLive.h"
 #include "passes/Lower/KernelTranslator.h"
+#include "passes/Lower/MaskTables.h"
+#include "passes/Lower/StreamingAttention.h"
 #include "passes/Masks/MaskBounds.h"
 #include "passes/Mutation.h"
-#include "passes/Schedule/MaskTables.h"
 #include "passes/Schedule/Rewrite.h"
-#include "passes/Schedule/StreamingAttention.h"
 
 #include "dialects/Attn/Dialect.h"
 
@@ -290,11 +290,12 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
       }));
 }
 
-LogicalResult KernelTranslator::attention(attn::AttentionOp op) {
+LogicalResult KernelTranslator::attention(StreamedAttention streamed) {
+  auto [op, finish] = streamed;
   FailureOr<MaskBounds> bounds = readMask(op);
   MaskTiling tiling;
   FailureOr<StreamingResults> funcs =
-      buildStreamingAttention(b, op, map, *this, target, form,
+      buildStreamingAttention(b, streamed, map, *this, target, form,
                               succeeded(bounds) ? &*bounds : nullptr, tiling);
   if (failed(funcs))
     return failure();
@@ -322,15 +323,15 @@ LogicalResult KernelTranslator::attention(attn::AttentionOp op) {
     alone &= returned;
   };
   SmallVector<unsigned> dims;
-  for (AffineExpr expr : op.outputMap().getResults())
+  for (AffineExpr expr : streamed.outputMap().getResults())
     dims.push_back(cast<AffineDimExpr>(expr).getPosition());
-  define(op.getOutput(), funcs->output, dims);
+  define(finish.getOutput(), funcs->output, dims);
   if (funcs->lse) {
     // One axis per batch and query dim: the first loop dims.
     dims.clear();
     for (unsigned dim = 0; dim < op.firstDim(attn::DimKind::Key); ++dim)
       dims.push_back(dim);
-    define(op.getLse(), funcs->lse, dims);
+    define(finish.getLse(), funcs->lse, dims);
   }
   if (alone)
     info->family = "streaming attention";

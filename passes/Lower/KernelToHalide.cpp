@@ -2,11 +2,11 @@
 //
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/Lower/KernelTranslator.h"
+#include "passes/Lower/MaskTables.h"
+#include "passes/Lower/StreamingAttention.h"
 #include "passes/Masks/MaskBounds.h"
 #include "passes/Mutation.h"
-#include "passes/Schedule/MaskTables.h"
 #include "passes/Schedule/Rewrite.h"
-#include "passes/Schedule/StreamingAttention.h"
 
 #include "dialects/Attn/Dialect.h"
 #include "support/Format.h"
@@ -372,11 +372,11 @@ LogicalResult KernelTranslator::runMaskTables(const MaskRequest &request) {
   stopAt = request.op;
   if (failed(translate()))
     return failure();
-  attn::AttentionOp op = request.op;
+  auto op = cast<attn::AttentionLike>(request.op);
   // What the mask reads and the kernel computes, is computed before.
   for (KernelFunc &f : unused.funcs)
     if (f.role == FuncRole::Reduction)
-      halide::ComputeRootOp::create(b, op.getLoc(), f.func.getResult());
+      halide::ComputeRootOp::create(b, op->getLoc(), f.func.getResult());
   MaskTiling tiling = request.tiling;
   tiling.queries = size32(op.getSizes()[op.firstDim(attn::DimKind::Query)]);
   tiling.keys = size32(op.getSizes()[op.firstDim(attn::DimKind::Key)]);
@@ -386,10 +386,10 @@ LogicalResult KernelTranslator::runMaskTables(const MaskRequest &request) {
   return writeMaskTables(b, op, *bounds, tiling, map, *this);
 }
 
-LogicalResult KernelTranslator::runScoreBound(attn::AttentionOp op) {
+LogicalResult KernelTranslator::runScoreBound(StreamedAttention op) {
   KernelInfo unused;
   info = &unused;
-  stopAt = op;
+  stopAt = op.online;
   if (failed(translate()))
     return failure();
   return writeScoreBound(b, op, map, *this, target);
@@ -444,8 +444,14 @@ LogicalResult KernelTranslator::translate() {
     } else if (auto t = dyn_cast<attn::ThresholdOp>(op)) {
       if (failed(threshold(t)))
         return failure();
-    } else if (auto s = dyn_cast<attn::AttentionOp>(op)) {
-      if (failed(attention(s)))
+    } else if (isa<attn::OnlineAttentionOp>(op)) {
+      continue; // with the op that finishes it
+    } else if (auto finish = dyn_cast<attn::FinishOp>(op)) {
+      auto online =
+          finish.getAccumulator().getDefiningOp<attn::OnlineAttentionOp>();
+      if (!online)
+        return op.emitOpError("finishes no attn.online_attention");
+      if (failed(attention(StreamedAttention(online))))
         return failure();
     } else if (auto ret = dyn_cast<func::ReturnOp>(op)) {
       if (failed(results(ret)))
@@ -496,7 +502,7 @@ LogicalResult heed::translateMaskTables(OpBuilder &b, func::FuncOp kernel,
 }
 
 LogicalResult heed::translateScoreBound(OpBuilder &b, func::FuncOp kernel,
-                                        attn::AttentionOp op, StringRef name,
+                                        StreamedAttention op, StringRef name,
                                         const halide::Target &target) {
   auto pipeline = halide::PipelineOp::create(b, kernel.getLoc(), name);
   OpBuilder inner = OpBuilder::atBlockBegin(&pipeline.getBody().front());

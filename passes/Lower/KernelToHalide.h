@@ -5,6 +5,7 @@
 
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Halide/Target.h"
+#include "passes/Kernels/StreamedAttention.h"
 #include "passes/Schedule/KernelInfo.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -34,7 +35,7 @@ mlir::LogicalResult translateMaskTables(mlir::OpBuilder &b,
 /// out whether the scores of \p op are bounded (writeScoreBound).
 mlir::LogicalResult translateScoreBound(mlir::OpBuilder &b,
                                         mlir::func::FuncOp kernel,
-                                        attn::AttentionOp op,
+                                        StreamedAttention op,
                                         llvm::StringRef name,
                                         const halide::Target &target);
 

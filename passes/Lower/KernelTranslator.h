@@ -13,8 +13,8 @@
 
 #include "dialects/Attn/Normaliser.h"
 #include "passes/Lower/KernelToHalide.h"
+#include "passes/Lower/StreamingAttention.h"
 #include "passes/Schedule/Expressions.h"
-#include "passes/Schedule/StreamingAttention.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/IRMapping.h"
@@ -41,7 +41,7 @@ public:
   /// Only what the mask of the request needs, and then its tables.
   llvm::LogicalResult runMaskTables(const MaskRequest &request);
   /// Only what \p op reads, and then whether its scores are bounded.
-  llvm::LogicalResult runScoreBound(attn::AttentionOp op);
+  llvm::LogicalResult runScoreBound(StreamedAttention op);
 
   mlir::FailureOr<mlir::Value>
   read(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor,
@@ -63,7 +63,7 @@ private:
                               mlir::Value sink, llvm::ArrayRef<int64_t> axes,
                               mlir::Region &where, bool log);
   llvm::LogicalResult threshold(attn::ThresholdOp op);
-  llvm::LogicalResult attention(attn::AttentionOp op);
+  llvm::LogicalResult attention(StreamedAttention op);
   llvm::LogicalResult results(mlir::func::ReturnOp op);
 
   /// A new func of \p rank dims; \p body gets them outermost first.

@@ -64,12 +64,12 @@ MaskPiece MaskBounds::hull() const {
   return {low, high};
 }
 
-FailureOr<MaskBounds> solveMask(attn::AttentionOp op) {
+FailureOr<MaskBounds> solveMask(attn::AttentionLike op) {
   using attn::DimKind;
   if (op.numDims(DimKind::Query) != 1 || op.numDims(DimKind::Key) != 1)
     return failure();
   MaskBounds bounds;
-  bounds.exprs = std::make_shared<Exprs>(op.getContext());
+  bounds.exprs = std::make_shared<Exprs>(op->getContext());
   Exprs &exprs = *bounds.exprs;
   for (unsigned *var :
        {&bounds.query, &bounds.key, &bounds.queries, &bounds.keys,

@@ -74,14 +74,14 @@ private:
 
 /// Solves the `where` of \p op. Without `where` all keys are full. Fails if the
 /// op has not exactly one query and one key dim.
-mlir::FailureOr<MaskBounds> solveMask(attn::AttentionOp op);
+mlir::FailureOr<MaskBounds> solveMask(attn::AttentionLike op);
 
 /// Writes what was solved as the region `mask` of \p op, where it is IR as any
 /// other: it follows what it reads, whatever a pass makes of that.
-void writeMask(attn::AttentionOp op, MaskBounds &bounds);
+void writeMask(attn::AttentionLike op, MaskBounds &bounds);
 
 /// What was solved for \p op. Fails, silently, if nothing was.
-mlir::FailureOr<MaskBounds> readMask(attn::AttentionOp op);
+mlir::FailureOr<MaskBounds> readMask(attn::AttentionLike op);
 
 } // namespace heed
 #endif

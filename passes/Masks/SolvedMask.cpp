@@ -28,11 +28,11 @@ static SmallVector<std::pair<unsigned, Type>> argumentsOf(MaskBounds &bounds) {
   return arguments;
 }
 
-void heed::writeMask(attn::AttentionOp op, MaskBounds &bounds) {
+void heed::writeMask(attn::AttentionLike op, MaskBounds &bounds) {
   Region &region = op.getMask();
   region.getBlocks().clear();
-  OpBuilder b(op.getContext());
-  Location loc = op.getLoc();
+  OpBuilder b(op->getContext());
+  Location loc = op->getLoc();
   Block *block = b.createBlock(&region);
   ExprWriter writer(b, loc);
   for (auto [var, type] : argumentsOf(bounds))
@@ -58,13 +58,13 @@ void heed::writeMask(attn::AttentionOp op, MaskBounds &bounds) {
                        ofKeys, tables);
 }
 
-FailureOr<MaskBounds> heed::readMask(attn::AttentionOp op) {
+FailureOr<MaskBounds> heed::readMask(attn::AttentionLike op) {
   if (op.getMask().empty())
     return failure();
   Block &block = op.getMask().front();
   auto keys = cast<attn::KeysOp>(block.getTerminator());
   MaskBounds bounds;
-  bounds.exprs = std::make_shared<Exprs>(op.getContext());
+  bounds.exprs = std::make_shared<Exprs>(op->getContext());
   Exprs &exprs = *bounds.exprs;
   bounds.exact = keys.getExact();
   for (unsigned k = 0; k < op.numDims(attn::DimKind::Batch); ++k)
@@ -83,7 +83,7 @@ FailureOr<MaskBounds> heed::readMask(attn::AttentionOp op) {
     if (isa<FloatType>(value.getType())) {
       table.odd = exprs.freshVar();
       arguments.push_back(
-          exprs.parameter(*table.odd, IntegerType::get(op.getContext(), 1)));
+          exprs.parameter(*table.odd, IntegerType::get(op->getContext(), 1)));
     }
     bounds.tables.push_back(table);
   }

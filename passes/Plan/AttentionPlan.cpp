@@ -95,7 +95,7 @@ int64_t heed::tileVectors(const halide::Target &target) {
 /// queries and keys. Then all blocks are computed like those of a mask, which
 /// skip absent keys' values. In others only infinite numbers in both, a key and
 /// its value, make a product of 0 and infinity, a NaN.
-static bool mayExclude(attn::AttentionOp op) {
+static bool mayExclude(attn::AttentionLike op) {
   if (!attn::Normaliser::of(op).excludesLowest)
     return false;
   unsigned key = op.firstDim(attn::DimKind::Key);
@@ -173,7 +173,7 @@ Blocks plainBlocks(std::optional<int64_t> keys, int64_t group) {
 }
 
 /// Whether a tile needs tables of its mask, or looks at all keys.
-bool needsTables(attn::AttentionOp op) {
+bool needsTables(attn::AttentionLike op) {
   if (op.getWhere().empty())
     return false;
   FailureOr<MaskBounds> mask = readMask(op);
@@ -182,7 +182,7 @@ bool needsTables(attn::AttentionOp op) {
 
 /// Whether an operand has an element of its own for each query and key: terms
 /// of pairs are much code already.
-bool readsPairs(attn::AttentionOp op) {
+bool readsPairs(attn::AttentionLike op) {
   SmallVector<AffineMap> maps;
   for (unsigned term = 0; term < op.numTerms(); ++term)
     maps.append(op.maps(term));
@@ -196,9 +196,9 @@ bool readsPairs(attn::AttentionOp op) {
 
 } // namespace
 
-attn::PlanAttr heed::streamingPlan(attn::AttentionOp op,
+attn::PlanAttr heed::streamingPlan(attn::AttentionLike op,
                                    const halide::Target &target) {
-  MLIRContext *context = op.getContext();
+  MLIRContext *context = op->getContext();
   const int64_t lanes = target.lanes(32), vectors = tileVectors(target);
   bool excluding = mayExclude(op), masked = excluding || !op.getWhere().empty();
   auto tiles = [&](Form form, int64_t queries) {
@@ -231,7 +231,7 @@ attn::PlanAttr heed::streamingPlan(attn::AttentionOp op,
                              pipelines);
 }
 
-LogicalResult heed::verifyTiles(attn::AttentionOp op,
+LogicalResult heed::verifyTiles(attn::AttentionLike op,
                                 const halide::Target &target) {
   const int64_t lanes = target.lanes(32), group = registerGroup(target);
   bool masked = op.plan().getExcluding() || !op.getWhere().empty();
@@ -242,7 +242,7 @@ LogicalResult heed::verifyTiles(attn::AttentionOp op,
                             pipeline.getBlock() % group == 0 &&
                             pipeline.getPiece() % group == 0;
     if (!whole || (!masked && pipeline.getBlock() != pipeline.getPiece()))
-      return op.emitOpError() << format(
+      return op->emitOpError() << format(
                  "has a pipeline '{}' with tiles of {} queries, blocks of {} "
                  "keys and pieces of {} in its plan, expected {}{}",
                  stringifyForm(pipeline.getForm()), pipeline.getQueries(),

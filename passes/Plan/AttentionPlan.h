@@ -18,12 +18,12 @@ int64_t registerGroup(const halide::Target &target);
 int64_t tileVectors(const halide::Target &target);
 
 /// The plan of \p op, which can stream. Its mask is solved before, if at all.
-attn::PlanAttr streamingPlan(attn::AttentionOp op,
+attn::PlanAttr streamingPlan(attn::AttentionLike op,
                              const halide::Target &target);
 
 /// Fails with an error where the plan of \p op, which a person may have edited,
 /// has tiles that the schedule cannot cut: it would compute wrong numbers.
-llvm::LogicalResult verifyTiles(attn::AttentionOp op,
+llvm::LogicalResult verifyTiles(attn::AttentionLike op,
                                 const halide::Target &target);
 
 } // namespace heed

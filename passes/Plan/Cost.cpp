@@ -27,7 +27,7 @@ private:
   void add(Size &total, const Size &part);
   AffineMapAttr map(const Size &polynomial);
   void countLinalg(linalg::LinalgOp op);
-  void countAttention(attn::AttentionOp op);
+  void countAttention(attn::AttentionLike op);
   void countArguments();
 
   func::FuncOp kernel;
@@ -117,7 +117,7 @@ void Counter::countLinalg(linalg::LinalgOp op) {
   });
 }
 
-void Counter::countAttention(attn::AttentionOp op) {
+void Counter::countAttention(attn::AttentionLike op) {
   auto product = [&](attn::DimKind kind) {
     Size result = 1;
     for (unsigned k = 0; k < op.numDims(kind); ++k)
@@ -153,7 +153,7 @@ void Counter::countArguments() {
 
 void Counter::count() {
   for (Operation &op : kernel.getBody().front()) {
-    if (auto attention = dyn_cast<attn::AttentionOp>(op)) {
+    if (auto attention = dyn_cast<attn::AttentionLike>(op)) {
       countAttention(attention);
     } else if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op)) {
       // Maximum, distance, exponential, sum, division.

@@ -19,9 +19,9 @@ namespace {
 /// Bounds of the values of a score region, each written once.
 class ScoreBound {
 public:
-  ScoreBound(OpBuilder &b, attn::AttentionOp op, ArrayRef<Value> terms,
+  ScoreBound(OpBuilder &b, attn::AttentionLike op, ArrayRef<Value> terms,
              function_ref<Value(Value)> outside)
-      : b(b), loc(op.getLoc()), score(op.getScore()), outside(outside) {
+      : b(b), loc(op->getLoc()), score(op.getScore()), outside(outside) {
     auto arguments = score.front().getArguments().take_back(terms.size());
     for (auto [argument, term] : llvm::zip_equal(arguments, terms))
       known[argument] = term;
@@ -96,7 +96,7 @@ Value ScoreBound::written(Value value) {
   return {};
 }
 
-Value heed::boundOfScore(OpBuilder &b, attn::AttentionOp op,
+Value heed::boundOfScore(OpBuilder &b, attn::AttentionLike op,
                          ArrayRef<Value> terms,
                          function_ref<Value(Value)> outside) {
   return ScoreBound(b, op, terms, outside)
@@ -105,9 +105,9 @@ Value heed::boundOfScore(OpBuilder &b, attn::AttentionOp op,
 
 /// Whether an operand has rows, which lie dense along its last axis, loop dim
 /// \p dim; and no axis is an offset.
-static bool hasDenseRows(attn::AttentionOp op, AffineMap map, unsigned dim) {
+static bool hasDenseRows(attn::AttentionLike op, AffineMap map, unsigned dim) {
   return map.getNumResults() > 1 &&
-         map.getResults().back() == getAffineDimExpr(dim, op.getContext()) &&
+         map.getResults().back() == getAffineDimExpr(dim, op->getContext()) &&
          llvm::none_of(map.getResults(), [&](AffineExpr expr) {
            return op.offsetSign(expr).has_value();
          });
@@ -115,7 +115,7 @@ static bool hasDenseRows(attn::AttentionOp op, AffineMap map, unsigned dim) {
 
 /// Whether no query leaves out the first keys: a window's rows may be shorter
 /// than what it takes to look for a bound.
-static bool seesFirstKeys(attn::AttentionOp op) {
+static bool seesFirstKeys(attn::AttentionLike op) {
   if (op.getWhere().empty())
     return true;
   FailureOr<MaskBounds> mask = readMask(op);
@@ -123,9 +123,9 @@ static bool seesFirstKeys(attn::AttentionOp op) {
          Exprs::isConstantInt(mask->reach[0].low, 0);
 }
 
-bool heed::hasScoreBound(attn::AttentionOp op) {
+bool heed::hasScoreBound(attn::AttentionLike op) {
   const attn::Normaliser &normaliser = attn::Normaliser::of(op);
-  if (!normaliser.isShiftable || !op.getDivide() || !op.getWeight().empty())
+  if (!normaliser.isShiftable || !op.isDivided() || !op.getWeight().empty())
     return false;
   if (op.numDims(DimKind::Value) != 1 || op.getValues().size() != 1 ||
       !hasDenseRows(op, op.valueMap(0), op.firstDim(DimKind::Value)))
@@ -141,10 +141,10 @@ bool heed::hasScoreBound(attn::AttentionOp op) {
   }
   // Tried where nobody sees it.
   Block block;
-  OpBuilder b(op.getContext());
+  OpBuilder b(op->getContext());
   b.setInsertionPointToEnd(&block);
   auto number = [&](Value = {}) -> Value {
-    return block.addArgument(b.getF32Type(), op.getLoc());
+    return block.addArgument(b.getF32Type(), op->getLoc());
   };
   SmallVector<Value> terms;
   for (unsigned term = 0; term < op.numTerms(); ++term)
@@ -152,7 +152,7 @@ bool heed::hasScoreBound(attn::AttentionOp op) {
   return boundOfScore(b, op, terms, number) != nullptr;
 }
 
-bool heed::gainsByScoreBound(attn::AttentionOp op) {
+bool heed::gainsByScoreBound(attn::AttentionLike op) {
   // Its pipelines take as long to compile as those of tiles: only where it is
   // sure that calls are long.
   for (DimKind kind : {DimKind::Query, DimKind::Key}) {

@@ -23,15 +23,15 @@ constexpr int64_t fewestOfBoundedScore = 512;
 /// Writes at \p b an upper bound (f32) of the absolute score of \p op: \p terms
 /// are those of its terms, \p outside finds scalars that the region captures.
 /// NaN where one of them is. Null where arithmetic does not bound the score.
-mlir::Value boundOfScore(mlir::OpBuilder &b, attn::AttentionOp op,
+mlir::Value boundOfScore(mlir::OpBuilder &b, attn::AttentionLike op,
                          llvm::ArrayRef<mlir::Value> terms,
                          llvm::function_ref<mlir::Value(mlir::Value)> outside);
 
 /// Whether \p op has scores that such a bound can be found for when it runs.
-bool hasScoreBound(attn::AttentionOp op);
+bool hasScoreBound(attn::AttentionLike op);
 
 /// Whether it also is known to have enough queries and keys to gain by it.
-bool gainsByScoreBound(attn::AttentionOp op);
+bool gainsByScoreBound(attn::AttentionLike op);
 
 } // namespace heed
 

@@ -3,7 +3,6 @@
 #ifndef HEED_PASSES_SCHEDULE_KERNELINFO_H
 #define HEED_PASSES_SCHEDULE_KERNELINFO_H
 
-#include "dialects/Attn/Dialect.h"
 #include "dialects/Halide/HalideDialect.h"
 #include "passes/Kernels/KernelFacts.h"
 
@@ -53,7 +52,7 @@ struct KernelFunc {
 /// An attention of the kernel whose pipeline reads tables of its mask: a
 /// pipeline of their own computes them before.
 struct MaskRequest {
-  attn::AttentionOp op;
+  mlir::Operation *op;
   MaskTiling tiling;
 };
 

@@ -4,7 +4,6 @@
 // (prototype of this schedule): full attention 0.75 to 0.84 from N = 512 to
 // 8192, causal 0.66 to 0.80 from N = 1024.
 #include "passes/Schedule/StreamingPlan.h"
-#include "passes/Plan/AttentionPlan.h"
 #include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/StreamingOps.h"
 #include "passes/Schedule/StreamingWriter.h"
@@ -17,23 +16,8 @@
 
 using namespace mlir;
 using namespace heed;
-using attn::DimKind;
 using heed::streaming::Ops;
 using heed::streaming::Writer;
-
-StreamingPlan::StreamingPlan(attn::AttentionOp op, const halide::Target &target,
-                             attn::Form form)
-    : op(op), target(target), form(form), lanes(target.lanes(32)),
-      careful(op.plan().getExcluding()) {
-  attn::PipelineAttr pipeline = op.plan().pipeline(form);
-  tile = pipeline.getQueries();
-  block = pipeline.getBlock();
-  piece = pipeline.getPiece();
-  bool rows = form == attn::Form::Rows;
-  group = rows ? 1 : registerGroup(target);
-  vectors = rows ? 1 : tile / lanes;
-  masked = careful || !op.getWhere().empty();
-}
 
 namespace {
 
@@ -77,28 +61,14 @@ Value maskedTilesPerTask(Writer &w, const StreamingPlan &plan,
   return o.select(beyond, some, w.i(1));
 }
 
-/// Whether each lane and key has an element of its own in one of \p maps: it is
-/// read lane by lane (Halide writes 16 loads for a vector), so the loads bound
-/// the loop, whose steps are not to be unrolled as well.
-bool readsPairs(attn::AttentionOp op, ArrayRef<AffineMap> maps) {
-  unsigned query = op.firstDim(DimKind::Query), key = op.firstDim(DimKind::Key);
-  return llvm::any_of(maps, [&](AffineMap map) {
-    return map.isFunctionOfDim(query) && map.isFunctionOfDim(key);
-  });
-}
-
 /// The sum of a term in a register tile, whose rows are \p row.
-void scheduleSum(Writer &w, const StreamingPlan &plan, unsigned index,
-                 const StreamingTerm &term, halide::FuncOp func,
+void scheduleSum(Writer &w, const StreamingTerm &term, halide::FuncOp func,
                  StringRef row) {
-  attn::AttentionOp op = plan.op;
   // Only a product is short enough for its steps to be worth unrolling; with
   // the rows of a table it is no faster.
-  bool product = op.pair(index).empty() && !term.offsets &&
-                 !readsPairs(op, op.maps(index));
+  bool product = term.isProduct && !term.offsets;
   SmallVector<std::string> names;
-  for (auto [slot, dim] : llvm::enumerate(op.contractDims(index))) {
-    std::string var = heed::format("r{}", dim);
+  for (auto [slot, var] : llvm::enumerate(term.loops)) {
     std::optional<int64_t> extent = term.contract[slot].fixed;
     if (product && slot == 0 && extent && *extent % 4 == 0 && *extent > 4) {
       w.split(func, 1, var, var, "ri", 4);
@@ -181,12 +151,7 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
   w.unroll(products, 0, "dd");
   int64_t part = 1;
   if (stage.plainValues) {
-    SmallVector<AffineMap> valueMaps;
-    for (unsigned k = 0; k < plan.op.getValues().size(); ++k)
-      if (llvm::none_of(stage.offsets,
-                        [&](const auto &table) { return table.operand == k; }))
-        valueMaps.push_back(plan.op.valueMap(k));
-    if (readsPairs(plan.op, valueMaps)) {
+    if (stage.pairedValues) {
       w.lanes(products, part, {"dd", "rj"});
       w.keepWhole(products, part, {"rj"});
     } else {
@@ -231,7 +196,7 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
     w.lanes(stage.pairs, 0, {"y", "jt"});
     w.unroll(stage.pairs, 0, "y");
   }
-  for (auto [index, term] : llvm::enumerate(stage.terms)) {
+  for (const StreamingTerm &term : stage.terms) {
     w.computeAt(term.func, scores, "jt");
     w.boundExtent(term.func, "jj", w.i(plan.group));
     // Lanes of a table are moved vector by vector.
@@ -251,9 +216,9 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
       w.boundExtent(term.offsets->tile, "rg", w.i(1));
       w.lanes(term.offsets->tile, 0, {"y"});
       w.unroll(term.offsets->tile, 0, "y");
-      scheduleSum(w, plan, index, term, term.offsets->tile, "y");
-    } else if (term.contractDims) {
-      scheduleSum(w, plan, index, term, term.func, "jj");
+      scheduleSum(w, term, term.offsets->tile, "y");
+    } else if (!term.loops.empty()) {
+      scheduleSum(w, term, term.func, "jj");
     }
   }
   // A normaliser may have no maximum, or no sum.
@@ -302,11 +267,9 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
 void StreamingPlan::schedule(OpBuilder &b, Location loc,
                              ArrayRef<Extent> batch) {
   Writer w{b, loc, *this};
-  bool hasValueDim = op.numDims(DimKind::Value) == 1;
 
   // The output: a task is some tiles of one batch element.
-  std::string query = outputVars[op.firstDim(DimKind::Query)];
-  w.split(output, 0, query, "tile", "row", tile);
+  w.split(output, 0, queryVar, "tile", "row", tile);
   w.split(output, 0, "tile", "task", "ti",
           masked ? maskedTilesPerTask(w, *this, batch)
                  : tilesPerTask(w, *this, batch));
@@ -315,30 +278,26 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
   if (lse) {
     // Columns are the value dim and the log-sum-exp.
     halide::ComputeRootOp::create(b, loc, output.getResult());
-    if (!hasValueDim)
+    if (!values)
       order.push_back("column");
   }
-  if (hasValueDim) {
-    unsigned dim = op.firstDim(DimKind::Value);
-    std::string value = outputVars[dim];
-    Extent extent = outputExtents[dim];
+  if (values) {
+    Extent extent = *values;
     int64_t width = lanes;
     while (!lse && extent.fixed && width > 1 && *extent.fixed % width)
       width /= 2;
     if (width > 1) {
-      w.split(output, 0, value, value, "dv", width);
+      w.split(output, 0, valueVar, valueVar, "dv", width);
       w.vectorize(output, 0, "dv");
       order.push_back("dv");
     }
-    order.push_back(value);
+    order.push_back(valueVar);
     padded = Ops{b, loc}.alignTo(extent, group);
     groups = extent.fixed ? w.i(llvm::divideCeil(*extent.fixed, group))
                           : Ops{b, loc}.floorDiv(padded, group);
   }
   order.append({"row", "ti", "task"});
-  SmallVector<std::string> outer;
-  for (unsigned k = batchDims; k-- > 0;)
-    outer.push_back(outputVars[k]);
+  SmallVector<std::string> outer(llvm::reverse(batchVars));
   order.append(outer.begin(), outer.end());
   w.reorder(output, 0, SmallVector<StringRef>(order.begin(), order.end()));
   SmallVector<std::string> tasks{"task"};
@@ -347,11 +306,9 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
       parallelOuter(b, output, 0, tasks, 0, FusedBody::ComputesFuncs);
 
   if (rowsOut) {
-    unsigned dim = op.firstDim(DimKind::Value);
-    const Extent &extent = outputExtents[dim];
     w.computeAt(rowsOut, output, task);
     w.bound(rowsOut, "ii", w.i(tile));
-    w.bound(rowsOut, "d", Ops{b, loc}.alignTo(extent, lanes));
+    w.bound(rowsOut, "d", Ops{b, loc}.alignTo(*values, lanes));
     w.turn(rowsOut, rowsOutSteps, "d", "ii");
     w.computeAt(divided, rowsOut, "ib");
   } else {

@@ -3,15 +3,18 @@
 #ifndef HEED_PASSES_SCHEDULE_STREAMINGPLAN_H
 #define HEED_PASSES_SCHEDULE_STREAMINGPLAN_H
 
-#include "dialects/Attn/Normaliser.h"
 #include "dialects/Halide/HalideDialect.h"
 #include "dialects/Halide/Target.h"
 #include "passes/Schedule/KernelInfo.h"
-#include "passes/Schedule/StreamingAttention.h"
-
-#include <map>
 
 namespace heed {
+
+/// Up to how many queries rows are faster than tiles, measured: with 16 lanes a
+/// key costs two queries three quarters of what it costs a narrow tile, whose
+/// tasks are heads; rows have tasks for all cores. Where heads share their
+/// keys, it is more.
+int64_t mostQueriesOfRows(const halide::Target &target);
+int64_t mostQueriesOfOwnRows(const halide::Target &target);
 
 /// What a block makes of an operand that is a table over offsets, key less
 /// query (StreamingOffsets.cpp): its rows that the block reaches, each computed
@@ -31,8 +34,10 @@ struct StreamingOffsets {
 struct StreamingTerm {
   halide::FuncOp func;
   halide::FuncOp lanes; ///< of rows: one partial sum a lane
-  size_t contractDims;
+  /// Reduction vars of the sum that it is, if it is one, and their extents.
+  llvm::SmallVector<std::string> loops;
   llvm::SmallVector<Extent> contract;
+  bool isProduct = false; ///< of operands that a lane shares with others
   std::optional<StreamingOffsets> offsets;
   halide::FuncOp window; ///< the numbers of a table that a block reaches
 };
@@ -51,13 +56,14 @@ struct StreamingStage {
   /// Of tiles, i32: blocks, groups of keys and keys in each, those of them that
   /// meet values, and the first block's first key, null if it is 0.
   mlir::Value blocks, groups, keys, present, first;
-  llvm::SmallVector<StreamingTerm> terms;
+  std::vector<StreamingTerm> terms;
   halide::FuncOp pairs; ///< scores one by one, where they are no products alone
   halide::FuncOp scores, top, rounded, weights, sum, products;
   halide::FuncOp topLanes, sumLanes; ///< of rows
   int64_t valueSteps = 0;            ///< of rows: of some keys each
-  int64_t places = 1;      ///< of rows: neighbours are keys of so many places
-  bool plainValues = true; ///< `products` begins with a sum over the keys
+  int64_t places = 1;        ///< of rows: neighbours are keys of so many places
+  bool plainValues = true;   ///< `products` begins with a sum over the keys
+  bool pairedValues = false; ///< of elements that lane and key have alone
   llvm::SmallVector<StreamingOffsets> offsets; ///< value terms by offset
   halide::UpdateOp update;
 };
@@ -81,25 +87,21 @@ struct DenseKeys {
 /// Everything that the schedule needs to know; the algorithm fills in the
 /// funcs.
 struct StreamingPlan {
-  StreamingPlan(attn::AttentionOp op, const halide::Target &target,
-                attn::Form form);
-
   /// Writes the schedule of all funcs at \p b, for a batch of \p batch dims.
   void schedule(mlir::OpBuilder &b, mlir::Location loc,
                 llvm::ArrayRef<Extent> batch);
   /// The same of rows.
   void scheduleRows(mlir::OpBuilder &b, mlir::Location loc);
 
-  attn::AttentionOp op;
   halide::Target target;
-  attn::Form form;
-  int64_t lanes;                ///< of an f32 vector
-  int64_t group;                ///< keys, or value dims, of a register tile
-  int64_t vectors;              ///< vectors of a register tile
-  int64_t tile;                 ///< queries: lanes x vectors
+  bool byRow = false;           ///< a query at a time
+  int64_t lanes = 0;            ///< of an f32 vector
+  int64_t group = 1;            ///< keys, or value dims, of a register tile
+  int64_t vectors = 1;          ///< vectors of a register tile
+  int64_t tile = 1;             ///< queries: lanes x vectors
   int64_t block = 0, piece = 0; ///< keys of a full and of a partial block;
                                 ///< block is a multiple of piece
-  bool masked;          ///< keys may be absent, by `where` or by their scores
+  bool masked = false;  ///< keys may be absent, by `where` or by their scores
   bool careful = false; ///< any block may have absent keys, see mayExclude
   bool scaledTerm = false; ///< the score's factor is folded into a staged query
   unsigned batchDims = 0;
@@ -130,8 +132,11 @@ struct StreamingPlan {
   std::vector<DenseKeys> termKeys, valueKeys; ///< of rows
   /// Of rows: vars of `parts`, from the inside out, and their extents (i32).
   llvm::SmallVector<std::pair<std::string, mlir::Value>> tasks;
-  std::map<unsigned, std::string> outputVars; ///< loop dim to var of the output
-  std::map<unsigned, Extent> outputExtents;
+  /// Vars of the output: of batch dims in loop order, of queries, and of the
+  /// value dim if there is one, with its extent.
+  llvm::SmallVector<std::string> batchVars;
+  std::string queryVar, valueVar;
+  std::optional<Extent> values;
 };
 
 } // namespace heed

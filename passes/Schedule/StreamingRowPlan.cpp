@@ -7,14 +7,13 @@
 
 using namespace mlir;
 using namespace heed;
-using attn::DimKind;
 using heed::streaming::Writer;
 
 int64_t heed::mostQueriesOfRows(const halide::Target &target) {
   return std::max<int64_t>(1, target.lanes(32) / 4);
 }
 
-int64_t heed::fewQueries(const halide::Target &target) {
+int64_t heed::mostQueriesOfOwnRows(const halide::Target &target) {
   return std::clamp<int64_t>(target.cores / 2,
                              std::max<int64_t>(1, target.lanes(32) / 8),
                              mostQueriesOfRows(target));
@@ -49,7 +48,6 @@ static void prefetchNext(Writer &w, halide::FuncOp func, StringRef at,
 static void scheduleTerm(Writer &w, StreamingPlan &plan,
                          const StreamingStage &stage, const StreamingTerm &term,
                          int64_t index) {
-  SmallVector<unsigned> dims = plan.op.contractDims(index);
   int64_t sums = plan.lanes * plan.lanes;
   Value keys = w.factor(stage.scores, 0, "ji");
   std::string at = plan.members ? w.memberVar() : "jo";
@@ -71,8 +69,7 @@ static void scheduleTerm(Writer &w, StreamingPlan &plan,
   w.reorder(f, 1, {"rl", "ji", "jo"});
   w.acrossLanes(f, 1, "rl");
   SmallVector<std::string> names{"xi", "xo"};
-  for (size_t slot = dims.size(); slot-- > 0;)
-    names.push_back(heed::format("r{}", dims[slot]));
+  llvm::append_range(names, llvm::reverse(term.loops));
   std::string inner = names[2];
   std::optional<int64_t> steps = term.contract.back().fixed;
   int64_t turns = steps.value_or(1); // for a member
@@ -101,7 +98,7 @@ static void scheduleBlock(Writer &w, StreamingPlan &plan,
   // A few keys come from memory, and all members take them from L1.
   w.aroundMembers(stage.scores, 0, {"ji"}, "jo");
   for (auto [index, term] : llvm::enumerate(stage.terms))
-    if (term.contractDims)
+    if (!term.loops.empty())
       scheduleTerm(w, plan, stage, term, index);
   for (halide::FuncOp f : {stage.topLanes, stage.sumLanes}) {
     if (!f)
@@ -148,28 +145,25 @@ static void scheduleBlock(Writer &w, StreamingPlan &plan,
 
 void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
   Writer w{b, loc, *this};
-  std::string query = outputVars[op.firstDim(DimKind::Query)];
   SmallVector<std::string> order;
   if (lse) {
     // Columns are the value dim and the log-sum-exp.
     halide::ComputeRootOp::create(b, loc, output.getResult());
-    if (op.numDims(DimKind::Value) == 0)
+    if (!values)
       order.push_back("column");
   }
-  if (op.numDims(DimKind::Value) == 1) {
-    unsigned dim = op.firstDim(DimKind::Value);
-    w.vectors(output, 0, outputVars[dim], outputVars[dim], "dv");
-    order.append({"dv", outputVars[dim]});
-    if (std::optional<int64_t> extent = outputExtents[dim].fixed)
+  if (values) {
+    w.vectors(output, 0, valueVar, valueVar, "dv");
+    order.append({"dv", valueVar});
+    if (std::optional<int64_t> extent = values->fixed)
       valueVectors = llvm::divideCeil(*extent, lanes);
   }
-  order.push_back(query);
-  for (unsigned k = batchDims; k-- > 0;)
-    order.push_back(outputVars[k]);
+  order.push_back(queryVar);
+  llvm::append_range(order, llvm::reverse(batchVars));
   // Little work, as there are few rows: no tasks.
   w.reorder(output, 0, SmallVector<StringRef>(order.begin(), order.end()));
 
-  w.computeAt(state, output, query);
+  w.computeAt(state, output, queryVar);
   for (int64_t stage : {0, 1}) {
     w.vectors(state, stage, "dt", "do", "iv");
     w.keepWhole(state, stage, {"do"});
@@ -177,7 +171,7 @@ void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
   w.reorder(state, 1, {"iv", "do", "rp"});
   for (halide::FuncOp f : {scale, lse, sums, most, stands})
     if (f)
-      w.computeAt(f, output, query);
+      w.computeAt(f, output, queryVar);
   for (halide::FuncOp f : {state, scale, lse, sums, most, stands}) {
     if (!f)
       continue;

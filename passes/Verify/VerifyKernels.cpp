@@ -22,6 +22,13 @@ bool areEqual(func::FuncOp a, func::FuncOp b) {
              &a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
 }
 
+/// Whether all that reads the state of \p op is one op that finishes it.
+bool isFinishedOnce(attn::OnlineAttentionOp op) {
+  auto users = op->getUsers();
+  return !users.empty() && isa<attn::FinishOp>(*users.begin()) &&
+         llvm::all_equal(users);
+}
+
 struct VerifyKernels : heed::impl::AttnVerifyKernelsBase<VerifyKernels> {
   void runOnOperation() override {
     SmallVector<func::FuncOp> kernels;
@@ -74,6 +81,16 @@ private:
                        "func.call"}))
         return op->emitOpError("stands in a kernel, where only host code may "
                                "use it (kernels.c2)");
+      if (auto attention = dyn_cast<attn::AttentionOp>(op);
+          attention && attention.plan() &&
+          attention.plan().getAlgorithm() == attn::Algorithm::Streaming)
+        return op->emitOpError("is planned to stream, expected it as "
+                               "attn.online_attention and attn.finish "
+                               "(kernels.c6)");
+      if (auto online = dyn_cast<attn::OnlineAttentionOp>(op);
+          online && !isFinishedOnce(online))
+        return op->emitOpError("has a state that other ops than one "
+                               "attn.finish read (kernels.c6)");
       return success();
     });
   }

@@ -18,6 +18,7 @@ PARTS = {
     "hoist-weights": ("attn-hoist-weights", "halide"),
     "form-kernels": ("attn-form-kernels", "halide"),
     "merge-products": ("attn-merge-products", "kernels"),
+    "stream-attention": ("attn-stream-attention", "kernels"),
     "kernel-algorithm": ("attn-to-halide", "halide"),
     "streaming": ("attn-to-halide", "halide"),
     "mask-tables": ("attn-to-halide", "halide"),

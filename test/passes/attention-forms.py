@@ -111,7 +111,7 @@ for algorithm in PLANS:
         text = source(normalise, algorithm, CAUSAL if masked else "", GATE if gated else "", lse)
         # A row-wise schedule rounds as a whole: Halide's own checks are for tiles that stay inside.
         model = Model(text, f"{folder}/{algorithm.replace(' ', '-')}{number}", checks=False,
-                      passes=("--attn-choose-algorithm", "--attn-form-kernels", "--attn-to-halide", "--cse"))
+                      passes=("--attn-choose-algorithm", "--attn-form-kernels", "--attn-stream-attention", "--attn-to-halide", "--cse"))
 
         def compare(what, q, k, v, g, tolerance=1e-5):
             o, l = oracle(q, k, v, g, normalise, masked, gated)

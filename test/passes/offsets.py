@@ -78,7 +78,7 @@ for number, (sign, causal, softmax) in enumerate([(1, False, True), (-1, True, T
     text = SOURCE.replace("OFFSET", "j - i + s" if sign > 0 else "i - j + s").replace("WHERE", CAUSAL if causal else "")
     text = text.replace("NORMALISE", "exp divide stabilise" if softmax else "identity")
     model = Model(text, f"{folder}/{number}", checks=False,
-                  passes=("--attn-choose-algorithm", "--attn-form-kernels", "--attn-to-halide", "--cse"))
+                  passes=("--attn-choose-algorithm", "--attn-form-kernels", "--attn-stream-attention", "--attn-to-halide", "--cse"))
     # Rows for some offsets near 0, for one, for all, for far ones alone.
     for rows, start in [(9, 4), (1, 0), (2000, 1000), (40, 120), (40, -80)]:
         for sizes in [(2, 300, 290, 8, 5), (1, 50, 700, 3, 17), (1, 1, 9, 4, 4), (1, 6, 0, 4, 4)]:

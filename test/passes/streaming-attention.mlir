@@ -1,6 +1,6 @@
 // The streaming schedule: lanes are queries, one tuple state, full and partial key blocks as two updates, no N x M buffer.
 // The target is named, so that the numbers below do not depend on the machine.
-// RUN: heed-opt %s --attn-choose-algorithm --attn-to-halide | FileCheck %s
+// RUN: heed-opt %s --attn-choose-algorithm --attn-stream-attention --attn-to-halide | FileCheck %s
 
 #q = affine_map<(b,h,i,j,e,f) -> (b,h,i,e)>
 #k = affine_map<(b,h,i,j,e,f) -> (b,h,j,e)>

@@ -45,7 +45,7 @@ HOOK = "int gave_up; float heed_kernel_gives_up(void *context, int yes) { gave_u
 class Model:
     """`text` is IR before `passes`; objects go to `folder`."""
 
-    def __init__(self, text, folder, passes=("--attn-form-kernels", "--attn-to-halide", "--cse"), checks=True):
+    def __init__(self, text, folder, passes=("--attn-form-kernels", "--attn-stream-attention", "--attn-to-halide", "--cse"), checks=True):
         os.makedirs(folder, exist_ok=True)
         done = subprocess.run(["heed-opt", *passes], input=text, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

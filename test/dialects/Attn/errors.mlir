@@ -163,6 +163,81 @@ func.func @f(%q: tensor<4x4xf32>, %n: index, %x: f32) {
   return
 }
 // -----
+#pair = affine_map<(i, j) -> (i, j)>
+#key = affine_map<(i, j) -> (j)>
+func.func @f(%s: tensor<4x4xf32>, %v: tensor<4xf32>, %n: index) {
+  // expected-error @+1 {{has 1 sizes for dims [0, 1, 1, 0, 0], expected one each and at least one key dim (attention.c1)}}
+  %a = attn.online_attention dims(query = 1, key = 1) sizes(%n) term(%s : tensor<4x4xf32>) maps [#pair] value(%v : tensor<4xf32>) maps [#key]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp) : tensor<4xf32>
+  return
+}
+// -----
+#pair = affine_map<(i, j) -> (i, j)>
+#key = affine_map<(i, j) -> (j)>
+func.func @f(%s: tensor<4x4xf32>, %v: tensor<4xf32>, %n: index) {
+  // expected-error @+1 {{has 2 key dims and map exp, expected one and a map without a threshold (online_attention.c2)}}
+  %a = attn.online_attention dims(key = 2) sizes(%n, %n) term(%s : tensor<4x4xf32>) maps [#pair] value(%v : tensor<4xf32>) maps [#key]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp) : tensor<f32>
+  return
+}
+// -----
+#pair = affine_map<(i, j) -> (i, j)>
+#key = affine_map<(i, j) -> (j)>
+func.func @f(%s: tensor<4x4xf32>, %v: tensor<4xf32>, %n: index) {
+  // expected-error @+1 {{has 1 key dim and map sparsemax, expected one and a map without a threshold (online_attention.c2)}}
+  %a = attn.online_attention dims(query = 1, key = 1) sizes(%n, %n) term(%s : tensor<4x4xf32>) maps [#pair] value(%v : tensor<4xf32>) maps [#key]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(sparsemax) : tensor<4xf32>
+  return
+}
+// -----
+#pair = affine_map<(i, j) -> (i, j)>
+#key = affine_map<(i, j) -> (j)>
+func.func @f(%s: tensor<4x4xf32>, %v: tensor<4xf32>, %n: index) {
+  // expected-error @+1 {{expected f32 of ranks 1 and 1 (online_attention.c3)}}
+  %a, %m, %l = attn.online_attention dims(query = 1, key = 1) sizes(%n, %n) term(%s : tensor<4x4xf32>) maps [#pair] value(%v : tensor<4xf32>) maps [#key]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp) : tensor<4xf32>, max tensor<4x4xf32>, sum tensor<4xf32>
+  return
+}
+// -----
+#pair = affine_map<(i, j) -> (i, j)>
+#key = affine_map<(i, j) -> (j)>
+func.func @f(%s: tensor<4x4xf32>, %v: tensor<4xf32>, %n: index) {
+  // expected-error @+1 {{has a maximum in its state, expected map exp and a sum with it (online_attention.c4)}}
+  %a, %m = attn.online_attention dims(query = 1, key = 1) sizes(%n, %n) term(%s : tensor<4x4xf32>) maps [#pair] value(%v : tensor<4xf32>) maps [#key]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp) : tensor<4xf32>, max tensor<4xf32>
+  return
+}
+// -----
+func.func @f(%a: tensor<4x8xf32>, %m: tensor<4xf32>) {
+  // expected-error @+1 {{and max with sum alone (finish.c1)}}
+  %o = attn.finish %a max(%m : tensor<4xf32>) : tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}
+// -----
+func.func @f(%a: tensor<4x8xf32>, %t: tensor<4xf32>) {
+  // expected-error @+1 {{expected a sum for them, and no such value beside a sink (finish.c2)}}
+  %o = attn.finish %a sink(%t : tensor<4xf32>) map affine_map<(i, f) -> (i)> : tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}
+// -----
+func.func @f(%a: tensor<4x8xf32>, %l: tensor<4xf32>, %t: tensor<8xf32>) {
+  // expected-error @+1 {{expected a map of 2 dims, of which it uses the first 1, and 0 symbols to f32, f16 or bf16 (finish.c3)}}
+  %o = attn.finish %a sum(%l : tensor<4xf32>) sink(%t : tensor<8xf32>) map affine_map<(i, f) -> (f)> : tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}
+// -----
+func.func @f(%a: tensor<4x8xf32>, %l: tensor<4xf32>) {
+  // expected-error @+1 {{expected a permutation of 2 axes (finish.c4)}}
+  %o = attn.finish %a sum(%l : tensor<4xf32>) result_map affine_map<(i, f) -> (i)> : tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}
+// -----
+func.func @f(%a: tensor<4x8xf32>, %l: tensor<4xf32>) {
+  // expected-error @+1 {{expected f32, f16 or bf16 of rank 2 and f32 of rank 1 (finish.c5)}}
+  %o, %e = attn.finish %a sum(%l : tensor<4xf32>) : tensor<4x8xf32> -> tensor<4x8xf32>, lse tensor<4x8xf32>
+  return
+}
+// -----
 func.func @f(%x: tensor<?xf32>, %k: index) {
   // expected-error @+1 {{expected a static shape, found 'tensor<?xf32>' (keep.c1)}}
   attn.keep %x in %k : tensor<?xf32>

@@ -90,3 +90,37 @@ func.func @attention(%q: tensor<?x?x?x?xf32>, %k: tensor<?x?x?x?xf32>, %r: tenso
       normalise(exp stabilise) {tile = 64} : tensor<?x?x?x?xf16>, lse tensor<?x?x?xf32>, weights tensor<?x?x?x?xf32>
   return
 }
+
+// CHECK-LABEL: func.func @online
+// CHECK: attn.online_attention dims(batch = 2, query = 1, key = 1, contract = 1, value = 1) sizes(
+// CHECK: score
+// CHECK: where
+// CHECK: normalise(exp) {attn.plan = #attn.plan<streaming, [<tiles, queries = 32, block = 64, piece = 32>]>} : tensor<?x?x?x?xf32>, max tensor<?x?x?xf32>, sum tensor<?x?x?xf32>
+// CHECK: attn.finish %{{.*}} max(%{{.*}} : tensor<?x?x?xf32>) sum(%{{.*}} : tensor<?x?x?xf32>) sink(%{{.*}} : tensor<?xf32>) map #{{.*}} symbols(%{{.*}}) result_map #{{.*}} : tensor<?x?x?x?xf32> -> tensor<?x?x?x?xf16>, lse tensor<?x?x?xf32>
+// CHECK: attn.online_attention
+// CHECK: normalise(sigmoid) : tensor<?x?x?x?xf32>, sum tensor<?x?x?xf32>
+// CHECK: attn.finish %{{.*}} sum(%{{.*}} : tensor<?x?x?xf32>) empty(%{{.*}}) : tensor<?x?x?x?xf32> -> tensor<?x?x?x?xf32>
+func.func @online(%q: tensor<?x?x?x?xf32>, %k: tensor<?x?x?x?xf32>, %t: tensor<?xf32>, %n: index, %x: f32) {
+  %a0, %m0, %l0 = attn.online_attention dims(batch = 2, query = 1, key = 1, contract = 1, value = 1)
+      sizes(%n, %n, %n, %n, %n, %n) symbols(%n, %n)
+      term(%q, %k : tensor<?x?x?x?xf32>, tensor<?x?x?x?xf32>) maps [#q, #k]
+      value(%k : tensor<?x?x?x?xf32>) maps [#v]
+      score (%b, %h, %i, %j : index, %t0 : f32) { attn.yield %t0 : f32 }
+      where (%b, %h, %i, %j) {
+        %c = arith.cmpi sle, %j, %i : index
+        attn.yield %c : i1
+      }
+      normalise(exp) {attn.plan = #attn.plan<streaming, [<tiles, queries = 32, block = 64, piece = 32>]>}
+      : tensor<?x?x?x?xf32>, max tensor<?x?x?xf32>, sum tensor<?x?x?xf32>
+  %o0, %lse0 = attn.finish %a0 max(%m0 : tensor<?x?x?xf32>) sum(%l0 : tensor<?x?x?xf32>)
+      sink(%t : tensor<?xf32>) map affine_map<(b, h, i, f)[g] -> (h floordiv g)> symbols(%n)
+      result_map affine_map<(b, h, i, f) -> (b, i, h, f)> : tensor<?x?x?x?xf32> -> tensor<?x?x?x?xf16>, lse tensor<?x?x?xf32>
+  %a1, %l1 = attn.online_attention dims(batch = 2, query = 1, key = 1, contract = 1, value = 1)
+      sizes(%n, %n, %n, %n, %n, %n) symbols(%n, %n)
+      term(%q, %k : tensor<?x?x?x?xf32>, tensor<?x?x?x?xf32>) maps [#q, #k]
+      value(%k : tensor<?x?x?x?xf32>) maps [#v]
+      score (%b, %h, %i, %j : index, %t0 : f32) { attn.yield %t0 : f32 }
+      normalise(sigmoid) : tensor<?x?x?x?xf32>, sum tensor<?x?x?xf32>
+  %o1 = attn.finish %a1 sum(%l1 : tensor<?x?x?xf32>) empty(%x) : tensor<?x?x?x?xf32> -> tensor<?x?x?x?xf32>
+  return
+}

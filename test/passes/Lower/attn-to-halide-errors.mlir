@@ -1,5 +1,5 @@
 // What has no translation is named, at its place.
-// RUN: heed-opt %s --attn-to-halide --split-input-file --verify-diagnostics
+// RUN: heed-opt %s --attn-stream-attention --attn-to-halide --split-input-file --verify-diagnostics
 
 #id = affine_map<(i) -> (i)>
 func.func private @table(%x: tensor<2xf32>) -> tensor<2xf32> attributes {attn.kernel} {

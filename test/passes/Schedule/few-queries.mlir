@@ -1,6 +1,6 @@
 // Few queries have a pipeline of their own, which the host chooses when it runs: a task is one query and a part of its keys. So
 // have those that fill a tile of one vector better than wide ones.
-// RUN: heed-opt %s --attn-choose-algorithm --attn-to-halide --split-input-file | FileCheck %s
+// RUN: heed-opt %s --attn-choose-algorithm --attn-stream-attention --attn-to-halide --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @model
 // CHECK: %[[FEW:.*]] = arith.cmpi ule, %{{.*}}, %c2{{.*}} : index

@@ -1,5 +1,5 @@
 // A table over the offset between key and query: each of its rows that a tile and a block reach serves all queries at once.
-// RUN: heed-opt %s --attn-choose-algorithm --attn-to-halide | FileCheck %s
+// RUN: heed-opt %s --attn-choose-algorithm --attn-stream-attention --attn-to-halide | FileCheck %s
 
 #q = affine_map<(b,h,i,j,e,f)[s] -> (b,h,i,e)>
 #k = affine_map<(b,h,i,j,e,f)[s] -> (b,h,j,e)>

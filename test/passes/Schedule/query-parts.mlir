@@ -1,6 +1,6 @@
 // Where nothing depends on a query's number, each form computes the queries that it is the fastest for: wide tiles those that fill
 // them, a narrow tile what is left of one vector, rows one or two beyond that.
-// RUN: heed-opt %s --attn-choose-algorithm --attn-to-halide --split-input-file | FileCheck %s
+// RUN: heed-opt %s --attn-choose-algorithm --attn-stream-attention --attn-to-halide --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @model
 // CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : index

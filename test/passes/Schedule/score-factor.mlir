@@ -1,6 +1,6 @@
 // A factor of the scores, a constant of the region as well, is multiplied into the queries, once per tile. Any other score is
 // computed where it stands.
-// RUN: heed-opt %s --attn-choose-algorithm --attn-to-halide | FileCheck %s
+// RUN: heed-opt %s --attn-choose-algorithm --attn-stream-attention --attn-to-halide | FileCheck %s
 
 #q = affine_map<(b,i,j,e,f) -> (b,i,e)>
 #k = affine_map<(b,i,j,e,f) -> (b,j,e)>

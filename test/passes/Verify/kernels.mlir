@@ -59,3 +59,33 @@ func.func private @two(%x: tensor<4xf32>) -> tensor<4xf32> attributes {attn.kern
   %y = math.exp %x : tensor<4xf32>
   return %y : tensor<4xf32>
 }
+
+// -----
+#pair = affine_map<(i, j) -> (i, j)>
+#key = affine_map<(i, j) -> (j)>
+func.func @host(%s: tensor<4x4xf32>, %v: tensor<4xf32>, %n: index) -> tensor<4xf32> attributes {attn.model} {
+  %o = func.call @one(%s, %v, %n) : (tensor<4x4xf32>, tensor<4xf32>, index) -> tensor<4xf32>
+  return %o : tensor<4xf32>
+}
+func.func private @one(%s: tensor<4x4xf32>, %v: tensor<4xf32>, %n: index) -> tensor<4xf32> attributes {attn.kernel} {
+  // expected-error @+1 {{is planned to stream, expected it as attn.online_attention and attn.finish (kernels.c6)}}
+  %o = attn.attention dims(query = 1, key = 1) sizes(%n, %n) term(%s : tensor<4x4xf32>) maps [#pair] value(%v : tensor<4xf32>) maps [#key]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+      normalise(exp) {attn.plan = #attn.plan<streaming, [<rows, queries = 1, block = 128, piece = 128>]>} : tensor<4xf32>
+  return %o : tensor<4xf32>
+}
+
+// -----
+#pair = affine_map<(i, j) -> (i, j)>
+#key = affine_map<(i, j) -> (j)>
+func.func @host(%s: tensor<4x4xf32>, %v: tensor<4xf32>, %n: index) -> tensor<4xf32> attributes {attn.model} {
+  %o = func.call @one(%s, %v, %n) : (tensor<4x4xf32>, tensor<4xf32>, index) -> tensor<4xf32>
+  return %o : tensor<4xf32>
+}
+func.func private @one(%s: tensor<4x4xf32>, %v: tensor<4xf32>, %n: index) -> tensor<4xf32> attributes {attn.kernel} {
+  // expected-error @+1 {{has a state that other ops than one attn.finish read (kernels.c6)}}
+  %a = attn.online_attention dims(query = 1, key = 1) sizes(%n, %n) term(%s : tensor<4x4xf32>) maps [#pair] value(%v : tensor<4xf32>) maps [#key]
+      score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+      normalise(exp) {attn.plan = #attn.plan<streaming, [<rows, queries = 1, block = 128, piece = 128>]>} : tensor<4xf32>
+  return %a : tensor<4xf32>
+}

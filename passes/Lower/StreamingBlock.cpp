@@ -1,7 +1,7 @@
 //===- StreamingBlock.cpp - a block of keys in streaming attention --------===//
+#include "passes/Lower/StreamingBuilder.h"
 #include "passes/Mutation.h"
 #include "passes/Plan/ScoreBound.h"
-#include "passes/Schedule/StreamingBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -290,10 +290,14 @@ void Streaming::stageProducts(StreamingStage &stage) {
                         [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
                           return {o.zero()};
                         });
+  SmallVector<AffineMap> plainMaps;
   for (unsigned value = 0; value < op.getValues().size(); ++value)
     if (isTable(op.valueMap(value)))
       stageTableValue(stage, value);
-  stage.plainValues = stage.offsets.size() < op.getValues().size();
+    else
+      plainMaps.push_back(op.valueMap(value));
+  stage.plainValues = !plainMaps.empty();
+  stage.pairedValues = readsPairs(plainMaps);
   if (stage.plainValues)
     addValues(stage);
   addTableValues(stage);

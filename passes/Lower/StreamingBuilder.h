@@ -1,26 +1,30 @@
 //===- StreamingBuilder.h - funcs of streaming attention --------*- C++ -*-===//
-#ifndef HEED_PASSES_SCHEDULE_STREAMINGBUILDER_H
-#define HEED_PASSES_SCHEDULE_STREAMINGBUILDER_H
+#ifndef HEED_PASSES_LOWER_STREAMINGBUILDER_H
+#define HEED_PASSES_LOWER_STREAMINGBUILDER_H
 
 #include "dialects/Attn/Normaliser.h"
-#include "passes/Schedule/StreamingAttention.h"
+#include "passes/Lower/StreamingAttention.h"
+#include "passes/Lower/TileMask.h"
 #include "passes/Schedule/StreamingOps.h"
 #include "passes/Schedule/StreamingPlan.h"
-#include "passes/Schedule/TileMask.h"
 
 namespace heed::streaming {
 
+/// The tiles of \p form in the plan of \p op.
+StreamingPlan planOf(attn::OnlineAttentionOp op, const halide::Target &target,
+                     attn::Form form);
+
 class Streaming {
 public:
-  Streaming(OpBuilder &b, attn::AttentionOp op, const IRMapping &scalars,
+  Streaming(OpBuilder &b, StreamedAttention streamed, const IRMapping &scalars,
             TensorReads &tensors, const halide::Target &target, attn::Form form,
             const MaskBounds *bounds, MaskTiling &tiling)
-      : b(b), op(op), loc(op.getLoc()), scalars(scalars), tensors(tensors),
-        bounds(bounds), tiling(tiling), plan(op, target, form),
+      : b(b), streamed(streamed), op(streamed.online), finish(streamed.finish),
+        loc(op.getLoc()), scalars(scalars), tensors(tensors), bounds(bounds),
+        tiling(tiling), form(form), plan(planOf(op, target, form)),
         normaliser(attn::Normaliser::of(op)),
         bounded(form == attn::Form::Bounded),
-        shifted(normaliser.isShiftable && op.getDivide() && !bounded),
-        summed(op.getDivide()),
+        shifted(op.getMaximum() && !bounded), summed(op.getSum() != nullptr),
         anySign(!normaliser.isNonNegative || !op.getWeight().empty()) {}
 
   FailureOr<StreamingResults> run();
@@ -66,6 +70,12 @@ private:
   void stageQueries();
   std::optional<unsigned> sameOperand(unsigned term, unsigned number);
   std::optional<Value> scoreFactor();
+  /// Whether each lane and key has an element of its own in one of \p maps: it
+  /// is read lane by lane (Halide writes 16 loads for a vector), so the loads
+  /// bound the loop, whose steps are not to be unrolled as well.
+  bool readsPairs(ArrayRef<AffineMap> maps);
+  /// Term \p term without its funcs.
+  StreamingTerm termOf(unsigned term);
   void stageTerm(StreamingStage &stage, unsigned term);
   /// The operands of a score term at `at`: ii, jj, kb, tile, batch; and what
   /// the term makes of them.
@@ -180,17 +190,20 @@ private:
   /// The result of a lane at value \p d; \p rest are the tile and the batch.
   Value resultAt(Ops &o, Value lane, Value d, ArrayRef<Value> rest);
   void lookForNaN();
-  StreamingResults finish();
-  StreamingResults finishWithLse();
+  StreamingResults results();
+  StreamingResults resultsWithLse();
 
   OpBuilder &b;
-  attn::AttentionOp op;
+  StreamedAttention streamed;
+  attn::OnlineAttentionOp op;
+  attn::FinishOp finish;
   Location loc;
   const IRMapping &scalars;
   TensorReads &tensors;
   const MaskBounds *bounds; ///< of the mask, where it was solved
   MaskTiling &tiling;
   std::optional<TileMask> mask;
+  attn::Form form;
   StreamingPlan plan;
 
   const attn::Normaliser &normaliser;

@@ -1,5 +1,5 @@
 //===- TileMask.cpp - which blocks of keys a tile of queries visits -------===//
-#include "passes/Schedule/TileMask.h"
+#include "passes/Lower/TileMask.h"
 #include "passes/Mutation.h"
 #include "passes/Schedule/MaskTables.h"
 #include "passes/Schedule/StreamingOps.h"

@@ -16,9 +16,9 @@
 //
 // Weights of keys beyond an end of the table are added up first. A table of
 // numbers, a bias, needs no more than to lie in the right order.
+#include "passes/Lower/StreamingBuilder.h"
 #include "passes/Mutation.h"
 #include "passes/Schedule/Schedule.h"
-#include "passes/Schedule/StreamingBuilder.h"
 #include "passes/Schedule/StreamingWriter.h"
 #include "support/Format.h"
 
@@ -83,7 +83,7 @@ Streaming::Table Streaming::tableAt(Ops &o, const StreamingStage &stage,
 
 bool Streaming::isTable(AffineMap map) {
   // With more than one such axis the rows are no line.
-  return plan.form == attn::Form::Tiles &&
+  return form == attn::Form::Tiles &&
          llvm::count_if(
              map.getResults(),
              [&](AffineExpr e) { return op.offsetSign(e).has_value(); }) == 1 &&
@@ -186,8 +186,8 @@ void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
   Value tensor = op.term(term)[number];
   AffineMap map = op.maps(term)[number];
   SmallVector<unsigned> contract = op.contractDims(term);
-  StreamingTerm result{{}, {}, contract.size(), {}, StreamingOffsets(), {}};
-  StreamingOffsets &offsets = *result.offsets;
+  StreamingTerm result = termOf(term);
+  StreamingOffsets &offsets = result.offsets.emplace();
   offsets.count = llvm::alignTo(stage.block + plan.tile - 1, group);
   std::string suffix = heed::format("{}", term);
 
@@ -196,14 +196,12 @@ void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
                       [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
                         return {emptySum(o, contract)};
                       });
-  SmallVector<std::string> names;
   SmallVector<Value> extents;
   for (unsigned c : contract) {
-    names.push_back(heed::format("r{}", c));
     extents.push_back(size(c).value);
     result.contract.push_back(size(c));
   }
-  SmallVector<StringRef> rvars(names.begin(), names.end());
+  SmallVector<StringRef> rvars(result.loops.begin(), result.loops.end());
   update(offsets.tile, rvars, extents,
          [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
            size_t rank = 5 + batchDims;
@@ -279,7 +277,9 @@ void Streaming::stageTableNumbers(StreamingStage &stage, unsigned term) {
                   x.append(at.begin() + 2, at.end());
                   return {o.read1(window.getResult(), x)};
                 });
-  stage.terms.push_back({f, {}, 0, {}, {}, window});
+  StreamingTerm &own = stage.terms.emplace_back(termOf(term));
+  own.func = f;
+  own.window = window;
 }
 
 /// The term at `at`: ii, the key in the block, kb, tile, batch. Where all

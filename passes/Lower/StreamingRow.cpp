@@ -15,8 +15,8 @@
 //
 // T to PV are in StreamingRowBlock.cpp, the schedule in StreamingRowPlan.cpp;
 // here are the groups that read the same keys, the parts and their merge.
+#include "passes/Lower/StreamingBuilder.h"
 #include "passes/Mutation.h"
-#include "passes/Schedule/StreamingBuilder.h"
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -26,7 +26,7 @@ using namespace heed;
 using namespace heed::streaming;
 using attn::DimKind;
 
-std::optional<SharedKeys> heed::sharedKeys(attn::AttentionOp op) {
+std::optional<SharedKeys> heed::sharedKeys(attn::AttentionLike op) {
   if (op.numDims(DimKind::Batch) == 0)
     return std::nullopt;
   unsigned dim = op.numDims(DimKind::Batch) - 1;
@@ -38,7 +38,7 @@ std::optional<SharedKeys> heed::sharedKeys(attn::AttentionOp op) {
     llvm::append_range(maps, op.maps(term));
   for (unsigned value = 0; value < op.getValues().size(); ++value)
     maps.push_back(op.valueMap(value));
-  AffineExpr self = getAffineDimExpr(dim, op.getContext()), quotient;
+  AffineExpr self = getAffineDimExpr(dim, op->getContext()), quotient;
   for (AffineMap map : maps) {
     if (!map.isFunctionOfDim(op.firstDim(DimKind::Key)))
       continue;
@@ -60,7 +60,7 @@ std::optional<SharedKeys> heed::sharedKeys(attn::AttentionOp op) {
       !isNumber(division.getRHS()))
     return std::nullopt;
   if (division.getLHS() == self)
-    return SharedKeys{getAffineConstantExpr(1, op.getContext()),
+    return SharedKeys{getAffineConstantExpr(1, op->getContext()),
                       division.getRHS()};
   auto product = dyn_cast<AffineBinaryOpExpr>(division.getLHS());
   if (!product || product.getKind() != AffineExprKind::Mul ||
@@ -88,7 +88,7 @@ void Streaming::findDenseKeys() {
   auto find = [&](Value tensor, AffineMap map, ArrayRef<unsigned> dims,
                   unsigned term, std::vector<DenseKeys> &found) {
     auto dim = [&](unsigned number) {
-      return getAffineDimExpr(number, op.getContext());
+      return getAffineDimExpr(number, op->getContext());
     };
     unsigned rank = map.getNumResults();
     if (rank < 2 || dims.size() != 1 || !size(dims[0]).fixed ||

@@ -8,10 +8,10 @@
 //   fits    whether the score, the sink and the values are small enough
 //
 // Cauchy and Schwarz: |q k| <= |q| |k|. It costs one read of the operands.
+#include "passes/Lower/StreamingAttention.h"
 #include "passes/Mutation.h"
 #include "passes/Plan/ScoreBound.h"
 #include "passes/Schedule/Schedule.h"
-#include "passes/Schedule/StreamingAttention.h"
 #include "passes/Schedule/StreamingOps.h"
 #include "support/Format.h"
 
@@ -27,9 +27,11 @@ namespace {
 
 class BoundWriter {
 public:
-  BoundWriter(OpBuilder &b, attn::AttentionOp op, const IRMapping &scalars,
-              TensorReads &tensors, const halide::Target &target)
-      : b(b), loc(op.getLoc()), op(op), scalars(scalars), tensors(tensors),
+  BoundWriter(OpBuilder &b, StreamedAttention streamed,
+              const IRMapping &scalars, TensorReads &tensors,
+              const halide::Target &target)
+      : b(b), loc(streamed.online.getLoc()), op(streamed.online),
+        finish(streamed.finish), scalars(scalars), tensors(tensors),
         lanes(target.lanes(32)) {}
 
   LogicalResult run();
@@ -83,7 +85,8 @@ private:
 
   OpBuilder &b;
   Location loc;
-  attn::AttentionOp op;
+  attn::OnlineAttentionOp op;
+  attn::FinishOp finish;
   const IRMapping &scalars;
   TensorReads &tensors;
   int64_t lanes;
@@ -250,7 +253,8 @@ LogicalResult BoundWriter::run() {
     terms.push_back({factors[0], factors[1]});
   }
   halide::FuncOp values = mostOfRows(op.getValues()[0], /*ofSquares=*/false);
-  halide::FuncOp sink = op.getSink() ? mostOfAll(op.getSink()) : nullptr;
+  halide::FuncOp sink =
+      finish.getSink() ? mostOfAll(finish.getSink()) : nullptr;
   if (failedRead)
     return failure();
   Value keys = IndexMath::narrow(
@@ -297,7 +301,7 @@ LogicalResult BoundWriter::run() {
   return failure(failedRead);
 }
 
-LogicalResult heed::writeScoreBound(OpBuilder &b, attn::AttentionOp op,
+LogicalResult heed::writeScoreBound(OpBuilder &b, StreamedAttention op,
                                     const IRMapping &scalars,
                                     TensorReads &tensors,
                                     const halide::Target &target) {

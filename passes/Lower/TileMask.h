@@ -5,10 +5,10 @@
 // which a pipeline of its own computes before (MaskTables.h): Halide moves a
 // condition out of inner loops, and trims loops by it, only if what it reads
 // are inputs.
-#ifndef HEED_PASSES_SCHEDULE_TILEMASK_H
-#define HEED_PASSES_SCHEDULE_TILEMASK_H
+#ifndef HEED_PASSES_LOWER_TILEMASK_H
+#define HEED_PASSES_LOWER_TILEMASK_H
 
-#include "passes/Schedule/MaskExpressions.h"
+#include "passes/Lower/MaskExpressions.h"
 
 namespace heed {
 

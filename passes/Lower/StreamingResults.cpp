@@ -1,9 +1,9 @@
 //===- StreamingResults.cpp - what streaming attention leaves -------------===//
 // The state of all keys, divided by its sum, in the layout of the result; and
 // the log-sum-exp where it is one.
+#include "passes/Lower/StreamingBuilder.h"
 #include "passes/Mutation.h"
 #include "passes/Plan/ScoreBound.h"
-#include "passes/Schedule/StreamingBuilder.h"
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,13 +20,13 @@ Streaming::Total Streaming::total(Ops &o, ArrayRef<Value> at) {
   SmallVector<Value> values = o.read(plan.state.getResult(), first);
   Total total{shifted ? values[topElement()] : Value(), values[sumElement()],
               o.f(1), values[sumElement()]};
-  Value sink = op.getSink();
+  Value sink = finish.getSink();
   if (!sink)
     return total;
   ArrayRef<Value> rest = at.drop_front(1);
   SmallVector<Value> dims =
       place(o, rest.drop_front(), query(o, rest.front(), at[0]), Value());
-  Value t = o.mul(operand(o, sink, *op.getSinkMap(), dims), o.f(log4e));
+  Value t = o.mul(operand(o, sink, *finish.getSinkMap(), dims), o.f(log4e));
   if (bounded) {
     total.sum = o.add(boundedWeight(o, t), total.sum);
     return total;
@@ -60,7 +60,7 @@ Value Streaming::resultAt(Ops &o, Value lane, Value d, ArrayRef<Value> rest) {
 /// Then another kernel computes the call again, key by key.
 void Streaming::lookForNaN() {
   Value state = plan.state.getResult();
-  bool byRow = plan.form == attn::Form::Rows;
+  bool byRow = plan.byRow;
   Ops outside{b, loc};
   Value columns = op.numDims(DimKind::Value)
                       ? size(op.firstDim(DimKind::Value)).value
@@ -111,7 +111,7 @@ void Streaming::lookForNaN() {
 }
 
 /// Division, and the output in its own layout.
-StreamingResults Streaming::finish() {
+StreamingResults Streaming::results() {
   const int64_t group = plan.group;
   Value state = plan.state.getResult();
   // Where scores are bounded no key is infinite, nor any value.
@@ -140,8 +140,8 @@ StreamingResults Streaming::finish() {
                         .getResult();
           // A factor of -1 is below any other: 0 or NaN become -1 or NaN.
           Value empty = o.f(shifted ? -1 : 0);
-          if (op.getEmpty())
-            empty = o.add(scalars.lookup(op.getEmpty()), empty);
+          if (finish.getEmpty())
+            empty = o.add(scalars.lookup(finish.getEmpty()), empty);
           if (mutated("streaming.divide-empty-row"))
             return {o.div(c, l)};
           return {o.select(none, empty, o.div(c, l))};
@@ -172,7 +172,7 @@ StreamingResults Streaming::finish() {
              return {o.select(none, o.f(0), scaled)};
            });
 
-  if (op.numDims(DimKind::Value) == 1 && plan.form != attn::Form::Rows) {
+  if (op.numDims(DimKind::Value) == 1 && !plan.byRow) {
     Ops outside{b, loc};
     Value last = outside.last(
         outside.alignTo(size(op.firstDim(DimKind::Value)), plan.group));
@@ -184,10 +184,10 @@ StreamingResults Streaming::finish() {
                  return o.read1(plan.divided.getResult(), at);
                });
   }
-  if (op.getLse() && !op.getLse().use_empty())
-    return finishWithLse();
-  AffineMap map = op.outputMap();
-  auto type = cast<RankedTensorType>(op.getOutput().getType());
+  if (finish.getLse() && !finish.getLse().use_empty())
+    return resultsWithLse();
+  AffineMap map = streamed.outputMap();
+  auto type = cast<RankedTensorType>(finish.getOutput().getType());
   SmallVector<std::string> names;
   for (int64_t axis = type.getRank(); axis-- > 0;)
     names.push_back(heed::format("d{}", axis));
@@ -213,11 +213,17 @@ StreamingResults Streaming::finish() {
                                           value);
         return {value};
       });
+  plan.batchVars.resize(batchDims);
   for (auto [axis, expr] : llvm::enumerate(map.getResults())) {
     unsigned dim = cast<AffineDimExpr>(expr).getPosition();
     std::string var = heed::format("d{}", axis);
-    plan.outputVars[dim] = var;
-    plan.outputExtents[dim] = size(dim);
+    if (dim < batchDims)
+      plan.batchVars[dim] = var;
+    else
+      (op.dimKind(dim) == DimKind::Query ? plan.queryVar : plan.valueVar) = var;
+    Extent extent = size(dim);
+    if (op.dimKind(dim) == DimKind::Value)
+      plan.values = extent;
   }
   return {plan.output, {}};
 }
@@ -225,7 +231,7 @@ StreamingResults Streaming::finish() {
 /// A tile writes its rows with their log-sum-exp behind them, in a func of its
 /// own; the results are read out of it. Halide computes no tile for two outputs
 /// at once.
-StreamingResults Streaming::finishWithLse() {
+StreamingResults Streaming::resultsWithLse() {
   plan.lse = func(
       "lse", {"ii"}, 1, [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
         auto [top, l, c, keysAlone] = total(o, at);
@@ -243,14 +249,14 @@ StreamingResults Streaming::finishWithLse() {
   bool hasValueDim = op.numDims(DimKind::Value) == 1;
   Value columns = hasValueDim ? size(valueDim).value : Ops{b, loc}.i(1);
   SmallVector<std::string> names{"column", "i"};
-  for (unsigned k = batchDims; k-- > 0;) {
+  for (unsigned k = batchDims; k-- > 0;)
     names.push_back(heed::format("b{}", k));
-    plan.outputVars[k] = names.back();
-  }
-  plan.outputVars[queryDim] = "i";
-  plan.outputVars[valueDim] = "column";
+  plan.batchVars.assign(llvm::reverse(ArrayRef(names).drop_front(2)).begin(),
+                        llvm::reverse(ArrayRef(names).drop_front(2)).end());
+  plan.queryVar = "i";
+  plan.valueVar = "column";
   if (hasValueDim)
-    plan.outputExtents[valueDim] = size(valueDim);
+    plan.values = size(valueDim);
   SmallVector<StringRef> vars(names.begin(), names.end());
   plan.output = halide::FuncOp::create(
       b, loc, "rows", vars, b.getF32Type(),
@@ -292,8 +298,8 @@ StreamingResults Streaming::finishWithLse() {
           return {value};
         });
   };
-  AffineMap map = op.outputMap();
-  auto type = cast<RankedTensorType>(op.getOutput().getType());
+  AffineMap map = streamed.outputMap();
+  auto type = cast<RankedTensorType>(finish.getOutput().getType());
   StreamingResults results;
   results.output = result(
       "o", type.getElementType(), type.getRank(),

@@ -4,7 +4,7 @@
 //   found        first and last piece of keys that is seen, and that is full,
 //                per lane: pieces are looked at in vectors
 //   mask_range   the row of a tile
-#include "passes/Schedule/MaskTables.h"
+#include "passes/Lower/MaskTables.h"
 #include "passes/Mutation.h"
 #include "passes/Schedule/StreamingOps.h"
 #include "support/Format.h"
@@ -21,11 +21,11 @@ constexpr int64_t lanes = 16;
 
 class Writer {
 public:
-  Writer(OpBuilder &b, attn::AttentionOp op, const MaskBounds &bounds,
+  Writer(OpBuilder &b, attn::AttentionLike op, const MaskBounds &bounds,
          const MaskTiling &tiling, const IRMapping &scalars,
          TensorReads &tensors)
-      : b(b), loc(op.getLoc()), bounds(bounds), tiling(tiling),
-        write(bounds, tiling, op.getLoc(), scalars, tensors),
+      : b(b), loc(op->getLoc()), bounds(bounds), tiling(tiling),
+        write(bounds, tiling, op->getLoc(), scalars, tensors),
         used(bounds.batchOfRange()), batchDims(op.numDims(DimKind::Batch)) {}
 
   LogicalResult run() {
@@ -320,7 +320,7 @@ SmallVector<std::string> heed::maskTableNames(const MaskTable &table,
   return names;
 }
 
-SmallVector<MaskArray> heed::maskArrays(attn::AttentionOp op,
+SmallVector<MaskArray> heed::maskArrays(attn::AttentionLike op,
                                         const MaskBounds &bounds,
                                         const MaskTiling &tiling) {
   SmallVector<MaskArray> arrays;
@@ -331,7 +331,7 @@ SmallVector<MaskArray> heed::maskArrays(attn::AttentionOp op,
     return list;
   };
   unsigned query = op.firstDim(DimKind::Query), key = op.firstDim(DimKind::Key);
-  Builder b(op.getContext());
+  Builder b(op->getContext());
   for (auto [number, t] : llvm::enumerate(bounds.tables))
     for (auto [part, name] : llvm::enumerate(maskTableNames(t, number))) {
       MaskArray array{name, part < 2 ? elementType(t) : b.getI1Type(),
@@ -350,7 +350,7 @@ SmallVector<MaskArray> heed::maskArrays(attn::AttentionOp op,
   return arrays;
 }
 
-LogicalResult heed::writeMaskTables(OpBuilder &b, attn::AttentionOp op,
+LogicalResult heed::writeMaskTables(OpBuilder &b, attn::AttentionLike op,
                                     const MaskBounds &bounds,
                                     const MaskTiling &tiling,
                                     const IRMapping &scalars,

@@ -20,10 +20,11 @@
 // StreamingBlock.cpp, operands by offset in StreamingOffsets.cpp, tiles and
 // schedule in StreamingPlan.cpp, the output in StreamingResults.cpp; here are
 // the state and what the others share.
-#include "passes/Schedule/StreamingAttention.h"
+#include "passes/Lower/StreamingAttention.h"
+#include "passes/Lower/StreamingBuilder.h"
 #include "passes/Mutation.h"
+#include "passes/Plan/AttentionPlan.h"
 #include "passes/Schedule/Schedule.h"
-#include "passes/Schedule/StreamingBuilder.h"
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,6 +34,24 @@ using namespace mlir;
 using namespace heed;
 using namespace heed::streaming;
 using attn::DimKind;
+
+StreamingPlan heed::streaming::planOf(attn::OnlineAttentionOp op,
+                                      const halide::Target &target,
+                                      attn::Form form) {
+  attn::PipelineAttr pipeline = op.plan().pipeline(form);
+  StreamingPlan plan;
+  plan.target = target;
+  plan.byRow = form == attn::Form::Rows;
+  plan.lanes = target.lanes(32);
+  plan.careful = op.plan().getExcluding();
+  plan.tile = pipeline.getQueries();
+  plan.block = pipeline.getBlock();
+  plan.piece = pipeline.getPiece();
+  plan.group = plan.byRow ? 1 : registerGroup(target);
+  plan.vectors = plan.byRow ? 1 : plan.tile / plan.lanes;
+  plan.masked = plan.careful || !op.getWhere().empty();
+  return plan;
+}
 
 halide::FuncOp Streaming::func(StringRef name, ArrayRef<StringRef> own,
                                ArrayRef<Type> types, Body body) {
@@ -196,7 +215,7 @@ FailureOr<StreamingResults> Streaming::run() {
     }
     mask.emplace(b, loc, *bounds, tiling, scalars, tensors);
   }
-  if (plan.form == attn::Form::Rows)
+  if (plan.byRow)
     cutGroups();
   batchDims += plan.members != nullptr;
   stageQueries();
@@ -204,13 +223,12 @@ FailureOr<StreamingResults> Streaming::run() {
   SmallVector<Extent> batch;
   for (unsigned k = 0; k < batchDims; ++k)
     batch.push_back(size(k));
-  if (failed(plan.form == attn::Form::Rows ? rows(batch, m.fixed)
-                                           : stageBlocks(m)))
+  if (failed(plan.byRow ? rows(batch, m.fixed) : stageBlocks(m)))
     return failure();
-  StreamingResults results = finish();
+  StreamingResults results = this->results();
   if (failedRead || (mask && mask->failed()))
     return failure();
-  if (plan.form == attn::Form::Rows)
+  if (plan.byRow)
     plan.scheduleRows(b, loc);
   else
     plan.schedule(b, loc, batch);
@@ -223,7 +241,7 @@ FailureOr<StreamingResults> Streaming::run() {
 }
 
 FailureOr<StreamingResults>
-heed::buildStreamingAttention(OpBuilder &b, attn::AttentionOp op,
+heed::buildStreamingAttention(OpBuilder &b, StreamedAttention op,
                               const IRMapping &scalars, TensorReads &tensors,
                               const halide::Target &target, attn::Form form,
                               const MaskBounds *bounds, MaskTiling &tiling) {

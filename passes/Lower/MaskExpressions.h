@@ -1,6 +1,6 @@
 //===- MaskExpressions.h - a mask's expressions in a pipeline ---*- C++ -*-===//
-#ifndef HEED_PASSES_SCHEDULE_MASKEXPRESSIONS_H
-#define HEED_PASSES_SCHEDULE_MASKEXPRESSIONS_H
+#ifndef HEED_PASSES_LOWER_MASKEXPRESSIONS_H
+#define HEED_PASSES_LOWER_MASKEXPRESSIONS_H
 
 #include "passes/Masks/MaskBounds.h"
 #include "passes/Schedule/Expressions.h"

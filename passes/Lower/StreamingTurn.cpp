@@ -4,7 +4,7 @@
 // behind the other, and log2(L) perfect shuffles transpose it: place x of a
 // shuffled sequence is place x/2 of one half or of the other, so that a vector
 // is two vectors interleaved. Lane by lane it would be L loads a vector.
-#include "passes/Schedule/StreamingBuilder.h"
+#include "passes/Lower/StreamingBuilder.h"
 #include "passes/Schedule/StreamingWriter.h"
 #include "support/Format.h"
 

@@ -1,5 +1,5 @@
 //===- MaskExpressions.cpp - a mask's expressions inside a pipeline -------===//
-#include "passes/Schedule/MaskExpressions.h"
+#include "passes/Lower/MaskExpressions.h"
 #include "passes/Schedule/StreamingOps.h"
 
 using namespace mlir;

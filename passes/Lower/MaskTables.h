@@ -5,11 +5,11 @@
 // queries a row of numbers: between which blocks of keys all happens, and the
 // ends of the union's pieces. Its size is that of the queries and keys divided
 // by those of a tile and a block.
-#ifndef HEED_PASSES_SCHEDULE_MASKTABLES_H
-#define HEED_PASSES_SCHEDULE_MASKTABLES_H
+#ifndef HEED_PASSES_LOWER_MASKTABLES_H
+#define HEED_PASSES_LOWER_MASKTABLES_H
 
 #include "dialects/Halide/HalideDialect.h"
-#include "passes/Schedule/MaskExpressions.h"
+#include "passes/Lower/MaskExpressions.h"
 
 namespace heed {
 
@@ -32,12 +32,12 @@ llvm::SmallVector<std::string> maskTableNames(const MaskTable &table,
 constexpr llvm::StringLiteral kMaskRangeInput = "mask_range";
 
 /// The tables of \p op, in the order of the pipeline's outputs.
-llvm::SmallVector<MaskArray> maskArrays(attn::AttentionOp op,
+llvm::SmallVector<MaskArray> maskArrays(attn::AttentionLike op,
                                         const MaskBounds &bounds,
                                         const MaskTiling &tiling);
 
 /// Writes the pipeline's funcs, outputs and schedule at \p b.
-mlir::LogicalResult writeMaskTables(mlir::OpBuilder &b, attn::AttentionOp op,
+mlir::LogicalResult writeMaskTables(mlir::OpBuilder &b, attn::AttentionLike op,
                                     const MaskBounds &bounds,
                                     const MaskTiling &tiling,
                                     const mlir::IRMapping &scalars,

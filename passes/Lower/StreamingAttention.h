@@ -2,25 +2,19 @@
 // Softmax attention as one pass over key blocks with a running maximum (Milakov
 // and Gimelshein 2018; Rabe and Staats 2021; Dao et al. 2022), written as a
 // Halide pipeline with its schedule. Vector lanes are queries.
-#ifndef HEED_PASSES_SCHEDULE_STREAMINGATTENTION_H
-#define HEED_PASSES_SCHEDULE_STREAMINGATTENTION_H
+#ifndef HEED_PASSES_LOWER_STREAMINGATTENTION_H
+#define HEED_PASSES_LOWER_STREAMINGATTENTION_H
 
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Halide/HalideDialect.h"
 #include "dialects/Halide/Target.h"
+#include "passes/Kernels/StreamedAttention.h"
 #include "passes/Schedule/Expressions.h"
+#include "passes/Schedule/KernelInfo.h"
 
 namespace heed {
 
 struct MaskBounds;
-struct MaskTiling;
-
-/// Up to how many queries rows are faster than tiles, measured: with 16 lanes a
-/// key costs two queries three quarters of what it costs a narrow tile, whose
-/// tasks are heads; rows have tasks for all cores. Where heads share their
-/// keys, it is more.
-int64_t mostQueriesOfRows(const halide::Target &target);
-int64_t fewQueries(const halide::Target &target);
 
 /// Neighbours along the innermost batch dim h that read the same rows of every
 /// operand with keys, as query heads of a group do: the rows of `(h * groups)
@@ -28,7 +22,7 @@ int64_t fewQueries(const halide::Target &target);
 struct SharedKeys {
   mlir::AffineExpr groups, count; ///< of symbols
 };
-std::optional<SharedKeys> sharedKeys(attn::AttentionOp op);
+std::optional<SharedKeys> sharedKeys(attn::AttentionLike op);
 
 /// Of how many such neighbours a task of rows computes a block at a time, at
 /// most: what it makes of them lies in L1.
@@ -55,7 +49,7 @@ struct StreamingResults {
 /// `sharedKeys` have two more, kMembersInput and kNeighboursInput. Fails with
 /// an error at what has no translation.
 mlir::FailureOr<StreamingResults>
-buildStreamingAttention(mlir::OpBuilder &b, attn::AttentionOp op,
+buildStreamingAttention(mlir::OpBuilder &b, StreamedAttention op,
                         const mlir::IRMapping &scalars, TensorReads &tensors,
                         const halide::Target &target, attn::Form form,
                         const MaskBounds *bounds, MaskTiling &tiling);
@@ -63,7 +57,7 @@ buildStreamingAttention(mlir::OpBuilder &b, attn::AttentionOp op,
 /// Writes at \p b, inside a pipeline, one number (i32): 1 if the scores of \p
 /// op, whose plan has a bounded form, are small enough for that, else 0. NaN
 /// and infinity are not. The pipeline's output, with its schedule.
-llvm::LogicalResult writeScoreBound(mlir::OpBuilder &b, attn::AttentionOp op,
+llvm::LogicalResult writeScoreBound(mlir::OpBuilder &b, StreamedAttention op,
                                     const mlir::IRMapping &scalars,
                                     TensorReads &tensors,
                                     const halide::Target &target);

@@ -1,7 +1,7 @@
 //===- StreamingRowBlock.cpp - a block of keys of one query ---------------===//
 // T, S, P and PV of StreamingRow.cpp.
+#include "passes/Lower/StreamingBuilder.h"
 #include "passes/Mutation.h"
-#include "passes/Schedule/StreamingBuilder.h"
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,11 +28,10 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
                     });
   size_t rank = 4 + batchDims;
   Ops outside{b, loc};
-  SmallVector<std::string> names;
+  StreamingTerm own = termOf(term);
   SmallVector<Value> extents;
   SmallVector<Extent> sizes;
   for (unsigned c : contract) {
-    names.push_back(heed::format("r{}", c));
     sizes.push_back(size(c));
     extents.push_back(sizes.back().value);
   }
@@ -44,7 +43,7 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
   sizes.back().fixed =
       last.fixed ? std::optional<int64_t>(llvm::divideCeil(*last.fixed, width))
                  : std::nullopt;
-  SmallVector<StringRef> rvars(names.begin(), names.end());
+  SmallVector<StringRef> rvars(own.loops.begin(), own.loops.end());
   auto index = [&](Ops &o, ArrayRef<Value> args) {
     return o.addi(o.muli(args.back(), o.i(width)), o.mod(args[0], width));
   };
@@ -81,7 +80,10 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
            return {o.sum(o.read1(f.getResult(), at),
                          o.read1(lanes.getResult(), place))};
          });
-  stage.terms.push_back({f, lanes, contract.size(), sizes, {}, {}});
+  own.func = f;
+  own.lanes = lanes;
+  own.contract = sizes;
+  stage.terms.push_back(std::move(own));
 }
 
 /// S, and the maximum of the block: one a lane, then of these.

@@ -1,6 +1,6 @@
 //===- StreamingScores.cpp - score terms of streaming attention -----------===//
+#include "passes/Lower/StreamingBuilder.h"
 #include "passes/Mutation.h"
-#include "passes/Schedule/StreamingBuilder.h"
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -105,7 +105,7 @@ void Streaming::stageQueries() {
       SmallVector<StringRef> own(names.begin(), names.end());
       bool scaled = factor && !plan.scaledTerm;
       Extent inner = contract.empty() ? Extent() : size(contract.back());
-      bool rows = plan.form == attn::Form::Rows;
+      bool rows = plan.byRow;
       // A row of numbers that lie side by side, at least a vector of them.
       bool dense = contract.size() == 1 &&
                    map.getResults().back() ==
@@ -226,6 +226,21 @@ Value Streaming::emptySum(Ops &o, ArrayRef<unsigned> contract) {
   return mayBeEmpty ? o.mul(o.zero(), *factor) : o.zero();
 }
 
+bool Streaming::readsPairs(ArrayRef<AffineMap> maps) {
+  unsigned query = op.firstDim(DimKind::Query), key = op.firstDim(DimKind::Key);
+  return llvm::any_of(maps, [&](AffineMap map) {
+    return map.isFunctionOfDim(query) && map.isFunctionOfDim(key);
+  });
+}
+
+StreamingTerm Streaming::termOf(unsigned term) {
+  StreamingTerm result;
+  for (unsigned dim : op.contractDims(term))
+    result.loops.push_back(heed::format("r{}", dim));
+  result.isProduct = op.pair(term).empty() && !readsPairs(op.maps(term));
+  return result;
+}
+
 /// T(ii, jj, kb, ...): one score term of a tile and a block.
 void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
   if (std::optional<unsigned> table = tableOf(term))
@@ -240,17 +255,16 @@ void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
                return {emptySum(o, contract)};
              return {termValue(o, term, termOperands(o, stage, term, at, {}))};
            });
-  stage.terms.push_back({f, {}, contract.size(), {}, {}, {}});
+  StreamingTerm &own = stage.terms.emplace_back(termOf(term));
+  own.func = f;
   if (contract.empty())
     return;
-  SmallVector<std::string> names;
   SmallVector<Value> extents;
   for (unsigned c : contract) {
-    names.push_back(heed::format("r{}", c));
     extents.push_back(size(c).value);
-    stage.terms.back().contract.push_back(size(c));
+    own.contract.push_back(size(c));
   }
-  SmallVector<StringRef> rvars(names.begin(), names.end());
+  SmallVector<StringRef> rvars(own.loops.begin(), own.loops.end());
   size_t rank = 4 + batchDims;
   update(f, rvars, extents,
          [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
