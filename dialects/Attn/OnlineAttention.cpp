@@ -53,7 +53,7 @@ LogicalResult OnlineAttentionOp::verify() {
   if (numDims(DimKind::Key) != 1 || normaliser.hasThreshold())
     return emitOpError() << heed::format(
                "has {} and map {}, expected one and a map without a threshold "
-               "(online_attention.c2)",
+               "(online_attention.c1)",
                heed::counted(numDims(DimKind::Key), "key dim", "key dims"),
                stringifyMap(getMap()));
   unsigned rows = numDims(DimKind::Batch) + numDims(DimKind::Query);
@@ -66,10 +66,10 @@ LogicalResult OnlineAttentionOp::verify() {
     return emitOpError() << "has results " << getResultTypes()
                          << ", expected f32 of ranks "
                          << rows + numDims(DimKind::Value) << " and " << rows
-                         << " (online_attention.c3)";
+                         << " (online_attention.c2)";
   if (getMaximum() && (!normaliser.isShiftable || !getSum()))
     return emitOpError("has a maximum in its state, expected map exp and a sum "
-                       "with it (online_attention.c4)");
+                       "with it (online_attention.c3)");
   return success();
 }
 

@@ -375,11 +375,12 @@ def Attn_OnlineAttentionOp : Attn_Op<"online_attention", [Pure, AttrSizedOperand
     Which state is carried is said by the results, and by the op's plan: a pipeline `bounded` computes the same with
     0 in place of the maximum, where the host finds all scores to be small.
 
-    - online_attention.c1  What attention.c1 to attention.c8, attention.c12 and attention.c15 say.
-    - online_attention.c2  There is one key dim; the map has no threshold, of which no state of a part of the keys knows.
-    - online_attention.c3  `acc` has one axis per batch, query and value dim, in loop order, `max` and `sum` have one per
+    attention.c1 to attention.c8, attention.c12 and attention.c15 hold of it, too.
+
+    - online_attention.c1  There is one key dim; the map has no threshold, of which no state of a part of the keys knows.
+    - online_attention.c2  `acc` has one axis per batch, query and value dim, in loop order, `max` and `sum` have one per
       batch and query dim; all are f32.
-    - online_attention.c4  `max` needs map = exp and `sum`.
+    - online_attention.c3  `max` needs map = exp and `sum`.
 
     ```mlir
     %acc, %m, %l = attn.online_attention

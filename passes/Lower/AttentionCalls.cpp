@@ -193,7 +193,8 @@ FailureOr<std::optional<KeyGroups>> heed::groupsAt(halide::CallOp call,
 
 std::optional<QueryAxes> heed::separableQueries(func::FuncOp kernel,
                                                 StreamedAttention streamed) {
-  auto [op, finish] = streamed;
+  attn::OnlineAttentionOp op = streamed.online;
+  attn::FinishOp finish = streamed.finish;
   unsigned query = op.firstDim(DimKind::Query);
   FailureOr<CallSizes> sizes = sizesOf(op);
   if (failed(sizes) || sizes->queries.fixed)

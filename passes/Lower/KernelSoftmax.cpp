@@ -291,7 +291,8 @@ LogicalResult KernelTranslator::softmax(Operation *op, Value input, Value sink,
 }
 
 LogicalResult KernelTranslator::attention(StreamedAttention streamed) {
-  auto [op, finish] = streamed;
+  attn::OnlineAttentionOp op = streamed.online;
+  attn::FinishOp finish = streamed.finish;
   FailureOr<MaskBounds> bounds = readMask(op);
   MaskTiling tiling;
   FailureOr<StreamingResults> funcs =

@@ -175,7 +175,7 @@ func.func @f(%s: tensor<4x4xf32>, %v: tensor<4xf32>, %n: index) {
 #pair = affine_map<(i, j) -> (i, j)>
 #key = affine_map<(i, j) -> (j)>
 func.func @f(%s: tensor<4x4xf32>, %v: tensor<4xf32>, %n: index) {
-  // expected-error @+1 {{has 2 key dims and map exp, expected one and a map without a threshold (online_attention.c2)}}
+  // expected-error @+1 {{has 2 key dims and map exp, expected one and a map without a threshold (online_attention.c1)}}
   %a = attn.online_attention dims(key = 2) sizes(%n, %n) term(%s : tensor<4x4xf32>) maps [#pair] value(%v : tensor<4xf32>) maps [#key]
       score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp) : tensor<f32>
   return
@@ -184,7 +184,7 @@ func.func @f(%s: tensor<4x4xf32>, %v: tensor<4xf32>, %n: index) {
 #pair = affine_map<(i, j) -> (i, j)>
 #key = affine_map<(i, j) -> (j)>
 func.func @f(%s: tensor<4x4xf32>, %v: tensor<4xf32>, %n: index) {
-  // expected-error @+1 {{has 1 key dim and map sparsemax, expected one and a map without a threshold (online_attention.c2)}}
+  // expected-error @+1 {{has 1 key dim and map sparsemax, expected one and a map without a threshold (online_attention.c1)}}
   %a = attn.online_attention dims(query = 1, key = 1) sizes(%n, %n) term(%s : tensor<4x4xf32>) maps [#pair] value(%v : tensor<4xf32>) maps [#key]
       score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(sparsemax) : tensor<4xf32>
   return
@@ -193,7 +193,7 @@ func.func @f(%s: tensor<4x4xf32>, %v: tensor<4xf32>, %n: index) {
 #pair = affine_map<(i, j) -> (i, j)>
 #key = affine_map<(i, j) -> (j)>
 func.func @f(%s: tensor<4x4xf32>, %v: tensor<4xf32>, %n: index) {
-  // expected-error @+1 {{expected f32 of ranks 1 and 1 (online_attention.c3)}}
+  // expected-error @+1 {{expected f32 of ranks 1 and 1 (online_attention.c2)}}
   %a, %m, %l = attn.online_attention dims(query = 1, key = 1) sizes(%n, %n) term(%s : tensor<4x4xf32>) maps [#pair] value(%v : tensor<4xf32>) maps [#key]
       score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp) : tensor<4xf32>, max tensor<4x4xf32>, sum tensor<4xf32>
   return
@@ -202,7 +202,7 @@ func.func @f(%s: tensor<4x4xf32>, %v: tensor<4xf32>, %n: index) {
 #pair = affine_map<(i, j) -> (i, j)>
 #key = affine_map<(i, j) -> (j)>
 func.func @f(%s: tensor<4x4xf32>, %v: tensor<4xf32>, %n: index) {
-  // expected-error @+1 {{has a maximum in its state, expected map exp and a sum with it (online_attention.c4)}}
+  // expected-error @+1 {{has a maximum in its state, expected map exp and a sum with it (online_attention.c3)}}
   %a, %m = attn.online_attention dims(query = 1, key = 1) sizes(%n, %n) term(%s : tensor<4x4xf32>) maps [#pair] value(%v : tensor<4xf32>) maps [#key]
       score (%i, %j : index, %t : f32) { attn.yield %t : f32 } normalise(exp) : tensor<4xf32>, max tensor<4xf32>
   return

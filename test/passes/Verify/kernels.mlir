@@ -1,5 +1,5 @@
 // Each rule of docs/ir.md, section 3.
-// RUN: heedc %heed_src/models/core/encoder-layer.heed --emit=attn -o - | heed-opt --attn-fuse-elementwise --attn-raise-attention --attn-choose-algorithm --attn-form-kernels --cse --attn-verify-kernels -o /dev/null
+// RUN: heedc %heed_src/models/core/encoder-layer.heed --emit=attn -o - | heed-opt --attn-fuse-elementwise --attn-raise-attention --attn-choose-algorithm --attn-form-kernels --cse --attn-stream-attention --attn-verify-kernels -o /dev/null
 // RUN: heed-opt %s -split-input-file -verify-diagnostics --attn-verify-kernels
 
 func.func @host(%x: tensor<4xf32>, %c: f32) -> tensor<4xf32> {
