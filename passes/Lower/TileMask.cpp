@@ -1,7 +1,7 @@
 //===- TileMask.cpp - which blocks of keys a tile of queries visits -------===//
 #include "passes/Lower/TileMask.h"
+#include "passes/Lower/MaskTables.h"
 #include "passes/Mutation.h"
-#include "passes/Schedule/MaskTables.h"
 #include "passes/Schedule/StreamingOps.h"
 #include "support/Format.h"
 
