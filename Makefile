@@ -20,7 +20,7 @@ asan: ## tests of runtime and front end, and a minute of fuzzing each reader and
 	@ninja -C build-asan check-asan
 
 # FILES="passes/Raise": a regular expression of paths; all, else.
-tidy: ## clang-tidy on every C and C++ file of ours; about an hour on two cores
+tidy: ## clang-tidy on every C and C++ file of ours
 	@tools/setup clang-tidy-22
 	@[ -f build-tidy/build.ninja ] || cmake --preset tidy
 	@ninja -C build-tidy heed_tablegen heed_dialect_headers

@@ -27,7 +27,7 @@ typedef float vector __attribute__((vector_size(VectorBytes)));
 
 /* More chains than latency times units of any core: 12 of them and two
  * constants fit in 16 registers. */
-enum { Chains = 12, Steps = 1 << 19 };
+enum { Chains = 12, Steps = 1 << 19, Lanes = VectorBytes / sizeof(float) };
 enum kind { MultiplyAdd, Read, Write, Kinds };
 /* The clock of a core changes within milliseconds: of multiply-adds the mean of
  * the middle half counts, which a switch to another program does not touch;
@@ -57,14 +57,14 @@ static double now(void) {
 
 static float sumOf(vector v) {
   float sum = 0;
-  for (unsigned k = 0; k < VectorBytes / sizeof(float); ++k)
+  for (unsigned k = 0; k < Lanes; ++k)
     sum += v[k];
   return sum;
 }
 
 static float multiplyAdd(void) {
   vector chain[Chains], scale, step;
-  for (unsigned k = 0; k < VectorBytes / sizeof(float); ++k) {
+  for (unsigned k = 0; k < Lanes; ++k) {
     scale[k] = 0.999f;
     step[k] = 0.001f;
   }
@@ -175,7 +175,10 @@ int main(int argc, char **argv) {
   for (int t = 0; t < threads; ++t) {
     workers[t].barrier = &barrier;
     workers[t].kinds = &kinds;
-    workers[t].core = atoi(argv[2 + t]);
+    char *end;
+    workers[t].core = (int)strtol(argv[2 + t], &end, 10);
+    if (end == argv[2 + t] || *end)
+      return 1;
     if (posix_memalign((void **)&workers[t].memory, 4096, bytesPerThread) ||
         (t && pthread_create(&workers[t].thread, NULL, serve, &workers[t])))
       return 1;
@@ -183,7 +186,7 @@ int main(int argc, char **argv) {
   if (pin(workers[0].core))
     return 1;
   memset(workers[0].memory, 0, bytesPerThread);
-  double flops = 2.0 * Chains * Steps * (VectorBytes / sizeof(float)) * threads;
+  double flops = 2.0 * Chains * Steps * Lanes * threads;
   double bytes = (double)bytesPerThread * threads;
   for (int letter; (letter = getchar()) != EOF;) {
     if (letter != 'f' && letter != 'm')

@@ -41,10 +41,12 @@ heed_status heed_open_version(int32_t callersVersion,
   return desc->runtime->open(callersVersion, desc, options, model);
 }
 
-/* What callers with a heed.h of version 2 or 1 call. */
+/* What callers with a heed.h of version 2 or 1 call: it is not internal.
+ * NOLINTBEGIN(misc-use-internal-linkage) */
 HEED_API heed_status
 heed_open_before_3(const heed_model_desc *desc, const void *options,
                    heed_model **model) __asm__("heed_open");
+/* NOLINTEND(misc-use-internal-linkage) */
 heed_status heed_open_before_3(const heed_model_desc *desc, const void *options,
                                heed_model **model) {
   (void)options;

@@ -248,36 +248,42 @@ static void printInput(const heed_tensor_info *info, FILE *stream) {
   fputc('\n', stream);
 }
 
-void heed_arguments_help(const heed_model_desc *desc, const char *program,
-                         FILE *stream) {
-  char type[256];
-  bool single = heed_num_entries(desc) == 1;
+static void printUsage(const heed_model_desc *desc, const char *program,
+                       FILE *stream) {
   fprintf(stream, "usage: %s", program);
-  for (size_t e = 0; single && e < heed_num_entries(desc); ++e) {
-    const heed_signature *entry = heed_entry_signature(desc, e);
-    for (int k = 0; k < entry->numInputs; ++k) {
-      bool optional = entry->inputs[k]->hasDefault != 0;
-      fprintf(
-          stream, " %s--%s %s%s", optional ? "[" : "", entry->inputs[k]->name,
-          entry->inputs[k]->isScalar ? "NUMBER" : "FILE", optional ? "]" : "");
-    }
+  const heed_signature *entry =
+      heed_num_entries(desc) == 1 ? heed_entry_signature(desc, 0) : NULL;
+  for (int k = 0; entry && k < entry->numInputs; ++k) {
+    bool optional = entry->inputs[k]->hasDefault != 0;
+    fprintf(stream, " %s--%s %s%s", optional ? "[" : "", entry->inputs[k]->name,
+            entry->inputs[k]->isScalar ? "NUMBER" : "FILE",
+            optional ? "]" : "");
   }
   fprintf(stream, "%s [--output FILE] [options]\n",
           heed_num_params(desc) ? " --weights FILE" : "");
-  fprintf(stream, "\nRuns the model '%s'.\n", heed_model_name(desc));
-  for (size_t e = 0; e < heed_num_entries(desc); ++e) {
-    const heed_signature *entry = heed_entry_signature(desc, e);
-    if (!single)
-      fprintf(stream, "\nentry %s (--entry %s)\n", entry->entry, entry->entry);
-    fprintf(stream, "\ninputs (.npy, or .npz:NAME):\n");
-    for (int k = 0; k < entry->numInputs; ++k)
-      printInput(entry->inputs[k], stream);
-    fprintf(stream, "\nresults:\n");
-    for (int k = 0; k < entry->numOutputs; ++k) {
-      formatType(type, sizeof type, entry->outputs[k]);
-      fprintf(stream, "  %-24s %s\n", entry->outputs[k]->name, type);
-    }
+}
+
+static void printEntry(const heed_signature *entry, bool single, FILE *stream) {
+  char type[256];
+  if (!single)
+    fprintf(stream, "\nentry %s (--entry %s)\n", entry->entry, entry->entry);
+  fprintf(stream, "\ninputs (.npy, or .npz:NAME):\n");
+  for (int k = 0; k < entry->numInputs; ++k)
+    printInput(entry->inputs[k], stream);
+  fprintf(stream, "\nresults:\n");
+  for (int k = 0; k < entry->numOutputs; ++k) {
+    formatType(type, sizeof type, entry->outputs[k]);
+    fprintf(stream, "  %-24s %s\n", entry->outputs[k]->name, type);
   }
+}
+
+void heed_arguments_help(const heed_model_desc *desc, const char *program,
+                         FILE *stream) {
+  size_t entries = heed_num_entries(desc);
+  printUsage(desc, program, stream);
+  fprintf(stream, "\nRuns the model '%s'.\n", heed_model_name(desc));
+  for (size_t e = 0; e < entries; ++e)
+    printEntry(heed_entry_signature(desc, e), entries == 1, stream);
   fputs("\noptions:\n"
         "  --output FILE.npy        where the result goes; NAME=FILE.npy names "
         "one\n"

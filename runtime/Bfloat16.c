@@ -7,6 +7,7 @@
 #if defined(__x86_64__) && defined(__clang__)
 
 /* Upper half of a float's bits, rounded to the nearest, ties to even. */
+/* NOLINTNEXTLINE(misc-use-internal-linkage): code that LLVM makes calls it. */
 __attribute__((weak)) __bf16 __truncsfbf2(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
@@ -21,6 +22,7 @@ __attribute__((weak)) __bf16 __truncsfbf2(float x) {
 }
 
 /* To odd first, so that rounding twice is rounding once. */
+/* NOLINTNEXTLINE(misc-use-internal-linkage) */
 __attribute__((weak)) __bf16 __truncdfbf2(double x) {
   float nearest = (float)x;
   uint32_t bits;

@@ -26,13 +26,17 @@ static bool parseShape(const char *text, int32_t *rank, int64_t *shape,
   *rank = 0;
   *bound = 0;
   for (;; ++text) {
-    if (*rank == HEED_MAX_RANK || !parseNumber(&text, &shape[(*rank)++]))
+    if (*rank == HEED_MAX_RANK || !parseNumber(&text, &shape[*rank]))
       return false;
+    ++*rank;
     if (*text != 'x')
       break;
   }
-  if (*text == ':' && (++text, !parseNumber(&text, bound) || *bound < 1))
-    return false;
+  if (*text == ':') {
+    ++text;
+    if (!parseNumber(&text, bound) || *bound < 1)
+      return false;
+  }
   return !*text;
 }
 

@@ -157,7 +157,7 @@ static heed_status loadInstance(heed_model *model, const heed_options *options,
                                 const heed_param_info *info,
                                 const int64_t *indices,
                                 heed_param_instance *instance) {
-  heed_found_weight weight;
+  heed_found_weight weight = {0};
   heed_status status = findWeight(model, options, info, indices, &weight);
   if (!status)
     status = checkShape(model, info, &weight);

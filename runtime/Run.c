@@ -40,11 +40,12 @@ static void end(heed_model *model) {
 }
 
 heed_status heed_run_init(heed_model *model) {
-  if (!model->desc->init)
+  int32_t (*init)(heed_model *) = model->desc->init;
+  if (!init)
     return HEED_OK;
   begin(model, NULL);
   model->inInit = true;
-  heed_status status = enter(model, NULL, model->desc->init, NULL);
+  heed_status status = enter(model, NULL, init, NULL);
   model->inInit = false;
   end(model);
   return status;

@@ -138,6 +138,11 @@ static void copy(char *dense, char *data, int32_t rank, const int64_t *shape,
     run *= (size_t)shape[rank - 1];
     --rank;
   }
+  const step one = {1, 0, 0};
+  if (rank <= 0) {
+    copyPlane(dense, data, one, one, run, gather);
+    return;
+  }
   step steps[HEED_MAX_RANK];
   int64_t bytes = (int64_t)run;
   for (int32_t axis = rank - 1; axis >= 0; --axis) {
@@ -145,8 +150,7 @@ static void copy(char *dense, char *data, int32_t rank, const int64_t *shape,
         (step){shape[axis], strides[axis] * (int64_t)elementSize, bytes};
     bytes *= shape[axis];
   }
-  const step one = {1, 0, 0};
-  step inner = rank ? steps[rank - 1] : one, outer = one;
+  step inner = steps[rank - 1], outer = one;
   int32_t closest = -1;
   for (int32_t axis = 0; axis < rank - 1; ++axis)
     if (steps[axis].count > 1 &&

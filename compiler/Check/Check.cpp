@@ -33,8 +33,8 @@ bool check(const std::string &source, const std::string &title, size_t stage,
   outs().flush(); // a model may take a while, and be interrupted
   // A library of its own for every stage: the loader knows them by name.
   bool whole = stage == std::string::npos;
-  std::string fastLibrary = format("{}/{}.so", options.folder,
-                                   whole ? "fast" : std::to_string(stage));
+  std::string fastLibrary =
+      format("{}/{}.so", options.folder, whole ? "fast" : format("{}", stage));
   const Tools &tools = options.tools;
   int code = whole ? tools.compileFast(source, fastLibrary, explained)
                    : tools.compileAfter(source, stage, fastLibrary, explained);

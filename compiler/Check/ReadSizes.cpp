@@ -29,6 +29,7 @@ private:
   Node size(OpFoldResult size);
   Node value(Value v);
   Node compare(arith::CmpIOp op);
+  Node binary(Operation *op, Node a, Node b);
   void count(linalg::LinalgOp op);
 
   Sizes &into;
@@ -120,6 +121,33 @@ Formulas::Node SizesReader::compare(arith::CmpIOp op) {
   }
 }
 
+Formulas::Node SizesReader::binary(Operation *op, Node a, Node b) {
+  if (isa<arith::CeilDivSIOp>(op)) {
+    Node negative = f.make(Formulas::Sub, f.constant(0), a);
+    return f.make(Formulas::Sub, f.constant(0),
+                  f.make(Formulas::FloorDiv, negative, b));
+  }
+  auto kind = llvm::StringSwitch<std::optional<Formulas::Op>>(
+                  op->getName().getStringRef())
+                  .Case("arith.addi", Formulas::Add)
+                  .Case("arith.subi", Formulas::Sub)
+                  .Case("arith.muli", Formulas::Mul)
+                  .Case("arith.divsi", Formulas::Div)
+                  .Case("arith.floordivsi", Formulas::FloorDiv)
+                  .Case("arith.remsi", Formulas::Rem)
+                  .Case("arith.minsi", Formulas::Min)
+                  .Case("arith.maxsi", Formulas::Max)
+                  .Case("arith.andi", Formulas::And)
+                  .Case("arith.ori", Formulas::Or)
+                  .Case("arith.xori", Formulas::Xor)
+                  .Default(std::nullopt);
+  // And and Or stop at one known side, which is right for i1 alone.
+  if (!kind || ((*kind == Formulas::And || *kind == Formulas::Or) &&
+                !op->getResult(0).getType().isInteger(1)))
+    return f.unknown();
+  return f.make(*kind, a, b);
+}
+
 Formulas::Node SizesReader::value(Value v) {
   if (auto found = done.find(v); found != done.end())
     return found->second;
@@ -153,30 +181,7 @@ Formulas::Node SizesReader::value(Value v) {
     if (op->getNumOperands() != 2 || !v.getType().isIntOrIndex())
       return f.unknown();
     Node a = value(op->getOperand(0)), b = value(op->getOperand(1));
-    if (isa<arith::CeilDivSIOp>(op)) {
-      Node negative = f.make(Formulas::Sub, f.constant(0), a);
-      return f.make(Formulas::Sub, f.constant(0),
-                    f.make(Formulas::FloorDiv, negative, b));
-    }
-    auto kind = llvm::StringSwitch<std::optional<Formulas::Op>>(
-                    op->getName().getStringRef())
-                    .Case("arith.addi", Formulas::Add)
-                    .Case("arith.subi", Formulas::Sub)
-                    .Case("arith.muli", Formulas::Mul)
-                    .Case("arith.divsi", Formulas::Div)
-                    .Case("arith.floordivsi", Formulas::FloorDiv)
-                    .Case("arith.remsi", Formulas::Rem)
-                    .Case("arith.minsi", Formulas::Min)
-                    .Case("arith.maxsi", Formulas::Max)
-                    .Case("arith.andi", Formulas::And)
-                    .Case("arith.ori", Formulas::Or)
-                    .Case("arith.xori", Formulas::Xor)
-                    .Default(std::nullopt);
-    // And and Or stop at one known side, which is right for i1 alone.
-    if (!kind || ((*kind == Formulas::And || *kind == Formulas::Or) &&
-                  !v.getType().isInteger(1)))
-      return f.unknown();
-    return f.make(*kind, a, b);
+    return binary(op, a, b);
   };
   Node node = make();
   return done[v] = node;

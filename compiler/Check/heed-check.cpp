@@ -245,26 +245,54 @@ bool insertPass(Tools &tools) {
   return true;
 }
 
+const char kOverview[] =
+    "heed-check: the fast backend against the reference\n\n"
+    "Each model is compiled twice and run on drawn inputs: random ones from\n"
+    "small to large sizes, then sizes of 1, 0 and odd ones, scores of 1e4,\n"
+    "NaN and -inf in live and in masked places, rows without a live key.\n"
+    "Sizes are solved from what the model requires; every dim gets 0, 1, 2,\n"
+    "the neighbours of vectors, tiles and blocks, more than two blocks, and\n"
+    "more than L2 where it costs little. It prints the sizes that were\n"
+    "accepted and the largest errors of each result; exit code 1 after a\n"
+    "mismatch, with the smallest failing sizes and the first element that\n"
+    "differs, or where a dim has larger sizes and none was accepted. The\n"
+    "error |x - ref| / max|ref| of each row must stay below 1e-5, plus one\n"
+    "rounding of a 16-bit type, or be as small as in rows of that size when\n"
+    "the equations are computed in f32 as they are written.\n";
+
+/// The number of the pass of --after; none asked for: the last of size_t.
+bool findStage(Tools &tools, size_t &stage) {
+  stage = std::string::npos;
+  std::string error;
+  if (after.empty() && !bisecting)
+    return true;
+  if (!tools.readPasses(error)) {
+    complain(error);
+    return false;
+  }
+  if (!insertPass(tools))
+    return false;
+  if (after.empty())
+    return true;
+  if (auto found = tools.find(after)) {
+    stage = *found;
+    return true;
+  }
+  std::vector<std::string> names;
+  for (const std::string &pass : tools.passes)
+    if (std::string name = passName(pass); !llvm::is_contained(names, name))
+      names.push_back(name);
+  complain(heed::format("--after={}: expected one of {}", after,
+                        llvm::join(names, ", ")));
+  return false;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
   heed::prepareProcess();
   cl::HideUnrelatedOptions(category);
-  cl::ParseCommandLineOptions(
-      argc, argv,
-      "heed-check: the fast backend against the reference\n\n"
-      "Each model is compiled twice and run on drawn inputs: random ones from\n"
-      "small to large sizes, then sizes of 1, 0 and odd ones, scores of 1e4,\n"
-      "NaN and -inf in live and in masked places, rows without a live key.\n"
-      "Sizes are solved from what the model requires; every dim gets 0, 1, 2,\n"
-      "the neighbours of vectors, tiles and blocks, more than two blocks, and\n"
-      "more than L2 where it costs little. It prints the sizes that were\n"
-      "accepted and the largest errors of each result; exit code 1 after a\n"
-      "mismatch, with the smallest failing sizes and the first element that\n"
-      "differs, or where a dim has larger sizes and none was accepted. The\n"
-      "error |x - ref| / max|ref| of each row must stay below 1e-5, plus one\n"
-      "rounding of a 16-bit type, or be as small as in rows of that size when\n"
-      "the equations are computed in f32 as they are written.\n");
+  cl::ParseCommandLineOptions(argc, argv, kOverview);
   std::string self = llvm::sys::fs::getMainExecutable(
       argv[0], reinterpret_cast<void *>(&main));
   llvm::StringRef bin = llvm::sys::path::parent_path(self);
@@ -286,26 +314,9 @@ int main(int argc, char **argv) {
   unsigned atOnce =
       jobs ? jobs : std::max(1u, std::thread::hardware_concurrency());
 
-  size_t stage = std::string::npos;
-  if (!after.empty() || bisecting) {
-    std::string error;
-    if (!options.tools.readPasses(error))
-      return complain(error);
-    if (!insertPass(options.tools))
-      return 1;
-  }
-  if (!after.empty()) {
-    auto found = options.tools.find(after);
-    if (!found) {
-      std::vector<std::string> names;
-      for (const std::string &pass : options.tools.passes)
-        if (std::string name = passName(pass); !llvm::is_contained(names, name))
-          names.push_back(name);
-      return complain(heed::format("--after={}: expected one of {}", after,
-                                   llvm::join(names, ", ")));
-    }
-    stage = *found;
-  }
+  size_t stage;
+  if (!findStage(options.tools, stage))
+    return 1;
   bool good = true;
   if (!files.empty()) {
     options.draws = draws ? draws : 12;

@@ -113,6 +113,123 @@ LogicalResult collect(halide::PipelineOp pipeline, Child &child,
   return diag;
 }
 
+/// Kernels compile in processes of their own, as many at once as there are
+/// processors, the longest first.
+class KernelJobs {
+public:
+  KernelJobs(ArrayRef<halide::PipelineOp> pipelines,
+             const Halide::Target &target, const HalideCodegenOptions &options,
+             MutableArrayRef<CompiledKernel> kernels)
+      : pipelines(pipelines), target(target), options(options),
+        kernels(kernels),
+        store(options.output == HalideOutput::Object ? options.store : nullptr),
+        most(options.jobs
+                 ? options.jobs
+                 : llvm::hardware_concurrency().compute_thread_count()),
+        contents(pipelines.size()), children(pipelines.size()),
+        order(longestFirst(pipelines)), again(pipelines.size()) {}
+
+  /// Until all have ended. Work of the caller's own is done beside them.
+  LogicalResult run() {
+    bool toDo = bool(options.meanwhile);
+    while (toDo || ended < pipelines.size()) {
+      if (failed(start()))
+        return failure();
+      if (toDo && failed(options.meanwhile())) {
+        for (size_t k : running)
+          children[k]->stop();
+        return failure();
+      }
+      toDo = false;
+      if (!running.empty())
+        wait();
+    }
+    return collectAll();
+  }
+
+private:
+  bool begin(size_t k, Backend backend) {
+    children[k] = std::make_unique<Child>([&](int fd) {
+      compileInChild(pipelines[k], kernels[k].symbol, target, options, backend,
+                     fd);
+    });
+    return children[k]->pid >= 0;
+  }
+
+  /// Starts what there is room for; what the store has, has ended.
+  LogicalResult start() {
+    while (next < pipelines.size() && running.size() < most) {
+      const size_t k = order[next++];
+      halide::PipelineOp pipeline = pipelines[k];
+      CompiledKernel &kernel = kernels[k];
+      kernel.name = pipeline.getName().str();
+      kernel.symbol = options.symbolPrefix + kernel.name;
+      if (store) {
+        contents[k] = contentOf(pipeline, kernel.symbol, target, options);
+        if (std::optional<std::string> bytes = store->find(contents[k])) {
+          kernel.bytes = std::move(*bytes);
+          kernel.cached = true;
+          ++ended;
+          continue;
+        }
+      }
+      if (!begin(k, Backend::Bundled))
+        return pipeline.emitError()
+               << "cannot start a process to compile this kernel";
+      running.push_back(k);
+    }
+    return success();
+  }
+
+  /// Until one has something to say, or its time is over.
+  void wait() {
+    std::vector<pollfd> polls;
+    int64_t time = std::numeric_limits<int>::max();
+    for (size_t k : running) {
+      polls.push_back({children[k]->fd, POLLIN, 0});
+      time = std::min(time, children[k]->left(options.seconds));
+    }
+    ::poll(polls.data(), polls.size(), int(time));
+    for (size_t i = running.size(); i-- > 0;) {
+      size_t k = running[i];
+      bool late = children[k]->left(options.seconds) == 0;
+      if (late)
+        children[k]->stop();
+      if (!late && !(polls[i].revents && children[k]->drain()))
+        continue;
+      // An assertion of libHalide's LLVM: another one may do without.
+      if (children[k]->crashed() && !again[k]) {
+        again[k] = true;
+        if (begin(k, Backend::System))
+          continue;
+      }
+      running.erase(running.begin() + i);
+      ++ended;
+    }
+  }
+
+  /// Diagnostics in the module's order, whatever the order of the ends was.
+  LogicalResult collectAll() {
+    LogicalResult result = success();
+    for (size_t k = 0; k < pipelines.size(); ++k)
+      if (children[k] && failed(collect(pipelines[k], *children[k], options,
+                                        store, contents[k], kernels[k])))
+        result = failure();
+    return result;
+  }
+
+  ArrayRef<halide::PipelineOp> pipelines;
+  const Halide::Target &target;
+  const HalideCodegenOptions &options;
+  MutableArrayRef<CompiledKernel> kernels;
+  const KernelStore *store;
+  size_t most, next = 0, ended = 0;
+  std::vector<std::string> contents;
+  std::vector<std::unique_ptr<Child>> children;
+  std::vector<size_t> order, running;
+  std::vector<bool> again; ///< with the other LLVM
+};
+
 } // namespace
 
 LogicalResult
@@ -131,86 +248,8 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
       if (pipeline.givesUp())
         return pipeline.emitError("a pipeline that may give up says so to its "
                                   "user context, and would have none");
-  size_t jobs = options.jobs
-                    ? options.jobs
-                    : llvm::hardware_concurrency().compute_thread_count();
-  const KernelStore *store =
-      options.output == HalideOutput::Object ? options.store : nullptr;
-  std::vector<std::string> contents(pipelines.size());
-  std::vector<std::unique_ptr<Child>> children(pipelines.size());
   kernels.resize(pipelines.size());
-  size_t next = 0, ended = 0;
-  std::vector<size_t> running;
-  auto begin = [&](size_t k, Backend backend) {
-    children[k] = std::make_unique<Child>([&](int fd) {
-      compileInChild(pipelines[k], kernels[k].symbol, halideTarget, options,
-                     backend, fd);
-    });
-    return children[k]->pid >= 0;
-  };
-  bool toDo = bool(options.meanwhile);
-  std::vector<bool> again(pipelines.size());
-  const std::vector<size_t> order = longestFirst(pipelines);
-  while (toDo || ended < pipelines.size()) {
-    while (next < pipelines.size() && running.size() < jobs) {
-      const size_t k = order[next++];
-      halide::PipelineOp pipeline = pipelines[k];
-      CompiledKernel &kernel = kernels[k];
-      kernel.name = pipeline.getName().str();
-      kernel.symbol = options.symbolPrefix + kernel.name;
-      if (store) {
-        contents[k] = contentOf(pipeline, kernel.symbol, halideTarget, options);
-        if (std::optional<std::string> bytes = store->find(contents[k])) {
-          kernel.bytes = std::move(*bytes);
-          kernel.cached = true;
-          ++ended;
-          continue;
-        }
-      }
-      if (!begin(k, Backend::Bundled))
-        return pipeline.emitError()
-               << "cannot start a process to compile this kernel";
-      running.push_back(k);
-    }
-    if (toDo && failed(options.meanwhile())) {
-      for (size_t k : running)
-        children[k]->stop();
-      return failure();
-    }
-    toDo = false;
-    if (running.empty())
-      continue;
-    std::vector<pollfd> polls;
-    int64_t wait = std::numeric_limits<int>::max();
-    for (size_t k : running) {
-      polls.push_back({children[k]->fd, POLLIN, 0});
-      wait = std::min(wait, children[k]->left(options.seconds));
-    }
-    ::poll(polls.data(), polls.size(), int(wait));
-    for (size_t i = running.size(); i-- > 0;) {
-      size_t k = running[i];
-      bool late = children[k]->left(options.seconds) == 0;
-      if (late)
-        children[k]->stop();
-      if (late || (polls[i].revents && children[k]->drain())) {
-        // An assertion of libHalide's LLVM: another one may do without.
-        if (children[k]->crashed() && !again[k]) {
-          again[k] = true;
-          if (begin(k, Backend::System))
-            continue;
-        }
-        running.erase(running.begin() + i);
-        ++ended;
-      }
-    }
-  }
-  // Diagnostics in the module's order, whatever the order of the ends was.
-  LogicalResult result = success();
-  for (size_t k = 0; k < pipelines.size(); ++k)
-    if (children[k] && failed(collect(pipelines[k], *children[k], options,
-                                      store, contents[k], kernels[k])))
-      result = failure();
-  return result;
+  return KernelJobs(pipelines, halideTarget, options, kernels).run();
 }
 
 LogicalResult heed::compileHalideRuntime(const halide::Target &target,

@@ -217,6 +217,7 @@ static Expr constant(arith::ConstantOp op) {
   return Halide::Internal::make_const(type, value.convertToDouble());
 }
 
+/// Long: one case for each op of arith.
 Expr HalideExpressions::translateArith(Operation *op) {
   auto operand = [&](unsigned k) { return get(op->getOperand(k)); };
   auto floats = [&](Call::IntrinsicOp strictOp, auto plain) -> Expr {
@@ -372,6 +373,7 @@ Expr HalideExpressions::translateArith(Operation *op) {
       .Default([&](Operation *) { return Expr(); });
 }
 
+/// Long: one case for each op of an expression.
 bool HalideExpressions::translateExpression(Operation *op) {
   if (auto readOp = dyn_cast<halide::ReadOp>(op)) {
     std::vector<Expr> coordinates;

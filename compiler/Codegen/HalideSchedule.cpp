@@ -85,6 +85,45 @@ static VarOrRVar makeLoop(StringRef name, const VarOrRVar &like) {
   return VarOrRVar(name.str(), like.is_rvar);
 }
 
+/// A prefetch that libHalide has no directive for: Prefetch.cpp writes it into
+/// the lowered loops. \p at is the loop whose turn begins it.
+template <typename Op>
+void HalideTranslator::prefetchLines(Op prefetch, StringRef at) {
+  Operation *op = prefetch;
+  Value source = prefetch.getSource(), consumer = prefetch.getConsumer();
+  LinePrefetch request;
+  request.directive = &directives.emplace_back(Directive{op});
+  request.stage =
+      format("{}.s{}.", funcs[prefetch.getFunc()].name(), prefetch.getStage());
+  request.at = format(".{}", at);
+  auto buffer = buffers.find(source);
+  request.source =
+      buffer != buffers.end() ? buffer->second.name() : funcs[source].name();
+  for (Loops &stage : loops[consumer])
+    if (auto it = stage.find(prefetch.getOver().str()); it != stage.end())
+      request.over = format(".{}", it->second.name());
+  if (request.over.empty())
+    throw TranslationError{op,
+                           format("finds no loop '{}'", prefetch.getOver())};
+  request.consumer = format("{}.s", funcs[consumer].name());
+  if (auto lines = dyn_cast<halide::PrefetchLinesOp>(op)) {
+    request.ahead = lines.getAhead();
+    request.parts = static_cast<int32_t>(lines.getParts());
+  } else if (auto spread = dyn_cast<halide::PrefetchSpreadOp>(op)) {
+    request.ahead = spread.getAhead();
+    request.lines = static_cast<int32_t>(spread.getLines());
+    request.turns = static_cast<int32_t>(spread.getTurns());
+    request.secondCache = spread.getSecondCache();
+    request.isOutput =
+        llvm::any_of(source.getUsers(), llvm::IsaPred<halide::OutputOp>);
+    request.group = static_cast<int32_t>(spread.getGroup());
+    request.places = static_cast<int32_t>(spread.getPlaces().value_or(1));
+    request.apart = spread.getApart().value_or(0);
+  }
+  prefetches.push_back(std::move(request));
+}
+
+/// Long: one case for each directive.
 void HalideTranslator::scheduleStage(Operation *op, Halide::Stage stage,
                                      Loops &loops) {
   auto find = [&](StringRef name) { return loop(op, loops, name); };
@@ -158,37 +197,7 @@ void HalideTranslator::scheduleStage(Operation *op, Halide::Stage stage,
       })
       .Case<halide::PrefetchLinesOp, halide::PrefetchNextOp,
             halide::PrefetchSpreadOp>([&](auto prefetch) {
-        Value source = prefetch.getSource(), consumer = prefetch.getConsumer();
-        LinePrefetch request;
-        request.directive = &directives.emplace_back(Directive{op});
-        request.stage = format("{}.s{}.", funcs[prefetch.getFunc()].name(),
-                               prefetch.getStage());
-        request.at = format(".{}", find(prefetch.getAt()).name());
-        auto buffer = buffers.find(source);
-        request.source = buffer != buffers.end() ? buffer->second.name()
-                                                 : funcs[source].name();
-        for (Loops &stage : this->loops[consumer])
-          if (auto it = stage.find(prefetch.getOver().str()); it != stage.end())
-            request.over = format(".{}", it->second.name());
-        if (request.over.empty())
-          throw TranslationError{
-              op, format("finds no loop '{}'", prefetch.getOver())};
-        request.consumer = format("{}.s", funcs[consumer].name());
-        if (auto lines = dyn_cast<halide::PrefetchLinesOp>(op)) {
-          request.ahead = lines.getAhead();
-          request.parts = static_cast<int32_t>(lines.getParts());
-        } else if (auto spread = dyn_cast<halide::PrefetchSpreadOp>(op)) {
-          request.ahead = spread.getAhead();
-          request.lines = static_cast<int32_t>(spread.getLines());
-          request.turns = static_cast<int32_t>(spread.getTurns());
-          request.secondCache = spread.getSecondCache();
-          request.isOutput =
-              llvm::any_of(source.getUsers(), llvm::IsaPred<halide::OutputOp>);
-          request.group = static_cast<int32_t>(spread.getGroup());
-          request.places = static_cast<int32_t>(spread.getPlaces().value_or(1));
-          request.apart = spread.getApart().value_or(0);
-        }
-        prefetches.push_back(std::move(request));
+        prefetchLines(prefetch, find(prefetch.getAt()).name());
       })
       .Case([&](halide::SpecializeOp specialize) {
         Halide::Stage version =
@@ -216,6 +225,7 @@ void HalideTranslator::scheduleStage(Operation *op, Halide::Stage stage,
       });
 }
 
+/// Long: one case for each directive.
 void HalideTranslator::scheduleFunc(Operation *op, Halide::Func &func) {
   // Which stage of the consumer has the loop decides whether it is a Var or an
   // RVar.

@@ -127,6 +127,7 @@ private:
   // HalideSchedule.cpp
   void schedule(mlir::Operation *op);
   void scheduleStage(mlir::Operation *op, Halide::Stage stage, Loops &loops);
+  template <typename Op> void prefetchLines(Op prefetch, llvm::StringRef at);
   void scheduleFunc(mlir::Operation *op, Halide::Func &func);
   Halide::VarOrRVar loop(mlir::Operation *op, Loops &loops,
                          llvm::StringRef name);

@@ -7,6 +7,8 @@
 
 #include "compiler/Codegen/HostDescription.h"
 #include "dialects/Attn/Extents.h"
+#include "support/Format.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 #include "passes/Host/RuntimeType.h"
 #include "runtime/host.h"
@@ -194,8 +196,8 @@ void heed::addDescription(Module &module, DictionaryAttr description,
        write.array(params), write.i32(params.size()), write.i32(kernels.size()),
        write.texts(kernels), write.i32(numKept), write.i32(0), init,
        write.null(), write.array(variants), write.text(options.target)});
-  std::string name =
-      (description.getAs<StringAttr>("prefix").getValue() + "_model").str();
+  std::string name = heed::format(
+      "{}_model", description.getAs<StringAttr>("prefix").getValue());
   auto *global =
       new GlobalVariable(module, value->getType(), /*isConstant=*/true,
                          GlobalValue::ExternalLinkage, value, name);

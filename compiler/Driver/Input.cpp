@@ -1,7 +1,7 @@
 //===- Input.cpp - sources and IR files to attn IR ------------------------===//
 
 #include "compiler/Driver/CheckModels.h"
-#include "compiler/Driver/Compile.h"
+#include "compiler/Driver/Compilation.h"
 #include "compiler/Driver/Weights.h"
 #include "frontend/Common/Diagnostics.h"
 #include "frontend/Common/Source.h"
@@ -125,11 +125,8 @@ OwningOpRef<ModuleOp> compileSource(MLIRContext &context,
 
 } // namespace
 
-namespace heed {
-
-/// --emit=ast.
-bool printTree(const CompileOptions &options, llvm::raw_ostream &os,
-               std::vector<std::string> &reads) {
+bool heed::printTree(const CompileOptions &options, llvm::raw_ostream &os,
+                     std::vector<std::string> &reads) {
   std::optional<Given> given = readGiven(options);
   if (!given)
     return false;
@@ -146,8 +143,6 @@ bool printTree(const CompileOptions &options, llvm::raw_ostream &os,
     printAST(*front.program.main, os);
   return ok;
 }
-
-} // namespace heed
 
 OwningOpRef<ModuleOp> heed::readInput(MLIRContext &context,
                                       const CompileOptions &options,

@@ -72,7 +72,7 @@ LogicalResult checkInstance(attn::ParamOp op, DictionaryAttr param,
   std::string tried;
   SmallVector<std::string> numbers;
   for (int64_t index : indices)
-    numbers.push_back(std::to_string(index));
+    numbers.push_back(heed::format("{}", index));
   for (Attribute pattern : param.getAs<ArrayAttr>("names")) {
     std::string name =
         fillParamName(cast<StringAttr>(pattern).getValue(), numbers);

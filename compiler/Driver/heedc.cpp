@@ -23,21 +23,18 @@
 namespace cl = llvm::cl;
 using namespace heed;
 
-int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
-  prepareProcess();
-  // libLLVM brings hundreds of options of its own, some with our names.
-  cl::ResetCommandLineParser();
-  cl::OptionCategory category("heedc");
-  CompileOptions options;
+namespace {
 
-  cl::opt<std::string> input(cl::Positional,
+/// What can be asked for; made after libLLVM's own options are gone.
+struct CommandLine {
+  cl::OptionCategory category{"heedc"};
+  cl::opt<std::string> input{cl::Positional,
                              cl::desc("<model.heed | ir.mlir | ->"),
-                             cl::cat(category));
-  cl::opt<std::string> output("o",
+                             cl::cat(category)};
+  cl::opt<std::string> output{"o",
                               cl::desc("Where to write ('-': standard output)"),
-                              cl::value_desc("file"), cl::cat(category));
-  cl::opt<Emit> emit(
+                              cl::value_desc("file"), cl::cat(category)};
+  cl::opt<Emit> emit{
       "emit", cl::desc("What to make:"), cl::init(Emit::Exe), cl::cat(category),
       cl::values(
           clEnumValN(Emit::Ast, "ast", "the syntax tree"),
@@ -51,41 +48,44 @@ int main(int argc, char **argv) {
           clEnumValN(Emit::Lib, "lib", "a static library, runtime included"),
           clEnumValN(Emit::Shared, "shared", "a shared library"),
           clEnumValN(Emit::Header, "header", "the library's C header"),
-          clEnumValN(Emit::Exe, "exe", "a program (default)")));
-  cl::opt<Backend> backend(
+          clEnumValN(Emit::Exe, "exe", "a program (default)"))};
+  cl::opt<Backend> backend{
       "backend", cl::desc("How to compute:"), cl::init(Backend::Halide),
       cl::cat(category),
       cl::values(
           clEnumValN(Backend::Halide, "halide", "optimised kernels (default)"),
           clEnumValN(Backend::Reference, "reference",
-                     "by definition: slow, for comparison")));
-  cl::opt<std::string> target(
+                     "by definition: slow, for comparison"))};
+  cl::opt<std::string> target{
       "target",
       cl::desc("host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4; of several, "
                "with commas, the program takes the best that it can run"),
-      cl::init("host"), cl::value_desc("names"), cl::cat(category));
-  cl::list<std::string> settings(
+      cl::init("host"), cl::value_desc("names"), cl::cat(category)};
+  cl::list<std::string> settings{
       "set", cl::desc("Give a constant or dim its value"),
-      cl::value_desc("name=value"), cl::cat(category));
-  cl::list<std::string> weights(
+      cl::value_desc("name=value"), cl::cat(category)};
+  cl::list<std::string> weights{
       "weights", cl::desc("Check parameters against this file"),
-      cl::value_desc("file.safetensors"), cl::cat(category));
-  cl::list<std::string> includes("I", cl::desc("Where imports are looked up"),
+      cl::value_desc("file.safetensors"), cl::cat(category)};
+  cl::list<std::string> includes{"I", cl::desc("Where imports are looked up"),
                                  cl::Prefix, cl::value_desc("folder"),
-                                 cl::cat(category));
-  cl::opt<std::string> modelDir("model-dir",
+                                 cl::cat(category)};
+  cl::opt<std::string> modelDir{"model-dir",
                                 cl::desc("Where config files are looked up"),
-                                cl::value_desc("folder"), cl::cat(category));
-  cl::opt<std::string> model(
+                                cl::value_desc("folder"), cl::cat(category)};
+  cl::opt<std::string> model{
       "model", cl::desc("Which model of the file (default: the last)"),
-      cl::value_desc("name"), cl::cat(category));
-  cl::opt<std::string> prefix(
+      cl::value_desc("name"), cl::cat(category)};
+  cl::opt<std::string> prefix{
       "prefix",
       cl::desc("What public symbols begin with (default: the model's name)"),
-      cl::value_desc("name"), cl::cat(category));
-  cl::opt<Explain> explain(
-      "explain", cl::desc("Say what became of the model:"),
-      cl::init(Explain::No), cl::ValueOptional, cl::cat(category),
+      cl::value_desc("name"), cl::cat(category)};
+  cl::opt<Explain> explain{
+      "explain",
+      cl::desc("Say what became of the model:"),
+      cl::init(Explain::No),
+      cl::ValueOptional,
+      cl::cat(category),
       cl::values(
           clEnumValN(Explain::Summary, "",
                      "how each attention is computed, what it stores and "
@@ -93,60 +93,102 @@ int main(int argc, char **argv) {
           clEnumValN(Explain::All, "all",
                      "all that the passes did, or why they did not"),
           clEnumValN(Explain::Json, "json",
-                     "the same, one JSON object a line")));
-  cl::opt<bool> printTarget("print-target",
+                     "the same, one JSON object a line"))};
+  cl::opt<bool> printTarget{"print-target",
                             cl::desc("Print the target's description"),
-                            cl::cat(category));
-  cl::opt<bool> timePasses("time-passes",
+                            cl::cat(category)};
+  cl::opt<bool> timePasses{"time-passes",
                            cl::desc("Print where the compile time went"),
-                           cl::cat(category));
-  cl::opt<bool> writeDepfile(
+                           cl::cat(category)};
+  cl::opt<bool> writeDepfile{
       "MD",
       cl::desc("Write what the output was made of, as a rule of make, to "
                "OUTPUT.d"),
-      cl::cat(category));
-  cl::opt<std::string> depfile("MF", cl::desc("The same, to this file"),
-                               cl::value_desc("file"), cl::cat(category));
-  cl::opt<bool> verbose("v", cl::desc("Print what is read, run and written"),
-                        cl::cat(category));
-  cl::opt<bool> saveTemps(
+      cl::cat(category)};
+  cl::opt<std::string> depfile{"MF", cl::desc("The same, to this file"),
+                               cl::value_desc("file"), cl::cat(category)};
+  cl::opt<bool> verbose{"v", cl::desc("Print what is read, run and written"),
+                        cl::cat(category)};
+  cl::opt<bool> saveTemps{
       "save-temps", cl::desc("Keep the IR of each station beside the output"),
-      cl::cat(category));
-  cl::opt<bool> fastMath("fast-math",
+      cl::cat(category)};
+  cl::opt<bool> fastMath{"fast-math",
                          cl::desc("Allow results to leave the error bounds"),
-                         cl::cat(category));
-  cl::opt<bool> unchecked(
+                         cl::cat(category)};
+  cl::opt<bool> unchecked{
       "unchecked", cl::desc("Drop the checks of indices that data holds"),
-      cl::cat(category));
-  cl::opt<bool> reportScores(
+      cl::cat(category)};
+  cl::opt<bool> reportScores{
       "report-scores",
       cl::desc("Further results of the reference, for heed-check"), cl::Hidden,
-      cl::cat(category));
-  cl::opt<bool> declaredTypes(
+      cl::cat(category)};
+  cl::opt<bool> declaredTypes{
       "declared-types",
       cl::desc("The reference in the declared types, not in f64, for "
                "heed-check"),
-      cl::Hidden, cl::cat(category));
-  cl::opt<bool> noMemoryPlan(
+      cl::Hidden, cl::cat(category)};
+  cl::opt<bool> noMemoryPlan{
       "no-memory-plan",
       cl::desc("An allocation for each buffer, for heed-check"), cl::Hidden,
-      cl::cat(category));
-  cl::opt<bool> checkPromises(
+      cl::cat(category)};
+  cl::opt<bool> checkPromises{
       "check-promises",
       cl::desc("Kernels check, when they run, what their schedules say of "
                "their loops, for tests"),
-      cl::Hidden, cl::cat(category));
-  cl::opt<bool> noCache(
+      cl::Hidden, cl::cat(category)};
+  cl::opt<bool> noCache{
       "no-cache",
       cl::desc("Compile each kernel, also one that was compiled "
                "before (~/.cache/heed)"),
-      cl::cat(category));
-  cl::opt<unsigned> kernelTimeout(
+      cl::cat(category)};
+  cl::opt<unsigned> kernelTimeout{
       "kernel-timeout",
       cl::desc("How long a kernel may take to compile (default: 300)"),
-      cl::value_desc("seconds"), cl::cat(category));
-  cl::opt<unsigned> level("O", cl::desc("Optimisation of host code, 0 to 3"),
-                          cl::Prefix, cl::init(2), cl::cat(category));
+      cl::value_desc("seconds"), cl::cat(category)};
+  cl::opt<unsigned> level{"O", cl::desc("Optimisation of host code, 0 to 3"),
+                          cl::Prefix, cl::init(2), cl::cat(category)};
+
+  CompileOptions options() {
+    CompileOptions options;
+    options.input = input;
+    options.output = output;
+    options.emit = emit;
+    options.backend = backend;
+    options.target = target;
+    options.settings = settings;
+    options.weights = weights;
+    options.includes = includes;
+    options.modelDir = modelDir;
+    options.model = model;
+    options.prefix = prefix;
+    options.explain = explain;
+    options.unchecked = unchecked;
+    options.fastMath = fastMath;
+    options.timePasses = timePasses;
+    options.saveTemps = saveTemps;
+    options.verbose = verbose;
+    options.depfile = depfile;
+    options.withDepfile = writeDepfile || !depfile.empty();
+    options.optLevel = level;
+    options.reportScores = reportScores;
+    options.declaredTypes = declaredTypes;
+    options.memoryPlan = !noMemoryPlan;
+    options.checkPromises = checkPromises;
+    options.cache = !noCache;
+    if (kernelTimeout.getNumOccurrences())
+      options.kernelTimeout = kernelTimeout;
+    return options;
+  }
+};
+
+} // namespace
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  prepareProcess();
+  // libLLVM brings hundreds of options of its own, some with our names.
+  cl::ResetCommandLineParser();
+  CommandLine line;
 
   // --mlir-print-ir-after=PASS knows what is registered.
   registerPasses();
@@ -154,16 +196,17 @@ int main(int argc, char **argv) {
   mlir::registerAsmPrinterCLOptions();
   mlir::registerMLIRContextCLOptions();
   mlir::registerPassManagerCLOptions();
-  cl::HideUnrelatedOptions(category);
+  cl::HideUnrelatedOptions(line.category);
   const std::string version = format("heedc {}.{}.{}\n", HEED_VERSION_MAJOR,
                                      HEED_VERSION_MINOR, HEED_VERSION_PATCH);
   cl::SetVersionPrinter([&](llvm::raw_ostream &os) { os << version; });
   cl::ParseCommandLineOptions(
       argc, argv, "Heed: a model's equations to a native program\n");
 
-  if (printTarget) {
+  if (line.printTarget) {
     std::string error;
-    mlir::FailureOr<halide::Target> found = halide::parseTarget(target, error);
+    mlir::FailureOr<halide::Target> found =
+        halide::parseTarget(line.target, error);
     if (failed(found)) {
       llvm::errs() << "heedc: error: " << error << '\n';
       return 1;
@@ -171,39 +214,13 @@ int main(int argc, char **argv) {
     halide::printTarget(*found, llvm::outs());
     return 0;
   }
-  if (input.empty()) {
+  if (line.input.empty()) {
     llvm::errs() << "heedc: error: no input file; see 'heedc --help'\n";
     return 1;
   }
-  if (verbose)
+  if (line.verbose)
     llvm::errs() << version;
-  options.input = input;
-  options.output = output;
-  options.emit = emit;
-  options.backend = backend;
-  options.target = target;
-  options.settings = settings;
-  options.weights = weights;
-  options.includes = includes;
-  options.modelDir = modelDir;
-  options.model = model;
-  options.prefix = prefix;
-  options.explain = explain;
-  options.unchecked = unchecked;
-  options.fastMath = fastMath;
-  options.timePasses = timePasses;
-  options.saveTemps = saveTemps;
-  options.verbose = verbose;
-  options.depfile = depfile;
-  options.withDepfile = writeDepfile || !depfile.empty();
-  options.optLevel = level;
-  options.reportScores = reportScores;
-  options.declaredTypes = declaredTypes;
-  options.memoryPlan = !noMemoryPlan;
-  options.checkPromises = checkPromises;
-  options.cache = !noCache;
-  if (kernelTimeout.getNumOccurrences())
-    options.kernelTimeout = kernelTimeout;
+  CompileOptions options = line.options();
   std::string self = llvm::sys::fs::getMainExecutable(
       argv[0], reinterpret_cast<void *>(&main));
   options.installRoot =

@@ -78,6 +78,48 @@ static bool writeFile(StringRef path, StringRef bytes) {
   return false;
 }
 
+/// The IR of the input file, with exact expansions of the functions that
+/// libHalide has no exact ones for; null after a message.
+static mlir::OwningOpRef<mlir::ModuleOp> readModule(mlir::MLIRContext &context,
+                                                    SourceMgr &sources) {
+  std::string error;
+  std::unique_ptr<MemoryBuffer> file = mlir::openInputFile(input, &error);
+  if (!file) {
+    fail(error);
+    return nullptr;
+  }
+  sources.AddNewSourceBuffer(std::move(file), SMLoc());
+  auto module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
+  if (!module)
+    return nullptr;
+  mlir::PassManager manager(&context);
+  manager.addPass(heed::createHalideExpandMath());
+  return succeeded(manager.run(*module)) ? std::move(module) : nullptr;
+}
+
+static int writeRuntime(const heed::halide::Target &target, StringRef path) {
+  std::string object, error;
+  if (failed(heed::compileHalideRuntime(target, !noUserContext, object, error)))
+    return fail(error);
+  return writeFile(path, object) ? 0 : 1;
+}
+
+/// An object for each kernel and, where it is asked for, the runtime, into the
+/// folder -o.
+static int writeObjects(ArrayRef<heed::CompiledKernel> kernels,
+                        const heed::halide::Target &target) {
+  if (output == "-")
+    return fail("objects need a folder: -o DIR");
+  if (std::error_code code = sys::fs::create_directories(output))
+    return fail(heed::format("{}: {}", output, code.message()));
+  for (const heed::CompiledKernel &kernel : kernels)
+    if (!writeFile(heed::format("{}/{}.o", output, kernel.name), kernel.bytes))
+      return 1;
+  return runtime
+             ? writeRuntime(target, heed::format("{}/halide_runtime.o", output))
+             : 0;
+}
+
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
   heed::prepareProcess();
@@ -94,13 +136,8 @@ int main(int argc, char **argv) {
     return 0;
   }
 
-  if (runtimeOnly) {
-    std::string object;
-    if (failed(
-            heed::compileHalideRuntime(*target, !noUserContext, object, error)))
-      return fail(error);
-    return writeFile(output, object) ? 0 : 1;
-  }
+  if (runtimeOnly)
+    return writeRuntime(*target, output);
 
   mlir::MLIRContext context;
   context.printOpOnDiagnostic(false);
@@ -108,20 +145,11 @@ int main(int argc, char **argv) {
                       mlir::math::MathDialect>();
   SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler handler(sources, &context);
-  std::unique_ptr<MemoryBuffer> file = mlir::openInputFile(input, &error);
-  if (!file)
-    return fail(error);
-  sources.AddNewSourceBuffer(std::move(file), SMLoc());
-  auto module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
+  auto module = readModule(context, sources);
   if (!module)
     return 1;
   if (targetName.empty())
     *target = heed::halide::getTarget(*module);
-
-  mlir::PassManager manager(&context);
-  manager.addPass(heed::createHalideExpandMath());
-  if (failed(manager.run(*module)))
-    return 1;
 
   heed::HalideCodegenOptions options;
   options.output = emit;
@@ -133,7 +161,7 @@ int main(int argc, char **argv) {
     return 1;
   if (time_)
     for (heed::CompiledKernel &kernel : kernels)
-      errs() << kernel.name << " " << heed::format("%.2f", kernel.seconds)
+      errs() << kernel.name << " " << heed::format("{:.2f}", kernel.seconds)
              << " s\n";
   if (emit != heed::HalideOutput::Object) {
     std::string text;
@@ -141,20 +169,5 @@ int main(int argc, char **argv) {
       text += kernel.bytes;
     return writeFile(output, text) ? 0 : 1;
   }
-  if (output == "-")
-    return fail("objects need a folder: -o DIR");
-  if (std::error_code code = sys::fs::create_directories(output))
-    return fail(heed::format("{}: {}", output, code.message()));
-  for (heed::CompiledKernel &kernel : kernels)
-    if (!writeFile(heed::format("{}/{}.o", output, kernel.name), kernel.bytes))
-      return 1;
-  if (runtime) {
-    std::string object;
-    if (failed(heed::compileHalideRuntime(*target, options.userContext, object,
-                                          error)))
-      return fail(error);
-    if (!writeFile(heed::format("{}/halide_runtime.o", output), object))
-      return 1;
-  }
-  return 0;
+  return writeObjects(kernels, *target);
 }

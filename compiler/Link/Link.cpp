@@ -34,6 +34,37 @@ std::string findLinkerDriver() {
   return {};
 }
 
+/// What follows the inputs on the linker's command line. \p script says what a
+/// shared library shows.
+void addArguments(LinkKind kind, ArrayRef<std::string> archives,
+                  StringRef script, StringRef output,
+                  std::vector<std::string> &arguments) {
+  if (kind == LinkKind::Object) {
+    // Functions that several objects hold may become names of this one alone:
+    // no linker may drop them in favour of another object's.
+    arguments.insert(arguments.end(),
+                     {"-r", "-nostdlib", "-Wl,--force-group-allocation"});
+    arguments.insert(arguments.end(), archives.begin(), archives.end());
+    return;
+  }
+  if (kind == LinkKind::Shared)
+    arguments.insert(
+        arguments.end(),
+        {"-shared", heed::format("-Wl,--version-script={}", script),
+         heed::format("-Wl,-soname,{}", sys::path::filename(output)),
+         // The code calls its own runtime, whatever names the process already
+         // has.
+         "-Wl,-Bsymbolic", "-Wl,--whole-archive"});
+  arguments.insert(arguments.end(), archives.begin(), archives.end());
+  if (kind == LinkKind::Shared)
+    arguments.push_back("-Wl,--no-whole-archive");
+  // The build id would be the only thing that differs between two links of the
+  // same code under other temporary names.
+  arguments.insert(arguments.end(), {"-Wl,--gc-sections", "-Wl,--build-id=none",
+                                     "-Wl,-s", "-Wl,-z,relro", "-Wl,-z,now",
+                                     "-Wl,-z,noexecstack", "-lm", "-lpthread"});
+}
+
 } // namespace
 
 LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
@@ -59,38 +90,14 @@ LogicalResult heed::link(LinkKind kind, ArrayRef<LinkInput> inputs,
       return failure();
     arguments.push_back(path);
   }
-  if (kind == LinkKind::Object) {
-    // Functions that several objects hold may become names of this one alone:
-    // no linker may drop them in favour of another object's.
-    arguments.insert(arguments.end(),
-                     {"-r", "-nostdlib", "-Wl,--force-group-allocation"});
-    arguments.insert(arguments.end(), archives.begin(), archives.end());
-  } else {
-    if (kind == LinkKind::Shared) {
-      std::string script;
-      if (!files.write(
-              "heed-exports", "map",
-              heed::format("{{ global: {}; heed_*; local: *; }};\n", exports),
-              script, error))
-        return failure();
-      arguments.insert(
-          arguments.end(),
-          {"-shared", heed::format("-Wl,--version-script={}", script),
-           heed::format("-Wl,-soname,{}", sys::path::filename(output)),
-           // The code calls its own runtime, whatever names the
-           // process already has.
-           "-Wl,-Bsymbolic", "-Wl,--whole-archive"});
-    }
-    arguments.insert(arguments.end(), archives.begin(), archives.end());
-    if (kind == LinkKind::Shared)
-      arguments.push_back("-Wl,--no-whole-archive");
-    // The build id would be the only thing that differs between two links of
-    // the same code under other temporary names.
-    arguments.insert(arguments.end(),
-                     {"-Wl,--gc-sections", "-Wl,--build-id=none", "-Wl,-s",
-                      "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-z,noexecstack", "-lm",
-                      "-lpthread"});
-  }
+  std::string script;
+  if (kind == LinkKind::Shared &&
+      !files.write(
+          "heed-exports", "map",
+          heed::format("{{ global: {}; heed_*; local: *; }};\n", exports),
+          script, error))
+    return failure();
+  addArguments(kind, archives, script, output, arguments);
   std::vector<StringRef> references(arguments.begin(), arguments.end());
   if (say) {
     interleave(

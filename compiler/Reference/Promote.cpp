@@ -88,6 +88,42 @@ void redirect(Value value, llvm::function_ref<Value()> replacement) {
     use->set(by);
 }
 
+/// Ops of a function by what becomes of them.
+struct Parts {
+  SmallVector<Operation *> widenings, roundings, others;
+  /// Their operands keep the types of a signature.
+  SmallVector<std::pair<Operation *, SmallVector<Type>>> calls;
+  /// Values that come from outside, in declared types.
+  SmallVector<Value> sources;
+
+  explicit Parts(func::FuncOp function) : sources(function.getArguments()) {
+    function.getBody().walk([&](Operation *op) { add(op); });
+  }
+
+  void add(Operation *op) {
+    auto fromTo = [&](auto from, auto to) {
+      return from(getElementTypeOrSelf(op->getOperand(0))) &&
+             to(getElementTypeOrSelf(op->getResult(0)));
+    };
+    auto isF32 = [](Type type) { return type.isF32(); };
+    auto isF64 = [](Type type) { return type.isF64(); };
+    StringRef name = op->getName().getStringRef();
+    if (isa<arith::ExtFOp>(op) && fromTo(isF32, isF64))
+      widenings.push_back(op);
+    else if (isa<arith::TruncFOp>(op) && fromTo(isF64, isF32))
+      roundings.push_back(op);
+    else if (name == "attn.param" || name == "attn.kept")
+      sources.push_back(op->getResult(0));
+    else if (name == "attn.keep")
+      calls.emplace_back(op, llvm::to_vector(op->getOperandTypes()));
+    else if (isa<func::CallOp>(op)) {
+      calls.emplace_back(op, llvm::to_vector(op->getOperandTypes()));
+      llvm::append_range(sources, op->getResults());
+    } else
+      others.push_back(op);
+  }
+};
+
 struct Promote : impl::ReferencePromoteBase<Promote> {
   using ReferencePromoteBase::ReferencePromoteBase;
 
@@ -95,7 +131,32 @@ struct Promote : impl::ReferencePromoteBase<Promote> {
     func::FuncOp function = getOperation();
     if (function.isExternal())
       return;
-    // Bodies of what the pass understands hold numbers and ranked tensors.
+    if (failed(checkTypes(function)))
+      return signalPassFailure();
+    OpBuilder b(&getContext());
+    roundDiscrete(function, b);
+    Parts parts(function);
+    for (Operation *op : parts.others)
+      promote(op, b);
+    redirectToF64(parts, b);
+    for (Operation *op : parts.widenings) {
+      op->getResult(0).replaceAllUsesWith(op->getOperand(0));
+      op->erase();
+    }
+    for (auto &[call, types] : parts.calls)
+      restore(call, types, b);
+    SmallVector<Type> results(function.getResultTypes());
+    if (f64Results)
+      for (Type &type : results)
+        type = promoted(type);
+    function.walk([&](func::ReturnOp op) { restore(op, results, b); });
+    function.setFunctionType(
+        FunctionType::get(&getContext(), function.getArgumentTypes(), results));
+  }
+
+private:
+  /// Bodies of what the pass understands hold numbers and ranked tensors.
+  LogicalResult checkTypes(func::FuncOp function) {
     auto isOther = [](Type type) {
       return isa<BaseMemRefType, UnrankedTensorType, VectorType>(type);
     };
@@ -104,100 +165,68 @@ struct Promote : impl::ReferencePromoteBase<Promote> {
       llvm::append_range(types, op->getResultTypes());
       if (op == function)
         llvm::append_range(types, function.getArgumentTypes());
-      auto other = llvm::find_if(types, isOther);
+      auto *other = llvm::find_if(types, isOther);
       if (other == types.end())
         return WalkResult::advance();
       op->emitError("expected numbers and ranked tensors, found ") << *other;
       return WalkResult::interrupt();
     });
-    if (found.wasInterrupted())
-      return signalPassFailure();
-    OpBuilder b(&getContext());
-    Type f32 = b.getF32Type(), f64 = b.getF64Type();
+    return failure(found.wasInterrupted());
+  }
 
-    // What feeds a discrete op is widened and rounded: below, the widening
-    // falls away and the rounding stays.
+  /// What feeds a discrete op is widened and rounded: later the widening falls
+  /// away and the rounding stays.
+  void roundDiscrete(func::FuncOp function, OpBuilder &b) {
+    Type f32 = b.getF32Type();
     function.walk([&](Operation *op) {
       if (!isDiscrete(op))
         return;
       b.setInsertionPoint(op);
       for (OpOperand &operand : op->getOpOperands())
         if (operand.get().getType() == f32) {
-          Value wide =
-              arith::ExtFOp::create(b, op->getLoc(), f64, operand.get());
+          Value wide = arith::ExtFOp::create(b, op->getLoc(), b.getF64Type(),
+                                             operand.get());
           operand.set(arith::TruncFOp::create(b, op->getLoc(), f32, wide));
         }
     });
+  }
 
-    SmallVector<Operation *> widenings, roundings, others;
-    SmallVector<std::pair<Operation *, SmallVector<Type>>> calls;
-    SmallVector<Value> sources(function.getArguments());
-    function.getBody().walk([&](Operation *op) {
-      auto fromTo = [&](Type from, Type to) {
-        return getElementTypeOrSelf(op->getOperand(0)) == from &&
-               getElementTypeOrSelf(op->getResult(0)) == to;
-      };
-      if (isa<arith::ExtFOp>(op) && fromTo(f32, f64))
-        widenings.push_back(op);
-      else if (isa<arith::TruncFOp>(op) && fromTo(f64, f32))
-        roundings.push_back(op);
-      else if (StringRef name = op->getName().getStringRef();
-               name == "attn.param" || name == "attn.kept")
-        sources.push_back(op->getResult(0));
-      else if (name == "attn.keep")
-        calls.emplace_back(op, llvm::to_vector(op->getOperandTypes()));
-      else if (isa<func::CallOp>(op)) {
-        calls.emplace_back(op, llvm::to_vector(op->getOperandTypes()));
-        llvm::append_range(sources, op->getResults());
-      } else
-        others.push_back(op);
-    });
+  void promote(Operation *op, OpBuilder &b) {
+    if (auto constant = dyn_cast<arith::ConstantOp>(op))
+      constant.setValueAttr(promoted(constant.getValue(), b));
+    for (OpResult result : op->getResults())
+      result.setType(promoted(result.getType()));
+    for (Region &region : op->getRegions())
+      for (BlockArgument arg : region.getArguments())
+        arg.setType(promoted(arg.getType()));
+  }
 
-    for (Operation *op : others) {
-      if (auto constant = dyn_cast<arith::ConstantOp>(op))
-        constant.setValueAttr(promoted(constant.getValue(), b));
-      for (OpResult result : op->getResults())
-        result.setType(promoted(result.getType()));
-      for (Region &region : op->getRegions())
-        for (BlockArgument arg : region.getArguments())
-          arg.setType(promoted(arg.getType()));
-    }
-    for (Operation *op : roundings) {
+  /// What has a declared type is used in f64.
+  void redirectToF64(const Parts &parts, OpBuilder &b) {
+    Type f64 = b.getF64Type();
+    for (Operation *op : parts.roundings) {
       b.setInsertionPointAfter(op);
       redirect(op->getResult(0), [&] {
         return converted(b, op->getLoc(), op->getResult(0), f64);
       });
     }
-    for (Value source : sources) {
+    for (Value source : parts.sources) {
       if (!getElementTypeOrSelf(source).isF32())
         continue;
       b.setInsertionPointAfterValue(source);
       redirect(source,
                [&] { return converted(b, source.getLoc(), source, f64); });
     }
-    for (Operation *op : widenings) {
-      op->getResult(0).replaceAllUsesWith(op->getOperand(0));
-      op->erase();
-    }
+  }
 
-    // Narrows operands to the types of a signature.
-    auto restore = [&](Operation *op, TypeRange types) {
-      b.setInsertionPoint(op);
-      for (auto [operand, type] : llvm::zip(op->getOpOperands(), types)) {
-        Type want = getElementTypeOrSelf(type);
-        if (getElementTypeOrSelf(operand.get()) != want)
-          operand.set(converted(b, op->getLoc(), operand.get(), want));
-      }
-    };
-    for (auto &[call, types] : calls)
-      restore(call, types);
-    SmallVector<Type> results(function.getResultTypes());
-    if (f64Results)
-      for (Type &type : results)
-        type = promoted(type);
-    function.walk([&](func::ReturnOp op) { restore(op, results); });
-    function.setFunctionType(
-        FunctionType::get(&getContext(), function.getArgumentTypes(), results));
+  /// Narrows operands to the types of a signature.
+  void restore(Operation *op, TypeRange types, OpBuilder &b) {
+    b.setInsertionPoint(op);
+    for (auto [operand, type] : llvm::zip(op->getOpOperands(), types)) {
+      Type want = getElementTypeOrSelf(type);
+      if (getElementTypeOrSelf(operand.get()) != want)
+        operand.set(converted(b, op->getLoc(), operand.get(), want));
+    }
   }
 };
 

@@ -145,6 +145,7 @@ LogicalResult ScheduleChecker::applyRFactor(RFactorOp op) {
   return success();
 }
 
+/// Long: one case for each directive.
 LogicalResult ScheduleChecker::applyToLoops(Operation *op, Stage &stage,
                                             bool isUpdate, Value func) {
   auto kinds = [&](ArrayRef<StringRef> vars) {

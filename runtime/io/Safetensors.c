@@ -18,6 +18,13 @@ static const struct {
               {"I32", HEED_I32},  {"I64", HEED_I64}, {"U8", HEED_U8},
               {"BOOL", HEED_BOOL}};
 
+const char *heed_safetensors_dtype(int32_t type) {
+  for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; ++k)
+    if (dtypes[k].type == type)
+      return dtypes[k].name;
+  return NULL;
+}
+
 typedef struct parser {
   heed_json json;
   heed_safetensors *file;

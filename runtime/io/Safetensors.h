@@ -31,6 +31,9 @@ bool heed_safetensors_parse(const uint8_t *data, size_t size, const char *where,
                             heed_safetensors *file, heed_io_error *error);
 void heed_safetensors_release(heed_safetensors *file);
 
+/** What the format calls a heed_type; null if it has none. */
+const char *heed_safetensors_dtype(int32_t type);
+
 /** The tensor of that name, or null. */
 const heed_safetensor *heed_safetensors_find(const heed_safetensors *file,
                                              const char *name);

@@ -1,5 +1,6 @@
 // Every op that the translator covers, against NumPy: floats at NaN, infinities and signed zeros, integers at both signs.
-// RUN: rm -rf %t && heed-halide %s -o %t --target=x86-64-v3 --runtime --no-user-context
+// RUN: rm -rf %t && heed-halide %s -o %t --target=x86-64-v3 --runtime --no-user-context --time 2>&1 | FileCheck %s
+// CHECK: floats {{[0-9]+[.][0-9][0-9]}} s
 // RUN: env PYTHONPATH=%S/Inputs %python %S/Inputs/expressions.py %t %cc
 
 halide.pipeline @floats {
