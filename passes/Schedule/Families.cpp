@@ -5,6 +5,7 @@
 
 #define HEED_FAMILIES(FAMILY)                                                  \
   FAMILY(rowBlockFamily)                                                       \
+  FAMILY(transposedFamily)                                                     \
   FAMILY(elementwiseFamily)                                                    \
   FAMILY(rowProductFamily)                                                     \
   FAMILY(stateProductFamily)                                                   \
