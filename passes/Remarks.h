@@ -16,9 +16,9 @@ namespace heed {
 /// \p pass and \p name outlive the call (string literals). \p op says where.
 inline mlir::remark::RemarkOpts
 remarkOptions(mlir::Operation *op, llvm::StringRef pass, llvm::StringRef name) {
-  auto function = llvm::isa<mlir::FunctionOpInterface>(op)
-                      ? op
-                      : op->getParentOfType<mlir::FunctionOpInterface>();
+  auto *function = llvm::isa<mlir::FunctionOpInterface>(op)
+                       ? op
+                       : op->getParentOfType<mlir::FunctionOpInterface>();
   auto options = mlir::remark::RemarkOpts::name(name).category(pass);
   if (function)
     options = options.function(

@@ -1,5 +1,6 @@
 //===- Formulas.cpp - integer expressions over sizes ----------------------===//
 #include "compiler/Check/Formulas.h"
+#include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <cctype>
 #include <functional>
@@ -74,7 +75,7 @@ struct Reader {
     if (word.empty())
       return fail();
     if (isdigit(word[0]))
-      return word.size() <= 18 && std::all_of(word.begin(), word.end(), isdigit)
+      return word.size() <= 18 && llvm::all_of(word, isdigit)
                  ? into.constant(std::stoll(word))
                  : fail();
     if ((word == "min" || word == "max") && accept('(')) {

@@ -54,7 +54,7 @@ int finish(Job &job, int status) {
 void print(Job &job) {
   if (!job.output)
     return;
-  std::rewind(job.output);
+  std::fseek(job.output, 0, SEEK_SET);
   char block[4096];
   while (size_t n = std::fread(block, 1, sizeof block, job.output))
     outs() << llvm::StringRef(block, n);

@@ -24,7 +24,7 @@ heed_buffer Array::buffer() {
   b.data = bytes.data();
   b.type = type;
   b.rank = int32_t(shape.size());
-  std::copy(shape.begin(), shape.end(), b.shape);
+  llvm::copy(shape, b.shape);
   return b;
 }
 

@@ -6,6 +6,7 @@
 // first, a width is looked for that they divide; where the width does, heads
 // that divide it.
 #include "compiler/Check/Sizes.h"
+#include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <limits>
 
@@ -109,8 +110,7 @@ struct Sizes::Solver {
       if (fits(value))
         return true;
     for (int64_t value = 2; value <= kLargest && budget && found; ++value)
-      if (std::find(first.begin(), first.end(), value) == first.end() &&
-          fits(value))
+      if (!llvm::is_contained(first, value) && fits(value))
         return true;
     if (fits(1) || fits(0))
       return true;

@@ -136,7 +136,7 @@ int inFolder(const CheckOptions &options,
   }
   own.folder = directory.str().str();
   int code = body(own);
-  llvm::sys::fs::remove_directories(directory);
+  (void)llvm::sys::fs::remove_directories(directory);
   return code;
 }
 

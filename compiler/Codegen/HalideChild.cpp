@@ -169,7 +169,7 @@ bool Child::crashed() const {
 std::string Child::assertion() {
   char line[1024];
   if (said)
-    std::rewind(said.get());
+    std::fseek(said.get(), 0, SEEK_SET);
   while (said && std::fgets(line, sizeof line, said.get()))
     if (StringRef(line).contains("Assertion `"))
       return StringRef(line)

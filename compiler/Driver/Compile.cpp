@@ -209,12 +209,14 @@ bool Compilation::makeOutput() {
   if (options.unchecked)
     module->walk([](attn::RequireInRangeOp check) { check.erase(); });
 
-  for (size_t which = 0; which < targets.size(); ++which) {
-    bool last = which + 1 == targets.size();
-    OwningOpRef<ModuleOp> copy = last ? std::move(module) : module->clone();
+  const size_t last = targets.size() - 1;
+  for (size_t which = 0; which < last; ++which) {
+    OwningOpRef<ModuleOp> copy = module->clone();
     if (!compileFor(which, *copy))
       return false;
   }
+  if (!compileFor(last, *module))
+    return false;
   return objects.empty() || linkAll();
 }
 
@@ -238,7 +240,7 @@ bool Compilation::linkAll() {
     return succeeded(link(LinkKind::Object, objects, {}, "", output, error,
                           commands)) ||
            fail(error);
-  std::string archive_;
+  std::string runtime;
   if (hasKernels) {
     std::string path;
     if (!findPart(format("halide_runtime-{}.o", targets.back().name), path))
@@ -249,24 +251,24 @@ bool Compilation::linkAll() {
           format("cannot read '{}': {}", path, object.getError().message()));
     objects.push_back({"halide_runtime", (*object)->getBuffer().str()});
   }
-  if (!findPart("libheed_runtime.a", archive_))
+  if (!findPart("libheed_runtime.a", runtime))
     return false;
   switch (options.emit) {
   case Emit::Lib: {
     std::string interface;
     return findPart("libheed.a", interface) &&
-           (succeeded(archive(objects, archive_, interface,
+           (succeeded(archive(objects, runtime, interface,
                               heed::format("{}_model", prefix), output, error,
                               commands)) ||
             fail(error));
   }
   case Emit::Shared:
-    return succeeded(link(LinkKind::Shared, objects, archive_,
+    return succeeded(link(LinkKind::Shared, objects, runtime,
                           heed::format("{}_model", prefix), output, error,
                           commands)) ||
            fail(error);
   default:
-    return succeeded(link(LinkKind::Program, objects, archive_, prefix, output,
+    return succeeded(link(LinkKind::Program, objects, runtime, prefix, output,
                           error, commands)) ||
            fail(error);
   }

@@ -34,9 +34,10 @@ StringRef buildId(const dl_phdr_info &library) {
     const ElfW(Phdr) &header = library.dlpi_phdr[k];
     if (header.p_type != PT_NOTE)
       continue;
-    StringRef notes(
-        reinterpret_cast<const char *>(library.dlpi_addr + header.p_vaddr),
-        header.p_memsz);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader says where.
+    const char *at =
+        reinterpret_cast<const char *>(library.dlpi_addr + header.p_vaddr);
+    StringRef notes(at, header.p_memsz);
     while (notes.size() >= sizeof(ElfW(Nhdr))) {
       const auto *note = reinterpret_cast<const ElfW(Nhdr) *>(notes.data());
       notes = notes.drop_front(sizeof *note);

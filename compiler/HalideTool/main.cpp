@@ -60,8 +60,9 @@ static cl::opt<bool> runtimeOnly(
     cl::desc("write Halide's runtime for the target to -o, without an input"),
     cl::cat(category));
 static cl::opt<bool>
-    time_("time", cl::desc("print the seconds that each kernel took to stderr"),
-          cl::cat(category));
+    printTimes("time",
+               cl::desc("print the seconds that each kernel took to stderr"),
+               cl::cat(category));
 static cl::opt<unsigned> jobs("jobs", cl::desc("kernels compiled at a time"),
                               cl::init(0), cl::cat(category));
 
@@ -159,7 +160,7 @@ int main(int argc, char **argv) {
   SmallVector<heed::CompiledKernel> kernels;
   if (failed(heed::compileHalidePipelines(*module, *target, options, kernels)))
     return 1;
-  if (time_)
+  if (printTimes)
     for (heed::CompiledKernel &kernel : kernels)
       errs() << kernel.name << " " << heed::format("{:.2f}", kernel.seconds)
              << " s\n";

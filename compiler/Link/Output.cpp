@@ -144,7 +144,7 @@ LogicalResult heed::publish(const std::string &path, const std::string &output,
 
 heed::Temporaries::~Temporaries() {
   for (const std::string &path : paths) {
-    sys::fs::remove(path);
+    (void)sys::fs::remove(path);
     sys::DontRemoveFileOnSignal(path);
   }
 }
@@ -193,7 +193,7 @@ LogicalResult heed::Replaced::keep(const std::string &path,
   if (!files.forOutput(path, old, error))
     return failure();
   // A second name costs nothing, but not every disk has such.
-  sys::fs::remove(old);
+  (void)sys::fs::remove(old);
   if (!sys::fs::create_hard_link(output, old))
     return success();
   sys::fs::file_status status;
@@ -209,9 +209,9 @@ void heed::Replaced::restore() {
   if (output.empty())
     return;
   if (old.empty())
-    sys::fs::remove(output);
+    (void)sys::fs::remove(output);
   else
-    sys::fs::rename(old, output);
+    (void)sys::fs::rename(old, output);
 }
 
 void heed::Temporaries::keep(const std::string &path) {

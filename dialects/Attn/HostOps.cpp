@@ -95,7 +95,7 @@ LogicalResult ParamOp::canonicalize(ParamOp op, PatternRewriter &rewriter) {
     if (number && *number >= 0) {
       places.push_back(std::to_string(*number));
     } else if (isUsed) {
-      auto at = llvm::find(kept, index);
+      auto *at = llvm::find(kept, index);
       places.push_back(heed::format("{{{}}}", at - kept.begin()));
       if (at == kept.end())
         kept.push_back(index);

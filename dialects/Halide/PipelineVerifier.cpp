@@ -13,7 +13,7 @@ using namespace heed::halide::schedule;
 
 void ScheduleChecker::addReaders(Operation *definition, Site site) {
   definition->walk([&](ReadOp read) {
-    if (auto it = funcs.find(read.getFunc()); it != funcs.end())
+    if (auto *it = funcs.find(read.getFunc()); it != funcs.end())
       it->second.readers.push_back(site);
   });
 }

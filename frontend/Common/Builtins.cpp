@@ -223,46 +223,46 @@ Value geluTanhReals(OpBuilder &b, Location at, Values x) {
 // The table
 //===----------------------------------------------------------------------===//
 
-constexpr auto Keeps = Builtin::Keeps;
-constexpr auto Real = Builtin::Real;
-constexpr auto Static = Builtin::Static;
+constexpr auto kKeeps = Builtin::Keeps;
+constexpr auto kReal = Builtin::Real;
+constexpr auto kStatic = Builtin::Static;
 constexpr std::nullptr_t none = nullptr;
 
 // clang-format off
 const Builtin table[] = {
     // name, arity, result, of sizes, of numbers, bounds, relation, integers, reals
-    {"abs", 1, Keeps, absSize, number<std::fabs>, absBounds, absRelation, unary<math::AbsIOp>, unary<math::AbsFOp>},
-    {"sign", 1, Keeps, signSize, signNumber, none, none, signIntegers, signReals},
-    {"floor", 1, Keeps, sameSize, number<std::floor>, none, none, same, unary<math::FloorOp>},
-    {"ceil", 1, Keeps, sameSize, number<std::ceil>, none, none, same, unary<math::CeilOp>},
-    {"round", 1, Keeps, sameSize, number<std::nearbyint>, none, none, same, unary<math::RoundEvenOp>},
-    {"relu", 1, Keeps, reluSize, none, reluBounds, reluRelation, reluIntegers, reluReals},
-    {"min", 2, Keeps, minSize, minNumber, minBounds, minRelation, binary<arith::MinSIOp>, binary<arith::MinimumFOp>},
-    {"max", 2, Keeps, maxSize, maxNumber, maxBounds, maxRelation, binary<arith::MaxSIOp>, binary<arith::MaximumFOp>},
-    {"clamp", 3, Keeps, clampSize, clampNumber, clampBounds, clampRelation, between<arith::MaxSIOp, arith::MinSIOp>,
+    {"abs", 1, kKeeps, absSize, number<std::fabs>, absBounds, absRelation, unary<math::AbsIOp>, unary<math::AbsFOp>},
+    {"sign", 1, kKeeps, signSize, signNumber, none, none, signIntegers, signReals},
+    {"floor", 1, kKeeps, sameSize, number<std::floor>, none, none, same, unary<math::FloorOp>},
+    {"ceil", 1, kKeeps, sameSize, number<std::ceil>, none, none, same, unary<math::CeilOp>},
+    {"round", 1, kKeeps, sameSize, number<std::nearbyint>, none, none, same, unary<math::RoundEvenOp>},
+    {"relu", 1, kKeeps, reluSize, none, reluBounds, reluRelation, reluIntegers, reluReals},
+    {"min", 2, kKeeps, minSize, minNumber, minBounds, minRelation, binary<arith::MinSIOp>, binary<arith::MinimumFOp>},
+    {"max", 2, kKeeps, maxSize, maxNumber, maxBounds, maxRelation, binary<arith::MaxSIOp>, binary<arith::MaximumFOp>},
+    {"clamp", 3, kKeeps, clampSize, clampNumber, clampBounds, clampRelation, between<arith::MaxSIOp, arith::MinSIOp>,
      between<arith::MaximumFOp, arith::MinimumFOp>},
-    {"exp", 1, Real, none, number<std::exp>, none, none, none, unary<math::ExpOp>},
-    {"exp2", 1, Real, none, number<std::exp2>, none, none, none, unary<math::Exp2Op>},
-    {"expm1", 1, Real, none, number<std::expm1>, none, none, none, unary<math::ExpM1Op>},
-    {"log", 1, Real, none, number<std::log>, none, none, none, unary<math::LogOp>},
-    {"log2", 1, Real, none, number<std::log2>, none, none, none, unary<math::Log2Op>},
-    {"log1p", 1, Real, none, number<std::log1p>, none, none, none, unary<math::Log1pOp>},
-    {"sqrt", 1, Real, none, number<std::sqrt>, none, none, none, unary<math::SqrtOp>},
-    {"rsqrt", 1, Real, none, rsqrtNumber, none, none, none, rsqrtReals},
-    {"sin", 1, Real, none, number<std::sin>, none, none, none, unary<math::SinOp>},
-    {"cos", 1, Real, none, number<std::cos>, none, none, none, unary<math::CosOp>},
-    {"tan", 1, Real, none, number<std::tan>, none, none, none, unary<math::TanOp>},
-    {"tanh", 1, Real, none, number<std::tanh>, none, none, none, unary<math::TanhOp>},
-    {"erf", 1, Real, none, number<std::erf>, none, none, none, unary<math::ErfOp>},
-    {"sigmoid", 1, Real, none, none, none, none, none, sigmoidReals},
-    {"elu", 1, Real, none, none, none, none, none, eluReals},
-    {"silu", 1, Real, none, none, none, none, none, siluReals},
-    {"softplus", 1, Real, none, none, none, none, none, softplusReals},
-    {"gelu", 1, Real, none, none, none, none, none, geluReals},
-    {"gelu_tanh", 1, Real, none, none, none, none, none, geluTanhReals},
+    {"exp", 1, kReal, none, number<std::exp>, none, none, none, unary<math::ExpOp>},
+    {"exp2", 1, kReal, none, number<std::exp2>, none, none, none, unary<math::Exp2Op>},
+    {"expm1", 1, kReal, none, number<std::expm1>, none, none, none, unary<math::ExpM1Op>},
+    {"log", 1, kReal, none, number<std::log>, none, none, none, unary<math::LogOp>},
+    {"log2", 1, kReal, none, number<std::log2>, none, none, none, unary<math::Log2Op>},
+    {"log1p", 1, kReal, none, number<std::log1p>, none, none, none, unary<math::Log1pOp>},
+    {"sqrt", 1, kReal, none, number<std::sqrt>, none, none, none, unary<math::SqrtOp>},
+    {"rsqrt", 1, kReal, none, rsqrtNumber, none, none, none, rsqrtReals},
+    {"sin", 1, kReal, none, number<std::sin>, none, none, none, unary<math::SinOp>},
+    {"cos", 1, kReal, none, number<std::cos>, none, none, none, unary<math::CosOp>},
+    {"tan", 1, kReal, none, number<std::tan>, none, none, none, unary<math::TanOp>},
+    {"tanh", 1, kReal, none, number<std::tanh>, none, none, none, unary<math::TanhOp>},
+    {"erf", 1, kReal, none, number<std::erf>, none, none, none, unary<math::ErfOp>},
+    {"sigmoid", 1, kReal, none, none, none, none, none, sigmoidReals},
+    {"elu", 1, kReal, none, none, none, none, none, eluReals},
+    {"silu", 1, kReal, none, none, none, none, none, siluReals},
+    {"softplus", 1, kReal, none, none, none, none, none, softplusReals},
+    {"gelu", 1, kReal, none, none, none, none, none, geluReals},
+    {"gelu_tanh", 1, kReal, none, none, none, none, none, geluTanhReals},
     // What these take is asked where calls are typed: a whole tensor, a size.
-    {"extent", 2, Static, none, none, none, none, none, none},
-    {"ilog2", 1, Static, log2Size, none, none, none, none, none},
+    {"extent", 2, kStatic, none, none, none, none, none, none},
+    {"ilog2", 1, kStatic, log2Size, none, none, none, none, none},
 };
 // clang-format on
 

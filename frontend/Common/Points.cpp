@@ -16,7 +16,6 @@ using namespace heed;
 using namespace heed::sema;
 using llvm::DynamicAPInt;
 using llvm::SmallVector;
-using mlir::presburger::BoundType;
 using mlir::presburger::IntegerPolyhedron;
 using mlir::presburger::PresburgerSpace;
 
@@ -87,7 +86,7 @@ std::optional<Form> Form::product(const Form &a, const Form &b) {
 // Points
 //===----------------------------------------------------------------------===//
 
-void Points::restrict(Disjunction either) {
+void Points::restrict(const Disjunction &either) {
   // Too many cases: what is asked stands for more.
   if (parts.size() * either.size() > 32) {
     relaxed = true;

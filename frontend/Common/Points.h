@@ -83,7 +83,7 @@ public:
   /// What holds at every point.
   void assume(const Form &nonNegative) { facts.push_back({nonNegative}); }
   /// At least one of the conjunctions holds at every point.
-  void restrict(Disjunction either);
+  void restrict(const Disjunction &either);
   /// An atom of sizes that is at least 1 at every point, or that is bounded.
   void atLeast(unsigned atom, int64_t least);
 

@@ -24,7 +24,6 @@
 using namespace heed;
 using namespace heed::sema;
 using namespace mlir;
-using llvm::Twine;
 
 Emitter::Emitter(MLIRContext &context, const Model &model,
                  const Sources &sources)

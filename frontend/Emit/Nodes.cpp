@@ -202,7 +202,7 @@ Value Emitter::indexValue(Code &code, const Idx *idx, Location at) {
   if (!isNew)
     return it->second;
   assert(code.kind == Code::Generic && "index of another body");
-  auto loop = llvm::find(code.loops, idx);
+  auto *loop = llvm::find(code.loops, idx);
   assert(loop != code.loops.end() && "index without a loop");
   OpBuilder b(builder.getContext());
   b.setInsertionPointToStart(code.block);

@@ -197,10 +197,9 @@ bool heed::isContraction(const Computation &c) {
   if (c.isElementwise())
     return false;
   return llvm::count_if(c.reductions[0].reads, [&](const Read &read) {
-           for (unsigned dim = 0; dim < c.rank(); ++dim)
-             if (!read.follows(dim))
-               return true;
-           return false;
+           return !llvm::all_of(llvm::seq(c.rank()), [&](unsigned dim) {
+             return read.follows(dim);
+           });
          }) >= 2;
 }
 

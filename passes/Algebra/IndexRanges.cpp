@@ -347,7 +347,7 @@ std::optional<Terms> NormalForm::shared(const Terms &a, const Terms &b) {
   SmallVector<Terms, 2> both, p, q = *second;
   for (const Terms &x : *first) {
     ExprRef form = reify(x);
-    auto same =
+    auto *same =
         llvm::find_if(q, [&](const Terms &y) { return reify(y) == form; });
     (same == q.end() ? p : both).push_back(x);
     if (same != q.end())

@@ -147,7 +147,7 @@ Terms NormalForm::constant(ExprRef e) {
   double approximate = attr.getValueAsDouble();
   Fraction rational = exactly(value);
   if (rational.den != 1) {
-    for (auto [other, itself] : numbers) {
+    for (const auto &[other, itself] : numbers) {
       auto isClose = [&](double v) {
         return std::abs(approximate - v) <= std::abs(v) * 0x1p-22;
       };

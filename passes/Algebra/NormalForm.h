@@ -75,11 +75,11 @@ private:
   Terms opaque(ExprRef op, llvm::ArrayRef<Terms> operands);
 
   // Arithmetic (TermArithmetic.cpp).
-  Terms number(Fraction value, bool isReal);
+  Terms number(const Fraction &value, bool isReal);
   Terms atom(ExprRef e);
   Terms minusInfinity();
   Terms add(const Terms &a, const Terms &b);
-  Terms scale(Terms a, Fraction by);
+  Terms scale(Terms a, const Fraction &by);
   Terms multiply(const Terms &a, const Terms &b);
   Term multiply(const Term &x, const Term &y);
   Terms multiplyMasked(const Terms &a, const Terms &b);

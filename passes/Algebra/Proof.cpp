@@ -97,7 +97,7 @@ ExprRef Prover::expand(ExprRef read) {
   if (auto threshold = dyn_cast<attn::ThresholdOp>(def)) {
     SmallVector<unsigned> keys;
     SmallVector<ExprRef> at;
-    auto row = read->operands.begin();
+    const auto *row = read->operands.begin();
     int64_t rank =
         cast<RankedTensorType>(threshold.getInput().getType()).getRank();
     for (int64_t axis = 0; axis < rank; ++axis) {
@@ -139,7 +139,7 @@ std::string Prover::describe(ExprRef old, ExprRef now, const Case &known) {
     SmallVector<ExprRef> here,
         there(now->operands.begin(), now->operands.end());
     for (ExprRef operand : old->operands) {
-      auto same = llvm::find(there, operand);
+      auto *same = llvm::find(there, operand);
       if (same == there.end())
         here.push_back(operand);
       else

@@ -101,7 +101,7 @@ AffineExpr Exprs::toAffine(ExprRef expr,
     Value value = expr->value;
     if (!value.getType().isIndex())
       return {}; // an integer of another width would need a cast outside
-    auto found = llvm::find(symbols, value);
+    auto *found = llvm::find(symbols, value);
     unsigned position = found - symbols.begin();
     if (found == symbols.end())
       symbols.push_back(value);

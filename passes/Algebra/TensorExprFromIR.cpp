@@ -257,12 +257,14 @@ static SmallVector<ExprRef> loopsAt(Exprs &exprs, linalg::LinalgOp op,
 
 /// How a body adds up: acc' = combine(acc, term), acc used once; or that in one
 /// branch of \p guard, whose other side keeps acc.
+namespace {
 struct Accumulation {
   Operation *combiner = nullptr; ///< null: in no way that is known
   Value term;
   scf::IfOp guard;
   bool whenTrue = true;
 };
+} // namespace
 
 static Accumulation accumulationOf(Value yielded, BlockArgument acc) {
   static constexpr StringLiteral combiners[] = {

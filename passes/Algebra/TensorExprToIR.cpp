@@ -250,8 +250,8 @@ void GenericWriter::addReads() {
       return;
     SmallVector<AffineExpr> dims;
     for (auto [axis, at] : llvm::enumerate(e->operands)) {
-      auto loop = at->kind == ExprKind::Var ? llvm::find(loops, at->number)
-                                            : loops.end();
+      auto *loop = at->kind == ExprKind::Var ? llvm::find(loops, at->number)
+                                             : loops.end();
       if (loop == loops.end() ||
           llvm::is_contained(dims, dim(loop - loops.begin())) ||
           exprs.extentOf(e->value, axis) != exprs.extent(at->number))

@@ -15,7 +15,7 @@ bool Term::uses(unsigned var) const {
 }
 
 void Term::multiply(ExprRef atom, int power) {
-  auto at = llvm::lower_bound(factors, atom, [](const Power &f, ExprRef a) {
+  auto *at = llvm::lower_bound(factors, atom, [](const Power &f, ExprRef a) {
     return f.atom->id < a->id;
   });
   if (at == factors.end() || at->atom != atom) {
@@ -28,7 +28,7 @@ void Term::multiply(ExprRef atom, int power) {
 }
 
 void Term::addGuard(ExprRef guard) {
-  auto at = llvm::lower_bound(
+  auto *at = llvm::lower_bound(
       guards, guard, [](ExprRef a, ExprRef b) { return a->id < b->id; });
   if (at == guards.end() || *at != guard)
     guards.insert(at, guard);
@@ -41,7 +41,7 @@ int Term::powerOf(ExprRef atom) const {
   return 0;
 }
 
-Terms NormalForm::number(Fraction value, bool isReal) {
+Terms NormalForm::number(const Fraction &value, bool isReal) {
   Terms result;
   result.isReal = isReal;
   Term term;
@@ -87,7 +87,7 @@ Terms NormalForm::add(const Terms &a, const Terms &b) {
   return result;
 }
 
-Terms NormalForm::scale(Terms a, Fraction by) {
+Terms NormalForm::scale(Terms a, const Fraction &by) {
   if (!a.present.empty() && by.num <= 0) {
     // - (-inf) is inf; what a row without a live key subtracts from its scores,
     // which are -inf themselves, makes them NaN.

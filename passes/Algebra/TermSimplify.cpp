@@ -206,7 +206,7 @@ void NormalForm::simplify(Terms &a, bool dropZeros) {
         a.terms.assign(kept.begin(), kept.end());
         return simplify(a, dropZeros);
       }
-  auto whole = llvm::find_if(kept, [&](const Term &term) {
+  auto *whole = llvm::find_if(kept, [&](const Term &term) {
     return term.guards.empty() && term.powerOf(nan);
   });
   a.terms.clear();

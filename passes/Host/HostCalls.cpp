@@ -340,7 +340,7 @@ private:
           b, loc, symbol,
           LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer}));
     }
-    auto kernel = llvm::find(kernelSymbols, callee);
+    auto *kernel = llvm::find(kernelSymbols, callee);
     auto [flops, bytes] = costOf(b, loc, passed, pipeline);
     return call(b, loc, "heed_host_kernel", b.getI32Type(),
                 {handle(op), i32(b, loc, kernel - kernelSymbols.begin()),

@@ -3,7 +3,7 @@
 // A family says of a kernel, by facts alone, whether it is one of its own and
 // how well it would do; the best one is asked to schedule it. Passes that form
 // kernels ask the families, too, what may stand in one kernel. A family is one
-// file in Schedule/ and one line in Schedule/Families.cpp.
+// file in Schedule/ and one line in Schedule/Families.def.
 #ifndef HEED_PASSES_KERNELS_FAMILIES_H
 #define HEED_PASSES_KERNELS_FAMILIES_H
 
@@ -70,7 +70,7 @@ struct Family {
                           const halide::Target &target) = nullptr;
 };
 
-/// All families (Schedule/Families.cpp).
+/// All families (Schedule/Families.def).
 llvm::ArrayRef<Family> families();
 
 } // namespace heed

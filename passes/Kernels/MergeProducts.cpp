@@ -8,12 +8,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Attn/Dialect.h"
+#include "passes/Algebra/Weights.h"
 #include "passes/Kernels/KernelFacts.h"
 #include "passes/Kernels/KernelKinds.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Plan/StoredTensors.h"
-#include "passes/Algebra/Weights.h"
 #include "passes/Remarks.h"
 #include "support/Format.h"
 
@@ -192,7 +192,7 @@ bool Merger::joins(ArrayRef<Product> group, Product &next) {
   SmallVector<Value> work;
   auto isReadInPlace = [&](unsigned argument) {
     Value inside = next.kernel.getArgument(argument);
-    auto source = llvm::find(next.facts.tensors, inside);
+    const auto *source = llvm::find(next.facts.tensors, inside);
     return source != next.facts.tensors.end() &&
            next.facts.isReadInPlace(source - next.facts.tensors.begin(),
                                     next.sum.getNumParallelLoops());

@@ -35,7 +35,8 @@ public:
                    const halide::Target &target,
                    attn::Form form = attn::Form::Tiles,
                    llvm::BitVector weights = {})
-      : b(b), kernel(kernel), target(target), form(form), weights(weights) {}
+      : b(b), kernel(kernel), target(target), form(form),
+        weights(std::move(weights)) {}
 
   llvm::LogicalResult run(KernelInfo &info);
   /// Only what the mask of the request needs, and then its tables.

@@ -129,7 +129,7 @@ std::optional<MaskSolver::Interval> MaskSolver::takeRemainder(Sum &sum) {
       llvm::erase_if(rest, [&](Signed t) { return t.term == s.term; });
       bool whole = true;
       for (const Signed &part : x) {
-        auto found = llvm::find_if(rest, [&](Signed t) {
+        auto *found = llvm::find_if(rest, [&](Signed t) {
           return t.term == part.term && t.sign == part.sign;
         });
         whole &= found != rest.end();

@@ -37,7 +37,7 @@ MaskSolver::Pieces MaskSolver::unknown(ExprRef e) {
   return {{all()}, {}};
 }
 
-MaskSolver::Pieces MaskSolver::both(Pieces a, Pieces b) {
+MaskSolver::Pieces MaskSolver::both(const Pieces &a, const Pieces &b) {
   auto pick = [&](ExprRef x, ExprRef y, bool greater) {
     return !x ? y : !y ? x : greater ? max(x, y) : min(x, y);
   };
@@ -58,7 +58,7 @@ MaskSolver::Pieces MaskSolver::both(Pieces a, Pieces b) {
   return few({intersect(a.reach, b.reach), intersect(a.full, b.full)});
 }
 
-MaskSolver::Pieces MaskSolver::either(Pieces a, Pieces b) {
+MaskSolver::Pieces MaskSolver::either(Pieces a, const Pieces &b) {
   if (!mutated("solve-masks.drop-second-piece"))
     a.reach.append(b.reach);
   a.full.append(b.full);
@@ -223,7 +223,7 @@ std::optional<MaskSolver::Pieces> MaskSolver::undoStep(const Signed &outer,
   return std::nullopt;
 }
 
-std::optional<MaskSolver::Pieces> MaskSolver::atLeastZero(Sum sum) {
+std::optional<MaskSolver::Pieces> MaskSolver::atLeastZero(const Sum &sum) {
   if (!fits(sum))
     return std::nullopt;
   Sum ofPair, ofKey, rest;

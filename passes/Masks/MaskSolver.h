@@ -76,13 +76,13 @@ private:
   // ---- Ranges of keys (MaskSolver.cpp)
   MaskPiece all() { return {zero, keys}; }
   Pieces unknown(ExprRef e);
-  Pieces both(Pieces a, Pieces b);
-  Pieces either(Pieces a, Pieces b);
+  Pieces both(const Pieces &a, const Pieces &b);
+  Pieces either(Pieces a, const Pieces &b);
   Pieces few(Pieces pieces);
   MaskPiece eliminated(MaskPiece piece);
   Pieces data(ExprRef e, bool negated);
   Pieces comparison(ExprRef e, bool negated);
-  std::optional<Pieces> atLeastZero(Sum sum);
+  std::optional<Pieces> atLeastZero(const Sum &sum);
   std::optional<Pieces> undoStep(const Signed &outer, const Sum &rest);
   std::optional<MaskPiece> invert(ExprRef g, bool atLeast, ExprRef bound);
 

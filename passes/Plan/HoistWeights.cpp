@@ -11,10 +11,10 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "passes/Algebra/Weights.h"
 #include "passes/Passes.h"
 #include "passes/Plan/Cost.h"
 #include "passes/Plan/Hoisting.h"
-#include "passes/Algebra/Weights.h"
 
 namespace heed {
 #define GEN_PASS_DEF_ATTNHOISTWEIGHTS

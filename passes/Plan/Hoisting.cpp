@@ -7,8 +7,8 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
-#include "passes/Mutation.h"
 #include "passes/Algebra/Weights.h"
+#include "passes/Mutation.h"
 #include "passes/Remarks.h"
 #include "support/Format.h"
 

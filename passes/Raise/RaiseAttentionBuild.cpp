@@ -150,7 +150,7 @@ FailureOr<Operand> AttentionBuilder::overOffset(ExprRef e) {
       Operand result;
       result.tensor = writeTensor(builder, loc, exprs, clampReads(table), vars);
       Value shiftValue = constantIndex(shift);
-      auto known = llvm::find(symbols, shiftValue);
+      auto *known = llvm::find(symbols, shiftValue);
       unsigned symbol = known - symbols.begin();
       if (known == symbols.end())
         symbols.push_back(shiftValue);
@@ -291,7 +291,7 @@ void AttentionBuilder::body(Region &region, ArrayRef<unsigned> indices,
 Value AttentionBuilder::emptyRow(ArrayRef<Value> sizes) {
   if (m.empty == EmptyRow::Zero)
     return {};
-  auto real = [&](APFloat value) -> Value {
+  auto real = [&](const APFloat &value) -> Value {
     return arith::ConstantOp::create(
         builder, loc, FloatAttr::get(builder.getF32Type(), value));
   };

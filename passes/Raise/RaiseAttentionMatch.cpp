@@ -264,7 +264,7 @@ bool AttentionMatcher::matchWeight(ExprRef factor, ArrayRef<ExprRef> rest,
   if (softmaxes.size() > 1)
     return fails("the weight mixes several rows of a softmax");
   if (softmaxes.empty())
-    return matchFunction(std::move(product));
+    return matchFunction(product);
 
   // Everything else around the softmax's element is the factor after the
   // normaliser.

@@ -59,7 +59,7 @@ private:
   /// none.
   bool chooseEmptyRow(const WeightFactors &factors, ExprRef divisor);
   ExprRef scoreOfMap(ExprRef core);
-  bool matchFunction(Product product);
+  bool matchFunction(const Product &product);
   bool isFeedForward();
   ExprRef matchExponential(ExprRef exponential, ExprRef condition,
                            ExprRef sinkWeight);

@@ -210,7 +210,7 @@ ExprRef AttentionMatcher::terms(ExprRef reduce) {
   SmallVector<unsigned> contract;
   DenseMap<unsigned, ExprRef> renamed;
   for (unsigned v : vars) {
-    auto shared = llvm::find_if(m.contract, [&](unsigned c) {
+    auto *shared = llvm::find_if(m.contract, [&](unsigned c) {
       return exprs.extent(c) == exprs.extent(v) &&
              !llvm::is_contained(contract, c);
     });
@@ -269,7 +269,7 @@ bool AttentionMatcher::isRead(ExprRef e) {
 bool AttentionMatcher::addPair(AttentionTerm &term,
                                ArrayRef<ExprRef> functions) {
   auto parameterOf = [&](ExprRef operand) {
-    auto found = llvm::find(term.operands, operand);
+    auto *found = llvm::find(term.operands, operand);
     unsigned position = found - term.operands.begin();
     if (found == term.operands.end())
       term.operands.push_back(operand);

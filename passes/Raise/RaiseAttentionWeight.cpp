@@ -429,7 +429,7 @@ ExprRef AttentionMatcher::scoreOfMap(ExprRef core) {
   return nullptr;
 }
 
-bool AttentionMatcher::matchFunction(Product product) {
+bool AttentionMatcher::matchFunction(const Product &product) {
   if (guard)
     guard = expandPairs(guard);
   WeightFactors f = factorsOf(product);

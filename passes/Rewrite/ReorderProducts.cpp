@@ -37,7 +37,6 @@ namespace {
 
 constexpr StringLiteral passName = "attn-reorder-products";
 
-
 // A chain that is written in another order: where it stands, and what it is
 // compared with.
 struct Rewrite {

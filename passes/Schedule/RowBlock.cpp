@@ -113,7 +113,7 @@ bool RowBlock::shape(Value root) {
     return true; // nothing to share: the root is computed alone
   for (Value func : group) {
     Member &member = members[func];
-    auto it = llvm::find(member.ids, query);
+    auto *it = llvm::find(member.ids, query);
     if (it != member.ids.end()) {
       member.query = it - member.ids.begin();
       continue;
@@ -155,7 +155,7 @@ bool RowBlock::chooseQuery(Value root) {
     for (Value func : group) {
       KernelFunc *f = kernel.find(func);
       Member &member = members[func];
-      auto at = llvm::find(member.ids, id);
+      auto *at = llvm::find(member.ids, id);
       if (f->role != FuncRole::Reduction || at == member.ids.end())
         continue;
       unsigned var = at - member.ids.begin();

@@ -16,7 +16,7 @@ StringRef heed::scheduleKernel(KernelInfo &kernel,
       plans.push_back({family.name, std::move(*plan)});
   while (!plans.empty()) {
     // Of two that gain the same, the first one of the list.
-    auto best = llvm::max_element(plans, [](auto &a, auto &b) {
+    auto *best = llvm::max_element(plans, [](auto &a, auto &b) {
       return a.second.benefit < b.second.benefit;
     });
     if (best->second.schedule(kernel))

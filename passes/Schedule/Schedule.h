@@ -10,6 +10,11 @@
 
 namespace heed {
 
+/// A family is a file here that defines its function, and its line in
+/// Families.def.
+#define FAMILY(family) Family family();
+#include "passes/Schedule/Families.def"
+
 /// Gives \p kernel the schedule of the family that fits it, as ops at the
 /// pipeline's end. Returns the family's name.
 llvm::StringRef scheduleKernel(KernelInfo &kernel,

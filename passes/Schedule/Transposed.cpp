@@ -67,10 +67,10 @@ SmallVector<Value> stageReads(KernelInfo &kernel, KernelFunc &f,
     staged.push_back(tile.func.getResult());
     OpBuilder b(read);
     Value from =
-        mutated("transposed.first-tile-for-all") ? staged[0] : staged.back();
+        mutated("elementwise.first-tile-for-all") ? staged[0] : staged.back();
     auto moved = halide::ReadOp::create(
         b, read.getLoc(), read.getResultTypes(), from,
-        mutated("transposed.tile-read-as-written")
+        mutated("elementwise.tile-read-as-written")
             ? llvm::to_vector(ValueRange(body.getArguments()))
             : exchanged(ValueRange(body.getArguments())));
     read.replaceAllUsesWith(moved.getResults());

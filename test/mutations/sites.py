@@ -29,7 +29,6 @@ PARTS = {
     "dot-products": ("attn-to-halide", "halide"),
     "state-product": ("attn-to-halide", "halide"),
     "elementwise": ("attn-to-halide", "halide"),
-    "transposed": ("attn-to-halide", "halide"),
     "expand-math": ("halide-expand-math", "halide"),
     "form-entries": ("attn-form-entries", "host"),
     "plan-memory": ("attn-plan-memory", "host"),

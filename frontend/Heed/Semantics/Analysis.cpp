@@ -51,7 +51,7 @@ void Analysis::flushPending() {
   pending.clear();
 }
 
-std::string Analysis::hint(StringRef name, std::vector<StringRef> known) {
+std::string Analysis::hint(StringRef name, llvm::ArrayRef<StringRef> known) {
   return didYouMean(name, known);
 }
 

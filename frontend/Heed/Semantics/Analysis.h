@@ -49,7 +49,7 @@ private:
              ArrayRef<Note> notes = {});
   void warn(Range place, const llvm::Twine &message);
   void flushPending();
-  std::string hint(StringRef name, std::vector<StringRef> known);
+  std::string hint(StringRef name, llvm::ArrayRef<StringRef> known);
   std::string str(ArrayRef<Size> shape);
   std::string describe(const Size &size);
   std::string kindOf(const Info &info);
@@ -130,11 +130,12 @@ private:
   bool executeEquation(const ast::Left &left, const ast::Expr &right,
                        Frame &frame, Binding &result);
   bool radix(const ast::Expr &expr, const EnvPtr &env,
-             std::vector<const ast::Expr *> by,
+             const std::vector<const ast::Expr *> &by,
              llvm::SmallVectorImpl<Digit> &digits);
   bool intoCollection(const ast::Left &left,
-                      std::shared_ptr<Collection> collection, TensorVal tensor,
-                      ArrayRef<std::optional<int64_t>> fixed, Binding &result);
+                      const std::shared_ptr<Collection> &collection,
+                      TensorVal tensor, ArrayRef<std::optional<int64_t>> fixed,
+                      Binding &result);
 
   //===--- Statics.cpp ----------------------------------------------------===//
   std::optional<Binding> lookupEntry(const Env &env, StringRef name);

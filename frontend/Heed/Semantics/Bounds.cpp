@@ -13,7 +13,6 @@ using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
 using llvm::cast;
-using llvm::dyn_cast;
 
 /// Long: one kind of expression after the other.
 std::optional<Linear> Analysis::linear(const Expr &expr, const Scope &scope,

@@ -15,9 +15,6 @@
 using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
-using llvm::cast;
-using llvm::dyn_cast;
-using llvm::Twine;
 
 //===----------------------------------------------------------------------===//
 // Built-in functions and casts

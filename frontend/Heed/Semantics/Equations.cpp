@@ -12,10 +12,8 @@
 using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
-using llvm::cast;
 using llvm::dyn_cast;
 using llvm::isa;
-using llvm::Twine;
 
 /// The value of an inferred and solved right side over `axes`.
 std::optional<TensorVal> Analysis::lowerRight(const Expr &right,
@@ -224,7 +222,7 @@ std::optional<TensorVal> Analysis::lowerConcat(const ConcatExpr &expr,
   SmallVector<TensorVal> parts;
   for (auto [k, part] : llvm::enumerate(expr.parts)) {
     SmallVector<Idx *, 4> partAxes(axes.begin(), axes.end());
-    std::replace(partAxes.begin(), partAxes.end(), joined, mine[k]);
+    llvm::replace(partAxes, joined, mine[k]);
     auto tensor = lowerRight(*part, scopes[k], eq, partAxes);
     if (!tensor)
       return std::nullopt;

@@ -15,7 +15,6 @@ using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
 using llvm::cast;
-using llvm::Twine;
 
 static std::optional<int64_t> power(int64_t base, int64_t exponent) {
   if (exponent > 64 && base != 0 && base != 1 && base != -1)

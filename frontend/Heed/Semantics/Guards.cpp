@@ -19,7 +19,6 @@
 using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
-using llvm::cast;
 using llvm::dyn_cast;
 using llvm::isa;
 

@@ -20,7 +20,6 @@ using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
 using llvm::dyn_cast;
-using llvm::Twine;
 
 Idx *Analysis::newIndex(StringRef name, Range place, const Expr *extent,
                         const Scope &scope, Equation &eq) {
@@ -125,8 +124,8 @@ bool Analysis::solve(Equation &eq) {
         continue;
       SmallVector<Note, 2> notes;
       notes.push_back({idx.fromPlace, "the range comes from here"});
-      for (auto [less, more] : {std::pair(use->extent, *idx.extent),
-                                std::pair(*idx.extent, use->extent)})
+      for (const auto &[less, more] : {std::pair(use->extent, *idx.extent),
+                                       std::pair(*idx.extent, use->extent)})
         if (isAlwaysLess(less, more))
           notes.push_back(
               {idx.place,

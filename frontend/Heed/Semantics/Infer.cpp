@@ -21,8 +21,6 @@ using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
 using llvm::cast;
-using llvm::dyn_cast;
-using llvm::isa;
 using llvm::Twine;
 
 //===----------------------------------------------------------------------===//
@@ -268,10 +266,10 @@ bool Analysis::inferName(const NameExpr &expr, const Scope &scope, Equation &eq,
               index->place,
               "it is an index here, where the operand ends before the next '+' "
               "or '-': parentheses take in more"});
-    return error(expr.range,
-                 format("unknown name '{}'{}", expr.name,
-                        hint(expr.name, std::move(known))),
-                 notes);
+    return error(
+        expr.range,
+        format("unknown name '{}'{}", expr.name, hint(expr.name, known)),
+        notes);
   }
   return inferBinding(*binding, expr, eq, weak, info);
 }

@@ -13,7 +13,6 @@
 using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
-using llvm::Twine;
 
 bool Analysis::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
                          bool weak, Info &info) {
@@ -26,7 +25,7 @@ bool Analysis::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
         known.push_back(name);
     return error(expr.name.range,
                  format("unknown tensor '{}'{}", expr.name.text,
-                        hint(expr.name.text, std::move(known))));
+                        hint(expr.name.text, known)));
   }
   if (binding->kind == Binding::Poison)
     return false;

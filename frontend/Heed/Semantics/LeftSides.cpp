@@ -12,14 +12,11 @@
 using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
-using llvm::cast;
 using llvm::dyn_cast;
-using llvm::isa;
-using llvm::Twine;
 
 /// The indices of h*E + e with their factors; false if it names none.
 bool Analysis::radix(const Expr &expr, const EnvPtr &env,
-                     std::vector<const Expr *> by,
+                     const std::vector<const Expr *> &by,
                      llvm::SmallVectorImpl<Digit> &digits) {
   const Expr &e = inParens(expr);
   if (auto *name = dyn_cast<NameExpr>(&e)) {
@@ -272,7 +269,7 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
 
 /// Defines one slice of a collection, or all of it.
 bool Analysis::intoCollection(const Left &left,
-                              std::shared_ptr<Collection> collection,
+                              const std::shared_ptr<Collection> &collection,
                               TensorVal tensor,
                               ArrayRef<std::optional<int64_t>> fixed,
                               Binding &result) {

@@ -22,7 +22,6 @@ using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
 using llvm::cast;
-using llvm::Twine;
 
 /// The names that a block binds, at any depth.
 static void boundNames(const std::vector<StmtPtr> &stmts,

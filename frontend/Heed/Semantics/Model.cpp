@@ -14,7 +14,6 @@ using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
 using llvm::dyn_cast;
-using llvm::Twine;
 
 std::string Analysis::written(const Expr &expr) {
   std::string text(expr.range.Start.getPointer(), expr.range.End.getPointer());

@@ -19,9 +19,6 @@
 using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
-using llvm::cast;
-using llvm::dyn_cast;
-using llvm::isa;
 using llvm::Twine;
 
 Shape Analysis::shapeOf(const Binding &binding) {

@@ -20,7 +20,6 @@ using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
 using llvm::cast;
-using llvm::dyn_cast;
 
 unsigned Analysis::variable(Reach &reach, const Idx *idx) {
   auto [it, isNew] = reach.ids.try_emplace(idx);
@@ -165,7 +164,7 @@ Form Analysis::form(const Expr &expr, const Scope &scope, Equation &eq,
 Disjunction Analysis::holds(const Expr &expr, bool positive, const Scope &scope,
                             Equation &eq, Reach &reach) {
   auto found = eq.infos.find({&expr, scope.env.get()});
-  const Disjunction always = {{}};
+  Disjunction always = {{}};
   if (found == eq.infos.end())
     return always;
   if (auto &fixed = found->second.fixed)

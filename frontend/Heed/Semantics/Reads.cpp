@@ -21,9 +21,7 @@
 using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
-using llvm::cast;
 using llvm::dyn_cast;
-using llvm::Twine;
 
 /// A constant table. No tensor holds f64 (front.c8): in a body that computes in
 /// f64 one of reals is that of their bits, in i64.
@@ -132,7 +130,7 @@ Analysis::assemble(const Collection &collection,
     Idx &idx = newIdx(eq);
     idx.extent = size;
     eq.whole.push_back(&idx);
-    auto position = llvm::find(collection.fixed, k);
+    const auto *position = llvm::find(collection.fixed, k);
     if (position == collection.fixed.end()) {
       free.push_back(&idx);
       continue;

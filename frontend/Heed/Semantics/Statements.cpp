@@ -15,7 +15,6 @@ using namespace heed::sema;
 using namespace heed::ast;
 using llvm::cast;
 using llvm::dyn_cast;
-using llvm::Twine;
 
 bool Analysis::execute(const std::vector<StmtPtr> &stmts, Frame &frame) {
   bool ok = true;
@@ -271,7 +270,7 @@ bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
         name += format("{}", *c);
         continue;
       }
-      auto it = llvm::find(indices, *part.size);
+      auto *it = llvm::find(indices, *part.size);
       if (it == indices.end()) {
         indices.push_back(*part.size);
         it = std::prev(indices.end());

@@ -26,7 +26,6 @@ using namespace heed;
 using namespace heed::ast;
 using llvm::SMRange;
 using llvm::StringRef;
-using llvm::Twine;
 
 namespace {
 class Loader {
@@ -430,7 +429,7 @@ const ConstStmt *Program::findConst(const File &file, StringRef name) const {
   return found;
 }
 
-static std::vector<StringRef> sorted(std::set<StringRef> names) {
+static std::vector<StringRef> sorted(const std::set<StringRef> &names) {
   return {names.begin(), names.end()};
 }
 

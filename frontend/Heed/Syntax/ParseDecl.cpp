@@ -43,7 +43,7 @@ bool Parser::parseDecl(File &file) {
     if (!parsePath(decl.path))
       return false;
     decl.range = from(begin);
-    file.imports.push_back(std::move(decl));
+    file.imports.push_back(decl);
     return true;
   }
   if (accept("config")) {

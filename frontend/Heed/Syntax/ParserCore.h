@@ -18,8 +18,8 @@
 #define HEED_FRONTEND_HEED_SYNTAX_PARSERCORE_H
 
 #include "AST.h"
-#include "frontend/Common/Diagnostics.h"
 #include "Lexer.h"
+#include "frontend/Common/Diagnostics.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/SaveAndRestore.h"
