@@ -196,55 +196,75 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
     });
   }
 
-  void fuseInto(Operation *root) {
+  /// An op as what it computes for one element.
+  struct Reader {
+    Operation *root = nullptr;
+    bool isTable = false;
+    SmallVector<unsigned> vars;             ///< the axes of its result
+    SmallVector<unsigned> reduced;          ///< what it sums over
+    std::optional<OperationName> reduction; ///< by what, if it does
+    ExprRef element = nullptr; ///< of a reduction, one of its terms
+
+    /// Whether it reads the element of \p read again and again: some loop does
+    /// not move the read.
+    bool readsOften(ExprRef read) const {
+      auto stays = [&](unsigned v) { return !read->uses(v); };
+      return llvm::any_of(vars, stays) || llvm::any_of(reduced, stays);
+    }
+  };
+
+  std::optional<Reader> openReader(Exprs &exprs, Operation *root) {
     if (root->getNumResults() != 1 || !Exprs::isExpressible(root) ||
         root->use_empty())
-      return;
-    Exprs exprs(&getContext());
-    Value result = root->getResult(0);
-    SmallVector<unsigned> vars;
+      return std::nullopt;
+    Reader reader;
+    reader.root = root;
     SmallVector<ExprRef> at;
-    exprs.indexVars(result, vars, at);
-    ExprRef element = exprs.expand(result, at);
-    if (!element)
-      return;
-    bool reduces = element->kind == ExprKind::Reduce;
-    if (!reduces && !Exprs::isElementwise(root))
-      return;
-    SmallVector<unsigned> loops(vars);
-    std::optional<OperationName> combiner;
-    SmallVector<unsigned> reduced;
-    if (reduces) {
-      combiner = *element->name;
-      element = exprs.open(element, reduced);
-      loops.append(reduced);
+    exprs.indexVars(root->getResult(0), reader.vars, at);
+    reader.element = exprs.expand(root->getResult(0), at);
+    if (!reader.element)
+      return std::nullopt;
+    if (reader.element->kind == ExprKind::Reduce) {
+      reader.reduction = *reader.element->name;
+      reader.element = exprs.open(reader.element, reader.reduced);
+    } else if (!Exprs::isElementwise(root)) {
+      return std::nullopt;
     }
-    bool tableRoot = isTable(root);
+    reader.isTable = isTable(root);
+    return reader;
+  }
 
+  /// Why \p producer, which costs \p cost, is stored and not computed where
+  /// \p reader reads it, as \p read; empty if it is not.
+  static StringRef whyStored(const Reader &reader, Operation *producer,
+                             Cost cost, ExprRef read) {
+    // A table's f64 body must not take in f32 work, nor the reverse.
+    if (reader.isTable)
+      return "the reader is a table";
+    if (cost == Cost::Free)
+      return {};
+    if (producer->getParentRegion() != reader.root->getParentRegion())
+      return "it stands outside of the loop that reads it";
+    if (reader.readsOften(read))
+      return "each of its elements is read many times";
+    if (hasOtherUses(producer, reader.root))
+      return "other ops read it too";
+    return {};
+  }
+
+  /// \p reader's element with the producers that are not stored in it, which
+  /// are counted in \p count.
+  ExprRef expandProducers(Exprs &exprs, const Reader &reader, size_t &count) {
     SetVector<Operation *> fused, kept;
     SmallVector<StringRef> reasons;
-    ExprRef other = exprs.expandReads(element, [&](ExprRef read) {
+    ExprRef element = exprs.expandReads(reader.element, [&](ExprRef read) {
       Operation *producer = read->value.getDefiningOp();
       if (!producer || kept.contains(producer))
         return false;
       Cost cost = costOf(producer);
       if (cost == Cost::Never)
         return false;
-      StringRef reason;
-      // Loops that do not move the read compute the same element again.
-      bool again =
-          llvm::any_of(loops, [&](unsigned v) { return !read->uses(v); });
-      if (cost != Cost::Free) {
-        if (producer->getParentRegion() != root->getParentRegion())
-          reason = "it stands outside of the loop that reads it";
-        else if (again)
-          reason = "each of its elements is read many times";
-        else if (hasOtherUses(producer, root))
-          reason = "other ops read it too";
-      }
-      // A table's f64 body must not take in f32 work, nor the reverse.
-      if (tableRoot)
-        reason = "the reader is a table";
+      StringRef reason = whyStored(reader, producer, cost, read);
       if (reason.empty()) {
         fused.insert(producer);
         return true;
@@ -254,26 +274,39 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
       return false;
     });
     for (auto [producer, reason] : llvm::zip(kept, reasons))
-      if (!tableRoot)
+      if (!reader.isTable)
         remarkDeclined(producer, passName, "elementwise",
                        format("stored, not fused into its reader: {}", reason));
-    if (other == element)
+    count = fused.size();
+    return element;
+  }
+
+  void fuseInto(Operation *root) {
+    Exprs exprs(&getContext());
+    std::optional<Reader> reader = openReader(exprs, root);
+    if (!reader)
+      return;
+    size_t count = 0;
+    ExprRef element = expandProducers(exprs, *reader, count);
+    if (element == reader->element)
       return;
     bool hasReduction = false;
-    Exprs::walk(
-        other, [&](ExprRef e) { hasReduction |= e->kind == ExprKind::Reduce; });
+    Exprs::walk(element, [&](ExprRef e) {
+      hasReduction |= e->kind == ExprKind::Reduce;
+    });
     if (hasReduction)
       return; // an op with more than one reduction stays as it is
-    if (reduces && other->type.isF32() &&
-        mutated("fuse-elementwise.add-for-maximum"))
-      combiner = OperationName("arith.addf", &getContext());
-    if (reduces)
-      other = exprs.reduce(*combiner, reduced, other);
+    if (reader->reduction) {
+      OperationName reduction = *reader->reduction;
+      if (element->type.isF32() && mutated("fuse-elementwise.add-for-maximum"))
+        reduction = OperationName("arith.addf", &getContext());
+      element = exprs.reduce(reduction, reader->reduced, element);
+    }
     OpBuilder builder(root);
-    remarkDone(
-        root, passName, "elementwise",
-        format("fused {}", counted(fused.size(), "producer", "producers")));
-    Value value = writeTensor(builder, root->getLoc(), exprs, other, vars);
+    remarkDone(root, passName, "elementwise",
+               format("fused {}", counted(count, "producer", "producers")));
+    Value value =
+        writeTensor(builder, root->getLoc(), exprs, element, reader->vars);
     replace(builder, root, value);
   }
 

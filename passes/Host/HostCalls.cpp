@@ -85,6 +85,8 @@ public:
   LogicalResult run();
 
 private:
+  FailureOr<bool> lower(Operation *op, HostParams &params);
+
   void lowerParam(OpBuilder &b, attn::ParamOp op, const HostParam &param) {
     Location loc = op.getLoc();
     auto type = cast<MemRefType>(op.getResult().getType());
@@ -369,6 +371,57 @@ private:
   SmallVector<std::string> kernelNames, kernelSymbols;
 };
 
+/// Whether \p op is replaced, and has no reader any more.
+FailureOr<bool> HostCalls::lower(Operation *op, HostParams &params) {
+  OpBuilder b(op);
+  LogicalResult ok = success();
+  if (auto param = dyn_cast<attn::ParamOp>(op))
+    lowerParam(b, param, params.ops[op]);
+  else if (auto kept = dyn_cast<attn::KeptOp>(op))
+    lowerKept(b, op, kept.getSlot(), kept.getResult(), /*fill=*/false);
+  else if (auto slot = dyn_cast<attn::SlotOp>(op))
+    lowerKept(b, op, slot.getSlot(), slot.getMemory(), /*fill=*/true);
+  else if (auto require = dyn_cast<attn::RequireOp>(op))
+    ok = lowerRequire(b, require);
+  else if (auto check = dyn_cast<attn::RequireInRangeOp>(op))
+    lowerRequireInRange(b, check);
+  else if (auto call = dyn_cast<halide::CallOp>(op))
+    ok = lowerKernelCall(b, call);
+  else if (auto alloc = dyn_cast<memref::AllocOp>(op))
+    ok = lowerAlloc(b, alloc);
+  else if (auto dealloc = dyn_cast<memref::DeallocOp>(op))
+    lowerDealloc(b, dealloc);
+  else if (auto abs = dyn_cast<math::AbsIOp>(op))
+    lowerAbs(b, abs);
+  else if (auto copy = dyn_cast<memref::CopyOp>(op)) {
+    // Upstream calls a function for arrays with gaps, which is not the
+    // runtime's: they are copied by loops.
+    if (isDense(copy.getSource()) && isDense(copy.getTarget()))
+      return false;
+    linalg::makeMemRefCopyOp(b, op->getLoc(), copy.getSource(),
+                             copy.getTarget());
+  } else if (isa<arith::MulIOp, arith::AddIOp, arith::SubIOp>(op) &&
+             op->getResult(0).getType().isIndex())
+    lowerExtent(b, op,
+                isa<arith::MulIOp>(op)   ? "heed_host_multiply"
+                : isa<arith::AddIOp>(op) ? "heed_host_add"
+                                         : "heed_host_subtract");
+  else if (auto expand = dyn_cast<memref::ExpandShapeOp>(op)) {
+    lowerExpand(b, expand);
+    if (!expand->use_empty())
+      return false;
+  } else if (isa<arith::DivSIOp, arith::RemSIOp, arith::FloorDivSIOp,
+                 arith::CeilDivSIOp>(op) &&
+             op->getResult(0).getType().isIndex()) {
+    guardDivisor(b, op);
+    return false;
+  } else
+    return false;
+  if (failed(ok))
+    return failure();
+  return true;
+}
+
 LogicalResult HostCalls::run() {
   if (failed(verifyHost(module)))
     return failure();
@@ -385,53 +438,11 @@ LogicalResult HostCalls::run() {
   for (func::FuncOp function : functions)
     function.walk([&](Operation *op) { ops.push_back(op); });
   for (Operation *op : ops) {
-    OpBuilder b(op);
-    LogicalResult ok = success();
-    if (auto param = dyn_cast<attn::ParamOp>(op))
-      lowerParam(b, param, params->ops[op]);
-    else if (auto kept = dyn_cast<attn::KeptOp>(op))
-      lowerKept(b, op, kept.getSlot(), kept.getResult(), /*fill=*/false);
-    else if (auto slot = dyn_cast<attn::SlotOp>(op))
-      lowerKept(b, op, slot.getSlot(), slot.getMemory(), /*fill=*/true);
-    else if (auto require = dyn_cast<attn::RequireOp>(op))
-      ok = lowerRequire(b, require);
-    else if (auto check = dyn_cast<attn::RequireInRangeOp>(op))
-      lowerRequireInRange(b, check);
-    else if (auto call = dyn_cast<halide::CallOp>(op))
-      ok = lowerKernelCall(b, call);
-    else if (auto alloc = dyn_cast<memref::AllocOp>(op))
-      ok = lowerAlloc(b, alloc);
-    else if (auto dealloc = dyn_cast<memref::DeallocOp>(op))
-      lowerDealloc(b, dealloc);
-    else if (auto abs = dyn_cast<math::AbsIOp>(op))
-      lowerAbs(b, abs);
-    else if (auto copy = dyn_cast<memref::CopyOp>(op)) {
-      // Upstream calls a function for arrays with gaps, which is not the
-      // runtime's: they are copied by loops.
-      if (isDense(copy.getSource()) && isDense(copy.getTarget()))
-        continue;
-      linalg::makeMemRefCopyOp(b, op->getLoc(), copy.getSource(),
-                               copy.getTarget());
-    } else if (isa<arith::MulIOp, arith::AddIOp, arith::SubIOp>(op) &&
-               op->getResult(0).getType().isIndex())
-      lowerExtent(b, op,
-                  isa<arith::MulIOp>(op)   ? "heed_host_multiply"
-                  : isa<arith::AddIOp>(op) ? "heed_host_add"
-                                           : "heed_host_subtract");
-    else if (auto expand = dyn_cast<memref::ExpandShapeOp>(op)) {
-      lowerExpand(b, expand);
-      if (!expand->use_empty())
-        continue;
-    } else if (isa<arith::DivSIOp, arith::RemSIOp, arith::FloorDivSIOp,
-                   arith::CeilDivSIOp>(op) &&
-               op->getResult(0).getType().isIndex()) {
-      guardDivisor(b, op);
-      continue;
-    } else
-      continue;
-    if (failed(ok))
+    FailureOr<bool> isReplaced = lower(op, *params);
+    if (failed(isReplaced))
       return failure();
-    op->erase();
+    if (*isReplaced)
+      op->erase();
   }
   return makeHostEntries(*this, functions,
                          {prefix, params->table, kernelNames});

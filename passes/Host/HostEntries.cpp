@@ -82,57 +82,56 @@ Attribute describe(func::FuncOp model, unsigned argument, unsigned k) {
   return entry.getDictionary(model.getContext());
 }
 
-/// The two C functions of \p model, and its entry in the description.
-FailureOr<Attribute> makeEntry(HostBuilder &host, func::FuncOp model,
-                               StringRef prefix) {
-  OpBuilder b(model.getContext());
-  auto shapes = host.module.lookupSymbol<func::FuncOp>(
-      format("{}.shapes", model.getName()));
-  if (!shapes)
-    return model.emitError("expected '@")
-           << model.getName() << ".shapes', which attn-form-entries makes";
-  model.setPrivate();
-  SmallVector<Attribute> inputs, outputs;
-  SmallVector<unsigned> outputArguments;
-  for (unsigned k = 1; k < model.getNumArguments(); ++k) {
-    if (model.getArgAttr(k, "attn.result")) {
-      outputs.push_back(describe(model, k, outputs.size()));
-      outputArguments.push_back(k);
-    } else {
-      inputs.push_back(describe(model, k, inputs.size()));
-    }
-  }
-  Location loc = model.getLoc();
-  std::string base = format("{}.{}", prefix, model.getName());
+/// An empty C function \p name, into which \p b then writes.
+func::FuncOp beginFunction(HostBuilder &host, OpBuilder &b, Location loc,
+                           StringRef name, ArrayRef<Type> arguments) {
   b.setInsertionPointToEnd(host.module.getBody());
-  auto type = b.getFunctionType({host.pointer, host.pointer, host.pointer},
-                                b.getI32Type());
+  auto function = func::FuncOp::create(
+      b, loc, name, b.getFunctionType(arguments, b.getI32Type()));
+  b.setInsertionPointToStart(function.addEntryBlock());
+  return function;
+}
 
-  auto run = func::FuncOp::create(b, loc, format("{}.run", base), type);
-  b.setInsertionPointToStart(run.addEntryBlock());
+bool isResult(func::FuncOp model, unsigned argument) {
+  return bool(model.getArgAttr(argument, "attn.result"));
+}
+
+/// The C function that runs \p model: handle, inputs, outputs.
+func::FuncOp makeRun(HostBuilder &host, func::FuncOp model, StringRef name) {
+  OpBuilder b(model.getContext());
+  Location loc = model.getLoc();
+  func::FuncOp run = beginFunction(host, b, loc, name,
+                                   {host.pointer, host.pointer, host.pointer});
   SmallVector<Value> arguments{run.getArgument(0)};
   unsigned in = 0, out = 0;
-  for (unsigned k = 1; k < model.getNumArguments(); ++k) {
-    bool isResult = bool(model.getArgAttr(k, "attn.result"));
+  for (unsigned k = 1; k < model.getNumArguments(); ++k)
     arguments.push_back(unpack(host, b, loc, model.getArgumentTypes()[k],
-                               run.getArgument(isResult ? 2 : 1),
-                               isResult ? out++ : in++));
-  }
+                               run.getArgument(isResult(model, k) ? 2 : 1),
+                               isResult(model, k) ? out++ : in++));
   func::CallOp::create(b, loc, model, arguments);
   func::ReturnOp::create(b, loc, host.i32(b, loc, 0));
+  return run;
+}
 
-  b.setInsertionPointToEnd(host.module.getBody());
-  auto ask = func::FuncOp::create(b, loc, format("{}.ask", base), type);
-  b.setInsertionPointToStart(ask.addEntryBlock());
-  arguments.assign({ask.getArgument(0)});
+/// The C function that writes type, rank and extents of the results of \p
+/// model, which \p shapes computes, to outputs without data.
+func::FuncOp makeAsk(HostBuilder &host, func::FuncOp model, func::FuncOp shapes,
+                     StringRef name) {
+  OpBuilder b(model.getContext());
+  Location loc = model.getLoc();
+  func::FuncOp ask = beginFunction(host, b, loc, name,
+                                   {host.pointer, host.pointer, host.pointer});
+  SmallVector<Value> arguments{ask.getArgument(0)};
   for (unsigned k = 1; k < shapes.getNumArguments(); ++k)
     arguments.push_back(unpack(host, b, loc, shapes.getArgumentTypes()[k],
                                ask.getArgument(1), k - 1));
   auto extents = func::CallOp::create(b, loc, shapes, arguments);
-  unsigned next = 0;
-  for (auto [k, argument] : llvm::enumerate(outputArguments)) {
-    auto result = cast<MemRefType>(model.getArgumentTypes()[argument]);
-    Value buffer = host.at(b, loc, ask.getArgument(2), kBufferBytes * k);
+  unsigned next = 0, number = 0;
+  for (unsigned k = 1; k < model.getNumArguments(); ++k) {
+    if (!isResult(model, k))
+      continue;
+    auto result = cast<MemRefType>(model.getArgumentTypes()[k]);
+    Value buffer = host.at(b, loc, ask.getArgument(2), kBufferBytes * number++);
     int32_t element = runtimeType(result.getElementType());
     LLVM::StoreOp::create(b, loc, host.i32(b, loc, element),
                           host.at(b, loc, buffer, kBufferType));
@@ -147,7 +146,27 @@ FailureOr<Attribute> makeEntry(HostBuilder &host, func::FuncOp model,
           host.at(b, loc, buffer, kBufferShape + 8 * axis));
   }
   func::ReturnOp::create(b, loc, host.i32(b, loc, 0));
+  return ask;
+}
 
+/// The two C functions of \p model, and its entry in the description.
+FailureOr<Attribute> makeEntry(HostBuilder &host, func::FuncOp model,
+                               StringRef prefix) {
+  auto shapes = host.module.lookupSymbol<func::FuncOp>(
+      format("{}.shapes", model.getName()));
+  if (!shapes)
+    return model.emitError("expected '@")
+           << model.getName() << ".shapes', which attn-form-entries makes";
+  model.setPrivate();
+  SmallVector<Attribute> inputs, outputs;
+  for (unsigned k = 1; k < model.getNumArguments(); ++k) {
+    SmallVector<Attribute> &list = isResult(model, k) ? outputs : inputs;
+    list.push_back(describe(model, k, list.size()));
+  }
+  std::string base = heed::format("{}.{}", prefix, model.getName());
+  func::FuncOp run = makeRun(host, model, heed::format("{}.run", base));
+  func::FuncOp ask = makeAsk(host, model, shapes, heed::format("{}.ask", base));
+  Builder b(model.getContext());
   NamedAttrList entry;
   entry.set("name", model.getNameAttr());
   entry.set("inputs", b.getArrayAttr(inputs));
@@ -165,11 +184,8 @@ FailureOr<Attribute> makeEntry(HostBuilder &host, func::FuncOp model,
 func::FuncOp makeInit(HostBuilder &host, func::FuncOp init, StringRef prefix) {
   OpBuilder b(init.getContext());
   Location loc = init.getLoc();
-  b.setInsertionPointToEnd(host.module.getBody());
-  auto open =
-      func::FuncOp::create(b, loc, format("{}.open", prefix),
-                           b.getFunctionType(host.pointer, b.getI32Type()));
-  b.setInsertionPointToStart(open.addEntryBlock());
+  func::FuncOp open =
+      beginFunction(host, b, loc, format("{}.open", prefix), {host.pointer});
   func::CallOp::create(b, loc, init, ValueRange{open.getArgument(0)});
   func::ReturnOp::create(b, loc, host.i32(b, loc, 0));
   return open;

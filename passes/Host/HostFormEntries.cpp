@@ -209,6 +209,78 @@ void materialize(Value value, Value memory, Operation *exit) {
       /*restrict=*/true, /*writable=*/true);
 }
 
+/// The extents of all results, in the order of their axes.
+FailureOr<SmallVector<Value>> extentsOfResults(func::FuncOp model) {
+  Operation *exit = model.getBody().front().getTerminator();
+  OpBuilder inModel(exit);
+  SmallVector<Value> extents;
+  for (Value result : exit->getOperands()) {
+    auto type = dyn_cast<RankedTensorType>(result.getType());
+    if (!type)
+      return model.emitError("a model's results are ranked tensors");
+    for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+      Value extent = extentOf(inModel, result,
+                              heed::mutated("form-entries.reverse-axes")
+                                  ? type.getRank() - 1 - axis
+                                  : axis);
+      if (!extent)
+        return model.emitError("no extent is known for axis ")
+               << axis << " of a result";
+      extents.push_back(extent);
+    }
+  }
+  return extents;
+}
+
+/// Checks of the sizes come along: asking for shapes reports the same mistakes
+/// as running does.
+void addChecks(func::FuncOp model, llvm::SetVector<Operation *> &slice) {
+  for (auto check : model.getBody().front().getOps<heed::attn::RequireOp>()) {
+    llvm::SetVector<Operation *> wanted = slice;
+    bool ok = true;
+    for (Value operand : check->getOperands()) {
+      DiagnosticEngine::HandlerID handler =
+          check.getContext()->getDiagEngine().registerHandler(
+              [](Diagnostic &) { return success(); });
+      ok = ok && succeeded(sliceBackward(operand, wanted));
+      check.getContext()->getDiagEngine().eraseHandler(handler);
+    }
+    if (!ok)
+      continue;
+    slice = wanted;
+    slice.insert(check);
+  }
+}
+
+/// A function \p name that does what \p slice of \p model does, and returns
+/// \p extents.
+void makeShapes(func::FuncOp model, StringRef name, ArrayRef<Value> extents,
+                const llvm::SetVector<Operation *> &slice) {
+  OpBuilder builder(model->getContext());
+  builder.setInsertionPointAfter(model);
+  auto function = func::FuncOp::create(
+      builder, model.getLoc(), name,
+      builder.getFunctionType(
+          model.getArgumentTypes(),
+          SmallVector<Type>(extents.size(), builder.getIndexType())));
+  function.setPrivate();
+  function->setAttr("attn.shapes_of",
+                    FlatSymbolRefAttr::get(model.getNameAttr()));
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  IRMapping mapping;
+  mapping.map(model.getArguments(), function.getArguments());
+  for (Operation &op : model.getBody().front())
+    if (slice.contains(&op))
+      builder.clone(op, mapping);
+  SmallVector<Value> mapped;
+  for (Value extent : extents)
+    mapped.push_back(mapping.lookupOrDefault(extent));
+  func::ReturnOp::create(builder, model.getLoc(), mapped);
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    function.setArgAttr(i, "bufferization.writable",
+                        builder.getBoolAttr(false));
+}
+
 struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
   void runOnOperation() override {
     SmallVector<func::FuncOp> models;
@@ -250,69 +322,15 @@ struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
     if (model->getParentOfType<ModuleOp>().lookupSymbol(name))
       return model.emitError("the model is an entry already: '")
              << name << "' stands beside it";
-    Operation *exit = model.getBody().front().getTerminator();
-    OpBuilder inModel(exit);
-    SmallVector<Value> extents;
-    for (Value result : exit->getOperands()) {
-      auto type = dyn_cast<RankedTensorType>(result.getType());
-      if (!type)
-        return model.emitError("a model's results are ranked tensors");
-      for (int64_t axis = 0; axis < type.getRank(); ++axis) {
-        Value extent = extentOf(inModel, result,
-                                heed::mutated("form-entries.reverse-axes")
-                                    ? type.getRank() - 1 - axis
-                                    : axis);
-        if (!extent)
-          return model.emitError("no extent is known for axis ")
-                 << axis << " of a result";
-        extents.push_back(extent);
-      }
-    }
+    FailureOr<SmallVector<Value>> extents = extentsOfResults(model);
+    if (failed(extents))
+      return failure();
     llvm::SetVector<Operation *> slice;
-    for (Value extent : extents)
+    for (Value extent : *extents)
       if (failed(sliceBackward(extent, slice)))
         return failure();
-    // Checks of the sizes come along: asking for shapes reports the same
-    // mistakes as running does.
-    for (auto check : model.getBody().front().getOps<heed::attn::RequireOp>()) {
-      llvm::SetVector<Operation *> wanted = slice;
-      bool ok = true;
-      for (Value operand : check->getOperands()) {
-        DiagnosticEngine::HandlerID handler =
-            check.getContext()->getDiagEngine().registerHandler(
-                [](Diagnostic &) { return success(); });
-        ok = ok && succeeded(sliceBackward(operand, wanted));
-        check.getContext()->getDiagEngine().eraseHandler(handler);
-      }
-      if (!ok)
-        continue;
-      slice = wanted;
-      slice.insert(check);
-    }
-
-    OpBuilder builder(model->getContext());
-    builder.setInsertionPointAfter(model);
-    auto function = func::FuncOp::create(
-        builder, model.getLoc(), name,
-        builder.getFunctionType(
-            model.getArgumentTypes(),
-            SmallVector<Type>(extents.size(), builder.getIndexType())));
-    function.setPrivate();
-    function->setAttr("attn.shapes_of",
-                      FlatSymbolRefAttr::get(model.getNameAttr()));
-    builder.setInsertionPointToStart(function.addEntryBlock());
-    IRMapping mapping;
-    mapping.map(model.getArguments(), function.getArguments());
-    for (Operation &op : model.getBody().front())
-      if (slice.contains(&op))
-        builder.clone(op, mapping);
-    SmallVector<Value> mapped;
-    for (Value extent : extents)
-      mapped.push_back(mapping.lookupOrDefault(extent));
-    func::ReturnOp::create(builder, model.getLoc(), mapped);
-    for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      function.setArgAttr(i, "bufferization.writable",
-                          builder.getBoolAttr(false));
+    addChecks(model, slice);
+    makeShapes(model, name, *extents, slice);
     return success();
   }
 

@@ -170,38 +170,40 @@ SmallVector<OpFoldResult> sizesOf(Value value) {
   return {};
 }
 
-} // namespace
+/// \p size, of a tensor of a kernel, in the values that the host has \p passed.
+OpFoldResult onHost(OpFoldResult size, ArrayRef<Value> passed) {
+  if (auto argument = dyn_cast_if_present<Value>(size))
+    return passed[cast<BlockArgument>(argument).getArgNumber()];
+  return size;
+}
 
-RestoreResults heed::mergeLoops(func::FuncOp kernel, unsigned loop,
-                                OpBuilder &b,
-                                SmallVectorImpl<Value> &arguments) {
-  Block &body = kernel.getBody().front();
-  Tensors tensors(loop);
-  if (!tensors.analyse(body))
-    return {};
-  Location loc = kernel.getLoc();
-  // What the host knows of results and of buffers inside, in its own values.
-  SmallVector<Value> passed(arguments.begin(), arguments.end());
-  auto onHost = [passed](OpFoldResult size) -> OpFoldResult {
-    if (auto argument = dyn_cast_if_present<Value>(size))
-      return passed[cast<BlockArgument>(argument).getArgNumber()];
-    return size;
-  };
-  SmallVector<SmallVector<OpFoldResult>> shapes;
+/// What a call of the kernel returned before its loops were merged.
+struct Returned {
+  SmallVector<SmallVector<OpFoldResult>> shapes; ///< none of what stays
   SmallVector<Type> types;
   SmallVector<unsigned> axes;
+};
+
+/// None where the host does not know a shape.
+std::optional<Returned> returnedBy(Block &body, const Tensors &tensors,
+                                   ArrayRef<Value> passed) {
+  Returned returned;
   for (Value result : body.getTerminator()->getOperands()) {
-    shapes.emplace_back();
-    types.push_back(result.getType());
-    axes.push_back(tensors.axisOf(result).value_or(0));
+    SmallVector<OpFoldResult> &shape = returned.shapes.emplace_back();
+    returned.types.push_back(result.getType());
+    returned.axes.push_back(tensors.axisOf(result).value_or(0));
     if (!tensors.isMerged(result))
       continue;
     for (OpFoldResult size : sizesOf(result))
-      shapes.back().push_back(onHost(size));
-    if (shapes.back().empty())
-      return {};
+      shape.push_back(onHost(size, passed));
+    if (shape.empty())
+      return std::nullopt;
   }
+  return returned;
+}
 
+void mergeArguments(Block &body, const Tensors &tensors, OpBuilder &b,
+                    Location loc, MutableArrayRef<Value> arguments) {
   for (auto [k, argument] : llvm::enumerate(arguments)) {
     std::optional<unsigned> axis = tensors.axisOf(body.getArgument(k));
     if (!axis)
@@ -211,8 +213,16 @@ RestoreResults heed::mergeLoops(func::FuncOp kernel, unsigned loop,
         b, loc, type, argument, groupsOf(type.getRank() + 1, *axis));
     body.getArgument(k).setType(type);
   }
-  // The number of places of both is an argument of its own.
+}
+
+/// The number of places of both loops is an argument of its own, which is added
+/// to \p arguments; \p passed are those that the sizes of \p body are given by.
+void mergeBuffers(Block &body, Tensors &tensors, OpBuilder &b, Location loc,
+                  ArrayRef<Value> passed, SmallVectorImpl<Value> &arguments) {
   llvm::MapVector<std::pair<Value, Value>, Value> products;
+  auto onHostAsValue = [&](OpFoldResult size) {
+    return getValueOrCreateConstantIndexOp(b, loc, onHost(size, passed));
+  };
   for (auto empty :
        llvm::make_early_inc_range(body.getOps<tensor::EmptyOp>())) {
     std::optional<unsigned> axis = tensors.axisOf(empty);
@@ -221,9 +231,8 @@ RestoreResults heed::mergeLoops(func::FuncOp kernel, unsigned loop,
     auto type = mergedType(empty.getType(), *axis);
     SmallVector<OpFoldResult> own = sizesOf(empty);
     if (type.isDynamicDim(*axis)) {
-      Value first = getValueOrCreateConstantIndexOp(b, loc, onHost(own[*axis]));
-      Value second =
-          getValueOrCreateConstantIndexOp(b, loc, onHost(own[*axis + 1]));
+      Value first = onHostAsValue(own[*axis]);
+      Value second = onHostAsValue(own[*axis + 1]);
       Value &both = products[{first, second}];
       if (!both) {
         both = body.addArgument(b.getIndexType(), loc);
@@ -243,6 +252,9 @@ RestoreResults heed::mergeLoops(func::FuncOp kernel, unsigned loop,
     tensors.replace(empty, fresh);
     empty.erase();
   }
+}
+
+void mergeOps(Block &body, const Tensors &tensors) {
   for (Operation &op : body.without_terminator()) {
     if (auto generic = dyn_cast<linalg::GenericOp>(op))
       mergeLoops(generic, tensors);
@@ -251,14 +263,35 @@ RestoreResults heed::mergeLoops(func::FuncOp kernel, unsigned loop,
         if (std::optional<unsigned> axis = tensors.axisOf(result))
           result.setType(mergedType(result.getType(), *axis));
   }
+}
+
+} // namespace
+
+RestoreResults heed::mergeLoops(func::FuncOp kernel, unsigned loop,
+                                OpBuilder &b,
+                                SmallVectorImpl<Value> &arguments) {
+  Block &body = kernel.getBody().front();
+  Tensors tensors(loop);
+  if (!tensors.analyse(body))
+    return {};
+  Location loc = kernel.getLoc();
+  // Sizes inside are numbers of these, not of what becomes of them.
+  SmallVector<Value> passed(arguments.begin(), arguments.end());
+  std::optional<Returned> returned = returnedBy(body, tensors, passed);
+  if (!returned)
+    return {};
+  mergeArguments(body, tensors, b, loc, arguments);
+  mergeBuffers(body, tensors, b, loc, passed, arguments);
+  mergeOps(body, tensors);
   SmallVector<Type> results(body.getTerminator()->getOperandTypes());
   kernel.setFunctionType(
       b.getFunctionType(TypeRange(body.getArgumentTypes()), results));
 
-  return [shapes, types, axes, loc](OpBuilder &at, ValueRange values) {
+  return [returned = std::move(*returned), loc](OpBuilder &at,
+                                                ValueRange values) {
     SmallVector<Value> restored(values);
     for (auto [value, shape, type, axis] :
-         llvm::zip(restored, shapes, types, axes))
+         llvm::zip(restored, returned.shapes, returned.types, returned.axes))
       if (!shape.empty())
         value = tensor::ExpandShapeOp::create(
             at, loc, cast<RankedTensorType>(type), value,

@@ -130,7 +130,6 @@ bool isAlike(Product &a, Product &b) {
       a.sum.getIndexingMaps() != b.sum.getIndexingMaps() ||
       a.sum.getIteratorTypes() != b.sum.getIteratorTypes() ||
       a.sum->getOperandTypes() != b.sum->getOperandTypes() ||
-      a.sum->getNumOperands() != b.sum->getNumOperands() ||
       a.kernel.getResultTypes() != b.kernel.getResultTypes() ||
       !OperationEquivalence::isRegionEquivalentTo(
           &a.sum.getRegion(), &b.sum.getRegion(),
@@ -175,6 +174,8 @@ public:
 private:
   void runIn(Block &block);
   bool joins(ArrayRef<Product> group, Product &next);
+  func::FuncOp makeKernel(MutableArrayRef<Product> group,
+                          ArrayRef<Value> operands, ArrayRef<Value> results);
   void merge(MutableArrayRef<Product> group);
 
   ModuleOp module;
@@ -223,45 +224,58 @@ bool Merger::joins(ArrayRef<Product> group, Product &next) {
   return true;
 }
 
-void Merger::merge(MutableArrayRef<Product> group) {
-  func::CallOp first = group.front().call;
-  Location loc = first.getLoc();
-  auto inGroup = [&](Operation *op) {
-    return llvm::any_of(group, [&](Product &p) { return p.call == op; });
-  };
+bool isCallOf(ArrayRef<Product> group, Operation *op) {
+  return llvm::any_of(group, [&](const Product &p) { return p.call == op; });
+}
+
+/// Whether nothing but products of \p group read what \p p returns.
+bool staysInside(ArrayRef<Product> group, const Product &p) {
+  return llvm::all_of(p.result().getUsers(),
+                      [&](Operation *user) { return isCallOf(group, user); });
+}
+
+/// What the calls of \p group are given, but by each other.
+SmallVector<Value> operandsOf(ArrayRef<Product> group) {
   llvm::SetVector<Value> operands;
-  SmallVector<Type> types;
-  SmallVector<Value> results;
-  std::string read, saved;
-  for (OpOperand *operand : group.front().sum.getDpsInputOperands())
-    if (operand->getOperandNumber() != group.front().weight)
-      read =
-          Words(group.front(), operand->get().getType(), group.size() - 1).text;
-  for (Product &p : group) {
-    for (Value operand : p.call.getOperands())
-      if (Operation *def = operand.getDefiningOp(); !def || !inGroup(def))
+  for (const Product &p : group)
+    for (Value operand : p.call->getOperands())
+      if (Operation *def = operand.getDefiningOp();
+          !def || !isCallOf(group, def))
         operands.insert(operand);
-    Value result = p.result();
-    if (llvm::all_of(result.getUsers(), inGroup)) {
+  return operands.takeVector();
+}
+
+/// What one kernel for \p group does not read and write.
+std::string savedText(MutableArrayRef<Product> group) {
+  Product &first = group.front();
+  std::string read, saved;
+  for (OpOperand *operand : first.sum.getDpsInputOperands())
+    if (operand->getOperandNumber() != first.weight)
+      read = Words(first, operand->get().getType(), group.size() - 1).text;
+  for (Product &p : group)
+    if (staysInside(group, p))
       saved += heed::format(", writing and reading{}",
-                            Words(p, result.getType(), 2).text);
-      continue;
-    }
-    types.push_back(result.getType());
-    results.push_back(result);
-  }
-  SmallVector<Value> passed(operands.getArrayRef());
+                            Words(p, p.result().getType(), 2).text);
+  return heed::format("reading{}{}", read, saved);
+}
+
+/// A function with \p operands and \p results that does what \p group does.
+func::FuncOp Merger::makeKernel(MutableArrayRef<Product> group,
+                                ArrayRef<Value> operands,
+                                ArrayRef<Value> results) {
+  func::CallOp first = group.front().call;
   OpBuilder b(module.getContext());
-  auto kernel = func::FuncOp::create(
-      loc, "kernel",
-      b.getFunctionType(TypeRange(ValueRange(passed)), TypeRange(types)));
+  auto kernel =
+      func::FuncOp::create(first.getLoc(), "kernel",
+                           b.getFunctionType(TypeRange(ValueRange(operands)),
+                                             TypeRange(ValueRange(results))));
   kernel.setPrivate();
   for (StringRef name : {StringRef(attn::kKernelAttr), StringRef("attn.kind")})
     kernel->setAttr(name, group.front().kernel->getAttr(name));
   Block *entry = kernel.addEntryBlock();
   b.setInsertionPointToStart(entry);
   IRMapping onHost; // from the host's values to the kernel's
-  onHost.map(ValueRange(passed), entry->getArguments());
+  onHost.map(ValueRange(operands), entry->getArguments());
   for (Product &p : group) {
     Block &body = p.kernel.getBody().front();
     IRMapping map;
@@ -287,16 +301,25 @@ void Merger::merge(MutableArrayRef<Product> group) {
   for (Value result : results)
     returned.push_back(onHost.lookup(
         mutated("merge-products.return-first-twice") ? results[0] : result));
-  func::ReturnOp::create(b, loc, returned);
+  func::ReturnOp::create(b, first.getLoc(), returned);
+  return kernel;
+}
 
-  func::FuncOp same = shareKernel(
-      kernel, format("{}s", group.front().kernel.getName()), known, symbols);
-  remarkDone(group.back().call, "attn-merge-products", "merged",
-             format("{} products of one operand in one kernel, which saves "
-                    "reading{}{}",
-                    group.size(), read, saved));
-  b.setInsertionPoint(first);
-  auto call = func::CallOp::create(b, loc, same, passed);
+void Merger::merge(MutableArrayRef<Product> group) {
+  SmallVector<Value> operands = operandsOf(group), results;
+  for (Product &p : group)
+    if (!staysInside(group, p))
+      results.push_back(p.result());
+  func::FuncOp kernel = shareKernel(
+      makeKernel(group, operands, results),
+      format("{}s", group.front().kernel.getName()), known, symbols);
+  remarkDone(
+      group.back().call, "attn-merge-products", "merged",
+      heed::format("{} products of one operand in one kernel, which saves {}",
+                   group.size(), savedText(group)));
+  func::CallOp first = group.front().call;
+  OpBuilder b(first);
+  auto call = func::CallOp::create(b, first.getLoc(), kernel, operands);
   if (mutated("merge-products.swap-results"))
     std::reverse(results.begin(), results.end());
   for (auto [result, value] : llvm::zip(results, call.getResults()))

@@ -41,6 +41,10 @@ public:
   SmallVector<Operation *> run();
 
 private:
+  bool isOnlyReadHere(Operation *op) const;
+  std::optional<Loops> loopsOf(linalg::GenericOp op);
+  std::optional<Loops> loopsOfSoftmax(Operation *op);
+  bool combinesKeys(Operation *op, const Loops &loops) const;
   bool include(Operation *op);
   void record(Operation *op, const Loops &loops);
   bool readsActivations(Operation *op);
@@ -99,11 +103,8 @@ void Search::record(Operation *op, const Loops &loops) {
             SmallVector<bool>(type.getRank(), false));
 }
 
-/// Takes \p op into the group if it works on pairs and shares loops with it.
-bool Search::include(Operation *op) {
-  auto generic = dyn_cast<linalg::GenericOp>(op);
-  if (!generic && !isSoftmax(op))
-    return false;
+/// Whether \p op is read, and by the group alone.
+bool Search::isOnlyReadHere(Operation *op) const {
   bool read = false;
   for (Value result : op->getResults()) {
     read |= !result.use_empty();
@@ -111,63 +112,82 @@ bool Search::include(Operation *op) {
       if (!group.contains(op->getBlock()->findAncestorOpInBlock(*user)))
         return false;
   }
-  if (!read)
-    return false;
+  return read;
+}
+
+std::optional<Loops> Search::loopsOfSoftmax(Operation *op) {
+  auto it = tensors.find(op->getResult(0));
+  if (it == tensors.end())
+    return std::nullopt;
+  Loops loops = it->second;
+  for (int64_t axis : softmaxAxes(op))
+    loops.rows[axis] = -1;
+  return loops;
+}
+
+/// By what the group's readers of its results, and of what it reads, say.
+std::optional<Loops> Search::loopsOf(linalg::GenericOp op) {
   Loops loops;
-  if (!generic) {
-    auto it = tensors.find(op->getResult(0));
+  loops.rows.assign(op.getNumLoops(), -1);
+  loops.keys.assign(op.getNumLoops(), false);
+  for (auto [number, result] : llvm::enumerate(op.getResults())) {
+    auto it = tensors.find(result);
     if (it == tensors.end())
-      return false;
-    loops = it->second;
-    for (int64_t axis : softmaxAxes(op))
-      loops.rows[axis] = -1;
-  } else {
-    unsigned count = generic.getNumLoops();
-    loops.rows.assign(count, -1);
-    loops.keys.assign(count, false);
-    for (auto [number, result] : llvm::enumerate(generic.getResults())) {
-      auto it = tensors.find(result);
-      if (it == tensors.end())
-        continue;
-      AffineMap map =
-          generic.getMatchingIndexingMap(generic.getDpsInitOperand(number));
-      for (auto [axis, expr] : llvm::enumerate(map.getResults())) {
-        auto dim = dyn_cast<AffineDimExpr>(expr);
-        if (!dim)
-          return false;
-        loops.rows[dim.getPosition()] = it->second.rows[axis];
-        loops.keys[dim.getPosition()] = it->second.keys[axis];
-      }
+      continue;
+    AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(number));
+    for (auto [axis, expr] : llvm::enumerate(map.getResults())) {
+      auto dim = dyn_cast<AffineDimExpr>(expr);
+      if (!dim)
+        return std::nullopt;
+      loops.rows[dim.getPosition()] = it->second.rows[axis];
+      loops.keys[dim.getPosition()] = it->second.keys[axis];
     }
-    for (OpOperand *operand : generic.getDpsInputOperands())
-      if (auto it = tensors.find(operand->get()); it != tensors.end())
-        for (auto [axis, expr] : llvm::enumerate(
-                 generic.getMatchingIndexingMap(operand).getResults()))
-          if (auto dim = dyn_cast<AffineDimExpr>(expr);
-              dim && it->second.keys[axis])
-            loops.keys[dim.getPosition()] = true;
   }
+  for (OpOperand *operand : op.getDpsInputOperands())
+    if (auto it = tensors.find(operand->get()); it != tensors.end())
+      for (auto [axis, expr] :
+           llvm::enumerate(op.getMatchingIndexingMap(operand).getResults()))
+        if (auto dim = dyn_cast<AffineDimExpr>(expr);
+            dim && it->second.keys[axis])
+          loops.keys[dim.getPosition()] = true;
+  return loops;
+}
+
+bool Search::combinesKeys(Operation *op, const Loops &loops) const {
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  if (!generic)
+    return llvm::any_of(softmaxAxes(op),
+                        [&](int64_t axis) { return loops.keys[axis]; });
+  for (auto [loop, kind] : llvm::enumerate(generic.getIteratorTypesArray()))
+    if (kind == utils::IteratorType::reduction && loops.keys[loop])
+      return true;
+  return false;
+}
+
+/// Takes \p op into the group if it works on pairs and shares loops with it.
+bool Search::include(Operation *op) {
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  if ((!generic && !isSoftmax(op)) || !isOnlyReadHere(op))
+    return false;
+  std::optional<Loops> loops = generic ? loopsOf(generic) : loopsOfSoftmax(op);
+  if (!loops)
+    return false;
   // What has one value per row goes along: a mean between its sum and its
   // readers.
   bool perRow = generic && generic.getNumReductionLoops() == 0 &&
-                llvm::all_of(loops.rows, [](int row) { return row >= 0; });
-  if (!perRow && !llvm::is_contained(loops.keys, true))
+                llvm::all_of(loops->rows, [](int row) { return row >= 0; });
+  if (!perRow && !llvm::is_contained(loops->keys, true))
     return false;
   SmallVector<int> shared;
   for (int axis : common)
-    if (llvm::is_contained(loops.rows, axis))
+    if (llvm::is_contained(loops->rows, axis))
       shared.push_back(axis);
   if (shared.empty())
     return false;
   common = shared;
-  if (!generic)
-    rowWise |= llvm::any_of(softmaxAxes(op),
-                            [&](int64_t axis) { return loops.keys[axis]; });
-  else
-    for (auto [loop, kind] : llvm::enumerate(generic.getIteratorTypesArray()))
-      rowWise |= kind == utils::IteratorType::reduction && loops.keys[loop];
+  rowWise |= combinesKeys(op, *loops);
   group.insert(op);
-  record(op, loops);
+  record(op, *loops);
   return true;
 }
 

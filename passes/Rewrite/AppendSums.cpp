@@ -137,80 +137,122 @@ Operation *placeFor(Operation *sum, Operation *product, Value other) {
   return second;
 }
 
-bool append(linalg::GenericOp sum, linalg::GenericOp product, unsigned array) {
-  Operation *place = placeFor(sum, product, product.getDpsInputs()[1 - array]);
-  if (!place)
-    return false;
-  OpBuilder b(place);
-  Attempt attempt(b);
-  Location loc = product.getLoc();
-  auto [summed, column, other] = *stateLoopsOf(product, array);
-  Exprs exprs(b.getContext());
-  SmallVector<unsigned> loops;
+/// A sum and a product of one array as one product with a row more.
+class Appended {
+public:
+  /// Needs the product's loops, and that \p array is the operand that \p sum
+  /// adds up.
+  Appended(linalg::GenericOp sum, linalg::GenericOp product, unsigned array);
+
+  /// Writes the product with a row more, and what it has of both.
+  void write(OpBuilder &b);
+  bool isProven(Attempt &attempt);
+  void replace();
+
+private:
+  ExprRef read(unsigned operand, unsigned atRow);
+  ExprRef element(OpBuilder &b);
+  Value writeBoth(OpBuilder &b);
+  Value writePart(OpBuilder &b, Location loc, ExprRef atRow,
+                  ArrayRef<unsigned> vars);
+  AffineMap mapOf(unsigned operand) {
+    return product.getMatchingIndexingMap(product.getDpsInputOperand(operand));
+  }
+
+  linalg::GenericOp sum, product;
+  const unsigned array;
+  const StateLoops which;
+  Exprs exprs;
+  SmallVector<unsigned> loops; ///< a variable for each loop of the product
+  ExprRef rows = nullptr;      ///< that the product has
+  unsigned row = 0;            ///< runs over one more
+  SmallVector<unsigned> outputs, kept; ///< axes of the product and of the sum
+  SmallVector<unsigned> shared;        ///< of the product's: neither e nor f
+  Value both, ofProduct, ofSum;
+};
+
+Appended::Appended(linalg::GenericOp sum, linalg::GenericOp product,
+                   unsigned array)
+    : sum(sum), product(product), array(array),
+      which(*stateLoopsOf(product, array)), exprs(product.getContext()) {
   for (unsigned loop = 0; loop < product.getNumLoops(); ++loop)
     loops.push_back(exprs.freshVar());
-  SmallVector<AffineMap, 2> maps;
-  for (unsigned k = 0; k < 2; ++k) {
-    maps.push_back(
-        product.getMatchingIndexingMap(product.getDpsInputOperand(k)));
-    for (unsigned axis = 0; axis < maps[k].getNumResults(); ++axis)
-      if (unsigned loop = loops[maps[k].getDimPosition(axis)];
+  for (unsigned k = 0; k < 2; ++k)
+    for (unsigned axis = 0; axis < mapOf(k).getNumResults(); ++axis)
+      if (unsigned loop = loops[mapOf(k).getDimPosition(axis)];
           !exprs.extent(loop))
         exprs.setExtent(loop, exprs.extentOf(product.getDpsInputs()[k], axis));
+  rows = exprs.extent(loops[which.other]);
+  row = exprs.freshVar(exprs.index(*Exprs::constantInt(rows) + 1));
+  AffineMap out = product.getMatchingIndexingMap(product.getDpsInitOperand(0));
+  for (unsigned axis = 0; axis < out.getNumResults(); ++axis) {
+    unsigned loop = out.getDimPosition(axis);
+    outputs.push_back(loops[loop]);
+    if (loop != which.column && loop != which.other)
+      shared.push_back(loops[loop]);
   }
-  ExprRef rows = exprs.extent(loops[other]);
-  unsigned row = exprs.freshVar(exprs.index(*Exprs::constantInt(rows) + 1));
-  auto read = [&](unsigned k, unsigned from, unsigned to) {
-    SmallVector<ExprRef> at;
-    for (unsigned axis = 0; axis < maps[k].getNumResults(); ++axis) {
-      unsigned loop = maps[k].getDimPosition(axis);
-      at.push_back(exprs.var(loop == from ? to : loops[loop]));
-    }
-    return exprs.read(product.getDpsInputs()[k], at);
-  };
+  AffineMap summed = mapOf(array);
+  for (unsigned axis = 0; axis < summed.getNumResults(); ++axis)
+    if (unsigned loop = summed.getDimPosition(axis); loop != which.summed)
+      kept.push_back(loops[loop]);
+}
+
+/// What the product reads of \p operand in row \p atRow.
+ExprRef Appended::read(unsigned operand, unsigned atRow) {
+  AffineMap map = mapOf(operand);
+  SmallVector<ExprRef> at;
+  for (unsigned axis = 0; axis < map.getNumResults(); ++axis) {
+    unsigned loop = map.getDimPosition(axis);
+    at.push_back(exprs.var(loop == which.other ? atRow : loops[loop]));
+  }
+  return exprs.read(product.getDpsInputs()[operand], at);
+}
+
+/// An element of the product with a row more: that row takes 1 for b.
+ExprRef Appended::element(OpBuilder &b) {
   auto less = b.getDictionaryAttr(b.getNamedAttr(
       "predicate", arith::CmpIPredicateAttr::get(b.getContext(),
                                                  arith::CmpIPredicate::slt)));
   ExprRef inside = exprs.op(OperationName("arith.cmpi", b.getContext()), less,
                             b.getI1Type(), {exprs.var(row), rows});
-  ExprRef a = read(array, other, row);
+  ExprRef a = read(array, row);
   ExprRef factor = exprs.select(
-      inside, read(1 - array, other, row),
+      inside, read(1 - array, row),
       exprs.constant(b.getFloatAttr(cast<FloatType>(a->type), 1.0)),
       /*guard=*/true);
-  ExprRef total =
-      exprs.reduce(OperationName("arith.addf", b.getContext()), {loops[summed]},
-                   exprs.op("arith.mulf", a->type, {a, factor}));
+  return exprs.reduce(OperationName("arith.addf", b.getContext()),
+                      {loops[which.summed]},
+                      exprs.op("arith.mulf", a->type, {a, factor}));
+}
 
-  AffineMap out = product.getMatchingIndexingMap(product.getDpsInitOperand(0));
-  SmallVector<unsigned> shared, outputs;
-  for (unsigned axis = 0; axis < out.getNumResults(); ++axis) {
-    unsigned loop = out.getDimPosition(axis);
-    outputs.push_back(loops[loop]);
-    if (loop != column && loop != other)
-      shared.push_back(loops[loop]);
-  }
+Value Appended::writeBoth(OpBuilder &b) {
+  ExprRef total = element(b);
   SmallVector<unsigned> axes(shared);
-  axes.append({row, loops[column]});
-  Value both = writeTensor(b, loc, exprs, total, axes);
-  auto element = [&, column = column](ExprRef atRow) {
-    SmallVector<ExprRef> at;
-    for (unsigned v : shared)
-      at.push_back(exprs.var(v));
-    at.append({atRow, exprs.var(loops[column])});
-    return exprs.read(both, at);
-  };
-  SmallVector<unsigned> kept; // the sum's axes
-  for (unsigned axis = 0; axis < maps[array].getNumResults(); ++axis)
-    if (unsigned loop = maps[array].getDimPosition(axis); loop != summed)
-      kept.push_back(loops[loop]);
-  Value ofProduct =
-      writeTensor(b, loc, exprs, element(exprs.var(loops[other])), outputs);
-  Value ofSum = writeTensor(
-      b, sum.getLoc(), exprs,
-      element(mutated("reorder-products.sum-from-first-row") ? exprs.index(0)
-                                                             : rows),
+  axes.append({row, loops[which.column]});
+  return writeTensor(b, product.getLoc(), exprs, total, axes);
+}
+
+/// The elements of row \p atRow, with \p vars as axes.
+Value Appended::writePart(OpBuilder &b, Location loc, ExprRef atRow,
+                          ArrayRef<unsigned> vars) {
+  SmallVector<ExprRef> at;
+  for (unsigned v : shared)
+    at.push_back(exprs.var(v));
+  at.append({atRow, exprs.var(loops[which.column])});
+  return writeTensor(b, loc, exprs, exprs.read(both, at), vars);
+}
+
+void Appended::write(OpBuilder &b) {
+  both = writeBoth(b);
+  ofProduct =
+      writePart(b, product.getLoc(), exprs.var(loops[which.other]), outputs);
+  ofSum = writePart(
+      b, sum.getLoc(),
+      mutated("reorder-products.sum-from-first-row") ? exprs.index(0) : rows,
       kept);
+}
+
+bool Appended::isProven(Attempt &attempt) {
   // Whether \p fresh has the elements of \p op's result at \p vars.
   auto isSame = [&](linalg::GenericOp op, Value fresh,
                     ArrayRef<unsigned> vars) {
@@ -221,16 +263,31 @@ bool append(linalg::GenericOp sum, linalg::GenericOp product, unsigned array) {
            prove(exprs, exprs.expand(op.getResult(0), at), fresh, vars, attempt)
                .holds;
   };
-  if (!isSame(product, ofProduct, outputs) || !isSame(sum, ofSum, kept)) {
-    attempt.undo();
-    return false;
-  }
+  return isSame(product, ofProduct, outputs) && isSame(sum, ofSum, kept);
+}
+
+void Appended::replace() {
   remarkDone(product, "attn-reorder-products", "sum-appended",
              "a sum of the same terms is one more row of the product");
   product.getResult(0).replaceAllUsesWith(ofProduct);
   sum.getResult(0).replaceAllUsesWith(ofSum);
   product.erase();
   sum.erase();
+}
+
+bool append(linalg::GenericOp sum, linalg::GenericOp product, unsigned array) {
+  Operation *place = placeFor(sum, product, product.getDpsInputs()[1 - array]);
+  if (!place)
+    return false;
+  OpBuilder b(place);
+  Attempt attempt(b);
+  Appended appended(sum, product, array);
+  appended.write(b);
+  if (!appended.isProven(attempt)) {
+    attempt.undo();
+    return false;
+  }
+  appended.replace();
   return true;
 }
 

@@ -117,6 +117,34 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
     }
   }
 
+  // The factors of a contraction that an outer sum reads, if what it sums can
+  // be summed in another order: \p vars are the inner, \p summed the outer
+  // loops.
+  static std::optional<Product> openInner(Exprs &exprs, ExprRef read,
+                                          SmallVectorImpl<unsigned> &vars,
+                                          ArrayRef<unsigned> summed) {
+    ExprRef sum = exprs.expand(read);
+    if (!sum || !sum->isReduceBy("arith.addf"))
+      return std::nullopt;
+    Product parts;
+    flatten(exprs, exprs.open(sum, vars), parts);
+    bool plain = llvm::all_of(parts.over, [&](ExprRef part) {
+      bool ok = true;
+      Exprs::walk(part, [&](ExprRef e) {
+        ok &= e->kind != ExprKind::Reduce &&
+              !(e->kind == ExprKind::Read && isFromParameters(e->value));
+      });
+      return ok;
+    });
+    // One factor must not depend on what the outer sum runs over.
+    bool splits = llvm::any_of(parts.over, [&](ExprRef part) {
+      return part->usesAny(vars) && !part->usesAny(summed);
+    });
+    if (!plain || !splits || parts.over.size() < 2)
+      return std::nullopt;
+    return parts;
+  }
+
   void reorder(Operation *root) {
     Exprs exprs(&getContext());
     Value result = root->getResult(0);
@@ -140,50 +168,28 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
     openFactors(exprs, product, summed);
 
     // The inner contraction: a factor over what is summed that reads one.
-    ExprRef inner = nullptr;
-    Product within;
-    for (ExprRef e : product.over)
-      if (e->kind == ExprKind::Read && isContraction(e->value) &&
-          e->usesAny(summed) && !isFromParameters(e->value) &&
-          !settled.contains({root, e->value.getDefiningOp()})) {
-        ExprRef sum = exprs.expand(e);
-        if (!sum || !sum->isReduceBy("arith.addf"))
-          continue;
-        SmallVector<unsigned> vars;
-        ExprRef innerBody = exprs.open(sum, vars);
-        Product parts;
-        flatten(exprs, innerBody, parts);
-        bool plain = llvm::all_of(parts.over, [&](ExprRef part) {
-          bool ok = true;
-          Exprs::walk(part, [&](ExprRef e) {
-            ok &= e->kind != ExprKind::Reduce &&
-                  !(e->kind == ExprKind::Read && isFromParameters(e->value));
-          });
-          return ok;
-        });
-        // One factor must not depend on what the outer sum runs over.
-        bool splits = llvm::any_of(parts.over, [&](ExprRef part) {
-          return part->usesAny(vars) && !part->usesAny(summed);
-        });
-        if (!plain || !splits || parts.over.size() < 2)
-          continue;
-        if (guarded) {
-          remarkDeclined(root, passName, "products",
-                         "left in the written order: the sum has a condition "
-                         "that depends on the pair");
-          return;
-        }
-        inner = e;
-        takeOne(product.over, e);
-        if (mutated("reorder-products.take-equal-factors"))
-          llvm::erase(product.over, e);
-        within = std::move(parts);
-        summed.append(vars);
-        break;
+    for (ExprRef e : product.over) {
+      if (e->kind != ExprKind::Read || !isContraction(e->value) ||
+          !e->usesAny(summed) || isFromParameters(e->value) ||
+          settled.contains({root, e->value.getDefiningOp()}))
+        continue;
+      SmallVector<unsigned> vars;
+      std::optional<Product> within = openInner(exprs, e, vars, summed);
+      if (!within)
+        continue;
+      if (guarded) {
+        remarkDeclined(root, passName, "products",
+                       "left in the written order: the sum has a condition "
+                       "that depends on the pair");
+        return;
       }
-    if (!inner)
-      return;
-    arrange(root, exprs, product, within, outputs, summed, element);
+      Product rest = product;
+      takeOne(rest.over, e);
+      if (mutated("reorder-products.take-equal-factors"))
+        llvm::erase(rest.over, e);
+      summed.append(vars);
+      return arrange(root, exprs, rest, *within, outputs, summed, element);
+    }
   }
 
   // \p product: the factors of the outer sum but the inner contraction, whose
@@ -263,26 +269,11 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
     }
   }
 
-  // Null, with a remark, if it is not what was written.
-  Value write(Rewrite &r, const ProductOrder &order, bool again = false) {
-    Exprs &exprs = r.exprs;
-    ProductChain &chain = r.chain;
-    Location loc = r.root->getLoc();
-    ExprRef x = chain.nodes[(order.third + 1) % 3],
-            y = chain.nodes[(order.third + 2) % 3],
-            third = chain.nodes[order.third];
-    Type type = x->type;
-    auto times = [&](ExprRef a, ExprRef b) {
-      if (Exprs::constantFloat(a) == 1.0)
-        return b;
-      return Exprs::constantFloat(b) == 1.0
-                 ? a
-                 : exprs.op("arith.mulf", type, {a, b});
-    };
-    OperationName add("arith.addf", &getContext());
-    ExprRef first = exprs.reduce(add, order.first, times(x, y));
-    // Axes: shared with the output first, then what is summed next, then the
-    // rest of the output: the second step reads rows.
+  // The axes of what the first step of an order computes: shared with the
+  // output first, then what is summed next, then the rest of the output: the
+  // second step, which multiplies by \p third, reads rows.
+  static SmallVector<unsigned> axesBetween(const ProductChain &chain,
+                                           ExprRef first, ExprRef third) {
     SmallVector<unsigned> axes;
     for (unsigned pass = 0; pass < 3; ++pass)
       for (unsigned v : first->freeVars) {
@@ -291,33 +282,67 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
         if (pass == (isSummed ? 1u : shared ? 0u : 2u))
           axes.push_back(v);
       }
+    return axes;
+  }
+
+  static ExprRef times(Exprs &exprs, ExprRef a, ExprRef b) {
+    if (Exprs::constantFloat(a) == 1.0)
+      return b;
+    return Exprs::constantFloat(b) == 1.0
+               ? a
+               : exprs.op("arith.mulf", a->type, {a, b});
+  }
+
+  // \p sum with factors that have left it; it runs over \p left, and is
+  // \p zero over nothing.
+  static ExprRef applyOutside(Exprs &exprs, ExprRef sum, const Product &factors,
+                              ArrayRef<unsigned> left, ExprRef zero) {
+    if (factors.over.empty() && factors.under.empty())
+      return sum;
+    for (ExprRef e : factors.over)
+      if (!mutated("reorder-products.drop-factor"))
+        sum = times(exprs, sum, e);
+    for (ExprRef e : factors.under)
+      sum = exprs.op(mutated("reorder-products.multiply-for-divide")
+                         ? "arith.mulf"
+                         : "arith.divf",
+                     sum->type, {sum, e});
+    return mutated("reorder-products.scale-empty-sum")
+               ? sum
+               : exprs.unlessEmpty(left, sum, zero);
+  }
+
+  // The two steps of \p order: what the first computes, and the result.
+  std::pair<Value, Value> writeSteps(Rewrite &r, const ProductOrder &order) {
+    Exprs &exprs = r.exprs;
+    ProductChain &chain = r.chain;
+    Location loc = r.root->getLoc();
+    ExprRef x = chain.nodes[(order.third + 1) % 3],
+            y = chain.nodes[(order.third + 2) % 3],
+            third = chain.nodes[order.third];
+    OperationName add("arith.addf", &getContext());
+    ExprRef first = exprs.reduce(add, order.first, times(exprs, x, y));
+    SmallVector<unsigned> axes = axesBetween(chain, first, third);
     SmallVector<ExprRef> at;
     for (unsigned v : axes)
       at.push_back(exprs.var(v));
     if (at.size() > 1 && mutated("reorder-products.swap-axes"))
       std::swap(at[0], at[1]);
-    Value intermediate = writeTensor(r.builder, loc, exprs, first, axes);
-    ExprRef second = times(third, exprs.read(intermediate, at));
+    Value between = writeTensor(r.builder, loc, exprs, first, axes);
+    ExprRef second = times(exprs, third, exprs.read(between, at));
     if (!order.second.empty())
       second = exprs.reduce(add, order.second, second);
-    ExprRef zero = exprs.constant(FloatAttr::get(type, 0.0));
-    auto applyOutside = [&](Product &factors, ArrayRef<unsigned> left) {
-      for (ExprRef e : factors.over)
-        if (!mutated("reorder-products.drop-factor"))
-          second = times(second, e);
-      for (ExprRef e : factors.under)
-        second = exprs.op(mutated("reorder-products.multiply-for-divide")
-                              ? "arith.mulf"
-                              : "arith.divf",
-                          type, {second, e});
-      if ((!factors.over.empty() || !factors.under.empty()) &&
-          !mutated("reorder-products.scale-empty-sum"))
-        second = exprs.unlessEmpty(left, second, zero);
-    };
-    applyOutside(chain.outsideInner, chain.summed);
-    applyOutside(chain.outside, chain.outer);
-    Value value = writeTensor(r.builder, loc, exprs, second, r.outputs);
-    Proof proof = prove(exprs, r.written, value, r.outputs, r.attempt);
+    ExprRef zero = exprs.constant(FloatAttr::get(x->type, 0.0));
+    second =
+        applyOutside(exprs, second, chain.outsideInner, chain.summed, zero);
+    second = applyOutside(exprs, second, chain.outside, chain.outer, zero);
+    return {between, writeTensor(r.builder, loc, exprs, second, r.outputs)};
+  }
+
+  // Null, with a remark, if it is not what was written.
+  Value write(Rewrite &r, const ProductOrder &order, bool again = false) {
+    auto [between, value] = writeSteps(r, order);
+    Proof proof = prove(r.exprs, r.written, value, r.outputs, r.attempt);
     if (!proof.holds) {
       remarkDeclined(r.root, passName, "products",
                      format("left in the written order: the other cannot be "
@@ -327,13 +352,14 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
     }
     // Known sizes settle an order; a choice at run time would breed choices.
     if (again && order.second.size()) {
-      settled.insert({value.getDefiningOp(), intermediate.getDefiningOp()});
-      work.push_back(intermediate.getDefiningOp());
+      settled.insert({value.getDefiningOp(), between.getDefiningOp()});
+      work.push_back(between.getDefiningOp());
       work.push_back(value.getDefiningOp());
     }
     Type wanted = r.root->getResult(0).getType();
     if (value.getType() != wanted)
-      value = tensor::CastOp::create(r.builder, loc, wanted, value);
+      value =
+          tensor::CastOp::create(r.builder, r.root->getLoc(), wanted, value);
     return value;
   }
 
