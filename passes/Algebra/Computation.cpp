@@ -193,6 +193,9 @@ std::optional<Computation> heed::describe(Operation *op,
   return Describer(linalgOp, sources).run();
 }
 
+// Not upstream's `inferContractionDims`, which is asked of linalg ops of two
+// operands: a term here may have three factors, be read by data or in windows,
+// and be a pipeline's.
 bool heed::isContraction(const Computation &c) {
   if (c.isElementwise())
     return false;

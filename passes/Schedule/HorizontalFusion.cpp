@@ -37,36 +37,28 @@ bool sameOutside(Value a, Value b) {
 /// reads another array than the other's.
 bool sameTerms(halide::UpdateOp a, halide::UpdateOp b,
                std::pair<halide::ReadOp, halide::ReadOp> &reads) {
-  Block &left = a.getSet().front(), &right = b.getSet().front();
-  if (left.getNumArguments() != right.getNumArguments() ||
-      left.getOperations().size() != right.getOperations().size())
-    return false;
+  unsigned others = 0; // that differ
   IRMapping map;
-  map.map(left.getArguments(), right.getArguments());
   map.map(a.getFunc(), b.getFunc());
-  for (auto [x, y] : llvm::zip(left, right)) {
-    if (x.getName() != y.getName() ||
-        x.getDiscardableAttrDictionary() != y.getDiscardableAttrDictionary() ||
-        x.getPropertiesAsAttribute() != y.getPropertiesAsAttribute() ||
-        x.getNumOperands() != y.getNumOperands() ||
-        x.getResultTypes() != y.getResultTypes() || x.getNumRegions())
-      return false;
-    for (auto [k, pair] :
-         llvm::enumerate(llvm::zip(x.getOperands(), y.getOperands()))) {
-      auto [own, other] = pair;
-      Value known = map.lookupOrNull(own);
-      if (known ? known == other : sameOutside(own, other))
-        continue;
-      auto read = dyn_cast<halide::ReadOp>(x);
-      if (!read || k != 0 || known || reads.first ||
-          !isa_and_nonnull<halide::BufferOp>(own.getDefiningOp()) ||
-          !isa_and_nonnull<halide::BufferOp>(other.getDefiningOp()))
-        return false;
-      reads = {read, cast<halide::ReadOp>(y)};
-    }
-    map.map(x.getResults(), y.getResults());
-  }
-  return reads.first != nullptr;
+  auto isSame = [&](Value x, Value y) {
+    if (Value known = map.lookupOrNull(x))
+      return success(known == y);
+    if (sameOutside(x, y))
+      return success();
+    ++others;
+    return success(isa_and_nonnull<halide::BufferOp>(x.getDefiningOp()) &&
+                   isa_and_nonnull<halide::BufferOp>(y.getDefiningOp()));
+  };
+  if (!OperationEquivalence::isRegionEquivalentTo(
+          &a.getSet(), &b.getSet(), isSame,
+          [&](Value x, Value y) { map.map(x, y); },
+          OperationEquivalence::IgnoreLocations))
+    return false;
+  for (auto [x, y] : llvm::zip(a.getSet().getOps<halide::ReadOp>(),
+                               b.getSet().getOps<halide::ReadOp>()))
+    if (map.lookupOrDefault(x.getFunc()) != y.getFunc())
+      reads = {x, y};
+  return others == 1 && reads.first;
 }
 
 /// The constant that a sum starts from.
