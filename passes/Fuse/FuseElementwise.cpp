@@ -4,6 +4,7 @@
 // inlined into the reads of its consumers, plain or gathered, where that
 // computes nothing several times that is worth storing.
 #include "dialects/Attn/Dialect.h"
+#include "passes/Algebra/ElementCost.h"
 #include "passes/Algebra/TensorExpr.h"
 #include "passes/Algebra/TensorOps.h"
 #include "passes/Mutation.h"
@@ -165,28 +166,18 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
       return known->second;
     if (!Exprs::isElementwise(op) || isTable(op) || isa<linalg::FillOp>(op))
       return costs[op] = isa<linalg::FillOp>(op) ? Cost::Free : Cost::Never;
-    unsigned reads = 0, reals = 0;
-    bool dear = false;
+    unsigned reads = 0;
     for (OpOperand &operand : op->getOpOperands())
       if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
         reads += linalgOp.isDpsInput(&operand) &&
                  linalgOp.payloadUsesValueFromOperand(&operand);
-    op->walk([&](Operation *inner) {
-      reads += isa<tensor::ExtractOp>(inner);
-      if (inner->getNumResults() != 1 ||
-          !isa<FloatType>(inner->getResult(0).getType()))
-        return;
-      if (isa<arith::DivFOp>(inner) ||
-          isa<math::MathDialect>(inner->getDialect()))
-        dear |= !isa<math::AbsFOp, math::CopySignOp, math::FmaOp>(inner);
-      else if (isa<arith::ArithDialect>(inner->getDialect()) &&
-               !isa<arith::ConstantOp, arith::ExtFOp, arith::TruncFOp,
-                    arith::SIToFPOp, arith::SelectOp>(inner))
-        ++reals;
-    });
-    if (dear || reals > 4)
+    op->walk([&](tensor::ExtractOp) { ++reads; });
+    OperationCount count = countOperations(op);
+    if (count.longFunctions || count.divisions ||
+        count.reals > mostCheapOperations)
       return costs[op] = Cost::Dear;
-    return costs[op] = reals == 0 && reads <= 1 ? Cost::Free : Cost::Cheap;
+    return costs[op] =
+               count.reals == 0 && reads <= 1 ? Cost::Free : Cost::Cheap;
   }
 
   // Ops beside \p consumer that read \p producer.

@@ -11,13 +11,13 @@
 // alone, so that the ops may move down to the last one.
 #include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/Computation.h"
+#include "passes/Algebra/ElementCost.h"
 #include "passes/Algebra/TensorOps.h"
 #include "passes/Kernels/Families.h"
 #include "passes/Kernels/InlineLive.h"
 #include "passes/Kernels/KernelKinds.h"
 #include "passes/Kernels/OutlineKernel.h"
 #include "passes/Passes.h"
-#include "passes/Plan/Cost.h"
 #include "passes/Plan/RowBlocks.h"
 #include "passes/Plan/StoredTensors.h"
 #include "passes/Remarks.h"
@@ -171,7 +171,7 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
   switch (producer.kind) {
   case KernelKind::Elementwise:
     if (userKind == KernelKind::Elementwise || userKind == KernelKind::Row) {
-      if (inPlace || cost <= 4)
+      if (inPlace || cost <= mostCheapOperations)
         return "";
       return "its elements are read more than once and are not cheap";
     }

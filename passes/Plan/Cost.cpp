@@ -1,4 +1,4 @@
-//===- Cost.cpp - what an element and what a call of a kernel costs -------===//
+//===- Cost.cpp - what a call of a kernel costs ---------------------------===//
 
 #include "passes/Plan/Cost.h"
 #include "dialects/Attn/Dialect.h"
@@ -206,23 +206,6 @@ Value evaluate(OpBuilder &b, Location loc, AffineExpr expr,
 }
 
 } // namespace
-
-OperationCount heed::countOperations(Operation *op) {
-  OperationCount count;
-  op->walk([&](Operation *inner) {
-    if (!inner->getDialect() || isa<arith::ConstantOp>(inner))
-      return;
-    if (isa<math::MathDialect>(inner->getDialect())) {
-      ++count.functions;
-    } else if (isa<arith::ArithDialect>(inner->getDialect())) {
-      ++count.operations;
-      count.divisions += isa<arith::DivFOp>(inner);
-      count.doubles += llvm::any_of(inner->getResultTypes(),
-                                    [](Type type) { return type.isF64(); });
-    }
-  });
-  return count;
-}
 
 void heed::writeCost(func::FuncOp kernel, halide::PipelineOp pipeline) {
   Counter counter(kernel);

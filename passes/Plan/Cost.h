@@ -1,9 +1,8 @@
-//===- Cost.h - what an element and what a call of a kernel costs *- C++ -*-==//
+//===- Cost.h - what a call of a kernel costs -------------------*- C++ -*-===//
 //
-// Of an element: the operations of its body, by which passes decide what is
-// computed again rather than stored. Of a call: floating-point operations of a
-// kernel's equations and the bytes of its arguments and results, as expressions
-// of the call's sizes. Profiles compare them with the machine.
+// Floating-point operations of a kernel's equations and the bytes of its
+// arguments and results, as expressions of the call's sizes. Profiles compare
+// them with the machine.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,23 +14,6 @@
 #include "mlir/IR/Builders.h"
 
 namespace heed {
-
-/// What the body of an op, or of a func, does for an element.
-struct OperationCount {
-  unsigned operations = 0; ///< of arith, but constants
-  unsigned functions = 0;  ///< of math
-  unsigned divisions = 0;  ///< of real numbers, among the operations
-  unsigned doubles = 0;    ///< in f64, among the operations
-
-  /// In operations; a function takes some eight.
-  unsigned cost() const { return operations + 8 * functions; }
-  /// The same where each counts as it takes a vector: a division of 16 lanes
-  /// has the time of a function (Schedule/README.md, "Rows and elementwise").
-  unsigned costInVectors() const { return cost() + 7 * divisions; }
-  /// The same of a table, whose f64 has no vectors.
-  unsigned costOfTable() const { return cost() + 7 * doubles; }
-};
-OperationCount countOperations(mlir::Operation *op);
 
 /// Writes the cost of \p kernel, a function with `attn.kernel`, to \p pipeline:
 ///

@@ -11,9 +11,9 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "passes/Algebra/ElementCost.h"
 #include "passes/Algebra/Weights.h"
 #include "passes/Passes.h"
-#include "passes/Plan/Cost.h"
 #include "passes/Plan/Hoisting.h"
 
 namespace heed {
@@ -46,7 +46,8 @@ bool onlySpreads(Operation *op) {
       read += bytesOf(type);
   for (Type type : op->getResultTypes())
     written += bytesOf(cast<RankedTensorType>(type));
-  return written > read && countOperations(op).costOfTable() <= 4;
+  return written > read &&
+         countOperations(op).costOfTable() <= mostCheapOperations;
 }
 
 struct HoistWeights : heed::impl::AttnHoistWeightsBase<HoistWeights> {

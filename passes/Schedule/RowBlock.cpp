@@ -12,7 +12,7 @@
 // Places past the end of a dim are computed from clamped coordinates and not
 // read.
 #include "passes/Schedule/RowBlock.h"
-#include "passes/Plan/Cost.h"
+#include "passes/Algebra/ElementCost.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
