@@ -70,7 +70,7 @@ halide::FuncOp Streaming::func(StringRef name, ArrayRef<StringRef> own,
 
 halide::UpdateOp Streaming::update(halide::FuncOp func,
                                    ArrayRef<StringRef> rvars,
-                                   ArrayRef<Value> extents, Body body) {
+                                   ArrayRef<Value> extents, UpdateBody body) {
   SmallVector<Value> bounds;
   for (Value extent : extents) {
     bounds.push_back(constantI32(b, loc, 0));
@@ -78,12 +78,24 @@ halide::UpdateOp Streaming::update(halide::FuncOp func,
   }
   auto update =
       halide::UpdateOp::create(b, loc, func.getResult(), rvars, bounds);
-  update.fill(b, update.getSet(),
+  fill(update, update.getSet(), body);
+  return update;
+}
+
+void Streaming::fill(halide::UpdateOp update, Region &region, UpdateBody body) {
+  size_t loops = update.getRvars().size();
+  update.fill(b, region,
               [&](OpBuilder &inner, Location where, ValueRange args) {
                 Ops o{inner, where};
-                return body(o, SmallVector<Value>(args));
+                return body(o, SmallVector<Value>(args.drop_back(loops)),
+                            SmallVector<Value>(args.take_back(loops)));
               });
-  return update;
+}
+
+void Streaming::where(halide::UpdateOp update, Condition condition) {
+  fill(update, update.getWhere(),
+       [&](Ops &o, ArrayRef<Value> at, ArrayRef<Value> loops)
+           -> SmallVector<Value> { return {condition(o, at, loops)}; });
 }
 
 Extent Streaming::size(unsigned dim) {

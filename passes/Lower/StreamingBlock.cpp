@@ -17,34 +17,28 @@ Value Streaming::firstKey(Ops &o, const StreamingStage &stage, Value kb) {
   return stage.first ? o.addi(stage.first, at) : at;
 }
 
-Value Streaming::key(Ops &o, const StreamingStage &stage, Value kb, Value jj) {
+Value Streaming::key(Ops &o, const StreamingStage &stage, const TilePlace &at) {
+  Value jj = at.key;
   if (stage.places > 1)
     jj =
         o.addi(o.muli(o.mod(jj, stage.places), o.i(stage.block / stage.places)),
                o.floorDiv(jj, stage.places));
-  Value j = o.addi(firstKey(o, stage, kb), jj);
+  Value j = o.addi(firstKey(o, stage, at.block), jj);
   return stage.partial ? o.mini(j, o.last(keys)) : j;
 }
 
-Value Streaming::live(Ops &o, const StreamingStage &stage, Value lane, Value jj,
-                      Value kb, ArrayRef<Value> rest) {
+Value Streaming::live(Ops &o, const StreamingStage &stage,
+                      const TilePlace &at) {
   if (!stage.partial)
     return Value();
-  Value number = o.addi(firstKey(o, stage, kb), jj);
+  Value number = o.addi(firstKey(o, stage, at.block), at.key);
   Value inside = mutated("streaming.one-key-more") ? o.atMost(number, keys)
                                                    : o.less(number, keys);
   if (op.getWhere().empty() || mutated("streaming.forget-mask"))
     return inside;
-  Value seen = region(o, op.getWhere(), rest.drop_front(),
-                      query(o, rest.front(), lane), key(o, stage, kb, jj), {});
+  Value seen =
+      region(o, op.getWhere(), at.batch, query(o, at), key(o, stage, at), {});
   return o.both(inside, seen);
-}
-
-/// Coordinates of a place in a row of a block: of a group, or of a key.
-static SmallVector<Value> inGroup(ArrayRef<Value> at, Value jt) {
-  SmallVector<Value> coordinates{at[0], jt};
-  coordinates.append(at.begin() + 1, at.end());
-  return coordinates;
 }
 
 /// -1 where weights are not negative: the bits of any weight are above its
@@ -62,13 +56,12 @@ Value Streaming::isLive(Ops &o, Value p) {
   return o.less(o.bits(absentWeight(o)), o.bits(p));
 }
 
-/// Whether the key of score \p s at `at` = (ii, jj, kb, ...) is there; null
-/// where all are. A score of -inf alone is below every finite number. Asked of
-/// every masked block, the comparison made LLVM spill in the loops of full
-/// ones.
+/// Whether the key of score \p s is there; null where all are. A score of -inf
+/// alone is below every finite number. Asked of every masked block, the
+/// comparison made LLVM spill in the loops of full ones.
 Value Streaming::present(Ops &o, const StreamingStage &stage, Value s,
-                         ArrayRef<Value> at) {
-  Value seen = live(o, stage, at[0], at[1], at[2], at.drop_front(3));
+                         const TilePlace &at) {
+  Value seen = live(o, stage, at);
   if (!plan.careful)
     return seen;
   return o.both(seen,
@@ -116,35 +109,31 @@ Value Streaming::weightOf(Ops &o, Value s, Value top) {
   return maybeMinusZero ? o.add(weight, o.f(0)) : weight;
 }
 
-Value Streaming::scoreAt(Ops &o, StreamingStage &stage, ArrayRef<Value> at,
-                         Value group) {
-  ArrayRef<Value> rest = at.drop_front(3);
+Value Streaming::scoreAt(Ops &o, StreamingStage &stage, const TilePlace &at) {
   SmallVector<Value> terms;
   for (auto [number, term] : llvm::enumerate(stage.terms))
-    terms.push_back(term.offsets ? tableTerm(o, stage, number, at, group)
-                                 : o.read1(term.func.getResult(), at));
+    terms.push_back(term.offsets ? tableTerm(o, stage, number, at)
+                                 : o.read1(term.func.getResult(), at.pair()));
   Value s = terms.front();
   if (!factor) {
     // In full blocks, too, a key is below the number of keys: said, arithmetic
     // with it is i32.
-    s = region(o, op.getScore(), rest.drop_front(),
-               query(o, rest.front(), at[0]),
-               o.mini(key(o, stage, at[2], at[1]), o.last(keys)), terms);
+    s = region(o, op.getScore(), at.batch, query(o, at),
+               o.mini(key(o, stage, at), o.last(keys)), terms);
     if (domain() != 1)
       s = o.mul(s, o.f(domain()));
   }
   if (shifted)
-    s = o.select(live(o, stage, at[0], at[1], at[2], rest), s, o.f(lowest));
+    s = o.select(live(o, stage, at), s, o.f(lowest));
   return s;
 }
 
 /// S: groups of scores, their maximum, and that of the block, rounded.
 void Streaming::stageScores(StreamingStage &stage) {
   const int64_t group = plan.group;
-  auto scoreInGroup = [&](Ops &o, ArrayRef<Value> at) {
-    SmallVector<Value> place{at[0], o.addi(o.muli(at[2], o.i(group)), at[1])};
-    place.append(at.begin() + 3, at.end());
-    return scoreAt(o, stage, place, at[2]);
+  auto scoreInGroup = [&](Ops &o, const TilePlace &at) {
+    return scoreAt(o, stage,
+                   at.atKey(o.addi(o.muli(at.group, o.i(group)), at.inGroup)));
   };
   // What is more than a product stands apart, lest the maximum be one of as
   // many copies of it.
@@ -161,18 +150,19 @@ void Streaming::stageScores(StreamingStage &stage) {
   if (!factor && !chooses)
     stage.pairs = func(stage.name("x"), {"ii", "y", "jt", "kb"}, 1,
                        [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-                         return {scoreInGroup(o, at)};
+                         return {scoreInGroup(o, TilePlace::ofElement(at))};
                        });
   // S: a group of scores and their maximum, in their domain.
   stage.scores = func(
       stage.name("s"), {"ii", "jt", "kb"}, group + shifted,
-      [&](Ops &o, ArrayRef<Value> at) {
+      [&](Ops &o, ArrayRef<Value> args) {
+        TilePlace at = TilePlace::ofGroup(args);
         SmallVector<Value> values;
         for (int64_t y = 0; y < group; ++y) {
-          SmallVector<Value> place{at[0], o.i(y)};
-          place.append(at.begin() + 1, at.end());
-          values.push_back(stage.pairs ? o.read1(stage.pairs.getResult(), place)
-                                       : scoreInGroup(o, place));
+          at.inGroup = o.i(y);
+          values.push_back(stage.pairs
+                               ? o.read1(stage.pairs.getResult(), at.element())
+                               : scoreInGroup(o, at));
         }
         if (shifted)
           values.push_back(
@@ -182,17 +172,17 @@ void Streaming::stageScores(StreamingStage &stage) {
   if (!shifted)
     return;
   Value scores = stage.scores.getResult();
-  size_t rank = 2 + 1 + batchDims; // ii, kb, ib, batch
-
   stage.top = func(stage.name("top"), {"ii", "kb"}, 1,
                    [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
                      return {o.f(lowest)};
                    });
   update(stage.top, {"rg"}, {stage.groups},
-         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-           ArrayRef<Value> at = args.take_front(rank);
-           return {o.larger(o.read1(stage.top.getResult(), at),
-                            o.read(scores, inGroup(at, args[rank]))[group])};
+         [&](Ops &o, ArrayRef<Value> args,
+             ArrayRef<Value> loops) -> SmallVector<Value> {
+           TilePlace at = TilePlace::ofRow(args);
+           at.group = loops[0];
+           return {o.larger(o.read1(stage.top.getResult(), args),
+                            o.read(scores, at.inGroups())[group])};
          });
   stage.rounded = func(stage.name("m"), {"ii", "kb"}, 1,
                        [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
@@ -203,39 +193,35 @@ void Streaming::stageScores(StreamingStage &stage) {
 
 /// The score of a place, of a group's scores where these stand.
 Value Streaming::storedScore(Ops &o, StreamingStage &stage,
-                             ArrayRef<Value> at) {
+                             const TilePlace &at) {
   if (!stage.scores)
     return scoreAt(o, stage, at);
   const int64_t group = plan.group;
-  SmallVector<Value> row{at[0]};
-  row.append(at.begin() + 2, at.end());
   SmallVector<Value> values =
-      o.read(stage.scores.getResult(), inGroup(row, o.floorDiv(at[1], group)));
+      o.read(stage.scores.getResult(),
+             at.with({at.lane, o.floorDiv(at.key, group), at.block}));
   values.resize(group);
   return halide::MuxOp::create(o.b, o.loc, o.b.getF32Type(),
-                               o.mod(at[1], group), values);
+                               o.mod(at.key, group), values);
 }
 
 /// P: weights, and their sum over the block.
 void Streaming::stageWeights(StreamingStage &stage) {
   const int64_t group = plan.group;
-  size_t rank = 3 + batchDims; // ii, kb, ib, batch
   // With a factor after the normaliser the sum still wants the weight itself.
   bool both = summed && !op.getWeight().empty();
   stage.weights = func(
       stage.name("p"), {"ii", "jj", "kb"}, 1 + both,
-      [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-        ArrayRef<Value> rest = at.drop_front(3);
-        SmallVector<Value> row{at[0]};
-        row.append(at.begin() + 2, at.end());
+      [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+        TilePlace at = TilePlace::ofPair(args);
         Value s = storedScore(o, stage, at);
         Value p = weightOf(
-            o, s, shifted ? o.read1(stage.rounded.getResult(), row) : Value());
+            o, s,
+            shifted ? o.read1(stage.rounded.getResult(), at.row()) : Value());
         Value w = p;
         if (!op.getWeight().empty())
-          w = region(o, op.getWeight(), rest.drop_front(),
-                     query(o, rest.front(), at[0]), key(o, stage, at[2], at[1]),
-                     {p});
+          w = region(o, op.getWeight(), at.batch, query(o, at),
+                     key(o, stage, at), {p});
         if (anySign && (stage.partial || hasTableValue()))
           w = o.select(arith::CmpFOp::create(o.b, o.loc,
                                              arith::CmpFPredicate::UNO, w, w),
@@ -253,30 +239,28 @@ void Streaming::stageWeights(StreamingStage &stage) {
                      return {o.zero()};
                    });
   update(stage.sum, {"rg"}, {stage.groups},
-         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-           ArrayRef<Value> at = args.take_front(rank);
+         [&](Ops &o, ArrayRef<Value> args,
+             ArrayRef<Value> loops) -> SmallVector<Value> {
+           TilePlace at = TilePlace::ofRow(args);
            SmallVector<Value> values;
            for (int64_t y = 0; y < group; ++y) {
-             SmallVector<Value> p = o.read(
-                 weights,
-                 inGroup(at, o.addi(o.muli(args[rank], o.i(group)), o.i(y))));
+             at.key = o.addi(o.muli(loops[0], o.i(group)), o.i(y));
+             SmallVector<Value> p = o.read(weights, at.pair());
              values.push_back(stage.partial ? o.select(isLive(o, p.front()),
                                                        p.back(), o.zero())
                                             : p.back());
            }
            return {o.sum(
-               o.read1(stage.sum.getResult(), at),
+               o.read1(stage.sum.getResult(), args),
                o.tree(values, [&](Value x, Value y) { return o.sum(x, y); }))};
          });
 }
 
-Value Streaming::valueAt(Ops &o, Value lane, Value j, ArrayRef<Value> rest,
-                         Value d) {
-  SmallVector<Value> dims =
-      place(o, rest.drop_front(), query(o, rest.front(), lane), j);
+Value Streaming::valueAt(Ops &o, const TilePlace &at, Value j, Value d) {
+  SmallVector<Value> dims = place(o, at.batch, query(o, at), j);
   if (d)
     dims[op.firstDim(DimKind::Value)] = d;
-  dims = ofGroup(o, dims, rest.drop_front());
+  dims = ofGroup(o, dims, at.batch);
   SmallVector<Value> values;
   for (auto [number, tensor] : llvm::enumerate(op.getValues()))
     if (!isTable(op.valueMap(number)))
@@ -303,11 +287,11 @@ void Streaming::stageProducts(StreamingStage &stage) {
   addTableValues(stage);
 }
 
-/// Dim `dd` of group `dt`, inside the value dim; null without one.
-Value Streaming::valueDim(Ops &o, Value dd, Value dt) {
+/// The place's number inside the value dim; null without one.
+Value Streaming::valueDim(Ops &o, const TilePlace &at) {
   if (op.numDims(DimKind::Value) == 0)
     return Value();
-  Value d = o.addi(o.muli(dt, o.i(plan.group)), dd);
+  Value d = o.addi(o.muli(at.group, o.i(plan.group)), at.inGroup);
   Extent extent = size(op.firstDim(DimKind::Value));
   return extent.fixed && *extent.fixed % plan.group == 0
              ? d
@@ -316,20 +300,16 @@ Value Streaming::valueDim(Ops &o, Value dd, Value dt) {
 
 void Streaming::addValues(StreamingStage &stage) {
   Value weights = stage.weights.getResult();
-  size_t productRank = 5 + batchDims;
   bool absent = stage.partial && plan.masked;
   update(stage.products, {"rj"}, {stage.present},
-         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-           ArrayRef<Value> at = args.take_front(productRank),
-                           rest = at.drop_front(4);
-           Value jj = args[productRank], kb = at[3];
-           SmallVector<Value> row{at[0], kb};
-           row.append(rest.begin(), rest.end());
-           Value p = o.read1(weights, inGroup(row, jj));
-           Value j = absent ? key(o, stage, kb, jj)
-                            : o.addi(firstKey(o, stage, kb), jj);
-           Value v = valueAt(o, at[0], j, rest, valueDim(o, at[1], at[2]));
-           Value state = o.read1(stage.products.getResult(), at);
+         [&](Ops &o, ArrayRef<Value> args,
+             ArrayRef<Value> loops) -> SmallVector<Value> {
+           TilePlace at = TilePlace::ofElement(args).atKey(loops[0]);
+           Value p = o.read1(weights, at.pair());
+           Value j = absent ? key(o, stage, at)
+                            : o.addi(firstKey(o, stage, at.block), at.key);
+           Value v = valueAt(o, at, j, valueDim(o, at));
+           Value state = o.read1(stage.products.getResult(), args);
            Value next = o.fma(state, p, v);
            return {absent && !mutated("streaming.add-absent-values")
                        ? o.select(isLive(o, p), next, state)
@@ -363,33 +343,29 @@ SmallVector<Value> Streaming::merged(Ops &o, ArrayRef<Value> old,
 }
 
 Streaming::Part Streaming::partOf(Ops &o, StreamingStage &stage,
-                                  ArrayRef<Value> at, Value kb) {
-  ArrayRef<Value> rest = at.drop_front(2);
-  SmallVector<Value> row{at[0], kb};
-  row.append(rest.begin(), rest.end());
+                                  const TilePlace &at) {
   Part part;
-  for (int64_t y = 0; y < plan.group; ++y) {
-    SmallVector<Value> product{at[0], o.i(y), at[1], kb};
-    product.append(rest.begin(), rest.end());
-    part.accumulators.push_back(o.read1(stage.products.getResult(), product));
-  }
+  for (int64_t y = 0; y < plan.group; ++y)
+    part.accumulators.push_back(
+        o.read1(stage.products.getResult(),
+                at.with({at.lane, o.i(y), at.group, at.block})));
   if (shifted)
-    part.top = o.read1(stage.rounded.getResult(), row);
+    part.top = o.read1(stage.rounded.getResult(), at.row());
   if (summed)
-    part.sum = o.read1(stage.sum.getResult(), row);
+    part.sum = o.read1(stage.sum.getResult(), at.row());
   return part;
 }
 
 /// The merge of a block into the state.
 void Streaming::stageMerge(StreamingStage &stage) {
   Value state = plan.state.getResult();
-  size_t stateRank = 3 + batchDims; // ii, dt, ib, batch
-  stage.update = update(
-      plan.state, {"rk"}, {stage.blocks}, [&](Ops &o, ArrayRef<Value> args) {
-        ArrayRef<Value> at = args.take_front(stateRank);
-        auto [accumulators, top, sum] = partOf(o, stage, at, args[stateRank]);
-        return merged(o, o.read(state, at), accumulators, top, sum);
-      });
+  stage.update =
+      update(plan.state, {"rk"}, {stage.blocks},
+             [&](Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops) {
+               auto [accumulators, top, sum] =
+                   partOf(o, stage, TilePlace::ofState(args).inBlock(loops[0]));
+               return merged(o, o.read(state, args), accumulators, top, sum);
+             });
 }
 
 /// The state before all full blocks: of no key, or of those that are in none.
@@ -400,7 +376,8 @@ void Streaming::beginState() {
                       if (!plan.begins)
                         return values;
                       auto [accumulators, top, sum] =
-                          partOf(o, plan.stages.front(), at, o.i(0));
+                          partOf(o, plan.stages.front(),
+                                 TilePlace::ofState(at).inBlock(o.i(0)));
                       for (auto [value, sum] : llvm::zip(values, accumulators))
                         value = o.add(value, sum);
                       if (shifted)
@@ -421,17 +398,14 @@ bool Streaming::anyFull() {
 void Streaming::stageWhere(StreamingStage &stage) {
   if (!mask)
     return;
-  size_t stateRank = 3 + batchDims; // ii, dt, ib, batch
-  stage.update.fill(
-      b, stage.update.getWhere(),
-      [&](OpBuilder &inner, Location where,
-          ValueRange args) -> SmallVector<Value> {
-        Value tile = args[2], rk = args[stateRank];
-        SmallVector<Value> batch(llvm::reverse(args.slice(3, batchDims)));
-        return {!stage.partial ? mask->visitsFull(inner, rk, tile, batch)
-                : anyFull()    ? mask->visitsPartial(inner, rk, tile, batch)
-                               : mask->visits(inner, rk, tile, batch)};
-      });
+  where(stage.update, [&](Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops) {
+    TilePlace at = TilePlace::ofState(args);
+    Value block = loops[0];
+    SmallVector<Value> batch(llvm::reverse(at.batch));
+    return !stage.partial ? mask->visitsFull(o.b, block, at.tile, batch)
+           : anyFull()    ? mask->visitsPartial(o.b, block, at.tile, batch)
+                          : mask->visits(o.b, block, at.tile, batch);
+  });
 }
 
 /// How many blocks there are, and of how many keys. Without a mask, the keys

@@ -5,6 +5,7 @@
 #include "dialects/Attn/Normaliser.h"
 #include "passes/Lower/StreamingAttention.h"
 #include "passes/Lower/TileMask.h"
+#include "passes/Lower/TilePlace.h"
 #include "passes/Schedule/StreamingOps.h"
 #include "passes/Schedule/StreamingPlan.h"
 
@@ -39,19 +40,29 @@ private:
   }
   halide::FuncOp func(StringRef name, ArrayRef<StringRef> own,
                       ArrayRef<Type> types, Body body);
+  /// What an update makes of a place of its func and of its loops.
+  using UpdateBody = llvm::function_ref<SmallVector<Value>(
+      Ops &, ArrayRef<Value> at, ArrayRef<Value> loops)>;
   halide::UpdateOp update(halide::FuncOp func, ArrayRef<StringRef> rvars,
-                          ArrayRef<Value> extents, Body body);
+                          ArrayRef<Value> extents, UpdateBody body);
+  void fill(halide::UpdateOp update, Region &region, UpdateBody body);
+  using Condition = llvm::function_ref<Value(Ops &, ArrayRef<Value> at,
+                                             ArrayRef<Value> loops)>;
+  /// \p update is of places where \p condition holds.
+  void where(halide::UpdateOp update, Condition condition);
 
+  /// \p at is the tile and the batch.
   using ElementOf = llvm::function_ref<Value(Ops &, Value row, Value column,
-                                             ArrayRef<Value> rest)>;
+                                             const TilePlace &at)>;
   /// A func \p name over the \p own vars (lane, other) that is
   /// `element(row = lane, column = other)`, by way of transposed squares, whose
   /// funcs go to \p steps. Writer::turn schedules it.
   halide::FuncOp turned(StringRef name, ArrayRef<StringRef> own,
                         SmallVector<halide::FuncOp> &steps, ElementOf element);
   Extent size(unsigned dim);
-  Value query(Ops &o, Value tile, Value lane) {
-    return o.mini(o.addi(o.muli(tile, o.i(plan.tile)), lane), o.last(queries));
+  Value query(Ops &o, const TilePlace &at) {
+    return o.mini(o.addi(o.muli(at.tile, o.i(plan.tile)), at.lane),
+                  o.last(queries));
   }
   /// Loop dims at a place: batch, query and key; the others are filled in by
   /// the caller.
@@ -77,22 +88,19 @@ private:
   /// Term \p term without its funcs.
   StreamingTerm termOf(unsigned term);
   void stageTerm(StreamingStage &stage, unsigned term);
-  /// The operands of a score term at `at`: ii, jj, kb, tile, batch; and what
-  /// the term makes of them.
+  /// The operands of a score term for a pair, and what the term makes of them.
   SmallVector<Value> termOperands(Ops &o, const StreamingStage &stage,
-                                  unsigned term, ArrayRef<Value> at,
+                                  unsigned term, const TilePlace &at,
                                   ArrayRef<Value> reduction, Value row = {});
   Value termValue(Ops &o, unsigned term, ArrayRef<Value> operands);
   /// What a term over no pair is.
   Value emptySum(Ops &o, ArrayRef<unsigned> contract);
   /// \p state and one more pair of the term's sum.
   Value termSum(Ops &o, unsigned term, Value state, ArrayRef<Value> operands);
-  /// The score at `at`, of a key in \p group, in its domain; `lowest`
-  /// where the key is absent.
-  Value scoreAt(Ops &o, StreamingStage &stage, ArrayRef<Value> at,
-                Value group = {});
+  /// The score of a pair, in its domain; `lowest` where the key is absent.
+  Value scoreAt(Ops &o, StreamingStage &stage, const TilePlace &at);
   /// What value terms add up to at \p d of key \p j.
-  Value valueAt(Ops &o, Value lane, Value j, ArrayRef<Value> rest, Value d);
+  Value valueAt(Ops &o, const TilePlace &at, Value j, Value d);
 
   LogicalResult stageBlocks(Extent keys);
   /// Writes the funcs of full, or of partial blocks.
@@ -100,18 +108,18 @@ private:
   void cutBlocks(StreamingStage &stage);
   void stageScores(StreamingStage &stage);
   void stageWeights(StreamingStage &stage);
-  Value storedScore(Ops &o, StreamingStage &stage, ArrayRef<Value> at);
+  Value storedScore(Ops &o, StreamingStage &stage, const TilePlace &at);
   Value boundedWeight(Ops &o, Value score);
   void stageProducts(StreamingStage &stage);
   void addValues(StreamingStage &stage);
-  Value valueDim(Ops &o, Value dd, Value dt);
-  /// What block \p kb has for a place of the state: sums of products, maximum
+  Value valueDim(Ops &o, const TilePlace &at);
+  /// What a block has for a place of the state: sums of products, maximum
   /// and sum of weights.
   struct Part {
     SmallVector<Value> accumulators;
     Value top, sum;
   };
-  Part partOf(Ops &o, StreamingStage &stage, ArrayRef<Value> at, Value kb);
+  Part partOf(Ops &o, StreamingStage &stage, const TilePlace &at);
   void stageMerge(StreamingStage &stage);
   void beginState();
   /// The state \p old with another part of the row in it.
@@ -123,7 +131,7 @@ private:
   // Operands by offset (StreamingOffsets.cpp).
   struct Table;
   Table tableAt(Ops &o, const StreamingStage &stage, Value tensor,
-                AffineMap map, Value kb, ArrayRef<Value> rest);
+                AffineMap map, const TilePlace &at);
   /// Which operand of \p term is a table over offsets, if the others vary over
   /// queries alone.
   std::optional<unsigned> tableOf(unsigned term);
@@ -136,27 +144,46 @@ private:
   void addTableValues(StreamingStage &stage);
   halide::FuncOp endWeights(StreamingStage &stage, unsigned value, bool high);
   Value tableTerm(Ops &o, StreamingStage &stage, unsigned term,
-                  ArrayRef<Value> at, Value group);
+                  const TilePlace &at);
   /// Lane l of the result is lane l of row x + direction * l, where \p first
-  /// yields the rows and `at` is (ii, x, kb, ..): all steps but the last.
+  /// yields the rows: all steps but the last.
   void shiftRows(StreamingOffsets &offsets, StringRef name, int direction,
                  Body first);
   /// One step more: rows of lanes whose number has the bit \p step.
-  Value shiftedBy(Ops &o, const StreamingOffsets &offsets, ArrayRef<Value> at,
+  Value shiftedBy(Ops &o, const StreamingOffsets &offsets, const TilePlace &at,
                   int64_t step);
+  /// The row that such a step fills.
+  TilePlace rowOfGroup(Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops);
   /// Fills the rows of \p offsets that a block reaches, a group at a time.
   /// \p always: one at least.
   void fillRows(StreamingStage &stage, StreamingOffsets &offsets, Value tensor,
-                AffineMap map, bool always, Body row);
+                AffineMap map, bool always, UpdateBody row);
 
   // A query at a time (StreamingRow.cpp, StreamingRowBlock.cpp).
   LogicalResult rows(SmallVector<Extent> batch,
                      std::optional<int64_t> fixedKeys);
-  using Condition = llvm::function_ref<Value(Ops &, ArrayRef<Value>)>;
-  void rowStage(bool partial, Value blocks, Condition where);
+  /// The keys in blocks, so many of which are a part.
+  struct RowParts {
+    Value blocks, length, count;
+  };
+  RowParts cutParts(ArrayRef<Extent> batch);
+  void rowStages(const RowParts &parts, std::optional<int64_t> fixedKeys);
+  void rowStage(bool partial, Value blocks, Condition visited);
+  /// A var of tasks, as one number of digits: each a coordinate of `part`.
+  struct Digit {
+    unsigned coordinate;
+    Value radix;
+  };
+  using Number = SmallVector<Digit, 2>;
+  SmallVector<Number> cutTasks(ArrayRef<Extent> batch, Value parts);
+  void writeTasks(ArrayRef<Number> tasks);
+  void mergeParts(ArrayRef<Number> tasks, Value parts);
   void rowTerm(StreamingStage &stage, unsigned term);
   void rowScores(StreamingStage &stage);
   void rowWeights(StreamingStage &stage);
+  SmallVector<Value> pairOfGroup(Ops &o, ArrayRef<Value> args, Value group);
+  SmallVector<Value> allLanes(Ops &o, halide::FuncOp lanes,
+                              ArrayRef<Value> args);
   void rowProducts(StreamingStage &stage);
   void cutGroups();
   void findDenseKeys();
@@ -164,15 +191,13 @@ private:
 
   /// First key of block kb of the stage.
   Value firstKey(Ops &o, const StreamingStage &stage, Value kb);
-  /// Key jj of block kb; in a partial block inside [0, M).
-  Value key(Ops &o, const StreamingStage &stage, Value kb, Value jj);
-  /// Whether query `lane` of the tile sees key jj of block kb; null where all
-  /// do. \p rest are the tile and the batch.
-  Value live(Ops &o, const StreamingStage &stage, Value lane, Value jj,
-             Value kb, ArrayRef<Value> rest);
+  /// The number of the place's key; in a partial block inside [0, M).
+  Value key(Ops &o, const StreamingStage &stage, const TilePlace &at);
+  /// Whether the place's query sees its key; null where all do.
+  Value live(Ops &o, const StreamingStage &stage, const TilePlace &at);
 
   Value present(Ops &o, const StreamingStage &stage, Value s,
-                ArrayRef<Value> at);
+                const TilePlace &at);
   bool anyFull();
 
   /// The weight of score \p s; \p top is the rounded maximum of its block.
@@ -186,9 +211,9 @@ private:
   struct Total {
     Value top, sum, rescale, keysAlone;
   };
-  Total total(Ops &o, ArrayRef<Value> at);
-  /// The result of a lane at value \p d; \p rest are the tile and the batch.
-  Value resultAt(Ops &o, Value lane, Value d, ArrayRef<Value> rest);
+  Total total(Ops &o, const TilePlace &at);
+  /// The result of a lane at value \p d.
+  Value resultAt(Ops &o, const TilePlace &at, Value d);
   void lookForNaN();
   StreamingResults results();
   StreamingResults resultsWithLse();

@@ -47,8 +47,8 @@ struct Streaming::Table {
 };
 
 Streaming::Table Streaming::tableAt(Ops &o, const StreamingStage &stage,
-                                    Value tensor, AffineMap map, Value kb,
-                                    ArrayRef<Value> rest) {
+                                    Value tensor, AffineMap map,
+                                    const TilePlace &at) {
   SmallVector<Value> symbols;
   for (Value symbol : op.getSymbols())
     symbols.push_back(scalars.lookup(symbol));
@@ -72,7 +72,7 @@ Streaming::Table Streaming::tableAt(Ops &o, const StreamingStage &stage,
   if (table.reversed)
     table.start = o.subi(table.last, table.start);
   table.start = o.addi(
-      o.subi(firstKey(o, stage, kb), o.muli(rest.front(), o.i(plan.tile))),
+      o.subi(firstKey(o, stage, at.block), o.muli(at.tile, o.i(plan.tile))),
       table.start);
   table.first = o.maxi(o.addi(table.start, o.i(1 - plan.tile)), o.i(0));
   table.reached =
@@ -132,18 +132,18 @@ void Streaming::shiftRows(StreamingOffsets &offsets, StringRef name,
     offsets.shifts.push_back(
         func((name + Twine(step)).str(), {"ii", "x", "kb"}, 1,
              [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-               return {shiftedBy(o, offsets, at, direction * step)};
+               return {shiftedBy(o, offsets, TilePlace::ofPair(at),
+                                 direction * step)};
              }));
 }
 
 Value Streaming::shiftedBy(Ops &o, const StreamingOffsets &offsets,
-                           ArrayRef<Value> at, int64_t step) {
-  SmallVector<Value> moved(at);
-  moved[1] = o.addi(at[1], o.i(step));
+                           const TilePlace &at, int64_t step) {
+  TilePlace moved = at.atKey(o.addi(at.key, o.i(step)));
   halide::FuncOp rows = offsets.shifts.back();
-  return o.select(laneHas(o, at[0], plan.lanes, std::abs(step)),
-                  o.read1(rows.getResult(), moved),
-                  o.read1(rows.getResult(), at));
+  return o.select(laneHas(o, at.lane, plan.lanes, std::abs(step)),
+                  o.read1(rows.getResult(), moved.pair()),
+                  o.read1(rows.getResult(), at.pair()));
 }
 
 /// The first lane of the vector of lane \p ii.
@@ -151,33 +151,30 @@ static Value vectorOf(Ops &o, Value ii, int64_t lanes) {
   return o.muli(o.floorDiv(ii, lanes), o.i(lanes));
 }
 
+TilePlace Streaming::rowOfGroup(Ops &o, ArrayRef<Value> args,
+                                ArrayRef<Value> loops) {
+  TilePlace at = TilePlace::ofPair(args);
+  Value inGroup = loops[0], group = loops[1];
+  return at.atKey(o.addi(o.muli(group, o.i(plan.group)), inGroup));
+}
+
 void Streaming::fillRows(StreamingStage &stage, StreamingOffsets &offsets,
-                         Value tensor, AffineMap map, bool always, Body row) {
+                         Value tensor, AffineMap map, bool always,
+                         UpdateBody row) {
   const int64_t group = plan.group;
-  size_t rank = 4 + batchDims; // ii, x, kb, ib, batch
-  auto fill = update(
+  auto filling = update(
       offsets.rows, {"y", "rg"},
       {constantI32(b, loc, group), constantI32(b, loc, offsets.count / group)},
-      [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-        return row(o, args);
-      });
-  fill.fill(b, fill.getAt(),
-            [&](OpBuilder &inner, Location where, ValueRange args) {
-              Ops o{inner, where};
-              SmallVector<Value> at(args.take_front(rank));
-              at[1] = o.addi(o.muli(args[rank + 1], o.i(group)), args[rank]);
-              return at;
-            });
-  fill.fill(b, fill.getWhere(),
-            [&](OpBuilder &inner, Location where,
-                ValueRange args) -> SmallVector<Value> {
-              Ops o{inner, where};
-              SmallVector<Value> rest(args.slice(3, 1 + batchDims));
-              Table table = tableAt(o, stage, tensor, map, args[2], rest);
-              Value reached =
-                  always ? o.maxi(table.reached, o.i(0)) : table.reached;
-              return {o.atMost(o.muli(args[rank + 1], o.i(group)), reached)};
-            });
+      row);
+  fill(filling, filling.getAt(),
+       [&](Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops) {
+         return rowOfGroup(o, args, loops).pair();
+       });
+  where(filling, [&](Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops) {
+    Table table = tableAt(o, stage, tensor, map, TilePlace::ofPair(args));
+    Value reached = always ? o.maxi(table.reached, o.i(0)) : table.reached;
+    return o.atMost(o.muli(loops[1], o.i(group)), reached);
+  });
 }
 
 void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
@@ -203,17 +200,15 @@ void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
   }
   SmallVector<StringRef> rvars(result.loops.begin(), result.loops.end());
   update(offsets.tile, rvars, extents,
-         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-           size_t rank = 5 + batchDims;
-           ArrayRef<Value> at = args.take_front(rank), rest = at.drop_front(4);
-           Value row =
-               tableAt(o, stage, tensor, map, at[3], rest)
-                   .position(o, o.addi(o.muli(at[2], o.i(group)), at[1]));
-           SmallVector<Value> place{at[0], o.i(0), at[3]};
-           place.append(rest.begin(), rest.end());
-           return {termSum(o, term, o.read1(offsets.tile.getResult(), at),
-                           termOperands(o, stage, term, place,
-                                        args.drop_front(rank), row))};
+         [&](Ops &o, ArrayRef<Value> args,
+             ArrayRef<Value> loops) -> SmallVector<Value> {
+           TilePlace at = TilePlace::ofElement(args);
+           Value row = tableAt(o, stage, tensor, map, at)
+                           .position(o, o.addi(o.muli(at.group, o.i(group)),
+                                               at.inGroup));
+           at.key = o.i(0);
+           return {termSum(o, term, o.read1(offsets.tile.getResult(), args),
+                           termOperands(o, stage, term, at, loops, row))};
          });
 
   auto none = [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
@@ -221,29 +216,31 @@ void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
   };
   offsets.rows = func(stage.name("rows") + suffix, {"ii", "x", "kb"}, 1, none);
   fillRows(stage, offsets, tensor, map, /*always=*/true,
-           [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-             size_t rank = 4 + batchDims;
-             SmallVector<Value> at{args[0], args[rank], args[rank + 1]};
-             at.append(args.begin() + 2, args.begin() + rank);
-             return {o.read1(offsets.tile.getResult(), at)};
+           [&](Ops &o, ArrayRef<Value> args,
+               ArrayRef<Value> loops) -> SmallVector<Value> {
+             TilePlace at = TilePlace::ofPair(args);
+             at.inGroup = loops[0];
+             at.group = loops[1];
+             return {o.read1(offsets.tile.getResult(), at.element())};
            });
 
   shiftRows(offsets, heed::format("{}{}x", stage.name("by"), suffix), -1,
-            [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-              Table table =
-                  tableAt(o, stage, tensor, map, at[2], at.drop_front(3));
+            [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+              TilePlace at = TilePlace::ofPair(args);
+              Table table = tableAt(o, stage, tensor, map, at);
               // Of rows that no pair reads any will do.
-              SmallVector<Value> place(at);
-              place[1] = o.clamp(
-                  o.subi(o.addi(o.mini(table.start, o.i(plan.tile - 1)), at[1]),
-                         vectorOf(o, at[0], plan.lanes)),
-                  o.maxi(table.reached, o.i(0)));
-              return {o.read1(offsets.rows.getResult(), place)};
+              at.key =
+                  o.clamp(o.subi(o.addi(o.mini(table.start, o.i(plan.tile - 1)),
+                                        at.key),
+                                 vectorOf(o, at.lane, plan.lanes)),
+                          o.maxi(table.reached, o.i(0)));
+              return {o.read1(offsets.rows.getResult(), at.pair())};
             });
-  result.func = func(stage.name("t") + suffix, {"ii", "jj", "kb"}, 1,
-                     [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-                       return {shiftedBy(o, offsets, at, -plan.lanes / 2)};
-                     });
+  result.func = func(
+      stage.name("t") + suffix, {"ii", "jj", "kb"}, 1,
+      [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+        return {shiftedBy(o, offsets, TilePlace::ofPair(at), -plan.lanes / 2)};
+      });
   offsets.operand = number;
   stage.terms.push_back(std::move(result));
 }
@@ -256,49 +253,48 @@ void Streaming::stageTableNumbers(StreamingStage &stage, unsigned term) {
   std::string suffix = heed::format("{}", term);
   auto window = func(
       stage.name("bias") + suffix, {"x", "kb"}, 1,
-      [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-        ArrayRef<Value> rest = at.drop_front(2);
-        Table table = tableAt(o, stage, tensor, map, at[1], rest);
+      [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+        Value x = args[0];
+        TilePlace at = TilePlace::ofTile(args.drop_front(2)).inBlock(args[1]);
+        Table table = tableAt(o, stage, tensor, map, at);
         Value row =
             o.clamp(o.subi(o.addi(table.start,
                                   o.i(mutated("streaming.bias-of-next-offset")
                                           ? stage.block
                                           : stage.block - 1)),
-                           at[0]),
+                           x),
                     table.last);
-        SmallVector<Value> dims = place(o, rest.drop_front(), o.i(0), o.i(0));
+        SmallVector<Value> dims = place(o, at.batch, o.i(0), o.i(0));
         return {operand(o, tensor, map, dims,
                         table.reversed ? o.subi(table.last, row) : row)};
       });
   auto f = func(stage.name("t") + suffix, {"ii", "jj", "kb"}, 1,
-                [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-                  SmallVector<Value> x{
-                      o.addi(o.subi(at[0], at[1]), o.i(stage.block - 1))};
-                  x.append(at.begin() + 2, at.end());
-                  return {o.read1(window.getResult(), x)};
+                [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+                  TilePlace at = TilePlace::ofPair(args);
+                  Value x =
+                      o.addi(o.subi(at.lane, at.key), o.i(stage.block - 1));
+                  return {o.read1(window.getResult(), at.with({x, at.block}))};
                 });
   StreamingTerm &own = stage.terms.emplace_back(termOf(term));
   own.func = f;
   own.window = window;
 }
 
-/// The term at `at`: ii, the key in the block, kb, tile, batch. Where all
-/// queries of the tile and all keys of the group meet one end of the table, no
-/// row is moved.
+/// The term of a pair whose key is in a group. Where all queries of the tile
+/// and all keys of the group meet one end of the table, no row is moved.
 Value Streaming::tableTerm(Ops &o, StreamingStage &stage, unsigned term,
-                           ArrayRef<Value> at, Value group) {
+                           const TilePlace &at) {
   StreamingOffsets &offsets = *stage.terms[term].offsets;
-  Table table =
-      tableAt(o, stage, op.term(term)[offsets.operand],
-              op.maps(term)[offsets.operand], at[2], at.drop_front(3));
-  Value row = o.addi(table.start, o.muli(group, o.i(plan.group)));
+  Table table = tableAt(o, stage, op.term(term)[offsets.operand],
+                        op.maps(term)[offsets.operand], at);
+  Value row = o.addi(table.start, o.muli(at.group, o.i(plan.group)));
   Value before = o.atMost(o.addi(row, o.i(plan.group - 1)), o.i(0));
   Value behind = o.atMost(table.last, o.addi(row, o.i(1 - plan.tile)));
-  SmallVector<Value> end(at);
-  end[1] = o.select(before, o.i(0), o.maxi(table.reached, o.i(0)));
+  TilePlace end =
+      at.atKey(o.select(before, o.i(0), o.maxi(table.reached, o.i(0))));
   return o.select(arith::OrIOp::create(o.b, o.loc, before, behind),
-                  o.read1(offsets.rows.getResult(), end),
-                  o.read1(stage.terms[term].func.getResult(), at));
+                  o.read1(offsets.rows.getResult(), end.pair()),
+                  o.read1(stage.terms[term].func.getResult(), at.pair()));
 }
 
 /// The sum of the weights of keys beyond an end of the table.
@@ -306,43 +302,36 @@ halide::FuncOp Streaming::endWeights(StreamingStage &stage, unsigned value,
                                      bool high) {
   Value tensor = op.getValues()[value];
   AffineMap map = op.valueMap(value);
-  size_t rank = 3 + batchDims; // ii, kb, ib, batch
   auto sum =
       func(heed::format("{}{}", stage.name(high ? "above" : "below"), value),
            {"ii", "kb"}, 1, [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
              return {absentWeight(o)};
            });
-  auto add = update(
-      sum, {"rj"}, {stage.keys},
-      [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-        ArrayRef<Value> at = args.take_front(rank), rest = at.drop_front(2);
-        Value jj = args[rank];
-        Table table = tableAt(o, stage, tensor, map, at[1], rest);
-        SmallVector<Value> place{at[0], jj, at[1]};
-        place.append(rest.begin(), rest.end());
-        Value p = o.read(stage.weights.getResult(), place).front();
-        Value state = o.read1(sum.getResult(), at);
-        Value row = o.subi(o.addi(table.start, jj), at[0]);
-        Value beyond = high ? mutated("streaming.last-offset-is-beyond")
-                                  ? o.atMost(table.last, row)
-                                  : o.less(table.last, row)
-                            : o.less(row, o.i(0));
-        if (stage.partial)
-          beyond = o.both(beyond, isLive(o, p));
-        return {o.select(beyond,
-                         o.add(o.select(isLive(o, state), state, o.f(0)), p),
-                         state)};
-      });
-  add.fill(b, add.getWhere(),
-           [&](OpBuilder &inner, Location where,
-               ValueRange args) -> SmallVector<Value> {
-             Ops o{inner, where};
-             SmallVector<Value> rest(args.slice(2, 1 + batchDims));
-             Table table = tableAt(o, stage, tensor, map, args[1], rest);
-             Value row = o.addi(table.start, args[rank]);
-             return {high ? o.less(table.last, row)
-                          : o.less(o.addi(row, o.i(1 - plan.tile)), o.i(0))};
-           });
+  auto add =
+      update(sum, {"rj"}, {stage.keys},
+             [&](Ops &o, ArrayRef<Value> args,
+                 ArrayRef<Value> loops) -> SmallVector<Value> {
+               TilePlace at = TilePlace::ofRow(args).atKey(loops[0]);
+               Table table = tableAt(o, stage, tensor, map, at);
+               Value p = o.read(stage.weights.getResult(), at.pair()).front();
+               Value state = o.read1(sum.getResult(), args);
+               Value row = o.subi(o.addi(table.start, at.key), at.lane);
+               Value beyond = high ? mutated("streaming.last-offset-is-beyond")
+                                         ? o.atMost(table.last, row)
+                                         : o.less(table.last, row)
+                                   : o.less(row, o.i(0));
+               if (stage.partial)
+                 beyond = o.both(beyond, isLive(o, p));
+               return {o.select(
+                   beyond, o.add(o.select(isLive(o, state), state, o.f(0)), p),
+                   state)};
+             });
+  where(add, [&](Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops) {
+    Table table = tableAt(o, stage, tensor, map, TilePlace::ofRow(args));
+    Value row = o.addi(table.start, loops[0]);
+    return high ? o.less(table.last, row)
+                : o.less(o.addi(row, o.i(1 - plan.tile)), o.i(0));
+  });
   return sum;
 }
 
@@ -354,103 +343,90 @@ void Streaming::stageTableValue(StreamingStage &stage, unsigned value) {
   offsets.operand = value;
   offsets.count = llvm::alignTo(stage.block + plan.tile - 1, plan.group);
   std::string suffix = heed::format("{}", value);
-  shiftRows(offsets, heed::format("{}{}x", stage.name("wby"), suffix), 1,
-            [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-              Table table =
-                  tableAt(o, stage, tensor, map, at[2], at.drop_front(3));
-              // The key of the vector's first query.
-              Value key = o.subi(o.addi(at[1], vectorOf(o, at[0], plan.lanes)),
-                                 o.mini(table.start, o.i(plan.tile - 1)));
-              SmallVector<Value> place(at);
-              place[1] = o.clamp(key, o.last(stage.keys));
-              Value inside =
-                  o.both(o.atMost(o.i(0), key), o.less(key, stage.keys));
-              return {o.select(inside,
-                               o.read(stage.weights.getResult(), place).front(),
-                               absentWeight(o))};
-            });
+  shiftRows(
+      offsets, heed::format("{}{}x", stage.name("wby"), suffix), 1,
+      [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+        TilePlace at = TilePlace::ofPair(args);
+        Table table = tableAt(o, stage, tensor, map, at);
+        // The key of the vector's first query.
+        Value key = o.subi(o.addi(at.key, vectorOf(o, at.lane, plan.lanes)),
+                           o.mini(table.start, o.i(plan.tile - 1)));
+        at.key = o.clamp(key, o.last(stage.keys));
+        Value inside = o.both(o.atMost(o.i(0), key), o.less(key, stage.keys));
+        return {o.select(inside,
+                         o.read(stage.weights.getResult(), at.pair()).front(),
+                         absentWeight(o))};
+      });
   offsets.rows =
       func(stage.name("w") + suffix, {"ii", "x", "kb"}, 1,
            [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
              return {halide::UndefOp::create(o.b, o.loc, o.b.getF32Type())};
            });
   fillRows(stage, offsets, tensor, map, /*always=*/false,
-           [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-             size_t rank = 4 + batchDims;
-             SmallVector<Value> at(args.take_front(rank));
-             at[1] =
-                 o.addi(o.muli(args[rank + 1], o.i(plan.group)), args[rank]);
-             return {shiftedBy(o, offsets, at, plan.lanes / 2)};
+           [&](Ops &o, ArrayRef<Value> args,
+               ArrayRef<Value> loops) -> SmallVector<Value> {
+             return {shiftedBy(o, offsets, rowOfGroup(o, args, loops),
+                               plan.lanes / 2)};
            });
   offsets.low = endWeights(stage, value, /*high=*/false);
   offsets.high = endWeights(stage, value, /*high=*/true);
 }
 
 void Streaming::addTableValues(StreamingStage &stage) {
-  size_t rank = 5 + batchDims; // ii, dd, dt, kb, ib, batch
   for (StreamingOffsets &offsets : stage.offsets) {
     Value tensor = op.getValues()[offsets.operand];
     AffineMap map = op.valueMap(offsets.operand);
     // The products so far and those of weight p with a row.
-    auto sum = [&](Ops &o, ArrayRef<Value> at, Value p,
+    auto sum = [&](Ops &o, const TilePlace &at, Value p,
                    Value position) -> Value {
-      ArrayRef<Value> rest = at.drop_front(4);
-      SmallVector<Value> dims = place(o, rest.drop_front(), o.i(0), o.i(0));
-      if (Value d = valueDim(o, at[1], at[2]))
+      SmallVector<Value> dims = place(o, at.batch, o.i(0), o.i(0));
+      if (Value d = valueDim(o, at))
         dims[op.firstDim(DimKind::Value)] = d;
       Value v = operand(o, tensor, map, dims, position);
-      Value state = o.read1(stage.products.getResult(), at);
+      Value state = o.read1(stage.products.getResult(), at.element());
       return o.select(isLive(o, p), o.fma(state, p, v), state);
     };
-    auto row = [&](ArrayRef<Value> at, ArrayRef<Value> x) {
-      SmallVector<Value> row{at[0]};
-      row.append(x.begin(), x.end());
-      row.append(at.begin() + 3, at.end());
-      return row;
-    };
-    auto where =
+    auto whereTable =
         [&](halide::UpdateOp update,
             llvm::function_ref<Value(Ops &, const Table &, Value)> condition) {
-          update.fill(b, update.getWhere(),
-                      [&](OpBuilder &inner, Location,
-                          ValueRange args) -> SmallVector<Value> {
-                        Ops o{inner, loc};
-                        SmallVector<Value> rest(args.slice(4, 1 + batchDims));
-                        return {condition(
-                            o, tableAt(o, stage, tensor, map, args[3], rest),
-                            args[rank])};
-                      });
+          where(update, [&](Ops &o, ArrayRef<Value> args,
+                            ArrayRef<Value> loops) {
+            return condition(
+                o, tableAt(o, stage, tensor, map, TilePlace::ofElement(args)),
+                loops[0]);
+          });
         };
-    where(update(stage.products, {"rx"}, {constantI32(b, loc, offsets.count)},
-                 [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-                   ArrayRef<Value> at = args.take_front(rank);
-                   return {sum(
-                       o, at,
-                       o.read1(offsets.rows.getResult(), row(at, args[rank])),
-                       tableAt(o, stage, tensor, map, at[3], at.drop_front(4))
-                           .position(o, args[rank]))};
-                 }),
-          [&](Ops &o, const Table &table, Value x) {
-            return o.atMost(x, table.reached);
-          });
-    where(update(stage.products, {"re"}, {constantI32(b, loc, 2)},
-                 [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-                   ArrayRef<Value> at = args.take_front(rank);
-                   Value isLow = o.less(args[rank], o.i(1));
-                   Value p = o.select(
-                       isLow, o.read1(offsets.low.getResult(), row(at, {})),
-                       o.read1(offsets.high.getResult(), row(at, {})));
-                   Table table =
-                       tableAt(o, stage, tensor, map, at[3], at.drop_front(4));
-                   Value first = o.i(0), last = table.last;
-                   if (table.reversed)
-                     std::swap(first, last);
-                   return {sum(o, at, p, o.select(isLow, first, last))};
-                 }),
-          [&](Ops &o, const Table &table, Value end) {
-            return o.select(
-                o.less(end, o.i(1)), o.less(table.start, o.i(plan.tile - 1)),
-                o.less(table.last, o.addi(table.start, o.i(stage.block - 1))));
-          });
+    whereTable(
+        update(stage.products, {"rx"}, {constantI32(b, loc, offsets.count)},
+               [&](Ops &o, ArrayRef<Value> args,
+                   ArrayRef<Value> loops) -> SmallVector<Value> {
+                 TilePlace at = TilePlace::ofElement(args).atKey(loops[0]);
+                 return {sum(
+                     o, at, o.read1(offsets.rows.getResult(), at.pair()),
+                     tableAt(o, stage, tensor, map, at).position(o, at.key))};
+               }),
+        [&](Ops &o, const Table &table, Value x) {
+          return o.atMost(x, table.reached);
+        });
+    whereTable(
+        update(stage.products, {"re"}, {constantI32(b, loc, 2)},
+               [&](Ops &o, ArrayRef<Value> args,
+                   ArrayRef<Value> loops) -> SmallVector<Value> {
+                 TilePlace at = TilePlace::ofElement(args);
+                 Value isLow = o.less(loops[0], o.i(1));
+                 Value p =
+                     o.select(isLow, o.read1(offsets.low.getResult(), at.row()),
+                              o.read1(offsets.high.getResult(), at.row()));
+                 Table table = tableAt(o, stage, tensor, map, at);
+                 Value first = o.i(0), last = table.last;
+                 if (table.reversed)
+                   std::swap(first, last);
+                 return {sum(o, at, p, o.select(isLow, first, last))};
+               }),
+        [&](Ops &o, const Table &table, Value end) {
+          return o.select(
+              o.less(end, o.i(1)), o.less(table.start, o.i(plan.tile - 1)),
+              o.less(table.last, o.addi(table.start, o.i(stage.block - 1))));
+        });
   }
 }

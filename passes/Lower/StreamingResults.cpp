@@ -14,18 +14,15 @@ using namespace heed;
 using namespace heed::streaming;
 using attn::DimKind;
 
-Streaming::Total Streaming::total(Ops &o, ArrayRef<Value> at) {
-  SmallVector<Value> first{at[0], o.i(0)};
-  first.append(at.begin() + 1, at.end());
-  SmallVector<Value> values = o.read(plan.state.getResult(), first);
+Streaming::Total Streaming::total(Ops &o, const TilePlace &at) {
+  SmallVector<Value> values =
+      o.read(plan.state.getResult(), at.with({at.lane, o.i(0)}));
   Total total{shifted ? values[topElement()] : Value(), values[sumElement()],
               o.f(1), values[sumElement()]};
   Value sink = finish.getSink();
   if (!sink)
     return total;
-  ArrayRef<Value> rest = at.drop_front(1);
-  SmallVector<Value> dims =
-      place(o, rest.drop_front(), query(o, rest.front(), at[0]), Value());
+  SmallVector<Value> dims = place(o, at.batch, query(o, at), Value());
   Value t = o.mul(operand(o, sink, *finish.getSinkMap(), dims), o.f(log4e));
   if (bounded) {
     total.sum = o.add(boundedWeight(o, t), total.sum);
@@ -43,15 +40,10 @@ Streaming::Total Streaming::total(Ops &o, ArrayRef<Value> at) {
   return total;
 }
 
-Value Streaming::resultAt(Ops &o, Value lane, Value d, ArrayRef<Value> rest) {
-  SmallVector<Value> at{lane, d};
-  halide::FuncOp from = plan.divided;
-  if (plan.rowsOut) {
-    std::swap(at[0], at[1]);
-    from = plan.rowsOut;
-  }
-  llvm::append_range(at, rest);
-  return o.read1(from.getResult(), at);
+Value Streaming::resultAt(Ops &o, const TilePlace &at, Value d) {
+  return plan.rowsOut
+             ? o.read1(plan.rowsOut.getResult(), at.with({d, at.lane}))
+             : o.read1(plan.divided.getResult(), at.with({at.lane, d}));
 }
 
 /// A key whose score is -inf has the weight 0, and 0 times a value that is
@@ -73,34 +65,32 @@ void Streaming::lookForNaN() {
   plan.sums = func(
       "sums", {"ii"}, 1,
       [](Ops &o, ArrayRef<Value>) -> SmallVector<Value> { return {o.zero()}; });
-  update(plan.sums, {"rd"}, {steps},
-         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-           ArrayRef<Value> at = args.drop_back();
-           SmallVector<Value> place{at[0], args.back()};
-           if (byRow)
-             place = {o.i(0),
-                      o.mini(o.addi(o.muli(args.back(), o.i(lanes)), at[0]),
-                             o.last(columns))};
-           llvm::append_range(place, at.drop_front());
-           SmallVector<Value> values = o.read(state, place);
-           values.resize(plan.group);
-           values.push_back(o.read1(plan.sums.getResult(), at));
-           return {
-               o.tree(values, [&](Value x, Value y) { return o.add(x, y); })};
-         });
+  update(
+      plan.sums, {"rd"}, {steps},
+      [&](Ops &o, ArrayRef<Value> args,
+          ArrayRef<Value> loops) -> SmallVector<Value> {
+        TilePlace at = TilePlace::ofLane(args);
+        SmallVector<Value> own{at.lane, loops[0]};
+        if (byRow)
+          own = {o.i(0), o.mini(o.addi(o.muli(loops[0], o.i(lanes)), at.lane),
+                                o.last(columns))};
+        SmallVector<Value> values = o.read(state, at.with(own));
+        values.resize(plan.group);
+        values.push_back(o.read1(plan.sums.getResult(), args));
+        return {o.tree(values, [&](Value x, Value y) { return o.add(x, y); })};
+      });
   // The greatest of their bits without a sign, where NaN is above all numbers.
   plan.most = func(
       "most", {}, {b.getI32Type()},
       [](Ops &o, ArrayRef<Value>) -> SmallVector<Value> { return {o.i(0)}; });
   update(plan.most, {"rl"}, {outside.i(lanes)},
-         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-           ArrayRef<Value> at = args.drop_back();
-           SmallVector<Value> place{args.back()};
-           llvm::append_range(place, at);
+         [&](Ops &o, ArrayRef<Value> args,
+             ArrayRef<Value> loops) -> SmallVector<Value> {
+           SmallVector<Value> lane = TilePlace::ofTile(args).with({loops[0]});
            Value size = arith::AndIOp::create(
-               o.b, o.loc, o.bits(o.read1(plan.sums.getResult(), place)),
+               o.b, o.loc, o.bits(o.read1(plan.sums.getResult(), lane)),
                o.i(0x7fffffff));
-           return {o.maxi(o.read1(plan.most.getResult(), at), size)};
+           return {o.maxi(o.read1(plan.most.getResult(), args), size)};
          });
   plan.stands = func(
       "stands", {}, 1, [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
@@ -118,15 +108,17 @@ StreamingResults Streaming::results() {
   if (normaliser.excludesLowest && !plan.careful && !bounded &&
       !mutated("streaming.never-gives-up"))
     lookForNaN();
-  auto ifItStands = [&](Ops &o, Value x, ArrayRef<Value> rest) {
-    return plan.stands ? o.mul(x, o.read1(plan.stands.getResult(), rest)) : x;
+  auto ifItStands = [&](Ops &o, Value x, const TilePlace &at) {
+    return plan.stands ? o.mul(x, o.read1(plan.stands.getResult(), at.with({})))
+                       : x;
   };
   if (summed)
     plan.scale = func(
         "scale", {"ii"}, 1,
-        [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+        [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+          TilePlace at = TilePlace::ofLane(args);
           auto [top, l, c, keysAlone] = total(o, at);
-          c = ifItStands(o, c, at.drop_front());
+          c = ifItStands(o, c, at);
           // A row without a live key: the sum over its keys is 0, whatever its
           // sink is. Weights that may add up to 0 leave a sum of absent ones at
           // -0, where it began.
@@ -148,19 +140,18 @@ StreamingResults Streaming::results() {
         });
   plan.divided =
       func("tile", {"ii", "d"}, 1,
-           [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-             ArrayRef<Value> rest = at.drop_front(2);
-             SmallVector<Value> place{at[0], o.floorDiv(at[1], group)},
-                 row{at[0]};
-             place.append(rest.begin(), rest.end());
-             row.append(rest.begin(), rest.end());
-             SmallVector<Value> values = o.read(state, place);
+           [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+             Value d = args[1];
+             TilePlace at =
+                 TilePlace::ofTile(args.drop_front(2)).atLane(args[0]);
+             SmallVector<Value> values =
+                 o.read(state, at.with({at.lane, o.floorDiv(d, group)}));
              values.resize(group);
              Value value = halide::MuxOp::create(o.b, o.loc, o.b.getF32Type(),
-                                                 o.mod(at[1], group), values);
+                                                 o.mod(d, group), values);
              if (!summed)
-               return {ifItStands(o, value, rest)};
-             Value factor = o.read1(plan.scale.getResult(), row);
+               return {ifItStands(o, value, at)};
+             Value factor = o.read1(plan.scale.getResult(), at.with({at.lane}));
              Value scaled = o.mul(value, factor);
              if (!shifted)
                return {scaled};
@@ -178,10 +169,9 @@ StreamingResults Streaming::results() {
         outside.alignTo(size(op.firstDim(DimKind::Value)), plan.group));
     plan.rowsOut =
         turned("rows_out", {"d", "ii"}, plan.rowsOutSteps,
-               [&](Ops &o, Value d, Value lane, ArrayRef<Value> rest) {
-                 SmallVector<Value> at{lane, o.mini(d, last)};
-                 llvm::append_range(at, rest);
-                 return o.read1(plan.divided.getResult(), at);
+               [&](Ops &o, Value d, Value lane, const TilePlace &at) {
+                 return o.read1(plan.divided.getResult(),
+                                at.with({lane, o.mini(d, last)}));
                });
   }
   if (finish.getLse() && !finish.getLse().use_empty())
@@ -204,10 +194,14 @@ StreamingResults Streaming::results() {
         Value i = dims[op.firstDim(DimKind::Query)];
         Value d = op.numDims(DimKind::Value) ? dims[op.firstDim(DimKind::Value)]
                                              : o.i(0);
-        SmallVector<Value> rest{o.floorDiv(i, plan.tile)};
+        SmallVector<Value> batch;
         for (unsigned k = batchDims; k-- > 0;)
-          rest.push_back(dims[k]);
-        Value value = resultAt(o, o.mod(i, plan.tile), d, rest);
+          batch.push_back(dims[k]);
+        TilePlace at;
+        at.tile = o.floorDiv(i, plan.tile);
+        at.lane = o.mod(i, plan.tile);
+        at.batch = batch;
+        Value value = resultAt(o, at, d);
         if (!type.getElementType().isF32())
           value = arith::TruncFOp::create(inner, where, type.getElementType(),
                                           value);
@@ -234,7 +228,7 @@ StreamingResults Streaming::results() {
 StreamingResults Streaming::resultsWithLse() {
   plan.lse = func(
       "lse", {"ii"}, 1, [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-        auto [top, l, c, keysAlone] = total(o, at);
+        auto [top, l, c, keysAlone] = total(o, TilePlace::ofLane(at));
         // Of no key the sum is -0.
         Value offset =
             bounded ? o.f(-mostOfBoundedScore * ln2) : o.mul(top, o.f(2 * ln2));
@@ -263,13 +257,15 @@ StreamingResults Streaming::resultsWithLse() {
       [&](OpBuilder &inner, Location where,
           ValueRange args) -> SmallVector<Value> {
         Ops o{inner, where};
-        SmallVector<Value> row{o.mod(args[1], plan.tile)};
-        row.push_back(o.floorDiv(args[1], plan.tile));
-        llvm::append_range(row, args.drop_front(2));
-        return {o.select(o.less(args[0], columns),
-                         resultAt(o, row[0], o.mini(args[0], o.last(columns)),
-                                  ArrayRef(row).drop_front()),
-                         o.read1(plan.lse.getResult(), row))};
+        Value column = args[0], i = args[1];
+        SmallVector<Value> batch(args.drop_front(2));
+        TilePlace at;
+        at.lane = o.mod(i, plan.tile);
+        at.tile = o.floorDiv(i, plan.tile);
+        at.batch = batch;
+        return {o.select(o.less(column, columns),
+                         resultAt(o, at, o.mini(column, o.last(columns))),
+                         o.read1(plan.lse.getResult(), at.with({at.lane})))};
       });
   Value rows = plan.output.getResult();
   auto result = [&](StringRef name, Type element, unsigned rank,

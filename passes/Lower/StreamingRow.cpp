@@ -112,7 +112,7 @@ void Streaming::findDenseKeys() {
 }
 
 /// The blocks of a part that are full, or the others, which evaluate the mask.
-void Streaming::rowStage(bool partial, Value blocks, Condition where) {
+void Streaming::rowStage(bool partial, Value blocks, Condition visited) {
   StreamingStage &stage = plan.stages.emplace_back(partial, plan.piece);
   // So many independent loads are in flight.
   stage.valueSteps = stage.block / (stage.block % 8 ? 4 : 8);
@@ -139,40 +139,22 @@ void Streaming::rowStage(bool partial, Value blocks, Condition where) {
   rowScores(stage);
   rowWeights(stage);
   rowProducts(stage);
-  size_t rank = 4 + batchDims;
-  stage.update =
-      update(plan.part, {"rk"}, {blocks}, [&](Ops &o, ArrayRef<Value> args) {
-        ArrayRef<Value> at = args.take_front(rank), rest = at.drop_front(3);
-        Value kb = args[rank];
-        SmallVector<Value> row{at[0], kb}, place{at[0], at[1], kb};
-        row.append(rest.begin(), rest.end());
-        place.append(rest.begin(), rest.end());
-        return merged(o, o.read(plan.part.getResult(), at),
-                      {o.read1(stage.products.getResult(), place)},
-                      shifted ? o.read1(stage.rounded.getResult(), row)
-                              : Value(),
-                      summed ? o.read1(stage.sum.getResult(), row) : Value());
+  stage.update = update(
+      plan.part, {"rk"}, {blocks},
+      [&](Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops) {
+        TilePlace at = TilePlace::ofPart(args).inBlock(loops[0]);
+        return merged(
+            o, o.read(plan.part.getResult(), args),
+            {o.read1(stage.products.getResult(), at.inGroups())},
+            shifted ? o.read1(stage.rounded.getResult(), at.row()) : Value(),
+            summed ? o.read1(stage.sum.getResult(), at.row()) : Value());
       });
-  stage.update.fill(b, stage.update.getWhere(),
-                    [&](OpBuilder &inner, Location at,
-                        ValueRange args) -> SmallVector<Value> {
-                      Ops o{inner, at};
-                      return {where(o, SmallVector<Value>(args))};
-                    });
+  where(stage.update, visited);
 }
 
-/// Parts of the keys, and their merge. A part is so many blocks that there are
-/// a few tasks a core.
-LogicalResult Streaming::rows(SmallVector<Extent> batch,
-                              std::optional<int64_t> fixedKeys) {
+/// A part is so many blocks that there are a few tasks a core.
+Streaming::RowParts Streaming::cutParts(ArrayRef<Extent> batch) {
   Ops outside{b, loc};
-  // Funcs of a part of the keys have a var for the members of a group.
-  if (plan.members) {
-    ++batchDims;
-    Extent &inner = batch.back();
-    inner = {arith::FloorDivSIOp::create(b, loc, inner.value, plan.members),
-             std::nullopt};
-  }
   Value all = queries;
   for (const Extent &extent : batch)
     all = outside.muli(all, extent.value);
@@ -195,130 +177,180 @@ LogicalResult Streaming::rows(SmallVector<Extent> batch,
   Value wanted = outside.ceilDiv(tasks, outside.atLeastOne(all));
   Value length =
       outside.atLeastOne(outside.mini(outside.ceilDiv(blocks, wanted), most));
-  Value parts = outside.atLeastOne(outside.ceilDiv(blocks, length));
+  Value count = outside.atLeastOne(outside.ceilDiv(blocks, length));
+  return {blocks, length, count};
+}
 
-  unsigned elements = plan.group + shifted + summed;
-  plan.part = func("part", {"ii", "dt", "kp"}, elements,
-                   [&](Ops &o, ArrayRef<Value>) { return initialState(o); });
-  size_t rank = 4 + batchDims;
+/// The blocks of a part: the full ones, and the others.
+void Streaming::rowStages(const RowParts &parts,
+                          std::optional<int64_t> fixedKeys) {
   // A loop over all blocks, which Halide trims to those of the part: of a
   // block's number that is a sum it knows no bounds.
-  auto ofPart = [&](Ops &o, ArrayRef<Value> args) {
-    Value kb = args[rank], first = o.muli(args[2], length);
+  auto ofPart = [&](Ops &o, const TilePlace &at) {
+    Value kb = at.block, first = o.muli(at.part, parts.length);
     if (mutated("streaming.parts-overlap"))
-      return o.both(o.atMost(first, kb), o.atMost(kb, o.addi(first, length)));
-    return o.both(o.atMost(first, kb), o.less(kb, o.addi(first, length)));
+      return o.both(o.atMost(first, kb),
+                    o.atMost(kb, o.addi(first, parts.length)));
+    return o.both(o.atMost(first, kb), o.less(kb, o.addi(first, parts.length)));
   };
   // Tables of a mask tell full blocks of another size.
   bool tables = mask && bounds->needsTables();
   bool anyFull = !tables && this->anyFull();
   bool whole = !plan.masked && fixedKeys && *fixedKeys % plan.piece == 0;
   if (anyFull)
-    rowStage(/*partial=*/false, blocks, [&](Ops &o, ArrayRef<Value> args) {
-      Value kb = args[rank], inside = ofPart(o, args);
-      if (!mask)
-        return o.both(inside, o.less(kb, o.floorDiv(keys, plan.piece)));
-      SmallVector<Value> place(
-          llvm::reverse(batchAt(o, args.slice(4, batchDims))));
-      return o.both(inside, mask->visitsFull(o.b, kb, args[3], place));
-    });
+    rowStage(/*partial=*/false, parts.blocks,
+             [&](Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops) {
+               TilePlace at = TilePlace::ofPart(args).inBlock(loops[0]);
+               Value inside = ofPart(o, at);
+               if (!mask)
+                 return o.both(inside,
+                               o.less(at.block, o.floorDiv(keys, plan.piece)));
+               SmallVector<Value> batch(llvm::reverse(batchAt(o, at.batch)));
+               return o.both(inside,
+                             mask->visitsFull(o.b, at.block, at.tile, batch));
+             });
   if (!whole || !anyFull)
-    rowStage(/*partial=*/true, blocks, [&](Ops &o, ArrayRef<Value> args) {
-      Value kb = args[rank], inside = ofPart(o, args);
-      if (!mask)
-        return anyFull
-                   ? o.both(inside, o.atMost(o.floorDiv(keys, plan.piece), kb))
-                   : inside;
-      SmallVector<Value> place(
-          llvm::reverse(batchAt(o, args.slice(4, batchDims))));
-      Value tile = o.floorDiv(args[3], tiling.tile);
-      return o.both(inside, anyFull ? mask->visitsPartial(o.b, kb, tile, place)
-                                    : mask->visits(o.b, kb, tile, place));
-    });
-  if (plan.members)
-    findDenseKeys();
-  // What tasks write. A var of tasks is a number of two digits, a remainder and
-  // a quotient: Halide has to see that each stands for one point, and of a
-  // remainder of a quotient it does not (nor of the remainder that a fused loop
-  // makes). The innermost batch dim comes first, as its elements may share
-  // keys.
-  struct Digit {
-    unsigned slot; // in the vars of `part`
-    Value radix;
-  };
-  SmallVector<Digit> digits{{2, parts}, {3, queries}};
-  const unsigned firstBatch = plan.members ? 5 : 4;
+    rowStage(
+        /*partial=*/true, parts.blocks,
+        [&](Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops) {
+          TilePlace at = TilePlace::ofPart(args).inBlock(loops[0]);
+          Value inside = ofPart(o, at);
+          if (!mask)
+            return anyFull
+                       ? o.both(inside, o.atMost(o.floorDiv(keys, plan.piece),
+                                                 at.block))
+                       : inside;
+          SmallVector<Value> batch(llvm::reverse(batchAt(o, at.batch)));
+          Value tile = o.floorDiv(at.tile, tiling.tile);
+          return o.both(
+              inside, anyFull ? mask->visitsPartial(o.b, at.block, tile, batch)
+                              : mask->visits(o.b, at.block, tile, batch));
+        });
+}
+
+/// Coordinates of `part`. With members of groups the first behind the tile is
+/// the member.
+enum PartCoordinate : unsigned {
+  LaneOfPart,
+  ColumnOfPart,
+  NumberOfPart,
+  TileOfPart,
+  BatchOfPart,
+};
+
+/// What tasks write. A var of tasks is a number of two digits, a remainder and
+/// a quotient: Halide has to see that each stands for one point, and of a
+/// remainder of a quotient it does not (nor of the remainder that a fused loop
+/// makes). The innermost batch dim comes first, as its elements may share keys.
+SmallVector<Streaming::Number> Streaming::cutTasks(ArrayRef<Extent> batch,
+                                                   Value parts) {
+  Ops outside{b, loc};
+  SmallVector<Digit> digits{{NumberOfPart, parts}, {TileOfPart, queries}};
+  const unsigned firstBatch = BatchOfPart + (plan.members != nullptr);
   for (auto [k, extent] : llvm::enumerate(llvm::reverse(batch)))
     digits.insert(k == 0 ? digits.begin() : digits.end(),
                   {unsigned(firstBatch + k), extent.value});
-  SmallVector<SmallVector<Digit>> numbers;
-  SmallVector<std::string> vars{"column"};
-  if (plan.members)
-    vars.push_back("member");
+  SmallVector<Number> tasks;
   for (auto [k, digit] : llvm::enumerate(digits)) {
     if (k % 2 == 0) {
-      numbers.emplace_back();
-      vars.push_back(heed::format("task_{}", numbers.size()));
-      plan.tasks.emplace_back(vars.back(), digit.radix);
+      tasks.emplace_back();
+      plan.tasks.emplace_back(heed::format("task_{}", tasks.size()),
+                              digit.radix);
     } else {
       Value &count = plan.tasks.back().second;
       count = outside.muli(count, digit.radix);
     }
     // Divided by, even where there are no tasks.
-    numbers.back().push_back({digit.slot, outside.atLeastOne(digit.radix)});
+    tasks.back().push_back({digit.coordinate, outside.atLeastOne(digit.radix)});
   }
+  return tasks;
+}
+
+/// The parts as the tasks write them: column, member and the numbers of tasks.
+void Streaming::writeTasks(ArrayRef<Number> tasks) {
+  SmallVector<StringRef> vars{"column"};
+  if (plan.members)
+    vars.push_back("member");
+  for (const auto &task : plan.tasks)
+    vars.push_back(task.first);
   plan.parts = halide::FuncOp::create(
-      b, loc, "parts", SmallVector<StringRef>(vars.begin(), vars.end()),
-      SmallVector<Type>(elements, b.getF32Type()),
+      b, loc, "parts", vars,
+      SmallVector<Type>(plan.group + shifted + summed, b.getF32Type()),
       [&](OpBuilder &inner, Location where, ValueRange args) {
         Ops o{inner, where};
-        SmallVector<Value> at(rank);
-        at[0] = o.i(0);
-        at[1] = args[0];
+        SmallVector<Value> at(plan.part.getVars().size());
+        at[LaneOfPart] = o.i(0);
+        at[ColumnOfPart] = args[0];
         if (plan.members)
-          at[4] = args[1];
+          at[BatchOfPart] = args[1];
         for (auto [number, left] :
-             llvm::zip(numbers, args.take_back(numbers.size()))) {
+             llvm::zip(tasks, args.take_back(tasks.size()))) {
           Value rest = left;
           for (const Digit &digit : ArrayRef(number).drop_back()) {
             Value next =
                 arith::FloorDivSIOp::create(inner, where, rest, digit.radix);
-            at[digit.slot] = arith::SubIOp::create(inner, where, rest,
-                                                   o.muli(next, digit.radix));
+            at[digit.coordinate] = arith::SubIOp::create(
+                inner, where, rest, o.muli(next, digit.radix));
             rest = next;
           }
-          at[number.back().slot] = rest;
+          at[number.back().coordinate] = rest;
         }
         return o.read(plan.part.getResult(), at);
       });
-  // What follows is of single elements again.
-  batchDims = op.numDims(DimKind::Batch);
-  beginState();
-  update(plan.state, {"rp"}, {parts}, [&](Ops &o, ArrayRef<Value> args) {
-    ArrayRef<Value> at = args.take_front(3 + batchDims);
-    SmallVector<Value> place{at[0], at[1], args.back()};
-    place.append(at.begin() + 2, at.end());
-    SmallVector<Value> index{at[1]};
+}
+
+/// The state, of the parts that the tasks wrote.
+void Streaming::mergeParts(ArrayRef<Number> tasks, Value parts) {
+  auto merge = [&](Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops) {
+    TilePlace state = TilePlace::ofState(args);
+    Value column = state.group;
+    SmallVector<Value> place = state.with({state.lane, column, loops[0]});
+    SmallVector<Value> index{column};
     if (plan.members) {
-      Value group =
-          arith::FloorDivSIOp::create(o.b, o.loc, place[4], plan.members);
+      Value inner = place[BatchOfPart];
+      place[BatchOfPart] =
+          arith::FloorDivSIOp::create(o.b, o.loc, inner, plan.members);
       // A remainder, whose range Halide knows.
-      index.push_back(
-          halide::ModOp::create(o.b, o.loc, place[4], plan.members));
-      place[4] = group;
-      place.insert(place.begin() + 4, index.back());
+      Value member = halide::ModOp::create(o.b, o.loc, inner, plan.members);
+      index.push_back(member);
+      place.insert(place.begin() + BatchOfPart, member);
     }
-    for (ArrayRef<Digit> number : numbers) {
+    for (const Number &number : tasks) {
       Value task;
       for (const Digit &digit : llvm::reverse(number))
-        task = task ? o.addi(o.muli(task, digit.radix), place[digit.slot])
-                    : place[digit.slot];
+        task = task ? o.addi(o.muli(task, digit.radix), place[digit.coordinate])
+                    : place[digit.coordinate];
       index.push_back(task);
     }
     SmallVector<Value> part = o.read(plan.parts.getResult(), index);
-    return merged(o, o.read(plan.state.getResult(), at), {part[0]},
+    return merged(o, o.read(plan.state.getResult(), args), {part[0]},
                   shifted ? part[topElement()] : Value(),
                   summed ? part[sumElement()] : Value());
-  });
+  };
+  update(plan.state, {"rp"}, {parts}, merge);
+}
+
+/// Parts of the keys, and their merge.
+LogicalResult Streaming::rows(SmallVector<Extent> batch,
+                              std::optional<int64_t> fixedKeys) {
+  // Funcs of a part of the keys have a var for the members of a group.
+  if (plan.members) {
+    ++batchDims;
+    Extent &inner = batch.back();
+    inner = {arith::FloorDivSIOp::create(b, loc, inner.value, plan.members),
+             std::nullopt};
+  }
+  RowParts parts = cutParts(batch);
+  plan.part = func("part", {"ii", "dt", "kp"}, plan.group + shifted + summed,
+                   [&](Ops &o, ArrayRef<Value>) { return initialState(o); });
+  rowStages(parts, fixedKeys);
+  if (plan.members)
+    findDenseKeys();
+  SmallVector<Number> tasks = cutTasks(batch, parts.count);
+  writeTasks(tasks);
+  // What follows is of single elements again.
+  batchDims = op.numDims(DimKind::Batch);
+  beginState();
+  mergeParts(tasks, parts.count);
   return failure(failedRead);
 }

@@ -26,7 +26,6 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
                     [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
                       return {o.zero()};
                     });
-  size_t rank = 4 + batchDims;
   Ops outside{b, loc};
   StreamingTerm own = termOf(term);
   SmallVector<Value> extents;
@@ -44,40 +43,39 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
       last.fixed ? std::optional<int64_t>(llvm::divideCeil(*last.fixed, width))
                  : std::nullopt;
   SmallVector<StringRef> rvars(own.loops.begin(), own.loops.end());
-  auto index = [&](Ops &o, ArrayRef<Value> args) {
-    return o.addi(o.muli(args.back(), o.i(width)), o.mod(args[0], width));
+  auto index = [&](Ops &o, Value x, Value step) {
+    return o.addi(o.muli(step, o.i(width)), o.mod(x, width));
   };
   halide::UpdateOp sum =
       update(lanes, rvars, extents,
-             [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-               ArrayRef<Value> at = args.take_front(rank);
-               SmallVector<Value> place(at), reduction(args.drop_front(rank));
-               place[0] = o.i(0);
-               place[1] =
-                   o.addi(o.muli(at[1], o.i(width)), o.floorDiv(at[0], width));
-               reduction.back() = index(o, args);
-               return {termSum(o, term, o.read1(lanes.getResult(), at),
-                               termOperands(o, stage, term, place, reduction))};
+             [&](Ops &o, ArrayRef<Value> args,
+                 ArrayRef<Value> loops) -> SmallVector<Value> {
+               Value x = args[0], keys = args[1];
+               TilePlace at = TilePlace::ofTile(args.drop_front(3));
+               SmallVector<Value> reduction(loops);
+               at.block = args[2];
+               at.lane = o.i(0);
+               at.key = o.addi(o.muli(keys, o.i(width)), o.floorDiv(x, width));
+               reduction.back() = index(o, x, loops.back());
+               return {termSum(o, term, o.read1(lanes.getResult(), args),
+                               termOperands(o, stage, term, at, reduction))};
              });
   if (!last.fixed || *last.fixed % width)
-    sum.fill(b, sum.getWhere(),
-             [&](OpBuilder &inner, Location where,
-                 ValueRange args) -> SmallVector<Value> {
-               Ops o{inner, where};
-               return {o.less(index(o, SmallVector<Value>(args)), last.value)};
-             });
+    where(sum, [&](Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops) {
+      return o.less(index(o, args[0], loops.back()), last.value);
+    });
   auto f = func(name, {"ii", "jj", "kb"}, 1,
                 [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
                   return {emptySum(o, contract)};
                 });
   update(f, {"rl"}, {outside.i(width)},
-         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-           ArrayRef<Value> at = args.take_front(rank);
-           Value lane =
-               o.addi(o.muli(o.mod(at[1], width), o.i(width)), args[rank]);
-           SmallVector<Value> place{lane, o.floorDiv(at[1], width)};
-           place.append(at.begin() + 2, at.end());
-           return {o.sum(o.read1(f.getResult(), at),
+         [&](Ops &o, ArrayRef<Value> args,
+             ArrayRef<Value> loops) -> SmallVector<Value> {
+           TilePlace at = TilePlace::ofPair(args);
+           Value x = o.addi(o.muli(o.mod(at.key, width), o.i(width)), loops[0]);
+           SmallVector<Value> place =
+               at.with({x, o.floorDiv(at.key, width), at.block});
+           return {o.sum(o.read1(f.getResult(), args),
                          o.read1(lanes.getResult(), place))};
          });
   own.func = f;
@@ -86,36 +84,47 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
   stage.terms.push_back(std::move(own));
 }
 
+/// The pair of lane `ll` of a func over (ll, kb) and group \p group of keys.
+SmallVector<Value> Streaming::pairOfGroup(Ops &o, ArrayRef<Value> args,
+                                          Value group) {
+  TilePlace at = TilePlace::ofRow(args);
+  return at.with(
+      {o.i(0), o.addi(o.muli(group, o.i(plan.lanes)), at.lane), at.block});
+}
+
+/// What \p lanes, a func over (ll, kb), has in each lane.
+SmallVector<Value> Streaming::allLanes(Ops &o, halide::FuncOp lanes,
+                                       ArrayRef<Value> args) {
+  TilePlace at = TilePlace::ofRow(args);
+  SmallVector<Value> values;
+  for (int64_t lane = 0; lane < plan.lanes; ++lane)
+    values.push_back(o.read1(lanes.getResult(), at.atLane(o.i(lane)).row()));
+  return values;
+}
+
 /// S, and the maximum of the block: one a lane, then of these.
 void Streaming::rowScores(StreamingStage &stage) {
   stage.scores = func(stage.name("s"), {"ii", "jj", "kb"}, 1,
                       [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-                        return {scoreAt(o, stage, at)};
+                        return {scoreAt(o, stage, TilePlace::ofPair(at))};
                       });
   if (!shifted)
     return;
-  size_t rank = 3 + batchDims; // ll, kb, ib, batch
   stage.topLanes = func(stage.name("top"), {"ll", "kb"}, 1,
                         [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
                           return {o.f(lowest)};
                         });
   update(stage.topLanes, {"rg"}, {stage.groups},
-         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-           ArrayRef<Value> at = args.take_front(rank);
-           SmallVector<Value> place{
-               o.i(0), o.addi(o.muli(args[rank], o.i(plan.lanes)), at[0])};
-           place.append(at.begin() + 1, at.end());
-           return {o.larger(o.read1(stage.topLanes.getResult(), at),
-                            o.read1(stage.scores.getResult(), place))};
+         [&](Ops &o, ArrayRef<Value> args,
+             ArrayRef<Value> loops) -> SmallVector<Value> {
+           SmallVector<Value> pair = pairOfGroup(o, args, loops[0]);
+           return {o.larger(o.read1(stage.topLanes.getResult(), args),
+                            o.read1(stage.scores.getResult(), pair))};
          });
   stage.rounded = func(
       stage.name("m"), {"ii", "kb"}, 1,
       [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-        SmallVector<Value> values, place(at);
-        for (int64_t lane = 0; lane < plan.lanes; ++lane) {
-          place[0] = o.i(lane);
-          values.push_back(o.read1(stage.topLanes.getResult(), place));
-        }
+        SmallVector<Value> values = allLanes(o, stage.topLanes, at);
         return {math::RoundEvenOp::create(
             o.b, o.loc,
             o.tree(values, [&](Value x, Value y) { return o.larger(x, y); }))};
@@ -126,54 +135,46 @@ void Streaming::rowScores(StreamingStage &stage) {
 /// sum over the block.
 void Streaming::rowWeights(StreamingStage &stage) {
   bool both = summed && !op.getWeight().empty();
-  stage.weights = func(
-      stage.name("p"), {"ii", "jj", "kb"}, 1 + stage.partial + both,
-      [&](Ops &o, ArrayRef<Value> at) {
-        ArrayRef<Value> rest = at.drop_front(3);
-        SmallVector<Value> row{at[0]};
-        row.append(at.begin() + 2, at.end());
-        Value s = o.read1(stage.scores.getResult(), at);
-        Value isLive = present(o, stage, s, at);
-        Value p = weightOf(
-            o, s, shifted ? o.read1(stage.rounded.getResult(), row) : Value());
-        Value w = p;
-        if (!op.getWeight().empty())
-          w = region(o, op.getWeight(), rest.drop_front(),
-                     query(o, rest.front(), at[0]), key(o, stage, at[2], at[1]),
-                     {p});
-        // Absent ones add -0, which leaves a sum where it began.
-        SmallVector<Value> values{o.select(isLive, w, o.zero())};
-        if (stage.partial)
-          values.push_back(o.real(o.select(isLive, o.i(-1), o.i(0))));
-        if (both)
-          values.push_back(o.select(isLive, p, o.zero()));
-        return values;
-      });
+  stage.weights =
+      func(stage.name("p"), {"ii", "jj", "kb"}, 1 + stage.partial + both,
+           [&](Ops &o, ArrayRef<Value> args) {
+             TilePlace at = TilePlace::ofPair(args);
+             Value s = o.read1(stage.scores.getResult(), args);
+             Value isLive = present(o, stage, s, at);
+             Value p =
+                 weightOf(o, s,
+                          shifted ? o.read1(stage.rounded.getResult(), at.row())
+                                  : Value());
+             Value w = p;
+             if (!op.getWeight().empty())
+               w = region(o, op.getWeight(), at.batch, query(o, at),
+                          key(o, stage, at), {p});
+             // Absent ones add -0, which leaves a sum where it began.
+             SmallVector<Value> values{o.select(isLive, w, o.zero())};
+             if (stage.partial)
+               values.push_back(o.real(o.select(isLive, o.i(-1), o.i(0))));
+             if (both)
+               values.push_back(o.select(isLive, p, o.zero()));
+             return values;
+           });
   if (!summed)
     return;
-  size_t rank = 3 + batchDims;
   stage.sumLanes = func(stage.name("l_lanes"), {"ll", "kb"}, 1,
                         [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
                           return {o.zero()};
                         });
   update(stage.sumLanes, {"rg"}, {stage.groups},
-         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-           ArrayRef<Value> at = args.take_front(rank);
-           SmallVector<Value> place{
-               o.i(0), o.addi(o.muli(args[rank], o.i(plan.lanes)), at[0])};
-           place.append(at.begin() + 1, at.end());
-           SmallVector<Value> p = o.read(stage.weights.getResult(), place);
-           return {o.sum(o.read1(stage.sumLanes.getResult(), at),
+         [&](Ops &o, ArrayRef<Value> args,
+             ArrayRef<Value> loops) -> SmallVector<Value> {
+           SmallVector<Value> p = o.read(stage.weights.getResult(),
+                                         pairOfGroup(o, args, loops[0]));
+           return {o.sum(o.read1(stage.sumLanes.getResult(), args),
                          both ? p.back() : p[0])};
          });
   stage.sum = func(
       stage.name("l"), {"ii", "kb"}, 1,
       [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-        SmallVector<Value> values, place(at);
-        for (int64_t lane = 0; lane < plan.lanes; ++lane) {
-          place[0] = o.i(lane);
-          values.push_back(o.read1(stage.sumLanes.getResult(), place));
-        }
+        SmallVector<Value> values = allLanes(o, stage.sumLanes, at);
         return {o.tree(values, [&](Value x, Value y) { return o.sum(x, y); })};
       });
 }
@@ -186,23 +187,23 @@ void Streaming::rowProducts(StreamingStage &stage) {
                           return {o.zero()};
                         });
   const int64_t atOnce = stage.block / stage.valueSteps;
-  size_t rank = 4 + batchDims;
   Ops outside{b, loc};
   Value steps = outside.i(stage.valueSteps);
   if (stage.partial)
     steps = outside.ceilDiv(outside.muli(stage.groups, outside.i(plan.lanes)),
                             outside.i(atOnce));
   update(stage.products, {"rj"}, {steps},
-         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-           ArrayRef<Value> at = args.take_front(rank), rest = at.drop_front(3);
-           Value sum = o.read1(stage.products.getResult(), at);
+         [&](Ops &o, ArrayRef<Value> args,
+             ArrayRef<Value> loops) -> SmallVector<Value> {
+           TilePlace at = TilePlace::ofGroup(args);
+           Value sum = o.read1(stage.products.getResult(), args);
            for (int64_t y = 0; y < atOnce; ++y) {
-             Value jj = o.addi(o.muli(args[rank], o.i(atOnce)), o.i(y));
-             SmallVector<Value> place{at[0], jj};
-             place.append(at.begin() + 2, at.end());
-             SmallVector<Value> p = o.read(stage.weights.getResult(), place);
-             Value v = valueAt(o, at[0], key(o, stage, at[2], jj), rest,
-                               hasValueDim ? at[1] : Value());
+             at.key = o.addi(o.muli(loops[0], o.i(atOnce)), o.i(y));
+             SmallVector<Value> p =
+                 o.read(stage.weights.getResult(), at.pair());
+             // A group is of one value dim.
+             Value v = valueAt(o, at, key(o, stage, at),
+                               hasValueDim ? at.group : Value());
              if (stage.partial && !mutated("streaming.row-of-absent-key"))
                v = o.real(
                    arith::AndIOp::create(o.b, o.loc, o.bits(v), o.bits(p[1])));

@@ -114,9 +114,9 @@ void Streaming::stageQueries() {
       bool padded = (rows || dense) && !contract.empty() &&
                     !(inner.fixed && *inner.fixed % plan.lanes == 0);
       auto element = [&](Ops &o, Value lane, ArrayRef<Value> reduction,
-                         ArrayRef<Value> rest) {
-        SmallVector<Value> dims =
-            place(o, rest.drop_front(), query(o, rest.front(), lane), Value());
+                         const TilePlace &tile) {
+        TilePlace at = tile.atLane(lane);
+        SmallVector<Value> dims = place(o, at.batch, query(o, at), Value());
         for (auto [slot, c] : llvm::enumerate(contract))
           dims[c] = reduction[slot];
         // The last vector of a row may be read beyond it.
@@ -136,14 +136,15 @@ void Streaming::stageQueries() {
       halide::FuncOp f;
       if (dense && !rows)
         f = turned(name, own, steps,
-                   [&](Ops &o, Value row, Value column, ArrayRef<Value> rest) {
-                     return element(o, row, {column}, rest);
+                   [&](Ops &o, Value row, Value column, const TilePlace &at) {
+                     return element(o, row, {column}, at);
                    });
       else
         f = func(name, own, 1,
                  [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-                   return {element(o, at[0], at.slice(1, contract.size()),
-                                   at.drop_front(own.size()))};
+                   return {
+                       element(o, at[0], at.slice(1, contract.size()),
+                               TilePlace::ofTile(at.drop_front(own.size())))};
                  });
       plan.scaledTerm |= scaled;
       plan.queryFuncs.push_back({f, contract, {}, steps});
@@ -163,31 +164,25 @@ void Streaming::stageQueries() {
 }
 
 SmallVector<Value> Streaming::termOperands(Ops &o, const StreamingStage &stage,
-                                           unsigned term, ArrayRef<Value> at,
+                                           unsigned term, const TilePlace &at,
                                            ArrayRef<Value> reduction,
                                            Value row) {
   unsigned first = 0;
   for (unsigned before = 0; before < term; ++before)
     first += op.maps(before).size();
-  Value lane = at[0];
-  ArrayRef<Value> rest = at.drop_front(3);
-  SmallVector<Value> dims =
-      place(o, rest.drop_front(), query(o, rest.front(), lane),
-            key(o, stage, at[2], at[1]));
+  SmallVector<Value> dims = place(o, at.batch, query(o, at), key(o, stage, at));
   for (auto [slot, c] : llvm::enumerate(op.contractDims(term)))
     dims[c] = reduction[slot];
   SmallVector<Value> values;
   for (auto [number, map] : llvm::enumerate(op.maps(term))) {
     if (Value transposed = staged[first + number]) {
-      SmallVector<Value> coordinates{lane};
-      coordinates.append(reduction.begin(), reduction.end());
-      coordinates.append(rest.begin(), rest.end());
-      values.push_back(o.read1(transposed, coordinates));
+      SmallVector<Value> own{at.lane};
+      own.append(reduction.begin(), reduction.end());
+      values.push_back(o.read1(transposed, at.with(own)));
     } else {
       bool keyed = map.isFunctionOfDim(op.firstDim(DimKind::Key));
-      values.push_back(
-          operand(o, op.term(term)[number], map,
-                  keyed ? ofGroup(o, dims, rest.drop_front()) : dims, row));
+      values.push_back(operand(o, op.term(term)[number], map,
+                               keyed ? ofGroup(o, dims, at.batch) : dims, row));
     }
   }
   return values;
@@ -248,13 +243,14 @@ void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
                                          : stageTableTerm(stage, term, *table);
   SmallVector<unsigned> contract = op.contractDims(term);
   std::string name = heed::format("{}{}", stage.name("t"), term);
-  auto f =
-      func(name, {"ii", "jj", "kb"}, 1,
-           [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-             if (!contract.empty())
-               return {emptySum(o, contract)};
-             return {termValue(o, term, termOperands(o, stage, term, at, {}))};
-           });
+  auto f = func(
+      name, {"ii", "jj", "kb"}, 1,
+      [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+        if (!contract.empty())
+          return {emptySum(o, contract)};
+        return {termValue(
+            o, term, termOperands(o, stage, term, TilePlace::ofPair(at), {}))};
+      });
   StreamingTerm &own = stage.terms.emplace_back(termOf(term));
   own.func = f;
   if (contract.empty())
@@ -265,12 +261,11 @@ void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
     own.contract.push_back(size(c));
   }
   SmallVector<StringRef> rvars(own.loops.begin(), own.loops.end());
-  size_t rank = 4 + batchDims;
   update(f, rvars, extents,
-         [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-           ArrayRef<Value> at = args.take_front(rank);
+         [&](Ops &o, ArrayRef<Value> at,
+             ArrayRef<Value> loops) -> SmallVector<Value> {
            return {termSum(
                o, term, o.read1(f.getResult(), at),
-               termOperands(o, stage, term, at, args.drop_front(rank)))};
+               termOperands(o, stage, term, TilePlace::ofPair(at), loops))};
          });
 }

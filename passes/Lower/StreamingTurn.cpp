@@ -20,15 +20,16 @@ halide::FuncOp Streaming::turned(StringRef name, ArrayRef<StringRef> own,
                                  ElementOf element) {
   const int64_t lanes = plan.lanes, half = lanes * lanes / 2;
   const SmallVector<StringRef> vars{"x", "ta", "tb"};
-  steps.push_back(func(
-      heed::format("{}_rows", name), vars, 1,
-      [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-        auto place = [&](Value square, Value inside) {
-          return o.addi(o.muli(square, o.i(lanes)), inside);
-        };
-        return {element(o, place(at[1], o.floorDiv(at[0], lanes)),
-                        place(at[2], o.mod(at[0], lanes)), at.drop_front(3))};
-      }));
+  steps.push_back(func(heed::format("{}_rows", name), vars, 1,
+                       [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+                         auto place = [&](Value square, Value inside) {
+                           return o.addi(o.muli(square, o.i(lanes)), inside);
+                         };
+                         return {element(o,
+                                         place(at[1], o.floorDiv(at[0], lanes)),
+                                         place(at[2], o.mod(at[0], lanes)),
+                                         TilePlace::ofTile(at.drop_front(3)))};
+                       }));
   auto read = [](Ops &o, halide::FuncOp from, Value x, ArrayRef<Value> rest) {
     SmallVector<Value> coordinates{x};
     llvm::append_range(coordinates, rest);
