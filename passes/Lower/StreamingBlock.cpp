@@ -128,30 +128,38 @@ Value Streaming::scoreAt(Ops &o, StreamingStage &stage, const TilePlace &at) {
   return s;
 }
 
+/// Whether the score chooses by its numbers or by i and j.
+bool Streaming::scoreChooses() {
+  return op.getScore()
+      .walk([](Operation *inner) {
+        return isa<arith::CmpIOp, arith::SelectOp, scf::IfOp>(inner)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// The score of a key in a group.
+Value Streaming::scoreInGroup(Ops &o, StreamingStage &stage,
+                              const TilePlace &at) {
+  return scoreAt(
+      o, stage,
+      at.atKey(o.addi(o.muli(at.group, o.i(plan.group)), at.inGroup)));
+}
+
 /// S: groups of scores, their maximum, and that of the block, rounded.
 void Streaming::stageScores(StreamingStage &stage) {
   const int64_t group = plan.group;
-  auto scoreInGroup = [&](Ops &o, const TilePlace &at) {
-    return scoreAt(o, stage,
-                   at.atKey(o.addi(o.muli(at.group, o.i(group)), at.inGroup)));
-  };
   // What is more than a product stands apart, lest the maximum be one of as
   // many copies of it.
   // A score that chooses by i and j is not: of one read under a condition
   // Halide takes the tile's number from the condition and stores beyond it.
-  bool chooses =
-      op.getScore()
-          .walk([](Operation *inner) {
-            return isa<arith::CmpIOp, arith::SelectOp, scf::IfOp>(inner)
-                       ? WalkResult::interrupt()
-                       : WalkResult::advance();
-          })
-          .wasInterrupted();
-  if (!factor && !chooses)
-    stage.pairs = func(stage.name("x"), {"ii", "y", "jt", "kb"}, 1,
-                       [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-                         return {scoreInGroup(o, TilePlace::ofElement(at))};
-                       });
+  if (!factor && !scoreChooses())
+    stage.pairs =
+        func(stage.name("x"), {"ii", "y", "jt", "kb"}, 1,
+             [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+               return {scoreInGroup(o, stage, TilePlace::ofElement(at))};
+             });
   // S: a group of scores and their maximum, in their domain.
   stage.scores = func(
       stage.name("s"), {"ii", "jt", "kb"}, group + shifted,
@@ -162,7 +170,7 @@ void Streaming::stageScores(StreamingStage &stage) {
           at.inGroup = o.i(y);
           values.push_back(stage.pairs
                                ? o.read1(stage.pairs.getResult(), at.element())
-                               : scoreInGroup(o, at));
+                               : scoreInGroup(o, stage, at));
         }
         if (shifted)
           values.push_back(

@@ -79,6 +79,7 @@ private:
                ArrayRef<Value> more);
 
   void stageQueries();
+  void stageQuery(unsigned term, unsigned number, unsigned position);
   std::optional<unsigned> sameOperand(unsigned term, unsigned number);
   std::optional<Value> scoreFactor();
   /// Whether each lane and key has an element of its own in one of \p maps: it
@@ -106,6 +107,8 @@ private:
   /// Writes the funcs of full, or of partial blocks.
   LogicalResult stage(bool partial);
   void cutBlocks(StreamingStage &stage);
+  bool scoreChooses();
+  Value scoreInGroup(Ops &o, StreamingStage &stage, const TilePlace &at);
   void stageScores(StreamingStage &stage);
   void stageWeights(StreamingStage &stage);
   Value storedScore(Ops &o, StreamingStage &stage, const TilePlace &at);
@@ -215,6 +218,15 @@ private:
   /// The result of a lane at value \p d.
   Value resultAt(Ops &o, const TilePlace &at, Value d);
   void lookForNaN();
+  Value ifItStands(Ops &o, Value x, const TilePlace &at);
+  void stageScale();
+  void divide();
+  void turnRows();
+  void stageLse();
+  void writeRowsWithLse(Value columns);
+  halide::FuncOp
+  result(StringRef name, Type element, AffineMap map,
+         llvm::function_ref<Value(Ops &, ArrayRef<Value> dims)> valueAt);
   StreamingResults results();
   StreamingResults resultsWithLse();
 

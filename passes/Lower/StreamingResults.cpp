@@ -100,44 +100,45 @@ void Streaming::lookForNaN() {
       });
 }
 
-/// Division, and the output in its own layout.
-StreamingResults Streaming::results() {
+/// \p x, NaN where the call is to be computed again.
+Value Streaming::ifItStands(Ops &o, Value x, const TilePlace &at) {
+  return plan.stands ? o.mul(x, o.read1(plan.stands.getResult(), at.with({})))
+                     : x;
+}
+
+/// What a lane's accumulators are multiplied by.
+void Streaming::stageScale() {
+  plan.scale = func(
+      "scale", {"ii"}, 1,
+      [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+        TilePlace at = TilePlace::ofLane(args);
+        auto [top, l, c, keysAlone] = total(o, at);
+        c = ifItStands(o, c, at);
+        // A row without a live key: the sum over its keys is 0, whatever its
+        // sink is. Weights that may add up to 0 leave a sum of absent ones at
+        // -0, where it began.
+        Value none =
+            shifted
+                ? arith::CmpFOp::create(o.b, o.loc, arith::CmpFPredicate::OEQ,
+                                        keysAlone, o.f(0))
+                      .getResult()
+                : arith::CmpIOp::create(o.b, o.loc, arith::CmpIPredicate::eq,
+                                        o.bits(keysAlone), o.bits(o.zero()))
+                      .getResult();
+        // A factor of -1 is below any other: 0 or NaN become -1 or NaN.
+        Value empty = o.f(shifted ? -1 : 0);
+        if (finish.getEmpty())
+          empty = o.add(scalars.lookup(finish.getEmpty()), empty);
+        if (mutated("streaming.divide-empty-row"))
+          return {o.div(c, l)};
+        return {o.select(none, empty, o.div(c, l))};
+      });
+}
+
+/// The tile, divided.
+void Streaming::divide() {
   const int64_t group = plan.group;
   Value state = plan.state.getResult();
-  // Where scores are bounded no key is infinite, nor any value.
-  if (normaliser.excludesLowest && !plan.careful && !bounded &&
-      !mutated("streaming.never-gives-up"))
-    lookForNaN();
-  auto ifItStands = [&](Ops &o, Value x, const TilePlace &at) {
-    return plan.stands ? o.mul(x, o.read1(plan.stands.getResult(), at.with({})))
-                       : x;
-  };
-  if (summed)
-    plan.scale = func(
-        "scale", {"ii"}, 1,
-        [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-          TilePlace at = TilePlace::ofLane(args);
-          auto [top, l, c, keysAlone] = total(o, at);
-          c = ifItStands(o, c, at);
-          // A row without a live key: the sum over its keys is 0, whatever its
-          // sink is. Weights that may add up to 0 leave a sum of absent ones at
-          // -0, where it began.
-          Value none =
-              shifted
-                  ? arith::CmpFOp::create(o.b, o.loc, arith::CmpFPredicate::OEQ,
-                                          keysAlone, o.f(0))
-                        .getResult()
-                  : arith::CmpIOp::create(o.b, o.loc, arith::CmpIPredicate::eq,
-                                          o.bits(keysAlone), o.bits(o.zero()))
-                        .getResult();
-          // A factor of -1 is below any other: 0 or NaN become -1 or NaN.
-          Value empty = o.f(shifted ? -1 : 0);
-          if (finish.getEmpty())
-            empty = o.add(scalars.lookup(finish.getEmpty()), empty);
-          if (mutated("streaming.divide-empty-row"))
-            return {o.div(c, l)};
-          return {o.select(none, empty, o.div(c, l))};
-        });
   plan.divided =
       func("tile", {"ii", "d"}, 1,
            [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
@@ -162,50 +163,72 @@ StreamingResults Streaming::results() {
                  o.b, o.loc, arith::CmpFPredicate::OLT, factor, o.f(0));
              return {o.select(none, o.f(0), scaled)};
            });
+}
 
-  if (op.numDims(DimKind::Value) == 1 && !plan.byRow) {
-    Ops outside{b, loc};
-    Value last = outside.last(
-        outside.alignTo(size(op.firstDim(DimKind::Value)), plan.group));
-    plan.rowsOut =
-        turned("rows_out", {"d", "ii"}, plan.rowsOutSteps,
-               [&](Ops &o, Value d, Value lane, const TilePlace &at) {
-                 return o.read1(plan.divided.getResult(),
-                                at.with({lane, o.mini(d, last)}));
-               });
-  }
-  if (finish.getLse() && !finish.getLse().use_empty())
-    return resultsWithLse();
-  AffineMap map = streamed.outputMap();
-  auto type = cast<RankedTensorType>(finish.getOutput().getType());
+/// The tile, transposed back: a row's value dims side by side.
+void Streaming::turnRows() {
+  Ops outside{b, loc};
+  Value last = outside.last(
+      outside.alignTo(size(op.firstDim(DimKind::Value)), plan.group));
+  plan.rowsOut = turned("rows_out", {"d", "ii"}, plan.rowsOutSteps,
+                        [&](Ops &o, Value d, Value lane, const TilePlace &at) {
+                          return o.read1(plan.divided.getResult(),
+                                         at.with({lane, o.mini(d, last)}));
+                        });
+}
+
+/// A result: one var per axis, innermost first. \p map says which loop dim each
+/// axis is, \p valueAt what stands at them.
+halide::FuncOp
+Streaming::result(StringRef name, Type element, AffineMap map,
+                  llvm::function_ref<Value(Ops &, ArrayRef<Value>)> valueAt) {
+  unsigned rank = map.getNumResults();
   SmallVector<std::string> names;
-  for (int64_t axis = type.getRank(); axis-- > 0;)
+  for (unsigned axis = rank; axis-- > 0;)
     names.push_back(heed::format("d{}", axis));
   SmallVector<StringRef> vars(names.begin(), names.end());
-  plan.output = halide::FuncOp::create(
-      b, loc, "o", vars, type.getElementType(),
+  return halide::FuncOp::create(
+      b, loc, name, vars, element,
       [&](OpBuilder &inner, Location where,
           ValueRange args) -> SmallVector<Value> {
         Ops o{inner, where};
         SmallVector<Value> dims(numDims, o.i(0));
         for (auto [axis, expr] : llvm::enumerate(map.getResults()))
-          dims[cast<AffineDimExpr>(expr).getPosition()] =
-              args[type.getRank() - 1 - axis];
+          dims[cast<AffineDimExpr>(expr).getPosition()] = args[rank - 1 - axis];
+        Value value = valueAt(o, dims);
+        if (!element.isF32())
+          value = arith::TruncFOp::create(inner, where, element, value);
+        return {value};
+      });
+}
+
+/// Division, and the output in its own layout.
+StreamingResults Streaming::results() {
+  // Where scores are bounded no key is infinite, nor any value.
+  if (normaliser.excludesLowest && !plan.careful && !bounded &&
+      !mutated("streaming.never-gives-up"))
+    lookForNaN();
+  if (summed)
+    stageScale();
+  divide();
+  if (op.numDims(DimKind::Value) == 1 && !plan.byRow)
+    turnRows();
+  if (finish.getLse() && !finish.getLse().use_empty())
+    return resultsWithLse();
+  AffineMap map = streamed.outputMap();
+  plan.output = result(
+      "o",
+      cast<RankedTensorType>(finish.getOutput().getType()).getElementType(),
+      map, [&](Ops &o, ArrayRef<Value> dims) {
         Value i = dims[op.firstDim(DimKind::Query)];
         Value d = op.numDims(DimKind::Value) ? dims[op.firstDim(DimKind::Value)]
                                              : o.i(0);
-        SmallVector<Value> batch;
-        for (unsigned k = batchDims; k-- > 0;)
-          batch.push_back(dims[k]);
+        SmallVector<Value> batch(llvm::reverse(dims.take_front(batchDims)));
         TilePlace at;
         at.tile = o.floorDiv(i, plan.tile);
         at.lane = o.mod(i, plan.tile);
         at.batch = batch;
-        Value value = resultAt(o, at, d);
-        if (!type.getElementType().isF32())
-          value = arith::TruncFOp::create(inner, where, type.getElementType(),
-                                          value);
-        return {value};
+        return resultAt(o, at, d);
       });
   plan.batchVars.resize(batchDims);
   for (auto [axis, expr] : llvm::enumerate(map.getResults())) {
@@ -222,10 +245,8 @@ StreamingResults Streaming::results() {
   return {plan.output, {}};
 }
 
-/// A tile writes its rows with their log-sum-exp behind them, in a func of its
-/// own; the results are read out of it. Halide computes no tile for two outputs
-/// at once.
-StreamingResults Streaming::resultsWithLse() {
+/// The log-sum-exp of a lane.
+void Streaming::stageLse() {
   plan.lse = func(
       "lse", {"ii"}, 1, [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
         auto [top, l, c, keysAlone] = total(o, TilePlace::ofLane(at));
@@ -238,10 +259,10 @@ StreamingResults Streaming::resultsWithLse() {
             arith::CmpFOp::create(o.b, o.loc, arith::CmpFPredicate::UNO, l, l);
         return {o.select(isNaN, l, log)};
       });
-  unsigned queryDim = op.firstDim(DimKind::Query),
-           valueDim = op.firstDim(DimKind::Value);
-  bool hasValueDim = op.numDims(DimKind::Value) == 1;
-  Value columns = hasValueDim ? size(valueDim).value : Ops{b, loc}.i(1);
+}
+
+/// A tile's rows with their log-sum-exp behind them.
+void Streaming::writeRowsWithLse(Value columns) {
   SmallVector<std::string> names{"column", "i"};
   for (unsigned k = batchDims; k-- > 0;)
     names.push_back(heed::format("b{}", k));
@@ -249,8 +270,8 @@ StreamingResults Streaming::resultsWithLse() {
                         llvm::reverse(ArrayRef(names).drop_front(2)).end());
   plan.queryVar = "i";
   plan.valueVar = "column";
-  if (hasValueDim)
-    plan.values = size(valueDim);
+  if (op.numDims(DimKind::Value) == 1)
+    plan.values = size(op.firstDim(DimKind::Value));
   SmallVector<StringRef> vars(names.begin(), names.end());
   plan.output = halide::FuncOp::create(
       b, loc, "rows", vars, b.getF32Type(),
@@ -267,44 +288,37 @@ StreamingResults Streaming::resultsWithLse() {
                          resultAt(o, at, o.mini(column, o.last(columns))),
                          o.read1(plan.lse.getResult(), at.with({at.lane})))};
       });
-  Value rows = plan.output.getResult();
-  auto result = [&](StringRef name, Type element, unsigned rank,
-                    llvm::function_ref<unsigned(unsigned)> dimOf, bool isLse) {
-    SmallVector<std::string> names;
-    for (unsigned axis = rank; axis-- > 0;)
-      names.push_back(heed::format("d{}", axis));
-    SmallVector<StringRef> vars(names.begin(), names.end());
-    return halide::FuncOp::create(
-        b, loc, name, vars, element,
-        [&](OpBuilder &inner, Location where,
-            ValueRange args) -> SmallVector<Value> {
-          Ops o{inner, where};
-          SmallVector<Value> dims(numDims, o.i(0));
-          for (unsigned axis = 0; axis < rank; ++axis)
-            dims[dimOf(axis)] = args[rank - 1 - axis];
-          SmallVector<Value> at{isLse         ? columns
-                                : hasValueDim ? dims[valueDim]
-                                              : o.i(0),
-                                dims[queryDim]};
-          for (unsigned k = batchDims; k-- > 0;)
-            at.push_back(dims[k]);
-          Value value = o.read1(rows, at);
-          if (!element.isF32())
-            value = arith::TruncFOp::create(inner, where, element, value);
-          return {value};
-        });
+}
+
+/// A tile writes its rows with their log-sum-exp behind them, in a func of its
+/// own; the results are read out of it. Halide computes no tile for two outputs
+/// at once.
+StreamingResults Streaming::resultsWithLse() {
+  stageLse();
+  unsigned queryDim = op.firstDim(DimKind::Query),
+           valueDim = op.firstDim(DimKind::Value);
+  bool hasValueDim = op.numDims(DimKind::Value) == 1;
+  Value columns = hasValueDim ? size(valueDim).value : Ops{b, loc}.i(1);
+  writeRowsWithLse(columns);
+  auto read = [&](Ops &o, Value column, ArrayRef<Value> dims) {
+    SmallVector<Value> at{column, dims[queryDim]};
+    llvm::append_range(at, llvm::reverse(dims.take_front(batchDims)));
+    return o.read1(plan.output.getResult(), at);
   };
-  AffineMap map = streamed.outputMap();
-  auto type = cast<RankedTensorType>(finish.getOutput().getType());
   StreamingResults results;
   results.output = result(
-      "o", type.getElementType(), type.getRank(),
-      [&](unsigned axis) {
-        return cast<AffineDimExpr>(map.getResult(axis)).getPosition();
-      },
-      false);
-  results.lse = result(
-      "l", b.getF32Type(), batchDims + 1, [](unsigned axis) { return axis; },
-      true);
+      "o",
+      cast<RankedTensorType>(finish.getOutput().getType()).getElementType(),
+      streamed.outputMap(), [&](Ops &o, ArrayRef<Value> dims) {
+        return read(o, hasValueDim ? dims[valueDim] : o.i(0), dims);
+      });
+  // Its axes are the batch and the query.
+  AffineMap rowDims =
+      AffineMap::getMultiDimIdentityMap(numDims, op.getContext())
+          .getMajorSubMap(batchDims + 1);
+  results.lse =
+      result("l", b.getF32Type(), rowDims, [&](Ops &o, ArrayRef<Value> dims) {
+        return read(o, columns, dims);
+      });
   return results;
 }

@@ -75,8 +75,73 @@ std::optional<unsigned> Streaming::sameOperand(unsigned term, unsigned number) {
   return std::nullopt;
 }
 
-/// Operands of terms that vary over queries and not over keys, transposed:
-/// lanes are queries.
+/// The func of an operand, transposed: lanes are queries. \p position is its
+/// place among the operands of all terms.
+void Streaming::stageQuery(unsigned term, unsigned number, unsigned position) {
+  SmallVector<unsigned> contract = op.contractDims(term);
+  AffineMap map = op.maps(term)[number];
+  Value tensor = op.term(term)[number];
+  SmallVector<std::string> names{"ii"};
+  for (unsigned c : contract)
+    names.push_back(heed::format("e{}", c));
+  SmallVector<StringRef> own(names.begin(), names.end());
+  // The factor of the score is in one operand.
+  bool scaled = factor && !plan.scaledTerm;
+  Extent inner = contract.empty() ? Extent() : size(contract.back());
+  bool rows = plan.byRow;
+  // A row of numbers that lie side by side, at least a vector of them.
+  bool dense = contract.size() == 1 &&
+               map.getResults().back() ==
+                   getAffineDimExpr(contract[0], op.getContext()) &&
+               !(inner.fixed && *inner.fixed < plan.lanes);
+  bool padded = (rows || dense) && !contract.empty() &&
+                !(inner.fixed && *inner.fixed % plan.lanes == 0);
+  auto element = [&](Ops &o, Value lane, ArrayRef<Value> reduction,
+                     const TilePlace &tile) {
+    TilePlace at = tile.atLane(lane);
+    SmallVector<Value> dims = place(o, at.batch, query(o, at), Value());
+    for (auto [slot, c] : llvm::enumerate(contract))
+      dims[c] = reduction[slot];
+    // The last vector of a row may be read beyond it.
+    if (padded)
+      dims[contract.back()] =
+          o.mini(dims[contract.back()], o.last(size(contract.back()).value));
+    Value value = operand(o, tensor, map, dims);
+    if (scaled)
+      value = o.mul(value, domain() == 1 ? *factor
+                           : mutated("streaming.forget-scale")
+                               ? o.f(domain())
+                               : o.mul(*factor, o.f(domain())));
+    return value;
+  };
+  std::string name = heed::format("q{}", position);
+  SmallVector<halide::FuncOp> steps;
+  halide::FuncOp f;
+  if (dense && !rows)
+    f = turned(name, own, steps,
+               [&](Ops &o, Value row, Value column, const TilePlace &at) {
+                 return element(o, row, {column}, at);
+               });
+  else
+    f = func(name, own, 1,
+             [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+               return {element(o, at[0], at.slice(1, contract.size()),
+                               TilePlace::ofTile(at.drop_front(own.size())))};
+             });
+  plan.scaledTerm |= scaled;
+  plan.queryFuncs.push_back({f, contract, {}, steps});
+  for (unsigned c : contract)
+    plan.queryFuncs.back().extents.push_back(size(c));
+  if (padded) {
+    Extent &last = plan.queryFuncs.back().extents.back();
+    last.value = Ops{b, loc}.alignTo(last, plan.lanes);
+    if (last.fixed)
+      last.fixed = llvm::alignTo(*last.fixed, plan.lanes);
+  }
+  staged[position] = f.getResult();
+}
+
+/// Operands of terms that vary over queries and not over keys.
 void Streaming::stageQueries() {
   unsigned q = op.firstDim(DimKind::Query), k = op.firstDim(DimKind::Key);
   bool identity = llvm::hasSingleElement(op.getScore().front());
@@ -86,11 +151,9 @@ void Streaming::stageQueries() {
     factor = scoreFactor();
   unsigned position = 0;
   for (unsigned term = 0; term < op.numTerms(); ++term) {
-    SmallVector<unsigned> contract = op.contractDims(term);
     SmallVector<AffineMap> maps = op.maps(term);
     for (unsigned number = 0; number < maps.size(); ++number) {
       AffineMap map = maps[number];
-      Value tensor = op.term(term)[number];
       staged.emplace_back();
       unsigned index = position++;
       if (!map.isFunctionOfDim(q) || map.isFunctionOfDim(k))
@@ -99,64 +162,7 @@ void Streaming::stageQueries() {
         staged[index] = staged[*same];
         continue;
       }
-      SmallVector<std::string> names{"ii"};
-      for (unsigned c : contract)
-        names.push_back(heed::format("e{}", c));
-      SmallVector<StringRef> own(names.begin(), names.end());
-      bool scaled = factor && !plan.scaledTerm;
-      Extent inner = contract.empty() ? Extent() : size(contract.back());
-      bool rows = plan.byRow;
-      // A row of numbers that lie side by side, at least a vector of them.
-      bool dense = contract.size() == 1 &&
-                   map.getResults().back() ==
-                       getAffineDimExpr(contract[0], op.getContext()) &&
-                   !(inner.fixed && *inner.fixed < plan.lanes);
-      bool padded = (rows || dense) && !contract.empty() &&
-                    !(inner.fixed && *inner.fixed % plan.lanes == 0);
-      auto element = [&](Ops &o, Value lane, ArrayRef<Value> reduction,
-                         const TilePlace &tile) {
-        TilePlace at = tile.atLane(lane);
-        SmallVector<Value> dims = place(o, at.batch, query(o, at), Value());
-        for (auto [slot, c] : llvm::enumerate(contract))
-          dims[c] = reduction[slot];
-        // The last vector of a row may be read beyond it.
-        if (padded)
-          dims[contract.back()] = o.mini(dims[contract.back()],
-                                         o.last(size(contract.back()).value));
-        Value value = operand(o, tensor, map, dims);
-        if (scaled)
-          value = o.mul(value, domain() == 1 ? *factor
-                               : mutated("streaming.forget-scale")
-                                   ? o.f(domain())
-                                   : o.mul(*factor, o.f(domain())));
-        return value;
-      };
-      std::string name = heed::format("q{}", index);
-      SmallVector<halide::FuncOp> steps;
-      halide::FuncOp f;
-      if (dense && !rows)
-        f = turned(name, own, steps,
-                   [&](Ops &o, Value row, Value column, const TilePlace &at) {
-                     return element(o, row, {column}, at);
-                   });
-      else
-        f = func(name, own, 1,
-                 [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-                   return {
-                       element(o, at[0], at.slice(1, contract.size()),
-                               TilePlace::ofTile(at.drop_front(own.size())))};
-                 });
-      plan.scaledTerm |= scaled;
-      plan.queryFuncs.push_back({f, contract, {}, steps});
-      for (unsigned c : contract)
-        plan.queryFuncs.back().extents.push_back(size(c));
-      if (padded) {
-        Extent &last = plan.queryFuncs.back().extents.back();
-        last.value = Ops{b, loc}.alignTo(last, plan.lanes);
-        if (last.fixed)
-          last.fixed = llvm::alignTo(*last.fixed, plan.lanes);
-      }
-      staged[index] = f.getResult();
+      stageQuery(term, number, index);
     }
   }
   if (!plan.scaledTerm)
