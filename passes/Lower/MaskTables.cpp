@@ -40,6 +40,7 @@ private:
   void range();
   void writeEnds();
   void writeFound();
+  void trim(halide::UpdateOp look);
   Value limit(Type type, bool greatest);
 
   using Body = llvm::function_ref<SmallVector<Value>(Ops &, ArrayRef<Value>)>;
@@ -224,8 +225,12 @@ void Writer::writeFound() {
     }
     return values;
   });
-  // Where indices alone bound the keys, only that part is looked at: Halide
-  // trims a loop by what it reads from inputs.
+  trim(look);
+}
+
+/// Where indices alone bound the keys, only that part is looked at: Halide
+/// trims a loop by what it reads from inputs.
+void Writer::trim(halide::UpdateOp look) {
   MaskPiece hull = bounds.hull();
   bool simple = llvm::none_of(bounds.tables, [&](const MaskTable &t) {
     return llvm::any_of(ArrayRef{hull.low, hull.high}, [&](ExprRef e) {

@@ -74,9 +74,20 @@ private:
     return arith::AndIOp::create(o.b, o.loc, o.bits(x), o.i(0x7fffffff));
   }
   SmallVector<Extent> extentsOf(Value tensor);
+  /// The loops over the rows of an operand.
+  struct RowLoops {
+    std::string suffix; ///< of funcs' names
+    SmallVector<std::string> vars, rvars;
+    SmallVector<Value> extents;
+    Extent columns;
+  };
+  /// Their funcs: a number per lane, of all lanes, and stored.
+  struct RowSizes {
+    halide::FuncOp inLanes, sums, rows;
+  };
+  RowSizes sizesOfRows(Value tensor, const RowLoops &loops, bool ofSquares);
+  void scheduleRows(RowSizes sizes, ArrayRef<std::string> rowVars);
   halide::FuncOp mostOfRows(Value tensor, bool ofSquares);
-  void scheduleRows(halide::FuncOp inLanes, halide::FuncOp sums,
-                    halide::FuncOp rows, ArrayRef<std::string> rowVars);
   halide::FuncOp mostOfAll(Value tensor);
   /// The number whose bits \p most holds.
   Value number(Ops &o, halide::FuncOp most) {
@@ -110,23 +121,13 @@ Value BoundWriter::element(Ops &o, Value tensor, ArrayRef<Value> at) {
                    .getResult();
 }
 
-/// The largest sum of squares of a row of \p tensor, or the largest of its
-/// elements' sizes, as bits.
-halide::FuncOp BoundWriter::mostOfRows(Value tensor, bool ofSquares) {
-  std::string suffix = heed::format("{}", count++);
-  SmallVector<Extent> extents = extentsOf(tensor);
-  if (failedRead)
-    return {};
-  SmallVector<std::string> rowVars, rowLoops;
-  SmallVector<Value> rowExtents;
-  for (size_t k = 1; k < extents.size(); ++k) {
-    rowVars.push_back(heed::format("d{}", k));
-    rowLoops.push_back(heed::format("r{}", k));
-    rowExtents.push_back(extents[k].value);
-  }
+/// The sum of squares of each row of \p tensor, or the largest of its elements'
+/// sizes, as bits.
+BoundWriter::RowSizes
+BoundWriter::sizesOfRows(Value tensor, const RowLoops &loops, bool ofSquares) {
   Ops outside{b, loc};
-  Value columns = extents[0].value;
-  Type i32 = b.getI32Type(), type = ofSquares ? b.getF32Type() : i32;
+  Value columns = loops.columns.value;
+  Type type = ofSquares ? b.getF32Type() : b.getI32Type();
   auto start = [&](Ops &o, ArrayRef<Value>) {
     return ofSquares ? o.zero() : o.i(0);
   };
@@ -138,9 +139,9 @@ halide::FuncOp BoundWriter::mostOfRows(Value tensor, bool ofSquares) {
   };
   // Of each lane, then of all, and of what fills no vector.
   SmallVector<std::string> laneVars{"l"};
-  laneVars.append(rowVars);
+  laneVars.append(loops.vars);
   halide::FuncOp inLanes =
-      func(heed::format("lanes{}", suffix), laneVars, type, start);
+      func(heed::format("lanes{}", loops.suffix), laneVars, type, start);
   update(inLanes, {"re"}, {outside.floorDiv(columns, lanes)},
          [&](Ops &o, ArrayRef<Value> args) {
            ArrayRef<Value> at = args.drop_back();
@@ -149,7 +150,7 @@ halide::FuncOp BoundWriter::mostOfRows(Value tensor, bool ofSquares) {
                        at.drop_front());
          });
   halide::FuncOp sums =
-      func(heed::format("row{}", suffix), rowVars, type, start);
+      func(heed::format("row{}", loops.suffix), loops.vars, type, start);
   update(sums, {"rl"}, {outside.i(lanes)}, [&](Ops &o, ArrayRef<Value> args) {
     ArrayRef<Value> at = args.drop_back();
     SmallVector<Value> lane{args.back()};
@@ -158,7 +159,7 @@ halide::FuncOp BoundWriter::mostOfRows(Value tensor, bool ofSquares) {
           one = o.read1(inLanes.getResult(), lane);
     return ofSquares ? o.sum(old, one) : o.maxi(old, one);
   });
-  if ((!extents[0].fixed || *extents[0].fixed % lanes != 0) &&
+  if ((!loops.columns.fixed || *loops.columns.fixed % lanes != 0) &&
       !mutated("score-bound.whole-vectors"))
     update(sums, {"rt"}, {outside.mod(columns, lanes)},
            [&](Ops &o, ArrayRef<Value> args) {
@@ -167,28 +168,46 @@ halide::FuncOp BoundWriter::mostOfRows(Value tensor, bool ofSquares) {
              return next(o, o.read1(sums.getResult(), at),
                          o.addi(full, args.back()), at);
            });
-  halide::FuncOp rows = func(heed::format("rows{}", suffix), rowVars, type,
-                             [&](Ops &o, ArrayRef<Value> at) {
+  halide::FuncOp rows = func(heed::format("rows{}", loops.suffix), loops.vars,
+                             type, [&](Ops &o, ArrayRef<Value> at) {
                                return o.read1(sums.getResult(), at);
                              });
-  halide::FuncOp most = func(heed::format("most{}", suffix), {"one"}, i32,
-                             [](Ops &o, ArrayRef<Value>) { return o.i(0); });
-  update(most, rowLoops, rowExtents, [&](Ops &o, ArrayRef<Value> args) {
-    Value x = o.read1(rows.getResult(), args.drop_front());
+  return {inLanes, sums, rows};
+}
+
+/// The largest sum of squares of a row of \p tensor, or the largest of its
+/// elements' sizes, as bits.
+halide::FuncOp BoundWriter::mostOfRows(Value tensor, bool ofSquares) {
+  RowLoops loops;
+  loops.suffix = heed::format("{}", count++);
+  SmallVector<Extent> extents = extentsOf(tensor);
+  if (failedRead)
+    return {};
+  loops.columns = extents[0];
+  for (size_t k = 1; k < extents.size(); ++k) {
+    loops.vars.push_back(heed::format("d{}", k));
+    loops.rvars.push_back(heed::format("r{}", k));
+    loops.extents.push_back(extents[k].value);
+  }
+  RowSizes sizes = sizesOfRows(tensor, loops, ofSquares);
+  halide::FuncOp most =
+      func(heed::format("most{}", loops.suffix), {"one"}, b.getI32Type(),
+           [](Ops &o, ArrayRef<Value>) { return o.i(0); });
+  update(most, loops.rvars, loops.extents, [&](Ops &o, ArrayRef<Value> args) {
+    Value x = o.read1(sizes.rows.getResult(), args.drop_front());
     Value bits = ofSquares ? sizeBits(o, x) : x;
     if (mutated("score-bound.last-row"))
       return bits;
     return o.maxi(o.read1(most.getResult(), {args[0]}), bits);
   });
-  scheduleRows(inLanes, sums, rows, rowVars);
+  scheduleRows(sizes, loops.vars);
   halide::ComputeRootOp::create(b, loc, most.getResult());
   return most;
 }
 
 /// A row's sums lie in registers, 64 rows are a task.
-void BoundWriter::scheduleRows(halide::FuncOp inLanes, halide::FuncOp sums,
-                               halide::FuncOp rows,
-                               ArrayRef<std::string> rowVars) {
+void BoundWriter::scheduleRows(RowSizes sizes, ArrayRef<std::string> rowVars) {
+  auto [inLanes, sums, rows] = sizes;
   Ops o{b, loc};
   halide::BoundVarOp::create(b, loc, inLanes.getResult(), "l", o.i(0),
                              o.i(lanes));

@@ -140,6 +140,8 @@ private:
   std::optional<unsigned> tableOf(unsigned term);
   bool isTable(AffineMap map);
   bool hasTableValue();
+  void sumTableRows(StreamingStage &stage, unsigned term, unsigned operand,
+                    StreamingTerm &result);
   void stageTableTerm(StreamingStage &stage, unsigned term, unsigned operand);
   void stageTableNumbers(StreamingStage &stage, unsigned term);
   void stageTableValue(StreamingStage &stage, unsigned value);
@@ -181,6 +183,8 @@ private:
   SmallVector<Number> cutTasks(ArrayRef<Extent> batch, Value parts);
   void writeTasks(ArrayRef<Number> tasks);
   void mergeParts(ArrayRef<Number> tasks, Value parts);
+  void sumByLanes(StreamingStage &stage, unsigned term, StreamingTerm &own,
+                  StringRef name);
   void rowTerm(StreamingStage &stage, unsigned term);
   void rowScores(StreamingStage &stage);
   void rowWeights(StreamingStage &stage);

@@ -177,19 +177,16 @@ void Streaming::fillRows(StreamingStage &stage, StreamingOffsets &offsets,
   });
 }
 
-void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
-                               unsigned number) {
+/// A register tile: `group` rows.
+void Streaming::sumTableRows(StreamingStage &stage, unsigned term,
+                             unsigned number, StreamingTerm &result) {
   const int64_t group = plan.group;
   Value tensor = op.term(term)[number];
   AffineMap map = op.maps(term)[number];
   SmallVector<unsigned> contract = op.contractDims(term);
-  StreamingTerm result = termOf(term);
-  StreamingOffsets &offsets = result.offsets.emplace();
-  offsets.count = llvm::alignTo(stage.block + plan.tile - 1, group);
-  std::string suffix = heed::format("{}", term);
-
-  // A register tile: `group` rows.
-  offsets.tile = func(stage.name("rt") + suffix, {"ii", "y", "rg", "kb"}, 1,
+  StreamingOffsets &offsets = *result.offsets;
+  offsets.tile = func(heed::format("{}{}", stage.name("rt"), term),
+                      {"ii", "y", "rg", "kb"}, 1,
                       [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
                         return {emptySum(o, contract)};
                       });
@@ -210,7 +207,20 @@ void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
            return {termSum(o, term, o.read1(offsets.tile.getResult(), args),
                            termOperands(o, stage, term, at, loops, row))};
          });
+}
 
+/// R(x, ...): the term of each row that a block reaches; and T, whose lanes are
+/// rows shifted.
+void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
+                               unsigned number) {
+  Value tensor = op.term(term)[number];
+  AffineMap map = op.maps(term)[number];
+  StreamingTerm result = termOf(term);
+  StreamingOffsets &offsets = result.offsets.emplace();
+  offsets.count = llvm::alignTo(stage.block + plan.tile - 1, plan.group);
+  std::string suffix = heed::format("{}", term);
+
+  sumTableRows(stage, term, number, result);
   auto none = [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
     return {halide::UndefOp::create(o.b, o.loc, o.b.getF32Type())};
   };

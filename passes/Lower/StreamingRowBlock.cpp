@@ -12,25 +12,20 @@ using namespace heed;
 using namespace heed::streaming;
 using attn::DimKind;
 
-/// T(ii, jj, kb, ...): partial sums of as many keys as a vector has lanes, one
-/// sum a lane of the last contracted dim. The lanes are a vectorised reduction:
-/// libHalide adds up neighbours, in registers, until each key has one number.
-void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
-  SmallVector<unsigned> contract = op.contractDims(term);
-  std::string name = heed::format("{}{}", stage.name("t"), term);
-  if (contract.empty())
-    return stageTerm(stage, term);
+/// Partial sums of as many keys as a vector has lanes, one sum a lane of the
+/// last contracted dim.
+void Streaming::sumByLanes(StreamingStage &stage, unsigned term,
+                           StreamingTerm &own, StringRef name) {
   const int64_t width = plan.lanes;
   const SmallVector<StringRef> vars{"x", "jb", "kb"};
-  auto lanes = func(heed::format("{}_lanes", name), vars, 1,
-                    [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
-                      return {o.zero()};
-                    });
+  auto lanes =
+      func(name, vars, 1, [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
+        return {o.zero()};
+      });
   Ops outside{b, loc};
-  StreamingTerm own = termOf(term);
   SmallVector<Value> extents;
   SmallVector<Extent> sizes;
-  for (unsigned c : contract) {
+  for (unsigned c : op.contractDims(term)) {
     sizes.push_back(size(c));
     extents.push_back(sizes.back().value);
   }
@@ -64,11 +59,26 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
     where(sum, [&](Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops) {
       return o.less(index(o, args[0], loops.back()), last.value);
     });
+  own.lanes = lanes;
+  own.contract = sizes;
+}
+
+/// T(ii, jj, kb, ...): the sums of sumByLanes. The lanes are a vectorised
+/// reduction: libHalide adds up neighbours, in registers, until each key has
+/// one number.
+void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
+  SmallVector<unsigned> contract = op.contractDims(term);
+  std::string name = heed::format("{}{}", stage.name("t"), term);
+  if (contract.empty())
+    return stageTerm(stage, term);
+  const int64_t width = plan.lanes;
+  StreamingTerm own = termOf(term);
+  sumByLanes(stage, term, own, heed::format("{}_lanes", name));
   auto f = func(name, {"ii", "jj", "kb"}, 1,
                 [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
                   return {emptySum(o, contract)};
                 });
-  update(f, {"rl"}, {outside.i(width)},
+  update(f, {"rl"}, {Ops{b, loc}.i(width)},
          [&](Ops &o, ArrayRef<Value> args,
              ArrayRef<Value> loops) -> SmallVector<Value> {
            TilePlace at = TilePlace::ofPair(args);
@@ -76,11 +86,9 @@ void Streaming::rowTerm(StreamingStage &stage, unsigned term) {
            SmallVector<Value> place =
                at.with({x, o.floorDiv(at.key, width), at.block});
            return {o.sum(o.read1(f.getResult(), args),
-                         o.read1(lanes.getResult(), place))};
+                         o.read1(own.lanes.getResult(), place))};
          });
   own.func = f;
-  own.lanes = lanes;
-  own.contract = sizes;
   stage.terms.push_back(std::move(own));
 }
 
