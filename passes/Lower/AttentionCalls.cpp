@@ -191,6 +191,57 @@ FailureOr<std::optional<KeyGroups>> heed::groupsAt(halide::CallOp call,
   return groups;
 }
 
+/// Whether anything is computed of the number of a query, or once for all.
+static bool readsNumbers(attn::OnlineAttentionOp op) {
+  // Behind the batch's, an argument of a region is the query's number.
+  unsigned number = op.numDims(DimKind::Batch);
+  for (Region *region : {&op.getScore(), &op.getWhere(), &op.getWeight()})
+    if (!region->empty() && !region->front().getArgument(number).use_empty())
+      return true;
+  if (!op.getWhere().empty()) {
+    // Tables are cut for all queries.
+    FailureOr<MaskBounds> bounds = readMask(op);
+    if (failed(bounds) || bounds->needsTables())
+      return true;
+  }
+  return false;
+}
+
+/// Adds to \p axes the one along which \p tensor has a row for each query, if
+/// it has any; false if its rows can't be told apart.
+static bool takeQueries(func::FuncOp kernel, attn::OnlineAttentionOp op,
+                        Value tensor, AffineMap map, QueryAxes &axes) {
+  unsigned query = op.firstDim(DimKind::Query);
+  auto isCount = [&](OpOperand &use) {
+    OpOperand &count = op.getSizesMutable()[query];
+    return use.getOwner() == op && &use == &count;
+  };
+  if (!map.isFunctionOfDim(query))
+    return true;
+  auto argument = dyn_cast<BlockArgument>(tensor);
+  std::optional<int64_t> axis;
+  for (auto [k, expr] : llvm::enumerate(map.getResults()))
+    if (expr.isFunctionOfDim(query)) {
+      if (axis || !isa<AffineDimExpr>(expr))
+        return false;
+      axis = k;
+    }
+  if (!argument || argument.getOwner() != &kernel.getBody().front() ||
+      !cast<RankedTensorType>(argument.getType()).isDynamicDim(*axis))
+    return false;
+  unsigned reads = 0;
+  for (Operation *user : argument.getUsers()) {
+    auto dim = dyn_cast<tensor::DimOp>(user);
+    std::optional<int64_t> which = dim ? dim.getConstantIndex() : std::nullopt;
+    if (!which)
+      ++reads;
+    else if (*which == *axis && !llvm::all_of(dim->getUses(), isCount))
+      return false;
+  }
+  axes.arguments.push_back({argument.getArgNumber(), *axis});
+  return reads == 1;
+}
+
 std::optional<QueryAxes> heed::separableQueries(func::FuncOp kernel,
                                                 StreamedAttention streamed) {
   attn::OnlineAttentionOp op = streamed.online;
@@ -199,49 +250,12 @@ std::optional<QueryAxes> heed::separableQueries(func::FuncOp kernel,
   FailureOr<CallSizes> sizes = sizesOf(op);
   if (failed(sizes) || sizes->queries.fixed)
     return std::nullopt;
-  // Behind the batch's, an argument of a region is the query's number.
-  unsigned number = op.numDims(DimKind::Batch);
-  for (Region *region : {&op.getScore(), &op.getWhere(), &op.getWeight()})
-    if (!region->empty() && !region->front().getArgument(number).use_empty())
-      return std::nullopt;
-  if (!op.getWhere().empty()) {
-    // Tables are cut for all queries.
-    FailureOr<MaskBounds> bounds = readMask(op);
-    if (failed(bounds) || bounds->needsTables())
-      return std::nullopt;
-  }
+  if (readsNumbers(op))
+    return std::nullopt;
 
   QueryAxes axes;
-  auto isCount = [&](OpOperand &use) {
-    OpOperand &count = op.getSizesMutable()[query];
-    return use.getOwner() == op && &use == &count;
-  };
   auto take = [&](Value tensor, AffineMap map) {
-    if (!map.isFunctionOfDim(query))
-      return true;
-    auto argument = dyn_cast<BlockArgument>(tensor);
-    std::optional<int64_t> axis;
-    for (auto [k, expr] : llvm::enumerate(map.getResults()))
-      if (expr.isFunctionOfDim(query)) {
-        if (axis || !isa<AffineDimExpr>(expr))
-          return false;
-        axis = k;
-      }
-    if (!argument || argument.getOwner() != &kernel.getBody().front() ||
-        !cast<RankedTensorType>(argument.getType()).isDynamicDim(*axis))
-      return false;
-    unsigned reads = 0;
-    for (Operation *user : argument.getUsers()) {
-      auto dim = dyn_cast<tensor::DimOp>(user);
-      std::optional<int64_t> which =
-          dim ? dim.getConstantIndex() : std::nullopt;
-      if (!which)
-        ++reads;
-      else if (*which == *axis && !llvm::all_of(dim->getUses(), isCount))
-        return false;
-    }
-    axes.arguments.push_back({argument.getArgNumber(), *axis});
-    return reads == 1;
+    return takeQueries(kernel, op, tensor, map, axes);
   };
   for (unsigned term = 0; term < op.numTerms(); ++term)
     for (auto [tensor, map] : llvm::zip(op.term(term), op.maps(term)))
@@ -255,7 +269,7 @@ std::optional<QueryAxes> heed::separableQueries(func::FuncOp kernel,
 
   for (Value result : kernel.getBody().front().getTerminator()->getOperands()) {
     if (result == finish.getLse()) {
-      axes.results.push_back(number);
+      axes.results.push_back(op.numDims(DimKind::Batch));
       continue;
     }
     if (result != finish.getOutput())
@@ -286,6 +300,62 @@ struct Part {
 
 } // namespace
 
+/// Casts of what \p call writes to. Upstream's elimination of empty tensors
+/// takes each use of one for a tensor of its own; a cast's are the same. Each
+/// call has a cast of its own, which CSE leaves as it is.
+static SmallVector<Value> castOuts(OpBuilder &b, halide::CallOp call,
+                                   const std::string &name) {
+  Location loc = call.getLoc();
+  Attribute unique = b.getStringAttr(name);
+  SmallVector<Value> outs;
+  for (Value out : call.getOuts()) {
+    auto own = tensor::CastOp::create(b, loc, out.getType(), out);
+    own->setAttr("attn.call", unique);
+    outs.push_back(own);
+  }
+  return outs;
+}
+
+/// A call of \p name for the \p count queries of \p call from \p first on,
+/// unless these are \p none. They are written to \p outs, which are the results
+/// then.
+static halide::CallOp callPart(OpBuilder &b, halide::CallOp call,
+                               const QueryAxes &axes, SmallVector<Value> &outs,
+                               Value first, Value count, Value none,
+                               StringRef name) {
+  Location loc = call.getLoc();
+  Value some =
+      b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, count, none);
+  auto branch = scf::IfOp::create(b, loc, call.getResultTypes(), some,
+                                  /*withElseRegion=*/true);
+  OpBuilder inside = OpBuilder::atBlockEnd(branch.thenBlock());
+  SmallVector<Value> inputs(call.getInputs()), parts, results;
+  for (auto [argument, axis] : axes.arguments) {
+    Part part(inside, loc, inputs[argument], axis, first, count);
+    inputs[argument] = tensor::ExtractSliceOp::create(
+        inside, loc, inputs[argument], part.offsets, part.sizes, part.strides);
+  }
+  inputs.push_back(count);
+  for (auto [out, axis] : llvm::zip_equal(outs, axes.results)) {
+    Part part(inside, loc, out, axis, first, count);
+    parts.push_back(tensor::ExtractSliceOp::create(
+        inside, loc, out, part.offsets, part.sizes, part.strides));
+  }
+  auto now = halide::CallOp::create(inside, loc, TypeRange(ValueRange(parts)),
+                                    name, inputs, parts);
+  for (auto [k, out] : llvm::enumerate(outs)) {
+    Part part(inside, loc, out, axes.results[k], first, count);
+    results.push_back(
+        tensor::InsertSliceOp::create(inside, loc, now.getResult(k), out,
+                                      part.offsets, part.sizes, part.strides));
+  }
+  scf::YieldOp::create(inside, loc, results);
+  OpBuilder otherwise = OpBuilder::atBlockEnd(branch.elseBlock());
+  scf::YieldOp::create(otherwise, loc, outs);
+  outs.assign(branch.getResults().begin(), branch.getResults().end());
+  return now;
+}
+
 FailureOr<SmallVector<SmallVector<halide::CallOp>>>
 heed::callInParts(func::FuncOp kernel, attn::AttentionLike op,
                   const QueryAxes &axes, ArrayRef<halide::CallOp> calls,
@@ -310,54 +380,15 @@ heed::callInParts(func::FuncOp kernel, attn::AttentionLike op,
         shareQueries(b, loc, target, forms, extent(sizes->queries),
                      *groups ? (*groups)->members : Value());
     Value first = arith::ConstantIndexOp::create(b, loc, 0), none = first;
-    // Upstream's elimination of empty tensors takes each use of one for a
-    // tensor of its own; a cast's are the same. Each call has a cast of its
-    // own, which CSE leaves as it is.
-    Attribute unique =
-        b.getStringAttr(names.front() + heed::format(" {}", number));
-    SmallVector<Value> outs;
-    for (Value out : call.getOuts()) {
-      auto own = tensor::CastOp::create(b, loc, out.getType(), out);
-      own->setAttr("attn.call", unique);
-      outs.push_back(own);
-    }
+    SmallVector<Value> outs =
+        castOuts(b, call, names.front() + heed::format(" {}", number));
     // The form for many queries has the first ones.
     for (size_t form = forms.size(); form-- > 0;) {
       Value count = shares[form];
-      Value some = b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::ne,
-                                                 count, none);
-      auto branch = scf::IfOp::create(b, loc, call.getResultTypes(), some,
-                                      /*withElseRegion=*/true);
-      OpBuilder inside = OpBuilder::atBlockEnd(branch.thenBlock());
-      SmallVector<Value> inputs(call.getInputs()), parts, results;
-      for (auto [argument, axis] : axes.arguments) {
-        Part part(inside, loc, inputs[argument], axis, first, count);
-        inputs[argument] = tensor::ExtractSliceOp::create(
-            inside, loc, inputs[argument], part.offsets, part.sizes,
-            part.strides);
-      }
-      inputs.push_back(count);
-      for (auto [out, axis] : llvm::zip_equal(outs, axes.results)) {
-        Part part(inside, loc, out, axis, first, count);
-        parts.push_back(tensor::ExtractSliceOp::create(
-            inside, loc, out, part.offsets, part.sizes, part.strides));
-      }
-      auto now =
-          halide::CallOp::create(inside, loc, TypeRange(ValueRange(parts)),
-                                 names[form], inputs, parts);
-      for (auto [k, out] : llvm::enumerate(outs)) {
-        Part part(inside, loc, out, axes.results[k], first, count);
-        results.push_back(tensor::InsertSliceOp::create(
-            inside, loc, now.getResult(k), out, part.offsets, part.sizes,
-            part.strides));
-      }
-      scf::YieldOp::create(inside, loc, results);
-      OpBuilder otherwise = OpBuilder::atBlockEnd(branch.elseBlock());
-      scf::YieldOp::create(otherwise, loc, outs);
-      outs.assign(branch.getResults().begin(), branch.getResults().end());
+      found[form].push_back(
+          callPart(b, call, axes, outs, first, count, none, names[form]));
       if (!mutated("kernel-algorithm.parts-from-first-query"))
         first = b.createOrFold<arith::AddIOp>(loc, first, count);
-      found[form].push_back(now);
     }
     call.replaceAllUsesWith(outs);
     call.erase();

@@ -112,28 +112,17 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
     ModuleOp module = getOperation();
     halide::Target target = halide::getTarget(module);
     SymbolTable symbols(module);
-    WeightAnalysis analysis;
     packings = Packings();
     SmallVector<func::CallOp> calls;
-    module.walk([&](func::CallOp call) { calls.push_back(call); });
-    // Arguments that hold weights in every call of a kernel.
-    DenseMap<Operation *, llvm::BitVector> weights;
-    for (func::CallOp call : calls) {
+    module.walk([&](func::CallOp call) {
       auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
-      if (!kernel || !kernel->hasAttr(attn::kKernelAttr))
-        continue;
-      llvm::BitVector &all =
-          weights.try_emplace(kernel, kernel.getNumArguments(), true)
-              .first->second;
-      for (auto [k, operand] : llvm::enumerate(call.getOperands()))
-        if (!analysis.of(operand).isWeight())
-          all.reset(k);
-    }
+      if (kernel && kernel->hasAttr(attn::kKernelAttr))
+        calls.push_back(call);
+    });
+    auto weights = weightsOf(calls, symbols);
     llvm::MapVector<Operation *, SmallVector<halide::CallOp>> callers;
     for (func::CallOp call : calls) {
       auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
-      if (!kernel || !kernel->hasAttr(attn::kKernelAttr))
-        continue;
       FailureOr<halide::CallOp> rewritten = rewriteCall(call, kernel);
       if (failed(rewritten))
         return signalPassFailure();
@@ -143,52 +132,10 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
          llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
       if (!kernel->hasAttr(attn::kKernelAttr))
         continue;
-      if (failed(decomposeAttention(kernel, target)))
-        return signalPassFailure();
       llvm::BitVector fixed = weights.lookup(kernel);
       fixed.resize(kernel.getNumArguments());
-      ArrayRef<halide::CallOp> calls = callers[kernel];
-      FailureOr<RowCount> rows =
-          lowerRowVersions(kernel, target, fixed, calls, symbols);
-      if (failed(rows))
+      if (failed(lowerForms(kernel, target, fixed, callers[kernel], symbols)))
         return signalPassFailure();
-      SmallVector<AttentionForm> forms{{attn::Form::Tiles, ""}};
-      StreamedAttention alone = aloneIn(kernel);
-      if (alone)
-        forms = formsOf(alone.online);
-      std::optional<QueryAxes> axes;
-      if (alone)
-        axes = separableQueries(kernel, alone);
-      if (axes && forms.size() > 1) {
-        if (failed(lowerInParts(kernel, alone, *axes, forms, target, fixed,
-                                calls, symbols)))
-          return signalPassFailure();
-        tables = {};
-        again = {};
-        kernel.erase();
-        continue;
-      }
-      for (size_t number = 0; number < forms.size(); ++number) {
-        std::string name = kernel.getName().str();
-        FormCalls choice{SmallVector<halide::CallOp>(calls), true};
-        if (number + 1 < forms.size()) {
-          name = unusedName(name + forms[number].suffix);
-          FailureOr<FormCalls> chosen =
-              branchOn(calls, alone.online, target, forms, number, name);
-          if (failed(chosen))
-            return signalPassFailure();
-          choice = *chosen;
-          if (choice.calls.empty())
-            continue;
-          if (choice.always)
-            name = kernel.getName().str();
-        }
-        if (failed(lowerForm(kernel, alone, name, forms[number].form, target,
-                             fixed, choice.calls, symbols, *rows)))
-          return signalPassFailure();
-        if (choice.always)
-          break;
-      }
       tables = {};
       again = {};
       kernel.erase();
@@ -196,6 +143,69 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
   }
 
 private:
+  using Weights = DenseMap<Operation *, llvm::BitVector>;
+  /// Arguments that hold weights in every call of a kernel.
+  static Weights weightsOf(ArrayRef<func::CallOp> calls, SymbolTable &symbols) {
+    WeightAnalysis analysis;
+    Weights weights;
+    for (func::CallOp call : calls) {
+      auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
+      llvm::BitVector &all =
+          weights.try_emplace(kernel, kernel.getNumArguments(), true)
+              .first->second;
+      for (auto [k, operand] : llvm::enumerate(call.getOperands()))
+        if (!analysis.of(operand).isWeight())
+          all.reset(k);
+    }
+    return weights;
+  }
+
+  /// Writes the pipelines of \p kernel for all of its \p calls: of few rows, of
+  /// each form of an attention, and between them the branches.
+  LogicalResult lowerForms(func::FuncOp kernel, const halide::Target &target,
+                           const llvm::BitVector &fixed,
+                           ArrayRef<halide::CallOp> calls,
+                           SymbolTable &symbols) {
+    if (failed(decomposeAttention(kernel, target)))
+      return failure();
+    FailureOr<RowCount> rows =
+        lowerRowVersions(kernel, target, fixed, calls, symbols);
+    if (failed(rows))
+      return failure();
+    SmallVector<AttentionForm> forms{{attn::Form::Tiles, ""}};
+    StreamedAttention alone = aloneIn(kernel);
+    if (alone)
+      forms = formsOf(alone.online);
+    std::optional<QueryAxes> axes;
+    if (alone)
+      axes = separableQueries(kernel, alone);
+    if (axes && forms.size() > 1)
+      return lowerInParts(kernel, alone, *axes, forms, target, fixed, calls,
+                          symbols);
+    for (size_t number = 0; number < forms.size(); ++number) {
+      std::string name = kernel.getName().str();
+      FormCalls choice{SmallVector<halide::CallOp>(calls), true};
+      if (number + 1 < forms.size()) {
+        name = unusedName(name + forms[number].suffix);
+        FailureOr<FormCalls> chosen =
+            branchOn(calls, alone.online, target, forms, number, name);
+        if (failed(chosen))
+          return failure();
+        choice = *chosen;
+        if (choice.calls.empty())
+          continue;
+        if (choice.always)
+          name = kernel.getName().str();
+      }
+      if (failed(lowerForm(kernel, alone, name, forms[number].form, target,
+                           fixed, choice.calls, symbols, *rows)))
+        return failure();
+      if (choice.always)
+        break;
+    }
+    return success();
+  }
+
   /// Gives those of \p calls that may have 1 to \p most rows, their argument \p
   /// rows, a branch that calls pipeline \p name for them. Returns the calls in
   /// these branches.
@@ -341,21 +351,12 @@ private:
     return lowerKernel(kernel, name, form, target, fixed, calls, symbols, rows);
   }
 
-  /// Writes pipeline \p name of \p kernel with its schedule, and what it wants
-  /// computed before it to \p calls.
-  LogicalResult lowerKernel(func::FuncOp kernel, StringRef name,
-                            attn::Form form, const halide::Target &target,
-                            const llvm::BitVector &fixed,
-                            ArrayRef<halide::CallOp> calls,
-                            SymbolTable &symbols,
-                            RowCount rows = RowCount::Any) {
+  /// Has the tables of \p masks computed before \p calls of \p kernel.
+  LogicalResult lowerMasks(func::FuncOp kernel, ArrayRef<MaskRequest> masks,
+                           const halide::Target &target,
+                           ArrayRef<halide::CallOp> calls) {
     OpBuilder b(kernel);
-    FailureOr<KernelInfo> info =
-        translateKernel(b, kernel, name, target, form, fixed);
-    if (failed(info))
-      return failure();
-    info->rows = rows;
-    for (const MaskRequest &request : info->masks) {
+    for (const MaskRequest &request : masks) {
       // Those of both forms of an attention are the same.
       bool known = tables.first.op == request.op &&
                    tables.first.tiling.sameTables(request.tiling);
@@ -374,17 +375,64 @@ private:
         if (failed(callMaskTables(call, request, tables.second)))
           return failure();
     }
-    if (form == attn::Form::Rows)
-      for (halide::CallOp call : calls) {
-        FailureOr<std::optional<KeyGroups>> groups =
-            groupsAt(call, aloneIn(kernel).online);
-        if (failed(groups))
-          return failure();
-        if (*groups) {
-          call.pass(kMembersInput, (*groups)->members);
-          call.pass(kNeighboursInput, (*groups)->neighbours);
-        }
+    return success();
+  }
+
+  /// Tells \p calls of rows which neighbours read the same keys.
+  static LogicalResult passGroups(func::FuncOp kernel,
+                                  ArrayRef<halide::CallOp> calls) {
+    for (halide::CallOp call : calls) {
+      FailureOr<std::optional<KeyGroups>> groups =
+          groupsAt(call, aloneIn(kernel).online);
+      if (failed(groups))
+        return failure();
+      if (*groups) {
+        call.pass(kMembersInput, (*groups)->members);
+        call.pass(kNeighboursInput, (*groups)->neighbours);
       }
+    }
+    return success();
+  }
+
+  /// Says how pipeline \p name of \p kernel is scheduled.
+  static void remarkSchedule(func::FuncOp kernel, StringRef name,
+                             attn::Form form, const halide::Target &target,
+                             StringRef family, RowCount rows,
+                             ArrayRef<StringAttr> packers) {
+    std::string how = heed::format(" has the {} schedule", family);
+    if (form == attn::Form::Rows)
+      how += ", a query at a time";
+    else if (form == attn::Form::Narrow)
+      how += heed::format(", in tiles of {} queries", target.lanes(32));
+    else if (form == attn::Form::Bounded)
+      how += ", without a maximum, for scores that are small";
+    else if (rows == RowCount::Few)
+      how += ", for few rows,";
+    if (kernel->hasAttr(kAgain))
+      how += ", where the others find a NaN";
+    if (!packers.empty())
+      how += heed::format(" and reads weights packed by {}", packers[0].str());
+    remarkFound(kernel, "attn-to-halide", "schedule", name.str() + how);
+  }
+
+  /// Writes pipeline \p name of \p kernel with its schedule, and what it wants
+  /// computed before it to \p calls.
+  LogicalResult lowerKernel(func::FuncOp kernel, StringRef name,
+                            attn::Form form, const halide::Target &target,
+                            const llvm::BitVector &fixed,
+                            ArrayRef<halide::CallOp> calls,
+                            SymbolTable &symbols,
+                            RowCount rows = RowCount::Any) {
+    OpBuilder b(kernel);
+    FailureOr<KernelInfo> info =
+        translateKernel(b, kernel, name, target, form, fixed);
+    if (failed(info))
+      return failure();
+    info->rows = rows;
+    if (failed(lowerMasks(kernel, info->masks, target, calls)))
+      return failure();
+    if (form == attn::Form::Rows && failed(passGroups(kernel, calls)))
+      return failure();
     SmallVector<StringRef> inputs = info->pipeline.getInputNames();
     writeCost(kernel, info->pipeline);
     StringRef family = info->family;
@@ -402,20 +450,7 @@ private:
     for (halide::CallOp call : calls)
       packInputs(call, *info, inputs, packers)
           .setOtherwiseAttr(givesUp ? again : FlatSymbolRefAttr());
-    std::string how = heed::format(" has the {} schedule", family);
-    if (form == attn::Form::Rows)
-      how += ", a query at a time";
-    else if (form == attn::Form::Narrow)
-      how += heed::format(", in tiles of {} queries", target.lanes(32));
-    else if (form == attn::Form::Bounded)
-      how += ", without a maximum, for scores that are small";
-    else if (rows == RowCount::Few)
-      how += ", for few rows,";
-    if (kernel->hasAttr(kAgain))
-      how += ", where the others find a NaN";
-    if (!packers.empty())
-      how += heed::format(" and reads weights packed by {}", packers[0].str());
-    remarkFound(kernel, "attn-to-halide", "schedule", name.str() + how);
+    remarkSchedule(kernel, name, form, target, family, rows, packers);
     return success();
   }
 

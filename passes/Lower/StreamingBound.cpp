@@ -127,7 +127,7 @@ BoundWriter::RowSizes
 BoundWriter::sizesOfRows(Value tensor, const RowLoops &loops, bool ofSquares) {
   Ops outside{b, loc};
   Value columns = loops.columns.value;
-  Type type = ofSquares ? b.getF32Type() : b.getI32Type();
+  Type f32 = b.getF32Type(), type = ofSquares ? f32 : b.getI32Type();
   auto start = [&](Ops &o, ArrayRef<Value>) {
     return ofSquares ? o.zero() : o.i(0);
   };

@@ -79,6 +79,7 @@ private:
                ArrayRef<Value> more);
 
   void stageQueries();
+  SmallVector<Extent> queryExtents(ArrayRef<unsigned> contract, bool padded);
   void stageQuery(unsigned term, unsigned number, unsigned position);
   std::optional<unsigned> sameOperand(unsigned term, unsigned number);
   std::optional<Value> scoreFactor();

@@ -75,6 +75,21 @@ std::optional<unsigned> Streaming::sameOperand(unsigned term, unsigned number) {
   return std::nullopt;
 }
 
+/// Sizes of \p contract; the last one of whole vectors where it is \p padded.
+SmallVector<Extent> Streaming::queryExtents(ArrayRef<unsigned> contract,
+                                            bool padded) {
+  SmallVector<Extent> extents;
+  for (unsigned c : contract)
+    extents.push_back(size(c));
+  if (!padded)
+    return extents;
+  Extent &last = extents.back();
+  last.value = Ops{b, loc}.alignTo(last, plan.lanes);
+  if (last.fixed)
+    last.fixed = llvm::alignTo(*last.fixed, plan.lanes);
+  return extents;
+}
+
 /// The func of an operand, transposed: lanes are queries. \p position is its
 /// place among the operands of all terms.
 void Streaming::stageQuery(unsigned term, unsigned number, unsigned position) {
@@ -129,15 +144,8 @@ void Streaming::stageQuery(unsigned term, unsigned number, unsigned position) {
                                TilePlace::ofTile(at.drop_front(own.size())))};
              });
   plan.scaledTerm |= scaled;
-  plan.queryFuncs.push_back({f, contract, {}, steps});
-  for (unsigned c : contract)
-    plan.queryFuncs.back().extents.push_back(size(c));
-  if (padded) {
-    Extent &last = plan.queryFuncs.back().extents.back();
-    last.value = Ops{b, loc}.alignTo(last, plan.lanes);
-    if (last.fixed)
-      last.fixed = llvm::alignTo(*last.fixed, plan.lanes);
-  }
+  plan.queryFuncs.push_back(
+      {f, contract, queryExtents(contract, padded), steps});
   staged[position] = f.getResult();
 }
 
