@@ -34,96 +34,119 @@ Value decompose::weightOf(Build at, const Normaliser &normaliser, Value score,
   return normaliser.weight(arithmetic, score);
 }
 
-void decompose::normalise(Build at, Rows &rows, const Normaliser &normaliser,
+/// Keys that count and the rows without one, where a score of -inf excludes its
+/// key; and the rows' maximum, where it is wanted.
+static void excludeLowest(Build at, Rows &rows, const Normaliser &normaliser,
                           bool stabilise) {
   OpBuilder &b = at.b;
   Location loc = at.loc;
-  AffineMap rowOnly =
-      AffineMap::getMultiDimIdentityMap(rows.rowSizes.size(), b.getContext());
-
-  if (normaliser.excludesLowest) {
-    // A score of -inf is an excluded key; NaN is none.
-    rows.where = at.generic(
-        {rows.where, rows.scores}, {at.empty(rows.sizes, b.getI1Type())},
-        {rows.all, rows.all, rows.all}, {},
-        [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
-          Build in{b, loc};
-          return {in.andNot(v[0], in.equals(v[1], in.lowest(rows.type)))};
-        })[0];
-    Value maximum =
-        at.generic({rows.scores, rows.where},
-                   {at.filled(rows.rowSizes, at.lowest(rows.type))},
-                   {rows.all, rows.all, rows.row}, rows.keys,
+  AffineMap rowOnly = AffineMap::getMultiDimIdentityMap(rows.rowSizes.size(),
+                                                        at.b.getContext());
+  // NaN is no such score.
+  rows.where = at.generic(
+      {rows.where, rows.scores}, {at.empty(rows.sizes, b.getI1Type())},
+      {rows.all, rows.all, rows.all}, {},
+      [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+        Build in{b, loc};
+        return {in.andNot(v[0], in.equals(v[1], in.lowest(rows.type)))};
+      })[0];
+  Value maximum =
+      at.generic({rows.scores, rows.where},
+                 {at.filled(rows.rowSizes, at.lowest(rows.type))},
+                 {rows.all, rows.all, rows.row}, rows.keys,
+                 [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+                   Build in{b, loc};
+                   Value s = arith::SelectOp::create(b, loc, v[1], v[0],
+                                                     in.lowest(rows.type));
+                   return {arith::MaximumFOp::create(b, loc, v[2], s)};
+                 })[0];
+  rows.dead = at.generic({maximum}, {at.empty(rows.rowSizes, b.getI1Type())},
+                         {rowOnly, rowOnly}, {},
+                         [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+                           Build in{b, loc};
+                           return {in.equals(v[0], in.lowest(rows.type))};
+                         })[0];
+  if (stabilise && rows.sink)
+    maximum =
+        at.generic({maximum, rows.sink}, {at.empty(rows.rowSizes, rows.type)},
+                   {rowOnly, rowOnly, rowOnly}, {},
                    [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
-                     Build in{b, loc};
-                     Value s = arith::SelectOp::create(b, loc, v[1], v[0],
-                                                       in.lowest(rows.type));
-                     return {arith::MaximumFOp::create(b, loc, v[2], s)};
+                     return {arith::MaximumFOp::create(b, loc, v[0], v[1])};
                    })[0];
-    rows.dead = at.generic(
-        {maximum}, {at.empty(rows.rowSizes, b.getI1Type())}, {rowOnly, rowOnly},
-        {}, [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
-          Build in{b, loc};
-          return {in.equals(v[0], in.lowest(rows.type))};
-        })[0];
-    if (stabilise && rows.sink)
-      maximum =
-          at.generic({maximum, rows.sink}, {at.empty(rows.rowSizes, rows.type)},
-                     {rowOnly, rowOnly, rowOnly}, {},
-                     [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
-                       return {arith::MaximumFOp::create(b, loc, v[0], v[1])};
-                     })[0];
-    if (stabilise || normaliser.hasThreshold())
-      rows.maximum = maximum;
-  } else {
-    rows.dead =
-        at.generic({rows.where}, {at.filled(rows.rowSizes, at.truth(true))},
-                   {rows.all, rows.row}, rows.keys,
-                   [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
-                     return {Build{b, loc}.andNot(v[1], v[0])};
-                   })[0];
-  }
+  if (stabilise || normaliser.hasThreshold())
+    rows.maximum = maximum;
+}
 
-  if (normaliser.hasThreshold()) {
-    // Scores less the maximum first: beside large ones the threshold would be
-    // rounded away.
-    rows.scores = at.generic(
-        {rows.scores, rows.where, rows.dead, rows.maximum},
-        {at.empty(rows.sizes, rows.type)},
-        {rows.all, rows.all, rows.row, rows.row, rows.all}, {},
-        [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
-          Build in{b, loc};
-          return {in.guarded(in.andNot(v[1], v[2]), in.lowest(rows.type),
-                             [&](Build in) -> Value {
-                               return arith::SubFOp::create(in.b, in.loc, v[0],
-                                                            v[3]);
-                             })};
-        })[0];
-    SmallVector<int64_t> axes(rows.keys.begin(), rows.keys.end());
-    Type type = at.empty(rows.rowSizes, rows.type).getType();
-    rows.maximum =
-        ThresholdOp::create(b, loc, type, normaliser.map, rows.scores, axes);
-    return;
-  }
+/// Rows without a key.
+static void findDead(Build at, Rows &rows) {
+  Location loc = at.loc;
+  rows.dead =
+      at.generic({rows.where}, {at.filled(rows.rowSizes, at.truth(true))},
+                 {rows.all, rows.row}, rows.keys,
+                 [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+                   return {Build{b, loc}.andNot(v[1], v[0])};
+                 })[0];
+}
 
+/// The threshold of each row. Its scores are taken less their maximum first:
+/// beside large ones the threshold would be rounded away.
+static void findThreshold(Build at, Rows &rows, const Normaliser &normaliser) {
+  OpBuilder &b = at.b;
+  Location loc = at.loc;
+  rows.scores = at.generic(
+      {rows.scores, rows.where, rows.dead, rows.maximum},
+      {at.empty(rows.sizes, rows.type)},
+      {rows.all, rows.all, rows.row, rows.row, rows.all}, {},
+      [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+        Build in{b, loc};
+        return {in.guarded(in.andNot(v[1], v[2]), in.lowest(rows.type),
+                           [&](Build in) -> Value {
+                             return arith::SubFOp::create(in.b, in.loc, v[0],
+                                                          v[3]);
+                           })};
+      })[0];
+  SmallVector<int64_t> axes(rows.keys.begin(), rows.keys.end());
+  Type type = at.empty(rows.rowSizes, rows.type).getType();
+  rows.maximum =
+      ThresholdOp::create(b, loc, type, normaliser.map, rows.scores, axes);
+}
+
+/// What the sums of weights begin with: the sink's weight, or 0.
+static Value startOfSums(Build at, Rows &rows, const Normaliser &normaliser) {
+  Location loc = at.loc;
   Value start = at.filled(rows.rowSizes, at.real(rows.type, 0));
-  if (rows.sink) {
-    SmallVector<Value> ins{rows.sink};
-    if (rows.maximum)
-      ins.push_back(rows.maximum);
-    SmallVector<AffineMap> maps(ins.size() + 1, rowOnly);
-    start = at.generic(ins, {at.empty(rows.rowSizes, rows.type)}, maps, {},
-                       [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
-                         // A sink of -inf adds nothing, also to a row of
-                         // nothing else, where the difference is NaN.
-                         Build in{b, loc};
-                         Value w = weightOf(in, normaliser, v[0],
-                                            rows.maximum ? v[1] : Value());
-                         return {arith::SelectOp::create(
-                             b, loc, in.equals(v[0], in.lowest(rows.type)),
-                             in.real(rows.type, 0), w)};
-                       })[0];
-  }
+  if (!rows.sink)
+    return start;
+  AffineMap rowOnly = AffineMap::getMultiDimIdentityMap(rows.rowSizes.size(),
+                                                        at.b.getContext());
+  SmallVector<Value> ins{rows.sink};
+  if (rows.maximum)
+    ins.push_back(rows.maximum);
+  SmallVector<AffineMap> maps(ins.size() + 1, rowOnly);
+  return at.generic(
+      ins, {at.empty(rows.rowSizes, rows.type)}, maps, {},
+      [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+        // A sink of -inf adds nothing, also to a row of
+        // nothing else, where the difference is NaN.
+        Build in{b, loc};
+        Value w = weightOf(in, normaliser, v[0], rows.maximum ? v[1] : Value());
+        return {arith::SelectOp::create(b, loc,
+                                        in.equals(v[0], in.lowest(rows.type)),
+                                        in.real(rows.type, 0), w)};
+      })[0];
+}
+
+void decompose::normalise(Build at, Rows &rows, const Normaliser &normaliser,
+                          bool stabilise) {
+  Location loc = at.loc;
+  if (normaliser.excludesLowest)
+    excludeLowest(at, rows, normaliser, stabilise);
+  else
+    findDead(at, rows);
+  if (normaliser.hasThreshold())
+    return findThreshold(at, rows, normaliser);
+
+  Value start = startOfSums(at, rows, normaliser);
   SmallVector<Value> ins{rows.scores, rows.where, rows.dead};
   SmallVector<AffineMap> maps{rows.all, rows.all, rows.row};
   if (rows.maximum) {

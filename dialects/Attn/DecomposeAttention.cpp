@@ -8,32 +8,66 @@ using namespace mlir;
 using namespace heed::attn;
 using namespace heed::attn::decompose;
 
-FailureOr<SmallVector<Value>> AttentionOp::decomposeOperation(OpBuilder &b) {
-  Location loc = getLoc();
-  Build at{b, loc};
-  MLIRContext *context = getContext();
+namespace {
+
+/// An attention, step by step.
+struct Definition {
+  AttentionOp op;
+  Build at;
+  OpBuilder &b = at.b;
+  Location loc = at.loc;
+  MLIRContext *context = op.getContext();
   Type f32 = b.getF32Type();
-  Scores parts(*this, at);
+  Scores parts{op, at};
   SmallVector<unsigned> keys;
-  for (unsigned k = 0; k < numDims(DimKind::Key); ++k)
-    keys.push_back(firstDim(DimKind::Key) + k);
-  Rows rows = makeRows(context, parts.pairSizes(), keys, f32);
+  unsigned rowDims = op.firstDim(DimKind::Key);
+  AffineMap rowOnly = AffineMap::getMultiDimIdentityMap(rowDims, context);
+  Rows rows;
+  // Loops of the value product: batch, query, key, value.
+  unsigned loops = parts.pairs + op.numDims(DimKind::Value);
+  SmallVector<OpFoldResult> outSizes;
+  AffineMap outMap;
+
+  Definition(AttentionOp op, Build at);
+  unsigned loopOf(unsigned d) {
+    return d < parts.pairs ? d : d - op.numDims(DimKind::Contract);
+  }
+  SmallVector<Value> weights();
+  Value start();
+  Value output(ArrayRef<Value> weights);
+  Value narrowed(Value output, Type element);
+  Value lse();
+};
+
+} // namespace
+
+Definition::Definition(AttentionOp attention, Build place)
+    : op(attention), at(place) {
+  for (unsigned k = 0; k < op.numDims(DimKind::Key); ++k)
+    keys.push_back(op.firstDim(DimKind::Key) + k);
+  rows = makeRows(context, parts.pairSizes(), keys, f32);
   rows.where = parts.where();
   rows.scores = parts.scores(rows.where);
-  unsigned rowDims = firstDim(DimKind::Key);
-  AffineMap rowOnly = AffineMap::getMultiDimIdentityMap(rowDims, context);
-  if (getSink())
+  if (op.getSink())
     rows.sink =
         at.generic({}, {at.empty(rows.rowSizes, f32)}, {rowOnly}, {},
                    [&](OpBuilder &b, ValueRange) -> SmallVector<Value> {
                      SmallVector<Value> dims = parts.indices(b, rowDims);
-                     dims.resize(numLoopDims());
-                     return {Build{b, loc}.read(getSink(), *getSinkMap(), dims,
-                                                getSymbols())};
+                     dims.resize(op.numLoopDims());
+                     return {Build{b, loc}.read(op.getSink(), *op.getSinkMap(),
+                                                dims, op.getSymbols())};
                    })[0];
-  normalise(at, rows, Normaliser::of(*this), getStabilise());
+  SmallVector<AffineExpr> outExprs;
+  for (AffineExpr expr : op.outputMap().getResults()) {
+    unsigned d = cast<AffineDimExpr>(expr).getPosition();
+    outExprs.push_back(getAffineDimExpr(loopOf(d), context));
+    outSizes.push_back(parts.sizes[d]);
+  }
+  outMap = AffineMap::get(loops, 0, outExprs, context);
+}
 
-  // Weights, and which keys count in the end.
+/// Weights, and which keys count in the end.
+SmallVector<Value> Definition::weights() {
   SmallVector<Value> ins{rows.scores, rows.where, rows.dead};
   SmallVector<AffineMap> maps{rows.all, rows.all, rows.row};
   for (Value ofRow : {rows.maximum, rows.sum})
@@ -42,65 +76,61 @@ FailureOr<SmallVector<Value>> AttentionOp::decomposeOperation(OpBuilder &b) {
       maps.push_back(rows.row);
     }
   maps.append(2, rows.all);
-  SmallVector<Value> weights = at.generic(
+  return at.generic(
       ins, {at.empty(rows.sizes, f32), at.empty(rows.sizes, b.getI1Type())},
       maps, {}, [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
         Build in{b, loc};
         SmallVector<Value> args = parts.indices(b, parts.pairs);
         Value live = in.andNot(v[1], v[2]);
         Value weight = in.guarded(live, in.real(f32, 0), [&](Build in) {
-          Value w = weightOf(in, Normaliser::of(*this), v[0],
+          Value w = weightOf(in, Normaliser::of(op), v[0],
                              rows.maximum ? v[3] : Value());
-          if (getDivide())
+          if (op.getDivide())
             w = arith::DivFOp::create(in.b, loc, w, v[rows.maximum ? 4 : 3]);
-          if (getWeight().empty())
+          if (op.getWeight().empty())
             return w;
           args.push_back(w);
-          return in.inlined(getWeight(), args);
+          return in.inlined(op.getWeight(), args);
         });
         return {weight, live};
       });
+}
 
-  // Loops of the value product: batch, query, key, value.
-  unsigned loops = parts.pairs + numDims(DimKind::Value);
-  SmallVector<AffineExpr> pairExprs, outExprs;
+/// What the sums over the keys begin with: 0, or what an empty row is.
+Value Definition::start() {
+  Value start = at.filled(outSizes, at.real(f32, 0));
+  if (!op.getEmpty())
+    return start;
+  SmallVector<AffineExpr> rowExprs;
+  for (unsigned d = 0; d < rowDims; ++d)
+    rowExprs.push_back(getAffineDimExpr(
+        llvm::find(op.outputMap().getResults(), getAffineDimExpr(d, context)) -
+            op.outputMap().getResults().begin(),
+        context));
+  AffineMap own = AffineMap::getMultiDimIdentityMap(outSizes.size(), context);
+  return at.generic(
+      {rows.dead}, {at.empty(outSizes, f32)},
+      {AffineMap::get(outSizes.size(), 0, rowExprs, context), own}, {},
+      [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+        return {arith::SelectOp::create(b, loc, v[0], op.getEmpty(),
+                                        Build{b, loc}.real(f32, 0))};
+      })[0];
+}
+
+/// The sums of the values, times their weights.
+Value Definition::output(ArrayRef<Value> weights) {
+  SmallVector<AffineExpr> pairExprs;
   for (unsigned d = 0; d < parts.pairs; ++d)
     pairExprs.push_back(getAffineDimExpr(d, context));
-  SmallVector<OpFoldResult> outSizes;
-  auto loopOf = [&](unsigned d) {
-    return d < parts.pairs ? d : d - numDims(DimKind::Contract);
-  };
-  for (AffineExpr expr : outputMap().getResults()) {
-    unsigned d = cast<AffineDimExpr>(expr).getPosition();
-    outExprs.push_back(getAffineDimExpr(loopOf(d), context));
-    outSizes.push_back(parts.sizes[d]);
-  }
   AffineMap pairMap = AffineMap::get(loops, 0, pairExprs, context);
-  AffineMap outMap = AffineMap::get(loops, 0, outExprs, context);
-  Value start = at.filled(outSizes, at.real(f32, 0));
-  if (getEmpty()) {
-    SmallVector<AffineExpr> rowExprs;
-    for (unsigned d = 0; d < rowDims; ++d)
-      rowExprs.push_back(getAffineDimExpr(
-          llvm::find(outputMap().getResults(), getAffineDimExpr(d, context)) -
-              outputMap().getResults().begin(),
-          context));
-    AffineMap own = AffineMap::getMultiDimIdentityMap(outSizes.size(), context);
-    start =
-        at.generic({rows.dead}, {at.empty(outSizes, f32)},
-                   {AffineMap::get(outSizes.size(), 0, rowExprs, context), own},
-                   {}, [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
-                     return {arith::SelectOp::create(
-                         b, loc, v[0], getEmpty(), Build{b, loc}.real(f32, 0))};
-                   })[0];
-  }
-  Value output = at.generic(
+  Value start = this->start();
+  return at.generic(
       {weights[0], weights[1]}, {start}, {pairMap, pairMap, outMap}, keys,
       [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
         SmallVector<Value> own = parts.indices(b, loops);
-        SmallVector<Value> dims(numLoopDims());
-        for (unsigned d = 0; d < numLoopDims(); ++d)
-          if (dimKind(d) != DimKind::Contract)
+        SmallVector<Value> dims(op.numLoopDims());
+        for (unsigned d = 0; d < op.numLoopDims(); ++d)
+          if (op.dimKind(d) != DimKind::Contract)
             dims[d] = own[loopOf(d)];
         return {Build{b, loc}.guarded(v[1], v[2], [&](Build in) {
           Value sum = parts.valueAt(in, dims);
@@ -108,32 +138,45 @@ FailureOr<SmallVector<Value>> AttentionOp::decomposeOperation(OpBuilder &b) {
           return arith::AddFOp::create(in.b, loc, v[2], product).getResult();
         })};
       })[0];
-  auto outType = cast<RankedTensorType>(getOutput().getType());
-  if (!outType.getElementType().isF32()) {
-    AffineMap id = AffineMap::getMultiDimIdentityMap(outSizes.size(), context);
-    output = at.generic(
-        {output}, {at.empty(outSizes, outType.getElementType())}, {id, id}, {},
-        [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
-          return {
-              arith::TruncFOp::create(b, loc, outType.getElementType(), v[0])};
-        })[0];
-  }
-  SmallVector<Value> results{at.like(output, outType)};
-  if (getLse()) {
-    SmallVector<Value> ins{rows.sum};
-    if (rows.maximum)
-      ins.push_back(rows.maximum);
-    SmallVector<AffineMap> lseMaps(ins.size() + 1, rowOnly);
-    Value lse = at.generic(
-        ins, {at.empty(rows.rowSizes, f32)}, lseMaps, {},
-        [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
-          Value log = math::LogOp::create(b, loc, v[0]); // -inf of an empty row
-          if (rows.maximum)
-            log = arith::AddFOp::create(b, loc, log, v[1]);
-          return {log};
-        })[0];
-    results.push_back(at.like(lse, getLse().getType()));
-  }
+}
+
+/// \p output in numbers of type \p element.
+Value Definition::narrowed(Value output, Type element) {
+  if (element.isF32())
+    return output;
+  AffineMap id = AffineMap::getMultiDimIdentityMap(outSizes.size(), context);
+  return at.generic({output}, {at.empty(outSizes, element)}, {id, id}, {},
+                    [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+                      return {arith::TruncFOp::create(b, loc, element, v[0])};
+                    })[0];
+}
+
+Value Definition::lse() {
+  SmallVector<Value> ins{rows.sum};
+  if (rows.maximum)
+    ins.push_back(rows.maximum);
+  SmallVector<AffineMap> lseMaps(ins.size() + 1, rowOnly);
+  return at.generic(ins, {at.empty(rows.rowSizes, f32)}, lseMaps, {},
+                    [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+                      Value log = math::LogOp::create(
+                          b, loc, v[0]); // -inf of an empty row
+                      if (rows.maximum)
+                        log = arith::AddFOp::create(b, loc, log, v[1]);
+                      return {log};
+                    })[0];
+}
+
+FailureOr<SmallVector<Value>> AttentionOp::decomposeOperation(OpBuilder &b) {
+  Build at{b, getLoc()};
+  Definition definition(*this, at);
+  normalise(at, definition.rows, Normaliser::of(*this), getStabilise());
+  SmallVector<Value> weights = definition.weights();
+  auto type = cast<RankedTensorType>(getOutput().getType());
+  Value output =
+      definition.narrowed(definition.output(weights), type.getElementType());
+  SmallVector<Value> results{at.like(output, type)};
+  if (getLse())
+    results.push_back(at.like(definition.lse(), getLse().getType()));
   if (getWeights())
     results.push_back(at.like(weights[0], getWeights().getType()));
   return results;

@@ -188,79 +188,94 @@ OnlineAttentionOp::decomposeOperation(OpBuilder &b) {
   return results;
 }
 
-FailureOr<SmallVector<Value>> FinishOp::decomposeOperation(OpBuilder &b) {
-  Location loc = getLoc();
-  Build at{b, loc};
-  MLIRContext *context = getContext();
-  Type f32 = b.getF32Type();
-  AffineMap all = outputMap(),
-            own =
-                AffineMap::getMultiDimIdentityMap(all.getNumResults(), context);
-  SmallVector<OpFoldResult> sizes = sizesOf(at, getAccumulator()), outSizes;
+namespace {
+
+/// The end of the rows of an attention, from the state of all their keys.
+struct EndOfRows {
+  FinishOp op;
+  Build at;
+  Location loc = at.loc;
+  Type f32 = at.b.getF32Type();
+  SmallVector<OpFoldResult> sizes = sizesOf(at, op.getAccumulator());
+  unsigned rank = op.getSum()
+                      ? cast<RankedTensorType>(op.getSum().getType()).getRank()
+                      : sizes.size();
+  Value total = op.getSum(), maximum = op.getMaximum();
+  Value scale; ///< of the accumulators, or null: 1
+
+  EndOfRows(FinishOp op, Build at) : op(op), at(at) {}
+  Value perRow(ValueRange ins, Body body) {
+    AffineMap row = AffineMap::getMultiDimIdentityMap(rank, op.getContext());
+    SmallVector<AffineMap> maps(ins.size() + 1, row);
+    ArrayRef<OpFoldResult> rowSizes = ArrayRef(sizes).take_front(rank);
+    return at.generic(ins, {at.empty(rowSizes, f32)}, maps, {}, body)[0];
+  }
+  void addSink();
+  Value output();
+  Value lse();
+};
+
+} // namespace
+
+/// The sink is one more key, without a value.
+void EndOfRows::addSink() {
+  Value sink = perRow({}, [&](OpBuilder &b, ValueRange) -> SmallVector<Value> {
+    SmallVector<Value> dims;
+    for (unsigned d = 0; d < sizes.size(); ++d)
+      dims.push_back(d < rank ? linalg::IndexOp::create(b, loc, d).getResult()
+                              : Value());
+    return {Build{b, loc}.read(op.getSink(), *op.getSinkMap(), dims,
+                               op.getSymbols())};
+  });
+  if (maximum) {
+    maximum = perRow({maximum, sink},
+                     [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+                       return {arith::MaximumFOp::create(b, loc, v[0], v[1])};
+                     });
+    scale = perRow({op.getMaximum(), maximum},
+                   [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+                     return {expOfDifference(Build{b, loc}, v[0], v[1])};
+                   });
+  }
+  SmallVector<Value> ins{total, sink};
+  if (maximum)
+    ins.append({scale, maximum});
+  total = perRow(ins, [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+    Build in{b, loc};
+    UpstreamArithmetic a(b, loc, f32);
+    // A sink of -inf adds nothing, also to a row of nothing else.
+    Value power = a.exp(maximum ? a.add(v[1], a.negate(v[3])) : v[1]);
+    power = arith::SelectOp::create(b, loc, in.equals(v[1], in.lowest(f32)),
+                                    a.real(0), power);
+    return {a.add(maximum ? a.multiply(v[0], v[2]) : v[0], power)};
+  });
+}
+
+/// The accumulators, divided by the sum, in the output's order.
+Value EndOfRows::output() {
+  AffineMap all = op.outputMap();
+  AffineMap own =
+      AffineMap::getMultiDimIdentityMap(all.getNumResults(), op.getContext());
+  SmallVector<OpFoldResult> outSizes;
   for (AffineExpr expr : all.getResults())
     outSizes.push_back(sizes[cast<AffineDimExpr>(expr).getPosition()]);
-  unsigned rank = getSum()
-                      ? cast<RankedTensorType>(getSum().getType()).getRank()
-                      : sizes.size();
-  ArrayRef<OpFoldResult> rowSizes = ArrayRef(sizes).take_front(rank);
-  AffineMap row = AffineMap::getMultiDimIdentityMap(rank, context);
-  Value total = getSum(), maximum = getMaximum(), scale;
-  auto perRow = [&](ValueRange ins, Body body) {
-    SmallVector<AffineMap> maps(ins.size() + 1, row);
-    return at.generic(ins, {at.empty(rowSizes, f32)}, maps, {}, body)[0];
-  };
-  if (getSink()) {
-    Value sink =
-        perRow({}, [&](OpBuilder &b, ValueRange) -> SmallVector<Value> {
-          SmallVector<Value> dims;
-          for (unsigned d = 0; d < sizes.size(); ++d)
-            dims.push_back(d < rank
-                               ? linalg::IndexOp::create(b, loc, d).getResult()
-                               : Value());
-          return {
-              Build{b, loc}.read(getSink(), *getSinkMap(), dims, getSymbols())};
-        });
-    if (maximum) {
-      maximum = perRow({maximum, sink},
-                       [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
-                         return {arith::MaximumFOp::create(b, loc, v[0], v[1])};
-                       });
-      scale = perRow({getMaximum(), maximum},
-                     [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
-                       return {expOfDifference(Build{b, loc}, v[0], v[1])};
-                     });
-    }
-    SmallVector<Value> ins{total, sink};
-    if (maximum)
-      ins.append({scale, maximum});
-    total = perRow(ins, [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
-      Build in{b, loc};
-      UpstreamArithmetic a(b, loc, f32);
-      // A sink of -inf adds nothing, also to a row of nothing else.
-      Value power = a.exp(maximum ? a.add(v[1], a.negate(v[3])) : v[1]);
-      power = arith::SelectOp::create(b, loc, in.equals(v[1], in.lowest(f32)),
-                                      a.real(0), power);
-      return {a.add(maximum ? a.multiply(v[0], v[2]) : v[0], power)};
-    });
-  }
-
   // An axis of the output is one of the accumulator.
   AffineMap place = inversePermutation(all);
-  SmallVector<Value> ins{getAccumulator()};
+  SmallVector<Value> ins{op.getAccumulator()};
   SmallVector<AffineMap> maps{place};
-  for (Value ofRow : {Value(getSum()), total, scale})
+  for (Value ofRow : {Value(op.getSum()), total, scale})
     if (ofRow) {
       ins.push_back(ofRow);
       maps.push_back(place.getMajorSubMap(rank));
     }
   maps.push_back(own);
-  auto type = cast<RankedTensorType>(getOutput().getType());
-  Value output = at.generic(
+  auto type = cast<RankedTensorType>(op.getOutput().getType());
+  return at.generic(
       ins, {at.empty(outSizes, type.getElementType())}, maps, {},
       [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
         UpstreamArithmetic a(b, loc, f32);
         Value value = v[0];
-        if (getSum()) {
+        if (op.getSum()) {
           if (scale)
             value = a.multiply(value, v[3]);
           value = a.divide(value, v[2]);
@@ -270,25 +285,33 @@ FailureOr<SmallVector<Value>> FinishOp::decomposeOperation(OpBuilder &b) {
               b, loc, Build{b, loc}.equals(v[1], zero),
               arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, inverse,
                                     zero));
-          Value empty = getEmpty() ? Value(getEmpty()) : a.real(0);
+          Value empty = op.getEmpty() ? Value(op.getEmpty()) : a.real(0);
           value = arith::SelectOp::create(b, loc, none, empty, value);
         }
         if (!type.getElementType().isF32())
           value = arith::TruncFOp::create(b, loc, type.getElementType(), value);
         return {value};
       })[0];
-  SmallVector<Value> results{at.like(output, type)};
-  if (getLse()) {
-    SmallVector<Value> ins{total};
-    if (maximum)
-      ins.push_back(maximum);
-    Value lse =
-        perRow(ins, [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
-          Value log = math::LogOp::create(b, loc, v[0]); // -inf of an empty row
-          return {maximum ? arith::AddFOp::create(b, loc, log, v[1]).getResult()
-                          : log};
-        });
-    results.push_back(at.like(lse, getLse().getType()));
-  }
+}
+
+Value EndOfRows::lse() {
+  SmallVector<Value> ins{total};
+  if (maximum)
+    ins.push_back(maximum);
+  return perRow(ins, [&](OpBuilder &b, ValueRange v) -> SmallVector<Value> {
+    Value log = math::LogOp::create(b, loc, v[0]); // -inf of an empty row
+    return {maximum ? arith::AddFOp::create(b, loc, log, v[1]).getResult()
+                    : log};
+  });
+}
+
+FailureOr<SmallVector<Value>> FinishOp::decomposeOperation(OpBuilder &b) {
+  Build at{b, getLoc()};
+  EndOfRows end(*this, at);
+  if (getSink())
+    end.addSink();
+  SmallVector<Value> results{at.like(end.output(), getOutput().getType())};
+  if (getLse())
+    results.push_back(at.like(end.lse(), getLse().getType()));
   return results;
 }

@@ -176,9 +176,8 @@ private:
     StreamedAttention alone = aloneIn(kernel);
     if (alone)
       forms = formsOf(alone.online);
-    std::optional<QueryAxes> axes;
-    if (alone)
-      axes = separableQueries(kernel, alone);
+    std::optional<QueryAxes> axes =
+        alone ? separableQueries(kernel, alone) : std::nullopt;
     if (axes && forms.size() > 1)
       return lowerInParts(kernel, alone, *axes, forms, target, fixed, calls,
                           symbols);
