@@ -423,31 +423,32 @@ private:
                             SymbolTable &symbols,
                             RowCount rows = RowCount::Any) {
     OpBuilder b(kernel);
-    FailureOr<KernelInfo> info =
+    FailureOr<TranslatedKernel> translated =
         translateKernel(b, kernel, name, target, form, fixed);
-    if (failed(info))
+    if (failed(translated))
       return failure();
-    info->rows = rows;
-    if (failed(lowerMasks(kernel, info->masks, target, calls)))
+    KernelInfo &info = translated->info;
+    info.rows = rows;
+    if (failed(lowerMasks(kernel, translated->masks, target, calls)))
       return failure();
     if (form == attn::Form::Rows && failed(passGroups(kernel, calls)))
       return failure();
-    SmallVector<StringRef> inputs = info->pipeline.getInputNames();
-    writeCost(kernel, info->pipeline);
-    StringRef family = info->family;
+    SmallVector<StringRef> inputs = info.pipeline.getInputNames();
+    writeCost(kernel, info.pipeline);
+    StringRef family = info.family;
     if (family.empty())
-      family = scheduleKernel(*info, target);
+      family = scheduleKernel(info, target);
     else
-      stateDenseStrides(*info);
+      stateDenseStrides(info);
     SmallVector<StringAttr> packers;
-    for (Packing &packing : info->packings)
+    for (Packing &packing : info.packings)
       packers.push_back(
           packings.unique(packing.pipeline, symbols).getSymNameAttr());
-    bool givesUp = info->pipeline.givesUp();
+    bool givesUp = info.pipeline.givesUp();
     if (givesUp && failed(lowerAgain(kernel, target, symbols)))
       return failure();
     for (halide::CallOp call : calls)
-      packInputs(call, *info, inputs, packers)
+      packInputs(call, info, inputs, packers)
           .setOtherwiseAttr(givesUp ? again : FlatSymbolRefAttr());
     remarkSchedule(kernel, name, form, target, family, rows, packers);
     return success();

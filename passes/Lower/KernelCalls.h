@@ -2,6 +2,7 @@
 #ifndef HEED_PASSES_LOWER_KERNELCALLS_H
 #define HEED_PASSES_LOWER_KERNELCALLS_H
 
+#include "passes/Lower/MaskTiling.h"
 #include "passes/Schedule/KernelInfo.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

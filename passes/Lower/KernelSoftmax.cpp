@@ -301,7 +301,7 @@ LogicalResult KernelTranslator::attention(StreamedAttention streamed) {
   if (failed(funcs))
     return failure();
   if (succeeded(bounds) && bounds->needsTables())
-    info->masks.push_back({op, tiling});
+    masks.push_back({op, tiling});
   bool alone = true; // nothing but the attention is in the kernel
   auto define = [&](Value result, halide::FuncOp func,
                     ArrayRef<unsigned> dims) {

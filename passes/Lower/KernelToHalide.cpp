@@ -361,9 +361,11 @@ LogicalResult KernelTranslator::results(func::ReturnOp op) {
   return success();
 }
 
-LogicalResult KernelTranslator::run(KernelInfo &target) {
-  info = &target;
-  return translate();
+LogicalResult KernelTranslator::run(TranslatedKernel &result) {
+  info = &result.info;
+  LogicalResult done = translate();
+  result.masks = std::move(masks);
+  return done;
 }
 
 LogicalResult KernelTranslator::runMaskTables(const MaskRequest &request) {
@@ -465,25 +467,25 @@ LogicalResult KernelTranslator::translate() {
   return success();
 }
 
-FailureOr<KernelInfo> heed::translateKernel(OpBuilder &b, func::FuncOp kernel,
-                                            StringRef name,
-                                            const halide::Target &target,
-                                            attn::Form form,
-                                            const llvm::BitVector &weights) {
-  KernelInfo info;
+FailureOr<TranslatedKernel>
+heed::translateKernel(OpBuilder &b, func::FuncOp kernel, StringRef name,
+                      const halide::Target &target, attn::Form form,
+                      const llvm::BitVector &weights) {
+  TranslatedKernel result;
+  KernelInfo &info = result.info;
   info.pipeline = halide::PipelineOp::create(b, kernel.getLoc(), name);
   if (auto kind = kernel->getAttrOfType<StringAttr>("attn.kind"))
     info.kind = kind.getValue();
   OpBuilder inner = OpBuilder::atBlockBegin(&info.pipeline.getBody().front());
   KernelTranslator translator(inner, kernel, target, form, weights);
-  if (failed(translator.run(info))) {
+  if (failed(translator.run(result))) {
     info.pipeline.erase();
     return failure();
   }
   // A branch that is never taken may have been the only one to read a sum.
   dropUnreadFuncs(info);
   translator.setLargest(info.pipeline);
-  return info;
+  return result;
 }
 
 LogicalResult heed::translateMaskTables(OpBuilder &b, func::FuncOp kernel,

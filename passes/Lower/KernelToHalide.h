@@ -6,6 +6,7 @@
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Halide/Target.h"
 #include "passes/Kernels/StreamedAttention.h"
+#include "passes/Lower/MaskTiling.h"
 #include "passes/Schedule/KernelInfo.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -14,11 +15,18 @@
 
 namespace heed {
 
+/// A kernel's pipeline, as schedules see it, and the tables of masks that are
+/// inputs behind the kernel's, in this order.
+struct TranslatedKernel {
+  KernelInfo info;
+  llvm::SmallVector<MaskRequest, 1> masks;
+};
+
 /// Builds at \p b pipeline \p name of \p kernel: what is computed, without any
 /// schedule but that of an attention in \p form. \p weights says which
 /// arguments are the same in every call. Fails with an error at an op that has
 /// no translation; then nothing is left behind.
-mlir::FailureOr<KernelInfo>
+mlir::FailureOr<TranslatedKernel>
 translateKernel(mlir::OpBuilder &b, mlir::func::FuncOp kernel,
                 llvm::StringRef name, const halide::Target &target,
                 attn::Form form, const llvm::BitVector &weights);

@@ -12,9 +12,9 @@
 #define HEED_PASSES_LOWER_KERNELTRANSLATOR_H
 
 #include "dialects/Attn/Normaliser.h"
+#include "passes/Lower/Expressions.h"
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/Lower/StreamingAttention.h"
-#include "passes/Schedule/Expressions.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/IRMapping.h"
@@ -38,7 +38,7 @@ public:
       : b(b), kernel(kernel), target(target), form(form),
         weights(std::move(weights)) {}
 
-  llvm::LogicalResult run(KernelInfo &info);
+  llvm::LogicalResult run(TranslatedKernel &result);
   /// Only what the mask of the request needs, and then its tables.
   llvm::LogicalResult runMaskTables(const MaskRequest &request);
   /// Only what \p op reads, and then whether its scores are bounded.
@@ -106,6 +106,7 @@ private:
   attn::Form form;
   llvm::BitVector weights; ///< arguments that are the same in every call
   KernelInfo *info = nullptr;
+  llvm::SmallVector<MaskRequest, 1> masks;
   mlir::Operation *stopAt = nullptr;
   mlir::IRMapping map; ///< scalars
   llvm::DenseMap<mlir::Value, KernelSource> sources;

@@ -2,8 +2,9 @@
 #ifndef HEED_PASSES_LOWER_MASKEXPRESSIONS_H
 #define HEED_PASSES_LOWER_MASKEXPRESSIONS_H
 
+#include "passes/Lower/Expressions.h"
+#include "passes/Lower/MaskTiling.h"
 #include "passes/Masks/MaskBounds.h"
-#include "passes/Schedule/Expressions.h"
 
 namespace heed {
 

@@ -9,7 +9,8 @@
 #include "dialects/Halide/HalideDialect.h"
 #include "dialects/Halide/Target.h"
 #include "passes/Kernels/StreamedAttention.h"
-#include "passes/Schedule/Expressions.h"
+#include "passes/Lower/Expressions.h"
+#include "passes/Lower/MaskTiling.h"
 #include "passes/Schedule/KernelInfo.h"
 
 namespace heed {

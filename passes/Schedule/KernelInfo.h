@@ -27,17 +27,6 @@ enum class FuncRole {
   Reduction, ///< a pure definition and updates over reduction vars
 };
 
-/// How queries and keys of a mask are cut: full blocks of `block` keys, partial
-/// ones of `piece` keys, which divides `block`. The extents are i32 of the
-/// pipeline.
-struct MaskTiling {
-  int64_t tile = 0, block = 0, piece = 0;
-  mlir::Value queries, keys;
-  bool sameTables(const MaskTiling &other) const {
-    return tile == other.tile && block == other.block && piece == other.piece;
-  }
-};
-
 /// A func with its updates, in the order of the pipeline.
 struct KernelFunc {
   halide::FuncOp func;
@@ -47,13 +36,6 @@ struct KernelFunc {
   llvm::SmallVector<Extent> extents;
   /// Per update, its reduction vars' extents, innermost first.
   llvm::SmallVector<llvm::SmallVector<Extent>> reductions;
-};
-
-/// An attention of the kernel whose pipeline reads tables of its mask: a
-/// pipeline of their own computes them before.
-struct MaskRequest {
-  mlir::Operation *op;
-  MaskTiling tiling;
 };
 
 /// A pipeline of its own that computes once what a kernel then reads as an
@@ -84,9 +66,6 @@ struct KernelInfo {
   /// Buffers that hold the same in every call of a model.
   llvm::SmallPtrSet<mlir::Value, 4> weights;
   llvm::SmallVector<Packing> packings;
-
-  /// Tables are inputs behind the kernel's, in this order.
-  llvm::SmallVector<MaskRequest, 1> masks;
 
   KernelFunc *find(mlir::Value func) {
     for (KernelFunc &f : funcs)

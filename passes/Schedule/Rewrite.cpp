@@ -273,9 +273,12 @@ Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block) {
   return partFunc;
 }
 
+Value heed::constantI32(OpBuilder &b, Location loc, int64_t value) {
+  return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
+}
+
 Value heed::i32(OpBuilder &b, int64_t value) {
-  return arith::ConstantOp::create(b, b.getUnknownLoc(),
-                                   b.getI32IntegerAttr(value));
+  return constantI32(b, b.getUnknownLoc(), value);
 }
 
 Value heed::addI32(OpBuilder &b, Value x, int64_t y) {

@@ -102,6 +102,7 @@ mlir::Value mulI32(mlir::OpBuilder &b, mlir::Value x, int64_t y);
 mlir::Value divI32(mlir::OpBuilder &b, mlir::Value x, int64_t y);
 mlir::Value remI32(mlir::OpBuilder &b, mlir::Value x, int64_t y);
 mlir::Value i32(mlir::OpBuilder &b, int64_t value);
+mlir::Value constantI32(mlir::OpBuilder &b, mlir::Location loc, int64_t value);
 
 } // namespace heed
 

@@ -4,8 +4,7 @@
 #define HEED_PASSES_SCHEDULE_STREAMINGOPS_H
 
 #include "dialects/Halide/HalideDialect.h"
-#include "passes/Schedule/Expressions.h"
-#include "passes/Schedule/KernelInfo.h"
+#include "passes/Schedule/Rewrite.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -2,7 +2,7 @@
 #ifndef HEED_PASSES_SCHEDULE_STREAMINGWRITER_H
 #define HEED_PASSES_SCHEDULE_STREAMINGWRITER_H
 
-#include "passes/Schedule/Expressions.h"
+#include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/StreamingPlan.h"
 #include "support/Format.h"
 

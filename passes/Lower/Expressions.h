@@ -1,11 +1,11 @@
 //===- Expressions.h - scalar bodies as expressions of a --------*- C++ -*-===//
 // Halide pipeline
-#ifndef HEED_PASSES_SCHEDULE_EXPRESSIONS_H
-#define HEED_PASSES_SCHEDULE_EXPRESSIONS_H
+#ifndef HEED_PASSES_LOWER_EXPRESSIONS_H
+#define HEED_PASSES_LOWER_EXPRESSIONS_H
 
 #include "dialects/Attn/Extents.h"
-#include "passes/Schedule/IndexMath.h"
-#include "passes/Schedule/KernelInfo.h"
+#include "passes/Lower/IndexMath.h"
+#include "passes/Schedule/Rewrite.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -56,9 +56,6 @@ mlir::LogicalResult translateOp(mlir::OpBuilder &b, mlir::Operation *op,
 mlir::Value expandAffine(IndexMath &math, mlir::AffineExpr expr,
                          llvm::ArrayRef<mlir::Value> dims,
                          llvm::ArrayRef<mlir::Value> symbols);
-
-/// An i32 constant.
-mlir::Value constantI32(mlir::OpBuilder &b, mlir::Location loc, int64_t value);
 
 } // namespace heed
 

@@ -1,5 +1,5 @@
 //===- Expressions.cpp - scalar bodies as expressions of a pipeline -------===//
-#include "passes/Schedule/Expressions.h"
+#include "passes/Lower/Expressions.h"
 #include "passes/Mutation.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -15,10 +15,6 @@ using namespace heed;
 
 Type heed::pipelineType(Type type) {
   return type.isIndex() ? IntegerType::get(type.getContext(), 32) : type;
-}
-
-Value heed::constantI32(OpBuilder &b, Location loc, int64_t value) {
-  return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
 }
 
 namespace {

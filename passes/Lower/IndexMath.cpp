@@ -1,5 +1,5 @@
 //===- IndexMath.cpp - index arithmetic of a pipeline ---------------------===//
-#include "passes/Schedule/IndexMath.h"
+#include "passes/Lower/IndexMath.h"
 
 #include "dialects/Halide/HalideDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -6,8 +6,8 @@
 // are computed in i64. Nothing wraps that would not wrap in i64.
 //
 //===----------------------------------------------------------------------===//
-#ifndef HEED_PASSES_SCHEDULE_INDEXMATH_H
-#define HEED_PASSES_SCHEDULE_INDEXMATH_H
+#ifndef HEED_PASSES_LOWER_INDEXMATH_H
+#define HEED_PASSES_LOWER_INDEXMATH_H
 
 #include "mlir/IR/Builders.h"
 
