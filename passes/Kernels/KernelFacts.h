@@ -20,7 +20,7 @@ namespace heed {
 /// How many rows a product has in the calls of a pipeline: any number; or it is
 /// one of two pipelines, called for at most as many as a family asked for, and
 /// for more.
-enum class RowCount { Any, Few, Many };
+enum class RowCount { Any, Small, Large };
 
 /// A tensor of a kernel.
 struct Source {

@@ -405,7 +405,7 @@ private:
       how += heed::format(", in tiles of {} queries", target.lanes(32));
     else if (form == attn::Form::Bounded)
       how += ", without a maximum, for scores that are small";
-    else if (rows == RowCount::Few)
+    else if (rows == RowCount::Small)
       how += ", for few rows,";
     if (kernel->hasAttr(kAgain))
       how += ", where the others find a NaN";

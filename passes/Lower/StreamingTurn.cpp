@@ -60,8 +60,8 @@ halide::FuncOp Streaming::turned(StringRef name, ArrayRef<StringRef> own,
               });
 }
 
-void Writer::turn(halide::FuncOp f, ArrayRef<halide::FuncOp> steps,
-                  StringRef lane, StringRef other) {
+void Writer::transpose(halide::FuncOp f, ArrayRef<halide::FuncOp> steps,
+                       StringRef lane, StringRef other) {
   const int64_t lanes = plan.lanes;
   std::string laneOut = heed::format("{}o", lane),
               inner = heed::format("{}i", other);

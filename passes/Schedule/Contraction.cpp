@@ -13,6 +13,7 @@
 #include "passes/Mutation.h"
 #include "passes/Schedule/Panels.h"
 #include "passes/Schedule/Schedule.h"
+#include "passes/Schedule/SmallM.h"
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -22,30 +23,19 @@ using namespace heed;
 
 namespace {
 
-/// Tiles that few rows are at most.
-constexpr int64_t tilesOfFew = 8;
-
-/// Terms of a block of \p width columns where rows are few: all tiles are done
-/// with it while it is in the first cache.
-int64_t blockOfFew(const KernelFunc &acc, int64_t width,
-                   const halide::Target &target) {
-  int64_t row = width * widestBits(acc.func) / 8;
-  return std::max<int64_t>(16, target.l1 / 2 / row / 16 * 16);
-}
-
 /// Rows of a task of \p width columns: the more, the less often a panel is
 /// read from memory, as long as the rows of A stay in the second cache and
 /// there are tasks enough.
 int64_t rowsOfTask(const KernelFunc &acc, int64_t width,
                    const halide::Target &target) {
-  constexpr int64_t few = 64;
+  constexpr int64_t least = 64;
   std::optional<int64_t> columns = acc.extents[0].fixed;
   if (!columns || (*columns + width - 1) / width < 2 * target.cores)
-    return few;
+    return least;
   int64_t row = widestBits(acc.func) / 8;
   for (const Extent &extent : acc.reductions[0])
     row *= extent.fixed.value_or(longestSum);
-  return std::max(few, target.l2 * 3 / 4 / std::max<int64_t>(row, 1));
+  return std::max(least, target.l2 * 3 / 4 / std::max<int64_t>(row, 1));
 }
 
 /// Whether B is known to be so large that it comes from memory: it is beyond
@@ -138,22 +128,12 @@ Value addTiles(KernelInfo &kernel, Value sum) {
   return tiles;
 }
 
-} // namespace
-
-/// Up to how many rows a product takes about as long as its weight takes to
-/// come from memory.
-static int64_t fewRows(const halide::Target &target) {
-  return tilesOfFew * chooseTile({}, 1, target.vectorRegisters).rows;
-}
-
-namespace {
-
 /// The schedule of one kernel, step by step.
 class TiledContraction {
 public:
   TiledContraction(KernelInfo &kernel, const halide::Target &target)
       : kernel(kernel), target(target), b(scheduleBuilder(kernel)),
-        few(kernel.rows == RowCount::Few) {}
+        isSmallM(kernel.rows == RowCount::Small) {}
 
   void run(const ContractionPlan &plan) {
     pack(plan);
@@ -175,9 +155,10 @@ private:
 
   /// A register tile of stage \p stage of \p func, below \p outer loops.
   void scheduleTile(Value func, int64_t stage, ArrayRef<std::string> outer);
-  /// \p factor steps of the sum that one turn of the loop adds: neighbours, or
-  /// with \p parts one from each part of the sum, so that the panel is read as
-  /// several streams: one stream of addresses does not exhaust the memory.
+  /// \p factor steps of the sum that one iteration of the loop adds:
+  /// neighbours, or with \p parts one from each part of the sum, so that the
+  /// panel is read as several streams: one stream of addresses does not exhaust
+  /// the memory.
   void scheduleSteps(Value func, int64_t stage, int64_t factor, bool parts,
                      ArrayRef<std::string> outer = {});
   /// Bounds a tile of \p func, in \p dims dims.
@@ -195,7 +176,7 @@ private:
   KernelInfo &kernel;
   const halide::Target &target;
   OpBuilder b;
-  const bool few; ///< rows, in all calls
+  const bool isSmallM; ///< in all calls
   Location loc = b.getUnknownLoc();
   int64_t products = 1;
   size_t productDim = 0; ///< where there are several
@@ -273,11 +254,11 @@ void TiledContraction::clampRows() {
 /// the whole may be.
 void TiledContraction::splitSum() {
   KnownExtent terms = acc().reductions[0].front().fixed;
-  int64_t longest = !terms ? 256
-                    : few  ? blockOfFew(acc(), width, target)
-                           : longestSum;
+  int64_t longest = !terms     ? 256
+                    : isSmallM ? smallMBlock(acc(), width, target)
+                               : longestSum;
   // The panels of all products are in use at once, unless blocks are outside.
-  if (terms && !few && products > 1 &&
+  if (terms && !isSmallM && products > 1 &&
       products * *terms * width * widestBits(acc().func) / 8 > target.l2 / 4)
     longest /= 2;
   if (Value block = sumByBlocks(kernel, sumFunc, longest)) {
@@ -358,7 +339,7 @@ void TiledContraction::placeBlocks() {
   halide::BoundExtentOp::create(b, loc, sumFunc, vars[0], i32(b, width));
   halide::AlignBoundsOp::create(b, loc, sumFunc, vars[1], tile.rows, 0);
   boundOuter(sumFunc, sum->extents.size(), products);
-  const int64_t unrolled = few ? 8 : 4;
+  const int64_t unrolled = isSmallM ? 8 : 4;
   for (int64_t stage = 0, end = sum->updates.size(); stage <= end; ++stage) {
     SmallVector<std::string> around{"mb"};
     if (products > 1)
@@ -406,7 +387,7 @@ void TiledContraction::placeSum() {
 
 /// The loop over the terms of a register tile, and what it fetches.
 void TiledContraction::scheduleTerms() {
-  const int64_t unrolled = few ? 8 : 4, streams = 4;
+  const int64_t unrolled = isSmallM ? 8 : 4, streams = 4;
   scheduleTile(accFunc, 0, {});
   KnownExtent steps = acc().reductions[0].front().fixed;
   if (!steps) {
@@ -415,35 +396,35 @@ void TiledContraction::scheduleTerms() {
   }
   bool isOnePanel = rnames.size() == 1 && packed.size() == 1;
   int64_t bytes = widestBits(acc().func) / 8;
-  if (few && isBlocked && isOnePanel) {
+  if (isSmallM && isBlocked && isOnePanel) {
     // The next block comes while the tiles of this one are computed: as evenly
     // as where there are most of them.
     scheduleSteps(accFunc, 1, unrolled, false);
     int64_t elements = *steps * width, lines = elements * bytes / 64;
-    int64_t turns = *steps / unrolled * tilesOfFew;
+    int64_t iterations = *steps / unrolled * smallMTiles;
     halide::PrefetchSpreadOp::create(
         b, loc, accFunc, 1, packed[0], rnames[0], elements, sumFunc,
         products > 1 ? "product" : heed::format("{}_b", rnames[0]),
         std::clamp<int64_t>(lines, 1, 1024), 1, false,
-        std::clamp<int64_t>((lines + turns - 1) / turns, 1, 64), IntegerAttr(),
-        IntegerAttr());
+        std::clamp<int64_t>((lines + iterations - 1) / iterations, 1, 64),
+        IntegerAttr(), IntegerAttr());
     return;
   }
   if (beyondCache && kernel.rows == RowCount::Any &&
       *steps % (4 * streams) == 0) {
-    Value isFew =
+    Value isShort =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle,
                               acc().extents[1].value, i32(b, 2 * tile.rows));
-    auto version = halide::SpecializeOp::create(b, loc, accFunc,
-                                                b.getI64IntegerAttr(1), isFew);
+    auto version = halide::SpecializeOp::create(
+        b, loc, accFunc, b.getI64IntegerAttr(1), isShort);
     OpBuilder::InsertionGuard inside(b);
     b.setInsertionPointToStart(&version.getBody().emplaceBlock());
     scheduleSteps(accFunc, 1, *steps / streams, true);
   }
   scheduleSteps(accFunc, 1, unrolled, false);
   // What comes from memory comes while the panel before it is computed: each
-  // turn of the loop over tiles of rows asks for one line of the next panel,
-  // and the tiles of a panel share its lines.
+  // iteration of the loop over tiles of rows asks for one line of the next
+  // panel, and the tiles of a panel share its lines.
   if (beyondCache && isOnePanel)
     halide::PrefetchLinesOp::create(b, loc, accFunc, 1, packed[0], rnames[0],
                                     *steps * width * (isBlocked ? 1 : products),
@@ -465,51 +446,10 @@ matchContraction(const KernelFacts &facts, const halide::Target &target) {
                     }};
 }
 
-/// Bytes of the weights that \p facts' products read whole for each row.
-static int64_t weightBytes(const KernelFacts &facts) {
-  int64_t bytes = 0;
-  for (unsigned number : facts.sums())
-    for (const Read &read : facts.computations[number].reductions[0].reads) {
-      const Source &source = facts.sources[read.source];
-      if (!source.isWeight || read.follows(kRow) || read.operand < 0 ||
-          llvm::is_contained(source.extents, std::nullopt))
-        continue;
-      int64_t size = source.elementBytes;
-      for (KnownExtent extent : source.extents)
-        size *= *extent;
-      bytes += size;
-    }
-  return bytes;
-}
-
-/// A product of few rows takes as long as its weight takes to be read, if no
-/// cache holds that. The tile of one row reads it faster than one of several,
-/// whose other rows nobody asked for; where it is large, several rows have a
-/// pipeline that reads while it computes.
-static RowVersions versionsOfContraction(const KernelFacts &facts,
-                                         const halide::Target &target) {
-  if (!facts.isContraction() || facts.isPartial || !facts.rowArgument)
-    return {};
-  // Only the rows are not known.
-  for (const Computation &c : facts.computations)
-    if (c.rank() != 2 || !c.extents[kColumn] || c.extents[kRow] ||
-        c.results != 1)
-      return {};
-  int64_t bytes = weightBytes(facts);
-  if (bytes <= target.l2 / 4)
-    return {};
-  RowVersion one{"_one", 1, /*isOneRow=*/true};
-  if (bytes <= 2 * target.l2)
-    return {{one}, RowCount::Any};
-  RowVersion few{"_few", fewRows(target)};
-  few.rows = RowCount::Few;
-  return {{one, few}, RowCount::Many};
-}
-
 namespace heed {
 Family contractionFamily() {
   Family family{"contraction", matchContraction};
-  family.versions = versionsOfContraction;
+  family.versions = contractionVersions;
   return family;
 }
 } // namespace heed

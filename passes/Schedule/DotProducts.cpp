@@ -1,7 +1,7 @@
-//===- DotProducts.cpp - few rows by a matrix that lies row by row --------===//
+//===- DotProducts.cpp - products of small M with rows as they lie --------===//
 //
-// y[.., m, n] = epilogue(sum_r A[.., m, r] * B[.., n, r]) of few m, where B is
-// an input of the call and r the dim in which it lies in memory: a product
+// y[.., m, n] = epilogue(sum_r A[.., m, r] * B[.., n, r]) of small M, where B
+// is an input of the call and r the dim in which it lies in memory: a product
 // with a weight that nobody packed. To pack it would take longer than to
 // multiply with it. Vector lanes are terms of the sum: a register tile of MR
 // rows by NR columns has a vector of partial sums each, whose lanes are added
@@ -52,7 +52,7 @@ SmallVector<unsigned> sumsOfDots(const KernelFacts &facts) {
   if (output.rank() < 2)
     return {};
   KnownExtent rows = output.extents[kRow];
-  if (!rows && facts.rows != RowCount::Few)
+  if (!rows && facts.rows != RowCount::Small)
     return {};
   SmallVector<unsigned> sums = facts.sums();
   for (unsigned number : sums) {
@@ -198,26 +198,26 @@ matchDotProducts(const KernelFacts &facts, const halide::Target &target) {
                     }};
 }
 
-/// A version for few rows, where the matrix is an input of the model.
+/// A version for small M, where the matrix is an input of the model.
 static RowVersions versionsOfDotProducts(const KernelFacts &facts,
                                          const halide::Target &) {
-  KernelFacts ofFew = facts;
-  ofFew.rows = RowCount::Few;
-  SmallVector<unsigned> sums = sumsOfDots(ofFew);
+  KernelFacts ofSmallM = facts;
+  ofSmallM.rows = RowCount::Small;
+  SmallVector<unsigned> sums = sumsOfDots(ofSmallM);
   if (sums.empty() || !facts.rowArgument || !facts.isContraction())
     return {};
-  RowVersion few{"_few", 0};
-  few.rows = RowCount::Few;
+  RowVersion small{"_few", 0};
+  small.rows = RowCount::Small;
   KnownExtent terms;
   for (unsigned number : sums) {
     const Reduction &sum = *facts.computations[number].onlySum();
     if (sum.extents[0])
       terms = std::min(terms.value_or(*sum.extents[0]), *sum.extents[0]);
     for (unsigned k : columnReads(sum))
-      few.inputs.push_back(facts.sources[sum.reads[k].source].number);
+      small.inputs.push_back(facts.sources[sum.reads[k].source].number);
   }
-  few.mostRows = mostRows(terms);
-  return {{few}, RowCount::Any};
+  small.mostRows = mostRows(terms);
+  return {{small}, RowCount::Any};
 }
 
 namespace heed {

@@ -16,8 +16,8 @@ namespace heed {
 /// The block arguments that \p value is computed from, inside its block.
 llvm::SmallPtrSet<mlir::Value, 4> argumentsOf(mlir::Value value);
 
-/// The arrays that \p func reads along its first dim, one row a turn of its
-/// second one, itself or through pure funcs that it reads in the same way.
+/// The arrays that \p func reads along its first dim, one row an iteration of
+/// its second one, itself or through pure funcs that it reads in the same way.
 llvm::SmallSetVector<mlir::Value, 2> arraysAlong(halide::FuncOp func);
 
 /// Clones what \p value is computed from into \p b, up to what \p map holds,

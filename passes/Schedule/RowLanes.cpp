@@ -81,7 +81,8 @@ Lanes heed::sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
     }
     return joinWith(inner, old, fresh);
   };
-  // A func of \p width lanes, whose turn r over \p count adds the terms from
+  // A func of \p width lanes, whose iteration r over \p count adds the terms
+  // from
   // \p from + r * width on. After the producers of the terms: where the update
   // stands.
   auto addPartial = [&](StringRef suffix, StringRef rvar, int64_t width,

@@ -358,7 +358,7 @@ static void scheduleRowProduct(KernelInfo &kernel, const RowProductPlan &plan,
   // Later rows, and the lines that results go to, come from memory while the
   // products of these are computed.
   constexpr int64_t lineBytes = 64, tilesAhead = 2;
-  int64_t turns =
+  int64_t iterations =
       std::max<int64_t>(1, terms % unrolled == 0 ? terms / unrolled : terms);
   auto prefetch = [&](Value source, int64_t row) {
     int64_t elements = tile.rows * row;
@@ -367,8 +367,8 @@ static void scheduleRowProduct(KernelInfo &kernel, const RowProductPlan &plan,
     halide::PrefetchSpreadOp::create(
         b, loc, product, 1, source, r, tilesAhead * elements, outFunc, "mb",
         lines, 1, /*secondCache=*/false,
-        std::clamp<int64_t>((lines + turns - 1) / turns, 1, 64), IntegerAttr(),
-        IntegerAttr());
+        std::clamp<int64_t>((lines + iterations - 1) / iterations, 1, 64),
+        IntegerAttr(), IntegerAttr());
   };
   llvm::SmallSetVector<Value, 2> sources;
   for (Value func : parts.rows)

@@ -314,13 +314,14 @@ static void scheduleStateProduct(KernelInfo &kernel, const StatePlan &plan,
     constexpr int64_t lineBytes = 64, unrolled = 4;
     int64_t lines =
         std::clamp<int64_t>(block * size * bytes / lineBytes, 1, 1024);
-    int64_t turns = paddedColumns / width *
-                    (roundUp(rows, tile.rows) / tile.rows) * (block / unrolled);
+    int64_t iterations = paddedColumns / width *
+                         (roundUp(rows, tile.rows) / tile.rows) *
+                         (block / unrolled);
     for (Value source : arraysAlong(kernel.find(func)->func))
       halide::PrefetchSpreadOp::create(
           b, loc, part, 1, source, "r", block * size, sum, "rb", lines, 1,
           /*secondCache=*/false,
-          std::clamp<int64_t>((lines + turns - 1) / turns, 1, 64),
+          std::clamp<int64_t>((lines + iterations - 1) / iterations, 1, 64),
           IntegerAttr(), IntegerAttr());
   }
 }

@@ -309,7 +309,7 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
     w.computeAt(rowsOut, output, task);
     w.bound(rowsOut, "ii", w.i(tile));
     w.bound(rowsOut, "d", Ops{b, loc}.alignTo(*values, lanes));
-    w.turn(rowsOut, rowsOutSteps, "d", "ii");
+    w.transpose(rowsOut, rowsOutSteps, "d", "ii");
     w.computeAt(divided, rowsOut, "ib");
   } else {
     w.computeAt(divided, output, task);
@@ -347,7 +347,7 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
       w.lanes(q.func, 0, SmallVector<StringRef>(names.begin(), names.end()),
               /*unrolled=*/false);
     else
-      w.turn(q.func, q.steps, "ii", names[0]);
+      w.transpose(q.func, q.steps, "ii", names[0]);
   }
   w.computeAt(state, output, task);
   w.bound(state, "ii", w.i(tile));

@@ -24,13 +24,14 @@ static bool isFrequent(const StreamingPlan &plan, const StreamingStage &stage) {
   return !stage.partial || plan.stages.size() == 1;
 }
 
-/// While all members of a group compute the keys of one turn of loop \p over,
-/// \p count of them, the next come, spread over the turns of \p at inside, if
-/// these are \p turns or more: of one member alone there are too few.
+/// While all members of a group compute the keys of one iteration of loop \p
+/// over,
+/// \p count of them, the next come, spread over the iterations of \p at inside,
+/// if these are \p iterations or more: of one member alone there are too few.
 static void prefetchNext(Writer &w, halide::FuncOp func, StringRef at,
                          const StreamingStage &stage, const DenseKeys &keys,
                          halide::FuncOp consumer, StringRef over, int64_t count,
-                         int64_t turns, bool secondCache) {
+                         int64_t iterations, bool secondCache) {
   constexpr int64_t lineBytes = 64, most = 1024;
   IntegerAttr places, apart;
   if (stage.places > 1) {
@@ -40,7 +41,7 @@ static void prefetchNext(Writer &w, halide::FuncOp func, StringRef at,
   halide::PrefetchSpreadOp::create(
       w.b, w.loc, func, 1, keys.source, at, keys.row * count / stage.places,
       consumer, over,
-      std::clamp<int64_t>(keys.bytes * count / lineBytes, 1, most), turns,
+      std::clamp<int64_t>(keys.bytes * count / lineBytes, 1, most), iterations,
       secondCache, /*group=*/8, places, apart);
 }
 
@@ -72,20 +73,20 @@ static void scheduleTerm(Writer &w, StreamingPlan &plan,
   llvm::append_range(names, llvm::reverse(term.loops));
   std::string inner = names[2];
   std::optional<int64_t> steps = term.contract.back().fixed;
-  int64_t turns = steps.value_or(1); // for a member
+  int64_t iterations = steps.value_or(1); // for a member
   if (isFrequent(plan, stage) && steps && *steps % 4 == 0 && *steps > 4) {
-    turns /= 4;
+    iterations /= 4;
     w.split(lanes, 1, inner, inner, "ri", 4);
     names.insert(names.begin() + 2, "ri");
     w.unroll(lanes, 1, "ri");
   }
   w.reorder(lanes, 1, SmallVector<StringRef>(names.begin(), names.end()));
-  // A loop of one turn is none.
+  // A loop of one iteration is none.
   if (!stage.partial && steps && *steps > 1)
     for (const DenseKeys &keys : plan.termKeys)
       if (keys.term == index)
         prefetchNext(w, lanes, inner, stage, keys, stage.scores, "jo",
-                     plan.lanes, 2 * turns, /*secondCache=*/false);
+                     plan.lanes, 2 * iterations, /*secondCache=*/false);
 }
 
 static void scheduleBlock(Writer &w, StreamingPlan &plan,
@@ -127,7 +128,7 @@ static void scheduleBlock(Writer &w, StreamingPlan &plan,
   if (!stage.partial)
     for (const DenseKeys &keys : plan.valueKeys)
       prefetchNext(w, products, w.memberVar(), stage, keys, products, "rj",
-                   stage.block / stage.valueSteps, /*turns=*/2,
+                   stage.block / stage.valueSteps, /*iterations=*/2,
                    /*secondCache=*/true);
 
   for (halide::FuncOp f :

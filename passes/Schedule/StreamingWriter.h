@@ -112,10 +112,10 @@ struct Writer {
     split(f, stage, var, outer, inner, plan.lanes);
     vectorize(f, stage, inner);
   }
-  /// Schedules \p f, a func of Streaming::turned over \p lane and \p other: a
+  /// Schedules \p f, a transposed func over \p lane and \p other: a
   /// square at a time, its \p steps in each.
-  void turn(halide::FuncOp f, ArrayRef<halide::FuncOp> steps, StringRef lane,
-            StringRef other);
+  void transpose(halide::FuncOp f, ArrayRef<halide::FuncOp> steps,
+                 StringRef lane, StringRef other);
   /// Lanes are queries: the innermost loops are iv (a vector) and iu
   /// (unrolled), then `others`.
   void lanes(halide::FuncOp f, int64_t stage, ArrayRef<StringRef> others,

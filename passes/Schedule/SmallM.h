@@ -1,0 +1,29 @@
+//===- SmallM.h - products of small M, whose weight is large ----*- C++ -*-===//
+//
+// M is the number of rows. A product of small M takes as long as its weight
+// takes to come from memory.
+#ifndef HEED_PASSES_SCHEDULE_SMALLM_H
+#define HEED_PASSES_SCHEDULE_SMALLM_H
+
+#include "passes/Schedule/Schedule.h"
+
+namespace heed {
+
+/// Register tiles that M is at most.
+constexpr int64_t smallMTiles = 8;
+
+/// Terms of a block of \p width columns of \p acc, a sum of small M: all tiles
+/// are done with it while it is in the first cache.
+int64_t smallMBlock(const KernelFunc &acc, int64_t width,
+                    const halide::Target &target);
+
+/// The tile of one row (a product of a matrix and a vector) reads a weight that
+/// no cache holds faster than one of several, whose other rows nobody asked
+/// for; where the weight is large, several rows have a pipeline that reads
+/// while it computes.
+RowVersions contractionVersions(const KernelFacts &facts,
+                                const halide::Target &target);
+
+} // namespace heed
+
+#endif
