@@ -152,6 +152,7 @@ LogicalResult BodyTranslator::extract(tensor::ExtractOp op, bool guarded) {
   return success();
 }
 
+/// Long: one op after the other.
 LogicalResult BodyTranslator::translate(Operation *op, bool guarded) {
   Location loc = op->getLoc();
   if (auto index = dyn_cast<linalg::IndexOp>(op)) {

@@ -23,6 +23,44 @@ struct StepArithmetic : attn::UpstreamArithmetic {
   }
 };
 
+/// The state after a key, from \p old: the step's threshold and its sums so
+/// far. \p keys are the places in the row, \p score what is there.
+FailureOr<SmallVector<Value>>
+newtonStep(OpBuilder &b, Location loc, const attn::Normaliser &normaliser,
+           FloatType type, halide::ReadOp old, ArrayRef<Value> keys,
+           function_ref<FailureOr<Value>()> score) {
+  StepArithmetic a(b, loc, type);
+  Value isLater;
+  for (Value key : keys) {
+    Value is = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, key,
+                                     constantI32(b, loc, 0));
+    isLater =
+        isLater ? arith::OrIOp::create(b, loc, isLater, is).getResult() : is;
+  }
+  auto ifFirst = [&](Value yes, Value no) -> Value {
+    return arith::SelectOp::create(b, loc, isLater,
+                                   halide::LikelyOp::create(b, loc, no), yes);
+  };
+  Value t =
+      ifFirst(attn::Normaliser::nextThreshold(
+                  a, old.getResult(0), old.getResult(1), old.getResult(2)),
+              old.getResult(0));
+  FailureOr<Value> s = score();
+  if (failed(s))
+    return failure();
+  Value x = arith::SubFOp::create(b, loc, *s, t);
+  return SmallVector<Value>{
+      t,
+      a.add(mutated("kernel-algorithm.threshold-keeps-sum")
+                ? old.getResult(1)
+                : ifFirst(a.real(0), old.getResult(1)),
+            normaliser.weight(a, x)),
+      a.add(mutated("kernel-algorithm.threshold-keeps-slope")
+                ? old.getResult(2)
+                : ifFirst(a.real(0), old.getResult(2)),
+            normaliser.slope(a, x))};
+}
+
 } // namespace
 
 FailureOr<KernelFunc *> KernelTranslator::threshold(
@@ -51,46 +89,16 @@ FailureOr<KernelFunc *> KernelTranslator::threshold(
                            ? 1
                            : attn::Normaliser::steps)};
   loops.append(reduced.begin(), reduced.end());
-  if (failed(update(
-          loc, **newton, loops,
-          [&](OpBuilder &inner, ArrayRef<Value> row,
-              ArrayRef<Value> place) -> Values {
-            auto old =
-                halide::ReadOp::create(inner, loc, types, state, reversed(row));
-            StepArithmetic a(inner, loc, type);
-            Value isLater;
-            for (Value key : place.drop_front()) {
-              Value is =
-                  arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::sgt,
-                                        key, constantI32(inner, loc, 0));
-              isLater = isLater ? arith::OrIOp::create(inner, loc, isLater, is)
-                                      .getResult()
-                                : is;
-            }
-            auto ifFirst = [&](Value yes, Value no) -> Value {
-              return arith::SelectOp::create(
-                  inner, loc, isLater, halide::LikelyOp::create(inner, loc, no),
-                  yes);
-            };
-            Value t = ifFirst(
-                attn::Normaliser::nextThreshold(
-                    a, old.getResult(0), old.getResult(1), old.getResult(2)),
-                old.getResult(0));
-            FailureOr<Value> s = score(inner, row, place.drop_front());
-            if (failed(s))
-              return failure();
-            Value x = arith::SubFOp::create(inner, loc, *s, t);
-            return SmallVector<Value>{
-                t,
-                a.add(mutated("kernel-algorithm.threshold-keeps-sum")
-                          ? old.getResult(1)
-                          : ifFirst(a.real(0), old.getResult(1)),
-                      normaliser.weight(a, x)),
-                a.add(mutated("kernel-algorithm.threshold-keeps-slope")
-                          ? old.getResult(2)
-                          : ifFirst(a.real(0), old.getResult(2)),
-                      normaliser.slope(a, x))};
-          })))
+  if (failed(update(loc, **newton, loops,
+                    [&](OpBuilder &inner, ArrayRef<Value> row,
+                        ArrayRef<Value> place) -> Values {
+                      auto old = halide::ReadOp::create(inner, loc, types,
+                                                        state, reversed(row));
+                      ArrayRef<Value> keys = place.drop_front();
+                      return newtonStep(
+                          inner, loc, normaliser, type, old, keys,
+                          [&] { return score(inner, row, keys); });
+                    })))
     return failure();
   return func(
       loc, "threshold", type, rows,

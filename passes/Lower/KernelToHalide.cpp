@@ -195,138 +195,6 @@ void heed::relaxSums(ArrayRef<Value> combined) {
   }
 }
 
-LogicalResult KernelTranslator::generic(linalg::LinalgOp op) {
-  Location loc = op.getLoc();
-  unsigned loops = op.getNumLoops();
-  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
-
-  // Extents of the loops, from whatever operand has them plainly.
-  SmallVector<Extent> extents(loops);
-  for (OpOperand &operand : op->getOpOperands()) {
-    auto type = dyn_cast<RankedTensorType>(operand.get().getType());
-    if (!type)
-      continue;
-    AffineMap indexing = op.getMatchingIndexingMap(&operand);
-    for (auto [axis, expr] : llvm::enumerate(indexing.getResults()))
-      if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
-        FailureOr<Extent> found = extent(b, operand.get(), axis);
-        if (failed(found))
-          return failure();
-        Extent &known = extents[dim.getPosition()];
-        if (!known.value || (!known.fixed && found->fixed))
-          known = *found;
-      }
-  }
-  AffineMap out = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
-  for (OpOperand &init : op.getDpsInitsMutable())
-    if (op.getMatchingIndexingMap(&init) != out)
-      return op.emitError("results with different maps in one operation");
-  SmallVector<Extent> parallel, reduced;
-  SmallVector<unsigned> parallelLoops, reducedLoops;
-  for (AffineExpr expr : out.getResults()) {
-    auto dim = dyn_cast<AffineDimExpr>(expr);
-    if (!dim)
-      return op.emitError("a result's map is no permutation of loops");
-    parallelLoops.push_back(dim.getPosition());
-    parallel.push_back(extents[dim.getPosition()]);
-  }
-  for (unsigned loop = 0; loop < loops; ++loop)
-    if (iterators[loop] == utils::IteratorType::reduction) {
-      reducedLoops.push_back(loop);
-      reduced.push_back(extents[loop]);
-    }
-  for (Extent &e : extents)
-    if (!e.value)
-      return op.emitError("a loop's extent is not that of an operand's axis");
-
-  Block &body = op->getRegion(0).front();
-  SmallVector<Type> types;
-  for (Value result : op->getResults())
-    types.push_back(getElementTypeOrSelf(result.getType()));
-
-  auto evaluate = [&](OpBuilder &inner, ArrayRef<Value> dims,
-                      ArrayRef<Value> rvars,
-                      ArrayRef<Value> state) -> FailureOr<SmallVector<Value>> {
-    SmallVector<Value> at(loops);
-    for (auto [loop, value] : llvm::zip(parallelLoops, dims))
-      at[loop] = value;
-    for (auto [loop, value] : llvm::zip(reducedLoops, rvars))
-      at[loop] = value;
-    IRMapping local = map;
-    for (OpOperand &operand : op->getOpOperands()) {
-      BlockArgument arg = body.getArgument(operand.getOperandNumber());
-      if (arg.use_empty())
-        continue;
-      if (op.isDpsInit(&operand) && !state.empty()) {
-        local.map(arg,
-                  state[operand.getOperandNumber() - op.getNumDpsInputs()]);
-        continue;
-      }
-      if (!isa<RankedTensorType>(operand.get().getType())) {
-        local.map(arg, map.lookupOrDefault(operand.get()));
-        continue;
-      }
-      SmallVector<Value> coordinates;
-      IndexMath math(inner, loc, largest);
-      for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults())
-        coordinates.push_back(
-            IndexMath::narrow(inner, loc, expandAffine(math, expr, at, {})));
-      FailureOr<Value> value = read(inner, loc, operand.get(), coordinates);
-      if (failed(value))
-        return failure();
-      local.map(arg, *value);
-    }
-    if (failed(translateBody(inner, body, local, at, *this)))
-      return failure();
-    SmallVector<Value> values;
-    for (Value yielded : body.getTerminator()->getOperands())
-      values.push_back(local.lookupOrDefault(yielded));
-    return values;
-  };
-
-  bool isReduction = !reducedLoops.empty();
-  FailureOr<KernelFunc *> f =
-      func(loc, isReduction ? "sum" : "f", types, parallel,
-           [&](OpBuilder &inner,
-               ArrayRef<Value> dims) -> FailureOr<SmallVector<Value>> {
-             if (!isReduction)
-               return evaluate(inner, dims, {}, {});
-             SmallVector<Value> initial;
-             for (Value init : op.getDpsInits()) {
-               FailureOr<Value> value = read(inner, loc, init, dims);
-               if (failed(value))
-                 return failure();
-               initial.push_back(*value);
-             }
-             return initial;
-           });
-  if (failed(f))
-    return failure();
-  Value result = (*f)->func.getResult();
-  if (isReduction &&
-      failed(
-          update(loc, **f, reduced,
-                 [&](OpBuilder &inner, ArrayRef<Value> dims,
-                     ArrayRef<Value> rvars) -> FailureOr<SmallVector<Value>> {
-                   auto state = halide::ReadOp::create(inner, loc, types,
-                                                       result, reversed(dims));
-                   SmallVector<Value> states(state.getResults());
-                   auto values = evaluate(inner, dims, rvars, states);
-                   if (succeeded(values))
-                     relaxSums(*values);
-                   return values;
-                 })))
-    return failure();
-  for (auto [k, value] : llvm::enumerate(op->getResults())) {
-    KernelSource source;
-    source.func = result;
-    source.element = k;
-    source.extents = parallel;
-    sources[value] = std::move(source);
-  }
-  return success();
-}
-
 LogicalResult KernelTranslator::results(func::ReturnOp op) {
   llvm::SmallPtrSet<Value, 4> taken;
   for (Value value : op.getOperands()) {
@@ -397,6 +265,7 @@ LogicalResult KernelTranslator::runScoreBound(StreamedAttention op) {
   return writeScoreBound(b, op, map, *this, target);
 }
 
+/// Long: one op after the other.
 LogicalResult KernelTranslator::translate() {
   // Pointers to funcs are held while updates are added.
   arguments();

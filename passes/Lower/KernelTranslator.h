@@ -4,8 +4,8 @@
 // a buffer, a func, or a scalar that fills it. Halide's first dim is the
 // innermost one, so vars stand in the reverse order of a tensor's axes; var
 // "d2" is axis 2. Nothing is decided here about where and how a func is
-// computed. Private to KernelToHalide.cpp, KernelSoftmax.cpp and
-// KernelThreshold.cpp.
+// computed. Private to KernelToHalide.cpp, KernelGeneric.cpp, KernelSoftmax.cpp
+// and KernelThreshold.cpp.
 //
 //===----------------------------------------------------------------------===//
 #ifndef HEED_PASSES_LOWER_KERNELTRANSLATOR_H
@@ -57,6 +57,9 @@ public:
   }
 
 private:
+  friend class GenericFunc;
+  friend class SoftmaxFuncs;
+
   llvm::LogicalResult translate();
   void arguments();
   llvm::LogicalResult generic(mlir::linalg::LinalgOp op);

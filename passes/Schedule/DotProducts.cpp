@@ -89,28 +89,62 @@ void clampToLast(KernelFunc &f) {
   }
 }
 
-} // namespace
+/// The schedule of one kernel, step by step.
+class TiledDotProducts {
+public:
+  TiledDotProducts(KernelInfo &kernel, const halide::Target &target)
+      : kernel(kernel), target(target), b(scheduleBuilder(kernel)) {}
 
-static void scheduleDotProducts(KernelInfo &kernel, ArrayRef<unsigned> numbers,
-                                const halide::Target &target) {
+  void run(ArrayRef<unsigned> numbers);
+
+private:
+  void scheduleOutput();
+  void scheduleSum(Value sum);
+  /// Computes a tile of \p func in \p loop of \p at.
+  void place(Value func, Value at, StringRef loop);
+  /// A stage of partial sums, below \p outer loops.
+  void scheduleTile(Value func, int64_t stage, ArrayRef<StringRef> outer);
+  void placePartial(Value func, Value at, StringRef loop);
+  /// The lanes of all columns are added up in registers.
+  void addLanes(Value sum);
+
+  // Partial sums and a vector of each factor stay in registers.
+  static constexpr int64_t columns = 4, columnsOfTask = 32;
+
+  KernelInfo &kernel;
+  const halide::Target &target;
+  OpBuilder b;
+  Location loc = b.getUnknownLoc();
+  size_t rank = 0;
+  Extent rows{};
+  int64_t tileRows = 1;
+  Value outFunc;
+  SmallVector<std::string> own; ///< vars of the sum
+  int64_t lanes = 1;            ///< ... and of its element
+};
+
+void TiledDotProducts::run(ArrayRef<unsigned> numbers) {
   SmallVector<Value> sums;
   for (unsigned number : numbers)
     sums.push_back(computation(kernel, number).func.getResult());
-  size_t rank = outputsOf(kernel)[0]->extents.size();
-  Extent rows = outputsOf(kernel)[0]->extents[1];
+  rank = outputsOf(kernel)[0]->extents.size();
+  rows = outputsOf(kernel)[0]->extents[1];
   separateOutputs(kernel);
   if (!mutated("dot-products.conditions-show"))
     hideConditions(kernel);
   stateDenseStrides(kernel);
-  KernelFunc *out = outputsOf(kernel)[0];
-  Value outFunc = out->func.getResult();
-  Location loc = out->func.getLoc();
-  OpBuilder b = scheduleBuilder(kernel);
-  auto guard = halide::TailStrategy::GuardWithIf;
+  b = scheduleBuilder(kernel);
+  scheduleOutput();
+  for (Value sum : sums)
+    scheduleSum(sum);
+}
 
-  // Partial sums and a vector of each factor stay in registers.
-  constexpr int64_t columns = 4, columnsOfTask = 32;
-  int64_t tileRows = target.vectorRegisters >= 32 ? 4 : 3;
+void TiledDotProducts::scheduleOutput() {
+  KernelFunc *out = outputsOf(kernel)[0];
+  outFunc = out->func.getResult();
+  loc = out->func.getLoc();
+  auto guard = halide::TailStrategy::GuardWithIf;
+  tileRows = target.vectorRegisters >= 32 ? 4 : 3;
   if (rows.fixed)
     tileRows = std::clamp<int64_t>(*rows.fixed, 1, tileRows);
   SmallVector<std::string> vars = varsOf(out->func);
@@ -132,60 +166,67 @@ static void scheduleDotProducts(KernelInfo &kernel, ArrayRef<unsigned> numbers,
       parallelOuter(b, out->func, 0, loops, 4, FusedBody::ComputesFuncs);
   halide::PartitionOp::create(b, loc, outFunc, 0, task,
                               halide::Partition::Never);
-
-  for (Value sum : sums) {
-    KernelFunc *f = kernel.find(sum);
-    clampToLast(*f);
-    SmallVector<std::string> own = varsOf(f->func);
-    int64_t lanes = target.lanes(std::max(32u, widestBits(f->func)));
-    unsigned term = 0;
-    Operation *combine = combinerOf(f->updates[0], term);
-    Value partial = sumByLanes(kernel, sum, combine, term, lanes, 1).partial;
-    // The sum of a lane may be long, too.
-    Value block = sumByBlocks(kernel, partial, longestSum);
-    auto place = [&](Value func, Value at, StringRef loop) {
-      halide::ComputeAtOp::create(b, loc, func, at, loop);
-      halide::BoundExtentOp::create(b, loc, func, own[0], i32(b, columns));
-      halide::BoundExtentOp::create(b, loc, func, own[1], i32(b, tileRows));
-      for (size_t d = 2; d < rank; ++d)
-        halide::BoundExtentOp::create(b, loc, func, own[d], i32(b, 1));
-    };
-    // A stage of partial sums, below \p outer loops.
-    auto scheduleTile = [&](Value func, int64_t stage,
-                            ArrayRef<StringRef> outer) {
-      SmallVector<StringRef> tile{"lane", own[0], own[1]};
-      llvm::append_range(tile, outer);
-      halide::ReorderOp::create(b, loc, func, stage, tile);
-      halide::VectorizeOp::create(b, loc, func, stage, "lane");
-      halide::UnrollOp::create(b, loc, func, stage, own[0]);
-      halide::UnrollOp::create(b, loc, func, stage, own[1]);
-    };
-    auto placePartial = [&](Value func, Value at, StringRef loop) {
-      halide::BoundExtentOp::create(b, loc, func, "lane", i32(b, lanes));
-      place(func, at, loop);
-      scheduleTile(func, 0, {});
-    };
-    placePartial(partial, outFunc, "mb");
-    scheduleTile(partial, 1, {block ? "rb_b" : "rb"});
-    if (block) {
-      placePartial(block, partial, "rb_b");
-      scheduleTile(block, 1, {"rb"});
-      if (kernel.find(partial)->updates.size() > 1)
-        scheduleTile(partial, 2, {"rb"});
-    }
-    // The lanes of all columns are added up in registers.
-    place(sum, outFunc, "mb");
-    halide::VectorizeOp::create(b, loc, sum, 0, own[0]);
-    halide::UnrollOp::create(b, loc, sum, 0, own[1]);
-    halide::ReorderOp::create(b, loc, sum, 1, {"rl", own[0], own[1]});
-    halide::AtomicOp::create(b, loc, sum, 1);
-    halide::VectorizeOp::create(b, loc, sum, 1, own[0]);
-    halide::VectorizeOp::create(b, loc, sum, 1, "rl");
-    halide::UnrollOp::create(b, loc, sum, 1, own[1]);
-    if (kernel.find(sum)->updates.size() > 1)
-      halide::ReorderOp::create(b, loc, sum, 2, {own[0], own[1], "rt"});
-  }
 }
+
+void TiledDotProducts::place(Value func, Value at, StringRef loop) {
+  halide::ComputeAtOp::create(b, loc, func, at, loop);
+  halide::BoundExtentOp::create(b, loc, func, own[0], i32(b, columns));
+  halide::BoundExtentOp::create(b, loc, func, own[1], i32(b, tileRows));
+  for (size_t d = 2; d < rank; ++d)
+    halide::BoundExtentOp::create(b, loc, func, own[d], i32(b, 1));
+}
+
+void TiledDotProducts::scheduleTile(Value func, int64_t stage,
+                                    ArrayRef<StringRef> outer) {
+  SmallVector<StringRef> tile{"lane", own[0], own[1]};
+  llvm::append_range(tile, outer);
+  halide::ReorderOp::create(b, loc, func, stage, tile);
+  halide::VectorizeOp::create(b, loc, func, stage, "lane");
+  halide::UnrollOp::create(b, loc, func, stage, own[0]);
+  halide::UnrollOp::create(b, loc, func, stage, own[1]);
+}
+
+void TiledDotProducts::placePartial(Value func, Value at, StringRef loop) {
+  halide::BoundExtentOp::create(b, loc, func, "lane", i32(b, lanes));
+  place(func, at, loop);
+  scheduleTile(func, 0, {});
+}
+
+void TiledDotProducts::addLanes(Value sum) {
+  place(sum, outFunc, "mb");
+  halide::VectorizeOp::create(b, loc, sum, 0, own[0]);
+  halide::UnrollOp::create(b, loc, sum, 0, own[1]);
+  halide::ReorderOp::create(b, loc, sum, 1, {"rl", own[0], own[1]});
+  halide::AtomicOp::create(b, loc, sum, 1);
+  halide::VectorizeOp::create(b, loc, sum, 1, own[0]);
+  halide::VectorizeOp::create(b, loc, sum, 1, "rl");
+  halide::UnrollOp::create(b, loc, sum, 1, own[1]);
+  if (kernel.find(sum)->updates.size() > 1)
+    halide::ReorderOp::create(b, loc, sum, 2, {own[0], own[1], "rt"});
+}
+
+void TiledDotProducts::scheduleSum(Value sum) {
+  KernelFunc *f = kernel.find(sum);
+  clampToLast(*f);
+  own = varsOf(f->func);
+  lanes = target.lanes(std::max(32u, widestBits(f->func)));
+  unsigned term = 0;
+  Operation *combine = combinerOf(f->updates[0], term);
+  Value partial = sumByLanes(kernel, sum, combine, term, lanes, 1).partial;
+  // The sum of a lane may be long, too.
+  Value block = sumByBlocks(kernel, partial, longestSum);
+  placePartial(partial, outFunc, "mb");
+  scheduleTile(partial, 1, {block ? "rb_b" : "rb"});
+  if (block) {
+    placePartial(block, partial, "rb_b");
+    scheduleTile(block, 1, {"rb"});
+    if (kernel.find(partial)->updates.size() > 1)
+      scheduleTile(partial, 2, {"rb"});
+  }
+  addLanes(sum);
+}
+
+} // namespace
 
 static std::optional<FamilyPlan>
 matchDotProducts(const KernelFacts &facts, const halide::Target &target) {
@@ -193,7 +234,7 @@ matchDotProducts(const KernelFacts &facts, const halide::Target &target) {
   if (sums.empty())
     return std::nullopt;
   return FamilyPlan{Benefit::Unpacked, [sums, &target](KernelInfo &kernel) {
-                      scheduleDotProducts(kernel, sums, target);
+                      TiledDotProducts(kernel, target).run(sums);
                       return true;
                     }};
 }

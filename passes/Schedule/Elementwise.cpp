@@ -83,6 +83,33 @@ void dropLimits(halide::UpdateOp update, Value place) {
   }
 }
 
+/// An update of \p split that computes \p value, of \p body, at \p count places
+/// from \p from on.
+void addPart(KernelInfo &kernel, OpBuilder &b, Value split, Block &body,
+             StringRef rvar, Value value, Value from, Value count) {
+  Location loc = split.getLoc();
+  auto update = halide::UpdateOp::create(b, loc, split, ArrayRef(rvar),
+                                         ValueRange{from, count});
+  auto placed = [](ValueRange args) {
+    SmallVector<Value> at{args.back()};
+    llvm::append_range(at, args.drop_front().drop_back());
+    return at;
+  };
+  update.fill(b, update.getAt(), [&](OpBuilder &, Location, ValueRange args) {
+    return placed(args);
+  });
+  update.fill(b, update.getSet(),
+              [&](OpBuilder &at, Location, ValueRange args) {
+                IRMapping map;
+                map.map(body.getArguments(), placed(args));
+                return SmallVector<Value>{cloneSlice(at, value, map)};
+              });
+  dropLimits(update, update.getSet().front().getArguments().back());
+  KernelFunc *own = kernel.find(split);
+  own->updates.push_back(update);
+  own->reductions.push_back({{count, std::nullopt}});
+}
+
 /// Computes the parts of \p f in a func of its own, which \p f reads. Returns
 /// it.
 KernelFunc &splitParts(KernelInfo &kernel, Value func, Parts parts) {
@@ -108,35 +135,14 @@ KernelFunc &splitParts(KernelInfo &kernel, Value func, Parts parts) {
   end = arith::MaxSIOp::create(b, loc, end, zero);
   if (mutated("elementwise.left-part-longer"))
     end = arith::MinSIOp::create(b, loc, addI32(b, end, 1), extent);
-  auto add = [&](StringRef rvar, Value value, Value from, Value count) {
-    auto update = halide::UpdateOp::create(b, loc, split, ArrayRef(rvar),
-                                           ValueRange{from, count});
-    auto placed = [](ValueRange args) {
-      SmallVector<Value> at{args.back()};
-      llvm::append_range(at, args.drop_front().drop_back());
-      return at;
-    };
-    update.fill(b, update.getAt(), [&](OpBuilder &, Location, ValueRange args) {
-      return placed(args);
-    });
-    update.fill(b, update.getSet(),
-                [&](OpBuilder &at, Location, ValueRange args) {
-                  IRMapping map;
-                  map.map(body.getArguments(), placed(args));
-                  return SmallVector<Value>{cloneSlice(at, value, map)};
-                });
-    dropLimits(update, update.getSet().front().getArguments().back());
-    KernelFunc *own = kernel.find(split);
-    own->updates.push_back(update);
-    own->reductions.push_back({{count, std::nullopt}});
-  };
-  add("left", mutated("elementwise.left-side-twice") ? parts.right : parts.left,
-      zero, end);
+  addPart(kernel, b, split, body, "left",
+          mutated("elementwise.left-side-twice") ? parts.right : parts.left,
+          zero, end);
   Value rest = arith::SubIOp::create(b, loc, extent, end);
   if (mutated("elementwise.right-part-shorter"))
     rest = arith::MaxSIOp::create(b, loc, addI32(b, rest, -1), zero);
-  add("right", parts.right,
-      mutated("elementwise.right-from-start") ? zero : end, rest);
+  addPart(kernel, b, split, body, "right", parts.right,
+          mutated("elementwise.right-from-start") ? zero : end, rest);
   OpBuilder inside(body.getTerminator());
   Value whole =
       halide::ReadOp::create(inside, loc, type, split, body.getArguments())

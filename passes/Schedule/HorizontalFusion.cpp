@@ -170,72 +170,62 @@ std::optional<AlikeSums> findAlikeSums(KernelInfo &kernel) {
   return alike;
 }
 
-} // namespace
-
-bool heed::hasAlikeSums(KernelInfo &kernel) {
-  return findAlikeSums(kernel).has_value();
-}
-
-void heed::fuseHorizontally(KernelInfo &kernel) {
-  AlikeSums alike = *findAlikeSums(kernel);
-  ArrayRef<Value> sums = alike.sums, arrays = alike.arrays;
-  halide::ReadOp mark = alike.differs;
-  KernelFunc *first = kernel.find(sums[0]);
-  halide::UpdateOp update = first->updates[0];
-  separateOutputs(kernel);
-  joinOutputs(kernel);
-  first = kernel.find(sums[0]);
-  Location loc = update.getLoc();
-  int64_t count = sums.size();
-  size_t rank = first->extents.size();
-  // All arrays as one, with their number as its last coordinate.
+/// A func of all arrays that \p alike read, with their number as its last
+/// coordinate, of extent \p number.
+Value addFused(KernelInfo &kernel, KernelFunc &first, const AlikeSums &alike,
+               Extent number, Location loc) {
+  halide::ReadOp differs = alike.differs;
   SmallVector<std::string> names;
-  for (size_t d = 0; d < mark.getCoordinates().size(); ++d)
+  for (size_t d = 0; d < differs.getCoordinates().size(); ++d)
     names.push_back(heed::format("x{}", d));
   names.push_back("product");
   SmallVector<StringRef> vars(names.begin(), names.end());
-  Type element = mark.getResult(0).getType();
-  Extent number;
-  {
-    OpBuilder before(first->func);
-    number = {i32(before, count), count};
-  }
+  Type element = differs.getResult(0).getType();
   SmallVector<Extent> unknown(names.size());
   unknown.back() = number;
-  Value array =
-      addFunc(kernel, first->func, "fused", vars, element, unknown,
-              [&](OpBuilder &inner, ValueRange args) -> Value {
-                SmallVector<Value> values;
-                for (Value one : arrays)
-                  values.push_back(halide::ReadOp::create(inner, loc, element,
-                                                          one, args.drop_back())
-                                       .getResult(0));
-                if (mutated("contraction.fused-in-reverse"))
-                  std::reverse(values.begin(), values.end());
-                return halide::MuxOp::create(inner, loc, element, args.back(),
-                                             values);
-              })
-          .func.getResult();
+  return addFunc(kernel, first.func, "fused", vars, element, unknown,
+                 [&](OpBuilder &inner, ValueRange args) -> Value {
+                   SmallVector<Value> values;
+                   for (Value one : alike.arrays)
+                     values.push_back(halide::ReadOp::create(inner, loc,
+                                                             element, one,
+                                                             args.drop_back())
+                                          .getResult(0));
+                   if (mutated("contraction.fused-in-reverse"))
+                     std::reverse(values.begin(), values.end());
+                   return halide::MuxOp::create(inner, loc, element,
+                                                args.back(), values);
+                 })
+      .func.getResult();
+}
 
-  first = kernel.find(sums[0]);
-  names = varsOf(first->func);
+/// A func with the dims of \p first, a sum, and their number, which starts as
+/// it does and has no update yet.
+KernelFunc &addWhole(KernelInfo &kernel, KernelFunc &first, Extent number,
+                     Location loc) {
+  SmallVector<std::string> names = varsOf(first.func);
   names.push_back("product");
-  vars.assign(names.begin(), names.end());
-  SmallVector<Extent> extents = first->extents;
+  SmallVector<StringRef> vars(names.begin(), names.end());
+  SmallVector<Extent> extents = first.extents;
   extents.push_back(number);
-  Type type = halide::getElementTypes(sums[0]).front();
-  Attribute start = startOf(first->func);
-  std::string name = heed::format("{}_all", first->func.getName());
-  SmallVector<SmallVector<Extent>> reductions = first->reductions;
-  Value all = addFunc(kernel, first->func, name, vars, type, extents,
-                      [&](OpBuilder &inner, ValueRange) -> Value {
-                        return arith::ConstantOp::create(
-                            inner, loc, cast<TypedAttr>(start));
-                      })
-                  .func.getResult();
-  KernelFunc *whole = kernel.find(all);
-  whole->role = FuncRole::Reduction;
-  whole->reductions = reductions;
+  Attribute start = startOf(first.func);
+  std::string name = heed::format("{}_all", first.func.getName());
+  KernelFunc &whole = addFunc(
+      kernel, first.func, name, vars,
+      halide::getElementTypes(first.func.getResult()).front(), extents,
+      [&](OpBuilder &inner, ValueRange) -> Value {
+        return arith::ConstantOp::create(inner, loc, cast<TypedAttr>(start));
+      });
+  whole.role = FuncRole::Reduction;
+  whole.reductions = first.reductions;
+  return whole;
+}
+
+/// The update of \p all that is \p update for each product: what it reads of
+/// its own func, and by \p differs, it reads of \p all and \p array.
+halide::UpdateOp fuseUpdate(halide::UpdateOp update, halide::ReadOp differs,
+                            size_t rank, Value all, Value array) {
+  Location loc = update.getLoc();
   OpBuilder b(update);
   SmallVector<StringRef> rvars;
   for (Attribute rvar : update.getRvars())
@@ -250,7 +240,7 @@ void heed::fuseHorizontally(KernelInfo &kernel) {
                for (Operation &op : body.without_terminator()) {
                  auto read = dyn_cast<halide::ReadOp>(op);
                  bool own = read && read.getFunc() == update.getFunc();
-                 if (!own && read != mark) {
+                 if (!own && read != differs) {
                    inner.clone(op, map);
                    continue;
                  }
@@ -265,21 +255,52 @@ void heed::fuseHorizontally(KernelInfo &kernel) {
                return SmallVector<Value>{
                    map.lookupOrDefault(body.getTerminator()->getOperand(0))};
              });
-  whole->updates.push_back(fresh);
+  return fresh;
+}
 
-  for (auto [k, sum] : llvm::enumerate(sums)) {
-    for (Operation *user : llvm::make_early_inc_range(sum.getUsers())) {
-      auto read = dyn_cast<halide::ReadOp>(user);
-      if (!read || isa<halide::UpdateOp>(read->getParentOp()))
-        continue;
-      OpBuilder at(read);
-      SmallVector<Value> coordinates(read.getCoordinates());
-      coordinates.push_back(
-          i32(at, mutated("contraction.first-of-fused-sums") ? 0 : k));
-      auto now = halide::ReadOp::create(at, loc, type, all, coordinates);
-      read.getResult(0).replaceAllUsesWith(now.getResult(0));
-      read.erase();
-    }
-    eraseFunc(kernel, sum);
+/// Who reads \p sum reads product \p number of \p all; then \p sum is gone.
+void replaceSum(KernelInfo &kernel, Value sum, int64_t number, Value all,
+                Location loc) {
+  Type type = halide::getElementTypes(sum).front();
+  for (Operation *user : llvm::make_early_inc_range(sum.getUsers())) {
+    auto read = dyn_cast<halide::ReadOp>(user);
+    if (!read || isa<halide::UpdateOp>(read->getParentOp()))
+      continue;
+    OpBuilder at(read);
+    SmallVector<Value> coordinates(read.getCoordinates());
+    coordinates.push_back(
+        i32(at, mutated("contraction.first-of-fused-sums") ? 0 : number));
+    auto now = halide::ReadOp::create(at, loc, type, all, coordinates);
+    read.getResult(0).replaceAllUsesWith(now.getResult(0));
+    read.erase();
   }
+  eraseFunc(kernel, sum);
+}
+
+} // namespace
+
+bool heed::hasAlikeSums(KernelInfo &kernel) {
+  return findAlikeSums(kernel).has_value();
+}
+
+void heed::fuseHorizontally(KernelInfo &kernel) {
+  AlikeSums alike = *findAlikeSums(kernel);
+  halide::UpdateOp update = kernel.find(alike.sums[0])->updates[0];
+  separateOutputs(kernel);
+  joinOutputs(kernel);
+  KernelFunc *first = kernel.find(alike.sums[0]);
+  Location loc = update.getLoc();
+  int64_t count = alike.sums.size();
+  Extent number;
+  {
+    OpBuilder before(first->func);
+    number = {i32(before, count), count};
+  }
+  Value array = addFused(kernel, *first, alike, number, loc);
+  KernelFunc &whole = addWhole(kernel, *first, number, loc);
+  Value all = whole.func.getResult();
+  whole.updates.push_back(
+      fuseUpdate(update, alike.differs, first->extents.size(), all, array));
+  for (auto [k, sum] : llvm::enumerate(alike.sums))
+    replaceSum(kernel, sum, k, all, loc);
 }

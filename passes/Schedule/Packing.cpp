@@ -63,6 +63,27 @@ static void cloneConstant(OpBuilder &b, Value value, IRMapping &map) {
   b.clone(*def, map);
 }
 
+/// Clones \p slice to \p b, with what is stated about its buffers, and notes
+/// these as inputs of \p packing.
+static void cloneSources(OpBuilder &b,
+                         const llvm::SetVector<Operation *> &slice,
+                         IRMapping &map, Packing &packing) {
+  for (Operation *op : slice) {
+    b.clone(*op, map);
+    if (!isa<halide::BufferOp>(op))
+      continue;
+    packing.inputs.push_back(cast<halide::BufferOp>(op).getName().str());
+    SmallVector<Operation *> users(op->getResult(0).getUsers());
+    for (Operation *user : llvm::reverse(users)) {
+      if (!isStatement(user))
+        continue;
+      for (Value operand : user->getOperands())
+        cloneConstant(b, operand, map);
+      b.clone(*user, map);
+    }
+  }
+}
+
 Value heed::packOnce(
     KernelInfo &kernel, Value func,
     llvm::function_ref<void(OpBuilder &, KernelFunc &)> schedule) {
@@ -87,20 +108,7 @@ Value heed::packOnce(
       b, loc, heed::format("{}_pack", kernel.pipeline.getSymName()));
   b.setInsertionPointToStart(&packing.pipeline.getBody().front());
   IRMapping map;
-  for (Operation *op : slice) {
-    b.clone(*op, map);
-    if (!isa<halide::BufferOp>(op))
-      continue;
-    packing.inputs.push_back(cast<halide::BufferOp>(op).getName().str());
-    SmallVector<Operation *> users(op->getResult(0).getUsers());
-    for (Operation *user : llvm::reverse(users)) {
-      if (!isStatement(user))
-        continue;
-      for (Value operand : user->getOperands())
-        cloneConstant(b, operand, map);
-      b.clone(*user, map);
-    }
-  }
+  cloneSources(b, slice, map, packing);
   KernelFunc own = *found;
   own.func = cast<halide::FuncOp>(map.lookup(func).getDefiningOp());
   halide::OutputOp::create(b, loc, own.func.getResult());

@@ -25,116 +25,147 @@ static bool isPanel(const KernelInfo &kernel, halide::ReadOp read, Value column,
          });
 }
 
+namespace {
+
+/// The dims of a panel: lane, reduction vars, product, panel number, and the
+/// outer dims that B depends on.
+struct PanelDims {
+  SmallVector<std::string> names{"lane"};
+  SmallVector<Extent> extents;
+  /// What of the sum each follows, but for the lane and the panel's number.
+  SmallVector<Value> from;
+  size_t panelAt = 0;   ///< the panel's number
+  bool several = false; ///< products
+
+  void add(std::string name, Extent extent, Value follows) {
+    names.push_back(std::move(name));
+    extents.push_back(extent);
+    from.push_back(follows);
+  }
+};
+
+PanelDims dimsOf(halide::ReadOp read, const KernelFunc &acc, Block &body,
+                 PanelShape shape) {
+  llvm::SmallPtrSet<Value, 4> used;
+  for (Value coordinate : read.getCoordinates())
+    for (Value arg : argumentsOf(coordinate))
+      used.insert(arg);
+  size_t rank = acc.extents.size(), rvars = acc.reductions[0].size();
+  size_t productDim = rank - 1; // where there are several
+  PanelDims dims;
+  dims.extents.push_back({Value(), shape.width});
+  for (size_t r = 0; r < rvars; ++r)
+    if (used.contains(body.getArgument(rank + r)))
+      dims.add(heed::format("k{}", r), acc.reductions[0][r],
+               body.getArgument(rank + r));
+  dims.several =
+      shape.products > 1 && used.contains(body.getArgument(productDim));
+  if (dims.several)
+    dims.add("product", acc.extents[productDim], body.getArgument(productDim));
+  dims.panelAt = dims.names.size();
+  dims.names.push_back("panel");
+  dims.extents.push_back({Value(), std::nullopt});
+  if (std::optional<int64_t> columns = acc.extents[0].fixed)
+    dims.extents.back().fixed = (*columns + shape.width - 1) / shape.width;
+  for (size_t d = 2; d < rank; ++d)
+    if (!(shape.products > 1 && d == productDim) &&
+        used.contains(body.getArgument(d)))
+      dims.add(heed::format("o{}", d), acc.extents[d], body.getArgument(d));
+  return dims;
+}
+
+/// The func of what \p read finds, panel by panel; past the end it has the
+/// last column.
+KernelFunc &addPanel(KernelInfo &kernel, KernelFunc &acc, halide::ReadOp read,
+                     Value column, unsigned number, const PanelDims &dims,
+                     int64_t width) {
+  Location loc = read->getParentOp()->getLoc();
+  SmallVector<StringRef> names(dims.names.begin(), dims.names.end());
+  Value last;
+  {
+    OpBuilder before(acc.func);
+    last = addI32(before, acc.extents[0].value,
+                  mutated("contraction.clamp-before-last-column") ? -2 : -1);
+  }
+  return addFunc(kernel, acc.func, heed::format("panel{}", number), names,
+                 read.getResult(0).getType(), dims.extents,
+                 [&](OpBuilder &inner, ValueRange args) {
+                   Value at = arith::AddIOp::create(
+                       inner, loc, mulI32(inner, args[dims.panelAt], width),
+                       args[0]);
+                   at = arith::MinSIOp::create(inner, loc, at, last);
+                   IRMapping map;
+                   map.map(column, at);
+                   size_t next = 0;
+                   for (size_t a = 1; a < args.size(); ++a)
+                     if (a != dims.panelAt)
+                       map.map(dims.from[next++], args[a]);
+                   return cloneSlice(inner, read.getResult(0), map);
+                 });
+}
+
+/// Has the sum read \p panel in place of \p read.
+void readPanel(halide::ReadOp read, Value panel, Value column,
+               const PanelDims &dims, int64_t width) {
+  OpBuilder here(read);
+  SmallVector<Value> coordinates{remI32(here, column, width)};
+  size_t next = 0;
+  for (size_t a = 1; a < dims.names.size(); ++a)
+    coordinates.push_back(a != dims.panelAt ? dims.from[next++]
+                          : mutated("contraction.first-panel")
+                              ? i32(here, 0)
+                              : divI32(here, column, width));
+  auto replaced =
+      halide::ReadOp::create(here, read->getParentOp()->getLoc(),
+                             read.getResult(0).getType(), panel, coordinates);
+  read.getResult(0).replaceAllUsesWith(replaced.getResult(0));
+  read.erase();
+}
+
+void schedulePanel(OpBuilder &b, Location loc, KernelFunc &panel,
+                   const PanelDims &dims, PanelShape shape) {
+  Value func = panel.func.getResult();
+  halide::SplitOp::create(b, loc, func, 0, "lane", "lane", "lanev", shape.lanes,
+                          halide::TailStrategy::RoundUp);
+  halide::VectorizeOp::create(b, loc, func, 0, "lanev");
+  halide::BoundExtentOp::create(b, loc, func, "lane", i32(b, shape.width));
+  if (dims.several) {
+    halide::BoundExtentOp::create(b, loc, func, "product",
+                                  i32(b, shape.products));
+    halide::UnrollOp::create(b, loc, func, 0, "product");
+  }
+  parallelOuter(b, panel.func, 0, dims.names, dims.panelAt, FusedBody::Alone);
+}
+
+} // namespace
+
 SmallVector<Value> heed::packPanels(KernelInfo &kernel, halide::UpdateOp update,
                                     ArrayRef<halide::ReadOp> panels,
                                     PanelShape shape) {
   Value sum = update.getFunc();
-  KernelFunc *acc = kernel.find(sum);
   Location loc = update.getLoc();
   OpBuilder b = scheduleBuilder(kernel);
   Block &body = update.getSet().front();
   Value column = body.getArgument(0);
   SmallVector<Value> packed;
-  size_t rank = acc->extents.size(), rvars = acc->reductions[0].size();
-  size_t productDim = rank - 1; // where there are several
-  for (unsigned k = 0; k < panels.size(); ++k) {
-    halide::ReadOp read = panels[k];
-    if (isPanel(kernel, read, column, acc->extents[0].fixed, shape.width))
+  for (auto [k, read] : llvm::enumerate(panels)) {
+    KernelFunc &acc = *kernel.find(sum);
+    if (isPanel(kernel, read, column, acc.extents[0].fixed, shape.width))
       continue;
-    // Dims of the panel: lane, reduction vars, product, panel number, and the
-    // outer dims that B depends on.
-    llvm::SmallPtrSet<Value, 4> used;
-    for (Value coordinate : read.getCoordinates())
-      for (Value arg : argumentsOf(coordinate))
-        used.insert(arg);
-    SmallVector<std::string> names{"lane"};
-    SmallVector<Extent> extents{{Value(), shape.width}};
-    SmallVector<Value> from;
-    for (size_t r = 0; r < rvars; ++r)
-      if (used.contains(body.getArgument(rank + r))) {
-        names.push_back(heed::format("k{}", r));
-        extents.push_back(acc->reductions[0][r]);
-        from.push_back(body.getArgument(rank + r));
-      }
-    bool several =
-        shape.products > 1 && used.contains(body.getArgument(productDim));
-    if (several) {
-      names.push_back("product");
-      extents.push_back(acc->extents[productDim]);
-      from.push_back(body.getArgument(productDim));
-    }
-    names.push_back("panel");
-    extents.push_back({Value(), std::nullopt});
-    if (std::optional<int64_t> columns = acc->extents[0].fixed)
-      extents.back().fixed = (*columns + shape.width - 1) / shape.width;
-    size_t panelAt = names.size() - 1;
-    for (size_t d = 2; d < rank; ++d)
-      if (!(shape.products > 1 && d == productDim) &&
-          used.contains(body.getArgument(d))) {
-        names.push_back(heed::format("o{}", d));
-        extents.push_back(acc->extents[d]);
-        from.push_back(body.getArgument(d));
-      }
-    SmallVector<StringRef> refs(names.begin(), names.end());
-    Value last;
-    {
-      OpBuilder before(acc->func);
-      last = addI32(before, acc->extents[0].value,
-                    mutated("contraction.clamp-before-last-column") ? -2 : -1);
-    }
-    Type element = read.getResult(0).getType();
-    KernelFunc &panel = addFunc(
-        kernel, acc->func, heed::format("panel{}", k), refs, element, extents,
-        [&](OpBuilder &inner, ValueRange args) {
-          Value at = arith::AddIOp::create(
-              inner, loc, mulI32(inner, args[panelAt], shape.width), args[0]);
-          at = arith::MinSIOp::create(inner, loc, at, last);
-          IRMapping map;
-          map.map(column, at);
-          size_t next = 0;
-          for (size_t a = 1; a < args.size(); ++a)
-            if (a != panelAt)
-              map.map(from[next++], args[a]);
-          return cloneSlice(inner, read.getResult(0), map);
-        });
-    acc = kernel.find(sum);
-    packed.push_back(panel.func.getResult());
-    OpBuilder here(read);
-    SmallVector<Value> coordinates{remI32(here, column, shape.width)};
-    size_t next = 0;
-    for (size_t a = 1; a < names.size(); ++a)
-      coordinates.push_back(a != panelAt ? from[next++]
-                            : mutated("contraction.first-panel")
-                                ? i32(here, 0)
-                                : divI32(here, column, shape.width));
-    auto replaced = halide::ReadOp::create(here, loc, element,
-                                           panel.func.getResult(), coordinates);
-    read.getResult(0).replaceAllUsesWith(replaced.getResult(0));
-    read.erase();
-
+    PanelDims dims = dimsOf(read, acc, body, shape);
+    KernelFunc &panel =
+        addPanel(kernel, acc, read, column, k, dims, shape.width);
+    Value func = panel.func.getResult();
+    readPanel(read, func, column, dims, shape.width);
     // A weight is packed once, anything else in each call.
-    Value f = panel.func.getResult();
-    auto schedulePanel = [&](OpBuilder &at, KernelFunc &own) {
-      Value func = own.func.getResult();
-      halide::SplitOp::create(at, loc, func, 0, "lane", "lane", "lanev",
-                              shape.lanes, halide::TailStrategy::RoundUp);
-      halide::VectorizeOp::create(at, loc, func, 0, "lanev");
-      halide::BoundExtentOp::create(at, loc, func, "lane",
-                                    i32(at, shape.width));
-      if (several) {
-        halide::BoundExtentOp::create(at, loc, func, "product",
-                                      i32(at, shape.products));
-        halide::UnrollOp::create(at, loc, func, 0, "product");
-      }
-      parallelOuter(at, own.func, 0, names, panelAt, FusedBody::Alone);
-    };
-    if (Value buffer = packOnce(kernel, f, schedulePanel)) {
-      packed.back() = buffer;
-    } else {
-      halide::ComputeRootOp::create(b, loc, f);
-      schedulePanel(b, panel);
+    Value buffer = packOnce(kernel, func, [&](OpBuilder &at, KernelFunc &own) {
+      schedulePanel(at, loc, own, dims, shape);
+    });
+    if (!buffer) {
+      halide::ComputeRootOp::create(b, loc, func);
+      schedulePanel(b, loc, panel, dims, shape);
     }
-    acc = kernel.find(sum);
+    packed.push_back(buffer ? buffer : func);
   }
   return packed;
 }

@@ -168,61 +168,52 @@ halide::UpdateOp heed::addBlocks(OpBuilder &b, Value sum, Value part,
   return update;
 }
 
-Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block) {
-  KernelFunc *f = kernel.find(func);
-  halide::UpdateOp update = f->updates[0];
-  unsigned term = 0;
-  Operation *combine = combinerOf(update, term);
-  size_t rank = f->extents.size(), rvars = update.getRvars().size();
-  if (!isa_and_nonnull<arith::AddFOp>(combine) || rvars == 0 ||
-      !update.getWhere().empty() || !update.getAt().empty())
-    return {};
-  for (const Extent &inner : ArrayRef(f->reductions[0]).drop_back())
-    if (inner.fixed)
-      block = std::max<int64_t>(1, block / std::max<int64_t>(1, *inner.fixed));
-  Extent extent = f->reductions[0].back();
+/// Terms of a block of \p extent terms: \p block, or about as many that leave
+/// no rest. 0 if the sum is short.
+static int64_t blockOf(std::optional<int64_t> extent, int64_t block) {
+  if (!extent)
+    return block;
   // Twice as many are no reason for another level.
-  if (extent.fixed && *extent.fixed <= 2 * block)
-    return {};
-  // Blocks without a rest, if some that are about as long have none.
-  if (extent.fixed)
-    for (int64_t size = block; 2 * size > block; --size)
-      if (*extent.fixed % size == 0 && size % 16 == 0) {
-        block = size;
-        break;
-      }
-  bool exact = extent.fixed && *extent.fixed % block == 0;
+  if (*extent <= 2 * block)
+    return 0;
+  for (int64_t size = block; 2 * size > block; --size)
+    if (*extent % size == 0 && size % 16 == 0)
+      return size;
+  return block;
+}
 
+/// A func of the sums of \p block terms of \p update each, of \p f, before it:
+/// what is read at a block's places may be stored before the func.
+static Value addBlockSum(KernelInfo &kernel, KernelFunc &f,
+                         halide::UpdateOp update, Operation *combine,
+                         unsigned term, int64_t block, Value zero) {
   Location loc = update.getLoc();
   Type type = combine->getResult(0).getType();
-  SmallVector<std::string> names = varsOf(f->func);
+  size_t rank = f.extents.size(), rvars = update.getRvars().size();
+  SmallVector<std::string> names = varsOf(f.func);
   names.push_back("block");
   SmallVector<StringRef> vars(names.begin(), names.end());
-  SmallVector<Extent> extents = f->extents;
+  SmallVector<Extent> extents = f.extents;
   extents.push_back({});
-  if (extent.fixed)
-    extents.back().fixed = *extent.fixed / block;
-  SmallVector<std::string> rnames;
-  for (Attribute name : update.getRvars())
-    rnames.push_back(cast<StringAttr>(name).str());
-  // Before the func, since what is read at a block's places may be stored
-  // before it.
-  OpBuilder b(update);
-  Value zero = i32(b, 0);
-  Value blocks = divI32(b, extent.value, block);
+  if (std::optional<int64_t> terms = f.reductions[0].back().fixed)
+    extents.back().fixed = *terms / block;
   KernelFunc &part =
-      addFunc(kernel, update, heed::format("{}_block", f->func.getName()), vars,
+      addFunc(kernel, update, heed::format("{}_block", f.func.getName()), vars,
               type, extents, [&](OpBuilder &inner, ValueRange) -> Value {
                 return arith::ConstantOp::create(inner, loc,
                                                  inner.getFloatAttr(type, 0.0));
               });
   Value partFunc = part.func.getResult();
   part.role = FuncRole::Reduction;
+  part.reductions.push_back(f.reductions[0]);
 
+  OpBuilder b(update);
   SmallVector<Value> bounds(update.getBounds().drop_back(2));
   bounds.append({zero, i32(b, block)});
-  SmallVector<StringRef> rrefs(rnames.begin(), rnames.end());
-  auto inner = halide::UpdateOp::create(b, loc, partFunc, rrefs, bounds);
+  SmallVector<StringRef> rnames;
+  for (Attribute name : update.getRvars())
+    rnames.push_back(cast<StringAttr>(name).getValue());
+  auto inner = halide::UpdateOp::create(b, loc, partFunc, rnames, bounds);
   auto place = [&](OpBuilder &at, ValueRange args) -> Value {
     return arith::AddIOp::create(
         at, loc,
@@ -247,30 +238,54 @@ Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block) {
     operands.map(combine->getOperand(1 - term), old);
     return SmallVector<Value>{at.clone(*combine, operands)->getResult(0)};
   });
-  KernelFunc *own = kernel.find(partFunc);
-  own->updates.push_back(inner);
-  own->reductions.push_back(f->reductions[0]);
-  own->reductions.back().back() = {i32(b, block), block};
+  part.updates.push_back(inner);
+  part.reductions.back().back() = {i32(b, block), block};
+  return partFunc;
+}
 
-  f = kernel.find(func);
-  f->updates[0] =
-      addBlocks(b, func, partFunc, heed::format("{}_b", rnames.back()), blocks);
+Value heed::sumByBlocks(KernelInfo &kernel, Value func, int64_t block) {
+  KernelFunc *f = kernel.find(func);
+  halide::UpdateOp update = f->updates[0];
+  unsigned term = 0;
+  Operation *combine = combinerOf(update, term);
+  size_t rvars = update.getRvars().size();
+  if (!isa_and_nonnull<arith::AddFOp>(combine) || rvars == 0 ||
+      !update.getWhere().empty() || !update.getAt().empty())
+    return {};
+  for (const Extent &inner : ArrayRef(f->reductions[0]).drop_back())
+    if (inner.fixed)
+      block = std::max<int64_t>(1, block / std::max<int64_t>(1, *inner.fixed));
+  Extent extent = f->reductions[0].back();
+  block = blockOf(extent.fixed, block);
+  if (!block)
+    return {};
+
+  OpBuilder b(update);
+  Value zero = i32(b, 0);
+  Value blocks = divI32(b, extent.value, block);
+  Value part = addBlockSum(kernel, *f, update, combine, term, block, zero);
+  f->updates[0] = addBlocks(
+      b, func, part,
+      heed::format("{}_b",
+                   cast<StringAttr>(update.getRvars()[rvars - 1]).getValue()),
+      blocks);
   SmallVector<Extent> reductions = f->reductions[0];
   f->reductions[0] = {{blocks, std::nullopt}};
-  if (exact || mutated("contraction.drop-rest-of-blocks")) {
+  if ((extent.fixed && *extent.fixed % block == 0) ||
+      mutated("contraction.drop-rest-of-blocks")) {
     update.erase();
-    return partFunc;
+    return part;
   }
   // The update itself, for what is left.
   Value done = mulI32(b, blocks, block);
-  Value left = arith::SubIOp::create(b, loc, extent.value, done);
+  Value left = arith::SubIOp::create(b, update.getLoc(), extent.value, done);
   update.getBoundsMutable().slice(2 * (rvars - 1), 2).assign({done, left});
   f->updates.push_back(update);
   reductions.back() = {left, std::nullopt};
   if (extent.fixed)
     reductions.back().fixed = *extent.fixed % block;
   f->reductions.push_back(reductions);
-  return partFunc;
+  return part;
 }
 
 Value heed::constantI32(OpBuilder &b, Location loc, int64_t value) {

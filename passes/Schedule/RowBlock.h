@@ -50,8 +50,11 @@ private:
 
   void splitSum(mlir::Value func);
   void stageReads(mlir::Value func);
+  void stage(mlir::Value func, size_t number, halide::ReadOp read,
+             const llvm::SmallPtrSetImpl<mlir::Value> &used);
   void clampReads(mlir::Value func);
   void schedule(mlir::Value func, mlir::Value root, llvm::StringRef task);
+  void scheduleLoops(KernelFunc &f, llvm::StringRef tiled, bool isCopy);
   void scheduleRoot(mlir::Value root);
   void scheduleAlone(mlir::Value root);
 

@@ -9,6 +9,51 @@
 using namespace mlir;
 using namespace heed;
 
+/// Whether the terms of \p body, of \p func, read what does not follow \p
+/// place.
+static bool reusesReads(Block &body, Value func, Value place) {
+  return llvm::any_of(body.getOps<halide::ReadOp>(), [&](auto read) {
+    return read.getFunc() != func &&
+           llvm::none_of(read.getCoordinates(), [&](Value coordinate) {
+             return argumentsOf(coordinate).contains(place);
+           });
+  });
+}
+
+/// The op that scales a term of the sum in \p body by what is the same for all
+/// terms, or null: sum_r x * c is c * sum_r x.
+static Operation *commonScale(Block &body) {
+  Operation *scale = nullptr;
+  Value yielded = body.getTerminator()->getOperand(0);
+  if (auto add = yielded.getDefiningOp<arith::AddFOp>())
+    for (Value term : add->getOperands())
+      if (Operation *op = term.getDefiningOp();
+          op && op->hasOneUse() && isa<arith::MulFOp, arith::DivFOp>(op) &&
+          op->getOperand(1).getParentRegion() != body.getParent())
+        scale = op;
+  return scale;
+}
+
+/// \p value, a sum over \p reductions, scaled as \p scale does with its terms.
+static Value scaled(OpBuilder &b, Location loc, Value value, Operation *scale,
+                    ArrayRef<Extent> reductions) {
+  IRMapping map;
+  map.map(scale->getOperand(0), value);
+  Operation *applied = b.clone(*scale, map);
+  applied->setAttr("fastmath", arith::FastMathFlagsAttr::get(
+                                   b.getContext(), arith::FastMathFlags::none));
+  Value result = applied->getResult(0);
+  // A sum of nothing is not divided: 0 / 0 is no 0.
+  for (const Extent &extent : reductions)
+    if (!extent.fixed)
+      result = arith::SelectOp::create(
+          b, loc,
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, extent.value,
+                                i32(b, 0)),
+          result, value);
+  return result;
+}
+
 /// A sum with vars of its own gets a register tile: its accumulators, and a
 /// copy that is stored. A factor that all terms share moves to the copy.
 void RowBlock::splitSum(Value func) {
@@ -26,26 +71,11 @@ void RowBlock::splitSum(Value func) {
     return;
   halide::UpdateOp update = f->updates[0];
   Block &body = update.getSet().front();
-  Value tiled = body.getArgument(member.tiled);
-  bool reuses = llvm::any_of(body.getOps<halide::ReadOp>(), [&](auto read) {
-    return read.getFunc() != func &&
-           llvm::none_of(read.getCoordinates(), [&](Value coordinate) {
-             return argumentsOf(coordinate).contains(tiled);
-           });
-  });
-  if (reuses) {
+  if (reusesReads(body, func, body.getArgument(member.tiled))) {
     std::optional<int64_t> extent = f->extents[member.tiled].fixed;
     member.unrolled = extent ? std::clamp<int64_t>(*extent, 1, places) : places;
   }
-  // sum_r x * c is c * sum_r x.
-  Operation *scale = nullptr;
-  Value yielded = body.getTerminator()->getOperand(0);
-  if (auto add = yielded.getDefiningOp<arith::AddFOp>())
-    for (Value term : add->getOperands())
-      if (Operation *op = term.getDefiningOp();
-          op && op->hasOneUse() && isa<arith::MulFOp, arith::DivFOp>(op) &&
-          op->getOperand(1).getParentRegion() != body.getParent())
-        scale = op;
+  Operation *scale = commonScale(body);
   SmallVector<std::string> names = varsOf(f->func);
   SmallVector<StringRef> vars(names.begin(), names.end());
   SmallVector<Extent> extents = f->extents, reductions = f->reductions[0];
@@ -60,25 +90,9 @@ void RowBlock::splitSum(Value func) {
         Value value =
             halide::ReadOp::create(inner, func.getLoc(), type, func, args)
                 .getResult(0);
-        if (!scale || mutated("row-block.forget-scale"))
-          return value;
-        IRMapping map;
-        map.map(scale->getOperand(0), value);
-        Operation *applied = inner.clone(*scale, map);
-        applied->setAttr("fastmath",
-                         arith::FastMathFlagsAttr::get(
-                             inner.getContext(), arith::FastMathFlags::none));
-        Value scaled = applied->getResult(0);
-        // A sum of nothing is not divided: 0 / 0 is no 0.
-        for (const Extent &extent : reductions)
-          if (!extent.fixed)
-            scaled = arith::SelectOp::create(
-                inner, func.getLoc(),
-                arith::CmpIOp::create(inner, func.getLoc(),
-                                      arith::CmpIPredicate::sgt, extent.value,
-                                      i32(inner, 0)),
-                scaled, value);
-        return scaled;
+        return !scale || mutated("row-block.forget-scale")
+                   ? value
+                   : scaled(inner, func.getLoc(), value, scale, reductions);
       });
   if (scale && !mutated("row-block.scale-twice")) {
     Value term = scale->getOperand(0);
@@ -98,6 +112,55 @@ void RowBlock::splitSum(Value func) {
   group.insert(llvm::find(group, func) + 1, stored);
 }
 
+/// Stores what update \p number of \p func finds by \p read, whose coordinates
+/// follow its arguments \p used, lanes innermost, and has it read that.
+void RowBlock::stage(Value func, size_t number, halide::ReadOp read,
+                     const llvm::SmallPtrSetImpl<Value> &used) {
+  KernelFunc *g = kernel.find(func);
+  Member &member = members[func];
+  Block &body = g->updates[number].getSet().front();
+  size_t rank = g->extents.size();
+  SmallVector<std::string> names{"q"};
+  SmallVector<Extent> extents{g->extents[member.query]};
+  SmallVector<Value> from{body.getArgument(member.query)};
+  Member place;
+  place.ids = {query};
+  place.query = 0;
+  for (size_t k = 0; k < body.getNumArguments(); ++k) {
+    if (static_cast<int>(k) == member.query ||
+        !used.contains(body.getArgument(k)))
+      continue;
+    size_t loop = k < rank ? 0 : k - rank;
+    if (loop && mutated("row-block.staged-to-first-extent"))
+      loop = 0;
+    names.push_back(heed::format("k{}", k));
+    extents.push_back(k < rank ? g->extents[k] : g->reductions[number][loop]);
+    from.push_back(body.getArgument(k));
+    place.ids.push_back(k < rank ? member.ids[k] : -1);
+  }
+  SmallVector<StringRef> vars(names.begin(), names.end());
+  std::string name = heed::format("staged{}", kernel.funcs.size());
+  KernelFunc &staged =
+      addFunc(kernel, g->func, name, vars, read.getResult(0).getType(), extents,
+              [&](OpBuilder &inner, ValueRange args) {
+                IRMapping map;
+                map.map(from, args);
+                return cloneSlice(inner, read.getResult(0), map);
+              });
+  Value stored = staged.func.getResult();
+  place.accumulators = stored; // stored whatever it costs
+  members[stored] = place;
+  owner[stored] = owner.lookup(func);
+  group.insert(llvm::find(group, func), stored);
+  OpBuilder here(read);
+  if (from.size() > 1 && mutated("row-block.staged-at-first"))
+    from.back() = i32(here, 0);
+  auto fresh = halide::ReadOp::create(
+      here, read.getLoc(), read.getResult(0).getType(), stored, from);
+  read.getResult(0).replaceAllUsesWith(fresh.getResult(0));
+  read.erase();
+}
+
 /// What a sum reads of an input per query, and reuses, is stored by lanes
 /// first.
 void RowBlock::stageReads(Value func) {
@@ -112,7 +175,6 @@ void RowBlock::stageReads(Value func) {
          llvm::make_early_inc_range(body.getOps<halide::ReadOp>())) {
       if (owner.lookup(read.getFunc()) == root || read->getNumResults() != 1)
         continue;
-      KernelFunc *g = kernel.find(func);
       Member &member = members[func];
       llvm::SmallPtrSet<Value, 4> used;
       for (Value coordinate : read.getCoordinates())
@@ -121,48 +183,8 @@ void RowBlock::stageReads(Value func) {
       bool reused = false;
       for (size_t d = 0; d < rank; ++d)
         reused |= !shares(member.ids[d]) && !used.contains(body.getArgument(d));
-      if (!reused || !used.contains(body.getArgument(member.query)))
-        continue;
-      SmallVector<std::string> names{"q"};
-      SmallVector<Extent> extents{g->extents[member.query]};
-      SmallVector<Value> from{body.getArgument(member.query)};
-      Member place;
-      place.ids = {query};
-      place.query = 0;
-      for (size_t k = 0; k < body.getNumArguments(); ++k) {
-        if (static_cast<int>(k) == member.query ||
-            !used.contains(body.getArgument(k)))
-          continue;
-        size_t loop = k < rank ? 0 : k - rank;
-        if (loop && mutated("row-block.staged-to-first-extent"))
-          loop = 0;
-        names.push_back(heed::format("k{}", k));
-        extents.push_back(k < rank ? g->extents[k]
-                                   : g->reductions[number][loop]);
-        from.push_back(body.getArgument(k));
-        place.ids.push_back(k < rank ? member.ids[k] : -1);
-      }
-      SmallVector<StringRef> vars(names.begin(), names.end());
-      std::string name = heed::format("staged{}", kernel.funcs.size());
-      KernelFunc &staged =
-          addFunc(kernel, g->func, name, vars, read.getResult(0).getType(),
-                  extents, [&](OpBuilder &inner, ValueRange args) {
-                    IRMapping map;
-                    map.map(from, args);
-                    return cloneSlice(inner, read.getResult(0), map);
-                  });
-      Value stored = staged.func.getResult();
-      place.accumulators = stored; // stored whatever it costs
-      members[stored] = place;
-      owner[stored] = root;
-      group.insert(llvm::find(group, func), stored);
-      OpBuilder here(read);
-      if (from.size() > 1 && mutated("row-block.staged-at-first"))
-        from.back() = i32(here, 0);
-      auto fresh = halide::ReadOp::create(
-          here, read.getLoc(), read.getResult(0).getType(), stored, from);
-      read.getResult(0).replaceAllUsesWith(fresh.getResult(0));
-      read.erase();
+      if (reused && used.contains(body.getArgument(member.query)))
+        stage(func, number, read, used);
     }
   }
 }

@@ -48,18 +48,31 @@ void RowBlock::schedule(Value func, Value root, StringRef task) {
     else if (inTile || shares(member.ids[d]))
       halide::BoundExtentOp::create(b, loc, func, name, i32(b, 1));
   }
-  for (int64_t stage = 0, end = f->updates.size(); stage <= end; ++stage) {
+  scheduleLoops(*f, tiled, isCopy);
+}
+
+/// The loops of each stage of \p f: queries as lanes, then the places of the
+/// register tile, by \p tiled, if it has one; a copy goes over all tiles.
+void RowBlock::scheduleLoops(KernelFunc &f, StringRef tiled, bool isCopy) {
+  Value func = f.func.getResult();
+  Member &member = members[func];
+  Location loc = func.getLoc();
+  OpBuilder b = scheduleBuilder(kernel);
+  SmallVector<std::string> names = varsOf(f.func);
+  std::string q = names[member.query];
+  bool inTile = member.tiled >= 0 && !isCopy;
+  for (int64_t stage = 0, end = f.updates.size(); stage <= end; ++stage) {
     SmallVector<std::string> order{q};
     if (isCopy) {
       halide::SplitOp::create(b, loc, func, stage, tiled, tiled, "place",
                               member.unrolled, halide::TailStrategy::RoundUp);
       order.push_back("place");
-      order.push_back(tiled);
+      order.push_back(tiled.str());
     } else if (inTile) {
-      order.push_back(tiled);
+      order.push_back(tiled.str());
     }
     if (stage)
-      for (Attribute r : f->updates[stage - 1].getRvars())
+      for (Attribute r : f.updates[stage - 1].getRvars())
         order.push_back(cast<StringAttr>(r).str());
     for (StringRef name : names)
       if (!llvm::is_contained(order, name))

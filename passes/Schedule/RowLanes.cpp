@@ -36,118 +36,140 @@ static TypedAttr neutral(Operation *op, OpBuilder &b) {
   return b.getIntegerAttr(type, APInt::getZero(bits));
 }
 
-Lanes heed::sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
-                       unsigned term, int64_t lanes, int64_t vectors) {
-  KernelFunc *f = kernel.find(func);
-  halide::UpdateOp update = f->updates[0];
-  Location loc = update.getLoc();
-  Block &body = update.getSet().front();
-  size_t rank = f->extents.size();
-  Extent extent = f->reductions[0][0];
-  Type type = combine->getResult(0).getType();
-  std::string name = f->func.getName().str();
+namespace {
+
+/// The funcs of one reduction's lanes.
+class LanewiseSum {
+public:
+  LanewiseSum(KernelInfo &kernel, Value func, Operation *combine, unsigned term,
+              int64_t lanes, int64_t vectors);
+  Lanes run();
+
+private:
+  /// Combines \p old and \p fresh as the reduction does.
+  Value joinWith(OpBuilder &inner, Value old, Value fresh);
+  /// combine(target[at], the term with the reduction var = \p element)
+  Value apply(OpBuilder &inner, Value target, ValueRange at, Value element,
+              ValueRange dims);
+  /// A func of \p width lanes, whose iteration r over \p count adds the terms
+  /// from \p from + r * width on. After the producers of the terms: where the
+  /// update stands.
+  Value addPartial(StringRef suffix, StringRef rvar, int64_t width, Value from,
+                   Value count);
+  /// One vector of all those of \p parts.
+  Value addJoined(const Lanes &parts);
+  /// Has the reduction add up the lanes of \p from, and then the terms from
+  /// \p done on.
+  void addUp(Value from, Value done);
+
+  KernelInfo &kernel;
+  Value func;
+  Operation *combine;
+  unsigned term;
+  int64_t lanes, vectors;
+  KernelFunc *f;
+  halide::UpdateOp update;
+  Location loc;
+  Block &body;
+  size_t rank;
+  Extent extent;
+  Type type;
+  std::string name;
   SmallVector<std::string> names{"lane"};
-  for (std::string &var : varsOf(f->func))
-    names.push_back(var);
-  SmallVector<StringRef> vars(names.begin(), names.end());
-  SmallVector<Extent> extents{{Value(), lanes}};
+  SmallVector<StringRef> vars;
+  SmallVector<Extent> extents;
+  OpBuilder b;
+  Value zero;
+};
+
+LanewiseSum::LanewiseSum(KernelInfo &kernel, Value func, Operation *combine,
+                         unsigned term, int64_t lanes, int64_t vectors)
+    : kernel(kernel), func(func), combine(combine), term(term), lanes(lanes),
+      vectors(vectors), f(kernel.find(func)), update(f->updates[0]),
+      loc(update.getLoc()), body(update.getSet().front()),
+      rank(f->extents.size()), extent(f->reductions[0][0]),
+      type(combine->getResult(0).getType()), name(f->func.getName().str()),
+      extents{{Value(), lanes}}, b(update), zero(i32(b, 0)) {
+  llvm::append_range(names, varsOf(f->func));
+  vars.assign(names.begin(), names.end());
   extents.append(f->extents);
-  OpBuilder b(update);
-  Value zero = i32(b, 0);
+}
 
-  auto joinWith = [&](OpBuilder &inner, Value old, Value fresh) -> Value {
-    IRMapping operands;
-    operands.map(combine->getOperand(term), fresh);
-    operands.map(combine->getOperand(1 - term), old);
-    return inner.clone(*combine, operands)->getResult(0);
-  };
-  // combine(target[at], term with the reduction var = element)
-  auto apply = [&](OpBuilder &inner, Value target, ValueRange at, Value element,
-                   ValueRange dims) -> Value {
-    IRMapping map;
-    for (size_t d = 0; d < rank; ++d)
-      map.map(body.getArgument(d), dims[d]);
-    map.map(body.getArgument(rank), element);
-    Value fresh = cloneSlice(inner, combine->getOperand(term), map);
-    Value old =
-        halide::ReadOp::create(inner, loc, type, target, at).getResult(0);
-    // A lane starts from a number, so only the term can be NaN: one instruction
-    // from lane to lane, where the op in general waits for three.
-    if (target != func && isa<arith::MaxNumFOp, arith::MinNumFOp>(combine)) {
-      auto better = isa<arith::MaxNumFOp>(combine) ? arith::CmpFPredicate::OGT
-                                                   : arith::CmpFPredicate::OLT;
-      Value take = arith::CmpFOp::create(inner, loc, better, fresh, old);
-      return arith::SelectOp::create(inner, loc, take, fresh, old).getResult();
-    }
-    return joinWith(inner, old, fresh);
-  };
-  // A func of \p width lanes, whose iteration r over \p count adds the terms
-  // from
-  // \p from + r * width on. After the producers of the terms: where the update
-  // stands.
-  auto addPartial = [&](StringRef suffix, StringRef rvar, int64_t width,
-                        Value from, Value count) {
-    extents[0].fixed = width;
-    KernelFunc &partial = addFunc(
-        kernel, update, name + suffix.str(), vars, type, extents,
-        [&](OpBuilder &inner, ValueRange) -> Value {
-          return arith::ConstantOp::create(inner, loc, neutral(combine, inner));
-        });
-    Value target = partial.func.getResult();
-    partial.role = FuncRole::Reduction;
-    auto blocks = halide::UpdateOp::create(b, loc, target, ArrayRef(rvar),
-                                           ValueRange{zero, count});
-    blocks.fill(b, blocks.getSet(),
-                [&](OpBuilder &inner, Location, ValueRange args) {
-                  Value element = arith::AddIOp::create(
-                      inner, loc, mulI32(inner, args.back(), width), args[0]);
-                  if (from && !mutated("rows.rest-from-first"))
-                    element = arith::AddIOp::create(inner, loc, from, element);
-                  return SmallVector<Value>{
-                      apply(inner, target, args.drop_back(), element,
-                            args.drop_front().drop_back())};
-                });
-    kernel.find(target)->updates.push_back(blocks);
-    kernel.find(target)->reductions.push_back({{count, std::nullopt}});
-    return target;
-  };
+Value LanewiseSum::joinWith(OpBuilder &inner, Value old, Value fresh) {
+  IRMapping operands;
+  operands.map(combine->getOperand(term), fresh);
+  operands.map(combine->getOperand(1 - term), old);
+  return inner.clone(*combine, operands)->getResult(0);
+}
 
-  Lanes result;
-  int64_t width = vectors * lanes;
-  Value whole = divI32(b, extent.value, width);
-  result.partial = addPartial("_lanes", "rb", width, Value(), whole);
-  Value done = mulI32(b, whole, width);
-  Value from = result.partial;
-  if (vectors > 1) {
-    if (!extent.fixed || *extent.fixed % width >= lanes) {
-      Value left = arith::SubIOp::create(b, loc, extent.value, done);
-      Value count = divI32(b, left, lanes);
-      result.rest = addPartial("_rest", "rw", lanes, done, count);
-      done = arith::AddIOp::create(b, loc, done, mulI32(b, count, lanes));
-    }
-    extents[0].fixed = lanes;
-    result.joined =
-        addFunc(kernel, update, heed::format("{}_joined", name), vars, type,
-                extents,
-                [&](OpBuilder &inner, ValueRange args) -> Value {
-                  auto read = [&](Value source, int64_t vector) {
-                    SmallVector<Value> at(args);
-                    at[0] = addI32(inner, args[0], vector * lanes);
-                    return halide::ReadOp::create(inner, loc, type, source, at)
-                        .getResult(0);
-                  };
-                  Value sum = read(result.partial, 0);
-                  for (int64_t vector = 1;
-                       vector < vectors - mutated("rows.drop-last-vector");
-                       ++vector)
-                    sum = joinWith(inner, sum, read(result.partial, vector));
-                  return result.rest && !mutated("rows.drop-whole-vectors")
-                             ? joinWith(inner, sum, read(result.rest, 0))
-                             : sum;
-                })
-            .func.getResult();
-    from = result.joined;
+Value LanewiseSum::apply(OpBuilder &inner, Value target, ValueRange at,
+                         Value element, ValueRange dims) {
+  IRMapping map;
+  for (size_t d = 0; d < rank; ++d)
+    map.map(body.getArgument(d), dims[d]);
+  map.map(body.getArgument(rank), element);
+  Value fresh = cloneSlice(inner, combine->getOperand(term), map);
+  Value old = halide::ReadOp::create(inner, loc, type, target, at).getResult(0);
+  // A lane starts from a number, so only the term can be NaN: one instruction
+  // from lane to lane, where the op in general waits for three.
+  if (target != func && isa<arith::MaxNumFOp, arith::MinNumFOp>(combine)) {
+    auto better = isa<arith::MaxNumFOp>(combine) ? arith::CmpFPredicate::OGT
+                                                 : arith::CmpFPredicate::OLT;
+    Value take = arith::CmpFOp::create(inner, loc, better, fresh, old);
+    return arith::SelectOp::create(inner, loc, take, fresh, old).getResult();
   }
+  return joinWith(inner, old, fresh);
+}
+
+Value LanewiseSum::addPartial(StringRef suffix, StringRef rvar, int64_t width,
+                              Value from, Value count) {
+  extents[0].fixed = width;
+  KernelFunc &partial = addFunc(
+      kernel, update, name + suffix.str(), vars, type, extents,
+      [&](OpBuilder &inner, ValueRange) -> Value {
+        return arith::ConstantOp::create(inner, loc, neutral(combine, inner));
+      });
+  Value target = partial.func.getResult();
+  partial.role = FuncRole::Reduction;
+  auto blocks = halide::UpdateOp::create(b, loc, target, ArrayRef(rvar),
+                                         ValueRange{zero, count});
+  blocks.fill(b, blocks.getSet(),
+              [&](OpBuilder &inner, Location, ValueRange args) {
+                Value element = arith::AddIOp::create(
+                    inner, loc, mulI32(inner, args.back(), width), args[0]);
+                if (from && !mutated("rows.rest-from-first"))
+                  element = arith::AddIOp::create(inner, loc, from, element);
+                return SmallVector<Value>{apply(inner, target, args.drop_back(),
+                                                element,
+                                                args.drop_front().drop_back())};
+              });
+  kernel.find(target)->updates.push_back(blocks);
+  kernel.find(target)->reductions.push_back({{count, std::nullopt}});
+  return target;
+}
+
+Value LanewiseSum::addJoined(const Lanes &parts) {
+  extents[0].fixed = lanes;
+  auto join = [&](OpBuilder &inner, ValueRange args) -> Value {
+    auto read = [&](Value source, int64_t vector) {
+      SmallVector<Value> at(args);
+      at[0] = addI32(inner, args[0], vector * lanes);
+      return halide::ReadOp::create(inner, loc, type, source, at).getResult(0);
+    };
+    Value sum = read(parts.partial, 0);
+    for (int64_t vector = 1;
+         vector < vectors - mutated("rows.drop-last-vector"); ++vector)
+      sum = joinWith(inner, sum, read(parts.partial, vector));
+    return parts.rest && !mutated("rows.drop-whole-vectors")
+               ? joinWith(inner, sum, read(parts.rest, 0))
+               : sum;
+  };
+  return addFunc(kernel, update, heed::format("{}_joined", name), vars, type,
+                 extents, join)
+      .func.getResult();
+}
+
+void LanewiseSum::addUp(Value from, Value done) {
   auto join = halide::UpdateOp::create(b, loc, func, ArrayRef<StringRef>{"rl"},
                                        ValueRange{zero, i32(b, lanes)});
   join.fill(b, join.getSet(), [&](OpBuilder &inner, Location, ValueRange args) {
@@ -162,19 +184,43 @@ Lanes heed::sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
   f = kernel.find(func);
   f->updates[0] = join;
   f->reductions[0] = {{Value(), lanes}};
-  if ((!extent.fixed || *extent.fixed % lanes != 0) &&
-      !mutated("rows.drop-tail")) {
-    Value count = arith::SubIOp::create(b, loc, extent.value, done);
-    auto tail = halide::UpdateOp::create(
-        b, loc, func, ArrayRef<StringRef>{"rt"}, ValueRange{done, count});
-    tail.fill(b, tail.getSet(),
-              [&](OpBuilder &inner, Location, ValueRange args) {
-                return SmallVector<Value>{apply(inner, func, args.drop_back(),
-                                                args.back(), args.drop_back())};
-              });
-    f->updates.push_back(tail);
-    f->reductions.push_back({{count, std::nullopt}});
+  if ((extent.fixed && *extent.fixed % lanes == 0) || mutated("rows.drop-tail"))
+    return;
+  Value count = arith::SubIOp::create(b, loc, extent.value, done);
+  auto tail = halide::UpdateOp::create(b, loc, func, ArrayRef<StringRef>{"rt"},
+                                       ValueRange{done, count});
+  tail.fill(b, tail.getSet(), [&](OpBuilder &inner, Location, ValueRange args) {
+    return SmallVector<Value>{
+        apply(inner, func, args.drop_back(), args.back(), args.drop_back())};
+  });
+  f->updates.push_back(tail);
+  f->reductions.push_back({{count, std::nullopt}});
+}
+
+Lanes LanewiseSum::run() {
+  Lanes result;
+  int64_t width = vectors * lanes;
+  Value whole = divI32(b, extent.value, width);
+  result.partial = addPartial("_lanes", "rb", width, Value(), whole);
+  Value done = mulI32(b, whole, width);
+  Value from = result.partial;
+  if (vectors > 1) {
+    if (!extent.fixed || *extent.fixed % width >= lanes) {
+      Value left = arith::SubIOp::create(b, loc, extent.value, done);
+      Value count = divI32(b, left, lanes);
+      result.rest = addPartial("_rest", "rw", lanes, done, count);
+      done = arith::AddIOp::create(b, loc, done, mulI32(b, count, lanes));
+    }
+    from = result.joined = addJoined(result);
   }
+  addUp(from, done);
   update.erase();
   return result;
+}
+
+} // namespace
+
+Lanes heed::sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
+                       unsigned term, int64_t lanes, int64_t vectors) {
+  return LanewiseSum(kernel, func, combine, term, lanes, vectors).run();
 }

@@ -218,30 +218,90 @@ void clampRows(KernelInfo &kernel, const Parts &parts, Value lastRow) {
   }
 }
 
-} // namespace
+/// The schedule of one kernel, step by step.
+class TiledRowProduct {
+public:
+  TiledRowProduct(KernelInfo &kernel, const halide::Target &target)
+      : kernel(kernel), target(target), b(scheduleBuilder(kernel)) {}
 
-static void scheduleRowProduct(KernelInfo &kernel, const RowProductPlan &plan,
-                               const halide::Target &target) {
+  void run(const RowProductPlan &plan) {
+    find(plan);
+    rewrite(plan);
+    b = scheduleBuilder(kernel);
+    scheduleOutput();
+    for (Value func : parts.rows)
+      scheduleRows(func);
+    for (Value func : parts.sums)
+      scheduleSum(func);
+    scheduleProduct();
+    prefetch();
+  }
+
+private:
+  void find(const RowProductPlan &plan);
+  void rewrite(const RowProductPlan &plan);
+  void scheduleOutput();
+  void scheduleRows(Value func);
+  void scheduleSum(Value func);
+  void scheduleProduct();
+  void prefetch();
+  /// Has the next rows of \p source, of \p row elements each, fetched.
+  void prefetch(Value source, int64_t row);
+  /// Computes \p func in loop \p at of the output; its dims from \p first on
+  /// are the row and those outside of it.
+  void place(Value func, StringRef at, size_t first);
+  /// Whether \p read finds the matrix in the order of a register tile.
+  bool isDense(halide::ReadOp read);
+
+  static constexpr auto guard = halide::TailStrategy::GuardWithIf;
+  static constexpr int64_t unrolled = 4; ///< terms of the product
+
+  KernelInfo &kernel;
+  const halide::Target &target;
+  OpBuilder b;
+  Parts parts;
+  Value product, outFunc;
+  Location loc = b.getUnknownLoc();
+  Type type;
+  RegisterTile tile{};
+  int64_t lanes = 1, width = 1, columns = 0, terms = 0;
+  std::string rvar; ///< of the product
+};
+
+/// Finds the funcs and chooses the tile.
+void TiledRowProduct::find(const RowProductPlan &plan) {
   separateOutputs(kernel);
   hideConditions(kernel);
   stateDenseStrides(kernel);
-  Parts parts;
   parts.product = &computation(kernel, *plan.product);
   for (unsigned number : plan.sums)
     parts.sums.push_back(computation(kernel, number).func.getResult());
   for (unsigned number : plan.rows)
     parts.rows.push_back(computation(kernel, number).func.getResult());
-  Value product = parts.product->func.getResult();
-  Type type = halide::getElementTypes(product).front();
-  int64_t lanes = target.lanes(type.getIntOrFloatBitWidth());
-  int64_t columns = *parts.product->extents[0].fixed,
-          terms = *parts.product->reductions[0][0].fixed;
-  RegisterTile tile = chooseTile(columns, lanes, target.vectorRegisters);
-  int64_t width = tile.vectors * lanes;
+  product = parts.product->func.getResult();
+  type = halide::getElementTypes(product).front();
+  lanes = target.lanes(type.getIntOrFloatBitWidth());
+  columns = *parts.product->extents[0].fixed;
+  terms = *parts.product->reductions[0][0].fixed;
+  tile = chooseTile(columns, lanes, target.vectorRegisters);
+  width = tile.vectors * lanes;
   if (std::optional<int64_t> rows = parts.product->extents[1].fixed)
     tile.rows = std::min(tile.rows, std::max<int64_t>(1, *rows));
-  Location loc = parts.product->func.getLoc();
+  loc = parts.product->func.getLoc();
+}
 
+bool TiledRowProduct::isDense(halide::ReadOp read) {
+  Value column = parts.product->updates[0].getSet().front().getArgument(0);
+  return columns % width == 0 &&
+         read.getFunc().getDefiningOp<halide::BufferOp>() &&
+         read.getCoordinates().front() == column &&
+         llvm::none_of(read.getCoordinates().drop_front(), [&](Value other) {
+           return argumentsOf(other).contains(column);
+         });
+}
+
+/// Clamps rows past the end and copies the matrix where it lies otherwise.
+void TiledRowProduct::rewrite(const RowProductPlan &plan) {
   Value lastRow;
   {
     OpBuilder before(kernel.funcs.front().func);
@@ -251,29 +311,20 @@ static void scheduleRowProduct(KernelInfo &kernel, const RowProductPlan &plan,
   clampRows(kernel, parts, lastRow);
   SmallVector<halide::ReadOp> reads = readsOfTerms(parts.product->updates[0]);
   for (unsigned number : plan.columns) {
-    halide::ReadOp read = reads[number];
-    Value column = parts.product->updates[0].getSet().front().getArgument(0);
-    bool dense =
-        columns % width == 0 &&
-        read.getFunc().getDefiningOp<halide::BufferOp>() &&
-        read.getCoordinates().front() == column &&
-        llvm::none_of(read.getCoordinates().drop_front(), [&](Value other) {
-          return argumentsOf(other).contains(column);
-        });
-    if (!dense)
-      copyColumns(kernel, product, read, width, lanes);
+    if (!isDense(reads[number]))
+      copyColumns(kernel, product, reads[number], width, lanes);
     parts.product = kernel.find(product);
   }
   dropUnreadFuncs(kernel);
   multiplyByReciprocals(*outputsOf(kernel)[0], 1);
+}
 
-  // The output: a task has some tiles of rows, a tile all columns.
-  OpBuilder b = scheduleBuilder(kernel);
+/// The output: a task has some tiles of rows, a tile all columns.
+void TiledRowProduct::scheduleOutput() {
   KernelFunc *out = outputsOf(kernel)[0];
-  Value outFunc = out->func.getResult();
+  outFunc = out->func.getResult();
   SmallVector<std::string> vars = varsOf(out->func);
   std::string n = vars[0], m = vars[1];
-  auto guard = halide::TailStrategy::GuardWithIf;
   constexpr int64_t rowsPerTask = 64;
   halide::SplitOp::create(b, loc, outFunc, 0, n, "np", "ni", width, guard);
   halide::SplitOp::create(b, loc, outFunc, 0, "ni", "nj", "nv", lanes, guard);
@@ -290,64 +341,65 @@ static void scheduleRowProduct(KernelInfo &kernel, const RowProductPlan &plan,
     for (StringRef loop : {"nj", "mi"})
       halide::UnrollOp::create(b, loc, outFunc, 0, loop);
   parallelOuter(b, out->func, 0, order, 5, FusedBody::ComputesFuncs);
+}
 
-  // \p dims from \p first on are the row and those outside of it.
-  auto place = [&](Value func, StringRef at, size_t first) {
-    SmallVector<std::string> dims = varsOf(kernel.find(func)->func);
-    halide::ComputeAtOp::create(b, loc, func, outFunc, at);
-    for (size_t d = first; d < dims.size(); ++d)
-      halide::BoundExtentOp::create(b, loc, func, dims[d],
-                                    i32(b, d == first ? tile.rows : 1));
-  };
-  for (Value func : parts.rows) {
-    KernelFunc *rows = kernel.find(func);
-    std::string r = varsOf(rows->func)[0];
-    place(func, "mb", 1);
-    if (terms >= lanes)
-      vectorizeInner(b, rows->func, 0, r, lanes);
-    // Vectors side by side, as each is a long chain of operations.
-    if (terms % lanes == 0 && terms / lanes <= 4)
-      halide::UnrollOp::create(b, loc, func, 0, r);
-  }
-  for (Value func : parts.sums) {
-    unsigned term = 0;
-    Operation *combine = combinerOf(kernel.find(func)->updates[0], term);
-    if (combine && terms >= lanes) {
-      Lanes split = sumByLanes(kernel, func, combine, term, lanes, 1);
-      place(split.partial, "mb", 1);
-      for (size_t stage = 0; stage < 2; ++stage)
-        halide::VectorizeOp::create(b, loc, split.partial, stage, "lane");
-      halide::BoundExtentOp::create(b, loc, split.partial, "lane",
-                                    i32(b, lanes));
-      halide::ReorderOp::create(
-          b, loc, split.partial, 1,
-          {"lane", "rb", varsOf(kernel.find(split.partial)->func)[1]});
-      halide::UnrollOp::create(b, loc, split.partial, 1, "rb");
-      // One expression, whose sums the processor can take in any order.
-      halide::UnrollOp::create(b, loc, func, 1, "rl");
-    }
-    place(func, "mb", 0);
-  }
+void TiledRowProduct::place(Value func, StringRef at, size_t first) {
+  SmallVector<std::string> dims = varsOf(kernel.find(func)->func);
+  halide::ComputeAtOp::create(b, loc, func, outFunc, at);
+  for (size_t d = first; d < dims.size(); ++d)
+    halide::BoundExtentOp::create(b, loc, func, dims[d],
+                                  i32(b, d == first ? tile.rows : 1));
+}
 
+void TiledRowProduct::scheduleRows(Value func) {
+  KernelFunc *rows = kernel.find(func);
+  std::string r = varsOf(rows->func)[0];
+  place(func, "mb", 1);
+  if (terms >= lanes)
+    vectorizeInner(b, rows->func, 0, r, lanes);
+  // Vectors side by side, as each is a long chain of operations.
+  if (terms % lanes == 0 && terms / lanes <= 4)
+    halide::UnrollOp::create(b, loc, func, 0, r);
+}
+
+void TiledRowProduct::scheduleSum(Value func) {
+  unsigned term = 0;
+  Operation *combine = combinerOf(kernel.find(func)->updates[0], term);
+  if (combine && terms >= lanes) {
+    Lanes split = sumByLanes(kernel, func, combine, term, lanes, 1);
+    place(split.partial, "mb", 1);
+    for (size_t stage = 0; stage < 2; ++stage)
+      halide::VectorizeOp::create(b, loc, split.partial, stage, "lane");
+    halide::BoundExtentOp::create(b, loc, split.partial, "lane", i32(b, lanes));
+    halide::ReorderOp::create(
+        b, loc, split.partial, 1,
+        {"lane", "rb", varsOf(kernel.find(split.partial)->func)[1]});
+    halide::UnrollOp::create(b, loc, split.partial, 1, "rb");
+    // One expression, whose sums the processor can take in any order.
+    halide::UnrollOp::create(b, loc, func, 1, "rl");
+  }
+  place(func, "mb", 0);
+}
+
+/// The register tile.
+void TiledRowProduct::scheduleProduct() {
   parts.product = kernel.find(product);
-  vars = varsOf(parts.product->func);
-  std::string r =
-      cast<StringAttr>(parts.product->updates[0].getRvars()[0]).str();
+  SmallVector<std::string> vars = varsOf(parts.product->func);
+  rvar = cast<StringAttr>(parts.product->updates[0].getRvars()[0]).str();
   place(product, "np", 1);
   halide::BoundExtentOp::create(b, loc, product, vars[0], i32(b, width));
-  constexpr int64_t unrolled = 4;
   for (int64_t stage = 0; stage < 2; ++stage) {
     bool steps = stage && terms % unrolled == 0;
     if (steps)
-      halide::SplitOp::create(b, loc, product, stage, r, r, "ru", unrolled,
-                              guard);
+      halide::SplitOp::create(b, loc, product, stage, rvar, rvar, "ru",
+                              unrolled, guard);
     halide::SplitOp::create(b, loc, product, stage, vars[0], "nj", "nv", lanes,
                             stage ? guard : halide::TailStrategy::RoundUp);
     SmallVector<StringRef> loops{"nv", "nj", vars[1]};
     if (steps)
       loops.push_back("ru");
     if (stage)
-      loops.push_back(r);
+      loops.push_back(rvar);
     halide::ReorderOp::create(b, loc, product, stage, loops);
     halide::VectorizeOp::create(b, loc, product, stage, "nv");
     halide::UnrollOp::create(b, loc, product, stage, "nj");
@@ -355,21 +407,25 @@ static void scheduleRowProduct(KernelInfo &kernel, const RowProductPlan &plan,
     if (steps)
       halide::UnrollOp::create(b, loc, product, stage, "ru");
   }
-  // Later rows, and the lines that results go to, come from memory while the
-  // products of these are computed.
+}
+
+void TiledRowProduct::prefetch(Value source, int64_t row) {
   constexpr int64_t lineBytes = 64, tilesAhead = 2;
   int64_t iterations =
       std::max<int64_t>(1, terms % unrolled == 0 ? terms / unrolled : terms);
-  auto prefetch = [&](Value source, int64_t row) {
-    int64_t elements = tile.rows * row;
-    int64_t lines = std::clamp<int64_t>(
-        elements * type.getIntOrFloatBitWidth() / 8 / lineBytes, 1, 1024);
-    halide::PrefetchSpreadOp::create(
-        b, loc, product, 1, source, r, tilesAhead * elements, outFunc, "mb",
-        lines, 1, /*secondCache=*/false,
-        std::clamp<int64_t>((lines + iterations - 1) / iterations, 1, 64),
-        IntegerAttr(), IntegerAttr());
-  };
+  int64_t elements = tile.rows * row;
+  int64_t lines = std::clamp<int64_t>(
+      elements * type.getIntOrFloatBitWidth() / 8 / lineBytes, 1, 1024);
+  halide::PrefetchSpreadOp::create(
+      b, loc, product, 1, source, rvar, tilesAhead * elements, outFunc, "mb",
+      lines, 1, /*secondCache=*/false,
+      std::clamp<int64_t>((lines + iterations - 1) / iterations, 1, 64),
+      IntegerAttr(), IntegerAttr());
+}
+
+/// Later rows, and the lines that results go to, come from memory while the
+/// products of these are computed.
+void TiledRowProduct::prefetch() {
   llvm::SmallSetVector<Value, 2> sources;
   for (Value func : parts.rows)
     for (Value source : arraysAlong(kernel.find(func)->func))
@@ -379,6 +435,8 @@ static void scheduleRowProduct(KernelInfo &kernel, const RowProductPlan &plan,
   prefetch(outFunc, columns);
 }
 
+} // namespace
+
 static std::optional<FamilyPlan> matchRowProduct(const KernelFacts &facts,
                                                  const halide::Target &target) {
   std::optional<RowProductPlan> plan = planRowProduct(facts);
@@ -386,7 +444,7 @@ static std::optional<FamilyPlan> matchRowProduct(const KernelFacts &facts,
     return std::nullopt;
   return FamilyPlan{Benefit::RowsOfTiles,
                     [plan = *plan, &target](KernelInfo &kernel) {
-                      scheduleRowProduct(kernel, plan, target);
+                      TiledRowProduct(kernel, target).run(plan);
                       return true;
                     }};
 }

@@ -145,6 +145,125 @@ std::optional<RowsPlan> planRows(const KernelFacts &facts) {
   return plan;
 }
 
+constexpr auto guard = halide::TailStrategy::GuardWithIf;
+
+/// Lanes of what \p f computes.
+int64_t lanesOf(const KernelFunc &f, const halide::Target &target) {
+  return target.lanes(std::max(32u, widestBits(f.func)));
+}
+
+/// Columns: the places of \p sum lie a row apart, so lanes are the innermost
+/// dim of the result.
+void scheduleColumns(OpBuilder &b, KernelInfo &kernel, Value sum,
+                     const halide::Target &target) {
+  KernelFunc *out = outputsOf(kernel)[0];
+  Value outFunc = out->func.getResult();
+  Location loc = out->func.getLoc();
+  SmallVector<std::string> vars = varsOf(out->func);
+  int64_t lanes = lanesOf(*out, target);
+  halide::SplitOp::create(b, loc, outFunc, 0, vars[0], "vb", "v", lanes, guard);
+  halide::VectorizeOp::create(b, loc, outFunc, 0, "v");
+  std::string r =
+      cast<StringAttr>(kernel.find(sum)->updates[0].getRvars()[0]).str();
+  halide::ComputeAtOp::create(b, loc, sum, outFunc, "vb");
+  for (int64_t stage = 0; stage < 2; ++stage)
+    vectorizeInner(b, kernel.find(sum)->func, stage, vars[0], lanes);
+  std::string v = heed::format("{}v", vars[0]);
+  if (Value block = sumByBlocks(kernel, sum, longestSum)) {
+    if (kernel.find(sum)->updates.size() > 1) {
+      vectorizeInner(b, kernel.find(sum)->func, 2, vars[0], lanes);
+      halide::ReorderOp::create(b, loc, sum, 2, {v, vars[0], r});
+    }
+    halide::ComputeAtOp::create(b, loc, block, sum, heed::format("{}_b", r));
+    for (int64_t stage = 0; stage < 2; ++stage)
+      vectorizeInner(b, kernel.find(block)->func, stage, vars[0], lanes);
+    halide::ReorderOp::create(b, loc, block, 1, {v, vars[0], r});
+    r += "_b";
+  }
+  halide::ReorderOp::create(b, loc, sum, 1, {v, vars[0], r});
+  SmallVector<std::string> loops{"vb"};
+  loops.append(vars.begin() + 1, vars.end());
+  parallelOuter(b, out->func, 0, loops, loops.size() > 1 ? 1 : 0,
+                FusedBody::ComputesFuncs);
+}
+
+/// The loops of the output: places in the row, its \p inner dims, then eight
+/// rows a task.
+void scheduleOutput(OpBuilder &b, KernelFunc &out, size_t inner,
+                    const halide::Target &target) {
+  Value outFunc = out.func.getResult();
+  Location loc = out.func.getLoc();
+  SmallVector<std::string> vars = varsOf(out.func);
+  int64_t lanes = lanesOf(out, target);
+  if (inner && !(out.extents[0].fixed && *out.extents[0].fixed < lanes))
+    vectorizeInner(b, out.func, 0, vars[0], lanes);
+  SmallVector<std::string> loops =
+      fuseLoops(b, out.func, 0, ArrayRef(vars).drop_front(inner),
+                FusedBody::ComputesFuncs);
+  halide::SplitOp::create(b, loc, outFunc, 0, loops[0], "task", "row", 8,
+                          guard);
+  loops[0] = "task";
+  for (const std::string &loop : loops)
+    halide::ParallelOp::create(b, loc, outFunc, 0, loop);
+  // The last task needs no loops of its own.
+  halide::PartitionOp::create(b, loc, outFunc, 0, loops[0],
+                              halide::Partition::Never);
+}
+
+/// Makes \p func, a reduction of a row, one of lanes, and schedules what comes
+/// of it but for \p func itself. \p combine and \p term as of combinerOf.
+void scheduleLanes(OpBuilder &b, KernelInfo &kernel, Value func, Value outFunc,
+                   Operation *combine, unsigned term, int64_t lanes) {
+  constexpr int64_t several = 4;
+  Location loc = outFunc.getLoc();
+  Extent extent = kernel.find(func)->reductions[0][0];
+  int64_t vectors =
+              extent.fixed && *extent.fixed < several * lanes ? 1 : several,
+          width = vectors * lanes;
+  Lanes split = sumByLanes(kernel, func, combine, term, lanes, vectors);
+  auto schedule = [&](Value partial, int64_t count, size_t stages) {
+    halide::BoundExtentOp::create(b, loc, partial, "lane", i32(b, count));
+    for (size_t stage = 0; stage < stages; ++stage)
+      halide::VectorizeOp::create(b, loc, partial, stage, "lane");
+  };
+  placeAtRow(b, split.partial, outFunc, "row");
+  // A lane adds few terms in a row.
+  Value block = sumByBlocks(kernel, split.partial, longestSum / width);
+  schedule(split.partial, width,
+           1 + kernel.find(split.partial)->updates.size());
+  if (block) {
+    // A block of all lanes, not one a lane.
+    halide::ReorderOp::create(b, loc, split.partial, 1, {"lane", "rb_b"});
+    halide::ComputeAtOp::create(b, loc, block, split.partial, "rb_b");
+    schedule(block, width, 2);
+  }
+  if (split.rest) {
+    placeAtRow(b, split.rest, outFunc, "row");
+    schedule(split.rest, lanes, 2);
+  }
+  if (split.joined) {
+    placeAtRow(b, split.joined, outFunc, "row");
+    schedule(split.joined, lanes, 1);
+  }
+}
+
+void scheduleReduction(OpBuilder &b, KernelInfo &kernel, Value func,
+                       Value outFunc, const halide::Target &target) {
+  KernelFunc *f = kernel.find(func);
+  unsigned term = 0;
+  Operation *combine = combinerOf(f->updates[0], term);
+  int64_t lanes = lanesOf(*f, target);
+  Extent extent = f->reductions[0][0];
+  bool lanewise = combine && !(extent.fixed && *extent.fixed < lanes);
+  if (lanewise)
+    scheduleLanes(b, kernel, func, outFunc, combine, term, lanes);
+  placeAtRow(b, func, outFunc, "row");
+  // As one chain, lane by lane, each addition waits for the one before; as
+  // one expression LLVM makes a tree of it.
+  if (lanewise)
+    halide::UnrollOp::create(b, outFunc.getLoc(), func, 1, "rl");
+}
+
 } // namespace
 
 static void scheduleRows(KernelInfo &kernel, const RowsPlan &plan,
@@ -153,7 +272,6 @@ static void scheduleRows(KernelInfo &kernel, const RowsPlan &plan,
   stateDenseStrides(kernel);
   KernelFunc *out = outputsOf(kernel)[0];
   Value outFunc = out->func.getResult();
-  Location loc = out->func.getLoc();
   SmallVector<std::string> vars = varsOf(out->func);
   size_t inner = plan.inner, outRank = out->extents.size();
   SmallVector<Value> reductions, expensive;
@@ -167,112 +285,21 @@ static void scheduleRows(KernelInfo &kernel, const RowsPlan &plan,
       expensive.push_back(f.func.getResult());
   }
   OpBuilder b = scheduleBuilder(kernel);
-  auto guard = halide::TailStrategy::GuardWithIf;
-
-  // Columns: the places of a reduction lie a row apart, so lanes are the
-  // innermost dim of the result.
   if (plan.columns) {
-    int64_t lanes = target.lanes(std::max(32u, widestBits(out->func)));
-    halide::SplitOp::create(b, loc, outFunc, 0, vars[0], "vb", "v", lanes,
-                            guard);
-    halide::VectorizeOp::create(b, loc, outFunc, 0, "v");
-    std::string r =
-        cast<StringAttr>(kernel.find(reductions[0])->updates[0].getRvars()[0])
-            .str();
-    halide::ComputeAtOp::create(b, loc, reductions[0], outFunc, "vb");
-    for (int64_t stage = 0; stage < 2; ++stage)
-      vectorizeInner(b, kernel.find(reductions[0])->func, stage, vars[0],
-                     lanes);
-    std::string v = heed::format("{}v", vars[0]);
-    if (Value block = sumByBlocks(kernel, reductions[0], longestSum)) {
-      if (kernel.find(reductions[0])->updates.size() > 1) {
-        vectorizeInner(b, kernel.find(reductions[0])->func, 2, vars[0], lanes);
-        halide::ReorderOp::create(b, loc, reductions[0], 2, {v, vars[0], r});
-      }
-      halide::ComputeAtOp::create(b, loc, block, reductions[0],
-                                  heed::format("{}_b", r));
-      for (int64_t stage = 0; stage < 2; ++stage)
-        vectorizeInner(b, kernel.find(block)->func, stage, vars[0], lanes);
-      halide::ReorderOp::create(b, loc, block, 1, {v, vars[0], r});
-      r += "_b";
-    }
-    halide::ReorderOp::create(b, loc, reductions[0], 1, {v, vars[0], r});
-    SmallVector<std::string> loops{"vb"};
-    loops.append(vars.begin() + 1, vars.end());
-    parallelOuter(b, out->func, 0, loops, loops.size() > 1 ? 1 : 0,
-                  FusedBody::ComputesFuncs);
+    scheduleColumns(b, kernel, reductions[0], target);
     return;
   }
-
-  // The loops of the output: places in the row, then eight rows a task.
-  int64_t outLanes = target.lanes(std::max(32u, widestBits(out->func)));
-  if (inner && !(out->extents[0].fixed && *out->extents[0].fixed < outLanes))
-    vectorizeInner(b, out->func, 0, vars[0], outLanes);
-  SmallVector<std::string> loops =
-      fuseLoops(b, out->func, 0, ArrayRef(vars).drop_front(inner),
-                FusedBody::ComputesFuncs);
-  halide::SplitOp::create(b, loc, outFunc, 0, loops[0], "task", "row", 8,
-                          guard);
-  loops[0] = "task";
-  for (const std::string &loop : loops)
-    halide::ParallelOp::create(b, loc, outFunc, 0, loop);
-  // The last task needs no loops of its own.
-  halide::PartitionOp::create(b, loc, outFunc, 0, loops[0],
-                              halide::Partition::Never);
-
+  scheduleOutput(b, *out, inner, target);
   for (Value func : expensive) {
     KernelFunc *f = kernel.find(func);
     placeAtRow(b, func, outFunc, "row");
-    vectorizeInner(b, f->func, 0, varsOf(f->func)[0],
-                   target.lanes(std::max(32u, widestBits(f->func))));
+    vectorizeInner(b, f->func, 0, varsOf(f->func)[0], lanesOf(*f, target));
     prefetchRows(b, kernel, func, varsOf(f->func)[0], outFunc);
   }
   if (inner)
     prefetchRows(b, kernel, outFunc, vars[0], outFunc);
-  for (Value func : reductions) {
-    KernelFunc *f = kernel.find(func);
-    unsigned term = 0;
-    Operation *combine = combinerOf(f->updates[0], term);
-    int64_t lanes = target.lanes(std::max(32u, widestBits(f->func)));
-    Extent extent = f->reductions[0][0];
-    bool lanewise = combine && !(extent.fixed && *extent.fixed < lanes);
-    if (lanewise) {
-      constexpr int64_t several = 4;
-      int64_t vectors =
-                  extent.fixed && *extent.fixed < several * lanes ? 1 : several,
-              width = vectors * lanes;
-      Lanes split = sumByLanes(kernel, func, combine, term, lanes, vectors);
-      auto schedule = [&](Value partial, int64_t count, size_t stages) {
-        halide::BoundExtentOp::create(b, loc, partial, "lane", i32(b, count));
-        for (size_t stage = 0; stage < stages; ++stage)
-          halide::VectorizeOp::create(b, loc, partial, stage, "lane");
-      };
-      placeAtRow(b, split.partial, outFunc, "row");
-      // A lane adds few terms in a row.
-      Value block = sumByBlocks(kernel, split.partial, longestSum / width);
-      schedule(split.partial, width,
-               1 + kernel.find(split.partial)->updates.size());
-      if (block) {
-        // A block of all lanes, not one a lane.
-        halide::ReorderOp::create(b, loc, split.partial, 1, {"lane", "rb_b"});
-        halide::ComputeAtOp::create(b, loc, block, split.partial, "rb_b");
-        schedule(block, width, 2);
-      }
-      if (split.rest) {
-        placeAtRow(b, split.rest, outFunc, "row");
-        schedule(split.rest, lanes, 2);
-      }
-      if (split.joined) {
-        placeAtRow(b, split.joined, outFunc, "row");
-        schedule(split.joined, lanes, 1);
-      }
-    }
-    placeAtRow(b, func, outFunc, "row");
-    // As one chain, lane by lane, each addition waits for the one before; as
-    // one expression LLVM makes a tree of it.
-    if (lanewise)
-      halide::UnrollOp::create(b, loc, func, 1, "rl");
-  }
+  for (Value func : reductions)
+    scheduleReduction(b, kernel, func, outFunc, target);
 }
 
 static std::optional<FamilyPlan> matchRows(const KernelFacts &facts,

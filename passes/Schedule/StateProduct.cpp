@@ -129,6 +129,34 @@ Value addFactor(KernelInfo &kernel, Value sum, Value factor, unsigned dim,
       .func.getResult();
 }
 
+/// One more term of block \p part: \p add of its old value and the product,
+/// operand \p term, of \p columns and \p rows at its dims, the block's number
+/// and the term, \p args.
+Value addTerm(OpBuilder &b, Location loc, Value part, Operation *add,
+              unsigned term, Value columns, Value rows, ValueRange args) {
+  size_t rank = args.size() - 2;
+  Type type = halide::getElementTypes(part).front();
+  Operation *product = add->getOperand(term).getDefiningOp();
+  auto factor = [&](Value func, unsigned dim) {
+    SmallVector<Value> place{args[dim], args[rank + 1], args[rank]};
+    for (size_t d = 2; d < rank; ++d)
+      place.push_back(mutated("state-product.factor-of-first-batch") ? i32(b, 0)
+                                                                     : args[d]);
+    return halide::ReadOp::create(b, loc, type, func, place).getResult(0);
+  };
+  Value old =
+      halide::ReadOp::create(b, loc, type, part, args.take_front(rank + 1))
+          .getResult(0);
+  IRMapping map;
+  map.map(product->getOperand(0), factor(columns, 0));
+  map.map(product->getOperand(1), factor(rows, 1));
+  Value fresh = b.clone(*product, map)->getResult(0);
+  IRMapping operands;
+  operands.map(add->getOperand(term), fresh);
+  operands.map(add->getOperand(1 - term), old);
+  return b.clone(*add, operands)->getResult(0);
+}
+
 /// Puts \p sum's terms, the products of \p columns and \p rows, in blocks: a
 /// func of the sum of one block, which is returned, and its sum over blocks.
 Value sumOfBlocks(KernelInfo &kernel, Value sum, Value columns, Value rows,
@@ -137,10 +165,8 @@ Value sumOfBlocks(KernelInfo &kernel, Value sum, Value columns, Value rows,
   halide::UpdateOp update = f->updates[0];
   Location loc = update.getLoc();
   Type type = halide::getElementTypes(sum).front();
-  size_t rank = f->extents.size();
   unsigned term = 0;
   Operation *add = combinerOf(update, term);
-  Operation *product = add->getOperand(term).getDefiningOp();
   SmallVector<std::string> names = varsOf(f->func);
   names.push_back("block");
   SmallVector<StringRef> vars(names.begin(), names.end());
@@ -165,25 +191,8 @@ Value sumOfBlocks(KernelInfo &kernel, Value sum, Value columns, Value rows,
       halide::UpdateOp::create(b, loc, partFunc, ArrayRef<StringRef>{"r"},
                                ValueRange{zero, i32(b, block)});
   inner.fill(b, inner.getSet(), [&](OpBuilder &at, Location, ValueRange args) {
-    auto factor = [&](Value func, unsigned dim) {
-      SmallVector<Value> place{args[dim], args[rank + 1], args[rank]};
-      for (size_t d = 2; d < rank; ++d)
-        place.push_back(mutated("state-product.factor-of-first-batch")
-                            ? i32(at, 0)
-                            : args[d]);
-      return halide::ReadOp::create(at, loc, type, func, place).getResult(0);
-    };
-    Value old = halide::ReadOp::create(at, loc, type, partFunc,
-                                       args.take_front(rank + 1))
-                    .getResult(0);
-    IRMapping map;
-    map.map(product->getOperand(0), factor(columns, 0));
-    map.map(product->getOperand(1), factor(rows, 1));
-    Value fresh = at.clone(*product, map)->getResult(0);
-    IRMapping operands;
-    operands.map(add->getOperand(term), fresh);
-    operands.map(add->getOperand(1 - term), old);
-    return SmallVector<Value>{at.clone(*add, operands)->getResult(0)};
+    return SmallVector<Value>{
+        addTerm(at, loc, partFunc, add, term, columns, rows, args)};
   });
   KernelFunc *own = kernel.find(partFunc);
   own->updates.push_back(inner);
@@ -195,136 +204,199 @@ Value sumOfBlocks(KernelInfo &kernel, Value sum, Value columns, Value rows,
   return partFunc;
 }
 
-} // namespace
+int64_t roundUp(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
-static void scheduleStateProduct(KernelInfo &kernel, const StatePlan &plan,
-                                 const halide::Target &target) {
-  Value sum = computation(kernel, plan.sum).func.getResult();
+/// What the sum reads along its rows, or along its columns: its func, the
+/// places that there are, and as many as are computed.
+struct FactorFunc {
+  Value func;
+  int64_t size, padded;
+};
+
+/// The schedule of one kernel, step by step.
+class TiledStateProduct {
+public:
+  TiledStateProduct(KernelInfo &kernel, const halide::Target &target)
+      : kernel(kernel), target(target), b(scheduleBuilder(kernel)) {}
+
+  void run(const StatePlan &plan) {
+    find(plan);
+    rewrite(plan);
+    b = scheduleBuilder(kernel);
+    scheduleOutput();
+    placeSum();
+    placePart();
+    scheduleFactor(columns);
+    scheduleFactor(rows);
+  }
+
+private:
+  void find(const StatePlan &plan);
+  void rewrite(const StatePlan &plan);
+  void scheduleOutput();
+  void placeSum();
+  void placePart();
+  void scheduleFactor(const FactorFunc &factor);
+  /// Fetches the next block of \p factor while tiles of this one are computed.
+  void prefetch(const FactorFunc &factor);
+  /// Register tiles of stage \p stage of \p func: one, or with \p panels all.
+  void scheduleTile(Value func, int64_t stage, bool panels);
+  /// Bounds the dims of \p func from \p first on: a matrix is one task.
+  void boundOuter(Value func, size_t first);
+
+  static constexpr auto roundTail = halide::TailStrategy::RoundUp;
+  static constexpr int64_t unrolled = 4; ///< terms
+
+  KernelInfo &kernel;
+  const halide::Target &target;
+  OpBuilder b;
+  Location loc = b.getUnknownLoc();
+  Value sum, part, outFunc;
+  FactorFunc columns{}, rows{};
+  RegisterTile tile{};
+  int64_t lanes = 1, width = 1, bytes = 1;
+  int64_t block = 0; ///< terms
+  SmallVector<std::string> vars;
+  std::string task;
+};
+
+/// Finds the sum and chooses its tile and its block.
+void TiledStateProduct::find(const StatePlan &plan) {
+  sum = computation(kernel, plan.sum).func.getResult();
   separateOutputs(kernel);
   hideConditions(kernel);
   stateDenseStrides(kernel);
   KernelFunc *acc = kernel.find(sum);
   Type type = halide::getElementTypes(sum).front();
-  Location loc = acc->func.getLoc();
-  int64_t lanes = target.lanes(type.getIntOrFloatBitWidth());
-  int64_t columns = *acc->extents[0].fixed, rows = *acc->extents[1].fixed;
-  RegisterTile tile = chooseTile(columns, lanes, target.vectorRegisters);
-  int64_t width = tile.vectors * lanes;
-  tile.rows = std::min(tile.rows, rows);
-  auto roundUp = [](int64_t x, int64_t to) { return (x + to - 1) / to * to; };
-  int64_t paddedColumns = roundUp(columns, width),
-          paddedRows = roundUp(roundUp(rows, tile.rows), lanes);
-  int64_t bytes = type.getIntOrFloatBitWidth() / 8;
-  int64_t block = std::clamp(
-      target.l1 * 3 / 4 / ((paddedColumns + paddedRows) * bytes) / 16 * 16,
-      int64_t(16), int64_t(256));
-  unsigned term = 0;
-  Operation *add = combinerOf(acc->updates[0], term);
-  Operation *product = add->getOperand(term).getDefiningOp();
-  Value columnFunc =
-      addFactor(kernel, sum, product->getOperand(plan.columnFactor), 0,
-                "columns", columns, paddedColumns, block);
-  Value rowFunc =
-      addFactor(kernel, sum, product->getOperand(1 - plan.columnFactor), 1,
-                "rows", rows, paddedRows, block);
-  Value part = sumOfBlocks(kernel, sum, columnFunc, rowFunc, block);
-  dropUnreadFuncs(kernel);
+  loc = acc->func.getLoc();
+  lanes = target.lanes(type.getIntOrFloatBitWidth());
+  columns.size = *acc->extents[0].fixed;
+  rows.size = *acc->extents[1].fixed;
+  tile = chooseTile(columns.size, lanes, target.vectorRegisters);
+  width = tile.vectors * lanes;
+  tile.rows = std::min(tile.rows, rows.size);
+  columns.padded = roundUp(columns.size, width);
+  rows.padded = roundUp(roundUp(rows.size, tile.rows), lanes);
+  bytes = type.getIntOrFloatBitWidth() / 8;
+  block = std::clamp(target.l1 * 3 / 4 /
+                         ((columns.padded + rows.padded) * bytes) / 16 * 16,
+                     int64_t(16), int64_t(256));
+}
 
-  OpBuilder b = scheduleBuilder(kernel);
+void TiledStateProduct::rewrite(const StatePlan &plan) {
+  unsigned term = 0;
+  Operation *add = combinerOf(kernel.find(sum)->updates[0], term);
+  Operation *product = add->getOperand(term).getDefiningOp();
+  columns.func = addFactor(kernel, sum, product->getOperand(plan.columnFactor),
+                           0, "columns", columns.size, columns.padded, block);
+  rows.func = addFactor(kernel, sum, product->getOperand(1 - plan.columnFactor),
+                        1, "rows", rows.size, rows.padded, block);
+  part = sumOfBlocks(kernel, sum, columns.func, rows.func, block);
+  dropUnreadFuncs(kernel);
+}
+
+void TiledStateProduct::scheduleOutput() {
   KernelFunc *out = outputsOf(kernel)[0];
-  Value outFunc = out->func.getResult();
+  outFunc = out->func.getResult();
   SmallVector<std::string> order = varsOf(out->func);
   std::string n = order[0];
   halide::SplitOp::create(b, loc, outFunc, 0, n, n, "nv", lanes,
                           halide::TailStrategy::GuardWithIf);
   halide::VectorizeOp::create(b, loc, outFunc, 0, "nv");
   order.insert(order.begin(), "nv");
-  std::string task =
-      parallelOuter(b, out->func, 0, order, 3, FusedBody::ComputesFuncs);
+  task = parallelOuter(b, out->func, 0, order, 3, FusedBody::ComputesFuncs);
+}
 
-  auto boundOuter = [&](Value func, size_t first) {
-    SmallVector<std::string> dims = varsOf(kernel.find(func)->func);
-    for (size_t d = first; d < dims.size(); ++d)
-      halide::BoundExtentOp::create(b, loc, func, dims[d], i32(b, 1));
-  };
-  SmallVector<std::string> vars = varsOf(kernel.find(sum)->func);
-  halide::ComputeAtOp::create(b, loc, sum, outFunc, task);
-  halide::BoundExtentOp::create(b, loc, sum, vars[0], i32(b, paddedColumns));
-  halide::BoundExtentOp::create(b, loc, sum, vars[1],
-                                i32(b, roundUp(rows, tile.rows)));
-  boundOuter(sum, 2);
-  auto roundTail = halide::TailStrategy::RoundUp;
-  auto scheduleTile = [&](Value func, int64_t stage, bool panels) {
-    auto tail = stage ? halide::TailStrategy::GuardWithIf : roundTail;
-    std::string inner = vars[0];
-    if (panels) {
-      halide::SplitOp::create(b, loc, func, stage, vars[0], "np", "ni", width,
-                              tail);
-      halide::SplitOp::create(b, loc, func, stage, vars[1], "mb", vars[1],
-                              tile.rows, tail);
-      inner = "ni";
-    }
-    halide::SplitOp::create(b, loc, func, stage, inner, "nj", "nv", lanes,
+void TiledStateProduct::boundOuter(Value func, size_t first) {
+  SmallVector<std::string> dims = varsOf(kernel.find(func)->func);
+  for (size_t d = first; d < dims.size(); ++d)
+    halide::BoundExtentOp::create(b, loc, func, dims[d], i32(b, 1));
+}
+
+void TiledStateProduct::scheduleTile(Value func, int64_t stage, bool panels) {
+  auto tail = stage ? halide::TailStrategy::GuardWithIf : roundTail;
+  std::string inner = vars[0];
+  if (panels) {
+    halide::SplitOp::create(b, loc, func, stage, vars[0], "np", "ni", width,
                             tail);
-    SmallVector<StringRef> loops{"nv", "nj", vars[1]};
-    if (panels)
-      loops.append({"np", "mb"});
-    if (stage && panels)
-      loops.push_back("rb");
-    if (stage && !panels) {
-      halide::SplitOp::create(b, loc, func, stage, "r", "r", "ru", 4, tail);
-      loops.append({"ru", "r"});
-    }
-    halide::ReorderOp::create(b, loc, func, stage, loops);
-    halide::VectorizeOp::create(b, loc, func, stage, "nv");
-    halide::UnrollOp::create(b, loc, func, stage, "nj");
-    halide::UnrollOp::create(b, loc, func, stage, vars[1]);
-    if (stage && !panels)
-      halide::UnrollOp::create(b, loc, func, stage, "ru");
-  };
+    halide::SplitOp::create(b, loc, func, stage, vars[1], "mb", vars[1],
+                            tile.rows, tail);
+    inner = "ni";
+  }
+  halide::SplitOp::create(b, loc, func, stage, inner, "nj", "nv", lanes, tail);
+  SmallVector<StringRef> loops{"nv", "nj", vars[1]};
+  if (panels)
+    loops.append({"np", "mb"});
+  if (stage && panels)
+    loops.push_back("rb");
+  if (stage && !panels) {
+    halide::SplitOp::create(b, loc, func, stage, "r", "r", "ru", unrolled,
+                            tail);
+    loops.append({"ru", "r"});
+  }
+  halide::ReorderOp::create(b, loc, func, stage, loops);
+  halide::VectorizeOp::create(b, loc, func, stage, "nv");
+  halide::UnrollOp::create(b, loc, func, stage, "nj");
+  halide::UnrollOp::create(b, loc, func, stage, vars[1]);
+  if (stage && !panels)
+    halide::UnrollOp::create(b, loc, func, stage, "ru");
+}
+
+/// The sum over blocks, of a whole matrix.
+void TiledStateProduct::placeSum() {
+  vars = varsOf(kernel.find(sum)->func);
+  halide::ComputeAtOp::create(b, loc, sum, outFunc, task);
+  halide::BoundExtentOp::create(b, loc, sum, vars[0], i32(b, columns.padded));
+  halide::BoundExtentOp::create(b, loc, sum, vars[1],
+                                i32(b, roundUp(rows.size, tile.rows)));
+  boundOuter(sum, 2);
   scheduleTile(sum, 0, true);
   scheduleTile(sum, 1, true);
+}
 
+/// The sum of a block, a register tile.
+void TiledStateProduct::placePart() {
   halide::ComputeAtOp::create(b, loc, part, sum, "np");
   halide::BoundExtentOp::create(b, loc, part, vars[0], i32(b, width));
   halide::BoundExtentOp::create(b, loc, part, vars[1], i32(b, tile.rows));
   boundOuter(part, 2);
   scheduleTile(part, 0, false);
   scheduleTile(part, 1, false);
-
-  for (auto [func, size, padded] :
-       {std::tuple(columnFunc, columns, paddedColumns),
-        std::tuple(rowFunc, rows, paddedRows)}) {
-    halide::ComputeAtOp::create(b, loc, func, sum, "rb");
-    halide::BoundExtentOp::create(b, loc, func, "place", i32(b, padded));
-    halide::BoundExtentOp::create(b, loc, func, "term", i32(b, block));
-    boundOuter(func, 2);
-    halide::SplitOp::create(b, loc, func, 0, "place", "place", "lane", lanes,
-                            roundTail);
-    halide::VectorizeOp::create(b, loc, func, 0, "lane");
-    // Where each vector has a number, those within the array are loads: only
-    // the last one gathers what its lanes stop at.
-    if (size < padded)
-      halide::UnrollOp::create(b, loc, func, 0, "place");
-    // Vectors side by side, as each is a long chain of operations.
-    else if (padded / lanes <= 4)
-      halide::UnrollOp::create(b, loc, func, 0, "place");
-    // The next block comes from memory while the tiles of this one are
-    // computed.
-    constexpr int64_t lineBytes = 64, unrolled = 4;
-    int64_t lines =
-        std::clamp<int64_t>(block * size * bytes / lineBytes, 1, 1024);
-    int64_t iterations = paddedColumns / width *
-                         (roundUp(rows, tile.rows) / tile.rows) *
-                         (block / unrolled);
-    for (Value source : arraysAlong(kernel.find(func)->func))
-      halide::PrefetchSpreadOp::create(
-          b, loc, part, 1, source, "r", block * size, sum, "rb", lines, 1,
-          /*secondCache=*/false,
-          std::clamp<int64_t>((lines + iterations - 1) / iterations, 1, 64),
-          IntegerAttr(), IntegerAttr());
-  }
 }
+
+void TiledStateProduct::scheduleFactor(const FactorFunc &factor) {
+  Value func = factor.func;
+  halide::ComputeAtOp::create(b, loc, func, sum, "rb");
+  halide::BoundExtentOp::create(b, loc, func, "place", i32(b, factor.padded));
+  halide::BoundExtentOp::create(b, loc, func, "term", i32(b, block));
+  boundOuter(func, 2);
+  halide::SplitOp::create(b, loc, func, 0, "place", "place", "lane", lanes,
+                          roundTail);
+  halide::VectorizeOp::create(b, loc, func, 0, "lane");
+  // Where each vector has a number, those within the array are loads: only
+  // the last one gathers what its lanes stop at.
+  // And vectors side by side, as each is a long chain of operations.
+  if (factor.size < factor.padded || factor.padded / lanes <= 4)
+    halide::UnrollOp::create(b, loc, func, 0, "place");
+  prefetch(factor);
+}
+
+void TiledStateProduct::prefetch(const FactorFunc &factor) {
+  constexpr int64_t lineBytes = 64;
+  int64_t lines =
+      std::clamp<int64_t>(block * factor.size * bytes / lineBytes, 1, 1024);
+  int64_t iterations = columns.padded / width *
+                       (roundUp(rows.size, tile.rows) / tile.rows) *
+                       (block / unrolled);
+  for (Value source : arraysAlong(kernel.find(factor.func)->func))
+    halide::PrefetchSpreadOp::create(
+        b, loc, part, 1, source, "r", block * factor.size, sum, "rb", lines, 1,
+        /*secondCache=*/false,
+        std::clamp<int64_t>((lines + iterations - 1) / iterations, 1, 64),
+        IntegerAttr(), IntegerAttr());
+}
+
+} // namespace
 
 static std::optional<FamilyPlan>
 matchStateProduct(const KernelFacts &facts, const halide::Target &target) {
@@ -333,7 +405,7 @@ matchStateProduct(const KernelFacts &facts, const halide::Target &target) {
     return std::nullopt;
   return FamilyPlan{Benefit::Terms,
                     [plan = *plan, &target](KernelInfo &kernel) {
-                      scheduleStateProduct(kernel, plan, target);
+                      TiledStateProduct(kernel, target).run(plan);
                       return true;
                     }};
 }

@@ -123,8 +123,8 @@ void scheduleRows(Writer &w, const StreamingPlan &plan,
   w.keepWhole(rows, 1, {"rg"});
 }
 
-void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
-                   int64_t number) {
+/// The loops of update \p number of the state.
+void scheduleState(Writer &w, const StreamingPlan &plan, int64_t number) {
   halide::FuncOp state = plan.state;
   SmallVector<StringRef> order{"iv", "iu", "dt", "ib"};
   SmallVector<std::string> batch;
@@ -144,8 +144,12 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
   // kernel with relative terms compile for three times as long; their steady
   // state would run 1.5 times as fast.
   w.keepWhole(state, number, whole);
+}
 
-  halide::FuncOp products = stage.products;
+/// Weights times values, and the rows of tables over offsets.
+void scheduleProducts(Writer &w, const StreamingPlan &plan,
+                      const StreamingStage &stage) {
+  halide::FuncOp state = plan.state, products = stage.products;
   w.computeAt(products, state, "dt");
   w.lanes(products, 0, {"dd"});
   w.unroll(products, 0, "dd");
@@ -181,11 +185,44 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
     }
   }
   w.boundExtent(products, "dd", w.i(plan.group));
+}
 
-  // Without a maximum weights are made of scores in registers.
+/// A term of \p scores.
+void scheduleTerm(Writer &w, const StreamingPlan &plan,
+                  const StreamingStage &stage, const StreamingTerm &term,
+                  halide::FuncOp scores) {
+  w.computeAt(term.func, scores, "jt");
+  w.boundExtent(term.func, "jj", w.i(plan.group));
+  // Lanes of a table are moved vector by vector.
+  w.lanes(term.func, 0, {"jj"}, /*unrolled=*/!term.offsets);
+  w.unroll(term.func, 0, "jj");
+  if (term.window) {
+    int64_t numbers = stage.block + plan.tile - 1;
+    w.computeAt(term.window, plan.state, "ib");
+    w.bound(term.window, "x", w.i(llvm::alignTo(numbers, plan.lanes)));
+    w.vectors(term.window, 0, "x", "xo", "xi");
+  }
+  if (term.offsets) {
+    scheduleShifts(w, plan, *term.offsets, term.func, 0);
+    scheduleRows(w, plan, *term.offsets, plan.state);
+    w.computeAt(term.offsets->tile, term.offsets->rows, "rg");
+    w.boundExtent(term.offsets->tile, "y", w.i(plan.group));
+    w.boundExtent(term.offsets->tile, "rg", w.i(1));
+    w.lanes(term.offsets->tile, 0, {"y"});
+    w.unroll(term.offsets->tile, 0, "y");
+    scheduleSum(w, term, term.offsets->tile, "y");
+  } else if (!term.loops.empty()) {
+    scheduleSum(w, term, term.func, "jj");
+  }
+}
+
+/// Scores and their terms. Without a maximum weights are made of scores in
+/// registers.
+void scheduleScores(Writer &w, const StreamingPlan &plan,
+                    const StreamingStage &stage) {
   halide::FuncOp scores = stage.scores ? stage.scores : stage.weights;
   if (stage.scores) {
-    w.computeAt(stage.scores, state, "ib");
+    w.computeAt(stage.scores, plan.state, "ib");
     w.lanes(stage.scores, 0, {"jt"});
     w.keepWhole(stage.scores, 0, {"jt"});
   }
@@ -196,31 +233,14 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
     w.lanes(stage.pairs, 0, {"y", "jt"});
     w.unroll(stage.pairs, 0, "y");
   }
-  for (const StreamingTerm &term : stage.terms) {
-    w.computeAt(term.func, scores, "jt");
-    w.boundExtent(term.func, "jj", w.i(plan.group));
-    // Lanes of a table are moved vector by vector.
-    w.lanes(term.func, 0, {"jj"}, /*unrolled=*/!term.offsets);
-    w.unroll(term.func, 0, "jj");
-    if (term.window) {
-      int64_t numbers = stage.block + plan.tile - 1;
-      w.computeAt(term.window, state, "ib");
-      w.bound(term.window, "x", w.i(llvm::alignTo(numbers, plan.lanes)));
-      w.vectors(term.window, 0, "x", "xo", "xi");
-    }
-    if (term.offsets) {
-      scheduleShifts(w, plan, *term.offsets, term.func, 0);
-      scheduleRows(w, plan, *term.offsets, state);
-      w.computeAt(term.offsets->tile, term.offsets->rows, "rg");
-      w.boundExtent(term.offsets->tile, "y", w.i(plan.group));
-      w.boundExtent(term.offsets->tile, "rg", w.i(1));
-      w.lanes(term.offsets->tile, 0, {"y"});
-      w.unroll(term.offsets->tile, 0, "y");
-      scheduleSum(w, term, term.offsets->tile, "y");
-    } else if (!term.loops.empty()) {
-      scheduleSum(w, term, term.func, "jj");
-    }
-  }
+  for (const StreamingTerm &term : stage.terms)
+    scheduleTerm(w, plan, stage, term, scores);
+}
+
+/// The block's maximum, its weights and their sum.
+void scheduleWeights(Writer &w, const StreamingPlan &plan,
+                     const StreamingStage &stage) {
+  halide::FuncOp state = plan.state;
   // A normaliser may have no maximum, or no sum.
   for (halide::FuncOp f : {stage.top, stage.sum}) {
     if (!f)
@@ -244,7 +264,11 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
   w.lanes(stage.weights, 0, {"j8", "jt"});
   w.unroll(stage.weights, 0, "j8");
   w.keepWhole(stage.weights, 0, {"jt"});
+}
 
+/// All funcs of a block are of one tile of queries.
+void boundQueries(Writer &w, const StreamingPlan &plan,
+                  const StreamingStage &stage) {
   SmallVector<halide::FuncOp> funcs{stage.pairs,   stage.scores,  stage.top,
                                     stage.rounded, stage.weights, stage.sum,
                                     stage.products};
@@ -255,26 +279,32 @@ void scheduleStage(Writer &w, StreamingPlan &plan, const StreamingStage &stage,
   }
   for (const StreamingOffsets &table : stage.offsets)
     funcs.append({table.rows, table.low, table.high});
-  for (halide::FuncOp f : funcs) {
-    if (!f)
-      continue;
-    w.boundExtent(f, "ii", w.i(plan.tile));
-  }
+  for (halide::FuncOp f : funcs)
+    if (f)
+      w.boundExtent(f, "ii", w.i(plan.tile));
+}
+
+void scheduleStage(Writer &w, const StreamingPlan &plan,
+                   const StreamingStage &stage, int64_t number) {
+  scheduleState(w, plan, number);
+  scheduleProducts(w, plan, stage);
+  scheduleScores(w, plan, stage);
+  scheduleWeights(w, plan, stage);
+  boundQueries(w, plan, stage);
 }
 
 } // namespace
 
-void StreamingPlan::schedule(OpBuilder &b, Location loc,
-                             ArrayRef<Extent> batch) {
-  Writer w{b, loc, *this};
-
-  // The output: a task is some tiles of one batch element.
+StreamingPlan::Groups StreamingPlan::scheduleOutput(Writer &w,
+                                                    ArrayRef<Extent> batch) {
+  OpBuilder &b = w.b;
+  Location loc = w.loc;
   w.split(output, 0, queryVar, "tile", "row", tile);
   w.split(output, 0, "tile", "task", "ti",
           masked ? maskedTilesPerTask(w, *this, batch)
                  : tilesPerTask(w, *this, batch));
   SmallVector<std::string> order;
-  Value groups = w.i(1), padded = w.i(group);
+  Groups groups{w.i(1), w.i(group), ""};
   if (lse) {
     // Columns are the value dim and the log-sum-exp.
     halide::ComputeRootOp::create(b, loc, output.getResult());
@@ -292,9 +322,9 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
       order.push_back("dv");
     }
     order.push_back(valueVar);
-    padded = Ops{b, loc}.alignTo(extent, group);
-    groups = extent.fixed ? w.i(llvm::divideCeil(*extent.fixed, group))
-                          : Ops{b, loc}.floorDiv(padded, group);
+    groups.padded = Ops{b, loc}.alignTo(extent, group);
+    groups.count = extent.fixed ? w.i(llvm::divideCeil(*extent.fixed, group))
+                                : Ops{b, loc}.floorDiv(groups.padded, group);
   }
   order.append({"row", "ti", "task"});
   SmallVector<std::string> outer(llvm::reverse(batchVars));
@@ -302,25 +332,27 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
   w.reorder(output, 0, SmallVector<StringRef>(order.begin(), order.end()));
   SmallVector<std::string> tasks{"task"};
   tasks.append(outer);
-  std::string task =
-      parallelOuter(b, output, 0, tasks, 0, FusedBody::ComputesFuncs);
+  groups.task = parallelOuter(b, output, 0, tasks, 0, FusedBody::ComputesFuncs);
+  return groups;
+}
 
+void StreamingPlan::scheduleResults(Writer &w, const Groups &groups) {
   if (rowsOut) {
-    w.computeAt(rowsOut, output, task);
+    w.computeAt(rowsOut, output, groups.task);
     w.bound(rowsOut, "ii", w.i(tile));
-    w.bound(rowsOut, "d", Ops{b, loc}.alignTo(*values, lanes));
+    w.bound(rowsOut, "d", Ops{w.b, w.loc}.alignTo(*values, lanes));
     w.transpose(rowsOut, rowsOutSteps, "d", "ii");
     w.computeAt(divided, rowsOut, "ib");
   } else {
-    w.computeAt(divided, output, task);
+    w.computeAt(divided, output, groups.task);
   }
   w.bound(divided, "ii", w.i(tile));
-  w.bound(divided, "d", padded);
+  w.bound(divided, "d", groups.padded);
   w.split(divided, 0, "d", "dt", "d8", group);
   w.lanes(divided, 0, {"d8", "dt"}, /*unrolled=*/false);
   w.unroll(divided, 0, "d8");
   if (scale) {
-    w.computeAt(scale, output, task);
+    w.computeAt(scale, output, groups.task);
     w.bound(scale, "ii", w.i(tile));
     w.lanes(scale, 0, {});
   }
@@ -334,7 +366,9 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
     for (halide::FuncOp f : {sums, most, stands})
       w.computeAt(f, scale ? scale : divided, "ib");
   }
+}
 
+void StreamingPlan::scheduleQueries(Writer &w, StringRef task) {
   for (StreamingQuery &q : queryFuncs) {
     w.computeAt(q.func, output, task);
     w.bound(q.func, "ii", w.i(tile));
@@ -349,15 +383,23 @@ void StreamingPlan::schedule(OpBuilder &b, Location loc,
     else
       w.transpose(q.func, q.steps, "ii", names[0]);
   }
-  w.computeAt(state, output, task);
+}
+
+void StreamingPlan::schedule(OpBuilder &b, Location loc,
+                             ArrayRef<Extent> batch) {
+  Writer w{b, loc, *this};
+  Groups groups = scheduleOutput(w, batch);
+  scheduleResults(w, groups);
+  scheduleQueries(w, groups.task);
+  w.computeAt(state, output, groups.task);
   w.bound(state, "ii", w.i(tile));
-  w.bound(state, "dt", groups);
+  w.bound(state, "dt", groups.count);
   if (!begins)
     w.lanes(state, 0, {"dt"}, /*unrolled=*/false);
   for (auto [number, stage] : llvm::enumerate(stages))
     scheduleStage(w, *this, stage, begins ? number : number + 1);
   if (lse) {
-    w.computeAt(lse, output, task);
+    w.computeAt(lse, output, groups.task);
     w.bound(lse, "ii", w.i(tile));
     w.lanes(lse, 0, {});
   }

@@ -9,6 +9,10 @@
 
 namespace heed {
 
+namespace streaming {
+struct Writer;
+}
+
 /// Up to how many queries rows are faster than tiles, measured: with 16 lanes a
 /// key costs two queries three quarters of what it costs a narrow tile, whose
 /// tasks are heads; rows have tasks for all cores. Where heads share their
@@ -137,6 +141,23 @@ struct StreamingPlan {
   llvm::SmallVector<std::string> batchVars;
   std::string queryVar, valueVar;
   std::optional<Extent> values;
+
+private:
+  /// Of tiles, i32: groups of value dims, and the dims with which the last one
+  /// is full; and the loop of the output that is a task.
+  struct Groups {
+    mlir::Value count, padded;
+    std::string task;
+  };
+  /// The output: a task is some tiles of one batch element.
+  Groups scheduleOutput(streaming::Writer &w, llvm::ArrayRef<Extent> batch);
+  /// What a tile's results go through.
+  void scheduleResults(streaming::Writer &w, const Groups &groups);
+  void scheduleQueries(streaming::Writer &w, llvm::StringRef task);
+  // The same of rows.
+  void scheduleOutputOfRows(streaming::Writer &w);
+  void scheduleParts(streaming::Writer &w);
+  void scheduleQueriesOfRows(streaming::Writer &w, llvm::StringRef task);
 };
 
 } // namespace heed

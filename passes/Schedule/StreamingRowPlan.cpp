@@ -24,10 +24,10 @@ static bool isFrequent(const StreamingPlan &plan, const StreamingStage &stage) {
   return !stage.partial || plan.stages.size() == 1;
 }
 
-/// While all members of a group compute the keys of one iteration of loop \p
-/// over,
-/// \p count of them, the next come, spread over the iterations of \p at inside,
-/// if these are \p iterations or more: of one member alone there are too few.
+/// While all members of a group compute the keys of one iteration of loop
+/// \p over, \p count of them, the next come, spread over the iterations of \p
+/// at inside, if these are \p iterations or more: of one member alone there are
+/// too few.
 static void prefetchNext(Writer &w, halide::FuncOp func, StringRef at,
                          const StreamingStage &stage, const DenseKeys &keys,
                          halide::FuncOp consumer, StringRef over, int64_t count,
@@ -144,12 +144,11 @@ static void scheduleBlock(Writer &w, StreamingPlan &plan,
   }
 }
 
-void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
-  Writer w{b, loc, *this};
+void StreamingPlan::scheduleOutputOfRows(Writer &w) {
   SmallVector<std::string> order;
   if (lse) {
     // Columns are the value dim and the log-sum-exp.
-    halide::ComputeRootOp::create(b, loc, output.getResult());
+    halide::ComputeRootOp::create(w.b, w.loc, output.getResult());
     if (!values)
       order.push_back("column");
   }
@@ -186,8 +185,10 @@ void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
     w.vectorize(sums, 1, "ii");
     w.acrossLanes(most, 1, "rl");
   }
+}
 
-  halide::ComputeRootOp::create(b, loc, parts.getResult());
+void StreamingPlan::scheduleParts(Writer &w) {
+  halide::ComputeRootOp::create(w.b, w.loc, parts.getResult());
   for (auto &[var, count] : tasks)
     w.bound(parts, var, count);
   std::string task = tasks.front().first;
@@ -198,7 +199,7 @@ void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
     task = "neighbour";
   }
   for (auto &[var, count] : tasks)
-    halide::ParallelOp::create(b, loc, parts.getResult(), 0, var);
+    halide::ParallelOp::create(w.b, w.loc, parts.getResult(), 0, var);
   w.vectors(parts, 0, "column", "column", "cv");
   w.keepWhole(parts, 0, {"column"});
   w.computeAt(part, parts, task);
@@ -214,7 +215,10 @@ void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
     w.aroundMembers(part, stage, {"iv", "do"}, "rk", {"ii", "kp", "ib"});
     w.keepWhole(part, stage, {"rk"});
   }
+  scheduleQueriesOfRows(w, task);
+}
 
+void StreamingPlan::scheduleQueriesOfRows(Writer &w, StringRef task) {
   for (StreamingQuery &q : queryFuncs) {
     w.computeAt(q.func, parts, task);
     w.bound(q.func, "ii", w.i(1));
@@ -227,6 +231,12 @@ void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
       w.vectors(q.func, 0, inner, inner, "ev");
     }
   }
+}
+
+void StreamingPlan::scheduleRows(OpBuilder &b, Location loc) {
+  Writer w{b, loc, *this};
+  scheduleOutputOfRows(w);
+  scheduleParts(w);
   for (const StreamingStage &stage : stages)
     scheduleBlock(w, *this, stage);
 }
