@@ -303,28 +303,31 @@ static bool splitLinear(const Size &size, unsigned atom, Size &c, Size &r) {
   return true;
 }
 
-bool SizeTable::nonNegative(const Size &size, ArrayRef<unsigned> positive,
-                            unsigned depth) const {
-  if (auto c = size.constant())
-    return *c >= 0;
-  // Move every atom to its least value: then all coefficients must be >= 0.
+/// Moves every atom to its least value: then all coefficients must be >= 0.
+static bool isSumOfNonNegatives(const Size &size, ArrayRef<Atom> atoms,
+                                ArrayRef<unsigned> positive) {
   Size shifted;
-  bool bounded = true;
   for (auto &[monomial, factor] : size.terms) {
     Size term(factor);
     for (unsigned id : monomial) {
       int64_t least = atoms[id].least;
       if (least == INT64_MIN)
-        bounded = false, least = 0;
+        return false;
       if (least < 1 && llvm::is_contained(positive, id))
         least = 1;
       term = term * (Size::atom(id) + Size(least));
     }
     shifted = shifted + term;
   }
-  if (bounded && llvm::all_of(shifted.terms, [](const auto &term) {
-        return term.second >= 0;
-      }))
+  return llvm::all_of(shifted.terms,
+                      [](const auto &term) { return term.second >= 0; });
+}
+
+bool SizeTable::nonNegative(const Size &size, ArrayRef<unsigned> positive,
+                            unsigned depth) const {
+  if (auto c = size.constant())
+    return *c >= 0;
+  if (isSumOfNonNegatives(size, atoms, positive))
     return true;
   if (depth >= 4)
     return false;

@@ -117,22 +117,45 @@ struct Points::System {
   void add(const Form &form, bool isEquality = false) {
     constraints.push_back({form, isEquality});
   }
+  std::vector<Form::Column> number();
+  IntegerPolyhedron setOf(llvm::ArrayRef<Constraint> list) const;
 };
+
+std::optional<int64_t> Points::least(unsigned atom) const {
+  int64_t known = sizes.atom(atom).least;
+  if (auto it = leasts.find(atom); it != leasts.end())
+    known = std::max(known, it->second);
+  return known == INT64_MIN ? std::nullopt : std::optional(known);
+}
+
+bool Points::isNonNegative(const Size::Monomial &monomial) const {
+  return llvm::all_of(monomial, [&](unsigned atom) {
+    auto n = least(atom);
+    return n && *n >= 0;
+  });
+}
+
+/// Of a product a * rest that is not negative:
+/// (a - least a) * (rest - least rest) >= 0.
+void Points::addProduct(const Size::Monomial &monomial, System &system) const {
+  Size::Monomial rest(monomial.begin() + 1, monomial.end());
+  auto a = least(monomial[0]);
+  if (!isNonNegative(monomial) || !a)
+    return;
+  DynamicAPInt b(1);
+  for (unsigned atom : rest)
+    b *= *least(atom);
+  Form product;
+  product.terms[{0, monomial}] = 1;
+  system.add(product);
+  product.add(Form(1).times(rest, DynamicAPInt(1)), DynamicAPInt(-*a));
+  product.add(Form(Size::atom(monomial[0])), -b);
+  product.add(Form(1), b * *a);
+  system.add(product);
+}
 
 /// Adds what is known about every column, until there is no new one.
 void Points::close(System &system) const {
-  auto least = [&](unsigned id) -> std::optional<int64_t> {
-    int64_t known = sizes.atom(id).least;
-    if (auto it = leasts.find(id); it != leasts.end())
-      known = std::max(known, it->second);
-    return known == INT64_MIN ? std::nullopt : std::optional(known);
-  };
-  auto isNonNegative = [&](const Size::Monomial &monomial) {
-    return llvm::all_of(monomial, [&](unsigned id) {
-      auto n = least(id);
-      return n && *n >= 0;
-    });
-  };
   const DynamicAPInt one(1);
   for (; system.closed < system.constraints.size(); ++system.closed) {
     std::vector<Form::Column> found;
@@ -148,32 +171,15 @@ void Points::close(System &system) const {
           if (auto n = least(atom))
             system.add(Form(Size::atom(atom)) - Form(*n));
         }
+      if (!id && monomial.size() < 2)
+        continue;
+      system.nonlinear |= !monomial.empty();
       if (!id) {
-        if (monomial.size() < 2)
-          continue;
-        system.nonlinear = true;
-        // (a - least a) * (rest - least rest) >= 0 for a product a * rest.
-        Size::Monomial rest(monomial.begin() + 1, monomial.end());
-        auto a = least(monomial[0]);
-        if (isNonNegative(monomial) && a) {
-          DynamicAPInt b(1);
-          for (unsigned atom : rest)
-            b *= *least(atom);
-          Form product;
-          product.terms[{0, monomial}] = 1;
-          system.add(product);
-          product.add(Form(1).times(rest, one), DynamicAPInt(-*a));
-          product.add(Form(Size::atom(monomial[0])), -b);
-          product.add(Form(1), b * *a);
-          system.add(product);
-        }
+        addProduct(monomial, system);
         continue;
       }
-      if (!monomial.empty()) {
-        system.nonlinear = true;
-        if (!isNonNegative(monomial))
-          continue;
-      }
+      if (!isNonNegative(monomial))
+        continue;
       Form self;
       self.terms[{id, monomial}] = 1;
       for (const Form &low : variables[id - 1].lower)
@@ -224,122 +230,149 @@ static bool eliminatesExactly(const IntegerPolyhedron &set, unsigned column) {
   return lower || upper;
 }
 
+/// Adds what was checked or follows from divisions, about sizes that occur.
+void Points::addAssumptions(System &system) const {
+  auto assumptions = sizes.assumptions();
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto &[size, isEquality] : assumptions) {
+      bool occurs = llvm::any_of(size.terms, [&](const auto &term) {
+        return !term.first.empty() &&
+               system.columns.count(Form::Column{0, term.first});
+      });
+      if (!occurs)
+        continue;
+      system.add(Form(size), isEquality);
+      size = Size();
+      changed = true;
+    }
+    close(system);
+  }
+}
+
+/// What must hold at a point of the part at which `mistake` holds.
+Points::System Points::systemOf(const Conjunction &mistake,
+                                const Conjunction &part) const {
+  System system;
+  for (const Conjunction *list : {&mistake, &facts, &part})
+    system.constraints.insert(system.constraints.end(), list->begin(),
+                              list->end());
+  // Loops around that nothing mentions must still run.
+  for (const Variable &variable : variables)
+    if (!variable.name.empty() && !variable.upper.empty())
+      system.add(variable.upper[0]);
+  close(system);
+  addAssumptions(system);
+  return system;
+}
+
+/// The set of the constraints whose columns are all known.
+IntegerPolyhedron Points::System::setOf(llvm::ArrayRef<Constraint> list) const {
+  IntegerPolyhedron set(PresburgerSpace::getSetSpace(columns.size()));
+  for (const Constraint &constraint : list) {
+    SmallVector<DynamicAPInt> row(columns.size() + 1, DynamicAPInt(0));
+    bool known = true;
+    for (auto &[column, factor] : constraint.form.terms) {
+      if (column == Form::Column{0, {}}) {
+        row.back() = factor;
+        continue;
+      }
+      auto it = columns.find(column);
+      known &= it != columns.end();
+      if (known)
+        row[it->second] = factor;
+    }
+    if (!known)
+      continue;
+    if (constraint.isEquality)
+      set.addEquality(row);
+    else
+      set.addInequality(row);
+  }
+  return set;
+}
+
+/// Numbers the columns: variables first, then sizes. Gives them in this order.
+std::vector<Form::Column> Points::System::number() {
+  std::vector<Form::Column> order;
+  for (bool isSize : {false, true})
+    for (auto &entry : columns)
+      if ((entry.first.first == 0) == isSize)
+        order.push_back(entry.first);
+  for (unsigned k = 0; k < order.size(); ++k)
+    columns[order[k]] = k;
+  return order;
+}
+
+/// The conditions of `set`, of sizes alone; those that hold in all of `domain`
+/// do not tell.
+std::vector<Points::Condition> Points::conditions(
+    const IntegerPolyhedron &set, llvm::ArrayRef<Form::Column> columns,
+    const std::vector<Constraint> &domain, const System &system) const {
+  std::vector<Condition> when;
+  auto condition = [&](auto &&at, bool negate) {
+    Size size;
+    for (unsigned k = 0; k <= set.getNumVars(); ++k) {
+      DynamicAPInt factor = negate ? -at(k) : at(k);
+      size.add(k < set.getNumVars() ? columns[k].second : Size::Monomial(),
+               factor);
+    }
+    if (sizes.nonNegative(size))
+      return;
+    std::vector<Constraint> other = domain;
+    other.push_back({Form(-1) - Form(size)});
+    when.push_back({size, !system.setOf(other).isIntegerEmpty()});
+  };
+  for (unsigned k = 0; k < set.getNumEqualities(); ++k)
+    for (bool negate : {false, true})
+      condition([&](unsigned c) { return set.atEq(k, c); }, negate);
+  for (unsigned k = 0; k < set.getNumInequalities(); ++k)
+    condition([&](unsigned c) { return set.atIneq(k, c); }, false);
+  return when;
+}
+
+/// The point as text: i = 0, N = 3.
+std::string Points::sampleText(llvm::ArrayRef<Form::Column> columns,
+                               llvm::ArrayRef<DynamicAPInt> point) const {
+  std::string text;
+  for (auto [column, value] : llvm::zip(columns, point)) {
+    std::string name = column.first ? variables[column.first - 1].name
+                                    : sizes.str(Size::atom(column.second[0]));
+    if (!name.empty())
+      text += heed::format("{}{} = {}", text.empty() ? "" : ", ", name,
+                           printed(value));
+  }
+  return text;
+}
+
 Points::Answer Points::ask(const Conjunction &mistake) const {
   Answer answer;
   answer.kind = Answer::Never;
-  bool isExact = !relaxed;
   for (const Conjunction &part : parts) {
-    System system;
-    for (const Conjunction *list : {&mistake, &facts, &part})
-      system.constraints.insert(system.constraints.end(), list->begin(),
-                                list->end());
-    for (unsigned id = 1; id <= variables.size(); ++id)
-      if (!variables[id - 1].name.empty() && !variables[id - 1].upper.empty()) {
-        // Loops around that nothing mentions must still run.
-        system.add(variables[id - 1].upper[0]);
-      }
-    close(system);
-    // What was checked or follows from divisions, about sizes that occur.
-    auto assumptions = sizes.assumptions();
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (auto &[size, isEquality] : assumptions) {
-        bool occurs = llvm::any_of(size.terms, [&](const auto &term) {
-          return !term.first.empty() &&
-                 system.columns.count(Form::Column{0, term.first});
-        });
-        if (!occurs)
-          continue;
-        system.add(Form(size), isEquality);
-        size = Size();
-        changed = true;
-      }
-      close(system);
-    }
-    // Columns: variables first, then sizes.
-    std::vector<Form::Column> order;
-    for (auto &entry : system.columns)
-      if (entry.first.first)
-        order.push_back(entry.first);
-    unsigned numVariables = order.size();
-    for (auto &entry : system.columns)
-      if (!entry.first.first)
-        order.push_back(entry.first);
-    for (unsigned k = 0; k < order.size(); ++k)
-      system.columns[order[k]] = k;
-    auto setOf = [&](llvm::ArrayRef<Constraint> list) {
-      IntegerPolyhedron set(PresburgerSpace::getSetSpace(order.size()));
-      for (const Constraint &constraint : list) {
-        SmallVector<DynamicAPInt> row(order.size() + 1, DynamicAPInt(0));
-        bool known = true;
-        for (auto &[column, factor] : constraint.form.terms) {
-          if (column == Form::Column{0, {}}) {
-            row.back() = factor;
-            continue;
-          }
-          auto it = system.columns.find(column);
-          known &= it != system.columns.end();
-          if (known)
-            row[it->second] = factor;
-        }
-        if (!known)
-          continue;
-        if (constraint.isEquality)
-          set.addEquality(row);
-        else
-          set.addInequality(row);
-      }
-      return set;
-    };
-    IntegerPolyhedron set = setOf(system.constraints);
+    System system = systemOf(mistake, part);
+    std::vector<Form::Column> order = system.number();
+    IntegerPolyhedron set = system.setOf(system.constraints);
     std::vector<Constraint> domain = system.constraints;
     domain.erase(domain.begin(), domain.begin() + mistake.size());
     auto sample = set.findIntegerSample();
     if (!sample)
       continue;
     answer.kind = Answer::Unknown;
-    if (!isExact || system.nonlinear)
+    if (relaxed || system.nonlinear)
       return answer;
-    answer.sample.clear();
-    for (auto [k, column] : llvm::enumerate(order)) {
-      std::string name = column.first ? variables[column.first - 1].name
-                                      : sizes.str(Size::atom(column.second[0]));
-      if (!name.empty())
-        answer.sample +=
-            heed::format("{}{} = {}", answer.sample.empty() ? "" : ", ", name,
-                         printed((*sample)[k]));
-    }
+    answer.sample = sampleText(order, *sample);
     // For which sizes?
-    for (; numVariables; --numVariables) {
-      if (!eliminatesExactly(set, numVariables - 1))
+    unsigned numVariables = llvm::count_if(
+        order, [](const Form::Column &column) { return column.first != 0; });
+    for (unsigned k = numVariables; k-- > 0;) {
+      if (!eliminatesExactly(set, k))
         return answer;
-      set.projectOut(numVariables - 1, 1);
+      set.projectOut(k, 1);
     }
     set.removeRedundantConstraints();
-    std::vector<Condition> when;
-    bool tells = false;
-    unsigned first = order.size() - set.getNumVars();
-    auto condition = [&](auto &&at, bool negate) {
-      Size size;
-      for (unsigned k = 0; k <= set.getNumVars(); ++k) {
-        DynamicAPInt factor = negate ? -at(k) : at(k);
-        size.add(k < set.getNumVars() ? order[first + k].second
-                                      : Size::Monomial(),
-                 factor);
-      }
-      if (sizes.nonNegative(size))
-        return;
-      std::vector<Constraint> other = domain;
-      other.push_back({Form(-1) - Form(size)});
-      when.push_back({size, !setOf(other).isIntegerEmpty()});
-      tells |= when.back().tells;
-    };
-    for (unsigned k = 0; k < set.getNumEqualities(); ++k)
-      for (bool negate : {false, true})
-        condition([&](unsigned c) { return set.atEq(k, c); }, negate);
-    for (unsigned k = 0; k < set.getNumInequalities(); ++k)
-      condition([&](unsigned c) { return set.atIneq(k, c); }, false);
-    if (!tells) {
+    auto when = conditions(set, llvm::ArrayRef(order).drop_front(numVariables),
+                           domain, system);
+    if (llvm::none_of(when, [](const Condition &one) { return one.tells; })) {
       answer.kind = Answer::Always;
       return answer;
     }

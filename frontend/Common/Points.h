@@ -111,7 +111,18 @@ public:
 private:
   struct System;
   std::vector<Form> factsOf(unsigned atom) const;
+  std::optional<int64_t> least(unsigned atom) const;
+  bool isNonNegative(const Size::Monomial &monomial) const;
+  void addProduct(const Size::Monomial &monomial, System &system) const;
   void close(System &system) const;
+  void addAssumptions(System &system) const;
+  System systemOf(const Conjunction &mistake, const Conjunction &part) const;
+  std::vector<Condition>
+  conditions(const mlir::presburger::IntegerPolyhedron &set,
+             llvm::ArrayRef<Form::Column> columns,
+             const std::vector<Constraint> &domain, const System &system) const;
+  std::string sampleText(llvm::ArrayRef<Form::Column> columns,
+                         llvm::ArrayRef<llvm::DynamicAPInt> point) const;
 
   const SizeTable &sizes;
   std::vector<Variable> variables;

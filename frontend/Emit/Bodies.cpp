@@ -35,6 +35,31 @@ Value Emitter::filled(mlir::TypedAttr value, ArrayRef<SizeUse> shape,
   return linalg::FillOp::create(builder, at, constant, empty).getResult(0);
 }
 
+/// Nothing unused stays in the code: an operand without a reader only where it
+/// bounds a loop behind the first `parallel` that nothing else bounds.
+static void dropUnused(Code &code, unsigned parallel) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*code.block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  for (unsigned k = code.operands.size(); k-- > 0;) {
+    if (!code.block->getArgument(k).use_empty())
+      continue;
+    bool needed = false;
+    for (unsigned loop = parallel; loop < code.loops.size(); ++loop) {
+      auto has = [&](AffineMap map) { return map.isFunctionOfDim(loop); };
+      bool other = false;
+      for (unsigned j = 0; j < code.maps.size(); ++j)
+        other |= j != k && has(code.maps[j]);
+      needed |= has(code.maps[k]) && !other;
+    }
+    if (needed)
+      continue;
+    code.block->eraseArgument(k);
+    code.operands.erase(code.operands.begin() + k);
+    code.maps.erase(code.maps.begin() + k);
+  }
+}
+
 SmallVector<Value, 2> Emitter::generic(Range place, ArrayRef<Idx *> parallel,
                                        ArrayRef<Idx *> reduced,
                                        ArrayRef<SizeUse> reducedExtents,
@@ -75,32 +100,7 @@ SmallVector<Value, 2> Emitter::generic(Range place, ArrayRef<Idx *> parallel,
     code.block->insertArgument(code.operands.size() - 1, builder.getI1Type(),
                                at);
   }
-  // Nothing unused stays in the code.
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*code.block)))
-    if (isOpTriviallyDead(&op))
-      op.erase();
-  for (unsigned k = code.operands.size(); k-- > 0;) {
-    if (!code.block->getArgument(k).use_empty())
-      continue;
-    // Needed only if it bounds a reduced loop that nothing else bounds.
-    bool needed = false;
-    for (unsigned loop = parallel.size(); loop < loops; ++loop) {
-      auto has = [&](AffineMap map) {
-        return llvm::is_contained(map.getResults(),
-                                  getAffineDimExpr(loop, context));
-      };
-      bool other = false;
-      for (unsigned j = 0; j < code.maps.size(); ++j)
-        other |= j != k && has(code.maps[j]);
-      needed |= has(code.maps[k]) && !other;
-    }
-    if (needed)
-      continue;
-    code.block->eraseArgument(k);
-    code.operands.erase(code.operands.begin() + k);
-    code.maps.erase(code.maps.begin() + k);
-  }
-
+  dropUnused(code, parallel.size());
   SmallVector<AffineMap> maps(code.maps.begin(), code.maps.end());
   maps.append(inits.size(), outMap);
   SmallVector<utils::IteratorType> iterators(parallel.size(),

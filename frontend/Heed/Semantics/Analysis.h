@@ -74,6 +74,17 @@ private:
   const ast::Expr *setting(StringRef name);
   bool bindConstant(const ast::Argument &arg, const EnvPtr &env);
   void bindDimsOfWeights(const ast::ModelDecl &model, const EnvPtr &env);
+  struct Extents { ///< a tensor whose shape binds dims
+    const ast::Type *type;
+    Shape shape;
+    std::string name;
+    Range place;
+  };
+  bool isLeftAway(const ast::Argument &arg);
+  bool fixDims(const ast::Expr &extent, const EnvPtr &env);
+  bool declareInput(const ast::Argument &arg, const EnvPtr &env);
+  bool bindInput(const ast::Argument &arg, ModelInput &input, const EnvPtr &env,
+                 std::vector<Extents> &shapes);
   bool bindSignature(const ast::ModelDecl &decl, const EnvPtr &env);
   Size extentOf(const Tensor *tensor, unsigned axis, StringRef name,
                 bool inLoop, Range place);
@@ -94,6 +105,16 @@ private:
   bool executeIf(const ast::IfStmt &stmt, Frame &frame);
   const WeightInfo *findWeight(const ast::ParamStmt &stmt,
                                ArrayRef<std::string> names);
+  const WeightInfo *findWeight(const ast::ParamStmt &stmt,
+                               ArrayRef<std::string> names,
+                               ArrayRef<Size> indices);
+  bool parameterDims(const ast::ParamStmt &stmt, const EnvPtr &env,
+                     const WeightInfo *weight, StringRef weightName,
+                     SmallVector<int64_t> &dims);
+  bool bindParameter(const ast::ParamStmt &stmt, Frame &frame, Ty ty,
+                     const std::vector<std::string> &names,
+                     ArrayRef<Size> indices, const SmallVector<int64_t> &dims);
+  bool parameter(const ast::ParamStmt &stmt, Frame &frame);
 
   //===--- Loops.cpp ------------------------------------------------------===//
   struct RolledLoop { ///< its variable's atom, and its range
@@ -102,6 +123,8 @@ private:
   };
   void poison(const ast::Stmt &stmt, Env &env);
   bool executeFor(const ast::ForStmt &stmt, Frame &frame);
+  bool carry(const ast::ForStmt &stmt, const Env &env, RolledFor &step,
+             std::vector<std::string> &carried);
   bool rolledFor(const ast::ForStmt &stmt, const Size &lo, const Size &hi,
                  Frame &frame, RolledFor &step);
   bool unrolledFor(const ast::ForStmt &stmt, int64_t lo, int64_t hi,
@@ -115,6 +138,11 @@ private:
   std::optional<TensorVal> lowerRight(const ast::Expr &right,
                                       const Scope &scope, Equation &eq,
                                       ArrayRef<Idx *> axes);
+  std::optional<Ty> inferParts(const ast::ConcatExpr &expr, const Scope &scope,
+                               Equation &eq, std::deque<Scope> &scopes,
+                               llvm::SmallVectorImpl<Idx *> &own);
+  bool solveJoined(const ast::ConcatExpr &expr, Idx &joined,
+                   ArrayRef<Idx *> parts, Equation &eq);
   std::optional<TensorVal> lowerConcat(const ast::ConcatExpr &expr,
                                        Scope &scope, Equation &eq,
                                        ArrayRef<Idx *> axes);
@@ -123,12 +151,24 @@ private:
   bool isScalarBody(const ast::Expr &expr, const Scope &scope);
 
   //===--- LeftSides.cpp -------------------------------------------------===//
-  struct Digit { ///< an index of a merged axis, and what it is multiplied by
-    const ast::NameExpr *name;
-    std::vector<const ast::Expr *> factors;
-  };
+  struct Digit;
+  struct LeftAxis;
   bool executeEquation(const ast::Left &left, const ast::Expr &right,
                        Frame &frame, Binding &result);
+  Idx *leftIndex(StringRef name, Range place, const ast::Expr *extent,
+                 Scope &scope, Equation &eq);
+  bool leftDots(const ast::LeftIndex &item, Scope &scope, Equation &eq,
+                std::vector<LeftAxis> &axes);
+  bool fixPosition(const Size &position, Range place, LeftAxis &axis);
+  bool leftAxis(const ast::LeftIndex &item, bool ofCollection, Scope &scope,
+                Equation &eq, LeftAxis &axis);
+  bool fitsCollection(const ast::Left &left, const Collection &collection,
+                      ArrayRef<LeftAxis> axes, Equation &eq);
+  std::optional<TensorVal> rightSide(const ast::Expr &right, Scope &scope,
+                                     Equation &eq, ArrayRef<LeftAxis> axes);
+  std::optional<Size> mergedExtent(const LeftAxis &axis, const EnvPtr &env);
+  bool mergeAxes(const ast::Left &left, ArrayRef<LeftAxis> axes,
+                 const EnvPtr &env, TensorVal &tensor);
   bool radix(const ast::Expr &expr, const EnvPtr &env,
              const std::vector<const ast::Expr *> &by,
              llvm::SmallVectorImpl<Digit> &digits);
@@ -159,15 +199,11 @@ private:
                                   const Binding &b);
 
   //===--- Dims.cpp -------------------------------------------------------===//
-  struct Extents { ///< a tensor whose shape binds dims
-    const ast::Type *type;
-    Shape shape;
-    std::string name;
-    Range place;
-  };
   bool bindShapes(ArrayRef<Extents> tensors, const EnvPtr &env, bool isModel);
   bool unfoldDots(const Extents &tensor, Env &env, bool isModel,
                   llvm::SmallVectorImpl<const ast::Expr *> &out);
+  bool bindExtent(const ast::Expr &expr, const Size &actual,
+                  const Extents &tensor, unsigned axis, const EnvPtr &env);
   bool solveDim(const ast::Expr &expr, const ast::NameExpr &unknown,
                 const Size &actual, const EnvPtr &env, const std::string &what);
   std::optional<Shape> shapeOf(const ast::Type &type, const EnvPtr &env,
@@ -200,6 +236,12 @@ private:
   std::optional<std::vector<Result>> call(const ast::FnDecl &fn,
                                           const ast::CallExpr &expr,
                                           const Scope &scope, Equation &eq);
+  std::optional<SmallVector<const ast::Expr *>>
+  givenArguments(const ast::FnDecl &fn, const ast::CallExpr &expr);
+  bool bindArgument(const ast::FnDecl &fn, const ast::CallExpr &expr,
+                    const ast::Argument &formal, const ast::Expr *given,
+                    const Scope &scope, Equation &eq, const EnvPtr &env,
+                    std::vector<Extents> &shapes);
   bool argument(const ast::Argument &formal, const ast::Expr &actual,
                 const Scope &scope, Equation &eq, const std::string &what,
                 Binding &binding);
@@ -232,6 +274,16 @@ private:
                bool weak, Info &info);
 
   //===--- InferTensors.cpp ----------------------------------------------===//
+  std::optional<Binding> readable(const ast::ReadExpr &expr, const Scope &scope,
+                                  Equation &eq, bool weak);
+  void inferPlainIndex(const ast::ReadExpr &expr, unsigned k, const Item &axis,
+                       const Size &extent, const Scope &scope, Equation &eq,
+                       bool weak, Info &info);
+  const Info *inferPosition(const ast::ReadExpr &expr,
+                            const ast::Expr &position, const Scope &scope,
+                            Equation &eq, bool weak, Info &info);
+  bool inferEntry(const ast::ReadExpr &expr, const Binding &binding, bool known,
+                  int64_t flat, bool isSlice, Info &info);
   bool inferRead(const ast::ReadExpr &expr, const Scope &scope, Equation &eq,
                  bool weak, Info &info);
   bool inferReduce(const ast::ReduceExpr &expr, const Scope &scope,
@@ -246,6 +298,8 @@ private:
              llvm::SmallVectorImpl<Item> &out);
   Scope inside(const ast::ReduceExpr &expr, const Scope &scope, Equation &eq);
   bool isKept(const Idx *idx, const Size &extent, Equation &eq);
+  bool solveDeclared(const Idx &idx, ArrayRef<const Equation::Use *> uses);
+  bool solveFrom(Idx &idx, ArrayRef<const Equation::Use *> rule);
   /// Gives every index its range.
   bool solve(Equation &eq);
 

@@ -173,31 +173,10 @@ bool Analysis::inferCall(const CallExpr &expr, const Scope &scope, Equation &eq,
   return inferBinding(it->second, expr, eq, weak, info);
 }
 
-std::optional<std::vector<Analysis::Result>>
-Analysis::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
-               Equation &eq) {
+/// Which expression is given for which argument of `fn`; null: the default.
+std::optional<SmallVector<const Expr *>>
+Analysis::givenArguments(const FnDecl &fn, const CallExpr &expr) {
   std::string name = fn.name.text.str();
-  constexpr size_t most = 1000;
-  if (active.size() >= most) {
-    error(expr.range,
-          llvm::is_contained(active, &fn)
-              ? heed::format("'{}' calls itself without end", name)
-              : heed::format("calls within calls of functions, more than {}",
-                             most),
-          Note{fn.name.range, "defined here"});
-    return std::nullopt;
-  }
-  constexpr unsigned mostCalls = 100000;
-  if (++numCalls > mostCalls) {
-    tooManyCopies = true;
-    error(expr.range,
-          format("'{}' is called here beyond {} calls of functions in one "
-                 "model, each of which is code of its own",
-                 name, mostCalls),
-          Note{fn.name.range, "defined here"});
-    return std::nullopt;
-  }
-  // Which expression is given for which argument.
   SmallVector<const Expr *> given(fn.args.size(), nullptr);
   size_t front = llvm::count_if(
       fn.args, [](const Argument &arg) { return !arg.afterSemicolon; });
@@ -231,56 +210,91 @@ Analysis::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
     }
     given[it - fn.args.begin()] = arg.value.get();
   }
+  return given;
+}
 
+/// Binds one argument of a call in the function's own `env`: `given`, or the
+/// default where that is null.
+bool Analysis::bindArgument(const FnDecl &fn, const CallExpr &expr,
+                            const Argument &formal, const Expr *given,
+                            const Scope &scope, Equation &eq, const EnvPtr &env,
+                            std::vector<Extents> &shapes) {
+  Binding binding;
+  std::string what =
+      format("argument '{}' of '{}'", formal.name.text, fn.name.text);
+  Range place = given ? given->range : expr.range;
+  if (given) {
+    if (!argument(formal, *given, scope, eq, what, binding))
+      return false;
+  } else {
+    if (!formal.defaultValue)
+      return error(expr.range,
+                   format("'{}' needs its argument '{}'", fn.name.text,
+                          formal.name.text),
+                   Note{formal.name.range, "declared here"});
+    auto value = constant(*formal.defaultValue, env, what);
+    if (!value)
+      return false;
+    binding = *value;
+  }
+  if (formal.type && formal.type->hasExtents && binding.kind != Binding::None) {
+    if (binding.kind == Binding::Table)
+      binding = Binding::of(tableTensor(binding.table, false, expr.range));
+    if (binding.kind != Binding::Tensor)
+      return error(place, format("{} must be a tensor, found {}", what,
+                                 kindOf(binding)));
+    if (formal.type->element) {
+      auto ty = tyOf(*formal.type->element, formal.type->range);
+      if (!ty)
+        return false;
+      if (*ty != binding.tensor.elem)
+        return error(place,
+                     format("{} is {}, found {}", what, spelling(*ty),
+                            spelling(binding.tensor.elem)),
+                     Note{formal.name.range, "declared here"});
+    }
+    shapes.push_back({formal.type.get(), binding.tensor.shape,
+                      formal.name.text.str(), place});
+  }
+  binding.place = formal.name.range;
+  env->names[formal.name.text.str()] = binding;
+  return true;
+}
+
+std::optional<std::vector<Analysis::Result>>
+Analysis::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
+               Equation &eq) {
+  std::string name = fn.name.text.str();
+  constexpr size_t most = 1000;
+  if (active.size() >= most) {
+    error(expr.range,
+          llvm::is_contained(active, &fn)
+              ? heed::format("'{}' calls itself without end", name)
+              : heed::format("calls within calls of functions, more than {}",
+                             most),
+          Note{fn.name.range, "defined here"});
+    return std::nullopt;
+  }
+  constexpr unsigned mostCalls = 100000;
+  if (++numCalls > mostCalls) {
+    tooManyCopies = true;
+    error(expr.range,
+          format("'{}' is called here beyond {} calls of functions in one "
+                 "model, each of which is code of its own",
+                 name, mostCalls),
+          Note{fn.name.range, "defined here"});
+    return std::nullopt;
+  }
+  auto given = givenArguments(fn, expr);
+  if (!given)
+    return std::nullopt;
   auto env = std::make_shared<Env>();
   env->file = fn.file;
   eq.keep.push_back(env);
   std::vector<Extents> shapes;
-  for (auto [k, formal] : llvm::enumerate(fn.args)) {
-    Binding binding;
-    std::string what = format("argument '{}' of '{}'", formal.name.text, name);
-    if (!given[k]) {
-      if (!formal.defaultValue) {
-        error(expr.range,
-              format("'{}' needs its argument '{}'", name, formal.name.text),
-              Note{formal.name.range, "declared here"});
-        return std::nullopt;
-      }
-      auto value = constant(*formal.defaultValue, env, what);
-      if (!value)
-        return std::nullopt;
-      binding = *value;
-    } else if (!argument(formal, *given[k], scope, eq, what, binding)) {
+  for (auto [formal, actual] : llvm::zip(fn.args, *given))
+    if (!bindArgument(fn, expr, formal, actual, scope, eq, env, shapes))
       return std::nullopt;
-    }
-    if (formal.type && formal.type->hasExtents &&
-        binding.kind != Binding::None) {
-      if (binding.kind == Binding::Table)
-        binding = Binding::of(tableTensor(binding.table, false, expr.range));
-      if (binding.kind != Binding::Tensor) {
-        error(given[k] ? given[k]->range : expr.range,
-              format("{} must be a tensor, found {}", what, kindOf(binding)));
-        return std::nullopt;
-      }
-      if (formal.type->element) {
-        auto ty = tyOf(*formal.type->element, formal.type->range);
-        if (!ty)
-          return std::nullopt;
-        if (*ty != binding.tensor.elem) {
-          error(given[k] ? given[k]->range : expr.range,
-                format("{} is {}, found {}", what, spelling(*ty),
-                       spelling(binding.tensor.elem)),
-                Note{formal.name.range, "declared here"});
-          return std::nullopt;
-        }
-      }
-      shapes.push_back({formal.type.get(), binding.tensor.shape,
-                        formal.name.text.str(),
-                        given[k] ? given[k]->range : expr.range});
-    }
-    binding.place = formal.name.range;
-    env->names[formal.name.text.str()] = binding;
-  }
   if (!bindShapes(shapes, env, false))
     return std::nullopt;
   active.push_back(&fn);

@@ -221,45 +221,64 @@ bool Analysis::bindShapes(ArrayRef<Extents> tensors, const EnvPtr &env,
     }
   }
   bool ok = true;
-  for (const Open &axis : open) {
-    std::vector<const NameExpr *> unknown;
-    freeNames(*axis.expr, *env, unknown);
-    std::string what = format("axis {} of '{}'", axis.axis, axis.tensor->name);
-    if (unknown.size() > 1) {
-      ok = error(axis.expr->range,
-                 format("no input binds the dim '{}'", unknown[0]->name));
-      continue;
-    }
-    if (unknown.size() == 1 &&
-        !solveDim(*axis.expr, *unknown[0], axis.actual, env, what)) {
-      ok = false;
-      continue;
-    }
-    auto declared =
-        sizeValue(*axis.expr, env, format("the extent of {}", what));
-    if (!declared) {
-      ok = false;
-      continue;
-    }
-    SmallVector<Note, 1> notes;
-    std::string expected = sizes.str(*declared);
-    if (auto *name = dyn_cast<NameExpr>(axis.expr)) {
-      if (name->name != expected)
-        expected = format("{} = {}", name->name, expected);
-      auto binding = lookup(*env, name->name);
-      if (binding && binding->place.isValid())
-        notes.push_back(
-            {binding->place, format("'{}' comes from here", name->name)});
-    }
-    ok &= requireEqual(
-        axis.actual, *declared, axis.tensor->place,
-        format("extent of '{}' (axis {}) is {}, expected {}", axis.tensor->name,
-               axis.axis, sizes.str(axis.actual), expected),
-        notes,
-        format("extent of '{}' (axis {}) is {{0}}, expected {} = {{1}}",
-               axis.tensor->name, axis.axis, escape(sizes.str(*declared))));
-  }
+  for (const Open &axis : open)
+    ok &= bindExtent(*axis.expr, axis.actual, *axis.tensor, axis.axis, env);
   return ok;
+}
+
+/// An extent that is no new name: what it says must be the actual one.
+bool Analysis::bindExtent(const Expr &expr, const Size &actual,
+                          const Extents &tensor, unsigned axis,
+                          const EnvPtr &env) {
+  std::vector<const NameExpr *> unknown;
+  freeNames(expr, *env, unknown);
+  std::string what = format("axis {} of '{}'", axis, tensor.name);
+  if (unknown.size() > 1)
+    return error(expr.range,
+                 format("no input binds the dim '{}'", unknown[0]->name));
+  if (unknown.size() == 1 && !solveDim(expr, *unknown[0], actual, env, what))
+    return false;
+  auto declared = sizeValue(expr, env, format("the extent of {}", what));
+  if (!declared)
+    return false;
+  SmallVector<Note, 1> notes;
+  std::string expected = sizes.str(*declared);
+  if (auto *name = dyn_cast<NameExpr>(&expr)) {
+    if (name->name != expected)
+      expected = format("{} = {}", name->name, expected);
+    auto binding = lookup(*env, name->name);
+    if (binding && binding->place.isValid())
+      notes.push_back(
+          {binding->place, format("'{}' comes from here", name->name)});
+  }
+  return requireEqual(actual, *declared, tensor.place,
+                      format("extent of '{}' (axis {}) is {}, expected {}",
+                             tensor.name, axis, sizes.str(actual), expected),
+                      notes,
+                      format("extent of '{}' (axis {}) is {{0}}, expected {} = "
+                             "{{1}}",
+                             tensor.name, axis, escape(sizes.str(*declared))));
+}
+
+/// value = factor * atom + rest; no factor if the atom multiplies itself.
+static std::pair<Size, Size> linearIn(const Size &value, unsigned id) {
+  Size factor, rest;
+  for (auto &[monomial, c] : value.terms) {
+    auto count = llvm::count(monomial, id);
+    Size term;
+    if (count > 1)
+      return {Size(), rest};
+    if (count == 0) {
+      term.terms[monomial] = c;
+      rest = rest + term;
+      continue;
+    }
+    Size::Monomial left = monomial;
+    left.erase(llvm::find(left, id));
+    term.terms[left] = c;
+    factor = factor + term;
+  }
+  return {factor, rest};
 }
 
 /// Binds the one unknown of an extent like 2*R + 1.
@@ -277,23 +296,7 @@ bool Analysis::solveDim(const Expr &expr, const NameExpr &unknown,
   env->names.erase(name);
   if (!value)
     return false;
-  Size factor, rest;
-  for (auto &[monomial, c] : value->terms) {
-    auto count = llvm::count(monomial, id);
-    Size term;
-    if (count == 0) {
-      term.terms[monomial] = c;
-      rest = rest + term;
-    } else if (count == 1) {
-      Size::Monomial left = monomial;
-      left.erase(llvm::find(left, id));
-      term.terms[left] = c;
-      factor = factor + term;
-    } else {
-      factor = Size();
-      break;
-    }
-  }
+  auto [factor, rest] = linearIn(*value, id);
   if (factor.terms.empty() || sizes.mentions(rest, id) ||
       sizes.mentions(factor, id))
     return error(

@@ -167,6 +167,57 @@ TensorVal Analysis::convert(const TensorVal &tensor, Ty elem, Range place) {
 // Concatenation
 //===----------------------------------------------------------------------===//
 
+/// The type that the parts have together. Each has its own range of the joined
+/// index, and a scope that keys its analysis.
+std::optional<Ty> Analysis::inferParts(const ConcatExpr &expr,
+                                       const Scope &scope, Equation &eq,
+                                       std::deque<Scope> &scopes,
+                                       llvm::SmallVectorImpl<Idx *> &own) {
+  Ty elem = Ty::AnyInt;
+  for (const ExprPtr &part : expr.parts) {
+    Scope &inner = scopes.emplace_back(scope);
+    Idx &idx = newIdx(eq);
+    idx.name = expr.index.text.str();
+    idx.place = part->range;
+    inner.indices[idx.name] = &idx;
+    own.push_back(&idx);
+    const Info *i = infer(*part, inner, eq);
+    if (!i)
+      return std::nullopt;
+    auto ty = own.size() == 1 ? std::optional(i->ty) : join(elem, i->ty);
+    if (!ty) {
+      error(part->range,
+            format("the parts of concat do not go together: {} and {}",
+                   spelling(elem), spelling(i->ty)));
+      return std::nullopt;
+    }
+    elem = *ty;
+  }
+  return stored(elem);
+}
+
+/// The joined index runs over the ranges of its parts. No part uses it itself.
+bool Analysis::solveJoined(const ConcatExpr &expr, Idx &joined,
+                           ArrayRef<Idx *> parts, Equation &eq) {
+  std::optional<Size> declared = joined.extent;
+  joined.extent = Size(0);
+  bool wasDeclared = std::exchange(joined.declared, true);
+  if (!solve(eq))
+    return false;
+  joined.declared = wasDeclared;
+  Size total;
+  for (Idx *idx : parts)
+    total = total + *idx->extent;
+  if (declared &&
+      !requireEqual(*declared, total, expr.range,
+                    format("index '{}' is declared with {}, the parts have {}",
+                           joined.name, sizes.str(*declared), sizes.str(total)),
+                    {}))
+    return false;
+  joined.extent = sizes.simplify(total);
+  return true;
+}
+
 std::optional<TensorVal> Analysis::lowerConcat(const ConcatExpr &expr,
                                                Scope &scope, Equation &eq,
                                                ArrayRef<Idx *> axes) {
@@ -177,64 +228,27 @@ std::optional<TensorVal> Analysis::lowerConcat(const ConcatExpr &expr,
     return std::nullopt;
   }
   Idx *joined = it->second;
-  SmallVector<Idx *> mine;
-  Ty elem = Ty::AnyInt;
   std::deque<Scope> scopes;
-  for (const ExprPtr &part : expr.parts) {
-    // Its own range of the index, and a scope that keys its analysis.
-    Scope &inner = scopes.emplace_back(scope);
-    Idx &idx = newIdx(eq);
-    idx.name = joined->name;
-    idx.place = part->range;
-    inner.indices[joined->name] = &idx;
-    mine.push_back(&idx);
-    const Info *i = infer(*part, inner, eq);
-    if (!i)
-      return std::nullopt;
-    auto ty = mine.size() == 1 ? std::optional(i->ty) : join(elem, i->ty);
-    if (!ty) {
-      error(part->range,
-            format("the parts of concat do not go together: {} and {}",
-                   spelling(elem), spelling(i->ty)));
-      return std::nullopt;
-    }
-    elem = *ty;
-  }
-  elem = stored(elem);
-  // The joined index itself is used by no part.
-  std::optional<Size> declared = joined->extent;
-  joined->extent = Size(0);
-  bool wasDeclared = std::exchange(joined->declared, true);
-  if (!solve(eq))
+  SmallVector<Idx *> own;
+  auto elem = inferParts(expr, scope, eq, scopes, own);
+  if (!elem || !solveJoined(expr, *joined, own, eq))
     return std::nullopt;
-  joined->declared = wasDeclared;
-  Size total;
-  for (Idx *idx : mine)
-    total = total + *idx->extent;
-  if (declared &&
-      !requireEqual(*declared, total, expr.range,
-                    format("index '{}' is declared with {}, the parts have {}",
-                           joined->name, sizes.str(*declared),
-                           sizes.str(total)),
-                    {}))
-    return std::nullopt;
-  joined->extent = sizes.simplify(total);
   SmallVector<TensorVal> parts;
   for (auto [k, part] : llvm::enumerate(expr.parts)) {
     SmallVector<Idx *, 4> partAxes(axes.begin(), axes.end());
-    llvm::replace(partAxes, joined, mine[k]);
+    std::replace(partAxes.begin(), partAxes.end(), joined, own[k]);
     auto tensor = lowerRight(*part, scopes[k], eq, partAxes);
     if (!tensor)
       return std::nullopt;
-    if (tensor->elem != elem)
-      tensor = convert(*tensor, elem, part->range);
+    if (tensor->elem != *elem)
+      tensor = convert(*tensor, *elem, part->range);
     parts.push_back(*tensor);
   }
   // One body that reads each part where it is.
   bool absent = llvm::any_of(
       parts, [](const TensorVal &part) { return bool(part.live); });
   auto join = [&](bool live) {
-    Ty ty = live ? Ty::Bool : elem;
+    Ty ty = live ? Ty::Bool : *elem;
     return elementwise(axes, ty, expr.range, false, [&](Body &) {
       Node *node = newNode(Node::Concat, ty, expr.range);
       node->flag = live;
@@ -242,7 +256,7 @@ std::optional<TensorVal> Analysis::lowerConcat(const ConcatExpr &expr,
       node->axes.assign(axes.begin(), axes.end());
       Size start;
       for (auto [k, part] : llvm::enumerate(parts)) {
-        Size end = start + *mine[k]->extent;
+        Size end = start + *own[k]->extent;
         node->pieces.push_back({part, useOf(sizes, start), useOf(sizes, end)});
         start = end;
       }

@@ -69,78 +69,92 @@ bool Analysis::isKept(const Idx *idx, const Size &extent, Equation &eq) {
   return around.points.ask({{at - Form(extent)}}).kind == Points::Answer::Never;
 }
 
+/// A declared range must lie in the extents that the index indexes.
+bool Analysis::solveDeclared(const Idx &idx,
+                             ArrayRef<const Equation::Use *> uses) {
+  bool ok = true;
+  for (const Equation::Use *use : uses) {
+    Size slack = use->extent - *idx.extent;
+    if (sizes.nonNegative(slack) || sizes.equal(use->extent, *idx.extent))
+      continue;
+    if (isAlwaysLess(use->extent, *idx.extent)) {
+      ok =
+          error(use->place,
+                format("index '{}' runs to {}, but {} has {}", idx.name,
+                       describe(*idx.extent), use->what, describe(use->extent)),
+                Note{idx.fromPlace, "declared here"});
+      continue;
+    }
+    requireLessEqual(*idx.extent, use->extent, use->place,
+                     format("index '{}' runs to {} = {{0}}, but {} has {{1}}",
+                            idx.name, sizes.str(*idx.extent), use->what));
+  }
+  return ok;
+}
+
+/// An index without a declared range runs over the extents of `rule`, which
+/// must be equal.
+bool Analysis::solveFrom(Idx &idx, ArrayRef<const Equation::Use *> rule) {
+  bool ok = true;
+  idx.extent = rule[0]->extent;
+  idx.from = rule[0]->what;
+  idx.fromPlace = rule[0]->place;
+  std::optional<Size> known;
+  for (const Equation::Use *use : rule) {
+    if (use->extent.constant() && !known)
+      known = use->extent;
+    if (sizes.equal(use->extent, *idx.extent))
+      continue;
+    SmallVector<Note, 2> notes;
+    notes.push_back({idx.fromPlace, "the range comes from here"});
+    for (auto [less, more] : {std::pair(use->extent, *idx.extent),
+                              std::pair(*idx.extent, use->extent)})
+      if (isAlwaysLess(less, more))
+        notes.push_back(
+            {idx.place,
+             format("for the first {} alone declare its range, '{}:{}'",
+                    sizes.str(less), idx.name, sizes.str(less))});
+    ok &= requireEqual(
+        use->extent, *idx.extent, use->place,
+        format("index '{}' ranges over {} in {}, but over {} in {}", idx.name,
+               describe(use->extent), use->what, describe(*idx.extent),
+               idx.from),
+        notes);
+  }
+  // One of equal extents may be a number.
+  if (known)
+    idx.extent = known;
+  return ok;
+}
+
 bool Analysis::solve(Equation &eq) {
   bool ok = true;
-  for (Idx *each : eq.pool) {
-    Idx &idx = *each;
+  for (Idx *idx : eq.pool) {
     SmallVector<const Equation::Use *> mine, strong;
     for (const Equation::Use &use : eq.uses)
-      if (use.idx == &idx) {
+      if (use.idx == idx) {
         mine.push_back(&use);
         if (!use.weak)
           strong.push_back(&use);
       }
-    if (idx.declared) {
-      for (const Equation::Use *use : strong) {
-        Size slack = use->extent - *idx.extent;
-        if (sizes.nonNegative(slack) || sizes.equal(use->extent, *idx.extent))
-          continue;
-        std::string text =
-            format("index '{}' runs to {}, but {} has {}", idx.name,
-                   describe(*idx.extent), use->what, describe(use->extent));
-        if (isAlwaysLess(use->extent, *idx.extent)) {
-          ok = error(use->place, text, Note{idx.fromPlace, "declared here"});
-          continue;
-        }
-        requireLessEqual(
-            *idx.extent, use->extent, use->place,
-            format("index '{}' runs to {} = {{0}}, but {} has {{1}}", idx.name,
-                   sizes.str(*idx.extent), use->what));
-      }
+    if (idx->declared) {
+      ok &= solveDeclared(*idx, strong);
       continue;
     }
     if (mine.empty()) {
-      if (!idx.extent)
+      if (!idx->extent)
         ok = error(
-            idx.place,
+            idx->place,
             format(
                 "index '{}' indexes nothing plainly: declare its range, '{}:N'",
-                idx.name, idx.name));
+                idx->name, idx->name));
       continue;
     }
     // A read that its condition alone keeps in range says nothing of others.
     if (strong.empty())
       llvm::copy_if(mine, std::back_inserter(strong),
                     [](const Equation::Use *use) { return !use->kept; });
-    auto &rule = strong.empty() ? mine : strong;
-    idx.extent = rule[0]->extent;
-    idx.from = rule[0]->what;
-    idx.fromPlace = rule[0]->place;
-    std::optional<Size> known;
-    for (const Equation::Use *use : rule) {
-      if (use->extent.constant() && !known)
-        known = use->extent;
-      if (sizes.equal(use->extent, *idx.extent))
-        continue;
-      SmallVector<Note, 2> notes;
-      notes.push_back({idx.fromPlace, "the range comes from here"});
-      for (const auto &[less, more] : {std::pair(use->extent, *idx.extent),
-                                       std::pair(*idx.extent, use->extent)})
-        if (isAlwaysLess(less, more))
-          notes.push_back(
-              {idx.place,
-               format("for the first {} alone declare its range, '{}:{}'",
-                      sizes.str(less), idx.name, sizes.str(less))});
-      ok &= requireEqual(
-          use->extent, *idx.extent, use->place,
-          format("index '{}' ranges over {} in {}, but over {} in {}", idx.name,
-                 describe(use->extent), use->what, describe(*idx.extent),
-                 idx.from),
-          notes);
-    }
-    // One of equal extents may be a number.
-    if (known)
-      idx.extent = known;
+    ok &= solveFrom(*idx, strong.empty() ? mine : strong);
   }
   return ok;
 }

@@ -72,6 +72,18 @@ bool Analysis::inferBinary(const BinaryExpr &expr, const Scope &scope,
   return foldBinary(expr, *a, *b, info);
 }
 
+static bool isOf(const Info &part, Binding::Kind kind) {
+  return part.isNoValue() && part.fixed->kind == kind;
+}
+
+/// A chain of comparisons is true if all are, and false if one is.
+static void conjoin(std::optional<bool> &all, std::optional<bool> known) {
+  if (!known)
+    all = all == false ? all : std::nullopt;
+  else if (!*known)
+    all = false;
+}
+
 bool Analysis::inferCompare(const CompareExpr &expr, const Scope &scope,
                             Equation &eq, bool weak, Info &info) {
   info.ty = Ty::Bool;
@@ -86,22 +98,16 @@ bool Analysis::inferCompare(const CompareExpr &expr, const Scope &scope,
     const Info &a = *parts[k], &b = *parts[k + 1];
     std::string what = format("'{}'", ast::spelling(op));
     bool equality = op == CompareOp::Eq || op == CompareOp::Ne;
-    std::optional<bool> known;
     if (a.isNoValue() || b.isNoValue()) {
-      bool none = (a.isNoValue() && a.fixed->kind == Binding::None) ||
-                  (b.isNoValue() && b.fixed->kind == Binding::None);
-      auto isText = [](const Info &part) {
-        return part.isNoValue() && part.fixed->kind == Binding::String;
-      };
-      if (!equality || (!none && !(isText(a) && isText(b))))
+      bool none = isOf(a, Binding::None) || isOf(b, Binding::None);
+      bool texts = isOf(a, Binding::String) && isOf(b, Binding::String);
+      if (!equality || (!none && !texts))
         return error(expr.opRanges[k], format("{} between {} and {}", what,
                                               kindOf(a), kindOf(b)));
       if (none) {
-        bool same = a.fixed && b.fixed && a.fixed->kind == b.fixed->kind;
-        known = same == (op == CompareOp::Eq);
         // What is compared with none need not be a value.
-        if (*known == false)
-          all = false;
+        bool same = a.fixed && b.fixed && a.fixed->kind == b.fixed->kind;
+        conjoin(all, same == (op == CompareOp::Eq));
         continue;
       }
       auto x = a.fixed->text.plain(), y = b.fixed->text.plain();
@@ -109,8 +115,7 @@ bool Analysis::inferCompare(const CompareExpr &expr, const Scope &scope,
         needsUnroll = true;
         return false;
       }
-      if ((*x == *y) != (op == CompareOp::Eq))
-        all = false;
+      conjoin(all, (*x == *y) == (op == CompareOp::Eq));
       continue;
     }
     bool bools = a.ty == Ty::Bool && b.ty == Ty::Bool;
@@ -123,12 +128,8 @@ bool Analysis::inferCompare(const CompareExpr &expr, const Scope &scope,
                      format("{} between {} and {}: convert one of them, f32( )",
                             what, spelling(a.ty), spelling(b.ty)));
     }
-    if (a.fixed && b.fixed)
-      known = foldCompare(op, *a.fixed, *b.fixed);
-    if (!known)
-      all = all == false ? all : std::nullopt;
-    else if (!*known)
-      all = false;
+    conjoin(all, a.fixed && b.fixed ? foldCompare(op, *a.fixed, *b.fixed)
+                                    : std::nullopt);
   }
   for (auto [operand, part] : llvm::zip(expr.operands, parts)) {
     if (!part->isNoValue() && !(all && part->whole) &&

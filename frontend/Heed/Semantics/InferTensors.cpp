@@ -14,8 +14,10 @@ using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
 
-bool Analysis::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
-                         bool weak, Info &info) {
+/// What the name of a read stands for; none after an error.
+std::optional<Binding> Analysis::readable(const ReadExpr &expr,
+                                          const Scope &scope, Equation &eq,
+                                          bool weak) {
   auto binding = lookup(*scope.env, expr.name.text);
   if (!binding) {
     std::vector<StringRef> known;
@@ -23,61 +25,115 @@ bool Analysis::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
       if (other.kind == Binding::Tensor || other.kind == Binding::Collection ||
           other.kind == Binding::Table)
         known.push_back(name);
-    return error(expr.name.range,
-                 format("unknown tensor '{}'{}", expr.name.text,
-                        hint(expr.name.text, known)));
+    error(expr.name.range, format("unknown tensor '{}'{}", expr.name.text,
+                                  hint(expr.name.text, std::move(known))));
+    return std::nullopt;
   }
   if (binding->kind == Binding::Poison)
-    return false;
-  if (binding->kind == Binding::None)
-    return error(expr.name.range,
-                 format("'{}' is none here: ask with a static 'if {} == none'",
-                        expr.name.text, expr.name.text));
-  if (binding->kind == Binding::Thunk) {
-    // A whole tensor that was passed without a type: now it needs a name.
-    const Info *inner =
-        infer(*binding->thunk->expr, *binding->thunk->scope, eq, weak);
-    if (!inner)
-      return false;
-    if (inner->whole) {
-      auto tensor = materialise(*binding->thunk->expr, *binding->thunk->scope);
-      if (!tensor)
-        return false;
-      binding = Binding::of(*tensor, binding->place);
-      scope.env->names[expr.name.text.str()] = *binding;
-    }
+    return std::nullopt;
+  if (binding->kind == Binding::None) {
+    error(expr.name.range,
+          format("'{}' is none here: ask with a static 'if {} == none'",
+                 expr.name.text, expr.name.text));
+    return std::nullopt;
   }
-  Shape shape;
-  switch (binding->kind) {
+  if (binding->kind != Binding::Thunk)
+    return binding;
+  // A whole tensor that was passed without a type: now it needs a name.
+  const Info *inner =
+      infer(*binding->thunk->expr, *binding->thunk->scope, eq, weak);
+  if (!inner)
+    return std::nullopt;
+  if (inner->whole) {
+    auto tensor = materialise(*binding->thunk->expr, *binding->thunk->scope);
+    if (!tensor)
+      return std::nullopt;
+    binding = Binding::of(*tensor, binding->place);
+    scope.env->names[expr.name.text.str()] = *binding;
+  }
+  return binding;
+}
+
+/// The shape of what is read, and the type of its elements; none of a scalar.
+static std::optional<Shape> elementsOf(const Binding &binding, Info &info) {
+  switch (binding.kind) {
   case Binding::Tensor:
-    shape = binding->tensor.shape;
-    info.ty = binding->tensor.elem;
-    info.mayBeAbsent = bool(binding->tensor.live);
+    info.ty = binding.tensor.elem;
+    info.mayBeAbsent = bool(binding.tensor.live);
     info.pure = false;
-    break;
+    return binding.tensor.shape;
   case Binding::Collection:
-    shape = binding->collection->shape;
-    info.ty = binding->collection->elem;
+    info.ty = binding.collection->elem;
     info.mayBeAbsent =
-        llvm::any_of(binding->collection->slices,
+        llvm::any_of(binding.collection->slices,
                      [](const auto &slice) { return bool(slice.second.live); });
     info.pure = false;
-    break;
+    return binding.collection->shape;
   case Binding::Table:
-    info.ty = binding->table->elem;
+    info.ty = binding.table->elem;
     info.hasReal = info.ty == Ty::AnyReal;
-    [[fallthrough]];
+    return binding.table->extents();
   case Binding::List:
-    shape = binding->table->extents();
-    break;
+    return binding.table->extents();
   default:
+    return std::nullopt;
+  }
+}
+
+/// An index that stands in the axis alone: it ranges over the axis.
+void Analysis::inferPlainIndex(const ReadExpr &expr, unsigned k,
+                               const Item &axis, const Size &extent,
+                               const Scope &scope, Equation &eq, bool weak,
+                               Info &info) {
+  if (!llvm::is_contained(info.used, axis.idx))
+    info.used.push_back(axis.idx);
+  eq.uses.push_back({axis.idx, extent,
+                     format("'{}' (axis {})", expr.name.text, k),
+                     axis.expr ? axis.expr->range : expr.range, weak,
+                     weak && isKept(axis.idx, extent, eq)});
+  if (axis.expr)
+    infer(*axis.expr, scope, eq, weak);
+}
+
+/// An expression as the position in an axis.
+const Info *Analysis::inferPosition(const ReadExpr &expr, const Expr &position,
+                                    const Scope &scope, Equation &eq, bool weak,
+                                    Info &info) {
+  const Info *index = infer(position, scope, eq, weak);
+  if (!index)
+    return nullptr;
+  if (index->whole) {
+    error(position.range,
+          format("an index of '{}' is a whole tensor", expr.name.text));
+    return nullptr;
+  }
+  if (!number(*index, position.range,
+              format("an index of '{}'", expr.name.text)))
+    return nullptr;
+  if (!isInt(index->ty)) {
+    error(position.range,
+          format("an index of '{}' must be an integer, found {}; write i32( )",
+                 expr.name.text, spelling(index->ty)));
+    return nullptr;
+  }
+  return merge(info, *index, position.range) ? index : nullptr;
+}
+
+bool Analysis::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
+                         bool weak, Info &info) {
+  auto binding = readable(expr, scope, eq, weak);
+  if (!binding)
+    return false;
+  SmallVector<Note, 1> definition;
+  if (binding->place.isValid())
+    definition.push_back({binding->place, "defined here"});
+  auto elements = elementsOf(*binding, info);
+  if (!elements)
     return error(expr.name.range,
                  format("'{}' is a scalar, not a tensor: it has no indices",
                         expr.name.text),
-                 binding->place.isValid()
-                     ? ArrayRef<Note>(Note{binding->place, "defined here"})
-                     : ArrayRef<Note>());
-  }
+                 definition);
+  const Shape &shape = *elements;
   SmallVector<Item> axes;
   if (!items(expr, scope, axes))
     return false;
@@ -91,57 +147,41 @@ bool Analysis::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
                  format("'{}' has {}, {} given", expr.name.text,
                         counted(shape.size(), "axis", "axes"),
                         counted(axes.size(), "index is", "indices are")),
-                 binding->place.isValid()
-                     ? ArrayRef<Note>(Note{binding->place, "defined here"})
-                     : ArrayRef<Note>());
+                 definition);
+  // The element of a table at positions that are known.
   bool fixed = binding->table && !isSlice;
   int64_t flat = 0;
   for (auto [k, axis] : llvm::enumerate(axes)) {
     if (axis.idx) {
-      if (!llvm::is_contained(info.used, axis.idx))
-        info.used.push_back(axis.idx);
-      eq.uses.push_back({axis.idx, shape[k],
-                         format("'{}' (axis {})", expr.name.text, k),
-                         axis.expr ? axis.expr->range : expr.range, weak,
-                         weak && isKept(axis.idx, shape[k], eq)});
-      if (axis.expr)
-        infer(*axis.expr, scope, eq, weak);
+      inferPlainIndex(expr, k, axis, shape[k], scope, eq, weak, info);
       fixed = false;
       continue;
     }
-    const Info *index = infer(*axis.expr, scope, eq, weak);
+    const Info *index = inferPosition(expr, *axis.expr, scope, eq, weak, info);
     if (!index)
       return false;
-    if (index->whole)
-      return error(
-          axis.expr->range,
-          format("an index of '{}' is a whole tensor", expr.name.text));
-    if (!number(*index, axis.expr->range,
-                format("an index of '{}'", expr.name.text)))
-      return false;
-    if (!isInt(index->ty))
-      return error(
-          axis.expr->range,
-          format("an index of '{}' must be an integer, found {}; write i32( )",
-                 expr.name.text, spelling(index->ty)));
-    if (!merge(info, *index, axis.expr->range))
-      return false;
     auto at = index->fixed ? index->fixed->size.constant() : std::nullopt;
-    if (at && fixed) {
-      if (*at < 0 || *at >= *shape[k].constant())
-        return error(axis.expr->range,
-                     format("index {} of '{}' is outside its extent {}", *at,
-                            expr.name.text, sizes.str(shape[k])));
-      flat = flat * *shape[k].constant() + *at;
-    } else {
-      fixed = false;
-    }
+    fixed &= at.has_value();
+    if (!fixed)
+      continue;
+    if (*at < 0 || *at >= *shape[k].constant())
+      return error(axis.expr->range,
+                   format("index {} of '{}' is outside its extent {}", *at,
+                          expr.name.text, sizes.str(shape[k])));
+    flat = flat * *shape[k].constant() + *at;
   }
-  if (binding->kind == Binding::List) {
-    if (fixed) {
+  return !binding->table ||
+         inferEntry(expr, *binding, fixed, flat, isSlice, info);
+}
+
+/// What a table or a list has at a position that is `known`.
+bool Analysis::inferEntry(const ReadExpr &expr, const Binding &binding,
+                          bool known, int64_t flat, bool isSlice, Info &info) {
+  if (binding.kind == Binding::List) {
+    if (known) {
       info.fixed.emplace();
       info.fixed->kind = Binding::String;
-      info.fixed->text = (*binding->texts)[flat];
+      info.fixed->text = (*binding.texts)[flat];
       return true;
     }
     if (rolled && info.pure && info.used.empty() && !isSlice) {
@@ -153,8 +193,8 @@ bool Analysis::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
                         expr.name.text));
   }
   // hasReal is about what is computed here, not about how an index came to be.
-  if (fixed) {
-    const Table &table = *binding->table;
+  if (known) {
+    const Table &table = *binding.table;
     info.fixed = table.elem == Ty::AnyReal ? Binding::of(table.reals[flat])
                  : table.elem == Ty::Bool ? Binding::ofBool(table.ints[flat])
                                           : Binding::of(Size(table.ints[flat]));
@@ -165,6 +205,22 @@ bool Analysis::inferRead(const ReadExpr &expr, const Scope &scope, Equation &eq,
 //===----------------------------------------------------------------------===//
 // Reductions
 //===----------------------------------------------------------------------===//
+
+static Ty reducedType(ReduceOp op, Ty ty) {
+  switch (op) {
+  case ReduceOp::Any:
+  case ReduceOp::All:
+    return Ty::Bool;
+  case ReduceOp::Sum:
+    return ty == Ty::Bool || ty == Ty::I8 ? Ty::I32 : ty;
+  case ReduceOp::Mean:
+    return realOf(ty);
+  case ReduceOp::Argmax:
+    return Ty::I32;
+  default:
+    return ty;
+  }
+}
 
 bool Analysis::inferReduce(const ReduceExpr &expr, const Scope &scope,
                            Equation &eq, bool weak, Info &info) {
@@ -196,34 +252,14 @@ bool Analysis::inferReduce(const ReduceExpr &expr, const Scope &scope,
   if (a->whole || (where && where->whole))
     return error(expr.operand->range,
                  format("'{}' over a whole tensor: write its indices", op));
-  bool isBool = a->ty == Ty::Bool && !(a->fixed && !a->fixed->isStatic());
-  switch (expr.op) {
-  case ReduceOp::Any:
-  case ReduceOp::All:
-    if (!boolean(*a, expr.operand->range, format("'{}'", op)))
-      return false;
-    info.ty = Ty::Bool;
-    break;
-  case ReduceOp::Sum:
-    if (!isBool && !number(*a, expr.operand->range, "'sum'"))
-      return false;
-    info.ty = isBool || a->ty == Ty::I8 ? Ty::I32 : a->ty;
-    break;
-  case ReduceOp::Mean:
-    if (!number(*a, expr.operand->range, "'mean'"))
-      return false;
-    info.ty = realOf(a->ty);
-    break;
-  case ReduceOp::Argmax:
-    if (!number(*a, expr.operand->range, "'argmax'"))
-      return false;
-    info.ty = Ty::I32;
-    break;
-  default:
-    if (!number(*a, expr.operand->range, format("'{}'", op)))
-      return false;
-    info.ty = a->ty;
-  }
+  std::string what = format("'{}'", op);
+  bool isLogic = expr.op == ReduceOp::Any || expr.op == ReduceOp::All;
+  bool counts = expr.op == ReduceOp::Sum && a->ty == Ty::Bool &&
+                !(a->fixed && !a->fixed->isStatic());
+  if (isLogic ? !boolean(*a, expr.operand->range, what)
+              : !counts && !number(*a, expr.operand->range, what))
+    return false;
+  info.ty = reducedType(expr.op, a->ty);
   if (!merge(info, *a, expr.range) ||
       (where && !merge(info, *where, expr.range)))
     return false;

@@ -14,6 +14,12 @@ using namespace heed::sema;
 using namespace heed::ast;
 using llvm::dyn_cast;
 
+/// An index of a merged axis, and what it is multiplied by.
+struct Analysis::Digit {
+  const NameExpr *name;
+  std::vector<const Expr *> factors;
+};
+
 /// The indices of h*E + e with their factors; false if it names none.
 bool Analysis::radix(const Expr &expr, const EnvPtr &env,
                      const std::vector<const Expr *> &by,
@@ -45,18 +51,216 @@ bool Analysis::radix(const Expr &expr, const EnvPtr &env,
   return true;
 }
 
+/// An axis of a left side: a fixed position of a collection, or indices
+/// (several where axes merge).
+struct Analysis::LeftAxis {
+  SmallVector<Idx *, 2> indices;
+  std::vector<std::vector<const Expr *>> factors;
+  std::optional<int64_t> fixed;
+  Range place;
+};
+
+Idx *Analysis::leftIndex(StringRef name, Range place, const Expr *extent,
+                         Scope &scope, Equation &eq) {
+  if (auto it = scope.indices.find(name); it != scope.indices.end()) {
+    error(place, format("index '{}' occurs twice on the left side", name),
+          Note{it->second->place, "first here"});
+    return nullptr;
+  }
+  Idx *idx = newIndex(name, place, extent, scope, eq);
+  if (idx)
+    scope.indices[name.str()] = idx;
+  return idx;
+}
+
+/// The axes that `..` stands for.
+bool Analysis::leftDots(const LeftIndex &item, Scope &scope, Equation &eq,
+                        std::vector<LeftAxis> &axes) {
+  if (!scope.env->dots)
+    return error(item.range, "'..' outside a function that has it");
+  if (scope.dots)
+    return error(item.range, "two '..' on one side");
+  scope.dots.emplace();
+  for (auto [k, size] : llvm::enumerate(*scope.env->dots)) {
+    Idx &idx = newIdx(eq);
+    idx.name = format("..{}", k);
+    idx.place = item.range;
+    idx.extent = size;
+    idx.declared = true;
+    idx.fromPlace = item.range;
+    scope.dots->push_back(&idx);
+    LeftAxis axis;
+    axis.indices.push_back(&idx);
+    axis.place = item.range;
+    axes.push_back(axis);
+  }
+  return true;
+}
+
+bool Analysis::fixPosition(const Size &position, Range place, LeftAxis &axis) {
+  axis.fixed = position.constant();
+  if (axis.fixed)
+    return true;
+  needsUnroll |= rolled;
+  return error(place,
+               "a position on the left side must be known when compiling");
+}
+
+/// A name or h*E + e, or a position of the collection.
+bool Analysis::leftAxis(const LeftIndex &item, bool ofCollection, Scope &scope,
+                        Equation &eq, LeftAxis &axis) {
+  axis.place = item.range;
+  if (item.kind == LeftIndex::Plain) {
+    auto known = lookup(*scope.env, item.name.text);
+    if (ofCollection && !item.extent && known && known->kind == Binding::Int)
+      return fixPosition(known->size, item.range, axis);
+    Idx *idx =
+        leftIndex(item.name.text, item.range, item.extent.get(), scope, eq);
+    axis.indices.push_back(idx);
+    return idx;
+  }
+  SmallVector<Digit> digits;
+  if (radix(*item.expr, scope.env, {}, digits)) {
+    for (Digit &digit : digits) {
+      Idx *idx =
+          leftIndex(digit.name->name, digit.name->range, nullptr, scope, eq);
+      if (!idx)
+        return false;
+      axis.indices.push_back(idx);
+      axis.factors.push_back(digit.factors);
+    }
+    return true;
+  }
+  if (!ofCollection)
+    return error(item.range, "only a collection (let) takes a fixed "
+                             "position on the left side");
+  auto size = sizeValue(*item.expr, scope.env, "a position on the left side");
+  return size && fixPosition(*size, item.range, axis);
+}
+
+/// The positions must lie in the collection, and its extents bound the indices.
+bool Analysis::fitsCollection(const Left &left, const Collection &collection,
+                              ArrayRef<LeftAxis> axes, Equation &eq) {
+  if (rolled) {
+    needsUnroll = true;
+    return false;
+  }
+  if (axes.size() != collection.shape.size())
+    return error(left.range,
+                 format("'{}' has {}, {} are given", left.name.text,
+                        counted(collection.shape.size(), "axis", "axes"),
+                        axes.size()));
+  for (auto [k, axis] : llvm::enumerate(axes)) {
+    auto extent = collection.shape[k].constant();
+    if (axis.fixed && (!extent || *axis.fixed >= *extent || *axis.fixed < 0))
+      return error(axis.place,
+                   format("position {} of '{}' is outside its extent {}",
+                          *axis.fixed, left.name.text,
+                          sizes.str(collection.shape[k])));
+    if (!axis.fixed && axis.indices.size() == 1)
+      eq.uses.push_back({axis.indices[0], collection.shape[k],
+                         format("'{}' (axis {})", left.name.text, k),
+                         axis.place, false});
+  }
+  return true;
+}
+
+/// The right side over the indices of the left one.
+std::optional<TensorVal> Analysis::rightSide(const Expr &right, Scope &scope,
+                                             Equation &eq,
+                                             ArrayRef<LeftAxis> axes) {
+  SmallVector<Idx *, 4> indices;
+  for (const LeftAxis &axis : axes)
+    indices.append(axis.indices.begin(), axis.indices.end());
+  if (auto *concat = dyn_cast<ConcatExpr>(&right))
+    return lowerConcat(*concat, scope, eq, indices);
+  const Info *i = infer(right, scope, eq);
+  if (!i)
+    return std::nullopt;
+  if (i->isNoValue()) {
+    error(right.range, format("the right side is {}", kindOf(*i)));
+    return std::nullopt;
+  }
+  if (!solve(eq))
+    return std::nullopt;
+  return lowerRight(right, scope, eq, indices);
+}
+
+/// The extent of the axis h*E + e, where each factor is what the indices after
+/// it span.
+std::optional<Size> Analysis::mergedExtent(const LeftAxis &axis,
+                                           const EnvPtr &env) {
+  Size unit(1);
+  for (size_t k = axis.indices.size(); k-- > 0;) {
+    Idx *idx = axis.indices[k];
+    if (axis.indices.size() > 1) {
+      Size factor(1);
+      for (const Expr *by : axis.factors[k]) {
+        auto size = sizeValue(*by, env, "a factor of a left index");
+        if (!size)
+          return std::nullopt;
+        factor = factor * *size;
+      }
+      if (!idx->extent->is(1) &&
+          !requireEqual(factor, unit, idx->place,
+                        format("index '{}' counts in steps of {}, but those "
+                               "after it span {}",
+                               idx->name, sizes.str(factor), sizes.str(unit)),
+                        {}))
+        return std::nullopt;
+    }
+    unit = sizes.simplify(unit * *idx->extent);
+  }
+  return unit;
+}
+
+/// Merges h*E + e.
+bool Analysis::mergeAxes(const Left &left, ArrayRef<LeftAxis> axes,
+                         const EnvPtr &env, TensorVal &tensor) {
+  Groups groups;
+  Shape shape;
+  bool merges = false;
+  unsigned next = 0;
+  for (const LeftAxis &axis : axes) {
+    if (axis.fixed)
+      continue;
+    auto extent = mergedExtent(axis, env);
+    if (!extent)
+      return false;
+    SmallVector<int64_t, 2> group;
+    for (size_t k = 0; k < axis.indices.size(); ++k)
+      group.push_back(next++);
+    merges |= group.size() > 1;
+    groups.push_back(group);
+    shape.push_back(*extent);
+  }
+  if (!merges)
+    return true;
+  // An unknown number of heads of width 0 has no element.
+  bool isEmpty =
+      llvm::any_of(shape, [](const Size &n) { return n.constant() == 0; });
+  auto collapse = [&](const Tensor *from) {
+    const Tensor *to = newTensor();
+    sink->push_back(
+        Collapse{from, to, uses(shape), groups, isEmpty, left.range});
+    return to;
+  };
+  tensor.value = collapse(tensor.value);
+  if (tensor.live)
+    tensor.live = collapse(tensor.live);
+  tensor.shape = shape;
+  return true;
+}
+
 bool Analysis::executeEquation(const Left &left, const Expr &right,
                                Frame &frame, Binding &result) {
   EnvPtr env = frame.env;
-  if (!left.hasIndices) {
-    Scope scope;
-    scope.env = env;
-    return lowerWhole(right, scope, frame.outer, result);
-  }
-  Equation eq;
-  eq.wholeAllowed = false;
   Scope scope;
   scope.env = env;
+  if (!left.hasIndices)
+    return lowerWhole(right, scope, frame.outer, result);
+  Equation eq;
+  eq.wholeAllowed = false;
   std::shared_ptr<Collection> collection;
   if (auto it = env->names.find(left.name.text); it != env->names.end())
     if (it->second.kind == Binding::Collection)
@@ -64,207 +268,29 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
   if (indexed(right, scope, frame.outer))
     return error(right.range, "an index of the calling equation is read in an "
                               "equation with indices of its own");
-
-  // Positions: a fixed number, or indices (several where axes merge).
-  struct Position {
-    SmallVector<Idx *, 2> indices;
-    std::vector<std::vector<const Expr *>> factors;
-    std::optional<int64_t> fixed;
-    Range place;
-  };
-  std::vector<Position> positions;
-  auto add = [&](StringRef name, Range place, const Expr *extent) -> Idx * {
-    if (auto it = scope.indices.find(name); it != scope.indices.end()) {
-      error(place, format("index '{}' occurs twice on the left side", name),
-            Note{it->second->place, "first here"});
-      return nullptr;
-    }
-    Idx *idx = newIndex(name, place, extent, scope, eq);
-    if (idx)
-      scope.indices[name.str()] = idx;
-    return idx;
-  };
+  std::vector<LeftAxis> axes;
   for (const LeftIndex &item : left.indices) {
-    Position position;
-    position.place = item.range;
-    switch (item.kind) {
-    case LeftIndex::Dots: {
-      if (!env->dots)
-        return error(item.range, "'..' outside a function that has it");
-      if (scope.dots)
-        return error(item.range, "two '..' on one side");
-      scope.dots.emplace();
-      for (auto [k, size] : llvm::enumerate(*env->dots)) {
-        Idx &idx = newIdx(eq);
-        idx.name = format("..{}", k);
-        idx.place = item.range;
-        idx.extent = size;
-        idx.declared = true;
-        idx.fromPlace = item.range;
-        scope.dots->push_back(&idx);
-        Position each;
-        each.indices.push_back(&idx);
-        each.place = item.range;
-        positions.push_back(each);
-      }
+    if (item.kind == LeftIndex::Dots) {
+      if (!leftDots(item, scope, eq, axes))
+        return false;
       continue;
     }
-    case LeftIndex::Plain: {
-      auto known = lookup(*env, item.name.text);
-      if (collection && !item.extent && known && known->kind == Binding::Int) {
-        auto c = known->size.constant();
-        if (!c) {
-          needsUnroll |= rolled;
-          return error(item.range,
-                       "a position on the left side must be known when "
-                       "compiling");
-        }
-        position.fixed = *c;
-        break;
-      }
-      Idx *idx = add(item.name.text, item.range, item.extent.get());
-      if (!idx)
-        return false;
-      position.indices.push_back(idx);
-      break;
-    }
-    case LeftIndex::Affine: {
-      SmallVector<Digit> digits;
-      if (radix(*item.expr, env, {}, digits)) {
-        for (Digit &digit : digits) {
-          Idx *idx = add(digit.name->name, digit.name->range, nullptr);
-          if (!idx)
-            return false;
-          position.indices.push_back(idx);
-          position.factors.push_back(digit.factors);
-        }
-        break;
-      }
-      if (!collection)
-        return error(item.range, "only a collection (let) takes a fixed "
-                                 "position on the left side");
-      auto size = sizeValue(*item.expr, env, "a position on the left side");
-      if (!size)
-        return false;
-      if (!size->constant()) {
-        needsUnroll |= rolled;
-        return error(item.range, "a position on the left side must be known "
-                                 "when compiling");
-      }
-      position.fixed = *size->constant();
-      break;
-    }
-    }
-    positions.push_back(position);
-  }
-  if (collection) {
-    if (rolled) {
-      needsUnroll = true;
+    if (!leftAxis(item, bool(collection), scope, eq, axes.emplace_back()))
       return false;
-    }
-    if (positions.size() != collection->shape.size())
-      return error(left.range,
-                   format("'{}' has {}, {} are given", left.name.text,
-                          counted(collection->shape.size(), "axis", "axes"),
-                          positions.size()));
-    for (auto [k, position] : llvm::enumerate(positions)) {
-      auto extent = collection->shape[k].constant();
-      if (position.fixed &&
-          (!extent || *position.fixed >= *extent || *position.fixed < 0))
-        return error(position.place,
-                     format("position {} of '{}' is outside its extent {}",
-                            *position.fixed, left.name.text,
-                            sizes.str(collection->shape[k])));
-      if (!position.fixed && position.indices.size() == 1)
-        eq.uses.push_back({position.indices[0], collection->shape[k],
-                           format("'{}' (axis {})", left.name.text, k),
-                           position.place, false});
-    }
   }
-
-  std::optional<TensorVal> tensor;
-  SmallVector<Idx *, 4> axes;
-  for (const Position &position : positions)
-    axes.append(position.indices.begin(), position.indices.end());
-  if (auto *concat = dyn_cast<ConcatExpr>(&right)) {
-    tensor = lowerConcat(*concat, scope, eq, axes);
-  } else {
-    const Info *i = infer(right, scope, eq);
-    if (!i)
-      return false;
-    if (i->isNoValue())
-      return error(right.range, format("the right side is {}", kindOf(*i)));
-    if (!solve(eq))
-      return false;
-    tensor = lowerRight(right, scope, eq, axes);
-  }
-  if (!tensor)
+  if (collection && !fitsCollection(left, *collection, axes, eq))
     return false;
-
-  // Merge h*E + e.
-  Groups groups;
-  Shape shape;
-  bool merges = false;
-  unsigned next = 0;
-  for (const Position &position : positions) {
-    if (position.fixed)
-      continue;
-    SmallVector<int64_t, 2> group;
-    Size unit(1);
-    for (size_t k = position.indices.size(); k-- > 0;) {
-      Idx *idx = position.indices[k];
-      if (position.indices.size() > 1) {
-        Size factor(1);
-        for (const Expr *by : position.factors[k]) {
-          auto size = sizeValue(*by, env, "a factor of a left index");
-          if (!size)
-            return false;
-          factor = factor * *size;
-        }
-        if (!idx->extent->is(1) &&
-            !requireEqual(factor, unit, idx->place,
-                          format("index '{}' counts in steps of {}, but those "
-                                 "after it span {}",
-                                 idx->name, sizes.str(factor), sizes.str(unit)),
-                          {}))
-          return false;
-      }
-      unit = sizes.simplify(unit * *idx->extent);
-    }
-    for (size_t k = 0; k < position.indices.size(); ++k)
-      group.push_back(next++);
-    merges |= group.size() > 1;
-    groups.push_back(group);
-    shape.push_back(unit);
-  }
-  if (merges) {
-    // An unknown number of heads of width 0 has no element.
-    bool isEmpty =
-        llvm::any_of(shape, [](const Size &n) { return n.constant() == 0; });
-    auto collapse = [&](const Tensor *from) {
-      const Tensor *to = newTensor();
-      sink->push_back(
-          Collapse{from, to, uses(shape), groups, isEmpty, left.range});
-      return to;
-    };
-    tensor->value = collapse(tensor->value);
-    if (tensor->live)
-      tensor->live = collapse(tensor->live);
-    tensor->shape = shape;
-  }
+  auto tensor = rightSide(right, scope, eq, axes);
+  if (!tensor || !mergeAxes(left, axes, env, *tensor))
+    return false;
   if (!collection) {
     result = Binding::of(*tensor, left.name.range);
     return true;
   }
-  return intoCollection(
-      left, collection, *tensor,
-      [&] {
-        std::vector<std::optional<int64_t>> fixed;
-        for (const Position &position : positions)
-          fixed.push_back(position.fixed);
-        return fixed;
-      }(),
-      result);
+  std::vector<std::optional<int64_t>> fixed;
+  for (const LeftAxis &axis : axes)
+    fixed.push_back(axis.fixed);
+  return intoCollection(left, collection, *tensor, fixed, result);
 }
 
 /// Defines one slice of a collection, or all of it.

@@ -170,16 +170,15 @@ bool Analysis::unrolledFor(const ForStmt &stmt, int64_t lo, int64_t hi,
   return true;
 }
 
-bool Analysis::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
-                         Frame &frame, RolledFor &step) {
-  std::vector<std::string> names, carried;
+/// The tensors that the body binds anew come in and go out: `carried`. False if
+/// something else than a tensor is bound.
+bool Analysis::carry(const ForStmt &stmt, const Env &env, RolledFor &step,
+                     std::vector<std::string> &carried) {
+  std::vector<std::string> names;
   boundNames(stmt.body.stmts, names);
-  step.place = stmt.range;
-  step.lo = useOf(sizes, lo);
-  step.hi = useOf(sizes, hi);
   for (const std::string &name : names) {
-    auto it = frame.env->names.find(name);
-    if (it == frame.env->names.end())
+    auto it = env.names.find(name);
+    if (it == env.names.end())
       continue;
     if (it->second.kind == Binding::Poison)
       return false;
@@ -196,6 +195,44 @@ bool Analysis::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
     step.inside.push_back(newTensor());
     step.results.push_back(newTensor());
   }
+  return true;
+}
+
+/// Binds the carried names to `values`, which are what they were before.
+static void rebind(Env &env, const Env &before, ArrayRef<std::string> carried,
+                   ArrayRef<const Tensor *> values) {
+  unsigned next = 0;
+  for (const std::string &name : carried) {
+    const Binding &old = before.names.find(name)->second;
+    TensorVal tensor = old.tensor;
+    tensor.value = values[next++];
+    if (tensor.live)
+      tensor.live = values[next++];
+    env.names[name] = Binding::of(tensor, old.place);
+  }
+}
+
+/// Is it a tensor that the next turn can take for the one before?
+static bool isLike(const SizeTable &sizes, const Binding &now,
+                   const TensorVal &old) {
+  const TensorVal &tensor = now.tensor;
+  if (now.kind != Binding::Tensor || tensor.elem != old.elem ||
+      tensor.shape.size() != old.shape.size() ||
+      bool(tensor.live) != bool(old.live))
+    return false;
+  return llvm::all_of(llvm::zip(tensor.shape, old.shape), [&](auto pair) {
+    return sizes.equal(std::get<0>(pair), std::get<1>(pair));
+  });
+}
+
+bool Analysis::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
+                         Frame &frame, RolledFor &step) {
+  step.place = stmt.range;
+  step.lo = useOf(sizes, lo);
+  step.hi = useOf(sizes, hi);
+  std::vector<std::string> carried;
+  if (!carry(stmt, *frame.env, step, carried))
+    return false;
   llvm::SaveAndRestore into(sink, &step.body);
 
   Env before = *frame.env;
@@ -217,50 +254,30 @@ bool Analysis::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
   Binding var = Binding::of(turn);
   var.place = stmt.var.range;
   frame.env->names[stmt.var.text.str()] = var;
-  unsigned next = 0;
-  auto rebind = [&](ArrayRef<const Tensor *> values) {
-    next = 0;
-    for (const std::string &name : carried) {
-      TensorVal tensor = before.names[name].tensor;
-      tensor.value = values[next++];
-      if (tensor.live)
-        tensor.live = values[next++];
-      Binding binding = Binding::of(tensor, before.names[name].place);
-      frame.env->names[name] = binding;
-    }
-  };
-  rebind(step.inside);
+  rebind(*frame.env, before, carried, step.inside);
   bool ok = execute(stmt.body.stmts, frame);
   if (frame.results)
     ok = error(stmt.range, "'return' inside a loop");
   for (const std::string &name : carried) {
     if (!ok)
       break;
-    Binding &now = frame.env->names[name];
-    const TensorVal &old = before.names[name].tensor;
-    const TensorVal &tensor = now.tensor;
-    bool same = now.kind == Binding::Tensor && tensor.elem == old.elem &&
-                tensor.shape.size() == old.shape.size() &&
-                bool(tensor.live) == bool(old.live);
-    for (auto [a, b] : llvm::zip(tensor.shape, old.shape))
-      same = same && sizes.equal(a, b);
-    if (!same) {
+    const Binding &now = frame.env->names[name];
+    if (!isLike(sizes, now, before.names[name].tensor)) {
       needsUnroll = true;
       ok = false;
       break;
     }
-    step.yields.push_back(tensor.value);
-    if (tensor.live)
-      step.yields.push_back(tensor.live);
+    step.yields.push_back(now.tensor.value);
+    if (now.tensor.live)
+      step.yields.push_back(now.tensor.live);
   }
+  *frame.env = before;
   if (!ok) {
-    *frame.env = before;
     for (const std::string &name : carried)
       frame.env->names[name] = Binding();
     return false;
   }
-  *frame.env = before;
-  rebind(step.results);
+  rebind(*frame.env, before, carried, step.results);
   return true;
 }
 

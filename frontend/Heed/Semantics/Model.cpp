@@ -106,119 +106,138 @@ void Analysis::bindDimsOfWeights(const ModelDecl &model, const EnvPtr &env) {
   }
 }
 
+/// Is the input left away, by --set NAME=none? Then its default is none.
+bool Analysis::isLeftAway(const Argument &arg) {
+  const Expr *given = setting(arg.name.text);
+  return given && given->kind == ExprKind::None && arg.defaultValue &&
+         arg.defaultValue->kind == ExprKind::None;
+}
+
+/// --set of a dim fixes it, and so do weights.
+bool Analysis::fixDims(const Expr &extent, const EnvPtr &env) {
+  std::vector<const NameExpr *> unknown;
+  freeNames(extent, *env, unknown);
+  for (const NameExpr *name : unknown) {
+    std::optional<Size> size;
+    if (const Expr *given = setting(name->name)) {
+      usedSettings.insert(name->name.str());
+      size = sizeValue(*given, env, format("--set {}", name->name));
+      if (!size)
+        return false;
+    } else if (auto it = dimsOfWeights.find(name->name);
+               it != dimsOfWeights.end()) {
+      size = Size(it->second);
+    } else {
+      continue;
+    }
+    Binding dim = Binding::of(*size);
+    dim.place = name->range;
+    dim.isDim = true;
+    env->names[name->name.str()] = dim;
+  }
+  return true;
+}
+
+/// The input that the argument declares, with the extents that are known.
+bool Analysis::declareInput(const Argument &arg, const EnvPtr &env) {
+  auto ty = arg.type->element ? tyOf(*arg.type->element, arg.type->range)
+                              : std::nullopt;
+  if (!arg.type->element)
+    error(arg.type->range,
+          format("input '{}' needs an element type", arg.name.text));
+  if (!ty)
+    return false;
+  ModelInput input{
+      arg.name.text.str(), *ty, arg.type->hasExtents, {}, {}, {}, nullptr,
+      arg.name.range};
+  for (const Extent &extent : arg.type->extents) {
+    if (extent.isDots())
+      return error(extent.range, "'..' in the signature of a model");
+    if (!fixDims(*extent.extent, env))
+      return false;
+    std::vector<const NameExpr *> unknown;
+    freeNames(*extent.extent, *env, unknown);
+    int64_t n = kUnknown;
+    if (unknown.empty()) {
+      auto size = sizeValue(*extent.extent, env,
+                            format("an extent of '{}'", arg.name.text));
+      if (!size)
+        return false;
+      if (auto c = size->constant())
+        n = *c;
+    }
+    input.dims.push_back(n);
+  }
+  Tensor &tensor = model.tensors.emplace_back();
+  tensor.input = input.name;
+  input.tensor = &tensor;
+  model.inputs.push_back(std::move(input));
+  return true;
+}
+
+/// Binds the input's name; of a tensor also the extents that a call has.
+bool Analysis::bindInput(const Argument &arg, ModelInput &input,
+                         const EnvPtr &env, std::vector<Extents> &shapes) {
+  Binding binding;
+  binding.place = input.place;
+  binding.tensor.value = input.tensor;
+  binding.tensor.elem = input.elem;
+  bool hasDefault =
+      arg.defaultValue && arg.defaultValue->kind != ExprKind::None;
+  if (!input.isTensor) {
+    binding.kind = Binding::Scalar;
+    if (hasDefault && !scalarDefault(arg, env, input))
+      return false;
+    env->names[input.name] = binding;
+    return true;
+  }
+  if (hasDefault)
+    return error(arg.defaultValue->range, "a tensor takes no default but none");
+  binding.kind = Binding::Tensor;
+  env->names[input.name] = binding;
+  Shape shape;
+  for (auto [k, extent] : llvm::enumerate(arg.type->extents)) {
+    if (input.dims[k] != kUnknown) {
+      shape.push_back(Size(input.dims[k]));
+      continue;
+    }
+    // An extent to be solved is called what the model writes: (2*R+1).
+    auto *name = dyn_cast<NameExpr>(extent.extent.get());
+    shape.push_back(extentOf(
+        input.tensor, k,
+        name ? name->name.str() : heed::format("({})", written(*extent.extent)),
+        false, extent.range));
+  }
+  shapes.push_back({arg.type.get(), shape, input.name, input.place});
+  return true;
+}
+
 bool Analysis::bindSignature(const ModelDecl &decl, const EnvPtr &env) {
   bool ok = true;
   SmallVector<const Argument *> inputs;
   for (const Argument &arg : decl.args) {
-    if (arg.type) {
-      // An input whose default is none is left away by --set NAME=none.
-      const Expr *given = setting(arg.name.text);
-      bool optional =
-          arg.defaultValue && arg.defaultValue->kind == ExprKind::None;
-      if (given && optional && given->kind == ExprKind::None) {
-        usedSettings.insert(arg.name.text.str());
-        Binding none;
-        none.kind = Binding::None;
-        none.place = arg.name.range;
-        env->names[arg.name.text.str()] = none;
-        continue;
-      }
+    if (!arg.type) {
+      ok &= bindConstant(arg, env);
+    } else if (isLeftAway(arg)) {
+      usedSettings.insert(arg.name.text.str());
+      Binding none;
+      none.kind = Binding::None;
+      none.place = arg.name.range;
+      env->names[arg.name.text.str()] = none;
+    } else {
       inputs.push_back(&arg);
-      continue;
     }
-    ok &= bindConstant(arg, env);
   }
   if (!ok)
     return false;
   bindDimsOfWeights(decl, env);
-  // --set of a dim fixes it, and so do weights.
-  for (const Argument *arg : inputs) {
-    auto ty = arg->type->element ? tyOf(*arg->type->element, arg->type->range)
-                                 : std::nullopt;
-    if (!arg->type->element)
-      error(arg->type->range,
-            format("input '{}' needs an element type", arg->name.text));
-    if (!ty)
+  for (const Argument *arg : inputs)
+    if (!declareInput(*arg, env))
       return false;
-    ModelInput input{
-        arg->name.text.str(), *ty, arg->type->hasExtents, {}, {}, {}, nullptr,
-        arg->name.range};
-    for (const Extent &extent : arg->type->extents) {
-      if (extent.isDots())
-        return error(extent.range, "'..' in the signature of a model");
-      std::vector<const NameExpr *> unknown;
-      freeNames(*extent.extent, *env, unknown);
-      for (const NameExpr *name : unknown)
-        if (const Expr *given = setting(name->name)) {
-          usedSettings.insert(name->name.str());
-          auto size = sizeValue(*given, env, format("--set {}", name->name));
-          if (!size)
-            return false;
-          Binding dim = Binding::of(*size);
-          dim.place = name->range;
-          dim.isDim = true;
-          env->names[name->name.str()] = dim;
-        } else if (auto it = dimsOfWeights.find(name->name);
-                   it != dimsOfWeights.end()) {
-          Binding dim = Binding::of(Size(it->second));
-          dim.place = name->range;
-          dim.isDim = true;
-          env->names[name->name.str()] = dim;
-        }
-      unknown.clear();
-      freeNames(*extent.extent, *env, unknown);
-      int64_t n = kUnknown;
-      if (unknown.empty()) {
-        auto size = sizeValue(*extent.extent, env,
-                              format("an extent of '{}'", arg->name.text));
-        if (!size)
-          return false;
-        if (auto c = size->constant())
-          n = *c;
-      }
-      input.dims.push_back(n);
-    }
-    Tensor &tensor = model.tensors.emplace_back();
-    tensor.input = input.name;
-    input.tensor = &tensor;
-    model.inputs.push_back(std::move(input));
-  }
-
   std::vector<Extents> shapes;
-  for (auto [arg, input] : llvm::zip(inputs, model.inputs)) {
-    Binding binding;
-    binding.place = input.place;
-    binding.tensor.value = input.tensor;
-    binding.tensor.elem = input.elem;
-    if (!input.isTensor) {
-      binding.kind = Binding::Scalar;
-      if (arg->defaultValue && arg->defaultValue->kind != ExprKind::None &&
-          !scalarDefault(*arg, env, input))
-        return false;
-      env->names[input.name] = binding;
-      continue;
-    }
-    if (arg->defaultValue && arg->defaultValue->kind != ExprKind::None)
-      return error(arg->defaultValue->range,
-                   "a tensor takes no default but none");
-    binding.kind = Binding::Tensor;
-    env->names[input.name] = binding;
-    Shape shape;
-    for (auto [k, extent] : llvm::enumerate(arg->type->extents)) {
-      if (input.dims[k] != kUnknown) {
-        shape.push_back(Size(input.dims[k]));
-        continue;
-      }
-      // An extent to be solved is called what the model writes: (2*R+1).
-      auto *name = dyn_cast<NameExpr>(extent.extent.get());
-      shape.push_back(
-          extentOf(input.tensor, k,
-                   name ? name->name.str()
-                        : heed::format("({})", written(*extent.extent)),
-                   false, extent.range));
-    }
-    shapes.push_back({arg->type.get(), shape, input.name, input.place});
-  }
+  for (auto [arg, input] : llvm::zip(inputs, model.inputs))
+    if (!bindInput(*arg, input, env, shapes))
+      return false;
   if (!bindShapes(shapes, env, true))
     return false;
   for (const Argument *arg : inputs) {

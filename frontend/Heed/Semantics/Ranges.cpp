@@ -209,6 +209,16 @@ bool Analysis::checkRange(const Size &low, const Size &high, const Size &extent,
   return true;
 }
 
+/// What a message calls the positions: an input by its name, else what the
+/// source says.
+static std::string positionsName(const Tensor &positions, StringRef text,
+                                 bool isTensor) {
+  if (!positions.input.empty())
+    return positions.input;
+  return isTensor ? text.take_until([](char c) { return c == '['; }).str()
+                  : heed::format("({})", text);
+}
+
 /// A pass over the positions that data decides. Of several indices the last
 /// one is reduced away: the least and the greatest position of each row. Where
 /// data only decides whether a position is reached, all indices are that it
@@ -218,24 +228,18 @@ bool Analysis::checkData(const Item &item, bool under, bool over,
                          const std::string &what, Range place,
                          const Scope &scope, Equation &eq) {
   evaluate(Size(0), place);
-  // What a message calls the positions: an input by its name, else what the
-  // source says.
   std::string text = item.expr ? written(*item.expr) : item.idx->name;
   auto check = [&](const Tensor *positions, const Size &limit,
                    bool isTensor = false) {
-    std::string name = !positions->input.empty() ? positions->input
-                       : isTensor ? text.substr(0, text.find('['))
-                                  : heed::format("({})", text);
-    sink->push_back(RequireInRange{positions, useOf(sizes, limit),
-                                   unquoted(what), name, place});
+    sink->push_back(
+        RequireInRange{positions, useOf(sizes, limit), unquoted(what),
+                       positionsName(*positions, text, isTensor), place});
+    return true;
   };
-  if (item.expr && eq.guards.empty()) {
+  if (item.expr && eq.guards.empty())
     for (Ty ty : {Ty::I32, Ty::I64, Ty::I8})
-      if (auto tensor = plainRead(*item.expr, scope, eq, used, ty)) {
-        check(tensor->value, extent, true);
-        return true;
-      }
-  }
+      if (auto tensor = plainRead(*item.expr, scope, eq, used, ty))
+        return check(tensor->value, extent, true);
   size_t own = used.size();
   addGuardIndices(eq, used);
   bool readsData = item.expr && !info(*item.expr, scope, eq).pure;
@@ -263,10 +267,7 @@ bool Analysis::checkData(const Item &item, bool under, bool over,
     auto positions = elementwise(used, Ty::I64, place, false, [&](Body &body) {
       return position(body, true);
     });
-    if (!positions)
-      return false;
-    check(positions->value, limit);
-    return true;
+    return positions && check(positions->value, limit);
   }
   size_t numRows = readsData || own == used.size() ? used.size() - 1 : own;
   for (bool up : {false, true}) {

@@ -96,21 +96,29 @@ Analysis::reached(const Collection &collection, ArrayRef<Item> items,
   return box;
 }
 
-/// One tensor of the slices in `box`, from position 0 on.
-std::optional<TensorVal>
-Analysis::assemble(const Collection &collection,
-                   ArrayRef<std::pair<int64_t, int64_t>> box, Range place) {
-  // Every position must be defined.
-  std::vector<std::pair<std::vector<int64_t>, TensorVal>> slices;
-  int64_t total = 1;
-  for (auto [low, end] : box)
-    total *= std::max<int64_t>(end - low, 0);
+using Slices = std::vector<std::pair<std::vector<int64_t>, TensorVal>>;
+
+static Slices slicesIn(const Collection &collection,
+                       ArrayRef<std::pair<int64_t, int64_t>> box) {
+  Slices slices;
   for (auto &slice : collection.slices)
     if (llvm::all_of(llvm::zip(slice.first, box), [](const auto &at) {
           auto [position, range] = at;
           return range.first <= position && position < range.second;
         }))
       slices.push_back(slice);
+  return slices;
+}
+
+/// One tensor of the slices in `box`, from position 0 on.
+std::optional<TensorVal>
+Analysis::assemble(const Collection &collection,
+                   ArrayRef<std::pair<int64_t, int64_t>> box, Range place) {
+  // Every position must be defined.
+  Slices slices = slicesIn(collection, box);
+  int64_t total = 1;
+  for (auto [low, end] : box)
+    total *= std::max<int64_t>(end - low, 0);
   if (collection.fixed.empty() || int64_t(slices.size()) != total) {
     std::string defined;
     for (auto &slice : collection.slices)
@@ -203,6 +211,31 @@ std::optional<TensorVal> Analysis::source(const ReadExpr &expr,
   return box ? assemble(collection, *box, expr.range) : std::nullopt;
 }
 
+/// The indices of h*E + e from the outermost in, and what they span; none if
+/// the factors are others.
+static SmallVector<Idx *, 2> digitsOf(std::map<Idx *, Size, ByNumber> rest,
+                                      SizeTable &sizes, Size &unit) {
+  // Innermost first: the index whose factor is what those before it span. One
+  // of a single turn spans nothing: another with the same factor may follow.
+  SmallVector<Idx *, 2> group;
+  while (!rest.empty()) {
+    auto fits = [&](const auto &entry) {
+      return sizes.equal(entry.second, unit);
+    };
+    auto it = llvm::find_if(rest, [&](const auto &entry) {
+      return fits(entry) && entry.first->extent->is(1);
+    });
+    if (it == rest.end())
+      it = llvm::find_if(rest, fits);
+    if (it == rest.end())
+      return {};
+    group.insert(group.begin(), it->first);
+    unit = sizes.simplify(unit * *it->first->extent);
+    rest.erase(it);
+  }
+  return group;
+}
+
 /// Turns an axis read at h*E + e into two axes h and e.
 bool Analysis::split(const ReadExpr &expr, const Scope &scope, Equation &eq,
                      llvm::SmallVectorImpl<Item> &items, TensorVal &tensor) {
@@ -217,26 +250,8 @@ bool Analysis::split(const ReadExpr &expr, const Scope &scope, Equation &eq,
     auto linear = this->linear(*item.expr, scope, eq);
     if (!linear || !linear->offset.terms.empty())
       return false;
-    // Innermost first: the index whose factor is what those before it span. One
-    // of a single turn spans nothing: another with the same factor may follow.
-    SmallVector<Idx *, 2> group;
     Size unit(1);
-    auto rest = linear->factors;
-    while (!rest.empty()) {
-      auto fits = [&](const auto &entry) {
-        return sizes.equal(entry.second, unit);
-      };
-      auto it = llvm::find_if(rest, [&](const auto &entry) {
-        return fits(entry) && entry.first->extent->is(1);
-      });
-      if (it == rest.end())
-        it = llvm::find_if(rest, fits);
-      if (it == rest.end())
-        return false;
-      group.insert(group.begin(), it->first);
-      unit = sizes.simplify(unit * *it->first->extent);
-      rest.erase(it);
-    }
+    SmallVector<Idx *, 2> group = digitsOf(linear->factors, sizes, unit);
     if (group.size() < 2 || !sizes.equal(unit, tensor.shape[k]))
       return false;
     any = true;

@@ -24,6 +24,15 @@ Ty Analysis::accumulator(Ty ty) {
   return ty == Ty::I64 || ty == Ty::AnyInt ? Ty::I64 : Ty::I32;
 }
 
+/// The type of what is accumulated, for a result of type `result`.
+static Ty accumulated(ReduceOp op, Ty operand, Ty result) {
+  if (op == ReduceOp::Mean)
+    return isReal(operand) ? operand : Ty::I64;
+  bool picks =
+      op == ReduceOp::Argmax || op == ReduceOp::Max || op == ReduceOp::Min;
+  return picks ? operand : result;
+}
+
 /// The tensor of a reduction over `axes`, under the guards from `firstGuard`.
 std::optional<Reduced> Analysis::reduction(const ReduceExpr &expr,
                                            const Scope &scope, Equation &eq,
@@ -40,11 +49,7 @@ std::optional<Reduced> Analysis::reduction(const ReduceExpr &expr,
   step.ids.assign(ids.begin(), ids.end());
   step.f64 = f64;
   step.place = expr.range;
-  step.ty = info(expr, scope, eq).ty;
-  if (isArgmax || expr.op == ReduceOp::Max || expr.op == ReduceOp::Min)
-    step.ty = operand.ty;
-  if (expr.op == ReduceOp::Mean)
-    step.ty = isReal(operand.ty) ? operand.ty : Ty::I64;
+  step.ty = accumulated(expr.op, operand.ty, info(expr, scope, eq).ty);
   Shape shape = shapeOf(axes);
   step.shape = uses(shape);
   step.idExtents = uses(shapeOf(ids));

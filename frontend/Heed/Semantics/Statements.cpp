@@ -245,101 +245,75 @@ const WeightInfo *Analysis::findWeight(const ParamStmt &stmt,
   return nullptr;
 }
 
-bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
-  auto poison = [&] {
-    frame.env->names[stmt.name.text.str()] = Binding();
-    return false;
-  };
-  const ast::Type &type = *stmt.type;
-  auto ty = type.element ? tyOf(*type.element, type.range) : std::nullopt;
-  if (!type.element)
-    error(type.range, "a parameter needs an element type");
-  if (!ty)
-    return poison();
-  // Names: plain, or with the loop variables of rolled loops as operands.
-  std::vector<std::string> plain;
-  SmallVector<Size> indices;
-  auto addName = [&](const Text &text) {
-    std::string name;
-    for (const Text::Part &part : text.parts) {
-      if (!part.size) {
-        name += part.text;
-        continue;
-      }
-      if (auto c = part.size->constant()) {
-        name += format("{}", *c);
-        continue;
-      }
-      auto *it = llvm::find(indices, *part.size);
-      if (it == indices.end()) {
-        indices.push_back(*part.size);
-        it = std::prev(indices.end());
-      }
-      name += heed::format("{{{}}}", it - indices.begin());
+/// A name in the weights; the loop variables of rolled loops are operands, {k}.
+static std::string weightName(const Text &text, SmallVector<Size> &indices) {
+  std::string name;
+  for (const Text::Part &part : text.parts) {
+    if (!part.size) {
+      name += part.text;
+      continue;
     }
-    plain.push_back(name);
-  };
-  for (auto &file : stmt.files) {
-    auto text = textValue(*file, frame.env);
-    if (!text)
-      return poison();
-    addName(*text);
-  }
-  if (stmt.files.empty()) {
-    Text text;
-    text.parts.push_back({stmt.name.text.str(), std::nullopt});
-    addName(text);
-  }
-  const WeightInfo *weight = nullptr;
-  if (options.weights) {
-    auto concrete = plain;
-    if (!indices.empty()) {
-      // Checked for the first and the last turn of the loops.
-      for (bool last : {false, true}) {
-        concrete.clear();
-        for (const std::string &name : plain) {
-          std::string filled = name;
-          for (auto [k, size] : llvm::enumerate(indices)) {
-            std::string hole = format("{{{}}}", k);
-            auto at = atLoopEnd(size, last);
-            if (auto pos = filled.find(hole); pos != std::string::npos && at)
-              filled.replace(pos, hole.size(), format("{}", *at));
-          }
-          concrete.push_back(filled);
-        }
-        weight = findWeight(stmt, concrete);
-        if (!weight)
-          return poison();
-      }
-    } else if (!(weight = findWeight(stmt, plain))) {
-      return poison();
+    if (auto c = part.size->constant()) {
+      name += format("{}", *c);
+      continue;
     }
-    if (weight->shape.size() != type.extents.size()) {
-      error(type.range,
-            format("'{}' has {}, the weights' '{}' has {}", stmt.name.text,
-                   counted(type.extents.size(), "axis", "axes"), plain[0],
-                   weight->shape.size()));
-      return poison();
+    auto it = llvm::find(indices, *part.size);
+    if (it == indices.end()) {
+      indices.push_back(*part.size);
+      it = std::prev(indices.end());
     }
+    name += heed::format("{{{}}}", it - indices.begin());
   }
+  return name;
+}
 
-  // Extents that a free name gives are read from the file.
+/// What the weights have under the names, for the first and the last turn of
+/// the loops; null after an error.
+const WeightInfo *Analysis::findWeight(const ParamStmt &stmt,
+                                       ArrayRef<std::string> names,
+                                       ArrayRef<Size> indices) {
+  if (indices.empty())
+    return findWeight(stmt, names);
+  const WeightInfo *weight = nullptr;
+  for (bool last : {false, true}) {
+    std::vector<std::string> concrete;
+    for (const std::string &name : names) {
+      std::string filled = name;
+      for (auto [k, size] : llvm::enumerate(indices)) {
+        std::string hole = format("{{{}}}", k);
+        auto at = atLoopEnd(size, last);
+        if (auto pos = filled.find(hole); pos != std::string::npos && at)
+          filled.replace(pos, hole.size(), format("{}", *at));
+      }
+      concrete.push_back(filled);
+    }
+    weight = findWeight(stmt, concrete);
+    if (!weight)
+      return nullptr;
+  }
+  return weight;
+}
+
+/// The extents as numbers, where they are known: those that a free name gives
+/// are read from the file.
+bool Analysis::parameterDims(const ParamStmt &stmt, const EnvPtr &env,
+                             const WeightInfo *weight, StringRef weightName,
+                             SmallVector<int64_t> &dims) {
+  const ast::Type &type = *stmt.type;
   Shape known;
-  SmallVector<int64_t> dims;
   for (auto [k, extent] : llvm::enumerate(type.extents)) {
     if (extent.isDots()) {
-      auto all = shapeOf(type, frame.env, format("'{}'", stmt.name.text));
-      if (!all)
-        return poison();
+      if (!shapeOf(type, env, format("'{}'", stmt.name.text)))
+        return false;
       continue;
     }
     std::vector<const NameExpr *> unknown;
-    freeNames(*extent.extent, *frame.env, unknown);
+    freeNames(*extent.extent, *env, unknown);
     if (unknown.empty()) {
-      auto size = sizeValue(*extent.extent, frame.env,
+      auto size = sizeValue(*extent.extent, env,
                             format("an extent of '{}'", stmt.name.text));
       if (!size)
-        return poison();
+        return false;
       known.push_back(*size);
       auto c = size->constant();
       dims.push_back(c ? *c : weight ? weight->shape[k] : kUnknown);
@@ -348,21 +322,28 @@ bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
       dims.push_back(weight ? weight->shape[k] : kUnknown);
     }
   }
-  for (size_t k = 0; k < dims.size(); ++k) {
-    if (weight && dims[k] != weight->shape[k]) {
-      error(type.extents[k].range,
-            format("extent of '{}' (axis {}) is {}, the weights' '{}' has {}",
-                   stmt.name.text, k, sizes.str(known[k]), plain[0],
-                   weight->shape[k]));
-      return poison();
-    }
-  }
+  for (size_t k = 0; weight && k < dims.size(); ++k)
+    if (dims[k] != weight->shape[k])
+      return error(
+          type.extents[k].range,
+          format("extent of '{}' (axis {}) is {}, the weights' '{}' has {}",
+                 stmt.name.text, k, sizes.str(known[k]), weightName,
+                 weight->shape[k]));
+  return true;
+}
+
+/// The parameter of these names and extents, and what its type says of it.
+bool Analysis::bindParameter(const ParamStmt &stmt, Frame &frame, Ty ty,
+                             const std::vector<std::string> &names,
+                             ArrayRef<Size> indices,
+                             const SmallVector<int64_t> &dims) {
+  const ast::Type &type = *stmt.type;
   bool inLoop = llvm::any_of(
       indices, [&](const Size &size) { return sizes.isInLoop(size); });
   const Tensor *value = newTensor();
   size_t step = sink->size();
-  sink->push_back(Parameter{
-      plain, uses(indices), dims, *ty, {}, inLoop, value, stmt.range});
+  sink->push_back(
+      Parameter{names, uses(indices), dims, ty, {}, inLoop, value, stmt.range});
   // Extents: what the file gives, and what it must agree with.
   Shape actual;
   for (auto [k, n] : llvm::enumerate(dims)) {
@@ -378,13 +359,54 @@ bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
   }
   if (!bindShapes({Extents{&type, actual, stmt.name.text.str(), stmt.range}},
                   frame.env, false))
-    return poison();
+    return false;
   auto shape = shapeOf(type, frame.env, format("'{}'", stmt.name.text));
   if (!shape)
-    return poison();
+    return false;
   if (llvm::is_contained(dims, kUnknown))
     std::get<Parameter>((*sink)[step]).dimNames = dimNames(*shape);
-  TensorVal tensor{value, *ty, *shape, nullptr};
+  TensorVal tensor{value, ty, *shape, nullptr};
   frame.env->names[stmt.name.text.str()] = Binding::of(tensor, stmt.name.range);
   return true;
+}
+
+bool Analysis::parameter(const ParamStmt &stmt, Frame &frame) {
+  const ast::Type &type = *stmt.type;
+  if (!type.element)
+    return error(type.range, "a parameter needs an element type");
+  auto ty = tyOf(*type.element, type.range);
+  if (!ty)
+    return false;
+  std::vector<std::string> names;
+  SmallVector<Size> indices;
+  for (auto &file : stmt.files) {
+    auto text = textValue(*file, frame.env);
+    if (!text)
+      return false;
+    names.push_back(weightName(*text, indices));
+  }
+  if (names.empty())
+    names.push_back(stmt.name.text.str());
+  const WeightInfo *weight = nullptr;
+  if (options.weights) {
+    weight = findWeight(stmt, names, indices);
+    if (!weight)
+      return false;
+    if (weight->shape.size() != type.extents.size())
+      return error(type.range,
+                   format("'{}' has {}, the weights' '{}' has {}",
+                          stmt.name.text,
+                          counted(type.extents.size(), "axis", "axes"),
+                          names[0], weight->shape.size()));
+  }
+  SmallVector<int64_t> dims;
+  return parameterDims(stmt, frame.env, weight, names[0], dims) &&
+         bindParameter(stmt, frame, *ty, names, indices, dims);
+}
+
+bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
+  if (parameter(stmt, frame))
+    return true;
+  frame.env->names[stmt.name.text.str()] = Binding();
+  return false;
 }

@@ -195,24 +195,75 @@ bool Parser::parseEntry(ModelDecl &model) {
   return true;
 }
 
+/// Of a fn, names without a type are arguments of any.
+bool Parser::settleUntyped(std::vector<Argument> &pending, Owner owner,
+                           bool late, std::vector<Argument> &args) {
+  for (Argument &arg : pending) {
+    if (owner != Owner::Fn) {
+      failAt(arg.name.range,
+             heed::format("input '{}' needs a type{}", arg.name.text,
+                          (late ? ", or a value" : "")));
+      return false;
+    }
+    args.push_back(std::move(arg));
+  }
+  pending.clear();
+  return true;
+}
+
+/// One name, with what follows it: a type, which is also that of the names in
+/// `pending`, a value, or neither.
+bool Parser::parseArgument(std::vector<Argument> &pending, Owner owner,
+                           bool late, std::vector<Argument> &args) {
+  Argument arg;
+  arg.afterSemicolon = late;
+  if (!parseName(arg.name, owner == Owner::Fn ? "a parameter" : "an input"))
+    return false;
+  if (accept(":")) {
+    if (late && owner == Owner::Fn &&
+        !settleUntyped(pending, owner, late, args))
+      return false;
+    pending.push_back(std::move(arg));
+    TypePtr type = parseType();
+    if (!type)
+      return false;
+    if (at("=") && pending.size() > 1) {
+      failAt(token().range, "one value for several names: give each its own");
+      return false;
+    }
+    if (accept("=") && !(pending.back().defaultValue = parseTable()))
+      return false;
+    for (Argument &waiting : pending) {
+      waiting.type = type;
+      args.push_back(std::move(waiting));
+    }
+    pending.clear();
+    return true;
+  }
+  if (!at("=")) {
+    pending.push_back(std::move(arg));
+    return true;
+  }
+  if (!late && owner != Owner::Fn) {
+    failAt(
+        arg.name.range,
+        heed::format("'{}' has a value but no type: constants stand behind ';'",
+                     arg.name.text));
+    return false;
+  }
+  take();
+  if (!settleUntyped(pending, owner, late, args) ||
+      !(arg.defaultValue = parseTable()))
+    return false;
+  args.push_back(std::move(arg));
+  return true;
+}
+
 /// (a, b: T, c: T; d = 1, e: i32 = 2): names wait for the type that follows
 /// them, except behind the `;` of a fn, where a type belongs to one name.
 bool Parser::parseSignature(std::vector<Argument> &args, Owner owner) {
   std::vector<Argument> pending;
   bool late = false;
-  auto settleUntyped = [&] {
-    for (Argument &arg : pending) {
-      if (owner != Owner::Fn) {
-        failAt(arg.name.range,
-               heed::format("input '{}' needs a type{}", arg.name.text,
-                            (late ? ", or a value" : "")));
-        return false;
-      }
-      args.push_back(std::move(arg));
-    }
-    pending.clear();
-    return true;
-  };
   if (!expect("("))
     return false;
   while (!at(")")) {
@@ -222,48 +273,13 @@ bool Parser::parseSignature(std::vector<Argument> &args, Owner owner) {
         return false;
       }
       take();
-      if (!settleUntyped())
+      if (!settleUntyped(pending, owner, late, args))
         return false;
       late = true;
       continue;
     }
-    Argument arg;
-    arg.afterSemicolon = late;
-    if (!parseName(arg.name, owner == Owner::Fn ? "a parameter" : "an input"))
+    if (!parseArgument(pending, owner, late, args))
       return false;
-    if (accept(":")) {
-      if (late && owner == Owner::Fn && !settleUntyped())
-        return false;
-      pending.push_back(std::move(arg));
-      TypePtr type = parseType();
-      if (!type)
-        return false;
-      if (at("=") && pending.size() > 1) {
-        failAt(token().range, "one value for several names: give each its own");
-        return false;
-      }
-      if (accept("=") && !(pending.back().defaultValue = parseTable()))
-        return false;
-      for (Argument &waiting : pending) {
-        waiting.type = type;
-        args.push_back(std::move(waiting));
-      }
-      pending.clear();
-    } else if (at("=")) {
-      if (!late && owner != Owner::Fn) {
-        failAt(arg.name.range,
-               heed::format(
-                   "'{}' has a value but no type: constants stand behind ';'",
-                   arg.name.text));
-        return false;
-      }
-      take();
-      if (!settleUntyped() || !(arg.defaultValue = parseTable()))
-        return false;
-      args.push_back(std::move(arg));
-    } else {
-      pending.push_back(std::move(arg));
-    }
     if (at(")") || at(";"))
       continue;
     if (!accept(",")) {
@@ -271,7 +287,7 @@ bool Parser::parseSignature(std::vector<Argument> &args, Owner owner) {
       return false;
     }
   }
-  if (!settleUntyped())
+  if (!settleUntyped(pending, owner, late, args))
     return false;
   take();
   return checkSignature(args);

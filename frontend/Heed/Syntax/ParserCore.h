@@ -158,6 +158,10 @@ private:
   bool parseModelBody(ast::ModelDecl &model);
   bool parseStates(ast::ModelDecl &model);
   bool parseEntry(ast::ModelDecl &model);
+  bool settleUntyped(std::vector<ast::Argument> &pending, Owner owner,
+                     bool late, std::vector<ast::Argument> &args);
+  bool parseArgument(std::vector<ast::Argument> &pending, Owner owner,
+                     bool late, std::vector<ast::Argument> &args);
   bool parseSignature(std::vector<ast::Argument> &args, Owner owner);
   bool checkSignature(llvm::ArrayRef<ast::Argument> args);
 
