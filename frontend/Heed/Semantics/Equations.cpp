@@ -236,7 +236,7 @@ std::optional<TensorVal> Analysis::lowerConcat(const ConcatExpr &expr,
   SmallVector<TensorVal> parts;
   for (auto [k, part] : llvm::enumerate(expr.parts)) {
     SmallVector<Idx *, 4> partAxes(axes.begin(), axes.end());
-    std::replace(partAxes.begin(), partAxes.end(), joined, own[k]);
+    llvm::replace(partAxes, joined, own[k]);
     auto tensor = lowerRight(*part, scopes[k], eq, partAxes);
     if (!tensor)
       return std::nullopt;

@@ -107,8 +107,8 @@ bool Analysis::solveFrom(Idx &idx, ArrayRef<const Equation::Use *> rule) {
       continue;
     SmallVector<Note, 2> notes;
     notes.push_back({idx.fromPlace, "the range comes from here"});
-    for (auto [less, more] : {std::pair(use->extent, *idx.extent),
-                              std::pair(*idx.extent, use->extent)})
+    for (const auto &[less, more] : {std::pair(use->extent, *idx.extent),
+                                     std::pair(*idx.extent, use->extent)})
       if (isAlwaysLess(less, more))
         notes.push_back(
             {idx.place,

@@ -26,7 +26,7 @@ std::optional<Binding> Analysis::readable(const ReadExpr &expr,
           other.kind == Binding::Table)
         known.push_back(name);
     error(expr.name.range, format("unknown tensor '{}'{}", expr.name.text,
-                                  hint(expr.name.text, std::move(known))));
+                                  hint(expr.name.text, known)));
     return std::nullopt;
   }
   if (binding->kind == Binding::Poison)

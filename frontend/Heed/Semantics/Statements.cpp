@@ -257,7 +257,7 @@ static std::string weightName(const Text &text, SmallVector<Size> &indices) {
       name += format("{}", *c);
       continue;
     }
-    auto it = llvm::find(indices, *part.size);
+    auto *it = llvm::find(indices, *part.size);
     if (it == indices.end()) {
       indices.push_back(*part.size);
       it = std::prev(indices.end());
