@@ -112,7 +112,7 @@ static std::optional<FamilyPlan> matchTransposed(const KernelFacts &facts,
   if (facts.computations.size() != 1 || facts.isPartial)
     return std::nullopt;
   const Computation &c = facts.computations.front();
-  if (!c.isElementwise() || c.results != 1)
+  if (!c.isElementwise() || c.results != 1 || c.extents.empty())
     return std::nullopt;
   std::optional<unsigned> along = transposedLoop(c);
   auto isShort = [&](unsigned loop) {
