@@ -103,6 +103,9 @@ private:
   //===--- Reductions.cpp -------------------------------------------------===//
   mlir::TypedAttr neutral(ReduceOp op, Ty ty, bool f64);
   void emit(const Reduction &step);
+  Values accumulate(Code &code, const Reduction &step, mlir::TypedAttr zero,
+                    ArrayRef<Value> acc);
+  Value count(const Reduction &step);
   Values argmax(Code &code, const Reduction &step, Value x, Value counts,
                 ArrayRef<Value> acc);
   void emit(const Softmax &step);

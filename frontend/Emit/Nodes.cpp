@@ -213,7 +213,7 @@ Value Emitter::indexValue(Code &code, const Idx *idx, Location at) {
 TV Emitter::loaded(Code &code, Value raw, Ty ty, Location at) {
   if (!isReal(ty))
     return {raw, ty, {}};
-  // A table of reals in a body that computes in f64: see TableData.
+  // f64 by its bits: see TableData, and the accumulators of reductions.
   if (raw.getType().isInteger(64))
     raw = arith::BitcastOp::create(code.builder, at, builder.getF64Type(), raw);
   return {asReal(code, {raw, ty, {}}, at), ty, {}};

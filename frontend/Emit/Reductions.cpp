@@ -109,55 +109,48 @@ SmallVector<Value, 2> Emitter::argmax(Code &code, const Reduction &step,
           arith::SelectOp::create(b, at, take, position, acc[1])};
 }
 
-void Emitter::emit(const Reduction &step) {
+/// One term's turn: the accumulators after it.
+SmallVector<Value, 2> Emitter::accumulate(Code &code, const Reduction &step,
+                                          TypedAttr zero, ArrayRef<Value> acc) {
   Location at = loc(step.place);
-  bool isArgmax = step.op == ReduceOp::Argmax;
+  OpBuilder &b = code.builder;
   bool isSum = step.op == ReduceOp::Sum || step.op == ReduceOp::Mean;
-  TypedAttr zero =
-      neutral(isArgmax ? ReduceOp::Max : step.op, step.ty, step.f64);
-  Values inits = {filled(zero, step.shape, step.place)};
-  if (isArgmax)
-    inits.push_back(
-        filled(builder.getI64IntegerAttr(-1), step.shape, step.place));
-  auto fill = [&](Code &code, ArrayRef<Value> acc) -> Values {
-    OpBuilder &b = code.builder;
-    auto keep = [&] { return Values(acc); };
-    // The next accumulators, given the term and where it counts (null: always).
-    auto next = [&](const TV &term, Value counts) -> Values {
-      Value x =
-          toType(b,
-                 isReal(step.ty) && term.ty != Ty::Bool ? asReal(code, term, at)
-                                                        : term.value,
-                 zero.getType(), at);
-      if (isArgmax)
-        return argmax(code, step, x, counts, acc);
-      if (counts)
-        x = arith::SelectOp::create(b, at, counts, x,
-                                    arith::ConstantOp::create(b, at, zero));
-      return {combine(b, at, step.op, acc[0], x)};
-    };
-    auto term = [&]() -> Values {
-      Value condition = step.where ? emit(code, step.where).value : Value();
-      auto value = [&]() -> Values {
-        TV tv = emit(code, step.operand);
-        Value counts = step.inBranch ? Value() : condition;
-        if (tv.live && isSum)
-          counts = counts ? Value(arith::AndIOp::create(b, at, counts, tv.live))
-                          : tv.live;
-        return next(tv, counts);
-      };
-      return step.inBranch ? ifElse(code, condition, ValueRange(acc).getTypes(),
-                                    at, value, keep)
-                           : value();
-    };
-    return underGuards(code, step.guards, 0, ValueRange(acc).getTypes(), at,
-                       term, keep);
+  auto keep = [&] { return Values(acc); };
+  // The next accumulators, given the term and where it counts (null: always).
+  auto next = [&](const TV &term, Value counts) -> Values {
+    Value x =
+        toType(b,
+               isReal(step.ty) && term.ty != Ty::Bool ? asReal(code, term, at)
+                                                      : term.value,
+               zero.getType(), at);
+    if (step.op == ReduceOp::Argmax)
+      return argmax(code, step, x, counts, acc);
+    if (counts)
+      x = arith::SelectOp::create(b, at, counts, x,
+                                  arith::ConstantOp::create(b, at, zero));
+    return {combine(b, at, step.op, acc[0], x)};
   };
-  Values results = generic(step.place, step.axes, step.ids, step.idExtents,
-                           inits, step.f64, fill);
-  tensors[step.result] = results[isArgmax ? 1 : 0];
-  if (!step.count)
-    return;
+  auto term = [&]() -> Values {
+    Value condition = step.where ? emit(code, step.where).value : Value();
+    auto value = [&]() -> Values {
+      TV tv = emit(code, step.operand);
+      Value counts = step.inBranch ? Value() : condition;
+      if (tv.live && isSum)
+        counts = counts ? Value(arith::AndIOp::create(b, at, counts, tv.live))
+                        : tv.live;
+      return next(tv, counts);
+    };
+    return step.inBranch ? ifElse(code, condition, ValueRange(acc).getTypes(),
+                                  at, value, keep)
+                         : value();
+  };
+  return underGuards(code, step.guards, 0, ValueRange(acc).getTypes(), at, term,
+                     keep);
+}
+
+/// Of how many terms a mean with a condition is.
+Value Emitter::count(const Reduction &step) {
+  Location at = loc(step.place);
   Value zeros = filled(builder.getI64IntegerAttr(0), step.shape, step.place);
   auto count = [&](Code &code, ArrayRef<Value> acc) {
     return underGuards(
@@ -170,8 +163,42 @@ void Emitter::emit(const Reduction &step) {
         },
         [&] { return Values(acc); });
   };
-  tensors[step.count] = generic(step.place, step.axes, step.ids, step.idExtents,
-                                zeros, false, count)[0];
+  return generic(step.place, step.axes, step.ids, step.idExtents, zeros, false,
+                 count)[0];
+}
+
+void Emitter::emit(const Reduction &step) {
+  Location at = loc(step.place);
+  bool isArgmax = step.op == ReduceOp::Argmax;
+  TypedAttr zero =
+      neutral(isArgmax ? ReduceOp::Max : step.op, step.ty, step.f64);
+  // No tensor holds f64 (front.c8): it holds the bits, and `loaded` takes them
+  // apart.
+  bool byBits = zero.getType().isF64();
+  TypedAttr init = zero;
+  if (byBits)
+    init = builder.getI64IntegerAttr(
+        llvm::cast<FloatAttr>(zero).getValue().bitcastToAPInt().getSExtValue());
+  Values inits = {filled(init, step.shape, step.place)};
+  if (isArgmax)
+    inits.push_back(
+        filled(builder.getI64IntegerAttr(-1), step.shape, step.place));
+  auto fill = [&](Code &code, ArrayRef<Value> stored) -> Values {
+    Values acc(stored);
+    if (byBits)
+      acc[0] =
+          arith::BitcastOp::create(code.builder, at, zero.getType(), stored[0]);
+    Values next = accumulate(code, step, zero, acc);
+    if (byBits)
+      next[0] =
+          arith::BitcastOp::create(code.builder, at, init.getType(), next[0]);
+    return next;
+  };
+  Values results = generic(step.place, step.axes, step.ids, step.idExtents,
+                           inits, step.f64, fill);
+  tensors[step.result] = results[isArgmax ? 1 : 0];
+  if (step.count)
+    tensors[step.count] = count(step);
 }
 
 void Emitter::emit(const Softmax &step) {

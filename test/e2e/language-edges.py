@@ -1,4 +1,4 @@
-# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables zeros sinks positions logarithms collections branches guards
+# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables sums zeros sinks positions logarithms collections branches guards
 """Where a fact about sizes holds, and where it no longer does: loops without a turn, what is computed outside the loops
 that it does not use, guards. Every model through both backends."""
 import numpy as np
@@ -107,6 +107,41 @@ model m(x: f32[N, D]) {
 
 
 @group
+def sums():
+    # A reduction over indices alone is evaluated in f64, whole, like every expression of them, and converted once.
+    for program in both("sums", """
+const w = [1.5, 0.1]
+model m(x: f32[N], b: f32[K]) {
+  a[n:N] = sum(o:33) o*0.5
+  c[n:N] = (sum(o:K, p:3) (o*0.1 + p*n*w[p % 2])) - (sum(o:K) o*0.1)
+  d[n:N] = mean(o:K) o*0.1
+  e[n:N] = prod(o:7) (o*0.5 + n + 0.1)
+  f[n:N] = max(o:3) (if n > 1 then o*0.5 - n else -inf)
+  g[n:N] = min(o:K) (if o > n then o*0.25 else 7.5)
+  h[n:N] = argmax(o:5) (0.5 - (o - 2.2) ^ 2)
+  k[n:N] = mean(o:K where o % 3 == n % 3) o*0.1
+  l[n:N] = sum(o:5) 0.0
+  q[n:N] = sum(o:5) (sum(p:5 where p < o) p*0.1) * o
+  t[n:N] = x[n] * (sum(o:33) o*0.1) + (sum(o:K) b[o] * (max(p:4) p*0.1 + n))
+  u[n:N] = if (sum(o:10) 0.1*n) > 1.9 then x[n] else 0
+  return a, c, d, e, f, g, h, k, l, q, t, u, s = sum(o:33) o*0.1
+}"""):
+        for n, k in ((0, 4), (1, 0), (5, 100000), (4, 1)):
+            x, b = f32(n), f32(k)
+            y, z, i = x.astype(np.float64), b.astype(np.float64), np.arange(n)
+            o, over = np.arange(k), lambda values: np.array(values, np.float64).reshape(n)
+            w = np.array([1.5, 0.1, 1.5])
+            compare(program, dict(x=x, b=b), dict(
+                a=over([264] * n), c=over([2 * (o*0.1).sum() + k * (np.arange(3) * m * w).sum() for m in i]),
+                d=over([(o*0.1).mean() if k else 0] * n), e=over([np.prod(np.arange(7)*0.5 + m + 0.1) for m in i]),
+                f=np.where(i > 1, 1.0 - i, -np.inf), g=over([np.where(o > m, o*0.25, 7.5).min(initial=np.inf) for m in i]),
+                h=np.full(n, 2, np.int32), k=over([(o*0.1)[o % 3 == m % 3].mean() if (o % 3 == m % 3).any() else 0 for m in i]),
+                l=np.zeros(n), q=over([sum(r * np.arange(r).sum() * 0.1 for r in range(5))] * n),
+                u=np.where(i >= 2, y, 0), s=(np.arange(33)*0.1).sum()), tolerance=1e-7)
+            compare(program, dict(x=x, b=b), dict(t=y * (np.arange(33)*0.1).sum() + z.sum() * (0.3 + i)))
+
+
+@group
 def zeros():
     # Division by a zero that is known is IEEE's.
     for program in both("zeros", "model m(x: f32[N]) { return a = x / 0, b = x / 0.0, c = x / (-0.0), d = 1 / (x * 0), e = x % 0.0, f = 0 / x, g = x / (0 * 5) }"):
@@ -150,6 +185,11 @@ model m(x: f32[K], y: f32[L], ids: i32[N, M]; far: f32[J]) {
                              (dict(good, y=f32(11)), "(2*ids[n,m]-3)[0] = 11 is out of range for y (axis 0): expected 0 <= index < 11"),
                              (dict(good, far=f32(3)), "(ids[n,0])[1] = 3 is out of range for far (axis 0): expected 0 <= index < 3")):
             expect_error(outputs(program, inputs, []), text)
+
+    # One element at a position that data decides: a kernel without loops.
+    for program in both("one", "model m(x: f32[N], ids: i32[M]) { return s = x[ids[0]] * 2.0 }"):
+        x = f32(5)
+        compare(program, dict(x=x, ids=np.array([3, 1], np.int32)), dict(s=x[3].astype(np.float64) * 2))
 
 
 @group

@@ -443,9 +443,8 @@ private:
                              const Scope &scope, Equation &eq);
 
   //===--- Guards.cpp ----------------------------------------------------===//
-  bool
-  anyRead(const ast::Expr &expr, const Scope &scope, Equation &eq,
-          llvm::function_ref<bool(const ast::ReadExpr &, const Scope &)> of);
+  bool anyPart(const ast::Expr &expr, const Scope &scope, Equation &eq,
+               llvm::function_ref<bool(const ast::Expr &, const Scope &)> of);
   /// Does `expr` hold a read that only a guard may keep in range?
   bool needsGuard(const ast::Expr &expr, const Scope &scope, Equation &eq);
   /// A part of an equation that becomes a tensor of its own, before the rest.

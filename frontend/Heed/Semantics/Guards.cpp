@@ -23,16 +23,15 @@ using llvm::dyn_cast;
 using llvm::isa;
 
 /// Is there a read in `expr`, of which `of` holds?
-bool Analysis::anyRead(
+bool Analysis::anyPart(
     const Expr &expr, const Scope &scope, Equation &eq,
-    llvm::function_ref<bool(const ReadExpr &, const Scope &)> of) {
+    llvm::function_ref<bool(const Expr &, const Scope &)> of) {
   auto found = eq.infos.find({&expr, scope.env.get()});
   // Not inferred: a branch that is not there.
   if (found == eq.infos.end() || found->second.fixed)
     return false;
-  if (auto *read = dyn_cast<ReadExpr>(&expr))
-    if (of(*read, scope))
-      return true;
+  if (of(expr, scope))
+    return true;
   const Binding *named = nullptr;
   std::optional<Binding> binding;
   if (auto *name = dyn_cast<NameExpr>(&expr)) {
@@ -46,22 +45,22 @@ bool Analysis::anyRead(
   }
   if (named)
     return named->kind == Binding::Thunk &&
-           anyRead(*named->thunk->expr, *named->thunk->scope, eq, of);
+           anyPart(*named->thunk->expr, *named->thunk->scope, eq, of);
   bool any = false;
   std::optional<Scope> inner;
   if (auto *reduce = dyn_cast<ReduceExpr>(&expr))
     inner = inside(*reduce, scope, eq);
   forEachChild(expr, [&](const Expr &child) {
-    any = any || anyRead(child, inner ? *inner : scope, eq, of);
+    any = any || anyPart(child, inner ? *inner : scope, eq, of);
   });
   return any;
 }
 
 bool Analysis::needsGuard(const Expr &expr, const Scope &scope, Equation &eq) {
-  return anyRead(expr, scope, eq,
-                 [&](const ReadExpr &read, const Scope &around) {
-                   return !provenRead(read, around, eq);
-                 });
+  return anyPart(expr, scope, eq, [&](const Expr &part, const Scope &around) {
+    auto *read = dyn_cast<ReadExpr>(&part);
+    return read && !provenRead(*read, around, eq);
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -123,10 +122,11 @@ SmallVector<const Idx *, 4> Analysis::neededLoops(ArrayRef<const Expr *> parts,
   };
   auto isEnough = [&](ArrayRef<const Idx *> some) {
     return llvm::none_of(parts, [&](const Expr *part) {
-      return part && anyRead(*part, scope, eq,
-                             [&](const ReadExpr &read, const Scope &around) {
-                               return !isProven(read, around, some) &&
-                                      isProven(read, around, outer);
+      return part && anyPart(*part, scope, eq,
+                             [&](const Expr &inner, const Scope &around) {
+                               auto *read = dyn_cast<ReadExpr>(&inner);
+                               return read && !isProven(*read, around, some) &&
+                                      isProven(*read, around, outer);
                              });
     });
   };

@@ -221,7 +221,12 @@ Node *Analysis::resolveTable(Body &body, const Expr &expr, const Scope &scope,
     return underGuards(inner, eq, hoisted.firstGuard, i.ty, expr.range, value,
                        newNode(Node::Real, Ty::AnyReal, expr.range));
   };
-  if (hoisted.axes.empty()) {
+  // Before the body stand scalars alone: what is reduced is a tensor.
+  bool ofTensors =
+      anyPart(expr, scope, eq, [](const Expr &part, const Scope &) {
+        return isa<ReduceExpr, SoftmaxExpr>(part);
+      });
+  if (hoisted.axes.empty() && !ofTensors) {
     llvm::SaveAndRestore run(running, Equation::Loops());
     Body host{Body::Host, {}, true};
     Node *node = collecting([&] { return fill(host); });
