@@ -4,6 +4,8 @@
 #include "dialects/Attn/Regions.h"
 #include "support/Format.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 using namespace heed::attn;
 
@@ -177,11 +179,14 @@ ParseResult AttentionText::parseNormaliser(ArrayRef<StringRef> flags) {
   if (parser.parseKeyword(&name))
     return failure();
   auto map = symbolizeMap(name);
-  if (!map)
+  if (!map) {
+    SmallVector<StringRef> names;
+    for (uint32_t number = 0; number <= getMaxEnumValForMap(); ++number)
+      names.push_back(stringifyMap(static_cast<Map>(number)));
     return parser.emitError(loc)
-           << "expected exp, sigmoid, relu, identity, sparsemax or entmax15, "
-              "found '"
+           << "expected one of " << llvm::join(names, ", ") << "; found '"
            << name << "'";
+  }
   result.addAttribute("map", MapAttr::get(b.getContext(), *map));
   for (StringRef flag : flags)
     if (succeeded(parser.parseOptionalKeyword(flag)))

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import thresholds
 from runs import expect, finish, run
 
 heedc, folder = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2])
@@ -19,32 +20,15 @@ model rows(s: f32[N, M], v: f32[M, F]) {
 """
 
 
-def sparsemax(z):
-    z = np.sort(z)[::-1]
-    sums = np.cumsum(z)
-    k = np.arange(1, len(z) + 1)
-    size = k[1 + k * z > sums][-1]
-    return (sums[size - 1] - 1) / size
-
-
-def entmax15(z):
-    z = np.sort(z)[::-1] / 2
-    k = np.arange(1, len(z) + 1)
-    mean, square = np.cumsum(z) / k, np.cumsum(z**2) / k
-    t = mean - np.sqrt(np.maximum((1 - k * (square - mean**2)) / k, 0))
-    return t[np.flatnonzero(t <= z)[-1]]
-
-
 def want(name, s):
     if not len(s) or np.isnan(s).any() or s.max() == np.inf:
         return np.full(len(s), np.nan)
     if s.max() == -np.inf:
         return np.zeros(len(s))
-    z = s.astype(np.float64) - s.max()
-    live = z > -4  # the others are below every threshold
-    if name == "sparsemax":
-        return np.maximum(z - sparsemax(z[live]), 0)
-    return np.maximum(z / 2 - entmax15(z[live]), 0) ** 2
+    live = s != -np.inf
+    p = np.zeros(len(s))
+    p[live] = thresholds.weights(name, s[live].astype(np.float64))
+    return p
 
 
 rng = np.random.default_rng(3)
@@ -60,7 +44,7 @@ ROWS = [
     lambda M: np.where(np.arange(M) == M // 2, np.nan, 0),
     lambda M: -1e-4 * np.arange(M),
 ]
-for name in "sparsemax", "entmax15":
+for name in thresholds.NORMALISERS:
     for backend in "halide", "reference":
         source, program = folder / f"{name}.heed", folder / f"{name}-{backend}"
         source.write_text(SOURCE.replace("NAME", name))

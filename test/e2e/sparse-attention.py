@@ -7,27 +7,13 @@ import sys
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import thresholds
 from runs import expect, finish, run
 
 heedc, folder = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2])
 folder.mkdir(parents=True, exist_ok=True)
 rng = np.random.default_rng(5)
 ROW = "its normaliser finds a threshold in the whole row"
-
-
-def sparsemax(z):
-    z = np.sort(z)[::-1]
-    sums, k = np.cumsum(z), np.arange(1, len(z) + 1)
-    size = k[1 + k * z > sums][-1]
-    return (sums[size - 1] - 1) / size
-
-
-def entmax15(z):
-    z = np.sort(z)[::-1] / 2
-    k = np.arange(1, len(z) + 1)
-    mean, square = np.cumsum(z) / k, np.cumsum(z**2) / k
-    t = mean - np.sqrt(np.maximum((1 - k * (square - mean**2)) / k, 0))
-    return t[np.flatnonzero(t <= z)[-1]]
 
 
 def weights(name, s, where):
@@ -41,9 +27,7 @@ def weights(name, s, where):
         if np.isnan(s[row][live[row]]).any() or s[row].max() == np.inf:
             p[row][live[row]] = np.nan
             continue
-        z = s[row][live[row]] - s[row].max()
-        near = z[z > -4]  # the others are below every threshold
-        p[row][live[row]] = np.maximum(z - sparsemax(near), 0) if name == "sparsemax" else np.maximum(z / 2 - entmax15(near), 0) ** 2
+        p[row][live[row]] = thresholds.weights(name, s[row][live[row]])
     return p, live
 
 
@@ -91,7 +75,7 @@ def cases(H, N, M, E, F):
         yield "NaN key", q, worse, value, keep
 
 
-for name in "sparsemax", "entmax15":
+for name in thresholds.NORMALISERS:
     for form, text in FORMS.items():
         if name == "entmax15" and form in ("masked", "factor", "decode"):
             continue  # the same mechanism

@@ -246,7 +246,7 @@ struct ReduceExpr : ExprOf<ExprKind::Reduce> {
 /// softmax(j where c; sink = t[h]) operand, and other normalisers of a row.
 /// Binders have no extent: the indices stay free.
 struct SoftmaxExpr : ExprOf<ExprKind::Softmax> {
-  std::string name; ///< softmax, log_softmax, sparsemax or entmax15
+  std::string name; ///< softmax, log_softmax, or a normaliser with a threshold
   bool isLog() const { return name == "log_softmax"; }
   Range opRange;
   std::vector<Binder> binders;
