@@ -33,8 +33,7 @@ def Attn_Dialect : Dialect {
 def Attn_Map : I32EnumAttr<"Map", "how a score becomes a weight", [
     I32EnumAttrCase<"Exp", 0, "exp">, I32EnumAttrCase<"Sigmoid", 1, "sigmoid">,
     I32EnumAttrCase<"Relu", 2, "relu">, I32EnumAttrCase<"Identity", 3, "identity">,
-    I32EnumAttrCase<"Sparsemax", 4, "sparsemax">, I32EnumAttrCase<"Entmax15", 5, "entmax15">,
-    I32EnumAttrCase<"Entmax43", 6, "entmax43">]> {
+    I32EnumAttrCase<"Sparsemax", 4, "sparsemax">, I32EnumAttrCase<"Entmax15", 5, "entmax15">]> {
   let cppNamespace = "::heed::attn";
 }
 

@@ -52,19 +52,6 @@ static const Normaliser normalisers[] = {
        return a.multiply(a.larger(score, a.real(0)), a.real(0.5));
      },
      /*one=*/2},
-    // The same for alpha = 4 / 3: nearer to softmax.
-    {Map::Entmax43, /*excludesLowest=*/true, /*isShiftable=*/false,
-     /*isNonNegative=*/true, /*takesExponential=*/false, /*isLinear=*/false,
-     [](WeightArithmetic &a, Value score) {
-       Value root = a.multiply(a.larger(score, a.real(0)), a.real(1. / 3));
-       return a.multiply(a.multiply(root, root), root);
-     },
-     /*slope=*/
-     [](WeightArithmetic &a, Value score) {
-       Value root = a.multiply(a.larger(score, a.real(0)), a.real(1. / 3));
-       return a.multiply(root, root);
-     },
-     /*one=*/3},
 };
 
 static_assert(std::size(normalisers) == getMaxEnumValForMap() + 1,

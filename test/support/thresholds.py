@@ -19,17 +19,8 @@ def entmax15(z):
     return t[np.flatnonzero(t <= z)[-1]]
 
 
-def entmax43(z):
-    """By bisection: there is no closed form for cubes."""
-    low, high = z.max() - 1, z.max()
-    for _ in range(80):
-        t = (low + high) / 2
-        low, high = (t, high) if (np.maximum(z - t, 0) ** 3).sum() >= 1 else (low, t)
-    return low
-
-
 # Name: what scores are divided by, their threshold, the power of what is above it.
-NORMALISERS = {"sparsemax": (1, sparsemax, 1), "entmax15": (2, entmax15, 2), "entmax43": (3, entmax43, 3)}
+NORMALISERS = {"sparsemax": (1, sparsemax, 1), "entmax15": (2, entmax15, 2)}
 
 
 def weights(name, z):

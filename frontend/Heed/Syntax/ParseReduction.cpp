@@ -34,7 +34,7 @@ static bool isSoftmax(StringRef name) {
 
 /// Normalisers that are also functions of whole tensors.
 static bool hasThreshold(StringRef name) {
-  return name == "sparsemax" || name == "entmax15" || name == "entmax43";
+  return name == "sparsemax" || name == "entmax15";
 }
 
 bool Parser::atReduction() const {

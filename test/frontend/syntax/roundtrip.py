@@ -64,7 +64,7 @@ class Reader:
                 named = self.peek(1) == "="
                 return (self.next() + self.next() if named else "") + self.expr()
             return f"{self.next()}({', '.join(self.until(')', argument))})"
-        if head in ("sum", "max", "min", "mean", "prod", "any", "all", "argmax", "softmax", "log_softmax", "sparsemax", "entmax15", "entmax43"):
+        if head in ("sum", "max", "min", "mean", "prod", "any", "all", "argmax", "softmax", "log_softmax", "sparsemax", "entmax15"):
             text = f"({head}({self.binders()}) ({self.expr()}))"
         elif head == "concat":
             index = self.binders()
