@@ -24,6 +24,7 @@ namespace {
 
 class Tracer {
 public:
+  /// Long: one op after the other.
   ExtentSource trace(Value shaped, int64_t axis) {
     auto type = cast<ShapedType>(shaped.getType());
     if (!type.isDynamicDim(axis))

@@ -94,7 +94,8 @@ model m(x: f32[N, D]) {
   c[n:N,d:D] = w[n % 2] * 1000000007.0 - 100000000.0
   e[n:N,d:D] = if cut[n % 2] then grid[d % 2, n % 2] else w[1]
   k[n:N] = far[n % 2] // 1000000
-  return a, b, c, e, k, whole = w, squares = grid * grid
+  l[n,d] = x[n,d] * (w[N % 2] * 3.0)
+  return a, b, c, e, k, l, whole = w, squares = grid * grid
 }"""):
         for n, d in ((0, 2), (1, 1), (7, 5)):
             x = f32(n, d)
@@ -103,7 +104,7 @@ model m(x: f32[N, D]) {
             compare(program, dict(x=x), dict(
                 a=y * w[i % 2], b=y + 10.0 ** (w[i % 2] * j) * grid[i % 2, j % 2], c=w[i % 2] * 1000000007.0 - 1e8 + 0 * j,
                 e=np.where(i % 2 == 0, grid[j % 2, i % 2], w[1]), k=(np.array([5000, -1])[i[:, 0] % 2]).astype(np.int32),
-                whole=w, squares=grid * grid), tolerance=1e-7 if n < 2 else 3e-7)
+                l=y * (w[n % 2] * 3.0), whole=w, squares=grid * grid), tolerance=1e-7 if n < 2 else 3e-7)
 
 
 @group

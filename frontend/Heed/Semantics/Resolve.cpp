@@ -177,6 +177,15 @@ Node *Analysis::resolveBinding(Body &body, const Binding &binding,
   }
 }
 
+static bool isTensor(const Expr &part, const Scope &) {
+  return isa<ReadExpr, ReduceExpr, SoftmaxExpr>(part);
+}
+
+static bool isSumOrProduct(BinaryOp op) {
+  return op == BinaryOp::Add || op == BinaryOp::Sub || op == BinaryOp::Mul ||
+         op == BinaryOp::Div;
+}
+
 /// A real that depends on indices alone, in a body that computes in f32: an
 /// element of a table that is computed in f64.
 Node *Analysis::resolveTable(Body &body, const Expr &expr, const Scope &scope,
@@ -195,8 +204,7 @@ Node *Analysis::resolveTable(Body &body, const Expr &expr, const Scope &scope,
   // slopes times a distance, not a table of H×N×M biases.
   if (i.used.size() >= 2 && !i.whole) {
     if (auto *binary = dyn_cast<BinaryExpr>(&expr);
-        binary && binary->op != BinaryOp::Pow &&
-        binary->op != BinaryOp::FloorDiv && binary->op != BinaryOp::Mod) {
+        binary && isSumOrProduct(binary->op)) {
       auto fewer = [&](const Expr &part) {
         const Info &p = info(part, scope, eq);
         return p.used.size() < i.used.size() || !p.hasReal;
@@ -208,9 +216,8 @@ Node *Analysis::resolveTable(Body &body, const Expr &expr, const Scope &scope,
       return resolveNode(body, expr, scope, eq);
   }
   SmallVector<Idx *, 4> used(i.used);
-  for (Idx *idx : eq.whole)
-    if (i.whole)
-      used.push_back(idx);
+  if (i.whole)
+    llvm::append_range(used, eq.whole);
   size_t depth = eq.guards.size();
   llvm::scope_exit leave([&] { eq.guards.resize(depth); });
   Hoisted hoisted = hoist({&expr}, scope, eq, used, {});
@@ -221,11 +228,8 @@ Node *Analysis::resolveTable(Body &body, const Expr &expr, const Scope &scope,
     return underGuards(inner, eq, hoisted.firstGuard, i.ty, expr.range, value,
                        newNode(Node::Real, Ty::AnyReal, expr.range));
   };
-  // Before the body stand scalars alone: what is reduced is a tensor.
-  bool ofTensors =
-      anyPart(expr, scope, eq, [](const Expr &part, const Scope &) {
-        return isa<ReduceExpr, SoftmaxExpr>(part);
-      });
+  // Before the body stand scalars alone: what is read or reduced is a tensor.
+  bool ofTensors = anyPart(expr, scope, eq, isTensor);
   if (hoisted.axes.empty() && !ofTensors) {
     llvm::SaveAndRestore run(running, Equation::Loops());
     Body host{Body::Host, {}, true};
