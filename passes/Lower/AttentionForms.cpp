@@ -5,10 +5,49 @@
 #include "passes/Schedule/StreamingPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 using namespace mlir;
 using namespace heed;
 using attn::DimKind;
+
+LogicalResult heed::decomposeAttention(func::FuncOp kernel,
+                                       const halide::Target &target) {
+  SmallVector<attn::AttentionOp> ops;
+  kernel.walk([&](attn::AttentionOp op) { ops.push_back(op); });
+  IRRewriter rewriter(kernel.getContext());
+  auto tiles = kernel.walk([&](attn::OnlineAttentionOp op) {
+    if (!op.plan()) {
+      op.emitOpError("has no attn.plan, which attn-choose-algorithm decides");
+      return WalkResult::interrupt();
+    }
+    return WalkResult(verifyTiles(op, target));
+  });
+  if (tiles.wasInterrupted())
+    return failure();
+  for (attn::AttentionOp op : ops) {
+    attn::PlanAttr plan = op.plan();
+    if (!plan)
+      return op.emitOpError("has no attn.plan, which attn-choose-algorithm "
+                            "decides");
+    if (plan.getAlgorithm() == attn::Algorithm::Streaming)
+      return op.emitOpError("is planned to stream, expected it as "
+                            "attn.online_attention (attn-stream-attention)");
+    rewriter.setInsertionPoint(op);
+    auto definition =
+        dyn_cast<linalg::AggregatedOpInterface>(op.getOperation());
+    FailureOr<SmallVector<Value>> values = failure();
+    if (definition)
+      values = definition.decomposeOperation(rewriter);
+    if (failed(values))
+      return op.emitOpError("has no definition in upstream ops");
+    if (plan.getAlgorithm() == attn::Algorithm::RowBlock)
+      kernel->setAttr("attn.kind",
+                      StringAttr::get(kernel.getContext(), "row block"));
+    rewriter.replaceOp(op, *values);
+  }
+  return success();
+}
 
 static StringRef suffixOf(attn::Form form) {
   switch (form) {

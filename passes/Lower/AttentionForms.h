@@ -8,9 +8,15 @@
 #include "dialects/Halide/Target.h"
 #include "passes/Lower/StreamingAttention.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 
 namespace heed {
+
+/// Replaces attention ops of \p kernel that do not stream by their definition.
+/// What family schedules it then, is decided as for any other kernel.
+llvm::LogicalResult decomposeAttention(mlir::func::FuncOp kernel,
+                                       const halide::Target &target);
 
 /// A form, and what its pipeline's name ends in.
 struct AttentionForm {

@@ -64,46 +64,6 @@ private:
   llvm::StringMap<halide::PipelineOp> known;
 };
 
-/// Replaces attention ops of \p kernel that do not stream by their definition.
-/// What family schedules it then, is decided as for any other kernel.
-LogicalResult decomposeAttention(func::FuncOp kernel,
-                                 const halide::Target &target) {
-  SmallVector<attn::AttentionOp> ops;
-  kernel.walk([&](attn::AttentionOp op) { ops.push_back(op); });
-  IRRewriter rewriter(kernel.getContext());
-  auto tiles = kernel.walk([&](attn::OnlineAttentionOp op) {
-    if (!op.plan()) {
-      op.emitOpError("has no attn.plan, which attn-choose-algorithm decides");
-      return WalkResult::interrupt();
-    }
-    return WalkResult(verifyTiles(op, target));
-  });
-  if (tiles.wasInterrupted())
-    return failure();
-  for (attn::AttentionOp op : ops) {
-    attn::PlanAttr plan = op.plan();
-    if (!plan)
-      return op.emitOpError("has no attn.plan, which attn-choose-algorithm "
-                            "decides");
-    if (plan.getAlgorithm() == attn::Algorithm::Streaming)
-      return op.emitOpError("is planned to stream, expected it as "
-                            "attn.online_attention (attn-stream-attention)");
-    rewriter.setInsertionPoint(op);
-    auto definition =
-        dyn_cast<linalg::AggregatedOpInterface>(op.getOperation());
-    FailureOr<SmallVector<Value>> values = failure();
-    if (definition)
-      values = definition.decomposeOperation(rewriter);
-    if (failed(values))
-      return op.emitOpError("has no definition in upstream ops");
-    if (plan.getAlgorithm() == attn::Algorithm::RowBlock)
-      kernel->setAttr("attn.kind",
-                      StringAttr::get(kernel.getContext(), "row block"));
-    rewriter.replaceOp(op, *values);
-  }
-  return success();
-}
-
 /// On the copy of a kernel that is called where a streaming one gives up.
 constexpr StringLiteral kAgain = "attn.again";
 
