@@ -5,7 +5,6 @@
 #include "compiler/Driver/Weights.h"
 #include "frontend/Common/Diagnostics.h"
 #include "frontend/Common/Source.h"
-#include "frontend/Einsum/Einsum.h"
 #include "frontend/Heed/Heed.h"
 #include "frontend/Heed/Syntax/ASTPrinter.h"
 #include "frontend/Heed/Syntax/Loader.h"
@@ -124,24 +123,6 @@ OwningOpRef<ModuleOp> compileSource(MLIRContext &context,
   return module;
 }
 
-/// A file of one line as numpy.einsum takes it.
-OwningOpRef<ModuleOp> compileLine(MLIRContext &context,
-                                  const CompileOptions &options) {
-  auto text = llvm::MemoryBuffer::getFile(options.input, /*IsText=*/true);
-  if (!text) {
-    llvm::errs() << "heedc: error: cannot read '" << options.input
-                 << "': " << text.getError().message() << '\n';
-    return nullptr;
-  }
-  Sources sources;
-  Diagnostics diagnostics(sources);
-  OwningOpRef<ModuleOp> module =
-      compileEinsum(context, sources.add(options.input, (*text)->getBuffer()),
-                    options.input, sources, diagnostics);
-  diagnostics.print(llvm::errs());
-  return module;
-}
-
 } // namespace
 
 bool heed::printTree(const CompileOptions &options, llvm::raw_ostream &os,
@@ -189,10 +170,6 @@ OwningOpRef<ModuleOp> heed::readInput(MLIRContext &context,
     if (module && failed(checkModels(*module)))
       return nullptr;
     return module;
-  }
-  if (llvm::sys::path::extension(options.input) == ".einsum") {
-    reads->push_back(options.input);
-    return compileLine(context, options);
   }
   return compileSource(context, options, *given, *reads);
 }
