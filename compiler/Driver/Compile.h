@@ -31,6 +31,7 @@ enum class Emit {
   Lib,
   Shared,
   Header,
+  Signature,
   Exe
 };
 enum class Backend { Halide, Reference };
