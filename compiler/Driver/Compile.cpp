@@ -11,7 +11,6 @@
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
@@ -163,44 +162,6 @@ bool Compilation::run() {
   return false;
 }
 
-/// The inputs and outputs of each entry, as a line of JSON each.
-static std::string makeSignature(ModuleOp module) {
-  auto tensors = [](TypeRange types, auto about) {
-    llvm::json::Array tensors;
-    for (auto [k, type] : llvm::enumerate(types)) {
-      DictionaryAttr attributes = about(k);
-      llvm::json::Array dims;
-      if (auto names = attributes ? attributes.getAs<ArrayAttr>(attn::kDimsAttr)
-                                  : ArrayAttr())
-        for (auto name : names.getAsRange<StringAttr>())
-          dims.push_back(name.str());
-      auto name = attributes ? attributes.getAs<StringAttr>(attn::kNameAttr)
-                             : StringAttr();
-      tensors.push_back(llvm::json::Object{
-          {"name", name ? name.str() : "?"},
-          {"type", heed::printed(getElementTypeOrSelf(type))},
-          {"dims", std::move(dims)}});
-    }
-    return tensors;
-  };
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  for (auto function : module.getOps<func::FuncOp>())
-    if (function->hasAttr(attn::kModelAttr))
-      os << llvm::json::Value(llvm::json::Object{
-                {"entry", function.getName()},
-                {"inputs", tensors(function.getArgumentTypes(),
-                                   [&](unsigned k) {
-                                     return function.getArgAttrDict(k);
-                                   })},
-                {"outputs", tensors(function.getResultTypes(),
-                                    [&](unsigned k) {
-                                      return function.getResultAttrDict(k);
-                                    })}})
-         << '\n';
-  return text;
-}
-
 bool Compilation::makeOutput() {
   if (options.emit == Emit::Ast) {
     std::string text;
@@ -245,8 +206,6 @@ bool Compilation::makeOutput() {
                 "another prefix of symbols (--prefix)");
   if (options.emit == Emit::Header)
     return write(makeHeader(*module, modelName, prefix));
-  if (options.emit == Emit::Signature)
-    return write(makeSignature(*module));
   if (options.unchecked)
     module->walk([](attn::RequireInRangeOp check) { check.erase(); });
 

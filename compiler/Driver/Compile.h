@@ -31,7 +31,6 @@ enum class Emit {
   Lib,
   Shared,
   Header,
-  Signature,
   Exe
 };
 enum class Backend { Halide, Reference };

@@ -48,8 +48,6 @@ struct CommandLine {
           clEnumValN(Emit::Lib, "lib", "a static library, runtime included"),
           clEnumValN(Emit::Shared, "shared", "a shared library"),
           clEnumValN(Emit::Header, "header", "the library's C header"),
-          clEnumValN(Emit::Signature, "signature",
-                     "inputs and outputs of each entry, as JSON"),
           clEnumValN(Emit::Exe, "exe", "a program (default)"))};
   cl::opt<Backend> backend{
       "backend", cl::desc("How to compute:"), cl::init(Backend::Halide),
