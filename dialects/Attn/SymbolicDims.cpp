@@ -366,11 +366,16 @@ Size SymbolicDims::computed(Operation *op) {
 
 /// What the table has no form for; equal for equal operands.
 Size SymbolicDims::opaque(Operation *op, const Size &left, const Size &right) {
-  std::string name = heed::format("{}({}, {})", op->getName().stripDialect(),
-                                  str(left), str(right));
-  for (unsigned atom = 0; atom < table.numAtoms(); ++atom)
-    if (table.atom(atom).name == name && !sources.contains(atom))
-      return Size::atom(atom);
-  return Size::atom(
-      table.addAtom({Atom::Dim, name, /*inLoop=*/false, {}, {}, INT64_MIN}));
+  const void *name = op->getName().getAsOpaquePointer();
+  auto [known, isNew] =
+      opaques.try_emplace({name, left, right}, table.numAtoms());
+  if (isNew)
+    table.addAtom({Atom::Dim,
+                   heed::format("{}({}, {})", op->getName().stripDialect(),
+                                str(left), str(right)),
+                   /*inLoop=*/false,
+                   {},
+                   {},
+                   INT64_MIN});
+  return Size::atom(known->second);
 }

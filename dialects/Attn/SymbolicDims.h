@@ -15,8 +15,10 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 
 namespace heed::attn {
 
@@ -87,6 +89,8 @@ private:
   SizeTable table{/*byName=*/true};
   llvm::DenseMap<unsigned, Source> sources;
   llvm::DenseMap<mlir::Value, Size> sizes;
+  /// The atoms of what the table has no form for: op, operands.
+  std::map<std::tuple<const void *, Size, Size>, unsigned> opaques;
   /// Functions whose requirements are known.
   llvm::SmallPtrSet<mlir::Operation *, 2> learned;
 };

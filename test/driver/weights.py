@@ -79,6 +79,22 @@ for path, text in BAD:
         for name in left:
             (folder / name).unlink()
 
+# A parameter has the axes that `..` stands for.
+dots = folder / "dots.heed"
+dots.write_text("""model m(x: f32[2, 3, D]) {
+  return y = scaled(x)
+}
+fn scaled(x: f32[.., D]) {
+  param w: f32[K, .., D] @ "layer.w"
+  return y[.., d] = x[.., d] * (sum(k) w[k, .., d])
+}
+""")
+for shape, text in (((4, 2, 3, 5), ""), ((2, 3, 5), "'w' has 4 axes, the weights' 'layer.w' has 3"),
+                    ((4, 3, 3, 5), "extent of 'w' (axis 1) is 2, the weights' 'layer.w' has 3")):
+    done = run(heedc, dots, "--weights", file("dots", w=np.ones(shape, np.float32)), "--emit=attn", "-o", folder / "dots.attn")
+    expect(text in done.stderr and done.returncode == (1 if text else 0), f"dots, {shape}: {done.stderr}")
+expect("tensor<4x2x3x5xf32>" in (folder / "dots.attn").read_text(), (folder / "dots.attn").read_text())
+
 # All turns of a loop are looked at. Other real types are converted when the model is opened; f64 only if it is asked for.
 loop = folder / "loop.heed"
 loop.write_text("""model deep(x: f32[N]) {

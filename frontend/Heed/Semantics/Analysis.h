@@ -108,12 +108,13 @@ private:
   const WeightInfo *findWeight(const ast::ParamStmt &stmt,
                                ArrayRef<std::string> names,
                                ArrayRef<Size> indices);
+  struct ParamAxis;
   bool parameterDims(const ast::ParamStmt &stmt, const EnvPtr &env,
                      const WeightInfo *weight, StringRef weightName,
-                     SmallVector<int64_t> &dims);
+                     llvm::MutableArrayRef<ParamAxis> axes);
   bool bindParameter(const ast::ParamStmt &stmt, Frame &frame, Ty ty,
                      const std::vector<std::string> &names,
-                     ArrayRef<Size> indices, const SmallVector<int64_t> &dims);
+                     ArrayRef<Size> indices, ArrayRef<ParamAxis> axes);
   bool parameter(const ast::ParamStmt &stmt, Frame &frame);
 
   //===--- Loops.cpp ------------------------------------------------------===//

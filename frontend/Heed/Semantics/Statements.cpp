@@ -294,38 +294,38 @@ const WeightInfo *Analysis::findWeight(const ParamStmt &stmt,
   return weight;
 }
 
+/// An axis of a parameter.
+struct Analysis::ParamAxis {
+  const ast::Extent *written;
+  std::optional<Size> dots; ///< its extent, where the type has `..`
+  int64_t number;           ///< its extent, where it is known
+};
+
 /// The extents as numbers, where they are known: those that a free name gives
 /// are read from the file.
 bool Analysis::parameterDims(const ParamStmt &stmt, const EnvPtr &env,
                              const WeightInfo *weight, StringRef weightName,
-                             SmallVector<int64_t> &dims) {
-  const ast::Type &type = *stmt.type;
+                             llvm::MutableArrayRef<ParamAxis> axes) {
   Shape known;
-  for (auto [k, extent] : llvm::enumerate(type.extents)) {
-    if (extent.isDots()) {
-      if (!shapeOf(type, env, format("'{}'", stmt.name.text)))
-        return false;
-      continue;
-    }
+  for (auto [k, axis] : llvm::enumerate(axes)) {
+    std::optional<Size> size = axis.dots;
     std::vector<const NameExpr *> unknown;
-    freeNames(*extent.extent, *env, unknown);
-    if (unknown.empty()) {
-      auto size = sizeValue(*extent.extent, env,
-                            format("an extent of '{}'", stmt.name.text));
+    if (!size)
+      freeNames(*axis.written->extent, *env, unknown);
+    if (!size && unknown.empty()) {
+      size = sizeValue(*axis.written->extent, env,
+                       format("an extent of '{}'", stmt.name.text));
       if (!size)
         return false;
-      known.push_back(*size);
-      auto c = size->constant();
-      dims.push_back(c ? *c : weight ? weight->shape[k] : kUnknown);
-    } else {
-      known.push_back(weight ? Size(weight->shape[k]) : Size());
-      dims.push_back(weight ? weight->shape[k] : kUnknown);
     }
+    int64_t ofFile = weight ? weight->shape[k] : kUnknown;
+    known.push_back(size ? *size : weight ? Size(ofFile) : Size());
+    axis.number = (size ? size->constant() : std::nullopt).value_or(ofFile);
   }
-  for (size_t k = 0; weight && k < dims.size(); ++k)
-    if (dims[k] != weight->shape[k])
+  for (auto [k, axis] : llvm::enumerate(axes))
+    if (weight && axis.number != weight->shape[k])
       return error(
-          type.extents[k].range,
+          axis.written->range,
           format("extent of '{}' (axis {}) is {}, the weights' '{}' has {}",
                  stmt.name.text, k, sizes.str(known[k]), weightName,
                  weight->shape[k]));
@@ -335,9 +335,10 @@ bool Analysis::parameterDims(const ParamStmt &stmt, const EnvPtr &env,
 /// The parameter of these names and extents, and what its type says of it.
 bool Analysis::bindParameter(const ParamStmt &stmt, Frame &frame, Ty ty,
                              const std::vector<std::string> &names,
-                             ArrayRef<Size> indices,
-                             const SmallVector<int64_t> &dims) {
+                             ArrayRef<Size> indices, ArrayRef<ParamAxis> axes) {
   const ast::Type &type = *stmt.type;
+  auto dims = llvm::map_to_vector(
+      axes, [](const ParamAxis &axis) { return axis.number; });
   bool inLoop = llvm::any_of(
       indices, [&](const Size &size) { return sizes.isInLoop(size); });
   const Tensor *value = newTensor();
@@ -352,7 +353,8 @@ bool Analysis::bindParameter(const ParamStmt &stmt, Frame &frame, Ty ty,
       continue;
     }
     std::string name = format("{}.extent{}", stmt.name.text, k);
-    if (auto *plainName = dyn_cast<NameExpr>(type.extents[k].extent.get());
+    if (auto *plainName =
+            llvm::dyn_cast_or_null<NameExpr>(axes[k].written->extent.get());
         plainName && !lookup(*frame.env, plainName->name))
       name = plainName->name.str();
     actual.push_back(extentOf(value, k, name, inLoop, stmt.range));
@@ -387,21 +389,29 @@ bool Analysis::parameter(const ParamStmt &stmt, Frame &frame) {
   }
   if (names.empty())
     names.push_back(stmt.name.text.str());
+  SmallVector<ParamAxis> axes;
+  for (const ast::Extent &extent : type.extents) {
+    if (!extent.isDots())
+      axes.push_back({&extent, {}, kUnknown});
+    else if (!frame.env->dots)
+      return error(extent.range, "'..' outside a function that has it");
+    else
+      for (const Size &size : *frame.env->dots)
+        axes.push_back({&extent, size, kUnknown});
+  }
   const WeightInfo *weight = nullptr;
   if (options.weights) {
     weight = findWeight(stmt, names, indices);
     if (!weight)
       return false;
-    if (weight->shape.size() != type.extents.size())
+    if (weight->shape.size() != axes.size())
       return error(type.range,
                    format("'{}' has {}, the weights' '{}' has {}",
-                          stmt.name.text,
-                          counted(type.extents.size(), "axis", "axes"),
+                          stmt.name.text, counted(axes.size(), "axis", "axes"),
                           names[0], weight->shape.size()));
   }
-  SmallVector<int64_t> dims;
-  return parameterDims(stmt, frame.env, weight, names[0], dims) &&
-         bindParameter(stmt, frame, *ty, names, indices, dims);
+  return parameterDims(stmt, frame.env, weight, names[0], axes) &&
+         bindParameter(stmt, frame, *ty, names, indices, axes);
 }
 
 bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
