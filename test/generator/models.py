@@ -54,6 +54,11 @@ def binds(inputs, dim):
     return any({m.name for m in walk(n) if isinstance(m, Name)} == {dim} for x in inputs for n in x.shape)
 
 
+def fits(sizes, multiples):
+    """Is each size that should be a multiple of another's one? Of 0 only 0 is."""
+    return all(sizes[n] % sizes[of] == 0 if sizes[of] else sizes[n] == 0 for n, of in multiples.items())
+
+
 def edges(d, static):
     """Sizes where every length is beyond the tiles of a schedule, and sizes with a free length, or width, of 0."""
     free = [n for n in d.dims if n not in static and n not in d.multiples and d.dims[n] in ("length", "width")]
@@ -73,7 +78,7 @@ def edges(d, static):
         for name, of in d.multiples.items():
             if name not in static:
                 more[name] = more[of]
-    return [more for more in found if all(more[n] % max(1, more[of]) == 0 for n, of in d.multiples.items())]
+    return [more for more in found if fits(more, d.multiples)]
 
 
 def unsayable(model):
@@ -133,11 +138,11 @@ def drawn(seed, number, off=()):
         for name, of in d.multiples.items():
             if name not in dict(static):
                 more[name] = more[of] * d.one(1, 2, 3)
-        if all(more[name] % max(1, more[of]) == 0 for name, of in d.multiples.items()):
+        if fits(more, d.multiples):
             tuples.append(more)
     tuples += edges(d, dict(static))
     spoiled = {**sizes.draw(d.random, d.dims, d.multiples, 30000), **dict(static), "poison": INFINITE}
-    tuples += [spoiled] if all(spoiled[n] % max(1, spoiled[of]) == 0 for n, of in d.multiples.items()) else []
+    tuples += [spoiled] if fits(spoiled, d.multiples) else []
     # NaN behind the lengths, or anywhere.
     for sizes_, poison in zip(tuples, (0, MASKED, 1, MASKED)):
         sizes_.setdefault("poison", poison)

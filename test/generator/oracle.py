@@ -258,6 +258,12 @@ def guarded(cond, body):
         STACK.pop()
 
 
+def throughout(axes, body):
+    """The body at all places of the axes: nowhere, if one is empty."""
+    at = lambda: body(*map(index, axes))
+    return at() if all(k.n for k in axes) else guarded(val(False), at)
+
+
 def also(x, y):  # and
     return both(np.logical_and, x, guarded(x, y))
 
@@ -330,7 +336,7 @@ def dense(x, axes):
 def tensor(extents, body, merged=None):
     """The tensor body(i, j, ..) over these extents; `merged`: groups of axes that become one."""
     axes = [Axis(n) for n in extents]
-    t = dense(reals(body(*map(index, axes)))[0], axes)
+    t = dense(reals(throughout(axes, body))[0], axes)
     if merged is None:
         return t
     shape = [math.prod(axes[k].n for k in group) for group in merged]

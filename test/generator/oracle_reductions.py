@@ -10,8 +10,9 @@ from oracle import *
 def reduce(op, extents, body, where=None):
     axes = [Axis(n) for n in extents]
     names = list(map(index, axes))
-    mask = where(*names) if where else None
-    x = guarded(mask, lambda: val(body(*names))) if mask is not None else val(body(*names))
+    mask = throughout(axes, where) if where else None
+    at = lambda: val(throughout(axes, body))
+    x = guarded(mask, at) if mask is not None else at()
     marks = [] if mask is None else [mask]
     gone = [negate(x.absent)] if x.absent is not None and op in ("sum", "mean") else []
     empty = op == "sum" and (x.empty or not all(k.n for k in axes))
