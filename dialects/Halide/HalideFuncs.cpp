@@ -146,6 +146,16 @@ void UpdateOp::build(OpBuilder &builder, OperationState &state, Value func,
   build(builder, state, func, bounds, builder.getStrArrayAttr(rvars));
 }
 
+UpdateOp UpdateOp::over(OpBuilder &builder, Location loc, Value func,
+                        ArrayRef<StringRef> rvars, ValueRange extents) {
+  Value zero =
+      arith::ConstantOp::create(builder, loc, builder.getI32IntegerAttr(0));
+  SmallVector<Value> bounds;
+  for (Value extent : extents)
+    bounds.append({zero, extent});
+  return create(builder, loc, func, rvars, bounds);
+}
+
 void UpdateOp::fill(OpBuilder &builder, Region &region, BodyFn body) {
   Block &block = region.emplaceBlock();
   for (size_t k = 0, e = getRank(getFunc()) + getRvars().size(); k < e; ++k)

@@ -183,6 +183,9 @@ def Halide_UpdateOp : Halide_Op<"update", [HasParent<"PipelineOp">,
     OpBuilder<(ins "::mlir::Value":$func, "::llvm::ArrayRef<::llvm::StringRef>":$rvars, "::mlir::ValueRange":$bounds)>];
   let extraClassDeclaration = [{
     using BodyFn = ::llvm::function_ref<::llvm::SmallVector<::mlir::Value>(::mlir::OpBuilder &, ::mlir::Location, ::mlir::ValueRange)>;
+    /// An update over \p extents, each from 0 on.
+    static UpdateOp over(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::Value func,
+                         ::llvm::ArrayRef<::llvm::StringRef> rvars, ::mlir::ValueRange extents);
     /// Fills one of the regions: a block with the right arguments, what \p body builds, and the yield.
     void fill(::mlir::OpBuilder &builder, ::mlir::Region &region, BodyFn body);
     ::mlir::Value getRVarMin(unsigned k) { return getBounds()[2 * k]; }

@@ -8,6 +8,7 @@
 #include "passes/Remarks.h"
 
 #include "dialects/Attn/Normaliser.h"
+#include "support/Format.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -145,6 +146,12 @@ struct StreamAttention : heed::impl::AttnStreamAttentionBase<StreamAttention> {
       op.getOutput().replaceAllUsesWith(streamed.finish.getOutput());
       if (op.getLse() && streamed.finish.getLse())
         op.getLse().replaceAllUsesWith(streamed.finish.getLse());
+      remarkDone(streamed.online, "attn-stream-attention", "state",
+                 heed::format("a row carries its accumulator{} from one block "
+                              "of keys to the next",
+                              streamed.online.getMaximum() ? ", maximum and sum"
+                              : streamed.online.getSum()   ? " and sum"
+                                                           : ""));
       op.erase();
     }
   }

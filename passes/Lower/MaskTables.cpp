@@ -59,8 +59,7 @@ private:
   }
   halide::UpdateOp update(halide::FuncOp f, StringRef var, Value extent,
                           Body body) {
-    auto update = halide::UpdateOp::create(b, loc, f.getResult(), {var},
-                                           {constantI32(b, loc, 0), extent});
+    auto update = halide::UpdateOp::over(b, loc, f.getResult(), {var}, extent);
     update.fill(b, update.getSet(),
                 [&](OpBuilder &inner, Location, ValueRange args) {
                   Ops o{inner, loc};

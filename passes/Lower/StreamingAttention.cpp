@@ -71,13 +71,8 @@ halide::FuncOp Streaming::func(StringRef name, ArrayRef<StringRef> own,
 halide::UpdateOp Streaming::update(halide::FuncOp func,
                                    ArrayRef<StringRef> rvars,
                                    ArrayRef<Value> extents, UpdateBody body) {
-  SmallVector<Value> bounds;
-  for (Value extent : extents) {
-    bounds.push_back(constantI32(b, loc, 0));
-    bounds.push_back(extent);
-  }
   auto update =
-      halide::UpdateOp::create(b, loc, func.getResult(), rvars, bounds);
+      halide::UpdateOp::over(b, loc, func.getResult(), rvars, extents);
   fill(update, update.getSet(), body);
   return update;
 }

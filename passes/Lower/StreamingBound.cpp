@@ -51,13 +51,7 @@ private:
   halide::UpdateOp update(halide::FuncOp f, ArrayRef<std::string> rvars,
                           ArrayRef<Value> extents, Body body) {
     SmallVector<StringRef> names(rvars.begin(), rvars.end());
-    SmallVector<Value> bounds;
-    for (Value extent : extents) {
-      bounds.push_back(constantI32(b, loc, 0));
-      bounds.push_back(extent);
-    }
-    auto update =
-        halide::UpdateOp::create(b, loc, f.getResult(), names, bounds);
+    auto update = halide::UpdateOp::over(b, loc, f.getResult(), names, extents);
     update.fill(
         b, update.getSet(),
         [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {

@@ -1,5 +1,9 @@
 // A planned attention of a kernel becomes its state and what finishes it; what does not stream, or stands in no kernel, stays.
 // RUN: heed-opt %s --attn-stream-attention | FileCheck %s
+// RUN: heed-opt %s --attn-stream-attention --remarks-filter=attn-stream-attention -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// REMARK: Function=merged | Remark="a row carries its accumulator, maximum and sum from one block of keys to the next"
+// REMARK: Function=states | Remark="a row carries its accumulator from one block of keys to the next"
+// REMARK: Function=states | Remark="a row carries its accumulator and sum from one block of keys to the next"
 #plan = #attn.plan<streaming, [<tiles, queries = 32, block = 64, piece = 32>]>
 #s = affine_map<(b, h, i, j, f) -> (b, h, i, j)>
 #v = affine_map<(b, h, i, j, f) -> (b, h, j, f)>
