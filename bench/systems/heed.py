@@ -1,9 +1,4 @@
 """Heed: the case's shared library through the Python package."""
-import os
-import sys
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
-
 import heed
 from heed.arrays import aligned
 

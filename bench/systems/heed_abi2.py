@@ -5,7 +5,7 @@ import ctypes as C
 
 import numpy as np
 
-from systems import aligned
+from heed.arrays import aligned
 
 MAX_RANK = 16
 TYPES = {1: np.float32, 6: np.int32, 8: np.bool_}

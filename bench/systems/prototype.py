@@ -11,7 +11,7 @@ import tempfile
 
 import numpy as np
 
-from systems import aligned
+from heed.arrays import aligned
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = ("attn.cpp", "decode.cpp")

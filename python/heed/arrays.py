@@ -178,7 +178,7 @@ def result_view(value, code, shape, what):
 
 def aligned(shape, dtype):
     """A new array whose elements begin at 64 bytes, as kernels like them best."""
-    size = math.prod(shape) * dtype.itemsize
+    size = math.prod(shape) * np.dtype(dtype).itemsize
     raw = np.empty(size + 64, np.uint8)
     start = -raw.ctypes.data % 64
     return raw[start:start + size].view(dtype).reshape(shape)
