@@ -1,4 +1,5 @@
-"""Functions of more than 60 lines, each with the reason that its comment gives: "Long: ...". Exit 1 where one gives none, or where a reason stands at a short one."""
+"""Functions of more than 60 lines, each with the reason that its comment or docstring gives: "Long: ...". Exit 1 where one gives none, or where a reason stands at a short one."""
+import ast
 import re
 import subprocess
 import sys
@@ -38,21 +39,34 @@ def reason(lines, first):
     return found and found[1].strip()
 
 
+def compiled(text):
+    """(line, name, length, reason) of each function of C or C++."""
+    lines = text.split("\n")
+    for first, number, last, signature in functions(lines):
+        yield first + 1, signature.split("(")[0].split()[-1].lstrip("*&"), last - number + 1, reason(lines, first)
+
+
+def interpreted(text):
+    """The same of Python, where the docstring says why."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            why = re.search(r"Long: (.*)", ast.get_docstring(node) or "", re.S)
+            yield node.lineno, node.name, node.end_lineno - node.lineno + 1, why and " ".join(why[1].split())
+
+
 root = sys.argv[1]
-files = subprocess.check_output(["git", "-C", root, "ls-files", "*.cpp", "*.c", "*.h"], text=True).split()
+files = subprocess.check_output(["git", "-C", root, "ls-files", "*.cpp", "*.c", "*.h", "*.py"], text=True).split()
 wrong = []
 for file in files:
-    if file.startswith("test/"):
+    python = file.endswith(".py")
+    if file.startswith("test/") and not python:
         continue
-    lines = open(f"{root}/{file}", encoding="utf-8").read().split("\n")
-    for first, number, last, signature in functions(lines):
-        name, why = signature.split("(")[0].split()[-1].lstrip("*&"), reason(lines, first)
-        length = last - number + 1
+    for line, name, length, why in (interpreted if python else compiled)(open(f"{root}/{file}", encoding="utf-8").read()):
         if length > LONGEST:
-            print(f"{file}:{first + 1}: {name}: {length} lines: {why or '?'}")
+            print(f"{file}:{line}: {name}: {length} lines: {why or '?'}")
             if not why:
-                wrong.append(f"{file}:{first + 1}: {name} has {length} lines, and its comment does not say why")
+                wrong.append(f"{file}:{line}: {name} has {length} lines, and its comment does not say why")
         elif why:
-            wrong.append(f"{file}:{first + 1}: {name} has {length} lines, and its comment says why it is long")
+            wrong.append(f"{file}:{line}: {name} has {length} lines, and its comment says why it is long")
 print("\n".join(wrong), file=sys.stderr)
 sys.exit(1 if wrong else 0)

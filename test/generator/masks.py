@@ -23,6 +23,7 @@ def mask(d, site):
 
 
 def one(d, site):
+    """A condition of pairs, or None. Long: one kind of mask after the other."""
     j = Name(site.key[-1] if len(site.key) > 1 and d.chance(0.3) else site.key[0])
     M = d.extents[j.name]
     options = ["lengths", "sorted ids", "unsorted ids", "spans", "bool keys", "bool pairs", "data threshold", "global tokens", "computed mask"]

@@ -108,7 +108,7 @@ def pieces(model, u, dims, arrays, rng):
 
 
 def split(model, u, dims, arrays, rng):
-    """One dim as two, whose product it is: heads out of a batch, keys or sums over a grid."""
+    """One dim as two, whose product it is: heads out of a batch, keys or sums over a grid. Long: one kind of node after the other."""
     dim = pick(rng, {d for d in bound_dims(model) - u.placed if dims[d] > 0})
     if dim is None or any(x.param is not None and axes_of(x.shape, dim) for x in model.inputs):
         return None

@@ -11,7 +11,7 @@ feature("softmax", "weights returned", "softmax alone", "sink", "written softmax
 
 
 def weigh(d, site, s, where, v):
-    """The result's tensor over rows and values, in any layout."""
+    """The result's tensor over rows and values, in any layout. Long: one kind after the other."""
     kind = d.pick(["softmax"] * 8 + ["written softmax", "shifted softmax", "sigmoid weights", "relu weights", "identity weights", "one plus sum",
                    "clamped sum", "quotient", "relu quotient", "exp weights", "log softmax"]) or "softmax"
     pairs, keys = s.keys, site.key

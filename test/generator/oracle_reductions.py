@@ -8,6 +8,7 @@ from oracle import *
 
 
 def reduce(op, extents, body, where=None):
+    """`op` of `body` over new axes of `extents`, where `where` holds. Long: one operation after the other."""
     axes = [Axis(n) for n in extents]
     names = list(map(index, axes))
     mask = throughout(axes, where) if where else None

@@ -11,7 +11,7 @@ SIZES = {"B": 2, "H": 4, "G": 2, "N": 5, "M": 7, "E": 6, "F": 3}
 
 
 def draw(pick):
-    """A model's text with {B} .. {F} for its sizes, and what it is made of."""
+    """A model's text with {B} .. {F} for its sizes, and what it is made of. Long: one choice after the other, in the order of the text."""
     chosen = []
 
     def one(subject, *options):

@@ -72,6 +72,7 @@ class Model:
                 self.inputs[name].append(m[1])
 
     def __call__(self, *arguments):
+        """The calls' results. Long: one operation after the other."""
         env, branches = {}, []  # of each scf.if around the line: its value, its result, whether the line's branch is taken
         for line in self.host:
             text = line.strip()
