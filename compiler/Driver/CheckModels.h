@@ -1,5 +1,4 @@
 //===- CheckModels.h - what IR from a file says of models -------*- C++ -*-===//
-//
 
 #ifndef HEED_COMPILER_DRIVER_CHECKMODELS_H
 #define HEED_COMPILER_DRIVER_CHECKMODELS_H

@@ -48,7 +48,7 @@ def layer(d, t, rows, widths):
                 Equation("c", (Index("n", Name("P")), Index("d", D)), x - Read("mu", (Name("n"),))),
                 Equation("y", (Index("n", Name("P")), Index("d", D)), Read("c", (Name("n"), Name("d"))) / Call("sqrt", (
                     Reduce("mean", (Index("d", D),), Read("c", (Name("n"), Name("d"))) ** 2) + 0.01,)))])
-            if rest == [rest[0]]:
+            if len(rest) == 1:
                 keys = rest + [e]
                 flat = t if t.keys == keys else d.let("xt", keys, t.at())
                 name = d.name(t.name)
