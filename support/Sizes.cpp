@@ -71,7 +71,7 @@ Size &Size::operator*=(const Size &other) {
 /// m / n for monomials.
 static std::optional<Size::Monomial> quotient(const Size::Monomial &m,
                                               const Size::Monomial &n) {
-  if (!std::includes(m.begin(), m.end(), n.begin(), n.end()))
+  if (!llvm::includes(m, n))
     return std::nullopt;
   Size::Monomial rest;
   std::set_difference(m.begin(), m.end(), n.begin(), n.end(),

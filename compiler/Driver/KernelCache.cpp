@@ -34,9 +34,10 @@ StringRef buildId(const dl_phdr_info &library) {
     const ElfW(Phdr) &header = library.dlpi_phdr[k];
     if (header.p_type != PT_NOTE)
       continue;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader says where.
+    // The loader says where. NOLINTBEGIN(performance-no-int-to-ptr)
     const char *at =
         reinterpret_cast<const char *>(library.dlpi_addr + header.p_vaddr);
+    // NOLINTEND(performance-no-int-to-ptr)
     StringRef notes(at, header.p_memsz);
     while (notes.size() >= sizeof(ElfW(Nhdr))) {
       const auto *note = reinterpret_cast<const ElfW(Nhdr) *>(notes.data());

@@ -102,6 +102,30 @@ LogicalResult checkInstance(attn::ParamOp op, DictionaryAttr param,
   return success();
 }
 
+/// Every array that an entry of \p op names.
+LogicalResult checkEntry(attn::ParamOp op, DictionaryAttr param,
+                         const heed_weights &weights) {
+  ArrayRef<int64_t> bounds = param.getAs<DenseI64ArrayAttr>("bounds");
+  SmallVector<int64_t> indices;
+  for (size_t k = 0; k < bounds.size(); k += 2) {
+    if (bounds[k] >= bounds[k + 1])
+      return success(); // a loop without turns
+    indices.push_back(bounds[k]);
+  }
+  for (;;) {
+    if (failed(checkInstance(op, param, indices, weights)))
+      return failure();
+    size_t k = indices.size();
+    for (; k > 0; --k) {
+      if (++indices[k - 1] < bounds[2 * k - 1])
+        break;
+      indices[k - 1] = bounds[2 * k - 2];
+    }
+    if (k == 0)
+      return success();
+  }
+}
+
 } // namespace
 
 LogicalResult heed::checkWeights(ModuleOp module, const heed_weights &weights) {
@@ -110,29 +134,14 @@ LogicalResult heed::checkWeights(ModuleOp module, const heed_weights &weights) {
     return failure();
   SmallVector<bool> seen(params->table.size());
   WalkResult walk = module.walk([&](attn::ParamOp op) {
-    int64_t number = params->ops[op].number;
-    if (std::exchange(seen[number], true))
-      return WalkResult::advance();
-    auto param = cast<DictionaryAttr>(params->table[number]);
-    ArrayRef<int64_t> bounds = param.getAs<DenseI64ArrayAttr>("bounds");
-    SmallVector<int64_t> indices;
-    for (size_t k = 0; k < bounds.size(); k += 2) {
-      if (bounds[k] >= bounds[k + 1])
-        return WalkResult::advance(); // a loop without turns
-      indices.push_back(bounds[k]);
-    }
-    for (;;) {
-      if (failed(checkInstance(op, param, indices, weights)))
+    const HostParam &param = params->ops[op];
+    for (int64_t number = param.number; number < param.number + param.count;
+         ++number)
+      if (!std::exchange(seen[number], true) &&
+          failed(checkEntry(op, cast<DictionaryAttr>(params->table[number]),
+                            weights)))
         return WalkResult::interrupt();
-      size_t k = indices.size();
-      for (; k > 0; --k) {
-        if (++indices[k - 1] < bounds[2 * k - 1])
-          break;
-        indices[k - 1] = bounds[2 * k - 2];
-      }
-      if (k == 0)
-        return WalkResult::advance();
-    }
+    return WalkResult::advance();
   });
   return failure(walk.wasInterrupted());
 }

@@ -87,17 +87,41 @@ public:
 private:
   FailureOr<bool> lower(Operation *op, HostParams &params);
 
+  /// The entry of \p param in this turn of its loops.
+  Value numberOf(OpBuilder &b, Location loc, const HostParam &param) {
+    Value turn;
+    for (scf::ForOp loop : param.loops) {
+      int64_t low = *getConstantIntValue(loop.getLowerBound()),
+              high = *getConstantIntValue(loop.getUpperBound()),
+              step = *getConstantIntValue(loop.getStep());
+      auto at = arith::SubIOp::create(
+          b, loc, toI64(b, loc, loop.getInductionVar()), i64(b, loc, low));
+      Value own = arith::DivSIOp::create(b, loc, at, i64(b, loc, step));
+      if (turn) {
+        Value turns = i64(b, loc, llvm::divideCeil(high - low, step));
+        own = arith::AddIOp::create(
+            b, loc, arith::MulIOp::create(b, loc, turn, turns), own);
+      }
+      turn = own;
+    }
+    Value first =
+        i32(b, loc, mutated("lower-host.first-parameter") ? 0 : param.number);
+    if (!turn)
+      return first;
+    return arith::AddIOp::create(
+        b, loc, first, arith::TruncIOp::create(b, loc, b.getI32Type(), turn));
+  }
+
   void lowerParam(OpBuilder &b, attn::ParamOp op, const HostParam &param) {
     Location loc = op.getLoc();
     auto type = cast<MemRefType>(op.getResult().getType());
     SmallVector<Value> indices;
-    for (Value index : param.indices)
+    for (unsigned operand : param.indices)
       indices.push_back(mutated("lower-host.parameter-of-turn-0")
                             ? i64(b, loc, 0)
-                            : toI64(b, loc, index));
+                            : toI64(b, loc, op.getIndices()[operand]));
     Value array = i64Array(b, op, indices);
-    Value number =
-        i32(b, loc, mutated("lower-host.first-parameter") ? 0 : param.number);
+    Value number = numberOf(b, loc, param);
     SmallVector<Value> sizes;
     for (int64_t axis = 0; axis < type.getRank(); ++axis)
       sizes.push_back(type.isDynamicDim(axis)

@@ -318,7 +318,7 @@ struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
 
   /// Makes `@<model>.shapes`: same arguments, extents of all results.
   LogicalResult addShapes(func::FuncOp model) {
-    std::string name = format("{}.shapes", model.getName());
+    std::string name = heed::format("{}.shapes", model.getName());
     if (model->getParentOfType<ModuleOp>().lookupSymbol(name))
       return model.emitError("the model is an entry already: '")
              << name << "' stands beside it";

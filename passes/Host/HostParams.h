@@ -10,16 +10,21 @@
 
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/ParamNames.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace heed {
 
 struct HostParam {
-  int64_t number;
-  /// The operands that the names still hold, renumbered: constants stand in
-  /// the names themselves, so that no instance is asked for that nobody reads.
-  llvm::SmallVector<mlir::Value> indices;
+  /// The first of its entries, and how many there are.
+  int64_t number = 0, count = 1;
+  /// The operands, by their places, that the names of its one entry still hold,
+  /// renumbered: constants stand in the names themselves.
+  llvm::SmallVector<unsigned> indices;
+  /// The loops, outermost first, whose turn an entry is of; none where there is
+  /// one entry for all.
+  llvm::SmallVector<mlir::scf::ForOp> loops;
 };
 
 struct HostParams {
@@ -29,8 +34,8 @@ struct HostParams {
   llvm::SmallVector<mlir::Attribute> table;
 };
 
-/// Fails, with a diagnostic, where the range of a loop variable in a name is
-/// not constant.
+/// Fails, with a diagnostic, where a number in a name is not known for each
+/// turn of the loops around.
 mlir::FailureOr<HostParams> numberParams(mlir::ModuleOp module);
 
 } // namespace heed

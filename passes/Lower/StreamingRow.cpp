@@ -228,6 +228,8 @@ void Streaming::rowStages(const RowParts &parts,
         });
 }
 
+namespace {
+
 /// Coordinates of `part`. With members of groups the first behind the tile is
 /// the member.
 enum PartCoordinate : unsigned {
@@ -237,6 +239,8 @@ enum PartCoordinate : unsigned {
   TileOfPart,
   BatchOfPart,
 };
+
+} // namespace
 
 /// What tasks write. A var of tasks is a number of two digits, a remainder and
 /// a quotient: Halide has to see that each stands for one point, and of a

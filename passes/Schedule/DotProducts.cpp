@@ -148,7 +148,7 @@ void TiledDotProducts::scheduleOutput() {
   if (rows.fixed)
     tileRows = std::clamp<int64_t>(*rows.fixed, 1, tileRows);
   SmallVector<std::string> vars = varsOf(out->func);
-  std::string n = vars[0], m = vars[1];
+  const std::string &n = vars[0], &m = vars[1];
   halide::SplitOp::create(b, loc, outFunc, 0, n, "nt", "ni", columnsOfTask,
                           guard);
   halide::SplitOp::create(b, loc, outFunc, 0, "ni", "nb", "nj", columns, guard);

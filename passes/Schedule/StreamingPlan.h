@@ -11,7 +11,7 @@ namespace heed {
 
 namespace streaming {
 struct Writer;
-}
+} // namespace streaming
 
 /// Up to how many queries rows are faster than tiles, measured: with 16 lanes a
 /// key costs two queries three quarters of what it costs a narrow tile, whose

@@ -445,7 +445,7 @@ std::vector<StringRef> Program::visibleFns(const File &file) const {
   for (const auto &other : files)
     if (other->isLibrary)
       visit(*other);
-  return sorted(std::move(names));
+  return sorted(names);
 }
 
 static void addPaths(StringRef path, const Expr &value,
@@ -468,5 +468,5 @@ std::vector<StringRef> Program::visibleConsts(const File &file) const {
   };
   std::set<const File *> seen;
   walk(file, visit, seen);
-  return sorted(std::move(names));
+  return sorted(names);
 }
