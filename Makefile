@@ -24,7 +24,7 @@ tidy: ## clang-tidy on every C and C++ file of ours
 	@tools/setup clang-tidy-22
 	@[ -f build-tidy/build.ninja ] || cmake --preset tidy
 	@ninja -C build-tidy heed_tablegen heed_dialect_headers
-	@run-clang-tidy-22 -quiet -p build-tidy -warnings-as-errors='*' "$(CURDIR)/($(or $(FILES),bench|compiler|dialects|frontend|passes|runtime|support))/"
+	@run-clang-tidy-22 -quiet -p build-tidy -warnings-as-errors='*' "$(CURDIR)/($(or $(FILES),(bench|compiler|dialects|frontend|passes|runtime|support)/))"
 
 # CASE="causal N=2048": cases of that name only. REPORT=1: docs/performance.md from this run. BENCH="...": options of run.py.
 bench: build
