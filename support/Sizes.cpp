@@ -281,11 +281,6 @@ bool SizeTable::different(const Size &a, const Size &b) const {
   return c && *c != 0;
 }
 
-bool SizeTable::nonNegative(const Size &size,
-                            ArrayRef<unsigned> positive) const {
-  return nonNegative(simplify(size), positive, 0);
-}
-
 /// Splits size = c * atom + r if the atom occurs at most once in a monomial.
 static bool splitLinear(const Size &size, unsigned atom, Size &c, Size &r) {
   for (auto &[monomial, factor] : size.terms) {
@@ -311,16 +306,33 @@ static bool isSumOfNonNegatives(const Size &size, ArrayRef<Atom> atoms,
     Size term(factor);
     for (unsigned id : monomial) {
       int64_t least = atoms[id].least;
-      if (least == INT64_MIN)
-        return false;
       if (least < 1 && llvm::is_contained(positive, id))
         least = 1;
+      if (least == INT64_MIN)
+        return false;
       term = term * (Size::atom(id) + Size(least));
     }
     shifted = shifted + term;
   }
   return llvm::all_of(shifted.terms,
                       [](const auto &term) { return term.second >= 0; });
+}
+
+bool SizeTable::nonNegative(const Size &size,
+                            ArrayRef<unsigned> positive) const {
+  // A product that is positive and of no negative factor has positive ones.
+  llvm::SmallVector<unsigned> all(positive);
+  for (const Exact &e : exacts) {
+    auto product = e.dividend.asAtom();
+    if (!product ||
+        !isSumOfNonNegatives(Size::atom(*product) - 1, atoms, all) ||
+        e.divisor.terms.size() != 1 ||
+        !isSumOfNonNegatives(e.divisor, atoms, all))
+      continue;
+    all.push_back(e.quotient);
+    llvm::append_range(all, e.divisor.terms.begin()->first);
+  }
+  return nonNegative(simplify(size), all, 0);
 }
 
 bool SizeTable::nonNegative(const Size &size, ArrayRef<unsigned> positive,

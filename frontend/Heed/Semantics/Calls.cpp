@@ -8,6 +8,8 @@
 #include "Analysis.h"
 #include "support/Format.h"
 
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/APSInt.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringSet.h"
@@ -55,6 +57,26 @@ bool Analysis::inferLog2(const CallExpr &expr, const Info &arg, Info &info) {
   return true;
 }
 
+/// An integer of a value known when compiling; none where it is no integer of
+/// this type yet.
+static std::optional<int64_t> foldCast(Ty ty, const Info &arg) {
+  if (!arg.fixed || !isInt(ty))
+    return std::nullopt;
+  unsigned width = ty == Ty::I8 ? 8 : ty == Ty::I32 ? 32 : 64;
+  if (arg.fixed->kind == Binding::Int) {
+    auto number = arg.fixed->size.constant();
+    return number && llvm::isIntN(width, *number) ? number : std::nullopt;
+  }
+  if (arg.fixed->kind != Binding::Real)
+    return std::nullopt;
+  // Truncates, saturates, and takes NaN to 0.
+  llvm::APSInt integer(width, /*isUnsigned=*/false);
+  bool isExact;
+  llvm::APFloat(arg.fixed->real)
+      .convertToInteger(integer, llvm::APFloat::rmTowardZero, &isExact);
+  return integer.getSExtValue();
+}
+
 bool Analysis::inferCast(const CallExpr &expr, ElementType to, const Info &arg,
                          Info &info) {
   auto ty = tyOf(to, expr.callee.range);
@@ -63,6 +85,10 @@ bool Analysis::inferCast(const CallExpr &expr, ElementType to, const Info &arg,
   info.ty = *ty;
   info.hasReal |= isReal(*ty) || isReal(arg.ty);
   info.mayBeAbsent = arg.mayBeAbsent;
+  if (auto folded = foldCast(*ty, arg)) {
+    info.fixed = Binding::of(Size(*folded));
+    info.hasReal = false;
+  }
   return true;
 }
 

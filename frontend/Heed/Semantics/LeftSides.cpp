@@ -58,7 +58,45 @@ struct Analysis::LeftAxis {
   std::vector<std::vector<const Expr *>> factors;
   std::optional<int64_t> fixed;
   Range place;
+
+  /// What the index of this number is multiplied by.
+  std::optional<Size> factor(size_t number, Analysis &analysis,
+                             const EnvPtr &env) const;
+  bool rangeDigits(Analysis &analysis, const EnvPtr &env, Equation &eq) const;
 };
+
+std::optional<Size> Analysis::LeftAxis::factor(size_t number,
+                                               Analysis &analysis,
+                                               const EnvPtr &env) const {
+  Size product(1);
+  for (const Expr *by : factors[number]) {
+    auto size = analysis.sizeValue(*by, env, "a factor of a left index");
+    if (!size)
+      return std::nullopt;
+    product *= *size;
+  }
+  return product;
+}
+
+/// An index of a merged axis that nothing reads plainly runs over what the one
+/// before it is multiplied by.
+bool Analysis::LeftAxis::rangeDigits(Analysis &analysis, const EnvPtr &env,
+                                     Equation &eq) const {
+  for (size_t k = 1; k < indices.size(); ++k) {
+    if (llvm::any_of(eq.uses, [&](const Equation::Use &use) {
+          return use.idx == indices[k];
+        }))
+      continue;
+    auto step = factor(k - 1, analysis, env), own = factor(k, analysis, env);
+    if (!step || !own)
+      return false;
+    if (auto extent = step->dividedBy(*own))
+      eq.uses.push_back({indices[k], *extent,
+                         format("the factor of '{}'", indices[k - 1]->name),
+                         indices[k]->place, false});
+  }
+  return true;
+}
 
 Idx *Analysis::leftIndex(StringRef name, Range place, const Expr *extent,
                          Scope &scope, Equation &eq) {
@@ -145,7 +183,11 @@ bool Analysis::fitsCollection(const Left &left, const Collection &collection,
     needsUnroll = true;
     return false;
   }
-  if (axes.size() != collection.shape.size())
+  bool allFixed = llvm::all_of(
+      axes, [](const LeftAxis &axis) { return axis.fixed.has_value(); });
+  // Positions alone: a slice over the axes behind them.
+  if (axes.size() != collection.shape.size() &&
+      (axes.size() > collection.shape.size() || !allFixed))
     return error(left.range,
                  format("'{}' has {}, {} are given", left.name.text,
                         counted(collection.shape.size(), "axis", "axes"),
@@ -181,6 +223,9 @@ std::optional<TensorVal> Analysis::rightSide(const Expr &right, Scope &scope,
     error(right.range, format("the right side is {}", kindOf(*i)));
     return std::nullopt;
   }
+  for (const LeftAxis &axis : axes)
+    if (!axis.rangeDigits(*this, scope.env, eq))
+      return std::nullopt;
   if (!solve(eq))
     return std::nullopt;
   return lowerRight(right, scope, eq, indices);
@@ -194,18 +239,14 @@ std::optional<Size> Analysis::mergedExtent(const LeftAxis &axis,
   for (size_t k = axis.indices.size(); k-- > 0;) {
     Idx *idx = axis.indices[k];
     if (axis.indices.size() > 1) {
-      Size factor(1);
-      for (const Expr *by : axis.factors[k]) {
-        auto size = sizeValue(*by, env, "a factor of a left index");
-        if (!size)
-          return std::nullopt;
-        factor = factor * *size;
-      }
+      auto factor = axis.factor(k, *this, env);
+      if (!factor)
+        return std::nullopt;
       if (!idx->extent->is(1) &&
-          !requireEqual(factor, unit, idx->place,
+          !requireEqual(*factor, unit, idx->place,
                         format("index '{}' counts in steps of {}, but those "
                                "after it span {}",
-                               idx->name, sizes.str(factor), sizes.str(unit)),
+                               idx->name, sizes.str(*factor), sizes.str(unit)),
                         {}))
         return std::nullopt;
     }
@@ -280,6 +321,21 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
   }
   if (collection && !fitsCollection(left, *collection, axes, eq))
     return false;
+  std::vector<std::optional<int64_t>> fixed;
+  for (const LeftAxis &axis : axes)
+    fixed.push_back(axis.fixed);
+  if (collection && axes.size() < collection->shape.size()) {
+    Binding whole;
+    if (!lowerWhole(right, scope, frame.outer, whole))
+      return false;
+    fixed.resize(collection->shape.size());
+    size_t rank = fixed.size() - axes.size();
+    if (whole.kind != Binding::Tensor || whole.tensor.shape.size() != rank)
+      return error(right.range,
+                   format("expected a tensor of {}, found {}",
+                          counted(rank, "axis", "axes"), kindOf(whole)));
+    return intoCollection(left, collection, whole.tensor, fixed, result);
+  }
   auto tensor = rightSide(right, scope, eq, axes);
   if (!tensor || !mergeAxes(left, axes, env, *tensor))
     return false;
@@ -287,9 +343,6 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
     result = Binding::of(*tensor, left.name.range);
     return true;
   }
-  std::vector<std::optional<int64_t>> fixed;
-  for (const LeftAxis &axis : axes)
-    fixed.push_back(axis.fixed);
   return intoCollection(left, collection, *tensor, fixed, result);
 }
 
