@@ -71,6 +71,29 @@ def norm_weights(rng, at, size):
     return {f"{at}.weight": uniform(rng, size) + 1, f"{at}.bias": uniform(rng, size)}
 
 
+def feed_forward(x, weights, at=""):
+    """Vaswani et al. 2017, equation 2: max(0, x W1 + b1) W2 + b2, the matrices named at + up, down."""
+    return linear(np.maximum(linear(x, weights, at + "up"), 0), weights, at + "down")
+
+
+def attention_weights(rng, at, size):
+    """What multi_head reads."""
+    return {k: v for name in ("query", "key", "value", "output") for k, v in linear_weights(rng, at + name, size, size).items()}
+
+
+def feed_forward_weights(rng, at, size, hidden):
+    return linear_weights(rng, at + "up", hidden, size) | linear_weights(rng, at + "down", size, hidden)
+
+
+def encoder_weights(rng, layers, size, hidden=64):
+    """Of each layer `layer.{l}.`: multi_head, feed_forward, norm1 and norm2."""
+    weights = {}
+    for at in (f"layer.{l}." for l in range(layers)):
+        weights |= attention_weights(rng, at, size) | feed_forward_weights(rng, at, size, hidden)
+        weights |= norm_weights(rng, at + "norm1", size) | norm_weights(rng, at + "norm2", size)
+    return weights
+
+
 def check(model, oracle, cases, tolerance=1e-5):
     """Compiles models/<model>.heed and compares every case.
 
