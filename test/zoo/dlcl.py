@@ -1,5 +1,5 @@
 # RUN: %python %s heedc
-"""Wang et al. 2019, section 4: x_{l+1} = sum_{k<=l} W_{l,k} LN(y_k), y_0 the embedding, y_l the output of the pre-norm layer l that
+"""Wang et al. 2019, section 3: x_{l+1} = sum_{k<=l} W_{l,k} LN(y_k), y_0 the embedding, y_l the output of the pre-norm layer l that
 reads x_l; the encoder's output is x_{L+1}. What lies above W's diagonal (NaN here) is not read."""
 import numpy as np
 from layers import layer_weights, pre_norm_layer
