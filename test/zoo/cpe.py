@@ -1,5 +1,5 @@
 # RUN: %python %s heedc
-"""Chu et al. 2021, section 3.3: tokens + depthwise 3 x 3 convolution of their grid, zeros around it; the class token unchanged. Grids of width 5."""
+"""Chu et al. 2021, PEG: tokens + depthwise 3 x 3 convolution of their grid, zeros around it; the class token unchanged. Grids of width 5."""
 import numpy as np
 from zoo import check, f64, uniform
 

@@ -1,5 +1,5 @@
 # RUN: %python %s heedc
-"""Ying et al. 2021, section 3: in blocks of 2 layers the first computes softmax(Q K^T / sqrt(d)) and both use it, each with its own values."""
+"""Ying et al. 2021: in blocks of 2 layers the first computes softmax(Q K^T / sqrt(d)) and both use it, each with its own values."""
 import numpy as np
 from zoo import check, heads, layer_norm, linear, linear_weights, merge, norm_weights, softmax, uniform
 

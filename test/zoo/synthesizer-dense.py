@@ -1,5 +1,5 @@
 # RUN: %python %s heedc
-"""Tay et al. 2021, section 3.1.1: B_i = W2 relu(W1 X_i + b1) + b2 of width T, cut to N before the softmax; Y = softmax(B) G(X); each head by itself."""
+"""Tay et al. 2021, section 3: B_i = W2 relu(W1 X_i + b1) + b2 of width T, cut to N before the softmax; Y = softmax(B) G(X); each head by itself."""
 import numpy as np
 from zoo import check, f64, heads, linear, linear_weights, merge, softmax, uniform
 

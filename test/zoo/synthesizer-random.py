@@ -1,5 +1,5 @@
 # RUN: %python %s heedc
-"""Tay et al. 2021, section 3.1.2: Y = softmax(R) G(X), R a parameter of each head; of a longer R the first N rows and columns, before the softmax."""
+"""Tay et al. 2021, section 3: Y = softmax(R) G(X), R a parameter of each head; of a longer R the first N rows and columns, before the softmax."""
 import numpy as np
 from zoo import check, heads, linear, linear_weights, merge, uniform
 

@@ -1,5 +1,5 @@
 # RUN: %python %s heedc
-"""Ke et al. 2021, equations 9 to 11: (x_i W^Q)(x_j W^K) / sqrt(2d) + reset((p_i U^Q)(p_j U^K) / sqrt(2d) + b_(j-i)).
+"""Ke et al. 2021, section 3: (x_i W^Q)(x_j W^K) / sqrt(2d) + reset((p_i U^Q)(p_j U^K) / sqrt(2d) + b_(j-i)).
 
 reset puts theta1 into the row of [CLS] and theta2 into the rest of its column.
 """
