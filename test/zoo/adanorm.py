@@ -1,6 +1,6 @@
 # RUN: %python %s heedc
 # RUN: %python %s heedc --set=C=2.5 --set=k=0.3
-"""Xu et al. 2019, section 4.2: z = C (1 - k y) y, y = (x - mu) / sigma (sigma + 1e-5 here), C = 1 and k = 1/10 unless given."""
+"""Xu et al. 2019, section 4: z = C (1 - k y) y, y = (x - mu) / sigma (sigma + 1e-5 here), C = 1 and k = 1/10 unless given."""
 import sys
 
 import numpy as np

@@ -1,5 +1,5 @@
 # RUN: %python %s heedc --set=R=3.5
-"""Sukhbaatar et al. 2019, equations 1 to 4, position by position: s_tr = q_t (k_r + p_{t-r}), a_tr = m_z(t - r) exp(s_tr) / sum, over the S
+"""Sukhbaatar et al. 2019, section 2, position by position: s_tr = q_t (k_r + p_{t-r}), a_tr = m_z(t - r) exp(s_tr) / sum, over the S
 positions before t, m_z(x) = min(max((R + z - x) / R, 0), 1). Where nothing is before t, or the span ends before distance 1, the quotient
 is 0/0."""
 import numpy as np

@@ -1,5 +1,5 @@
 # RUN: %python %s heedc
-"""Liu et al. 2020, section 4.3: x_{l+1} = LN(x_l * omega_{l+1} + F(x_l)), omega one number for each channel of each sublayer."""
+"""Liu et al. 2020, section 4: x_{l+1} = LN(x_l * omega_{l+1} + F(x_l)), omega one number for each channel of each sublayer."""
 import numpy as np
 from zoo import check, encoder_weights, feed_forward, layer_norm, multi_head, uniform
 

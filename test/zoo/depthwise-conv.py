@@ -1,6 +1,6 @@
 # RUN: %python %s heedc
 # RUN: %python %s heedc --set=causal=true
-"""Wu et al. 2018, equation 1: O_{i,c} = sum_{j=1..k} W_{c,j} X_{i + j - ceil((k+1)/2), c}, positions from 1; `causal` ends the taps at i."""
+"""Wu et al. 2018, section 2: O_{i,c} = sum_{j=1..k} W_{c,j} X_{i + j - ceil((k+1)/2), c}, positions from 1; `causal` ends the taps at i."""
 import math
 import sys
 

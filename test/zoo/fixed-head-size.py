@@ -1,5 +1,5 @@
 # RUN: %python %s heedc
-"""Bhojanapalli et al. 2020, section 4: heads of a size that is neither D/H nor a power of two, up to the length of the sequence and beyond it;
+"""Bhojanapalli et al. 2020: heads of a size that is neither D/H nor a power of two, up to the length of the sequence and beyond it;
 concat(head_1 .. head_H) W_o with one wide matrix each."""
 import numpy as np
 from zoo import check, f64, heads, merge, softmax, uniform

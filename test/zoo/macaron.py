@@ -1,5 +1,5 @@
 # RUN: %python %s heedc
-"""Lu et al. 2020, section 4: half a feed-forward step, attention, half a feed-forward step, each with residual and post-norm; two layers."""
+"""Lu et al. 2020: half a feed-forward step, attention, half a feed-forward step, each with residual and post-norm; two layers."""
 import numpy as np
 from zoo import attention_weights, check, feed_forward, feed_forward_weights, layer_norm, multi_head, norm_weights, uniform
 

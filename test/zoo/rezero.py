@@ -1,5 +1,5 @@
 # RUN: %python %s heedc
-"""Bachlechner et al. 2020, section 4: x_{i+1} = x_i + alpha_i F(x_i) without norms; alpha = 0 is the identity."""
+"""Bachlechner et al. 2020: x_{i+1} = x_i + alpha_i F(x_i) without norms; alpha = 0 is the identity."""
 import numpy as np
 from zoo import attention_weights, check, feed_forward, feed_forward_weights, multi_head, uniform
 

@@ -1,5 +1,5 @@
 # RUN: %python %s heedc
-"""Nguyen and Salazar 2019, equation 5: g x / ||x||, the norm not below eps = 1e-5. A row of zeros stays zeros; the scale of a row is lost."""
+"""Nguyen and Salazar 2019: g x / ||x||, the norm not below eps = 1e-5. A row of zeros stays zeros; the scale of a row is lost."""
 import numpy as np
 from zoo import check, uniform
 

@@ -1,16 +1,22 @@
 # RUN: %python %s heedc
-"""Xiao and Zhu 2023, equation 95 (Li et al. 2021): z^l = rho LNorm(F(z^{l-1})) + z^{l-1}, with rho = 0.8 folded into the norm's gain
-and bias here."""
+# RUN: %python %s heedc --set=pre=true
+"""Xiao and Zhu 2023, equation 95 (Li et al. 2021): z^l = rho LNorm(F(z^{l-1})) + z^{l-1}, rho = 0.8, folded into the norm's gain and bias here.
+With `pre` z^l = rho F(LNorm(z^{l-1})) + z^{l-1}, rho folded into F's last matrix."""
+import sys
+
 import numpy as np
 from zoo import check, encoder_weights, feed_forward, layer_norm, multi_head, uniform
+
+PRE = "--set=pre=true" in sys.argv
 
 
 def oracle(inputs, weights, rho=0.8):
     z = inputs["x"].astype(np.float64)
-    folded = {name: rho * w.astype(np.float64) if "norm" in name else w for name, w in weights.items()}
+    last = ("output", "down") if PRE else ("norm1", "norm2")
+    folded = {name: rho * w.astype(np.float64) if name.split(".")[2] in last else w for name, w in weights.items()}
     for at in ("layer.0.", "layer.1."):
-        z = z + layer_norm(multi_head(z, z, weights, 4, at), folded, at + "norm1")
-        z = z + layer_norm(feed_forward(z, weights, at), folded, at + "norm2")
+        for norm, f in (("norm1", lambda h: multi_head(h, h, folded, 4, at)), ("norm2", lambda h: feed_forward(h, folded, at))):
+            z = z + (f(layer_norm(z, weights, at + norm)) if PRE else layer_norm(f(z), folded, at + norm))
     return {"y": z}
 
 
