@@ -1,5 +1,5 @@
 # RUN: %python %s heedc
-"""Dai et al. 2020, sections 2.2 and 2.3: h = LN(h' + Attn(Q = h', KV = h)) with h' = means of pairs at the head of a block; up-sampling repeats
+"""Dai et al. 2020, section 2.2: h = LN(h' + Attn(Q = h', KV = h)) with h' = means of pairs at the head of a block; up-sampling repeats
 each row four times and adds the first block's output; one decoder layer."""
 import math
 

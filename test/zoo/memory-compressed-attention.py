@@ -1,5 +1,5 @@
 # RUN: %python %s heedc
-"""Liu et al. 2018, section 4.2.3: keys and values through a convolution of width 3 and stride 3; a query sees the windows that have ended."""
+"""Liu et al. 2018, section 4.2.4: keys and values through a convolution of width 3 and stride 3; a query sees the windows that have ended."""
 import numpy as np
 from zoo import check, heads, linear, linear_weights, merge, softmax, uniform
 
