@@ -63,7 +63,8 @@ for b, n, d, taps in [(2, 11, 16, 7), (1, 133, 8, 31), (1, 1, 8, 3), (1, 5, 8, 3
     weights = {}
     for at in ("layer.0.", "layer.1."):
         for f in ("ffn1", "ffn2"):
-            weights |= norm_weights(rng, f"{at}{f}.norm", d) | linear_weights(rng, f"{at}{f}.up", 4 * d, d) | linear_weights(rng, f"{at}{f}.down", d, 4 * d)
+            weights |= linear_weights(rng, f"{at}{f}.up", 4 * d, d) | linear_weights(rng, f"{at}{f}.down", d, 4 * d)
+            weights |= norm_weights(rng, f"{at}{f}.norm", d)
         for name in ("query", "key", "value", "output"):
             weights |= linear_weights(rng, f"{at}self.{name}", d, d)
         weights[at + "self.position.weight"] = uniform(rng, d, d) * np.float32(d**-0.5)

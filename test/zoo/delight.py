@@ -1,5 +1,5 @@
 # RUN: %python %s heedc
-"""Mehta et al. 2021, equations 1 and 2: expand-reduce by grouped linear maps (2 and 4 of them, up to 2 and 3 times the width), single-head attention of
+"""Mehta et al. 2020, section 3: expand-reduce by grouped linear maps (2 and 4 of them, up to 2 and 3 times the width), single-head attention of
 half the width, a feed-forward layer that narrows by 4. The first block has 2 maps in groups 1 1, the second 4 in groups 1 2 2 1."""
 import math
 

@@ -77,8 +77,10 @@ def draw(rng, d):
     w = norm_weights(rng, "encoder.norm", d) | norm_weights(rng, "decoder.norm", d)
     for l in range(2):
         at, to = f"encoder.{l}.", f"decoder.{l}."
-        for name in (at + "glu.norm", at + "conv.norm1", at + "self.norm", at + "ffn.norm", *(to + n for n in ("first.norm", "conv.norm1", "self.norm", "cross.norm", "ffn.norm1"))):
-            w |= norm_weights(rng, name, d)
+        for name in ("glu.norm", "conv.norm1", "self.norm", "ffn.norm"):
+            w |= norm_weights(rng, at + name, d)
+        for name in ("first.norm", "conv.norm1", "self.norm", "cross.norm", "ffn.norm1"):
+            w |= norm_weights(rng, to + name, d)
         w |= norm_weights(rng, at + "conv.norm2", 4 * d) | norm_weights(rng, to + "conv.norm2", 2 * d) | norm_weights(rng, to + "ffn.norm2", 4 * d)
         for name in (at + "self", to + "first.self", to + "first.cross", to + "self", to + "cross"):
             for part in ("query", "key", "value", "output"):

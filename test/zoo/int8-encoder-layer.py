@@ -1,7 +1,7 @@
 # RUN: %python %s heedc
 """Xiao and Zhu 2023, section 5.9: the layer of Vaswani et al. 2017 with int8 in its linear maps alone. What is quantised inside depends on f32
 rounding near ties; a digit that falls otherwise changes a result by about a step of one weight, so that cases are drawn until all digits are
-clear of ties, by 1e-4 of a step and more. Against the layer in float64 without quantisation the difference must be that of int8, not zero and not large."""
+clear of ties, by 1e-4 of a step and more. Against the layer without quantisation the difference must be that of int8, not zero and not large."""
 import numpy as np
 from zoo import check, heads, layer_norm, merge, norm_weights, softmax, uniform
 

@@ -24,7 +24,8 @@ def oracle(inputs, weights):
 
 rng = np.random.default_rng(103)
 cases = []
-for b, h, n, e, f, given in [(2, 3, 11, 8, 5, {}), (1, 2, 137, 4, 4, {"alpha": 0.25}), (1, 1, 1, 4, 4, {}), (1, 1, 7, 4, 4, {"alpha": 0.0}), (1, 1, 7, 4, 4, {"alpha": 1.0})]:
+shapes = [(2, 3, 11, 8, 5, {}), (1, 2, 137, 4, 4, {"alpha": 0.25}), (1, 1, 1, 4, 4, {})]
+for b, h, n, e, f, given in shapes + [(1, 1, 7, 4, 4, {"alpha": alpha}) for alpha in (0.0, 1.0)]:
     q, k, v = uniform(rng, b, h, n, e), uniform(rng, b, h, n, e), uniform(rng, b, h, n, f)
     mask = np.where(rng.random((b, n, n)) < 0.4, -np.inf, uniform(rng, b, n, n)).astype(np.float32)
     mask[0, n // 2] = -np.inf  # a word without any relation

@@ -29,7 +29,8 @@ def oracle(inputs, weights):
 
 rng = np.random.default_rng(102)
 cases = []
-for b, h, n, e, f, reach in [(2, 3, 13, 8, 5, 2), (1, 2, 140, 4, 4, 3), (1, 1, 1, 4, 4, 0), (2, 1, 9, 4, 3, 0), (1, 2, 6, 4, 4, 100), (1, 1, 5, 4, 4, -1)]:
+shapes = [(2, 3, 13, 8, 5, 2), (1, 2, 140, 4, 4, 3), (1, 1, 1, 4, 4, 0), (2, 1, 9, 4, 3, 0), (1, 2, 6, 4, 4, 100), (1, 1, 5, 4, 4, -1)]
+for b, h, n, e, f, reach in shapes:
     omega = np.stack([distances([-1] + [int(rng.integers(max(0, i - 8), i)) for i in range(1, n)]) for _ in range(b)]).astype(np.int32)
     q, k, v = uniform(rng, b, h, n, e), uniform(rng, b, h, n, e), uniform(rng, b, h, n, f)
     if reach == 2:  # padding at the end of the second sentence: far from everything, itself too

@@ -78,7 +78,8 @@ def draw(rng, words, d, h, buckets):
 
 rng = np.random.default_rng(117)
 cases = []
-for lengths, n, t, d, words, h, buckets in [([7, 3], 7, 5, 16, 11, 4, 32), ([140], 140, 150, 8, 23, 2, 16), ([1], 1, 1, 5, 3, 1, 8), ([0, 4], 5, 3, 12, 7, 3, 32)]:
+shapes = [([7, 3], 7, 5, 16, 11, 4, 32), ([140], 140, 150, 8, 23, 2, 16), ([1], 1, 1, 5, 3, 1, 8), ([0, 4], 5, 3, 12, 7, 3, 32)]
+for lengths, n, t, d, words, h, buckets in shapes:
     source, target = (rng.integers(0, words, (len(lengths), m)).astype(np.int32) for m in (n, t))
     cases.append((dict(source=source, length=np.array(lengths, np.int32), target=target), draw(rng, words, d, h, buckets)))
 check("whole-model/t5", oracle, cases)
