@@ -10,10 +10,14 @@
 #include "compiler/Check/Grammar.h"
 #include "compiler/Check/Jobs.h"
 #include "compiler/Link/Process.h"
+#include "frontend/Common/Diagnostics.h"
+#include "frontend/Common/Source.h"
+#include "frontend/Heed/Syntax/Parser.h"
 #include "support/Format.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include <thread>
@@ -100,7 +104,21 @@ int complain(const llvm::Twine &message) {
   return 1;
 }
 
-/// The sources that the command line names, in order. False if one is missing.
+/// Whether the file is there for models that import it. One that cannot be read
+/// or has errors is for heedc to say.
+bool isLibrary(const std::string &path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return false;
+  heed::Sources sources;
+  heed::Diagnostics diags(sources);
+  auto file =
+      heed::parseFile(path, sources.add(path, (*buffer)->getBuffer()), diags);
+  return !diags.hasErrors() && file->models.empty();
+}
+
+/// The sources that the command line names, in order; of a folder its models.
+/// False if one is missing.
 bool collect(std::vector<std::string> &sources) {
   for (const std::string &file : files) {
     if (!llvm::sys::fs::exists(file)) {
@@ -114,7 +132,8 @@ bool collect(std::vector<std::string> &sources) {
     else
       for (llvm::sys::fs::recursive_directory_iterator at(file, code), end;
            at != end && !code; at.increment(code))
-        if (llvm::sys::path::extension(at->path()) == ".heed")
+        if (llvm::sys::path::extension(at->path()) == ".heed" &&
+            !isLibrary(at->path()))
           sources.push_back(at->path());
     if (sources.size() == before) {
       complain(heed::format("{}: no model in this folder", file));
