@@ -29,7 +29,7 @@ ExprRef NormalForm::both(ArrayRef<ExprRef> list) {
   for (bool changed = true; changed;) {
     changed = false;
     for (unsigned k = 0; k < parts.size() && !changed; ++k) {
-      if (!isOr(parts[k]))
+      if (!isOr(parts[k]) && !askedOf(parts[k]))
         continue;
       ExprRef c = parts[k];
       for (unsigned other = 0; other < parts.size(); ++other)
@@ -76,6 +76,19 @@ ExprRef NormalForm::under(ExprRef c, ExprRef known, bool holds) {
     return exprs.truth(holds);
   if (c == negate(known))
     return exprs.truth(!holds);
+  if (const Terms *value = askedOf(c)) {
+    // Under a condition a number is what is left of it there.
+    Terms left = *value;
+    if (isAnd(known) && holds)
+      for (ExprRef part : known->operands)
+        left = assume(left, part, true);
+    else
+      left = assume(left, known, holds);
+    if (reify(left) == reify(*value))
+      return c;
+    ExprRef simpler = isMinusInfinity(left);
+    return c->isOp("algebra.not") ? negate(simpler) : simpler;
+  }
   if (!isAnd(c) && !isOr(c))
     return c;
   SmallVector<ExprRef> parts;
@@ -185,8 +198,12 @@ ExprRef NormalForm::atLeastZero(const Terms &a) {
   return negate(leaf(node("algebra.nonneg", truth(), {reify(opposite)})));
 }
 
-ExprRef NormalForm::isMinusInfinity(ExprRef e) {
-  Terms value = terms(e);
+const Terms *NormalForm::askedOf(ExprRef c) {
+  auto found = asked.find(c->isOp("algebra.not") ? c->operand(0) : c);
+  return found == asked.end() ? nullptr : &found->second;
+}
+
+ExprRef NormalForm::isMinusInfinity(Terms value) {
   SmallVector<ExprRef> present(value.present.begin(), value.present.end());
   value.present.clear();
   simplify(value, /*dropZeros=*/true);
@@ -195,6 +212,7 @@ ExprRef NormalForm::isMinusInfinity(ExprRef e) {
   if (!value.isConstant() && !isNaN) {
     ExprRef form = reify(value);
     itself = node("algebra.minus_infinite", truth(), {form});
+    asked.try_emplace(itself, value);
     Terms weight = exponential(value, /*base2=*/false);
     if (weight.terms.size() == 1 && weight.terms[0].guards.empty())
       weights[itself] = weight.terms[0];
@@ -216,7 +234,7 @@ ExprRef NormalForm::compareReals(ExprRef e) {
   if (predicate == P::OEQ || predicate == P::UNE)
     for (int k : {0, 1})
       if (Exprs::isMinusInfinity(e->operand(k))) {
-        ExprRef c = isMinusInfinity(e->operand(1 - k));
+        ExprRef c = isMinusInfinity(terms(e->operand(1 - k)));
         return predicate == P::OEQ ? c : negate(c);
       }
   // Greater is less the other way round.

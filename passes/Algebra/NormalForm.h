@@ -117,7 +117,9 @@ private:
   ExprRef compareReals(ExprRef e);
   ExprRef any(ExprRef reduce, bool all);
   ExprRef atLeastZero(const Terms &a);
-  ExprRef isMinusInfinity(ExprRef e);
+  ExprRef isMinusInfinity(Terms value);
+  /// The number of which \p c, or its opposite, says that it is -inf.
+  const Terms *askedOf(ExprRef c);
   ExprRef both(llvm::ArrayRef<ExprRef> list);
   ExprRef either(llvm::ArrayRef<ExprRef> list);
   ExprRef negate(ExprRef c);
@@ -164,7 +166,8 @@ private:
   /// Numbers that are no integers, with what they were rounded from: a number
   /// that is one of them, or its reciprocal, but for a rounding is that.
   llvm::SmallVector<std::pair<double, Fraction>, 2> numbers;
-  /// exp(x) of each x of which was asked whether it is -inf, by the question.
+  /// Each x of which was asked whether it is -inf, by the question; exp(x).
+  std::unordered_map<ExprRef, Terms> asked;
   llvm::DenseMap<ExprRef, Term> weights;
   llvm::DenseMap<ExprRef, Term> maxima; // of rows, with the weight
   llvm::SmallVector<ScoreRow, 1> found;

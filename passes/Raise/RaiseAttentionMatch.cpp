@@ -37,11 +37,15 @@ ExprRef AttentionMatcher::expandPairs(ExprRef e) {
       return false;
     // A sum per offset between key and query is computed once for all pairs of
     // that offset: an operand.
-    if (varies(read))
-      return Exprs::isElementwise(def) ||
-             llvm::none_of(read->operands, [&](ExprRef at) {
-               return at->usesAny(keys) && at->usesAny(m.query);
-             });
+    if (varies(read)) {
+      bool expands = Exprs::isElementwise(def) ||
+                     llvm::none_of(read->operands, [&](ExprRef at) {
+                       return at->usesAny(keys) && at->usesAny(m.query);
+                     });
+      if (expands && !llvm::is_contained(expanded, read))
+        expanded.push_back(read);
+      return expands;
+    }
     // Conditions and additive masks over one side are seen through, so that
     // `where` is a condition on indices.
     if (!read->usesAny(keys) && !read->usesAny(m.query))

@@ -75,6 +75,11 @@ private:
   bool termsWithoutContraction();
   void termsOverOffsets();
   ExprRef termWithoutContraction(ExprRef operand);
+  /// What is summed for a pair, but is no term, is read as it is stored.
+  void readStored(ExprRef &score);
+  /// Whether \p e is made of data of pairs by reductions that are no terms.
+  bool isOfPairs(ExprRef e);
+  bool readsPairs(ExprRef e);
   ExprRef terms(ExprRef reduce);
   ExprRef termOf(Product product, llvm::ArrayRef<unsigned> contract);
   /// The terms of \p product's factor number \p sum, a sum or difference, each
@@ -121,10 +126,11 @@ private:
   std::string &why;
   AttentionMatch m;
   llvm::SmallVector<unsigned> keys;
-  llvm::SmallVector<unsigned> shared; // dims of the output that no value has
-  std::optional<unsigned> preferred;  // of these, the query
-  ExprRef guard = nullptr;            // of the whole sum
-  ExprRef whole = nullptr;            // what divides the whole sum
+  llvm::SmallVector<unsigned> shared;  // dims of the output that no value has
+  std::optional<unsigned> preferred;   // of these, the query
+  llvm::SmallVector<ExprRef> expanded; // reads over pairs
+  ExprRef guard = nullptr;             // of the whole sum
+  ExprRef whole = nullptr;             // what divides the whole sum
 };
 
 } // namespace heed

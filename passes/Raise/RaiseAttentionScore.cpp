@@ -151,21 +151,57 @@ void AttentionMatcher::termsOverOffsets() {
                  !llvm::is_contained(keys, v);
         }))
       return nullptr;
-    bool reads = false;
-    Exprs::walk(e, [&](ExprRef inner) {
-      reads |= inner->kind == ExprKind::Read && varies(inner);
-    });
     unsigned offset = 0;
     ExprRef shift = nullptr;
-    return reads && exprs.byOffset(e, m.query[0], keys[0], offset, shift)
+    return readsPairs(e) &&
+                   exprs.byOffset(e, m.query[0], keys[0], offset, shift)
                ? termWithoutContraction(e)
                : nullptr;
   });
 }
 
+bool AttentionMatcher::readsPairs(ExprRef e) {
+  bool found = false;
+  Exprs::walk(e, [&](ExprRef inner) {
+    found |= inner->kind == ExprKind::Read && varies(inner);
+  });
+  return found;
+}
+
+bool AttentionMatcher::isOfPairs(ExprRef e) {
+  if (!e->type.isF32() || !readsPairs(e))
+    return false;
+  bool reduces = false, hasTerm = false;
+  exprs.replaceOutermost(e, [&](ExprRef inner) -> ExprRef {
+    if (inner->kind != ExprKind::Reduce)
+      return nullptr;
+    reduces = true;
+    AttentionMatch before = m;
+    hasTerm |= terms(inner) != nullptr;
+    m = before;
+    return inner;
+  });
+  return reduces && !hasTerm;
+}
+
+void AttentionMatcher::readStored(ExprRef &score) {
+  DenseMap<ExprRef, ExprRef> stored;
+  for (ExprRef read : SmallVector<ExprRef>(expanded))
+    stored.try_emplace(expandPairs(read), read);
+  score = exprs.replaceOutermost(score, [&](ExprRef e) {
+    ExprRef read = stored.lookup(e);
+    return read && isOfPairs(e) ? termWithoutContraction(read) : nullptr;
+  });
+  if (m.where)
+    m.where = exprs.replaceOutermost(m.where, [&](ExprRef e) {
+      return e->kind == ExprKind::Reduce ? stored.lookup(e) : nullptr;
+    });
+}
+
 bool AttentionMatcher::finish(ExprRef score, bool seesMask) {
   if (attn::Normaliser::of(m.map).excludesLowest && seesMask)
     score = peelMask(score, m.where);
+  readStored(score);
   bool ok = true;
   m.score = exprs.replaceOutermost(score, [&](ExprRef e) -> ExprRef {
     if (!ok || e->kind != ExprKind::Reduce)
@@ -220,9 +256,17 @@ ExprRef AttentionMatcher::terms(ExprRef reduce) {
     contract.push_back(chosen);
     renamed[v] = exprs.var(chosen);
   }
+  // A sum under a condition over pairs is a term where that holds, else 0.
+  ExprRef condition = nullptr;
+  body = peelGuard(exprs.substitute(body, renamed), condition);
+  if (condition && condition->usesAny(contract))
+    return nullptr;
   Product product;
-  flatten(exprs.substitute(body, renamed), product);
-  return termOf(std::move(product), contract);
+  flatten(body, product);
+  ExprRef term = termOf(std::move(product), contract);
+  return term && condition
+             ? exprs.select(condition, term, f32(0.0), /*guard=*/false)
+             : term;
 }
 
 /// 1 where the range of \p contract is empty, else \p scale.
