@@ -25,10 +25,12 @@ def oracle(inputs, weights):
 
 rng = np.random.default_rng(420)
 cases = []
-for lengths, n, d, m, size, k, dz in [([9, 4, 0, 9], 9, 16, 3, 4, 3, 5), ([140], 140, 8, 10, 15, 2, 4), ([1], 1, 4, 1, 1, 1, 1), ([20, 7], 20, 12, 20, 1, 4, 3)]:
+for lengths, n, d, m, size, k, dz in [([9, 4, 0, 9], 9, 16, 3, 4, 3, 5), ([140], 140, 8, 10, 15, 2, 4),
+                                      ([1], 1, 4, 1, 1, 1, 1), ([20, 7], 20, 12, 20, 1, 4, 3)]:
     weights = attention_weights(rng, "attention.", d) | {"conditional.blocks": uniform(rng, m, size, size), "task.weight": uniform(rng, k, dz)}
     for name in ("gamma", "beta"):
-        weights |= {f"conditional.{name}.weight": uniform(rng, size, size, dz) * np.float32(dz**-0.5), f"conditional.{name}.bias": uniform(rng, size, size)}
+        weights |= {f"conditional.{name}.weight": uniform(rng, size, size, dz) * np.float32(dz**-0.5),
+                    f"conditional.{name}.bias": uniform(rng, size, size)}
     task = np.minimum(rng.integers(0, k, len(lengths)), k - 1).astype(np.int32)
     task[-1] = task[0]
     cases.append((dict(x=uniform(rng, len(lengths), n, d), task=task, length=np.array(lengths, np.int32)), weights))

@@ -1,5 +1,6 @@
 # RUN: %python %s heedc
-"""Wang et al. 2020: f_w,j(pos) = r_w,j exp(i (omega_w,j pos + theta_w,j)), then a complex linear layer; in NumPy's complex numbers. Positions start at 0."""
+"""Wang et al. 2020: f_w,j(pos) = r_w,j exp(i (omega_w,j pos + theta_w,j)), then a complex linear layer, in NumPy's complex
+numbers."""
 import numpy as np
 from zoo import check, f64, uniform
 
