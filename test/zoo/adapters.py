@@ -23,7 +23,8 @@ def oracle(inputs, weights):
 
 rng = np.random.default_rng(615)
 cases = []
-for tasks, n, d, count, r, zero in [([2, 0, 2], 9, 16, 3, 5, False), ([1], 131, 8, 2, 3, False), ([0], 1, 12, 1, 1, False), ([3, 1], 7, 8, 4, 2, True)]:
+shapes = [([2, 0, 2], 9, 16, 3, 5, False), ([1], 131, 8, 2, 3, False), ([0], 1, 12, 1, 1, False), ([3, 1], 7, 8, 4, 2, True)]
+for tasks, n, d, count, r, zero in shapes:
     weights = encoder_weights(rng, 2, d)
     for at in (f"layer.{l}.adapter{k}" for l in range(2) for k in (1, 2)):
         scale = np.float32(0 if zero else r**-0.5)

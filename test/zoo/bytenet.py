@@ -42,7 +42,8 @@ def oracle(inputs, weights):
 rng = np.random.default_rng(613)
 cases = []
 for b, n, d, k, words in [(2, 21, 6, 3, 11), (1, 133, 4, 2, 7), (1, 1, 5, 3, 4), (1, 4, 3, 5, 1)]:
-    weights = {"embedding.weight": uniform(rng, words, 2 * d)} | linear_weights(rng, "top", 2 * d, 2 * d) | linear_weights(rng, "logits", words, 2 * d)
+    weights = {"embedding.weight": uniform(rng, words, 2 * d)}
+    weights |= linear_weights(rng, "top", 2 * d, 2 * d) | linear_weights(rng, "logits", words, 2 * d)
     for at in (f"set.{s}.block.{l}" for s in range(SETS) for l in range(3)):
         weights |= norm_weights(rng, at + ".norm1", 2 * d) | norm_weights(rng, at + ".norm2", d) | norm_weights(rng, at + ".norm3", d)
         weights |= linear_weights(rng, at + ".reduce", d, 2 * d) | linear_weights(rng, at + ".expand", 2 * d, d)

@@ -1,6 +1,7 @@
 # RUN: %python %s heedc
-"""Gehring et al. 2017, sections 3.1 to 3.5, equations 1 and 2: GLU(W [rows] + b) + x, times sqrt(1/2); d_i = W_d h_i + b_d + g_i, a = softmax(d_i z_j),
-c_i = sum a (z_j + e_j), times m sqrt(1/m), added to h_i. Sentences without their padding, over zero rows set around them. An empty source: no c."""
+"""Gehring et al. 2017, sections 3.1 to 3.5, equations 1 and 2: GLU(W [rows] + b) + x, times sqrt(1/2); d_i = W_d h_i + b_d + g_i, a =
+softmax(d_i z_j), c_i = sum a (z_j + e_j), times m sqrt(1/m), added to h_i. Sentences without their padding, over zero rows set around
+them. An empty source: no c."""
 import numpy as np
 from zoo import check, linear, linear_weights, uniform
 

@@ -1,6 +1,7 @@
 # RUN: %python %s heedc
-"""Wang et al. 2020, section 3.1: encoder layers of 4 and 2 heads and 64 and 48 hidden units, decoder layers of 2 and 4 heads (4 and 2 across) and 32 and
-64, 16 wide inside; the first decoder layer attends to both encoder layers' outputs, the second to the last. Sentences without their padding."""
+"""Wang et al. 2020, section 3.1: encoder layers of 4 and 2 heads and 64 and 48 hidden units, decoder layers of 2 and 4 heads (4 and 2
+across) and 32 and 64, 16 wide inside; the first decoder layer attends to both encoder layers' outputs, the second to the last. Sentences
+without their padding."""
 import numpy as np
 from zoo import check, layer_norm, linear, linear_weights, norm_weights, softmax, uniform
 

@@ -1,7 +1,7 @@
 # RUN: %python %s heedc
 # RUN: %python %s heedc --set=layers=1
-"""Xiao and Zhu 2023, table 3: FFN([Att_self(h^1, .., h^L)]), word by word: the L states of one word are a sequence for multi-head attention (equations
-26 to 31), whose L outputs are joined. With one layer the attention is its value and output projections."""
+"""Xiao and Zhu 2023, table 3: FFN([Att_self(h^1, .., h^L)]), word by word: the L states of one word are a sequence for multi-head
+attention (equations 26 to 31), whose L outputs are joined. With one layer the attention is its value and output projections."""
 import sys
 
 import numpy as np

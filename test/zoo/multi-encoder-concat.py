@@ -1,6 +1,6 @@
 # RUN: %python %s heedc
-"""Xiao and Zhu 2023, equation 59, Combine being a Transformer encoder over [H_syn; H_text]. The real rows from sentences without padding, joined with no gap;
-a row of padding attends what a real one does. One sentence has no tree, one no text, one neither."""
+"""Xiao and Zhu 2023, equation 59, Combine being a Transformer encoder over [H_syn; H_text]. Each side under a mask of its length; in the
+joint encoder the real words stand in front, with no gap, and move back after it. One sentence has no tree, one no text, one neither."""
 import numpy as np
 from layers import below, layer_weights
 from zoo import check, feed_forward, layer_norm, multi_head, uniform
@@ -19,7 +19,8 @@ def oracle(inputs, weights):
     m, n = inputs["t"].shape[1], inputs["x"].shape[1]
     for t, x, a, b in zip(inputs["t"].astype(np.float64), inputs["x"].astype(np.float64), inputs["t_length"], inputs["x_length"]):
         order = np.r_[0:a, m : m + b, a:m, m + b : m + n]  # the real words in front
-        both = np.concatenate([encode(part[None], below([size], part.shape[0]), weights, side, 2) for part, size, side in ((t, a, "syntax"), (x, b, "text"))], 1)
+        sides = [encode(part[None], below([size], len(part)), weights, side, 2) for part, size, side in ((t, a, "syntax"), (x, b, "text"))]
+        both = np.concatenate(sides, 1)
         joint = encode(both[:, order], below([a + b], m + n), weights, "joint", 1)[0]
         row = np.empty(joint.shape)
         row[order] = joint

@@ -1,6 +1,7 @@
 # RUN: %python %s heedc
-"""Bugliarello and Okazaki 2020, section 3: N = S * D with D_ij = f_N(j | p_i, sigma^2), softmax(N) V, row by row. A root that is its own parent, parents
-between two words, parents behind the sentence's end, a density that is 0 in f32 for all words (a uniform row). Padding: NaN in the values."""
+"""Bugliarello and Okazaki 2020, section 3: N = S * D with D_ij = f_N(j | p_i, sigma^2), softmax(N) V, row by row. A root that is its own
+parent, parents between two words, parents behind the sentence's end, a density that is 0 in f32 for all words (a uniform row). Padding:
+NaN in the values."""
 import numpy as np
 from trees import draw
 from zoo import check, f64, softmax, uniform

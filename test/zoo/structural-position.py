@@ -1,7 +1,7 @@
 # RUN: %python %s heedc
-"""Wang et al. 2019, section 3: absolute positions tanh(W [PE(place); PE(depth)] + b) added to the words; relative ones by the paper's rules, on pairs:
-same path: depth_i - depth_j, else +-(depth_i + depth_j) by which word comes first; clipped, rows of tables added to keys and values as by Shaw et
-al. 2018, equations 3 and 4, beside those of the places. Tables narrower and wider than what occurs."""
+"""Wang et al. 2019, section 3: absolute positions tanh(W [PE(place); PE(depth)] + b) added to the words; relative ones by the paper's
+rules, on pairs: same path: depth_i - depth_j, else +-(depth_i + depth_j) by which word comes first; clipped, rows of tables added to keys
+and values as by Shaw et al. 2018, equations 3 and 4, beside those of the places. Tables narrower and wider than what occurs."""
 import numpy as np
 from layers import attention_weights
 from trees import chain, draw

@@ -1,8 +1,8 @@
 # RUN: %python %s heedc
 # RUN: %python %s heedc --set=layers=6
 # RUN: %python %s heedc --set=kind=iterative
-"""Dou et al. 2018, section 3.1: AGG(a, b, c) = LN(FF([a; b; c]) + a + b + c). Hierarchical: node i joins layers 2i - 1, 2i and node i - 1, and is what
-layer 2i + 1 reads; iterative: node l joins layer l and node l - 1, the first node is layer 1."""
+"""Dou et al. 2018, section 3.1: AGG(a, b, c) = LN(FF([a; b; c]) + a + b + c). Hierarchical: node i joins layers 2i - 1, 2i and node i - 1,
+and is what layer 2i + 1 reads; iterative: node l joins layer l and node l - 1, the first node is layer 1."""
 import sys
 
 import numpy as np
