@@ -7,7 +7,7 @@ from zoo import check, layer_norm, linear, linear_weights, multi_head, norm_weig
 
 
 def gelu(x):
-    return 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
+    return 0.5 * x * (1 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2)))
 
 
 def embed(ids, weights, side):
