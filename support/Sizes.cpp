@@ -318,9 +318,8 @@ static bool isSumOfNonNegatives(const Size &size, ArrayRef<Atom> atoms,
                       [](const auto &term) { return term.second >= 0; });
 }
 
-bool SizeTable::nonNegative(const Size &size,
-                            ArrayRef<unsigned> positive) const {
-  // A product that is positive and of no negative factor has positive ones.
+llvm::SmallVector<unsigned>
+SizeTable::withFactors(ArrayRef<unsigned> positive) const {
   llvm::SmallVector<unsigned> all(positive);
   for (const Exact &e : exacts) {
     auto product = e.dividend.asAtom();
@@ -332,7 +331,12 @@ bool SizeTable::nonNegative(const Size &size,
     all.push_back(e.quotient);
     llvm::append_range(all, e.divisor.terms.begin()->first);
   }
-  return nonNegative(simplify(size), all, 0);
+  return all;
+}
+
+bool SizeTable::nonNegative(const Size &size,
+                            ArrayRef<unsigned> positive) const {
+  return nonNegative(simplify(size), withFactors(positive), 0);
 }
 
 bool SizeTable::nonNegative(const Size &size, ArrayRef<unsigned> positive,

@@ -135,6 +135,11 @@ public:
     return llvm::is_contained(nonNegatives, nonNegative);
   }
 
+  /// `positive` and the atoms that are at least 1 with them: a product that is
+  /// positive and of no negative factor has positive ones.
+  llvm::SmallVector<unsigned>
+  withFactors(llvm::ArrayRef<unsigned> positive) const;
+
   /// Proves size >= 0. The atoms in `positive` are at least 1. False: unknown.
   bool nonNegative(const Size &size,
                    llvm::ArrayRef<unsigned> positive = {}) const;

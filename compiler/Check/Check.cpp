@@ -43,9 +43,12 @@ bool check(const std::string &source, const std::string &title, size_t stage,
     return false;
   }
   std::string origin = options.against.empty() ? source : options.against, text;
+  auto after = [&](llvm::StringRef pass) {
+    return tools.find(pass.str()).value_or(stage + 1) <= stage;
+  };
+  Fused fused = readExplanation(explained);
   if (!options.meaning.empty() &&
-      (whole ? readExplanation(explained).raised
-             : tools.find("attn-raise-attention").value_or(stage + 1) <= stage))
+      (whole ? fused.raised : after("attn-raise-attention")))
     origin = options.meaning;
   std::string slowLibrary =
       format("{}/{}.so", options.folder,
@@ -78,7 +81,10 @@ bool check(const std::string &source, const std::string &title, size_t stage,
     return std::string();
   };
   Checker checker(options, std::move(sizes));
-  return checker.open({fastLibrary, slowLibrary, written}) && checker.run();
+  return checker.open(
+             {fastLibrary, slowLibrary, written,
+              whole ? fused.reordered : after("attn-reorder-products")}) &&
+         checker.run();
 }
 
 bool bisect(const std::string &source, const CheckOptions &options) {

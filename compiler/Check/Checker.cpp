@@ -142,9 +142,9 @@ void Checker::judge(Draw &draw, Comparison &c) {
     c.differences.clear();
     c.same = true;
     for (size_t k = 0; k < count; ++k) {
-      c.differences.push_back(
-          compare(c.fast.outputs[k], c.slow.outputs[k],
-                  measured.empty() ? nullptr : &measured[k]));
+      c.differences.push_back(compare(c.fast.outputs[k], c.slow.outputs[k],
+                                      measured.empty() ? nullptr : &measured[k],
+                                      libraries.reordered));
       c.same &= c.differences.back().ok();
     }
   };

@@ -1,5 +1,6 @@
 //===- Compare.cpp - two tensors, and how far one is from the other -------===//
 #include "compiler/Check/Compare.h"
+#include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -67,8 +68,15 @@ struct Rows {
 
 } // namespace
 
+bool Measured::isOpen(int64_t at) const {
+  auto isNoNumber = [&](const Array *array) {
+    return !std::isfinite(array->get(at));
+  };
+  return overflows && (isNoNumber(written) || llvm::any_of(others, isNoNumber));
+}
+
 Difference compare(const Array &value, const Array &reference,
-                   const Measured *measured) {
+                   const Measured *measured, bool reordered) {
   Difference d;
   if (value.shape != reference.shape || value.type != reference.type) {
     d.shapeDiffers = true;
@@ -94,12 +102,12 @@ Difference compare(const Array &value, const Array &reference,
       same = x == r || (written && x == written->get(k));
     } else if (std::isfinite(r) && std::isfinite(x)) {
       error = std::fabs(x - r);
-      same = error <= allowed || (measured && measured->overflows &&
-                                  !std::isfinite(written->get(k)));
+      same = error <= allowed || (measured && measured->isOpen(k));
     } else if (std::isfinite(r)) {
       same = written && !std::isfinite(written->get(k));
     } else {
       same = x == r || (std::isnan(x) && std::isnan(r)) ||
+             (reordered && !std::isfinite(x)) ||
              (measured && measured->overflows);
     }
     d.maxAbs = std::max(d.maxAbs, error);

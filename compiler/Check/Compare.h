@@ -29,6 +29,10 @@ struct Measured {
   std::vector<const Array *> others;
   /// Terms may be so large that the reference's f64 overflows as well.
   bool overflows = false;
+
+  /// Whether f32 may have no number there: sums of which each has one may be
+  /// 0 and infinite together.
+  bool isOpen(int64_t at) const;
 };
 
 /// Compares element by element. A row is what the last axis runs over.
@@ -41,10 +45,13 @@ struct Measured {
 /// \p measured, if given, says what f32 can give: an element may be as wrong as
 /// `written` and the `others` are in rows of its size, times a small factor; it
 /// may overflow where `written` does, and an integer be what it is there. If
-/// `overflows`, nothing is asked where the reference or `written` has no
-/// number.
+/// `overflows`, nothing is asked where the reference, `written` or one of the
+/// `others` has no number.
+///
+/// \p reordered: a sum of products in another order may be infinite where the
+/// reference is NaN, and the other way round (docs/language.md, distribute).
 Difference compare(const Array &value, const Array &reference,
-                   const Measured *measured);
+                   const Measured *measured, bool reordered);
 
 } // namespace heed::check
 

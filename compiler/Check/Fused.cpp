@@ -41,6 +41,8 @@ Fused readExplanation(const std::string &json) {
                     message = remark->getString("message").value_or("");
     if (pass == "attn-raise-attention" && kind == "done")
       ++raised;
+    else if (pass == "attn-reorder-products" && kind == "done")
+      result.reordered = true;
     else if (pass == "attn-choose-algorithm" && kind == "declined")
       against.push_back(message.str());
     else if (name == "stored" && holdsPairs(message))

@@ -13,6 +13,8 @@ struct Fused {
   bool oneKernel = false;
   /// At least one attention was raised.
   bool raised = false;
+  /// Products are contracted in another order than they are written in.
+  bool reordered = false;
   /// Kernels of the whole model, and why there is not one, in the compiler's
   /// words.
   unsigned kernels = 0;

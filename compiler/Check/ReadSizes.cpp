@@ -204,6 +204,19 @@ void SizesReader::count(linalg::LinalgOp op) {
   into.costs.push_back(stored);
 }
 
+/// Whether every call of \p model comes to \p op: it stands in no branch, and
+/// in loops that have a turn.
+static bool isAlwaysReached(Operation *op, Operation *model) {
+  for (Operation *at = op->getParentOp(); at != model; at = at->getParentOp()) {
+    auto loop = dyn_cast<scf::ForOp>(at);
+    auto low = loop ? getConstantIntValue(loop.getLowerBound()) : std::nullopt;
+    auto high = loop ? getConstantIntValue(loop.getUpperBound()) : std::nullopt;
+    if (!low || !high || *low >= *high)
+      return false;
+  }
+  return true;
+}
+
 void SizesReader::read(func::FuncOp model) {
   for (BlockArgument argument : model.getArguments()) {
     auto name = model.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
@@ -240,8 +253,7 @@ void SizesReader::read(func::FuncOp model) {
         name.isScalar |= f.name(name.text) == found->second;
   model.walk([&](Operation *op) {
     if (auto require = dyn_cast<attn::RequireOp>(op)) {
-      // Those in loops and branches may never be asked.
-      if (op->getParentOp() != model)
+      if (!isAlwaysReached(op, model))
         return;
       into.conditions.push_back(value(require.getCondition()));
     } else if (auto require = dyn_cast<attn::RequireInRangeOp>(op)) {

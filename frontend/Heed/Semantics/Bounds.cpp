@@ -92,7 +92,7 @@ SmallVector<unsigned> Analysis::positiveAtoms(ArrayRef<const Idx *> used) {
         if (idx->extent->terms.size() == 1)
           for (unsigned id : term.first)
             atoms.push_back(id);
-  return atoms;
+  return sizes.withFactors(atoms);
 }
 
 /// Long: one kind of expression after the other.
