@@ -4,12 +4,12 @@ The text reads like the model: an index is an argument of a lambda, `and` and a 
 """
 from tree import *
 
-OPERATORS = {"+": "+", "-": "-", "*": "*", "/": "/", "//": "//", "%": "%", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+OPERATORS = {"+": "+", "-": "-", "*": "*", "//": "//", "%": "%", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
 def safe(name):
     """A name that Python and the oracle leave free."""
-    return name + "_" if name in ("lambda", "is", "def", "class", "del", "val", "index", "call", "cast", "live", "real", "place", "mul", "store", "join", "tensor", "reduce", "choose", "constant", "table", "pick", "power", "softmax", "both", "also", "dense") else name
+    return name + "_" if name in ("lambda", "is", "def", "class", "del", "val", "index", "call", "cast", "live", "real", "place", "mul", "store", "join", "tensor", "reduce", "choose", "constant", "table", "pick", "power", "softmax", "both", "also", "dense", "over") else name
 
 
 def tensor(name):
@@ -28,6 +28,8 @@ def expr(e):
         return f"negate({expr(e.a)})" if e.op == "not" else f"(-{expr(e.a)})"
     if isinstance(e, Bin):
         a, b = expr(e.a), expr(e.b)
+        if e.op == "/":
+            return f"over({a}, {b})"
         if e.op in OPERATORS:
             return f"({a} {OPERATORS[e.op]} {b})"
         if e.op == "^":

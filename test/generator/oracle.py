@@ -199,6 +199,11 @@ def quotient(x, y):
         return Val(r, ax, a, x.absent, empty=x.empty)
 
 
+def over(x, y):
+    """x / y, of sizes too: where one is 0, so is an axis, and nothing is read of it."""
+    return x / y if isinstance(x, Val) or isinstance(y, Val) or y else quotient(x, y)
+
+
 @table
 def whole(f, x, y):
     (v, w), ax = spread([val(x), val(y)])
