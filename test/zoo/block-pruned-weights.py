@@ -26,7 +26,8 @@ def prune(rng, at, rows, columns, size, keep):
     live[0] = rows == 1  # the first of several rows has no block
     blocks = uniform(rng, live.sum(), size, size) * np.float32((max(columns * keep, 1) * size) ** -0.5)
     start = np.concatenate([[0], live.sum(1).cumsum()]).astype(np.int32)
-    return {at + ".blocks": blocks, at + ".column": np.nonzero(live)[1].astype(np.int32), at + ".start": start, at + ".bias": uniform(rng, rows * size)}
+    column = np.nonzero(live)[1].astype(np.int32)
+    return {at + ".blocks": blocks, at + ".column": column, at + ".start": start, at + ".bias": uniform(rng, rows * size)}
 
 
 rng = np.random.default_rng(618)

@@ -49,7 +49,8 @@ cases = []
 for b, t, size, d in [(2, 6, W * W, 16), (1, 3, W * W - 1, 8), (2, 5, W + 1, 8), (1, 1, 1, 8)]:
     text = rng.integers(0, 5, (b, t)).astype(np.int32)
     text[0, t // 2 :] = 0
-    w = {"text.weight": uniform(rng, 5, d), "image.weight": uniform(rng, 7, d), "text.position": uniform(rng, t, d), "text.padding": uniform(rng, t, d)}
+    w = {"text.weight": uniform(rng, 5, d), "image.weight": uniform(rng, 7, d), "text.position": uniform(rng, t, d)}
+    w |= {"text.padding": uniform(rng, t, d)}
     w |= {"image.row": uniform(rng, W, d), "image.column": uniform(rng, W, d)} | norm_weights(rng, "norm", d) | linear_weights(rng, "head", 12, d)
     for at in (f"layer.{l}." for l in range(4)):
         w |= attention_weights(rng, at + "self.", d) | feed_forward_weights(rng, at + "ffn.", d, 64)

@@ -1,7 +1,7 @@
 # RUN: %python %s heedc
 # RUN: %python %s heedc --model=inverse
-"""Zhao et al. 2021, section 3: streams as a list, renewed one after the other by an operation of the sum of the others. The inverse is checked by what
-the forward pass began from."""
+"""Zhao et al. 2021, section 3: streams as a list, renewed one after the other by an operation of the sum of the others. The inverse is
+checked by what the forward pass began from."""
 import sys
 
 import numpy as np

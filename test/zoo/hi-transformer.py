@@ -40,7 +40,9 @@ def oracle(inputs, w):
 
 rng = np.random.default_rng(614)
 cases = []
-for words, size, counts, d in [([[7, 3, 1], [5, 2, 0]], 7, [3, 2], 16), ([[1]], 1, [1], 8), ([[131, 0], [140, 70]], 140, [2, 0], 8), ([[2] * 133], 2, [130], 8)]:
+SHAPES = [([[7, 3, 1], [5, 2, 0]], 7, [3, 2], 16), ([[1]], 1, [1], 8),
+          ([[131, 0], [140, 70]], 140, [2, 0], 8), ([[2] * 133], 2, [130], 8)]
+for words, size, counts, d in SHAPES:
     w = {"embedding.weight": uniform(rng, 9, d), "cls": uniform(rng, 1, d)}
     for at in [f"{side}.{l}" for side in ("first", "second") for l in range(2)] + [f"document.{l}.0" for l in range(2)]:
         w |= attention_weights(rng, at + ".self.", d) | feed_forward_weights(rng, at + ".ffn.", d, 64)

@@ -47,7 +47,9 @@ def draw(rng, d, words):
 
 rng = np.random.default_rng(613)
 cases = []
-for words, size, counts, d in [([[7, 3, 1], [5, 2, 0]], 7, [3, 2], 16), ([[1]], 1, [1], 8), ([[131, 70], [140, 0]], 140, [2, 0], 8), ([[2] * 133], 2, [130], 8)]:
+SHAPES = [([[7, 3, 1], [5, 2, 0]], 7, [3, 2], 16), ([[1]], 1, [1], 8),
+          ([[131, 70], [140, 0]], 140, [2, 0], 8), ([[2] * 133], 2, [130], 8)]
+for words, size, counts, d in SHAPES:
     ids = rng.integers(0, 9, (len(words), len(words[0]), size)).astype(np.int32)
     cases.append((dict(ids=ids, words=np.array(words, np.int32), count=np.array(counts, np.int32)), draw(rng, d, 9)))
 check("whole-model/hibert", oracle, cases)

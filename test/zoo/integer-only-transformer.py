@@ -1,7 +1,7 @@
 # RUN: %python %s heedc
-"""Kim et al. 2021, algorithms 1 to 4, in Python's integers with shifts, row by row: every digit must agree. The multipliers and constants are computed here
-from the scales of a layer that was quantised; beside the layer in real numbers the result must differ by the error of int8, not by nothing and not by
-much."""
+"""Kim et al. 2021, algorithms 1 to 4, in Python's integers with shifts, row by row: every digit must agree. Multipliers and constants are computed
+here from the scales of a layer that was quantised; beside the layer in real numbers the result must differ by the error of int8, not by nothing and
+not by much."""
 import math
 
 import numpy as np

@@ -1,6 +1,6 @@
 # RUN: %python %s heedc
-"""Li et al. 2020, section 3, one pair at a time without the source's padding: columns of the grid one by one along the target, its rows one by one along
-the source."""
+"""Li et al. 2020, section 3, one pair at a time without the source's padding: columns of the grid one by one along the target, its rows one by one
+along the source."""
 import numpy as np
 from zoo import attention_weights, check, feed_forward, feed_forward_weights, layer_norm, linear_weights, multi_head, norm_weights, softmax, uniform
 

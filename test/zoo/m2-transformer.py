@@ -2,8 +2,8 @@
 """Cornia et al. 2020, equations 2 to 8, one image at a time, regions without their padding (NaN here): memory rows behind keys and values, gates by a
 matrix on the joined [Y, C]."""
 import numpy as np
-from zoo import (attention_weights, check, feed_forward, feed_forward_weights, heads, layer_norm, linear, linear_weights, merge, multi_head, norm_weights,
-                 softmax, uniform)
+from zoo import (attention_weights, check, feed_forward, feed_forward_weights, heads, layer_norm, linear, linear_weights, merge, multi_head,
+                 norm_weights, softmax, uniform)
 
 
 def memory_attention(x, w, at):
@@ -43,7 +43,8 @@ def oracle(inputs, w):
 
 rng = np.random.default_rng(608)
 cases = []
-for lengths, n, t, f, rows, d, words in [([7, 3], 7, 5, 9, 3, 16, 6), ([131], 140, 133, 3, 5, 8, 4), ([1], 1, 1, 1, 1, 8, 3), ([0, 2], 2, 3, 2, 4, 8, 3)]:
+SHAPES = [([7, 3], 7, 5, 9, 3, 16, 6), ([131], 140, 133, 3, 5, 8, 4), ([1], 1, 1, 1, 1, 8, 3), ([0, 2], 2, 3, 2, 4, 8, 3)]
+for lengths, n, t, f, rows, d, words in SHAPES:
     regions = uniform(rng, len(lengths), n, f)
     for b, length in enumerate(lengths):
         regions[b, length:] = np.nan

@@ -1,6 +1,6 @@
 # RUN: %python %s heedc
-"""Yan et al. 2020, sections 3.1 and 3.2: four encoder layers side by side on the input, on rows with a pair swapped, on shuffled rows, on rows replaced
-by a mask; noise as matrices that multiply the rows."""
+"""Yan et al. 2020, sections 3.1 and 3.2: four encoder layers side by side on the input, on rows with a pair swapped, on shuffled rows, on rows
+replaced by a mask; noise as matrices that multiply the rows."""
 import numpy as np
 from zoo import attention_weights, check, feed_forward, feed_forward_weights, layer_norm, multi_head, norm_weights, uniform
 

@@ -1,9 +1,9 @@
 # RUN: %python %s heedc
-"""Dong et al. 2018, section 3, and Di Gangi et al. 2019, equation 4, one recording at a time, without its padding (NaN here): convolutions as sums over
-the nine shifted maps, log of the distance off the encoder's scores."""
+"""Dong et al. 2018, section 3, and Di Gangi et al. 2019, equation 4, one recording at a time, without its padding (NaN here): convolutions as sums
+over the nine shifted maps, log of the distance off the encoder's scores."""
 import numpy as np
-from zoo import (attention_weights, check, feed_forward, feed_forward_weights, heads, layer_norm, linear, linear_weights, merge, multi_head, norm_weights,
-                 softmax, uniform)
+from zoo import (attention_weights, check, feed_forward, feed_forward_weights, heads, layer_norm, linear, linear_weights, merge, multi_head,
+                 norm_weights, softmax, uniform)
 
 
 def conv(x, w, at):

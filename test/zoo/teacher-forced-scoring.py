@@ -1,5 +1,6 @@
 # RUN: %python %s heedc
-"""Xiao and Zhu 2023, equation 12, by its meaning: for each i a decoder runs on y_0 .. y_i-1 alone, and its last row gives the log-probability of y_i."""
+"""Xiao and Zhu 2023, equation 12, by its meaning: for each i a decoder runs on y_0 .. y_i-1 alone, and its last row gives the log-probability
+of y_i."""
 import numpy as np
 from zoo import attention_weights, check, feed_forward, feed_forward_weights, layer_norm, multi_head, norm_weights, uniform
 
@@ -20,15 +21,16 @@ def decode(prefix, memory, w):
 
 def oracle(inputs, w):
     terms = np.zeros(inputs["target"].shape)
-    for b, (memory, length, target, words) in enumerate(zip(inputs["memory"].astype(np.float64), inputs["length"], inputs["target"], inputs["words"])):
+    for b, (memory, length, target, words) in enumerate(zip(*(inputs[n] for n in ("memory", "length", "target", "words")))):
         for i in range(min(words, len(target))):
-            terms[b, i] = decode([0, *target[:i]], memory[:length], w)[target[i]]
+            terms[b, i] = decode([0, *target[:i]], memory[:length].astype(np.float64), w)[target[i]]
     return {"log_p": terms, "score": terms.sum(1)}
 
 
 rng = np.random.default_rng(617)
 cases = []
-for lengths, m, words, n, d, size in [([7, 3], 7, [9, 4], 9, 16, 11), ([1], 1, [1], 1, 8, 2), ([131], 140, [135], 139, 4, 5), ([0, 2], 3, [2, 0], 2, 8, 3)]:
+SHAPES = [([7, 3], 7, [9, 4], 9, 16, 11), ([1], 1, [1], 1, 8, 2), ([131], 140, [135], 139, 4, 5), ([0, 2], 3, [2, 0], 2, 8, 3)]
+for lengths, m, words, n, d, size in SHAPES:
     w = {"embedding.weight": uniform(rng, size, d) * np.float32(d**-0.5)}
     for at in ("0.", "1."):
         w |= attention_weights(rng, at + "self.", d) | attention_weights(rng, at + "cross.", d) | feed_forward_weights(rng, at + "ffn.", d, 64)
