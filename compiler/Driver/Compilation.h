@@ -11,6 +11,7 @@
 #include "mlir/Support/Timing.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
+#include <chrono>
 
 namespace mlir {
 class OpPassManager;
@@ -61,6 +62,7 @@ private:
   bool checkPlaces();
   bool chooseTargets();
   bool makeOutput();
+  bool compileTargets(mlir::ModuleOp module);
   bool writeDepfile();
   bool findPart(const std::string &name, std::string &path);
   bool linkAll();
@@ -97,6 +99,9 @@ private:
   llvm::SmallVector<halide::Target> targets;
   const halide::Target *target = nullptr;
   bool hasKernels = false, edited = false;
+  /// When work on the present target, or on all of them, began.
+  std::chrono::steady_clock::time_point began =
+      std::chrono::steady_clock::now();
   std::vector<LinkInput> objects;
 };
 

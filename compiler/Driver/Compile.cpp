@@ -209,15 +209,27 @@ bool Compilation::makeOutput() {
   if (options.unchecked)
     module->walk([](attn::RequireInRangeOp check) { check.erase(); });
 
+  return compileTargets(*module) && (objects.empty() || linkAll());
+}
+
+/// For each target what compileFor does, and with --explain what became of it.
+bool Compilation::compileTargets(ModuleOp module) {
+  auto compileAndExplain = [&](size_t which, ModuleOp module) {
+    if (!compileFor(which, module))
+      return false;
+    auto now = std::chrono::steady_clock::now();
+    explainTarget(module, targets.size() > 1 ? targets[which].name : "",
+                  std::chrono::duration<double>(now - began).count());
+    began = now;
+    return true;
+  };
   const size_t last = targets.size() - 1;
   for (size_t which = 0; which < last; ++which) {
-    OwningOpRef<ModuleOp> copy = module->clone();
-    if (!compileFor(which, *copy))
+    OwningOpRef<ModuleOp> copy = module.clone();
+    if (!compileAndExplain(which, *copy))
       return false;
   }
-  if (!compileFor(last, *module))
-    return false;
-  return objects.empty() || linkAll();
+  return compileAndExplain(last, module);
 }
 
 /// Where a part of every program lies: in lib/ of a build tree, in lib/heed/

@@ -10,6 +10,8 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
+#include <mutex>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -17,6 +19,9 @@ using namespace mlir;
 using heed::Explain;
 
 namespace {
+
+/// What stands as pass in remarks that are the driver's own.
+constexpr llvm::StringLiteral kExplainDriver = "heedc";
 
 /// A remark, apart from the engine that holds it only while it is sent.
 struct Said {
@@ -61,6 +66,67 @@ struct Said {
   bool done, declined;
 };
 
+/// What one model of one target became: what attn-to-halide says of it, how
+/// its attentions are computed, and how long it took.
+struct Summary {
+  Summary(const remark::detail::Remark &remark, unsigned streaming,
+          unsigned rowBlock, unsigned attentions)
+      : said(remark), streaming(streaming), rowBlock(rowBlock),
+        attentions(attentions) {
+    for (const auto &argument : remark.getArgs())
+      if (argument.key == "stored")
+        stored.push_back(argument.val);
+      else if (argument.key == "kernels")
+        kernels = std::stoul(argument.val);
+      else if (argument.key == "flops")
+        flops = argument.val;
+      else if (argument.key == "bytes")
+        bytes = argument.val;
+    said.message = heed::format(
+        "{}{}, {}; at most {} operations and {} bytes in a call",
+        heed::counted(kernels, "kernel", "kernels"),
+        attentions
+            ? heed::format(", {} of {} fused", streaming + rowBlock,
+                           heed::counted(attentions, "attention", "attentions"))
+            : "",
+        stored.empty() ? "nothing stored between kernels"
+                       : heed::format("the largest intermediate has {} "
+                                      "elements",
+                                      stored.front()),
+        flops, bytes);
+  }
+
+  std::string text() const {
+    return said.placeText() +
+           heed::format(
+               "model {}{}: {}{}\n", said.function,
+               target.empty() ? "" : heed::format(" for {}", target),
+               said.message,
+               seconds ? heed::format("; compiled in {:.1f} s", *seconds) : "");
+  }
+  llvm::json::Object object() const {
+    llvm::json::Object object = said.object();
+    object["kind"] = "summary";
+    object["target"] = target;
+    object["kernels"] = int64_t(kernels);
+    object["attentions"] = int64_t(attentions);
+    object["streaming"] = int64_t(streaming);
+    object["rowBlock"] = int64_t(rowBlock);
+    object["stored"] = llvm::json::Array(stored);
+    object["flops"] = flops;
+    object["bytes"] = bytes;
+    object["seconds"] = seconds.value_or(0);
+    return object;
+  }
+
+  Said said;
+  unsigned streaming, rowBlock, attentions;
+  unsigned long kernels = 0;
+  std::vector<std::string> stored;
+  std::string flops, bytes, target;
+  std::optional<double> seconds;
+};
+
 /// Whether \p said tells how an attention is computed.
 bool isChoice(const Said &said) {
   return said.pass == "attn-choose-algorithm" && said.name != "cost" &&
@@ -75,10 +141,31 @@ bool isAlone(const Said &said) {
 class Printer : public remark::detail::MLIRRemarkStreamerBase {
 public:
   Printer(llvm::raw_ostream &os, Explain form) : os(os), form(form) {}
-  ~Printer() override { summarise(); }
+  ~Printer() override {
+    for (const Summary &summary : summaries)
+      print(summary);
+    summarise();
+  }
 
+  /// Passes over functions say what they do from several threads.
   void streamOptimizationRemark(const remark::detail::Remark &remark) override {
+    std::lock_guard<std::mutex> alone(mutex);
     Said said(remark);
+    if (said.pass == "attn-to-halide" && said.name == "summary") {
+      summaries.emplace_back(remark, streaming, rowBlock, attentions);
+      return;
+    }
+    if (said.pass == kExplainDriver) {
+      finishTarget(remark);
+      return;
+    }
+    // Each attention counts, also one that a function of a library makes
+    // several times at one place.
+    if (isChoice(said) || isAlone(said)) {
+      ++attentions;
+      streaming += said.name == "streaming";
+      rowBlock += said.name == "row-block";
+    }
     std::string line;
     llvm::raw_string_ostream text(line);
     if (form == Explain::Json)
@@ -95,6 +182,26 @@ public:
   }
 
 private:
+  /// What was said up to now is of the target that \p remark names, which took
+  /// so many seconds.
+  void finishTarget(const remark::detail::Remark &remark) {
+    for (Summary &summary : summaries)
+      if (!summary.seconds)
+        for (const auto &argument : remark.getArgs())
+          if (argument.key == "seconds")
+            summary.seconds = std::stod(argument.val);
+          else
+            summary.target = argument.val;
+    attentions = streaming = rowBlock = 0;
+  }
+
+  void print(const Summary &summary) {
+    if (form == Explain::Json)
+      os << llvm::json::Value(summary.object()) << '\n';
+    else
+      os << summary.text();
+  }
+
   /// A line for each attention, and below it all that was said of its place; a
   /// line for each softmax by itself, with why sums were not raised, and one
   /// for the memory.
@@ -134,11 +241,23 @@ private:
 
   llvm::raw_ostream &os;
   Explain form;
+  std::mutex mutex;
   llvm::StringSet<> seen;
   std::vector<Said> remarks; ///< for the summary
+  std::vector<Summary> summaries;
+  /// Of the present target.
+  unsigned attentions = 0, streaming = 0, rowBlock = 0;
 };
 
 } // namespace
+
+void heed::explainTarget(ModuleOp module, llvm::StringRef target,
+                         double seconds) {
+  using Arg = remark::detail::Remark::Arg;
+  remark::analysis(module.getLoc(),
+                   remark::RemarkOpts::name("target").category(kExplainDriver))
+      << Arg("target", target) << Arg("seconds", heed::format("{}", seconds));
+}
 
 void heed::enableExplain(MLIRContext &context, llvm::raw_ostream &os,
                          Explain form) {

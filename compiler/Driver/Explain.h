@@ -15,9 +15,16 @@ class raw_ostream;
 namespace heed {
 
 /// Prints the remarks of passes that run in \p context to \p os, each only
-/// once: every one as it comes, or a summary when \p context ends.
+/// once: every one as it comes, or what they say of attentions when \p context
+/// ends. A line for each model and target says what it takes; it comes last, or
+/// before those of attentions.
 void enableExplain(mlir::MLIRContext &context, llvm::raw_ostream &os,
                    Explain form);
+
+/// Tells the printer that all of \p module was compiled for \p target, which
+/// took so many \p seconds; empty: for the only one.
+void explainTarget(mlir::ModuleOp module, llvm::StringRef target,
+                   double seconds);
 
 } // namespace heed
 

@@ -11,6 +11,7 @@
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/Lower/MaskTables.h"
 #include "passes/Lower/StreamingAttention.h"
+#include "passes/Lower/Summary.h"
 #include "passes/Masks/MaskBounds.h"
 #include "passes/Passes.h"
 #include "passes/Plan/AttentionPlan.h"
@@ -80,7 +81,7 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
         calls.push_back(call);
     });
     auto weights = weightsOf(calls, symbols);
-    llvm::MapVector<Operation *, SmallVector<halide::CallOp>> callers;
+    KernelCalls callers;
     for (func::CallOp call : calls) {
       auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
       FailureOr<halide::CallOp> rewritten = rewriteCall(call, kernel);
@@ -88,6 +89,9 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
         return signalPassFailure();
       callers[kernel].push_back(*rewritten);
     }
+    for (auto model : module.getOps<func::FuncOp>())
+      if (model->hasAttr(attn::kModelAttr))
+        remarkSummary(model, callers);
     for (auto kernel :
          llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
       if (!kernel->hasAttr(attn::kKernelAttr))

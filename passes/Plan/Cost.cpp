@@ -22,6 +22,7 @@ public:
 
   void count();
   DictionaryAttr attribute(halide::PipelineOp pipeline);
+  KernelCost at(ValueRange arguments, attn::SymbolicDims &outer);
 
 private:
   void add(Size &total, const Size &part);
@@ -189,6 +190,25 @@ DictionaryAttr Counter::attribute(halide::PipelineOp pipeline) {
   return cost.getDictionary(b.getContext());
 }
 
+KernelCost Counter::at(ValueRange arguments, attn::SymbolicDims &outer) {
+  auto translate = [&](const Size &polynomial) {
+    Size sum;
+    for (auto &[product, coefficient] : polynomial.terms) {
+      Size term(coefficient);
+      for (unsigned symbol : product) {
+        attn::SymbolicDims::Source known = dims.source(symbol);
+        Value actual =
+            arguments[cast<BlockArgument>(known.value).getArgNumber()];
+        term *=
+            known.axis < 0 ? outer.size(actual) : outer.dim(actual, known.axis);
+      }
+      sum += term;
+    }
+    return sum;
+  };
+  return {translate(flops), translate(bytes)};
+}
+
 /// \p expr in f64: no product of sizes overflows.
 Value evaluate(OpBuilder &b, Location loc, AffineExpr expr,
                ArrayRef<Value> symbols) {
@@ -211,6 +231,13 @@ void heed::writeCost(func::FuncOp kernel, halide::PipelineOp pipeline) {
   Counter counter(kernel);
   counter.count();
   pipeline->setAttr(kCostAttr, counter.attribute(pipeline));
+}
+
+KernelCost heed::costOf(func::FuncOp kernel, ValueRange arguments,
+                        attn::SymbolicDims &dims) {
+  Counter counter(kernel);
+  counter.count();
+  return counter.at(arguments, dims);
 }
 
 std::pair<Value, Value> heed::evaluateCost(

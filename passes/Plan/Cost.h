@@ -9,6 +9,7 @@
 #ifndef HEED_PASSES_PLAN_COST_H
 #define HEED_PASSES_PLAN_COST_H
 
+#include "dialects/Attn/SymbolicDims.h"
 #include "dialects/Halide/HalideDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -28,6 +29,15 @@ namespace heed {
 /// are read; each result is written once. An op without known extents counts
 /// nothing.
 void writeCost(mlir::func::FuncOp kernel, halide::PipelineOp pipeline);
+
+struct KernelCost {
+  Size flops, bytes;
+};
+
+/// The same of a call of \p kernel with \p arguments, in the sizes of their
+/// function, which \p dims knows.
+KernelCost costOf(mlir::func::FuncOp kernel, mlir::ValueRange arguments,
+                  attn::SymbolicDims &dims);
 
 /// flops and bytes of a call of \p pipeline as f64 values; zeros if it has no
 /// cost. \p size gives the extent of an axis of an input, or a scalar input, as

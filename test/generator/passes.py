@@ -68,6 +68,8 @@ def remarks(text):
                 r = json.loads(line)
             except ValueError:
                 continue
+            if r["kind"] == "summary":
+                continue
             message = re.sub(r"(costs|reach keys|proven equal:) .*", r"\1 _", r["message"])
             message = re.sub(r"'[^']*'|\[[^\]]*\]|\S*\d\S*|\b\w+_\w+\b|\S*\*\S*|\b[A-Z]\b", "_", message)
             message = re.sub(r"\(_ bytes\)|_( [-+*/] _)+", "_", message)
