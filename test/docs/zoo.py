@@ -1,0 +1,53 @@
+# RUN: %python %s %heed_src %t
+"""docs/zoo.md is what tools/zoo-page.py makes of the lists, the models and their stored summaries; each model stands in a list, under its group, names its
+key, and has a summary and an oracle. What the page says of made-up systems is what it should say."""
+import importlib.util
+import json
+import pathlib
+import shutil
+import sys
+
+from runs import expect, finish
+
+root, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+spec = importlib.util.spec_from_file_location("page", root / "tools/zoo-page.py")
+tool = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(tool)
+
+ANEW = "`python tools/zoo-page.py --count build/bin/heedc` writes it anew"
+data, systems, models = tool.read_data(root), tool.systems(root), tool.models(root)
+expect((root / tool.PAGE).read_text(encoding="utf-8") == tool.page(root, data), f"docs/zoo.md is not what its inputs give: {ANEW}")
+expect(len(models) > 100 and len(systems) > 300, f"{len(models)} models, {len(systems)} systems")
+expect(len(models) == len(list(root.glob("models/*/*.heed"))) - len(list(root.glob("models/lib/*.heed"))), "two models have one name")
+for key, path in models.items():
+    expect(key in systems, f"{path}: '{key}' stands neither in models/zoo.csv nor in models/extra.csv")
+    expect(key not in systems or systems[key]["group"] == path.parent.name, f"{path}: the list has it in {systems.get(key, {}).get('group')}/")
+    expect(f"Key: {key}" in path.read_text(encoding="utf-8") or systems.get(key, {}).get("relevance") == "extra", f"{path}: no comment 'Key: {key}'")
+    expect(key in data, f"docs/zoo.json has no summary of '{key}': {ANEW}")
+    expect(tool.oracle(root, key), f"{path}: no test/zoo/{key}.py")
+expect(set(data) <= set(models), f"docs/zoo.json has summaries of what is not there: {sorted(set(data) - set(models))}")
+
+# A tree of three systems: one is there, one is missing, one is beyond the list; lib/ is none.
+shutil.rmtree(folder, ignore_errors=True)
+for name, text in {
+    "models/zoo.csv": "key,name,citation,group,relevance,tier\none,\"First, the\",A 2001; B 2002,core,must,1\ntwo,Second,C 2003,core,must,1\nthree,Third,D 2004,ffn,should,1\n",
+    "models/extra.csv": "key,name,citation,group,relevance,tier\nfour,Fourth | last,E 2005,ffn,extra,1\n",
+    "models/core/one.heed": "# Title. Key: one\n\nmodel one(x: f32[N]) { # comment\n  return y[n] = x[n]\n}\n",
+    "models/ffn/four.heed": "model four(x: f32[N]) { return y[n] = x[n] }\n",
+    "models/lib/pieces.heed": "fn f(x) { return x }\n",
+    "test/zoo/one.py": "",
+    "docs/zoo.json": "{}",
+}.items():
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+found = {"kernels": 2, "attentions": 2, "streaming": 1, "rowBlock": 0, "stored": ["B*H*M*N + 1", "4*N", "N*D"], "flops": "N", "why": ["rows are stored"], "seconds": 1.5}
+tool.write_data(folder, {"one": found, "four": {**found, "attentions": 0, "streaming": 0, "stored": [], "why": [], "seconds": 0.5}})
+made = tool.page(folder, tool.read_data(folder))
+expect(made == tool.page(folder, dict(reversed(tool.read_data(folder).items()))), "the page depends on the order of its data")
+for line in ("1 of 2 that must be there are there, 0 of 1 that should, and 1 beyond the list", "takes 1.0 s of processor time (median of 2; at most 1.5 s)",
+             "| [one](../models/core/one.heed) | First, the. A 2001; B 2002 | 3 | 2 | 1/2 | `B*H*M*N + 1` | [oracle](../test/zoo/one.py), heed-check |",
+             "| [four](../models/ffn/four.heed) | Fourth \\| last. E 2005 | 1 | 2 |  | none | heed-check |",
+             "| [one](../models/core/one.heed) | 1/2 | rows are stored |", "| [one](../models/core/one.heed) | `B*H*M*N + 1` |", "## Not yet\n\n`two`."):
+    expect(line in made, f"no {line!r} in\n{made}")
+expect(len((folder / tool.DATA).read_text().splitlines()) == 4 and json.loads((folder / tool.DATA).read_text())["one"] == found, "a line a model")
+finish()

@@ -1,0 +1,188 @@
+"""docs/zoo.md: which systems of the literature are in models/, and what the compiler makes of each.
+
+zoo-page.py                       writes the page from models/*.csv, the models and docs/zoo.json
+zoo-page.py --measure HEEDC [KEY..]   compiles these models, without keys those whose seconds are not known, and writes docs/zoo.json, too;
+                                  `all` for all. Kernels are compiled anew, so that the seconds mean something.
+zoo-page.py --count HEEDC [KEY..]     the same of all or these, without compiling kernels: quick, and the seconds stay what they are
+
+models/zoo.csv lists the systems of the literature by key, models/extra.csv those beyond that list. test/docs/zoo.py holds the page to what this makes of
+its inputs, and every model to a row, a summary and an oracle.
+"""
+import csv
+import json
+import pathlib
+import re
+import resource
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DATA = "docs/zoo.json"
+PAGE = "docs/zoo.md"
+# Oracles that lie elsewhere than in test/zoo/<key>.py: that of real weights.
+ELSEWHERE = {"bert": "models/whole-model/minilm/oracle.py"}
+
+
+def systems(root):
+    """key -> row of the lists, in their order."""
+    rows = {}
+    for name in ("zoo.csv", "extra.csv"):
+        with open(root / "models" / name, encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                if row["key"] in rows:
+                    raise SystemExit(f"models/{name}: the key '{row['key']}' stands twice")
+                rows[row["key"]] = row
+    return rows
+
+
+def models(root):
+    """key -> path of the model; what lies in lib/ is imported by models and is none."""
+    return {path.stem: path for path in sorted(root.glob("models/*/*.heed")) if path.parent.name != "lib"}
+
+
+def oracle(root, key):
+    """The oracle's path below the root, or none."""
+    path = ELSEWHERE.get(key, f"test/zoo/{key}.py")
+    return path if (root / path).exists() else None
+
+
+def lines(path):
+    """What a reader has to read: lines that are neither empty nor comments."""
+    return sum(1 for line in path.read_text(encoding="utf-8").splitlines() if line.strip() and not line.lstrip().startswith("#"))
+
+
+def measure(root, heedc, path, kernels=True):
+    """The summary of one model, none if it does not compile; without its kernels there are no seconds in it."""
+    command = [heedc, path.relative_to(root), "--no-cache", "--explain=json", "-o", "/dev/null", "--emit=obj" if kernels else "--emit=llvm"]
+    if (path.parent / "check").is_dir():
+        command += ["--model-dir", (path.parent / "check").relative_to(root)]
+    before = processor_seconds()
+    done = subprocess.run([str(word) for word in command], cwd=root, capture_output=True, text=True)
+    if done.returncode:
+        print(f"{path}: {done.stderr}")
+        return None
+    seconds = round(processor_seconds() - before, 1) if kernels else None
+    remarks = [json.loads(line) for line in done.stderr.splitlines()]
+    (whole,) = (r for r in remarks if r["kind"] == "summary")
+    # Why sums were not raised, where there are attentions that none became.
+    reasons = [r["message"] for r in remarks if r["kind"] == "declined" and (r["pass"] == "attn-choose-algorithm" or r["name"] == "attention")]
+    fused = whole["streaming"] + whole["rowBlock"] == whole["attentions"]
+    return {**{key: whole[key] for key in ("kernels", "attentions", "streaming", "rowBlock", "stored", "flops")},
+            "why": [] if fused else sorted(set(reasons)), "seconds": seconds}
+
+
+def processor_seconds():
+    """Of all processes that have ended: what else the machine does has no say."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def write_data(root, data):
+    """One line for each model, so that two who add models do not meet."""
+    text = ",\n".join(f"{json.dumps(key)}: {json.dumps(data[key])}" for key in sorted(data))
+    (root / DATA).write_text("{\n" + text + "\n}\n", encoding="utf-8")
+
+
+def read_data(root):
+    return json.loads((root / DATA).read_text(encoding="utf-8")) if (root / DATA).exists() else {}
+
+
+def table(head, rows):
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]) + "\n"
+
+
+def attentions(found):
+    if not found["attentions"]:
+        return ""
+    return f"{found['streaming'] + found['rowBlock']}/{found['attentions']}" + (" in row blocks" if found["rowBlock"] else "")
+
+
+def largest(found):
+    return f"`{found['stored'][0]}`" if found["stored"] else "none"
+
+
+def pairs(found):
+    """Those tensors between kernels that hold a number for pairs of positions: their size has two of the dims that count positions."""
+    def is_pairs(size):
+        return any(sum(factor in "NMTSL" for factor in term.split("*")) >= 2 for term in re.split(r" [+-] ", size))
+    return [size for size in found["stored"] if is_pairs(size)]
+
+
+def row(root, system, path, found):
+    title = system["name"].replace("|", "\\|")
+    check = oracle(root, system["key"])
+    return [f"[{system['key']}](../{path.relative_to(root)})", f"{title}. {system['citation']}", str(lines(path)), str(found["kernels"]), attentions(found), largest(found),
+            f"[oracle](../{check}), heed-check" if check else "heed-check"]
+
+
+def unfused(data, there, root):
+    """What is not one kernel that stores no scores, and why."""
+    text, rows = "", [[f"[{k}](../{there[k].relative_to(root)})", attentions(f), "; ".join(f["why"]).replace("|", "\\|")] for k, f in data.items() if f["why"]]
+    if rows:
+        text += "\n## Attentions that are more than one kernel\n\n" + table(["key", "fused", "what heedc says"], rows)
+    rows = [[f"[{k}](../{there[k].relative_to(root)})", ", ".join(f"`{size}`" for size in pairs(f))] for k, f in data.items() if pairs(f)]
+    if rows:
+        text += "\n## Numbers of pairs of positions that are stored\n\nTold by the names of sizes: two of N, M, T, S, L in one product.\n\n" + table(["key", "elements"], rows)
+    return text
+
+
+def page(root, data):
+    """The text of docs/zoo.md."""
+    listed, there = systems(root), models(root)
+    first = {r: [k for k, s in listed.items() if s["tier"] == "1" and s["relevance"] == r] for r in ("must", "should")}
+    present = {r: [k for k in keys if k in there] for r, keys in first.items()}
+    extra = [k for k in there if listed.get(k, {}).get("relevance") == "extra"]
+    seconds = [found["seconds"] for found in data.values() if found["seconds"] is not None]
+    text = f"""# The zoo
+
+Written by `tools/zoo-page.py` from `models/zoo.csv`, `models/extra.csv`, the models and `docs/zoo.json`.
+
+Of the systems of the literature that have no state, no selection by data and no control flow by data, {len(present["must"])} of {len(first["must"])} that must be there \
+are there, {len(present["should"])} of {len(first["should"])} that should, and {len(extra)} beyond the list.
+Each is one file of equations, compared with float64 NumPy (`test/zoo/`) and with the reference backend (`heed-check`), and each compiles for all sizes at once.
+
+`lines` counts the file without comments. `kernels` are those that one call runs. `attentions` says how many of them are one kernel each that stores no scores, of how \
+many there are; \
+`in row blocks`: all scores of a few queries lie in the memory of the thread that computes them. The largest intermediate is what one kernel writes and another \
+reads, in elements; results are none.
+"""
+    if seconds:
+        text += f"To compile one takes {statistics.median(seconds):.1f} s of processor time (median of {len(seconds)}; at most {max(seconds):.1f} s), kernels included.\n"
+    groups = {}
+    for key, system in listed.items():
+        if key in there and key in data:
+            groups.setdefault(system["group"], []).append(row(root, system, there[key], data[key]))
+    for group, rows in groups.items():
+        text += f"\n## {group}\n\n" + table(["key", "system", "lines", "kernels", "attentions", "largest intermediate", "checked by"], rows)
+    text += unfused({key: data[key] for key in listed if key in there and key in data}, there, root)
+    missing = [k for k in first["must"] if k not in there]
+    if missing:
+        text += "\n## Not yet\n\n" + ", ".join(f"`{key}`" for key in missing) + ".\n"
+    return text
+
+
+def main(arguments):
+    data, there, failed = read_data(ROOT), models(ROOT), []
+    if len(arguments) > 1 and arguments[0] in ("--measure", "--count"):
+        kernels = arguments[0] == "--measure"
+        data = {key: found for key, found in data.items() if key in there}
+        known = {key: found["seconds"] for key, found in data.items()}
+        keys = arguments[2:] or [key for key in there if not kernels or known.get(key) is None]
+        for key in there if keys == ["all"] else keys:
+            found = measure(ROOT, pathlib.Path(arguments[1]).resolve(), there[key], kernels)
+            if not found:
+                failed.append(key)
+                continue
+            data[key] = found if kernels else {**found, "seconds": known.get(key)}
+            print(key, data[key], flush=True)
+            write_data(ROOT, data)
+    elif arguments:
+        raise SystemExit(__doc__)
+    (ROOT / PAGE).write_text(page(ROOT, data), encoding="utf-8")
+    if failed:
+        raise SystemExit(f"not compiled: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
