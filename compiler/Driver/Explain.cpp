@@ -185,13 +185,16 @@ private:
   /// What was said up to now is of the target that \p remark names, which took
   /// so many seconds.
   void finishTarget(const remark::detail::Remark &remark) {
-    for (Summary &summary : summaries)
-      if (!summary.seconds)
-        for (const auto &argument : remark.getArgs())
-          if (argument.key == "seconds")
-            summary.seconds = std::stod(argument.val);
-          else
-            summary.target = argument.val;
+    for (Summary &summary : summaries) {
+      if (summary.seconds)
+        continue;
+      for (const auto &argument : remark.getArgs()) {
+        if (argument.key == "seconds")
+          summary.seconds = std::stod(argument.val);
+        else
+          summary.target = argument.val;
+      }
+    }
     attentions = streaming = rowBlock = 0;
   }
 
