@@ -30,12 +30,9 @@ public:
 
   void remark() {
     Taken taken = takenBy(model.getBody().front());
-    // Which of two is taken for the larger: with every extent 1000.
     std::set<std::pair<double, std::string>> stored;
     for (const Choice &each : taken.stored)
-      stored.insert(
-          {-std::max(each.one.estimate(1000), each.other.estimate(1000)),
-           text(each)});
+      stored.insert({-each.estimate(), text(each)});
     auto remark = mlir::remark::analysis(
         model.getLoc(), remarkOptions(model, "attn-to-halide", "summary"));
     using Arg = mlir::remark::detail::Remark::Arg;
@@ -53,6 +50,11 @@ private:
   /// sizes say: the same, mostly.
   struct Choice {
     Size one, other;
+
+    /// Which of two is taken for the larger: with every extent 1000.
+    double estimate() const {
+      return std::max(one.estimate(1000), other.estimate(1000));
+    }
   };
   /// Sums, and the tensors between two kernels.
   struct Taken {
@@ -219,7 +221,11 @@ private:
     Taken second = takenBy(*branch.elseBlock()), either;
     either.flops = eitherOf(first.flops, second.flops);
     either.bytes = eitherOf(first.bytes, second.bytes);
-    // One tensor of each order stands for those that lie between its steps.
+    // The largest one of each order stands beside that of the other, and so on.
+    for (auto *stored : {&first.stored, &second.stored})
+      llvm::sort(*stored, [](const Choice &a, const Choice &b) {
+        return b.estimate() < a.estimate();
+      });
     size_t common = std::min(first.stored.size(), second.stored.size());
     for (size_t k = 0; k < common; ++k)
       either.stored.push_back({first.stored[k].one, second.stored[k].other});

@@ -95,6 +95,13 @@ expect([r["target"] for r in found] == ["x86-64-v3", "x86-64-v2"], f"{found}")
 for summary in found:
     expect(summary["attentions"] == summary["streaming"] == 2 and summary["stored"][0] == "B*D*N", f"{summary}")
     expect("6*B*D*D*N" in summary["flops"] and "?" not in summary["flops"], f"three times a product of D x D: {summary}")
+# Two orders of products, between which the sizes of a call decide: both are told, and what the sum has in common is not in either.
+(folder / "orders.heed").write_text("""model orders(q: f32[N, E], k: f32[M, E], v: f32[M, F]) {
+  a[n, m] = sum(e) q[n, e] * k[m, e]
+  return o[n, f] = sum(m) a[n, m] * v[m, f]
+}""")
+orders = json.loads(run(heedc, folder / "orders.heed", "--explain=json", "--emit=halide", "-o", folder / "orders.mlir").stderr.splitlines()[-1])
+expect(orders["flops"] == "(2*E*F*M + 2*E*F*N or 2*E*M*N + 2*F*M*N)" and orders["stored"] == ["(E*F or M*N)"] and orders["attentions"] == 0, f"{orders}")
 # A softmax that is no attention's is said, with why the sum after it was not raised.
 (folder / "alone.heed").write_text("""model alone(q: f32[N, D], k: f32[9, D], v: f32[9, 8]) {
   s[n, m:7] = sum(d) q[n, d] * k[m, d]
