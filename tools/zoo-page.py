@@ -149,6 +149,8 @@ reads, in elements; results are none.
 """
     if seconds:
         text += f"To compile one takes {statistics.median(seconds):.1f} s of processor time (median of {len(seconds)}; at most {max(seconds):.1f} s), kernels included.\n"
+    every, streaming, blocks = (sum(found[what] for found in data.values()) for what in ("attentions", "streaming", "rowBlock"))
+    text += f"Of their {every} attentions {streaming + blocks} are one kernel each, {blocks} of these in row blocks.\n"
     groups = {}
     for key, system in listed.items():
         if key in there and key in data:

@@ -126,7 +126,7 @@ private:
     auto written =
         param ? param->getAttrOfType<ArrayAttr>(attn::kDimsAttr) : nullptr;
     if (!written || axis < 0 || axis >= int64_t(written.size())) {
-      std::string name = dims.str(size);
+      std::string name = withNames(dims.str(size), symbol);
       // A quotient is one factor; minima have brackets of their own.
       return byName(StringRef(name).contains("//") &&
                             !StringRef(name).ends_with(")")
@@ -145,6 +145,24 @@ private:
         return byName(
             format("({})", cast<StringAttr>(written[axis]).getValue()));
     return product;
+  }
+
+  /// What is computed from sizes of parameters, \p text of \p symbol, with
+  /// their names: SymbolicDims calls symbol 7 "?7".
+  std::string withNames(StringRef text, unsigned symbol) {
+    std::string result;
+    while (!text.empty()) {
+      unsigned number;
+      if (text.consume_front("?") && !text.consumeInteger(10, number)) {
+        Size size = number == symbol ? Size(0) : namedSource(number);
+        std::string name = size == 0 ? format("?{}", number) : names.str(size);
+        result += size == 0 || size.asAtom() ? name : format("({})", name);
+        continue;
+      }
+      result += text.front();
+      text = text.drop_front();
+    }
+    return result;
   }
 
   Size byName(StringRef name) {
