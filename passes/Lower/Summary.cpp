@@ -152,15 +152,17 @@ private:
   std::string withNames(StringRef text, unsigned symbol) {
     std::string result;
     while (!text.empty()) {
+      StringRef rest = text.drop_front();
       unsigned number;
-      if (text.consume_front("?") && !text.consumeInteger(10, number)) {
+      if (text.front() == '?' && !rest.consumeInteger(10, number)) {
         Size size = number == symbol ? Size(0) : namedSource(number);
         std::string name = size == 0 ? format("?{}", number) : names.str(size);
         result += size == 0 || size.asAtom() ? name : format("({})", name);
-        continue;
+      } else {
+        result += text.front();
+        rest = text.drop_front();
       }
-      result += text.front();
-      text = text.drop_front();
+      text = rest;
     }
     return result;
   }
