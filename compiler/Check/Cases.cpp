@@ -77,7 +77,10 @@ bool Checker::everySizeOf(const std::string &name) {
     // What is above two blocks is tried where it costs little.
     recipe.budget = least > kTwoBlocks ? 5e6 : least == kTwoBlocks ? 2e8 : 1e7;
     Case came = Case::Unsolved;
-    for (int64_t size = least; size <= least + 16; ++size) {
+    // One above two blocks must be found: of images, it may be a multiple of
+    // patches, windows and halves.
+    int64_t last = least == kTwoBlocks ? 2 * least : least + 16;
+    for (int64_t size = least; size <= last; ++size) {
       recipe.fixed[name] = size;
       came = agrees(recipe);
       if (came == Case::Differs)
