@@ -53,8 +53,9 @@ private:
   }
   /// Text of one target, written as soon as it is there.
   bool isText() const {
-    return options.emit == Emit::Halide || options.emit == Emit::Stmt ||
-           options.emit == Emit::LLVM || options.emit == Emit::Asm;
+    return options.emit == Emit::Mask || options.emit == Emit::Halide ||
+           options.emit == Emit::Stmt || options.emit == Emit::LLVM ||
+           options.emit == Emit::Asm;
   }
 
   // Compile.cpp
@@ -71,6 +72,7 @@ private:
   bool passes(const char *station, mlir::ModuleOp module,
               llvm::function_ref<void(mlir::OpPassManager &)> build);
   bool compileFor(size_t which, mlir::ModuleOp module);
+  bool makePicture(mlir::ModuleOp module);
   bool makeHost(size_t which, mlir::ModuleOp module, std::string &text);
   mlir::OwningOpRef<mlir::ModuleOp> kernelsOf(size_t which,
                                               mlir::ModuleOp module);

@@ -149,6 +149,8 @@ bool Compilation::run() {
     return false;
   for (const halide::Target &one : targets)
     say("target {} ({})", one.name, one.halide);
+  if (!options.inputs.empty() && options.emit != Emit::Mask)
+    return fail("--input is for --emit=mask");
   std::string error;
   Replaced before;
   if (!depfile.empty() && failed(before.keep(output, error)))

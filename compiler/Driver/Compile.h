@@ -23,6 +23,7 @@ namespace heed {
 enum class Emit {
   Ast,
   Attn,
+  Mask,
   Halide,
   Stmt,
   LLVM,
@@ -49,6 +50,8 @@ struct CompileOptions {
   /// processor can run.
   std::string target = "host";
   std::vector<std::string> settings, weights, includes;
+  /// Data for Emit::Mask: name=number,number,..
+  std::vector<std::string> inputs;
   std::string modelDir;
   /// Which model of the file; empty: the last one.
   std::string model;

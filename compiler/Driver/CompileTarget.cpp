@@ -3,6 +3,7 @@
 #include "compiler/Codegen/HostObject.h"
 #include "compiler/Driver/Compilation.h"
 #include "compiler/Driver/KernelCache.h"
+#include "compiler/Driver/MaskPicture.h"
 #include "compiler/Driver/Pipeline.h"
 #include "compiler/Link/Output.h"
 #include "compiler/Reference/Pipeline.h"
@@ -101,9 +102,29 @@ bool Compilation::compileKernels(ModuleOp module, HalideOutput form,
   return true;
 }
 
+/// --emit=mask: up to where masks are solved and tiles chosen.
+bool Compilation::makePicture(ModuleOp module) {
+  if (options.backend == Backend::Reference)
+    return fail("--emit=mask shows what kernels leave out: the reference "
+                "leaves out nothing");
+  if (hasPipelines(module))
+    return fail(format("--emit=mask needs a source or attn IR, '{}' is IR of "
+                       "kernels",
+                       options.input));
+  halide::setTarget(module, *target);
+  std::string error;
+  if (!passes("attn", module, buildAttentionPipeline))
+    return false;
+  FailureOr<MaskPicture> picture =
+      drawMasks(module, modelName, options.inputs, error);
+  return succeeded(picture) ? write(svgOf(*picture)) : fail(error);
+}
+
 /// From IR to the objects of one target, or to text that is written.
 bool Compilation::compileFor(size_t which, ModuleOp module) {
   target = &targets[which];
+  if (options.emit == Emit::Mask)
+    return makePicture(module);
   if (options.backend == Backend::Reference) {
     if (!passes("reference", module, [&](OpPassManager &manager) {
           reference::Options reference;

@@ -87,7 +87,7 @@ void heed::registerPipelineDialects(DialectRegistry &registry) {
   tensor::registerInferTypeOpInterfaceExternalModels(registry);
 }
 
-void heed::buildKernelPipeline(OpPassManager &passes, bool fastMath) {
+void heed::buildAttentionPipeline(OpPassManager &passes) {
   passes.addPass(createAttnVerifyFrontEnd());
   passes.addNestedPass<func::FuncOp>(createAttnFuseElementwise());
   passes.addPass(createCanonicalizerPass());
@@ -97,6 +97,10 @@ void heed::buildKernelPipeline(OpPassManager &passes, bool fastMath) {
   passes.addNestedPass<func::FuncOp>(createAttnSolveMasks());
   passes.addNestedPass<func::FuncOp>(createAttnChooseAlgorithm());
   passes.addPass(createAttnVerifyAttention());
+}
+
+void heed::buildKernelPipeline(OpPassManager &passes, bool fastMath) {
+  buildAttentionPipeline(passes);
   // Before kernels are formed, that none computes anew what stays the same.
   passes.addPass(createAttnHoistWeights());
   passes.addPass(createAttnFormKernels());

@@ -20,6 +20,10 @@ namespace heed {
 /// Every dialect and interface that the pipelines need.
 void registerPipelineDialects(mlir::DialectRegistry &registry);
 
+/// attn IR to attentions with their masks solved and their plans: the first
+/// part of the kernel pipeline.
+void buildAttentionPipeline(mlir::OpPassManager &passes);
+
 /// attn IR to kernels in the halide dialect and a host on tensors. With
 /// \p fastMath kernels may leave the error bounds.
 void buildKernelPipeline(mlir::OpPassManager &passes, bool fastMath);

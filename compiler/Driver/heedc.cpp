@@ -39,6 +39,9 @@ struct CommandLine {
       cl::values(
           clEnumValN(Emit::Ast, "ast", "the syntax tree"),
           clEnumValN(Emit::Attn, "attn", "attn IR, before any pass"),
+          clEnumValN(Emit::Mask, "mask",
+                     "a picture (SVG) of which tiles of queries and keys each "
+                     "attention's mask leaves out"),
           clEnumValN(Emit::Halide, "halide",
                      "kernels with their schedules, and the host"),
           clEnumValN(Emit::Stmt, "stmt", "the kernels' loop nests"),
@@ -64,6 +67,11 @@ struct CommandLine {
   cl::list<std::string> settings{
       "set", cl::desc("Give a constant or dim its value"),
       cl::value_desc("name=value"), cl::cat(category)};
+  cl::list<std::string> inputs{
+      "input",
+      cl::desc("Of --emit=mask: an input's elements along its last axis; the "
+               "last number goes on"),
+      cl::value_desc("name=number,.."), cl::cat(category)};
   cl::list<std::string> weights{
       "weights", cl::desc("Check parameters against this file"),
       cl::value_desc("file.safetensors"), cl::cat(category)};
@@ -156,6 +164,7 @@ struct CommandLine {
     options.backend = backend;
     options.target = target;
     options.settings = settings;
+    options.inputs = inputs;
     options.weights = weights;
     options.includes = includes;
     options.modelDir = modelDir;
