@@ -201,6 +201,8 @@ private:
                        mlir::Type type, ExprRef inner);
   ExprRef simplifyIntegers(llvm::StringRef name, mlir::Type type,
                            llvm::ArrayRef<ExprRef> operands);
+  /// \p size, or the first dim or constant that the model requires it to be.
+  ExprRef sizeOf(mlir::Value size);
   ExprRef reshaped(mlir::Operation *op, llvm::ArrayRef<ExprRef> indices);
   ExprRef generic(mlir::Operation *op, mlir::Value result,
                   llvm::ArrayRef<ExprRef> indices);

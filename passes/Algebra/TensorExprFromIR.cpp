@@ -1,4 +1,5 @@
 //===- TensorExprFromIR.cpp - tensor ops read as functions of indices -----===//
+#include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/SymbolicDims.h"
 #include "passes/Algebra/TensorExpr.h"
 
@@ -58,12 +59,36 @@ bool Exprs::isElementwise(Operation *op) {
   return !linalgOp || linalgOp.getNumReductionLoops() == 0;
 }
 
+ExprRef Exprs::sizeOf(Value size) {
+  for (bool found = true; found;) {
+    found = false;
+    for (Operation *user : size.getUsers()) {
+      auto equal = dyn_cast<arith::CmpIOp>(user);
+      if (!equal || equal.getPredicate() != arith::CmpIPredicate::eq ||
+          llvm::none_of(equal->getUsers(), llvm::IsaPred<attn::RequireOp>))
+        continue;
+      Value other = equal.getLhs() == size ? equal.getRhs() : equal.getLhs();
+      Operation *def = other.getDefiningOp();
+      if (!isa_and_nonnull<tensor::DimOp, arith::ConstantIndexOp>(def) ||
+          def->getBlock() != size.getParentBlock() ||
+          !size.getDefiningOp() || !def->isBeforeInBlock(size.getDefiningOp()))
+        continue;
+      if (auto constant = dyn_cast<arith::ConstantIndexOp>(def))
+        return index(constant.value());
+      size = other;
+      found = true;
+      break;
+    }
+  }
+  return scalar(size);
+}
+
 ExprRef Exprs::extentOf(Value tensor, unsigned axis) {
   attn::ExtentSource source = attn::traceExtent(tensor, axis);
   if (source.fixed)
     return index(*source.fixed);
   if (source.size)
-    return scalar(source.size);
+    return sizeOf(source.size);
   tensor = source.tensor;
   axis = source.axis;
 
@@ -89,9 +114,9 @@ ExprRef Exprs::extentOf(Value tensor, unsigned axis) {
   for (auto dim : block->getOps<tensor::DimOp>())
     if (auto k = dim.getConstantIndex()) {
       if (dim.getSource() == tensor && *k == int64_t(axis))
-        return scalar(dim);
+        return sizeOf(dim);
       if (name && nameOf(dim.getSource(), *k) == name)
-        return scalar(dim);
+        return sizeOf(dim);
     }
   OpBuilder builder(context);
   builder.setInsertionPointAfterValue(tensor);

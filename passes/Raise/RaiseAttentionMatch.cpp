@@ -29,7 +29,7 @@ void AttentionMatcher::flatten(ExprRef e, Product &product, bool below) {
 }
 
 ExprRef AttentionMatcher::expandPairs(ExprRef e) {
-  return exprs.expandReads(e, [&](ExprRef read) {
+  auto wanted = [&](ExprRef read) {
     Operation *def = read->value.getDefiningOp();
     if (def && Exprs::isReshape(def))
       return varies(read);
@@ -59,6 +59,16 @@ ExprRef AttentionMatcher::expandPairs(ExprRef e) {
            (inner->kind == ExprKind::If || inner->isOp("arith.select")) &&
            (exprs.isMinusInfinity(inner->operand(1)) ||
             exprs.isMinusInfinity(inner->operand(2)));
+  };
+  if (!m.query.empty())
+    return exprs.expandReads(e, wanted);
+  // Without queries all of the keys' side varies: what the score's sums read
+  // is stored, and not computed again.
+  return exprs.replaceOutermost(e, [&](ExprRef read) {
+    ExprRef inner = read->kind == ExprKind::Read && wanted(read)
+                        ? exprs.expand(read)
+                        : nullptr;
+    return inner ? expandPairs(inner) : nullptr;
   });
 }
 
