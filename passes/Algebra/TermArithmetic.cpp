@@ -108,7 +108,8 @@ bool NormalForm::isInfinite(const Terms &x) const {
          x.terms[0].sums.empty() && x.terms[0].powerOf(infinite);
 }
 
-/// -inf times a positive number of the whole call is -inf.
+/// -inf times a positive number of the whole call is -inf; times any other it
+/// is some number, which stands for itself where the masked one is not there.
 Terms NormalForm::multiplyMasked(const Terms &a, const Terms &b) {
   const Terms &masked = a.present.empty() ? b : a;
   const Terms &other = a.present.empty() ? a : b;
@@ -119,8 +120,15 @@ Terms NormalForm::multiplyMasked(const Terms &a, const Terms &b) {
         other.terms[0].sums.empty() &&
         llvm::all_of(other.terms[0].factors,
                      [&](const Power &f) { return isPositive(f.atom); });
-    if (!positive)
-      return atom(node("algebra.times", real(), {reify(a), reify(b)}));
+    if (!positive) {
+      ExprRef present = both(masked.present);
+      if (Exprs::isConstantInt(present, 0))
+        return atom(node("algebra.times", real(), {reify(a), reify(b)}));
+      Terms finite = masked;
+      finite.present.clear();
+      return select(present, multiply(finite, other),
+                    multiplyMasked(minusInfinity(), other));
+    }
     note(Axiom::ExcludedKey);
   }
   Terms finite = masked;

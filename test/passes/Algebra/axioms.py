@@ -29,6 +29,8 @@ EQUAL = [
      "sum(j) p[i,j] * v[j,f]", "sum(j) r[i,j] * v[j,f]", "excluded-key"),
     ("a score under its mask", SCORE + "t[i,j] = sum(e where j <= i) q[i,e] * k[j,e]\n  p[i,j] = softmax(j where j <= i) t[i,j]\n  r[i,j] = softmax(j where j <= i) s[i,j]\n  ",
      "sum(j) p[i,j] * v[j,f]", "sum(j) r[i,j] * v[j,f]", "excluded-key"),
+    ("a masked score times another number", SCORE + "t[i,j] = if j <= i then s[i,j] else -inf\n  ",
+     "sum(j) (if j <= i then t[i,j] * l[i] else 0.0) * v[j,f]", "sum(j) (if j <= i then s[i,j] * l[i] else 0.0) * v[j,f]", ""),
     ("clamps", "", "v[clamp(clamp(i, 0, 3), 0, N - 1), f]", "v[clamp(i, 0, 3), f]", ""),
     ("cases", "", "if i < 3 then v[i,f] else v[i,f]", "v[i,f]", ""),
 ]
@@ -45,6 +47,8 @@ DIFFERENT = [
     ("another row's maximum", SCORE + "p[i,j] = softmax(j) s[i,j]\n  r[i,j] = softmax(j where j < i) s[i,j]\n  ", "sum(j) p[i,j] * v[j,f]", "sum(j) r[i,j] * v[j,f]"),
     ("a score under another condition", SCORE + "t[i,j] = sum(e where j < i) q[i,e] * k[j,e]\n  p[i,j] = softmax(j where j <= i) t[i,j]\n  r[i,j] = softmax(j where j <= i) s[i,j]\n  ",
      "sum(j) p[i,j] * v[j,f]", "sum(j) r[i,j] * v[j,f]"),
+    ("a masked score beyond its mask", SCORE + "t[i,j] = if j <= i then s[i,j] else -inf\n  ",
+     "sum(j) (if j < i + 2 then t[i,j] * l[i] else 0.0) * v[j,f]", "sum(j) (if j < i + 2 then s[i,j] * l[i] else 0.0) * v[j,f]"),
     ("a rounding left out", "", "sum(j) f32(bf16(l[j])) * v[j,f]", "sum(j) l[j] * v[j,f]"),
     ("roots distribute over no sum", "", "sqrt(l[i] + v[i,f])", "sqrt(l[i]) + sqrt(v[i,f])"),
     ("a row without a key", SCORE, "(sum(j where j < i) relu(s[i,j]) * v[j,f]) / (sum(j where j < i) relu(s[i,j]))",
