@@ -59,7 +59,8 @@ def AttnRaiseAttention : Pass<"attn-raise-attention", "::mlir::func::FuncOp"> {
     Finds, by meaning and not by spelling, a sum over keys of a weight times a value, where the weight is a softmax of
     scores, or any other function of a contraction of queries with keys. A score of -inf (a select, an added mask)
     becomes `where`; softmax may be written out with max, exp and sum, its division may stand after the second
-    product; a term beside the sum is the sink; sigmoid, relu and other weights without a row sum are raised too; what multiplies a
+    product; a term beside the sum is the sink; sigmoid, relu and other weights without a row sum are raised too. What multiplies an
+    exponential inside the sum, too (a mask of numbers), is one function with it, whose map is the identity; what multiplies a
     weight after the normaliser is `weight`. What varies over pairs is taken apart, what varies over one side stays a
     tensor. A clipped offset becomes a table over offsets, and so does
     a bias that reads by the offset: a term of its own. What only transposes or narrows the whole output (merged heads)

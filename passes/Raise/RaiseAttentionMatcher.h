@@ -52,7 +52,8 @@ private:
   WeightFactors factorsOf(const Product &product);
   bool hasScores(const Product &product, ExprRef core);
   bool hasParametersAsValues();
-  /// The divisor that is the sum of the weights, or null.
+  /// The divisor that is the sum of factors of the weight, which become its
+  /// core, or null.
   ExprRef takeNormaliser(WeightFactors &factors, ExprRef &sinkWeight);
   /// A row without a key is 0 / 0 where the whole sum is divided, and a sum of
   /// nothing where each weight is. Of an exponential keys of score -inf are
@@ -64,7 +65,8 @@ private:
   ExprRef matchExponential(ExprRef exponential, ExprRef condition,
                            ExprRef sinkWeight);
   ExprRef matchOtherMap(ExprRef core);
-  bool matchNormaliser(ExprRef under, ExprRef core, ExprRef &sinkWeight);
+  ExprRef summedBy(ExprRef under, ExprRef &sinkWeight);
+  bool takeSummed(WeightFactors &factors, ExprRef summed);
   bool isRowMaximum(ExprRef maximum, ExprRef score, ExprRef sink);
   ExprRef openOverKeys(ExprRef reduce);
   ExprRef expandTop(ExprRef e);

@@ -178,13 +178,13 @@ ExprRef AttentionMatcher::openOverKeys(ExprRef reduce) {
   return expandPairs(exprs.substitute(body, renamed));
 }
 
-// \p under = sum_j core (+ a sink's weight)?
-bool AttentionMatcher::matchNormaliser(ExprRef under, ExprRef core,
-                                       ExprRef &sinkWeight) {
-  if (under->usesAny(keys) || under->usesAny(m.value))
-    return false;
-  ExprRef sum = expandTop(under);
+// What \p under is the sum of, over this sum's keys and under its condition, or
+// null. A term beside that sum may be a sink's weight.
+ExprRef AttentionMatcher::summedBy(ExprRef under, ExprRef &sinkWeight) {
   sinkWeight = nullptr;
+  if (under->usesAny(keys) || under->usesAny(m.value))
+    return nullptr;
+  ExprRef sum = expandTop(under);
   if (sum->isOp("arith.addf"))
     for (int k : {0, 1}) {
       ExprRef first = expandTop(sum->operand(k)),
@@ -197,13 +197,40 @@ bool AttentionMatcher::matchNormaliser(ExprRef under, ExprRef core,
       break;
     }
   ExprRef body = sum->isSum() ? openOverKeys(sum) : nullptr;
-  if (!body)
-    return false;
-  if (body == core && !guard)
-    return true;
+  if (!body || !guard)
+    return body;
   ExprRef condition = nullptr;
   body = peelGuard(body, condition);
-  return guard && body == core && condition == guard;
+  return condition == guard ? body : nullptr;
+}
+
+// Takes what a normaliser sums out of the factors. With others beside it in the
+// sum an exponential is a function like any other: where a factor is 0 the
+// largest score may be of a key without weight, and less it all others 0.
+bool AttentionMatcher::takeSummed(WeightFactors &f, ExprRef summed) {
+  if (summed == f.core)
+    return true;
+  Product product;
+  flatten(summed, product);
+  WeightFactors left = f;
+  if (f.core)
+    left.pairs.push_back(f.core);
+  auto takeAll = [](ArrayRef<ExprRef> from, SmallVector<ExprRef> &factors) {
+    return llvm::all_of(from, [&](ExprRef e) {
+      bool found = llvm::is_contained(factors, e);
+      if (found)
+        takeOne(factors, e);
+      return found;
+    });
+  };
+  if (!takeAll(product.over, left.pairs) ||
+      !takeAll(product.under, left.pairsUnder) ||
+      !hasScores(product, f.exponential))
+    return false;
+  left.core = summed;
+  left.exponential = left.condition = nullptr;
+  f = left;
+  return true;
 }
 
 // \p maximum = max_j score (and the sink), under the sum's own condition?
@@ -380,12 +407,16 @@ bool AttentionMatcher::hasParametersAsValues() {
 
 ExprRef AttentionMatcher::takeNormaliser(WeightFactors &f,
                                          ExprRef &sinkWeight) {
-  for (ExprRef e : f.scalesUnder)
-    if (matchNormaliser(e, f.core, sinkWeight)) {
-      m.divide = true;
-      takeOne(f.scalesUnder, e);
-      return e;
-    }
+  for (ExprRef e : f.scalesUnder) {
+    ExprRef summed = summedBy(e, sinkWeight);
+    bool isWeight = summed && (!sinkWeight || summed == f.core || !f.core);
+    if (!isWeight || !takeSummed(f, summed))
+      continue;
+    m.divide = true;
+    takeOne(f.scalesUnder, e);
+    return e;
+  }
+  sinkWeight = nullptr;
   return nullptr;
 }
 
@@ -439,12 +470,12 @@ bool AttentionMatcher::matchFunction(const Product &product) {
   // products with an activation serve it better.
   if (hasParametersAsValues())
     return fails("its values are parameters: a feed-forward layer");
+  ExprRef sinkWeight = nullptr, divisor = takeNormaliser(f, sinkWeight);
   if (!f.core) {
     f.core = multiply(f.pairs, f.pairsUnder);
     f.pairs.clear();
     f.pairsUnder.clear();
   }
-  ExprRef sinkWeight = nullptr, divisor = takeNormaliser(f, sinkWeight);
   if (sinkWeight && !f.exponential)
     return fails("a term beside the sum in the normaliser is no sink");
 

@@ -4,7 +4,7 @@ from masks import one as condition
 from masks import text
 
 feature("softmax", "weights returned", "softmax alone", "sink", "written softmax", "shifted softmax", "sigmoid weights", "relu weights", "identity weights", "one plus sum",
-        "clamped sum", "quotient", "select mask", "added mask", "mapped weights", "post weights",  "exp weights",
+        "clamped sum", "quotient", "soft mask", "select mask", "added mask", "mapped weights", "post weights",  "exp weights",
         "log softmax", "relu quotient", "powers", "weights cast", "reciprocal", "large scores", "added input mask",
         "finite mask", "own condition", "several rows", "row of scores", "partial softmax", "pair values", "other base", "other maximum", "log-sum-exp",
         "sparsemax", "entmax15")
@@ -66,7 +66,11 @@ def weigh(d, site, s, where, v):
             x = Call("exp", (s.at() - top.at(),))
         else:
             x = Call("exp", (s.at(),))
-        if top is not None and d.have("log-sum-exp", 0.4):
+        if d.have("soft mask", 0.3):
+            g = d.input("soft", d.shuffled([k for k in pairs if d.chance(0.5)])).at()
+            g = d.one(Call("sigmoid", (g,)), Call("clamp", (g, Num(0.0), Num(1.0))))
+            x = d.one(g * x, x * g)
+        elif top is not None and d.have("log-sum-exp", 0.4):
             l = d.let("l", rows, d.sum(keys, x, where))
             lse = d.let("lse", rows, top.at() + Call("log", (l.at(),)))
             d.also.append(lse.name)

@@ -72,6 +72,18 @@ RAISED += [
     ("one-head-of-itself", "(q: f32[N, E], k: f32[N, E], v: f32[F, N]) {\n  s[i,j] = sum(e) q[i,e] * k[j,e]\n  return o[i,f] = sum(j) max(s[i,j], 0.0) * v[f,j]\n}\n", "normalise(relu)"),
     ("shared-keys-softmax", SHARED % dict(m="M", p="softmax(j) s[h,i,j]"), "normalise(exp divide"),
 ]
+# A mask of numbers that is summed with the exponentials, before or behind them, of keys under a condition, and beside a factor that is not.
+MASKED = "(q: f32[B, H, N, E], k: f32[B, H, M, E], v: f32[B, H, M, F], w: f32[H, N, M], g: f32[B, M]) {\n" + SCORE
+RAISED += [
+    ("soft-mask", MASKED + "  x[b,h,i,j] = w[h,i,j] * exp(s[b,h,i,j])\n  return o[b,h,i,f] = (sum(j) x[b,h,i,j] * v[b,h,j,f]) / (sum(j) x[b,h,i,j])\n}\n", "normalise(identity divide)"),
+    ("soft-mask-behind", MASKED + "  l[b,h,i] = sum(j) w[h,i,j] * exp(s[b,h,i,j])\n  return o[b,h,i,f] = (sum(j) exp(s[b,h,i,j]) * v[b,h,j,f] * w[h,i,j]) / l[b,h,i]\n}\n", "normalise(identity divide)"),
+    ("soft-mask-below", MASKED + "  x[b,h,i,j] = exp(s[b,h,i,j]) / w[h,i,j]\n  l[b,h,i] = sum(j) x[b,h,i,j]\n  p[b,h,i,j] = x[b,h,i,j] / l[b,h,i]\n" + VALUE, "normalise(identity divide)"),
+    ("soft-mask-where", MASKED + "  x[b,h,i,j] = w[h,i,j] * exp(s[b,h,i,j])\n  return o[b,h,i,f] = (sum(j where j < i) x[b,h,i,j] * v[b,h,j,f]) / (sum(j where j < i) x[b,h,i,j])\n}\n", "empty("),
+    ("soft-mask-where-by-element", MASKED + "  x[b,h,i,j] = w[h,i,j] * exp(s[b,h,i,j])\n  l[b,h,i] = sum(j where j < i) x[b,h,i,j]\n  return o[b,h,i,f] = sum(j where j < i) x[b,h,i,j] / l[b,h,i] * v[b,h,j,f]\n}\n", "normalise(identity divide)"),
+    ("soft-mask-and-gate", MASKED + "  l[b,h,i] = sum(j) w[h,i,j] * exp(s[b,h,i,j])\n  p[b,h,i,j] = w[h,i,j] * exp(s[b,h,i,j]) * g[b,j] / l[b,h,i]\n" + VALUE, "weight ("),
+    ("gate-not-summed", MASKED + "  l[b,h,i] = sum(j) exp(s[b,h,i,j])\n  p[b,h,i,j] = w[h,i,j] * exp(s[b,h,i,j]) / l[b,h,i]\n" + VALUE, "normalise(exp divide)"),
+    ("soft-mask-of-relu", MASKED + "  l[b,h,i] = sum(j) relu(s[b,h,i,j])\n  p[b,h,i,j] = w[h,i,j] * relu(s[b,h,i,j]) / l[b,h,i]\n" + VALUE, "normalise(relu divide)"),
+]
 LEFT = [
     ("weights-returned", HEAD + SCORE + "  p[b,h,i,j] = softmax(j) s[b,h,i,j]\n  return o[b,h,i,f] = sum(j) p[b,h,i,j] * v[b,h,j,f], p\n}\n", "the weights are read elsewhere too"),
     ("scores-given", "(s: f32[N, M], v: f32[M, F]) {\n  p[i,j] = softmax(j) s[i,j]\n  return o[i,f] = sum(j) p[i,j] * v[j,f]\n}\n", "no contraction of queries with keys in the score"),
