@@ -1,5 +1,5 @@
 # Thin front of CMake: each target installs what is missing (tools/setup), builds and does its job.
-.PHONY: build run test asan tidy bench install clean slow-files
+.PHONY: build run test test-peers asan tidy bench install clean slow-files
 PREFIX ?= /usr/local
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
@@ -13,6 +13,11 @@ run: build
 
 test: build
 	@ninja -C build check-heed
+
+# TEST="swin": files of that name only.
+test-peers: build ## models against packages that implement the same systems (5 GB into .venv-peers)
+	@test/peers/setup
+	@.venv/bin/python tools/suite-times.py .venv/bin/lit -sv test/peers --filter "$(TEST)"
 
 asan: ## tests of runtime and front end, and a minute of fuzzing each reader and the parser, with ASan and UBSan
 	@tools/setup

@@ -11,7 +11,7 @@ import lit.formats
 config.name = "heed"
 config.test_format = lit.formats.ShTest(execute_external=True)
 config.suffixes = [".mlir", ".heed", ".test", ".py"]
-config.excludes = ["lit.cfg.py", "lit.site.cfg.py", "Inputs", "CMakeLists.txt"]
+config.excludes = ["lit.cfg.py", "lit.site.cfg.py", "Inputs", "CMakeLists.txt", "peers"]  # peers: `make test-peers`
 config.test_source_root = os.path.join(config.heed_source, "test")
 config.test_exec_root = os.path.join(config.heed_build, "test")
 config.available_features.update(f for f in config.heed_features if f)
