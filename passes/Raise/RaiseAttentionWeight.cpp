@@ -451,6 +451,9 @@ ExprRef AttentionMatcher::scoreOfMap(ExprRef core) {
   StringRef why;
   if (!guard && readsOnlyParameters(score, keys))
     why = "its keys are parameters";
+  else if (!guard && !m.divide && m.map == attn::Map::Identity &&
+           readsOnlyParameters(score, m.query))
+    why = "its queries are parameters"; // values, projected: no scores
   else if (!guard && !m.divide && isFeedForward())
     why = "all rows share its keys and values";
   if (why.empty())

@@ -93,6 +93,7 @@ LEFT = [
     # A weight of 0 is no absence: a NaN in a value that it is multiplied with shows.
     ("weight-of-0", HEAD + SCORE + "  w[b,h,i,j] = if j <= i then exp(s[b,h,i,j]) else 0.0\n  p[b,h,i,j] = w[b,h,i,j] / (sum(j) w[b,h,i,j])\n" + VALUE, "it cannot be proven equal: "),
     ("feed-forward", "(x: f32[N, D]) {\n  param a: f32[K, D] @ \"a\"\n  param c: f32[K, D] @ \"c\"\n  h[n,k] = sum(d) x[n,d] * a[k,d]\n  return y[n,d] = sum(k) max(h[n,k], 0.0) * c[k,d]\n}\n", "a feed-forward layer"),
+    ("values-projected", "(x: f32[N, D]) {\n  param w: f32[F, D] @ \"w\"\n  param c: f32[F] @ \"c\"\n  v[j,f] = (sum(d) x[j,d] * w[f,d]) + c[f]\n  a[i,j] = sum(d) x[i,d] * x[j,d]\n  return o[i,f] = sum(j) a[i,j] * v[j,f]\n}\n", "its queries are parameters"),
     ("feed-forward-of-inputs", "(x: f32[B, N, D], a: f32[K, D], c: f32[D, K]) {\n  h[b,n,k] = sum(d) x[b,n,d] * a[k,d]\n  return y[b,n,d] = sum(k) max(h[b,n,k], 0.0) * c[d,k]\n}\n", "all rows share its keys"),
     ("feed-forward-of-one-batch", "(x: f32[N, D], a: f32[K, D], c: f32[D, K]) {\n  h[n,k] = sum(d) x[n,d] * a[k,d]\n  return y[n,d] = sum(k) max(h[n,k], 0.0) * c[d,k]\n}\n", "all rows share its keys"),
 ]
