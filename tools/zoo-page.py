@@ -4,6 +4,7 @@ zoo-page.py                       writes the page from models/*.csv, the models 
 zoo-page.py --measure HEEDC [KEY..]   compiles these models, without keys those whose seconds are not known, and writes docs/zoo.json, too;
                                   `all` for all. Kernels are compiled anew, so that the seconds mean something.
 zoo-page.py --count HEEDC [KEY..]     the same of all or these, without compiling kernels: quick, and the seconds stay what they are
+zoo-page.py --masks HEEDC [KEY..]     draws the masks of all or these anew, docs/masks/<key>.svg, and writes the page
 
 models/zoo.csv lists the systems of the literature by key, models/extra.csv those beyond that list. test/docs/zoo.py holds the page to what this makes of
 its inputs, and every model to a row, a summary and an oracle.
@@ -20,6 +21,26 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = "docs/zoo.json"
 PAGE = "docs/zoo.md"
+MASKS = "docs/masks"
+# What the pictures of masks are drawn with: data that a mask depends on, sizes where the usual ones show little. Lengths are of 48 of 64 positions.
+LENGTHS = ("length", "length1", "length2", "t_length", "x_length", "count")
+DRAWN_WITH = {
+    "adaptive-span": ["--input=z=8"],
+    "bigbird": ["--input=random=5,11"],
+    "dalle": ["--set=T=64"],
+    "flamingo": ["--input=ids=" + ",".join("0" if n % 16 == 3 else "1" for n in range(64))],
+    "global-attention": ["--input=internal=0"],
+    "kv-pooling": ["--set=N=64", "--set=M=64"],
+    "longformer": ["--set=H=2", "--input=dilation=1,2", "--input=global=1,1,0"],
+    "luong-local": ["--input=S=48"],
+    "m6": ["--input=prefix=24"],
+    "mixed-attention": ["--set=H=4", "--input=special=1,0", "--input=window=8"],
+    "band-attention": ["--input=window=8"],
+    "strided-attention": ["--set=N=48"],
+    "span-bounds-attention": ["--input=left=" + ",".join(str(n // 12 * 12) for n in range(64)), "--input=right=" + ",".join(str(n // 12 * 12 + 15) for n in range(64))],
+    "varlen-packed-attention": ["--input=seg=" + ",".join(str(int(n > 20) + int(n > 35)) for n in range(64))],
+    "visualbert": ["--input=words=40", "--input=regions=48"],
+}
 # Oracles that lie elsewhere than in test/zoo/<key>.py: that of real weights.
 ELSEWHERE = {"bert": "models/whole-model/minilm/oracle.py"}
 
@@ -72,6 +93,43 @@ def measure(root, heedc, path, kernels=True):
             "why": [] if fused else sorted(set(reasons)), "seconds": seconds}
 
 
+def inputs(path):
+    """Names of the inputs of a file's last model, which is the one that is compiled."""
+    found = re.findall(r"^model \w+\((.*?)\)", path.read_text(encoding="utf-8"), re.S | re.M)
+    return re.findall(r"\w+", re.sub(r":[^,\[;]*(\[[^]]*\])?", "", found[-1].split(";")[0]))
+
+
+def draw(root, heedc, path):
+    """The SVG of a model's masks, none where it has none."""
+    command = [heedc, path.relative_to(root), "--emit=mask", *DRAWN_WITH.get(path.stem, [])]
+    command += [f"--input={name}=48" for name in inputs(path) if name in LENGTHS]
+    if (path.parent / "check").is_dir():
+        command += ["--model-dir", (path.parent / "check").relative_to(root)]
+    done = subprocess.run([str(word) for word in command], cwd=root, capture_output=True, text=True)
+    if done.returncode and " so it has no mask" not in done.stderr and " has no mask: " not in done.stderr:
+        raise SystemExit(f"{path}: {done.stderr}")
+    return done.stdout or None
+
+
+def write_masks(root, heedc, keys):
+    there = models(root)
+    (root / MASKS).mkdir(exist_ok=True)
+    for key in keys or there:
+        picture = root / MASKS / f"{key}.svg"
+        text = draw(root, heedc, there[key])
+        if text:
+            picture.write_text(text, encoding="utf-8")
+            print(f"{MASKS}/{key}.svg: {len(text)} bytes", flush=True)
+        else:
+            picture.unlink(missing_ok=True)
+
+
+def picture(root, key):
+    """How the page shows it: what is clicked on is the picture in its own size."""
+    path = f"{MASKS}/{key}.svg"
+    return f'[<img src="masks/{key}.svg" width="160" alt="mask">](masks/{key}.svg)' if (root / path).exists() else ""
+
+
 def processor_seconds():
     """Of all processes that have ended: what else the machine does has no say."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -112,7 +170,7 @@ def pairs(found):
 def row(root, system, path, found):
     title = system["name"].replace("|", "\\|")
     check = oracle(root, system["key"])
-    return [f"[{system['key']}](../{path.relative_to(root)})", f"{title}. {system['citation']}", str(lines(path)), str(found["kernels"]), attentions(found), largest(found),
+    return [f"[{system['key']}](../{path.relative_to(root)})", f"{title}. {system['citation']}", str(lines(path)), str(found["kernels"]), attentions(found), largest(found), picture(root, system["key"]),
             f"[oracle](../{check}), heed-check" if check else "heed-check"]
 
 
@@ -145,7 +203,8 @@ Each is one file of equations, compared with float64 NumPy (`test/zoo/`) and wit
 `lines` counts the file without comments. `kernels` are those that one call runs. `attentions` says how many of them are one kernel each that stores no scores, of how \
 many there are; \
 `in row blocks`: all scores of a few queries lie in the memory of the thread that computes them. The largest intermediate is what one kernel writes and another \
-reads, in elements; results are none.
+reads, in elements; results are none. `mask` is what `heedc --emit=mask` draws: tiles of queries and keys that are left out, evaluated per element, computed \
+without a mask.
 """
     if seconds:
         text += f"To compile one takes {statistics.median(seconds):.1f} s of processor time (median of {len(seconds)}; at most {max(seconds):.1f} s), kernels included.\n"
@@ -156,7 +215,7 @@ reads, in elements; results are none.
         if key in there and key in data:
             groups.setdefault(system["group"], []).append(row(root, system, there[key], data[key]))
     for group, rows in groups.items():
-        text += f"\n## {group}\n\n" + table(["key", "system", "lines", "kernels", "attentions", "largest intermediate", "checked by"], rows)
+        text += f"\n## {group}\n\n" + table(["key", "system", "lines", "kernels", "attentions", "largest intermediate", "mask", "checked by"], rows)
     text += unfused({key: data[key] for key in listed if key in there and key in data}, there, root)
     missing = [k for k in first["must"] if k not in there]
     if missing:
@@ -179,6 +238,8 @@ def main(arguments):
             data[key] = found if kernels else {**found, "seconds": known.get(key)}
             print(key, data[key], flush=True)
             write_data(ROOT, data)
+    elif len(arguments) > 1 and arguments[0] == "--masks":
+        write_masks(ROOT, pathlib.Path(arguments[1]).resolve(), arguments[2:])
     elif arguments:
         raise SystemExit(__doc__)
     (ROOT / PAGE).write_text(page(ROOT, data), encoding="utf-8")

@@ -1,4 +1,4 @@
-# RUN: %python %s %heed_src %t
+# RUN: %python %s %heed_src heedc %t
 """docs/zoo.md is what tools/zoo-page.py makes of the lists, the models and their stored summaries; each model stands in a list, under its group, names its
 key, and has a summary and an oracle. What the page says of made-up systems is what it should say."""
 import importlib.util
@@ -10,7 +10,7 @@ import sys
 
 from runs import expect, finish
 
-root, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+root, heedc, folder = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
 spec = importlib.util.spec_from_file_location("page", root / "tools/zoo-page.py")
 tool = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(tool)
@@ -29,6 +29,22 @@ for key, path in models.items():
     expect(tool.oracle(root, key), f"{path}: no test/zoo/{key}.py")
 expect(set(data) <= set(models), f"docs/zoo.json has summaries of what is not there: {sorted(set(data) - set(models))}")
 
+# Pictures of masks: of models that there are, small, and (some) as heedc draws them now; a model with a softmax that has a
+# `where` and an attention that streams has one.
+drawn = {path.stem: path for path in root.glob(f"{tool.MASKS}/*.svg")}
+REDRAW = f"`python tools/zoo-page.py --masks build/bin/heedc` draws them anew"
+expect(set(drawn) <= set(models) and len(drawn) > 70, f"{len(drawn)} pictures; of no model: {sorted(set(drawn) - set(models))}")
+for key, path in drawn.items():
+    expect(path.stat().st_size < 15000, f"{path}: {path.stat().st_size} bytes")
+for key, path in models.items():
+    text = re.sub("#.*", "", path.read_text(encoding="utf-8"))
+    if re.search(r"softmax\([\w, ]+ where", text) and data[key]["streaming"]:
+        expect(key in drawn, f"no picture of the mask of '{key}': {REDRAW}")
+for key in ("causal-attention", "sparse-transformer-strided", "bigbird", "longformer", "transformer-encdec", "varlen-packed-attention", "padded-batch-attention", "swin"):
+    expect(tool.draw(root, heedc, models[key]) == drawn[key].read_text(encoding="utf-8"), f"the picture of '{key}' is another: {REDRAW}")
+for key in ("mha", "ffn-relu"):
+    expect(tool.draw(root, heedc, models[key]) is None and key not in drawn, f"a picture of '{key}', which has no mask")
+
 # A tree of three systems: one is there, one is missing, one is beyond the list; lib/ is none.
 shutil.rmtree(folder, ignore_errors=True)
 for name, text in {
@@ -39,6 +55,7 @@ for name, text in {
     "models/lib/pieces.heed": "fn f(x) { return x }\n",
     "test/zoo/one.py": "",
     "docs/zoo.json": "{}",
+    "docs/masks/one.svg": "<svg/>",
 }.items():
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text)
@@ -47,8 +64,8 @@ tool.write_data(folder, {"one": found, "four": {**found, "attentions": 0, "strea
 made = tool.page(folder, tool.read_data(folder))
 expect(made == tool.page(folder, dict(reversed(tool.read_data(folder).items()))), "the page depends on the order of its data")
 for line in ("1 of 2 that must be there are there, 0 of 1 that should, and 1 beyond the list", "takes 1.0 s of processor time (median of 2; at most 1.5 s)", "Of their 2 attentions 1 are one kernel each, 0 of these in row blocks.",
-             "| [one](../models/core/one.heed) | First, the. A 2001; B 2002 | 3 | 2 | 1/2 | `B*H*M*N + 1` | [oracle](../test/zoo/one.py), heed-check |",
-             "| [four](../models/ffn/four.heed) | Fourth \\| last. E 2005 | 1 | 2 |  | none | heed-check |",
+             "| [one](../models/core/one.heed) | First, the. A 2001; B 2002 | 3 | 2 | 1/2 | `B*H*M*N + 1` | [<img src=\"masks/one.svg\" width=\"160\" alt=\"mask\">](masks/one.svg) | [oracle](../test/zoo/one.py), heed-check |",
+             "| [four](../models/ffn/four.heed) | Fourth \\| last. E 2005 | 1 | 2 |  | none |  | heed-check |",
              "| [one](../models/core/one.heed) | 1/2 | rows are stored |", "| [one](../models/core/one.heed) | `B*H*M*N + 1` |", "## Not yet\n\n`two`."):
     expect(line in made, f"no {line!r} in\n{made}")
 expect(len((folder / tool.DATA).read_text().splitlines()) == 4 and json.loads((folder / tool.DATA).read_text())["one"] == found, "a line a model")
