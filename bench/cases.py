@@ -9,6 +9,7 @@ import os
 
 import numpy as np
 
+import zoo_models
 from goals import goal
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -19,13 +20,13 @@ OWN = os.path.join(HERE, "models")
 @dataclasses.dataclass
 class Case:
     name: str
-    group: str  # attention, small, decode, gemm, rows, linear, encoder
+    group: str  # attention, small, decode, gemm, rows, linear, encoder, zoo
     kind: str  # what systems look at: attention, gemm, layer_norm, ...
     params: dict  # JSON: sizes and flags of the kind
     source: str  # a .heed file
     options: tuple = ()  # for heedc
     flops: float = 0.0
-    reads: float = 0.0  # bytes
+    reads: float = 0.0  # bytes, 0: those of its arrays
     writes: float = 0.0
     gate: float = 0.0  # the least share of the limit, 0: none
     threads: tuple = ("1", "all")
@@ -317,8 +318,25 @@ def encoders():
         yield encoder("BERT base", BASE, base_weights, b, n)
 
 
+# --- the zoo -----------------------------------------------------------------------------------------------------------
+
+
+def zoo_case(e):
+    """Of an entry of zoo_cases.py. One thread."""
+    key = e["path"].split("/")[1]
+    weights = e["weights"] and (lambda: e["weights"](np.random.default_rng(12)))
+    options = [x for name, value in e["sets"].items() for x in ("--set", f"{name}={value}")]
+    return Case(f"{key} {e['what']}", "zoo", "zoo", dict(key=key, oracle=e["oracle"], sets=e["sets"]), os.path.join(MODELS, e["path"] + ".heed"),
+                tuple(options), e["flops"], threads=("1",), make=lambda: e["inputs"](np.random.default_rng(11)), make_weights=weights)
+
+
+def zoo():
+    for function in zoo_models.FOUND:
+        yield zoo_case(function())
+
+
 def cases():
-    for part in (attentions, small, decodes, gemms, passes, linears, encoders):
+    for part in (attentions, small, decodes, gemms, passes, linears, encoders, zoo):
         yield from part()
 
 

@@ -26,12 +26,15 @@ def write_inputs(case, folder):
     if "config" in case.params:
         with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
             json.dump(case.params["config"], file)
+    if not case.reads:
+        case.reads = float(sum(a.nbytes for a in (*inputs.values(), *(weights or {}).values())))
     return {**case.describe(), "inputs": list(inputs), "weights_file": path}, inputs, weights or {}
 
 
 def expected(case, inputs, weights):
     """(what the case gives in float64, how far an output may be from it)."""
     output, largest = reference.answer(case.kind, case.params, inputs, weights)
+    case.writes = case.writes or 4.0 * output.size
     return output, reference.tolerance(largest)
 
 

@@ -30,4 +30,6 @@ def goal(case):
         return 0.60, None
     if group == "encoder" and p["B"] == 1:
         return 0.85, 1.25 if p["D"] == 768 else 1.7 if p["N"] == 128 else None
+    if group == "zoo":
+        return 0.50, 1.3
     return None, None

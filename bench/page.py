@@ -1,4 +1,5 @@
-"""docs/performance.md, with docs/performance.json and the pictures beside it: one run written down."""
+"""docs/performance.md, with docs/performance.json and the pictures beside it: one run written down. Its cells of the zoo are in
+docs/zoo-performance.md and .json; a run of one of the two leaves the other page as it is."""
 import json
 import os
 import shutil
@@ -30,10 +31,13 @@ def table(head, lines):
     return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)] + ["| " + " | ".join(x.replace("|", "/") for x in r) + " |" for r in lines]
 
 
-def markdown(s):
+TITLES = {"performance": "Performance", "zoo-performance": "Performance of the zoo"}
+
+
+def markdown(s, name="performance"):
     """Nothing but `s` decides what it says."""
     cores = len(s["machine"]["cores"])
-    out = ["<!-- Written by bench/run.py --report from performance.json beside it; not edited by hand. -->", "# Performance", ""]
+    out = [f"<!-- Written by bench/run.py --report from {name}.json beside it; not edited by hand. -->", f"# {TITLES[name]}", ""]
     out += [f"- {x}" for x in report.verdict(s)] + [""]
     out += [f"Heed {s['version']}, commit {s['commit']}, target {s['target']}, on {s['machine']['cpu']} with {cores} core{'s' if cores > 1 else ''}: one run, "
             f"{s['began']} to {s['ended']}, {s['minutes']:g} minutes of it measuring. Intervals are 95 %, of {s['clock']} time. "
@@ -50,6 +54,10 @@ def markdown(s):
                 out += table(("case", "threads", "prototype", "prototype / Heed", "verdict"), beside_prototypes(found)) + [""]
             if every_system(found):
                 out += ["Median ms of every system, each at its best (* from a first trial: too slow to be raced):", ""] + table(*every_system(found)) + [""]
+    slow = report.below(s)
+    if slow:
+        out += ["## Below half of the limit", "", "Kernels that take a tenth of the time or more; the limit counts products and sums of the mathematics, no "
+                "exponentials and no bytes between kernels.", ""] + table(("case", "of limit", "kernels, share of the time"), slow) + [""]
     doubts = report.doubts(s)
     if doubts:
         out += ["## Unjudged", ""] + table(("case", "threads", "why", "blocks rejected"), doubts) + [""]
@@ -62,17 +70,24 @@ def markdown(s):
     return "\n".join(out)
 
 
-def write(run, docs, pictures):
-    """docs/performance.json, .md and the pictures."""
-    s = report.summary(run)
-    names = sorted(n[:-4] for n in os.listdir(pictures) if n.endswith(".svg"))
-    s["pictures"] = names
+def write_page(s, docs, name):
     s = json.loads(json.dumps(s, default=str), parse_float=lambda x: float(f"{float(x):.5g}"))
-    with open(os.path.join(docs, "performance.json"), "w", encoding="utf-8") as file:
+    with open(os.path.join(docs, name + ".json"), "w", encoding="utf-8") as file:
         json.dump(s, file, indent=0)
         file.write("\n")
-    with open(os.path.join(docs, "performance.md"), "w", encoding="utf-8") as file:
-        file.write(markdown(s))
+    with open(os.path.join(docs, name + ".md"), "w", encoding="utf-8") as file:
+        file.write(markdown(s, name))
+
+
+def write(run, docs, pictures):
+    """The pages that the run has cells for, and the pictures of the first."""
+    zoo, others = ([c for c in run["cases"] if (c["group"] == "zoo") == wanted] for wanted in (True, False))
+    if zoo:
+        write_page(report.summary({**run, "cases": zoo}), docs, "zoo-performance")
+    if not others:
+        return
+    names = sorted(n[:-4] for n in os.listdir(pictures) if n.endswith(".svg"))
+    write_page({**report.summary({**run, "cases": others}), "pictures": names}, docs, "performance")
     shutil.rmtree(os.path.join(docs, "performance"), ignore_errors=True)
     os.makedirs(os.path.join(docs, "performance"))
     for name in names:
@@ -80,6 +95,6 @@ def write(run, docs, pictures):
 
 
 if __name__ == "__main__":
-    # page.py FOLDER: docs/performance.md from the run whose results lie there, without a new one.
+    # page.py FOLDER: the pages of docs/ from the run whose results lie there, without a new one.
     with open(os.path.join(sys.argv[1], "results.json"), encoding="utf-8") as source:
         write(json.load(source), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs"), sys.argv[1])

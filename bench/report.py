@@ -7,7 +7,7 @@ from estimate import Series
 from goals import goal
 
 GROUPS = {"attention": "Attention", "small": "Small and odd sizes", "decode": "Decoding: one query", "gemm": "Dense layers",
-          "rows": "Rows and elements", "linear": "Linear attention", "encoder": "Encoders"}
+          "rows": "Rows and elements", "linear": "Linear attention", "encoder": "Encoders", "zoo": "Systems of the zoo"}
 VERDICTS = ("ahead", "tie", "behind", "unjudged", "alone")
 CLIFF = 1.5  # the most that an odd size may cost beyond the next round one, per operation
 TWICE = 1.9  # the least that two threads must bring a long attention
@@ -78,12 +78,31 @@ def cell(case, within):
                gflops=1e-9 * case["flops"] / mine["median"], gbytes=1e-9 * (case["reads"] + case["writes"]) / mine["median"],
                grows=case["grows"], rounded=case["rounded"], peers=peers, difference=heed["difference"], n=case["params"].get("N", 0),
                intensity=case["flops"] / (case["reads"] + case["writes"]), limits=limits)
+    if "kernels" in case:
+        row["kernels"] = kernels(case)
     judged = against([r for r in others if r["group"] == "peer"], within)
     row.update(judged or alone(heed, within))
     if judged and judged["ratio"] is not None:
         row["peer_median"] = next(p["median"] for p in peers.values() if p["variant"] == judged["peer"])
     prototype = against([r for r in others if r["group"] == "prototype"], within)
     return {**row, "prototype": prototype} if prototype else row
+
+
+def kernels(case):
+    """[name, share of the time of all, share of the operations of all], of kernels that take a tenth of it or more; the longest first."""
+    times, operations = {}, {}
+    for name, seconds, flops, _ in case["kernels"]:
+        times[name] = times.get(name, 0) + seconds
+        operations[name] = operations.get(name, 0) + flops
+    total, work = sum(times.values()) or 1, sum(operations.values()) or 1
+    found = [[name, times[name] / total, operations[name] / work] for name in sorted(times, key=times.get, reverse=True)]
+    return [k for k in found if k[1] >= 0.1]
+
+
+def below(s):
+    """(case, share of the limit, what takes the time) of the cells of the zoo that do not reach half of their limit."""
+    found = sorted((c for c in s["cells"] if "kernels" in c and c["share"] < 0.5), key=lambda c: c["share"])
+    return [[c["name"], f"{c['share']:.2f} of {c['bound']}", ", ".join(f"`{name}` {time:.0%}" for name, time, _ in c["kernels"])] for c in found]
 
 
 def summary(run):
@@ -123,6 +142,9 @@ def verdict(s):
     judged = sure(s)
     found.append(f"goals: ratio to the best peer reached in {reached(judged, 'goal_ratio', 'ratio')} judged cells, share of the limit in "
                  f"{reached(judged, 'goal', 'share')}; gates (share): {reached(judged, 'gate', 'share')}")
+    ratios = sorted(c["ratio"] for c in judged if c["group"] == "zoo" and c.get("ratio"))
+    if ratios:
+        found.append(f"zoo: peer / Heed is {statistics.median(ratios):.2f} in the median of {len(ratios)} judged cells, {ratios[0]:.2f} at least")
     beside = [c for c in there if "prototype" in c]
     if beside:
         found.append(f"{len(beside)} cells beside the prototype: {counts(beside, lambda c: c['prototype']['verdict'])}")
@@ -212,6 +234,7 @@ def text(s):
     widths = [max(len(r[k]) for r in table if not r[2].startswith("failed")) for k in range(len(COLUMNS))]
     lines = ["  ".join(r[k].ljust(widths[k]) if k in (0, 5, 8, 11) else r[k].rjust(widths[k]) for k in range(len(r))).rstrip() for r in table]
     lines += ["", f"{s['machine']['cpu']}, commit {s['commit']}; (!) marks what is below its gate or goal", *verdict(s)]
+    lines += [f"below half of the limit: {name}: {share}: {kernels}" for name, share, kernels in below(s)]
     lines += [f"unjudged: {name} ({threads}): {why}; rejected: {rejected}" for name, threads, why, rejected in doubts(s)]
     lines += [f"{name}: {version}" for name, version in s["systems"].items()]
     lines += [f"not compared: {who}: {why} ({len(names)} cells, {names[0]})" for (who, why), names in absences(s).items()]

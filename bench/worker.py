@@ -1,6 +1,6 @@
 """One system in a process of its own, so that no library's threads and settings touch another's.
 
-Reads a request a line (JSON) and answers with a line: `prepare` a case, `time` a variant of it, `release` it.
+Reads a request a line (JSON) and answers with a line: `prepare` a case, `time` a variant of it, `profile` or `release` it.
 """
 import gc
 import importlib
@@ -71,6 +71,10 @@ class Worker:
                 run()
             found.append((clock() - start) / group)
         return {"seconds": found, "switches": switches() - before, "spent": time.perf_counter() - began}
+
+    def profile(self, variant):
+        """Kernels as [name, seconds, operations, bytes], of the system that can say."""
+        return {"kernels": self.ready[variant].profile()}
 
     def release(self, keep=()):
         for name in [n for n in self.ready if n not in keep]:

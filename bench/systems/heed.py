@@ -27,5 +27,6 @@ class System:
         call = model.bind(**arrays)
         run = call.alone()
         run.close = model.close
+        run.profile = lambda: [[k.name, k.seconds, k.flops, k.bytes] for k in model.profile(runs=5, **arrays)]
         results = call.results
         return run, lambda: results[0] if isinstance(results, tuple) else results

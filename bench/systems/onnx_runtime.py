@@ -188,6 +188,21 @@ class System:
         return {kind: lambda kind=kind: self.session(encoder(p, weights, inputs["ids"], kind), ids)
                 for kind in ("Attention", "MultiHeadAttention")}
 
+    def zoo(self, p, inputs, weights):
+        """What PyTorch's exporter makes of its peer's equations; what that cannot say, or this cannot run, is named."""
+        def make():
+            import io
+            import torch
+            from systems import zoo_torch
+            module, arguments = zoo_torch.model(p, inputs, weights)
+            file = io.BytesIO()
+            with torch.no_grad():
+                torch.onnx.export(module, tuple(arguments), input_names=list(inputs), dynamo=True, optimize=True).save(file)
+            session = self.session(file.getvalue(), inputs)
+            return session
+
+        return {"exported": make}
+
 
 def flat(a):
     """[B, H, N, E] to [B, N, H*E]."""

@@ -219,3 +219,11 @@ class System:
         model = Encoder(p, tensors(weights)).eval()
         ids = torch.from_numpy(inputs["ids"].astype(np.int64))
         return self.three(model, ids)
+
+    def zoo(self, p, inputs, weights):
+        """Without max-autotune: of so many systems it would take longer than all measuring."""
+        from systems import zoo_torch
+        module, arguments = zoo_torch.model(p, inputs, weights)
+        found = self.both(module, *arguments)
+        more = zoo_torch.OTHERS.get(p["key"])
+        return {**found, **(more(dict(zip(inputs, arguments)), tensors(weights), p["sets"]) if more else {})}

@@ -139,11 +139,18 @@ private:
   /// Which operand of \p term is a table over offsets, if the others vary over
   /// queries alone.
   std::optional<unsigned> tableOf(unsigned term);
+  /// The same if the others vary over keys alone and are summed over one dim.
+  std::optional<unsigned> tableOfKeys(unsigned term);
   bool isTable(AffineMap map);
   bool hasTableValue();
   void sumTableRows(StreamingStage &stage, unsigned term, unsigned operand,
                     StreamingTerm &result);
   void stageTableTerm(StreamingStage &stage, unsigned term, unsigned operand);
+  halide::FuncOp tableWindow(StreamingStage &stage, unsigned term,
+                             unsigned operand);
+  /// What a pair reads of the window, at \p reduction of the summed dim.
+  Value inWindow(Ops &o, const StreamingStage &stage, halide::FuncOp window,
+                 const TilePlace &at, ArrayRef<Value> reduction = {});
   void stageTableNumbers(StreamingStage &stage, unsigned term);
   void stageTableValue(StreamingStage &stage, unsigned value);
   /// The parts of `products` that tables make.

@@ -15,7 +15,11 @@
 // constant mask: no vector is read lane by lane.
 //
 // Weights of keys beyond an end of the table are added up first. A table of
-// numbers, a bias, needs no more than to lie in the right order.
+// numbers, a bias, needs no more than to lie in the right order; and where the
+// table meets keys, not queries, so does each of its columns:
+//
+//   term   C[e][x] = T[x,e];                     t[jj][ii] += k[j,e]
+//   C[e][j-i+c]
 #include "passes/Lower/StreamingBuilder.h"
 #include "passes/Mutation.h"
 #include "passes/Schedule/Schedule.h"
@@ -106,6 +110,20 @@ std::optional<unsigned> Streaming::tableOf(unsigned term) {
     } else if (map.isFunctionOfDim(op.firstDim(DimKind::Key))) {
       return std::nullopt;
     }
+  }
+  return found;
+}
+
+std::optional<unsigned> Streaming::tableOfKeys(unsigned term) {
+  if (op.contractDims(term).size() != 1)
+    return std::nullopt;
+  std::optional<unsigned> found;
+  for (auto [number, map] : llvm::enumerate(op.maps(term))) {
+    if (!map.isFunctionOfDim(op.firstDim(DimKind::Query)))
+      continue;
+    if (found || !isTable(map))
+      return std::nullopt;
+    found = number;
   }
   return found;
 }
@@ -255,17 +273,23 @@ void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
   stage.terms.push_back(std::move(result));
 }
 
-/// A table of numbers: a vector of queries reads some that follow one another,
-/// once those that the block reaches lie in reverse order.
-void Streaming::stageTableNumbers(StreamingStage &stage, unsigned term) {
-  Value tensor = op.term(term).front();
-  AffineMap map = op.maps(term).front();
-  std::string suffix = heed::format("{}", term);
-  auto window = func(
-      stage.name("bias") + suffix, {"x", "kb"}, 1,
+/// What the pairs of a block read of a table, in reverse order of its rows: a
+/// vector of queries reads numbers that follow one another.
+halide::FuncOp Streaming::tableWindow(StreamingStage &stage, unsigned term,
+                                      unsigned number) {
+  Value tensor = op.term(term)[number];
+  AffineMap map = op.maps(term)[number];
+  SmallVector<unsigned> contract = op.contractDims(term);
+  SmallVector<StringRef> own{"x"};
+  if (!contract.empty())
+    own.push_back("e");
+  own.push_back("kb");
+  return func(
+      heed::format("{}{}", stage.name("bias"), term), own, 1,
       [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-        Value x = args[0];
-        TilePlace at = TilePlace::ofTile(args.drop_front(2)).inBlock(args[1]);
+        Value x = args[0], block = args[own.size() - 1];
+        TilePlace at =
+            TilePlace::ofTile(args.drop_front(own.size())).inBlock(block);
         Table table = tableAt(o, stage, tensor, map, at);
         Value row =
             o.clamp(o.subi(o.addi(table.start,
@@ -275,15 +299,28 @@ void Streaming::stageTableNumbers(StreamingStage &stage, unsigned term) {
                            x),
                     table.last);
         SmallVector<Value> dims = place(o, at.batch, o.i(0), o.i(0));
+        if (!contract.empty())
+          dims[contract.front()] = args[1];
         return {operand(o, tensor, map, dims,
                         table.reversed ? o.subi(table.last, row) : row)};
       });
-  auto f = func(stage.name("t") + suffix, {"ii", "jj", "kb"}, 1,
-                [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-                  TilePlace at = TilePlace::ofPair(args);
-                  Value x =
-                      o.addi(o.subi(at.lane, at.key), o.i(stage.block - 1));
-                  return {o.read1(window.getResult(), at.with({x, at.block}))};
+}
+
+Value Streaming::inWindow(Ops &o, const StreamingStage &stage,
+                          halide::FuncOp window, const TilePlace &at,
+                          ArrayRef<Value> reduction) {
+  SmallVector<Value> own{o.addi(o.subi(at.lane, at.key), o.i(stage.block - 1))};
+  own.append(reduction.begin(), reduction.end());
+  own.push_back(at.block);
+  return o.read1(window.getResult(), at.with(own));
+}
+
+/// A table of numbers.
+void Streaming::stageTableNumbers(StreamingStage &stage, unsigned term) {
+  halide::FuncOp window = tableWindow(stage, term, 0);
+  auto f = func(heed::format("{}{}", stage.name("t"), term), {"ii", "jj", "kb"},
+                1, [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+                  return {inWindow(o, stage, window, TilePlace::ofPair(args))};
                 });
   StreamingTerm &own = stage.terms.emplace_back(termOf(term));
   own.func = f;

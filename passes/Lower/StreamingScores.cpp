@@ -189,7 +189,11 @@ SmallVector<Value> Streaming::termOperands(Ops &o, const StreamingStage &stage,
     dims[c] = reduction[slot];
   SmallVector<Value> values;
   for (auto [number, map] : llvm::enumerate(op.maps(term))) {
-    if (Value transposed = staged[first + number]) {
+    if (term < stage.terms.size() &&
+        stage.terms[term].windowOperand == number) {
+      values.push_back(
+          inWindow(o, stage, stage.terms[term].window, at, reduction));
+    } else if (Value transposed = staged[first + number]) {
       SmallVector<Value> own{at.lane};
       own.append(reduction.begin(), reduction.end());
       values.push_back(o.read1(transposed, at.with(own)));
@@ -269,6 +273,10 @@ void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
   own.func = f;
   if (contract.empty())
     return;
+  if ((own.windowOperand = tableOfKeys(term))) {
+    own.window = tableWindow(stage, term, *own.windowOperand);
+    own.isProduct = op.pair(term).empty();
+  }
   SmallVector<Value> extents;
   for (unsigned c : contract) {
     extents.push_back(size(c).value);

@@ -44,6 +44,7 @@ struct StreamingTerm {
   bool isProduct = false; ///< of operands that a lane shares with others
   std::optional<StreamingOffsets> offsets;
   halide::FuncOp window; ///< the numbers of a table that a block reaches
+  std::optional<unsigned> windowOperand; ///< which are summed with keys
 };
 
 /// The funcs of one update of the state: those of full blocks, or of partial

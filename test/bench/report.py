@@ -4,6 +4,7 @@ import copy
 import json
 import pathlib
 import sys
+import tempfile
 
 from runs import expect, finish
 
@@ -18,6 +19,9 @@ import report
 stored = json.loads((source / "docs/performance.json").read_text())
 expect((source / "docs/performance.md").read_text() == page.markdown(stored),
        "docs/performance.md is not what `make bench REPORT=1` writes from docs/performance.json")
+zoo = source / "docs/zoo-performance.json"
+expect(not zoo.exists() or (source / "docs/zoo-performance.md").read_text() == page.markdown(json.loads(zoo.read_text()), "zoo-performance"),
+       "docs/zoo-performance.md is not what `make bench CASE=zoo REPORT=1` writes from docs/zoo-performance.json")
 for name in stored.get("pictures", []):
     expect((source / f"docs/performance/{name}.svg").exists(), f"no picture {name}")
 
@@ -100,9 +104,28 @@ long = {"group": "attention", "params": {"N": 2048, "M": 2048, "E": 32, "mask": 
 single = changed(**long, threads=1, systems=[row("heed", "heed", [block(0.032)] * 10)])
 expect("two threads bring c only 1.60 times" in text_of(single, changed(**long)), "two threads")
 
+# Cells of the zoo: the kernels that take the time, a list of what is below half of its limit, a page of their own.
+spent = [["attention", 0.006, 9e8, 0], ["rows", 0.0031, 1e8, 0], ["attention", 0.001, 0, 0], ["little", 0.0009, 0, 0]]
+zoo = changed(name="z", group="zoo", kernels=spent, systems=[row("heed", "heed", []), row("p", "p", [block(0.04, 0.06)] * 10)])
+quick = changed(name="q", group="zoo", kernels=spent, systems=[row("heed", "heed", []), row("p", "p", [block(0.0125, 0.015)] * 10)])
+found = cell(zoo)["kernels"]
+expect([k[0] for k in found] == ["attention", "rows"] and abs(found[0][1] - 7 / 11) < 1e-9 and abs(found[0][2] - 0.9) < 1e-9, f"{found}")
+made = report.summary({**run, "cases": [case, zoo, quick]})
+expect(report.below(made) == [["z", "0.25 of FMA", "`attention` 64%, `rows` 28%"]], f"{report.below(made)}")
+expect("zoo: peer / Heed is 1.35 in the median of 2 judged cells, 1.20 at least" in report.verdict(made), f"{report.verdict(made)}")
+with tempfile.TemporaryDirectory() as docs:
+    page.write({**run, "cases": [zoo, quick]}, docs, docs)
+    expect(sorted(p.name for p in pathlib.Path(docs).iterdir()) == ["zoo-performance.json", "zoo-performance.md"], "a page of its own")
+    text = pathlib.Path(docs, "zoo-performance.md").read_text()
+    expect("## Below half of the limit" in text and "| z | 0.25 of FMA |" in text and "| q |" in text, text)
+    page.write({**run, "cases": [case, zoo]}, docs, docs)
+    first = pathlib.Path(docs, "performance.md").read_text()
+    expect("| c |" in first and "| z |" not in first and "| z |" in pathlib.Path(docs, "zoo-performance.md").read_text(), first)
+
 # Goals are those of cases that there are.
 aimed = {c.name: goals.goal(c.describe()) for c in cases.cases()}
 expect(aimed["causal N=2048 E=64 H=8"] == (0.80, 1.5) and aimed["full N=8192 E=64 H=8"] == (0.85, 1.2), f"{aimed}")
 expect(aimed["decode M=16384 E=128 H=8/8"] == aimed["decode by causal attention M=16384 E=128 H=8/8"] == (0.90, 1.4), "decode")
+expect(aimed["talking-heads N=512 E=64 H=12"] == (0.50, 1.3), "the zoo")
 expect(aimed["window 512 N=4096 E=64"] == (0.60, 3.0) and aimed["full N=2048 E=32"] == (None, None), "window")
 finish()

@@ -3,16 +3,18 @@
 import numpy as np
 from zoo import check, layer_norm, linear_weights, multi_head, norm_weights, uniform
 
+HEADS = 2
+
 
 def oracle(inputs, weights):
     x = inputs["x"].astype(np.float64)
     height, width = x.shape[1:3]
     for y in range(height):
         n = layer_norm(x[:, y], weights, "layer.0.row.norm")
-        x[:, y] += multi_head(n, n, weights, 2, "layer.0.row.")
+        x[:, y] += multi_head(n, n, weights, HEADS, "layer.0.row.")
     for column in range(width):
         n = layer_norm(x[:, :, column], weights, "layer.0.column.norm")
-        x[:, :, column] += multi_head(n, n, weights, 2, "layer.0.column.")
+        x[:, :, column] += multi_head(n, n, weights, HEADS, "layer.0.column.")
     return {"y": x}
 
 

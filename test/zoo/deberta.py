@@ -6,6 +6,8 @@ delta(i, j) is 0 for i - j <= -k, 2k - 1 for i - j >= k, and i - j + k between.
 import numpy as np
 from zoo import check, heads, linear, linear_weights, merge, softmax, uniform
 
+HEADS = 4
+
 
 def delta(i, j, k):
     return 0 if i - j <= -k else 2 * k - 1 if i - j >= k else i - j + k
@@ -14,8 +16,8 @@ def delta(i, j, k):
 def oracle(inputs, weights):
     x = inputs["h"].astype(np.float64)
     n, table = x.shape[1], weights["rel_embeddings.weight"].astype(np.float64)
-    q, k, v = (heads(linear(x, weights, "content." + name), 4) for name in ("query", "key", "value"))
-    qr, kr = (heads(table[None] @ weights[f"pos_{name}.weight"].astype(np.float64).T, 4)[0] for name in ("query", "key"))
+    q, k, v = (heads(linear(x, weights, "content." + name), HEADS) for name in ("query", "key", "value"))
+    qr, kr = (heads(table[None] @ weights[f"pos_{name}.weight"].astype(np.float64).T, HEADS)[0] for name in ("query", "key"))
     s = q @ k.swapaxes(-1, -2)
     for i in range(n):
         for j in range(n):

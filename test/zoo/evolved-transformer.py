@@ -4,6 +4,8 @@ Sentences without their padding; convolutions as sums over shifted copies of a p
 import numpy as np
 from zoo import check, layer_norm, linear, linear_weights, multi_head, norm_weights, uniform
 
+HEADS = 2
+
 
 def shifted(x, back, size):
     """size copies of x (N x C): copy u holds row n + u - back, zeros outside."""
@@ -38,20 +40,20 @@ def encoder(x, w, at):
     m = layer_norm(relu(linear(m, w, at + "conv.left")) + fill(right, 4 * d), w, at + "conv.norm2")
     x = x + fill(separable(m, w, at + "conv.separable", 4), d)
     m = layer_norm(x, w, at + "self.norm")
-    x = x + attend(m, m, w, at + "self", 2)
+    x = x + attend(m, m, w, at + "self", HEADS)
     return x + linear(relu(linear(layer_norm(x, w, at + "ffn.norm"), w, at + "ffn.up")), w, at + "ffn.down")
 
 
 def decoder(y, memory, w, at):
     d = y.shape[1]
     m = layer_norm(y, w, at + "first.norm")
-    y = y + attend(m, m, w, at + "first.self", 4, True) + attend(m, memory, w, at + "first.cross", 2)
+    y = y + attend(m, m, w, at + "first.self", 2 * HEADS, True) + attend(m, memory, w, at + "first.cross", HEADS)
     m = layer_norm(y, w, at + "conv.norm1")
     m = relu(separable(m, w, at + "conv.left", 10)) + fill(separable(m, w, at + "conv.right", 6), 2 * d)
     y = y + separable(layer_norm(m, w, at + "conv.norm2"), w, at + "conv.separable", 6)
     m = layer_norm(y, w, at + "self.norm")
-    y = y + attend(m, m, w, at + "self", 2, True)
-    y = y + attend(layer_norm(y, w, at + "cross.norm"), memory, w, at + "cross", 2)
+    y = y + attend(m, m, w, at + "self", HEADS, True)
+    y = y + attend(layer_norm(y, w, at + "cross.norm"), memory, w, at + "cross", HEADS)
     f = linear(layer_norm(y, w, at + "ffn.norm1"), w, at + "ffn.up")
     return y + linear(layer_norm(f / (1 + np.exp(-f)), w, at + "ffn.norm2"), w, at + "ffn.down")
 

@@ -3,6 +3,8 @@
 import numpy as np
 from zoo import check, heads, layer_norm, linear, linear_weights, merge, norm_weights, uniform
 
+HEADS = 2
+
 
 def phi(x):
     return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
@@ -12,7 +14,7 @@ def oracle(inputs, weights):
     x = inputs["x"].astype(np.float64)
     for l in range(2):
         at = f"layer.{l}."
-        q, k, v = (heads(linear(x, weights, at + name), 2) for name in ("query", "key", "value"))
+        q, k, v = (heads(linear(x, weights, at + name), HEADS) for name in ("query", "key", "value"))
         q, k = phi(q), phi(k)
         a = np.einsum("bhnc,bhcf->bhnf", q, np.einsum("bhnc,bhnf->bhcf", k, v)) / np.einsum("bhnc,bhc->bhn", q, k.sum(2))[..., None]
         x = layer_norm(x + linear(merge(a), weights, at + "output"), weights, at + "norm1")

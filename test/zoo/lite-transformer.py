@@ -5,6 +5,8 @@ import numpy as np
 from zoo import (attention_weights, check, feed_forward, feed_forward_weights, layer_norm, linear, linear_weights, multi_head, norm_weights,
                  softmax, uniform)
 
+HEADS = 2
+
 
 def branch(x, weights, at):
     a, gate = np.split(linear(x, weights, at + "input"), 2, axis=-1)
@@ -22,7 +24,7 @@ def oracle(inputs, weights):
     x = inputs["x"].astype(np.float64)
     for at in ("layer.0.", "layer.1."):
         left, right = np.split(x, 2, axis=-1)
-        long = multi_head(left, left, weights, 2, at + "attention.")
+        long = multi_head(left, left, weights, HEADS, at + "attention.")
         x = layer_norm(x + np.concatenate([long, branch(right, weights, at + "branch.")], -1), weights, at + "norm1")
         x = layer_norm(x + feed_forward(x, weights, at), weights, at + "norm2")
     return {"y": x}

@@ -6,13 +6,15 @@ import math
 import numpy as np
 from zoo import check, layer_norm, linear, linear_weights, multi_head, norm_weights, uniform
 
+HEADS = 2
+
 
 def gelu(x):
     return 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
 
 
 def block(u, x, weights, at):
-    u = u + multi_head(layer_norm(u, weights, at + ".norm_query"), layer_norm(x, weights, at + ".norm_input"), weights, 2, at + ".")
+    u = u + multi_head(layer_norm(u, weights, at + ".norm_query"), layer_norm(x, weights, at + ".norm_input"), weights, HEADS, at + ".")
     h = gelu(linear(layer_norm(u, weights, at + ".mlp.norm"), weights, at + ".mlp.up"))
     return u + linear(h, weights, at + ".mlp.down")
 

@@ -10,8 +10,9 @@ def oracle(inputs, weights):
     o = (1 - beta) * (softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])) @ v)
     for i in range(n):
         e = [np.exp(-inputs.get("gamma", 1) * abs(i - j)) for j in range(n)]
+        total = sum(e)
         for j in range(n):
-            o[:, :, i] += beta * e[j] / sum(e) * v[:, :, j]
+            o[:, :, i] += beta * e[j] / total * v[:, :, j]
     return {"o": o}
 
 

@@ -4,13 +4,15 @@ rFF(SAB(PMA(ISAB(ISAB(X))))). The last case shuffles the set of the first: the r
 import numpy as np
 from zoo import check, layer_norm, linear, linear_weights, multi_head, norm_weights, uniform
 
+HEADS = 2
+
 
 def rff(x, weights, at):
     return np.maximum(linear(x, weights, at), 0)
 
 
 def mab(x, y, weights, at):
-    h = layer_norm(x + multi_head(x, y, weights, 2, at + "."), weights, at + ".norm1")
+    h = layer_norm(x + multi_head(x, y, weights, HEADS, at + "."), weights, at + ".norm1")
     return layer_norm(h + rff(h, weights, at + ".rff"), weights, at + ".norm2")
 
 

@@ -3,13 +3,15 @@
 import numpy as np
 from zoo import check, f64, heads, linear, linear_weights, merge, softmax, uniform
 
+HEADS = 4
+
 
 def oracle(inputs, weights):
     x = inputs["x"].astype(np.float64)
     w1, b1, w2, b2 = f64(*(weights["dense." + name] for name in ("w1", "b1", "w2", "b2")))
-    n, v = x.shape[1], heads(linear(x, weights, "value"), 4)
+    n, v = x.shape[1], heads(linear(x, weights, "value"), HEADS)
     o = np.zeros_like(v)
-    for h in range(4):
+    for h in range(HEADS):
         for i in range(n):
             scores = np.maximum(x[:, i] @ w1[h].T + b1[h], 0) @ w2[h].T + b2[h]
             o[:, h, i] = np.einsum("bj,bje->be", softmax(scores[:, :n]), v[:, h])

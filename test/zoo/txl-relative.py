@@ -16,11 +16,12 @@ def oracle(inputs, weights):
     q, k, v = f64(inputs["q"], inputs["k"], inputs["value"])
     wkr, u, vb = f64(weights["r_net.weight"], weights["r_w_bias"], weights["r_r_bias"])
     n, m = q.shape[2], k.shape[2]
+    r = [wkr @ sinusoids(t, wkr.shape[-1]) for t in range(m)]  # H x E each
     s, live = np.zeros(q.shape[:3] + (m,)), np.zeros((n, m), bool)
     for i in range(n):
         for j in range(i + (m - n) + 1):
-            r = wkr @ sinusoids(i + (m - n) - j, wkr.shape[-1])  # H x E
-            terms = q[:, :, i] * k[:, :, j] + q[:, :, i] * r + u * k[:, :, j] + vb * r
+            far = r[i + (m - n) - j]
+            terms = q[:, :, i] * k[:, :, j] + q[:, :, i] * far + u * k[:, :, j] + vb * far
             s[:, :, i, j], live[i, j] = terms.sum(-1), True
     return {"o": softmax(s / np.sqrt(q.shape[-1]), live) @ v}
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from zoo import check, layer_norm, linear, linear_weights, multi_head, norm_weights, uniform
 
-P = 16
+P, HEADS = 16, 4
 
 
 def gelu(x):
@@ -22,7 +22,7 @@ def oracle(inputs, weights):
         z = (np.stack(rows) + weights["position"])[None]
         for at in ("layer.0.", "layer.1."):
             m = layer_norm(z, weights, at + "norm1")
-            z = multi_head(m, m, weights, 4, at + "self.") + z
+            z = multi_head(m, m, weights, HEADS, at + "self.") + z
             z = linear(gelu(linear(layer_norm(z, weights, at + "norm2"), weights, at + "ffn.up")), weights, at + "ffn.down") + z
         out.append(linear(layer_norm(z[0, 0], weights, "norm"), weights, "head"))
     return {"y": np.stack(out)}

@@ -1,0 +1,69 @@
+# RUN: %python %s %heed_src %heed_build %t %python
+# UNSUPPORTED: asan
+# (the compiled libraries are linked without the sanitizer that the runtime would want)
+"""bench/zoo_cases.py: at small sizes each case's inputs, weights and constants are those of its model and of its oracle, and some compiled ones give what
+the oracle does. No peer is asked, no time is judged."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+
+from runs import expect, finish
+
+source, build, folder = (pathlib.Path(a) for a in sys.argv[1:4])
+sys.path[:0] = [str(source / "bench"), str(source / "python")]
+import cases  # of bench/
+import compiled
+import measure
+import process
+import zoo_models
+
+SMALL = {
+    "t5_bias": dict(n=40, h=2, e=8), "alibi": dict(n=40, h=4, e=8), "deberta": dict(n=40, d=16, heads=2, k=6),
+    "txl_relative": dict(n=20, m=33, d=16, h=2, e=8), "music_transformer": dict(n=40, h=2, e=8), "additive_attention": dict(b=2, n=9, a=16, f=8),
+    "talking_heads": dict(n=40, h=3, e=8), "synthesizer_dense": dict(n=40, d=16, heads=2, a=8), "prior_mixture": dict(n=40, h=2, e=8),
+    "fnet": dict(n=20, d=16, hidden=32), "syntax_branch_mix": dict(n=40, h=2, e=8), "longformer": dict(n=64, h=2, e=8, window=8),
+    "bigbird": dict(n=64, h=2, e=8, block=4), "image_transformer_2d": dict(h=8, w=12, heads=2, e=8, hq=4, wq=6, hm=3, wm=2),
+    "axial_transformer": dict(h=6, w=9, d=16, heads=2), "performer_favor": dict(n=40, h=2, e=8, r=16),
+    "linear_transformer": dict(n=40, d=16, heads=2, hidden=32), "linformer": dict(n=40, h=2, e=8, k=8),
+    "nystrom_landmarks": dict(n=40, h=2, e=8, landmarks=4), "perceiver": dict(m=40, c=7, r=8, d=16, heads=2),
+    "set_transformer": dict(b=2, n=40, d=16, points=8), "moe_dense": dict(n=20, d=16, a=32), "gmlp": dict(n=20, d=16, hidden=32),
+    "macaron": dict(n=20, d=16, hidden=32), "dlcl": dict(n=20, d=16, hidden=32), "ode_rk2": dict(n=20, d=16, hidden=32),
+    "dynamicconv": dict(b=2, n=20, c=16, h=4, k=5), "squeeze_excitation": dict(b=2, size=5, c=8, reduced=4),
+    "lite_transformer": dict(n=20, d=16, heads=2, k=5), "int8_matmul": dict(n=20, k=24, m=32),
+    "vit": dict(size=32, d=16, heads=2, hidden=32, classes=8, p=16), "swin": dict(size=56, c=16, heads=(2, 4), classes=8),
+    "conformer": dict(n=20, d=16, k=8), "flamingo": dict(n=20, images=2, s=7, r=4, d=16, hidden=32, words=9),
+    "palm_parallel_block": dict(n=20, d=16, heads=2, e=8, hidden=32), "evolved_transformer": dict(n=20, d=16, heads=2),
+}
+# One of each kind of constant: by keyword and by name in the oracle, a table from outside, a list among heedc's.
+COMPILED = ("longformer", "synthesizer_dense", "squeeze_excitation")
+
+shutil.rmtree(folder, ignore_errors=True)
+expect(set(SMALL) == {f.__name__ for f in zoo_models.FOUND}, "each case has a small size here")
+expect(len(SMALL) >= 30 and len({cases.zoo_case(f()).name for f in zoo_models.FOUND}) == len(SMALL), "30 systems, each with a name of its own")
+worker = process.Worker("heed", [min(os.sched_getaffinity(0))], str(folder))
+for function in zoo_models.FOUND:
+    name, at = function.__name__, str(folder / function.__name__)
+    case = cases.zoo_case(function(**SMALL[name]))
+    told, inputs, weights = compiled.write_inputs(case, at)
+    right = compiled.expected(case, inputs, weights)
+    expect(np.isfinite(right[0]).all() and right[0].dtype == np.float64 and case.reads > 0 and case.writes == 4 * right[0].size and case.flops > 0, name)
+    # The model takes these constants and weights.
+    more = ["--weights", told["weights_file"]] if told["weights_file"] else []
+    done = subprocess.run([str(build / "bin/heedc"), case.source, *case.options, *more, "--emit=attn", "-o", os.devnull], capture_output=True, text=True)
+    expect(done.returncode == 0, f"{name}: {done.stderr}")
+    if name in COMPILED:
+        found = compiled.compile_case(case, told, at, str(build), "host")
+        expect("error" not in found, f"{name}: {found}")
+        absent = {}
+        expect(measure.prepare(worker, told, at, right, absent), f"{name}: {absent}")
+        kernels = worker.ask(do="profile", variant="heed")["kernels"]
+        expect(kernels and all(len(k) == 4 and k[1] > 0 for k in kernels), f"{name}: {kernels}")
+        # Another constant of the oracle, another result: it is the oracle that decides.
+        wrong = measure.prepare(worker, told, at, (right[0] * (1 + 1e-3), right[1]), {})
+        expect(not wrong, f"{name}: a wrong number passed")
+worker.close()
+finish()
