@@ -48,6 +48,19 @@ void Emitter::emit(const Collapse &step) {
                          from, reassociation(step.groups)));
 }
 
+/// \p from with sizes as \p to has them: of a weight the file gives a number
+/// for an axis that is cut into sizes of which a call gives one.
+static Value castToExpand(OpBuilder &b, Location loc, Value from,
+                          RankedTensorType to, const Groups &groups) {
+  auto type = cast<RankedTensorType>(from.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  for (auto [size, group] : llvm::zip(shape, groups))
+    if (llvm::any_of(group, [&](auto axis) { return to.isDynamicDim(axis); }))
+      size = ShapedType::kDynamic;
+  auto wanted = RankedTensorType::get(shape, type.getElementType());
+  return wanted == type ? from : tensor::CastOp::create(b, loc, wanted, from);
+}
+
 void Emitter::emit(const Expand &step) {
   Value from = value(step.from);
   SmallVector<OpFoldResult> outputs;
@@ -57,9 +70,11 @@ void Emitter::emit(const Expand &step) {
     else
       outputs.push_back(emit(use, step.place));
   }
-  tensors[step.to] = tensor::ExpandShapeOp::create(
-      builder, loc(step.place), tensorType(elementOf(from), step.shape), from,
-      reassociation(step.groups), outputs);
+  RankedTensorType type = tensorType(elementOf(from), step.shape);
+  from = castToExpand(builder, loc(step.place), from, type, step.groups);
+  tensors[step.to] =
+      tensor::ExpandShapeOp::create(builder, loc(step.place), type, from,
+                                    reassociation(step.groups), outputs);
 }
 
 void Emitter::emit(const Zeros &step) {
