@@ -10,12 +10,13 @@ def vit(size=224, d=384, heads=6, hidden=1536, classes=1000, p=16):
     def weights(rng):
         found = {"embedding.weight": uniform(rng, p * p * 3, d) / np.float32(p), "class": uniform(rng, 1, d), "position": uniform(rng, tokens, d)}
         for at in ("layer.0.", "layer.1."):
-            found |= attention_weights(rng, at + "self.", d) | feed_forward_weights(rng, at + "ffn.", d, hidden) | norms(rng, d, at + "norm1", at + "norm2")
+            found |= attention_weights(rng, at + "self.", d) | feed_forward_weights(rng, at + "ffn.", d, hidden)
+            found |= norms(rng, d, at + "norm1", at + "norm2")
         return found | norms(rng, d, "norm") | dense(rng, ("head", classes, d))
 
     flops = 2 * layer(tokens, d, hidden) + 2.0 * (tokens - 1) * p * p * 3 * d + 2.0 * d * classes
     return made("vision/vit", f"{size}x{size} D={d}", flops, lambda rng: {"image": uniform(rng, 1, size, size, 3)}, weights,
-                dict(heads=heads, hidden=hidden, classes=classes, P=p), dict(HEADS=heads, P=p))
+                dict(heads=heads, hidden=hidden, classes=classes, P=p, B=1, H=size, W=size, C=3), dict(HEADS=heads, P=p))
 
 
 @entry
@@ -26,7 +27,8 @@ def swin(size=224, c=96, heads=(3, 6), classes=1000):
         found |= {"stage.1.merge.weight": uniform(rng, 2 * c, 4 * c) * np.float32((4 * c)**-0.5)}
         for t, d in enumerate((c, 2 * c)):
             for at in (f"stage.{t}.{l}." for l in range(2)):
-                found |= attention_weights(rng, at + "self.", d) | feed_forward_weights(rng, at + "ffn.", d, 4 * d) | norms(rng, d, at + "norm1", at + "norm2")
+                found |= attention_weights(rng, at + "self.", d) | feed_forward_weights(rng, at + "ffn.", d, 4 * d)
+                found |= norms(rng, d, at + "norm1", at + "norm2")
                 found[at + "self.bias"] = uniform(rng, 13, 13, heads[t])
         return found | norms(rng, 2 * c, "norm") | dense(rng, ("head", classes, 2 * c))
 
@@ -35,7 +37,8 @@ def swin(size=224, c=96, heads=(3, 6), classes=1000):
     first = 96.0 * n * c + 48.0 * n * c * c + 4.0 * c * 49 * n * (1 + live)
     flops = first + 4.0 * n * c * c + 48.0 * n * c * c + 4.0 * c * 49 * n + 4.0 * c * classes
     return made("vision/swin", f"{size}x{size} C={c}", flops, lambda rng: {"image": uniform(rng, 1, size, size, 3)}, weights,
-                dict(C=c, heads=f"[{','.join(map(str, heads))}]", classes=classes), dict(C=c, HEADS=list(heads)))
+                dict(C=c, heads=f"[{','.join(map(str, heads))}]", classes=classes, B=1, H=size, W=size, K=3),
+                dict(C=c, HEADS=list(heads)))
 
 
 @entry
@@ -56,7 +59,8 @@ def conformer(n=250, d=256, k=32, heads=4):
 
     # The table of positions is of parameters alone; a product with it for each pair of its offsets.
     flops = 2 * (n * (16.0 * d * d + 8.0 * d * d + 6.0 * d * d + 2.0 * d * k) + 6.0 * n * n * d)
-    return made("speech/conformer", f"N={n} D={d} K={k}", flops, lambda rng: {"x": uniform(rng, 1, n, d)}, weights, dict(heads=heads))
+    return made("speech/conformer", f"N={n} D={d} K={k}", flops, lambda rng: {"x": uniform(rng, 1, n, d)}, weights,
+                dict(heads=heads, B=1, N=n, D=d))
 
 
 @entry
@@ -83,7 +87,7 @@ def flamingo(n=128, images=2, s=256, r=64, d=512, hidden=2048, words=1000):
     gated = 4.0 * n * d * d + 4.0 * images * r * d * d + 4.0 * n * r * d + 16.0 * n * d * d
     own = n * (8.0 * d * d + 4.0 * d * hidden) + scores(1, triangle(n), d)
     return made("multimodal/flamingo", f"N={n} images={images} D={d}", 2 * (resampled + gated + own) + 2.0 * n * d * words, inputs, weights,
-                dict(hidden=hidden))
+                dict(hidden=hidden, B=1, N=n, I=images, S=s, D=d))
 
 
 @entry
@@ -98,7 +102,7 @@ def palm_parallel_block(n=256, d=1024, heads=8, e=128, hidden=4096):
 
     flops = 2 * (n * d * (4.0 * heads * e + 4.0 * e + 6.0 * hidden) + scores(heads, triangle(n), e))
     return made("whole-model/palm-parallel-block", f"N={n} D={d}", flops, lambda rng: {"x": uniform(rng, 1, n, d)}, weights,
-                dict(heads=heads, E=e, hidden=hidden), dict(HEADS=heads, E=e))
+                dict(heads=heads, E=e, hidden=hidden, B=1, N=n, D=d), dict(HEADS=heads, E=e))
 
 
 @entry
@@ -128,4 +132,5 @@ def evolved_transformer(n=64, d=512, heads=8):
     encoder = n * (4.0 * d * d + 8.0 * d * d + 3.0 * d * d + 72.0 * d + 4.0 * d * d) + layer(n, d, 4 * d)
     first = 16.0 * n * d * d + scores(1, triangle(n) + n * n, d)
     decoder = n * d * (22.0 + 4.0 * d + 14.0 + 1.0 * d + 28.0 + 4.0 * d + 16.0 * d) + first + 16.0 * n * d * d + scores(1, triangle(n) + n * n, d)
-    return made("search-result/evolved-transformer", f"N={n} D={d}", 2 * (encoder + decoder), inputs, weights, dict(heads=heads), dict(HEADS=heads))
+    return made("search-result/evolved-transformer", f"N={n} D={d}", 2 * (encoder + decoder), inputs, weights,
+                dict(heads=heads, B=1, N=n, T=n, D=d), dict(HEADS=heads))

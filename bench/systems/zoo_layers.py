@@ -3,7 +3,7 @@ import math
 
 import torch
 import torch.nn.functional as F
-from systems.zoo_torch import another_way, equations, ffn, layer_norm, linear, merge, multi_head, project, split, tables
+from systems.zoo_torch import equations, ffn, layer_norm, linear, merge, multi_head, project, split, tables
 
 sdpa = F.scaled_dot_product_attention
 
@@ -109,24 +109,12 @@ def fnet_table(x, w, p):
 
 @equations("fnet")
 def fnet(x, w, p):
+    """By matrices, as its authors do it for such lengths on TPUs: an FFT would be another algorithm, not other equations' speed."""
     y = x["x"]
     for at in ("layer.0.", "layer.1."):
         y = layer_norm(y + w["positions"] @ torch.cat((y @ w["hidden"]).chunk(2, -1), 1), w, at + "norm1")
         y = layer_norm(y + ffn(y, w, at, F.gelu), w, at + "norm2")
     return y
-
-
-@another_way("fnet")
-def fnet_fft(x, w, p):
-    """As the authors' code does it."""
-    def run():
-        y = x["x"]
-        for at in ("layer.0.", "layer.1."):
-            y = layer_norm(y + torch.fft.fft2(y).real, w, at + "norm1")
-            y = layer_norm(y + ffn(y, w, at, F.gelu), w, at + "norm2")
-        return y
-
-    return {"eager, FFT": lambda: run}
 
 
 @equations("squeeze-excitation")

@@ -1,5 +1,6 @@
-"""The zoo's systems in PyTorch (zoo_attention.py, zoo_layers.py): each one's equations as a function of inputs, weights and sizes, for PyTorch to run or compile and, exported, for
-ONNX Runtime. Written as a PyTorch user would for speed: scaled_dot_product_attention, conv1d, layer_norm, embedding where they say it."""
+"""The zoo's systems in PyTorch (zoo_attention.py, zoo_layers.py): each one's equations as a function of inputs, weights and sizes, for PyTorch to run or
+compile and, exported, for ONNX Runtime. Written as a PyTorch user would for speed: scaled_dot_product_attention, conv1d, layer_norm, embedding where
+they say it."""
 import torch
 import torch.nn.functional as F
 
