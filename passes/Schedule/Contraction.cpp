@@ -410,7 +410,16 @@ void TiledContraction::scheduleTerms() {
         IntegerAttr(), IntegerAttr());
     return;
   }
-  if (beyondCache && kernel.rows == RowCount::Any &&
+  // Halide sees no sum, whose terms may come in any order, where they have a
+  // condition.
+  bool allTerms = !acc()
+                       .updates[0]
+                       .getSet()
+                       .front()
+                       .getTerminator()
+                       ->getOperand(0)
+                       .getDefiningOp<arith::SelectOp>();
+  if (beyondCache && allTerms && kernel.rows == RowCount::Any &&
       *steps % (4 * streams) == 0) {
     Value isShort =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle,

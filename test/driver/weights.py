@@ -130,6 +130,18 @@ done = layers(change=np.ones(3))
 expect(done.returncode == 0 and "warning: the weights' 'layer.2.w' is F64: opening them needs --convert" in done.stderr,
        f"f64: {done.stderr}")
 
+# An axis that the file gives a number for may be cut into sizes of which a call gives one.
+patches = folder / "patches.heed"
+patches.write_text("model patches(x: f32[B, N, C]; P = 2) {\n  dim R = N / P\n  param e: f32[P * C, D] @ \"layer.e\"\n"
+                   "  return y[b, r:R, d] = sum(u:P, c) x[b, r*P + u, c] * e[u*C + c, d]\n}\n")
+e, x = random.uniform(-1, 1, (6, 4)).astype(np.float32), random.uniform(-1, 1, (1, 8, 3)).astype(np.float32)
+cut_axis = file("patches", e=e)
+done = run(heedc, patches, "--weights", cut_axis, "-o", folder / "pat")
+expect(done.returncode == 0, f"patches: {done.stderr}")
+np.save(folder / "x.npy", x)
+done = run(folder / "pat", "--x", folder / "x.npy", "--weights", cut_axis, "--output", f"y={folder}/y.npy")
+expect(done.returncode == 0 and np.allclose(np.load(folder / "y.npy"), x.reshape(1, 4, 6) @ e, atol=1e-6), f"patches: {done.stderr}")
+
 # An output that exists stays as it is when compiling fails.
 before = (folder / "lin").read_bytes()
 run(heedc, source, "--weights", BAD[0][0], "-o", folder / "lin")
