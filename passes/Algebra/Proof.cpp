@@ -49,6 +49,7 @@ private:
   bool compare(const Case &known);
   bool holds(Case known);
   ExprRef expand(ExprRef read);
+  ExprRef leaf(ExprRef read);
   Value definition(OpResult result);
   std::string describe(ExprRef old, ExprRef now, const Case &known);
 
@@ -56,7 +57,7 @@ private:
   const Attempt &attempt;
   OpBuilder builder;
   Attempt scratch; // decompositions
-  DenseSet<Value> leaves;
+  llvm::SetVector<Value> leaves;
   DenseMap<Operation *, SmallVector<Value>> definitions;
   ExprRef written = nullptr, fresh = nullptr;
   SmallVector<ScoreRow> rows;
@@ -86,11 +87,25 @@ Value Prover::definition(OpResult result) {
   return known->second[result.getResultNumber()];
 }
 
+/// What \p read, of a leaf, is: itself, but that an element which a softmax
+/// excludes is absent.
+ExprRef Prover::leaf(ExprRef read) {
+  auto softmax = read->value.getDefiningOp<attn::SoftmaxOp>();
+  if (!softmax || read->value != softmax.getResult())
+    return nullptr;
+  auto number = llvm::find(leaves, read->value) - leaves.begin();
+  ExprRef element =
+      exprs.op(OperationName(format("leaf.{}", number), exprs.context),
+               DictionaryAttr::get(exprs.context), read->type, read->operands);
+  return exprs.op(NormalForm::elementName, read->type,
+                  {element, exprs.read(softmax.getLive(), read->operands)});
+}
+
 ExprRef Prover::expand(ExprRef read) {
   Value tensor = read->value;
-  if (leaves.contains(tensor))
-    return nullptr;
   Operation *def = tensor.getDefiningOp();
+  if (leaves.contains(tensor))
+    return leaf(read);
   if (!def)
     return nullptr;
   // A threshold is one function of its row, whatever the order of its keys.

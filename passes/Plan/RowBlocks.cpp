@@ -49,11 +49,15 @@ private:
   void record(Operation *op, const Loops &loops);
   bool readsActivations(Operation *op);
   void merge(Value tensor, ArrayRef<int> rows, ArrayRef<bool> keys);
+  void noteQueries(ArrayRef<SmallVector<int>> operands);
 
   Operation *last;
   llvm::SmallSetVector<Operation *, 8> group;
   DenseMap<Value, Loops> tensors; ///< that the group reads
   SmallVector<int> common;        ///< axes of the result that all follow
+  /// Axes that one operand over keys follows and another, of the same
+  /// operation, does not: the scores' queries, which the values do not have.
+  llvm::SmallSetVector<int, 4> queries;
   bool rowWise = false;           ///< an operation combines the keys of a row
 };
 
@@ -73,6 +77,16 @@ void Search::merge(Value tensor, ArrayRef<int> rows, ArrayRef<bool> keys) {
   }
 }
 
+/// \p operands: the axes that each operand over keys of one operation follows.
+void Search::noteQueries(ArrayRef<SmallVector<int>> operands) {
+  for (const SmallVector<int> &rows : operands)
+    for (int row : rows)
+      if (row >= 0 && !llvm::all_of(operands, [&](const auto &other) {
+            return llvm::is_contained(other, row);
+          }))
+        queries.insert(row);
+}
+
 /// Notes how \p op, with \p loops, reads its operands.
 void Search::record(Operation *op, const Loops &loops) {
   if (isSoftmax(op)) {
@@ -82,6 +96,7 @@ void Search::record(Operation *op, const Loops &loops) {
     merge(op->getOperand(0), rows, loops.keys);
   } else {
     auto generic = cast<linalg::GenericOp>(op);
+    SmallVector<SmallVector<int>> overKeys;
     for (OpOperand *operand : generic.getDpsInputOperands()) {
       SmallVector<int> rows;
       SmallVector<bool> keys;
@@ -92,7 +107,10 @@ void Search::record(Operation *op, const Loops &loops) {
         keys.push_back(dim && loops.keys[dim.getPosition()]);
       }
       merge(operand->get(), rows, keys);
+      if (llvm::is_contained(keys, true))
+        overKeys.push_back(rows);
     }
+    noteQueries(overKeys);
   }
   // Reads inside of a body may be anywhere.
   llvm::SetVector<Value> captures;
@@ -182,7 +200,11 @@ bool Search::include(Operation *op) {
   for (int axis : common)
     if (llvm::is_contained(loops->rows, axis))
       shared.push_back(axis);
-  if (shared.empty())
+  // Of a norm of the keys, or a softmax over the queries, a whole batch would
+  // be left to share.
+  auto isQuery = [&](int axis) { return queries.contains(axis); };
+  if (shared.empty() ||
+      (llvm::any_of(common, isQuery) && llvm::none_of(shared, isQuery)))
     return false;
   common = shared;
   rowWise |= combinesKeys(op, *loops);

@@ -3,6 +3,7 @@
 #include "passes/Algebra/Proof.h"
 #include "passes/Passes.h"
 #include "passes/Raise/RaiseAttentionMatch.h"
+#include "passes/Raise/SplitWeights.h"
 #include "passes/Remarks.h"
 #include "support/Format.h"
 
@@ -122,8 +123,15 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
       return;
     OpBuilder builder(root);
     if (element->isSum()) {
-      if (Value value = raiseSum(builder, root, exprs, element, vars, nullptr))
-        replace(builder, root, value);
+      std::string why;
+      if (auto raised =
+              raiseSum(builder, root, exprs, element, vars, nullptr, why)) {
+        announce(*raised);
+        replace(builder, root, raised->value);
+      } else if (!raiseSplit(builder, root, exprs, element, vars) &&
+                 !why.empty()) {
+        remarkNotRaised(root, why);
+      }
       return;
     }
     if (!Exprs::isElementwise(root))
@@ -152,11 +160,17 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
       ExprRef sum = exprs.expand(over);
       if (!sum || !sum->isSum())
         return nullptr;
-      Value value = raiseSum(builder, root, exprs, sum, outputs, e->operand(1));
-      if (!value)
+      std::string why;
+      std::optional<Raised> raised =
+          raiseSum(builder, root, exprs, sum, outputs, e->operand(1), why);
+      if (!raised) {
+        if (!why.empty())
+          remarkNotRaised(root, why);
         return nullptr;
+      }
+      announce(*raised);
       changed = true;
-      return exprs.read(value, over->operands);
+      return exprs.read(raised->value, over->operands);
     });
     if (!changed)
       return;
@@ -167,15 +181,24 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
                   : writeTensor(builder, root->getLoc(), exprs, other, vars));
   }
 
-  Value raiseSum(OpBuilder &builder, Operation *root, Exprs &exprs, ExprRef sum,
-                 ArrayRef<unsigned> outputs, ExprRef denominator) {
-    std::string why;
+  struct Raised {
+    Value value;
+    std::string axioms;
+    SmallVector<std::string> notes;
+  };
+
+  /// \p sum, over \p denominator if there is one, as an attention. None, with
+  /// \p why if it looked like one.
+  std::optional<Raised> raiseSum(OpBuilder &builder, Operation *root,
+                                 Exprs &exprs, ExprRef sum,
+                                 ArrayRef<unsigned> outputs,
+                                 ExprRef denominator, std::string &why) {
     FailureOr<AttentionMatch> match =
         matchAttention(exprs, sum, outputs, denominator, why);
     // A quotient is raised for its normaliser: without one the sum alone is the
     // better root.
     if (succeeded(match) && denominator && !match->divide)
-      return {};
+      return std::nullopt;
     Attempt attempt(builder);
     FailureOr<Value> value = failure();
     if (succeeded(match))
@@ -194,20 +217,70 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
     }
     if (failed(value)) {
       attempt.undo();
-      if (!why.empty())
-        remarkDeclined(root, passName, "attention",
-                       format("not raised: {}", why));
-      return {};
+      return std::nullopt;
     }
-    auto op = value->getDefiningOp<attn::AttentionOp>();
+    return Raised{*value, proof.axioms, match->notes};
+  }
+
+  /// A weight that mixes several distributions: each its own attention. All of
+  /// them or none: scores that are stored for one can serve the others.
+  bool raiseSplit(OpBuilder &builder, Operation *root, Exprs &exprs,
+                  ExprRef sum, ArrayRef<unsigned> outputs) {
+    ExprRef split = splitWeights(exprs, sum);
+    if (!split)
+      return false;
+    Attempt attempt(builder);
+    Value whole = writeTensor(builder, root->getLoc(), exprs, split, outputs);
+    bool ok = prove(exprs, sum, whole, outputs, attempt).holds;
+    SmallVector<std::pair<Operation *, Raised>> parts;
+    for (Operation *op : SmallVector<Operation *>(attempt.operations())) {
+      auto part = dyn_cast<linalg::LinalgOp>(op);
+      if (!ok || !part || !part.getNumReductionLoops())
+        continue;
+      SmallVector<unsigned> vars;
+      SmallVector<ExprRef> at;
+      exprs.indexVars(op->getResult(0), vars, at);
+      std::string why;
+      OpBuilder inner(op);
+      std::optional<Raised> raised =
+          raiseSum(inner, op, exprs, exprs.expand(op->getResult(0), at), vars,
+                   nullptr, why);
+      ok &= raised.has_value();
+      if (raised)
+        parts.emplace_back(op, *raised);
+    }
+    if (!ok) {
+      DenseSet<Operation *> gone;
+      for (auto &[op, raised] : parts)
+        eraseDeadOps(raised.value.getDefiningOp(), gone);
+      attempt.undo();
+      return false;
+    }
+    remarkDone(root, passName, "attention",
+               format("its weight mixes {} distributions: each is an attention "
+                      "of its own",
+                      parts.size()));
+    for (auto &[op, raised] : parts) {
+      announce(raised);
+      replace(builder, op, raised.value);
+    }
+    replace(builder, root, whole);
+    return true;
+  }
+
+  void announce(const Raised &raised) {
+    auto op = raised.value.getDefiningOp<attn::AttentionOp>();
     remarkDone(op, passName, "attention",
                format("raised to one attention: {}", describe(op)));
-    if (!proof.axioms.empty())
+    if (!raised.axioms.empty())
       remarkFound(op, passName, "proof",
-                  format("proven equal by {}", proof.axioms));
-    for (const std::string &note : match->notes)
+                  format("proven equal by {}", raised.axioms));
+    for (const std::string &note : raised.notes)
       remarkFound(op, passName, "attention", note);
-    return *value;
+  }
+
+  static void remarkNotRaised(Operation *root, const std::string &why) {
+    remarkDeclined(root, passName, "attention", format("not raised: {}", why));
   }
 
   void replace(OpBuilder &builder, Operation *root, Value value) {
