@@ -184,8 +184,11 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
       return "";
     return "a contraction's tile is not a whole row";
   case KernelKind::Row: {
+    // Of a row block, what follows its queries is chosen with it
+    // (Plan/RowBlocks.h): this is a norm of the keys, the same for all tiles.
     if (userKind == KernelKind::Contraction ||
-        userKind == KernelKind::Attention || userKind == KernelKind::Softmax)
+        userKind == KernelKind::Attention || userKind == KernelKind::Softmax ||
+        userKind == KernelKind::RowBlock)
       return "each of its elements is read many times";
     // Columns of what it reduces, say: not the rows that the user reduces.
     bool reduced = llvm::any_of(producer.ops, [&](Operation *op) {

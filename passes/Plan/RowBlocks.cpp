@@ -58,7 +58,7 @@ private:
   /// Axes that one operand over keys follows and another, of the same
   /// operation, does not: the scores' queries, which the values do not have.
   llvm::SmallSetVector<int, 4> queries;
-  bool rowWise = false;           ///< an operation combines the keys of a row
+  bool rowWise = false; ///< an operation combines the keys of a row
 };
 
 /// What one more reader says of a tensor.

@@ -2,6 +2,7 @@
 //
 #include "passes/Algebra/Proof.h"
 #include "passes/Passes.h"
+#include "passes/Raise/GatheredKeys.h"
 #include "passes/Raise/RaiseAttentionMatch.h"
 #include "passes/Raise/SplitWeights.h"
 #include "passes/Remarks.h"
@@ -13,6 +14,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 
@@ -123,6 +125,8 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
       return;
     OpBuilder builder(root);
     if (element->isSum()) {
+      if (raiseGathered(builder, root, exprs, element, vars))
+        return;
       std::string why;
       if (auto raised =
               raiseSum(builder, root, exprs, element, vars, nullptr, why)) {
@@ -265,6 +269,33 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
       replace(builder, op, raised.value);
     }
     replace(builder, root, whole);
+    return true;
+  }
+
+  /// Neighbours that are gathered, as keys under a mask.
+  bool raiseGathered(OpBuilder &builder, Operation *root, Exprs &exprs,
+                     ExprRef sum, ArrayRef<unsigned> outputs) {
+    Attempt attempt(builder);
+    ExprRef band = gatherToBand(builder, exprs, root, sum);
+    if (!band)
+      return false;
+    std::string why;
+    std::optional<Raised> raised =
+        raiseSum(builder, root, exprs, band, outputs, nullptr, why);
+    if (!raised) {
+      remarkDeclined(
+          root, passName, "attention",
+          format("gathered neighbours are not raised as a band: {}", why));
+      attempt.undo();
+      return false;
+    }
+    remarkDone(root, passName, "attention",
+               "its gathered neighbours are keys in a band");
+    announce(*raised);
+    replace(builder, root, raised->value);
+    for (Operation *op : llvm::reverse(attempt.operations()))
+      if (isOpTriviallyDead(op))
+        op->erase();
     return true;
   }
 
