@@ -59,6 +59,7 @@ private:
   /// nothing where each weight is. Of an exponential keys of score -inf are
   /// none.
   bool chooseEmptyRow(const WeightFactors &factors, ExprRef divisor);
+  bool isSumOfChains(ExprRef e);
   ExprRef scoreOfMap(ExprRef core);
   bool matchFunction(const Product &product);
   bool isFeedForward();

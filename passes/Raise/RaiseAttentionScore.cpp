@@ -305,6 +305,38 @@ ExprRef AttentionMatcher::distribute(const Product &product, unsigned sum,
                   f32(), parts);
 }
 
+// Whether \p e adds up products, summed over features, of what a query and what
+// a key has.
+bool AttentionMatcher::isSumOfChains(ExprRef e) {
+  if (e->isSum()) {
+    SmallVector<unsigned> vars;
+    Product product;
+    flatten(exprs.open(e, vars), product);
+    product.over.append(product.under);
+    return llvm::all_of(product.over, [&](ExprRef factor) {
+      bool isPlain = isOneSided(factor);
+      Exprs::walk(factor, [&](ExprRef inner) {
+        isPlain &= inner->kind != ExprKind::Reduce;
+      });
+      return isPlain;
+    });
+  }
+  if (e->isOp("arith.addf") || e->isOp("arith.subf") || e->isOp("arith.negf"))
+    return llvm::all_of(e->operands,
+                        [&](ExprRef part) { return isSumOfChains(part); });
+  if (!e->isOp("arith.mulf") && !e->isOp("arith.divf"))
+    return false;
+  Product product;
+  flatten(e, product);
+  unsigned sums = 0;
+  for (ExprRef factor : product.over)
+    if (factor->usesAny(keys) && (++sums > 1 || !isSumOfChains(factor)))
+      return false;
+  return sums == 1 && llvm::none_of(product.under, [&](ExprRef factor) {
+           return factor->usesAny(keys);
+         });
+}
+
 bool AttentionMatcher::isRead(ExprRef e) {
   return e->kind == ExprKind::Read ||
          (e->isOp("arith.extf") && e->operand(0)->kind == ExprKind::Read);

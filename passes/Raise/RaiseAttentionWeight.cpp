@@ -446,8 +446,10 @@ ExprRef AttentionMatcher::scoreOfMap(ExprRef core) {
     flatten(score, linear);
   isLinear &= llvm::all_of(
       linear.over, [&](ExprRef e) { return e->isSum() || !e->usesAny(keys); });
+  if (!guard && attn::Normaliser::of(m.map).isLinear)
+    isLinear |= isSumOfChains(score);
   if (isLinear && !guard)
-    return nullptr; // a chain of products: attn-reorder-products
+    return nullptr; // chains of products: attn-reorder-products
   StringRef why;
   if (!guard && readsOnlyParameters(score, keys))
     why = "its keys are parameters";

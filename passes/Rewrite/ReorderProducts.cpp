@@ -7,6 +7,7 @@
 #include "dialects/Attn/SymbolicDims.h"
 #include "passes/Algebra/Products.h"
 #include "passes/Algebra/Proof.h"
+#include "passes/Algebra/SplitSums.h"
 #include "passes/Algebra/Weights.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
@@ -145,6 +146,41 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
     return parts;
   }
 
+  /// A sum of chains: each is a sum of its own, whose order is chosen then.
+  bool split(Operation *root, Exprs &exprs, ExprRef written,
+             ArrayRef<unsigned> outputs) {
+    auto isPart = [](ExprRef read) {
+      return isContraction(read->value) && !isFromParameters(read->value);
+    };
+    auto accept = [&](ArrayRef<ExprRef> parts, ArrayRef<unsigned> keys) {
+      return llvm::all_of(parts, [&](ExprRef part) {
+        SmallVector<unsigned> vars;
+        return openInner(exprs, part, vars, keys).has_value();
+      });
+    };
+    ExprRef sums = splitSum(exprs, written, {isPart, accept});
+    if (!sums)
+      return false;
+    OpBuilder builder(root);
+    Attempt attempt(builder);
+    Value value = writeTensor(builder, root->getLoc(), exprs, sums, outputs);
+    if (value.getType() != root->getResult(0).getType() ||
+        !prove(exprs, written, value, outputs, attempt).holds) {
+      attempt.undo();
+      return false;
+    }
+    for (Operation *op : attempt.operations()) {
+      erased.erase(op); // a new op may lie where an erased one lay
+      if (isa<linalg::LinalgOp>(op))
+        work.push_back(op);
+    }
+    remarkDone(root, passName, "products",
+               "a sum of chains of products: each is summed by itself");
+    root->getResult(0).replaceAllUsesWith(value);
+    eraseDeadOps(root, erased);
+    return true;
+  }
+
   void reorder(Operation *root) {
     Exprs exprs(&getContext());
     Value result = root->getResult(0);
@@ -152,7 +188,8 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
     SmallVector<ExprRef> at;
     exprs.indexVars(result, outputs, at);
     ExprRef element = exprs.expand(result, at);
-    if (!element || !element->isReduceBy("arith.addf"))
+    if (!element || !element->isReduceBy("arith.addf") ||
+        split(root, exprs, element, outputs))
       return;
     SmallVector<unsigned> summed;
     ExprRef body = exprs.open(element, summed);
