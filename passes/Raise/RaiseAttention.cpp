@@ -124,20 +124,8 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
     if (!element)
       return;
     OpBuilder builder(root);
-    if (element->isSum()) {
-      if (raiseGathered(builder, root, exprs, element, vars))
-        return;
-      std::string why;
-      if (auto raised =
-              raiseSum(builder, root, exprs, element, vars, nullptr, why)) {
-        announce(*raised);
-        replace(builder, root, raised->value);
-      } else if (!raiseSplit(builder, root, exprs, element, vars) &&
-                 !why.empty()) {
-        remarkNotRaised(root, why);
-      }
-      return;
-    }
+    if (element->isSum())
+      return raiseRoot(builder, root, exprs, element, vars);
     if (!Exprs::isElementwise(root))
       return;
     // x / l where x is a sum over keys.
@@ -183,6 +171,22 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
     replace(builder, root,
             plain ? other->value
                   : writeTensor(builder, root->getLoc(), exprs, other, vars));
+  }
+
+  /// A root that is a sum over keys: as it stands, in a band, or in parts.
+  void raiseRoot(OpBuilder &builder, Operation *root, Exprs &exprs, ExprRef sum,
+                 ArrayRef<unsigned> outputs) {
+    if (raiseGathered(builder, root, exprs, sum, outputs))
+      return;
+    std::string why;
+    if (auto raised =
+            raiseSum(builder, root, exprs, sum, outputs, nullptr, why)) {
+      announce(*raised);
+      replace(builder, root, raised->value);
+    } else if (!raiseSplit(builder, root, exprs, sum, outputs) &&
+               !why.empty()) {
+      remarkNotRaised(root, why);
+    }
   }
 
   struct Raised {
