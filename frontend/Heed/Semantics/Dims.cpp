@@ -318,6 +318,13 @@ bool Analysis::solveDim(const Expr &expr, const NameExpr &unknown,
                  format("the extent of {} is {{0}}: no '{}' gives it", what,
                         escape(name)));
     sizes.exact(actual - rest, factor);
+    // An extent is 0 at least: 2*R + 1 has no negative R, and so is 1 at least.
+    auto left = rest.constant(), times = factor.constant();
+    if (left && times && *left < *times && solution.asAtom()) {
+      sizes.atLeast(*solution.asAtom(), 0);
+      if (auto atom = actual.asAtom())
+        sizes.atLeast(*atom, *left);
+    }
   }
   // A name of its own: messages and types then speak of the user's dim.
   if (!solution.constant() && !solution.asAtom()) {
