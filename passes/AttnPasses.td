@@ -11,7 +11,8 @@ def AttnFuseElementwise : Pass<"attn-fuse-elementwise", "::mlir::func::FuncOp"> 
     any coordinates, so that between two contractions stands one elementwise body, and head splits, casts and
     conditions leave no tensor behind. Stored, with a remark: what is read many times or by several ops and costs more than a load,
     what stands outside of the reader's loop, and tables in f64. A table over i and j that depends on j - i alone
-    becomes a table over the offset, and so do positions that are to be checked, whose check is then one of these. What is known to loop over nothing is not computed.
+    becomes a table over the offset, and so do positions that are to be checked, whose check is then one of these, and
+    arithmetic on nothing but the offset (its bucket). A reduction that reads i and j as i // c and j // c alone becomes a table over blocks. What is known to loop over nothing is not computed.
     `expm1(x) + 1` is `exp(x)`, also where `expm1` is one side of a choice (`elu(x) + 1`).
 
     ```mlir
@@ -46,6 +47,69 @@ def AttnFuseElementwise : Pass<"attn-fuse-elementwise", "::mlir::func::FuncOp"> 
         linalg.yield %t : f32
       } -> tensor<8xf32>
       return %b : tensor<8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def AttnContractTables : Pass<"attn-contract-tables", "::mlir::func::FuncOp"> {
+  let summary = "Products with rows of a table that data chooses, once for each row";
+  let description = [{
+    `sum(e) q[i,e] * (k[j,e] + t[label[i,j], e])` has one product of a query with each row of t, however many pairs have its
+    label: it is computed for all rows, and looked up for each pair, so that a score holds a read in place of a second
+    sum. Only for labels that data chooses: clipped offsets are tables over offsets (attn-raise-attention). Where the sizes do not
+    tell whether rows are fewer than keys, tables of parameters are taken, and those that are added to what each pair has of
+    its own; not the keys that a query gathers. Proven equal before it is taken, modulo the axioms of `passes/Algebra/`.
+
+    ```mlir
+    #q = affine_map<(i, j, e) -> (i, e)>
+    #l = affine_map<(i, j, e) -> (i, j)>
+    func.func @f(%q: tensor<6x4xf32>, %t: tensor<3x4xf32>, %label: tensor<6x8xi32>) -> tensor<6x8xf32> {
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<6x8xf32>
+      %z = linalg.fill ins(%zero : f32) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
+      %s = linalg.generic {indexing_maps = [#q, #l, #l], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%q, %label : tensor<6x4xf32>, tensor<6x8xi32>) outs(%z : tensor<6x8xf32>) {
+      ^bb0(%a: f32, %l: i32, %sum: f32):
+        %row = arith.index_cast %l : i32 to index
+        %d = linalg.index 2 : index
+        %b = tensor.extract %t[%row, %d] : tensor<3x4xf32>
+        %m = arith.mulf %a, %b : f32
+        %r = arith.addf %sum, %m : f32
+        linalg.yield %r : f32
+      } -> tensor<6x8xf32>
+      return %s : tensor<6x8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #map = affine_map<(d0, d1, d2) -> (d0, d2)>
+    #map1 = affine_map<(d0, d1, d2) -> (d1, d2)>
+    #map2 = affine_map<(d0, d1, d2) -> (d0, d1)>
+    #map3 = affine_map<(d0, d1) -> (d0, d1)>
+    func.func @f(%q: tensor<6x4xf32>, %t: tensor<3x4xf32>, %label: tensor<6x8xi32>) -> tensor<6x8xf32> {
+      %e = tensor.empty() : tensor<6x3xf32>
+      %zero = arith.constant 0.000000e+00 : f32
+      %z = linalg.fill ins(%zero : f32) outs(%e : tensor<6x3xf32>) -> tensor<6x3xf32>
+      %qt = linalg.generic {indexing_maps = [#map, #map1, #map2], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%q, %t : tensor<6x4xf32>, tensor<3x4xf32>) outs(%z : tensor<6x3xf32>) {
+      ^bb0(%a: f32, %b: f32, %sum: f32):
+        %m = arith.mulf %a, %b : f32
+        %r = arith.addf %sum, %m : f32
+        linalg.yield %r : f32
+      } -> tensor<6x3xf32>
+      %f = tensor.empty() : tensor<6x8xf32>
+      %s = linalg.generic {indexing_maps = [#map3, #map3], iterator_types = ["parallel", "parallel"]}
+          ins(%label : tensor<6x8xi32>) outs(%f : tensor<6x8xf32>) {
+      ^bb0(%l: i32, %o: f32):
+        %i = linalg.index 0 : index
+        %row = arith.index_cast %l : i32 to index
+        %p = tensor.extract %qt[%i, %row] : tensor<6x3xf32>
+        linalg.yield %p : f32
+      } -> tensor<6x8xf32>
+      return %s : tensor<6x8xf32>
     }
     ```
   }];

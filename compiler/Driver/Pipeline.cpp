@@ -92,6 +92,7 @@ void heed::buildAttentionPipeline(OpPassManager &passes) {
   passes.addNestedPass<func::FuncOp>(createAttnFuseElementwise());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
+  passes.addNestedPass<func::FuncOp>(createAttnContractTables());
   passes.addNestedPass<func::FuncOp>(createAttnRaiseAttention());
   passes.addNestedPass<func::FuncOp>(createAttnReorderProducts());
   passes.addNestedPass<func::FuncOp>(createAttnSolveMasks());

@@ -50,8 +50,9 @@ struct ChainBuilder {
   }
 };
 
-// An extent as a polynomial, if it is one.
-std::optional<Size> sizeOf(attn::SymbolicDims &dims, ExprRef extent) {
+} // namespace
+
+std::optional<Size> heed::sizeOf(attn::SymbolicDims &dims, ExprRef extent) {
   if (auto number = Exprs::constantInt(extent))
     return *number;
   if (extent->kind == ExprKind::Scalar)
@@ -64,8 +65,6 @@ std::optional<Size> sizeOf(attn::SymbolicDims &dims, ExprRef extent) {
     return std::nullopt;
   return extent->isOp("arith.addi") ? *left + *right : *left * *right;
 }
-
-} // namespace
 
 std::optional<ProductChain>
 heed::makeChain(Exprs &exprs, const Product &product, const Product &within,

@@ -7,6 +7,9 @@
 
 namespace heed {
 
+/// An extent as a polynomial, if it is one.
+std::optional<Size> sizeOf(attn::SymbolicDims &dims, ExprRef extent);
+
 /// Sums over sums of products,
 ///   sum_outer product * sum_inner within
 /// as factors by the variables they have: a factor over fewer variables has

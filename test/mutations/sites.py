@@ -9,6 +9,7 @@ SITE = re.compile(r'mutated\(\s*"([\w-]+)\.([\w-]+)"\)')
 # for each family of schedules and what they share.
 PARTS = {
     "fuse-elementwise": ("attn-fuse-elementwise", "rewrites"),
+    "contract-tables": ("attn-contract-tables", "rewrites"),
     "raise-attention": ("attn-raise-attention", "rewrites"),
     "reorder-products": ("attn-reorder-products", "rewrites"),
     "solve-masks": ("attn-solve-masks", "halide"),
@@ -36,7 +37,7 @@ PARTS = {
 }
 
 # What a proof stands behind.
-PROVEN = ("raise-attention", "reorder-products")
+PROVEN = ("contract-tables", "raise-attention", "reorder-products")
 
 # Passes that cannot change a number, each with the reason.
 WITHOUT = {
