@@ -141,18 +141,23 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
     getOperation()->walk(dropEmpty);
     costs.clear();
     erased.clear();
+    overOffsets.clear();
     SmallVector<Operation *> roots;
     getOperation()->walk([&](linalg::LinalgOp op) {
       if (!isa<linalg::FillOp>(op))
         roots.push_back(op);
     });
     for (Operation *&root : roots)
-      if (!erased.contains(root))
-        if (Operation *narrow = narrowTable(root)) {
+      if (!erased.contains(root)) {
+        Operation *narrow = narrowTable(root);
+        if (!narrow)
+          narrow = narrowBlocks(root);
+        if (narrow) {
           root = narrow;
           // It may lie where an erased op lay.
           erased.erase(narrow);
         }
+      }
     costs.clear();
     for (Operation *root : roots)
       if (!erased.contains(root))
@@ -195,6 +200,7 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
     SmallVector<unsigned> reduced;          ///< what it sums over
     std::optional<OperationName> reduction; ///< by what, if it does
     ExprRef element = nullptr; ///< of a reduction, one of its terms
+    ExprRef start = nullptr;   ///< what it starts from, if that is not neutral
 
     /// Whether it reads the element of \p read again and again: some loop does
     /// not move the read.
@@ -215,6 +221,15 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
     reader.element = exprs.expand(root->getResult(0), at);
     if (!reader.element)
       return std::nullopt;
+    for (int k : {0, 1})
+      if (reader.element->kind == ExprKind::Op &&
+          reader.element->operands.size() == 2 &&
+          reader.element->operand(k)->kind == ExprKind::Reduce &&
+          reader.element->operand(k)->name == reader.element->name &&
+          reader.element->operand(1 - k)->kind == ExprKind::Constant) {
+        reader.start = reader.element->operand(1 - k);
+        reader.element = reader.element->operand(k);
+      }
     if (reader.element->kind == ExprKind::Reduce) {
       reader.reduction = *reader.element->name;
       reader.element = exprs.open(reader.element, reader.reduced);
@@ -227,11 +242,13 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
 
   /// Why \p producer, which costs \p cost, is stored and not computed where
   /// \p reader reads it, as \p read; empty if it is not.
-  static StringRef whyStored(const Reader &reader, Operation *producer,
-                             Cost cost, ExprRef read) {
+  StringRef whyStored(const Reader &reader, Operation *producer, Cost cost,
+                      ExprRef read) {
     // A table's f64 body must not take in f32 work, nor the reverse.
     if (reader.isTable)
       return "the reader is a table";
+    if (overOffsets.contains(producer))
+      return "it is one number for many pairs";
     if (cost == Cost::Free)
       return {};
     if (producer->getParentRegion() != reader.root->getParentRegion())
@@ -298,7 +315,19 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
                format("fused {}", counted(count, "producer", "producers")));
     Value value =
         writeTensor(builder, root->getLoc(), exprs, element, reader->vars);
+    if (reader->start)
+      startFrom(builder, value, cast<TypedAttr>(reader->start->attr));
     replace(builder, root, value);
+  }
+
+  /// \p sum, a reduction that was just written, starts from \p start.
+  static void startFrom(OpBuilder &builder, Value sum, TypedAttr start) {
+    auto loops = sum.getDefiningOp<linalg::LinalgOp>();
+    auto fill = loops.getDpsInits().front().getDefiningOp<linalg::FillOp>();
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(fill);
+    fill.getInputsMutable().assign(
+        arith::ConstantOp::create(builder, sum.getLoc(), start));
   }
 
   /// Positions that a check keeps from being computed where they are used.
@@ -310,10 +339,12 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
 
   // A table over i and j that depends on j - i alone is a table over j - i
   // and a reindexing, which is free to fuse: N + M numbers, not N * M. What is
-  // checked is stored like a table, and the check is one of these numbers.
+  // checked is stored like a table, and the check is one of these numbers. So
+  // is arithmetic in f32 on nothing but j - i: the bucket of an offset.
   Operation *narrowTable(Operation *root) {
+    bool always = isTable(root) || isChecked(root);
     if (root->getNumResults() != 1 || !Exprs::isElementwise(root) ||
-        !(isTable(root) || isChecked(root)))
+        (!always && costOf(root) == Cost::Free))
       return nullptr;
     Value result = root->getResult(0);
     int64_t rank = cast<RankedTensorType>(result.getType()).getRank();
@@ -336,7 +367,7 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
         ExprRef shift = nullptr;
         ExprRef table =
             exprs.byOffset(element, vars[i], vars[j], offset, shift);
-        if (!table)
+        if (!table || (!always && table->freeVars.size() > 1))
           continue;
         SmallVector<unsigned> tableVars;
         SmallVector<ExprRef> indices;
@@ -358,6 +389,8 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
             writeTensor(builder, root->getLoc(), exprs, table, tableVars);
         Value value = writeTensor(builder, root->getLoc(), exprs,
                                   exprs.read(narrow, indices), vars);
+        if (!always)
+          overOffsets.insert(narrow.getDefiningOp());
         // Each number is that of some pair, if there is no other dim.
         if (tableVars.size() + 1 == vars.size())
           for (OpOperand &use : llvm::make_early_inc_range(result.getUses()))
@@ -372,6 +405,71 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
     return nullptr;
   }
 
+  // A reduction that reads i and j as i // c and j // c alone is one for all
+  // pairs of two blocks: a table over blocks and a reindexing. Each block has
+  // an element, so that the same is read.
+  Operation *narrowBlocks(Operation *root) {
+    auto loops = cast<linalg::LinalgOp>(root);
+    if (root->getNumResults() != 1 || !loops.getNumReductionLoops() ||
+        !Exprs::isExpressible(root))
+      return nullptr;
+    Value result = root->getResult(0);
+    Exprs exprs(&getContext());
+    SmallVector<unsigned> vars, tableVars;
+    SmallVector<ExprRef> at, indices;
+    exprs.indexVars(result, vars, at);
+    ExprRef element = exprs.expand(result, at);
+    if (!element || element->kind != ExprKind::Reduce)
+      return nullptr;
+    bool narrows = false;
+    for (unsigned v : vars) {
+      ExprRef block = blockOf(element, v);
+      if (!block) {
+        tableVars.push_back(v);
+        indices.push_back(exprs.var(v));
+        continue;
+      }
+      Type index = block->type;
+      ExprRef size = block->operand(1), extent = exprs.extent(v);
+      ExprRef last = exprs.op(
+          "arith.subi", index,
+          {exprs.op("arith.addi", index, {extent, size}), exprs.index(1)});
+      unsigned fresh =
+          exprs.freshVar(exprs.op("arith.floordivsi", index, {last, size}));
+      ExprRef table = exprs.rewrite(element, [&](ExprRef e) {
+        return e == block ? exprs.var(fresh) : nullptr;
+      });
+      narrows |= !table->uses(v);
+      element = table->uses(v) ? element : table;
+      tableVars.push_back(table->uses(v) ? v : fresh);
+      indices.push_back(table->uses(v) ? exprs.var(v) : block);
+    }
+    if (!narrows)
+      return nullptr;
+    OpBuilder builder(root);
+    remarkDone(root, passName, "table",
+               "a table over elements became a table over their blocks");
+    Value narrow =
+        writeTensor(builder, root->getLoc(), exprs, element, tableVars);
+    Value value = writeTensor(builder, root->getLoc(), exprs,
+                              exprs.read(narrow, indices), vars);
+    replace(builder, root, value);
+    return value.getDefiningOp();
+  }
+
+  /// v // c in \p e, for a number c above 1; null if there is none.
+  static ExprRef blockOf(ExprRef e, unsigned v) {
+    ExprRef found = nullptr;
+    Exprs::walk(e, [&](ExprRef part) {
+      if (!found && part->isOp("arith.floordivsi") &&
+          part->operand(0)->kind == ExprKind::Var &&
+          part->operand(0)->number == v &&
+          Exprs::constantInt(part->operand(1)).value_or(0) > 1)
+        found = part;
+    });
+    return found;
+  }
+
   void replace(OpBuilder &builder, Operation *root, Value value) {
     Value result = root->getResult(0);
     if (value.getType() != result.getType())
@@ -384,6 +482,8 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
 
   DenseMap<Operation *, Cost> costs;
   DenseSet<Operation *> erased;
+  /// Tables over an offset that are none in f64: not computed for each pair.
+  DenseSet<Operation *> overOffsets;
 };
 
 } // namespace

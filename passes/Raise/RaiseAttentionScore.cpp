@@ -185,16 +185,19 @@ bool AttentionMatcher::isOfPairs(ExprRef e) {
 }
 
 void AttentionMatcher::readStored(ExprRef &score) {
-  DenseMap<ExprRef, ExprRef> stored;
-  for (ExprRef read : SmallVector<ExprRef>(expanded))
-    stored.try_emplace(expandPairs(read), read);
+  DenseMap<ExprRef, ExprRef> stored, innermost;
+  for (ExprRef read : SmallVector<ExprRef>(expanded)) {
+    ExprRef whole = expandPairs(read);
+    stored.try_emplace(whole, read);
+    innermost[whole] = read; // what others of it are only another index of
+  }
   score = exprs.replaceOutermost(score, [&](ExprRef e) {
     ExprRef read = stored.lookup(e);
     return read && isOfPairs(e) ? termWithoutContraction(read) : nullptr;
   });
   if (m.where)
     m.where = exprs.replaceOutermost(m.where, [&](ExprRef e) {
-      return e->kind == ExprKind::Reduce ? stored.lookup(e) : nullptr;
+      return e->kind == ExprKind::Reduce ? innermost.lookup(e) : nullptr;
     });
 }
 
