@@ -28,6 +28,7 @@ DRAWN_WITH = {
     "adaptive-span": ["--input=z=8"],
     "bigbird": ["--input=random=5,11"],
     "dalle": ["--set=T=64"],
+    "etc-global-local": ["--set=G=16", "--set=N=48"],
     "flamingo": ["--input=ids=" + ",".join("0" if n % 16 == 3 else "1" for n in range(64))],
     "global-attention": ["--input=internal=0"],
     "kv-pooling": ["--set=N=64", "--set=M=64"],
