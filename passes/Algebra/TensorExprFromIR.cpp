@@ -70,8 +70,8 @@ ExprRef Exprs::sizeOf(Value size) {
       Value other = equal.getLhs() == size ? equal.getRhs() : equal.getLhs();
       Operation *def = other.getDefiningOp();
       if (!isa_and_nonnull<tensor::DimOp, arith::ConstantIndexOp>(def) ||
-          def->getBlock() != size.getParentBlock() ||
-          !size.getDefiningOp() || !def->isBeforeInBlock(size.getDefiningOp()))
+          def->getBlock() != size.getParentBlock() || !size.getDefiningOp() ||
+          !def->isBeforeInBlock(size.getDefiningOp()))
         continue;
       if (auto constant = dyn_cast<arith::ConstantIndexOp>(def))
         return index(constant.value());

@@ -77,13 +77,16 @@ ExprRef AttentionMatcher::expandPairs(ExprRef e) {
 bool AttentionMatcher::classify(ArrayRef<ExprRef> rest) {
   SmallVector<unsigned>
       besideKeys; // variables that index a value apart from its keys
-  for (ExprRef e : rest)
-    Exprs::walk(e, [&](ExprRef read) {
-      if (read->kind == ExprKind::Read)
-        for (ExprRef at : read->operands)
-          if (!at->usesAny(keys))
-            llvm::append_range(besideKeys, at->freeVars);
-    });
+  // What is read to look a value up, as its label, is of the pair and no batch.
+  std::function<void(ExprRef)> collect = [&](ExprRef e) {
+    for (ExprRef operand : e->operands) {
+      if (e->kind != ExprKind::Read)
+        collect(operand);
+      else if (!operand->usesAny(keys))
+        llvm::append_range(besideKeys, operand->freeVars);
+    }
+  };
+  llvm::for_each(rest, collect);
   SmallVector<unsigned> candidates;
   for (unsigned v : outputs) {
     if (llvm::is_contained(m.value, v))
