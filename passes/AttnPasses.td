@@ -274,6 +274,70 @@ def AttnReorderProducts : Pass<"attn-reorder-products", "::mlir::func::FuncOp"> 
                            "::mlir::tensor::TensorDialect"];
 }
 
+def AttnJoinDims : Pass<"attn-join-dims", "::mlir::func::FuncOp"> {
+  let summary = "Several query, key or value dims of an attention as one";
+  let description = [{
+    An attention with queries (y, x) and keys (u, v), as over images, windows and volumes, is one with a query dim
+    i = y * X + x and a key dim j = u * V + v, which streams and whose mask can be solved. Where a tensor holds the dims
+    side by side and no longer than they are, it is read by another view; keys and values that hold them apart are copied
+    once; any other operand takes quotients and remainders in its map. So do the indices that `score`, `where` and
+    `weight` take. Results are views, or copied where their axes are apart.
+
+    A score term that reads an offset of one query and one key dim, of which there is none any more, is read in the
+    `score`. A term that sums over features and depends on few of the dims, `sum(e) q[y,x,e] * r[y-u,e]`, is computed
+    before: for each query one number a row of keys. Left alone are attentions that could not stream then.
+
+    ```mlir
+    #q = affine_map<(y, x, u, v, e, f) -> (y, x, e)>
+    #k = affine_map<(y, x, u, v, e, f) -> (u, v, e)>
+    #v = affine_map<(y, x, u, v, e, f) -> (u, v, f)>
+    func.func @f(%q: tensor<?x8x4xf32>, %k: tensor<?x8x4xf32>, %N: index) -> tensor<?x8x4xf32> {
+      %X = arith.constant 8 : index
+      %E = arith.constant 4 : index
+      %o = attn.attention dims(batch = 0, query = 2, key = 2, contract = 1, value = 1) sizes(%N, %X, %N, %X, %E, %E)
+          term(%q, %k : tensor<?x8x4xf32>, tensor<?x8x4xf32>) maps [#q, #k] value(%k : tensor<?x8x4xf32>) maps [#v]
+          score (%y, %x, %u, %v : index, %t : f32) { attn.yield %t : f32 }
+          where (%y, %x, %u, %v) {
+            %c = arith.cmpi sle, %u, %y : index
+            attn.yield %c : i1
+          }
+          normalise(exp divide stabilise) : tensor<?x8x4xf32>
+      return %o : tensor<?x8x4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #q = affine_map<(d0, d1, d2, d3) -> (d0, d2)>
+    #k = affine_map<(d0, d1, d2, d3) -> (d1, d2)>
+    #v = affine_map<(d0, d1, d2, d3) -> (d1, d3)>
+    func.func @f(%q: tensor<?x8x4xf32>, %k: tensor<?x8x4xf32>, %N: index) -> tensor<?x8x4xf32> {
+      %X = arith.constant 8 : index
+      %E = arith.constant 4 : index
+      %I = arith.muli %N, %X : index
+      %qi = tensor.collapse_shape %q [[0, 1], [2]] : tensor<?x8x4xf32> into tensor<?x4xf32>
+      %J = arith.muli %N, %X : index
+      %kj = tensor.collapse_shape %k [[0, 1], [2]] : tensor<?x8x4xf32> into tensor<?x4xf32>
+      %vj = tensor.collapse_shape %k [[0, 1], [2]] : tensor<?x8x4xf32> into tensor<?x4xf32>
+      %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%I, %J, %E, %E)
+        term(%qi, %kj : tensor<?x4xf32>, tensor<?x4xf32>) maps [#q, #k]
+        value(%vj : tensor<?x4xf32>) maps [#v]
+        score (%i, %j : index, %t : f32) {
+          attn.yield %t : f32
+        }
+        where (%i, %j) {
+          %u = arith.floordivsi %j, %X : index
+          %y = arith.floordivsi %i, %X : index
+          %c = arith.cmpi sle, %u, %y : index
+          attn.yield %c : i1
+        }
+        normalise(exp divide stabilise) : tensor<?x4xf32>
+      %oyx = tensor.expand_shape %o [[0, 1], [2]] output_shape [%N, 8, 4] : tensor<?x4xf32> into tensor<?x8x4xf32>
+      return %oyx : tensor<?x8x4xf32>
+    }
+    ```
+  }];
+}
+
 def AttnSolveMasks : Pass<"attn-solve-masks", "::mlir::func::FuncOp"> {
   let summary = "Which keys each tile of queries sees";
   let description = [{

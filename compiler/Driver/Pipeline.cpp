@@ -95,6 +95,7 @@ void heed::buildAttentionPipeline(OpPassManager &passes) {
   passes.addNestedPass<func::FuncOp>(createAttnContractTables());
   passes.addNestedPass<func::FuncOp>(createAttnRaiseAttention());
   passes.addNestedPass<func::FuncOp>(createAttnReorderProducts());
+  passes.addNestedPass<func::FuncOp>(createAttnJoinDims());
   passes.addNestedPass<func::FuncOp>(createAttnSolveMasks());
   passes.addNestedPass<func::FuncOp>(createAttnChooseAlgorithm());
   passes.addPass(createAttnVerifyAttention());

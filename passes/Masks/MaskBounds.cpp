@@ -91,6 +91,8 @@ FailureOr<MaskBounds> solveMask(attn::AttentionLike op) {
     // N and M are what the op says, whatever SSA value spells them.
     DenseMap<Value, ExprRef> sizes;
     unsigned query = op.firstDim(DimKind::Query);
+    solver.assumePositive(op.getSizes()[query]);
+    solver.assumePositive(op.getSizes()[query + 1]);
     sizes[op.getSizes()[query]] = exprs.var(bounds.queries);
     sizes[op.getSizes()[query + 1]] = exprs.var(bounds.keys);
     where = exprs.rewrite(where, [&](ExprRef e) -> ExprRef {

@@ -113,19 +113,20 @@ std::optional<MaskSolver::Interval> MaskSolver::stepInterval(ExprRef e) {
   return std::nullopt;
 }
 
-// x - d * (x // d) among the terms: the remainder's interval, and the other
-// terms.
+// x - d * (x // d), or less that, among the terms: the interval of the
+// remainder with its sign, and the other terms.
 std::optional<MaskSolver::Interval> MaskSolver::takeRemainder(Sum &sum) {
   for (const Signed &s : sum) {
-    if (!s.term->isOp("arith.muli") || s.sign > 0)
+    if (!s.term->isOp("arith.muli"))
       continue;
+    const int sign = -s.sign;
     for (unsigned k : {0, 1}) {
       ExprRef d = s.term->operand(k), quotient = s.term->operand(1 - k);
       if (varies(d) || !quotient->isOp("arith.floordivsi") ||
           quotient->operand(1) != d)
         continue;
       Sum x, rest = sum;
-      flatten(quotient->operand(0), 1, x);
+      flatten(quotient->operand(0), sign, x);
       llvm::erase_if(rest, [&](Signed t) { return t.term == s.term; });
       bool whole = true;
       for (const Signed &part : x) {
@@ -136,6 +137,8 @@ std::optional<MaskSolver::Interval> MaskSolver::takeRemainder(Sum &sum) {
         if (found != rest.end())
           rest.erase(found);
       }
+      for (Signed &part : x)
+        part.sign *= sign;
       std::optional<Interval> of = whole ? sumInterval(x) : std::nullopt;
       if (!of)
         continue;
@@ -143,10 +146,12 @@ std::optional<MaskSolver::Interval> MaskSolver::takeRemainder(Sum &sum) {
       ExprRef by = plain(d), q = op("arith.floordivsi", of->low, by);
       ExprRef stays =
           compare(CmpIPredicate::eq, q, op("arith.floordivsi", of->high, by));
+      ExprRef low = choose(stays, sub(of->low, mul(q, by)),
+                           min(zero, add(by, one))),
+              high = choose(stays, sub(of->high, mul(q, by)),
+                            max(zero, sub(by, one)));
       sum = rest;
-      return Interval{
-          choose(stays, sub(of->low, mul(q, by)), min(zero, add(by, one))),
-          choose(stays, sub(of->high, mul(q, by)), max(zero, sub(by, one)))};
+      return sign > 0 ? Interval{low, high} : Interval{neg(high), neg(low)};
     }
   }
   return std::nullopt;

@@ -182,8 +182,17 @@ unsigned MaskSolver::bits(ExprRef e) {
   };
   if (e->isOp("arith.addi") || e->isOp("arith.subi") || e->isOp("math.absi"))
     return std::min(width, widest(0) + 1);
-  if (e->isOp("arith.muli"))
+  if (e->isOp("arith.muli")) {
+    // d * (x // d) is at most a divisor away from x.
+    for (unsigned k : {0, 1})
+      if (ExprRef quotient = strip(e->operand(k));
+          quotient->isOp("arith.floordivsi") &&
+          strip(quotient->operand(1)) == strip(e->operand(1 - k)))
+        return std::min(
+            width,
+            std::max(bits(quotient->operand(0)), bits(e->operand(1 - k))) + 1);
     return std::min(width, bits(e->operand(0)) + bits(e->operand(1)));
+  }
   if (e->isOp("arith.minsi") || e->isOp("arith.maxsi"))
     return widest(0);
   if (e->isOp("arith.floordivsi"))
@@ -205,7 +214,16 @@ bool MaskSolver::isPositiveSize(ExprRef e) {
   e = strip(e);
   if (auto value = Exprs::constantInt(e))
     return *value > 0;
-  return e->kind == ExprKind::Scalar && e->value.getDefiningOp<tensor::DimOp>();
+  return e->kind == ExprKind::Scalar &&
+         (e->value.getDefiningOp<tensor::DimOp>() ||
+          positive.contains(e->value));
+}
+
+void MaskSolver::assumePositive(Value size) {
+  positive.insert(size);
+  if (auto product = size.getDefiningOp<arith::MulIOp>())
+    for (Value factor : product->getOperands())
+      assumePositive(factor);
 }
 
 bool MaskSolver::readsData(ExprRef e) {

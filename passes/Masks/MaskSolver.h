@@ -15,6 +15,9 @@ namespace heed {
 class MaskSolver {
 public:
   explicit MaskSolver(MaskBounds &bounds);
+  /// Takes the factors of \p size, the number of queries or of keys, for
+  /// positive: without any there are no tiles, or no piece within [0, M].
+  void assumePositive(mlir::Value size);
 
   /// Pieces of a union, as they come: they may overlap or be empty.
   struct Pieces {
@@ -116,7 +119,8 @@ private:
   mlir::Type i64, i1;
   ExprRef first, last, blockFirst, blockLast, keys, zero, one;
   llvm::DenseSet<ExprRef> clamped; ///< numbers of 64 bits, see plain()
-  bool onlyRanges = false;         ///< what depends on data counts as true
+  llvm::DenseSet<mlir::Value> positive;
+  bool onlyRanges = false; ///< what depends on data counts as true
 };
 
 } // namespace heed

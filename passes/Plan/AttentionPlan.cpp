@@ -53,14 +53,20 @@ static bool isLinear(Region &region) {
 }
 
 StringRef heed::whyNotStreaming(attn::AttentionOp op) {
-  if (attn::Normaliser::of(op).hasThreshold() &&
-      !mutated("choose-algorithm.threshold-streams"))
-    return "its normaliser finds a threshold in the whole row";
+  if (StringRef why = whyNeverStreaming(op); !why.empty())
+    return why;
   if (op.numDims(DimKind::Query) != 1 || op.numDims(DimKind::Key) != 1)
     return "it has several query or key dims";
   if (op.numDims(DimKind::Value) > 1 &&
       !mutated("choose-algorithm.two-value-dims-stream"))
     return "it has several value dims";
+  return "";
+}
+
+StringRef heed::whyNeverStreaming(attn::AttentionOp op) {
+  if (attn::Normaliser::of(op).hasThreshold() &&
+      !mutated("choose-algorithm.threshold-streams"))
+    return "its normaliser finds a threshold in the whole row";
   // Divided, an exponential may be taken less any maximum.
   if (op.getStabilise() && !op.getDivide() &&
       !mutated("attention-plan.undivided-streams"))

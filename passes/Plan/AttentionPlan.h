@@ -11,6 +11,9 @@ namespace heed {
 
 /// Why \p op cannot stream, or an empty string if it can.
 llvm::StringRef whyNotStreaming(attn::AttentionOp op);
+/// The same, however many dims of each kind it has: attn-join-dims may make one
+/// of them.
+llvm::StringRef whyNeverStreaming(attn::AttentionOp op);
 
 /// Keys, or value dims, of a register tile.
 int64_t registerGroup(const halide::Target &target);

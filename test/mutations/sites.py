@@ -12,6 +12,7 @@ PARTS = {
     "contract-tables": ("attn-contract-tables", "rewrites"),
     "raise-attention": ("attn-raise-attention", "rewrites"),
     "reorder-products": ("attn-reorder-products", "rewrites"),
+    "join-dims": ("attn-join-dims", "halide"),
     "solve-masks": ("attn-solve-masks", "halide"),
     "choose-algorithm": ("attn-choose-algorithm", "halide"),
     "attention-plan": ("attn-choose-algorithm", "halide"),
