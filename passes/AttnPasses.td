@@ -338,6 +338,59 @@ def AttnJoinDims : Pass<"attn-join-dims", "::mlir::func::FuncOp"> {
   }];
 }
 
+def AttnSplitMasks : Pass<"attn-split-masks", "::mlir::func::FuncOp"> {
+  let summary = "Masks of remainders become dense ones";
+  let description = [{
+    In a mask that keeps every s-th key each tile of neighbours has live pairs. Positions are numbered anew, so that what
+    is kept stands side by side:
+
+    - `(i - j) % s == 0`, or `i % s == j % s`: the remainder is a batch dim, and queries and keys are those that have it.
+    - `j % s >= c`, or another comparison that keeps neighbours, at most half of the remainders: the other keys get no number.
+    - `if c then A else B`, where c is of the batch alone and A or B is one of these: two attentions, each of which has no key
+      where the other has some.
+
+    s and c are known when compiling. The other conditions are written of the new numbers, exactly; a key behind the last
+    one is absent. Left alone are masks that read data, and attentions whose score, weight or tables read positions, whose rows
+    have a sink, or that have further results.
+
+    ```mlir
+    #q = affine_map<(i, j, e, f) -> (i, e)>
+    #k = affine_map<(i, j, e, f) -> (j, e)>
+    #v = affine_map<(i, j, e, f) -> (j, f)>
+    func.func @f(%q: tensor<8x16xf32>, %k: tensor<32x16xf32>, %N: index, %M: index, %E: index) -> tensor<8x16xf32> {
+      %n = arith.constant 8 : index
+      %m = arith.constant 32 : index
+      %e = arith.constant 16 : index
+      %s = arith.constant 4 : index
+      %c = arith.constant 3 : index
+      %o = attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1) sizes(%n, %m, %e, %e)
+          term(%q, %k : tensor<8x16xf32>, tensor<32x16xf32>) maps [#q, #k] value(%k : tensor<32x16xf32>) maps [#v]
+          score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+          where (%i, %j) {
+            %r = arith.remsi %j, %s : index
+            %b = arith.cmpi eq, %r, %c : index
+            attn.yield %b : i1
+          }
+          normalise(exp divide stabilise) : tensor<8x16xf32>
+      return %o : tensor<8x16xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    affine_map<(d0, d1, d2, d3) -> (d1 * 4 + 3, d2)>
+    ...
+    attn.attention dims(batch = 0, query = 1, key = 1, contract = 1, value = 1)
+    ...
+          where (%i, %j) {
+    ...
+            %b = arith.cmpi slt, %k, %m : index
+            attn.yield %b : i1
+    ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def AttnSolveMasks : Pass<"attn-solve-masks", "::mlir::func::FuncOp"> {
   let summary = "Which keys each tile of queries sees";
   let description = [{

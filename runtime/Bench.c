@@ -138,14 +138,18 @@ void heed_profile_print(heed_model *model, FILE *stream) {
           1e-6 * (double)memory.copies, 1e-6 * (double)memory.buffers);
   heed_limits limits = heed_measure_limits(model);
   double total = 0;
-  for (size_t k = 0; k < count; ++k)
+  bool pairs = false;
+  for (size_t k = 0; k < count; ++k) {
     total += kernels[k].seconds;
+    pairs |= kernels[k].pairs != 0;
+  }
   fprintf(stream,
           "limits, measured now with %d threads: %.1f GFLOP/s (f32 "
           "multiply-adds), %.1f GB/s (reading 256 MiB)\n",
           heed_num_threads(model), 1e-9 * limits.flops, 1e-9 * limits.bytes);
-  fprintf(stream, "%-32s %8s %12s %7s %10s %9s %9s\n", "kernel", "calls", "ms",
-          "share", "GFLOP/s", "GB/s", "of limit");
+  fprintf(stream, "%-32s %8s %12s %7s %10s %9s %9s%s\n", "kernel", "calls",
+          "ms", "share", "GFLOP/s", "GB/s", "of limit",
+          pairs ? "        pairs" : "");
   for (size_t k = 0; k < count; ++k) {
     const heed_kernel_profile *p = &kernels[k];
     if (!p->calls)
@@ -155,11 +159,14 @@ void heed_profile_print(heed_model *model, FILE *stream) {
     double compute = limits.flops > 0 ? p->flops / limits.flops : 0;
     double move = limits.bytes > 0 ? p->bytes / limits.bytes : 0;
     fprintf(
-        stream, "%-32s %8" PRId64 " %12.3f %6.1f%% %10s %9s %9s\n", p->kernel,
+        stream, "%-32s %8" PRId64 " %12.3f %6.1f%% %10s %9s %9s", p->kernel,
         p->calls, 1e3 * p->seconds, total > 0 ? 100 * p->seconds / total : 0,
         cell(flops, 1e-9 * p->flops * perSecond, ""),
         cell(bytes, 1e-9 * p->bytes * perSecond, ""),
         cell(share, 100 * (compute > move ? compute : move) * perSecond, "%"));
+    if (pairs)
+      fprintf(stream, " %12" PRId64, p->pairs);
+    fputs("\n", stream);
   }
   free(kernels);
 }

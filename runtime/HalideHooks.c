@@ -74,6 +74,16 @@ float heed_kernel_gives_up(void *context, int32_t yes) {
   return 1;
 }
 
+/* Of kernels that count pairs (--count-pairs): the lanes that are stored, once
+ * of an element that is a tuple. */
+int32_t halide_trace(void *context, const struct halide_trace_event_t *event) {
+  heed_model *model = context;
+  if (model && event->event == halide_trace_store && event->value_index == 0)
+    atomic_fetch_add_explicit(&model->pairs, event->type.lanes,
+                              memory_order_relaxed);
+  return 0;
+}
+
 /* Only kernels with tracing or print() come here: text for a person who debugs.
  */
 void halide_print(void *context, const char *message) {

@@ -279,6 +279,7 @@ int32_t heed_host_kernel(heed_model *model, int32_t kernel,
   heed_stop_check(model);
   void *context = model;
   atomic_store(&model->gaveUp, false);
+  atomic_store(&model->pairs, 0);
   double start = model->profile ? heed_seconds() : 0;
   args[0] = &context;
   int32_t result = function(args);
@@ -298,6 +299,7 @@ int32_t heed_host_kernel(heed_model *model, int32_t kernel,
     record->seconds += heed_seconds() - start;
     record->flops += flops;
     record->bytes += bytes;
+    record->pairs += atomic_load(&model->pairs);
   }
   return !atomic_load(&model->gaveUp);
 }

@@ -113,9 +113,9 @@ static size_t profile(const heed_model *model, heed_kernel_profile *profiles,
   size_t step = profiles->size;
   for (size_t k = 0; k < count && k < capacity; ++k) {
     const heed_kernel_record *record = &model->profile[k];
-    heed_kernel_profile whole = {step,          model->desc->kernels[k],
-                                 record->calls, record->seconds,
-                                 record->flops, record->bytes};
+    heed_kernel_profile whole = {
+        step,          model->desc->kernels[k], record->calls, record->seconds,
+        record->flops, record->bytes,           record->pairs};
     memcpy((char *)profiles + k * step, &whole,
            step < sizeof whole ? step : sizeof whole);
   }

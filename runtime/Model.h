@@ -291,6 +291,7 @@ void heed_close_threads(heed_threads *threads);
 typedef struct heed_kernel_record {
   int64_t calls;
   double seconds, flops, bytes;
+  int64_t pairs;
 } heed_kernel_record;
 
 struct heed_model {
@@ -320,6 +321,7 @@ struct heed_model {
   pthread_mutex_t messageLock; /* kernels report from many threads */
   char kernelMessage[512];     /* the first message of a failed kernel */
   atomic_bool gaveUp;          /* the kernel that was called last */
+  atomic_llong pairs;          /* that it counted */
   heed_status status;
   char message[1024];
 };

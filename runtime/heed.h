@@ -409,6 +409,8 @@ typedef struct heed_kernel_profile {
                    if it does not know */
   double
       bytes; /**< bytes read and written at least once; 0 if it does not know */
+  int64_t pairs; /**< pairs of a query and a key whose weight was computed, in a
+                    model that was compiled with --count-pairs; else 0 */
 } heed_kernel_profile;
 
 /** Writes up to `capacity` profiles and returns how many kernels there are.

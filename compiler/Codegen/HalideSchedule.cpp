@@ -277,6 +277,7 @@ void HalideTranslator::scheduleFunc(Operation *op, Halide::Func &func) {
                            func.dimensions(), func.type().bytes(),
                            static_cast<int64_t>(stream.getBeyond())});
       })
+      .Case([&](halide::TraceStoresOp) { func.trace_stores(); })
       .Case([&](halide::ReorderStorageOp storage) {
         std::vector<Halide::Var> vars;
         for (StringRef name : strings(storage.getVars()))

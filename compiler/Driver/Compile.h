@@ -60,6 +60,8 @@ struct CompileOptions {
   Explain explain = Explain::No;
   bool unchecked = false, fastMath = false, timePasses = false,
        saveTemps = false;
+  /// Kernels count the pairs of a query and a key that they compute.
+  bool countPairs = false;
   /// What is done, file by file and command by command, on stderr.
   bool verbose = false;
   /// A rule of make that says what the output was made of is written, to

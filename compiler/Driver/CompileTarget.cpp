@@ -7,6 +7,7 @@
 #include "compiler/Driver/Pipeline.h"
 #include "compiler/Link/Output.h"
 #include "compiler/Reference/Pipeline.h"
+#include "dialects/Attn/Dialect.h"
 #include "dialects/Halide/HalideDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -113,7 +114,10 @@ bool Compilation::makePicture(ModuleOp module) {
                        options.input));
   halide::setTarget(module, *target);
   std::string error;
-  if (!passes("attn", module, buildAttentionPipeline))
+  if (!passes("attn", module, [](OpPassManager &manager) {
+        // Of positions as the model numbers them.
+        buildAttentionPipeline(manager, /*split=*/false);
+      }))
     return false;
   FailureOr<MaskPicture> picture =
       drawMasks(module, modelName, options.inputs, error);
@@ -137,6 +141,9 @@ bool Compilation::compileFor(size_t which, ModuleOp module) {
     edited = true;
   } else {
     halide::setTarget(module, *target);
+    if (options.countPairs)
+      module->setAttr(attn::kCountPairsAttr,
+                      UnitAttr::get(module.getContext()));
     if (!passes("attn", module, [&](OpPassManager &manager) {
           buildKernelPipeline(manager, options.fastMath);
         }))

@@ -87,7 +87,7 @@ void heed::registerPipelineDialects(DialectRegistry &registry) {
   tensor::registerInferTypeOpInterfaceExternalModels(registry);
 }
 
-void heed::buildAttentionPipeline(OpPassManager &passes) {
+void heed::buildAttentionPipeline(OpPassManager &passes, bool split) {
   passes.addPass(createAttnVerifyFrontEnd());
   passes.addNestedPass<func::FuncOp>(createAttnFuseElementwise());
   passes.addPass(createCanonicalizerPass());
@@ -96,6 +96,8 @@ void heed::buildAttentionPipeline(OpPassManager &passes) {
   passes.addNestedPass<func::FuncOp>(createAttnRaiseAttention());
   passes.addNestedPass<func::FuncOp>(createAttnReorderProducts());
   passes.addNestedPass<func::FuncOp>(createAttnJoinDims());
+  if (split)
+    passes.addNestedPass<func::FuncOp>(createAttnSplitMasks());
   passes.addNestedPass<func::FuncOp>(createAttnSolveMasks());
   passes.addNestedPass<func::FuncOp>(createAttnChooseAlgorithm());
   passes.addPass(createAttnVerifyAttention());

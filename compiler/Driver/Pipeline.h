@@ -21,8 +21,8 @@ namespace heed {
 void registerPipelineDialects(mlir::DialectRegistry &registry);
 
 /// attn IR to attentions with their masks solved and their plans: the first
-/// part of the kernel pipeline.
-void buildAttentionPipeline(mlir::OpPassManager &passes);
+/// part of the kernel pipeline. Without \p split, masks of remainders stay.
+void buildAttentionPipeline(mlir::OpPassManager &passes, bool split = true);
 
 /// attn IR to kernels in the halide dialect and a host on tensors. With
 /// \p fastMath kernels may leave the error bounds.

@@ -126,6 +126,11 @@ struct CommandLine {
   cl::opt<bool> unchecked{
       "unchecked", cl::desc("Drop the checks of indices that data holds"),
       cl::cat(category)};
+  cl::opt<bool> countPairs{
+      "count-pairs",
+      cl::desc("Have --profile of the program say for how many pairs of a "
+               "query and a key attentions compute a score (slow)"),
+      cl::cat(category)};
   cl::opt<bool> reportScores{
       "report-scores",
       cl::desc("Further results of the reference, for heed-check"), cl::Hidden,
@@ -173,6 +178,7 @@ struct CommandLine {
     options.explain = explain;
     options.unchecked = unchecked;
     options.fastMath = fastMath;
+    options.countPairs = countPairs;
     options.timePasses = timePasses;
     options.saveTemps = saveTemps;
     options.verbose = verbose;

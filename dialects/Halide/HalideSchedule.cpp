@@ -16,8 +16,8 @@ bool heed::halide::isScheduleOp(Operation *op) {
              SpecializeOp, ComputeAtOp, StoreAtOp, HoistStorageOp,
              ComputeRootOp, ComputeInlineOp, StoreRootOp, HoistStorageRootOp,
              StoreInOp, BoundVarOp, BoundExtentOp, AlignBoundsOp,
-             AlignStorageOp, ReorderStorageOp, StreamStoresOp, GPUBlocksOp,
-             GPUThreadsOp>(op);
+             AlignStorageOp, ReorderStorageOp, StreamStoresOp, TraceStoresOp,
+             GPUBlocksOp, GPUThreadsOp>(op);
 }
 
 void SplitOp::build(OpBuilder &builder, OperationState &state, Value func,
@@ -90,6 +90,7 @@ VERIFY_TARGET_ONLY(StoreInOp)
 VERIFY_TARGET_ONLY(BoundVarOp)
 VERIFY_TARGET_ONLY(BoundExtentOp)
 VERIFY_TARGET_ONLY(AlignStorageOp)
+VERIFY_TARGET_ONLY(TraceStoresOp)
 #undef VERIFY_TARGET_ONLY
 
 template <typename Op> static LogicalResult verifyGPU(Op op) {

@@ -321,6 +321,19 @@ def Halide_StreamStoresOp : Halide_FuncScheduleOp<"stream_stores"> {
   let assemblyFormat = "$func `beyond` $beyond attr-dict";
 }
 
+def Halide_TraceStoresOp : Halide_FuncScheduleOp<"trace_stores"> {
+  let summary = "Each store to the func is told to the runtime (halide_trace)";
+  let description = [{
+    The runtime adds up the lanes of all stores: `heedc --count-pairs`.
+
+    ```mlir
+    halide.trace_stores %p
+    ```
+  }];
+  let arguments = (ins Halide_Func:$func);
+  let assemblyFormat = "$func attr-dict";
+}
+
 //===--- GPU -------------------------------------------------------------------------------------------------===//
 
 class Halide_GPUOp<string mnemonic, string what> : Halide_StageScheduleOp<mnemonic> {

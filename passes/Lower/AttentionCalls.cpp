@@ -75,6 +75,87 @@ FailureOr<CallSizes> sizesOf(attn::AttentionLike op) {
 
 } // namespace
 
+namespace {
+
+/// How many keys a tile amid the queries of a call looks at, by indices, sizes
+/// and scalars.
+struct KeysInReach {
+  KeysInReach(halide::CallOp call, attn::AttentionLike op, Value queries,
+              Value keys)
+      : call(call), b(call), mask(readMask(op)), queries(queries), keys(keys) {
+    known = succeeded(mask) && !mask->needsTables() && mask->reach.size() == 1;
+    if (!known)
+      return;
+    for (ExprRef end : {mask->reach[0].low, mask->reach[0].high})
+      Exprs::walk(end, [&](ExprRef e) {
+        known &= e->kind != ExprKind::Read && e->kind != ExprKind::Reduce &&
+                 (e->kind != ExprKind::Scalar || argumentOf(e));
+        if (e->kind == ExprKind::Scalar)
+          scalars.push_back(e);
+      });
+  }
+
+  /// For a tile of \p width queries, in pieces of \p piece; null where it is
+  /// not known. Where heads or sentences differ, the more of the first two.
+  Value of(int64_t width, int64_t piece) {
+    if (!known)
+      return Value();
+    Value seen = ofBatch(0, width, piece);
+    return mask->batchOfRange().empty()
+               ? seen
+               : make<arith::MaxSIOp>(seen, ofBatch(1, width, piece));
+  }
+
+private:
+  static BlockArgument argumentOf(ExprRef scalar) {
+    auto argument = dyn_cast<BlockArgument>(scalar->value);
+    return argument && isa<func::FuncOp>(argument.getOwner()->getParentOp())
+               ? argument
+               : BlockArgument();
+  }
+  template <typename Op> Value make(Value x, Value y) {
+    return b.createOrFold<Op>(call.getLoc(), x, y);
+  }
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(b, call.getLoc(), value);
+  }
+  Value rounded(Value x, Value unit) {
+    return make<arith::MulIOp>(make<arith::DivSIOp>(x, unit), unit);
+  }
+  Value ofBatch(int64_t element, int64_t width, int64_t piece) {
+    ExprWriter writer(b, call.getLoc());
+    for (ExprRef scalar : scalars)
+      writer.bind(scalar, call.getInputs()[argumentOf(scalar).getArgNumber()]);
+    for (unsigned var : mask->batch)
+      writer.bind(var, constant(element));
+    // The tile may end behind the last query: a range without it is as long.
+    Value first =
+        rounded(make<arith::DivSIOp>(queries, constant(2)), constant(width));
+    writer.bind(mask->first, first);
+    writer.bind(mask->last, make<arith::AddIOp>(first, constant(width - 1)));
+    writer.bind(mask->queries, queries);
+    writer.bind(mask->keys, keys);
+    auto end = [&](ExprRef expr) -> Value {
+      return b.createOrFold<arith::IndexCastOp>(call.getLoc(), b.getIndexType(),
+                                                writer.write(expr));
+    };
+    Value unit = constant(piece), low = rounded(end(mask->reach[0].low), unit);
+    Value high = rounded(
+        make<arith::AddIOp>(end(mask->reach[0].high), constant(piece - 1)),
+        unit);
+    return make<arith::SubIOp>(make<arith::MaxSIOp>(low, high), low);
+  }
+
+  halide::CallOp call;
+  OpBuilder b;
+  FailureOr<MaskBounds> mask;
+  Value queries, keys;
+  SmallVector<ExprRef> scalars;
+  bool known;
+};
+
+} // namespace
+
 FailureOr<FormCalls> heed::branchOn(ArrayRef<halide::CallOp> calls,
                                     attn::AttentionLike op,
                                     const halide::Target &target,
@@ -101,8 +182,11 @@ FailureOr<FormCalls> heed::branchOn(ArrayRef<halide::CallOp> calls,
         return failure();
       members = *groups ? (*groups)->members : Value();
     }
-    Value isIt = isFastest(b, loc, op, target, forms, number, extent(queries),
-                           extent(keys), members);
+    Value numQueries = extent(queries), numKeys = extent(keys);
+    KeysInReach reach(call, op, numQueries, numKeys);
+    Value isIt = isFastest(
+        b, loc, op, target, forms, number, numQueries, numKeys, members,
+        [&](int64_t width, int64_t piece) { return reach.of(width, piece); });
     if (known && matchPattern(isIt, m_Zero()))
       continue;
     if (known && matchPattern(isIt, m_One())) {

@@ -167,12 +167,13 @@ SmallVector<Value> heed::shareQueries(OpBuilder &b, Location loc,
 Value heed::isFastest(OpBuilder &b, Location loc, attn::AttentionLike op,
                       const halide::Target &target,
                       ArrayRef<AttentionForm> forms, size_t number,
-                      Value queries, Value keys, Value members) {
+                      Value queries, Value keys, Value members,
+                      function_ref<Value(int64_t, int64_t)> reach) {
   Numbers n{b, loc};
   if (forms[number].form == attn::Form::Rows)
     return areFew(n, target, queries, members);
-  // Of a mask each tile sees the keys before it: with T tiles of W queries,
-  // M - N and W (T + 1) / 2 of them.
+  // Of a mask whose reach is not known each tile sees the keys before it: with
+  // T tiles of W queries, M - N and W (T + 1) / 2 of them.
   auto cost = [&](attn::Form form) -> Value {
     int64_t vectors = form == attn::Form::Narrow ? 1 : tileVectors(target);
     int64_t width = vectors * target.lanes(32);
@@ -181,6 +182,8 @@ Value heed::isFastest(OpBuilder &b, Location loc, attn::AttentionLike op,
     Value all = n.mul(tiles, n.constant(timeOf(vectors)));
     if (op.getWhere().empty())
       return all;
+    if (Value seen = reach(width, op.plan().pipeline(form).getPiece()))
+      return n.mul(all, n.add(seen, n.constant(keysOfTile)));
     Value more =
         n.sub(b.createOrFold<arith::MaxUIOp>(loc, keys, queries), queries);
     Value after = n.mul(more, n.constant(2));

@@ -30,12 +30,15 @@ llvm::SmallVector<AttentionForm> formsOf(attn::AttentionLike op);
 
 /// Whether form \p number of \p forms, but for those before it, is the fastest
 /// one of \p op for \p queries x \p keys (index): an i1, a constant where the
-/// sizes are. \p members of a group share their keys, if given.
+/// sizes are. \p members of a group share their keys, if given. \p reach tells
+/// how many keys a tile of so many queries looks at, in pieces of so many; null
+/// where that is not known.
 mlir::Value isFastest(mlir::OpBuilder &b, mlir::Location loc,
                       attn::AttentionLike op, const halide::Target &target,
                       llvm::ArrayRef<AttentionForm> forms, size_t number,
                       mlir::Value queries, mlir::Value keys,
-                      mlir::Value members);
+                      mlir::Value members,
+                      llvm::function_ref<mlir::Value(int64_t, int64_t)> reach);
 
 /// How many of \p queries each of \p forms computes the fastest (index), if a
 /// call may have some of the queries; the form for many has the first ones.

@@ -104,9 +104,21 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
       again = {};
       kernel.erase();
     }
+    if (module->hasAttr(attn::kCountPairsAttr))
+      module.walk([](halide::PipelineOp pipeline) { tracePairs(pipeline); });
   }
 
 private:
+  /// Has the stores of weights of streaming attentions traced: each of their
+  /// elements is a pair. A row block may compute a weight more than once.
+  static void tracePairs(halide::PipelineOp pipeline) {
+    OpBuilder b = OpBuilder::atBlockEnd(&pipeline.getBody().front());
+    for (auto func : llvm::to_vector(pipeline.getOps<halide::FuncOp>()))
+      if (StringRef name = halide::getFuncName(func.getResult());
+          name == "p_full" || name == "p_part")
+        halide::TraceStoresOp::create(b, func.getLoc(), func.getResult());
+  }
+
   using Weights = DenseMap<Operation *, llvm::BitVector>;
   /// Arguments that hold weights in every call of a kernel.
   static Weights weightsOf(ArrayRef<func::CallOp> calls, SymbolTable &symbols) {

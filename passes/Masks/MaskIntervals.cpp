@@ -262,6 +262,22 @@ std::optional<MaskSolver::Interval> MaskSolver::realInterval(ExprRef e) {
                     exprs.op("arith.sitofp", e->type, {x->high}),
                     exprs.truth(false)};
   }
+  if (e->isOp("math.absf")) {
+    auto x = realInterval(e->operand(0));
+    if (!x)
+      return std::nullopt;
+    ExprRef none = exprs.constant(FloatAttr::get(e->type, 0));
+    auto back = [&](ExprRef end) {
+      return exprs.op("arith.subf", e->type, {none, end});
+    };
+    auto above = [&](ExprRef a, ExprRef b) {
+      return compare(CmpFPredicate::OGT, a, b);
+    };
+    ExprRef low = choose(above(x->low, none), x->low,
+                         choose(above(none, x->high), back(x->high), none));
+    ExprRef high = choose(above(back(x->low), x->high), back(x->low), x->high);
+    return Interval{low, high, x->odd};
+  }
   if (!e->isOp("arith.addf") && !e->isOp("arith.subf"))
     return std::nullopt;
   auto x = realInterval(e->operand(0)), y = realInterval(e->operand(1));

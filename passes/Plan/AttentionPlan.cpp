@@ -186,6 +186,35 @@ bool needsTables(attn::AttentionLike op) {
   return failed(mask) || mask->needsTables();
 }
 
+/// Whether each query has keys of its own, known by tables: then a tile of
+/// more queries reaches more keys. Keys that are there or not for all, as those
+/// behind a sentence, and equal numbers of two tables of data, as segments
+/// have, do not tell.
+bool isSparse(attn::AttentionLike op) {
+  FailureOr<MaskBounds> mask = readMask(op);
+  if (op.getWhere().empty() || failed(mask) || !mask->needsTables())
+    return false;
+  if (mask->reach.size() > 1)
+    return true;
+  auto uses = [&](ExprRef e, bool ofKeys) {
+    bool found = ofKeys ? e->uses(mask->blockFirst) || e->uses(mask->blockLast)
+                        : e->uses(mask->first) || e->uses(mask->last);
+    for (const MaskTable &table : mask->tables) {
+      bool data = false;
+      Exprs::walk(table.value, [&](ExprRef inner) {
+        data |= inner->kind == ExprKind::Read;
+      });
+      if (table.ofKeys == ofKeys && !(ofKeys && data))
+        found |= e->uses(table.least) || e->uses(table.greatest);
+    }
+    return found;
+  };
+  return llvm::any_of(mask->reach, [&](const MaskPiece &piece) {
+    return uses(piece.low, false) ||
+           (piece.test && uses(piece.test, false) && uses(piece.test, true));
+  });
+}
+
 /// Whether an operand has an element of its own for each query and key: terms
 /// of pairs are much code already.
 bool readsPairs(attn::AttentionLike op) {
@@ -215,7 +244,8 @@ attn::PlanAttr heed::streamingPlan(attn::AttentionLike op,
                              registerGroup(target));
     return attn::PipelineAttr::get(context, form, queries, block, piece);
   };
-  attn::PipelineAttr wide = tiles(Form::Tiles, lanes * vectors);
+  attn::PipelineAttr wide =
+      tiles(Form::Tiles, lanes * (isSparse(op) ? 1 : vectors));
   // Enough that the merge of a block and its sums over lanes do not show.
   int64_t keysOfRow = 128;
   bool tables = needsTables(op);

@@ -46,7 +46,7 @@ class Options(Sized):
 
 class KernelProfile(Sized):
     _fields_ = [("size", C.c_size_t), ("kernel", C.c_char_p), ("calls", C.c_int64), ("seconds", C.c_double), ("flops", C.c_double),
-                ("bytes", C.c_double)]
+                ("bytes", C.c_double), ("pairs", C.c_int64)]
 
 
 class MemoryUse(Sized):

@@ -14,8 +14,9 @@ import numpy as np
 
 Tensor = collections.namedtuple("Tensor", "name argument type extents is_scalar default")
 Tensor.__doc__ = "An input or output: its name in the model, its name in Python, heed_type, extents as text, and a scalar's default."
-Kernel = collections.namedtuple("Kernel", "name calls seconds flops bytes")
-Kernel.__doc__ = "What one kernel has cost: calls, seconds of all calls, operations and bytes of all calls (0: not known)."
+Kernel = collections.namedtuple("Kernel", "name calls seconds flops bytes pairs")
+Kernel.__doc__ = ("What one kernel has cost: calls, seconds of all calls, operations and bytes of all calls (0: not known), "
+                  "pairs of a query and a key (0: not counted).")
 Memory = collections.namedtuple("Memory", "weights copies buffers")
 Memory.__doc__ = "Bytes: weights that are read where they lie, copies of weights, buffers of one call."
 MISSING = inspect.Parameter.empty
@@ -346,7 +347,7 @@ class Model:
         kernels = (abi.KernelProfile * max(c.heed_profile(handle, None, 0), 1))()
         kernels[0].size = C.sizeof(abi.KernelProfile)
         count = c.heed_profile(handle, kernels, len(kernels))
-        return Profile(runs, [Kernel(k.kernel.decode(), k.calls, k.seconds, k.flops, k.bytes) for k in kernels[:count]])
+        return Profile(runs, [Kernel(k.kernel.decode(), k.calls, k.seconds, k.flops, k.bytes, k.pairs) for k in kernels[:count]])
 
     def memory(self):
         """Memory: bytes that the model holds."""

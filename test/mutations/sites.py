@@ -14,6 +14,7 @@ PARTS = {
     "reorder-products": ("attn-reorder-products", "rewrites"),
     "join-dims": ("attn-join-dims", "halide"),
     "solve-masks": ("attn-solve-masks", "halide"),
+    "split-masks": ("attn-split-masks", "halide"),
     "choose-algorithm": ("attn-choose-algorithm", "halide"),
     "attention-plan": ("attn-choose-algorithm", "halide"),
     "score-bound": ("attn-to-halide", "halide"),

@@ -147,6 +147,8 @@ halide.pipeline @schedule {
   halide.align_bounds %f, "i" modulus 8 remainder 1
   // CHECK: halide.align_storage %f, "j" modulus 16
   halide.align_storage %f, "j" modulus 16
+  // CHECK: halide.trace_stores %f
+  halide.trace_stores %f
   // CHECK: halide.reorder_storage %f, ("i", "j")
   halide.reorder_storage %f, ("i", "j")
   // CHECK: halide.prefetch %f, %x at "i" from "i" offset 2
