@@ -24,8 +24,7 @@ static void collectDivisions(const SizeTable &sizes, const Size &size,
       collectDivisions(sizes, atom.a, use);
       collectDivisions(sizes, atom.b, use);
       if (atom.kind == Atom::FloorDiv)
-        use.divisions.push_back(
-            {id, sizes.nonNegative(atom.a), sizes.nonNegative(atom.b - 1)});
+        use.divisions.push_back({id, sizes.nonNegative(atom.b - 1)});
     }
 }
 

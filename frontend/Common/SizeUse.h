@@ -19,7 +19,6 @@ namespace heed::sema {
 struct SizeUse {
   struct Division {
     unsigned atom;
-    bool isNonNegative;     ///< what is divided is 0 or more
     bool isDivisorPositive; ///< else the divisor may be 0 where nothing is used
   };
   Size size;

@@ -63,8 +63,6 @@ Value Emitter::atomCode(OpBuilder &b, Location at, unsigned id,
     Value one = arith::ConstantIndexOp::create(b, at, 1);
     y = b.createOrFold<arith::MaxSIOp>(at, y, one);
   }
-  if (division->isNonNegative)
-    return b.createOrFold<arith::DivSIOp>(at, x, y);
   return b.createOrFold<arith::FloorDivSIOp>(at, x, y);
 }
 

@@ -333,7 +333,8 @@ bool AttentionMatcher::isSumOfChains(ExprRef e) {
   flatten(e, product);
   unsigned sums = 0;
   for (ExprRef factor : product.over)
-    if (factor->usesAny(keys) && (++sums > 1 || !isSumOfChains(factor)))
+    if (factor->usesAny(keys) &&
+        (++sums > 1 || factor == e || !isSumOfChains(factor))) // 1 / (1 + k)
       return false;
   return sums == 1 && llvm::none_of(product.under, [&](ExprRef factor) {
            return factor->usesAny(keys);

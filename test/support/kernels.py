@@ -12,7 +12,7 @@ import subprocess
 import numpy as np
 
 TYPES = {"f32": np.float32, "f64": np.float64, "i1": np.bool_, "i8": np.int8, "i32": np.int32, "i64": np.int64}
-OPERATIONS = {"addi": operator.add, "subi": operator.sub, "muli": operator.mul, "divui": operator.floordiv, "maxui": max,
+OPERATIONS = {"addi": operator.add, "subi": operator.sub, "muli": operator.mul, "divui": operator.floordiv, "divsi": operator.floordiv, "maxui": max, "maxsi": max, "minsi": min, "minui": min,
               "remui": operator.mod, "andi": operator.and_, "ori": operator.or_, "cmpi eq,": operator.eq,
               "cmpi uge,": operator.ge, "cmpi sle,": operator.le, "cmpi ule,": operator.le, "cmpi ne,": operator.ne}
 
@@ -87,9 +87,11 @@ class Model:
             elif m := re.match(r"scf.yield (.*) :", text):
                 values, name = [env[v] for v in re.findall(r"%\w+(?:#\d+)?", m[1])], branches[-1][1]
                 env |= {name: values[0]} | {f"{name}#{k}": value for k, value in enumerate(values)}
-            elif m := re.match(r"(%\w+) = arith.(cmpi \w+,|\w+) (%\w+), (%\w+) : (?:index|i1|i32)", text):
+            elif m := re.match(r"(%\w+) = arith.(cmpi \w+,|\w+) (%\w+), (%\w+) : (?:index|i1|i32|i64)", text):
                 env[m[1]] = OPERATIONS[m[2]](env[m[3]], env[m[4]])
-            elif m := re.match(r"(%\w+) = arith.select (%\w+), (%\w+), (%\w+) : index", text):
+            elif m := re.match(r"(%\w+) = arith.index_cast (%\w+) : ", text):
+                env[m[1]] = env[m[2]]
+            elif m := re.match(r"(%\w+) = arith.select (%\w+), (%\w+), (%\w+) : (?:index|i64)", text):
                 env[m[1]] = env[m[3] if env[m[2]] else m[4]]
             elif text.startswith("func.func"):
                 env = dict(zip(re.findall(r"(%arg\d+):", text), arguments))
