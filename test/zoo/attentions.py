@@ -20,6 +20,22 @@ UNFUSED = {
 }
 # What is stored for pairs of positions.
 PAIRS = {
+    "attention-map-output": "the weights are a result, which its own head reads again",
+    "camtl": "the weights of both sentences are mixed by blocks that data chooses",
+    "etc-global-local": "labels, an input, whose range is checked",
+    "flat-lattice": "four distances through a product and a ReLU give the relative positions: N x N x D by the equations",
+    "fnet": "the cosines and sines of the transform, a matrix that is made once",
+    "graphormer": "edges along a path, an input, and the bias that all layers share",
+    "hardcoded-gaussian": "see above",
+    "head-pruning": "no pairs: S is the number of heads",
+    "joint-representation": "the model is a grid of source and target",
+    "moe-dense": "no pairs: M is the width of an expert",
+    "predictive-attention": "scores that the next layer reads",
+    "prior-lower-layer": "scores that the next layer reads",
+    "realformer": "scores that the next layer reads",
+    "slot-attention": "a softmax over slots, of which there are few, whose sums over the inputs are needed first",
+    "synthesizer-random": "see above",
+    "tupe": "scores of positions with positions, which all layers and sentences share",
 }
 
 root, heedc = pathlib.Path(sys.argv[1]), shutil.which(sys.argv[2])
