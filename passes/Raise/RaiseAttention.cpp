@@ -176,16 +176,21 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
   /// A root that is a sum over keys: as it stands, in a band, or in parts.
   void raiseRoot(OpBuilder &builder, Operation *root, Exprs &exprs, ExprRef sum,
                  ArrayRef<unsigned> outputs) {
-    if (raiseGathered(builder, root, exprs, sum, outputs))
+    std::string gathered, why;
+    if (raiseGathered(builder, root, exprs, sum, outputs, gathered))
       return;
-    std::string why;
     if (auto raised =
             raiseSum(builder, root, exprs, sum, outputs, nullptr, why)) {
       announce(*raised);
       replace(builder, root, raised->value);
-    } else if (!raiseSplit(builder, root, exprs, sum, outputs) &&
-               !why.empty()) {
-      remarkNotRaised(root, why);
+    } else if (!raiseSplit(builder, root, exprs, sum, outputs)) {
+      if (!gathered.empty())
+        remarkDeclined(
+            root, passName, "attention",
+            format("gathered neighbours are not raised as a band: {}",
+                   gathered));
+      if (!why.empty())
+        remarkNotRaised(root, why);
     }
   }
 
@@ -276,20 +281,18 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
     return true;
   }
 
-  /// Neighbours that are gathered, as keys under a mask.
+  /// Neighbours that are gathered, as keys under a mask; else \p why not, if
+  /// there are some.
   bool raiseGathered(OpBuilder &builder, Operation *root, Exprs &exprs,
-                     ExprRef sum, ArrayRef<unsigned> outputs) {
+                     ExprRef sum, ArrayRef<unsigned> outputs,
+                     std::string &why) {
     Attempt attempt(builder);
     ExprRef band = gatherToBand(builder, exprs, root, sum);
     if (!band)
       return false;
-    std::string why;
     std::optional<Raised> raised =
         raiseSum(builder, root, exprs, band, outputs, nullptr, why);
     if (!raised) {
-      remarkDeclined(
-          root, passName, "attention",
-          format("gathered neighbours are not raised as a band: {}", why));
       attempt.undo();
       return false;
     }
