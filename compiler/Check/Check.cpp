@@ -83,7 +83,7 @@ bool check(const std::string &source, const std::string &title, size_t stage,
   Checker checker(options, std::move(sizes));
   return checker.open(
              {fastLibrary, slowLibrary, written,
-              whole ? fused.reordered : after("attn-reorder-products")}) &&
+              whole ? fused.reordered : after("attn-raise-attention")}) &&
          checker.run();
 }
 

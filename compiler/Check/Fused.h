@@ -13,7 +13,8 @@ struct Fused {
   bool oneKernel = false;
   /// At least one attention was raised.
   bool raised = false;
-  /// Products are contracted in another order than they are written in.
+  /// Products are contracted in another order than they are written in, or
+  /// distributed over the terms of a weight.
   bool reordered = false;
   /// Kernels of the whole model, and why there is not one, in the compiler's
   /// words.

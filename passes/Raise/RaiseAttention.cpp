@@ -269,7 +269,7 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
       attempt.undo();
       return false;
     }
-    remarkDone(root, passName, "attention",
+    remarkDone(root, passName, "distributed",
                format("its weight mixes {} distributions: each is an attention "
                       "of its own",
                       parts.size()));
