@@ -39,12 +39,11 @@ Fused readExplanation(const std::string &json) {
                     name = remark->getString("name").value_or(""),
                     kind = remark->getString("kind").value_or(""),
                     message = remark->getString("message").value_or("");
-    if (pass == "attn-raise-attention" && name == "distributed")
+    if ((pass == "attn-raise-attention" && name == "distributed") ||
+        (pass == "attn-reorder-products" && kind == "done"))
       result.reordered = true;
     else if (pass == "attn-raise-attention" && kind == "done")
       ++raised;
-    else if (pass == "attn-reorder-products" && kind == "done")
-      result.reordered = true;
     else if (pass == "attn-choose-algorithm" && kind == "declined")
       against.push_back(message.str());
     else if (name == "stored" && holdsPairs(message))

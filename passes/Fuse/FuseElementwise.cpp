@@ -337,6 +337,18 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
     });
   }
 
+  /// What is checked of \p whole is checked of \p narrow, which has its
+  /// numbers.
+  static void checkInstead(Value whole, Value narrow) {
+    for (OpOperand &use : llvm::make_early_inc_range(whole.getUses()))
+      if (isa<attn::RequireInRangeOp>(use.getOwner())) {
+        use.getOwner()->setAttr(
+            attn::kNameAttr,
+            StringAttr::get(whole.getContext(), "index of offset"));
+        use.set(narrow);
+      }
+  }
+
   // A table over i and j that depends on j - i alone is a table over j - i
   // and a reindexing, which is free to fuse: N + M numbers, not N * M. What is
   // checked is stored like a table, and the check is one of these numbers. So
@@ -393,12 +405,7 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
           overOffsets.insert(narrow.getDefiningOp());
         // Each number is that of some pair, if there is no other dim.
         if (tableVars.size() + 1 == vars.size())
-          for (OpOperand &use : llvm::make_early_inc_range(result.getUses()))
-            if (isa<attn::RequireInRangeOp>(use.getOwner())) {
-              use.getOwner()->setAttr(attn::kNameAttr,
-                                      builder.getStringAttr("index of offset"));
-              use.set(narrow);
-            }
+          checkInstead(result, narrow);
         replace(builder, root, value);
         return value.getDefiningOp();
       }

@@ -64,6 +64,8 @@ private:
   bool isPlain(ExprRef term);
   ExprRef whole(ExprRef addend) {
     SmallVector<ExprRef> over(product.over);
+    if (mutated("contract-tables.drop-factor"))
+      over.pop_back();
     over.push_back(addend);
     return multiply(exprs, over, product.under);
   }
@@ -94,7 +96,9 @@ private:
 void Contraction::collectAddends(ExprRef e, bool negative) {
   if (e->isOp("arith.addf") || e->isOp("arith.subf")) {
     collectAddends(e->operand(0), negative);
-    collectAddends(e->operand(1), negative != e->isOp("arith.subf"));
+    bool subtracted =
+        e->isOp("arith.subf") && !mutated("contract-tables.add-subtracted");
+    collectAddends(e->operand(1), negative != subtracted);
     return;
   }
   addends.push_back({e, negative});
@@ -231,7 +235,7 @@ Value Contraction::write(OpBuilder &builder) {
   Location loc = root->getLoc();
   Attempt attempt(builder);
   ExprRef sum = nullptr;
-  if (!rest.empty()) {
+  if (!rest.empty() && !mutated("contract-tables.forget-rest")) {
     ExprRef left = nullptr;
     for (const Addend &addend : rest)
       left = added(left, addend.term, addend.negative);
