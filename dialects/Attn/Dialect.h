@@ -47,9 +47,9 @@ inline constexpr llvm::StringLiteral kNameAttr = "attn.name";
 inline constexpr llvm::StringLiteral kDimsAttr = "attn.dims";
 inline constexpr llvm::StringLiteral kDefaultAttr = "attn.default";
 inline constexpr llvm::StringLiteral kSourceAttr = "attn.source";
-/// On an attention, a PlanAttr.
 /// On a module: stores of weights are traced, pair by pair (--count-pairs).
 inline constexpr llvm::StringLiteral kCountPairsAttr = "attn.count_pairs";
+/// On an attention, a PlanAttr.
 inline constexpr llvm::StringLiteral kPlanAttr = "attn.plan";
 
 /// Lets one-shot bufferisation turn `attn.param`, `attn.kept` and

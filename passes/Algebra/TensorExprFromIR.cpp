@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -59,28 +60,30 @@ bool Exprs::isElementwise(Operation *op) {
   return !linalgOp || linalgOp.getNumReductionLoops() == 0;
 }
 
+/// Whether every call that goes on has \p condition, where its block is run.
+static bool isRequired(arith::CmpIOp condition) {
+  return llvm::any_of(condition->getUsers(), [&](Operation *user) {
+    auto require = dyn_cast<attn::RequireOp>(user);
+    return require && require.getCondition() == condition.getResult() &&
+           require->getBlock() == condition->getBlock();
+  });
+}
+
 ExprRef Exprs::sizeOf(Value size) {
-  for (bool found = true; found;) {
-    found = false;
-    for (Operation *user : size.getUsers()) {
-      auto equal = dyn_cast<arith::CmpIOp>(user);
-      if (!equal || equal.getPredicate() != arith::CmpIPredicate::eq ||
-          llvm::none_of(equal->getUsers(), llvm::IsaPred<attn::RequireOp>))
-        continue;
-      Value other = equal.getLhs() == size ? equal.getRhs() : equal.getLhs();
-      Operation *def = other.getDefiningOp();
-      if (!isa_and_nonnull<tensor::DimOp, arith::ConstantIndexOp>(def) ||
-          def->getBlock() != size.getParentBlock() || !size.getDefiningOp() ||
-          !def->isBeforeInBlock(size.getDefiningOp()))
-        continue;
-      if (auto constant = dyn_cast<arith::ConstantIndexOp>(def))
-        return index(constant.value());
-      size = other;
-      found = true;
-      break;
-    }
+  Operation *own = size.getDefiningOp();
+  for (Operation *user : size.getUsers()) {
+    auto equal = dyn_cast<arith::CmpIOp>(user);
+    if (!own || !equal || equal.getPredicate() != arith::CmpIPredicate::eq ||
+        equal->getBlock() != own->getBlock() || !isRequired(equal))
+      continue;
+    Value other = equal.getLhs() == size ? equal.getRhs() : equal.getLhs();
+    Operation *def = other.getDefiningOp();
+    if (isa_and_nonnull<tensor::DimOp, arith::ConstantIndexOp>(def) &&
+        def->getBlock() == own->getBlock() && def->isBeforeInBlock(own))
+      return sizeOf(other);
   }
-  return scalar(size);
+  std::optional<int64_t> fixed = getConstantIntValue(size);
+  return fixed ? index(*fixed) : scalar(size);
 }
 
 ExprRef Exprs::extentOf(Value tensor, unsigned axis) {

@@ -73,10 +73,6 @@ FailureOr<CallSizes> sizesOf(attn::AttentionLike op) {
   return CallSizes{*queries, *keys};
 }
 
-} // namespace
-
-namespace {
-
 /// How many keys a tile amid the queries of a call looks at, by indices, sizes
 /// and scalars.
 struct KeysInReach {

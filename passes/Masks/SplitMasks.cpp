@@ -15,7 +15,7 @@
 // read at positions that are there. Conditions are exact; nothing is assumed of
 // sizes.
 #include "dialects/Attn/Dialect.h"
-#include "passes/Algebra/TensorExpr.h"
+#include "passes/Masks/Residues.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
@@ -40,42 +40,6 @@ namespace {
 
 constexpr StringLiteral passName = "attn-split-masks";
 
-/// x % modulus, which is at least 0 where x is.
-struct Remainder {
-  ExprRef x;
-  int64_t modulus;
-};
-
-std::optional<Remainder> remainderOf(ExprRef e) {
-  auto positive = [](ExprRef s) -> std::optional<int64_t> {
-    std::optional<int64_t> value = Exprs::constantInt(s);
-    return value && *value > 1 && *value < (1 << 20) ? value : std::nullopt;
-  };
-  if (e->isOp("arith.remsi"))
-    if (auto modulus = positive(e->operand(1)))
-      return Remainder{e->operand(0), *modulus};
-  // x - (x // s) s
-  if (!e->isOp("arith.subi") || !e->operand(1)->isOp("arith.muli"))
-    return std::nullopt;
-  ExprRef x = e->operand(0), product = e->operand(1);
-  for (int k : {0, 1}) {
-    ExprRef quotient = product->operand(k), s = product->operand(1 - k);
-    if (auto modulus = positive(s);
-        modulus && quotient->isOp("arith.floordivsi") &&
-        quotient->operand(0) == x && quotient->operand(1) == s)
-      return Remainder{x, *modulus};
-  }
-  return std::nullopt;
-}
-
-std::optional<arith::CmpIPredicate> predicateOf(ExprRef e) {
-  if (!e->isOp("arith.cmpi"))
-    return std::nullopt;
-  return arith::CmpIPredicate(
-      cast<IntegerAttr>(cast<DictionaryAttr>(e->attr).get("predicate"))
-          .getInt());
-}
-
 class MaskSplitter {
 public:
   explicit MaskSplitter(attn::AttentionOp op)
@@ -88,13 +52,12 @@ private:
   bool isPlain();
   bool readWhere();
   void flatten(ExprRef e, SmallVectorImpl<ExprRef> &parts);
-  /// Whether \p e says that i and j have one remainder; of which number.
-  std::optional<int64_t> sameClass(ExprRef e);
-  /// The remainders of keys that \p e lets pass.
-  struct KeyClasses {
-    int64_t modulus, first, count;
-  };
-  std::optional<KeyClasses> keyClasses(ExprRef e);
+  std::optional<int64_t> sameClass(ExprRef e) {
+    return residueOfPairs(e, exprs.var(i), exprs.var(j));
+  }
+  std::optional<Residues> keyClasses(ExprRef e) {
+    return residuesOf(e, exprs.var(j));
+  }
   bool isCut(ExprRef e) { return sameClass(e) || keyClasses(e); }
   bool holdsCut(ExprRef e);
 
@@ -182,56 +145,6 @@ bool MaskSplitter::readWhere() {
   });
   flatten(where, parts);
   return indices;
-}
-
-std::optional<int64_t> MaskSplitter::sameClass(ExprRef e) {
-  if (predicateOf(e) != arith::CmpIPredicate::eq)
-    return std::nullopt;
-  ExprRef query = exprs.var(i), key = exprs.var(j);
-  auto x = remainderOf(e->operand(0)), y = remainderOf(e->operand(1));
-  // i % s == j % s
-  if (x && y && x->modulus == y->modulus &&
-      ((x->x == query && y->x == key) || (x->x == key && y->x == query)))
-    return x->modulus;
-  // (i - j) % s == 0
-  for (int k : {0, 1})
-    if (auto r = k == 0 ? x : y;
-        r && Exprs::isConstantInt(e->operand(1 - k), 0))
-      if (r->x->isOp("arith.subi") &&
-          ((r->x->operand(0) == query && r->x->operand(1) == key) ||
-           (r->x->operand(0) == key && r->x->operand(1) == query)))
-        return r->modulus;
-  return std::nullopt;
-}
-
-std::optional<MaskSplitter::KeyClasses> MaskSplitter::keyClasses(ExprRef e) {
-  std::optional<arith::CmpIPredicate> predicate = predicateOf(e);
-  if (!predicate)
-    return std::nullopt;
-  for (int k : {0, 1}) {
-    auto r = remainderOf(e->operand(k));
-    auto bound = Exprs::constantInt(e->operand(1 - k));
-    if (!r || !bound || r->x != exprs.var(j))
-      continue;
-    KeyClasses classes{r->modulus, 0, 0};
-    bool ended = false;
-    for (int64_t at = 0; at < r->modulus; ++at) {
-      APInt x(64, at), y(64, *bound, /*isSigned=*/true);
-      bool passes =
-          arith::applyCmpPredicate(*predicate, k == 0 ? x : y, k == 0 ? y : x);
-      if (passes && ended)
-        return std::nullopt;
-      if (passes && classes.count++ == 0)
-        classes.first = at;
-      ended = classes.count && !passes;
-    }
-    if (classes.count == 0 || 2 * classes.count > r->modulus)
-      return std::nullopt;
-    if (mutated("split-masks.first-classes"))
-      classes.first = 0;
-    return classes;
-  }
-  return std::nullopt;
 }
 
 bool MaskSplitter::holdsCut(ExprRef e) {
@@ -455,7 +368,7 @@ bool MaskSplitter::dropKeys() {
       parts, [&](ExprRef e) { return keyClasses(e).has_value(); });
   if (found == parts.end())
     return false;
-  KeyClasses kept = *keyClasses(*found);
+  Residues kept = *keyClasses(*found);
   const int64_t gap = kept.modulus - kept.count;
   unsigned key = op.firstDim(DimKind::Key);
   SmallVector<Value> sizes(op.getSizes());

@@ -184,11 +184,10 @@ SmallVector<int64_t> Join::orderOf(AffineMap map) const {
 /// Whether the axes of \p operand from \p axis on are those of the joined dims
 /// and no longer, the outermost aside.
 bool Join::isView(const AttentionParts::Operand &operand, unsigned axis) {
-  if (mutated("join-dims.longer-axis-as-view"))
-    return true;
   for (unsigned k = 1; k < count; ++k)
     if (!known.equal(known.dim(operand.tensor, axis + k),
-                     known.size(op.getSizes()[first + k])))
+                     known.size(op.getSizes()[first + k])) &&
+        !mutated("join-dims.longer-axis-as-view"))
       return false;
   return true;
 }

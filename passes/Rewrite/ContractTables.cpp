@@ -64,7 +64,7 @@ private:
   bool isPlain(ExprRef term);
   ExprRef whole(ExprRef addend) {
     SmallVector<ExprRef> over(product.over);
-    if (mutated("contract-tables.drop-factor"))
+    if (!over.empty() && mutated("contract-tables.drop-factor"))
       over.pop_back();
     over.push_back(addend);
     return multiply(exprs, over, product.under);
@@ -74,7 +74,7 @@ private:
                         body);
   }
   ExprRef added(ExprRef sum, ExprRef term, bool negative) {
-    if (mutated("contract-tables.forget-sign"))
+    if (negative && mutated("contract-tables.forget-sign"))
       negative = false;
     if (!sum)
       return negative ? exprs.op("arith.negf", term->type, {term}) : term;
@@ -126,20 +126,21 @@ ExprRef Contraction::labelIn(ExprRef term) {
 std::optional<Lookup> Contraction::lookupOf(ExprRef term) {
   Lookup lookup;
   lookup.label = labelIn(term);
-  bool sums = false;
+  // Under a condition a label may be none of a row: it is read there alone.
+  bool isOther = false;
   ExprRef extent = nullptr;
   Exprs::walk(term, [&](ExprRef e) {
-    sums |= e->kind == ExprKind::Reduce;
+    isOther |= e->kind == ExprKind::Reduce || e->kind == ExprKind::If;
     if (e->kind != ExprKind::Read)
       return;
     for (auto [axis, index] : llvm::enumerate(e->operands))
       if (index == lookup.label) {
         ExprRef here = exprs.extentOf(e->value, axis);
-        sums |= extent && extent != here;
+        isOther |= extent && extent != here;
         extent = here;
       }
   });
-  if (!lookup.label || sums || !extent || !term->type.isF32())
+  if (!lookup.label || isOther || !extent || !term->type.isF32())
     return std::nullopt;
   lookup.row = exprs.freshVar(extent);
   lookup.term = exprs.replaceOutermost(term, [&](ExprRef e) {
