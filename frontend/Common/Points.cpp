@@ -319,9 +319,14 @@ std::vector<Points::Condition> Points::conditions(
     }
     if (sizes.nonNegative(size))
       return;
+    const Form form(size), opposite = -form;
+    bool isKnown = llvm::any_of(domain, [&](const Constraint &known) {
+      return known.form.terms == form.terms ||
+             (known.isEquality && known.form.terms == opposite.terms);
+    });
     std::vector<Constraint> other = domain;
-    other.push_back({Form(-1) - Form(size)});
-    when.push_back({size, !system.setOf(other).isIntegerEmpty()});
+    other.push_back({Form(-1) - form});
+    when.push_back({size, !isKnown && !system.setOf(other).isIntegerEmpty()});
   };
   for (unsigned k = 0; k < set.getNumEqualities(); ++k)
     for (bool negate : {false, true})

@@ -77,6 +77,9 @@ Dependence WeightAnalysis::compute(Operation *op) {
     result.weights |= on.weights;
     if (!mutated("hoist-weights.forget-loop"))
       loops.append(on.loops.begin(), on.loops.end());
+    // Nothing else matters of what a call gives.
+    if (!result.fixed && !result.fixedButSizes)
+      break;
   }
   // An outer loop is an ancestor of the inner ones.
   llvm::sort(loops,

@@ -27,9 +27,9 @@ struct Dependence {
   bool fixed = false;
   /// A call says at most the sizes of its axes and the turns of its loops.
   bool fixedButSizes = false;
-  /// Computed from at least one parameter.
+  /// Computed from at least one parameter; told where a call says no elements.
   bool weights = false;
-  /// The loops whose variable it depends on, outermost first.
+  /// The loops whose variable it depends on, outermost first; likewise.
   llvm::SmallSetVector<mlir::Operation *, 2> loops;
 
   bool isWeight() const { return fixed && weights; }
