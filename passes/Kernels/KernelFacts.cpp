@@ -45,11 +45,11 @@ bool KernelFacts::isReadInPlace(unsigned number) const {
   return isRead && isReadInPlace(c.source, c.rank());
 }
 
-SmallVector<unsigned> heed::columnReads(const Reduction &sum) {
+SmallVector<unsigned> heed::columnReads(const Reduction &sum, unsigned row) {
   SmallVector<unsigned> columns;
   bool rows = false;
   for (auto [number, read] : llvm::enumerate(sum.reads)) {
-    bool byColumn = read.follows(kColumn), byRow = read.follows(kRow);
+    bool byColumn = read.follows(kColumn), byRow = read.follows(row);
     if (byColumn && byRow)
       return {};
     if (byColumn)

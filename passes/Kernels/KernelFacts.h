@@ -83,9 +83,10 @@ KernelFacts factsOf(mlir::func::FuncOp kernel,
 KernelFacts factsOf(llvm::ArrayRef<mlir::Operation *> ops);
 
 /// The numbers of the reads of \p sum that follow its columns and not its rows,
-/// if there is one, and one that follows its rows and not its columns, and none
-/// that follows both; empty otherwise.
-llvm::SmallVector<unsigned> columnReads(const Reduction &sum);
+/// the dim \p row, if there is one, and one that follows its rows and not its
+/// columns, and none that follows both; empty otherwise.
+llvm::SmallVector<unsigned> columnReads(const Reduction &sum,
+                                        unsigned row = kRow);
 
 } // namespace heed
 

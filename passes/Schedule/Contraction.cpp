@@ -49,12 +49,31 @@ bool isBeyondCache(const KernelFunc &acc, int64_t products,
   return bytes > target.l2 / 4;
 }
 
-/// How many sums over one A there are, and which reads of their terms follow
-/// the columns.
+/// How many sums over one A there are, which dim of the result counts rows, and
+/// which reads of their terms follow the columns.
 struct ContractionPlan {
   int64_t products;
+  unsigned row;
   SmallVector<unsigned> columns;
 };
+
+/// The rows of \p c: the dim before the columns; where both A and B have that
+/// one (products of a batch side by side, y[n, m, d] = sum_r A[n, m, r] *
+/// B[m, r, d]), the longest one that A alone has.
+unsigned rowOf(const Computation &c) {
+  unsigned best = kRow;
+  auto length = [&](unsigned dim) {
+    return c.extents[dim].value_or(std::numeric_limits<int64_t>::max());
+  };
+  for (unsigned dim = kRow; dim < c.rank(); ++dim) {
+    bool isRow = !columnReads(c.reductions[0], dim).empty();
+    if (isRow && dim == kRow)
+      return kRow;
+    if (isRow && (best == kRow || length(dim) > length(best)))
+      best = dim;
+  }
+  return best;
+}
 
 std::optional<ContractionPlan> planContraction(const KernelFacts &facts) {
   SmallVector<unsigned> sums = facts.sums();
@@ -78,7 +97,9 @@ std::optional<ContractionPlan> planContraction(const KernelFacts &facts) {
       return std::nullopt;
   // Columns past the end are read from panels alone, and no row past the end
   // is.
-  ContractionPlan plan{int64_t(sums.size()), columnReads(first.reductions[0])};
+  unsigned row = rowOf(first);
+  ContractionPlan plan{int64_t(sums.size()), row,
+                       columnReads(first.reductions[0], row)};
   if (plan.columns.empty())
     return std::nullopt;
   return plan;
@@ -179,6 +200,7 @@ private:
   const bool isSmallM; ///< in all calls
   Location loc = b.getUnknownLoc();
   int64_t products = 1;
+  unsigned row = kRow;   ///< of the output: of the sum it is dim 1
   size_t productDim = 0; ///< where there are several
   RegisterTile tile{};
   int64_t lanes = 1, width = 1, rowsPerTask = 1;
@@ -195,8 +217,10 @@ private:
 /// Finds the sum, chooses its tile and packs what depends on columns alone.
 void TiledContraction::pack(const ContractionPlan &plan) {
   products = plan.products;
+  row = plan.row;
   if (products > 1)
     fuseHorizontally(kernel);
+  separateOutputs(kernel);
   auto found = llvm::find_if(kernel.funcs, [](KernelFunc &f) {
     return f.role == FuncRole::Reduction;
   });
@@ -206,6 +230,8 @@ void TiledContraction::pack(const ContractionPlan &plan) {
     panels.push_back(readsOfTerms(update)[number]);
   sumFunc = accFunc = update.getFunc();
   loc = update.getLoc();
+  if (row != kRow)
+    swapDims(*found, kRow, row);
   productDim = found->extents.size() - 1;
   lanes = target.lanes(
       halide::getElementTypes(sumFunc).front().getIntOrFloatBitWidth());
@@ -215,7 +241,6 @@ void TiledContraction::pack(const ContractionPlan &plan) {
     tile.rows =
         std::min(tile.rows, std::max<int64_t>(1, *found->extents[1].fixed));
 
-  separateOutputs(kernel);
   hideConditions(kernel);
   stateDenseStrides(kernel);
   beyondCache = isBeyondCache(acc(), products, target);
@@ -274,14 +299,16 @@ void TiledContraction::splitSum() {
 void TiledContraction::scheduleOutput() {
   outFunc = out().func.getResult();
   SmallVector<std::string> ov = varsOf(out().func);
-  std::string n = ov[0], m = ov[1];
+  std::string n = ov[0], m = ov[row];
   int64_t blocks = (rowsPerTask + tile.rows - 1) / tile.rows;
   halide::SplitOp::create(b, loc, outFunc, 0, n, "np", "ni", width, guard);
   halide::SplitOp::create(b, loc, outFunc, 0, "ni", "nj", "nv", lanes, guard);
   halide::SplitOp::create(b, loc, outFunc, 0, m, "mb", "mi", tile.rows, guard);
   halide::SplitOp::create(b, loc, outFunc, 0, "mb", "mt", "mb", blocks, guard);
   SmallVector<std::string> loops{"nv", "nj", "mi", "mb", "np", "mt"};
-  llvm::append_range(loops, ArrayRef(ov).drop_front(2));
+  for (unsigned dim = kRow; dim < ov.size(); ++dim)
+    if (dim != row)
+      loops.push_back(ov[dim]);
   halide::ReorderOp::create(b, loc, outFunc, 0,
                             SmallVector<StringRef>(loops.begin(), loops.end()));
   halide::VectorizeOp::create(b, loc, outFunc, 0, "nv");

@@ -340,6 +340,38 @@ void heed::stateDenseStrides(KernelInfo &kernel) {
   }
 }
 
+static void swapUses(Value a, Value b) {
+  SmallVector<OpOperand *> ofA, ofB;
+  for (OpOperand &use : a.getUses())
+    ofA.push_back(&use);
+  for (OpOperand &use : b.getUses())
+    ofB.push_back(&use);
+  for (OpOperand *use : ofA)
+    use->set(b);
+  for (OpOperand *use : ofB)
+    use->set(a);
+}
+
+void heed::swapDims(KernelFunc &f, unsigned x, unsigned y) {
+  Value func = f.func.getResult();
+  SmallVector<Attribute> vars(f.func.getVars().getValue());
+  std::swap(vars[x], vars[y]);
+  f.func.setVarsAttr(ArrayAttr::get(func.getContext(), vars));
+  std::swap(f.extents[x], f.extents[y]);
+  SmallVector<Block *> bodies{&f.func.getBody().front()};
+  for (halide::UpdateOp update : f.updates)
+    bodies.push_back(&update.getSet().front());
+  for (Block *body : bodies)
+    swapUses(body->getArgument(x), body->getArgument(y));
+  for (Operation *user : func.getUsers())
+    if (auto read = dyn_cast<halide::ReadOp>(user)) {
+      MutableOperandRange at = read.getCoordinatesMutable();
+      Value first = at[x].get();
+      at[x].set(at[y].get());
+      at[y].set(first);
+    }
+}
+
 void heed::hideConditions(KernelInfo &kernel) {
   for (KernelFunc &f : kernel.funcs)
     for (auto select : f.func.getBody().front().getOps<arith::SelectOp>()) {

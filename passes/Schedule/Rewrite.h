@@ -54,6 +54,10 @@ void dropUnreadFuncs(KernelInfo &kernel);
 /// Removes buffers that nobody reads any more from the pipeline's inputs.
 void dropUnreadBuffers(KernelInfo &kernel);
 
+/// Swaps two dims of \p f, which is no output: where its values are kept, not
+/// what they are.
+void swapDims(KernelFunc &f, unsigned x, unsigned y);
+
 /// If an output is also a reduction, it becomes a func of its own that a copy
 /// of it writes out.
 void separateOutputs(KernelInfo &kernel);

@@ -197,3 +197,42 @@ func.func @columns(%a: tensor<?x?xf32>, %b: tensor<64x?xf32>) -> tensor<?x64xf32
   return %p : tensor<?x64xf32>
 }
 }
+
+// -----
+
+// Products of a batch side by side (experts, groups of a linear map): both operands have the dim before the columns, so that it is no row. Rows are the
+// first dim, which a[n,m,i] alone has: it is dim 1 of the sum, and the output keeps its order.
+// CHECK-LABEL: halide.pipeline @experts_contraction
+// CHECK: %[[A:.*]] = halide.buffer "a0"
+// CHECK: %[[PANEL:.*]] = halide.func "panel0" (%{{.*}} = "lane", %{{.*}} = "k0", %{{.*}} = "panel", %{{.*}} = "o2") : f32 {
+// CHECK: %[[SUM:.*]] = halide.func "sum0" (%{{.*}} = "d2", %{{.*}} = "d0", %{{.*}} = "d1") : f32 {
+// CHECK: halide.update %[[SUM]] over ("r0" {{.*}} set (%[[D2:.*]], %[[D0:.*]], %[[D1:.*]], %[[R:.*]]) {
+// CHECK: %[[ROW:.*]] = arith.minsi %[[D0]]
+// CHECK: halide.read %[[A]][%[[R]], %[[D1]], %[[ROW]]]
+// CHECK: halide.read %[[PANEL]][%{{.*}}, %[[R]], %{{.*}}, %[[D1]]]
+// CHECK: %[[Y:.*]] = halide.func "{{.*}}" (%[[Y2:.*]] = "d2", %[[Y1:.*]] = "d1", %[[Y0:.*]] = "d0") : f32 {
+// CHECK: halide.read %[[SUM]][%[[Y2]], %[[Y0]], %[[Y1]]]
+// CHECK: halide.output %[[Y]]
+// CHECK-DAG: halide.split %[[Y]], "d0" into ("mb", "mi") by 6
+// CHECK-DAG: halide.reorder %[[Y]], ("nv", "nj", "mi", "mb", "np", "mt", "d1")
+// CHECK-DAG: halide.bound_extent %[[SUM]], "d0" extent %c6_i32
+// CHECK-DAG: halide.bound_extent %[[SUM]], "d1" extent %c1_i32
+#a = affine_map<(n, m, o, i) -> (n, m, i)>
+#w = affine_map<(n, m, o, i) -> (m, o, i)>
+#y = affine_map<(n, m, o, i) -> (n, m, o)>
+module attributes {halide.target = {name = "x86-64-v4", triple = "x86_64-unknown-linux-gnu", halide = "x86-64-linux-avx-avx2-avx512-avx512_skylake-f16c-fma-sse41", vector_bits = 512 : i64, vector_registers = 32 : i64, l1 = 49152 : i64, l2 = 2097152 : i64, l3 = 67108864 : i64, cores = 2 : i64, features = ["avx2", "fma"]}} {
+func.func @experts(%a: tensor<?x4x96xf32>, %w: tensor<4x64x96xf32>) -> tensor<?x4x64xf32> attributes {attn.model} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %N = tensor.dim %a, %c0 : tensor<?x4x96xf32>
+  %e = tensor.empty(%N) : tensor<?x4x64xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x4x64xf32>) -> tensor<?x4x64xf32>
+  %p = linalg.generic {indexing_maps = [#a, #w, #y], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%a, %w : tensor<?x4x96xf32>, tensor<4x64x96xf32>) outs(%f : tensor<?x4x64xf32>) {
+  ^bb0(%x: f32, %v: f32, %acc: f32):
+    %m = arith.mulf %x, %v : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<?x4x64xf32>
+  return %p : tensor<?x4x64xf32>
+}
+}

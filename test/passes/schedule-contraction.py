@@ -73,6 +73,43 @@ func.func @m(%q: tensor<?x?x?x?xf32>, %k: tensor<?x?x?xf32>) -> tensor<?x?x?x?xf
 }"""
 
 
+def experts(rows, count, inner, columns):
+    """relu(b[m,o] + sum_i x[n,m,i] w[m,o,i]): both operands have the dim before the columns."""
+    shape = lambda *of: "".join(f"{'?' if v is None else v}x" for v in of)
+    x, w = f"tensor<{shape(rows, count, inner)}f32>", f"tensor<{shape(count, columns, inner)}f32>"
+    b, y = f"tensor<{shape(count, columns)}f32>", f"tensor<{shape(rows, count, columns)}f32>"
+    sizes = ", ".join(["%N"] * (rows is None) + ["%M"] * (count is None) + ["%O"] * (columns is None))
+    return f"""
+#x = affine_map<(n, m, o, i) -> (n, m, i)>
+#w = affine_map<(n, m, o, i) -> (m, o, i)>
+#y = affine_map<(n, m, o, i) -> (n, m, o)>
+#id = affine_map<(n, m, o) -> (n, m, o)>
+#b = affine_map<(n, m, o) -> (m, o)>
+func.func @m(%x: {x}, %w: {w}, %bias: {b}) -> {y} attributes {{attn.model}} {{
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %N = tensor.dim %x, %c0 : {x}
+  %M = tensor.dim %w, %c0 : {w}
+  %O = tensor.dim %w, %c1 : {w}
+  %e = tensor.empty({sizes}) : {y}
+  %f = linalg.fill ins(%zero : f32) outs(%e : {y}) -> {y}
+  %p = linalg.generic {{indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}} ins(%x, %w : {x}, {w}) outs(%f : {y}) {{
+  ^bb0(%a: f32, %c: f32, %acc: f32):
+    %m = arith.mulf %a, %c : f32
+    %r = arith.addf %acc, %m : f32
+    linalg.yield %r : f32
+  }} -> {y}
+  %q = linalg.generic {{indexing_maps = [#id, #b, #id], iterator_types = ["parallel", "parallel", "parallel"]}} ins(%p, %bias : {y}, {b}) outs(%e : {y}) {{
+  ^bb0(%a: f32, %c: f32, %o: f32):
+    %m = arith.addf %a, %c : f32
+    %r = arith.maximumf %m, %zero : f32
+    linalg.yield %r : f32
+  }} -> {y}
+  return %q : {y}
+}}"""
+
+
 def check(name, text, cases, reference):
     model = GuardedModel(text, f"{folder}/{name}", checks=False)
     for shapes in cases:
@@ -106,4 +143,9 @@ for inner, columns in ((1536, 1000), (2560, 1000)):
           lambda x, w, b: np.maximum(x @ w.T + b, 0))
 check("scores", SCORES, [((b, h, i, e), (b, j, e)) for b, h, i, j, e in ((1, 1, 1, 1, 1), (2, 3, 9, 50, 17), (2, 2, 0, 5, 4), (2, 3, 70, 0, 4))],
       lambda q, k: np.einsum("bhie,bje->bhij", q, k))
+oracle = lambda x, w, b: np.maximum(np.einsum("nmi,moi->nmo", x, w) + b, 0)
+shapes = lambda n, m, i, o: ((n, m, i), (m, o, i), (m, o))
+check("experts", experts(None, None, None, None),
+      [shapes(*s) for s in ((0, 2, 3, 4), (1, 1, 1, 1), (7, 3, 5, 49), (9, 2, 64, 15), (65, 3, 5, 100), (17, 2, 2049, 20), (9, 2, 0, 16), (9, 0, 4, 16))], oracle)
+check("experts-static", experts(67, 3, 3000, 20), [shapes(67, 3, 3000, 20)], oracle)
 finish()
