@@ -274,10 +274,14 @@ Terms NormalForm::opaque(ExprRef op, ArrayRef<Terms> operands) {
   });
 }
 
+/// -inf, whatever the terms are.
+static bool isNothing(const Terms &of) {
+  return of.present.size() == 1 && Exprs::isConstantInt(of.present[0], 0);
+}
+
 Terms NormalForm::maximum(ExprRef op, ArrayRef<Terms> operands) {
   for (int k : {0, 1})
-    if (operands[k].present.size() == 1 &&
-        Exprs::isConstantInt(operands[k].present[0], 0))
+    if (isNothing(operands[k]))
       return operands[1 - k];
   return opaque(op, operands);
 }
@@ -319,6 +323,18 @@ Terms NormalForm::exponential(const Terms &of, bool base2) {
   });
 }
 
+/// The maximum that \p terms is, by itself; null where it is something else.
+static ExprRef soleMaximum(const Terms &terms) {
+  if (terms.terms.size() != 1 || !terms.present.empty())
+    return nullptr;
+  const Term &term = terms.terms[0];
+  bool isSole = term.coefficient == Fraction(1, 1) && term.sums.empty() &&
+                term.guards.empty() && term.factors.size() == 1 &&
+                term.factors[0].power == 1 &&
+                term.factors[0].atom->isReduceBy("arith.maximumf");
+  return isSole ? term.factors[0].atom : nullptr;
+}
+
 Terms NormalForm::computeReduce(ExprRef e) {
   SmallVector<unsigned> vars;
   ExprRef body = exprs.open(e, vars);
@@ -346,10 +362,15 @@ Terms NormalForm::computeReduce(ExprRef e) {
   if (isMaximum && isEmpty)
     return minusInfinity();
   simplify(inner, /*dropZeros=*/true);
+  // A maximum of maxima is one over all.
+  if (ExprRef maximum = isMaximum ? soleMaximum(inner) : nullptr) {
+    inner = terms(exprs.open(maximum, vars));
+    simplify(inner, /*dropZeros=*/true);
+  }
   // Of what is the same for all, which are one at least.
   bool isNaN = inner.terms.size() == 1 && inner.present.empty() &&
                inner.terms[0].guards.empty() && inner.terms[0].powerOf(nan);
-  if (isMaximum && (inner.isConstant() || isNaN))
+  if (isMaximum && (inner.isConstant() || isNaN || isNothing(inner)))
     return inner;
   // The node stands for the body and its variables in a fixed order.
   Term shape;

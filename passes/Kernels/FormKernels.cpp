@@ -406,11 +406,9 @@ void Former::formIn(Block &here) {
   for (Operation &op : here) {
     if (!isCompute(&op))
       continue;
-    // A fill is cloned where it initialises a sum; one that is read as a tensor
-    // is a kernel.
-    if (isCheap(&op) && llvm::all_of(op.getUsers(), [&](Operation *user) {
-          return isCompute(user) && user->getBlock() == block;
-        }))
+    // A fill is cloned where it initialises a sum, in a loop around it, too;
+    // one that is read as a tensor is a kernel.
+    if (isCheap(&op) && llvm::all_of(op.getUsers(), isCompute))
       continue;
     clusters.push_back(std::make_unique<Cluster>());
     clusters.back()->ops.push_back(&op);

@@ -16,6 +16,7 @@
 #include "passes/Rewrite/OrderChoices.h"
 #include "passes/Rewrite/ProductChain.h"
 #include "passes/Rewrite/SettleFactors.h"
+#include "passes/Rewrite/SplitReductions.h"
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -72,7 +73,8 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
     });
     for (Operation *sum : sums)
       if (!erased.contains(sum))
-        settleFactors(sum, erased);
+        if (!splitReduction(sum, erased))
+          settleFactors(sum, erased);
     if (!choices.empty()) {
       joinChoices(choices);
       choices.clear();

@@ -3,6 +3,7 @@
 #include "passes/Algebra/Computation.h"
 #include "passes/Algebra/Products.h"
 #include "passes/Algebra/Proof.h"
+#include "passes/Algebra/Weights.h"
 #include "passes/Mutation.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -44,6 +45,35 @@ static SmallVector<unsigned> arrayOrder(ExprRef factor) {
   return sums ? SmallVector<unsigned>() : order;
 }
 
+/// A divisor divides a factor that some loop reads again instead of every
+/// product, a parameter if there is one: that is divided once for all calls.
+static void foldDivisors(Exprs &exprs, Product &product,
+                         ArrayRef<unsigned> loops) {
+  llvm::erase_if(product.under, [&](ExprRef divisor) {
+    ExprRef *taker = nullptr;
+    bool isParameter = false;
+    for (ExprRef &factor : product.over) {
+      auto isLoopOf = [&](unsigned v) { return factor->uses(v); };
+      if (arrayOrder(factor).empty() ||
+          !llvm::all_of(divisor->freeVars, isLoopOf) ||
+          llvm::all_of(loops, isLoopOf))
+        continue;
+      bool fromParameters = true;
+      Exprs::walk(factor, [&](ExprRef part) {
+        if (part->kind == ExprKind::Read)
+          fromParameters &= isFromParameters(part->value);
+      });
+      if (taker && (isParameter || !fromParameters))
+        continue;
+      taker = &factor;
+      isParameter = fromParameters;
+    }
+    if (taker && !mutated("reorder-products.settle-without-divisor"))
+      *taker = multiply(exprs, {*taker}, {divisor});
+    return taker != nullptr;
+  });
+}
+
 bool heed::settleFactors(Operation *root, DenseSet<Operation *> &erased) {
   auto op = dyn_cast<linalg::GenericOp>(root);
   if (!op || op.getNumResults() != 1 || root->use_empty() ||
@@ -64,6 +94,7 @@ bool heed::settleFactors(Operation *root, DenseSet<Operation *> &erased) {
   flatten(exprs, body, product);
   if (product.over.size() + product.under.size() < 2)
     return false;
+  foldDivisors(exprs, product, loops);
   OpBuilder b(root);
   Attempt attempt(b);
   bool changed = false;
