@@ -204,7 +204,8 @@ def AttnReorderProducts : Pass<"attn-reorder-products", "::mlir::func::FuncOp"> 
     query) move out of the sums. Known sizes decide here; symbolic ones by `scf.if` on the host, in each call: one for
     all sums that meet in an elementwise op (a sum and its normaliser), which moves into the branches with what they alone read. A sum
     beside a product of the same terms with a small result (K^T 1 beside K^T V) is one more row of it. A dear factor that is used many
-    times is a tensor of its own. A chain of four of known
+    times is a tensor of its own; a divisor of all products divides a factor, a parameter if there is one. A reduction over dims
+    that lie apart in memory is one over those that end an array, then one over the others. A chain of four of known
     sizes is reordered step by step. Each other order is proven equal before it is taken, modulo the axioms of
     `passes/Algebra/`. Left alone, with a remark: a sum with a condition over pairs (causal), a sum over more than three factors at
     once. Products with parameters alone keep their order.
