@@ -4,6 +4,7 @@
 #include "dialects/Halide/HalideDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/DenseMap.h"
 
 using namespace mlir;
 using namespace heed;
@@ -43,18 +44,29 @@ std::optional<int64_t> constantOf(Value value) {
   return integer.getInt();
 }
 
-/// \p isData: scalars of the pipeline are the user's, no sizes.
-Reach reachOf(Value value, bool isData, unsigned depth = 0);
+/// What values reach, each looked at once: x - x / 7 * 7 reads x twice, and so
+/// may x.
+class Reaches {
+public:
+  /// \p isData: scalars of the pipeline are the user's, no sizes.
+  Reach of(Value value, bool isData);
+  Reach ofOp(StringRef op, ArrayRef<Value> operands, bool isData);
+
+private:
+  Reach compute(Value value, bool isData);
+
+  DenseMap<std::pair<Value, unsigned>, Reach> known;
+  unsigned depth = 0;
+};
 
 template <typename... Ops> bool is(StringRef name) {
   return ((name == Ops::getOperationName()) || ...);
 }
 
-Reach reachOfOp(StringRef op, ArrayRef<Value> operands, bool isData,
-                unsigned depth) {
+Reach Reaches::ofOp(StringRef op, ArrayRef<Value> operands, bool isData) {
   SmallVector<Reach, 2> of;
   for (Value operand : operands)
-    of.push_back(reachOf(operand, isData, depth + 1));
+    of.push_back(this->of(operand, isData));
   if (is<arith::AddIOp>(op))
     return {of[0].low + of[1].low, of[0].high + of[1].high};
   if (is<arith::SubIOp>(op))
@@ -87,7 +99,21 @@ Reach reachOfOp(StringRef op, ArrayRef<Value> operands, bool isData,
   return {kAny, kAny};
 }
 
-Reach reachOf(Value value, bool isData, unsigned depth) {
+Reach Reaches::of(Value value, bool isData) {
+  auto [it, isNew] = known.try_emplace({value, isData}, Reach{kAny, kAny});
+  if (!isNew || depth > 100)
+    return it->second;
+  ++depth;
+  Reach reach = compute(value, isData);
+  --depth;
+  // Far beyond what fits, so that nothing here wraps.
+  for (Bound *side : {&reach.low, &reach.high})
+    if (side->weight >= kAny.weight || side->offset > 4 * kMaxConstant)
+      *side = kAny;
+  return known[{value, isData}] = reach;
+}
+
+Reach Reaches::compute(Value value, bool isData) {
   if (std::optional<int64_t> constant = constantOf(value)) {
     // As a bound of either side: 0 where it is on the other.
     if (*constant <= -kMaxConstant || *constant >= kMaxConstant)
@@ -109,15 +135,14 @@ Reach reachOf(Value value, bool isData, unsigned depth) {
     unsigned width = op->getOperand(0).getType().getIntOrFloatBitWidth();
     if (width < 32)
       return {{0, int64_t(1) << (width - 1)}, {0, int64_t(1) << (width - 1)}};
-    return reachOf(op->getOperand(0), /*isData=*/true, depth);
+    return of(op->getOperand(0), /*isData=*/true);
   }
   bool isMath = isa<arith::ArithDialect, math::MathDialect>(op->getDialect());
-  if (depth > 6 || !value.getType().isInteger(32) ||
-      !(isMath || isa<halide::ModOp>(op)) ||
+  if (!value.getType().isInteger(32) || !(isMath || isa<halide::ModOp>(op)) ||
       !llvm::all_of(op->getOperandTypes(), llvm::IsaPred<IntegerType>))
     return {kAny, kAny};
-  return reachOfOp(op->getName().getStringRef(),
-                   SmallVector<Value, 3>(op->getOperands()), isData, depth);
+  return ofOp(op->getName().getStringRef(),
+              SmallVector<Value, 3>(op->getOperands()), isData);
 }
 
 bool growsAtMost(const Bound &bound, int64_t &largest) {
@@ -161,7 +186,7 @@ bool IndexMath::fits(StringRef op, ArrayRef<Value> operands) {
   if (is<arith::CmpIOp, arith::MinSIOp, arith::MaxSIOp, arith::SelectOp,
          halide::ModOp, arith::RemSIOp>(op))
     return true;
-  Reach reach = reachOfOp(op, operands, /*isData=*/false, 0);
+  Reach reach = Reaches().ofOp(op, operands, /*isData=*/false);
   return growsAtMost(reach.low, largest) && growsAtMost(reach.high, largest);
 }
 

@@ -176,6 +176,13 @@ Value Streaming::region(Ops &o, Region &region, ArrayRef<Value> batch, Value i,
                         Value j, ArrayRef<Value> more) {
   IRMapping map = scalars;
   SmallVector<Value> arguments(llvm::reverse(batchAt(o, batch)));
+  // A loop's end, where it is known, says that multiples of it fit an i32.
+  for (auto [dim, value] : llvm::enumerate(arguments))
+    if (KnownExtent known = size(dim).fixed;
+        known && *known > 0 &&
+        llvm::any_of(region.getArgument(dim).getUsers(),
+                     llvm::IsaPred<arith::MulIOp>))
+      value = o.mini(value, o.i(*known - 1));
   arguments.push_back(i);
   arguments.push_back(j);
   SmallVector<Value> loops = arguments;
