@@ -1,4 +1,4 @@
-# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables sums zeros sinks positions logarithms collections branches guards
+# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables sums zeros sinks positions logarithms collections branches guards dims
 """Where a fact about sizes holds, and where it no longer does: loops without a turn, what is computed outside the loops
 that it does not use, guards. Every model through both backends."""
 import numpy as np
@@ -308,6 +308,17 @@ model m(s: f32[H, N], b: f32[H], x: f32[H, N], ids: i32[N]) {
             p[0] = q[:, 0] = 0
             powers = np.where(np.arange(h) < 3, 2.0 ** (3 + np.arange(h)), 0)
             compare(program, dict(s=s, b=b, x=x, ids=ids), dict(y=wide + 2 * p, z=wide + powers[:, None], w=wide + q))
+
+
+@group
+def dims():
+    # A dim that an extent gives is not negative: k[2] is there.
+    for program in both("solved", "model m(k: f32[2*R + 3]) { return y[r:R] = k[r] + k[2] }"):
+        for extent in (3, 5, 9):
+            k = f32(extent)
+            compare(program, dict(k=k), dict(y=k.astype(np.float64)[:(extent - 3) // 2] + k[2]))
+        expect_error(outputs(program, dict(k=f32(1)), []), "the extent of axis 0 of 'k' gives R = -1: a dim is not negative")
+        expect_error(outputs(program, dict(k=f32(4)), []), "the extent of axis 0 of 'k' is 4: no 'R' gives it")
 
 
 run_wanted()

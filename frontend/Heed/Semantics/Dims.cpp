@@ -326,6 +326,14 @@ bool Analysis::solveDim(const Expr &expr, const NameExpr &unknown,
         sizes.atLeast(*atom, *left);
     }
   }
+  if (solution.constant() && !sizes.nonNegative(solution))
+    return error(expr.range, format("the extent of {} is {}: no '{}' gives it",
+                                    what, sizes.str(actual), name));
+  if (!sizes.nonNegative(solution))
+    requireLessEqual(Size(0), solution, expr.range,
+                     format("the extent of {} gives {} = {{1}}: a dim is not "
+                            "negative",
+                            what, escape(name)));
   // A name of its own: messages and types then speak of the user's dim.
   if (!solution.constant() && !solution.asAtom()) {
     BindAtom step;
