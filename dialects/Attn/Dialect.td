@@ -83,18 +83,22 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     `attn-choose-algorithm` decides it, once, and sets it as the op's `attn.plan`; all later passes read it. Of an
     attention that streams it holds the pipelines, of which the host chooses by the numbers of queries and keys: the one
     for many queries last. `excluding true` says that scores themselves may be expected to exclude keys, by -inf: then
-    every block of keys is one that may have absent ones.
+    every block of keys is one that may have absent ones. `evaluating true` says that the condition of the mask is
+    evaluated before, once for all heads that share it: a table of tiles and pieces of keys says where any query sees a
+    key. It is read by the forms of many queries, and by rows that read tables anyway.
 
     - plan.c1  `streaming` has pipelines, of different forms, in the order of the forms; others have none.
 
     ```mlir
     #attn.plan<streaming, [<rows, queries = 1, block = 128, piece = 128>, <tiles, queries = 32, block = 64, piece = 32>]>
+    #attn.plan<streaming evaluating true, [<tiles, queries = 16, block = 64, piece = 16>]>
     #attn.plan<materialised>
     ```
   }];
   let parameters = (ins EnumParameter<Attn_Algorithm>:$algorithm, DefaultValuedParameter<"bool", "false">:$excluding,
+                        DefaultValuedParameter<"bool", "false">:$evaluating,
                         OptionalArrayRefParameter<"PipelineAttr">:$pipelines);
-  let assemblyFormat = "`<` $algorithm (`excluding` $excluding^)? (`,` `[` $pipelines^ `]`)? `>`";
+  let assemblyFormat = "`<` $algorithm (`excluding` $excluding^)? (`evaluating` $evaluating^)? (`,` `[` $pipelines^ `]`)? `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// The pipeline of \p form, or null if there is none.

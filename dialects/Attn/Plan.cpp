@@ -19,7 +19,8 @@ PipelineAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult
 PlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                 Algorithm algorithm, bool, ArrayRef<PipelineAttr> pipelines) {
+                 Algorithm algorithm, bool, bool,
+                 ArrayRef<PipelineAttr> pipelines) {
   bool streams = algorithm == Algorithm::Streaming;
   if (streams == pipelines.empty())
     return emitError() << heed::format(

@@ -79,6 +79,8 @@ struct KeysInReach {
   KeysInReach(halide::CallOp call, attn::AttentionLike op, Value queries,
               Value keys)
       : call(call), b(call), mask(readMask(op)), queries(queries), keys(keys) {
+    if (succeeded(mask))
+      mask->evaluated = false; // what indices say bounds it, too
     known = succeeded(mask) && !mask->needsTables() && mask->reach.size() == 1;
     if (!known)
       return;

@@ -451,7 +451,8 @@ private:
                                       op.getLse()
                                           ? attn::Algorithm::Materialised
                                           : attn::Algorithm::RowBlock,
-                                      /*excluding=*/false, {}));
+                                      /*excluding=*/false,
+                                      /*evaluating=*/false, {}));
       SmallVector<Value> results{op.getOutput()};
       if (op.getLse())
         results.push_back(op.getLse());

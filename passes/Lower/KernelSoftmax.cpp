@@ -383,6 +383,13 @@ LogicalResult KernelTranslator::attention(StreamedAttention streamed) {
   attn::OnlineAttentionOp op = streamed.online;
   attn::FinishOp finish = streamed.finish;
   FailureOr<MaskBounds> bounds = readMask(op);
+  // For few queries to evaluate the mask before gains nothing, unless there are
+  // tables anyway: then all forms share them.
+  if (succeeded(bounds) && bounds->evaluated &&
+      (form == attn::Form::Rows || form == attn::Form::Narrow)) {
+    bounds->evaluated = false;
+    bounds->evaluated = bounds->needsTables();
+  }
   MaskTiling tiling;
   FailureOr<StreamingResults> funcs =
       buildStreamingAttention(b, streamed, map, *this, target, form,

@@ -1,5 +1,7 @@
 //===- MaskTables.cpp - what a mask's tiles and blocks need to know -------===//
 //   mask0, ...   least and greatest of an expression, per tile or piece of keys
+//   mask_live    whether any query of a tile sees a key of a piece, where the
+//                plan has the condition evaluated
 //   ends         of each piece of the union, in keys, per tile
 //   found        first and last piece of keys that is seen, and that is full,
 //                per lane: pieces are looked at in vectors
@@ -24,23 +26,31 @@ public:
   Writer(OpBuilder &b, attn::AttentionLike op, const MaskBounds &bounds,
          const MaskTiling &tiling, const IRMapping &scalars,
          TensorReads &tensors)
-      : b(b), loc(op->getLoc()), bounds(bounds), tiling(tiling),
+      : b(b), loc(op->getLoc()), op(op), bounds(bounds), tiling(tiling),
+        scalars(scalars), tensors(tensors),
         write(bounds, tiling, op->getLoc(), scalars, tensors),
         used(bounds.batchOfRange()), batchDims(op.numDims(DimKind::Batch)) {}
 
   LogicalResult run() {
     for (const MaskTable &t : bounds.tables)
       table(t);
+    if (bounds.evaluated)
+      writeLive();
     range();
     return failure(write.failed);
   }
 
 private:
   void table(const MaskTable &t);
+  void writeLive();
+  Value condition(Ops &o, Value i, Value j, ArrayRef<Value> at);
+  Value isLive(Ops &o, Value piece, Value tile, ArrayRef<Value> at);
   void range();
   void writeEnds();
   void writeFound();
-  void trim(halide::UpdateOp look);
+  std::optional<MaskPiece> simpleHull();
+  Value meetsHull(Ops &o, const MaskPiece &hull, Value low, int64_t size,
+                  Value tile, ArrayRef<Value> at);
   Value limit(Type type, bool greatest);
 
   using Body = llvm::function_ref<SmallVector<Value>(Ops &, ArrayRef<Value>)>;
@@ -86,13 +96,16 @@ private:
 
   OpBuilder &b;
   Location loc;
+  attn::AttentionLike op;
   const MaskBounds &bounds;
   const MaskTiling &tiling;
+  const IRMapping &scalars;
+  TensorReads &tensors;
   MaskExpressions write;
   SmallVector<unsigned> used;
   unsigned batchDims;
   SmallVector<halide::FuncOp> tables;
-  halide::FuncOp ends, found;
+  halide::FuncOp live, ends, found;
 };
 
 Value Writer::limit(Type type, bool greatest) {
@@ -161,6 +174,94 @@ void Writer::table(const MaskTable &t) {
   tables.push_back(f);
 }
 
+/// `where` of a pair, \p at one index for each batch dim that it uses.
+Value Writer::condition(Ops &o, Value i, Value j, ArrayRef<Value> at) {
+  SmallVector<Value> dims(at);
+  dims.append({i, j});
+  for (Value &dim : dims)
+    if (!dim)
+      dim = o.i(0);
+  IRMapping map = scalars;
+  Block &block = op.getWhere().front();
+  for (auto [argument, value] : llvm::zip(block.getArguments(), dims))
+    map.map(argument, value);
+  if (failed(translateBody(o.b, block, map, dims, tensors))) {
+    write.failed = true;
+    return limit(o.b.getI1Type(), false);
+  }
+  return map.lookup(block.getTerminator()->getOperand(0));
+}
+
+/// Lanes are keys: whether any query of the tile sees each, and then whether
+/// any is seen.
+void Writer::writeLive() {
+  ArrayRef<unsigned> dims = bounds.batchOfCondition;
+  Type i1 = b.getI1Type();
+  auto none = [&](Ops &, ArrayRef<Value>) {
+    return SmallVector<Value>{limit(i1, false)};
+  };
+  halide::FuncOp seen = func("seen", {"l", "p", "ib"}, dims, i1, none);
+  std::optional<MaskPiece> hull = simpleHull();
+  auto firstKey = [&](Ops &o, Value piece) {
+    return o.muli(piece, o.i(tiling.piece));
+  };
+  auto query = [&](Ops &o, Value tile, Value row) {
+    return o.addi(o.muli(tile, o.i(tiling.tile)), row);
+  };
+  Value rows = constantI32(b, loc,
+                           mutated("mask-tables.live-without-last-query")
+                               ? tiling.tile - 1
+                               : tiling.tile);
+  auto look = update(seen, "rq", rows, [&](Ops &o, ArrayRef<Value> args) {
+    ArrayRef<Value> at = args.drop_back();
+    Value i = query(o, at[2], args.back());
+    // Keys behind the last one are looked at as the last one.
+    Value j = o.mini(o.addi(firstKey(o, at[1]), at[0]), o.last(tiling.keys));
+    Value here = condition(o, i, j, batch(at.drop_front(3), dims));
+    return SmallVector<Value>{
+        write.extreme(o.b, o.read1(seen.getResult(), at), here, true)};
+  });
+  look.fill(
+      b, look.getWhere(),
+      [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
+        Ops o{inner, loc};
+        Value low = firstKey(o, args[1]), tile = args[2];
+        Value some = o.both(o.less(query(o, tile, args.back()), tiling.queries),
+                            o.less(low, tiling.keys));
+        if (hull)
+          some = o.both(
+              some,
+              meetsHull(
+                  o, *hull, low, tiling.piece, tile,
+                  batch(SmallVector<Value>(args.slice(3, dims.size())), dims)));
+        return {some};
+      });
+  live = func(kMaskLiveInput, {"p", "ib"}, dims, i1, none);
+  Value keys = constantI32(b, loc,
+                           mutated("mask-tables.live-without-last-key")
+                               ? tiling.piece - 1
+                               : tiling.piece);
+  update(live, "rl", keys, [&](Ops &o, ArrayRef<Value> args) {
+    SmallVector<Value> at{args.back()};
+    llvm::append_range(at, args.drop_back());
+    return SmallVector<Value>{
+        write.extreme(o.b, o.read1(live.getResult(), args.drop_back()),
+                      o.read1(seen.getResult(), at), true)};
+  });
+  output(live);
+  halide::ParallelOp::create(b, loc, live.getResult(), 1, "ib");
+  halide::ComputeAtOp::create(b, loc, seen.getResult(), live.getResult(), "p");
+  for (StringRef var : seen.getVars().getAsValueRange<StringAttr>())
+    if (var != "l")
+      halide::BoundExtentOp::create(b, loc, seen.getResult(), var,
+                                    constantI32(b, loc, 1));
+  halide::BoundVarOp::create(b, loc, seen.getResult(), "l",
+                             constantI32(b, loc, 0),
+                             constantI32(b, loc, tiling.piece));
+  for (int64_t stage : {0, 1})
+    halide::VectorizeOp::create(b, loc, seen.getResult(), stage, "l");
+}
+
 void Writer::writeEnds() {
   SmallVector<ExprRef> roots;
   for (const auto *pieces : {&bounds.reach, &bounds.full})
@@ -213,8 +314,9 @@ void Writer::writeFound() {
     size_t place = 0;
     for (const auto *pieces : {&bounds.reach, &bounds.full}) {
       bool all = pieces == &bounds.full;
-      Value here = pieces->empty()
-                       ? limit(o.b.getI1Type(), false)
+      Value here = pieces->empty() ? limit(o.b.getI1Type(), false)
+                   : !all && live
+                       ? isLive(o, piece, vars.front(), at)
                        : write.any(o.b, *pieces, place, all, low, tiling.piece,
                                    vars.front(), at, row, read);
       values.push_back(o.mini(old[2 * all], o.select(here, piece, o.i(none))));
@@ -224,33 +326,47 @@ void Writer::writeFound() {
     }
     return values;
   });
-  trim(look);
+  if (std::optional<MaskPiece> hull = simpleHull())
+    look.fill(
+        b, look.getWhere(),
+        [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
+          Ops o{inner, loc};
+          SmallVector<Value> vars(args.slice(2, used.size()));
+          Value low = o.muli(args.back(), o.i(lanes * tiling.piece));
+          return {meetsHull(o, *hull, low, lanes * tiling.piece, args[1],
+                            batch(vars, used))};
+        });
+}
+
+/// Whether the table has \p piece, which may lie behind the last one.
+Value Writer::isLive(Ops &o, Value piece, Value tile, ArrayRef<Value> at) {
+  Value pieces =
+      o.floorDiv(o.addi(tiling.keys, o.i(tiling.piece - 1)), tiling.piece);
+  SmallVector<Value> place{o.mini(piece, o.last(o.atLeastOne(pieces))), tile};
+  for (unsigned d : llvm::reverse(bounds.batchOfCondition))
+    place.push_back(at[d]);
+  return o.both(o.less(piece, pieces), o.read1(live.getResult(), place));
 }
 
 /// Where indices alone bound the keys, only that part is looked at: Halide
 /// trims a loop by what it reads from inputs.
-void Writer::trim(halide::UpdateOp look) {
+std::optional<MaskPiece> Writer::simpleHull() {
   MaskPiece hull = bounds.hull();
   bool simple = llvm::none_of(bounds.tables, [&](const MaskTable &t) {
     return llvm::any_of(ArrayRef{hull.low, hull.high}, [&](ExprRef e) {
       return e->uses(t.least) || e->uses(t.greatest);
     });
   });
-  if (!simple)
-    return;
-  look.fill(
-      b, look.getWhere(),
-      [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
-        Ops o{inner, loc};
-        SmallVector<Value> vars(args.slice(2, used.size()));
-        SmallVector<Value> limits =
-            write.write(inner, {hull.low, hull.high},
-                        write.tile(inner, args[1], batch(vars, used)));
-        Value low = o.muli(args.back(), o.i(lanes * tiling.piece));
-        return {
-            o.both(o.less(low, limits[1]),
-                   o.less(limits[0], o.addi(low, o.i(lanes * tiling.piece))))};
-      });
+  return simple ? std::optional(hull) : std::nullopt;
+}
+
+/// Whether any of \p size keys from \p low on lies in \p hull.
+Value Writer::meetsHull(Ops &o, const MaskPiece &hull, Value low, int64_t size,
+                        Value tile, ArrayRef<Value> at) {
+  SmallVector<Value> limits =
+      write.write(o.b, {hull.low, hull.high}, write.tile(o.b, tile, at));
+  return o.both(o.less(low, limits[1]),
+                o.less(limits[0], o.addi(low, o.i(size))));
 }
 
 void Writer::range() {
@@ -344,6 +460,13 @@ SmallVector<MaskArray> heed::maskArrays(attn::AttentionLike op,
           {t.ofKeys ? key : query, t.ofKeys ? tiling.piece : tiling.tile});
       arrays.push_back(std::move(array));
     }
+  if (bounds.evaluated) {
+    MaskArray live{kMaskLiveInput.str(), b.getI1Type(),
+                   axes(bounds.batchOfCondition)};
+    live.axes.push_back({query, tiling.tile});
+    live.axes.push_back({key, tiling.piece});
+    arrays.push_back(std::move(live));
+  }
   MaskArray range{kMaskRangeInput.str(), b.getI32Type(),
                   axes(bounds.batchOfRange())};
   range.axes.push_back({query, tiling.tile});

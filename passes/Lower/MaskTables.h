@@ -31,6 +31,10 @@ llvm::SmallVector<std::string> maskTableNames(const MaskTable &table,
 /// The input that holds the rows of the tiles.
 constexpr llvm::StringLiteral kMaskRangeInput = "mask_range";
 
+/// The input that says of each tile and piece of keys whether it is live, where
+/// the condition is evaluated.
+constexpr llvm::StringLiteral kMaskLiveInput = "mask_live";
+
 /// The tables of \p op, in the order of the pipeline's outputs.
 llvm::SmallVector<MaskArray> maskArrays(attn::AttentionLike op,
                                         const MaskBounds &bounds,

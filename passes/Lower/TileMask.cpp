@@ -29,6 +29,9 @@ TileMask::TileMask(OpBuilder &b, Location loc, const MaskBounds &bounds,
       tables.back().push_back(
           buffer(name, rank, part < 2 ? elementType(table) : b.getI1Type()));
   }
+  if (bounds.evaluated)
+    live = buffer(kMaskLiveInput, 2 + bounds.batchOfCondition.size(),
+                  b.getI1Type());
   range =
       buffer(kMaskRangeInput, 2 + bounds.batchOfRange().size(), b.getI32Type());
 }
@@ -100,7 +103,12 @@ Value TileMask::visits(OpBuilder &b, Value piece, Value tile,
   } else {
     inside = o.both(o.atMost(row(b, FirstPiece, tile, batch), piece),
                     o.less(piece, row(b, EndPiece, tile, batch)));
-    if (bounds.reach.size() > 1 || bounds.reach[0].test)
+    if (live) {
+      SmallVector<Value> at{piece, tile};
+      for (unsigned k : llvm::reverse(bounds.batchOfCondition))
+        at.push_back(batch[k]);
+      inside = o.both(inside, o.read1(live, at));
+    } else if (bounds.reach.size() > 1 || bounds.reach[0].test)
       inside = o.both(
           inside, any(b, bounds.reach, Ends, false, low, size, tile, batch));
   }

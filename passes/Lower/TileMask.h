@@ -45,7 +45,7 @@ private:
                   mlir::Value tile, llvm::ArrayRef<mlir::Value> batch);
 
   MaskExpressions write;
-  mlir::Value range; ///< buffer, or null
+  mlir::Value range, live; ///< buffers, or null
   llvm::SmallVector<llvm::SmallVector<mlir::Value, 3>> tables; ///< buffers
 };
 

@@ -9,7 +9,7 @@ namespace heed {
 bool MaskBounds::needsTables() const {
   auto tested = [](const MaskPiece &p) { return p.test != nullptr; };
   return !reach.empty() &&
-         (reach.size() > 1 || full.size() > 1 || !tables.empty() ||
+         (evaluated || reach.size() > 1 || full.size() > 1 || !tables.empty() ||
           llvm::any_of(reach, tested) || llvm::any_of(full, tested));
 }
 
@@ -27,6 +27,7 @@ SmallVector<unsigned> MaskBounds::batchOfRange() const {
     unsigned var = batch[k];
     bool used = llvm::any_of(
         tables, [&](const MaskTable &t) { return t.value->uses(var); });
+    used |= evaluated && llvm::is_contained(batchOfCondition, k);
     for (const auto *pieces : {&reach, &full})
       for (const MaskPiece &p : *pieces)
         used |= p.low->uses(var) || p.high->uses(var) ||

@@ -54,6 +54,10 @@ struct MaskBounds {
   /// `reach` may hold keys that nobody sees, and `full` lack keys that all see.
   bool exact = true;
   std::string unsolved; ///< the first such condition, as text
+  /// The plan's `evaluating`: a table says of each tile and piece of keys
+  /// whether any query sees a key, found by evaluating the condition.
+  bool evaluated = false;
+  llvm::SmallVector<unsigned> batchOfCondition; ///< batch dims in `where`
 
   /// Whether a tile needs more than one range of keys, known from indices,
   /// sizes and batch data: then tables are computed before.
@@ -80,7 +84,8 @@ mlir::FailureOr<MaskBounds> solveMask(attn::AttentionLike op);
 /// other: it follows what it reads, whatever a pass makes of that.
 void writeMask(attn::AttentionLike op, MaskBounds &bounds);
 
-/// What was solved for \p op. Fails, silently, if nothing was.
+/// What was solved for \p op, `evaluated` as its plan has it. Fails, silently,
+/// if nothing was solved.
 mlir::FailureOr<MaskBounds> readMask(attn::AttentionLike op);
 
 } // namespace heed

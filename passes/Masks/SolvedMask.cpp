@@ -67,6 +67,11 @@ FailureOr<MaskBounds> heed::readMask(attn::AttentionLike op) {
   bounds.exprs = std::make_shared<Exprs>(op->getContext());
   Exprs &exprs = *bounds.exprs;
   bounds.exact = keys.getExact();
+  if (attn::PlanAttr plan = op.plan())
+    bounds.evaluated = plan.getEvaluating();
+  for (unsigned k = 0; k < op.numDims(attn::DimKind::Batch); ++k)
+    if (!op.getWhere().front().getArgument(k).use_empty())
+      bounds.batchOfCondition.push_back(k);
   for (unsigned k = 0; k < op.numDims(attn::DimKind::Batch); ++k)
     bounds.batch.push_back(exprs.freshVar());
   for (unsigned *var :

@@ -229,6 +229,17 @@ bool readsPairs(attn::AttentionLike op) {
   });
 }
 
+/// Whether the condition is evaluated before, to know which pieces of keys are
+/// live: where some of it depends on data of pairs, or is no range of keys.
+/// That costs a few integer operations for each pair, for all heads at once,
+/// where a live pair costs a multiplication for each of E and F.
+bool evaluatesMask(attn::AttentionLike op) {
+  if (op.getWhere().empty())
+    return false;
+  FailureOr<MaskBounds> mask = readMask(op);
+  return succeeded(mask) && !mask->reach.empty() && !mask->exact;
+}
+
 } // namespace
 
 attn::PlanAttr heed::streamingPlan(attn::AttentionLike op,
@@ -264,7 +275,7 @@ attn::PlanAttr heed::streamingPlan(attn::AttentionLike op,
         attn::PipelineAttr::get(context, Form::Bounded, wide.getQueries(),
                                 wide.getBlock(), wide.getPiece()));
   return attn::PlanAttr::get(context, attn::Algorithm::Streaming, excluding,
-                             pipelines);
+                             evaluatesMask(op), pipelines);
 }
 
 LogicalResult heed::verifyTiles(attn::AttentionLike op,

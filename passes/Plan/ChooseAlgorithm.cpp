@@ -197,12 +197,17 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
       plan = attn::PlanAttr::get(op.getContext(),
                                  rows.empty() ? attn::Algorithm::RowBlock
                                               : attn::Algorithm::Materialised,
-                                 /*excluding=*/false, {});
+                                 /*excluding=*/false,
+                                 /*evaluating=*/false, {});
     }
     op->setAttr(attn::kPlanAttr, plan);
     if (why.empty())
       remarkDone(op, "attn-choose-algorithm", "streaming",
-                 "one pass over the keys, no scores are stored");
+                 plan.getEvaluating()
+                     ? "one pass over the keys, no scores are stored; the mask "
+                       "is evaluated before, and keys that no query of a tile "
+                       "sees are passed over"
+                     : "one pass over the keys, no scores are stored");
     else if (rows.empty())
       remarkDone(
           op, "attn-choose-algorithm", "row-block",
