@@ -76,12 +76,14 @@ def AttnSplitMasks : Pass<"attn-split-masks", "::mlir::func::FuncOp"> {
 
     - `(i - j) % s == 0`, or `i % s == j % s`: the remainder is a batch dim, and queries and keys are those that have it.
     - `j % s >= c`, or another comparison that keeps neighbours, at most half of the remainders: the other keys get no number.
-    - `if c then A else B`, where c is of the batch alone and A or B is one of these: two attentions, each of which has no key
-      where the other has some.
+    - `if c then A else B`, perhaps in a union, where c is of the batch alone and A or B is one of these: two attentions,
+      each of which has no key where the other has some.
+    - the first of these anywhere else, in a union or beside conditions on data: copies of the operands have positions
+      sorted by remainder, so that those of one are neighbours, and the result is read back in order.
 
     s and c are known when compiling. The other conditions are written of the new numbers, exactly; a key behind the last
-    one is absent. Left alone are masks that read data, and attentions whose score, weight or tables read positions, whose rows
-    have a sink, or that have further results.
+    one is absent. Left alone are attentions whose score, weight or tables read positions, whose rows have a sink, or that
+    have further results; masks that read data are sorted only, unless an operand has an element for each pair.
 
     ```mlir
     #q = affine_map<(i, j, e, f) -> (i, e)>
@@ -209,7 +211,9 @@ def AttnChooseAlgorithm : Pass<"attn-choose-algorithm"> {
     is stored) where the schedule family can do it, with the pipelines that it is to have and their tiles; else
     `row_block` (its definition, one tile of queries after the other, the scores of a tile in scratch), else
     `materialised` (its definition, scores stored). What is decided here is decided once: all later passes read it. An attention
-    without a query dim (a token that is decoded, a pooling) streams as one of a query dim of extent 1.
+    without a query dim (a token that is decoded, a pooling) streams as one of a query dim of extent 1. A mask that the
+    solver left to an evaluation of each element (data of pairs, no range of keys) is evaluated before for all heads at
+    once, so that no piece of keys is computed that no query of a tile sees.
 
     Operations that no attention op can say, with a row-wise one between scores and values (heads that mix, norms of
     scores, softmax renormalised; or a softmax whose weights are a result), get `attn.row_block = number` where they

@@ -43,6 +43,7 @@ public:
 private:
   void table(const MaskTable &t);
   void writeLive();
+  void scheduleLive(halide::FuncOp seen);
   Value condition(Ops &o, Value i, Value j, ArrayRef<Value> at);
   Value isLive(Ops &o, Value piece, Value tile, ArrayRef<Value> at);
   void range();
@@ -249,6 +250,11 @@ void Writer::writeLive() {
                       o.read1(seen.getResult(), at), true)};
   });
   output(live);
+  scheduleLive(seen);
+}
+
+/// A task is a tile; of each piece the keys are lanes.
+void Writer::scheduleLive(halide::FuncOp seen) {
   halide::ParallelOp::create(b, loc, live.getResult(), 1, "ib");
   halide::ComputeAtOp::create(b, loc, seen.getResult(), live.getResult(), "p");
   for (StringRef var : seen.getVars().getAsValueRange<StringAttr>())

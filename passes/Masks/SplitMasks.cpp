@@ -8,14 +8,18 @@
 //     keys are numbered without the others: j = j' + (j' // n) (s - n) + r0
 //   where (if c(b) then A else B) and C(i, j), of which A or B is one of these
 //     two attentions, each of which has no key where the other has some
+//   where C(i, j, (i - j) % s == 0), a union with others or by data
+//     positions are sorted by remainder, n = ceil(N / s) places for each:
+//     i = s (i' % n) + i' // n, of copies of the operands; the remainders are
+//     equal where i' // n and j' // m are
 //
-// The condition is dropped and C is written of the new indices, with j < M for
-// what is no multiple of s. Queries behind the last one are computed of the
-// last and read by nobody. Only masks of indices and sizes are cut: data are
-// read at positions that are there. Conditions are exact; nothing is assumed of
-// sizes.
+// The condition is dropped, or becomes one of places, and C is written of the
+// new indices, with j < M for what is no multiple of s. Queries behind the last
+// one are computed of the last and read by nobody. The first two are of masks
+// of indices and sizes alone: data are read at positions that are there.
+// Conditions are exact; nothing is assumed of sizes.
 #include "dialects/Attn/Dialect.h"
-#include "passes/Masks/Residues.h"
+#include "passes/Masks/MaskSplitter.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
@@ -38,60 +42,14 @@ using attn::DimKind;
 
 namespace {
 
-constexpr StringLiteral passName = "attn-split-masks";
+bool reads(ExprRef e) {
+  bool found = false;
+  Exprs::walk(e,
+              [&](ExprRef inner) { found |= inner->kind == ExprKind::Read; });
+  return found;
+}
 
-class MaskSplitter {
-public:
-  explicit MaskSplitter(attn::AttentionOp op)
-      : op(op), b(op), loc(op.getLoc()), exprs(op.getContext()),
-        batchDims(op.numDims(DimKind::Batch)) {}
-
-  void run();
-
-private:
-  bool isPlain();
-  bool readWhere();
-  void flatten(ExprRef e, SmallVectorImpl<ExprRef> &parts);
-  std::optional<int64_t> sameClass(ExprRef e) {
-    return residueOfPairs(e, exprs.var(i), exprs.var(j));
-  }
-  std::optional<Residues> keyClasses(ExprRef e) {
-    return residuesOf(e, exprs.var(j));
-  }
-  bool isCut(ExprRef e) { return sameClass(e) || keyClasses(e); }
-  bool holdsCut(ExprRef e);
-
-  bool splitByBatch();
-  bool splitByClass();
-  bool dropKeys();
-
-  /// Indices of the output, whose axes are batch, query and value dims.
-  SmallVector<unsigned> outputVars();
-  ExprRef all(ArrayRef<ExprRef> parts);
-  ExprRef number(int64_t value) { return exprs.index(value); }
-  ExprRef make(StringRef name, ExprRef x, ExprRef y) {
-    return exprs.op(name, IndexType::get(op.getContext()), {x, y});
-  }
-  ExprRef less(ExprRef x, ExprRef y);
-  ExprRef keyCount() {
-    return exprs.scalar(op.getSizes()[op.firstDim(DimKind::Key)]);
-  }
-  Value numbersOf(Value size, int64_t modulus);
-  attn::AttentionOp cloneWith(ArrayRef<int64_t> dims, ArrayRef<Value> sizes,
-                              ArrayRef<AffineExpr> places, Type output);
-  attn::AttentionOp withClasses(int64_t modulus);
-  void writeWhere(attn::AttentionOp fresh, ExprRef condition,
-                  ArrayRef<unsigned> vars);
-
-  attn::AttentionOp op;
-  OpBuilder b;
-  Location loc;
-  Exprs exprs;
-  unsigned batchDims;
-  SmallVector<unsigned> vars; ///< of the batch, i and j
-  unsigned i = 0, j = 0;
-  SmallVector<ExprRef> parts; ///< all of which hold
-};
+} // namespace
 
 /// Whether positions of \p op may be numbered anew: they stand in operands and
 /// in the mask, and nowhere else.
@@ -127,7 +85,7 @@ void MaskSplitter::flatten(ExprRef e, SmallVectorImpl<ExprRef> &list) {
   flatten(e->operand(1), list);
 }
 
-/// `where` as conditions, all of which hold; false if it reads data.
+/// `where` as conditions, all of which hold; false if it is no expression.
 bool MaskSplitter::readWhere() {
   SmallVector<ExprRef> arguments;
   for (unsigned k = 0; k < batchDims + 2; ++k) {
@@ -139,12 +97,13 @@ bool MaskSplitter::readWhere() {
   ExprRef where = exprs.block(op.getWhere().front(), arguments);
   if (!where)
     return false;
-  bool indices = true;
+  bool reduces = false;
   Exprs::walk(where, [&](ExprRef e) {
-    indices &= e->kind != ExprKind::Read && e->kind != ExprKind::Reduce;
+    readsData |= e->kind == ExprKind::Read;
+    reduces |= e->kind == ExprKind::Reduce;
   });
   flatten(where, parts);
-  return indices;
+  return !reduces;
 }
 
 bool MaskSplitter::holdsCut(ExprRef e) {
@@ -160,10 +119,10 @@ ExprRef MaskSplitter::all(ArrayRef<ExprRef> list) {
   return result;
 }
 
-ExprRef MaskSplitter::less(ExprRef x, ExprRef y) {
+ExprRef MaskSplitter::compare(arith::CmpIPredicate predicate, ExprRef x,
+                              ExprRef y) {
   auto attrs = b.getDictionaryAttr(b.getNamedAttr(
-      "predicate", arith::CmpIPredicateAttr::get(op.getContext(),
-                                                 arith::CmpIPredicate::slt)));
+      "predicate", arith::CmpIPredicateAttr::get(op.getContext(), predicate)));
   return exprs.op(OperationName("arith.cmpi", op.getContext()), attrs,
                   b.getI1Type(), {x, y});
 }
@@ -234,19 +193,26 @@ void MaskSplitter::writeWhere(attn::AttentionOp fresh, ExprRef condition,
   attn::YieldOp::create(inner, loc, writer.write(condition));
 }
 
-/// `if c then A else B` of the batch: two attentions.
+/// `if c then A else B` of the batch, perhaps in a union: two attentions.
 bool MaskSplitter::splitByBatch() {
-  auto found = llvm::find_if(parts, [&](ExprRef e) {
-    return (e->kind == ExprKind::If || e->isOp("arith.select")) &&
-           !e->operand(0)->uses(i) && !e->operand(0)->uses(j) &&
-           (holdsCut(e->operand(1)) || holdsCut(e->operand(2)));
+  ExprRef choice = nullptr;
+  auto found = llvm::find_if(parts, [&](ExprRef part) {
+    Exprs::walk(part, [&](ExprRef e) {
+      bool chooses = (e->kind == ExprKind::If || e->isOp("arith.select")) &&
+                     e->type.isInteger(1) && !e->operand(0)->uses(i) &&
+                     !e->operand(0)->uses(j) && !reads(e->operand(0)) &&
+                     (holdsCut(e->operand(1)) || holdsCut(e->operand(2)));
+      if (chooses)
+        choice = e;
+    });
+    return choice != nullptr;
   });
   if (found == parts.end())
     return false;
-  ExprRef choice = *found, condition = choice->operand(0);
+  ExprRef whole = *found, condition = choice->operand(0);
   SmallVector<ExprRef> others;
   llvm::copy_if(parts, std::back_inserter(others),
-                [&](ExprRef e) { return e != choice; });
+                [&](ExprRef e) { return e != whole; });
   SmallVector<AffineExpr> same;
   for (unsigned d = 0; d < op.numLoopDims(); ++d)
     same.push_back(b.getAffineDimExpr(d));
@@ -256,7 +222,9 @@ bool MaskSplitter::splitByBatch() {
     list.push_back(yes || mutated("split-masks.condition-not-negated")
                        ? condition
                        : exprs.logicalNot(condition));
-    list.push_back(choice->operand(yes ? 1 : 2));
+    list.push_back(exprs.rewrite(whole, [&](ExprRef e) {
+      return e == choice ? choice->operand(yes ? 1 : 2) : nullptr;
+    }));
     attn::AttentionOp fresh =
         cloneWith(op.getDims(), SmallVector<Value>(op.getSizes()), same,
                   op.getOutput().getType());
@@ -407,9 +375,14 @@ bool MaskSplitter::dropKeys() {
 }
 
 void MaskSplitter::run() {
-  if (isPlain() && readWhere())
-    (void)(splitByBatch() || splitByClass() || dropKeys());
+  if (!isPlain() || !readWhere())
+    return;
+  if (splitByBatch() || (!readsData && (splitByClass() || dropKeys())))
+    return;
+  (void)sortByClass();
 }
+
+namespace {
 
 struct SplitMasks : heed::impl::AttnSplitMasksBase<SplitMasks> {
   void runOnOperation() override {

@@ -1,6 +1,6 @@
 # RUN: %python %s %heed_bin %t
 """Masks that depend on data, and unions, against float64 NumPy: sorted and unsorted documents, ids of -1, empty documents,
-global tokens, spans, times with NaN, widths per head. Masked keys and values hold NaN: a key that is visited without need
+global tokens, spans, times with NaN, widths per head; and masks of pairs, which are evaluated for each tile before. Masked keys and values hold NaN: a key that is visited without need
 is seen at once where it shows, and one that is skipped wrongly is missed. Sizes are on both sides of a tile and a block."""
 import pathlib
 import sys
@@ -28,8 +28,8 @@ def documents(rng, B, n, kinds):
     return ids.astype(np.int32)
 
 
-def case(name, inputs, where, draw, live, score=DOT, bias=None, square=False):
-    return dict(name=name, inputs=inputs, where=where, draw=draw, live=live, score=score, bias=bias, square=square)
+def case(name, inputs, where, draw, live, score=DOT, bias=None, square=False, evaluated=False):
+    return dict(name=name, inputs=inputs, where=where, draw=draw, live=live, score=score, bias=bias, square=square, evaluated=evaluated)
 
 
 def ids(sort, kinds=(-1, 0, 1, 2, 5, 9), n="N", m="M"):
@@ -59,6 +59,15 @@ def times(rng, B, H, N, M):
     return dict(t=t)
 
 
+def pairs(rng, B, N, M):
+    """Few of them, among these corners of tiles."""
+    keep = rng.random((B, N, M)) < 0.002
+    keep[:, 15::32, 15::64] = True
+    keep[:, 16::64, 31::32] = True
+    keep[:, -1:, -1:] = True
+    return keep
+
+
 CASES = [
     case("sorted documents", "dq: i32[B, N], dk: i32[B, M]", "dq[b,i] == dk[b,j]", ids(True), same),
     case("unsorted documents, causal", "dq: i32[B, N], dk: i32[B, M]", "dq[b,i] == dk[b,j] and j <= i + (M - N)", ids(False),
@@ -86,6 +95,24 @@ CASES = [
     case("earlier times", "t: f32[B, N]", "t[b,j] <= t[b,i] and t[b,i] - t[b,j] < 2.0", times,
          lambda i, j, x: (x["t"][:, None, None, :] <= x["t"][:, None, :, None]) & (x["t"][:, None, :, None] - x["t"][:, None, None, :] < np.float32(2)),
          square=True),
+    case("few pairs", "keep: bool[B, N, M]", "keep[b,i,j]", lambda rng, B, H, N, M: dict(keep=pairs(rng, B, N, M)),
+         lambda i, j, x: x["keep"][:, None], evaluated=True),
+    case("pairs of a head or window, padding", "keep: bool[H, N, M], c: i32[B]", "(abs(i - j) <= 2 or keep[h,i,j]) and j < c[b]",
+         lambda rng, B, H, N, M: dict(keep=pairs(rng, H, N, M), c=rng.choice([0, 3, 150, 2**31 - 1], B).astype(np.int32)),
+         lambda i, j, x: ((abs(i - j) <= 2) | x["keep"]) & (j < x["c"][:, None, None, None]), evaluated=True),
+    case("blocks of a table", "t: i32[N, 2], g: bool[B, M]", "t[i//5*5, 0] == j//5 or t[i//5*5, 1] == j//5 or g[b,j]",
+         lambda rng, B, H, N, M: dict(t=rng.integers(-1, M // 5 + 2, (N, 2)).astype(np.int32), g=flags(rng, B, M, 0.01)),
+         lambda i, j, x: (x["t"][i // 5 * 5] == (j // 5)[..., None]).any(-1) | x["g"][:, None, None, :]),
+    case("residues or global tokens", "gq: bool[B, N], gk: bool[B, M]", "gq[b,i] or gk[b,j] or (i - j) % 5 == 0",
+         lambda rng, B, H, N, M: dict(gq=flags(rng, B, N, 0.01), gk=flags(rng, B, M, 0.01)),
+         lambda i, j, x: x["gq"][:, None, :, None] | x["gk"][:, None, None, :] | ((i - j) % 5 == 0)),
+    case("residues of some keys", "keep: bool[B, M]", "i % 4 == j % 4 and keep[b,j]", lambda rng, B, H, N, M: dict(keep=flags(rng, B, M, 0.7)),
+         lambda i, j, x: (i % 4 == j % 4) & x["keep"][:, None, None, :]),
+    case("window or residues, by head", "c: i32[B]", "j < c[b] and (if h % 2 == 0 then abs(i - j) <= 9 or i % 8 == j % 8 else j % 8 == 7)",
+         lambda rng, B, H, N, M: dict(c=rng.choice([30, 150, 2**31 - 1], B).astype(np.int32)),
+         lambda i, j, x: (j < x["c"][:, None, None, None]) & np.where((np.arange(x["H"]) % 2 == 0)[:, None, None], (abs(i - j) <= 9) | (i % 8 == j % 8), j % 8 == 7)),
+    case("products of positions", "c: i32[B]", "i * j % 97 == c[b]", lambda rng, B, H, N, M: dict(c=rng.integers(0, 97, B).astype(np.int32)),
+         lambda i, j, x: i * j % 97 == x["c"][:, None, None, None], evaluated=True),
 ]
 
 
@@ -95,7 +122,7 @@ def check(number, case, rng):
     done = run(heedc, source, "--explain=all", "-o", program)
     said = done.stdout + done.stderr
     expect(done.returncode == 0 and "raised to one attention" in said and "streaming attention schedule" in said
-           and "per element" not in said, f"{case['name']}: {said}")
+           and ("evaluated per element" in said) == ("the mask is evaluated before" in said) == case["evaluated"], f"{case['name']}: {said}")
     if done.returncode:
         return
     sizes = [(1, 2, 300, 300, 8), (2, 1, 49, 47, 5), (1, 1, 1, 1, 4), (2, 3, 0, 5, 4), (1, 2, 100, 500, 8), (1, 1, 500, 100, 8), (1, 1, 5, 0, 4)]
@@ -105,7 +132,7 @@ def check(number, case, rng):
         q, k, v = (rng.uniform(-1, 1, (B, H, n, E)).astype(np.float32) for n in (N, M, M))
         data = case["draw"](rng, B, H, N, M)
         i, j = np.arange(N)[:, None], np.arange(M)[None, :]
-        live = np.broadcast_to(case["live"](i, j, dict(data, N=N, M=M)), (B, H, N, M))
+        live = np.broadcast_to(case["live"](i, j, dict(data, H=H, N=N, M=M)), (B, H, N, M))
         # Keys that nobody sees hold NaN.
         unseen = ~live.any(axis=2)
         k[unseen], v[unseen] = np.nan, np.nan

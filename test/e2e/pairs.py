@@ -201,7 +201,7 @@ SYSTEMS = {
     "dilated-attention": (dilated, np.sum, 1.5),
     "sparse-transformer-strided": (transformer_strided, np.sum, 1.5),
     "sparse-transformer-fixed": (transformer_fixed, np.sum, 1.5),
-    "mixed-attention": (mixed, np.sum, 5.7),
+    "mixed-attention": (mixed, np.sum, 1.5),
     "longformer": (longformer, tiles, 1.3),
     "image-transformer-2d": (image_2d, tiles, 1.3),
     "etc-global-local": (etc, tiles, 1.3),
