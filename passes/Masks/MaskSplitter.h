@@ -48,6 +48,7 @@ private:
   mlir::Value sorted(mlir::Value tensor, int64_t axis, const Sorted &side);
   void sortOperands(attn::AttentionOp fresh, const Sorted &queries,
                     const Sorted &keys);
+  mlir::Value inOrder(mlir::Value output, const Sorted &queries);
   ExprRef positionOf(ExprRef place, const Sorted &side);
 
   /// Indices of the output, whose axes are batch, query and value dims.

@@ -87,6 +87,20 @@ void MaskSplitter::sortOperands(attn::AttentionOp fresh, const Sorted &queries,
     sort(values[k], op.valueMap(k));
 }
 
+/// \p output, whose queries are sorted, in the order of positions.
+Value MaskSplitter::inOrder(Value output, const Sorted &queries) {
+  SmallVector<unsigned> axes = outputVars();
+  SmallVector<ExprRef> place;
+  for (unsigned var : axes)
+    place.push_back(exprs.var(var));
+  ExprRef &at = place[batchDims];
+  at = make("arith.addi",
+            make("arith.muli", make("arith.remsi", at, number(queries.modulus)),
+                 queries.perClass),
+            make("arith.floordivsi", at, number(queries.modulus)));
+  return writeTensor(b, loc, exprs, exprs.read(output, place), axes);
+}
+
 /// Positions of one remainder are neighbours.
 bool MaskSplitter::sortByClass() {
   std::optional<int64_t> modulus = classesToSort();
@@ -140,17 +154,7 @@ bool MaskSplitter::sortByClass() {
   sortOperands(fresh, sides[0], sides[1]);
   writeWhere(fresh, all(list), arguments);
 
-  SmallVector<unsigned> axes = outputVars();
-  SmallVector<ExprRef> place;
-  for (unsigned var : axes)
-    place.push_back(exprs.var(var));
-  ExprRef &at = place[batchDims];
-  at = make("arith.addi",
-            make("arith.muli", make("arith.remsi", at, number(*modulus)),
-                 sides[0].perClass),
-            make("arith.floordivsi", at, number(*modulus)));
-  op.getOutput().replaceAllUsesWith(
-      writeTensor(b, loc, exprs, exprs.read(fresh.getOutput(), place), axes));
+  op.getOutput().replaceAllUsesWith(inOrder(fresh.getOutput(), sides[0]));
   remarkDone(op, passName, "mask",
              heed::format("positions are sorted by their remainders of {}: "
                           "those of one are neighbours",
