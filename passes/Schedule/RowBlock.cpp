@@ -190,7 +190,12 @@ bool RowBlock::isStored(KernelFunc &f) {
   // Without lanes there is nothing to store by; `shape` found it cheap.
   if (member.query < 0)
     return false;
-  if (countOperations(f.func).costInVectors() <= 1)
+  // A condition is a mask register where it is computed, and is none any more
+  // where it was stored.
+  bool isCondition =
+      halide::getElementTypes(f.func.getResult()).front().isInteger(1);
+  if (countOperations(f.func).costInVectors() <=
+      (isCondition ? mostCheapOperations : 1))
     return false;
   llvm::SmallPtrSet<Operation *, 4> stages;
   bool summed = false;

@@ -49,6 +49,7 @@ private:
   bool shares(int id) { return llvm::is_contained(common, id); }
 
   void splitSum(mlir::Value func);
+  void maskTerms(mlir::Value func);
   void stageReads(mlir::Value func);
   void stage(mlir::Value func, size_t number, halide::ReadOp read,
              const llvm::SmallPtrSetImpl<mlir::Value> &used);

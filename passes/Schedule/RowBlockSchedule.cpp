@@ -92,6 +92,8 @@ void RowBlock::scheduleLoops(KernelFunc &f, StringRef tiled, bool isCopy) {
 void RowBlock::scheduleRoot(Value root) {
   for (Value func : SmallVector<Value>(group))
     splitSum(func);
+  for (Value func : group)
+    maskTerms(func);
   for (Value func : SmallVector<Value>(group))
     stageReads(func);
   for (Value func : group)
