@@ -14,7 +14,10 @@ using namespace heed;
 
 /// Absent elements are those of one value, by its bits: -0, or the logarithm's
 /// -inf (of a present element that is the difference of two scores that
-/// overflows, which adds no element to any sum).
+/// overflows, which adds no element to any sum). Weights are not negative, so
+/// that the bits of -1 part -0 from them, NaN too: by order, since libHalide
+/// swaps what is chosen by an inequality, which LLVM then makes no multiply-add
+/// under a mask of.
 static void inlineLive(Operation *softmax, Value result, Value live,
                        APFloat absent) {
   if (live.use_empty())
@@ -39,13 +42,17 @@ static void inlineLive(Operation *softmax, Value result, Value live,
         Type integer =
             b.getIntegerType(args[0].getType().getIntOrFloatBitWidth());
         Value bits = arith::BitcastOp::create(b, loc, integer, args[0]);
-        Value mark = arith::ConstantOp::create(
-            b, loc, b.getIntegerAttr(integer, absent.bitcastToAPInt()));
+        APFloat bound = absent.isNegZero()
+                            ? -APFloat::getOne(absent.getSemantics())
+                            : absent;
+        auto predicate = absent.isNegZero() ? arith::CmpIPredicate::sgt
+                                            : arith::CmpIPredicate::ne;
+        if (mutated("form-kernels.negate-live"))
+          predicate = arith::invertPredicate(predicate);
         Value present = arith::CmpIOp::create(
-            b, loc,
-            mutated("form-kernels.negate-live") ? arith::CmpIPredicate::eq
-                                                : arith::CmpIPredicate::ne,
-            bits, mark);
+            b, loc, predicate, bits,
+            arith::ConstantOp::create(
+                b, loc, b.getIntegerAttr(integer, bound.bitcastToAPInt())));
         linalg::YieldOp::create(b, loc, present);
       });
   if (Attribute block = softmax->getAttr(kRowBlockAttr);

@@ -8,7 +8,8 @@
 // Vector lanes are queries, as in streaming attention: what depends on queries
 // is stored [..][tile], inputs that do not (keys, values, tables) are read as
 // scalars in their own layout, and reductions over keys add vectors. A sum that
-// reuses what it reads runs in register tiles of U places by one vector.
+// reuses what it reads runs in register tiles of U places by one or two
+// vectors.
 // Places past the end of a dim are computed from clamped coordinates and not
 // read.
 #include "passes/Schedule/RowBlock.h"
@@ -170,7 +171,7 @@ bool RowBlock::chooseQuery(Value root) {
       }
     }
     // Lanes want to be many.
-    if (!out->extents[id].fixed || *out->extents[id].fixed >= lanes)
+    if (!out->extents[id].fixed || *out->extents[id].fixed >= vector)
       score += 2;
     if (score > best) {
       best = score;
@@ -204,6 +205,40 @@ bool RowBlock::isStored(KernelFunc &f) {
     summed |= isa<halide::UpdateOp>(read->getParentOp());
   }
   return summed || stages.size() > 1;
+}
+
+/// Two vectors of queries a tile where that leaves tasks enough and what is
+/// stored stays in the second cache: keys and values are then read half as
+/// often.
+void RowBlock::chooseLanes(Value root) {
+  KernelFunc *out = kernel.find(root);
+  std::optional<int64_t> tasks = 1;
+  auto multiply = [](std::optional<int64_t> &product, KnownExtent by) {
+    product = product && by ? std::optional(*product * *by) : std::nullopt;
+  };
+  for (int id : common)
+    if (id != query)
+      multiply(tasks, out->extents[id].fixed);
+  multiply(tasks, out->extents[query].fixed);
+  // One func is read while the next one is written.
+  int64_t largest = 0;
+  bool fits = true;
+  for (Value func : group) {
+    KernelFunc *f = kernel.find(func);
+    const Member &member = members[func];
+    if (!isStored(*f))
+      continue;
+    std::optional<int64_t> places = 1;
+    for (auto [d, id] : llvm::enumerate(member.ids))
+      if (!shares(id) && static_cast<int>(d) != member.query)
+        multiply(places, f->extents[d].fixed);
+    fits &= places.has_value();
+    largest = std::max(largest, places.value_or(0) * 4);
+  }
+  fits &= 2 * largest * 2 * vector <= target.l2 * 3 / 4;
+  bool isWide = fits && tasks && *tasks >= 2 * vector * 2 * target.cores;
+  lanes = isWide ? 2 * vector : vector;
+  places = std::max<int64_t>(1, target.vectorRegisters / (isWide ? 4 : 2));
 }
 
 bool RowBlock::run() {

@@ -1,7 +1,7 @@
 //===- RowBlock.h - rows of scores in scratch -------------------*- C++ -*-===//
 //
-// Found in RowBlock.cpp, rewritten in RowBlockRewrite.cpp, scheduled in
-// RowBlockSchedule.cpp.
+// Found in RowBlock.cpp, rewritten in RowBlockRewrite.cpp and
+// RowBlockTerms.cpp, scheduled in RowBlockSchedule.cpp.
 #ifndef HEED_PASSES_SCHEDULE_ROWBLOCK_H
 #define HEED_PASSES_SCHEDULE_ROWBLOCK_H
 
@@ -26,8 +26,8 @@ llvm::SmallVector<halide::ReadOp> readsOf(mlir::Value func);
 class RowBlock {
 public:
   RowBlock(KernelInfo &kernel, const halide::Target &target)
-      : kernel(kernel), lanes(target.lanes(32)),
-        places(std::max<int64_t>(1, target.vectorRegisters / 2)) {}
+      : kernel(kernel), target(target), vector(target.lanes(32)),
+        lanes(vector) {}
 
   bool run();
 
@@ -46,13 +46,16 @@ private:
   bool shape(mlir::Value root);
   bool chooseQuery(mlir::Value root);
   bool isStored(KernelFunc &f);
+  void chooseLanes(mlir::Value root);
   bool shares(int id) { return llvm::is_contained(common, id); }
 
   void splitSum(mlir::Value func);
   void maskTerms(mlir::Value func);
+  void stageWeights(mlir::Value func);
   void stageReads(mlir::Value func);
-  void stage(mlir::Value func, size_t number, halide::ReadOp read,
-             const llvm::SmallPtrSetImpl<mlir::Value> &used);
+  mlir::Value stage(mlir::Value func, size_t number, mlir::Value value,
+                    mlir::OpBuilder &here,
+                    const llvm::SmallPtrSetImpl<mlir::Value> &used);
   void clampReads(mlir::Value func);
   void schedule(mlir::Value func, mlir::Value root, llvm::StringRef task);
   void scheduleLoops(KernelFunc &f, llvm::StringRef tiled, bool isCopy);
@@ -60,7 +63,8 @@ private:
   void scheduleAlone(mlir::Value root);
 
   KernelInfo &kernel;
-  int64_t lanes, places;
+  const halide::Target &target;
+  const int64_t vector; ///< queries of a vector
   llvm::SetVector<mlir::Value> roots;
   /// Of a func: the root whose tile it is in.
   llvm::DenseMap<mlir::Value, mlir::Value> owner;
@@ -69,6 +73,8 @@ private:
   llvm::SmallVector<int> common; ///< vars that all funcs of the tile follow
   int query = -1;
   llvm::SmallVector<mlir::Value> group; ///< its funcs, in order
+  int64_t lanes;                        ///< queries of its tile
+  int64_t places = 1; ///< of a register tile, which has all lanes of each
 };
 
 } // namespace heed

@@ -5,7 +5,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace heed;
@@ -113,40 +112,10 @@ void RowBlock::splitSum(Value func) {
   group.insert(llvm::find(group, func) + 1, stored);
 }
 
-/// Adds a term that is 0 where its condition fails, old + (c ? x * y : 0), as c
-/// ? old + x * y : old: a multiply-add under a mask is one instruction, where
-/// the other form takes three.
-void RowBlock::maskTerms(Value func) {
-  KernelFunc *f = kernel.find(func);
-  for (halide::UpdateOp update : f->updates) {
-    unsigned number = 0;
-    auto add = dyn_cast_or_null<arith::AddFOp>(combinerOf(update, number));
-    auto term = add ? add->getOperand(number).getDefiningOp<arith::SelectOp>()
-                    : arith::SelectOp();
-    if (!term || !term->hasOneUse() ||
-        !matchPattern(term.getFalseValue(), m_AnyZeroFloat()))
-      continue;
-    auto sums =
-        arith::FastMathFlags::contract | arith::FastMathFlags::reassoc;
-    if (auto product = term.getTrueValue().getDefiningOp<arith::MulFOp>())
-      product.setFastmath(sums);
-    OpBuilder b(add);
-    Value old = add->getOperand(1 - number);
-    Value sum =
-        arith::AddFOp::create(b, add.getLoc(), old, term.getTrueValue(), sums);
-    if (mutated("row-block.add-absent"))
-      old = sum;
-    add->replaceAllUsesWith(arith::SelectOp::create(
-        b, add.getLoc(), term.getCondition(), sum, old));
-    add.erase();
-    term.erase();
-  }
-}
-
-/// Stores what update \p number of \p func finds by \p read, whose coordinates
-/// follow its arguments \p used, lanes innermost, and has it read that.
-void RowBlock::stage(Value func, size_t number, halide::ReadOp read,
-                     const llvm::SmallPtrSetImpl<Value> &used) {
+/// Stores \p value, that update \p number of \p func computes of its arguments
+/// \p used, lanes innermost. Returns what a read at \p here finds.
+Value RowBlock::stage(Value func, size_t number, Value value, OpBuilder &here,
+                      const llvm::SmallPtrSetImpl<Value> &used) {
   KernelFunc *g = kernel.find(func);
   Member &member = members[func];
   Block &body = g->updates[number].getSet().front();
@@ -171,25 +140,22 @@ void RowBlock::stage(Value func, size_t number, halide::ReadOp read,
   }
   SmallVector<StringRef> vars(names.begin(), names.end());
   std::string name = heed::format("staged{}", kernel.funcs.size());
-  KernelFunc &staged =
-      addFunc(kernel, g->func, name, vars, read.getResult(0).getType(), extents,
-              [&](OpBuilder &inner, ValueRange args) {
-                IRMapping map;
-                map.map(from, args);
-                return cloneSlice(inner, read.getResult(0), map);
-              });
+  KernelFunc &staged = addFunc(kernel, g->func, name, vars, value.getType(),
+                               extents, [&](OpBuilder &inner, ValueRange args) {
+                                 IRMapping map;
+                                 map.map(from, args);
+                                 return cloneSlice(inner, value, map);
+                               });
   Value stored = staged.func.getResult();
   place.accumulators = stored; // stored whatever it costs
   members[stored] = place;
   owner[stored] = owner.lookup(func);
   group.insert(llvm::find(group, func), stored);
-  OpBuilder here(read);
   if (from.size() > 1 && mutated("row-block.staged-at-first"))
     from.back() = i32(here, 0);
-  auto fresh = halide::ReadOp::create(
-      here, read.getLoc(), read.getResult(0).getType(), stored, from);
-  read.getResult(0).replaceAllUsesWith(fresh.getResult(0));
-  read.erase();
+  return halide::ReadOp::create(here, value.getLoc(), value.getType(), stored,
+                                from)
+      .getResult(0);
 }
 
 /// What a sum reads of an input per query, and reuses, is stored by lanes
@@ -214,8 +180,12 @@ void RowBlock::stageReads(Value func) {
       bool reused = false;
       for (size_t d = 0; d < rank; ++d)
         reused |= !shares(member.ids[d]) && !used.contains(body.getArgument(d));
-      if (reused && used.contains(body.getArgument(member.query)))
-        stage(func, number, read, used);
+      if (!reused || !used.contains(body.getArgument(member.query)))
+        continue;
+      OpBuilder here(read);
+      Value value = read.getResult(0);
+      value.replaceAllUsesWith(stage(func, number, value, here, used));
+      read.erase();
     }
   }
 }

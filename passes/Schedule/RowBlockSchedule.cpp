@@ -90,10 +90,13 @@ void RowBlock::scheduleLoops(KernelFunc &f, StringRef tiled, bool isCopy) {
 
 /// A root with a tile: its loops, then the funcs inside of them.
 void RowBlock::scheduleRoot(Value root) {
+  chooseLanes(root);
   for (Value func : SmallVector<Value>(group))
     splitSum(func);
   for (Value func : group)
     maskTerms(func);
+  for (Value func : SmallVector<Value>(group))
+    stageWeights(func);
   for (Value func : SmallVector<Value>(group))
     stageReads(func);
   for (Value func : group)
@@ -108,9 +111,10 @@ void RowBlock::scheduleRoot(Value root) {
     halide::ComputeRootOp::create(b, loc, root);
   SmallVector<std::string> names = varsOf(out->func), order;
   std::string q = names[query];
-  int64_t width = lanes;
+  int64_t width = vector;
   for (Type type : halide::getElementTypes(root))
-    width = std::min<int64_t>(width, 32 * lanes / type.getIntOrFloatBitWidth());
+    width =
+        std::min<int64_t>(width, 32 * vector / type.getIntOrFloatBitWidth());
   halide::SplitOp::create(b, loc, root, 0, q, "tile", "row", lanes, guard);
   if (query == 0) {
     halide::VectorizeOp::create(b, loc, root, 0, "row");

@@ -67,6 +67,14 @@ def chosen(q, k):
     return {"o": np.where(np.arange(s.shape[3])[None] <= np.arange(s.shape[2])[:, None] - 2, 2 * softmax(s), 0)}
 
 
+def mixed(q, k, v, g):
+    """Two distributions with masks of their own, which do not stream together: a key is absent where both leave it out."""
+    s = scores(q, k)
+    i, j = np.arange(s.shape[2])[:, None], np.arange(s.shape[3])[None]
+    p, r = softmax(s, j <= i), softmax(g, j <= i + 2)
+    return {"o": product(0.25 * p - 1.5 * r, v, j <= i + 2)}
+
+
 HEAD = "(q: f32[B, H, N, E], k: f32[B, H, M, E], v: f32[B, H, M, F]) {\n  s[b,h,i,j] = sum(e) q[b,h,i,e] * k[b,h,j,e] / sqrt(E)\n"
 MODELS = {
     renormalised: "model m" + HEAD + """  p[b,h,i,j] = softmax(j) s[b,h,i,j]
@@ -91,6 +99,10 @@ MODELS = {
   u[b,c,i,j] = sum(h) p[b,h,i,j] * pw[h,c]
   return o[b,c,i,f] = sum(j) u[b,c,i,j] * v[b,c,j,f]
 }""",
+    mixed: "model m" + HEAD.replace(") {", ", g: f32[N, M]) {") + """  p[b,h,i,j] = softmax(j where j <= i) s[b,h,i,j]
+  r[i,j] = softmax(j where j <= i + 2) g[i,j]
+  return o[b,h,i,f] = sum(j) (0.25 * p[b,h,i,j] - 1.5 * r[i,j]) * v[b,h,j,f]
+}""",
     chosen: """model m(q: f32[B, H, N, E], k: f32[B, H, M, E]) {
   s[b,h,i,j] = sum(e) q[b,h,i,e] * k[b,h,j,e] / sqrt(E)
   p[b,h,i,j] = softmax(j) s[b,h,i,j]
@@ -100,12 +112,15 @@ MODELS = {
 #         B  H  N   M   E   F
 SIZES = [(1, 2, 7, 9, 8, 5), (1, 1, 1, 1, 1, 1), (2, 3, 33, 50, 16, 17), (1, 2, 50, 33, 5, 20), (1, 1, 16, 64, 64, 64), (1, 1, 3, 0, 4, 4),
          (1, 2, 0, 3, 4, 4), (1, 1, 3, 4, 0, 2)]
+# Sizes that are known: tiles of two vectors of queries, and weights that are computed once for several tiles of values.
+WIDE = {"B": 1, "H": 2, "N": 150, "M": 67, "E": 9, "F": 41}
 
-for oracle, text in MODELS.items():
-    name = oracle.__name__
+for oracle, text, known in [(*model, {}) for model in MODELS.items()] + [
+        (mixed, MODELS[mixed], WIDE), (talking, MODELS[talking], WIDE | {"A": 2, "C": 2})]:
+    name = oracle.__name__ + ("-wide" if known else "")
     source, program = folder / f"{name}.heed", folder / name
     source.write_text(text)
-    done = subprocess.run([heedc, source, "--explain=all", "-o", program], capture_output=True, text=True)
+    done = subprocess.run([heedc, source, *(f"--set={dim}={size}" for dim, size in known.items()), "--explain=all", "-o", program], capture_output=True, text=True)
     expect(done.returncode == 0, f"{name}: {done.stderr}")
     expect("has the row block schedule" in done.stdout + done.stderr, f"{name} is no row block: {done.stdout}{done.stderr}")
 
@@ -129,17 +144,22 @@ for oracle, text in MODELS.items():
     def draw(*shape):
         return rng.uniform(-1, 1, shape).astype(np.float32)
 
-    for b, h, n, m, e, f in SIZES:
+    for b, h, n, m, e, f in [tuple(WIDE.values())] if known else SIZES:
         if e == 0 and oracle is normed:  # its mean is another kernel
             continue
         arrays = {"q": draw(b, h, n, e), "k": draw(b, h, m, e), "v": draw(b, h, m, f)}
         if oracle is talking:
             arrays |= {"pl": draw(h, h), "pw": draw(h, h)}
+        if oracle is mixed:
+            arrays |= {"g": draw(n, m)}
         compare((b, h, n, m, e, f), arrays)
     # NaN and infinities stay in the rows that see them; large scores.
-    arrays = {"q": draw(1, 1, 20, 8), "k": draw(1, 1, 20, 8), "v": draw(1, 1, 20, 8)}
+    b, h, n, m, e, f = WIDE.values() if known else (1, 1, 20, 20, 8, 8)
+    arrays = {"q": draw(b, h, n, e), "k": draw(b, h, m, e), "v": draw(b, h, m, f)}
     if oracle is talking:
-        arrays |= {"pl": np.ones((1, 1)), "pw": np.ones((1, 1))}
+        arrays |= {"pl": np.eye(h), "pw": np.eye(h)}
+    if oracle is mixed:
+        arrays |= {"g": draw(n, m)}
     compare("scores of 1e4", arrays | {"q": arrays["q"] * 1e4}, 1e-2)
     odd = {key: array.copy() for key, array in arrays.items()}
     odd["q"][0, 0, 3, 0] = np.nan

@@ -149,4 +149,4 @@ func.func @nothing(%x: tensor<?x4xf32>) -> tensor<?xf32> attributes {attn.model}
 // CHECK-LABEL: func.func private @live_row
 // CHECK-SAME: -> tensor<?xf32>
 // CHECK: arith.bitcast
-// CHECK: arith.cmpi ne
+// CHECK: arith.cmpi sgt
