@@ -2,6 +2,7 @@
 #include "passes/Algebra/Computation.h"
 #include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/Weights.h"
+#include "passes/Algebra/Windows.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -14,6 +15,10 @@ using namespace heed;
 
 bool Read::follows(unsigned loop) const {
   return llvm::any_of(at, [&](const Coordinate &c) { return c.loops[loop]; });
+}
+
+bool Read::isWindow() const {
+  return llvm::any_of(at, [](const Coordinate &c) { return c.window.any(); });
 }
 
 bool Read::isInPlace() const {
@@ -36,7 +41,8 @@ namespace {
 class Describer {
 public:
   Describer(linalg::LinalgOp op, llvm::SetVector<Value> &sources)
-      : op(op), sources(sources), numbers(op.getNumLoops(), -1) {}
+      : op(op), sources(sources), numbers(op.getNumLoops(), -1),
+        extents(op.getNumLoops()) {}
 
   std::optional<Computation> run();
 
@@ -53,7 +59,8 @@ private:
 
   linalg::LinalgOp op;
   llvm::SetVector<Value> &sources;
-  SmallVector<int> numbers; ///< by the loops of the op
+  SmallVector<int> numbers;         ///< by the loops of the op
+  SmallVector<KnownExtent> extents; ///< by the numbers
 };
 
 /// Numbers the loops and notes their extents; false if a result is not written
@@ -84,6 +91,8 @@ bool Describer::numberLoops(Computation &c) {
     numbers[loop] = next++;
     reduction.extents.push_back(known(loop));
   }
+  for (unsigned loop = 0; loop < numbers.size(); ++loop)
+    extents[numbers[loop]] = known(loop);
   if (!reduction.extents.empty())
     c.reductions.push_back(std::move(reduction));
   return true;
@@ -92,6 +101,7 @@ bool Describer::numberLoops(Computation &c) {
 Coordinate Describer::coordinate(AffineExpr expr) {
   Coordinate c;
   c.loops.resize(numbers.size());
+  c.window.resize(numbers.size());
   if (auto dim = dyn_cast<AffineDimExpr>(expr))
     c.loop = numbers[dim.getPosition()];
   for (unsigned loop = 0; loop < numbers.size(); ++loop)
@@ -116,6 +126,11 @@ Coordinate Describer::coordinate(Value index) {
   if (auto loop = index.getDefiningOp<linalg::IndexOp>())
     c.loop = numbers[loop.getDim()];
   collectLoops(index, c.loops);
+  c.window = windowOf(index, extents, [&](Value value) {
+    auto loop = value.getDefiningOp<linalg::IndexOp>();
+    return loop ? std::optional<unsigned>(numbers[loop.getDim()])
+                : std::nullopt;
+  });
   return c;
 }
 
@@ -210,6 +225,20 @@ bool heed::isContraction(Operation *op) {
   llvm::SetVector<Value> sources;
   std::optional<Computation> c = describe(op, sources);
   return c && isContraction(*c);
+}
+
+bool heed::isWindowSum(const Computation &c) {
+  return c.reductions.size() == 1 && c.rank() >= 2 &&
+         llvm::any_of(c.reductions[0].reads, [&](const Read &read) {
+           return read.isWindow() && !read.at.empty() &&
+                  read.at.front().loops[kColumn];
+         });
+}
+
+bool heed::isWindowSum(Operation *op) {
+  llvm::SetVector<Value> sources;
+  std::optional<Computation> c = describe(op, sources);
+  return c && isWindowSum(*c);
 }
 
 bool heed::isAtLoops(const Read &read) {

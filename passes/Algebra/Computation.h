@@ -31,6 +31,9 @@ using KnownExtent = std::optional<int64_t>;
 struct Coordinate {
   std::optional<unsigned> loop; ///< it is this loop's variable, unchanged
   llvm::SmallBitVector loops;   ///< what it is computed from
+  /// Loops that are added up so that several of their iterations meet in one
+  /// place: i and t of i + t, but not h and e of 64 h + e where e < 64.
+  llvm::SmallBitVector window;
 };
 
 /// A tensor (or func, or buffer) that is read.
@@ -41,6 +44,8 @@ struct Read {
   llvm::SmallVector<Coordinate, 4> at; ///< innermost first
 
   bool follows(unsigned loop) const;
+  /// Whether several iterations of its loops meet in one place.
+  bool isWindow() const;
   /// Whether it is read at the first coordinates' loops 0, 1, ..
   bool isInPlace() const;
 };
@@ -93,6 +98,11 @@ std::optional<Computation> describe(mlir::Operation *op,
 /// of their elements is used many times.
 bool isContraction(const Computation &c);
 bool isContraction(mlir::Operation *op);
+
+/// Whether \p c's reduction reads a window around each place: a convolution,
+/// whose terms are met by neighbours again.
+bool isWindowSum(const Computation &c);
+bool isWindowSum(mlir::Operation *op);
 
 /// Whether \p read is an operand, at loops alone, each at most once.
 bool isAtLoops(const Read &read);

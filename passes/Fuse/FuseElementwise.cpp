@@ -7,6 +7,8 @@
 #include "passes/Algebra/ElementCost.h"
 #include "passes/Algebra/TensorExpr.h"
 #include "passes/Algebra/TensorOps.h"
+#include "passes/Algebra/Windows.h"
+#include "passes/Fuse/SimplifyBodies.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
@@ -18,7 +20,6 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -38,102 +39,6 @@ enum class Cost {
   Dear,  // a transcendental function, a division, or many operations
   Never, // a reduction, or a table in f64
 };
-
-/// A choice between two numbers is as exact after rounding them: a mask that
-/// the front end made of 0.0 and -inf in f64 is a condition, not a table.
-void roundChoice(arith::TruncFOp op) {
-  auto choice = op.getIn().getDefiningOp<arith::SelectOp>();
-  auto type = dyn_cast<FloatType>(op.getType());
-  if (!choice || !type)
-    return;
-  OpBuilder b(op);
-  SmallVector<Value, 2> rounded;
-  for (Value side : {choice.getTrueValue(), choice.getFalseValue()}) {
-    auto number = side.getDefiningOp<arith::ConstantOp>();
-    auto value = number ? dyn_cast<FloatAttr>(number.getValue()) : FloatAttr();
-    if (!value)
-      return;
-    APFloat narrow = value.getValue();
-    bool lossy;
-    narrow.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven,
-                   &lossy);
-    rounded.push_back(arith::ConstantOp::create(b, op.getLoc(),
-                                                FloatAttr::get(type, narrow)));
-  }
-  Value result = arith::SelectOp::create(b, op.getLoc(), choice.getCondition(),
-                                         rounded[0], rounded[1]);
-  if (mutated("fuse-elementwise.negate-choice"))
-    result = arith::SelectOp::create(b, op.getLoc(), choice.getCondition(),
-                                     rounded[1], rounded[0]);
-  op.replaceAllUsesWith(result);
-  op.erase();
-  if (choice->use_empty())
-    choice->erase();
-}
-
-/// expm1(x) + 1 is exp(x), which costs less and loses no digits; so is it where
-/// expm1 is one side of a choice, as in elu(x) + 1.
-void addOneToExpM1(arith::AddFOp op) {
-  Value x = op.getLhs(), one = op.getRhs();
-  if (!matchPattern(one, m_OneFloat()))
-    std::swap(x, one);
-  if (!matchPattern(one, m_OneFloat()))
-    return;
-  auto choice = x.getDefiningOp<arith::SelectOp>();
-  auto isExpM1 = [](Value value) {
-    return isa_and_nonnull<math::ExpM1Op>(value.getDefiningOp());
-  };
-  if (choice
-          ? !isExpM1(choice.getTrueValue()) && !isExpM1(choice.getFalseValue())
-          : !isExpM1(x))
-    return;
-  OpBuilder b(op);
-  Location loc = op.getLoc();
-  auto plusOne = [&](Value side) -> Value {
-    if (auto low = side.getDefiningOp<math::ExpM1Op>())
-      return math::ExpOp::create(b, loc, low.getOperand());
-    if (mutated("fuse-elementwise.one-side-plus-one"))
-      return side;
-    return arith::AddFOp::create(b, loc, side, one, op.getFastmathAttr());
-  };
-  Value sum;
-  if (choice) {
-    Value yes = plusOne(choice.getTrueValue()),
-          no = plusOne(choice.getFalseValue());
-    sum = arith::SelectOp::create(b, loc, choice.getCondition(), yes, no);
-  } else {
-    sum = plusOne(x);
-  }
-  op.replaceAllUsesWith(sum);
-  op.erase();
-}
-
-/// An op that is known to loop over nothing writes no element: its results are
-/// what it starts from. A sum over nothing is its neutral element then, and no
-/// kernel has loops without an iteration.
-void dropEmpty(Operation *op) {
-  auto isEmpty = [](Type type) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && llvm::is_contained(tensor.getShape(), 0);
-  };
-  if (auto loops = dyn_cast<linalg::LinalgOp>(op)) {
-    if (loops.hasPureTensorSemantics() &&
-        (llvm::is_contained(loops.getStaticLoopRanges(), 0) ||
-         (llvm::is_contained(loops.getStaticLoopRanges(), 1) &&
-          mutated("fuse-elementwise.drop-loops-of-one"))))
-      op->replaceAllUsesWith(loops.getDpsInits());
-  } else if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op)) {
-    Value input = op->getOperand(0);
-    if (!isEmpty(input.getType()))
-      return;
-    OpBuilder b(op);
-    SmallVector<OpFoldResult> sizes =
-        tensor::getMixedSizes(b, op->getLoc(), input);
-    op->getResult(0).replaceAllUsesWith(input);
-    op->getResult(1).replaceAllUsesWith(
-        tensor::EmptyOp::create(b, op->getLoc(), sizes, b.getI1Type()));
-  }
-}
 
 struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
   void runOnOperation() override {
@@ -203,10 +108,17 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
     ExprRef start = nullptr;   ///< what it starts from, if that is not neutral
 
     /// Whether it reads the element of \p read again and again: some loop does
-    /// not move the read.
-    bool readsOften(ExprRef read) const {
+    /// not move the read, or neighbours read it, too.
+    bool readsOften(Exprs &exprs, ExprRef read) const {
       auto stays = [&](unsigned v) { return !read->uses(v); };
-      return llvm::any_of(vars, stays) || llvm::any_of(reduced, stays);
+      return llvm::any_of(vars, stays) || llvm::any_of(reduced, stays) ||
+             readsWindow(exprs, read);
+    }
+    /// Whether a window moves along the result.
+    bool readsWindow(Exprs &exprs, ExprRef read) const {
+      return llvm::any_of(read->operands, [&](ExprRef at) {
+        return moveWindow(exprs, at, vars, reduced);
+      });
     }
   };
 
@@ -240,20 +152,31 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
     return reader;
   }
 
+  static bool chooses(Operation *producer) {
+    return producer
+        ->walk([](Operation *op) {
+          return isa<arith::SelectOp, scf::IfOp>(op) ? WalkResult::interrupt()
+                                                     : WalkResult::advance();
+        })
+        .wasInterrupted();
+  }
+
   /// Why \p producer, which costs \p cost, is stored and not computed where
   /// \p reader reads it, as \p read; empty if it is not.
-  StringRef whyStored(const Reader &reader, Operation *producer, Cost cost,
-                      ExprRef read) {
+  StringRef whyStored(Exprs &exprs, const Reader &reader, Operation *producer,
+                      Cost cost, ExprRef read) {
     // A table's f64 body must not take in f32 work, nor the reverse.
     if (reader.isTable)
       return "the reader is a table";
     if (overOffsets.contains(producer))
       return "it is one number for many pairs";
-    if (cost == Cost::Free)
+    // A choice takes as long as the window's product.
+    if (cost == Cost::Free &&
+        !(chooses(producer) && reader.readsWindow(exprs, read)))
       return {};
     if (producer->getParentRegion() != reader.root->getParentRegion())
       return "it stands outside of the loop that reads it";
-    if (reader.readsOften(read))
+    if (reader.readsOften(exprs, read))
       return "each of its elements is read many times";
     if (hasOtherUses(producer, reader.root))
       return "other ops read it too";
@@ -272,7 +195,7 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
       Cost cost = costOf(producer);
       if (cost == Cost::Never)
         return false;
-      StringRef reason = whyStored(reader, producer, cost, read);
+      StringRef reason = whyStored(exprs, reader, producer, cost, read);
       if (reason.empty()) {
         fused.insert(producer);
         return true;

@@ -148,6 +148,17 @@ static bool isComputedOnce(Operation *product, Value value) {
   });
 }
 
+/// Whether \p user, a sum, reads windows of \p value, which are computed once
+/// for all of a tile.
+static bool readsWindow(Operation *user, Value value) {
+  KernelFacts facts = factsOf(user);
+  return !facts.computations.empty() && isWindowSum(facts.computations[0]) &&
+         llvm::all_of(
+             facts.computations[0].reductions[0].reads, [&](const Read &read) {
+               return facts.tensors[read.source] != value || read.isWindow();
+             });
+}
+
 /// Whether a family computes \p sum, a reduction of rows, beside \p product.
 static bool standsBeside(Operation *product, Operation *sum) {
   KernelFacts facts = factsOf({product, sum});
@@ -176,7 +187,9 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
       return "its elements are read more than once and are not cheap";
     }
     if (userKind == KernelKind::Contraction &&
-        (cost <= 1 || isComputedOnce(user, last->getResult(0))))
+        (cost <= 1 || isComputedOnce(user, last->getResult(0)) ||
+         (cost <= mostCheapOperations &&
+          readsWindow(user, last->getResult(0)))))
       return "";
     return "each of its elements is read many times";
   case KernelKind::Contraction:

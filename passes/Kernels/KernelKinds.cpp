@@ -52,7 +52,8 @@ KernelKind heed::kernelKindOf(Operation *op) {
   auto linalgOp = cast<linalg::LinalgOp>(op);
   if (linalgOp.getNumLoops() == linalgOp.getNumParallelLoops())
     return KernelKind::Elementwise;
-  return isContraction(op) ? KernelKind::Contraction : KernelKind::Row;
+  return isContraction(op) || isWindowSum(op) ? KernelKind::Contraction
+                                              : KernelKind::Row;
 }
 
 func::FuncOp heed::shareKernel(func::FuncOp kernel, StringRef name,

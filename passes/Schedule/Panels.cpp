@@ -67,8 +67,8 @@ PanelDims dimsOf(halide::ReadOp read, const KernelFunc &acc, Block &body,
   dims.extents.push_back({Value(), std::nullopt});
   if (std::optional<int64_t> columns = acc.extents[0].fixed)
     dims.extents.back().fixed = (*columns + shape.width - 1) / shape.width;
-  for (size_t d = 2; d < rank; ++d)
-    if (!(shape.products > 1 && d == productDim) &&
+  for (size_t d = 1; d < rank; ++d)
+    if (d != shape.row && !(shape.products > 1 && d == productDim) &&
         used.contains(body.getArgument(d)))
       dims.add(heed::format("o{}", d), acc.extents[d], body.getArgument(d));
   return dims;

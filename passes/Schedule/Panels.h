@@ -9,6 +9,7 @@ namespace heed {
 struct PanelShape {
   int64_t lanes, width; ///< of a vector, of a panel
   int64_t products;     ///< that \p packPanels' sum holds in its last dim
+  size_t row = 1;       ///< the dim of the sum that no panel depends on
 };
 
 /// Has \p update, a sum over rows and columns, read \p panels, which depend on

@@ -2,6 +2,7 @@
 //
 // The facts of a kernel (Kernels/KernelFacts.h) from its Halide pipeline: a
 // func is a computation, its updates are reductions.
+#include "passes/Algebra/Windows.h"
 #include "passes/Kernels/KernelFacts.h"
 #include "passes/Mutation.h"
 #include "passes/Schedule/Rewrite.h"
@@ -39,38 +40,52 @@ private:
     facts.tensors.insert(func);
     return llvm::find(facts.tensors, func) - facts.tensors.begin();
   }
-  Read describe(halide::ReadOp read, unsigned loops);
+  Read describe(halide::ReadOp read, ArrayRef<KnownExtent> loops);
   Reduction describe(halide::UpdateOp update, ArrayRef<Extent> extents,
-                     unsigned rank);
+                     ArrayRef<Extent> own);
   Computation describe(const KernelFunc &f);
 
   KernelInfo &kernel;
   KernelFacts facts;
 };
 
-Read PipelineDescriber::describe(halide::ReadOp op, unsigned loops) {
+Read PipelineDescriber::describe(halide::ReadOp op,
+                                 ArrayRef<KnownExtent> loops) {
   Read read;
   read.source = numberOf(op.getFunc());
   for (Value at : op.getCoordinates()) {
     Coordinate coordinate;
     if (auto arg = dyn_cast<BlockArgument>(at))
       coordinate.loop = arg.getArgNumber();
-    coordinate.loops = loopsOf(at, loops);
+    coordinate.loops = loopsOf(at, loops.size());
+    coordinate.window =
+        windowOf(at, loops, [](Value value) -> std::optional<unsigned> {
+          if (auto arg = dyn_cast<BlockArgument>(value))
+            return arg.getArgNumber();
+          return std::nullopt;
+        });
     read.at.push_back(std::move(coordinate));
   }
   return read;
 }
 
 Reduction PipelineDescriber::describe(halide::UpdateOp update,
-                                      ArrayRef<Extent> extents, unsigned rank) {
+                                      ArrayRef<Extent> extents,
+                                      ArrayRef<Extent> own) {
   Reduction reduction;
+  unsigned rank = own.size();
   for (const Extent &extent : extents)
     reduction.extents.push_back(extent.fixed);
   reduction.isGuarded = !update.getWhere().empty();
   reduction.isScattered = !update.getAt().empty();
   unsigned loops = rank + extents.size();
+  SmallVector<KnownExtent> known;
+  for (const Extent &extent : own)
+    known.push_back(extent.fixed);
+  for (const Extent &extent : extents)
+    known.push_back(extent.fixed);
   for (halide::ReadOp read : readsOfTerms(update))
-    reduction.reads.push_back(describe(read, loops));
+    reduction.reads.push_back(describe(read, known));
   unsigned term = 0;
   auto add = dyn_cast_or_null<arith::AddFOp>(combinerOf(update, term));
   if (!add)
@@ -96,9 +111,9 @@ Computation PipelineDescriber::describe(const KernelFunc &f) {
   for (const Extent &extent : f.extents)
     c.extents.push_back(extent.fixed);
   for (auto read : func.getBody().front().getOps<halide::ReadOp>())
-    c.reads.push_back(describe(read, c.rank()));
+    c.reads.push_back(describe(read, c.extents));
   for (auto [update, extents] : llvm::zip(f.updates, f.reductions))
-    c.reductions.push_back(describe(update, extents, c.rank()));
+    c.reductions.push_back(describe(update, extents, f.extents));
   return c;
 }
 
