@@ -68,7 +68,7 @@ static void foldDivisors(Exprs &exprs, Product &product,
       taker = &factor;
       isParameter = fromParameters;
     }
-    if (taker && !mutated("reorder-products.settle-without-divisor"))
+    if (taker && !mutated("reorder-products.drop-divisor"))
       *taker = multiply(exprs, {*taker}, {divisor});
     return taker != nullptr;
   });
