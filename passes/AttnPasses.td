@@ -128,7 +128,9 @@ def AttnRaiseAttention : Pass<"attn-raise-attention", "::mlir::func::FuncOp"> {
     weight after the normaliser is `weight`. What varies over pairs is taken apart, what varies over one side stays a
     tensor. A clipped offset becomes a table over offsets, and so does
     a bias that reads by the offset: a term of its own. What only transposes or narrows the whole output (merged heads)
-    becomes `result_map`. A quotient that is written out keeps its NaN in rows without a key of weight (`empty`). What was
+    becomes `result_map`. A quotient that is written out keeps its NaN in rows without a key of weight (`empty`).
+    The logarithm of a sum of exponentials, and of one less its row's maximum with that added, is `lse` of the attention
+    that has these scores; where nobody else reads them, of one whose values are 1. What was
     recognised is proven: the op's decomposition is compared with what stood there, modulo the axioms of `passes/Algebra/`;
     if they differ nothing is rewritten, and the remark says where. Left alone, with a remark: weights that are read elsewhere
     too, heads that mix, a weight that is 0 where a condition fails (0 * NaN is NaN), a chain of plain products (attn-reorder-products).

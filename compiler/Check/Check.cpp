@@ -81,9 +81,11 @@ bool check(const std::string &source, const std::string &title, size_t stage,
     return std::string();
   };
   Checker checker(options, std::move(sizes));
-  return checker.open(
-             {fastLibrary, slowLibrary, written,
-              whole ? fused.reordered : after("attn-raise-attention")}) &&
+  return checker.open({fastLibrary,
+                       slowLibrary,
+                       written,
+                       {whole ? fused.reordered : after("attn-raise-attention"),
+                        whole && fused.logarithms}}) &&
          checker.run();
 }
 

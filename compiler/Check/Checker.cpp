@@ -144,7 +144,7 @@ void Checker::judge(Draw &draw, Comparison &c) {
     for (size_t k = 0; k < count; ++k) {
       c.differences.push_back(compare(c.fast.outputs[k], c.slow.outputs[k],
                                       measured.empty() ? nullptr : &measured[k],
-                                      libraries.reordered));
+                                      libraries.licence));
       c.same &= c.differences.back().ok();
     }
   };

@@ -30,7 +30,7 @@ struct Libraries {
   std::string fast, reference;
   /// The path of the reference in the declared types; empty with an error.
   std::function<std::string(std::string &error)> written;
-  bool reordered = false; ///< products of the fast one (compare)
+  Licence licence; ///< of the fast one (compare)
 };
 
 /// What came of a case.

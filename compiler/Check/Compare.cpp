@@ -14,6 +14,10 @@ constexpr double kTimes = 16;
 /// alone may be right by chance.
 constexpr double kAlike = 8;
 
+/// The bound of exponentials of scores that are small, relative to them: so
+/// their sum's logarithm is off, however small itself.
+constexpr double kOfLogarithm = 8 * 0x1p-24;
+
 namespace {
 
 /// The rows of a tensor: their largest finite elements, and what f32 as written
@@ -76,7 +80,7 @@ bool Measured::isOpen(int64_t at) const {
 }
 
 Difference compare(const Array &value, const Array &reference,
-                   const Measured *measured, bool reordered) {
+                   const Measured *measured, Licence licence) {
   Difference d;
   if (value.shape != reference.shape || value.type != reference.type) {
     d.shapeDiffers = true;
@@ -96,6 +100,8 @@ Difference compare(const Array &value, const Array &reference,
     // Below the least normal, kernels have 0.
     double allowed =
         rows.allowed[row] + (real ? std::numeric_limits<float>::min() : 0);
+    if (real && licence.logarithms)
+      allowed = std::max(allowed, kOfLogarithm);
     bool same;
     if (!real) {
       error = std::fabs(x - r);
@@ -108,7 +114,7 @@ Difference compare(const Array &value, const Array &reference,
              (measured && measured->isOpen(k));
     } else {
       same = x == r || (std::isnan(x) && std::isnan(r)) ||
-             (reordered && !std::isfinite(x)) ||
+             (licence.reordered && !std::isfinite(x)) ||
              (measured && measured->overflows);
     }
     d.maxAbs = std::max(d.maxAbs, error);

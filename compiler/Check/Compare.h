@@ -35,6 +35,16 @@ struct Measured {
   bool isOpen(int64_t at) const;
 };
 
+/// In what kernels may differ from the equations beside rounding.
+struct Licence {
+  /// A sum of products in another order may be infinite where the reference is
+  /// NaN, and the other way round (docs/language.md, distribute).
+  bool reordered = false;
+  /// What logarithms are taken of has an error of its own size: theirs does not
+  /// fall below it where they are near 0.
+  bool logarithms = false;
+};
+
 /// Compares element by element. A row is what the last axis runs over.
 ///
 /// Integers and bools must be equal. Reals must be within 1e-5 of their row's
@@ -48,10 +58,9 @@ struct Measured {
 /// `overflows`, nothing is asked where the reference, `written` or one of the
 /// `others` has no number.
 ///
-/// \p reordered: a sum of products in another order may be infinite where the
-/// reference is NaN, and the other way round (docs/language.md, distribute).
+/// With \p licence for logarithms reals may be off by 8 * 2^-24 in any row.
 Difference compare(const Array &value, const Array &reference,
-                   const Measured *measured, bool reordered);
+                   const Measured *measured, Licence licence);
 
 } // namespace heed::check
 

@@ -22,6 +22,7 @@ static bool holdsPairs(llvm::StringRef stored) {
   return found > 1;
 }
 
+/// Long: one kind of remark after the other.
 Fused readExplanation(const std::string &json) {
   Fused result;
   unsigned raised = 0, tiles = 0, narrow = 0, rows = 0;
@@ -39,6 +40,7 @@ Fused readExplanation(const std::string &json) {
                     name = remark->getString("name").value_or(""),
                     kind = remark->getString("kind").value_or(""),
                     message = remark->getString("message").value_or("");
+    result.logarithms |= name == "log-sum-exp";
     if ((pass == "attn-raise-attention" && name == "distributed") ||
         (pass == "attn-reorder-products" && kind == "done"))
       result.reordered = true;

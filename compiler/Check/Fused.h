@@ -16,6 +16,8 @@ struct Fused {
   /// Products are contracted in another order than they are written in, or
   /// distributed over the terms of a weight.
   bool reordered = false;
+  /// A log-sum-exp is a result of an attention.
+  bool logarithms = false;
   /// Kernels of the whole model, and why there is not one, in the compiler's
   /// words.
   unsigned kernels = 0;

@@ -203,10 +203,51 @@ const Terms *NormalForm::askedOf(ExprRef c) {
   return found == asked.end() ? nullptr : &found->second;
 }
 
+/// m, if \p value is m + log(sum of exp(s - m)) with the greatest m of s. Where
+/// m is a number, so is the other: one weight is 1.
+std::optional<Terms> NormalForm::maximumOfLogSumExp(const Terms &value) {
+  if (value.terms.size() != 2)
+    return std::nullopt;
+  auto atomOf = [](const Term &term) -> ExprRef {
+    bool isAtom = term.sums.empty() && term.guards.empty() &&
+                  term.factors.size() == 1 && term.factors[0].power == 1 &&
+                  term.coefficient.num == term.coefficient.den;
+    return isAtom ? term.factors[0].atom : nullptr;
+  };
+  for (int k : {0, 1}) {
+    ExprRef top = atomOf(value.terms[k]), log = atomOf(value.terms[1 - k]);
+    auto row = maxima.find(top);
+    auto of = logarithms.find(log);
+    if (row == maxima.end() || of == logarithms.end())
+      continue;
+    Terms m = atom(top), weight;
+    weight.terms.push_back(row->second);
+    Terms sum = multiply(weight, exponential(scale(m, Fraction(-1, 1)), false));
+    simplify(sum, /*dropZeros=*/true);
+    if (reify(sum) == reify(of->second))
+      return m;
+  }
+  return std::nullopt;
+}
+
+/// Whether \p value is the logarithm of how many there are, which are some.
+bool NormalForm::isLogOfCount(const Terms &value) {
+  if (value.terms.size() != 1 || value.terms[0].factors.size() != 1)
+    return false;
+  auto of = logarithms.find(value.terms[0].factors[0].atom);
+  return of != logarithms.end() && of->second.terms.size() == 1 &&
+         of->second.terms[0].guards.empty() &&
+         of->second.terms[0].factors.empty();
+}
+
 ExprRef NormalForm::isMinusInfinity(Terms value) {
   SmallVector<ExprRef> present(value.present.begin(), value.present.end());
   value.present.clear();
   simplify(value, /*dropZeros=*/true);
+  if (std::optional<Terms> maximum = maximumOfLogSumExp(value))
+    value = *maximum;
+  if (isLogOfCount(value))
+    return negate(both(present));
   ExprRef itself = exprs.truth(false);
   bool isNaN = value.terms.size() == 1 && value.terms[0].powerOf(nan);
   if (!value.isConstant() && !isNaN) {
@@ -297,6 +338,19 @@ ExprRef NormalForm::comparison(ExprRef e) {
   }
 }
 
+/// Whether \p c, which is not known, holds for some of \p vars.
+ExprRef NormalForm::some(ArrayRef<unsigned> vars, ExprRef c) {
+  Term shape;
+  shape.sums.assign(vars.begin(), vars.end());
+  shape.factors.push_back({c, 1});
+  return bind(
+      "arith.ori", binderOrder(shape),
+      [&](const DenseMap<unsigned, ExprRef> &to) {
+        return exprs.substitute(c, to);
+      },
+      c->depth);
+}
+
 // all is not any not.
 ExprRef NormalForm::any(ExprRef reduce, bool all) {
   SmallVector<unsigned> vars;
@@ -311,15 +365,7 @@ ExprRef NormalForm::any(ExprRef reduce, bool all) {
     c = negate(c);
   if (auto known = Exprs::constantInt(c))
     return exprs.truth(all ? !*known : *known);
-  Term shape;
-  shape.sums.assign(vars.begin(), vars.end());
-  shape.factors.push_back({c, 1});
-  ExprRef some = bind(
-      "arith.ori", binderOrder(shape),
-      [&](const DenseMap<unsigned, ExprRef> &to) {
-        return exprs.substitute(c, to);
-      },
-      c->depth);
+  ExprRef some = this->some(vars, c);
   ExprRef dead = negate(some);
   if (all) {
     ScoreRow row;

@@ -236,6 +236,8 @@ Terms NormalForm::computeOp(ExprRef e) {
     return extremum(name == "arith.maxsi", operands);
   if (name == "math.exp" || name == "math.exp2")
     return exponential(operands[0], name == "math.exp2");
+  if (name == "math.log")
+    return logarithm(e, operands[0]);
   if (name == "math.rsqrt") {
     ExprRef root = exprs.op("math.sqrt", e->type, {e->operand(0)});
     return inverse(terms(root));
@@ -284,6 +286,27 @@ Terms NormalForm::maximum(ExprRef op, ArrayRef<Terms> operands) {
     if (isNothing(operands[k]))
       return operands[1 - k];
   return opaque(op, operands);
+}
+
+// log 0 is -inf; what is NaN for some key is NaN.
+Terms NormalForm::logarithm(ExprRef op, const Terms &of) {
+  return byCases({of}, [&](ArrayRef<Terms> operands) -> Terms {
+    Terms sum = operands[0];
+    simplify(sum, /*dropZeros=*/true);
+    if (sum.isConstant() && sum.constant().num == 0)
+      return minusInfinity();
+    if (sum.present.empty() && sum.terms.size() == 1 &&
+        sum.terms[0].powerOf(nan) && !sum.terms[0].sums.empty() &&
+        !sum.terms[0].guards.empty()) {
+      const Term &term = sum.terms[0];
+      return select(some(term.sums, both(term.guards)), atom(nan),
+                    minusInfinity());
+    }
+    Terms log = opaque(op, {sum});
+    if (log.terms.size() == 1 && log.terms[0].factors.size() == 1)
+      logarithms[log.terms[0].factors[0].atom] = std::move(sum);
+    return log;
+  });
 }
 
 // exp of a sum is the product of the exponentials.
@@ -335,6 +358,22 @@ static ExprRef soleMaximum(const Terms &terms) {
   return isSole ? term.factors[0].atom : nullptr;
 }
 
+/// What a maximum over \p vars is taken of, which grow where it is a maximum.
+Terms NormalForm::underMaximum(Terms inner, SmallVectorImpl<unsigned> &vars) {
+  // A maximum of maxima is one over all.
+  if (ExprRef maximum = soleMaximum(inner)) {
+    inner = terms(exprs.open(maximum, vars));
+    simplify(inner, /*dropZeros=*/true);
+  }
+  // x where x is not -inf, else -inf, is x.
+  if (!inner.present.empty()) {
+    Terms finite = inner;
+    finite.present.clear();
+    llvm::erase(inner.present, negate(isMinusInfinity(std::move(finite))));
+  }
+  return inner;
+}
+
 Terms NormalForm::computeReduce(ExprRef e) {
   SmallVector<unsigned> vars;
   ExprRef body = exprs.open(e, vars);
@@ -362,11 +401,8 @@ Terms NormalForm::computeReduce(ExprRef e) {
   if (isMaximum && isEmpty)
     return minusInfinity();
   simplify(inner, /*dropZeros=*/true);
-  // A maximum of maxima is one over all.
-  if (ExprRef maximum = isMaximum ? soleMaximum(inner) : nullptr) {
-    inner = terms(exprs.open(maximum, vars));
-    simplify(inner, /*dropZeros=*/true);
-  }
+  if (isMaximum)
+    inner = underMaximum(std::move(inner), vars);
   // Of what is the same for all, which are one at least.
   bool isNaN = inner.terms.size() == 1 && inner.present.empty() &&
                inner.terms[0].guards.empty() && inner.terms[0].powerOf(nan);

@@ -68,9 +68,11 @@ private:
   Terms compute(ExprRef e);
   Terms computeOp(ExprRef e);
   Terms computeReduce(ExprRef e);
+  Terms underMaximum(Terms inner, llvm::SmallVectorImpl<unsigned> &vars);
   Terms scalar(ExprRef e);
   Terms constant(ExprRef e);
   Terms exponential(const Terms &of, bool base2);
+  Terms logarithm(ExprRef op, const Terms &of);
   Terms maximum(ExprRef op, llvm::ArrayRef<Terms> of);
   Terms opaque(ExprRef op, llvm::ArrayRef<Terms> operands);
 
@@ -116,8 +118,11 @@ private:
   ExprRef comparison(ExprRef e);
   ExprRef compareReals(ExprRef e);
   ExprRef any(ExprRef reduce, bool all);
+  ExprRef some(llvm::ArrayRef<unsigned> vars, ExprRef c);
   ExprRef atLeastZero(const Terms &a);
   ExprRef isMinusInfinity(Terms value);
+  bool isLogOfCount(const Terms &value);
+  std::optional<Terms> maximumOfLogSumExp(const Terms &value);
   /// The number of which \p c, or its opposite, says that it is -inf.
   const Terms *askedOf(ExprRef c);
   ExprRef both(llvm::ArrayRef<ExprRef> list);
@@ -169,7 +174,8 @@ private:
   /// Each x of which was asked whether it is -inf, by the question; exp(x).
   std::unordered_map<ExprRef, Terms> asked;
   llvm::DenseMap<ExprRef, Term> weights;
-  llvm::DenseMap<ExprRef, Term> maxima; // of rows, with the weight
+  llvm::DenseMap<ExprRef, Term> maxima;          // of rows, with the weight
+  std::unordered_map<ExprRef, Terms> logarithms; // of what
   llvm::SmallVector<ScoreRow, 1> found;
   llvm::SetVector<ExprRef> ranges, positive;
   /// Positions that are read of an axis, and its extent: they lie within.

@@ -32,7 +32,8 @@ public:
   Prover(Exprs &exprs, const Attempt &attempt)
       : exprs(exprs), attempt(attempt), builder(exprs.context),
         scratch(builder) {
-    for (Operation *op : attempt.operations()) {
+    for (Operation *op : llvm::concat<Operation *const>(
+             attempt.operations(), attempt.adoptedOperations())) {
       llvm::SetVector<Value> read(op->operand_begin(), op->operand_end());
       getUsedValuesDefinedAbove(op->getRegions(), read);
       for (Value value : read)

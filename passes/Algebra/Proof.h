@@ -32,15 +32,23 @@ public:
     if (parent)
       ops.push_back(op);
   }
-  bool made(mlir::Operation *op) const { return llvm::is_contained(ops, op); }
+  bool made(mlir::Operation *op) const {
+    return llvm::is_contained(ops, op) || llvm::is_contained(adopted, op);
+  }
   llvm::ArrayRef<mlir::Operation *> operations() const { return ops; }
+  /// Takes \p op, which stood before, for one that was made: the proof sees
+  /// through it, and not as far as it alone. It stays when this is undone.
+  void adopt(mlir::Operation *op) { adopted.push_back(op); }
+  llvm::ArrayRef<mlir::Operation *> adoptedOperations() const {
+    return adopted;
+  }
   /// Erases all of it, the last first; nothing else may read it.
   void undo();
 
 private:
   mlir::OpBuilder &builder;
   mlir::OpBuilder::Listener *before;
-  llvm::SmallVector<mlir::Operation *> ops;
+  llvm::SmallVector<mlir::Operation *> ops, adopted;
 };
 
 struct Proof {

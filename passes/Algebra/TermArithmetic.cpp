@@ -71,6 +71,15 @@ Terms NormalForm::add(const Terms &a, const Terms &b) {
     if (x->present.empty() && x->terms.size() == 1 &&
         x->terms[0].guards.empty() && x->terms[0].powerOf(nan))
       return atom(nan);
+  // -inf + x, where x is NaN or -inf, is x.
+  for (bool first : {true, false}) {
+    const Terms &x = first ? a : b, &y = first ? b : a;
+    bool isInfinite = x.terms.empty() && x.present.size() == 1 &&
+                      Exprs::isConstantInt(x.present[0], 0);
+    if (isInfinite && !y.present.empty() && y.terms.size() == 1 &&
+        y.terms[0].guards.empty() && y.terms[0].powerOf(nan))
+      return y;
+  }
   if (!a.present.empty() || !b.present.empty())
     note(Axiom::ExcludedKey);
   Terms result = a;

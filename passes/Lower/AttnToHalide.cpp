@@ -423,6 +423,11 @@ private:
     bool givesUp = info.pipeline.givesUp();
     if (givesUp && failed(lowerAgain(kernel, target, symbols)))
       return failure();
+    SmallVector<Value> extents = neededByLse(kernel);
+    if (!extents.empty() &&
+        (failed(lowerAgain(kernel, target, symbols)) ||
+         failed(branchWhereEmpty(calls, extents, again.getValue()))))
+      return failure();
     for (halide::CallOp call : calls)
       packInputs(call, info, inputs, packers)
           .setOtherwiseAttr(givesUp ? again : FlatSymbolRefAttr());

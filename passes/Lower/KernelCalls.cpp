@@ -1,5 +1,7 @@
 //===- KernelCalls.cpp - what calls of a kernel pass to its pipeline ------===//
 #include "passes/Lower/KernelCalls.h"
+#include "dialects/Attn/Dialect.h"
+#include "passes/Lower/AttentionCalls.h"
 #include "passes/Lower/CallerExtents.h"
 #include "passes/Lower/MaskTables.h"
 #include "passes/Masks/MaskBounds.h"
@@ -40,6 +42,41 @@ FailureOr<halide::CallOp> heed::rewriteCall(func::CallOp call,
   call.replaceAllUsesWith(halideCall.getResults());
   call.erase();
   return halideCall;
+}
+
+SmallVector<Value> heed::neededByLse(func::FuncOp kernel) {
+  SmallVector<Value> sizes;
+  kernel.walk([&](attn::FinishOp finish) {
+    auto op = finish.getAccumulator().getDefiningOp<attn::OnlineAttentionOp>();
+    if (!finish.getLse() || finish.getLse().use_empty() ||
+        op.numDims(attn::DimKind::Value) == 0)
+      return;
+    Value size = op.getSizes()[op.firstDim(attn::DimKind::Value)];
+    if (getConstantIntValue(size).value_or(0) == 0)
+      sizes.push_back(size);
+  });
+  return sizes;
+}
+
+LogicalResult heed::branchWhereEmpty(ArrayRef<halide::CallOp> calls,
+                                     ArrayRef<Value> sizes, StringRef name) {
+  for (Value size : sizes) {
+    FailureOr<CallerExtent> extent = callerSize(size);
+    if (failed(extent))
+      return failure();
+    for (halide::CallOp call : calls) {
+      OpBuilder b(call);
+      Location loc = call.getLoc();
+      Value count = getValueOrCreateConstantIndexOp(
+          b, loc, extentAt(b, loc, call.getInputs(), *extent));
+      Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+      branch(
+          call,
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, count, zero),
+          name);
+    }
+  }
+  return success();
 }
 
 LogicalResult heed::callMaskTables(halide::CallOp call,

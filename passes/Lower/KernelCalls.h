@@ -14,6 +14,16 @@ namespace heed {
 mlir::FailureOr<halide::CallOp> rewriteCall(mlir::func::CallOp call,
                                             mlir::func::FuncOp kernel);
 
+/// Sizes in \p kernel that may be 0, where no tile has a place for the state
+/// of an attention, but its log-sum-exp is a result: those of value dims.
+llvm::SmallVector<mlir::Value> neededByLse(mlir::func::FuncOp kernel);
+
+/// Lets \p calls of a kernel happen only where none of its \p sizes is 0, else
+/// calls of pipeline \p name.
+mlir::LogicalResult branchWhereEmpty(llvm::ArrayRef<halide::CallOp> calls,
+                                     llvm::ArrayRef<mlir::Value> sizes,
+                                     llvm::StringRef name);
+
 /// Calls pipeline \p name before \p call and hands its results, the tables of
 /// \p request's mask, to \p call.
 mlir::LogicalResult callMaskTables(halide::CallOp call,

@@ -422,7 +422,8 @@ LogicalResult KernelTranslator::attention(StreamedAttention streamed) {
   SmallVector<unsigned> dims;
   for (AffineExpr expr : streamed.outputMap().getResults())
     dims.push_back(cast<AffineDimExpr>(expr).getPosition());
-  define(finish.getOutput(), funcs->output, dims);
+  if (funcs->output) // else the log-sum-exp alone is read
+    define(finish.getOutput(), funcs->output, dims);
   if (funcs->lse) {
     // One axis per batch and query dim: the first loop dims.
     dims.clear();

@@ -248,6 +248,8 @@ FailureOr<StreamingResults> Streaming::run() {
     plan.schedule(b, loc, batch);
   if (results.lse) // both are read out of the rows
     for (halide::FuncOp f : {results.output, results.lse}) {
+      if (!f)
+        continue;
       vectorizeInner(b, f, 0, varsOf(f).front(), plan.lanes);
       parallelOuter(b, f, 0, varsOf(f), 1, FusedBody::Alone);
     }

@@ -306,12 +306,13 @@ StreamingResults Streaming::resultsWithLse() {
     return o.read1(plan.output.getResult(), at);
   };
   StreamingResults results;
-  results.output = result(
-      "o",
-      cast<RankedTensorType>(finish.getOutput().getType()).getElementType(),
-      streamed.outputMap(), [&](Ops &o, ArrayRef<Value> dims) {
-        return read(o, hasValueDim ? dims[valueDim] : o.i(0), dims);
-      });
+  if (!finish.getOutput().use_empty())
+    results.output = result(
+        "o",
+        cast<RankedTensorType>(finish.getOutput().getType()).getElementType(),
+        streamed.outputMap(), [&](Ops &o, ArrayRef<Value> dims) {
+          return read(o, hasValueDim ? dims[valueDim] : o.i(0), dims);
+        });
   // Its axes are the batch and the query.
   AffineMap rowDims =
       AffineMap::getMultiDimIdentityMap(numDims, op.getContext())

@@ -3,6 +3,7 @@
 #include "passes/Algebra/Proof.h"
 #include "passes/Passes.h"
 #include "passes/Raise/GatheredKeys.h"
+#include "passes/Raise/LogSumExp.h"
 #include "passes/Raise/RaiseAttentionMatch.h"
 #include "passes/Raise/SplitWeights.h"
 #include "passes/Remarks.h"
@@ -64,6 +65,17 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
         continue;
       raise(root);
     }
+    roots.clear();
+    getOperation()->walk([&](linalg::LinalgOp op) {
+      if (op->walk([](math::LogOp) {
+              return WalkResult::interrupt();
+            }).wasInterrupted())
+        roots.push_back(op);
+    });
+    for (Operation *root : roots)
+      if (!erased.contains(root) && !root->use_empty() &&
+          root->getNumResults() == 1 && Exprs::isExpressible(root))
+        raiseLogSumExp(root);
     erased.clear();
     SmallVector<attn::AttentionOp> attentions;
     getOperation()->walk(
@@ -304,6 +316,32 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
       if (isOpTriviallyDead(op))
         op->erase();
     return true;
+  }
+
+  /// After the attentions, whose results they may be.
+  void raiseLogSumExp(Operation *root) {
+    Exprs exprs(&getContext());
+    SmallVector<unsigned> vars;
+    SmallVector<ExprRef> at;
+    exprs.indexVars(root->getResult(0), vars, at);
+    ExprRef element = exprs.expand(root->getResult(0), at);
+    OpBuilder builder(root);
+    SmallVector<RaisedLogSumExp> raised;
+    Value value =
+        element ? raiseLogSumExps(builder, root, exprs, element, vars, raised)
+                : Value();
+    for (RaisedLogSumExp &lse : raised) {
+      if (lse.alone)
+        announce({lse.op.getOutput(), lse.axioms, {}});
+      remarkDone(lse.op, passName, "log-sum-exp",
+                 lse.alone ? "of which the log-sum-exp alone is read"
+                           : "the log-sum-exp of its rows is a result, too");
+      if (!lse.alone && !lse.axioms.empty())
+        remarkFound(lse.op, passName, "proof",
+                    format("proven equal by {}", lse.axioms));
+    }
+    if (value)
+      replace(builder, root, value);
   }
 
   void announce(const Raised &raised) {

@@ -390,9 +390,17 @@ FailureOr<Value> AttentionBuilder::build(ArrayRef<unsigned> outputs,
   auto flag = [&](bool isSet) {
     return isSet ? builder.getUnitAttr() : UnitAttr();
   };
+  SmallVector<int64_t> rows;
+  for (auto *kind : {&m.batch, &m.query})
+    for (unsigned v : *kind)
+      rows.push_back(
+          Exprs::constantInt(exprs.extent(v)).value_or(ShapedType::kDynamic));
+  Type lse;
+  if (m.lse)
+    lse = RankedTensorType::get(rows, builder.getF32Type());
   auto op = attn::AttentionOp::create(
-      builder, loc, RankedTensorType::get(shape, element), Type(), Type(),
-      sizes, symbols, tensorsOf(termOperands), tensorsOf(values),
+      builder, loc, RankedTensorType::get(shape, element), lse, Type(), sizes,
+      symbols, tensorsOf(termOperands), tensorsOf(values),
       m.sink ? sink.front().tensor : Value(), emptyRow(sizes),
       builder.getDenseI64ArrayAttr(dims), builder.getDenseI64ArrayAttr(arity),
       builder.getAffineMapArrayAttr(mapsOf(termOperands)),

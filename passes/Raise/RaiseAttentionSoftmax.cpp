@@ -3,6 +3,7 @@
 // As the weight of an attention: who else reads the op, and where it is absent.
 #include "passes/Algebra/TensorOps.h"
 #include "passes/Mutation.h"
+#include "passes/Raise/LogSumExp.h"
 #include "passes/Raise/RaiseAttentionMatcher.h"
 #include "support/Format.h"
 
@@ -24,7 +25,7 @@ static bool readByRow(attn::SoftmaxOp softmax) {
       continue;
     for (OpOperand &use : scores.getUses()) {
       auto user = dyn_cast<linalg::LinalgOp>(use.getOwner());
-      if (!user || !user.getNumReductionLoops())
+      if (!user || !user.getNumReductionLoops() || isOfLogSumExp(user))
         continue;
       AffineMap map = user.getMatchingIndexingMap(&use);
       for (int64_t axis : softmax.getAxes())

@@ -48,6 +48,8 @@ def weigh(d, site, s, where, v):
         over = keys[:1] if len(keys) == 2 and d.have("partial softmax", 0.6) else keys
         map = d.pick(["softmax"] * 6 + ["sparsemax", "entmax15"]) or "softmax"
         p = d.let("p", pairs, Softmax(tuple(over), at, cond, sink if map == "softmax" else None, False, map))
+        if map == "softmax" and over == keys and d.have("log-sum-exp", 0.3):
+            log_sum_exp(d, s, keys, cond, sink)
         if d.have("row of scores", 0.15):
             top = d.let("top", [k for k in pairs if k not in keys], d.sum(keys, s.at(), cond, "max"))
             p = d.let("p", pairs, p.at() * Call("tanh", (top.at(),)))
@@ -198,3 +200,15 @@ def result(d, site, body):
         m = d.key("w", d.extents[h] * d.extents[f])
         return T(name, [(k, d.extents[k]) for k in left + [m]])
     return d.let("o", rows, body)
+
+
+def log_sum_exp(d, s, keys, where, sink):
+    """A further result: the logarithm of what the softmax of s divides by, with or without the row's maximum subtracted."""
+    rows = [k for k in s.keys if k not in keys]
+    if sink is None and ("large scores" in d.used or d.chance(0.5)):
+        top = d.let("top", rows, d.sum(keys, s.at(), where, "max"))
+        value = top.at() + Call("log", (d.sum(keys, Call("exp", (s.at() - top.at(),)), where),))
+    else:
+        total = d.sum(keys, Call("exp", (s.at(),)), where)
+        value = Call("log", (total if sink is None else total + Call("exp", (sink,)),))
+    d.also.append(d.let("lse", d.shuffled(rows), value).name)

@@ -32,6 +32,8 @@ EQUAL = [
     ("a masked score times another number", SCORE + "t[i,j] = if j <= i then s[i,j] else -inf\n  ",
      "sum(j) (if j <= i then t[i,j] * l[i] else 0.0) * v[j,f]", "sum(j) (if j <= i then s[i,j] * l[i] else 0.0) * v[j,f]", ""),
     ("clamps", "", "v[clamp(clamp(i, 0, 3), 0, N - 1), f]", "v[clamp(i, 0, 3), f]", ""),
+    ("the greatest of masked scores", SCORE, "max(j) (if j <= i then s[i,j] else -inf)", "max(j where j <= i) s[i,j]", ""),
+    ("a logarithm of nothing", SCORE, "log(sum(j where false) exp(s[i,j]))", "-inf", ""),
     ("cases", "", "if i < 3 then v[i,f] else v[i,f]", "v[i,f]", ""),
 ]
 # and what tells them apart
@@ -51,6 +53,8 @@ DIFFERENT = [
      "sum(j) (if j < i + 2 then t[i,j] * l[i] else 0.0) * v[j,f]", "sum(j) (if j < i + 2 then s[i,j] * l[i] else 0.0) * v[j,f]"),
     ("a rounding left out", "", "sum(j) f32(bf16(l[j])) * v[j,f]", "sum(j) l[j] * v[j,f]"),
     ("roots distribute over no sum", "", "sqrt(l[i] + v[i,f])", "sqrt(l[i]) + sqrt(v[i,f])"),
+    ("a maximum of -inf", SCORE + "m[i] = max(j) s[i,j]\n  ", "m[i] + log(sum(j) exp(s[i,j] - m[i]))", "if m[i] == -inf then -inf else m[i] + log(sum(j) exp(s[i,j] - m[i]))"),
+    ("a logarithm that is moved", SCORE, "log(sum(j) exp(s[i,j]))", "log(sum(j) exp(s[i,j] - l[i]))"),
     ("a row without a key", SCORE, "(sum(j where j < i) relu(s[i,j]) * v[j,f]) / (sum(j where j < i) relu(s[i,j]))",
      "if i == 0 then 0.0 else (sum(j where j < i) relu(s[i,j]) * v[j,f]) / (sum(j where j < i) relu(s[i,j]))"),
 ]
