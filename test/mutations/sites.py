@@ -32,6 +32,7 @@ PARTS = {
     "dot-products": ("attn-to-halide", "halide"),
     "state-product": ("attn-to-halide", "halide"),
     "elementwise": ("attn-to-halide", "halide"),
+    "windows": ("attn-to-halide", "halide"),
     "expand-math": ("halide-expand-math", "halide"),
     "form-entries": ("attn-form-entries", "host"),
     "plan-memory": ("attn-plan-memory", "host"),

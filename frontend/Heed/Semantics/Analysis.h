@@ -29,7 +29,6 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace heed::sema {
-
 class Analysis {
 public:
   Analysis(Model &model, const Program &program, const FrontendOptions &options,
@@ -205,6 +204,7 @@ private:
                   llvm::SmallVectorImpl<const ast::Expr *> &out);
   bool bindExtent(const ast::Expr &expr, const Size &actual,
                   const Extents &tensor, unsigned axis, const EnvPtr &env);
+  bool requireDim(const Size &dim, Range place, const std::string &what);
   bool solveDim(const ast::Expr &expr, const ast::NameExpr &unknown,
                 const Size &actual, const EnvPtr &env, const std::string &what);
   std::optional<Shape> shapeOf(const ast::Type &type, const EnvPtr &env,

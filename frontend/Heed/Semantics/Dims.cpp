@@ -281,6 +281,17 @@ static std::pair<Size, Size> linearIn(const Size &value, unsigned id) {
   return {factor, rest};
 }
 
+/// That \p dim is not negative; \p what says where it comes from.
+bool Analysis::requireDim(const Size &dim, Range place,
+                          const std::string &what) {
+  if (dim.constant())
+    return error(
+        place, format("{} = {}: a dim is not negative", what, sizes.str(dim)));
+  requireLessEqual(Size(0), dim, place,
+                   format("{} = {{1}}: a dim is not negative", escape(what)));
+  return true;
+}
+
 /// Binds the one unknown of an extent like 2*R + 1.
 bool Analysis::solveDim(const Expr &expr, const NameExpr &unknown,
                         const Size &actual, const EnvPtr &env,
@@ -326,14 +337,10 @@ bool Analysis::solveDim(const Expr &expr, const NameExpr &unknown,
         sizes.atLeast(*atom, *left);
     }
   }
-  if (solution.constant() && !sizes.nonNegative(solution))
-    return error(expr.range, format("the extent of {} is {}: no '{}' gives it",
-                                    what, sizes.str(actual), name));
-  if (!sizes.nonNegative(solution))
-    requireLessEqual(Size(0), solution, expr.range,
-                     format("the extent of {} gives {} = {{1}}: a dim is not "
-                            "negative",
-                            what, escape(name)));
+  if (!sizes.nonNegative(solution) &&
+      !requireDim(solution, expr.range,
+                  format("the extent of {} gives {}", what, name)))
+    return false;
   // A name of its own: messages and types then speak of the user's dim.
   if (!solution.constant() && !solution.asAtom()) {
     BindAtom step;
