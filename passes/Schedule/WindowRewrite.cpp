@@ -84,6 +84,8 @@ void WindowSchedule::rewriteUpdate() {
                });
   fresh.fill(at, fresh.getSet(), [&](OpBuilder &in, Location, ValueRange args) {
     IRMapping map = mapped(args);
+    if (mutated("windows.drop-lane-condition"))
+      inside.clear();
     return SmallVector<Value>{addTerm(in, inside, map)};
   });
   for (Operation &op :
@@ -125,8 +127,10 @@ Value WindowSchedule::stage(halide::ReadOp read, unsigned number) {
   Value lastColumn, lastRow;
   {
     OpBuilder before(sum().func);
-    lastColumn = addI32(before, sum().extents[kColumn].value, -1);
-    lastRow = addI32(before, sum().extents[plan.row].value, -1);
+    lastColumn = addI32(before, sum().extents[kColumn].value,
+                        mutated("windows.last-column-early") ? -2 : -1);
+    lastRow = addI32(before, sum().extents[plan.row].value,
+                     mutated("windows.last-row-early") ? -2 : -1);
   }
   SmallVector<StringRef> vars(names.begin(), names.end());
   KernelFunc &copy = addFunc(
@@ -251,6 +255,8 @@ void WindowSchedule::splitHeads(OpBuilder &at, Value rest) {
           });
     Operation *yield = version.getWhere().front().getTerminator();
     OpBuilder in(yield);
+    if (mutated("windows.heads-of-one-lane"))
+      is = arith::CmpIPredicate::eq;
     Value own = arith::CmpIOp::create(in, loc, is, rest, i32(in, 0));
     yield->setOperand(
         0, arith::AndIOp::create(in, loc, own, yield->getOperand(0)));

@@ -310,15 +310,12 @@ bool Analysis::solveDim(const Expr &expr, const NameExpr &unknown,
   auto [factor, rest] = linearIn(*value, id);
   if (factor.terms.empty() || sizes.mentions(rest, id) ||
       sizes.mentions(factor, id))
-    return error(
-        expr.range,
-        format(
-            "the extent of {} does not determine '{}': it must be linear in it",
-            what, name));
+    return error(expr.range, format("the extent of {} does not determine '{}': "
+                                    "it must be linear in it",
+                                    what, name));
   Size solution = sizes.floorDiv(actual - rest, factor);
   if (!sizes.equal(solution * factor + rest, actual)) {
-    Size d = sizes.simplify(actual - solution * factor - rest);
-    if (d.constant())
+    if (sizes.simplify(actual - solution * factor - rest).constant())
       return error(expr.range,
                    format("the extent of {} is {}: no '{}' gives it", what,
                           sizes.str(actual), name));
