@@ -209,10 +209,14 @@ SYSTEMS = {
 }
 
 
+compiled = set()  # by this run
+
+
 def counted(name, settings, inputs):
     """Pairs that the program computes."""
     program = folder / (name + "".join(f"-{key}{value}" for key, value in settings.items()))
-    if not program.exists():
+    if program not in compiled:
+        compiled.add(program)
         done = run(heedc, "--count-pairs", models / f"{name}.heed", "-o", program, *(f"--set={key}={value}" for key, value in settings.items()))
         expect(done.returncode == 0, f"{name}: {done.stderr}")
     command = [program, "--profile"]
