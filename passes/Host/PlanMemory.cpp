@@ -18,6 +18,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -71,6 +72,15 @@ private:
   int64_t next = 0;
 };
 
+/// Whether \p op divides by what may be 0: it stands behind a check of that.
+bool mayTrap(Operation *op) {
+  if (!isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
+           arith::FloorDivSIOp, arith::CeilDivSIOp, arith::CeilDivUIOp>(op))
+    return false;
+  std::optional<int64_t> divisor = getConstantIntValue(op->getOperand(1));
+  return !divisor || *divisor == 0;
+}
+
 /// Moves the index arithmetic that computes \p value in front of \p point, out
 /// of regions behind it too, if it is free of side effects and what it starts
 /// from stands there already.
@@ -79,7 +89,7 @@ bool makeAvailable(Value value, Operation *point, DominanceInfo &dominance) {
     return true;
   Operation *op = value.getDefiningOp();
   if (!op || !point->getBlock()->findAncestorOpInBlock(*op) ||
-      op->getNumRegions() != 0 || !isPure(op))
+      op->getNumRegions() != 0 || !isPure(op) || mayTrap(op))
     return false;
   for (Value operand : op->getOperands())
     if (!makeAvailable(operand, point, dominance))

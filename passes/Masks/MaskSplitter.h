@@ -12,8 +12,9 @@ namespace heed {
 /// What attn-split-masks makes of one attention.
 class MaskSplitter {
 public:
-  explicit MaskSplitter(attn::AttentionOp op)
-      : op(op), b(op), loc(op.getLoc()), exprs(op.getContext()),
+  /// \p op came of \p splits choices, each of which doubles the attentions.
+  explicit MaskSplitter(attn::AttentionOp op, unsigned splits = 0)
+      : op(op), splits(splits), b(op), loc(op.getLoc()), exprs(op.getContext()),
         batchDims(op.numDims(attn::DimKind::Batch)) {}
 
   void run();
@@ -75,6 +76,7 @@ private:
                   llvm::ArrayRef<unsigned> vars);
 
   attn::AttentionOp op;
+  const unsigned splits;
   mlir::OpBuilder b;
   mlir::Location loc;
   Exprs exprs;

@@ -13,15 +13,26 @@ using namespace mlir;
 using namespace heed;
 using attn::DimKind;
 
-/// By what remainder of pairs positions are sorted. Many would leave most of
-/// the places of a short sequence empty.
+/// By what remainder of pairs positions are sorted: one alone, and nothing else
+/// that compares the two, since neighbours of a band are none any more. Copies
+/// of keys and values are for many queries, and tiles for those of one class.
 std::optional<int64_t> MaskSplitter::classesToSort() {
+  constexpr int64_t most = 8, perClass = 16;
   std::optional<int64_t> modulus;
+  bool compares = false;
   for (ExprRef part : parts)
     Exprs::walk(part, [&](ExprRef e) {
-      if (auto found = sameClass(e); found && *found <= 64)
+      auto found = sameClass(e);
+      compares |= found ? modulus.value_or(*found) != *found
+                        : e->isOp("arith.cmpi") && e->uses(i) && e->uses(j);
+      if (found)
         modulus = found;
     });
+  std::optional<int64_t> queries =
+      getConstantIntValue(op.getSizes()[op.firstDim(DimKind::Query)]);
+  if (!modulus || compares || *modulus > most || !queries ||
+      *queries < perClass * *modulus)
+    return std::nullopt;
   // A copy of what pairs have would be as large as the scores.
   unsigned query = op.firstDim(DimKind::Query);
   auto isOfPairs = [&](AffineMap map) {

@@ -248,7 +248,7 @@ bool MaskSplitter::splitByBatch() {
              "two attentions: a condition of the batch chooses between masks");
   op.erase();
   for (attn::AttentionOp part : two)
-    MaskSplitter(part).run();
+    MaskSplitter(part, splits + 1).run();
   return true;
 }
 
@@ -377,7 +377,9 @@ bool MaskSplitter::dropKeys() {
 void MaskSplitter::run() {
   if (!isPlain() || !readWhere())
     return;
-  if (splitByBatch() || (!readsData && (splitByClass() || dropKeys())))
+  constexpr unsigned most = 2;
+  if ((splits < most && splitByBatch()) ||
+      (!readsData && (splitByClass() || dropKeys())))
     return;
   (void)sortByClass();
 }

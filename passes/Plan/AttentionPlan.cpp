@@ -232,12 +232,14 @@ bool readsPairs(attn::AttentionLike op) {
 /// Whether the condition is evaluated before, to know which pieces of keys are
 /// live: where some of it depends on data of pairs, or is no range of keys.
 /// That costs a few integer operations for each pair, for all heads at once,
-/// where a live pair costs a multiplication for each of E and F.
+/// where a live pair costs a multiplication for each of E and F; where tables
+/// of data leave tiles out by themselves, it is more than these few pairs cost.
 bool evaluatesMask(attn::AttentionLike op) {
   if (op.getWhere().empty())
     return false;
   FailureOr<MaskBounds> mask = readMask(op);
-  return succeeded(mask) && !mask->reach.empty() && !mask->exact;
+  return succeeded(mask) && !mask->reach.empty() && !mask->exact &&
+         mask->tables.empty();
 }
 
 } // namespace

@@ -114,12 +114,27 @@ void WindowSchedule::pack() {
   packed = packPanels(kernel, update, panels, shape);
 }
 
-/// A func of what \p read finds, over its coordinates without their limits.
+/// The last place of axis \p axis of what \p read reads; null where that is
+/// computed for any.
+Value WindowSchedule::lastPlace(halide::ReadOp read, unsigned axis) {
+  OpBuilder before(sum().func);
+  KernelFunc *own = kernel.find(read.getFunc());
+  Value extent =
+      own ? own->extents[axis].value
+          : halide::ExtentOp::create(before, loc, read.getFunc(), axis)
+                .getResult();
+  return extent ? addI32(before, extent, -1) : Value();
+}
+
+/// A func of what \p read finds, over its coordinates without their limits. A
+/// copy has whole vectors, and rows of whole tiles: it reads no further than
+/// there is something.
 Value WindowSchedule::stage(halide::ReadOp read, unsigned number) {
   SmallVector<std::string> names;
   SmallVector<Extent> extents;
-  SmallVector<Value> at;
+  SmallVector<Value> at, lasts;
   for (Value coordinate : read.getCoordinates()) {
+    lasts.push_back(lastPlace(read, names.size()));
     names.push_back(heed::format("s{}", names.size()));
     extents.push_back({});
     at.push_back(withoutLimits(coordinate));
@@ -152,7 +167,13 @@ Value WindowSchedule::stage(halide::ReadOp read, unsigned number) {
           if (!at[k].getType().isInteger(32))
             place = arith::ExtSIOp::create(in, loc, at[k].getType(), place);
           map.map(at[k], place);
-          places.push_back(cloneSlice(in, coordinate, map));
+          place = cloneSlice(in, coordinate, map);
+          if (lasts[k] && coordinate != column() && coordinate != row()) {
+            place = narrowed(in, place);
+            place = arith::MinSIOp::create(in, loc, place, lasts[k]);
+            place = arith::MaxSIOp::create(in, loc, place, i32(in, 0));
+          }
+          places.push_back(place);
         }
         return halide::ReadOp::create(in, loc, read.getResult(0).getType(),
                                       read.getFunc(), places)

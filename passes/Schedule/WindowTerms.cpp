@@ -2,6 +2,7 @@
 #include "passes/Schedule/WindowTerms.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -52,8 +53,13 @@ bool heed::hasBounds(Value x) {
   if (argumentsOf(x).empty() || isa<BlockArgument>(x))
     return true;
   Operation *op = x.getDefiningOp();
-  if (isa<arith::MulIOp>(op) && !argumentsOf(op->getOperand(0)).empty() &&
-      !argumentsOf(op->getOperand(1)).empty())
+  // Strides and dilations of windows that a copy is small for.
+  constexpr int64_t most = 64;
+  if (isa<arith::MulIOp>(op) &&
+      llvm::none_of(op->getOperands(), [](Value factor) {
+        std::optional<int64_t> known = getConstantIntValue(factor);
+        return known && std::abs(*known) <= most;
+      }))
     return false;
   return isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::ExtSIOp>(op) &&
          llvm::all_of(op->getOperands(), hasBounds);

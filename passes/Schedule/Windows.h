@@ -34,6 +34,7 @@ private:
   bool findTerm();
   bool isDense(halide::ReadOp read);
   bool isStaged(halide::ReadOp read);
+  mlir::Value lastPlace(halide::ReadOp read, unsigned axis);
   void chooseTile();
   mlir::Value addTerm(mlir::OpBuilder &in,
                       llvm::ArrayRef<mlir::Value> conditions,
