@@ -221,8 +221,8 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
     FailureOr<AttentionMatch> match =
         matchAttention(exprs, sum, outputs, denominator, why);
     // A quotient is raised for its normaliser: without one the sum alone is the
-    // better root.
-    if (succeeded(match) && denominator && !match->divide)
+    // better root, and a row without a key stays what 0 over the divisor is.
+    if (succeeded(match) && denominator && !match->dividesAfter)
       return std::nullopt;
     Attempt attempt(builder);
     FailureOr<Value> value = failure();

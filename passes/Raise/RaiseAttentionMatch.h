@@ -30,7 +30,8 @@ struct AttentionMatch {
   unsigned weightParameter = 0;
   attn::Map map = attn::Map::Exp;
   bool divide = false, stabilise = false;
-  bool lse = false; ///< the log-sum-exp is a result, too
+  bool dividesAfter = false; ///< the normaliser divides the whole sum
+  bool lse = false;          ///< the log-sum-exp is a result, too
   EmptyRow empty = EmptyRow::Zero;
   llvm::SmallVector<std::string> notes; // what a reader of --explain must know
 };

@@ -52,13 +52,13 @@ private:
   WeightFactors factorsOf(const Product &product);
   bool hasScores(const Product &product, ExprRef core);
   bool hasParametersAsValues();
-  /// The divisor that is the sum of factors of the weight, which become its
-  /// core, or null.
-  ExprRef takeNormaliser(WeightFactors &factors, ExprRef &sinkWeight);
+  /// Takes the divisor that is the sum of factors of the weight, which become
+  /// its core, if there is one.
+  void takeNormaliser(WeightFactors &factors, ExprRef &sinkWeight);
   /// A row without a key is 0 / 0 where the whole sum is divided, and a sum of
   /// nothing where each weight is. Of an exponential keys of score -inf are
   /// none.
-  bool chooseEmptyRow(const WeightFactors &factors, ExprRef divisor);
+  bool chooseEmptyRow(const WeightFactors &factors);
   bool isSumOfChains(ExprRef e);
   ExprRef scoreOfMap(ExprRef core);
   bool matchFunction(const Product &product);

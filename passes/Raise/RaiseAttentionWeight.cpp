@@ -293,34 +293,32 @@ bool AttentionMatcher::hasParametersAsValues() {
   return fromParameters;
 }
 
-ExprRef AttentionMatcher::takeNormaliser(WeightFactors &f,
-                                         ExprRef &sinkWeight) {
+void AttentionMatcher::takeNormaliser(WeightFactors &f, ExprRef &sinkWeight) {
   for (ExprRef e : f.scalesUnder) {
     ExprRef summed = summedBy(e, sinkWeight);
     bool isWeight = summed && (!sinkWeight || summed == f.core || !f.core);
     if (!isWeight || !takeSummed(f, summed))
       continue;
+    Product wholeUnder;
+    if (whole)
+      flatten(whole, wholeUnder);
+    m.dividesAfter = whole && llvm::is_contained(wholeUnder.over, e);
     m.divide = true;
     takeOne(f.scalesUnder, e);
-    return e;
+    return;
   }
   sinkWeight = nullptr;
-  return nullptr;
 }
 
-bool AttentionMatcher::chooseEmptyRow(const WeightFactors &f, ExprRef divisor) {
+bool AttentionMatcher::chooseEmptyRow(const WeightFactors &f) {
   if (!m.divide || m.sink)
     return true;
-  Product wholeUnder;
-  if (whole)
-    flatten(whole, wholeUnder);
-  bool dividedAfter = whole && llvm::is_contained(wholeUnder.over, divisor);
-  if (f.exponential && guard && !dividedAfter)
+  if (f.exponential && guard && !m.dividesAfter)
     return fails("the weights are divided before a sum that has a condition: "
                  "a row without a key would be 0 where others of weight 0 "
                  "are NaN");
   m.empty = mutated("raise-attention.empty-row-is-zero") ? EmptyRow::Zero
-            : dividedAfter                               ? EmptyRow::NaN
+            : m.dividesAfter                             ? EmptyRow::NaN
             : f.exponential                              ? EmptyRow::NaNIfKeys
                                                          : EmptyRow::Zero;
   return true;
@@ -363,7 +361,8 @@ bool AttentionMatcher::matchFunction(const Product &product) {
   // products with an activation serve it better.
   if (hasParametersAsValues())
     return fails("its values are parameters: a feed-forward layer");
-  ExprRef sinkWeight = nullptr, divisor = takeNormaliser(f, sinkWeight);
+  ExprRef sinkWeight = nullptr;
+  takeNormaliser(f, sinkWeight);
   if (!f.core) {
     f.core = multiply(f.pairs, f.pairsUnder);
     f.pairs.clear();
@@ -375,7 +374,7 @@ bool AttentionMatcher::matchFunction(const Product &product) {
   ExprRef score = f.exponential
                       ? matchExponential(f.exponential, f.condition, sinkWeight)
                       : nullptr;
-  if ((f.exponential && !score) || !chooseEmptyRow(f, divisor))
+  if ((f.exponential && !score) || !chooseEmptyRow(f))
     return false;
   if (f.exponential && !guard && !m.divide && readsOnlyParameters(score, keys))
     return fails("random features, or a feed-forward layer: its keys are "

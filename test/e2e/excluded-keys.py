@@ -1,7 +1,7 @@
 # RUN: %python %s %heed_bin %t
 """A key whose score is -inf because its products are is absent, whatever its value holds, in each form of a streaming attention.
 Nothing is added to these scores, so kernels do not look for such keys: a row whose accumulators are NaN is computed again. Against
-float64 NumPy, with keys of infinities and values of infinities and NaN; a live NaN is seen in its row."""
+float64 NumPy, with keys of infinities and values of infinities and NaN; a live NaN is seen in its row, and 0 / 0 in one without a key."""
 import pathlib
 import sys
 
@@ -20,15 +20,19 @@ MODELS = {
     "window": "p[h,i,j] = softmax(j where j <= i and j > i - 70) s[h,i,j]",
     "sink": "p[h,i,j] = softmax(j; sink = c[h]) s[h,i,j]",
     "no-sum": "p[h,i,j] = exp(s[h,i,j])",
+    "squares": "p[h,i,j] = softmax(j) s[h,i,j]\n  r[h,i,j] = p[h,i,j]^2",
 }
 SIZES = [(1, 1), (2, 33), (16, 65), (70, 150)]
 
 
 def source(name):
+    result = "sum(j) p[h,i,j] * v[h*G/H,j,f]"
+    if name == "squares":
+        result = "(sum(j) r[h,i,j] * v[h*G/H,j,f]) / (sum(j) r[h,i,j])"
     return f"""model m(q: f32[H, N, 8], k: f32[G, M, 8], v: f32[G, M, F], c: f32[H]) {{
   s[h,i,j] = {SCORE} / 3.0
   {MODELS[name]}
-  return o[h,i,f] = sum(j) p[h,i,j] * v[h*G/H,j,f]
+  return o[h,i,f] = {result}
 }}
 """
 
@@ -47,6 +51,7 @@ def want(name, q, k, v, c):
             for n in range(N):
                 keys = np.flatnonzero(live[n])
                 if not len(keys):
+                    out[h, n] = np.nan if name == "squares" else 0
                     continue
                 if name == "no-sum":
                     w = np.exp(s[n, keys])
@@ -54,6 +59,8 @@ def want(name, q, k, v, c):
                     top = max(s[n, keys].max(), c[h] if name == "sink" else -np.inf)
                     w = np.exp(s[n, keys] - top)
                     w /= w.sum() + (np.exp(c[h] - top) if name == "sink" else 0)
+                if name == "squares":
+                    w = w**2 / (w**2).sum()
                 out[h, n] = (w[:, None] * v[g][keys]).sum(0)
         return out
 
