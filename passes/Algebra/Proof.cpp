@@ -203,19 +203,19 @@ bool Prover::compare(const Case &known) {
 
 /// In \p known, and where it takes that, apart for rows that are dead or not.
 bool Prover::holds(Case known) {
-  if (compare(known))
-    return true;
+  bool always = compare(known);
   SmallVector<ScoreRow> candidates = rows;
   for (const ScoreRow &row : candidates) {
     known.row = row;
     known.dead = false;
-    if (!compare(known))
+    if (!always && !compare(known))
       continue;
     known.dead = true;
-    if (compare(known))
-      return true;
+    bool holds = compare(known);
+    if (holds != always)
+      return holds;
   }
-  return false;
+  return always;
 }
 
 Proof Prover::prove(ExprRef element, Value value, ArrayRef<unsigned> vars) {

@@ -188,11 +188,28 @@ Term NormalForm::multiply(const Term &x, const Term &y) {
   return term;
 }
 
+/// What a sum of nothing is over a divisor: 0, or NaN where that is 0 or NaN.
+static Terms emptyOver(const Terms &a) {
+  Terms result;
+  for (const Term &term : a.terms) {
+    Term zero = term;
+    zero.coefficient = Fraction(0, 1);
+    llvm::erase_if(zero.factors, [](const Power &factor) {
+      return factor.power > 0 || factor.atom->freeVars.empty();
+    });
+    if (zero.sums.empty() && !zero.factors.empty())
+      result.terms.push_back(std::move(zero));
+  }
+  return result;
+}
+
 Terms NormalForm::multiply(const Terms &a, const Terms &b) {
   if (!a.present.empty() || !b.present.empty())
     return multiplyMasked(a, b);
   if (std::optional<Terms> special = multiplyInfinite(a, b))
     return *special;
+  if (a.isReal && b.isReal && a.terms.empty() != b.terms.empty())
+    return emptyOver(a.terms.empty() ? b : a);
   Terms result;
   result.isReal = a.isReal || b.isReal;
   if (a.terms.size() * b.terms.size() > 1)

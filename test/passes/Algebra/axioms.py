@@ -45,6 +45,8 @@ DIFFERENT = [
     ("a condition negated", "", "sum(j where l[j] > 0.0) v[j,f]", "sum(j where not (l[j] > 0.0)) v[j,f]"),
     ("a tail left out", "", "sum(j) v[j,f]", "sum(j where j < N - 1) v[j,f]"),
     ("an empty sum divided", "", "sum(e) w[e] * v[i,f] / sqrt(E)", "(sum(e) w[e] * v[i,f]) / sqrt(E)"),
+    ("an empty sum over a row's divisor", "", "sum(e) w[e] * v[i,f] / l[i]", "(sum(e) w[e] * v[i,f]) / l[i]"),
+    ("a row without a key over a divisor", SCORE + "p[i,j] = softmax(j) s[i,j]\n  ", "sum(j) p[i,j] * v[j,f] / l[i]", "(sum(j) p[i,j] * v[j,f]) / l[i]"),
     ("a weight of 0 is no absence", "", "sum(j) (if j <= i then l[j] else 0.0) * v[j,f]", "sum(j where j <= i) l[j] * v[j,f]"),
     ("another row's maximum", SCORE + "p[i,j] = softmax(j) s[i,j]\n  r[i,j] = softmax(j where j < i) s[i,j]\n  ", "sum(j) p[i,j] * v[j,f]", "sum(j) r[i,j] * v[j,f]"),
     ("a score under another condition", SCORE + "t[i,j] = sum(e where j < i) q[i,e] * k[j,e]\n  p[i,j] = softmax(j where j <= i) t[i,j]\n  r[i,j] = softmax(j where j <= i) s[i,j]\n  ",
