@@ -126,11 +126,9 @@ ExprRef Contraction::labelIn(ExprRef term) {
 std::optional<Lookup> Contraction::lookupOf(ExprRef term) {
   Lookup lookup;
   lookup.label = labelIn(term);
-  // Under a condition a label may be none of a row: it is read there alone.
   bool isOther = false;
   ExprRef extent = nullptr;
   Exprs::walk(term, [&](ExprRef e) {
-    isOther |= e->kind == ExprKind::Reduce || e->kind == ExprKind::If;
     if (e->kind != ExprKind::Read)
       return;
     for (auto [axis, index] : llvm::enumerate(e->operands))
@@ -146,6 +144,13 @@ std::optional<Lookup> Contraction::lookupOf(ExprRef term) {
   lookup.term = exprs.replaceOutermost(term, [&](ExprRef e) {
     return e == lookup.label ? exprs.var(lookup.row) : nullptr;
   });
+  // Under a condition a label may be none of a row: it is read there alone. A
+  // condition in the label goes where the label goes.
+  Exprs::walk(lookup.term, [&](ExprRef e) {
+    isOther |= e->kind == ExprKind::Reduce || e->kind == ExprKind::If;
+  });
+  if (isOther)
+    return std::nullopt;
   for (unsigned v : outputs)
     if (lookup.term->uses(v))
       lookup.kept.push_back(v);

@@ -3,8 +3,7 @@
 is found by NumPy from the masks' equations. Of bands, blocks and data the live pairs are rounded to tiles of 16 x 16, so those of a dilation
 that is data; of residues and tables they are not. SYSTEMS says how much more than these may be computed; where it is more than the aim
 (1.3 of tiles, 1.5 of pairs) the figure is what there is today, which must not grow. Row blocks are not counted: not here is
-random-attention, whose row block gathers the keys of its table and computes no others, and of etc-global-local the attention of the
-long tokens, whose row block computes all pairs."""
+random-attention, whose row block gathers the keys of its table and computes no others."""
 import pathlib
 import re
 import subprocess
@@ -183,7 +182,11 @@ def etc():
     inputs = dict(qg=uniform(1, 1, G, E), kg=uniform(1, 1, G, E), vg=uniform(1, 1, G, E), a=uniform(L, E),
                   g_label=label(1, G, G + N), g_mask=g_mask, l2g_label=label(1, N, G), l2g_mask=l2g_mask, l2l_mask=l2l_mask,
                   **{name + "l": uniform(1, 1, N, E) for name in "qkv"})
-    yield dict(radius=radius), inputs, g_mask[0]
+    i, j = places(N)
+    long = np.zeros((N, G + N), bool)
+    long[:, :G] = l2g_mask[0]
+    long[:, G:] = (abs(j - i) <= radius) & l2l_mask[0][i, np.clip(j - i + radius, 0, 2 * radius)]
+    yield dict(radius=radius), inputs, (g_mask[0], long)
 
 
 # model: its cases, what is rounded, and what is allowed.
