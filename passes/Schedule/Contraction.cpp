@@ -11,6 +11,7 @@
 // take the panels of all products in turn, while their rows of A are near.
 // Measured: passes/Schedule/README.md.
 #include "passes/Mutation.h"
+#include "passes/Schedule/ByteTerms.h"
 #include "passes/Schedule/Panels.h"
 #include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/SmallM.h"
@@ -123,32 +124,6 @@ bool isShortEpilogue(halide::FuncOp func, Value sum) {
   return count <= most;
 }
 
-/// A func that stores what \p sum computes, for all that read it.
-Value addTiles(KernelInfo &kernel, Value sum) {
-  KernelFunc *f = kernel.find(sum);
-  SmallVector<halide::ReadOp> reads;
-  for (Operation *user : sum.getUsers())
-    if (auto read = dyn_cast<halide::ReadOp>(user);
-        read && !isa<halide::UpdateOp>(read->getParentOp()))
-      reads.push_back(read);
-  SmallVector<std::string> names = varsOf(f->func);
-  SmallVector<StringRef> vars(names.begin(), names.end());
-  SmallVector<Extent> extents = f->extents;
-  Type type = halide::getElementTypes(sum).front();
-  Value tiles =
-      addFunc(kernel, f->updates.back()->getNextNode(),
-              heed::format("{}_tiles", f->func.getName()), vars, type, extents,
-              [&](OpBuilder &inner, ValueRange args) {
-                return halide::ReadOp::create(inner, sum.getLoc(), type, sum,
-                                              args)
-                    .getResult(0);
-              })
-          .func.getResult();
-  for (halide::ReadOp read : reads)
-    read->replaceUsesOfWith(sum, tiles);
-  return tiles;
-}
-
 /// The schedule of one kernel, step by step.
 class TiledContraction {
 public:
@@ -189,6 +164,8 @@ private:
 
   KernelFunc &acc() { return *kernel.find(accFunc); }
   KernelFunc &out() { return *outputsOf(kernel)[0]; }
+  /// How many steps the loop over terms has, if that is known.
+  KnownExtent steps() { return acc().reductions[0][group > 1].fixed; }
   /// Whether dim \p dim of the sum counts its products.
   bool isProduct(size_t dim) { return products > 1 && dim == productDim; }
 
@@ -204,6 +181,7 @@ private:
   size_t productDim = 0; ///< where there are several
   RegisterTile tile{};
   int64_t lanes = 1, width = 1, rowsPerTask = 1;
+  int64_t group = 1;         ///< terms of a lane that one instruction adds
   bool beyondCache = false;  ///< what is packed comes from memory
   SmallVector<Value> packed; ///< what the sum reads in panels
   Value sumFunc;             ///< the whole sum
@@ -245,7 +223,18 @@ void TiledContraction::pack(const ContractionPlan &plan) {
   stateDenseStrides(kernel);
   beyondCache = isBeyondCache(acc(), products, target);
   rowsPerTask = rowsOfTask(acc(), width, target);
-  packed = packPanels(kernel, update, panels, {lanes, width, products});
+  PanelShape shape{lanes, width, products};
+  std::optional<PairedSum> paired;
+  if (panels.size() == 1)
+    paired = pairTerms(kernel, sumFunc, panels[0], shape, target);
+  if (paired) {
+    sumFunc = accFunc = paired->sum;
+    packed = {paired->panel};
+    productDim = acc().extents.size() - 1;
+    group = pairedTerms;
+  } else {
+    packed = packPanels(kernel, update, panels, shape);
+  }
   dropUnreadFuncs(kernel);
   dropUnreadBuffers(kernel);
 }
@@ -293,6 +282,8 @@ void TiledContraction::splitSum() {
   vars = varsOf(acc().func);
   for (Attribute name : acc().updates[0].getRvars())
     rnames.push_back(cast<StringAttr>(name).str());
+  if (group > 1)
+    rnames.erase(rnames.begin());
 }
 
 /// The output: panels outside of blocks of rows, at least 64 rows a task.
@@ -327,7 +318,12 @@ void TiledContraction::scheduleTile(Value func, int64_t stage,
                           stage ? guard : halide::TailStrategy::RoundUp);
   SmallVector<StringRef> loops{"nv", "nj", vars[1]};
   loops.append(outer.begin(), outer.end());
+  const bool hasPairs = group > 1 && stage && func == accFunc;
+  if (hasPairs)
+    loops.insert(loops.begin(), "pair");
   halide::ReorderOp::create(b, loc, func, stage, loops);
+  if (hasPairs)
+    halide::VectorizeOp::create(b, loc, func, stage, "pair");
   halide::VectorizeOp::create(b, loc, func, stage, "nv");
   halide::UnrollOp::create(b, loc, func, stage, "nj");
   halide::UnrollOp::create(b, loc, func, stage, vars[1]);
@@ -416,13 +412,15 @@ void TiledContraction::placeSum() {
 void TiledContraction::scheduleTerms() {
   const int64_t unrolled = isSmallM ? 8 : 4, streams = 4;
   scheduleTile(accFunc, 0, {});
-  KnownExtent steps = acc().reductions[0].front().fixed;
+  if (group > 1)
+    halide::AtomicOp::create(b, loc, accFunc, 1);
+  KnownExtent steps = this->steps();
   if (!steps) {
     scheduleTile(accFunc, 1, rnames);
     return;
   }
   bool isOnePanel = rnames.size() == 1 && packed.size() == 1;
-  int64_t bytes = widestBits(acc().func) / 8;
+  int64_t bytes = group > 1 ? 1 : widestBits(acc().func) / 8;
   if (isSmallM && isBlocked && isOnePanel) {
     // The next block comes while the tiles of this one are computed: as evenly
     // as where there are most of them.
@@ -462,10 +460,11 @@ void TiledContraction::scheduleTerms() {
   // iteration of the loop over tiles of rows asks for one line of the next
   // panel, and the tiles of a panel share its lines.
   if (beyondCache && isOnePanel)
-    halide::PrefetchLinesOp::create(b, loc, accFunc, 1, packed[0], rnames[0],
-                                    *steps * width * (isBlocked ? 1 : products),
-                                    isBlocked ? sumFunc : outFunc, "mb",
-                                    (unrolled * width * bytes + 63) / 64);
+    halide::PrefetchLinesOp::create(
+        b, loc, accFunc, 1, packed[0], rnames[0],
+        *steps * group * width * (isBlocked ? 1 : products),
+        isBlocked ? sumFunc : outFunc, "mb",
+        (unrolled * group * width * bytes + 63) / 64);
 }
 
 } // namespace

@@ -48,6 +48,9 @@ bool hasAlikeSums(KernelInfo &kernel);
 /// number. Several outputs become one with several elements.
 void fuseHorizontally(KernelInfo &kernel);
 
+/// A func that stores what \p sum computes, for all that read it.
+mlir::Value addTiles(KernelInfo &kernel, mlir::Value sum);
+
 /// Removes funcs that nobody reads.
 void dropUnreadFuncs(KernelInfo &kernel);
 
