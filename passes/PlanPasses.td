@@ -215,6 +215,11 @@ def AttnChooseAlgorithm : Pass<"attn-choose-algorithm"> {
     solver left to an evaluation of each element (data of pairs, no range of keys) is evaluated before for all heads at
     once, so that no piece of keys is computed that no query of a tile sees.
 
+    Weights that are rounded to f16 or bf16 before they meet the values must be divided first. Their attention becomes two
+    that stream: one whose log-sum-exp alone is read, and one without a division whose scores take it off and whose
+    weights are rounded as written. A log-sum-exp of 512 or more has too few digits left; a call that finds one computes
+    the op as it stands, a tile of queries after the other.
+
     Operations that no attention op can say, with a row-wise one between scores and values (heads that mix, norms of
     scores, softmax renormalised; or a softmax whose weights are a result), get `attn.row_block = number` where they
     share loops over queries and are read by each other alone: attn-form-kernels makes each number one kernel.
@@ -238,8 +243,8 @@ def AttnChooseAlgorithm : Pass<"attn-choose-algorithm"> {
         normalise(exp divide stabilise) {attn.plan = #attn.plan<streaming excluding true, [<rows, queries = 1, ...
     ```
   }];
-  let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::tensor::TensorDialect"];
+  let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
 #endif

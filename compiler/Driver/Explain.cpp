@@ -130,7 +130,7 @@ struct Summary {
 /// Whether \p said tells how an attention is computed.
 bool isChoice(const Said &said) {
   return said.pass == "attn-choose-algorithm" && said.name != "cost" &&
-         said.name != "softmax";
+         said.name != "large-scores" && said.name != "softmax";
 }
 
 /// Whether \p said is about a softmax that is no attention's.

@@ -3,6 +3,7 @@
 #include "passes/Masks/MaskBounds.h"
 #include "passes/Mutation.h"
 #include "passes/Plan/ScoreBound.h"
+#include "passes/Plan/TwoPasses.h"
 #include "support/Format.h"
 
 #include "dialects/Attn/Normaliser.h"
@@ -19,38 +20,6 @@ using namespace mlir;
 using namespace heed;
 using attn::DimKind;
 using attn::Form;
-
-/// Whether \p region yields its last argument times something that does not
-/// depend on it.
-static bool isLinear(Region &region) {
-  Block &body = region.front();
-  Value weight = body.getArguments().back();
-  Value value = body.getTerminator()->getOperand(0);
-  llvm::SmallPtrSet<Value, 8> tainted{weight};
-  for (Operation &inner : body.without_terminator())
-    if (llvm::any_of(inner.getOperands(),
-                     [&](Value v) { return tainted.contains(v); }))
-      tainted.insert(inner.result_begin(), inner.result_end());
-  while (value != weight) {
-    Operation *def = value.getDefiningOp();
-    if (!def || def->getBlock() != &body || !tainted.contains(value))
-      return false;
-    if (isa<arith::NegFOp>(def)) {
-      value = def->getOperand(0);
-      continue;
-    }
-    if (!isa<arith::MulFOp, arith::DivFOp>(def) &&
-        !(isa<arith::AddFOp>(def) && mutated("attention-plan.sum-is-linear")))
-      return false;
-    bool left = tainted.contains(def->getOperand(0)),
-         right = tainted.contains(def->getOperand(1));
-    if (left == right || (right && isa<arith::DivFOp>(def) &&
-                          !mutated("attention-plan.divisor-is-linear")))
-      return false;
-    value = def->getOperand(right);
-  }
-  return true;
-}
 
 StringRef heed::whyNotStreaming(attn::AttentionOp op) {
   if (StringRef why = whyNeverStreaming(op); !why.empty())
@@ -71,8 +40,7 @@ StringRef heed::whyNeverStreaming(attn::AttentionOp op) {
   if (op.getStabilise() && !op.getDivide() &&
       !mutated("attention-plan.undivided-streams"))
     return "its exponentials of differences from the maximum are not divided";
-  if (!op.getWeight().empty() && op.getDivide() && !isLinear(op.getWeight()) &&
-      !mutated("choose-algorithm.any-factor-streams"))
+  if (needsSumFirst(op) && !hasTwoPasses(op))
     return "the factor after its normaliser is no product with the weight";
   if (op.getWeights() && !op.getWeights().use_empty())
     return "its weights are a result";

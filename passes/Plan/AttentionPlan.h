@@ -9,7 +9,8 @@
 
 namespace heed {
 
-/// Why \p op cannot stream, or an empty string if it can.
+/// Why \p op cannot stream, or an empty string if it can: in one pass over its
+/// keys, or, where it needsSumFirst(), in two.
 llvm::StringRef whyNotStreaming(attn::AttentionOp op);
 /// The same, however many dims of each kind it has: attn-join-dims may make one
 /// of them.

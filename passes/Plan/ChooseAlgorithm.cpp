@@ -6,6 +6,7 @@
 #include "passes/Plan/AttentionPlan.h"
 #include "passes/Plan/RowBlocks.h"
 #include "passes/Plan/StoredTensors.h"
+#include "passes/Plan/TwoPasses.h"
 #include "passes/Remarks.h"
 
 #include "dialects/Attn/SymbolicDims.h"
@@ -26,6 +27,8 @@ using namespace mlir;
 using namespace heed;
 
 namespace {
+
+constexpr StringLiteral passName = "attn-choose-algorithm";
 
 /// Why the rows of \p op cannot be worked on one tile of queries after the
 /// other, or an empty string if they can.
@@ -164,7 +167,7 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
         for (Operation *op : group)
           op->setAttr(kRowBlockAttr, b.getI64IntegerAttr(number));
         ++number;
-        remarkDone(group.back(), "attn-choose-algorithm", "row-block",
+        remarkDone(group.back(), passName, "row-block",
                    heed::format("all scores of a tile of queries at once, {} "
                                 "operations in one kernel",
                                 group.size()));
@@ -176,7 +179,7 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
       if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op) &&
           !op->hasAttr(kRowBlockAttr) && isSummed(op->getResult(0)))
         remarkDeclined(
-            op, "attn-choose-algorithm", "softmax",
+            op, passName, "softmax",
             heed::format("a softmax by itself: its rows are stored, {}",
                          storedText(op->getResult(0))));
     });
@@ -185,37 +188,74 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
   void choose(attn::AttentionOp op) {
     if (op.numDims(attn::DimKind::Query) == 0)
       op = oneQuery(op);
-    StringRef why = whyNotStreaming(op), rows = whyNotRowBlock(op);
-    attn::PlanAttr plan;
-    if (why.empty()) {
-      // An op that has just got its query dim, and its mask with it.
-      if (!op.getWhere().empty() && op.getMask().empty())
-        if (FailureOr<MaskBounds> bounds = solveMask(op); succeeded(bounds))
-          writeMask(op, *bounds);
-      plan = streamingPlan(op, halide::getTarget(op));
-    } else {
-      plan = attn::PlanAttr::get(op.getContext(),
-                                 rows.empty() ? attn::Algorithm::RowBlock
-                                              : attn::Algorithm::Materialised,
-                                 /*excluding=*/false,
-                                 /*evaluating=*/false, {});
+    StringRef why = whyNotStreaming(op);
+    if (!why.empty())
+      return wholeRows(op, why);
+    if (!needsSumFirst(op)) {
+      stream(op);
+      remarkDone(op, passName, "streaming",
+                 "one pass over the keys, no scores are stored" +
+                     evaluated(op));
+      return remarkProducts(op);
     }
-    op->setAttr(attn::kPlanAttr, plan);
-    if (why.empty())
-      remarkDone(op, "attn-choose-algorithm", "streaming",
-                 plan.getEvaluating()
-                     ? "one pass over the keys, no scores are stored; the mask "
-                       "is evaluated before, and keys that no query of a tile "
-                       "sees are passed over"
-                     : "one pass over the keys, no scores are stored");
-    else if (rows.empty())
+    OpBuilder b(op);
+    TwoPasses passes = inTwoPasses(b, op);
+    stream(passes.sums);
+    stream(passes.weights);
+    setPlan(passes.whole, attn::Algorithm::RowBlock);
+    remarkDone(
+        passes.weights, passName, "streaming",
+        "two passes over the keys, no scores are stored: its weights are "
+        "rounded, so the sums of rows come first" +
+            evaluated(passes.weights));
+    remarkFound(passes.whole, passName, "large-scores",
+                "one pass and all scores of a tile of queries at once where "
+                "some row's log-sum-exp is 512 or more");
+    remarkProducts(passes.sums);
+    remarkProducts(passes.weights);
+  }
+
+  /// What a remark says of a mask that a plan has evaluated.
+  static std::string evaluated(attn::AttentionOp op) {
+    return op.plan().getEvaluating()
+               ? "; the mask is evaluated before, and keys that no query of a "
+                 "tile sees are passed over"
+               : "";
+  }
+
+  /// Plans \p op, which whyNotStreaming() has nothing against.
+  void stream(attn::AttentionOp op) {
+    // An op that has just got its query dim, and its mask with it.
+    if (!op.getWhere().empty() && op.getMask().empty())
+      if (FailureOr<MaskBounds> bounds = solveMask(op); succeeded(bounds))
+        writeMask(op, *bounds);
+    op->setAttr(attn::kPlanAttr, streamingPlan(op, halide::getTarget(op)));
+  }
+
+  void setPlan(attn::AttentionOp op, attn::Algorithm algorithm) {
+    op->setAttr(attn::kPlanAttr, attn::PlanAttr::get(op.getContext(), algorithm,
+                                                     /*excluding=*/false,
+                                                     /*evaluating=*/false, {}));
+  }
+
+  /// Plans \p op by its definition, a tile of queries after the other if that
+  /// can be. It does not stream: \p why.
+  void wholeRows(attn::AttentionOp op, StringRef why) {
+    StringRef rows = whyNotRowBlock(op);
+    setPlan(op, rows.empty() ? attn::Algorithm::RowBlock
+                             : attn::Algorithm::Materialised);
+    if (rows.empty())
       remarkDone(
-          op, "attn-choose-algorithm", "row-block",
+          op, passName, "row-block",
           heed::format("all scores of a tile of queries at once: {}", why));
     else
       remarkDeclined(
-          op, "attn-choose-algorithm", "materialised",
+          op, passName, "materialised",
           heed::format("the scores are stored: {}, and {}", why, rows));
+    remarkProducts(op);
+  }
+
+  void remarkProducts(attn::AttentionOp op) {
     SymbolicDims dims;
     remarkCost(op, dims.str(productsOf(op, dims)),
                op.getWhere().empty() ? "" : ", less where it is masked");
@@ -234,7 +274,7 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
   }
 
   void remarkCost(Operation *op, StringRef products, StringRef but) {
-    remarkFound(op, "attn-choose-algorithm", "cost",
+    remarkFound(op, passName, "cost",
                 heed::format("costs {} products{}", products, but));
   }
 

@@ -10,6 +10,7 @@
 #include "passes/Passes.h"
 #include "passes/Plan/AttentionParts.h"
 #include "passes/Plan/AttentionPlan.h"
+#include "passes/Plan/TwoPasses.h"
 #include "passes/Remarks.h"
 #include "support/Format.h"
 
@@ -357,7 +358,9 @@ struct JoinDims : heed::impl::AttnJoinDimsBase<JoinDims> {
   }
 
   void join(attn::AttentionOp op) {
-    StringRef why = whyNeverStreaming(op);
+    StringRef why = needsSumFirst(op)
+                        ? "its weights are rounded, or no product with them"
+                        : whyNeverStreaming(op);
     OpBuilder b(op);
     attn::AttentionOp now = why.empty() ? withoutPairTerms(b, op, why) : op;
     if (!why.empty())

@@ -2,6 +2,7 @@
 #include "passes/Contract.h"
 #include "passes/Passes.h"
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -106,6 +107,9 @@ private:
                  << call.getCallee() << "', which is no function (kernels.c4)";
         called.insert(call.getCallee());
       }
+      auto number = dyn_cast<tensor::ExtractOp>(op);
+      if (number && number.getIndices().empty())
+        return success();
       return checkHostOp(op, "kernels.c3", {"func.func", "func.call"});
     });
   }
