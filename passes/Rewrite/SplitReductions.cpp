@@ -24,9 +24,11 @@ static unsigned trailing(ExprRef read, ArrayRef<unsigned> summed) {
 }
 
 /// Those of \p summed that are reduced first: they end an array that all of
-/// them index. None where that is all of them, and in each array.
-static SmallVector<unsigned> innermost(ExprRef body,
-                                       ArrayRef<unsigned> summed) {
+/// them index. None where that is all of them, and in each array; but where
+/// they are reduced to a number, \p isNumber, the last one is, so that there
+/// are rows.
+static SmallVector<unsigned> innermost(ExprRef body, ArrayRef<unsigned> summed,
+                                       bool isNumber) {
   SmallVector<unsigned> first;
   Exprs::walk(body, [&](ExprRef e) {
     if (e->kind != ExprKind::Read || !first.empty() ||
@@ -37,6 +39,8 @@ static SmallVector<unsigned> innermost(ExprRef body,
   });
   if (first.size() < summed.size())
     return first;
+  if (isNumber)
+    return {first.front()};
   // All end it, but another array has the outer ones alone.
   unsigned outer = 0;
   Exprs::walk(body, [&](ExprRef e) {
@@ -78,7 +82,7 @@ bool heed::splitReduction(Operation *root, DenseSet<Operation *> &erased) {
   if (!element || element->kind != ExprKind::Reduce)
     return false;
   ExprRef body = exprs.open(element, summed);
-  SmallVector<unsigned> first = innermost(body, summed);
+  SmallVector<unsigned> first = innermost(body, summed, outputs.empty());
   if (first.empty() || first.size() == summed.size() || areFew(exprs, first))
     return false;
   SmallVector<unsigned> rows(outputs), others;
