@@ -31,6 +31,16 @@ Halide::Target makeTarget(const halide::Target &target, bool checks,
   return t;
 }
 
+/// What \p pipeline's instructions may be: \p target's and those that it asks
+/// for.
+Halide::Target targetOf(halide::PipelineOp pipeline,
+                        const Halide::Target &target) {
+  auto more = pipeline->getAttrOfType<StringAttr>("halide.features");
+  return more ? Halide::Target(
+                    heed::format("{}-{}", target.to_string(), more.str()))
+              : target;
+}
+
 /// Where to begin, so that no long kernel is compiled alone at the end: what a
 /// kernel takes grows with its number of ops.
 std::vector<size_t> longestFirst(ArrayRef<halide::PipelineOp> pipelines) {
@@ -150,8 +160,8 @@ public:
 private:
   bool begin(size_t k, Backend backend) {
     children[k] = std::make_unique<Child>([&](int fd) {
-      compileInChild(pipelines[k], kernels[k].symbol, target, options, backend,
-                     fd);
+      compileInChild(pipelines[k], kernels[k].symbol,
+                     targetOf(pipelines[k], target), options, backend, fd);
     });
     return children[k]->pid >= 0;
   }

@@ -203,11 +203,11 @@ bool Compilation::compileHost(size_t which, ModuleOp module,
                               std::string &text) {
   bool isPublic = which + 1 == targets.size();
   TimingScope scope = (beside ? *beside : total).nest("host code");
+  // LLVM knows the psABI's levels alone.
+  llvm::StringRef cpu = target->name;
+  cpu.consume_back("-vnni");
   HostTarget hostTarget = hostTargetOfCpu(
-      target->name == "x86-64" ||
-              llvm::StringRef(target->name).starts_with("x86-64-")
-          ? target->name
-          : "x86-64");
+      cpu == "x86-64" || cpu.starts_with("x86-64-") ? cpu : "x86-64");
   if (!target->triple.empty())
     hostTarget.triple = target->triple;
   hostTarget.optLevel = options.optLevel;

@@ -61,7 +61,8 @@ struct CommandLine {
                      "by definition: slow, for comparison"))};
   cl::opt<std::string> target{
       "target",
-      cl::desc("host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4; of several, "
+      cl::desc("host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, x86-64-v4-vnni; "
+               "of several, "
                "with commas, the program takes the best that it can run"),
       cl::init("host"), cl::value_desc("names"), cl::cat(category)};
   cl::list<std::string> settings{

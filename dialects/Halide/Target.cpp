@@ -16,7 +16,8 @@ using namespace heed::halide;
 
 namespace {
 
-/// One level of the x86-64 psABI, in terms of what code for it may use.
+/// One level of the x86-64 psABI, or one beyond them, in terms of what code for
+/// it may use.
 struct Level {
   const char *name;
   const char *features; // those that the CPU must have, which are also
@@ -37,6 +38,14 @@ const Level levels[] = {
      "x86-64-linux-avx-avx2-f16c-fma-sse41", 256, 16},
     {"x86-64-v4",
      "avx,avx2,avx512bw,avx512cd,avx512dq,avx512f,avx512vl,bmi,bmi2,f16c,fma,"
+     "lzcnt,movbe,popcnt,sse2,sse3,sse4.1,sse4.2,ssse3",
+     "x86-64-linux-avx-avx2-avx512-avx512_skylake-f16c-fma-sse41", 512, 32},
+    // Products of bytes: what libHalide's "avx512_zen4" takes. Kernels have it
+    // that ask for it (halide.features), all others are v4's: its conversions
+    // to bf16 have no subnormal numbers.
+    {"x86-64-v4-vnni",
+     "avx,avx2,avx512bf16,avx512bitalg,avx512bw,avx512cd,avx512dq,avx512f,"
+     "avx512ifma,avx512vbmi,avx512vbmi2,avx512vl,avx512vnni,bmi,bmi2,f16c,fma,"
      "lzcnt,movbe,popcnt,sse2,sse3,sse4.1,sse4.2,ssse3",
      "x86-64-linux-avx-avx2-avx512-avx512_skylake-f16c-fma-sse41", 512, 32},
 };

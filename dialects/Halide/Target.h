@@ -35,9 +35,9 @@ struct Target {
 Target detectHost();
 
 /// The target called \p name: `host`, `x86-64`, `x86-64-v2`, `x86-64-v3`,
-/// `x86-64-v4`. Caches and cores are the host's, so that tiles fit where the
-/// program most likely runs. Fails with a sentence in \p error that lists the
-/// known names.
+/// `x86-64-v4`, `x86-64-v4-vnni`. Caches and cores are the host's, so that
+/// tiles fit where the program most likely runs. Fails with a sentence in \p
+/// error that lists the known names.
 mlir::FailureOr<Target> parseTarget(llvm::StringRef name, std::string &error);
 
 /// Writes \p target to the module's attribute `halide.target`, a dictionary.

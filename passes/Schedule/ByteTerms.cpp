@@ -1,4 +1,4 @@
-//===- ByteTerms.cpp - sums of products of bytes, two terms a step --------===//
+//===- ByteTerms.cpp - sums of products of bytes, some terms a step -------===//
 //
 // y[m, n] = sum_r A[m, r] * B[r, n] of signed bytes, summed in i32. Multiplied
 // as i32, a vector of products takes two multiplications, each slower than one
@@ -10,6 +10,10 @@
 // B is packed in panels [panel][k][column][pair], its bytes as they are; A is
 // copied as i16, which a lane takes a pair at a time, with a zero behind an odd
 // number of terms.
+//
+// Where the processor multiplies four bytes a lane (VNNI), one of its operands
+// has no sign: A's bytes are taken with 128 more, sum_r (A + 128) B, and the
+// sum starts from -128 sum_r B. Behind the last term B's are 0 then.
 #include "passes/Schedule/ByteTerms.h"
 #include "passes/Mutation.h"
 #include "passes/Schedule/Schedule.h"
@@ -43,18 +47,33 @@ public:
 
   /// Whether the sum is one of products of two bytes.
   bool match();
-  PairedSum run();
+  GroupedSum run();
 
 private:
+  void chooseGroup();
   /// \p term, or the last one if it is beyond that.
   Value lastTerm(OpBuilder &inner, Value term);
-  /// A's terms along dim 0, as i16.
+  /// \p value, of term \p term, or 0 behind the last one.
+  Value orZero(OpBuilder &inner, Value term, Value value);
+  /// A's terms along dim 0, as i16, or as bytes that have 128 more.
   Value addRows();
   /// B's bytes, panel by panel; past the end they are those of the last column.
   Value addPanel();
   Value schedulePanel(KernelFunc &panel, size_t panelAt);
+  /// The sums of B's columns: dims "lane", "panel", and \p ofColumns.
+  Value addColumns(Value panel, ArrayRef<BlockArgument> ofColumns);
+  /// A schedule by vectors of columns, as tasks of a panel.
+  void scheduleColumns(KernelFunc &columns);
   Value addSum(Value rows, Value panel);
-  /// \p sum at \p args with the pair of terms that they name.
+  /// Where the panels hold the term that lane, part, step and the panel's
+  /// number say, and \p own of the update's other arguments.
+  SmallVector<Value> placeOf(Value lane, Value part, Value step, Value number,
+                             llvm::function_ref<Value(BlockArgument)> own);
+  /// Gives \p func an update over groups of terms.
+  halide::UpdateOp
+  addUpdate(Value func,
+            llvm::function_ref<Value(OpBuilder &, ValueRange)> body);
+  /// \p sum at \p args with the term that they name.
   Value addTerm(OpBuilder &at, ValueRange args, Value sum, Value rows,
                 Value panel);
 
@@ -71,12 +90,31 @@ private:
   Location loc;
   OpBuilder b; ///< before the update
   size_t rank, panelDim;
+  int64_t group = 2; ///< terms of a step
+  bool hasVnni = false;
   Extent terms{}, steps{}, panels{};
   Value lastColumn;
   /// The arguments of the update that A and B follow, but for terms and
   /// columns.
   SmallVector<BlockArgument> ofRows, ofPanel;
 };
+
+void ByteSum::chooseGroup() {
+  // Of few rows the columns' sums take as long as the products.
+  constexpr int64_t fewest = 16;
+  // libHalide's conversions to bf16 would be others.
+  bool hasBF16 = false;
+  kernel.pipeline->walk([&](Operation *op) {
+    for (Value value : op->getResults())
+      hasBF16 |= isa<halide::FuncType>(value.getType())
+                     ? halide::getElementTypes(value).front().isBF16()
+                     : value.getType().isBF16();
+  });
+  hasVnni = target.hasFeature("avx512vnni") && !hasBF16;
+  if (hasVnni && kernel.rows != RowCount::Small &&
+      f->extents[1].fixed.value_or(fewest) >= fewest)
+    group = 4;
+}
 
 bool ByteSum::match() {
   unsigned number = 0;
@@ -120,57 +158,67 @@ bool ByteSum::match() {
 }
 
 Value ByteSum::lastTerm(OpBuilder &inner, Value term) {
-  if (terms.fixed && *terms.fixed % pairedTerms == 0)
+  if (terms.fixed && *terms.fixed % group == 0)
     return term;
   Value likely = halide::LikelyOp::create(inner, loc, term);
   return arith::MinSIOp::create(inner, loc, likely,
                                 addI32(inner, terms.value, -1));
 }
 
+Value ByteSum::orZero(OpBuilder &inner, Value term, Value value) {
+  if (terms.fixed && *terms.fixed % group == 0)
+    return value;
+  Value end = mutated("contraction.part-beyond-last-term")
+                  ? mulI32(inner, steps.value, group)
+                  : terms.value;
+  Value isTerm =
+      arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, term, end);
+  Value likely = halide::LikelyOp::create(inner, loc, value);
+  Value zero = arith::ConstantOp::create(
+      inner, loc, inner.getIntegerAttr(value.getType(), 0));
+  return arith::SelectOp::create(inner, loc, isTerm, likely, zero);
+}
+
 Value ByteSum::addRows() {
   SmallVector<std::string> names{"term"};
-  SmallVector<Extent> extents{{mulI32(b, steps.value, pairedTerms), {}}};
+  SmallVector<Extent> extents{{mulI32(b, steps.value, group), {}}};
   if (steps.fixed)
-    extents[0].fixed = *steps.fixed * pairedTerms;
+    extents[0].fixed = *steps.fixed * group;
   for (BlockArgument arg : ofRows) {
     unsigned at = arg.getArgNumber();
     names.push_back(heed::format("a{}", at));
     extents.push_back(at < rank ? f->extents[at] : f->reductions[0][at - rank]);
   }
-  Type i16 = b.getIntegerType(16);
+  Type type = b.getIntegerType(group == 4 ? 8 : 16);
   SmallVector<StringRef> vars(names.begin(), names.end());
-  KernelFunc &rows = addFunc(
-      kernel, update, "pairs", vars, i16, extents,
-      [&](OpBuilder &inner, ValueRange args) -> Value {
-        IRMapping map;
-        map.map(term(), lastTerm(inner, args[0]));
-        for (auto [arg, dim] : llvm::zip(ofRows, args.drop_front()))
-          map.map(arg, dim);
-        Value byte = cloneSlice(inner, row.getResult(0), map);
-        Value value = arith::ExtSIOp::create(inner, loc, i16, byte);
-        if (terms.fixed && *terms.fixed % pairedTerms == 0)
-          return value;
-        Value isTerm = arith::CmpIOp::create(
-            inner, loc, arith::CmpIPredicate::slt, args[0],
-            mutated("contraction.pair-beyond-last-term") ? extents[0].value
-                                                         : terms.value);
-        Value likely = halide::LikelyOp::create(inner, loc, value);
-        Value zero =
-            arith::ConstantOp::create(inner, loc, inner.getIntegerAttr(i16, 0));
-        return arith::SelectOp::create(inner, loc, isTerm, likely, zero);
-      });
+  KernelFunc &rows =
+      addFunc(kernel, update, "rows", vars, type, extents,
+              [&](OpBuilder &inner, ValueRange args) -> Value {
+                IRMapping map;
+                map.map(term(), lastTerm(inner, args[0]));
+                for (auto [arg, dim] : llvm::zip(ofRows, args.drop_front()))
+                  map.map(arg, dim);
+                Value byte = cloneSlice(inner, row.getResult(0), map);
+                if (group == 4)
+                  return arith::XOrIOp::create(
+                      inner, loc, byte,
+                      arith::ConstantOp::create(inner, loc,
+                                                inner.getI8IntegerAttr(-128)));
+                return orZero(inner, args[0],
+                              arith::ExtSIOp::create(inner, loc, type, byte));
+              });
   OpBuilder at = scheduleBuilder(kernel);
   halide::ComputeRootOp::create(at, loc, rows.func.getResult());
-  vectorizeInner(at, rows.func, 0, "term", target.lanes(16));
+  vectorizeInner(at, rows.func, 0, "term",
+                 target.lanes(type.getIntOrFloatBitWidth()));
   parallelOuter(at, rows.func, 0, names, 1, FusedBody::Alone);
   return rows.func.getResult();
 }
 
 Value ByteSum::addPanel() {
   // Outer dims of the sum are outside of a panel, all else is inside.
-  SmallVector<std::string> names{"pair", "lane", "step"};
-  SmallVector<Extent> extents{
-      {Value(), pairedTerms}, {Value(), shape.width}, steps};
+  SmallVector<std::string> names{"part", "lane", "step"};
+  SmallVector<Extent> extents{{Value(), group}, {Value(), shape.width}, steps};
   SmallVector<BlockArgument> order;
   auto add = [&](StringRef name, BlockArgument arg, Extent extent) {
     names.push_back(heed::format("{}{}", name, arg.getArgNumber()));
@@ -199,11 +247,12 @@ Value ByteSum::addPanel() {
         map.map(body.getArgument(0),
                 arith::MinSIOp::create(inner, loc, at, lastColumn));
         Value term = arith::AddIOp::create(
-            inner, loc, mulI32(inner, args[2], pairedTerms), args[0]);
+            inner, loc, mulI32(inner, args[2], group), args[0]);
         map.map(this->term(), lastTerm(inner, term));
         for (auto [k, arg] : llvm::enumerate(order))
           map.map(arg, args[k < inside ? 3 + k : 4 + k]);
-        return cloneSlice(inner, column.getResult(0), map);
+        Value byte = cloneSlice(inner, column.getResult(0), map);
+        return group == 4 ? orZero(inner, term, byte) : byte;
       });
   return schedulePanel(panel, panelAt);
 }
@@ -216,8 +265,8 @@ Value ByteSum::schedulePanel(KernelFunc &panel, size_t panelAt) {
                             shape.lanes, halide::TailStrategy::RoundUp);
     halide::VectorizeOp::create(at, loc, func, 0, "lanev");
     halide::BoundExtentOp::create(at, loc, func, "lane", i32(at, shape.width));
-    halide::BoundExtentOp::create(at, loc, func, "pair", i32(at, pairedTerms));
-    halide::UnrollOp::create(at, loc, func, 0, "pair");
+    halide::BoundExtentOp::create(at, loc, func, "part", i32(at, group));
+    halide::UnrollOp::create(at, loc, func, 0, "part");
     parallelOuter(at, own.func, 0, names, panelAt, FusedBody::Alone);
   };
   Value func = panel.func.getResult();
@@ -229,6 +278,101 @@ Value ByteSum::schedulePanel(KernelFunc &panel, size_t panelAt) {
   return func;
 }
 
+SmallVector<Value>
+ByteSum::placeOf(Value lane, Value part, Value step, Value number,
+                 llvm::function_ref<Value(BlockArgument)> own) {
+  SmallVector<Value> place{part, lane, step};
+  auto isOuter = [&](BlockArgument arg) {
+    return arg.getArgNumber() < panelDim;
+  };
+  for (BlockArgument arg : ofPanel)
+    if (!isOuter(arg))
+      place.push_back(own(arg));
+  place.push_back(number);
+  for (BlockArgument arg : ofPanel)
+    if (isOuter(arg))
+      place.push_back(own(arg));
+  return place;
+}
+
+Value ByteSum::addColumns(Value panel, ArrayRef<BlockArgument> ofColumns) {
+  SmallVector<std::string> names{"lane", "panel"};
+  SmallVector<Extent> extents{{Value(), shape.width}, panels};
+  for (BlockArgument arg : ofColumns) {
+    names.push_back(heed::format("c{}", arg.getArgNumber()));
+    extents.push_back(f->extents[arg.getArgNumber()]);
+  }
+  SmallVector<StringRef> vars(names.begin(), names.end());
+  Type i32Type = b.getI32Type();
+  KernelFunc &columns = addFunc(
+      kernel, update, "columns", vars, i32Type, extents,
+      [&](OpBuilder &inner, ValueRange) -> Value { return i32(inner, 0); });
+  Value func = columns.func.getResult();
+  const size_t dims = names.size();
+  addUpdate(func, [&](OpBuilder &at, ValueRange args) -> Value {
+    auto own = [&](BlockArgument arg) -> Value {
+      if (arg.getArgNumber() > rank)
+        return args[dims + 1 + arg.getArgNumber() - rank];
+      return args[2 + (llvm::find(ofColumns, arg) - ofColumns.begin())];
+    };
+    auto read = [&](Value from, ValueRange coordinates, Type type) -> Value {
+      return halide::ReadOp::create(at, loc, type, from, coordinates)
+          .getResult(0);
+    };
+    Value byte =
+        read(panel, placeOf(args[0], args[dims], args[dims + 1], args[1], own),
+             at.getI8Type());
+    Value old = read(func, args.take_front(dims), i32Type);
+    return arith::AddIOp::create(
+        at, loc, old, arith::ExtSIOp::create(at, loc, i32Type, byte));
+  });
+  scheduleColumns(columns);
+  return func;
+}
+
+void ByteSum::scheduleColumns(KernelFunc &columns) {
+  OpBuilder at = scheduleBuilder(kernel);
+  Value func = columns.func.getResult();
+  halide::ComputeRootOp::create(at, loc, func);
+  halide::BoundExtentOp::create(at, loc, func, "lane", i32(at, shape.width));
+  for (int64_t stage : {0, 1}) {
+    halide::SplitOp::create(at, loc, func, stage, "lane", "nj", "nv",
+                            shape.lanes, halide::TailStrategy::GuardWithIf);
+    halide::VectorizeOp::create(at, loc, func, stage, "nv");
+  }
+  SmallVector<std::string> loops{"nv"};
+  for (Attribute name : columns.updates[0].getRvars())
+    loops.push_back(cast<StringAttr>(name).str());
+  loops.push_back("nj");
+  const size_t inside = loops.size();
+  llvm::append_range(loops, ArrayRef(varsOf(columns.func)).drop_front());
+  halide::ReorderOp::create(at, loc, func, 1,
+                            SmallVector<StringRef>(loops.begin(), loops.end()));
+  halide::UnrollOp::create(at, loc, func, 1, "part");
+  parallelOuter(at, columns.func, 1, loops, inside, FusedBody::Alone);
+}
+
+halide::UpdateOp
+ByteSum::addUpdate(Value func,
+                   llvm::function_ref<Value(OpBuilder &, ValueRange)> body) {
+  SmallVector<StringRef> rvars{"part"};
+  for (Attribute name : update.getRvars())
+    rvars.push_back(cast<StringAttr>(name).getValue());
+  SmallVector<Value> bounds{i32(b, 0), i32(b, group), i32(b, 0), steps.value};
+  llvm::append_range(bounds, update.getBounds().drop_front(2));
+  auto add = halide::UpdateOp::create(b, loc, func, rvars, bounds);
+  add.fill(b, add.getSet(), [&](OpBuilder &at, Location, ValueRange args) {
+    return SmallVector<Value>{body(at, args)};
+  });
+  KernelFunc *grouped = kernel.find(func);
+  grouped->role = FuncRole::Reduction;
+  grouped->updates.push_back(add);
+  SmallVector<Extent> reductions{{i32(b, group), group}, steps};
+  llvm::append_range(reductions, ArrayRef(f->reductions[0]).drop_front());
+  grouped->reductions.push_back(reductions);
+  return add;
+}
+
 Value ByteSum::addTerm(OpBuilder &at, ValueRange args, Value sum, Value rows,
                        Value panel) {
   Type i32Type = at.getI32Type();
@@ -237,30 +381,24 @@ Value ByteSum::addTerm(OpBuilder &at, ValueRange args, Value sum, Value rows,
     unsigned k = arg.getArgNumber();
     return args[k < panelDim ? k : k < rank ? k + 1 : k + 2];
   };
-  Value pair = args[rank + 1], step = args[rank + 2];
+  Value part = args[rank + 1], step = args[rank + 2];
   SmallVector<Value> ofA{
-      arith::AddIOp::create(at, loc, mulI32(at, step, pairedTerms), pair)};
+      arith::AddIOp::create(at, loc, mulI32(at, step, group), part)};
   for (BlockArgument arg : ofRows)
     ofA.push_back(own(arg));
-  SmallVector<Value> ofB{pair, args[0], step};
-  bool isPlaced = false;
-  for (BlockArgument arg : ofPanel) {
-    if (!isPlaced && arg.getArgNumber() < panelDim) {
-      ofB.push_back(args[panelDim]);
-      isPlaced = true;
-    }
-    ofB.push_back(own(arg));
-  }
-  if (!isPlaced)
-    ofB.push_back(args[panelDim]);
+  SmallVector<Value> ofB = placeOf(args[0], part, step, args[panelDim], own);
   auto read = [&](Value from, ValueRange coordinates, Type type) -> Value {
     return halide::ReadOp::create(at, loc, type, from, coordinates)
         .getResult(0);
   };
-  Value x = arith::ExtSIOp::create(at, loc, i32Type,
-                                   read(rows, ofA, at.getIntegerType(16)));
+  Value x = group == 4 ? arith::ExtUIOp::create(at, loc, i32Type,
+                                                read(rows, ofA, at.getI8Type()))
+                             .getResult()
+                       : arith::ExtSIOp::create(
+                             at, loc, i32Type, read(rows, ofA, at.getI16Type()))
+                             .getResult();
   Value y = arith::ExtSIOp::create(at, loc, i32Type,
-                                   read(panel, ofB, at.getIntegerType(8)));
+                                   read(panel, ofB, at.getI8Type()));
   Value old = read(sum, args.take_front(rank + 1), i32Type);
   Value fresh = arith::MulIOp::create(at, loc, x, y);
   return arith::AddIOp::create(at, loc, old, fresh);
@@ -274,36 +412,38 @@ Value ByteSum::addSum(Value rows, Value panel) {
   extents[0] = {Value(), shape.width};
   extents.insert(extents.begin() + panelDim, panels);
   SmallVector<StringRef> vars(names.begin(), names.end());
-  Type i32Type = b.getI32Type();
-  KernelFunc &paired =
-      addFunc(kernel, update, heed::format("{}_pairs", f->func.getName()), vars,
-              i32Type, extents, [&](OpBuilder &inner, ValueRange) -> Value {
-                return i32(inner, 0);
-              });
-  Value sum = paired.func.getResult();
-  paired.role = FuncRole::Reduction;
-  SmallVector<StringRef> rvars{"pair"};
-  for (Attribute name : update.getRvars())
-    rvars.push_back(cast<StringAttr>(name).getValue());
-  SmallVector<Value> bounds{i32(b, 0), i32(b, pairedTerms), i32(b, 0),
-                            steps.value};
-  llvm::append_range(bounds, update.getBounds().drop_front(2));
-  auto add = halide::UpdateOp::create(b, loc, sum, rvars, bounds);
-  add.fill(b, add.getSet(), [&](OpBuilder &at, Location, ValueRange args) {
-    return SmallVector<Value>{addTerm(at, args, sum, rows, panel)};
+  SmallVector<BlockArgument> ofColumns;
+  for (BlockArgument arg : ofPanel)
+    if (arg.getArgNumber() < rank)
+      ofColumns.push_back(arg);
+  Value columns = group == 4 ? addColumns(panel, ofColumns) : Value();
+  KernelFunc &grouped = addFunc(
+      kernel, update, heed::format("{}_grouped", f->func.getName()), vars,
+      b.getI32Type(), extents, [&](OpBuilder &inner, ValueRange args) -> Value {
+        if (!columns)
+          return i32(inner, 0);
+        SmallVector<Value> at{args[0], args[panelDim]};
+        for (BlockArgument arg : ofColumns)
+          at.push_back(
+              args[arg.getArgNumber() + (arg.getArgNumber() >= panelDim)]);
+        Value sum =
+            halide::ReadOp::create(inner, loc, inner.getI32Type(), columns, at)
+                .getResult(0);
+        return mulI32(inner, sum, -128);
+      });
+  Value sum = grouped.func.getResult();
+  addUpdate(sum, [&](OpBuilder &at, ValueRange args) {
+    return addTerm(at, args, sum, rows, panel);
   });
-  paired.updates.push_back(add);
-  SmallVector<Extent> reductions{{i32(b, pairedTerms), pairedTerms}, steps};
-  llvm::append_range(reductions, ArrayRef(f->reductions[0]).drop_front());
-  paired.reductions.push_back(reductions);
   return sum;
 }
 
-PairedSum ByteSum::run() {
+GroupedSum ByteSum::run() {
+  chooseGroup();
   terms = f->reductions[0][0];
-  steps = {divI32(b, addI32(b, terms.value, pairedTerms - 1), pairedTerms), {}};
+  steps = {divI32(b, addI32(b, terms.value, group - 1), group), {}};
   if (terms.fixed)
-    steps.fixed = (*terms.fixed + pairedTerms - 1) / pairedTerms;
+    steps.fixed = (*terms.fixed + group - 1) / group;
   if (steps.fixed)
     steps.value = i32(b, *steps.fixed);
   Extent columns = f->extents[0];
@@ -330,14 +470,18 @@ PairedSum ByteSum::run() {
     read.getResult(0).replaceAllUsesWith(replaced.getResult(0));
     read.erase();
   }
-  return {sum, panel};
+  if (hasVnni)
+    kernel.pipeline->setAttr("halide.features",
+                             b.getStringAttr("avx512_cannonlake-avx512_zen4"));
+  return {sum, panel, group};
 }
 
 } // namespace
 
-std::optional<PairedSum> heed::pairTerms(KernelInfo &kernel, Value sum,
-                                         halide::ReadOp panel, PanelShape shape,
-                                         const halide::Target &target) {
+std::optional<GroupedSum> heed::groupTerms(KernelInfo &kernel, Value sum,
+                                           halide::ReadOp panel,
+                                           PanelShape shape,
+                                           const halide::Target &target) {
   ByteSum bytes(kernel, sum, panel, shape, target);
   if (!bytes.match())
     return std::nullopt;

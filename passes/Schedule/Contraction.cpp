@@ -224,14 +224,14 @@ void TiledContraction::pack(const ContractionPlan &plan) {
   beyondCache = isBeyondCache(acc(), products, target);
   rowsPerTask = rowsOfTask(acc(), width, target);
   PanelShape shape{lanes, width, products};
-  std::optional<PairedSum> paired;
+  std::optional<GroupedSum> grouped;
   if (panels.size() == 1)
-    paired = pairTerms(kernel, sumFunc, panels[0], shape, target);
-  if (paired) {
-    sumFunc = accFunc = paired->sum;
-    packed = {paired->panel};
+    grouped = groupTerms(kernel, sumFunc, panels[0], shape, target);
+  if (grouped) {
+    sumFunc = accFunc = grouped->sum;
+    packed = {grouped->panel};
     productDim = acc().extents.size() - 1;
-    group = pairedTerms;
+    group = grouped->group;
   } else {
     packed = packPanels(kernel, update, panels, shape);
   }
@@ -318,12 +318,12 @@ void TiledContraction::scheduleTile(Value func, int64_t stage,
                           stage ? guard : halide::TailStrategy::RoundUp);
   SmallVector<StringRef> loops{"nv", "nj", vars[1]};
   loops.append(outer.begin(), outer.end());
-  const bool hasPairs = group > 1 && stage && func == accFunc;
-  if (hasPairs)
-    loops.insert(loops.begin(), "pair");
+  const bool isGrouped = group > 1 && stage && func == accFunc;
+  if (isGrouped)
+    loops.insert(loops.begin(), "part");
   halide::ReorderOp::create(b, loc, func, stage, loops);
-  if (hasPairs)
-    halide::VectorizeOp::create(b, loc, func, stage, "pair");
+  if (isGrouped)
+    halide::VectorizeOp::create(b, loc, func, stage, "part");
   halide::VectorizeOp::create(b, loc, func, stage, "nv");
   halide::UnrollOp::create(b, loc, func, stage, "nj");
   halide::UnrollOp::create(b, loc, func, stage, vars[1]);
