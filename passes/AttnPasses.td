@@ -130,8 +130,10 @@ def AttnRaiseAttention : Pass<"attn-raise-attention", "::mlir::func::FuncOp"> {
     a bias that reads by the offset: a term of its own. What only transposes or narrows the whole output (merged heads)
     becomes `result_map`. A quotient that is written out keeps its NaN in rows without a key of weight (`empty`).
     The logarithm of a sum of exponentials, and of one less its row's maximum with that added, is `lse` of the attention
-    that has these scores; where nobody else reads them, of one whose values are 1. What was
-    recognised is proven: the op's decomposition is compared with what stood there, modulo the axioms of `passes/Algebra/`;
+    that has these scores; where nobody else reads them, of one whose values are 1.
+    A softmax over queries, whose weights are summed over keys (slot attention), is read as exp(s[i,j] - l[j]), where l
+    is the log-sum-exp of an attention whose queries are the keys: two attentions, and nothing of pairs is stored.
+    What was recognised is proven: the op's decomposition is compared with what stood there, modulo the axioms of `passes/Algebra/`;
     if they differ nothing is rewritten, and the remark says where. Left alone, with a remark: weights that are read elsewhere
     too, heads that mix, a weight that is 0 where a condition fails (0 * NaN is NaN), a chain of plain products (attn-reorder-products).
 

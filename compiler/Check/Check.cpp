@@ -81,11 +81,9 @@ bool check(const std::string &source, const std::string &title, size_t stage,
     return std::string();
   };
   Checker checker(options, std::move(sizes));
-  return checker.open({fastLibrary,
-                       slowLibrary,
-                       written,
-                       {whole ? fused.reordered : after("attn-raise-attention"),
-                        whole && fused.logarithms}}) &&
+  Licence licence{whole ? fused.reordered : after("attn-raise-attention"),
+                  whole && fused.logarithms, whole && fused.overQueries};
+  return checker.open({fastLibrary, slowLibrary, written, licence}) &&
          checker.run();
 }
 

@@ -138,13 +138,15 @@ constexpr int kSamples = 4;
 /// rounded results is compared with what f32 can give, too.
 void Checker::judge(Draw &draw, Comparison &c) {
   size_t count = c.slow.outputs.size();
+  Licence licence = libraries.licence;
+  licence.largestScore = c.report.largest;
   auto compareAll = [&](const std::vector<Measured> &measured) {
     c.differences.clear();
     c.same = true;
     for (size_t k = 0; k < count; ++k) {
       c.differences.push_back(compare(c.fast.outputs[k], c.slow.outputs[k],
                                       measured.empty() ? nullptr : &measured[k],
-                                      libraries.licence));
+                                      licence));
       c.same &= c.differences.back().ok();
     }
   };

@@ -15,7 +15,8 @@ constexpr double kTimes = 16;
 constexpr double kAlike = 8;
 
 /// The bound of exponentials of scores that are small, relative to them: so
-/// their sum's logarithm is off, however small itself.
+/// their sum's logarithm is off, however small itself. Of larger scores it is
+/// as many times as large.
 constexpr double kOfLogarithm = 8 * 0x1p-24;
 
 namespace {
@@ -102,6 +103,9 @@ Difference compare(const Array &value, const Array &reference,
         rows.allowed[row] + (real ? std::numeric_limits<float>::min() : 0);
     if (real && licence.logarithms)
       allowed = std::max(allowed, kOfLogarithm);
+    if (real && licence.overQueries)
+      allowed = std::max(allowed,
+                         kOfLogarithm * licence.largestScore * rows.scale[row]);
     bool same;
     if (!real) {
       error = std::fabs(x - r);

@@ -43,6 +43,10 @@ struct Licence {
   /// What logarithms are taken of has an error of its own size: theirs does not
   /// fall below it where they are near 0.
   bool logarithms = false;
+  /// Weights are exponentials of scores less their log-sum-exp, which is
+  /// rounded as they are: by so much of the largest score they are off.
+  bool overQueries = false;
+  double largestScore = 0;
 };
 
 /// Compares element by element. A row is what the last axis runs over.
@@ -58,7 +62,9 @@ struct Licence {
 /// `overflows`, nothing is asked where the reference, `written` or one of the
 /// `others` has no number.
 ///
-/// With \p licence for logarithms reals may be off by 8 * 2^-24 in any row.
+/// With \p licence for logarithms reals may be off by 8 * 2^-24 in any row, for
+/// weights over queries by as much of the row's largest times the largest
+/// score.
 Difference compare(const Array &value, const Array &reference,
                    const Measured *measured, Licence licence);
 

@@ -41,6 +41,7 @@ Fused readExplanation(const std::string &json) {
                     kind = remark->getString("kind").value_or(""),
                     message = remark->getString("message").value_or("");
     result.logarithms |= name == "log-sum-exp";
+    result.overQueries |= name == "over-queries";
     if ((pass == "attn-raise-attention" && name == "distributed") ||
         (pass == "attn-reorder-products" && kind == "done"))
       result.reordered = true;

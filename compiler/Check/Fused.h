@@ -18,6 +18,8 @@ struct Fused {
   bool reordered = false;
   /// A log-sum-exp is a result of an attention.
   bool logarithms = false;
+  /// A softmax over queries is an exponential of scores less their log-sum-exp.
+  bool overQueries = false;
   /// Kernels of the whole model, and why there is not one, in the compiler's
   /// words.
   unsigned kernels = 0;

@@ -32,6 +32,11 @@ static constexpr AxiomText texts[] = {
      "rows without a live key, where m is -inf, are compared apart",
      "rounding; an exponential that is written without a maximum overflows, "
      "the other does not"},
+    {"log-sum-exp",
+     "exp(x - log(l)) = exp(x) / l where l is a sum of exponentials",
+     "softmax subtracts the row maximum",
+     "rows without a live key, where l is 0, are compared apart",
+     "rounding, as of the scores"},
     {"exp2", "exp2(x) = exp(x * ln 2)", "reorder and split sums", "none",
      "rounding"},
     {"excluded-key",

@@ -17,6 +17,7 @@ enum class Axiom {
   MoveFactor,
   Reciprocal,
   RowMaximum,
+  LogSumExp,
   Exp2,
   ExcludedKey,
   AbsentElement,

@@ -109,6 +109,11 @@ ExprRef NormalForm::leaf(ExprRef c) {
       return exprs.truth(known.dead);
     if (c == negate(known.row->dead))
       return exprs.truth(!known.dead);
+    // Where all scores are numbers, a row is dead that has no key.
+    const Term &weight = known.row->weight;
+    if (known.row->maximum && weight.factors.empty() &&
+        c == some(weight.sums, both(weight.guards)))
+      return exprs.truth(!known.dead);
   }
   return c;
 }
@@ -255,8 +260,15 @@ ExprRef NormalForm::isMinusInfinity(Terms value) {
     itself = node("algebra.minus_infinite", truth(), {form});
     asked.try_emplace(itself, value);
     Terms weight = exponential(value, /*base2=*/false);
-    if (weight.terms.size() == 1 && weight.terms[0].guards.empty())
+    if (weight.terms.size() == 1 && weight.terms[0].guards.empty()) {
       weights[itself] = weight.terms[0];
+    } else if (weight.terms.empty()) {
+      // Of a key in a dead row.
+      Term vanishing;
+      for (const Term &term : value.terms)
+        multiplyByExponential(vanishing, term);
+      weights[itself] = vanishing;
+    }
     auto row = maxima.find(form);
     if (row != maxima.end() &&
         llvm::none_of(found, [&](auto &r) { return r.dead == itself; }))

@@ -309,6 +309,34 @@ Terms NormalForm::logarithm(ExprRef op, const Terms &of) {
   });
 }
 
+/// What \p log is the logarithm of, if that is a sum of exponentials, which is
+/// not negative; \p log may be subtracted.
+const Terms *NormalForm::sumOfExponentials(const Term &log) {
+  bool isAtom = log.sums.empty() && log.guards.empty() &&
+                log.factors.size() == 1 && log.factors[0].power == 1 &&
+                log.coefficient.den == 1 &&
+                (log.coefficient.num == 1 || log.coefficient.num == -1);
+  auto of = isAtom ? logarithms.find(log.factors[0].atom) : logarithms.end();
+  if (of == logarithms.end() || !of->second.present.empty())
+    return nullptr;
+  bool isPositive = llvm::all_of(of->second.terms, [](const Term &term) {
+    return term.coefficient.num > 0 &&
+           llvm::all_of(term.factors, [](const Power &factor) {
+             return factor.atom->isOp("math.exp");
+           });
+  });
+  return isPositive ? &of->second : nullptr;
+}
+
+/// Multiplies \p product by exp(\p term).
+void NormalForm::multiplyByExponential(Term &product, const Term &term) {
+  int sign = term.coefficient.num < 0 ? -1 : 1;
+  Terms part;
+  part.terms.push_back(term);
+  part = scale(part, Fraction(sign, 1));
+  product.multiply(node("math.exp", real(), {reify(part)}), sign);
+}
+
 // exp of a sum is the product of the exponentials.
 Terms NormalForm::exponential(const Terms &of, bool base2) {
   if (base2) {
@@ -321,8 +349,14 @@ Terms NormalForm::exponential(const Terms &of, bool base2) {
     Terms result = number(Fraction(1, 1), /*isReal=*/true);
     if (sum.terms.size() > 1)
       note(Axiom::RowMaximum);
+    SmallVector<Terms, 1> logarithmsOf;
     Term &product = result.terms[0];
     for (const Term &term : sum.terms) {
+      if (const Terms *of = sumOfExponentials(term)) {
+        note(Axiom::LogSumExp);
+        logarithmsOf.push_back(term.coefficient.num < 0 ? inverse(*of) : *of);
+        continue;
+      }
       for (ExprRef odd : {nan, infinite})
         if (term.powerOf(odd))
           product.multiply(odd, 1);
@@ -330,11 +364,7 @@ Terms NormalForm::exponential(const Terms &of, bool base2) {
         continue;
       if (term.coefficient.num == 0)
         continue;
-      int sign = term.coefficient.num < 0 ? -1 : 1;
-      Terms part;
-      part.terms.push_back(term);
-      part = scale(part, Fraction(sign, 1));
-      product.multiply(node("math.exp", real(), {reify(part)}), sign);
+      multiplyByExponential(product, term);
     }
     if (!sum.present.empty()) {
       note(Axiom::ExcludedKey);
@@ -342,6 +372,8 @@ Terms NormalForm::exponential(const Terms &of, bool base2) {
         product.addGuard(guard);
     }
     simplify(result, /*dropZeros=*/false);
+    for (const Terms &other : logarithmsOf)
+      result = multiply(result, other);
     return result;
   });
 }

@@ -73,6 +73,8 @@ private:
   Terms constant(ExprRef e);
   Terms exponential(const Terms &of, bool base2);
   Terms logarithm(ExprRef op, const Terms &of);
+  void multiplyByExponential(Term &product, const Term &term);
+  const Terms *sumOfExponentials(const Term &log);
   Terms maximum(ExprRef op, llvm::ArrayRef<Terms> of);
   Terms opaque(ExprRef op, llvm::ArrayRef<Terms> operands);
 
@@ -101,6 +103,7 @@ private:
   bool finish(Term &term);
   bool isOfRow(ExprRef atom);
   bool vanishes(const Term &term);
+  bool asksForLiveKey(const Term &term);
   bool isOfLiveKey(const Term &term);
   ExprRef reify(const Term &term);
   ExprRef reify(const Terms &a);

@@ -94,6 +94,35 @@ bool NormalForm::isOfLiveKey(const Term &term) {
   return false;
 }
 
+/// Whether \p term is there only where a key's score is above -inf, of a row
+/// that has none such. What is part of that score stays: it may be -inf
+/// elsewhere.
+bool NormalForm::asksForLiveKey(const Term &term) {
+  if (!known.row || !known.dead || !known.row->maximum)
+    return false;
+  return llvm::any_of(term.guards, [&](ExprRef guard) {
+    auto weight = guard->isOp("algebra.not") ? weights.find(guard->operand(0))
+                                             : weights.end();
+    Term itself = term;
+    itself.guards.clear();
+    if (weight == weights.end() ||
+        llvm::any_of(asked.at(weight->first).terms, [&](const Term &part) {
+          return reify(itself) == reify(part);
+        }))
+      return false;
+    // All of the score: what the row's keys share may be what is -inf.
+    Term key = weight->second;
+    bool isWhole =
+        llvm::all_of(known.row->weight.factors, [&](const Power &factor) {
+          return !isOfRow(factor.atom) ||
+                 key.powerOf(factor.atom) == factor.power;
+        });
+    for (ExprRef other : term.guards)
+      key.addGuard(other);
+    return isWhole && vanishes(key);
+  });
+}
+
 /// Simplifies what \p term hangs on. False if it is nothing.
 bool NormalForm::finish(Term &term) {
   SmallVector<ExprRef> work(term.guards.begin(), term.guards.end());
@@ -107,6 +136,8 @@ bool NormalForm::finish(Term &term) {
   } else if (!Exprs::isConstantInt(all, 1)) {
     term.addGuard(all);
   }
+  if (asksForLiveKey(term))
+    return false;
   // exp(x) is 0 where x is -inf.
   for (ExprRef guard : SmallVector<ExprRef, 2>(term.guards)) {
     bool isNot = guard->isOp("algebra.not");
@@ -124,13 +155,17 @@ bool NormalForm::finish(Term &term) {
     note(Axiom::ExcludedKey);
     if (!isNot)
       return false;
-    llvm::erase(term.guards, guard);
+    // Times infinity it may be another row's case yet.
+    if (!term.powerOf(infinite))
+      llvm::erase(term.guards, guard);
   }
   if (vanishes(term)) {
     // A weight of 0 does not hide what is no number; what stands under a
     // condition that never holds is not there.
     bool isNumber = !term.powerOf(infinite) && !term.powerOf(nan);
-    if (isNumber || !known.row->maximum)
+    bool hasGuardsAlone =
+        !known.row->maximum || known.row->weight.factors.empty();
+    if (isNumber || hasGuardsAlone)
       return false;
     term.multiply(nan, 1);
   }

@@ -4,6 +4,7 @@
 #include "passes/Passes.h"
 #include "passes/Raise/GatheredKeys.h"
 #include "passes/Raise/LogSumExp.h"
+#include "passes/Raise/QuerySoftmax.h"
 #include "passes/Raise/RaiseAttentionMatch.h"
 #include "passes/Raise/SplitWeights.h"
 #include "passes/Remarks.h"
@@ -165,8 +166,8 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
       if (!sum || !sum->isSum())
         return nullptr;
       std::string why;
-      std::optional<Raised> raised =
-          raiseSum(builder, root, exprs, sum, outputs, e->operand(1), why);
+      std::optional<Raised> raised = raiseSumOrOverQueries(
+          builder, root, exprs, sum, outputs, e->operand(1), why);
       if (!raised) {
         if (!why.empty())
           remarkNotRaised(root, why);
@@ -191,8 +192,8 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
     std::string gathered, why;
     if (raiseGathered(builder, root, exprs, sum, outputs, gathered))
       return;
-    if (auto raised =
-            raiseSum(builder, root, exprs, sum, outputs, nullptr, why)) {
+    if (auto raised = raiseSumOrOverQueries(builder, root, exprs, sum, outputs,
+                                            nullptr, why)) {
       announce(*raised);
       replace(builder, root, raised->value);
     } else if (!raiseSplit(builder, root, exprs, sum, outputs)) {
@@ -245,6 +246,44 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
       return std::nullopt;
     }
     return Raised{*value, proof.axioms, match->notes};
+  }
+
+  /// Weights that are a softmax over queries, by the log-sum-exp of each key.
+  /// None, with \p why if there is such a softmax.
+  std::optional<Raised> raiseOverQueries(OpBuilder &builder, Operation *root,
+                                         Exprs &exprs, ExprRef sum,
+                                         ArrayRef<unsigned> outputs,
+                                         ExprRef denominator,
+                                         std::string &why) {
+    std::optional<Raised> raised;
+    std::string own;
+    Attempt attempt(builder);
+    if (softmaxOfQueries(builder, root, exprs, sum, denominator, attempt, own))
+      raised = raiseSum(builder, root, exprs, sum, outputs, denominator, own);
+    if (!raised) {
+      if (!own.empty())
+        why = own;
+      attempt.undo();
+      return std::nullopt;
+    }
+    remarkFound(raised->value.getDefiningOp(), passName, "over-queries",
+                "its softmax runs over queries: the log-sum-exp of each key's "
+                "scores is an attention before it");
+    for (Operation *op : llvm::reverse(attempt.operations()))
+      if (isOpTriviallyDead(op))
+        op->erase();
+    return raised;
+  }
+
+  std::optional<Raised>
+  raiseSumOrOverQueries(OpBuilder &builder, Operation *root, Exprs &exprs,
+                        ExprRef sum, ArrayRef<unsigned> outputs,
+                        ExprRef denominator, std::string &why) {
+    std::optional<Raised> raised =
+        raiseSum(builder, root, exprs, sum, outputs, denominator, why);
+    return raised ? raised
+                  : raiseOverQueries(builder, root, exprs, sum, outputs,
+                                     denominator, why);
   }
 
   /// A weight that mixes several distributions: each its own attention. All of

@@ -100,6 +100,7 @@ private:
                  llvm::ArrayRef<unsigned> contract);
   ExprRef oneIfEmpty(ExprRef scale, llvm::ArrayRef<unsigned> contract);
   ExprRef peelGuard(ExprRef e, ExprRef &guard);
+  bool asksForScore(ExprRef choice);
   ExprRef peelMask(ExprRef score, ExprRef &where);
 
   ExprRef expandPairs(ExprRef e);

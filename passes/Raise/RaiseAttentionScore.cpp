@@ -32,6 +32,22 @@ ExprRef AttentionMatcher::peelGuard(ExprRef e, ExprRef &guard) {
   return e;
 }
 
+/// Whether the condition of \p choice asks for a number of pairs that the score
+/// is made of, too: it is part of the score, which is computed anyway.
+bool AttentionMatcher::asksForScore(ExprRef choice) {
+  llvm::SmallDenseSet<ExprRef> sums;
+  auto collect = [&](ExprRef e) {
+    if (e->kind == ExprKind::Reduce && varies(e))
+      sums.insert(e);
+  };
+  for (unsigned k : {1, 2})
+    Exprs::walk(choice->operand(k), collect);
+  bool found = false;
+  Exprs::walk(choice->operand(0),
+              [&](ExprRef e) { found |= sums.contains(e); });
+  return found;
+}
+
 // A score that is -inf where a condition fails has weight 0 there: the
 // condition becomes `where`.
 ExprRef AttentionMatcher::peelMask(ExprRef score, ExprRef &where) {
@@ -40,6 +56,8 @@ ExprRef AttentionMatcher::peelMask(ExprRef score, ExprRef &where) {
   };
   if (score->kind == ExprKind::If || score->isOp("arith.select")) {
     ExprRef condition = score->operand(0);
+    if (asksForScore(score))
+      return score;
     if (exprs.isMinusInfinity(score->operand(2))) {
       add(mutated("raise-attention.negate-mask") ? exprs.logicalNot(condition)
                                                  : condition);

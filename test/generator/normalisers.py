@@ -6,7 +6,7 @@ from masks import text
 feature("softmax", "weights returned", "softmax alone", "sink", "written softmax", "shifted softmax", "sigmoid weights", "relu weights", "identity weights", "one plus sum",
         "clamped sum", "quotient", "soft mask", "select mask", "added mask", "mapped weights", "post weights",  "exp weights",
         "log softmax", "relu quotient", "powers", "weights cast", "reciprocal", "large scores", "added input mask",
-        "finite mask", "own condition", "several rows", "row of scores", "partial softmax", "pair values", "other base", "other maximum", "log-sum-exp",
+        "finite mask", "own condition", "several rows", "row of scores", "partial softmax", "over queries", "pair values", "other base", "other maximum", "log-sum-exp",
         "sparsemax", "entmax15")
 
 
@@ -46,6 +46,8 @@ def weigh(d, site, s, where, v):
                 p = d.let("lp", pairs, Softmax(tuple(keys), at, cond, None, True))
                 return product(d, site, p, None, v, None)
         over = keys[:1] if len(keys) == 2 and d.have("partial softmax", 0.6) else keys
+        if site.query and d.have("over queries", 0.25):
+            return over_queries(d, site, s, cond, v)
         map = d.pick(["softmax"] * 6 + ["sparsemax", "entmax15"]) or "softmax"
         p = d.let("p", pairs, Softmax(tuple(over), at, cond, sink if map == "softmax" else None, False, map))
         if map == "softmax" and over == keys and d.have("log-sum-exp", 0.3):
@@ -212,3 +214,13 @@ def log_sum_exp(d, s, keys, where, sink):
         total = d.sum(keys, Call("exp", (s.at(),)), where)
         value = Call("log", (total if sink is None else total + Call("exp", (sink,)),))
     d.also.append(d.let("lse", d.shuffled(rows), value).name)
+
+
+def over_queries(d, site, s, where, v):
+    """Weights that the queries share out of each key, as they stand or divided by their sum over the keys."""
+    rows = [k for k in s.keys if k not in site.query]
+    sink = d.input("sink", [k for k in rows if d.chance(0.5)], recipe=("real", d.one(1, 8))).at() if d.have("sink", 0.3) else None
+    p = d.let("p", s.keys, Softmax(tuple(site.query), s.at(), where, sink, False, "softmax"))
+    if d.have("several rows", 0.3):
+        return quotient(d, site, p.at() + d.one(0.01, 1e-8), None, v)
+    return product(d, site, p, condition(d, site) if d.have("own condition", 0.15) else None, v, None)

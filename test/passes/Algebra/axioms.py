@@ -24,6 +24,8 @@ EQUAL = [
      "sum(j) p[i,j] * v[j,f]", "sum(j) p[i,j] * v[j,f] * 1.0", "absent-element"),
     ("shift of scores", SCORE + "m[i] = max(j) s[i,j]\n  x[i,j] = exp(s[i,j] - m[i])\n  u[i,j] = exp(s[i,j])\n  ",
      "(sum(j) x[i,j] * v[j,f]) / (sum(j) x[i,j])", "(sum(j) u[i,j] * v[j,f]) / (sum(j) u[i,j])", "row-maximum"),
+    ("a log-sum-exp", SCORE + "m[i] = max(j) s[i,j]\n  x[i,j] = exp(s[i,j] - m[i])\n  z[i] = m[i] + log(sum(j) x[i,j])\n  ",
+     "sum(j) exp(s[i,j] - z[i]) * v[j,f]", "(sum(j) x[i,j] * v[j,f]) / (sum(j) x[i,j])", "log-sum-exp"),
     ("base", SCORE, "sum(j) exp2(s[i,j]) * v[j,f]", "sum(j) exp(s[i,j] * 0.6931472) * v[j,f]", "exp2"),
     ("mask", SCORE + "t[i,j] = if j <= i then s[i,j] else -inf\n  p[i,j] = softmax(j) t[i,j]\n  r[i,j] = softmax(j where j <= i) s[i,j]\n  ",
      "sum(j) p[i,j] * v[j,f]", "sum(j) r[i,j] * v[j,f]", "excluded-key"),
@@ -57,6 +59,8 @@ DIFFERENT = [
     ("roots distribute over no sum", "", "sqrt(l[i] + v[i,f])", "sqrt(l[i]) + sqrt(v[i,f])"),
     ("a maximum of -inf", SCORE + "m[i] = max(j) s[i,j]\n  ", "m[i] + log(sum(j) exp(s[i,j] - m[i]))", "if m[i] == -inf then -inf else m[i] + log(sum(j) exp(s[i,j] - m[i]))"),
     ("a logarithm that is moved", SCORE, "log(sum(j) exp(s[i,j]))", "log(sum(j) exp(s[i,j] - l[i]))"),
+    ("a logarithm of no exponentials", "", "exp(log(l[i]))", "l[i]"),
+    ("a log-sum-exp of another row", SCORE + "g[i] = log(sum(j) exp(s[i,j]))\n  h[j] = log(sum(i) exp(s[i,j]))\n  ", "sum(j) exp(s[i,j] - g[i]) * v[j,f]", "sum(j) exp(s[i,j] - h[j]) * v[j,f]"),
     ("a row without a key", SCORE, "(sum(j where j < i) relu(s[i,j]) * v[j,f]) / (sum(j where j < i) relu(s[i,j]))",
      "if i == 0 then 0.0 else (sum(j where j < i) relu(s[i,j]) * v[j,f]) / (sum(j where j < i) relu(s[i,j]))"),
 ]
