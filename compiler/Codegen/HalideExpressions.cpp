@@ -75,14 +75,29 @@ static bool isOnlyStored(Operation *op) {
          });
 }
 
+/// Whether x < y; \p low and \p high tell of infinities whether they are
+/// negative.
+static Expr isLess(Expr x, Expr y, std::optional<bool> low,
+                   std::optional<bool> high) {
+  if ((low && !*low) || (high && *high))
+    return Halide::Internal::const_false();
+  if (!low && !high)
+    return strict(Call::strict_lt, x, y);
+  Expr other = low ? y : x;
+  return !isNaN(other) && !isInfinity(other, low.has_value());
+}
+
 static Expr compareFloats(arith::CmpFPredicate predicate, Expr a, Expr b,
                           Operation *op) {
-  auto lt = [](Expr x, Expr y) { return strict(Call::strict_lt, x, y); };
   std::optional<bool> infinite[2]; // is negative
   for (unsigned k : {0, 1})
     if (FloatAttr value; matchPattern(op->getOperand(k), m_Constant(&value)) &&
                          value.getValue().isInfinity())
       infinite[k] = value.getValue().isNegative();
+  auto lt = [&](Expr x, Expr y) {
+    bool inOrder = x.same_as(a);
+    return isLess(x, y, infinite[!inOrder], infinite[inOrder]);
+  };
   auto eq = [&](Expr x, Expr y) {
     if (x.same_as(y))
       return !isNaN(x);

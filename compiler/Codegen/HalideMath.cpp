@@ -70,15 +70,21 @@ Expr heed::isNaN(Expr x) {
   return (bits << Halide::Internal::make_one(bits.type())) > limit;
 }
 
+// No comparison of all bits: that LLVM takes for one of the number.
 Expr heed::isInfinity(Expr x, bool negative) {
   if (x.type().is_bfloat())
     x = Halide::cast<float>(x);
-  Expr infinity;
-  Expr bits = negative ? bitsOf(x, 0xfc00, 0xff800000,
-                                UINT64_C(0xfff0000000000000), infinity)
-                       : bitsOf(x, 0x7c00, 0x7f800000,
-                                UINT64_C(0x7ff0000000000000), infinity);
-  return bits == infinity;
+  Expr largest; // the finite number beside it
+  Expr bits = negative ? bitsOf(x, 0xfbff, 0xff7fffff,
+                                UINT64_C(0xffefffffffffffff), largest)
+                       : bitsOf(x, 0x7bff, 0x7f7fffff,
+                                UINT64_C(0x7fefffffffffffff), largest);
+  if (!negative) {
+    Halide::Type type = Halide::Int(bits.type().bits());
+    bits = Halide::reinterpret(type, bits);
+    largest = Halide::reinterpret(type, largest);
+  }
+  return bits > largest && !isNaN(x);
 }
 
 /// The first of a number's bits are the number.
