@@ -26,7 +26,7 @@ public:
                Attempt &attempt, std::string &why)
       : builder(builder), root(root), exprs(exprs), attempt(attempt), why(why) {
   }
-  bool find(ExprRef sum);
+  bool find(ExprRef sum, ArrayRef<unsigned> outputs);
   bool writeLogSumExps();
   ExprRef replace(ExprRef e);
   bool ok = true; ///< whether all that was replaced is proven
@@ -124,8 +124,47 @@ bool QuerySoftmax::contractsPairs(ExprRef weight, ArrayRef<unsigned> keys) {
   return found;
 }
 
+/// Whether \p result is multiplied and summed along \p axis, as weights that
+/// mix heads are: it is wanted whole, and its scores are no pairs of this sum.
+static bool areWeights(Value result, unsigned axis) {
+  SmallVector<std::pair<Value, unsigned>> work{{result, axis}};
+  while (!work.empty()) {
+    auto [value, at] = work.pop_back_val();
+    for (OpOperand &use : value.getUses()) {
+      auto user = dyn_cast<linalg::LinalgOp>(use.getOwner());
+      if (!user)
+        continue;
+      auto dim = dyn_cast<AffineDimExpr>(
+          user.getMatchingIndexingMap(&use).getResult(at));
+      if (!dim)
+        continue;
+      unsigned loop = dim.getPosition();
+      if (user.getIteratorTypesArray()[loop] == utils::IteratorType::reduction)
+        for (OpOperand *input : user.getDpsInputOperands())
+          if (input != &use &&
+              user.getMatchingIndexingMap(input).isFunctionOfDim(loop))
+            return true;
+      if (!Exprs::isElementwise(user))
+        continue;
+      AffineMap map = user.getIndexingMapsArray().back();
+      for (auto [axis, to] : llvm::enumerate(map.getResults()))
+        if (to == dim)
+          work.push_back({user->getResult(0), axis});
+    }
+  }
+  return false;
+}
+
 /// Softmaxes over other dims than \p sum, of which a key has a row each.
-bool QuerySoftmax::find(ExprRef sum) {
+bool QuerySoftmax::find(ExprRef sum, ArrayRef<unsigned> outputs) {
+  // The sum itself, which the root may divide.
+  SmallVector<Value> results{root->getResult(0)};
+  if (Exprs::isElementwise(root))
+    results = llvm::to_vector(
+        llvm::make_filter_range(inputsOf(root), [&](Value input) {
+          auto type = dyn_cast<RankedTensorType>(input.getType());
+          return type && type.getRank() == int64_t(outputs.size());
+        }));
   SmallVector<unsigned> keys;
   ExprRef body = exprs.expandReads(exprs.open(sum, keys), [&](ExprRef read) {
     Operation *def = read->value.getDefiningOp();
@@ -136,9 +175,14 @@ bool QuerySoftmax::find(ExprRef sum) {
       return;
     auto softmax = read->value.getDefiningOp<attn::SoftmaxOp>();
     bool ofQueries = softmax.getMap() == attn::Map::Exp && read->type.isF32();
-    bool hasKeys = false;
+    bool hasKeys = false,
+         isSum = root->getNumResults() == 1 && !Exprs::isElementwise(root);
     for (auto [axis, at] : llvm::enumerate(read->operands)) {
       bool isAxis = llvm::is_contained(softmax.getAxes(), axis);
+      for (auto [own, v] : llvm::enumerate(outputs))
+        if (isAxis && at->uses(v))
+          ofQueries &= llvm::none_of(
+              results, [&](Value result) { return areWeights(result, own); });
       ofQueries &= !isAxis || !at->usesAny(keys);
       hasKeys |= !isAxis && at->usesAny(keys);
     }
@@ -386,10 +430,11 @@ ExprRef QuerySoftmax::replace(ExprRef e) {
 }
 
 bool softmaxOfQueries(OpBuilder &builder, Operation *root, Exprs &exprs,
-                      ExprRef &sum, ExprRef &denominator, Attempt &attempt,
+                      ArrayRef<unsigned> outputs, ExprRef &sum,
+                      ExprRef &denominator, Attempt &attempt,
                       std::string &why) {
   QuerySoftmax softmax(builder, root, exprs, attempt, why);
-  if (!softmax.find(sum) || !softmax.writeLogSumExps())
+  if (!softmax.find(sum, outputs) || !softmax.writeLogSumExps())
     return false;
   sum = softmax.replace(sum);
   if (denominator)

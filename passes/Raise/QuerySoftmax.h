@@ -9,7 +9,7 @@ namespace heed {
 
 /// A sum over keys of weights that are a softmax over queries (slots that
 /// compete for an input), maybe divided by another such sum, over weights that
-/// each key has by itself:
+/// each key has by itself; its elements are numbered by \p outputs:
 ///
 ///   softmax(i) s[i,j] = exp(s[i,j] - l[j]),  l[j] = log(sum(i) exp(s[i,j]))
 ///
@@ -20,8 +20,9 @@ namespace heed {
 /// ones. False, and nothing said of them, where there is no such softmax, or,
 /// with \p why, none that could be replaced.
 bool softmaxOfQueries(mlir::OpBuilder &builder, mlir::Operation *root,
-                      Exprs &exprs, ExprRef &sum, ExprRef &denominator,
-                      Attempt &attempt, std::string &why);
+                      Exprs &exprs, llvm::ArrayRef<unsigned> outputs,
+                      ExprRef &sum, ExprRef &denominator, Attempt &attempt,
+                      std::string &why);
 
 } // namespace heed
 #endif

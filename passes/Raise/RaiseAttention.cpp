@@ -258,7 +258,8 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
     std::optional<Raised> raised;
     std::string own;
     Attempt attempt(builder);
-    if (softmaxOfQueries(builder, root, exprs, sum, denominator, attempt, own))
+    if (softmaxOfQueries(builder, root, exprs, outputs, sum, denominator,
+                         attempt, own))
       raised = raiseSum(builder, root, exprs, sum, outputs, denominator, own);
     if (!raised) {
       if (!own.empty())

@@ -33,7 +33,6 @@ PAIRS = {
     "predictive-attention": "scores that the next layer reads",
     "prior-lower-layer": "scores that the next layer reads",
     "realformer": "scores that the next layer reads",
-    "slot-attention": "a softmax over slots, of which there are few, whose sums over the inputs are needed first",
     "synthesizer-random": "see above",
     "tupe": "scores of positions with positions, which all layers and sentences share",
 }
