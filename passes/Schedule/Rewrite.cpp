@@ -386,3 +386,28 @@ void heed::hideConditions(KernelInfo &kernel) {
           arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, one));
     }
 }
+
+Value heed::addTiles(KernelInfo &kernel, Value sum) {
+  KernelFunc *f = kernel.find(sum);
+  SmallVector<halide::ReadOp> reads;
+  for (Operation *user : sum.getUsers())
+    if (auto read = dyn_cast<halide::ReadOp>(user);
+        read && !isa<halide::UpdateOp>(read->getParentOp()))
+      reads.push_back(read);
+  SmallVector<std::string> names = varsOf(f->func);
+  SmallVector<StringRef> vars(names.begin(), names.end());
+  SmallVector<Extent> extents = f->extents;
+  Type type = halide::getElementTypes(sum).front();
+  Value tiles =
+      addFunc(kernel, f->updates.back()->getNextNode(),
+              heed::format("{}_tiles", f->func.getName()), vars, type, extents,
+              [&](OpBuilder &inner, ValueRange args) {
+                return halide::ReadOp::create(inner, sum.getLoc(), type, sum,
+                                              args)
+                    .getResult(0);
+              })
+          .func.getResult();
+  for (halide::ReadOp read : reads)
+    read->replaceUsesOfWith(sum, tiles);
+  return tiles;
+}
