@@ -119,5 +119,8 @@ for target in VECTOR:
         work = [loop for loop in found if loop.loads and not loop.count(r"\svmaskmov")]
         expect(len(work) >= size, f"{model}, {target}: expected {size} loops with vectors, found {len(work)}")
         for loop in work:
-            expect(not loop.count(INDEX) and not loop.count(SPILL), f"{model}, {target}: {loop} computes indices or spills")
+            # With 16 registers what a row has once, as its maximum, may be an operand in memory like the constants of exp.
+            again = loop.count(r"mm\d.*-byte (Folded )?Reload")
+            expect(not loop.count(INDEX) and not loop.count(r"mm\d.*-byte Spill") and again <= 1,
+                   f"{model}, {target}: {loop} computes indices, spills or reloads {again} vectors")
 finish()
