@@ -241,14 +241,30 @@ Value BodyTranslator::castIndex(Operation *op) {
               isa<arith::IndexCastUIOp>(op));
 }
 
+/// Truncating division of an index that is not negative is the floor, of which
+/// Halide knows more: that c // 64 is one number for the lanes of a vector.
+static Value floorOf(IndexMath &math, Operation *op, ArrayRef<Value> operands) {
+  if (!isa<arith::DivSIOp, arith::RemSIOp>(op) ||
+      !op->getResult(0).getType().isIndex() ||
+      getConstantIntValue(operands[1]).value_or(0) <= 0 ||
+      !IndexMath::isNonNegative(operands[0]))
+    return {};
+  return isa<arith::DivSIOp>(op) ? math.floorDiv(operands[0], operands[1])
+                                 : math.mod(operands[0], operands[1]);
+}
+
 /// What computes with indices does so in a width that holds the result.
 LogicalResult BodyTranslator::clone(Operation *op) {
   OperationState state(op->getLoc(), op->getName());
   for (Value operand : op->getOperands())
     state.operands.push_back(at(operand));
+  IndexMath math(b, op->getLoc(), tensors.largest);
+  if (Value floor = floorOf(math, op, state.operands)) {
+    map.map(op->getResult(0), floor);
+    return success();
+  }
   bool isIndex = llvm::any_of(op->getOperandTypes(),
                               [](Type type) { return type.isIndex(); });
-  IndexMath math(b, op->getLoc(), tensors.largest);
   bool isData =
       isIndex && math.unify(op->getName().getStringRef(), state.operands);
   for (Type type : op->getResultTypes())

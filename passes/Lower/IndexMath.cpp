@@ -177,6 +177,12 @@ Value IndexMath::wide(Value x) {
   return arith::ExtSIOp::create(b, loc, b.getI64Type(), x);
 }
 
+bool IndexMath::isNonNegative(Value x) {
+  Value narrow = asNarrow(x);
+  return narrow &&
+         !(Bound() < Reaches().of(narrow, /*isData=*/x != narrow).low);
+}
+
 /// Whether \p op on these as i32 is what it is on them as i64.
 bool IndexMath::fits(StringRef op, ArrayRef<Value> operands) {
   for (Value operand : operands)

@@ -33,6 +33,9 @@ public:
   /// that results is to be extended again.
   bool unify(llvm::StringRef op, llvm::MutableArrayRef<mlir::Value> operands);
 
+  /// Whether \p x, an index, is known to be at least 0.
+  static bool isNonNegative(mlir::Value x);
+
   /// \p x as an i64, and as an i32 that is known to hold it.
   mlir::Value wide(mlir::Value x);
   static mlir::Value narrow(mlir::OpBuilder &b, mlir::Location loc,
