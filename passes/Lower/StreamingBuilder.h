@@ -51,12 +51,13 @@ private:
   /// \p update is of places where \p condition holds.
   void where(halide::UpdateOp update, Condition condition);
 
-  /// \p at is the tile and the batch.
+  /// \p at is the tile and the batch, and the block where the func has one.
   using ElementOf = llvm::function_ref<Value(Ops &, Value row, Value column,
                                              const TilePlace &at)>;
-  /// A func \p name over the \p own vars (lane, other) that is
-  /// `element(row = lane, column = other)`, by way of transposed squares, whose
-  /// funcs go to \p steps. Writer::turn schedules it.
+  /// A func \p name over the \p own vars (lane, other), or (lane, other,
+  /// block), that is `element(row = lane, column = other)`, by way of
+  /// transposed squares, whose funcs go to \p steps. Writer::transpose
+  /// schedules it.
   halide::FuncOp turned(StringRef name, ArrayRef<StringRef> own,
                         SmallVector<halide::FuncOp> &steps, ElementOf element);
   Extent size(unsigned dim);
@@ -79,7 +80,12 @@ private:
                ArrayRef<Value> more);
 
   void stageQueries();
-  SmallVector<Extent> queryExtents(ArrayRef<unsigned> contract, bool padded);
+  /// Whether numbers along the one dim of \p contract, a vector of them at
+  /// least, lie side by side.
+  bool isDense(AffineMap map, ArrayRef<unsigned> contract);
+  /// Whether the last dim of \p contract is no whole number of vectors.
+  bool isRagged(ArrayRef<unsigned> contract);
+  SmallVector<Extent> sumExtents(ArrayRef<unsigned> contract, bool padded);
   void stageQuery(unsigned term, unsigned number, unsigned position);
   std::optional<unsigned> sameOperand(unsigned term, unsigned number);
   std::optional<Value> scoreFactor();
@@ -146,8 +152,8 @@ private:
   void sumTableRows(StreamingStage &stage, unsigned term, unsigned operand,
                     StreamingTerm &result);
   void stageTableTerm(StreamingStage &stage, unsigned term, unsigned operand);
-  halide::FuncOp tableWindow(StreamingStage &stage, unsigned term,
-                             unsigned operand);
+  void stageWindow(StreamingStage &stage, unsigned term, unsigned operand,
+                   StreamingTerm &result);
   /// What a pair reads of the window, at \p reduction of the summed dim.
   Value inWindow(Ops &o, const StreamingStage &stage, halide::FuncOp window,
                  const TilePlace &at, ArrayRef<Value> reduction = {});

@@ -275,35 +275,47 @@ void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
 
 /// What the pairs of a block read of a table, in reverse order of its rows: a
 /// vector of queries reads numbers that follow one another.
-halide::FuncOp Streaming::tableWindow(StreamingStage &stage, unsigned term,
-                                      unsigned number) {
+void Streaming::stageWindow(StreamingStage &stage, unsigned term,
+                            unsigned number, StreamingTerm &result) {
   Value tensor = op.term(term)[number];
   AffineMap map = op.maps(term)[number];
   SmallVector<unsigned> contract = op.contractDims(term);
+  bool dense = isDense(map, contract);
+  bool padded = dense && isRagged(contract);
+  auto element = [&](Ops &o, Value x, Value e, const TilePlace &at) {
+    Table table = tableAt(o, stage, tensor, map, at);
+    Value row =
+        o.clamp(o.subi(o.addi(table.start,
+                              o.i(mutated("streaming.bias-of-next-offset")
+                                      ? stage.block
+                                      : stage.block - 1)),
+                       x),
+                table.last);
+    SmallVector<Value> dims = place(o, at.batch, o.i(0), o.i(0));
+    if (!contract.empty())
+      dims[contract.front()] =
+          padded ? o.mini(e, o.last(size(contract.front()).value)) : e;
+    return operand(o, tensor, map, dims,
+                   table.reversed ? o.subi(table.last, row) : row);
+  };
   SmallVector<StringRef> own{"x"};
   if (!contract.empty())
     own.push_back("e");
   own.push_back("kb");
-  return func(
-      heed::format("{}{}", stage.name("bias"), term), own, 1,
-      [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-        Value x = args[0], block = args[own.size() - 1];
-        TilePlace at =
-            TilePlace::ofTile(args.drop_front(own.size())).inBlock(block);
-        Table table = tableAt(o, stage, tensor, map, at);
-        Value row =
-            o.clamp(o.subi(o.addi(table.start,
-                                  o.i(mutated("streaming.bias-of-next-offset")
-                                          ? stage.block
-                                          : stage.block - 1)),
-                           x),
-                    table.last);
-        SmallVector<Value> dims = place(o, at.batch, o.i(0), o.i(0));
-        if (!contract.empty())
-          dims[contract.front()] = args[1];
-        return {operand(o, tensor, map, dims,
-                        table.reversed ? o.subi(table.last, row) : row)};
-      });
+  std::string name = heed::format("{}{}", stage.name("bias"), term);
+  if (dense) {
+    // Its rows are as long as vectors: read one by one, and transposed.
+    result.windowSum = sumExtents(contract, padded);
+    result.window = turned(name, own, result.windowSteps, element);
+    return;
+  }
+  result.window =
+      func(name, own, 1,
+           [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+             TilePlace at = TilePlace::ofTile(args.drop_front(own.size()))
+                                .inBlock(args[own.size() - 1]);
+             return {element(o, args[0], args[1], at)};
+           });
 }
 
 Value Streaming::inWindow(Ops &o, const StreamingStage &stage,
@@ -317,14 +329,15 @@ Value Streaming::inWindow(Ops &o, const StreamingStage &stage,
 
 /// A table of numbers.
 void Streaming::stageTableNumbers(StreamingStage &stage, unsigned term) {
-  halide::FuncOp window = tableWindow(stage, term, 0);
-  auto f = func(heed::format("{}{}", stage.name("t"), term), {"ii", "jj", "kb"},
-                1, [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-                  return {inWindow(o, stage, window, TilePlace::ofPair(args))};
-                });
-  StreamingTerm &own = stage.terms.emplace_back(termOf(term));
-  own.func = f;
-  own.window = window;
+  StreamingTerm own = termOf(term);
+  stageWindow(stage, term, 0, own);
+  own.func = func(heed::format("{}{}", stage.name("t"), term),
+                  {"ii", "jj", "kb"}, 1,
+                  [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+                    return {inWindow(o, stage, own.window,
+                                     TilePlace::ofPair(args))};
+                  });
+  stage.terms.push_back(std::move(own));
 }
 
 /// The term of a pair whose key is in a group. Where all queries of the tile

@@ -75,8 +75,22 @@ std::optional<unsigned> Streaming::sameOperand(unsigned term, unsigned number) {
   return std::nullopt;
 }
 
+bool Streaming::isDense(AffineMap map, ArrayRef<unsigned> contract) {
+  if (contract.size() != 1 ||
+      map.getResults().back() !=
+          getAffineDimExpr(contract.front(), op.getContext()))
+    return false;
+  std::optional<int64_t> extent = size(contract.front()).fixed;
+  return !extent || *extent >= plan.lanes;
+}
+
+bool Streaming::isRagged(ArrayRef<unsigned> contract) {
+  std::optional<int64_t> extent = size(contract.back()).fixed;
+  return !extent || *extent % plan.lanes;
+}
+
 /// Sizes of \p contract; the last one of whole vectors where it is \p padded.
-SmallVector<Extent> Streaming::queryExtents(ArrayRef<unsigned> contract,
+SmallVector<Extent> Streaming::sumExtents(ArrayRef<unsigned> contract,
                                             bool padded) {
   SmallVector<Extent> extents;
   for (unsigned c : contract)
@@ -102,15 +116,8 @@ void Streaming::stageQuery(unsigned term, unsigned number, unsigned position) {
   SmallVector<StringRef> own(names.begin(), names.end());
   // The factor of the score is in one operand.
   bool scaled = factor && !plan.scaledTerm;
-  Extent inner = contract.empty() ? Extent() : size(contract.back());
-  bool rows = plan.byRow;
-  // A row of numbers that lie side by side, at least a vector of them.
-  bool dense = contract.size() == 1 &&
-               map.getResults().back() ==
-                   getAffineDimExpr(contract[0], op.getContext()) &&
-               !(inner.fixed && *inner.fixed < plan.lanes);
-  bool padded = (rows || dense) && !contract.empty() &&
-                !(inner.fixed && *inner.fixed % plan.lanes == 0);
+  bool rows = plan.byRow, dense = isDense(map, contract);
+  bool padded = (rows || dense) && !contract.empty() && isRagged(contract);
   auto element = [&](Ops &o, Value lane, ArrayRef<Value> reduction,
                      const TilePlace &tile) {
     TilePlace at = tile.atLane(lane);
@@ -145,7 +152,7 @@ void Streaming::stageQuery(unsigned term, unsigned number, unsigned position) {
              });
   plan.scaledTerm |= scaled;
   plan.queryFuncs.push_back(
-      {f, contract, queryExtents(contract, padded), steps});
+      {f, contract, sumExtents(contract, padded), steps});
   staged[position] = f.getResult();
 }
 
@@ -274,7 +281,7 @@ void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
   if (contract.empty())
     return;
   if ((own.windowOperand = tableOfKeys(term))) {
-    own.window = tableWindow(stage, term, *own.windowOperand);
+    stageWindow(stage, term, *own.windowOperand, own);
     own.isProduct = op.pair(term).empty();
   }
   SmallVector<Value> extents;

@@ -200,7 +200,12 @@ void scheduleTerm(Writer &w, const StreamingPlan &plan,
     int64_t numbers = stage.block + plan.tile - 1;
     w.computeAt(term.window, plan.state, "ib");
     w.bound(term.window, "x", w.i(llvm::alignTo(numbers, plan.lanes)));
-    w.vectors(term.window, 0, "x", "xo", "xi");
+    if (term.windowSteps.empty()) {
+      w.vectors(term.window, 0, "x", "xo", "xi");
+    } else {
+      w.bound(term.window, "e", term.windowSum.front().value);
+      w.transpose(term.window, term.windowSteps, "x", "e");
+    }
   }
   if (term.offsets) {
     scheduleShifts(w, plan, *term.offsets, term.func, 0);

@@ -45,6 +45,10 @@ struct StreamingTerm {
   std::optional<StreamingOffsets> offsets;
   halide::FuncOp window; ///< the numbers of a table that a block reaches
   std::optional<unsigned> windowOperand; ///< which are summed with keys
+  /// Where the table's rows are dense: the funcs that transpose them, and the
+  /// extents of the sum, of whole vectors.
+  llvm::SmallVector<halide::FuncOp> windowSteps;
+  llvm::SmallVector<Extent> windowSum;
 };
 
 /// The funcs of one update of the state: those of full blocks, or of partial
