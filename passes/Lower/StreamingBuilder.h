@@ -96,7 +96,11 @@ private:
   /// Term \p term without its funcs.
   StreamingTerm termOf(unsigned term);
   void stageTerm(StreamingStage &stage, unsigned term);
-  /// The operands of a score term for a pair, and what the term makes of them.
+  /// An operand of a score term for a pair, all of them, and what the term
+  /// makes of them.
+  Value termOperand(Ops &o, const StreamingStage &stage, unsigned term,
+                    unsigned number, const TilePlace &at,
+                    ArrayRef<Value> reduction, Value row = {});
   SmallVector<Value> termOperands(Ops &o, const StreamingStage &stage,
                                   unsigned term, const TilePlace &at,
                                   ArrayRef<Value> reduction, Value row = {});
@@ -139,7 +143,21 @@ private:
   void stageWhere(StreamingStage &stage);
 
   // Operands by offset (StreamingOffsets.cpp).
-  struct Table;
+  /// One of them, at a tile and a block of keys. Rows are counted so that they
+  /// grow with the key.
+  struct Table {
+    Value last;    ///< row, of the table
+    Value start;   ///< row of the tile's first query and the block's first key
+    Value first;   ///< row that the block reaches, none before the table
+    Value reached; ///< how many rows behind that it reaches; below 0: none
+    bool reversed;
+
+    /// The position in the tensor of row \p x of those that the block reaches.
+    Value position(Ops &o, Value x) const {
+      Value row = o.mini(o.addi(first, x), last);
+      return reversed ? o.subi(last, row) : row;
+    }
+  };
   Table tableAt(Ops &o, const StreamingStage &stage, Value tensor,
                 AffineMap map, const TilePlace &at);
   /// Which operand of \p term is a table over offsets, if the others vary over
@@ -152,12 +170,6 @@ private:
   void sumTableRows(StreamingStage &stage, unsigned term, unsigned operand,
                     StreamingTerm &result);
   void stageTableTerm(StreamingStage &stage, unsigned term, unsigned operand);
-  void stageWindow(StreamingStage &stage, unsigned term, unsigned operand,
-                   StreamingTerm &result);
-  /// What a pair reads of the window, at \p reduction of the summed dim.
-  Value inWindow(Ops &o, const StreamingStage &stage, halide::FuncOp window,
-                 const TilePlace &at, ArrayRef<Value> reduction = {});
-  void stageTableNumbers(StreamingStage &stage, unsigned term);
   void stageTableValue(StreamingStage &stage, unsigned value);
   /// The parts of `products` that tables make.
   void addTableValues(StreamingStage &stage);
@@ -177,6 +189,17 @@ private:
   /// \p always: one at least.
   void fillRows(StreamingStage &stage, StreamingOffsets &offsets, Value tensor,
                 AffineMap map, bool always, UpdateBody row);
+
+  // Those that no query meets (StreamingWindows.cpp).
+  void stageWindow(StreamingStage &stage, unsigned term, unsigned operand,
+                   StreamingTerm &result);
+  /// The place in the window of what a pair reads.
+  Value windowPlace(Ops &o, const StreamingStage &stage, const TilePlace &at);
+  /// Number \p x of the window of a block, at \p reduction of the summed dim.
+  Value inWindow(Ops &o, halide::FuncOp window, Value x, const TilePlace &at,
+                 ArrayRef<Value> reduction = {});
+  void stageTableNumbers(StreamingStage &stage, unsigned term);
+  void stageKeyTable(StreamingStage &stage, unsigned term, unsigned operand);
 
   // A query at a time (StreamingRow.cpp, StreamingRowBlock.cpp).
   LogicalResult rows(SmallVector<Extent> batch,

@@ -14,12 +14,8 @@
 // rows where that bit of l is set, each step a select between two rows by a
 // constant mask: no vector is read lane by lane.
 //
-// Weights of keys beyond an end of the table are added up first. A table of
-// numbers, a bias, needs no more than to lie in the right order; and where the
-// table meets keys, not queries, so does each of its columns:
-//
-//   term   C[e][x] = T[x,e];                     t[jj][ii] += k[j,e]
-//   C[e][j-i+c]
+// Weights of keys beyond an end of the table are added up first. Tables of
+// numbers, and those that meet keys, are in StreamingWindows.cpp.
 #include "passes/Lower/StreamingBuilder.h"
 #include "passes/Mutation.h"
 #include "passes/Schedule/Schedule.h"
@@ -33,22 +29,6 @@ using namespace mlir;
 using namespace heed;
 using namespace heed::streaming;
 using attn::DimKind;
-
-/// One of them, at a tile and a block of keys. Rows are counted so that they
-/// grow with the key.
-struct Streaming::Table {
-  Value last;    ///< row, of the table
-  Value start;   ///< row of the tile's first query and the block's first key
-  Value first;   ///< row that the block reaches, none before the table
-  Value reached; ///< how many rows behind that it reaches; below 0: none
-  bool reversed;
-
-  /// The position in the tensor of row \p x of those that the block reaches.
-  Value position(Ops &o, Value x) const {
-    Value row = o.mini(o.addi(first, x), last);
-    return reversed ? o.subi(last, row) : row;
-  }
-};
 
 Streaming::Table Streaming::tableAt(Ops &o, const StreamingStage &stage,
                                     Value tensor, AffineMap map,
@@ -271,73 +251,6 @@ void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
       });
   offsets.operand = number;
   stage.terms.push_back(std::move(result));
-}
-
-/// What the pairs of a block read of a table, in reverse order of its rows: a
-/// vector of queries reads numbers that follow one another.
-void Streaming::stageWindow(StreamingStage &stage, unsigned term,
-                            unsigned number, StreamingTerm &result) {
-  Value tensor = op.term(term)[number];
-  AffineMap map = op.maps(term)[number];
-  SmallVector<unsigned> contract = op.contractDims(term);
-  bool dense = isDense(map, contract);
-  bool padded = dense && isRagged(contract);
-  auto element = [&](Ops &o, Value x, Value e, const TilePlace &at) {
-    Table table = tableAt(o, stage, tensor, map, at);
-    Value row =
-        o.clamp(o.subi(o.addi(table.start,
-                              o.i(mutated("streaming.bias-of-next-offset")
-                                      ? stage.block
-                                      : stage.block - 1)),
-                       x),
-                table.last);
-    SmallVector<Value> dims = place(o, at.batch, o.i(0), o.i(0));
-    if (!contract.empty())
-      dims[contract.front()] =
-          padded ? o.mini(e, o.last(size(contract.front()).value)) : e;
-    return operand(o, tensor, map, dims,
-                   table.reversed ? o.subi(table.last, row) : row);
-  };
-  SmallVector<StringRef> own{"x"};
-  if (!contract.empty())
-    own.push_back("e");
-  own.push_back("kb");
-  std::string name = heed::format("{}{}", stage.name("bias"), term);
-  if (dense) {
-    // Its rows are as long as vectors: read one by one, and transposed.
-    result.windowSum = sumExtents(contract, padded);
-    result.window = turned(name, own, result.windowSteps, element);
-    return;
-  }
-  result.window =
-      func(name, own, 1,
-           [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-             TilePlace at = TilePlace::ofTile(args.drop_front(own.size()))
-                                .inBlock(args[own.size() - 1]);
-             return {element(o, args[0], args[1], at)};
-           });
-}
-
-Value Streaming::inWindow(Ops &o, const StreamingStage &stage,
-                          halide::FuncOp window, const TilePlace &at,
-                          ArrayRef<Value> reduction) {
-  SmallVector<Value> own{o.addi(o.subi(at.lane, at.key), o.i(stage.block - 1))};
-  own.append(reduction.begin(), reduction.end());
-  own.push_back(at.block);
-  return o.read1(window.getResult(), at.with(own));
-}
-
-/// A table of numbers.
-void Streaming::stageTableNumbers(StreamingStage &stage, unsigned term) {
-  StreamingTerm own = termOf(term);
-  stageWindow(stage, term, 0, own);
-  own.func = func(heed::format("{}{}", stage.name("t"), term),
-                  {"ii", "jj", "kb"}, 1,
-                  [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-                    return {inWindow(o, stage, own.window,
-                                     TilePlace::ofPair(args))};
-                  });
-  stage.terms.push_back(std::move(own));
 }
 
 /// The term of a pair whose key is in a group. Where all queries of the tile

@@ -91,7 +91,7 @@ bool Streaming::isRagged(ArrayRef<unsigned> contract) {
 
 /// Sizes of \p contract; the last one of whole vectors where it is \p padded.
 SmallVector<Extent> Streaming::sumExtents(ArrayRef<unsigned> contract,
-                                            bool padded) {
+                                          bool padded) {
   SmallVector<Extent> extents;
   for (unsigned c : contract)
     extents.push_back(size(c));
@@ -151,8 +151,7 @@ void Streaming::stageQuery(unsigned term, unsigned number, unsigned position) {
                                TilePlace::ofTile(at.drop_front(own.size())))};
              });
   plan.scaledTerm |= scaled;
-  plan.queryFuncs.push_back(
-      {f, contract, sumExtents(contract, padded), steps});
+  plan.queryFuncs.push_back({f, contract, sumExtents(contract, padded), steps});
   staged[position] = f.getResult();
 }
 
@@ -184,32 +183,33 @@ void Streaming::stageQueries() {
     factor.reset();
 }
 
+Value Streaming::termOperand(Ops &o, const StreamingStage &stage, unsigned term,
+                             unsigned number, const TilePlace &at,
+                             ArrayRef<Value> reduction, Value row) {
+  unsigned position = number;
+  for (unsigned before = 0; before < term; ++before)
+    position += op.maps(before).size();
+  if (Value transposed = staged[position]) {
+    SmallVector<Value> own{at.lane};
+    own.append(reduction.begin(), reduction.end());
+    return o.read1(transposed, at.with(own));
+  }
+  SmallVector<Value> dims = place(o, at.batch, query(o, at), key(o, stage, at));
+  for (auto [slot, c] : llvm::enumerate(op.contractDims(term)))
+    dims[c] = reduction[slot];
+  AffineMap map = op.maps(term)[number];
+  bool keyed = map.isFunctionOfDim(op.firstDim(DimKind::Key));
+  return operand(o, op.term(term)[number], map,
+                 keyed ? ofGroup(o, dims, at.batch) : dims, row);
+}
+
 SmallVector<Value> Streaming::termOperands(Ops &o, const StreamingStage &stage,
                                            unsigned term, const TilePlace &at,
                                            ArrayRef<Value> reduction,
                                            Value row) {
-  unsigned first = 0;
-  for (unsigned before = 0; before < term; ++before)
-    first += op.maps(before).size();
-  SmallVector<Value> dims = place(o, at.batch, query(o, at), key(o, stage, at));
-  for (auto [slot, c] : llvm::enumerate(op.contractDims(term)))
-    dims[c] = reduction[slot];
   SmallVector<Value> values;
-  for (auto [number, map] : llvm::enumerate(op.maps(term))) {
-    if (term < stage.terms.size() &&
-        stage.terms[term].windowOperand == number) {
-      values.push_back(
-          inWindow(o, stage, stage.terms[term].window, at, reduction));
-    } else if (Value transposed = staged[first + number]) {
-      SmallVector<Value> own{at.lane};
-      own.append(reduction.begin(), reduction.end());
-      values.push_back(o.read1(transposed, at.with(own)));
-    } else {
-      bool keyed = map.isFunctionOfDim(op.firstDim(DimKind::Key));
-      values.push_back(operand(o, op.term(term)[number], map,
-                               keyed ? ofGroup(o, dims, at.batch) : dims, row));
-    }
-  }
+  for (unsigned number = 0; number < op.maps(term).size(); ++number)
+    values.push_back(termOperand(o, stage, term, number, at, reduction, row));
   return values;
 }
 
@@ -266,6 +266,8 @@ void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
   if (std::optional<unsigned> table = tableOf(term))
     return op.contractDims(term).empty() ? stageTableNumbers(stage, term)
                                          : stageTableTerm(stage, term, *table);
+  if (std::optional<unsigned> table = tableOfKeys(term))
+    return stageKeyTable(stage, term, *table);
   SmallVector<unsigned> contract = op.contractDims(term);
   std::string name = heed::format("{}{}", stage.name("t"), term);
   auto f = func(
@@ -280,10 +282,6 @@ void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
   own.func = f;
   if (contract.empty())
     return;
-  if ((own.windowOperand = tableOfKeys(term))) {
-    stageWindow(stage, term, *own.windowOperand, own);
-    own.isProduct = op.pair(term).empty();
-  }
   SmallVector<Value> extents;
   for (unsigned c : contract) {
     extents.push_back(size(c).value);

@@ -22,18 +22,17 @@ halide::FuncOp Streaming::turned(StringRef name, ArrayRef<StringRef> own,
   const bool inBlock = own.size() > 2;
   SmallVector<StringRef> vars{"x", "ta", "tb"};
   llvm::append_range(vars, own.drop_front(2));
-  steps.push_back(func(heed::format("{}_rows", name), vars, 1,
-                       [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
-                         auto place = [&](Value square, Value inside) {
-                           return o.addi(o.muli(square, o.i(lanes)), inside);
-                         };
-                         TilePlace tile =
-                             TilePlace::ofTile(at.drop_front(vars.size()));
-                         return {element(
-                             o, place(at[1], o.floorDiv(at[0], lanes)),
+  steps.push_back(
+      func(heed::format("{}_rows", name), vars, 1,
+           [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
+             auto place = [&](Value square, Value inside) {
+               return o.addi(o.muli(square, o.i(lanes)), inside);
+             };
+             TilePlace tile = TilePlace::ofTile(at.drop_front(vars.size()));
+             return {element(o, place(at[1], o.floorDiv(at[0], lanes)),
                              place(at[2], o.mod(at[0], lanes)),
                              inBlock ? tile.inBlock(at[3]) : tile)};
-                       }));
+           }));
   auto read = [](Ops &o, halide::FuncOp from, Value x, ArrayRef<Value> rest) {
     SmallVector<Value> coordinates{x};
     llvm::append_range(coordinates, rest);

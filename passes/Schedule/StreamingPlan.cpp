@@ -187,35 +187,52 @@ void scheduleProducts(Writer &w, const StreamingPlan &plan,
   w.boundExtent(products, "dd", w.i(plan.group));
 }
 
+/// The window of a table that a block reaches.
+void scheduleWindow(Writer &w, const StreamingPlan &plan,
+                    const StreamingStage &stage, const StreamingTerm &term) {
+  int64_t numbers = stage.block + plan.tile - 1;
+  w.computeAt(term.window, plan.state, "ib");
+  w.bound(term.window, "x", w.i(llvm::alignTo(numbers, plan.lanes)));
+  if (term.windowSteps.empty()) {
+    w.vectors(term.window, 0, "x", "xo", "xi");
+    return;
+  }
+  w.bound(term.window, "e", term.windowSum.front().value);
+  w.transpose(term.window, term.windowSteps, "x", "e");
+}
+
+/// A register tile: the rows of a table, or of keys, that \p f has in `y`.
+void scheduleTile(Writer &w, const StreamingPlan &plan,
+                  const StreamingTerm &term, halide::FuncOp f) {
+  w.boundExtent(f, "y", w.i(plan.group));
+  w.boundExtent(f, "rg", w.i(1));
+  w.lanes(f, 0, {"y"});
+  w.unroll(f, 0, "y");
+  scheduleSum(w, term, f, "y");
+}
+
 /// A term of \p scores.
 void scheduleTerm(Writer &w, const StreamingPlan &plan,
                   const StreamingStage &stage, const StreamingTerm &term,
                   halide::FuncOp scores) {
+  if (term.window)
+    scheduleWindow(w, plan, stage, term);
+  if (term.windowTile) {
+    w.computeAt(term.windowTile, scores, "jt");
+    w.bound(term.windowTile, "ii", w.i(term.windowLanes));
+    scheduleTile(w, plan, term, term.windowTile);
+    return;
+  }
   w.computeAt(term.func, scores, "jt");
   w.boundExtent(term.func, "jj", w.i(plan.group));
   // Lanes of a table are moved vector by vector.
   w.lanes(term.func, 0, {"jj"}, /*unrolled=*/!term.offsets);
   w.unroll(term.func, 0, "jj");
-  if (term.window) {
-    int64_t numbers = stage.block + plan.tile - 1;
-    w.computeAt(term.window, plan.state, "ib");
-    w.bound(term.window, "x", w.i(llvm::alignTo(numbers, plan.lanes)));
-    if (term.windowSteps.empty()) {
-      w.vectors(term.window, 0, "x", "xo", "xi");
-    } else {
-      w.bound(term.window, "e", term.windowSum.front().value);
-      w.transpose(term.window, term.windowSteps, "x", "e");
-    }
-  }
   if (term.offsets) {
     scheduleShifts(w, plan, *term.offsets, term.func, 0);
     scheduleRows(w, plan, *term.offsets, plan.state);
     w.computeAt(term.offsets->tile, term.offsets->rows, "rg");
-    w.boundExtent(term.offsets->tile, "y", w.i(plan.group));
-    w.boundExtent(term.offsets->tile, "rg", w.i(1));
-    w.lanes(term.offsets->tile, 0, {"y"});
-    w.unroll(term.offsets->tile, 0, "y");
-    scheduleSum(w, term, term.offsets->tile, "y");
+    scheduleTile(w, plan, term, term.offsets->tile);
   } else if (!term.loops.empty()) {
     scheduleSum(w, term, term.func, "jj");
   }
@@ -278,7 +295,8 @@ void boundQueries(Writer &w, const StreamingPlan &plan,
                                     stage.rounded, stage.weights, stage.sum,
                                     stage.products};
   for (const StreamingTerm &term : stage.terms) {
-    funcs.push_back(term.func);
+    if (!term.windowTile)
+      funcs.push_back(term.func);
     if (term.offsets)
       funcs.append({term.offsets->rows, term.offsets->tile});
   }

@@ -44,11 +44,14 @@ struct StreamingTerm {
   bool isProduct = false; ///< of operands that a lane shares with others
   std::optional<StreamingOffsets> offsets;
   halide::FuncOp window; ///< the numbers of a table that a block reaches
-  std::optional<unsigned> windowOperand; ///< which are summed with keys
   /// Where the table's rows are dense: the funcs that transpose them, and the
   /// extents of the sum, of whole vectors.
   llvm::SmallVector<halide::FuncOp> windowSteps;
   llvm::SmallVector<Extent> windowSum;
+  /// Keys times the window, a register tile of so many lanes, if keys of a
+  /// group share what they read of it; `func` is then read from it.
+  halide::FuncOp windowTile;
+  int64_t windowLanes = 0;
 };
 
 /// The funcs of one update of the state: those of full blocks, or of partial

@@ -1,5 +1,6 @@
 // A table over the offset between key and query: each of its rows that a tile and a block reach serves all queries at once.
 // RUN: heed-opt %s --attn-choose-algorithm --attn-stream-attention --attn-to-halide | FileCheck %s
+// RUN: sed 's/vector_bits = 512 : i64, vector_registers = 32/vector_bits = 256 : i64, vector_registers = 16/' %s | heed-opt - --attn-choose-algorithm --attn-stream-attention --attn-to-halide | FileCheck %s --check-prefix=AVX2
 
 #q = affine_map<(b,h,i,j,e,f)[s] -> (b,h,i,e)>
 #k = affine_map<(b,h,i,j,e,f)[s] -> (b,h,j,e)>
@@ -58,6 +59,34 @@ module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64,
 // CHECK: halide.read %[[BIAS]][%[[AT]],
 // CHECK: halide.bound %[[BIAS]], "x" from %{{.*}} extent %c96_i32
 // CHECK: halide.vectorize %[[BIAS]], "xi"
+// A table that meets keys: the rows that a block reaches are read one by one and transposed, in squares of a vector by a vector.
+// CHECK-LABEL: halide.pipeline @k2 attributes
+// CHECK: halide.func "bias_full1_rows"
+// CHECK: halide.func "bias_full1_turn4"
+// CHECK: %[[WINDOW:.*]] = halide.func "bias_full1" (%{{.*}} = "x", %{{.*}} = "e", %{{.*}} = "kb"
+// Eight keys share what they read of a column: three vectors that begin where one of the window does (32 queries and 7 more keys).
+// CHECK: %[[KEYS:.*]] = halide.func "kt_full1" (%{{.*}} = "ii", %{{.*}} = "y", %{{.*}} = "rg", %{{.*}} = "kb"
+// CHECK: halide.update %[[KEYS]] over ("r3"
+// CHECK: %[[VECTOR:.*]] = arith.floordivsi %{{.*}}, %c2_i32{{.*}}
+// CHECK: %[[FIRST:.*]] = arith.muli %[[VECTOR]], %c16_i32{{.*}}
+// CHECK: arith.addi %[[FIRST]], %{{.*}}
+// CHECK: halide.read %[[WINDOW]]
+// Key y of a group reads them 7 - y further on, and 8 where the group's begin in the middle of a vector.
+// CHECK: %[[T:.*]] = halide.func "t_full1" (%[[LANE:.*]] = "ii", %{{.*}} = "jj"
+// CHECK: halide.mod %{{.*}}, %c2_i32{{.*}}
+// CHECK: %[[BEHIND:.*]] = arith.subi %c7_i32{{.*}}, %{{.*}}
+// CHECK: arith.addi %[[LANE]], %[[BEHIND]]
+// CHECK: halide.read %[[KEYS]]
+// CHECK: halide.bound %[[WINDOW]], "x" from %{{.*}} extent %c96_i32{{.*}}
+// CHECK: halide.bound %[[KEYS]], "ii" from %{{.*}} extent %c48_i32{{.*}}
+// CHECK-NOT: halide.compute_at %[[T]],
+// With 16 registers the tile has no place for them: each key reads the window for itself.
+// AVX2-LABEL: halide.pipeline @k2 attributes
+// AVX2-NOT: halide.func "kt_full1"
+// AVX2: halide.func "bias_full1_turn3"
+// AVX2: %[[T:.*]] = halide.func "t_full1"
+// AVX2: halide.update %[[T]] over ("r3"
+// AVX2: halide.compute_at %[[T]],
 func.func private @k0(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>, %a: tensor<?x64xf32>, %c: tensor<?x64xf32>, %s: index) -> tensor<?x?x?x64xf32> attributes {attn.kernel, attn.kind = "attention"} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -91,12 +120,31 @@ func.func private @k1(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor
     normalise(exp divide stabilise) : tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>
 }
+func.func private @k2(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %a: tensor<?x64xf32>, %s: index) -> tensor<?x?x64xf32> attributes {attn.kernel, attn.kind = "attention"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %H = tensor.dim %q, %c0 : tensor<?x?x64xf32>
+  %N = tensor.dim %q, %c1 : tensor<?x?x64xf32>
+  %M = tensor.dim %k, %c1 : tensor<?x?x64xf32>
+  %o = attn.attention dims(batch = 1, query = 1, key = 1, contract = 1, value = 1) sizes(%H, %N, %M, %c64, %c64) symbols(%s)
+    term(%q, %k : tensor<?x?x64xf32>, tensor<?x?x64xf32>) maps [affine_map<(h,i,j,e,f)[s] -> (h,i,e)>, affine_map<(h,i,j,e,f)[s] -> (h,j,e)>]
+    term(%k, %a : tensor<?x?x64xf32>, tensor<?x64xf32>) maps [affine_map<(h,i,j,e,f)[s] -> (h,j,e)>, affine_map<(h,i,j,e,f)[s] -> (j - i + s, e)>]
+    value(%v : tensor<?x?x64xf32>) maps [affine_map<(h,i,j,e,f)[s] -> (h,j,f)>]
+    score (%h: index, %i: index, %j: index, %t: f32, %u: f32) { %x = arith.addf %t, %u : f32  attn.yield %x : f32 }
+    normalise(exp divide stabilise) : tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}
 func.func @model(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>, %a: tensor<?x64xf32>, %c: tensor<?x64xf32>, %s: index) -> tensor<?x?x?x64xf32> attributes {attn.model} {
   %o = func.call @k0(%q, %k, %v, %a, %c, %s) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x64xf32>, tensor<?x64xf32>, index) -> tensor<?x?x?x64xf32>
   return %o : tensor<?x?x?x64xf32>
 }
 func.func @biased(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %a: tensor<?x?xf32>, %s: index) -> tensor<?x?x64xf32> attributes {attn.model} {
   %o = func.call @k1(%q, %k, %v, %a, %s) : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?xf32>, index) -> tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}
+func.func @keyed(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %a: tensor<?x64xf32>, %s: index) -> tensor<?x?x64xf32> attributes {attn.model} {
+  %o = func.call @k2(%q, %k, %v, %a, %s) : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x64xf32>, index) -> tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>
 }
 }
