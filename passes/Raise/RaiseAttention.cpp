@@ -139,7 +139,8 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
     OpBuilder builder(root);
     if (element->isSum())
       return raiseRoot(builder, root, exprs, element, vars);
-    if (!Exprs::isElementwise(root))
+    if (!Exprs::isElementwise(root) ||
+        joinSums(builder, root, exprs, element, vars))
       return;
     // x / l where x is a sum over keys.
     bool changed = false;
@@ -329,6 +330,27 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
       announce(raised);
       replace(builder, op, raised.value);
     }
+    replace(builder, root, whole);
+    return true;
+  }
+
+  /// Sums of the same values whose weights have a product in common: one sum,
+  /// of a row block.
+  bool joinSums(OpBuilder &builder, Operation *root, Exprs &exprs,
+                ExprRef element, ArrayRef<unsigned> vars) {
+    JoinedWeights found = joinWeights(exprs, root, element);
+    if (!found.joined)
+      return false;
+    Attempt attempt(builder);
+    Value whole =
+        writeTensor(builder, root->getLoc(), exprs, found.joined, vars);
+    if (!prove(exprs, found.written, whole, vars, attempt).holds) {
+      attempt.undo();
+      return false;
+    }
+    remarkDone(root, passName, "joined",
+               "it mixes distributions over the same scores: one product with "
+               "the values for all");
     replace(builder, root, whole);
     return true;
   }

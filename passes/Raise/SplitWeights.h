@@ -1,4 +1,4 @@
-//===- SplitWeights.h - a sum of distributions, term by term ----*- C++ -*-===//
+//===- SplitWeights.h - a sum of distributions: by terms, or at once ------===//
 #ifndef HEED_PASSES_RAISE_SPLITWEIGHTS_H
 #define HEED_PASSES_RAISE_SPLITWEIGHTS_H
 
@@ -15,6 +15,18 @@ namespace heed {
 ///
 /// Distributes and moves factors, no more; whoever writes it proves it.
 ExprRef splitWeights(Exprs &exprs, ExprRef sum);
+
+/// What joinWeights() finds: null if nothing.
+struct JoinedWeights {
+  ExprRef written = nullptr; ///< as it stands, down to the sums
+  ExprRef joined = nullptr;  ///< ... with one sum in their place
+};
+
+/// The other way round, c sum_j a v + d sum_j b v = sum_j (c a + d b) v, where
+/// the scores of a and b are made of the same product: two branches of one
+/// attention, of which one adds a mask that is data. \p element, of \p root,
+/// adds such sums, which nothing else reads.
+JoinedWeights joinWeights(Exprs &exprs, mlir::Operation *root, ExprRef element);
 
 } // namespace heed
 #endif
