@@ -247,4 +247,73 @@ def AttnChooseAlgorithm : Pass<"attn-choose-algorithm"> {
                            "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def AttnHoistInvariants : Pass<"attn-hoist-invariants", "::mlir::func::FuncOp"> {
+  let summary = "What turns of a loop share is computed once before it";
+  let description = [{
+    In a loop with constant bounds, what reduces (contractions, softmaxes, attentions, sums) and reads nothing that a turn
+    computes moves before the loop, with what it reads and with the checks that come before it. Where the loop's variable
+    t is read by `min(t, c)` alone, as by layers that share their weights from the c-th on, the turns before c get a loop
+    of their own first: the others are all the same. Elementwise ops stay, which kernels compute on the way.
+
+    ```mlir
+    #x = affine_map<(d, e) -> (e)>
+    #w = affine_map<(d, e) -> (d, e)>
+    #y = affine_map<(d, e) -> (d)>
+    func.func @m(%u: tensor<4xf32>, %x: tensor<4xf32>) -> tensor<4xf32> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c3 = arith.constant 3 : index
+      %o = scf.for %t = %c0 to %c3 step %c1 iter_args(%h = %u) -> tensor<4xf32> {
+        %l = arith.minsi %t, %c1 : index
+        %w = attn.param "layer.{0}.w" [%l] : tensor<4x4xf32>
+        %k = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "reduction"]}
+            ins(%x, %w : tensor<4xf32>, tensor<4x4xf32>) outs(%u : tensor<4xf32>) {
+        ^bb0(%a: f32, %b: f32, %s: f32):
+          %p = arith.mulf %a, %b : f32
+          %r = arith.addf %s, %p : f32
+          linalg.yield %r : f32
+        } -> tensor<4xf32>
+        %n = func.call @f(%h, %k) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        scf.yield %n : tensor<4xf32>
+      }
+      return %o : tensor<4xf32>
+    }
+    func.func private @f(%h: tensor<4xf32>, %k: tensor<4xf32>) -> tensor<4xf32>
+    ```
+    becomes
+    ```mlir
+    #x = affine_map<(d, e) -> (e)>
+    #w = affine_map<(d, e) -> (d, e)>
+    #y = affine_map<(d, e) -> (d)>
+    func.func @m(%u: tensor<4xf32>, %x: tensor<4xf32>) -> tensor<4xf32> {
+      %c1 = arith.constant 1 : index
+      %c3 = arith.constant 3 : index
+      %w0 = attn.param "layer.0.w" : tensor<4x4xf32>
+      %k0 = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "reduction"]}
+          ins(%x, %w0 : tensor<4xf32>, tensor<4x4xf32>) outs(%u : tensor<4xf32>) {
+      ^bb0(%a: f32, %b: f32, %s: f32):
+        %p = arith.mulf %a, %b : f32
+        %r = arith.addf %s, %p : f32
+        linalg.yield %r : f32
+      } -> tensor<4xf32>
+      %h0 = func.call @f(%u, %k0) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      %w1 = attn.param "layer.1.w" : tensor<4x4xf32>
+      %k1 = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "reduction"]}
+          ins(%x, %w1 : tensor<4xf32>, tensor<4x4xf32>) outs(%u : tensor<4xf32>) {
+      ^bb0(%a: f32, %b: f32, %s: f32):
+        %p = arith.mulf %a, %b : f32
+        %r = arith.addf %s, %p : f32
+        linalg.yield %r : f32
+      } -> tensor<4xf32>
+      %o = scf.for %t = %c1 to %c3 step %c1 iter_args(%h = %h0) -> tensor<4xf32> {
+        %n = func.call @f(%h, %k1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        scf.yield %n : tensor<4xf32>
+      }
+      return %o : tensor<4xf32>
+    }
+    func.func private @f(%h: tensor<4xf32>, %k: tensor<4xf32>) -> tensor<4xf32>
+    ```
+  }];
+}
+
 #endif

@@ -105,8 +105,11 @@ bool drawWeights(const heed_model_desc *desc, const Sizes &sizes,
     for (int32_t k = 0; k < info.numIndices; ++k)
       instances *= rangeOf(info, k);
     for (int64_t instance = 0; instance < instances; ++instance) {
-      draw(array, random);
-      header[nameOf(info, instance)] = append(array, data);
+      // Several parameters may read one tensor, as layers of two loops do.
+      if (std::string name = nameOf(info, instance); !header.get(name)) {
+        draw(array, random);
+        header[name] = append(array, data);
+      }
     }
   }
   return writeSafetensors(std::move(header), data, path, error);

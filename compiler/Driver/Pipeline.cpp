@@ -106,6 +106,7 @@ void heed::buildAttentionPipeline(OpPassManager &passes, bool split) {
 void heed::buildKernelPipeline(OpPassManager &passes, bool fastMath) {
   buildAttentionPipeline(passes);
   // Before kernels are formed, that none computes anew what stays the same.
+  passes.addNestedPass<func::FuncOp>(createAttnHoistInvariants());
   passes.addPass(createAttnHoistWeights());
   passes.addPass(createAttnFormKernels());
   if (fastMath)

@@ -48,8 +48,9 @@ namespace {
 
 class Former {
 public:
-  Former(func::FuncOp model, SymbolTable &symbols)
-      : model(model), symbols(symbols) {}
+  Former(func::FuncOp model, llvm::StringMap<func::FuncOp> &known,
+         SymbolTable &symbols)
+      : model(model), known(known), symbols(symbols) {}
 
   void run() {
     model.walk<WalkOrder::PreOrder>([&](Block *block) {
@@ -78,6 +79,7 @@ private:
   void explain();
 
   func::FuncOp model;
+  llvm::StringMap<func::FuncOp> &known; ///< of all models and of init
   SymbolTable &symbols;
   /// Why \p user's kernel was not joined with \p producer's when \p user was
   /// looked at.
@@ -89,7 +91,6 @@ private:
   Block *block = nullptr;
   SmallVector<std::unique_ptr<Cluster>> clusters;
   DenseMap<Operation *, Cluster *> owner;
-  llvm::StringMap<func::FuncOp> known;
 };
 
 Cluster *Former::clusterOf(Value value) {
@@ -448,8 +449,9 @@ struct FormKernels : heed::impl::AttnFormKernelsBase<FormKernels> {
     for (auto func : getOperation().getOps<func::FuncOp>())
       if (!func.isExternal() && !func->hasAttr(attn::kKernelAttr))
         models.push_back(func);
+    llvm::StringMap<func::FuncOp> known;
     for (func::FuncOp model : models)
-      Former(model, symbols).run();
+      Former(model, known, symbols).run();
     // One kernel gives the next its rows as it has them.
     RewritePatternSet patterns(&getContext());
     tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns,

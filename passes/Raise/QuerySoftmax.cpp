@@ -175,12 +175,11 @@ bool QuerySoftmax::find(ExprRef sum, ArrayRef<unsigned> outputs) {
       return;
     auto softmax = read->value.getDefiningOp<attn::SoftmaxOp>();
     bool ofQueries = softmax.getMap() == attn::Map::Exp && read->type.isF32();
-    bool hasKeys = false,
-         isSum = root->getNumResults() == 1 && !Exprs::isElementwise(root);
+    bool hasKeys = false;
     for (auto [axis, at] : llvm::enumerate(read->operands)) {
       bool isAxis = llvm::is_contained(softmax.getAxes(), axis);
-      for (auto [own, v] : llvm::enumerate(outputs))
-        if (isAxis && at->uses(v))
+      for (size_t own = 0; own < outputs.size(); ++own)
+        if (isAxis && at->uses(outputs[own]))
           ofQueries &= llvm::none_of(
               results, [&](Value result) { return areWeights(result, own); });
       ofQueries &= !isAxis || !at->usesAny(keys);

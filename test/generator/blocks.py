@@ -3,7 +3,7 @@ from draw import *
 from masks import text
 
 feature("rows", "feed forward", "gated unit", "residual", "convolution", "pooling", "product chain", "embedding", "concat", "slice",
-        "loop", "nested loop", "several carried", "linear attention", "projections", "parameters", "collection", "constant table", "integer product", "shift", "argmax", "reductions", "statistics", "output projection",
+        "loop", "nested loop", "shared layers", "several carried", "linear attention", "projections", "parameters", "collection", "constant table", "integer product", "shift", "argmax", "reductions", "statistics", "output projection",
         "static function", "outer weight", "outside of a loop")
 
 
@@ -192,8 +192,13 @@ def loop(d, x, keys):
     if d.have("parameters"):
         d.inputs[-1] = replace(d.inputs[-1], param=len(loops))
     beside = d.let("beside", keys, act(d, x.at())).at() if d.have("outside of a loop", 0.4) else None
+    outside, turn, other = x, {}, None
+    if d.have("shared layers", 0.4):  # from a turn on all have one weight; what they make of the same tensor is the same
+        turn = {loops[-1]: Call("min", (Name(loops[-1]), Num(d.one(0, 1, 1, 2))))}
+        other = Call("tanh", (d.sum([z], outside.at(**{i: z}) * w.at(**turn)),))
     x = d.let("xl", keys, x.at())
-    body = x.at() + Call("tanh", (d.sum([z], x.at(**{i: z}) * w.at()),))
+    body = x.at() + Call("tanh", (d.sum([z], x.at(**{i: z}) * w.at(**turn)),))
+    body = body + other if other else body
     if beside:
         body = body * 0.5 + beside
     body = (Equation(x.name, tuple(d.index(k) for k in keys), body),)

@@ -122,7 +122,8 @@ def of_turns(body, params, around=()):
         if isinstance(s, For):
             loops = around + (s.var,)
             own = [x for x in params.values() if x.param == len(loops) and x.name in reads(s)]
-            names = ["".join(f".{{{v}}}" for v in loops)] * len(own)
+            read = {n.tensor: n for n in walk(s.body) if isinstance(n, Read)}
+            names = ["".join(f".{{{expr(at)}}}" for at in read[x.name].index[:x.param]) for x in own]
             s = replace(s, body=tuple(f'param {typed(x, x.param)} @ "{x.name}{n}"' for x, n in zip(own, names)) + of_turns(s.body, params, loops))
         elif around:
             s = rebuild(s, lambda n: replace(n, index=n.index[params[n.tensor].param or 0:]) if isinstance(n, Read) and n.tensor in params else n)

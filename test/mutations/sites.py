@@ -18,6 +18,7 @@ PARTS = {
     "choose-algorithm": ("attn-choose-algorithm", "halide"),
     "attention-plan": ("attn-choose-algorithm", "halide"),
     "score-bound": ("attn-to-halide", "halide"),
+    "hoist-invariants": ("attn-hoist-invariants", "halide"),
     "hoist-weights": ("attn-hoist-weights", "halide"),
     "form-kernels": ("attn-form-kernels", "halide"),
     "merge-products": ("attn-merge-products", "kernels"),
