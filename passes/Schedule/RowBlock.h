@@ -1,7 +1,7 @@
 //===- RowBlock.h - rows of scores in scratch -------------------*- C++ -*-===//
 //
-// Found in RowBlock.cpp, rewritten in RowBlockRewrite.cpp and
-// RowBlockTerms.cpp, scheduled in RowBlockSchedule.cpp.
+// Found in RowBlock.cpp, rewritten in RowBlockRewrite.cpp, RowBlockTerms.cpp
+// and RowBlockTurn.cpp, scheduled in RowBlockSchedule.cpp.
 #ifndef HEED_PASSES_SCHEDULE_ROWBLOCK_H
 #define HEED_PASSES_SCHEDULE_ROWBLOCK_H
 
@@ -9,6 +9,7 @@
 #include "passes/Schedule/Schedule.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace heed {
@@ -41,6 +42,11 @@ private:
     int64_t unrolled = 1;     ///< ... and its places
     mlir::Value accumulators; ///< the copy of a sum: the sum
   };
+  /// A func that is transposed by squares.
+  struct Turned {
+    unsigned along = 0; ///< the var along which what it reads lies
+    llvm::SmallVector<halide::FuncOp> steps;
+  };
 
   bool assign();
   bool shape(mlir::Value root);
@@ -53,9 +59,15 @@ private:
   void maskTerms(mlir::Value func);
   void stageWeights(mlir::Value func);
   void stageReads(mlir::Value func);
-  mlir::Value stage(mlir::Value func, size_t number, mlir::Value value,
+  mlir::Value stage(mlir::Value func, mlir::Block &body,
+                    llvm::ArrayRef<Extent> reductions, mlir::Value value,
                     mlir::OpBuilder &here,
                     const llvm::SmallPtrSetImpl<mlir::Value> &used);
+  bool fillsSquares(const Extent &extent);
+  void stageRows(mlir::Value func);
+  void stageResults(mlir::Value root);
+  void turn(mlir::Value func, Turned &how);
+  void scheduleTurned(mlir::Value func, Turned &how);
   void clampReads(mlir::Value func);
   void schedule(mlir::Value func, mlir::Value root, llvm::StringRef task);
   void scheduleLoops(KernelFunc &f, llvm::StringRef tiled, bool isCopy);
@@ -69,6 +81,7 @@ private:
   /// Of a func: the root whose tile it is in.
   llvm::DenseMap<mlir::Value, mlir::Value> owner;
   llvm::DenseMap<mlir::Value, Member> members;
+  llvm::MapVector<mlir::Value, Turned> turned;
   // Of the root that is worked on:
   llvm::SmallVector<int> common; ///< vars that all funcs of the tile follow
   int query = -1;

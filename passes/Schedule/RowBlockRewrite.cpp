@@ -112,13 +112,14 @@ void RowBlock::splitSum(Value func) {
   group.insert(llvm::find(group, func) + 1, stored);
 }
 
-/// Stores \p value, that update \p number of \p func computes of its arguments
-/// \p used, lanes innermost. Returns what a read at \p here finds.
-Value RowBlock::stage(Value func, size_t number, Value value, OpBuilder &here,
+/// Stores \p value, that \p body of \p func, over \p reductions, computes of
+/// its arguments \p used, lanes innermost. Returns what a read at \p here
+/// finds.
+Value RowBlock::stage(Value func, Block &body, ArrayRef<Extent> reductions,
+                      Value value, OpBuilder &here,
                       const llvm::SmallPtrSetImpl<Value> &used) {
   KernelFunc *g = kernel.find(func);
   Member &member = members[func];
-  Block &body = g->updates[number].getSet().front();
   size_t rank = g->extents.size();
   SmallVector<std::string> names{"q"};
   SmallVector<Extent> extents{g->extents[member.query]};
@@ -134,7 +135,7 @@ Value RowBlock::stage(Value func, size_t number, Value value, OpBuilder &here,
     if (loop && mutated("row-block.staged-to-first-extent"))
       loop = 0;
     names.push_back(heed::format("k{}", k));
-    extents.push_back(k < rank ? g->extents[k] : g->reductions[number][loop]);
+    extents.push_back(k < rank ? g->extents[k] : reductions[loop]);
     from.push_back(body.getArgument(k));
     place.ids.push_back(k < rank ? member.ids[k] : -1);
   }
@@ -184,7 +185,8 @@ void RowBlock::stageReads(Value func) {
         continue;
       OpBuilder here(read);
       Value value = read.getResult(0);
-      value.replaceAllUsesWith(stage(func, number, value, here, used));
+      value.replaceAllUsesWith(
+          stage(func, body, f->reductions[number], value, here, used));
       read.erase();
     }
   }

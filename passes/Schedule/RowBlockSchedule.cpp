@@ -33,7 +33,8 @@ void RowBlock::schedule(Value func, Value root, StringRef task) {
   } else {
     halide::ComputeAtOp::create(b, loc, func, root, task);
   }
-  if (storage.size() > 1)
+  auto *turns = turned.find(func);
+  if (storage.size() > 1 && turns == turned.end())
     halide::ReorderStorageOp::create(b, loc, func, storage);
   // A reader that asks for some rows of the tile alone (`if j <= i - 2`) would
   // begin the tile at the first of them.
@@ -48,7 +49,10 @@ void RowBlock::schedule(Value func, Value root, StringRef task) {
     else if (inTile || shares(member.ids[d]))
       halide::BoundExtentOp::create(b, loc, func, name, i32(b, 1));
   }
-  scheduleLoops(*f, tiled, isCopy);
+  if (turns == turned.end())
+    scheduleLoops(*f, tiled, isCopy);
+  else
+    scheduleTurned(func, turns->second);
 }
 
 /// The loops of each stage of \p f: queries as lanes, then the places of the
@@ -99,8 +103,14 @@ void RowBlock::scheduleRoot(Value root) {
     stageWeights(func);
   for (Value func : SmallVector<Value>(group))
     stageReads(func);
+  turned.clear();
+  for (Value func : SmallVector<Value>(group))
+    stageRows(func);
   for (Value func : group)
     clampReads(func);
+  stageResults(root);
+  for (auto &[func, how] : turned)
+    turn(func, how);
 
   KernelFunc *out = kernel.find(root);
   Location loc = root.getLoc();

@@ -152,7 +152,7 @@ void RowBlock::stageWeights(Value func) {
       used.insert_range(argumentsOf(term->condition));
       value = marked(b, loc, value, term->condition);
     }
-    Value weight = stage(func, number, value, b, used);
+    Value weight = stage(func, body, f->reductions[number], value, b, used);
     Value sum = arith::AddFOp::create(
         b, loc, term->old,
         arith::MulFOp::create(b, loc, weight, term->value, sums), sums);
