@@ -1,7 +1,7 @@
 //===- RowBlock.h - rows of scores in scratch -------------------*- C++ -*-===//
 //
-// Found in RowBlock.cpp, rewritten in RowBlockRewrite.cpp, RowBlockTerms.cpp
-// and RowBlockTurn.cpp, scheduled in RowBlockSchedule.cpp.
+// Found in RowBlock.cpp, rewritten in RowBlockRewrite.cpp, RowBlockTiles.cpp,
+// RowBlockTerms.cpp and RowBlockTurn.cpp, scheduled in RowBlockSchedule.cpp.
 #ifndef HEED_PASSES_SCHEDULE_ROWBLOCK_H
 #define HEED_PASSES_SCHEDULE_ROWBLOCK_H
 
@@ -40,6 +40,7 @@ private:
     int query = -1;           ///< the var that follows the root's query
     int tiled = -1;           ///< a sum: the var of its register tile
     int64_t unrolled = 1;     ///< ... and its places
+    int block = -1;           ///< ... of a part of a sum: the part's number
     mlir::Value accumulators; ///< the copy of a sum: the sum
   };
   /// A func that is transposed by squares.
@@ -55,6 +56,9 @@ private:
   void chooseLanes(mlir::Value root);
   bool shares(int id) { return llvm::is_contained(common, id); }
 
+  void chooseTile(KernelFunc &f);
+  int64_t costOfTile(KernelFunc &f, int dim, int64_t width);
+  bool sumInBlocks(KernelFunc &f);
   void splitSum(mlir::Value func);
   void maskTerms(mlir::Value func);
   void stageWeights(mlir::Value func);
@@ -71,6 +75,7 @@ private:
   void clampReads(mlir::Value func);
   void schedule(mlir::Value func, mlir::Value root, llvm::StringRef task);
   void scheduleLoops(KernelFunc &f, llvm::StringRef tiled, bool isCopy);
+  void fetchAhead(KernelFunc &f, mlir::Value copy, llvm::StringRef tiled);
   void scheduleRoot(mlir::Value root);
   void scheduleAlone(mlir::Value root);
 

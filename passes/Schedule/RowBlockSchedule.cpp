@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace heed;
@@ -30,6 +31,7 @@ void RowBlock::schedule(Value func, Value root, StringRef task) {
       if (readerOf(read) != func)
         copy = readerOf(read);
     halide::ComputeAtOp::create(b, loc, func, copy, tiled);
+    fetchAhead(*f, copy, tiled);
   } else {
     halide::ComputeAtOp::create(b, loc, func, root, task);
   }
@@ -53,6 +55,73 @@ void RowBlock::schedule(Value func, Value root, StringRef task) {
     scheduleLoops(*f, tiled, isCopy);
   else
     scheduleTurned(func, turns->second);
+}
+
+/// The extent of dim \p dim of an input, where the types say it.
+static std::optional<int64_t> fixedExtent(Value input, unsigned dim) {
+  for (Operation *user : input.getUsers()) {
+    APInt extent;
+    auto bounds = dyn_cast<halide::SetBoundsOp>(user);
+    if (bounds && bounds.getDim() == dim && bounds.getExtent() &&
+        matchPattern(bounds.getExtent(), m_ConstantInt(&extent)))
+      return extent.getSExtValue();
+  }
+  return std::nullopt;
+}
+
+/// Rows of an input that register tile \p f meets come from beyond the caches
+/// while the ones before them are computed: the next places' of loop \p tiled
+/// of
+/// \p copy, or the next block's.
+void RowBlock::fetchAhead(KernelFunc &f, Value copy, StringRef tiled) {
+  Member &member = members[f.func.getResult()];
+  Block &body = f.updates[0].getSet().front();
+  size_t rank = f.extents.size();
+  if (member.unrolled == 1 || f.reductions[0].size() != 1 ||
+      !f.reductions[0][0].fixed)
+    return;
+  int64_t steps = *f.reductions[0][0].fixed;
+  Value place = body.getArgument(member.tiled), step = body.getArgument(rank);
+  auto follows = [&](Value coordinate, ArrayRef<Value> vars) {
+    llvm::SmallPtrSet<Value, 4> of = argumentsOf(coordinate);
+    return of.size() == vars.size() &&
+           llvm::all_of(vars, [&](Value var) { return of.contains(var); });
+  };
+  OpBuilder b = scheduleBuilder(kernel);
+  for (auto read : body.getOps<halide::ReadOp>()) {
+    auto source = read.getFunc().getDefiningOp<halide::BufferOp>();
+    if (!source || read.getCoordinates().size() < 2)
+      continue;
+    Value column = read.getCoordinates()[0], row = read.getCoordinates()[1];
+    std::optional<int64_t> length = fixedExtent(read.getFunc(), 0);
+    int64_t rows = 0, turns = steps;
+    std::string over = tiled.str();
+    if (member.block >= 0 && follows(column, place) &&
+        follows(row, {step, body.getArgument(member.block)})) {
+      rows = steps;
+      turns *=
+          llvm::divideCeil(*f.extents[member.tiled].fixed, member.unrolled);
+      over = cast<StringAttr>(
+                 kernel.find(copy)->updates[0].getRvars().getValue().back())
+                 .str();
+    } else if (member.block < 0 && length == steps && follows(column, step) &&
+               follows(row, place)) {
+      rows = member.unrolled;
+    }
+    unsigned bits =
+        halide::getElementTypes(read.getFunc()).front().getIntOrFloatBitWidth();
+    if (!rows || !length || turns <= 0)
+      continue;
+    constexpr int64_t lineBits = 512;
+    int64_t lines =
+        std::clamp<int64_t>(rows * *length * bits / lineBits, 1, 1024);
+    halide::PrefetchSpreadOp::create(
+        b, f.func.getLoc(), f.func.getResult(), 1, read.getFunc(),
+        cast<StringAttr>(f.updates[0].getRvars()[0]).str(), rows * *length,
+        copy, over, lines, 1, /*secondCache=*/false,
+        std::clamp<int64_t>(llvm::divideCeil(lines, turns), 1, 64),
+        IntegerAttr(), IntegerAttr());
+  }
 }
 
 /// The loops of each stage of \p f: queries as lanes, then the places of the

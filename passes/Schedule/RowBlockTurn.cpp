@@ -85,11 +85,9 @@ void RowBlock::stageRows(Value func) {
       Value stored = staged.getDefiningOp<halide::ReadOp>().getFunc();
       value.replaceAllUsesWith(staged);
       read.erase();
-      // Its vars are the query, then the arguments in their order.
-      unsigned place = 1;
-      for (unsigned k = 0; k < d; ++k)
-        place += static_cast<int>(k) != members[func].query &&
-                 used.contains(block->getArgument(k));
+      OperandRange at = staged.getDefiningOp<halide::ReadOp>().getCoordinates();
+      unsigned place =
+          std::min<unsigned>(llvm::find(at, along) - at.begin(), at.size() - 1);
       turned[stored].along = place;
     }
 }

@@ -115,9 +115,13 @@ SIZES = [(1, 2, 7, 9, 8, 5), (1, 1, 1, 1, 1, 1), (2, 3, 33, 50, 16, 17), (1, 2, 
 # Sizes that are known: tiles of two vectors of queries, and weights that are computed once for several tiles of values.
 WIDE = {"B": 1, "H": 2, "N": 150, "M": 67, "E": 9, "F": 41}
 
+# Keys beyond the first cache: their products with values are sums of blocks, and of the keys that are left.
+LONG = WIDE | {"M": 533}
+KNOWN = [(mixed, WIDE), (mixed, LONG), (mixed, WIDE | {"M": 544}), (talking, WIDE), (talking, LONG), (talking, LONG | {"H": 7}), (renormalised, LONG), (stored, LONG)]
+
 for oracle, text, known in [(*model, {}) for model in MODELS.items()] + [
-        (mixed, MODELS[mixed], WIDE), (talking, MODELS[talking], WIDE | {"A": 2, "C": 2})]:
-    name = oracle.__name__ + ("-wide" if known else "")
+        (oracle, MODELS[oracle], sizes | ({"A": sizes["H"], "C": sizes["H"]} if oracle is talking else {})) for oracle, sizes in KNOWN]:
+    name = "-".join([oracle.__name__, *(str(known[dim]) for dim in "HM" if known)])
     source, program = folder / f"{name}.heed", folder / name
     source.write_text(text)
     done = subprocess.run([heedc, source, *(f"--set={dim}={size}" for dim, size in known.items()), "--explain=all", "-o", program], capture_output=True, text=True)
@@ -144,7 +148,7 @@ for oracle, text, known in [(*model, {}) for model in MODELS.items()] + [
     def draw(*shape):
         return rng.uniform(-1, 1, shape).astype(np.float32)
 
-    for b, h, n, m, e, f in [tuple(WIDE.values())] if known else SIZES:
+    for b, h, n, m, e, f in [[known[dim] for dim in WIDE]] if known else SIZES:
         if e == 0 and oracle is normed:  # its mean is another kernel
             continue
         arrays = {"q": draw(b, h, n, e), "k": draw(b, h, m, e), "v": draw(b, h, m, f)}
@@ -154,7 +158,7 @@ for oracle, text, known in [(*model, {}) for model in MODELS.items()] + [
             arrays |= {"g": draw(n, m)}
         compare((b, h, n, m, e, f), arrays)
     # NaN and infinities stay in the rows that see them; large scores.
-    b, h, n, m, e, f = WIDE.values() if known else (1, 1, 20, 20, 8, 8)
+    b, h, n, m, e, f = [known[dim] for dim in WIDE] if known else (1, 1, 20, 20, 8, 8)
     arrays = {"q": draw(b, h, n, e), "k": draw(b, h, m, e), "v": draw(b, h, m, f)}
     if oracle is talking:
         arrays |= {"pl": np.eye(h), "pw": np.eye(h)}
