@@ -25,9 +25,11 @@ static void scheduleBlock(OpBuilder &b, KernelInfo &kernel, KernelFunc &block,
   // A sum of no dims has only the number of the block.
   if (vars.size() == 1 || (first.fixed && *first.fixed < lanes))
     return;
+  int64_t vectors =
+      vectorsOfSum(block, lanes, /*isAlone=*/vars.size() == 2, target);
   for (int64_t stage = 0; stage < 2; ++stage) {
-    vectorizeInner(b, block.func, stage, vars[0], lanes);
-    SmallVector<std::string> order{heed::format("{}v", vars[0])};
+    SmallVector<std::string> order =
+        vectorizeSum(b, block.func, stage, lanes, vectors);
     if (stage)
       for (Attribute r : block.updates[0].getRvars())
         order.push_back(cast<StringAttr>(r).str());
@@ -44,10 +46,12 @@ static void scheduleGeneric(KernelInfo &kernel, const halide::Target &target) {
   for (KernelFunc &f : kernel.funcs)
     if (f.role == FuncRole::Reduction && f.updates.size() == 1)
       sums.push_back(f.func.getResult());
-  DenseMap<Value, Value> blocks;
+  DenseMap<Value, Value> blocks, blockOf;
   for (Value sum : sums)
-    if (Value block = sumByBlocks(kernel, sum, longestSum))
+    if (Value block = sumByBlocks(kernel, sum, longestSum)) {
       blocks[block] = sum;
+      blockOf[sum] = block;
+    }
   SmallVector<KernelFunc *> outputs = outputsOf(kernel);
   for (KernelFunc &f : kernel.funcs) {
     bool isOutput = llvm::is_contained(outputs, &f);
@@ -65,13 +69,14 @@ static void scheduleGeneric(KernelInfo &kernel, const halide::Target &target) {
       continue;
     int64_t lanes = target.lanes(std::max(32u, widestBits(f.func)));
     bool tooShort = f.extents[0].fixed && *f.extents[0].fixed < lanes;
+    Value block = blockOf.lookup(f.func.getResult());
+    int64_t vectors = vectorsOfSum(block ? *kernel.find(block) : f, lanes,
+                                   vars.size() == 1, target);
     for (int64_t stage = 0, end = f.updates.size(); stage <= end; ++stage) {
       // Lanes inside of a reduction, tasks outside of it.
       SmallVector<std::string> order;
-      if (!tooShort) {
-        vectorizeInner(b, f.func, stage, vars[0], lanes);
-        order.push_back(heed::format("{}v", vars[0]));
-      }
+      if (!tooShort)
+        order = vectorizeSum(b, f.func, stage, lanes, vectors);
       if (stage)
         for (Attribute r : f.updates[stage - 1].getRvars())
           order.push_back(cast<StringAttr>(r).str());

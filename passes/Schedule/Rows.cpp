@@ -161,26 +161,41 @@ void scheduleColumns(OpBuilder &b, KernelInfo &kernel, Value sum,
   Location loc = out->func.getLoc();
   SmallVector<std::string> vars = varsOf(out->func);
   int64_t lanes = lanesOf(*out, target);
-  halide::SplitOp::create(b, loc, outFunc, 0, vars[0], "vb", "v", lanes, guard);
-  halide::VectorizeOp::create(b, loc, outFunc, 0, "v");
-  std::string r =
-      cast<StringAttr>(kernel.find(sum)->updates[0].getRvars()[0]).str();
-  halide::ComputeAtOp::create(b, loc, sum, outFunc, "vb");
-  for (int64_t stage = 0; stage < 2; ++stage)
-    vectorizeInner(b, kernel.find(sum)->func, stage, vars[0], lanes);
-  std::string v = heed::format("{}v", vars[0]);
-  if (Value block = sumByBlocks(kernel, sum, longestSum)) {
-    if (kernel.find(sum)->updates.size() > 1) {
-      vectorizeInner(b, kernel.find(sum)->func, 2, vars[0], lanes);
-      halide::ReorderOp::create(b, loc, sum, 2, {v, vars[0], r});
-    }
-    halide::ComputeAtOp::create(b, loc, block, sum, heed::format("{}_b", r));
-    for (int64_t stage = 0; stage < 2; ++stage)
-      vectorizeInner(b, kernel.find(block)->func, stage, vars[0], lanes);
-    halide::ReorderOp::create(b, loc, block, 1, {v, vars[0], r});
-    r += "_b";
+  KernelFunc &f = *kernel.find(sum);
+  std::string r = cast<StringAttr>(f.updates[0].getRvars()[0]).str();
+  Value block = sumByBlocks(kernel, sum, longestSum);
+  int64_t vectors = vectorsOfSum(block ? *kernel.find(block) : f, lanes,
+                                 vars.size() == 1, target);
+  halide::SplitOp::create(b, loc, outFunc, 0, vars[0], "vb", "v",
+                          vectors * lanes, guard);
+  if (vectors > 1) {
+    halide::SplitOp::create(b, loc, outFunc, 0, "v", "vu", "v", lanes, guard);
+    halide::UnrollOp::create(b, loc, outFunc, 0, "vu");
   }
-  halide::ReorderOp::create(b, loc, sum, 1, {v, vars[0], r});
+  halide::VectorizeOp::create(b, loc, outFunc, 0, "v");
+  halide::ComputeAtOp::create(b, loc, sum, outFunc, "vb");
+  // Lanes inside of the loop over terms.
+  auto schedule = [&](Value func, int64_t stage, StringRef terms) {
+    SmallVector<std::string> loops =
+        vectorizeSum(b, kernel.find(func)->func, stage, lanes, vectors);
+    if (terms.empty())
+      return;
+    loops.push_back(terms.str());
+    loops.push_back(vars[0]);
+    SmallVector<StringRef> order(loops.begin(), loops.end());
+    halide::ReorderOp::create(b, loc, func, stage, order);
+  };
+  schedule(sum, 0, "");
+  if (block) {
+    if (f.updates.size() > 1)
+      schedule(sum, 2, r);
+    std::string of = heed::format("{}_b", r);
+    halide::ComputeAtOp::create(b, loc, block, sum, of);
+    schedule(block, 0, "");
+    schedule(block, 1, r);
+    r = of;
+  }
+  schedule(sum, 1, r);
   SmallVector<std::string> loops{"vb"};
   loops.append(vars.begin() + 1, vars.end());
   parallelOuter(b, out->func, 0, loops, loops.size() > 1 ? 1 : 0,

@@ -1,5 +1,6 @@
 //===- Schedule.cpp - choice of a family, and what the families share -----===//
 #include "passes/Schedule/Schedule.h"
+#include "passes/Algebra/ElementCost.h"
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -133,6 +134,49 @@ void heed::vectorizeInner(OpBuilder &b, halide::FuncOp func, int64_t stage,
   halide::SplitOp::create(b, loc, func.getResult(), stage, var, var, inner,
                           lanes, halide::TailStrategy::GuardWithIf);
   halide::VectorizeOp::create(b, loc, func.getResult(), stage, inner);
+}
+
+int64_t heed::vectorsOfSum(const KernelFunc &f, int64_t lanes, bool isAlone,
+                           const halide::Target &target) {
+  std::optional<int64_t> extent = f.extents[0].fixed;
+  if (!extent || *extent % lanes || f.updates.empty())
+    return 1;
+  for (halide::UpdateOp update : f.updates) {
+    Block &body = update.getSet().front();
+    OperationCount count = countOperations(update);
+    bool isSimple = !count.functions && !count.divisions && count.reals <= 2;
+    for (auto read : body.getOps<halide::ReadOp>())
+      isSimple &= read.getCoordinates().empty() ||
+                  read.getCoordinates().front() == body.getArgument(0);
+    if (!isSimple)
+      return 1;
+  }
+  int64_t vectors = *extent / lanes, most = target.vectorRegisters / 2;
+  if (isAlone)
+    most = std::min(most, vectors / (2 * target.cores));
+  for (; most > 1 && vectors % most; --most)
+    ;
+  return std::max<int64_t>(1, most);
+}
+
+SmallVector<std::string> heed::vectorizeSum(OpBuilder &b, halide::FuncOp f,
+                                            int64_t stage, int64_t lanes,
+                                            int64_t vectors) {
+  std::string var = varsOf(f)[0], inner = heed::format("{}u", var);
+  if (vectors == 1) {
+    vectorizeInner(b, f, stage, var, lanes);
+    return {heed::format("{}v", var)};
+  }
+  Location loc = f.getLoc();
+  Value func = f.getResult();
+  halide::SplitOp::create(b, loc, func, stage, var, var, inner, vectors * lanes,
+                          halide::TailStrategy::GuardWithIf);
+  halide::SplitOp::create(b, loc, func, stage, inner, inner,
+                          heed::format("{}v", var), lanes,
+                          halide::TailStrategy::GuardWithIf);
+  halide::VectorizeOp::create(b, loc, func, stage, heed::format("{}v", var));
+  halide::UnrollOp::create(b, loc, func, stage, inner);
+  return {heed::format("{}v", var), inner};
 }
 
 RegisterTile heed::chooseTile(std::optional<int64_t> columns, int64_t lanes,

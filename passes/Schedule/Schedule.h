@@ -59,6 +59,20 @@ std::string parallelOuter(mlir::OpBuilder &b, halide::FuncOp func,
 void vectorizeInner(mlir::OpBuilder &b, halide::FuncOp func, int64_t stage,
                     llvm::StringRef var, int64_t lanes);
 
+/// How many vectors of the first dim of the sum \p f a loop over terms takes
+/// along, each with an accumulator: where terms lie side by side there, they
+/// are then read line after line; one vector alone would fetch single lines of
+/// rows that lie apart. Where the dim is \p isAlone threads have to get a part
+/// each.
+int64_t vectorsOfSum(const KernelFunc &f, int64_t lanes, bool isAlone,
+                     const halide::Target &target);
+
+/// Makes lanes, and \p vectors unrolled vectors, of the first loop of \p stage
+/// of \p f. Returns both loops, or that of the lanes alone for one vector.
+llvm::SmallVector<std::string> vectorizeSum(mlir::OpBuilder &b,
+                                            halide::FuncOp f, int64_t stage,
+                                            int64_t lanes, int64_t vectors);
+
 /// A tile of a product in registers: \p rows rows by \p vectors vectors.
 struct RegisterTile {
   int64_t rows, vectors;
