@@ -154,6 +154,40 @@ void RowBlock::stageResults(Value root) {
   }
 }
 
+/// Adds the perfect shuffles of what the only step of \p func has read.
+void RowBlock::addShuffles(Value func, Turned &how) {
+  KernelFunc *f = kernel.find(func);
+  Location loc = func.getLoc();
+  const int64_t square = vector * vector;
+  SmallVector<std::string> names = varsOf(how.steps[0]);
+  SmallVector<StringRef> vars(names.begin(), names.end());
+  SmallVector<Extent> extents = kernel.find(how.steps[0].getResult())->extents;
+  for (unsigned step = 1; step <= llvm::Log2_64(vector); ++step) {
+    Value before = how.steps.back().getResult();
+    Type type = halide::getElementTypes(before).front();
+    auto element = [&](OpBuilder &b, ValueRange at) -> Value {
+      auto read = [&](Value x) {
+        SmallVector<Value> place{x};
+        llvm::append_range(place, at.drop_front());
+        return halide::ReadOp::create(b, loc, type, before, place).getResult(0);
+      };
+      Value half = divI32(b, at[0], 2);
+      int64_t other =
+          mutated("row-block.turn-by-quarter") ? square / 4 : square / 2;
+      Value isEven =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                remI32(b, at[0], 2), constantI32(b, loc, 0));
+      return arith::SelectOp::create(b, loc, isEven, read(half),
+                                     read(addI32(b, half, other)));
+    };
+    how.steps.push_back(
+        addFunc(kernel, f->func,
+                heed::format("{}_turn{}", f->func.getName(), step), vars, type,
+                extents, element)
+            .func);
+  }
+}
+
 /// Puts the shuffles between \p func and what it reads, whose first var are the
 /// lanes of the result.
 void RowBlock::turn(Value func, Turned &how) {
@@ -176,17 +210,10 @@ void RowBlock::turn(Value func, Turned &how) {
       vars.push_back(names[arg.getArgNumber()]);
       extents.push_back(f->extents[arg.getArgNumber()]);
     }
-  auto add = [&](StringRef name,
-                 llvm::function_ref<Value(OpBuilder &, ValueRange)> element) {
-    how.steps.push_back(addFunc(kernel, f->func,
-                                heed::format("{}_{}", f->func.getName(), name),
-                                vars, value.getType(), extents, element)
-                            .func);
-  };
   auto placeIn = [&](OpBuilder &b, Value of, Value inside) -> Value {
     return arith::AddIOp::create(b, loc, mulI32(b, of, vector), inside);
   };
-  add("rows", [&](OpBuilder &b, ValueRange at) {
+  auto element = [&](OpBuilder &b, ValueRange at) {
     IRMapping map;
     map.map(lane, placeIn(b, at[1], divI32(b, at[0], vector)));
     Value inRow = placeIn(b, at[2], remI32(b, at[0], vector));
@@ -197,33 +224,20 @@ void RowBlock::turn(Value func, Turned &how) {
         map.map(clamp.getResult(), inRow);
     map.map(rest, at.drop_front(3));
     return cloneSlice(b, value, map);
-  });
-  auto read = [&](OpBuilder &b, Value x, ValueRange others) -> Value {
-    SmallVector<Value> at{x};
-    at.append(others.begin(), others.end());
-    return halide::ReadOp::create(b, loc, value.getType(),
-                                  how.steps.back().getResult(), at)
-        .getResult(0);
   };
-  for (unsigned step = 1; step <= llvm::Log2_64(vector); ++step)
-    add(heed::format("turn{}", step), [&](OpBuilder &b, ValueRange at) {
-      Value half = divI32(b, at[0], 2);
-      int64_t other =
-          mutated("row-block.turn-by-quarter") ? square / 4 : square / 2;
-      Value isEven =
-          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
-                                remI32(b, at[0], 2), constantI32(b, loc, 0));
-      return arith::SelectOp::create(
-                 b, loc, isEven, read(b, half, at.drop_front()),
-                 read(b, addI32(b, half, other), at.drop_front()))
-          .getResult();
-    });
+  how.steps.push_back(addFunc(kernel, f->func,
+                              heed::format("{}_rows", f->func.getName()), vars,
+                              value.getType(), extents, element)
+                          .func);
+  addShuffles(func, how);
   OpBuilder b(yield);
-  SmallVector<Value> others{divI32(b, lane, vector), divI32(b, along, vector)};
-  others.append(rest);
-  yield->setOperand(
-      0, read(b, placeIn(b, remI32(b, along, vector), remI32(b, lane, vector)),
-              others));
+  SmallVector<Value> at{
+      placeIn(b, remI32(b, along, vector), remI32(b, lane, vector)),
+      divI32(b, lane, vector), divI32(b, along, vector)};
+  at.append(rest);
+  yield->setOperand(0, halide::ReadOp::create(b, loc, value.getType(),
+                                              how.steps.back().getResult(), at)
+                           .getResult(0));
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
     if (&op != yield && op.use_empty())
       op.erase();
