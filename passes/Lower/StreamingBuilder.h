@@ -169,6 +169,7 @@ private:
   bool hasTableValue();
   void sumTableRows(StreamingStage &stage, unsigned term, unsigned operand,
                     StreamingTerm &result);
+  void findApart(unsigned term, unsigned operand, StreamingOffsets &offsets);
   void stageTableTerm(StreamingStage &stage, unsigned term, unsigned operand);
   void stageTableValue(StreamingStage &stage, unsigned value);
   /// The parts of `products` that tables make.

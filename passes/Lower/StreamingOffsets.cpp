@@ -207,6 +207,32 @@ void Streaming::sumTableRows(StreamingStage &stage, unsigned term,
          });
 }
 
+/// Whether rows of the table of \p term lie apart, as those of one head among
+/// others: the processor fetches no row ahead then.
+void Streaming::findApart(unsigned term, unsigned number,
+                          StreamingOffsets &offsets) {
+  Value tensor = op.term(term)[number];
+  AffineMap map = op.maps(term)[number];
+  SmallVector<unsigned> contract = op.contractDims(term);
+  auto type = cast<ShapedType>(tensor.getType());
+  if (contract.size() != 1 || !isDense(map, contract) ||
+      !size(contract[0]).fixed || type.getElementTypeBitWidth() != 32)
+    return;
+  int64_t apart = 1, row = *size(contract[0]).fixed;
+  for (int64_t axis = type.getRank(); axis-- > 0;) {
+    if (std::optional<int> sign = op.offsetSign(map.getResult(axis))) {
+      if (*sign > 0 && apart > row)
+        offsets.apartIn = inputs.lookup(tensor);
+      break;
+    }
+    if (type.isDynamicDim(axis))
+      return;
+    apart *= type.getDimSize(axis);
+  }
+  offsets.row = row;
+  offsets.apart = apart;
+}
+
 /// R(x, ...): the term of each row that a block reaches; and T, whose lanes are
 /// rows shifted.
 void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
@@ -219,6 +245,7 @@ void Streaming::stageTableTerm(StreamingStage &stage, unsigned term,
   std::string suffix = heed::format("{}", term);
 
   sumTableRows(stage, term, number, result);
+  findApart(term, number, offsets);
   auto none = [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
     return {halide::UndefOp::create(o.b, o.loc, o.b.getF32Type())};
   };

@@ -211,6 +211,22 @@ void scheduleTile(Writer &w, const StreamingPlan &plan,
   scheduleSum(w, term, f, "y");
 }
 
+/// While products with rows of a table are computed, those of the next register
+/// tile come.
+void fetchRows(Writer &w, const StreamingPlan &plan, const StreamingTerm &term,
+               const StreamingOffsets &offsets) {
+  halide::FuncOp tile = offsets.tile, rows = offsets.rows;
+  constexpr int64_t lineBytes = 64, bytes = 4;
+  int64_t lines = std::clamp<int64_t>(
+      plan.group * offsets.row * bytes / lineBytes, 1, 1024);
+  halide::PrefetchSpreadOp::create(
+      w.b, w.loc, tile.getResult(), 1, offsets.apartIn, term.loops.front(),
+      plan.group * offsets.apart, rows.getResult(), "rg", lines, 1,
+      /*secondCache=*/false,
+      std::clamp<int64_t>(llvm::divideCeil(lines, offsets.row), 1, 64),
+      w.b.getI64IntegerAttr(plan.group), w.b.getI64IntegerAttr(offsets.apart));
+}
+
 /// A term of \p scores.
 void scheduleTerm(Writer &w, const StreamingPlan &plan,
                   const StreamingStage &stage, const StreamingTerm &term,
@@ -233,6 +249,8 @@ void scheduleTerm(Writer &w, const StreamingPlan &plan,
     scheduleRows(w, plan, *term.offsets, plan.state);
     w.computeAt(term.offsets->tile, term.offsets->rows, "rg");
     scheduleTile(w, plan, term, term.offsets->tile);
+    if (term.offsets->apartIn)
+      fetchRows(w, plan, term, *term.offsets);
   } else if (!term.loops.empty()) {
     scheduleSum(w, term, term.func, "jj");
   }

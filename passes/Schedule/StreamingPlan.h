@@ -31,6 +31,10 @@ struct StreamingOffsets {
   int64_t count = 0;        ///< the most rows that a block reaches
   halide::FuncOp tile;      ///< of a term: a register tile of `rows`
   halide::FuncOp low, high; ///< of a value: weights of all keys beyond its ends
+  /// The table, an input, where its rows are known to lie `apart` numbers from
+  /// each other and to have `row` of them; else null.
+  mlir::Value apartIn;
+  int64_t row = 0, apart = 0;
 };
 
 /// A score term of one block: a func over (ii, jj, kb, tile, batch), with an

@@ -50,6 +50,9 @@ module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64,
 // No row is computed for one query alone.
 // CHECK: halide.compute_at %[[ROWS]], %{{.*}}, "ib"
 // CHECK: halide.compute_at %[[TILE]], %[[ROWS]], "rg"
+// Rows that lie one behind the other come by themselves.
+// CHECK-NOT: halide.prefetch_spread
+// CHECK-LABEL: halide.pipeline @k1_few
 // A bias by the offset is read from numbers in reverse order, as many as a tile and a block reach.
 // CHECK-LABEL: halide.pipeline @k1 attributes
 // CHECK: %[[BIAS:.*]] = halide.func "bias_full1" (%{{.*}} = "x", %{{.*}} = "kb"
@@ -80,6 +83,10 @@ module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64,
 // CHECK: halide.bound %[[WINDOW]], "x" from %{{.*}} extent %c96_i32{{.*}}
 // CHECK: halide.bound %[[KEYS]], "ii" from %{{.*}} extent %c48_i32{{.*}}
 // CHECK-NOT: halide.compute_at %[[T]],
+// Rows of a table of 12 heads lie 768 numbers apart: those of the next register tile, eight, come while this one is computed.
+// CHECK-LABEL: halide.pipeline @k3_few
+// CHECK-LABEL: halide.pipeline @k3 attributes
+// CHECK: halide.prefetch_spread %rt_full1 stage 1, %{{.*}} at "r3" ahead 6144 over %rows_full1, "rg" lines 32 turns 1 by 1 places 8 apart 768
 // With 16 registers the tile has no place for them: each key reads the window for itself.
 // AVX2-LABEL: halide.pipeline @k2 attributes
 // AVX2-NOT: halide.func "kt_full1"
@@ -135,6 +142,21 @@ func.func private @k2(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor
     normalise(exp divide stabilise) : tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>
 }
+func.func private @k3(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %a: tensor<?x12x64xf32>, %s: index) -> tensor<?x?x64xf32> attributes {attn.kernel, attn.kind = "attention"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %H = tensor.dim %q, %c0 : tensor<?x?x64xf32>
+  %N = tensor.dim %q, %c1 : tensor<?x?x64xf32>
+  %M = tensor.dim %k, %c1 : tensor<?x?x64xf32>
+  %o = attn.attention dims(batch = 1, query = 1, key = 1, contract = 1, value = 1) sizes(%H, %N, %M, %c64, %c64) symbols(%s)
+    term(%q, %k : tensor<?x?x64xf32>, tensor<?x?x64xf32>) maps [affine_map<(h,i,j,e,f)[s] -> (h,i,e)>, affine_map<(h,i,j,e,f)[s] -> (h,j,e)>]
+    term(%q, %a : tensor<?x?x64xf32>, tensor<?x12x64xf32>) maps [affine_map<(h,i,j,e,f)[s] -> (h,i,e)>, affine_map<(h,i,j,e,f)[s] -> (j - i + s, h, e)>]
+    value(%v : tensor<?x?x64xf32>) maps [affine_map<(h,i,j,e,f)[s] -> (h,j,f)>]
+    score (%h: index, %i: index, %j: index, %t: f32, %u: f32) { %x = arith.addf %t, %u : f32  attn.yield %x : f32 }
+    normalise(exp divide stabilise) : tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}
 func.func @model(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>, %a: tensor<?x64xf32>, %c: tensor<?x64xf32>, %s: index) -> tensor<?x?x?x64xf32> attributes {attn.model} {
   %o = func.call @k0(%q, %k, %v, %a, %c, %s) : (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>, tensor<?x64xf32>, tensor<?x64xf32>, index) -> tensor<?x?x?x64xf32>
   return %o : tensor<?x?x?x64xf32>
@@ -145,6 +167,10 @@ func.func @biased(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?
 }
 func.func @keyed(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %a: tensor<?x64xf32>, %s: index) -> tensor<?x?x64xf32> attributes {attn.model} {
   %o = func.call @k2(%q, %k, %v, %a, %s) : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x64xf32>, index) -> tensor<?x?x64xf32>
+  return %o : tensor<?x?x64xf32>
+}
+func.func @headed(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor<?x?x64xf32>, %a: tensor<?x12x64xf32>, %s: index) -> tensor<?x?x64xf32> attributes {attn.model} {
+  %o = func.call @k3(%q, %k, %v, %a, %s) : (tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x?x64xf32>, tensor<?x12x64xf32>, index) -> tensor<?x?x64xf32>
   return %o : tensor<?x?x64xf32>
 }
 }
