@@ -10,7 +10,8 @@ def AttnFormKernels : Pass<"attn-form-kernels", "::mlir::ModuleOp"> {
     What one kernel can compute without storing what is between is one function with `attn.kernel`: elementwise
     producers, the epilogue of a contraction, reductions over the same rows; of a product with a small matrix that is no
     parameter (linear attention's state) what its rows are computed from, too, and sums over
-    them; of a long sum with a small result what its terms are computed from. Equal kernels are one function. What
+    them; of a long sum with a small result what its terms are computed from; of an attention that streams the joining of
+    its keys and values (`if j < c then memory[j] else k[j - c]`, what `concat` is), whose parts it reads where they lie. Equal kernels are one function. What
     stays in the model is its host code (docs/ir.md, section 3). The predicate of a softmax is recomputed where
     its `live` is read.
 

@@ -15,6 +15,7 @@
 #include "passes/Algebra/TensorOps.h"
 #include "passes/Kernels/Families.h"
 #include "passes/Kernels/InlineLive.h"
+#include "passes/Kernels/JoinedRows.h"
 #include "passes/Kernels/KernelKinds.h"
 #include "passes/Kernels/OutlineKernel.h"
 #include "passes/Passes.h"
@@ -192,6 +193,9 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
          (cost <= mostCheapOperations &&
           readsWindow(user, last->getResult(0)))))
       return "";
+    if (auto attention = dyn_cast<attn::AttentionOp>(user);
+        attention && userKind == KernelKind::Attention)
+      return whyNotInParts(attention, last->getResult(0));
     return "each of its elements is read many times";
   case KernelKind::Contraction:
     if (userKind == KernelKind::Elementwise && inPlace)
@@ -417,6 +421,8 @@ void Former::formIn(Block &here) {
   owner.clear();
   for (Operation &op : llvm::make_early_inc_range(here))
     inlineLive(&op);
+  for (Operation &op : llvm::make_early_inc_range(here))
+    ownJoinedRows(&op);
   for (Operation &op : here) {
     if (!isCompute(&op))
       continue;

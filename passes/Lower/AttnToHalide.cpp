@@ -115,7 +115,7 @@ private:
     OpBuilder b = OpBuilder::atBlockEnd(&pipeline.getBody().front());
     for (auto func : llvm::to_vector(pipeline.getOps<halide::FuncOp>()))
       if (StringRef name = halide::getFuncName(func.getResult());
-          name == "p_full" || name == "p_part")
+          name.starts_with("p_full") || name.starts_with("p_part"))
         halide::TraceStoresOp::create(b, func.getLoc(), func.getResult());
   }
 

@@ -117,6 +117,11 @@ LogicalResult heed::callMaskTables(halide::CallOp call,
               arith::DivUIOp::create(b, loc, up, number(axis.size)).getResult();
         }
       }
+      if (axis.more > 0) {
+        Value more = arith::ConstantIndexOp::create(b, loc, axis.more);
+        size = b.createOrFold<arith::AddIOp>(
+            loc, getValueOrCreateConstantIndexOp(b, loc, size), more);
+      }
       sizes.push_back(size);
     }
     outs.push_back(tensor::EmptyOp::create(b, loc, sizes, array.element));

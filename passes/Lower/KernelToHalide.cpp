@@ -250,6 +250,11 @@ LogicalResult KernelTranslator::runMaskTables(const MaskRequest &request) {
   MaskTiling tiling = request.tiling;
   tiling.queries = size32(op.getSizes()[op.firstDim(attn::DimKind::Query)]);
   tiling.keys = size32(op.getSizes()[op.firstDim(attn::DimKind::Key)]);
+  tiling.cuts.clear();
+  if (auto online = dyn_cast<attn::OnlineAttentionOp>(request.op))
+    for (const Extent &cut :
+         segmentCuts(b, online, map, {tiling.keys, std::nullopt}))
+      tiling.cuts.push_back(cut.value);
   FailureOr<MaskBounds> bounds = readMask(op);
   if (failed(bounds))
     return failure();

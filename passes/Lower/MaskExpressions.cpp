@@ -1,5 +1,6 @@
 //===- MaskExpressions.cpp - a mask's expressions inside a pipeline -------===//
 #include "passes/Lower/MaskExpressions.h"
+#include "passes/Mutation.h"
 #include "passes/Schedule/StreamingOps.h"
 
 using namespace mlir;
@@ -105,27 +106,69 @@ Value MaskExpressions::extreme(OpBuilder &b, Value x, Value y,
   return arith::SelectOp::create(b, loc, beyond, y, x);
 }
 
+Value MaskExpressions::blocksBefore(OpBuilder &b, size_t number) const {
+  Ops o{b, loc};
+  Value blocks = o.i(0), first = o.i(0);
+  for (Value cut : ArrayRef(tiling.cuts).take_front(number)) {
+    blocks = o.addi(blocks, o.ceilDiv(o.subi(cut, first), o.i(tiling.block)));
+    first = cut;
+  }
+  return blocks;
+}
+
+Value MaskExpressions::numPieces(OpBuilder &b) const {
+  Ops o{b, loc};
+  Value last = tiling.keys;
+  if (tiling.cuts.empty())
+    return o.floorDiv(o.addi(last, o.i(tiling.piece - 1)), tiling.piece);
+  last = o.ceilDiv(o.subi(last, tiling.cuts.back()), o.i(tiling.piece));
+  return o.addi(o.muli(blocksBefore(b, tiling.cuts.size()),
+                       o.i(tiling.block / tiling.piece)),
+                last);
+}
+
+MaskExpressions::Keys MaskExpressions::keysOf(OpBuilder &b, Value block,
+                                              int64_t size) const {
+  Ops o{b, loc};
+  Keys keys{o.muli(block, o.i(size)), tiling.keys};
+  if (!tiling.cuts.empty())
+    keys.end = tiling.cuts.front();
+  for (auto [k, cut] : llvm::enumerate(tiling.cuts)) {
+    Value before = o.muli(blocksBefore(b, k + 1), o.i(tiling.block / size));
+    Value here = o.atMost(before, block);
+    keys.low = o.select(
+        here, o.addi(cut, o.muli(o.subi(block, before), o.i(size))), keys.low);
+    keys.end = o.select(
+        here, k + 1 < tiling.cuts.size() ? tiling.cuts[k + 1] : tiling.keys,
+        keys.end);
+  }
+  return keys;
+}
+
 Value MaskExpressions::any(OpBuilder &b, ArrayRef<MaskPiece> pieces,
-                           int64_t place, bool all, Value low, int64_t size,
+                           int64_t place, bool all, Value block, int64_t size,
                            Value tile, ArrayRef<Value> batch, Row row,
                            Table table) {
   Ops o{b, loc};
+  auto [low, end] = keysOf(b, block, size);
   Value high = o.addi(low, o.i(size));
   Bindings bindings = this->tile(b, tile, batch);
   bindings.push_back({bounds.blockFirst, low});
   bindings.push_back(
       {bounds.blockLast, o.mini(o.last(high), o.last(tiling.keys))});
   // Without keys there still is a piece, which holds none.
-  Value lastPiece = arith::MaxSIOp::create(
-      b, loc, o.floorDiv(o.last(tiling.keys), tiling.piece), o.i(0));
+  Value lastPiece = tiling.cuts.empty()
+                        ? o.floorDiv(o.last(tiling.keys), tiling.piece)
+                        : o.last(numPieces(b));
+  lastPiece = o.maxi(lastPiece, o.i(0));
   for (auto [number, t] : llvm::enumerate(bounds.tables)) {
     SmallVector<Value> values;
     for (int64_t k = 0; k < (t.ofKeys ? size / tiling.piece : 1); ++k) {
       SmallVector<Value> at{tile};
       // Pieces behind the last one are in no range.
       if (t.ofKeys)
-        at[0] =
-            o.mini(o.addi(o.floorDiv(low, tiling.piece), o.i(k)), lastPiece);
+        at[0] = o.mini(o.addi(o.muli(block, o.i(size / tiling.piece)), o.i(k)),
+                       lastPiece);
       SmallVector<unsigned> dims = bounds.batchOf(t);
       for (unsigned d : llvm::reverse(dims))
         at.push_back(batch[d]);
@@ -155,6 +198,10 @@ Value MaskExpressions::any(OpBuilder &b, ArrayRef<MaskPiece> pieces,
                               o.both(o.less(from, high), o.less(low, to)));
     if (p.test)
       here = o.both(here, holds[next++]);
+    // What ends behind its segment is not full, whoever sees these keys.
+    if (all && !tiling.cuts.empty() &&
+        !mutated("mask-tables.full-behind-its-segment"))
+      here = o.both(here, o.atMost(high, end));
     result =
         result ? arith::OrIOp::create(b, loc, result, here).getResult() : here;
   }

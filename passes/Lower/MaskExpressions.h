@@ -38,12 +38,22 @@ public:
   using Table = llvm::function_ref<llvm::SmallVector<mlir::Value>(
       size_t number, llvm::ArrayRef<mlir::Value> at)>;
   /// Whether one of \p pieces, the first of which has its ends at \p place of
-  /// the row, has keys among the \p size keys from \p low on; or \p all of
+  /// the row, has keys among those of \p block, of \p size keys; or \p all of
   /// them.
   mlir::Value any(mlir::OpBuilder &b, llvm::ArrayRef<MaskPiece> pieces,
-                  int64_t place, bool all, mlir::Value low, int64_t size,
+                  int64_t place, bool all, mlir::Value block, int64_t size,
                   mlir::Value tile, llvm::ArrayRef<mlir::Value> batch, Row row,
                   Table table);
+  /// How many blocks of keys, of the tiling, stand before segment \p number.
+  mlir::Value blocksBefore(mlir::OpBuilder &b, size_t number) const;
+  /// How many pieces of keys there are.
+  mlir::Value numPieces(mlir::OpBuilder &b) const;
+  /// The first key of \p block, of \p size keys, which divides a block, and
+  /// where its segment ends.
+  struct Keys {
+    mlir::Value low, end;
+  };
+  Keys keysOf(mlir::OpBuilder &b, mlir::Value block, int64_t size) const;
   /// The smaller of two entries of a table, or the larger: of truth values both
   /// or either, of reals a number rather than NaN.
   mlir::Value extreme(mlir::OpBuilder &b, mlir::Value x, mlir::Value y,

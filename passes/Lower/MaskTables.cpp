@@ -136,7 +136,9 @@ void Writer::table(const MaskTable &t) {
   int64_t size = t.ofKeys ? tiling.piece : tiling.tile;
   Value extent = t.ofKeys ? tiling.keys : tiling.queries;
   auto place = [&](Ops &o, ArrayRef<Value> args) {
-    return o.addi(o.muli(args[0], o.i(size)), args.back());
+    Value first = t.ofKeys ? write.keysOf(o.b, args[0], size).low
+                           : o.muli(args[0], o.i(size));
+    return o.addi(first, args.back());
   };
   auto look = update(
       f, "r", constantI32(b, loc, size), [&](Ops &o, ArrayRef<Value> args) {
@@ -204,7 +206,7 @@ void Writer::writeLive() {
   halide::FuncOp seen = func("seen", {"l", "p", "ib"}, dims, i1, none);
   std::optional<MaskPiece> hull = simpleHull();
   auto firstKey = [&](Ops &o, Value piece) {
-    return o.muli(piece, o.i(tiling.piece));
+    return write.keysOf(o.b, piece, tiling.piece).low;
   };
   auto query = [&](Ops &o, Value tile, Value row) {
     return o.addi(o.muli(tile, o.i(tiling.tile)), row);
@@ -300,15 +302,16 @@ void Writer::writeFound() {
     return SmallVector<Value>{o.i(none), o.i(-1), o.i(none), o.i(-1)};
   });
   Ops outside{b, loc};
+  // Pieces of partly empty blocks are some more.
+  const int64_t holes = tiling.cuts.size() * tiling.block;
   Value groups = outside.floorDiv(
-      outside.addi(tiling.keys, outside.i(lanes * tiling.piece - 1)),
+      outside.addi(tiling.keys, outside.i(lanes * tiling.piece - 1 + holes)),
       lanes * tiling.piece);
   size_t rank = 2 + used.size();
   auto look = update(found, "rc", groups, [&](Ops &o, ArrayRef<Value> args) {
     ArrayRef<Value> vars = args.slice(1, rank - 1);
     SmallVector<Value> at = batch(vars.drop_front(), used);
     Value piece = o.addi(o.muli(args.back(), o.i(lanes)), args[0]);
-    Value low = o.muli(piece, o.i(tiling.piece));
     SmallVector<Value> old = o.read(found.getResult(), args.take_front(rank));
     auto row = [&](int64_t place) {
       return o.read(ends.getResult(), vars)[place];
@@ -323,8 +326,8 @@ void Writer::writeFound() {
       Value here = pieces->empty() ? limit(o.b.getI1Type(), false)
                    : !all && live
                        ? isLive(o, piece, vars.front(), at)
-                       : write.any(o.b, *pieces, place, all, low, tiling.piece,
-                                   vars.front(), at, row, read);
+                       : write.any(o.b, *pieces, place, all, piece,
+                                   tiling.piece, vars.front(), at, row, read);
       values.push_back(o.mini(old[2 * all], o.select(here, piece, o.i(none))));
       values.push_back(arith::MaxSIOp::create(o.b, loc, old[2 * all + 1],
                                               o.select(here, piece, o.i(-1))));
@@ -338,16 +341,18 @@ void Writer::writeFound() {
         [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
           Ops o{inner, loc};
           SmallVector<Value> vars(args.slice(2, used.size()));
+          // Behind holes keys have lower numbers than without.
           Value low = o.muli(args.back(), o.i(lanes * tiling.piece));
-          return {meetsHull(o, *hull, low, lanes * tiling.piece, args[1],
-                            batch(vars, used))};
+          if (holes > 0)
+            low = o.subi(low, o.i(holes));
+          return {meetsHull(o, *hull, low, lanes * tiling.piece + holes,
+                            args[1], batch(vars, used))};
         });
 }
 
 /// Whether the table has \p piece, which may lie behind the last one.
 Value Writer::isLive(Ops &o, Value piece, Value tile, ArrayRef<Value> at) {
-  Value pieces =
-      o.floorDiv(o.addi(tiling.keys, o.i(tiling.piece - 1)), tiling.piece);
+  Value pieces = write.numPieces(o.b);
   SmallVector<Value> place{o.mini(piece, o.last(o.atLeastOne(pieces))), tile};
   for (unsigned d : llvm::reverse(bounds.batchOfCondition))
     place.push_back(at[d]);
@@ -456,26 +461,27 @@ SmallVector<MaskArray> heed::maskArrays(attn::AttentionLike op,
       list.push_back({k, 1});
     return list;
   };
-  unsigned query = op.firstDim(DimKind::Query), key = op.firstDim(DimKind::Key);
+  const MaskArray::Axis tiles{op.firstDim(DimKind::Query), tiling.tile},
+      pieces{op.firstDim(DimKind::Key), tiling.piece,
+             int64_t(tiling.cuts.size()) * (tiling.block / tiling.piece)};
   Builder b(op->getContext());
   for (auto [number, t] : llvm::enumerate(bounds.tables))
     for (auto [part, name] : llvm::enumerate(maskTableNames(t, number))) {
       MaskArray array{name, part < 2 ? elementType(t) : b.getI1Type(),
                       axes(bounds.batchOf(t))};
-      array.axes.push_back(
-          {t.ofKeys ? key : query, t.ofKeys ? tiling.piece : tiling.tile});
+      array.axes.push_back(t.ofKeys ? pieces : tiles);
       arrays.push_back(std::move(array));
     }
   if (bounds.evaluated) {
     MaskArray live{kMaskLiveInput.str(), b.getI1Type(),
                    axes(bounds.batchOfCondition)};
-    live.axes.push_back({query, tiling.tile});
-    live.axes.push_back({key, tiling.piece});
+    live.axes.push_back(tiles);
+    live.axes.push_back(pieces);
     arrays.push_back(std::move(live));
   }
   MaskArray range{kMaskRangeInput.str(), b.getI32Type(),
                   axes(bounds.batchOfRange())};
-  range.axes.push_back({query, tiling.tile});
+  range.axes.push_back(tiles);
   range.axes.push_back(
       {std::nullopt, int64_t(MaskRow::Ends +
                              2 * (bounds.reach.size() + bounds.full.size()))});

@@ -20,6 +20,7 @@ struct MaskArray {
   struct Axis {
     std::optional<unsigned> dim; ///< a loop dim of the attention, or none
     int64_t size; ///< elements of the dim for one of the table; or the extent
+    int64_t more = 0; ///< of the table, behind those
   };
   llvm::SmallVector<Axis> axes;
 };

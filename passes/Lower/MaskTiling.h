@@ -13,6 +13,10 @@ namespace heed {
 struct MaskTiling {
   int64_t tile = 0, block = 0, piece = 0;
   mlir::Value queries, keys;
+  /// The first key of each segment of the keys (i32) but the first one: blocks
+  /// and pieces of a segment are counted from there on, behind the blocks of
+  /// those before, the last of which may be partly empty.
+  llvm::SmallVector<mlir::Value, 2> cuts;
   bool sameTables(const MaskTiling &other) const {
     return tile == other.tile && block == other.block && piece == other.piece;
   }

@@ -159,7 +159,7 @@ Value Streaming::operand(Ops &o, Value tensor, AffineMap map,
     }
     at.push_back(c);
   }
-  FailureOr<Value> value = tensors.read(o.b, loc, tensor, at);
+  FailureOr<Value> value = readInSegment(o, tensor, at);
   failedRead |= failed(value);
   if (failed(value))
     return o.f(0);
@@ -212,6 +212,7 @@ FailureOr<StreamingResults> Streaming::run() {
          m = size(op.firstDim(DimKind::Key));
   queries = n.value;
   keys = m.value;
+  findSegments(m);
   plan.queries = n;
   plan.keys = m;
   plan.batchDims = batchDims;
@@ -219,7 +220,11 @@ FailureOr<StreamingResults> Streaming::run() {
     plan.keyRow.push_back(size(dim));
   bool masked = !op.getWhere().empty();
   if (masked && bounds) {
-    tiling = {plan.tile, plan.block, plan.piece, queries, keys};
+    tiling.tile = plan.tile;
+    tiling.block = plan.block;
+    tiling.piece = plan.piece;
+    tiling.queries = queries;
+    tiling.keys = keys;
     // Tables are those of tiles, whoever reads them.
     if (attn::PipelineAttr tiles = op.plan().pipeline(attn::Form::Tiles);
         bounds->needsTables()) {
@@ -237,7 +242,7 @@ FailureOr<StreamingResults> Streaming::run() {
   SmallVector<Extent> batch;
   for (unsigned k = 0; k < batchDims; ++k)
     batch.push_back(size(k));
-  if (failed(plan.byRow ? rows(batch, m.fixed) : stageBlocks(m)))
+  if (failed(plan.byRow ? rows(batch) : stageBlocks()))
     return failure();
   StreamingResults results = this->results();
   if (failedRead || (mask && mask->failed()))

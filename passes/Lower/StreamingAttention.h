@@ -55,6 +55,14 @@ buildStreamingAttention(mlir::OpBuilder &b, StreamedAttention op,
                         const halide::Target &target, attn::Form form,
                         const MaskBounds *bounds, MaskTiling &tiling);
 
+/// The first keys (i32) of all segments of the keys of \p op, of \p keys, but
+/// the first: parts that a kernel joins are read where they lie. Empty where it
+/// joins none.
+llvm::SmallVector<Extent> segmentCuts(mlir::OpBuilder &b,
+                                      attn::OnlineAttentionOp op,
+                                      const mlir::IRMapping &scalars,
+                                      Extent keys);
+
 /// Writes at \p b, inside a pipeline, one number (i32): 1 if the scores of \p
 /// op, whose plan has a bounded form, are small enough for that, else 0. NaN
 /// and infinity are not. The pipeline's output, with its schedule.

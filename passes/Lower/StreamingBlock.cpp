@@ -12,28 +12,25 @@ using namespace heed;
 using namespace heed::streaming;
 using attn::DimKind;
 
-Value Streaming::firstKey(Ops &o, const StreamingStage &stage, Value kb) {
-  Value at = o.muli(kb, stage.keys ? stage.keys : o.i(stage.block));
-  return stage.first ? o.addi(stage.first, at) : at;
-}
-
 Value Streaming::key(Ops &o, const StreamingStage &stage, const TilePlace &at) {
   Value jj = at.key;
   if (stage.places > 1)
     jj =
         o.addi(o.muli(o.mod(jj, stage.places), o.i(stage.block / stage.places)),
                o.floorDiv(jj, stage.places));
-  Value j = o.addi(firstKey(o, stage, at.block), jj);
-  return stage.partial ? o.mini(j, o.last(keys)) : j;
+  Value row = o.addi(firstRow(o, stage, at.block), jj);
+  return keyOf(o, stage,
+               stage.partial ? o.mini(row, o.last(stage.count)) : row);
 }
 
 Value Streaming::live(Ops &o, const StreamingStage &stage,
                       const TilePlace &at) {
   if (!stage.partial)
     return Value();
-  Value number = o.addi(firstKey(o, stage, at.block), at.key);
-  Value inside = mutated("streaming.one-key-more") ? o.atMost(number, keys)
-                                                   : o.less(number, keys);
+  Value number = o.addi(firstRow(o, stage, at.block), at.key);
+  Value inside = mutated("streaming.one-key-more")
+                     ? o.atMost(number, stage.count)
+                     : o.less(number, stage.count);
   if (op.getWhere().empty() || mutated("streaming.forget-mask"))
     return inside;
   Value seen =
@@ -314,8 +311,10 @@ void Streaming::addValues(StreamingStage &stage) {
              ArrayRef<Value> loops) -> SmallVector<Value> {
            TilePlace at = TilePlace::ofElement(args).atKey(loops[0]);
            Value p = o.read1(weights, at.pair());
-           Value j = absent ? key(o, stage, at)
-                            : o.addi(firstKey(o, stage, at.block), at.key);
+           Value j = absent
+                         ? key(o, stage, at)
+                         : keyOf(o, stage,
+                                 o.addi(firstRow(o, stage, at.block), at.key));
            Value v = valueAt(o, at, j, valueDim(o, at));
            Value state = o.read1(stage.products.getResult(), args);
            Value next = o.fma(state, p, v);
@@ -410,42 +409,18 @@ void Streaming::stageWhere(StreamingStage &stage) {
     TilePlace at = TilePlace::ofState(args);
     Value block = loops[0];
     SmallVector<Value> batch(llvm::reverse(at.batch));
-    return !stage.partial ? mask->visitsFull(o.b, block, at.tile, batch)
-           : anyFull()    ? mask->visitsPartial(o.b, block, at.tile, batch)
-                          : mask->visits(o.b, block, at.tile, batch);
+    MaskedKeys masked{stage.segment, stage.begin, stage.whole};
+    return !stage.partial ? mask->visitsFull(o.b, block, at.tile, batch, masked)
+           : stage.besideFull
+               ? mask->visitsPartial(o.b, block, at.tile, batch, masked)
+               : mask->visits(o.b, block, at.tile, batch, masked);
   });
 }
 
-/// How many blocks there are, and of how many keys. Without a mask, the keys
-/// that no full block holds are one more, in as many steps as they need. Full
-/// blocks are of a constant size: with a size of the call LLVM loads the
-/// numbers of V one by one before it needs them, and spills them.
-void Streaming::cutBlocks(StreamingStage &stage) {
-  Ops o{b, loc};
-  const int64_t group = plan.group, most = stage.block / group;
-  stage.blocks = o.floorDiv(keys, stage.block);
-  stage.groups = o.i(most);
-  stage.keys = stage.present = o.i(stage.block);
-  if (!stage.partial)
-    return;
-  if (plan.masked) {
-    stage.blocks = o.floorDiv(o.addi(keys, o.i(stage.block - 1)), stage.block);
-    return;
-  }
-  Value left = o.mod(keys, plan.block);
-  if (mutated("streaming.drop-last-keys"))
-    left = o.muli(o.floorDiv(left, group), o.i(group));
-  stage.first = o.muli(stage.blocks, o.i(plan.block));
-  // The least of two, so that Halide knows how much memory it needs.
-  stage.groups =
-      o.mini(o.floorDiv(o.addi(left, o.i(group - 1)), group), o.i(most));
-  stage.keys = o.muli(stage.groups, o.i(group));
-  stage.present = o.mini(left, o.i(stage.block));
-}
-
-LogicalResult Streaming::stage(bool partial) {
+LogicalResult Streaming::stage(const KeySegment &segment, bool partial) {
   StreamingStage &stage =
-      plan.stages.emplace_back(partial, partial ? plan.piece : plan.block);
+      stageOf(segment, partial, partial ? plan.piece : plan.block);
+  stage.besideFull = anyFull() && segment.holds(plan.block);
   cutBlocks(stage);
   for (unsigned term = 0; term < op.numTerms(); ++term)
     stageTerm(stage, term);
@@ -458,15 +433,23 @@ LogicalResult Streaming::stage(bool partial) {
 
 /// Blocks of keys that are all there, blocks that may hold absent ones, and the
 /// state that they are merged into. Without a mask the keys after the last full
-/// block are not merged: the state begins with them.
-LogicalResult Streaming::stageBlocks(Extent keys) {
+/// block are not merged: the state begins with them, of the first segment that
+/// may have such keys.
+LogicalResult Streaming::stageBlocks() {
   bool anyFull = this->anyFull();
   // Then blocks of a known number of keys hold all of them.
-  bool anyPartial = plan.masked || !keys.fixed || *keys.fixed % plan.block != 0;
-  plan.begins = anyPartial && !plan.masked;
+  auto anyPartial = [&](const KeySegment &segment) {
+    return plan.masked || !segment.count.fixed ||
+           *segment.count.fixed % plan.block != 0;
+  };
+  plan.begins = !plan.masked && llvm::any_of(segments, anyPartial);
   for (bool partial : {plan.begins, !plan.begins})
-    if ((partial ? anyPartial : anyFull) && failed(stage(partial)))
-      return failure();
+    for (const KeySegment &segment : segments)
+      if ((partial ? anyPartial(segment)
+                   : anyFull && segment.holds(plan.block)) &&
+          failed(stage(segment, partial)))
+        return failure();
+  segment = nullptr;
   beginState();
   for (StreamingStage &stage :
        MutableArrayRef(plan.stages).drop_front(plan.begins)) {

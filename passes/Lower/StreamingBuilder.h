@@ -114,9 +114,26 @@ private:
   /// What value terms add up to at \p d of key \p j.
   Value valueAt(Ops &o, const TilePlace &at, Value j, Value d);
 
-  LogicalResult stageBlocks(Extent keys);
-  /// Writes the funcs of full, or of partial blocks.
-  LogicalResult stage(bool partial);
+  // Keys of several tensors (StreamingSegments.cpp).
+  /// Keys that all operands have side by side, in one part of it each.
+  struct KeySegment {
+    unsigned number;
+    Value first; ///< key, i32; null if it is 0
+    Extent count;
+    std::optional<int64_t> most; ///< of keys, where it is known
+
+    /// Whether a block of \p size keys may be full.
+    bool holds(int64_t size) const { return !most || *most >= size; }
+  };
+  void findSegments(Extent all);
+  FailureOr<Value> readInSegment(Ops &o, Value tensor, ArrayRef<Value> at);
+
+  LogicalResult stageBlocks();
+  /// A new stage of \p segment, in blocks of \p block keys.
+  StreamingStage &stageOf(const KeySegment &segment, bool partial,
+                          int64_t block);
+  /// Writes the funcs of full, or of partial blocks of \p segment.
+  LogicalResult stage(const KeySegment &segment, bool partial);
   void cutBlocks(StreamingStage &stage);
   bool scoreChooses();
   Value scoreInGroup(Ops &o, StreamingStage &stage, const TilePlace &at);
@@ -203,15 +220,17 @@ private:
   void stageKeyTable(StreamingStage &stage, unsigned term, unsigned operand);
 
   // A query at a time (StreamingRow.cpp, StreamingRowBlock.cpp).
-  LogicalResult rows(SmallVector<Extent> batch,
-                     std::optional<int64_t> fixedKeys);
+  LogicalResult rows(SmallVector<Extent> batch);
   /// The keys in blocks, so many of which are a part.
   struct RowParts {
     Value blocks, length, count;
   };
   RowParts cutParts(ArrayRef<Extent> batch);
-  void rowStages(const RowParts &parts, std::optional<int64_t> fixedKeys);
-  void rowStage(bool partial, Value blocks, Condition visited);
+  void rowStages(const RowParts &parts);
+  void segmentStages(const RowParts &parts, const KeySegment &segment,
+                     Value before, Value blocks);
+  void rowStage(const KeySegment &segment, bool partial, Value blocks,
+                Condition visited);
   /// A var of tasks, as one number of digits: each a coordinate of `part`.
   struct Digit {
     unsigned coordinate;
@@ -234,8 +253,10 @@ private:
   void findDenseKeys();
   SmallVector<Value> initialState(Ops &o);
 
-  /// First key of block kb of the stage.
-  Value firstKey(Ops &o, const StreamingStage &stage, Value kb);
+  /// First key of block kb of the stage, counted in its segment.
+  Value firstRow(Ops &o, const StreamingStage &stage, Value kb);
+  /// The key that is \p row of the segment.
+  Value keyOf(Ops &o, const StreamingStage &stage, Value row);
   /// The number of the place's key; in a partial block inside [0, M).
   Value key(Ops &o, const StreamingStage &stage, const TilePlace &at);
   /// Whether the place's query sees its key; null where all do.
@@ -303,7 +324,9 @@ private:
 
   unsigned batchDims = 0, numDims = 0; ///< of funcs
   Value queries, keys;
-  DenseMap<Value, Value> inputs; ///< of tensors that are read as they are
+  SmallVector<KeySegment, 1> segments;
+  const KeySegment *segment = nullptr; ///< whose stage is being written
+  DenseMap<Value, Value> inputs;       ///< of tensors that are read as they are
   SmallVector<Value> staged; ///< per term operand: its transposed func, or null
   /// The whole score region, if it is a product with this.
   std::optional<Value> factor;

@@ -55,9 +55,9 @@ Streaming::Table Streaming::tableAt(Ops &o, const StreamingStage &stage,
       std::min<int64_t>(tensors.largest, std::numeric_limits<int>::max() / 8);
   if (table.reversed)
     table.start = o.subi(table.last, table.start);
-  table.start = o.addi(
-      o.subi(firstKey(o, stage, at.block), o.muli(at.tile, o.i(plan.tile))),
-      table.start);
+  table.start = o.addi(o.subi(keyOf(o, stage, firstRow(o, stage, at.block)),
+                              o.muli(at.tile, o.i(plan.tile))),
+                       table.start);
   table.first = o.maxi(o.addi(table.start, o.i(1 - plan.tile)), o.i(0));
   table.reached =
       o.subi(o.mini(o.addi(table.start, o.i(stage.block - 1)), table.last),

@@ -112,8 +112,9 @@ void Streaming::findDenseKeys() {
 }
 
 /// The blocks of a part that are full, or the others, which evaluate the mask.
-void Streaming::rowStage(bool partial, Value blocks, Condition visited) {
-  StreamingStage &stage = plan.stages.emplace_back(partial, plan.piece);
+void Streaming::rowStage(const KeySegment &segment, bool partial, Value blocks,
+                         Condition visited) {
+  StreamingStage &stage = stageOf(segment, partial, plan.piece);
   // So many independent loads are in flight.
   stage.valueSteps = stage.block / (stage.block % 8 ? 4 : 8);
   // Where nothing is read at the keys' own numbers, their order is free.
@@ -131,7 +132,8 @@ void Streaming::rowStage(bool partial, Value blocks, Condition visited) {
   stage.groups = o.i(stage.block / plan.lanes);
   if (partial) {
     // No more than there are; without a mask only the last block is partial.
-    Value most = plan.masked ? keys : o.mod(keys, stage.block);
+    Value most = plan.masked ? segment.count.value
+                             : o.mod(segment.count.value, stage.block);
     stage.groups = o.mini(o.ceilDiv(most, o.i(plan.lanes)), stage.groups);
   }
   for (unsigned term = 0; term < op.numTerms(); ++term)
@@ -161,7 +163,11 @@ Streaming::RowParts Streaming::cutParts(ArrayRef<Extent> batch) {
   Value tasks = outside.i(8 * plan.target.cores);
   // Neighbours that read the same rows are one task, and its part of these rows
   // lies in half of L2.
-  Value blocks = outside.ceilDiv(keys, outside.i(plan.piece));
+  Value blocks;
+  for (const KeySegment &segment : segments) {
+    Value more = outside.ceilDiv(segment.count.value, outside.i(plan.piece));
+    blocks = blocks ? outside.addi(blocks, more) : more;
+  }
   Value most = blocks;
   if (plan.shared) {
     tasks = outside.muli(tasks, plan.shared);
@@ -182,12 +188,24 @@ Streaming::RowParts Streaming::cutParts(ArrayRef<Extent> batch) {
 }
 
 /// The blocks of a part: the full ones, and the others.
-void Streaming::rowStages(const RowParts &parts,
-                          std::optional<int64_t> fixedKeys) {
+void Streaming::rowStages(const RowParts &parts) {
+  Ops outside{b, loc};
+  Value before;
+  for (const KeySegment &segment : segments) {
+    Value blocks = outside.ceilDiv(segment.count.value, outside.i(plan.piece));
+    segmentStages(parts, segment, before, blocks);
+    before = before ? outside.addi(before, blocks) : blocks;
+  }
+}
+
+/// Those of one segment of the keys, \p blocks behind the \p before of others.
+void Streaming::segmentStages(const RowParts &parts, const KeySegment &segment,
+                              Value before, Value blocks) {
   // A loop over all blocks, which Halide trims to those of the part: of a
   // block's number that is a sum it knows no bounds.
   auto ofPart = [&](Ops &o, const TilePlace &at) {
-    Value kb = at.block, first = o.muli(at.part, parts.length);
+    Value kb = before ? o.addi(before, at.block) : at.block,
+          first = o.muli(at.part, parts.length);
     if (mutated("streaming.parts-overlap"))
       return o.both(o.atMost(first, kb),
                     o.atMost(kb, o.addi(first, parts.length)));
@@ -195,36 +213,46 @@ void Streaming::rowStages(const RowParts &parts,
   };
   // Tables of a mask tell full blocks of another size.
   bool tables = mask && bounds->needsTables();
-  bool anyFull = !tables && this->anyFull();
-  bool whole = !plan.masked && fixedKeys && *fixedKeys % plan.piece == 0;
+  bool anyFull = !tables && this->anyFull() && segment.holds(plan.piece);
+  const Extent &count = segment.count;
+  bool whole = !plan.masked && count.fixed && *count.fixed % plan.piece == 0;
+  MaskedKeys masked;
+  if (segments.size() > 1)
+    masked = {segment.number, segment.first,
+              Ops{b, loc}.floorDiv(segment.count.value, plan.piece)};
   if (anyFull)
-    rowStage(/*partial=*/false, parts.blocks,
+    rowStage(segment, /*partial=*/false, blocks,
              [&](Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops) {
                TilePlace at = TilePlace::ofPart(args).inBlock(loops[0]);
                Value inside = ofPart(o, at);
+               if (!mask || masked.wholeBlocks)
+                 inside = o.both(
+                     inside,
+                     o.less(at.block, o.floorDiv(count.value, plan.piece)));
                if (!mask)
-                 return o.both(inside,
-                               o.less(at.block, o.floorDiv(keys, plan.piece)));
+                 return inside;
                SmallVector<Value> batch(llvm::reverse(batchAt(o, at.batch)));
-               return o.both(inside,
-                             mask->visitsFull(o.b, at.block, at.tile, batch));
+               return o.both(inside, mask->visitsFull(o.b, at.block, at.tile,
+                                                      batch, masked));
              });
   if (!whole || !anyFull)
     rowStage(
-        /*partial=*/true, parts.blocks,
+        segment, /*partial=*/true, blocks,
         [&](Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops) {
           TilePlace at = TilePlace::ofPart(args).inBlock(loops[0]);
           Value inside = ofPart(o, at);
           if (!mask)
             return anyFull
-                       ? o.both(inside, o.atMost(o.floorDiv(keys, plan.piece),
-                                                 at.block))
+                       ? o.both(inside,
+                                o.atMost(o.floorDiv(count.value, plan.piece),
+                                         at.block))
                        : inside;
           SmallVector<Value> batch(llvm::reverse(batchAt(o, at.batch)));
           Value tile = o.floorDiv(at.tile, tiling.tile);
           return o.both(
-              inside, anyFull ? mask->visitsPartial(o.b, at.block, tile, batch)
-                              : mask->visits(o.b, at.block, tile, batch));
+              inside,
+              anyFull ? mask->visitsPartial(o.b, at.block, tile, batch, masked)
+                      : mask->visits(o.b, at.block, tile, batch, masked));
         });
 }
 
@@ -335,8 +363,7 @@ void Streaming::mergeParts(ArrayRef<Number> tasks, Value parts) {
 }
 
 /// Parts of the keys, and their merge.
-LogicalResult Streaming::rows(SmallVector<Extent> batch,
-                              std::optional<int64_t> fixedKeys) {
+LogicalResult Streaming::rows(SmallVector<Extent> batch) {
   // Funcs of a part of the keys have a var for the members of a group.
   if (plan.members) {
     ++batchDims;
@@ -347,7 +374,8 @@ LogicalResult Streaming::rows(SmallVector<Extent> batch,
   RowParts parts = cutParts(batch);
   plan.part = func("part", {"ii", "dt", "kp"}, plan.group + shifted + summed,
                    [&](Ops &o, ArrayRef<Value>) { return initialState(o); });
-  rowStages(parts, fixedKeys);
+  rowStages(parts);
+  segment = nullptr;
   if (plan.members)
     findDenseKeys();
   SmallVector<Number> tasks = cutTasks(batch, parts.count);

@@ -47,11 +47,11 @@ Value TileMask::row(OpBuilder &b, int64_t place, Value tile,
 }
 
 Value TileMask::any(OpBuilder &b, ArrayRef<MaskPiece> pieces, int64_t place,
-                    bool all, Value low, int64_t size, Value tile,
+                    bool all, Value block, int64_t size, Value tile,
                     ArrayRef<Value> batch) {
   Ops o{b, write.loc};
   return write.any(
-      b, pieces, place, all, low, size, tile, batch,
+      b, pieces, place, all, block, size, tile, batch,
       [&](int64_t at) { return row(b, at, tile, batch); },
       [&](size_t number, ArrayRef<Value> at) {
         SmallVector<Value> values;
@@ -61,11 +61,24 @@ Value TileMask::any(OpBuilder &b, ArrayRef<MaskPiece> pieces, int64_t place,
       });
 }
 
+TileMask::BlockPlace TileMask::placeOf(OpBuilder &b, Value block, int64_t size,
+                                       const MaskedKeys &keys) {
+  Ops o{b, write.loc};
+  BlockPlace place{block, o.muli(block, o.i(size))};
+  if (keys.first)
+    place.low = o.addi(keys.first, place.low);
+  if (keys.segment > 0 && range)
+    place.number = o.addi(o.muli(write.blocksBefore(b, keys.segment),
+                                 o.i(write.tiling.block / size)),
+                          block);
+  return place;
+}
+
 Value TileMask::visitsFull(OpBuilder &b, Value block, Value tile,
-                           ArrayRef<Value> batch) {
+                           ArrayRef<Value> batch, MaskedKeys keys) {
   Ops o{b, write.loc};
   const MaskBounds &bounds = write.bounds;
-  Value low = o.muli(block, o.i(write.tiling.block));
+  auto [number, low] = placeOf(b, block, write.tiling.block, keys);
   if (!range) {
     SmallVector<Value> ends =
         write.write(b, {bounds.full[0].low, bounds.full[0].high},
@@ -76,18 +89,19 @@ Value TileMask::visitsFull(OpBuilder &b, Value block, Value tile,
                                : o.addi(low, o.i(write.tiling.block)),
                            ends[1]));
   }
-  Value inside = o.both(o.atMost(row(b, FirstFull, tile, batch), block),
-                        o.less(block, row(b, EndFull, tile, batch)));
+  Value inside = o.both(o.atMost(row(b, FirstFull, tile, batch), number),
+                        o.less(number, row(b, EndFull, tile, batch)));
   return o.both(inside, any(b, bounds.full, Ends + 2 * bounds.reach.size(),
-                            true, low, write.tiling.block, tile, batch));
+                            true, number, write.tiling.block, tile, batch));
 }
 
 Value TileMask::visits(OpBuilder &b, Value piece, Value tile,
-                       ArrayRef<Value> batch) {
+                       ArrayRef<Value> batch, MaskedKeys keys) {
   Ops o{b, write.loc};
   const MaskBounds &bounds = write.bounds;
   int64_t size = write.tiling.piece;
-  Value low = o.muli(piece, o.i(size)), inside;
+  auto [number, low] = placeOf(b, piece, size, keys);
+  Value inside;
   if (!range) {
     MaskPiece hull = bounds.hull();
     SmallVector<Value> ends =
@@ -101,28 +115,32 @@ Value TileMask::visits(OpBuilder &b, Value piece, Value tile,
     if (!Exprs::isConstantInt(hull.low, 0))
       inside = o.both(inside, o.less(ends[0], ends[1]));
   } else {
-    inside = o.both(o.atMost(row(b, FirstPiece, tile, batch), piece),
-                    o.less(piece, row(b, EndPiece, tile, batch)));
+    inside = o.both(o.atMost(row(b, FirstPiece, tile, batch), number),
+                    o.less(number, row(b, EndPiece, tile, batch)));
     if (live) {
-      SmallVector<Value> at{piece, tile};
+      SmallVector<Value> at{number, tile};
       for (unsigned k : llvm::reverse(bounds.batchOfCondition))
         at.push_back(batch[k]);
       inside = o.both(inside, o.read1(live, at));
     } else if (bounds.reach.size() > 1 || bounds.reach[0].test)
       inside = o.both(
-          inside, any(b, bounds.reach, Ends, false, low, size, tile, batch));
+          inside, any(b, bounds.reach, Ends, false, number, size, tile, batch));
   }
   return inside;
 }
 
 Value TileMask::visitsPartial(OpBuilder &b, Value piece, Value tile,
-                              ArrayRef<Value> batch) {
+                              ArrayRef<Value> batch, MaskedKeys keys) {
   Ops o{b, write.loc};
-  Value inside = visits(b, piece, tile, batch);
+  Value inside = visits(b, piece, tile, batch, keys);
   if (!anyFull())
     return inside;
   Value block = o.floorDiv(piece, write.tiling.block / write.tiling.piece);
   if (mutated("mask-tables.full-blocks-twice"))
     return inside;
-  return o.both(inside, o.negate(visitsFull(b, block, tile, batch)));
+  // A block that ends behind its part is not full, whoever sees these keys.
+  Value full = visitsFull(b, block, tile, batch, keys);
+  if (keys.wholeBlocks && !mutated("tile-mask.full-behind-its-part"))
+    full = o.both(full, o.less(block, keys.wholeBlocks));
+  return o.both(inside, o.negate(full));
 }

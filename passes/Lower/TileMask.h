@@ -12,6 +12,13 @@
 
 namespace heed {
 
+/// Which segment of the keys is cut in blocks, where it is not all of them: its
+/// number, its first key, null if it is 0, and how many blocks it fills.
+struct MaskedKeys {
+  unsigned segment = 0;
+  mlir::Value first, wholeBlocks;
+};
+
 class TileMask {
 public:
   /// Declares the tables, if there are any, as further inputs of the pipeline
@@ -21,27 +28,36 @@ public:
            TensorReads &tensors);
 
   /// Whether \p tile of batch element \p batch visits full block \p block, or
-  /// partial block \p piece. Each key that a query sees is visited once.
+  /// partial block \p piece. Each key that a query sees is visited once. Blocks
+  /// are counted in their segment of the keys.
   mlir::Value visitsFull(mlir::OpBuilder &b, mlir::Value block,
-                         mlir::Value tile, llvm::ArrayRef<mlir::Value> batch);
+                         mlir::Value tile, llvm::ArrayRef<mlir::Value> batch,
+                         MaskedKeys keys = {});
   mlir::Value visitsPartial(mlir::OpBuilder &b, mlir::Value piece,
-                            mlir::Value tile,
-                            llvm::ArrayRef<mlir::Value> batch);
+                            mlir::Value tile, llvm::ArrayRef<mlir::Value> batch,
+                            MaskedKeys keys = {});
   /// Whether \p tile visits \p piece at all, full or not.
   mlir::Value visits(mlir::OpBuilder &b, mlir::Value piece, mlir::Value tile,
-                     llvm::ArrayRef<mlir::Value> batch);
+                     llvm::ArrayRef<mlir::Value> batch, MaskedKeys keys = {});
   /// Whether any block may be full.
   bool anyFull() const { return !write.bounds.full.empty(); }
   bool failed() const { return write.failed; }
 
 private:
+  /// Of a block of a segment: its number among those of all keys, as tables
+  /// count, and its first key.
+  struct BlockPlace {
+    mlir::Value number, low;
+  };
+  BlockPlace placeOf(mlir::OpBuilder &b, mlir::Value block, int64_t size,
+                     const MaskedKeys &keys);
   /// One of the numbers of the tile's row.
   mlir::Value row(mlir::OpBuilder &b, int64_t place, mlir::Value tile,
                   llvm::ArrayRef<mlir::Value> batch);
   /// Whether one of \p pieces, the first of which has its ends at \p place, has
-  /// keys among (or all of) the \p size keys from \p low on.
+  /// keys among (or all of) the \p size keys of \p block, of any segment.
   mlir::Value any(mlir::OpBuilder &b, llvm::ArrayRef<MaskPiece> pieces,
-                  int64_t place, bool all, mlir::Value low, int64_t size,
+                  int64_t place, bool all, mlir::Value block, int64_t size,
                   mlir::Value tile, llvm::ArrayRef<mlir::Value> batch);
 
   MaskExpressions write;

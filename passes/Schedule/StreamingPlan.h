@@ -64,14 +64,21 @@ struct StreamingStage {
   StreamingStage(bool partial, int64_t block)
       : partial(partial), block(block) {}
   std::string name(llvm::StringRef what) const {
-    return (what + (partial ? "_part" : "_full")).str();
+    return (what + (partial ? "_part" : "_full") + suffix).str();
   }
 
   bool partial;
-  int64_t block; ///< keys, at most
+  int64_t block;      ///< keys, at most
+  std::string suffix; ///< of names, where there are several segments
   /// Of tiles, i32: blocks, groups of keys and keys in each, those of them that
-  /// meet values, and the first block's first key, null if it is 0.
+  /// meet values, and the first block's first key in its segment, null if it
+  /// is 0.
   mlir::Value blocks, groups, keys, present, first;
+  unsigned segment = 0; ///< of the keys
+  /// Of that segment, i32: the first key, null if it is 0, how many
+  /// there are, and full blocks of them, null where there is one segment.
+  mlir::Value begin, count, whole;
+  bool besideFull = false; ///< another stage has the segment's full blocks
   std::vector<StreamingTerm> terms;
   halide::FuncOp pairs; ///< scores one by one, where they are no products alone
   halide::FuncOp scores, top, rounded, weights, sum, products;
