@@ -15,16 +15,18 @@ using namespace mlir;
 using namespace heed;
 
 /// Makes neighbouring dims of \p kernel, which \p last ends, one wherever they
-/// can be.
+/// can be: of rows those alone that a sum runs over, for the others are tasks.
 static SmallVector<RestoreResults>
-mergeAllLoops(func::FuncOp kernel, Operation *last, OpBuilder &b,
-              SmallVectorImpl<Value> &passed) {
-  unsigned loops = 0;
+mergeAllLoops(func::FuncOp kernel, KernelKind kind, Operation *last,
+              OpBuilder &b, SmallVectorImpl<Value> &passed) {
+  unsigned loops = 0, first = kind == KernelKind::Row ? ~0u : 0;
   kernel.walk([&](linalg::LinalgOp op) {
     loops = std::max<unsigned>(loops, op.getNumLoops());
+    if (op.getNumReductionLoops())
+      first = std::min<unsigned>(first, op.getNumParallelLoops());
   });
   SmallVector<RestoreResults> restore;
-  for (unsigned loop = 0; loop + 1 < loops; ++loop) {
+  for (unsigned loop = first; loop < loops && loop + 1 < loops; ++loop) {
     size_t before = restore.size();
     while (RestoreResults next = mergeLoops(kernel, loop, b, passed))
       restore.push_back(next);
@@ -120,8 +122,9 @@ void heed::outlineKernel(const Cluster &cluster, func::FuncOp model,
     std::swap(passed[0], passed[1]);
   OpBuilder b(last);
   SmallVector<RestoreResults> restore;
-  if (cluster.kind == KernelKind::Contraction)
-    restore = mergeAllLoops(kernel, last, b, passed);
+  if (cluster.kind == KernelKind::Contraction ||
+      cluster.kind == KernelKind::Row)
+    restore = mergeAllLoops(kernel, cluster.kind, last, b, passed);
 
   std::string symbol = format("{}_{}", model.getName(), nameOf(cluster.kind));
   llvm::replace(symbol, ' ', '_');
