@@ -140,7 +140,7 @@ Value TileMask::visitsPartial(OpBuilder &b, Value piece, Value tile,
     return inside;
   // A block that ends behind its part is not full, whoever sees these keys.
   Value full = visitsFull(b, block, tile, batch, keys);
-  if (keys.wholeBlocks && !mutated("tile-mask.full-behind-its-part"))
+  if (keys.wholeBlocks && !mutated("streaming.full-behind-its-part"))
     full = o.both(full, o.less(block, keys.wholeBlocks));
   return o.both(inside, o.negate(full));
 }
