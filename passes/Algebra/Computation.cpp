@@ -253,16 +253,21 @@ bool heed::readsAtLoops(const Computation &c) {
 }
 
 bool heed::isSmallMatrix(KnownExtent rows, KnownExtent columns) {
-  // Of f32, 64 KiB: 128 columns of linear attention's state and one of its
-  // normaliser.
-  constexpr int64_t most = 128 * 129;
+  // Of f32, 129 KiB: linear attention's state of 256 features and 128 columns,
+  // and one of its normaliser.
+  constexpr int64_t most = 256 * 129;
   return rows && columns && *rows * *columns <= most;
+}
+
+bool heed::isLongSum(KnownExtent terms) {
+  constexpr int64_t least = 512;
+  return !terms || *terms >= least;
 }
 
 bool heed::isStateSum(const Computation &c) {
   return c.onlySum() && c.rank() >= 2 &&
          isSmallMatrix(c.extents[kRow], c.extents[kColumn]) &&
-         !c.onlySum()->extents[0];
+         isLongSum(c.onlySum()->extents[0]);
 }
 
 bool heed::isStateProduct(Operation *op) {

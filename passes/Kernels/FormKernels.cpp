@@ -13,10 +13,10 @@
 #include "passes/Algebra/Computation.h"
 #include "passes/Algebra/ElementCost.h"
 #include "passes/Algebra/TensorOps.h"
-#include "passes/Kernels/Families.h"
 #include "passes/Kernels/InlineLive.h"
 #include "passes/Kernels/JoinedRows.h"
 #include "passes/Kernels/KernelKinds.h"
+#include "passes/Kernels/KernelReads.h"
 #include "passes/Kernels/OutlineKernel.h"
 #include "passes/Passes.h"
 #include "passes/Plan/RowBlocks.h"
@@ -108,70 +108,9 @@ bool Former::usedOnlyIn(Value value,
   });
 }
 
-/// Whether \p user reads \p value under a condition. Such a read is clamped: no
-/// schedule of rows sees that it stays in its row, or computes the branches
-/// apart (Elementwise.cpp).
-static bool readsInBranch(Operation *user, Value value) {
-  return user
-      ->walk([&](tensor::ExtractOp read) {
-        return read.getTensor() == value && read->getParentOp() != user
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
-/// Whether \p user sums along what \p value has one element of for each of its
-/// own rows.
-static bool sumsAlong(Operation *user, Value value) {
-  KernelFacts facts = factsOf(user);
-  if (facts.computations.empty() || facts.computations[0].isElementwise())
-    return false;
-  const Computation &c = facts.computations[0];
-  return llvm::any_of(c.reductions[0].reads, [&](const Read &read) {
-    if (facts.tensors[read.source] != value || read.operand < 0)
-      return false;
-    for (unsigned loop = c.term(), end = loop + c.reductions[0].extents.size();
-         loop < end; ++loop)
-      if (read.follows(loop))
-        return true;
-    return false;
-  });
-}
-
-/// Whether a family computes each element of \p value once, where it is one of
-/// the tensors that the contraction \p product reads.
-static bool isComputedOnce(Operation *product, Value value) {
-  KernelFacts facts = factsOf(product);
-  auto number = llvm::find(facts.tensors, value) - facts.tensors.begin();
-  return llvm::any_of(families(), [&](const Family &family) {
-    return family.computesOnce && !facts.computations.empty() &&
-           family.computesOnce(facts, 0, number);
-  });
-}
-
-/// Whether \p user, a sum, reads windows of \p value, which are computed once
-/// for all of a tile.
-static bool readsWindow(Operation *user, Value value) {
-  KernelFacts facts = factsOf(user);
-  return !facts.computations.empty() && isWindowSum(facts.computations[0]) &&
-         llvm::all_of(
-             facts.computations[0].reductions[0].reads, [&](const Read &read) {
-               return facts.tensors[read.source] != value || read.isWindow();
-             });
-}
-
-/// Whether a family computes \p sum, a reduction of rows, beside \p product.
-static bool standsBeside(Operation *product, Operation *sum) {
-  KernelFacts facts = factsOf({product, sum});
-  return llvm::any_of(families(), [&](const Family &family) {
-    return family.takesBeside && !facts.isPartial &&
-           family.takesBeside(facts, 0, 1);
-  });
-}
-
 /// Empty if \p user may be computed in one kernel with \p producer; else the
 /// reason against it.
+/// Long: one kind of producer after the other.
 std::string Former::whyNot(Cluster &producer, Operation *user) {
   Operation *last = producer.ops.back();
   if (last->getNumResults() != 1 && !isa<attn::SoftmaxOp>(last))
@@ -219,6 +158,9 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
       return "its elements are added";
     if (readsInBranch(user, last->getResult(0)))
       return "it is read in a branch";
+    // Together they would be rows, and stored for the product.
+    if (userKind == KernelKind::Elementwise && isComputedInProduct(user))
+      return "its reader is computed in a product";
     return "";
   }
   case KernelKind::RowBlock:

@@ -1,5 +1,5 @@
-//===- StreamingSegments.cpp - keys of several parts in streaming attention
-//--===//
+//===- StreamingSegments.cpp - keys of several parts ----------------------===//
+//
 // Where keys and values are joined of parts, memory rows before those of a
 // sequence say, each part has blocks and updates of the state of its own, which
 // read it where it lies (Kernels/JoinedRows.h). The state is merged over all of
@@ -75,6 +75,85 @@ void Streaming::findSegments(Extent all) {
   }
 }
 
+namespace {
+
+/// What an element of one part of joined rows needs, and not the choice of the
+/// part: its rows are in range, so that no read is clamped.
+class PartReader {
+public:
+  PartReader(Ops &o, Location loc, TensorReads &tensors, JoinedRows &rows,
+             unsigned part, Value row, ArrayRef<Value> at, IRMapping map)
+      : o(o), loc(loc), tensors(tensors), rows(rows), part(part), row(row),
+        at(at), map(std::move(map)) {}
+
+  FailureOr<Value> read();
+
+private:
+  LogicalResult translate(Value value);
+  bool isRow(Operation *inner);
+
+  Ops &o;
+  Location loc;
+  TensorReads &tensors;
+  JoinedRows &rows;
+  unsigned part;
+  Value row; ///< of the part
+  ArrayRef<Value> at;
+  IRMapping map;
+};
+
+} // namespace
+
+/// Whether \p inner is the row, counted from the part's first one.
+bool PartReader::isRow(Operation *inner) {
+  auto difference = dyn_cast<arith::SubIOp>(inner);
+  auto loop = difference ? difference.getLhs().getDefiningOp<linalg::IndexOp>()
+                         : nullptr;
+  return loop && loop.getDim() == rows.axis && part > 0 &&
+         difference.getRhs() == rows.cuts[part - 1];
+}
+
+LogicalResult PartReader::translate(Value value) {
+  Operation *inner = value.getDefiningOp();
+  if (!inner || map.contains(value) ||
+      !rows.op.getRegion().isAncestor(inner->getParentRegion()))
+    return success();
+  if (isRow(inner)) {
+    map.map(value, row);
+    return success();
+  }
+  for (Value operand : inner->getOperands())
+    if (failed(translate(operand)))
+      return failure();
+  auto read = dyn_cast<tensor::ExtractOp>(inner);
+  if (!read)
+    return translateOp(o.b, inner, map, at, tensors);
+  SmallVector<Value> coordinates;
+  for (Value index : read.getIndices())
+    coordinates.push_back(IndexMath::narrow(o.b, loc, map.lookup(index)));
+  FailureOr<Value> element =
+      tensors.read(o.b, loc, read.getTensor(), coordinates);
+  if (succeeded(element))
+    map.map(value, *element);
+  return element;
+}
+
+FailureOr<Value> PartReader::read() {
+  Value element = rows.parts[part]->getTerminator()->getOperand(0);
+  if (failed(translate(element)))
+    return failure();
+  Value result = rows.op.getBody()->getTerminator()->getOperand(0);
+  Value chosen = map.lookup(element);
+  // A number that was as narrow is not rounded again.
+  if (auto wide = chosen.getDefiningOp<arith::ExtFOp>();
+      wide && wide.getIn().getType() == result.getType())
+    return wide.getIn();
+  map.map(rows.chosen, chosen);
+  if (failed(translate(result)))
+    return failure();
+  return map.lookup(result);
+}
+
 /// The element of \p tensor at \p at, which is in the part of the stage that is
 /// being written.
 FailureOr<Value> Streaming::readInSegment(Ops &o, Value tensor,
@@ -83,9 +162,7 @@ FailureOr<Value> Streaming::readInSegment(Ops &o, Value tensor,
       segment ? JoinedRows::of(tensor.getDefiningOp()) : std::nullopt;
   if (!rows)
     return tensors.read(o.b, loc, tensor, at);
-  unsigned number = mutated("streaming.read-first-part") ? 0 : segment->number;
-  Value element = rows->parts[number]->getTerminator()->getOperand(0);
-  IRMapping map = scalars;
+  unsigned part = mutated("streaming.read-first-part") ? 0 : segment->number;
   // Counted from the segment's first key on, which its part's is then: of the
   // difference LLVM does not see that it moves by one from key to key.
   Value row = at[rows->axis];
@@ -93,52 +170,7 @@ FailureOr<Value> Streaming::readInSegment(Ops &o, Value tensor,
   if (segment->first)
     row = sum && sum.getLhs() == segment->first ? sum.getRhs()
                                                 : o.subi(row, segment->first);
-  auto isRow = [&](Operation *inner) {
-    auto difference = dyn_cast<arith::SubIOp>(inner);
-    auto loop = difference
-                    ? difference.getLhs().getDefiningOp<linalg::IndexOp>()
-                    : nullptr;
-    return loop && loop.getDim() == rows->axis && number > 0 &&
-           difference.getRhs() == rows->cuts[number - 1];
-  };
-  // What the element needs, and not the choice of the part: its rows are in
-  // range, so that no read is clamped.
-  auto translate = [&](auto &&self, Value value) -> LogicalResult {
-    Operation *inner = value.getDefiningOp();
-    if (!inner || map.contains(value) ||
-        !rows->op.getRegion().isAncestor(inner->getParentRegion()))
-      return success();
-    if (isRow(inner)) {
-      map.map(value, row);
-      return success();
-    }
-    for (Value operand : inner->getOperands())
-      if (failed(self(self, operand)))
-        return failure();
-    auto read = dyn_cast<tensor::ExtractOp>(inner);
-    if (!read)
-      return translateOp(o.b, inner, map, at, tensors);
-    SmallVector<Value> coordinates;
-    for (Value index : read.getIndices())
-      coordinates.push_back(IndexMath::narrow(o.b, loc, map.lookup(index)));
-    FailureOr<Value> element =
-        tensors.read(o.b, loc, read.getTensor(), coordinates);
-    if (succeeded(element))
-      map.map(value, *element);
-    return element;
-  };
-  if (failed(translate(translate, element)))
-    return failure();
-  Value result = rows->op.getBody()->getTerminator()->getOperand(0);
-  Value chosen = map.lookup(element);
-  // A number that was as narrow is not rounded again.
-  if (auto wide = chosen.getDefiningOp<arith::ExtFOp>();
-      wide && wide.getIn().getType() == result.getType())
-    return wide.getIn();
-  map.map(rows->chosen, chosen);
-  if (failed(translate(translate, result)))
-    return failure();
-  return map.lookup(result);
+  return PartReader(o, loc, tensors, *rows, part, row, at, scalars).read();
 }
 
 Value Streaming::firstRow(Ops &o, const StreamingStage &stage, Value kb) {

@@ -53,6 +53,16 @@ bool isReadByOutput(const KernelFacts &facts, unsigned source, unsigned out) {
   return true;
 }
 
+/// Whether \p sum is long, and no product with a weight, which contractions
+/// have packed when the model is opened: of a length that is known, a layer has
+/// such a sum, too.
+bool isLong(const KernelFacts &facts, const Reduction &sum) {
+  return isLongSum(sum.extents[0]) &&
+         !(sum.extents[0] && llvm::any_of(sum.reads, [&](const Read &read) {
+             return facts.isWeight(read);
+           }));
+}
+
 std::optional<StatePlan> planState(const KernelFacts &facts) {
   constexpr int64_t most = 256;
   SmallVector<unsigned> sums = facts.sums();
@@ -61,7 +71,7 @@ std::optional<StatePlan> planState(const KernelFacts &facts) {
   const Computation &c = facts.computations[sums[0]];
   const Reduction *sum = c.onlySum();
   if (!sum || !c.reads.empty() || c.rank() < 3 ||
-      facts.computations[facts.outputs[0]].rank() < 3 || sum->extents[0])
+      facts.computations[facts.outputs[0]].rank() < 3 || !isLong(facts, *sum))
     return std::nullopt;
   for (unsigned dim : {kColumn, kRow})
     if (!c.extents[dim] || *c.extents[dim] > most || *c.extents[dim] == 0)
@@ -414,7 +424,7 @@ matchStateProduct(const KernelFacts &facts, const halide::Target &target) {
 static bool computesFactor(const KernelFacts &facts, unsigned product,
                            unsigned producer) {
   const Computation &c = facts.computations[product];
-  if (!isStateSum(c))
+  if (!isStateSum(c) || !isLong(facts, *c.onlySum()))
     return false;
   bool found = false;
   for (const Read &read : c.onlySum()->reads) {

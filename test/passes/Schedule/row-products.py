@@ -53,6 +53,16 @@ SUMMED = """model m(k: f32[B, N, %(e)d], v: f32[B, N, %(f)d]) {
   return o[b,e,f] = s[b,e,f] * 0.5, z
 }
 """
+# Of features of 160 and values of 128, with a maximum of each row and one of all: neither features of keys nor those of queries are stored.
+NORMED = """model m(q, k: f32[B, N, %(e)d], v: f32[B, N, %(f)d]) {
+  t[b] = max(j, e) k[b,j,e]
+  u[b,i] = max(e) q[b,i,e]
+  p[b,j,e] = exp(k[b,j,e] - t[b])
+  g[b,i,e] = exp(q[b,i,e] - u[b,i])
+  a[b,i,j] = sum(e) g[b,i,e] * p[b,j,e]
+  return o[b,i,f] = (sum(j) a[b,i,j] * v[b,j,f]) / (sum(j) a[b,i,j])
+}
+"""
 BARE = """model m(k: f32[B, N, %(e)d], v: f32[B, N, %(f)d]) {
   p[b,j,e] = exp(k[b,j,e])
   g[b,j,f] = exp(v[b,j,f])
@@ -83,7 +93,7 @@ def check(name, source, e, f, sizes, wanted, *options, schedules=("row product",
         found = f"has the {schedule} schedule" in done.stderr
         expect(found == (schedule in schedules), f"{name}: {schedule} is {found}: {done.stderr}")
     for outer in sizes:
-        if source == LINEAR:
+        if source in (LINEAR, NORMED):
             shapes = {"q": (*outer, e), "k": (*outer, e), "v": (*outer, f)}
         elif source in (SUMMED, BARE):
             shapes = {"k": (*outer, e), "v": (*outer, f)}
@@ -101,6 +111,12 @@ def check(name, source, e, f, sizes, wanted, *options, schedules=("row product",
             got = np.load(folder / f"{key}.out.npy")
             expect(got.shape == values.shape and np.abs(got - values).max(initial=0) < 1e-5 * max(1, np.abs(values).max(initial=0)),
                    f"{name} {outer}: {key} differs by {np.abs(got - values).max(initial=0) if got.shape == values.shape else got.shape}")
+
+
+def normed(q, k, v):
+    p, g = np.exp(k - k.max((1, 2), keepdims=True)), np.exp(q - q.max(2, keepdims=True))
+    a = g @ p.swapaxes(1, 2)
+    return {"o": a @ v / a.sum(-1, keepdims=True)}
 
 
 def summed(k, v):
@@ -165,6 +181,13 @@ terms = [(1, 1), (2, 64), (1, 65), (3, 200), (1, 1000), (1, 0), (0, 3)]
 for e, f in ((64, 64), (33, 20), (5, 128)):
     check(f"summed_{e}_{f}", SUMMED, e, f, terms, summed, schedules=("state product",), no=("rows",))
 check("summed_avx2", SUMMED, 24, 40, terms, summed, "--target=x86-64-v3", schedules=("state product",))
+# Of a length that is known the same, where it is long.
+for n, schedule in ((512, "state product"), (1000, "state product"), (100, "contraction")):
+    check(f"summed_known_{n}", SUMMED, 64, 33, [(2, n)], summed, "--set", f"N={n}", schedules=(schedule,), no=("state product",) if n == 100 else ())
+check("summed_of_one_batch", SUMMED, 5, 16, [(1, 700)], summed, "--set", "N=700", "--set", "B=1", schedules=("state product",))
+check("normed", NORMED, 160, 128, [(2, 1000)], normed, "--set", "N=1000", schedules=both)
+said = run(heedc, folder / "normed.heed", "--explain=all", "--set", "N=1000", "-o", folder / "normed").stderr
+expect("stored between kernels: [B, 129, 160]" in said and "stored between kernels: [B, 1000, 160]" not in said, f"normed: {said}")
 extremes("extremes", False)
 extremes("extremes_avx2", False, "--target=x86-64-v3")
 extremes("extremes_floor", True)
