@@ -39,11 +39,12 @@ namespace {
 class ByteSum {
 public:
   ByteSum(KernelInfo &kernel, Value sum, halide::ReadOp panel, PanelShape shape,
-          const halide::Target &target)
+          bool packsInTask, const halide::Target &target)
       : kernel(kernel), f(kernel.find(sum)), update(f->updates[0]),
         body(update.getSet().front()), column(panel), shape(shape),
-        target(target), loc(update.getLoc()), b(update),
-        rank(f->extents.size()), panelDim(rank - (shape.products > 1)) {}
+        packsInTask(packsInTask), target(target), loc(update.getLoc()),
+        b(update), rank(f->extents.size()),
+        panelDim(rank - (shape.products > 1)) {}
 
   /// Whether the sum is one of products of two bytes.
   bool match();
@@ -60,10 +61,11 @@ private:
   /// B's bytes, panel by panel; past the end they are those of the last column.
   Value addPanel();
   Value schedulePanel(KernelFunc &panel, size_t panelAt);
-  /// The sums of B's columns: dims "lane", "panel", and \p ofColumns.
+  /// As many bytes of 1 as a step has terms.
+  Value addOnes();
+  /// The sums of B's columns, as its products with ones, of which one
+  /// instruction adds a step's: dims "lane", "panel", and \p ofColumns.
   Value addColumns(Value panel, ArrayRef<BlockArgument> ofColumns);
-  /// A schedule by vectors of columns, as tasks of a panel.
-  void scheduleColumns(KernelFunc &columns);
   Value addSum(Value rows, Value panel);
   /// Where the panels hold the term that lane, part, step and the panel's
   /// number say, and \p own of the update's other arguments.
@@ -86,6 +88,7 @@ private:
   Block &body;
   halide::ReadOp column, row; ///< of B, of A
   PanelShape shape;
+  bool packsInTask; ///< what no init packs
   const halide::Target &target;
   Location loc;
   OpBuilder b; ///< before the update
@@ -94,6 +97,7 @@ private:
   bool hasVnni = false;
   Extent terms{}, steps{}, panels{};
   Value lastColumn;
+  Value columnSums; ///< of B, where a step has four terms
   /// The arguments of the update that A and B follow, but for terms and
   /// columns.
   SmallVector<BlockArgument> ofRows, ofPanel;
@@ -259,19 +263,17 @@ Value ByteSum::addPanel() {
 
 Value ByteSum::schedulePanel(KernelFunc &panel, size_t panelAt) {
   auto schedule = [&](OpBuilder &at, KernelFunc &own) {
-    Value func = own.func.getResult();
     SmallVector<std::string> names = varsOf(own.func);
-    halide::SplitOp::create(at, loc, func, 0, "lane", "lane", "lanev",
-                            shape.lanes, halide::TailStrategy::RoundUp);
-    halide::VectorizeOp::create(at, loc, func, 0, "lanev");
-    halide::BoundExtentOp::create(at, loc, func, "lane", i32(at, shape.width));
-    halide::BoundExtentOp::create(at, loc, func, "part", i32(at, group));
-    halide::UnrollOp::create(at, loc, func, 0, "part");
+    scheduleBytePanel(at, own.func.getResult(), shape, group);
     parallelOuter(at, own.func, 0, names, panelAt, FusedBody::Alone);
   };
   Value func = panel.func.getResult();
-  if (Value buffer = packOnce(kernel, func, schedule))
+  if (Value buffer = packOnce(kernel, func, schedule)) {
+    packsInTask = false;
     return buffer;
+  }
+  if (packsInTask)
+    return func;
   OpBuilder at = scheduleBuilder(kernel);
   halide::ComputeRootOp::create(at, loc, func);
   schedule(at, panel);
@@ -295,19 +297,34 @@ ByteSum::placeOf(Value lane, Value part, Value step, Value number,
   return place;
 }
 
+Value ByteSum::addOnes() {
+  KernelFunc &ones = addFunc(
+      kernel, update, "ones", {"part"}, b.getI8Type(), {{Value(), group}},
+      [&](OpBuilder &inner, ValueRange) -> Value {
+        return arith::ConstantOp::create(inner, loc, inner.getI8IntegerAttr(1));
+      });
+  OpBuilder at = scheduleBuilder(kernel);
+  halide::ComputeRootOp::create(at, loc, ones.func.getResult());
+  return ones.func.getResult();
+}
+
 Value ByteSum::addColumns(Value panel, ArrayRef<BlockArgument> ofColumns) {
   SmallVector<std::string> names{"lane", "panel"};
   SmallVector<Extent> extents{{Value(), shape.width}, panels};
   for (BlockArgument arg : ofColumns) {
-    names.push_back(heed::format("c{}", arg.getArgNumber()));
+    unsigned dim = arg.getArgNumber();
+    names.push_back(
+        heed::format("{}{}", dim == panelDim ? "product" : "c", dim));
     extents.push_back(f->extents[arg.getArgNumber()]);
   }
   SmallVector<StringRef> vars(names.begin(), names.end());
   Type i32Type = b.getI32Type();
-  KernelFunc &columns = addFunc(
-      kernel, update, "columns", vars, i32Type, extents,
-      [&](OpBuilder &inner, ValueRange) -> Value { return i32(inner, 0); });
-  Value func = columns.func.getResult();
+  Value ones = addOnes();
+  Value func = addFunc(kernel, update, "columns", vars, i32Type, extents,
+                       [&](OpBuilder &inner, ValueRange) -> Value {
+                         return i32(inner, 0);
+                       })
+                   .func.getResult();
   const size_t dims = names.size();
   addUpdate(func, [&](OpBuilder &at, ValueRange args) -> Value {
     auto own = [&](BlockArgument arg) -> Value {
@@ -323,33 +340,14 @@ Value ByteSum::addColumns(Value panel, ArrayRef<BlockArgument> ofColumns) {
         read(panel, placeOf(args[0], args[dims], args[dims + 1], args[1], own),
              at.getI8Type());
     Value old = read(func, args.take_front(dims), i32Type);
+    Value one = read(ones, args[dims], at.getI8Type());
     return arith::AddIOp::create(
-        at, loc, old, arith::ExtSIOp::create(at, loc, i32Type, byte));
+        at, loc, old,
+        arith::MulIOp::create(at, loc,
+                              arith::ExtUIOp::create(at, loc, i32Type, one),
+                              arith::ExtSIOp::create(at, loc, i32Type, byte)));
   });
-  scheduleColumns(columns);
   return func;
-}
-
-void ByteSum::scheduleColumns(KernelFunc &columns) {
-  OpBuilder at = scheduleBuilder(kernel);
-  Value func = columns.func.getResult();
-  halide::ComputeRootOp::create(at, loc, func);
-  halide::BoundExtentOp::create(at, loc, func, "lane", i32(at, shape.width));
-  for (int64_t stage : {0, 1}) {
-    halide::SplitOp::create(at, loc, func, stage, "lane", "nj", "nv",
-                            shape.lanes, halide::TailStrategy::GuardWithIf);
-    halide::VectorizeOp::create(at, loc, func, stage, "nv");
-  }
-  SmallVector<std::string> loops{"nv"};
-  for (Attribute name : columns.updates[0].getRvars())
-    loops.push_back(cast<StringAttr>(name).str());
-  loops.push_back("nj");
-  const size_t inside = loops.size();
-  llvm::append_range(loops, ArrayRef(varsOf(columns.func)).drop_front());
-  halide::ReorderOp::create(at, loc, func, 1,
-                            SmallVector<StringRef>(loops.begin(), loops.end()));
-  halide::UnrollOp::create(at, loc, func, 1, "part");
-  parallelOuter(at, columns.func, 1, loops, inside, FusedBody::Alone);
 }
 
 halide::UpdateOp
@@ -416,19 +414,20 @@ Value ByteSum::addSum(Value rows, Value panel) {
   for (BlockArgument arg : ofPanel)
     if (arg.getArgNumber() < rank)
       ofColumns.push_back(arg);
-  Value columns = group == 4 ? addColumns(panel, ofColumns) : Value();
+  if (group == 4)
+    columnSums = addColumns(panel, ofColumns);
   KernelFunc &grouped = addFunc(
       kernel, update, heed::format("{}_grouped", f->func.getName()), vars,
       b.getI32Type(), extents, [&](OpBuilder &inner, ValueRange args) -> Value {
-        if (!columns)
+        if (!columnSums)
           return i32(inner, 0);
         SmallVector<Value> at{args[0], args[panelDim]};
         for (BlockArgument arg : ofColumns)
           at.push_back(
               args[arg.getArgNumber() + (arg.getArgNumber() >= panelDim)]);
-        Value sum =
-            halide::ReadOp::create(inner, loc, inner.getI32Type(), columns, at)
-                .getResult(0);
+        Value sum = halide::ReadOp::create(inner, loc, inner.getI32Type(),
+                                           columnSums, at)
+                        .getResult(0);
         return mulI32(inner, sum, -128);
       });
   Value sum = grouped.func.getResult();
@@ -473,16 +472,16 @@ GroupedSum ByteSum::run() {
   if (hasVnni)
     kernel.pipeline->setAttr("halide.features",
                              b.getStringAttr("avx512_cannonlake-avx512_zen4"));
-  return {sum, panel, group};
+  return {sum, panel, columnSums, packsInTask, group};
 }
 
 } // namespace
 
 std::optional<GroupedSum> heed::groupTerms(KernelInfo &kernel, Value sum,
                                            halide::ReadOp panel,
-                                           PanelShape shape,
+                                           PanelShape shape, bool packsInTask,
                                            const halide::Target &target) {
-  ByteSum bytes(kernel, sum, panel, shape, target);
+  ByteSum bytes(kernel, sum, panel, shape, packsInTask, target);
   if (!bytes.match())
     return std::nullopt;
   return bytes.run();

@@ -184,8 +184,9 @@ private:
   int64_t group = 1;         ///< terms of a lane that one instruction adds
   bool beyondCache = false;  ///< what is packed comes from memory
   SmallVector<Value> packed; ///< what the sum reads in panels
-  Value sumFunc;             ///< the whole sum
-  Value accFunc;             ///< what is in registers: it, or a block of it
+  std::optional<GroupedSum> grouped; ///< where \p group is not 1
+  Value sumFunc;                     ///< the whole sum
+  Value accFunc; ///< what is in registers: it, or a block of it
   bool isBlocked = false;
   SmallVector<std::string> vars, rnames; ///< of what is in registers
   Value outFunc;
@@ -224,12 +225,14 @@ void TiledContraction::pack(const ContractionPlan &plan) {
   beyondCache = isBeyondCache(acc(), products, target);
   rowsPerTask = rowsOfTask(acc(), width, target);
   PanelShape shape{lanes, width, products};
-  std::optional<GroupedSum> grouped;
+  KnownExtent all = found->extents[1].fixed;
   if (panels.size() == 1)
-    grouped = groupTerms(kernel, sumFunc, panels[0], shape, target);
+    grouped = groupTerms(kernel, sumFunc, panels[0], shape,
+                         all && *all <= rowsPerTask, target);
   if (grouped) {
     sumFunc = accFunc = grouped->sum;
-    packed = {grouped->panel};
+    if (!grouped->packsInTask)
+      packed = {grouped->panel};
     productDim = acc().extents.size() - 1;
     group = grouped->group;
   } else {
@@ -310,6 +313,8 @@ void TiledContraction::scheduleOutput() {
     for (StringRef loop : {"nj", "mi"})
       halide::UnrollOp::create(b, loc, outFunc, 0, loop);
   task = parallelOuter(b, out().func, 0, loops, 4, FusedBody::ComputesFuncs);
+  if (grouped)
+    placePanel(kernel, *grouped, outFunc, task, {lanes, width, products});
 }
 
 void TiledContraction::scheduleTile(Value func, int64_t stage,

@@ -20,6 +20,12 @@ TURNED = "model m(a: i8[K, N], b: i8[M, K]) { return y[n,m] = sum(k) b[m,k] * a[
 BATCH = "model m(a: i8[B, N, K], w: i8[B, K, M]) { return y[b,n,m] = sum(k) a[b,n,k] * w[b,k,m] }"
 INNER = "model m(a: i8[N, K, C], b: i8[C, M, K]) { return y[n,m] = sum(k, c) a[n,k,c] * b[c,m,k] }"
 SCALED = "model m(a: i8[N, K], b: i8[K, M], s: f32[M]) { return y[n,m] = s[m] * (sum(k) a[n,k] * b[k,m]) }"
+SEVERAL = """model m(a: i8[B, N, K], b, c, d: i8[B, K, M]) {
+  x[i,n,m] = sum(k) a[i,n,k] * b[i,k,m]
+  y[i,n,m] = sum(k) a[i,n,k] * c[i,k,m]
+  z[i,n,m] = sum(k) a[i,n,k] * d[i,k,m]
+  return x, y, z
+}"""
 WEIGHT = """model m(a: i8[N, K]) {
   param w: i8[%d, %d] @ "w"
   return y[n,m] = sum(k) a[n,k] * w[m,k]
@@ -82,6 +88,20 @@ for target in ("x86-64-v3", "x86-64-v4", *["x86-64-v4-vnni"] * (VNNI <= words)):
     scaled = compiled("scaled", SCALED, target, "--set=K=66", "--set=M=96")
     a, b, s = drawn(19, 66), drawn(66, 96), rng.uniform(-1, 1, 96).astype("f4")
     check("scaled", scaled(a=a, b=b, s=s), s * wrapped(a.astype(np.int64) @ b).astype("f4"))
+    # Where all rows are one task, what is no weight is packed in it: rows around a tile, terms around a step, columns around a panel, batches of as many
+    # as a sum has products, several products of one operand.
+    for n in (1, 20, 64):
+        known = compiled(f"known{n}", PLAIN, target, f"--set=N={n}")
+        outer = compiled(f"outer{n}", BATCH, target, f"--set=N={n}", "--set=B=3")
+        for k, m in ((1, 1), (67, 48), (64, 49), (0, 5), (2050, 130)):
+            a, b = drawn(n, k), drawn(k, m)
+            check(f"known {n} {k} {m}", known(a=a, b=b), wrapped(a.astype(np.int64) @ b))
+            a, w = drawn(3, n, k), drawn(3, k, m)
+            check(f"outer {n} {k} {m}", outer(a=a, w=w), wrapped(a.astype(np.int64) @ w))
+    several = compiled("several", SEVERAL, target, "--set=N=20", "--set=B=3")
+    a, b, c, d = drawn(3, 20, 67), *(drawn(3, 67, 50) for _ in "bcd")
+    for name, found, right in zip("xyz", several(a=a, b=b, c=c, d=d), (b, c, d)):
+        check(f"several {name}", found, wrapped(a.astype(np.int64) @ right))
     # A weight is packed once: one row, few, more than a task has; of odd and even length, and beyond the caches.
     for k, m in ((33, 50), (64, 48), (1030, 600)):
         w = drawn(m, k)
