@@ -49,7 +49,7 @@ for key, found in measured.items():
     if not found:
         expect(False, f"{key} does not compile")
         continue
-    stored = {**written.get(key, {}), "seconds": None}
+    stored = {**written.get(key, {}), "seconds": None, "elapsed": None}
     differ = [what for what in found if found[what] != stored.get(what)]
     expect(not differ, f"{key}: docs/zoo.json has another {', '.join(differ)}: {[found[what] for what in differ]}; `python tools/zoo-page.py --count build/bin/heedc {key}` writes it")
     fused = found["streaming"] + found["rowBlock"] == found["attentions"]
