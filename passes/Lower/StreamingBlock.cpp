@@ -53,13 +53,27 @@ Value Streaming::isLive(Ops &o, Value p) {
   return o.less(o.bits(absentWeight(o)), o.bits(p));
 }
 
+bool streaming::isDear(Region &where) {
+  constexpr unsigned most = 8;
+  unsigned operations = 0;
+  where.walk([&](Operation *inner) {
+    bool divides =
+        isa<arith::DivSIOp, arith::FloorDivSIOp, arith::RemSIOp>(inner);
+    bool free = inner->hasTrait<OpTrait::ConstantLike>() ||
+                inner->hasTrait<OpTrait::IsTerminator>();
+    operations += divides ? most : !free;
+  });
+  return operations > most;
+}
+
 /// Whether the key of score \p s is there; null where all are. A score of -inf
 /// alone is below every finite number. Asked of every masked block, the
 /// comparison made LLVM spill in the loops of full ones.
 Value Streaming::present(Ops &o, const StreamingStage &stage, Value s,
                          const TilePlace &at) {
-  Value seen = live(o, stage, at);
-  if (!plan.careful)
+  bool isMarked = marked && stage.partial && stage.scores;
+  Value seen = isMarked ? Value() : live(o, stage, at);
+  if (!plan.careful && !isMarked)
     return seen;
   return o.both(seen,
                 arith::CmpFOp::create(o.b, o.loc, arith::CmpFPredicate::UGE, s,
@@ -120,9 +134,14 @@ Value Streaming::scoreAt(Ops &o, StreamingStage &stage, const TilePlace &at) {
     if (domain() != 1)
       s = o.mul(s, o.f(domain()));
   }
-  if (shifted)
-    s = o.select(live(o, stage, at), s, o.f(lowest));
-  return s;
+  if (!shifted)
+    return s;
+  Value seen = live(o, stage, at);
+  if (!seen || !marked)
+    return o.select(seen, s, o.f(lowest));
+  // A select of floats is one of finite ones to LLVM.
+  constexpr int64_t minusInfinity = 0xFF800000 - (int64_t(1) << 32);
+  return o.real(o.select(seen, o.bits(s), o.i(minusInfinity)));
 }
 
 /// Whether the score chooses by its numbers or by i and j.

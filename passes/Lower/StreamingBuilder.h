@@ -15,6 +15,10 @@ namespace heed::streaming {
 StreamingPlan planOf(attn::OnlineAttentionOp op, const halide::Target &target,
                      attn::Form form);
 
+/// Whether what \p where says of a pair takes more than a comparison of indices
+/// or of two numbers.
+bool isDear(Region &where);
+
 class Streaming {
 public:
   Streaming(OpBuilder &b, StreamedAttention streamed, const IRMapping &scalars,
@@ -26,6 +30,7 @@ public:
         normaliser(attn::Normaliser::of(op)),
         bounded(form == attn::Form::Bounded),
         shifted(op.getMaximum() && !bounded), summed(op.getSum() != nullptr),
+        marked(shifted && isDear(op.getWhere())),
         anySign(!normaliser.isNonNegative || !op.getWeight().empty()) {}
 
   FailureOr<StreamingResults> run();
@@ -109,7 +114,8 @@ private:
   Value emptySum(Ops &o, ArrayRef<unsigned> contract);
   /// \p state and one more pair of the term's sum.
   Value termSum(Ops &o, unsigned term, Value state, ArrayRef<Value> operands);
-  /// The score of a pair, in its domain; `lowest` where the key is absent.
+  /// The score of a pair, in its domain; where the key is absent `lowest`, or
+  /// -inf (see `marked`).
   Value scoreAt(Ops &o, StreamingStage &stage, const TilePlace &at);
   /// What value terms add up to at \p d of key \p j.
   Value valueAt(Ops &o, const TilePlace &at, Value j, Value d);
@@ -310,6 +316,9 @@ private:
   bool bounded; ///< scores are small: no maximum, weights times a constant
   bool shifted; ///< scores are taken less a running maximum
   bool summed;  ///< weights are divided by their sum
+  /// What a mask says of a pair costs much: scores of absent keys are -inf, so
+  /// that weights need not ask it again.
+  bool marked;
   bool anySign; ///< weights may be any number, else they are at least 0
   /// Scores are kept times this: the exponential is one of 4, or of 2 where it
   /// takes the score as it is.
