@@ -259,23 +259,29 @@ bool heed::isSmallMatrix(KnownExtent rows, KnownExtent columns) {
   return rows && columns && *rows * *columns <= most;
 }
 
-bool heed::isLongSum(KnownExtent terms) {
-  constexpr int64_t least = 512;
-  return !terms || *terms >= least;
-}
-
 bool heed::isStateSum(const Computation &c) {
-  return c.onlySum() && c.rank() >= 2 &&
-         isSmallMatrix(c.extents[kRow], c.extents[kColumn]) &&
-         isLongSum(c.onlySum()->extents[0]);
+  constexpr int64_t mostOfDim = 256, fewestTerms = 512;
+  const Reduction *sum = c.onlySum();
+  if (!sum || c.rank() < 2)
+    return false;
+  for (unsigned dim : {kColumn, kRow})
+    if (!c.extents[dim] || *c.extents[dim] > mostOfDim || *c.extents[dim] == 0)
+      return false;
+  KnownExtent terms = sum->extents[0];
+  const bool isBatched = c.rank() > 2;
+  const bool hasRows = llvm::any_of(sum->reads, [&](const Read &read) {
+    return !read.at.empty() && read.at[0].loop == c.term();
+  });
+  if (!terms)
+    return isBatched || !hasRows;
+  return isBatched && !hasRows && *terms >= fewestTerms;
 }
 
 bool heed::isStateProduct(Operation *op) {
   llvm::SetVector<Value> sources;
   std::optional<Computation> c = describe(op, sources);
   if (!c || !isContraction(*c) || !isStateSum(*c) || !readsAtLoops(*c) ||
-      c->onlySum()->reads.size() != 2 || *c->extents[kRow] == 0 ||
-      *c->extents[kColumn] == 0)
+      c->onlySum()->reads.size() != 2)
     return false;
   unsigned ofRows = 0;
   for (const Read &read : c->onlySum()->reads) {

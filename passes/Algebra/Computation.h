@@ -109,12 +109,10 @@ bool isAtLoops(const Read &read);
 /// Whether all terms of \p c's reduction are.
 bool readsAtLoops(const Computation &c);
 
-/// Whether a sum of \p terms terms is long beside a small matrix: as long as
-/// only a call knows, or long enough to go in blocks of the first cache.
-bool isLongSum(KnownExtent terms);
-
-/// Whether \p c is sum_r a[.., r, m] b[.., r, n], a long sum with few enough m
-/// and n that it stays in a cache: the state of linear attention.
+/// Whether \p c is sum_r a[.., r, m] b[.., r, n] over a length that only a call
+/// knows or, in a batch, that is large, with few enough m and n that the sum
+/// stays in a cache: the state of linear attention. Factors whose terms lie
+/// side by side are rows of a layer, a state only in a batch of unknown length.
 bool isStateSum(const Computation &c);
 /// Likewise \p op, whose factors are no parameters.
 bool isStateProduct(mlir::Operation *op);

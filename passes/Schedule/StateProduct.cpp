@@ -53,29 +53,26 @@ bool isReadByOutput(const KernelFacts &facts, unsigned source, unsigned out) {
   return true;
 }
 
-/// Whether \p sum is long, and no product with a weight, which contractions
+/// Whether \p c is a state, and no product with a weight, which contractions
 /// have packed when the model is opened: of a length that is known, a layer has
 /// such a sum, too.
-bool isLong(const KernelFacts &facts, const Reduction &sum) {
-  return isLongSum(sum.extents[0]) &&
-         !(sum.extents[0] && llvm::any_of(sum.reads, [&](const Read &read) {
+bool isState(const KernelFacts &facts, const Computation &c) {
+  return isStateSum(c) &&
+         !(c.onlySum()->extents[0] &&
+           llvm::any_of(c.onlySum()->reads, [&](const Read &read) {
              return facts.isWeight(read);
            }));
 }
 
 std::optional<StatePlan> planState(const KernelFacts &facts) {
-  constexpr int64_t most = 256;
   SmallVector<unsigned> sums = facts.sums();
   if (sums.size() != 1 || !facts.isContraction() || facts.outputs.size() != 1)
     return std::nullopt;
   const Computation &c = facts.computations[sums[0]];
-  const Reduction *sum = c.onlySum();
-  if (!sum || !c.reads.empty() || c.rank() < 3 ||
-      facts.computations[facts.outputs[0]].rank() < 3 || !isLong(facts, *sum))
+  if (!c.reads.empty() || !isState(facts, c) || c.rank() < 3 ||
+      facts.computations[facts.outputs[0]].rank() < 3)
     return std::nullopt;
-  for (unsigned dim : {kColumn, kRow})
-    if (!c.extents[dim] || *c.extents[dim] > most || *c.extents[dim] == 0)
-      return std::nullopt;
+  const Reduction *sum = c.onlySum();
   std::optional<unsigned> column = columnFactorOf(*sum);
   if (!column || llvm::all_of(sum->factors, [](const Factor &factor) {
         return factor.isElement;
@@ -424,7 +421,7 @@ matchStateProduct(const KernelFacts &facts, const halide::Target &target) {
 static bool computesFactor(const KernelFacts &facts, unsigned product,
                            unsigned producer) {
   const Computation &c = facts.computations[product];
-  if (!isStateSum(c) || !isLong(facts, *c.onlySum()))
+  if (!isState(facts, c))
     return false;
   bool found = false;
   for (const Read &read : c.onlySum()->reads) {

@@ -2,6 +2,7 @@
 """Rows times a small matrix that is no parameter, with what the rows are computed from and the sums over them in the same kernel, and the long sums
 that make such a matrix, with the sum beside it as one more row, against float64 NumPy: linear attention with widths that fill no vector or several panels, matrices in either order, a normaliser with a floor, one that belongs to
 other rows, few rows and rows around a tile, for both widths of vectors. Which schedule they have is checked, too."""
+import math
 import pathlib
 import shutil
 import sys
@@ -63,6 +64,12 @@ NORMED = """model m(q, k: f32[B, N, %(e)d], v: f32[B, N, %(f)d]) {
   return o[b,i,f] = (sum(j) a[b,i,j] * v[b,j,f]) / (sum(j) a[b,i,j])
 }
 """
+# Rows of a layer, whose terms lie side by side: computed in the product they would be so once for each panel of columns.
+LAYER = """model m(q: f32[B, N, K], s: f32[B, K, %(f)d]) {
+  p[b,n,k] = gelu(q[b,n,k])
+  return o[b,n,f] = sum(k) p[b,n,k] * s[b,k,f]
+}
+"""
 BARE = """model m(k: f32[B, N, %(e)d], v: f32[B, N, %(f)d]) {
   p[b,j,e] = exp(k[b,j,e])
   g[b,j,f] = exp(v[b,j,f])
@@ -111,6 +118,11 @@ def check(name, source, e, f, sizes, wanted, *options, schedules=("row product",
             got = np.load(folder / f"{key}.out.npy")
             expect(got.shape == values.shape and np.abs(got - values).max(initial=0) < 1e-5 * max(1, np.abs(values).max(initial=0)),
                    f"{name} {outer}: {key} differs by {np.abs(got - values).max(initial=0) if got.shape == values.shape else got.shape}")
+
+
+def layer(q, s):
+    erf = np.vectorize(math.erf)
+    return {"o": (0.5 * q * (1 + erf(q / np.sqrt(2)))) @ s}
 
 
 def normed(q, k, v):
@@ -188,6 +200,8 @@ check("summed_of_one_batch", SUMMED, 5, 16, [(1, 700)], summed, "--set", "N=700"
 check("normed", NORMED, 160, 128, [(2, 1000)], normed, "--set", "N=1000", schedules=both)
 said = run(heedc, folder / "normed.heed", "--explain=all", "--set", "N=1000", "-o", folder / "normed").stderr
 expect("stored between kernels: [B, 129, 160]" in said and "stored between kernels: [B, 1000, 160]" not in said, f"normed: {said}")
+for name, f, options in (("layer_known", 256, ("--set", "K=2048")), ("layer_wide", 512, ())):
+    check(name, LAYER, 2048, f, [(2, 64)], layer, "--set", "N=64", *options, schedules=("contraction", "elementwise"), no=("row product", "state product"))
 extremes("extremes", False)
 extremes("extremes_avx2", False, "--target=x86-64-v3")
 extremes("extremes_floor", True)
