@@ -272,6 +272,9 @@ Value ByteSum::schedulePanel(KernelFunc &panel, size_t panelAt) {
     packsInTask = false;
     return buffer;
   }
+  // What several batches share is packed once for them.
+  for (size_t dim = 2; dim < panelDim; ++dim)
+    packsInTask &= llvm::is_contained(ofPanel, body.getArgument(dim));
   if (packsInTask)
     return func;
   OpBuilder at = scheduleBuilder(kernel);

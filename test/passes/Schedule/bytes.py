@@ -20,6 +20,7 @@ TURNED = "model m(a: i8[K, N], b: i8[M, K]) { return y[n,m] = sum(k) b[m,k] * a[
 BATCH = "model m(a: i8[B, N, K], w: i8[B, K, M]) { return y[b,n,m] = sum(k) a[b,n,k] * w[b,k,m] }"
 INNER = "model m(a: i8[N, K, C], b: i8[C, M, K]) { return y[n,m] = sum(k, c) a[n,k,c] * b[c,m,k] }"
 SCALED = "model m(a: i8[N, K], b: i8[K, M], s: f32[M]) { return y[n,m] = s[m] * (sum(k) a[n,k] * b[k,m]) }"
+SHARED = "model m(a: i8[N, B, K], b: i8[K, M]) { return y[i,n,m] = sum(k) a[n,i,k] * b[k,m] }"
 SEVERAL = """model m(a: i8[B, N, K], b, c, d: i8[B, K, M]) {
   x[i,n,m] = sum(k) a[i,n,k] * b[i,k,m]
   y[i,n,m] = sum(k) a[i,n,k] * c[i,k,m]
@@ -98,6 +99,9 @@ for target in ("x86-64-v3", "x86-64-v4", *["x86-64-v4-vnni"] * (VNNI <= words)):
             check(f"known {n} {k} {m}", known(a=a, b=b), wrapped(a.astype(np.int64) @ b))
             a, w = drawn(3, n, k), drawn(3, k, m)
             check(f"outer {n} {k} {m}", outer(a=a, w=w), wrapped(a.astype(np.int64) @ w))
+    shared = compiled("shared", SHARED, target, "--set=N=20", "--set=B=3")
+    a, b = drawn(20, 3, 67), drawn(67, 50)
+    check("shared", shared(a=a, b=b), wrapped(np.einsum("nik,km->inm", a.astype(np.int64), b)))
     several = compiled("several", SEVERAL, target, "--set=N=20", "--set=B=3")
     a, b, c, d = drawn(3, 20, 67), *(drawn(3, 67, 50) for _ in "bcd")
     for name, found, right in zip("xyz", several(a=a, b=b, c=c, d=d), (b, c, d)):
