@@ -37,7 +37,8 @@ LogicalResult heed::checkHostOp(Operation *op, StringRef rule,
               {"attn.param", "attn.keep", "attn.kept", "attn.require",
                "attn.require_in_range", "arith.constant", "tensor.dim",
                "tensor.empty", "tensor.expand_shape", "tensor.collapse_shape",
-               "tensor.cast", "func.return", "scf."}) ||
+               "tensor.cast", "tensor.extract_slice", "tensor.insert_slice",
+               "func.return", "scf."}) ||
       isNamed(op, further))
     return success();
   bool onScalars =

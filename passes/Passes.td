@@ -5,6 +5,7 @@
 #define HEED_PASSES_PASSES_TD
 
 include "passes/AttnPasses.td"
+include "passes/RecurrencePasses.td"
 include "passes/PlanPasses.td"
 include "passes/KernelPasses.td"
 include "passes/HostPasses.td"

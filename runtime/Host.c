@@ -240,6 +240,11 @@ void heed_host_buffer(heed_model *model, struct halide_buffer_t *buffer,
                     axis);
       stride = 0; /* never used */
     }
+    /* Kernels take neighbours in memory for neighbours in a row. */
+    if (axis == rank - 1 && extent > 1 && stride != 1)
+      heed_unwind(model, HEED_ERROR_INTERNAL,
+                  "a kernel is given rows whose elements lie %" PRId64 " apart",
+                  stride);
     struct halide_dimension_t *dim = &dims[rank - 1 - axis];
     dim->min = 0;
     dim->extent = (int32_t)extent;

@@ -104,7 +104,7 @@ def inputs(path):
 
 def draw(root, heedc, path):
     """The SVG of a model's masks, none where it has none."""
-    command = [heedc, path.relative_to(root), "--emit=mask", *DRAWN_WITH.get(path.stem, [])]
+    command = [heedc, path.relative_to(root), "--emit=mask", "--target=x86-64-v4", *DRAWN_WITH.get(path.stem, [])]
     command += [f"--input={name}=48" for name in inputs(path) if name in LENGTHS]
     if (path.parent / "check").is_dir():
         command += ["--model-dir", (path.parent / "check").relative_to(root)]

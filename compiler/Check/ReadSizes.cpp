@@ -71,14 +71,24 @@ Formulas::Node SizesReader::extent(Value tensor, int64_t axis) {
     if (auto loop = dyn_cast<scf::ForOp>(owner))
       if (OpOperand *init = loop.getTiedLoopInit(argument))
         return extent(init->get(), axis);
+    if (auto scan = dyn_cast<attn::ScanOp>(owner))
+      return extent(scan.getStarts()[argument.getArgNumber() - 1], axis);
     return f.unknown();
   }
   if (auto op = dyn_cast<tensor::EmptyOp>(def))
     return size(op.getMixedSizes()[axis]);
   if (auto op = dyn_cast<tensor::ExpandShapeOp>(def))
     return size(op.getMixedOutputShape()[axis]);
-  if (auto op = dyn_cast<tensor::ExtractSliceOp>(def))
-    return size(op.getMixedSizes()[axis]);
+  if (auto op = dyn_cast<tensor::ExtractSliceOp>(def)) {
+    SmallVector<OpFoldResult> kept;
+    for (auto [k, one] : llvm::enumerate(op.getMixedSizes()))
+      if (!op.getDroppedDims().test(k))
+        kept.push_back(one);
+    return size(kept[axis]);
+  }
+  if (auto scan = dyn_cast<attn::ScanOp>(def)) // behind its range
+    return extent(
+        scan->getOperand(2 + cast<OpResult>(tensor).getResultNumber()), axis);
   if (auto op = dyn_cast<tensor::CollapseShapeOp>(def)) {
     Node product = f.constant(1);
     ReassociationIndices group = op.getReassociationIndices()[axis];

@@ -454,4 +454,6 @@ def Attn_FinishOp : Attn_Op<"finish", [Pure, AttrSizedOperandSegments, Aggregate
   }];
 }
 
+include "dialects/Attn/RecurrenceOps.td"
+
 #endif

@@ -35,6 +35,10 @@ public:
       // Where a loop is looked into, what it carries stands for itself.
       if (loop && !llvm::is_contained(open, loop))
         return carried(loop, argument.getArgNumber() - 1, axis, shaped);
+      // A state keeps its extents.
+      if (auto scan =
+              dyn_cast_or_null<ScanOp>(argument.getOwner()->getParentOp()))
+        return trace(scan.getStarts()[argument.getArgNumber() - 1], axis);
       return at(shaped, axis);
     }
     Operation *op = shaped.getDefiningOp();
@@ -62,6 +66,8 @@ public:
     }
     if (isa<SoftmaxOp, LogSoftmaxOp>(op))
       return trace(op->getOperand(0), axis);
+    if (auto scan = dyn_cast<ScanOp>(op))
+      return trace(scan->getOperand(2 + result), axis); // behind its range
     if (auto attention = dyn_cast<AttentionOp>(op)) {
       // The log-sum-exp and the weights have the first loop dims as axes.
       unsigned dim = shaped == attention.getOutput()

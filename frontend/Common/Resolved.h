@@ -313,9 +313,44 @@ struct RolledFor {
   Range place;
 };
 
+/// What `from` has at positions of these axes, which lie in it.
+struct ReadRow {
+  const Tensor *from = nullptr, *to = nullptr;
+  SmallVector<unsigned, 2> axes;
+  SizeUses positions, shape; ///< of the axes, and the extents of the others
+  Range place;
+};
+/// `from` with `row` at positions of these axes, which lie in it.
+struct WriteRow {
+  const Tensor *from = nullptr, *row = nullptr, *to = nullptr;
+  SmallVector<unsigned, 2> axes;
+  SizeUses positions, shape; ///< of the axes, and the extents of the others
+  Range place;
+};
+
+/// A recurrence. Its states: what they are before the first step, in a step,
+/// after it, and after the last one. Each step leaves rows, which `stacks`
+/// hold.
+struct Scan {
+  struct Stack {
+    const Tensor *row = nullptr, *result = nullptr;
+    Ty elem = Ty::F32;
+    unsigned axis = 0; ///< of the steps
+    bool isReversed = false;
+    SizeUses shape;
+  };
+  unsigned turn = 0;
+  SizeUse lo, hi;
+  SmallVector<const Tensor *> starts, inside, after, results;
+  std::vector<Stack> stacks;
+  Steps body;
+  Range place;
+};
+
 struct Step : std::variant<Elementwise, Reduction, Extreme, Softmax, Collapse,
                            Expand, Zeros, TableData, Evaluate, BindAtom,
-                           Require, RequireInRange, Parameter, RolledFor> {
+                           Require, RequireInRange, Parameter, RolledFor,
+                           ReadRow, WriteRow, Scan> {
   using variant::variant;
 };
 

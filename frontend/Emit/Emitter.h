@@ -74,6 +74,9 @@ private:
   void emit(const BindAtom &step);
   void emit(const Parameter &step);
   void emit(const RolledFor &step);
+  void emit(const ReadRow &step);
+  void emit(const WriteRow &step);
+  void emit(const Scan &step);
   Value value(const Tensor *tensor) const { return tensors.at(tensor); }
 
   //===--- SizeCode.cpp ---------------------------------------------------===//

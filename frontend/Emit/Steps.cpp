@@ -153,3 +153,94 @@ void Emitter::emit(const RolledFor &step) {
   for (auto [tensor, result] : llvm::zip(step.results, loop.getResults()))
     tensors[tensor] = result;
 }
+
+/// Positions of some axes of a tensor: its slice there.
+struct RowSlice {
+  SmallVector<OpFoldResult> offsets, sizes, strides;
+};
+
+template <typename RowStep>
+static RowSlice sliceOf(OpBuilder &b, const RowStep &step,
+                        llvm::function_ref<Value(const SizeUse &)> code) {
+  RowSlice slice;
+  size_t position = 0, other = 0;
+  for (size_t k = 0; k < step.axes.size() + step.shape.size(); ++k) {
+    bool isAt = position < step.axes.size() && step.axes[position] == k;
+    const SizeUse &use =
+        isAt ? step.positions[position++] : step.shape[other++];
+    OpFoldResult number;
+    if (auto constant = use.size.constant())
+      number = b.getIndexAttr(*constant);
+    else
+      number = code(use);
+    slice.offsets.push_back(isAt ? number : b.getIndexAttr(0));
+    slice.sizes.push_back(isAt ? b.getIndexAttr(1) : number);
+    slice.strides.push_back(b.getIndexAttr(1));
+  }
+  return slice;
+}
+
+void Emitter::emit(const ReadRow &step) {
+  Value from = value(step.from);
+  RowSlice slice = sliceOf(
+      builder, step, [&](const SizeUse &use) { return emit(use, step.place); });
+  tensors[step.to] = tensor::ExtractSliceOp::create(
+      builder, loc(step.place), tensorType(elementOf(from), step.shape), from,
+      slice.offsets, slice.sizes, slice.strides);
+}
+
+void Emitter::emit(const WriteRow &step) {
+  Value row = value(step.row);
+  RowSlice slice = sliceOf(
+      builder, step, [&](const SizeUse &use) { return emit(use, step.place); });
+  RankedTensorType type = tensorType(elementOf(row), step.shape);
+  if (row.getType() != type)
+    row = tensor::CastOp::create(builder, loc(step.place), type, row);
+  tensors[step.to] = tensor::InsertSliceOp::create(
+      builder, loc(step.place), row, value(step.from), slice.offsets,
+      slice.sizes, slice.strides);
+}
+
+void Emitter::emit(const Scan &step) {
+  Location at = loc(step.place);
+  Value from = emit(step.lo, step.place), to = emit(step.hi, step.place);
+  SmallVector<Value> starts, outs;
+  SmallVector<int64_t> axes;
+  SmallVector<bool> reversed;
+  for (const Tensor *start : step.starts)
+    starts.push_back(value(start));
+  for (const Scan::Stack &stack : step.stacks) {
+    outs.push_back(emptyTensor(irType(stack.elem), stack.shape, step.place));
+    axes.push_back(stack.axis);
+    reversed.push_back(stack.isReversed);
+  }
+  auto scan =
+      attn::ScanOp::create(builder, at, from, to, starts, outs, axes, reversed);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(&scan.getBody().front());
+  atoms[step.turn] = scan.step();
+  for (auto [tensor, arg] : llvm::zip(step.inside, scan.carried()))
+    tensors[tensor] = arg;
+  emit(step.body);
+  // An extent may be a number here and a dim there.
+  auto as = [&](Value now, mlir::Type type) {
+    return now.getType() == type
+               ? now
+               : Value(tensor::CastOp::create(builder, at, type, now));
+  };
+  SmallVector<Value> after, rows;
+  for (auto [tensor, start] : llvm::zip(step.after, starts))
+    after.push_back(as(value(tensor), start.getType()));
+  for (auto [stack, out] : llvm::zip(step.stacks, outs)) {
+    auto type = cast<RankedTensorType>(out.getType());
+    SmallVector<int64_t> shape(type.getShape());
+    shape.erase(shape.begin() + stack.axis);
+    rows.push_back(as(value(stack.row),
+                      RankedTensorType::get(shape, type.getElementType())));
+  }
+  attn::StepOp::create(builder, at, after, rows);
+  for (auto [tensor, result] : llvm::zip(step.results, scan.getStates()))
+    tensors[tensor] = result;
+  for (auto [stack, result] : llvm::zip(step.stacks, scan.getStacked()))
+    tensors[stack.result] = result;
+}

@@ -74,7 +74,9 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
     auto known = costs.find(op);
     if (known != costs.end())
       return known->second;
-    if (!Exprs::isElementwise(op) || isTable(op) || isa<linalg::FillOp>(op))
+    // A slice is a view: a row of a step.
+    if (!Exprs::isElementwise(op) || isTable(op) ||
+        isa<linalg::FillOp, tensor::ExtractSliceOp>(op))
       return costs[op] = isa<linalg::FillOp>(op) ? Cost::Free : Cost::Never;
     unsigned reads = 0;
     for (OpOperand &operand : op->getOpOperands())

@@ -90,6 +90,7 @@ private:
     return checkEach(model, [&](Operation *op) { return checkOp(model, op); });
   }
 
+  /// Long: one rule after the other.
   LogicalResult checkOp(func::FuncOp model, Operation *op) {
     if (!isNamed(op, {"func.func",
                       "func.return",
@@ -103,6 +104,8 @@ private:
                       "tensor.dim",
                       "tensor.empty",
                       "tensor.extract",
+                      "tensor.extract_slice",
+                      "tensor.insert_slice",
                       "tensor.expand_shape",
                       "tensor.collapse_shape",
                       "tensor.cast",
@@ -111,7 +114,9 @@ private:
                       "attn.require_in_range",
                       "attn.softmax",
                       "attn.log_softmax",
-                      "attn.yield"}))
+                      "attn.yield",
+                      "attn.scan",
+                      "attn.step"}))
       return op->emitOpError("is no op that a front end makes (front.c4)");
     if (auto dim = dyn_cast<tensor::DimOp>(op))
       if (failed(checkDim(dim)))

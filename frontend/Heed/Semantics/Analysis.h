@@ -22,6 +22,7 @@
 #define HEED_FRONTEND_HEED_SEMANTICS_ANALYSIS_H
 
 #include "Equation.h"
+#include "Frames.h"
 #include "Semantics.h"
 #include "frontend/Common/Builtins.h"
 #include "support/Format.h"
@@ -39,10 +40,6 @@ private:
   using Key = Equation::Key;
 
   //===--- Messages (Analysis.cpp) ----------------------------------------===//
-  struct Note {
-    Range place;
-    std::string text;
-  };
   /// Always false, for `return error(...)`.
   bool error(Range place, const llvm::Twine &message,
              ArrayRef<Note> notes = {});
@@ -59,26 +56,10 @@ private:
   static std::string written(const ast::Expr &expr);
 
   //===--- Model.cpp ------------------------------------------------------===//
-  struct Result {
-    std::string name;
-    Binding value;
-    Range place;
-  };
-  struct Frame { ///< a body under execution
-    EnvPtr env;
-    Equation *outer = nullptr; ///< it is inlined into this equation
-    std::optional<std::vector<Result>> results;
-  };
   const ast::ModelDecl *chooseModel();
   const ast::Expr *setting(StringRef name);
   bool bindConstant(const ast::Argument &arg, const EnvPtr &env);
   void bindDimsOfWeights(const ast::ModelDecl &model, const EnvPtr &env);
-  struct Extents { ///< a tensor whose shape binds dims
-    const ast::Type *type;
-    Shape shape;
-    std::string name;
-    Range place;
-  };
   bool isLeftAway(const ast::Argument &arg);
   bool fixDims(const ast::Expr &extent, const EnvPtr &env);
   bool declareInput(const ast::Argument &arg, const EnvPtr &env);
@@ -117,10 +98,6 @@ private:
   bool parameter(const ast::ParamStmt &stmt, Frame &frame);
 
   //===--- Loops.cpp ------------------------------------------------------===//
-  struct RolledLoop { ///< its variable's atom, and its range
-    unsigned turn;
-    Size lo, hi;
-  };
   void poison(const ast::Stmt &stmt, Env &env);
   bool executeFor(const ast::ForStmt &stmt, Frame &frame);
   bool carry(const ast::ForStmt &stmt, const Env &env, RolledFor &step,
@@ -131,6 +108,29 @@ private:
                    Frame &frame);
   bool surelyRuns(const RolledLoop &loop) const;
   std::optional<int64_t> atLoopEnd(Size size, bool last);
+
+  //===--- Scans.cpp ------------------------------------------------------===//
+  bool executeScan(const ast::ScanStmt &stmt, Frame &frame);
+  std::optional<TensorVal> startOf(const ast::Carried &state,
+                                   const EnvPtr &env);
+  bool afterStep(const ast::Carried &state, const TensorVal &start,
+                 const Binding &now, Scan &step);
+  void stackRows(const OpenScan &scan, const Env &env, Scan &step,
+                 std::map<std::string, Binding> &stacks);
+  bool isStep(const Size &size);
+  bool isState(StringRef name, const Env &env);
+  std::optional<Binding> asRow(const TensorVal &row,
+                               ArrayRef<std::optional<Size>> positions,
+                               const Env &env, Range place);
+  std::optional<TensorVal> updated(const TensorVal &state, const TensorVal &row,
+                                   ArrayRef<std::optional<Size>> positions,
+                                   StringRef name, Range place);
+  std::optional<TensorVal> rowOfStep(const ast::ReadExpr &expr,
+                                     const Stacked &stacked, const Scope &scope,
+                                     Equation &eq,
+                                     llvm::SmallVectorImpl<Item> &items);
+  bool takeRow(const ast::ReadExpr &expr, const Scope &scope, Equation &eq,
+               llvm::SmallVectorImpl<Item> &items, TensorVal &tensor);
 
   //===--- Equations.cpp --------------------------------------------------===//
   bool lowerWhole(const ast::Expr &right, const Scope &scope, Equation *outer,
@@ -159,13 +159,17 @@ private:
                  Scope &scope, Equation &eq);
   bool leftDots(const ast::LeftIndex &item, Scope &scope, Equation &eq,
                 std::vector<LeftAxis> &axes);
+  enum class Target { Tensor, Collection, State };
   bool fixPosition(const Size &position, Range place, LeftAxis &axis);
-  bool leftAxis(const ast::LeftIndex &item, bool ofCollection, Scope &scope,
+  bool leftAxis(const ast::LeftIndex &item, Target target, Scope &scope,
                 Equation &eq, LeftAxis &axis);
   bool fitsCollection(const ast::Left &left, const Collection &collection,
                       ArrayRef<LeftAxis> axes, Equation &eq);
   std::optional<TensorVal> rightSide(const ast::Expr &right, Scope &scope,
                                      Equation &eq, ArrayRef<LeftAxis> axes);
+  bool executeRow(const ast::Left &left, const ast::Expr &right,
+                  ArrayRef<LeftAxis> axes, Target target, Scope &scope,
+                  Equation &eq, Binding &result);
   std::optional<Size> mergedExtent(const LeftAxis &axis, const EnvPtr &env);
   bool mergeAxes(const ast::Left &left, ArrayRef<LeftAxis> axes,
                  const EnvPtr &env, TensorVal &tensor);
@@ -337,7 +341,8 @@ private:
                         Equation &eq);
   void requireNone(const Points::Answer &answer, Range place,
                    const llvm::Twine &message, ArrayRef<Size> values);
-  bool checkRange(const Size &low, const Size &high, const Size &extent,
+  Size overLoops(Size end, bool greatest);
+  bool checkRange(const Size &first, const Size &last, const Size &extent,
                   const std::string &what, Range place);
   bool checkData(const Item &item, bool under, bool over, const Size &extent,
                  SmallVector<Idx *, 4> used, const std::string &what,
@@ -481,17 +486,12 @@ private:
   /// Extents that --weights gives to dims of the signature.
   llvm::StringMap<int64_t> dimsOfWeights;
   std::vector<RolledLoop> loops; ///< those around, from the outermost in
+  std::vector<OpenScan> scans;   ///< likewise
   Equation::Loops running;       ///< the loops of the body under construction
   bool staticArgument = false;   ///< `/` between integers divides exactly
   unsigned rolled = 0;           ///< rolled loops around
   unsigned speculating = 0;      ///< messages wait until the loop stands
   bool needsUnroll = false;
-  struct Pending {
-    bool isError;
-    Range place;
-    std::string message;
-    std::vector<Note> notes;
-  };
   std::vector<Pending> pending;
 };
 

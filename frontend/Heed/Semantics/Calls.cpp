@@ -287,9 +287,10 @@ bool Analysis::bindArgument(const FnDecl &fn, const CallExpr &expr,
   return true;
 }
 
-std::optional<std::vector<Analysis::Result>>
-Analysis::call(const FnDecl &fn, const CallExpr &expr, const Scope &scope,
-               Equation &eq) {
+std::optional<std::vector<sema::Result>> Analysis::call(const FnDecl &fn,
+                                                        const CallExpr &expr,
+                                                        const Scope &scope,
+                                                        Equation &eq) {
   std::string name = fn.name.text.str();
   constexpr size_t most = 1000;
   if (active.size() >= most) {

@@ -274,6 +274,7 @@ bool Analysis::inferName(const NameExpr &expr, const Scope &scope, Equation &eq,
   return inferBinding(*binding, expr, eq, weak, info);
 }
 
+/// Long: one kind of binding after the other.
 bool Analysis::inferBinding(const Binding &binding, const Expr &expr,
                             Equation &eq, bool weak, Info &info) {
   switch (binding.kind) {
@@ -328,6 +329,9 @@ bool Analysis::inferBinding(const Binding &binding, const Expr &expr,
     info.pure = false;
     info.whole = binding.collection->shape;
     break;
+  case Binding::Stacked:
+    return error(expr.range, "in a step of the scan only the row of that step "
+                             "is there: read it with [ ]");
   }
   info.named = binding;
   if (info.whole && !eq.wholeAllowed)

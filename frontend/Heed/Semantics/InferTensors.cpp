@@ -23,7 +23,7 @@ std::optional<Binding> Analysis::readable(const ReadExpr &expr,
     std::vector<StringRef> known;
     for (auto &[name, other] : scope.env->names)
       if (other.kind == Binding::Tensor || other.kind == Binding::Collection ||
-          other.kind == Binding::Table)
+          other.kind == Binding::Table || other.kind == Binding::Stacked)
         known.push_back(name);
     error(expr.name.range, format("unknown tensor '{}'{}", expr.name.text,
                                   hint(expr.name.text, known)));
@@ -69,6 +69,11 @@ static std::optional<Shape> elementsOf(const Binding &binding, Info &info) {
                      [](const auto &slice) { return bool(slice.second.live); });
     info.pure = false;
     return binding.collection->shape;
+  case Binding::Stacked:
+    info.ty = binding.stacked->row.elem;
+    info.mayBeAbsent = bool(binding.stacked->row.live);
+    info.pure = false;
+    return binding.stacked->shape();
   case Binding::Table:
     info.ty = binding.table->elem;
     info.hasReal = info.ty == Ty::AnyReal;

@@ -51,12 +51,14 @@ bool Analysis::radix(const Expr &expr, const EnvPtr &env,
   return true;
 }
 
-/// An axis of a left side: a fixed position of a collection, or indices
-/// (several where axes merge).
+/// An axis of a left side: a fixed position of a collection, a position of a
+/// row (the step of a scan, or any in a state), or indices (several where axes
+/// merge).
 struct Analysis::LeftAxis {
   SmallVector<Idx *, 2> indices;
   std::vector<std::vector<const Expr *>> factors;
   std::optional<int64_t> fixed;
+  std::optional<Size> position;
   Range place;
 
   /// What the index of this number is multiplied by.
@@ -144,14 +146,19 @@ bool Analysis::fixPosition(const Size &position, Range place, LeftAxis &axis) {
                "a position on the left side must be known when compiling");
 }
 
-/// A name or h*E + e, or a position of the collection.
-bool Analysis::leftAxis(const LeftIndex &item, bool ofCollection, Scope &scope,
+/// A name or h*E + e, or a position of the collection or of a row.
+bool Analysis::leftAxis(const LeftIndex &item, Target target, Scope &scope,
                         Equation &eq, LeftAxis &axis) {
   axis.place = item.range;
   if (item.kind == LeftIndex::Plain) {
     auto known = lookup(*scope.env, item.name.text);
-    if (ofCollection && !item.extent && known && known->kind == Binding::Int)
+    bool isSize = !item.extent && known && known->kind == Binding::Int;
+    if (isSize && target == Target::Collection)
       return fixPosition(known->size, item.range, axis);
+    if (isSize && (target == Target::State || isStep(known->size))) {
+      axis.position = known->size;
+      return true;
+    }
     Idx *idx =
         leftIndex(item.name.text, item.range, item.extent.get(), scope, eq);
     axis.indices.push_back(idx);
@@ -169,11 +176,14 @@ bool Analysis::leftAxis(const LeftIndex &item, bool ofCollection, Scope &scope,
     }
     return true;
   }
-  if (!ofCollection)
+  if (target == Target::Tensor && scans.empty())
     return error(item.range, "only a collection (let) takes a fixed "
                              "position on the left side");
   auto size = sizeValue(*item.expr, scope.env, "a position on the left side");
-  return size && fixPosition(*size, item.range, axis);
+  if (!size || target == Target::Collection)
+    return size && fixPosition(*size, item.range, axis);
+  axis.position = *size;
+  return true;
 }
 
 /// The positions must lie in the collection, and its extents bound the indices.
@@ -263,7 +273,7 @@ bool Analysis::mergeAxes(const Left &left, ArrayRef<LeftAxis> axes,
   bool merges = false;
   unsigned next = 0;
   for (const LeftAxis &axis : axes) {
-    if (axis.fixed)
+    if (axis.fixed || axis.position)
       continue;
     auto extent = mergedExtent(axis, env);
     if (!extent)
@@ -293,6 +303,46 @@ bool Analysis::mergeAxes(const Left &left, ArrayRef<LeftAxis> axes,
   return true;
 }
 
+/// A left side with positions: a row of a state, or what a step of a scan
+/// leaves.
+bool Analysis::executeRow(const Left &left, const Expr &right,
+                          ArrayRef<LeftAxis> axes, Target target, Scope &scope,
+                          Equation &eq, Binding &result) {
+  const Binding *state = nullptr;
+  if (target == Target::State) {
+    state = &scope.env->names.find(left.name.text)->second;
+    if (state->kind != Binding::Tensor)
+      return false;
+    const Shape &shape = state->tensor.shape;
+    if (axes.size() != shape.size())
+      return error(left.range,
+                   format("'{}' has {}, {} are given", left.name.text,
+                          counted(shape.size(), "axis", "axes"), axes.size()));
+    for (auto [k, axis] : llvm::enumerate(axes))
+      if (axis.indices.size() == 1)
+        eq.uses.push_back({axis.indices[0], shape[k],
+                           format("'{}' (axis {})", left.name.text, k),
+                           axis.place, false});
+  }
+  auto row = rightSide(right, scope, eq, axes);
+  if (!row || !mergeAxes(left, axes, scope.env, *row))
+    return false;
+  std::vector<std::optional<Size>> positions;
+  for (const LeftAxis &axis : axes)
+    positions.push_back(axis.position);
+  if (!state) {
+    auto rows = asRow(*row, positions, *scope.env, left.range);
+    if (rows)
+      result = *rows;
+    return rows.has_value();
+  }
+  auto whole =
+      updated(state->tensor, *row, positions, left.name.text, left.range);
+  if (whole)
+    result = Binding::of(*whole, left.name.range);
+  return whole.has_value();
+}
+
 bool Analysis::executeEquation(const Left &left, const Expr &right,
                                Frame &frame, Binding &result) {
   EnvPtr env = frame.env;
@@ -309,6 +359,9 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
   if (indexed(right, scope, frame.outer))
     return error(right.range, "an index of the calling equation is read in an "
                               "equation with indices of its own");
+  Target target = collection                      ? Target::Collection
+                  : isState(left.name.text, *env) ? Target::State
+                                                  : Target::Tensor;
   std::vector<LeftAxis> axes;
   for (const LeftIndex &item : left.indices) {
     if (item.kind == LeftIndex::Dots) {
@@ -316,7 +369,7 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
         return false;
       continue;
     }
-    if (!leftAxis(item, bool(collection), scope, eq, axes.emplace_back()))
+    if (!leftAxis(item, target, scope, eq, axes.emplace_back()))
       return false;
   }
   if (collection && !fitsCollection(left, *collection, axes, eq))
@@ -336,6 +389,8 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
                           counted(rank, "axis", "axes"), kindOf(whole)));
     return intoCollection(left, collection, whole.tensor, fixed, result);
   }
+  if (llvm::any_of(axes, [](auto &axis) { return bool(axis.position); }))
+    return executeRow(left, right, axes, target, scope, eq, result);
   auto tensor = rightSide(right, scope, eq, axes);
   if (!tensor || !mergeAxes(left, axes, env, *tensor))
     return false;

@@ -27,6 +27,8 @@ Shape Analysis::shapeOf(const Binding &binding) {
     return binding.tensor.shape;
   case Binding::Collection:
     return binding.collection->shape;
+  case Binding::Stacked:
+    return binding.stacked->shape();
   case Binding::Table:
   case Binding::List:
     return binding.table->extents();
@@ -182,9 +184,36 @@ bool Analysis::checkAxis(const ReadExpr &expr, unsigned axis, const Item &item,
   return true;
 }
 
-/// A position that runs from `low` to `high`, both reached where the loops run.
-bool Analysis::checkRange(const Size &low, const Size &high, const Size &extent,
-                          const std::string &what, Range place) {
+/// `end` at the turns of the loops around where it is greatest, or least, if
+/// that is known.
+Size Analysis::overLoops(Size end, bool greatest) {
+  for (const RolledLoop &loop : llvm::reverse(loops)) {
+    if (!sizes.mentions(end, loop.turn))
+      continue;
+    // Between its values in two turns that follow one another lies the same
+    // number everywhere, if it is linear.
+    Size turn = Size::atom(loop.turn);
+    Size step = sizes.substitute(end, loop.turn, turn + 1) - end;
+    bool grows = sizes.nonNegative(step);
+    if (sizes.mentions(step, loop.turn) ||
+        (!grows && !sizes.nonNegative(-step)))
+      return end;
+    end = sizes.substitute(end, loop.turn,
+                           grows == greatest ? loop.hi - 1 : loop.lo);
+  }
+  return end;
+}
+
+/// A position that runs from `first` to `last`, both reached where the loops
+/// run.
+bool Analysis::checkRange(const Size &first, const Size &last,
+                          const Size &extent, const std::string &what,
+                          Range place) {
+  Size low = first, high = last;
+  if (!sizes.isInLoop(extent)) {
+    low = overLoops(first, false);
+    high = overLoops(last, true);
+  }
   SmallVector<unsigned> atoms = positiveAtoms(running);
   bool under = sizes.nonNegative(-low - 1, atoms);
   bool over = sizes.nonNegative(high - extent, atoms);

@@ -186,6 +186,8 @@ std::optional<TensorVal> Analysis::source(const ReadExpr &expr,
   auto binding = lookup(*scope.env, expr.name.text);
   if (binding->kind == Binding::Table)
     return tableTensor(binding->table, f64, expr.range);
+  if (binding->kind == Binding::Stacked)
+    return rowOfStep(expr, *binding->stacked, scope, eq, items);
   if (binding->kind != Binding::Collection)
     return tensorOf(*binding, expr.range);
   const Collection &collection = *binding->collection;
@@ -329,6 +331,9 @@ Node *Analysis::resolveRead(Body &body, const ReadExpr &expr,
       items.push_back({idx, nullptr});
   auto tensor = source(expr, scope, eq, body.f64, items);
   if (!tensor)
+    return nullptr;
+  if (body.kind == Body::Generic && !scans.empty() &&
+      !takeRow(expr, scope, eq, items, *tensor))
     return nullptr;
   Key key{&expr, scope.env.get()};
   if (body.kind == Body::Generic) {

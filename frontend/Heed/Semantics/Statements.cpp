@@ -67,7 +67,7 @@ bool Analysis::execute(const Stmt &stmt, Frame &frame) {
   case StmtKind::If:
     return executeIf(cast<IfStmt>(stmt), frame);
   case StmtKind::Scan:
-    return error(stmt.range, "'scan' is not supported yet");
+    return executeScan(cast<ScanStmt>(stmt), frame);
   case StmtKind::While:
     return error(stmt.range, "'while' is not supported yet");
   case StmtKind::Call: {

@@ -193,6 +193,8 @@ std::string Analysis::kindOf(const Binding &binding) {
   case Binding::Tensor:
   case Binding::Collection:
     return "a tensor";
+  case Binding::Stacked:
+    return "what a step of a scan leaves";
   case Binding::Scalar:
     return "a run-time scalar";
   default:

@@ -55,6 +55,20 @@ struct Collection {
   std::string name;
 };
 
+/// What a step of a scan leaves: a tensor of which only the row of this step is
+/// there, at `position` of `axis`; of scans in scans one for each of them.
+struct Stacked {
+  struct Axis {
+    unsigned axis;
+    unsigned turn; ///< the variable of the scan
+    Size position, extent;
+    bool isReversed;
+  };
+  TensorVal row; ///< over the other axes
+  SmallVector<Axis, 2> axes;
+  Shape shape() const;
+};
+
 /// What a name means.
 struct Binding {
   enum Kind {
@@ -70,7 +84,8 @@ struct Binding {
     Tensor,
     Scalar, ///< run time: an argument of the model
     Thunk,
-    Collection
+    Collection,
+    Stacked
   } kind = Poison;
   bool flag = false;
   Size size;
@@ -82,6 +97,7 @@ struct Binding {
   TensorVal tensor; ///< Scalar: its value and type
   std::shared_ptr<sema::Thunk> thunk;
   std::shared_ptr<sema::Collection> collection;
+  std::shared_ptr<sema::Stacked> stacked;
   Range place;        ///< where it was defined
   bool isDim = false; ///< an extent, which `dim` may constrain
 

@@ -397,3 +397,37 @@ func.func private @f() attributes {plan = #attn.plan<materialised, [<tiles, quer
 // -----
 // expected-error @+1 {{plan has pipeline 'rows' behind 'tiles', expected each form once, in the order rows, narrow, tiles, bounded (plan.c1)}}
 func.func private @f() attributes {plan = #attn.plan<streaming, [<tiles, queries = 32, block = 64, piece = 32>, <rows, queries = 1, block = 64, piece = 32>]>}
+// -----
+func.func @f(%N: index, %o: tensor<?x?xf32>, %x: tensor<?xf32>) {
+  // expected-error @+1 {{has axes [2] for outputs of 'tensor<?x?xf32>', expected one of each (scan.c1)}}
+  %r = attn.scan %t = %N to %N rows(%o axis 2 : tensor<?x?xf32>) {
+    attn.step rows(%x : tensor<?xf32>)
+  }
+  return
+}
+// -----
+func.func @f(%N: index, %x: tensor<?xf32>) {
+  // expected-error @+1 {{has a body that takes 'index', 'tensor<?xi32>', expected an index and 'tensor<?xf32>' (scan.c2)}}
+  %r = "attn.scan"(%N, %N, %x) <{axes = array<i64>, reversed = array<i1>, operandSegmentSizes = array<i32: 1, 1, 1, 0>, resultSegmentSizes = array<i32: 1, 0>}> ({
+  ^bb0(%t: index, %s: tensor<?xi32>):
+    attn.step states(%x : tensor<?xf32>)
+  }) : (index, index, tensor<?xf32>) -> tensor<?xf32>
+  return
+}
+// -----
+func.func @f(%N: index, %x: tensor<?xf32>, %o: tensor<?x4xf32>) {
+  // expected-error @+1 {{expected its body to end with attn.step states('tensor<?xf32>') rows('tensor<4xf32>') (scan.c3)}}
+  %r, %q = attn.scan %t = %N to %N states(%s = %x : tensor<?xf32>) rows(%o axis 0 : tensor<?x4xf32>) {
+    attn.step states(%x : tensor<?xf32>) rows(%x : tensor<?xf32>)
+  }
+  return
+}
+// -----
+func.func @f(%N: index, %x: tensor<?xf32>) {
+  // expected-error @+1 {{has results 'tensor<4xf32>', expected the types of starts and outputs (scan.c4)}}
+  %r = "attn.scan"(%N, %N, %x) <{axes = array<i64>, reversed = array<i1>, operandSegmentSizes = array<i32: 1, 1, 1, 0>, resultSegmentSizes = array<i32: 1, 0>}> ({
+  ^bb0(%t: index, %s: tensor<?xf32>):
+    attn.step states(%x : tensor<?xf32>)
+  }) : (index, index, tensor<?xf32>) -> tensor<4xf32>
+  return
+}

@@ -124,3 +124,18 @@ func.func @online(%q: tensor<?x?x?x?xf32>, %k: tensor<?x?x?x?xf32>, %t: tensor<?
   %o1 = attn.finish %a1 sum(%l1 : tensor<?x?x?xf32>) empty(%x) : tensor<?x?x?x?xf32> -> tensor<?x?x?x?xf32>
   return
 }
+
+// CHECK-LABEL: func @scan
+// CHECK: %[[LAST:.*]]:2, %[[ROWS:.*]]:2 = attn.scan %[[T:.*]] = %{{.*}} to %{{.*}} states(%[[S:.*]] = %{{.*}} : tensor<?xf32>, %{{.*}} = %{{.*}} : tensor<i32>) rows(%{{.*}} axis 0 : tensor<?x?xf32>, %{{.*}} axis 1 reversed : tensor<?x?xf32>) {
+// CHECK: attn.step states(%[[S]], %{{.*}} : tensor<?xf32>, tensor<i32>) rows(%{{.*}}, %[[S]] : tensor<?xf32>, tensor<?xf32>)
+// CHECK: attn.scan %{{.*}} = %{{.*}} to %{{.*}} {
+// CHECK-NEXT: attn.step
+func.func @scan(%l: index, %N: index, %x: tensor<?xf32>, %c: tensor<i32>, %o: tensor<?x?xf32>) -> (tensor<?xf32>, tensor<?x?xf32>) {
+  %last:2, %rows:2 = attn.scan %t = %l to %N states(%s = %x : tensor<?xf32>, %count = %c : tensor<i32>) rows(%o axis 0 : tensor<?x?xf32>, %o axis 1 reversed : tensor<?x?xf32>) {
+    attn.step states(%s, %count : tensor<?xf32>, tensor<i32>) rows(%x, %s : tensor<?xf32>, tensor<?xf32>)
+  }
+  attn.scan %t = %l to %N {
+    attn.step
+  }
+  return %last#0, %rows#1 : tensor<?xf32>, tensor<?x?xf32>
+}

@@ -1,0 +1,65 @@
+//===- Frames.h - What is under execution -----------------------*- C++ -*-===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to the semantic half of the front end: bodies, loops and scans that
+// statements stand in, and what is said about them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEED_FRONTEND_HEED_SEMANTICS_FRAMES_H
+#define HEED_FRONTEND_HEED_SEMANTICS_FRAMES_H
+
+#include "Equation.h"
+
+namespace heed::sema {
+
+struct Note {
+  Range place;
+  std::string text;
+};
+
+struct Pending { ///< a message that waits until a loop stands
+  bool isError;
+  Range place;
+  std::string message;
+  std::vector<Note> notes;
+};
+
+struct Result {
+  std::string name;
+  Binding value;
+  Range place;
+};
+struct Frame { ///< a body under execution
+  EnvPtr env;
+  Equation *outer = nullptr; ///< it is inlined into this equation
+  std::optional<std::vector<Result>> results;
+};
+
+struct Extents { ///< a tensor whose shape binds dims
+  const ast::Type *type;
+  Shape shape;
+  std::string name;
+  Range place;
+};
+
+struct RolledLoop { ///< its variable's atom, and its range
+  unsigned turn;
+  Size lo, hi;
+};
+
+struct OpenScan { ///< its variable, its range, its states
+  unsigned turn;
+  Size lo, hi;
+  const Env *env;
+  std::vector<std::string> states;
+  Size reversed() const { return lo + hi - 1 - Size::atom(turn); }
+};
+
+} // namespace heed::sema
+
+#endif // HEED_FRONTEND_HEED_SEMANTICS_FRAMES_H

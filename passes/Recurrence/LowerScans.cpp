@@ -1,0 +1,155 @@
+//===- LowerScans.cpp - recurrences as loops over their steps -------------===//
+//
+// Kernels take rows whose elements lie side by side. So a row along the last
+// axis of its tensor, whose elements are a step apart, is computed from that
+// tensor like anything else; and of an output whose steps are the last axis the
+// rows are kept side by side until the end.
+#include "dialects/Attn/Dialect.h"
+#include "passes/Algebra/TensorExpr.h"
+#include "passes/Passes.h"
+#include "passes/Remarks.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace heed {
+#define GEN_PASS_DEF_ATTNLOWERSCANS
+#include "passes/Passes.h.inc"
+} // namespace heed
+
+using namespace mlir;
+using namespace heed;
+
+namespace {
+
+/// Whether a slice that drops \p dropped of \p rank axes has elements that lie
+/// apart.
+bool isApart(const llvm::SmallBitVector &dropped, int64_t rank) {
+  return rank > 0 && dropped.test(rank - 1) && !dropped.all();
+}
+
+/// The elements of \p slice, computed where they are read.
+void readApart(tensor::ExtractSliceOp slice) {
+  Exprs exprs(slice.getContext());
+  SmallVector<unsigned> vars;
+  SmallVector<ExprRef> at;
+  exprs.indexVars(slice.getResult(), vars, at);
+  OpBuilder b(slice);
+  Value value = writeTensor(b, slice.getLoc(), exprs,
+                            exprs.expand(slice.getResult(), at), vars);
+  if (value.getType() != slice.getType())
+    value = tensor::CastOp::create(b, slice.getLoc(), slice.getType(), value);
+  slice.replaceAllUsesWith(value);
+  slice.erase();
+}
+
+/// The tensor that \p slice is written to, with each element computed: the one
+/// of the slice where its position is.
+void writeApart(tensor::InsertSliceOp slice) {
+  Exprs exprs(slice.getContext());
+  SmallVector<unsigned> vars;
+  SmallVector<ExprRef> at, row;
+  exprs.indexVars(slice.getDest(), vars, at);
+  ExprRef here = exprs.truth(true);
+  llvm::SmallBitVector dropped = slice.getDroppedDims();
+  for (auto [axis, offset] : llvm::enumerate(slice.getMixedOffsets())) {
+    if (!dropped.test(axis)) {
+      row.push_back(at[axis]);
+      continue;
+    }
+    auto value = dyn_cast<Value>(offset);
+    ExprRef position =
+        value
+            ? exprs.scalar(value)
+            : exprs.index(cast<IntegerAttr>(cast<Attribute>(offset)).getInt());
+    auto equal = DictionaryAttr::get(
+        slice.getContext(),
+        NamedAttribute(StringAttr::get(slice.getContext(), "predicate"),
+                       arith::CmpIPredicateAttr::get(
+                           slice.getContext(), arith::CmpIPredicate::eq)));
+    here = exprs.logicalAnd(
+        here, exprs.op(OperationName("arith.cmpi", slice.getContext()), equal,
+                       IntegerType::get(slice.getContext(), 1),
+                       {at[axis], position}));
+  }
+  ExprRef element = exprs.select(here, exprs.read(slice.getSource(), row),
+                                 exprs.read(slice.getDest(), at), false);
+  OpBuilder b(slice);
+  Value value = writeTensor(b, slice.getLoc(), exprs, element, vars);
+  if (value.getType() != slice.getType())
+    value = tensor::CastOp::create(b, slice.getLoc(), slice.getType(), value);
+  slice.replaceAllUsesWith(value);
+  slice.erase();
+}
+
+/// Outputs of \p scan whose steps are their last axis get them as the first,
+/// and are turned at the end.
+void turnOutputs(attn::ScanOp scan) {
+  SmallVector<int64_t> axes(scan.getAxes());
+  unsigned first = 2 + scan.getStarts().size();
+  for (auto [k, axis] : llvm::enumerate(axes)) {
+    Value out = scan.getOuts()[k], result = scan.getStacked()[k];
+    auto type = cast<RankedTensorType>(out.getType());
+    if (axis == 0 || axis != type.getRank() - 1)
+      continue;
+    Exprs exprs(scan.getContext());
+    SmallVector<unsigned> vars;
+    SmallVector<ExprRef> at;
+    exprs.indexVars(out, vars, at);
+    OpBuilder b(scan);
+    SmallVector<OpFoldResult> sizes =
+        tensor::getMixedSizes(b, scan.getLoc(), out);
+    std::rotate(sizes.begin(), sizes.end() - 1, sizes.end());
+    std::rotate(at.begin(), at.end() - 1, at.end());
+    Value rows =
+        tensor::EmptyOp::create(b, scan.getLoc(), sizes, type.getElementType());
+    scan->setOperand(first + k, rows);
+    result.setType(rows.getType());
+    axis = 0;
+    b.setInsertionPointAfter(scan);
+    SmallVector<OpOperand *> readers;
+    for (OpOperand &use : result.getUses())
+      readers.push_back(&use);
+    Value turned =
+        writeTensor(b, scan.getLoc(), exprs, exprs.read(result, at), vars);
+    if (turned.getType() != type)
+      turned = tensor::CastOp::create(b, scan.getLoc(), type, turned);
+    for (OpOperand *use : readers)
+      use->set(turned);
+  }
+  scan.setAxes(axes);
+}
+
+struct LowerScans : heed::impl::AttnLowerScansBase<LowerScans> {
+  void runOnOperation() override {
+    SmallVector<attn::ScanOp> scans; // inner ones first
+    getOperation().walk([&](attn::ScanOp scan) { scans.push_back(scan); });
+    IRRewriter rewriter(&getContext());
+    for (attn::ScanOp scan : scans) {
+      turnOutputs(scan);
+      rewriter.setInsertionPoint(scan);
+      remarkDone(scan, "attn-lower-scans", "recurrence",
+                 "a loop over its steps: sequential");
+      rewriter.replaceOp(scan, *scan.decomposeOperation(rewriter));
+    }
+    SmallVector<tensor::ExtractSliceOp> reads;
+    SmallVector<tensor::InsertSliceOp> writes;
+    getOperation().walk([&](Operation *op) {
+      if (auto read = dyn_cast<tensor::ExtractSliceOp>(op);
+          read &&
+          isApart(read.getDroppedDims(), read.getSourceType().getRank()))
+        reads.push_back(read);
+      if (auto write = dyn_cast<tensor::InsertSliceOp>(op);
+          write &&
+          isApart(write.getDroppedDims(), write.getDestType().getRank()))
+        writes.push_back(write);
+    });
+    llvm::for_each(reads, readApart);
+    llvm::for_each(writes, writeApart);
+  }
+};
+
+} // namespace

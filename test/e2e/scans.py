@@ -1,0 +1,229 @@
+# RUN: %python %s %heed_bin/heedc %t
+"""Recurrences (`scan`) of every shape against float64 loops in NumPy, from both backends: one state and several, scalars and whole
+tensors as start, rows that a step leaves, ranges that begin later, reversed and nested ones, in functions and layer loops, no step."""
+import sys
+
+import numpy as np
+
+import programs
+from runs import finish
+
+programs.start(*sys.argv[1:])
+rng = np.random.default_rng(16)
+uniform = lambda *shape: rng.uniform(-1, 1, shape).astype(np.float32)
+#: Recurrent weights small enough that errors of a step die away.
+weights = lambda *shape: uniform(*shape) / np.float32(shape[-1])
+CASES = []
+
+
+def case(source, names, sizes):
+    """The decorated function takes float64 arrays and gives the results by name; `sizes`: shapes of the inputs by name."""
+    def add(oracle):
+        CASES.append((oracle.__name__, source, names, sizes, oracle))
+    return add
+
+
+@case("""model m(q, k: f32[B, H, N, E], v: f32[B, H, N, F]; gamma: f32[H]) {
+  scan t in 0..N, S: f32[B, H, E, F] = 0 {
+    S[b,h,e,f] = gamma[h] * S[b,h,e,f] + k[b,h,t,e] * v[b,h,t,f]
+    o[b,h,t,f] = sum(e) q[b,h,t,e] * S[b,h,e,f]
+  }
+  return o, S
+}""", ["o", "S"], [dict(q=(b, h, n, e), k=(b, h, n, e), v=(b, h, n, f), gamma=(h,))
+                   for b, h, n, e, f in [(1, 1, 1, 1, 1), (2, 3, 5, 4, 7), (1, 2, 130, 16, 33), (2, 2, 0, 3, 4), (0, 2, 3, 3, 4)]])
+def retention(q, k, v, gamma):
+    B, H, N, E = q.shape
+    S, o = np.zeros((B, H, E, v.shape[3])), np.zeros(v.shape)
+    for t in range(N):
+        S = gamma[:, None, None] * S + np.einsum("bhe,bhf->bhef", k[:, :, t], v[:, :, t])
+        o[:, :, t] = np.einsum("bhe,bhef->bhf", q[:, :, t], S)
+    return dict(o=o, S=S)
+
+
+@case("""model m(x: f32[B, N, D], w: f32[D, D], u: f32[D, D], h0: f32[B, D]) {
+  scan t in 0..N, h: f32[B, D] = h0, count: i32 = 0 {
+    old = h
+    h[b, d] = tanh((sum(k) x[b, t, k] * w[d, k]) + (sum(k) h[b, k] * u[d, k]))
+    change[b, t] = max(d) abs(h[b, d] - old[b, d])
+    count = count + 1
+  }
+  return change, h, count
+}""", ["change", "h", "count"], [dict(x=(b, n, d), w=(d, d), u=(d, d), h0=(b, d))
+                                 for b, n, d in [(1, 1, 1), (2, 7, 5), (3, 40, 64), (1, 0, 4), (17, 9, 31)]])
+def network(x, w, u, h0):
+    h, changes = h0, np.zeros(x.shape[:2])
+    for t in range(x.shape[1]):
+        new = np.tanh(x[:, t] @ w.T + h @ u.T)
+        changes[:, t] = np.abs(new - h).max(1)
+        h = new
+    return dict(change=changes, h=h, count=np.int32(x.shape[1]))
+
+
+@case("""model m(x: f32[N, D]) {
+  scan t in 0..N, a, b: f32[D] = 1, top: f32[D] = -inf {
+    a[d] = a[d] * 0.5 + x[t, d]
+    b[d] = b[d] - a[d]
+    top[d] = max(top[d], b[d])
+    left[d, N - 1 - t] = a[d] + x[N - 1 - t, d]
+  }
+  return left, a, b, top
+}""", ["left", "a", "b", "top"], [dict(x=s) for s in [(1, 1), (6, 3), (100, 40), (0, 5)]])
+def reversed_rows(x):
+    N, D = x.shape
+    a, b, top, left = np.ones(D), np.ones(D), np.full(D, -np.inf), np.zeros((D, N))
+    for t in range(N):
+        a = a * 0.5 + x[t]
+        b = b - a
+        top = np.maximum(top, b)
+        left[:, N - 1 - t] = a + x[N - 1 - t]
+    return dict(left=left, a=a, b=b, top=top)
+
+
+@case("""model m(x: f32[N, D]; M = 2) {
+  scan t in M..N, s: f32[D] = 0 {
+    s[d] = s[d] + x[t, d] - x[t - M, d]
+    y[t, d] = s[d] * (if t > M then x[t - 1, d] else 0)
+    z[d, t] = t + 0 * i32(x[t, d])
+  }
+  return y, z
+}""", ["y", "z"], [dict(x=s) for s in [(2, 3), (3, 1), (9, 33)]])
+def from_two(x):
+    N, D = x.shape
+    s, y = np.zeros(D), np.zeros((N - 2, D))
+    for t in range(2, N):
+        s = s + x[t] - x[t - 2]
+        y[t - 2] = s * (x[t - 1] if t > 2 else 0)
+    return dict(y=y, z=np.broadcast_to(np.arange(2, N, dtype=np.int32), (D, N - 2)))
+
+
+@case("""fn decayed(x: [B, N, D]; rate) {
+  scan t in 0..N, s: f32[B, D] = 0 {
+    s[b, d] = rate * s[b, d] + (1 - rate) * x[b, t, d]
+    y[b, t, d] = s[b, d]
+  }
+  return y
+}
+model m(x: f32[B, N, D], w: f32[3, D, D]) {
+  for l in 0..3 {
+    y = decayed(x, rate = 0.5)
+    z = decayed(y, rate = 0.75)
+    x[b, n, d] = x[b, n, d] + (sum(e) z[b, n, e] * w[l, d, e])
+  }
+  return o = x
+}""", ["o"], [dict(x=s, w=(3, s[2], s[2])) for s in [(1, 1, 1), (2, 9, 8), (1, 50, 20)]])
+def in_layers(x, w):
+    for l in range(3):
+        y = x
+        for rate in (0.5, 0.75):
+            s, out = np.zeros_like(y[:, 0]), np.zeros_like(y)
+            for t in range(y.shape[1]):
+                s = rate * s + (1 - rate) * y[:, t]
+                out[:, t] = s
+            y = out
+        x = x + y @ w[l].T
+    return dict(o=x)
+
+
+@case("""model m(x: f32[N, M, D]) {
+  scan t in 0..N, s: f32[D] = 0 {
+    before = s
+    scan u in 0..M, r: f32[D] = before {
+      r[d] = 0.5 * r[d] + x[t, u, d]
+      y[t, d, u] = r[d] - s[d]
+    }
+    s = r
+    ends[t, d] = s[d]
+  }
+  return y, ends
+}""", ["y", "ends"], [dict(x=s) for s in [(1, 1, 1), (3, 4, 5), (7, 2, 33), (2, 0, 3), (0, 2, 3)]])
+def nested(x):
+    N, M, D = x.shape
+    s, y, ends = np.zeros(D), np.zeros((N, D, M)), np.zeros((N, D))
+    for t in range(N):
+        r = s
+        for u in range(M):
+            r = 0.5 * r + x[t, u]
+            y[t, :, u] = r - s
+        s = ends[t] = r
+    return dict(y=y, ends=ends)
+
+
+@case("""model m(x: f32[B, N, D], length: i32[B]) {
+  scan t in 0..N, h: f32[B, D] = 0 {
+    h[b, d] = if t < length[b] then 0.5 * h[b, d] + x[b, t, d] else h[b, d]
+    y[b, t, d] = if t < length[b] then h[b, d] else 0
+  }
+  return y, h
+}""", ["y", "h"], [dict(x=(2, 6, 3), length=np.array([0, 4], np.int32)), dict(x=(3, 33, 20), length=np.array([1, 33, 17], np.int32))])
+def lengths(x, length):
+    B, N, D = x.shape
+    h, y = np.zeros((B, D)), np.zeros(x.shape)
+    for t in range(N):
+        on = (t < length)[:, None]
+        h = np.where(on, 0.5 * h + x[:, t], h)
+        y[:, t] = np.where(on, h, 0)
+    return dict(y=y, h=h)
+
+
+@case("""# Each step attends to what earlier ones left: a state that is written row by row.
+model m(x: f32[N, D], w: f32[D, D]) {
+  scan t in 0..N, memory: f32[N, D] = 0 {
+    s[j:N] = (sum(d) x[t, d] * memory[j, d]) / sqrt(D)
+    p[j] = softmax(j where j < t) s[j]
+    memory[t, d] = x[t, d] + (sum(j, e) p[j] * memory[j, e] * w[d, e])
+  }
+  return memory
+}""", ["memory"], [dict(x=(n, d), w=(d, d)) for n, d in [(1, 1), (6, 4), (40, 16), (0, 3)]])
+def feedback(x, w):
+    m = np.zeros(x.shape)
+    for t in range(len(x)):
+        s = m[:t] @ x[t] / np.sqrt(x.shape[1])
+        p = np.exp(s - s.max(initial=-np.inf)) if t else s
+        m[t] = x[t] + (p / (p.sum() or 1)) @ m[:t] @ w.T if t else x[t]
+    return dict(memory=m)
+
+
+@case("""model m(x: f32[N, D]) {
+  scan t in 0..N, ring: f32[4, D] = 0, s: f32 = 0 {
+    ring[t % 4, d] = x[t, d]
+    s = s + (sum(c, d) ring[c, d])
+    y[t] = s
+  }
+  return y, ring
+}""", ["y", "ring"], [dict(x=s) for s in [(1, 1), (3, 2), (21, 17)]])
+def ring(x):
+    N, D = x.shape
+    ring, s, y = np.zeros((4, D)), 0.0, np.zeros(N)
+    for t in range(N):
+        ring[t % 4] = x[t]
+        s += ring.sum()
+        y[t] = s
+    return dict(y=y, ring=ring)
+
+
+@case("""# What a value was before: a state that both lines need, and two that are exchanged.
+model m(x: f32[N]) {
+  scan t in 0..N, a: f32 = 1, b: f32 = 2 {
+    c = a
+    a = b
+    b = c + x[t]
+    y[t] = a - b
+  }
+  return y, a, b
+}""", ["y", "a", "b"], [dict(x=(n,)) for n in (0, 1, 2, 9)])
+def exchanged(x):
+    a, b, y = 1.0, 2.0, np.zeros(len(x))
+    for t in range(len(x)):
+        a, b = b, a + x[t]
+        y[t] = a - b
+    return dict(y=y, a=a, b=b)
+
+
+for name, source, names, sizes, oracle in CASES:
+    compiled = [programs.compile(name, source), programs.compile(name + ".reference", source, "--backend=reference")]
+    for shapes in sizes:
+        inputs = {k: s if isinstance(s, np.ndarray) else (weights if k in "wu" else uniform)(*s) for k, s in shapes.items()}
+        wanted = oracle(**{k: a.astype(np.float64) if a.dtype == np.float32 else a for k, a in inputs.items()})
+        for program in compiled:
+            programs.compare(program, inputs, {n: wanted[n] for n in names})
+finish()
