@@ -4,6 +4,83 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AttnBatchSteps : Pass<"attn-batch-steps", "::mlir::func::FuncOp"> {
+  let summary = "Sums that no state enters, for all steps at once";
+  let description = [{
+    A sum in the body of an `attn.scan` that reads nothing of a state (the products of a recurrent layer with its input)
+    has one index more before the recurrence, the step, and each step reads its row: one product of matrices in place
+    of one with a vector in each step. Elementwise ops between are computed with it. Where all rows are read from
+    the last to the first, the index more is the position. What is the same in every step is computed once. Left alone,
+    with a remark, is what stands behind a check: that may say that it may be read.
+
+    ```mlir
+    #x = affine_map<(d, e) -> (e)>
+    #w = affine_map<(d, e) -> (d, e)>
+    #y = affine_map<(d, e) -> (d)>
+    #id = affine_map<(d) -> (d)>
+    func.func @f(%x: tensor<8x4xf32>, %w: tensor<4x4xf32>, %h0: tensor<4xf32>) -> tensor<4xf32> {
+      %lo = arith.constant 0 : index
+      %hi = arith.constant 8 : index
+      %h = attn.scan %t = %lo to %hi states(%s = %h0 : tensor<4xf32>) {
+        %zero = arith.constant 0.0 : f32
+        %row = tensor.extract_slice %x[%t, 0] [1, 4] [1, 1] : tensor<8x4xf32> to tensor<4xf32>
+        %e = tensor.empty() : tensor<4xf32>
+        %z = linalg.fill ins(%zero : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+        %p = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "reduction"]}
+            ins(%row, %w : tensor<4xf32>, tensor<4x4xf32>) outs(%z : tensor<4xf32>) {
+        ^bb0(%a: f32, %b: f32, %sum: f32):
+          %m = arith.mulf %a, %b : f32
+          %r = arith.addf %sum, %m : f32
+          linalg.yield %r : f32
+        } -> tensor<4xf32>
+        %n = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+            ins(%s, %p : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) {
+        ^bb0(%a: f32, %b: f32, %o: f32):
+          %r = arith.addf %a, %b : f32
+          linalg.yield %r : f32
+        } -> tensor<4xf32>
+        attn.step states(%n : tensor<4xf32>)
+      }
+      return %h : tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #map = affine_map<(d0, d1, d2) -> (d1, d2)>
+    #map1 = affine_map<(d0, d1, d2) -> (d0, d2)>
+    #map2 = affine_map<(d0, d1, d2) -> (d0, d1)>
+    #id = affine_map<(d0) -> (d0)>
+    func.func @f(%x: tensor<8x4xf32>, %w: tensor<4x4xf32>, %h0: tensor<4xf32>) -> tensor<4xf32> {
+      %lo = arith.constant 0 : index
+      %hi = arith.constant 8 : index
+      %empty = tensor.empty() : tensor<8x4xf32>
+      %zero = arith.constant 0.000000e+00 : f32
+      %z = linalg.fill ins(%zero : f32) outs(%empty : tensor<8x4xf32>) -> tensor<8x4xf32>
+      %p = linalg.generic {indexing_maps = [#map, #map1, #map2], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%w, %x : tensor<4x4xf32>, tensor<8x4xf32>) outs(%z : tensor<8x4xf32>) {
+      ^bb0(%a: f32, %b: f32, %sum: f32):
+        %m = arith.mulf %a, %b : f32
+        %r = arith.addf %sum, %m : f32
+        linalg.yield %r : f32
+      } -> tensor<8x4xf32>
+      %h = attn.scan %t = %lo to %hi states(%s = %h0 : tensor<4xf32>) {
+        %e = tensor.empty() : tensor<4xf32>
+        %row = tensor.extract_slice %p[%t, 0] [1, 4] [1, 1] : tensor<8x4xf32> to tensor<4xf32>
+        %n = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+            ins(%s, %row : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) {
+        ^bb0(%a: f32, %b: f32, %o: f32):
+          %r = arith.addf %a, %b : f32
+          linalg.yield %r : f32
+        } -> tensor<4xf32>
+        attn.step states(%n : tensor<4xf32>)
+      }
+      return %h : tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def AttnLowerScans : Pass<"attn-lower-scans", "::mlir::func::FuncOp"> {
   let summary = "Recurrences as loops over their steps";
   let description = [{

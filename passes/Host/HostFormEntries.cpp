@@ -18,6 +18,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "passes/Lower/KernelCalls.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "support/Format.h"
@@ -125,6 +126,30 @@ void forwardDims(func::FuncOp function) {
       dim.erase();
     }
   }
+}
+
+/// What a loop carries lies side by side: what may be part of another tensor is
+/// copied before a turn takes it.
+void carryDense(func::FuncOp function) {
+  auto copyParts = [](Operation *before, MutableArrayRef<OpOperand> carried) {
+    for (OpOperand &one : carried) {
+      Value value = one.get();
+      // What is written in place is what was carried.
+      if (!isa<RankedTensorType>(value.getType()) ||
+          value.getDefiningOp<tensor::InsertSliceOp>() ||
+          !heed::mayLieApart(value))
+        continue;
+      OpBuilder builder(before);
+      one.set(bufferization::AllocTensorOp::create(
+          builder, before->getLoc(), cast<RankedTensorType>(value.getType()),
+          ValueRange(), value));
+    }
+  };
+  function.walk([&](scf::ForOp loop) {
+    copyParts(loop, loop.getInitArgsMutable());
+    Operation *yield = loop.getBody()->getTerminator();
+    copyParts(yield, yield->getOpOperands());
+  });
 }
 
 /// A copy of \p op, which computes nothing new, for each use behind the first.
@@ -289,6 +314,7 @@ struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
         models.push_back(function);
     for (func::FuncOp model : models) {
       forwardDims(model);
+      carryDense(model);
       if (!heed::mutated("form-entries.share-inits"))
         unshareInits(model);
       if (failed(addShapes(model)) || failed(passDestinations(model)))

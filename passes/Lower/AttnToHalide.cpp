@@ -416,6 +416,7 @@ private:
       family = scheduleKernel(info, target);
     else
       stateDenseStrides(info);
+    allowSlices(info, calls, inputs);
     SmallVector<StringAttr> packers;
     for (Packing &packing : info.packings)
       packers.push_back(

@@ -5,6 +5,7 @@
 #include "passes/Lower/CallerExtents.h"
 #include "passes/Lower/MaskTables.h"
 #include "passes/Masks/MaskBounds.h"
+#include "passes/Mutation.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -183,4 +184,65 @@ halide::CallOp heed::packInputs(halide::CallOp call, KernelInfo &kernel,
   call.replaceAllUsesWith(fresh.getResults());
   call.erase();
   return fresh;
+}
+
+static bool isView(Operation *op) {
+  return isa_and_nonnull<tensor::CastOp, tensor::CollapseShapeOp,
+                         tensor::ExpandShapeOp>(op);
+}
+
+/// Whether \p value is part of another tensor.
+static bool isSlice(Value value) {
+  Operation *def = value.getDefiningOp();
+  if (isView(def))
+    return isSlice(def->getOperand(0));
+  if (auto branch = dyn_cast_or_null<scf::IfOp>(def)) {
+    unsigned number = cast<OpResult>(value).getResultNumber();
+    return isSlice(branch.thenYield().getOperand(number)) ||
+           isSlice(branch.elseYield().getOperand(number));
+  }
+  return isa_and_nonnull<tensor::ExtractSliceOp>(def);
+}
+
+/// Whether \p value becomes part of another tensor.
+static bool isInserted(Value value) {
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (auto insert = dyn_cast<tensor::InsertSliceOp>(user))
+      return use.get() == insert.getSource();
+    if (isa<scf::YieldOp>(user) && isa<scf::IfOp>(user->getParentOp()))
+      return isInserted(user->getParentOp()->getResult(use.getOperandNumber()));
+    return isView(user) && isInserted(user->getResult(0));
+  });
+}
+
+bool heed::mayLieApart(Value tensor) {
+  while (isView(tensor.getDefiningOp())) {
+    if (isInserted(tensor))
+      return true;
+    tensor = tensor.getDefiningOp()->getOperand(0);
+  }
+  return isSlice(tensor) || isInserted(tensor);
+}
+
+void heed::allowSlices(KernelInfo &kernel, ArrayRef<halide::CallOp> calls,
+                       ArrayRef<StringRef> inputs) {
+  llvm::StringSet<> names;
+  llvm::SmallPtrSet<Value, 4> apart;
+  for (halide::CallOp call : calls) {
+    for (auto [name, actual] : llvm::zip(inputs, call.getInputs()))
+      if (isa<RankedTensorType>(actual.getType()) && mayLieApart(actual) &&
+          !mutated("kernel-algorithm.slices-are-dense"))
+        names.insert(name);
+    if (llvm::any_of(call->getResults(), isInserted))
+      for (halide::FuncOp output : kernel.pipeline.getOutputFuncs())
+        apart.insert(output.getResult());
+  }
+  for (Operation *input : kernel.pipeline.getInputs())
+    if (names.contains(input->getAttrOfType<StringAttr>("name").getValue()))
+      apart.insert(input->getResult(0));
+  for (auto stride : llvm::make_early_inc_range(
+           kernel.pipeline.getBody().front().getOps<halide::SetStrideOp>()))
+    if (stride.getDim() > 0 && apart.contains(stride.getFunc()))
+      stride.erase();
 }

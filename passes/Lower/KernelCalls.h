@@ -30,6 +30,17 @@ mlir::LogicalResult callMaskTables(halide::CallOp call,
                                    const MaskRequest &request,
                                    llvm::StringRef name);
 
+/// Whether \p tensor of the host is part of another one, or will be written as
+/// such a part: its rows need not lie side by side. What a loop carries does
+/// (`attn-form-entries`).
+bool mayLieApart(mlir::Value tensor);
+
+/// Takes back that the rows of a buffer of \p kernel lie side by side where one
+/// of \p calls passes a slice there, or writes its result into one. \p inputs:
+/// what the calls pass.
+void allowSlices(KernelInfo &kernel, llvm::ArrayRef<halide::CallOp> calls,
+                 llvm::ArrayRef<llvm::StringRef> inputs);
+
 /// Lets \p call pass what \p kernel reads now that it is scheduled: \p inputs
 /// names its inputs before. What a schedule wants packed is computed right
 /// before, and passed by name.

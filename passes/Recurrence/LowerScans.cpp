@@ -6,6 +6,7 @@
 // rows are kept side by side until the end.
 #include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/TensorExpr.h"
+#include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
 
@@ -37,9 +38,13 @@ void readApart(tensor::ExtractSliceOp slice) {
   SmallVector<unsigned> vars;
   SmallVector<ExprRef> at;
   exprs.indexVars(slice.getResult(), vars, at);
+  ExprRef element = exprs.expand(slice.getResult(), at);
+  if (mutated("lower-scans.first-column"))
+    element = exprs.rewrite(element, [&](ExprRef e) -> ExprRef {
+      return e->kind == ExprKind::Scalar ? exprs.index(0) : nullptr;
+    });
   OpBuilder b(slice);
-  Value value = writeTensor(b, slice.getLoc(), exprs,
-                            exprs.expand(slice.getResult(), at), vars);
+  Value value = writeTensor(b, slice.getLoc(), exprs, element, vars);
   if (value.getType() != slice.getType())
     value = tensor::CastOp::create(b, slice.getLoc(), slice.getType(), value);
   slice.replaceAllUsesWith(value);
@@ -70,13 +75,19 @@ void writeApart(tensor::InsertSliceOp slice) {
         NamedAttribute(StringAttr::get(slice.getContext(), "predicate"),
                        arith::CmpIPredicateAttr::get(
                            slice.getContext(), arith::CmpIPredicate::eq)));
+    if (mutated("lower-scans.write-first"))
+      position = exprs.index(0);
     here = exprs.logicalAnd(
         here, exprs.op(OperationName("arith.cmpi", slice.getContext()), equal,
                        IntegerType::get(slice.getContext(), 1),
                        {at[axis], position}));
   }
+  if (mutated("lower-scans.write-others"))
+    here = exprs.logicalNot(here);
   ExprRef element = exprs.select(here, exprs.read(slice.getSource(), row),
                                  exprs.read(slice.getDest(), at), false);
+  if (mutated("lower-scans.write-everywhere"))
+    element = exprs.read(slice.getSource(), row);
   OpBuilder b(slice);
   Value value = writeTensor(b, slice.getLoc(), exprs, element, vars);
   if (value.getType() != slice.getType())
@@ -104,6 +115,11 @@ void turnOutputs(attn::ScanOp scan) {
         tensor::getMixedSizes(b, scan.getLoc(), out);
     std::rotate(sizes.begin(), sizes.end() - 1, sizes.end());
     std::rotate(at.begin(), at.end() - 1, at.end());
+    if (mutated("lower-scans.turn-from-end"))
+      at[0] = exprs.op("arith.subi", at[0]->type,
+                       {exprs.op("arith.subi", at[0]->type,
+                                 {exprs.extent(vars.back()), exprs.index(1)}),
+                        at[0]});
     Value rows =
         tensor::EmptyOp::create(b, scan.getLoc(), sizes, type.getElementType());
     scan->setOperand(first + k, rows);

@@ -16,10 +16,17 @@ weights = lambda *shape: uniform(*shape) / np.float32(shape[-1])
 CASES = []
 
 
+def renamed(function, name):
+    copy = lambda **inputs: function(**inputs)
+    copy.__name__ = name
+    return copy
+
+
 def case(source, names, sizes):
     """The decorated function takes float64 arrays and gives the results by name; `sizes`: shapes of the inputs by name."""
     def add(oracle):
         CASES.append((oracle.__name__, source, names, sizes, oracle))
+        return oracle
     return add
 
 
@@ -38,6 +45,62 @@ def retention(q, k, v, gamma):
         S = gamma[:, None, None] * S + np.einsum("bhe,bhf->bhef", k[:, :, t], v[:, :, t])
         o[:, :, t] = np.einsum("bhe,bhef->bhf", q[:, :, t], S)
     return dict(o=o, S=S)
+
+
+# Rows of known sizes lie as far apart in memory as those of the whole tensor do.
+case("""model m(q, k: f32[B, 3, N, 4], v: f32[B, 3, N, 8]; gamma: f32[3]) {
+  scan t in 0..N, S: f32[B, 3, 4, 8] = 0 {
+    S[b,h,e,f] = gamma[h] * S[b,h,e,f] + k[b,h,t,e] * v[b,h,t,f]
+    o[b,h,t,f] = sum(e) q[b,h,t,e] * S[b,h,e,f]
+  }
+  return o, S
+}""", ["o", "S"], [dict(q=(b, 3, n, 4), k=(b, 3, n, 4), v=(b, 3, n, 8), gamma=(3,)) for b, n in [(1, 1), (2, 5), (3, 70)]])(
+    renamed(retention, "retention_sized"))
+
+
+@case("""model m(x: f32[B, N, D], w: f32[64, D], u: f32[64, 16], bias: f32[64]) {
+  scan t in 0..N, h, c: f32[B, 16] = 0 {
+    g[b, j:4, i:16] = (sum(d) x[b,t,d] * w[j*16 + i, d]) + (sum(k) h[b,k] * u[j*16 + i, k]) + bias[j*16 + i]
+    c[b, i] = sigmoid(g[b,1,i]) * c[b,i] + sigmoid(g[b,0,i]) * tanh(g[b,2,i])
+    h[b, i] = sigmoid(g[b,3,i]) * tanh(c[b,i])
+    y[b, t, i] = h[b, i]
+  }
+  return y, c
+}""", ["y", "c"], [dict(x=(b, n, d), w=(64, d), u=(64, 16), bias=(64,)) for b, n, d in [(1, 1, 1), (2, 2, 1), (3, 9, 20), (1, 40, 16), (1, 0, 3)]])
+def lstm(x, w, u, bias):
+    B, N, _ = x.shape
+    sigmoid = lambda z: 1 / (1 + np.exp(-z))
+    h = c = np.zeros((B, 16))
+    y = np.zeros((B, N, 16))
+    for t in range(N):
+        i, f, g, o = np.split(x[:, t] @ w.T + h @ u.T + bias, 4, axis=1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = y[:, t] = sigmoid(o) * np.tanh(c)
+    return dict(y=y, c=c)
+
+
+@case("""# Sums that no state enters: of rows counted back, of all rows so far, of the step itself, in a range that begins later.
+model m(x: f32[N, D], w: f32[D, D]) {
+  scan t in 1..N, s: f32[D] = 0 {
+    a[d] = sum(e) x[t, e] * w[d, e]
+    p[d] = sum(j:N where j < t) x[j, d]
+    s[d] = 0.5 * s[d] + a[d] + p[d] / t
+    y[t, d] = s[d]
+  }
+  scan t in 0..N, r: f32[D] = 0 {
+    r[d] = 0.5 * r[d] + (sum(e) x[N - 1 - t, e] * w[d, e])
+    z[N - 1 - t, d] = r[d]
+  }
+  return y, z
+}""", ["y", "z"], [dict(x=(n, d), w=(d, d)) for n, d in [(1, 1), (2, 3), (37, 20)]])
+def sums_of_inputs(x, w):
+    N, D = x.shape
+    s, r, y, z = np.zeros(D), np.zeros(D), np.zeros((N - 1, D)), np.zeros((N, D))
+    for t in range(1, N):
+        s = y[t - 1] = 0.5 * s + w @ x[t] + x[:t].sum(0) / t
+    for t in reversed(range(N)):
+        r = z[t] = 0.5 * r + w @ x[t]
+    return dict(y=y, z=z)
 
 
 @case("""model m(x: f32[B, N, D], w: f32[D, D], u: f32[D, D], h0: f32[B, D]) {

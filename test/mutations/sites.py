@@ -8,6 +8,8 @@ SITE = re.compile(r'mutated\(\s*"([\w-]+)\.([\w-]+)"\)')
 # Part of the compiler: (its pass, the oracle that sees its work; hunt.py says what they run). Passes are those of docs/passes.md; attn-to-halide has a part
 # for each family of schedules and what they share.
 PARTS = {
+    "batch-steps": ("attn-batch-steps", "rewrites"),
+    "lower-scans": ("attn-lower-scans", "halide"),
     "fuse-elementwise": ("attn-fuse-elementwise", "rewrites"),
     "contract-tables": ("attn-contract-tables", "rewrites"),
     "raise-attention": ("attn-raise-attention", "rewrites"),

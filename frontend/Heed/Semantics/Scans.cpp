@@ -47,6 +47,7 @@ bool Analysis::isState(StringRef name, const Env &env) {
 //===----------------------------------------------------------------------===//
 
 /// What a state is before the first step: a whole tensor, or one value.
+/// Long: a whole tensor first, of which each axis may differ, then one value.
 std::optional<TensorVal> Analysis::startOf(const Carried &state,
                                            const EnvPtr &env) {
   StringRef name = state.name.text;
