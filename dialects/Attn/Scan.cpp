@@ -1,5 +1,6 @@
 //===- Scan.cpp - attn.scan: text, checks and definition ------------------===//
 #include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/Rows.h"
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -174,13 +175,17 @@ LogicalResult ScanOp::verify() {
 /// \p into with \p row at \p position of \p axis; \p like has its extents.
 static Value insertRow(OpBuilder &b, Location loc, Value row, Value into,
                        Value like, int64_t axis, Value position) {
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, like);
-  SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0));
-  SmallVector<OpFoldResult> strides(sizes.size(), b.getIndexAttr(1));
-  sizes[axis] = b.getIndexAttr(1);
-  offsets[axis] = position;
-  return tensor::InsertSliceOp::create(b, loc, row, into, offsets, sizes,
-                                       strides);
+  // There is no slice of a tensor that is known to be empty, and nothing in it.
+  if (llvm::is_contained(cast<RankedTensorType>(like.getType()).getShape(), 0))
+    return into;
+  RowPlace place;
+  place.sizes = tensor::getMixedSizes(b, loc, like);
+  place.offsets.assign(place.sizes.size(), b.getIndexAttr(0));
+  place.dropped.assign(place.sizes.size(), false);
+  place.sizes[axis] = b.getIndexAttr(1);
+  place.offsets[axis] = position;
+  place.dropped[axis] = true;
+  return writeRow(b, loc, row, into, place);
 }
 
 FailureOr<SmallVector<Value>> ScanOp::decomposeOperation(OpBuilder &b) {

@@ -8,6 +8,7 @@
 #include "Emitter.h"
 
 #include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/Rows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -154,15 +155,10 @@ void Emitter::emit(const RolledFor &step) {
     tensors[tensor] = result;
 }
 
-/// Positions of some axes of a tensor: its slice there.
-struct RowSlice {
-  SmallVector<OpFoldResult> offsets, sizes, strides;
-};
-
 template <typename RowStep>
-static RowSlice sliceOf(OpBuilder &b, const RowStep &step,
-                        llvm::function_ref<Value(const SizeUse &)> code) {
-  RowSlice slice;
+static attn::RowPlace placeOf(OpBuilder &b, const RowStep &step,
+                              llvm::function_ref<Value(const SizeUse &)> code) {
+  attn::RowPlace place;
   size_t position = 0, other = 0;
   for (size_t k = 0; k < step.axes.size() + step.shape.size(); ++k) {
     bool isAt = position < step.axes.size() && step.axes[position] == k;
@@ -173,32 +169,44 @@ static RowSlice sliceOf(OpBuilder &b, const RowStep &step,
       number = b.getIndexAttr(*constant);
     else
       number = code(use);
-    slice.offsets.push_back(isAt ? number : b.getIndexAttr(0));
-    slice.sizes.push_back(isAt ? b.getIndexAttr(1) : number);
-    slice.strides.push_back(b.getIndexAttr(1));
+    place.offsets.push_back(isAt ? number : b.getIndexAttr(0));
+    place.sizes.push_back(isAt ? b.getIndexAttr(1) : number);
+    place.dropped.push_back(isAt);
   }
-  return slice;
+  return place;
+}
+
+/// Rows of no element: MLIR has no slice of a tensor that is known to be empty.
+static bool isEmpty(const SizeUses &shape) {
+  return llvm::any_of(
+      shape, [](const SizeUse &use) { return use.size.constant() == 0; });
 }
 
 void Emitter::emit(const ReadRow &step) {
   Value from = value(step.from);
-  RowSlice slice = sliceOf(
+  if (isEmpty(step.shape)) {
+    tensors[step.to] = emptyTensor(elementOf(from), step.shape, step.place);
+    return;
+  }
+  attn::RowPlace place = placeOf(
       builder, step, [&](const SizeUse &use) { return emit(use, step.place); });
-  tensors[step.to] = tensor::ExtractSliceOp::create(
-      builder, loc(step.place), tensorType(elementOf(from), step.shape), from,
-      slice.offsets, slice.sizes, slice.strides);
+  tensors[step.to] = attn::readRow(builder, loc(step.place), from, place,
+                                   tensorType(elementOf(from), step.shape));
 }
 
 void Emitter::emit(const WriteRow &step) {
   Value row = value(step.row);
-  RowSlice slice = sliceOf(
+  if (isEmpty(step.shape)) {
+    tensors[step.to] = value(step.from);
+    return;
+  }
+  attn::RowPlace place = placeOf(
       builder, step, [&](const SizeUse &use) { return emit(use, step.place); });
   RankedTensorType type = tensorType(elementOf(row), step.shape);
   if (row.getType() != type)
     row = tensor::CastOp::create(builder, loc(step.place), type, row);
-  tensors[step.to] = tensor::InsertSliceOp::create(
-      builder, loc(step.place), row, value(step.from), slice.offsets,
-      slice.sizes, slice.strides);
+  tensors[step.to] =
+      attn::writeRow(builder, loc(step.place), row, value(step.from), place);
 }
 
 void Emitter::emit(const Scan &step) {

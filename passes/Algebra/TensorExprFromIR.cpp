@@ -388,6 +388,13 @@ static SmallVector<ExprRef> delinearise(Exprs &exprs, ExprRef at,
                                         ArrayRef<ExprRef> extents) {
   SmallVector<ExprRef> result(extents.size());
   Type index = IndexType::get(exprs.context);
+  // Beside axes of one element another has the position.
+  auto isOne = [&](ExprRef e) { return Exprs::isConstantInt(e, 1); };
+  if (llvm::count_if(extents, isOne) + 1 == int64_t(extents.size())) {
+    for (auto [k, extent] : llvm::enumerate(extents))
+      result[k] = isOne(extent) ? exprs.index(0) : at;
+    return result;
+  }
   for (size_t k = extents.size(); k-- > 1;) {
     ExprRef extent = extents[k], outer = nullptr;
     // x * extent + y with y below extent: the way that axes are merged.
@@ -471,9 +478,8 @@ ExprRef Exprs::expand(Value tensor, ArrayRef<ExprRef> indices) {
     auto dropped = slice.getDroppedDims();
     unsigned next = 0;
     auto toExpr = [&](OpFoldResult f) {
-      if (auto value = dyn_cast<Value>(f))
-        return scalar(value);
-      return index(cast<IntegerAttr>(cast<Attribute>(f)).getInt());
+      auto fixed = getConstantIntValue(f);
+      return fixed ? index(*fixed) : scalar(cast<Value>(f));
     };
     for (unsigned axis = 0; axis < slice.getSourceType().getRank(); ++axis) {
       ExprRef position = toExpr(slice.getMixedOffsets()[axis]);
@@ -487,9 +493,8 @@ ExprRef Exprs::expand(Value tensor, ArrayRef<ExprRef> indices) {
     }
     return read(slice.getSource(), at);
   }
-  if (isa<linalg::FillOp>(def))
-    return scalar(def->getOperand(0));
-  return generic(def, tensor, indices);
+  return isa<linalg::FillOp>(def) ? scalar(def->getOperand(0))
+                                  : generic(def, tensor, indices);
 }
 
 } // namespace heed

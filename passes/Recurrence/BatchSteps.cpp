@@ -5,6 +5,7 @@
 // recurrence, whose steps read their rows of it: one product in place of one a
 // step.
 #include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/Rows.h"
 #include "passes/Algebra/TensorExpr.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
@@ -172,16 +173,18 @@ Value Batcher::rowOf(Value all, linalg::LinalgOp sum, size_t place, bool back) {
   OpBuilder before(scan), b(sum);
   Location loc = sum->getLoc();
   auto type = cast<RankedTensorType>(sum->getResult(0).getType());
-  SmallVector<OpFoldResult> sizes, offsets(vars.size(), b.getIndexAttr(0)),
-      strides(vars.size(), b.getIndexAttr(1));
+  attn::RowPlace at;
+  at.offsets.assign(vars.size(), b.getIndexAttr(0));
+  at.dropped.assign(vars.size(), false);
+  at.dropped[place] = true;
   for (auto [k, v] : llvm::enumerate(vars)) {
     size_t own = k - (k > place);
     if (k == place)
-      sizes.push_back(b.getIndexAttr(1));
+      at.sizes.push_back(b.getIndexAttr(1));
     else if (type.isDynamicDim(own))
-      sizes.push_back(writeExtent(before, loc, exprs->extent(v)));
+      at.sizes.push_back(writeExtent(before, loc, exprs->extent(v)));
     else
-      sizes.push_back(b.getIndexAttr(type.getDimSize(own)));
+      at.sizes.push_back(b.getIndexAttr(type.getDimSize(own)));
   }
   Value position = scan.step();
   if (mutated("batch-steps.first-row")) {
@@ -193,13 +196,16 @@ Value Batcher::rowOf(Value all, linalg::LinalgOp sum, size_t place, bool back) {
   } else if (!fromZero()) {
     position = arith::SubIOp::create(b, loc, position, scan.getLow());
   }
-  offsets[place] = position;
-  return tensor::ExtractSliceOp::create(b, loc, type, all, offsets, sizes,
-                                        strides);
+  at.offsets[place] = position;
+  return attn::readRow(b, loc, all, at, type);
 }
 
 bool Batcher::batch(linalg::LinalgOp sum) {
   Value result = sum->getResult(0);
+  // There is no slice of a tensor that is known to be empty.
+  if (llvm::is_contained(cast<RankedTensorType>(result.getType()).getShape(),
+                         0))
+    return false;
   exprs = std::make_unique<Exprs>(scan.getContext());
   vars.clear();
   ExprRef element = elementOverSteps(result);

@@ -26,10 +26,12 @@ using namespace heed;
 
 namespace {
 
-/// Whether a slice that drops \p dropped of \p rank axes has elements that lie
-/// apart.
-bool isApart(const llvm::SmallBitVector &dropped, int64_t rank) {
-  return rank > 0 && dropped.test(rank - 1) && !dropped.all();
+/// Whether a part of these sizes of a tensor of \p whole has elements that lie
+/// apart: of its last axis it has one, of others perhaps more.
+bool isApart(ArrayRef<OpFoldResult> sizes, RankedTensorType whole) {
+  auto isOne = [](OpFoldResult size) { return getConstantIntValue(size) == 1; };
+  return !sizes.empty() && isOne(sizes.back()) &&
+         whole.getShape().back() != 1 && !llvm::all_of(sizes, isOne);
 }
 
 /// The elements of \p slice, computed where they are read.
@@ -60,11 +62,17 @@ void writeApart(tensor::InsertSliceOp slice) {
   exprs.indexVars(slice.getDest(), vars, at);
   ExprRef here = exprs.truth(true);
   llvm::SmallBitVector dropped = slice.getDroppedDims();
-  for (auto [axis, offset] : llvm::enumerate(slice.getMixedOffsets())) {
-    if (!dropped.test(axis)) {
-      row.push_back(at[axis]);
+  for (auto [axis, place] : llvm::enumerate(
+           llvm::zip(slice.getMixedOffsets(), slice.getMixedSizes()))) {
+    auto [offset, size] = place;
+    // What is written whole, or at one position.
+    bool isWhole = getConstantIntValue(offset) == 0 &&
+                   (getConstantIntValue(size) != 1 ||
+                    slice.getDestType().getDimSize(axis) == 1);
+    if (!dropped.test(axis))
+      row.push_back(isWhole ? at[axis] : exprs.index(0));
+    if (isWhole)
       continue;
-    }
     auto value = dyn_cast<Value>(offset);
     ExprRef position =
         value
@@ -155,12 +163,10 @@ struct LowerScans : heed::impl::AttnLowerScansBase<LowerScans> {
     SmallVector<tensor::InsertSliceOp> writes;
     getOperation().walk([&](Operation *op) {
       if (auto read = dyn_cast<tensor::ExtractSliceOp>(op);
-          read &&
-          isApart(read.getDroppedDims(), read.getSourceType().getRank()))
+          read && isApart(read.getMixedSizes(), read.getSourceType()))
         reads.push_back(read);
       if (auto write = dyn_cast<tensor::InsertSliceOp>(op);
-          write &&
-          isApart(write.getDroppedDims(), write.getDestType().getRank()))
+          write && isApart(write.getMixedSizes(), write.getDestType()))
         writes.push_back(write);
     });
     llvm::for_each(reads, readApart);

@@ -58,6 +58,22 @@ case("""model m(q, k: f32[B, 3, N, 4], v: f32[B, 3, N, 8]; gamma: f32[3]) {
     renamed(retention, "retention_sized"))
 
 
+@case("""# Axes of one element beside the steps: MLIR would say by types alone which of them a row has not.
+model m(x: f32[1, H, N, F]) {
+  scan t in 0..N, S: f32[1, H, F] = 0, ring: f32[1, 1, 2, F] = 0 {
+    S[b,h,f] = S[b,h,f] + x[b,h,t,f]
+    ring[b, h:1, t % 2, f] = S[b,0,f]
+    o[b,h,t,f] = S[b,h,f] + ring[0,0,0,f]
+    last[h, f:F, b, t] = S[b,h,f]
+  }
+  return o, S, last
+}""", ["o", "S", "last"], [dict(x=(1, *s)) for s in [(2, 3, 1), (1, 4, 5), (3, 1, 1), (3, 40, 20)]])
+def ones(x):
+    S = x.cumsum(2)
+    first = [S[0, 0, t - t % 2] for t in range(x.shape[2])]
+    return dict(o=S + np.stack(first), S=S[:, :, -1], last=S.transpose(1, 3, 0, 2))
+
+
 @case("""model m(x: f32[B, N, D], w: f32[64, D], u: f32[64, 16], bias: f32[64]) {
   scan t in 0..N, h, c: f32[B, 16] = 0 {
     g[b, j:4, i:16] = (sum(d) x[b,t,d] * w[j*16 + i, d]) + (sum(k) h[b,k] * u[j*16 + i, k]) + bias[j*16 + i]

@@ -89,6 +89,12 @@ def lines(body, indent):
         elif isinstance(s, Apply):
             args = list(s.args) + [f"{name} = {expr(value)}" for name, value in s.static]
             yield f"{pad}{', '.join(s.names)} = {s.f}({', '.join(args)})"
+        elif isinstance(s, Scan):
+            states = "".join(f", {name}: f32[{', '.join(expr(x.extent) for x in at)}] = {start if isinstance(start, str) else expr(start)}"
+                             for name, at, start in s.states)
+            yield f"{pad}scan {s.var} in {expr(s.lo, 5)}..{expr(s.hi, 5)}{states} {{"
+            yield from lines(s.body, indent + 1)
+            yield pad + "}"
         elif isinstance(s, For):
             yield f"{pad}for {s.var} in {expr(s.lo, 5)}..{expr(s.hi, 5)} {{"
             yield from lines(s.body, indent + 1)

@@ -125,6 +125,9 @@ def split(model, u, dims, arrays, rng):
     def statement(s):
         if isinstance(s, For):
             return replace(s, body=tuple(map(statement, s.body)))
+        if isinstance(s, Scan):
+            return replace(s, states=tuple((name, binders(at), start) for name, at, start in s.states), body=tuple(map(statement, s.body)),
+                           rows=tuple((name, shape(extents)) for name, extents in s.rows))
         if isinstance(s, Let):
             return replace(s, shape=shape(s.shape))
         if not isinstance(s, Equation):

@@ -6,6 +6,7 @@ from inputs import INFINITE, MASKED
 from ranges import same, settle
 from respell import respelled
 import planned
+import recurrences
 import sizes
 
 feature("intermediate result", "respelled", "two attentions", "parameters")
@@ -14,7 +15,7 @@ feature("intermediate result", "respelled", "two attentions", "parameters")
 def network(d):
     """The tensor that a model is about."""
     kind = d.one("attention", "attention", "attention", "stream", "stream", "chain", "embedding", "integers", "linear", "linear", "projections", "projections",
-                 "long", "columns", "columns", "layers", "rows", "rows", "reductions")
+                 "long", "columns", "columns", "layers", "rows", "rows", "reductions", "recurrence", "recurrence")
     if kind == "stream":
         x, keys = blocks.walk_blocks(d, *blocks.stream(d))
         return blocks.ending(d, x, keys)
@@ -24,6 +25,9 @@ def network(d):
     if kind == "layers":
         x, keys = blocks.stream(d)
         return blocks.ending(d, *(blocks.loop(d, x, keys) or blocks.walk_blocks(d, x, keys)))
+    if kind == "recurrence":
+        x, keys = blocks.stream(d)
+        return blocks.ending(d, *(recurrences.recurrence(d, x, keys) or blocks.walk_blocks(d, x, keys)))
     if kind == "long":
         return planned.long_attention(d) or attention(d)
     if kind == "columns":
@@ -92,8 +96,9 @@ def unsayable(model):
                 return True
             if not any(isinstance(x, Expr) for x in s.left):
                 shapes[s.name] = tuple(x.outer.extent * x.inner.extent if isinstance(x, Merged) else x.extent for x in s.left)
-        elif isinstance(s, (Apply, Let, For)):
+        elif isinstance(s, (Apply, Let, For, Scan)):
             shapes.update({n: None for n in getattr(s, "names", ())})
+            shapes.update(dict(getattr(s, "rows", ())))
     return False
 
 

@@ -79,7 +79,8 @@ def equation(s, pad):
     else:
         value = over(left, expr(s.right))
     if at:
-        return f"{pad}store({tensor(s.name)}, ({''.join(expr(x) + ', ' for x in at)}), {value})"
+        places = "".join((expr(x) if isinstance(x, Expr) else "None") + ", " for x in s.left)
+        return f"{pad}store({tensor(s.name)}, ({places}), {value})"
     return f"{pad}{tensor(s.name)} = {value}"
 
 
@@ -95,6 +96,14 @@ def lines(body, indent):
         elif isinstance(s, Apply):
             args = [tensor(a) for a in s.args] + [f"{safe(name)}={expr(value)}" for name, value in s.static]
             yield f"{pad}{', '.join(map(tensor, s.names))} = {s.f}({', '.join(args)})"
+        elif isinstance(s, Scan):
+            for name, at, start in s.states:
+                value = tensor(start) if isinstance(start, str) else over(at, expr(start))
+                yield f"{pad}{tensor(name)} = {value}"
+            for name, shape in s.rows:
+                yield f"{pad}{tensor(name)} = collection(({''.join(expr(x) + ', ' for x in shape)}))"
+            yield f"{pad}for {safe(s.var)} in range({expr(s.lo)}, {expr(s.hi)}):"
+            yield from lines(s.body, indent + 1)
         elif isinstance(s, For):
             yield f"{pad}for {safe(s.var)} in range({expr(s.lo)}, {expr(s.hi)}):"
             yield from lines(s.body, indent + 1)

@@ -350,8 +350,8 @@ def tensor(extents, body, merged=None):
 
 
 def store(collection, at, t):
-    """One slice of a collection."""
-    key = tuple(int(val(x).v) for x in at)
+    """One slice of a collection, or the row of a step; None: all of an axis."""
+    key = tuple(slice(None) if x is None else int(val(x).v) for x in at)
     collection.v[key], collection.a[key] = t.v, t.a
 
 

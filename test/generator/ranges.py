@@ -29,6 +29,10 @@ def body_of(body, shapes, always):
             out.append(replace(s, left=left, right=right))
             if not any(isinstance(x, Expr) for x in s.left):
                 shapes[s.name] = tuple(x.outer.extent * x.inner.extent if isinstance(x, Merged) else x.extent for x in s.left)
+        elif isinstance(s, Scan):
+            shapes.update({name: tuple(x.extent for x in at) for name, at, _ in s.states})
+            out.append(replace(s, body=body_of(s.body, shapes, always)))
+            shapes.update(dict(s.rows))
         elif isinstance(s, For):
             out.append(replace(s, body=body_of(s.body, shapes, always)))
         else:

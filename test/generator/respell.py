@@ -21,7 +21,7 @@ def unique(model):
             s = replace(s, name=name)
         elif isinstance(s, Apply):
             s = replace(s, args=tuple(now.get(a, a) for a in s.args))
-        elif isinstance(s, For):
+        elif isinstance(s, (For, Scan)):
             return None
         body.append(s)
     return replace(model, body=tuple(body), results=tuple(now.get(r, r) for r in model.results))

@@ -135,6 +135,18 @@ class For:
 
 
 @dataclass(frozen=True)
+class Scan:
+    """A recurrence. `states`: (name, indices, start: a number or the name of a tensor). In the body a left side with the step, an Expr, leaves a
+    row; `rows`: (name, shape) of what all steps leave."""
+    var: str
+    lo: Expr
+    hi: Expr
+    states: tuple
+    body: tuple
+    rows: tuple
+
+
+@dataclass(frozen=True)
 class Apply:
     """`names = f(args; static)`, f a function over tensors."""
     names: tuple

@@ -40,6 +40,13 @@ def statements(u, body):
     for s in body:
         if isinstance(s, For):
             statements(u, s.body)
+        elif isinstance(s, Scan):
+            u.placed |= names(s.lo, s.hi)
+            u.valued |= names(s.lo, s.hi)
+            for name, at, _ in s.states:
+                u.shapes[name] = tuple(x.extent for x in at)
+            statements(u, s.body)
+            u.shapes.update(dict(s.rows))
         elif isinstance(s, Let):
             u.shapes[s.name] = s.shape
             extents(u, s.shape)
@@ -125,6 +132,11 @@ def degrees(model, name):
         for s in body:
             if isinstance(s, For):
                 for _ in range(3):  # until what a turn hands on is known
+                    walk_body(s.body)
+            elif isinstance(s, Scan):
+                known.update({name: known[start] if isinstance(start, str) else 0 if start == Num(0.0) else None for name, _, start in s.states})
+                known.update({name: 0 for name, _ in s.rows})
+                for _ in range(3):
                     walk_body(s.body)
             elif isinstance(s, Let):
                 known[s.name] = 0

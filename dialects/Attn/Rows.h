@@ -1,0 +1,31 @@
+//===- Rows.h - rows of tensors ---------------------------------*- C++ -*-===//
+//
+// A row is what a tensor has at positions of some axes, over the others. MLIR
+// lets a slice drop axes of one element, but says by types alone which: where
+// there are others of one element, they are dropped by a reshape.
+#ifndef HEED_DIALECTS_ATTN_ROWS_H
+#define HEED_DIALECTS_ATTN_ROWS_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace heed::attn {
+
+/// Where a row lies: offset and size of each axis of the tensor; the size of an
+/// axis that the row has not is 1.
+struct RowPlace {
+  llvm::SmallVector<mlir::OpFoldResult> offsets, sizes;
+  llvm::SmallVector<bool> dropped;
+};
+
+/// The row of \p tensor, of \p type.
+mlir::Value readRow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor,
+                    const RowPlace &place, mlir::RankedTensorType type);
+
+/// \p tensor with \p row there.
+mlir::Value writeRow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value row,
+                     mlir::Value tensor, const RowPlace &place);
+
+} // namespace heed::attn
+
+#endif

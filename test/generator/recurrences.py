@@ -1,0 +1,136 @@
+"""Productions of recurrences: a stream's rows one after the other, through states of the same axes or of one more, in either direction."""
+from draw import *
+from masks import text
+
+feature("recurrence", "counted back", "matrix state", "second state", "frozen rows", "given start", "step layout", "mixed state")
+
+
+def recurrence(d, x, keys):
+    """x with its rows [.., n, i] run through a scan, over the same keys."""
+    if len(keys) < 2 or len(keys) > 3 or not d.have("recurrence"):
+        return None
+    scan = Steps(d, x, keys)
+    if d.have("matrix state", 0.4):
+        scan.matrix()
+    else:
+        scan.vector()
+    return scan.close(), keys
+
+
+class Steps:
+    """A scan under construction."""
+
+    def __init__(self, d, x, keys):
+        self.d, self.x, self.keys = d, x, keys
+        self.n, self.others = keys[-2], [k for k in keys if k != keys[-2]]
+        self.count = d.extents[self.n]
+        self.t = d.name("t")
+        self.at = self.count - 1 - Name(self.t) if d.have("counted back", 0.4) else Name(self.t)
+        self.states, self.body = [], []
+
+    def row(self, tensor):
+        return tensor.at(**{self.n: self.at})
+
+    def state(self, stem, keys, start=0.0):
+        name = self.d.name(stem)
+        if start == 0.0 and self.d.have("given start", 0.3):
+            start = self.d.input("s", keys).name
+        self.states.append((name, tuple(self.d.index(k) for k in keys), Num(start) if isinstance(start, float) else start))
+        return T(name, [(k, self.d.extents[k]) for k in keys])
+
+    def line(self, tensor, right):
+        self.body.append(Equation(tensor.name, tuple(self.d.index(k) for k, _ in tensor.axes), right))
+
+    def local(self, stem, keys, right):
+        name = self.d.name(stem)
+        tensor = T(name, [(k, self.d.extents[k]) for k in keys])
+        self.line(tensor, right)
+        return tensor
+
+    def decay(self, keys):
+        """Between 0 and 1: a number, of each channel, or what the row says."""
+        d = self.d
+        kind = d.random.randrange(4)
+        if kind == 0:
+            return Num(d.one(0.5, 0.875, 0.0, 1.0))
+        if kind == 1:
+            return Call("sigmoid", (d.input("g", keys[-1:]).at(),))
+        if kind == 2:
+            return Call("sigmoid", (self.row(self.x),)) if set(self.others) <= set(keys) else Num(0.75)
+        return Call("exp", (-Call("abs", (d.input("g", [k for k in keys if d.chance(0.6)]).at(),)),))
+
+    def frozen(self, old, new):
+        """Beyond a length the state stays."""
+        batch = self.others[:-1]
+        if not batch or not self.d.have("frozen rows", 0.3):
+            return new
+        length = self.d.input("len", batch, "i32", ("integer", 0, f"{text(self.count)} + 1"))
+        return If(Name(self.t) < length.at(), new, old)
+
+    def vector(self):
+        d, i = self.d, self.others[-1]
+        s = self.state("h", self.others)
+        entering = self.row(self.x)
+        if d.chance(0.4):
+            j = d.key("j", d.extents[i])
+            w = d.input("w", [i, j], recipe=("weight", "4"))
+            entering = d.sum([j], self.x.at(**{self.n: self.at, i: Name(j)}) * w.at())
+            if d.chance(0.5):
+                entering = self.local("u", self.others, entering).at()
+        if d.have("mixed state", 0.4):
+            j = d.key("j", d.extents[i])
+            u = d.input("w", [i, j], recipe=("weight", "4"))
+            new = Call("tanh", (d.sum([j], s.at(**{i: Name(j)}) * u.at()) * 0.5 + entering,))
+        else:
+            new = d.one(lambda: self.decay(self.others) * s.at() + entering,
+                        lambda: Call("tanh", (s.at() * 0.5 + entering,)),
+                        lambda: s.at() + (entering - s.at()) * 0.25)()
+        out = s.at()
+        if d.have("second state", 0.4):
+            top = self.state("top", self.others, d.one(0.0, float("-inf"))) if d.chance(0.5) else self.state("z", self.others)
+            more = Call("max", (top.at(), s.at())) if top.name.startswith("top") else self.decay(self.others) * top.at() + s.at() * 0.5
+            lines = [(s, self.frozen(s.at(), new)), (top, more)]
+            for tensor, right in lines if d.chance(0.6) else lines[::-1]:
+                self.line(tensor, right)
+            out = out + top.at()
+        else:
+            self.line(s, self.frozen(s.at(), new))
+        self.out = out if d.chance(0.6) else out * 0.5 + self.row(self.x)
+
+    def matrix(self):
+        """S = a S + k v^T, read by q; a normaliser beside it at times."""
+        d, i = self.d, self.others[-1]
+        e = d.key("e", d.dim("E", "width"))
+        batch = self.others[:-1]
+        q, k = (d.input(stem, d.shuffled(batch + [self.n, e])) for stem in "qk")
+        S = self.state("S", d.shuffled(batch + [e, i]))
+        a = self.decay([e]) if d.chance(0.5) else self.decay(self.others)
+        kv = self.row(k) * self.row(self.x)
+        after = d.chance(0.7)
+        update = (S, self.frozen(S.at(), a * S.at() + kv if d.chance(0.5) else kv + S.at() * a))
+        read = d.sum([e], self.row(q) * S.at())
+        lines = [update] if after else []
+        if d.have("second state", 0.3):
+            z = self.state("z", batch + [e], 1.0)
+            lines.append((z, z.at() * 0.5 + Call("abs", (self.row(k),))))
+            read = read / (d.sum([e], Call("abs", (self.row(q),)) * z.at()) + 1.0)
+        for tensor, right in lines:
+            self.line(tensor, right)
+        if not after:
+            read = self.local("o", self.others, read).at()
+            self.line(*update)
+        self.out = read
+
+    def close(self):
+        d = self.d
+        name = d.name("y")
+        axes = list(self.keys)
+        if d.have("step layout", 0.4):
+            d.random.shuffle(axes)
+        left = tuple(self.at if k == self.n else d.index(k) for k in axes)
+        self.body.append(Equation(name, left, self.out))
+        shape = tuple(d.extents[k] for k in axes)
+        d.body.append(Scan(self.t, Num(0), self.count, tuple(self.states), tuple(self.body), ((name, shape),)))
+        if d.chance(0.3):
+            d.also.append(d.one(*(s[0] for s in self.states)))
+        return T(name, list(zip(axes, shape)))
