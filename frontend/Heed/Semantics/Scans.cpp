@@ -42,6 +42,13 @@ bool Analysis::isState(StringRef name, const Env &env) {
   });
 }
 
+/// Does a state of type `to` take values of type `from` as they are, or
+/// rounded? What makes an integer of a real, or a number of a truth, says so.
+static bool takes(Ty to, Ty from) {
+  return (from == Ty::Bool) == (to == Ty::Bool) &&
+         (isReal(to) || !isReal(from));
+}
+
 //===----------------------------------------------------------------------===//
 // The statement
 //===----------------------------------------------------------------------===//
@@ -68,6 +75,13 @@ std::optional<TensorVal> Analysis::startOf(const Carried &state,
   const Info *i = infer(init, scope, eq);
   if (!i)
     return std::nullopt;
+  if (i->isNoValue() || !takes(*elem, i->ty)) {
+    error(init.range,
+          format("'{}' starts with {}, expected {}", name,
+                 i->isNoValue() ? kindOf(*i) : spelling(i->ty).str(),
+                 spelling(*elem)));
+    return std::nullopt;
+  }
   if (i->whole) {
     Binding whole;
     if (!lowerWhole(init, scope, nullptr, whole))
@@ -94,11 +108,6 @@ std::optional<TensorVal> Analysis::startOf(const Carried &state,
     tensor->shape = *shape;
     return tensor->elem == *elem ? *tensor
                                  : convert(*tensor, *elem, init.range);
-  }
-  if (i->isNoValue() || i->ty == Ty::Bool != (*elem == Ty::Bool)) {
-    error(init.range, format("'{}' starts with {}, expected {}", name,
-                             kindOf(*i), spelling(*elem)));
-    return std::nullopt;
   }
   for (const Size &extent : *shape) {
     Idx &idx = newIdx(eq);
@@ -133,6 +142,13 @@ bool Analysis::afterStep(const Carried &state, const TensorVal &start,
                              name, str(tensor->shape), str(start.shape)),
                       Note{state.name.range, "declared here"}))
       return false;
+  if (!takes(start.elem, tensor->elem))
+    return error(now.place,
+                 format("the state '{}' is {} after a step, expected {}: write "
+                        "{}( )",
+                        name, spelling(tensor->elem), spelling(start.elem),
+                        spelling(start.elem)),
+                 Note{state.name.range, "declared here"});
   tensor->live = nullptr; // what is absent is 0
   if (tensor->elem != start.elem)
     tensor = convert(*tensor, start.elem, now.place);
@@ -352,6 +368,12 @@ Analysis::updated(const TensorVal &state, const TensorVal &row,
                              str(row.shape), str(rest)),
                       {}))
       return std::nullopt;
+  if (!takes(state.elem, row.elem)) {
+    error(place, format("a row of '{}' is {}, expected {}: write {}( )", name,
+                        spelling(row.elem), spelling(state.elem),
+                        spelling(state.elem)));
+    return std::nullopt;
+  }
   TensorVal converted =
       row.elem == state.elem ? row : convert(row, state.elem, place);
   step.from = state.value;
