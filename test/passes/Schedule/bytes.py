@@ -66,7 +66,8 @@ def wrapped(x):
 SIZES = [(n, k, m) for n in (0, 1, 7, 9, 70) for k in (0, 1, 2, 3, 64, 65, 1027) for m in (1, 16, 49, 100)]
 words = set(pathlib.Path("/proc/cpuinfo").read_text().split())
 VNNI = {"avx512_bf16", "avx512_bitalg", "avx512_vbmi2", "avx512_vnni", "avx512ifma", "avx512vbmi"}
-for target in ("x86-64-v3", "x86-64-v4", *["x86-64-v4-vnni"] * (VNNI <= words)):
+AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
+for target in ("x86-64-v3", *["x86-64-v4"] * (AVX512 <= words), *["x86-64-v4-vnni"] * (VNNI <= words)):
     plain, turned = (compiled(name, text, target) for name, text in (("plain", PLAIN), ("turned", TURNED)))
     for n, k, m in SIZES:
         a, b = drawn(n, k), drawn(k, m)
