@@ -40,6 +40,8 @@ def causal(q, k, v):
     return softmax(scores(q, k), live=j <= i + k.shape[2] - q.shape[2]) @ v
 
 
+# With vectors of 8 two queries are a tile as soon as two rows.
+FEW = "a query at a time" if "avx512f" in open("/proc/cpuinfo").read().split() else "streaming attention"
 # name: (a schedule of it, inputs as (shape, what is read of it), body, oracle); shapes and parts in dims of the sizes
 MODELS = {
     "tiles": ("streaming attention", dict(q=("N 4", "N 2"), k=("M 4", "M 2"), v=("M 8", "M 3")), """  s[i,j] = sum(e:2) q[i,e] * k[j,e]
@@ -51,7 +53,7 @@ MODELS = {
     "axes": ("streaming attention", dict(q=("5 9 N", "3 7 N"), k=("5 300 N", "3 77 N"), v=("5 300 20", "3 77 20")), """  s[h:3,i:7,j:77] = sum(e) q[h,i,e] * k[h,j,e]
   p[h,i,j] = softmax(j) s[h,i,j]
   return o[h:3,i,f] = sum(j:77) p[h,i,j] * v[h,j,f]""", lambda q, k, v: softmax(scores(q, k)) @ v),
-    "few": ("a query at a time", dict(q=("8 3 64", "6 2 50"), k=("2 400 64", "2 333 50"), v=("2 400 64", "2 333 40")), """  s[h:6,i:2,j:333] = sum(e:50) q[h,i,e] * k[h/4,j,e]
+    "few": (FEW, dict(q=("8 3 64", "6 2 50"), k=("2 400 64", "2 333 50"), v=("2 400 64", "2 333 40")), """  s[h:6,i:2,j:333] = sum(e:50) q[h,i,e] * k[h/4,j,e]
   p[h,i,j] = softmax(j) s[h,i,j]
   return o[h,i,f:40] = sum(j:333) p[h,i,j] * v[h/4,j,f]""", grouped),
     "offsets": ("streaming attention", dict(q=("2 40 E", "2 33 E"), k=("2 50 E", "2 45 E"), v=("2 50 5", "2 45 3"), r=("120 E", "120 E")), """  s[h,i:33,j:45] = sum(e) q[h,i,e] * (k[h,j,e] + r[j - i + 40, e])
