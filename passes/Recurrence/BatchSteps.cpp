@@ -44,6 +44,7 @@ private:
   std::optional<bool> countsBack(ExprRef element);
   size_t placeOfSteps(ExprRef element);
   bool isStep(ExprRef e);
+  bool isLast(ExprRef number);
   bool fromZero() { return getConstantIntValue(scan.getLow()) == 0; }
   ExprRef indexed(ExprRef element, bool back);
   Value rowOf(Value all, linalg::LinalgOp sum, size_t place, bool back);
@@ -102,6 +103,29 @@ ExprRef Batcher::elementOverSteps(Value sum) {
   return isOutside ? element : nullptr;
 }
 
+/// Whether \p number is the last step, the end of the range less 1.
+bool Batcher::isLast(ExprRef number) {
+  Value high = scan.getHigh();
+  if (std::optional<int64_t> end = getConstantIntValue(high))
+    return Exprs::constantInt(number) == *end - 1;
+  if (number->kind == ExprKind::Scalar) { // computed outside
+    Operation *op = number->value.getDefiningOp();
+    if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op))
+      return false;
+    std::optional<int64_t> by = getConstantIntValue(op->getOperand(1));
+    return op->getOperand(0) == high && by == (isa<arith::AddIOp>(op) ? -1 : 1);
+  }
+  if (!number->isOp("arith.addi") && !number->isOp("arith.subi"))
+    return false;
+  ExprRef whole = exprs->scalar(high);
+  int64_t less = number->isOp("arith.addi") ? -1 : 1;
+  for (int k : {0, 1})
+    if (number->operand(k) == whole &&
+        Exprs::constantInt(number->operand(1 - k)) == less)
+      return k == 0 || less == -1;
+  return false;
+}
+
 /// Whether rows are read from the last to the first, where all are read in one
 /// order: then the index more is a position, not a step.
 std::optional<bool> Batcher::countsBack(ExprRef element) {
@@ -112,7 +136,8 @@ std::optional<bool> Batcher::countsBack(ExprRef element) {
       return;
     for (ExprRef at : e->operands) {
       bool forward = isStep(at);
-      bool reverse = at->isOp("arith.subi") && isStep(at->operand(1));
+      bool reverse = at->isOp("arith.subi") && isStep(at->operand(1)) &&
+                     isLast(at->operand(0));
       if (!forward && !reverse)
         continue;
       alike &= !back || *back == reverse;
@@ -164,7 +189,10 @@ ExprRef Batcher::indexed(ExprRef element, bool back) {
       element, [&](ExprRef e) { return isStep(e) ? step : nullptr; });
   // A row counted back stands at the position itself.
   return !back ? element : exprs->rewrite(element, [&](ExprRef e) {
-    return e->isOp("arith.subi") && e->operand(1) == step ? at : nullptr;
+    return e->isOp("arith.subi") && e->operand(1) == step &&
+                   isLast(e->operand(0))
+               ? at
+               : nullptr;
   });
 }
 

@@ -34,6 +34,18 @@ bool isApart(ArrayRef<OpFoldResult> sizes, RankedTensorType whole) {
          whole.getShape().back() != 1 && !llvm::all_of(sizes, isOne);
 }
 
+/// Computes \p element in place of \p slice.
+void replace(Operation *slice, Exprs &exprs, ExprRef element,
+             ArrayRef<unsigned> vars) {
+  OpBuilder b(slice);
+  Type type = slice->getResult(0).getType();
+  Value value = writeTensor(b, slice->getLoc(), exprs, element, vars);
+  if (value.getType() != type)
+    value = tensor::CastOp::create(b, slice->getLoc(), type, value);
+  slice->replaceAllUsesWith(ValueRange{value});
+  slice->erase();
+}
+
 /// The elements of \p slice, computed where they are read.
 void readApart(tensor::ExtractSliceOp slice) {
   Exprs exprs(slice.getContext());
@@ -45,12 +57,7 @@ void readApart(tensor::ExtractSliceOp slice) {
     element = exprs.rewrite(element, [&](ExprRef e) -> ExprRef {
       return e->kind == ExprKind::Scalar ? exprs.index(0) : nullptr;
     });
-  OpBuilder b(slice);
-  Value value = writeTensor(b, slice.getLoc(), exprs, element, vars);
-  if (value.getType() != slice.getType())
-    value = tensor::CastOp::create(b, slice.getLoc(), slice.getType(), value);
-  slice.replaceAllUsesWith(value);
-  slice.erase();
+  replace(slice, exprs, element, vars);
 }
 
 /// The tensor that \p slice is written to, with each element computed: the one
@@ -96,12 +103,7 @@ void writeApart(tensor::InsertSliceOp slice) {
                                  exprs.read(slice.getDest(), at), false);
   if (mutated("lower-scans.write-everywhere"))
     element = exprs.read(slice.getSource(), row);
-  OpBuilder b(slice);
-  Value value = writeTensor(b, slice.getLoc(), exprs, element, vars);
-  if (value.getType() != slice.getType())
-    value = tensor::CastOp::create(b, slice.getLoc(), slice.getType(), value);
-  slice.replaceAllUsesWith(value);
-  slice.erase();
+  replace(slice, exprs, element, vars);
 }
 
 /// Outputs of \p scan whose steps are their last axis get them as the first,

@@ -58,6 +58,21 @@ case("""model m(q, k: f32[B, 3, N, 4], v: f32[B, 3, N, 8]; gamma: f32[3]) {
     renamed(retention, "retention_sized"))
 
 
+@case("""# Rows counted back from the end of a tensor that has more of them than there are steps: not the last one first.
+model m(x: f32[K, D], w: f32[D, D], y: f32[N]) {
+  scan t in 0..N, r: f32[D] = 0 {
+    r[d] = 0.5 * r[d] + y[t] * (sum(e) x[K - 1 - t, e] * w[d, e])
+    z[t, d] = r[d]
+  }
+  return z
+}""", ["z"], [dict(x=(k, d), w=(d, d), y=(n,)) for k, n, d in [(9, 4, 3), (5, 5, 2), (40, 33, 20)]])
+def from_a_later_end(x, w, y):
+    r, z = np.zeros(x.shape[1]), np.zeros((len(y), x.shape[1]))
+    for t in range(len(y)):
+        r = z[t] = 0.5 * r + y[t] * (w @ x[len(x) - 1 - t])
+    return dict(z=z)
+
+
 @case("""# Axes of one element beside the steps: MLIR would say by types alone which of them a row has not.
 model m(x: f32[1, H, N, F]) {
   scan t in 0..N, S: f32[1, H, F] = 0, ring: f32[1, 1, 2, F] = 0 {
