@@ -99,6 +99,9 @@ private:
 
   //===--- Loops.cpp ------------------------------------------------------===//
   void poison(const ast::Stmt &stmt, Env &env);
+  std::optional<std::pair<Size, Size>>
+  loopRange(StringRef what, const ast::Name &var, const ast::Expr &lo,
+            const ast::Expr &hi, const EnvPtr &env);
   bool executeFor(const ast::ForStmt &stmt, Frame &frame);
   bool carry(const ast::ForStmt &stmt, const Env &env, RolledFor &step,
              std::vector<std::string> &carried);
@@ -453,12 +456,6 @@ private:
                llvm::function_ref<bool(const ast::Expr &, const Scope &)> of);
   /// Does `expr` hold a read that only a guard may keep in range?
   bool needsGuard(const ast::Expr &expr, const Scope &scope, Equation &eq);
-  /// A part of an equation that becomes a tensor of its own, before the rest.
-  struct Hoisted {
-    SmallVector<Idx *, 4> axes;
-    size_t firstGuard = 0; ///< it is evaluated under the guards from this one
-    Equation::Guards guards;
-  };
   Hoisted hoist(ArrayRef<const ast::Expr *> parts, const Scope &scope,
                 Equation &eq, ArrayRef<Idx *> used, ArrayRef<Idx *> bound);
   SmallVector<const Idx *, 4> neededLoops(ArrayRef<const ast::Expr *> parts,

@@ -60,6 +60,13 @@ struct OpenScan { ///< its variable, its range, its states
   Size reversed() const { return lo + hi - 1 - Size::atom(turn); }
 };
 
+/// A part of an equation that becomes a tensor of its own, before the rest.
+struct Hoisted {
+  SmallVector<Idx *, 4> axes;
+  size_t firstGuard = 0; ///< it is evaluated under the guards from this one
+  Equation::Guards guards;
+};
+
 } // namespace heed::sema
 
 #endif // HEED_FRONTEND_HEED_SEMANTICS_FRAMES_H

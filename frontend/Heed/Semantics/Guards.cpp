@@ -72,9 +72,9 @@ bool Analysis::needsGuard(const Expr &expr, const Scope &scope, Equation &eq) {
 /// turn the rest is not evaluated, but this is. So what keeps its reads in
 /// range goes with it: the guards around, with the indices that they read, and
 /// that such a loop has a turn.
-Analysis::Hoisted Analysis::hoist(ArrayRef<const Expr *> parts,
-                                  const Scope &scope, Equation &eq,
-                                  ArrayRef<Idx *> used, ArrayRef<Idx *> bound) {
+Hoisted Analysis::hoist(ArrayRef<const Expr *> parts, const Scope &scope,
+                        Equation &eq, ArrayRef<Idx *> used,
+                        ArrayRef<Idx *> bound) {
   Hoisted result;
   for (Idx *idx : used)
     if (!llvm::is_contained(bound, idx))

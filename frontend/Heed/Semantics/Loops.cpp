@@ -89,19 +89,31 @@ void Analysis::poison(const Stmt &stmt, Env &env) {
     env.names[name] = Binding();
 }
 
+/// From where to where the variable of a loop, or of a scan, goes.
+std::optional<std::pair<Size, Size>>
+Analysis::loopRange(StringRef what, const Name &var, const Expr &lo,
+                    const Expr &hi, const EnvPtr &env) {
+  auto from = sizeValue(lo, env, format("the start of the {}", what));
+  auto to = sizeValue(hi, env, format("the end of the {}", what));
+  if (!from || !to)
+    return std::nullopt;
+  if (auto known = lookup(*env, var.text)) {
+    error(var.range,
+          format("{} variable '{}' hides a name in scope", what, var.text),
+          known->place.isValid()
+              ? ArrayRef<Note>(Note{known->place, "defined here"})
+              : ArrayRef<Note>());
+    return std::nullopt;
+  }
+  return std::pair(*from, *to);
+}
+
 bool Analysis::executeFor(const ForStmt &stmt, Frame &frame) {
-  auto lo = sizeValue(*stmt.lo, frame.env, "the start of the loop");
-  auto hi = sizeValue(*stmt.hi, frame.env, "the end of the loop");
-  if (!lo || !hi)
+  auto range = loopRange("loop", stmt.var, *stmt.lo, *stmt.hi, frame.env);
+  if (!range)
     return false;
-  if (auto known = lookup(*frame.env, stmt.var.text))
-    return error(
-        stmt.var.range,
-        format("loop variable '{}' hides a name in scope", stmt.var.text),
-        known->place.isValid()
-            ? ArrayRef<Note>(Note{known->place, "defined here"})
-            : ArrayRef<Note>());
-  auto from = lo->constant(), to = hi->constant();
+  auto &[lo, hi] = *range;
+  auto from = lo.constant(), to = hi.constant();
   // One turn or none is no loop.
   if (!from || !to || *to - *from > 1) {
     bool outerUnroll = needsUnroll;
@@ -115,7 +127,7 @@ bool Analysis::executeFor(const ForStmt &stmt, Frame &frame) {
     bool staticBefore = staticArgument;
     auto callsBefore = numCalls;
     RolledFor loop;
-    bool ok = rolledFor(stmt, *lo, *hi, frame, loop);
+    bool ok = rolledFor(stmt, lo, hi, frame, loop);
     --rolled;
     --speculating;
     bool unroll = needsUnroll && from && to;

@@ -196,31 +196,24 @@ void Analysis::stackRows(const OpenScan &scan, const Env &env, Scan &step,
 
 /// Long: what is open in the body is closed behind it.
 bool Analysis::executeScan(const ScanStmt &stmt, Frame &frame) {
-  auto lo = sizeValue(*stmt.lo, frame.env, "the start of the scan");
-  auto hi = sizeValue(*stmt.hi, frame.env, "the end of the scan");
-  if (!lo || !hi)
+  auto range = loopRange("scan", stmt.var, *stmt.lo, *stmt.hi, frame.env);
+  if (!range)
     return false;
-  if (auto known = lookup(*frame.env, stmt.var.text))
-    return error(
-        stmt.var.range,
-        format("scan variable '{}' hides a name in scope", stmt.var.text),
-        known->place.isValid()
-            ? ArrayRef<Note>(Note{known->place, "defined here"})
-            : ArrayRef<Note>());
-  if (!sizes.nonNegative(*hi - *lo)) {
-    if (sizes.nonNegative(*lo - *hi - 1))
+  Size lo = range->first, hi = range->second;
+  if (!sizes.nonNegative(hi - lo)) {
+    if (sizes.nonNegative(lo - hi - 1))
       return error(stmt.hi->range, format("the scan goes from {} to {}: it "
                                           "ends before it begins",
-                                          sizes.str(*lo), sizes.str(*hi)));
-    requireLessEqual(*lo, *hi, stmt.hi->range,
+                                          sizes.str(lo), sizes.str(hi)));
+    requireLessEqual(lo, hi, stmt.hi->range,
                      "the scan goes from {0} to {1}: it ends before it begins");
   }
   Scan step;
   step.place = stmt.range;
-  step.lo = useOf(sizes, *lo);
-  step.hi = useOf(sizes, *hi);
+  step.lo = useOf(sizes, lo);
+  step.hi = useOf(sizes, hi);
   std::vector<TensorVal> starts;
-  OpenScan scan{0, *lo, *hi, frame.env.get(), {}};
+  OpenScan scan{0, lo, hi, frame.env.get(), {}};
   for (const Carried &state : stmt.state) {
     if (llvm::is_contained(scan.states, state.name.text))
       return error(state.name.range,
@@ -247,13 +240,13 @@ bool Analysis::executeScan(const ScanStmt &stmt, Frame &frame) {
   std::map<std::string, Binding> stacks;
   auto body = [&] {
     llvm::SaveAndRestore into(sink, &step.body);
-    auto constant = lo->constant();
-    int64_t least = constant                 ? *constant
-                    : sizes.nonNegative(*lo) ? 0
-                                             : INT64_MIN;
+    auto constant = lo.constant();
+    int64_t least = constant                ? *constant
+                    : sizes.nonNegative(lo) ? 0
+                                            : INT64_MIN;
     Size turn = sizes.loop(stmt.var.text, least);
     scan.turn = step.turn = *turn.asAtom();
-    loops.push_back({step.turn, *lo, *hi});
+    loops.push_back({step.turn, lo, hi});
     scans.push_back(scan);
     ++rolled;
     // What is checked in the body is known only where the body runs.
