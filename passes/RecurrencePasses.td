@@ -81,6 +81,20 @@ def AttnBatchSteps : Pass<"attn-batch-steps", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def AttnRaiseLinearAttention : Pass<"attn-raise-linear-attention", "::mlir::func::FuncOp"> {
+  let summary = "Recurrences and causal sums as linear attentions";
+  let description = [{ TODO }];
+  let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def AttnChunkLinearAttention : Pass<"attn-chunk-linear-attention", "::mlir::func::FuncOp"> {
+  let summary = "The form of each linear attention: one step, parallel, chunked";
+  let description = [{ TODO }];
+  let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def AttnLowerScans : Pass<"attn-lower-scans", "::mlir::func::FuncOp"> {
   let summary = "Recurrences as loops over their steps";
   let description = [{

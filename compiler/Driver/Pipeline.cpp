@@ -90,6 +90,8 @@ void heed::registerPipelineDialects(DialectRegistry &registry) {
 void heed::buildAttentionPipeline(OpPassManager &passes, bool split) {
   passes.addPass(createAttnVerifyFrontEnd());
   passes.addNestedPass<func::FuncOp>(createAttnBatchSteps());
+  passes.addNestedPass<func::FuncOp>(createAttnRaiseLinearAttention());
+  passes.addNestedPass<func::FuncOp>(createAttnChunkLinearAttention());
   passes.addNestedPass<func::FuncOp>(createAttnLowerScans());
   passes.addNestedPass<func::FuncOp>(createAttnFuseElementwise());
   passes.addPass(createCanonicalizerPass());

@@ -56,4 +56,59 @@ def Attn_StepOp : Attn_Op<"step", [Pure, Terminator, AttrSizedOperandSegments, H
   }];
 }
 
+def Attn_LinearAttentionOp : Attn_Op<"linear_attention", [Pure, AttrSizedOperandSegments, AggregatedOpInterface]> {
+  let summary = "Linear attention: a recurrence whose state is a sum of products of keys and values, read by queries";
+  let description = [{
+    The loop dims are, in this order, `batch` dims, the step, `contract` and `value` dims. With x = batch dims, t = the
+    step, e = contract dims, f = value dims, and each operand read through its map:
+
+    ```text
+    S_0[x,e,f] = start[x,e,f]                                          0 without `start`
+    S_t[x,e,f] = decay[x,t,e,f] * S_(t-1)[x,e,f] + key[x,t,e] * value[x,t,f]     without `decay` the state stays
+    O[x,t,f]   = sum_e query[x,t,e] * S_t[x,e,f]                       `before`: * S_(t-1)[x,e,f]
+    ```
+    Results: O and the last state. A NaN or an infinity of a step enters the outputs of that step and of later ones alone.
+
+    - linear_attention.c1  `sizes` holds one index per loop dim.
+    - linear_attention.c2  There is one map per operand but `start`; it takes the loop dims and has one result per axis of
+      its operand, each a loop dim, none twice.
+    - linear_attention.c3  The maps of query and key use no value dim, that of value no contract dim.
+    - linear_attention.c4  The output has batch dims, step and value dims as axes; the state has batch, contract and
+      value dims, and `start` its type.
+
+    ```mlir
+    %o, %S = attn.linear_attention dims(batch = 2, contract = 1, value = 1) sizes(%B, %H, %N, %E, %F)
+        query(%q : tensor<?x?x?x?xf32>) key(%k : tensor<?x?x?x?xf32>) value(%v : tensor<?x?x?x?xf32>)
+        decay(%gamma : tensor<?xf32>) start(%S0 : tensor<?x?x?x?xf32>) maps [#q, #q, #v, #h]
+        : tensor<?x?x?x?xf32>, tensor<?x?x?x?xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<Index>:$sizes, RankedTensorOf<[F32]>:$query, RankedTensorOf<[F32]>:$key,
+                       RankedTensorOf<[F32]>:$value, Optional<RankedTensorOf<[F32]>>:$decay,
+                       Optional<RankedTensorOf<[F32]>>:$start, ConfinedAttr<I64Attr, [IntNonNegative]>:$numBatch,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$numContract, ConfinedAttr<I64Attr, [IntNonNegative]>:$numValue,
+                       AffineMapArrayAttr:$maps, UnitAttr:$before);
+  let results = (outs RankedTensorOf<[F32]>:$output, RankedTensorOf<[F32]>:$state);
+  let assemblyFormat = [{
+    `dims` `(` `batch` `=` $numBatch `,` `contract` `=` $numContract `,` `value` `=` $numValue `)` `sizes` `(` $sizes `)` `query` `(` $query `:` type($query) `)`
+    `key` `(` $key `:` type($key) `)` `value` `(` $value `:` type($value) `)` (`decay` `(` $decay^ `:` type($decay) `)`)?
+    (`start` `(` $start^ `:` type($start) `)`)? (`before` $before^)? `maps` $maps attr-dict `:` type($output) `,` type($state)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> decomposeOperation(::mlir::OpBuilder &b);
+    /// Numbers of loop dims.
+    unsigned stepDim() { return getNumBatch(); }
+    unsigned firstContract() { return getNumBatch() + 1; }
+    unsigned firstValue() { return firstContract() + getNumContract(); }
+    unsigned numLoops() { return firstValue() + getNumValue(); }
+    /// The map of the operand that `maps` has at \p which: query, key, value, decay.
+    ::mlir::AffineMap map(unsigned which) { return ::llvm::cast<::mlir::AffineMapAttr>(getMaps()[which]).getValue(); }
+    /// The state before the first step.
+    ::mlir::Value makeStart(::mlir::OpBuilder &b);
+    /// What step \p position makes of \p state: the state after it and its row of the output.
+    std::pair<::mlir::Value, ::mlir::Value> makeStep(::mlir::OpBuilder &b, ::mlir::Value position, ::mlir::Value state);
+  }];
+}
+
 #endif

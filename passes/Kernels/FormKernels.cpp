@@ -369,7 +369,15 @@ void Former::formIn(Block &here) {
     if (!isCompute(&op))
       continue;
     // A fill is cloned where it initialises a sum, in a loop around it, too;
-    // one that is read as a tensor is a kernel.
+    // one that is read as a tensor is a kernel. One that is both is two.
+    if (isCheap(&op) && llvm::any_of(op.getUsers(), isCompute) &&
+        !llvm::all_of(op.getUsers(), isCompute)) {
+      OpBuilder b(&op);
+      b.setInsertionPointAfter(&op);
+      op.replaceUsesWithIf(b.clone(op), [](OpOperand &use) {
+        return !isCompute(use.getOwner());
+      });
+    }
     if (isCheap(&op) && llvm::all_of(op.getUsers(), isCompute))
       continue;
     clusters.push_back(std::make_unique<Cluster>());

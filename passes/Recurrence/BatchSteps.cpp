@@ -9,6 +9,7 @@
 #include "passes/Algebra/TensorExpr.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
+#include "passes/Recurrence/StepBody.h"
 #include "passes/Remarks.h"
 #include "support/Format.h"
 
@@ -36,14 +37,10 @@ public:
   void run();
 
 private:
-  bool isInside(Value value) {
-    return scan.getBody().isAncestor(value.getParentRegion());
-  }
-  ExprRef numberInside(Value value);
   ExprRef elementOverSteps(Value sum);
   std::optional<bool> countsBack(ExprRef element);
   size_t placeOfSteps(ExprRef element);
-  bool isStep(ExprRef e);
+  bool isStep(ExprRef e) { return StepBody(scan, *exprs).isStep(e); }
   bool isLast(ExprRef number);
   bool fromZero() { return getConstantIntValue(scan.getLow()) == 0; }
   ExprRef indexed(ExprRef element, bool back);
@@ -56,51 +53,12 @@ private:
   unsigned steps = 0;         ///< the index more
 };
 
-/// A number that the body computes, as an expression of the step and of what
-/// is outside. Null if it is none.
-ExprRef Batcher::numberInside(Value value) {
-  if (value == scan.step() || !isInside(value))
-    return exprs->scalar(value);
-  Operation *op = value.getDefiningOp();
-  if (!op || op->getNumRegions() || op->getNumResults() != 1 ||
-      !isMemoryEffectFree(op))
-    return nullptr;
-  if (mutated("batch-steps.forget-numbers"))
-    return exprs->index(0);
-  if (auto constant = dyn_cast<arith::ConstantOp>(op))
-    return exprs->constant(cast<TypedAttr>(constant.getValue()));
-  SmallVector<ExprRef> operands;
-  for (Value operand : op->getOperands()) {
-    if (isa<ShapedType>(operand.getType()))
-      return nullptr;
-    operands.push_back(numberInside(operand));
-    if (!operands.back())
-      return nullptr;
-  }
-  return exprs->op(op->getName(), op->getAttrDictionary(), value.getType(),
-                   operands);
-}
-
 /// The element of \p sum at `vars`, read from outside of the recurrence alone.
 /// Null where a state, or what is no expression, enters.
 ExprRef Batcher::elementOverSteps(Value sum) {
   SmallVector<ExprRef> at;
   exprs->indexVars(sum, vars, at);
-  ExprRef element = exprs->read(sum, at);
-  element = exprs->expandReads(
-      element, [&](ExprRef read) { return isInside(read->value); });
-  bool isOutside = true;
-  element = exprs->rewrite(element, [&](ExprRef e) -> ExprRef {
-    if (e->kind == ExprKind::Read)
-      isOutside &= !isInside(e->value);
-    if (e->kind != ExprKind::Scalar || e->value == scan.step() ||
-        !isInside(e->value))
-      return nullptr;
-    ExprRef number = numberInside(e->value);
-    isOutside &= number != nullptr;
-    return number;
-  });
-  return isOutside ? element : nullptr;
+  return StepBody(scan, *exprs).open(exprs->read(sum, at));
 }
 
 /// Whether \p number is the last step, the end of the range less 1.
@@ -164,10 +122,6 @@ size_t Batcher::placeOfSteps(ExprRef element) {
     }
   });
   return place.value_or(0);
-}
-
-bool Batcher::isStep(ExprRef e) {
-  return e->kind == ExprKind::Scalar && e->value == scan.step();
 }
 
 /// \p element with the index more in place of the step.

@@ -1,0 +1,187 @@
+//===- ChunkLinear.cpp - the forms of a linear attention ------------------===//
+//
+// A step is a product with a vector and adds another to the state: little work
+// on much memory. A chunk of steps is products of matrices, and the state
+// passes from chunk to chunk.
+#include "dialects/Attn/Dialect.h"
+#include "passes/Mutation.h"
+#include "passes/Passes.h"
+#include "passes/Recurrence/LinearMatch.h"
+#include "passes/Remarks.h"
+#include "support/Format.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+namespace heed {
+#define GEN_PASS_DEF_ATTNCHUNKLINEARATTENTION
+#include "passes/Passes.h.inc"
+} // namespace heed
+
+using namespace mlir;
+using namespace heed;
+
+namespace {
+
+/// The part of \p tensor, read by \p map, of \p length steps from \p first.
+Value stepsOf(OpBuilder &b, attn::LinearAttentionOp op, Value tensor,
+              AffineMap map, OpFoldResult first, OpFoldResult length) {
+  if (!map.isFunctionOfDim(op.stepDim()))
+    return tensor;
+  SmallVector<OpFoldResult> offsets, sizes,
+      strides(map.getNumResults(), b.getIndexAttr(1));
+  for (AffineExpr result : map.getResults()) {
+    unsigned dim = cast<AffineDimExpr>(result).getPosition();
+    bool isStep = dim == op.stepDim();
+    offsets.push_back(isStep ? first : b.getIndexAttr(0));
+    sizes.push_back(isStep ? length : getAsOpFoldResult(op.getSizes()[dim]));
+  }
+  return tensor::ExtractSliceOp::create(b, op.getLoc(), tensor, offsets, sizes,
+                                        strides);
+}
+
+LinearChunk chunkAt(OpBuilder &b, attn::LinearAttentionOp op,
+                    const PowerTables &tables, OpFoldResult first,
+                    OpFoldResult length, Value state) {
+  auto part = [&](unsigned which, Value tensor) {
+    return tensor ? stepsOf(b, op, tensor, op.map(which), first, length)
+                  : Value();
+  };
+  return {part(0, op.getQuery()),
+          part(1, op.getKey()),
+          part(2, op.getValue()),
+          op.getDecay() ? part(3, op.getDecay()) : Value(),
+          state,
+          length,
+          tables};
+}
+
+Value castTo(OpBuilder &b, Value value, Type type) {
+  return value.getType() == type
+             ? value
+             : tensor::CastOp::create(b, value.getLoc(), type, value)
+                   .getResult();
+}
+
+/// A loop over chunks of at most \p size steps.
+void writeChunks(attn::LinearAttentionOp op, int64_t size) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  Value steps = op.getSizes()[op.stepDim()];
+  std::optional<int64_t> known = getConstantIntValue(steps);
+  // The same in each chunk.
+  PowerTables tables = makePowerTables(b, op, known ? std::min(*known, size) : size);
+  if (known && *known <= size) {
+    auto [output, state] = writeChunk(
+        b, op, chunkAt(b, op, tables, b.getIndexAttr(0), b.getIndexAttr(*known),
+                       op.getStart()));
+    op.getOutput().replaceAllUsesWith(
+        castTo(b, output, op.getOutput().getType()));
+    op.getState().replaceAllUsesWith(castTo(b, state, op.getState().getType()));
+    op.erase();
+    return;
+  }
+  auto outputType = cast<RankedTensorType>(op.getOutput().getType());
+  SmallVector<OpFoldResult> outSizes;
+  for (unsigned dim = 0; dim < op.numLoops(); ++dim)
+    if (dim < op.firstContract() || dim >= op.firstValue())
+      outSizes.push_back(getAsOpFoldResult(op.getSizes()[dim]));
+  Value out = tensor::EmptyOp::create(b, loc, outSizes,
+                                      outputType.getElementType());
+  out = castTo(b, out, outputType);
+  Value start = op.makeStart(b);
+  Value low = number(0), stride = number(size);
+  auto loop = scf::ForOp::create(b, loc, low, steps, stride, {start, out});
+  OpBuilder::InsertionGuard guard(b);
+  // What is carried has the extents that it starts with, as is seen where it is
+  // yielded.
+  b.setInsertionPointToEnd(loop.getBody());
+  auto yield = scf::YieldOp::create(b, loc, loop.getRegionIterArgs());
+  b.setInsertionPoint(yield);
+  Value first = loop.getInductionVar();
+  OpFoldResult length = b.getIndexAttr(size);
+  if (!known || *known % size != 0 || mutated("chunk.round-up"))
+    length = arith::MinSIOp::create(
+                 b, loc, stride, arith::SubIOp::create(b, loc, steps, first))
+                 .getResult();
+  auto [rows, state] =
+      writeChunk(b, op, chunkAt(b, op, tables, first, length, loop.getRegionIterArg(0)));
+  SmallVector<OpFoldResult> offsets(outSizes.size(), b.getIndexAttr(0)),
+      strides(outSizes.size(), b.getIndexAttr(1));
+  offsets[op.stepDim()] = mutated("chunk.first-place")
+                              ? OpFoldResult(b.getIndexAttr(0))
+                              : OpFoldResult(first);
+  outSizes[op.stepDim()] = length;
+  Value next = tensor::InsertSliceOp::create(
+      b, loc, rows, loop.getRegionIterArg(1), offsets, outSizes, strides);
+  Value carried = mutated("chunk.keep-state") ? loop.getRegionIterArg(0) : state;
+  yield.getResultsMutable().assign(
+      ValueRange{castTo(b, carried, start.getType()), next});
+  op.getOutput().replaceAllUsesWith(loop.getResult(1));
+  op.getState().replaceAllUsesWith(loop.getResult(0));
+  op.erase();
+}
+
+/// How many steps a chunk has: what a step's state costs, as often as the pairs
+/// within a chunk do.
+int64_t chunkSize(attn::LinearAttentionOp op) {
+  auto product = [&](unsigned first, unsigned count) -> std::optional<int64_t> {
+    int64_t all = 1;
+    for (Value size : op.getSizes().slice(first, count)) {
+      std::optional<int64_t> number = getConstantIntValue(size);
+      if (!number)
+        return std::nullopt;
+      all *= *number;
+    }
+    return all;
+  };
+  std::optional<int64_t> e = product(op.firstContract(), op.getNumContract()),
+                         f = product(op.firstValue(), op.getNumValue());
+  constexpr int64_t least = 64, most = 512;
+  if (!e || !f)
+    return least;
+  int64_t even = *e * *f / std::max<int64_t>(*e + *f, 1);
+  return std::clamp(int64_t(llvm::PowerOf2Ceil(even)), least, most);
+}
+
+struct ChunkLinearAttention
+    : heed::impl::AttnChunkLinearAttentionBase<ChunkLinearAttention> {
+  static constexpr StringLiteral passName = "attn-chunk-linear-attention";
+
+  void runOnOperation() override {
+    SmallVector<attn::LinearAttentionOp> ops;
+    getOperation().walk([&](attn::LinearAttentionOp op) { ops.push_back(op); });
+    IRRewriter rewriter(&getContext());
+    for (attn::LinearAttentionOp op : ops) {
+      std::optional<int64_t> steps =
+          getConstantIntValue(op.getSizes()[op.stepDim()]);
+      if (steps && *steps <= 1) {
+        remarkDone(op, passName, "recurrence", "one step");
+        rewriter.setInsertionPoint(op);
+        rewriter.replaceOp(op, *op.decomposeOperation(rewriter));
+        continue;
+      }
+      int64_t size = chunkSize(op);
+      if (steps && *steps <= size)
+        remarkDone(op, passName, "recurrence",
+                   format("parallel: {} steps are products of each with those "
+                          "before it",
+                          *steps));
+      else
+        remarkDone(op, passName, "recurrence",
+                   format("chunked: products within {} steps, and a state from "
+                          "chunk to chunk",
+                          size));
+      writeChunks(op, size);
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,188 @@
+//===- LinearUpdate.cpp - a value that is linear in another ---------------===//
+#include "passes/Recurrence/LinearUpdate.h"
+#include "passes/Mutation.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace heed {
+namespace {
+
+/// A product that is added; where not all of `guards` hold, it is not.
+struct Term {
+  SmallVector<ExprRef> guards;
+  Product product;
+  bool isNegative = false;
+};
+
+/// factor * old + the sum of terms; a factor of null is 0.
+struct Linear {
+  ExprRef factor = nullptr;
+  SmallVector<Term> terms;
+};
+
+class LinearMatcher {
+public:
+  LinearMatcher(Exprs &exprs, ExprRef old) : exprs(exprs), old(old) {}
+  std::optional<Linear> match(ExprRef e);
+
+private:
+  bool hasOld(ExprRef e) {
+    bool found = false;
+    Exprs::walk(e, [&](ExprRef inner) {
+      found |= inner->kind == ExprKind::Read && inner->value == old->value;
+    });
+    return found;
+  }
+  ExprRef number(double value) {
+    return exprs.constant(FloatAttr::get(old->type, value));
+  }
+  ExprRef orZero(ExprRef factor) { return factor ? factor : number(0.0); }
+  std::optional<Linear> scale(ExprRef e, ExprRef by, bool below);
+  std::optional<Linear> add(ExprRef a, ExprRef b, bool subtracts);
+  std::optional<Linear> choose(ExprRef e);
+  static void negate(std::optional<Linear> &linear) {
+    for (Term &term : linear->terms)
+      term.isNegative = !term.isNegative;
+  }
+
+  Exprs &exprs;
+  ExprRef old;
+};
+
+/// \p e times \p by, or divided by it.
+std::optional<Linear> LinearMatcher::scale(ExprRef e, ExprRef by, bool below) {
+  if (hasOld(by))
+    return std::nullopt;
+  std::optional<Linear> linear = match(e);
+  if (!linear)
+    return std::nullopt;
+  if (linear->factor)
+    linear->factor = Exprs::constantFloat(linear->factor) == 1.0 && !below
+                         ? by
+                         : exprs.op(below ? "arith.divf" : "arith.mulf",
+                                    old->type, {linear->factor, by});
+  for (Term &term : linear->terms)
+    flatten(exprs, by, term.product, below);
+  return linear;
+}
+
+std::optional<Linear> LinearMatcher::add(ExprRef a, ExprRef b, bool subtracts) {
+  std::optional<Linear> left = match(a), right = match(b);
+  if (!left || !right)
+    return std::nullopt;
+  if (subtracts) {
+    negate(right);
+    if (right->factor)
+      right->factor = exprs.op("arith.negf", old->type, {right->factor});
+  }
+  if (left->factor && right->factor)
+    left->factor =
+        exprs.op("arith.addf", old->type, {left->factor, right->factor});
+  else if (right->factor)
+    left->factor = right->factor;
+  left->terms.append(right->terms);
+  return left;
+}
+
+/// A branch that keeps the state multiplies it by 1.
+std::optional<Linear> LinearMatcher::choose(ExprRef e) {
+  ExprRef condition = e->operand(0);
+  if (hasOld(condition))
+    return std::nullopt;
+  std::optional<Linear> yes = match(e->operand(1)), no = match(e->operand(2));
+  if (!yes || !no)
+    return std::nullopt;
+  bool isGuard = e->kind == ExprKind::If;
+  Linear result;
+  if (yes->factor || no->factor)
+    result.factor = yes->factor == no->factor
+                        ? yes->factor
+                        : exprs.select(condition, orZero(yes->factor),
+                                       orZero(no->factor), isGuard);
+  for (auto [branch, guard] :
+       {std::pair(&*yes, condition),
+        std::pair(&*no, exprs.logicalNot(condition))})
+    for (Term &term : branch->terms) {
+      term.guards.insert(term.guards.begin(), guard);
+      result.terms.push_back(term);
+    }
+  return result;
+}
+
+std::optional<Linear> LinearMatcher::match(ExprRef e) {
+  if (e == old)
+    return Linear{number(1.0), {}};
+  if (!hasOld(e) && Exprs::constantFloat(e) == 0.0)
+    return Linear{};
+  if (e->isOp("arith.addf") || e->isOp("arith.subf"))
+    return add(e->operand(0), e->operand(1), e->isOp("arith.subf"));
+  if (e->kind == ExprKind::If || e->isOp("arith.select"))
+    return choose(e);
+  if (!hasOld(e)) {
+    Term term;
+    // A sum within a product is a factor.
+    flatten(exprs, e, term.product);
+    return Linear{nullptr, {term}};
+  }
+  if (e->isOp("arith.negf")) {
+    std::optional<Linear> linear = match(e->operand(0));
+    if (!linear)
+      return std::nullopt;
+    negate(linear);
+    if (linear->factor)
+      linear->factor = exprs.op("arith.negf", old->type, {linear->factor});
+    return linear;
+  }
+  if (e->isOp("arith.mulf"))
+    return hasOld(e->operand(0)) ? scale(e->operand(0), e->operand(1), false)
+                                 : scale(e->operand(1), e->operand(0), false);
+  if (e->isOp("arith.divf"))
+    return scale(e->operand(0), e->operand(1), true);
+  return std::nullopt;
+}
+
+} // namespace
+
+std::optional<LinearUpdate> matchLinearUpdate(Exprs &exprs, ExprRef next,
+                                              ExprRef old) {
+  std::optional<Linear> linear = LinearMatcher(exprs, old).match(next);
+  if (!linear || !linear->factor || linear->terms.size() != 1)
+    return std::nullopt;
+  LinearUpdate update;
+  if (Exprs::constantFloat(linear->factor) != 1.0 &&
+      !mutated("raise-linear-attention.forget-decay"))
+    update.decay = linear->factor;
+  Term &term = linear->terms[0];
+  update.guards = term.guards;
+  update.product = term.product;
+  update.isNegative =
+      term.isNegative != mutated("raise-linear-attention.other-sign");
+  return update;
+}
+
+std::optional<std::pair<ExprRef, ExprRef>>
+splitProduct(Exprs &exprs, const LinearUpdate &update,
+             ArrayRef<unsigned> vars) {
+  Product with, without;
+  for (ExprRef e : update.product.over)
+    (e->usesAny(vars) ? with : without).over.push_back(e);
+  for (ExprRef e : update.product.under)
+    (e->usesAny(vars) ? with : without).under.push_back(e);
+  ExprRef key = multiply(exprs, with.over, with.under),
+          value = multiply(exprs, without.over, without.under);
+  if (update.isNegative)
+    key = exprs.op("arith.negf", key->type, {key});
+  for (ExprRef guard : llvm::reverse(update.guards)) {
+    if (guard->usesAny(vars))
+      return std::nullopt;
+    ExprRef zero = exprs.constant(FloatAttr::get(key->type, 0.0));
+    if (!mutated("raise-linear-attention.forget-guard"))
+      key = exprs.select(guard, key, zero, /*guard=*/true);
+    value = exprs.select(guard, value, zero, /*guard=*/true);
+  }
+  return std::pair(key, value);
+}
+
+} // namespace heed

@@ -1,0 +1,28 @@
+//===- LinearUpdate.h - a value that is linear in another -------*- C++ -*-===//
+#ifndef HEED_PASSES_RECURRENCE_LINEARUPDATE_H
+#define HEED_PASSES_RECURRENCE_LINEARUPDATE_H
+
+#include "passes/Algebra/Products.h"
+
+namespace heed {
+
+/// decay * old + (guards hold ? product : 0), the product negative or not.
+struct LinearUpdate {
+  ExprRef decay = nullptr; ///< null: 1
+  llvm::SmallVector<ExprRef> guards;
+  Product product;
+  bool isNegative = false;
+};
+
+/// \p next as such of \p old, a read. None if it is something else.
+std::optional<LinearUpdate> matchLinearUpdate(Exprs &exprs, ExprRef next,
+                                              ExprRef old);
+
+/// The product as two factors: that of what has one of \p vars, and the rest. A
+/// guard holds for both. None where a guard has them.
+std::optional<std::pair<ExprRef, ExprRef>>
+splitProduct(Exprs &exprs, const LinearUpdate &update,
+             llvm::ArrayRef<unsigned> vars);
+
+} // namespace heed
+#endif

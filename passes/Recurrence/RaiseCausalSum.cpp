@@ -1,0 +1,267 @@
+//===- RaiseCausalSum.cpp - sums over what comes before, as recurrences ---===//
+//
+// sum_(j <= i) (sum_e Q[i,e] K[j,e]) V[j,f], whose cost grows with N^2: a linear
+// attention, whose cost grows with N.
+#include "dialects/Attn/Dialect.h"
+#include "passes/Algebra/Proof.h"
+#include "passes/Mutation.h"
+#include "passes/Passes.h"
+#include "passes/Recurrence/LinearMatch.h"
+#include "passes/Remarks.h"
+#include "support/Format.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+namespace heed {
+namespace {
+
+class SumRaiser {
+public:
+  explicit SumRaiser(linalg::LinalgOp sum)
+      : sum(sum), exprs(sum.getContext()), b(sum), attempt(b) {}
+  bool run();
+
+private:
+  bool matchCondition(ExprRef condition);
+  bool openFactors(Product &product);
+  bool match(ExprRef body);
+  bool place(ExprRef factor, bool below, bool isInner);
+  bool isWorthwhile();
+
+  linalg::LinalgOp sum;
+  Exprs exprs;
+  OpBuilder b;
+  Attempt attempt;
+  SmallVector<unsigned> outputs;
+  unsigned query = 0, key = 0;
+  SmallVector<unsigned> summed; ///< by the inner sum
+  SmallVector<ExprRef> guards;  ///< conditions on the key
+  Product inner, queries, keys, values, outside;
+  LinearMatch found;
+};
+
+/// The variable that \p e is, as an index of any width.
+std::optional<unsigned> asVar(ExprRef e) {
+  e = Exprs::stripExtension(e);
+  return e->kind == ExprKind::Var ? std::optional(e->number) : std::nullopt;
+}
+
+void conjuncts(ExprRef e, SmallVectorImpl<ExprRef> &all) {
+  bool isAnd = e->isOp("arith.andi");
+  // `and` reads its right side only where the left one holds.
+  if (e->kind == ExprKind::If && Exprs::isConstantInt(e->operand(2), 0))
+    isAnd = true;
+  if (!isAnd) {
+    all.push_back(e);
+    return;
+  }
+  conjuncts(e->operand(0), all);
+  conjuncts(e->operand(1), all);
+}
+
+/// \p condition as "the key is no later than the query", or earlier, and
+/// conditions on the key.
+bool SumRaiser::matchCondition(ExprRef condition) {
+  SmallVector<ExprRef> all;
+  conjuncts(condition, all);
+  bool isCausal = false;
+  for (ExprRef e : all) {
+    if (!llvm::any_of(outputs, [&](unsigned v) {
+          return e->uses(v) && e->isOp("arith.cmpi") && e->uses(key);
+        })) {
+      guards.push_back(e);
+      continue;
+    }
+    std::optional<unsigned> left = asVar(e->operand(0)),
+                            right = asVar(e->operand(1));
+    auto predicate = cast<arith::CmpIPredicateAttr>(
+                         cast<DictionaryAttr>(e->attr).get("predicate"))
+                         .getValue();
+    bool isLess = predicate == arith::CmpIPredicate::sle ||
+                  predicate == arith::CmpIPredicate::slt;
+    bool isGreater = predicate == arith::CmpIPredicate::sge ||
+                     predicate == arith::CmpIPredicate::sgt;
+    if (isGreater)
+      std::swap(left, right);
+    if (isCausal || !left || !right || (!isLess && !isGreater) ||
+        *left != key)
+      return false;
+    isCausal = true;
+    query = *right;
+    found.before = predicate == arith::CmpIPredicate::slt ||
+                   predicate == arith::CmpIPredicate::sgt;
+  }
+  return isCausal && llvm::is_contained(outputs, query) &&
+         llvm::none_of(guards, [&](ExprRef e) { return e->uses(query); });
+}
+
+/// Sees through what pairs of a query and a key enter: one sum of products.
+bool SumRaiser::openFactors(Product &product) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (unsigned k = 0; k < product.over.size() && !changed; ++k) {
+      ExprRef e = product.over[k];
+      if (!e->uses(query) || !e->uses(key))
+        continue;
+      if (e->isReduceBy("arith.addf")) {
+        if (!summed.empty())
+          return false;
+        flatten(exprs, exprs.open(e, summed), inner);
+        product.over.erase(product.over.begin() + k);
+        changed = true;
+      } else if (e->kind == ExprKind::Read) {
+        ExprRef element = exprs.expand(e);
+        if (!element)
+          return false;
+        product.over.erase(product.over.begin() + k);
+        flatten(exprs, element, product);
+        changed = true;
+      } else {
+        return false;
+      }
+    }
+  }
+  return !summed.empty();
+}
+
+/// Adds \p factor to the operand that has it.
+bool SumRaiser::place(ExprRef factor, bool below, bool isInner) {
+  bool hasQuery = factor->uses(query), hasKey = factor->uses(key);
+  if (hasQuery && hasKey)
+    return false;
+  Product &to = isInner ? (hasQuery ? queries : keys)
+                        : (hasKey ? values : outside);
+  (below ? to.under : to.over).push_back(factor);
+  return true;
+}
+
+bool SumRaiser::match(ExprRef body) {
+  if (body->kind != ExprKind::If && !body->isOp("arith.select"))
+    return false;
+  if (Exprs::constantFloat(body->operand(2)) != 0.0 ||
+      !matchCondition(body->operand(0)) ||
+      exprs.extent(query) != exprs.extent(key))
+    return false;
+  Product product;
+  flatten(exprs, body->operand(1), product);
+  if (!openFactors(product))
+    return false;
+  for (auto [all, isInner] : {std::pair(&product, false), {&inner, true}}) {
+    for (ExprRef e : all->over)
+      if (!place(e, false, isInner))
+        return false;
+    for (ExprRef e : all->under)
+      if (!place(e, true, isInner))
+        return false;
+  }
+  DenseMap<unsigned, ExprRef> rename;
+  rename[key] = exprs.var(query);
+  ExprRef zero = exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
+  auto ofKey = [&](const Product &factors) {
+    ExprRef element = multiply(exprs, factors.over, factors.under);
+    for (ExprRef guard : llvm::reverse(guards))
+      if (!mutated("raise-linear-attention.forget-condition"))
+        element = exprs.select(guard, element, zero, /*guard=*/true);
+    return exprs.substitute(element, rename);
+  };
+  found.query = multiply(exprs, queries.over, queries.under);
+  found.key = ofKey(keys);
+  found.values = ofKey(values);
+  found.step = query;
+  found.contract = summed;
+  for (unsigned v : outputs)
+    if (v != query)
+      (found.query->uses(v) || found.key->uses(v) ? found.batch : found.value)
+          .push_back(v);
+  auto isKnown = [&](ExprRef e) {
+    return llvm::all_of(e->freeVars, [&](unsigned v) {
+      return llvm::is_contained(outputs, v) || llvm::is_contained(summed, v);
+    });
+  };
+  return isKnown(found.query) && isKnown(found.key) && isKnown(found.values) &&
+         !found.values->usesAny(summed);
+}
+
+/// Whether the state costs less than the pairs, as far as sizes are known.
+bool SumRaiser::isWorthwhile() {
+  auto product = [&](ArrayRef<unsigned> vars) -> std::optional<int64_t> {
+    int64_t all = 1;
+    for (unsigned v : vars) {
+      std::optional<int64_t> size = Exprs::constantInt(exprs.extent(v));
+      if (!size)
+        return std::nullopt;
+      all *= *size;
+    }
+    return all;
+  };
+  std::optional<int64_t> steps = product(query), e = product(summed),
+                         f = product(found.value);
+  return !steps || !e || !f || *steps * (*e + *f) / 2 > 2 * *e * *f;
+}
+
+bool SumRaiser::run() {
+  Value result = sum->getResult(0);
+  if (!getElementTypeOrSelf(result).isF32())
+    return false;
+  SmallVector<ExprRef> at;
+  exprs.indexVars(result, outputs, at);
+  ExprRef written = exprs.expand(result, at);
+  SmallVector<unsigned> vars;
+  if (!written || !written->isReduceBy("arith.addf"))
+    return false;
+  ExprRef body = exprs.open(written, vars);
+  if (vars.size() != 1)
+    return false;
+  key = vars[0];
+  if (!match(body))
+    return false;
+  if (!isWorthwhile()) {
+    remarkDeclined(sum, raiseLinearPass, "recurrence",
+                   "left as a sum over pairs: there are few steps, and a state "
+                   "would cost more");
+    return false;
+  }
+  Location loc = sum.getLoc();
+  attn::LinearAttentionOp op = buildLinearAttention(b, loc, exprs, found);
+  auto [all, last] = writeChunk(
+      b, op, {op.getQuery(), op.getKey(), op.getValue(), {}, {},
+              op.getSizes()[op.stepDim()]});
+  // As it is defined, and what it is compared with.
+  auto finish = [&](Value output) {
+    SmallVector<ExprRef> place;
+    for (unsigned v : found.outputVars())
+      place.push_back(exprs.var(v));
+    SmallVector<ExprRef> over{exprs.read(output, place)};
+    over.append(outside.over);
+    if (over.size() == 1 && outside.under.empty() &&
+        found.outputVars() == outputs)
+      return output;
+    return writeTensor(b, loc, exprs, multiply(exprs, over, outside.under),
+                       outputs);
+  };
+  Proof proof = prove(exprs, written, finish(all), outputs, attempt);
+  if (!proof.holds) {
+    remarkDeclined(sum, raiseLinearPass, "recurrence",
+                   format("left as a sum over pairs: a linear attention cannot "
+                          "be proven equal: {}",
+                          proof.why));
+    attempt.undo();
+    return false;
+  }
+  Value value = finish(op.getOutput());
+  if (value.getType() != result.getType())
+    value = tensor::CastOp::create(b, loc, result.getType(), value);
+  result.replaceAllUsesWith(value);
+  remarkDone(sum, raiseLinearPass, "recurrence",
+             "a sum over what comes before: a linear attention");
+  return true;
+}
+
+} // namespace
+
+bool raiseCausalSum(linalg::LinalgOp sum) { return SumRaiser(sum).run(); }
+
+} // namespace heed

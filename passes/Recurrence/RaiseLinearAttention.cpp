@@ -1,0 +1,39 @@
+//===- RaiseLinearAttention.cpp - recurrences that are linear in a state --===//
+#include "dialects/Attn/Dialect.h"
+#include "passes/Passes.h"
+#include "passes/Recurrence/LinearMatch.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace heed {
+#define GEN_PASS_DEF_ATTNRAISELINEARATTENTION
+#include "passes/Passes.h.inc"
+} // namespace heed
+
+using namespace mlir;
+using namespace heed;
+
+namespace {
+
+struct RaiseLinearAttention
+    : heed::impl::AttnRaiseLinearAttentionBase<RaiseLinearAttention> {
+  void runOnOperation() override {
+    SmallVector<attn::ScanOp> scans; // inner ones first
+    getOperation().walk([&](attn::ScanOp scan) { scans.push_back(scan); });
+    llvm::for_each(scans, raiseLinearScan);
+    SmallVector<linalg::LinalgOp> sums;
+    getOperation().walk([&](linalg::LinalgOp op) {
+      if (op.getNumReductionLoops() && op->getNumResults() == 1 &&
+          Exprs::isExpressible(op))
+        sums.push_back(op);
+    });
+    // Consumers first: what one reads leaves with it.
+    DenseSet<Operation *> erased;
+    for (linalg::LinalgOp sum : llvm::reverse(sums))
+      if (!erased.contains(sum) && !sum->use_empty() && raiseCausalSum(sum))
+        eraseDeadOps(sum, erased);
+  }
+};
+
+} // namespace

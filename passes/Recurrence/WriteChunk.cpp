@@ -1,0 +1,281 @@
+//===- WriteChunk.cpp - the steps of a linear attention, by products ------===//
+//
+// With a_w the decay of step w, and D(t, j) the product of those behind step j
+// up to step t,
+//   O[t] = sum_(j <= t) D(t, j) (q_t . k_j) v_j + D(t, -1) q_t . S
+//   S'   = D(last, -1) S + sum_j D(last, j) k_j v_j
+// An output that reads the state before its step sees j < t, and D up to t - 1.
+// Decays are multiplied forward alone: one of 0 is no division by 0.
+#include "dialects/Attn/Dialect.h"
+#include "passes/Mutation.h"
+#include "passes/Recurrence/LinearMatch.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace heed {
+namespace {
+
+class ChunkWriter {
+public:
+  ChunkWriter(OpBuilder &b, attn::LinearAttentionOp op,
+              const LinearChunk &chunk);
+  Value output();
+  Value state();
+  /// The table of what is left of keys.
+  Value between() { return decayOfPair()->value; }
+
+private:
+  ExprRef extent(OpFoldResult size);
+  ExprRef read(unsigned which, Value tensor, unsigned at);
+  ExprRef readState();
+  ExprRef less(ExprRef a, ExprRef b, bool orEqual = false);
+  ExprRef times(ArrayRef<ExprRef> factors) {
+    Product product; // without factors of 1
+    for (ExprRef e : factors)
+      flatten(exprs, e, product);
+    return multiply(exprs, product.over, product.under);
+  }
+  ExprRef sum(ArrayRef<unsigned> over, ExprRef body) {
+    return exprs.reduce(OperationName("arith.addf", exprs.context), over, body);
+  }
+  ExprRef lastDecay();
+  ExprRef decayOfPair();
+  ExprRef decayBetween(ExprRef from, ExprRef upTo, ExprRef count);
+  ExprRef tensorAt(ExprRef element, ArrayRef<unsigned> vars);
+  SmallVector<unsigned> vars(unsigned first, unsigned count) {
+    return SmallVector<unsigned>(ArrayRef(loops).slice(first, count));
+  }
+
+  OpBuilder &b;
+  attn::LinearAttentionOp op;
+  LinearChunk chunk;
+  Exprs exprs;
+  SmallVector<unsigned> loops; ///< a variable for each loop dim
+  unsigned step = 0, key = 0;  ///< the query's step, the key's
+  ExprRef length = nullptr;
+};
+
+ExprRef ChunkWriter::extent(OpFoldResult size) {
+  if (std::optional<int64_t> number = getConstantIntValue(size))
+    return exprs.index(*number);
+  return exprs.scalar(cast<Value>(size));
+}
+
+ChunkWriter::ChunkWriter(OpBuilder &b, attn::LinearAttentionOp op,
+                         const LinearChunk &chunk)
+    : b(b), op(op), chunk(chunk), exprs(b.getContext()) {
+  length = extent(chunk.length);
+  for (auto [dim, size] : llvm::enumerate(op.getSizes()))
+    loops.push_back(
+        exprs.freshVar(dim == op.stepDim() ? length : extent(size)));
+  step = loops[op.stepDim()];
+  key = exprs.freshVar(length);
+}
+
+/// The element of an operand at the loops, with \p at for the step.
+ExprRef ChunkWriter::read(unsigned which, Value tensor, unsigned at) {
+  SmallVector<ExprRef> indices;
+  for (AffineExpr result : op.map(which).getResults()) {
+    unsigned dim = cast<AffineDimExpr>(result).getPosition();
+    indices.push_back(exprs.var(dim == op.stepDim() ? at : loops[dim]));
+  }
+  ExprRef element = exprs.read(tensor, indices);
+  // A constant is none that need be multiplied by.
+  ExprRef value = indices.empty() ? exprs.expand(element) : nullptr;
+  return value ? value : element;
+}
+
+ExprRef ChunkWriter::readState() {
+  SmallVector<ExprRef> indices;
+  for (auto [dim, var] : llvm::enumerate(loops))
+    if (dim != op.stepDim())
+      indices.push_back(exprs.var(var));
+  return exprs.read(chunk.state, indices);
+}
+
+ExprRef ChunkWriter::less(ExprRef a, ExprRef b, bool orEqual) {
+  MLIRContext *context = exprs.context;
+  auto predicate =
+      orEqual ? arith::CmpIPredicate::sle : arith::CmpIPredicate::slt;
+  auto attrs = DictionaryAttr::get(
+      context,
+      NamedAttribute(StringAttr::get(context, "predicate"),
+                     arith::CmpIPredicateAttr::get(context, predicate)));
+  return exprs.op(OperationName("arith.cmpi", context), attrs,
+                  IntegerType::get(context, 1), {a, b});
+}
+
+/// \p element as a tensor over \p own, read where the loops are: it is computed
+/// once.
+ExprRef ChunkWriter::tensorAt(ExprRef element, ArrayRef<unsigned> own) {
+  SmallVector<unsigned> used;
+  SmallVector<ExprRef> at;
+  for (unsigned v : own)
+    if (element->uses(v)) {
+      used.push_back(v);
+      at.push_back(exprs.var(v));
+    }
+  return exprs.read(writeTensor(b, op.getLoc(), exprs, element, used), at);
+}
+
+/// The last step whose decay the state has that a query reads.
+ExprRef ChunkWriter::lastDecay() {
+  ExprRef t = exprs.var(step);
+  return op.getBefore() != mutated("chunk.other-end")
+             ? exprs.op("arith.subi", b.getIndexType(), {t, exprs.index(1)})
+             : t;
+}
+
+/// The product of the decays of the steps w with from < w <= upTo (all from the
+/// first without \p from), of which there are \p count. 1 where there is none.
+ExprRef ChunkWriter::decayBetween(ExprRef from, ExprRef upTo, ExprRef count) {
+  ExprRef one = exprs.constant(FloatAttr::get(b.getF32Type(), 1.0));
+  if (!op.getDecay())
+    return one;
+  if (chunk.tables.powers) {
+    SmallVector<ExprRef> at;
+    for (AffineExpr result : op.map(3).getResults())
+      at.push_back(
+          exprs.var(loops[cast<AffineDimExpr>(result).getPosition()]));
+    at.push_back(count);
+    return exprs.read(chunk.tables.powers, at);
+  }
+  unsigned w = exprs.freshVar(length);
+  ExprRef isBetween =
+      less(exprs.var(w), upTo, /*orEqual=*/!mutated("chunk.decay-ends-early"));
+  if (from)
+    isBetween = exprs.logicalAnd(
+        less(from, exprs.var(w), mutated("chunk.decay-begins-early")),
+        isBetween);
+  return exprs.reduce(OperationName("arith.mulf", exprs.context), {w},
+                      exprs.select(isBetween, read(3, chunk.decay, w), one,
+                                   /*guard=*/false));
+}
+
+/// What is left of a key at a query's step; 0 where it does not see it, yet or
+/// at all.
+ExprRef ChunkWriter::decayOfPair() {
+  SmallVector<ExprRef> at;
+  SmallVector<unsigned> own;
+  for (AffineExpr result : op.map(3).getResults())
+    if (unsigned dim = cast<AffineDimExpr>(result).getPosition();
+        dim != op.stepDim())
+      own.push_back(loops[dim]);
+  own.append({step, key});
+  for (unsigned v : own)
+    at.push_back(exprs.var(v));
+  if (chunk.tables.between)
+    return exprs.read(chunk.tables.between, at);
+  ExprRef j = exprs.var(key), last = lastDecay();
+  ExprRef distance = exprs.op("arith.subi", b.getIndexType(), {last, j});
+  ExprRef zero = exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
+  ExprRef decay =
+      exprs.select(less(j, last, /*orEqual=*/true),
+                   decayBetween(j, last, distance), zero, /*guard=*/true);
+  return exprs.read(writeTensor(b, op.getLoc(), exprs, decay, own), at);
+}
+
+Value ChunkWriter::output() {
+  Type index = b.getIndexType();
+  SmallVector<unsigned> batch = vars(0, op.getNumBatch()),
+                        contract = vars(op.firstContract(), op.getNumContract()),
+                        outer(batch);
+  outer.push_back(step);
+  outer.append(vars(op.firstValue(), op.getNumValue()));
+  ExprRef t = exprs.var(step), j = exprs.var(key), last = lastDecay();
+  ExprRef decay = op.getDecay()
+                      ? decayOfPair()
+                      : exprs.constant(FloatAttr::get(b.getF32Type(), 1.0));
+  ExprRef score = sum(
+      contract, times({read(0, chunk.query, step), read(1, chunk.key, key)}));
+  ExprRef product = times({score, decay, read(2, chunk.value, key)});
+  ExprRef zero = exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
+  ExprRef seen = mutated("chunk.see-all") ? exprs.truth(true)
+                                          : less(j, t, !op.getBefore());
+  ExprRef within =
+      sum(key, exprs.select(seen, product, zero, /*guard=*/true));
+  if (!chunk.state)
+    return writeTensor(b, op.getLoc(), exprs, within, outer);
+  within = tensorAt(within, outer);
+  ExprRef first = sum(contract, times({read(0, chunk.query, step), readState()}));
+  ExprRef count = exprs.op("arith.addi", index, {last, exprs.index(1)});
+  ExprRef gone = decayBetween(nullptr, last, count);
+  if (gone->kind == ExprKind::Reduce)
+    gone = tensorAt(gone, outer);
+  return writeTensor(b, op.getLoc(), exprs,
+                     exprs.op("arith.addf", b.getF32Type(),
+                              {within, times({gone, first})}),
+                     outer);
+}
+
+Value ChunkWriter::state() {
+  Type index = b.getIndexType();
+  SmallVector<unsigned> batch = vars(0, op.getNumBatch()), own(loops);
+  own.erase(own.begin() + op.stepDim());
+  ExprRef last = exprs.op("arith.subi", index, {length, exprs.index(1)});
+  ExprRef behind =
+      exprs.op("arith.subi", index, {last, exprs.var(key)});
+  SmallVector<unsigned> keyVars(batch);
+  keyVars.push_back(key);
+  keyVars.append(vars(op.firstContract(), op.getNumContract()));
+  ExprRef rest = decayBetween(exprs.var(key), last, behind);
+  ExprRef k = read(1, chunk.key, key);
+  if (op.getDecay()) {
+    if (rest->kind == ExprKind::Reduce)
+      rest = tensorAt(rest, keyVars);
+    k = tensorAt(times({k, rest}), keyVars);
+  }
+  ExprRef product = sum(key, times({k, read(2, chunk.value, key)}));
+  if (chunk.state) {
+    ExprRef total = decayBetween(nullptr, last, length);
+    if (total->kind == ExprKind::Reduce)
+      total = tensorAt(total, own);
+    product = exprs.op("arith.addf", b.getF32Type(),
+                       {times({total, readState()}), product});
+  }
+  return writeTensor(b, op.getLoc(), exprs, product, own);
+}
+
+} // namespace
+
+PowerTables makePowerTables(OpBuilder &b, attn::LinearAttentionOp op,
+                            int64_t size) {
+  if (!op.getDecay() || op.map(3).isFunctionOfDim(op.stepDim()))
+    return {};
+  Exprs exprs(b.getContext());
+  Type real = b.getF32Type();
+  SmallVector<unsigned> vars;
+  SmallVector<ExprRef> at;
+  for (AffineExpr result : op.map(3).getResults()) {
+    Value dim = op.getSizes()[cast<AffineDimExpr>(result).getPosition()];
+    std::optional<int64_t> number = getConstantIntValue(dim);
+    vars.push_back(exprs.freshVar(number ? exprs.index(*number)
+                                         : exprs.scalar(dim)));
+    at.push_back(exprs.var(vars.back()));
+  }
+  ExprRef decay = exprs.read(op.getDecay(), at);
+  SmallVector<unsigned> own(vars);
+  own.push_back(exprs.freshVar(exprs.index(size + 1)));
+  ExprRef exponent = exprs.op(
+      "arith.sitofp", real,
+      {exprs.op("arith.index_cast", b.getI64Type(), {exprs.var(own.back())})});
+  Value powers =
+      writeTensor(b, op.getLoc(), exprs,
+                  exprs.op("math.powf", real, {decay, exponent}), own);
+  LinearChunk whole;
+  whole.length = b.getIndexAttr(size);
+  whole.tables.powers = powers;
+  return {powers, ChunkWriter(b, op, whole).between()};
+}
+
+std::pair<Value, Value> writeChunk(OpBuilder &b, attn::LinearAttentionOp op,
+                                   const LinearChunk &chunk) {
+  ChunkWriter writer(b, op, chunk);
+  Value output = writer.output();
+  return {output, writer.state()};
+}
+
+} // namespace heed
