@@ -111,8 +111,12 @@ void writeChunks(attn::LinearAttentionOp op, int64_t size) {
     length = arith::MinSIOp::create(
                  b, loc, stride, arith::SubIOp::create(b, loc, steps, first))
                  .getResult();
-  auto [rows, state] =
-      writeChunk(b, op, chunkAt(b, op, tables, first, length, loop.getRegionIterArg(0)));
+  LinearChunk chunk =
+      chunkAt(b, op, tables, first, length, loop.getRegionIterArg(0));
+  if (!op.getStart() && !op.getDecay())
+    chunk.hasState = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt,
+                                           first, low);
+  auto [rows, state] = writeChunk(b, op, chunk);
   SmallVector<OpFoldResult> offsets(outSizes.size(), b.getIndexAttr(0)),
       strides(outSizes.size(), b.getIndexAttr(1));
   offsets[op.stepDim()] = mutated("chunk.first-place")

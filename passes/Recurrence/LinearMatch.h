@@ -55,6 +55,7 @@ struct LinearChunk {
   mlir::Value query, key, value, decay, state;
   mlir::OpFoldResult length; ///< how many steps it has
   PowerTables tables = {};
+  mlir::Value hasState = {}; ///< whether there is one yet; null: always
 };
 
 /// What the steps of \p chunk make, by products: their outputs, and the state

@@ -114,18 +114,22 @@ std::optional<Linear> LinearMatcher::choose(ExprRef e) {
 std::optional<Linear> LinearMatcher::match(ExprRef e) {
   if (e == old)
     return Linear{number(1.0), {}};
-  if (!hasOld(e) && Exprs::constantFloat(e) == 0.0)
-    return Linear{};
+  if (!hasOld(e)) {
+    if (Exprs::constantFloat(e) == 0.0)
+      return Linear{};
+    // Nothing is added in a branch of 0; all else is one product.
+    if ((e->kind == ExprKind::If || e->isOp("arith.select")) &&
+        (Exprs::constantFloat(e->operand(1)) == 0.0 ||
+         Exprs::constantFloat(e->operand(2)) == 0.0))
+      return choose(e);
+    Term term;
+    flatten(exprs, e, term.product);
+    return Linear{nullptr, {term}};
+  }
   if (e->isOp("arith.addf") || e->isOp("arith.subf"))
     return add(e->operand(0), e->operand(1), e->isOp("arith.subf"));
   if (e->kind == ExprKind::If || e->isOp("arith.select"))
     return choose(e);
-  if (!hasOld(e)) {
-    Term term;
-    // A sum within a product is a factor.
-    flatten(exprs, e, term.product);
-    return Linear{nullptr, {term}};
-  }
   if (e->isOp("arith.negf")) {
     std::optional<Linear> linear = match(e->operand(0));
     if (!linear)
@@ -143,18 +147,54 @@ std::optional<Linear> LinearMatcher::match(ExprRef e) {
   return std::nullopt;
 }
 
+/// The sum of \p terms as one: what all have as a factor, times a sum.
+Term joined(Exprs &exprs, ArrayRef<Term> terms) {
+  auto isCommon = [&](ExprRef e) {
+    return llvm::all_of(terms, [&](const Term &term) {
+      return term.guards.empty() &&
+             llvm::is_contained(term.product.over, e);
+    });
+  };
+  Term result;
+  ExprRef sum = nullptr;
+  SmallVector<ExprRef> common;
+  for (ExprRef e : terms[0].product.over)
+    if (isCommon(e) && !llvm::is_contained(common, e))
+      common.push_back(e);
+  for (const Term &term : terms) {
+    Product rest = term.product;
+    for (ExprRef e : common)
+      takeOne(rest.over, e);
+    ExprRef value = multiply(exprs, rest.over, rest.under);
+    for (ExprRef guard : llvm::reverse(term.guards))
+      value = exprs.select(guard, value,
+                           exprs.constant(FloatAttr::get(value->type, 0.0)),
+                           /*guard=*/true);
+    if (!sum)
+      sum = term.isNegative ? exprs.op("arith.negf", value->type, {value})
+                            : value;
+    else
+      sum = exprs.op(term.isNegative ? "arith.subf" : "arith.addf",
+                     value->type, {sum, value});
+  }
+  result.product.over = common;
+  result.product.over.push_back(sum);
+  return result;
+}
+
 } // namespace
 
 std::optional<LinearUpdate> matchLinearUpdate(Exprs &exprs, ExprRef next,
                                               ExprRef old) {
   std::optional<Linear> linear = LinearMatcher(exprs, old).match(next);
-  if (!linear || !linear->factor || linear->terms.size() != 1)
+  if (!linear || !linear->factor || linear->terms.empty())
     return std::nullopt;
   LinearUpdate update;
   if (Exprs::constantFloat(linear->factor) != 1.0 &&
       !mutated("raise-linear-attention.forget-decay"))
     update.decay = linear->factor;
-  Term &term = linear->terms[0];
+  Term term = linear->terms.size() == 1 ? linear->terms[0]
+                                        : joined(exprs, linear->terms);
   update.guards = term.guards;
   update.product = term.product;
   update.isNegative =

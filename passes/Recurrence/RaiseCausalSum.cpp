@@ -25,11 +25,12 @@ public:
   bool run();
 
 private:
-  bool matchCondition(ExprRef condition);
+  std::optional<unsigned> boundOfKey(ExprRef e, bool &strict);
   bool openFactors(Product &product);
   bool match(ExprRef body);
   bool place(ExprRef factor, bool below, bool isInner);
   bool isWorthwhile();
+  ExprRef isFirst(ExprRef step);
 
   linalg::LinalgOp sum;
   Exprs exprs;
@@ -38,7 +39,6 @@ private:
   SmallVector<unsigned> outputs;
   unsigned query = 0, key = 0;
   SmallVector<unsigned> summed; ///< by the inner sum
-  SmallVector<ExprRef> guards;  ///< conditions on the key
   Product inner, queries, keys, values, outside;
   LinearMatch found;
 };
@@ -49,53 +49,24 @@ std::optional<unsigned> asVar(ExprRef e) {
   return e->kind == ExprKind::Var ? std::optional(e->number) : std::nullopt;
 }
 
-void conjuncts(ExprRef e, SmallVectorImpl<ExprRef> &all) {
-  bool isAnd = e->isOp("arith.andi");
-  // `and` reads its right side only where the left one holds.
-  if (e->kind == ExprKind::If && Exprs::isConstantInt(e->operand(2), 0))
-    isAnd = true;
-  if (!isAnd) {
-    all.push_back(e);
-    return;
-  }
-  conjuncts(e->operand(0), all);
-  conjuncts(e->operand(1), all);
-}
-
-/// \p condition as "the key is no later than the query", or earlier, and
-/// conditions on the key.
-bool SumRaiser::matchCondition(ExprRef condition) {
-  SmallVector<ExprRef> all;
-  conjuncts(condition, all);
-  bool isCausal = false;
-  for (ExprRef e : all) {
-    if (!llvm::any_of(outputs, [&](unsigned v) {
-          return e->uses(v) && e->isOp("arith.cmpi") && e->uses(key);
-        })) {
-      guards.push_back(e);
-      continue;
-    }
-    std::optional<unsigned> left = asVar(e->operand(0)),
-                            right = asVar(e->operand(1));
-    auto predicate = cast<arith::CmpIPredicateAttr>(
-                         cast<DictionaryAttr>(e->attr).get("predicate"))
-                         .getValue();
-    bool isLess = predicate == arith::CmpIPredicate::sle ||
-                  predicate == arith::CmpIPredicate::slt;
-    bool isGreater = predicate == arith::CmpIPredicate::sge ||
-                     predicate == arith::CmpIPredicate::sgt;
-    if (isGreater)
-      std::swap(left, right);
-    if (isCausal || !left || !right || (!isLess && !isGreater) ||
-        *left != key)
-      return false;
-    isCausal = true;
-    query = *right;
-    found.before = predicate == arith::CmpIPredicate::slt ||
-                   predicate == arith::CmpIPredicate::sgt;
-  }
-  return isCausal && llvm::is_contained(outputs, query) &&
-         llvm::none_of(guards, [&](ExprRef e) { return e->uses(query); });
+/// Which output \p e says is no earlier than the key: later, if \p strict.
+std::optional<unsigned> SumRaiser::boundOfKey(ExprRef e, bool &strict) {
+  if (!e->isOp("arith.cmpi"))
+    return std::nullopt;
+  std::optional<unsigned> low = asVar(e->operand(0)),
+                          high = asVar(e->operand(1));
+  using Predicate = arith::CmpIPredicate;
+  Predicate predicate = cast<arith::CmpIPredicateAttr>(
+                            cast<DictionaryAttr>(e->attr).get("predicate"))
+                            .getValue();
+  if (predicate == Predicate::sge || predicate == Predicate::sgt)
+    std::swap(low, high);
+  strict = predicate == Predicate::slt || predicate == Predicate::sgt;
+  bool isOrder = strict || predicate == Predicate::sle ||
+                 predicate == Predicate::sge;
+  return isOrder && low == key && high && llvm::is_contained(outputs, *high)
+             ? high
+             : std::nullopt;
 }
 
 /// Sees through what pairs of a query and a key enter: one sum of products.
@@ -141,10 +112,13 @@ bool SumRaiser::place(ExprRef factor, bool below, bool isInner) {
 bool SumRaiser::match(ExprRef body) {
   if (body->kind != ExprKind::If && !body->isOp("arith.select"))
     return false;
-  if (Exprs::constantFloat(body->operand(2)) != 0.0 ||
-      !matchCondition(body->operand(0)) ||
-      exprs.extent(query) != exprs.extent(key))
+  // With a condition on the key besides, a query might see none: that has no
+  // output, where a state of zeros has one if the query is no number.
+  std::optional<unsigned> bound = boundOfKey(body->operand(0), found.before);
+  if (!bound || Exprs::constantFloat(body->operand(2)) != 0.0 ||
+      exprs.extent(*bound) != exprs.extent(key))
     return false;
+  query = *bound;
   Product product;
   flatten(exprs, body->operand(1), product);
   if (!openFactors(product))
@@ -159,13 +133,9 @@ bool SumRaiser::match(ExprRef body) {
   }
   DenseMap<unsigned, ExprRef> rename;
   rename[key] = exprs.var(query);
-  ExprRef zero = exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
   auto ofKey = [&](const Product &factors) {
-    ExprRef element = multiply(exprs, factors.over, factors.under);
-    for (ExprRef guard : llvm::reverse(guards))
-      if (!mutated("raise-linear-attention.forget-condition"))
-        element = exprs.select(guard, element, zero, /*guard=*/true);
-    return exprs.substitute(element, rename);
+    return exprs.substitute(multiply(exprs, factors.over, factors.under),
+                            rename);
   };
   found.query = multiply(exprs, queries.over, queries.under);
   found.key = ofKey(keys);
@@ -202,6 +172,14 @@ bool SumRaiser::isWorthwhile() {
   return !steps || !e || !f || *steps * (*e + *f) / 2 > 2 * *e * *f;
 }
 
+ExprRef SumRaiser::isFirst(ExprRef step) {
+  auto equal =
+      arith::CmpIPredicateAttr::get(exprs.context, arith::CmpIPredicate::eq);
+  return exprs.op(OperationName("arith.cmpi", exprs.context),
+                  b.getDictionaryAttr(b.getNamedAttr("predicate", equal)),
+                  b.getI1Type(), {step, exprs.index(0)});
+}
+
 bool SumRaiser::run() {
   Value result = sum->getResult(0);
   if (!getElementTypeOrSelf(result).isF32())
@@ -229,18 +207,24 @@ bool SumRaiser::run() {
   auto [all, last] = writeChunk(
       b, op, {op.getQuery(), op.getKey(), op.getValue(), {}, {},
               op.getSizes()[op.stepDim()]});
-  // As it is defined, and what it is compared with.
   auto finish = [&](Value output) {
     SmallVector<ExprRef> place;
     for (unsigned v : found.outputVars())
       place.push_back(exprs.var(v));
-    SmallVector<ExprRef> over{exprs.read(output, place)};
-    over.append(outside.over);
-    if (over.size() == 1 && outside.under.empty() &&
+    ExprRef element = exprs.read(output, place);
+    if (outside.over.empty() && outside.under.empty() && !found.before &&
         found.outputVars() == outputs)
       return output;
-    return writeTensor(b, loc, exprs, multiply(exprs, over, outside.under),
-                       outputs);
+    SmallVector<ExprRef> over{element};
+    over.append(outside.over);
+    element = multiply(exprs, over, outside.under);
+    // The first query sees no key: what it is does not matter, as it would to a
+    // state of zeros.
+    if (found.before && output == op.getOutput() && !mutated("raise-linear-attention.first-sees"))
+      element = exprs.select(isFirst(exprs.var(query)),
+                             exprs.constant(FloatAttr::get(b.getF32Type(), 0.0)),
+                             element, /*guard=*/false);
+    return writeTensor(b, loc, exprs, element, outputs);
   };
   Proof proof = prove(exprs, written, finish(all), outputs, attempt);
   if (!proof.holds) {

@@ -314,6 +314,11 @@ ExprRef ScanRaiser::raise(ExprRef sum) {
     if (!e->usesAny(readout->summed))
       outside.under.push_back(e);
   ExprRef raised = multiply(exprs, outside.over, outside.under);
+  // A sum over nothing is 0 by whatever it was divided.
+  if (outside.over.size() > 1 || !outside.under.empty())
+    raised = exprs.unlessEmpty(
+        readout->summed, raised,
+        exprs.constant(FloatAttr::get(b.getF32Type(), 0.0)));
   return proveSum(op, sum, raised, *readout, axes) ? raised : nullptr;
 }
 

@@ -201,6 +201,10 @@ Value ChunkWriter::output() {
     return writeTensor(b, op.getLoc(), exprs, within, outer);
   within = tensorAt(within, outer);
   ExprRef first = sum(contract, times({read(0, chunk.query, step), readState()}));
+  // Before the first step there is none that a query be multiplied with.
+  if (chunk.hasState)
+    first = exprs.select(exprs.scalar(chunk.hasState), first, zero,
+                         /*guard=*/false);
   ExprRef count = exprs.op("arith.addi", index, {last, exprs.index(1)});
   ExprRef gone = decayBetween(nullptr, last, count);
   if (gone->kind == ExprKind::Reduce)

@@ -1,56 +1,186 @@
-# RUN: %python %s %heed_bin %heed_src %t
-"""Linear attention written in the quadratic order: long inputs run in the linear order, in little memory; short ones
-in the written order. Both against float64 NumPy."""
-import pathlib
-import resource
-import subprocess
+# RUN: %python %s %heed_bin/heedc %t
+"""Linear attention, as recurrences and as causal sums, in every spelling that is to be recognised, against a float64 loop in NumPy: lengths
+about one chunk and several, decays of 0, 1 and e^-200, states given and asked for, steps that a length leaves out. What must be chunked says so.
+A NaN enters no output before its step."""
 import sys
 
 import numpy as np
 
-heedc = pathlib.Path(sys.argv[1]) / "heedc"
-source = pathlib.Path(sys.argv[2]) / "models/linear/linear-attention-bidir.heed"
-folder = pathlib.Path(sys.argv[3])
-folder.mkdir(parents=True, exist_ok=True)
-program = folder / "linear"
-subprocess.run([heedc, source, "-o", program], check=True)
+import programs
+from runs import finish
+
+programs.start(*sys.argv[1:])
+rng = np.random.default_rng(1620)
+uniform = lambda *shape: rng.uniform(-1, 1, shape).astype(np.float32)
+LENGTHS = [0, 1, 2, 63, 64, 65, 127, 128, 130, 300]
+#: B, H, E, F beside the length.
+SIZES = [(1, 1, 1, 1), (2, 3, 4, 7), (1, 2, 16, 33)]
 
 
-def phi(x):
-    return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
+def recurrence(q, k, v, decay=None, S=None, before=False):
+    """q, k [B, H, N, E], v [B, H, N, F], decay [B, H, N] or less: the outputs [B, H, N, F] and the last state."""
+    B, H, N, E = q.shape
+    S = np.zeros((B, H, E, v.shape[-1])) if S is None else S.astype(np.float64)
+    decay = np.broadcast_to(1.0 if decay is None else decay, (B, H, N))
+    o = np.zeros(v.shape)
+    for t in range(N):
+        new = decay[:, :, t, None, None] * S + k[:, :, t, :, None] * v[:, :, t, None, :]
+        o[:, :, t] = np.einsum("bhe,bhef->bhf", q[:, :, t], S if before else new)
+        S = new
+    return o, S
 
 
-def oracle(q, k, v):
-    q, k, v = (a.astype(np.float64) for a in (q, k, v))
-    q, k = phi(q), phi(k)
-    return q @ (k.swapaxes(-1, -2) @ v) / (q @ k.sum(2)[..., None])
+def turn(x):
+    """[B, N, H, E] as [B, H, N, E], and back."""
+    return x.swapaxes(1, 2)
 
 
-def limit():
-    """An N x N matrix of f32 would have 64 GiB."""
-    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+elu1 = lambda x: np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
+QKV = "q, k: f32[B, H, N, E], v: f32[B, H, N, F]"
+STATE = "scan t in 0..N, S: f32[B, H, E, F] = 0"
+SUM = "o[b,h,t,f] = sum(e) q[b,h,t,e] * S[b,h,e,f]"
+#: name -> source, inputs besides q, k and v by name, float64 arrays -> the results.
+CASES = {}
 
 
-random = np.random.default_rng(1)
-failed = 0
-#        B  H  N        E   F
-SIZES = [(1, 1, 1 << 18, 32, 32), (2, 3, 5, 32, 16), (1, 2, 33, 8, 7), (1, 1, 0, 4, 4)]
-for b, h, n, e, f in SIZES:
-    arrays = {name: random.uniform(-1, 1, (b, h, n, size)).astype(np.float32)
-              for name, size in (("q", e), ("k", e), ("v", f))}
-    command = [program, "--output", folder / "o.npy"]
-    for name, array in arrays.items():
-        np.save(folder / (name + ".npy"), array)
-        command += ["--" + name, folder / (name + ".npy")]
-    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit, timeout=60)
-    if done.returncode:
-        print("FAIL", (b, h, n, e, f), done.returncode, done.stderr)
-        failed += 1
-        continue
-    got, want = np.load(folder / "o.npy"), oracle(**arrays)
-    ok = got.shape == want.shape
-    error = np.abs(got - want).max(initial=0) / max(np.abs(want).max(initial=0), 1e-30) if ok else np.inf
-    ok = error <= 1e-5
-    failed += not ok
-    print("ok" if ok else "FAIL", (b, h, n, e, f), f"{error:.2e}")
-sys.exit(bool(failed))
+def case(source, **extra):
+    def add(oracle):
+        CASES[oracle.__name__] = (source, extra, oracle)
+        return oracle
+    return add
+
+
+@case(f"model m({QKV}) {{ {STATE} {{ S[b,h,e,f] = S[b,h,e,f] + k[b,h,t,e] * v[b,h,t,f]\n {SUM} }}\n return o, S }}")
+def plain(q, k, v):
+    o, S = recurrence(q, k, v)
+    return dict(o=o, S=S)
+
+
+@case(f"model m({QKV}; gamma: f32[H]) {{ {STATE} {{ S[b,h,e,f] = gamma[h] * S[b,h,e,f] + k[b,h,t,e] * v[b,h,t,f]\n {SUM} }}\n return o, S }}",
+      gamma=lambda B, H, N, E, F: np.float32([0.97, 0, 1][:H]))
+def retention(q, k, v, gamma):
+    o, S = recurrence(q, k, v, gamma[:, None])
+    return dict(o=o, S=S)
+
+
+@case(f"""model m({QKV}; g: f32[B, H, N], S0: f32[B, H, E, F]) {{
+  scan t in 0..N, S: f32[B, H, E, F] = S0 {{
+    o[b,h,t,f] = sum(e) S[b,h,e,f] * q[b,h,t,e] / sqrt(E)
+    S[b,h,e,f] = v[b,h,t,f] * k[b,h,t,e] + S[b,h,e,f] * exp(g[b,h,t])
+  }}
+  return o, S
+}}""", g=lambda B, H, N, E, F: np.where(uniform(B, H, N) > 0.8, -200, np.where(uniform(B, H, N) > 0.8, 0, uniform(B, H, N) - 1)).astype(np.float32),
+      S0=lambda B, H, N, E, F: uniform(B, H, E, F))
+def gates_before(q, k, v, g, S0):
+    o, S = recurrence(q, k, v, np.exp(g), S0, before=True)
+    return dict(o=o / np.sqrt(q.shape[-1]), S=S)
+
+
+@case("""fn phi(x) = elu(x) + 1
+model m(q, k: f32[B, N, H, E], v: f32[B, N, H, F]; length: i32[B]) {
+  scan t in 0..N, S: f32[B, H, E, F] = 0, z: f32[B, H, E] = 0 {
+    S[b,h,e,f] = if t < length[b] then S[b,h,e,f] + phi(k[b,t,h,e]) * v[b,t,h,f] else S[b,h,e,f]
+    z[b,h,e] = z[b,h,e] + (if t < length[b] then phi(k[b,t,h,e]) else 0)
+    o[b,t,h,f] = (sum(e) phi(q[b,t,h,e]) * S[b,h,e,f]) / (1 + sum(e) phi(q[b,t,h,e]) * z[b,h,e])
+  }
+  return o, z
+}""", length=lambda B, H, N, E, F: rng.integers(0, N + 1, B).astype(np.int32))
+def normalised_rows_last(q, k, v, length):
+    q, k, v = turn(q), turn(k), turn(v)
+    k = elu1(k) * (np.arange(k.shape[2]) < length[:, None])[:, None, :, None]
+    ones = np.ones(v.shape[:-1] + (1,))
+    (o, _), (n, z) = recurrence(elu1(q), k, np.nan_to_num(v)), recurrence(elu1(q), k, ones)
+    return dict(o=turn(o / (1 + n)), z=z[..., 0])
+
+
+@case(f"""model m({QKV}; W: f32[F, D]) {{
+  scan t in 0..N, S: f32[B, H, F, E] = 0 {{
+    S[b,h,f,e] = 0.5 * (S[b,h,f,e] - v[b,h,N-1-t,f] * k[b,h,N-1-t,e])
+    r[b,h,f] = sum(e) q[b,h,N-1-t,e] * S[b,h,f,e]
+    o[b,h,d,N-1-t] = tanh(sum(f) W[f,d] * r[b,h,f])
+  }}
+  return o, S
+}}""", W=lambda B, H, N, E, F: uniform(F, 5))
+def reversed_projected(q, k, v, W):
+    back = lambda x: x[:, :, ::-1]
+    o, S = recurrence(back(q), back(k), -0.5 * back(v), 0.5)
+    return dict(o=np.tanh(np.einsum("bhtf,fd->bhdt", back(o), W)), S=S.swapaxes(2, 3))
+
+
+@case(f"model m({QKV}) {{ a[b,h,i,j] = sum(e) q[b,h,i,e] * k[b,h,j,e]\n"
+      "return o[b,h,i,f] = sum(j where j <= i) a[b,h,i,j] * v[b,h,j,f] }")
+def causal_sum(q, k, v):
+    return dict(o=recurrence(q, k, v)[0])
+
+
+@case("""fn phi(x) = elu(x) + 1
+model m(q, k: f32[B, N, H, E], v: f32[B, N, H, F]) {
+  a[b,h,i,j] = sum(e) phi(q[b,i,h,e]) * phi(k[b,j,h,e]) / 8
+  n[b,h,i] = sum(j where i >= j) a[b,h,i,j]
+  return o[b,i,h,f] = (sum(j where i >= j) a[b,h,i,j] * v[b,j,h,f]) / (n[b,h,i] + 1)
+}""")
+def causal_sum_normalised(q, k, v):
+    q, k, v = turn(q), elu1(turn(k)) / 8, turn(v)
+    ones = np.ones(v.shape[:-1] + (1,))
+    return dict(o=turn(recurrence(elu1(q), k, v)[0] / (1 + recurrence(elu1(q), k, ones)[0])))
+
+
+@case(f"model m({QKV}; c: f32[B, N]) {{ return o[b,h,i,f] = sum(j where i > j) v[b,h,j,f] * c[b,j] * (sum(e) q[b,h,i,e] * k[b,h,j,e]) * c[b,i] }}",
+      c=lambda B, H, N, E, F: uniform(B, N))
+def causal_sum_strict(q, k, v, c):
+    return dict(o=recurrence(q, k, v * c[:, None, :, None], before=True)[0] * c[:, None, :, None])
+
+
+def inputs(name, extra, B, H, N, E, F):
+    shape = lambda d: (B, N, H, d) if "[B, N, H, E]" in CASES[name][0] else (B, H, N, d)
+    given = dict(q=uniform(*shape(E)), k=uniform(*shape(E)), v=uniform(*shape(F)))
+    given |= {key: make(B, H, N, E, F) for key, make in extra.items()}
+    if "length" in given:  # what is left out may be anything
+        for b, end in enumerate(given["length"]):
+            given["v"][b, end:] = np.nan
+    return given
+
+
+float64 = lambda given: {key: x.astype(np.float64) if x.dtype == np.float32 else x for key, x in given.items()}
+for name, (source, extra, oracle) in CASES.items():
+    program = programs.compile(name, source, "--explain=all", says="chunked: products within 64 steps")
+    slow = programs.compile(name + "-reference", source, "--backend=reference")
+    for n in LENGTHS:
+        for B, H, E, F in SIZES if n in (2, 65) else SIZES[-1:]:
+            given = inputs(name, extra, B, H, n, E, F)
+            programs.compare(program, given, oracle(**float64(given)))
+            if n <= 65:
+                programs.compare(slow, given, oracle(**float64(given)))
+
+# Sizes that are known: one step, as many as a chunk has at most, chunks that all have as many, and a rest.
+for n, form in [(1, "one step"), (48, "parallel: 48 steps"), (192, "chunked"), (100, "chunked")]:
+    for name in ["plain", "retention", "gates_before"]:
+        source, extra, oracle = CASES[name]
+        program = programs.compile(f"{name}-{n}", source, f"--set=N={n}", "--set=E=16", "--set=F=32", "--explain=all", says=form)
+        given = inputs(name, extra, 2, 3, n, 16, 32)
+        programs.compare(program, given, oracle(**float64(given)))
+# Few steps cost less as pairs.
+programs.compile("few", CASES["causal_sum"][0], "--set=N=48", "--set=E=32", "--set=F=32", "--explain=all", says="there are few steps")
+
+# A NaN or an infinity of a step is seen from it on.
+for name in ["plain", "retention", "causal_sum", "causal_sum_strict"]:
+    source, extra, oracle = CASES[name]
+    given = inputs(name, extra, 1, 1, 150, 8, 8)
+    given["v"][0, 0, 70, 3] = np.nan
+    given["k"][0, 0, 100, 2] = np.inf
+    given["q"][0, 0, 0, 1] = np.nan  # a query that sees no key is nothing
+    with np.errstate(invalid="ignore"):
+        want = oracle(**float64(given))
+    if name == "causal_sum_strict":
+        want["o"][0, 0, 0] = 0
+    programs.compare(programs.folder + "/" + name, given, want)
+given = {key: np.abs(x) for key, x in inputs("causal_sum", {}, 1, 1, 20, 4, 4).items()}
+given["q"][0, 0, 3, 1] = np.inf  # no product with a state of zeros
+programs.compare(programs.folder + "/causal_sum", given, causal_sum(**float64(given)))
+# With a condition on keys a query may see none, which a state does not tell.
+programs.compile("condition", CASES["causal_sum"][0].replace("j <= i", "j <= i and k[b,0,j,0] > 0"), "--explain=all", says="raised to one attention")
+
+# Many steps: what a state loses is lost step by step.
+given = dict(q=uniform(1, 1, 2**17, 2), k=uniform(1, 1, 2**17, 2), v=uniform(1, 1, 2**17, 3), gamma=np.float32([0.9995]))
+programs.compare(programs.folder + "/retention", given, retention(**float64(given)), tolerance=3e-5)
+finish()
