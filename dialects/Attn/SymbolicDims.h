@@ -61,6 +61,12 @@ public:
   /// The value of \p size, an index or integer.
   Size size(mlir::Value size);
 
+  /// How many parts of \p by, 1 or more, hold \p size, 0 or more.
+  Size parts(const Size &size, int64_t by) {
+    std::optional<Size> whole = size.dividedBy(Size(by));
+    return whole ? *whole : table.floorDiv(size + Size(by - 1), Size(by));
+  }
+
   /// No call that passes its requirements makes it negative. May be false
   /// though.
   bool isNeverNegative(const Size &size) const;

@@ -44,6 +44,8 @@ struct Buffer {
   memref::AllocOp alloc;
   int64_t first, last;
   SmallVector<Branch, 2> branches = {};
+  /// The dynamic extents, or what they are at most, where the arena is made.
+  SmallVector<Value> extents = {};
   /// Roundings to the alignment are left away.
   heed::Size bytes = {};
   unsigned slot = 0;
@@ -96,6 +98,18 @@ bool makeAvailable(Value value, Operation *point, DominanceInfo &dominance) {
       return false;
   op->moveBefore(point);
   return true;
+}
+
+/// \p extent in front of \p point, or what it is at most: a chunk of steps is
+/// as long as others are, or shorter. Null if neither is known there.
+Value availableBound(Value extent, Operation *point, DominanceInfo &dominance) {
+  if (makeAvailable(extent, point, dominance))
+    return extent;
+  if (auto least = extent.getDefiningOp<arith::MinSIOp>())
+    for (Value operand : least->getOperands())
+      if (makeAvailable(operand, point, dominance))
+        return operand;
+  return {};
 }
 
 /// The ancestor of \p op in the function's entry block.
@@ -168,7 +182,8 @@ int64_t elementBytes(memref::AllocOp alloc) {
 }
 
 /// Bytes of the buffer, rounded up to the alignment.
-Value byteSize(OpBuilder &builder, memref::AllocOp alloc) {
+Value byteSize(OpBuilder &builder, const Buffer &buffer) {
+  memref::AllocOp alloc = buffer.alloc;
   MemRefType type = alloc.getType();
   Location loc = alloc.getLoc();
   int64_t bytes = elementBytes(alloc);
@@ -176,11 +191,11 @@ Value byteSize(OpBuilder &builder, memref::AllocOp alloc) {
     if (!ShapedType::isDynamic(extent) &&
         !heed::mutated("plan-memory.forget-fixed-extents"))
       bytes *= extent;
-  if (alloc.getDynamicSizes().empty())
+  if (buffer.extents.empty())
     return arith::ConstantIndexOp::create(builder, loc,
                                           llvm::alignTo(bytes, alignment));
   Value size = arith::ConstantIndexOp::create(builder, loc, bytes);
-  for (Value extent : alloc.getDynamicSizes())
+  for (Value extent : buffer.extents)
     size = arith::MulIOp::create(builder, loc, size, extent);
   Value up = arith::ConstantIndexOp::create(builder, loc, alignment - 1);
   Value unit = arith::ConstantIndexOp::create(builder, loc, alignment);
@@ -192,9 +207,8 @@ Value byteSize(OpBuilder &builder, memref::AllocOp alloc) {
 /// Bytes that the buffer needs in this call: none where its branches are not
 /// taken.
 Value neededSize(OpBuilder &builder, const Buffer &buffer) {
-  memref::AllocOp alloc = buffer.alloc;
-  Location loc = alloc.getLoc();
-  Value size = byteSize(builder, alloc);
+  Location loc = buffer.alloc->getLoc();
+  Value size = byteSize(builder, buffer);
   for (auto [condition, inThen] : buffer.branches) {
     bool isThen = inThen != heed::mutated("plan-memory.size-of-other-branch");
     Value none = arith::ConstantIndexOp::create(builder, loc, 0);
@@ -233,6 +247,18 @@ unsigned assignSlots(const heed::attn::SymbolicDims &dims,
     buffer.slot = *chosen;
   }
   return slots.size();
+}
+
+/// The same as a polynomial of the model's sizes.
+heed::Size bytesOf(heed::attn::SymbolicDims &dims, const Buffer &buffer) {
+  memref::AllocOp alloc = buffer.alloc;
+  heed::Size bytes = elementBytes(alloc);
+  for (int64_t extent : alloc.getType().getShape())
+    if (!ShapedType::isDynamic(extent))
+      bytes *= heed::Size(extent);
+  for (Value extent : buffer.extents)
+    bytes *= dims.size(extent);
+  return bytes;
 }
 
 /// What the arena holds and what of it is in use at once, at most.
@@ -277,7 +303,7 @@ struct PlanMemory : public heed::impl::AttnPlanMemoryBase<PlanMemory> {
       return;
     heed::attn::SymbolicDims dims;
     for (Buffer &buffer : buffers)
-      buffer.bytes = dims.elements(buffer.alloc) * elementBytes(buffer.alloc);
+      buffer.bytes = bytesOf(dims, buffer);
     unsigned slots = assignSlots(dims, buffers);
     std::string text = explain(dims, buffers, slots);
     rewrite(function, dims, buffers, slots);
@@ -305,7 +331,8 @@ struct PlanMemory : public heed::impl::AttnPlanMemoryBase<PlanMemory> {
       }
       Operation *point = arenaPoint ? arenaPoint : topLevel(alloc, function);
       if (!llvm::all_of(alloc.getDynamicSizes(), [&](Value size) {
-            return makeAvailable(size, point, dominance);
+            buffer->extents.push_back(availableBound(size, point, dominance));
+            return buffer->extents.back() != nullptr;
           })) {
         heed::remarkDeclined(
             alloc, passName, "late-size",

@@ -213,7 +213,7 @@ private:
       if (auto call = dyn_cast<halide::CallOp>(op))
         add(takenBy(call), 1);
       else if (auto loop = dyn_cast<scf::ForOp>(op))
-        add(takenBy(*loop.getBody()), iterations(loop));
+        add(takenBy(loop), 1);
       else if (auto branch = dyn_cast<scf::IfOp>(op))
         add(takenBy(branch), 1);
     return sum;
@@ -264,11 +264,59 @@ private:
     return result;
   }
 
-  Size iterations(scf::ForOp loop) {
-    Size step = dims.size(loop.getStep());
+  /// What all iterations of \p loop take.
+  Taken takenBy(scf::ForOp loop) {
+    Taken taken = takenBy(*loop.getBody());
+    std::optional<unsigned> part = partOf(loop);
     Size length =
         dims.size(loop.getUpperBound()) - dims.size(loop.getLowerBound());
-    return length.dividedBy(step).value_or(length);
+    std::optional<int64_t> step = dims.size(loop.getStep()).constant();
+    Size count = step && *step > 0 ? dims.parts(length, *step) : length;
+    auto inAll = [&](Size &size) { size = overParts(size, part, length, count, step.value_or(1)); };
+    for (auto *choices : {&taken.flops, &taken.bytes})
+      for (Choice &choice : *choices) {
+        inAll(choice.one);
+        inAll(choice.other);
+      }
+    // At most as much is stored as where the part is a whole step.
+    for (Choice &choice : taken.stored)
+      for (Size *size : {&choice.one, &choice.other})
+        *size = overParts(*size, part, step.value_or(1), 1, step.value_or(1));
+    return taken;
+  }
+
+  /// What stands for the part of \p loop's range that an iteration computes,
+  /// its step or what is left, if one asks for it.
+  std::optional<unsigned> partOf(scf::ForOp loop) {
+    std::optional<unsigned> part;
+    loop.getBody()->walk([&](arith::MinSIOp least) {
+      for (int k : {0, 1}) {
+        auto rest = least->getOperand(1 - k).getDefiningOp<arith::SubIOp>();
+        if (least->getOperand(k) == loop.getStep() && rest &&
+            rest.getLhs() == loop.getUpperBound() &&
+            rest.getRhs() == loop.getInductionVar())
+          part = dims.size(least.getResult()).asAtom();
+      }
+    });
+    return part;
+  }
+
+  /// \p size summed up over \p count iterations, whose parts are \p length
+  /// together and \p step at most each.
+  static Size overParts(const Size &size, std::optional<unsigned> part,
+                        const Size &length, const Size &count, int64_t step) {
+    Size sum;
+    for (auto &[product, coefficient] : size.terms) {
+      Size term(coefficient);
+      bool isPart = false;
+      for (unsigned symbol : product)
+        if (symbol != part)
+          term *= Size::atom(symbol);
+        else
+          term *= std::exchange(isPart, true) ? Size(step) : length;
+      sum += isPart ? term : term * count;
+    }
+    return sum;
   }
 
   /// Whether an operation other than the model's return reads elements of

@@ -29,6 +29,7 @@ private:
   AffineMapAttr map(const Size &polynomial);
   void countLinalg(linalg::LinalgOp op);
   void countAttention(attn::AttentionLike op);
+  void countPart(attn::AttentionLike op, Value operand, AffineMap map);
   void countArguments();
 
   func::FuncOp kernel;
@@ -36,7 +37,7 @@ private:
   Size flops, bytes;
   /// Symbols of `dims` in the order of the maps'.
   SmallVector<unsigned> symbols;
-  /// Elements that a gather reads of an argument.
+  /// Elements that are read of an argument, where a gather reads it, or a part.
   DenseMap<Value, Size> gathered;
 };
 
@@ -133,6 +134,32 @@ void Counter::countAttention(attn::AttentionLike op) {
   add(flops, pairs * (product(attn::DimKind::Contract) * (2 * op.numTerms()) +
                       operations(op.getScore()) + 3 +
                       product(attn::DimKind::Value) * 2));
+  for (unsigned t = 0; t < op.numTerms(); ++t)
+    for (auto [operand, map] : llvm::zip(op.term(t), op.maps(t)))
+      countPart(op, operand, map);
+  for (auto [k, operand] : llvm::enumerate(op.getValues()))
+    countPart(op, operand, op.valueMap(k));
+}
+
+/// Where \p map reads a part of an argument alone, from a number that the
+/// caller gives on: as much as the loops run over.
+void Counter::countPart(attn::AttentionLike op, Value operand, AffineMap map) {
+  Size elements = 1;
+  bool isPart = false;
+  for (AffineExpr position : map.getResults()) {
+    auto sum = dyn_cast<AffineBinaryOpExpr>(position);
+    if (sum && sum.getKind() == AffineExprKind::Add &&
+        isa<AffineSymbolExpr>(sum.getRHS())) {
+      isPart = true;
+      position = sum.getLHS();
+    }
+    auto dim = dyn_cast<AffineDimExpr>(position);
+    if (!dim)
+      return;
+    elements *= dims.size(op.getSizes()[dim.getPosition()]);
+  }
+  if (isPart && isa<BlockArgument>(operand))
+    gathered.try_emplace(operand, elements);
 }
 
 void Counter::countArguments() {
