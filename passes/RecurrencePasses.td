@@ -83,14 +83,110 @@ def AttnBatchSteps : Pass<"attn-batch-steps", "::mlir::func::FuncOp"> {
 
 def AttnRaiseLinearAttention : Pass<"attn-raise-linear-attention", "::mlir::func::FuncOp"> {
   let summary = "Recurrences and causal sums as linear attentions";
-  let description = [{ TODO }];
+  let description = [{
+    An `attn.scan` whose states are sums of products, each state times a decay in each step, and whose rows read them by sums
+    over an axis, is an `attn.linear_attention` for each such sum; rows are computed from their outputs for all steps at once. How
+    it is written does not matter: the element of each state and of each row is taken as an expression. A sum over what comes
+    before, `sum_(j <= i) (sum_e q[i,e] k[j,e]) v[j,f]`, is one, too, unless few steps cost less as pairs.
+
+    What was recognised is proven: a step of the op is compared with the step of the scan, and for a causal sum the products of
+    all pairs, modulo the axioms of `passes/Algebra/`. Left alone, with a remark: decays that differ along an axis that is summed,
+    states that a row reads otherwise, and sums with a condition on the key besides, where a query may see no key at all.
+
+    ```mlir
+    #row = affine_map<(e, f) -> (e)>
+    #col = affine_map<(e, f) -> (f)>
+    #id = affine_map<(e, f) -> (e, f)>
+    func.func @f(%q: tensor<8x4xf32>, %k: tensor<8x4xf32>, %v: tensor<8x6xf32>) -> tensor<8x6xf32> {
+      %lo = arith.constant 0 : index
+      %hi = arith.constant 8 : index
+      %zero = arith.constant dense<0.0> : tensor<4x6xf32>
+      %none = arith.constant dense<0.0> : tensor<6xf32>
+      %out = tensor.empty() : tensor<8x6xf32>
+      %S, %o = attn.scan %t = %lo to %hi states(%s = %zero : tensor<4x6xf32>) rows(%out axis 0 : tensor<8x6xf32>) {
+        %kt = tensor.extract_slice %k[%t, 0] [1, 4] [1, 1] : tensor<8x4xf32> to tensor<4xf32>
+        %vt = tensor.extract_slice %v[%t, 0] [1, 6] [1, 1] : tensor<8x6xf32> to tensor<6xf32>
+        %qt = tensor.extract_slice %q[%t, 0] [1, 4] [1, 1] : tensor<8x4xf32> to tensor<4xf32>
+        %n = linalg.generic {indexing_maps = [#row, #col, #id], iterator_types = ["parallel", "parallel"]}
+            ins(%kt, %vt : tensor<4xf32>, tensor<6xf32>) outs(%s : tensor<4x6xf32>) {
+        ^bb0(%a: f32, %b: f32, %old: f32):
+          %m = arith.mulf %a, %b : f32
+          %r = arith.addf %old, %m : f32
+          linalg.yield %r : f32
+        } -> tensor<4x6xf32>
+        %row = linalg.generic {indexing_maps = [#row, #id, #col], iterator_types = ["reduction", "parallel"]}
+            ins(%qt, %n : tensor<4xf32>, tensor<4x6xf32>) outs(%none : tensor<6xf32>) {
+        ^bb0(%a: f32, %b: f32, %sum: f32):
+          %m = arith.mulf %a, %b : f32
+          %r = arith.addf %sum, %m : f32
+          linalg.yield %r : f32
+        } -> tensor<6xf32>
+        attn.step states(%n : tensor<4x6xf32>) rows(%row : tensor<6xf32>)
+      }
+      return %o : tensor<8x6xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #map = affine_map<(d0, d1, d2) -> (d0, d1)>
+    #map1 = affine_map<(d0, d1, d2) -> (d0, d2)>
+    func.func @f(%q: tensor<8x4xf32>, %k: tensor<8x4xf32>, %v: tensor<8x6xf32>) -> tensor<8x6xf32> {
+      %F = arith.constant 6 : index
+      %E = arith.constant 4 : index
+      %N = arith.constant 8 : index
+      %o, %S = attn.linear_attention dims(batch = 0, contract = 1, value = 1) sizes(%N, %E, %F)
+          query(%q : tensor<8x4xf32>) key(%k : tensor<8x4xf32>) value(%v : tensor<8x6xf32>)
+          maps [#map, #map, #map1] : tensor<8x6xf32>, tensor<4x6xf32>
+      return %o : tensor<8x6xf32>
+    }
+    ```
+  }];
   let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
                            "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def AttnChunkLinearAttention : Pass<"attn-chunk-linear-attention", "::mlir::func::FuncOp"> {
   let summary = "The form of each linear attention: one step, parallel, chunked";
-  let description = [{ TODO }];
+  let description = [{
+    Of a linear attention of one step the definition is left. As many steps as a chunk has, or fewer, are products of each query with
+    the keys before it, *parallel*. More are *chunked*: a loop over chunks of 64 steps, or of more where the state is large, that
+    carries the state; a query sees the keys of its chunk as pairs, and the state for all before:
+
+    ```text
+    O[t] = sum_(j <= t) D(t, j) (q_t . k_j) v_j + D(t, -1) q_t . S          j and t within the chunk
+    S'   = D(last, -1) S + sum_j D(last, j) k_j v_j
+    ```
+    with D(t, j) the product of the decays behind step j up to step t. Decays are multiplied forward alone, so one of 0, or one that is
+    lost in the end, is no division by 0; powers of one that is the same in each step are a table. The last chunk may be shorter.
+
+    ```mlir
+    #row = affine_map<(t, e, f) -> (t, e)>
+    #col = affine_map<(t, e, f) -> (t, f)>
+    func.func @f(%q: tensor<?x4xf32>, %k: tensor<?x4xf32>, %v: tensor<?x6xf32>, %N: index) -> tensor<?x6xf32> {
+      %E = arith.constant 4 : index
+      %F = arith.constant 6 : index
+      %o, %S = attn.linear_attention dims(batch = 0, contract = 1, value = 1) sizes(%N, %E, %F)
+          query(%q : tensor<?x4xf32>) key(%k : tensor<?x4xf32>) value(%v : tensor<?x6xf32>)
+          maps [#row, #row, #col] : tensor<?x6xf32>, tensor<4x6xf32>
+      return %o : tensor<?x6xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    %0:2 = scf.for %first = %c0 to %N step %c64 iter_args(%S = %zero, %o = %empty) -> (tensor<4x6xf32>, tensor<?x6xf32>) {
+      %1 = arith.subi %N, %first : index
+      %2 = arith.minsi %1, %c64 : index
+      %q = tensor.extract_slice %arg0[%first, 0] [%2, 4] [1, 1] : tensor<?x4xf32> to tensor<?x4xf32>
+      %k = tensor.extract_slice %arg1[%first, 0] [%2, 4] [1, 1] : tensor<?x4xf32> to tensor<?x4xf32>
+      %v = tensor.extract_slice %arg2[%first, 0] [%2, 6] [1, 1] : tensor<?x6xf32> to tensor<?x6xf32>
+      ...
+      %inserted_slice = tensor.insert_slice %out into %o[%first, 0] [%2, 6] [1, 1] : tensor<?x6xf32> into tensor<?x6xf32>
+      scf.yield %next, %inserted_slice : tensor<4x6xf32>, tensor<?x6xf32>
+    }
+    ...
+    ```
+  }];
   let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
                            "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }

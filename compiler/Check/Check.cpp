@@ -81,7 +81,8 @@ bool check(const std::string &source, const std::string &title, size_t stage,
     return std::string();
   };
   Checker checker(options, std::move(sizes));
-  Licence licence{whole ? fused.reordered : after("attn-raise-attention"),
+  Licence licence{whole ? fused.reordered
+                        : after("attn-raise-linear-attention"),
                   whole && fused.logarithms, whole && fused.overQueries};
   return checker.open({fastLibrary, slowLibrary, written, licence}) &&
          checker.run();

@@ -43,7 +43,9 @@ Fused readExplanation(const std::string &json) {
     result.logarithms |= name == "log-sum-exp";
     result.overQueries |= name == "over-queries";
     if ((pass == "attn-raise-attention" && name == "distributed") ||
-        (pass == "attn-reorder-products" && kind == "done"))
+        ((pass == "attn-reorder-products" ||
+          pass == "attn-raise-linear-attention") &&
+         kind == "done"))
       result.reordered = true;
     else if (pass == "attn-raise-attention" && kind == "done")
       ++raised;

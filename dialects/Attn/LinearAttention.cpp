@@ -54,8 +54,8 @@ LogicalResult LinearAttentionOp::verify() {
     for (unsigned dim = first; which < 3 && dim < last; ++dim)
       if (own.isFunctionOfDim(dim))
         return emitOpError()
-               << "map of " << operandNames[which] << " uses d" << dim
-               << ", a " << (isValue ? "contract" : "value")
+               << "map of " << operandNames[which] << " uses d" << dim << ", a "
+               << (isValue ? "contract" : "value")
                << " dim (linear_attention.c3)";
   }
   auto output = cast<RankedTensorType>(getOutput().getType());
@@ -165,68 +165,76 @@ Value LinearAttentionOp::makeStart(OpBuilder &b) {
                sizesOf(*this, dims));
 }
 
-std::pair<Value, Value> LinearAttentionOp::makeStep(OpBuilder &b,
-                                                    Value position,
-                                                    Value state) {
-  Location loc = getLoc();
-  unsigned loops = numLoops() - 1, first = getNumBatch();
-  auto type = cast<RankedTensorType>(getState().getType());
-  SmallVector<unsigned> dims = dimsIn(0, numLoops());
-  dims.erase(dims.begin() + stepDim());
-  SmallVector<StepOperand> parts{operandAt(b, *this, 1, position),
-                                 operandAt(b, *this, 2, position)};
-  if (getDecay())
-    parts.push_back(operandAt(b, *this, 3, position));
-  parts.push_back({state, mapTo(*this, dimsIn(0, loops))});
+/// decay * state + key * value, of the step at \p position.
+static Value nextState(OpBuilder &b, LinearAttentionOp op, Value position,
+                       Value state) {
+  Location loc = op.getLoc();
+  unsigned loops = op.numLoops() - 1;
+  auto type = cast<RankedTensorType>(op.getState().getType());
+  SmallVector<unsigned> dims = dimsIn(0, op.numLoops());
+  dims.erase(dims.begin() + op.stepDim());
+  SmallVector<StepOperand> parts{operandAt(b, op, 1, position),
+                                 operandAt(b, op, 2, position)};
+  if (op.getDecay())
+    parts.push_back(operandAt(b, op, 3, position));
+  parts.push_back({state, mapTo(op, dimsIn(0, loops))});
   SmallVector<Value> inputs;
   SmallVector<AffineMap> maps;
   for (const StepOperand &part : parts) {
     inputs.push_back(part.value);
     maps.push_back(part.map);
   }
-  maps.push_back(mapTo(*this, dimsIn(0, loops)));
+  maps.push_back(mapTo(op, dimsIn(0, loops)));
   SmallVector<utils::IteratorType> iterators(loops,
                                              utils::IteratorType::parallel);
-  Value next =
-      linalg::GenericOp::create(
-          b, loc, type, inputs, emptyTensor(b, loc, type, sizesOf(*this, dims)),
-          maps, iterators,
-          [](OpBuilder &b, Location loc, ValueRange in) {
-            Value kept = in[in.size() - 2];
-            if (in.size() == 5)
-              kept = arith::MulFOp::create(b, loc, in[2], kept);
-            Value product = arith::MulFOp::create(b, loc, in[0], in[1]);
-            linalg::YieldOp::create(
-                b, loc,
-                arith::AddFOp::create(b, loc, kept, product).getResult());
-          })
-          .getResult(0);
+  auto body = [](OpBuilder &b, Location loc, ValueRange in) {
+    Value kept = in[in.size() - 2];
+    if (in.size() == 5)
+      kept = arith::MulFOp::create(b, loc, in[2], kept);
+    Value product = arith::MulFOp::create(b, loc, in[0], in[1]);
+    linalg::YieldOp::create(
+        b, loc, arith::AddFOp::create(b, loc, kept, product).getResult());
+  };
+  return linalg::GenericOp::create(b, loc, type, inputs,
+                                   emptyTensor(b, loc, type, sizesOf(op, dims)),
+                                   maps, iterators, body)
+      .getResult(0);
+}
 
-  auto output = cast<RankedTensorType>(getOutput().getType());
+/// sum_e query * state, of the step at \p position.
+static Value outputRow(OpBuilder &b, LinearAttentionOp op, Value position,
+                       Value state) {
+  Location loc = op.getLoc();
+  unsigned loops = op.numLoops() - 1, first = op.getNumBatch();
+  auto output = cast<RankedTensorType>(op.getOutput().getType());
   SmallVector<int64_t> shape(output.getShape());
-  shape.erase(shape.begin() + stepDim());
-  auto rowType = RankedTensorType::get(shape, output.getElementType());
-  SmallVector<unsigned> own = dimsIn(0, first);
-  own.append(dimsIn(first + getNumContract(), getNumValue()));
-  SmallVector<unsigned> outer = dimsIn(0, first);
-  outer.append(dimsIn(firstValue(), getNumValue()));
-  StepOperand query = operandAt(b, *this, 0, position);
-  for (unsigned d : dimsIn(first, getNumContract()))
+  shape.erase(shape.begin() + op.stepDim());
+  auto type = RankedTensorType::get(shape, output.getElementType());
+  SmallVector<unsigned> own = dimsIn(0, first), outer = dimsIn(0, first);
+  own.append(dimsIn(first + op.getNumContract(), op.getNumValue()));
+  outer.append(dimsIn(op.firstValue(), op.getNumValue()));
+  SmallVector<utils::IteratorType> iterators(loops,
+                                             utils::IteratorType::parallel);
+  for (unsigned d : dimsIn(first, op.getNumContract()))
     iterators[d] = utils::IteratorType::reduction;
-  Value row =
-      linalg::GenericOp::create(
-          b, loc, rowType, {query.value, getBefore() ? state : next},
-          zeros(b, loc, rowType, sizesOf(*this, outer)),
-          {query.map, mapTo(*this, dimsIn(0, loops)), mapTo(*this, own)},
-          iterators,
-          [](OpBuilder &b, Location loc, ValueRange in) {
-            Value product = arith::MulFOp::create(b, loc, in[0], in[1]);
-            linalg::YieldOp::create(
-                b, loc,
-                arith::AddFOp::create(b, loc, in[2], product).getResult());
-          })
-          .getResult(0);
-  return {next, row};
+  StepOperand query = operandAt(b, op, 0, position);
+  auto body = [](OpBuilder &b, Location loc, ValueRange in) {
+    Value product = arith::MulFOp::create(b, loc, in[0], in[1]);
+    linalg::YieldOp::create(
+        b, loc, arith::AddFOp::create(b, loc, in[2], product).getResult());
+  };
+  return linalg::GenericOp::create(
+             b, loc, type, {query.value, state},
+             zeros(b, loc, type, sizesOf(op, outer)),
+             {query.map, mapTo(op, dimsIn(0, loops)), mapTo(op, own)},
+             iterators, body)
+      .getResult(0);
+}
+
+std::pair<Value, Value>
+LinearAttentionOp::makeStep(OpBuilder &b, Value position, Value state) {
+  Value next = nextState(b, *this, position, state);
+  return {next, outputRow(b, *this, position, getBefore() ? state : next)};
 }
 
 FailureOr<SmallVector<Value>>
@@ -234,9 +242,8 @@ LinearAttentionOp::decomposeOperation(OpBuilder &b) {
   Location loc = getLoc();
   SmallVector<unsigned> dims = dimsIn(0, firstContract());
   dims.append(dimsIn(firstValue(), getNumValue()));
-  Value out =
-      emptyTensor(b, loc, cast<RankedTensorType>(getOutput().getType()),
-                  sizesOf(*this, dims));
+  Value out = emptyTensor(b, loc, cast<RankedTensorType>(getOutput().getType()),
+                          sizesOf(*this, dims));
   Value start = makeStart(b);
   Value zero = arith::ConstantIndexOp::create(b, loc, 0);
   auto scan =

@@ -272,7 +272,9 @@ private:
         dims.size(loop.getUpperBound()) - dims.size(loop.getLowerBound());
     std::optional<int64_t> step = dims.size(loop.getStep()).constant();
     Size count = step && *step > 0 ? dims.parts(length, *step) : length;
-    auto inAll = [&](Size &size) { size = overParts(size, part, length, count, step.value_or(1)); };
+    auto inAll = [&](Size &size) {
+      size = overParts(size, part, length, count, step.value_or(1));
+    };
     for (auto *choices : {&taken.flops, &taken.bytes})
       for (Choice &choice : *choices) {
         inAll(choice.one);

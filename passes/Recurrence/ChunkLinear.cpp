@@ -67,37 +67,38 @@ Value castTo(OpBuilder &b, Value value, Type type) {
                    .getResult();
 }
 
+/// All steps as one chunk.
+void writeWhole(attn::LinearAttentionOp op, int64_t steps) {
+  OpBuilder b(op);
+  PowerTables tables = makePowerTables(b, op, steps);
+  auto [output, state] =
+      writeChunk(b, op,
+                 chunkAt(b, op, tables, b.getIndexAttr(0),
+                         b.getIndexAttr(steps), op.getStart()));
+  op.getOutput().replaceAllUsesWith(
+      castTo(b, output, op.getOutput().getType()));
+  op.getState().replaceAllUsesWith(castTo(b, state, op.getState().getType()));
+  op.erase();
+}
+
 /// A loop over chunks of at most \p size steps.
 void writeChunks(attn::LinearAttentionOp op, int64_t size) {
   OpBuilder b(op);
   Location loc = op.getLoc();
-  auto number = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(b, loc, value);
-  };
   Value steps = op.getSizes()[op.stepDim()];
   std::optional<int64_t> known = getConstantIntValue(steps);
-  // The same in each chunk.
-  PowerTables tables = makePowerTables(b, op, known ? std::min(*known, size) : size);
-  if (known && *known <= size) {
-    auto [output, state] = writeChunk(
-        b, op, chunkAt(b, op, tables, b.getIndexAttr(0), b.getIndexAttr(*known),
-                       op.getStart()));
-    op.getOutput().replaceAllUsesWith(
-        castTo(b, output, op.getOutput().getType()));
-    op.getState().replaceAllUsesWith(castTo(b, state, op.getState().getType()));
-    op.erase();
-    return;
-  }
+  PowerTables tables = makePowerTables(b, op, size); // the same in each chunk
   auto outputType = cast<RankedTensorType>(op.getOutput().getType());
   SmallVector<OpFoldResult> outSizes;
   for (unsigned dim = 0; dim < op.numLoops(); ++dim)
     if (dim < op.firstContract() || dim >= op.firstValue())
       outSizes.push_back(getAsOpFoldResult(op.getSizes()[dim]));
-  Value out = tensor::EmptyOp::create(b, loc, outSizes,
-                                      outputType.getElementType());
+  Value out =
+      tensor::EmptyOp::create(b, loc, outSizes, outputType.getElementType());
   out = castTo(b, out, outputType);
   Value start = op.makeStart(b);
-  Value low = number(0), stride = number(size);
+  Value low = arith::ConstantIndexOp::create(b, loc, 0),
+        stride = arith::ConstantIndexOp::create(b, loc, size);
   auto loop = scf::ForOp::create(b, loc, low, steps, stride, {start, out});
   OpBuilder::InsertionGuard guard(b);
   // What is carried has the extents that it starts with, as is seen where it is
@@ -108,14 +109,14 @@ void writeChunks(attn::LinearAttentionOp op, int64_t size) {
   Value first = loop.getInductionVar();
   OpFoldResult length = b.getIndexAttr(size);
   if (!known || *known % size != 0 || mutated("chunk.round-up"))
-    length = arith::MinSIOp::create(
-                 b, loc, stride, arith::SubIOp::create(b, loc, steps, first))
+    length = arith::MinSIOp::create(b, loc, stride,
+                                    arith::SubIOp::create(b, loc, steps, first))
                  .getResult();
   LinearChunk chunk =
       chunkAt(b, op, tables, first, length, loop.getRegionIterArg(0));
-  if (!op.getStart() && !op.getDecay())
-    chunk.hasState = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt,
-                                           first, low);
+  if (!op.getStart())
+    chunk.hasState =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, first, low);
   auto [rows, state] = writeChunk(b, op, chunk);
   SmallVector<OpFoldResult> offsets(outSizes.size(), b.getIndexAttr(0)),
       strides(outSizes.size(), b.getIndexAttr(1));
@@ -125,7 +126,8 @@ void writeChunks(attn::LinearAttentionOp op, int64_t size) {
   outSizes[op.stepDim()] = length;
   Value next = tensor::InsertSliceOp::create(
       b, loc, rows, loop.getRegionIterArg(1), offsets, outSizes, strides);
-  Value carried = mutated("chunk.keep-state") ? loop.getRegionIterArg(0) : state;
+  Value carried =
+      mutated("chunk.keep-state") ? loop.getRegionIterArg(0) : state;
   yield.getResultsMutable().assign(
       ValueRange{castTo(b, carried, start.getType()), next});
   op.getOutput().replaceAllUsesWith(loop.getResult(1));
@@ -173,17 +175,19 @@ struct ChunkLinearAttention
         continue;
       }
       int64_t size = chunkSize(op);
-      if (steps && *steps <= size)
+      if (steps && *steps <= size) {
         remarkDone(op, passName, "recurrence",
                    format("parallel: {} steps are products of each with those "
                           "before it",
                           *steps));
-      else
+        writeWhole(op, *steps);
+      } else {
         remarkDone(op, passName, "recurrence",
                    format("chunked: products within {} steps, and a state from "
                           "chunk to chunk",
                           size));
-      writeChunks(op, size);
+        writeChunks(op, size);
+      }
     }
   }
 };

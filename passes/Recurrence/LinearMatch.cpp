@@ -76,8 +76,7 @@ attn::LinearAttentionOp buildLinearAttention(OpBuilder &b, Location loc,
   SmallVector<Attribute> maps;
   for (unsigned v : loops)
     sizes.push_back(writeExtent(b, loc, exprs.extent(v)));
-  for (ExprRef element :
-       {match.query, match.key, match.values, match.decay}) {
+  for (ExprRef element : {match.query, match.key, match.values, match.decay}) {
     if (!element) {
       operands.emplace_back();
       continue;
@@ -93,8 +92,8 @@ attn::LinearAttentionOp buildLinearAttention(OpBuilder &b, Location loc,
   auto typeOf = [&](ArrayRef<unsigned> vars) {
     SmallVector<int64_t> shape;
     for (unsigned v : vars)
-      shape.push_back(Exprs::constantInt(exprs.extent(v))
-                          .value_or(ShapedType::kDynamic));
+      shape.push_back(
+          Exprs::constantInt(exprs.extent(v)).value_or(ShapedType::kDynamic));
     return RankedTensorType::get(shape, b.getF32Type());
   };
   Type state = match.start ? match.start.getType() : typeOf(match.stateVars());

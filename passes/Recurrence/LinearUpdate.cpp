@@ -101,9 +101,8 @@ std::optional<Linear> LinearMatcher::choose(ExprRef e) {
                         ? yes->factor
                         : exprs.select(condition, orZero(yes->factor),
                                        orZero(no->factor), isGuard);
-  for (auto [branch, guard] :
-       {std::pair(&*yes, condition),
-        std::pair(&*no, exprs.logicalNot(condition))})
+  for (auto [branch, guard] : {std::pair(&*yes, condition),
+                               std::pair(&*no, exprs.logicalNot(condition))})
     for (Term &term : branch->terms) {
       term.guards.insert(term.guards.begin(), guard);
       result.terms.push_back(term);
@@ -151,8 +150,7 @@ std::optional<Linear> LinearMatcher::match(ExprRef e) {
 Term joined(Exprs &exprs, ArrayRef<Term> terms) {
   auto isCommon = [&](ExprRef e) {
     return llvm::all_of(terms, [&](const Term &term) {
-      return term.guards.empty() &&
-             llvm::is_contained(term.product.over, e);
+      return term.guards.empty() && llvm::is_contained(term.product.over, e);
     });
   };
   Term result;
@@ -174,8 +172,8 @@ Term joined(Exprs &exprs, ArrayRef<Term> terms) {
       sum = term.isNegative ? exprs.op("arith.negf", value->type, {value})
                             : value;
     else
-      sum = exprs.op(term.isNegative ? "arith.subf" : "arith.addf",
-                     value->type, {sum, value});
+      sum = exprs.op(term.isNegative ? "arith.subf" : "arith.addf", value->type,
+                     {sum, value});
   }
   result.product.over = common;
   result.product.over.push_back(sum);

@@ -1,7 +1,7 @@
 //===- RaiseCausalSum.cpp - sums over what comes before, as recurrences ---===//
 //
-// sum_(j <= i) (sum_e Q[i,e] K[j,e]) V[j,f], whose cost grows with N^2: a linear
-// attention, whose cost grows with N.
+// sum_(j <= i) (sum_e Q[i,e] K[j,e]) V[j,f], whose cost grows with N^2: a
+// linear attention, whose cost grows with N.
 #include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/Proof.h"
 #include "passes/Mutation.h"
@@ -31,6 +31,8 @@ private:
   bool place(ExprRef factor, bool below, bool isInner);
   bool isWorthwhile();
   ExprRef isFirst(ExprRef step);
+  Value finish(attn::LinearAttentionOp op, Value output);
+  bool replace(ExprRef written);
 
   linalg::LinalgOp sum;
   Exprs exprs;
@@ -62,8 +64,8 @@ std::optional<unsigned> SumRaiser::boundOfKey(ExprRef e, bool &strict) {
   if (predicate == Predicate::sge || predicate == Predicate::sgt)
     std::swap(low, high);
   strict = predicate == Predicate::slt || predicate == Predicate::sgt;
-  bool isOrder = strict || predicate == Predicate::sle ||
-                 predicate == Predicate::sge;
+  bool isOrder =
+      strict || predicate == Predicate::sle || predicate == Predicate::sge;
   return isOrder && low == key && high && llvm::is_contained(outputs, *high)
              ? high
              : std::nullopt;
@@ -103,8 +105,8 @@ bool SumRaiser::place(ExprRef factor, bool below, bool isInner) {
   bool hasQuery = factor->uses(query), hasKey = factor->uses(key);
   if (hasQuery && hasKey)
     return false;
-  Product &to = isInner ? (hasQuery ? queries : keys)
-                        : (hasKey ? values : outside);
+  Product &to =
+      isInner ? (hasQuery ? queries : keys) : (hasKey ? values : outside);
   (below ? to.under : to.over).push_back(factor);
   return true;
 }
@@ -180,6 +182,55 @@ ExprRef SumRaiser::isFirst(ExprRef step) {
                   b.getI1Type(), {step, exprs.index(0)});
 }
 
+/// What the sum is, of \p output of \p op, or of what it is compared with.
+Value SumRaiser::finish(attn::LinearAttentionOp op, Value output) {
+  SmallVector<ExprRef> place;
+  for (unsigned v : found.outputVars())
+    place.push_back(exprs.var(v));
+  if (outside.over.empty() && outside.under.empty() && !found.before &&
+      found.outputVars() == outputs)
+    return output;
+  SmallVector<ExprRef> over{exprs.read(output, place)};
+  over.append(outside.over);
+  ExprRef element = multiply(exprs, over, outside.under);
+  // The first query sees no key: what it is does not matter, as it would to a
+  // state of zeros.
+  if (found.before && output == op.getOutput() &&
+      !mutated("raise-linear-attention.first-sees"))
+    element = exprs.select(isFirst(exprs.var(query)),
+                           exprs.constant(FloatAttr::get(b.getF32Type(), 0.0)),
+                           element,
+                           /*guard=*/false);
+  return writeTensor(b, sum.getLoc(), exprs, element, outputs);
+}
+
+/// The op, if the products of all its pairs are \p written.
+bool SumRaiser::replace(ExprRef written) {
+  attn::LinearAttentionOp op =
+      buildLinearAttention(b, sum.getLoc(), exprs, found);
+  LinearChunk whole{op.getQuery(), op.getKey(), op.getValue(), {}, {}, {}};
+  whole.length = op.getSizes()[op.stepDim()];
+  auto [all, last] = writeChunk(b, op, whole);
+  Value compared = finish(op, all);
+  Proof proof = prove(exprs, written, compared, outputs, attempt);
+  if (!proof.holds) {
+    remarkDeclined(sum, raiseLinearPass, "recurrence",
+                   format("left as a sum over pairs: a linear attention cannot "
+                          "be proven equal: {}",
+                          proof.why));
+    attempt.undo();
+    return false;
+  }
+  Value value = finish(op, op.getOutput()), result = sum->getResult(0);
+  if (value.getType() != result.getType())
+    value = tensor::CastOp::create(b, sum.getLoc(), result.getType(), value);
+  result.replaceAllUsesWith(value);
+  DenseSet<Operation *> erased;
+  for (Value made : {compared, last})
+    eraseDeadOps(made.getDefiningOp(), erased);
+  return true;
+}
+
 bool SumRaiser::run() {
   Value result = sum->getResult(0);
   if (!getElementTypeOrSelf(result).isF32())
@@ -202,43 +253,8 @@ bool SumRaiser::run() {
                    "would cost more");
     return false;
   }
-  Location loc = sum.getLoc();
-  attn::LinearAttentionOp op = buildLinearAttention(b, loc, exprs, found);
-  auto [all, last] = writeChunk(
-      b, op, {op.getQuery(), op.getKey(), op.getValue(), {}, {},
-              op.getSizes()[op.stepDim()]});
-  auto finish = [&](Value output) {
-    SmallVector<ExprRef> place;
-    for (unsigned v : found.outputVars())
-      place.push_back(exprs.var(v));
-    ExprRef element = exprs.read(output, place);
-    if (outside.over.empty() && outside.under.empty() && !found.before &&
-        found.outputVars() == outputs)
-      return output;
-    SmallVector<ExprRef> over{element};
-    over.append(outside.over);
-    element = multiply(exprs, over, outside.under);
-    // The first query sees no key: what it is does not matter, as it would to a
-    // state of zeros.
-    if (found.before && output == op.getOutput() && !mutated("raise-linear-attention.first-sees"))
-      element = exprs.select(isFirst(exprs.var(query)),
-                             exprs.constant(FloatAttr::get(b.getF32Type(), 0.0)),
-                             element, /*guard=*/false);
-    return writeTensor(b, loc, exprs, element, outputs);
-  };
-  Proof proof = prove(exprs, written, finish(all), outputs, attempt);
-  if (!proof.holds) {
-    remarkDeclined(sum, raiseLinearPass, "recurrence",
-                   format("left as a sum over pairs: a linear attention cannot "
-                          "be proven equal: {}",
-                          proof.why));
-    attempt.undo();
+  if (!replace(written))
     return false;
-  }
-  Value value = finish(op.getOutput());
-  if (value.getType() != result.getType())
-    value = tensor::CastOp::create(b, loc, result.getType(), value);
-  result.replaceAllUsesWith(value);
   remarkDone(sum, raiseLinearPass, "recurrence",
              "a sum over what comes before: a linear attention");
   return true;

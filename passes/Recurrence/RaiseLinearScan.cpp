@@ -138,8 +138,8 @@ std::optional<Readout> ScanRaiser::matchReadout(ExprRef sum) {
       readout.factors.over.push_back(e);
   }
   readout.factors.under = product.under;
-  if (!read || llvm::any_of(product.under,
-                            [&](ExprRef e) { return readsState(e); }))
+  if (!read ||
+      llvm::any_of(product.under, [&](ExprRef e) { return readsState(e); }))
     return std::nullopt;
   std::tie(readout.state, readout.before) = *stateOf(read->value);
   readout.at.assign(read->operands.begin(), read->operands.end());
@@ -156,8 +156,7 @@ std::optional<Readout> ScanRaiser::matchReadout(ExprRef sum) {
       continue;
     }
     unsigned k = var - readout.summed.begin();
-    if (seen[k] ||
-        exprs.extent(*var) != exprs.extent(state.vars[axis]))
+    if (seen[k] || exprs.extent(*var) != exprs.extent(state.vars[axis]))
       return std::nullopt;
     seen[k] = true;
     readout.contract[k] = axis;
@@ -253,8 +252,8 @@ bool ScanRaiser::proveSum(attn::LinearAttentionOp op, ExprRef sum,
   SmallVector<unsigned> order;
   for (unsigned axis : axes)
     order.push_back(state.vars[axis]);
-  ExprRef written =
-      body.open(exprs.read(scan.terminator().getStates()[k], state.at), carried);
+  ExprRef written = body.open(
+      exprs.read(scan.terminator().getStates()[k], state.at), carried);
   Proof proof = prove(exprs, written, next, order, attempt);
   if (proof.holds) {
     // The row in place of the op's output, which has the step as an axis more.
@@ -290,9 +289,8 @@ ExprRef ScanRaiser::raise(ExprRef sum) {
     axes.push_back(llvm::find(state.vars, v) - state.vars.begin());
   b.setInsertionPoint(scan);
   Value start = scan.getStarts()[readout->state];
-  ExprRef first = exprs.expandReads(exprs.read(start, state.at), [](ExprRef) {
-    return true;
-  });
+  ExprRef first = exprs.expandReads(exprs.read(start, state.at),
+                                    [](ExprRef) { return true; });
   if (Exprs::constantFloat(first) != 0.0)
     match.start = orderedState(start, axes);
   attn::LinearAttentionOp op =
@@ -308,7 +306,8 @@ ExprRef ScanRaiser::raise(ExprRef sum) {
   Product outside;
   outside.over.push_back(exprs.read(op.getOutput(), at));
   for (ExprRef e : readout->factors.over)
-    if (!e->usesAny(readout->summed) && !mutated("raise-linear-attention.drop-factor"))
+    if (!e->usesAny(readout->summed) &&
+        !mutated("raise-linear-attention.drop-factor"))
       outside.over.push_back(e);
   for (ExprRef e : readout->factors.under)
     if (!e->usesAny(readout->summed))
@@ -316,9 +315,9 @@ ExprRef ScanRaiser::raise(ExprRef sum) {
   ExprRef raised = multiply(exprs, outside.over, outside.under);
   // A sum over nothing is 0 by whatever it was divided.
   if (outside.over.size() > 1 || !outside.under.empty())
-    raised = exprs.unlessEmpty(
-        readout->summed, raised,
-        exprs.constant(FloatAttr::get(b.getF32Type(), 0.0)));
+    raised =
+        exprs.unlessEmpty(readout->summed, raised,
+                          exprs.constant(FloatAttr::get(b.getF32Type(), 0.0)));
   return proveSum(op, sum, raised, *readout, axes) ? raised : nullptr;
 }
 

@@ -138,8 +138,7 @@ ExprRef ChunkWriter::decayBetween(ExprRef from, ExprRef upTo, ExprRef count) {
   if (chunk.tables.powers) {
     SmallVector<ExprRef> at;
     for (AffineExpr result : op.map(3).getResults())
-      at.push_back(
-          exprs.var(loops[cast<AffineDimExpr>(result).getPosition()]));
+      at.push_back(exprs.var(loops[cast<AffineDimExpr>(result).getPosition()]));
     at.push_back(count);
     return exprs.read(chunk.tables.powers, at);
   }
@@ -181,7 +180,8 @@ ExprRef ChunkWriter::decayOfPair() {
 Value ChunkWriter::output() {
   Type index = b.getIndexType();
   SmallVector<unsigned> batch = vars(0, op.getNumBatch()),
-                        contract = vars(op.firstContract(), op.getNumContract()),
+                        contract =
+                            vars(op.firstContract(), op.getNumContract()),
                         outer(batch);
   outer.push_back(step);
   outer.append(vars(op.firstValue(), op.getNumValue()));
@@ -195,12 +195,12 @@ Value ChunkWriter::output() {
   ExprRef zero = exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
   ExprRef seen = mutated("chunk.see-all") ? exprs.truth(true)
                                           : less(j, t, !op.getBefore());
-  ExprRef within =
-      sum(key, exprs.select(seen, product, zero, /*guard=*/true));
+  ExprRef within = sum(key, exprs.select(seen, product, zero, /*guard=*/true));
   if (!chunk.state)
     return writeTensor(b, op.getLoc(), exprs, within, outer);
   within = tensorAt(within, outer);
-  ExprRef first = sum(contract, times({read(0, chunk.query, step), readState()}));
+  ExprRef first =
+      sum(contract, times({read(0, chunk.query, step), readState()}));
   // Before the first step there is none that a query be multiplied with.
   if (chunk.hasState)
     first = exprs.select(exprs.scalar(chunk.hasState), first, zero,
@@ -209,10 +209,10 @@ Value ChunkWriter::output() {
   ExprRef gone = decayBetween(nullptr, last, count);
   if (gone->kind == ExprKind::Reduce)
     gone = tensorAt(gone, outer);
-  return writeTensor(b, op.getLoc(), exprs,
-                     exprs.op("arith.addf", b.getF32Type(),
-                              {within, times({gone, first})}),
-                     outer);
+  return writeTensor(
+      b, op.getLoc(), exprs,
+      exprs.op("arith.addf", b.getF32Type(), {within, times({gone, first})}),
+      outer);
 }
 
 Value ChunkWriter::state() {
@@ -220,8 +220,7 @@ Value ChunkWriter::state() {
   SmallVector<unsigned> batch = vars(0, op.getNumBatch()), own(loops);
   own.erase(own.begin() + op.stepDim());
   ExprRef last = exprs.op("arith.subi", index, {length, exprs.index(1)});
-  ExprRef behind =
-      exprs.op("arith.subi", index, {last, exprs.var(key)});
+  ExprRef behind = exprs.op("arith.subi", index, {last, exprs.var(key)});
   SmallVector<unsigned> keyVars(batch);
   keyVars.push_back(key);
   keyVars.append(vars(op.firstContract(), op.getNumContract()));
@@ -256,8 +255,8 @@ PowerTables makePowerTables(OpBuilder &b, attn::LinearAttentionOp op,
   for (AffineExpr result : op.map(3).getResults()) {
     Value dim = op.getSizes()[cast<AffineDimExpr>(result).getPosition()];
     std::optional<int64_t> number = getConstantIntValue(dim);
-    vars.push_back(exprs.freshVar(number ? exprs.index(*number)
-                                         : exprs.scalar(dim)));
+    vars.push_back(
+        exprs.freshVar(number ? exprs.index(*number) : exprs.scalar(dim)));
     at.push_back(exprs.var(vars.back()));
   }
   ExprRef decay = exprs.read(op.getDecay(), at);

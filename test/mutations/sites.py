@@ -9,6 +9,8 @@ SITE = re.compile(r'mutated\(\s*"([\w-]+)\.([\w-]+)"\)')
 # for each family of schedules and what they share.
 PARTS = {
     "batch-steps": ("attn-batch-steps", "rewrites"),
+    "raise-linear-attention": ("attn-raise-linear-attention", "rewrites"),
+    "chunk": ("attn-chunk-linear-attention", "halide"),
     "lower-scans": ("attn-lower-scans", "halide"),
     "fuse-elementwise": ("attn-fuse-elementwise", "rewrites"),
     "contract-tables": ("attn-contract-tables", "rewrites"),

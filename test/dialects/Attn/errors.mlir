@@ -431,3 +431,59 @@ func.func @f(%N: index, %x: tensor<?xf32>) {
   }) : (index, index, tensor<?xf32>) -> tensor<4xf32>
   return
 }
+// -----
+func.func @f(%n: index, %q: tensor<?x?xf32>, %S: tensor<?x?xf32>) {
+  // expected-error @+1 {{has 2 sizes for 3 loop dims (linear_attention.c1)}}
+  %o, %s = attn.linear_attention dims(batch = 0, contract = 1, value = 1) sizes(%n, %n)
+      query(%q : tensor<?x?xf32>) key(%q : tensor<?x?xf32>) value(%q : tensor<?x?xf32>)
+      maps [affine_map<(t, e, f) -> (t, e)>, affine_map<(t, e, f) -> (t, e)>, affine_map<(t, e, f) -> (t, f)>] : tensor<?x?xf32>, tensor<?x?xf32>
+  return
+}
+// -----
+func.func @f(%n: index, %q: tensor<?x?xf32>, %S: tensor<?x?xf32>) {
+  // expected-error @+1 {{has 2 maps, expected 3 (linear_attention.c2)}}
+  %o, %s = attn.linear_attention dims(batch = 0, contract = 1, value = 1) sizes(%n, %n, %n)
+      query(%q : tensor<?x?xf32>) key(%q : tensor<?x?xf32>) value(%q : tensor<?x?xf32>)
+      maps [affine_map<(t, e, f) -> (t, e)>, affine_map<(t, e, f) -> (t, f)>] : tensor<?x?xf32>, tensor<?x?xf32>
+  return
+}
+// -----
+func.func @f(%n: index, %q: tensor<?x?xf32>, %S: tensor<?x?xf32>) {
+  // expected-error @+1 {{map of key expected to take 3 dims and to give each axis of 'tensor<?x?xf32>' another of them (linear_attention.c2)}}
+  %o, %s = attn.linear_attention dims(batch = 0, contract = 1, value = 1) sizes(%n, %n, %n)
+      query(%q : tensor<?x?xf32>) key(%q : tensor<?x?xf32>) value(%q : tensor<?x?xf32>)
+      maps [affine_map<(t, e, f) -> (t, e)>, affine_map<(t, e, f) -> (t, t + e)>, affine_map<(t, e, f) -> (t, f)>] : tensor<?x?xf32>, tensor<?x?xf32>
+  return
+}
+// -----
+func.func @f(%n: index, %q: tensor<?x?xf32>, %S: tensor<?x?xf32>) {
+  // expected-error @+1 {{map of query uses d2, a value dim (linear_attention.c3)}}
+  %o, %s = attn.linear_attention dims(batch = 0, contract = 1, value = 1) sizes(%n, %n, %n)
+      query(%q : tensor<?x?xf32>) key(%q : tensor<?x?xf32>) value(%q : tensor<?x?xf32>)
+      maps [affine_map<(t, e, f) -> (t, f)>, affine_map<(t, e, f) -> (t, e)>, affine_map<(t, e, f) -> (t, f)>] : tensor<?x?xf32>, tensor<?x?xf32>
+  return
+}
+// -----
+func.func @f(%n: index, %q: tensor<?x?xf32>, %S: tensor<?x?xf32>) {
+  // expected-error @+1 {{map of value uses d1, a contract dim (linear_attention.c3)}}
+  %o, %s = attn.linear_attention dims(batch = 0, contract = 1, value = 1) sizes(%n, %n, %n)
+      query(%q : tensor<?x?xf32>) key(%q : tensor<?x?xf32>) value(%q : tensor<?x?xf32>)
+      maps [affine_map<(t, e, f) -> (t, e)>, affine_map<(t, e, f) -> (t, e)>, affine_map<(t, e, f) -> (t, e)>] : tensor<?x?xf32>, tensor<?x?xf32>
+  return
+}
+// -----
+func.func @f(%n: index, %q: tensor<?x?xf32>, %S: tensor<?x?xf32>) {
+  // expected-error @+1 {{has results 'tensor<?x?xf32>' and 'tensor<?x?x?xf32>', expected batch dims, step and value dims, and batch, contract and value dims as the start has them (linear_attention.c4)}}
+  %o, %s = attn.linear_attention dims(batch = 0, contract = 1, value = 1) sizes(%n, %n, %n)
+      query(%q : tensor<?x?xf32>) key(%q : tensor<?x?xf32>) value(%q : tensor<?x?xf32>)
+      maps [affine_map<(t, e, f) -> (t, e)>, affine_map<(t, e, f) -> (t, e)>, affine_map<(t, e, f) -> (t, f)>] : tensor<?x?xf32>, tensor<?x?x?xf32>
+  return
+}
+// -----
+func.func @f(%n: index, %q: tensor<?x?xf32>, %S: tensor<?x?xf32>) {
+  // expected-error @+1 {{has results 'tensor<?x?xf32>' and 'tensor<4x?xf32>', expected batch dims, step and value dims, and batch, contract and value dims as the start has them (linear_attention.c4)}}
+  %o, %s = attn.linear_attention dims(batch = 0, contract = 1, value = 1) sizes(%n, %n, %n)
+      query(%q : tensor<?x?xf32>) key(%q : tensor<?x?xf32>) value(%q : tensor<?x?xf32>) start(%S : tensor<?x?xf32>)
+      maps [affine_map<(t, e, f) -> (t, e)>, affine_map<(t, e, f) -> (t, e)>, affine_map<(t, e, f) -> (t, f)>] : tensor<?x?xf32>, tensor<4x?xf32>
+  return
+}

@@ -139,3 +139,19 @@ func.func @scan(%l: index, %N: index, %x: tensor<?xf32>, %c: tensor<i32>, %o: te
   }
   return %last#0, %rows#1 : tensor<?xf32>, tensor<?x?xf32>
 }
+
+#step_e = affine_map<(b, t, e, f) -> (b, t, e)>
+#step_f = affine_map<(b, t, e, f) -> (t, b, f)>
+#step = affine_map<(b, t, e, f) -> (t)>
+// CHECK-LABEL: func @linear_attention
+// CHECK: attn.linear_attention dims(batch = 1, contract = 1, value = 1) sizes(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) query(%{{.*}} : tensor<2x?x4xf32>) key(%{{.*}} : tensor<2x?x4xf32>) value(%{{.*}} : tensor<?x2x3xf32>) decay(%{{.*}} : tensor<?xf32>) start(%{{.*}} : tensor<2x4x3xf32>) before maps [{{.*}}] : tensor<2x?x3xf32>, tensor<2x4x3xf32>
+// CHECK: attn.linear_attention dims(batch = 1, contract = 1, value = 1) {{.*}} value(%{{.*}} : tensor<?x2x3xf32>) maps [{{.*}}]
+func.func @linear_attention(%q: tensor<2x?x4xf32>, %v: tensor<?x2x3xf32>, %a: tensor<?xf32>, %S: tensor<2x4x3xf32>, %n: index) {
+  %o, %S1 = attn.linear_attention dims(batch = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      query(%q : tensor<2x?x4xf32>) key(%q : tensor<2x?x4xf32>) value(%v : tensor<?x2x3xf32>) decay(%a : tensor<?xf32>)
+      start(%S : tensor<2x4x3xf32>) before maps [#step_e, #step_e, #step_f, #step] : tensor<2x?x3xf32>, tensor<2x4x3xf32>
+  %p, %S2 = attn.linear_attention dims(batch = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      query(%q : tensor<2x?x4xf32>) key(%q : tensor<2x?x4xf32>) value(%v : tensor<?x2x3xf32>)
+      maps [#step_e, #step_e, #step_f] : tensor<2x?x3xf32>, tensor<2x4x3xf32>
+  return
+}
