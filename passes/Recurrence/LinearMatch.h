@@ -56,6 +56,7 @@ struct LinearChunk {
   mlir::OpFoldResult length; ///< how many steps it has
   PowerTables tables = {};
   mlir::Value hasState = {}; ///< whether there is one yet; null: always
+  bool pairsAlone = false; ///< no start, not of zeros either
 };
 
 /// What the steps of \p chunk make, by products: their outputs, and the state

@@ -171,6 +171,8 @@ bool SumRaiser::isWorthwhile() {
   };
   std::optional<int64_t> steps = product(query), e = product(summed),
                          f = product(found.value);
+  if (steps == 0 || e == 0 || f == 0)
+    return false;
   return !steps || !e || !f || *steps * (*e + *f) / 2 > 2 * *e * *f;
 }
 
@@ -210,6 +212,7 @@ bool SumRaiser::replace(ExprRef written) {
       buildLinearAttention(b, sum.getLoc(), exprs, found);
   LinearChunk whole{op.getQuery(), op.getKey(), op.getValue(), {}, {}, {}};
   whole.length = op.getSizes()[op.stepDim()];
+  whole.pairsAlone = true;
   auto [all, last] = writeChunk(b, op, whole);
   Value compared = finish(op, all);
   Proof proof = prove(exprs, written, compared, outputs, attempt);

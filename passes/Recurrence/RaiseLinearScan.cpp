@@ -74,8 +74,12 @@ private:
 };
 
 bool ScanRaiser::isPlain() {
-  if (getConstantIntValue(scan.getLow()) != 0 || scan.getStarts().empty())
+  if (getConstantIntValue(scan.getLow()) != 0 ||
+      getConstantIntValue(scan.getHigh()) == 0 || scan.getStarts().empty())
     return false;
+  for (Type type : scan.getResultTypes())
+    if (llvm::is_contained(cast<RankedTensorType>(type).getShape(), 0))
+      return false; // there is no slice of it
   for (Value start : scan.getStarts())
     if (!getElementTypeOrSelf(start).isF32())
       return false;
@@ -209,14 +213,14 @@ bool ScanRaiser::matchOperands(const Readout &readout, LinearMatch &match) {
   for (unsigned v : state.vars) {
     if (llvm::is_contained(match.contract, v))
       continue;
-    bool isBatch = match.key->uses(v) || match.query->uses(v) ||
-                   (match.decay && match.decay->uses(v));
-    (isBatch ? match.batch : match.value).push_back(v);
+    (match.key->uses(v) || match.query->uses(v) ? match.batch : match.value)
+        .push_back(v);
   }
   match.step = steps;
   match.before = readout.before;
   return !match.values->usesAny(match.contract) &&
-         !(match.decay && match.decay->usesAny(match.contract));
+         !(match.decay && (match.decay->usesAny(match.contract) ||
+                           match.decay->usesAny(match.value)));
 }
 
 /// \p state with its axes in the order \p axes; \p back: in its own, where it
@@ -279,8 +283,12 @@ bool ScanRaiser::proveSum(attn::LinearAttentionOp op, ExprRef sum,
 ExprRef ScanRaiser::raise(ExprRef sum) {
   std::optional<Readout> readout = matchReadout(sum);
   LinearMatch match;
-  if (!readout || !matchOperands(*readout, match)) {
-    why = "a row reads a state otherwise than by queries";
+  if (!readout) {
+    why = "a row reads a state otherwise than by a query";
+    return nullptr;
+  }
+  if (!matchOperands(*readout, match)) {
+    why = "keys, values, queries and decays do not fall apart by axes";
     return nullptr;
   }
   LinearState &state = states[readout->state];
@@ -385,8 +393,8 @@ void ScanRaiser::run() {
     stacked.push_back(stack(row));
     if (!stacked.back()) {
       attempt.undo();
-      return decline(why.empty() ? "a row reads a state otherwise than by "
-                                   "queries"
+      return decline(why.empty() ? "a row reads a state otherwise than by a "
+                                   "query"
                                  : why);
     }
   }

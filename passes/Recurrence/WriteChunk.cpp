@@ -31,6 +31,7 @@ private:
   ExprRef extent(OpFoldResult size);
   ExprRef read(unsigned which, Value tensor, unsigned at);
   ExprRef readState();
+  ExprRef ofState(ArrayRef<unsigned> contract);
   ExprRef less(ExprRef a, ExprRef b, bool orEqual = false);
   ExprRef times(ArrayRef<ExprRef> factors) {
     Product product; // without factors of 1
@@ -196,23 +197,44 @@ Value ChunkWriter::output() {
   ExprRef seen = mutated("chunk.see-all") ? exprs.truth(true)
                                           : less(j, t, !op.getBefore());
   ExprRef within = sum(key, exprs.select(seen, product, zero, /*guard=*/true));
-  if (!chunk.state)
+  if (chunk.pairsAlone)
     return writeTensor(b, op.getLoc(), exprs, within, outer);
-  within = tensorAt(within, outer);
-  ExprRef first =
-      sum(contract, times({read(0, chunk.query, step), readState()}));
-  // Before the first step there is none that a query be multiplied with.
-  if (chunk.hasState)
-    first = exprs.select(exprs.scalar(chunk.hasState), first, zero,
-                         /*guard=*/false);
   ExprRef count = exprs.op("arith.addi", index, {last, exprs.index(1)});
   ExprRef gone = decayBetween(nullptr, last, count);
   if (gone->kind == ExprKind::Reduce)
     gone = tensorAt(gone, outer);
-  return writeTensor(
-      b, op.getLoc(), exprs,
-      exprs.op("arith.addf", b.getF32Type(), {within, times({gone, first})}),
-      outer);
+  ExprRef before = times({gone, ofState(contract)});
+  if (Exprs::constantFloat(before) != 0.0)
+    within = exprs.op("arith.addf", b.getF32Type(),
+                      {tensorAt(within, outer), before});
+  // A query of no elements reads 0 of any state.
+  if (llvm::any_of(contract, [&](unsigned v) {
+        return !Exprs::constantInt(exprs.extent(v));
+      }))
+    within = exprs.unlessEmpty(contract, tensorAt(within, outer), zero);
+  return writeTensor(b, op.getLoc(), exprs, within, outer);
+}
+
+/// What a query reads of the state. There is none before the first step: the
+/// first query is multiplied with its zeros alone where it reads it before.
+ExprRef ChunkWriter::ofState(ArrayRef<unsigned> contract) {
+  ExprRef query = read(0, chunk.query, step);
+  ExprRef zero = exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
+  ExprRef isFirst = less(exprs.var(step), exprs.index(1));
+  if (!chunk.state) {
+    if (!op.getBefore())
+      return zero;
+    ExprRef zeros =
+        sum(contract, exprs.op("arith.mulf", b.getF32Type(), {query, zero}));
+    return exprs.select(isFirst, zeros, zero, /*guard=*/false);
+  }
+  ExprRef all = sum(contract, times({query, readState()}));
+  if (!chunk.hasState)
+    return all;
+  ExprRef reads = exprs.scalar(chunk.hasState);
+  if (op.getBefore())
+    reads = exprs.op("arith.ori", reads->type, {reads, isFirst});
+  return exprs.select(reads, all, zero, /*guard=*/false);
 }
 
 Value ChunkWriter::state() {
@@ -232,12 +254,15 @@ Value ChunkWriter::state() {
     k = tensorAt(times({k, rest}), keyVars);
   }
   ExprRef product = sum(key, times({k, read(2, chunk.value, key)}));
-  if (chunk.state) {
+  if (chunk.state || op.getDecay()) {
     ExprRef total = decayBetween(nullptr, last, length);
     if (total->kind == ExprKind::Reduce)
       total = tensorAt(total, own);
-    product = exprs.op("arith.addf", b.getF32Type(),
-                       {times({total, readState()}), product});
+    ExprRef old = chunk.state
+                      ? readState()
+                      : exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
+    product =
+        exprs.op("arith.addf", b.getF32Type(), {times({total, old}), product});
   }
   return writeTensor(b, op.getLoc(), exprs, product, own);
 }
