@@ -191,6 +191,13 @@ def AttnChunkLinearAttention : Pass<"attn-chunk-linear-attention", "::mlir::func
                            "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def AttnBlockScans : Pass<"attn-block-scans", "::mlir::func::FuncOp"> {
+  let summary = "Recurrences whose elements are each its own, many steps in one kernel";
+  let description = [{ TODO }];
+  let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def AttnLowerScans : Pass<"attn-lower-scans", "::mlir::func::FuncOp"> {
   let summary = "Recurrences as loops over their steps";
   let description = [{

@@ -111,4 +111,45 @@ def Attn_LinearAttentionOp : Attn_Op<"linear_attention", [Pure, AttrSizedOperand
   }];
 }
 
+def Attn_RecurrenceOp : Attn_Op<"recurrence", [Pure, AttrSizedOperandSegments, AggregatedOpInterface]> {
+  let summary = "States whose elements have recurrences of their own, with all that they were";
+  let description = [{
+    With the states s_k, which begin as `starts`, and x over `sizes`, the extents of each state:
+
+    ```text
+    H_k[0, x]     = starts_k[x]
+    H_k[i + 1, x] = next_k(from + i, x, H_0[i, x], H_1[i, x], ...)      0 <= i < rows - 1
+    ```
+    The results are the H_k. `next` may read any tensor (`tensor.extract`) and number that is defined before.
+
+    - recurrence.c1  `next` takes the step, an index per size, and an element of each of `starts`; `attn.next` ends it with as many.
+    - recurrence.c2  A start has an axis per size; its result has its element type, `rows` as first axis, then its axes.
+
+    ```mlir
+    %H = attn.recurrence from %first rows(%rows) sizes(%B, %D) starts(%h : tensor<?x?xf32>) next (%t, %b, %d : index, %old : f32) {
+      %x = tensor.extract %inputs[%b, %t, %d] : tensor<?x?x?xf32>
+      %new = arith.addf %old, %x : f32
+      attn.next %new : f32
+    } : tensor<?x?x?xf32>
+    ```
+  }];
+  let arguments = (ins Index:$from, Index:$rows, Variadic<Index>:$sizes, Variadic<AnyRankedTensor>:$starts);
+  let results = (outs Variadic<AnyRankedTensor>:$histories);
+  let regions = (region SizedRegion<1>:$next);
+  let assemblyFormat = [{
+    `from` $from `rows` `(` $rows `)` `sizes` `(` $sizes `)` `starts` `(` $starts `:` type($starts) `)` `next` custom<Next>($next)
+    attr-dict `:` type($histories)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> decomposeOperation(::mlir::OpBuilder &b);
+  }];
+}
+
+def Attn_NextOp : Attn_Op<"next", [Pure, Terminator, HasParent<"RecurrenceOp">]> {
+  let summary = "The elements of the states after a step of `attn.recurrence`";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
+}
+
 #endif

@@ -62,6 +62,14 @@ void printWhere(OpAsmPrinter &printer, Operation *, Region &region) {
   printBody(printer, region);
 }
 
+ParseResult parseNext(OpAsmParser &parser, Region &region) {
+  return parseBody(parser, region);
+}
+
+void printNext(OpAsmPrinter &printer, Operation *, Region &region) {
+  printBody(printer, region);
+}
+
 LogicalResult verifyBody(Operation *op, Region &region, StringRef constraint,
                          StringRef name, unsigned indices, unsigned reals,
                          Type result) {

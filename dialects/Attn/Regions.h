@@ -19,6 +19,11 @@ mlir::ParseResult parseWhere(mlir::OpAsmParser &parser, mlir::Region &region);
 void printWhere(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                 mlir::Region &region);
 
+/// A body that is never left away.
+mlir::ParseResult parseNext(mlir::OpAsmParser &parser, mlir::Region &region);
+void printNext(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+               mlir::Region &region);
+
 /// Checks that \p region takes \p indices indices and then \p reals f32, yields
 /// one \p result, and holds nothing that writes. \p constraint is the number
 /// that a failure cites, \p name the region's name.

@@ -68,6 +68,17 @@ public:
       return trace(op->getOperand(0), axis);
     if (auto scan = dyn_cast<ScanOp>(op))
       return trace(scan->getOperand(2 + result), axis); // behind its range
+    if (auto recurrence = dyn_cast<RecurrenceOp>(op))
+      return size(axis ? recurrence.getSizes()[axis - 1]
+                       : recurrence.getRows());
+    if (auto linear = dyn_cast<LinearAttentionOp>(op)) {
+      unsigned dim = axis;
+      if (shaped == linear.getState())
+        dim += axis >= linear.stepDim();
+      else if (axis > linear.stepDim())
+        dim += linear.getNumContract();
+      return size(linear.getSizes()[dim]);
+    }
     if (auto attention = dyn_cast<AttentionOp>(op)) {
       // The log-sum-exp and the weights have the first loop dims as axes.
       unsigned dim = shaped == attention.getOutput()

@@ -145,7 +145,7 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
     // (Plan/RowBlocks.h): this is a norm of the keys, the same for all tiles.
     if (userKind == KernelKind::Contraction ||
         userKind == KernelKind::Attention || userKind == KernelKind::Softmax ||
-        userKind == KernelKind::RowBlock)
+        userKind == KernelKind::RowBlock || userKind == KernelKind::Recurrence)
       return "each of its elements is read many times";
     // Columns of what it reduces, say: not the rows that the user reduces.
     bool reduced = llvm::any_of(producer.ops, [&](Operation *op) {
@@ -167,6 +167,8 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
     if (userKind == KernelKind::Elementwise && inPlace)
       return "";
     return "its rows are read whole";
+  case KernelKind::Recurrence:
+    return "its schedule has no epilogue";
   case KernelKind::Softmax:
   case KernelKind::Attention:
     if (userKind == KernelKind::Elementwise && inPlace &&
@@ -260,7 +262,8 @@ void Former::keepOneOwner(Cluster &cluster, Members &members,
   auto owns = [](Cluster *c) {
     return c->kind == KernelKind::Contraction ||
            c->kind == KernelKind::Softmax || c->kind == KernelKind::Attention ||
-           c->kind == KernelKind::RowBlock;
+           c->kind == KernelKind::RowBlock ||
+           c->kind == KernelKind::Recurrence;
   };
   Operation *product = onlyContraction(members.getArrayRef());
   auto isOtherRow = [&](Cluster *c) {

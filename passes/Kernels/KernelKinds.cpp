@@ -26,6 +26,8 @@ StringRef heed::nameOf(KernelKind kind) {
     return "attention";
   case KernelKind::RowBlock:
     return "row block";
+  case KernelKind::Recurrence:
+    return "recurrence";
   }
   llvm_unreachable("kind of kernel");
 }
@@ -39,7 +41,7 @@ bool heed::isCheap(Operation *op) {
 
 bool heed::isCompute(Operation *op) {
   return isa<linalg::LinalgOp, attn::SoftmaxOp, attn::LogSoftmaxOp,
-             attn::AttentionOp>(op);
+             attn::AttentionOp, attn::RecurrenceOp>(op);
 }
 
 KernelKind heed::kernelKindOf(Operation *op) {
@@ -47,6 +49,8 @@ KernelKind heed::kernelKindOf(Operation *op) {
     return KernelKind::RowBlock;
   if (isa<attn::AttentionOp>(op))
     return KernelKind::Attention;
+  if (isa<attn::RecurrenceOp>(op))
+    return KernelKind::Recurrence;
   if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op))
     return KernelKind::Softmax;
   auto linalgOp = cast<linalg::LinalgOp>(op);

@@ -14,7 +14,8 @@ enum class KernelKind {
   Contraction,
   Softmax,
   Attention,
-  RowBlock
+  RowBlock,
+  Recurrence
 };
 
 /// As in the attribute attn.kind.

@@ -320,6 +320,9 @@ LogicalResult KernelTranslator::translate() {
     } else if (auto t = dyn_cast<attn::ThresholdOp>(op)) {
       if (failed(threshold(t)))
         return failure();
+    } else if (auto r = dyn_cast<attn::RecurrenceOp>(op)) {
+      if (failed(recurrence(r)))
+        return failure();
     } else if (isa<attn::OnlineAttentionOp>(op)) {
       continue; // with the op that finishes it
     } else if (auto finish = dyn_cast<attn::FinishOp>(op)) {

@@ -270,10 +270,10 @@ private:
     std::optional<unsigned> part = partOf(loop);
     Size length =
         dims.size(loop.getUpperBound()) - dims.size(loop.getLowerBound());
-    std::optional<int64_t> step = dims.size(loop.getStep()).constant();
-    Size count = step && *step > 0 ? dims.parts(length, *step) : length;
+    auto [least, most] = boundsOf(loop.getStep());
+    Size count = dims.parts(length, least);
     auto inAll = [&](Size &size) {
-      size = overParts(size, part, length, count, step.value_or(1));
+      size = overParts(size, part, length, count, most);
     };
     for (auto *choices : {&taken.flops, &taken.bytes})
       for (Choice &choice : *choices) {
@@ -283,8 +283,21 @@ private:
     // At most as much is stored as where the part is a whole step.
     for (Choice &choice : taken.stored)
       for (Size *size : {&choice.one, &choice.other})
-        *size = overParts(*size, part, step.value_or(1), 1, step.value_or(1));
+        *size = overParts(*size, part, most, 1, most);
     return taken;
+  }
+
+  /// The least and the largest number that \p step may be: one of those that
+  /// are chosen from, else 1.
+  std::pair<int64_t, int64_t> boundsOf(Value step) {
+    if (std::optional<int64_t> number = dims.size(step).constant())
+      return {std::max<int64_t>(*number, 1), std::max<int64_t>(*number, 1)};
+    auto choice = step.getDefiningOp<arith::SelectOp>();
+    if (!choice)
+      return {1, 1};
+    auto [low, high] = boundsOf(choice.getTrueValue());
+    auto [otherLow, otherHigh] = boundsOf(choice.getFalseValue());
+    return {std::min(low, otherLow), std::max(high, otherHigh)};
   }
 
   /// What stands for the part of \p loop's range that an iteration computes,

@@ -30,6 +30,7 @@ private:
   void countLinalg(linalg::LinalgOp op);
   void countAttention(attn::AttentionLike op);
   void countPart(attn::AttentionLike op, Value operand, AffineMap map);
+  void countRecurrence(attn::RecurrenceOp op);
   void countArguments();
 
   func::FuncOp kernel;
@@ -87,6 +88,14 @@ bool dependsOnData(Value coordinate, Block *body) {
          llvm::any_of(def->getOperands(), [&](Value operand) {
            return dependsOnData(operand, body);
          });
+}
+
+/// Whether \p number is computed from \p from.
+bool dependsOn(Value number, Value from) {
+  Operation *def = number.getDefiningOp();
+  return number == from ||
+         (def && llvm::any_of(def->getOperands(),
+                              [&](Value v) { return dependsOn(v, from); }));
 }
 
 void Counter::countLinalg(linalg::LinalgOp op) {
@@ -162,6 +171,21 @@ void Counter::countPart(attn::AttentionLike op, Value operand, AffineMap map) {
     gathered.try_emplace(operand, elements);
 }
 
+/// Of what a step reads at a place of its own, it reads an element for each of
+/// a state.
+void Counter::countRecurrence(attn::RecurrenceOp op) {
+  Size elements = dims.elements(op.getHistories()[0]);
+  Block &body = op.getNext().front();
+  add(flops, elements * operations(op.getNext()));
+  body.walk([&](tensor::ExtractOp read) {
+    if (isa<BlockArgument>(read.getTensor()) &&
+        llvm::any_of(read.getIndices(), [&](Value index) {
+          return dependsOn(index, body.getArgument(0));
+        }))
+      add(gathered[read.getTensor()], elements);
+  });
+}
+
 void Counter::countArguments() {
   auto count = [&](Value tensor, const Size &elements) {
     unsigned bits =
@@ -183,6 +207,8 @@ void Counter::count() {
   for (Operation &op : kernel.getBody().front()) {
     if (auto attention = dyn_cast<attn::AttentionLike>(op)) {
       countAttention(attention);
+    } else if (auto recurrence = dyn_cast<attn::RecurrenceOp>(op)) {
+      countRecurrence(recurrence);
     } else if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op)) {
       // Maximum, distance, exponential, sum, division.
       add(flops, dims.elements(op.getOperand(0)) * 5);

@@ -25,6 +25,7 @@ struct Extent {
 enum class FuncRole {
   Pure,      ///< elementwise: inline unless the family stores it
   Reduction, ///< a pure definition and updates over reduction vars
+  Recurrence ///< a pure definition and an update whose loop is its outer dim
 };
 
 /// A func with its updates, in the order of the pipeline.

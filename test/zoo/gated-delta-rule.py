@@ -63,8 +63,8 @@ def weights(d, h, taps=4):
     w |= {f"{at}_conv1d.weight": uniform(rng, h * size, 1, taps) / 4 for at, size in dict(q=E, k=E, v=F).items()}
     for at in "qkv":
         w[f"{at}_conv1d.weight"][:, :, -1] += 2
-    return w | {"A_log": np.log(rng.uniform(1, 16, h)).astype(np.float32), "dt_bias": np.float32(np.log(np.expm1(dt))), "o_norm.weight": uniform(rng, F) + 1,
-                "o_proj.weight": matrix(d, h * F)}
+    return w | {"A_log": np.log(rng.uniform(1, 16, h)).astype(np.float32), "dt_bias": np.float32(np.log(np.expm1(dt))),
+                "o_norm.weight": uniform(rng, F) + 1, "o_proj.weight": matrix(d, h * F)}
 
 
 rng = np.random.default_rng(424)

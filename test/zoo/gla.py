@@ -40,7 +40,8 @@ def weights(d):
     matrix = lambda out, into: uniform(rng, out, into) * np.float32(into**-0.5)
     query = matrix(d // 2, d) * 2
     return {"query.weight": query, "key.weight": query + matrix(d // 2, d) / 4, "value.weight": matrix(d, d), "output.weight": matrix(d, d),
-            "decay.0.weight": matrix(16, d)} | linear_weights(rng, "decay.1", d // 2, 16) | linear_weights(rng, "gate", d, d) | norm_weights(rng, "norm", d // HEADS)
+            "decay.0.weight": matrix(16, d), **linear_weights(rng, "decay.1", d // 2, 16), **linear_weights(rng, "gate", d, d),
+            **norm_weights(rng, "norm", d // HEADS)}
 
 
 rng = np.random.default_rng(423)

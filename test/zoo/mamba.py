@@ -1,7 +1,7 @@
 # RUN: %python %s heedc
-"""Gu and Dao 2023, algorithm 2 and section 3.4: x, z = u W_in; x = SiLU(conv(x)), causal, each channel by itself; delta = softplus(..), B, C from x; then
-h_t = exp(delta_t A) h_(t-1) + delta_t B_t x_t, y_t = C_t h_t + D x_t; (y SiLU(z)) W_out. Here as one sum over all earlier words (the semiseparable
-matrix), y_t = sum_{j <= t} C_t exp(A (delta_(j+1) + .. + delta_t)) delta_j B_j x_j; the recurrence is run beside it."""
+"""Gu and Dao 2023, algorithm 2 and section 3.4: x, z = u W_in; x = SiLU(conv(x)), causal, each channel by itself; delta = softplus(..), B, C from x;
+then h_t = exp(delta_t A) h_(t-1) + delta_t B_t x_t, y_t = C_t h_t + D x_t; (y SiLU(z)) W_out. Here as one sum over all earlier words (the
+semiseparable matrix), y_t = sum_{j <= t} C_t exp(A (delta_(j+1) + .. + delta_t)) delta_j B_j x_j; the recurrence is run beside it."""
 import numpy as np
 from zoo import check, uniform
 
@@ -51,16 +51,17 @@ def weights(d, e, k=4):
     matrix = lambda out, into: uniform(rng, out, into) * np.float32(max(into, 1) ** -0.5)
     # As the paper begins: A = -1 .. -E, steps of 0.001 to 0.1.
     dt = np.exp(rng.uniform(np.log(0.001), np.log(0.1), c))
-    return {"in_proj.weight": matrix(2 * c, d), "conv1d.weight": uniform(rng, c, 1, k), "conv1d.bias": uniform(rng, c), "x_proj.weight": matrix(r + 2 * e, c),
-            "dt_proj.weight": matrix(c, r), "dt_proj.bias": np.float32(np.log(np.expm1(dt))), "out_proj.weight": matrix(d, c), "D": uniform(rng, c),
-            "A_log": np.log(np.tile(np.arange(1, e + 1), (c, 1))).astype(np.float32)}
+    return {"in_proj.weight": matrix(2 * c, d), "conv1d.weight": uniform(rng, c, 1, k), "conv1d.bias": uniform(rng, c),
+            "x_proj.weight": matrix(r + 2 * e, c), "dt_proj.weight": matrix(c, r), "dt_proj.bias": np.float32(np.log(np.expm1(dt))),
+            "out_proj.weight": matrix(d, c), "D": uniform(rng, c), "A_log": np.log(np.tile(np.arange(1, e + 1), (c, 1))).astype(np.float32)}
 
 
 rng = np.random.default_rng(421)
 cases = []
-for b, n, d, e, k in [(2, 7, 3, 5, 4), (1, 1, 1, 1, 4), (3, 40, 17, 9, 4), (1, 200, 12, 16, 4), (2, 0, 3, 4, 4), (2, 3, 35, 16, 4), (1, 133, 5, 3, 1), (1, 4, 4, 4, 9)]:
+for b, n, d, e, k in [(2, 7, 3, 5, 4), (1, 1, 1, 1, 4), (3, 40, 17, 9, 4), (1, 200, 12, 16, 4), (2, 0, 3, 4, 4), (2, 3, 35, 16, 4), (1, 133, 5, 3, 1),
+                      (1, 4, 4, 4, 9)]:
     cases.append((dict(u=uniform(rng, b, n, d)), weights(d, e, k)))
-# Steps so long that all but the word itself is forgotten, so short that nothing is (and nothing written), and states that decay by e^-200 and not at all.
+# Steps so long that all but the word itself is forgotten, so short that nothing is (and nothing written); states that decay by e^-200 and not at all.
 w = weights(6, 4)
 w["dt_proj.bias"][:4] = 30, -30, -110, 90
 w["A_log"][:] = np.log([1e-30, 2, 200, 1e4])

@@ -1,7 +1,7 @@
 # RUN: %python %s heedc
-"""Peng et al. 2024, section 4.2: ddlerp_p(a, b) = a + (b - a) (mu_p + tanh((a + (b - a) mu_x) A_p) B_p) of the word a and the one before it b;
-r, k, v, g by matrices of their mixes, w = exp(-exp(w_0 + tanh(x_w A) B)); wkv_t = diag(u) k_t v_t + sum_{i < t} diag(w_(i+1) .. w_(t-1)) k_i v_i, here
-as that sum with the recurrence beside it; (SiLU(g) LayerNorm(r wkv) of each head) W_o."""
+"""Peng et al. 2024, section 4.2: ddlerp_p(a, b) = a + (b - a) (mu_p + tanh((a + (b - a) mu_x) A_p) B_p) of the word a and the one before it b; r, k,
+v, g by matrices of their mixes, w = exp(-exp(w_0 + tanh(x_w A) B)); wkv_t = diag(u) k_t v_t + sum_{i < t} diag(w_(i+1) .. w_(t-1)) k_i v_i, here as
+that sum with the recurrence beside it; (SiLU(g) LayerNorm(r wkv) of each head) W_o."""
 import numpy as np
 from zoo import check, uniform
 
@@ -46,9 +46,10 @@ def weights(h, e, rank=5, decay=6):
     matrix = lambda out, into: uniform(rng, out, into) * np.float32(max(into, 1) ** -0.5)
     # Receptances are like keys, so that no result is near 0: the norm would magnify its rounding.
     key = matrix(d, d) * 2
-    w = {"key.weight": key, "receptance.weight": key + matrix(d, d) / 4, "value.weight": matrix(d, d), "gate.weight": matrix(d, d), "output.weight": matrix(d, d)}
+    w = {"key.weight": key, "receptance.weight": key + matrix(d, d) / 4} | {f"{at}.weight": matrix(d, d) for at in ("value", "gate", "output")}
     w |= {f"time_maa_{p}": np.abs(uniform(rng, 1, 1, d)) for p in "xwkvrg"}
-    w |= {"time_maa_w1": matrix(d, 5 * rank), "time_maa_w2": uniform(rng, 5, rank, d) / 10, "time_decay_w1": matrix(d, decay), "time_decay_w2": uniform(rng, decay, d) / 4}
+    w |= {"time_maa_w1": matrix(d, 5 * rank), "time_maa_w2": uniform(rng, 5, rank, d) / 10}
+    w |= {"time_decay_w1": matrix(d, decay), "time_decay_w2": uniform(rng, decay, d) / 4}
     # Decays of e^-1 to e^(-1/400), as the authors begin.
     w |= {"time_decay": np.tile(np.linspace(-6, 0, d, dtype=np.float32), (1, 1, 1)), "time_faaaa": uniform(rng, h, e) + 1}
     return w | {"ln_x.weight": uniform(rng, d) + 1, "ln_x.bias": uniform(rng, d)}
