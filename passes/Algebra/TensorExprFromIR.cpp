@@ -238,14 +238,10 @@ static bool isNeutral(StringRef combiner, ExprRef init) {
            ((combiner == "arith.minimumf" || combiner == "arith.minnumf") &&
             *value == infinity);
   }
-  if (auto value = Exprs::constantInt(init)) {
-    bool bit = init->type.isInteger(1);
-    return (combiner == "arith.addi" && *value == 0) ||
-           (combiner == "arith.muli" && *value == 1) ||
-           (combiner == "arith.ori" && *value == 0) ||
-           (combiner == "arith.andi" && bit && *value == 1);
-  }
-  return false;
+  if (!Exprs::constantInt(init))
+    return false;
+  Builder b(init->type.getContext());
+  return init->attr == neutralElement(b, combiner, init->type);
 }
 
 /// The loops of \p op where its result \p init is at \p indices; those that it

@@ -87,8 +87,7 @@ static Value writeEmpty(OpBuilder &builder, Location loc,
 }
 
 // The value that a reduction starts from.
-static TypedAttr neutralElement(Builder &builder, StringRef combiner,
-                                Type type) {
+TypedAttr neutralElement(Builder &builder, StringRef combiner, Type type) {
   if (auto real = dyn_cast<FloatType>(type)) {
     auto &semantics = real.getFloatSemantics();
     if (combiner == "arith.maximumf" || combiner == "arith.maxnumf")

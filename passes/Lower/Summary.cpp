@@ -270,7 +270,8 @@ private:
     std::optional<unsigned> part = partOf(loop);
     Size length =
         dims.size(loop.getUpperBound()) - dims.size(loop.getLowerBound());
-    auto [least, most] = boundsOf(loop.getStep());
+    int64_t least = 1, most = 1;
+    std::tie(least, most) = boundsOf(loop.getStep());
     Size count = dims.parts(length, least);
     auto inAll = [&](Size &size) {
       size = overParts(size, part, length, count, most);

@@ -86,8 +86,6 @@ bool Blocker::matchStates() {
       return false;
   }
   exprs.indexVars(scan.carried()[0], vars, at);
-  if (vars.empty())
-    return false;
   SmallVector<Value> carried(scan.carried());
   for (auto [k, state] : llvm::enumerate(carried)) {
     auto type = cast<RankedTensorType>(state.getType());

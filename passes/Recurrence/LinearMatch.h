@@ -56,7 +56,7 @@ struct LinearChunk {
   mlir::OpFoldResult length; ///< how many steps it has
   PowerTables tables = {};
   mlir::Value hasState = {}; ///< whether there is one yet; null: always
-  bool pairsAlone = false; ///< no start, not of zeros either
+  bool pairsAlone = false;   ///< no start, not of zeros either
 };
 
 /// What the steps of \p chunk make, by products: their outputs, and the state
@@ -72,6 +72,10 @@ void raiseLinearScan(attn::ScanOp scan);
 /// Puts a linear attention in the place of \p sum, if it is a sum over what
 /// comes before of products of queries, keys and values. Whether it did.
 bool raiseCausalSum(mlir::linalg::LinalgOp sum);
+
+/// Puts a recurrence in the place of \p reduction, if it is one over what comes
+/// before, or behind, of terms of their own. Whether it did.
+bool raisePrefix(mlir::linalg::LinalgOp reduction);
 
 } // namespace heed
 #endif

@@ -6,6 +6,7 @@
 #include "passes/Algebra/Proof.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
+#include "passes/Recurrence/CausalBound.h"
 #include "passes/Recurrence/LinearMatch.h"
 #include "passes/Remarks.h"
 #include "support/Format.h"
@@ -25,7 +26,6 @@ public:
   bool run();
 
 private:
-  std::optional<unsigned> boundOfKey(ExprRef e, bool &strict);
   bool openFactors(Product &product);
   bool match(ExprRef body);
   bool place(ExprRef factor, bool below, bool isInner);
@@ -44,32 +44,6 @@ private:
   Product inner, queries, keys, values, outside;
   LinearMatch found;
 };
-
-/// The variable that \p e is, as an index of any width.
-std::optional<unsigned> asVar(ExprRef e) {
-  e = Exprs::stripExtension(e);
-  return e->kind == ExprKind::Var ? std::optional(e->number) : std::nullopt;
-}
-
-/// Which output \p e says is no earlier than the key: later, if \p strict.
-std::optional<unsigned> SumRaiser::boundOfKey(ExprRef e, bool &strict) {
-  if (!e->isOp("arith.cmpi"))
-    return std::nullopt;
-  std::optional<unsigned> low = asVar(e->operand(0)),
-                          high = asVar(e->operand(1));
-  using Predicate = arith::CmpIPredicate;
-  Predicate predicate = cast<arith::CmpIPredicateAttr>(
-                            cast<DictionaryAttr>(e->attr).get("predicate"))
-                            .getValue();
-  if (predicate == Predicate::sge || predicate == Predicate::sgt)
-    std::swap(low, high);
-  strict = predicate == Predicate::slt || predicate == Predicate::sgt;
-  bool isOrder =
-      strict || predicate == Predicate::sle || predicate == Predicate::sge;
-  return isOrder && low == key && high && llvm::is_contained(outputs, *high)
-             ? high
-             : std::nullopt;
-}
 
 /// Sees through what pairs of a query and a key enter: one sum of products.
 bool SumRaiser::openFactors(Product &product) {
@@ -116,11 +90,14 @@ bool SumRaiser::match(ExprRef body) {
     return false;
   // With a condition on the key besides, a query might see none: that has no
   // output, where a state of zeros has one if the query is no number.
-  std::optional<unsigned> bound = boundOfKey(body->operand(0), found.before);
-  if (!bound || Exprs::constantFloat(body->operand(2)) != 0.0 ||
-      exprs.extent(*bound) != exprs.extent(key))
+  std::optional<CausalBound> bound =
+      matchCausalBound(body->operand(0), key, outputs);
+  if (!bound || bound->isBehind ||
+      Exprs::constantFloat(body->operand(2)) != 0.0 ||
+      exprs.extent(bound->query) != exprs.extent(key))
     return false;
-  query = *bound;
+  query = bound->query;
+  found.before = bound->isStrict;
   Product product;
   flatten(exprs, body->operand(1), product);
   if (!openFactors(product))

@@ -31,7 +31,8 @@ struct RaiseLinearAttention
     // Consumers first: what one reads leaves with it.
     DenseSet<Operation *> erased;
     for (linalg::LinalgOp sum : llvm::reverse(sums))
-      if (!erased.contains(sum) && !sum->use_empty() && raiseCausalSum(sum))
+      if (!erased.contains(sum) && !sum->use_empty() &&
+          (raiseCausalSum(sum) || raisePrefix(sum)))
         eraseDeadOps(sum, erased);
   }
 };

@@ -1,0 +1,20 @@
+//===- CausalBound.h - a key that is no later than a query ------*- C++ -*-===//
+#ifndef HEED_PASSES_RECURRENCE_CAUSALBOUND_H
+#define HEED_PASSES_RECURRENCE_CAUSALBOUND_H
+
+#include "passes/Algebra/TensorExpr.h"
+
+namespace heed {
+
+/// key <= query; `isStrict`: <; `isBehind`: >= or >.
+struct CausalBound {
+  unsigned query = 0;
+  bool isStrict = false, isBehind = false;
+};
+
+/// \p condition as such of the variables \p key and one of \p outputs.
+std::optional<CausalBound> matchCausalBound(ExprRef condition, unsigned key,
+                                            llvm::ArrayRef<unsigned> outputs);
+
+} // namespace heed
+#endif

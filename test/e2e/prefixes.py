@@ -1,0 +1,61 @@
+# RUN: %python %s %heed_bin/heedc %t
+"""Reductions over what comes before, or behind, at a cost that grows with the length: sums, products, maxima and minima of reals and of integers,
+along any axis, strict and not, against NumPy. A million elements say that it is linear."""
+import sys
+
+import numpy as np
+
+import programs
+from runs import finish
+
+programs.start(*sys.argv[1:])
+rng = np.random.default_rng(1621)
+uniform = lambda *shape: rng.uniform(-1, 1, shape).astype(np.float32)
+LENGTHS = [0, 1, 2, 63, 64, 65, 200]
+
+
+def prefix(x, axis, reduce, neutral, strict=False, behind=False):
+    """What `reduce` makes of x along `axis` up to each place, or from it on."""
+    out = np.full(x.shape, neutral, x.dtype if x.dtype.kind == "i" else np.float64)
+    n = x.shape[axis]
+    for i in range(n):
+        part = range(i + strict, n) if behind else range(i + 1 - strict)
+        if len(part):
+            out[(slice(None),) * axis + (i,)] = reduce(np.take(x, part, axis), axis=axis)
+    return out
+
+
+def check(name, source, shape, oracle, dtype=np.float32, says="a recurrence"):
+    program = programs.compile(name, source, "--explain=all", says=says)
+    slow = programs.compile(name + "-reference", source, "--backend=reference")
+    for n in LENGTHS:
+        x = uniform(*shape(n)) if dtype == np.float32 else rng.integers(-9, 9, shape(n)).astype(dtype)
+        for target in [program, slow] if n < 70 else [program]:
+            programs.compare(target, dict(x=x), dict(y=oracle(x.astype(np.float64) if dtype == np.float32 else x)))
+
+
+rows = lambda n: (2, n, 17)
+check("sum", "model m(x: f32[B, N, D]) { return y[b,i:N,d] = sum(j where j <= i) x[b,j,d] }", rows, lambda x: np.cumsum(x, 1))
+check("strict", "model m(x: f32[B, N, D]) { return y[b,i:N,d] = sum(j where i > j) x[b,j,d]^2 }", rows,
+      lambda x: prefix(x * x, 1, np.sum, 0, strict=True))
+check("behind", "model m(x: f32[B, N, D]) { return y[b,i:N,d] = sum(j where j >= i) 2 * x[b,j,d] }", rows,
+      lambda x: prefix(2 * x, 1, np.sum, 0, behind=True))
+check("max", "model m(x: f32[B, N, D]) { return y[b,d,i:N] = max(j where j <= i) x[b,j,d] }", rows, lambda x: np.maximum.accumulate(x, 1).swapaxes(1, 2))
+check("min", "model m(x: f32[B, N, D]) { return y[b,i:N,d] = min(j where i < j) x[b,j,d] }", rows,
+      lambda x: prefix(x, 1, np.min, np.inf, strict=True, behind=True))
+check("prod", "model m(x: f32[N, B]) { return y[i:N,b] = prod(j where j <= i) (1 - x[j,b] / 50) }", lambda n: (n, 20), lambda x: np.cumprod(1 - x / 50, 0))
+check("mean", "model m(x: f32[B, N]) { return y[b,i:N] = mean(j where j <= i) x[b,j] }", lambda n: (3, n),
+      lambda x: np.cumsum(x, 1) / np.arange(1, x.shape[1] + 1))
+check("integers", "model m(x: i32[N, D]) { return y[i:N,d] = sum(j where j <= i) x[j,d] }", lambda n: (n, 5), lambda x: np.cumsum(x, 0).astype(np.int32), np.int32)
+check("largest", "model m(x: i64[N]) { return y[i:N] = max(j where j <= i) x[j] }", lambda n: (n,), lambda x: np.maximum.accumulate(x), np.int64)
+check("vector", "model m(x: f32[N]) { return y[i:N] = sum(j where j <= i) x[j] }", lambda n: (n,), np.cumsum)
+# A NaN is seen from it on.
+x = uniform(1, 130, 17)
+x[0, 70, 4] = np.nan
+programs.compare(programs.folder + "/sum", dict(x=x), dict(y=np.cumsum(x.astype(np.float64), 1)))
+# Terms that depend on the query are none of these.
+programs.compile("pairs", "model m(x: f32[N], w: f32[N]) { return y[i] = sum(j where j <= i) tanh(x[j] - w[i]) }", "--explain=all", says="model m:")
+
+long = rng.integers(-9, 9, (2**20, 2)).astype(np.int32)
+programs.compare(programs.folder + "/integers", dict(x=long), dict(y=np.cumsum(long, 0).astype(np.int32)))
+finish()
