@@ -87,7 +87,8 @@ def AttnRaiseLinearAttention : Pass<"attn-raise-linear-attention", "::mlir::func
     An `attn.scan` whose states are sums of products, each state times a decay in each step, and whose rows read them by sums
     over an axis, is an `attn.linear_attention` for each such sum; rows are computed from their outputs for all steps at once. How
     it is written does not matter: the element of each state and of each row is taken as an expression. A sum over what comes
-    before, `sum_(j <= i) (sum_e q[i,e] k[j,e]) v[j,f]`, is one, too, unless few steps cost less as pairs.
+    before, `sum_(j <= i) (sum_e q[i,e] k[j,e]) v[j,f]`, is one, too, unless few steps cost less as pairs; and one over terms that do
+    not depend on i, or a product, a maximum, a minimum of them, is a scan of its own.
 
     What was recognised is proven: a step of the op is compared with the step of the scan, and for a causal sum the products of
     all pairs, modulo the axioms of `passes/Algebra/`. Left alone, with a remark: decays that differ along an axis that is summed,
@@ -193,7 +194,57 @@ def AttnChunkLinearAttention : Pass<"attn-chunk-linear-attention", "::mlir::func
 
 def AttnBlockScans : Pass<"attn-block-scans", "::mlir::func::FuncOp"> {
   let summary = "Recurrences whose elements are each its own, many steps in one kernel";
-  let description = [{ TODO }];
+  let description = [{
+    Where each element of the states after a step is made of the same element of the states before it (gates, decays of a
+    channel, maxima, pairs of real and imaginary parts), an `attn.recurrence` takes a block of steps, as many as leave all that the
+    states were in a cache: 64 at most, by their extents where a call alone has them. What rows make of the states is computed for a
+    block at once, so a projection of the states is a product of matrices. Left alone, with a remark, is a state that a product mixes.
+
+    ```mlir
+    #id = affine_map<(d) -> (d)>
+    func.func @f(%x: tensor<?x4xf32>, %h0: tensor<4xf32>, %N: index) -> (tensor<4xf32>, tensor<?x4xf32>) {
+      %zero = arith.constant 0 : index
+      %e = tensor.empty(%N) : tensor<?x4xf32>
+      %h, %y = attn.scan %t = %zero to %N states(%s = %h0 : tensor<4xf32>) rows(%e axis 0 : tensor<?x4xf32>) {
+        %row = tensor.extract_slice %x[%t, 0] [1, 4] [1, 1] : tensor<?x4xf32> to tensor<4xf32>
+        %o = tensor.empty() : tensor<4xf32>
+        %n = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+            ins(%s, %row : tensor<4xf32>, tensor<4xf32>) outs(%o : tensor<4xf32>) {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          %r = arith.maximumf %a, %b : f32
+          linalg.yield %r : f32
+        } -> tensor<4xf32>
+        attn.step states(%n : tensor<4xf32>) rows(%n : tensor<4xf32>)
+      }
+      return %h, %y : tensor<4xf32>, tensor<?x4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<?x4xf32>, %h0: tensor<4xf32>, %N: index) -> (tensor<4xf32>, tensor<?x4xf32>) {
+      %four = arith.constant 4 : index
+      %one = arith.constant 1 : index
+      %most = arith.constant 64 : index
+      %zero = arith.constant 0 : index
+      %e = tensor.empty(%N) : tensor<?x4xf32>
+      %r:2 = scf.for %first = %zero to %N step %most iter_args(%s = %h0, %o = %e) -> (tensor<4xf32>, tensor<?x4xf32>) {
+        %rest = arith.subi %N, %first : index
+        %n = arith.minsi %rest, %most : index
+        %rows = arith.addi %n, %one : index
+        %H = attn.recurrence from %first rows(%rows) sizes(%four) starts(%s : tensor<4xf32>) next (%t, %d : index, %old : f32) {
+          %a = tensor.extract %x[%t, %d] : tensor<?x4xf32>
+          %new = arith.maximumf %old, %a : f32
+          attn.next %new : f32
+        } : tensor<?x4xf32>
+        %y = tensor.extract_slice %H[1, 0] [%n, 4] [1, 1] : tensor<?x4xf32> to tensor<?x4xf32>
+        %last = tensor.extract_slice %H[%n, 0] [1, 4] [1, 1] : tensor<?x4xf32> to tensor<4xf32>
+        %i = tensor.insert_slice %y into %o[%first, 0] [%n, 4] [1, 1] : tensor<?x4xf32> into tensor<?x4xf32>
+        scf.yield %last, %i : tensor<4xf32>, tensor<?x4xf32>
+      }
+      return %r#0, %r#1 : tensor<4xf32>, tensor<?x4xf32>
+    }
+    ```
+  }];
   let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
                            "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }

@@ -66,23 +66,70 @@ static RowPlace rowAt(OpBuilder &b, RecurrenceOp op, RankedTensorType type,
   return place;
 }
 
+/// A history of \p result's type that begins with \p start.
+static Value beginHistory(OpBuilder &b, RecurrenceOp op, Value start,
+                          RankedTensorType type) {
+  Location loc = op.getLoc();
+  SmallVector<Value> dynamic;
+  if (type.isDynamicDim(0))
+    dynamic.push_back(op.getRows());
+  for (auto [axis, size] : llvm::enumerate(op.getSizes()))
+    if (type.isDynamicDim(axis + 1))
+      dynamic.push_back(size);
+  Value all = tensor::EmptyOp::create(b, loc, type, dynamic);
+  return writeRow(b, loc, start, all, rowAt(b, op, type, b.getIndexAttr(0)));
+}
+
+/// The states after step \p step, of those before it.
+static ValueRange nextStates(OpBuilder &b, RecurrenceOp op, Value step,
+                             ArrayRef<Value> states) {
+  Location loc = op.getLoc();
+  unsigned rank = op.getSizes().size();
+  SmallVector<Value> outs;
+  SmallVector<Type> types;
+  for (Value state : states) {
+    auto type = cast<RankedTensorType>(state.getType());
+    SmallVector<Value> dynamic;
+    for (auto [axis, size] : llvm::enumerate(op.getSizes()))
+      if (type.isDynamicDim(axis))
+        dynamic.push_back(size);
+    outs.push_back(tensor::EmptyOp::create(b, loc, type, dynamic));
+    types.push_back(type);
+  }
+  Block &body = op.getNext().front();
+  SmallVector<AffineMap> maps(2 * states.size(),
+                              b.getMultiDimIdentityMap(rank));
+  SmallVector<utils::IteratorType> iterators(rank,
+                                             utils::IteratorType::parallel);
+  return linalg::GenericOp::create(
+             b, loc, types, states, outs, maps, iterators,
+             [&](OpBuilder &inner, Location, ValueRange in) {
+               IRMapping map;
+               map.map(body.getArgument(0), step);
+               for (unsigned d = 0; d < rank; ++d)
+                 map.map(body.getArgument(1 + d),
+                         linalg::IndexOp::create(inner, loc, d).getResult());
+               for (unsigned k = 0; k < states.size(); ++k)
+                 map.map(body.getArgument(1 + rank + k), in[k]);
+               for (Operation &each : body.without_terminator())
+                 inner.clone(each, map);
+               SmallVector<Value> values;
+               for (Value value :
+                    cast<NextOp>(body.getTerminator()).getValues())
+                 values.push_back(map.lookupOrDefault(value));
+               linalg::YieldOp::create(inner, loc, values);
+             })
+      .getResults();
+}
+
 FailureOr<SmallVector<Value>> RecurrenceOp::decomposeOperation(OpBuilder &b) {
   Location loc = getLoc();
   Value zero = arith::ConstantIndexOp::create(b, loc, 0);
   Value one = arith::ConstantIndexOp::create(b, loc, 1);
   SmallVector<Value> inits;
-  for (auto [start, result] : llvm::zip(getStarts(), getHistories())) {
-    auto type = cast<RankedTensorType>(result.getType());
-    SmallVector<Value> dynamic;
-    if (type.isDynamicDim(0))
-      dynamic.push_back(getRows());
-    for (auto [axis, size] : llvm::enumerate(getSizes()))
-      if (type.isDynamicDim(axis + 1))
-        dynamic.push_back(size);
-    Value all = tensor::EmptyOp::create(b, loc, type, dynamic);
-    inits.push_back(
-        writeRow(b, loc, start, all, rowAt(b, *this, type, b.getIndexAttr(0))));
-  }
+  for (auto [start, result] : llvm::zip(getStarts(), getHistories()))
+    inits.push_back(beginHistory(b, *this, start,
+                                 cast<RankedTensorType>(result.getType())));
   Value steps = arith::SubIOp::create(b, loc, getRows(), one);
   auto loop = scf::ForOp::create(b, loc, zero, steps, one, inits);
   OpBuilder::InsertionGuard guard(b);
@@ -90,47 +137,16 @@ FailureOr<SmallVector<Value>> RecurrenceOp::decomposeOperation(OpBuilder &b) {
   Value turn = loop.getInductionVar();
   Value step = arith::AddIOp::create(b, loc, getFrom(), turn);
   Value after = arith::AddIOp::create(b, loc, turn, one);
-  unsigned rank = getSizes().size();
-  AffineMap identity = b.getMultiDimIdentityMap(rank);
-  SmallVector<Value> rows, outs;
-  SmallVector<Type> types;
-  for (auto [all, start] : llvm::zip(loop.getRegionIterArgs(), getStarts())) {
-    auto type = cast<RankedTensorType>(start.getType());
-    rows.push_back(readRow(
-        b, loc, all,
-        rowAt(b, *this, cast<RankedTensorType>(all.getType()), turn), type));
-    SmallVector<Value> dynamic;
-    for (auto [axis, size] : llvm::enumerate(getSizes()))
-      if (type.isDynamicDim(axis))
-        dynamic.push_back(size);
-    outs.push_back(tensor::EmptyOp::create(b, loc, type, dynamic));
-    types.push_back(type);
-  }
-  Block &body = getNext().front();
-  auto next = linalg::GenericOp::create(
-      b, loc, types, rows, outs,
-      SmallVector<AffineMap>(2 * rows.size(), identity),
-      SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel),
-      [&](OpBuilder &inner, Location, ValueRange in) {
-        IRMapping map;
-        map.map(body.getArgument(0), step);
-        for (unsigned d = 0; d < rank; ++d)
-          map.map(body.getArgument(1 + d),
-                  linalg::IndexOp::create(inner, loc, d).getResult());
-        for (unsigned k = 0; k < rows.size(); ++k)
-          map.map(body.getArgument(1 + rank + k), in[k]);
-        for (Operation &op : body.without_terminator())
-          inner.clone(op, map);
-        SmallVector<Value> values;
-        for (Value value : cast<NextOp>(body.getTerminator()).getValues())
-          values.push_back(map.lookupOrDefault(value));
-        linalg::YieldOp::create(inner, loc, values);
-      });
-  SmallVector<Value> yields;
-  for (auto [row, all] : llvm::zip(next.getResults(), loop.getRegionIterArgs()))
-    yields.push_back(writeRow(
-        b, loc, row, all,
-        rowAt(b, *this, cast<RankedTensorType>(all.getType()), after)));
+  auto place = [&](Value all, Value number) {
+    return rowAt(b, *this, cast<RankedTensorType>(all.getType()), number);
+  };
+  SmallVector<Value> states, yields;
+  for (auto [all, start] : llvm::zip(loop.getRegionIterArgs(), getStarts()))
+    states.push_back(readRow(b, loc, all, place(all, turn),
+                             cast<RankedTensorType>(start.getType())));
+  for (auto [row, all] :
+       llvm::zip(nextStates(b, *this, step, states), loop.getRegionIterArgs()))
+    yields.push_back(writeRow(b, loc, row, all, place(all, after)));
   scf::YieldOp::create(b, loc, yields);
   return SmallVector<Value>(loop.getResults());
 }

@@ -243,8 +243,8 @@ mlir::Value writeTensor(mlir::OpBuilder &builder, mlir::Location loc,
                         llvm::ArrayRef<unsigned> vars);
 
 /// What a reduction by \p combiner is over nothing.
-mlir::TypedAttr neutralElement(mlir::Builder &builder,
-                               llvm::StringRef combiner, mlir::Type type);
+mlir::TypedAttr neutralElement(mlir::Builder &builder, llvm::StringRef combiner,
+                               mlir::Type type);
 
 /// An extent as an SSA index at the builder's position.
 mlir::Value writeExtent(mlir::OpBuilder &builder, mlir::Location loc,

@@ -53,27 +53,33 @@ void lowerExpand(OpBuilder &b, memref::ExpandShapeOp expand) {
              return type.isDynamicDim(axis);
            }) > 1;
   };
-  if (!type.getLayout().isIdentity() ||
-      llvm::none_of(expand.getReassociationIndices(), severalUnknown))
+  if (llvm::none_of(expand.getReassociationIndices(), severalUnknown))
     return;
   Location loc = expand.getLoc();
+  // A row of a larger tensor begins somewhere, and its rows lie apart.
+  auto from = memref::ExtractStridedMetadataOp::create(b, loc, expand.getSrc());
   SmallVector<OpFoldResult> sizes = expand.getMixedOutputShape();
   SmallVector<OpFoldResult> strides(sizes.size());
-  OpFoldResult stride = b.getIndexAttr(1);
-  for (int64_t axis = type.getRank() - 1; axis >= 0; --axis) {
-    strides[axis] = stride;
-    std::optional<int64_t> known = getConstantIntValue(stride);
-    std::optional<int64_t> size = getConstantIntValue(sizes[axis]);
-    if (known && size)
-      stride = b.getIndexAttr(*known * *size);
-    else if (axis)
-      stride = arith::MulIOp::create(
-                   b, loc, getValueOrCreateConstantIndexOp(b, loc, stride),
-                   getValueOrCreateConstantIndexOp(b, loc, sizes[axis]))
-                   .getResult();
+  SmallVector<OpFoldResult> outer = from.getConstifiedMixedStrides();
+  for (auto [number, group] :
+       llvm::enumerate(expand.getReassociationIndices())) {
+    OpFoldResult stride = outer[number];
+    for (int64_t axis : llvm::reverse(group)) {
+      strides[axis] = stride;
+      std::optional<int64_t> known = getConstantIntValue(stride);
+      std::optional<int64_t> size = getConstantIntValue(sizes[axis]);
+      if (known && size)
+        stride = b.getIndexAttr(*known * *size);
+      else if (axis != group.front())
+        stride = arith::MulIOp::create(
+                     b, loc, getValueOrCreateConstantIndexOp(b, loc, stride),
+                     getValueOrCreateConstantIndexOp(b, loc, sizes[axis]))
+                     .getResult();
+    }
   }
   expand.getResult().replaceAllUsesWith(memref::ReinterpretCastOp::create(
-      b, loc, type, expand.getSrc(), b.getIndexAttr(0), sizes, strides));
+      b, loc, type, from.getBaseBuffer(), from.getConstifiedMixedOffset(),
+      sizes, strides));
 }
 
 /// Replaces host ops, one kind a function; the caller erases them.

@@ -262,8 +262,7 @@ void Former::keepOneOwner(Cluster &cluster, Members &members,
   auto owns = [](Cluster *c) {
     return c->kind == KernelKind::Contraction ||
            c->kind == KernelKind::Softmax || c->kind == KernelKind::Attention ||
-           c->kind == KernelKind::RowBlock ||
-           c->kind == KernelKind::Recurrence;
+           c->kind == KernelKind::RowBlock || c->kind == KernelKind::Recurrence;
   };
   Operation *product = onlyContraction(members.getArrayRef());
   auto isOtherRow = [&](Cluster *c) {

@@ -5,11 +5,62 @@
 #include "passes/Lower/KernelTranslator.h"
 
 #include "dialects/Attn/Dialect.h"
+#include "passes/Mutation.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace heed;
+
+/// The update of \p f: row r + 1 of the states, of row r, for the steps from
+/// \p from on.
+static LogicalResult writeSteps(OpBuilder &b, attn::RecurrenceOp op,
+                                KernelFunc &f, Value steps, Value from,
+                                const IRMapping &outside, TensorReads &reads) {
+  Location loc = op.getLoc();
+  Value one = constantI32(b, loc, 1), zero = constantI32(b, loc, 0);
+  auto update = halide::UpdateOp::create(b, loc, f.func.getResult(),
+                                         {StringRef("r0")}, {zero, steps});
+  size_t rank = f.extents.size();
+  // Vars stand innermost first: the last one is the row.
+  update.fill(
+      b, update.getAt(),
+      [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
+        SmallVector<Value> at(args.take_front(rank));
+        at.back() = mutated("recurrence.overwrite-row")
+                        ? args[rank]
+                        : arith::AddIOp::create(inner, loc, args[rank], one)
+                              .getResult();
+        return at;
+      });
+  bool ok = true;
+  update.fill(
+      b, update.getSet(),
+      [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
+        SmallVector<Value> before(args.take_front(rank));
+        before.back() = mutated("recurrence.read-start") ? zero : args[rank];
+        auto old = halide::ReadOp::create(
+            inner, loc, halide::getElementTypes(f.func.getResult()),
+            f.func.getResult(), before);
+        IRMapping local = outside;
+        Block &body = op.getNext().front();
+        Value step = arith::AddIOp::create(inner, loc, from, args[rank]);
+        local.map(body.getArgument(0),
+                  mutated("recurrence.same-step") ? from : step);
+        for (size_t d = 1; d < rank; ++d)
+          local.map(body.getArgument(d), args[rank - 1 - d]);
+        for (auto [k, value] : llvm::enumerate(old.getResults()))
+          local.map(body.getArgument(rank + k), value);
+        ok = succeeded(translateBody(inner, body, local, {}, reads));
+        SmallVector<Value> values;
+        for (Value value : body.getTerminator()->getOperands())
+          values.push_back(local.lookupOrDefault(value));
+        return values;
+      });
+  f.role = FuncRole::Recurrence;
+  f.updates.push_back(update);
+  return success(ok);
+}
 
 LogicalResult KernelTranslator::recurrence(attn::RecurrenceOp op) {
   Location loc = op.getLoc();
@@ -41,55 +92,18 @@ LogicalResult KernelTranslator::recurrence(attn::RecurrenceOp op) {
   if (failed(states))
     return failure();
   KernelFunc &f = **states;
-  Value one = constantI32(b, loc, 1), zero = constantI32(b, loc, 0);
-  Value steps = arith::SubIOp::create(b, loc, extents[0].value, one);
+  Value steps =
+      arith::SubIOp::create(b, loc, extents[0].value, constantI32(b, loc, 1));
   KnownExtent known;
   if (extents[0].fixed)
     known = *extents[0].fixed - 1;
-  Value from = size32(op.getFrom());
-  auto update = halide::UpdateOp::create(b, loc, f.func.getResult(),
-                                         {StringRef("r0")}, {zero, steps});
-  size_t rank = extents.size();
-  // Vars innermost first: the last one is the step's row.
-  update.fill(
-      b, update.getAt(),
-      [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
-        SmallVector<Value> at(args.take_front(rank));
-        at.back() = arith::AddIOp::create(inner, loc, args[rank], one);
-        return at;
-      });
-  bool ok = true;
-  update.fill(
-      b, update.getSet(),
-      [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
-        SmallVector<Value> before(args.take_front(rank));
-        before.back() = args[rank];
-        auto old = halide::ReadOp::create(inner, loc, types, f.func.getResult(),
-                                          before);
-        IRMapping local = map;
-        Block &body = op.getNext().front();
-        local.map(
-            body.getArgument(0),
-            arith::AddIOp::create(inner, loc, from, args[rank]).getResult());
-        for (size_t d = 1; d < rank; ++d)
-          local.map(body.getArgument(d), args[rank - 1 - d]);
-        for (auto [k, value] : llvm::enumerate(old.getResults()))
-          local.map(body.getArgument(rank + k), value);
-        ok = succeeded(translateBody(inner, body, local, {}, *this));
-        SmallVector<Value> values;
-        for (Value value : body.getTerminator()->getOperands())
-          values.push_back(local.lookupOrDefault(value));
-        return values;
-      });
-  if (!ok)
-    return failure();
-  f.role = FuncRole::Recurrence;
-  f.updates.push_back(update);
   f.reductions.push_back({{steps, known}});
+  if (failed(writeSteps(b, op, f, steps, size32(op.getFrom()), map, *this)))
+    return failure();
   for (auto [k, result] : llvm::enumerate(op.getHistories())) {
     KernelSource source;
     source.func = f.func.getResult();
-    source.element = k;
+    source.element = mutated("recurrence.first-state") ? 0 : k;
     source.extents = extents;
     sources[result] = std::move(source);
   }

@@ -173,8 +173,9 @@ attn::RecurrenceOp Blocker::writeRecurrence(ValueRange states, Value first,
     llvm::append_range(shape, type.getShape());
     types.push_back(RankedTensorType::get(shape, type.getElementType()));
   }
+  Value from = mutated("block-scans.begin-again") ? scan.getLow() : first;
   auto op =
-      attn::RecurrenceOp::create(b, loc, types, first, count, sizes, states);
+      attn::RecurrenceOp::create(b, loc, types, from, count, sizes, states);
   OpBuilder::InsertionGuard guard(b);
   Block *block = b.createBlock(&op.getNext());
   ExprWriter writer(b, loc);

@@ -108,7 +108,7 @@ void writeChunks(attn::LinearAttentionOp op, int64_t size) {
   b.setInsertionPoint(yield);
   Value first = loop.getInductionVar();
   OpFoldResult length = b.getIndexAttr(size);
-  if (!known || *known % size != 0 || mutated("chunk.round-up"))
+  if (!known || *known % size != 0)
     length = arith::MinSIOp::create(b, loc, stride,
                                     arith::SubIOp::create(b, loc, steps, first))
                  .getResult();

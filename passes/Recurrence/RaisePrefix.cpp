@@ -44,78 +44,116 @@ std::optional<CausalBound> matchCausalBound(ExprRef condition, unsigned key,
   return CausalBound{query, isStrict, isBehind};
 }
 
-bool raisePrefix(linalg::LinalgOp reduction) {
-  Exprs exprs(reduction.getContext());
+namespace {
+
+/// A reduction of \p term over what comes before a query.
+struct Prefix {
+  SmallVector<unsigned> outputs;
+  unsigned key = 0;
+  CausalBound bound;
+  OperationName combiner;
+  TypedAttr neutral;
+  ExprRef term;
+};
+
+std::optional<Prefix> matchPrefix(Exprs &exprs, linalg::LinalgOp reduction) {
   Value result = reduction->getResult(0);
   auto type = cast<RankedTensorType>(result.getType());
   if (llvm::is_contained(type.getShape(), 0) ||
       type.getElementType().isInteger(1))
-    return false;
-  SmallVector<unsigned> outputs, summed;
+    return std::nullopt;
+  SmallVector<unsigned> outputs, keys;
   SmallVector<ExprRef> at;
   exprs.indexVars(result, outputs, at);
   ExprRef written = exprs.expand(result, at);
   if (!written || written->kind != ExprKind::Reduce)
-    return false;
-  ExprRef body = exprs.open(written, summed);
-  if (summed.size() != 1 ||
+    return std::nullopt;
+  ExprRef body = exprs.open(written, keys);
+  if (keys.size() != 1 ||
       (body->kind != ExprKind::If && !body->isOp("arith.select")))
-    return false;
+    return std::nullopt;
   std::optional<CausalBound> bound =
-      matchCausalBound(body->operand(0), summed[0], outputs);
-  OpBuilder b(reduction);
+      matchCausalBound(body->operand(0), keys[0], outputs);
+  Builder b(exprs.context);
   TypedAttr neutral =
       neutralElement(b, written->name->getStringRef(), written->type);
-  ExprRef element = body->operand(1);
-  if (!bound || element->uses(bound->query) ||
+  if (!bound || body->operand(1)->uses(bound->query) ||
       body->operand(2) != exprs.constant(neutral) ||
-      exprs.extent(bound->query) != exprs.extent(summed[0]))
-    return false;
-  Location loc = reduction.getLoc();
-  SmallVector<unsigned> vars(outputs);
-  auto *place = llvm::find(vars, bound->query);
-  int64_t axis = place - vars.begin();
-  vars.erase(place);
-  Value start = writeTensor(b, loc, exprs, exprs.constant(neutral), vars);
+      exprs.extent(bound->query) != exprs.extent(keys[0]))
+    return std::nullopt;
+  return Prefix{outputs,        keys[0], *bound,
+                *written->name, neutral, body->operand(1)};
+}
+
+/// The scan without its steps.
+attn::ScanOp makeScan(OpBuilder &b, Location loc, Exprs &exprs,
+                      const Prefix &prefix, RankedTensorType type,
+                      ArrayRef<unsigned> vars) {
+  Value start =
+      writeTensor(b, loc, exprs, exprs.constant(prefix.neutral), vars);
   SmallVector<Value> sizes;
-  for (auto [k, v] : llvm::enumerate(outputs))
+  for (auto [k, v] : llvm::enumerate(prefix.outputs))
     if (type.isDynamicDim(k))
       sizes.push_back(writeExtent(b, loc, exprs.extent(v)));
   Value out = tensor::EmptyOp::create(b, loc, type, sizes);
   Value low = arith::ConstantIndexOp::create(b, loc, 0);
-  Value high = writeExtent(b, loc, exprs.extent(bound->query));
+  Value high = writeExtent(b, loc, exprs.extent(prefix.bound.query));
+  int64_t axis =
+      llvm::find(prefix.outputs, prefix.bound.query) - prefix.outputs.begin();
   bool isReversed =
-      bound->isBehind != mutated("raise-linear-attention.other-end");
-  auto scan = attn::ScanOp::create(b, loc, low, high, ValueRange(start),
-                                   ValueRange(out), {axis}, {isReversed});
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToEnd(&scan.getBody().front());
-  ExprRef step = exprs.scalar(scan.step());
+      prefix.bound.isBehind != mutated("raise-linear-attention.other-end");
+  return attn::ScanOp::create(b, loc, low, high, ValueRange(start),
+                              ValueRange(out), {axis}, {isReversed});
+}
+
+/// One term more.
+void writeStep(OpBuilder &b, attn::ScanOp scan, Exprs &exprs,
+               const Prefix &prefix, ArrayRef<unsigned> vars) {
+  Location loc = scan.getLoc();
   Type index = b.getIndexType();
-  if (bound->isBehind)
+  ExprRef step = exprs.scalar(scan.step());
+  if (prefix.bound.isBehind)
     step = exprs.op("arith.subi", index,
                     {exprs.op("arith.subi", index,
-                              {exprs.extent(bound->query), exprs.index(1)}),
+                              {exprs.extent(prefix.key), exprs.index(1)}),
                      step});
   DenseMap<unsigned, ExprRef> turn;
-  turn[summed[0]] = step;
+  turn[prefix.key] = step;
   SmallVector<ExprRef> own;
   for (unsigned v : vars)
     own.push_back(exprs.var(v));
-  ExprRef old = exprs.read(scan.carried()[0], own);
-  Value next = writeTensor(
-      b, loc, exprs,
-      exprs.op(*written->name, DictionaryAttr::get(b.getContext()),
-               written->type, {old, exprs.substitute(element, turn)}),
-      vars);
-  if (next.getType() != start.getType())
-    next = tensor::CastOp::create(b, loc, start.getType(), next);
+  Value carried = scan.carried()[0];
+  ExprRef term = exprs.substitute(prefix.term, turn);
+  Value next =
+      writeTensor(b, loc, exprs,
+                  exprs.op(prefix.combiner, DictionaryAttr::get(b.getContext()),
+                           term->type, {exprs.read(carried, own), term}),
+                  vars);
+  if (next.getType() != carried.getType())
+    next = tensor::CastOp::create(b, loc, carried.getType(), next);
   bool isBefore =
-      bound->isStrict != mutated("raise-linear-attention.other-row");
+      prefix.bound.isStrict != mutated("raise-linear-attention.other-row");
   attn::StepOp::create(b, loc, ValueRange(next),
-                       ValueRange(isBefore ? scan.carried()[0] : next));
+                       ValueRange(isBefore ? carried : next));
+}
+
+} // namespace
+
+bool raisePrefix(linalg::LinalgOp reduction) {
+  Exprs exprs(reduction.getContext());
+  std::optional<Prefix> prefix = matchPrefix(exprs, reduction);
+  if (!prefix)
+    return false;
+  Value result = reduction->getResult(0);
+  OpBuilder b(reduction);
+  SmallVector<unsigned> vars(prefix->outputs);
+  llvm::erase(vars, prefix->bound.query);
+  attn::ScanOp scan = makeScan(b, reduction.getLoc(), exprs, *prefix,
+                               cast<RankedTensorType>(result.getType()), vars);
+  b.setInsertionPointToEnd(&scan.getBody().front());
+  writeStep(b, scan, exprs, *prefix, vars);
   remarkDone(reduction, raiseLinearPass, "recurrence",
-             bound->isBehind
+             prefix->bound.isBehind
                  ? "a reduction over what comes behind: a recurrence"
                  : "a reduction over what comes before: a recurrence");
   result.replaceAllUsesWith(scan.getStacked()[0]);

@@ -313,6 +313,44 @@ def exchanged(x):
     return dict(y=y, a=a, b=b)
 
 
+# A row whose one axis is two, both known in a call alone.
+@case("""model m(a: f32[N, H*E], h: f32[H, E], w: f32[H, H]) {
+  scan t in 0..N, h: f32[H, E] = h {
+    h[u,e] = (sum(v) w[u,v] * h[v,e]) + a[t, u*E + e]
+  }
+  return h
+}""", ["h"], [dict(a=(n, 12), h=(3, 4), w=(3, 3)) for n in (0, 1, 9)])
+def split_rows(a, h, w):
+    for row in a:
+        h = w @ h + row.reshape(h.shape)
+    return dict(h=h)
+
+
+# Each element of a state is its own: a kernel takes several steps at once. States of several types, read before and after, in rows of any axes.
+@case("""model m(x: f32[B, N, D], c: f32[D, R], g: f32[D], start: f32[B, D]) {
+  scan t in 2..N, h: f32[B, D] = start, count: i32[B, D] = 3, top: f32[B, D] = -9 {
+    o[b,r,N+1-t] = sum(d) c[d,r] * (h[b,d] + top[b,d])
+    h[b,d] = tanh(g[d] * h[b,d]) + x[b,N-1-t,d] / (t + 1)
+    top[b,d] = max(top[b,d], h[b,d])
+    count[b,d] = if h[b,d] > 0 then count[b,d] + t else count[b,d]
+    many[t,b,d] = count[b,d]
+  }
+  return o, many, h, count, top
+}""", ["o", "many", "h", "count", "top"], [dict(x=(b, n, d), c=(d, 3), g=(d,), start=(b, d))
+                                      for b, n, d in [(1, 2, 1), (2, 3, 5), (1, 66, 16), (2, 67, 17), (1, 70, 2100), (2, 200, 3)]])
+def each_its_own(x, c, g, start):
+    B, N, D = x.shape
+    h, count, top, many = start, np.full((B, D), 3, np.int32), np.full((B, D), -9.0), np.zeros((N - 2, B, D), np.int32)
+    o = np.zeros((B, c.shape[1], N - 2))
+    for t in range(2, N):
+        o[:, :, N - 1 - t] = (h + top) @ c
+        h = np.tanh(g * h) + x[:, N - 1 - t] / (t + 1)
+        top = np.maximum(top, h)
+        count = count + np.where(h > 0, t, 0).astype(np.int32)
+        many[t - 2] = count
+    return dict(o=o, many=many, h=h, count=count, top=top)
+
+
 for name, source, names, sizes, oracle in CASES:
     compiled = [programs.compile(name, source), programs.compile(name + ".reference", source, "--backend=reference")]
     for shapes in sizes:

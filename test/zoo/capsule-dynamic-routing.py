@@ -1,7 +1,7 @@
 # RUN: %python %s heedc
 # RUN: %python %s heedc --set=heads=2 --set=rounds=1
-"""Sabour et al. 2017, procedure 1, from the heads of an attention (Gu and Feng 2019): b = 0; c_i = softmax(b_i), s_j = sum_i c_ij V_ij,
-v_j = |s_j|^2 / (1 + |s_j|^2) s_j / |s_j|, b_ij += V_ij . v_j, three times; of each word alone."""
+"""Sabour et al. 2017, procedure 1, from the heads of an attention (Gu and Feng 2019): b = 0; c_i = softmax(b_i), s_j = sum_i c_ij V_ij, v_j = |s_j|^2
+/ (1 + |s_j|^2) s_j / |s_j|, b_ij += V_ij . v_j, three times; of each word alone."""
 import sys
 
 import numpy as np

@@ -1,7 +1,7 @@
 # RUN: %python %s heedc
 # RUN: %python %s heedc --set=heads=2 --set=rounds=1
-"""Hinton et al. 2018, procedure 1, from the heads of an attention (Li et al. 2019): R = 1 / J; M: mu, sigma^2 and cost = (beta_u + log sigma) sum_i R of
-each dimension, a_j = logistic(lambda (beta_a - sum cost)); E: R_ij = a_j p_ij / sum_j a_j p_ij with p the Gaussian's density. Each word alone."""
+"""Hinton et al. 2018, procedure 1, from the heads of an attention (Li et al. 2019): R = 1 / J; M: mu, sigma^2 and cost = (beta_u + log sigma) sum_i R
+of each dimension, a_j = logistic(lambda (beta_a - sum cost)); E: R_ij = a_j p_ij / sum_j a_j p_ij with p the Gaussian's density. Each word alone."""
 import sys
 
 import numpy as np

@@ -1,9 +1,9 @@
 # RUN: %python %s heedc
 # RUN: %python %s heedc --set=kind=mean --set=rate=2
 # RUN: %python %s heedc --set=kind=max --set=rate=1 --set=layers=1
-"""Rae et al. 2020, algorithm 1, layer by layer over a whole text instead of segment by segment: rows = [memory; h_1 h_2 ..]; before segment s the first s N
-of them have left, and f_c of each `rate` of these, behind the given compressed memory, is what there is of compressed memory; the last C count. Scores as
-in Dai et al. 2019, over [compressed; memory; segment]."""
+"""Rae et al. 2020, algorithm 1, layer by layer over a whole text instead of segment by segment: rows = [memory; h_1 h_2 ..]; before segment s the
+first s N of them have left, and f_c of each `rate` of these, behind the given compressed memory, is what there is of compressed memory; the last C
+count. Scores as in Dai et al. 2019, over [compressed; memory; segment]."""
 import sys
 
 import numpy as np
@@ -67,7 +67,8 @@ def oracle(inputs, weights):
 
 rng = np.random.default_rng(610)
 cases = []
-for b, s, k, m, c, d in [(2, 4, 1, 5, 3, 8), (1, 2, 3, 4, 1, 16), (1, 3, 2, 0, 7, 6), (2, 2, 1, 2, 0, 4), (1, 0, 1, 3, 4, 4), (1, 1, 0, 2, 2, 10), (1, 2, 24, 140, 17, 32)]:
+for b, s, k, m, c, d in [(2, 4, 1, 5, 3, 8), (1, 2, 3, 4, 1, 16), (1, 3, 2, 0, 7, 6), (2, 2, 1, 2, 0, 4), (1, 0, 1, 3, 4, 4), (1, 1, 0, 2, 2, 10),
+                          (1, 2, 24, 140, 17, 32)]:
     weights = {n: uniform(rng, HEADS, d // HEADS) for n in ("r_w_bias", "r_r_bias")}
     for at in (f"layer.{l}" for l in range(LAYERS)):
         for name in ("query", "key", "value", "distance", "output"):

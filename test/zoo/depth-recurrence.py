@@ -1,7 +1,7 @@
 # RUN: %python %s heedc
 # RUN: %python %s heedc --set=steps=1
-"""Dehghani et al. 2019, section 2.1: P^t(i, 2j) = sin(i / 10000^(2j/d)) + sin(t / 10000^(2j/d)), P^t(i, 2j + 1) the cosines;
-A^t = LN((H^(t-1) + P^t) + MultiHead(H^(t-1) + P^t)), H^t = LN(A^t + Transition(A^t)) for t = 1 .. T, with one set of weights."""
+"""Dehghani et al. 2019, section 2.1: P^t(i, 2j) = sin(i / 10000^(2j/d)) + sin(t / 10000^(2j/d)), P^t(i, 2j + 1) the cosines; A^t = LN((H^(t-1) + P^t)
++ MultiHead(H^(t-1) + P^t)), H^t = LN(A^t + Transition(A^t)) for t = 1 .. T, with one set of weights."""
 import sys
 
 import numpy as np

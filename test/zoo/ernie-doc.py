@@ -1,7 +1,7 @@
 # RUN: %python %s heedc
 # RUN: %python %s heedc --set=memory=3 --set=passes=1 --set=layers=3
-"""Ding et al. 2020, sections 3.2 and 3.3: a document is read `passes` times; a word of a segment sees its segment and the last `memory` rows that the same
-layer has given for all that was read before; A_ij = (q_i + u) k_j + (q_i + v) W R_(i-j), i - j of either sign."""
+"""Ding et al. 2020, sections 3.2 and 3.3: a document is read `passes` times; a word of a segment sees its segment and the last `memory` rows that the
+same layer has given for all that was read before; A_ij = (q_i + u) k_j + (q_i + v) W R_(i-j), i - j of either sign."""
 import sys
 from math import erf
 

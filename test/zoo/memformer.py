@@ -1,11 +1,11 @@
 # RUN: %python %s heedc
 # RUN: %python %s heedc --set=layers=1 --set=heads=1
-"""Wu et al. 2020, sections 3.2 to 3.4, slot by slot: layers of self-attention, attention to the slots and a feed-forward network; then
-m^i = softmax(q_i [k_i; K_x] / tau) [m^i; V_x], m^i = (m^i + v^i) / |m^i + v^i|, from m^i = v^i / |v^i|."""
+"""Wu et al. 2020, sections 3.2 to 3.4, slot by slot: layers of self-attention, attention to the slots and a feed-forward network; then m^i =
+softmax(q_i [k_i; K_x] / tau) [m^i; V_x], m^i = (m^i + v^i) / |m^i + v^i|, from m^i = v^i / |v^i|."""
 import sys
 
 import numpy as np
-from zoo import attention_weights, check, feed_forward, feed_forward_weights, layer_norm, linear, linear_weights, multi_head, norm_weights, softmax, uniform
+from zoo import attention_weights, check, feed_forward, feed_forward_weights, layer_norm, linear, multi_head, norm_weights, softmax, uniform
 
 option = lambda name, default: next((int(a.split("=")[-1]) for a in sys.argv if f"{name}=" in a), default)
 LAYERS, HEADS, TAU = option("layers", 2), option("heads", 2), 0.25
@@ -44,7 +44,8 @@ def oracle(inputs, weights):
 
 rng = np.random.default_rng(611)
 cases = []
-for lengths, n, k, d in [([[7, 0, 3], [5, 7, 1]], 7, 3, 10), ([[1]], 1, 1, 8), ([[33, 20]], 33, 17, 34), ([[150, 140]], 150, 5, 16), ([[0, 0]], 3, 2, 6)]:
+for lengths, n, k, d in [([[7, 0, 3], [5, 7, 1]], 7, 3, 10), ([[1]], 1, 1, 8), ([[33, 20]], 33, 17, 34), ([[150, 140]], 150, 5, 16),
+                         ([[0, 0]], 3, 2, 6)]:
     weights = {"memory.bias": uniform(rng, k, d)} | attention_weights(rng, "write.", d)
     for at in (f"layer.{l}" for l in range(LAYERS)):
         weights |= attention_weights(rng, at + ".self.", d) | attention_weights(rng, at + ".read.", d) | feed_forward_weights(rng, at + ".", d, 32)

@@ -1,8 +1,8 @@
 # RUN: %python %s heedc
 # RUN: %python %s heedc --set=size=1 --set=slots=3
 # RUN: %python %s heedc --set=size=64 --set=slots=1
-"""Xiao and Zhu 2023, section 5.2.2, without a memory that changes: the mean pairs of all full chunks stand before all words in one row of keys, and a dense
-mask keeps, of query i in chunk c, the chunks c - slots .. c - 1 and the words of chunk c up to i."""
+"""Xiao and Zhu 2023, section 5.2.2, without a memory that changes: the mean pairs of all full chunks stand before all words in one row of keys, and a
+dense mask keeps, of query i in chunk c, the chunks c - slots .. c - 1 and the words of chunk c up to i."""
 import sys
 
 import numpy as np

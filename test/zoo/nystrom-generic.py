@@ -1,8 +1,8 @@
 # RUN: %python %s heedc
 # RUN: %python %s heedc --set=ridge=0
 # RUN: %python %s heedc --set=L=7 --set=ridge=0.1
-"""Lin et al. 2022, equation 19: softmax(Q K~') M^-1 softmax(Q~ K') V, M = softmax(Q~ K~'), landmarks the means of segments. For ridge = 0 with M^-1 itself,
-else by M = U diag(s) W': W diag(s / (s^2 + ridge)) U'."""
+"""Lin et al. 2022, equation 19: softmax(Q K~') M^-1 softmax(Q~ K') V, M = softmax(Q~ K~'), landmarks the means of segments. For ridge = 0 with M^-1
+itself, else by M = U diag(s) W': W diag(s / (s^2 + ridge)) U'."""
 import sys
 
 import numpy as np

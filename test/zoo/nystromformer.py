@@ -1,7 +1,7 @@
 # RUN: %python %s heedc
 # RUN: %python %s heedc --set=L=7 --set=steps=9
-"""Xiong et al. 2021, equations 11 to 14: softmax(Q K~') Z softmax(Q~ K') V with Z_(t+1) = Z (13 I - M Z (15 I - M Z (7 I - M Z))) / 4 after six steps,
-near the inverse of M = softmax(Q~ K~'); and each head's values convolved with its filter."""
+"""Xiong et al. 2021, equations 11 to 14: softmax(Q K~') Z softmax(Q~ K') V with Z_(t+1) = Z (13 I - M Z (15 I - M Z (7 I - M Z))) / 4 after six
+steps, near the inverse of M = softmax(Q~ K~'); and each head's values convolved with its filter."""
 import sys
 
 import numpy as np
@@ -33,7 +33,8 @@ def oracle(inputs, weights):
 
 rng = np.random.default_rng(604)
 cases = []
-for b, h, s, e, f, width, apart in [(2, 3, 3, 8, 5, 5, 4), (1, 2, 1, 9, 8, 33, 4), (1, 1, 35, 16, 16, 3, 2), (1, 1, 2, 7, 1, 1, 0), (2, 1, 20, 33, 17, 35, 1)]:
+for b, h, s, e, f, width, apart in [(2, 3, 3, 8, 5, 5, 4), (1, 2, 1, 9, 8, 33, 4), (1, 1, 35, 16, 16, 3, 2), (1, 1, 2, 7, 1, 1, 0),
+                                    (2, 1, 20, 33, 17, 35, 1)]:
     q, k = uniform(rng, b, h, L * s, e), uniform(rng, b, h, L * s, e)
     for l in range(L):  # a direction of its own for each segment: the larger, the better is M conditioned
         q[:, :, l * s : (l + 1) * s, l] += apart

@@ -1,8 +1,9 @@
 # RUN: %python %s heedc
 # RUN: %python %s heedc --set=merge=gate
 # RUN: %python %s heedc --set=slots=1 --set=heads=1
-"""Xiao and Zhu 2023, section 5.2.2: a word's attention to the words of the segment before and of its own up to itself, and its attention to the slots, are
-weighed by their sums of exponentials (by default), or by a gate; then each slot attends to all slots and to the segment, m = LN(m + attention)."""
+"""Xiao and Zhu 2023, section 5.2.2: a word's attention to the words of the segment before and of its own up to itself, and its attention to the
+slots, are weighed by their sums of exponentials (by default), or by a gate; then each slot attends to all slots and to the segment, m = LN(m +
+attention)."""
 import sys
 
 import numpy as np

@@ -1,7 +1,7 @@
 # RUN: %python %s heedc
 # RUN: %python %s heedc --set=blocks=3 --set=steps=8
-"""Tay et al. 2020, sections 3.1 and 3.2: R = P(block sums), S = exp(R / tau) with its rows and its columns divided by their sums in turn; query i of a
-block attends to the keys j of this block and to the keys j of sum_c S[block, c] K_c, token by token."""
+"""Tay et al. 2020, sections 3.1 and 3.2: R = P(block sums), S = exp(R / tau) with its rows and its columns divided by their sums in turn; query i of
+a block attends to the keys j of this block and to the keys j of sum_c S[block, c] K_c, token by token."""
 import sys
 
 import numpy as np

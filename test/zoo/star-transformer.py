@@ -1,7 +1,7 @@
 # RUN: %python %s heedc
 # RUN: %python %s heedc --set=cycles=3
-"""Guo et al. 2019, algorithm 1: of each sentence, word by word, h_i = LN(ReLU(MultiAtt(h_i, [h_(i-1); h_i; h_(i+1); e_i; s]))) in a ring, then
-s = LN(ReLU(MultiAtt(s, [s; h_1 .. h_n]))), from h = e and s = mean of e."""
+"""Guo et al. 2019, algorithm 1: of each sentence, word by word, h_i = LN(ReLU(MultiAtt(h_i, [h_(i-1); h_i; h_(i+1); e_i; s]))) in a ring, then s =
+LN(ReLU(MultiAtt(s, [s; h_1 .. h_n]))), from h = e and s = mean of e."""
 import sys
 
 import numpy as np

@@ -1,7 +1,7 @@
 # RUN: %python %s heedc
 # RUN: %python %s heedc --set=layers=3 --set=heads=1
-"""Dai et al. 2019, section 3.3, without segments that carry anything: each layer runs over the given memory's real rows and the whole text, word by word, and
-a word of segment s sees the words from M before the segment's first up to itself. A_ij = q_i k_j + q_i W R_(i-j) + u k_j + v W R_(i-j)."""
+"""Dai et al. 2019, section 3.3, without segments that carry anything: each layer runs over the given memory's real rows and the whole text, word by
+word, and a word of segment s sees the words from M before the segment's first up to itself. A_ij = q_i k_j + q_i W R_(i-j) + u k_j + v W R_(i-j)."""
 import sys
 
 import numpy as np
@@ -56,8 +56,8 @@ def oracle(inputs, weights):
 rng = np.random.default_rng(608)
 cases = []
 # Memories shorter, as long as, and longer than segments; one that nothing fills; none; texts of no segment, segments of one word.
-for known, s, n, m, d in [([3, 0, 5], 4, 3, 5, 8), ([4], 2, 7, 4, 16), ([0], 3, 2, 9, 6), ([0, 0], 3, 4, 0, 4), ([2], 1, 1, 2, 8), ([2, 1], 0, 3, 4, 4),
-                          ([1], 6, 1, 3, 10), ([70], 2, 70, 140, 32)]:
+for known, s, n, m, d in [([3, 0, 5], 4, 3, 5, 8), ([4], 2, 7, 4, 16), ([0], 3, 2, 9, 6), ([0, 0], 3, 4, 0, 4), ([2], 1, 1, 2, 8),
+                          ([2, 1], 0, 3, 4, 4), ([1], 6, 1, 3, 10), ([70], 2, 70, 140, 32)]:
     weights = {n: uniform(rng, HEADS, d // HEADS) for n in ("r_w_bias", "r_r_bias")}
     for at in (f"layer.{l}" for l in range(LAYERS)):
         for name in ("query", "key", "value", "distance", "output"):

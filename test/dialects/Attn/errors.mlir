@@ -487,3 +487,19 @@ func.func @f(%n: index, %q: tensor<?x?xf32>, %S: tensor<?x?xf32>) {
       maps [affine_map<(t, e, f) -> (t, e)>, affine_map<(t, e, f) -> (t, e)>, affine_map<(t, e, f) -> (t, f)>] : tensor<?x?xf32>, tensor<4x?xf32>
   return
 }
+// -----
+func.func @f(%x: tensor<?xf32>, %n: index) {
+  // expected-error @+1 {{has a body that takes ('index', 'f32'), expected ('index', 'index', 'f32') and attn.next of ('f32') (recurrence.c1)}}
+  %H = attn.recurrence from %n rows(%n) sizes(%n) starts(%x : tensor<?xf32>) next (%t : index, %a : f32) {
+    attn.next %a : f32
+  } : tensor<?x?xf32>
+  return
+}
+// -----
+func.func @f(%x: tensor<?xf32>, %n: index) {
+  // expected-error @+1 {{has the result 'tensor<?xf32>' for 'tensor<?xf32>', expected an axis more, the first, and 1 of the state (recurrence.c2)}}
+  %H = attn.recurrence from %n rows(%n) sizes(%n) starts(%x : tensor<?xf32>) next (%t, %d : index, %a : f32) {
+    attn.next %a : f32
+  } : tensor<?xf32>
+  return
+}

@@ -155,3 +155,18 @@ func.func @linear_attention(%q: tensor<2x?x4xf32>, %v: tensor<?x2x3xf32>, %a: te
       maps [#step_e, #step_e, #step_f] : tensor<2x?x3xf32>, tensor<2x4x3xf32>
   return
 }
+
+// CHECK-LABEL: func @recurrence
+// CHECK: attn.recurrence from %{{.*}} rows(%{{.*}}) sizes(%{{.*}}) starts(%{{.*}}, %{{.*}} : tensor<?xf32>, tensor<?xi32>) next (%[[T:.*]], %{{.*}} : index, %[[A:.*]] : f32, %[[B:.*]] : i32) {
+// CHECK:   attn.next %[[A]], %[[B]] : f32, i32
+// CHECK: } : tensor<?x?xf32>, tensor<?x?xi32>
+// CHECK: attn.recurrence from %{{.*}} rows(%{{.*}}) sizes() starts(%{{.*}} : tensor<f32>) next (%{{.*}} : index, %{{.*}} : f32) {
+func.func @recurrence(%x: tensor<?xf32>, %c: tensor<?xi32>, %s: tensor<f32>, %n: index) {
+  %H:2 = attn.recurrence from %n rows(%n) sizes(%n) starts(%x, %c : tensor<?xf32>, tensor<?xi32>) next (%t, %d : index, %a : f32, %b : i32) {
+    attn.next %a, %b : f32, i32
+  } : tensor<?x?xf32>, tensor<?x?xi32>
+  %h = attn.recurrence from %n rows(%n) sizes() starts(%s : tensor<f32>) next (%t : index, %a : f32) {
+    attn.next %a : f32
+  } : tensor<?xf32>
+  return
+}
