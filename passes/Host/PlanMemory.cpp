@@ -253,11 +253,14 @@ unsigned assignSlots(const heed::attn::SymbolicDims &dims,
 heed::Size bytesOf(heed::attn::SymbolicDims &dims, const Buffer &buffer) {
   memref::AllocOp alloc = buffer.alloc;
   heed::Size bytes = elementBytes(alloc);
-  for (int64_t extent : alloc.getType().getShape())
-    if (!ShapedType::isDynamic(extent))
-      bytes *= heed::Size(extent);
-  for (Value extent : buffer.extents)
-    bytes *= dims.size(extent);
+  MemRefType type = alloc.getType();
+  for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+    Value bound = type.isDynamicDim(axis)
+                      ? buffer.extents[type.getDynamicDimIndex(axis)]
+                      : Value();
+    bool isBound = bound && !llvm::is_contained(alloc.getDynamicSizes(), bound);
+    bytes *= isBound ? dims.size(bound) : dims.dim(alloc, axis);
+  }
   return bytes;
 }
 

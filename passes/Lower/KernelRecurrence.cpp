@@ -92,8 +92,9 @@ LogicalResult KernelTranslator::recurrence(attn::RecurrenceOp op) {
   if (failed(states))
     return failure();
   KernelFunc &f = **states;
-  Value steps =
-      arith::SubIOp::create(b, loc, extents[0].value, constantI32(b, loc, 1));
+  Value steps = arith::SubIOp::create(
+      b, loc, extents[0].value,
+      constantI32(b, loc, 1 + mutated("recurrence.drop-last-step")));
   KnownExtent known;
   if (extents[0].fixed)
     known = *extents[0].fixed - 1;

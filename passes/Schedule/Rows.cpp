@@ -84,10 +84,19 @@ void prefetchRows(OpBuilder &b, KernelInfo &kernel, Value func, StringRef var,
 }
 
 /// Whether consecutive elements of the reduction are consecutive in memory in
-/// some read.
-bool reducesInnermost(const Computation &c) {
-  return llvm::any_of(c.onlySum()->reads, [&](const Read &read) {
-    return !read.at.empty() && read.at.front().loops[c.term()];
+/// some read; but not if that is the same for all columns, and another one has
+/// consecutive columns: of a vector times a matrix that is the larger one.
+bool reducesInnermost(const Computation &c, int64_t lanes) {
+  const Reduction *sum = c.onlySum();
+  auto follows = [](const Read &read, unsigned loop) {
+    return !read.at.empty() && read.at.front().loops[loop];
+  };
+  bool isShort = c.rank() == 0 || (c.extents[0] && *c.extents[0] < lanes);
+  bool hasColumns = !isShort && llvm::any_of(sum->reads, [&](const Read &read) {
+    return follows(read, kColumn) && read.follows(c.term());
+  });
+  return llvm::any_of(sum->reads, [&](const Read &read) {
+    return follows(read, c.term()) && (!hasColumns || read.follows(kColumn));
   });
 }
 
@@ -124,7 +133,7 @@ struct RowsPlan {
   bool columns;
 };
 
-std::optional<RowsPlan> planRows(const KernelFacts &facts) {
+std::optional<RowsPlan> planRows(const KernelFacts &facts, int64_t lanes) {
   SmallVector<unsigned> sums = facts.sums();
   if (facts.outputs.size() != 1 || sums.empty())
     return std::nullopt;
@@ -135,7 +144,7 @@ std::optional<RowsPlan> planRows(const KernelFacts &facts) {
     const Computation &c = facts.computations[number];
     if (!c.onlySum() || c.rank() != rowRank)
       return std::nullopt;
-    columns |= !reducesInnermost(c);
+    columns |= !reducesInnermost(c, lanes);
   }
   if (rowRank == 0 || outRank < rowRank || !readsAtRow(facts, rowRank))
     return std::nullopt;
@@ -319,7 +328,7 @@ static void scheduleRows(KernelInfo &kernel, const RowsPlan &plan,
 
 static std::optional<FamilyPlan> matchRows(const KernelFacts &facts,
                                            const halide::Target &target) {
-  std::optional<RowsPlan> plan = planRows(facts);
+  std::optional<RowsPlan> plan = planRows(facts, target.lanes(32));
   if (!plan)
     return std::nullopt;
   return FamilyPlan{Benefit::Rows, [plan = *plan, &target](KernelInfo &kernel) {

@@ -107,7 +107,7 @@ module {
 
 // Two unknown extents in one group of a view: sizes and strides say it.
 // CHECK-LABEL: func.func private @view(
-// CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [%{{.*}}, %{{.*}}, 4], strides: [%{{.*}}, 4, 1] : memref<?x4xf32> to memref<?x?x4xf32>
+// CHECK: memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [%{{.*}}, %{{.*}}, 4], strides: [%{{.*}}, 4, 1] : memref<f32> to memref<?x?x4xf32>
 // CHECK-NOT: memref.expand_shape
 module {
   halide.pipeline @k {
