@@ -33,6 +33,7 @@ PAIRS = {
     "predictive-attention": "scores that the next layer reads",
     "prior-lower-layer": "scores that the next layer reads",
     "realformer": "scores that the next layer reads",
+    "short-long-memory": "no pairs: S is the number of segments",
     "synthesizer-random": "see above",
     "tupe": "scores of positions with positions, which all layers and sentences share",
 }
