@@ -9,6 +9,7 @@ import os
 
 import numpy as np
 
+import recurrence_cases
 import zoo_models
 from goals import goal
 
@@ -326,11 +327,12 @@ def zoo_case(e):
     key = e["path"].split("/")[1]
     weights = e["weights"] and (lambda: e["weights"](np.random.default_rng(12)))
     options = [x for name, value in e["sets"].items() for x in ("--set", f"{name}={value}")]
-    return Case(f"{key} {e['what']}", "zoo", "zoo", dict(key=key, oracle=e["oracle"], sets=e["sets"]), os.path.join(MODELS, e["path"] + ".heed"),
+    return Case(f"{key} {e['what']}", e.get("group", "zoo"), "zoo", dict(key=key, oracle=e["oracle"], sets=e["sets"]), os.path.join(MODELS, e["path"] + ".heed"),
                 tuple(options), e["flops"], threads=("1",), make=lambda: e["inputs"](np.random.default_rng(11)), make_weights=weights)
 
 
 def zoo():
+    assert recurrence_cases  # its systems are among them
     for function in zoo_models.FOUND:
         yield zoo_case(function())
 

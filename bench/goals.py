@@ -32,4 +32,6 @@ def goal(case):
         return 0.85, 1.25 if p["D"] == 768 else 1.7 if p["N"] == 128 else None
     if group == "zoo":
         return 0.50, 1.3
+    if group == "recurrence":
+        return (None, 1.0) if p["key"] == "lstm" else (0.65, 3.0)
     return None, None

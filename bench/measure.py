@@ -165,7 +165,7 @@ def measure(case, told, folder, expected, systems, fewer, machine, cores, known,
             result["failed"] = "Heed: " + absent.get("heed", "no output")
             return result
         mine = mine[0]
-        if case.group == "zoo":  # of a model of many kernels: which of them takes the time
+        if case.kind == "zoo":  # of a model of many kernels: which of them takes the time
             result["kernels"] = mine.worker.ask(do="profile", variant=mine.variant).get("kernels", [])
         candidates = trial([c for found in others for c in found], absent, options)
         candidates = on_fewer_threads(candidates, fewer, told, folder, expected, known, options)

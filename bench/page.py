@@ -81,7 +81,7 @@ def write_page(s, docs, name):
 
 def write(run, docs, pictures):
     """The pages that the run has cells for, and the pictures of the first."""
-    zoo, others = ([c for c in run["cases"] if (c["group"] == "zoo") == wanted] for wanted in (True, False))
+    zoo, others = ([c for c in run["cases"] if (c["group"] in ("zoo", "recurrence")) == wanted] for wanted in (True, False))
     if zoo:
         write_page(report.summary({**run, "cases": zoo}), docs, "zoo-performance")
     if not others:

@@ -1,4 +1,4 @@
-"""The zoo's systems in PyTorch (zoo_attention.py, zoo_layers.py): each one's equations as a function of inputs, weights and sizes, for PyTorch to run or
+"""The zoo's systems in PyTorch (zoo_attention.py, zoo_layers.py, zoo_recurrence.py): each one's equations as a function of inputs, weights and sizes, for PyTorch to run or
 compile and, exported, for ONNX Runtime. Written as a PyTorch user would for speed: scaled_dot_product_attention, conv1d, layer_norm, embedding where
 they say it."""
 import torch
@@ -93,6 +93,6 @@ def offsets(n, m=None):
 
 def model(p, inputs, weights):
     """(module, its arguments)."""
-    from systems import zoo_attention, zoo_layers  # they fill FUNCTIONS
-    assert zoo_attention and zoo_layers
+    from systems import zoo_attention, zoo_layers, zoo_recurrence  # they fill FUNCTIONS
+    assert zoo_attention and zoo_layers and zoo_recurrence
     return Model(p["key"], p["sets"], inputs, weights).eval(), [torch.from_numpy(a.copy()) for a in inputs.values()]

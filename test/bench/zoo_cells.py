@@ -36,6 +36,8 @@ SMALL = {
     "lite_transformer": dict(n=20, d=16, heads=2, k=5), "int8_matmul": dict(n=20, k=24, m=32),
     "vit": dict(size=32, d=16, heads=2, hidden=32, classes=8, p=16), "swin": dict(size=56, c=16, heads=(2, 4), classes=8),
     "conformer": dict(n=20, d=16, k=8), "flamingo": dict(n=20, images=2, s=7, r=4, d=16, hidden=32, words=9),
+    "linear_attention_causal": dict(n=70, h=2, e=8), "decayed_linear_attention": dict(n=70, h=2, e=8), "lstm_small": dict(n=5, d=8),
+    "lstm_long": dict(n=7, d=8), "lstm_batch": dict(b=3, n=5, d=8), "lstm_wide": dict(n=5, d=12),
     "palm_parallel_block": dict(n=20, d=16, heads=2, e=8, hidden=32), "evolved_transformer": dict(n=20, d=16, heads=2),
 }
 # One of each kind of constant: by keyword and by name in the oracle, a table from outside, a list among heedc's.
