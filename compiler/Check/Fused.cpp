@@ -43,8 +43,8 @@ Fused readExplanation(const std::string &json) {
     result.logarithms |= name == "log-sum-exp";
     result.overQueries |= name == "over-queries";
     if ((pass == "attn-raise-attention" && name == "distributed") ||
-        ((pass == "attn-reorder-products" ||
-          pass == "attn-raise-linear-attention") &&
+        (pass == "attn-reorder-products" && kind == "done") ||
+        (pass == "attn-raise-linear-attention" && name == "linear-attention" &&
          kind == "done"))
       result.reordered = true;
     else if (pass == "attn-raise-attention" && kind == "done")

@@ -63,6 +63,12 @@ ExprRef Exprs::truth(bool value) {
   return constant(BoolAttr::get(context, value));
 }
 
+ExprRef Exprs::fold(OpFoldResult number) {
+  if (auto value = dyn_cast<Value>(number))
+    return scalar(value);
+  return index(cast<IntegerAttr>(cast<Attribute>(number)).getInt());
+}
+
 ExprRef Exprs::scalar(Value value) {
   if (auto constantOp = value.getDefiningOp<arith::ConstantOp>())
     return constant(constantOp.getValue());
@@ -244,18 +250,23 @@ ExprRef Exprs::select(ExprRef condition, ExprRef yes, ExprRef no, bool guard) {
 
 ExprRef Exprs::unlessEmpty(ArrayRef<unsigned> vars, ExprRef value,
                            ExprRef instead) {
-  Builder b(context);
-  auto equal = arith::CmpIPredicateAttr::get(context, arith::CmpIPredicate::eq);
   for (unsigned v : vars) {
     ExprRef size = extent(v);
     if (!size || constantInt(size).value_or(0) > 0)
       continue;
-    ExprRef empty = op(OperationName("arith.cmpi", context),
-                       b.getDictionaryAttr(b.getNamedAttr("predicate", equal)),
-                       b.getI1Type(), {size, index(0)});
+    ExprRef empty = compare(arith::CmpIPredicate::eq, size, index(0));
     value = select(empty, instead, value, /*guard=*/false);
   }
   return value;
+}
+
+ExprRef Exprs::compare(arith::CmpIPredicate predicate, ExprRef a, ExprRef b) {
+  auto attrs = DictionaryAttr::get(
+      context,
+      NamedAttribute(StringAttr::get(context, "predicate"),
+                     arith::CmpIPredicateAttr::get(context, predicate)));
+  return op(OperationName("arith.cmpi", context), attrs,
+            IntegerType::get(context, 1), {a, b});
 }
 
 ExprRef Exprs::logicalAnd(ExprRef a, ExprRef b) {
@@ -284,12 +295,8 @@ ExprRef Exprs::logicalNot(ExprRef a) {
     auto attrs = cast<DictionaryAttr>(a->attr);
     auto predicate = arith::CmpIPredicate(
         cast<IntegerAttr>(attrs.get("predicate")).getInt());
-    auto inverse = arith::invertPredicate(predicate);
-    auto inverseAttr = DictionaryAttr::get(
-        context,
-        NamedAttribute(StringAttr::get(context, "predicate"),
-                       arith::CmpIPredicateAttr::get(context, inverse)));
-    return op(*a->name, inverseAttr, a->type, {a->operand(0), a->operand(1)});
+    return compare(arith::invertPredicate(predicate), a->operand(0),
+                   a->operand(1));
   }
   Expr node;
   node.kind = ExprKind::Op;

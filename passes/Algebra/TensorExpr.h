@@ -22,6 +22,10 @@
 #include <deque>
 #include <optional>
 
+namespace mlir::arith {
+enum class CmpIPredicate : uint64_t;
+}
+
 namespace heed {
 
 enum class ExprKind {
@@ -84,6 +88,7 @@ public:
   ExprRef index(int64_t value);
   ExprRef truth(bool value);
   ExprRef scalar(mlir::Value value);
+  ExprRef fold(mlir::OpFoldResult index);
   /// A new loop index. \p extent is its range's end, null if nobody will ask.
   unsigned freshVar(ExprRef extent = nullptr);
   ExprRef var(unsigned number) {
@@ -102,6 +107,7 @@ public:
   /// sum over nothing is 0 by whatever it was divided.
   ExprRef unlessEmpty(llvm::ArrayRef<unsigned> vars, ExprRef value,
                       ExprRef instead);
+  ExprRef compare(mlir::arith::CmpIPredicate predicate, ExprRef a, ExprRef b);
   ExprRef logicalAnd(ExprRef a, ExprRef b);
   ExprRef logicalNot(ExprRef a);
   /// Reduction of \p body over the free variables \p vars.

@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 
@@ -18,6 +19,13 @@ bool isTable(Operation *op) {
         return computes ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
+}
+
+Value castTo(OpBuilder &b, Value tensor, Type type) {
+  return tensor.getType() == type
+             ? tensor
+             : tensor::CastOp::create(b, tensor.getLoc(), type, tensor)
+                   .getResult();
 }
 
 } // namespace heed

@@ -2,6 +2,7 @@
 #ifndef HEED_PASSES_ALGEBRA_TENSOROPS_H
 #define HEED_PASSES_ALGEBRA_TENSOROPS_H
 
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/Operation.h"
 
 namespace heed {
@@ -10,6 +11,9 @@ namespace heed {
 /// a tensor of its own so that it is computed once. A choice between constants
 /// is none.
 bool isTable(mlir::Operation *op);
+
+/// \p tensor as one of \p type, which says more or less of its extents.
+mlir::Value castTo(mlir::OpBuilder &b, mlir::Value tensor, mlir::Type type);
 
 } // namespace heed
 #endif

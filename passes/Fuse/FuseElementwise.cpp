@@ -404,10 +404,7 @@ struct FuseElementwise : impl::AttnFuseElementwiseBase<FuseElementwise> {
 
   void replace(OpBuilder &builder, Operation *root, Value value) {
     Value result = root->getResult(0);
-    if (value.getType() != result.getType())
-      value = tensor::CastOp::create(builder, root->getLoc(), result.getType(),
-                                     value);
-    result.replaceAllUsesWith(value);
+    result.replaceAllUsesWith(castTo(builder, value, result.getType()));
     eraseDeadOps(root, erased);
     costs.clear(); // a later op may lie where an erased one lay
   }

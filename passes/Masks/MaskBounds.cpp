@@ -46,17 +46,10 @@ MaskPiece MaskBounds::hull() const {
   if (reach.size() == 1)
     return {reach[0].low, reach[0].high};
   ExprRef end = exprs->op("arith.index_cast", i64, {exprs->var(keys)});
-  auto attrs = DictionaryAttr::get(
-      exprs->context,
-      NamedAttribute(StringAttr::get(exprs->context, "predicate"),
-                     arith::CmpIPredicateAttr::get(exprs->context,
-                                                   arith::CmpIPredicate::slt)));
   ExprRef low = end, high = zero;
   for (const MaskPiece &p : reach) {
     // An empty piece must not stretch the hull.
-    ExprRef some =
-        exprs->op(OperationName("arith.cmpi", exprs->context), attrs,
-                  IntegerType::get(exprs->context, 1), {p.low, p.high});
+    ExprRef some = exprs->compare(arith::CmpIPredicate::slt, p.low, p.high);
     low = exprs->op("arith.minsi", i64,
                     {low, exprs->select(some, p.low, end, /*guard=*/false)});
     high = exprs->op("arith.maxsi", i64,

@@ -46,12 +46,7 @@ ExprRef MaskSolver::compare(arith::CmpIPredicate predicate, ExprRef a,
   if (x && y && a->type == i64)
     return exprs.truth(arith::applyCmpPredicate(predicate, APInt(64, *x, true),
                                                 APInt(64, *y, true)));
-  auto attrs = DictionaryAttr::get(
-      exprs.context,
-      NamedAttribute(StringAttr::get(exprs.context, "predicate"),
-                     arith::CmpIPredicateAttr::get(exprs.context, predicate)));
-  return exprs.op(OperationName("arith.cmpi", exprs.context), attrs, i1,
-                  {a, b});
+  return exprs.compare(predicate, a, b);
 }
 
 ExprRef MaskSolver::compare(arith::CmpFPredicate predicate, ExprRef a,

@@ -59,9 +59,8 @@ private:
   ExprRef make(llvm::StringRef name, ExprRef x, ExprRef y) {
     return exprs.op(name, mlir::IndexType::get(op.getContext()), {x, y});
   }
-  ExprRef compare(mlir::arith::CmpIPredicate predicate, ExprRef x, ExprRef y);
   ExprRef less(ExprRef x, ExprRef y) {
-    return compare(mlir::arith::CmpIPredicate::slt, x, y);
+    return exprs.compare(mlir::arith::CmpIPredicate::slt, x, y);
   }
   ExprRef keyCount() {
     return exprs.scalar(op.getSizes()[op.firstDim(attn::DimKind::Key)]);

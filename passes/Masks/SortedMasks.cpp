@@ -118,10 +118,6 @@ bool MaskSplitter::sortByClass() {
   if (!modulus)
     return false;
   unsigned query = op.firstDim(DimKind::Query);
-  auto sizeOf = [&](Value size) {
-    std::optional<int64_t> fixed = getConstantIntValue(size);
-    return fixed ? exprs.index(*fixed) : exprs.scalar(size);
-  };
   Sorted sides[2];
   SmallVector<Value> sizes(op.getSizes());
   SmallVector<unsigned> arguments(vars);
@@ -130,10 +126,11 @@ bool MaskSplitter::sortByClass() {
     Value size = sizes[query + side], perClass = numbersOf(size, *modulus);
     sizes[query + side] = b.createOrFold<arith::MulIOp>(
         loc, perClass, arith::ConstantIndexOp::create(b, loc, *modulus));
-    sides[side] = {*modulus, sizeOf(perClass), sizeOf(sizes[query + side])};
+    sides[side] = {*modulus, exprs.scalar(perClass),
+                   exprs.scalar(sizes[query + side])};
     arguments[batchDims + side] = exprs.freshVar();
     // Data are read at positions that are there.
-    ExprRef last = make("arith.subi", sizeOf(size), number(1));
+    ExprRef last = make("arith.subi", exprs.scalar(size), number(1));
     now[side ? j : i] = make(
         "arith.minsi",
         positionOf(exprs.var(arguments[batchDims + side]), sides[side]), last);
@@ -142,7 +139,8 @@ bool MaskSplitter::sortByClass() {
     return make("arith.floordivsi", exprs.var(arguments[batchDims + side]),
                 sides[side].perClass);
   };
-  ExprRef same = compare(arith::CmpIPredicate::eq, remainder(0), remainder(1));
+  ExprRef same =
+      exprs.compare(arith::CmpIPredicate::eq, remainder(0), remainder(1));
   SmallVector<ExprRef> list;
   for (ExprRef part : parts) {
     part = exprs.rewrite(part, [&](ExprRef e) {

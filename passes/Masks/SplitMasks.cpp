@@ -119,14 +119,6 @@ ExprRef MaskSplitter::all(ArrayRef<ExprRef> list) {
   return result;
 }
 
-ExprRef MaskSplitter::compare(arith::CmpIPredicate predicate, ExprRef x,
-                              ExprRef y) {
-  auto attrs = b.getDictionaryAttr(b.getNamedAttr(
-      "predicate", arith::CmpIPredicateAttr::get(op.getContext(), predicate)));
-  return exprs.op(OperationName("arith.cmpi", op.getContext()), attrs,
-                  b.getI1Type(), {x, y});
-}
-
 SmallVector<unsigned> MaskSplitter::outputVars() {
   SmallVector<unsigned> axes;
   for (DimKind kind : {DimKind::Batch, DimKind::Query, DimKind::Value})

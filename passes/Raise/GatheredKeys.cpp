@@ -34,7 +34,6 @@ private:
   bool isLegalWhereLive(ExprRef body);
   void addConjuncts(ExprRef c, SmallVectorImpl<ExprRef> &list);
   bool usesNeighbours(ExprRef e) { return e->usesAny(vars); }
-  ExprRef compare(arith::CmpIPredicate predicate, ExprRef a, ExprRef b);
   bool alwaysHolds(ExprRef c);
   ExprRef conjunction(ExprRef c);
   ExprRef inBand();
@@ -183,23 +182,14 @@ bool Band::isLegalWhereLive(ExprRef body) {
   return missing.empty();
 }
 
-ExprRef Band::compare(arith::CmpIPredicate predicate, ExprRef a, ExprRef b) {
-  Builder make(exprs.context);
-  return exprs.op(OperationName("arith.cmpi", exprs.context),
-                  make.getDictionaryAttr(make.getNamedAttr(
-                      "predicate",
-                      arith::CmpIPredicateAttr::get(exprs.context, predicate))),
-                  make.getI1Type(), {a, b});
-}
-
 /// Whether \p c, over keys, says no more than their range.
 bool Band::alwaysHolds(ExprRef c) {
   return llvm::any_of(neighbours, [&](const Neighbour &n) {
     ExprRef key = exprs.var(n.key);
-    return c == compare(arith::CmpIPredicate::sge, key, exprs.index(0)) ||
-           c == compare(arith::CmpIPredicate::sle, exprs.index(0), key) ||
-           c == compare(arith::CmpIPredicate::slt, key, n.extent) ||
-           c == compare(arith::CmpIPredicate::sgt, n.extent, key);
+    return c == exprs.compare(arith::CmpIPredicate::sge, key, exprs.index(0)) ||
+           c == exprs.compare(arith::CmpIPredicate::sle, exprs.index(0), key) ||
+           c == exprs.compare(arith::CmpIPredicate::slt, key, n.extent) ||
+           c == exprs.compare(arith::CmpIPredicate::sgt, n.extent, key);
   });
 }
 
@@ -221,8 +211,8 @@ ExprRef Band::inBand() {
     ExprRef key = exprs.var(n.key);
     ExprRef offset = exprs.op("arith.subi", key->type, {key, n.first});
     ExprRef inside = exprs.logicalAnd(
-        compare(arith::CmpIPredicate::sge, offset, exprs.index(0)),
-        compare(arith::CmpIPredicate::slt, offset, exprs.extent(n.var)));
+        exprs.compare(arith::CmpIPredicate::sge, offset, exprs.index(0)),
+        exprs.compare(arith::CmpIPredicate::slt, offset, exprs.extent(n.var)));
     result = result ? exprs.logicalAnd(result, inside) : inside;
   }
   return result;

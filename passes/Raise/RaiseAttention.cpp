@@ -1,6 +1,7 @@
 //===- RaiseAttention.cpp - from contractions to attention ----------------===//
 //
 #include "passes/Algebra/Proof.h"
+#include "passes/Algebra/TensorOps.h"
 #include "passes/Passes.h"
 #include "passes/Raise/GatheredKeys.h"
 #include "passes/Raise/LogSumExp.h"
@@ -423,10 +424,7 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
 
   void replace(OpBuilder &builder, Operation *root, Value value) {
     Value result = root->getResult(0);
-    if (value.getType() != result.getType())
-      value = tensor::CastOp::create(builder, root->getLoc(), result.getType(),
-                                     value);
-    result.replaceAllUsesWith(value);
+    result.replaceAllUsesWith(castTo(builder, value, result.getType()));
     eraseDeadOps(root, erased); // what only the scores were made of
   }
 

@@ -297,13 +297,8 @@ ExprRef AttentionMatcher::oneIfEmpty(ExprRef scale,
     ExprRef extent = exprs.extent(v);
     if (!extent || Exprs::constantInt(extent).value_or(0) > 0)
       continue;
-    Builder b(exprs.context);
-    auto equal =
-        arith::CmpIPredicateAttr::get(exprs.context, arith::CmpIPredicate::eq);
     ExprRef empty =
-        exprs.op(OperationName("arith.cmpi", exprs.context),
-                 b.getDictionaryAttr(b.getNamedAttr("predicate", equal)),
-                 b.getI1Type(), {extent, exprs.index(0)});
+        exprs.compare(arith::CmpIPredicate::eq, extent, exprs.index(0));
     scale = exprs.select(empty, f32(1.0), scale, /*guard=*/false);
   }
   return scale;

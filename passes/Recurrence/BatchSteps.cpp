@@ -7,6 +7,7 @@
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/Rows.h"
 #include "passes/Algebra/TensorExpr.h"
+#include "passes/Algebra/TensorOps.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Recurrence/StepBody.h"
@@ -127,8 +128,7 @@ size_t Batcher::placeOfSteps(ExprRef element) {
 /// \p element with the index more in place of the step.
 ExprRef Batcher::indexed(ExprRef element, bool back) {
   Type index = IndexType::get(scan.getContext());
-  std::optional<int64_t> number = getConstantIntValue(scan.getHigh());
-  ExprRef high = number ? exprs->index(*number) : exprs->scalar(scan.getHigh());
+  ExprRef high = exprs->scalar(scan.getHigh());
   ExprRef low = exprs->scalar(scan.getLow());
   steps = exprs->freshVar(
       fromZero() ? high : exprs->op("arith.subi", index, {high, low}));
@@ -198,9 +198,7 @@ bool Batcher::batch(linalg::LinalgOp sum) {
   OpBuilder b(scan);
   if (steady) {
     Value all = writeTensor(b, sum->getLoc(), *exprs, element, vars);
-    if (all.getType() != result.getType())
-      all = tensor::CastOp::create(b, sum->getLoc(), result.getType(), all);
-    result.replaceAllUsesWith(all);
+    result.replaceAllUsesWith(castTo(b, all, result.getType()));
     remarkDone(scan, passName, "recurrence",
                "a sum that is the same in every step is computed before");
     return true;

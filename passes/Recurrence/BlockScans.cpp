@@ -7,8 +7,10 @@
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/Rows.h"
 #include "passes/Algebra/TensorExpr.h"
+#include "passes/Algebra/TensorOps.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
+#include "passes/Recurrence/PartsLoop.h"
 #include "passes/Recurrence/StepBody.h"
 #include "passes/Remarks.h"
 #include "support/Format.h"
@@ -39,6 +41,7 @@ public:
   void run();
 
 private:
+  bool isPlain();
   bool matchStates();
   bool matchRows();
   OpFoldResult stepsOfBlock();
@@ -50,17 +53,6 @@ private:
                OpFoldResult length);
   SmallVector<Value> writeBlock(ValueRange states, ValueRange outs, Value first,
                                 OpFoldResult length);
-  Value castTo(Value value, Type type) {
-    return value.getType() == type
-               ? value
-               : tensor::CastOp::create(b, scan.getLoc(), type, value)
-                     .getResult();
-  }
-  ExprRef extentOf(OpFoldResult size) {
-    if (std::optional<int64_t> number = getConstantIntValue(size))
-      return exprs.index(*number);
-    return exprs.scalar(cast<Value>(size));
-  }
 
   attn::ScanOp scan;
   Exprs exprs;
@@ -71,20 +63,34 @@ private:
   SmallVector<ExprRef> next; ///< elements of the states
   SmallVector<SmallVector<unsigned>> rowVars;
   SmallVector<ExprRef> rows; ///< elements of the rows
+  /// Why it may not.
+  std::string why = "elements of the next state are made of others of the "
+                    "state before";
 };
+
+/// Whether a kernel may take steps of the scan at all.
+bool Blocker::isPlain() {
+  if (!llvm::all_of(scan.getBody().front().without_terminator(),
+                    [](Operation &op) { return isMemoryEffectFree(&op); })) {
+    why = "what a step does besides is done in order";
+    return false;
+  }
+  for (Type type : scan.getResultTypes())
+    if (llvm::is_contained(cast<RankedTensorType>(type).getShape(), 0)) {
+      why = "there is nothing in its tensors";
+      return false;
+    }
+  if (llvm::any_of(scan.getStarts(), [](Value start) {
+        return getElementTypeOrSelf(start).isInteger(1);
+      })) {
+    why = "a state of truth values";
+    return false;
+  }
+  return true;
+}
 
 /// Whether each element of a state is a function of its own.
 bool Blocker::matchStates() {
-  if (scan.getStarts().empty() ||
-      !llvm::all_of(scan.getBody().front().without_terminator(),
-                    [](Operation &op) { return isMemoryEffectFree(&op); }))
-    return false;
-  for (Type type : scan.getResultTypes()) {
-    auto tensor = cast<RankedTensorType>(type);
-    if (llvm::is_contained(tensor.getShape(), 0) ||
-        tensor.getElementType().isInteger(1))
-      return false;
-  }
   exprs.indexVars(scan.carried()[0], vars, at);
   SmallVector<Value> carried(scan.carried());
   for (auto [k, state] : llvm::enumerate(carried)) {
@@ -118,8 +124,10 @@ bool Blocker::matchRows() {
     SmallVector<ExprRef> place;
     exprs.indexVars(row, rowVars.emplace_back(), place);
     rows.push_back(body.open(exprs.read(row, place), kept));
-    if (!rows.back())
+    if (!rows.back()) {
+      why = "a row is no expression of the states";
       return false;
+    }
   }
   return true;
 }
@@ -198,12 +206,12 @@ attn::RecurrenceOp Blocker::writeRecurrence(ValueRange states, Value first,
 Value Blocker::writeRows(unsigned row, Value first, OpFoldResult length,
                          ArrayRef<Value> before, ArrayRef<Value> after) {
   Type index = b.getIndexType();
-  unsigned position = exprs.freshVar(extentOf(length));
+  unsigned position = exprs.freshVar(exprs.fold(length));
   ExprRef turn = exprs.var(position);
   if (scan.getReversed()[row] != mutated("block-scans.other-direction"))
     turn = exprs.op(
         "arith.subi", index,
-        {exprs.op("arith.subi", index, {extentOf(length), exprs.index(1)}),
+        {exprs.op("arith.subi", index, {exprs.fold(length), exprs.index(1)}),
          turn});
   ExprRef step = exprs.op("arith.addi", index, {exprs.scalar(first), turn});
   SmallVector<Value> carried(scan.carried());
@@ -291,10 +299,11 @@ SmallVector<Value> Blocker::writeBlock(ValueRange states, ValueRange outs,
 }
 
 void Blocker::run() {
-  if (!matchStates() || !matchRows())
+  if (scan.getStarts().empty())
+    return; // no step waits for another
+  if (!isPlain() || !matchStates() || !matchRows())
     return remarkDeclined(scan, "attn-block-scans", "recurrence",
-                          "step by step: elements of the next state are made "
-                          "of others of the state before");
+                          "step by step: " + why);
   Location loc = scan.getLoc();
   OpFoldResult size = stepsOfBlock();
   std::optional<int64_t> block = getConstantIntValue(size), count;
@@ -313,36 +322,19 @@ void Blocker::run() {
         writeBlock(scan.getStarts(), scan.getOuts(), scan.getLow(),
                    b.getIndexAttr(*count));
     for (auto [result, value] : llvm::zip(scan.getResults(), results))
-      result.replaceAllUsesWith(castTo(value, result.getType()));
+      result.replaceAllUsesWith(castTo(b, value, result.getType()));
     return scan.erase();
   }
-  SmallVector<Value> inits(scan.getStarts());
-  llvm::append_range(inits, scan.getOuts());
-  Value stride = getValueOrCreateConstantIndexOp(b, loc, size);
-  auto loop =
-      scf::ForOp::create(b, loc, scan.getLow(), scan.getHigh(), stride, inits);
-  // What is carried has the extents that it starts with, as is seen where it is
-  // yielded.
-  b.setInsertionPointToEnd(loop.getBody());
-  auto yield = scf::YieldOp::create(b, loc, loop.getRegionIterArgs());
-  b.setInsertionPoint(yield);
-  Value first = loop.getInductionVar();
-  OpFoldResult length = size;
-  if (!block || !count || *count % *block != 0)
-    length = arith::MinSIOp::create(
-                 b, loc, stride,
-                 arith::SubIOp::create(b, loc, scan.getHigh(), first))
-                 .getResult();
+  SmallVector<Value> starts(scan.getStarts());
+  llvm::append_range(starts, scan.getOuts());
   unsigned numStates = scan.getStarts().size();
-  ValueRange carried = loop.getRegionIterArgs();
-  SmallVector<Value> results =
-      writeBlock(carried.take_front(numStates), carried.drop_front(numStates),
-                 first, length);
-  for (auto [value, arg] : llvm::zip(results, carried))
-    value = castTo(value, arg.getType());
-  yield.getResultsMutable().assign(results);
-  for (auto [result, value] : llvm::zip(scan.getResults(), loop.getResults()))
-    result.replaceAllUsesWith(value);
+  scf::ForOp loop = loopOverParts(
+      b, loc, scan.getLow(), scan.getHigh(), size, starts,
+      [&](ValueRange carried, Value first, OpFoldResult length) {
+        return writeBlock(carried.take_front(numStates),
+                          carried.drop_front(numStates), first, length);
+      });
+  scan.replaceAllUsesWith(loop.getResults());
   scan.erase();
 }
 

@@ -4,9 +4,11 @@
 // on much memory. A chunk of steps is products of matrices, and the state
 // passes from chunk to chunk.
 #include "dialects/Attn/Dialect.h"
+#include "passes/Algebra/TensorOps.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
-#include "passes/Recurrence/LinearMatch.h"
+#include "passes/Recurrence/PartsLoop.h"
+#include "passes/Recurrence/WriteChunk.h"
 #include "passes/Remarks.h"
 #include "support/Format.h"
 
@@ -60,13 +62,6 @@ LinearChunk chunkAt(OpBuilder &b, attn::LinearAttentionOp op,
           tables};
 }
 
-Value castTo(OpBuilder &b, Value value, Type type) {
-  return value.getType() == type
-             ? value
-             : tensor::CastOp::create(b, value.getLoc(), type, value)
-                   .getResult();
-}
-
 /// All steps as one chunk.
 void writeWhole(attn::LinearAttentionOp op, int64_t steps) {
   OpBuilder b(op);
@@ -85,51 +80,35 @@ void writeWhole(attn::LinearAttentionOp op, int64_t steps) {
 void writeChunks(attn::LinearAttentionOp op, int64_t size) {
   OpBuilder b(op);
   Location loc = op.getLoc();
-  Value steps = op.getSizes()[op.stepDim()];
-  std::optional<int64_t> known = getConstantIntValue(steps);
   PowerTables tables = makePowerTables(b, op, size); // the same in each chunk
   auto outputType = cast<RankedTensorType>(op.getOutput().getType());
-  SmallVector<OpFoldResult> outSizes;
+  SmallVector<OpFoldResult> sizes;
   for (unsigned dim = 0; dim < op.numLoops(); ++dim)
     if (dim < op.firstContract() || dim >= op.firstValue())
-      outSizes.push_back(getAsOpFoldResult(op.getSizes()[dim]));
+      sizes.push_back(getAsOpFoldResult(op.getSizes()[dim]));
   Value out =
-      tensor::EmptyOp::create(b, loc, outSizes, outputType.getElementType());
-  out = castTo(b, out, outputType);
-  Value start = op.makeStart(b);
-  Value low = arith::ConstantIndexOp::create(b, loc, 0),
-        stride = arith::ConstantIndexOp::create(b, loc, size);
-  auto loop = scf::ForOp::create(b, loc, low, steps, stride, {start, out});
-  OpBuilder::InsertionGuard guard(b);
-  // What is carried has the extents that it starts with, as is seen where it is
-  // yielded.
-  b.setInsertionPointToEnd(loop.getBody());
-  auto yield = scf::YieldOp::create(b, loc, loop.getRegionIterArgs());
-  b.setInsertionPoint(yield);
-  Value first = loop.getInductionVar();
-  OpFoldResult length = b.getIndexAttr(size);
-  if (!known || *known % size != 0)
-    length = arith::MinSIOp::create(b, loc, stride,
-                                    arith::SubIOp::create(b, loc, steps, first))
-                 .getResult();
-  LinearChunk chunk =
-      chunkAt(b, op, tables, first, length, loop.getRegionIterArg(0));
-  if (!op.getStart())
-    chunk.hasState =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, first, low);
-  auto [rows, state] = writeChunk(b, op, chunk);
-  SmallVector<OpFoldResult> offsets(outSizes.size(), b.getIndexAttr(0)),
-      strides(outSizes.size(), b.getIndexAttr(1));
-  offsets[op.stepDim()] = mutated("chunk.first-place")
-                              ? OpFoldResult(b.getIndexAttr(0))
-                              : OpFoldResult(first);
-  outSizes[op.stepDim()] = length;
-  Value next = tensor::InsertSliceOp::create(
-      b, loc, rows, loop.getRegionIterArg(1), offsets, outSizes, strides);
-  Value carried =
-      mutated("chunk.keep-state") ? loop.getRegionIterArg(0) : state;
-  yield.getResultsMutable().assign(
-      ValueRange{castTo(b, carried, start.getType()), next});
+      tensor::EmptyOp::create(b, loc, sizes, outputType.getElementType());
+  Value low = arith::ConstantIndexOp::create(b, loc, 0);
+  auto write = [&](ValueRange carried, Value first, OpFoldResult length) {
+    LinearChunk chunk = chunkAt(b, op, tables, first, length, carried[0]);
+    if (!op.getStart())
+      chunk.hasState =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, first, low);
+    auto [rows, state] = writeChunk(b, op, chunk);
+    SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0)),
+        strides(sizes.size(), b.getIndexAttr(1)), part(sizes);
+    offsets[op.stepDim()] = mutated("chunk.first-place")
+                                ? OpFoldResult(b.getIndexAttr(0))
+                                : OpFoldResult(first);
+    part[op.stepDim()] = length;
+    Value next = tensor::InsertSliceOp::create(b, loc, rows, carried[1],
+                                               offsets, part, strides);
+    return SmallVector<Value>{mutated("chunk.keep-state") ? carried[0] : state,
+                              next};
+  };
+  scf::ForOp loop = loopOverParts(
+      b, loc, low, op.getSizes()[op.stepDim()], b.getIndexAttr(size),
+      {op.makeStart(b), castTo(b, out, outputType)}, write);
   op.getOutput().replaceAllUsesWith(loop.getResult(1));
   op.getState().replaceAllUsesWith(loop.getResult(0));
   op.erase();

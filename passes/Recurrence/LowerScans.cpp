@@ -6,6 +6,7 @@
 // rows are kept side by side until the end.
 #include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/TensorExpr.h"
+#include "passes/Algebra/TensorOps.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
@@ -40,9 +41,7 @@ void replace(Operation *slice, Exprs &exprs, ExprRef element,
   OpBuilder b(slice);
   Type type = slice->getResult(0).getType();
   Value value = writeTensor(b, slice->getLoc(), exprs, element, vars);
-  if (value.getType() != type)
-    value = tensor::CastOp::create(b, slice->getLoc(), type, value);
-  slice->replaceAllUsesWith(ValueRange{value});
+  slice->replaceAllUsesWith(ValueRange{castTo(b, value, type)});
   slice->erase();
 }
 
@@ -80,22 +79,11 @@ void writeApart(tensor::InsertSliceOp slice) {
       row.push_back(isWhole ? at[axis] : exprs.index(0));
     if (isWhole)
       continue;
-    auto value = dyn_cast<Value>(offset);
-    ExprRef position =
-        value
-            ? exprs.scalar(value)
-            : exprs.index(cast<IntegerAttr>(cast<Attribute>(offset)).getInt());
-    auto equal = DictionaryAttr::get(
-        slice.getContext(),
-        NamedAttribute(StringAttr::get(slice.getContext(), "predicate"),
-                       arith::CmpIPredicateAttr::get(
-                           slice.getContext(), arith::CmpIPredicate::eq)));
+    ExprRef position = exprs.fold(offset);
     if (mutated("lower-scans.write-first"))
       position = exprs.index(0);
     here = exprs.logicalAnd(
-        here, exprs.op(OperationName("arith.cmpi", slice.getContext()), equal,
-                       IntegerType::get(slice.getContext(), 1),
-                       {at[axis], position}));
+        here, exprs.compare(arith::CmpIPredicate::eq, at[axis], position));
   }
   if (mutated("lower-scans.write-others"))
     here = exprs.logicalNot(here);

@@ -4,10 +4,13 @@
 // linear attention, whose cost grows with N.
 #include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/Proof.h"
+#include "passes/Algebra/TensorOps.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Recurrence/CausalBound.h"
 #include "passes/Recurrence/LinearMatch.h"
+#include "passes/Recurrence/RaiseLinearAttention.h"
+#include "passes/Recurrence/WriteChunk.h"
 #include "passes/Remarks.h"
 #include "support/Format.h"
 
@@ -30,7 +33,6 @@ private:
   bool match(ExprRef body);
   bool place(ExprRef factor, bool below, bool isInner);
   bool isWorthwhile();
-  ExprRef isFirst(ExprRef step);
   Value finish(attn::LinearAttentionOp op, Value output);
   bool replace(ExprRef written);
 
@@ -153,14 +155,6 @@ bool SumRaiser::isWorthwhile() {
   return !steps || !e || !f || *steps * (*e + *f) / 2 > 2 * *e * *f;
 }
 
-ExprRef SumRaiser::isFirst(ExprRef step) {
-  auto equal =
-      arith::CmpIPredicateAttr::get(exprs.context, arith::CmpIPredicate::eq);
-  return exprs.op(OperationName("arith.cmpi", exprs.context),
-                  b.getDictionaryAttr(b.getNamedAttr("predicate", equal)),
-                  b.getI1Type(), {step, exprs.index(0)});
-}
-
 /// What the sum is, of \p output of \p op, or of what it is compared with.
 Value SumRaiser::finish(attn::LinearAttentionOp op, Value output) {
   SmallVector<ExprRef> place;
@@ -176,7 +170,8 @@ Value SumRaiser::finish(attn::LinearAttentionOp op, Value output) {
   // state of zeros.
   if (found.before && output == op.getOutput() &&
       !mutated("raise-linear-attention.first-sees"))
-    element = exprs.select(isFirst(exprs.var(query)),
+    element = exprs.select(exprs.compare(arith::CmpIPredicate::eq,
+                                         exprs.var(query), exprs.index(0)),
                            exprs.constant(FloatAttr::get(b.getF32Type(), 0.0)),
                            element,
                            /*guard=*/false);
@@ -194,7 +189,7 @@ bool SumRaiser::replace(ExprRef written) {
   Value compared = finish(op, all);
   Proof proof = prove(exprs, written, compared, outputs, attempt);
   if (!proof.holds) {
-    remarkDeclined(sum, raiseLinearPass, "recurrence",
+    remarkDeclined(sum, raiseLinearPass, "linear-attention",
                    format("left as a sum over pairs: a linear attention cannot "
                           "be proven equal: {}",
                           proof.why));
@@ -202,9 +197,7 @@ bool SumRaiser::replace(ExprRef written) {
     return false;
   }
   Value value = finish(op, op.getOutput()), result = sum->getResult(0);
-  if (value.getType() != result.getType())
-    value = tensor::CastOp::create(b, sum.getLoc(), result.getType(), value);
-  result.replaceAllUsesWith(value);
+  result.replaceAllUsesWith(castTo(b, value, result.getType()));
   DenseSet<Operation *> erased;
   for (Value made : {compared, last})
     eraseDeadOps(made.getDefiningOp(), erased);
@@ -228,14 +221,14 @@ bool SumRaiser::run() {
   if (!match(body))
     return false;
   if (!isWorthwhile()) {
-    remarkDeclined(sum, raiseLinearPass, "recurrence",
+    remarkDeclined(sum, raiseLinearPass, "linear-attention",
                    "left as a sum over pairs: there are few steps, and a state "
                    "would cost more");
     return false;
   }
   if (!replace(written))
     return false;
-  remarkDone(sum, raiseLinearPass, "recurrence",
+  remarkDone(sum, raiseLinearPass, "linear-attention",
              "a sum over what comes before: a linear attention");
   return true;
 }

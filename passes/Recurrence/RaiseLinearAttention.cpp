@@ -1,7 +1,8 @@
 //===- RaiseLinearAttention.cpp - recurrences that are linear in a state --===//
+#include "passes/Recurrence/RaiseLinearAttention.h"
 #include "dialects/Attn/Dialect.h"
+#include "passes/Algebra/TensorExpr.h"
 #include "passes/Passes.h"
-#include "passes/Recurrence/LinearMatch.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

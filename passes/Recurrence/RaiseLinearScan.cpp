@@ -5,10 +5,12 @@
 // states, updates and rows are seen as expressions.
 #include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/Proof.h"
+#include "passes/Algebra/TensorOps.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Recurrence/LinearMatch.h"
 #include "passes/Recurrence/LinearUpdate.h"
+#include "passes/Recurrence/RaiseLinearAttention.h"
 #include "passes/Recurrence/StepBody.h"
 #include "passes/Remarks.h"
 
@@ -59,7 +61,8 @@ private:
                 const Readout &readout, ArrayRef<unsigned> axes);
   Value stack(unsigned row);
   void decline(const Twine &why) {
-    remarkDeclined(scan, raiseLinearPass, "recurrence", "step by step: " + why);
+    remarkDeclined(scan, raiseLinearPass, "linear-attention",
+                   "step by step: " + why);
   }
 
   attn::ScanOp scan;
@@ -297,9 +300,9 @@ ExprRef ScanRaiser::raise(ExprRef sum) {
     axes.push_back(llvm::find(state.vars, v) - state.vars.begin());
   b.setInsertionPoint(scan);
   Value start = scan.getStarts()[readout->state];
-  ExprRef first = exprs.expandReads(exprs.read(start, state.at),
-                                    [](ExprRef) { return true; });
-  if (Exprs::constantFloat(first) != 0.0)
+  // A start of zeros is a tensor that was filled with them.
+  ExprRef first = exprs.expand(start, state.at);
+  if (!first || Exprs::constantFloat(first) != 0.0)
     match.start = orderedState(start, axes);
   attn::LinearAttentionOp op =
       buildLinearAttention(b, scan.getLoc(), exprs, match);
@@ -374,10 +377,7 @@ Value ScanRaiser::stack(unsigned row) {
     isPlain = isPlain && element->operands[k] == exprs.var(v);
   all = isPlain ? element->value
                 : writeTensor(b, scan.getLoc(), exprs, element, vars);
-  Type type = scan.getStacked()[row].getType();
-  return all.getType() == type
-             ? all
-             : tensor::CastOp::create(b, scan.getLoc(), type, all).getResult();
+  return castTo(b, all, scan.getStacked()[row].getType());
 }
 
 void ScanRaiser::run() {
@@ -405,7 +405,7 @@ void ScanRaiser::run() {
     }
     last.push_back(state.last);
   }
-  remarkDone(scan, raiseLinearPass, "recurrence",
+  remarkDone(scan, raiseLinearPass, "linear-attention",
              "a linear attention: its state is a sum of products");
   for (auto [result, value] : llvm::zip(scan.getStates(), last))
     result.replaceAllUsesWith(value);

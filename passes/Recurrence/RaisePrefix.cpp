@@ -4,9 +4,10 @@
 // before with one term more, a recurrence. Likewise over what comes behind.
 #include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/TensorExpr.h"
+#include "passes/Algebra/TensorOps.h"
 #include "passes/Mutation.h"
 #include "passes/Recurrence/CausalBound.h"
-#include "passes/Recurrence/LinearMatch.h"
+#include "passes/Recurrence/RaiseLinearAttention.h"
 #include "passes/Remarks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,33 +17,6 @@
 using namespace mlir;
 
 namespace heed {
-
-std::optional<CausalBound> matchCausalBound(ExprRef condition, unsigned key,
-                                            ArrayRef<unsigned> outputs) {
-  if (!condition->isOp("arith.cmpi"))
-    return std::nullopt;
-  ExprRef sides[] = {Exprs::stripExtension(condition->operand(0)),
-                     Exprs::stripExtension(condition->operand(1))};
-  using Predicate = arith::CmpIPredicate;
-  Predicate predicate =
-      cast<arith::CmpIPredicateAttr>(
-          cast<DictionaryAttr>(condition->attr).get("predicate"))
-          .getValue();
-  bool isStrict = predicate == Predicate::slt || predicate == Predicate::sgt;
-  if (!isStrict && predicate != Predicate::sle && predicate != Predicate::sge)
-    return std::nullopt;
-  if (predicate == Predicate::sge || predicate == Predicate::sgt)
-    std::swap(sides[0], sides[1]);
-  if (sides[0]->kind != ExprKind::Var || sides[1]->kind != ExprKind::Var)
-    return std::nullopt;
-  // The key is below, or above.
-  bool isBehind = sides[1]->number == key;
-  unsigned query = sides[isBehind ? 0 : 1]->number;
-  if ((sides[0]->number != key && !isBehind) ||
-      !llvm::is_contained(outputs, query))
-    return std::nullopt;
-  return CausalBound{query, isStrict, isBehind};
-}
 
 namespace {
 
@@ -129,8 +103,7 @@ void writeStep(OpBuilder &b, attn::ScanOp scan, Exprs &exprs,
                   exprs.op(prefix.combiner, DictionaryAttr::get(b.getContext()),
                            term->type, {exprs.read(carried, own), term}),
                   vars);
-  if (next.getType() != carried.getType())
-    next = tensor::CastOp::create(b, loc, carried.getType(), next);
+  next = castTo(b, next, carried.getType());
   bool isBefore =
       prefix.bound.isStrict != mutated("raise-linear-attention.other-row");
   attn::StepOp::create(b, loc, ValueRange(next),
@@ -152,7 +125,7 @@ bool raisePrefix(linalg::LinalgOp reduction) {
                                cast<RankedTensorType>(result.getType()), vars);
   b.setInsertionPointToEnd(&scan.getBody().front());
   writeStep(b, scan, exprs, *prefix, vars);
-  remarkDone(reduction, raiseLinearPass, "recurrence",
+  remarkDone(reduction, raiseLinearPass, "prefix",
              prefix->bound.isBehind
                  ? "a reduction over what comes behind: a recurrence"
                  : "a reduction over what comes before: a recurrence");

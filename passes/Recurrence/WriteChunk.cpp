@@ -6,9 +6,10 @@
 //   S'   = D(last, -1) S + sum_j D(last, j) k_j v_j
 // An output that reads the state before its step sees j < t, and D up to t - 1.
 // Decays are multiplied forward alone: one of 0 is no division by 0.
+#include "passes/Recurrence/WriteChunk.h"
 #include "dialects/Attn/Dialect.h"
+#include "passes/Algebra/Products.h"
 #include "passes/Mutation.h"
-#include "passes/Recurrence/LinearMatch.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -28,7 +29,6 @@ public:
   Value between() { return decayOfPair()->value; }
 
 private:
-  ExprRef extent(OpFoldResult size);
   ExprRef read(unsigned which, Value tensor, unsigned at);
   ExprRef readState();
   ExprRef ofState(ArrayRef<unsigned> contract);
@@ -59,19 +59,13 @@ private:
   ExprRef length = nullptr;
 };
 
-ExprRef ChunkWriter::extent(OpFoldResult size) {
-  if (std::optional<int64_t> number = getConstantIntValue(size))
-    return exprs.index(*number);
-  return exprs.scalar(cast<Value>(size));
-}
-
 ChunkWriter::ChunkWriter(OpBuilder &b, attn::LinearAttentionOp op,
                          const LinearChunk &chunk)
     : b(b), op(op), chunk(chunk), exprs(b.getContext()) {
-  length = extent(chunk.length);
+  length = exprs.fold(chunk.length);
   for (auto [dim, size] : llvm::enumerate(op.getSizes()))
     loops.push_back(
-        exprs.freshVar(dim == op.stepDim() ? length : extent(size)));
+        exprs.freshVar(dim == op.stepDim() ? length : exprs.scalar(size)));
   step = loops[op.stepDim()];
   key = exprs.freshVar(length);
 }
@@ -98,15 +92,8 @@ ExprRef ChunkWriter::readState() {
 }
 
 ExprRef ChunkWriter::less(ExprRef a, ExprRef b, bool orEqual) {
-  MLIRContext *context = exprs.context;
-  auto predicate =
-      orEqual ? arith::CmpIPredicate::sle : arith::CmpIPredicate::slt;
-  auto attrs = DictionaryAttr::get(
-      context,
-      NamedAttribute(StringAttr::get(context, "predicate"),
-                     arith::CmpIPredicateAttr::get(context, predicate)));
-  return exprs.op(OperationName("arith.cmpi", context), attrs,
-                  IntegerType::get(context, 1), {a, b});
+  return exprs.compare(
+      orEqual ? arith::CmpIPredicate::sle : arith::CmpIPredicate::slt, a, b);
 }
 
 /// \p element as a tensor over \p own, read where the loops are: it is computed
@@ -279,9 +266,7 @@ PowerTables makePowerTables(OpBuilder &b, attn::LinearAttentionOp op,
   SmallVector<ExprRef> at;
   for (AffineExpr result : op.map(3).getResults()) {
     Value dim = op.getSizes()[cast<AffineDimExpr>(result).getPosition()];
-    std::optional<int64_t> number = getConstantIntValue(dim);
-    vars.push_back(
-        exprs.freshVar(number ? exprs.index(*number) : exprs.scalar(dim)));
+    vars.push_back(exprs.freshVar(exprs.scalar(dim)));
     at.push_back(exprs.var(vars.back()));
   }
   ExprRef decay = exprs.read(op.getDecay(), at);

@@ -210,11 +210,8 @@ ExprRef Appended::read(unsigned operand, unsigned atRow) {
 
 /// An element of the product with a row more: that row takes 1 for b.
 ExprRef Appended::element(OpBuilder &b) {
-  auto less = b.getDictionaryAttr(b.getNamedAttr(
-      "predicate", arith::CmpIPredicateAttr::get(b.getContext(),
-                                                 arith::CmpIPredicate::slt)));
-  ExprRef inside = exprs.op(OperationName("arith.cmpi", b.getContext()), less,
-                            b.getI1Type(), {exprs.var(row), rows});
+  ExprRef inside =
+      exprs.compare(arith::CmpIPredicate::slt, exprs.var(row), rows);
   ExprRef a = read(array, row);
   ExprRef factor = exprs.select(
       inside, read(1 - array, row),

@@ -7,6 +7,7 @@
 #include "dialects/Attn/SymbolicDims.h"
 #include "passes/Algebra/Products.h"
 #include "passes/Algebra/Proof.h"
+#include "passes/Algebra/TensorOps.h"
 #include "passes/Algebra/Weights.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
@@ -271,10 +272,7 @@ Value Contraction::write(OpBuilder &builder) {
   }
   remarkDone(root, passName, "table",
              format("multiplied once and looked up: {}", cost));
-  Type wanted = root->getResult(0).getType();
-  if (value.getType() != wanted)
-    value = tensor::CastOp::create(builder, loc, wanted, value);
-  return value;
+  return castTo(builder, value, root->getResult(0).getType());
 }
 
 struct ContractTables : impl::AttnContractTablesBase<ContractTables> {

@@ -8,6 +8,7 @@
 #include "passes/Algebra/Products.h"
 #include "passes/Algebra/Proof.h"
 #include "passes/Algebra/SplitSums.h"
+#include "passes/Algebra/TensorOps.h"
 #include "passes/Algebra/Weights.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
@@ -395,11 +396,7 @@ struct ReorderProducts : impl::AttnReorderProductsBase<ReorderProducts> {
       work.push_back(between.getDefiningOp());
       work.push_back(value.getDefiningOp());
     }
-    Type wanted = r.root->getResult(0).getType();
-    if (value.getType() != wanted)
-      value =
-          tensor::CastOp::create(r.builder, r.root->getLoc(), wanted, value);
-    return value;
+    return castTo(r.builder, value, r.root->getResult(0).getType());
   }
 
   // Both orders, chosen when the sizes are known. None if one of them is not

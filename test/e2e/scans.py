@@ -351,6 +351,37 @@ def each_its_own(x, c, g, start):
     return dict(o=o, many=many, h=h, count=count, top=top)
 
 
+# Likewise of states of other types, with rows of truth values, halves of rows, and a start that many lines made.
+@case("""model m(x: f32[B, N, D], w: f32[D, D]) {
+  z[b,d] = x[b,0,d]
+  for l in 0..14 {
+    z[b,d] = tanh(sum(e) w[d,e] * z[b,e]) + z[b,d]
+  }
+  scan t in 0..N, s: f16[B, D] = 0, n: i64[B, D] = 2, c: f32[B, D] = z {
+    s[b,d] = f16(0.75 * s[b,d] + x[b,t,d])
+    n[b,d] = if s[b,d] > 0 then n[b,d] + 1 else n[b,d]
+    c[b,d] = 0.5 * c[b,d] + x[b,t,d]
+    up[b,t,d] = c[b,d] > 0.5
+    half[t,b,d] = s[b,d]
+    y[b, t, d:D // 2] = c[b,2*d] - c[b,2*d + 1]
+  }
+  return up, half, y, s, n, c
+}""", ["up", "half", "y", "s", "n", "c"], [dict(x=(b, n, d), w=(d, d)) for b, n, d in [(1, 1, 2), (2, 65, 5), (1, 130, 16), (2, 67, 1030)]])
+def other_types(x, w):
+    B, N, D = x.shape
+    c = x[:, 0]
+    for _ in range(14):
+        c = np.tanh(c @ w.T) + c
+    s, n = np.zeros((B, D), np.float16), np.full((B, D), 2)
+    up, half, y = np.zeros((B, N, D), bool), np.zeros((N, B, D), np.float16), np.zeros((B, N, D // 2))
+    for t in range(N):
+        s = (np.float32(0.75) * s.astype(np.float32) + x[:, t].astype(np.float32)).astype(np.float16)
+        n = n + (s > 0)
+        c = 0.5 * c + x[:, t]
+        up[:, t], half[t], y[:, t] = c > 0.5, s, (c[:, 0::2][:, :D // 2] - c[:, 1::2])
+    return dict(up=up, half=half, y=y, s=s, n=n, c=c)
+
+
 for name, source, names, sizes, oracle in CASES:
     compiled = [programs.compile(name, source), programs.compile(name + ".reference", source, "--backend=reference")]
     for shapes in sizes:

@@ -1,0 +1,29 @@
+//===- RaiseLinearAttention.h - parts of that pass --------------*- C++ -*-===//
+#ifndef HEED_PASSES_RECURRENCE_RAISELINEARATTENTION_H
+#define HEED_PASSES_RECURRENCE_RAISELINEARATTENTION_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+namespace heed {
+
+namespace attn {
+class ScanOp;
+}
+
+/// The pass whose parts these are.
+inline constexpr llvm::StringLiteral raiseLinearPass =
+    "attn-raise-linear-attention";
+
+/// Puts linear attentions in the place of \p scan, if its states are such.
+void raiseLinearScan(attn::ScanOp scan);
+
+/// Puts a linear attention in the place of \p sum, if it is a sum over what
+/// comes before of products of queries, keys and values. Whether it did.
+bool raiseCausalSum(mlir::linalg::LinalgOp sum);
+
+/// Puts a recurrence in the place of \p reduction, if it is one over what comes
+/// before, or behind, of terms of their own. Whether it did.
+bool raisePrefix(mlir::linalg::LinalgOp reduction);
+
+} // namespace heed
+#endif
