@@ -379,16 +379,32 @@ ExprRef Exprs::generic(Operation *op, Value result, ArrayRef<ExprRef> indices) {
                   {start, reduction});
 }
 
-// Position `at` of a collapsed axis as positions of the axes it was made of.
-static SmallVector<ExprRef> delinearise(Exprs &exprs, ExprRef at,
-                                        ArrayRef<ExprRef> extents) {
-  SmallVector<ExprRef> result(extents.size());
+// Of axes of one element each, the one that has the position: that of a row
+// begins elsewhere, the others at 0.
+static size_t axisOfOne(Value source, ArrayRef<int64_t> axes) {
+  if (auto slice = source.getDefiningOp<tensor::ExtractSliceOp>())
+    for (auto [k, axis] : llvm::enumerate(axes))
+      if (getConstantIntValue(slice.getMixedOffsets()[axis]) == 0)
+        return k;
+  return axes.size() - 1;
+}
+
+// Position `at` of a collapsed axis as positions of the axes of `source` it was
+// made of.
+static SmallVector<ExprRef> delinearise(Exprs &exprs, ExprRef at, Value source,
+                                        ArrayRef<int64_t> axes) {
+  SmallVector<ExprRef> result(axes.size()), extents;
+  for (int64_t axis : axes)
+    extents.push_back(exprs.extentOf(source, axis));
   Type index = IndexType::get(exprs.context);
   // Beside axes of one element another has the position.
   auto isOne = [&](ExprRef e) { return Exprs::isConstantInt(e, 1); };
-  if (llvm::count_if(extents, isOne) + 1 == int64_t(extents.size())) {
-    for (auto [k, extent] : llvm::enumerate(extents))
-      result[k] = isOne(extent) ? exprs.index(0) : at;
+  size_t others = extents.size() - llvm::count_if(extents, isOne);
+  if (others <= 1) {
+    size_t own = others ? llvm::find_if_not(extents, isOne) - extents.begin()
+                        : axisOfOne(source, axes);
+    for (auto [k, position] : llvm::enumerate(result))
+      position = k == own ? at : exprs.index(0);
     return result;
   }
   for (size_t k = extents.size(); k-- > 1;) {
@@ -424,12 +440,10 @@ ExprRef Exprs::reshaped(Operation *op, ArrayRef<ExprRef> indices) {
   if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
     for (auto [axis, group] :
          llvm::enumerate(collapse.getReassociationIndices())) {
-      SmallVector<ExprRef> extents;
-      for (int64_t source : group)
-        extents.push_back(extentOf(collapse.getSrc(), source));
       if (group.empty())
         return nullptr;
-      llvm::append_range(at, delinearise(*this, indices[axis], extents));
+      llvm::append_range(
+          at, delinearise(*this, indices[axis], collapse.getSrc(), group));
     }
     return read(collapse.getSrc(), at);
   }

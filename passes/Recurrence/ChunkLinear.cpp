@@ -160,6 +160,12 @@ struct ChunkLinearAttention
                           "before it",
                           *steps));
         writeWhole(op, *steps);
+      } else if (!op.getNumValue()) {
+        remarkDone(op, passName, "recurrence",
+                   "a sum of keys, which queries read: the state is no larger "
+                   "than a key");
+        rewriter.setInsertionPoint(op);
+        rewriter.replaceOp(op, *op.decomposeOperation(rewriter));
       } else {
         remarkDone(op, passName, "recurrence",
                    format("chunked: products within {} steps, and a state from "

@@ -183,7 +183,7 @@ Value ChunkWriter::output() {
   ExprRef zero = exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
   ExprRef seen = mutated("chunk.see-all") ? exprs.truth(true)
                                           : less(j, t, !op.getBefore());
-  ExprRef within = sum(key, exprs.select(seen, product, zero, /*guard=*/true));
+  ExprRef within = sum(key, exprs.select(seen, product, zero, /*guard=*/false));
   if (chunk.pairsAlone)
     return writeTensor(b, op.getLoc(), exprs, within, outer);
   ExprRef count = exprs.op("arith.addi", index, {last, exprs.index(1)});
