@@ -3,7 +3,7 @@ chunks as a sum of what each chunk adds."""
 import torch
 import torch.nn.functional as F
 
-from systems.zoo_torch import equations, tables
+from systems.zoo_torch import equations, layer_norm, linear, merge, split, tables
 
 CHUNK = 64
 
@@ -56,3 +56,50 @@ def lstm(x, w, p):
     y, _, _ = torch.lstm(x["x"], (x["h"], x["c"]), [w["layer.0.weight_ih"], w["layer.0.weight_hh"], bias, torch.zeros_like(bias)], True, 1, 0.0,
                          False, False, True)
     return y
+
+
+def states(gone, added):
+    """What is there before each chunk: S' = gone S + added."""
+    found = [torch.zeros_like(added[:, :, 0])]
+    for c in range(added.shape[2] - 1):
+        found.append(gone[:, :, c] * found[-1] + added[:, :, c])
+    return torch.stack(found, 2)
+
+
+@equations("gla")
+def gla(x, w, p):
+    """Decays as differences of their sums within a chunk: exp(c_i) and exp(-c_j) apart, which 64 steps of alpha^(1/16) allow."""
+    x = x["x"]
+    one = lambda at: split(linear(x, w, at), p["heads"])
+    rate = F.logsigmoid(split(linear(linear(x, w, "decay.0"), w, "decay.1"), p["heads"])) / 16
+    q, k, v, rate = (chunks(t) for t in (one("query"), one("key"), one("value"), rate))
+    total = rate.cumsum(-2)
+    last = total[..., -1:, :]
+    reading = q * total.exp()
+    pairs = (reading @ (k * (-total).exp()).mT).tril()
+    before = states(last.mT.exp(), (k * (last - total).exp()).mT @ v)
+    o = (pairs @ v + reading @ before).flatten(2, 3)
+    return linear(F.silu(linear(x, w, "gate")) * merge(layer_norm(o, w, "norm")), w, "output")
+
+
+def dpfp(x):
+    r = torch.cat([x, -x], -1).relu()
+    y = torch.cat([r * r.roll(-1, -1), r * r.roll(-2, -1)], -1)
+    return y / y.sum(-1, keepdim=True)
+
+
+@equations("delta-rule")
+def delta_rule(x, w, p):
+    """Chunks in the WY form: what a chunk writes is u - (what W holds) r, of one triangular system."""
+    beta = chunks(linear(x["x"], w, "beta").sigmoid().mT[..., None])
+    q, k, v = chunks(dpfp(x["q"])), chunks(dpfp(x["k"])), chunks(x["v"])
+    written = k * beta
+    system = (written @ k.mT).tril(-1) + torch.eye(k.shape[-2])
+    u, r = torch.linalg.solve_triangular(system, torch.cat([v * beta, written], -1), upper=False, unitriangular=True).split([v.shape[-1], k.shape[-1]], -1)
+    pairs = (q @ k.mT).tril()
+    W, o = torch.zeros(*k.shape[:2], k.shape[-1], v.shape[-1]), []
+    for c in range(k.shape[2]):
+        new = u[:, :, c] - r[:, :, c] @ W
+        o.append(q[:, :, c] @ W + pairs[:, :, c] @ new)
+        W = W + k[:, :, c].mT @ new
+    return torch.cat(o, 2)

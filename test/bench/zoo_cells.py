@@ -38,6 +38,7 @@ SMALL = {
     "conformer": dict(n=20, d=16, k=8), "flamingo": dict(n=20, images=2, s=7, r=4, d=16, hidden=32, words=9),
     "linear_attention_causal": dict(n=70, h=2, e=8), "decayed_linear_attention": dict(n=70, h=2, e=8), "lstm_small": dict(n=5, d=8),
     "lstm_long": dict(n=7, d=8), "lstm_batch": dict(b=3, n=5, d=8), "lstm_wide": dict(n=5, d=12),
+    "gla": dict(n=70, d=16, heads=2), "delta_rule": dict(n=70, h=2, e=4, f=8, d=6),
     "palm_parallel_block": dict(n=20, d=16, heads=2, e=8, hidden=32), "evolved_transformer": dict(n=20, d=16, heads=2),
 }
 # One of each kind of constant: by keyword and by name in the oracle, a table from outside, a list among heedc's.
