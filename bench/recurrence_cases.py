@@ -61,10 +61,12 @@ def lstm_wide(b=1, n=128, d=1024):
 
 @entry
 def gla(n=2048, d=512, heads=4):
-    """A decay of each key channel in each step, between projections."""
+    """A decay of each key channel in each step, between projections. Keys are like queries: no result is near 0, where the norm would magnify its
+    rounding."""
     def weights(rng):
         matrix = lambda out, into: uniform(rng, out, into) * np.float32(into**-0.5)
         found = {f"{at}.weight": matrix(out, d) for at, out in (("query", d // 2), ("key", d // 2), ("value", d), ("output", d), ("decay.0", 16))}
+        found["key.weight"] = found["query.weight"] + np.float32(0.2) * found["key.weight"]
         return found | linear_weights(rng, "decay.1", d // 2, 16) | linear_weights(rng, "gate", d, d) | norm_weights(rng, "norm", d // heads)
 
     projections = 2.0 * n * (4 * d * d + 16 * d + 8 * d)
