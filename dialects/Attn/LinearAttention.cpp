@@ -18,9 +18,21 @@ SmallVector<unsigned> dimsIn(unsigned first, unsigned count) {
   return llvm::to_vector(llvm::seq(first, first + count));
 }
 
-constexpr StringLiteral operandNames[] = {"query", "key", "value", "decay"};
+constexpr StringLiteral operandNames[] = {"query", "key", "value", "decay",
+                                          "erase"};
 
 } // namespace
+
+Value LinearAttentionOp::part(unsigned which) {
+  // Sizes are the first group of operands.
+  auto [first, count] = getODSOperandIndexAndLength(1 + which);
+  return count ? (*this)->getOperand(first) : Value();
+}
+
+AffineMap LinearAttentionOp::map(unsigned which) {
+  unsigned place = which - (which == Erase && !getDecay());
+  return cast<AffineMapAttr>(getMaps()[place]).getValue();
+}
 
 //===----------------------------------------------------------------------===//
 // Checks
@@ -31,13 +43,15 @@ LogicalResult LinearAttentionOp::verify() {
   if (getSizes().size() != loops)
     return emitOpError() << "has " << getSizes().size() << " sizes for "
                          << loops << " loop dims (linear_attention.c1)";
-  SmallVector<Value> operands{getQuery(), getKey(), getValue()};
-  if (getDecay())
-    operands.push_back(getDecay());
-  if (getMaps().size() != operands.size())
+  SmallVector<unsigned> present;
+  for (unsigned which = 0; which < NumParts; ++which)
+    if (part(which))
+      present.push_back(which);
+  if (getMaps().size() != present.size())
     return emitOpError() << "has " << getMaps().size() << " maps, expected "
-                         << operands.size() << " (linear_attention.c2)";
-  for (auto [which, operand] : llvm::enumerate(operands)) {
+                         << present.size() << " (linear_attention.c2)";
+  for (unsigned which : present) {
+    Value operand = part(which);
     AffineMap own = map(which);
     if (own.getNumDims() != loops || own.getNumSymbols() ||
         !own.isProjectedPermutation() ||
@@ -48,10 +62,10 @@ LogicalResult LinearAttentionOp::verify() {
                            << " dims and to give each axis of "
                            << operand.getType()
                            << " another of them (linear_attention.c2)";
-    bool isValue = operand == getValue() && which == 2;
+    bool isValue = which == Values;
     unsigned first = isValue ? firstContract() : firstValue(),
              last = isValue ? firstValue() : loops;
-    for (unsigned dim = first; which < 3 && dim < last; ++dim)
+    for (unsigned dim = first; which != Decay && dim < last; ++dim)
       if (own.isFunctionOfDim(dim))
         return emitOpError()
                << "map of " << operandNames[which] << " uses d" << dim << ", a "
@@ -109,8 +123,7 @@ struct StepOperand {
 StepOperand operandAt(OpBuilder &b, LinearAttentionOp op, unsigned which,
                       Value position) {
   Location loc = op.getLoc();
-  Value operand = which < 3 ? op->getOperand(op.getSizes().size() + which)
-                            : Value(op.getDecay());
+  Value operand = op.part(which);
   AffineMap map = op.map(which);
   unsigned step = op.stepDim();
   SmallVector<AffineExpr> results;
@@ -165,7 +178,44 @@ Value LinearAttentionOp::makeStart(OpBuilder &b) {
                sizesOf(*this, dims));
 }
 
-/// decay * state + key * value, of the step at \p position.
+/// The loop dims of a row of the output, as numbers among those but the step.
+static SmallVector<unsigned> rowDims(LinearAttentionOp op) {
+  SmallVector<unsigned> dims = dimsIn(0, op.getNumBatch());
+  dims.append(dimsIn(op.firstValue() - 1, op.getNumValue()));
+  return dims;
+}
+
+/// sum_e of operand \p which, query or erase, of the step at \p position, times
+/// the state.
+static Value readState(OpBuilder &b, LinearAttentionOp op, unsigned which,
+                       Value position, Value state) {
+  Location loc = op.getLoc();
+  unsigned loops = op.numLoops() - 1;
+  auto output = cast<RankedTensorType>(op.getOutput().getType());
+  SmallVector<int64_t> shape(output.getShape());
+  shape.erase(shape.begin() + op.stepDim());
+  auto type = RankedTensorType::get(shape, output.getElementType());
+  SmallVector<unsigned> outer = dimsIn(0, op.getNumBatch());
+  outer.append(dimsIn(op.firstValue(), op.getNumValue()));
+  SmallVector<utils::IteratorType> iterators(loops,
+                                             utils::IteratorType::parallel);
+  for (unsigned d : dimsIn(op.getNumBatch(), op.getNumContract()))
+    iterators[d] = utils::IteratorType::reduction;
+  StepOperand operand = operandAt(b, op, which, position);
+  auto body = [](OpBuilder &b, Location loc, ValueRange in) {
+    Value product = arith::MulFOp::create(b, loc, in[0], in[1]);
+    linalg::YieldOp::create(
+        b, loc, arith::AddFOp::create(b, loc, in[2], product).getResult());
+  };
+  return linalg::GenericOp::create(
+             b, loc, type, {operand.value, state},
+             zeros(b, loc, type, sizesOf(op, outer)),
+             {operand.map, mapTo(op, dimsIn(0, loops)), mapTo(op, rowDims(op))},
+             iterators, body)
+      .getResult(0);
+}
+
+/// decay * state + key * what is written, of the step at \p position.
 static Value nextState(OpBuilder &b, LinearAttentionOp op, Value position,
                        Value state) {
   Location loc = op.getLoc();
@@ -173,11 +223,17 @@ static Value nextState(OpBuilder &b, LinearAttentionOp op, Value position,
   auto type = cast<RankedTensorType>(op.getState().getType());
   SmallVector<unsigned> dims = dimsIn(0, op.numLoops());
   dims.erase(dims.begin() + op.stepDim());
-  SmallVector<StepOperand> parts{operandAt(b, op, 1, position),
-                                 operandAt(b, op, 2, position)};
-  if (op.getDecay())
-    parts.push_back(operandAt(b, op, 3, position));
-  parts.push_back({state, mapTo(op, dimsIn(0, loops))});
+  SmallVector<StepOperand> parts{
+      {state, mapTo(op, dimsIn(0, loops))},
+      operandAt(b, op, LinearAttentionOp::Key, position),
+      operandAt(b, op, LinearAttentionOp::Values, position)};
+  bool decays = op.getDecay() != nullptr, erases = op.getErase() != nullptr;
+  if (erases)
+    parts.push_back(
+        {readState(b, op, LinearAttentionOp::Erase, position, state),
+         mapTo(op, rowDims(op))});
+  if (decays)
+    parts.push_back(operandAt(b, op, LinearAttentionOp::Decay, position));
   SmallVector<Value> inputs;
   SmallVector<AffineMap> maps;
   for (const StepOperand &part : parts) {
@@ -187,11 +243,13 @@ static Value nextState(OpBuilder &b, LinearAttentionOp op, Value position,
   maps.push_back(mapTo(op, dimsIn(0, loops)));
   SmallVector<utils::IteratorType> iterators(loops,
                                              utils::IteratorType::parallel);
-  auto body = [](OpBuilder &b, Location loc, ValueRange in) {
-    Value kept = in[in.size() - 2];
-    if (in.size() == 5)
-      kept = arith::MulFOp::create(b, loc, in[2], kept);
-    Value product = arith::MulFOp::create(b, loc, in[0], in[1]);
+  auto body = [&](OpBuilder &b, Location loc, ValueRange in) {
+    Value kept = in[0], key = in[1], written = in[2];
+    if (erases)
+      written = arith::SubFOp::create(b, loc, written, in[3]);
+    if (decays)
+      kept = arith::MulFOp::create(b, loc, in[3 + erases], kept);
+    Value product = arith::MulFOp::create(b, loc, key, written);
     linalg::YieldOp::create(
         b, loc, arith::AddFOp::create(b, loc, kept, product).getResult());
   };
@@ -201,40 +259,11 @@ static Value nextState(OpBuilder &b, LinearAttentionOp op, Value position,
       .getResult(0);
 }
 
-/// sum_e query * state, of the step at \p position.
-static Value outputRow(OpBuilder &b, LinearAttentionOp op, Value position,
-                       Value state) {
-  Location loc = op.getLoc();
-  unsigned loops = op.numLoops() - 1, first = op.getNumBatch();
-  auto output = cast<RankedTensorType>(op.getOutput().getType());
-  SmallVector<int64_t> shape(output.getShape());
-  shape.erase(shape.begin() + op.stepDim());
-  auto type = RankedTensorType::get(shape, output.getElementType());
-  SmallVector<unsigned> own = dimsIn(0, first), outer = dimsIn(0, first);
-  own.append(dimsIn(first + op.getNumContract(), op.getNumValue()));
-  outer.append(dimsIn(op.firstValue(), op.getNumValue()));
-  SmallVector<utils::IteratorType> iterators(loops,
-                                             utils::IteratorType::parallel);
-  for (unsigned d : dimsIn(first, op.getNumContract()))
-    iterators[d] = utils::IteratorType::reduction;
-  StepOperand query = operandAt(b, op, 0, position);
-  auto body = [](OpBuilder &b, Location loc, ValueRange in) {
-    Value product = arith::MulFOp::create(b, loc, in[0], in[1]);
-    linalg::YieldOp::create(
-        b, loc, arith::AddFOp::create(b, loc, in[2], product).getResult());
-  };
-  return linalg::GenericOp::create(
-             b, loc, type, {query.value, state},
-             zeros(b, loc, type, sizesOf(op, outer)),
-             {query.map, mapTo(op, dimsIn(0, loops)), mapTo(op, own)},
-             iterators, body)
-      .getResult(0);
-}
-
 std::pair<Value, Value>
 LinearAttentionOp::makeStep(OpBuilder &b, Value position, Value state) {
   Value next = nextState(b, *this, position, state);
-  return {next, outputRow(b, *this, position, getBefore() ? state : next)};
+  return {next,
+          readState(b, *this, Query, position, getBefore() ? state : next)};
 }
 
 FailureOr<SmallVector<Value>>

@@ -64,15 +64,17 @@ def Attn_LinearAttentionOp : Attn_Op<"linear_attention", [Pure, AttrSizedOperand
 
     ```text
     S_0[x,e,f] = start[x,e,f]                                          0 without `start`
-    S_t[x,e,f] = decay[x,t,e,f] * S_(t-1)[x,e,f] + key[x,t,e] * value[x,t,f]     without `decay` the state stays
+    u[x,t,f]   = value[x,t,f] - sum_e erase[x,t,e] * S_(t-1)[x,e,f]    value[x,t,f] without `erase`
+    S_t[x,e,f] = decay[x,t,e,f] * S_(t-1)[x,e,f] + key[x,t,e] * u[x,t,f]         without `decay` the state stays
     O[x,t,f]   = sum_e query[x,t,e] * S_t[x,e,f]                       `before`: * S_(t-1)[x,e,f]
     ```
     Results: O and the last state. A NaN or an infinity of a step enters the outputs of that step and of later ones alone.
+    `erase` is that of delta rules: what the state holds for a key is taken off what is written.
 
     - linear_attention.c1  `sizes` holds one index per loop dim.
     - linear_attention.c2  There is one map per operand but `start`; it takes the loop dims and has one result per axis of
       its operand, each a loop dim, none twice.
-    - linear_attention.c3  The maps of query and key use no value dim, that of value no contract dim.
+    - linear_attention.c3  The maps of query, key and erase use no value dim, that of value no contract dim.
     - linear_attention.c4  The output has batch dims, step and value dims as axes; the state has batch, contract and
       value dims, and `start` its type.
 
@@ -84,7 +86,7 @@ def Attn_LinearAttentionOp : Attn_Op<"linear_attention", [Pure, AttrSizedOperand
     ```
   }];
   let arguments = (ins Variadic<Index>:$sizes, RankedTensorOf<[F32]>:$query, RankedTensorOf<[F32]>:$key,
-                       RankedTensorOf<[F32]>:$value, Optional<RankedTensorOf<[F32]>>:$decay,
+                       RankedTensorOf<[F32]>:$value, Optional<RankedTensorOf<[F32]>>:$decay, Optional<RankedTensorOf<[F32]>>:$erase,
                        Optional<RankedTensorOf<[F32]>>:$start, ConfinedAttr<I64Attr, [IntNonNegative]>:$numBatch,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$numContract, ConfinedAttr<I64Attr, [IntNonNegative]>:$numValue,
                        AffineMapArrayAttr:$maps, UnitAttr:$before);
@@ -92,7 +94,7 @@ def Attn_LinearAttentionOp : Attn_Op<"linear_attention", [Pure, AttrSizedOperand
   let assemblyFormat = [{
     `dims` `(` `batch` `=` $numBatch `,` `contract` `=` $numContract `,` `value` `=` $numValue `)` `sizes` `(` $sizes `)` `query` `(` $query `:` type($query) `)`
     `key` `(` $key `:` type($key) `)` `value` `(` $value `:` type($value) `)` (`decay` `(` $decay^ `:` type($decay) `)`)?
-    (`start` `(` $start^ `:` type($start) `)`)? (`before` $before^)? `maps` $maps attr-dict `:` type($output) `,` type($state)
+    (`erase` `(` $erase^ `:` type($erase) `)`)? (`start` `(` $start^ `:` type($start) `)`)? (`before` $before^)? `maps` $maps attr-dict `:` type($output) `,` type($state)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -102,12 +104,43 @@ def Attn_LinearAttentionOp : Attn_Op<"linear_attention", [Pure, AttrSizedOperand
     unsigned firstContract() { return getNumBatch() + 1; }
     unsigned firstValue() { return firstContract() + getNumContract(); }
     unsigned numLoops() { return firstValue() + getNumValue(); }
-    /// The map of the operand that `maps` has at \p which: query, key, value, decay.
-    ::mlir::AffineMap map(unsigned which) { return ::llvm::cast<::mlir::AffineMapAttr>(getMaps()[which]).getValue(); }
+    /// Operands that have maps, in their order; decay and erase may be absent.
+    enum Part : unsigned { Query, Key, Values, Decay, Erase, NumParts };
+    /// Null if it is absent.
+    ::mlir::Value part(unsigned which);
+    ::mlir::AffineMap map(unsigned which);
     /// The state before the first step.
     ::mlir::Value makeStart(::mlir::OpBuilder &b);
     /// What step \p position makes of \p state: the state after it and its row of the output.
     std::pair<::mlir::Value, ::mlir::Value> makeStep(::mlir::OpBuilder &b, ::mlir::Value position, ::mlir::Value state);
+  }];
+}
+
+def Attn_TriangularSolveOp : Attn_Op<"triangular_solve", [Pure, AggregatedOpInterface, AllTypesMatch<["right", "result"]>]> {
+  let summary = "The rows that make those of a right side, each with some of every row before it";
+  let description = [{
+    With x = batch axes, f = the other axes of the right side, and step t the first behind x:
+
+    ```text
+    X[x,t,f] = right[x,t,f] - sum_(j < t) matrix[x,t,j] * X[x,j,f]
+    ```
+    (1 + L) X = right, of the strictly lower triangle L of `matrix`; its other elements are not read.
+
+    - triangular_solve.c1  `matrix` has two axes or more, the last two as long as each other, and all but the last are the first
+      axes of `right`. An extent that one type does not know may be any.
+
+    ```mlir
+    %X = attn.triangular_solve %L, %b : tensor<?x64x64xf32>, tensor<?x64x?xf32>
+    ```
+  }];
+  let arguments = (ins RankedTensorOf<[F32]>:$matrix, RankedTensorOf<[F32]>:$right);
+  let results = (outs RankedTensorOf<[F32]>:$result);
+  let assemblyFormat = "$matrix `,` $right attr-dict `:` type($matrix) `,` type($right)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> decomposeOperation(::mlir::OpBuilder &b);
+    /// The axis of the steps.
+    unsigned stepAxis() { return getMatrix().getType().getRank() - 2; }
   }];
 }
 

@@ -66,6 +66,8 @@ public:
     }
     if (isa<SoftmaxOp, LogSoftmaxOp>(op))
       return trace(op->getOperand(0), axis);
+    if (auto solve = dyn_cast<TriangularSolveOp>(op))
+      return trace(solve.getRight(), axis);
     if (auto scan = dyn_cast<ScanOp>(op))
       return trace(scan->getOperand(2 + result), axis); // behind its range
     if (auto recurrence = dyn_cast<RecurrenceOp>(op))

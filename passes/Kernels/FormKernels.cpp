@@ -145,7 +145,9 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
     // (Plan/RowBlocks.h): this is a norm of the keys, the same for all tiles.
     if (userKind == KernelKind::Contraction ||
         userKind == KernelKind::Attention || userKind == KernelKind::Softmax ||
-        userKind == KernelKind::RowBlock || userKind == KernelKind::Recurrence)
+        userKind == KernelKind::RowBlock ||
+        userKind == KernelKind::Recurrence ||
+        userKind == KernelKind::TriangularSolve)
       return "each of its elements is read many times";
     // Columns of what it reduces, say: not the rows that the user reduces.
     bool reduced = llvm::any_of(producer.ops, [&](Operation *op) {
@@ -168,6 +170,7 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
       return "";
     return "its rows are read whole";
   case KernelKind::Recurrence:
+  case KernelKind::TriangularSolve:
     return "its schedule has no epilogue";
   case KernelKind::Softmax:
   case KernelKind::Attention:
@@ -262,7 +265,9 @@ void Former::keepOneOwner(Cluster &cluster, Members &members,
   auto owns = [](Cluster *c) {
     return c->kind == KernelKind::Contraction ||
            c->kind == KernelKind::Softmax || c->kind == KernelKind::Attention ||
-           c->kind == KernelKind::RowBlock || c->kind == KernelKind::Recurrence;
+           c->kind == KernelKind::RowBlock ||
+           c->kind == KernelKind::Recurrence ||
+           c->kind == KernelKind::TriangularSolve;
   };
   Operation *product = onlyContraction(members.getArrayRef());
   auto isOtherRow = [&](Cluster *c) {

@@ -28,6 +28,8 @@ StringRef heed::nameOf(KernelKind kind) {
     return "row block";
   case KernelKind::Recurrence:
     return "recurrence";
+  case KernelKind::TriangularSolve:
+    return "triangular solve";
   }
   llvm_unreachable("kind of kernel");
 }
@@ -41,7 +43,8 @@ bool heed::isCheap(Operation *op) {
 
 bool heed::isCompute(Operation *op) {
   return isa<linalg::LinalgOp, attn::SoftmaxOp, attn::LogSoftmaxOp,
-             attn::AttentionOp, attn::RecurrenceOp>(op);
+             attn::AttentionOp, attn::RecurrenceOp, attn::TriangularSolveOp>(
+      op);
 }
 
 KernelKind heed::kernelKindOf(Operation *op) {
@@ -51,6 +54,8 @@ KernelKind heed::kernelKindOf(Operation *op) {
     return KernelKind::Attention;
   if (isa<attn::RecurrenceOp>(op))
     return KernelKind::Recurrence;
+  if (isa<attn::TriangularSolveOp>(op))
+    return KernelKind::TriangularSolve;
   if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op))
     return KernelKind::Softmax;
   auto linalgOp = cast<linalg::LinalgOp>(op);

@@ -15,7 +15,8 @@ enum class KernelKind {
   Softmax,
   Attention,
   RowBlock,
-  Recurrence
+  Recurrence,
+  TriangularSolve
 };
 
 /// As in the attribute attn.kind.

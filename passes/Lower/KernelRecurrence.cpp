@@ -1,7 +1,8 @@
-//===- KernelRecurrence.cpp - states with all that they were --------------===//
+//===- KernelRecurrence.cpp - rows that are made of rows before them ------===//
 //
 // One func of all states, whose outermost dim counts the steps: each step reads
-// the row before its own. Halide runs the loop of an update in order.
+// the row before its own. Of a triangular system each row that is done is taken
+// off all behind it. Halide runs the loops of an update in order.
 #include "passes/Lower/KernelTranslator.h"
 
 #include "dialects/Attn/Dialect.h"
@@ -108,5 +109,92 @@ LogicalResult KernelTranslator::recurrence(attn::RecurrenceOp op) {
     source.extents = extents;
     sources[result] = std::move(source);
   }
+  return success();
+}
+
+LogicalResult KernelTranslator::triangularSolve(attn::TriangularSolveOp op) {
+  Location loc = op.getLoc();
+  auto type = op.getRight().getType();
+  SmallVector<Extent> extents;
+  for (int64_t axis = 0; axis < type.getRank(); ++axis) {
+    FailureOr<Extent> size = extent(b, op.getRight(), axis);
+    if (failed(size))
+      return failure();
+    extents.push_back(*size);
+  }
+  FailureOr<KernelFunc *> rows =
+      func(loc, "solution", type.getElementType(), extents,
+           [&](OpBuilder &inner,
+               ArrayRef<Value> dims) -> FailureOr<SmallVector<Value>> {
+             FailureOr<Value> value = read(inner, loc, op.getRight(), dims);
+             if (failed(value))
+               return failure();
+             return SmallVector<Value>{*value};
+           });
+  if (failed(rows))
+    return failure();
+  KernelFunc &f = **rows;
+  Extent steps = extents[op.stepAxis()];
+  // Row "r0" behind row "r1": vars stand innermost first.
+  size_t rank = extents.size(), place = rank - 1 - op.stepAxis();
+  Value zero = constantI32(b, loc, 0);
+  auto update = halide::UpdateOp::create(
+      b, loc, f.func.getResult(), {StringRef("r0"), StringRef("r1")},
+      {zero, steps.value, zero, steps.value});
+  auto at = [&](ValueRange args, Value step) {
+    SmallVector<Value> coordinates(args.take_front(rank));
+    coordinates[place] = step;
+    return coordinates;
+  };
+  update.fill(b, update.getWhere(),
+              [&](OpBuilder &inner, Location, ValueRange args) {
+                auto behind = mutated("recurrence.solve-diagonal")
+                                  ? arith::CmpIPredicate::sge
+                                  : arith::CmpIPredicate::sgt;
+                return SmallVector<Value>{arith::CmpIOp::create(
+                    inner, loc, behind, args[rank], args[rank + 1])};
+              });
+  update.fill(b, update.getAt(),
+              [&](OpBuilder &, Location, ValueRange args) {
+                return at(args, args[rank]);
+              });
+  bool ok = true;
+  update.fill(
+      b, update.getSet(),
+      [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
+        Value func = f.func.getResult();
+        auto row = [&](Value step) {
+          return halide::ReadOp::create(inner, loc,
+                                        halide::getElementTypes(func), func,
+                                        at(args, step))
+              .getResult(0);
+        };
+        SmallVector<Value> dims = reversed(at(args, args[rank]));
+        dims.resize(op.stepAxis() + 1);
+        dims.push_back(args[rank + 1]);
+        FailureOr<Value> factor = read(inner, loc, op.getMatrix(), dims);
+        ok = succeeded(factor);
+        Value old = row(args[rank]), done = row(args[rank + 1]);
+        if (!ok)
+          return {old};
+        auto fused = arith::FastMathFlags::contract;
+        Value product =
+            arith::MulFOp::create(inner, loc, *factor, done, fused);
+        Value less =
+            mutated("recurrence.solve-adds")
+                ? arith::AddFOp::create(inner, loc, old, product).getResult()
+                : arith::SubFOp::create(inner, loc, old, product, fused)
+                      .getResult();
+        return {less};
+      });
+  if (!ok)
+    return failure();
+  f.role = FuncRole::Reduction;
+  f.updates.push_back(update);
+  f.reductions.push_back({steps, steps});
+  KernelSource source;
+  source.func = f.func.getResult();
+  source.extents = extents;
+  sources[op.getResult()] = std::move(source);
   return success();
 }

@@ -323,6 +323,9 @@ LogicalResult KernelTranslator::translate() {
     } else if (auto r = dyn_cast<attn::RecurrenceOp>(op)) {
       if (failed(recurrence(r)))
         return failure();
+    } else if (auto solve = dyn_cast<attn::TriangularSolveOp>(op)) {
+      if (failed(triangularSolve(solve)))
+        return failure();
     } else if (isa<attn::OnlineAttentionOp>(op)) {
       continue; // with the op that finishes it
     } else if (auto finish = dyn_cast<attn::FinishOp>(op)) {

@@ -68,6 +68,7 @@ private:
                               mlir::Region &where, bool log);
   llvm::LogicalResult threshold(attn::ThresholdOp op);
   llvm::LogicalResult recurrence(attn::RecurrenceOp op);
+  llvm::LogicalResult triangularSolve(attn::TriangularSolveOp op);
   llvm::LogicalResult attention(StreamedAttention op);
   llvm::LogicalResult results(mlir::func::ReturnOp op);
 

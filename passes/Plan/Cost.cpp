@@ -209,6 +209,10 @@ void Counter::count() {
       countAttention(attention);
     } else if (auto recurrence = dyn_cast<attn::RecurrenceOp>(op)) {
       countRecurrence(recurrence);
+    } else if (auto solve = dyn_cast<attn::TriangularSolveOp>(op)) {
+      // Half of the matrix, for each place of a row.
+      Value right = solve.getRight();
+      add(flops, dims.elements(right) * dims.dim(right, solve.stepAxis()));
     } else if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op)) {
       // Maximum, distance, exponential, sum, division.
       add(flops, dims.elements(op.getOperand(0)) * 5);

@@ -49,17 +49,12 @@ Value stepsOf(OpBuilder &b, attn::LinearAttentionOp op, Value tensor,
 LinearChunk chunkAt(OpBuilder &b, attn::LinearAttentionOp op,
                     const PowerTables &tables, OpFoldResult first,
                     OpFoldResult length, Value state) {
-  auto part = [&](unsigned which, Value tensor) {
-    return tensor ? stepsOf(b, op, tensor, op.map(which), first, length)
-                  : Value();
-  };
-  return {part(0, op.getQuery()),
-          part(1, op.getKey()),
-          part(2, op.getValue()),
-          op.getDecay() ? part(3, op.getDecay()) : Value(),
-          state,
-          length,
-          tables};
+  Value parts[attn::LinearAttentionOp::NumParts];
+  for (auto [which, part] : llvm::enumerate(parts))
+    if (Value whole = op.part(which))
+      part = stepsOf(b, op, whole, op.map(which), first, length);
+  auto [query, key, value, decay, erase] = parts;
+  return {query, key, value, decay, erase, state, length, tables};
 }
 
 /// All steps as one chunk.

@@ -76,7 +76,8 @@ attn::LinearAttentionOp buildLinearAttention(OpBuilder &b, Location loc,
   SmallVector<Attribute> maps;
   for (unsigned v : loops)
     sizes.push_back(writeExtent(b, loc, exprs.extent(v)));
-  for (ExprRef element : {match.query, match.key, match.values, match.decay}) {
+  for (ExprRef element :
+       {match.query, match.key, match.values, match.decay, match.erase}) {
     if (!element) {
       operands.emplace_back();
       continue;
@@ -99,7 +100,7 @@ attn::LinearAttentionOp buildLinearAttention(OpBuilder &b, Location loc,
   Type state = match.start ? match.start.getType() : typeOf(match.stateVars());
   return attn::LinearAttentionOp::create(
       b, loc, typeOf(match.outputVars()), state, sizes, operands[0],
-      operands[1], operands[2], operands[3], match.start,
+      operands[1], operands[2], operands[3], operands[4], match.start,
       b.getI64IntegerAttr(match.batch.size()),
       b.getI64IntegerAttr(match.contract.size()),
       b.getI64IntegerAttr(match.value.size()), b.getArrayAttr(maps),

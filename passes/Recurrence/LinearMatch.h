@@ -15,8 +15,9 @@ struct LinearMatch {
   llvm::SmallVector<unsigned> batch, contract, value;
   unsigned step = 0;
   /// Of batch, step and contract (value) variables; `decay` of batch and step
-  /// alone, null if the state stays.
-  ExprRef query = nullptr, key = nullptr, values = nullptr, decay = nullptr;
+  /// alone, null if the state stays; `erase` null if nothing is erased.
+  ExprRef query = nullptr, key = nullptr, values = nullptr, decay = nullptr,
+          erase = nullptr;
   mlir::Value start; ///< batch, contract and value axes; null for zeros
   bool before = false;
 

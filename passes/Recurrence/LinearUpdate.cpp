@@ -9,11 +9,13 @@ using namespace mlir;
 namespace heed {
 namespace {
 
-/// A product that is added; where not all of `guards` hold, it is not.
+/// A product that is added; where not all of `guards` hold, it is not. `held`
+/// is a factor more, a sum over the old value.
 struct Term {
   SmallVector<ExprRef> guards;
   Product product;
   bool isNegative = false;
+  ExprRef held = nullptr;
 };
 
 /// factor * old + the sum of terms; a factor of null is 0.
@@ -125,6 +127,11 @@ std::optional<Linear> LinearMatcher::match(ExprRef e) {
     flatten(exprs, e, term.product);
     return Linear{nullptr, {term}};
   }
+  if (e->isReduceBy("arith.addf")) {
+    Term term;
+    term.held = e;
+    return Linear{nullptr, {term}};
+  }
   if (e->isOp("arith.addf") || e->isOp("arith.subf"))
     return add(e->operand(0), e->operand(1), e->isOp("arith.subf"));
   if (e->kind == ExprKind::If || e->isOp("arith.select"))
@@ -146,38 +153,56 @@ std::optional<Linear> LinearMatcher::match(ExprRef e) {
   return std::nullopt;
 }
 
-/// The sum of \p terms as one: what all have as a factor, times a sum.
-Term joined(Exprs &exprs, ArrayRef<Term> terms) {
+/// \p value more, or less, than \p sum, if there is one.
+ExprRef sumWith(Exprs &exprs, ExprRef sum, ExprRef value, bool subtracts) {
+  if (!sum)
+    return subtracts ? exprs.op("arith.negf", value->type, {value}) : value;
+  return exprs.op(subtracts ? "arith.subf" : "arith.addf", value->type,
+                  {sum, value});
+}
+
+/// Puts the sum of \p terms into \p update as one product: what all have as a
+/// factor, times a sum. Whether it is one.
+bool joinTerms(Exprs &exprs, ArrayRef<Term> terms, LinearUpdate &update) {
+  bool sameGuards = llvm::all_of(terms, [&](const Term &term) {
+    return term.guards == terms[0].guards;
+  });
   auto isCommon = [&](ExprRef e) {
     return llvm::all_of(terms, [&](const Term &term) {
-      return term.guards.empty() && llvm::is_contained(term.product.over, e);
+      return sameGuards && llvm::is_contained(term.product.over, e);
     });
   };
-  Term result;
-  ExprRef sum = nullptr;
   SmallVector<ExprRef> common;
   for (ExprRef e : terms[0].product.over)
     if (isCommon(e) && !llvm::is_contained(common, e))
       common.push_back(e);
+  ExprRef sum = nullptr;
   for (const Term &term : terms) {
+    if (term.held && (!sameGuards || (update.held && update.held != term.held)))
+      return false;
     Product rest = term.product;
     for (ExprRef e : common)
       takeOne(rest.over, e);
     ExprRef value = multiply(exprs, rest.over, rest.under);
     for (ExprRef guard : llvm::reverse(term.guards))
-      value = exprs.select(guard, value,
-                           exprs.constant(FloatAttr::get(value->type, 0.0)),
-                           /*guard=*/true);
-    if (!sum)
-      sum = term.isNegative ? exprs.op("arith.negf", value->type, {value})
-                            : value;
-    else
-      sum = exprs.op(term.isNegative ? "arith.subf" : "arith.addf", value->type,
-                     {sum, value});
+      if (!sameGuards)
+        value = exprs.select(guard, value,
+                             exprs.constant(FloatAttr::get(value->type, 0.0)),
+                             /*guard=*/true);
+    if (term.held) {
+      update.held = term.held;
+      update.erased = sumWith(exprs, update.erased, value, !term.isNegative);
+    } else {
+      sum = sumWith(exprs, sum, value, term.isNegative);
+    }
   }
-  result.product.over = common;
-  result.product.over.push_back(sum);
-  return result;
+  if (sameGuards)
+    update.guards = terms[0].guards;
+  update.product.over = common;
+  if (!sum) // it erases alone
+    sum = exprs.constant(FloatAttr::get(update.held->type, 0.0));
+  update.product.over.push_back(sum);
+  return true;
 }
 
 } // namespace
@@ -191,12 +216,14 @@ std::optional<LinearUpdate> matchLinearUpdate(Exprs &exprs, ExprRef next,
   if (Exprs::constantFloat(linear->factor) != 1.0 &&
       !mutated("raise-linear-attention.forget-decay"))
     update.decay = linear->factor;
-  Term term = linear->terms.size() == 1 ? linear->terms[0]
-                                        : joined(exprs, linear->terms);
-  update.guards = term.guards;
-  update.product = term.product;
-  update.isNegative =
-      term.isNegative != mutated("raise-linear-attention.other-sign");
+  if (Term &term = linear->terms[0]; linear->terms.size() == 1 && !term.held) {
+    update.guards = term.guards;
+    update.product = term.product;
+    update.isNegative = term.isNegative;
+  } else if (!joinTerms(exprs, linear->terms, update)) {
+    return std::nullopt;
+  }
+  update.isNegative ^= mutated("raise-linear-attention.other-sign");
   return update;
 }
 

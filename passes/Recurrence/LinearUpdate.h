@@ -6,12 +6,15 @@
 
 namespace heed {
 
-/// decay * old + (guards hold ? product : 0), the product negative or not.
+/// decay * old + (guards hold ? product : 0), the product negative or not. Of a
+/// delta rule the last factor of the product is less `erased` times `held`, a
+/// sum over what the state holds.
 struct LinearUpdate {
   ExprRef decay = nullptr; ///< null: 1
   llvm::SmallVector<ExprRef> guards;
   Product product;
   bool isNegative = false;
+  ExprRef held = nullptr, erased = nullptr;
 };
 
 /// \p next as such of \p old, a read. None if it is something else.

@@ -54,6 +54,7 @@ private:
   bool readsState(ExprRef e);
   std::optional<Readout> matchReadout(ExprRef sum);
   bool matchOperands(const Readout &readout, LinearMatch &match);
+  bool matchErase(const Readout &readout, LinearMatch &match);
   ExprRef raise(ExprRef sum);
   ExprRef overSteps(ExprRef e);
   Value orderedState(Value state, ArrayRef<unsigned> axes, bool back = false);
@@ -213,17 +214,57 @@ bool ScanRaiser::matchOperands(const Readout &readout, LinearMatch &match) {
   match.key = overSteps(product->first);
   match.values = overSteps(product->second);
   match.decay = update.decay ? overSteps(update.decay) : nullptr;
+  if (update.held && !matchErase(readout, match))
+    return false;
   for (unsigned v : state.vars) {
     if (llvm::is_contained(match.contract, v))
       continue;
-    (match.key->uses(v) || match.query->uses(v) ? match.batch : match.value)
-        .push_back(v);
+    bool isBatch = match.key->uses(v) || match.query->uses(v) ||
+                   (match.erase && match.erase->uses(v));
+    (isBatch ? match.batch : match.value).push_back(v);
   }
   match.step = steps;
   match.before = readout.before;
   return !match.values->usesAny(match.contract) &&
          !(match.decay && (match.decay->usesAny(match.contract) ||
                            match.decay->usesAny(match.value)));
+}
+
+/// What is erased of the state before a value is written: a sum over the axes
+/// that \p readout sums over, at the same place of the others.
+bool ScanRaiser::matchErase(const Readout &readout, LinearMatch &match) {
+  const LinearState &state = states[readout.state];
+  std::optional<Readout> held = matchReadout(state.update.held);
+  SmallVector<unsigned> read(readout.contract);
+  llvm::sort(read);
+  if (held)
+    llvm::sort(held->contract);
+  // A step that erases nothing is none of a key of 0: the state may be infinite.
+  if (!held || held->state != readout.state || !held->before ||
+      held->contract != read || !state.update.guards.empty())
+    return false;
+  DenseMap<unsigned, ExprRef> rename;
+  for (auto [axis, at] : llvm::enumerate(held->at)) {
+    if (!llvm::is_contained(held->contract, axis) && at != state.at[axis])
+      return false;
+    if (at != state.at[axis])
+      rename[at->number] = state.at[axis];
+  }
+  auto own = [&](ArrayRef<ExprRef> factors) {
+    return llvm::map_to_vector(factors, [&](ExprRef e) {
+      return exprs.substitute(e, rename);
+    });
+  };
+  SmallVector<ExprRef> over = own(held->factors.over),
+                       under = own(held->factors.under);
+  over.push_back(state.update.erased);
+  // What the key has not is of the value and of what is taken off it alike.
+  for (ExprRef e : ArrayRef(state.update.product.over).drop_back())
+    if (!e->usesAny(match.contract) &&
+        !mutated("raise-linear-attention.erase-whole"))
+      over.push_back(e);
+  match.erase = overSteps(multiply(exprs, over, under));
+  return true;
 }
 
 /// \p state with its axes in the order \p axes; \p back: in its own, where it

@@ -5,6 +5,9 @@
 //   O[t] = sum_(j <= t) D(t, j) (q_t . k_j) v_j + D(t, -1) q_t . S
 //   S'   = D(last, -1) S + sum_j D(last, j) k_j v_j
 // An output that reads the state before its step sees j < t, and D up to t - 1.
+// Where a step erases r_t S of its value, what it writes are the rows of
+//   u_t + sum_(j < t) D(t - 1, j) (r_t . k_j) u_j = v_t - D(t - 1, -1) r_t . S
+// in place of v.
 // Decays are multiplied forward alone: one of 0 is no division by 0.
 #include "passes/Recurrence/WriteChunk.h"
 #include "dialects/Attn/Dialect.h"
@@ -23,15 +26,22 @@ class ChunkWriter {
 public:
   ChunkWriter(OpBuilder &b, attn::LinearAttentionOp op,
               const LinearChunk &chunk);
+  /// Solves for what steps write.
+  void solve();
   Value output();
   Value state();
   /// The table of what is left of keys.
-  Value between() { return decayOfPair()->value; }
+  Value between() { return decayOfPair(op.getBefore())->value; }
+  /// That of what is erased.
+  Value erased() { return decayOfPair(/*before=*/true)->value; }
 
 private:
+  using Op = attn::LinearAttentionOp;
   ExprRef read(unsigned which, Value tensor, unsigned at);
   ExprRef readState();
-  ExprRef ofState(ArrayRef<unsigned> contract);
+  ExprRef ofState(ExprRef query, bool before);
+  ExprRef leftOfState(ExprRef query, bool before);
+  ExprRef written(unsigned at);
   ExprRef less(ExprRef a, ExprRef b, bool orEqual = false);
   ExprRef times(ArrayRef<ExprRef> factors) {
     Product product; // without factors of 1
@@ -42,12 +52,17 @@ private:
   ExprRef sum(ArrayRef<unsigned> over, ExprRef body) {
     return exprs.reduce(OperationName("arith.addf", exprs.context), over, body);
   }
-  ExprRef lastDecay();
-  ExprRef decayOfPair();
+  ExprRef lastDecay(bool before);
+  ExprRef decayOfPair(bool before);
   ExprRef decayBetween(ExprRef from, ExprRef upTo, ExprRef count);
   ExprRef tensorAt(ExprRef element, ArrayRef<unsigned> vars);
   SmallVector<unsigned> vars(unsigned first, unsigned count) {
     return SmallVector<unsigned>(ArrayRef(loops).slice(first, count));
+  }
+  SmallVector<unsigned> outputVars() {
+    SmallVector<unsigned> all = vars(0, op.firstContract());
+    all.append(vars(op.firstValue(), op.getNumValue()));
+    return all;
   }
 
   OpBuilder &b;
@@ -57,6 +72,7 @@ private:
   SmallVector<unsigned> loops; ///< a variable for each loop dim
   unsigned step = 0, key = 0;  ///< the query's step, the key's
   ExprRef length = nullptr;
+  Value solved; ///< batch, step and value axes: what steps write
 };
 
 ChunkWriter::ChunkWriter(OpBuilder &b, attn::LinearAttentionOp op,
@@ -110,9 +126,9 @@ ExprRef ChunkWriter::tensorAt(ExprRef element, ArrayRef<unsigned> own) {
 }
 
 /// The last step whose decay the state has that a query reads.
-ExprRef ChunkWriter::lastDecay() {
+ExprRef ChunkWriter::lastDecay(bool before) {
   ExprRef t = exprs.var(step);
-  return op.getBefore() != mutated("chunk.other-end")
+  return before != mutated("chunk.other-end")
              ? exprs.op("arith.subi", b.getIndexType(), {t, exprs.index(1)})
              : t;
 }
@@ -125,7 +141,7 @@ ExprRef ChunkWriter::decayBetween(ExprRef from, ExprRef upTo, ExprRef count) {
     return one;
   if (chunk.tables.powers) {
     SmallVector<ExprRef> at;
-    for (AffineExpr result : op.map(3).getResults())
+    for (AffineExpr result : op.map(Op::Decay).getResults())
       at.push_back(exprs.var(loops[cast<AffineDimExpr>(result).getPosition()]));
     at.push_back(count);
     return exprs.read(chunk.tables.powers, at);
@@ -138,25 +154,28 @@ ExprRef ChunkWriter::decayBetween(ExprRef from, ExprRef upTo, ExprRef count) {
         less(from, exprs.var(w), mutated("chunk.decay-begins-early")),
         isBetween);
   return exprs.reduce(OperationName("arith.mulf", exprs.context), {w},
-                      exprs.select(isBetween, read(3, chunk.decay, w), one,
+                      exprs.select(isBetween, read(Op::Decay, chunk.decay, w), one,
                                    /*guard=*/false));
 }
 
 /// What is left of a key at a query's step; 0 where it does not see it, yet or
 /// at all.
-ExprRef ChunkWriter::decayOfPair() {
+ExprRef ChunkWriter::decayOfPair(bool before) {
   SmallVector<ExprRef> at;
   SmallVector<unsigned> own;
-  for (AffineExpr result : op.map(3).getResults())
+  if (!op.getDecay())
+    return exprs.constant(FloatAttr::get(b.getF32Type(), 1.0));
+  for (AffineExpr result : op.map(Op::Decay).getResults())
     if (unsigned dim = cast<AffineDimExpr>(result).getPosition();
         dim != op.stepDim())
       own.push_back(loops[dim]);
   own.append({step, key});
   for (unsigned v : own)
     at.push_back(exprs.var(v));
-  if (chunk.tables.between)
-    return exprs.read(chunk.tables.between, at);
-  ExprRef j = exprs.var(key), last = lastDecay();
+  if (Value table = before && op.getErase() ? chunk.tables.erased
+                                            : chunk.tables.between)
+    return exprs.read(table, at);
+  ExprRef j = exprs.var(key), last = lastDecay(before);
   ExprRef distance = exprs.op("arith.subi", b.getIndexType(), {last, j});
   ExprRef zero = exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
   ExprRef decay =
@@ -165,35 +184,65 @@ ExprRef ChunkWriter::decayOfPair() {
   return exprs.read(writeTensor(b, op.getLoc(), exprs, decay, own), at);
 }
 
+/// The value that the step \p at writes.
+ExprRef ChunkWriter::written(unsigned at) {
+  if (!solved)
+    return read(Op::Values, chunk.value, at);
+  SmallVector<ExprRef> indices;
+  for (unsigned v : outputVars())
+    indices.push_back(exprs.var(v == step ? at : v));
+  return exprs.read(solved, indices);
+}
+
+/// What is left of the state at a step, times \p query.
+ExprRef ChunkWriter::leftOfState(ExprRef query, bool before) {
+  ExprRef last = lastDecay(before);
+  ExprRef count =
+      exprs.op("arith.addi", b.getIndexType(), {last, exprs.index(1)});
+  ExprRef gone = decayBetween(nullptr, last, count);
+  if (gone->kind == ExprKind::Reduce)
+    gone = tensorAt(gone, outputVars());
+  return times({gone, ofState(query, before)});
+}
+
+void ChunkWriter::solve() {
+  Location loc = op.getLoc();
+  Type real = b.getF32Type();
+  ExprRef erase = read(Op::Erase, chunk.erase, step);
+  SmallVector<unsigned> pairs = vars(0, op.getNumBatch());
+  pairs.append({step, key});
+  ExprRef held = sum(vars(op.firstContract(), op.getNumContract()),
+                     times({erase, read(Op::Key, chunk.key, key)}));
+  Value matrix = writeTensor(
+      b, loc, exprs, times({held, decayOfPair(/*before=*/true)}), pairs);
+  ExprRef value = read(Op::Values, chunk.value, step),
+          kept = leftOfState(erase, /*before=*/true);
+  if (Exprs::constantFloat(kept) != 0.0)
+    value = exprs.op("arith.subf", real, {value, kept});
+  Value right = writeTensor(b, loc, exprs, value, outputVars());
+  solved = attn::TriangularSolveOp::create(b, loc, matrix, right);
+}
+
 Value ChunkWriter::output() {
-  Type index = b.getIndexType();
-  SmallVector<unsigned> batch = vars(0, op.getNumBatch()),
-                        contract =
+  bool before = op.getBefore();
+  SmallVector<unsigned> contract =
                             vars(op.firstContract(), op.getNumContract()),
-                        outer(batch);
-  outer.push_back(step);
-  outer.append(vars(op.firstValue(), op.getNumValue()));
-  ExprRef t = exprs.var(step), j = exprs.var(key), last = lastDecay();
-  ExprRef decay = op.getDecay()
-                      ? decayOfPair()
-                      : exprs.constant(FloatAttr::get(b.getF32Type(), 1.0));
-  ExprRef score = sum(
-      contract, times({read(0, chunk.query, step), read(1, chunk.key, key)}));
-  ExprRef product = times({score, decay, read(2, chunk.value, key)});
+                        outer = outputVars();
+  ExprRef t = exprs.var(step), j = exprs.var(key);
+  ExprRef query = read(Op::Query, chunk.query, step);
+  ExprRef score =
+      sum(contract, times({query, read(Op::Key, chunk.key, key)}));
+  ExprRef product = times({score, decayOfPair(before), written(key)});
   ExprRef zero = exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
   ExprRef seen = mutated("chunk.see-all") ? exprs.truth(true)
-                                          : less(j, t, !op.getBefore());
+                                          : less(j, t, !before);
   ExprRef within = sum(key, exprs.select(seen, product, zero, /*guard=*/false));
   if (chunk.pairsAlone)
     return writeTensor(b, op.getLoc(), exprs, within, outer);
-  ExprRef count = exprs.op("arith.addi", index, {last, exprs.index(1)});
-  ExprRef gone = decayBetween(nullptr, last, count);
-  if (gone->kind == ExprKind::Reduce)
-    gone = tensorAt(gone, outer);
-  ExprRef before = times({gone, ofState(contract)});
-  if (Exprs::constantFloat(before) != 0.0)
+  ExprRef old = leftOfState(query, before);
+  if (Exprs::constantFloat(old) != 0.0)
     within = exprs.op("arith.addf", b.getF32Type(),
-                      {tensorAt(within, outer), before});
+                      {tensorAt(within, outer), old});
   // A query of no elements reads 0 of any state.
   if (llvm::any_of(contract, [&](unsigned v) {
         return !Exprs::constantInt(exprs.extent(v));
@@ -202,14 +251,15 @@ Value ChunkWriter::output() {
   return writeTensor(b, op.getLoc(), exprs, within, outer);
 }
 
-/// What a query reads of the state. There is none before the first step: the
-/// first query is multiplied with its zeros alone where it reads it before.
-ExprRef ChunkWriter::ofState(ArrayRef<unsigned> contract) {
-  ExprRef query = read(0, chunk.query, step);
+/// What \p query reads of the state. There is none before the first step: the
+/// first query is multiplied with its zeros alone where it reads it \p before.
+ExprRef ChunkWriter::ofState(ExprRef query, bool before) {
+  SmallVector<unsigned> contract =
+      vars(op.firstContract(), op.getNumContract());
   ExprRef zero = exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
   ExprRef isFirst = less(exprs.var(step), exprs.index(1));
   if (!chunk.state) {
-    if (!op.getBefore())
+    if (!before)
       return zero;
     ExprRef zeros =
         sum(contract, exprs.op("arith.mulf", b.getF32Type(), {query, zero}));
@@ -219,7 +269,7 @@ ExprRef ChunkWriter::ofState(ArrayRef<unsigned> contract) {
   if (!chunk.hasState)
     return all;
   ExprRef reads = exprs.scalar(chunk.hasState);
-  if (op.getBefore())
+  if (before)
     reads = exprs.op("arith.ori", reads->type, {reads, isFirst});
   return exprs.select(reads, all, zero, /*guard=*/false);
 }
@@ -234,13 +284,13 @@ Value ChunkWriter::state() {
   keyVars.push_back(key);
   keyVars.append(vars(op.firstContract(), op.getNumContract()));
   ExprRef rest = decayBetween(exprs.var(key), last, behind);
-  ExprRef k = read(1, chunk.key, key);
+  ExprRef k = read(Op::Key, chunk.key, key);
   if (op.getDecay()) {
     if (rest->kind == ExprKind::Reduce)
       rest = tensorAt(rest, keyVars);
     k = tensorAt(times({k, rest}), keyVars);
   }
-  ExprRef product = sum(key, times({k, read(2, chunk.value, key)}));
+  ExprRef product = sum(key, times({k, written(key)}));
   if (chunk.state || op.getDecay()) {
     ExprRef total = decayBetween(nullptr, last, length);
     if (total->kind == ExprKind::Reduce)
@@ -258,13 +308,13 @@ Value ChunkWriter::state() {
 
 PowerTables makePowerTables(OpBuilder &b, attn::LinearAttentionOp op,
                             int64_t size) {
-  if (!op.getDecay() || op.map(3).isFunctionOfDim(op.stepDim()))
+  if (!op.getDecay() || op.map(attn::LinearAttentionOp::Decay).isFunctionOfDim(op.stepDim()))
     return {};
   Exprs exprs(b.getContext());
   Type real = b.getF32Type();
   SmallVector<unsigned> vars;
   SmallVector<ExprRef> at;
-  for (AffineExpr result : op.map(3).getResults()) {
+  for (AffineExpr result : op.map(attn::LinearAttentionOp::Decay).getResults()) {
     Value dim = op.getSizes()[cast<AffineDimExpr>(result).getPosition()];
     vars.push_back(exprs.freshVar(exprs.scalar(dim)));
     at.push_back(exprs.var(vars.back()));
@@ -281,12 +331,15 @@ PowerTables makePowerTables(OpBuilder &b, attn::LinearAttentionOp op,
   LinearChunk whole;
   whole.length = b.getIndexAttr(size);
   whole.tables.powers = powers;
-  return {powers, ChunkWriter(b, op, whole).between()};
+  ChunkWriter writer(b, op, whole);
+  return {powers, writer.between(), op.getErase() ? writer.erased() : Value()};
 }
 
 std::pair<Value, Value> writeChunk(OpBuilder &b, attn::LinearAttentionOp op,
                                    const LinearChunk &chunk) {
   ChunkWriter writer(b, op, chunk);
+  if (op.getErase())
+    writer.solve();
   Value output = writer.output();
   return {output, writer.state()};
 }

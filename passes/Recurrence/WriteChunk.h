@@ -16,6 +16,7 @@ struct PowerTables {
   mlir::Value powers;  ///< axes of the decay, and the exponent
   mlir::Value between; ///< axes of the decay, the query's step, the key's: what
                        ///< is left of the key; 0 where the query sees it not
+  mlir::Value erased;  ///< the same of what is erased in place of the query
 };
 
 /// The tables for chunks of at most \p size steps.
@@ -25,7 +26,7 @@ PowerTables makePowerTables(mlir::OpBuilder &builder,
 /// Operands of the chunk of steps that a linear attention is computed over,
 /// each by its map; `state` may be null: it is zero.
 struct LinearChunk {
-  mlir::Value query, key, value, decay, state;
+  mlir::Value query, key, value, decay, erase, state;
   mlir::OpFoldResult length; ///< how many steps it has
   PowerTables tables = {};
   mlir::Value hasState = {}; ///< whether there is one yet; null: always
