@@ -17,14 +17,15 @@ LENGTHS = [0, 1, 2, 63, 64, 65, 127, 128, 130, 300]
 SIZES = [(1, 1, 1, 1), (2, 3, 4, 7), (1, 2, 16, 33)]
 
 
-def recurrence(q, k, v, decay=None, S=None, before=False):
-    """q, k [B, H, N, E], v [B, H, N, F], decay [B, H, N] or less: the outputs [B, H, N, F] and the last state."""
+def recurrence(q, k, v, decay=None, S=None, before=False, erase=None):
+    """q, k, erase [B, H, N, E], v [B, H, N, F], decay [B, H, N] or less: the outputs [B, H, N, F] and the last state."""
     B, H, N, E = q.shape
     S = np.zeros((B, H, E, v.shape[-1])) if S is None else S.astype(np.float64)
     decay = np.broadcast_to(1.0 if decay is None else decay, (B, H, N))
     o = np.zeros(v.shape)
     for t in range(N):
-        new = decay[:, :, t, None, None] * S + k[:, :, t, :, None] * v[:, :, t, None, :]
+        u = v[:, :, t] - (0 if erase is None else np.einsum("bhe,bhef->bhf", erase[:, :, t], S))
+        new = decay[:, :, t, None, None] * S + k[:, :, t, :, None] * u[:, :, None, :]
         o[:, :, t] = np.einsum("bhe,bhef->bhf", q[:, :, t], S if before else new)
         S = new
     return o, S
@@ -131,6 +132,51 @@ def causal_sum_strict(q, k, v, c):
     return dict(o=recurrence(q, k, v * c[:, None, :, None], before=True)[0] * c[:, None, :, None])
 
 
+# Delta rules: what the state holds for a key is taken off the value. Divided by E, keys let no state grow.
+
+
+@case(f"""model m({QKV}; beta: f32[B, H, N]) {{
+  {STATE} {{
+    d[b,h,f] = v[b,h,t,f] - (sum(c) k[b,h,t,c] * S[b,h,c,f])
+    S[b,h,e,f] = S[b,h,e,f] + beta[b,h,t] / E * k[b,h,t,e] * d[b,h,f]
+    {SUM}
+  }}
+  return o, S
+}}""", beta=lambda B, H, N, E, F: np.abs(uniform(B, H, N)))
+def delta_rule(q, k, v, beta):
+    rate = beta[..., None] / k.shape[-1]
+    o, S = recurrence(q, k, rate * v, erase=rate * k)
+    return dict(o=o, S=S)
+
+
+@case(f"""model m({QKV}; g: f32[B, H, N], S0: f32[B, H, E, F]) {{
+  scan t in 0..N, S: f32[B, H, E, F] = S0 {{
+    o[b,h,t,f] = sum(e) q[b,h,t,e] * S[b,h,e,f]
+    P[b,h,e,f] = exp(g[b,h,t]) * S[b,h,e,f]
+    S[b,h,e,f] = P[b,h,e,f] - k[b,h,t,e] * (sum(c) k[b,h,t,c] * P[b,h,c,f]) / E + k[b,h,t,e] * v[b,h,t,f] / E
+  }}
+  return o, S
+}}""", g=CASES["gates_before"][1]["g"], S0=CASES["gates_before"][1]["S0"])
+def delta_rule_gated(q, k, v, g, S0):
+    E = k.shape[-1]
+    o, S = recurrence(q, k, v / E, np.exp(g), S0, before=True, erase=np.exp(g)[..., None] * k / E)
+    return dict(o=o, S=S)
+
+
+@case("""model m(q, k: f32[B, N, H, E], v: f32[B, N, H, F]; r: f32[B, N, E], gamma: f32[H]) {
+  scan t in 0..N, S: f32[B, F, H, E] = 0 {
+    held[b,h,f] = sum(e) S[b,f,h,e] * r[b,N-1-t,e]
+    S[b,f,h,e] = gamma[h] * S[b,f,h,e] - k[b,N-1-t,h,e] / E * (2 * held[b,h,f] - v[b,N-1-t,h,f])
+    o[b,N-1-t,h,f] = sum(e) q[b,N-1-t,h,e] * S[b,f,h,e]
+  }
+  return o, S
+}""", r=lambda B, H, N, E, F: uniform(B, N, E), gamma=lambda B, H, N, E, F: np.float32([0.9, 0, 1][:H]))
+def delta_rule_reversed(q, k, v, r, gamma):
+    back = lambda x: turn(x)[:, :, ::-1]
+    o, S = recurrence(back(q), back(k) / k.shape[-1], back(v), gamma[:, None], erase=2 * back(r[:, :, None]))
+    return dict(o=turn(o[:, :, ::-1]), S=np.einsum("bhef->bfhe", S))
+
+
 def inputs(name, extra, B, H, N, E, F):
     shape = lambda d: (B, N, H, d) if "[B, N, H, E]" in CASES[name][0] else (B, H, N, d)
     given = dict(q=uniform(*shape(E)), k=uniform(*shape(E)), v=uniform(*shape(F)))
@@ -154,7 +200,7 @@ for name, (source, extra, oracle) in CASES.items():
 
 # Sizes that are known: one step, as many as a chunk has at most, chunks that all have as many, and a rest.
 for n, form in [(1, "one step"), (48, "parallel: 48 steps"), (192, "chunked"), (100, "chunked")]:
-    for name in ["plain", "retention", "gates_before"]:
+    for name in ["plain", "retention", "gates_before", "delta_rule", "delta_rule_gated"]:
         source, extra, oracle = CASES[name]
         program = programs.compile(f"{name}-{n}", source, f"--set=N={n}", "--set=E=16", "--set=F=32", "--explain=all", says=form)
         given = inputs(name, extra, 2, 3, n, 16, 32)
@@ -174,6 +220,17 @@ for name in ["plain", "retention", "causal_sum", "causal_sum_strict"]:
     if name == "causal_sum_strict":
         want["o"][0, 0, 0] = 0
     programs.compare(programs.folder + "/" + name, given, want)
+for name in ["delta_rule", "delta_rule_reversed"]:
+    source, extra, oracle = CASES[name]
+    given = inputs(name, extra, 1, 1, 150, 8, 8)
+    axis = 2 if name == "delta_rule" else 1
+    np.moveaxis(given["v"], axis, 0)[70, 0, 0, 3] = np.nan
+    np.moveaxis(given["k"], axis, 0)[100, 0, 0, 2] = np.inf
+    with np.errstate(invalid="ignore"):
+        programs.compare(programs.folder + "/" + name, given, oracle(**float64(given)))
+# A step that a length leaves out keeps what its state is, and is none of a key of 0.
+programs.compile("delta-left-out", CASES["delta_rule"][0].replace("S[b,h,e,f] = S", "S[b,h,e,f] = if beta[b,h,t] < 0 then S[b,h,e,f] else S"), "--explain=all",
+                 says="step by step")
 given = {key: np.abs(x) for key, x in inputs("causal_sum", {}, 1, 1, 20, 4, 4).items()}
 given["q"][0, 0, 3, 1] = np.inf  # no product with a state of zeros
 programs.compare(programs.folder + "/causal_sum", given, causal_sum(**float64(given)))

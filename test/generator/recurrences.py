@@ -2,7 +2,7 @@
 from draw import *
 from masks import text
 
-feature("recurrence", "counted back", "matrix state", "second state", "frozen rows", "given start", "step layout", "mixed state")
+feature("recurrence", "counted back", "matrix state", "second state", "frozen rows", "given start", "step layout", "mixed state", "delta rule")
 
 
 def recurrence(d, x, keys):
@@ -105,7 +105,15 @@ class Steps:
         q, k = (d.input(stem, d.shuffled(batch + [self.n, e])) for stem in "qk")
         S = self.state("S", d.shuffled(batch + [e, i]))
         a = self.decay([e]) if d.chance(0.5) else self.decay(self.others)
-        kv = self.row(k) * self.row(self.x)
+        written = self.row(self.x)
+        if d.have("delta rule", 0.3):
+            c = d.key("c", d.extents[e])
+            r = d.input("r", [self.n, e]) if d.chance(0.3) else k
+            held = d.sum([c], r.at(**{self.n: self.at, e: Name(c)}) * S.at(**{e: Name(c)}))
+            if d.chance(0.5):
+                held = self.local("held", self.others, held).at()
+            written = (written - held) * Num(0.0625)  # no state grows
+        kv = self.row(k) * written
         after = d.chance(0.7)
         update = (S, self.frozen(S.at(), a * S.at() + kv if d.chance(0.5) else kv + S.at() * a))
         read = d.sum([e], self.row(q) * S.at())

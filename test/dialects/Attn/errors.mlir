@@ -488,6 +488,27 @@ func.func @f(%n: index, %q: tensor<?x?xf32>, %S: tensor<?x?xf32>) {
   return
 }
 // -----
+func.func @f(%n: index, %q: tensor<?x?xf32>) {
+  // expected-error @+1 {{map of erase uses d2, a value dim (linear_attention.c3)}}
+  %o, %s = attn.linear_attention dims(batch = 0, contract = 1, value = 1) sizes(%n, %n, %n)
+      query(%q : tensor<?x?xf32>) key(%q : tensor<?x?xf32>) value(%q : tensor<?x?xf32>) erase(%q : tensor<?x?xf32>)
+      maps [affine_map<(t, e, f) -> (t, e)>, affine_map<(t, e, f) -> (t, e)>, affine_map<(t, e, f) -> (t, f)>, affine_map<(t, e, f) -> (t, f)>]
+      : tensor<?x?xf32>, tensor<?x?xf32>
+  return
+}
+// -----
+func.func @f(%L: tensor<?x4x5xf32>, %x: tensor<2x4x3xf32>) {
+  // expected-error @+1 {{has the matrix 'tensor<?x4x5xf32>' for 'tensor<2x4x3xf32>', expected its axes up to the steps, and the steps again (triangular_solve.c1)}}
+  %X = attn.triangular_solve %L, %x : tensor<?x4x5xf32>, tensor<2x4x3xf32>
+  return
+}
+// -----
+func.func @f(%L: tensor<3x4x4xf32>, %x: tensor<2x4x3xf32>) {
+  // expected-error @+1 {{has the matrix 'tensor<3x4x4xf32>' for 'tensor<2x4x3xf32>', expected its axes up to the steps, and the steps again (triangular_solve.c1)}}
+  %X = attn.triangular_solve %L, %x : tensor<3x4x4xf32>, tensor<2x4x3xf32>
+  return
+}
+// -----
 func.func @f(%x: tensor<?xf32>, %n: index) {
   // expected-error @+1 {{has a body that takes ('index', 'f32'), expected ('index', 'index', 'f32') and attn.next of ('f32') (recurrence.c1)}}
   %H = attn.recurrence from %n rows(%n) sizes(%n) starts(%x : tensor<?xf32>) next (%t : index, %a : f32) {

@@ -156,6 +156,24 @@ func.func @linear_attention(%q: tensor<2x?x4xf32>, %v: tensor<?x2x3xf32>, %a: te
   return
 }
 
+// CHECK-LABEL: func @delta_rule
+// CHECK: attn.linear_attention {{.*}} decay(%{{.*}} : tensor<?xf32>) erase(%{{.*}} : tensor<2x?x4xf32>) start(
+// CHECK: attn.linear_attention {{.*}} value(%{{.*}} : tensor<?x2x3xf32>) erase(%{{.*}} : tensor<2x?x4xf32>) maps
+// CHECK: %[[X:.*]] = attn.triangular_solve %{{.*}}, %{{.*}} : tensor<2x?x8xf32>, tensor<2x?x3xf32>
+// CHECK: attn.triangular_solve %{{.*}}, %[[X]] : tensor<?x?xf32>, tensor<2x?x3xf32>
+func.func @delta_rule(%q: tensor<2x?x4xf32>, %v: tensor<?x2x3xf32>, %a: tensor<?xf32>, %S: tensor<2x4x3xf32>, %n: index,
+                      %L: tensor<2x?x8xf32>, %M: tensor<?x?xf32>) {
+  %o, %S1 = attn.linear_attention dims(batch = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      query(%q : tensor<2x?x4xf32>) key(%q : tensor<2x?x4xf32>) value(%v : tensor<?x2x3xf32>) decay(%a : tensor<?xf32>) erase(%q : tensor<2x?x4xf32>)
+      start(%S : tensor<2x4x3xf32>) maps [#step_e, #step_e, #step_f, #step, #step_e] : tensor<2x?x3xf32>, tensor<2x4x3xf32>
+  %p, %S2 = attn.linear_attention dims(batch = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      query(%q : tensor<2x?x4xf32>) key(%q : tensor<2x?x4xf32>) value(%v : tensor<?x2x3xf32>) erase(%q : tensor<2x?x4xf32>)
+      maps [#step_e, #step_e, #step_f, #step_e] : tensor<2x?x3xf32>, tensor<2x4x3xf32>
+  %X = attn.triangular_solve %L, %o : tensor<2x?x8xf32>, tensor<2x?x3xf32>
+  %Y = attn.triangular_solve %M, %X : tensor<?x?xf32>, tensor<2x?x3xf32>
+  return
+}
+
 // CHECK-LABEL: func @recurrence
 // CHECK: attn.recurrence from %{{.*}} rows(%{{.*}}) sizes(%{{.*}}) starts(%{{.*}}, %{{.*}} : tensor<?xf32>, tensor<?xi32>) next (%[[T:.*]], %{{.*}} : index, %[[A:.*]] : f32, %[[B:.*]] : i32) {
 // CHECK:   attn.next %[[A]], %[[B]] : f32, i32
