@@ -84,15 +84,16 @@ def AttnBatchSteps : Pass<"attn-batch-steps", "::mlir::func::FuncOp"> {
 def AttnRaiseLinearAttention : Pass<"attn-raise-linear-attention", "::mlir::func::FuncOp"> {
   let summary = "Recurrences and causal sums as linear attentions";
   let description = [{
-    An `attn.scan` whose states are sums of products, each state times a decay in each step, and whose rows read them by sums
-    over an axis, is an `attn.linear_attention` for each such sum; rows are computed from their outputs for all steps at once. How
-    it is written does not matter: the element of each state and of each row is taken as an expression. A sum over what comes
-    before, `sum_(j <= i) (sum_e q[i,e] k[j,e]) v[j,f]`, is one, too, unless few steps cost less as pairs; and one over terms that do
-    not depend on i, or a product, a maximum, a minimum of them, is a scan of its own.
+    An `attn.scan` whose states are sums of products, each state times a decay in each step, less what a key erases of it (delta
+    rules), and whose rows read them by sums over an axis, is an `attn.linear_attention` for each such sum; rows are computed from
+    their outputs for all steps at once. How it is written does not matter: the element of each state and of each row is taken as an
+    expression. A sum over what comes before, `sum_(j <= i) (sum_e q[i,e] k[j,e]) v[j,f]`, is one, too, unless few steps cost less
+    as pairs; and one over terms that do not depend on i, or a product, a maximum, a minimum of them, is a scan of its own.
 
-    What was recognised is proven: a step of the op is compared with the step of the scan, and for a causal sum the products of
-    all pairs, modulo the axioms of `passes/Algebra/`. Left alone, with a remark: decays that differ along an axis that is summed,
-    states that a row reads otherwise, and sums with a condition on the key besides, where a query may see no key at all.
+    What was recognised is proven: a step of the op is compared with the step of the scan, and for a causal sum the products of all
+    pairs, modulo the axioms of `passes/Algebra/`. Left alone, with a remark: decays that differ along an axis of values, or along
+    one of keys where there are fewer than eight values (`attn-block-scans` takes those), states that a row reads otherwise, erasing
+    in some steps alone, and sums with a condition on the key besides, where a query may see no key at all.
 
     ```mlir
     #row = affine_map<(e, f) -> (e)>
@@ -157,8 +158,16 @@ def AttnChunkLinearAttention : Pass<"attn-chunk-linear-attention", "::mlir::func
     O[t] = sum_(j <= t) D(t, j) (q_t . k_j) v_j + D(t, -1) q_t . S          j and t within the chunk
     S'   = D(last, -1) S + sum_j D(last, j) k_j v_j
     ```
-    with D(t, j) the product of the decays behind step j up to step t. Decays are multiplied forward alone, so one of 0, or one that is
-    lost in the end, is no division by 0; powers of one that is the same in each step are a table. The last chunk may be shorter.
+    with D(t, j) the product of the decays behind step j up to step t. The last chunk may be shorter. Decays are multiplied forward
+    alone, by an `attn.recurrence`, so one of 0, or one that is lost in the end, is no division by 0; products of decays that are the
+    same in each step are made once, before the loop. Where channels of keys decay each by its own, D has these axes, too: it stands in
+    the sum of q_t . k_j, and chunks are of 16 steps. A step that erases r_t S writes a row of
+
+    ```text
+    u_t + sum_(j < t) D(t - 1, j) (r_t . k_j) u_j = v_t - D(t - 1, -1) r_t . S
+    ```
+    in place of v_t: an `attn.triangular_solve` of the chunk (WY form). Step by step stay, more than a chunk, a sum of keys without
+    values, the state of which is no larger than a key, and values that decay each by its own.
 
     ```mlir
     #row = affine_map<(t, e, f) -> (t, e)>

@@ -78,10 +78,10 @@ TriangularSolveOp::decomposeOperation(OpBuilder &b) {
   Value all = loop.getRegionIterArgs()[0];
   Value right = part(getRight(), own, rowSizes);
   auto row = linalg::GenericOp::create(
-      b, loc, right.getType(), {part(getMatrix(), matrixOwn, matrixSizes),
-               part(all, first, before)},
-      right, {map(matrixAt), map(seenAt), map(rowAt)},
-      iterators, [](OpBuilder &b, Location loc, ValueRange in) {
+      b, loc, right.getType(),
+      {part(getMatrix(), matrixOwn, matrixSizes), part(all, first, before)},
+      right, {map(matrixAt), map(seenAt), map(rowAt)}, iterators,
+      [](OpBuilder &b, Location loc, ValueRange in) {
         Value product = arith::MulFOp::create(b, loc, in[0], in[1]);
         linalg::YieldOp::create(
             b, loc, arith::SubFOp::create(b, loc, in[2], product).getResult());

@@ -63,6 +63,63 @@ static LogicalResult writeSteps(OpBuilder &b, attn::RecurrenceOp op,
   return success(ok);
 }
 
+/// The update that takes off row "r0" its factor of each row "r1" before it.
+static LogicalResult writeSolve(OpBuilder &b, attn::TriangularSolveOp op,
+                                KernelFunc &f, Value steps,
+                                TensorReads &reads) {
+  Location loc = op.getLoc();
+  Value func = f.func.getResult(), zero = constantI32(b, loc, 0);
+  // Variables stand innermost first.
+  size_t rank = op.getRight().getType().getRank(),
+         place = rank - 1 - op.stepAxis();
+  auto update =
+      halide::UpdateOp::create(b, loc, func, {StringRef("r0"), StringRef("r1")},
+                               {zero, steps, zero, steps});
+  auto at = [&](ValueRange args, Value step) {
+    SmallVector<Value> coordinates(args.take_front(rank));
+    coordinates[place] = step;
+    return coordinates;
+  };
+  update.fill(b, update.getWhere(),
+              [&](OpBuilder &inner, Location, ValueRange args) {
+                auto behind = mutated("recurrence.solve-diagonal")
+                                  ? arith::CmpIPredicate::sge
+                                  : arith::CmpIPredicate::sgt;
+                return SmallVector<Value>{arith::CmpIOp::create(
+                    inner, loc, behind, args[rank], args[rank + 1])};
+              });
+  update.fill(b, update.getAt(), [&](OpBuilder &, Location, ValueRange args) {
+    return at(args, args[rank]);
+  });
+  bool ok = true;
+  update.fill(
+      b, update.getSet(),
+      [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
+        auto row = [&](Value step) {
+          return halide::ReadOp::create(inner, loc,
+                                        halide::getElementTypes(func), func,
+                                        at(args, step))
+              .getResult(0);
+        };
+        SmallVector<Value> dims = reversed(at(args, args[rank]));
+        dims.resize(op.stepAxis() + 1);
+        dims.push_back(args[rank + 1]);
+        FailureOr<Value> factor = reads.read(inner, loc, op.getMatrix(), dims);
+        ok = succeeded(factor);
+        Value old = row(args[rank]), done = row(args[rank + 1]);
+        if (!ok)
+          return {old};
+        auto fused = arith::FastMathFlags::contract;
+        Value product = arith::MulFOp::create(inner, loc, *factor, done, fused);
+        if (mutated("recurrence.solve-adds"))
+          return {arith::AddFOp::create(inner, loc, old, product)};
+        return {arith::SubFOp::create(inner, loc, old, product, fused)};
+      });
+  f.role = FuncRole::Reduction;
+  f.updates.push_back(update);
+  return success(ok);
+}
+
 LogicalResult KernelTranslator::recurrence(attn::RecurrenceOp op) {
   Location loc = op.getLoc();
   auto whole = cast<RankedTensorType>(op.getHistories()[0].getType());
@@ -135,62 +192,8 @@ LogicalResult KernelTranslator::triangularSolve(attn::TriangularSolveOp op) {
     return failure();
   KernelFunc &f = **rows;
   Extent steps = extents[op.stepAxis()];
-  // Row "r0" behind row "r1": vars stand innermost first.
-  size_t rank = extents.size(), place = rank - 1 - op.stepAxis();
-  Value zero = constantI32(b, loc, 0);
-  auto update = halide::UpdateOp::create(
-      b, loc, f.func.getResult(), {StringRef("r0"), StringRef("r1")},
-      {zero, steps.value, zero, steps.value});
-  auto at = [&](ValueRange args, Value step) {
-    SmallVector<Value> coordinates(args.take_front(rank));
-    coordinates[place] = step;
-    return coordinates;
-  };
-  update.fill(b, update.getWhere(),
-              [&](OpBuilder &inner, Location, ValueRange args) {
-                auto behind = mutated("recurrence.solve-diagonal")
-                                  ? arith::CmpIPredicate::sge
-                                  : arith::CmpIPredicate::sgt;
-                return SmallVector<Value>{arith::CmpIOp::create(
-                    inner, loc, behind, args[rank], args[rank + 1])};
-              });
-  update.fill(b, update.getAt(),
-              [&](OpBuilder &, Location, ValueRange args) {
-                return at(args, args[rank]);
-              });
-  bool ok = true;
-  update.fill(
-      b, update.getSet(),
-      [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
-        Value func = f.func.getResult();
-        auto row = [&](Value step) {
-          return halide::ReadOp::create(inner, loc,
-                                        halide::getElementTypes(func), func,
-                                        at(args, step))
-              .getResult(0);
-        };
-        SmallVector<Value> dims = reversed(at(args, args[rank]));
-        dims.resize(op.stepAxis() + 1);
-        dims.push_back(args[rank + 1]);
-        FailureOr<Value> factor = read(inner, loc, op.getMatrix(), dims);
-        ok = succeeded(factor);
-        Value old = row(args[rank]), done = row(args[rank + 1]);
-        if (!ok)
-          return {old};
-        auto fused = arith::FastMathFlags::contract;
-        Value product =
-            arith::MulFOp::create(inner, loc, *factor, done, fused);
-        Value less =
-            mutated("recurrence.solve-adds")
-                ? arith::AddFOp::create(inner, loc, old, product).getResult()
-                : arith::SubFOp::create(inner, loc, old, product, fused)
-                      .getResult();
-        return {less};
-      });
-  if (!ok)
+  if (failed(writeSolve(b, op, f, steps.value, *this)))
     return failure();
-  f.role = FuncRole::Reduction;
-  f.updates.push_back(update);
   f.reductions.push_back({steps, steps});
   KernelSource source;
   source.func = f.func.getResult();

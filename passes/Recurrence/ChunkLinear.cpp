@@ -46,25 +46,36 @@ Value stepsOf(OpBuilder &b, attn::LinearAttentionOp op, Value tensor,
                                         strides);
 }
 
+/// The products of decays that are the same in each step, of \p steps of them.
+DecayProducts sameInEach(OpBuilder &b, attn::LinearAttentionOp op,
+                         int64_t steps) {
+  using Op = attn::LinearAttentionOp;
+  if (!op.getDecay() || op.map(Op::Decay).isFunctionOfDim(op.stepDim()))
+    return {};
+  return DecayProducts(b, op, op.getDecay(), b.getIndexAttr(steps));
+}
+
 LinearChunk chunkAt(OpBuilder &b, attn::LinearAttentionOp op,
-                    const PowerTables &tables, OpFoldResult first,
+                    const DecayProducts &same, OpFoldResult first,
                     OpFoldResult length, Value state) {
   Value parts[attn::LinearAttentionOp::NumParts];
   for (auto [which, part] : llvm::enumerate(parts))
     if (Value whole = op.part(which))
       part = stepsOf(b, op, whole, op.map(which), first, length);
   auto [query, key, value, decay, erase] = parts;
-  return {query, key, value, decay, erase, state, length, tables};
+  DecayProducts decays =
+      same || !decay ? same : DecayProducts(b, op, decay, length);
+  return {query, key, value, erase, state, decays, length};
 }
 
 /// All steps as one chunk.
 void writeWhole(attn::LinearAttentionOp op, int64_t steps) {
   OpBuilder b(op);
-  PowerTables tables = makePowerTables(b, op, steps);
+  DecayProducts same = sameInEach(b, op, steps);
   auto [output, state] =
       writeChunk(b, op,
-                 chunkAt(b, op, tables, b.getIndexAttr(0),
-                         b.getIndexAttr(steps), op.getStart()));
+                 chunkAt(b, op, same, b.getIndexAttr(0), b.getIndexAttr(steps),
+                         op.getStart()));
   op.getOutput().replaceAllUsesWith(
       castTo(b, output, op.getOutput().getType()));
   op.getState().replaceAllUsesWith(castTo(b, state, op.getState().getType()));
@@ -75,7 +86,7 @@ void writeWhole(attn::LinearAttentionOp op, int64_t steps) {
 void writeChunks(attn::LinearAttentionOp op, int64_t size) {
   OpBuilder b(op);
   Location loc = op.getLoc();
-  PowerTables tables = makePowerTables(b, op, size); // the same in each chunk
+  DecayProducts same = sameInEach(b, op, size);
   auto outputType = cast<RankedTensorType>(op.getOutput().getType());
   SmallVector<OpFoldResult> sizes;
   for (unsigned dim = 0; dim < op.numLoops(); ++dim)
@@ -85,7 +96,7 @@ void writeChunks(attn::LinearAttentionOp op, int64_t size) {
       tensor::EmptyOp::create(b, loc, sizes, outputType.getElementType());
   Value low = arith::ConstantIndexOp::create(b, loc, 0);
   auto write = [&](ValueRange carried, Value first, OpFoldResult length) {
-    LinearChunk chunk = chunkAt(b, op, tables, first, length, carried[0]);
+    LinearChunk chunk = chunkAt(b, op, same, first, length, carried[0]);
     if (!op.getStart())
       chunk.hasState =
           arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, first, low);
@@ -109,9 +120,26 @@ void writeChunks(attn::LinearAttentionOp op, int64_t size) {
   op.erase();
 }
 
+/// Whether the decay has a dim of \p count from \p first.
+bool decaysBy(attn::LinearAttentionOp op, unsigned first, unsigned count) {
+  if (!op.getDecay())
+    return false;
+  AffineMap map = op.map(attn::LinearAttentionOp::Decay);
+  return llvm::any_of(llvm::seq(first, first + count),
+                      [&](unsigned dim) { return map.isFunctionOfDim(dim); });
+}
+
+/// Whether channels of keys decay each by its own: pairs of steps are products
+/// of three then, which no product of matrices is.
+bool decaysByChannel(attn::LinearAttentionOp op) {
+  return decaysBy(op, op.firstContract(), op.getNumContract());
+}
+
 /// How many steps a chunk has: what a step's state costs, as often as the pairs
 /// within a chunk do.
 int64_t chunkSize(attn::LinearAttentionOp op) {
+  if (decaysByChannel(op))
+    return 16;
   auto product = [&](unsigned first, unsigned count) -> std::optional<int64_t> {
     int64_t all = 1;
     for (Value size : op.getSizes().slice(first, count)) {
@@ -149,7 +177,12 @@ struct ChunkLinearAttention
         continue;
       }
       int64_t size = chunkSize(op);
-      if (steps && *steps <= size) {
+      if (decaysBy(op, op.firstValue(), op.getNumValue())) {
+        remarkDone(op, passName, "recurrence",
+                   "step by step: values decay each by its own");
+        rewriter.setInsertionPoint(op);
+        rewriter.replaceOp(op, *op.decomposeOperation(rewriter));
+      } else if (steps && *steps <= size) {
         remarkDone(op, passName, "recurrence",
                    format("parallel: {} steps are products of each with those "
                           "before it",
@@ -162,10 +195,12 @@ struct ChunkLinearAttention
         rewriter.setInsertionPoint(op);
         rewriter.replaceOp(op, *op.decomposeOperation(rewriter));
       } else {
-        remarkDone(op, passName, "recurrence",
-                   format("chunked: products within {} steps, and a state from "
-                          "chunk to chunk",
-                          size));
+        remarkDone(
+            op, passName, "recurrence",
+            format("chunked: products within {} steps{}, and a state "
+                   "from chunk to chunk",
+                   size,
+                   decaysByChannel(op) ? " by the decays of channels" : ""));
         writeChunks(op, size);
       }
     }

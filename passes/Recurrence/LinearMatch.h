@@ -14,8 +14,8 @@ class LinearAttentionOp;
 struct LinearMatch {
   llvm::SmallVector<unsigned> batch, contract, value;
   unsigned step = 0;
-  /// Of batch, step and contract (value) variables; `decay` of batch and step
-  /// alone, null if the state stays; `erase` null if nothing is erased.
+  /// Of batch, step and contract (value) variables; `decay` of all but value
+  /// variables, null if the state stays; `erase` null if nothing is erased.
   ExprRef query = nullptr, key = nullptr, values = nullptr, decay = nullptr,
           erase = nullptr;
   mlir::Value start; ///< batch, contract and value axes; null for zeros

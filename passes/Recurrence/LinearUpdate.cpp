@@ -164,9 +164,8 @@ ExprRef sumWith(Exprs &exprs, ExprRef sum, ExprRef value, bool subtracts) {
 /// Puts the sum of \p terms into \p update as one product: what all have as a
 /// factor, times a sum. Whether it is one.
 bool joinTerms(Exprs &exprs, ArrayRef<Term> terms, LinearUpdate &update) {
-  bool sameGuards = llvm::all_of(terms, [&](const Term &term) {
-    return term.guards == terms[0].guards;
-  });
+  bool sameGuards = llvm::all_of(
+      terms, [&](const Term &term) { return term.guards == terms[0].guards; });
   auto isCommon = [&](ExprRef e) {
     return llvm::all_of(terms, [&](const Term &term) {
       return sameGuards && llvm::is_contained(term.product.over, e);

@@ -182,7 +182,10 @@ Value SumRaiser::finish(attn::LinearAttentionOp op, Value output) {
 bool SumRaiser::replace(ExprRef written) {
   attn::LinearAttentionOp op =
       buildLinearAttention(b, sum.getLoc(), exprs, found);
-  LinearChunk whole{op.getQuery(), op.getKey(), op.getValue(), {}, {}, {}};
+  LinearChunk whole;
+  whole.query = op.getQuery();
+  whole.key = op.getKey();
+  whole.value = op.getValue();
   whole.length = op.getSizes()[op.stepDim()];
   whole.pairsAlone = true;
   auto [all, last] = writeChunk(b, op, whole);

@@ -55,6 +55,7 @@ private:
   std::optional<Readout> matchReadout(ExprRef sum);
   bool matchOperands(const Readout &readout, LinearMatch &match);
   bool matchErase(const Readout &readout, LinearMatch &match);
+  bool hasFewValues(const LinearMatch &match);
   ExprRef raise(ExprRef sum);
   ExprRef overSteps(ExprRef e);
   Value orderedState(Value state, ArrayRef<unsigned> axes, bool back = false);
@@ -226,8 +227,19 @@ bool ScanRaiser::matchOperands(const Readout &readout, LinearMatch &match) {
   match.step = steps;
   match.before = readout.before;
   return !match.values->usesAny(match.contract) &&
-         !(match.decay && (match.decay->usesAny(match.contract) ||
-                           match.decay->usesAny(match.value)));
+         !(match.decay && match.decay->usesAny(match.value)) &&
+         !hasFewValues(match);
+}
+
+/// Whether channels of keys decay each by its own, and fewer than eight values
+/// are written by a key: blocks of steps take less work than products do.
+bool ScanRaiser::hasFewValues(const LinearMatch &match) {
+  if (!match.decay || !match.decay->usesAny(match.contract))
+    return false;
+  int64_t values = match.value.empty() ? 0 : 1;
+  for (unsigned v : match.value)
+    values *= Exprs::constantInt(exprs.extent(v)).value_or(8);
+  return values < 8;
 }
 
 /// What is erased of the state before a value is written: a sum over the axes
@@ -239,7 +251,8 @@ bool ScanRaiser::matchErase(const Readout &readout, LinearMatch &match) {
   llvm::sort(read);
   if (held)
     llvm::sort(held->contract);
-  // A step that erases nothing is none of a key of 0: the state may be infinite.
+  // A step that erases nothing is none of a key of 0: the state may be
+  // infinite.
   if (!held || held->state != readout.state || !held->before ||
       held->contract != read || !state.update.guards.empty())
     return false;
@@ -251,9 +264,8 @@ bool ScanRaiser::matchErase(const Readout &readout, LinearMatch &match) {
       rename[at->number] = state.at[axis];
   }
   auto own = [&](ArrayRef<ExprRef> factors) {
-    return llvm::map_to_vector(factors, [&](ExprRef e) {
-      return exprs.substitute(e, rename);
-    });
+    return llvm::map_to_vector(
+        factors, [&](ExprRef e) { return exprs.substitute(e, rename); });
   };
   SmallVector<ExprRef> over = own(held->factors.over),
                        under = own(held->factors.under);

@@ -8,7 +8,8 @@
 // Where a step erases r_t S of its value, what it writes are the rows of
 //   u_t + sum_(j < t) D(t - 1, j) (r_t . k_j) u_j = v_t - D(t - 1, -1) r_t . S
 // in place of v.
-// Decays are multiplied forward alone: one of 0 is no division by 0.
+// DecayProducts.h has D. Where channels of keys decay each by its own, D has
+// contract dims, and stands in the sums over them.
 #include "passes/Recurrence/WriteChunk.h"
 #include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/Products.h"
@@ -30,10 +31,6 @@ public:
   void solve();
   Value output();
   Value state();
-  /// The table of what is left of keys.
-  Value between() { return decayOfPair(op.getBefore())->value; }
-  /// That of what is erased.
-  Value erased() { return decayOfPair(/*before=*/true)->value; }
 
 private:
   using Op = attn::LinearAttentionOp;
@@ -52,12 +49,15 @@ private:
   ExprRef sum(ArrayRef<unsigned> over, ExprRef body) {
     return exprs.reduce(OperationName("arith.addf", exprs.context), over, body);
   }
-  ExprRef lastDecay(bool before);
-  ExprRef decayOfPair(bool before);
-  ExprRef decayBetween(ExprRef from, ExprRef upTo, ExprRef count);
+  ExprRef scores(ExprRef query, bool before);
+  ExprRef readDecay(Value products, bool ofSteps, bool ofKeys);
+  bool decaysByChannel();
   ExprRef tensorAt(ExprRef element, ArrayRef<unsigned> vars);
   SmallVector<unsigned> vars(unsigned first, unsigned count) {
     return SmallVector<unsigned>(ArrayRef(loops).slice(first, count));
+  }
+  SmallVector<unsigned> contractVars() {
+    return vars(op.firstContract(), op.getNumContract());
   }
   SmallVector<unsigned> outputVars() {
     SmallVector<unsigned> all = vars(0, op.firstContract());
@@ -125,63 +125,48 @@ ExprRef ChunkWriter::tensorAt(ExprRef element, ArrayRef<unsigned> own) {
   return exprs.read(writeTensor(b, op.getLoc(), exprs, element, used), at);
 }
 
-/// The last step whose decay the state has that a query reads.
-ExprRef ChunkWriter::lastDecay(bool before) {
-  ExprRef t = exprs.var(step);
-  return before != mutated("chunk.other-end")
-             ? exprs.op("arith.subi", b.getIndexType(), {t, exprs.index(1)})
-             : t;
-}
-
-/// The product of the decays of the steps w with from < w <= upTo (all from the
-/// first without \p from), of which there are \p count. 1 where there is none.
-ExprRef ChunkWriter::decayBetween(ExprRef from, ExprRef upTo, ExprRef count) {
-  ExprRef one = exprs.constant(FloatAttr::get(b.getF32Type(), 1.0));
-  if (!op.getDecay())
-    return one;
-  if (chunk.tables.powers) {
-    SmallVector<ExprRef> at;
-    for (AffineExpr result : op.map(Op::Decay).getResults())
-      at.push_back(exprs.var(loops[cast<AffineDimExpr>(result).getPosition()]));
-    at.push_back(count);
-    return exprs.read(chunk.tables.powers, at);
-  }
-  unsigned w = exprs.freshVar(length);
-  ExprRef isBetween =
-      less(exprs.var(w), upTo, /*orEqual=*/!mutated("chunk.decay-ends-early"));
-  if (from)
-    isBetween = exprs.logicalAnd(
-        less(from, exprs.var(w), mutated("chunk.decay-begins-early")),
-        isBetween);
-  return exprs.reduce(OperationName("arith.mulf", exprs.context), {w},
-                      exprs.select(isBetween, read(Op::Decay, chunk.decay, w), one,
-                                   /*guard=*/false));
-}
-
-/// What is left of a key at a query's step; 0 where it does not see it, yet or
-/// at all.
-ExprRef ChunkWriter::decayOfPair(bool before) {
+/// What is left where the loops are, of products with axes of steps and of
+/// keys.
+ExprRef ChunkWriter::readDecay(Value products, bool ofSteps, bool ofKeys) {
   SmallVector<ExprRef> at;
-  SmallVector<unsigned> own;
-  if (!op.getDecay())
-    return exprs.constant(FloatAttr::get(b.getF32Type(), 1.0));
+  if (ofSteps)
+    at.push_back(exprs.var(step));
+  SmallVector<unsigned> dims;
   for (AffineExpr result : op.map(Op::Decay).getResults())
-    if (unsigned dim = cast<AffineDimExpr>(result).getPosition();
-        dim != op.stepDim())
-      own.push_back(loops[dim]);
+    dims.push_back(cast<AffineDimExpr>(result).getPosition());
+  llvm::sort(dims);
+  for (unsigned dim : dims)
+    if (dim < op.stepDim())
+      at.push_back(exprs.var(loops[dim]));
+  if (ofKeys)
+    at.push_back(exprs.var(key));
+  for (unsigned dim : dims)
+    if (dim > op.stepDim())
+      at.push_back(exprs.var(loops[dim]));
+  return exprs.read(products, at);
+}
+
+/// Whether channels of keys decay each by its own.
+bool ChunkWriter::decaysByChannel() {
+  return chunk.decays && llvm::any_of(contractVars(), [&](unsigned v) {
+           return op.map(Op::Decay).isFunctionOfDim(llvm::find(loops, v) -
+                                                    loops.begin());
+         });
+}
+
+/// The products of \p query and of the key, by what is left of that.
+ExprRef ChunkWriter::scores(ExprRef query, bool before) {
+  SmallVector<ExprRef> factors{query, read(Op::Key, chunk.key, key)};
+  if (!chunk.decays)
+    return sum(contractVars(), times(factors));
+  ExprRef left = readDecay(chunk.decays.ofKeys(b, chunk.length, before),
+                           /*ofSteps=*/true, /*ofKeys=*/true);
+  if (!decaysByChannel())
+    return times({sum(contractVars(), times(factors)), left});
+  factors.push_back(left);
+  SmallVector<unsigned> own = vars(0, op.getNumBatch());
   own.append({step, key});
-  for (unsigned v : own)
-    at.push_back(exprs.var(v));
-  if (Value table = before && op.getErase() ? chunk.tables.erased
-                                            : chunk.tables.between)
-    return exprs.read(table, at);
-  ExprRef j = exprs.var(key), last = lastDecay(before);
-  ExprRef distance = exprs.op("arith.subi", b.getIndexType(), {last, j});
-  ExprRef zero = exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
-  ExprRef decay =
-      exprs.select(less(j, last, /*orEqual=*/true),
-                   decayBetween(j, last, distance), zero, /*guard=*/true);
-  return exprs.read(writeTensor(b, op.getLoc(), exprs, decay, own), at);
+  return tensorAt(sum(contractVars(), times(factors)), own);
 }
 
 /// The value that the step \p at writes.
@@ -196,54 +181,50 @@ ExprRef ChunkWriter::written(unsigned at) {
 
 /// What is left of the state at a step, times \p query.
 ExprRef ChunkWriter::leftOfState(ExprRef query, bool before) {
-  ExprRef last = lastDecay(before);
-  ExprRef count =
-      exprs.op("arith.addi", b.getIndexType(), {last, exprs.index(1)});
-  ExprRef gone = decayBetween(nullptr, last, count);
-  if (gone->kind == ExprKind::Reduce)
-    gone = tensorAt(gone, outputVars());
-  return times({gone, ofState(query, before)});
+  if (!chunk.decays)
+    return ofState(query, before);
+  ExprRef left = readDecay(chunk.decays.ofState(b, chunk.length, before),
+                           /*ofSteps=*/true, /*ofKeys=*/false);
+  if (!decaysByChannel())
+    return times({left, ofState(query, before)});
+  SmallVector<unsigned> own = vars(0, op.firstContract());
+  own.append(contractVars());
+  return ofState(tensorAt(times({query, left}), own), before);
 }
 
 void ChunkWriter::solve() {
   Location loc = op.getLoc();
-  Type real = b.getF32Type();
   ExprRef erase = read(Op::Erase, chunk.erase, step);
   SmallVector<unsigned> pairs = vars(0, op.getNumBatch());
   pairs.append({step, key});
-  ExprRef held = sum(vars(op.firstContract(), op.getNumContract()),
-                     times({erase, read(Op::Key, chunk.key, key)}));
-  Value matrix = writeTensor(
-      b, loc, exprs, times({held, decayOfPair(/*before=*/true)}), pairs);
+  Value matrix =
+      writeTensor(b, loc, exprs, scores(erase, /*before=*/true), pairs);
   ExprRef value = read(Op::Values, chunk.value, step),
           kept = leftOfState(erase, /*before=*/true);
   if (Exprs::constantFloat(kept) != 0.0)
-    value = exprs.op("arith.subf", real, {value, kept});
+    value = exprs.op("arith.subf", b.getF32Type(), {value, kept});
   Value right = writeTensor(b, loc, exprs, value, outputVars());
   solved = attn::TriangularSolveOp::create(b, loc, matrix, right);
 }
 
 Value ChunkWriter::output() {
   bool before = op.getBefore();
-  SmallVector<unsigned> contract =
-                            vars(op.firstContract(), op.getNumContract()),
-                        outer = outputVars();
+  SmallVector<unsigned> outer = outputVars();
   ExprRef t = exprs.var(step), j = exprs.var(key);
   ExprRef query = read(Op::Query, chunk.query, step);
-  ExprRef score =
-      sum(contract, times({query, read(Op::Key, chunk.key, key)}));
-  ExprRef product = times({score, decayOfPair(before), written(key)});
+  ExprRef product = times({scores(query, before), written(key)});
   ExprRef zero = exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
-  ExprRef seen = mutated("chunk.see-all") ? exprs.truth(true)
-                                          : less(j, t, !before);
+  ExprRef seen =
+      mutated("chunk.see-all") ? exprs.truth(true) : less(j, t, !before);
   ExprRef within = sum(key, exprs.select(seen, product, zero, /*guard=*/false));
   if (chunk.pairsAlone)
     return writeTensor(b, op.getLoc(), exprs, within, outer);
   ExprRef old = leftOfState(query, before);
   if (Exprs::constantFloat(old) != 0.0)
-    within = exprs.op("arith.addf", b.getF32Type(),
-                      {tensorAt(within, outer), old});
+    within =
+        exprs.op("arith.addf", b.getF32Type(), {tensorAt(within, outer), old});
   // A query of no elements reads 0 of any state.
+  SmallVector<unsigned> contract = contractVars();
   if (llvm::any_of(contract, [&](unsigned v) {
         return !Exprs::constantInt(exprs.extent(v));
       }))
@@ -254,8 +235,7 @@ Value ChunkWriter::output() {
 /// What \p query reads of the state. There is none before the first step: the
 /// first query is multiplied with its zeros alone where it reads it \p before.
 ExprRef ChunkWriter::ofState(ExprRef query, bool before) {
-  SmallVector<unsigned> contract =
-      vars(op.firstContract(), op.getNumContract());
+  SmallVector<unsigned> contract = contractVars();
   ExprRef zero = exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
   ExprRef isFirst = less(exprs.var(step), exprs.index(1));
   if (!chunk.state) {
@@ -275,65 +255,30 @@ ExprRef ChunkWriter::ofState(ExprRef query, bool before) {
 }
 
 Value ChunkWriter::state() {
-  Type index = b.getIndexType();
-  SmallVector<unsigned> batch = vars(0, op.getNumBatch()), own(loops);
+  SmallVector<unsigned> own(loops), keyVars = vars(0, op.getNumBatch());
   own.erase(own.begin() + op.stepDim());
-  ExprRef last = exprs.op("arith.subi", index, {length, exprs.index(1)});
-  ExprRef behind = exprs.op("arith.subi", index, {last, exprs.var(key)});
-  SmallVector<unsigned> keyVars(batch);
   keyVars.push_back(key);
-  keyVars.append(vars(op.firstContract(), op.getNumContract()));
-  ExprRef rest = decayBetween(exprs.var(key), last, behind);
-  ExprRef k = read(Op::Key, chunk.key, key);
-  if (op.getDecay()) {
-    if (rest->kind == ExprKind::Reduce)
-      rest = tensorAt(rest, keyVars);
-    k = tensorAt(times({k, rest}), keyVars);
+  keyVars.append(contractVars());
+  ExprRef k = read(Op::Key, chunk.key, key), old = nullptr;
+  if (chunk.state)
+    old = readState();
+  else if (chunk.decays) // of zeros, too, a NaN is one
+    old = exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
+  if (chunk.decays) {
+    k = tensorAt(times({k, readDecay(chunk.decays.lastOfKeys(b, chunk.length),
+                                     /*ofSteps=*/false, /*ofKeys=*/true)}),
+                 keyVars);
+    old = times({readDecay(chunk.decays.lastOfState(b, chunk.length),
+                           /*ofSteps=*/false, /*ofKeys=*/false),
+                 old});
   }
-  ExprRef product = sum(key, times({k, written(key)}));
-  if (chunk.state || op.getDecay()) {
-    ExprRef total = decayBetween(nullptr, last, length);
-    if (total->kind == ExprKind::Reduce)
-      total = tensorAt(total, own);
-    ExprRef old = chunk.state
-                      ? readState()
-                      : exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
-    product =
-        exprs.op("arith.addf", b.getF32Type(), {times({total, old}), product});
-  }
-  return writeTensor(b, op.getLoc(), exprs, product, own);
+  ExprRef all = sum(key, times({k, written(key)}));
+  if (old)
+    all = exprs.op("arith.addf", b.getF32Type(), {old, all});
+  return writeTensor(b, op.getLoc(), exprs, all, own);
 }
 
 } // namespace
-
-PowerTables makePowerTables(OpBuilder &b, attn::LinearAttentionOp op,
-                            int64_t size) {
-  if (!op.getDecay() || op.map(attn::LinearAttentionOp::Decay).isFunctionOfDim(op.stepDim()))
-    return {};
-  Exprs exprs(b.getContext());
-  Type real = b.getF32Type();
-  SmallVector<unsigned> vars;
-  SmallVector<ExprRef> at;
-  for (AffineExpr result : op.map(attn::LinearAttentionOp::Decay).getResults()) {
-    Value dim = op.getSizes()[cast<AffineDimExpr>(result).getPosition()];
-    vars.push_back(exprs.freshVar(exprs.scalar(dim)));
-    at.push_back(exprs.var(vars.back()));
-  }
-  ExprRef decay = exprs.read(op.getDecay(), at);
-  SmallVector<unsigned> own(vars);
-  own.push_back(exprs.freshVar(exprs.index(size + 1)));
-  ExprRef exponent = exprs.op(
-      "arith.sitofp", real,
-      {exprs.op("arith.index_cast", b.getI64Type(), {exprs.var(own.back())})});
-  Value powers =
-      writeTensor(b, op.getLoc(), exprs,
-                  exprs.op("math.powf", real, {decay, exponent}), own);
-  LinearChunk whole;
-  whole.length = b.getIndexAttr(size);
-  whole.tables.powers = powers;
-  ChunkWriter writer(b, op, whole);
-  return {powers, writer.between(), op.getErase() ? writer.erased() : Value()};
-}
 
 std::pair<Value, Value> writeChunk(OpBuilder &b, attn::LinearAttentionOp op,
                                    const LinearChunk &chunk) {

@@ -12,20 +12,21 @@ from runs import finish
 programs.start(*sys.argv[1:])
 rng = np.random.default_rng(1620)
 uniform = lambda *shape: rng.uniform(-1, 1, shape).astype(np.float32)
-LENGTHS = [0, 1, 2, 63, 64, 65, 127, 128, 130, 300]
+LENGTHS = [0, 1, 2, 16, 17, 63, 64, 65, 128, 130, 300]
 #: B, H, E, F beside the length.
 SIZES = [(1, 1, 1, 1), (2, 3, 4, 7), (1, 2, 16, 33)]
 
 
 def recurrence(q, k, v, decay=None, S=None, before=False, erase=None):
-    """q, k, erase [B, H, N, E], v [B, H, N, F], decay [B, H, N] or less: the outputs [B, H, N, F] and the last state."""
+    """q, k, erase [B, H, N, E], v [B, H, N, F], decay [B, H, N, E] or [B, H, N] or less: the outputs [B, H, N, F] and the last state."""
     B, H, N, E = q.shape
     S = np.zeros((B, H, E, v.shape[-1])) if S is None else S.astype(np.float64)
-    decay = np.broadcast_to(1.0 if decay is None else decay, (B, H, N))
+    decay = np.asarray(1.0 if decay is None else decay)
+    decay = np.broadcast_to(decay if decay.ndim == 4 else decay[..., None], (B, H, N, E))
     o = np.zeros(v.shape)
     for t in range(N):
         u = v[:, :, t] - (0 if erase is None else np.einsum("bhe,bhef->bhf", erase[:, :, t], S))
-        new = decay[:, :, t, None, None] * S + k[:, :, t, :, None] * u[:, :, None, :]
+        new = decay[:, :, t, :, None] * S + k[:, :, t, :, None] * u[:, :, None, :]
         o[:, :, t] = np.einsum("bhe,bhef->bhf", q[:, :, t], S if before else new)
         S = new
     return o, S
@@ -177,6 +178,64 @@ def delta_rule_reversed(q, k, v, r, gamma):
     return dict(o=turn(o[:, :, ::-1]), S=np.einsum("bhef->bfhe", S))
 
 
+# Decays of each channel of the keys.
+
+
+def channel_gates(B, H, N, E, F):
+    drawn = uniform(B, H, N, E)
+    return np.select([drawn > 0.95, drawn > 0.9, drawn > 0.8], [-np.inf, -200, 0], drawn - 1.5).astype(np.float32)
+
+
+@case(f"""model m({QKV}; g: f32[B, H, N, E], S0: f32[B, H, E, F]) {{
+  scan t in 0..N, S: f32[B, H, E, F] = S0 {{
+    S[b,h,e,f] = exp(g[b,h,t,e]) * S[b,h,e,f] + k[b,h,t,e] * v[b,h,t,f]
+    {SUM}
+  }}
+  return o, S
+}}""", g=channel_gates, S0=CASES["gates_before"][1]["S0"])
+def channels(q, k, v, g, S0):
+    o, S = recurrence(q, k, v, np.exp(g), S0)
+    return dict(o=o, S=S)
+
+
+@case("""model m(q, k: f32[B, N, H, E], v: f32[B, N, H, F]; gamma: f32[H, E], a: f32[B, N, E]) {
+  scan t in 0..N, S: f32[B, F, H, E] = 0 {
+    o[b,N-1-t,h,f] = sum(e) q[b,N-1-t,h,e] * S[b,f,h,e] / E
+    S[b,f,h,e] = gamma[h,e] * (S[b,f,h,e] * a[b,N-1-t,e] + k[b,N-1-t,h,e] * v[b,N-1-t,h,f])
+  }
+  return o, S
+}""", gamma=lambda B, H, N, E, F: np.abs(uniform(H, E)), a=lambda B, H, N, E, F: 1 - np.abs(uniform(B, N, E)) ** 3)
+def channels_before(q, k, v, gamma, a):
+    back, own = lambda x: turn(x)[:, :, ::-1], gamma[:, None, :]
+    o, S = recurrence(back(q) / q.shape[-1], own * back(k), back(v), own * back(a[:, :, None]), before=True)
+    return dict(o=turn(o[:, :, ::-1]), S=np.einsum("bhef->bfhe", S))
+
+
+@case(f"""model m({QKV}; gamma: f32[H, E]) {{ {STATE} {{
+    S[b,h,e,f] = S[b,h,e,f] * gamma[h,e] + k[b,h,t,e] * v[b,h,t,f]
+    {SUM}
+  }}
+  return o, S
+}}""", gamma=lambda B, H, N, E, F: np.where(uniform(H, E) > 0.5, np.float32(1), np.abs(uniform(H, E))))
+def channels_constant(q, k, v, gamma):
+    o, S = recurrence(q, k, v, gamma[None, :, None])
+    return dict(o=o, S=S)
+
+
+@case(f"""model m({QKV}; g: f32[B, H, N, E], beta: f32[B, H, N]) {{
+  {STATE} {{
+    P[b,h,e,f] = exp(g[b,h,t,e]) * S[b,h,e,f]
+    S[b,h,e,f] = P[b,h,e,f] + beta[b,h,t] / E * k[b,h,t,e] * (v[b,h,t,f] - (sum(c) k[b,h,t,c] * P[b,h,c,f]))
+    {SUM}
+  }}
+  return o, S
+}}""", g=channel_gates, beta=CASES["delta_rule"][1]["beta"])
+def delta_rule_channels(q, k, v, g, beta):
+    rate = beta[..., None] / k.shape[-1]
+    o, S = recurrence(q, k, rate * v, np.exp(g), erase=rate * k * np.exp(g))
+    return dict(o=o, S=S)
+
+
 def inputs(name, extra, B, H, N, E, F):
     shape = lambda d: (B, N, H, d) if "[B, N, H, E]" in CASES[name][0] else (B, H, N, d)
     given = dict(q=uniform(*shape(E)), k=uniform(*shape(E)), v=uniform(*shape(F)))
@@ -188,8 +247,9 @@ def inputs(name, extra, B, H, N, E, F):
 
 
 float64 = lambda given: {key: x.astype(np.float64) if x.dtype == np.float32 else x for key, x in given.items()}
+CHUNK = {name: 16 if "channels" in name else 64 for name in CASES}
 for name, (source, extra, oracle) in CASES.items():
-    program = programs.compile(name, source, "--explain=all", says="chunked: products within 64 steps")
+    program = programs.compile(name, source, "--explain=all", says=f"chunked: products within {CHUNK[name]} steps")
     slow = programs.compile(name + "-reference", source, "--backend=reference")
     for n in LENGTHS:
         for B, H, E, F in SIZES if n in (2, 65) else SIZES[-1:]:
@@ -199,8 +259,9 @@ for name, (source, extra, oracle) in CASES.items():
                 programs.compare(slow, given, oracle(**float64(given)))
 
 # Sizes that are known: one step, as many as a chunk has at most, chunks that all have as many, and a rest.
-for n, form in [(1, "one step"), (48, "parallel: 48 steps"), (192, "chunked"), (100, "chunked")]:
-    for name in ["plain", "retention", "gates_before", "delta_rule", "delta_rule_gated"]:
+for n in [1, 10, 48, 192, 100]:
+    for name in ["plain", "retention", "gates_before", "delta_rule", "delta_rule_gated", "channels", "delta_rule_channels"]:
+        form = "one step" if n == 1 else f"parallel: {n} steps" if n <= CHUNK[name] else "chunked"
         source, extra, oracle = CASES[name]
         program = programs.compile(f"{name}-{n}", source, f"--set=N={n}", "--set=E=16", "--set=F=32", "--explain=all", says=form)
         given = inputs(name, extra, 2, 3, n, 16, 32)
@@ -220,12 +281,12 @@ for name in ["plain", "retention", "causal_sum", "causal_sum_strict"]:
     if name == "causal_sum_strict":
         want["o"][0, 0, 0] = 0
     programs.compare(programs.folder + "/" + name, given, want)
-for name in ["delta_rule", "delta_rule_reversed"]:
+for name in ["delta_rule", "delta_rule_reversed", "delta_rule_channels", "channels", "channels_before"]:
     source, extra, oracle = CASES[name]
     given = inputs(name, extra, 1, 1, 150, 8, 8)
-    axis = 2 if name == "delta_rule" else 1
+    axis = 2 if given["q"].shape[2] == 150 else 1
     np.moveaxis(given["v"], axis, 0)[70, 0, 0, 3] = np.nan
-    np.moveaxis(given["k"], axis, 0)[100, 0, 0, 2] = np.inf
+    np.moveaxis(given["k"], axis, 0)[100, 0, 0, 2] = np.nan
     with np.errstate(invalid="ignore"):
         programs.compare(programs.folder + "/" + name, given, oracle(**float64(given)))
 # A step that a length leaves out keeps what its state is, and is none of a key of 0.
