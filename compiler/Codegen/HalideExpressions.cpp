@@ -232,6 +232,19 @@ static Expr constant(arith::ConstantOp op) {
   return Halide::Internal::make_const(type, value.convertToDouble());
 }
 
+static FloatAttr constantZero(Value value) {
+  FloatAttr zero;
+  return matchPattern(value, m_Constant(&zero)) && zero.getValue().isZero()
+             ? zero
+             : FloatAttr();
+}
+
+static bool isProductWithZero(Value value) {
+  auto product = value.getDefiningOp<arith::MulFOp>();
+  return product &&
+         (constantZero(product.getLhs()) || constantZero(product.getRhs()));
+}
+
 /// Long: one case for each op of arith.
 Expr HalideExpressions::translateArith(Operation *op) {
   auto operand = [&](unsigned k) { return get(op->getOperand(k)); };
@@ -280,14 +293,19 @@ Expr HalideExpressions::translateArith(Operation *op) {
         return floats(Call::strict_sub, [](Expr a, Expr b) { return a - b; });
       })
       .Case([&](arith::MulFOp) {
+        // Halide takes 0 times anything for 0, and LLVM a product with that.
+        for (unsigned k : {0, 1})
+          if (FloatAttr zero = constantZero(op->getOperand(k)))
+            return strict(Call::strict_mul, operand(1 - k),
+                          byBits(zero.getValue(), operand(k).type()));
+        if (llvm::any_of(op->getOperands(), isProductWithZero))
+          return strict(Call::strict_mul, operand(0), operand(1));
         return floats(Call::strict_mul, [](Expr a, Expr b) { return a * b; });
       })
       .Case([&](arith::DivFOp) -> Expr {
         // Halide refuses to divide by a zero that it sees. The product with
         // the infinity of its sign is the same in every case.
-        FloatAttr zero;
-        if (matchPattern(op->getOperand(1), m_Constant(&zero)) &&
-            zero.getValue().isZero()) {
+        if (FloatAttr zero = constantZero(op->getOperand(1))) {
           Expr x = operand(0);
           APFloat inf = APFloat::getInf(zero.getValue().getSemantics(),
                                         zero.getValue().isNegative());

@@ -253,7 +253,7 @@ Terms NormalForm::opaque(ExprRef op, ArrayRef<Terms> operands) {
     static constexpr StringLiteral odd[] = {
         "arith.truncf", "arith.sitofp", "math.sqrt", "math.tanh",
         "math.erf",     "math.sin",     "math.absf", "math.expm1"};
-    if (of[0].isConstant() && of[0].constant().num == 0 &&
+    if (of.size() == 1 && of[0].isConstant() && of[0].constant().num == 0 &&
         llvm::is_contained(odd, op->name->getStringRef())) {
       Terms zero = of[0];
       zero.isReal = true;

@@ -46,26 +46,43 @@ Value stepsOf(OpBuilder &b, attn::LinearAttentionOp op, Value tensor,
                                         strides);
 }
 
+Value floatConstant(OpBuilder &b, Location loc, double value) {
+  return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
+}
+
 /// The products of decays that are the same in each step, of \p steps of them.
 DecayProducts sameInEach(OpBuilder &b, attn::LinearAttentionOp op,
                          int64_t steps) {
   using Op = attn::LinearAttentionOp;
-  if (!op.getDecay() || op.map(Op::Decay).isFunctionOfDim(op.stepDim()))
+  if (!op.getDecay() || op.map(Op::Decay).isFunctionOfDim(op.stepDim()) ||
+      decaysByChannel(op))
     return {};
-  return DecayProducts(b, op, op.getDecay(), b.getIndexAttr(steps));
+  return DecayProducts(b, op, op.getDecay(), /*key=*/{}, b.getIndexAttr(steps),
+                       floatConstant(b, op.getLoc(), 1));
 }
 
+/// A chunk; \p hasState says whether there is a state yet, null: always, if one
+/// is given.
 LinearChunk chunkAt(OpBuilder &b, attn::LinearAttentionOp op,
                     const DecayProducts &same, OpFoldResult first,
-                    OpFoldResult length, Value state) {
+                    OpFoldResult length, Value state, Value hasState = {}) {
+  Location loc = op.getLoc();
   Value parts[attn::LinearAttentionOp::NumParts];
   for (auto [which, part] : llvm::enumerate(parts))
     if (Value whole = op.part(which))
       part = stepsOf(b, op, whole, op.map(which), first, length);
   auto [query, key, value, decay, erase] = parts;
-  DecayProducts decays =
-      same || !decay ? same : DecayProducts(b, op, decay, length);
-  return {query, key, value, erase, state, decays, length};
+  LinearChunk chunk{query, key, value, erase, state, same, length, hasState};
+  chunk.sameDecay = same ? decay : Value();
+  if (!decay || same)
+    return chunk;
+  Value start = floatConstant(b, loc, state != nullptr);
+  if (hasState)
+    start = arith::SelectOp::create(b, loc, hasState, start,
+                                    floatConstant(b, loc, 0));
+  chunk.decays = DecayProducts(
+      b, op, decay, decaysByChannel(op) ? key : Value(), length, start);
+  return chunk;
 }
 
 /// All steps as one chunk.
@@ -96,11 +113,12 @@ void writeChunks(attn::LinearAttentionOp op, int64_t size) {
       tensor::EmptyOp::create(b, loc, sizes, outputType.getElementType());
   Value low = arith::ConstantIndexOp::create(b, loc, 0);
   auto write = [&](ValueRange carried, Value first, OpFoldResult length) {
-    LinearChunk chunk = chunkAt(b, op, same, first, length, carried[0]);
+    Value hasState;
     if (!op.getStart())
-      chunk.hasState =
+      hasState =
           arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, first, low);
-    auto [rows, state] = writeChunk(b, op, chunk);
+    auto [rows, state] = writeChunk(
+        b, op, chunkAt(b, op, same, first, length, carried[0], hasState));
     SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0)),
         strides(sizes.size(), b.getIndexAttr(1)), part(sizes);
     offsets[op.stepDim()] = mutated("chunk.first-place")
@@ -120,19 +138,14 @@ void writeChunks(attn::LinearAttentionOp op, int64_t size) {
   op.erase();
 }
 
-/// Whether the decay has a dim of \p count from \p first.
-bool decaysBy(attn::LinearAttentionOp op, unsigned first, unsigned count) {
-  if (!op.getDecay())
-    return false;
-  AffineMap map = op.map(attn::LinearAttentionOp::Decay);
-  return llvm::any_of(llvm::seq(first, first + count),
-                      [&](unsigned dim) { return map.isFunctionOfDim(dim); });
-}
-
-/// Whether channels of keys decay each by its own: pairs of steps are products
-/// of three then, which no product of matrices is.
-bool decaysByChannel(attn::LinearAttentionOp op) {
-  return decaysBy(op, op.firstContract(), op.getNumContract());
+/// Whether values decay each by its own.
+bool decaysByValue(attn::LinearAttentionOp op) {
+  return op.getDecay() &&
+         llvm::any_of(llvm::seq(op.firstValue(), op.numLoops()),
+                      [&](unsigned dim) {
+                        return op.map(attn::LinearAttentionOp::Decay)
+                            .isFunctionOfDim(dim);
+                      });
 }
 
 /// How many steps a chunk has: what a step's state costs, as often as the pairs
@@ -177,7 +190,7 @@ struct ChunkLinearAttention
         continue;
       }
       int64_t size = chunkSize(op);
-      if (decaysBy(op, op.firstValue(), op.getNumValue())) {
+      if (decaysByValue(op)) {
         remarkDone(op, passName, "recurrence",
                    "step by step: values decay each by its own");
         rewriter.setInsertionPoint(op);

@@ -15,49 +15,33 @@ namespace {
 
 class ProductWriter {
 public:
-  ProductWriter(OpBuilder &b, attn::LinearAttentionOp op, Value decay,
-                OpFoldResult length)
-      : b(b), op(op), decay(decay), length(length), exprs(b.getContext()),
-        step(exprs.freshVar(exprs.fold(length))),
-        key(exprs.freshVar(exprs.fold(length))) {
-    bool isBatch = true;
-    SmallVector<unsigned> dims;
-    for (AffineExpr result :
-         op.map(attn::LinearAttentionOp::Decay).getResults())
-      dims.push_back(cast<AffineDimExpr>(result).getPosition());
-    for (unsigned dim : dims)
-      loops.try_emplace(dim,
-                        dim == op.stepDim()
-                            ? step
-                            : exprs.freshVar(exprs.scalar(op.getSizes()[dim])));
-    for (unsigned dim : dims)
-      at.push_back(exprs.var(loops[dim]));
-    llvm::sort(dims);
-    for (unsigned dim : dims) {
-      if (isBatch && dim > op.stepDim())
-        pairVars.push_back(key);
-      isBatch &= dim <= op.stepDim();
-      if (dim == op.stepDim())
-        continue;
-      vars.push_back(loops[dim]);
-      pairVars.push_back(loops[dim]);
-    }
-    if (isBatch)
-      pairVars.push_back(key);
+  ProductWriter(OpBuilder &b, attn::LinearAttentionOp op, OpFoldResult length)
+      : b(b), op(op), length(length), exprs(b.getContext()) {
+    for (auto [dim, size] : llvm::enumerate(op.getSizes()))
+      loops.push_back(exprs.freshVar(dim == op.stepDim() ? exprs.fold(length)
+                                                         : exprs.scalar(size)));
+    key = exprs.freshVar(exprs.fold(length));
   }
 
-  /// Row 0 is \p start; step t makes \p next of row t, which it gets.
-  Value recurrence(ArrayRef<unsigned> own, double start,
-                   function_ref<ExprRef(ExprRef)> next);
-  Value ofKeys();
-  Value ofState();
-  unsigned keyAxis() {
-    return 1 + (llvm::find(pairVars, key) - pairVars.begin());
-  }
+  /// What is left of \p keys, or of 1 where they are null, over \p dims.
+  Value ofKeys(ArrayRef<unsigned> dims, Value decay, Value keys);
+  /// What is left of \p start.
+  Value ofState(ArrayRef<unsigned> dims, Value decay, Value start);
 
 private:
-  ExprRef decayed(ExprRef old) {
-    return exprs.op("arith.mulf", b.getF32Type(), {exprs.read(decay, at), old});
+  using Op = attn::LinearAttentionOp;
+  /// Row 0 is \p start; step t makes \p next of row t, which it gets.
+  Value recurrence(ArrayRef<unsigned> own, ExprRef start,
+                   function_ref<ExprRef(ExprRef)> next);
+  ExprRef read(unsigned which, Value tensor) {
+    SmallVector<ExprRef> at;
+    for (AffineExpr result : op.map(which).getResults())
+      at.push_back(exprs.var(loops[cast<AffineDimExpr>(result).getPosition()]));
+    return exprs.read(tensor, at);
+  }
+  ExprRef decayed(Value decay, ExprRef old) {
+    return exprs.op("arith.mulf", b.getF32Type(),
+                    {read(Op::Decay, decay), old});
   }
   ExprRef number(double value) {
     return exprs.constant(FloatAttr::get(b.getF32Type(), value));
@@ -65,19 +49,16 @@ private:
 
   OpBuilder &b;
   attn::LinearAttentionOp op;
-  Value decay;
   OpFoldResult length;
   Exprs exprs;
-  unsigned step, key;
-  DenseMap<unsigned, unsigned> loops; ///< dim of the op -> variable
-  SmallVector<ExprRef> at;            ///< where the decay is read
-  SmallVector<unsigned> vars, pairVars;
+  SmallVector<unsigned> loops; ///< a variable for each loop dim
+  unsigned key = 0;            ///< and one of keys
 };
 
-Value ProductWriter::recurrence(ArrayRef<unsigned> own, double start,
+Value ProductWriter::recurrence(ArrayRef<unsigned> own, ExprRef start,
                                 function_ref<ExprRef(ExprRef)> next) {
   Location loc = op.getLoc();
-  Value first = writeTensor(b, loc, exprs, number(start), own);
+  Value first = writeTensor(b, loc, exprs, start, own);
   std::optional<int64_t> steps = getConstantIntValue(length);
   Value rows =
       steps ? arith::ConstantIndexOp::create(b, loc, *steps + 1).getResult()
@@ -98,7 +79,7 @@ Value ProductWriter::recurrence(ArrayRef<unsigned> own, double start,
   Block *block = b.createBlock(&recurrence.getNext());
   ExprWriter writer(b, loc);
   Type index = b.getIndexType();
-  writer.bind(step, block->addArgument(index, loc));
+  writer.bind(loops[op.stepDim()], block->addArgument(index, loc));
   SmallVector<ExprRef> place;
   for (unsigned v : own) {
     writer.bind(v, block->addArgument(index, loc));
@@ -110,22 +91,32 @@ Value ProductWriter::recurrence(ArrayRef<unsigned> own, double start,
   return recurrence.getHistories()[0];
 }
 
-Value ProductWriter::ofKeys() {
+Value ProductWriter::ofKeys(ArrayRef<unsigned> dims, Value decay, Value keys) {
+  SmallVector<unsigned> own;
+  for (unsigned dim : dims)
+    own.push_back(dim == op.stepDim() ? key : loops[dim]);
   auto isKey = [&](arith::CmpIPredicate predicate) {
-    return exprs.compare(predicate, exprs.var(key), exprs.var(step));
+    return exprs.compare(predicate, exprs.var(key),
+                         exprs.var(loops[op.stepDim()]));
   };
-  return recurrence(pairVars, 0.0, [&](ExprRef old) {
-    ExprRef own = exprs.select(isKey(arith::CmpIPredicate::eq), number(1.0),
-                               number(0.0), /*guard=*/false);
+  return recurrence(own, number(0.0), [&](ExprRef old) {
+    ExprRef entering = exprs.select(isKey(arith::CmpIPredicate::eq),
+                                    keys ? read(Op::Key, keys) : number(1.0),
+                                    number(0.0), /*guard=*/false);
     return exprs.select(isKey(mutated("chunk.decay-begins-early")
                                   ? arith::CmpIPredicate::sle
                                   : arith::CmpIPredicate::slt),
-                        decayed(old), own, /*guard=*/false);
+                        decayed(decay, old), entering, /*guard=*/false);
   });
 }
 
-Value ProductWriter::ofState() {
-  return recurrence(vars, 1.0, [&](ExprRef old) { return decayed(old); });
+Value ProductWriter::ofState(ArrayRef<unsigned> dims, Value decay,
+                             Value start) {
+  SmallVector<unsigned> own;
+  for (unsigned dim : dims)
+    own.push_back(loops[dim]);
+  return recurrence(own, exprs.scalar(start),
+                    [&](ExprRef old) { return decayed(decay, old); });
 }
 
 /// Rows \p first to \p first + \p count of \p products, of their first \p keys
@@ -165,18 +156,43 @@ Value row(OpBuilder &b, Value products, OpFoldResult number, unsigned keyAxis) {
 
 } // namespace
 
+bool decaysByChannel(attn::LinearAttentionOp op) {
+  unsigned first = op.firstContract();
+  return op.getDecay() &&
+         llvm::any_of(llvm::seq(first, op.firstValue()), [&](unsigned dim) {
+           return op.map(attn::LinearAttentionOp::Decay).isFunctionOfDim(dim);
+         });
+}
+
 DecayProducts::DecayProducts(OpBuilder &b, attn::LinearAttentionOp op,
-                             Value decay, OpFoldResult length) {
-  ProductWriter writer(b, op, decay, length);
-  pairs = writer.ofKeys();
-  all = writer.ofState();
-  keyAxis = writer.keyAxis();
+                             Value decay, Value key, OpFoldResult length,
+                             Value start)
+    : stepDim(op.stepDim()), ofChannels(key) {
+  using Op = attn::LinearAttentionOp;
+  AffineMap decayMap = op.map(Op::Decay), keyMap = op.map(Op::Key);
+  for (unsigned dim : llvm::seq(op.numLoops())) {
+    bool ofDecay = decayMap.isFunctionOfDim(dim);
+    if (dim != stepDim && ofDecay)
+      dims.push_back(dim);
+    if (dim != stepDim && (ofDecay || (key && keyMap.isFunctionOfDim(dim))))
+      pairDims.push_back(dim);
+  }
+  // Keys are lanes where a channel is a row of them.
+  pairDims.insert(key ? pairDims.end() : llvm::upper_bound(pairDims, stepDim),
+                  stepDim);
+  ProductWriter writer(b, op, length);
+  pairs = writer.ofKeys(pairDims, decay, key);
+  all = writer.ofState(dims, decay, start);
+}
+
+unsigned DecayProducts::keyAxis() const {
+  return 1 + (llvm::find(pairDims, stepDim) - pairDims.begin());
 }
 
 Value DecayProducts::ofKeys(OpBuilder &b, OpFoldResult length,
                             bool before) const {
   return rows(b, pairs, before != mutated("chunk.other-end") ? 0 : 1, length,
-              keyAxis);
+              keyAxis());
 }
 
 Value DecayProducts::ofState(OpBuilder &b, OpFoldResult length,
@@ -185,11 +201,11 @@ Value DecayProducts::ofState(OpBuilder &b, OpFoldResult length,
 }
 
 Value DecayProducts::lastOfKeys(OpBuilder &b, OpFoldResult length) const {
-  return row(b, pairs, length, keyAxis);
+  return row(b, pairs, length, keyAxis());
 }
 
-Value DecayProducts::lastOfState(OpBuilder &b, OpFoldResult length) const {
-  return row(b, all, mutated("chunk.state-stays") ? b.getIndexAttr(0) : length,
+Value DecayProducts::afterStep(OpBuilder &b, OpFoldResult steps) const {
+  return row(b, all, mutated("chunk.state-stays") ? b.getIndexAttr(0) : steps,
              /*keyAxis=*/0);
 }
 

@@ -11,39 +11,55 @@ namespace attn {
 class LinearAttentionOp;
 }
 
-/// Products of the decays of some steps; null where nothing decays. They are
+/// Products of the decays of some steps; none where nothing decays. They are
 /// multiplied step by step: a decay of 0 is no division by 0, and what is lost
 /// stays lost.
+///
+/// Those of steps are what is left after each of the first \p length steps, or
+/// \p before it, with the steps as the first axis; those of the last step are
+/// what is left behind it.
 class DecayProducts {
 public:
   DecayProducts() = default;
-  /// Those of \p length steps, whose decays are \p decay.
+  /// Those of \p length steps, whose decays are \p decay. \p key are their keys
+  /// where channels of keys decay each by its own, null else. Those of the
+  /// state begin with \p start: 1, or 0 where it is zeros, of which 0 is left,
+  /// or NaN.
   DecayProducts(mlir::OpBuilder &builder, attn::LinearAttentionOp op,
-                mlir::Value decay, mlir::OpFoldResult length);
+                mlir::Value decay, mlir::Value key, mlir::OpFoldResult length,
+                mlir::Value start);
 
   explicit operator bool() const { return pairs != nullptr; }
 
-  // Of the first \p length steps, as tensors with an axis for each batch, then
-  // for each contract dim that the decay has. Those of steps are what is left
-  // after each, or \p before it.
-
-  /// What is left of a key: an axis of steps, the first, and one of keys,
-  /// behind the batch axes. 0 of a key that is not there yet.
+  /// What is left of a key: 0 of one that is not there yet. It is the key
+  /// itself where `holdsKeys`, and a factor of it else.
   mlir::Value ofKeys(mlir::OpBuilder &b, mlir::OpFoldResult length,
                      bool before) const;
-  /// What is left of the state before the first step: an axis of steps, the
-  /// first.
+  mlir::Value lastOfKeys(mlir::OpBuilder &b, mlir::OpFoldResult length) const;
+  /// Their axes, as loop dims of the op; its step is that of the keys.
+  llvm::ArrayRef<unsigned> keyDims() const { return pairDims; }
+  bool holdsKeys() const { return ofChannels; }
+
+  /// What is left of the state before the first step, a factor. `afterStep`: of
+  /// \p steps, without that axis.
   mlir::Value ofState(mlir::OpBuilder &b, mlir::OpFoldResult length,
                       bool before) const;
-  /// The same behind the last step.
-  mlir::Value lastOfKeys(mlir::OpBuilder &b, mlir::OpFoldResult length) const;
-  mlir::Value lastOfState(mlir::OpBuilder &b, mlir::OpFoldResult length) const;
+  mlir::Value afterStep(mlir::OpBuilder &b, mlir::OpFoldResult steps) const;
+  llvm::ArrayRef<unsigned> stateDims() const { return dims; }
 
 private:
+  unsigned keyAxis() const;
+
   /// Row t: before step t.
   mlir::Value pairs, all;
-  unsigned keyAxis = 0;
+  llvm::SmallVector<unsigned> pairDims, dims;
+  unsigned stepDim = 0;
+  bool ofChannels = false;
 };
+
+/// Whether channels of keys decay each by its own: pairs of steps are products
+/// of three then, which no product of matrices is.
+bool decaysByChannel(attn::LinearAttentionOp op);
 
 } // namespace heed
 #endif

@@ -9,7 +9,7 @@
 //   u_t + sum_(j < t) D(t - 1, j) (r_t . k_j) u_j = v_t - D(t - 1, -1) r_t . S
 // in place of v.
 // DecayProducts.h has D. Where channels of keys decay each by its own, D has
-// contract dims, and stands in the sums over them.
+// contract dims, and D(t, j) k_j is a tensor in place of k.
 #include "passes/Recurrence/WriteChunk.h"
 #include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/Products.h"
@@ -36,8 +36,9 @@ private:
   using Op = attn::LinearAttentionOp;
   ExprRef read(unsigned which, Value tensor, unsigned at);
   ExprRef readState();
+  ExprRef stateFactor(Value products, bool ofSteps);
+  ExprRef leftOfZeros(ExprRef left);
   ExprRef ofState(ExprRef query, bool before);
-  ExprRef leftOfState(ExprRef query, bool before);
   ExprRef written(unsigned at);
   ExprRef less(ExprRef a, ExprRef b, bool orEqual = false);
   ExprRef times(ArrayRef<ExprRef> factors) {
@@ -46,12 +47,17 @@ private:
       flatten(exprs, e, product);
     return multiply(exprs, product.over, product.under);
   }
+  ExprRef number(double value) {
+    return exprs.constant(FloatAttr::get(b.getF32Type(), value));
+  }
+  ExprRef mul(ExprRef x, ExprRef y) {
+    return exprs.op("arith.mulf", b.getF32Type(), {x, y});
+  }
   ExprRef sum(ArrayRef<unsigned> over, ExprRef body) {
     return exprs.reduce(OperationName("arith.addf", exprs.context), over, body);
   }
   ExprRef scores(ExprRef query, bool before);
-  ExprRef readDecay(Value products, bool ofSteps, bool ofKeys);
-  bool decaysByChannel();
+  ExprRef readDecay(Value products, ArrayRef<unsigned> dims, bool ofSteps);
   ExprRef tensorAt(ExprRef element, ArrayRef<unsigned> vars);
   SmallVector<unsigned> vars(unsigned first, unsigned count) {
     return SmallVector<unsigned>(ArrayRef(loops).slice(first, count));
@@ -125,48 +131,29 @@ ExprRef ChunkWriter::tensorAt(ExprRef element, ArrayRef<unsigned> own) {
   return exprs.read(writeTensor(b, op.getLoc(), exprs, element, used), at);
 }
 
-/// What is left where the loops are, of products with axes of steps and of
-/// keys.
-ExprRef ChunkWriter::readDecay(Value products, bool ofSteps, bool ofKeys) {
+/// What is left where the loops are, of products with these axes.
+ExprRef ChunkWriter::readDecay(Value products, ArrayRef<unsigned> dims,
+                               bool ofSteps) {
   SmallVector<ExprRef> at;
   if (ofSteps)
     at.push_back(exprs.var(step));
-  SmallVector<unsigned> dims;
-  for (AffineExpr result : op.map(Op::Decay).getResults())
-    dims.push_back(cast<AffineDimExpr>(result).getPosition());
-  llvm::sort(dims);
   for (unsigned dim : dims)
-    if (dim < op.stepDim())
-      at.push_back(exprs.var(loops[dim]));
-  if (ofKeys)
-    at.push_back(exprs.var(key));
-  for (unsigned dim : dims)
-    if (dim > op.stepDim())
-      at.push_back(exprs.var(loops[dim]));
+    at.push_back(exprs.var(dim == op.stepDim() ? key : loops[dim]));
   return exprs.read(products, at);
-}
-
-/// Whether channels of keys decay each by its own.
-bool ChunkWriter::decaysByChannel() {
-  return chunk.decays && llvm::any_of(contractVars(), [&](unsigned v) {
-           return op.map(Op::Decay).isFunctionOfDim(llvm::find(loops, v) -
-                                                    loops.begin());
-         });
 }
 
 /// The products of \p query and of the key, by what is left of that.
 ExprRef ChunkWriter::scores(ExprRef query, bool before) {
-  SmallVector<ExprRef> factors{query, read(Op::Key, chunk.key, key)};
+  ExprRef k = read(Op::Key, chunk.key, key);
   if (!chunk.decays)
-    return sum(contractVars(), times(factors));
+    return sum(contractVars(), times({query, k}));
   ExprRef left = readDecay(chunk.decays.ofKeys(b, chunk.length, before),
-                           /*ofSteps=*/true, /*ofKeys=*/true);
-  if (!decaysByChannel())
-    return times({sum(contractVars(), times(factors)), left});
-  factors.push_back(left);
+                           chunk.decays.keyDims(), /*ofSteps=*/true);
+  if (!chunk.decays.holdsKeys())
+    return times({sum(contractVars(), times({query, k})), left});
   SmallVector<unsigned> own = vars(0, op.getNumBatch());
   own.append({step, key});
-  return tensorAt(sum(contractVars(), times(factors)), own);
+  return tensorAt(sum(contractVars(), times({query, left})), own);
 }
 
 /// The value that the step \p at writes.
@@ -179,17 +166,65 @@ ExprRef ChunkWriter::written(unsigned at) {
   return exprs.read(solved, indices);
 }
 
-/// What is left of the state at a step, times \p query.
-ExprRef ChunkWriter::leftOfState(ExprRef query, bool before) {
-  if (!chunk.decays)
-    return ofState(query, before);
-  ExprRef left = readDecay(chunk.decays.ofState(b, chunk.length, before),
-                           /*ofSteps=*/true, /*ofKeys=*/false);
-  if (!decaysByChannel())
-    return times({left, ofState(query, before)});
-  SmallVector<unsigned> own = vars(0, op.firstContract());
-  own.append(contractVars());
-  return ofState(tensorAt(times({query, left}), own), before);
+/// What is left of the state, a factor. Decays that are the same in each step
+/// begin with 1 in all chunks: what they leave of zeros is told by one of them.
+ExprRef ChunkWriter::stateFactor(Value products, bool ofSteps) {
+  ExprRef left = readDecay(products, chunk.decays.stateDims(), ofSteps);
+  if (!chunk.sameDecay || (chunk.state && !chunk.hasState))
+    return left;
+  ExprRef decay = read(Op::Decay, chunk.sameDecay, step);
+  std::optional<double> known = Exprs::constantFloat(decay);
+  ExprRef none =
+      known && std::isfinite(*known) ? number(0.0) : mul(decay, number(0.0));
+  return chunk.state ? exprs.select(exprs.scalar(chunk.hasState), left, none,
+                                    /*guard=*/false)
+                     : none;
+}
+
+/// What a query reads of zeros, of which \p left is left: 0, or NaN.
+ExprRef ChunkWriter::leftOfZeros(ExprRef left) {
+  if (!chunk.decays.holdsKeys())
+    return left;
+  SmallVector<unsigned> summed, own = vars(0, op.firstContract());
+  for (unsigned v : contractVars())
+    if (left->uses(v))
+      summed.push_back(v);
+  return tensorAt(sum(summed, left), own);
+}
+
+/// What \p query reads of what is left of the state. There is none before the
+/// first step: the first query is multiplied with its zeros alone where it
+/// reads it \p before.
+ExprRef ChunkWriter::ofState(ExprRef query, bool before) {
+  SmallVector<unsigned> contract = contractVars();
+  ExprRef isFirst = less(exprs.var(step), exprs.index(1));
+  ExprRef left = nullptr, none = number(0.0);
+  if (chunk.decays) {
+    left = stateFactor(chunk.decays.ofState(b, chunk.length, before),
+                       /*ofSteps=*/true);
+    if (!chunk.state || chunk.hasState)
+      none = leftOfZeros(left);
+  }
+  if (!chunk.state)
+    return before
+               ? exprs.select(isFirst, sum(contract, mul(query, number(0.0))),
+                              none, /*guard=*/false)
+               : none;
+  bool inSum = left && chunk.decays.holdsKeys();
+  if (inSum) {
+    SmallVector<unsigned> own = vars(0, op.firstContract());
+    own.append(contract);
+    query = tensorAt(times({query, left}), own);
+  }
+  ExprRef all = sum(contract, times({query, readState()}));
+  if (left && !inSum)
+    all = times({left, all});
+  if (!chunk.hasState)
+    return all;
+  ExprRef reads = exprs.scalar(chunk.hasState);
+  if (before)
+    reads = exprs.op("arith.ori", reads->type, {reads, isFirst});
+  return exprs.select(reads, all, none, /*guard=*/false);
 }
 
 void ChunkWriter::solve() {
@@ -200,7 +235,7 @@ void ChunkWriter::solve() {
   Value matrix =
       writeTensor(b, loc, exprs, scores(erase, /*before=*/true), pairs);
   ExprRef value = read(Op::Values, chunk.value, step),
-          kept = leftOfState(erase, /*before=*/true);
+          kept = ofState(erase, /*before=*/true);
   if (Exprs::constantFloat(kept) != 0.0)
     value = exprs.op("arith.subf", b.getF32Type(), {value, kept});
   Value right = writeTensor(b, loc, exprs, value, outputVars());
@@ -213,13 +248,13 @@ Value ChunkWriter::output() {
   ExprRef t = exprs.var(step), j = exprs.var(key);
   ExprRef query = read(Op::Query, chunk.query, step);
   ExprRef product = times({scores(query, before), written(key)});
-  ExprRef zero = exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
+  ExprRef zero = number(0.0);
   ExprRef seen =
       mutated("chunk.see-all") ? exprs.truth(true) : less(j, t, !before);
   ExprRef within = sum(key, exprs.select(seen, product, zero, /*guard=*/false));
   if (chunk.pairsAlone)
     return writeTensor(b, op.getLoc(), exprs, within, outer);
-  ExprRef old = leftOfState(query, before);
+  ExprRef old = ofState(query, before);
   if (Exprs::constantFloat(old) != 0.0)
     within =
         exprs.op("arith.addf", b.getF32Type(), {tensorAt(within, outer), old});
@@ -232,48 +267,23 @@ Value ChunkWriter::output() {
   return writeTensor(b, op.getLoc(), exprs, within, outer);
 }
 
-/// What \p query reads of the state. There is none before the first step: the
-/// first query is multiplied with its zeros alone where it reads it \p before.
-ExprRef ChunkWriter::ofState(ExprRef query, bool before) {
-  SmallVector<unsigned> contract = contractVars();
-  ExprRef zero = exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
-  ExprRef isFirst = less(exprs.var(step), exprs.index(1));
-  if (!chunk.state) {
-    if (!before)
-      return zero;
-    ExprRef zeros =
-        sum(contract, exprs.op("arith.mulf", b.getF32Type(), {query, zero}));
-    return exprs.select(isFirst, zeros, zero, /*guard=*/false);
-  }
-  ExprRef all = sum(contract, times({query, readState()}));
-  if (!chunk.hasState)
-    return all;
-  ExprRef reads = exprs.scalar(chunk.hasState);
-  if (before)
-    reads = exprs.op("arith.ori", reads->type, {reads, isFirst});
-  return exprs.select(reads, all, zero, /*guard=*/false);
-}
-
 Value ChunkWriter::state() {
   SmallVector<unsigned> own(loops), keyVars = vars(0, op.getNumBatch());
   own.erase(own.begin() + op.stepDim());
   keyVars.push_back(key);
   keyVars.append(contractVars());
   ExprRef k = read(Op::Key, chunk.key, key), old = nullptr;
-  if (chunk.state)
-    old = readState();
-  else if (chunk.decays) // of zeros, too, a NaN is one
-    old = exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
   if (chunk.decays) {
-    k = tensorAt(times({k, readDecay(chunk.decays.lastOfKeys(b, chunk.length),
-                                     /*ofSteps=*/false, /*ofKeys=*/true)}),
-                 keyVars);
-    old = times({readDecay(chunk.decays.lastOfState(b, chunk.length),
-                           /*ofSteps=*/false, /*ofKeys=*/false),
-                 old});
+    ExprRef left = readDecay(chunk.decays.lastOfKeys(b, chunk.length),
+                             chunk.decays.keyDims(), /*ofSteps=*/false);
+    k = chunk.decays.holdsKeys() ? left : tensorAt(times({k, left}), keyVars);
+    old = stateFactor(chunk.decays.afterStep(b, chunk.length),
+                      /*ofSteps=*/false);
   }
+  if (chunk.state)
+    old = old ? times({old, readState()}) : readState();
   ExprRef all = sum(key, times({k, written(key)}));
-  if (old)
+  if (old && Exprs::constantFloat(old) != 0.0)
     all = exprs.op("arith.addf", b.getF32Type(), {old, all});
   return writeTensor(b, op.getLoc(), exprs, all, own);
 }

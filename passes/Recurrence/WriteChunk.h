@@ -10,10 +10,11 @@ namespace heed {
 /// each by its map; `state` may be null: it is zero.
 struct LinearChunk {
   mlir::Value query, key, value, erase, state;
-  DecayProducts decays;      ///< of its steps, or of more
-  mlir::OpFoldResult length; ///< how many steps it has
-  mlir::Value hasState = {}; ///< whether there is one yet; null: always
-  bool pairsAlone = false;   ///< no start, not of zeros either
+  DecayProducts decays;       ///< of its steps, or of more
+  mlir::OpFoldResult length;  ///< how many steps it has
+  mlir::Value hasState = {};  ///< whether there is one yet; null: always
+  mlir::Value sameDecay = {}; ///< if it is the same in each step
+  bool pairsAlone = false;    ///< no start, not of zeros either
 };
 
 /// What the steps of \p chunk make, by products: their outputs, and the state
