@@ -125,6 +125,21 @@ static bool keeps(Value func, ValueRange at, ValueRange values) {
   });
 }
 
+/// Folds what \p values are made of, in \p b's block.
+static void fold(OpBuilder &b, SmallVectorImpl<Value> &values) {
+  OpBuilder::InsertionGuard guard(b);
+  for (Operation &op : llvm::make_early_inc_range(*b.getInsertionBlock())) {
+    b.setInsertionPoint(&op);
+    SmallVector<Value> folded;
+    if (failed(b.tryFold(&op, folded)) || folded.empty())
+      continue;
+    for (auto [result, value] : llvm::zip(op.getResults(), folded))
+      llvm::replace(values, Value(result), value);
+    op.replaceAllUsesWith(folded);
+    op.erase();
+  }
+}
+
 LogicalResult KernelTranslator::update(Location loc, KernelFunc &f,
                                        ArrayRef<Extent> reductions,
                                        UpdateBody body) {
@@ -149,14 +164,18 @@ LogicalResult KernelTranslator::update(Location loc, KernelFunc &f,
         ok = succeeded(values);
         if (!ok)
           return {};
+        auto depends = [&](Value loop) {
+          return llvm::any_of(*values, [&](Value value) {
+            return argumentsOf(value).contains(loop);
+          });
+        };
+        if (llvm::none_of(loops, depends))
+          fold(inner, *values);
         kept = keeps(f.func.getResult(), args.take_front(rank), *values);
         // Halide takes a reduction var that no value depends on for none
         // at all: a count of ones names its var in a condition.
         for (Value loop : loops) {
-          if (mutated("kernel-algorithm.unused-loop-vanishes") ||
-              llvm::any_of(*values, [&](Value value) {
-                return argumentsOf(value).contains(loop);
-              }))
+          if (mutated("kernel-algorithm.unused-loop-vanishes") || depends(loop))
             continue;
           Value inside = arith::CmpIOp::create(
               inner, loc, arith::CmpIPredicate::sge, loop, zero);

@@ -289,6 +289,17 @@ for name in ["delta_rule", "delta_rule_reversed", "delta_rule_channels", "channe
     np.moveaxis(given["k"], axis, 0)[100, 0, 0, 2] = np.nan
     with np.errstate(invalid="ignore"):
         programs.compare(programs.folder + "/" + name, given, oracle(**float64(given)))
+# What a decay of the first step leaves of zeros is NaN, if it is NaN or infinite.
+for name in ["retention", "gates_before", "channels_constant", "channels", "channels_before", "delta_rule_channels"]:
+    source, extra, oracle = CASES[name]
+    for length in (1, 40, 150):
+        for bad in (np.nan, np.inf):
+            given = inputs(name, extra, 1, 1, length, 8, 8)
+            if "S0" in given:
+                given["S0"][...] = 0
+            given["a" if "a" in given else "g" if "g" in given else "gamma"].reshape(-1)[{"channels_before": -3}.get(name, 0)] = bad
+            with np.errstate(invalid="ignore"):
+                programs.compare(programs.folder + "/" + name, given, oracle(**float64(given)))
 # A step that a length leaves out keeps what its state is, and is none of a key of 0.
 programs.compile("delta-left-out", CASES["delta_rule"][0].replace("S[b,h,e,f] = S", "S[b,h,e,f] = if beta[b,h,t] < 0 then S[b,h,e,f] else S"), "--explain=all",
                  says="step by step")
