@@ -63,6 +63,7 @@ private:
   ExprRef scoreOfMap(ExprRef core);
   bool matchFunction(const Product &product);
   bool isFeedForward();
+  bool hasOwnKeys(ExprRef sum);
   ExprRef matchExponential(ExprRef exponential, ExprRef condition,
                            ExprRef sinkWeight);
   ExprRef matchOtherMap(ExprRef core);

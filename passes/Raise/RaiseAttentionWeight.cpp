@@ -324,6 +324,19 @@ bool AttentionMatcher::chooseEmptyRow(const WeightFactors &f) {
   return true;
 }
 
+/// Whether \p sum is over products of which each factor that has keys has
+/// queries, too: no key is of two queries.
+bool AttentionMatcher::hasOwnKeys(ExprRef sum) {
+  if (!sum->isSum() || !sum->usesAny(keys))
+    return false;
+  SmallVector<unsigned> vars;
+  Product product;
+  flatten(exprs.open(sum, vars), product);
+  return llvm::all_of(product.over, [&](ExprRef e) {
+    return !e->usesAny(keys) || e->usesAny(m.query);
+  });
+}
+
 ExprRef AttentionMatcher::scoreOfMap(ExprRef core) {
   ExprRef score = matchOtherMap(core);
   Product linear;
@@ -336,6 +349,12 @@ ExprRef AttentionMatcher::scoreOfMap(ExprRef core) {
     isLinear |= isSumOfChains(score);
   if (isLinear && !guard)
     return nullptr; // chains of products: attn-reorder-products
+  if (isLinear &&
+      llvm::any_of(linear.over, [&](ExprRef e) { return hasOwnKeys(e); })) {
+    fails("each query has keys of its own, and nothing normalises over them: "
+          "products");
+    return nullptr;
+  }
   StringRef why;
   if (!guard && readsOnlyParameters(score, keys))
     why = "its keys are parameters";

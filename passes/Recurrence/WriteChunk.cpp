@@ -36,7 +36,6 @@ private:
   using Op = attn::LinearAttentionOp;
   ExprRef read(unsigned which, Value tensor, unsigned at);
   ExprRef readState();
-  ExprRef stateFactor(Value products, bool ofSteps);
   ExprRef leftOfZeros(ExprRef left);
   ExprRef ofState(ExprRef query, bool before);
   ExprRef written(unsigned at);
@@ -166,30 +165,15 @@ ExprRef ChunkWriter::written(unsigned at) {
   return exprs.read(solved, indices);
 }
 
-/// What is left of the state, a factor. Decays that are the same in each step
-/// begin with 1 in all chunks: what they leave of zeros is told by one of them.
-ExprRef ChunkWriter::stateFactor(Value products, bool ofSteps) {
-  ExprRef left = readDecay(products, chunk.decays.stateDims(), ofSteps);
-  if (!chunk.sameDecay || (chunk.state && !chunk.hasState))
+/// What is left of zeros, 0 or NaN, where \p left is left of the state. Decays
+/// that are the same in each step begin with 1 in all chunks: one of them
+/// tells.
+ExprRef ChunkWriter::leftOfZeros(ExprRef left) {
+  if (!chunk.sameDecay)
     return left;
   ExprRef decay = read(Op::Decay, chunk.sameDecay, step);
   std::optional<double> known = Exprs::constantFloat(decay);
-  ExprRef none =
-      known && std::isfinite(*known) ? number(0.0) : mul(decay, number(0.0));
-  return chunk.state ? exprs.select(exprs.scalar(chunk.hasState), left, none,
-                                    /*guard=*/false)
-                     : none;
-}
-
-/// What a query reads of zeros, of which \p left is left: 0, or NaN.
-ExprRef ChunkWriter::leftOfZeros(ExprRef left) {
-  if (!chunk.decays.holdsKeys())
-    return left;
-  SmallVector<unsigned> summed, own = vars(0, op.firstContract());
-  for (unsigned v : contractVars())
-    if (left->uses(v))
-      summed.push_back(v);
-  return tensorAt(sum(summed, left), own);
+  return known && std::isfinite(*known) ? number(0.0) : mul(decay, number(0.0));
 }
 
 /// What \p query reads of what is left of the state. There is none before the
@@ -198,33 +182,36 @@ ExprRef ChunkWriter::leftOfZeros(ExprRef left) {
 ExprRef ChunkWriter::ofState(ExprRef query, bool before) {
   SmallVector<unsigned> contract = contractVars();
   ExprRef isFirst = less(exprs.var(step), exprs.index(1));
-  ExprRef left = nullptr, none = number(0.0);
+  ExprRef left = nullptr, none = number(0.0), reads = nullptr;
   if (chunk.decays) {
-    left = stateFactor(chunk.decays.ofState(b, chunk.length, before),
-                       /*ofSteps=*/true);
-    if (!chunk.state || chunk.hasState)
-      none = leftOfZeros(left);
+    left = readDecay(chunk.decays.ofState(b, chunk.length, before),
+                     chunk.decays.stateDims(), /*ofSteps=*/true);
+    none = leftOfZeros(left);
   }
   if (!chunk.state)
-    return before
-               ? exprs.select(isFirst, sum(contract, mul(query, number(0.0))),
-                              none, /*guard=*/false)
-               : none;
-  bool inSum = left && chunk.decays.holdsKeys();
-  if (inSum) {
+    reads = exprs.truth(false);
+  else if (chunk.hasState)
+    reads = exprs.scalar(chunk.hasState);
+  if (reads && before)
+    reads = exprs.op("arith.ori", reads->type, {reads, isFirst});
+  auto ifRead = [&](ExprRef value, ExprRef otherwise) {
+    return reads ? exprs.select(reads, value, otherwise, /*guard=*/false)
+                 : value;
+  };
+  auto sumHeld = [&](ExprRef query) {
+    return sum(contract, chunk.state ? times({query, readState()})
+                                     : mul(query, number(0.0)));
+  };
+  if (left && chunk.decays.holdsKeys()) {
     SmallVector<unsigned> own = vars(0, op.firstContract());
     own.append(contract);
-    query = tensorAt(times({query, left}), own);
+    query = tensorAt(ifRead(times({query, left}), none), own);
+    return sumHeld(query);
   }
-  ExprRef all = sum(contract, times({query, readState()}));
-  if (left && !inSum)
-    all = times({left, all});
-  if (!chunk.hasState)
-    return all;
-  ExprRef reads = exprs.scalar(chunk.hasState);
-  if (before)
-    reads = exprs.op("arith.ori", reads->type, {reads, isFirst});
-  return exprs.select(reads, all, none, /*guard=*/false);
+  if (!chunk.state && !before)
+    return none;
+  ExprRef all = sumHeld(query);
+  return ifRead(left && chunk.state ? times({left, all}) : all, none);
 }
 
 void ChunkWriter::solve() {
@@ -277,8 +264,14 @@ Value ChunkWriter::state() {
     ExprRef left = readDecay(chunk.decays.lastOfKeys(b, chunk.length),
                              chunk.decays.keyDims(), /*ofSteps=*/false);
     k = chunk.decays.holdsKeys() ? left : tensorAt(times({k, left}), keyVars);
-    old = stateFactor(chunk.decays.afterStep(b, chunk.length),
-                      /*ofSteps=*/false);
+    old = readDecay(chunk.decays.afterStep(b, chunk.length),
+                    chunk.decays.stateDims(), /*ofSteps=*/false);
+    ExprRef none = leftOfZeros(old);
+    if (!chunk.state)
+      old = none;
+    else if (chunk.hasState)
+      old = exprs.select(exprs.scalar(chunk.hasState), old, none,
+                         /*guard=*/false);
   }
   if (chunk.state)
     old = old ? times({old, readState()}) : readState();
