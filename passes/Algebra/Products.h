@@ -23,5 +23,11 @@ ExprRef multiply(Exprs &exprs, llvm::ArrayRef<ExprRef> over,
 /// Takes one occurrence of \p factor out of \p factors, which are a multiset.
 void takeOne(llvm::SmallVectorImpl<ExprRef> &factors, ExprRef factor);
 
+/// \p sum, over products of which one factor is itself a sum, and \p isSought,
+/// as the sum or difference of two; what no summed variable is in stands
+/// outside. Null if there is no such factor.
+ExprRef distribute(Exprs &exprs, ExprRef sum,
+                   llvm::function_ref<bool(ExprRef)> isSought);
+
 } // namespace heed
 #endif

@@ -144,6 +144,9 @@ public:
   /// The extent of an axis as a constant or an SSA index that dominates every
   /// use of the tensor.
   ExprRef extentOf(mlir::Value tensor, unsigned axis);
+  /// Where \p size is not positive nothing is computed: what a call requires
+  /// but then holds.
+  void assumePositive(mlir::Value size) { positive = size; }
   ExprRef fromAffine(mlir::AffineExpr expr, llvm::ArrayRef<ExprRef> dims,
                      llvm::ArrayRef<ExprRef> symbols = {});
 
@@ -209,6 +212,7 @@ private:
                            llvm::ArrayRef<ExprRef> operands);
   /// \p size, or the first dim or constant that the model requires it to be.
   ExprRef sizeOf(mlir::Value size);
+  bool isRequired(mlir::Value condition);
   ExprRef reshaped(mlir::Operation *op, llvm::ArrayRef<ExprRef> indices);
   ExprRef generic(mlir::Operation *op, mlir::Value result,
                   llvm::ArrayRef<ExprRef> indices);
@@ -219,6 +223,7 @@ private:
   llvm::FoldingSet<Expr> nodes;
   std::deque<Expr> storage;
   llvm::DenseMap<unsigned, ExprRef> extents;
+  mlir::Value positive;
   unsigned nextVar = firstFree;
   static constexpr unsigned firstFree = 1u << 20;
 };

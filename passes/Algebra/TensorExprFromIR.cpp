@@ -61,11 +61,23 @@ bool Exprs::isElementwise(Operation *op) {
 }
 
 /// Whether every call that goes on has \p condition, where its block is run.
-static bool isRequired(arith::CmpIOp condition) {
-  return llvm::any_of(condition->getUsers(), [&](Operation *user) {
+bool Exprs::isRequired(Value condition) {
+  auto isFalse = [&](Value other) {
+    auto compare = other.getDefiningOp<arith::CmpIOp>();
+    return compare && compare.getLhs() == positive &&
+           compare.getPredicate() == arith::CmpIPredicate::sle &&
+           getConstantIntValue(compare.getRhs()) == 0;
+  };
+  return llvm::any_of(condition.getUsers(), [&](Operation *user) {
+    if (user->getBlock() != condition.getParentBlock())
+      return false;
+    if (isa<arith::OrIOp>(user))
+      return llvm::all_of(
+                 user->getOperands(),
+                 [&](Value one) { return one == condition || isFalse(one); }) &&
+             isRequired(user->getResult(0));
     auto require = dyn_cast<attn::RequireOp>(user);
-    return require && require.getCondition() == condition.getResult() &&
-           require->getBlock() == condition->getBlock();
+    return require && require.getCondition() == condition;
   });
 }
 
@@ -74,7 +86,7 @@ ExprRef Exprs::sizeOf(Value size) {
   for (Operation *user : size.getUsers()) {
     auto equal = dyn_cast<arith::CmpIOp>(user);
     if (!own || !equal || equal.getPredicate() != arith::CmpIPredicate::eq ||
-        equal->getBlock() != own->getBlock() || !isRequired(equal))
+        equal->getBlock() != own->getBlock() || !isRequired(equal.getResult()))
       continue;
     Value other = equal.getLhs() == size ? equal.getRhs() : equal.getLhs();
     Operation *def = other.getDefiningOp();

@@ -57,6 +57,7 @@ private:
   bool matchErase(const Readout &readout, LinearMatch &match);
   bool hasFewValues(const LinearMatch &match);
   ExprRef raise(ExprRef sum);
+  ExprRef raiseTerms(ExprRef sum);
   ExprRef overSteps(ExprRef e);
   Value orderedState(Value state, ArrayRef<unsigned> axes, bool back = false);
   bool proveSum(attn::LinearAttentionOp op, ExprRef sum, ExprRef raised,
@@ -385,6 +386,34 @@ ExprRef ScanRaiser::raise(ExprRef sum) {
   return proveSum(op, sum, raised, *readout, axes) ? raised : nullptr;
 }
 
+/// \p sum, or each of the terms that it falls into, of outputs of linear
+/// attentions. Null if one is none.
+ExprRef ScanRaiser::raiseTerms(ExprRef sum) {
+  // A bonus for the step's own key stands beside the state.
+  ExprRef split =
+      distribute(exprs, sum, [&](ExprRef e) { return readsState(e); });
+  if (!split)
+    return raise(sum);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(scan.terminator());
+  Proof proof = prove(
+      exprs, sum, writeTensor(b, scan.getLoc(), exprs, split, sum->freeVars),
+      sum->freeVars, attempt);
+  if (!proof.holds) {
+    why = "it cannot be proven equal: " + proof.why;
+    return nullptr;
+  }
+  bool fails = false;
+  split = exprs.rewrite(split, [&](ExprRef e) -> ExprRef {
+    if (fails || !e->isReduceBy("arith.addf") || !readsState(e))
+      return nullptr;
+    ExprRef raised = raiseTerms(e);
+    fails |= !raised;
+    return raised;
+  });
+  return fails ? nullptr : split;
+}
+
 /// The output that \p row makes over all steps. Null if a state enters
 /// otherwise than by a linear attention.
 Value ScanRaiser::stack(unsigned row) {
@@ -400,7 +429,7 @@ Value ScanRaiser::stack(unsigned row) {
   element = exprs.rewrite(element, [&](ExprRef e) -> ExprRef {
     if (fails || !e->isReduceBy("arith.addf") || !readsState(e))
       return nullptr;
-    ExprRef raised = raise(e);
+    ExprRef raised = raiseTerms(e);
     fails |= !raised;
     return raised;
   });
@@ -436,6 +465,7 @@ Value ScanRaiser::stack(unsigned row) {
 void ScanRaiser::run() {
   if (!isPlain())
     return;
+  exprs.assumePositive(scan.getHigh());
   if (!matchStates())
     return decline(why);
   std::optional<int64_t> length = getConstantIntValue(scan.getHigh());

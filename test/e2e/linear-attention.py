@@ -222,6 +222,17 @@ def channels_constant(q, k, v, gamma):
     return dict(o=o, S=S)
 
 
+@case(f"""model m({QKV}; g: f32[B, H, N, E], u: f32[H, E]) {{ {STATE} {{
+    o[b,h,t,f] = sum(e) q[b,h,t,e] * (S[b,h,e,f] - u[h,e] * k[b,h,t,e] * v[b,h,t,f])
+    S[b,h,e,f] = exp(g[b,h,t,e]) * S[b,h,e,f] + k[b,h,t,e] * v[b,h,t,f]
+  }}
+  return o, S
+}}""", g=channel_gates, u=lambda B, H, N, E, F: uniform(H, E))
+def channels_bonus(q, k, v, g, u):
+    o, S = recurrence(q, k, v, np.exp(g), before=True)
+    return dict(o=o - np.einsum("bhte,he,bhte,bhtf->bhtf", q, u, k, v), S=S)
+
+
 @case(f"""model m({QKV}; g: f32[B, H, N, E], beta: f32[B, H, N]) {{
   {STATE} {{
     P[b,h,e,f] = exp(g[b,h,t,e]) * S[b,h,e,f]

@@ -2,7 +2,7 @@
 from draw import *
 from masks import text
 
-feature("recurrence", "counted back", "matrix state", "second state", "frozen rows", "given start", "step layout", "mixed state", "delta rule")
+feature("recurrence", "counted back", "matrix state", "second state", "frozen rows", "given start", "step layout", "mixed state", "delta rule", "bonus")
 
 
 def recurrence(d, x, keys):
@@ -116,7 +116,10 @@ class Steps:
         kv = self.row(k) * written
         after = d.chance(0.7)
         update = (S, self.frozen(S.at(), a * S.at() + kv if d.chance(0.5) else kv + S.at() * a))
-        read = d.sum([e], self.row(q) * S.at())
+        held = S.at()
+        if not after and d.have("bonus", 0.3):
+            held = S.at() + d.input("u", [e]).at() * self.row(k) * self.row(self.x)
+        read = d.sum([e], self.row(q) * held)
         lines = [update] if after else []
         if d.have("second state", 0.3):
             z = self.state("z", batch + [e], 1.0)
