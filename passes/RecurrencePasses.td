@@ -4,6 +4,60 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AttnSplitScans : Pass<"attn-split-scans", "::mlir::func::FuncOp"> {
+  let summary = "States that read no larger state, ahead of the others";
+  let description = [{
+    States of an `attn.scan` that have fewer axes than its largest and are made of one another alone (a running maximum of gates, a
+    counter, the cell of a controller) are a recurrence of their own, where other states read them. It leaves them as rows, as they
+    are before each step, and the rest reads these like an input: what was a product with a state may be linear now
+    (`attn-raise-linear-attention`: mLSTM's matrix, stabilised by a maximum), and sums with it leave the steps
+    (`attn-batch-steps`). No number changes.
+
+    ```mlir
+    #id = affine_map<(d) -> (d)>
+    #one = affine_map<(d) -> ()>
+    func.func @f(%x: tensor<8xf32>, %m0: tensor<f32>, %h0: tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>) {
+      %lo = arith.constant 0 : index
+      %hi = arith.constant 8 : index
+      %m, %h = attn.scan %t = %lo to %hi states(%a = %m0 : tensor<f32>, %s = %h0 : tensor<4xf32>) {
+        %row = tensor.extract_slice %x[%t] [1] [1] : tensor<8xf32> to tensor<f32>
+        %e = tensor.empty() : tensor<f32>
+        %e4 = tensor.empty() : tensor<4xf32>
+        %n = linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>, affine_map<() -> ()>], iterator_types = []}
+            ins(%a, %row : tensor<f32>, tensor<f32>) outs(%e : tensor<f32>) {
+        ^bb0(%p: f32, %q: f32, %o: f32):
+          %r = arith.maximumf %p, %q : f32
+          linalg.yield %r : f32
+        } -> tensor<f32>
+        %k = linalg.generic {indexing_maps = [#one, #id, #id], iterator_types = ["parallel"]}
+            ins(%n, %s : tensor<f32>, tensor<4xf32>) outs(%e4 : tensor<4xf32>) {
+        ^bb0(%p: f32, %q: f32, %o: f32):
+          %r = arith.mulf %p, %q : f32
+          linalg.yield %r : f32
+        } -> tensor<4xf32>
+        attn.step states(%n, %k : tensor<f32>, tensor<4xf32>)
+      }
+      return %m, %h : tensor<f32>, tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    %m, %rows = attn.scan %t = %lo to %hi states(%a = %m0 : tensor<f32>) rows(%e axis 0 : tensor<8xf32>) {
+      ...
+      attn.step states(%n : tensor<f32>) rows(%a : tensor<f32>)
+    }
+    %h = attn.scan %t = %lo to %hi states(%s = %h0 : tensor<4xf32>) {
+      %a = tensor.extract_slice %rows[%t] [1] [1] : tensor<8xf32> to tensor<f32>
+      ...
+      attn.step states(%k : tensor<4xf32>)
+    }
+    ...
+    ```
+  }];
+  let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def AttnBatchSteps : Pass<"attn-batch-steps", "::mlir::func::FuncOp"> {
   let summary = "Sums that no state enters, for all steps at once";
   let description = [{

@@ -89,6 +89,7 @@ void heed::registerPipelineDialects(DialectRegistry &registry) {
 
 void heed::buildAttentionPipeline(OpPassManager &passes, bool split) {
   passes.addPass(createAttnVerifyFrontEnd());
+  passes.addNestedPass<func::FuncOp>(createAttnSplitScans());
   passes.addNestedPass<func::FuncOp>(createAttnBatchSteps());
   passes.addNestedPass<func::FuncOp>(createAttnRaiseLinearAttention());
   passes.addNestedPass<func::FuncOp>(createAttnChunkLinearAttention());

@@ -8,6 +8,7 @@ SITE = re.compile(r'mutated\(\s*"([\w-]+)\.([\w-]+)"\)')
 # Part of the compiler: (its pass, the oracle that sees its work; hunt.py says what they run). Passes are those of docs/passes.md; attn-to-halide has a part
 # for each family of schedules and what they share.
 PARTS = {
+    "split-scans": ("attn-split-scans", "rewrites"),
     "batch-steps": ("attn-batch-steps", "rewrites"),
     "raise-linear-attention": ("attn-raise-linear-attention", "rewrites"),
     "chunk": ("attn-chunk-linear-attention", "halide"),
