@@ -73,6 +73,27 @@ def from_a_later_end(x, w, y):
     return dict(z=z)
 
 
+@case("""# A maximum of gates and a counter run ahead of the states that read them, before and after their steps, from a later step on.
+model m(g: f32[B, N], x: f32[B, N, D], m0: f32[B], c0: f32) {
+  scan t in 2..N, S: f32[B, D] = 0, m: f32[B] = m0, c: f32 = c0 {
+    S[b,d] = exp(m[b] - 1) * S[b,d] + c * x[b,t,d]
+    old = m
+    m[b] = max(m[b] * 0.5, g[b,t])
+    c = 1 / (c + 1)
+    y[b,N+1-t,d] = S[b,d] * exp(old[b] - m[b]) + c
+  }
+  return y, S, m, c
+}""", ["y", "S", "m", "c"], [dict(g=(b, n), x=(b, n, d), m0=(b,), c0=()) for b, n, d in [(1, 2, 1), (1, 3, 1), (2, 7, 5), (3, 100, 17)]])
+def ahead(g, x, m0, c0):
+    B, N, D = x.shape
+    S, m, c, y = np.zeros((B, D)), m0, c0, np.zeros((B, N - 2, D))
+    for t in range(2, N):
+        S = np.exp(m - 1)[:, None] * S + c * x[:, t]
+        old, m, c = m, np.maximum(m * 0.5, g[:, t]), 1 / (c + 1)
+        y[:, N - 1 - t] = S * np.exp(old - m)[:, None] + c
+    return dict(y=y, S=S, m=m, c=np.float64(c))
+
+
 @case("""# Axes of one element beside the steps: MLIR would say by types alone which of them a row has not.
 model m(x: f32[1, H, N, F]) {
   scan t in 0..N, S: f32[1, H, F] = 0, ring: f32[1, 1, 2, F] = 0 {

@@ -2,7 +2,7 @@
 from draw import *
 from masks import text
 
-feature("recurrence", "counted back", "matrix state", "second state", "frozen rows", "given start", "step layout", "mixed state", "delta rule", "bonus")
+feature("recurrence", "counted back", "matrix state", "second state", "frozen rows", "given start", "step layout", "mixed state", "delta rule", "bonus", "stabilised")
 
 
 def recurrence(d, x, keys):
@@ -115,12 +115,17 @@ class Steps:
             written = (written - held) * Num(0.0625)  # no state grows
         kv = self.row(k) * written
         after = d.chance(0.7)
+        lines = []
+        if batch and d.have("stabilised", 0.2):  # by a running maximum of gates
+            top = self.state("top", batch, 0.0)
+            lines.append((top, Call("max", (top.at() * 0.5, self.row(d.input("g", [*batch, self.n]))))))
+            a = a * Call("exp", (-Call("abs", (top.at(),)),))
         update = (S, self.frozen(S.at(), a * S.at() + kv if d.chance(0.5) else kv + S.at() * a))
         held = S.at()
         if not after and d.have("bonus", 0.3):
             held = S.at() + d.input("u", [e]).at() * self.row(k) * self.row(self.x)
         read = d.sum([e], self.row(q) * held)
-        lines = [update] if after else []
+        lines.insert(d.random.randrange(len(lines) + 1), update) if after else None
         if d.have("second state", 0.3):
             z = self.state("z", batch + [e], 1.0)
             lines.append((z, z.at() * 0.5 + Call("abs", (self.row(k),))))
