@@ -241,6 +241,7 @@ def AttnChunkLinearAttention : Pass<"attn-chunk-linear-attention", "::mlir::func
     %0:2 = scf.for %first = %c0 to %N step %c64 iter_args(%S = %zero, %o = %empty) -> (tensor<4x6xf32>, tensor<?x6xf32>) {
       %1 = arith.subi %N, %first : index
       %2 = arith.minsi %1, %c64 : index
+      %3 = arith.cmpi sgt, %first, %c0 : index
       %q = tensor.extract_slice %arg0[%first, 0] [%2, 4] [1, 1] : tensor<?x4xf32> to tensor<?x4xf32>
       %k = tensor.extract_slice %arg1[%first, 0] [%2, 4] [1, 1] : tensor<?x4xf32> to tensor<?x4xf32>
       %v = tensor.extract_slice %arg2[%first, 0] [%2, 6] [1, 1] : tensor<?x6xf32> to tensor<?x6xf32>
