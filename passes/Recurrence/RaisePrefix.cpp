@@ -28,13 +28,24 @@ struct Prefix {
   OperationName combiner;
   TypedAttr neutral;
   ExprRef term;
+  bool isTruth = false; ///< the state is a number for it: 1 or 0
 };
+
+/// A prefix of truth values as one of numbers, which kernels keep.
+void count(Exprs &exprs, Prefix &prefix) {
+  bool isAny = prefix.combiner.getStringRef() == "arith.ori";
+  Type number = IntegerType::get(exprs.context, 32);
+  prefix.isTruth = true;
+  prefix.combiner =
+      OperationName(isAny ? "arith.maxsi" : "arith.minsi", exprs.context);
+  prefix.neutral = IntegerAttr::get(number, !isAny);
+  prefix.term = exprs.op("arith.extui", number, {prefix.term});
+}
 
 std::optional<Prefix> matchPrefix(Exprs &exprs, linalg::LinalgOp reduction) {
   Value result = reduction->getResult(0);
   auto type = cast<RankedTensorType>(result.getType());
-  if (llvm::is_contained(type.getShape(), 0) ||
-      type.getElementType().isInteger(1))
+  if (llvm::is_contained(type.getShape(), 0))
     return std::nullopt;
   SmallVector<unsigned> outputs, keys;
   SmallVector<ExprRef> at;
@@ -55,8 +66,11 @@ std::optional<Prefix> matchPrefix(Exprs &exprs, linalg::LinalgOp reduction) {
       body->operand(2) != exprs.constant(neutral) ||
       exprs.extent(bound->query) != exprs.extent(keys[0]))
     return std::nullopt;
-  return Prefix{outputs,        keys[0], *bound,
+  Prefix prefix{outputs,        keys[0], *bound,
                 *written->name, neutral, body->operand(1)};
+  if (written->type.isInteger(1))
+    count(exprs, prefix);
+  return prefix;
 }
 
 /// The scan without its steps.
@@ -106,8 +120,18 @@ void writeStep(OpBuilder &b, attn::ScanOp scan, Exprs &exprs,
   next = castTo(b, next, carried.getType());
   bool isBefore =
       prefix.bound.isStrict != mutated("raise-linear-attention.other-row");
-  attn::StepOp::create(b, loc, ValueRange(next),
-                       ValueRange(isBefore ? carried : next));
+  Value row = isBefore ? carried : next;
+  if (prefix.isTruth)
+    row = castTo(
+        b,
+        writeTensor(b, loc, exprs,
+                    exprs.compare(arith::CmpIPredicate::ne,
+                                  exprs.read(row, own),
+                                  exprs.constant(b.getI32IntegerAttr(0))),
+                    vars),
+        RankedTensorType::get(cast<RankedTensorType>(row.getType()).getShape(),
+                              b.getI1Type()));
+  attn::StepOp::create(b, loc, ValueRange(next), ValueRange(row));
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 # RUN: %python %s %heed_bin/heedc %t
-"""Reductions over what comes before, or behind, at a cost that grows with the length: sums, products, maxima and minima of reals and of integers,
+"""Reductions over what comes before, or behind, at a cost that grows with the length: sums, products, maxima and minima of reals and of integers, truth values,
 along any axis, strict and not, against NumPy. A million elements say that it is linear."""
 import sys
 
@@ -49,6 +49,10 @@ check("mean", "model m(x: f32[B, N]) { return y[b,i:N] = mean(j where j <= i) x[
 check("integers", "model m(x: i32[N, D]) { return y[i:N,d] = sum(j where j <= i) x[j,d] }", lambda n: (n, 5), lambda x: np.cumsum(x, 0).astype(np.int32), np.int32)
 check("largest", "model m(x: i64[N]) { return y[i:N] = max(j where j <= i) x[j] }", lambda n: (n,), lambda x: np.maximum.accumulate(x), np.int64)
 check("vector", "model m(x: f32[N]) { return y[i:N] = sum(j where j <= i) x[j] }", lambda n: (n,), np.cumsum)
+check("any", "model m(x: f32[B, N, D]) { return y[b,i:N,d] = any(j where j <= i) (x[b,j,d] > 0.95) }", rows,
+      lambda x: np.logical_or.accumulate(x > 0.95, 1))
+check("all", "model m(x: f32[N, D]) { return y[i:N,d] = all(j where j > i) (x[j,d] < 0.95) }", lambda n: (n, 6),
+      lambda x: prefix((x < 0.95).astype(np.int64), 0, np.min, 1, strict=True, behind=True).astype(bool))
 # A NaN is seen from it on.
 x = uniform(1, 130, 17)
 x[0, 70, 4] = np.nan
