@@ -288,8 +288,8 @@ std::pair<Value, Value> writeChunk(OpBuilder &b, attn::LinearAttentionOp op,
   ChunkWriter writer(b, op, chunk);
   if (op.getErase())
     writer.solve();
-  Value output = writer.output();
-  return {output, writer.state()};
+  Value state = writer.state();
+  return {writer.output(), state};
 }
 
 } // namespace heed
