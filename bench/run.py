@@ -163,6 +163,9 @@ def main():
     found = chosen(words, options.quick)
     if not found:
         fail(f"no case is called '{options.case}'")
+    left_out = [case.name for case in chosen([], False) if case.group in {c.group for c in found} and case.name not in {c.name for c in found}]
+    if options.report and left_out and not options.keep:
+        fail(f"--report writes pages of whole groups: expected --case to name all of them, or --keep; found {len(left_out)} left out, '{left_out[0]}' first")
     found.sort(key=lambda case: case.rank)
     if options.list:
         print("\n".join(f"{case.group:10} {case.name}" for case in found))

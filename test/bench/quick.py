@@ -49,7 +49,8 @@ for key in ("commit", "compiler", "within"):
     done = run(*bench, "--keep", "--case", "small causal N=17")
     expect(done.returncode == 1 and f"is of another {key}" in done.stderr, done.stderr)
 
-for arguments, says in ((("--case", "nothing"), "no case is called 'nothing'"), (("--peers", "nobody", "--case", "small causal N=17"), "found 'nobody'"),
+for arguments, says in ((("--case", "nothing"), "no case is called 'nothing'"), (("--report", "--case", "small causal N=17"), "pages of whole groups"),
+                        (("--peers", "nobody", "--case", "small causal N=17"), "found 'nobody'"),
                         (("--cores", "x", "--case", "small causal N=17"), "--cores: expected"), (("--threads", "1,9999"), "--threads: expected")):
     done = run(*bench, *arguments)
     expect(done.returncode == 1 and says in done.stderr, done.stderr)
