@@ -72,6 +72,10 @@ LogicalResult LinearAttentionOp::verify() {
                << (isValue ? "contract" : "value")
                << " dim (linear_attention.c3)";
   }
+  if (getFresh() && (getStart() || getErase()))
+    return emitOpError() << "is fresh, expected no "
+                         << (getStart() ? "start" : "erase")
+                         << " (linear_attention.c5)";
   auto output = cast<RankedTensorType>(getOutput().getType());
   auto state = cast<RankedTensorType>(getState().getType());
   if (output.getRank() != int64_t(getNumBatch() + 1 + getNumValue()) ||
@@ -185,6 +189,15 @@ static SmallVector<unsigned> rowDims(LinearAttentionOp op) {
   return dims;
 }
 
+/// Whether there is nothing before \p position; null where zeros are.
+static Value isFresh(OpBuilder &b, LinearAttentionOp op, Value position) {
+  if (!op.getFresh())
+    return {};
+  Location loc = op.getLoc();
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, position,
+                               arith::ConstantIndexOp::create(b, loc, 0));
+}
+
 /// sum_e of operand \p which, query or erase, of the step at \p position, times
 /// the state.
 static Value readState(OpBuilder &b, LinearAttentionOp op, unsigned which,
@@ -202,8 +215,16 @@ static Value readState(OpBuilder &b, LinearAttentionOp op, unsigned which,
   for (unsigned d : dimsIn(op.getNumBatch(), op.getNumContract()))
     iterators[d] = utils::IteratorType::reduction;
   StepOperand operand = operandAt(b, op, which, position);
-  auto body = [](OpBuilder &b, Location loc, ValueRange in) {
+  Value isFirst = which == LinearAttentionOp::Query && op.getBefore()
+                      ? isFresh(b, op, position)
+                      : Value();
+  auto body = [&](OpBuilder &b, Location loc, ValueRange in) {
     Value product = arith::MulFOp::create(b, loc, in[0], in[1]);
+    if (isFirst)
+      product = arith::SelectOp::create(
+          b, loc, isFirst,
+          arith::ConstantOp::create(b, loc, b.getZeroAttr(product.getType())),
+          product);
     linalg::YieldOp::create(
         b, loc, arith::AddFOp::create(b, loc, in[2], product).getResult());
   };
@@ -243,12 +264,15 @@ static Value nextState(OpBuilder &b, LinearAttentionOp op, Value position,
   maps.push_back(mapTo(op, dimsIn(0, loops)));
   SmallVector<utils::IteratorType> iterators(loops,
                                              utils::IteratorType::parallel);
+  Value isFirst = isFresh(b, op, position);
   auto body = [&](OpBuilder &b, Location loc, ValueRange in) {
     Value kept = in[0], key = in[1], written = in[2];
     if (erases)
       written = arith::SubFOp::create(b, loc, written, in[3]);
     if (decays)
       kept = arith::MulFOp::create(b, loc, in[3 + erases], kept);
+    if (decays && isFirst)
+      kept = arith::SelectOp::create(b, loc, isFirst, in[0], kept);
     Value product = arith::MulFOp::create(b, loc, key, written);
     linalg::YieldOp::create(
         b, loc, arith::AddFOp::create(b, loc, kept, product).getResult());

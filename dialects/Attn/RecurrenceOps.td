@@ -68,7 +68,8 @@ def Attn_LinearAttentionOp : Attn_Op<"linear_attention", [Pure, AttrSizedOperand
     S_t[x,e,f] = decay[x,t,e,f] * S_(t-1)[x,e,f] + key[x,t,e] * u[x,t,f]         without `decay` the state stays
     O[x,t,f]   = sum_e query[x,t,e] * S_t[x,e,f]                       `before`: * S_(t-1)[x,e,f]
     ```
-    Results: O and the last state. A NaN or an infinity of a step enters the outputs of that step and of later ones alone.
+    Results: O and the last state. `fresh`: there is nothing before the first step, no zeros either: that step multiplies them
+    neither by its decay nor, `before`, by its query, and reads 0. A NaN or an infinity of a step enters the outputs of that step and of later ones alone.
     `erase` is that of delta rules: what the state holds for a key is taken off what is written.
 
     - linear_attention.c1  `sizes` holds one index per loop dim.
@@ -77,6 +78,7 @@ def Attn_LinearAttentionOp : Attn_Op<"linear_attention", [Pure, AttrSizedOperand
     - linear_attention.c3  The maps of query, key and erase use no value dim, that of value no contract dim.
     - linear_attention.c4  The output has batch dims, step and value dims as axes; the state has batch, contract and
       value dims, and `start` its type.
+    - linear_attention.c5  What is `fresh` has no start and erases nothing.
 
     ```mlir
     %o, %S = attn.linear_attention dims(batch = 2, contract = 1, value = 1) sizes(%B, %H, %N, %E, %F)
@@ -89,12 +91,12 @@ def Attn_LinearAttentionOp : Attn_Op<"linear_attention", [Pure, AttrSizedOperand
                        RankedTensorOf<[F32]>:$value, Optional<RankedTensorOf<[F32]>>:$decay, Optional<RankedTensorOf<[F32]>>:$erase,
                        Optional<RankedTensorOf<[F32]>>:$start, ConfinedAttr<I64Attr, [IntNonNegative]>:$numBatch,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$numContract, ConfinedAttr<I64Attr, [IntNonNegative]>:$numValue,
-                       AffineMapArrayAttr:$maps, UnitAttr:$before);
+                       AffineMapArrayAttr:$maps, UnitAttr:$before, UnitAttr:$fresh);
   let results = (outs RankedTensorOf<[F32]>:$output, RankedTensorOf<[F32]>:$state);
   let assemblyFormat = [{
     `dims` `(` `batch` `=` $numBatch `,` `contract` `=` $numContract `,` `value` `=` $numValue `)` `sizes` `(` $sizes `)` `query` `(` $query `:` type($query) `)`
     `key` `(` $key `:` type($key) `)` `value` `(` $value `:` type($value) `)` (`decay` `(` $decay^ `:` type($decay) `)`)?
-    (`erase` `(` $erase^ `:` type($erase) `)`)? (`start` `(` $start^ `:` type($start) `)`)? (`before` $before^)? `maps` $maps attr-dict `:` type($output) `,` type($state)
+    (`erase` `(` $erase^ `:` type($erase) `)`)? (`start` `(` $start^ `:` type($start) `)`)? (`before` $before^)? (`fresh` $fresh^)? `maps` $maps attr-dict `:` type($output) `,` type($state)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

@@ -106,7 +106,8 @@ attn::LinearAttentionOp buildLinearAttention(OpBuilder &b, Location loc,
       b.getI64IntegerAttr(match.value.size()), b.getArrayAttr(maps),
       match.before != mutated("raise-linear-attention.other-state")
           ? b.getUnitAttr()
-          : UnitAttr());
+          : UnitAttr(),
+      match.fresh ? b.getUnitAttr() : UnitAttr());
 }
 
 } // namespace heed

@@ -19,7 +19,7 @@ struct LinearMatch {
   ExprRef query = nullptr, key = nullptr, values = nullptr, decay = nullptr,
           erase = nullptr;
   mlir::Value start; ///< batch, contract and value axes; null for zeros
-  bool before = false;
+  bool before = false, fresh = false;
 
   /// The variables of the state and of the output, as the axes stand.
   llvm::SmallVector<unsigned> stateVars() const;

@@ -32,6 +32,9 @@ private:
   bool openFactors(Product &product);
   bool match(ExprRef body);
   bool place(ExprRef factor, bool below, bool isInner);
+  bool matchDecay(ExprRef factor);
+  bool matchPower(ExprRef base, ExprRef exponent);
+  bool matchCumulative(ExprRef ofQuery, ExprRef ofKey);
   bool isWorthwhile();
   Value finish(attn::LinearAttentionOp op, Value output);
   bool replace(ExprRef written);
@@ -44,6 +47,8 @@ private:
   unsigned query = 0, key = 0;
   SmallVector<unsigned> summed; ///< by the inner sum
   Product inner, queries, keys, values, outside;
+  ExprRef left = nullptr; ///< of a key at a query: the factor for decays
+  ExprRef once = nullptr; ///< a decay more, of the query
   LinearMatch found;
 };
 
@@ -68,12 +73,84 @@ bool SumRaiser::openFactors(Product &product) {
         product.over.erase(product.over.begin() + k);
         flatten(exprs, element, product);
         changed = true;
+      } else if (matchDecay(e)) {
+        product.over.erase(product.over.begin() + k);
+        changed = true;
       } else {
         return false;
       }
     }
   }
   return !summed.empty();
+}
+
+/// Whether \p factor is what decays leave of a key: a power of a number whose
+/// exponent counts the steps between, or exp(c_i - c_j) with a sum c over what
+/// comes before.
+bool SumRaiser::matchDecay(ExprRef factor) {
+  if (left)
+    return false;
+  bool isDecay = false;
+  if (factor->isOp("math.powf"))
+    isDecay = matchPower(factor->operand(0), factor->operand(1));
+  else if (factor->isOp("math.exp") && factor->operand(0)->isOp("arith.subf"))
+    isDecay = matchCumulative(factor->operand(0)->operand(0),
+                              factor->operand(0)->operand(1));
+  if (isDecay)
+    left = factor;
+  return isDecay;
+}
+
+/// Steps between: i - j, or one less where a query does not see its own key.
+bool SumRaiser::matchPower(ExprRef base, ExprRef exponent) {
+  if (!exponent->isOp("arith.sitofp") || base->uses(query) || base->uses(key))
+    return false;
+  ExprRef count = Exprs::stripExtension(exponent->operand(0));
+  int64_t less = 0;
+  if (count->isOp("arith.subi") && Exprs::constantInt(count->operand(1))) {
+    less = *Exprs::constantInt(count->operand(1));
+    count = Exprs::stripExtension(count->operand(0));
+  }
+  if (!count->isOp("arith.subi") ||
+      Exprs::stripExtension(count->operand(0)) != exprs.var(query) ||
+      Exprs::stripExtension(count->operand(1)) != exprs.var(key))
+    return false;
+  found.decay = base;
+  if (found.before && less == 0)
+    once = base;
+  return less == 0 || (found.before && less == 1);
+}
+
+/// exp(c_i - c_j) with c_i = sum_(w <= i) g_w: exp(g_w) for each step between.
+bool SumRaiser::matchCumulative(ExprRef ofQuery, ExprRef ofKey) {
+  DenseMap<unsigned, ExprRef> rename;
+  rename[key] = exprs.var(query);
+  if (ofQuery->uses(key) || ofKey->uses(query) ||
+      ofQuery->kind != ExprKind::Read ||
+      exprs.substitute(ofKey, rename) != ofQuery)
+    return false;
+  ExprRef total = exprs.expand(ofQuery);
+  if (!total || !total->isReduceBy("arith.addf"))
+    return false;
+  SmallVector<unsigned> vars;
+  ExprRef body = exprs.open(total, vars);
+  if (vars.size() != 1 ||
+      (body->kind != ExprKind::If && !body->isOp("arith.select")))
+    return false;
+  std::optional<CausalBound> bound =
+      matchCausalBound(body->operand(0), vars[0], {query});
+  ExprRef gate = body->operand(1);
+  if (!bound || bound->isBehind || bound->isStrict || gate->uses(query) ||
+      Exprs::constantFloat(body->operand(2)) != 0.0 ||
+      exprs.extent(vars[0]) != exprs.extent(query))
+    return false;
+  DenseMap<unsigned, ExprRef> own;
+  own[vars[0]] = exprs.var(query);
+  found.decay =
+      exprs.op("math.exp", b.getF32Type(), {exprs.substitute(gate, own)});
+  if (found.before)
+    once = found.decay;
+  return true;
 }
 
 /// Adds \p factor to the operand that has it.
@@ -125,15 +202,20 @@ bool SumRaiser::match(ExprRef body) {
   found.contract = summed;
   for (unsigned v : outputs)
     if (v != query)
-      (found.query->uses(v) || found.key->uses(v) ? found.batch : found.value)
+      (found.query->uses(v) || found.key->uses(v) ||
+               (found.decay && found.decay->uses(v))
+           ? found.batch
+           : found.value)
           .push_back(v);
+  found.fresh = !mutated("raise-linear-attention.first-sees");
   auto isKnown = [&](ExprRef e) {
-    return llvm::all_of(e->freeVars, [&](unsigned v) {
+    return !e || llvm::all_of(e->freeVars, [&](unsigned v) {
       return llvm::is_contained(outputs, v) || llvm::is_contained(summed, v);
     });
   };
   return isKnown(found.query) && isKnown(found.key) && isKnown(found.values) &&
-         !found.values->usesAny(summed);
+         isKnown(found.decay) && !found.values->usesAny(summed) &&
+         !(found.decay && found.decay->usesAny(found.value));
 }
 
 /// Whether the state costs less than the pairs, as far as sizes are known.
@@ -160,22 +242,15 @@ Value SumRaiser::finish(attn::LinearAttentionOp op, Value output) {
   SmallVector<ExprRef> place;
   for (unsigned v : found.outputVars())
     place.push_back(exprs.var(v));
-  if (outside.over.empty() && outside.under.empty() && !found.before &&
-      found.outputVars() == outputs)
-    return output;
   SmallVector<ExprRef> over{exprs.read(output, place)};
   over.append(outside.over);
-  ExprRef element = multiply(exprs, over, outside.under);
-  // The first query sees no key: what it is does not matter, as it would to a
-  // state of zeros.
-  if (found.before && output == op.getOutput() &&
-      !mutated("raise-linear-attention.first-sees"))
-    element = exprs.select(exprs.compare(arith::CmpIPredicate::eq,
-                                         exprs.var(query), exprs.index(0)),
-                           exprs.constant(FloatAttr::get(b.getF32Type(), 0.0)),
-                           element,
-                           /*guard=*/false);
-  return writeTensor(b, sum.getLoc(), exprs, element, outputs);
+  if (once && output == op.getOutput())
+    over.push_back(once);
+  if (over.size() == 1 && outside.under.empty() &&
+      found.outputVars() == outputs)
+    return output;
+  return writeTensor(b, sum.getLoc(), exprs,
+                     multiply(exprs, over, outside.under), outputs);
 }
 
 /// The op, if the products of all its pairs are \p written.
@@ -188,6 +263,11 @@ bool SumRaiser::replace(ExprRef written) {
   whole.value = op.getValue();
   whole.length = op.getSizes()[op.stepDim()];
   whole.pairsAlone = true;
+  if (left) {
+    SmallVector<unsigned> own(found.batch);
+    own.append({query, key});
+    whole.left = writeTensor(b, sum.getLoc(), exprs, left, own);
+  }
   auto [all, last] = writeChunk(b, op, whole);
   Value compared = finish(op, all);
   Proof proof = prove(exprs, written, compared, outputs, attempt);

@@ -144,6 +144,14 @@ ExprRef ChunkWriter::readDecay(Value products, ArrayRef<unsigned> dims,
 /// The products of \p query and of the key, by what is left of that.
 ExprRef ChunkWriter::scores(ExprRef query, bool before) {
   ExprRef k = read(Op::Key, chunk.key, key);
+  if (chunk.left) {
+    SmallVector<ExprRef> at;
+    for (unsigned v : vars(0, op.firstContract()))
+      at.push_back(exprs.var(v));
+    at.push_back(exprs.var(key));
+    return times(
+        {sum(contractVars(), times({query, k})), exprs.read(chunk.left, at)});
+  }
   if (!chunk.decays)
     return sum(contractVars(), times({query, k}));
   ExprRef left = readDecay(chunk.decays.ofKeys(b, chunk.length, before),
@@ -186,13 +194,14 @@ ExprRef ChunkWriter::ofState(ExprRef query, bool before) {
   if (chunk.decays) {
     left = readDecay(chunk.decays.ofState(b, chunk.length, before),
                      chunk.decays.stateDims(), /*ofSteps=*/true);
-    none = leftOfZeros(left);
+    if (!op.getFresh())
+      none = leftOfZeros(left);
   }
   if (!chunk.state)
     reads = exprs.truth(false);
   else if (chunk.hasState)
     reads = exprs.scalar(chunk.hasState);
-  if (reads && before)
+  if (reads && before && !op.getFresh())
     reads = exprs.op("arith.ori", reads->type, {reads, isFirst});
   auto ifRead = [&](ExprRef value, ExprRef otherwise) {
     return reads ? exprs.select(reads, value, otherwise, /*guard=*/false)
@@ -208,7 +217,7 @@ ExprRef ChunkWriter::ofState(ExprRef query, bool before) {
     query = tensorAt(ifRead(times({query, left}), none), own);
     return sumHeld(query);
   }
-  if (!chunk.state && !before)
+  if (!chunk.state && (!before || op.getFresh()))
     return none;
   ExprRef all = sumHeld(query);
   return ifRead(left && chunk.state ? times({left, all}) : all, none);
@@ -266,7 +275,7 @@ Value ChunkWriter::state() {
     k = chunk.decays.holdsKeys() ? left : tensorAt(times({k, left}), keyVars);
     old = readDecay(chunk.decays.afterStep(b, chunk.length),
                     chunk.decays.stateDims(), /*ofSteps=*/false);
-    ExprRef none = leftOfZeros(old);
+    ExprRef none = op.getFresh() ? number(0.0) : leftOfZeros(old);
     if (!chunk.state)
       old = none;
     else if (chunk.hasState)

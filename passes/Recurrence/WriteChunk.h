@@ -14,7 +14,8 @@ struct LinearChunk {
   mlir::OpFoldResult length;  ///< how many steps it has
   mlir::Value hasState = {};  ///< whether there is one yet; null: always
   mlir::Value sameDecay = {}; ///< if it is the same in each step
-  bool pairsAlone = false;    ///< no start, not of zeros either
+  bool pairsAlone = false;    ///< no state
+  mlir::Value left = {}; ///< of a key, over batch, step and key: for decays
 };
 
 /// What the steps of \p chunk make, by products: their outputs, and the state

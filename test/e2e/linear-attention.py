@@ -133,6 +133,40 @@ def causal_sum_strict(q, k, v, c):
     return dict(o=recurrence(q, k, v * c[:, None, :, None], before=True)[0] * c[:, None, :, None])
 
 
+@case("""model m(q, k: f32[B, N, H, E], v: f32[B, N, H, F]; gamma: f32[H]) {
+  D[h:H,i:N,j:N] = gamma[h]^(i - j)
+  a[b,h,i,j] = (sum(e) q[b,i,h,e] * k[b,j,h,e]) * D[h,i,j]
+  return o[b,i,h,f] = (sum(j where j <= i) a[b,h,i,j] * v[b,j,h,f]) / 8
+}""", gamma=lambda B, H, N, E, F: np.float32([0.97, 0, 1][:H]))
+def causal_sum_powers(q, k, v, gamma):
+    return dict(o=turn(recurrence(turn(q), turn(k), turn(v), gamma[:, None])[0] / 8))
+
+
+@case(f"""model m({QKV}; gamma: f32[H]) {{
+  o[b,h,i,f] = sum(j where j < i) (sum(e) q[b,h,i,e] * k[b,h,j,e]) * gamma[h]^(i - j) * v[b,h,j,f]
+  p[b,h,i,f] = sum(j where i > j) (sum(e) q[b,h,i,e] * k[b,h,j,e]) * gamma[h]^(i - j - 1) * v[b,h,j,f]
+  return o, p
+}}""", gamma=lambda B, H, N, E, F: np.float32([0.9, 1, 0.5][:H]))
+def causal_sum_powers_strict(q, k, v, gamma):
+    p = recurrence(q, k, v, gamma[:, None], before=True)[0]
+    return dict(o=gamma[:, None, None] * p, p=p)
+
+
+@case(f"""model m(q, k: f32[B, N, E], v: f32[B, H, N, F]; g: f32[B, H, N]) {{
+  c[b,h,i:N] = sum(w where w <= i) -abs(g[b,h,w])
+  a[b,i,j] = sum(e) q[b,i,e] * k[b,j,e]
+  o[b,h,i,f] = sum(j where j <= i) a[b,i,j] * exp(c[b,h,i] - c[b,h,j]) * v[b,h,j,f]
+  p[b,h,i,f] = sum(j where j < i) exp(c[b,h,i] - c[b,h,j]) * a[b,i,j] * v[b,h,j,f]
+  return o, p
+}}""", q=lambda B, H, N, E, F: uniform(B, N, E), k=lambda B, H, N, E, F: uniform(B, N, E),
+      g=lambda B, H, N, E, F: np.where(uniform(B, H, N) > 0.9, -50, uniform(B, H, N)).astype(np.float32))
+def causal_sum_cumulative(q, k, v, g):
+    heads = lambda x: np.broadcast_to(x[:, None], v.shape[:3] + x.shape[-1:])
+    decay = np.exp(-np.abs(g))
+    o, p = (recurrence(heads(q), heads(k), v, decay, before=before)[0] for before in (False, True))
+    return dict(o=o, p=decay[..., None] * p)
+
+
 # Delta rules: what the state holds for a key is taken off the value. Divided by E, keys let no state grow.
 
 
@@ -292,6 +326,12 @@ for name in ["plain", "retention", "causal_sum", "causal_sum_strict"]:
     if name == "causal_sum_strict":
         want["o"][0, 0, 0] = 0
     programs.compare(programs.folder + "/" + name, given, want)
+# Powers of a NaN leave the first query alone, which sees a power of 0.
+given = inputs("causal_sum_powers", CASES["causal_sum_powers"][1], 1, 2, 150, 8, 8)
+given["gamma"][1] = np.nan
+want = causal_sum_powers(**float64(given))
+want["o"][0, 0, 1] = given["q"][0, 0, 1] @ given["k"][0, 0, 1] * given["v"][0, 0, 1] / 8
+programs.compare(programs.folder + "/causal_sum_powers", given, want)
 for name in ["delta_rule", "delta_rule_reversed", "delta_rule_channels", "channels", "channels_before"]:
     source, extra, oracle = CASES[name]
     given = inputs(name, extra, 1, 1, 150, 8, 8)

@@ -497,6 +497,14 @@ func.func @f(%n: index, %q: tensor<?x?xf32>) {
   return
 }
 // -----
+func.func @f(%n: index, %q: tensor<?x?xf32>, %S: tensor<?x?xf32>) {
+  // expected-error @+1 {{is fresh, expected no start (linear_attention.c5)}}
+  %o, %s = attn.linear_attention dims(batch = 0, contract = 1, value = 1) sizes(%n, %n, %n)
+      query(%q : tensor<?x?xf32>) key(%q : tensor<?x?xf32>) value(%q : tensor<?x?xf32>) start(%S : tensor<?x?xf32>) fresh
+      maps [affine_map<(t, e, f) -> (t, e)>, affine_map<(t, e, f) -> (t, e)>, affine_map<(t, e, f) -> (t, f)>] : tensor<?x?xf32>, tensor<?x?xf32>
+  return
+}
+// -----
 func.func @f(%L: tensor<?x4x5xf32>, %x: tensor<2x4x3xf32>) {
   // expected-error @+1 {{has the matrix 'tensor<?x4x5xf32>' for 'tensor<2x4x3xf32>', expected its axes up to the steps, and the steps again (triangular_solve.c1)}}
   %X = attn.triangular_solve %L, %x : tensor<?x4x5xf32>, tensor<2x4x3xf32>

@@ -174,6 +174,15 @@ func.func @delta_rule(%q: tensor<2x?x4xf32>, %v: tensor<?x2x3xf32>, %a: tensor<?
   return
 }
 
+// CHECK-LABEL: func @fresh
+// CHECK: attn.linear_attention {{.*}} decay(%{{.*}} : tensor<?xf32>) before fresh maps
+func.func @fresh(%q: tensor<2x?x4xf32>, %v: tensor<?x2x3xf32>, %a: tensor<?xf32>, %n: index) {
+  %o, %S = attn.linear_attention dims(batch = 1, contract = 1, value = 1) sizes(%n, %n, %n, %n)
+      query(%q : tensor<2x?x4xf32>) key(%q : tensor<2x?x4xf32>) value(%v : tensor<?x2x3xf32>) decay(%a : tensor<?xf32>) before fresh
+      maps [#step_e, #step_e, #step_f, #step] : tensor<2x?x3xf32>, tensor<2x4x3xf32>
+  return
+}
+
 // CHECK-LABEL: func @recurrence
 // CHECK: attn.recurrence from %{{.*}} rows(%{{.*}}) sizes(%{{.*}}) starts(%{{.*}}, %{{.*}} : tensor<?xf32>, tensor<?xi32>) next (%[[T:.*]], %{{.*}} : index, %[[A:.*]] : f32, %[[B:.*]] : i32) {
 // CHECK:   attn.next %[[A]], %[[B]] : f32, i32
