@@ -47,8 +47,9 @@ private:
   unsigned query = 0, key = 0;
   SmallVector<unsigned> summed; ///< by the inner sum
   Product inner, queries, keys, values, outside;
-  ExprRef left = nullptr; ///< of a key at a query: the factor for decays
-  ExprRef once = nullptr; ///< a decay more, of the query
+  ExprRef left = nullptr;    ///< of a key at a query: the factor for decays
+  ExprRef once = nullptr;    ///< a decay more, of the query
+  bool isCumulative = false; ///< decays since the first step, which may be NaN
   LinearMatch found;
 };
 
@@ -148,6 +149,7 @@ bool SumRaiser::matchCumulative(ExprRef ofQuery, ExprRef ofKey) {
   own[vars[0]] = exprs.var(query);
   found.decay =
       exprs.op("math.exp", b.getF32Type(), {exprs.substitute(gate, own)});
+  isCumulative = true;
   if (found.before)
     once = found.decay;
   return true;
@@ -207,7 +209,7 @@ bool SumRaiser::match(ExprRef body) {
            ? found.batch
            : found.value)
           .push_back(v);
-  found.fresh = !mutated("raise-linear-attention.first-sees");
+  found.fresh = !isCumulative && !mutated("raise-linear-attention.first-sees");
   auto isKnown = [&](ExprRef e) {
     return !e || llvm::all_of(e->freeVars, [&](unsigned v) {
       return llvm::is_contained(outputs, v) || llvm::is_contained(summed, v);
@@ -247,10 +249,17 @@ Value SumRaiser::finish(attn::LinearAttentionOp op, Value output) {
   if (once && output == op.getOutput())
     over.push_back(once);
   if (over.size() == 1 && outside.under.empty() &&
-      found.outputVars() == outputs)
+      (found.fresh || !found.before) && found.outputVars() == outputs)
     return output;
-  return writeTensor(b, sum.getLoc(), exprs,
-                     multiply(exprs, over, outside.under), outputs);
+  ExprRef element = multiply(exprs, over, outside.under);
+  // What stands outside meets no key where there is none.
+  if (found.before && output == op.getOutput() &&
+      !mutated("raise-linear-attention.first-meets"))
+    element = exprs.select(exprs.compare(arith::CmpIPredicate::eq,
+                                         exprs.var(query), exprs.index(0)),
+                           exprs.constant(FloatAttr::get(b.getF32Type(), 0.0)),
+                           element, /*guard=*/false);
+  return writeTensor(b, sum.getLoc(), exprs, element, outputs);
 }
 
 /// The op, if the products of all its pairs are \p written.

@@ -27,7 +27,7 @@ def network(d):
         return blocks.ending(d, *(blocks.loop(d, x, keys) or blocks.walk_blocks(d, x, keys)))
     if kind == "recurrence":
         x, keys = blocks.stream(d)
-        return blocks.ending(d, *(recurrences.recurrence(d, x, keys) or blocks.walk_blocks(d, x, keys)))
+        return blocks.ending(d, *(recurrences.recurrence(d, x, keys) or recurrences.prefix(d, x, keys) or blocks.walk_blocks(d, x, keys)))
     if kind == "long":
         return planned.long_attention(d) or attention(d)
     if kind == "columns":
@@ -35,7 +35,7 @@ def network(d):
     if kind == "projections":
         return blocks.projections(d) or attention(d)
     if kind == "linear":
-        return blocks.linear_attention(d) or attention(d)
+        return recurrences.causal_sum(d) or blocks.linear_attention(d) or attention(d)
     if kind == "chain":
         return blocks.chain(d) or attention(d)
     if kind == "embedding":

@@ -2,7 +2,7 @@
 from draw import *
 from masks import text
 
-feature("recurrence", "counted back", "matrix state", "second state", "frozen rows", "given start", "step layout", "mixed state", "delta rule", "bonus", "stabilised")
+feature("recurrence", "counted back", "matrix state", "second state", "frozen rows", "given start", "step layout", "mixed state", "delta rule", "bonus", "stabilised", "causal sum", "decayed sum", "prefix")
 
 
 def recurrence(d, x, keys):
@@ -15,6 +15,48 @@ def recurrence(d, x, keys):
     else:
         scan.vector()
     return scan.close(), keys
+
+
+def causal_sum(d):
+    """sum_(j <= i) (q_i . k_j) decay^(i - j) v_j, the decays a number each or of each step; strict or not."""
+    if not d.have("causal sum", 0.4):
+        return None
+    batch = [d.key("b", d.dim("B", "batch"))] * d.chance(0.5) + [d.key("h", d.dim("H", "head"))] * d.chance(0.5)
+    i = d.key("i", d.dim("N", "length"))
+    j, e, f = d.key("j", d.extents[i]), d.key("e", d.dim("E", "width")), d.key("f", d.dim("F", "width"))
+    q, k, v = (d.input(s, d.shuffled(batch + keys, 0.3)) for s, keys in (("q", [i, e]), ("k", [j, e]), ("v", [j, f])))
+    s = d.sum([e], q.at() * k.at())
+    if d.chance(0.5):
+        s = d.let("s", batch + [i, j], s).at()
+    parts = [s, v.at()]
+    if d.have("decayed sum", 0.6):
+        if d.chance(0.5):
+            base = Call("exp", (-Call("abs", (d.input("g", batch[-1:]).at(),)),))
+            parts.append(base ** (Name(i) - Name(j) - d.one(0, 0, 1)))
+        else:
+            w = d.key("w", d.extents[i])
+            g = d.input("g", batch[-1:] + [w])
+            c = d.let("c", batch[-1:] + [i], d.sum([w], -Call("abs", (g.at(),)), Name(w) <= Name(i)))
+            parts.append(Call("exp", (c.at() - c.at(**{i: Name(j)}),)))
+    d.random.shuffle(parts)
+    body = parts[0]
+    for part in parts[1:]:
+        body = body * part
+    return d.let("o", d.shuffled(batch + [i, f]), d.sum([j], body, d.one(Name(j) <= Name(i), Name(j) < Name(i))))
+
+
+def prefix(d, x, keys):
+    """What comes before each row of x, or behind it, reduced."""
+    if len(keys) < 2 or not d.have("prefix", 0.3):
+        return None
+    n = keys[-2]
+    j = d.key("j", d.extents[n])
+    body, op = d.one((x.at(**{n: Name(j)}), "sum"), (x.at(**{n: Name(j)}) * 0.25 + 1, "prod"), (x.at(**{n: Name(j)}), "max"),
+                     (x.at(**{n: Name(j)}), "min"), (x.at(**{n: Name(j)}), "mean"))
+    ends = d.one(Name(j) <= Name(n), Name(j) < Name(n), Name(n) <= Name(j), Name(n) < Name(j))
+    if op in ("prod", "mean"):
+        ends = Name(j) <= Name(n)
+    return d.let("y", d.shuffled(list(keys)), Reduce(op, (d.index(j),), body, ends)), keys
 
 
 class Steps:
