@@ -48,7 +48,7 @@ public:
   void run();
 
 private:
-  bool isPlain();
+  bool isPossible();
   bool matchStates();
   std::optional<std::pair<unsigned, bool>> stateOf(Value value);
   bool readsState(ExprRef e);
@@ -79,18 +79,13 @@ private:
   std::string why;
 };
 
-bool ScanRaiser::isPlain() {
-  if (getConstantIntValue(scan.getLow()) != 0 ||
-      getConstantIntValue(scan.getHigh()) == 0 || scan.getStarts().empty())
-    return false;
-  for (Type type : scan.getResultTypes())
-    if (llvm::is_contained(cast<RankedTensorType>(type).getShape(), 0))
-      return false; // there is no slice of it
-  for (Value start : scan.getStarts())
-    if (!getElementTypeOrSelf(start).isF32())
-      return false;
-  return llvm::all_of(scan.getBody().front().without_terminator(),
-                      [](Operation &op) { return isMemoryEffectFree(&op); });
+bool ScanRaiser::isPossible() {
+  return getConstantIntValue(scan.getLow()) == 0 &&
+         getConstantIntValue(scan.getHigh()) != 0 &&
+         !scan.getStarts().empty() && isPlain(scan) &&
+         llvm::all_of(scan.getStarts(), [](Value start) {
+           return getElementTypeOrSelf(start).isF32();
+         });
 }
 
 /// Which state \p value is, and whether before the step.
@@ -463,7 +458,7 @@ Value ScanRaiser::stack(unsigned row) {
 }
 
 void ScanRaiser::run() {
-  if (!isPlain())
+  if (!isPossible())
     return;
   exprs.assumePositive(scan.getHigh());
   if (!matchStates())

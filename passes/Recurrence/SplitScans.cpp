@@ -8,6 +8,7 @@
 #include "dialects/Attn/Rows.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
+#include "passes/Recurrence/StepBody.h"
 #include "passes/Remarks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -34,7 +35,6 @@ public:
   bool run();
 
 private:
-  bool isPlain();
   llvm::BitVector readBy(Value value, SmallPtrSetImpl<Operation *> &ops);
   bool chooseAhead();
   attn::ScanOp writeAhead();
@@ -49,16 +49,6 @@ private:
   llvm::BitVector ahead;               ///< states that run ahead
   SmallPtrSet<Operation *, 16> needed; ///< for them
 };
-
-bool Splitter::isPlain() {
-  if (numStates() < 2 || getConstantIntValue(scan.getHigh()) == 0)
-    return false;
-  for (unsigned k = 0; k < numStates(); ++k)
-    if (llvm::is_contained(typeOf(k).getShape(), 0))
-      return false; // there is no slice of it
-  return llvm::all_of(scan.getBody().front().without_terminator(),
-                      [](Operation &op) { return isMemoryEffectFree(&op); });
-}
 
 /// The states that \p value is made of, and by which \p ops.
 llvm::BitVector Splitter::readBy(Value value,
@@ -224,7 +214,8 @@ void Splitter::writeRest(attn::ScanOp first) {
 }
 
 bool Splitter::run() {
-  if (!isPlain() || !chooseAhead())
+  if (numStates() < 2 || getConstantIntValue(scan.getHigh()) == 0 ||
+      !isPlain(scan) || !chooseAhead())
     return false;
   attn::ScanOp first = writeAhead();
   writeRest(first);

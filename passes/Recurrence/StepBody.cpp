@@ -55,4 +55,14 @@ ExprRef StepBody::open(ExprRef element, ArrayRef<Value> kept) {
   return isOutside ? element : nullptr;
 }
 
+bool isPlain(attn::ScanOp scan) {
+  return llvm::none_of(scan.getResultTypes(),
+                       [](Type type) {
+                         return llvm::is_contained(
+                             cast<RankedTensorType>(type).getShape(), 0);
+                       }) &&
+         llvm::all_of(scan.getBody().front().without_terminator(),
+                      [](Operation &op) { return isMemoryEffectFree(&op); });
+}
+
 } // namespace heed

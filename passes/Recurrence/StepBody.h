@@ -34,5 +34,9 @@ private:
   Exprs &exprs;
 };
 
+/// Whether steps of \p scan do nothing but compute, and its tensors may have
+/// elements: there is no slice of one that is known to have none.
+bool isPlain(attn::ScanOp scan);
+
 } // namespace heed
 #endif
