@@ -308,9 +308,12 @@ std::optional<Binding> Analysis::asRow(const TensorVal &row,
       continue;
     const OpenScan *of = nullptr;
     bool isReversed = false;
+    std::string either;
     for (const OpenScan &scan : scans)
       if (scan.env == &env && sizes.mentions(*position, scan.turn)) {
         of = &scan;
+        either = format(", {} or {}", sizes.str(Size::atom(scan.turn)),
+                        sizes.str(scan.reversed()));
         isReversed = sizes.equal(*position, scan.reversed());
         if (!isReversed && *position != Size::atom(scan.turn))
           of = nullptr;
@@ -319,10 +322,11 @@ std::optional<Binding> Analysis::asRow(const TensorVal &row,
                      return other.turn == of->turn;
                    });
     if (!of || isTwice) {
-      error(place, format("a position on the left side is {}, expected the "
-                          "step of a scan, or counted back from its last one, "
-                          "each in one place",
-                          sizes.str(*position)));
+      error(place,
+            format("a position on the left side is {}, expected the "
+                   "step of a scan, or counted back from its last one{}, "
+                   "each in one place",
+                   sizes.str(*position), either));
       return std::nullopt;
     }
     stacked->axes.push_back(
