@@ -1,8 +1,11 @@
 //===- RaisePrefix.cpp - reductions over what comes before ----------------===//
 //
 // y[i] = sum_(j <= i) x[j], or a product, a maximum, a minimum: each is the one
-// before with one term more, a recurrence. Likewise over what comes behind.
+// before with one term more, a recurrence. Likewise over what comes behind. A
+// sum of exp(x[j] - m[i]), m[i] the maximum of what it sums, is the one before
+// times exp(m[i - 1] - m[i]), which is 1 at most.
 #include "dialects/Attn/Dialect.h"
+#include "passes/Algebra/Products.h"
 #include "passes/Algebra/TensorExpr.h"
 #include "passes/Algebra/TensorOps.h"
 #include "passes/Mutation.h"
@@ -28,8 +31,68 @@ struct Prefix {
   OperationName combiner;
   TypedAttr neutral;
   ExprRef term;
-  bool isTruth = false; ///< the state is a number for it: 1 or 0
+  bool isTruth = false;   ///< the state is a number for it: 1 or 0
+  ExprRef peak = nullptr; ///< of a query: what the terms are stabilised by
+  Product outside = {};   ///< of a query alone
 };
+
+/// Whether \p peak, of a query, is the maximum of \p score over what the bound
+/// has.
+bool isPeak(Exprs &exprs, ExprRef peak, ExprRef score, unsigned key,
+            const CausalBound &bound, ArrayRef<unsigned> outputs) {
+  ExprRef maximum = exprs.expand(peak);
+  if (!maximum || !maximum->isReduceBy("arith.maximumf"))
+    return false;
+  SmallVector<unsigned> vars;
+  ExprRef body = exprs.open(maximum, vars);
+  if (vars.size() != 1 ||
+      (body->kind != ExprKind::If && !body->isOp("arith.select")) ||
+      !Exprs::isMinusInfinity(body->operand(2)) ||
+      exprs.extent(vars[0]) != exprs.extent(key))
+    return false;
+  std::optional<CausalBound> own =
+      matchCausalBound(body->operand(0), vars[0], outputs);
+  DenseMap<unsigned, ExprRef> rename;
+  rename[vars[0]] = exprs.var(key);
+  return own && own->query == bound.query && own->isBehind == bound.isBehind &&
+         own->isStrict == bound.isStrict &&
+         exprs.substitute(body->operand(1), rename) == score;
+}
+
+/// Takes out of the term of a sum what is of the query: factors, and the
+/// maximum that an exponential is stabilised by. Whether it is of the key alone
+/// then, but for that.
+bool splitTerm(Exprs &exprs, Prefix &prefix) {
+  unsigned query = prefix.bound.query;
+  Product all, inside;
+  flatten(exprs, prefix.term, all);
+  for (ExprRef e : all.over) {
+    if (!e->uses(query)) {
+      inside.over.push_back(e);
+    } else if (!e->uses(prefix.key)) {
+      prefix.outside.over.push_back(e);
+    } else {
+      if (prefix.peak || prefix.bound.isStrict || !e->isOp("math.exp") ||
+          !e->operand(0)->isOp("arith.subf"))
+        return false;
+      ExprRef score = e->operand(0)->operand(0);
+      prefix.peak = e->operand(0)->operand(1);
+      if (score->uses(query) || prefix.peak->uses(prefix.key) ||
+          prefix.peak->kind != ExprKind::Read ||
+          !isPeak(exprs, prefix.peak, score, prefix.key, prefix.bound,
+                  prefix.outputs))
+        return false;
+      inside.over.push_back(e);
+    }
+  }
+  for (ExprRef e : all.under) {
+    if (e->uses(query) && e->uses(prefix.key))
+      return false;
+    (e->uses(query) ? prefix.outside : inside).under.push_back(e);
+  }
+  prefix.term = multiply(exprs, inside.over, inside.under);
+  return true;
+}
 
 /// A prefix of truth values as one of numbers, which kernels keep.
 void count(Exprs &exprs, Prefix &prefix) {
@@ -62,12 +125,15 @@ std::optional<Prefix> matchPrefix(Exprs &exprs, linalg::LinalgOp reduction) {
   Builder b(exprs.context);
   TypedAttr neutral =
       neutralElement(b, written->name->getStringRef(), written->type);
-  if (!bound || body->operand(1)->uses(bound->query) ||
-      body->operand(2) != exprs.constant(neutral) ||
+  if (!bound || body->operand(2) != exprs.constant(neutral) ||
       exprs.extent(bound->query) != exprs.extent(keys[0]))
     return std::nullopt;
   Prefix prefix{outputs,        keys[0], *bound,
                 *written->name, neutral, body->operand(1)};
+  if (prefix.term->uses(bound->query) &&
+      (!written->isReduceBy("arith.addf") || !written->type.isF32() ||
+       !splitTerm(exprs, prefix)))
+    return std::nullopt;
   if (written->type.isInteger(1))
     count(exprs, prefix);
   return prefix;
@@ -94,6 +160,68 @@ attn::ScanOp makeScan(OpBuilder &b, Location loc, Exprs &exprs,
                               ValueRange(out), {axis}, {isReversed});
 }
 
+/// \p old, a sum by the maximum before this step, by that behind it. Of terms
+/// that were all by -inf nothing is left.
+ExprRef rescaled(Exprs &exprs, const Prefix &prefix, ExprRef old,
+                 const DenseMap<unsigned, ExprRef> &now, ExprRef step) {
+  Type index = step->type, real = old->type;
+  bool isBehind = prefix.bound.isBehind;
+  ExprRef one = exprs.index(1),
+          last = exprs.op("arith.subi", index,
+                          {exprs.extent(prefix.bound.query), one});
+  ExprRef before =
+      isBehind ? exprs.op("arith.minsi", index,
+                          {exprs.op("arith.addi", index, {step, one}), last})
+               : exprs.op("arith.maxsi", index,
+                          {exprs.op("arith.subi", index, {step, one}),
+                           exprs.index(0)});
+  DenseMap<unsigned, ExprRef> turn;
+  turn[prefix.bound.query] = before;
+  ExprRef peak = exprs.substitute(prefix.peak, turn),
+          next = exprs.substitute(prefix.peak, now);
+  ExprRef nothing = exprs.constant(
+      FloatAttr::get(real, -std::numeric_limits<double>::infinity()));
+  ExprRef scaled = exprs.op(
+      "arith.mulf", real,
+      {exprs.op("math.exp", real, {exprs.op("arith.subf", real, {peak, next})}),
+       old});
+  Builder b(exprs.context);
+  NamedAttribute equal = b.getNamedAttr(
+      "predicate",
+      arith::CmpFPredicateAttr::get(exprs.context, arith::CmpFPredicate::OEQ));
+  ExprRef isNothing =
+      exprs.op(OperationName("arith.cmpf", exprs.context),
+               b.getDictionaryAttr(equal), b.getI1Type(), {peak, nothing});
+  return exprs.select(isNothing, exprs.constant(FloatAttr::get(real, 0.0)),
+                      scaled, /*guard=*/false);
+}
+
+/// What is of a query alone, beside the sum of its terms.
+Value withOutside(OpBuilder &b, Location loc, Exprs &exprs,
+                  const Prefix &prefix, Value sums) {
+  if (prefix.outside.over.empty() && prefix.outside.under.empty())
+    return sums;
+  SmallVector<ExprRef> at;
+  for (unsigned v : prefix.outputs)
+    at.push_back(exprs.var(v));
+  SmallVector<ExprRef> over{exprs.read(sums, at)};
+  over.append(prefix.outside.over);
+  ExprRef element = multiply(exprs, over, prefix.outside.under);
+  // It meets no term where there is none.
+  if (prefix.bound.isStrict) {
+    ExprRef query = exprs.var(prefix.bound.query);
+    ExprRef none = exprs.index(0);
+    if (prefix.bound.isBehind)
+      none = exprs.op("arith.subi", query->type,
+                      {exprs.extent(prefix.bound.query), exprs.index(1)});
+    element = exprs.select(exprs.compare(arith::CmpIPredicate::eq, query, none),
+                           exprs.constant(FloatAttr::get(element->type, 0.0)),
+                           element,
+                           /*guard=*/false);
+  }
+  return writeTensor(b, loc, exprs, element, prefix.outputs);
+}
+
 /// One term more.
 void writeStep(OpBuilder &b, attn::ScanOp scan, Exprs &exprs,
                const Prefix &prefix, ArrayRef<unsigned> vars) {
@@ -107,15 +235,19 @@ void writeStep(OpBuilder &b, attn::ScanOp scan, Exprs &exprs,
                      step});
   DenseMap<unsigned, ExprRef> turn;
   turn[prefix.key] = step;
+  turn[prefix.bound.query] = step;
   SmallVector<ExprRef> own;
   for (unsigned v : vars)
     own.push_back(exprs.var(v));
   Value carried = scan.carried()[0];
   ExprRef term = exprs.substitute(prefix.term, turn);
+  ExprRef old = exprs.read(carried, own);
+  if (prefix.peak)
+    old = rescaled(exprs, prefix, old, turn, step);
   Value next =
       writeTensor(b, loc, exprs,
                   exprs.op(prefix.combiner, DictionaryAttr::get(b.getContext()),
-                           term->type, {exprs.read(carried, own), term}),
+                           term->type, {old, term}),
                   vars);
   next = castTo(b, next, carried.getType());
   bool isBefore =
@@ -153,7 +285,10 @@ bool raisePrefix(linalg::LinalgOp reduction) {
              prefix->bound.isBehind
                  ? "a reduction over what comes behind: a recurrence"
                  : "a reduction over what comes before: a recurrence");
-  result.replaceAllUsesWith(scan.getStacked()[0]);
+  b.setInsertionPoint(reduction);
+  Value value =
+      withOutside(b, reduction.getLoc(), exprs, *prefix, scan.getStacked()[0]);
+  result.replaceAllUsesWith(castTo(b, value, result.getType()));
   return true;
 }
 

@@ -53,6 +53,45 @@ check("any", "model m(x: f32[B, N, D]) { return y[b,i:N,d] = any(j where j <= i)
       lambda x: np.logical_or.accumulate(x > 0.95, 1))
 check("all", "model m(x: f32[N, D]) { return y[i:N,d] = all(j where j > i) (x[j,d] < 0.95) }", lambda n: (n, 6),
       lambda x: prefix((x < 0.95).astype(np.int64), 0, np.min, 1, strict=True, behind=True).astype(bool))
+
+
+def softmaxes(x, behind=False):
+    """The weights [.., N, N] of what comes before each place, or from it on, along the last axis."""
+    n = x.shape[-1]
+    s = np.where(np.triu(np.ones((n, n), bool)) if behind else np.tril(np.ones((n, n), bool)), x[..., None, :], -np.inf)
+    with np.errstate(invalid="ignore"):
+        top = s.max(-1, keepdims=True, initial=-np.inf)
+        return np.where(np.isneginf(s) & np.isfinite(top), 0, np.exp(s - top)), top[..., 0]
+
+
+STABLE = """model m(x: f32[B, N], v: f32[B, N, F]; w: f32[N]) {
+  top[b,i:N] = max(j where j <= i) 100 * x[b,j]
+  s[b,i] = sum(j where j <= i) exp(100 * x[b,j] - top[b,i])
+  y[b,i,f] = (sum(j where j <= i) w[i] * exp(100 * x[b,j] - top[b,i]) * v[b,j,f]) / s[b,i]
+  l[b,i] = top[b,i] + log(s[b,i])
+  return y, l
+}"""
+stable = programs.compile("stable", STABLE, "--explain=all", says="a recurrence")
+for n in LENGTHS:
+    x, v, w = uniform(2, n), uniform(2, n, 5), uniform(n)
+    p, top = softmaxes(100 * x.astype(np.float64))
+    y = w[:, None] * np.einsum("bij,bjf->bif", p, v) / p.sum(-1)[..., None]
+    programs.compare(stable, dict(x=x, v=v, w=w), dict(y=y, l=top + np.log(p.sum(-1))))
+check("stable-behind", "model m(x: f32[B, N]) { top[b,i:N] = max(j where j >= i) x[b,j]\n return y[b,i] = sum(j where i <= j) exp(x[b,j] - top[b,i]) }",
+      lambda n: (3, n), lambda x: softmaxes(x, behind=True)[0].sum(-1))
+check("outside", "model m(x: f32[B, N]) { return y[b,i] = sum(j where j < i) x[b,i] * x[b,j] / 3 }", lambda n: (3, n),
+      lambda x: x * prefix(x, 1, np.sum, 0, strict=True) / 3)
+# Terms of -inf alone are NaN, and leave nothing to what comes then; NaN and inf stay.
+x = np.full((3, 40), -np.inf, np.float32)
+x[0, 2:], x[1, 5:] = uniform(38), uniform(35)
+x[1, 20], x[2, 7] = np.nan, np.inf
+v, w = uniform(3, 40, 5), uniform(40)
+s = np.where(np.tril(np.ones((40, 40), bool)), 100 * x[:, None, :].astype(np.float64), -np.inf)
+with np.errstate(invalid="ignore", divide="ignore"):
+    top = np.maximum.accumulate(100 * x.astype(np.float64), -1)
+    p = np.where(np.tril(np.ones((40, 40), bool)), np.exp(s - top[..., None]), 0)
+    y = w[:, None] * np.stack([[sum((p[b, i, j] * v[b, j] for j in range(i + 1)), np.zeros(5)) for i in range(40)] for b in range(3)]) / p.sum(-1)[..., None]
+    programs.compare(stable, dict(x=x, v=v, w=w), dict(y=y, l=top + np.log(p.sum(-1))))
 # A NaN is seen from it on.
 x = uniform(1, 130, 17)
 x[0, 70, 4] = np.nan
