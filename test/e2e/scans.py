@@ -73,6 +73,22 @@ def from_a_later_end(x, w, y):
     return dict(z=z)
 
 
+@case("""# A state whose columns are written in turn: their elements lie apart.
+model m(x: f32[N, D], w: f32[3]; f0: f32[D, 3]) {
+  scan t in 0..N, ring: f32[D, 3] = f0 {
+    ring[d, t % 3] = x[t,d] + 0.5 * ring[d, (t + 1) % 3]
+    y[t,d] = sum(k) ring[d,k] * w[k]
+  }
+  return y, ring
+}""", ["y", "ring"], [dict(x=(n, d), w=(3,), f0=(d, 3)) for n, d in [(1, 1), (2, 4), (7, 5), (40, 33)]])
+def columns(x, w, f0):
+    ring, y = f0.copy(), np.zeros(x.shape)
+    for t in range(len(x)):
+        ring[:, t % 3] = x[t] + 0.5 * ring[:, (t + 1) % 3]
+        y[t] = ring @ w
+    return dict(y=y, ring=ring)
+
+
 @case("""# A maximum of gates and a counter run ahead of the states that read them, before and after their steps, from a later step on.
 model m(g: f32[B, N], x: f32[B, N, D], m0: f32[B], c0: f32) {
   scan t in 2..N, S: f32[B, D] = 0, m: f32[B] = m0, c: f32 = c0 {
