@@ -324,8 +324,9 @@ bool AttentionMatcher::chooseEmptyRow(const WeightFactors &f) {
   return true;
 }
 
-/// Whether \p sum is over products of which each factor that has keys has
-/// queries, too: no key is of two queries.
+/// Whether \p sum is over products of which each factor that has keys is read
+/// with an axis of queries besides: no key is of two queries. A neighbour, or a
+/// row of a table, is read where the two meet in one index, and is of several.
 bool AttentionMatcher::hasOwnKeys(ExprRef sum) {
   if (!sum->isSum() || !sum->usesAny(keys))
     return false;
@@ -333,7 +334,11 @@ bool AttentionMatcher::hasOwnKeys(ExprRef sum) {
   Product product;
   flatten(exprs.open(sum, vars), product);
   return llvm::all_of(product.over, [&](ExprRef e) {
-    return !e->usesAny(keys) || e->usesAny(m.query);
+    return !e->usesAny(keys) ||
+           (e->kind == ExprKind::Read &&
+            llvm::any_of(e->operands, [&](ExprRef at) {
+              return at->usesAny(m.query) && !at->usesAny(keys);
+            }));
   });
 }
 
