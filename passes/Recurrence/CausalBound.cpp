@@ -34,4 +34,25 @@ std::optional<CausalBound> matchCausalBound(ExprRef condition, unsigned key,
   return CausalBound{query, isStrict, isBehind};
 }
 
+std::optional<CausalReduction>
+matchCausalReduction(Exprs &exprs, ExprRef reduction,
+                     ArrayRef<unsigned> outputs) {
+  if (!reduction || reduction->kind != ExprKind::Reduce)
+    return std::nullopt;
+  SmallVector<unsigned> keys;
+  ExprRef body = exprs.open(reduction, keys);
+  if (keys.size() != 1 ||
+      (body->kind != ExprKind::If && !body->isOp("arith.select")))
+    return std::nullopt;
+  std::optional<CausalBound> bound =
+      matchCausalBound(body->operand(0), keys[0], outputs);
+  Builder b(exprs.context);
+  TypedAttr neutral =
+      neutralElement(b, reduction->name->getStringRef(), reduction->type);
+  if (!bound || body->operand(2) != exprs.constant(neutral) ||
+      exprs.extent(bound->query) != exprs.extent(keys[0]))
+    return std::nullopt;
+  return CausalReduction{keys[0], *bound, body->operand(1)};
+}
+
 } // namespace heed

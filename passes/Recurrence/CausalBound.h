@@ -16,5 +16,18 @@ struct CausalBound {
 std::optional<CausalBound> matchCausalBound(ExprRef condition, unsigned key,
                                             llvm::ArrayRef<unsigned> outputs);
 
+/// A reduction over what comes before a query, or behind it: of \p term where
+/// the key is there, and of nothing else.
+struct CausalReduction {
+  unsigned key = 0;
+  CausalBound bound;
+  ExprRef term = nullptr;
+};
+
+/// \p reduction as such, by one variable of one of \p outputs.
+std::optional<CausalReduction>
+matchCausalReduction(Exprs &exprs, ExprRef reduction,
+                     llvm::ArrayRef<unsigned> outputs);
+
 } // namespace heed
 #endif

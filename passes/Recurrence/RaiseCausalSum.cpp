@@ -30,10 +30,12 @@ public:
 
 private:
   bool openFactors(Product &product);
-  bool match(ExprRef body);
+  bool match(const CausalReduction &causal);
   bool place(ExprRef factor, bool below, bool isInner);
   bool matchDecay(ExprRef factor);
-  bool matchPower(ExprRef base, ExprRef exponent);
+  std::optional<int64_t> stepsBetween(ExprRef number);
+  bool matchPower(ExprRef base, int64_t less);
+  bool matchRate(ExprRef exponent);
   bool matchCumulative(ExprRef ofQuery, ExprRef ofKey);
   bool isWorthwhile();
   Value finish(attn::LinearAttentionOp op, Value output);
@@ -86,40 +88,71 @@ bool SumRaiser::openFactors(Product &product) {
 }
 
 /// Whether \p factor is what decays leave of a key: a power of a number whose
-/// exponent counts the steps between, or exp(c_i - c_j) with a sum c over what
-/// comes before.
+/// exponent counts the steps between, exp of a rate times these, or
+/// exp(c_i - c_j) with a sum c over what comes before.
 bool SumRaiser::matchDecay(ExprRef factor) {
   if (left)
     return false;
   bool isDecay = false;
-  if (factor->isOp("math.powf"))
-    isDecay = matchPower(factor->operand(0), factor->operand(1));
-  else if (factor->isOp("math.exp") && factor->operand(0)->isOp("arith.subf"))
-    isDecay = matchCumulative(factor->operand(0)->operand(0),
-                              factor->operand(0)->operand(1));
+  if (factor->isOp("math.powf")) {
+    std::optional<int64_t> less = stepsBetween(factor->operand(1));
+    isDecay = less && matchPower(factor->operand(0), *less);
+  } else if (factor->isOp("math.exp")) {
+    ExprRef exponent = factor->operand(0);
+    isDecay = matchRate(exponent) ||
+              (exponent->isOp("arith.subf") &&
+               matchCumulative(exponent->operand(0), exponent->operand(1)));
+  }
   if (isDecay)
     left = factor;
   return isDecay;
 }
 
-/// Steps between: i - j, or one less where a query does not see its own key.
-bool SumRaiser::matchPower(ExprRef base, ExprRef exponent) {
-  if (!exponent->isOp("arith.sitofp") || base->uses(query) || base->uses(key))
-    return false;
-  ExprRef count = Exprs::stripExtension(exponent->operand(0));
+/// By how much \p number is less than i - j.
+std::optional<int64_t> SumRaiser::stepsBetween(ExprRef number) {
+  if (!number->isOp("arith.sitofp"))
+    return std::nullopt;
+  ExprRef count = Exprs::stripExtension(number->operand(0));
   int64_t less = 0;
   if (count->isOp("arith.subi") && Exprs::constantInt(count->operand(1))) {
     less = *Exprs::constantInt(count->operand(1));
     count = Exprs::stripExtension(count->operand(0));
   }
-  if (!count->isOp("arith.subi") ||
-      Exprs::stripExtension(count->operand(0)) != exprs.var(query) ||
-      Exprs::stripExtension(count->operand(1)) != exprs.var(key))
+  bool isBetween =
+      count->isOp("arith.subi") &&
+      Exprs::stripExtension(count->operand(0)) == exprs.var(query) &&
+      Exprs::stripExtension(count->operand(1)) == exprs.var(key);
+  return isBetween ? std::optional(less) : std::nullopt;
+}
+
+/// A power of \p base: i - j, or one less where a query does not see its own
+/// key.
+bool SumRaiser::matchPower(ExprRef base, int64_t less) {
+  if (base->uses(query) || base->uses(key))
     return false;
   found.decay = base;
   if (found.before && less == 0)
     once = base;
   return less == 0 || (found.before && less == 1);
+}
+
+/// exp(g (i - j)), whatever the order and the sign: exp(g) to that power.
+bool SumRaiser::matchRate(ExprRef exponent) {
+  bool isNegative = exponent->isOp("arith.negf");
+  Product product;
+  flatten(exprs, isNegative ? exponent->operand(0) : exponent, product);
+  auto *steps = llvm::find_if(
+      product.over, [&](ExprRef e) { return stepsBetween(e).has_value(); });
+  if (steps == product.over.end())
+    return false;
+  int64_t less = *stepsBetween(*steps);
+  product.over.erase(steps);
+  ExprRef rate = multiply(exprs, product.over, product.under);
+  Type real = b.getF32Type();
+  if (isNegative)
+    rate = exprs.op("arith.negf", real, {rate});
+  isCumulative = true; // exp(g 0) of a g that is NaN
+  return matchPower(exprs.op("math.exp", real, {rate}), less);
 }
 
 /// exp(c_i - c_j) with c_i = sum_(w <= i) g_w: exp(g_w) for each step between.
@@ -131,24 +164,15 @@ bool SumRaiser::matchCumulative(ExprRef ofQuery, ExprRef ofKey) {
       exprs.substitute(ofKey, rename) != ofQuery)
     return false;
   ExprRef total = exprs.expand(ofQuery);
-  if (!total || !total->isReduceBy("arith.addf"))
-    return false;
-  SmallVector<unsigned> vars;
-  ExprRef body = exprs.open(total, vars);
-  if (vars.size() != 1 ||
-      (body->kind != ExprKind::If && !body->isOp("arith.select")))
-    return false;
-  std::optional<CausalBound> bound =
-      matchCausalBound(body->operand(0), vars[0], {query});
-  ExprRef gate = body->operand(1);
-  if (!bound || bound->isBehind || bound->isStrict || gate->uses(query) ||
-      Exprs::constantFloat(body->operand(2)) != 0.0 ||
-      exprs.extent(vars[0]) != exprs.extent(query))
+  std::optional<CausalReduction> sums =
+      matchCausalReduction(exprs, total, {query});
+  if (!sums || !total->isReduceBy("arith.addf") || sums->bound.isBehind ||
+      sums->bound.isStrict || sums->term->uses(query))
     return false;
   DenseMap<unsigned, ExprRef> own;
-  own[vars[0]] = exprs.var(query);
+  own[sums->key] = exprs.var(query);
   found.decay =
-      exprs.op("math.exp", b.getF32Type(), {exprs.substitute(gate, own)});
+      exprs.op("math.exp", b.getF32Type(), {exprs.substitute(sums->term, own)});
   isCumulative = true;
   if (found.before)
     once = found.decay;
@@ -166,21 +190,16 @@ bool SumRaiser::place(ExprRef factor, bool below, bool isInner) {
   return true;
 }
 
-bool SumRaiser::match(ExprRef body) {
-  if (body->kind != ExprKind::If && !body->isOp("arith.select"))
-    return false;
+bool SumRaiser::match(const CausalReduction &causal) {
   // With a condition on the key besides, a query might see none: that has no
   // output, where a state of zeros has one if the query is no number.
-  std::optional<CausalBound> bound =
-      matchCausalBound(body->operand(0), key, outputs);
-  if (!bound || bound->isBehind ||
-      Exprs::constantFloat(body->operand(2)) != 0.0 ||
-      exprs.extent(bound->query) != exprs.extent(key))
+  if (causal.bound.isBehind)
     return false;
-  query = bound->query;
-  found.before = bound->isStrict;
+  key = causal.key;
+  query = causal.bound.query;
+  found.before = causal.bound.isStrict;
   Product product;
-  flatten(exprs, body->operand(1), product);
+  flatten(exprs, causal.term, product);
   if (!openFactors(product))
     return false;
   for (auto [all, isInner] : {std::pair(&product, false), {&inner, true}}) {
@@ -303,14 +322,9 @@ bool SumRaiser::run() {
   SmallVector<ExprRef> at;
   exprs.indexVars(result, outputs, at);
   ExprRef written = exprs.expand(result, at);
-  SmallVector<unsigned> vars;
-  if (!written || !written->isReduceBy("arith.addf"))
-    return false;
-  ExprRef body = exprs.open(written, vars);
-  if (vars.size() != 1)
-    return false;
-  key = vars[0];
-  if (!match(body))
+  std::optional<CausalReduction> causal =
+      matchCausalReduction(exprs, written, outputs);
+  if (!causal || !written->isReduceBy("arith.addf") || !match(*causal))
     return false;
   if (!isWorthwhile()) {
     remarkDeclined(sum, raiseLinearPass, "linear-attention",

@@ -41,22 +41,16 @@ struct Prefix {
 bool isPeak(Exprs &exprs, ExprRef peak, ExprRef score, unsigned key,
             const CausalBound &bound, ArrayRef<unsigned> outputs) {
   ExprRef maximum = exprs.expand(peak);
-  if (!maximum || !maximum->isReduceBy("arith.maximumf"))
+  std::optional<CausalReduction> own =
+      matchCausalReduction(exprs, maximum, outputs);
+  if (!own || !maximum->isReduceBy("arith.maximumf"))
     return false;
-  SmallVector<unsigned> vars;
-  ExprRef body = exprs.open(maximum, vars);
-  if (vars.size() != 1 ||
-      (body->kind != ExprKind::If && !body->isOp("arith.select")) ||
-      !Exprs::isMinusInfinity(body->operand(2)) ||
-      exprs.extent(vars[0]) != exprs.extent(key))
-    return false;
-  std::optional<CausalBound> own =
-      matchCausalBound(body->operand(0), vars[0], outputs);
   DenseMap<unsigned, ExprRef> rename;
-  rename[vars[0]] = exprs.var(key);
-  return own && own->query == bound.query && own->isBehind == bound.isBehind &&
-         own->isStrict == bound.isStrict &&
-         exprs.substitute(body->operand(1), rename) == score;
+  rename[own->key] = exprs.var(key);
+  return own->bound.query == bound.query &&
+         own->bound.isBehind == bound.isBehind &&
+         own->bound.isStrict == bound.isStrict &&
+         exprs.substitute(own->term, rename) == score;
 }
 
 /// Takes out of the term of a sum what is of the query: factors, and the
@@ -110,27 +104,22 @@ std::optional<Prefix> matchPrefix(Exprs &exprs, linalg::LinalgOp reduction) {
   auto type = cast<RankedTensorType>(result.getType());
   if (llvm::is_contained(type.getShape(), 0))
     return std::nullopt;
-  SmallVector<unsigned> outputs, keys;
+  SmallVector<unsigned> outputs;
   SmallVector<ExprRef> at;
   exprs.indexVars(result, outputs, at);
   ExprRef written = exprs.expand(result, at);
-  if (!written || written->kind != ExprKind::Reduce)
+  std::optional<CausalReduction> causal =
+      matchCausalReduction(exprs, written, outputs);
+  if (!causal)
     return std::nullopt;
-  ExprRef body = exprs.open(written, keys);
-  if (keys.size() != 1 ||
-      (body->kind != ExprKind::If && !body->isOp("arith.select")))
-    return std::nullopt;
-  std::optional<CausalBound> bound =
-      matchCausalBound(body->operand(0), keys[0], outputs);
   Builder b(exprs.context);
-  TypedAttr neutral =
-      neutralElement(b, written->name->getStringRef(), written->type);
-  if (!bound || body->operand(2) != exprs.constant(neutral) ||
-      exprs.extent(bound->query) != exprs.extent(keys[0]))
-    return std::nullopt;
-  Prefix prefix{outputs,        keys[0], *bound,
-                *written->name, neutral, body->operand(1)};
-  if (prefix.term->uses(bound->query) &&
+  Prefix prefix{outputs,
+                causal->key,
+                causal->bound,
+                *written->name,
+                neutralElement(b, written->name->getStringRef(), written->type),
+                causal->term};
+  if (prefix.term->uses(prefix.bound.query) &&
       (!written->isReduceBy("arith.addf") || !written->type.isF32() ||
        !splitTerm(exprs, prefix)))
     return std::nullopt;

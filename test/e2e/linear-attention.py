@@ -152,6 +152,17 @@ def causal_sum_powers_strict(q, k, v, gamma):
     return dict(o=gamma[:, None, None] * p, p=p)
 
 
+@case(f"""model m({QKV}; g: f32[H]) {{
+  o[b,h,i,f] = sum(j where j <= i) exp(-g[h] * (i - j) / 2) * (sum(e) q[b,h,i,e] * k[b,h,j,e]) * v[b,h,j,f]
+  p[b,h,i,f] = sum(j where j < i) (sum(e) q[b,h,i,e] * k[b,h,j,e]) * v[b,h,j,f] * exp(-((i - j) * g[h] / 2))
+  return o, p
+}}""", g=lambda B, H, N, E, F: np.float32([0.1, 200, 0][:H]))
+def causal_sum_rates(q, k, v, g):
+    decay = np.exp(-g[:, None] / 2)
+    o, p = (recurrence(q, k, v, decay, before=before)[0] for before in (False, True))
+    return dict(o=o, p=decay[..., None] * p)
+
+
 @case(f"""model m(q, k: f32[B, N, E], v: f32[B, H, N, F]; g: f32[B, H, N]) {{
   c[b,h,i:N] = sum(w where w <= i) -abs(g[b,h,w])
   a[b,i,j] = sum(e) q[b,i,e] * k[b,j,e]
