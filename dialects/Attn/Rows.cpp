@@ -41,6 +41,18 @@ static SmallVector<OpFoldResult> stridesOf(OpBuilder &b,
   return SmallVector<OpFoldResult>(place.sizes.size(), b.getIndexAttr(1));
 }
 
+RowPlace heed::attn::firstAxisAt(OpBuilder &b, Location loc, Value tensor,
+                                 OpFoldResult position) {
+  RowPlace place;
+  place.sizes = tensor::getMixedSizes(b, loc, tensor);
+  place.offsets.assign(place.sizes.size(), b.getIndexAttr(0));
+  place.dropped.assign(place.sizes.size(), false);
+  place.offsets[0] = position;
+  place.sizes[0] = b.getIndexAttr(1);
+  place.dropped[0] = true;
+  return place;
+}
+
 Value heed::attn::readRow(OpBuilder &b, Location loc, Value tensor,
                           const RowPlace &place, RankedTensorType type) {
   bool reshapes = isAmbiguous(place);

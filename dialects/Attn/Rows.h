@@ -18,6 +18,10 @@ struct RowPlace {
   llvm::SmallVector<bool> dropped;
 };
 
+/// Position \p position of the first axis of \p tensor.
+RowPlace firstAxisAt(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor,
+                     mlir::OpFoldResult position);
+
 /// The row of \p tensor, of \p type.
 mlir::Value readRow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor,
                     const RowPlace &place, mlir::RankedTensorType type);

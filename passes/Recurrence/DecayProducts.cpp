@@ -138,13 +138,7 @@ Value rows(OpBuilder &b, Value products, int64_t first, OpFoldResult count,
 /// Row \p number.
 Value row(OpBuilder &b, Value products, OpFoldResult number, unsigned keyAxis) {
   Location loc = products.getLoc();
-  attn::RowPlace place;
-  place.sizes = tensor::getMixedSizes(b, loc, products);
-  place.offsets.assign(place.sizes.size(), b.getIndexAttr(0));
-  place.dropped.assign(place.sizes.size(), false);
-  place.offsets[0] = number;
-  place.sizes[0] = b.getIndexAttr(1);
-  place.dropped[0] = true;
+  attn::RowPlace place = attn::firstAxisAt(b, loc, products, number);
   if (keyAxis)
     place.sizes[keyAxis] = number;
   SmallVector<int64_t> shape;

@@ -188,14 +188,10 @@ void Splitter::writeRest(attn::ScanOp first) {
                        ? scan.getStarts()[k]
                        : first.getStates()[other]);
     ++other;
-    attn::RowPlace place;
-    place.sizes = tensor::getMixedSizes(b, loc, rows);
-    place.offsets.assign(place.sizes.size(), b.getIndexAttr(0));
-    place.dropped.assign(place.sizes.size(), false);
-    place.offsets[0] = position;
-    place.sizes[0] = b.getIndexAttr(1);
-    place.dropped[0] = true;
-    map.map(scan.carried()[k], attn::readRow(b, loc, rows, place, typeOf(k)));
+    map.map(scan.carried()[k],
+            attn::readRow(b, loc, rows,
+                          attn::firstAxisAt(b, loc, rows, position),
+                          typeOf(k)));
   }
   attn::StepOp end = scan.terminator();
   for (Operation &op : scan.getBody().front().without_terminator())
