@@ -141,9 +141,10 @@ def AttnRaiseLinearAttention : Pass<"attn-raise-linear-attention", "::mlir::func
     An `attn.scan` whose states are sums of products, each state times a decay in each step, less what a key erases of it (delta
     rules), and whose rows read them by sums over an axis, is an `attn.linear_attention` for each such sum; rows are computed from
     their outputs for all steps at once. How it is written does not matter: the element of each state and of each row is taken as an
-    expression. A sum over what comes before, `sum_(j <= i) (sum_e q[i,e] k[j,e]) v[j,f]`, is one, too, also with a factor a^(i - j)
-    or exp(c_i - c_j), c a sum over what comes before, unless few steps cost less as pairs; and one over terms that do not depend on
-    i, or a product, a maximum, a minimum of them, is a scan of its own, also a sum of exponentials less the maximum of what it sums.
+    expression. A sum over what comes before, `sum_(j <= i) (sum_e q[i,e] k[j,e]) v[j,f]`, is one, too, also with a factor a^(i -
+    j), exp(g (i - j)) or exp(c_i - c_j), c a sum over what comes before, unless few steps cost less as pairs; and one over terms
+    that do not depend on i, or a product, a maximum, a minimum of them, is a scan of its own, also a sum of exponentials less the
+    maximum of what it sums.
 
     What was recognised is proven: a step of the op is compared with the step of the scan, and for a causal sum the products of all
     pairs, modulo the axioms of `passes/Algebra/`; that a power, or exp(c_i - c_j), is the product of the decays between is one
