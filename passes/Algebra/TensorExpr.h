@@ -76,6 +76,12 @@ public:
 };
 using ExprRef = const Expr *;
 
+/// One turn of a reduction: what a term makes of the results before.
+struct ReductionTurn {
+  llvm::SmallVector<unsigned> outputs, reduced; ///< loops
+  llvm::SmallVector<ExprRef> before, next;      ///< of each result
+};
+
 /// Owner and maker of expressions over the tensors of one function.
 class Exprs {
 public:
@@ -137,6 +143,9 @@ public:
   void indexVars(mlir::Value tensor, llvm::SmallVectorImpl<unsigned> &vars,
                  llvm::SmallVectorImpl<ExprRef> &at);
   ExprRef expand(ExprRef read) { return expand(read->value, read->operands); }
+  /// A turn of \p op, all of whose results have the same axes. None if it is
+  /// inexpressible.
+  std::optional<ReductionTurn> turnOf(mlir::Operation *op);
   /// The value that \p block's terminator yields as its \p result, for these
   /// arguments. Null if inexpressible.
   ExprRef block(mlir::Block &block, llvm::ArrayRef<ExprRef> arguments,

@@ -253,6 +253,57 @@ static Accumulation accumulationOf(Value yielded, BlockArgument acc) {
   return found;
 }
 
+// What the body of `op` has at these loops: elements of its operands and
+// positions, but for accumulators.
+static DenseMap<Value, ExprRef> knownAt(Exprs &exprs, linalg::LinalgOp op,
+                                        ArrayRef<ExprRef> loops) {
+  DenseMap<Value, ExprRef> known;
+  for (OpOperand &operand : op->getOpOperands()) {
+    BlockArgument argument = op.getMatchingBlockArgument(&operand);
+    if (op.isDpsInit(&operand) && op.getNumReductionLoops())
+      continue;
+    if (!isa<RankedTensorType>(operand.get().getType())) {
+      known[argument] = exprs.scalar(operand.get());
+      continue;
+    }
+    SmallVector<ExprRef> at;
+    for (AffineExpr e : op.getMatchingIndexingMap(&operand).getResults())
+      at.push_back(exprs.fromAffine(e, loops));
+    known[argument] = exprs.read(operand.get(), at);
+  }
+  op.getBlock()->walk([&](linalg::IndexOp indexOp) {
+    known[indexOp] = loops[indexOp.getDim()];
+  });
+  return known;
+}
+
+std::optional<ReductionTurn> Exprs::turnOf(Operation *op) {
+  auto linalgOp = cast<linalg::LinalgOp>(op);
+  ReductionTurn turn;
+  SmallVector<ExprRef> at;
+  indexVars(op->getResult(0), turn.outputs, at);
+  OpOperand *first = linalgOp.getDpsInitOperand(0);
+  SmallVector<ExprRef> loops =
+      loopsAt(*this, linalgOp, first, at, turn.reduced);
+  if (loops.size() != linalgOp.getNumLoops())
+    return std::nullopt;
+  DenseMap<Value, ExprRef> known = knownAt(*this, linalgOp, loops);
+  for (OpOperand &init : linalgOp.getDpsInitsMutable()) {
+    if (linalgOp.getMatchingIndexingMap(&init) !=
+        linalgOp.getMatchingIndexingMap(first))
+      return std::nullopt;
+    BlockArgument argument = linalgOp.getMatchingBlockArgument(&init);
+    turn.before.push_back(known[argument] = scalar(argument));
+  }
+  Block &body = *linalgOp.getBlock();
+  for (Value yielded : body.getTerminator()->getOperands()) {
+    turn.next.push_back(evaluate(yielded, known, &body));
+    if (!turn.next.back())
+      return std::nullopt;
+  }
+  return turn;
+}
+
 ExprRef Exprs::generic(Operation *op, Value result, ArrayRef<ExprRef> indices) {
   auto linalgOp = cast<linalg::LinalgOp>(op);
   unsigned number = cast<OpResult>(result).getResultNumber();
@@ -261,26 +312,8 @@ ExprRef Exprs::generic(Operation *op, Value result, ArrayRef<ExprRef> indices) {
   SmallVector<ExprRef> loops = loopsAt(*this, linalgOp, init, indices, reduced);
   if (loops.size() != linalgOp.getNumLoops())
     return nullptr;
-
+  DenseMap<Value, ExprRef> known = knownAt(*this, linalgOp, loops);
   Block &body = *linalgOp.getBlock();
-  DenseMap<Value, ExprRef> known;
-  for (OpOperand &operand : op->getOpOperands()) {
-    BlockArgument argument = linalgOp.getMatchingBlockArgument(&operand);
-    if (linalgOp.isDpsInit(&operand) && !reduced.empty())
-      continue;
-    if (!isa<RankedTensorType>(operand.get().getType())) {
-      known[argument] = scalar(operand.get());
-      continue;
-    }
-    SmallVector<ExprRef> at;
-    for (AffineExpr e : linalgOp.getMatchingIndexingMap(&operand).getResults())
-      at.push_back(fromAffine(e, loops));
-    known[argument] = read(operand.get(), at);
-  }
-  body.walk([&](linalg::IndexOp indexOp) {
-    known[indexOp] = loops[indexOp.getDim()];
-  });
-
   Value yielded = body.getTerminator()->getOperand(number);
   if (reduced.empty())
     return evaluate(yielded, known, &body);

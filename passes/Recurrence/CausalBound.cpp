@@ -34,6 +34,44 @@ std::optional<CausalBound> matchCausalBound(ExprRef condition, unsigned key,
   return CausalBound{query, isStrict, isBehind};
 }
 
+/// What is compared, if \p condition says that a key and a query have the same
+/// integer: that of the query.
+static ExprRef matchSegment(Exprs &exprs, ExprRef condition, unsigned key,
+                            unsigned query) {
+  if (!condition->isOp("arith.cmpi") ||
+      cast<arith::CmpIPredicateAttr>(
+          cast<DictionaryAttr>(condition->attr).get("predicate"))
+              .getValue() != arith::CmpIPredicate::eq)
+    return nullptr;
+  ExprRef own = condition->operand(0), other = condition->operand(1);
+  if (own->uses(key))
+    std::swap(own, other);
+  DenseMap<unsigned, ExprRef> rename;
+  rename[key] = exprs.var(query);
+  bool isSame = !own->uses(key) && !other->uses(query) &&
+                exprs.substitute(other, rename) == own;
+  return isSame ? own : nullptr;
+}
+
+/// Adds \p condition to what \p reduction has besides its bound. Whether it
+/// can.
+static bool addCondition(Exprs &exprs, CausalReduction &reduction,
+                         ExprRef condition) {
+  if (!condition->uses(reduction.bound.query)) {
+    // A later condition may read where an earlier one holds alone.
+    reduction.seen = reduction.seen
+                         ? exprs.select(reduction.seen, condition,
+                                        exprs.truth(false), reduction.isGuarded)
+                         : condition;
+    return true;
+  }
+  if (reduction.segment || reduction.isGuarded)
+    return false;
+  reduction.segment =
+      matchSegment(exprs, condition, reduction.key, reduction.bound.query);
+  return reduction.segment;
+}
+
 std::optional<CausalReduction>
 matchCausalReduction(Exprs &exprs, ExprRef reduction,
                      ArrayRef<unsigned> outputs) {
@@ -41,18 +79,40 @@ matchCausalReduction(Exprs &exprs, ExprRef reduction,
     return std::nullopt;
   SmallVector<unsigned> keys;
   ExprRef body = exprs.open(reduction, keys);
-  if (keys.size() != 1 ||
-      (body->kind != ExprKind::If && !body->isOp("arith.select")))
+  if (keys.size() != 1)
     return std::nullopt;
-  std::optional<CausalBound> bound =
-      matchCausalBound(body->operand(0), keys[0], outputs);
+  CausalReduction found;
+  found.key = keys[0];
   Builder b(exprs.context);
-  TypedAttr neutral =
-      neutralElement(b, reduction->name->getStringRef(), reduction->type);
-  if (!bound || body->operand(2) != exprs.constant(neutral) ||
-      exprs.extent(bound->query) != exprs.extent(keys[0]))
+  ExprRef nothing = exprs.constant(
+      neutralElement(b, reduction->name->getStringRef(), reduction->type));
+  SmallVector<ExprRef> conditions;
+  while ((body->kind == ExprKind::If || body->isOp("arith.select")) &&
+         body->operand(2) == nothing) {
+    found.isGuarded |= body->kind == ExprKind::If;
+    conditions.push_back(body->operand(0));
+    body = body->operand(1);
+  }
+  for (unsigned k = 0; k < conditions.size(); ++k)
+    if (conditions[k]->isOp("arith.andi"))
+      for (ExprRef part : SmallVector<ExprRef, 3>(conditions[k]->operands))
+        conditions.push_back(part);
+  llvm::erase_if(conditions, [](ExprRef e) { return e->isOp("arith.andi"); });
+  std::optional<CausalBound> bound;
+  auto *own = llvm::find_if(conditions, [&](ExprRef e) {
+    bound = matchCausalBound(e, found.key, outputs);
+    return bound.has_value();
+  });
+  if (own == conditions.end() ||
+      exprs.extent(bound->query) != exprs.extent(found.key))
     return std::nullopt;
-  return CausalReduction{keys[0], *bound, body->operand(1)};
+  conditions.erase(own);
+  found.bound = *bound;
+  found.term = body;
+  if (!llvm::all_of(conditions,
+                    [&](ExprRef e) { return addCondition(exprs, found, e); }))
+    return std::nullopt;
+  return found;
 }
 
 } // namespace heed

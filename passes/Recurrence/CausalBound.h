@@ -16,12 +16,15 @@ struct CausalBound {
 std::optional<CausalBound> matchCausalBound(ExprRef condition, unsigned key,
                                             llvm::ArrayRef<unsigned> outputs);
 
-/// A reduction over what comes before a query, or behind it: of \p term where
+/// A reduction over what comes before a query, or behind it: of `term` where
 /// the key is there, and of nothing else.
 struct CausalReduction {
   unsigned key = 0;
   CausalBound bound;
   ExprRef term = nullptr;
+  ExprRef seen = nullptr; ///< what else a key must fulfil; null: nothing
+  bool isGuarded = false; ///< the term may be read where a key is there alone
+  ExprRef segment = nullptr; ///< of the query: the key has the same integer
 };
 
 /// \p reduction as such, by one variable of one of \p outputs.

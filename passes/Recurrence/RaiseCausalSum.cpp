@@ -167,7 +167,8 @@ bool SumRaiser::matchCumulative(ExprRef ofQuery, ExprRef ofKey) {
   std::optional<CausalReduction> sums =
       matchCausalReduction(exprs, total, {query});
   if (!sums || !total->isReduceBy("arith.addf") || sums->bound.isBehind ||
-      sums->bound.isStrict || sums->term->uses(query))
+      sums->bound.isStrict || sums->seen || sums->segment ||
+      sums->term->uses(query))
     return false;
   DenseMap<unsigned, ExprRef> own;
   own[sums->key] = exprs.var(query);
@@ -193,7 +194,7 @@ bool SumRaiser::place(ExprRef factor, bool below, bool isInner) {
 bool SumRaiser::match(const CausalReduction &causal) {
   // With a condition on the key besides, a query might see none: that has no
   // output, where a state of zeros has one if the query is no number.
-  if (causal.bound.isBehind)
+  if (causal.bound.isBehind || causal.seen || causal.segment)
     return false;
   key = causal.key;
   query = causal.bound.query;

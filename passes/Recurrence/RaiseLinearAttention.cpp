@@ -25,15 +25,16 @@ struct RaiseLinearAttention
     llvm::for_each(scans, raiseLinearScan);
     SmallVector<linalg::LinalgOp> sums;
     getOperation().walk([&](linalg::LinalgOp op) {
-      if (op.getNumReductionLoops() && op->getNumResults() == 1 &&
-          Exprs::isExpressible(op))
+      if (op.getNumReductionLoops() &&
+          (op->getNumResults() > 1 || Exprs::isExpressible(op)))
         sums.push_back(op);
     });
     // Consumers first: what one reads leaves with it.
     DenseSet<Operation *> erased;
     for (linalg::LinalgOp sum : llvm::reverse(sums))
       if (!erased.contains(sum) && !sum->use_empty() &&
-          (raiseCausalSum(sum) || raisePrefix(sum)))
+          (sum->getNumResults() > 1 ? raiseFold(sum)
+                                    : raiseCausalSum(sum) || raisePrefix(sum)))
         eraseDeadOps(sum, erased);
   }
 };

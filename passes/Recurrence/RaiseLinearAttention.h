@@ -25,5 +25,8 @@ bool raiseCausalSum(mlir::linalg::LinalgOp sum);
 /// before, or behind, of terms of their own. Whether it did.
 bool raisePrefix(mlir::linalg::LinalgOp reduction);
 
+/// The same of a reduction of several results, as argmax is.
+bool raiseFold(mlir::linalg::LinalgOp reduction);
+
 } // namespace heed
 #endif

@@ -3,7 +3,9 @@
 // y[i] = sum_(j <= i) x[j], or a product, a maximum, a minimum: each is the one
 // before with one term more, a recurrence. Likewise over what comes behind. A
 // sum of exp(x[j] - m[i]), m[i] the maximum of what it sums, is the one before
-// times exp(m[i - 1] - m[i]), which is 1 at most.
+// times exp(m[i - 1] - m[i]), which is 1 at most. Over those of the same
+// segment it begins anew with each, if equal segments lie together: a call sees
+// to that.
 #include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/Products.h"
 #include "passes/Algebra/TensorExpr.h"
@@ -15,6 +17,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -31,15 +34,17 @@ struct Prefix {
   OperationName combiner;
   TypedAttr neutral;
   ExprRef term;
-  bool isTruth = false;   ///< the state is a number for it: 1 or 0
-  ExprRef peak = nullptr; ///< of a query: what the terms are stabilised by
-  Product outside = {};   ///< of a query alone
+  bool isTruth = false;      ///< the state is a number for it: 1 or 0
+  ExprRef peak = nullptr;    ///< of a query: what the terms are stabilised by
+  Product outside = {};      ///< of a query alone
+  ExprRef segment = nullptr; ///< of a query: keys of the same alone
 };
 
 /// Whether \p peak, of a query, is the maximum of \p score over what the bound
 /// has.
 bool isPeak(Exprs &exprs, ExprRef peak, ExprRef score, unsigned key,
-            const CausalBound &bound, ArrayRef<unsigned> outputs) {
+            const CausalBound &bound, ArrayRef<unsigned> outputs,
+            ExprRef seen) {
   ExprRef maximum = exprs.expand(peak);
   std::optional<CausalReduction> own =
       matchCausalReduction(exprs, maximum, outputs);
@@ -47,16 +52,18 @@ bool isPeak(Exprs &exprs, ExprRef peak, ExprRef score, unsigned key,
     return false;
   DenseMap<unsigned, ExprRef> rename;
   rename[own->key] = exprs.var(key);
-  return own->bound.query == bound.query &&
-         own->bound.isBehind == bound.isBehind &&
+  if (own->seen)
+    own->seen = exprs.substitute(own->seen, rename);
+  return own->bound.query == bound.query && own->seen == seen &&
+         !own->segment && own->bound.isBehind == bound.isBehind &&
          own->bound.isStrict == bound.isStrict &&
          exprs.substitute(own->term, rename) == score;
 }
 
 /// Takes out of the term of a sum what is of the query: factors, and the
 /// maximum that an exponential is stabilised by. Whether it is of the key alone
-/// then, but for that.
-bool splitTerm(Exprs &exprs, Prefix &prefix) {
+/// then, but for that. \p seen: what a key must fulfil.
+bool splitTerm(Exprs &exprs, Prefix &prefix, ExprRef seen) {
   unsigned query = prefix.bound.query;
   Product all, inside;
   flatten(exprs, prefix.term, all);
@@ -74,7 +81,7 @@ bool splitTerm(Exprs &exprs, Prefix &prefix) {
       if (score->uses(query) || prefix.peak->uses(prefix.key) ||
           prefix.peak->kind != ExprKind::Read ||
           !isPeak(exprs, prefix.peak, score, prefix.key, prefix.bound,
-                  prefix.outputs))
+                  prefix.outputs, seen))
         return false;
       inside.over.push_back(e);
     }
@@ -85,7 +92,8 @@ bool splitTerm(Exprs &exprs, Prefix &prefix) {
     (e->uses(query) ? prefix.outside : inside).under.push_back(e);
   }
   prefix.term = multiply(exprs, inside.over, inside.under);
-  return true;
+  // A query that sees no key meets nothing that stands outside.
+  return !seen || (prefix.outside.over.empty() && prefix.outside.under.empty());
 }
 
 /// A prefix of truth values as one of numbers, which kernels keep.
@@ -119,10 +127,15 @@ std::optional<Prefix> matchPrefix(Exprs &exprs, linalg::LinalgOp reduction) {
                 *written->name,
                 neutralElement(b, written->name->getStringRef(), written->type),
                 causal->term};
+  prefix.segment = causal->segment;
   if (prefix.term->uses(prefix.bound.query) &&
       (!written->isReduceBy("arith.addf") || !written->type.isF32() ||
-       !splitTerm(exprs, prefix)))
+       prefix.segment || !splitTerm(exprs, prefix, causal->seen)))
     return std::nullopt;
+  if (causal->seen)
+    prefix.term =
+        exprs.select(causal->seen, prefix.term, exprs.constant(prefix.neutral),
+                     causal->isGuarded);
   if (written->type.isInteger(1))
     count(exprs, prefix);
   return prefix;
@@ -149,24 +162,31 @@ attn::ScanOp makeScan(OpBuilder &b, Location loc, Exprs &exprs,
                               ValueRange(out), {axis}, {isReversed});
 }
 
+/// \p element of the query of \p step, as that of the query that was before
+/// it. The first has itself.
+ExprRef ofLast(Exprs &exprs, const Prefix &prefix, ExprRef element,
+               ExprRef step) {
+  Type index = step->type;
+  ExprRef one = exprs.index(1),
+          end = exprs.op("arith.subi", index,
+                         {exprs.extent(prefix.bound.query), one});
+  DenseMap<unsigned, ExprRef> turn;
+  turn[prefix.bound.query] =
+      prefix.bound.isBehind
+          ? exprs.op("arith.minsi", index,
+                     {exprs.op("arith.addi", index, {step, one}), end})
+          : exprs.op(
+                "arith.maxsi", index,
+                {exprs.op("arith.subi", index, {step, one}), exprs.index(0)});
+  return exprs.substitute(element, turn);
+}
+
 /// \p old, a sum by the maximum before this step, by that behind it. Of terms
 /// that were all by -inf nothing is left.
 ExprRef rescaled(Exprs &exprs, const Prefix &prefix, ExprRef old,
                  const DenseMap<unsigned, ExprRef> &now, ExprRef step) {
-  Type index = step->type, real = old->type;
-  bool isBehind = prefix.bound.isBehind;
-  ExprRef one = exprs.index(1),
-          last = exprs.op("arith.subi", index,
-                          {exprs.extent(prefix.bound.query), one});
-  ExprRef before =
-      isBehind ? exprs.op("arith.minsi", index,
-                          {exprs.op("arith.addi", index, {step, one}), last})
-               : exprs.op("arith.maxsi", index,
-                          {exprs.op("arith.subi", index, {step, one}),
-                           exprs.index(0)});
-  DenseMap<unsigned, ExprRef> turn;
-  turn[prefix.bound.query] = before;
-  ExprRef peak = exprs.substitute(prefix.peak, turn),
+  Type real = old->type;
+  ExprRef peak = ofLast(exprs, prefix, prefix.peak, step),
           next = exprs.substitute(prefix.peak, now);
   ExprRef nothing = exprs.constant(
       FloatAttr::get(real, -std::numeric_limits<double>::infinity()));
@@ -233,6 +253,12 @@ void writeStep(OpBuilder &b, attn::ScanOp scan, Exprs &exprs,
   ExprRef old = exprs.read(carried, own);
   if (prefix.peak)
     old = rescaled(exprs, prefix, old, turn, step);
+  if (prefix.segment)
+    old =
+        exprs.select(exprs.compare(arith::CmpIPredicate::eq,
+                                   ofLast(exprs, prefix, prefix.segment, step),
+                                   exprs.substitute(prefix.segment, turn)),
+                     old, exprs.constant(prefix.neutral), /*guard=*/false);
   Value next =
       writeTensor(b, loc, exprs,
                   exprs.op(prefix.combiner, DictionaryAttr::get(b.getContext()),
@@ -242,6 +268,8 @@ void writeStep(OpBuilder &b, attn::ScanOp scan, Exprs &exprs,
   bool isBefore =
       prefix.bound.isStrict != mutated("raise-linear-attention.other-row");
   Value row = isBefore ? carried : next;
+  if (isBefore && prefix.segment)
+    row = castTo(b, writeTensor(b, loc, exprs, old, vars), carried.getType());
   if (prefix.isTruth)
     row = castTo(
         b,
@@ -255,6 +283,49 @@ void writeStep(OpBuilder &b, attn::ScanOp scan, Exprs &exprs,
   attn::StepOp::create(b, loc, ValueRange(next), ValueRange(row));
 }
 
+/// The recurrence, and what stands outside of it.
+Value writePrefix(OpBuilder &b, Location loc, Exprs &exprs,
+                  const Prefix &prefix, RankedTensorType type) {
+  SmallVector<unsigned> vars(prefix.outputs);
+  llvm::erase(vars, prefix.bound.query);
+  attn::ScanOp scan = makeScan(b, loc, exprs, prefix, type, vars);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(&scan.getBody().front());
+    writeStep(b, scan, exprs, prefix, vars);
+  }
+  return castTo(b, withOutside(b, loc, exprs, prefix, scan.getStacked()[0]),
+                type);
+}
+
+/// Whether segments only rise, or only fall: equal ones lie together then.
+Value areSorted(OpBuilder &b, Location loc, Exprs &exprs,
+                const Prefix &prefix) {
+  unsigned query = prefix.bound.query;
+  Type index = b.getIndexType();
+  ExprRef one = exprs.index(1),
+          end = exprs.op("arith.subi", index, {exprs.extent(query), one});
+  DenseMap<unsigned, ExprRef> turn;
+  turn[query] =
+      exprs.op("arith.minsi", index,
+               {exprs.op("arith.addi", index, {exprs.var(query), one}), end});
+  ExprRef behind = exprs.substitute(prefix.segment, turn);
+  auto any = [&](arith::CmpIPredicate predicate) -> Value {
+    ExprRef found = exprs.reduce(
+        OperationName("arith.ori", exprs.context), prefix.segment->freeVars,
+        exprs.compare(predicate, behind, prefix.segment));
+    return tensor::ExtractOp::create(
+        b, loc, writeTensor(b, loc, exprs, found, {}), ValueRange());
+  };
+  Value rises = any(arith::CmpIPredicate::sgt),
+        falls = mutated("raise-linear-attention.never-falls")
+                    ? arith::ConstantIntOp::create(b, loc, 0, 1).getResult()
+                    : any(arith::CmpIPredicate::slt);
+  Value both = arith::AndIOp::create(b, loc, rises, falls);
+  return arith::XOrIOp::create(b, loc, both,
+                               arith::ConstantIntOp::create(b, loc, 1, 1));
+}
+
 } // namespace
 
 bool raisePrefix(linalg::LinalgOp reduction) {
@@ -262,22 +333,29 @@ bool raisePrefix(linalg::LinalgOp reduction) {
   std::optional<Prefix> prefix = matchPrefix(exprs, reduction);
   if (!prefix)
     return false;
-  Value result = reduction->getResult(0);
   OpBuilder b(reduction);
-  SmallVector<unsigned> vars(prefix->outputs);
-  llvm::erase(vars, prefix->bound.query);
-  attn::ScanOp scan = makeScan(b, reduction.getLoc(), exprs, *prefix,
-                               cast<RankedTensorType>(result.getType()), vars);
-  b.setInsertionPointToEnd(&scan.getBody().front());
-  writeStep(b, scan, exprs, *prefix, vars);
+  Location loc = reduction.getLoc();
+  Value result = reduction->getResult(0);
+  auto type = cast<RankedTensorType>(result.getType());
+  std::string what = prefix->bound.isBehind
+                         ? "a reduction over what comes behind: a recurrence"
+                         : "a reduction over what comes before: a recurrence";
+  if (!prefix->segment) {
+    result.replaceAllUsesWith(writePrefix(b, loc, exprs, *prefix, type));
+    remarkDone(reduction, raiseLinearPass, "prefix", what);
+    return true;
+  }
+  auto choice =
+      scf::IfOp::create(b, loc, type, areSorted(b, loc, exprs, *prefix),
+                        /*addThenBlock=*/true, /*addElseBlock=*/true);
+  result.replaceAllUsesWith(choice.getResult(0));
+  b.setInsertionPointToStart(choice.thenBlock());
+  scf::YieldOp::create(b, loc, writePrefix(b, loc, exprs, *prefix, type));
+  b.setInsertionPointToStart(choice.elseBlock());
+  scf::YieldOp::create(b, loc, result);
+  reduction->moveBefore(choice.elseBlock(), choice.elseBlock()->begin());
   remarkDone(reduction, raiseLinearPass, "prefix",
-             prefix->bound.isBehind
-                 ? "a reduction over what comes behind: a recurrence"
-                 : "a reduction over what comes before: a recurrence");
-  b.setInsertionPoint(reduction);
-  Value value =
-      withOutside(b, reduction.getLoc(), exprs, *prefix, scan.getStacked()[0]);
-  result.replaceAllUsesWith(castTo(b, value, result.getType()));
+             what + ", if a call's segments are sorted");
   return true;
 }
 
