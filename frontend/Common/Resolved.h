@@ -255,11 +255,12 @@ struct Evaluate {
   SizeUse size;
   Range place;
 };
-/// From here on the atom is an extent of the tensor, or that size.
+/// From here on the atom is an extent of the tensor, or that size; of a number
+/// that a call is given, the number, or 0 if it is less.
 struct BindAtom {
   unsigned atom = 0;
   const Tensor *tensor = nullptr;
-  unsigned axis = 0;
+  std::optional<unsigned> axis; ///< none: the tensor is a number
   SizeUse size;
   bool inLoop = false;
   Range place;

@@ -109,8 +109,15 @@ void Emitter::emit(const BindAtom &step) {
     return;
   }
   OpBuilder &b = step.inLoop ? builder : prologue;
-  atoms[step.atom] =
-      tensor::DimOp::create(b, loc(step.place), value(step.tensor), step.axis);
+  Location at = loc(step.place);
+  Value from = value(step.tensor);
+  if (step.axis) {
+    atoms[step.atom] = tensor::DimOp::create(b, at, from, *step.axis);
+    return;
+  }
+  Value number = arith::IndexCastOp::create(b, at, b.getIndexType(), from);
+  Value zero = arith::ConstantIndexOp::create(b, at, 0);
+  atoms[step.atom] = arith::MaxSIOp::create(b, at, number, zero);
 }
 
 void Emitter::emit(const Parameter &step) {

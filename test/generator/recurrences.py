@@ -2,7 +2,8 @@
 from draw import *
 from masks import text
 
-feature("recurrence", "counted back", "matrix state", "second state", "frozen rows", "given start", "step layout", "mixed state", "delta rule", "bonus", "stabilised", "causal sum", "decayed sum", "prefix")
+feature("recurrence", "counted back", "matrix state", "second state", "frozen rows", "given start", "step layout", "mixed state", "delta rule", "bonus", "stabilised", "causal sum", "decayed sum", "prefix", "prefix mask",
+        "prefix argmax")
 
 
 def recurrence(d, x, keys):
@@ -62,7 +63,24 @@ def prefix(d, x, keys):
         body = Call("exp", (body - top.at(),))
         if d.chance(0.5):
             body = d.one(body * x.at(**{n: Name(j)}), x.at() * body)
-    return d.let("y", d.shuffled(list(keys)), Reduce(op, (d.index(j),), body, ends)), keys
+    elif d.have("prefix argmax", 0.3):
+        op = "argmax"
+    if op != "prod" and d.have("prefix mask", 0.4):
+        ends = d.one(ends & prefix_mask(d, keys, n, j), prefix_mask(d, keys, n, j) & ends)
+    y = d.let("y", d.shuffled(list(keys)), Reduce(op, (d.index(j),), body, ends))
+    return (y if op != "argmax" else d.let("z", keys, x.at() + y.at() * 0.125)), keys
+
+
+def prefix_mask(d, keys, n, j):
+    """What else a key fulfils: a mask, a length, the segment of the row."""
+    batch = [k for k in keys[:-2] if d.chance(0.5)]
+    kind = d.pick(["mask", "length", "segment"])
+    if kind == "mask":
+        return d.input("keep", d.shuffled(batch + [j]), "bool", ("bool",)).at()
+    if kind == "length":
+        return Name(j) < d.input("len", batch, "i32", ("integer", 0, f"{text(d.extents[n])} + 1")).at()
+    segments = d.input("seg", batch + [n], "i32", (d.one("sorted", "sorted", "integer"), 0, d.one(2, 4)))
+    return segments.at().eq(segments.at(**{n: Name(j)}))
 
 
 class Steps:

@@ -99,6 +99,9 @@ private:
 
   //===--- Loops.cpp ------------------------------------------------------===//
   void poison(const ast::Stmt &stmt, Env &env);
+  std::optional<TensorVal> namedInteger(const ast::Expr &expr, const Env &env);
+  std::optional<Size> countValue(const ast::Expr &expr, const EnvPtr &env,
+                                 const llvm::Twine &what);
   std::optional<std::pair<Size, Size>>
   loopRange(StringRef what, const ast::Name &var, const ast::Expr &lo,
             const ast::Expr &hi, const EnvPtr &env);

@@ -89,12 +89,40 @@ void Analysis::poison(const Stmt &stmt, Env &env) {
     env.names[name] = Binding();
 }
 
+/// The run-time integer that \p expr names, if it names one.
+std::optional<TensorVal> Analysis::namedInteger(const Expr &expr,
+                                                const Env &env) {
+  auto *name = llvm::dyn_cast<NameExpr>(&expr);
+  std::optional<Binding> binding;
+  if (name)
+    binding = lookup(env, name->name);
+  if (binding && binding->kind == Binding::Thunk)
+    return namedInteger(*binding->thunk->expr, *binding->thunk->scope->env);
+  return binding && binding->kind == Binding::Scalar &&
+                 isInt(binding->tensor.elem)
+             ? std::optional(binding->tensor)
+             : std::nullopt;
+}
+
+/// How often a loop turns, or how many steps a scan has: a size, or an integer
+/// that a call is given.
+std::optional<Size> Analysis::countValue(const Expr &expr, const EnvPtr &env,
+                                         const llvm::Twine &what) {
+  std::optional<TensorVal> scalar = namedInteger(expr, *env);
+  if (!scalar)
+    return sizeValue(expr, env, what);
+  Size count = sizes.dim(cast<NameExpr>(expr).name);
+  sink->push_back(BindAtom{
+      *count.asAtom(), scalar->value, std::nullopt, {}, false, expr.range});
+  return count;
+}
+
 /// From where to where the variable of a loop, or of a scan, goes.
 std::optional<std::pair<Size, Size>>
 Analysis::loopRange(StringRef what, const Name &var, const Expr &lo,
                     const Expr &hi, const EnvPtr &env) {
   auto from = sizeValue(lo, env, format("the start of the {}", what));
-  auto to = sizeValue(hi, env, format("the end of the {}", what));
+  auto to = countValue(hi, env, format("the end of the {}", what));
   if (!from || !to)
     return std::nullopt;
   if (auto known = lookup(*env, var.text)) {

@@ -285,6 +285,12 @@ bool Analysis::executeScan(const ScanStmt &stmt, Frame &frame) {
                         stmt.var.text));
   if (!ok)
     return false;
+  if (!stacks.empty() && namedInteger(*stmt.hi, *frame.env))
+    return error(
+        stmt.hi->range,
+        format("'{}' has a row of each step, and how many there are is "
+               "no size: expected a dim, found the run-time scalar {}",
+               stacks.begin()->first, sizes.str(hi)));
   bindStates(step.results);
   for (auto &[name, binding] : stacks)
     frame.env->names[name] = binding;
