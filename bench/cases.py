@@ -12,6 +12,7 @@ import numpy as np
 import recurrence_cases
 import zoo_models
 from goals import goal
+from recurrence_oracles import ORACLES
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODELS = os.path.join(HERE, "..", "models")
@@ -21,7 +22,7 @@ OWN = os.path.join(HERE, "models")
 @dataclasses.dataclass
 class Case:
     name: str
-    group: str  # attention, small, decode, gemm, rows, linear, encoder, zoo
+    group: str  # attention, small, decode, gemm, rows, linear, encoder, zoo, recurrence
     kind: str  # what systems look at: attention, gemm, layer_norm, ...
     params: dict  # JSON: sizes and flags of the kind
     source: str  # a .heed file
@@ -324,11 +325,13 @@ def encoders():
 
 def zoo_case(e):
     """Of an entry of zoo_cases.py. One thread."""
-    key = e["path"].split("/")[1]
+    key, own = e["key"], e.get("model")
     weights = e["weights"] and (lambda: e["weights"](np.random.default_rng(12)))
-    options = [x for name, value in e["sets"].items() for x in ("--set", f"{name}={value}")]
-    return Case(f"{key} {e['what']}", e.get("group", "zoo"), "zoo", dict(key=key, oracle=e["oracle"], sets=e["sets"]), os.path.join(MODELS, e["path"] + ".heed"),
-                tuple(options), e["flops"], threads=("1",), make=lambda: e["inputs"](np.random.default_rng(11)), make_weights=weights)
+    options = [x for name, value in e["sets"].items() for x in ("--set", f"{name}={value}")] + ([f"--model={own}"] if own else [])
+    source = os.path.join(OWN, "recurrence.heed") if own else os.path.join(MODELS, e["path"] + ".heed")
+    p = dict(key=key, oracle=e["oracle"], sets=e["sets"], all=key in ORACLES)
+    return Case(f"{key} {e['what']}", e.get("group", "zoo"), "zoo", p, source, tuple(options), e["flops"], threads=("1",),
+                make=lambda: e["inputs"](np.random.default_rng(11)), make_weights=weights)
 
 
 def zoo():

@@ -19,6 +19,18 @@ def attention(p):
     return (0.70, 1.1) if n >= 128 else (None, None)
 
 
+def recurrence(p):
+    """Of a step, the bandwidth of its state and weights; of prefixes, a plain copy's speed."""
+    key, n = p["key"], p["sets"].get("N", 0)
+    named = {"lstm": (None, 1.0), "gru": (None, 1.0), "gru-behind": (None, 1.0), "gla": (None, 3.0), "channel-gates": (0.42, 3.0),
+             "delta-rule": (0.52, 3.0), "gated-delta": (0.52, 3.0), "mamba": (0.65, None), "mamba-scan": (0.65, 3.0),
+             "prefix-sums-of-rows": (0.90, None), "prefix-sums-over-rows": (0.95, None), "log-sum-exp-of-rows": (0.75, None),
+             "log-sum-exp-over-rows": (0.75, None)}
+    if key.endswith("-step"):
+        return 0.80, None
+    return named.get(key, (0.65 if n < 16384 else 0.50, 3.0))
+
+
 def goal(case):
     """(share of the limit, ratio to the best peer) that is aimed at; None where none is named."""
     group, p = case["group"], case["params"]
@@ -33,5 +45,5 @@ def goal(case):
     if group == "zoo":
         return 0.50, 1.3
     if group == "recurrence":
-        return {"lstm": (None, 1.0), "gla": (None, 3.0), "delta-rule": (0.52, 3.0)}.get(p["key"], (0.65, 3.0))
+        return recurrence(p)
     return None, None

@@ -8,7 +8,7 @@ from goals import goal
 
 GROUPS = {"attention": "Attention", "small": "Small and odd sizes", "decode": "Decoding: one query", "gemm": "Dense layers",
           "rows": "Rows and elements", "linear": "Linear attention", "encoder": "Encoders", "zoo": "Systems of the zoo",
-          "recurrence": "Systems of the zoo with recurrences"}
+          "recurrence": "Recurrences"}
 VERDICTS = ("ahead", "tie", "behind", "unjudged", "alone")
 CLIFF = 1.5  # the most that an odd size may cost beyond the next round one, per operation
 TWICE = 1.9  # the least that two threads must bring a long attention

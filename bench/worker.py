@@ -44,7 +44,7 @@ class Worker:
                 run()
                 made[name] = {"prepare_seconds": time.perf_counter() - start}
                 path = os.path.join(folder, f"{self.system.name}.{len(made)}.npy")
-                np.save(path, np.asarray(result()))
+                np.save(path, joined(result()))
                 made[name]["output"] = path
                 self.ready[name] = run
             except Exception as error:  # any failure of a library is a line of the report, not the end of the run
@@ -82,6 +82,11 @@ class Worker:
             getattr(run, "close", lambda: None)()
         gc.collect()
         return {}
+
+
+def joined(results):
+    """Several arrays as one; one as it is."""
+    return np.concatenate([np.ravel(a) for a in results]) if isinstance(results, tuple) else np.asarray(results)
 
 
 def switches():

@@ -10,6 +10,8 @@ import sys
 
 import numpy as np
 
+import recurrence_oracles
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ORACLES = os.path.join(HERE, "..", "test", "zoo")
 sys.path.append(ORACLES)
@@ -26,11 +28,16 @@ def entry(function):
 def made(path, what, flops, inputs, weights=None, sets=None, oracle=None):
     """`inputs` and `weights` are functions of a random generator; `oracle`: what test/zoo/<key>.py holds otherwise: its constants in capitals,
     keyword arguments of its function."""
-    return dict(path=path, what=what, flops=float(flops), inputs=inputs, weights=weights, sets=sets or {}, oracle=oracle or {})
+    return dict(path=path, key=path.split("/")[-1], what=what, flops=float(flops), inputs=inputs, weights=weights, sets=sets or {}, oracle=oracle or {})
 
 
 def answer(p, inputs, weights):
-    """(the first result of the oracle, 0: its scores are small)."""
+    """(all results of a recurrence alone, or the first of the oracle; 0: its scores are small)."""
+    own = recurrence_oracles.ORACLES.get(p["key"])
+    return own(inputs, weights) if own else first_of_oracle(p, inputs, weights), 0.0
+
+
+def first_of_oracle(p, inputs, weights):
     import zoo
     checked, zoo.check = zoo.check, lambda *_, **__: None  # the small cases of the test are the test's
     arguments, sys.argv = sys.argv, sys.argv[:1]
@@ -45,7 +52,7 @@ def answer(p, inputs, weights):
             assert hasattr(module, name), f"{p['key']}.py has no {name}"
             setattr(module, name, value)
     given = {name: value for name, value in p["oracle"].items() if not name.isupper()}
-    return next(iter(module.oracle(inputs, weights, **given).values())), 0.0
+    return next(iter(module.oracle(inputs, weights, **given).values()))
 
 
 # --- operations --------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """One module a system: a class `System(threads)` with `name`, `version()` and `variants(case, inputs, weights)`.
 
 `variants` gives name -> function; the function returns (run, result): `run()` is what is timed, `result()` the last output
-as an array. A variant that cannot serve a case is left out; one that fails is named in the report.
+as an array (all, where `all` is among the case's params). A variant that cannot serve a case is left out; one that fails is named in the report.
 """
 import os
 import sys

@@ -46,6 +46,39 @@ def gelu(g, x, approximate="none"):
     return g.op("Gelu", x, approximate=approximate)
 
 
+def transposed(a):
+    """[B, N, ..] to [N, B, ..], or back."""
+    return np.ascontiguousarray(a.swapaxes(0, 1))
+
+
+# Rows of the weights in ONNX's order, and the names of the matrices and of one bias or two.
+CELLS = {"lstm": ("LSTM", (0, 3, 1, 2), "layer.0."), "lstm-step": ("LSTM", (0, 3, 1, 2), "layer.0."), "gru": ("GRU", (1, 0, 2), "gru."),
+         "gru-behind": ("GRU", (1, 0, 2), "")}
+
+
+def cell(key, inputs, weights):
+    """(model, its inputs, what makes the case's results of its) of a layer in one operator, steps first."""
+    kind, order, at = CELLS[key]
+
+    def rows(name):
+        parts = np.split(weights[at + name], len(order))
+        if key == "gru":  # z is the share of the new: sigmoid(-x) is that of the old
+            parts[1] = -parts[1]
+        return np.concatenate([parts[k] for k in order])[None]
+
+    g = Graph(21)
+    first, second = ("bias_ih", "bias_hh") if key == "gru-behind" else ("bias", None)
+    bias = rows(first)
+    bias = np.concatenate([bias, rows(second) if second else np.zeros_like(bias)], 1)
+    b, e = inputs["x"].shape[0], weights[at + "weight_hh"].shape[1]
+    arrays = {"x": transposed(inputs["x"])} | {name: inputs[name].reshape(1, b, e) for name in ("h", "c") if name in inputs}
+    names = [g.input(name, a) for name, a in arrays.items()]
+    constants = [g.constant(a) for a in (rows("weight_ih"), rows("weight_hh"), bias)]
+    more = {"linear_before_reset": int(key == "gru-behind")} if kind == "GRU" else {}
+    outputs = g.op(kind, names[0], *constants, "", *names[1:], outputs=3 if kind == "LSTM" else 2, hidden_size=e, **more)
+    return g.bytes(*outputs), arrays, lambda y, *last: (transposed(y[:, 0]), *last)
+
+
 def encoder(p, weights, ids, fused=None):
     """BERT's encoder; `fused`: with ONNX Runtime's operators for norms and biases, and this one for attention."""
     g = Graph(21)

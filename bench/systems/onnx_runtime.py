@@ -6,7 +6,7 @@ import numpy as np
 import onnxruntime as ort
 
 import cases
-from systems.onnx_models import MICROSOFT, Graph, encoder, gelu
+from systems.onnx_models import CELLS, MICROSOFT, Graph, cell, encoder, gelu
 
 
 class System:
@@ -26,7 +26,7 @@ class System:
         make = getattr(self, case["kind"], None)
         return make(case["params"], inputs, weights) if make else {}
 
-    def session(self, model, inputs, result=lambda y: y, share=()):
+    def session(self, model, inputs, result=lambda y, *_: y, share=()):
         """`share`: outputs that are written where an input lies (caches)."""
         session = ort.InferenceSession(model, self.options, providers=["CPUExecutionProvider"])
         binding = session.io_binding()
@@ -48,7 +48,7 @@ class System:
             session.run_with_iobinding(binding)
 
         run.keep = values
-        return run, lambda: result(binding.get_outputs()[0].numpy())
+        return run, lambda: result(*(y.numpy() for y in binding.get_outputs()))
 
     def attention(self, p, inputs, weights):
         if "relative" in p or p["N"] * p["M"] * p["H"] * p["B"] > 1 << 30:  # it would store all scores
@@ -189,19 +189,21 @@ class System:
                 for kind in ("Attention", "MultiHeadAttention")}
 
     def zoo(self, p, inputs, weights):
-        """What PyTorch's exporter makes of its peer's equations; what that cannot say, or this cannot run, is named."""
+        """What PyTorch's exporter makes of its peer's equations; what that cannot say, or this cannot run, is named. LSTM and GRU are operators."""
+        if p["key"] in CELLS:
+            return {CELLS[p["key"]][0]: lambda: self.session(*cell(p["key"], inputs, weights))}
+
         def make():
             import io
             import torch
-            from systems import zoo_torch
             module, arguments = zoo_torch.model(p, inputs, weights)
             file = io.BytesIO()
             with torch.no_grad():
                 torch.onnx.export(module, tuple(arguments), input_names=list(inputs), dynamo=True, optimize=True).save(file)
-            session = self.session(file.getvalue(), inputs)
-            return session
+            return self.session(file.getvalue(), inputs, (lambda *y: y) if p["all"] else lambda y, *_: y)
 
-        return {"exported": make}
+        from systems import zoo_torch
+        return {"exported": make} if zoo_torch.ways(p["key"])[0] else {}
 
 
 def flat(a):

@@ -1,7 +1,7 @@
-"""OpenVINO on the CPU: whole encoders, from ONNX in the standard's operators, in f32."""
+"""OpenVINO on the CPU: whole encoders, LSTM and GRU, from ONNX in the standard's operators, in f32."""
 import openvino as ov
 
-from systems.onnx_models import encoder
+from systems.onnx_models import CELLS, cell, encoder
 
 
 class System:
@@ -17,10 +17,16 @@ class System:
         return ov.__version__
 
     def variants(self, case, inputs, weights):
-        return {"openvino": lambda: self.encoder(case["params"], inputs, weights)} if case["kind"] == "encoder" else {}
+        p = case["params"]
+        if case["kind"] == "encoder":
+            ids = {"ids": inputs["ids"]}
+            return {"openvino": lambda: self.request(encoder(p, weights, inputs["ids"]), ids)}
+        if case["kind"] == "zoo" and p["key"] in CELLS:
+            return {"openvino": lambda: self.request(*cell(p["key"], inputs, weights))}
+        return {}
 
-    def encoder(self, p, inputs, weights):
-        model = self.core.read_model(encoder(p, weights, inputs["ids"]))
-        request = self.core.compile_model(model, "CPU", self.settings).create_infer_request()
-        request.set_input_tensor(0, ov.Tensor(inputs["ids"]))
-        return request.infer, lambda: request.get_output_tensor(0).data.copy()
+    def request(self, model, arrays, result=lambda y: y):
+        request = self.core.compile_model(self.core.read_model(model), "CPU", self.settings).create_infer_request()
+        for name, array in arrays.items():
+            request.set_tensor(name, ov.Tensor(array))
+        return request.infer, lambda: result(*(output.data.copy() for output in request.output_tensors))

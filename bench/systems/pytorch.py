@@ -48,7 +48,7 @@ class System:
         def once():
             kept["y"] = run()
 
-        return once, lambda: kept["y"].numpy()
+        return once, lambda: tuple(y.numpy() for y in kept["y"]) if isinstance(kept["y"], tuple) else kept["y"].numpy()
 
     # Each gives name -> function that gives what is timed.
 
@@ -223,7 +223,8 @@ class System:
     def zoo(self, p, inputs, weights):
         """Without max-autotune: of so many systems it would take longer than all measuring."""
         from systems import zoo_torch
-        module, arguments = zoo_torch.model(p, inputs, weights)
-        found = self.both(module, *arguments)
-        more = zoo_torch.OTHERS.get(p["key"])
-        return {**found, **(more(dict(zip(inputs, arguments)), tensors(weights), p["sets"]) if more else {})}
+        found, (plain, more) = {}, zoo_torch.ways(p["key"])
+        if plain:
+            module, arguments = zoo_torch.model(p, inputs, weights)
+            found = self.both(module, *arguments)
+        return {**found, **(more(tensors(inputs), tensors(weights), p["sets"]) if more else {})}

@@ -1,6 +1,6 @@
-"""The zoo's systems in PyTorch (zoo_attention.py, zoo_layers.py, zoo_recurrence.py): each one's equations as a function of inputs, weights and sizes, for PyTorch to run or
-compile and, exported, for ONNX Runtime. Written as a PyTorch user would for speed: scaled_dot_product_attention, conv1d, layer_norm, embedding where
-they say it."""
+"""The zoo's systems in PyTorch (zoo_attention.py, zoo_layers.py, zoo_recurrence.py, zoo_steps.py): each one's equations as a function of inputs,
+weights and sizes, for PyTorch to run or compile and, exported, for ONNX Runtime. Written as a PyTorch user would for speed:
+scaled_dot_product_attention, conv1d, layer_norm, embedding where they say it."""
 import torch
 import torch.nn.functional as F
 
@@ -36,9 +36,9 @@ def another_way(key):
 class Model(torch.nn.Module):
     """The function as a module, its weights as buffers: freezing and export take them as constants."""
 
-    def __init__(self, key, p, inputs, weights):
+    def __init__(self, function, key, p, inputs, weights):
         super().__init__()
-        self.function, self.p, self.inputs = FUNCTIONS[key], p, list(inputs)
+        self.function, self.p, self.inputs = function, p, list(inputs)
         held = {name: torch.from_numpy(array.copy()) for name, array in weights.items()}
         if key in TABLES:
             held |= TABLES[key]({name: torch.from_numpy(array) for name, array in inputs.items()}, held, p)
@@ -91,8 +91,14 @@ def offsets(n, m=None):
     return torch.arange(m or n)[None] - torch.arange(n)[:, None]
 
 
+def ways(key):
+    """(its equations, its other ways), None where there are none."""
+    from systems import zoo_attention, zoo_layers, zoo_recurrence, zoo_steps  # they fill the tables
+    assert zoo_attention and zoo_layers and zoo_recurrence and zoo_steps
+    return FUNCTIONS.get(key), OTHERS.get(key)
+
+
 def model(p, inputs, weights):
     """(module, its arguments)."""
-    from systems import zoo_attention, zoo_layers, zoo_recurrence  # they fill FUNCTIONS
-    assert zoo_attention and zoo_layers and zoo_recurrence
-    return Model(p["key"], p["sets"], inputs, weights).eval(), [torch.from_numpy(a.copy()) for a in inputs.values()]
+    function, _ = ways(p["key"])
+    return Model(function, p["key"], p["sets"], inputs, weights).eval(), [torch.from_numpy(a.copy()) for a in inputs.values()]
