@@ -143,8 +143,9 @@ def AttnRaiseLinearAttention : Pass<"attn-raise-linear-attention", "::mlir::func
     their outputs for all steps at once. How it is written does not matter: the element of each state and of each row is taken as an
     expression. A sum over what comes before, `sum_(j <= i) (sum_e q[i,e] k[j,e]) v[j,f]`, is one, too, also with a factor a^(i -
     j), exp(g (i - j)) or exp(c_i - c_j), c a sum over what comes before, unless few steps cost less as pairs; and one over terms
-    that do not depend on i, or a product, a maximum, a minimum of them, is a scan of its own, also a sum of exponentials less the
-    maximum of what it sums.
+    that do not depend on i, or a product, a maximum, a minimum, an argmax of them, is a scan of its own, also a sum of exponentials
+    less the maximum of what it sums; with a mask of the keys, too. Over keys of the same segment it begins anew with each, in calls
+    whose segments are sorted; others take the sum as it is written.
 
     What was recognised is proven: a step of the op is compared with the step of the scan, and for a causal sum the products of all
     pairs, modulo the axioms of `passes/Algebra/`; that a power, or exp(c_i - c_j), is the product of the decays between is one
@@ -201,7 +202,7 @@ def AttnRaiseLinearAttention : Pass<"attn-raise-linear-attention", "::mlir::func
     ```
   }];
   let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
-                           "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def AttnChunkLinearAttention : Pass<"attn-chunk-linear-attention", "::mlir::func::FuncOp"> {

@@ -7,6 +7,10 @@
 
 namespace heed::halide {
 
+/// On a sum over windows that have as many steps as there are rows: on the
+/// linalg op, then on its `halide.update`.
+inline constexpr llvm::StringLiteral kLongWindowAttr = "halide.long_window";
+
 /// What may follow '%' in the IR's text.
 std::string ssaName(llvm::StringRef name);
 

@@ -1,6 +1,7 @@
 //===- Computation.cpp - what one op computes, as plain data --------------===//
 #include "passes/Algebra/Computation.h"
 #include "dialects/Attn/Dialect.h"
+#include "dialects/Halide/HalideNames.h"
 #include "passes/Algebra/Weights.h"
 #include "passes/Algebra/Windows.h"
 
@@ -182,6 +183,7 @@ std::optional<Computation> Describer::run() {
   addReads(c.isElementwise() ? c.reads : c.reductions[0].reads);
   if (!c.isElementwise()) {
     c.reductions[0].combiner = combinerOf(op);
+    c.reductions[0].isLong = op->hasAttr(halide::kLongWindowAttr);
     for (OpOperand &init : op.getDpsInitsMutable())
       if (!init.get().getDefiningOp<linalg::FillOp>() &&
           op.payloadUsesValueFromOperand(&init)) {

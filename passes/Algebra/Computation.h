@@ -68,6 +68,7 @@ struct Reduction {
   llvm::SmallVector<Factor, 2> factors;
   bool isGuarded = false;   ///< leaves out places of its loops
   bool isScattered = false; ///< adds at computed places
+  bool isLong = false;      ///< a window of as many steps as there are rows
 };
 
 struct Computation {

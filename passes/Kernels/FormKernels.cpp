@@ -413,8 +413,10 @@ struct FormKernels : heed::impl::AttnFormKernelsBase<FormKernels> {
       if (!func.isExternal() && !func->hasAttr(attn::kKernelAttr))
         models.push_back(func);
     llvm::StringMap<func::FuncOp> known;
-    for (func::FuncOp model : models)
+    for (func::FuncOp model : models) {
+      markLongWindows(model);
       Former(model, known, symbols).run();
+    }
     // One kernel gives the next its rows as it has them.
     RewritePatternSet patterns(&getContext());
     tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns,

@@ -32,6 +32,9 @@ bool isCheap(mlir::Operation *op);
 /// Whether \p op is tensor mathematics, which must not stay in host code.
 bool isCompute(mlir::Operation *op);
 
+/// Marks sums over windows that have as many steps as there are rows.
+void markLongWindows(mlir::func::FuncOp model);
+
 /// Equal kernels are one, whatever their names are: \p kernel enters \p symbols
 /// under \p name, or is erased if \p known has its like, which is returned.
 mlir::func::FuncOp shareKernel(mlir::func::FuncOp kernel, llvm::StringRef name,

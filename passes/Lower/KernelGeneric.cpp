@@ -2,6 +2,7 @@
 //
 // Loops of the result are the func's dims. Those of a reduction are an update's
 // loops, which starts from what the op is given as its initial value.
+#include "dialects/Halide/HalideNames.h"
 #include "passes/Lower/KernelTranslator.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -176,6 +177,9 @@ LogicalResult GenericFunc::write() {
                              return values;
                            })))
     return failure();
+  if (op->hasAttr(halide::kLongWindowAttr))
+    (*f)->updates.back()->setAttr(halide::kLongWindowAttr,
+                                  UnitAttr::get(op->getContext()));
   for (auto [k, value] : llvm::enumerate(op->getResults())) {
     KernelSource source;
     source.func = result;

@@ -52,19 +52,17 @@ Value floatConstant(OpBuilder &b, Location loc, double value) {
 
 /// The products of decays that are the same in each step, of \p steps of them.
 DecayProducts sameInEach(OpBuilder &b, attn::LinearAttentionOp op,
-                         int64_t steps) {
-  using Op = attn::LinearAttentionOp;
-  if (!op.getDecay() || op.map(Op::Decay).isFunctionOfDim(op.stepDim()) ||
-      decaysByChannel(op))
+                         int64_t steps, Value powers) {
+  if (!powers || decaysByChannel(op))
     return {};
   return DecayProducts(b, op, op.getDecay(), /*key=*/{}, b.getIndexAttr(steps),
-                       floatConstant(b, op.getLoc(), 1));
+                       /*start=*/{}, powers);
 }
 
 /// A chunk; \p hasState says whether there is a state yet, null: always, if one
 /// is given.
 LinearChunk chunkAt(OpBuilder &b, attn::LinearAttentionOp op,
-                    const DecayProducts &same, OpFoldResult first,
+                    const DecayProducts &same, Value powers, OpFoldResult first,
                     OpFoldResult length, Value state, Value hasState = {}) {
   Location loc = op.getLoc();
   Value parts[attn::LinearAttentionOp::NumParts];
@@ -81,18 +79,19 @@ LinearChunk chunkAt(OpBuilder &b, attn::LinearAttentionOp op,
     start = arith::SelectOp::create(b, loc, hasState, start,
                                     floatConstant(b, loc, 0));
   chunk.decays = DecayProducts(
-      b, op, decay, decaysByChannel(op) ? key : Value(), length, start);
+      b, op, decay, decaysByChannel(op) ? key : Value(), length, start, powers);
   return chunk;
 }
 
 /// All steps as one chunk.
 void writeWhole(attn::LinearAttentionOp op, int64_t steps) {
   OpBuilder b(op);
-  DecayProducts same = sameInEach(b, op, steps);
+  Value powers = decayPowers(b, op, steps);
+  DecayProducts same = sameInEach(b, op, steps, powers);
   auto [output, state] =
       writeChunk(b, op,
-                 chunkAt(b, op, same, b.getIndexAttr(0), b.getIndexAttr(steps),
-                         op.getStart()));
+                 chunkAt(b, op, same, powers, b.getIndexAttr(0),
+                         b.getIndexAttr(steps), op.getStart()));
   op.getOutput().replaceAllUsesWith(
       castTo(b, output, op.getOutput().getType()));
   op.getState().replaceAllUsesWith(castTo(b, state, op.getState().getType()));
@@ -103,7 +102,8 @@ void writeWhole(attn::LinearAttentionOp op, int64_t steps) {
 void writeChunks(attn::LinearAttentionOp op, int64_t size) {
   OpBuilder b(op);
   Location loc = op.getLoc();
-  DecayProducts same = sameInEach(b, op, size);
+  Value powers = decayPowers(b, op, size);
+  DecayProducts same = sameInEach(b, op, size, powers);
   auto outputType = cast<RankedTensorType>(op.getOutput().getType());
   SmallVector<OpFoldResult> sizes;
   for (unsigned dim = 0; dim < op.numLoops(); ++dim)
@@ -118,7 +118,8 @@ void writeChunks(attn::LinearAttentionOp op, int64_t size) {
       hasState =
           arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, first, low);
     auto [rows, state] = writeChunk(
-        b, op, chunkAt(b, op, same, first, length, carried[0], hasState));
+        b, op,
+        chunkAt(b, op, same, powers, first, length, carried[0], hasState));
     SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0)),
         strides(sizes.size(), b.getIndexAttr(1)), part(sizes);
     offsets[op.stepDim()] = mutated("chunk.first-place")

@@ -27,6 +27,11 @@ public:
   Value ofKeys(ArrayRef<unsigned> dims, Value decay, Value keys);
   /// What is left of \p start.
   Value ofState(ArrayRef<unsigned> dims, Value decay, Value start);
+  /// The same of decays with \p powers.
+  Value ofPowers(ArrayRef<unsigned> dims, Value powers, Value start);
+  Value ofKeyPowers(ArrayRef<unsigned> dims, Value powers);
+  /// The first \p steps powers, and the one before.
+  Value powers(ArrayRef<unsigned> dims, Value decay, int64_t steps);
 
 private:
   using Op = attn::LinearAttentionOp;
@@ -119,6 +124,65 @@ Value ProductWriter::ofState(ArrayRef<unsigned> dims, Value decay,
                     [&](ExprRef old) { return decayed(decay, old); });
 }
 
+Value ProductWriter::powers(ArrayRef<unsigned> dims, Value decay,
+                            int64_t steps) {
+  SmallVector<unsigned> own{exprs.freshVar(exprs.index(steps + 1))};
+  for (unsigned dim : dims)
+    own.push_back(loops[dim]);
+  Type real = b.getF64Type();
+  ExprRef exponent = exprs.op(
+      "arith.sitofp", real,
+      {exprs.op("arith.index_cast", b.getI64Type(), {exprs.var(own[0])})});
+  ExprRef base = exprs.op("arith.extf", real, {read(Op::Decay, decay)});
+  ExprRef power = exprs.op("arith.truncf", b.getF32Type(),
+                           {exprs.op("math.powf", real, {base, exponent})});
+  return writeTensor(b, op.getLoc(), exprs, power, own);
+}
+
+Value ProductWriter::ofPowers(ArrayRef<unsigned> dims, Value powers,
+                              Value start) {
+  if (!start)
+    return powers;
+  unsigned row = exprs.freshVar(exprs.op("arith.addi", b.getIndexType(),
+                                         {exprs.fold(length), exprs.index(1)}));
+  SmallVector<unsigned> own{row};
+  SmallVector<ExprRef> at{exprs.var(row)};
+  for (unsigned dim : dims) {
+    own.push_back(loops[dim]);
+    at.push_back(exprs.var(loops[dim]));
+  }
+  ExprRef left = exprs.op("arith.mulf", b.getF32Type(),
+                          {exprs.scalar(start), exprs.read(powers, at)});
+  return writeTensor(b, op.getLoc(), exprs, left, own);
+}
+
+Value ProductWriter::ofKeyPowers(ArrayRef<unsigned> dims, Value powers) {
+  Type index = b.getIndexType();
+  unsigned row = exprs.freshVar(
+      exprs.op("arith.addi", index, {exprs.fold(length), exprs.index(1)}));
+  ExprRef between =
+      exprs.op("arith.subi", index,
+               {exprs.op("arith.subi", index, {exprs.var(row), exprs.index(1)}),
+                exprs.var(key)});
+  SmallVector<unsigned> own{row};
+  SmallVector<ExprRef> at{
+      exprs.op("arith.maxsi", index, {between, exprs.index(0)})};
+  for (unsigned dim : dims) {
+    bool isStep = dim == op.stepDim();
+    own.push_back(isStep ? key : loops[dim]);
+    if (!isStep)
+      at.push_back(exprs.var(loops[dim]));
+  }
+  ExprRef isThere = exprs.compare(mutated("chunk.power-of-later-keys")
+                                      ? arith::CmpIPredicate::sle
+                                      : arith::CmpIPredicate::slt,
+                                  exprs.var(key), exprs.var(row));
+  return writeTensor(b, op.getLoc(), exprs,
+                     exprs.select(isThere, exprs.read(powers, at), number(0.0),
+                                  /*guard=*/false),
+                     own);
+}
+
 /// Rows \p first to \p first + \p count of \p products, of their first \p keys
 /// at axis \p keyAxis.
 Value rows(OpBuilder &b, Value products, int64_t first, OpFoldResult count,
@@ -158,25 +222,42 @@ bool decaysByChannel(attn::LinearAttentionOp op) {
          });
 }
 
+/// The dims of decays, but for the step.
+static SmallVector<unsigned> decayDims(attn::LinearAttentionOp op) {
+  AffineMap map = op.map(attn::LinearAttentionOp::Decay);
+  SmallVector<unsigned> dims;
+  for (unsigned dim : llvm::seq(op.numLoops()))
+    if (dim != op.stepDim() && map.isFunctionOfDim(dim))
+      dims.push_back(dim);
+  return dims;
+}
+
+Value decayPowers(OpBuilder &b, attn::LinearAttentionOp op, int64_t steps) {
+  if (!op.getDecay() ||
+      op.map(attn::LinearAttentionOp::Decay).isFunctionOfDim(op.stepDim()))
+    return {};
+  return ProductWriter(b, op, b.getIndexAttr(steps))
+      .powers(decayDims(op), op.getDecay(), steps);
+}
+
 DecayProducts::DecayProducts(OpBuilder &b, attn::LinearAttentionOp op,
                              Value decay, Value key, OpFoldResult length,
-                             Value start)
-    : stepDim(op.stepDim()), ofChannels(key) {
+                             Value start, Value powers)
+    : dims(decayDims(op)), stepDim(op.stepDim()), ofChannels(key) {
   using Op = attn::LinearAttentionOp;
   AffineMap decayMap = op.map(Op::Decay), keyMap = op.map(Op::Key);
-  for (unsigned dim : llvm::seq(op.numLoops())) {
-    bool ofDecay = decayMap.isFunctionOfDim(dim);
-    if (dim != stepDim && ofDecay)
-      dims.push_back(dim);
-    if (dim != stepDim && (ofDecay || (key && keyMap.isFunctionOfDim(dim))))
+  for (unsigned dim : llvm::seq(op.numLoops()))
+    if (dim != stepDim &&
+        (decayMap.isFunctionOfDim(dim) || (key && keyMap.isFunctionOfDim(dim))))
       pairDims.push_back(dim);
-  }
   // Keys are lanes where a channel is a row of them.
   pairDims.insert(key ? pairDims.end() : llvm::upper_bound(pairDims, stepDim),
                   stepDim);
   ProductWriter writer(b, op, length);
-  pairs = writer.ofKeys(pairDims, decay, key);
-  all = writer.ofState(dims, decay, start);
+  pairs = powers && !key ? writer.ofKeyPowers(pairDims, powers)
+                         : writer.ofKeys(pairDims, decay, key);
+  all = powers ? writer.ofPowers(dims, powers, start)
+               : writer.ofState(dims, decay, start);
 }
 
 unsigned DecayProducts::keyAxis() const {

@@ -11,9 +11,15 @@ namespace attn {
 class LinearAttentionOp;
 }
 
+/// Powers of \p op's decays, 0 to \p steps, over the first axis, if they are
+/// the same in each step; null else. Each is rounded once: in a product of as
+/// many the same rounding would come again and again, in all chunks.
+mlir::Value decayPowers(mlir::OpBuilder &builder, attn::LinearAttentionOp op,
+                        int64_t steps);
+
 /// Products of the decays of some steps; none where nothing decays. They are
-/// multiplied step by step: a decay of 0 is no division by 0, and what is lost
-/// stays lost.
+/// powers, or multiplied step by step: a decay of 0 is no division by 0, and
+/// what is lost stays lost.
 ///
 /// Those of steps are what is left after each of the first \p length steps, or
 /// \p before it, with the steps as the first axis; those of the last step are
@@ -24,10 +30,11 @@ public:
   /// Those of \p length steps, whose decays are \p decay. \p key are their keys
   /// where channels of keys decay each by its own, null else. Those of the
   /// state begin with \p start: 1, or 0 where it is zeros, of which 0 is left,
-  /// or NaN.
+  /// or NaN; 1 if it is null. \p powers: of decays that are the same in each
+  /// step, of as many steps or more.
   DecayProducts(mlir::OpBuilder &builder, attn::LinearAttentionOp op,
                 mlir::Value decay, mlir::Value key, mlir::OpFoldResult length,
-                mlir::Value start);
+                mlir::Value start, mlir::Value powers);
 
   explicit operator bool() const { return pairs != nullptr; }
 

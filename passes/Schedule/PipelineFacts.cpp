@@ -2,6 +2,7 @@
 //
 // The facts of a kernel (Kernels/KernelFacts.h) from its Halide pipeline: a
 // func is a computation, its updates are reductions.
+#include "dialects/Halide/HalideNames.h"
 #include "passes/Algebra/Windows.h"
 #include "passes/Kernels/KernelFacts.h"
 #include "passes/Mutation.h"
@@ -78,6 +79,7 @@ Reduction PipelineDescriber::describe(halide::UpdateOp update,
     reduction.extents.push_back(extent.fixed);
   reduction.isGuarded = !update.getWhere().empty();
   reduction.isScattered = !update.getAt().empty();
+  reduction.isLong = update->hasAttr(halide::kLongWindowAttr);
   unsigned loops = rank + extents.size();
   SmallVector<KnownExtent> known;
   for (const Extent &extent : own)

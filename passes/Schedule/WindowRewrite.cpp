@@ -80,7 +80,11 @@ void WindowSchedule::rewriteUpdate() {
     fresh.fill(at, fresh.getWhere(),
                [&](OpBuilder &in, Location, ValueRange args) {
                  IRMapping map = mapped(args);
-                 return SmallVector<Value>{allOf(in, outside, map)};
+                 Value holds = allOf(in, outside, map);
+                 // A long window has steps between, where it does for all.
+                 if (isLong)
+                   holds = halide::LikelyOp::create(in, loc, holds);
+                 return SmallVector<Value>{holds};
                });
   fresh.fill(at, fresh.getSet(), [&](OpBuilder &in, Location, ValueRange args) {
     IRMapping map = mapped(args);

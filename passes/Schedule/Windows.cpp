@@ -23,6 +23,10 @@ using namespace heed;
 
 /// Rows of a task's block: its windows read as many and a window more.
 static constexpr int64_t rowsOfBlock = 32;
+/// Where windows are long: what they read of one row is copied for as many.
+static constexpr int64_t rowsOfLongBlock = 128;
+/// Steps of a long window that a first cache holds for all tiles of a block.
+static constexpr int64_t stepsOfBlock = 64;
 
 static std::optional<WindowPlan> planWindows(const KernelFacts &facts) {
   SmallVector<unsigned> sums = facts.sums();
@@ -40,7 +44,7 @@ static std::optional<WindowPlan> planWindows(const KernelFacts &facts) {
       for (unsigned dim = 1; dim < c.rank() && !plan.sharesRows; ++dim)
         for (unsigned loop = c.term(); loop < at.window.size(); ++loop)
           if (!plan.sharesRows && at.window[dim] && at.window[loop])
-            plan = {dim, loop - c.term(), true};
+            plan = {dim, loop - c.term(), true, c.reductions[0].isLong};
   return plan;
 }
 
@@ -87,8 +91,9 @@ void WindowSchedule::chooseTile() {
   if (plan.sharesRows) {
     rows = many ? 8 : 4;
     KnownExtent taps = sum().reductions[0][plan.tap].fixed;
+    isLong = taps ? *taps > stepsOfBlock : plan.isLong;
     steps = taps && *taps <= (many ? 8 : 4) ? std::max<int64_t>(1, *taps)
-            : taps                          ? 4
+            : taps || isLong                ? 4
                                             : 2;
   } else {
     rows = many ? 4 : 2;
@@ -104,13 +109,21 @@ void WindowSchedule::scheduleOutput() {
   KernelFunc &out = *kernel.find(outFunc);
   SmallVector<std::string> vars = varsOf(out.func);
   std::string n = vars[kColumn], m = vars[plan.row];
-  int64_t blocks = std::max<int64_t>(1, rowsOfBlock / rows);
   halide::SplitOp::create(b, loc, outFunc, 0, n, "np", "ni", lanes * vectors,
                           guard);
   halide::SplitOp::create(b, loc, outFunc, 0, "ni", "nj", "nv", lanes, guard);
-  halide::SplitOp::create(b, loc, outFunc, 0, m, "mb", "mi", rows, guard);
-  halide::SplitOp::create(b, loc, outFunc, 0, "mb", "mt", "mb", blocks, guard);
-  SmallVector<std::string> loops{"nv", "nj", "mi", "mb", "np", "mt"};
+  SmallVector<std::string> loops{"nv", "nj", "mi"};
+  if (isLong) {
+    halide::SplitOp::create(b, loc, outFunc, 0, m, "mt", "mi", rowsOfLongBlock,
+                            guard);
+  } else {
+    halide::SplitOp::create(b, loc, outFunc, 0, m, "mb", "mi", rows, guard);
+    halide::SplitOp::create(b, loc, outFunc, 0, "mb", "mt", "mb",
+                            std::max<int64_t>(1, rowsOfBlock / rows), guard);
+    loops.push_back("mb");
+  }
+  // What long windows read is copied once for all blocks of a panel.
+  loops.append({isLong ? "mt" : "np", isLong ? "np" : "mt"});
   for (auto [dim, var] : llvm::enumerate(vars))
     if (dim != kColumn && dim != plan.row)
       loops.push_back(var);
@@ -119,57 +132,77 @@ void WindowSchedule::scheduleOutput() {
   halide::VectorizeOp::create(b, loc, outFunc, 0, "nv");
   // The loop of the window is split at its ends, or the one around it where all
   // of its steps are unrolled.
-  if (sum().reductions[0][0].fixed.value_or(steps + 1) > steps)
-    halide::PartitionOp::create(b, loc, outFunc, 0, "mb",
+  if (isLong || sum().reductions[0][0].fixed.value_or(steps + 1) > steps)
+    halide::PartitionOp::create(b, loc, outFunc, 0, isLong ? "mt" : "mb",
                                 halide::Partition::Never);
-  std::string task =
-      parallelOuter(b, out.func, 0, loops, 5, FusedBody::ComputesFuncs);
+  task = parallelOuter(b, out.func, 0, loops, isLong ? 4 : 5,
+                       FusedBody::ComputesFuncs);
   halide::PartitionOp::create(b, loc, outFunc, 0, task,
                               halide::Partition::Never);
 }
 
-/// The register tile of stage \p stage of the sum.
+/// The register tile of stage \p stage of the sum. Of a long window all tiles
+/// of a block take some steps, then the next ones: what these read stays close.
 void WindowSchedule::scheduleTile(int64_t stage) {
-  SmallVector<std::string> vars = varsOf(sum().func),
-                           loops{"nv", "nj", vars[plan.row]};
+  SmallVector<std::string> vars = varsOf(sum().func);
+  std::string m = vars[plan.row];
+  bool isBlocked = isLong && stage;
+  SmallVector<std::string> loops{"nv", "nj", isBlocked ? "mi" : m};
   halide::SplitOp::create(b, loc, sumFunc, stage, vars[kColumn], "nj", "nv",
                           lanes, stage ? guard : halide::TailStrategy::RoundUp);
   if (stage) {
-    std::string tap = cast<StringAttr>(update.getRvars()[0]).str();
-    halide::SplitOp::create(b, loc, sumFunc, stage, tap, tap, "ru", steps,
+    std::string tap = cast<StringAttr>(update.getRvars()[0]).str(), step = tap;
+    if (isBlocked) {
+      step = "rb";
+      halide::SplitOp::create(b, loc, sumFunc, stage, tap, tap, step,
+                              stepsOfBlock, guard);
+      halide::SplitOp::create(b, loc, sumFunc, stage, m, m, "mi", rows, guard);
+    }
+    halide::SplitOp::create(b, loc, sumFunc, stage, step, step, "ru", steps,
                             guard);
-    loops.push_back("ru");
+    loops.append({"ru", step});
+    if (isBlocked)
+      loops.append({m, tap});
     for (Attribute name : update.getRvars())
-      loops.push_back(cast<StringAttr>(name).str());
+      if (cast<StringAttr>(name) != loops.back())
+        loops.push_back(cast<StringAttr>(name).str());
   }
   SmallVector<StringRef> order(loops.begin(), loops.end());
   halide::ReorderOp::create(b, loc, sumFunc, stage, order);
   halide::VectorizeOp::create(b, loc, sumFunc, stage, "nv");
-  for (StringRef loop : {StringRef("nj"), StringRef(vars[plan.row])})
-    halide::UnrollOp::create(b, loc, sumFunc, stage, loop);
+  halide::UnrollOp::create(b, loc, sumFunc, stage, "nj");
+  if (stage || !isLong)
+    halide::UnrollOp::create(b, loc, sumFunc, stage, loops[2]);
   if (stage)
     halide::UnrollOp::create(b, loc, sumFunc, stage, "ru");
+  // The loop over the steps of a block is split at its ends, none around it.
+  if (isBlocked)
+    for (StringRef loop : ArrayRef<std::string>(loops).drop_front(5))
+      halide::PartitionOp::create(b, loc, sumFunc, stage, loop,
+                                  halide::Partition::Never);
 }
 
 /// Where the sum and what it reads are computed.
 void WindowSchedule::scheduleSum() {
   SmallVector<std::string> vars = varsOf(sum().func);
-  halide::ComputeAtOp::create(b, loc, sumFunc, outFunc, "mb");
+  halide::ComputeAtOp::create(b, loc, sumFunc, outFunc, isLong ? "mt" : "mb");
   for (auto [dim, var] : llvm::enumerate(vars))
     halide::BoundExtentOp::create(b, loc, sumFunc, var,
-                                  i32(b, dim == kColumn    ? lanes * vectors
-                                         : dim == plan.row ? rows
-                                                           : 1));
+                                  i32(b, dim == kColumn ? lanes * vectors
+                                         : dim == plan.row
+                                             ? (isLong ? rowsOfLongBlock : rows)
+                                             : 1));
   scheduleTile(0);
   for (int64_t stage = 1, end = sum().updates.size(); stage <= end; ++stage)
     scheduleTile(stage);
+  StringRef panel = isLong ? StringRef(task) : "np";
   for (Value place : places) {
-    halide::ComputeAtOp::create(b, loc, place, outFunc, "np");
+    halide::ComputeAtOp::create(b, loc, place, outFunc, panel);
     vectorizeInner(b, place.getDefiningOp<halide::FuncOp>(), 0, vars[kColumn],
                    lanes);
   }
   for (Value copy : staged) {
-    halide::ComputeAtOp::create(b, loc, copy, outFunc, "np");
+    halide::ComputeAtOp::create(b, loc, copy, outFunc, panel);
     halide::SplitOp::create(b, loc, copy, 0, "s0", "s0", "s0v", lanes,
                             halide::TailStrategy::RoundUp);
     halide::VectorizeOp::create(b, loc, copy, 0, "s0v");

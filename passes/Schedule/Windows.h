@@ -18,6 +18,7 @@ struct WindowPlan {
   unsigned row = kRow;
   unsigned tap = 0;        ///< among the loops of the reduction
   bool sharesRows = false; ///< windows of neighbouring rows overlap
+  bool isLong = false;     ///< they have as many steps as there are rows
 };
 
 /// The schedule of one kernel, step by step.
@@ -67,6 +68,8 @@ private:
   halide::UpdateOp update;
   WindowTerm term;
   int64_t lanes = 1, vectors = 1, rows = 1, steps = 1;
+  std::string task;    ///< the parallel loop
+  bool isLong = false; ///< windows of more steps than a first cache holds
   llvm::SmallVector<mlir::Value> packed;  ///< what columns alone say
   llvm::SmallVector<mlir::Value> staged;  ///< copies of what windows read
   llvm::SmallVector<mlir::Value> places;  ///< of columns

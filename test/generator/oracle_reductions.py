@@ -82,6 +82,8 @@ def reduce(op, extents, body, where=None):
                 return Val(np.full(v.shape[:-1], -1), kept)
             w = np.where(keep, v, -np.inf)
             best = np.where(np.isnan(w).any(-1), np.isnan(w).argmax(-1), w.argmax(-1))
+            # An element of -inf that is there is larger than one that is not.
+            best = np.where(w.max(-1, initial=-np.inf) == -np.inf, keep.argmax(-1), best)
             top = np.take_along_axis(w, best[..., None], -1)
             near = keep & (np.abs(w - top) <= 2 * FACTOR * 2.0 ** -24 * (a + np.take_along_axis(a, best[..., None], -1)))
             if (near.sum(-1) > 1).any():
