@@ -301,16 +301,21 @@ SmallVector<Value> Blocker::writeBlock(ValueRange states, ValueRange outs,
 void Blocker::run() {
   if (scan.getStarts().empty())
     return; // no step waits for another
+  std::optional<int64_t> count;
+  if (std::optional<int64_t> low = getConstantIntValue(scan.getLow()),
+      high = getConstantIntValue(scan.getHigh());
+      low && high)
+    count = *high - *low;
+  // States are outputs then, not part of a history.
+  if (count && *count <= 1)
+    return remarkDeclined(scan, "attn-block-scans", "recurrence",
+                          "no kernel of steps: there is one at most");
   if (!isPlain() || !matchStates() || !matchRows())
     return remarkDeclined(scan, "attn-block-scans", "recurrence",
                           "step by step: " + why);
   Location loc = scan.getLoc();
   OpFoldResult size = stepsOfBlock();
-  std::optional<int64_t> block = getConstantIntValue(size), count;
-  if (std::optional<int64_t> low = getConstantIntValue(scan.getLow()),
-      high = getConstantIntValue(scan.getHigh());
-      low && high)
-    count = *high - *low;
+  std::optional<int64_t> block = getConstantIntValue(size);
   remarkDone(
       scan, "attn-block-scans", "recurrence",
       block ? format("sequential: one kernel takes {} steps at once",
