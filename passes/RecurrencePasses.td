@@ -144,7 +144,8 @@ def AttnRaiseLinearAttention : Pass<"attn-raise-linear-attention", "::mlir::func
     expression. A sum over what comes before, `sum_(j <= i) (sum_e q[i,e] k[j,e]) v[j,f]`, is one, too, also with a factor a^(i -
     j), exp(g (i - j)) or exp(c_i - c_j), c a sum over what comes before, unless few steps cost less as pairs; and one over terms
     that do not depend on i, or a product, a maximum, a minimum, an argmax of them, is a scan of its own, also a sum of exponentials
-    less the maximum of what it sums; with a mask of the keys, too. Over keys of the same segment it begins anew with each, in calls
+    less the maximum of what it sums; with a mask of the keys, too. So is a convolution with a^(i - j), or with a sum of such powers
+    (an SSM's kernel written out, over keys or over lags): its state has an element for each power. Over keys of the same segment it begins anew with each, in calls
     whose segments are sorted; others take the sum as it is written.
 
     What was recognised is proven: a step of the op is compared with the step of the scan, and for a causal sum the products of all

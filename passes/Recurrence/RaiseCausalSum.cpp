@@ -10,6 +10,7 @@
 #include "passes/Recurrence/CausalBound.h"
 #include "passes/Recurrence/LinearMatch.h"
 #include "passes/Recurrence/RaiseLinearAttention.h"
+#include "passes/Recurrence/StepPower.h"
 #include "passes/Recurrence/WriteChunk.h"
 #include "passes/Remarks.h"
 #include "support/Format.h"
@@ -33,9 +34,7 @@ private:
   bool match(const CausalReduction &causal);
   bool place(ExprRef factor, bool below, bool isInner);
   bool matchDecay(ExprRef factor);
-  std::optional<int64_t> stepsBetween(ExprRef number);
-  bool matchPower(ExprRef base, int64_t less);
-  bool matchRate(ExprRef exponent);
+  bool matchPower(const StepPower &power);
   bool matchCumulative(ExprRef ofQuery, ExprRef ofKey);
   bool isWorthwhile();
   Value finish(attn::LinearAttentionOp op, Value output);
@@ -94,65 +93,26 @@ bool SumRaiser::matchDecay(ExprRef factor) {
   if (left)
     return false;
   bool isDecay = false;
-  if (factor->isOp("math.powf")) {
-    std::optional<int64_t> less = stepsBetween(factor->operand(1));
-    isDecay = less && matchPower(factor->operand(0), *less);
+  if (std::optional<StepPower> power =
+          matchStepPower(exprs, factor, query, key)) {
+    isDecay = matchPower(*power);
   } else if (factor->isOp("math.exp")) {
     ExprRef exponent = factor->operand(0);
-    isDecay = matchRate(exponent) ||
-              (exponent->isOp("arith.subf") &&
-               matchCumulative(exponent->operand(0), exponent->operand(1)));
+    isDecay = exponent->isOp("arith.subf") &&
+              matchCumulative(exponent->operand(0), exponent->operand(1));
   }
   if (isDecay)
     left = factor;
   return isDecay;
 }
 
-/// By how much \p number is less than i - j.
-std::optional<int64_t> SumRaiser::stepsBetween(ExprRef number) {
-  if (!number->isOp("arith.sitofp"))
-    return std::nullopt;
-  ExprRef count = Exprs::stripExtension(number->operand(0));
-  int64_t less = 0;
-  if (count->isOp("arith.subi") && Exprs::constantInt(count->operand(1))) {
-    less = *Exprs::constantInt(count->operand(1));
-    count = Exprs::stripExtension(count->operand(0));
-  }
-  bool isBetween =
-      count->isOp("arith.subi") &&
-      Exprs::stripExtension(count->operand(0)) == exprs.var(query) &&
-      Exprs::stripExtension(count->operand(1)) == exprs.var(key);
-  return isBetween ? std::optional(less) : std::nullopt;
-}
-
-/// A power of \p base: i - j, or one less where a query does not see its own
-/// key.
-bool SumRaiser::matchPower(ExprRef base, int64_t less) {
-  if (base->uses(query) || base->uses(key))
-    return false;
-  found.decay = base;
-  if (found.before && less == 0)
-    once = base;
-  return less == 0 || (found.before && less == 1);
-}
-
-/// exp(g (i - j)), whatever the order and the sign: exp(g) to that power.
-bool SumRaiser::matchRate(ExprRef exponent) {
-  bool isNegative = exponent->isOp("arith.negf");
-  Product product;
-  flatten(exprs, isNegative ? exponent->operand(0) : exponent, product);
-  auto *steps = llvm::find_if(
-      product.over, [&](ExprRef e) { return stepsBetween(e).has_value(); });
-  if (steps == product.over.end())
-    return false;
-  int64_t less = *stepsBetween(*steps);
-  product.over.erase(steps);
-  ExprRef rate = multiply(exprs, product.over, product.under);
-  Type real = b.getF32Type();
-  if (isNegative)
-    rate = exprs.op("arith.negf", real, {rate});
-  isCumulative = true; // exp(g 0) of a g that is NaN
-  return matchPower(exprs.op("math.exp", real, {rate}), less);
+/// A power of i - j, or of one less where a query does not see its own key.
+bool SumRaiser::matchPower(const StepPower &power) {
+  found.decay = power.base;
+  isCumulative |= power.isExponential; // exp(g 0) of a g that is NaN
+  if (found.before && power.less == 0)
+    once = power.base;
+  return power.less == 0 || (found.before && power.less == 1);
 }
 
 /// exp(c_i - c_j) with c_i = sum_(w <= i) g_w: exp(g_w) for each step between.

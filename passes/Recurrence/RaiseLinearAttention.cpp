@@ -33,8 +33,9 @@ struct RaiseLinearAttention
     DenseSet<Operation *> erased;
     for (linalg::LinalgOp sum : llvm::reverse(sums))
       if (!erased.contains(sum) && !sum->use_empty() &&
-          (sum->getNumResults() > 1 ? raiseFold(sum)
-                                    : raiseCausalSum(sum) || raisePrefix(sum)))
+          (sum->getNumResults() > 1
+               ? raiseFold(sum)
+               : raiseCausalSum(sum) || raisePowerSum(sum) || raisePrefix(sum)))
         eraseDeadOps(sum, erased);
   }
 };

@@ -21,6 +21,11 @@ void raiseLinearScan(attn::ScanOp scan);
 /// comes before of products of queries, keys and values. Whether it did.
 bool raiseCausalSum(mlir::linalg::LinalgOp sum);
 
+/// Puts a recurrence in the place of \p sum, if it is a convolution of what
+/// comes before with powers of the steps between, or with sums of such. Whether
+/// it did.
+bool raisePowerSum(mlir::linalg::LinalgOp sum);
+
 /// Puts a recurrence in the place of \p reduction, if it is one over what comes
 /// before, or behind, of terms of their own. Whether it did.
 bool raisePrefix(mlir::linalg::LinalgOp reduction);
