@@ -261,21 +261,23 @@ def AttnChunkLinearAttention : Pass<"attn-chunk-linear-attention", "::mlir::func
                            "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
-def AttnBlockScans : Pass<"attn-block-scans", "::mlir::func::FuncOp"> {
-  let summary = "Recurrences whose elements are each its own, many steps in one kernel";
+def AttnFuseScans : Pass<"attn-fuse-scans", "::mlir::func::FuncOp"> {
+  let summary = "Recurrences that read each other's rows, side by side";
   let description = [{
-    Where each element of the states after a step is made of the same element of the states before it (gates, decays of a
-    channel, maxima, pairs of real and imaginary parts), an `attn.recurrence` takes a block of steps, as many as leave all that the
-    states were in a cache: 64 at most, by their extents where a call alone has them. What rows make of the states is computed for a
-    block at once, so a projection of the states is a product of matrices. Left alone, with a remark, is a state that a product mixes.
+    An `attn.scan` that reads rows which another of as many steps leaves, in the same step or in the one before, is one recurrence
+    with it, with the states of both. What is made of its rows element by element is a row of it, and rows that nobody reads then
+    are none. Of recurrences alone whose elements are each its own. So a log-sum-exp over what comes before, which is a maximum,
+    a sum of exponentials that is rescaled when the maximum changes, and a logarithm, stores neither of the former.
 
     ```mlir
     #id = affine_map<(d) -> (d)>
-    func.func @f(%x: tensor<?x4xf32>, %h0: tensor<4xf32>, %N: index) -> (tensor<4xf32>, tensor<?x4xf32>) {
-      %zero = arith.constant 0 : index
-      %e = tensor.empty(%N) : tensor<?x4xf32>
-      %h, %y = attn.scan %t = %zero to %N states(%s = %h0 : tensor<4xf32>) rows(%e axis 0 : tensor<?x4xf32>) {
-        %row = tensor.extract_slice %x[%t, 0] [1, 4] [1, 1] : tensor<?x4xf32> to tensor<4xf32>
+    #ij = affine_map<(i, d) -> (i, d)>
+    func.func @f(%x: tensor<8x4xf32>, %h0: tensor<4xf32>) -> tensor<8x4xf32> {
+      %lo = arith.constant 0 : index
+      %hi = arith.constant 8 : index
+      %e = tensor.empty() : tensor<8x4xf32>
+      %h, %y = attn.scan %t = %lo to %hi states(%s = %h0 : tensor<4xf32>) rows(%e axis 0 : tensor<8x4xf32>) {
+        %row = tensor.extract_slice %x[%t, 0] [1, 4] [1, 1] : tensor<8x4xf32> to tensor<4xf32>
         %o = tensor.empty() : tensor<4xf32>
         %n = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
             ins(%s, %row : tensor<4xf32>, tensor<4xf32>) outs(%o : tensor<4xf32>) {
@@ -285,32 +287,95 @@ def AttnBlockScans : Pass<"attn-block-scans", "::mlir::func::FuncOp"> {
         } -> tensor<4xf32>
         attn.step states(%n : tensor<4xf32>) rows(%n : tensor<4xf32>)
       }
-      return %h, %y : tensor<4xf32>, tensor<?x4xf32>
+      %z = linalg.generic {indexing_maps = [#ij, #ij], iterator_types = ["parallel", "parallel"]}
+          ins(%y : tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) {
+      ^bb0(%a: f32, %c: f32):
+        %r = math.exp %a : f32
+        linalg.yield %r : f32
+      } -> tensor<8x4xf32>
+      return %z : tensor<8x4xf32>
     }
     ```
     becomes
     ```mlir
-    func.func @f(%x: tensor<?x4xf32>, %h0: tensor<4xf32>, %N: index) -> (tensor<4xf32>, tensor<?x4xf32>) {
-      %four = arith.constant 4 : index
-      %one = arith.constant 1 : index
-      %most = arith.constant 64 : index
-      %zero = arith.constant 0 : index
-      %e = tensor.empty(%N) : tensor<?x4xf32>
-      %r:2 = scf.for %first = %zero to %N step %most iter_args(%s = %h0, %o = %e) -> (tensor<4xf32>, tensor<?x4xf32>) {
-        %rest = arith.subi %N, %first : index
-        %n = arith.minsi %rest, %most : index
-        %rows = arith.addi %n, %one : index
-        %H = attn.recurrence from %first rows(%rows) sizes(%four) starts(%s : tensor<4xf32>) next (%t, %d : index, %old : f32) {
-          %a = tensor.extract %x[%t, %d] : tensor<?x4xf32>
-          %new = arith.maximumf %old, %a : f32
-          attn.next %new : f32
-        } : tensor<?x4xf32>
-        %y = tensor.extract_slice %H[1, 0] [%n, 4] [1, 1] : tensor<?x4xf32> to tensor<?x4xf32>
-        %last = tensor.extract_slice %H[%n, 0] [1, 4] [1, 1] : tensor<?x4xf32> to tensor<4xf32>
-        %i = tensor.insert_slice %y into %o[%first, 0] [%n, 4] [1, 1] : tensor<?x4xf32> into tensor<?x4xf32>
-        scf.yield %last, %i : tensor<4xf32>, tensor<?x4xf32>
+    #id = affine_map<(d) -> (d)>
+    func.func @f(%x: tensor<8x4xf32>, %h0: tensor<4xf32>) -> tensor<8x4xf32> {
+      %lo = arith.constant 0 : index
+      %hi = arith.constant 8 : index
+      %e = tensor.empty() : tensor<8x4xf32>
+      %h, %z = attn.scan %t = %lo to %hi states(%s = %h0 : tensor<4xf32>) rows(%e axis 0 : tensor<8x4xf32>) {
+        %row = tensor.extract_slice %x[%t, 0] [1, 4] [1, 1] : tensor<8x4xf32> to tensor<4xf32>
+        %o = tensor.empty() : tensor<4xf32>
+        %n = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+            ins(%s, %row : tensor<4xf32>, tensor<4xf32>) outs(%o : tensor<4xf32>) {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          %r = arith.maximumf %a, %b : f32
+          linalg.yield %r : f32
+        } -> tensor<4xf32>
+        %p = tensor.empty() : tensor<4xf32>
+        %m = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+            ins(%n : tensor<4xf32>) outs(%p : tensor<4xf32>) {
+        ^bb0(%a: f32, %c: f32):
+          %r = math.exp %a : f32
+          linalg.yield %r : f32
+        } -> tensor<4xf32>
+        attn.step states(%n : tensor<4xf32>) rows(%m : tensor<4xf32>)
       }
-      return %r#0, %r#1 : tensor<4xf32>, tensor<?x4xf32>
+      return %z : tensor<8x4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def AttnBlockScans : Pass<"attn-block-scans", "::mlir::func::FuncOp"> {
+  let summary = "Recurrences whose elements are each its own, many steps in one kernel";
+  let description = [{
+    Where each element of the states after a step is made of the same element of the states before it (gates, decays of a
+    channel, maxima, pairs of real and imaginary parts), one kernel takes a block of steps.
+
+    If rows, too, are made of their own element of the states (sums, maxima, log-sum-exps over what comes before), that is an
+    `attn.element_scan`, which stores the rows alone. Where these have the steps as their last axis, a block has as many steps as
+    leave what a vector of states was in half of a second cache, thousands; else 8, which registers hold, or more where a step is
+    short. Else it is an `attn.recurrence`, of as many steps as leave all that the states were in a cache: 64 at most, by their
+    extents where a call alone has them. What rows make of the states is computed for a block at once, so a projection of the
+    states is a product of matrices. Of exp(a - max(a, b)) and exp(b - max(a, b)) one is exp(0): they have one exponential. Left
+    alone, with a remark, is a state that a product mixes.
+
+    ```mlir
+    #id = affine_map<(d) -> (d)>
+    func.func @f(%x: tensor<8x4xf32>, %h0: tensor<4xf32>) -> (tensor<4xf32>, tensor<8x4xf32>) {
+      %zero = arith.constant 0 : index
+      %eight = arith.constant 8 : index
+      %e = tensor.empty() : tensor<8x4xf32>
+      %h, %y = attn.scan %t = %zero to %eight states(%s = %h0 : tensor<4xf32>) rows(%e axis 0 : tensor<8x4xf32>) {
+        %row = tensor.extract_slice %x[%t, 0] [1, 4] [1, 1] : tensor<8x4xf32> to tensor<4xf32>
+        %o = tensor.empty() : tensor<4xf32>
+        %n = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+            ins(%s, %row : tensor<4xf32>, tensor<4xf32>) outs(%o : tensor<4xf32>) {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          %r = arith.maximumf %a, %b : f32
+          linalg.yield %r : f32
+        } -> tensor<4xf32>
+        attn.step states(%n : tensor<4xf32>) rows(%n : tensor<4xf32>)
+      }
+      return %h, %y : tensor<4xf32>, tensor<8x4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @f(%x: tensor<8x4xf32>, %h0: tensor<4xf32>) -> (tensor<4xf32>, tensor<8x4xf32>) {
+      %four = arith.constant 4 : index
+      %zero = arith.constant 0 : index
+      %eight = arith.constant 8 : index
+      %y, %h = attn.element_scan from %zero steps(%eight) sizes(%four) starts(%h0 : tensor<4xf32>) next (%t, %d : index, %old : f32) {
+        %a = tensor.extract %x[%t, %d] : tensor<8x4xf32>
+        %new = arith.maximumf %old, %a : f32
+        attn.next %new : f32
+      } leave (%t, %d : index, %before, %after : f32) {
+        attn.next %after : f32
+      } axis 0 rows(tensor<8x4xf32>) states(tensor<4xf32>)
+      return %h, %y : tensor<4xf32>, tensor<8x4xf32>
     }
     ```
   }];

@@ -241,6 +241,11 @@ void HalideTranslator::scheduleFunc(Operation *op, Halide::Func &func) {
         auto [consumer, var] = place(at);
         func.compute_at(Halide::LoopLevel(consumer, var));
       })
+      .Case([&](halide::ComputeWithOp with) {
+        Halide::Func &other = funcs[with.getOther()];
+        func.compute_with(Halide::Stage(other),
+                          loops[with.getOther()][0].at(with.getVar().str()));
+      })
       .Case([&](halide::StoreAtOp at) {
         auto [consumer, var] = place(at);
         func.store_at(Halide::LoopLevel(consumer, var));
@@ -273,9 +278,11 @@ void HalideTranslator::scheduleFunc(Operation *op, Halide::Func &func) {
                            static_cast<int32_t>(a.getModulus()));
       })
       .Case([&](halide::StreamStoresOp stream) {
-        streams.push_back({&directives.emplace_back(Directive{op}), func.name(),
-                           func.dimensions(), func.type().bytes(),
-                           static_cast<int64_t>(stream.getBeyond())});
+        streams.push_back(
+            {&directives.emplace_back(Directive{op}), func.name(),
+             func.dimensions(), func.type().bytes(),
+             static_cast<int64_t>(stream.getBeyond()),
+             stream.getTimes() ? get(stream.getTimes()) : Halide::Expr()});
       })
       .Case([&](halide::TraceStoresOp) { func.trace_stores(); })
       .Case([&](halide::ReorderStorageOp storage) {

@@ -47,6 +47,8 @@ private:
       bytes *= Halide::cast(type,
                             Call::make(Halide::Int(32), Call::buffer_get_extent,
                                        {buffer, d}, Call::Extern));
+    if (output.times.defined())
+      bytes *= Halide::cast(type, output.times);
     return Halide::select(bytes > make_const(type, output.beyond),
                           make_zero(type), make_one(type));
   }

@@ -85,8 +85,9 @@ struct StreamedOutput {
   Directive *directive;
   std::string name;
   int dims;
-  int64_t bytes;  ///< of an element
-  int64_t beyond; ///< arrays of more bytes than these
+  int64_t bytes;      ///< of an element
+  int64_t beyond;     ///< arrays of more bytes than these
+  Halide::Expr times; ///< how often the whole is the array; undefined: once
 };
 
 /// Marks the stores of these outputs for compileBitcode.

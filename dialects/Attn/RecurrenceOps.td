@@ -181,8 +181,54 @@ def Attn_RecurrenceOp : Attn_Op<"recurrence", [Pure, AttrSizedOperandSegments, A
   }];
 }
 
-def Attn_NextOp : Attn_Op<"next", [Pure, Terminator, HasParent<"RecurrenceOp">]> {
-  let summary = "The elements of the states after a step of `attn.recurrence`";
+def Attn_ElementScanOp : Attn_Op<"element_scan", [Pure, AttrSizedOperandSegments, AttrSizedResultSegments, AggregatedOpInterface]> {
+  let summary = "Rows of states whose elements have recurrences of their own, and what they are in the end";
+  let description = [{
+    With the states S_k, which begin as `starts`, and x over `sizes`, the extents of each state:
+
+    ```text
+    S_k[0, x]     = starts_k[x]
+    S_k[i + 1, x] = next_k(from + i, x, S_0[i, x], S_1[i, x], ...)                        0 <= i < steps
+    row_m[i, x]   = leave_m(from + i, x, S_0[i, x], .., S_0[i + 1, x], ..)
+    ```
+    The results are the rows, whose axis `axis` is i, or steps - 1 - i where they are `reversed`, and then the S_k[steps, x].
+    In contrast to `attn.recurrence` nothing else of the states is stored. Both regions may read any tensor
+    (`tensor.extract`) and number that is defined before. With `of` the rows are a part of larger ones, of so many steps:
+    by their size a schedule knows what caches hold.
+
+    - element_scan.c1  `next` takes the step, an index per size, and an element of each of `starts`; `attn.next` ends it with as many.
+    - element_scan.c2  `leave` takes an element of each of `starts` more, after the step; `attn.next` ends it with an element of each row.
+    - element_scan.c3  A start has an axis per size, and the last of that state is of the same type.
+    - element_scan.c4  There is a row, each has the axes of a state and `axis`, and its extents are the states'.
+
+    ```mlir
+    %y, %last = attn.element_scan from %first steps(%n) sizes(%B) starts(%s : tensor<?xf32>) next (%t, %b : index, %old : f32) {
+      %x = tensor.extract %inputs[%b, %t] : tensor<?x?xf32>
+      %new = arith.addf %old, %x : f32
+      attn.next %new : f32
+    } leave (%t, %b : index, %before, %after : f32) {
+      attn.next %after : f32
+    } axis 1 rows(tensor<?x?xf32>) states(tensor<?xf32>)
+    ```
+  }];
+  let arguments = (ins Index:$from, Index:$steps, Optional<Index>:$all, Variadic<Index>:$sizes,
+                       Variadic<AnyRankedTensor>:$starts, ConfinedAttr<I64Attr, [IntNonNegative]>:$axis, UnitAttr:$reversed);
+  let results = (outs Variadic<AnyRankedTensor>:$rows, Variadic<AnyRankedTensor>:$states);
+  let regions = (region SizedRegion<1>:$next, SizedRegion<1>:$leave);
+  let assemblyFormat = [{
+    `from` $from `steps` `(` $steps (`of` $all^)? `)` `sizes` `(` $sizes `)` `starts` `(` $starts `:` type($starts) `)` `next` custom<Next>($next)
+    `leave` custom<Next>($leave) `axis` $axis (`reversed` $reversed^)? attr-dict `rows` `(` type($rows) `)` `states` `(` type($states) `)`
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> decomposeOperation(::mlir::OpBuilder &b);
+    /// Whether the steps are the last axis of the rows, which are longer than one number.
+    bool isAlongRows() { return getSizes().size() > 0 && getAxis() == getSizes().size(); }
+  }];
+}
+
+def Attn_NextOp : Attn_Op<"next", [Pure, Terminator, ParentOneOf<["RecurrenceOp", "ElementScanOp"]>]> {
+  let summary = "The elements of the states after a step of `attn.recurrence` or `attn.element_scan`, or of the rows that it leaves";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "$values attr-dict `:` type($values)";
 }

@@ -73,6 +73,12 @@ public:
     if (auto recurrence = dyn_cast<RecurrenceOp>(op))
       return size(axis ? recurrence.getSizes()[axis - 1]
                        : recurrence.getRows());
+    if (auto scan = dyn_cast<ElementScanOp>(op)) {
+      if (result >= scan.getRows().size() || axis < int64_t(scan.getAxis()))
+        return size(scan.getSizes()[axis]);
+      return size(axis == int64_t(scan.getAxis()) ? scan.getSteps()
+                                                  : scan.getSizes()[axis - 1]);
+    }
     if (auto linear = dyn_cast<LinearAttentionOp>(op)) {
       unsigned dim = axis;
       if (shaped == linear.getState())

@@ -13,11 +13,11 @@ bool heed::halide::isScheduleOp(Operation *op) {
   return isa<SplitOp, FuseOp, TileOp, ReorderOp, RenameOp, VectorizeOp,
              UnrollOp, ParallelOp, SerialOp, PartitionOp, AtomicOp, RFactorOp,
              PrefetchOp, PrefetchLinesOp, PrefetchNextOp, PrefetchSpreadOp,
-             SpecializeOp, ComputeAtOp, StoreAtOp, HoistStorageOp,
-             ComputeRootOp, ComputeInlineOp, StoreRootOp, HoistStorageRootOp,
-             StoreInOp, BoundVarOp, BoundExtentOp, AlignBoundsOp,
-             AlignStorageOp, ReorderStorageOp, StreamStoresOp, TraceStoresOp,
-             GPUBlocksOp, GPUThreadsOp>(op);
+             SpecializeOp, ComputeAtOp, ComputeWithOp, StoreAtOp,
+             HoistStorageOp, ComputeRootOp, ComputeInlineOp, StoreRootOp,
+             HoistStorageRootOp, StoreInOp, BoundVarOp, BoundExtentOp,
+             AlignBoundsOp, AlignStorageOp, ReorderStorageOp, StreamStoresOp,
+             TraceStoresOp, GPUBlocksOp, GPUThreadsOp>(op);
 }
 
 void SplitOp::build(OpBuilder &builder, OperationState &state, Value func,
@@ -219,6 +219,28 @@ template <typename Op> static LogicalResult verifyAt(Op op) {
 LogicalResult ComputeAtOp::verify() { return verifyAt(*this); }
 LogicalResult StoreAtOp::verify() { return verifyAt(*this); }
 LogicalResult HoistStorageOp::verify() { return verifyAt(*this); }
+
+LogicalResult ComputeWithOp::verify() {
+  if (failed(verifyTarget(*this)))
+    return failure();
+  auto isPlainOutput = [](Value func) {
+    return isa_and_nonnull<FuncOp>(func.getDefiningOp()) &&
+           llvm::any_of(func.getUsers(), llvm::IsaPred<OutputOp>) &&
+           llvm::none_of(func.getUsers(), [&](Operation *user) {
+             auto update = dyn_cast<UpdateOp>(user);
+             return update && update.getFunc() == func;
+           });
+  };
+  for (Value func : {getFunc(), getOther()})
+    if (!isPlainOutput(func))
+      return emitOpError("names '")
+             << getFuncName(func)
+             << "', expected an output without updates (compute_with.c1)";
+  if (getFunc() == getOther())
+    return emitOpError("computes '")
+           << getFuncName(getFunc()) << "' with itself (compute_with.c1)";
+  return success();
+}
 
 LogicalResult StreamStoresOp::verify() {
   if (failed(verifyTarget(*this)))

@@ -245,6 +245,22 @@ def Halide_ComputeAtOp : Halide_AtOp<"compute_at", "Computed anew in each iterat
 def Halide_StoreAtOp : Halide_AtOp<"store_at", "Stored from iteration to iteration of inner loops">;
 def Halide_HoistStorageOp : Halide_AtOp<"hoist_storage", "Allocated outside of that loop, computed as before">;
 
+def Halide_ComputeWithOp : Halide_FuncScheduleOp<"compute_with"> {
+  let summary = "Outputs that share a loop, and what is computed in it for both";
+  let description = [{
+    The loops of `func` from the outermost one to `var` are those of `other`: in each iteration of `var` the inner loops of
+    `other` run, then those of `func`.
+
+    ```mlir
+    halide.compute_with %last, %y, "tile"
+    ```
+    * compute_with.c1  both are outputs without updates, and not the same
+    * compute_with.c2  `var` and the loops around it have the same names in both when all the schedule has been read
+  }];
+  let arguments = (ins Halide_Func:$func, Halide_Func:$other, StrAttr:$var);
+  let assemblyFormat = "$func `,` $other `,` $var attr-dict";
+}
+
 class Halide_RootOp<string mnemonic, string what> : Halide_FuncScheduleOp<mnemonic> {
   let summary = what;
   let arguments = (ins Halide_Func:$func);
@@ -310,15 +326,16 @@ def Halide_StreamStoresOp : Halide_FuncScheduleOp<"stream_stores"> {
   let summary = "Vectors of a large output are stored past the caches";
   let description = [{
     A store into a line that no cache holds reads the line from memory first. If the whole output takes more than `beyond`
-    bytes, whole vectors at aligned addresses are stored without that, and are in no cache afterwards.
+    bytes, whole vectors at aligned addresses are stored without that, and are in no cache afterwards. The whole is `times`
+    the output of a call, an i32, where calls write parts of it.
 
     ```mlir
     halide.stream_stores %y beyond 68157440
     ```
     * stream_stores.c1  the func is an output and has one element type
   }];
-  let arguments = (ins Halide_Func:$func, ConfinedAttr<I64Attr, [IntNonNegative]>:$beyond);
-  let assemblyFormat = "$func `beyond` $beyond attr-dict";
+  let arguments = (ins Halide_Func:$func, ConfinedAttr<I64Attr, [IntNonNegative]>:$beyond, Optional<I32>:$times);
+  let assemblyFormat = "$func `beyond` $beyond (`times` $times^)? attr-dict";
 }
 
 def Halide_TraceStoresOp : Halide_FuncScheduleOp<"trace_stores"> {

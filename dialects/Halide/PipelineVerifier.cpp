@@ -98,6 +98,10 @@ LogicalResult ScheduleChecker::apply(Operation *op) {
     }
     return success();
   }
+  if (isa<ComputeWithOp>(op)) {
+    state.placed["with"] = op;
+    return success();
+  }
   StringAttr var = op->getAttrOfType<StringAttr>("var");
   if (isa<BoundVarOp, BoundExtentOp, AlignBoundsOp, AlignStorageOp>(op)) {
     if (!llvm::is_contained(state.vars, var.getValue()))
@@ -148,6 +152,10 @@ bool ScheduleChecker::isInside(Site site, Value func, StringRef var,
     return llvm::all_of(state.readers, [&](const Site &reader) {
       return reader.func == site.func || isInside(reader, func, var, depth + 1);
     });
+  if (Operation *with = state.placed.lookup("with"))
+    return with->getOperand(1) == func &&
+           funcs[func].stages[0].encloses(
+               var, with->getAttrOfType<StringAttr>("var").getValue());
   Operation *at = state.placed.lookup("compute");
   if (!isa_and_nonnull<ComputeAtOp>(at))
     return false;
@@ -160,6 +168,25 @@ bool ScheduleChecker::isInside(Site site, Value func, StringRef var,
                ? stage.value().encloses(var, loop)
                : isInside({consumer, stage.index()}, func, var, depth + 1);
   });
+}
+
+/// Whether both funcs have the same loops from the outermost one to the var.
+LogicalResult ScheduleChecker::checkShared(ComputeWithOp op) {
+  SmallVector<StringRef> around[2];
+  Value both[] = {op.getFunc(), op.getOther()};
+  for (auto [k, func] : llvm::enumerate(both))
+    for (const Loop &loop : llvm::reverse(funcs[func].stages[0].loops)) {
+      around[k].push_back(loop.name);
+      if (loop.name == op.getVar())
+        break;
+    }
+  if (around[0] == around[1] && !around[0].empty() &&
+      around[0].back() == op.getVar())
+    return success();
+  return op.emitOpError("'")
+         << getFuncName(op.getFunc()) << "' and '" << getFuncName(op.getOther())
+         << "' have other loops up to '" << op.getVar()
+         << "' (compute_with.c2)";
 }
 
 LogicalResult ScheduleChecker::checkPlace(Operation *op) {
@@ -230,6 +257,11 @@ LogicalResult ScheduleChecker::checkPlaces() {
       Operation *op = entry.second;
       if (op->getNumOperands() < 2)
         continue;
+      if (auto with = dyn_cast<ComputeWithOp>(op)) {
+        if (failed(checkShared(with)))
+          return failure();
+        continue;
+      }
       if (failed(checkPlace(op)))
         return failure();
     }

@@ -94,6 +94,7 @@ private:
   mlir::LogicalResult applyRFactor(RFactorOp op);
   mlir::LogicalResult checkPlaces();
   mlir::LogicalResult checkPlace(mlir::Operation *op);
+  mlir::LogicalResult checkShared(ComputeWithOp op);
   void addReaders(mlir::Operation *definition, Site site);
   bool reads(mlir::Value func, mlir::Value what,
              llvm::SmallPtrSetImpl<void *> &seen);

@@ -147,6 +147,7 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
         userKind == KernelKind::Attention || userKind == KernelKind::Softmax ||
         userKind == KernelKind::RowBlock ||
         userKind == KernelKind::Recurrence ||
+        userKind == KernelKind::ElementScan ||
         userKind == KernelKind::TriangularSolve)
       return "each of its elements is read many times";
     // Columns of what it reduces, say: not the rows that the user reduces.
@@ -170,6 +171,7 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
       return "";
     return "its rows are read whole";
   case KernelKind::Recurrence:
+  case KernelKind::ElementScan:
   case KernelKind::TriangularSolve:
     return "its schedule has no epilogue";
   case KernelKind::Softmax:
@@ -267,6 +269,7 @@ void Former::keepOneOwner(Cluster &cluster, Members &members,
            c->kind == KernelKind::Softmax || c->kind == KernelKind::Attention ||
            c->kind == KernelKind::RowBlock ||
            c->kind == KernelKind::Recurrence ||
+           c->kind == KernelKind::ElementScan ||
            c->kind == KernelKind::TriangularSolve;
   };
   Operation *product = onlyContraction(members.getArrayRef());

@@ -28,6 +28,8 @@ StringRef heed::nameOf(KernelKind kind) {
     return "row block";
   case KernelKind::Recurrence:
     return "recurrence";
+  case KernelKind::ElementScan:
+    return "element scan";
   case KernelKind::TriangularSolve:
     return "triangular solve";
   }
@@ -43,8 +45,8 @@ bool heed::isCheap(Operation *op) {
 
 bool heed::isCompute(Operation *op) {
   return isa<linalg::LinalgOp, attn::SoftmaxOp, attn::LogSoftmaxOp,
-             attn::AttentionOp, attn::RecurrenceOp, attn::TriangularSolveOp>(
-      op);
+             attn::AttentionOp, attn::RecurrenceOp, attn::ElementScanOp,
+             attn::TriangularSolveOp>(op);
 }
 
 KernelKind heed::kernelKindOf(Operation *op) {
@@ -54,6 +56,8 @@ KernelKind heed::kernelKindOf(Operation *op) {
     return KernelKind::Attention;
   if (isa<attn::RecurrenceOp>(op))
     return KernelKind::Recurrence;
+  if (isa<attn::ElementScanOp>(op))
+    return KernelKind::ElementScan;
   if (isa<attn::TriangularSolveOp>(op))
     return KernelKind::TriangularSolve;
   if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op))

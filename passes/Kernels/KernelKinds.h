@@ -16,6 +16,7 @@ enum class KernelKind {
   Attention,
   RowBlock,
   Recurrence,
+  ElementScan,
   TriangularSolve
 };
 

@@ -278,9 +278,26 @@ Value Expansion::tanh(Value x) {
   return arith::DivFOp::create(b, loc, mul(x, over), under);
 }
 
-/// Whether \p x is known to be 88 at most, or NaN: a minimum with a constant.
+/// Whether \p op is min(a, b) - max(a, b), which is 0 at most, or NaN.
+bool isLeastLessMost(Operation *op) {
+  if (!isa_and_nonnull<arith::SubFOp>(op))
+    return false;
+  auto least = op->getOperand(0).getDefiningOp<arith::MinimumFOp>();
+  auto most = op->getOperand(1).getDefiningOp<arith::MaximumFOp>();
+  auto both = [](Operation *of) {
+    return std::pair(of->getOperand(0), of->getOperand(1));
+  };
+  return least && most &&
+         (both(least) == both(most) ||
+          both(least) == std::pair(most.getRhs(), most.getLhs()));
+}
+
+/// Whether \p x is known to be 88 at most, or NaN: a minimum with a constant,
+/// or what a running maximum rescales by.
 bool staysBelowOverflow(Value x) {
   Operation *op = x.getDefiningOp();
+  if (isLeastLessMost(op))
+    return true;
   if (!isa_and_nonnull<arith::MinimumFOp>(op))
     return false;
   return llvm::any_of(op->getOperands(), [](Value operand) {

@@ -50,8 +50,8 @@ struct AffineExpander : AffineExprVisitor<AffineExpander, Value> {
 };
 
 /// Whether interval arithmetic over the loops gives the exact range of \p
-/// value: sums of different loops, scaled and divided by what is no loop. \p
-/// used collects the loops.
+/// value: sums of different loops, scaled, divided and cut by what is no loop.
+/// \p used collects the loops.
 bool isExactlyBounded(Value value, llvm::SmallPtrSetImpl<Value> &used) {
   // Arguments are loops. A body that is being built has no parent yet.
   if (isa<BlockArgument>(value))
@@ -60,12 +60,12 @@ bool isExactlyBounded(Value value, llvm::SmallPtrSetImpl<Value> &used) {
   if (isa_and_nonnull<halide::PipelineOp>(def->getParentOp()) ||
       isa<arith::ConstantOp>(def))
     return true;
-  if (isa<arith::ExtSIOp, arith::TruncIOp>(def))
+  if (isa<arith::ExtSIOp, arith::TruncIOp, halide::LikelyOp>(def))
     return isExactlyBounded(def->getOperand(0), used);
   if (isa<arith::AddIOp, arith::SubIOp>(def))
     return isExactlyBounded(def->getOperand(0), used) &&
            isExactlyBounded(def->getOperand(1), used);
-  if (isa<arith::MulIOp, arith::FloorDivSIOp>(def)) {
+  if (isa<arith::MulIOp, arith::FloorDivSIOp, arith::MinSIOp>(def)) {
     llvm::SmallPtrSet<Value, 4> right;
     return isExactlyBounded(def->getOperand(0), used) &&
            isExactlyBounded(def->getOperand(1), right) && right.empty();

@@ -126,6 +126,8 @@ Reach Reaches::compute(Value value, bool isData) {
   Operation *op = value.getDefiningOp();
   if (isa<halide::ExtentOp>(op))
     return {Bound(), {1, 0}};
+  if (isa<halide::LikelyOp>(op))
+    return of(op->getOperand(0), isData);
   if (isa<halide::ParamOp>(op) && !isData)
     return {{1, 0}, {1, 0}};
   if (isa<arith::ExtUIOp>(op) &&

@@ -342,6 +342,9 @@ LogicalResult KernelTranslator::translate() {
     } else if (auto r = dyn_cast<attn::RecurrenceOp>(op)) {
       if (failed(recurrence(r)))
         return failure();
+    } else if (auto scan = dyn_cast<attn::ElementScanOp>(op)) {
+      if (failed(elementScan(scan)))
+        return failure();
     } else if (auto solve = dyn_cast<attn::TriangularSolveOp>(op)) {
       if (failed(triangularSolve(solve)))
         return failure();

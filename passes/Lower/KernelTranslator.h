@@ -59,6 +59,7 @@ public:
 private:
   friend class GenericFunc;
   friend class SoftmaxFuncs;
+  friend class ElementScanFuncs;
 
   llvm::LogicalResult translate();
   void arguments();
@@ -68,6 +69,7 @@ private:
                               mlir::Region &where, bool log);
   llvm::LogicalResult threshold(attn::ThresholdOp op);
   llvm::LogicalResult recurrence(attn::RecurrenceOp op);
+  llvm::LogicalResult elementScan(attn::ElementScanOp op);
   llvm::LogicalResult triangularSolve(attn::TriangularSolveOp op);
   llvm::LogicalResult attention(StreamedAttention op);
   llvm::LogicalResult results(mlir::func::ReturnOp op);

@@ -30,7 +30,7 @@ private:
   void countLinalg(linalg::LinalgOp op);
   void countAttention(attn::AttentionLike op);
   void countPart(attn::AttentionLike op, Value operand, AffineMap map);
-  void countRecurrence(attn::RecurrenceOp op);
+  void countSteps(Region &body, const Size &elements);
   void countArguments();
 
   func::FuncOp kernel;
@@ -173,10 +173,9 @@ void Counter::countPart(attn::AttentionLike op, Value operand, AffineMap map) {
 
 /// Of what a step reads at a place of its own, it reads an element for each of
 /// a state.
-void Counter::countRecurrence(attn::RecurrenceOp op) {
-  Size elements = dims.elements(op.getHistories()[0]);
-  Block &body = op.getNext().front();
-  add(flops, elements * operations(op.getNext()));
+void Counter::countSteps(Region &region, const Size &elements) {
+  Block &body = region.front();
+  add(flops, elements * operations(region));
   body.walk([&](tensor::ExtractOp read) {
     if (isa<BlockArgument>(read.getTensor()) &&
         llvm::any_of(read.getIndices(), [&](Value index) {
@@ -208,7 +207,11 @@ void Counter::count() {
     if (auto attention = dyn_cast<attn::AttentionLike>(op)) {
       countAttention(attention);
     } else if (auto recurrence = dyn_cast<attn::RecurrenceOp>(op)) {
-      countRecurrence(recurrence);
+      countSteps(recurrence.getNext(),
+                 dims.elements(recurrence.getHistories()[0]));
+    } else if (auto scan = dyn_cast<attn::ElementScanOp>(op)) {
+      for (Region *region : {&scan.getNext(), &scan.getLeave()})
+        countSteps(*region, dims.elements(scan.getRows()[0]));
     } else if (auto solve = dyn_cast<attn::TriangularSolveOp>(op)) {
       // Half of the matrix, for each place of a row.
       Value right = solve.getRight();

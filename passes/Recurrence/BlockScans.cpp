@@ -11,11 +11,14 @@
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Recurrence/PartsLoop.h"
+#include "passes/Recurrence/ShareExponential.h"
 #include "passes/Recurrence/StepBody.h"
+#include "passes/Recurrence/StepRegion.h"
 #include "passes/Remarks.h"
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -44,7 +47,17 @@ private:
   bool isPlain();
   bool matchStates();
   bool matchRows();
+  bool matchElements();
+  /// Whether rows have the steps as their last axis, and are no numbers.
+  bool isAlongRows() {
+    return !vars.empty() && scan.getAxes()[0] == int64_t(vars.size());
+  }
   OpFoldResult stepsOfBlock();
+  OpFoldResult stepsOfTile();
+  attn::ElementScanOp writeElementScan(ValueRange states, Value first,
+                                       OpFoldResult length);
+  SmallVector<Value> writeElements(ValueRange states, ValueRange outs,
+                                   Value first, OpFoldResult length);
   attn::RecurrenceOp writeRecurrence(ValueRange states, Value first,
                                      OpFoldResult length);
   Value writeRows(unsigned row, Value first, OpFoldResult length,
@@ -63,6 +76,7 @@ private:
   SmallVector<ExprRef> next; ///< elements of the states
   SmallVector<SmallVector<unsigned>> rowVars;
   SmallVector<ExprRef> rows; ///< elements of the rows
+  bool isOfElements = false; ///< an element of a row is of that of the states
   /// Why it may not.
   std::string why = "elements of the next state are made of others of the "
                     "state before";
@@ -114,6 +128,7 @@ bool Blocker::matchStates() {
       return false;
     next.push_back(element);
   }
+  shareExponentials(exprs, next);
   return true;
 }
 
@@ -130,6 +145,56 @@ bool Blocker::matchRows() {
     }
   }
   return true;
+}
+
+/// Whether each row has the axes of the states and the steps, the same way, and
+/// an element of it is made of that element of the states.
+bool Blocker::matchElements() {
+  SmallVector<Value> kept(scan.carried());
+  llvm::append_range(kept, scan.terminator().getStates());
+  if (rows.empty() || !llvm::all_equal(scan.getAxes()) ||
+      !llvm::all_equal(scan.getReversed()))
+    return false;
+  for (auto [element, own] : llvm::zip(rows, rowVars)) {
+    SmallVector<ExprRef> place;
+    for (unsigned v : own)
+      place.push_back(exprs.var(v));
+    bool isOwn = own.size() == vars.size();
+    for (unsigned k = 0; isOwn && k < own.size(); ++k)
+      isOwn = exprs.extent(own[k]) == exprs.extent(vars[k]);
+    Exprs::walk(element, [&](ExprRef e) {
+      isOwn &=
+          e->kind != ExprKind::Reduce &&
+          (e->kind != ExprKind::Read || !llvm::is_contained(kept, e->value) ||
+           ArrayRef<ExprRef>(e->operands) == ArrayRef<ExprRef>(place));
+    });
+    if (!isOwn)
+      return false;
+  }
+  return true;
+}
+
+/// As many steps as leave what a tile of states was in half of a second cache:
+/// a tile is a vector. Where rows lie along the steps these are read and
+/// written as long as they may be. Else a step is a whole row of memory, and as
+/// many of these go by as registers hold of a tile, more of short ones.
+OpFoldResult Blocker::stepsOfTile() {
+  constexpr int64_t tile = 16, elements = 1 << 17;
+  int64_t states = scan.getStarts().size();
+  if (isAlongRows())
+    return b.getIndexAttr(std::max<int64_t>(64, elements / tile / states));
+  constexpr int64_t most = 512, least = 8, row = 1 << 15;
+  std::optional<int64_t> known = 1;
+  for (unsigned v : vars)
+    if (std::optional<int64_t> size = Exprs::constantInt(exprs.extent(v));
+        known && size)
+      *known *= *size;
+    else
+      known = std::nullopt;
+  if (!known)
+    return b.getIndexAttr(least);
+  return b.getIndexAttr(
+      std::clamp<int64_t>(llvm::PowerOf2Ceil(row / *known), least, most));
 }
 
 /// As many steps as leave all states in half of a second cache, 64 at most and
@@ -298,6 +363,50 @@ SmallVector<Value> Blocker::writeBlock(ValueRange states, ValueRange outs,
   return results;
 }
 
+attn::ElementScanOp Blocker::writeElementScan(ValueRange states, Value first,
+                                              OpFoldResult length) {
+  Location loc = scan.getLoc();
+  std::optional<int64_t> steps = getConstantIntValue(length);
+  unsigned axis = scan.getAxes()[0];
+  bool isWhole = first == scan.getLow();
+  Value all = isWhole
+                  ? Value()
+                  : arith::SubIOp::create(b, loc, scan.getHigh(), scan.getLow())
+                        .getResult();
+  SmallVector<Value> sizes;
+  for (unsigned v : vars)
+    sizes.push_back(writeExtent(b, loc, exprs.extent(v)));
+  SmallVector<Type> types;
+  for (Value row : scan.terminator().getRows()) {
+    auto type = cast<RankedTensorType>(row.getType());
+    SmallVector<int64_t> shape(
+        cast<RankedTensorType>(states[0].getType()).getShape());
+    shape.insert(shape.begin() + axis, steps.value_or(ShapedType::kDynamic));
+    types.push_back(RankedTensorType::get(shape, type.getElementType()));
+  }
+  auto op = attn::ElementScanOp::create(
+      b, loc, types, states.getTypes(),
+      mutated("block-scans.elements-begin-again") ? scan.getLow() : first,
+      getValueOrCreateConstantIndexOp(b, loc, length), all, sizes, states, axis,
+      scan.getReversed()[0] != mutated("block-scans.elements-other-direction"));
+  SmallVector<Value> carried(scan.carried()), both(carried);
+  llvm::append_range(both, scan.terminator().getStates());
+  StepRegion region{b, loc, exprs, scan.step(), unsigned(vars.size())};
+  region.write(op.getNext(), next, {vars}, carried);
+  region.write(op.getLeave(), rows, rowVars, both);
+  return op;
+}
+
+/// The states and the outputs after the steps of a block, in one kernel.
+SmallVector<Value> Blocker::writeElements(ValueRange states, ValueRange outs,
+                                          Value first, OpFoldResult length) {
+  attn::ElementScanOp op = writeElementScan(states, first, length);
+  SmallVector<Value> results(op.getStates());
+  for (auto [row, values] : llvm::enumerate(op.getRows()))
+    results.push_back(insert(row, values, outs[row], first, length));
+  return results;
+}
+
 void Blocker::run() {
   if (scan.getStarts().empty())
     return; // no step waits for another
@@ -314,7 +423,13 @@ void Blocker::run() {
     return remarkDeclined(scan, "attn-block-scans", "recurrence",
                           "step by step: " + why);
   Location loc = scan.getLoc();
-  OpFoldResult size = stepsOfBlock();
+  isOfElements = matchElements();
+  OpFoldResult size = isOfElements ? stepsOfTile() : stepsOfBlock();
+  auto write = [&](ValueRange states, ValueRange outs, Value first,
+                   OpFoldResult length) {
+    return isOfElements ? writeElements(states, outs, first, length)
+                        : writeBlock(states, outs, first, length);
+  };
   std::optional<int64_t> block = getConstantIntValue(size);
   remarkDone(
       scan, "attn-block-scans", "recurrence",
@@ -323,9 +438,8 @@ void Blocker::run() {
             : "sequential: one kernel takes 4 to 64 steps at once, by "
               "the size of the state");
   if (count && block && *count > 0 && *count <= *block) {
-    SmallVector<Value> results =
-        writeBlock(scan.getStarts(), scan.getOuts(), scan.getLow(),
-                   b.getIndexAttr(*count));
+    SmallVector<Value> results = write(scan.getStarts(), scan.getOuts(),
+                                       scan.getLow(), b.getIndexAttr(*count));
     for (auto [result, value] : llvm::zip(scan.getResults(), results))
       result.replaceAllUsesWith(castTo(b, value, result.getType()));
     return scan.erase();
@@ -333,13 +447,17 @@ void Blocker::run() {
   SmallVector<Value> starts(scan.getStarts());
   llvm::append_range(starts, scan.getOuts());
   unsigned numStates = scan.getStarts().size();
-  scf::ForOp loop = loopOverParts(
-      b, loc, scan.getLow(), scan.getHigh(), size, starts,
-      [&](ValueRange carried, Value first, OpFoldResult length) {
-        return writeBlock(carried.take_front(numStates),
-                          carried.drop_front(numStates), first, length);
-      });
-  scan.replaceAllUsesWith(loop.getResults());
+  auto writePart = [&](ValueRange carried, Value first, OpFoldResult length) {
+    return write(carried.take_front(numStates), carried.drop_front(numStates),
+                 first, length);
+  };
+  // The few steps of a tile in registers are as many as are known.
+  if (isOfElements && !isAlongRows())
+    scan.replaceAllUsesWith(loopOverWholeParts(
+        b, loc, scan.getLow(), scan.getHigh(), *block, starts, writePart));
+  else
+    scan.replaceAllUsesWith(loopOverParts(b, loc, scan.getLow(), scan.getHigh(),
+                                          size, starts, writePart));
   scan.erase();
 }
 

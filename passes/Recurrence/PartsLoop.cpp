@@ -9,9 +9,10 @@ using namespace mlir;
 
 namespace heed {
 
-scf::ForOp loopOverParts(OpBuilder &b, Location loc, Value low, Value high,
-                         OpFoldResult size, ValueRange starts,
-                         WritePart write) {
+/// A loop over parts, which all have \p size steps if they are \p whole.
+static scf::ForOp loopOver(OpBuilder &b, Location loc, Value low, Value high,
+                           OpFoldResult size, ValueRange starts,
+                           WritePart write, bool whole) {
   Value stride = getValueOrCreateConstantIndexOp(b, loc, size);
   auto loop = scf::ForOp::create(b, loc, low, high, stride, starts);
   OpBuilder::InsertionGuard guard(b);
@@ -25,7 +26,7 @@ scf::ForOp loopOverParts(OpBuilder &b, Location loc, Value low, Value high,
                          to = getConstantIntValue(high),
                          known = getConstantIntValue(size);
   OpFoldResult length = size;
-  if (!from || !to || !known || (*to - *from) % *known != 0)
+  if (!whole && (!from || !to || !known || (*to - *from) % *known != 0))
     length = arith::MinSIOp::create(b, loc, stride,
                                     arith::SubIOp::create(b, loc, high, first))
                  .getResult();
@@ -34,6 +35,42 @@ scf::ForOp loopOverParts(OpBuilder &b, Location loc, Value low, Value high,
     value = castTo(b, value, start.getType());
   yield.getResultsMutable().assign(behind);
   return loop;
+}
+
+scf::ForOp loopOverParts(OpBuilder &b, Location loc, Value low, Value high,
+                         OpFoldResult size, ValueRange starts,
+                         WritePart write) {
+  return loopOver(b, loc, low, high, size, starts, write, /*whole=*/false);
+}
+
+SmallVector<Value> loopOverWholeParts(OpBuilder &b, Location loc, Value low,
+                                      Value high, int64_t size,
+                                      ValueRange starts, WritePart write) {
+  OpFoldResult part = b.getIndexAttr(size);
+  Value end = high;
+  std::optional<int64_t> from = getConstantIntValue(low),
+                         to = getConstantIntValue(high);
+  if (from && to) {
+    end = arith::ConstantIndexOp::create(
+        b, loc, *to - std::max<int64_t>(*to - *from, 0) % size);
+  } else {
+    // Steps from low on, none if high is below it.
+    Value stride = arith::ConstantIndexOp::create(b, loc, size);
+    Value count =
+        arith::MaxSIOp::create(b, loc, arith::SubIOp::create(b, loc, high, low),
+                               arith::ConstantIndexOp::create(b, loc, 0));
+    end =
+        arith::SubIOp::create(b, loc, arith::AddIOp::create(b, loc, low, count),
+                              arith::RemSIOp::create(b, loc, count, stride));
+  }
+  scf::ForOp loop =
+      loopOver(b, loc, low, end, part, starts, write, /*whole=*/true);
+  if (from && to && (*to - *from) % size == 0)
+    return SmallVector<Value>(loop.getResults());
+  return SmallVector<Value>(loopOver(b, loc, end, high, part, loop.getResults(),
+                                     write,
+                                     /*whole=*/false)
+                                .getResults());
 }
 
 } // namespace heed

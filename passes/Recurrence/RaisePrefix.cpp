@@ -182,14 +182,16 @@ ExprRef ofLast(Exprs &exprs, const Prefix &prefix, ExprRef element,
 }
 
 /// \p old, a sum by the maximum before this step, by that behind it. Of terms
-/// that were all by -inf nothing is left.
+/// that were all by -inf nothing is left; \p isFirst, there were none.
 ExprRef rescaled(Exprs &exprs, const Prefix &prefix, ExprRef old,
-                 const DenseMap<unsigned, ExprRef> &now, ExprRef step) {
+                 const DenseMap<unsigned, ExprRef> &now, ExprRef step,
+                 ExprRef isFirst) {
   Type real = old->type;
   ExprRef peak = ofLast(exprs, prefix, prefix.peak, step),
           next = exprs.substitute(prefix.peak, now);
   ExprRef nothing = exprs.constant(
       FloatAttr::get(real, -std::numeric_limits<double>::infinity()));
+  peak = exprs.select(isFirst, nothing, peak, /*guard=*/false);
   ExprRef scaled = exprs.op(
       "arith.mulf", real,
       {exprs.op("math.exp", real, {exprs.op("arith.subf", real, {peak, next})}),
@@ -237,6 +239,8 @@ void writeStep(OpBuilder &b, attn::ScanOp scan, Exprs &exprs,
   Location loc = scan.getLoc();
   Type index = b.getIndexType();
   ExprRef step = exprs.scalar(scan.step());
+  ExprRef isFirst =
+      exprs.compare(arith::CmpIPredicate::eq, step, exprs.index(0));
   if (prefix.bound.isBehind)
     step = exprs.op("arith.subi", index,
                     {exprs.op("arith.subi", index,
@@ -252,7 +256,7 @@ void writeStep(OpBuilder &b, attn::ScanOp scan, Exprs &exprs,
   ExprRef term = exprs.substitute(prefix.term, turn);
   ExprRef old = exprs.read(carried, own);
   if (prefix.peak)
-    old = rescaled(exprs, prefix, old, turn, step);
+    old = rescaled(exprs, prefix, old, turn, step, isFirst);
   if (prefix.segment)
     old =
         exprs.select(exprs.compare(arith::CmpIPredicate::eq,

@@ -67,6 +67,8 @@ struct KernelInfo {
   /// Buffers that hold the same in every call of a model.
   llvm::SmallPtrSet<mlir::Value, 4> weights;
   llvm::SmallVector<Packing> packings;
+  /// How many calls write the rows, an i32, or null: one.
+  mlir::Value times;
 
   KernelFunc *find(mlir::Value func) {
     for (KernelFunc &f : funcs)

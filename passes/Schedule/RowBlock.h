@@ -70,7 +70,6 @@ private:
   bool fillsSquares(const Extent &extent);
   void stageRows(mlir::Value func);
   void stageResults(mlir::Value root);
-  void addShuffles(mlir::Value func, Turned &how);
   void turn(mlir::Value func, Turned &how);
   void scheduleTurned(mlir::Value func, Turned &how);
   void clampReads(mlir::Value func);

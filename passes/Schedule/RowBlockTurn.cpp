@@ -9,10 +9,10 @@
 // Where a row is known to be whole squares; else it is gathered.
 #include "passes/Mutation.h"
 #include "passes/Schedule/RowBlock.h"
+#include "passes/Schedule/Squares.h"
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace heed;
@@ -154,40 +154,6 @@ void RowBlock::stageResults(Value root) {
   }
 }
 
-/// Adds the perfect shuffles of what the only step of \p func has read.
-void RowBlock::addShuffles(Value func, Turned &how) {
-  KernelFunc *f = kernel.find(func);
-  Location loc = func.getLoc();
-  const int64_t square = vector * vector;
-  SmallVector<std::string> names = varsOf(how.steps[0]);
-  SmallVector<StringRef> vars(names.begin(), names.end());
-  SmallVector<Extent> extents = kernel.find(how.steps[0].getResult())->extents;
-  for (unsigned step = 1; step <= llvm::Log2_64(vector); ++step) {
-    Value before = how.steps.back().getResult();
-    Type type = halide::getElementTypes(before).front();
-    auto element = [&](OpBuilder &b, ValueRange at) -> Value {
-      auto read = [&](Value x) {
-        SmallVector<Value> place{x};
-        llvm::append_range(place, at.drop_front());
-        return halide::ReadOp::create(b, loc, type, before, place).getResult(0);
-      };
-      Value half = divI32(b, at[0], 2);
-      int64_t other =
-          mutated("row-block.turn-by-quarter") ? square / 4 : square / 2;
-      Value isEven =
-          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
-                                remI32(b, at[0], 2), constantI32(b, loc, 0));
-      return arith::SelectOp::create(b, loc, isEven, read(half),
-                                     read(addI32(b, half, other)));
-    };
-    how.steps.push_back(
-        addFunc(kernel, f->func,
-                heed::format("{}_turn{}", f->func.getName(), step), vars, type,
-                extents, element)
-            .func);
-  }
-}
-
 /// Puts the shuffles between \p func and what it reads, whose first var are the
 /// lanes of the result.
 void RowBlock::turn(Value func, Turned &how) {
@@ -229,7 +195,7 @@ void RowBlock::turn(Value func, Turned &how) {
                               heed::format("{}_rows", f->func.getName()), vars,
                               value.getType(), extents, element)
                           .func);
-  addShuffles(func, how);
+  addShuffles(kernel, f->func, how.steps, vector);
   OpBuilder b(yield);
   SmallVector<Value> at{
       placeIn(b, remI32(b, along, vector), remI32(b, lane, vector)),
@@ -262,16 +228,5 @@ void RowBlock::scheduleTurned(Value func, Turned &how) {
   halide::ReorderOp::create(b, loc, func, 0, order);
   halide::VectorizeOp::create(b, loc, func, 0, "lane");
   halide::UnrollOp::create(b, loc, func, 0, "row");
-  for (auto [number, step] : llvm::enumerate(how.steps)) {
-    Value made = step.getResult();
-    halide::ComputeAtOp::create(b, loc, made, func, along);
-    // A row is a vector; a shuffle makes two of two.
-    halide::SplitOp::create(b, loc, made, 0, "x", "xo", "xi",
-                            number == 0 ? vector : 2 * vector, whole);
-    halide::VectorizeOp::create(b, loc, made, 0, "xi");
-    halide::UnrollOp::create(b, loc, made, 0, "xo");
-    for (const std::string &name : varsOf(step))
-      halide::BoundExtentOp::create(b, loc, made, name,
-                                    i32(b, name == "x" ? vector * vector : 1));
-  }
+  scheduleShuffles(b, how.steps, func, along, vector);
 }

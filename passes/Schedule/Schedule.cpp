@@ -50,30 +50,32 @@ SmallVector<std::string> heed::varsOf(halide::FuncOp func) {
 }
 
 void heed::streamOutputs(KernelInfo &kernel, const halide::Target &target) {
+  OpBuilder b = scheduleBuilder(kernel);
+  for (KernelFunc *out : outputsOf(kernel))
+    streamOutput(b, *out, target);
+}
+
+void heed::streamOutput(OpBuilder &b, KernelFunc &out,
+                        const halide::Target &target, Value times) {
   // An array that takes a quarter of the last cache leaves it, with what is
   // read to compute it, before all of it is read.
   int64_t beyond = target.l3 / 4;
-  OpBuilder b = scheduleBuilder(kernel);
-  for (KernelFunc *out : outputsOf(kernel)) {
-    // Rows that are shorter than a vector are stored in parts of one.
-    int64_t lanes = target.lanes(std::max(32u, widestBits(out->func)));
-    bool hasVectors =
-        !out->extents.empty() &&
-        out->extents[0].fixed.value_or(lanes) >= lanes &&
-        llvm::any_of(out->func->getUsers(), llvm::IsaPred<halide::VectorizeOp>);
-    if (!hasVectors ||
-        halide::getElementTypes(out->func.getResult()).size() != 1)
-      continue;
-    std::optional<int64_t> bytes = widestBits(out->func) / 8;
-    for (const Extent &extent : out->extents)
-      if (!extent.fixed)
-        bytes = std::nullopt;
-      else if (bytes && *bytes <= beyond)
-        *bytes *= *extent.fixed;
-    if (!bytes || *bytes > beyond)
-      halide::StreamStoresOp::create(b, out->func.getLoc(),
-                                     out->func.getResult(), beyond);
-  }
+  // Rows that are shorter than a vector are stored in parts of one.
+  int64_t lanes = target.lanes(std::max(32u, widestBits(out.func)));
+  bool hasVectors =
+      !out.extents.empty() && out.extents[0].fixed.value_or(lanes) >= lanes &&
+      llvm::any_of(out.func->getUsers(), llvm::IsaPred<halide::VectorizeOp>);
+  if (!hasVectors || halide::getElementTypes(out.func.getResult()).size() != 1)
+    return;
+  std::optional<int64_t> bytes = widestBits(out.func) / 8;
+  for (const Extent &extent : out.extents)
+    if (!extent.fixed)
+      bytes = std::nullopt;
+    else if (bytes && *bytes <= beyond)
+      *bytes *= *extent.fixed;
+  if (!bytes || *bytes > beyond || times)
+    halide::StreamStoresOp::create(b, out.func.getLoc(), out.func.getResult(),
+                                   beyond, times);
 }
 
 unsigned heed::widestBits(halide::FuncOp func) {

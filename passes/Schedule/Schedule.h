@@ -87,6 +87,10 @@ RegisterTile chooseTile(std::optional<int64_t> columns, int64_t lanes,
 /// there: what else a kernel reads and writes once only passes through, too.
 void streamOutputs(KernelInfo &kernel, const halide::Target &target);
 
+/// The same for one output; the whole is \p times it, an i32, if that is given.
+void streamOutput(mlir::OpBuilder &b, KernelFunc &out,
+                  const halide::Target &target, mlir::Value times = {});
+
 /// A builder at the end of the pipeline, where its schedule stands.
 mlir::OpBuilder scheduleBuilder(KernelInfo &kernel);
 

@@ -11,7 +11,7 @@ from runs import finish
 programs.start(*sys.argv[1:])
 rng = np.random.default_rng(1621)
 uniform = lambda *shape: rng.uniform(-1, 1, shape).astype(np.float32)
-LENGTHS = [0, 1, 2, 63, 64, 65, 200]
+LENGTHS = [0, 1, 2, 15, 16, 17, 63, 64, 65, 200]
 
 
 def prefix(x, axis, reduce, neutral, strict=False, behind=False):
@@ -81,6 +81,23 @@ check("stable-behind", "model m(x: f32[B, N]) { top[b,i:N] = max(j where j >= i)
       lambda n: (3, n), lambda x: softmaxes(x, behind=True)[0].sum(-1))
 check("outside", "model m(x: f32[B, N]) { return y[b,i] = sum(j where j < i) x[b,i] * x[b,j] / 3 }", lambda n: (3, n),
       lambda x: x * prefix(x, 1, np.sum, 0, strict=True) / 3)
+# Along rows: more of them than a vector has lanes, and fewer; of several axes; of 16 bits.
+for rows_of in [1, 16, 33]:
+    check(f"rows-{rows_of}", "model m(x: f32[B, N]) { return y[b,i:N] = sum(j where j <= i) x[b,j] }", lambda n: (rows_of, n), lambda x: np.cumsum(x, 1))
+check("rows-behind", "model m(x: f32[B, H, N]) { return y[b,h,i:N] = sum(j where j >= i) x[b,h,j] / 2 }", lambda n: (2, 19, n),
+      lambda x: prefix(x / 2, 2, np.sum, 0, behind=True))
+check("rows-strict", "model m(x: f32[B, N]) { return y[b,i:N] = max(j where j < i) x[b,j] }", lambda n: (18, n),
+      lambda x: prefix(x, 1, np.max, -np.inf, strict=True))
+check("rows-integers", "model m(x: i64[B, N]) { return y[b,i:N] = sum(j where j <= i) x[b,j] }", lambda n: (21, n), lambda x: np.cumsum(x, 1), np.int64)
+LSE = """model m(x: f32[B, N]) { top[b,i:N] = max(j where j CMP i) 100 * x[b,j]
+  return y[b,i] = top[b,i] + log(sum(j where j CMP i) exp(100 * x[b,j] - top[b,i])) }"""
+for name, source, behind in [("lse", LSE.replace("CMP", "<="), False), ("lse-behind", LSE.replace("CMP", ">="), True)]:
+    check(name, source, lambda n: (35, n), lambda x: (lambda p, top: top + np.log(p.sum(-1)))(*softmaxes(100 * x, behind)), says="stand side by side")
+check("lse-outer", LSE.replace("[b,j]", "[j,b]").replace("[b,i:N]", "[i:N,b]").replace("[b,i]", "[i,b]").replace("[B, N]", "[N, B]").replace("CMP", "<="),
+      lambda n: (n, 35), lambda x: (lambda p, top: (top + np.log(p.sum(-1))).T)(*softmaxes(100 * x.T)), says="stand side by side")
+# Longer than the steps that a kernel takes at once, and not by a whole block.
+x = uniform(17, 9000)
+programs.compare(programs.folder + "/rows-33", dict(x=x), dict(y=np.cumsum(x.astype(np.float64), 1)))
 # Terms of -inf alone are NaN, and leave nothing to what comes then; NaN and inf stay.
 x = np.full((3, 40), -np.inf, np.float32)
 x[0, 2:], x[1, 5:] = uniform(38), uniform(35)

@@ -532,3 +532,53 @@ func.func @f(%x: tensor<?xf32>, %n: index) {
   } : tensor<?xf32>
   return
 }
+// -----
+func.func @f(%x: tensor<?xf32>, %n: index) {
+  // expected-error @+1 {{has a region 'next' that takes ('index', 'f32'), expected ('index', 'index', 'f32') and attn.next of ('f32') (element_scan.c1)}}
+  %y, %s = attn.element_scan from %n steps(%n) sizes(%n) starts(%x : tensor<?xf32>) next (%t : index, %a : f32) {
+    attn.next %a : f32
+  } leave (%t, %d : index, %a, %b : f32) {
+    attn.next %b : f32
+  } axis 0 rows(tensor<?x?xf32>) states(tensor<?xf32>)
+  return
+}
+// -----
+func.func @f(%x: tensor<?xf32>, %n: index) {
+  // expected-error @+1 {{has a region 'leave' that takes ('index', 'index', 'f32'), expected ('index', 'index', 'f32', 'f32') and attn.next of ('f32') (element_scan.c2)}}
+  %y, %s = attn.element_scan from %n steps(%n) sizes(%n) starts(%x : tensor<?xf32>) next (%t, %d : index, %a : f32) {
+    attn.next %a : f32
+  } leave (%t, %d : index, %b : f32) {
+    attn.next %b : f32
+  } axis 0 rows(tensor<?x?xf32>) states(tensor<?xf32>)
+  return
+}
+// -----
+func.func @f(%x: tensor<?xf32>, %n: index) {
+  // expected-error @+1 {{has the states ('tensor<8xf32>') for ('tensor<?xf32>'), expected the same, with 1 axes (element_scan.c3)}}
+  %y, %s = attn.element_scan from %n steps(%n) sizes(%n) starts(%x : tensor<?xf32>) next (%t, %d : index, %a : f32) {
+    attn.next %a : f32
+  } leave (%t, %d : index, %a, %b : f32) {
+    attn.next %b : f32
+  } axis 0 rows(tensor<?x?xf32>) states(tensor<8xf32>)
+  return
+}
+// -----
+func.func @f(%x: tensor<?xf32>, %n: index) {
+  // expected-error @+1 {{has 1 rows of 1 states along axis 2, expected at least one of each, and an axis up to 1 (element_scan.c4)}}
+  %y, %s = attn.element_scan from %n steps(%n) sizes(%n) starts(%x : tensor<?xf32>) next (%t, %d : index, %a : f32) {
+    attn.next %a : f32
+  } leave (%t, %d : index, %a, %b : f32) {
+    attn.next %b : f32
+  } axis 2 rows(tensor<?x?xf32>) states(tensor<?xf32>)
+  return
+}
+// -----
+func.func @f(%x: tensor<?xf32>, %n: index) {
+  // expected-error @+1 {{has the row 'tensor<?x8xf32>' for 'tensor<?xf32>', expected its axes and axis 0 (element_scan.c4)}}
+  %y, %s = attn.element_scan from %n steps(%n) sizes(%n) starts(%x : tensor<?xf32>) next (%t, %d : index, %a : f32) {
+    attn.next %a : f32
+  } leave (%t, %d : index, %a, %b : f32) {
+    attn.next %b : f32
+  } axis 0 rows(tensor<?x8xf32>) states(tensor<?xf32>)
+  return
+}

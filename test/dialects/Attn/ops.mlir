@@ -197,3 +197,18 @@ func.func @recurrence(%x: tensor<?xf32>, %c: tensor<?xi32>, %s: tensor<f32>, %n:
   } : tensor<?xf32>
   return
 }
+
+// CHECK-LABEL: func @element_scan
+// CHECK: attn.element_scan from %{{.*}} steps(%{{.*}} of %{{.*}}) sizes(%{{.*}}) starts(%{{.*}} : tensor<?xf32>) next (%{{.*}}, %{{.*}} : index, %[[A:.*]] : f32) {
+// CHECK:   attn.next %[[A]] : f32
+// CHECK: } leave (%{{.*}}, %{{.*}} : index, %[[OLD:.*]], %[[NEW:.*]] : f32) {
+// CHECK:   attn.next %[[NEW]], %[[OLD]] : f32, f32
+// CHECK: } axis 1 reversed rows(tensor<?x8xf32>, tensor<?x8xf32>) states(tensor<?xf32>)
+func.func @element_scan(%x: tensor<?xf32>, %n: index) {
+  %a, %b, %s = attn.element_scan from %n steps(%n of %n) sizes(%n) starts(%x : tensor<?xf32>) next (%t, %d : index, %old : f32) {
+    attn.next %old : f32
+  } leave (%t, %d : index, %before, %after : f32) {
+    attn.next %after, %before : f32, f32
+  } axis 1 reversed rows(tensor<?x8xf32>, tensor<?x8xf32>) states(tensor<?xf32>)
+  return
+}

@@ -95,8 +95,8 @@ halide.pipeline @schedule {
     halide.yield %v : f32
   }
   halide.output %o
-  // CHECK: halide.stream_stores %o beyond 4096
-  halide.stream_stores %o beyond 4096
+  // CHECK: halide.stream_stores %o beyond 4096 times %{{.*}}
+  halide.stream_stores %o beyond 4096 times %n
   // CHECK: halide.split %s stage 1, "r" into ("ro", "ri") by 16 tail GuardWithIf
   halide.split %s stage 1, "r" into ("ro", "ri") by 16 tail GuardWithIf
   // CHECK: %s_part = halide.rfactor %s stage 1, ("ri") to ("u")

@@ -541,3 +541,52 @@ halide.pipeline @update_after_read {
   // expected-error@+1 {{updates 'f' after 'g' has read it (update.c7)}}
   halide.update %f set (%i, %j) { halide.yield %i : i32 }
 }
+
+// -----
+halide.pipeline @with_no_output {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  %g = halide.func "g" (%i = "i") : i32 {
+    %v = halide.read %f[%i] : i32
+    halide.yield %v : i32
+  }
+  halide.output %g
+  halide.compute_root %f
+  // expected-error@+1 {{names 'f', expected an output without updates (compute_with.c1)}}
+  halide.compute_with %f, %g, "i"
+}
+
+// -----
+halide.pipeline @with_itself {
+  %g = halide.func "g" (%i = "i") : i32 { halide.yield %i : i32 }
+  halide.output %g
+  // expected-error@+1 {{computes 'g' with itself (compute_with.c1)}}
+  halide.compute_with %g, %g, "i"
+}
+
+// -----
+halide.pipeline @with_other_loops {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  %g = halide.func "g" (%i = "i", %k = "k") : i32 { halide.yield %i : i32 }
+  halide.output %f
+  halide.output %g
+  // expected-error@+1 {{'g' and 'f' have other loops up to 'i' (compute_with.c2)}}
+  halide.compute_with %g, %f, "i"
+}
+
+// -----
+// What is computed in a loop that outputs share may be read by each.
+halide.pipeline @with_what_both_read {
+  %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
+  %a = halide.func "first" (%j = "j", %i = "i") : i32 {
+    %v = halide.read %f[%i] : i32
+    halide.yield %v : i32
+  }
+  %b = halide.func "second" (%i = "i") : i32 {
+    %v = halide.read %f[%i] : i32
+    halide.yield %v : i32
+  }
+  halide.output %a
+  halide.output %b
+  halide.compute_at %f, %a, "i"
+  halide.compute_with %b, %a, "i"
+}
