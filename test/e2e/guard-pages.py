@@ -55,6 +55,15 @@ MODELS = {
                   lambda x, w: taps(w[:-1], x[:, ::-1, :0:-1], x.shape[1] - 4)),
     "strided": (("1 N C", "C 3"), "(x: f32[B, N, C], w: f32[C, 3]) { return y[b, i:(N-1)//2, c:C-1] = sum(t:3) w[c,t] * x[b, 2*i + t, c + 1] }",
                 lambda x, w: sum(w[:-1, t] * x[:, t:t + 2 * ((x.shape[1] - 1) // 2):2, 1:] for t in range(3))),
+    "long": (("1 N C", "N C"), "(x: f32[B, N, C], k: f32[N, C]) { return y[b, i:N, c] = sum(j where j <= i) k[i - j, c] * x[b, j, c] }",
+             lambda x, k: np.stack([sum(k[i - j] * x[:, j] for j in range(i + 1)) for i in range(x.shape[1])], 1)),
+    "along": (("C N",), "(x: f32[C, N]) { return y[c, i:N] = sum(j where j <= i) x[c, j] }", lambda x: np.cumsum(x, 1)),
+    "behind": (("C N",), "(x: f32[C, N]) { return y[c, i:N] = max(j where j >= i) x[c, j] }",
+               lambda x: np.maximum.accumulate(x[:, ::-1], 1)[:, ::-1]),
+    "over": (("N C",), "(x: f32[N, C]) { return y[i:N, c] = sum(j where j < i) x[j, c] }", lambda x: np.cumsum(x, 0) - x),
+    "summed": (("C N",), "(x: f32[C, N]) { top[c, i:N] = max(j where j <= i) x[c, j]\n"
+               " return y[c, i] = log(sum(j where j <= i) exp(x[c, j] - top[c, i])) + top[c, i] }",
+               lambda x: np.logaddexp.accumulate(x, 1)),
 }
 for name, (shapes, body, oracle) in MODELS.items():
     source, library = folder / f"{name}.heed", folder / f"lib{name}.so"
