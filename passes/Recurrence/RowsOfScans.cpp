@@ -1,5 +1,4 @@
-//===- RowsOfScans.cpp - what is made of rows is a row
-//---------------------===//
+//===- RowsOfScans.cpp - what is made of rows is a row --------------------===//
 //
 // Part of attn-fuse-scans.
 #include "passes/Algebra/TensorExpr.h"
