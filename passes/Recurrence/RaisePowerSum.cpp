@@ -275,7 +275,7 @@ bool PowerSumRaiser::run() {
   if (!this->place() || !keys.under.empty() || !isWorthwhile())
     return false;
   build();
-  remarkDone(sum, raiseLinearPass, "recurrence",
+  remarkDone(sum, raiseLinearPass, "linear-attention",
              "a convolution with powers: a recurrence");
   return true;
 }
