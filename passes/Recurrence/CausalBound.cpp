@@ -34,6 +34,14 @@ std::optional<CausalBound> matchCausalBound(ExprRef condition, unsigned key,
   return CausalBound{query, isStrict, isBehind};
 }
 
+ExprRef isNotLast(Exprs &exprs, const CausalBound &bound, unsigned key) {
+  ExprRef last = exprs.index(0);
+  if (!bound.isBehind)
+    last =
+        exprs.op("arith.subi", last->type, {exprs.extent(key), exprs.index(1)});
+  return exprs.compare(arith::CmpIPredicate::ne, exprs.var(key), last);
+}
+
 /// What is compared, if \p condition says that a key and a query have the same
 /// integer: that of the query.
 static ExprRef matchSegment(Exprs &exprs, ExprRef condition, unsigned key,
@@ -58,7 +66,6 @@ static ExprRef matchSegment(Exprs &exprs, ExprRef condition, unsigned key,
 static bool addCondition(Exprs &exprs, CausalReduction &reduction,
                          ExprRef condition) {
   if (!condition->uses(reduction.bound.query)) {
-    // A later condition may read where an earlier one holds alone.
     reduction.seen = reduction.seen
                          ? exprs.select(reduction.seen, condition,
                                         exprs.truth(false), reduction.isGuarded)
@@ -70,6 +77,17 @@ static bool addCondition(Exprs &exprs, CausalReduction &reduction,
   reduction.segment =
       matchSegment(exprs, condition, reduction.key, reduction.bound.query);
   return reduction.segment;
+}
+
+/// What holds where \p condition does, in this order: a later one may read
+/// where an earlier one holds alone.
+static void addConjuncts(ExprRef condition, SmallVectorImpl<ExprRef> &all) {
+  if (!condition->isOp("arith.andi")) {
+    all.push_back(condition);
+    return;
+  }
+  for (ExprRef part : condition->operands)
+    addConjuncts(part, all);
 }
 
 std::optional<CausalReduction>
@@ -90,14 +108,9 @@ matchCausalReduction(Exprs &exprs, ExprRef reduction,
   while ((body->kind == ExprKind::If || body->isOp("arith.select")) &&
          body->operand(2) == nothing) {
     found.isGuarded |= body->kind == ExprKind::If;
-    conditions.push_back(body->operand(0));
+    addConjuncts(body->operand(0), conditions);
     body = body->operand(1);
   }
-  for (unsigned k = 0; k < conditions.size(); ++k)
-    if (conditions[k]->isOp("arith.andi"))
-      for (ExprRef part : SmallVector<ExprRef, 3>(conditions[k]->operands))
-        conditions.push_back(part);
-  llvm::erase_if(conditions, [](ExprRef e) { return e->isOp("arith.andi"); });
   std::optional<CausalBound> bound;
   auto *own = llvm::find_if(conditions, [&](ExprRef e) {
     bound = matchCausalBound(e, found.key, outputs);
@@ -109,6 +122,9 @@ matchCausalReduction(Exprs &exprs, ExprRef reduction,
   conditions.erase(own);
   found.bound = *bound;
   found.term = body;
+  // No query has the last key: what is read of it is not to be read.
+  if (found.isGuarded && bound->isStrict)
+    found.seen = isNotLast(exprs, *bound, found.key);
   if (!llvm::all_of(conditions,
                     [&](ExprRef e) { return addCondition(exprs, found, e); }))
     return std::nullopt;

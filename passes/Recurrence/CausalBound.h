@@ -16,6 +16,9 @@ struct CausalBound {
 std::optional<CausalBound> matchCausalBound(ExprRef condition, unsigned key,
                                             llvm::ArrayRef<unsigned> outputs);
 
+/// That \p key is not the one that no query has by a strict \p bound.
+ExprRef isNotLast(Exprs &exprs, const CausalBound &bound, unsigned key);
+
 /// A reduction over what comes before a query, or behind it: of `term` where
 /// the key is there, and of nothing else.
 struct CausalReduction {

@@ -72,7 +72,8 @@ bool FoldRaiser::matchChoice() {
       return false;
     chosen.push_back(next->operand(1));
   }
-  if (chosen[0] == chosen[1])
+  // A constant may stand elsewhere, too.
+  if (chosen[0] == chosen[1] || chosen[0]->kind == ExprKind::Constant)
     return false;
   ExprRef takes = exprs.replaceOutermost(
       turn.next[0]->operand(0), [&](ExprRef e) -> ExprRef {
@@ -97,15 +98,17 @@ bool FoldRaiser::match() {
   });
   if (!isThere || exprs.extent(bound.query) != exprs.extent(key))
     return false;
-  auto where = [&](ExprRef next, bool truth) {
-    return exprs.rewrite(next, [&](ExprRef e) {
-      return e == isThere ? exprs.truth(truth) : nullptr;
-    });
+  auto where = [&](ExprRef next, ExprRef truth) {
+    return exprs.rewrite(
+        next, [&](ExprRef e) { return e == isThere ? truth : nullptr; });
   };
+  // No query has the last key: what is read of it is not to be read.
+  ExprRef holds =
+      bound.isStrict ? isNotLast(exprs, bound, key) : exprs.truth(true);
   for (auto [next, before] : llvm::zip(turn.next, turn.before)) {
-    if (where(next, false) != before)
+    if (where(next, exprs.truth(false)) != before)
       return false;
-    next = where(next, true);
+    next = where(next, holds);
     if (next->uses(bound.query))
       return false;
   }

@@ -5,7 +5,7 @@
 // recurrence whose state has an element for each power,
 //   S[e] = A[e] S[e] + sum_i B[i,e] x[t,i],   y[t,c] = sum_e C[e,c] S[e].
 // A power of no step is 1, whatever its base: the first step multiplies nothing
-// before it.
+// before it. But exp(g 0) of a g that is NaN is NaN.
 #include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/Products.h"
 #include "passes/Algebra/TensorOps.h"
@@ -58,6 +58,7 @@ private:
   unsigned query = 0, key = 0;
   Product factors;
   SmallVector<ExprRef> bases;
+  bool isExponential = false; ///< one of them
   /// Loops of the state; of reduced ones, those that it is read over, and those
   /// that are summed before.
   SmallVector<unsigned> state, contract, before;
@@ -118,9 +119,10 @@ bool PowerSumRaiser::openFactors(ExprRef term) {
     bool isPair = e->uses(query) && e->uses(key);
     std::optional<StepPower> power = matchStepPower(exprs, e, query, key);
     ExprRef inner = nullptr;
-    if (power && power->less == 0)
+    if (power && power->less == 0) {
       bases.push_back(power->base);
-    else if (isPair && e->isReduceBy("arith.addf"))
+      isExponential |= power->isExponential;
+    } else if (isPair && e->isReduceBy("arith.addf"))
       inner = exprs.open(e, reduced);
     else if (isPair && e->kind == ExprKind::Read)
       inner = exprs.expand(e);
@@ -202,10 +204,7 @@ void PowerSumRaiser::build() {
   SmallVector<unsigned> own{query};
   own.append(state);
   Value added = writeTensor(
-      b, loc, exprs,
-      summed({{at(multiply(exprs, keys.over), key, exprs.var(query))}, {}},
-             before),
-      own);
+      b, loc, exprs, at(summed(keys, before), key, exprs.var(query)), own);
   Value start = writeTensor(b, loc, exprs, zero, state);
   SmallVector<Value> sizes;
   for (auto [axis, v] : llvm::enumerate(outputs))
@@ -235,7 +234,8 @@ void PowerSumRaiser::build() {
   Value next = castTo(
       b,
       writeTensor(b, loc, exprs,
-                  mutated("raise-linear-attention.no-first-power")
+                  isExponential !=
+                          mutated("raise-linear-attention.no-first-power")
                       ? both
                       : exprs.select(isFirst, term, both, /*guard=*/false),
                   state),
@@ -267,12 +267,13 @@ bool PowerSumRaiser::run() {
   if (!openFactors(term)) {
     factors = {};
     bases.clear();
+    isExponential = false;
     reduced = ofKeys;
     key = lag;
     if (!openFactors(byPairs(term)))
       return false;
   }
-  if (!this->place() || !keys.under.empty() || !isWorthwhile())
+  if (!this->place() || !isWorthwhile())
     return false;
   build();
   remarkDone(sum, raiseLinearPass, "linear-attention",

@@ -60,6 +60,9 @@ MODELS = {
     "along": (("C N",), "(x: f32[C, N]) { return y[c, i:N] = sum(j where j <= i) x[c, j] }", lambda x: np.cumsum(x, 1)),
     "behind": (("C N",), "(x: f32[C, N]) { return y[c, i:N] = max(j where j >= i) x[c, j] }",
                lambda x: np.maximum.accumulate(x[:, ::-1], 1)[:, ::-1]),
+    "next": (("N C",), "(x: f32[N, C]) { return y[i:N, c] = sum(j:N where j < i) x[j + 1, c] }", lambda x: np.cumsum(x, 0) - x[:1]),
+    "best": (("N C",), "(x: f32[N, C]) { at[i:N, c] = argmax(j:N where j > i) x[j - 1, c]\n return y[i, c] = at[i, c] * 1.0 }",
+             lambda x: np.stack([i + 1 + x[i:-1].argmax(0) if i + 1 < len(x) else np.full(x.shape[1], -1) for i in range(len(x))])),
     "over": (("N C",), "(x: f32[N, C]) { return y[i:N, c] = sum(j where j < i) x[j, c] }", lambda x: np.cumsum(x, 0) - x),
     "summed": (("C N",), "(x: f32[C, N]) { top[c, i:N] = max(j where j <= i) x[c, j]\n"
                " return y[c, i] = log(sum(j where j <= i) exp(x[c, j] - top[c, i])) + top[c, i] }",

@@ -57,6 +57,14 @@ program = programs.compile("nan", "model m(x: f32[B, N, D], a: f32[D]) { return 
                            says=SAYS)
 want = np.einsum("ij,j->i", kernel(np.float32(0.5), 40), x[0, :, 1].astype(np.float64))
 programs.compare(program, dict(x=x, a=a), dict(y=np.stack([np.r_[x[0, 0, 0], np.full(39, np.nan)], want], 1)[None]))
+# exp(g 0) of a g that is no number is none.
+program = programs.compile("exp-nan", "model m(x: f32[N, D], g: f32[D]) { return y[i:N, d] = sum(j where j <= i) exp(g[d] * (i - j)) * x[j, d] }", "--explain=all", says=SAYS)
+x = uniform(40, 3)
+want = np.einsum("ij,j->i", kernel(np.exp(np.float64(-0.5)), 40), x[:, 1].astype(np.float64))
+programs.compare(program, dict(x=x, g=np.float32([np.nan, -0.5, np.inf])), dict(y=np.stack([np.full(40, np.nan), want, np.full(40, np.nan)], 1)))
+# Quotients of keys.
+check("quotients", "model m(x, w: f32[N, D], a: f32[D]) { return y[i:N, d] = sum(j where j <= i) a[d] ^ (i - j) * x[j, d] / (2 + w[j, d]) }",
+      lambda n: dict(x=uniform(n, 3), w=uniform(n, 3), a=uniform(3)), lambda n, x, w, a: np.einsum("dij,jd->id", kernel(a, n), x / (2 + w)))
 # None: a power that a query chooses, one of other steps, a strict bound.
 for name, code in ("chosen", "a[i] ^ (i - j)"), ("doubled", "a[0] ^ (2 * (i - j))"):
     programs.compile(name, f"model m(x, a: f32[N]) {{ return y[i:N] = sum(j where j <= i) {code} * x[j] }}", "--explain=all", says="model m:")

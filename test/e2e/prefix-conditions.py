@@ -49,10 +49,21 @@ check("stable", """model m(x: f32[N, D], ok: bool[N]) {
 }""", masked, lambda n, x, ok: np.stack([reduced(n, lambda part: np.exp(x[part, d] - x[part, d].max()).sum(), 0, lambda i, j: ok[j]) for d in range(9)], 1)
       if n else x)
 
-# Ties: few values. NaN wins over numbers.
-tied = lambda n: dict(x=np.where(rng.uniform(size=(n, 5)) < 0.01, np.nan, rng.integers(-2, 2, (n, 5))).astype(np.float32))
 EACH = lambda n, x, keys, *how: np.stack([reduced(n, lambda part: part[int(np.argmax(x[part, d]))], -1, keys, *how) for d in range(5)], 1).astype(np.int32) \
     if n else np.zeros((0, 5), np.int32)
+# Conditions guard the reads of those behind them, and a strict bound those of the last key.
+check("nested", "model m(x: f32[N, D], at: i32[N]) { return y[i:N,d] = sum(j where j <= i and 0 <= at[j] and at[j] < N) (if x[at[j],0] > 0 then x[at[j],d] else 0) }",
+      lambda n: dict(x=uniform(n, 9), at=rng.choice([0, 1, n // 2, n - 1, -2**28, 2**28], n).astype(np.int32)),
+      lambda n, x, at: np.cumsum(np.stack([x[a] if 0 <= a < n and x[a, 0] > 0 else np.zeros(9) for a in at]) if n else x, 0))
+check("next", "model m(x: f32[N, D]) { return y[i:N,d] = sum(j:N where j < i) x[j + 1,d] }", lambda n: dict(x=uniform(n, 9)),
+      lambda n, x: np.cumsum(x, 0) - x[:1])
+check("last", "model m(x: f32[N, D]) { return y[i:N,d] = max(j:N where j > i) x[j - 1,d] }", lambda n: dict(x=uniform(n, 9)),
+      lambda n, x: reduced(n, lambda part: x[[j - 1 for j in part]].max(0), np.full(9, -np.inf), lambda i, j: True, True, True).reshape(n, 9))
+check("argmax-next", "model m(x: f32[N, D]) { return y[i:N,d] = argmax(j:N where j < i) x[j + 1,d] }", lambda n: dict(x=uniform(n, 5)),
+      lambda n, x: EACH(n, np.roll(x, -1, 0), lambda i, j: True, True))
+
+# Ties: few values. NaN wins over numbers.
+tied = lambda n: dict(x=np.where(rng.uniform(size=(n, 5)) < 0.01, np.nan, rng.integers(-2, 2, (n, 5))).astype(np.float32))
 check("argmax", "model m(x: f32[N, D]) { return y[i:N,d] = argmax(j where j <= i) x[j,d] }", tied, lambda n, x: EACH(n, x, lambda i, j: True))
 check("argmax-strict", "model m(x: f32[N, D]) { return y[i:N,d] = argmax(j where j < i) x[j,d] }", tied, lambda n, x: EACH(n, x, lambda i, j: True, True))
 check("argmax-behind", "model m(x: f32[N, D]) { return y[i:N,d] = argmax(j where j >= i) x[j,d] }", tied,
