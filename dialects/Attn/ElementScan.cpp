@@ -4,10 +4,8 @@
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace heed::attn;
@@ -90,37 +88,12 @@ static Value emptyOf(OpBuilder &b, ElementScanOp op, RankedTensorType type) {
 }
 
 /// What \p region makes of \p taken, of \p types, element by element.
-static SmallVector<Value> compute(OpBuilder &b, ElementScanOp op,
-                                  Region &region, Value step, ValueRange taken,
-                                  ArrayRef<Type> types) {
-  Location loc = op.getLoc();
-  unsigned rank = op.getSizes().size();
+static ValueRange compute(OpBuilder &b, ElementScanOp op, Region &region,
+                          Value step, ValueRange taken, ArrayRef<Type> types) {
   SmallVector<Value> outs;
   for (Type type : types)
     outs.push_back(emptyOf(b, op, cast<RankedTensorType>(type)));
-  Block &body = region.front();
-  SmallVector<AffineMap> maps(taken.size() + outs.size(),
-                              b.getMultiDimIdentityMap(rank));
-  SmallVector<utils::IteratorType> iterators(rank,
-                                             utils::IteratorType::parallel);
-  auto all = linalg::GenericOp::create(
-      b, loc, types, taken, outs, maps, iterators,
-      [&](OpBuilder &inner, Location, ValueRange in) {
-        IRMapping map;
-        map.map(body.getArgument(0), step);
-        for (unsigned d = 0; d < rank; ++d)
-          map.map(body.getArgument(1 + d),
-                  linalg::IndexOp::create(inner, loc, d).getResult());
-        for (unsigned k = 0; k < taken.size(); ++k)
-          map.map(body.getArgument(1 + rank + k), in[k]);
-        for (Operation &each : body.without_terminator())
-          inner.clone(each, map);
-        SmallVector<Value> values;
-        for (Value value : cast<NextOp>(body.getTerminator()).getValues())
-          values.push_back(map.lookupOrDefault(value));
-        linalg::YieldOp::create(inner, loc, values);
-      });
-  return SmallVector<Value>(all.getResults());
+  return computeStep(b, op.getLoc(), region, step, taken, outs);
 }
 
 /// Where a row of turn \p turn lies.

@@ -80,36 +80,24 @@ static Value beginHistory(OpBuilder &b, RecurrenceOp op, Value start,
   return writeRow(b, loc, start, all, rowAt(b, op, type, b.getIndexAttr(0)));
 }
 
-/// The states after step \p step, of those before it.
-static ValueRange nextStates(OpBuilder &b, RecurrenceOp op, Value step,
-                             ArrayRef<Value> states) {
-  Location loc = op.getLoc();
-  unsigned rank = op.getSizes().size();
-  SmallVector<Value> outs;
-  SmallVector<Type> types;
-  for (Value state : states) {
-    auto type = cast<RankedTensorType>(state.getType());
-    SmallVector<Value> dynamic;
-    for (auto [axis, size] : llvm::enumerate(op.getSizes()))
-      if (type.isDynamicDim(axis))
-        dynamic.push_back(size);
-    outs.push_back(tensor::EmptyOp::create(b, loc, type, dynamic));
-    types.push_back(type);
-  }
-  Block &body = op.getNext().front();
-  SmallVector<AffineMap> maps(2 * states.size(),
+ValueRange heed::attn::computeStep(OpBuilder &b, Location loc, Region &region,
+                                   Value step, ValueRange taken,
+                                   ValueRange outs) {
+  Block &body = region.front();
+  unsigned rank = cast<RankedTensorType>(outs.front().getType()).getRank();
+  SmallVector<AffineMap> maps(taken.size() + outs.size(),
                               b.getMultiDimIdentityMap(rank));
   SmallVector<utils::IteratorType> iterators(rank,
                                              utils::IteratorType::parallel);
   return linalg::GenericOp::create(
-             b, loc, types, states, outs, maps, iterators,
+             b, loc, outs.getTypes(), taken, outs, maps, iterators,
              [&](OpBuilder &inner, Location, ValueRange in) {
                IRMapping map;
                map.map(body.getArgument(0), step);
                for (unsigned d = 0; d < rank; ++d)
                  map.map(body.getArgument(1 + d),
                          linalg::IndexOp::create(inner, loc, d).getResult());
-               for (unsigned k = 0; k < states.size(); ++k)
+               for (unsigned k = 0; k < taken.size(); ++k)
                  map.map(body.getArgument(1 + rank + k), in[k]);
                for (Operation &each : body.without_terminator())
                  inner.clone(each, map);
@@ -120,6 +108,22 @@ static ValueRange nextStates(OpBuilder &b, RecurrenceOp op, Value step,
                linalg::YieldOp::create(inner, loc, values);
              })
       .getResults();
+}
+
+/// The states after step \p step, of those before it.
+static ValueRange nextStates(OpBuilder &b, RecurrenceOp op, Value step,
+                             ArrayRef<Value> states) {
+  Location loc = op.getLoc();
+  SmallVector<Value> outs;
+  for (Value state : states) {
+    auto type = cast<RankedTensorType>(state.getType());
+    SmallVector<Value> dynamic;
+    for (auto [axis, size] : llvm::enumerate(op.getSizes()))
+      if (type.isDynamicDim(axis))
+        dynamic.push_back(size);
+    outs.push_back(tensor::EmptyOp::create(b, loc, type, dynamic));
+  }
+  return computeStep(b, loc, op.getNext(), step, states, outs);
 }
 
 FailureOr<SmallVector<Value>> RecurrenceOp::decomposeOperation(OpBuilder &b) {

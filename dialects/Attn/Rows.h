@@ -30,6 +30,12 @@ mlir::Value readRow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor,
 mlir::Value writeRow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value row,
                      mlir::Value tensor, const RowPlace &place);
 
+/// What \p region of a recurrence, over the step, the indices and an element of
+/// each of \p taken, makes at \p step, as tensors like \p outs.
+mlir::ValueRange computeStep(mlir::OpBuilder &b, mlir::Location loc,
+                             mlir::Region &region, mlir::Value step,
+                             mlir::ValueRange taken, mlir::ValueRange outs);
+
 } // namespace heed::attn
 
 #endif
