@@ -232,15 +232,32 @@ static Expr constant(arith::ConstantOp op) {
   return Halide::Internal::make_const(type, value.convertToDouble());
 }
 
+/// What \p value is: where it reads a func that is defined once, what that one
+/// yields, as Halide puts it in its place.
+static Value throughReads(Value value) {
+  while (auto read = value.getDefiningOp<halide::ReadOp>()) {
+    auto func = read.getFunc().getDefiningOp<halide::FuncOp>();
+    if (!func || llvm::any_of(func->getUsers(), [&](Operation *user) {
+          auto update = dyn_cast<halide::UpdateOp>(user);
+          return update && update.getFunc() == read.getFunc();
+        }))
+      break;
+    unsigned which = cast<OpResult>(value).getResultNumber();
+    value = func.getBody().front().getTerminator()->getOperand(which);
+  }
+  return value;
+}
+
 static FloatAttr constantZero(Value value) {
   FloatAttr zero;
-  return matchPattern(value, m_Constant(&zero)) && zero.getValue().isZero()
+  return matchPattern(throughReads(value), m_Constant(&zero)) &&
+                 zero.getValue().isZero()
              ? zero
              : FloatAttr();
 }
 
 static bool isProductWithZero(Value value) {
-  auto product = value.getDefiningOp<arith::MulFOp>();
+  auto product = throughReads(value).getDefiningOp<arith::MulFOp>();
   return product &&
          (constantZero(product.getLhs()) || constantZero(product.getRhs()));
 }

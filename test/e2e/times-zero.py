@@ -35,4 +35,15 @@ for number, (body, oracle) in enumerate(CASES.items()):
         want = dict(y=oracle(**{key: x.astype(np.float64) for key, x in given.items()}))
     for how, options in dict(any=[], known=[f"--set={dim}={size}" for dim, size in SIZES.items()], reference=["--backend=reference"]).items():
         programs.compare(programs.compile(f"m{number}-{how}", source, *options), given, want)
+# A state of zeros that a first step reads, alone: what is read is a func of its own.
+step = """model m(q, k: f32[1, E], v: f32[1, F], g: f32[F]) {
+  scan t in 0..1, S: f32[E, F] = 0 {
+    y[t,f] = sum(e) q[t,e] * S[e,f]
+    S[e,f] = g[f] * S[e,f] + k[t,e] * v[t,f]
+  }
+  return y
+}"""
+queries = np.float32([[1, 2, np.nan, 3]])
+for how, options in dict(passes=[], reference=["--backend=reference"]).items():
+    programs.compare(programs.compile(f"step-{how}", step, *options), dict(q=queries, k=queries, v=np.ones((1, 5), np.float32), g=np.ones(5, np.float32)), dict(y=np.full((1, 5), np.nan)))
 finish()
