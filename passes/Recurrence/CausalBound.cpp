@@ -7,31 +7,55 @@ using namespace mlir;
 
 namespace heed {
 
-std::optional<CausalBound> matchCausalBound(ExprRef condition, unsigned key,
-                                            ArrayRef<unsigned> outputs) {
+namespace {
+
+/// low <= high; `isStrict`: <.
+struct Order {
+  ExprRef low = nullptr, high = nullptr;
+  bool isStrict = false;
+};
+
+} // namespace
+
+/// \p condition as such.
+static std::optional<Order> matchOrder(ExprRef condition) {
   if (!condition->isOp("arith.cmpi"))
     return std::nullopt;
-  ExprRef sides[] = {Exprs::stripExtension(condition->operand(0)),
-                     Exprs::stripExtension(condition->operand(1))};
+  Order order{Exprs::stripExtension(condition->operand(0)),
+              Exprs::stripExtension(condition->operand(1))};
   using Predicate = arith::CmpIPredicate;
   Predicate predicate =
       cast<arith::CmpIPredicateAttr>(
           cast<DictionaryAttr>(condition->attr).get("predicate"))
           .getValue();
-  bool isStrict = predicate == Predicate::slt || predicate == Predicate::sgt;
-  if (!isStrict && predicate != Predicate::sle && predicate != Predicate::sge)
+  order.isStrict = predicate == Predicate::slt || predicate == Predicate::sgt;
+  if (!order.isStrict && predicate != Predicate::sle &&
+      predicate != Predicate::sge)
     return std::nullopt;
   if (predicate == Predicate::sge || predicate == Predicate::sgt)
-    std::swap(sides[0], sides[1]);
-  if (sides[0]->kind != ExprKind::Var || sides[1]->kind != ExprKind::Var)
+    std::swap(order.low, order.high);
+  return order;
+}
+
+bool isUpperBound(ExprRef condition, unsigned var) {
+  std::optional<Order> order = matchOrder(condition);
+  return order && order->low->kind == ExprKind::Var &&
+         order->low->number == var && !order->high->uses(var);
+}
+
+std::optional<CausalBound> matchCausalBound(ExprRef condition, unsigned key,
+                                            ArrayRef<unsigned> outputs) {
+  std::optional<Order> order = matchOrder(condition);
+  if (!order || order->low->kind != ExprKind::Var ||
+      order->high->kind != ExprKind::Var)
     return std::nullopt;
   // The key is below, or above.
-  bool isBehind = sides[1]->number == key;
-  unsigned query = sides[isBehind ? 0 : 1]->number;
-  if ((sides[0]->number != key && !isBehind) ||
+  bool isBehind = order->high->number == key;
+  unsigned query = isBehind ? order->low->number : order->high->number;
+  if ((order->low->number != key && !isBehind) ||
       !llvm::is_contained(outputs, query))
     return std::nullopt;
-  return CausalBound{query, isStrict, isBehind};
+  return CausalBound{query, order->isStrict, isBehind};
 }
 
 ExprRef isNotLast(Exprs &exprs, const CausalBound &bound, unsigned key) {

@@ -16,6 +16,9 @@ struct CausalBound {
 std::optional<CausalBound> matchCausalBound(ExprRef condition, unsigned key,
                                             llvm::ArrayRef<unsigned> outputs);
 
+/// Whether \p condition says that \p var is below something, or not above it.
+bool isUpperBound(ExprRef condition, unsigned var);
+
 /// That \p key is not the one that no query has by a strict \p bound.
 ExprRef isNotLast(Exprs &exprs, const CausalBound &bound, unsigned key);
 

@@ -32,11 +32,13 @@ public:
 private:
   bool openFactors(Product &product);
   bool match(const CausalReduction &causal);
+  bool findAny(const CausalReduction &causal);
   bool place(ExprRef factor, bool below, bool isInner);
   bool matchDecay(ExprRef factor);
   bool matchPower(const StepPower &power);
   bool matchCumulative(ExprRef ofQuery, ExprRef ofKey);
   bool isWorthwhile();
+  ExprRef writeAny();
   Value finish(attn::LinearAttentionOp op, Value output);
   bool replace(ExprRef written);
 
@@ -51,6 +53,9 @@ private:
   ExprRef left = nullptr;    ///< of a key at a query: the factor for decays
   ExprRef once = nullptr;    ///< a decay more, of the query
   bool isCumulative = false; ///< decays since the first step, which may be NaN
+  ExprRef seen = nullptr;    ///< what else a key must fulfil; null: nothing
+  ExprRef any = nullptr;     ///< of a query: whether such a key is there
+  linalg::LinalgOp prefix;   ///< its tensor, where it is a reduction
   LinearMatch found;
 };
 
@@ -151,10 +156,45 @@ bool SumRaiser::place(ExprRef factor, bool below, bool isInner) {
   return true;
 }
 
+/// Whether \p seen, of a key, holds for the first one where it does for any:
+/// that the key is below a length, or not the last.
+bool isOfFirst(Exprs &exprs, ExprRef seen, const CausalReduction &causal) {
+  if (seen == isNotLast(exprs, causal.bound, causal.key))
+    return true;
+  if ((seen->isOp("arith.select") || seen->kind == ExprKind::If) &&
+      seen->operand(2) == exprs.truth(false))
+    return isOfFirst(exprs, seen->operand(0), causal) &&
+           isOfFirst(exprs, seen->operand(1), causal);
+  return isUpperBound(seen, causal.key);
+}
+
+/// What says of a query whether it sees a key that fulfils more than its bound:
+/// no key, no output, where a state of zeros has one if the query is no number.
+/// Whether it can be said, and the decays before the first such key do nothing.
+bool SumRaiser::findAny(const CausalReduction &causal) {
+  if (isOfFirst(exprs, seen, causal)) {
+    DenseMap<unsigned, ExprRef> first;
+    first[key] = exprs.index(0);
+    any = exprs.substitute(seen, first);
+    return true;
+  }
+  if (found.decay && !isCumulative) {
+    // Zeros by an infinite decay are no zeros.
+    std::optional<double> decay = Exprs::constantFloat(found.decay);
+    if (!decay || !std::isfinite(*decay))
+      return false;
+  }
+  any = exprs.reduce(
+      OperationName("arith.ori", exprs.context), key,
+      exprs.select(exprs.compare(found.before ? arith::CmpIPredicate::slt
+                                              : arith::CmpIPredicate::sle,
+                                 exprs.var(key), exprs.var(query)),
+                   seen, exprs.truth(false), causal.isGuarded));
+  return true;
+}
+
 bool SumRaiser::match(const CausalReduction &causal) {
-  // With a condition on the key besides, a query might see none: that has no
-  // output, where a state of zeros has one if the query is no number.
-  if (causal.bound.isBehind || causal.seen || causal.segment)
+  if (causal.bound.isBehind || causal.segment)
     return false;
   key = causal.key;
   query = causal.bound.query;
@@ -173,9 +213,14 @@ bool SumRaiser::match(const CausalReduction &causal) {
   }
   DenseMap<unsigned, ExprRef> rename;
   rename[key] = exprs.var(query);
+  seen = causal.seen;
   auto ofKey = [&](const Product &factors) {
-    return exprs.substitute(multiply(exprs, factors.over, factors.under),
-                            rename);
+    ExprRef factor = multiply(exprs, factors.over, factors.under);
+    if (seen && !mutated("raise-linear-attention.see-masked"))
+      factor = exprs.select(seen, factor,
+                            exprs.constant(FloatAttr::get(factor->type, 0.0)),
+                            causal.isGuarded);
+    return exprs.substitute(factor, rename);
   };
   found.query = multiply(exprs, queries.over, queries.under);
   found.key = ofKey(keys);
@@ -190,6 +235,8 @@ bool SumRaiser::match(const CausalReduction &causal) {
            : found.value)
           .push_back(v);
   found.fresh = !isCumulative && !mutated("raise-linear-attention.first-sees");
+  if (seen && !findAny(causal))
+    return false;
   auto isKnown = [&](ExprRef e) {
     return !e || llvm::all_of(e->freeVars, [&](unsigned v) {
       return llvm::is_contained(outputs, v) || llvm::is_contained(summed, v);
@@ -219,6 +266,22 @@ bool SumRaiser::isWorthwhile() {
   return !steps || !e || !f || *steps * (*e + *f) / 2 > 2 * *e * *f;
 }
 
+/// `any` as a tensor that is read: a prefix is a recurrence of its own.
+ExprRef SumRaiser::writeAny() {
+  if (!any->isReduceBy("arith.ori"))
+    return any;
+  SmallVector<unsigned> vars;
+  SmallVector<ExprRef> at;
+  for (unsigned v : outputs)
+    if (any->uses(v)) {
+      vars.push_back(v);
+      at.push_back(exprs.var(v));
+    }
+  Value seen = writeTensor(b, sum.getLoc(), exprs, any, vars);
+  prefix = seen.getDefiningOp<linalg::LinalgOp>();
+  return exprs.read(seen, at);
+}
+
 /// What the sum is, of \p output of \p op, or of what it is compared with.
 Value SumRaiser::finish(attn::LinearAttentionOp op, Value output) {
   SmallVector<ExprRef> place;
@@ -228,17 +291,20 @@ Value SumRaiser::finish(attn::LinearAttentionOp op, Value output) {
   over.append(outside.over);
   if (once && output == op.getOutput())
     over.push_back(once);
-  if (over.size() == 1 && outside.under.empty() &&
+  if (over.size() == 1 && outside.under.empty() && !any &&
       (found.fresh || !found.before) && found.outputVars() == outputs)
     return output;
   ExprRef element = multiply(exprs, over, outside.under);
+  if (output != op.getOutput())
+    return writeTensor(b, sum.getLoc(), exprs, element, outputs);
   // What stands outside meets no key where there is none.
-  if (found.before && output == op.getOutput() &&
-      !mutated("raise-linear-attention.first-meets"))
+  ExprRef zero = exprs.constant(FloatAttr::get(b.getF32Type(), 0.0));
+  if (found.before && !mutated("raise-linear-attention.first-meets"))
     element = exprs.select(exprs.compare(arith::CmpIPredicate::eq,
                                          exprs.var(query), exprs.index(0)),
-                           exprs.constant(FloatAttr::get(b.getF32Type(), 0.0)),
-                           element, /*guard=*/false);
+                           zero, element, /*guard=*/false);
+  if (any && !mutated("raise-linear-attention.see-none"))
+    element = exprs.select(writeAny(), element, zero, /*guard=*/false);
   return writeTensor(b, sum.getLoc(), exprs, element, outputs);
 }
 
@@ -257,6 +323,13 @@ bool SumRaiser::replace(ExprRef written) {
     own.append({query, key});
     whole.left = writeTensor(b, sum.getLoc(), exprs, left, own);
   }
+  if (seen) {
+    // What a masked key's zeros leave, NaN at most, `any` or a key that is seen
+    // says too.
+    SmallVector<unsigned> own(found.batch);
+    own.push_back(key);
+    whole.seen = writeTensor(b, sum.getLoc(), exprs, seen, own);
+  }
   auto [all, last] = writeChunk(b, op, whole);
   Value compared = finish(op, all);
   Proof proof = prove(exprs, written, compared, outputs, attempt);
@@ -273,6 +346,8 @@ bool SumRaiser::replace(ExprRef written) {
   DenseSet<Operation *> erased;
   for (Value made : {compared, last})
     eraseDeadOps(made.getDefiningOp(), erased);
+  if (prefix && raisePrefix(prefix))
+    eraseDeadOps(prefix, erased);
   return true;
 }
 

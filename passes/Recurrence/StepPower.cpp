@@ -67,8 +67,39 @@ static std::optional<StepPower> matchRate(Exprs &exprs, ExprRef exponent,
   return StepPower{exprs.op("math.exp", rate->type, {rate}), *less, true};
 }
 
+/// The number that \p e is, computed in f64.
+static std::optional<double> numberOf(ExprRef e) {
+  if (e->isOp("math.exp") || e->isOp("arith.negf")) {
+    std::optional<double> inner = numberOf(e->operand(0));
+    if (!inner)
+      return std::nullopt;
+    return e->isOp("math.exp") ? std::exp(*inner) : -*inner;
+  }
+  return Exprs::constantFloat(e);
+}
+
+/// A power that was computed in f64, of a number that the model says, as one of
+/// that number in f32. Nearer to 1 its rounding would add up before it has
+/// decayed: to more than 2^-25 / (e 2^-6) of a term.
+static std::optional<StepPower> inSingle(Exprs &exprs, StepPower power) {
+  std::optional<double> base = numberOf(power.base);
+  if (!base || !std::isfinite(*base))
+    return std::nullopt;
+  float rounded = *base;
+  if (rounded != *base && std::abs(*base) > 1 - 0x1p-6)
+    return std::nullopt;
+  Type type = Float32Type::get(exprs.context);
+  return StepPower{exprs.constant(FloatAttr::get(type, rounded)), power.less,
+                   false};
+}
+
 std::optional<StepPower> matchStepPower(Exprs &exprs, ExprRef factor,
                                         unsigned query, unsigned key) {
+  if (factor->isOp("arith.truncf") && factor->operand(0)->type.isF64()) {
+    std::optional<StepPower> exact =
+        matchStepPower(exprs, factor->operand(0), query, key);
+    return exact ? inSingle(exprs, *exact) : std::nullopt;
+  }
   std::optional<StepPower> power;
   if (factor->isOp("math.powf")) {
     if (std::optional<int64_t> less =

@@ -247,6 +247,13 @@ Value ChunkWriter::output() {
   ExprRef zero = number(0.0);
   ExprRef seen =
       mutated("chunk.see-all") ? exprs.truth(true) : less(j, t, !before);
+  if (chunk.seen) {
+    SmallVector<ExprRef> at;
+    for (unsigned v : vars(0, op.getNumBatch()))
+      at.push_back(exprs.var(v));
+    at.push_back(j);
+    seen = exprs.logicalAnd(seen, exprs.read(chunk.seen, at));
+  }
   ExprRef within = sum(key, exprs.select(seen, product, zero, /*guard=*/false));
   if (chunk.pairsAlone)
     return writeTensor(b, op.getLoc(), exprs, within, outer);

@@ -16,6 +16,7 @@ struct LinearChunk {
   mlir::Value sameDecay = {}; ///< if it is the same in each step
   bool pairsAlone = false;    ///< no state
   mlir::Value left = {}; ///< of a key, over batch, step and key: for decays
+  mlir::Value seen = {}; ///< which keys are, over batch and key; null: all
 };
 
 /// What the steps of \p chunk make, by products: their outputs, and the state

@@ -3,7 +3,7 @@ from draw import *
 from masks import text
 
 feature("recurrence", "counted back", "matrix state", "second state", "frozen rows", "given start", "step layout", "mixed state", "delta rule", "bonus", "stabilised", "causal sum", "decayed sum", "prefix", "prefix mask",
-        "prefix argmax")
+        "prefix argmax", "masked causal sum")
 
 
 def recurrence(d, x, keys):
@@ -32,7 +32,7 @@ def causal_sum(d):
     parts = [s, v.at()]
     if d.have("decayed sum", 0.6):
         if d.chance(0.5):
-            base = Call("exp", (-Call("abs", (d.input("g", batch[-1:]).at(),)),))
+            base = Num(d.one(0.5, 0.9)) if d.chance(0.3) else Call("exp", (-Call("abs", (d.input("g", batch[-1:]).at(),)),))
             parts.append(base ** (Name(i) - Name(j) - d.one(0, 0, 1)))
         else:
             w = d.key("w", d.extents[i])
@@ -43,7 +43,11 @@ def causal_sum(d):
     body = parts[0]
     for part in parts[1:]:
         body = body * part
-    return d.let("o", d.shuffled(batch + [i, f]), d.sum([j], body, d.one(Name(j) <= Name(i), Name(j) < Name(i))))
+    seen = d.one(Name(j) <= Name(i), Name(j) < Name(i))
+    if d.have("masked causal sum", 0.4):
+        mask = prefix_mask(d, batch + [i, f], i, j)
+        seen = d.one(seen & mask, mask & seen)
+    return d.let("o", d.shuffled(batch + [i, f]), d.sum([j], body, seen))
 
 
 def prefix(d, x, keys):
