@@ -353,7 +353,8 @@ bool SumRaiser::replace(ExprRef written) {
 
 bool SumRaiser::run() {
   Value result = sum->getResult(0);
-  if (!getElementTypeOrSelf(result).isF32())
+  auto type = cast<RankedTensorType>(result.getType());
+  if (!type.getElementType().isF32() || llvm::is_contained(type.getShape(), 0))
     return false;
   SmallVector<ExprRef> at;
   exprs.indexVars(result, outputs, at);

@@ -73,4 +73,15 @@ expect(done.returncode == 0 and np.array_equal(np.load("o.npy"), np.zeros((2, 3,
 np.save("q.npy", np.zeros((2, 4, 3), "f"))
 done = run("./split", "--q", "q.npy", "--k", "k.npy", "--output", "o.npy")
 expect(done.returncode == 1 and "extent of 'q' (axis 2)" in done.stderr, f"split, not empty: {done.stderr}")
+
+# A causal sum of an empty batch that has steps enough for a linear attention.
+pathlib.Path("causal.heed").write_text("""model causal(q, k, v: f32[B, N, 4]) {
+  return o[b, i:N, f] = sum(j:N where j < i) (sum(e) q[b, i, e] * k[b, j, e]) * v[b, j, f]
+}
+""")
+done = run(heedc, "causal.heed", "--set", "B=0", "--set", "N=65", "-o", "causal")
+expect(done.returncode == 0, done.stderr)
+np.save("empty.npy", np.zeros((0, 65, 4), "f"))
+done = run("./causal", *(x for name in "qkv" for x in ("--" + name, "empty.npy")), "--output", "o.npy")
+expect(done.returncode == 0 and np.load("o.npy").shape == (0, 65, 4), f"causal: {done.stderr}")
 finish()
