@@ -1,5 +1,5 @@
 """docs/performance.md, with docs/performance.json and the pictures beside it: one run written down. Its cells of the zoo are in
-docs/zoo-performance.md and .json; a run of one of the two leaves the other page as it is."""
+docs/zoo-performance.md and .json, those of recurrences in docs/recurrence-performance.*; a run of one of them leaves the other pages as they are."""
 import json
 import os
 import shutil
@@ -31,7 +31,9 @@ def table(head, lines):
     return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)] + ["| " + " | ".join(x.replace("|", "/") for x in r) + " |" for r in lines]
 
 
-TITLES = {"performance": "Performance", "zoo-performance": "Performance of the zoo"}
+TITLES = {"performance": "Performance", "zoo-performance": "Performance of the zoo", "recurrence-performance": "Performance of recurrences"}
+#: Groups whose page is their own.
+OWN_PAGE = {"zoo": "zoo-performance", "recurrence": "recurrence-performance"}
 
 
 def markdown(s, name="performance"):
@@ -81,9 +83,11 @@ def write_page(s, docs, name):
 
 def write(run, docs, pictures):
     """The pages that the run has cells for, and the pictures of the first."""
-    zoo, others = ([c for c in run["cases"] if (c["group"] in ("zoo", "recurrence")) == wanted] for wanted in (True, False))
-    if zoo:
-        write_page(report.summary({**run, "cases": zoo}), docs, "zoo-performance")
+    for group, name in OWN_PAGE.items():
+        cases = [c for c in run["cases"] if c["group"] == group]
+        if cases:
+            write_page(report.summary({**run, "cases": cases}), docs, name)
+    others = [c for c in run["cases"] if c["group"] not in OWN_PAGE]
     if not others:
         return
     names = sorted(n[:-4] for n in os.listdir(pictures) if n.endswith(".svg"))

@@ -95,7 +95,7 @@ def parse_arguments():
     parser.add_argument("--prototypes", default="", help="a folder of Halide prototypes (attn.cpp, decode.cpp), raced as one more system")
     parser.add_argument("--moved", type=float, default=quiet.MOVED, help="the most that the FMA peak may move within a block (default: 0.03)")
     parser.add_argument("--quick", action="store_true", help="a few cases of each kind")
-    parser.add_argument("--report", action="store_true", help="also write docs/performance.md, or zoo-performance.md, from this run")
+    parser.add_argument("--report", action="store_true", help="also write docs/performance.md, or {zoo,recurrence}-performance.md, from this run")
     parser.add_argument("--seconds", type=float, default=30, help="for the race of a cell at most (default: 30)")
     parser.add_argument("--target", default="host", help="for heedc")
     parser.add_argument("--threads", default="1,all", help="numbers of threads, or 'all' (default: 1,all)")

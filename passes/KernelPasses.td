@@ -52,6 +52,78 @@ def AttnFormKernels : Pass<"attn-form-kernels", "::mlir::ModuleOp"> {
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def AttnMergeElementwise : Pass<"attn-merge-elementwise", "::mlir::ModuleOp"> {
+  let summary = "What a step of a loop computes element by element is one kernel";
+  let description = [{
+    Kernels of elements of one shape in a loop's body that read each other's results in place become one with several results, four
+    at most: the cell and the output of a recurrent layer, and what a length keeps of them. What the kernel
+    alone reads is not stored. What the later calls need moves before the first.
+
+    ```mlir
+    #id = affine_map<(i) -> (i)>
+    func.func @m(%x: tensor<8xf32>, %n: index) -> (tensor<8xf32>, tensor<8xf32>) attributes {attn.model} {
+      %zero = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      %r:2 = scf.for %t = %zero to %n step %one iter_args(%c = %x, %h = %x) -> (tensor<8xf32>, tensor<8xf32>) {
+        %0 = func.call @cell(%c, %h) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+        %1 = func.call @output(%0) : (tensor<8xf32>) -> tensor<8xf32>
+        scf.yield %0, %1 : tensor<8xf32>, tensor<8xf32>
+      }
+      return %r#0, %r#1 : tensor<8xf32>, tensor<8xf32>
+    }
+    func.func private @cell(%c: tensor<8xf32>, %h: tensor<8xf32>) -> tensor<8xf32> attributes {attn.kernel, attn.kind = "elementwise"} {
+      %e = tensor.empty() : tensor<8xf32>
+      %y = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]} ins(%c, %h : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+      ^bb0(%a: f32, %b: f32, %o: f32):
+        %s = arith.addf %a, %b : f32
+        linalg.yield %s : f32
+      } -> tensor<8xf32>
+      return %y : tensor<8xf32>
+    }
+    func.func private @output(%c: tensor<8xf32>) -> tensor<8xf32> attributes {attn.kernel, attn.kind = "elementwise"} {
+      %e = tensor.empty() : tensor<8xf32>
+      %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%c : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        %s = math.tanh %a : f32
+        linalg.yield %s : f32
+      } -> tensor<8xf32>
+      return %y : tensor<8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #map = affine_map<(d0) -> (d0)>
+    module {
+      func.func @m(%arg0: tensor<8xf32>, %arg1: index) -> (tensor<8xf32>, tensor<8xf32>) attributes {attn.model} {
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %0:2 = scf.for %arg2 = %c0 to %arg1 step %c1 iter_args(%arg3 = %arg0, %arg4 = %arg0) -> (tensor<8xf32>, tensor<8xf32>) {
+          %1:2 = func.call @cells(%arg3, %arg4) : (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+          scf.yield %1#0, %1#1 : tensor<8xf32>, tensor<8xf32>
+        }
+        return %0#0, %0#1 : tensor<8xf32>, tensor<8xf32>
+      }
+      func.func private @cells(%arg0: tensor<8xf32>, %arg1: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) attributes {attn.kernel, attn.kind = "elementwise"} {
+        %0 = tensor.empty() : tensor<8xf32>
+        %1 = linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = ["parallel"]} ins(%arg0, %arg1 : tensor<8xf32>, tensor<8xf32>) outs(%0 : tensor<8xf32>) {
+        ^bb0(%in: f32, %in_0: f32, %out: f32):
+          %4 = arith.addf %in, %in_0 : f32
+          linalg.yield %4 : f32
+        } -> tensor<8xf32>
+        %2 = tensor.empty() : tensor<8xf32>
+        %3 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%1 : tensor<8xf32>) outs(%2 : tensor<8xf32>) {
+        ^bb0(%in: f32, %out: f32):
+          %4 = math.tanh %in : f32
+          linalg.yield %4 : f32
+        } -> tensor<8xf32>
+        return %1, %3 : tensor<8xf32>, tensor<8xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+}
+
 def AttnMergeProducts : Pass<"attn-merge-products", "::mlir::ModuleOp"> {
   let summary = "Products of one operand with weights of one shape are one kernel";
   let description = [{

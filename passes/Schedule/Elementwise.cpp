@@ -158,6 +158,7 @@ KernelFunc &splitParts(KernelInfo &kernel, Value func, Parts parts) {
 
 static bool scheduleElementwise(KernelInfo &kernel,
                                 const halide::Target &target) {
+  joinOutputs(kernel);
   OpBuilder b = scheduleBuilder(kernel);
   SmallVector<Value> outputs;
   for (KernelFunc *f : outputsOf(kernel))

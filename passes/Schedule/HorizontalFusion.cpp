@@ -79,51 +79,6 @@ void eraseFunc(KernelInfo &kernel, Value func) {
   op.erase();
 }
 
-/// Several outputs with the same extents become the elements of one.
-void joinOutputs(KernelInfo &kernel) {
-  SmallVector<halide::OutputOp> outputs(
-      kernel.pipeline.getBody().front().getOps<halide::OutputOp>());
-  if (outputs.size() < 2)
-    return;
-  SmallVector<Value> funcs;
-  SmallVector<Type> types;
-  for (halide::OutputOp output : outputs) {
-    funcs.push_back(output.getFunc());
-    types.push_back(halide::getElementTypes(output.getFunc()).front());
-  }
-  Location loc = outputs.back().getLoc();
-  KernelFunc *first = kernel.find(funcs[0]);
-  SmallVector<std::string> names = varsOf(first->func);
-  SmallVector<StringRef> vars(names.begin(), names.end());
-  KernelFunc joined;
-  joined.extents = first->extents;
-  OpBuilder b(outputs.back());
-  joined.func = halide::FuncOp::create(
-      b, loc, "results", vars, types,
-      [&](OpBuilder &inner, Location, ValueRange args) {
-        SmallVector<Value> values;
-        for (auto [func, type] : llvm::zip(funcs, types))
-          values.push_back(halide::ReadOp::create(inner, loc, type, func, args)
-                               .getResult(0));
-        return values;
-      });
-  Value result = joined.func.getResult();
-  halide::OutputOp::create(b, loc, result);
-  for (auto [k, func] : llvm::enumerate(funcs))
-    for (Operation *user : llvm::make_early_inc_range(func.getUsers()))
-      if (isa<halide::SetBoundsOp, halide::SetStrideOp>(user)) {
-        if (k > 0) {
-          user->erase();
-          continue;
-        }
-        user->replaceUsesOfWith(func, result);
-        user->moveAfter(joined.func);
-      }
-  for (halide::OutputOp output : outputs)
-    output.erase();
-  kernel.funcs.push_back(std::move(joined));
-}
-
 /// Sums that are alike.
 struct AlikeSums {
   SmallVector<Value> sums;
@@ -278,6 +233,54 @@ void replaceSum(KernelInfo &kernel, Value sum, int64_t number, Value all,
 }
 
 } // namespace
+
+void heed::joinOutputs(KernelInfo &kernel) {
+  SmallVector<halide::OutputOp> outputs(
+      kernel.pipeline.getBody().front().getOps<halide::OutputOp>());
+  SmallVector<KernelFunc *> written = outputsOf(kernel);
+  if (outputs.size() < 2 || llvm::any_of(written, [&](KernelFunc *f) {
+        return !sameExtents(f->extents, written[0]->extents) ||
+               halide::getElementTypes(f->func.getResult()).size() != 1;
+      }))
+    return;
+  SmallVector<Value> funcs;
+  SmallVector<Type> types;
+  for (halide::OutputOp output : outputs) {
+    funcs.push_back(output.getFunc());
+    types.push_back(halide::getElementTypes(output.getFunc()).front());
+  }
+  Location loc = outputs.back().getLoc();
+  KernelFunc *first = kernel.find(funcs[0]);
+  SmallVector<std::string> names = varsOf(first->func);
+  SmallVector<StringRef> vars(names.begin(), names.end());
+  KernelFunc joined;
+  joined.extents = first->extents;
+  OpBuilder b(outputs.back());
+  joined.func = halide::FuncOp::create(
+      b, loc, "results", vars, types,
+      [&](OpBuilder &inner, Location, ValueRange args) {
+        SmallVector<Value> values;
+        for (auto [func, type] : llvm::zip(funcs, types))
+          values.push_back(halide::ReadOp::create(inner, loc, type, func, args)
+                               .getResult(0));
+        return values;
+      });
+  Value result = joined.func.getResult();
+  halide::OutputOp::create(b, loc, result);
+  for (auto [k, func] : llvm::enumerate(funcs))
+    for (Operation *user : llvm::make_early_inc_range(func.getUsers()))
+      if (isa<halide::SetBoundsOp, halide::SetStrideOp>(user)) {
+        if (k > 0) {
+          user->erase();
+          continue;
+        }
+        user->replaceUsesOfWith(func, result);
+        user->moveAfter(joined.func);
+      }
+  for (halide::OutputOp output : outputs)
+    output.erase();
+  kernel.funcs.push_back(std::move(joined));
+}
 
 bool heed::hasAlikeSums(KernelInfo &kernel) {
   return findAlikeSums(kernel).has_value();

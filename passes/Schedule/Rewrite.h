@@ -44,6 +44,10 @@ packOnce(KernelInfo &kernel, mlir::Value func,
 /// Whether \p kernel has several sums, alike but for one array that each reads.
 bool hasAlikeSums(KernelInfo &kernel);
 
+/// Makes elements of one output of several, if all have the same extents: they
+/// share what they compute.
+void joinOutputs(KernelInfo &kernel);
+
 /// Horizontal fusion: makes one sum of these, with a last dim "product", their
 /// number. Several outputs become one with several elements.
 void fuseHorizontally(KernelInfo &kernel);

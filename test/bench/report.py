@@ -19,9 +19,10 @@ import report
 stored = json.loads((source / "docs/performance.json").read_text())
 expect((source / "docs/performance.md").read_text() == page.markdown(stored),
        "docs/performance.md is not what `make bench REPORT=1` writes from docs/performance.json")
-zoo = source / "docs/zoo-performance.json"
-expect(not zoo.exists() or (source / "docs/zoo-performance.md").read_text() == page.markdown(json.loads(zoo.read_text()), "zoo-performance"),
-       "docs/zoo-performance.md is not what `make bench CASE=zoo REPORT=1` writes from docs/zoo-performance.json")
+for group, name in page.OWN_PAGE.items():
+    run = source / f"docs/{name}.json"
+    expect(not run.exists() or (source / f"docs/{name}.md").read_text() == page.markdown(json.loads(run.read_text()), name),
+           f"docs/{name}.md is not what `make bench CASE={group} REPORT=1` writes from docs/{name}.json")
 for name in stored.get("pictures", []):
     expect((source / f"docs/performance/{name}.svg").exists(), f"no picture {name}")
 
