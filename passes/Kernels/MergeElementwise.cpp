@@ -10,6 +10,7 @@
 #include "dialects/Attn/Dialect.h"
 #include "passes/Kernels/KernelFacts.h"
 #include "passes/Kernels/KernelKinds.h"
+#include "passes/Kernels/MergeCalls.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
@@ -19,8 +20,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace heed {
@@ -71,71 +70,20 @@ std::optional<Elements> findElements(func::CallOp call, SymbolTable &symbols) {
   return e;
 }
 
-class ElementsMerger {
-public:
-  ElementsMerger(ModuleOp module, SymbolTable &symbols)
-      : module(module), symbols(symbols) {}
+using Group = SmallVector<Elements, 0>;
 
-  void runIn(Block &block);
-
-private:
-  using Group = SmallVector<Elements, 0>;
-  bool isMember(const Group &group, Operation *op) {
-    return llvm::any_of(group, [&](const Elements &e) { return e.call == op; });
-  }
-  bool isResult(const Group &group, Value value) {
-    Operation *def = value.getDefiningOp();
-    return def && isMember(group, def);
-  }
-  SmallVector<Value> resultsOf(const Group &group);
-  bool joins(Group &group, const Elements &next);
-  bool moveOperands(const Group &group, const Elements &next);
-  func::FuncOp makeKernel(const Group &group, ArrayRef<Value> operands,
-                          ArrayRef<Value> results);
-  void merge(const Group &group);
-
-  ModuleOp module;
-  SymbolTable &symbols;
-  llvm::StringMap<func::FuncOp> known;
-};
-
-/// What others than \p group read of it.
-SmallVector<Value> ElementsMerger::resultsOf(const Group &group) {
-  SmallVector<Value> results;
-  for (const Elements &e : group)
-    if (!llvm::all_of(e.result().getUsers(),
-                      [&](Operation *user) { return isMember(group, user); }))
-      results.push_back(e.result());
-  return results;
+SmallVector<func::CallOp> callsOf(const Group &group) {
+  return llvm::map_to_vector(group, [](const Elements &e) { return e.call; });
 }
 
-/// Moves what \p next reads before \p group, if it may stand there.
-bool ElementsMerger::moveOperands(const Group &group, const Elements &next) {
-  Operation *first = group.front().call;
-  llvm::SetVector<Operation *> moved;
-  SmallVector<Value> work(next.call->getOperands());
-  while (!work.empty()) {
-    Operation *def = work.pop_back_val().getDefiningOp();
-    if (!def || isMember(group, def) || def->getBlock() != first->getBlock() ||
-        def->isBeforeInBlock(first))
-      continue;
-    if (isa<func::CallOp>(def) || !isMemoryEffectFree(def) ||
-        def->getNumRegions() != 0 ||
-        llvm::any_of(def->getOperands(),
-                     [&](Value value) { return isResult(group, value); }))
-      return false;
-    if (moved.insert(def))
-      llvm::append_range(work, def->getOperands());
-  }
-  SmallVector<Operation *> ops = moved.takeVector();
-  llvm::sort(ops,
-             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  for (Operation *op : ops)
-    op->moveBefore(first);
-  return true;
+bool isResult(const Group &group, Value value) {
+  return llvm::any_of(group,
+                      [&](const Elements &e) { return e.result() == value; });
 }
 
-bool ElementsMerger::joins(Group &group, const Elements &next) {
+/// Whether \p next may be computed with \p group; what it reads then stands
+/// before that.
+bool joins(const Group &group, const Elements &next) {
   if (next.type().getShape() != group.front().type().getShape() ||
       llvm::none_of(next.call->getOperands(),
                     [&](Value operand) { return isResult(group, operand); }))
@@ -145,26 +93,19 @@ bool ElementsMerger::joins(Group &group, const Elements &next) {
         !next.readsInPlace(operand.getOperandNumber()) &&
         !mutated("merge-elementwise.read-elsewhere"))
       return false;
-  Group whole(group);
-  whole.push_back(next);
-  return resultsOf(whole).size() <= mostResults && moveOperands(group, next);
+  SmallVector<func::CallOp> calls = callsOf(group), all = calls;
+  all.push_back(next.call);
+  return resultsOf(all).size() <= mostResults && moveOperands(calls, next.call);
 }
 
 /// A function with \p operands and \p results that does what \p group does.
-func::FuncOp ElementsMerger::makeKernel(const Group &group,
-                                        ArrayRef<Value> operands,
-                                        ArrayRef<Value> results) {
+func::FuncOp makeKernel(const Group &group, ArrayRef<Value> operands,
+                        ArrayRef<Value> results) {
   func::CallOp first = group.front().call;
-  OpBuilder b(module.getContext());
-  auto kernel =
-      func::FuncOp::create(first.getLoc(), "kernel",
-                           b.getFunctionType(TypeRange(ValueRange(operands)),
-                                             TypeRange(ValueRange(results))));
-  kernel.setPrivate();
-  for (StringRef name : {StringRef(attn::kKernelAttr), StringRef("attn.kind")})
-    kernel->setAttr(name, group.front().kernel->getAttr(name));
-  Block *entry = kernel.addEntryBlock();
-  b.setInsertionPointToStart(entry);
+  func::FuncOp kernel =
+      emptyKernel(group.front().kernel, first.getLoc(), operands, results);
+  Block *entry = &kernel.getBody().front();
+  OpBuilder b(entry, entry->end());
   IRMapping onHost; // from the host's values to the kernel's
   onHost.map(ValueRange(operands), entry->getArguments());
   for (const Elements &e : group) {
@@ -197,37 +138,31 @@ func::FuncOp ElementsMerger::makeKernel(const Group &group,
   return kernel;
 }
 
-void ElementsMerger::merge(const Group &group) {
-  llvm::SetVector<Value> operands;
-  for (const Elements &e : group)
-    for (Value operand : e.call->getOperands())
-      if (!isResult(group, operand))
-        operands.insert(operand);
-  SmallVector<Value> results = resultsOf(group);
-  func::FuncOp kernel = shareKernel(
-      makeKernel(group, operands.getArrayRef(), results),
-      format("{}s", group.front()
-                        .call->getAttrOfType<FlatSymbolRefAttr>("callee")
-                        .getValue()),
-      known, symbols);
-  remarkDone(group.back().call, "attn-merge-elementwise", "merged",
+void merge(const Group &group, llvm::StringMap<func::FuncOp> &known,
+           SymbolTable &symbols) {
+  SmallVector<func::CallOp> calls = callsOf(group);
+  SmallVector<Value> operands = operandsOf(calls), results = resultsOf(calls);
+  func::FuncOp kernel =
+      shareKernel(makeKernel(group, operands, results),
+                  format("{}s", calls.front().getCallee()), known, symbols);
+  remarkDone(calls.back(), "attn-merge-elementwise", "merged",
              format("{} kernels of elements of one shape in one, of which "
                     "others read {} result{}",
                     group.size(), results.size(),
                     results.size() == 1 ? "" : "s"));
-  OpBuilder b(group.front().call);
-  auto call = func::CallOp::create(b, group.front().call->getLoc(), kernel,
-                                   operands.getArrayRef());
+  OpBuilder b(calls.front());
+  auto call = func::CallOp::create(b, calls.front().getLoc(), kernel, operands);
   if (mutated("merge-elementwise.swap-results") &&
       llvm::all_equal(ValueRange(results).getTypes()))
     std::reverse(results.begin(), results.end());
   for (auto [result, value] : llvm::zip(results, call.getResults()))
     result.replaceAllUsesWith(value);
-  for (const Elements &e : llvm::reverse(group))
-    e.call->erase();
+  for (func::CallOp member : llvm::reverse(calls))
+    member.erase();
 }
 
-void ElementsMerger::runIn(Block &block) {
+void mergeIn(Block &block, llvm::StringMap<func::FuncOp> &known,
+             SymbolTable &symbols) {
   Group all;
   for (auto call : block.getOps<func::CallOp>())
     if (std::optional<Elements> e = findElements(call, symbols))
@@ -240,8 +175,8 @@ void ElementsMerger::runIn(Block &block) {
       else
         rest.push_back(e);
     }
-    if (group.size() > 1)
-      merge(group);
+    if (group.size() > 1 && !resultsOf(callsOf(group)).empty())
+      merge(group, known, symbols);
     all = std::move(rest);
   }
 }
@@ -250,13 +185,14 @@ struct MergeElementwise
     : heed::impl::AttnMergeElementwiseBase<MergeElementwise> {
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
-    ElementsMerger merger(getOperation(), symbols);
+    llvm::StringMap<func::FuncOp> known;
     SmallVector<func::FuncOp> models, kernels;
     for (auto func : getOperation().getOps<func::FuncOp>())
       (func->hasAttr(attn::kKernelAttr) ? kernels : models).push_back(func);
     // Outside of loops a call more is little of what there is to do.
     for (func::FuncOp model : models)
-      model.walk([&](scf::ForOp loop) { merger.runIn(*loop.getBody()); });
+      model.walk(
+          [&](scf::ForOp loop) { mergeIn(*loop.getBody(), known, symbols); });
     for (func::FuncOp kernel : kernels)
       if (SymbolTable::symbolKnownUseEmpty(kernel, getOperation()))
         symbols.erase(kernel);

@@ -11,6 +11,7 @@
 #include "passes/Algebra/Weights.h"
 #include "passes/Kernels/KernelFacts.h"
 #include "passes/Kernels/KernelKinds.h"
+#include "passes/Kernels/MergeCalls.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Plan/StoredTensors.h"
@@ -24,7 +25,6 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/SymbolTable.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -166,8 +166,7 @@ struct Words {
 
 class Merger {
 public:
-  Merger(ModuleOp module, SymbolTable &symbols)
-      : module(module), symbols(symbols) {}
+  explicit Merger(SymbolTable &symbols) : symbols(symbols) {}
 
   void run(func::FuncOp model);
 
@@ -178,19 +177,18 @@ private:
                           ArrayRef<Value> operands, ArrayRef<Value> results);
   void merge(MutableArrayRef<Product> group);
 
-  ModuleOp module;
   SymbolTable &symbols;
   WeightAnalysis weights;
   llvm::StringMap<func::FuncOp> known;
 };
 
+SmallVector<func::CallOp> callsOf(ArrayRef<Product> group) {
+  return llvm::map_to_vector(group, [](const Product &p) { return p.call; });
+}
+
 /// Moves what \p next reads before the group, if it may stand there, and says
 /// whether it may be computed with it.
 bool Merger::joins(ArrayRef<Product> group, Product &next) {
-  Operation *first = group.front().call;
-  Block *block = first->getBlock();
-  llvm::SetVector<Operation *> moved;
-  SmallVector<Value> work;
   auto isReadInPlace = [&](unsigned argument) {
     Value inside = next.kernel.getArgument(argument);
     const auto *source = llvm::find(next.facts.tensors, inside);
@@ -198,51 +196,14 @@ bool Merger::joins(ArrayRef<Product> group, Product &next) {
            next.facts.isReadInPlace(source - next.facts.tensors.begin(),
                                     next.sum.getNumParallelLoops());
   };
-  for (OpOperand &operand : next.call->getOpOperands()) {
-    Value value = operand.get();
-    if (llvm::none_of(group,
-                      [&](const Product &p) { return value == p.result(); }))
-      work.push_back(value);
-    else if (!isReadInPlace(operand.getOperandNumber()))
-      return false; // a member's result is read from its tile alone
-  }
-  while (!work.empty()) {
-    Operation *def = work.pop_back_val().getDefiningOp();
-    if (!def || def->getBlock() != block || def->isBeforeInBlock(first))
-      continue;
-    if (isa<func::CallOp>(def) || !isMemoryEffectFree(def) ||
-        def->getNumRegions() != 0)
+  // A member's result is read from its tile alone.
+  for (OpOperand &operand : next.call->getOpOperands())
+    if (llvm::any_of(
+            group,
+            [&](const Product &p) { return operand.get() == p.result(); }) &&
+        !isReadInPlace(operand.getOperandNumber()))
       return false;
-    if (moved.insert(def))
-      llvm::append_range(work, def->getOperands());
-  }
-  SmallVector<Operation *> ops = moved.takeVector();
-  llvm::sort(ops,
-             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  for (Operation *op : ops)
-    op->moveBefore(first);
-  return true;
-}
-
-bool isCallOf(ArrayRef<Product> group, Operation *op) {
-  return llvm::any_of(group, [&](const Product &p) { return p.call == op; });
-}
-
-/// Whether nothing but products of \p group read what \p p returns.
-bool staysInside(ArrayRef<Product> group, const Product &p) {
-  return llvm::all_of(p.result().getUsers(),
-                      [&](Operation *user) { return isCallOf(group, user); });
-}
-
-/// What the calls of \p group are given, but by each other.
-SmallVector<Value> operandsOf(ArrayRef<Product> group) {
-  llvm::SetVector<Value> operands;
-  for (const Product &p : group)
-    for (Value operand : p.call->getOperands())
-      if (Operation *def = operand.getDefiningOp();
-          !def || !isCallOf(group, def))
-        operands.insert(operand);
-  return operands.takeVector();
+  return moveOperands(callsOf(group), next.call);
 }
 
 /// What one kernel for \p group does not read and write.
@@ -252,8 +213,9 @@ std::string savedText(MutableArrayRef<Product> group) {
   for (OpOperand *operand : first.sum.getDpsInputOperands())
     if (operand->getOperandNumber() != first.weight)
       read = Words(first, operand->get().getType(), group.size() - 1).text;
+  SmallVector<Value> results = resultsOf(callsOf(group));
   for (Product &p : group)
-    if (staysInside(group, p))
+    if (!llvm::is_contained(results, p.result()))
       saved += heed::format(", writing and reading{}",
                             Words(p, p.result().getType(), 2).text);
   return heed::format("reading{}{}", read, saved);
@@ -264,16 +226,10 @@ func::FuncOp Merger::makeKernel(MutableArrayRef<Product> group,
                                 ArrayRef<Value> operands,
                                 ArrayRef<Value> results) {
   func::CallOp first = group.front().call;
-  OpBuilder b(module.getContext());
-  auto kernel =
-      func::FuncOp::create(first.getLoc(), "kernel",
-                           b.getFunctionType(TypeRange(ValueRange(operands)),
-                                             TypeRange(ValueRange(results))));
-  kernel.setPrivate();
-  for (StringRef name : {StringRef(attn::kKernelAttr), StringRef("attn.kind")})
-    kernel->setAttr(name, group.front().kernel->getAttr(name));
-  Block *entry = kernel.addEntryBlock();
-  b.setInsertionPointToStart(entry);
+  func::FuncOp kernel =
+      emptyKernel(group.front().kernel, first.getLoc(), operands, results);
+  Block *entry = &kernel.getBody().front();
+  OpBuilder b(entry, entry->end());
   IRMapping onHost; // from the host's values to the kernel's
   onHost.map(ValueRange(operands), entry->getArguments());
   for (Product &p : group) {
@@ -306,10 +262,8 @@ func::FuncOp Merger::makeKernel(MutableArrayRef<Product> group,
 }
 
 void Merger::merge(MutableArrayRef<Product> group) {
-  SmallVector<Value> operands = operandsOf(group), results;
-  for (Product &p : group)
-    if (!staysInside(group, p))
-      results.push_back(p.result());
+  SmallVector<func::CallOp> calls = callsOf(group);
+  SmallVector<Value> operands = operandsOf(calls), results = resultsOf(calls);
   func::FuncOp kernel = shareKernel(
       makeKernel(group, operands, results),
       format("{}s", group.front().kernel.getName()), known, symbols);
@@ -355,7 +309,7 @@ void Merger::run(func::FuncOp model) {
 struct MergeProducts : heed::impl::AttnMergeProductsBase<MergeProducts> {
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
-    Merger merger(getOperation(), symbols);
+    Merger merger(symbols);
     SmallVector<func::FuncOp> models, kernels;
     for (auto func : getOperation().getOps<func::FuncOp>())
       (func->hasAttr(attn::kKernelAttr) ? kernels : models).push_back(func);

@@ -157,9 +157,10 @@ bool SumRaiser::place(ExprRef factor, bool below, bool isInner) {
 }
 
 /// Whether \p seen, of a key, holds for the first one where it does for any:
-/// that the key is below a length, or not the last.
+/// that the key is below a length, or not the last, or nothing of the key.
 bool isOfFirst(Exprs &exprs, ExprRef seen, const CausalReduction &causal) {
-  if (seen == isNotLast(exprs, causal.bound, causal.key))
+  if (!seen->uses(causal.key) ||
+      seen == isNotLast(exprs, causal.bound, causal.key))
     return true;
   if ((seen->isOp("arith.select") || seen->kind == ExprKind::If) &&
       seen->operand(2) == exprs.truth(false))
