@@ -79,14 +79,16 @@ static std::optional<double> numberOf(ExprRef e) {
 }
 
 /// A power that was computed in f64, of a number that the model says, as one of
-/// that number in f32. Nearer to 1 its rounding would add up before it has
-/// decayed: to more than 2^-25 / (e 2^-6) of a term.
+/// that number in f32, whose error r of it adds up: n r b^n after n steps, at
+/// most r / (e (1 - b)).
 static std::optional<StepPower> inSingle(Exprs &exprs, StepPower power) {
   std::optional<double> base = numberOf(power.base);
   if (!base || !std::isfinite(*base))
     return std::nullopt;
+  constexpr double most = 2e-6;
   float rounded = *base;
-  if (rounded != *base && std::abs(*base) > 1 - 0x1p-6)
+  if (rounded != *base && std::abs(rounded / *base - 1) >
+                              most * std::exp(1.0) * (1 - std::abs(*base)))
     return std::nullopt;
   Type type = Float32Type::get(exprs.context);
   return StepPower{exprs.constant(FloatAttr::get(type, rounded)), power.less,

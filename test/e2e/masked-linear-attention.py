@@ -79,8 +79,8 @@ check("retention", f"""model m({QKV}, length: i32[B]; gamma: f32[H]) {{
   return o[b,h,i:N,f:F] = sum(j:N where j <= i and j < length[b]) gamma[h]^(i - j) * (sum(e) q[b,h,i,e] * k[b,h,j,e]) * v[b,h,j,f]
 }}""", lengths, lambda keys, q, k, v, length, gamma: pairs(q, k, v, keys, powers(gamma, q.shape[2])), gamma=lambda n: np.float32([0.97, 0, 1]))
 check("a-number", f"""model m({QKV}, ok: bool[B, N]) {{
-  return o[b,h,i:N,f:F] = sum(j:N where j <= i and ok[b,j]) 0.9^(i - j) * (sum(e) q[b,h,i,e] * k[b,h,j,e]) * v[b,h,j,f]
-}}""", masks, lambda keys, q, k, v, ok: pairs(q, k, v, keys, powers([0.9] * H, q.shape[2])))
+  return o[b,h,i:N,f:F] = sum(j:N where j <= i and ok[b,j]) 0.99^(i - j) * (sum(e) q[b,h,i,e] * k[b,h,j,e]) * v[b,h,j,f]
+}}""", masks, lambda keys, q, k, v, ok: pairs(q, k, v, keys, powers([0.99] * H, q.shape[2])))
 check("gates", f"""model m({QKV}, ok: bool[B, N], g: f32[B, H, N]) {{
   c[b,h,i:N] = sum(j where j <= i) g[b,h,j]
   return o[b,h,i,f:F] = sum(j where j <= i and ok[b,j] and j < N - 1) exp(c[b,h,i] - c[b,h,j]) * (sum(e) q[b,h,i,e] * k[b,h,j,e]) * v[b,h,j,f]
