@@ -107,14 +107,15 @@ std::shared_ptr<const heed_model_desc> describe(const std::string &library,
     error = dlerror();
     return nullptr;
   }
-  auto *desc =
-      static_cast<const heed_model_desc *>(dlsym(handle, "check_model"));
-  if (!desc) {
-    error = heed::format("{}: no symbol check_model", library);
+  // The list of its models, of which heedc puts one into a library.
+  auto *models =
+      static_cast<const heed_model_desc *const *>(dlsym(handle, "heed_models"));
+  if (!models) {
+    error = heed::format("{}: no symbol heed_models", library);
     dlclose(handle);
     return nullptr;
   }
-  return {desc, [handle](const heed_model_desc *) { dlclose(handle); }};
+  return {models[0], [handle](const heed_model_desc *) { dlclose(handle); }};
 }
 
 std::unique_ptr<Model> Model::open(const std::string &library,

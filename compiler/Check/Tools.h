@@ -24,6 +24,7 @@ struct Tools {
   std::vector<std::string> weights;  ///< --weights of heedc
   std::string modelDir; ///< of heedc; empty: `check` beside the source, if any
   std::string plugin;   ///< heed-opt's --load-pass-plugin, for tests
+  bool cache = true;    ///< kernels that heedc compiled before may be taken
   /// Passes on modules, each as heed-opt's --pass-pipeline writes it.
   std::vector<std::string> passes;
 
@@ -35,7 +36,7 @@ struct Tools {
   /// innermost pass. Nothing if it is no pass.
   std::optional<size_t> find(const std::string &name, size_t from = 0) const;
 
-  /// Compiles \p source to a shared library with the symbol `check_model`.
+  /// Compiles \p source to a shared library.
   /// \p text: what it said. The exit code, negative after a crash.
   int compileFast(const std::string &source, const std::string &output,
                   std::string &text) const;

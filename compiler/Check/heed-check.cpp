@@ -343,6 +343,7 @@ int main(int argc, char **argv) {
   }
   if (randomCount > 0 || !drawn.empty()) {
     options.draws = draws ? draws : 6;
+    options.tools.cache = false; // nobody compiles such a model twice
     good &= checkRandom(options, stage, atOnce);
   }
   return good ? 0 : 1;

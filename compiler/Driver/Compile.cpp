@@ -192,6 +192,9 @@ bool Compilation::makeOutput() {
   if (options.emit == Emit::Attn)
     return write(printed(*module));
 
+  // A model of several entries says its name itself.
+  if (auto name = (*module)->getAttrOfType<StringAttr>(attn::kModelAttr))
+    modelName = name.getValue().str();
   for (auto function : module->getOps<func::FuncOp>())
     if (function->hasAttr(attn::kModelAttr) && modelName.empty())
       modelName = function.getName().str();

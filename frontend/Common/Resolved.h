@@ -374,10 +374,13 @@ struct ModelOutput {
   std::string name;
   const Tensor *tensor = nullptr;
   std::vector<std::string> dimNames;
+  Ty elem = Ty::F32;
+  Shape shape;
 };
 
-struct Model {
-  std::string name, source;
+/// What one call computes. A model without entries is one, of its name.
+struct Entry {
+  std::string name;
   Range place, namePlace;
   std::vector<ModelInput> inputs;
   std::vector<ModelOutput> outputs;
@@ -387,6 +390,12 @@ struct Model {
   std::deque<Tensor> tensors;
   std::deque<Node> nodes;
   std::deque<Idx> indices;
+};
+
+struct Model {
+  std::string name, source;
+  Range place;
+  std::deque<Entry> entries;
 };
 
 } // namespace heed::sema

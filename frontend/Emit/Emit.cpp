@@ -25,9 +25,9 @@ using namespace heed;
 using namespace heed::sema;
 using namespace mlir;
 
-Emitter::Emitter(MLIRContext &context, const Model &model,
+Emitter::Emitter(MLIRContext &context, const Entry &entry,
                  const Sources &sources)
-    : model(model), sources(sources), builder(&context), prologue(&context) {}
+    : entry(entry), sources(sources), builder(&context), prologue(&context) {}
 
 Location Emitter::loc(sema::Range range) {
   if (!range.isValid())
@@ -54,7 +54,7 @@ static Attribute defaultAttr(Builder &b, mlir::Type type,
 }
 
 void Emitter::signature(func::FuncOp func) {
-  for (auto [number, input] : llvm::enumerate(model.inputs)) {
+  for (auto [number, input] : llvm::enumerate(entry.inputs)) {
     func.setArgAttr(number, attn::kNameAttr, builder.getStringAttr(input.name));
     if (input.isTensor)
       func.setArgAttr(number, attn::kDimsAttr, strings(input.dimNames));
@@ -70,14 +70,14 @@ void Emitter::signature(func::FuncOp func) {
 void Emitter::outputs(func::FuncOp func) {
   SmallVector<Value> values;
   SmallVector<mlir::Type> types;
-  for (const ModelOutput &output : model.outputs) {
+  for (const ModelOutput &output : entry.outputs) {
     values.push_back(value(output.tensor));
     types.push_back(values.back().getType());
   }
-  func::ReturnOp::create(builder, loc(model.place), values);
+  func::ReturnOp::create(builder, loc(entry.place), values);
   func.setFunctionType(
       builder.getFunctionType(func.getFunctionType().getInputs(), types));
-  for (auto [k, output] : llvm::enumerate(model.outputs))
+  for (auto [k, output] : llvm::enumerate(entry.outputs))
     func.setResultAttrs(
         k,
         builder.getDictionaryAttr(
@@ -86,17 +86,15 @@ void Emitter::outputs(func::FuncOp func) {
              builder.getNamedAttr(attn::kDimsAttr, strings(output.dimNames))}));
 }
 
-OwningOpRef<ModuleOp> Emitter::run() {
-  OwningOpRef<ModuleOp> module = ModuleOp::create(loc(model.place));
-  (*module)->setAttr(attn::kSourceAttr, builder.getStringAttr(model.source));
-  builder.setInsertionPointToEnd(module->getBody());
+func::FuncOp Emitter::run(ModuleOp module) {
+  builder.setInsertionPointToEnd(module.getBody());
   SmallVector<mlir::Type> types;
-  for (const ModelInput &input : model.inputs) {
+  for (const ModelInput &input : entry.inputs) {
     mlir::Type elem = irType(input.elem);
     types.push_back(input.isTensor ? RankedTensorType::get(input.dims, elem)
                                    : elem);
   }
-  auto func = func::FuncOp::create(builder, loc(model.namePlace), model.name,
+  auto func = func::FuncOp::create(builder, loc(entry.namePlace), entry.name,
                                    builder.getFunctionType(types, {}));
   func->setAttr(attn::kModelAttr, builder.getUnitAttr());
   // Dims and checks go before this op, mathematics after it.
@@ -104,10 +102,10 @@ OwningOpRef<ModuleOp> Emitter::run() {
   mark = arith::ConstantIndexOp::create(builder, func.getLoc(), 0);
   prologue = OpBuilder(mark);
   signature(func);
-  emit(model.steps);
+  emit(entry.steps);
   outputs(func);
   mark->erase();
-  return module;
+  return func;
 }
 
 /// Why no kernel can index a tensor of the model, "" if all can. Extents that
@@ -153,19 +151,30 @@ OwningOpRef<ModuleOp> heed::emitModel(MLIRContext &context,
   context.loadDialect<arith::ArithDialect, attn::AttnDialect, func::FuncDialect,
                       linalg::LinalgDialect, math::MathDialect, scf::SCFDialect,
                       tensor::TensorDialect>();
-  OwningOpRef<ModuleOp> module = Emitter(context, model, sources).run();
-  auto func = *module->getOps<func::FuncOp>().begin();
-  if (std::string what = tooLarge(func); !what.empty()) {
-    diags.error(model.namePlace,
-                heed::format("a tensor of '{}' has {}", model.name, what));
-    return nullptr;
+  auto place = FileLineColLoc::get(&context, model.source, 0, 0);
+  if (model.place.isValid()) {
+    Position at = sources.position(model.place.Start);
+    place = FileLineColLoc::get(&context, at.file, at.line, at.column);
+  }
+  OwningOpRef<ModuleOp> module = ModuleOp::create(place);
+  Builder builder(&context);
+  (*module)->setAttr(attn::kSourceAttr, builder.getStringAttr(model.source));
+  if (model.entries.size() > 1 || model.entries.front().name != model.name)
+    (*module)->setAttr(attn::kModelAttr, builder.getStringAttr(model.name));
+  for (const Entry &entry : model.entries) {
+    func::FuncOp func = Emitter(context, entry, sources).run(*module);
+    if (std::string what = tooLarge(func); !what.empty()) {
+      diags.error(entry.namePlace,
+                  heed::format("a tensor of '{}' has {}", entry.name, what));
+      return nullptr;
+    }
   }
   // Values that nothing uses go; the rest stays as it was written.
   PassManager passes(&context);
   passes.addPass(createCSEPass());
   if (failed(verify(*module)) || failed(passes.run(*module))) {
     diags.error(
-        model.namePlace,
+        model.entries.front().namePlace,
         heed::format("internal error: the IR of model '{}' is not valid",
                      model.name));
     return nullptr;

@@ -18,7 +18,7 @@ namespace sema {
 struct Model;
 } // namespace sema
 
-/// One function of linalg, scf and attn ops, as docs/ir.md describes. Null
+/// A function of linalg, scf and attn ops for each entry (docs/ir.md). Null
 /// after an error, which is in `diags`. Loads the dialects it needs.
 mlir::OwningOpRef<mlir::ModuleOp> emitModel(mlir::MLIRContext &context,
                                             const sema::Model &model,

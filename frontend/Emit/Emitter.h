@@ -49,9 +49,10 @@ struct Code {
 
 class Emitter {
 public:
-  Emitter(mlir::MLIRContext &context, const Model &model,
+  Emitter(mlir::MLIRContext &context, const Entry &entry,
           const Sources &sources);
-  mlir::OwningOpRef<mlir::ModuleOp> run();
+  /// Adds the entry's function to the module.
+  mlir::func::FuncOp run(mlir::ModuleOp module);
 
 private:
   using At = mlir::Location;
@@ -167,7 +168,7 @@ private:
   static Value boolConstant(mlir::OpBuilder &b, bool value, At at);
 
   //===--- State ----------------------------------------------------------===//
-  const Model &model;
+  const Entry &entry;
   const Sources &sources;
   mlir::OpBuilder builder;         ///< where mathematics goes
   mlir::OpBuilder prologue;        ///< where dims and checks go

@@ -45,7 +45,7 @@ static Value emitLog2(OpBuilder &builder, Location loc, Value left) {
 
 Value Emitter::atomCode(OpBuilder &b, Location at, unsigned id,
                         const SizeUse &use) {
-  const Atom &atom = model.sizes.atom(id);
+  const Atom &atom = entry.sizes.atom(id);
   if (atom.kind < Atom::FloorDiv)
     return atoms.at(id);
   if (atom.kind == Atom::Log2)

@@ -15,11 +15,12 @@ using llvm::ArrayRef;
 using llvm::StringRef;
 using llvm::Twine;
 
-Analysis::Analysis(Model &model, const Program &program,
+Analysis::Analysis(Entry &entry, const Program &program,
                    const FrontendOptions &options, const Sources &sources,
-                   Diagnostics &diags)
-    : model(model), program(program), options(options), sources(sources),
-      diags(diags), sizes(model.sizes), sink(&model.steps) {}
+                   Diagnostics &diags, std::set<std::string> &usedSettings)
+    : entry(entry), program(program), options(options), sources(sources),
+      diags(diags), sizes(entry.sizes), sink(&entry.steps),
+      usedSettings(usedSettings) {}
 
 //===----------------------------------------------------------------------===//
 // Messages
@@ -56,45 +57,137 @@ std::string Analysis::hint(StringRef name, llvm::ArrayRef<StringRef> known) {
 }
 
 //===----------------------------------------------------------------------===//
-// The module
+// The model and its entries
 //===----------------------------------------------------------------------===//
 
-bool Analysis::run() {
-  const ast::ModelDecl *decl = chooseModel();
-  if (!decl)
-    return false;
-  if (!decl->hasSignature || !decl->entries.empty() || !decl->states.empty())
-    return error(decl->name.range, "'state' and 'entry' are not supported yet");
-  model.name = decl->name.text.str();
-  model.source = llvm::sys::path::filename(program.main->path).str();
-  model.place = decl->range;
-  model.namePlace = decl->name.range;
+/// The model that is asked for; null after an error.
+static const ast::ModelDecl *chooseModel(const Program &program,
+                                         const FrontendOptions &options,
+                                         Diagnostics &diags) {
+  auto &models = program.main->models;
+  if (models.empty()) {
+    diags.error(sema::Range(),
+                format("{}: the file has no model", program.main->path));
+    return nullptr;
+  }
+  if (options.model.empty())
+    return models.back().get();
+  std::vector<StringRef> known;
+  for (auto &model : models) {
+    if (model->name.text == options.model)
+      return model.get();
+    known.push_back(model->name.text);
+  }
+  diags.error(sema::Range(),
+              format("{}: no model '{}'{}", program.main->path, options.model,
+                     didYouMean(options.model, known)));
+  return nullptr;
+}
+
+/// What the entries of a model share stands in its body, their inputs do not.
+static bool checkEntries(const ast::ModelDecl &decl, Diagnostics &diags) {
+  bool ok = true;
+  auto fail = [&](sema::Range place, const Twine &message) -> Diagnostic & {
+    ok = false;
+    return diags.error(place, message);
+  };
+  if (!decl.states.empty())
+    fail(decl.states.front().name.range, "'state' is not supported yet");
+  if (decl.entries.empty() && !decl.hasSignature)
+    fail(decl.name.range, format("model '{}' has neither inputs nor an 'entry'",
+                                 decl.name.text));
+  llvm::StringMap<sema::Range> seen;
+  for (const ast::EntryDecl &entry : decl.entries) {
+    auto [first, isNew] = seen.try_emplace(entry.name.text, entry.name.range);
+    if (!isNew)
+      fail(entry.name.range,
+           format("two entries are called '{}'", entry.name.text))
+          .note(first->second, "first here");
+  }
+  for (const ast::Argument &arg : decl.args)
+    if (!decl.entries.empty() && arg.type)
+      fail(arg.name.range,
+           format("'{}' is an input of the model, expected inputs in the "
+                  "signatures of its entries",
+                  arg.name.text));
+  return ok;
+}
+
+bool Analysis::run(const ast::ModelDecl &decl, const ast::EntryDecl *own) {
+  const ast::Name &name = own ? own->name : decl.name;
+  entry.name = name.text.str();
+  entry.place = own ? own->range : decl.range;
+  entry.namePlace = name.range;
 
   Frame frame;
   frame.env = std::make_shared<Env>();
-  frame.env->file = decl->file;
-  bool ok = bindSignature(*decl, frame.env) &&
-            execute(decl->body.stmts, frame) && finish(*decl, frame);
-  if (ok)
-    for (auto &[name, value] : options.settings)
-      if (!usedSettings.count(name)) {
-        std::vector<StringRef> known;
-        for (const ast::Argument &arg : decl->args)
-          known.push_back(arg.name.text);
-        ok = error(
-            {},
-            format("--set {}: model '{}' has no constant or dim of that name{}",
-                   name, decl->name.text, hint(name, known)));
-      }
+  frame.env->file = decl.file;
+  std::vector<const ast::Argument *> args;
+  for (const ast::Argument &arg : decl.args)
+    args.push_back(&arg);
+  if (own)
+    for (const ast::Argument &arg : own->args)
+      args.push_back(&arg);
+  bool ok =
+      bindSignature(decl, args, frame.env) && execute(decl.body.stmts, frame);
+  if (ok && own) {
+    if (frame.results)
+      ok = error(frame.results->front().place,
+                 "a result outside the entries of the model");
+    ok = ok && execute(own->body.stmts, frame);
+  }
+  ok = ok && finish(name, own, frame) &&
+       (!own || checkResults(own->results, frame.env));
   assert((ok || diags.hasErrors()) && "failed without a word");
   return ok;
+}
+
+/// A --set that no entry has taken.
+static bool checkSettings(const ast::ModelDecl &decl,
+                          const FrontendOptions &options,
+                          const std::set<std::string> &used,
+                          Diagnostics &diags) {
+  std::vector<StringRef> known;
+  auto add = [&](ArrayRef<ast::Argument> args) {
+    for (const ast::Argument &arg : args)
+      known.push_back(arg.name.text);
+  };
+  add(decl.args);
+  for (const ast::EntryDecl &entry : decl.entries)
+    add(entry.args);
+  for (auto &[name, value] : options.settings)
+    if (!used.count(name)) {
+      diags.error(sema::Range(),
+                  format("--set {}: model '{}' has no constant or dim of that "
+                         "name{}",
+                         name, decl.name.text, didYouMean(name, known)));
+      return false;
+    }
+  return true;
 }
 
 std::shared_ptr<Model> heed::analyse(const Program &program,
                                      const FrontendOptions &options,
                                      const Sources &sources,
                                      Diagnostics &diags) {
+  const ast::ModelDecl *decl = chooseModel(program, options, diags);
+  if (!decl || !checkEntries(*decl, diags))
+    return nullptr;
   auto model = std::make_shared<Model>();
-  bool ok = Analysis(*model, program, options, sources, diags).run();
+  model->name = decl->name.text.str();
+  model->source = llvm::sys::path::filename(program.main->path).str();
+  model->place = decl->range;
+  std::set<std::string> usedSettings;
+  bool ok = true;
+  auto analyseOne = [&](const ast::EntryDecl *own) {
+    Analysis one(model->entries.emplace_back(), program, options, sources,
+                 diags, usedSettings);
+    ok &= one.run(*decl, own);
+  };
+  for (const ast::EntryDecl &own : decl->entries)
+    analyseOne(&own);
+  if (decl->entries.empty())
+    analyseOne(nullptr);
+  ok = ok && checkSettings(*decl, options, usedSettings, diags);
   return ok ? model : nullptr;
 }

@@ -32,9 +32,11 @@
 namespace heed::sema {
 class Analysis {
 public:
-  Analysis(Model &model, const Program &program, const FrontendOptions &options,
-           const Sources &sources, Diagnostics &diags);
-  bool run();
+  Analysis(Entry &entry, const Program &program, const FrontendOptions &options,
+           const Sources &sources, Diagnostics &diags,
+           std::set<std::string> &usedSettings);
+  /// One entry of the model; null: the model has none, and is one.
+  bool run(const ast::ModelDecl &decl, const ast::EntryDecl *own);
 
 private:
   using Key = Equation::Key;
@@ -56,7 +58,6 @@ private:
   static std::string written(const ast::Expr &expr);
 
   //===--- Model.cpp ------------------------------------------------------===//
-  const ast::ModelDecl *chooseModel();
   const ast::Expr *setting(StringRef name);
   bool bindConstant(const ast::Argument &arg, const EnvPtr &env);
   void bindDimsOfWeights(const ast::ModelDecl &model, const EnvPtr &env);
@@ -65,13 +66,15 @@ private:
   bool declareInput(const ast::Argument &arg, const EnvPtr &env);
   bool bindInput(const ast::Argument &arg, ModelInput &input, const EnvPtr &env,
                  std::vector<Extents> &shapes);
-  bool bindSignature(const ast::ModelDecl &decl, const EnvPtr &env);
+  bool bindSignature(const ast::ModelDecl &decl,
+                     ArrayRef<const ast::Argument *> args, const EnvPtr &env);
   Size extentOf(const Tensor *tensor, unsigned axis, StringRef name,
                 bool inLoop, Range place);
   std::vector<std::string> dimNames(ArrayRef<Size> shape);
   bool scalarDefault(const ast::Argument &arg, const EnvPtr &env,
                      ModelInput &input);
-  bool finish(const ast::ModelDecl &decl, Frame &frame);
+  bool finish(const ast::Name &name, bool isEntry, Frame &frame);
+  bool checkResults(ArrayRef<ast::TypePtr> types, const EnvPtr &env);
   std::optional<TensorVal> resultTensor(const Binding &binding, Range place);
 
   //===--- Statements.cpp -------------------------------------------------===//
@@ -468,7 +471,7 @@ private:
   static Equation::Guards guardsFrom(const Equation &eq, size_t first);
 
   //===--- State ----------------------------------------------------------===//
-  Model &model;
+  Entry &entry;
   const Program &program;
   const FrontendOptions &options;
   const Sources &sources;
@@ -482,7 +485,7 @@ private:
   unsigned numCalls = 0;                   ///< of functions, so far
   bool tooManyCopies = false; ///< that was said: the rest need not be looked at
   unsigned depth = 0; ///< of the expression, calls included, that infer() is in
-  std::set<std::string> usedSettings;
+  std::set<std::string> &usedSettings; ///< of all entries
   /// Extents that --weights gives to dims of the signature.
   llvm::StringMap<int64_t> dimsOfWeights;
   std::vector<RolledLoop> loops; ///< those around, from the outermost in

@@ -18,11 +18,11 @@ using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
 
-const Tensor *Analysis::newTensor() { return &model.tensors.emplace_back(); }
+const Tensor *Analysis::newTensor() { return &entry.tensors.emplace_back(); }
 
 Idx &Analysis::newIdx(Equation &eq) {
-  eq.pool.push_back(&model.indices.emplace_back());
-  eq.pool.back()->number = model.indices.size();
+  eq.pool.push_back(&entry.indices.emplace_back());
+  eq.pool.back()->number = entry.indices.size();
   return *eq.pool.back();
 }
 

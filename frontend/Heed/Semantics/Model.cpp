@@ -21,25 +21,6 @@ std::string Analysis::written(const Expr &expr) {
   return text;
 }
 
-const ModelDecl *Analysis::chooseModel() {
-  auto &models = program.main->models;
-  if (models.empty()) {
-    error({}, format("{}: the file has no model", program.main->path));
-    return nullptr;
-  }
-  if (options.model.empty())
-    return models.back().get();
-  std::vector<StringRef> known;
-  for (auto &model : models) {
-    if (model->name.text == options.model)
-      return model.get();
-    known.push_back(model->name.text);
-  }
-  error({}, format("{}: no model '{}'{}", program.main->path, options.model,
-                   hint(options.model, known)));
-  return nullptr;
-}
-
 const Expr *Analysis::setting(StringRef name) {
   for (auto &[key, value] : options.settings)
     if (key == name)
@@ -168,10 +149,10 @@ bool Analysis::declareInput(const Argument &arg, const EnvPtr &env) {
     }
     input.dims.push_back(n);
   }
-  Tensor &tensor = model.tensors.emplace_back();
+  Tensor &tensor = entry.tensors.emplace_back();
   tensor.input = input.name;
   input.tensor = &tensor;
-  model.inputs.push_back(std::move(input));
+  entry.inputs.push_back(std::move(input));
   return true;
 }
 
@@ -212,20 +193,22 @@ bool Analysis::bindInput(const Argument &arg, ModelInput &input,
   return true;
 }
 
-bool Analysis::bindSignature(const ModelDecl &decl, const EnvPtr &env) {
+bool Analysis::bindSignature(const ModelDecl &decl,
+                             ArrayRef<const Argument *> args,
+                             const EnvPtr &env) {
   bool ok = true;
   SmallVector<const Argument *> inputs;
-  for (const Argument &arg : decl.args) {
-    if (!arg.type) {
-      ok &= bindConstant(arg, env);
-    } else if (isLeftAway(arg)) {
-      usedSettings.insert(arg.name.text.str());
+  for (const Argument *arg : args) {
+    if (!arg->type) {
+      ok &= bindConstant(*arg, env);
+    } else if (isLeftAway(*arg)) {
+      usedSettings.insert(arg->name.text.str());
       Binding none;
       none.kind = Binding::None;
-      none.place = arg.name.range;
-      env->names[arg.name.text.str()] = none;
+      none.place = arg->name.range;
+      env->names[arg->name.text.str()] = none;
     } else {
-      inputs.push_back(&arg);
+      inputs.push_back(arg);
     }
   }
   if (!ok)
@@ -235,7 +218,7 @@ bool Analysis::bindSignature(const ModelDecl &decl, const EnvPtr &env) {
     if (!declareInput(*arg, env))
       return false;
   std::vector<Extents> shapes;
-  for (auto [arg, input] : llvm::zip(inputs, model.inputs))
+  for (auto [arg, input] : llvm::zip(inputs, entry.inputs))
     if (!bindInput(*arg, input, env, shapes))
       return false;
   if (!bindShapes(shapes, env, true))
@@ -248,7 +231,7 @@ bool Analysis::bindSignature(const ModelDecl &decl, const EnvPtr &env) {
       return false;
     env->names[arg->name.text.str()].tensor.shape = *shape;
   }
-  for (ModelInput &input : model.inputs)
+  for (ModelInput &input : entry.inputs)
     if (input.isTensor)
       input.dimNames = dimNames(env->names[input.name].tensor.shape);
   return true;
@@ -311,10 +294,10 @@ bool Analysis::scalarDefault(const Argument &arg, const EnvPtr &env,
                       spelling(ty), kindOf(*value)));
 }
 
-bool Analysis::finish(const ModelDecl &decl, Frame &frame) {
+bool Analysis::finish(const Name &name, bool isEntry, Frame &frame) {
   if (!frame.results)
-    return error(decl.name.range,
-                 format("model '{}' returns nothing", decl.name.text));
+    return error(name.range, format("{} '{}' returns nothing",
+                                    isEntry ? "entry" : "model", name.text));
   std::vector<std::string> seen;
   for (Result &result : *frame.results) {
     if (result.name.empty())
@@ -329,10 +312,43 @@ bool Analysis::finish(const ModelDecl &decl, Frame &frame) {
       return error(result.place,
                    format("result '{}' must be a tensor or a number, found {}",
                           result.name, kindOf(result.value)));
-    model.outputs.push_back(
-        {result.name, tensor->value, dimNames(tensor->shape)});
+    entry.outputs.push_back({result.name, tensor->value,
+                             dimNames(tensor->shape), tensor->elem,
+                             tensor->shape});
   }
   return true;
+}
+
+/// Are the results what `-> types` of the entry says?
+bool Analysis::checkResults(ArrayRef<TypePtr> types, const EnvPtr &env) {
+  if (!types.empty() && types.size() != entry.outputs.size())
+    return error(entry.namePlace,
+                 format("entry '{}' returns {}, declared are {}", entry.name,
+                        counted(entry.outputs.size(), "result", "results"),
+                        types.size()));
+  bool ok = true;
+  for (auto [type, output] : llvm::zip(types, entry.outputs)) {
+    auto shape = shapeOf(*type, env, format("'{}'", output.name));
+    auto elem = type->element ? tyOf(*type->element, type->range)
+                              : std::optional(output.elem);
+    if (!shape || !elem) {
+      ok = false;
+      continue;
+    }
+    if (*elem != output.elem || shape->size() != output.shape.size()) {
+      ok = error(type->range,
+                 format("result '{}' is {}{}, declared here as {}{}",
+                        output.name, spelling(output.elem), str(output.shape),
+                        spelling(*elem), str(*shape)));
+      continue;
+    }
+    for (auto [given, declared] : llvm::zip(output.shape, *shape))
+      ok &= requireEqual(given, declared, type->range,
+                         format("result '{}' is {}, declared as {}",
+                                output.name, str(output.shape), str(*shape)),
+                         {});
+  }
+  return ok;
 }
 
 /// A result as a tensor: a number becomes one of rank 0.

@@ -26,7 +26,7 @@ using llvm::isa;
 
 Node *Analysis::newNode(Node::Kind kind, Ty ty, Range place,
                         ArrayRef<const Node *> operands) {
-  Node &node = model.nodes.emplace_back();
+  Node &node = entry.nodes.emplace_back();
   node.kind = kind;
   node.ty = ty;
   node.place = place;
