@@ -35,10 +35,10 @@ LogicalResult heed::checkHostOp(Operation *op, StringRef rule,
   // arith.constant: tables too.
   if (isNamed(op,
               {"attn.param", "attn.keep", "attn.kept", "attn.require",
-               "attn.require_in_range", "arith.constant", "tensor.dim",
-               "tensor.empty", "tensor.expand_shape", "tensor.collapse_shape",
-               "tensor.cast", "tensor.extract_slice", "tensor.insert_slice",
-               "func.return", "scf."}) ||
+               "attn.require_in_range", "attn.update_state", "arith.constant",
+               "tensor.dim", "tensor.empty", "tensor.expand_shape",
+               "tensor.collapse_shape", "tensor.cast", "tensor.extract_slice",
+               "tensor.insert_slice", "func.return", "scf."}) ||
       isNamed(op, further))
     return success();
   bool onScalars =

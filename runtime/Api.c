@@ -81,6 +81,16 @@ heed_status heed_output_shapes(heed_model *model, const char *entry,
                  : HEED_ERROR_ARGUMENT;
 }
 
+heed_status heed_output_shapes_in(heed_model *model, const char *entry,
+                                  const heed_buffer *inputs, size_t numInputs,
+                                  heed_buffer *outputs, size_t numOutputs,
+                                  const heed_call *call) {
+  const heed_runtime *runtime = runtimeOf(model);
+  return runtime ? runtime->shapesIn(model, entry, inputs, numInputs, outputs,
+                                     numOutputs, call)
+                 : HEED_ERROR_ARGUMENT;
+}
+
 heed_status heed_run(heed_model *model, const char *entry,
                      const heed_buffer *inputs, size_t numInputs,
                      heed_buffer *outputs, size_t numOutputs,
@@ -125,6 +135,73 @@ void heed_profile_reset(heed_model *model) {
 heed_status heed_memory(const heed_model *model, heed_memory_use *use) {
   const heed_runtime *runtime = runtimeOf(model);
   return runtime && use ? runtime->memory(model, use) : HEED_ERROR_ARGUMENT;
+}
+
+/* ---- states ---- */
+
+heed_status heed_state_open(heed_model *model, const heed_dim *dims,
+                            size_t numDims, heed_state **state) {
+  if (!state)
+    return HEED_ERROR_ARGUMENT;
+  *state = NULL;
+  const heed_runtime *runtime = runtimeOf(model);
+  return runtime ? runtime->stateOpen(model, dims, numDims, state)
+                 : HEED_ERROR_ARGUMENT;
+}
+
+void heed_state_close(heed_state *state) {
+  const heed_runtime *runtime = runtimeOf(state);
+  if (runtime)
+    runtime->stateClose(state);
+}
+
+heed_status heed_state_reset(heed_state *state) {
+  const heed_runtime *runtime = runtimeOf(state);
+  return runtime ? runtime->stateReset(state) : HEED_ERROR_ARGUMENT;
+}
+
+heed_status heed_state_copy(heed_state *from, heed_state *to) {
+  const heed_runtime *runtime = runtimeOf(to);
+  return runtime && runtimeOf(from) == runtime ? runtime->stateCopy(from, to)
+                                               : HEED_ERROR_ARGUMENT;
+}
+
+heed_status heed_state_get(heed_state *state, const char *name,
+                           heed_buffer *buffer) {
+  const heed_runtime *runtime = runtimeOf(state);
+  return runtime ? runtime->stateGet(state, name, buffer) : HEED_ERROR_ARGUMENT;
+}
+
+heed_status heed_state_set(heed_state *state, const char *name,
+                           const heed_buffer *buffer) {
+  const heed_runtime *runtime = runtimeOf(state);
+  return runtime ? runtime->stateSet(state, name, buffer) : HEED_ERROR_ARGUMENT;
+}
+
+heed_status heed_state_permute(heed_state *state, const char *dim,
+                               const int64_t *from, size_t count) {
+  const heed_runtime *runtime = runtimeOf(state);
+  return runtime ? runtime->statePermute(state, dim, from, count)
+                 : HEED_ERROR_ARGUMENT;
+}
+
+int64_t heed_state_bytes(const heed_state *state) {
+  const heed_runtime *runtime = runtimeOf(state);
+  return runtime ? runtime->stateBytes(state) : 0;
+}
+
+const char *heed_state_last_error(const heed_state *state) {
+  const heed_runtime *runtime = runtimeOf(state);
+  return runtime ? runtime->stateError(state) : "";
+}
+
+size_t heed_num_states(const heed_model_desc *desc) {
+  return runtimeOfModel(desc) ? (size_t)desc->numStates : 0;
+}
+
+const heed_tensor_info *heed_state_info(const heed_model_desc *desc,
+                                        size_t state) {
+  return state < heed_num_states(desc) ? desc->states[state] : NULL;
 }
 
 /* ---- threads ---- */

@@ -46,8 +46,10 @@ size_t heed_run_bytes(const heed_model_desc *desc) {
     const heed_signature *entry = &desc->entries[k].signature;
     size_t inputs = (size_t)entry->numInputs,
            outputs = (size_t)entry->numOutputs;
+    /* A state may be replaced: what it is before and after. */
     size_t bytes =
         (inputs + outputs) * (sizeof(heed_argument) + sizeof(heed_place)) +
+        2 * (size_t)desc->numStates * sizeof(heed_argument) +
         inputs * sizeof(heed_scalar);
     most = bytes > most ? bytes : most;
   }
@@ -56,9 +58,10 @@ size_t heed_run_bytes(const heed_model_desc *desc) {
 
 heed_frame heed_frame_of(const heed_model *model,
                          const heed_signature *signature) {
+  int32_t numStates = model->desc->numStates;
   heed_frame f = {.signature = signature, .in = model->arguments};
-  f.out = f.in + signature->numInputs;
-  f.inPlaces = (heed_place *)(f.out + signature->numOutputs);
+  f.out = f.in + signature->numInputs + numStates;
+  f.inPlaces = (heed_place *)(f.out + signature->numOutputs + numStates);
   f.outPlaces = f.inPlaces + signature->numInputs;
   f.defaults = (heed_scalar *)(f.outPlaces + signature->numOutputs);
   return f;
@@ -204,6 +207,37 @@ heed_status heed_frame_take_inputs(heed_model *model, const heed_frame *f,
       return heed_fail(model, HEED_ERROR_ARGUMENT, "input '%s' has no data",
                        info->name);
     setArgument(&f->in[k], buffer, f->inPlaces[k].first);
+  }
+  return HEED_OK;
+}
+
+/* ---- states ---- */
+
+static void setState(heed_argument *argument, const heed_tensor_info *info,
+                     const int64_t *shape, void *data) {
+  argument->data = data;
+  argument->type = info->type;
+  argument->rank = info->rank;
+  memcpy(argument->shape, shape, sizeof argument->shape);
+}
+
+heed_status heed_frame_take_states(heed_model *model, const heed_frame *f,
+                                   const int64_t *replaced, bool needData) {
+  const heed_model_desc *desc = model->desc;
+  heed_state *state = model->state;
+  for (int32_t k = 0; k < desc->numStates; ++k)
+    setState(&f->in[f->signature->numInputs + k], desc->states[k],
+             state->tensors[k].shape, state->tensors[k].data);
+  for (int32_t r = 0; needData && replaced && replaced[r] >= 0; ++r) {
+    int32_t k = (int32_t)replaced[r];
+    void *spare = heed_state_spare(state, k);
+    if (!spare)
+      return heed_fail(model, HEED_ERROR_MEMORY,
+                       "no memory for what the state '%s' is after the call, "
+                       "%" PRId64 " bytes",
+                       desc->states[k]->name, state->tensors[k].bytes);
+    setState(&f->out[f->signature->numOutputs + r], desc->states[k],
+             state->tensors[k].shape, spare);
   }
   return HEED_OK;
 }

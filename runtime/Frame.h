@@ -37,6 +37,10 @@ heed_status heed_frame_check_size(heed_model *model, const heed_buffer *buffers,
 /** Checks the inputs and makes them arguments; defaults for absent scalars. */
 heed_status heed_frame_take_inputs(heed_model *model, const heed_frame *f,
                                    const heed_buffer *inputs, bool needData);
+/** Makes the states of the call's heed_state arguments, and memory for those
+ * that are replaced (numbers, then -1; may be null) results. */
+heed_status heed_frame_take_states(heed_model *model, const heed_frame *f,
+                                   const int64_t *replaced, bool needData);
 /** Checks the outputs against the shapes that f->out has, gives them their
  * data, and fails where memory overlaps. */
 heed_status heed_frame_take_outputs(heed_model *model, const heed_frame *f,

@@ -28,7 +28,7 @@ _Static_assert(sizeof(heed_param_info) == 56 &&
                "heed_param_info");
 _Static_assert(sizeof(heed_entry_desc) == 64 &&
                    offsetof(heed_entry_desc, shapes) == 40 &&
-                   offsetof(heed_entry_desc, reserved) == 56,
+                   offsetof(heed_entry_desc, replaced) == 56,
                "heed_entry_desc");
 _Static_assert(sizeof(heed_model_desc) == 112 &&
                    offsetof(heed_model_desc, runtime) == 8 &&
@@ -36,6 +36,7 @@ _Static_assert(sizeof(heed_model_desc) == 112 &&
                    offsetof(heed_model_desc, numParams) == 56 &&
                    offsetof(heed_model_desc, kernels) == 64 &&
                    offsetof(heed_model_desc, init) == 80 &&
+                   offsetof(heed_model_desc, states) == 88 &&
                    offsetof(heed_model_desc, variants) == 96,
                "heed_model_desc");
 _Static_assert(sizeof(struct halide_buffer_t) == 56 &&

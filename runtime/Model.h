@@ -257,6 +257,10 @@ heed_status heed_run_entry(heed_model *model, const char *entry,
                            const heed_buffer *inputs, size_t numInputs,
                            heed_buffer *outputs, size_t numOutputs,
                            const heed_call *call);
+heed_status heed_run_shapes_in(heed_model *model, const char *entry,
+                               const heed_buffer *inputs, size_t numInputs,
+                               heed_buffer *outputs, size_t numOutputs,
+                               const heed_call *call);
 heed_status heed_run_plan(heed_model *model, const char *entry,
                           const heed_buffer *inputs, size_t numInputs,
                           int64_t *bytes);
@@ -285,6 +289,52 @@ heed_status heed_open_other(heed_model *model, int32_t threads,
 void heed_close_model(heed_model *model);
 heed_threads *heed_open_threads(int32_t threads, int32_t wait);
 void heed_close_threads(heed_threads *threads);
+/** One handle or state on the weights less. */
+void heed_release_shared(heed_shared *shared);
+
+/* ---- State.c ---- */
+
+typedef struct heed_state_tensor {
+  void *data, *spare; /* spare: of a state that is replaced; may be null */
+  int64_t bytes;
+  int64_t shape[HEED_MAX_RANK];
+} heed_state_tensor;
+
+struct heed_state {
+  heed_object object;
+  heed_shared *shared;
+  heed_mark mark;
+  atomic_flag busy; /* a run or another call uses it */
+  char message[1024];
+  heed_state_tensor tensors[]; /* shared->desc->numStates */
+};
+
+heed_status heed_open_state(heed_model *model, const heed_dim *dims,
+                            size_t numDims, heed_state **state);
+void heed_close_state(heed_state *state);
+heed_status heed_reset_state(heed_state *state);
+heed_status heed_copy_state(heed_state *from, heed_state *to);
+heed_status heed_get_state(heed_state *state, const char *name,
+                           heed_buffer *buffer);
+heed_status heed_set_state(heed_state *state, const char *name,
+                           const heed_buffer *buffer);
+heed_status heed_permute_state(heed_state *state, const char *dim,
+                               const int64_t *from, size_t count);
+int64_t heed_bytes_of_state(const heed_state *state);
+const char *heed_error_of_state(const heed_state *state);
+/** Memory for what the k-th state is after a call; null if there is none. */
+void *heed_state_spare(heed_state *state, int32_t k);
+
+/* ---- Update.c: states that change where they lie ---- */
+
+/** What stood in a state before the current call, for one that fails. */
+typedef struct heed_journal {
+  char *data;
+  size_t used, capacity;
+} heed_journal;
+
+/** Undoes all that it holds, the last first, and empties it. */
+void heed_journal_undo(heed_journal *journal);
 
 /* ---- Model.c ---- */
 
@@ -313,8 +363,10 @@ struct heed_model {
   atomic_flag busy;         /* a call is under way */
   const int32_t *cancel;    /* of the current call */
   int64_t deadline;
-  atomic_int stop; /* why the current call must end: a heed_status */
-  heed_plan *plan; /* null: the current call computes */
+  atomic_int stop;   /* why the current call must end: a heed_status */
+  heed_plan *plan;   /* null: the current call computes */
+  heed_state *state; /* of the current call */
+  heed_journal journal;
   bool inInit;
   bool ready; /* opened without failure */
   jmp_buf unwind;

@@ -248,18 +248,22 @@ heed_status heed_open_other(heed_model *model, int32_t threads,
   return status;
 }
 
+void heed_release_shared(heed_shared *shared) {
+  if (!shared || atomic_fetch_sub(&shared->handles, 1) != 1)
+    return;
+  heed_params_release(shared);
+  heed_arena_close(&shared->keptMemory);
+  free(shared->kept);
+  free(shared);
+}
+
 void heed_close_model(heed_model *model) {
   bool isForeign = heed_mark_is_foreign(&model->mark);
   if (model->ownsTeam)
     heed_team_close(model->team);
   heed_pool_close(&model->pool);
-  heed_shared *shared = model->shared;
-  if (shared && atomic_fetch_sub(&shared->handles, 1) == 1) {
-    heed_params_release(shared);
-    heed_arena_close(&shared->keptMemory);
-    free(shared->kept);
-    free(shared);
-  }
+  heed_release_shared(model->shared);
+  free(model->journal.data);
   if (!isForeign)
     pthread_mutex_destroy(&model->messageLock);
   heed_mark_close(&model->mark);

@@ -51,6 +51,22 @@ heed_status heed_run_init(heed_model *model) {
   return status;
 }
 
+/* What the call has done to its state stands, or it was never called. */
+static void settleStates(heed_model *model, const heed_entry_desc *entry,
+                         bool succeeded) {
+  if (!succeeded) {
+    heed_journal_undo(&model->journal);
+    return;
+  }
+  model->journal.used = 0;
+  for (const int64_t *k = entry->replaced; k && *k >= 0; ++k) {
+    heed_state_tensor *tensor = &model->state->tensors[*k];
+    void *before = tensor->data;
+    tensor->data = tensor->spare;
+    tensor->spare = before;
+  }
+}
+
 /* The run itself, after the shapes of the outputs are known. */
 static heed_status compute(heed_model *model, const heed_entry_desc *entry,
                            const heed_frame *f, const heed_buffer *outputs) {
@@ -61,6 +77,7 @@ static heed_status compute(heed_model *model, const heed_entry_desc *entry,
     status = enter(model, entry->run, NULL, f);
   if (!status)
     heed_frame_scatter(f);
+  settleStates(model, entry, !status);
   return status;
 }
 
@@ -107,8 +124,16 @@ static heed_status runFree(heed_model *model, const char *name, bool computes,
                      "%zu",
                      signature->entry, signature->numInputs,
                      signature->numOutputs, numInputs, numOutputs);
+  if (model->desc->numStates && !model->state)
+    return heed_fail(model, HEED_ERROR_ARGUMENT,
+                     "entry '%s' needs a state: expected call.state of "
+                     "heed_state_open(), found null",
+                     signature->entry);
   heed_frame f = heed_frame_of(model, signature);
   heed_status status = heed_frame_take_inputs(model, &f, inputs, computes);
+  if (!status && model->desc->numStates)
+    status = heed_frame_take_states(model, &f, entry->replaced,
+                                    computes && !model->plan);
   for (size_t k = 0; k < numOutputs && !status; ++k) {
     if (!model->plan)
       status = heed_frame_check_size(model, outputs, k, "output");
@@ -136,9 +161,13 @@ static heed_status checkCall(heed_model *model, const heed_call *call) {
                      "library does not know: expected size = "
                      "sizeof(heed_call), %zu here",
                      call->size, sizeof *call);
-  if (call->state)
+  if (call->state && !model->desc->numStates)
     return heed_fail(model, HEED_ERROR_ARGUMENT,
                      "call.state: expected null: the model has no state");
+  if (call->state && call->state->shared != model->shared)
+    return heed_fail(model, HEED_ERROR_ARGUMENT,
+                     "call.state belongs to another model: expected a state of "
+                     "this handle or of one on the same weights");
   if (call->stream)
     return heed_fail(model, HEED_ERROR_DEVICE,
                      "call.stream: expected null: the model runs on the CPU");
@@ -159,10 +188,21 @@ static heed_status runChecked(heed_model *model, const char *entry,
       call->size >= offsetof(heed_call, keepFloatMode) + sizeof(int32_t) &&
       call->keepFloatMode;
   uint64_t mode = keepMode ? 0 : heed_float_mode_enter();
+  model->state = call ? call->state : NULL;
+  if (model->state && atomic_flag_test_and_set(&model->state->busy)) {
+    model->state = NULL;
+    if (!keepMode)
+      heed_float_mode_leave(mode);
+    return heed_fail(model, HEED_ERROR_BUSY,
+                     "another thread uses the state of the call");
+  }
   begin(model, call);
   status =
       runFree(model, entry, computes, inputs, numInputs, outputs, numOutputs);
   end(model);
+  if (model->state)
+    atomic_flag_clear(&model->state->busy);
+  model->state = NULL;
   if (!keepMode)
     heed_float_mode_leave(mode);
   return status;
@@ -193,6 +233,14 @@ heed_status heed_run_shapes(heed_model *model, const char *entry,
                             heed_buffer *outputs, size_t numOutputs) {
   return runEntry(model, entry, false, inputs, numInputs, outputs, numOutputs,
                   NULL, NULL);
+}
+
+heed_status heed_run_shapes_in(heed_model *model, const char *entry,
+                               const heed_buffer *inputs, size_t numInputs,
+                               heed_buffer *outputs, size_t numOutputs,
+                               const heed_call *call) {
+  return runEntry(model, entry, false, inputs, numInputs, outputs, numOutputs,
+                  call, NULL);
 }
 
 heed_status heed_run_entry(heed_model *model, const char *entry,

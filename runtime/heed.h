@@ -255,9 +255,9 @@ typedef struct heed_options {
 
 /** What goes with one run. All zero but `size` is the default. */
 typedef struct heed_call {
-  size_t size;  /**< sizeof(heed_call) */
-  void *state;  /**< of the entry: null, no model has state yet */
-  void *stream; /**< of a device: null, code runs on the CPU */
+  size_t size;              /**< sizeof(heed_call) */
+  struct heed_state *state; /**< of a model that has states; else null */
+  void *stream;             /**< of a device: null, code runs on the CPU */
   const int32_t
       *cancel;      /**< set it to nonzero, atomically, from any thread, and
                        the run ends with HEED_ERROR_CANCELLED before its
@@ -356,6 +356,15 @@ HEED_API heed_status heed_output_shapes(heed_model *model, const char *entry,
                                         size_t numInputs, heed_buffer *outputs,
                                         size_t numOutputs);
 
+/** The same for a model whose outputs may have extents of its states':
+ * call->state gives them, nothing else of the call is read. */
+HEED_API heed_status heed_output_shapes_in(heed_model *model, const char *entry,
+                                           const heed_buffer *inputs,
+                                           size_t numInputs,
+                                           heed_buffer *outputs,
+                                           size_t numOutputs,
+                                           const heed_call *call);
+
 /** Runs one entry of an open model (null: the first).
  *  inputs[k], outputs[k]: types and ranks as in the signature, outputs of the
  * shapes that heed_output_shapes() gives. Borrowed for the call; no output may
@@ -371,6 +380,56 @@ HEED_API heed_status heed_run(heed_model *model, const char *entry,
                               const heed_buffer *inputs, size_t numInputs,
                               heed_buffer *outputs, size_t numOutputs,
                               const heed_call *call);
+
+/* ---- states ---- */
+
+/** What lives from call to call of a model: tensors that its entries read and
+ * change. As many as wanted belong to one model, each with extents of its own.
+ * One thread uses a state at a time; different ones are independent, also in
+ * runs of handles on the same weights. A run that fails or is cancelled leaves
+ * its state as it was. */
+typedef struct heed_state heed_state;
+
+/** The extent of a dim, by the name that the states' extents have. */
+typedef struct heed_dim {
+  const char *name;
+  int64_t extent;
+} heed_dim;
+
+/** How many states a model has, and what they are. Null if there is no such.
+ * A state of a single number has rank 0. */
+HEED_API size_t heed_num_states(const heed_model_desc *desc);
+HEED_API const heed_tensor_info *heed_state_info(const heed_model_desc *desc,
+                                                 size_t state);
+
+/** Opens a state for runs of this handle and of all on the same weights, which
+ * live until it is closed: zeros, in memory of the model's allocator. dims
+ * names each dim of the states once, and no other. Returns HEED_OK,
+ * HEED_ERROR_ARGUMENT, _SHAPE, _MEMORY, _FORK; heed_last_error() of the model
+ * says why. */
+HEED_API heed_status heed_state_open(heed_model *model, const heed_dim *dims,
+                                     size_t numDims, heed_state **state);
+/** Null is allowed. */
+HEED_API void heed_state_close(heed_state *state);
+/** All is zero again. */
+HEED_API heed_status heed_state_reset(heed_state *state);
+/** to becomes what from is; both of one model and of the same dims. */
+HEED_API heed_status heed_state_copy(heed_state *from, heed_state *to);
+/** Copies the tensor of that name out, or in. buffer->type, rank and shape are
+ * those of the state; heed_state_get() with data null fills them in. */
+HEED_API heed_status heed_state_get(heed_state *state, const char *name,
+                                    heed_buffer *buffer);
+HEED_API heed_status heed_state_set(heed_state *state, const char *name,
+                                    const heed_buffer *buffer);
+/** Along the axes that `dim` names, position k becomes what position from[k]
+ * was: the beams of a search. count is the extent of dim. */
+HEED_API heed_status heed_state_permute(heed_state *state, const char *dim,
+                                        const int64_t *from, size_t count);
+/** Bytes that it holds. */
+HEED_API int64_t heed_state_bytes(const heed_state *state);
+/** What the last failed call on this state said; empty if none failed. Valid
+ * until the next call on it. */
+HEED_API const char *heed_state_last_error(const heed_state *state);
 
 /** Writes to *bytes what the results between kernels and dense copies of
  * strided inputs will take in a run with these inputs, at most at any one time;

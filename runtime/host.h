@@ -39,21 +39,24 @@ typedef struct heed_argument {
 } heed_argument;
 
 /** One entry point. `shapes` fills type, rank and shape of out[]; `run` fills
- * out[k].data, whose shapes `shapes` gave. Before either is called the runtime
- * has checked: number of buffers, element types, ranks, static sizes, extents
+ * out[k].data, whose shapes `shapes` gave. Behind the inputs in[] holds all
+ * states of the model, behind the outputs out[] holds memory for what the
+ * `replaced` states are after the call; others are changed where they lie.
+ * Before either is called the runtime has checked: number of buffers, element
+ * types, ranks, static sizes, extents
  * >= 0, element counts that fit in memory, and has put defaults in place of
  * absent scalars (so data of a scalar is never null). Everything else (dims
  * that must agree, ranges) is checked by the emitted code, in both functions
  * alike. Both return 0, or a heed_status if they failed without unwinding. 64
  * bytes: signature 0 (size 0, entry 8, numInputs 16, numOutputs 20, inputs 24,
- * outputs 32), shapes 40, run 48, reserved 56. */
+ * outputs 32), shapes 40, run 48, replaced 56. */
 typedef struct heed_entry_desc {
   heed_signature signature;
   int32_t (*shapes)(heed_model *model, const heed_argument *in,
                     heed_argument *out);
   int32_t (*run)(heed_model *model, const heed_argument *in,
                  heed_argument *out);
-  const void *reserved; /* state of the entry, later: null */
+  const int64_t *replaced; /* numbers of states, then -1; null: none */
 } heed_entry_desc;
 
 /** The functions of the runtime that a library carries: those of heed.h by the
@@ -98,12 +101,29 @@ typedef struct heed_runtime {
   heed_status (*plan)(heed_model *model, const char *entry,
                       const heed_buffer *inputs, size_t numInputs,
                       int64_t *bytes);
+  heed_status (*shapesIn)(heed_model *model, const char *entry,
+                          const heed_buffer *inputs, size_t numInputs,
+                          heed_buffer *outputs, size_t numOutputs,
+                          const heed_call *call);
+  heed_status (*stateOpen)(heed_model *model, const heed_dim *dims,
+                           size_t numDims, heed_state **state);
+  void (*stateClose)(heed_state *state);
+  heed_status (*stateReset)(heed_state *state);
+  heed_status (*stateCopy)(heed_state *from, heed_state *to);
+  heed_status (*stateGet)(heed_state *state, const char *name,
+                          heed_buffer *buffer);
+  heed_status (*stateSet)(heed_state *state, const char *name,
+                          const heed_buffer *buffer);
+  heed_status (*statePermute)(heed_state *state, const char *dim,
+                              const int64_t *from, size_t count);
+  int64_t (*stateBytes)(const heed_state *state);
+  const char *(*stateError)(const heed_state *state);
 } heed_runtime;
 
 /** The runtime of this library; emitted descriptions point to it. */
 extern const heed_runtime heed_own_runtime;
 
-/** Every handle and every heed_threads begins with its runtime. */
+/** Every handle, heed_threads and heed_state begins with its runtime. */
 typedef struct heed_object {
   const heed_runtime *runtime;
 } heed_object;
@@ -130,10 +150,10 @@ struct heed_model_desc {
                                  is that of heed_host_kernel() */
   int32_t
       numKept; /* 72: slots for what `init` computes, see heed_host_keep() */
-  int32_t numStates;                  /* 76: later: 0 */
-  int32_t (*init)(heed_model *model); /* 80: runs once after the weights are
-                                         mapped; may be null */
-  const void *states;                 /* 88: later: null */
+  int32_t numStates;                     /* 76 */
+  int32_t (*init)(heed_model *model);    /* 80: runs once after the weights are
+                                            mapped; may be null */
+  const heed_tensor_info *const *states; /* 88 */
   const heed_model_desc *const
       *variants; /* 96: the same model for better processors, best first, then a
                     null; null: none */
@@ -220,6 +240,22 @@ void heed_host_check_range(heed_model *model, const void *data, int32_t type,
                            int32_t rank, const int64_t *sizes,
                            const int64_t *strides, int64_t low, int64_t high,
                            const char *tensor, const char *what);
+
+/* ---- states ---- */
+
+/** state[p_0, p_1, ..] = values[x] for all x of the values. p_k is x[axes[k]],
+ * or, of axes[k] = -1 - m, the position m: positions holds rank + 2 numbers for
+ * each, whether it is a number (1) or a tensor of i64 (0), that number or the
+ * tensor's address, and the tensor's strides along the axes of the values.
+ * Sizes and strides in elements. If the call fails later, what stood there
+ * before stands there again. HEED_UNWINDS with HEED_ERROR_RANGE where a
+ * position is outside, before anything is written. */
+void heed_host_update(heed_model *model, void *state, int64_t elementSize,
+                      int32_t stateRank, const int64_t *stateSizes,
+                      const int64_t *stateStrides, const void *values,
+                      int32_t rank, const int64_t *sizes,
+                      const int64_t *strides, const int64_t *axes,
+                      const int64_t *positions);
 
 /* ---- kernels ---- */
 

@@ -121,18 +121,27 @@ public:
   Constant *entry(DictionaryAttr info) {
     auto inputs = info.getAs<ArrayAttr>("inputs");
     auto outputs = info.getAs<ArrayAttr>("outputs");
-    auto tensors = [&](ArrayAttr list) {
-      SmallVector<Constant *> all;
-      for (mlir::Attribute one : list)
-        all.push_back(constant(tensor(cast<DictionaryAttr>(one))));
-      return array(all);
-    };
+    // The states that are replaced, and -1.
+    Constant *replaced = null();
+    if (auto list = info.getAs<DenseI64ArrayAttr>("replaced");
+        list && !list.empty()) {
+      SmallVector<int64_t> ended(list.asArrayRef());
+      ended.push_back(-1);
+      replaced = integers(ended);
+    }
     Constant *signature = record(
         {i64(sizeof(heed_signature)),
          text(info.getAs<StringAttr>("name").getValue()), i32(inputs.size()),
          i32(outputs.size()), tensors(inputs), tensors(outputs)});
     return record(
-        {signature, function(info, "shapes"), function(info, "run"), null()});
+        {signature, function(info, "shapes"), function(info, "run"), replaced});
+  }
+  /// Pointers to a heed_tensor_info each.
+  Constant *tensors(ArrayAttr list) {
+    SmallVector<Constant *> all;
+    for (mlir::Attribute one : list)
+      all.push_back(constant(tensor(cast<DictionaryAttr>(one))));
+    return array(all);
   }
 
 private:
@@ -176,6 +185,10 @@ void heed::addDescription(Module &module, DictionaryAttr description,
     entries.push_back(write.entry(cast<DictionaryAttr>(entry)));
   for (mlir::Attribute param : description.getAs<ArrayAttr>("params"))
     params.push_back(write.param(cast<DictionaryAttr>(param)));
+  // All entries have all states, in one order.
+  auto states = cast<DictionaryAttr>(
+                    description.getAs<ArrayAttr>("entries").getValue().front())
+                    .getAs<ArrayAttr>("states");
   auto kernels = description.getAs<ArrayAttr>("kernels");
   int64_t numKept = 0;
   if (auto kept = description.getAs<mlir::IntegerAttr>("kept"))
@@ -194,8 +207,9 @@ void heed::addDescription(Module &module, DictionaryAttr description,
        options.source.empty() ? write.null() : write.text(options.source),
        write.text(llvm::join(options.cpuFeatures, ",")), write.array(entries),
        write.array(params), write.i32(params.size()), write.i32(kernels.size()),
-       write.texts(kernels), write.i32(numKept), write.i32(0), init,
-       write.null(), write.array(variants), write.text(options.target)});
+       write.texts(kernels), write.i32(numKept), write.i32(states.size()), init,
+       write.tensors(states), write.array(variants),
+       write.text(options.target)});
   std::string name = heed::format(
       "{}_model", description.getAs<StringAttr>("prefix").getValue());
   auto *global =

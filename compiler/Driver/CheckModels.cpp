@@ -66,6 +66,21 @@ LogicalResult checkValue(func::FuncOp model, const Twine &what, Type type,
   return success();
 }
 
+/// A result that is a state belongs to an argument of its name and type.
+LogicalResult checkState(func::FuncOp model, unsigned result) {
+  for (unsigned k = 0; k < model.getNumArguments(); ++k)
+    if (model.getArgAttr(k, attn::kStateAttr) &&
+        model.getArgAttr(k, attn::kNameAttr) ==
+            model.getResultAttr(result, attn::kNameAttr) &&
+        getElementTypeOrSelf(model.getArgumentTypes()[k]) ==
+            getElementTypeOrSelf(model.getResultTypes()[result]))
+      return success();
+  return model.emitError() << "result " << result
+                           << ": expected an argument with '"
+                           << attn::kStateAttr
+                           << "' of the same name and element type";
+}
+
 } // namespace
 
 LogicalResult heed::checkModels(ModuleOp module) {
@@ -77,18 +92,23 @@ LogicalResult heed::checkModels(ModuleOp module) {
       continue;
     if (function.getNumResults() == 0)
       return function.emitError() << "a model has at least one result";
-    llvm::StringSet<> inputs, outputs;
+    llvm::StringSet<> inputs, outputs, states;
     for (unsigned k = 0; k < function.getNumArguments(); ++k)
       if (failed(checkValue(function, format("argument {}", k),
                             function.getArgumentTypes()[k],
                             /*mayBeScalar=*/true, function.getArgAttrDict(k),
                             inputs)))
         return failure();
-    for (unsigned k = 0; k < function.getNumResults(); ++k)
+    for (unsigned k = 0; k < function.getNumResults(); ++k) {
+      // A state and a result may have one name.
+      bool isState = bool(function.getResultAttr(k, attn::kStateAttr));
       if (failed(checkValue(
               function, format("result {}", k), function.getResultTypes()[k],
-              /*mayBeScalar=*/false, function.getResultAttrDict(k), outputs)))
+              /*mayBeScalar=*/false, function.getResultAttrDict(k),
+              isState ? states : outputs)) ||
+          (isState && failed(checkState(function, k))))
         return failure();
+    }
   }
   return success();
 }

@@ -71,6 +71,50 @@ struct RequireInRangeInterface
   }
 };
 
+/// In place: the result is the state's buffer.
+struct UpdateStateInterface
+    : BufferizableOpInterface::ExternalModel<UpdateStateInterface,
+                                             UpdateStateOp> {
+  static bool isState(Operation *op, OpOperand &operand) {
+    return &operand == &cast<UpdateStateOp>(op).getStateMutable();
+  }
+  bool bufferizesToMemoryRead(Operation *, OpOperand &,
+                              const AnalysisState &) const {
+    return true; // of the state, what stays
+  }
+  bool bufferizesToMemoryWrite(Operation *op, OpOperand &operand,
+                               const AnalysisState &) const {
+    return isState(op, operand);
+  }
+  AliasingValueList getAliasingValues(Operation *op, OpOperand &operand,
+                                      const AnalysisState &) const {
+    if (!isState(op, operand))
+      return {};
+    return {{op->getResult(0), BufferRelation::Equivalent}};
+  }
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options,
+                          BufferizationState &state) const {
+    auto update = cast<UpdateStateOp>(op);
+    SmallVector<Value> buffers;
+    for (Value operand : op->getOperands()) {
+      if (!isa<TensorType>(operand.getType())) {
+        buffers.push_back(operand);
+        continue;
+      }
+      FailureOr<Value> buffer = getBuffer(rewriter, operand, options, state);
+      if (failed(buffer))
+        return failure();
+      buffers.push_back(*buffer);
+    }
+    WriteStateOp::create(rewriter, op->getLoc(), buffers[0], buffers[1],
+                         ValueRange(buffers).drop_front(2), update.getAxes(),
+                         update.getMaps());
+    replaceOpWithBufferizedValues(rewriter, op, buffers[1]);
+    return success();
+  }
+};
+
 } // namespace
 
 void registerBufferization(DialectRegistry &registry) {
@@ -78,6 +122,7 @@ void registerBufferization(DialectRegistry &registry) {
     ParamOp::attachInterface<WeightInterface<ParamOp>>(*context);
     KeptOp::attachInterface<WeightInterface<KeptOp>>(*context);
     RequireInRangeOp::attachInterface<RequireInRangeInterface>(*context);
+    UpdateStateOp::attachInterface<UpdateStateInterface>(*context);
   });
 }
 

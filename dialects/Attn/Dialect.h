@@ -38,6 +38,9 @@ struct KeptResource : mlir::SideEffects::Resource::Base<KeptResource> {
 
 /// Names of discardable attributes (docs/ir.md).
 inline constexpr llvm::StringLiteral kModelAttr = "attn.model";
+/// On an argument and a result of the same name: what a state is before a call
+/// and after it.
+inline constexpr llvm::StringLiteral kStateAttr = "attn.state";
 inline constexpr llvm::StringLiteral kKernelAttr = "attn.kernel";
 /// On the function that runs once when a model is opened.
 inline constexpr llvm::StringLiteral kInitAttr = "attn.init";

@@ -455,5 +455,6 @@ def Attn_FinishOp : Attn_Op<"finish", [Pure, AttrSizedOperandSegments, Aggregate
 }
 
 include "dialects/Attn/RecurrenceOps.td"
+include "dialects/Attn/StateOps.td"
 
 #endif

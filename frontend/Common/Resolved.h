@@ -329,6 +329,21 @@ struct WriteRow {
   Range place;
 };
 
+/// `from` with `values` at places that are distinct and lie in it. An axis has
+/// the number of an index of the values, or that of a position, counted back
+/// from -1: a size, or a tensor of i64 over some of the indices.
+struct UpdateState {
+  struct Position {
+    const Tensor *tensor = nullptr; ///< null: `size`
+    SmallVector<unsigned, 2> indices;
+    SizeUse size;
+  };
+  const Tensor *from = nullptr, *values = nullptr, *to = nullptr;
+  SmallVector<int64_t, 6> axes;
+  std::vector<Position> positions;
+  Range place;
+};
+
 /// A recurrence. Its states: what they are before the first step, in a step,
 /// after it, and after the last one. Each step leaves rows, which `stacks`
 /// hold.
@@ -351,7 +366,7 @@ struct Scan {
 struct Step : std::variant<Elementwise, Reduction, Extreme, Softmax, Collapse,
                            Expand, Zeros, TableData, Evaluate, BindAtom,
                            Require, RequireInRange, Parameter, RolledFor,
-                           ReadRow, WriteRow, Scan> {
+                           ReadRow, WriteRow, UpdateState, Scan> {
   using variant::variant;
 };
 
@@ -369,6 +384,7 @@ struct ModelInput {
       defaultValue; ///< a scalar's
   const Tensor *tensor = nullptr;
   Range place;
+  bool isState = false; ///< it lives from call to call
 };
 struct ModelOutput {
   std::string name;
@@ -376,6 +392,7 @@ struct ModelOutput {
   std::vector<std::string> dimNames;
   Ty elem = Ty::F32;
   Shape shape;
+  bool isState = false; ///< what the state of this name is after the call
 };
 
 /// What one call computes. A model without entries is one, of its name.

@@ -58,6 +58,8 @@ void Emitter::signature(func::FuncOp func) {
     func.setArgAttr(number, attn::kNameAttr, builder.getStringAttr(input.name));
     if (input.isTensor)
       func.setArgAttr(number, attn::kDimsAttr, strings(input.dimNames));
+    if (input.isState)
+      func.setArgAttr(number, attn::kStateAttr, builder.getUnitAttr());
     if (input.defaultValue)
       func.setArgAttr(
           number, attn::kDefaultAttr,
@@ -77,13 +79,14 @@ void Emitter::outputs(func::FuncOp func) {
   func::ReturnOp::create(builder, loc(entry.place), values);
   func.setFunctionType(
       builder.getFunctionType(func.getFunctionType().getInputs(), types));
-  for (auto [k, output] : llvm::enumerate(entry.outputs))
-    func.setResultAttrs(
-        k,
-        builder.getDictionaryAttr(
-            {builder.getNamedAttr(attn::kNameAttr,
-                                  builder.getStringAttr(output.name)),
-             builder.getNamedAttr(attn::kDimsAttr, strings(output.dimNames))}));
+  for (auto [k, output] : llvm::enumerate(entry.outputs)) {
+    NamedAttrList about;
+    about.set(attn::kNameAttr, builder.getStringAttr(output.name));
+    about.set(attn::kDimsAttr, strings(output.dimNames));
+    if (output.isState)
+      about.set(attn::kStateAttr, builder.getUnitAttr());
+    func.setResultAttrs(k, about.getDictionary(builder.getContext()));
+  }
 }
 
 func::FuncOp Emitter::run(ModuleOp module) {

@@ -77,6 +77,7 @@ private:
   void emit(const RolledFor &step);
   void emit(const ReadRow &step);
   void emit(const WriteRow &step);
+  void emit(const UpdateState &step);
   void emit(const Scan &step);
   Value value(const Tensor *tensor) const { return tensors.at(tensor); }
 

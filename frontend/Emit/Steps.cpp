@@ -216,6 +216,25 @@ void Emitter::emit(const WriteRow &step) {
       attn::writeRow(builder, loc(step.place), row, value(step.from), place);
 }
 
+void Emitter::emit(const UpdateState &step) {
+  Value values = value(step.values), state = value(step.from);
+  int64_t rank = cast<RankedTensorType>(values.getType()).getRank();
+  SmallVector<Value> positions;
+  SmallVector<AffineMap> maps;
+  for (const UpdateState::Position &position : step.positions) {
+    SmallVector<AffineExpr> dims;
+    for (unsigned index : position.indices)
+      dims.push_back(builder.getAffineDimExpr(index));
+    maps.push_back(AffineMap::get(rank, 0, dims, builder.getContext()));
+    positions.push_back(position.tensor ? value(position.tensor)
+                                        : emit(position.size, step.place));
+  }
+  tensors[step.to] = attn::UpdateStateOp::create(
+      builder, loc(step.place), values, state, positions,
+      builder.getDenseI64ArrayAttr(step.axes),
+      builder.getAffineMapArrayAttr(maps));
+}
+
 void Emitter::emit(const Scan &step) {
   Location at = loc(step.place);
   Value from = emit(step.lo, step.place), to = emit(step.hi, step.place);

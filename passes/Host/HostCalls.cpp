@@ -195,6 +195,41 @@ private:
           toI64(b, loc, op.getHi()), nameText, text(b, loc, op.getWhat())});
   }
 
+  /// Each position as the number of its tensor's first element (or itself), and
+  /// its strides along the axes of the values.
+  void lowerWriteState(OpBuilder &b, attn::WriteStateOp op) {
+    Location loc = op.getLoc();
+    Strided state = decompose(b, loc, op.getState()),
+            values = decompose(b, loc, op.getValues());
+    SmallVector<Value> axes, positions;
+    for (int64_t axis : op.getAxes())
+      axes.push_back(i64(b, loc, axis));
+    for (auto [position, attr] : llvm::zip(op.getPositions(), op.getMaps())) {
+      SmallVector<Value> strides(values.sizes.size(), i64(b, loc, 0));
+      bool isNumber = position.getType().isIndex();
+      positions.push_back(i64(b, loc, isNumber));
+      if (isNumber) {
+        positions.push_back(toI64(b, loc, position));
+      } else {
+        Strided data = decompose(b, loc, position);
+        positions.push_back(LLVM::PtrToIntOp::create(
+            b, loc, TypeRange{b.getI64Type()}, ValueRange{data.data}));
+        AffineMap map = cast<AffineMapAttr>(attr).getValue();
+        for (auto [expr, stride] : llvm::zip(map.getResults(), data.strides))
+          strides[cast<AffineDimExpr>(expr).getPosition()] = stride;
+      }
+      llvm::append_range(positions, strides);
+    }
+    Type element = cast<MemRefType>(op.getState().getType()).getElementType();
+    call(b, loc, "heed_host_update", Type(),
+         {handle(op), state.data, i64(b, loc, elementBytes(element)),
+          i32(b, loc, state.sizes.size()), i64Array(b, op, state.sizes),
+          i64Array(b, op, state.strides), values.data,
+          i32(b, loc, values.sizes.size()), i64Array(b, op, values.sizes),
+          i64Array(b, op, values.strides), i64Array(b, op, axes),
+          i64Array(b, op, positions)});
+  }
+
   LogicalResult lowerAlloc(OpBuilder &b, memref::AllocOp op) {
     Location loc = op.getLoc();
     MemRefType type = op.getType();
@@ -415,6 +450,8 @@ FailureOr<bool> HostCalls::lower(Operation *op, HostParams &params) {
     ok = lowerRequire(b, require);
   else if (auto check = dyn_cast<attn::RequireInRangeOp>(op))
     lowerRequireInRange(b, check);
+  else if (auto write = dyn_cast<attn::WriteStateOp>(op))
+    lowerWriteState(b, write);
   else if (auto call = dyn_cast<halide::CallOp>(op))
     ok = lowerKernelCall(b, call);
   else if (auto alloc = dyn_cast<memref::AllocOp>(op))

@@ -22,10 +22,10 @@ static LogicalResult checkOp(Operation *op) {
     for (Block &block : region)
       if (llvm::any_of(block.getArgumentTypes(), isTensor))
         return op->emitOpError("carries tensors after bufferisation (host.c1)");
-  if (!isNamed(op,
-               {"func.", "scf.", "arith.", "math.", "memref.", "cf.", "linalg.",
-                "affine.", "attn.param", "attn.kept", "attn.slot",
-                "attn.require", "attn.require_in_range", "halide.call"}))
+  if (!isNamed(op, {"func.", "scf.", "arith.", "math.", "memref.", "cf.",
+                    "linalg.", "affine.", "attn.param", "attn.kept",
+                    "attn.slot", "attn.require", "attn.require_in_range",
+                    "attn.write_state", "halide.call"}))
     return op->emitOpError("has no lowering to LLVM in host code (host.c2)");
   return success();
 }

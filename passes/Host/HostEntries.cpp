@@ -128,7 +128,7 @@ func::FuncOp makeAsk(HostBuilder &host, func::FuncOp model, func::FuncOp shapes,
   auto extents = func::CallOp::create(b, loc, shapes, arguments);
   unsigned next = 0, number = 0;
   for (unsigned k = 1; k < model.getNumArguments(); ++k) {
-    if (!isResult(model, k))
+    if (!isResult(model, k) || model.getArgAttr(k, attn::kStateAttr))
       continue;
     auto result = cast<MemRefType>(model.getArgumentTypes()[k]);
     Value buffer = host.at(b, loc, ask.getArgument(2), kBufferBytes * number++);
@@ -158,9 +158,25 @@ FailureOr<Attribute> makeEntry(HostBuilder &host, func::FuncOp model,
     return model.emitError("expected '@")
            << model.getName() << ".shapes', which attn-form-entries makes";
   model.setPrivate();
-  SmallVector<Attribute> inputs, outputs;
+  // States stand behind the inputs; those that get memory of their own behind
+  // the outputs.
+  SmallVector<Attribute> inputs, outputs, states;
+  SmallVector<int64_t> replaced;
   for (unsigned k = 1; k < model.getNumArguments(); ++k) {
-    SmallVector<Attribute> &list = isResult(model, k) ? outputs : inputs;
+    bool isState = bool(model.getArgAttr(k, attn::kStateAttr));
+    if (isState && isResult(model, k)) {
+      Attribute name = model.getArgAttr(k, attn::kNameAttr);
+      replaced.push_back(llvm::find_if(states,
+                                       [&](Attribute state) {
+                                         return cast<DictionaryAttr>(state).get(
+                                                    "name") == name;
+                                       }) -
+                         states.begin());
+      continue;
+    }
+    SmallVector<Attribute> &list = isState              ? states
+                                   : isResult(model, k) ? outputs
+                                                        : inputs;
     list.push_back(describe(model, k, list.size()));
   }
   std::string base = heed::format("{}.{}", prefix, model.getName());
@@ -171,6 +187,8 @@ FailureOr<Attribute> makeEntry(HostBuilder &host, func::FuncOp model,
   entry.set("name", model.getNameAttr());
   entry.set("inputs", b.getArrayAttr(inputs));
   entry.set("outputs", b.getArrayAttr(outputs));
+  entry.set("states", b.getArrayAttr(states));
+  entry.set("replaced", b.getDenseI64ArrayAttr(replaced));
   entry.set("run", FlatSymbolRefAttr::get(run.getNameAttr()));
   entry.set("shapes", FlatSymbolRefAttr::get(ask.getNameAttr()));
   // What they said stands in the description now; LLVM has no such names.

@@ -234,12 +234,39 @@ void materialize(Value value, Value memory, Operation *exit) {
       /*restrict=*/true, /*writable=*/true);
 }
 
-/// The extents of all results, in the order of their axes.
+/// Is \p value the state \p old with updates alone, also in loops? Then it lies
+/// where that does.
+bool isUpdated(Value value, Value old) {
+  if (value == old)
+    return true;
+  if (auto update = value.getDefiningOp<heed::attn::UpdateStateOp>())
+    return isUpdated(update.getState(), old);
+  auto loop = value.getDefiningOp<scf::ForOp>();
+  if (!loop)
+    return false;
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  return isUpdated(loop.getInitArgs()[number], old) &&
+         isUpdated(loop.getYieldedValues()[number],
+                   loop.getRegionIterArg(number));
+}
+
+/// The argument of the state of that name.
+unsigned stateOf(func::FuncOp model, Attribute name) {
+  unsigned k = 0;
+  while (!model.getArgAttr(k, heed::attn::kStateAttr) ||
+         model.getArgAttr(k, heed::attn::kNameAttr) != name)
+    ++k;
+  return k;
+}
+
+/// The extents of all results but states, in the order of their axes.
 FailureOr<SmallVector<Value>> extentsOfResults(func::FuncOp model) {
   Operation *exit = model.getBody().front().getTerminator();
   OpBuilder inModel(exit);
   SmallVector<Value> extents;
-  for (Value result : exit->getOperands()) {
+  for (auto [k, result] : llvm::enumerate(exit->getOperands())) {
+    if (model.getResultAttr(k, heed::attn::kStateAttr))
+      continue; // it keeps its shape
     auto type = dyn_cast<RankedTensorType>(result.getType());
     if (!type)
       return model.emitError("a model's results are ranked tensors");
@@ -360,6 +387,36 @@ struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
     return success();
   }
 
+  /// Makes the state that result \p k is memory that the call changes, if it is
+  /// updated alone. Otherwise what it is after the call has memory of its own.
+  bool updateInPlace(func::FuncOp model, unsigned k) {
+    Operation *exit = model.getBody().front().getTerminator();
+    unsigned state =
+        stateOf(model, model.getResultAttr(k, heed::attn::kNameAttr));
+    Value argument = model.getArgument(state);
+    if (!isUpdated(exit->getOperand(k), argument))
+      return false;
+    auto type = cast<RankedTensorType>(argument.getType());
+    auto memory = MemRefType::get(type.getShape(), type.getElementType());
+    OpBuilder builder(&model.getBody().front(),
+                      model.getBody().front().begin());
+    auto tensor = bufferization::ToTensorOp::create(
+        builder, model.getLoc(), type, argument, /*restrict=*/true,
+        /*writable=*/true);
+    argument.replaceAllUsesExcept(tensor, tensor);
+    argument.setType(memory);
+    SmallVector<Type> inputs(model.getArgumentTypes());
+    inputs[state] = memory;
+    model.setFunctionType(
+        builder.getFunctionType(inputs, model.getFunctionType().getResults()));
+    model.removeArgAttr(state, "bufferization.writable");
+    builder.setInsertionPoint(exit);
+    bufferization::MaterializeInDestinationOp::create(
+        builder, exit->getLoc(), TypeRange{}, exit->getOperand(k), argument,
+        /*restrict=*/true, /*writable=*/true);
+    return true;
+  }
+
   /// Results become memref arguments at the end, borrowed from the caller.
   LogicalResult passDestinations(func::FuncOp model) {
     Operation *exit = model.getBody().front().getTerminator();
@@ -370,6 +427,9 @@ struct FormEntries : heed::impl::AttnFormEntriesBase<FormEntries> {
                          builder.getBoolAttr(false));
     unsigned numResults = exit->getNumOperands();
     for (unsigned k = 0; k < numResults; ++k) {
+      if (model.getResultAttr(k, heed::attn::kStateAttr) &&
+          updateInPlace(model, k))
+        continue;
       auto type = cast<RankedTensorType>(exit->getOperand(k).getType());
       DictionaryAttr attributes = model.getResultAttrDict(k);
       unsigned index = model.getNumArguments();

@@ -74,16 +74,17 @@ struct VerifyFrontEnd : heed::impl::AttnVerifyFrontEndBase<VerifyFrontEnd> {
 
 private:
   LogicalResult checkModel(func::FuncOp model) {
-    llvm::StringSet<> arguments, results;
+    llvm::StringSet<> arguments, results, states;
     for (unsigned k = 0; k < model.getNumArguments(); ++k)
       if (failed(checkSignature(model, format("argument {}", k),
                                 model.getArgument(k).getType(),
                                 model.getArgAttrDict(k), false, arguments)))
         return failure();
     for (unsigned k = 0; k < model.getNumResults(); ++k)
-      if (failed(checkSignature(model, format("result {}", k),
-                                model.getResultTypes()[k],
-                                model.getResultAttrDict(k), true, results)))
+      if (failed(checkSignature(
+              model, format("result {}", k), model.getResultTypes()[k],
+              model.getResultAttrDict(k), true,
+              model.getResultAttr(k, attn::kStateAttr) ? states : results)))
         return failure();
     dims.clear();
     mathematics = nullptr;
@@ -116,7 +117,8 @@ private:
                       "attn.log_softmax",
                       "attn.yield",
                       "attn.scan",
-                      "attn.step"}))
+                      "attn.step",
+                      "attn.update_state"}))
       return op->emitOpError("is no op that a front end makes (front.c4)");
     if (auto dim = dyn_cast<tensor::DimOp>(op))
       if (failed(checkDim(dim)))

@@ -79,7 +79,7 @@ private:
              << ", expected tensors (kernels.c1)";
     return checkEach(kernel, [](Operation *op) -> LogicalResult {
       if (isNamed(op, {"attn.param", "attn.require", "attn.require_in_range",
-                       "func.call"}))
+                       "attn.update_state", "func.call"}))
         return op->emitOpError("stands in a kernel, where only host code may "
                                "use it (kernels.c2)");
       if (auto attention = dyn_cast<attn::AttentionOp>(op);

@@ -53,6 +53,10 @@ class MemoryUse(Sized):
     _fields_ = [("size", C.c_size_t), ("weights", C.c_int64), ("copies", C.c_int64), ("buffers", C.c_int64)]
 
 
+class Dim(C.Structure):
+    _fields_ = [("name", C.c_char_p), ("extent", C.c_int64)]
+
+
 # Result, arguments.
 FUNCTIONS = {
     "heed_status_name": (C.c_char_p, [C.c_int]),
@@ -64,7 +68,18 @@ FUNCTIONS = {
     "heed_num_entries": (C.c_size_t, [C.c_void_p]),
     "heed_entry_signature": (C.POINTER(Signature), [C.c_void_p, C.c_size_t]),
     "heed_model_name": (C.c_char_p, [C.c_void_p]),
-    "heed_output_shapes": (C.c_int, [C.c_void_p, C.c_char_p, C.POINTER(Buffer), C.c_size_t, C.POINTER(Buffer), C.c_size_t]),
+    "heed_output_shapes_in": (C.c_int, [C.c_void_p, C.c_char_p, C.POINTER(Buffer), C.c_size_t, C.POINTER(Buffer), C.c_size_t, C.c_void_p]),
+    "heed_num_states": (C.c_size_t, [C.c_void_p]),
+    "heed_state_info": (C.POINTER(TensorInfo), [C.c_void_p, C.c_size_t]),
+    "heed_state_open": (C.c_int, [C.c_void_p, C.POINTER(Dim), C.c_size_t, C.POINTER(C.c_void_p)]),
+    "heed_state_close": (None, [C.c_void_p]),
+    "heed_state_reset": (C.c_int, [C.c_void_p]),
+    "heed_state_copy": (C.c_int, [C.c_void_p, C.c_void_p]),
+    "heed_state_get": (C.c_int, [C.c_void_p, C.c_char_p, C.POINTER(Buffer)]),
+    "heed_state_set": (C.c_int, [C.c_void_p, C.c_char_p, C.POINTER(Buffer)]),
+    "heed_state_permute": (C.c_int, [C.c_void_p, C.c_char_p, C.POINTER(C.c_int64), C.c_size_t]),
+    "heed_state_bytes": (C.c_int64, [C.c_void_p]),
+    "heed_state_last_error": (C.c_char_p, [C.c_void_p]),
     "heed_run": (C.c_int, [C.c_void_p, C.c_char_p, C.POINTER(Buffer), C.c_size_t, C.POINTER(Buffer), C.c_size_t, C.c_void_p]),
     "heed_last_error": (C.c_char_p, [C.c_void_p]),
     "heed_target": (C.c_char_p, [C.c_void_p]),

@@ -9,6 +9,7 @@ import weakref
 from heed import abi
 from heed.arrays import from_dlpack, from_numpy, new_result, result_view, view_of
 from heed.errors import BY_STATUS, RunError
+from heed.state import State
 
 import numpy as np
 
@@ -62,6 +63,8 @@ class Library:
         entries = [self.c.heed_entry_signature(self.desc, k).contents for k in range(self.c.heed_num_entries(self.desc))]
         self.entries = {one.entry.decode(): ([self._tensor(one.inputs[k].contents) for k in range(one.numInputs)],
                                              [self._tensor(one.outputs[k].contents) for k in range(one.numOutputs)]) for one in entries}
+
+        self.states = [self._tensor(self.c.heed_state_info(self.desc, k).contents) for k in range(self.c.heed_num_states(self.desc))]
 
     @staticmethod
     def _tensor(info):
@@ -134,8 +137,8 @@ class Call:
     """A model with its arrays: what it is called with each time. Calling it runs the model on what the arrays hold then and returns
     the results, the same arrays each time. One thread at a time calls it."""
 
-    def __init__(self, model, entry, inputs, out, handles=None):
-        self.model, self._handles = model, handles
+    def __init__(self, model, entry, inputs, out, handles=None, state=None):
+        self.model, self._handles, self.state = model, handles, state
         ins, outs = model._library.entries[entry]
         self._keep = []
         self._in = (abi.Buffer * max(len(ins), 1))()
@@ -146,8 +149,9 @@ class Call:
             buffer.size = C.sizeof(abi.Buffer)
         name = entry.encode()
         self._run, c = model._library.run, model._library.c
-        self._arguments = (C.c_char_p(name), self._in, C.c_size_t(len(ins)), self._out, C.c_size_t(len(outs)), None)
-        self._with_handle(lambda handle: c.heed_output_shapes(handle, name, self._in, len(ins), self._out, len(outs)))
+        options = C.byref(state.call) if state else None
+        self._arguments = (C.c_char_p(name), self._in, C.c_size_t(len(ins)), self._out, C.c_size_t(len(outs)), options)
+        self._with_handle(lambda handle: c.heed_output_shapes_in(handle, name, self._in, len(ins), self._out, len(outs), options))
         arrays = []
         for k, (buffer, tensor) in enumerate(zip(self._out, outs)):
             given, what = out.get(tensor.name), f"result '{tensor.name}'"
@@ -224,8 +228,8 @@ class Model:
         own = type(library.name, (cls,), {"__doc__": describe(library, about), "__module__": "heed"})
         model = own(library, compilation, files, arrays, **options)
 
-        def call(self, *args, out=None, **inputs):
-            return self.bind(*args, out=out, **inputs)()
+        def call(self, *args, out=None, state=None, **inputs):
+            return self.bind(*args, out=out, state=state, **inputs)()
 
         call.__doc__ = "Runs the model and returns its result, or several as a named tuple."
         call.__signature__ = model.signature(with_self=True)
@@ -282,6 +286,8 @@ class Model:
             annotation = Annotation(text_of(tensor._replace(default=MISSING)))
             parameters.append(kinds(tensor.argument, kind, default=tensor.default, annotation=annotation))
         parameters.append(kinds("out", kinds.KEYWORD_ONLY, default=None))
+        if self._library.states:
+            parameters.append(kinds("state", kinds.KEYWORD_ONLY, default=None))
         returns = [text_of(tensor) for tensor in outs]
         return inspect.Signature(parameters, return_annotation=Annotation(", ".join(returns)))
 
@@ -290,23 +296,27 @@ class Model:
         if entry not in self._library.entries:
             raise KeyError(f"no entry '{entry}', expected one of {', '.join(self._library.entries)}")
 
-        def run(*args, out=None, **inputs):
-            return self.bind(*args, out=out, entry=entry, **inputs)()
+        def run(*args, out=None, state=None, **inputs):
+            return self.bind(*args, out=out, entry=entry, state=state, **inputs)()
 
         run.__name__, run.__signature__ = entry, self.signature(entry)
         return run
 
-    def __call__(self, *args, out=None, **inputs):
-        return self.bind(*args, out=out, **inputs)()
+    def __call__(self, *args, out=None, state=None, **inputs):
+        return self.bind(*args, out=out, state=state, **inputs)()
+
+    def state(self, **dims):
+        """A State with these extents of the dims that states have and nothing else binds: all zero."""
+        return State(self, dims)
 
     def __repr__(self):
         return f"<heed model {self.name}{self.__signature__}>"
 
-    def bind(self, *args, out=None, entry=None, **inputs):
+    def bind(self, *args, out=None, entry=None, state=None, **inputs):
         """A Call: the arrays are looked at once, and every call reads what they hold then."""
-        return self._bind(args, inputs, out, entry)
+        return self._bind(args, inputs, out, entry, state=state)
 
-    def _bind(self, args, inputs, out, entry, handles=None):
+    def _bind(self, args, inputs, out, entry, handles=None, state=None):
         entry = entry or self._entry
         ins, outs = self._library.entries[entry]
         arrays = [tensor for tensor in ins if not tensor.is_scalar]
@@ -323,7 +333,7 @@ class Model:
         missing = [tensor.argument for tensor in ins if tensor.name not in given and tensor.default is MISSING]
         if missing:
             raise TypeError(f"{entry}() needs {', '.join(missing)}")
-        return Call(self, entry, given, by_name(out, outs, entry), handles)
+        return Call(self, entry, given, by_name(out, outs, entry), handles, state)
 
     def explain(self, form="summary"):
         """What heedc says of the model: how each attention is computed, what it stores and costs, and why it is no better. `form`:

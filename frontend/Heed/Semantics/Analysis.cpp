@@ -91,8 +91,6 @@ static bool checkEntries(const ast::ModelDecl &decl, Diagnostics &diags) {
     ok = false;
     return diags.error(place, message);
   };
-  if (!decl.states.empty())
-    fail(decl.states.front().name.range, "'state' is not supported yet");
   if (decl.entries.empty() && !decl.hasSignature)
     fail(decl.name.range, format("model '{}' has neither inputs nor an 'entry'",
                                  decl.name.text));
@@ -104,6 +102,27 @@ static bool checkEntries(const ast::ModelDecl &decl, Diagnostics &diags) {
            format("two entries are called '{}'", entry.name.text))
           .note(first->second, "first here");
   }
+  for (const ast::StateDecl &state : decl.states) {
+    auto also = [&](ArrayRef<ast::Argument> args) {
+      for (const ast::Argument &arg : args)
+        if (arg.name.text == state.name.text)
+          fail(arg.name.range,
+               format("'{}' is a state of the model", arg.name.text))
+              .note(state.name.range, "declared here");
+    };
+    also(decl.args);
+    for (const ast::EntryDecl &entry : decl.entries)
+      also(entry.args);
+    for (const ast::StateDecl &other : decl.states)
+      if (&other < &state && other.name.text == state.name.text)
+        fail(state.name.range,
+             format("two states are called '{}'", state.name.text))
+            .note(other.name.range, "first here");
+  }
+  if (!decl.states.empty() && decl.entries.empty())
+    fail(decl.states.front().name.range,
+         "a state lives from call to call of the entries of a model: expected "
+         "an 'entry'");
   for (const ast::Argument &arg : decl.args)
     if (!decl.entries.empty() && arg.type)
       fail(arg.name.range,
@@ -128,6 +147,11 @@ bool Analysis::run(const ast::ModelDecl &decl, const ast::EntryDecl *own) {
   if (own)
     for (const ast::Argument &arg : own->args)
       args.push_back(&arg);
+  for (const ast::StateDecl &state : decl.states)
+    states.push_back({state.name, state.type, nullptr, false});
+  for (const ast::Argument &state : states)
+    args.push_back(&state);
+  stateEnv = frame.env.get();
   bool ok =
       bindSignature(decl, args, frame.env) && execute(decl.body.stmts, frame);
   if (ok && own) {
@@ -137,7 +161,7 @@ bool Analysis::run(const ast::ModelDecl &decl, const ast::EntryDecl *own) {
     ok = ok && execute(own->body.stmts, frame);
   }
   ok = ok && finish(name, own, frame) &&
-       (!own || checkResults(own->results, frame.env));
+       (!own || checkResults(own->results, frame.env)) && finishStates(frame);
   assert((ok || diags.hasErrors()) && "failed without a word");
   return ok;
 }

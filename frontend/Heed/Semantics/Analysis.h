@@ -122,8 +122,14 @@ private:
   bool executeScan(const ast::ScanStmt &stmt, Frame &frame);
   std::optional<TensorVal> startOf(const ast::Carried &state,
                                    const EnvPtr &env);
-  bool afterStep(const ast::Carried &state, const TensorVal &start,
-                 const Binding &now, Scan &step);
+  /// Does a state of type `to` take values of type `from` as they are, or
+  /// rounded? What makes an integer of a real, or a number of a truth, says so.
+  static bool takes(Ty to, Ty from) {
+    return (from == Ty::Bool) == (to == Ty::Bool) &&
+           (isReal(to) || !isReal(from));
+  }
+  const Tensor *afterStep(const ast::Name &state, const TensorVal &start,
+                          const Binding &now, StringRef when);
   void stackRows(const OpenScan &scan, const Env &env, Scan &step,
                  std::map<std::string, Binding> &stacks);
   bool isStep(const Size &size);
@@ -140,6 +146,24 @@ private:
                                      llvm::SmallVectorImpl<Item> &items);
   bool takeRow(const ast::ReadExpr &expr, const Scope &scope, Equation &eq,
                llvm::SmallVectorImpl<Item> &items, TensorVal &tensor);
+
+  //===--- States.cpp -----------------------------------------------------===//
+  struct UpdatePlace;
+  bool isModelState(StringRef name, const Env &env);
+  bool addIndices(const ast::Expr &expr, Scope &scope, Equation &eq,
+                  llvm::SmallVectorImpl<Idx *> &indices);
+  bool isInjective(const ast::Expr &expr, const Idx *idx, const Scope &scope,
+                   Equation &eq);
+  bool checkDistinct(const ast::Left &left, ArrayRef<UpdatePlace> places,
+                     ArrayRef<Idx *> indices, const Scope &scope, Equation &eq);
+  bool positionTensor(const UpdatePlace &at, const Scope &scope, Equation &eq,
+                      ArrayRef<Idx *> indices, UpdateState &step);
+  bool placesOf(const ast::Left &left, const Shape &shape, Scope &scope,
+                Equation &eq, std::vector<UpdatePlace> &places,
+                llvm::SmallVectorImpl<Idx *> &indices);
+  bool executeUpdate(const ast::Left &left, const ast::Expr &right,
+                     Frame &frame, Binding &result);
+  bool finishStates(Frame &frame);
 
   //===--- Equations.cpp --------------------------------------------------===//
   bool lowerWhole(const ast::Expr &right, const Scope &scope, Equation *outer,
@@ -164,6 +188,8 @@ private:
   struct LeftAxis;
   bool executeEquation(const ast::Left &left, const ast::Expr &right,
                        Frame &frame, Binding &result);
+  bool isPosition(const ast::LeftIndex &item, const Env &env);
+  bool hasPositions(const ast::Left &left, const EnvPtr &env);
   Idx *leftIndex(StringRef name, Range place, const ast::Expr *extent,
                  Scope &scope, Equation &eq);
   bool leftDots(const ast::LeftIndex &item, Scope &scope, Equation &eq,
@@ -179,6 +205,8 @@ private:
   bool executeRow(const ast::Left &left, const ast::Expr &right,
                   ArrayRef<LeftAxis> axes, Target target, Scope &scope,
                   Equation &eq, Binding &result);
+  std::optional<TensorVal> rightSide(const ast::Expr &right, Scope &scope,
+                                     Equation &eq, ArrayRef<Idx *> indices);
   std::optional<Size> mergedExtent(const LeftAxis &axis, const EnvPtr &env);
   bool mergeAxes(const ast::Left &left, ArrayRef<LeftAxis> axes,
                  const EnvPtr &env, TensorVal &tensor);
@@ -486,6 +514,11 @@ private:
   bool tooManyCopies = false; ///< that was said: the rest need not be looked at
   unsigned depth = 0; ///< of the expression, calls included, that infer() is in
   std::set<std::string> &usedSettings; ///< of all entries
+  std::vector<ast::Argument> states;   ///< of the model
+  const Env *stateEnv = nullptr;       ///< where their names are theirs
+  Steps checks; ///< of positions, to be done before a state changes
+  std::optional<size_t> firstUpdate; ///< the step of the entry that does it
+  std::deque<ast::NameExpr> plainPositions; ///< names that a left side has
   /// Extents that --weights gives to dims of the signature.
   llvm::StringMap<int64_t> dimsOfWeights;
   std::vector<RolledLoop> loops; ///< those around, from the outermost in

@@ -27,8 +27,7 @@ bool Analysis::radix(const Expr &expr, const EnvPtr &env,
   const Expr &e = inParens(expr);
   if (auto *name = dyn_cast<NameExpr>(&e)) {
     auto known = lookup(*env, name->name);
-    if (known &&
-        (known->kind == Binding::Int || known->kind == Binding::Scalar))
+    if (known && known->isOneNumber())
       return false;
     digits.push_back({name, by});
     return true;
@@ -49,6 +48,23 @@ bool Analysis::radix(const Expr &expr, const EnvPtr &env,
     return false;
   digits.append(left ? a : b);
   return true;
+}
+
+/// A name that is a number, and no index.
+bool Analysis::isPosition(const LeftIndex &item, const Env &env) {
+  auto known = lookup(env, item.name.text);
+  return !item.extent && known && known->isOneNumber();
+}
+
+/// Does the left side say where, and not all of it?
+bool Analysis::hasPositions(const Left &left, const EnvPtr &env) {
+  return llvm::any_of(left.indices, [&](const LeftIndex &item) {
+    SmallVector<Digit> digits;
+    return item.kind == LeftIndex::Plain ? isPosition(item, *env)
+           : item.kind == LeftIndex::Affine
+               ? !radix(*item.expr, env, {}, digits)
+               : false;
+  });
 }
 
 /// An axis of a left side: a fixed position of a collection, a position of a
@@ -241,6 +257,17 @@ std::optional<TensorVal> Analysis::rightSide(const Expr &right, Scope &scope,
   return lowerRight(right, scope, eq, indices);
 }
 
+std::optional<TensorVal> Analysis::rightSide(const Expr &right, Scope &scope,
+                                             Equation &eq,
+                                             ArrayRef<Idx *> indices) {
+  std::vector<LeftAxis> axes(indices.size());
+  for (auto [axis, idx] : llvm::zip(axes, indices)) {
+    axis.indices.push_back(idx);
+    axis.place = idx->place;
+  }
+  return rightSide(right, scope, eq, axes);
+}
+
 /// The extent of the axis h*E + e, where each factor is what the indices after
 /// it span.
 std::optional<Size> Analysis::mergedExtent(const LeftAxis &axis,
@@ -359,6 +386,10 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
   if (indexed(right, scope, frame.outer))
     return error(right.range, "an index of the calling equation is read in an "
                               "equation with indices of its own");
+  if (isModelState(left.name.text, *env) &&
+      env->names.find(left.name.text)->second.kind == Binding::Tensor &&
+      hasPositions(left, env))
+    return executeUpdate(left, right, frame, result);
   Target target = collection                      ? Target::Collection
                   : isState(left.name.text, *env) ? Target::State
                                                   : Target::Tensor;

@@ -154,6 +154,8 @@ bool Analysis::executeFor(const ForStmt &stmt, Frame &frame) {
     auto activeBefore = active;
     bool staticBefore = staticArgument;
     auto callsBefore = numCalls;
+    size_t checksBefore = checks.size();
+    auto firstUpdateBefore = firstUpdate;
     RolledFor loop;
     bool ok = rolledFor(stmt, lo, hi, frame, loop);
     --rolled;
@@ -172,6 +174,8 @@ bool Analysis::executeFor(const ForStmt &stmt, Frame &frame) {
     active = activeBefore;
     staticArgument = staticBefore;
     numCalls = callsBefore;
+    checks.erase(checks.begin() + checksBefore, checks.end());
+    firstUpdate = firstUpdateBefore;
     tooManyCopies = false;
     *frame.env = before;
   }

@@ -128,9 +128,18 @@ bool Analysis::declareInput(const Argument &arg, const EnvPtr &env) {
           format("input '{}' needs an element type", arg.name.text));
   if (!ty)
     return false;
-  ModelInput input{
-      arg.name.text.str(), *ty, arg.type->hasExtents, {}, {}, {}, nullptr,
-      arg.name.range};
+  bool isState = llvm::any_of(
+      states, [&](const Argument &state) { return &state == &arg; });
+  // A state of one number is a tensor without axes: a call changes it.
+  ModelInput input{arg.name.text.str(),
+                   *ty,
+                   arg.type->hasExtents || isState,
+                   {},
+                   {},
+                   {},
+                   nullptr,
+                   arg.name.range,
+                   isState};
   for (const Extent &extent : arg.type->extents) {
     if (extent.isDots())
       return error(extent.range, "'..' in the signature of a model");

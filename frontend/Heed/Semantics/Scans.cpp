@@ -42,13 +42,6 @@ bool Analysis::isState(StringRef name, const Env &env) {
   });
 }
 
-/// Does a state of type `to` take values of type `from` as they are, or
-/// rounded? What makes an integer of a real, or a number of a truth, says so.
-static bool takes(Ty to, Ty from) {
-  return (from == Ty::Bool) == (to == Ty::Bool) &&
-         (isReal(to) || !isReal(from));
-}
-
 //===----------------------------------------------------------------------===//
 // The statement
 //===----------------------------------------------------------------------===//
@@ -123,37 +116,36 @@ std::optional<TensorVal> Analysis::startOf(const Carried &state,
   });
 }
 
-/// The state after a step, with the type that it was declared with.
-bool Analysis::afterStep(const Carried &state, const TensorVal &start,
-                         const Binding &now, Scan &step) {
-  StringRef name = state.name.text;
+/// The state after a step, or a call, with the type that it was declared with.
+const Tensor *Analysis::afterStep(const Name &state, const TensorVal &start,
+                                  const Binding &now, StringRef when) {
+  StringRef name = state.text;
+  auto fail = [&](const llvm::Twine &found, const llvm::Twine &expected) {
+    error(now.place,
+          format("the state '{}' is {} {}, expected {}", name, found.str(),
+                 when, expected.str()),
+          Note{state.range, "declared here"});
+    return nullptr;
+  };
   if (now.kind == Binding::Poison)
-    return false;
+    return nullptr;
   auto tensor = resultTensor(now, now.place);
   if (!tensor || tensor->shape.size() != start.shape.size())
-    return error(now.place,
-                 format("the state '{}' is {} after a step, expected {}", name,
-                        tensor ? str(tensor->shape) : kindOf(now),
-                        str(start.shape)),
-                 Note{state.name.range, "declared here"});
+    return fail(tensor ? str(tensor->shape) : kindOf(now), str(start.shape));
   for (auto [after, declared] : llvm::zip(tensor->shape, start.shape))
     if (!requireEqual(after, declared, now.place,
-                      format("the state '{}' is {} after a step, expected {}",
-                             name, str(tensor->shape), str(start.shape)),
-                      Note{state.name.range, "declared here"}))
-      return false;
+                      format("the state '{}' is {} {}, expected {}", name,
+                             str(tensor->shape), when, str(start.shape)),
+                      Note{state.range, "declared here"}))
+      return nullptr;
   if (!takes(start.elem, tensor->elem))
-    return error(now.place,
-                 format("the state '{}' is {} after a step, expected {}: write "
-                        "{}( )",
-                        name, spelling(tensor->elem), spelling(start.elem),
-                        spelling(start.elem)),
-                 Note{state.name.range, "declared here"});
+    return fail(
+        spelling(tensor->elem),
+        format("{}: write {}( )", spelling(start.elem), spelling(start.elem)));
   tensor->live = nullptr; // what is absent is 0
   if (tensor->elem != start.elem)
     tensor = convert(*tensor, start.elem, now.place);
-  step.after.push_back(tensor->value);
-  return true;
+  return tensor->value;
 }
 
 /// What the names that steps leave are behind the scan.
@@ -269,10 +261,14 @@ bool Analysis::executeScan(const ScanStmt &stmt, Frame &frame) {
       return false;
     if (frame.results)
       return error(stmt.range, "'return' inside a scan");
-    for (auto [state, start] : llvm::zip(stmt.state, starts))
-      if (!afterStep(state, start, frame.env->names[state.name.text.str()],
-                     step))
+    for (auto [state, start] : llvm::zip(stmt.state, starts)) {
+      const Tensor *after =
+          afterStep(state.name, start, frame.env->names[state.name.text.str()],
+                    "after a step");
+      if (!after)
         return false;
+      step.after.push_back(after);
+    }
     stackRows(scan, *frame.env, step, stacks);
     return true;
   };
@@ -410,8 +406,9 @@ Analysis::rowOfStep(const ReadExpr &expr, const Stacked &stacked,
   return stacked.row;
 }
 
-/// Positions that depend on the step alone are those of a row, which is a
-/// tensor of its own where it is known to lie inside.
+/// Positions that depend on the step alone, and of a state of the model those
+/// that are sizes, are those of a row, which is a tensor of its own where it is
+/// known to lie inside.
 bool Analysis::takeRow(const ReadExpr &expr, const Scope &scope, Equation &eq,
                        llvm::SmallVectorImpl<Item> &items, TensorVal &tensor) {
   ReadRow step;
@@ -420,7 +417,7 @@ bool Analysis::takeRow(const ReadExpr &expr, const Scope &scope, Equation &eq,
   for (auto [k, item] : llvm::enumerate(items)) {
     const Info *i = item.idx ? nullptr : &info(*item.expr, scope, eq);
     if (!i || !i->fixed || i->fixed->kind != Binding::Int ||
-        !isStep(i->fixed->size)) {
+        !(isStep(i->fixed->size) || isModelState(expr.name.text, *scope.env))) {
       rest.push_back(tensor.shape[k]);
       others.push_back(item);
       continue;

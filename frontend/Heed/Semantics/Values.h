@@ -106,6 +106,11 @@ struct Binding {
   bool isNoValue() const {
     return kind == None || kind == String || kind == Record || kind == List;
   }
+  /// An integer, or a number that a call is given or a state is.
+  bool isOneNumber() const {
+    return kind == Int || kind == Scalar ||
+           (kind == Tensor && tensor.shape.empty());
+  }
   /// The value as a real, if it is a number that is known.
   std::optional<double> number() const;
   static Binding of(const Size &size);

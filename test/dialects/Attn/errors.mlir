@@ -582,3 +582,45 @@ func.func @f(%x: tensor<?xf32>, %n: index) {
   } axis 0 rows(tensor<?x8xf32>) states(tensor<?xf32>)
   return
 }
+// -----
+func.func @f(%x: tensor<?x?xf32>, %s: tensor<?x?x?xf32>) {
+  // expected-error @+1 {{expected an axis for each of the state (update_state.c1)}}
+  %y = attn.update_state %x into %s axes [0, 1] at() maps [] : tensor<?x?xf32>, tensor<?x?x?xf32>
+  return
+}
+// -----
+func.func @f(%x: tensor<?x?xf32>, %s: tensor<?x?xf32>) {
+  // expected-error @+1 {{axis -1 is none of the values and of the positions (update_state.c1)}}
+  %y = attn.update_state %x into %s axes [0, -1] at() maps [] : tensor<?x?xf32>, tensor<?x?xf32>
+  return
+}
+// -----
+func.func @f(%x: tensor<?xf16>, %s: tensor<?xf32>) {
+  // expected-error @+1 {{expected values of the state's element type (update_state.c2)}}
+  %y = attn.update_state %x into %s axes [0] at() maps [] : tensor<?xf16>, tensor<?xf32>
+  return
+}
+// -----
+func.func @f(%x: tensor<?x?xf32>, %s: tensor<?x?xf32>, %p: tensor<?xi64>) {
+  // expected-error @+1 {{expected a map for each position (update_state.c3)}}
+  %y = attn.update_state %x into %s axes [-1, 1] at(%p : tensor<?xi64>) maps [] : tensor<?x?xf32>, tensor<?x?xf32>
+  return
+}
+// -----
+func.func @f(%x: tensor<?x?xf32>, %s: tensor<?x?xf32>, %p: tensor<?xi64>) {
+  // expected-error @+1 {{expected a map from the axes of the values to those of the position (update_state.c3)}}
+  %y = attn.update_state %x into %s axes [-1, 1] at(%p : tensor<?xi64>) maps [affine_map<(n, e) -> (n, e)>] : tensor<?x?xf32>, tensor<?x?xf32>
+  return
+}
+// -----
+func.func @f(%x: memref<?x?xf32>, %s: memref<?x?xf32>, %p: memref<?xi32>) {
+  // expected-error @+1 {{expected positions of i64 (write_state.c4)}}
+  attn.write_state %x into %s axes [-1, 1] at(%p : memref<?xi32>) maps [affine_map<(n, e) -> (n)>] : memref<?x?xf32>, memref<?x?xf32>
+  return
+}
+// -----
+func.func @f(%x: memref<?x?xf32>, %s: memref<?x?xf32>) {
+  // expected-error @+1 {{expected an axis for each of the state (write_state.c1)}}
+  attn.write_state %x into %s axes [0] at() maps [] : memref<?x?xf32>, memref<?x?xf32>
+  return
+}

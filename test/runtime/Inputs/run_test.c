@@ -65,7 +65,7 @@ static int testSizes(heed_model *model) {
   fill(&a, 1);
   heed_call call = {.size = offsetof(heed_call, deadline)};
   CHECK(with(model, &a, &call) == HEED_ERROR_VERSION);
-  call = (heed_call){.size = sizeof call, .state = &a};
+  call = (heed_call){.size = sizeof call, .state = (heed_state *)&a};
   CHECK(with(model, &a, &call) == HEED_ERROR_ARGUMENT &&
         says(model, "call.state"));
   call = (heed_call){.size = sizeof call, .stream = &a};

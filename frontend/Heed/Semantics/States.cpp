@@ -1,0 +1,360 @@
+//===- States.cpp - What lives from call to call --------------------------===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A state is an input of every entry, and a result of those that change it: its
+// name is bound anew by each line that defines it. Positions on a left side
+// keep what stands elsewhere. They are proven, or checked before the first line
+// that changes a state, to lie inside and to be distinct.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Analysis.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace heed;
+using namespace heed::sema;
+using namespace heed::ast;
+using llvm::cast;
+using llvm::dyn_cast;
+
+/// The parts of an expression that stands for a position.
+static void partsOf(const Expr &expr,
+                    llvm::function_ref<void(const Expr &)> f) {
+  switch (expr.kind) {
+  case ExprKind::Paren:
+    return f(*cast<ParenExpr>(expr).inner);
+  case ExprKind::Negate:
+    return f(*cast<NegateExpr>(expr).operand);
+  case ExprKind::Binary:
+    f(*cast<BinaryExpr>(expr).lhs);
+    return f(*cast<BinaryExpr>(expr).rhs);
+  case ExprKind::Call:
+    for (const ExprPtr &arg : cast<CallExpr>(expr).args)
+      f(*arg);
+    return;
+  case ExprKind::If:
+    f(*cast<IfExpr>(expr).condition);
+    f(*cast<IfExpr>(expr).thenValue);
+    return f(*cast<IfExpr>(expr).elseValue);
+  case ExprKind::Compare:
+    for (const ExprPtr &operand : cast<CompareExpr>(expr).operands)
+      f(*operand);
+    return;
+  case ExprKind::Read:
+    for (const Index &index : cast<ReadExpr>(expr).indices)
+      if (index.expr)
+        f(*index.expr);
+    return;
+  default:
+    return;
+  }
+}
+
+bool Analysis::isModelState(StringRef name, const Env &env) {
+  return &env == stateEnv && llvm::any_of(states, [&](const Argument &state) {
+    return state.name.text == name;
+  });
+}
+
+/// A position of an update: an index over the whole axis, or an expression.
+struct Analysis::UpdatePlace {
+  Idx *idx = nullptr;
+  const Expr *expr = nullptr;
+  std::optional<Size> size; ///< of an expression without indices or data
+};
+
+/// The indices that a position names, in its order, and what it may not hold.
+bool Analysis::addIndices(const Expr &expr, Scope &scope, Equation &eq,
+                          llvm::SmallVectorImpl<Idx *> &indices) {
+  auto known = [&](StringRef name) { return lookup(*scope.env, name); };
+  auto *name = dyn_cast<NameExpr>(&expr);
+  if (name && !known(name->name)) {
+    if (scope.indices.count(name->name))
+      return true;
+    Idx *idx = newIndex(name->name, name->range, nullptr, scope, eq);
+    if (!idx)
+      return false;
+    scope.indices[name->name.str()] = idx;
+    indices.push_back(idx);
+    return true;
+  }
+  // What a call is given is there before any line of it.
+  StringRef read = name ? name->name
+                   : expr.kind == ExprKind::Read
+                       ? cast<ReadExpr>(expr).name.text
+                       : StringRef();
+  auto binding = read.empty() ? std::nullopt : known(read);
+  bool isComputed = binding && ((binding->kind == Binding::Tensor &&
+                                 binding->tensor.value->input.empty()) ||
+                                binding->kind == Binding::Stacked ||
+                                binding->kind == Binding::Collection ||
+                                binding->kind == Binding::Thunk);
+  bool isTurn = binding && binding->kind == Binding::Int &&
+                llvm::any_of(loops, [&](const RolledLoop &loop) {
+                  return sizes.mentions(binding->size, loop.turn);
+                });
+  if (isComputed || expr.kind == ExprKind::Reduce ||
+      expr.kind == ExprKind::Softmax)
+    return error(expr.range,
+                 format("the call itself computes '{}': expected positions of "
+                        "what it is given, inputs and states before they "
+                        "change",
+                        written(expr)));
+  if (isTurn)
+    return error(expr.range, format("'{}' stands in a position with indices "
+                                    "or data, expected it alone",
+                                    read));
+  bool ok = true;
+  partsOf(expr, [&](const Expr &part) {
+    ok = ok && addIndices(part, scope, eq, indices);
+  });
+  return ok;
+}
+
+/// Does `expr` have another value for each value of `idx`, whatever else is
+/// given? Then it is, but for a ring's remainder, the index and something else.
+bool Analysis::isInjective(const Expr &expr, const Idx *idx, const Scope &scope,
+                           Equation &eq) {
+  auto mentions = [&](const Expr &part) {
+    return llvm::is_contained(info(part, scope, eq).used, idx);
+  };
+  const Expr &e = inParens(expr);
+  if (auto *name = dyn_cast<NameExpr>(&e)) {
+    auto it = scope.indices.find(name->name);
+    return it != scope.indices.end() && it->second == idx;
+  }
+  auto *binary = dyn_cast<BinaryExpr>(&e);
+  if (!binary)
+    return false;
+  bool left = mentions(*binary->lhs), right = mentions(*binary->rhs);
+  if (binary->op == BinaryOp::Mod && left && !right) {
+    const Info &ring = info(*binary->rhs, scope, eq);
+    if (!ring.fixed || ring.fixed->kind != Binding::Int ||
+        !isInjective(*binary->lhs, idx, scope, eq))
+      return false;
+    if (!sizes.nonNegative(ring.fixed->size - *idx->extent))
+      requireLessEqual(*idx->extent, ring.fixed->size, expr.range,
+                       format("'{}' runs over {} = {{0}} positions of a ring "
+                              "of {} = {{1}}: expected no more than it has, in "
+                              "one call",
+                              idx->name, sizes.str(*idx->extent),
+                              sizes.str(ring.fixed->size)));
+    return true;
+  }
+  if ((binary->op != BinaryOp::Add && binary->op != BinaryOp::Sub) ||
+      left == right)
+    return false;
+  return isInjective(left ? *binary->lhs : *binary->rhs, idx, scope, eq);
+}
+
+/// No two elements may go to one place. Of indices that no axis has for itself
+/// there is at most one, and it tells positions of an axis apart.
+bool Analysis::checkDistinct(const Left &left, ArrayRef<UpdatePlace> places,
+                             ArrayRef<Idx *> indices, const Scope &scope,
+                             Equation &eq) {
+  SmallVector<Idx *> shared;
+  for (Idx *idx : indices)
+    if (llvm::none_of(places,
+                      [&](const UpdatePlace &at) { return at.idx == idx; }))
+      shared.push_back(idx);
+  if (shared.empty())
+    return true;
+  bool isProven =
+      shared.size() == 1 && llvm::any_of(places, [&](const UpdatePlace &at) {
+        return at.expr && !at.size &&
+               isInjective(*at.expr, shared[0], scope, eq);
+      });
+  return isProven ||
+         error(left.range,
+               format("two elements of '{}' may go to one place: expected a "
+                      "position that adds '{}' to something else, as it is or "
+                      "as a remainder",
+                      left.name.text, shared[0]->name));
+}
+
+/// The position as data, over the indices it names.
+bool Analysis::positionTensor(const UpdatePlace &at, const Scope &scope,
+                              Equation &eq, ArrayRef<Idx *> indices,
+                              UpdateState &step) {
+  const Info &i = info(*at.expr, scope, eq);
+  SmallVector<unsigned, 2> axes;
+  for (auto [number, idx] : llvm::enumerate(indices))
+    if (llvm::is_contained(i.used, idx))
+      axes.push_back(number);
+  SmallVector<Idx *> used;
+  for (unsigned axis : axes)
+    used.push_back(indices[axis]);
+  auto tensor = elementwise(
+      used, Ty::I64, at.expr->range, false, [&](Body &body) -> Node * {
+        Node *x = resolve(body, *at.expr, scope, eq);
+        return x ? newNode(Node::Shift, Ty::I64, at.expr->range, x) : nullptr;
+      });
+  if (!tensor)
+    return false;
+  step.positions.push_back({tensor->value, axes, {}});
+  return true;
+}
+
+/// Where the line writes: each axis by an index of its own, or at positions.
+bool Analysis::placesOf(const Left &left, const Shape &shape, Scope &scope,
+                        Equation &eq, std::vector<UpdatePlace> &places,
+                        llvm::SmallVectorImpl<Idx *> &indices) {
+  if (left.indices.size() != shape.size())
+    return error(left.range, format("'{}' has {}, {} are given", left.name.text,
+                                    counted(shape.size(), "axis", "axes"),
+                                    left.indices.size()));
+  for (auto [k, item] : llvm::enumerate(left.indices)) {
+    UpdatePlace &at = places.emplace_back();
+    if (item.kind == LeftIndex::Dots)
+      return error(item.range, "'..' on the left side of an update");
+    if (item.kind == LeftIndex::Affine) {
+      at.expr = item.expr.get();
+    } else if (!isPosition(item, *scope.env)) {
+      at.idx =
+          leftIndex(item.name.text, item.range, item.extent.get(), scope, eq);
+      if (!at.idx)
+        return false;
+      eq.uses.push_back({at.idx, shape[k],
+                         format("'{}' (axis {})", left.name.text, k),
+                         item.range, false});
+    } else {
+      NameExpr &name = plainPositions.emplace_back();
+      name.name = item.name.text;
+      name.range = item.range;
+      at.expr = &name;
+    }
+  }
+  // After the plain ones: an index is that of its own axis.
+  bool ok = true;
+  for (UpdatePlace &at : places) {
+    if (at.idx) {
+      indices.push_back(at.idx);
+      continue;
+    }
+    ReadExpr as;
+    as.name = left.name;
+    as.range = left.range;
+    Info all;
+    size_t before = indices.size();
+    auto *name = dyn_cast<NameExpr>(&inParens(*at.expr));
+    auto known = name ? lookup(*scope.env, name->name) : std::nullopt;
+    // A size alone, also the turn of a loop.
+    if (!known || known->kind != Binding::Int)
+      ok = ok && addIndices(*at.expr, scope, eq, indices);
+    const Info *i =
+        ok ? inferPosition(as, *at.expr, scope, eq, false, all) : nullptr;
+    ok = i;
+    if (i && i->fixed && i->fixed->kind == Binding::Int &&
+        indices.size() == before)
+      at.size = i->fixed->size;
+  }
+  return ok;
+}
+
+/// Long: one decision after the other about the same line.
+bool Analysis::executeUpdate(const Left &left, const Expr &right, Frame &frame,
+                             Binding &result) {
+  EnvPtr env = frame.env;
+  const TensorVal old = env->names.find(left.name.text)->second.tensor;
+  if (!scans.empty())
+    return error(left.range,
+                 format("the state '{}' is updated in a scan", left.name.text));
+  Scope scope;
+  scope.env = env;
+  Equation eq;
+  eq.wholeAllowed = false;
+  std::vector<UpdatePlace> places;
+  SmallVector<Idx *> indices;
+  if (!placesOf(left, old.shape, scope, eq, places, indices))
+    return false;
+  auto row = rightSide(right, scope, eq, indices);
+  if (!row)
+    return false;
+  if (!takes(old.elem, row->elem))
+    return error(left.range,
+                 format("an element of '{}' is {}, expected {}: write {}( )",
+                        left.name.text, spelling(row->elem), spelling(old.elem),
+                        spelling(old.elem)));
+  row->live = nullptr; // what is absent is 0
+  if (row->elem != old.elem)
+    row = convert(*row, old.elem, left.range);
+  UpdateState step;
+  step.from = old.value;
+  step.values = row->value;
+  step.place = left.range;
+  if (!firstUpdate)
+    firstUpdate = entry.steps.size();
+  {
+    llvm::SaveAndRestore into(sink, &checks);
+    if (!checkDistinct(left, places, indices, scope, eq))
+      return false;
+    for (auto [k, at] : llvm::enumerate(places)) {
+      const Size &extent = old.shape[k];
+      std::string what = format("'{}' (axis {})", left.name.text, k);
+      if (at.idx) {
+        step.axes.push_back(llvm::find(indices, at.idx) - indices.begin());
+        if (!requireEqual(*at.idx->extent, extent, left.range,
+                          format("index '{}' runs over {}, but {} has {}",
+                                 at.idx->name, describe(*at.idx->extent), what,
+                                 describe(extent)),
+                          {}))
+          return false;
+        continue;
+      }
+      step.axes.push_back(-int64_t(step.positions.size()) - 1);
+      if (at.size) {
+        if ((!sizes.nonNegative(*at.size) ||
+             !sizes.nonNegative(extent - *at.size - 1)) &&
+            !checkRange(*at.size, *at.size, extent, what, left.range))
+          return false;
+        step.positions.push_back({nullptr, {}, useOf(sizes, *at.size)});
+        continue;
+      }
+      Item item{nullptr, at.expr};
+      ReadExpr as;
+      as.name = left.name;
+      as.range = left.range;
+      if ((!proven(item, extent, scope, eq) &&
+           !checkAxis(as, k, item, extent, scope, eq)) ||
+          !positionTensor(at, scope, eq, indices, step))
+        return false;
+    }
+  }
+  TensorVal whole = old;
+  whole.value = step.to = newTensor();
+  sink->push_back(std::move(step));
+  result = Binding::of(whole, left.name.range);
+  return true;
+}
+
+/// Each state that the entry has changed is a result.
+bool Analysis::finishStates(Frame &frame) {
+  bool ok = true;
+  for (const Argument &state : states) {
+    StringRef name = state.name.text;
+    auto input = llvm::find_if(entry.inputs, [&](const ModelInput &one) {
+      return one.isState && one.name == name;
+    });
+    const Binding &now = frame.env->names[name.str()];
+    if (now.kind == Binding::Tensor && now.tensor.value == input->tensor)
+      continue;
+    TensorVal start{input->tensor, input->elem,
+                    *shapeOf(*state.type, frame.env, format("'{}'", name))};
+    const Tensor *after = afterStep(state.name, start, now, "after a call");
+    ok &= bool(after);
+    entry.outputs.push_back(
+        {name.str(), after, input->dimNames, input->elem, start.shape, true});
+  }
+  if (firstUpdate)
+    entry.steps.insert(entry.steps.begin() + *firstUpdate,
+                       std::make_move_iterator(checks.begin()),
+                       std::make_move_iterator(checks.end()));
+  return ok;
+}

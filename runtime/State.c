@@ -1,0 +1,375 @@
+/* States: what lives from call to call. */
+#include "runtime/Model.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { Alignment = 128 };
+
+static heed_status fail(heed_state *state, heed_status status,
+                        const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(state->message, sizeof state->message, format, arguments);
+  va_end(arguments);
+  heed_io_clean(state->message);
+  return status;
+}
+
+const char *heed_error_of_state(const heed_state *state) {
+  return state->message;
+}
+
+static int32_t count(const heed_state *state) {
+  return state->shared->desc->numStates;
+}
+
+/* ---- open, close ---- */
+
+/* The extent that one of the dims gives to an axis of a state; null if none. */
+static const heed_dim *findDim(const heed_dim *dims, size_t numDims,
+                               const char *name) {
+  for (size_t k = 0; k < numDims; ++k)
+    if (!strcmp(dims[k].name, name))
+      return &dims[k];
+  return NULL;
+}
+
+static bool namesDim(const heed_model_desc *desc, const char *name) {
+  for (int32_t k = 0; k < desc->numStates; ++k)
+    for (int32_t axis = 0; axis < desc->states[k]->rank; ++axis)
+      if (desc->states[k]->sizes[axis] < 0 &&
+          !strcmp(desc->states[k]->extents[axis], name))
+        return true;
+  return false;
+}
+
+static heed_status checkDims(heed_model *model, const heed_dim *dims,
+                             size_t numDims) {
+  for (size_t k = 0; k < numDims; ++k) {
+    if (!dims || !dims[k].name)
+      return heed_fail(model, HEED_ERROR_ARGUMENT, "dim %zu has no name", k);
+    if (!namesDim(model->shared->desc, dims[k].name))
+      return heed_fail(model, HEED_ERROR_ARGUMENT,
+                       "no state of the model has a dim '%s'", dims[k].name);
+    if (findDim(dims, k, dims[k].name))
+      return heed_fail(model, HEED_ERROR_ARGUMENT, "dim '%s' is given twice",
+                       dims[k].name);
+    if (dims[k].extent < 0 || dims[k].extent > HEED_MAX_EXTENT)
+      return heed_fail(model, HEED_ERROR_SHAPE,
+                       "dim '%s' is %" PRId64 ", expected 0 to %d",
+                       dims[k].name, dims[k].extent, HEED_MAX_EXTENT);
+  }
+  return HEED_OK;
+}
+
+static heed_status openTensor(heed_model *model, const heed_dim *dims,
+                              size_t numDims, int32_t k, heed_state *state) {
+  const heed_tensor_info *info = model->shared->desc->states[k];
+  heed_state_tensor *tensor = &state->tensors[k];
+  for (int32_t axis = 0; axis < info->rank; ++axis) {
+    tensor->shape[axis] = info->sizes[axis];
+    if (info->sizes[axis] >= 0)
+      continue;
+    const heed_dim *dim = findDim(dims, numDims, info->extents[axis]);
+    if (!dim)
+      return heed_fail(model, HEED_ERROR_ARGUMENT,
+                       "the state '%s' needs dim '%s': expected its extent",
+                       info->name, info->extents[axis]);
+    tensor->shape[axis] = dim->extent;
+  }
+  if (!heed_io_byte_count(info->rank, tensor->shape,
+                          (int64_t)heed_type_size(info->type), &tensor->bytes))
+    return heed_fail(model, HEED_ERROR_MEMORY, "the state '%s' is too large",
+                     info->name);
+  tensor->data =
+      heed_heap_take(&model->shared->heap, Alignment, (size_t)tensor->bytes);
+  if (!tensor->data)
+    return heed_fail(model, HEED_ERROR_MEMORY,
+                     "no memory for the state '%s', %" PRId64 " bytes",
+                     info->name, tensor->bytes);
+  memset(tensor->data, 0, (size_t)tensor->bytes);
+  return HEED_OK;
+}
+
+static heed_status open(heed_model *model, const heed_dim *dims, size_t numDims,
+                        heed_state **opened) {
+  const heed_model_desc *desc = model->shared->desc;
+  if (!desc->numStates)
+    return heed_fail(model, HEED_ERROR_ARGUMENT, "the model has no state");
+  heed_status status = checkDims(model, dims, numDims);
+  if (status)
+    return status;
+  heed_state *state = calloc(1, sizeof *state + (size_t)desc->numStates *
+                                                    sizeof *state->tensors);
+  if (!state)
+    return heed_fail(model, HEED_ERROR_MEMORY, "no memory for a state");
+  state->object.runtime = &heed_own_runtime;
+  state->shared = model->shared;
+  atomic_fetch_add(&model->shared->handles, 1);
+  heed_mark_open(&state->mark);
+  for (int32_t k = 0; k < desc->numStates && !status; ++k)
+    status = openTensor(model, dims, numDims, k, state);
+  if (status)
+    heed_close_state(state);
+  else
+    *opened = state;
+  return status;
+}
+
+heed_status heed_open_state(heed_model *model, const heed_dim *dims,
+                            size_t numDims, heed_state **state) {
+  if (!model->ready)
+    return HEED_ERROR_ARGUMENT;
+  if (heed_mark_is_foreign(&model->mark))
+    return HEED_ERROR_FORK;
+  if (atomic_flag_test_and_set(&model->busy))
+    return HEED_ERROR_BUSY;
+  heed_status status = open(model, dims, numDims, state);
+  atomic_flag_clear(&model->busy);
+  return status;
+}
+
+void heed_close_state(heed_state *state) {
+  heed_heap *heap = &state->shared->heap;
+  for (int32_t k = 0; k < count(state); ++k) {
+    heed_state_tensor *tensor = &state->tensors[k];
+    heed_heap_give(heap, tensor->data, (size_t)tensor->bytes);
+    heed_heap_give(heap, tensor->spare, (size_t)tensor->bytes);
+  }
+  heed_mark_close(&state->mark);
+  heed_release_shared(state->shared);
+  free(state);
+}
+
+void *heed_state_spare(heed_state *state, int32_t k) {
+  heed_state_tensor *tensor = &state->tensors[k];
+  if (!tensor->spare)
+    tensor->spare =
+        heed_heap_take(&state->shared->heap, Alignment, (size_t)tensor->bytes);
+  return tensor->spare;
+}
+
+/* ---- what it holds ---- */
+
+int64_t heed_bytes_of_state(const heed_state *state) {
+  int64_t bytes = 0;
+  for (int32_t k = 0; k < count(state); ++k)
+    bytes += state->tensors[k].bytes * (state->tensors[k].spare ? 2 : 1);
+  return bytes;
+}
+
+static heed_status begin(heed_state *state) {
+  if (heed_mark_is_foreign(&state->mark))
+    return HEED_ERROR_FORK;
+  if (atomic_flag_test_and_set(&state->busy))
+    return HEED_ERROR_BUSY;
+  state->message[0] = 0;
+  return HEED_OK;
+}
+
+static heed_status end(heed_state *state, heed_status status) {
+  atomic_flag_clear(&state->busy);
+  return status;
+}
+
+heed_status heed_reset_state(heed_state *state) {
+  heed_status status = begin(state);
+  if (status)
+    return status;
+  for (int32_t k = 0; k < count(state); ++k)
+    memset(state->tensors[k].data, 0, (size_t)state->tensors[k].bytes);
+  return end(state, HEED_OK);
+}
+
+heed_status heed_copy_state(heed_state *from, heed_state *to) {
+  if (from == to)
+    return HEED_OK;
+  heed_status status = begin(to);
+  if (status)
+    return status;
+  if (from->shared->desc != to->shared->desc)
+    return end(to, fail(to, HEED_ERROR_ARGUMENT,
+                        "a state of another model cannot be copied here"));
+  for (int32_t k = 0; k < count(to); ++k)
+    if (memcmp(from->tensors[k].shape, to->tensors[k].shape,
+               sizeof to->tensors[k].shape) != 0) {
+      char expected[256], found[256];
+      const heed_tensor_info *info = to->shared->desc->states[k];
+      heed_io_format_shape(expected, sizeof expected, info->rank,
+                           to->tensors[k].shape);
+      heed_io_format_shape(found, sizeof found, info->rank,
+                           from->tensors[k].shape);
+      return end(to, fail(to, HEED_ERROR_SHAPE,
+                          "state '%s': expected shape %s, found %s", info->name,
+                          expected, found));
+    }
+  status = begin(from);
+  if (status)
+    return end(to, status);
+  for (int32_t k = 0; k < count(to); ++k)
+    memcpy(to->tensors[k].data, from->tensors[k].data,
+           (size_t)to->tensors[k].bytes);
+  end(from, HEED_OK);
+  return end(to, HEED_OK);
+}
+
+/* The state of that name; null and a message if there is none. */
+static heed_state_tensor *findTensor(heed_state *state, const char *name,
+                                     const heed_tensor_info **info) {
+  for (int32_t k = 0; name && k < count(state); ++k) {
+    *info = state->shared->desc->states[k];
+    if (!strcmp((*info)->name, name))
+      return &state->tensors[k];
+  }
+  fail(state, HEED_ERROR_ARGUMENT, "the model has no state '%s'",
+       name ? name : "");
+  return NULL;
+}
+
+static heed_status checkBuffer(heed_state *state, const heed_tensor_info *info,
+                               const heed_state_tensor *tensor,
+                               const heed_buffer *buffer) {
+  char expected[256], found[256];
+  if (buffer->type != info->type)
+    return fail(state, HEED_ERROR_TYPE,
+                "state '%s': expected element type %s, found %s", info->name,
+                heed_type_name(info->type), heed_type_name(buffer->type));
+  heed_io_format_shape(expected, sizeof expected, info->rank, tensor->shape);
+  bool fits = buffer->rank == info->rank;
+  for (int32_t axis = 0; fits && axis < info->rank; ++axis)
+    fits = buffer->shape[axis] == tensor->shape[axis];
+  if (!fits) {
+    bool isRank = buffer->rank >= 0 && buffer->rank <= HEED_MAX_RANK;
+    if (isRank)
+      heed_io_format_shape(found, sizeof found, buffer->rank, buffer->shape);
+    return fail(state, HEED_ERROR_SHAPE,
+                "state '%s': expected shape %s, found %s", info->name, expected,
+                isRank ? found : "a rank that is none");
+  }
+  if (!buffer->data && tensor->bytes)
+    return fail(state, HEED_ERROR_ARGUMENT, "state '%s': no data", info->name);
+  if (buffer->deviceType != 0 && buffer->deviceType != HEED_DEVICE_CPU)
+    return fail(state, HEED_ERROR_DEVICE,
+                "state '%s': expected memory of the CPU", info->name);
+  return HEED_OK;
+}
+
+static heed_status transfer(heed_state *state, const char *name,
+                            heed_buffer *out, const heed_buffer *in) {
+  const heed_buffer *buffer = out ? out : in;
+  const heed_tensor_info *info = NULL;
+  if (!buffer)
+    return fail(state, HEED_ERROR_ARGUMENT, "no buffer");
+  if (!heed_is_readable(buffer, buffer->size, HEED_LEAST_BUFFER,
+                        sizeof(heed_buffer)))
+    return fail(state, HEED_ERROR_VERSION,
+                "a heed_buffer of %zu bytes, expected %zu", buffer->size,
+                sizeof(heed_buffer));
+  heed_state_tensor *tensor = findTensor(state, name, &info);
+  if (!tensor)
+    return HEED_ERROR_ARGUMENT;
+  if (out && !out->data) {
+    out->type = info->type;
+    out->rank = info->rank;
+    memcpy(out->shape, tensor->shape, sizeof out->shape);
+    return HEED_OK;
+  }
+  heed_status status = checkBuffer(state, info, tensor, buffer);
+  if (status)
+    return status;
+  size_t size = heed_type_size(info->type);
+  char *at = (char *)buffer->data + buffer->byteOffset;
+  bool dense =
+      heed_strides_are_dense(info->rank, tensor->shape, buffer->strides);
+  if (dense)
+    memcpy(out ? (void *)at : tensor->data, out ? tensor->data : (void *)at,
+           (size_t)tensor->bytes);
+  else if (out)
+    heed_strides_scatter(at, tensor->data, info->rank, tensor->shape,
+                         buffer->strides, size);
+  else
+    heed_strides_gather(tensor->data, at, info->rank, tensor->shape,
+                        buffer->strides, size);
+  return HEED_OK;
+}
+
+heed_status heed_get_state(heed_state *state, const char *name,
+                           heed_buffer *buffer) {
+  heed_status status = begin(state);
+  return status ? status : end(state, transfer(state, name, buffer, NULL));
+}
+
+heed_status heed_set_state(heed_state *state, const char *name,
+                           const heed_buffer *buffer) {
+  heed_status status = begin(state);
+  return status ? status : end(state, transfer(state, name, NULL, buffer));
+}
+
+/* ---- permutations ---- */
+
+/* Position k of the axis becomes what position from[k] was; `spare` is made the
+ * tensor's memory. */
+static void permuteAxis(heed_state_tensor *tensor, int32_t rank, int32_t axis,
+                        size_t elementSize, const int64_t *from) {
+  int64_t outer = 1, inner = (int64_t)elementSize;
+  for (int32_t d = 0; d < axis; ++d)
+    outer *= tensor->shape[d];
+  for (int32_t d = axis + 1; d < rank; ++d)
+    inner *= tensor->shape[d];
+  int64_t extent = tensor->shape[axis];
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t k = 0; k < extent; ++k)
+      memcpy((char *)tensor->spare + (o * extent + k) * inner,
+             (char *)tensor->data + (o * extent + from[k]) * inner,
+             (size_t)inner);
+  void *before = tensor->data;
+  tensor->data = tensor->spare;
+  tensor->spare = before;
+}
+
+static heed_status permute(heed_state *state, const char *dim,
+                           const int64_t *from, size_t numFrom) {
+  const heed_model_desc *desc = state->shared->desc;
+  if (!dim || !namesDim(desc, dim))
+    return fail(state, HEED_ERROR_ARGUMENT,
+                "no state of the model has a dim '%s'", dim ? dim : "");
+  /* All is checked, and all memory is there, before anything changes. */
+  for (int32_t k = 0; k < desc->numStates; ++k)
+    for (int32_t axis = 0; axis < desc->states[k]->rank; ++axis) {
+      int64_t extent = state->tensors[k].shape[axis];
+      if (desc->states[k]->sizes[axis] >= 0 ||
+          strcmp(desc->states[k]->extents[axis], dim) != 0)
+        continue;
+      if (extent != (int64_t)numFrom || (numFrom && !from))
+        return fail(state, HEED_ERROR_SHAPE,
+                    "expected %" PRId64 " positions of dim '%s', found %zu",
+                    extent, dim, from ? numFrom : 0);
+      for (size_t p = 0; p < numFrom; ++p)
+        if (from[p] < 0 || from[p] >= extent)
+          return fail(state, HEED_ERROR_RANGE,
+                      "position %zu is to become %" PRId64
+                      " of dim '%s', expected 0 <= position < %" PRId64,
+                      p, from[p], dim, extent);
+      if (!heed_state_spare(state, k))
+        return fail(state, HEED_ERROR_MEMORY,
+                    "no memory to permute the state '%s', %" PRId64 " bytes",
+                    desc->states[k]->name, state->tensors[k].bytes);
+    }
+  for (int32_t k = 0; k < desc->numStates; ++k)
+    for (int32_t axis = 0; axis < desc->states[k]->rank; ++axis)
+      if (desc->states[k]->sizes[axis] < 0 &&
+          !strcmp(desc->states[k]->extents[axis], dim))
+        permuteAxis(&state->tensors[k], desc->states[k]->rank, axis,
+                    heed_type_size(desc->states[k]->type), from);
+  return HEED_OK;
+}
+
+heed_status heed_permute_state(heed_state *state, const char *dim,
+                               const int64_t *from, size_t numFrom) {
+  heed_status status = begin(state);
+  return status ? status : end(state, permute(state, dim, from, numFrom));
+}

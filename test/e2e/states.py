@@ -1,0 +1,162 @@
+# RUN: env PYTHONPATH=%heed_src/python:%heed_src/test/support %python %s %heed_bin/heedc
+"""States: a cache that entries update in place, a ring, states that are assigned whole, of one number, shared by entries. One call with a whole prompt, one for
+each token and chunks of 7 give what the model without a cache gives (NumPy); a call that fails leaves its state as it was. Both backends."""
+import os
+import sys
+import tempfile
+
+import numpy as np
+
+os.environ["HEEDC"] = sys.argv[1]
+import heed
+from runs import expect, finish
+
+rng = np.random.default_rng(1701)
+uniform = lambda *shape: rng.uniform(-1, 1, shape).astype(np.float32)
+scratch = tempfile.TemporaryDirectory()
+
+
+def model(name, source, **options):
+    path = os.path.join(scratch.name, name + ".heed")
+    with open(path, "w") as file:
+        file.write(source)
+    return {backend: heed.compile(path, backend=backend, **options) for backend in (None, "reference")}
+
+
+def near(found, wanted, what, tolerance=2e-5):
+    expect(np.shape(found) == np.shape(wanted) and np.allclose(found, wanted, rtol=0, atol=tolerance), f"{what}: {np.abs(np.asarray(found) - wanted).max()}")
+
+
+def fails(kind, text, function, what):
+    try:
+        function()
+    except kind as error:
+        return expect(text in str(error), f"{what}: {error}")
+    expect(False, f"{what}: no error")
+
+
+def softmax_rows(s, mask):
+    s = np.where(mask, s, -np.inf)
+    p = np.exp(s - s.max(-1, keepdims=True))
+    return p / p.sum(-1, keepdims=True)
+
+
+def parts(total, sizes):
+    at = 0
+    while at < total:
+        for n in sizes:
+            if at < total:
+                yield at, min(at + n, total)
+                at += n
+
+
+# A decoder of three layers, whose rolled loop updates its caches in place.
+LAYERS = """model layers(; L = 3, H = 2) {
+  state kc, vc: f32[L, B, H, C, E], len: i32[B], seen: i32
+  param wq, wk, wv, wo: f32[L, D, D]
+  entry forward(x: f32[B, N, D]) {
+    dim E = D / H
+    for l in 0..L {
+      q[b,n,d] = sum(c) x[b,n,c] * wq[l,c,d]
+      k[b,n,d] = sum(c) x[b,n,c] * wk[l,c,d]
+      v[b,n,d] = sum(c) x[b,n,c] * wv[l,c,d]
+      kc[l,b,h,len[b] + n,e] = k[b,n,h*E + e]
+      vc[l,b,h,len[b] + n,e] = v[b,n,h*E + e]
+      s[b,h,i,j:C] = (sum(e) q[b,i,h*E+e] * kc[l,b,h,j,e]) / sqrt(E)
+      p[b,h,i,j] = softmax(j where j <= len[b] + i) s[b,h,i,j]
+      o[b,i,h,e] = sum(j) p[b,h,i,j] * vc[l,b,h,j,e]
+      m[b,n,h*E+e] = o[b,n,h,e]
+      x[b,n,d] = x[b,n,d] + sum(c) m[b,n,c] * wo[l,c,d]
+    }
+    len[b] = len[b] + N
+    seen = seen + N
+    return x
+  }
+}"""
+L, H, B, T, D = 3, 2, 2, 40, 12
+weights = {name: uniform(L, D, D) / 2 for name in ("wq", "wk", "wv", "wo")}
+
+
+def layers(x, window=None):
+    x = x.astype(np.float64)
+    b, n, d = x.shape
+    heads = lambda y: y.reshape(b, n, H, d // H).transpose(0, 2, 1, 3)
+    i, j = np.arange(n)[:, None], np.arange(n)
+    mask = (j <= i) & (True if window is None else j > i - window)
+    for l in range(L):
+        q, k, v = (heads(x @ weights[w][l]) for w in ("wq", "wk", "wv"))
+        p = softmax_rows(np.einsum("bhie,bhje->bhij", q, k) / np.sqrt(d // H), mask)
+        x = x + np.einsum("bhij,bhje->bihe", p, v).reshape(b, n, d) @ weights["wo"][l]
+    return x
+
+
+x = uniform(B, T, D)
+for backend, m in model("layers", LAYERS, weights=weights).items():
+    for sizes in [(T,), (1,), (7,), (1, 16, 2)]:
+        what = f"layers, {backend}, calls of {sizes}"
+        state = m.state(B=B, C=T, E=D // H)
+        got = np.concatenate([m(x[:, a:z], state=state).copy() for a, z in parts(T, sizes)], axis=1)
+        near(got, layers(x), what)
+        expect(state["len"].tolist() == [T] * B and state["seen"] == T and state["seen"].shape == (), f"{what}: {state['len']}, {state['seen']}")
+        # Full: nothing is changed, not even in the layers before.
+        before = {name: state[name] for name in state.names}
+        fails(heed.RangeError, f"(len[b]+n)[0] = {T} is out of range for kc (axis 3): expected 0 <= index < {T}", lambda: m(x[:, :1], state=state), what)
+        expect(all(np.array_equal(before[name], state[name]) for name in before), f"{what}: a full cache has changed")
+        # What the caches hold decides: a state that is shorter again, then the same tokens.
+        state["len"] = np.full(B, T - 9, np.int32)
+        near(m(x[:, T - 9:], state=state), layers(x)[:, T - 9:], what + ", trimmed")
+    two, one = m.state(B=B, C=T, E=D // H), m.state(B=B, C=T, E=D // H)
+    m(x[:, :11], state=one)
+    two.copy_from(one)
+    m(x[::-1, 11:12], state=one)
+    near(m(x[:, 11:], state=two), layers(x)[:, 11:], f"layers, {backend}, a copy")
+    two.permute("B", [1, 1])
+    expect(two["kc"].shape == (L, B, H, T, D // H) and np.array_equal(two["kc"][:, 0], two["kc"][:, 1]) and two["len"].tolist() == [T, T], "permuted")
+    two.reset()
+    near(m(x, state=two), layers(x), f"layers, {backend}, after a reset")
+    fails(heed.RunError, "entry 'forward' needs a state", lambda: m(x), backend)
+    fails(heed.RunError, "needs dim 'C'", lambda: m.state(B=2, E=6), backend)
+    fails(heed.RunError, "no state of the model has a dim 'N'", lambda: m.state(B=2, C=2, E=6, N=1), backend)
+    fails(heed.ShapeError, "expected 0 to", lambda: m.state(B=-1, C=2, E=6), backend)
+    fails(heed.ShapeError, "extent of 'kc' (axis 1) is 3, expected B = 2", lambda: m(x, state=m.state(B=3, C=T, E=6)), backend)
+    fails(heed.RangeError, "expected 0 <= position < 2", lambda: two.permute("B", [0, 2]), backend)
+    fails(heed.ShapeError, "expected 2 positions", lambda: two.permute("B", [0]), backend)
+    fails(heed.RunError, "no state 'kd'", lambda: two["kd"], backend)
+    fails(heed.ShapeError, "state 'len': expected shape [2], found [3]", lambda: two.__setitem__("len", np.zeros(3, np.int32)), backend)
+
+# A window of 8 in a ring: the key at position p is that of the last token that went there.
+RING = LAYERS.replace("model layers(; L", "model ring(; W = 8, L").replace("len[b] + n,e", "(len[b] + n) % C,e").replace(
+    "j <= len[b] + i)", "(len[b] + i - j) % C < W and (len[b] + i - j) % C <= len[b] + i)")
+for backend, m in model("ring", RING, weights=weights).items():
+    for sizes in [(1,), (3,), (5, 1)]:
+        state = m.state(B=B, C=8 + max(sizes) - 1, E=D // H)
+        got = np.concatenate([m(x[:, a:z], state=state).copy() for a, z in parts(T, sizes)], axis=1)
+        near(got, layers(x, 8), f"ring, {backend}, calls of {sizes}")
+    fails(heed.ShapeError, "'n' runs over N = 12 positions of a ring of C = 11", lambda: m(x[:, :12], state=m.state(B=B, C=11, E=D // H)), f"ring, {backend}")
+
+# States that are assigned whole, one as a result, too; a second entry reads them. A call that fails after that has not assigned them.
+COUNTER = """model counter {
+  state total: f32[N], steps: i32
+  entry step(x: f32[N], at: i32[K]) -> f32[N], i32, f32[K] {
+    total[n] = total[n] + x[n]
+    steps = steps + 1
+    return total, steps, y[k] = total[at[k]]
+  }
+  entry peek(scale: f32[N]) { return y[n] = scale[n] * total[n], steps }
+}"""
+for backend, m in model("counter", COUNTER).items():
+    state, sum_ = m.state(N=5), np.zeros(5)
+    for k in range(4):
+        x5 = uniform(5)
+        sum_ = sum_ + x5
+        got = m["step"](x5, np.array([4, 0, 4], np.int32), state=state)
+        near(got.total, sum_, f"counter, {backend}")
+        near(got.y, sum_[[4, 0, 4]], f"counter, {backend}")
+        expect(got.steps == k + 1, f"counter, {backend}: {got.steps}")
+        seen = m["peek"](np.full(5, 2, np.float32), state=state)
+        near(seen.y, 2 * sum_, f"peek, {backend}")
+        expect(seen.steps == k + 1, f"peek, {backend}: {seen.steps}")
+        fails(heed.RangeError, "at[1] = 5 is out of range", lambda: m["step"](x5, np.array([0, 5], np.int32), state=state), backend)
+    near(state["total"], sum_, f"counter, {backend}, the state")
+    expect(state["steps"] == 4, f"counter, {backend}: {state['steps']}")
+finish()
