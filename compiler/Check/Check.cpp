@@ -65,8 +65,8 @@ bool check(const std::string &source, const std::string &title, size_t stage,
     outs() << "  FAIL heedc --emit=attn:\n" << errorsOf(ir);
     return false;
   }
-  std::unique_ptr<Sizes> sizes = Sizes::read(ir, error);
-  if (!sizes) {
+  std::vector<std::unique_ptr<Sizes>> entries = Sizes::read(ir, error);
+  if (entries.empty()) {
     outs() << "  FAIL heedc --emit=attn: " << error << "\n";
     return false;
   }
@@ -80,12 +80,18 @@ bool check(const std::string &source, const std::string &title, size_t stage,
                            errorsOf(said));
     return std::string();
   };
-  Checker checker(options, std::move(sizes));
   Licence licence{whole ? fused.reordered
                         : after("attn-raise-linear-attention"),
                   whole && fused.logarithms, whole && fused.overQueries};
-  return checker.open({fastLibrary, slowLibrary, written, licence}) &&
-         checker.run();
+  bool good = true;
+  for (size_t k = 0; k < entries.size(); ++k) {
+    if (entries.size() > 1)
+      outs() << "  entry " << entries[k]->entry << "\n";
+    Checker checker(options, std::move(entries[k]), k);
+    good &= checker.open({fastLibrary, slowLibrary, written, licence}) &&
+            checker.run();
+  }
+  return good;
 }
 
 bool bisect(const std::string &source, const CheckOptions &options) {

@@ -41,8 +41,8 @@ bool Checker::openModels(std::string &error) {
   if (!drawnWeights.empty())
     used.push_back(drawnWeights);
   written.reset();
-  fast = Model::open(libraries.fast, used, error);
-  slow = fast ? Model::open(libraries.reference, used, error) : nullptr;
+  fast = Model::open(libraries.fast, used, entry, error);
+  slow = fast ? Model::open(libraries.reference, used, entry, error) : nullptr;
   return slow != nullptr;
 }
 
@@ -59,8 +59,8 @@ bool Checker::open(Libraries all) {
   Recipe recipe;
   recipe.level = 3;
   bool dear = false;
-  auto dims = drawDims(*heed_entry_signature(description.get(), 0), *sizes,
-                       random, recipe, dear);
+  auto dims = drawDims(Entry(*description, entry).signature(), *sizes, random,
+                       recipe, dear);
   if (!dims)
     return complain("no sizes were found that the model accepts");
   return use(*dims, error) || complain(error);
@@ -93,7 +93,8 @@ std::vector<Array> Checker::runWritten(Draw &draw) {
     if (!drawnWeights.empty())
       used.push_back(drawnWeights);
     std::string library = libraries.written(error);
-    written = library.empty() ? nullptr : Model::open(library, used, error);
+    written =
+        library.empty() ? nullptr : Model::open(library, used, entry, error);
     if (!written) {
       complain(error);
       return {};

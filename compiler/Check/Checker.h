@@ -46,8 +46,10 @@ enum class Case {
 /// one, and is shrunk further.
 class Checker {
 public:
-  Checker(const CheckOptions &options, std::unique_ptr<Sizes> sizes)
-      : options(options), sizes(std::move(sizes)), random(options.seed) {}
+  Checker(const CheckOptions &options, std::unique_ptr<Sizes> sizes,
+          size_t entry)
+      : options(options), sizes(std::move(sizes)), entry(entry),
+        random(options.seed) {}
 
   bool open(Libraries libraries);
   /// All cases (Cases.cpp). False after a mismatch, which is printed.
@@ -79,6 +81,7 @@ private:
 
   const CheckOptions &options;
   std::unique_ptr<Sizes> sizes;
+  size_t entry; ///< of the model
   Random random;
   Libraries libraries;
   std::unique_ptr<Model> fast, slow, written;

@@ -5,6 +5,8 @@
 #include "compiler/Check/Model.h"
 #include "support/Format.h"
 #include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 #include <cstring>
 #include <dlfcn.h>
 
@@ -118,14 +120,30 @@ std::shared_ptr<const heed_model_desc> describe(const std::string &library,
   return {models[0], [handle](const heed_model_desc *) { dlclose(handle); }};
 }
 
+Entry::Entry(const heed_model_desc &model, size_t number)
+    : states(heed_num_states(&model)),
+      all(*heed_entry_signature(&model, number)) {
+  inputs.assign(all.inputs, all.inputs + all.numInputs);
+  // States come first: the reference may have further outputs.
+  for (size_t k = 0; k < states; ++k) {
+    inputs.push_back(heed_state_info(&model, k));
+    outputs.push_back(inputs.back());
+  }
+  outputs.insert(outputs.end(), all.outputs, all.outputs + all.numOutputs);
+  all.inputs = inputs.data();
+  all.outputs = outputs.data();
+  all.numInputs = int32_t(inputs.size());
+  all.numOutputs = int32_t(outputs.size());
+}
+
 std::unique_ptr<Model> Model::open(const std::string &library,
                                    const std::vector<std::string> &weights,
-                                   std::string &error) {
+                                   size_t entry, std::string &error) {
   std::unique_ptr<Model> result(new Model);
   result->desc = describe(library, error);
   if (!result->desc)
     return nullptr;
-  result->entry = heed_entry_signature(result->desc.get(), 0);
+  result->entry.emplace(*result->desc, entry);
   std::vector<const char *> files;
   for (const std::string &file : weights)
     files.push_back(file.c_str());
@@ -148,40 +166,86 @@ Model::~Model() {
     heed_close(model);
 }
 
+heed_state *Model::openState(llvm::MutableArrayRef<Array> tensors,
+                             Outcome &outcome) {
+  std::map<std::string, int64_t> extents;
+  for (auto [k, tensor] : llvm::enumerate(tensors)) {
+    const heed_tensor_info *info = heed_state_info(desc.get(), k);
+    for (int32_t axis = 0; axis < info->rank; ++axis)
+      if (info->sizes[axis] < 0)
+        extents[info->extents[axis]] = tensor.shape[axis];
+  }
+  std::vector<heed_dim> dims;
+  for (auto &[name, extent] : extents)
+    dims.push_back({name.c_str(), extent});
+  heed_state *state = nullptr;
+  outcome.status = heed_state_open(model, dims.data(), dims.size(), &state);
+  outcome.message = heed_last_error(model);
+  for (size_t k = 0; k < tensors.size() && !outcome.status; ++k) {
+    heed_buffer buffer = tensors[k].buffer();
+    outcome.status =
+        heed_state_set(state, heed_state_info(desc.get(), k)->name, &buffer);
+    outcome.message = heed_state_last_error(state);
+  }
+  if (!outcome.status)
+    return state;
+  heed_state_close(state);
+  return nullptr;
+}
+
+/// The states after the call, and then the outputs.
 Outcome Model::run(std::vector<Array> &inputs) {
   Outcome outcome;
-  std::vector<heed_buffer> in, out(entry->numOutputs);
+  size_t numStates = entry->numStates();
+  size_t numOutputs = size_t(signature().numOutputs) - numStates;
+  std::vector<heed_buffer> in, out(numOutputs);
   for (heed_buffer &buffer : out)
     buffer.size = sizeof buffer;
-  for (Array &array : inputs)
+  llvm::MutableArrayRef<Array> states =
+      llvm::MutableArrayRef(inputs).take_back(numStates);
+  for (Array &array : llvm::MutableArrayRef(inputs).drop_back(numStates))
     in.push_back(array.buffer());
+  heed_call call{};
+  call.size = sizeof call;
+  call.keepFloatMode = 1; // what f32 gives in other modes is asked, too
+  if (numStates && !(call.state = openState(states, outcome)))
+    return outcome;
+  llvm::scope_exit close([&] { heed_state_close(call.state); });
   auto fail = [&](heed_status status) {
     outcome.status = status;
     outcome.message = heed_last_error(model);
     return outcome;
   };
-  heed_status status = heed_output_shapes(model, nullptr, in.data(), in.size(),
-                                          out.data(), out.size());
+  heed_status status =
+      heed_output_shapes_in(model, signature().entry, in.data(), in.size(),
+                            out.data(), out.size(), &call);
   if (status != HEED_OK)
     return fail(status);
-  for (size_t k = 0; k < out.size(); ++k) {
+  for (size_t k = 0; k < numOutputs + numStates; ++k) {
     Array array;
-    array.name = entry->outputs[k]->name;
-    array.type = out[k].type;
-    array.shape.assign(out[k].shape, out[k].shape + out[k].rank);
+    array.name = signature().outputs[k]->name;
+    const heed_buffer *buffer = k < numStates ? nullptr : &out[k - numStates];
+    array.type = signature().outputs[k]->type;
+    if (buffer)
+      array.shape.assign(buffer->shape, buffer->shape + buffer->rank);
+    else
+      array.shape = states[k].shape;
     // An element that nobody writes shows as a NaN.
     array.bytes.assign(size_t(array.count()) * heed_type_size(array.type),
                        0xff);
     outcome.outputs.push_back(std::move(array));
   }
   for (size_t k = 0; k < out.size(); ++k)
-    out[k] = outcome.outputs[k].buffer();
-  heed_call call{};
-  call.size = sizeof call;
-  call.keepFloatMode = 1; // what f32 gives in other modes is asked, too
-  status = heed_run(model, nullptr, in.data(), in.size(), out.data(),
+    out[k] = outcome.outputs[numStates + k].buffer();
+  status = heed_run(model, signature().entry, in.data(), in.size(), out.data(),
                     out.size(), &call);
-  return status == HEED_OK ? outcome : fail(status);
+  if (status != HEED_OK)
+    return fail(status);
+  for (size_t k = 0; k < numStates; ++k) {
+    heed_buffer buffer = outcome.outputs[k].buffer();
+    heed_state_get(call.state, signature().outputs[k]->name, &buffer);
+  }
+  return outcome;
 }
 
 } // namespace heed::check

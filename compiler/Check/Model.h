@@ -3,6 +3,7 @@
 #define HEED_COMPILER_CHECK_MODEL_H
 
 #include "runtime/heed.h"
+#include "llvm/ADT/ArrayRef.h"
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,21 +37,37 @@ struct Outcome {
   std::vector<Array> outputs;
 };
 
-/// One model of a shared library, opened. Its symbol is `check_model`.
+/// An entry as the checker sees it: states are inputs, too, and outputs.
+class Entry {
+public:
+  Entry(const heed_model_desc &model, size_t number);
+  const heed_signature &signature() const { return all; }
+  size_t numStates() const { return states; }
+
+private:
+  size_t states;
+  std::vector<const heed_tensor_info *> inputs, outputs;
+  heed_signature all;
+};
+
+/// One model of a shared library, opened, of which one entry runs.
 class Model {
 public:
   /// Null with \p error set if the library or its model cannot be opened.
   static std::unique_ptr<Model> open(const std::string &library,
                                      const std::vector<std::string> &weights,
-                                     std::string &error);
+                                     size_t entry, std::string &error);
   ~Model();
-  const heed_signature &signature() const { return *entry; }
+  const heed_signature &signature() const { return entry->signature(); }
   const heed_model_desc *description() const { return desc.get(); }
   Outcome run(std::vector<Array> &inputs);
 
 private:
+  /// A state of these tensors; null with \p outcome set if there is none.
+  heed_state *openState(llvm::MutableArrayRef<Array> tensors, Outcome &outcome);
+
   std::shared_ptr<const heed_model_desc> desc;
-  const heed_signature *entry = nullptr;
+  std::optional<Entry> entry;
   heed_model *model = nullptr;
 };
 

@@ -282,7 +282,8 @@ void SizesReader::read(func::FuncOp model) {
     name.drives = drives;
 }
 
-std::unique_ptr<Sizes> Sizes::read(const std::string &ir, std::string &error) {
+std::vector<std::unique_ptr<Sizes>> Sizes::read(const std::string &ir,
+                                                std::string &error) {
   DialectRegistry registry;
   registerPipelineDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
@@ -292,17 +293,19 @@ std::unique_ptr<Sizes> Sizes::read(const std::string &ir, std::string &error) {
   });
   OwningOpRef<ModuleOp> module =
       parseSourceString<ModuleOp>(ir, ParserConfig(&context));
+  std::vector<std::unique_ptr<Sizes>> entries;
   if (!module)
-    return nullptr;
+    return entries;
   for (auto function : module->getOps<func::FuncOp>()) {
     if (!function->hasAttr(attn::kModelAttr) || function.isExternal())
       continue;
     auto sizes = std::make_unique<Sizes>();
     SizesReader(*sizes).read(function);
-    return sizes;
+    sizes->entry = function.getName().str();
+    entries.push_back(std::move(sizes));
   }
   error = "expected a model";
-  return nullptr;
+  return entries;
 }
 
 } // namespace heed::check

@@ -16,7 +16,9 @@ class Sizes {
 public:
   /// Reads IR as heedc --emit=attn prints it. Null with \p error set if that is
   /// no IR with a model.
-  static std::unique_ptr<Sizes> read(const std::string &ir, std::string &error);
+  static std::vector<std::unique_ptr<Sizes>> read(const std::string &ir,
+                                                  std::string &error);
+  std::string entry; ///< whose sizes they are
 
   struct Name {
     std::string text;

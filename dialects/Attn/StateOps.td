@@ -8,9 +8,9 @@ def Attn_UpdateStateOp : Attn_Op<"update_state", [Pure, AggregatedOpInterface, A
   let summary = "A tensor with other elements at some places";
   let description = [{
     ```text
-    result = state, but result[p_0(x), p_1(x), ..] = values[x]        for all x of values
-    p_k(x) = x[axes[k]]                                               if axes[k] >= 0
-    p_k(x) = positions[m][maps[m](x)]                                 if axes[k] = -1 - m; of an index: the index
+    result = state, but result[p_0 x, p_1 x, ..] = values[x]          for all x of values
+    p_k x = x[axes[k]]                                               if axes[k] >= 0
+    p_k x = positions m at maps m of x                             if axes[k] = -1 - m; of an index: the index
     ```
     The places lie in the state and are distinct: the model proves it, or checks it before.
     Bufferised in place where nobody reads the old state afterwards.
@@ -47,7 +47,7 @@ def Attn_WriteStateOp : Attn_Op<"write_state"> {
   let summary = "attn.update_state in memory";
   let description = [{
     ```text
-    state[p_0(x), p_1(x), ..] = values[x]                             for all x of values, with p as in attn.update_state
+    state[p_0 x, p_1 x, ..] = values[x]                             for all x of values, with p as in attn.update_state
     ```
     What `attn.update_state` is after bufferisation. If the call fails later, what stood there before stands there again.
 

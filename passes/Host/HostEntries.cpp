@@ -96,18 +96,27 @@ bool isResult(func::FuncOp model, unsigned argument) {
   return bool(model.getArgAttr(argument, "attn.result"));
 }
 
-/// The C function that runs \p model: handle, inputs, outputs.
+bool isState(func::FuncOp model, unsigned argument) {
+  return bool(model.getArgAttr(argument, attn::kStateAttr));
+}
+
+/// The C function that runs \p model: handle, inputs and states, outputs and
+/// what states are afterwards.
 func::FuncOp makeRun(HostBuilder &host, func::FuncOp model, StringRef name) {
   OpBuilder b(model.getContext());
   Location loc = model.getLoc();
   func::FuncOp run = beginFunction(host, b, loc, name,
                                    {host.pointer, host.pointer, host.pointer});
   SmallVector<Value> arguments{run.getArgument(0)};
-  unsigned in = 0, out = 0;
+  unsigned in = 0, out = 0, state = 0;
+  for (unsigned k = 1; k < model.getNumArguments(); ++k)
+    state += isResult(model, k) && !isState(model, k);
   for (unsigned k = 1; k < model.getNumArguments(); ++k)
     arguments.push_back(unpack(host, b, loc, model.getArgumentTypes()[k],
                                run.getArgument(isResult(model, k) ? 2 : 1),
-                               isResult(model, k) ? out++ : in++));
+                               !isResult(model, k) ? in++
+                               : isState(model, k) ? state++
+                                                   : out++));
   func::CallOp::create(b, loc, model, arguments);
   func::ReturnOp::create(b, loc, host.i32(b, loc, 0));
   return run;
@@ -128,7 +137,7 @@ func::FuncOp makeAsk(HostBuilder &host, func::FuncOp model, func::FuncOp shapes,
   auto extents = func::CallOp::create(b, loc, shapes, arguments);
   unsigned next = 0, number = 0;
   for (unsigned k = 1; k < model.getNumArguments(); ++k) {
-    if (!isResult(model, k) || model.getArgAttr(k, attn::kStateAttr))
+    if (!isResult(model, k) || isState(model, k))
       continue;
     auto result = cast<MemRefType>(model.getArgumentTypes()[k]);
     Value buffer = host.at(b, loc, ask.getArgument(2), kBufferBytes * number++);
@@ -163,8 +172,7 @@ FailureOr<Attribute> makeEntry(HostBuilder &host, func::FuncOp model,
   SmallVector<Attribute> inputs, outputs, states;
   SmallVector<int64_t> replaced;
   for (unsigned k = 1; k < model.getNumArguments(); ++k) {
-    bool isState = bool(model.getArgAttr(k, attn::kStateAttr));
-    if (isState && isResult(model, k)) {
+    if (isState(model, k) && isResult(model, k)) {
       Attribute name = model.getArgAttr(k, attn::kNameAttr);
       replaced.push_back(llvm::find_if(states,
                                        [&](Attribute state) {
@@ -174,7 +182,7 @@ FailureOr<Attribute> makeEntry(HostBuilder &host, func::FuncOp model,
                          states.begin());
       continue;
     }
-    SmallVector<Attribute> &list = isState              ? states
+    SmallVector<Attribute> &list = isState(model, k)    ? states
                                    : isResult(model, k) ? outputs
                                                         : inputs;
     list.push_back(describe(model, k, list.size()));
