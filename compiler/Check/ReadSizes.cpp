@@ -28,6 +28,7 @@ private:
   Node extent(Value tensor, int64_t axis);
   Node size(OpFoldResult size);
   Node value(Value v);
+  std::pair<BlockArgument, Node> positionsOf(Value tensor, func::FuncOp model);
   Node compare(arith::CmpIOp op);
   Node binary(Operation *op, Node a, Node b);
   void count(linalg::LinalgOp op);
@@ -100,11 +101,46 @@ Formulas::Node SizesReader::extent(Value tensor, int64_t axis) {
     return extent(def->getOperand(0), axis);
   if (auto op = dyn_cast<tensor::InsertSliceOp>(def))
     return extent(op.getDest(), axis);
+  if (auto op = dyn_cast<attn::UpdateStateOp>(def))
+    return extent(op.getState(), axis);
   if (auto op = dyn_cast<DestinationStyleOpInterface>(def))
     return extent(op.getTiedOpOperand(cast<OpResult>(tensor))->get(), axis);
   if (auto loop = dyn_cast<scf::ForOp>(def))
     return extent(loop.getTiedLoopInit(cast<OpResult>(tensor))->get(), axis);
   return named(def->getAttr(attn::kDimsAttr));
+}
+
+/// The input of integers that \p tensor is, or to which it adds indices: those
+/// together are `beyond` at most. A null input if it is none of both.
+std::pair<BlockArgument, Formulas::Node>
+SizesReader::positionsOf(Value tensor, func::FuncOp model) {
+  auto ofModel = [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument && argument.getOwner()->getParentOp() == model
+               ? argument
+               : BlockArgument();
+  };
+  auto generic = tensor.getDefiningOp<linalg::GenericOp>();
+  if (!generic)
+    return {ofModel(tensor), f.constant(0)};
+  BlockArgument argument;
+  for (Value input : generic.getInputs())
+    if (ofModel(input) && getElementTypeOrSelf(input).isInteger(32))
+      argument = ofModel(input);
+  Node beyond = f.constant(0);
+  generic.walk([&](linalg::IndexOp index) {
+    for (OpOperand &operand : generic->getOpOperands()) {
+      auto axis = generic.getMatchingIndexingMap(&operand).getResultPosition(
+          getAffineDimExpr(index.getDim(), index.getContext()));
+      if (!axis)
+        continue;
+      Node last =
+          f.make(Formulas::Sub, extent(operand.get(), *axis), f.constant(1));
+      beyond = f.make(Formulas::Add, beyond, last);
+      break;
+    }
+  });
+  return {argument, beyond};
 }
 
 Formulas::Node SizesReader::compare(arith::CmpIOp op) {
@@ -267,13 +303,14 @@ void SizesReader::read(func::FuncOp model) {
         return;
       into.conditions.push_back(value(require.getCondition()));
     } else if (auto require = dyn_cast<attn::RequireInRangeOp>(op)) {
-      auto argument = dyn_cast<BlockArgument>(require.getTensor());
-      if (!argument || argument.getOwner()->getParentOp() != model)
+      auto [argument, beyond] = positionsOf(require.getTensor(), model);
+      if (!argument)
         return;
       auto name = model.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
                                                      attn::kNameAttr);
       into.ranges.push_back(
-          {name.str(), value(require.getLo()), value(require.getHi())});
+          {name.str(), value(require.getLo()),
+           f.make(Formulas::Sub, value(require.getHi()), beyond)});
     } else if (auto generic = dyn_cast<linalg::LinalgOp>(op)) {
       count(generic);
     }
