@@ -39,9 +39,10 @@ void RowBlock::schedule(Value func, Value root, StringRef task) {
   if (storage.size() > 1 && turns == turned.end())
     halide::ReorderStorageOp::create(b, loc, func, storage);
   // A reader that asks for some rows of the tile alone (`if j <= i - 2`) would
-  // begin the tile at the first of them.
-  halide::AlignBoundsOp::create(b, loc, func, q, lanes, 0);
+  // begin the tile at the first of them. Halide takes the last bound first: the
+  // other way round it would align what has got its extent, to two tiles.
   halide::BoundExtentOp::create(b, loc, func, q, i32(b, lanes));
+  halide::AlignBoundsOp::create(b, loc, func, q, lanes, 0);
   for (auto [d, name] : llvm::enumerate(names)) {
     if (name == q)
       continue;
