@@ -185,6 +185,16 @@ heed_status heed_state_permute(heed_state *state, const char *dim,
                  : HEED_ERROR_ARGUMENT;
 }
 
+heed_status heed_state_save(heed_state *state, const char *path) {
+  const heed_runtime *runtime = runtimeOf(state);
+  return runtime ? runtime->stateSave(state, path) : HEED_ERROR_ARGUMENT;
+}
+
+heed_status heed_state_load(heed_state *state, const char *path) {
+  const heed_runtime *runtime = runtimeOf(state);
+  return runtime ? runtime->stateLoad(state, path) : HEED_ERROR_ARGUMENT;
+}
+
 int64_t heed_state_bytes(const heed_state *state) {
   const heed_runtime *runtime = runtimeOf(state);
   return runtime ? runtime->stateBytes(state) : 0;

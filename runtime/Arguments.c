@@ -120,6 +120,18 @@ static bool parseBench(heed_arguments *a, option *o, int argc, char **argv,
                                  &a->benchRuns, error);
 }
 
+/* NAME=N; the name stays where it is. */
+static bool parseDim(heed_arguments *a, option *o, heed_io_error *error) {
+  const char *equals = strchr(o->value, '=');
+  heed_dim *dim = &a->dims[a->numDims++];
+  dim->name = o->value;
+  if (!equals || equals == o->value)
+    return heed_io_fail(error, "option '--dim': expected NAME=N, found '%s'",
+                        o->value);
+  return parseCount(equals + 1, "option '--dim'", HEED_MAX_EXTENT, &dim->extent,
+                    error);
+}
+
 static bool parseOption(heed_arguments *a, option *o, int argc, char **argv,
                         int *k, heed_io_error *error) {
   if (isOption(o, "bench"))
@@ -138,9 +150,11 @@ static bool parseOption(heed_arguments *a, option *o, int argc, char **argv,
   }
   bool weights = isOption(o, "weights"), output = isOption(o, "output"),
        threads = isOption(o, "threads"), named = isOption(o, "input"),
-       entry = isOption(o, "entry");
+       entry = isOption(o, "entry"), dim = isOption(o, "dim"),
+       in = isOption(o, "state-in"), out = isOption(o, "state-out");
   int input = findInput(a->entry, o->name, o->length);
-  if (!weights && !output && !threads && !named && !entry && input < 0)
+  if (!weights && !output && !threads && !named && !entry && !dim && !in &&
+      !out && input < 0)
     return heed_io_fail(error, "unknown option '--%.*s' (see --help)",
                         (int)o->length, o->name);
   if (!takeValue(o, argc, argv, k, error))
@@ -151,6 +165,12 @@ static bool parseOption(heed_arguments *a, option *o, int argc, char **argv,
     return setOutput(a, o->value, error);
   else if (named)
     return parseInput(a, o, error);
+  else if (dim)
+    return parseDim(a, o, error);
+  else if (in)
+    a->stateIn = o->value;
+  else if (out)
+    a->stateOut = o->value;
   else if (threads) {
     int64_t count = 0;
     if (!parseCount(o->value, "option '--threads'", 4096, &count, error))
@@ -195,7 +215,8 @@ bool heed_arguments_parse(const heed_model_desc *desc, int argc, char **argv,
   a->inputs = calloc((size_t)a->entry->numInputs + 1, sizeof *a->inputs);
   a->outputs = calloc((size_t)a->entry->numOutputs + 1, sizeof *a->outputs);
   a->weights = calloc((size_t)argc, sizeof *a->weights);
-  if (!a->inputs || !a->outputs || !a->weights)
+  a->dims = calloc((size_t)argc, sizeof *a->dims);
+  if (!a->inputs || !a->outputs || !a->weights || !a->dims)
     return heed_io_fail(error, "no memory");
   for (int k = 1; k < argc; ++k) {
     if (strncmp(argv[k], "--", 2) != 0 || !argv[k][2])
@@ -222,6 +243,7 @@ void heed_arguments_release(heed_arguments *a) {
   free(a->inputs);
   free(a->outputs);
   free(a->weights);
+  free(a->dims);
   memset(a, 0, sizeof *a);
 }
 
@@ -263,6 +285,16 @@ static void printUsage(const heed_model_desc *desc, const char *program,
           heed_num_params(desc) ? " --weights FILE" : "");
 }
 
+static void printStates(const heed_model_desc *desc, FILE *stream) {
+  char type[256];
+  if (heed_num_states(desc))
+    fprintf(stream, "\nstate:\n");
+  for (size_t k = 0; k < heed_num_states(desc); ++k) {
+    formatType(type, sizeof type, heed_state_info(desc, k));
+    fprintf(stream, "  %-24s %s\n", heed_state_info(desc, k)->name, type);
+  }
+}
+
 static void printEntry(const heed_signature *entry, bool single, FILE *stream) {
   char type[256];
   if (!single)
@@ -284,6 +316,7 @@ void heed_arguments_help(const heed_model_desc *desc, const char *program,
   fprintf(stream, "\nRuns the model '%s'.\n", heed_model_name(desc));
   for (size_t e = 0; e < entries; ++e)
     printEntry(heed_entry_signature(desc, e), entries == 1, stream);
+  printStates(desc, stream);
   fputs("\noptions:\n"
         "  --output FILE.npy        where the result goes; NAME=FILE.npy names "
         "one\n"
@@ -294,6 +327,12 @@ void heed_arguments_help(const heed_model_desc *desc, const char *program,
     fputs(
         "  --weights FILE           .safetensors, or .safetensors.index.json;\n"
         "                           may be repeated\n",
+        stream);
+  if (heed_num_states(desc))
+    fputs(
+        "  --dim NAME=N             an extent of the state that no input has\n"
+        "  --state-in FILE          the state to begin with; else all is zero\n"
+        "  --state-out FILE         where it goes afterwards\n",
         stream);
   fputs(
       "  --threads N              default: all that the process may use\n"

@@ -27,15 +27,18 @@ static double percentile(const sample *s, double share) {
  */
 static heed_status measure(heed_model *model, const heed_signature *entry,
                            const heed_buffer *inputs, heed_buffer *outputs,
-                           int64_t runs, double seconds, size_t least,
-                           sample *s) {
+                           heed_state *const states[2], int64_t runs,
+                           double seconds, size_t least, sample *s) {
+  heed_call call = {.size = sizeof call, .state = states[1]};
   size_t most = runs && (size_t)runs < s->capacity ? (size_t)runs : s->capacity;
   double begin = heed_seconds();
   for (s->count = 0; s->count < most;) {
+    if (states[0] && heed_state_copy(states[0], states[1]) != HEED_OK)
+      return HEED_ERROR_INTERNAL;
     double start = heed_seconds();
     heed_status status =
         heed_run(model, entry->entry, inputs, (size_t)entry->numInputs, outputs,
-                 (size_t)entry->numOutputs, NULL);
+                 (size_t)entry->numOutputs, &call);
     if (status)
       return status;
     double stop = heed_seconds();
@@ -89,7 +92,7 @@ static void printTimes(heed_model *model, const heed_arguments *a,
 
 heed_status heed_bench(heed_model *model, const heed_arguments *a,
                        const heed_buffer *inputs, heed_buffer *outputs,
-                       FILE *stream) {
+                       heed_state *const states[2], FILE *stream) {
   /* Without a count, about a second; before it, a tenth of one for memory,
    * caches, threads and the processor's clock. With one, so many after the
    * first: what is run is the same each time. */
@@ -97,12 +100,13 @@ heed_status heed_bench(heed_model *model, const heed_arguments *a,
   sample s = {.capacity = Most, .times = malloc(Most * sizeof *s.times)};
   if (!s.times)
     return HEED_ERROR_MEMORY;
-  heed_status status = measure(model, a->entry, inputs, outputs,
+  heed_status status = measure(model, a->entry, inputs, outputs, states,
                                a->benchRuns ? 1 : 0, 0.1, 1, &s);
   size_t warmUp = s.count;
   heed_profile_reset(model);
   if (!status)
-    status = measure(model, a->entry, inputs, outputs, a->benchRuns, 1, 5, &s);
+    status = measure(model, a->entry, inputs, outputs, states, a->benchRuns, 1,
+                     5, &s);
   if (!status) {
     qsort(s.times, s.count, sizeof *s.times, byTime);
     printTimes(model, a, inputs, warmUp, &s, stream);

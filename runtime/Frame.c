@@ -1,6 +1,7 @@
 /* The buffers of one call: checked, found in memory, made arguments of compiled
  * code; dense copies of what does not lie dense. */
 #include "runtime/Frame.h"
+#include "runtime/State.h"
 
 #include <inttypes.h>
 #include <string.h>

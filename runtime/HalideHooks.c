@@ -35,8 +35,17 @@ int halide_do_par_for(void *context, halide_task_t task, int min, int size,
  * by who frees them. */
 void *halide_malloc(void *context, size_t bytes) {
   heed_model *model = context;
-  if (model)
-    return heed_pool_take(&model->pool, bytes);
+  if (model) {
+    void *taken = heed_pool_take(&model->pool, bytes);
+    if (taken)
+      return taken;
+    /* Kernels do not ask whether there is any: this one runs to its end, or to
+     * the next task, with memory that nobody has allowed, and the call fails.
+     */
+    int none = HEED_OK;
+    atomic_compare_exchange_strong(&model->stop, &none, HEED_ERROR_MEMORY);
+    return heed_pool_take_beyond(&model->pool, bytes);
+  }
   void *memory = NULL;
   return posix_memalign(&memory, 128, bytes ? bytes : 1) == 0 ? memory : NULL;
 }

@@ -139,8 +139,9 @@ const void *heed_host_kept(heed_model *model, int32_t slot) {
 
 /* ---- checks ---- */
 
-void heed_host_require_failed(heed_model *model, const char *format,
-                              int32_t numValues, const int64_t *values) {
+static HEED_NORETURN void failWith(heed_model *model, heed_status status,
+                                   const char *format, int32_t numValues,
+                                   const int64_t *values) {
   char text[sizeof model->message];
   size_t length = 0;
   for (const char *p = format; *p && length + 1 < sizeof text;) {
@@ -156,7 +157,17 @@ void heed_host_require_failed(heed_model *model, const char *format,
     }
   }
   text[length < sizeof text ? length : sizeof text - 1] = 0;
-  heed_unwind(model, HEED_ERROR_SHAPE, "%s", text);
+  heed_unwind(model, status, "%s", text);
+}
+
+void heed_host_require_failed(heed_model *model, const char *format,
+                              int32_t numValues, const int64_t *values) {
+  failWith(model, HEED_ERROR_SHAPE, format, numValues, values);
+}
+
+void heed_host_range_failed(heed_model *model, const char *format,
+                            int32_t numValues, const int64_t *values) {
+  failWith(model, HEED_ERROR_RANGE, format, numValues, values);
 }
 
 static HEED_NORETURN void failRange(heed_model *model, const char *tensor,
@@ -299,6 +310,8 @@ int32_t heed_host_kernel(heed_model *model, int32_t kernel,
                 "kernel '%s' failed (%d): %s", name, result,
                 heed_kernel_message(model));
   }
+  if (atomic_load(&model->stop) == HEED_ERROR_MEMORY)
+    heed_stop_check(model);
   if (model->profile && kernel >= 0 && kernel < model->desc->numKernels) {
     heed_kernel_record *record = &model->profile[kernel];
     ++record->calls;

@@ -35,6 +35,9 @@ void heed_stop_check(heed_model *model) {
   heed_status reason = heed_stop_reason(model);
   if (reason == HEED_ERROR_CANCELLED)
     heed_unwind(model, reason, "the call was cancelled");
+  if (reason == HEED_ERROR_MEMORY)
+    heed_unwind(model, reason,
+                "no memory for what a kernel keeps while it runs");
   if (reason)
     heed_unwind(model, reason, "the call's deadline has passed");
 }

@@ -64,6 +64,7 @@ struct heed_block {
   uint64_t lastCall;
   heed_block *below; /* at hand */
   int size;          /* of small ones, from 0; else -1 */
+  bool beyond;       /* of the system, where the heap had none */
   bool used;         /* as those at hand are for everybody else */
 };
 
@@ -123,12 +124,14 @@ static int smallSize(size_t *bytes) {
 enum { SmallMost = 512 * Alignment };
 
 static heed_block *takeOther(heed_pool *pool, heed_shelf *shelf, size_t bytes,
-                             int size) {
+                             int size, bool beyond) {
   pthread_mutex_lock(&shelf->lock);
   heed_block *block = takeKept(shelf, bytes);
   if (!block) {
-    block = heed_heap_take(pool->heap, Alignment, bytes + Alignment);
+    block = heed_heap_take(beyond ? NULL : pool->heap, Alignment,
+                           bytes + Alignment);
     if (block) {
+      block->beyond = beyond;
       block->shelf = shelf;
       block->bytes = bytes;
       block->next = shelf->blocks;
@@ -144,7 +147,7 @@ static heed_block *takeOther(heed_pool *pool, heed_shelf *shelf, size_t bytes,
   return block;
 }
 
-void *heed_pool_take(heed_pool *pool, size_t bytes) {
+static void *take(heed_pool *pool, size_t bytes, bool beyond) {
   if (bytes > SIZE_MAX - 2 * Alignment)
     return NULL;
   bytes = bytes ? (bytes + Alignment - 1) / Alignment * Alignment : Alignment;
@@ -164,8 +167,16 @@ void *heed_pool_take(heed_pool *pool, size_t bytes) {
       return memoryOf(block);
     }
   }
-  heed_block *block = takeOther(pool, shelf, bytes, size);
+  heed_block *block = takeOther(pool, shelf, bytes, size, beyond);
   return block ? memoryOf(block) : NULL;
+}
+
+void *heed_pool_take(heed_pool *pool, size_t bytes) {
+  return take(pool, bytes, /*beyond=*/false);
+}
+
+void *heed_pool_take_beyond(heed_pool *pool, size_t bytes) {
+  return take(pool, bytes, /*beyond=*/true);
 }
 
 void heed_pool_give(void *memory) {
@@ -185,7 +196,7 @@ void heed_pool_give(void *memory) {
 }
 
 static void giveBack(heed_heap *heap, heed_block *block) {
-  heed_heap_give(heap, block, block->bytes + Alignment);
+  heed_heap_give(block->beyond ? NULL : heap, block, block->bytes + Alignment);
 }
 
 static void endCall(heed_heap *heap, heed_shelf *shelf, uint64_t call) {
@@ -195,7 +206,7 @@ static void endCall(heed_heap *heap, heed_shelf *shelf, uint64_t call) {
   memset(shelf->atHand, 0, sizeof shelf->atHand);
   for (heed_block **link = &shelf->blocks; *link;) {
     heed_block *block = *link;
-    if (block->lastCall + 2 > call) {
+    if (block->lastCall + 2 > call && !block->beyond) {
       block->used = block->size >= 0;
       if (block->used) {
         block->below = shelf->atHand[block->size];

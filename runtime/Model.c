@@ -208,5 +208,7 @@ const heed_runtime heed_own_runtime = {.size = sizeof(heed_runtime),
                                        .stateGet = heed_get_state,
                                        .stateSet = heed_set_state,
                                        .statePermute = heed_permute_state,
+                                       .stateSave = heed_save_state,
+                                       .stateLoad = heed_load_state,
                                        .stateBytes = heed_bytes_of_state,
                                        .stateError = heed_error_of_state};

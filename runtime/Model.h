@@ -70,6 +70,9 @@ void heed_pool_open(heed_pool *pool, heed_heap *heap);
 void heed_pool_begin_call(heed_pool *pool);
 /** 128-byte aligned, or null. */
 void *heed_pool_take(heed_pool *pool, size_t bytes);
+/** The same from the system, whatever the heap's limit is: for the rest of a
+ * call that has failed. */
+void *heed_pool_take_beyond(heed_pool *pool, size_t bytes);
 /** Null is allowed. */
 void heed_pool_give(void *memory);
 /** Ends a call: all blocks are free again; those that two calls did not use go
@@ -292,22 +295,7 @@ void heed_close_threads(heed_threads *threads);
 /** One handle or state on the weights less. */
 void heed_release_shared(heed_shared *shared);
 
-/* ---- State.c ---- */
-
-typedef struct heed_state_tensor {
-  void *data, *spare; /* spare: of a state that is replaced; may be null */
-  int64_t bytes;
-  int64_t shape[HEED_MAX_RANK];
-} heed_state_tensor;
-
-struct heed_state {
-  heed_object object;
-  heed_shared *shared;
-  heed_mark mark;
-  atomic_flag busy; /* a run or another call uses it */
-  char message[1024];
-  heed_state_tensor tensors[]; /* shared->desc->numStates */
-};
+/* ---- State.c, StateFile.c ---- */
 
 heed_status heed_open_state(heed_model *model, const heed_dim *dims,
                             size_t numDims, heed_state **state);
@@ -320,10 +308,10 @@ heed_status heed_set_state(heed_state *state, const char *name,
                            const heed_buffer *buffer);
 heed_status heed_permute_state(heed_state *state, const char *dim,
                                const int64_t *from, size_t count);
+heed_status heed_save_state(heed_state *state, const char *path);
+heed_status heed_load_state(heed_state *state, const char *path);
 int64_t heed_bytes_of_state(const heed_state *state);
 const char *heed_error_of_state(const heed_state *state);
-/** Memory for what the k-th state is after a call; null if there is none. */
-void *heed_state_spare(heed_state *state, int32_t k);
 
 /* ---- Update.c: states that change where they lie ---- */
 

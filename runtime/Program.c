@@ -12,6 +12,7 @@ typedef struct program {
   const heed_model_desc *desc;
   heed_arguments arguments;
   heed_model *model;
+  heed_state *state, *start; /* start: what each run of --bench begins with */
   heed_buffer *inputs, *outputs;
 } program;
 
@@ -46,9 +47,10 @@ static bool allocateOutputs(program *p, heed_io_error *error) {
   const heed_signature *entry = p->arguments.entry;
   for (int k = 0; k < entry->numOutputs; ++k)
     p->outputs[k].size = sizeof *p->outputs;
-  heed_status status = heed_output_shapes(p->model, entry->entry, p->inputs,
-                                          (size_t)entry->numInputs, p->outputs,
-                                          (size_t)entry->numOutputs);
+  heed_call call = {.size = sizeof call, .state = p->state};
+  heed_status status = heed_output_shapes_in(
+      p->model, entry->entry, p->inputs, (size_t)entry->numInputs, p->outputs,
+      (size_t)entry->numOutputs, &call);
   if (status)
     return modelFailed(p, status, error);
   for (int k = 0; k < entry->numOutputs; ++k) {
@@ -86,12 +88,18 @@ static bool execute(program *p, heed_io_error *error) {
   heed_status status = heed_open(p->desc, &options, &p->model);
   if (status)
     return modelFailed(p, status, error);
-  if (!allocateOutputs(p, error))
+  if (!heed_program_state_open(p->model, p->desc, a, p->inputs, &p->state,
+                               error) ||
+      (a->bench && !heed_program_state_open(p->model, p->desc, a, p->inputs,
+                                            &p->start, error)) ||
+      !allocateOutputs(p, error))
     return false;
+  heed_call call = {.size = sizeof call, .state = p->state};
   status = heed_run(p->model, entry->entry, p->inputs, (size_t)entry->numInputs,
-                    p->outputs, (size_t)entry->numOutputs, NULL);
+                    p->outputs, (size_t)entry->numOutputs, &call);
   if (!status && a->bench)
-    status = heed_bench(p->model, a, p->inputs, p->outputs, stdout);
+    status = heed_bench(p->model, a, p->inputs, p->outputs,
+                        (heed_state *const[]){p->start, p->state}, stdout);
   if (status)
     return modelFailed(p, status, error);
   if (a->profile)
@@ -101,7 +109,8 @@ static bool execute(program *p, heed_io_error *error) {
     written |= a->outputs[k] != NULL;
   for (int k = 0; !written && !a->bench && k < entry->numOutputs; ++k)
     heed_output_print(entry->outputs[k], &p->outputs[k], stdout);
-  return heed_outputs_write(entry, a->outputs, p->outputs, error);
+  return heed_outputs_write(entry, a->outputs, p->outputs, error) &&
+         heed_program_state_save(a, p->state, error);
 }
 
 static void release(program *p) {
@@ -112,6 +121,8 @@ static void release(program *p) {
     free(p->outputs[k].data);
   free(p->inputs);
   free(p->outputs);
+  heed_state_close(p->state);
+  heed_state_close(p->start);
   heed_close(p->model);
   heed_arguments_release(&p->arguments);
 }

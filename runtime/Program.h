@@ -25,6 +25,9 @@ typedef struct heed_arguments {
   const char **weights;
   size_t numWeights;
   int32_t threads;
+  heed_dim *dims; /**< --dim: the names are "NAME=N" */
+  size_t numDims;
+  const char *stateIn, *stateOut; /**< files, or null */
   bool bench, json, profile, convert;
   int64_t benchRuns; /**< 0: as many as fit in about a second */
 } heed_arguments;
@@ -34,6 +37,18 @@ bool heed_arguments_parse(const heed_model_desc *desc, int argc, char **argv,
 void heed_arguments_release(heed_arguments *arguments);
 void heed_arguments_help(const heed_model_desc *desc, const char *program,
                          FILE *stream);
+
+/* ---- ProgramState.c ---- */
+
+/** Opens a state, if the model has any: dims as the command line or the inputs
+ * say, zeros or what its file holds. */
+bool heed_program_state_open(heed_model *model, const heed_model_desc *desc,
+                             const heed_arguments *arguments,
+                             const heed_buffer *inputs, heed_state **state,
+                             heed_io_error *error);
+/** Writes it, if the command line asks for that. */
+bool heed_program_state_save(const heed_arguments *arguments, heed_state *state,
+                             heed_io_error *error);
 
 /* ---- Inputs.c ---- */
 
@@ -70,12 +85,13 @@ void heed_output_print(const heed_tensor_info *info, const heed_buffer *buffer,
 
 /* ---- Bench.c ---- */
 
-/** Runs the entry again and again, first some times that do not count, and
- * prints the times: a line, or an object of JSON. Returns the status of the run
- * that failed, or HEED_OK. */
+/** Runs the entry again and again, with states[1] made states[0] before each
+ * (null: there is none), first some times that do not count, and prints the
+ * times: a line, or an object of JSON. Returns the status of the run that
+ * failed, or HEED_OK. */
 heed_status heed_bench(heed_model *model, const heed_arguments *arguments,
                        const heed_buffer *inputs, heed_buffer *outputs,
-                       FILE *stream);
+                       heed_state *const states[2], FILE *stream);
 /** Time, GFLOP/s and GB/s of each kernel, and what share of its limit it
  * reaches. The limit of a call is the time that its operations take at the peak
  * of f32 multiply-adds, or its bytes at the speed of reading memory, whichever

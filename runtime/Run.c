@@ -1,5 +1,6 @@
 /* A call of an entry: compiled code is entered here alone. */
 #include "runtime/Frame.h"
+#include "runtime/State.h"
 
 #include <string.h>
 

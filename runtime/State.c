@@ -1,5 +1,5 @@
 /* States: what lives from call to call. */
-#include "runtime/Model.h"
+#include "runtime/State.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -9,8 +9,8 @@
 
 enum { Alignment = 128 };
 
-static heed_status fail(heed_state *state, heed_status status,
-                        const char *format, ...) {
+heed_status heed_state_fail(heed_state *state, heed_status status,
+                            const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(state->message, sizeof state->message, format, arguments);
@@ -162,7 +162,7 @@ int64_t heed_bytes_of_state(const heed_state *state) {
   return bytes;
 }
 
-static heed_status begin(heed_state *state) {
+heed_status heed_state_begin(heed_state *state) {
   if (heed_mark_is_foreign(&state->mark))
     return HEED_ERROR_FORK;
   if (atomic_flag_test_and_set(&state->busy))
@@ -171,29 +171,30 @@ static heed_status begin(heed_state *state) {
   return HEED_OK;
 }
 
-static heed_status end(heed_state *state, heed_status status) {
+heed_status heed_state_end(heed_state *state, heed_status status) {
   atomic_flag_clear(&state->busy);
   return status;
 }
 
 heed_status heed_reset_state(heed_state *state) {
-  heed_status status = begin(state);
+  heed_status status = heed_state_begin(state);
   if (status)
     return status;
   for (int32_t k = 0; k < count(state); ++k)
     memset(state->tensors[k].data, 0, (size_t)state->tensors[k].bytes);
-  return end(state, HEED_OK);
+  return heed_state_end(state, HEED_OK);
 }
 
 heed_status heed_copy_state(heed_state *from, heed_state *to) {
   if (from == to)
     return HEED_OK;
-  heed_status status = begin(to);
+  heed_status status = heed_state_begin(to);
   if (status)
     return status;
   if (from->shared->desc != to->shared->desc)
-    return end(to, fail(to, HEED_ERROR_ARGUMENT,
-                        "a state of another model cannot be copied here"));
+    return heed_state_end(
+        to, heed_state_fail(to, HEED_ERROR_ARGUMENT,
+                            "a state of another model cannot be copied here"));
   for (int32_t k = 0; k < count(to); ++k)
     if (memcmp(from->tensors[k].shape, to->tensors[k].shape,
                sizeof to->tensors[k].shape) != 0) {
@@ -203,18 +204,19 @@ heed_status heed_copy_state(heed_state *from, heed_state *to) {
                            to->tensors[k].shape);
       heed_io_format_shape(found, sizeof found, info->rank,
                            from->tensors[k].shape);
-      return end(to, fail(to, HEED_ERROR_SHAPE,
-                          "state '%s': expected shape %s, found %s", info->name,
-                          expected, found));
+      return heed_state_end(
+          to, heed_state_fail(to, HEED_ERROR_SHAPE,
+                              "state '%s': expected shape %s, found %s",
+                              info->name, expected, found));
     }
-  status = begin(from);
+  status = heed_state_begin(from);
   if (status)
-    return end(to, status);
+    return heed_state_end(to, status);
   for (int32_t k = 0; k < count(to); ++k)
     memcpy(to->tensors[k].data, from->tensors[k].data,
            (size_t)to->tensors[k].bytes);
-  end(from, HEED_OK);
-  return end(to, HEED_OK);
+  heed_state_end(from, HEED_OK);
+  return heed_state_end(to, HEED_OK);
 }
 
 /* The state of that name; null and a message if there is none. */
@@ -225,8 +227,8 @@ static heed_state_tensor *findTensor(heed_state *state, const char *name,
     if (!strcmp((*info)->name, name))
       return &state->tensors[k];
   }
-  fail(state, HEED_ERROR_ARGUMENT, "the model has no state '%s'",
-       name ? name : "");
+  heed_state_fail(state, HEED_ERROR_ARGUMENT, "the model has no state '%s'",
+                  name ? name : "");
   return NULL;
 }
 
@@ -235,9 +237,10 @@ static heed_status checkBuffer(heed_state *state, const heed_tensor_info *info,
                                const heed_buffer *buffer) {
   char expected[256], found[256];
   if (buffer->type != info->type)
-    return fail(state, HEED_ERROR_TYPE,
-                "state '%s': expected element type %s, found %s", info->name,
-                heed_type_name(info->type), heed_type_name(buffer->type));
+    return heed_state_fail(state, HEED_ERROR_TYPE,
+                           "state '%s': expected element type %s, found %s",
+                           info->name, heed_type_name(info->type),
+                           heed_type_name(buffer->type));
   heed_io_format_shape(expected, sizeof expected, info->rank, tensor->shape);
   bool fits = buffer->rank == info->rank;
   for (int32_t axis = 0; fits && axis < info->rank; ++axis)
@@ -246,15 +249,17 @@ static heed_status checkBuffer(heed_state *state, const heed_tensor_info *info,
     bool isRank = buffer->rank >= 0 && buffer->rank <= HEED_MAX_RANK;
     if (isRank)
       heed_io_format_shape(found, sizeof found, buffer->rank, buffer->shape);
-    return fail(state, HEED_ERROR_SHAPE,
-                "state '%s': expected shape %s, found %s", info->name, expected,
-                isRank ? found : "a rank that is none");
+    return heed_state_fail(
+        state, HEED_ERROR_SHAPE, "state '%s': expected shape %s, found %s",
+        info->name, expected, isRank ? found : "a rank that is none");
   }
   if (!buffer->data && tensor->bytes)
-    return fail(state, HEED_ERROR_ARGUMENT, "state '%s': no data", info->name);
+    return heed_state_fail(state, HEED_ERROR_ARGUMENT, "state '%s': no data",
+                           info->name);
   if (buffer->deviceType != 0 && buffer->deviceType != HEED_DEVICE_CPU)
-    return fail(state, HEED_ERROR_DEVICE,
-                "state '%s': expected memory of the CPU", info->name);
+    return heed_state_fail(state, HEED_ERROR_DEVICE,
+                           "state '%s': expected memory of the CPU",
+                           info->name);
   return HEED_OK;
 }
 
@@ -263,12 +268,12 @@ static heed_status transfer(heed_state *state, const char *name,
   const heed_buffer *buffer = out ? out : in;
   const heed_tensor_info *info = NULL;
   if (!buffer)
-    return fail(state, HEED_ERROR_ARGUMENT, "no buffer");
+    return heed_state_fail(state, HEED_ERROR_ARGUMENT, "no buffer");
   if (!heed_is_readable(buffer, buffer->size, HEED_LEAST_BUFFER,
                         sizeof(heed_buffer)))
-    return fail(state, HEED_ERROR_VERSION,
-                "a heed_buffer of %zu bytes, expected %zu", buffer->size,
-                sizeof(heed_buffer));
+    return heed_state_fail(state, HEED_ERROR_VERSION,
+                           "a heed_buffer of %zu bytes, expected %zu",
+                           buffer->size, sizeof(heed_buffer));
   heed_state_tensor *tensor = findTensor(state, name, &info);
   if (!tensor)
     return HEED_ERROR_ARGUMENT;
@@ -299,14 +304,16 @@ static heed_status transfer(heed_state *state, const char *name,
 
 heed_status heed_get_state(heed_state *state, const char *name,
                            heed_buffer *buffer) {
-  heed_status status = begin(state);
-  return status ? status : end(state, transfer(state, name, buffer, NULL));
+  heed_status status = heed_state_begin(state);
+  return status ? status
+                : heed_state_end(state, transfer(state, name, buffer, NULL));
 }
 
 heed_status heed_set_state(heed_state *state, const char *name,
                            const heed_buffer *buffer) {
-  heed_status status = begin(state);
-  return status ? status : end(state, transfer(state, name, NULL, buffer));
+  heed_status status = heed_state_begin(state);
+  return status ? status
+                : heed_state_end(state, transfer(state, name, NULL, buffer));
 }
 
 /* ---- permutations ---- */
@@ -335,8 +342,9 @@ static heed_status permute(heed_state *state, const char *dim,
                            const int64_t *from, size_t numFrom) {
   const heed_model_desc *desc = state->shared->desc;
   if (!dim || !namesDim(desc, dim))
-    return fail(state, HEED_ERROR_ARGUMENT,
-                "no state of the model has a dim '%s'", dim ? dim : "");
+    return heed_state_fail(state, HEED_ERROR_ARGUMENT,
+                           "no state of the model has a dim '%s'",
+                           dim ? dim : "");
   /* All is checked, and all memory is there, before anything changes. */
   for (int32_t k = 0; k < desc->numStates; ++k)
     for (int32_t axis = 0; axis < desc->states[k]->rank; ++axis) {
@@ -345,19 +353,22 @@ static heed_status permute(heed_state *state, const char *dim,
           strcmp(desc->states[k]->extents[axis], dim) != 0)
         continue;
       if (extent != (int64_t)numFrom || (numFrom && !from))
-        return fail(state, HEED_ERROR_SHAPE,
-                    "expected %" PRId64 " positions of dim '%s', found %zu",
-                    extent, dim, from ? numFrom : 0);
+        return heed_state_fail(state, HEED_ERROR_SHAPE,
+                               "expected %" PRId64
+                               " positions of dim '%s', found %zu",
+                               extent, dim, from ? numFrom : 0);
       for (size_t p = 0; p < numFrom; ++p)
         if (from[p] < 0 || from[p] >= extent)
-          return fail(state, HEED_ERROR_RANGE,
-                      "position %zu is to become %" PRId64
-                      " of dim '%s', expected 0 <= position < %" PRId64,
-                      p, from[p], dim, extent);
+          return heed_state_fail(
+              state, HEED_ERROR_RANGE,
+              "position %zu is to become %" PRId64
+              " of dim '%s', expected 0 <= position < %" PRId64,
+              p, from[p], dim, extent);
       if (!heed_state_spare(state, k))
-        return fail(state, HEED_ERROR_MEMORY,
-                    "no memory to permute the state '%s', %" PRId64 " bytes",
-                    desc->states[k]->name, state->tensors[k].bytes);
+        return heed_state_fail(state, HEED_ERROR_MEMORY,
+                               "no memory to permute the state '%s', %" PRId64
+                               " bytes",
+                               desc->states[k]->name, state->tensors[k].bytes);
     }
   for (int32_t k = 0; k < desc->numStates; ++k)
     for (int32_t axis = 0; axis < desc->states[k]->rank; ++axis)
@@ -370,6 +381,7 @@ static heed_status permute(heed_state *state, const char *dim,
 
 heed_status heed_permute_state(heed_state *state, const char *dim,
                                const int64_t *from, size_t numFrom) {
-  heed_status status = begin(state);
-  return status ? status : end(state, permute(state, dim, from, numFrom));
+  heed_status status = heed_state_begin(state);
+  return status ? status
+                : heed_state_end(state, permute(state, dim, from, numFrom));
 }

@@ -75,7 +75,19 @@ typedef struct update {
   int32_t stateRank;
   const int64_t *stateSizes, *stateStrides, *axes;
   position positions[HEED_MAX_RANK];
+  const uint8_t *mask; /* null: all rows */
+  const int64_t *maskStrides;
+  int64_t
+      *places; /* where rows go, to be told apart; null: they are distinct */
+  int64_t numPlaces;
 } update;
+
+static bool isMeant(const update *u, const int64_t *x) {
+  int64_t at = 0;
+  for (int32_t d = 0; u->mask && d < u->loops; ++d)
+    at += u->maskStrides[d] * x[d];
+  return !u->mask || u->mask[at];
+}
 
 /* Where the row of the values at x[] goes; false: outside. */
 static bool find(const update *u, const int64_t *x, int64_t *offset) {
@@ -101,23 +113,36 @@ static bool find(const update *u, const int64_t *x, int64_t *offset) {
   return true;
 }
 
+static heed_status visit(update *u, const int64_t *x, bool writes) {
+  int64_t to, from = 0;
+  if (!isMeant(u, x))
+    return HEED_OK;
+  if (!find(u, x, &to))
+    return HEED_ERROR_RANGE;
+  if (!writes) {
+    if (u->places)
+      u->places[u->numPlaces++] = to;
+    return HEED_OK;
+  }
+  for (int32_t d = 0; d < u->loops; ++d)
+    from += u->strides[d] * x[d];
+  char *at = u->state + to * (int64_t)u->elementSize;
+  if (!remember(&u->model->journal, at, u->rowBytes))
+    return HEED_ERROR_MEMORY;
+  memcpy(at, u->values + from * (int64_t)u->elementSize, u->rowBytes);
+  return HEED_OK;
+}
+
 /* For each row: checks where it goes, or writes it. */
-static heed_status eachRow(const update *u, bool writes) {
+static heed_status eachRow(update *u, bool writes) {
   int64_t x[HEED_MAX_RANK] = {0};
   for (int32_t d = 0; d < u->rank; ++d)
     if (u->sizes[d] == 0)
       return HEED_OK;
   while (true) {
-    int64_t to, from = 0;
-    if (!find(u, x, &to))
-      return HEED_ERROR_RANGE;
-    for (int32_t d = 0; d < u->loops; ++d)
-      from += u->strides[d] * x[d];
-    char *at = u->state + to * (int64_t)u->elementSize;
-    if (writes && !remember(&u->model->journal, at, u->rowBytes))
-      return HEED_ERROR_MEMORY;
-    if (writes)
-      memcpy(at, u->values + from * (int64_t)u->elementSize, u->rowBytes);
+    heed_status status = visit(u, x, writes);
+    if (status)
+      return status;
     int32_t d = u->loops - 1;
     while (d >= 0 && ++x[d] == u->sizes[d])
       x[d--] = 0;
@@ -133,6 +158,8 @@ static bool hasRows(const update *u) {
   if (last < 0 || u->axes[u->stateRank - 1] != last || u->strides[last] != 1 ||
       u->stateStrides[u->stateRank - 1] != 1)
     return false;
+  if (u->mask && u->maskStrides[last])
+    return false;
   for (int32_t k = 0; k < u->stateRank; ++k)
     if ((k + 1 < u->stateRank && u->axes[k] == last) ||
         (u->axes[k] < 0 && u->positions[k].table &&
@@ -141,12 +168,30 @@ static bool hasRows(const update *u) {
   return true;
 }
 
+static int byPlace(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Fails where two rows go to one place. Rows are as long as the last axis: they
+ * are apart or the same. */
+static void tellApart(update *u, const char *twice) {
+  qsort(u->places, (size_t)u->numPlaces, sizeof *u->places, byPlace);
+  bool distinct = true;
+  for (int64_t k = 1; k < u->numPlaces; ++k)
+    distinct &= u->places[k] != u->places[k - 1];
+  heed_pool_give(u->places);
+  if (!distinct)
+    heed_unwind(u->model, HEED_ERROR_RANGE, "%s", twice);
+}
+
 void heed_host_update(heed_model *model, void *state, int64_t elementSize,
                       int32_t stateRank, const int64_t *stateSizes,
                       const int64_t *stateStrides, const void *values,
                       int32_t rank, const int64_t *sizes,
                       const int64_t *strides, const int64_t *axes,
-                      const int64_t *positions) {
+                      const int64_t *positions, int32_t where,
+                      const char *twice) {
   if (model->plan)
     return;
   heed_stop_check(model);
@@ -173,11 +218,24 @@ void heed_host_update(heed_model *model, void *state, int64_t elementSize,
     else
       u.positions[k].table = (const int64_t *)(uintptr_t)at[1];
   }
+  if (where >= 0) {
+    const int64_t *at = positions + where * (rank + 2);
+    u.mask = (const uint8_t *)(uintptr_t)at[1];
+    u.maskStrides = at + 2;
+  }
   if (hasRows(&u)) {
     u.loops = rank - 1;
     u.rowBytes = (size_t)(elementSize * sizes[rank - 1]);
   }
+  if (twice) {
+    int64_t rows = heed_host_bytes(u.loops, sizes, sizeof *u.places);
+    u.places = rows < 0 ? NULL : heed_pool_take(&model->pool, (size_t)rows);
+    if (!u.places)
+      heed_unwind(model, HEED_ERROR_MEMORY, "no memory for an update's places");
+  }
   heed_status status = eachRow(&u, /*writes=*/false);
+  if (!status && twice)
+    tellApart(&u, twice);
   if (!status)
     status = eachRow(&u, /*writes=*/true);
   if (status == HEED_ERROR_RANGE)

@@ -425,6 +425,13 @@ HEED_API heed_status heed_state_set(heed_state *state, const char *name,
  * was: the beams of a search. count is the extent of dim. */
 HEED_API heed_status heed_state_permute(heed_state *state, const char *dim,
                                         const int64_t *from, size_t count);
+/** Writes it to a file, which appears whole or not at all: .safetensors, its
+ * tensors by their names, with a checksum. */
+HEED_API heed_status heed_state_save(heed_state *state, const char *path);
+/** Becomes what heed_state_save() wrote; a file of another model, of other dims
+ * or with other data than its checksum says is HEED_ERROR_FILE, _SHAPE or
+ * _TYPE, and changes nothing. */
+HEED_API heed_status heed_state_load(heed_state *state, const char *path);
 /** Bytes that it holds. */
 HEED_API int64_t heed_state_bytes(const heed_state *state);
 /** What the last failed call on this state said; empty if none failed. Valid

@@ -116,6 +116,8 @@ typedef struct heed_runtime {
                           const heed_buffer *buffer);
   heed_status (*statePermute)(heed_state *state, const char *dim,
                               const int64_t *from, size_t count);
+  heed_status (*stateSave)(heed_state *state, const char *path);
+  heed_status (*stateLoad)(heed_state *state, const char *path);
   int64_t (*stateBytes)(const heed_state *state);
   const char *(*stateError)(const heed_state *state);
 } heed_runtime;
@@ -231,6 +233,11 @@ HEED_NORETURN void heed_host_require_failed(heed_model *model,
                                             int32_t numValues,
                                             const int64_t *values);
 
+/** The same with HEED_ERROR_RANGE: what the data says does not fit. */
+HEED_NORETURN void heed_host_range_failed(heed_model *model, const char *format,
+                                          int32_t numValues,
+                                          const int64_t *values);
+
 /** Fails the call with HEED_ERROR_RANGE unless low <= x < high for every x of
  * an integer tensor (I8, U8, I16, I32, I64). strides in elements, null if
  * dense. `tensor` names it (null: "index"), `what` is what it indexes: "word
@@ -247,15 +254,19 @@ void heed_host_check_range(heed_model *model, const void *data, int32_t type,
  * or, of axes[k] = -1 - m, the position m: positions holds rank + 2 numbers for
  * each, whether it is a number (1) or a tensor of i64 (0), that number or the
  * tensor's address, and the tensor's strides along the axes of the values.
- * Sizes and strides in elements. If the call fails later, what stood there
- * before stands there again. HEED_UNWINDS with HEED_ERROR_RANGE where a
- * position is outside, before anything is written. */
+ * where: the number of the position that is a tensor of bool and says which x
+ * are meant, or -1. twice: what a failure with HEED_ERROR_RANGE says where two
+ * elements go to one place; null: they do not. Sizes and strides in elements.
+ * If the call fails later, what stood there before stands there again.
+ * HEED_UNWINDS with HEED_ERROR_RANGE where a position is outside, before
+ * anything is written. */
 void heed_host_update(heed_model *model, void *state, int64_t elementSize,
                       int32_t stateRank, const int64_t *stateSizes,
                       const int64_t *stateStrides, const void *values,
                       int32_t rank, const int64_t *sizes,
                       const int64_t *strides, const int64_t *axes,
-                      const int64_t *positions);
+                      const int64_t *positions, int32_t where,
+                      const char *twice);
 
 /* ---- kernels ---- */
 

@@ -29,6 +29,8 @@ DRAWN_WITH = {
     "adaptive-span": ["--input=z=8"],
     "bigbird": ["--input=random=5,11"],
     "dalle": ["--set=T=64"],
+    "kv-cache-attention": ["--set=N=32", "--set=C=64", "--input=len=16"],
+    "window-kv-cache": ["--set=N=32", "--set=C=64", "--input=len=16"],
     "etc-global-local": ["--set=G=16", "--set=N=48"],
     "flamingo": ["--input=ids=" + ",".join("0" if n % 16 == 3 else "1" for n in range(64))],
     "global-attention": ["--input=internal=0"],
@@ -97,8 +99,8 @@ def measure(root, heedc, path, kernels=True):
 
 
 def inputs(path):
-    """Names of the inputs of a file's last model, which is the one that is compiled."""
-    found = re.findall(r"^model \w+\((.*?)\)", path.read_text(encoding="utf-8"), re.S | re.M)
+    """Names of the inputs of a file's last model, which is the one that is compiled, or of its last entry."""
+    found = re.findall(r"^(?:model|  entry) \w+\((?!;)(.*?)\)", path.read_text(encoding="utf-8"), re.S | re.M)
     return re.findall(r"\w+", re.sub(r":[^,\[;]*(\[[^]]*\])?", "", found[-1].split(";")[0]))
 
 

@@ -27,6 +27,7 @@ static std::string errorsOf(const std::string &text) {
   return errors;
 }
 
+/// Long: what each step of a check needs of the one before.
 bool check(const std::string &source, const std::string &title, size_t stage,
            const CheckOptions &options, std::string &explained) {
   outs() << title << "\n";

@@ -30,7 +30,17 @@ public:
   MaskArtist(ModuleOp module, StringRef model, std::string &error)
       : error(error) {
     picture.model = model.str();
-    function = module.lookupSymbol<func::FuncOp>(model);
+    // The first entry that has an attention.
+    for (auto entry : module.getOps<func::FuncOp>()) {
+      bool draws =
+          entry->hasAttr(attn::kModelAttr) &&
+          entry.walk([](attn::AttentionOp) { return WalkResult::interrupt(); })
+              .wasInterrupted();
+      if (entry->hasAttr(attn::kModelAttr) && (!function || draws))
+        function = entry;
+      if (draws)
+        break;
+    }
   }
 
   FailureOr<MaskPicture> draw(ArrayRef<std::string> inputs);

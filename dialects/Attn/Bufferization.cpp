@@ -107,9 +107,13 @@ struct UpdateStateInterface
         return failure();
       buffers.push_back(*buffer);
     }
-    WriteStateOp::create(rewriter, op->getLoc(), buffers[0], buffers[1],
-                         ValueRange(buffers).drop_front(2), update.getAxes(),
-                         update.getMaps());
+    ValueRange others = ValueRange(buffers).drop_front(2);
+    Value mask = update.getMask() ? others.back() : Value();
+    auto write = WriteStateOp::create(
+        rewriter, op->getLoc(), buffers[0], buffers[1],
+        mask ? others.drop_back() : others, mask, update.getAxes(),
+        update.getMaps(), update.getCheckDistinct());
+    write->setAttr(kNameAttr, rewriter.getStringAttr(update.distinctMessage()));
     replaceOpWithBufferizedValues(rewriter, op, buffers[1]);
     return success();
   }

@@ -41,6 +41,8 @@ inline constexpr llvm::StringLiteral kModelAttr = "attn.model";
 /// On an argument and a result of the same name: what a state is before a call
 /// and after it.
 inline constexpr llvm::StringLiteral kStateAttr = "attn.state";
+/// On an `attn.require` whose condition data decides, not sizes.
+inline constexpr llvm::StringLiteral kOfDataAttr = "attn.of_data";
 inline constexpr llvm::StringLiteral kKernelAttr = "attn.kernel";
 /// On the function that runs once when a model is opened.
 inline constexpr llvm::StringLiteral kInitAttr = "attn.init";

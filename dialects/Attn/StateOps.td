@@ -4,7 +4,7 @@
 #ifndef HEED_DIALECTS_ATTN_STATEOPS_TD
 #define HEED_DIALECTS_ATTN_STATEOPS_TD
 
-def Attn_UpdateStateOp : Attn_Op<"update_state", [Pure, AggregatedOpInterface, AllTypesMatch<["state", "result"]>]> {
+def Attn_UpdateStateOp : Attn_Op<"update_state", [Pure, AttrSizedOperandSegments, AggregatedOpInterface, AllTypesMatch<["state", "result"]>]> {
   let summary = "A tensor with other elements at some places";
   let description = [{
     ```text
@@ -12,12 +12,13 @@ def Attn_UpdateStateOp : Attn_Op<"update_state", [Pure, AggregatedOpInterface, A
     p_k x = x[axes[k]]                                               if axes[k] >= 0
     p_k x = positions m at maps m of x                             if axes[k] = -1 - m; of an index: the index
     ```
-    The places lie in the state and are distinct: the model proves it, or checks it before.
+    With `where` only of those x for which it is true. The places lie in the state, which the model proves or checks before,
+    and are distinct: with `check_distinct` the call fails where two of them are one.
     Bufferised in place where nobody reads the old state afterwards.
 
     - update_state.c1  `axes` has an entry for each axis of the state, each an axis of the values or a position.
     - update_state.c2  The element types of values and state are the same.
-    - update_state.c3  There is a map for each position, from the axes of the values to those of the position: a
+    - update_state.c3  There is a map for each position and for `where`, from the axes of the values to its own: a
       projection of distinct axes, in their order.
 
     Positions are indices or tensors of i64.
@@ -30,20 +31,23 @@ def Attn_UpdateStateOp : Attn_Op<"update_state", [Pure, AggregatedOpInterface, A
     ```
   }];
   let arguments = (ins AnyRankedTensor:$values, AnyRankedTensor:$state,
-                       Variadic<AnyTypeOf<[Index, RankedTensorOf<[I64]>]>>:$positions, DenseI64ArrayAttr:$axes,
-                       AffineMapArrayAttr:$maps);
+                       Variadic<AnyTypeOf<[Index, RankedTensorOf<[I64]>]>>:$positions,
+                       Optional<RankedTensorOf<[I1]>>:$mask, DenseI64ArrayAttr:$axes, AffineMapArrayAttr:$maps,
+                       UnitAttr:$check_distinct);
   let results = (outs AnyRankedTensor:$result);
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> decomposeOperation(::mlir::OpBuilder &b);
+    /// What a call says that fails because of `check_distinct`.
+    std::string distinctMessage();
   }];
   let assemblyFormat = [{
-    $values `into` $state `axes` $axes `at` `(` ($positions^ `:` type($positions))? `)` `maps` $maps attr-dict `:`
-    type($values) `,` type($state)
+    $values `into` $state `axes` $axes `at` `(` ($positions^ `:` type($positions))? `)` (`where` $mask^ `:` type($mask))?
+    (`check_distinct` $check_distinct^)? `maps` $maps attr-dict `:` type($values) `,` type($state)
   }];
 }
 
-def Attn_WriteStateOp : Attn_Op<"write_state"> {
+def Attn_WriteStateOp : Attn_Op<"write_state", [AttrSizedOperandSegments]> {
   let summary = "attn.update_state in memory";
   let description = [{
     ```text
@@ -61,11 +65,12 @@ def Attn_WriteStateOp : Attn_Op<"write_state"> {
   }];
   let arguments = (ins Arg<AnyStridedMemRef, "", [MemRead]>:$values, Arg<AnyStridedMemRef, "", [MemRead, MemWrite]>:$state,
                        Arg<Variadic<AnyTypeOf<[Index, AnyStridedMemRef]>>, "", [MemRead]>:$positions,
-                       DenseI64ArrayAttr:$axes, AffineMapArrayAttr:$maps);
+                       Arg<Optional<MemRefOf<[I1]>>, "", [MemRead]>:$mask, DenseI64ArrayAttr:$axes,
+                       AffineMapArrayAttr:$maps, UnitAttr:$check_distinct);
   let hasVerifier = 1;
   let assemblyFormat = [{
-    $values `into` $state `axes` $axes `at` `(` ($positions^ `:` type($positions))? `)` `maps` $maps attr-dict `:`
-    type($values) `,` type($state)
+    $values `into` $state `axes` $axes `at` `(` ($positions^ `:` type($positions))? `)` (`where` $mask^ `:` type($mask))?
+    (`check_distinct` $check_distinct^)? `maps` $maps attr-dict `:` type($values) `,` type($state)
   }];
 }
 

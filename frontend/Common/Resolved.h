@@ -329,9 +329,10 @@ struct WriteRow {
   Range place;
 };
 
-/// `from` with `values` at places that are distinct and lie in it. An axis has
-/// the number of an index of the values, or that of a position, counted back
-/// from -1: a size, or a tensor of i64 over some of the indices.
+/// `from` with `values`, those of `where` alone, at places that lie in it and
+/// are distinct, which is checked unless it is known. An axis has the number of
+/// an index of the values, or that of a position, counted back from -1: a size,
+/// or a tensor of i64 over some of the indices.
 struct UpdateState {
   struct Position {
     const Tensor *tensor = nullptr; ///< null: `size`
@@ -341,6 +342,9 @@ struct UpdateState {
   const Tensor *from = nullptr, *values = nullptr, *to = nullptr;
   SmallVector<int64_t, 6> axes;
   std::vector<Position> positions;
+  Position where; ///< without a tensor: all
+  bool isDistinct = true;
+  std::string name; ///< for messages
   Range place;
 };
 

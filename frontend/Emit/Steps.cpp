@@ -221,18 +221,28 @@ void Emitter::emit(const UpdateState &step) {
   int64_t rank = cast<RankedTensorType>(values.getType()).getRank();
   SmallVector<Value> positions;
   SmallVector<AffineMap> maps;
-  for (const UpdateState::Position &position : step.positions) {
+  auto mapOf = [&](const UpdateState::Position &position) {
     SmallVector<AffineExpr> dims;
     for (unsigned index : position.indices)
       dims.push_back(builder.getAffineDimExpr(index));
-    maps.push_back(AffineMap::get(rank, 0, dims, builder.getContext()));
+    return AffineMap::get(rank, 0, dims, builder.getContext());
+  };
+  for (const UpdateState::Position &position : step.positions) {
+    maps.push_back(mapOf(position));
     positions.push_back(position.tensor ? value(position.tensor)
                                         : emit(position.size, step.place));
   }
-  tensors[step.to] = attn::UpdateStateOp::create(
-      builder, loc(step.place), values, state, positions,
+  Value mask;
+  if (step.where.tensor) {
+    mask = value(step.where.tensor);
+    maps.push_back(mapOf(step.where));
+  }
+  auto update = attn::UpdateStateOp::create(
+      builder, loc(step.place), values, state, positions, mask,
       builder.getDenseI64ArrayAttr(step.axes),
-      builder.getAffineMapArrayAttr(maps));
+      builder.getAffineMapArrayAttr(maps), !step.isDistinct);
+  update->setAttr(attn::kNameAttr, builder.getStringAttr(step.name));
+  tensors[step.to] = update;
 }
 
 void Emitter::emit(const Scan &step) {

@@ -14,6 +14,9 @@
 #include "llvm/ADT/StringMap.h"
 
 namespace heed {
+namespace attn {
+class WriteStateOp;
+} // namespace attn
 
 class HostBuilder {
 public:
@@ -62,6 +65,10 @@ public:
 private:
   llvm::StringMap<mlir::LLVM::GlobalOp> texts;
 };
+
+/// Calls the runtime's function that writes a state (runtime/host.h).
+void lowerWriteState(HostBuilder &host, mlir::OpBuilder &b,
+                     attn::WriteStateOp op);
 
 /// What a lowered module holds, for its description.
 struct HostContents {

@@ -174,7 +174,11 @@ private:
     for (Value value : op.getValues())
       values.push_back(toI64(inside, loc, value));
     Value array = i64Array(inside, op, values);
-    call(inside, loc, "heed_host_require_failed", Type(),
+    // What data says fails as an index out of range does.
+    call(inside, loc,
+         op->hasAttr(attn::kOfDataAttr) ? "heed_host_range_failed"
+                                        : "heed_host_require_failed",
+         Type(),
          {handle(op), text(inside, loc, op.getMessage()),
           i32(inside, loc, values.size()), array},
          /*returns=*/false);
@@ -193,41 +197,6 @@ private:
           i32(b, loc, type.getRank()), i64Array(b, op, tensor.sizes),
           i64Array(b, op, tensor.strides), toI64(b, loc, op.getLo()),
           toI64(b, loc, op.getHi()), nameText, text(b, loc, op.getWhat())});
-  }
-
-  /// Each position as the number of its tensor's first element (or itself), and
-  /// its strides along the axes of the values.
-  void lowerWriteState(OpBuilder &b, attn::WriteStateOp op) {
-    Location loc = op.getLoc();
-    Strided state = decompose(b, loc, op.getState()),
-            values = decompose(b, loc, op.getValues());
-    SmallVector<Value> axes, positions;
-    for (int64_t axis : op.getAxes())
-      axes.push_back(i64(b, loc, axis));
-    for (auto [position, attr] : llvm::zip(op.getPositions(), op.getMaps())) {
-      SmallVector<Value> strides(values.sizes.size(), i64(b, loc, 0));
-      bool isNumber = position.getType().isIndex();
-      positions.push_back(i64(b, loc, isNumber));
-      if (isNumber) {
-        positions.push_back(toI64(b, loc, position));
-      } else {
-        Strided data = decompose(b, loc, position);
-        positions.push_back(LLVM::PtrToIntOp::create(
-            b, loc, TypeRange{b.getI64Type()}, ValueRange{data.data}));
-        AffineMap map = cast<AffineMapAttr>(attr).getValue();
-        for (auto [expr, stride] : llvm::zip(map.getResults(), data.strides))
-          strides[cast<AffineDimExpr>(expr).getPosition()] = stride;
-      }
-      llvm::append_range(positions, strides);
-    }
-    Type element = cast<MemRefType>(op.getState().getType()).getElementType();
-    call(b, loc, "heed_host_update", Type(),
-         {handle(op), state.data, i64(b, loc, elementBytes(element)),
-          i32(b, loc, state.sizes.size()), i64Array(b, op, state.sizes),
-          i64Array(b, op, state.strides), values.data,
-          i32(b, loc, values.sizes.size()), i64Array(b, op, values.sizes),
-          i64Array(b, op, values.strides), i64Array(b, op, axes),
-          i64Array(b, op, positions)});
   }
 
   LogicalResult lowerAlloc(OpBuilder &b, memref::AllocOp op) {
@@ -451,7 +420,7 @@ FailureOr<bool> HostCalls::lower(Operation *op, HostParams &params) {
   else if (auto check = dyn_cast<attn::RequireInRangeOp>(op))
     lowerRequireInRange(b, check);
   else if (auto write = dyn_cast<attn::WriteStateOp>(op))
-    lowerWriteState(b, write);
+    lowerWriteState(*this, b, write);
   else if (auto call = dyn_cast<halide::CallOp>(op))
     ok = lowerKernelCall(b, call);
   else if (auto alloc = dyn_cast<memref::AllocOp>(op))

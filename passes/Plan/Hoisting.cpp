@@ -50,10 +50,20 @@ public:
   void run(func::FuncOp model);
 
 private:
+  /// What was hoisted: its copy in init, in copies of its loops, and its slots.
+  struct Done {
+    Operation *copy;
+    SmallVector<Value> variables; ///< of the copies of its loops
+    SmallVector<Operation *> loops;
+    int64_t slots;
+  };
+
   void collect(Region &region, SmallVectorImpl<Operation *> &ops);
   bool isRoot(Operation *op);
   void explain(Operation *op);
   void hoist(Operation *root);
+  const Done *find(Operation *root, ArrayRef<Operation *> loops);
+  void readFrom(Operation *root, ArrayRef<Operation *> loops, int64_t first);
   OpBuilder atEndOfInit();
   Value slotOf(OpBuilder &b, Location loc, int64_t first,
                ArrayRef<Operation *> loops, ArrayRef<Value> variables);
@@ -63,7 +73,27 @@ private:
   func::FuncOp init;
   int64_t slots = 0;
   WeightAnalysis analysis;
+  std::vector<Done> done;
 };
+
+using Pairs = ArrayRef<std::pair<Value, Value>>;
+
+/// Do \p a and \p b compute the same, where pairs of \p variables are?
+bool isSame(Operation *a, Operation *b, Pairs variables) {
+  DenseMap<Value, Value> inside;
+  auto check = [&](Value x, Value y) {
+    if (x == y || inside.lookup(x) == y ||
+        llvm::is_contained(variables, std::pair(x, y)))
+      return success();
+    auto from = dyn_cast<OpResult>(x), to = dyn_cast<OpResult>(y);
+    return success(from && to &&
+                   from.getResultNumber() == to.getResultNumber() &&
+                   isSame(from.getOwner(), to.getOwner(), variables));
+  };
+  return OperationEquivalence::isEquivalentTo(
+      a, b, check, [&](Value x, Value y) { inside[x] = y; },
+      OperationEquivalence::IgnoreLocations);
+}
 
 /// The ops of \p region in program order, those in loops and branches of the
 /// host included.
@@ -185,9 +215,56 @@ Value Hoister::slotOf(OpBuilder &b, Location loc, int64_t first,
   return first ? arith::AddIOp::create(b, loc, slot, constant(first)) : slot;
 }
 
+/// What computes the same as \p root, in the same turns of as many loops: of
+/// another entry of the model.
+const Hoister::Done *Hoister::find(Operation *root,
+                                   ArrayRef<Operation *> loops) {
+  for (const Done &one : done) {
+    bool alike = one.loops.size() == loops.size();
+    SmallVector<std::pair<Value, Value>> variables;
+    for (size_t k = 0; alike && k < loops.size(); ++k) {
+      auto loop = cast<scf::ForOp>(loops[k]),
+           other = cast<scf::ForOp>(one.loops[k]);
+      ConstantLoop a = *constantLoop(loop), b = *constantLoop(other);
+      alike = a.low == b.low && a.step == b.step && a.count == b.count;
+      variables.push_back({loop.getInductionVar(), one.variables[k]});
+    }
+    if (alike && isSame(root, one.copy, variables))
+      return &one;
+  }
+  return nullptr;
+}
+
+/// What reads \p root reads what is kept in its slots, from \p first on.
+void Hoister::readFrom(Operation *root, ArrayRef<Operation *> loops,
+                       int64_t first) {
+  OpBuilder here(root);
+  SmallVector<Value> turns;
+  int64_t instances = 1;
+  for (Operation *op : loops) {
+    turns.push_back(cast<scf::ForOp>(op).getInductionVar());
+    instances *= constantLoop(cast<scf::ForOp>(op))->count;
+  }
+  for (auto [k, result] : llvm::enumerate(root->getResults())) {
+    Value slot =
+        slotOf(here, root->getLoc(), first + k * instances, loops, turns);
+    auto kept =
+        attn::KeptOp::create(here, root->getLoc(), result.getType(), slot);
+    // Users in what stays read it; later roots do so, too.
+    result.replaceAllUsesWith(kept.getResult());
+  }
+}
+
+/// Long: from the loops in init to what is read.
 void Hoister::hoist(Operation *root) {
   Location loc = root->getLoc();
   SmallVector<Operation *> loops = llvm::to_vector(analysis.of(root).loops);
+  if (const Done *same = find(root, loops)) {
+    readFrom(root, loops, same->slots);
+    remarkDone(root, work.pass, "hoisted",
+               "computed once, with what another entry reads");
+    return;
+  }
   int64_t instances = 1;
   for (Operation *loop : loops)
     instances *= constantLoop(cast<scf::ForOp>(loop))->count;
@@ -195,7 +272,8 @@ void Hoister::hoist(Operation *root) {
   // The same loops in init, without what they carry.
   OpBuilder b = atEndOfInit();
   IRMapping map;
-  SmallVector<Value> theirs, ours;
+  SmallVector<Value> ours;
+  SmallVector<Operation *> copies;
   for (Operation *op : loops) {
     auto loop = cast<scf::ForOp>(op);
     SmallVector<Value> bounds;
@@ -205,8 +283,8 @@ void Hoister::hoist(Operation *root) {
           arith::ConstantIndexOp::create(b, loc, *getConstantIntValue(bound)));
     auto copy = scf::ForOp::create(b, loc, bounds[0], bounds[1], bounds[2]);
     map.map(loop.getInductionVar(), copy.getInductionVar());
-    theirs.push_back(loop.getInductionVar());
     ours.push_back(copy.getInductionVar());
+    copies.push_back(copy);
     b.setInsertionPointToStart(copy.getBody());
   }
   SmallVector<Value> keptIn;
@@ -225,19 +303,17 @@ void Hoister::hoist(Operation *root) {
   };
   clone(clone, root);
 
-  OpBuilder here(root);
   int64_t bytes = 0;
   for (auto [k, result] : llvm::enumerate(root->getResults())) {
     attn::KeepOp::create(b, loc, map.lookup(result), keptIn[k]);
     bytes += bytesOf(cast<RankedTensorType>(result.getType())) * instances;
-    Value slot = slotOf(here, loc, slots + k * instances, loops, theirs);
-    auto kept = attn::KeptOp::create(here, loc, result.getType(), slot);
-    // Users in what stays read it; later roots do so, too.
-    result.replaceAllUsesWith(kept.getResult());
   }
+  done.push_back(
+      {map.lookup(root->getResult(0)).getDefiningOp(), ours, copies, slots});
+  readFrom(root, loops, slots);
   slots += (mutated("hoist-weights.slot-of-one-turn") ? 1 : instances) *
            root->getNumResults();
-  init->setAttr(attn::kSlotsAttr, here.getI64IntegerAttr(slots));
+  init->setAttr(attn::kSlotsAttr, b.getI64IntegerAttr(slots));
   remarkDone(
       root, work.pass, "hoisted",
       format("computed once, when the model is opened: {} bytes{}", bytes,

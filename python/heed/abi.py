@@ -78,6 +78,8 @@ FUNCTIONS = {
     "heed_state_get": (C.c_int, [C.c_void_p, C.c_char_p, C.POINTER(Buffer)]),
     "heed_state_set": (C.c_int, [C.c_void_p, C.c_char_p, C.POINTER(Buffer)]),
     "heed_state_permute": (C.c_int, [C.c_void_p, C.c_char_p, C.POINTER(C.c_int64), C.c_size_t]),
+    "heed_state_save": (C.c_int, [C.c_void_p, C.c_char_p]),
+    "heed_state_load": (C.c_int, [C.c_void_p, C.c_char_p]),
     "heed_state_bytes": (C.c_int64, [C.c_void_p]),
     "heed_state_last_error": (C.c_char_p, [C.c_void_p]),
     "heed_run": (C.c_int, [C.c_void_p, C.c_char_p, C.POINTER(Buffer), C.c_size_t, C.POINTER(Buffer), C.c_size_t, C.c_void_p]),

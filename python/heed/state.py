@@ -1,5 +1,6 @@
 """States: what lives from call to call of a model."""
 import ctypes as C
+import os
 import weakref
 
 import numpy as np
@@ -75,6 +76,14 @@ class State:
         """Along the axes that `dim` names, position k becomes what positions[k] was."""
         array = np.ascontiguousarray(positions, np.int64)
         self._check(self._library.c.heed_state_permute(self.handle, dim.encode(), array.ctypes.data_as(C.POINTER(C.c_int64)), array.size))
+
+    def save(self, path):
+        """Writes it to a .safetensors file, which appears whole or not at all."""
+        self._check(self._library.c.heed_state_save(self.handle, os.fsencode(path)))
+
+    def load(self, path):
+        """Becomes what save() wrote; what does not fit or is damaged is an error and changes nothing."""
+        self._check(self._library.c.heed_state_load(self.handle, os.fsencode(path)))
 
     @property
     def nbytes(self):

@@ -159,4 +159,76 @@ for backend, m in model("counter", COUNTER).items():
         fails(heed.RangeError, "at[1] = 5 is out of range", lambda: m["step"](x5, np.array([0, 5], np.int32), state=state), backend)
     near(state["total"], sum_, f"counter, {backend}, the state")
     expect(state["steps"] == 4, f"counter, {backend}: {state['steps']}")
+
+# Pages of 4 tokens that a table names, prompts of several lengths, rows that join and leave between calls.
+PAGED = """model paged(; H = 2, E = 6, P = 4) {
+  state pool: f32[R, P, H, E], values: f32[R, P, H, E], len: i32[B]
+  entry forward(q: f32[B, N, H, E], k: f32[B, N, H, E], v: f32[B, N, H, E], table: i32[B, K], count: i32[B]) -> f32[B, N, H, E] {
+    pool[table[b, (len[b] + n) // P], (len[b] + n) % P, h, e] = k[b,n,h,e] where n < count[b]
+    values[table[b, (len[b] + n) // P], (len[b] + n) % P, h, e] = v[b,n,h,e] where n < count[b]
+    s[b,h,i,j:K*P] = (sum(e) q[b,i,h,e] * pool[table[b, j // P], j % P, h, e]) / sqrt(E)
+    p[b,h,i,j] = softmax(j where j <= len[b] + i and i < count[b]) s[b,h,i,j]
+    o[b,i,h,e] = sum(j) p[b,h,i,j] * values[table[b, j // P], j % P, h, e]
+    len[b] = len[b] + count[b]
+    return o
+  }
+}"""
+E, K, P, R = 6, 5, 4, 11
+for backend, m in model("paged", PAGED).items():
+    state = m.state(B=B, R=R)
+    table = rng.permutation(R)[: B * K].reshape(B, K).astype(np.int32)
+    past, k, v = [0] * B, uniform(B, K * P, H, E), uniform(B, K * P, H, E)
+    for n, counts in [(5, [5, 2]), (1, [0, 1]), (3, [3, 3]), (6, [1, 6])]:
+        q = uniform(B, n, H, E)
+        new = [np.zeros((B, n, H, E), np.float32) for _ in "kv"]
+        for b in range(B):
+            for array, whole in zip(new, (k, v)):
+                array[b, : counts[b]] = whole[b, past[b] : past[b] + counts[b]]
+        got = m(q, *new, table, np.array(counts, np.int32), state=state)
+        for b in range(B):
+            for i in range(n):
+                want = np.zeros((H, E))
+                if i < counts[b]:
+                    live = past[b] + i + 1
+                    scores = np.einsum("he,jhe->hj", q[b, i].astype(np.float64), k[b, :live]) / np.sqrt(E)
+                    want = np.einsum("hj,jhe->he", softmax_rows(scores, True), v[b, :live])
+                near(got[b, i], want, f"paged, {backend}, row {b}, query {i} of {counts}")
+        past = [a + c for a, c in zip(past, counts)]
+    expect(state["len"].tolist() == past, f"paged, {backend}: {state['len']}")
+    before = {name: state[name] for name in state.names}
+    clash, ones = np.full((B, K), 3, np.int32), uniform(B, 1, H, E)
+    state["len"] = np.zeros(B, np.int32)
+    fails(heed.Error, "two elements of an update of 'pool' go to one place", lambda: m(ones, ones, ones, clash, np.ones(B, np.int32), state=state), backend)
+    m(ones, ones, ones, clash, np.array([1, 0], np.int32), state=state)  # of which one alone is written
+    fails(heed.RangeError, "is out of range for", lambda: m(ones, ones, ones, clash + 8, np.array([1, 0], np.int32), state=state), backend)
+
+# Into a file and back, in another state of the same model and dims; what does not fit is refused and changes nothing.
+both = model("layers", LAYERS, weights=weights)
+m = both[None]
+state = m.state(B=B, C=T, E=D // H)
+m(x[:, :11], state=state)
+path = os.path.join(scratch.name, "state.safetensors")
+state.save(path)
+other = m.state(B=B, C=T, E=D // H)
+other.load(path)
+near(m(x[:, 11:], state=other), layers(x)[:, 11:], "a state from a file")
+theirs = both["reference"].state(B=B, C=T, E=D // H)
+theirs.load(path)
+near(both["reference"](x[:, 11:], state=theirs), layers(x)[:, 11:], "a state from another backend's file")
+held = {name: other[name] for name in other.names}
+fails(heed.ShapeError, "state 'kc': expected shape [3, 2, 2, 41, 6], found [3, 2, 2, 40, 6]", lambda: m.state(B=B, C=T + 1, E=D // H).load(path), "other dims")
+fails(heed.RunError, "it holds the state of another model than 'ring'", lambda: model("ring", RING, weights=weights)[None].state(B=B, C=T, E=6).load(path), "another model")
+data = bytearray(open(path, "rb").read())
+for place, text in (len(data) - 5, "it is damaged: its checksum"), (3, ""), (40, ""):
+    broken = bytearray(data)
+    broken[place] ^= 16
+    with open(path, "wb") as file:
+        file.write(broken)
+    fails(heed.RunError, text, lambda: other.load(path), f"byte {place} is another")
+with open(path, "wb") as file:
+    file.write(data[:-7])
+fails(heed.RunError, "", lambda: other.load(path), "a truncated file")
+fails(heed.RunError, "cannot be", lambda: other.load(os.path.join(scratch.name, "none")), "no file")
+fails(heed.RunError, "/dev/full", lambda: other.save("/dev/full/x"), "no folder")
+expect(all(np.array_equal(held[name], other[name]) for name in held), "a file that was refused has changed a state")
 finish()

@@ -4,6 +4,7 @@ An oracle file states the paper's equation in NumPy and calls check(). It never 
 Tolerance: |x - ref| / max|ref| <= 1e-5 over each result (DESIGN.md, "Error of an element"), inputs in [-1, 1].
 """
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -133,3 +134,39 @@ def compare(folder, program, expected, inputs, weights, what, tolerance):
             scale = np.nanmax(np.abs(want)) if np.isfinite(want).any() else 0
             error = np.nanmax(np.abs(got - want)) / (scale or 1)
             assert error <= tolerance, f"{what}: {name} differs by {error:.3g}, allowed {tolerance:g}"
+
+
+# Models with states: programs would begin each call anew, so a library is called from Python.
+_opened = {}
+
+
+def parts(total, sizes):
+    """From and to of the calls that a sequence is made of, of these sizes in turn."""
+    at = 0
+    while at < total:
+        for n in sizes:
+            if at < total:
+                yield at, min(at + n, total)
+                at += n
+
+
+def calls(model, inputs, want, *, axis, dims, what, start={}, weights=None, tolerance=1e-5):
+    """Calls the only entry of models/<model>.heed with each of `inputs` on one state of these dims, all zero but for `start`: the results, joined along `axis`,
+    are those that are wanted for all calls as one."""
+    os.environ["HEEDC"] = shutil.which(sys.argv[1])
+    sys.path.insert(0, os.path.join(MODELS, "..", "python"))
+    import heed
+
+    key = model if weights is None else None
+    m = _opened.get(key) or heed.compile(os.path.join(MODELS, model + ".heed"), weights=weights)
+    if key:
+        _opened[key] = m
+    # Those that weights or the model say are no dims of the state.
+    state = m.state(**{name: extent for name, extent in dims.items() if any(name in tensor.extents for tensor in m._library.states)})
+    for name, value in start.items():
+        state[name] = value
+    got = np.concatenate([m(**one, state=state).copy() for one in inputs], axis=axis)
+    assert got.shape == want.shape, f"{model}, {what}: shape {got.shape}, expected {want.shape}"
+    error = np.abs(got - want).max() / (np.abs(want).max() or 1)
+    assert error <= tolerance, f"{model}, {what}: differs by {error:.3g}, allowed {tolerance:g}"
+    print(f"{model}, {what}: agrees")

@@ -154,15 +154,20 @@ private:
                   llvm::SmallVectorImpl<Idx *> &indices);
   bool isInjective(const ast::Expr &expr, const Idx *idx, const Scope &scope,
                    Equation &eq);
-  bool checkDistinct(const ast::Left &left, ArrayRef<UpdatePlace> places,
-                     ArrayRef<Idx *> indices, const Scope &scope, Equation &eq);
-  bool positionTensor(const UpdatePlace &at, const Scope &scope, Equation &eq,
-                      ArrayRef<Idx *> indices, UpdateState &step);
+  bool areDistinct(ArrayRef<UpdatePlace> places, ArrayRef<Idx *> indices,
+                   const Scope &scope, Equation &eq);
+  std::optional<UpdateState::Position> overIndices(const ast::Expr &expr, Ty ty,
+                                                   const Scope &scope,
+                                                   Equation &eq,
+                                                   ArrayRef<Idx *> indices);
+  bool resolvePlaces(const ast::Left &left, const Shape &shape,
+                     ArrayRef<UpdatePlace> places, ArrayRef<Idx *> indices,
+                     const Scope &scope, Equation &eq, UpdateState &step);
   bool placesOf(const ast::Left &left, const Shape &shape, Scope &scope,
                 Equation &eq, std::vector<UpdatePlace> &places,
                 llvm::SmallVectorImpl<Idx *> &indices);
   bool executeUpdate(const ast::Left &left, const ast::Expr &right,
-                     Frame &frame, Binding &result);
+                     const ast::Expr *where, Frame &frame, Binding &result);
   bool finishStates(Frame &frame);
 
   //===--- Equations.cpp --------------------------------------------------===//
@@ -187,7 +192,7 @@ private:
   struct Digit;
   struct LeftAxis;
   bool executeEquation(const ast::Left &left, const ast::Expr &right,
-                       Frame &frame, Binding &result);
+                       const ast::Expr *where, Frame &frame, Binding &result);
   bool isPosition(const ast::LeftIndex &item, const Env &env);
   bool hasPositions(const ast::Left &left, const EnvPtr &env);
   Idx *leftIndex(StringRef name, Range place, const ast::Expr *extent,
@@ -207,6 +212,8 @@ private:
                   Equation &eq, Binding &result);
   std::optional<TensorVal> rightSide(const ast::Expr &right, Scope &scope,
                                      Equation &eq, ArrayRef<Idx *> indices);
+  void runOverState(const ast::Left &left, ArrayRef<LeftAxis> axes,
+                    const Env &env, Equation &eq);
   std::optional<Size> mergedExtent(const LeftAxis &axis, const EnvPtr &env);
   bool mergeAxes(const ast::Left &left, ArrayRef<LeftAxis> axes,
                  const EnvPtr &env, TensorVal &tensor);

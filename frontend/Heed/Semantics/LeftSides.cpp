@@ -370,12 +370,25 @@ bool Analysis::executeRow(const Left &left, const Expr &right,
   return whole.has_value();
 }
 
+/// Of a state that is assigned as a whole an index runs over its axis.
+void Analysis::runOverState(const Left &left, ArrayRef<LeftAxis> axes,
+                            const Env &env, Equation &eq) {
+  const Shape &shape = env.names.find(left.name.text)->second.tensor.shape;
+  for (auto [k, pair] : llvm::enumerate(llvm::zip(axes, shape)))
+    if (auto &[axis, extent] = pair; axis.indices.size() == 1)
+      eq.uses.push_back({axis.indices[0], extent,
+                         format("'{}' (axis {})", left.name.text, k),
+                         axis.place, false});
+}
+
+/// Long: one kind of left side after the other.
 bool Analysis::executeEquation(const Left &left, const Expr &right,
-                               Frame &frame, Binding &result) {
+                               const Expr *where, Frame &frame,
+                               Binding &result) {
   EnvPtr env = frame.env;
   Scope scope;
   scope.env = env;
-  if (!left.hasIndices)
+  if (!left.hasIndices && !where)
     return lowerWhole(right, scope, frame.outer, result);
   Equation eq;
   eq.wholeAllowed = false;
@@ -389,7 +402,10 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
   if (isModelState(left.name.text, *env) &&
       env->names.find(left.name.text)->second.kind == Binding::Tensor &&
       hasPositions(left, env))
-    return executeUpdate(left, right, frame, result);
+    return executeUpdate(left, right, where, frame, result);
+  if (where)
+    return error(where->range, "'where' behind an equation that does not "
+                               "update a state at positions");
   Target target = collection                      ? Target::Collection
                   : isState(left.name.text, *env) ? Target::State
                                                   : Target::Tensor;
@@ -422,6 +438,8 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
   }
   if (llvm::any_of(axes, [](auto &axis) { return bool(axis.position); }))
     return executeRow(left, right, axes, target, scope, eq, result);
+  if (isModelState(left.name.text, *env))
+    runOverState(left, axes, *env, eq);
   auto tensor = rightSide(right, scope, eq, axes);
   if (!tensor || !mergeAxes(left, axes, env, *tensor))
     return false;

@@ -332,7 +332,8 @@ Node *Analysis::resolveRead(Body &body, const ReadExpr &expr,
   auto tensor = source(expr, scope, eq, body.f64, items);
   if (!tensor)
     return nullptr;
-  if (body.kind == Body::Generic && !scans.empty() &&
+  if (body.kind == Body::Generic &&
+      (!scans.empty() || isModelState(expr.name.text, *scope.env)) &&
       !takeRow(expr, scope, eq, items, *tensor))
     return nullptr;
   Key key{&expr, scope.env.get()};

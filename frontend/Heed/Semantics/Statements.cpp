@@ -36,7 +36,8 @@ bool Analysis::execute(const Stmt &stmt, Frame &frame) {
   case StmtKind::Equation: {
     auto &eq = cast<EquationStmt>(stmt);
     Binding result;
-    bool ok = executeEquation(eq.left, *eq.right, frame, result);
+    bool ok =
+        executeEquation(eq.left, *eq.right, eq.where.get(), frame, result);
     if (!ok)
       result = Binding();
     result.place = eq.left.name.range;
@@ -146,7 +147,8 @@ bool Analysis::executeReturn(const ReturnStmt &stmt, Frame &frame) {
     Result result;
     result.place = item.range;
     if (item.left) {
-      if (!executeEquation(*item.left, *item.right, frame, result.value)) {
+      if (!executeEquation(*item.left, *item.right, nullptr, frame,
+                           result.value)) {
         ok = false;
         result.value = Binding();
       }

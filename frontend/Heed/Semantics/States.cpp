@@ -154,52 +154,55 @@ bool Analysis::isInjective(const Expr &expr, const Idx *idx, const Scope &scope,
   return isInjective(left ? *binary->lhs : *binary->rhs, idx, scope, eq);
 }
 
-/// No two elements may go to one place. Of indices that no axis has for itself
-/// there is at most one, and it tells positions of an axis apart.
-bool Analysis::checkDistinct(const Left &left, ArrayRef<UpdatePlace> places,
-                             ArrayRef<Idx *> indices, const Scope &scope,
-                             Equation &eq) {
+/// Is it known that no two elements go to one place? Of indices that no axis
+/// has for itself there is at most one, and it tells positions of an axis
+/// apart.
+bool Analysis::areDistinct(ArrayRef<UpdatePlace> places,
+                           ArrayRef<Idx *> indices, const Scope &scope,
+                           Equation &eq) {
   SmallVector<Idx *> shared;
   for (Idx *idx : indices)
     if (llvm::none_of(places,
                       [&](const UpdatePlace &at) { return at.idx == idx; }))
       shared.push_back(idx);
-  if (shared.empty())
-    return true;
-  bool isProven =
-      shared.size() == 1 && llvm::any_of(places, [&](const UpdatePlace &at) {
-        return at.expr && !at.size &&
-               isInjective(*at.expr, shared[0], scope, eq);
-      });
-  return isProven ||
-         error(left.range,
-               format("two elements of '{}' may go to one place: expected a "
-                      "position that adds '{}' to something else, as it is or "
-                      "as a remainder",
-                      left.name.text, shared[0]->name));
+  return shared.empty() ||
+         (shared.size() == 1 &&
+          llvm::any_of(places, [&](const UpdatePlace &at) {
+            return at.expr && !at.size &&
+                   isInjective(*at.expr, shared[0], scope, eq);
+          }));
 }
 
-/// The position as data, over the indices it names.
-bool Analysis::positionTensor(const UpdatePlace &at, const Scope &scope,
-                              Equation &eq, ArrayRef<Idx *> indices,
-                              UpdateState &step) {
-  const Info &i = info(*at.expr, scope, eq);
-  SmallVector<unsigned, 2> axes;
-  for (auto [number, idx] : llvm::enumerate(indices))
-    if (llvm::is_contained(i.used, idx))
-      axes.push_back(number);
+/// A position or a condition as data, over the indices that it names; where a
+/// guard does not hold it is 0.
+std::optional<UpdateState::Position>
+Analysis::overIndices(const Expr &expr, Ty ty, const Scope &scope, Equation &eq,
+                      ArrayRef<Idx *> indices) {
+  SmallVector<Idx *, 4> needed(info(expr, scope, eq).used);
+  addGuardIndices(eq, needed);
+  UpdateState::Position position;
   SmallVector<Idx *> used;
-  for (unsigned axis : axes)
-    used.push_back(indices[axis]);
-  auto tensor = elementwise(
-      used, Ty::I64, at.expr->range, false, [&](Body &body) -> Node * {
-        Node *x = resolve(body, *at.expr, scope, eq);
-        return x ? newNode(Node::Shift, Ty::I64, at.expr->range, x) : nullptr;
+  for (auto [number, idx] : llvm::enumerate(indices))
+    if (llvm::is_contained(needed, idx)) {
+      position.indices.push_back(number);
+      used.push_back(idx);
+    }
+  auto value = [&](Body &body) -> Node * {
+    Node *x = resolve(body, expr, scope, eq);
+    return x && ty == Ty::I64 ? newNode(Node::Shift, ty, expr.range, x) : x;
+  };
+  auto tensor =
+      elementwise(used, ty, expr.range, false, [&](Body &body) -> Node * {
+        if (eq.guards.empty())
+          return value(body);
+        return underGuards(
+            body, eq, 0, ty, expr.range, [&] { return value(body); },
+            newNode(Node::Zero, Ty::I64, expr.range));
       });
   if (!tensor)
-    return false;
-  step.positions.push_back({tensor->value, axes, {}});
-  return true;
+    return std::nullopt;
+  position.tensor = tensor->value;
+  return position;
 }
 
 /// Where the line writes: each axis by an index of its own, or at positions.
@@ -258,9 +261,51 @@ bool Analysis::placesOf(const Left &left, const Shape &shape, Scope &scope,
   return ok;
 }
 
-/// Long: one decision after the other about the same line.
-bool Analysis::executeUpdate(const Left &left, const Expr &right, Frame &frame,
-                             Binding &result) {
+/// Each axis of the state as an index of the values or a position, which lies
+/// inside.
+bool Analysis::resolvePlaces(const Left &left, const Shape &shape,
+                             ArrayRef<UpdatePlace> places,
+                             ArrayRef<Idx *> indices, const Scope &scope,
+                             Equation &eq, UpdateState &step) {
+  for (auto [k, at] : llvm::enumerate(places)) {
+    const Size &extent = shape[k];
+    std::string what = format("'{}' (axis {})", left.name.text, k);
+    if (at.idx) {
+      step.axes.push_back(llvm::find(indices, at.idx) - indices.begin());
+      if (!requireEqual(*at.idx->extent, extent, left.range,
+                        format("index '{}' runs over {}, but {} has {}",
+                               at.idx->name, describe(*at.idx->extent), what,
+                               describe(extent)),
+                        {}))
+        return false;
+      continue;
+    }
+    step.axes.push_back(-int64_t(step.positions.size()) - 1);
+    if (at.size) {
+      if ((!sizes.nonNegative(*at.size) ||
+           !sizes.nonNegative(extent - *at.size - 1)) &&
+          !checkRange(*at.size, *at.size, extent, what, left.range))
+        return false;
+      step.positions.push_back({nullptr, {}, useOf(sizes, *at.size)});
+      continue;
+    }
+    Item item{nullptr, at.expr};
+    ReadExpr as;
+    as.name = left.name;
+    as.range = left.range;
+    if (!proven(item, extent, scope, eq) &&
+        !checkAxis(as, k, item, extent, scope, eq))
+      return false;
+    auto position = overIndices(*at.expr, Ty::I64, scope, eq, indices);
+    if (!position)
+      return false;
+    step.positions.push_back(*position);
+  }
+  return true;
+}
+
+bool Analysis::executeUpdate(const Left &left, const Expr &right,
+                             const Expr *where, Frame &frame, Binding &result) {
   EnvPtr env = frame.env;
   const TensorVal old = env->names.find(left.name.text)->second.tensor;
   if (!scans.empty())
@@ -274,6 +319,13 @@ bool Analysis::executeUpdate(const Left &left, const Expr &right, Frame &frame,
   SmallVector<Idx *> indices;
   if (!placesOf(left, old.shape, scope, eq, places, indices))
     return false;
+  if (where) {
+    const Info *i = addIndices(*where, scope, eq, indices)
+                        ? infer(*where, scope, eq)
+                        : nullptr;
+    if (!i || !boolean(*i, where->range, "the condition of an update"))
+      return false;
+  }
   auto row = rightSide(right, scope, eq, indices);
   if (!row)
     return false;
@@ -289,43 +341,21 @@ bool Analysis::executeUpdate(const Left &left, const Expr &right, Frame &frame,
   step.from = old.value;
   step.values = row->value;
   step.place = left.range;
+  step.name = left.name.text.str();
   if (!firstUpdate)
     firstUpdate = entry.steps.size();
   {
     llvm::SaveAndRestore into(sink, &checks);
-    if (!checkDistinct(left, places, indices, scope, eq))
-      return false;
-    for (auto [k, at] : llvm::enumerate(places)) {
-      const Size &extent = old.shape[k];
-      std::string what = format("'{}' (axis {})", left.name.text, k);
-      if (at.idx) {
-        step.axes.push_back(llvm::find(indices, at.idx) - indices.begin());
-        if (!requireEqual(*at.idx->extent, extent, left.range,
-                          format("index '{}' runs over {}, but {} has {}",
-                                 at.idx->name, describe(*at.idx->extent), what,
-                                 describe(extent)),
-                          {}))
-          return false;
-        continue;
-      }
-      step.axes.push_back(-int64_t(step.positions.size()) - 1);
-      if (at.size) {
-        if ((!sizes.nonNegative(*at.size) ||
-             !sizes.nonNegative(extent - *at.size - 1)) &&
-            !checkRange(*at.size, *at.size, extent, what, left.range))
-          return false;
-        step.positions.push_back({nullptr, {}, useOf(sizes, *at.size)});
-        continue;
-      }
-      Item item{nullptr, at.expr};
-      ReadExpr as;
-      as.name = left.name;
-      as.range = left.range;
-      if ((!proven(item, extent, scope, eq) &&
-           !checkAxis(as, k, item, extent, scope, eq)) ||
-          !positionTensor(at, scope, eq, indices, step))
+    step.isDistinct = areDistinct(places, indices, scope, eq);
+    if (where) {
+      auto mask = overIndices(*where, Ty::Bool, scope, eq, indices);
+      if (!mask)
         return false;
+      step.where = *mask;
+      eq.guards.push_back({where, true, &scope, nullptr});
     }
+    if (!resolvePlaces(left, old.shape, places, indices, scope, eq, step))
+      return false;
   }
   TensorVal whole = old;
   whole.value = step.to = newTensor();

@@ -83,10 +83,11 @@ struct Left {
   Range range;
 };
 
-/// s[b,h,i,j] = expr, or x = expr
+/// s[b,h,i,j] = expr, or x = expr; of an update of a state also `where cond`
 struct EquationStmt : StmtOf<StmtKind::Equation> {
   Left left;
   ExprPtr right;
+  ExprPtr where; ///< may be null
 };
 
 /// q, k, v = heads(x): several results in order; at least two names.

@@ -288,6 +288,10 @@ void Printer::print(const Stmt &stmt) {
         print(s->left);
         os << ' ';
         print(*s->right);
+        if (s->where) {
+          os << " where ";
+          print(*s->where);
+        }
       })
       .Case([&](const BindStmt *s) {
         os << "bind [";

@@ -157,6 +157,8 @@ bool Parser::parseEquation(std::vector<StmtPtr> &out) {
   }
   if (!expect("=") || !(stmt->right = parseRight()))
     return false;
+  if (accept("where") && !(stmt->where = parseExprIn(ast::Place::Condition)))
+    return false;
   push(out, std::move(stmt), begin);
   return true;
 }

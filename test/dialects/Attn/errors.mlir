@@ -602,7 +602,7 @@ func.func @f(%x: tensor<?xf16>, %s: tensor<?xf32>) {
 }
 // -----
 func.func @f(%x: tensor<?x?xf32>, %s: tensor<?x?xf32>, %p: tensor<?xi64>) {
-  // expected-error @+1 {{expected a map for each position (update_state.c3)}}
+  // expected-error @+1 {{expected a map for each position and for where (update_state.c3)}}
   %y = attn.update_state %x into %s axes [-1, 1] at(%p : tensor<?xi64>) maps [] : tensor<?x?xf32>, tensor<?x?xf32>
   return
 }

@@ -212,3 +212,17 @@ func.func @element_scan(%x: tensor<?xf32>, %n: index) {
   } axis 1 reversed rows(tensor<?x8xf32>, tensor<?x8xf32>) states(tensor<?xf32>)
   return
 }
+
+// CHECK-LABEL: func @states
+// CHECK: attn.update_state %{{.*}} into %{{.*}} axes [0, 1] at() maps [] : tensor<?x4xf32>, tensor<?x4xf32>
+// CHECK: attn.update_state %{{.*}} into %{{.*}} axes [-1, -2, 1] at(%{{.*}}, %{{.*}} : index, tensor<?xi64>) where %{{.*}} : tensor<?xi1> check_distinct maps [#{{.*}}, #{{.*}}, #{{.*}}] : tensor<?x4xf32>, tensor<3x?x4xf32>
+// CHECK: attn.write_state %{{.*}} into %{{.*}} axes [-1, -2, 1] at(%{{.*}}, %{{.*}} : index, memref<?xi64>) where %{{.*}} : memref<?xi1> check_distinct maps [#{{.*}}, #{{.*}}, #{{.*}}] : memref<?x4xf32>, memref<3x?x4xf32>
+func.func @states(%x: tensor<?x4xf32>, %s: tensor<?x4xf32>, %l: tensor<3x?x4xf32>, %t: index, %p: tensor<?xi64>, %c: tensor<?xi1>,
+                  %mx: memref<?x4xf32>, %ml: memref<3x?x4xf32>, %mp: memref<?xi64>, %mc: memref<?xi1>) -> (tensor<?x4xf32>, tensor<3x?x4xf32>) {
+  %a = attn.update_state %x into %s axes [0, 1] at() maps [] : tensor<?x4xf32>, tensor<?x4xf32>
+  %b = attn.update_state %x into %l axes [-1, -2, 1] at(%t, %p : index, tensor<?xi64>) where %c : tensor<?xi1> check_distinct
+    maps [affine_map<(n, e) -> ()>, affine_map<(n, e) -> (n)>, affine_map<(n, e) -> (n)>] : tensor<?x4xf32>, tensor<3x?x4xf32>
+  attn.write_state %mx into %ml axes [-1, -2, 1] at(%t, %mp : index, memref<?xi64>) where %mc : memref<?xi1> check_distinct
+    maps [affine_map<(n, e) -> ()>, affine_map<(n, e) -> (n)>, affine_map<(n, e) -> (n)>] : memref<?x4xf32>, memref<3x?x4xf32>
+  return %a, %b : tensor<?x4xf32>, tensor<3x?x4xf32>
+}

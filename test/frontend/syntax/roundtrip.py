@@ -109,7 +109,11 @@ class Reader:
 
     def equation(self):
         self.next("=")
-        return f"{self.shaped()} = {self.expr()}"
+        text = f"{self.shaped()} = {self.expr()}"
+        if self.peek() == "where":
+            self.next("where")
+            text += f" where {self.expr()}"
+        return text
 
     def statement(self):
         self.next("(")

@@ -1,0 +1,247 @@
+/* States in files: .safetensors, with the model's name and a checksum of the
+ * data in its metadata. */
+#include "runtime/State.h"
+
+#include "runtime/io/Safetensors.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the checksum ---- */
+
+/* Of whole words, the last one filled with zeros; any change of one word
+ * changes it. */
+static uint64_t addTo(uint64_t sum, const void *data, size_t bytes) {
+  const char *at = data;
+  while (bytes) {
+    uint64_t word = 0;
+    size_t part = bytes < sizeof word ? bytes : sizeof word;
+    memcpy(&word, at, part);
+    sum = (sum ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    sum ^= sum >> 29;
+    at += part;
+    bytes -= part;
+  }
+  return sum;
+}
+
+/* ---- saving ---- */
+
+static uint64_t checksumOf(const heed_state *state) {
+  uint64_t sum = 0;
+  for (int32_t k = 0; k < state->shared->desc->numStates; ++k)
+    sum = addTo(sum, state->tensors[k].data, (size_t)state->tensors[k].bytes);
+  return sum;
+}
+
+/* A model's and its states' names are identifiers: nothing to escape. */
+static void writeHeader(const heed_state *state, FILE *file) {
+  const heed_model_desc *desc = state->shared->desc;
+  fprintf(file,
+          "{\"__metadata__\":{\"format\":\"heed "
+          "state\",\"model\":\"%s\",\"checksum\":\"%016" PRIx64 "\"}",
+          desc->name, checksumOf(state));
+  int64_t at = 0;
+  for (int32_t k = 0; k < desc->numStates; ++k) {
+    const heed_state_tensor *tensor = &state->tensors[k];
+    fprintf(file, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[",
+            desc->states[k]->name,
+            heed_safetensors_dtype(desc->states[k]->type));
+    for (int32_t axis = 0; axis < desc->states[k]->rank; ++axis)
+      fprintf(file, "%s%" PRId64, axis ? "," : "", tensor->shape[axis]);
+    fprintf(file, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", at,
+            at + tensor->bytes);
+    at += tensor->bytes;
+  }
+  fputc('}', file);
+}
+
+/* The header in memory, with blanks behind it so that the data lie aligned.
+ * Null if there is no memory. */
+static char *headerOf(const heed_state *state, uint64_t *size) {
+  char *text = NULL;
+  size_t length = 0;
+  FILE *file = open_memstream(&text, &length);
+  if (!file)
+    return NULL;
+  writeHeader(state, file);
+  while (ftell(file) % 64 != 56)
+    fputc(' ', file);
+  bool good = !ferror(file);
+  if (fclose(file) != 0 || !good) {
+    free(text);
+    return NULL;
+  }
+  *size = length;
+  return text;
+}
+
+static bool writeAll(const heed_state *state, const char *header, uint64_t size,
+                     FILE *file) {
+  bool good = fwrite(&size, sizeof size, 1, file) == 1 &&
+              fwrite(header, 1, size, file) == size;
+  for (int32_t k = 0; good && k < state->shared->desc->numStates; ++k) {
+    size_t bytes = (size_t)state->tensors[k].bytes;
+    good = fwrite(state->tensors[k].data, 1, bytes, file) == bytes;
+  }
+  return good && fflush(file) == 0 && fsync(fileno(file)) == 0;
+}
+
+/* The file appears whole, or not at all: under another name first. */
+static heed_status save(heed_state *state, const char *path) {
+  uint64_t size = 0;
+  size_t length = strlen(path) + sizeof ".XXXXXX";
+  char *header = headerOf(state, &size), *temporary = malloc(length);
+  if (!header || !temporary) {
+    free(header);
+    free(temporary);
+    return heed_state_fail(state, HEED_ERROR_MEMORY,
+                           "%s: no memory to write it", path);
+  }
+  snprintf(temporary, length, "%s.XXXXXX", path);
+  int descriptor = mkstemp(temporary);
+  FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "wb");
+  bool good = false;
+  int reason = errno;
+  if (file) {
+    mode_t mask = umask(0);
+    umask(mask);
+    fchmod(descriptor, 0666 & ~mask);
+    errno = 0;
+    good = writeAll(state, header, size, file);
+    reason = errno;
+    if (fclose(file) != 0 && good) {
+      good = false;
+      reason = errno;
+    }
+    if (good && rename(temporary, path) != 0) {
+      good = false;
+      reason = errno;
+    }
+    if (!good)
+      unlink(temporary);
+  } else if (descriptor >= 0) {
+    close(descriptor);
+    unlink(temporary);
+  }
+  free(header);
+  free(temporary);
+  return good ? HEED_OK
+              : heed_state_fail(state, HEED_ERROR_FILE,
+                                "%s: cannot be written: %s", path,
+                                reason ? strerror(reason) : "unknown reason");
+}
+
+heed_status heed_save_state(heed_state *state, const char *path) {
+  heed_status status = heed_state_begin(state);
+  if (status)
+    return status;
+  if (!path)
+    status = heed_state_fail(state, HEED_ERROR_ARGUMENT, "no path");
+  return heed_state_end(state, status ? status : save(state, path));
+}
+
+/* ---- loading ---- */
+
+/* The value behind `key` in the text of the metadata, which writeHeader()
+ * wrote; compared with `expected`. */
+static bool hasValue(const heed_bytes *bytes, uint64_t headerSize,
+                     const char *key, const char *expected) {
+  char wanted[512];
+  int length = snprintf(wanted, sizeof wanted, "\"%s\":\"%s\"", key, expected);
+  return length > 0 && (size_t)length < sizeof wanted &&
+         memmem(bytes->data + 8, headerSize, wanted, (size_t)length);
+}
+
+static heed_status checkTensor(heed_state *state, const char *path, int32_t k,
+                               const heed_safetensor *tensor) {
+  const heed_tensor_info *info = state->shared->desc->states[k];
+  if (!tensor)
+    return heed_state_fail(state, HEED_ERROR_FILE, "%s: it holds no state '%s'",
+                           path, info->name);
+  if (tensor->array.type != info->type)
+    return heed_state_fail(state, HEED_ERROR_TYPE,
+                           "%s: state '%s': expected element type %s, found %s",
+                           path, info->name, heed_type_name(info->type),
+                           tensor->dtype);
+  bool fits = tensor->array.rank == info->rank;
+  for (int32_t axis = 0; fits && axis < info->rank; ++axis)
+    fits = tensor->array.shape[axis] == state->tensors[k].shape[axis];
+  if (fits)
+    return HEED_OK;
+  char expected[256], found[256];
+  heed_io_format_shape(expected, sizeof expected, info->rank,
+                       state->tensors[k].shape);
+  heed_io_format_shape(found, sizeof found, tensor->array.rank,
+                       tensor->array.shape);
+  return heed_state_fail(state, HEED_ERROR_SHAPE,
+                         "%s: state '%s': expected shape %s, found %s", path,
+                         info->name, expected, found);
+}
+
+/* All is checked before anything changes. */
+static heed_status take(heed_state *state, const char *path,
+                        const heed_bytes *bytes, const heed_safetensors *file) {
+  const heed_model_desc *desc = state->shared->desc;
+  uint64_t headerSize;
+  memcpy(&headerSize, bytes->data, sizeof headerSize);
+  if (!hasValue(bytes, headerSize, "format", "heed state"))
+    return heed_state_fail(state, HEED_ERROR_FILE,
+                           "%s: it is not the file of a state", path);
+  if (!hasValue(bytes, headerSize, "model", desc->name))
+    return heed_state_fail(state, HEED_ERROR_FILE,
+                           "%s: it holds the state of another model than '%s'",
+                           path, desc->name);
+  heed_status status = HEED_OK;
+  uint64_t sum = 0;
+  for (int32_t k = 0; k < desc->numStates && !status; ++k) {
+    const heed_safetensor *tensor =
+        heed_safetensors_find(file, desc->states[k]->name);
+    status = checkTensor(state, path, k, tensor);
+    if (!status)
+      sum = addTo(sum, tensor->array.data, (size_t)state->tensors[k].bytes);
+  }
+  char text[17];
+  snprintf(text, sizeof text, "%016" PRIx64, sum);
+  if (!status && !hasValue(bytes, headerSize, "checksum", text))
+    status = heed_state_fail(state, HEED_ERROR_FILE,
+                             "%s: it is damaged: its checksum does not fit its "
+                             "data",
+                             path);
+  for (int32_t k = 0; k < desc->numStates && !status; ++k)
+    memcpy(state->tensors[k].data,
+           heed_safetensors_find(file, desc->states[k]->name)->array.data,
+           (size_t)state->tensors[k].bytes);
+  return status;
+}
+
+static heed_status load(heed_state *state, const char *path) {
+  heed_io_error error;
+  heed_bytes bytes;
+  heed_safetensors file;
+  if (!heed_bytes_read(path, &bytes, &error))
+    return heed_state_fail(state, HEED_ERROR_FILE, "%s", error.text);
+  heed_status status = HEED_OK;
+  if (heed_safetensors_parse(bytes.data, bytes.size, path, &file, &error)) {
+    status = take(state, path, &bytes, &file);
+    heed_safetensors_release(&file);
+  } else {
+    status = heed_state_fail(state, HEED_ERROR_FILE, "%s", error.text);
+  }
+  heed_bytes_release(&bytes);
+  return status;
+}
+
+heed_status heed_load_state(heed_state *state, const char *path) {
+  heed_status status = heed_state_begin(state);
+  if (status)
+    return status;
+  if (!path)
+    status = heed_state_fail(state, HEED_ERROR_ARGUMENT, "no path");
+  return heed_state_end(state, status ? status : load(state, path));
+}
