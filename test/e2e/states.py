@@ -9,6 +9,7 @@ import numpy as np
 
 os.environ["HEEDC"] = sys.argv[1]
 import heed
+import safetensors_file
 from runs import expect, finish
 
 rng = np.random.default_rng(1701)
@@ -159,6 +160,28 @@ for backend, m in model("counter", COUNTER).items():
         fails(heed.RangeError, "at[1] = 5 is out of range", lambda: m["step"](x5, np.array([0, 5], np.int32), state=state), backend)
     near(state["total"], sum_, f"counter, {backend}, the state")
     expect(state["steps"] == 4, f"counter, {backend}: {state['steps']}")
+
+# What several entries pack of the same weights is kept once.
+LAYER = """  entry {}(x: f32[N, D]) {{
+    for l in 0..3 {{ x[n, d] = x[n, d] + sum(c) x[n, c] * w[l, c, d] }}
+    return y[n, f] = sum(d) x[n, d] * v[d, f]
+  }}
+"""
+shared = {"w": uniform(3, 100, 100) / 10, "v": uniform(100, 96)}
+x5 = uniform(40, 100)
+wanted = x5.astype(np.float64)
+for l in range(3):
+    wanted = wanted + wanted @ shared["w"][l]
+copies = {}
+for names in ("one",), ("one", "two"):
+    file = os.path.join(scratch.name, "shared.safetensors")
+    safetensors_file.write(file, shared)
+    source = "model shared {\n  param w: f32[L, D, D], v: f32[D, F]\n" + "".join(LAYER.format(name) for name in names) + "}\n"
+    m = model("shared", source, weights=file)[None]
+    for name in names:
+        near(m[name](x5) / 100, wanted @ shared["v"] / 100, f"entry {name} of {names}")
+    copies[names] = m.memory().copies
+expect(copies[("one",)] == copies[("one", "two")] > 0, f"copies of weights: {copies}")
 
 # Pages of 4 tokens that a table names, prompts of several lengths, rows that join and leave between calls.
 PAGED = """model paged(; H = 2, E = 6, P = 4) {
