@@ -3,6 +3,7 @@
  * their own it holds. */
 #include "runtime/host.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define HEED_TEXT_(x) #x
@@ -23,6 +24,13 @@ static const heed_runtime *runtimeOf(const void *object) {
 
 static const heed_runtime *runtimeOfModel(const heed_model_desc *desc) {
   return desc && desc->abiVersion == HEED_ABI_VERSION ? desc->runtime : NULL;
+}
+
+/* Libraries of this version that were made before there were states have a
+ * shorter table; no model of theirs has one. */
+static bool knowsStates(const heed_runtime *runtime) {
+  return runtime->size >=
+         offsetof(heed_runtime, stateError) + sizeof runtime->stateError;
 }
 
 /* ---- handles ---- */
@@ -86,9 +94,11 @@ heed_status heed_output_shapes_in(heed_model *model, const char *entry,
                                   heed_buffer *outputs, size_t numOutputs,
                                   const heed_call *call) {
   const heed_runtime *runtime = runtimeOf(model);
-  return runtime ? runtime->shapesIn(model, entry, inputs, numInputs, outputs,
-                                     numOutputs, call)
-                 : HEED_ERROR_ARGUMENT;
+  if (!runtime || !knowsStates(runtime))
+    return heed_output_shapes(model, entry, inputs, numInputs, outputs,
+                              numOutputs);
+  return runtime->shapesIn(model, entry, inputs, numInputs, outputs, numOutputs,
+                           call);
 }
 
 heed_status heed_run(heed_model *model, const char *entry,
@@ -145,8 +155,10 @@ heed_status heed_state_open(heed_model *model, const heed_dim *dims,
     return HEED_ERROR_ARGUMENT;
   *state = NULL;
   const heed_runtime *runtime = runtimeOf(model);
-  return runtime ? runtime->stateOpen(model, dims, numDims, state)
-                 : HEED_ERROR_ARGUMENT;
+  if (!runtime)
+    return HEED_ERROR_ARGUMENT;
+  return knowsStates(runtime) ? runtime->stateOpen(model, dims, numDims, state)
+                              : HEED_ERROR_VERSION;
 }
 
 void heed_state_close(heed_state *state) {

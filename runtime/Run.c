@@ -232,8 +232,8 @@ static heed_status runEntry(heed_model *model, const char *entry, bool computes,
 heed_status heed_run_shapes(heed_model *model, const char *entry,
                             const heed_buffer *inputs, size_t numInputs,
                             heed_buffer *outputs, size_t numOutputs) {
-  return runEntry(model, entry, false, inputs, numInputs, outputs, numOutputs,
-                  NULL, NULL);
+  return heed_run_shapes_in(model, entry, inputs, numInputs, outputs,
+                            numOutputs, NULL);
 }
 
 heed_status heed_run_shapes_in(heed_model *model, const char *entry,

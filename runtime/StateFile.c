@@ -137,15 +137,6 @@ static heed_status save(heed_state *state, const char *path) {
                                 reason ? strerror(reason) : "unknown reason");
 }
 
-heed_status heed_save_state(heed_state *state, const char *path) {
-  heed_status status = heed_state_begin(state);
-  if (status)
-    return status;
-  if (!path)
-    status = heed_state_fail(state, HEED_ERROR_ARGUMENT, "no path");
-  return heed_state_end(state, status ? status : save(state, path));
-}
-
 /* ---- loading ---- */
 
 /* The value behind `key` in the text of the metadata, which writeHeader()
@@ -237,11 +228,22 @@ static heed_status load(heed_state *state, const char *path) {
   return status;
 }
 
-heed_status heed_load_state(heed_state *state, const char *path) {
+/* ---- both ---- */
+
+static heed_status with(heed_state *state, const char *path,
+                        heed_status (*transfer)(heed_state *, const char *)) {
   heed_status status = heed_state_begin(state);
   if (status)
     return status;
-  if (!path)
-    status = heed_state_fail(state, HEED_ERROR_ARGUMENT, "no path");
-  return heed_state_end(state, status ? status : load(state, path));
+  status = path ? transfer(state, path)
+                : heed_state_fail(state, HEED_ERROR_ARGUMENT, "no path");
+  return heed_state_end(state, status);
+}
+
+heed_status heed_save_state(heed_state *state, const char *path) {
+  return with(state, path, save);
+}
+
+heed_status heed_load_state(heed_state *state, const char *path) {
+  return with(state, path, load);
 }

@@ -125,7 +125,7 @@ SizesReader::positionsOf(Value tensor, func::FuncOp model) {
     return {ofModel(tensor), f.constant(0)};
   BlockArgument argument;
   for (Value input : generic.getInputs())
-    if (ofModel(input) && getElementTypeOrSelf(input).isInteger(32))
+    if (ofModel(input) && isa<IntegerType>(getElementTypeOrSelf(input)))
       argument = ofModel(input);
   Node beyond = f.constant(0);
   generic.walk([&](linalg::IndexOp index) {

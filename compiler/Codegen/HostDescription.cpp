@@ -163,6 +163,9 @@ void addMain(Module &module, GlobalVariable *description) {
   Type *i32 = builder.getInt32Ty(), *pointer = builder.getPtrTy();
   FunctionCallee program = module.getOrInsertFunction("heed_program_main", i32,
                                                       pointer, i32, pointer);
+  // A model may be called like that.
+  if (Function *named = module.getFunction("main"))
+    named->setName("main.entry");
   auto *main = Function::Create(FunctionType::get(i32, {i32, pointer}, false),
                                 GlobalValue::ExternalLinkage, "main", module);
   builder.SetInsertPoint(BasicBlock::Create(module.getContext(), "", main));

@@ -66,6 +66,8 @@ public:
     }
     if (isa<SoftmaxOp, LogSoftmaxOp>(op))
       return trace(op->getOperand(0), axis);
+    if (auto update = dyn_cast<UpdateStateOp>(op))
+      return trace(update.getState(), axis);
     if (auto solve = dyn_cast<TriangularSolveOp>(op))
       return trace(solve.getRight(), axis);
     if (auto scan = dyn_cast<ScanOp>(op))

@@ -29,12 +29,17 @@ Emitter::Emitter(MLIRContext &context, const Entry &entry,
                  const Sources &sources)
     : entry(entry), sources(sources), builder(&context), prologue(&context) {}
 
-Location Emitter::loc(sema::Range range) {
+static Location locationOf(MLIRContext *context, const Sources &sources,
+                           sema::Range range) {
   if (!range.isValid())
-    return builder.getUnknownLoc();
+    return UnknownLoc::get(context);
   Position position = sources.position(range.Start);
-  return FileLineColLoc::get(builder.getContext(), position.file, position.line,
+  return FileLineColLoc::get(context, position.file, position.line,
                              position.column);
+}
+
+Location Emitter::loc(sema::Range range) {
+  return locationOf(builder.getContext(), sources, range);
 }
 
 ArrayAttr Emitter::strings(ArrayRef<std::string> texts) {
@@ -154,12 +159,8 @@ OwningOpRef<ModuleOp> heed::emitModel(MLIRContext &context,
   context.loadDialect<arith::ArithDialect, attn::AttnDialect, func::FuncDialect,
                       linalg::LinalgDialect, math::MathDialect, scf::SCFDialect,
                       tensor::TensorDialect>();
-  auto place = FileLineColLoc::get(&context, model.source, 0, 0);
-  if (model.place.isValid()) {
-    Position at = sources.position(model.place.Start);
-    place = FileLineColLoc::get(&context, at.file, at.line, at.column);
-  }
-  OwningOpRef<ModuleOp> module = ModuleOp::create(place);
+  OwningOpRef<ModuleOp> module =
+      ModuleOp::create(locationOf(&context, sources, model.place));
   Builder builder(&context);
   (*module)->setAttr(attn::kSourceAttr, builder.getStringAttr(model.source));
   if (model.entries.size() > 1 || model.entries.front().name != model.name)

@@ -32,7 +32,7 @@ class Annotation(str):
 
 def argument_name(name):
     """What an input is called in Python: `global` is `global_`, and so are the names that a call has itself."""
-    return name + "_" if keyword.iskeyword(name) or name in ("self", "out") else name
+    return name + "_" if keyword.iskeyword(name) or name in ("self", "out", "state") else name
 
 
 def text_of(tensor):

@@ -48,4 +48,12 @@ for name, options in ("fast", ()), ("reference", ("--backend=reference",)), ("tr
     # Dims are an entry's own: its input says F, and the parameter differs.
     done = programs.outputs(program, {"y": uniform(4, 21)}, ["x"], *on("down"))
     expect(not isinstance(done, dict) and "extent of 'w' (axis 1) is 20, expected F = 21" in done.stderr, f"{name}: {done}")
+# C's own name, of a model and of an entry.
+for name, source in ("main", "model main(x: f32[N]) { return y[n] = 2 * x[n] }"), ("entry", "model m { entry main(x: f32[N]) { return y[n] = 2 * x[n] } }"):
+    x = uniform(3)
+    programs.compare(programs.compile(name, source), {"x": x}, {"y": 2 * x})
+# A dim that must be 0.
+program = programs.compile("nothing", "model m(x: f32[P, N]) { dim P = 0  \n return y[p, n] = x[p, n] }")
+programs.compare(program, {"x": np.zeros((0, 3), np.float32)}, {"y": np.zeros((0, 3))})
+expect_error(programs.outputs(program, {"x": uniform(1, 3)}, ["y"]), "dim 'P' is 1, expected 0", "a dim of 0")
 finish()

@@ -1,4 +1,6 @@
 # RUN: env PYTHONPATH=%heed_src/python:%heed_src/test/support %python %s %heed_bin/heedc
+# Python loads the libraries, and is no sanitized program.
+# UNSUPPORTED: asan
 """A call that fails in the middle leaves its state as it was: memory is refused at every point in turn, in a model whose layers update caches and that assigns
 other states; a deadline that has passed; then the same call succeeds."""
 import ctypes as C

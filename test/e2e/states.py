@@ -1,4 +1,6 @@
 # RUN: env PYTHONPATH=%heed_src/python:%heed_src/test/support %python %s %heed_bin/heedc
+# Python loads the libraries, and is no sanitized program.
+# UNSUPPORTED: asan
 """States: a cache that entries update in place, a ring, states that are assigned whole, of one number, shared by entries. One call with a whole prompt, one for
 each token and chunks of 7 give what the model without a cache gives (NumPy); a call that fails leaves its state as it was. Both backends."""
 import os
@@ -10,6 +12,7 @@ import numpy as np
 os.environ["HEEDC"] = sys.argv[1]
 import heed
 import safetensors_file
+from oracles import parts, softmax
 from runs import expect, finish
 
 rng = np.random.default_rng(1701)
@@ -34,21 +37,6 @@ def fails(kind, text, function, what):
     except kind as error:
         return expect(text in str(error), f"{what}: {error}")
     expect(False, f"{what}: no error")
-
-
-def softmax_rows(s, mask):
-    s = np.where(mask, s, -np.inf)
-    p = np.exp(s - s.max(-1, keepdims=True))
-    return p / p.sum(-1, keepdims=True)
-
-
-def parts(total, sizes):
-    at = 0
-    while at < total:
-        for n in sizes:
-            if at < total:
-                yield at, min(at + n, total)
-                at += n
 
 
 # A decoder of three layers, whose rolled loop updates its caches in place.
@@ -86,7 +74,7 @@ def layers(x, window=None):
     mask = (j <= i) & (True if window is None else j > i - window)
     for l in range(L):
         q, k, v = (heads(x @ weights[w][l]) for w in ("wq", "wk", "wv"))
-        p = softmax_rows(np.einsum("bhie,bhje->bhij", q, k) / np.sqrt(d // H), mask)
+        p = softmax(np.einsum("bhie,bhje->bhij", q, k) / np.sqrt(d // H), live=mask)
         x = x + np.einsum("bhij,bhje->bihe", p, v).reshape(b, n, d) @ weights["wo"][l]
     return x
 
@@ -161,6 +149,50 @@ for backend, m in model("counter", COUNTER).items():
     near(state["total"], sum_, f"counter, {backend}, the state")
     expect(state["steps"] == 4, f"counter, {backend}: {state['steps']}")
 
+# Sizes that are known only behind the first update, and in a layer's turn; positions of the turn; a state as the result itself; entries with the names of kernels, of
+# the compiler's own functions, of C's.
+LATE = """model late {
+  state kc: f32[L, C], len: i32, half: f16[C], on: bool[C], wide: i64[C]
+  entry main(k: f32[N], at: i64[N]) {
+    kc[0, len + n] = k[n]
+    param t: f32[M]
+    kc[1, (len + n) % M] = k[n] + t[0]
+    for l in 2..4 {
+      param u: f32[K] @ "u.{l}"
+      kc[l, (len + n + l) % K] = k[n] * u[0]
+    }
+    half[at[n]] = k[n]
+    on[at[n]] = k[n] > 0
+    wide[at[n]] = at[n]
+    wide[C - 1] = 7
+    len = len + N
+    return y[l, c] = kc[l, c], wide
+  }
+  entry init(x: f32[N]) { return y[n] = x[n] + len }
+  entry main_elementwise(x: f32[N]) { return y[n] = 2 * x[n] }
+}"""
+late = {"t": uniform(9), "u.2": uniform(8), "u.3": uniform(8)}
+for backend, m in model("late", LATE, weights=late).items():
+    state, cells, wide = m.state(L=4, C=10), np.zeros((4, 10)), np.zeros(10)
+    length, signs, halves = 0, np.zeros(10, bool), np.zeros(10, np.float16)
+    for n in 3, 0, 5, 1:
+        k, at = uniform(n), rng.permutation(9)[:n].astype(np.int64)
+        positions = length + np.arange(n)
+        cells[0, positions], cells[1, positions % 9] = k, k + late["t"][0]
+        cells[2, (positions + 2) % 8], cells[3, (positions + 3) % 8] = k * late["u.2"][0], k * late["u.3"][0]
+        halves[at], signs[at], wide[at], wide[9] = k, k > 0, at, 7
+        length += n
+        got = m(k, at, state=state)
+        near(got.y, cells, f"late, {backend}, {n} elements")
+        expect(np.array_equal(got.wide, wide) and np.array_equal(state["wide"], wide), f"late, {backend}: {got.wide}")
+        expect(np.array_equal(state["on"], signs) and np.allclose(state["half"].astype(np.float32), halves, atol=1e-3), f"late, {backend}: {state['on']}")
+    near(m["init"](k, state=state), k + length, f"init, {backend}")
+    near(m["main_elementwise"](k, state=state), 2 * k, f"main_elementwise, {backend}")
+    state["len"] = np.int32(0)
+    before = {name: state[name] for name in state.names}
+    fails(heed.ShapeError, "positions of a ring of 8 = 8", lambda: m(uniform(9), np.arange(9, dtype=np.int64), state=state), backend)
+    expect(all(np.array_equal(before[name], state[name]) for name in before), f"late, {backend}: a call that failed has changed a state")
+
 # What several entries pack of the same weights is kept once.
 LAYER = """  entry {}(x: f32[N, D]) {{
     for l in 0..3 {{ x[n, d] = x[n, d] + sum(c) x[n, c] * w[l, c, d] }}
@@ -214,7 +246,7 @@ for backend, m in model("paged", PAGED).items():
                 if i < counts[b]:
                     live = past[b] + i + 1
                     scores = np.einsum("he,jhe->hj", q[b, i].astype(np.float64), k[b, :live]) / np.sqrt(E)
-                    want = np.einsum("hj,jhe->he", softmax_rows(scores, True), v[b, :live])
+                    want = np.einsum("hj,jhe->he", softmax(scores), v[b, :live])
                 near(got[b, i], want, f"paged, {backend}, row {b}, query {i} of {counts}")
         past = [a + c for a, c in zip(past, counts)]
     expect(state["len"].tolist() == past, f"paged, {backend}: {state['len']}")

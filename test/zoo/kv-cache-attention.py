@@ -1,8 +1,11 @@
 # RUN: %python %s heedc
+# Python loads the libraries, and is no sanitized program.
+# UNSUPPORTED: asan
 """Xiao and Zhu 2023, section 6.1: with a cache, o_i = softmax(q_i K_(<=i)^T / sqrt(E)) V_(<=i) for all tokens so far: causal attention over the whole sequence,
 in one call, one for each token, chunks of 7; rows that begin with caches of several lengths; grouped heads."""
 import numpy as np
-from zoo import calls, parts, softmax, uniform
+from oracles import parts
+from zoo import calls, softmax, uniform
 
 rng = np.random.default_rng(329)
 for b, h, g, n, e, f, first in [(2, 4, 2, 23, 8, 6, [0, 0]), (3, 2, 2, 40, 5, 7, [0, 9, 3]), (1, 6, 1, 70, 16, 16, [0])]:

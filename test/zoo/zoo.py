@@ -140,16 +140,6 @@ def compare(folder, program, expected, inputs, weights, what, tolerance):
 _opened = {}
 
 
-def parts(total, sizes):
-    """From and to of the calls that a sequence is made of, of these sizes in turn."""
-    at = 0
-    while at < total:
-        for n in sizes:
-            if at < total:
-                yield at, min(at + n, total)
-                at += n
-
-
 def calls(model, inputs, want, *, axis, dims, what, start={}, weights=None, tolerance=1e-5):
     """Calls the only entry of models/<model>.heed with each of `inputs` on one state of these dims, all zero but for `start`: the results, joined along `axis`,
     are those that are wanted for all calls as one."""

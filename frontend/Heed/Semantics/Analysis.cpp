@@ -18,9 +18,7 @@ using llvm::Twine;
 Analysis::Analysis(Entry &entry, const Program &program,
                    const FrontendOptions &options, const Sources &sources,
                    Diagnostics &diags, std::set<std::string> &usedSettings)
-    : entry(entry), program(program), options(options), sources(sources),
-      diags(diags), sizes(entry.sizes), sink(&entry.steps),
-      usedSettings(usedSettings) {}
+    : Knowledge(entry, program, options, sources, diags, usedSettings) {}
 
 //===----------------------------------------------------------------------===//
 // Messages

@@ -22,15 +22,14 @@
 #define HEED_FRONTEND_HEED_SEMANTICS_ANALYSIS_H
 
 #include "Equation.h"
-#include "Frames.h"
-#include "Semantics.h"
+#include "Knowledge.h"
 #include "frontend/Common/Builtins.h"
 #include "support/Format.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace heed::sema {
-class Analysis {
+class Analysis : Knowledge {
 public:
   Analysis(Entry &entry, const Program &program, const FrontendOptions &options,
            const Sources &sources, Diagnostics &diags,
@@ -152,6 +151,8 @@ private:
   bool isModelState(StringRef name, const Env &env);
   bool addIndices(const ast::Expr &expr, Scope &scope, Equation &eq,
                   llvm::SmallVectorImpl<Idx *> &indices);
+  bool isEarly(const Size &size);
+  bool isEarly(const ast::Expr &expr, const Scope &scope, Equation &eq);
   bool isInjective(const ast::Expr &expr, const Idx *idx, const Scope &scope,
                    Equation &eq);
   bool areDistinct(ArrayRef<UpdatePlace> places, ArrayRef<Idx *> indices,
@@ -162,7 +163,8 @@ private:
                                                    ArrayRef<Idx *> indices);
   bool resolvePlaces(const ast::Left &left, const Shape &shape,
                      ArrayRef<UpdatePlace> places, ArrayRef<Idx *> indices,
-                     const Scope &scope, Equation &eq, UpdateState &step);
+                     const Scope &scope, bool early, Equation &eq,
+                     UpdateState &step);
   bool placesOf(const ast::Left &left, const Shape &shape, Scope &scope,
                 Equation &eq, std::vector<UpdatePlace> &places,
                 llvm::SmallVectorImpl<Idx *> &indices);
@@ -504,38 +506,6 @@ private:
                                           const Equation::Loops &own);
   void addGuardIndices(Equation &eq, llvm::SmallVectorImpl<Idx *> &used);
   static Equation::Guards guardsFrom(const Equation &eq, size_t first);
-
-  //===--- State ----------------------------------------------------------===//
-  Entry &entry;
-  const Program &program;
-  const FrontendOptions &options;
-  const Sources &sources;
-  Diagnostics &diags;
-  SizeTable &sizes;           ///< of the model
-  Steps *sink;                ///< where steps go
-  std::vector<Size> positive; ///< divisors that are checked not to be 0
-  std::map<const ast::ConstStmt *, Binding> constants;
-  std::set<const ast::ConstStmt *> open;   ///< constants under evaluation
-  std::vector<const ast::FnDecl *> active; ///< calls under way
-  unsigned numCalls = 0;                   ///< of functions, so far
-  bool tooManyCopies = false; ///< that was said: the rest need not be looked at
-  unsigned depth = 0; ///< of the expression, calls included, that infer() is in
-  std::set<std::string> &usedSettings; ///< of all entries
-  std::vector<ast::Argument> states;   ///< of the model
-  const Env *stateEnv = nullptr;       ///< where their names are theirs
-  Steps checks; ///< of positions, to be done before a state changes
-  std::optional<size_t> firstUpdate; ///< the step of the entry that does it
-  std::deque<ast::NameExpr> plainPositions; ///< names that a left side has
-  /// Extents that --weights gives to dims of the signature.
-  llvm::StringMap<int64_t> dimsOfWeights;
-  std::vector<RolledLoop> loops; ///< those around, from the outermost in
-  std::vector<OpenScan> scans;   ///< likewise
-  Equation::Loops running;       ///< the loops of the body under construction
-  bool staticArgument = false;   ///< `/` between integers divides exactly
-  unsigned rolled = 0;           ///< rolled loops around
-  unsigned speculating = 0;      ///< messages wait until the loop stands
-  bool needsUnroll = false;
-  std::vector<Pending> pending;
 };
 
 } // namespace heed::sema

@@ -65,7 +65,10 @@ bool Analysis::requireEqual(const Size &a, const Size &b, Range place,
   if (message.empty())
     message = format("{}: {{0}} and {{1}}", escape(text));
   Size d = sizes.simplify(a - b);
-  if (sizes.different(a, b) || isAlwaysLess(a, b) || isAlwaysLess(b, a))
+  // A dim may be 0, where that is what is asked.
+  bool asksForZero = a.is(0) || b.is(0);
+  if (sizes.different(a, b) ||
+      (!asksForZero && (isAlwaysLess(a, b) || isAlwaysLess(b, a))))
     return error(place, text, notes);
   if (rolled && (sizes.hasLoop(a) || sizes.hasLoop(b))) {
     // With the loop unrolled the two may be plain numbers.

@@ -60,6 +60,12 @@ struct OpenScan { ///< its variable, its range, its states
   Size reversed() const { return lo + hi - 1 - Size::atom(turn); }
 };
 
+/// Where a state is first updated: the step of the entry that does it, and how
+/// many atoms of sizes are known before.
+struct FirstUpdate {
+  size_t step, atoms;
+};
+
 /// A part of an equation that becomes a tensor of its own, before the rest.
 struct Hoisted {
   SmallVector<Idx *, 4> axes;

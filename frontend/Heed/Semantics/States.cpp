@@ -7,15 +7,15 @@
 //
 // A state is an input of every entry, and a result of those that change it: its
 // name is bound anew by each line that defines it. Positions on a left side
-// keep what stands elsewhere. They are proven, or checked before the first line
-// that changes a state, to lie inside and to be distinct.
+// keep what stands elsewhere. They are proven to lie inside and to be distinct,
+// or checked: before the first line that changes a state, unless they need what
+// is known only later, as in a layer's turn.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Analysis.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 using namespace heed;
@@ -96,10 +96,6 @@ bool Analysis::addIndices(const Expr &expr, Scope &scope, Equation &eq,
                                 binding->kind == Binding::Stacked ||
                                 binding->kind == Binding::Collection ||
                                 binding->kind == Binding::Thunk);
-  bool isTurn = binding && binding->kind == Binding::Int &&
-                llvm::any_of(loops, [&](const RolledLoop &loop) {
-                  return sizes.mentions(binding->size, loop.turn);
-                });
   if (isComputed || expr.kind == ExprKind::Reduce ||
       expr.kind == ExprKind::Softmax)
     return error(expr.range,
@@ -107,15 +103,34 @@ bool Analysis::addIndices(const Expr &expr, Scope &scope, Equation &eq,
                         "what it is given, inputs and states before they "
                         "change",
                         written(expr)));
-  if (isTurn)
-    return error(expr.range, format("'{}' stands in a position with indices "
-                                    "or data, expected it alone",
-                                    read));
   bool ok = true;
   partsOf(expr, [&](const Expr &part) {
     ok = ok && addIndices(part, scope, eq, indices);
   });
   return ok;
+}
+
+/// Is the size known where a state is first updated?
+bool Analysis::isEarly(const Size &size) {
+  if (sizes.isInLoop(size))
+    return false;
+  for (unsigned id = firstUpdate->atoms; id < sizes.numAtoms(); ++id)
+    if (sizes.atom(id).kind == Atom::Dim && sizes.mentions(size, id))
+      return false;
+  return true;
+}
+
+/// Is all of a position, or a condition, known where a state is first updated?
+bool Analysis::isEarly(const Expr &expr, const Scope &scope, Equation &eq) {
+  auto *name = dyn_cast<NameExpr>(&expr);
+  auto binding = name ? lookup(*scope.env, name->name) : std::nullopt;
+  bool early =
+      !binding || binding->kind != Binding::Int || isEarly(binding->size);
+  for (const Idx *idx : info(expr, scope, eq).used)
+    early = early && isEarly(*idx->extent);
+  partsOf(expr,
+          [&](const Expr &part) { early = early && isEarly(part, scope, eq); });
+  return early;
 }
 
 /// Does `expr` have another value for each value of `idx`, whatever else is
@@ -266,7 +281,7 @@ bool Analysis::placesOf(const Left &left, const Shape &shape, Scope &scope,
 bool Analysis::resolvePlaces(const Left &left, const Shape &shape,
                              ArrayRef<UpdatePlace> places,
                              ArrayRef<Idx *> indices, const Scope &scope,
-                             Equation &eq, UpdateState &step) {
+                             bool early, Equation &eq, UpdateState &step) {
   for (auto [k, at] : llvm::enumerate(places)) {
     const Size &extent = shape[k];
     std::string what = format("'{}' (axis {})", left.name.text, k);
@@ -293,6 +308,7 @@ bool Analysis::resolvePlaces(const Left &left, const Shape &shape,
     ReadExpr as;
     as.name = left.name;
     as.range = left.range;
+    llvm::SaveAndRestore into(sink, early ? &checks : sink);
     if (!proven(item, extent, scope, eq) &&
         !checkAxis(as, k, item, extent, scope, eq))
       return false;
@@ -304,6 +320,7 @@ bool Analysis::resolvePlaces(const Left &left, const Shape &shape,
   return true;
 }
 
+/// Long: one decision after the other about the same line.
 bool Analysis::executeUpdate(const Left &left, const Expr &right,
                              const Expr *where, Frame &frame, Binding &result) {
   EnvPtr env = frame.env;
@@ -342,10 +359,15 @@ bool Analysis::executeUpdate(const Left &left, const Expr &right,
   step.values = row->value;
   step.place = left.range;
   step.name = left.name.text.str();
+  // A loop's step comes behind those of its turns: what they bind is late.
   if (!firstUpdate)
-    firstUpdate = entry.steps.size();
+    firstUpdate = {entry.steps.size(),
+                   loops.empty() ? sizes.numAtoms() : loops.front().turn};
+  bool early = !where || isEarly(*where, scope, eq);
+  for (const UpdatePlace &at : places)
+    early = early && (!at.expr || at.size || isEarly(*at.expr, scope, eq));
   {
-    llvm::SaveAndRestore into(sink, &checks);
+    llvm::SaveAndRestore into(sink, early ? &checks : sink);
     step.isDistinct = areDistinct(places, indices, scope, eq);
     if (where) {
       auto mask = overIndices(*where, Ty::Bool, scope, eq, indices);
@@ -354,9 +376,9 @@ bool Analysis::executeUpdate(const Left &left, const Expr &right,
       step.where = *mask;
       eq.guards.push_back({where, true, &scope, nullptr});
     }
-    if (!resolvePlaces(left, old.shape, places, indices, scope, eq, step))
-      return false;
   }
+  if (!resolvePlaces(left, old.shape, places, indices, scope, early, eq, step))
+    return false;
   TensorVal whole = old;
   whole.value = step.to = newTensor();
   sink->push_back(std::move(step));
@@ -383,7 +405,7 @@ bool Analysis::finishStates(Frame &frame) {
         {name.str(), after, input->dimNames, input->elem, start.shape, true});
   }
   if (firstUpdate)
-    entry.steps.insert(entry.steps.begin() + *firstUpdate,
+    entry.steps.insert(entry.steps.begin() + firstUpdate->step,
                        std::make_move_iterator(checks.begin()),
                        std::make_move_iterator(checks.end()));
   return ok;
