@@ -127,6 +127,11 @@ SizesReader::positionsOf(Value tensor, func::FuncOp model) {
   for (Value input : generic.getInputs())
     if (ofModel(input) && isa<IntegerType>(getElementTypeOrSelf(input)))
       argument = ofModel(input);
+  // Sums alone, and the least or greatest of them.
+  for (Operation &op : *generic.getBody())
+    if (!isa<linalg::IndexOp, linalg::YieldOp, arith::IndexCastOp,
+             arith::AddIOp, arith::MinSIOp, arith::MaxSIOp>(op))
+      return {BlockArgument(), f.constant(0)};
   Node beyond = f.constant(0);
   generic.walk([&](linalg::IndexOp index) {
     for (OpOperand &operand : generic->getOpOperands()) {
@@ -308,9 +313,12 @@ void SizesReader::read(func::FuncOp model) {
         return;
       auto name = model.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
                                                      attn::kNameAttr);
-      into.ranges.push_back(
-          {name.str(), value(require.getLo()),
-           f.make(Formulas::Sub, value(require.getHi()), beyond)});
+      Node low = value(require.getLo()),
+           high = f.make(Formulas::Sub, value(require.getHi()), beyond);
+      into.ranges.push_back({name.str(), low, high});
+      // Where indices are added, there is room for all of them.
+      if (require.getTensor() != argument)
+        into.conditions.push_back(f.make(Formulas::Less, low, high));
     } else if (auto generic = dyn_cast<linalg::LinalgOp>(op)) {
       count(generic);
     }
