@@ -62,6 +62,11 @@ for condition in ('rope.type == "yarn"', "rope != none", "rope.none == none", "r
                   "nothing != none", "rope.inner.list[0] == 4", "rope.factor != none"):
     chosen(condition)
 
+# Of what kind an entry is.
+for expression, kind in (("heads", "number"), ("window", "none"), ("rope", "record"), ("rope.type", "string"), ("layer_types", "list"), ("sizes", "table"),
+                         ("heads == 6", "bool")):
+    chosen(f'kind({expression}) == "{kind}"')
+
 # A record and a list as static arguments; a string in a name.
 done = compiled("""config "config.json"
 fn repeat(x: [N]; by, kinds, l) {
