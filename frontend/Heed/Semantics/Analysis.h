@@ -171,8 +171,11 @@ private:
   bool placesOf(const ast::Left &left, const Shape &shape, Scope &scope,
                 Equation &eq, std::vector<UpdatePlace> &places,
                 llvm::SmallVectorImpl<Idx *> &indices);
+  bool executeCall(const ast::CallStmt &stmt, Frame &frame);
   std::optional<std::vector<Result>>
   executeCall(const ast::FnDecl &fn, const ast::CallExpr &expr, Frame &frame);
+  bool executeCall(const ast::FnDecl &fn, const ast::CallExpr &expr,
+                   Frame &frame, Binding &result);
   bool executeUpdate(const ast::Left &left, const ast::Expr &right,
                      const ast::Expr *where, Frame &frame, Binding &result);
   bool finishStates(Frame &frame);
@@ -278,11 +281,8 @@ private:
                const llvm::Twine &message, ArrayRef<Size> values,
                ArrayRef<Size> empty = {}, bool low = false);
 
-  //===--- Calls.cpp ------------------------------------------------------===//
-  static bool isBuiltin(StringRef name);
-  bool inferCall(const ast::CallExpr &expr, const Scope &scope, Equation &eq,
-                 bool weak, Info &info);
   //===--- BuiltinCalls.cpp -----------------------------------------------===//
+  static bool isBuiltin(StringRef name);
   bool inferExtent(const ast::CallExpr &expr, const Scope &scope, Info &info);
   bool inferKind(const ast::CallExpr &expr, const Scope &scope, Info &info);
   bool inferText(const ast::CallExpr &expr, const Scope &scope, Info &info);
@@ -292,6 +292,11 @@ private:
   bool inferBuiltin(const ast::CallExpr &expr, const Scope &scope, Equation &eq,
                     bool weak, Info &info);
   void foldBuiltin(const Builtin &row, ArrayRef<const Info *> args, Info &info);
+
+  //===--- Calls.cpp ------------------------------------------------------===//
+  bool inferCall(const ast::CallExpr &expr, const Scope &scope, Equation &eq,
+                 bool weak, Info &info);
+  bool mayCall(const ast::FnDecl &fn, const ast::CallExpr &expr);
   std::optional<std::vector<Result>> call(const ast::FnDecl &fn,
                                           const ast::CallExpr &expr,
                                           const Scope &scope, Equation &eq);

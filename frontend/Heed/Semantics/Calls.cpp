@@ -203,31 +203,38 @@ bool Analysis::bindArgument(const FnDecl &fn, const CallExpr &expr,
   return true;
 }
 
-std::optional<std::vector<sema::Result>> Analysis::call(const FnDecl &fn,
-                                                        const CallExpr &expr,
-                                                        const Scope &scope,
-                                                        Equation &eq) {
+/// Is there room for one more call?
+bool Analysis::mayCall(const FnDecl &fn, const CallExpr &expr) {
   std::string name = fn.name.text.str();
   constexpr size_t most = 1000;
   if (active.size() >= most) {
-    error(expr.range,
-          llvm::is_contained(active, &fn)
-              ? heed::format("'{}' calls itself without end", name)
-              : heed::format("calls within calls of functions, more than {}",
-                             most),
-          Note{fn.name.range, "defined here"});
-    return std::nullopt;
+    return error(
+        expr.range,
+        llvm::is_contained(active, &fn)
+            ? heed::format("'{}' calls itself without end", name)
+            : heed::format("calls within calls of functions, more than {}",
+                           most),
+        Note{fn.name.range, "defined here"});
   }
   constexpr unsigned mostCalls = 100000;
   if (++numCalls > mostCalls) {
     tooManyCopies = true;
-    error(expr.range,
-          format("'{}' is called here beyond {} calls of functions in one "
-                 "model, each of which is code of its own",
-                 name, mostCalls),
-          Note{fn.name.range, "defined here"});
-    return std::nullopt;
+    return error(
+        expr.range,
+        format("'{}' is called here beyond {} calls of functions in one "
+               "model, each of which is code of its own",
+               name, mostCalls),
+        Note{fn.name.range, "defined here"});
   }
+  return true;
+}
+
+std::optional<std::vector<sema::Result>> Analysis::call(const FnDecl &fn,
+                                                        const CallExpr &expr,
+                                                        const Scope &scope,
+                                                        Equation &eq) {
+  if (!mayCall(fn, expr))
+    return std::nullopt;
   auto given = givenArguments(fn, expr);
   if (!given)
     return std::nullopt;
@@ -267,7 +274,7 @@ std::optional<std::vector<sema::Result>> Analysis::call(const FnDecl &fn,
     state.place = place;
   }
   if (!frame.results && states.empty()) {
-    error(fn.name.range, format("'{}' returns nothing", name));
+    error(fn.name.range, format("'{}' returns nothing", fn.name.text));
     return std::nullopt;
   }
   return frame.results ? frame.results : std::vector<sema::Result>();

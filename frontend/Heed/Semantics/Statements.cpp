@@ -71,28 +71,8 @@ bool Analysis::execute(const Stmt &stmt, Frame &frame) {
     return executeScan(cast<ScanStmt>(stmt), frame);
   case StmtKind::While:
     return error(stmt.range, "'while' is not supported yet");
-  case StmtKind::Call: {
-    auto &call = *cast<CallStmt>(stmt).call;
-    if (call.callee.text == "append" || call.callee.text == "scatter")
-      return error(stmt.range,
-                   format("'{}' is not supported yet", call.callee.text));
-    if (call.callee.text == "error" &&
-        !program.findFn(*frame.env->file, "error")) {
-      Equation eq;
-      Scope scope;
-      scope.env = frame.env;
-      return infer(call, scope, eq) != nullptr;
-    }
-    const FnDecl *fn = changesStates(call, *frame.env->file);
-    auto results =
-        fn ? executeCall(*fn, call, frame) : std::vector<sema::Result>(1);
-    if (!results)
-      return false;
-    return results->empty() ||
-           error(stmt.range, format("the result of '{}' is not used: bind it "
-                                    "to a name",
-                                    call.callee.text));
-  }
+  case StmtKind::Call:
+    return executeCall(cast<CallStmt>(stmt), frame);
   }
   return false;
 }
@@ -108,6 +88,31 @@ bool Analysis::executeIf(const IfStmt &stmt, Frame &frame) {
   if (value->flag)
     return execute(stmt.thenBlock.stmts, frame);
   return execute(stmt.elseBlock.stmts, frame);
+}
+
+/// A call alone: a message, or a function that changes states and has no
+/// result.
+bool Analysis::executeCall(const CallStmt &stmt, Frame &frame) {
+  auto &call = *stmt.call;
+  if (call.callee.text == "append" || call.callee.text == "scatter")
+    return error(stmt.range,
+                 format("'{}' is not supported yet", call.callee.text));
+  if (call.callee.text == "error" &&
+      !program.findFn(*frame.env->file, "error")) {
+    Equation eq;
+    Scope scope;
+    scope.env = frame.env;
+    return infer(call, scope, eq) != nullptr;
+  }
+  const FnDecl *fn = changesStates(call, *frame.env->file);
+  auto results =
+      fn ? executeCall(*fn, call, frame) : std::vector<sema::Result>(1);
+  if (!results)
+    return false;
+  return results->empty() ||
+         error(stmt.range, format("the result of '{}' is not used: bind it "
+                                  "to a name",
+                                  call.callee.text));
 }
 
 /// A call that stands alone on its line: its results as they are bound to
