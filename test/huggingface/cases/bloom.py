@@ -13,5 +13,5 @@ def old(config):
 CASES = {
     "default": case(),
     "bare-old": case(saved="BloomModel", rewrite=old, config=dict(n_head=4)),
-    "residuals": case(config=dict(apply_residual_connection_post_layernorm=True, tie_word_embeddings=False, n_head=3, layer_norm_epsilon=1e-3)),
+    "residuals": case(config=dict(apply_residual_connection_post_layernorm=True, tie_word_embeddings=False, n_head=3, layer_norm_epsilon=0.05)),
 }

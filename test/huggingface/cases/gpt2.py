@@ -15,7 +15,7 @@ def old(config):
 CASES = {
     "default": case(),
     "bare-old": case(saved="GPT2Model", rewrite=old),
-    "untied": case(config=dict(tie_word_embeddings=False, n_inner=72, activation_function="gelu", layer_norm_epsilon=1e-3)),
+    "untied": case(config=dict(tie_word_embeddings=False, n_inner=72, activation_function="gelu", layer_norm_epsilon=0.05)),
     "scales": case(config=dict(scale_attn_weights=False, scale_attn_by_inverse_layer_idx=True, activation_function="relu")),
     "activation": case(config=dict(activation_function="gelu_11"), error="unknown activation 'gelu_11'"),
     "cross": case(config=dict(add_cross_attention=True), error="cross attention is not supported"),
