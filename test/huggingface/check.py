@@ -70,7 +70,7 @@ def check_encoder(model, expected, what, tolerance):
     for entry in expected:
         inputs, wanted = expected[entry]
         compare_call(model, entry, inputs, wanted, f"{what}, {entry}", tolerance)
-        for b in range(len(inputs["length"])) if "length" in inputs else ():
+        for b in range(len(inputs["length"])) if "length" in inputs and all(a.ndim <= 2 for a in inputs.values()) else ():
             n = inputs["length"][b]
             row = {name: a[b:b + 1] if a.ndim == 1 else a[b:b + 1, :n] for name, a in inputs.items()}
             alone = {name: a[b:b + 1, :n] if a.ndim == 3 else a[b:b + 1] for name, a in wanted.items()}
@@ -85,7 +85,7 @@ class Decoder:
         self.model, self.ids, self.wanted, self.what, self.tolerance = model, inputs["ids"], results[logits], what, tolerance
         self.batch, self.size = self.ids.shape
         dims = {extent for tensor in model._library.states for extent in tensor.extents}
-        given = {"B": self.batch, "C": self.size + 2, "M": expected["encode"][0]["source"].shape[1] if "encode" in expected else 0}
+        given = {"B": self.batch, "C": self.size + 2, "M": expected["encode"][0]["source"].shape[1] if "source" in expected.calls.get("encode", ({},))[0] else 0}
         self.state = model.state(**{dim: given[dim] for dim in dims if dim in given})
         if "encode" in expected:
             compare_call(model, "encode", *expected["encode"], f"{what}, encode", tolerance, state=self.state)
