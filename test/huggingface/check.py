@@ -157,7 +157,10 @@ def check_case(architecture, name, backend):
         except heed.Error as error:
             return expect(False, f"{what}: {error}")
         with contextlib.closing(model):
-            CHECKS[case["kind"]](model, Expected(folder), what, case.get("tolerance", TOLERANCE))
+            try:
+                CHECKS[case["kind"]](model, Expected(folder), what, case.get("tolerance", TOLERANCE))
+            except heed.Error as error:
+                expect(False, f"{what}: {error}")
 
 
 def check(architecture):
