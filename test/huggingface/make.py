@@ -17,7 +17,7 @@ import weights
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
 HERE = pathlib.Path(__file__).parent
-FIELDS = {"config", "model", "saved", "kind", "rules", "shards", "rewrite", "inputs", "run", "dtype", "tolerance", "stepwise", "error", "compare", "options"}
+FIELDS = {"config", "model", "saved", "kind", "rules", "shards", "rewrite", "inputs", "run", "dtype", "tolerance", "stepwise", "error", "compare", "options", "tensors"}
 LIMIT = 200_000
 
 
@@ -154,7 +154,7 @@ def make(architecture, name, case, first):
             saved(saved.config_class(**case["config"])).save_pretrained(scratch + "/saved")
             config = plain_config(scratch + "/saved", case.get("rewrite"))
             about = {"kind": case.get("kind", "decoder"), "seed": seed, "rules": case.get("rules", []), "shards": case.get("shards", 1),
-                     **{key: case[key] for key in ("tolerance", "compare") if key in case}, "tensors": shapes_of(scratch + "/saved")}
+                     **{key: case[key] for key in ("tolerance", "compare") if key in case}, "tensors": {**shapes_of(scratch + "/saved"), **case.get("tensors", {})}}
             weights.write(scratch + "/drawn", about, config)
             model = loaded(case["model"], scratch + "/drawn", case.get("dtype", "float64"), case.get("options", {}))
             with torch.no_grad():

@@ -4,7 +4,7 @@ import torch
 
 import weights
 
-TEXT = dict(vocab_size=101, hidden_size=36, intermediate_size=50, num_hidden_layers=3, num_attention_heads=3, max_position_embeddings=20, eos_token_id=90)
+TEXT = dict(vocab_size=101, hidden_size=36, intermediate_size=50, num_hidden_layers=2, num_attention_heads=3, max_position_embeddings=20, eos_token_id=90)
 VISION = dict(hidden_size=40, intermediate_size=44, num_hidden_layers=2, num_attention_heads=2, image_size=12, patch_size=4)
 # Tensors that the general rules do not know. The logarithm of a scale as published would leave nothing but one text to each image.
 RULES = [(r"class_embedding", 0.0, 0.9), (r"patch_embedding", 0.0, "fan"), (r"logit_scale", 1.5, 0.3)]
@@ -51,7 +51,8 @@ def old(config):
 
 CASES = {
     "default": case(),
-    "old": case(rewrite=old),
-    "switches": case(dict(hidden_act="gelu", layer_norm_eps=0.05, eos_token_id=7), dict(hidden_act="gelu_new", layer_norm_eps=0.02, patch_size=6, num_channels=1)),
+    "old": case(dict(num_hidden_layers=1), dict(num_hidden_layers=1), rewrite=old),
+    "switches": case(dict(num_hidden_layers=1, hidden_act="gelu", layer_norm_eps=0.05, eos_token_id=7),
+                     dict(num_hidden_layers=1, hidden_act="gelu_new", layer_norm_eps=0.02, patch_size=6, num_channels=1)),
     "activation": dict(error="unknown activation", config=dict(text_config=dict(TEXT, hidden_act="gelo"))),
 }
