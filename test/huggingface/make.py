@@ -116,6 +116,8 @@ def save_expected(folder, calls, seed):
         for kind, values in (("in", inputs), ("out", results)):
             for name, value in values.items():
                 value = np.asarray(value)
+                if not np.isfinite(value).all():
+                    raise SystemExit(f"{seed}: {entry}'s {name} is not finite")
                 arrays[f"{entry}.{kind}.{name}"] = value.astype(np.float32) if value.dtype.kind == "f" else value.astype(np.int32)
     np.savez_compressed(folder / "expected.npz", **arrays)
     size = (folder / "expected.npz").stat().st_size
