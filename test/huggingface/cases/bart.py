@@ -19,8 +19,8 @@ def bare(config):
 
 CASES = {
     "default": case(),
-    "bare": case(rewrite=bare),
-    "base-model": case(saved="BartModel", config=dict(scale_embedding=True, decoder_layers=1, activation_function="relu"),
+    "bare": case(rewrite=bare, config=dict(encoder_layers=1, decoder_layers=1)),
+    "base-model": case(saved="BartModel", config=dict(scale_embedding=True, encoder_layers=1, decoder_layers=2, activation_function="relu"),
                        rules=[(r"shared\.weight", 0.0, 0.2)], shards=2),
     "untied": case(config=dict(tie_word_embeddings=False, decoder_layers=1, encoder_layers=1)),
     "activation": dict(error="unknown activation", config=dict(activation_function="gelo")),

@@ -25,12 +25,12 @@ def first(config):
 
 CASES = {
     "default": case(),
-    "bare": case(rewrite=bare),
-    "base-model": case(saved="T5Model", config=dict(num_decoder_layers=1, layer_norm_epsilon=0.05), shards=2),
-    "version-1.1": case(config=dict(feed_forward_proj="gated-gelu", num_decoder_layers=2), rewrite=first, tensors=HEAD),
+    "bare": case(rewrite=bare, config=dict(num_layers=1)),
+    "base-model": case(saved="T5Model", config=dict(num_layers=2, num_decoder_layers=1, layer_norm_epsilon=0.05), shards=2),
+    "version-1.1": case(config=dict(feed_forward_proj="gated-gelu", num_layers=1, num_decoder_layers=2), rewrite=first, tensors=HEAD),
     # As transformers 5 writes that: tied, and the scale apart.
     "unscaled": case(config=dict(feed_forward_proj="gated-silu", tie_word_embeddings=False, num_layers=1), tensors=HEAD),
-    "buckets": case(config=dict(relative_attention_num_buckets=10, relative_attention_max_distance=12, feed_forward_proj="gelu", num_layers=2),
+    "buckets": case(config=dict(relative_attention_num_buckets=10, relative_attention_max_distance=12, feed_forward_proj="gelu", num_layers=1),
                     inputs=dict(tokens=31, source=27)),
     "activation": dict(error="unknown activation", config=dict(feed_forward_proj="gated-gelo", dense_act_fn="gated-gelo", is_gated_act=False)),
 }
