@@ -21,8 +21,9 @@ CASES = {
     "pattern": case(rewrite=lambda config: [config.pop(name, None) for name in ("layer_types", "rope_parameters", "_sliding_window_pattern")] and config,
                     config=dict(num_hidden_layers=6, intermediate_size=20)),
     "bare-old": case(saved="Gemma3TextModel", rewrite=old(rope_scaling=dict(rope_type="linear", factor=4.0))),
+    # attn_logit_softcapping is in the config, but the library does not use it.
     "switches": case(config=dict(tie_word_embeddings=False, attention_bias=True, hidden_activation="silu", rms_norm_eps=0.05, final_logit_softcapping=4.0,
-                                 num_key_value_heads=6, layer_types=KINDS[::-1],
+                                 attn_logit_softcapping=2.0, num_key_value_heads=6, layer_types=KINDS[::-1],
                                  rope_parameters=dict(full_attention=FULL, sliding_attention=dict(rope_type="linear", rope_theta=20.0, factor=2.0)))),
     "both-directions": case(config=dict(use_bidirectional_attention=True), error="attention in both directions is not supported"),
 }
