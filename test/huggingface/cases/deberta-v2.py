@@ -17,7 +17,7 @@ CASES = {
     "default": v3(),
     # Nothing but content, positions and token types in the input.
     "absolute": case(config=dict(type_vocab_size=2, layer_norm_eps=0.05, hidden_act="laplace")),
-    "hub": v3(saved="DebertaV2ForMaskedLM", rewrite=old),
+    "hub": v3(dict(max_position_embeddings=46), saved="DebertaV2ForMaskedLM", rewrite=old),
     "own-projections": v3(dict(share_att_key=False, norm_rel_ebd="none", position_biased_input=True, layer_norm_eps=0.05)),
     "c2p": v3(dict(pos_att_type=["c2p"], share_att_key=False, hidden_act="leaky_relu")),
     "p2c": v3(dict(pos_att_type=["p2c"], position_buckets=-1, max_relative_positions=-1, num_attention_heads=2)),
