@@ -229,7 +229,7 @@ static void say(const run *r, double end) {
   int64_t later = r->made - r->rows;
   fprintf(stderr,
           "%s%s: %" PRId64 " tokens of prompt in %.3f s, %" PRId64
-          " new ones in %.3f s",
+          " new in %.3f s",
           r->shows ? "\r" : "", r->name, r->rows * r->prompt,
           r->first - r->began, r->made, end - r->began);
   if (later > 0 && steps > 0)

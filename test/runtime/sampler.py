@@ -9,51 +9,15 @@ import sys
 import numpy as np
 
 from runs import expect, finish, run
+from sampling import draw, philox, probabilities
 
 program, folder = sys.argv[1:]
 os.chdir(folder)
 rng = np.random.default_rng(1717)
 
-
-def philox(counter, key):
-    """Philox 4x32-10 (Salmon et al. 2011)."""
-    x, key = list(counter), list(key)
-    for _ in range(10):
-        a, b = 0xD2511F53 * x[0], 0xCD9E8D57 * x[2]
-        x = [(b >> 32) ^ x[1] ^ key[0], b & 0xFFFFFFFF, (a >> 32) ^ x[3] ^ key[1], a & 0xFFFFFFFF]
-        key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
-    return x
-
-
 # The published vectors of Random123.
 expect(philox([0] * 4, [0] * 2) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8], "philox of zeros")
 expect(philox([0xFFFFFFFF] * 4, [0xFFFFFFFF] * 2) == [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD], "philox of ones")
-
-
-def uniform(seed, row, position):
-    words = lambda x: [x & 0xFFFFFFFF, x >> 32]
-    x = philox(words(position) + words(row), words(seed))
-    return ((x[0] << 32 | x[1]) >> 11) / 2**53
-
-
-def probabilities(logits, seen, temperature, top_k, top_p, min_p, penalty):
-    """What is drawn from, in the order of transformers: penalty, temperature, top-k, top-p, min-p."""
-    s = np.array(logits, np.float64)
-    for token in seen:
-        s[token] = s[token] * penalty if s[token] < 0 else s[token] / penalty
-    if temperature == 0:
-        return np.eye(len(s))[s.argmax()]
-    s /= temperature
-    if top_k:
-        s[s < np.sort(s)[-min(top_k, len(s))]] = -np.inf
-    p = lambda: np.exp(s - s.max()) / np.exp(s - s.max()).sum()
-    if top_p < 1:
-        order = np.argsort(-s, kind="stable")
-        before = np.cumsum(p()[order]) - p()[order]
-        s[order[1:][before[1:] >= top_p]] = -np.inf
-    if min_p:
-        s[p() < min_p * p().max()] = -np.inf
-    return p()
 
 
 def sample(logits, *options, rows=(), stop=None, name="logits.npy"):
@@ -74,10 +38,8 @@ def oracle(logits, temperature=0, top_k=0, top_p=1, min_p=0, penalty=1, seed=0, 
             if stopped[r]:
                 tokens.append(-1)
                 continue
-            p = probabilities(logits[t, r], set(seen[r]), temperature, top_k, top_p, min_p, penalty)
-            u, edges = uniform(seed, rows[r] if rows else r, len(seen[r])), np.cumsum(p)
-            token = int(np.searchsorted(edges / edges[-1], u, side="right"))
-            least = min(least, np.abs(edges[:-1] / edges[-1] - u).min()) if temperature else least
+            token, margin = draw(logits[t, r], seen[r], seed, rows[r] if rows else r, temperature, top_k, top_p, min_p, penalty)
+            least = min(least, margin) if temperature else least
             tokens.append(token)
             seen[r].append(token)
             stopped[r] = token == stop
