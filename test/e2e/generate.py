@@ -1,9 +1,11 @@
 # RUN: rm -rf %t && %python %s %heed_bin/heedc %t
 """--generate of programs: the largest logit, draws and beams against NumPy without a cache; rows of different lengths, stop ids, settings of a checkpoint's folder,
 states that go on, an encoder, models without states, Ctrl-C, mistakes."""
+import fcntl
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -304,7 +306,7 @@ nan = {**weights, "head": np.where(np.arange(V)[:, None] == 17, np.float32("nan"
 safetensors_file.write("nan.safetensors", nan)
 for command, text in [([*base, "--generate", 5], "input 'ids' is missing"), ([*base, "--ids", "one.npy", "--generate", 0], "option '--generate': expected a number from 1"),
                       ([*base, "--ids", "one.npy", "--generate", 5, "--temperature", "hot"], "option '--temperature'"), ([*base, "--ids", "one.npy", "--generate", 5, "--top-p", 1.1], "from 0 to 1, found '1.1'"),
-                      ([*base, "--ids", "one.npy", "--generate", 5, "--top-k", 3], "option '--top-k' goes with a --temperature above 0"), ([*base, "--ids", "one.npy", "--temperature", 1], "unknown option '--temperature'"),
+                      ([*base, "--ids", "one.npy", "--generate", 5, "--top-k", 3], "option '--top-k' goes with a --temperature above 0"), ([*base, "--temperature", 1], "unknown option '--temperature'"),
                       ([*base, "--ids", "one.npy", "--generate", 5, "--stop", "1,,2"], "option '--stop': expected ids"), ([*base, "--ids", "one.npy", "--generate", 5, "--seed", -1], "option '--seed'"),
                       ([*base, "--ids", "one.npy", "--generate", 5, "--beams", 3, "--temperature", 1], "option '--beams' does not go with --temperature"),
                       ([*base, "--ids", "one.npy", "--generate", 5, "--entry", "peek"], "entry 'peek' does not take ids"), ([*base, "--ids", "one.npy", "--generate", 5, "--entry", "nothing"], "there is no entry 'nothing'"),
@@ -317,20 +319,32 @@ for command, text in [([*base, "--generate", 5], "input 'ids' is missing"), ([*b
                       ([plain_program, "--weights", "w.safetensors", "--ids", "pairs.npy", "--generate", 5, "--count", "two.npy"], "unknown option '--count'")]:
     np.save("six.npy", np.array([2, 6], np.int32))
     expect_error(run(*command), text, str(command))
-expect("no entry takes ids: i32[B, N]" in run(programs.compile("none", "model none(x: f32[N]) { return y[n] = x[n] }"), "--generate", 5).stderr, "a model that cannot generate")
-expect("--repetition-penalty X" in run(decoder, "--help").stdout and "--generate" not in run(programs.folder + "/none", "--help").stdout, "--help")
+expect("no entry takes ids: i32[B, N]" in run(programs.compile("silent", "model silent(x: f32[N]) { return y[n] = x[n] }"), "--generate", 5).stderr, "a model that cannot generate")
+expect("--repetition-penalty X" in run(decoder, "--help").stdout and "--generate" not in run(programs.folder + "/silent", "--help").stdout, "--help")
 
 # Ctrl-C: what is there is a result; also where it goes to a file, with the state.
 command = [str(one) for one in [*base, "--ids", "one.npy", "--generate", 100000]]
-running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-start = running.stdout.read(40)
+# lit's processes ignore SIGINT, and what ignores it goes on doing so.
+listen = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), "stdout": subprocess.PIPE, "bufsize": 0}
+
+
+def read_tokens(count):
+    """At least so many of what is running, byte by byte."""
+    text = b""
+    while text.count(b" ") < count and (more := running.stdout.read(1)):
+        text += more
+    return text
+
+
+running = subprocess.Popen(command, stderr=subprocess.PIPE, **listen)
+start = read_tokens(12)
 running.send_signal(signal.SIGINT)
 rest, said = running.communicate(timeout=120)
 tokens = [int(token) for token in (start + rest).split()]
-expect(running.returncode == 130 and (start + rest).endswith("\n") and said.endswith(", interrupted\n") and said.count("\n") == 1, f"Ctrl-C: {running.returncode} {said}")
-expect(12 < len(tokens) < 100000 and tokens[:40] == wanted[:min(40, len(tokens))], f"Ctrl-C: {tokens[:40]}")
+expect(running.returncode == 130 and (start + rest).endswith(b"\n") and said.endswith(b", interrupted\n") and said.count(b"\n") == 1, f"Ctrl-C: {running.returncode} {said}")
+expect(12 <= len(tokens) < 100000 and tokens[:40] == wanted[:min(40, len(tokens))], f"Ctrl-C: {tokens[:40]}")
 theirs, ours = pty.openpty()
-running = subprocess.Popen([*command, "--output", "part.npy", "--state-out", "part"], stdout=subprocess.PIPE, stderr=ours)
+running = subprocess.Popen([*command, "--output", "part.npy", "--state-out", "part"], stderr=ours, **listen)
 os.close(ours)
 shown = b""
 while b"tokens/s" not in shown:
@@ -347,4 +361,30 @@ expect(running.returncode == 130 and out == b"" and tokens[:len(part)] == part[:
 expect(b"\rdecoder: 1 of 100000 tokens" in shown, f"progress: {shown}")
 rest = lines(run(*base, "--ids", part[-1], "--generate", 3, "--state-in", "part", "--dim", "C=100005"))[0]
 expect(rest == oracle(logits_of, prompt + part, 3) if len(part) < 2000 else len(rest) == 3, "the state after Ctrl-C")
+
+# A process that ignores SIGINT is not ended by it.
+listen["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)
+running = subprocess.Popen([*command[:-1], "3000"], stderr=subprocess.PIPE, **listen)
+start = read_tokens(12)
+running.send_signal(signal.SIGINT)
+rest, said = running.communicate(timeout=120)
+expect(running.returncode == 0 and len((start + rest).split()) == 3000, f"a process that ignores SIGINT: {running.returncode} {said}")
+
+# 10000 steps take no more memory than the first ones. The pipe holds a page, so the process is never far ahead of what is read.
+running = subprocess.Popen([*command[:-1], "10000"], stderr=subprocess.PIPE, **listen)
+fcntl.fcntl(running.stdout, fcntl.F_SETPIPE_SZ, 4096)
+
+
+def resident():
+    with open(f"/proc/{running.pid}/status") as file:
+        return int(re.search(r"VmRSS:\s+(\d+)", file.read())[1])
+
+
+if b"__asan_init" not in open(decoder, "rb").read():
+    read_tokens(500)
+    before = resident()
+    read_tokens(8000)
+    expect(resident() <= before + 64, f"after 500 steps {before} KiB, after 8500 {resident()} KiB")
+rest, said = running.communicate(timeout=300)
+expect(running.returncode == 0 and b" 10000 new in " in said, f"10000 steps: {said}")
 finish()
