@@ -210,6 +210,11 @@ void heed_params_release(heed_shared *shared);
  * that were copied). */
 int64_t heed_params_bytes(const heed_shared *shared, bool owned);
 
+/** The extent that the first parameter with a dim of that name gives to it;
+ * false if none has it. */
+bool heed_params_extent(const heed_shared *shared, const char *name,
+                        int64_t *extent);
+
 /* ---- Sources.c: where weights come from ---- */
 
 /** A parameter's tensor. */

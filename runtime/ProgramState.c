@@ -1,5 +1,6 @@
 /* The state of a program's run: opened with dims of the command line and of the
  * inputs, read from a file and written to one. */
+#include "runtime/Model.h"
 #include "runtime/Program.h"
 
 #include <inttypes.h>
@@ -39,9 +40,12 @@ static bool contains(const heed_dim *dims, size_t numDims, const char *name) {
 }
 
 /* Each dim of the states once. */
-static bool collect(const heed_model_desc *desc, const heed_arguments *a,
-                    const heed_buffer *inputs, heed_dim *dims, size_t *numDims,
+static bool collect(const heed_model *model, const heed_arguments *a,
+                    const heed_program_call *calls, size_t numCalls,
+                    int64_t capacity, heed_dim *dims, size_t *numDims,
                     heed_io_error *error) {
+  const heed_model_desc *desc = model->desc;
+  heed_dim *open = NULL; /* whose extent is the capacity */
   *numDims = 0;
   for (size_t k = 0; k < heed_num_states(desc); ++k) {
     const heed_tensor_info *info = heed_state_info(desc, k);
@@ -50,10 +54,17 @@ static bool collect(const heed_model_desc *desc, const heed_arguments *a,
       heed_dim dim = {name, 0};
       if (info->sizes[axis] >= 0 || contains(dims, *numDims, name))
         continue;
-      if (!given(a, name, &dim.extent) &&
-          !ofInputs(a->entry, inputs, name, &dim.extent))
+      bool known = given(a, name, &dim.extent);
+      for (size_t c = 0; c < numCalls && !known; ++c)
+        known = ofInputs(calls[c].entry, calls[c].inputs, name, &dim.extent);
+      known = known || heed_params_extent(model->shared, name, &dim.extent);
+      if (!known && (!capacity || open))
         return heed_io_fail(error, "the state '%s' needs dim '%s' (--dim %s=N)",
                             info->name, name, name);
+      if (!known) {
+        dim.extent = capacity;
+        open = &dims[*numDims];
+      }
       dims[(*numDims)++] = dim;
     }
   }
@@ -69,8 +80,10 @@ static bool collect(const heed_model_desc *desc, const heed_arguments *a,
 }
 
 bool heed_program_state_open(heed_model *model, const heed_model_desc *desc,
-                             const heed_arguments *a, const heed_buffer *inputs,
-                             heed_state **state, heed_io_error *error) {
+                             const heed_arguments *a,
+                             const heed_program_call *calls, size_t numCalls,
+                             int64_t capacity, heed_state **state,
+                             heed_io_error *error) {
   *state = NULL;
   size_t numStates = heed_num_states(desc), numDims = 0;
   if (!numStates && (a->stateIn || a->stateOut || a->numDims))
@@ -80,7 +93,8 @@ bool heed_program_state_open(heed_model *model, const heed_model_desc *desc,
   heed_dim *dims = calloc(numStates * HEED_MAX_RANK, sizeof *dims);
   if (!dims)
     return heed_io_fail(error, "no memory");
-  bool good = collect(desc, a, inputs, dims, &numDims, error);
+  bool good =
+      collect(model, a, calls, numCalls, capacity, dims, &numDims, error);
   if (good && heed_state_open(model, dims, numDims, state) != HEED_OK)
     good = heed_io_fail(error, "%s", heed_last_error(model));
   free(dims);

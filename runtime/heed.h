@@ -404,7 +404,8 @@ HEED_API const heed_tensor_info *heed_state_info(const heed_model_desc *desc,
 
 /** Opens a state for runs of this handle and of all on the same weights, which
  * live until it is closed: zeros, in memory of the model's allocator. dims
- * names each dim of the states once, and no other. Returns HEED_OK,
+ * names each dim of the states once, and no other; those that parameters have
+ * may be left away. Returns HEED_OK,
  * HEED_ERROR_ARGUMENT, _SHAPE, _MEMORY, _FORK; heed_last_error() of the model
  * says why. */
 HEED_API heed_status heed_state_open(heed_model *model, const heed_dim *dims,

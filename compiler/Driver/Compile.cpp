@@ -112,8 +112,11 @@ bool Compilation::checkPlaces() {
       !llvm::sys::fs::is_directory(options.modelDir))
     return fail(format("expected a folder for --model-dir, found '{}'",
                        options.modelDir));
-  std::vector<std::string> inputs = options.weights;
-  inputs.push_back(options.input);
+  std::vector<std::string> inputs = {options.input};
+  for (const std::string &path : options.weights)
+    inputs.push_back(llvm::sys::fs::is_directory(path)
+                         ? format("{}/model.safetensors", path)
+                         : path);
   std::string error;
   if (failed(checkOutput(output, inputs, error)))
     return fail(error);

@@ -74,7 +74,8 @@ struct CommandLine {
                "last number goes on"),
       cl::value_desc("name=number,.."), cl::cat(category)};
   cl::list<std::string> weights{
-      "weights", cl::desc("Check parameters against this file"),
+      "weights",
+      cl::desc("Check parameters against this file, or a checkpoint's folder"),
       cl::value_desc("file.safetensors"), cl::cat(category)};
   cl::list<std::string> includes{"I", cl::desc("Where imports are looked up"),
                                  cl::Prefix, cl::value_desc("folder"),
