@@ -135,12 +135,12 @@ def check_decoder(model, expected, what, tolerance):
 
 def check_encoder_decoder(model, expected, what, tolerance):
     """As a decoder; a second source begins a second target."""
-    check_decoder(model, expected, what, tolerance)
+    yield from check_decoder(model, expected, what, tolerance)
     again = Decoder(model, expected, f"{what}, a second source", tolerance)
-    again.call("scores", [5] * again.batch)
+    yield again.call("scores", [5] * again.batch)
     results_of(model, "encode", expected["encode"][0], again.state)
     again.seen[:] = 0
-    again.whole("scores", again.size)
+    yield from again.whole("scores", again.size)
 
 
 CHECKS = {"encoder": check_encoder, "decoder": check_decoder, "encoder-decoder": check_encoder_decoder}
