@@ -133,7 +133,17 @@ def check_decoder(model, expected, what, tolerance):
             turn += 1
 
 
-CHECKS = {"encoder": check_encoder, "decoder": check_decoder, "encoder-decoder": check_decoder}
+def check_encoder_decoder(model, expected, what, tolerance):
+    """As a decoder; a second source begins a second target."""
+    yield from check_decoder(model, expected, what, tolerance)
+    again = Decoder(model, expected, f"{what}, a second source", tolerance)
+    yield again.call("scores", [5] * again.batch)
+    results_of(model, "encode", expected["encode"][0], again.state)
+    again.seen[:] = 0
+    yield from again.whole("scores", again.size)
+
+
+CHECKS = {"encoder": check_encoder, "decoder": check_decoder, "encoder-decoder": check_encoder_decoder}
 
 
 def compiled(architecture, folder, case, config, backend):

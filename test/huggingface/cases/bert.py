@@ -14,7 +14,7 @@ def old(config):
 CASES = {
     "default": case(),
     # Names with the prefix, and no pooler; files in two parts.
-    "masked-lm": case(saved="BertForMaskedLM", options={"add_pooling_layer": False}, rewrite=lambda c: c.update(pooler=False), shards=2),
+    "masked-lm": case(saved="BertForMaskedLM", options={"add_pooling_layer": False}, shards=2),
     "old-config": case(saved="BertForPreTraining", rewrite=old, config=dict(type_vocab_size=2, hidden_act="relu2")),
     "large-eps": case(config=dict(layer_norm_eps=0.05, hidden_act="gelu_new", num_attention_heads=5)),
     "activation": dict(error="unknown activation 'gelo'", config=dict(hidden_act="gelo")),

@@ -49,9 +49,18 @@ def old(config):
     config.pop("dtype", None)
 
 
+def twice(config):
+    """What the dicts say, or leave to the defaults, is over the parts' own."""
+    old(config)
+    config["text_config"].update(hidden_act="gelu", num_attention_heads=4)
+    config["vision_config"].update(hidden_act="gelu", layer_norm_eps=0.5)
+    config.update(text_config_dict=dict(TEXT, num_hidden_layers=1), vision_config_dict=dict(VISION, num_hidden_layers=1, hidden_act="relu"))
+
+
 CASES = {
     "default": case(),
     "old": case(dict(num_hidden_layers=1), dict(num_hidden_layers=1), rewrite=old),
+    "twice": case(rewrite=twice),
     "switches": case(dict(num_hidden_layers=1, hidden_act="gelu", layer_norm_eps=0.05, eos_token_id=7),
                      dict(num_hidden_layers=1, hidden_act="gelu_new", layer_norm_eps=0.02, patch_size=6, num_channels=1)),
     "activation": dict(error="unknown activation", config=dict(text_config=dict(TEXT, hidden_act="gelo"))),

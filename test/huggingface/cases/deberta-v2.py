@@ -24,5 +24,6 @@ CASES = {
     # xlarge's convolution beside the first layer; embeddings of their own width.
     "convolution": v3(dict(conv_kernel_size=3, conv_act="gelu", embedding_size=16)),
     "groups": v3(dict(conv_kernel_size=5, conv_groups=4, max_relative_positions=12, position_buckets=6, num_hidden_layers=1)),
+    "string": dict(error="unknown pos_att_type 'c2p|p2p'", config=dict(pos_att_type="c2p|p2p")),
     "norm": dict(error="unknown norm_rel_ebd 'batch_norm'", config=dict(norm_rel_ebd="batch_norm")),
 }

@@ -3,7 +3,7 @@ SMALL = dict(vocab_size=103, hidden_size=24, num_hidden_layers=2, num_attention_
 case = lambda **more: dict(model="MPNetModel", kind="encoder", config={**SMALL, **more.pop("config", {})}, **more)
 CASES = {
     "default": case(),
-    "masked-lm": case(saved="MPNetForMaskedLM", options={"add_pooling_layer": False}, rewrite=lambda c: c.update(pooler=False)),
+    "masked-lm": case(saved="MPNetForMaskedLM", options={"add_pooling_layer": False}),
     "large-eps": case(config=dict(hidden_act="hardswish", layer_norm_eps=0.05, relative_attention_num_buckets=33)),
     # More tokens than the last bucket's distance.
     "far": case(config=dict(max_position_embeddings=160, num_hidden_layers=1), inputs=dict(tokens=155)),

@@ -4,7 +4,7 @@ case = lambda model="RobertaModel", **more: dict(model=model, kind="encoder", co
 CASES = {
     "default": case(),
     # Names with the prefix, and no pooler.
-    "masked-lm": case(saved="RobertaForMaskedLM", options={"add_pooling_layer": False}, rewrite=lambda c: c.update(pooler=False)),
+    "masked-lm": case(saved="RobertaForMaskedLM", options={"add_pooling_layer": False}),
     "relu": case(config=dict(hidden_act="relu", type_vocab_size=2, layer_norm_eps=0.05)),
     # Positions begin where the padding's id says.
     "padding": case(config=dict(pad_token_id=4, max_position_embeddings=31)),

@@ -4,7 +4,7 @@ case = lambda model="XLMRobertaModel", **more: dict(model=model, kind="encoder",
 CASES = {
     "default": case(),
     # Names with the prefix, and no pooler.
-    "masked-lm": case(saved="XLMRobertaForMaskedLM", options={"add_pooling_layer": False}, rewrite=lambda c: c.update(pooler=False)),
+    "masked-lm": case(saved="XLMRobertaForMaskedLM", options={"add_pooling_layer": False}),
     "relu6": case(config=dict(hidden_act="relu6", type_vocab_size=2, layer_norm_eps=0.05)),
     # Positions begin where the padding's id says.
     "padding": case(config=dict(pad_token_id=4, max_position_embeddings=31)),
