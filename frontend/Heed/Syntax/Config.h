@@ -1,0 +1,25 @@
+//===- Config.h - JSON as configurations have it ----------------*- C++ -*-===//
+//
+// Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef HEED_FRONTEND_HEED_SYNTAX_CONFIG_H
+#define HEED_FRONTEND_HEED_SYNTAX_CONFIG_H
+
+#include "llvm/Support/JSON.h"
+
+#include <optional>
+#include <string>
+
+namespace heed {
+
+/// The object of a config's text, in which Infinity is a number, as Python
+/// writes it. Null after an error: "is not JSON: ...".
+std::optional<llvm::json::Object> parseConfig(std::string text,
+                                              std::string &error);
+
+} // namespace heed
+
+#endif // HEED_FRONTEND_HEED_SYNTAX_CONFIG_H
