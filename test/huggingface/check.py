@@ -148,7 +148,9 @@ CHECKS = {"encoder": check_encoder, "decoder": check_decoder, "encoder-decoder":
 
 def compiled(architecture, folder, case, config, backend):
     path = weights.write(folder, case, config)
-    return heed.compile(ARCHITECTURES / f"{architecture}.heed", weights=path, model_dir=folder, backend=backend)
+    # By definition, code is used a few times and takes seconds to optimise.
+    options = ["-O", "0"] if backend == "reference" else []
+    return heed.compile(ARCHITECTURES / f"{architecture}.heed", weights=path, model_dir=folder, backend=backend, options=options)
 
 
 def check_case(architecture, name, backend):
