@@ -9,7 +9,10 @@
 #include "Expr.h"
 #include "support/Format.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 using namespace heed;
+using llvm::StringRef;
 
 std::optional<llvm::json::Object> heed::parseConfig(std::string text,
                                                     std::string &error) {
@@ -45,4 +48,24 @@ std::optional<llvm::json::Object> heed::parseConfig(std::string text,
     return std::nullopt;
   }
   return std::move(*object);
+}
+
+std::vector<StringRef> heed::keysOf(const llvm::json::Object &object) {
+  std::vector<StringRef> keys;
+  for (const auto &entry : object)
+    if (!StringRef(entry.first).contains('.'))
+      keys.push_back(entry.first);
+  llvm::sort(keys);
+  return keys;
+}
+
+std::optional<double> heed::spelledNumber(const llvm::json::Value &json) {
+  const llvm::json::Object *record = json.getAsObject();
+  if (!record || record->size() != 1)
+    return std::nullopt;
+  auto text = record->getString("__float__");
+  double value;
+  if (!text || StringRef(text->upper()).getAsDouble(value))
+    return std::nullopt;
+  return value;
 }

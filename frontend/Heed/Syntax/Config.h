@@ -12,6 +12,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace heed {
 
@@ -19,6 +20,13 @@ namespace heed {
 /// writes it. Null after an error: "is not JSON: ...".
 std::optional<llvm::json::Object> parseConfig(std::string text,
                                               std::string &error);
+
+/// Those that a name in a model can have, sorted: LLVM's object is a hash
+/// table.
+std::vector<llvm::StringRef> keysOf(const llvm::json::Object &object);
+
+/// {"__float__": "Infinity"}: transformers writes so what JSON has no word for.
+std::optional<double> spelledNumber(const llvm::json::Value &json);
 
 } // namespace heed
 

@@ -89,6 +89,16 @@ static std::string relativeTo(StringRef folder, StringRef path) {
   return llvm::sys::path::is_absolute(path) ? path.str() : joined.str().str();
 }
 
+/// Records at any depth mean the names of that file.
+static void settle(Expr &value, const File &file) {
+  auto *record = llvm::dyn_cast<RecordExpr>(&value);
+  if (!record)
+    return;
+  record->file = &file;
+  for (RecordExpr::Entry &entry : record->entries)
+    settle(*entry.value, file);
+}
+
 File *Loader::load(StringRef path, StringRef text, StringRef key,
                    bool isLibrary) {
   StringRef kept = sources.add(path, text);
@@ -100,8 +110,15 @@ File *Loader::load(StringRef path, StringRef text, StringRef key,
   for (ImportDecl &decl : file.imports)
     import(file, decl);
   chain.pop_back();
-  for (ConfigDecl &decl : file.configs)
+  for (ConfigDecl &decl : file.configs) {
     config(decl);
+    for (auto &stmt : decl.values) {
+      stmt->file = &file;
+      settle(*stmt->value, file);
+    }
+  }
+  for (auto &stmt : file.consts)
+    stmt->file = &file;
   checkNames(file);
   return &file;
 }
@@ -174,29 +191,6 @@ void Loader::import(File &file, ImportDecl &decl) {
               heed::format("no file \"{}\" beside this one, in the folders of "
                            "-I, or in the standard library{}",
                            decl.path, didYouMean(decl.path, names)));
-}
-
-/// Those that a name in a model can have, sorted: LLVM's object is a hash
-/// table.
-static std::vector<StringRef> keysOf(const llvm::json::Object &object) {
-  std::vector<StringRef> keys;
-  for (const auto &entry : object)
-    if (!StringRef(entry.first).contains('.'))
-      keys.push_back(entry.first);
-  llvm::sort(keys);
-  return keys;
-}
-
-/// {"__float__": "Infinity"}: transformers writes so what JSON has no word for.
-static std::optional<double> spelledNumber(const llvm::json::Value &json) {
-  const llvm::json::Object *record = json.getAsObject();
-  if (!record || record->size() != 1)
-    return std::nullopt;
-  auto text = record->getString("__float__");
-  double value;
-  if (!text || StringRef(text->upper()).getAsDouble(value))
-    return std::nullopt;
-  return value;
 }
 
 /// Long: one kind of value after the other.
