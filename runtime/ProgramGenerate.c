@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 typedef struct run {
-  const heed_model_desc *desc;
   const char *name; /* the program's */
   heed_arguments *a;
   heed_model *model;
@@ -295,7 +294,7 @@ static bool openGeneration(run *r, heed_io_error *error) {
                                      .lengthPenalty = g->lengthPenalty,
                                      .cancel = &r->interrupt.cancel};
   const heed_program_call *c = &r->calls[0];
-  return heed_generation_open(r->model, r->desc, &options, c->inputs,
+  return heed_generation_open(r->model, &options, c->inputs,
                               (size_t)c->entry->numInputs,
                               &r->generation) == HEED_OK ||
          heed_io_fail(error, "%s", heed_generation_last_error(r->generation));
@@ -328,7 +327,7 @@ static bool generate(run *r, heed_io_error *error) {
 bool heed_program_generate(const heed_model_desc *desc, const char *program,
                            heed_arguments *a, bool *interrupted,
                            heed_io_error *error) {
-  run r = {.desc = desc, .name = program, .a = a};
+  run r = {.name = program, .a = a};
   const char *path = a->generate.output;
   bool good = readSettings(&r, error) &&
               (!path || writeTokens(&r, NULL, 0, &path, error)) &&

@@ -18,6 +18,7 @@ typedef struct samplerRow {
 } samplerRow;
 
 struct heed_sampler {
+  heed_object object;
   heed_sampling sampling; /* zeros replaced by what they mean */
   int32_t *stop;
   int64_t numRows, vocabulary;
@@ -222,9 +223,9 @@ static heed_status chooseRow(heed_sampler *sampler, const heed_buffer *logits,
   return HEED_OK;
 }
 
-heed_status heed_sampler_choose(heed_sampler *sampler,
-                                const heed_buffer *logits, int32_t *ids) {
-  if (!sampler || !ids)
+heed_status heed_choose_tokens(heed_sampler *sampler, const heed_buffer *logits,
+                               int32_t *ids) {
+  if (!ids)
     return HEED_ERROR_ARGUMENT;
   heed_status status = heed_logits_check(logits, sampler->numRows,
                                          sampler->vocabulary, sampler->message);
@@ -238,7 +239,7 @@ heed_status heed_sampler_choose(heed_sampler *sampler,
   const heed_sampling *sampling = &sampler->sampling;
   for (int64_t row = 0; row < sampler->numRows && !status; ++row)
     if (ids[row] >= 0) {
-      heed_sampler_see(sampler, row, &ids[row], 1);
+      heed_see_tokens(sampler, row, &ids[row], 1);
       sampler->rows[row].stopped =
           heed_is_stop(sampling->stop, sampling->numStop, ids[row]);
     }
@@ -248,8 +249,6 @@ heed_status heed_sampler_choose(heed_sampler *sampler,
 /* ---- rows ---- */
 
 static heed_status checkRow(heed_sampler *sampler, int64_t row) {
-  if (!sampler)
-    return HEED_ERROR_ARGUMENT;
   if (row >= 0 && row < sampler->numRows)
     return HEED_OK;
   return fail(sampler, HEED_ERROR_ARGUMENT,
@@ -257,8 +256,7 @@ static heed_status checkRow(heed_sampler *sampler, int64_t row) {
               sampler->numRows);
 }
 
-heed_status heed_sampler_begin(heed_sampler *sampler, int64_t row,
-                               uint64_t id) {
+heed_status heed_begin_row(heed_sampler *sampler, int64_t row, uint64_t id) {
   heed_status status = checkRow(sampler, row);
   if (status)
     return status;
@@ -268,8 +266,8 @@ heed_status heed_sampler_begin(heed_sampler *sampler, int64_t row,
   return HEED_OK;
 }
 
-heed_status heed_sampler_see(heed_sampler *sampler, int64_t row,
-                             const int32_t *ids, size_t count) {
+heed_status heed_see_tokens(heed_sampler *sampler, int64_t row,
+                            const int32_t *ids, size_t count) {
   heed_status status = checkRow(sampler, row);
   for (size_t k = 0; k < count && !status; ++k)
     if (ids[k] < 0 || ids[k] >= sampler->vocabulary)
@@ -287,27 +285,26 @@ heed_status heed_sampler_see(heed_sampler *sampler, int64_t row,
   return HEED_OK;
 }
 
-heed_status heed_sampler_stop(heed_sampler *sampler, int64_t row) {
+heed_status heed_stop_row(heed_sampler *sampler, int64_t row) {
   heed_status status = checkRow(sampler, row);
   if (!status)
     sampler->rows[row].stopped = true;
   return status;
 }
 
-int32_t heed_sampler_stopped(const heed_sampler *sampler, int64_t row) {
-  return !sampler || row < 0 || row >= sampler->numRows ||
-         sampler->rows[row].stopped;
+int32_t heed_row_stopped(const heed_sampler *sampler, int64_t row) {
+  return row < 0 || row >= sampler->numRows || sampler->rows[row].stopped;
 }
 
-int64_t heed_sampler_running(const heed_sampler *sampler) {
+int64_t heed_rows_running(const heed_sampler *sampler) {
   int64_t running = 0;
-  for (int64_t row = 0; sampler && row < sampler->numRows; ++row)
+  for (int64_t row = 0; row < sampler->numRows; ++row)
     running += !sampler->rows[row].stopped;
   return running;
 }
 
-const char *heed_sampler_last_error(const heed_sampler *sampler) {
-  return sampler ? sampler->message : "";
+const char *heed_error_of_sampler(const heed_sampler *sampler) {
+  return sampler->message;
 }
 
 /* ---- opening ---- */
@@ -375,13 +372,12 @@ static heed_status takeMemory(heed_sampler *sampler) {
   return HEED_OK;
 }
 
-heed_status heed_sampler_open(const heed_sampling *sampling, int64_t rows,
+heed_status heed_open_sampler(const heed_sampling *sampling, int64_t rows,
                               int64_t vocabulary, heed_sampler **opened) {
-  if (!opened)
-    return HEED_ERROR_ARGUMENT;
   heed_sampler *sampler = *opened = calloc(1, sizeof *sampler);
   if (!sampler)
     return HEED_ERROR_MEMORY;
+  sampler->object.runtime = &heed_own_runtime;
   heed_status status = readSampling(sampler, sampling);
   if (!status && (rows < 0 || rows > HEED_MAX_EXTENT || vocabulary < 1 ||
                   vocabulary > HEED_MAX_EXTENT))
@@ -399,9 +395,7 @@ heed_status heed_sampler_open(const heed_sampling *sampling, int64_t rows,
   return status;
 }
 
-void heed_sampler_close(heed_sampler *sampler) {
-  if (!sampler)
-    return;
+void heed_close_sampler(heed_sampler *sampler) {
   free(sampler->rows);
   free(sampler->seen);
   free(sampler->scores);

@@ -1,6 +1,5 @@
 /* Generation: tokens chosen by a model's logits, one after another.
  *
- * Over the functions of heed.h alone, so it serves models of other builds too.
  * An entry can generate if it has an input `ids: i32[B, N]` and a result
  * `logits: f32[B, V]` (or f16, bf16), the logits of the token after the last
  * one of each row. If it also has an input `count: i32[B]`, the first count[b]
@@ -48,11 +47,13 @@ typedef struct heed_sampling {
 /** Chooses the next token of each row of a batch. One thread at a time. */
 typedef struct heed_sampler heed_sampler;
 
-/** A sampler of `rows` rows, whose ids are 0, 1, ..; nothing is seen. sampling
- * is copied, null: the default. On failure *sampler is null (no memory) or good
- * for heed_sampler_last_error() and heed_sampler_close(). Returns HEED_OK,
- * HEED_ERROR_ARGUMENT, _VERSION, _MEMORY. */
-HEED_API heed_status heed_sampler_open(const heed_sampling *sampling,
+/** A sampler of `rows` rows, whose ids are 0, 1, ..; nothing is seen. desc is
+ * any model's: its library chooses. sampling is copied, null: the default. On
+ * failure *sampler is null (no memory) or good for heed_sampler_last_error()
+ * and heed_sampler_close(). Returns HEED_OK, HEED_ERROR_ARGUMENT, _VERSION,
+ * _MEMORY. */
+HEED_API heed_status heed_sampler_open(const heed_model_desc *desc,
+                                       const heed_sampling *sampling,
                                        int64_t rows, int64_t vocabulary,
                                        heed_sampler **sampler);
 /** Null is allowed. */
@@ -112,7 +113,7 @@ typedef struct heed_generation heed_generation;
 /** Whether the entry can generate. */
 HEED_API int32_t heed_can_generate(const heed_signature *entry);
 
-/** Prepares generation; nothing is run. desc is the model's. inputs as for
+/** Prepares generation; nothing is run. inputs as for
  * heed_run() of the entry: `ids` the prompts (copied; dense, at least one
  * token), `count` their lengths (copied; null data: all of N), the others stay
  * the same for all steps and are borrowed until heed_generation_close(). A row
@@ -122,9 +123,8 @@ HEED_API int32_t heed_can_generate(const heed_signature *entry);
  * HEED_OK, HEED_ERROR_ARGUMENT, _VERSION, _SHAPE, _TYPE, _RANGE, _MEMORY, and
  * what heed_output_shapes_in() does. */
 HEED_API heed_status heed_generation_open(
-    heed_model *model, const heed_model_desc *desc,
-    const heed_generation_options *options, const heed_buffer *inputs,
-    size_t numInputs, heed_generation **generation);
+    heed_model *model, const heed_generation_options *options,
+    const heed_buffer *inputs, size_t numInputs, heed_generation **generation);
 /** Null is allowed. */
 HEED_API void heed_generation_close(heed_generation *generation);
 
