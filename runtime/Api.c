@@ -332,10 +332,10 @@ heed_status heed_generate(heed_generation *generation, heed_on_tokens onTokens,
                  : HEED_ERROR_ARGUMENT;
 }
 
-heed_status heed_generation_tokens(heed_generation *generation, int32_t *tokens,
-                                   double *scores) {
+heed_status heed_generation_tokens(heed_generation *generation, int64_t width,
+                                   int32_t *tokens, double *scores) {
   const heed_runtime *runtime = runtimeOf(generation);
-  return runtime ? runtime->generationTokens(generation, tokens, scores)
+  return runtime ? runtime->generationTokens(generation, width, tokens, scores)
                  : HEED_ERROR_ARGUMENT;
 }
 

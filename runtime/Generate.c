@@ -189,17 +189,19 @@ heed_status heed_run_generation(heed_generation *g, heed_on_tokens onTokens,
   return g->failed;
 }
 
-heed_status heed_tokens_of_generation(heed_generation *g, int32_t *tokens,
-                                      double *scores) {
-  if (!tokens || !(g->sampler || g->beams))
+heed_status heed_tokens_of_generation(heed_generation *g, int64_t width,
+                                      int32_t *tokens, double *scores) {
+  if (!tokens || width < 0 || !g->sampler)
     return HEED_ERROR_ARGUMENT;
   for (int64_t p = 0; g->beams && p < g->rows / g->o.beams; ++p) {
-    double score = heed_beams_best(g->beams, p, tokens + p * g->o.maxNew);
+    double score = heed_beams_best(g->beams, p, tokens + p * width, width);
     if (scores)
       scores[p] = score;
   }
-  if (!g->beams)
-    memcpy(tokens, g->tokens, (size_t)(g->rows * g->o.maxNew) * sizeof *tokens);
+  for (int64_t row = 0; !g->beams && row < g->rows; ++row)
+    for (int64_t k = 0; k < width; ++k)
+      tokens[row * width + k] =
+          k < g->made ? g->tokens[row * g->o.maxNew + k] : -1;
   return HEED_OK;
 }
 

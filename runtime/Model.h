@@ -345,7 +345,8 @@ heed_status heed_step_generation(heed_generation *generation, int32_t *ids,
 heed_status heed_run_generation(heed_generation *generation,
                                 heed_on_tokens onTokens, void *user);
 heed_status heed_tokens_of_generation(heed_generation *generation,
-                                      int32_t *tokens, double *scores);
+                                      int64_t width, int32_t *tokens,
+                                      double *scores);
 const char *heed_error_of_generation(const heed_generation *generation);
 
 /* ---- Update.c: states that change where they lie ---- */

@@ -105,7 +105,6 @@ static heed_status readPrompts(heed_generation *g, const heed_buffer *inputs) {
   if (!g->prompts || !g->ids || !g->lengths || !g->counts || !g->next ||
       !g->parents || !g->tokens)
     return heed_generation_no_memory(g);
-  memset(g->tokens, -1, rows * (size_t)g->o.maxNew * sizeof *g->tokens);
   memcpy(g->prompts, dataOf(ids), rows * longest * sizeof *g->prompts);
   return readLengths(g, g->countAt < 0 ? NULL : &inputs[g->countAt]);
 }

@@ -194,14 +194,14 @@ static bool writeTokens(const run *r, const int32_t *tokens, int64_t width,
 
 /* The tokens of all rows, as wide as the longest one. */
 static bool writeResult(run *r, heed_io_error *error) {
-  int64_t most = r->a->generate.maxNew, width = 0;
+  int64_t most = r->steps, width = 0;
   int32_t *tokens = malloc((size_t)(r->rows * most + 1) * sizeof *tokens);
   double *scores = malloc((size_t)(r->rows + 1) * sizeof *scores);
   bool good = tokens && scores;
   if (!good)
     heed_io_fail(error, "no memory for the tokens");
   else
-    heed_generation_tokens(r->generation, tokens, scores);
+    heed_generation_tokens(r->generation, most, tokens, scores);
   free(scores);
   r->made = 0;
   for (int64_t row = 0; good && row < r->rows; ++row)

@@ -25,6 +25,7 @@ struct heed_sampler {
   samplerRow *rows;
   uint64_t *seen;  /* heed_seen_words() for each row */
   double *scores;  /* of the row at hand */
+  double *weights; /* their exponentials: the largest is 1 */
   double *largest; /* a heap of topK scores */
   int32_t *ranked; /* a heap of tokens */
   char message[HEED_CHOICE_MESSAGE];
@@ -145,49 +146,48 @@ static void siftToken(const double *scores, int32_t *heap, int64_t count,
   heap[at] = token;
 }
 
-/* In falling order, until the probabilities have reached topP. `scores` are
- * differences to the largest, divided by the temperature. */
+/* In falling order, until the probabilities have reached topP; the weights of
+ * the others become 0. */
 static void keepTopP(heed_sampler *sampler) {
-  double *scores = sampler->scores, total = 0, before = 0;
-  if (sampler->sampling.topP >= 1)
+  const double *scores = sampler->scores;
+  double *weights = sampler->weights, total = 0, before = 0;
+  double topP = sampler->sampling.topP;
+  int64_t count = 0, vocabulary = sampler->vocabulary;
+  if (topP >= 1)
     return;
-  int64_t count = 0;
-  for (int64_t k = 0; k < sampler->vocabulary; ++k)
-    if (scores[k] > -INFINITY) {
+  for (int64_t k = 0; k < vocabulary; ++k)
+    total += weights[k];
+  /* All weights below this make up less than what is left out. */
+  double small = (1 - topP) * total / (double)vocabulary;
+  for (int64_t k = 0; k < vocabulary; ++k)
+    if (weights[k] >= small)
       sampler->ranked[count++] = (int32_t)k;
-      total += exponential(scores[k]);
-    }
   for (int64_t at = count / 2; at-- > 0;)
     siftToken(scores, sampler->ranked, count, at);
   int32_t last = sampler->ranked[0];
-  while (count > 0 && before < sampler->sampling.topP * total) {
+  while (count > 0 && before < topP * total) {
     last = sampler->ranked[0];
-    before += exponential(scores[last]);
+    before += weights[last];
     sampler->ranked[0] = sampler->ranked[--count];
     siftToken(scores, sampler->ranked, count, 0);
   }
   double least = scores[last];
-  for (int64_t k = 0; k < sampler->vocabulary; ++k)
+  for (int64_t k = 0; k < vocabulary; ++k)
     if (scores[k] < least || (scores[k] == least && k > last))
-      scores[k] = -INFINITY;
+      weights[k] = 0;
 }
 
-static int32_t draw(heed_sampler *sampler, const samplerRow *row) {
-  double *scores = sampler->scores, total = 0, sum = 0;
+static int32_t draw(const heed_sampler *sampler, const samplerRow *row) {
+  const double *weights = sampler->weights;
+  double total = 0, sum = 0;
   for (int64_t k = 0; k < sampler->vocabulary; ++k)
-    scores[k] = exponential(scores[k]);
-  /* The most probable one has 1. */
-  for (int64_t k = 0; k < sampler->vocabulary; ++k)
-    if (scores[k] < sampler->sampling.minP)
-      scores[k] = 0;
-  for (int64_t k = 0; k < sampler->vocabulary; ++k)
-    total += scores[k];
+    total += weights[k];
   double wanted =
       total * drawUniform(sampler->sampling.seed, row->id, row->position);
   int32_t chosen = 0;
   for (int64_t k = 0; k < sampler->vocabulary && sum <= wanted; ++k)
-    if (scores[k] > 0) {
-      sum += scores[k];
+    if (weights[k] > 0) {
+      sum += weights[k];
       chosen = (int32_t)k;
     }
   return chosen;
@@ -218,7 +218,13 @@ static heed_status chooseRow(heed_sampler *sampler, const heed_buffer *logits,
   for (int64_t k = 0; k < vocabulary; ++k)
     scores[k] = (scores[k] - largest) / sampling->temperature;
   keepTopK(sampler);
+  for (int64_t k = 0; k < vocabulary; ++k)
+    sampler->weights[k] = exponential(scores[k]);
   keepTopP(sampler);
+  /* The most probable one has the weight 1. */
+  for (int64_t k = 0; sampling->minP > 0 && k < vocabulary; ++k)
+    if (sampler->weights[k] < sampling->minP)
+      sampler->weights[k] = 0;
   *id = draw(sampler, row);
   return HEED_OK;
 }
@@ -356,11 +362,13 @@ static heed_status takeMemory(heed_sampler *sampler) {
   sampler->seen = calloc(rows * heed_seen_words(sampler->vocabulary) + 1,
                          sizeof *sampler->seen);
   sampler->scores = malloc(vocabulary * sizeof *sampler->scores);
+  sampler->weights = malloc(vocabulary * sizeof *sampler->weights);
   sampler->largest = malloc((kept + 1) * sizeof *sampler->largest);
   sampler->ranked = malloc(vocabulary * sizeof *sampler->ranked);
   sampler->stop = malloc((s->numStop + 1) * sizeof *sampler->stop);
   if (!sampler->rows || !sampler->seen || !sampler->scores ||
-      !sampler->largest || !sampler->ranked || !sampler->stop)
+      !sampler->weights || !sampler->largest || !sampler->ranked ||
+      !sampler->stop)
     return fail(sampler, HEED_ERROR_MEMORY,
                 "no memory to choose among %" PRId64 " tokens",
                 sampler->vocabulary);
@@ -399,6 +407,7 @@ void heed_close_sampler(heed_sampler *sampler) {
   free(sampler->rows);
   free(sampler->seen);
   free(sampler->scores);
+  free(sampler->weights);
   free(sampler->largest);
   free(sampler->ranked);
   free(sampler->stop);

@@ -118,7 +118,8 @@ HEED_API int32_t heed_can_generate(const heed_signature *entry);
  * token), `count` their lengths (copied; null data: all of N), the others stay
  * the same for all steps and are borrowed until heed_generation_close(). A row
  * whose count is 0 has stopped from the beginning. All memory is taken here and
- * in the first two steps. On failure *generation is null (no memory) or good
+ * in the first two steps (of beams, the state's second copy when they first
+ * change places). On failure *generation is null (no memory) or good
  * for heed_generation_last_error() and heed_generation_close(). Returns
  * HEED_OK, HEED_ERROR_ARGUMENT, _VERSION, _SHAPE, _TYPE, _RANGE, _MEMORY, and
  * what heed_output_shapes_in() does. */
@@ -158,11 +159,12 @@ typedef int32_t (*heed_on_tokens)(void *user, const int32_t *ids, int64_t rows);
 HEED_API heed_status heed_generate(heed_generation *generation,
                                    heed_on_tokens onTokens, void *user);
 
-/** What was made so far: tokens, [prompts, maxNew], -1 behind each row's end.
+/** What was made so far: tokens, [prompts, width], -1 behind each row's end.
  * With beams the best hypothesis, or the best beam where there is none yet, and
  * scores[k] its score; else scores are not written and may be null. */
 HEED_API heed_status heed_generation_tokens(heed_generation *generation,
-                                            int32_t *tokens, double *scores);
+                                            int64_t width, int32_t *tokens,
+                                            double *scores);
 /** What the last failed call said. */
 HEED_API const char *
 heed_generation_last_error(const heed_generation *generation);

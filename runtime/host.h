@@ -142,8 +142,8 @@ typedef struct heed_runtime {
                                 int64_t *running);
   heed_status (*generationRun)(heed_generation *generation,
                                heed_on_tokens onTokens, void *user);
-  heed_status (*generationTokens)(heed_generation *generation, int32_t *tokens,
-                                  double *scores);
+  heed_status (*generationTokens)(heed_generation *generation, int64_t width,
+                                  int32_t *tokens, double *scores);
   const char *(*generationError)(const heed_generation *generation);
 } heed_runtime;
 

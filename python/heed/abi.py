@@ -112,7 +112,7 @@ FUNCTIONS = {
     "heed_generation_open": (C.c_int, [C.c_void_p, C.POINTER(GenerationOptions), C.POINTER(Buffer), C.c_size_t, C.POINTER(C.c_void_p)]),
     "heed_generation_close": (None, [C.c_void_p]),
     "heed_generation_step": (C.c_int, [C.c_void_p, C.POINTER(C.c_int32), C.POINTER(C.c_int64)]),
-    "heed_generation_tokens": (C.c_int, [C.c_void_p, C.POINTER(C.c_int32), C.POINTER(C.c_double)]),
+    "heed_generation_tokens": (C.c_int, [C.c_void_p, C.c_int64, C.POINTER(C.c_int32), C.POINTER(C.c_double)]),
     "heed_generation_last_error": (C.c_char_p, [C.c_void_p]),
 }
 

@@ -125,7 +125,7 @@ class Generation:
         c, self._handle, handle = self._library.c, C.c_void_p(), handles.take()
         status = c.heed_generation_open(handle, C.byref(options), self._inputs, count, C.byref(self._handle))
         self._finalizer = weakref.finalize(self, Generation._close, c, self._handle, handles, handle, self._keep)
-        self._running = C.c_int64(1)
+        self._running, self._steps = C.c_int64(1), 0
         self._check(status)
 
     @staticmethod
@@ -149,11 +149,12 @@ class Generation:
         tokens = np.full(self.rows, -1, np.int32)
         target = tokens.ctypes.data_as(C.POINTER(C.c_int32)) if self.beams == 1 else None
         self._check(self._library.c.heed_generation_step(self._handle, target, C.byref(self._running)))
+        self._steps += 1
         return tokens if self.beams == 1 else None
 
     def _made(self):
-        tokens, scores = np.empty((self.rows, self.max_new), np.int32), np.zeros(self.rows)
-        self._check(self._library.c.heed_generation_tokens(self._handle, tokens.ctypes.data_as(C.POINTER(C.c_int32)),
+        tokens, scores = np.empty((self.rows, self._steps), np.int32), np.zeros(self.rows)
+        self._check(self._library.c.heed_generation_tokens(self._handle, self._steps, tokens.ctypes.data_as(C.POINTER(C.c_int32)),
                                                            scores.ctypes.data_as(C.POINTER(C.c_double))))
         return tokens, scores
 

@@ -151,7 +151,7 @@ static void follow(const job *j, int row, int32_t *made) {
 
 static void checkTokens(job *j, int steps) {
   int32_t found[Rows * New], wanted[New];
-  CHECK(heed_generation_tokens(j->generation, found, NULL) == HEED_OK);
+  CHECK(heed_generation_tokens(j->generation, New, found, NULL) == HEED_OK);
   for (int row = 0; row < Rows; ++row) {
     follow(j, row, wanted);
     for (int t = 0; t < New; ++t)
@@ -231,7 +231,7 @@ static void checkBeams(heed_model *model) {
   double score = 1;
   CHECK(begin(&j) == HEED_OK);
   CHECK(heed_generate(j.generation, NULL, NULL) == HEED_OK);
-  CHECK(heed_generation_tokens(j.generation, found, &score) == HEED_OK);
+  CHECK(heed_generation_tokens(j.generation, New, found, &score) == HEED_OK);
   CHECK(found[0] >= 0 && score < 0);
   end(&j);
 }
