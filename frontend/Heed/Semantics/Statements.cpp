@@ -71,15 +71,8 @@ bool Analysis::execute(const Stmt &stmt, Frame &frame) {
     return executeScan(cast<ScanStmt>(stmt), frame);
   case StmtKind::While:
     return error(stmt.range, "'while' is not supported yet");
-  case StmtKind::Call: {
-    auto &call = *cast<CallStmt>(stmt).call;
-    if (call.callee.text == "append" || call.callee.text == "scatter")
-      return error(stmt.range,
-                   format("'{}' is not supported yet", call.callee.text));
-    return error(stmt.range,
-                 format("the result of '{}' is not used: bind it to a name",
-                        call.callee.text));
-  }
+  case StmtKind::Call:
+    return executeCall(cast<CallStmt>(stmt), frame);
   }
   return false;
 }
@@ -97,6 +90,67 @@ bool Analysis::executeIf(const IfStmt &stmt, Frame &frame) {
   return execute(stmt.elseBlock.stmts, frame);
 }
 
+/// A call alone: a message, or a function that changes states and has no
+/// result.
+bool Analysis::executeCall(const CallStmt &stmt, Frame &frame) {
+  auto &call = *stmt.call;
+  if (call.callee.text == "append" || call.callee.text == "scatter")
+    return error(stmt.range,
+                 format("'{}' is not supported yet", call.callee.text));
+  if (call.callee.text == "error" &&
+      !program.findFn(*frame.env->file, "error")) {
+    Equation eq;
+    Scope scope;
+    scope.env = frame.env;
+    return infer(call, scope, eq) != nullptr;
+  }
+  const FnDecl *fn = changesStates(call, *frame.env->file);
+  auto results =
+      fn ? executeCall(*fn, call, frame) : std::vector<sema::Result>(1);
+  if (!results)
+    return false;
+  return results->empty() ||
+         error(stmt.range, format("the result of '{}' is not used: bind it "
+                                  "to a name",
+                                  call.callee.text));
+}
+
+/// A call that stands alone on its line: its results as they are bound to
+/// names.
+std::optional<std::vector<sema::Result>>
+Analysis::executeCall(const FnDecl &fn, const CallExpr &expr, Frame &frame) {
+  Equation eq;
+  Scope scope;
+  scope.env = frame.env;
+  auto results = call(fn, expr, scope, eq);
+  if (!results)
+    return std::nullopt;
+  for (sema::Result &result : *results) {
+    if (result.value.kind != Binding::Thunk)
+      continue;
+    Binding whole;
+    if (!lowerWhole(*result.value.thunk->expr, *result.value.thunk->scope,
+                    nullptr, whole))
+      return std::nullopt;
+    result.value = whole;
+  }
+  return results;
+}
+
+/// Such a call of one result.
+bool Analysis::executeCall(const FnDecl &fn, const CallExpr &expr, Frame &frame,
+                           Binding &result) {
+  auto results = executeCall(fn, expr, frame);
+  if (results && results->size() != 1)
+    return error(expr.range,
+                 format("'{}' has {}, one name is given", expr.callee.text,
+                        counted(results->size(), "result", "results")),
+                 Note{fn.name.range, "defined here"});
+  if (results)
+    result = results->front().value;
+  return results.has_value();
+}
+
 bool Analysis::executeBind(const BindStmt &stmt, Frame &frame) {
   auto poison = [&] {
     for (const Name &name : stmt.names)
@@ -111,10 +165,7 @@ bool Analysis::executeBind(const BindStmt &stmt, Frame &frame) {
           "several names on the left need a function with as many results");
     return poison();
   }
-  Equation eq;
-  Scope scope;
-  scope.env = frame.env;
-  auto results = this->call(*fn, *call, scope, eq);
+  auto results = executeCall(*fn, *call, frame);
   if (!results)
     return poison();
   if (results->size() != stmt.names.size()) {
@@ -127,13 +178,6 @@ bool Analysis::executeBind(const BindStmt &stmt, Frame &frame) {
   }
   for (auto [name, result] : llvm::zip(stmt.names, *results)) {
     Binding binding = result.value;
-    if (binding.kind == Binding::Thunk) {
-      Binding whole;
-      if (!lowerWhole(*binding.thunk->expr, *binding.thunk->scope, nullptr,
-                      whole))
-        return poison();
-      binding = whole;
-    }
     binding.place = name.range;
     frame.env->names[name.text.str()] = binding;
   }

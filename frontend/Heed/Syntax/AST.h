@@ -190,6 +190,7 @@ struct Argument {
   TypePtr type;         ///< null: none written
   ExprPtr defaultValue; ///< null: none; may be a TableExpr
   bool afterSemicolon = false;
+  bool isState = false; ///< of a fn: a state of the caller, which it changes
 };
 
 struct FnDecl {

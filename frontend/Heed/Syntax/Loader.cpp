@@ -158,6 +158,19 @@ static std::vector<StringRef> keysOf(const llvm::json::Object &object) {
   return keys;
 }
 
+/// {"__float__": "Infinity"}: transformers writes so what JSON has no word for.
+static std::optional<double> spelledNumber(const llvm::json::Value &json) {
+  const llvm::json::Object *record = json.getAsObject();
+  if (!record || record->size() != 1)
+    return std::nullopt;
+  auto text = record->getString("__float__");
+  double value;
+  if (!text || StringRef(text->upper()).getAsDouble(value))
+    return std::nullopt;
+  return value;
+}
+
+/// Long: one kind of value after the other.
 /// Null for what has no meaning as a constant. \p nested: in a list. \p path:
 /// the names that lead to it.
 ExprPtr Loader::valueOf(const llvm::json::Value &json, SMRange range,
@@ -189,6 +202,11 @@ ExprPtr Loader::valueOf(const llvm::json::Value &json, SMRange range,
     auto node = place(std::make_unique<StringExpr>());
     node->raw = sources.keep(*value);
     node->parts.push_back({node->raw, nullptr});
+    return node;
+  }
+  if (auto real = spelledNumber(json)) {
+    auto node = place(std::make_unique<RealExpr>());
+    node->value = *real;
     return node;
   }
   if (nested && json.kind() != llvm::json::Value::Array)
@@ -227,7 +245,8 @@ void Loader::config(ConfigDecl &decl) {
                 heed::format("cannot read the config \"{}\": {}", path, error));
     return;
   }
-  // LLVM's reader recurses for every bracket.
+  // LLVM's reader recurses for every bracket. Infinity is Python's word for a
+  // number that JSON has not.
   unsigned depth = 0, deepest = 0;
   bool inString = false;
   for (size_t k = 0; k < text->size(); ++k) {
@@ -236,6 +255,8 @@ void Loader::config(ConfigDecl &decl) {
       ++k;
     else if (c == '"')
       inString = !inString;
+    else if (!inString && StringRef(*text).substr(k).starts_with("Infinity"))
+      text->replace(k, 8, "1e999");
     else if (!inString && (c == '[' || c == '{'))
       deepest = std::max(deepest, ++depth);
     else if (!inString && (c == ']' || c == '}') && depth)

@@ -1,0 +1,27 @@
+"""BART: the defaults, old configs, each switch."""
+SMALL = dict(vocab_size=101, d_model=36, encoder_layers=2, encoder_ffn_dim=50, encoder_attention_heads=3, decoder_layers=3, decoder_ffn_dim=44,
+             decoder_attention_heads=2, max_position_embeddings=30)
+
+
+def case(**more):
+    more = {"model": "BartForConditionalGeneration", "rules": [], **more}
+    # Zeros in published checkpoints, but read.
+    more["rules"] = [*more["rules"], (r"final_logits_bias", 0.0, 0.9)]
+    return dict(kind="encoder-decoder", config={**SMALL, **more.pop("config", {})}, **more)
+
+
+def bare(config):
+    """Nothing that has the library's default, and what old configs have besides."""
+    kept = {key: config[key] for key in (*SMALL, "model_type", "architectures")}
+    config.clear()
+    config.update(kept, add_bias_logits=False, normalize_before=False, normalize_embedding=True, static_position_embeddings=False, extra_pos_embeddings=2)
+
+
+CASES = {
+    "default": case(),
+    "bare": case(rewrite=bare, config=dict(encoder_layers=1, decoder_layers=1)),
+    "base-model": case(saved="BartModel", config=dict(scale_embedding=True, encoder_layers=1, decoder_layers=2, activation_function="relu"),
+                       rules=[(r"shared\.weight", 0.0, 0.2)], shards=2),
+    "untied": case(config=dict(tie_word_embeddings=False, decoder_layers=1, encoder_layers=1)),
+    "activation": dict(error="unknown activation", config=dict(activation_function="gelo")),
+}

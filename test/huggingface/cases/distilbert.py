@@ -1,0 +1,17 @@
+"""DistilBERT: the defaults, and each switch of its config. Its eps is none: 1e-12 everywhere."""
+SMALL = dict(vocab_size=103, dim=30, n_layers=3, n_heads=3, hidden_dim=52, max_position_embeddings=26)
+case = lambda **more: dict(model="DistilBertModel", kind="encoder", config={**SMALL, **more.pop("config", {})}, **more)
+
+
+def old(config):
+    for name in "dtype", "tie_word_embeddings", "bos_token_id", "eos_token_id":
+        config.pop(name, None)
+    config.update(tie_weights_=True, torch_dtype="float32", output_past=True)
+
+
+CASES = {
+    "default": case(),
+    "masked-lm": case(saved="DistilBertForMaskedLM", rewrite=old, config=dict(activation="mish", n_heads=5)),
+    "sinusoidal": case(config=dict(sinusoidal_pos_embds=True, activation="tanh")),
+    "activation": dict(error="unknown activation 'gelo'", config=dict(activation="gelo")),
+}

@@ -1,0 +1,69 @@
+"""Weights of test checkpoints: drawn from a tensor's name, so that they need not be stored. NumPy alone, the same numbers everywhere."""
+import hashlib
+import json
+import os
+import re
+import sys
+
+import numpy as np
+
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "support"))
+import safetensors_file
+
+# The first rule whose pattern occurs in the name: centre and half width of a uniform distribution; "fan": sqrt(3) * gain / sqrt(inputs) is the half width,
+# for products whose results vary by `gain`. Scores then vary by some units, and no softmax is flat.
+RULES = [
+    (r"(?i)(norm|ln)[^.]*\.(weight|gamma)$", 1.0, 0.3),
+    (r"(?i)embe[^.]*\.weight$|wte|wpe|^shared\.|\.shared\.|relative_attention_bias", 0.0, 0.9),
+    (r"(?i)(bias|beta)$", 0.0, 0.3),
+    (r"", 0.0, "fan"),
+]
+GAIN = 1.5
+
+
+def uniform(seed, shape):
+    """Numbers of [-1, 1) with 24 bits each, which a text seeds."""
+    key = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:16], "little")
+    bits = np.random.Philox(key=key).random_raw(int(np.prod(shape)))
+    return ((bits >> np.uint64(40)).astype(np.float32) / np.float32(2**23) - 1).reshape(shape)
+
+
+def integers(seed, low, high, shape):
+    """Integers of [low, high)."""
+    return (low + np.floor((uniform(seed, shape).astype(np.float64) + 1) / 2 * (high - low))).astype(np.int32)
+
+
+def tensor(seed, name, shape, rules=()):
+    """A tensor of the checkpoint; a case's own rules come before the general ones."""
+    for pattern, centre, width in [*rules, *RULES]:
+        if re.search(pattern, name):
+            break
+    if width == "fan":
+        width = GAIN * np.sqrt(3 / max(np.prod(shape[1:]), 1))
+    return np.float32(centre) + np.float32(width) * uniform(f"{seed}/{name}", shape)
+
+
+def tensors(case):
+    """All tensors of a case (what case.json holds), by their names."""
+    return {name: tensor(case["seed"], name, shape, case["rules"]) for name, shape in case["tensors"].items()}
+
+
+def write(folder, case, config):
+    """Writes the checkpoint folder of a case: config.json, and one .safetensors file or several with an index. Returns what heedc takes as --weights."""
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "config.json"), "w") as file:
+        json.dump(config, file, indent=2)
+    drawn, shards = tensors(case), case["shards"]
+    if shards == 1:
+        path = os.path.join(folder, "model.safetensors")
+        safetensors_file.write(path, drawn, metadata={"format": "pt"})
+        return path
+    names, where = sorted(drawn), {}
+    for k in range(shards):
+        part = f"model-{k + 1:05}-of-{shards:05}.safetensors"
+        where.update({name: part for name in names[k::shards]})
+        safetensors_file.write(os.path.join(folder, part), {name: drawn[name] for name in names[k::shards]}, metadata={"format": "pt"})
+    path = os.path.join(folder, "model.safetensors.index.json")
+    with open(path, "w") as file:
+        json.dump({"metadata": {"total_size": sum(array.nbytes for array in drawn.values())}, "weight_map": where}, file)
+    return path
