@@ -31,10 +31,11 @@ STATELESS = f"""model stateless {{
   }}
 }}"""
 ENCODER = f"""model translator {{
-  state memory: f32[B, D], kept: f32[B, C, D], len: i32[B]
+  state memory: f32[B, D], tails: f32[R], kept: f32[B, C, D], len: i32[B]
   param word, head: f32[V, D]
-  entry encode(ids: i32[B, M], scale: f32[B]) {{
+  entry encode(ids: i32[B, M], scale: f32[B], tail: f32[2*R]) {{
     memory[b, d] = (sum(m) word[ids[b, m], d]) * scale[b]
+    tails[r] = tail[2*r + 1]
     return memory
   }}
   entry forward(ids: i32[B, N]) {{
@@ -150,7 +151,7 @@ np.save("one.npy", np.array([prompt], np.int32))
 bag = [decoder, "--weights", "folder", "--ids", "one.npy", "--generate", 20]
 expect_error(run(*bag), "folder: expected model.safetensors or model.safetensors.index.json in the folder", "an empty folder")
 open("folder/pytorch_model.bin", "w").close()
-expect_error(run(*bag), "folder/pytorch_model.bin: its weights are pickled, which is not read: expected folder/model.safetensors", "pickled weights")
+expect_error(run(*bag), "folder/pytorch_model.bin: pickled weights are not read: expected model.safetensors beside it", "pickled weights")
 safetensors_file.write("folder/model.safetensors", weights)
 plain = oracle(logits_of, prompt, 20)
 expect(lines(run(*bag)) == [plain], "a folder")
@@ -211,6 +212,7 @@ with open("folder/other/generation_config.json", "w") as file:
 sources, scale = [[5, 6, 7, 7], [8, 60, 2, 2]], np.array([0.5, 0.25], np.float32)
 np.save("sources.npy", np.array(sources, np.int32))
 np.save("scale.npy", scale)
+np.save("tail.npy", np.ones(6, np.float32))
 
 
 def translated(source, scale):
@@ -222,7 +224,7 @@ def translated(source, scale):
     return logits
 
 
-both = [translator, "--weights", "folder/other", "--ids", "sources.npy", "--scale", "scale.npy"]
+both = [translator, "--weights", "folder/other", "--ids", "sources.npy", "--scale", "scale.npy", "--tail", "tail.npy"]
 rows = [oracle(translated(source, one), [4], 8) for source, one in zip(sources, scale)]
 expect(lines(run(*both, "--generate", 8)) == rows and rows[0] != rows[1], f"an encoder: {rows}")
 np.save("starts.npy", np.array([[1, 2], [3, 4]], np.int32))
@@ -230,7 +232,7 @@ rows = [oracle(translated(source, one), start, 8) for source, one, start in zip(
 expect(lines(run(*both, "--generate", 8, "--prompt", "starts.npy")) == rows, "an encoder, and a prompt")
 rows = [beam_search(translated(source, one), [4], 4, 8, (7,), 1.0)[0] for source, one in zip(sources, scale)]
 expect(lines(run(*both, "--generate", 8, "--beams", 4, "--stop", 7)) == rows, "an encoder, beams")
-expect(run(translator, "--weights", "folder/other", "--entry", "encode", "--ids", "sources.npy", "--scale", "scale.npy", "--dim", "C=1").returncode == 0, "the encoder alone")
+expect(run(translator, "--weights", "folder/other", "--entry", "encode", "--ids", "sources.npy", "--scale", "scale.npy", "--tail", "tail.npy", "--dim", "C=1").returncode == 0, "the encoder alone")
 os.remove("folder/other/config.json")
 expect(lines(run(*both, "--generate", 3)) == [oracle(translated(source, one), [9], 3) for source, one in zip(sources, scale)], "bos_token_id")
 os.remove("folder/other/generation_config.json")

@@ -129,7 +129,7 @@ os.mkdir(bag)
 bagged = lambda name: os.path.join(bag, name)
 expect_error(run(reader, "weights", "y", bag), f"{bag}: expected model.safetensors or model.safetensors.index.json in the folder")
 open(bagged("pytorch_model.bin.index.json"), "w").close()
-expect_error(run(reader, "weights", "y", bag + "/"), f"{bag}/pytorch_model.bin.index.json: its weights are pickled, which is not read: expected {bag}/")
+expect_error(run(reader, "weights", "y", bag + "/"), f"{bag}/pytorch_model.bin.index.json: pickled weights are not read: expected model.safetensors beside it")
 with open(bagged("model.safetensors.index.json"), "w") as file:
     json.dump({"weight_map": {"y": "part.safetensors"}}, file)
 safetensors_file.write(bagged("part.safetensors"), {"y": np.ones(5, "f2")})
