@@ -205,14 +205,16 @@ static void addHypothesis(heed_beams *b, search *s, double score,
 
 /* ---- a step ---- */
 
-/* What rows of a prompt hold, each as its parent had it. */
-static void takeOver(heed_beams *b, void *rows, size_t bytes,
+/* The first `bytes` that rows of a prompt hold become what their parents had;
+ * rows are `stride` apart. */
+static void takeOver(heed_beams *b, void *rows, size_t stride, size_t bytes,
                      const int64_t *parents, int64_t first) {
   for (int64_t k = 0; k < b->o.beams; ++k)
     memcpy((char *)b->spare + (size_t)k * bytes,
-           (char *)rows + (size_t)parents[first + k] * bytes, bytes);
-  memcpy((char *)rows + (size_t)first * bytes, b->spare,
-         (size_t)b->o.beams * bytes);
+           (char *)rows + (size_t)parents[first + k] * stride, bytes);
+  for (int64_t k = 0; k < b->o.beams; ++k)
+    memcpy((char *)rows + (size_t)(first + k) * stride,
+           (char *)b->spare + (size_t)k * bytes, bytes);
 }
 
 /* The continuations at hand become hypotheses and the prompt's next beams. */
@@ -249,9 +251,10 @@ static void advance(heed_beams *b, int64_t prompt, int64_t *parents,
   }
   if (s->done)
     return;
-  takeOver(b, b->tokens, (size_t)b->o.maxNew * sizeof *b->tokens, parents,
-           first);
-  takeOver(b, b->seen, wordsOf(b) * sizeof *b->seen, parents, first);
+  size_t size = sizeof *b->tokens, words = wordsOf(b) * sizeof *b->seen;
+  takeOver(b, b->tokens, (size_t)b->o.maxNew * size, (size_t)b->length * size,
+           parents, first);
+  takeOver(b, b->seen, words, words, parents, first);
   for (int64_t row = first; row < first + b->o.beams; ++row) {
     b->tokens[row * b->o.maxNew + b->length] = tokens[row];
     heed_seen_add(b->seen + (size_t)row * wordsOf(b), tokens[row]);
@@ -295,7 +298,8 @@ const int32_t *heed_beams_row(const heed_beams *b, int64_t row) {
   return b->tokens + row * b->o.maxNew;
 }
 
-double heed_beams_best(const heed_beams *b, int64_t prompt, int32_t *tokens) {
+double heed_beams_best(const heed_beams *b, int64_t prompt, int32_t *tokens,
+                       int64_t width) {
   const search *s = &b->searches[prompt];
   const int32_t *from = heed_beams_row(b, prompt * b->o.beams);
   int64_t length = b->length;
@@ -305,7 +309,7 @@ double heed_beams_best(const heed_beams *b, int64_t prompt, int32_t *tokens) {
     length = s->found[0].length;
     score = s->found[0].score;
   }
-  for (int64_t k = 0; k < b->o.maxNew; ++k)
+  for (int64_t k = 0; k < width; ++k)
     tokens[k] = k < length ? from[k] : -1;
   return score;
 }

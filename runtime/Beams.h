@@ -35,9 +35,9 @@ int64_t heed_beams_running(const heed_beams *beams);
 /** The tokens of a row so far; a row that is not live repeats another's. */
 const int32_t *heed_beams_row(const heed_beams *beams, int64_t row);
 
-/** The best hypothesis, or the best beam where there is none: maxNew tokens, -1
- * behind the end. Returns its score. */
-double heed_beams_best(const heed_beams *beams, int64_t prompt,
-                       int32_t *tokens);
+/** The best hypothesis, or the best beam where there is none: its first `width`
+ * tokens, -1 behind the end. Returns its score. */
+double heed_beams_best(const heed_beams *beams, int64_t prompt, int32_t *tokens,
+                       int64_t width);
 
 #endif

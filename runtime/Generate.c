@@ -21,7 +21,7 @@ heed_status heed_generation_no_memory(heed_generation *g) {
 }
 
 static heed_status modelFailed(heed_generation *g, heed_status status) {
-  const char *text = heed_last_error(g->model);
+  const char *text = g->model->message;
   return heed_generation_fail(
       g, status, "%s",
       status == HEED_ERROR_BUSY || !*text ? heed_status_name(status) : text);
@@ -40,9 +40,8 @@ static void layTokens(heed_generation *g) {
     int64_t length = whole ? g->lengths[row] : 0;
     const int32_t *made = g->beams ? heed_beams_row(g->beams, row)
                                    : g->tokens + row * g->o.maxNew;
-    bool stopped = g->beams
-                       ? g->made && g->next[row] < 0
-                       : g->sampler && heed_sampler_stopped(g->sampler, row);
+    bool stopped = g->beams ? g->made && g->next[row] < 0
+                            : g->sampler && heed_row_stopped(g->sampler, row);
     memset(ids, 0, (size_t)g->width * sizeof *ids);
     if (whole)
       memcpy(ids, g->prompts + row * g->longest, (size_t)length * sizeof *ids);
@@ -72,9 +71,9 @@ static heed_status layOutputs(heed_generation *g) {
     return HEED_OK;
   heed_call call = {.size = sizeof call, .state = g->o.state};
   int32_t count = g->entry->numOutputs;
-  heed_status status = heed_output_shapes_in(
-      g->model, g->entry->entry, g->inputs, (size_t)g->entry->numInputs,
-      g->outputs, (size_t)count, &call);
+  heed_status status = heed_run_shapes_in(g->model, g->entry->entry, g->inputs,
+                                          (size_t)g->entry->numInputs,
+                                          g->outputs, (size_t)count, &call);
   if (status)
     return modelFailed(g, status);
   for (int32_t k = 0; k < count; ++k) {
@@ -110,9 +109,9 @@ static heed_status runEntry(heed_generation *g) {
     return status;
   heed_call call = {
       .size = sizeof call, .state = g->o.state, .cancel = g->o.cancel};
-  status = heed_run(g->model, g->entry->entry, g->inputs,
-                    (size_t)g->entry->numInputs, g->outputs,
-                    (size_t)g->entry->numOutputs, &call);
+  status = heed_run_entry(g->model, g->entry->entry, g->inputs,
+                          (size_t)g->entry->numInputs, g->outputs,
+                          (size_t)g->entry->numOutputs, &call);
   return status ? modelFailed(g, status) : HEED_OK;
 }
 
@@ -120,10 +119,10 @@ static heed_status runEntry(heed_generation *g) {
 
 static heed_status chooseTokens(heed_generation *g) {
   heed_status status =
-      heed_sampler_choose(g->sampler, &g->outputs[g->logitsAt], g->next);
+      heed_choose_tokens(g->sampler, &g->outputs[g->logitsAt], g->next);
   if (status)
-    return g->failed = heed_generation_fail(
-               g, status, "%s", heed_sampler_last_error(g->sampler));
+    return g->failed = heed_generation_fail(g, status, "%s",
+                                            heed_error_of_sampler(g->sampler));
   for (int64_t row = 0; row < g->rows; ++row)
     g->tokens[row * g->o.maxNew + g->made] = g->next[row];
   ++g->made;
@@ -143,11 +142,11 @@ static heed_status chooseBeams(heed_generation *g) {
   if (!moved || !g->hasStates || !heed_beams_running(g->beams))
     return HEED_OK;
   status =
-      heed_state_permute(g->o.state, g->entry->inputs[g->idsAt]->extents[0],
+      heed_permute_state(g->o.state, g->entry->inputs[g->idsAt]->extents[0],
                          g->parents, (size_t)g->rows);
   if (status)
-    g->failed = heed_generation_fail(g, status, "%s",
-                                     heed_state_last_error(g->o.state));
+    g->failed =
+        heed_generation_fail(g, status, "%s", heed_error_of_state(g->o.state));
   return status;
 }
 
@@ -155,13 +154,11 @@ static int64_t runningOf(const heed_generation *g) {
   if (g->failed || g->made == g->o.maxNew)
     return 0;
   return g->beams ? heed_beams_running(g->beams)
-                  : heed_sampler_running(g->sampler);
+                  : heed_rows_running(g->sampler);
 }
 
-heed_status heed_generation_step(heed_generation *g, int32_t *ids,
+heed_status heed_step_generation(heed_generation *g, int32_t *ids,
                                  int64_t *running) {
-  if (!g)
-    return HEED_ERROR_ARGUMENT;
   if (running)
     *running = 0;
   if (g->failed)
@@ -180,12 +177,10 @@ heed_status heed_generation_step(heed_generation *g, int32_t *ids,
   return status;
 }
 
-heed_status heed_generate(heed_generation *g, heed_on_tokens onTokens,
-                          void *user) {
-  if (!g)
-    return HEED_ERROR_ARGUMENT;
+heed_status heed_run_generation(heed_generation *g, heed_on_tokens onTokens,
+                                void *user) {
   while (!g->failed && runningOf(g)) {
-    heed_status status = heed_generation_step(g, NULL, NULL);
+    heed_status status = heed_step_generation(g, NULL, NULL);
     if (status)
       return status;
     if (onTokens && onTokens(user, g->beams ? NULL : g->next, g->rows))
@@ -194,20 +189,22 @@ heed_status heed_generate(heed_generation *g, heed_on_tokens onTokens,
   return g->failed;
 }
 
-heed_status heed_generation_tokens(heed_generation *g, int32_t *tokens,
-                                   double *scores) {
-  if (!g || !tokens || !(g->sampler || g->beams))
+heed_status heed_tokens_of_generation(heed_generation *g, int64_t width,
+                                      int32_t *tokens, double *scores) {
+  if (!tokens || width < 0 || !g->sampler)
     return HEED_ERROR_ARGUMENT;
   for (int64_t p = 0; g->beams && p < g->rows / g->o.beams; ++p) {
-    double score = heed_beams_best(g->beams, p, tokens + p * g->o.maxNew);
+    double score = heed_beams_best(g->beams, p, tokens + p * width, width);
     if (scores)
       scores[p] = score;
   }
-  if (!g->beams)
-    memcpy(tokens, g->tokens, (size_t)(g->rows * g->o.maxNew) * sizeof *tokens);
+  for (int64_t row = 0; !g->beams && row < g->rows; ++row)
+    for (int64_t k = 0; k < width; ++k)
+      tokens[row * width + k] =
+          k < g->made ? g->tokens[row * g->o.maxNew + k] : -1;
   return HEED_OK;
 }
 
-const char *heed_generation_last_error(const heed_generation *g) {
-  return g ? g->message : "";
+const char *heed_error_of_generation(const heed_generation *g) {
+  return g->message;
 }

@@ -4,8 +4,10 @@
 
 #include "runtime/Beams.h"
 #include "runtime/Logits.h"
+#include "runtime/Model.h"
 
 struct heed_generation {
+  heed_object object;
   heed_model *model;
   const heed_signature *entry;
   heed_generation_options o;

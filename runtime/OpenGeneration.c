@@ -5,32 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- entries that can generate ---- */
+/* ---- the entry ---- */
 
-static bool isTensor(const heed_tensor_info *info, int32_t rank) {
-  return info->rank == rank && !info->isScalar;
-}
-
-int32_t heed_can_generate(const heed_signature *entry) {
-  int32_t ids = heed_find_input(entry, "ids"),
-          logits = heed_find_output(entry, "logits"),
-          count = heed_find_input(entry, "count");
-  if (ids < 0 || logits < 0 || !isTensor(entry->inputs[ids], 2) ||
-      entry->inputs[ids]->type != HEED_I32 ||
-      !isTensor(entry->outputs[logits], 2))
-    return 0;
-  int32_t type = entry->outputs[logits]->type;
-  if (type != HEED_F32 && type != HEED_F16 && type != HEED_BF16)
-    return 0;
-  return count < 0 || (isTensor(entry->inputs[count], 1) &&
-                       entry->inputs[count]->type == HEED_I32);
-}
-
-static heed_status findEntry(heed_generation *g, const heed_model_desc *desc) {
-  for (size_t k = 0; !g->o.entry && k < heed_num_entries(desc); ++k)
-    if (heed_can_generate(heed_entry_signature(desc, k)))
-      g->o.entry = heed_entry_signature(desc, k)->entry;
-  g->entry = g->o.entry ? heed_find_signature(desc, g->o.entry) : NULL;
+static heed_status findEntry(heed_generation *g) {
+  const heed_model_desc *desc = g->model->desc;
+  for (int32_t k = 0; !g->o.entry && k < desc->numEntries; ++k)
+    if (heed_can_generate(&desc->entries[k].signature))
+      g->o.entry = desc->entries[k].signature.entry;
+  const heed_entry_desc *entry =
+      g->o.entry ? heed_find_entry(desc, g->o.entry) : NULL;
+  g->entry = entry ? &entry->signature : NULL;
   if (!g->entry || !heed_can_generate(g->entry))
     return heed_generation_fail(
         g, HEED_ERROR_ARGUMENT,
@@ -41,7 +25,7 @@ static heed_status findEntry(heed_generation *g, const heed_model_desc *desc) {
   g->idsAt = heed_find_input(g->entry, "ids");
   g->countAt = heed_find_input(g->entry, "count");
   g->logitsAt = heed_find_output(g->entry, "logits");
-  g->hasStates = heed_num_states(desc) != 0;
+  g->hasStates = desc->numStates != 0;
   if (g->hasStates && !g->o.state)
     return heed_generation_fail(g, HEED_ERROR_ARGUMENT,
                                 "entry '%s' needs a state", g->entry->entry);
@@ -121,7 +105,6 @@ static heed_status readPrompts(heed_generation *g, const heed_buffer *inputs) {
   if (!g->prompts || !g->ids || !g->lengths || !g->counts || !g->next ||
       !g->parents || !g->tokens)
     return heed_generation_no_memory(g);
-  memset(g->tokens, -1, rows * (size_t)g->o.maxNew * sizeof *g->tokens);
   memcpy(g->prompts, dataOf(ids), rows * longest * sizeof *g->prompts);
   return readLengths(g, g->countAt < 0 ? NULL : &inputs[g->countAt]);
 }
@@ -184,7 +167,7 @@ static heed_status readOptions(heed_generation *g,
 /* Tokens that a row has seen count for penalties and positions. */
 static heed_status see(heed_generation *g, int64_t row, const int32_t *ids,
                        int64_t count) {
-  heed_status status = heed_sampler_see(g->sampler, row, ids, (size_t)count);
+  heed_status status = heed_see_tokens(g->sampler, row, ids, (size_t)count);
   for (int64_t k = 0; g->beams && !status && k < count; ++k)
     if (row % g->o.beams == 0)
       heed_beams_see(g->beams, row / g->o.beams, ids[k]);
@@ -200,7 +183,7 @@ static heed_status seePast(heed_generation *g) {
                                   past->shape[0], g->rows);
   for (int64_t row = 0; row < g->rows && !status; ++row) {
     if (g->o.rowIds)
-      heed_sampler_begin(g->sampler, row, g->o.rowIds[row]);
+      heed_begin_row(g->sampler, row, g->o.rowIds[row]);
     int64_t before = past ? past->shape[1] : 0;
     for (int64_t k = 0; k < before && !status; ++k)
       if (dataOf(past)[row * before + k] >= 0)
@@ -208,10 +191,9 @@ static heed_status seePast(heed_generation *g) {
     if (!status)
       status = see(g, row, g->prompts + row * g->longest, g->lengths[row]);
     if (!status && !g->lengths[row])
-      heed_sampler_stop(g->sampler, row);
+      heed_stop_row(g->sampler, row);
     if (status)
-      heed_generation_fail(g, status, "%s",
-                           heed_sampler_last_error(g->sampler));
+      heed_generation_fail(g, status, "%s", heed_error_of_sampler(g->sampler));
   }
   return status;
 }
@@ -226,10 +208,10 @@ static heed_status openChoice(heed_generation *g) {
                                 "a heed_sampling of %zu bytes, expected %zu",
                                 g->o.sampling->size, sizeof sampling);
   heed_status status =
-      heed_sampler_open(&sampling, g->rows, vocabulary, &g->sampler);
+      heed_open_sampler(&sampling, g->rows, vocabulary, &g->sampler);
   if (status)
     return heed_generation_fail(g, status, "%s",
-                                heed_sampler_last_error(g->sampler));
+                                heed_error_of_sampler(g->sampler));
   if (g->o.beams > 1) {
     if (sampling.temperature != 0)
       return heed_generation_fail(g, HEED_ERROR_ARGUMENT,
@@ -251,22 +233,20 @@ static heed_status openChoice(heed_generation *g) {
   return seePast(g);
 }
 
-heed_status heed_generation_open(heed_model *model, const heed_model_desc *desc,
+heed_status heed_open_generation(heed_model *model,
                                  const heed_generation_options *options,
                                  const heed_buffer *inputs, size_t numInputs,
                                  heed_generation **generation) {
-  if (!generation)
-    return HEED_ERROR_ARGUMENT;
-  *generation = NULL;
-  if (!model || !desc)
+  if (!model->ready)
     return HEED_ERROR_ARGUMENT;
   heed_generation *g = *generation = calloc(1, sizeof *g);
   if (!g)
     return HEED_ERROR_MEMORY;
+  g->object.runtime = &heed_own_runtime;
   g->model = model;
   heed_status status = readOptions(g, options);
   if (!status)
-    status = findEntry(g, desc);
+    status = findEntry(g);
   if (!status)
     status = copyBuffers(g, inputs, numInputs);
   if (!status)
@@ -279,12 +259,11 @@ heed_status heed_generation_open(heed_model *model, const heed_model_desc *desc,
   return status;
 }
 
-void heed_generation_close(heed_generation *g) {
-  if (!g)
-    return;
+void heed_close_generation(heed_generation *g) {
   for (int32_t k = 0; g->outputs && k < g->entry->numOutputs; ++k)
     free(g->outputs[k].data);
-  heed_sampler_close(g->sampler);
+  if (g->sampler)
+    heed_close_sampler(g->sampler);
   heed_beams_close(g->beams);
   free(g->inputs);
   free(g->outputs);

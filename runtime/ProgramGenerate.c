@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 typedef struct run {
-  const heed_model_desc *desc;
   const char *name; /* the program's */
   heed_arguments *a;
   heed_model *model;
@@ -195,14 +194,14 @@ static bool writeTokens(const run *r, const int32_t *tokens, int64_t width,
 
 /* The tokens of all rows, as wide as the longest one. */
 static bool writeResult(run *r, heed_io_error *error) {
-  int64_t most = r->a->generate.maxNew, width = 0;
+  int64_t most = r->steps, width = 0;
   int32_t *tokens = malloc((size_t)(r->rows * most + 1) * sizeof *tokens);
   double *scores = malloc((size_t)(r->rows + 1) * sizeof *scores);
   bool good = tokens && scores;
   if (!good)
     heed_io_fail(error, "no memory for the tokens");
   else
-    heed_generation_tokens(r->generation, tokens, scores);
+    heed_generation_tokens(r->generation, most, tokens, scores);
   free(scores);
   r->made = 0;
   for (int64_t row = 0; good && row < r->rows; ++row)
@@ -295,7 +294,7 @@ static bool openGeneration(run *r, heed_io_error *error) {
                                      .lengthPenalty = g->lengthPenalty,
                                      .cancel = &r->interrupt.cancel};
   const heed_program_call *c = &r->calls[0];
-  return heed_generation_open(r->model, r->desc, &options, c->inputs,
+  return heed_generation_open(r->model, &options, c->inputs,
                               (size_t)c->entry->numInputs,
                               &r->generation) == HEED_OK ||
          heed_io_fail(error, "%s", heed_generation_last_error(r->generation));
@@ -328,7 +327,7 @@ static bool generate(run *r, heed_io_error *error) {
 bool heed_program_generate(const heed_model_desc *desc, const char *program,
                            heed_arguments *a, bool *interrupted,
                            heed_io_error *error) {
-  run r = {.desc = desc, .name = program, .a = a};
+  run r = {.name = program, .a = a};
   const char *path = a->generate.output;
   bool good = readSettings(&r, error) &&
               (!path || writeTokens(&r, NULL, 0, &path, error)) &&

@@ -19,16 +19,30 @@ static bool given(const heed_arguments *a, const char *name, int64_t *extent) {
   return false;
 }
 
+/* What a dim `name` is where an axis of extent `found` is written "name" or
+ * "2*name"; -1 if it is written otherwise. */
+static int64_t solve(const char *written, const char *name, int64_t found) {
+  char *end;
+  long long factor = strtoll(written, &end, 10);
+  bool isProduct = end != written && *end == '*';
+  if (strcmp(isProduct ? end + 1 : written, name) != 0)
+    return -1;
+  if (!isProduct)
+    return found;
+  return factor > 0 && found % factor == 0 ? found / factor : -1;
+}
+
 /* Or the inputs, where one of their axes has that name. */
 static bool ofInputs(const heed_signature *entry, const heed_buffer *inputs,
                      const char *name, int64_t *extent) {
   for (int k = 0; k < entry->numInputs; ++k)
-    for (int32_t axis = 0; axis < entry->inputs[k]->rank; ++axis)
-      if (!strcmp(entry->inputs[k]->extents[axis], name) &&
-          axis < inputs[k].rank) {
-        *extent = inputs[k].shape[axis];
+    for (int32_t axis = 0;
+         axis < entry->inputs[k]->rank && axis < inputs[k].rank; ++axis) {
+      *extent =
+          solve(entry->inputs[k]->extents[axis], name, inputs[k].shape[axis]);
+      if (*extent >= 0)
         return true;
-      }
+    }
   return false;
 }
 

@@ -18,12 +18,14 @@ typedef struct samplerRow {
 } samplerRow;
 
 struct heed_sampler {
+  heed_object object;
   heed_sampling sampling; /* zeros replaced by what they mean */
   int32_t *stop;
   int64_t numRows, vocabulary;
   samplerRow *rows;
   uint64_t *seen;  /* heed_seen_words() for each row */
   double *scores;  /* of the row at hand */
+  double *weights; /* their exponentials: the largest is 1 */
   double *largest; /* a heap of topK scores */
   int32_t *ranked; /* a heap of tokens */
   char message[HEED_CHOICE_MESSAGE];
@@ -144,49 +146,48 @@ static void siftToken(const double *scores, int32_t *heap, int64_t count,
   heap[at] = token;
 }
 
-/* In falling order, until the probabilities have reached topP. `scores` are
- * differences to the largest, divided by the temperature. */
+/* In falling order, until the probabilities have reached topP; the weights of
+ * the others become 0. */
 static void keepTopP(heed_sampler *sampler) {
-  double *scores = sampler->scores, total = 0, before = 0;
-  if (sampler->sampling.topP >= 1)
+  const double *scores = sampler->scores;
+  double *weights = sampler->weights, total = 0, before = 0;
+  double topP = sampler->sampling.topP;
+  int64_t count = 0, vocabulary = sampler->vocabulary;
+  if (topP >= 1)
     return;
-  int64_t count = 0;
-  for (int64_t k = 0; k < sampler->vocabulary; ++k)
-    if (scores[k] > -INFINITY) {
+  for (int64_t k = 0; k < vocabulary; ++k)
+    total += weights[k];
+  /* All weights below this make up less than what is left out. */
+  double small = (1 - topP) * total / (double)vocabulary;
+  for (int64_t k = 0; k < vocabulary; ++k)
+    if (weights[k] >= small)
       sampler->ranked[count++] = (int32_t)k;
-      total += exponential(scores[k]);
-    }
   for (int64_t at = count / 2; at-- > 0;)
     siftToken(scores, sampler->ranked, count, at);
   int32_t last = sampler->ranked[0];
-  while (count > 0 && before < sampler->sampling.topP * total) {
+  while (count > 0 && before < topP * total) {
     last = sampler->ranked[0];
-    before += exponential(scores[last]);
+    before += weights[last];
     sampler->ranked[0] = sampler->ranked[--count];
     siftToken(scores, sampler->ranked, count, 0);
   }
   double least = scores[last];
-  for (int64_t k = 0; k < sampler->vocabulary; ++k)
+  for (int64_t k = 0; k < vocabulary; ++k)
     if (scores[k] < least || (scores[k] == least && k > last))
-      scores[k] = -INFINITY;
+      weights[k] = 0;
 }
 
-static int32_t draw(heed_sampler *sampler, const samplerRow *row) {
-  double *scores = sampler->scores, total = 0, sum = 0;
+static int32_t draw(const heed_sampler *sampler, const samplerRow *row) {
+  const double *weights = sampler->weights;
+  double total = 0, sum = 0;
   for (int64_t k = 0; k < sampler->vocabulary; ++k)
-    scores[k] = exponential(scores[k]);
-  /* The most probable one has 1. */
-  for (int64_t k = 0; k < sampler->vocabulary; ++k)
-    if (scores[k] < sampler->sampling.minP)
-      scores[k] = 0;
-  for (int64_t k = 0; k < sampler->vocabulary; ++k)
-    total += scores[k];
+    total += weights[k];
   double wanted =
       total * drawUniform(sampler->sampling.seed, row->id, row->position);
   int32_t chosen = 0;
   for (int64_t k = 0; k < sampler->vocabulary && sum <= wanted; ++k)
-    if (scores[k] > 0) {
-      sum += scores[k];
+    if (weights[k] > 0) {
+      sum += weights[k];
       chosen = (int32_t)k;
     }
   return chosen;
@@ -217,14 +218,20 @@ static heed_status chooseRow(heed_sampler *sampler, const heed_buffer *logits,
   for (int64_t k = 0; k < vocabulary; ++k)
     scores[k] = (scores[k] - largest) / sampling->temperature;
   keepTopK(sampler);
+  for (int64_t k = 0; k < vocabulary; ++k)
+    sampler->weights[k] = exponential(scores[k]);
   keepTopP(sampler);
+  /* The most probable one has the weight 1. */
+  for (int64_t k = 0; sampling->minP > 0 && k < vocabulary; ++k)
+    if (sampler->weights[k] < sampling->minP)
+      sampler->weights[k] = 0;
   *id = draw(sampler, row);
   return HEED_OK;
 }
 
-heed_status heed_sampler_choose(heed_sampler *sampler,
-                                const heed_buffer *logits, int32_t *ids) {
-  if (!sampler || !ids)
+heed_status heed_choose_tokens(heed_sampler *sampler, const heed_buffer *logits,
+                               int32_t *ids) {
+  if (!ids)
     return HEED_ERROR_ARGUMENT;
   heed_status status = heed_logits_check(logits, sampler->numRows,
                                          sampler->vocabulary, sampler->message);
@@ -238,7 +245,7 @@ heed_status heed_sampler_choose(heed_sampler *sampler,
   const heed_sampling *sampling = &sampler->sampling;
   for (int64_t row = 0; row < sampler->numRows && !status; ++row)
     if (ids[row] >= 0) {
-      heed_sampler_see(sampler, row, &ids[row], 1);
+      heed_see_tokens(sampler, row, &ids[row], 1);
       sampler->rows[row].stopped =
           heed_is_stop(sampling->stop, sampling->numStop, ids[row]);
     }
@@ -248,8 +255,6 @@ heed_status heed_sampler_choose(heed_sampler *sampler,
 /* ---- rows ---- */
 
 static heed_status checkRow(heed_sampler *sampler, int64_t row) {
-  if (!sampler)
-    return HEED_ERROR_ARGUMENT;
   if (row >= 0 && row < sampler->numRows)
     return HEED_OK;
   return fail(sampler, HEED_ERROR_ARGUMENT,
@@ -257,8 +262,7 @@ static heed_status checkRow(heed_sampler *sampler, int64_t row) {
               sampler->numRows);
 }
 
-heed_status heed_sampler_begin(heed_sampler *sampler, int64_t row,
-                               uint64_t id) {
+heed_status heed_begin_row(heed_sampler *sampler, int64_t row, uint64_t id) {
   heed_status status = checkRow(sampler, row);
   if (status)
     return status;
@@ -268,8 +272,8 @@ heed_status heed_sampler_begin(heed_sampler *sampler, int64_t row,
   return HEED_OK;
 }
 
-heed_status heed_sampler_see(heed_sampler *sampler, int64_t row,
-                             const int32_t *ids, size_t count) {
+heed_status heed_see_tokens(heed_sampler *sampler, int64_t row,
+                            const int32_t *ids, size_t count) {
   heed_status status = checkRow(sampler, row);
   for (size_t k = 0; k < count && !status; ++k)
     if (ids[k] < 0 || ids[k] >= sampler->vocabulary)
@@ -287,27 +291,26 @@ heed_status heed_sampler_see(heed_sampler *sampler, int64_t row,
   return HEED_OK;
 }
 
-heed_status heed_sampler_stop(heed_sampler *sampler, int64_t row) {
+heed_status heed_stop_row(heed_sampler *sampler, int64_t row) {
   heed_status status = checkRow(sampler, row);
   if (!status)
     sampler->rows[row].stopped = true;
   return status;
 }
 
-int32_t heed_sampler_stopped(const heed_sampler *sampler, int64_t row) {
-  return !sampler || row < 0 || row >= sampler->numRows ||
-         sampler->rows[row].stopped;
+int32_t heed_row_stopped(const heed_sampler *sampler, int64_t row) {
+  return row < 0 || row >= sampler->numRows || sampler->rows[row].stopped;
 }
 
-int64_t heed_sampler_running(const heed_sampler *sampler) {
+int64_t heed_rows_running(const heed_sampler *sampler) {
   int64_t running = 0;
-  for (int64_t row = 0; sampler && row < sampler->numRows; ++row)
+  for (int64_t row = 0; row < sampler->numRows; ++row)
     running += !sampler->rows[row].stopped;
   return running;
 }
 
-const char *heed_sampler_last_error(const heed_sampler *sampler) {
-  return sampler ? sampler->message : "";
+const char *heed_error_of_sampler(const heed_sampler *sampler) {
+  return sampler->message;
 }
 
 /* ---- opening ---- */
@@ -359,11 +362,13 @@ static heed_status takeMemory(heed_sampler *sampler) {
   sampler->seen = calloc(rows * heed_seen_words(sampler->vocabulary) + 1,
                          sizeof *sampler->seen);
   sampler->scores = malloc(vocabulary * sizeof *sampler->scores);
+  sampler->weights = malloc(vocabulary * sizeof *sampler->weights);
   sampler->largest = malloc((kept + 1) * sizeof *sampler->largest);
   sampler->ranked = malloc(vocabulary * sizeof *sampler->ranked);
   sampler->stop = malloc((s->numStop + 1) * sizeof *sampler->stop);
   if (!sampler->rows || !sampler->seen || !sampler->scores ||
-      !sampler->largest || !sampler->ranked || !sampler->stop)
+      !sampler->weights || !sampler->largest || !sampler->ranked ||
+      !sampler->stop)
     return fail(sampler, HEED_ERROR_MEMORY,
                 "no memory to choose among %" PRId64 " tokens",
                 sampler->vocabulary);
@@ -375,13 +380,12 @@ static heed_status takeMemory(heed_sampler *sampler) {
   return HEED_OK;
 }
 
-heed_status heed_sampler_open(const heed_sampling *sampling, int64_t rows,
+heed_status heed_open_sampler(const heed_sampling *sampling, int64_t rows,
                               int64_t vocabulary, heed_sampler **opened) {
-  if (!opened)
-    return HEED_ERROR_ARGUMENT;
   heed_sampler *sampler = *opened = calloc(1, sizeof *sampler);
   if (!sampler)
     return HEED_ERROR_MEMORY;
+  sampler->object.runtime = &heed_own_runtime;
   heed_status status = readSampling(sampler, sampling);
   if (!status && (rows < 0 || rows > HEED_MAX_EXTENT || vocabulary < 1 ||
                   vocabulary > HEED_MAX_EXTENT))
@@ -399,12 +403,11 @@ heed_status heed_sampler_open(const heed_sampling *sampling, int64_t rows,
   return status;
 }
 
-void heed_sampler_close(heed_sampler *sampler) {
-  if (!sampler)
-    return;
+void heed_close_sampler(heed_sampler *sampler) {
   free(sampler->rows);
   free(sampler->seen);
   free(sampler->scores);
+  free(sampler->weights);
   free(sampler->largest);
   free(sampler->ranked);
   free(sampler->stop);

@@ -1,6 +1,5 @@
 /* Generation: tokens chosen by a model's logits, one after another.
  *
- * Over the functions of heed.h alone, so it serves models of other builds too.
  * An entry can generate if it has an input `ids: i32[B, N]` and a result
  * `logits: f32[B, V]` (or f16, bf16), the logits of the token after the last
  * one of each row. If it also has an input `count: i32[B]`, the first count[b]
@@ -48,11 +47,13 @@ typedef struct heed_sampling {
 /** Chooses the next token of each row of a batch. One thread at a time. */
 typedef struct heed_sampler heed_sampler;
 
-/** A sampler of `rows` rows, whose ids are 0, 1, ..; nothing is seen. sampling
- * is copied, null: the default. On failure *sampler is null (no memory) or good
- * for heed_sampler_last_error() and heed_sampler_close(). Returns HEED_OK,
- * HEED_ERROR_ARGUMENT, _VERSION, _MEMORY. */
-HEED_API heed_status heed_sampler_open(const heed_sampling *sampling,
+/** A sampler of `rows` rows, whose ids are 0, 1, ..; nothing is seen. desc is
+ * any model's: its library chooses. sampling is copied, null: the default. On
+ * failure *sampler is null (no memory) or good for heed_sampler_last_error()
+ * and heed_sampler_close(). Returns HEED_OK, HEED_ERROR_ARGUMENT, _VERSION,
+ * _MEMORY. */
+HEED_API heed_status heed_sampler_open(const heed_model_desc *desc,
+                                       const heed_sampling *sampling,
                                        int64_t rows, int64_t vocabulary,
                                        heed_sampler **sampler);
 /** Null is allowed. */
@@ -112,19 +113,19 @@ typedef struct heed_generation heed_generation;
 /** Whether the entry can generate. */
 HEED_API int32_t heed_can_generate(const heed_signature *entry);
 
-/** Prepares generation; nothing is run. desc is the model's. inputs as for
+/** Prepares generation; nothing is run. inputs as for
  * heed_run() of the entry: `ids` the prompts (copied; dense, at least one
  * token), `count` their lengths (copied; null data: all of N), the others stay
  * the same for all steps and are borrowed until heed_generation_close(). A row
  * whose count is 0 has stopped from the beginning. All memory is taken here and
- * in the first two steps. On failure *generation is null (no memory) or good
+ * in the first two steps (of beams, the state's second copy when they first
+ * change places). On failure *generation is null (no memory) or good
  * for heed_generation_last_error() and heed_generation_close(). Returns
  * HEED_OK, HEED_ERROR_ARGUMENT, _VERSION, _SHAPE, _TYPE, _RANGE, _MEMORY, and
  * what heed_output_shapes_in() does. */
 HEED_API heed_status heed_generation_open(
-    heed_model *model, const heed_model_desc *desc,
-    const heed_generation_options *options, const heed_buffer *inputs,
-    size_t numInputs, heed_generation **generation);
+    heed_model *model, const heed_generation_options *options,
+    const heed_buffer *inputs, size_t numInputs, heed_generation **generation);
 /** Null is allowed. */
 HEED_API void heed_generation_close(heed_generation *generation);
 
@@ -158,11 +159,12 @@ typedef int32_t (*heed_on_tokens)(void *user, const int32_t *ids, int64_t rows);
 HEED_API heed_status heed_generate(heed_generation *generation,
                                    heed_on_tokens onTokens, void *user);
 
-/** What was made so far: tokens, [prompts, maxNew], -1 behind each row's end.
+/** What was made so far: tokens, [prompts, width], -1 behind each row's end.
  * With beams the best hypothesis, or the best beam where there is none yet, and
  * scores[k] its score; else scores are not written and may be null. */
 HEED_API heed_status heed_generation_tokens(heed_generation *generation,
-                                            int32_t *tokens, double *scores);
+                                            int64_t width, int32_t *tokens,
+                                            double *scores);
 /** What the last failed call said. */
 HEED_API const char *
 heed_generation_last_error(const heed_generation *generation);

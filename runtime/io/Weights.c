@@ -206,10 +206,10 @@ static bool addFolder(heed_weights *weights, const char *folder,
     bool good = k == 0   ? addFile(weights, path, error) != NULL
                 : k == 1 ? addShards(weights, path, error)
                          : heed_io_fail(error,
-                                        "%s: its weights are pickled, which "
-                                        "is not read: expected %s/%s (save "
-                                        "the model as safetensors)",
-                                        path, folder, names[0]);
+                                        "%s: pickled weights are not read: "
+                                        "expected %s beside it (save the "
+                                        "model as safetensors)",
+                                        path, names[0]);
     free(path);
     return good;
   }

@@ -14,42 +14,13 @@ import numpy as np
 
 import programs
 import safetensors_file
+from generating import D, DECODER, PLAIN, V, decoder_logits, draw_weights, oracle, softmax
 from runs import expect, expect_error, finish, run
-from sampling import beam_search, draw, exhaustive
+from sampling import beam_search, exhaustive
 
 programs.start(*sys.argv[1:])
 os.chdir(programs.folder)
 rng = np.random.default_rng(1718)
-D, H, L, V = 16, 2, 2, 61
-
-LAYER = """
-    for l in 0..L {
-      q[b,n,d] = sum(c) x[b,n,c] * wq[l,c,d]
-      k[b,n,d] = sum(c) x[b,n,c] * wk[l,c,d]
-      v[b,n,d] = sum(c) x[b,n,c] * wv[l,c,d]
-      kc[l,b,h,len[b] + n,e] = k[b,n,h*E + e] where n < count[b]
-      vc[l,b,h,len[b] + n,e] = v[b,n,h*E + e] where n < count[b]
-      s[b,h,i,j:C] = (sum(e) q[b,i,h*E+e] * kc[l,b,h,j,e]) / sqrt(E)
-      p[b,h,i,j] = softmax(j where j <= len[b] + i) s[b,h,i,j]
-      o[b,i,h,e] = sum(j) p[b,h,i,j] * vc[l,b,h,j,e]
-      m[b,n,h*E+e] = o[b,n,h,e]
-      x[b,n,d] = x[b,n,d] + sum(c) m[b,n,c] * wo[l,c,d]
-    }"""
-PARAMS = "param word, head: f32[V, D], wq, wk, wv, wo: f32[L, D, D]"
-PLACE = "sin((d + 1) * (len[b] + n) / 3.0)"
-DECODER = f"""model decoder(; L = {L}, H = {H}, D = {D}, E = {D // H}) {{
-  state kc, vc: f32[L, B, H, C, E], len: i32[B]
-  {PARAMS}
-  entry peek(x: f32[N]) {{ return y[n] = 2 * x[n] }}
-  entry forward(ids: i32[B, N], count: i32[B]) {{
-    x[b, n, d] = word[ids[b, n], d] + {PLACE}{LAYER}
-    len[b] = len[b] + count[b]
-    return logits[b, v] = sum(d) x[b, max(count[b] - 1, 0), d] * head[v, d]
-  }}
-}}"""
-# Without lengths; another result beside the logits, whose shape changes from prompt to step.
-PLAIN = DECODER.replace("model decoder", "model plain").replace(", count: i32[B])", ")").replace(" where n < count[b]", "").replace("+ count[b]", "+ N").replace(
-    "return logits[b, v] = sum(d) x[b, max(count[b] - 1, 0), d]", "return hidden[b, n, d] = x[b, n, d], logits[b, v] = sum(d) x[b, N - 1, d]")
 STATELESS = f"""model stateless {{
   param word, head: f32[V, D]
   entry forward(ids: i32[B, N], count: i32[B]) {{
@@ -60,10 +31,11 @@ STATELESS = f"""model stateless {{
   }}
 }}"""
 ENCODER = f"""model translator {{
-  state memory: f32[B, D], kept: f32[B, C, D], len: i32[B]
+  state memory: f32[B, D], tails: f32[R], kept: f32[B, C, D], len: i32[B]
   param word, head: f32[V, D]
-  entry encode(ids: i32[B, M], scale: f32[B]) {{
+  entry encode(ids: i32[B, M], scale: f32[B], tail: f32[2*R]) {{
     memory[b, d] = (sum(m) word[ids[b, m], d]) * scale[b]
+    tails[r] = tail[2*r + 1]
     return memory
   }}
   entry forward(ids: i32[B, N]) {{
@@ -75,31 +47,6 @@ ENCODER = f"""model translator {{
 }}"""
 
 
-def draw_weights(vocabulary, scale=1.0):
-    shapes = {"word": (vocabulary, D), "head": (vocabulary, D), **{name: (L, D, D) for name in ("wq", "wk", "wv", "wo")}}
-    return {name: (scale * rng.standard_normal(shape) / (1 if name in ("word", "head") else 3)).astype(np.float32) for name, shape in shapes.items()}
-
-
-def softmax(s):
-    s = np.exp(s - s.max(-1, keepdims=True))
-    return s / s.sum(-1, keepdims=True)
-
-
-def decoder_logits(w):
-    """Those of the last of all tokens, without a cache."""
-    def logits(tokens):
-        n = len(tokens)
-        x = w["word"].astype(np.float64)[tokens] + np.sin((np.arange(D) + 1) * np.arange(n)[:, None] / 3.0)
-        heads = lambda y: y.reshape(n, H, D // H).transpose(1, 0, 2)
-        for l in range(L):
-            q, k, v = (heads(x @ w[name][l]) for name in ("wq", "wk", "wv"))
-            s = q @ k.transpose(0, 2, 1) / np.sqrt(D // H)
-            s[:, ~np.tri(n, dtype=bool)] = -np.inf
-            x = x + (softmax(s) @ v).transpose(1, 0, 2).reshape(n, D) @ w["wo"][l]
-        return x[-1] @ w["head"].T
-    return logits
-
-
 def stateless_logits(w):
     def logits(tokens):
         x = w["word"].astype(np.float64)[tokens]
@@ -107,18 +54,7 @@ def stateless_logits(w):
     return logits
 
 
-def oracle(logits_of, prompt, count, row=0, stop=(), seed=0, past=(), **options):
-    """The tokens behind a prompt; no choice may be so near that f32 decides another way."""
-    tokens = []
-    while len(tokens) < count and not (tokens and tokens[-1] in stop):
-        seen = list(past) + list(prompt) + tokens
-        token, margin = draw(logits_of(seen), seen, seed, row, **options)
-        expect(margin > 1e-5, f"the test's choice {len(tokens)} of row {row} lies on an edge")
-        tokens.append(token)
-    return tokens
-
-
-weights, other = draw_weights(V), draw_weights(V)
+weights = draw_weights(rng, V)
 safetensors_file.write("w.safetensors", weights)
 logits_of = decoder_logits(weights)
 decoder = programs.compile("decoder", DECODER)
@@ -177,7 +113,7 @@ for extra in ([], options):
     expect(part + rest == whole, f"a state that goes on, {extra}: {part} {rest}, {whole}")
 
 # Beam search on few tokens: as many beams as there are continuations find what an exhaustive search finds; few find what NumPy's few do.
-small = draw_weights(5)
+small = draw_weights(rng, 5)
 safetensors_file.write("small.safetensors", small)
 tiny = [decoder, "--weights", "small.safetensors"]
 few = decoder_logits(small)
@@ -215,7 +151,7 @@ np.save("one.npy", np.array([prompt], np.int32))
 bag = [decoder, "--weights", "folder", "--ids", "one.npy", "--generate", 20]
 expect_error(run(*bag), "folder: expected model.safetensors or model.safetensors.index.json in the folder", "an empty folder")
 open("folder/pytorch_model.bin", "w").close()
-expect_error(run(*bag), "folder/pytorch_model.bin: its weights are pickled, which is not read: expected folder/model.safetensors", "pickled weights")
+expect_error(run(*bag), "folder/pytorch_model.bin: pickled weights are not read: expected model.safetensors beside it", "pickled weights")
 safetensors_file.write("folder/model.safetensors", weights)
 plain = oracle(logits_of, prompt, 20)
 expect(lines(run(*bag)) == [plain], "a folder")
@@ -276,6 +212,7 @@ with open("folder/other/generation_config.json", "w") as file:
 sources, scale = [[5, 6, 7, 7], [8, 60, 2, 2]], np.array([0.5, 0.25], np.float32)
 np.save("sources.npy", np.array(sources, np.int32))
 np.save("scale.npy", scale)
+np.save("tail.npy", np.ones(6, np.float32))
 
 
 def translated(source, scale):
@@ -287,7 +224,7 @@ def translated(source, scale):
     return logits
 
 
-both = [translator, "--weights", "folder/other", "--ids", "sources.npy", "--scale", "scale.npy"]
+both = [translator, "--weights", "folder/other", "--ids", "sources.npy", "--scale", "scale.npy", "--tail", "tail.npy"]
 rows = [oracle(translated(source, one), [4], 8) for source, one in zip(sources, scale)]
 expect(lines(run(*both, "--generate", 8)) == rows and rows[0] != rows[1], f"an encoder: {rows}")
 np.save("starts.npy", np.array([[1, 2], [3, 4]], np.int32))
@@ -295,7 +232,7 @@ rows = [oracle(translated(source, one), start, 8) for source, one, start in zip(
 expect(lines(run(*both, "--generate", 8, "--prompt", "starts.npy")) == rows, "an encoder, and a prompt")
 rows = [beam_search(translated(source, one), [4], 4, 8, (7,), 1.0)[0] for source, one in zip(sources, scale)]
 expect(lines(run(*both, "--generate", 8, "--beams", 4, "--stop", 7)) == rows, "an encoder, beams")
-expect(run(translator, "--weights", "folder/other", "--entry", "encode", "--ids", "sources.npy", "--scale", "scale.npy", "--dim", "C=1").returncode == 0, "the encoder alone")
+expect(run(translator, "--weights", "folder/other", "--entry", "encode", "--ids", "sources.npy", "--scale", "scale.npy", "--tail", "tail.npy", "--dim", "C=1").returncode == 0, "the encoder alone")
 os.remove("folder/other/config.json")
 expect(lines(run(*both, "--generate", 3)) == [oracle(translated(source, one), [9], 3) for source, one in zip(sources, scale)], "bos_token_id")
 os.remove("folder/other/generation_config.json")

@@ -108,6 +108,7 @@ expect(found[1] == "range: logits of row 2: that of token 3 is NaN" and found[2]
 expect([found[0], found[3]] == good, "rows after an error")
 bad[0, 0] = -np.inf
 expect(sample(bad, 0, 0, 1, 0, 1, 5)[0] == "range: logits of row 0: all are -inf, no token is left", "-inf alone")
+expect(sample(np.zeros((2, 2, 7), np.float32), 1.0, 0, 1e-300, 0, 1, 5) == [[0, 0], [0, 0]], "a topP of almost nothing, of equal logits")
 # 150000 tokens.
 many = (2 * rng.standard_normal((2, 2, 150000))).astype(np.float32)
 wanted, least = oracle(many, temperature=1.0, top_p=0.9, seed=3)

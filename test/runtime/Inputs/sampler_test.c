@@ -8,6 +8,8 @@
 #include "runtime/io/Npy.h"
 #include "test/runtime/Inputs/check.h"
 
+extern const heed_model_desc fake_model;
+
 #include <fenv.h>
 #include <math.h>
 #include <string.h>
@@ -31,7 +33,8 @@ static void runFile(int argc, char **argv) {
                             .numStop = stop != NULL};
   int64_t rows = array.shape[1], vocabulary = array.shape[2];
   heed_sampler *sampler;
-  CHECK(heed_sampler_open(&sampling, rows, vocabulary, &sampler) == HEED_OK);
+  CHECK(heed_sampler_open(&fake_model, &sampling, rows, vocabulary, &sampler) ==
+        HEED_OK);
   for (int64_t row = 0; row < rows && 8 + row < argc; ++row)
     CHECK(heed_sampler_begin(sampler, row, strtoull(argv[8 + row], NULL, 10)) ==
           HEED_OK);
@@ -59,7 +62,8 @@ static void runFile(int argc, char **argv) {
 static heed_status tryOpen(heed_sampling sampling, const char *text) {
   heed_sampler *sampler;
   sampling.size = sampling.size ? sampling.size : sizeof sampling;
-  heed_status status = heed_sampler_open(&sampling, 2, 5, &sampler);
+  heed_status status =
+      heed_sampler_open(&fake_model, &sampling, 2, 5, &sampler);
   CHECK(!status || strstr(heed_sampler_last_error(sampler), text));
   /* One that did not open refuses everything, and closes. */
   int32_t ids[2];
@@ -87,9 +91,11 @@ static void checkOptions(void) {
   CHECK(tryOpen((heed_sampling){.size = 8}, "heed_sampling") ==
         HEED_ERROR_VERSION);
   heed_sampler *sampler;
-  CHECK(heed_sampler_open(NULL, 1, 0, &sampler) == HEED_ERROR_ARGUMENT);
+  CHECK(heed_sampler_open(&fake_model, NULL, 1, 0, &sampler) ==
+        HEED_ERROR_ARGUMENT);
   heed_sampler_close(sampler);
-  CHECK(heed_sampler_open(NULL, 1, 4, NULL) == HEED_ERROR_ARGUMENT);
+  CHECK(heed_sampler_open(&fake_model, NULL, 1, 4, NULL) ==
+        HEED_ERROR_ARGUMENT);
   heed_sampler_close(NULL);
 }
 
@@ -98,7 +104,7 @@ static void checkBuffers(void) {
   heed_sampling sampling = {.size = sizeof sampling, .repetitionPenalty = 4};
   float data[10] = {0, 1, 2, 3, 4, 4, 3, 2, 1, 0};
   int32_t ids[2], seen[2] = {4, 7};
-  CHECK(heed_sampler_open(&sampling, 2, 5, &sampler) == HEED_OK);
+  CHECK(heed_sampler_open(&fake_model, &sampling, 2, 5, &sampler) == HEED_OK);
   heed_buffer logits = HEED_BUFFER(data, HEED_F32, 2, 2, 5);
   logits.type = HEED_I32;
   CHECK(heed_sampler_choose(sampler, &logits, ids) == HEED_ERROR_TYPE);
@@ -144,7 +150,8 @@ static void checkRounding(void) {
     heed_sampler *sampler;
     heed_buffer logits = HEED_BUFFER(data, HEED_F32, 2, 1, Tokens);
     fesetround(mode ? FE_UPWARD : FE_TONEAREST);
-    CHECK(heed_sampler_open(&sampling, 1, Tokens, &sampler) == HEED_OK);
+    CHECK(heed_sampler_open(&fake_model, &sampling, 1, Tokens, &sampler) ==
+          HEED_OK);
     for (int t = 0; t < 64; ++t)
       CHECK(heed_sampler_choose(sampler, &logits, &chosen[mode][t]) == HEED_OK);
     CHECK(fegetround() == (mode ? FE_UPWARD : FE_TONEAREST));
