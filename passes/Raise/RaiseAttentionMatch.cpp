@@ -112,6 +112,16 @@ bool AttentionMatcher::classify(ArrayRef<ExprRef> rest) {
   return true;
 }
 
+/// Does the variable stand in \p e itself, and not only where something is
+/// read?
+static bool standsIn(ExprRef e, unsigned v) {
+  if (e->kind == ExprKind::Var)
+    return e->number == v;
+  return e->kind != ExprKind::Read && e->uses(v) &&
+         llvm::any_of(e->operands,
+                      [&](ExprRef operand) { return standsIn(operand, v); });
+}
+
 /// The dim that is the query rather than m.query, if there is one: it meets the
 /// key in index arithmetic (`j - i`, `j <= i`), or has as many positions.
 std::optional<unsigned> AttentionMatcher::betterQuery() {
@@ -120,7 +130,8 @@ std::optional<unsigned> AttentionMatcher::betterQuery() {
   auto meetings = [&](unsigned v) {
     unsigned count = 0;
     auto look = [&](ExprRef e) {
-      count += e->kind == ExprKind::Op && e->uses(v) && e->uses(keys[0]) &&
+      count += e->kind == ExprKind::Op && standsIn(e, v) &&
+               standsIn(e, keys[0]) &&
                (e->isOp("arith.cmpi") ||
                 (e->type.isIntOrIndex() && !e->type.isInteger(1)));
     };
