@@ -94,6 +94,7 @@ OwningOpRef<ModuleOp> compileSource(MLIRContext &context,
     settings.model = options.model;
     if (!options.weights.empty())
       settings.weights = &index;
+    settings.weightsType = options.weightsType;
     for (const std::string &setting : options.settings) {
       auto [name, value] = llvm::StringRef(setting).split('=');
       if (name.empty() || value.empty()) {

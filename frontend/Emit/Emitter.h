@@ -79,7 +79,13 @@ private:
   void emit(const WriteRow &step);
   void emit(const UpdateState &step);
   void emit(const Scan &step);
-  Value value(const Tensor *tensor) const { return tensors.at(tensor); }
+  /// A tensor of its declared type.
+  Value value(const Tensor *tensor);
+  /// The same as it lies in memory: a parameter may be of a narrower type,
+  /// which whoever reads an element widens.
+  Value held(const Tensor *tensor) const { return tensors.at(tensor); }
+  /// \p to is what \p from is, in another shape.
+  void reshaped(const Tensor *from, const Tensor *to, Value value);
 
   //===--- SizeCode.cpp ---------------------------------------------------===//
   /// The SSA value of a size; at the entry, once, where that is possible.
@@ -175,6 +181,7 @@ private:
   mlir::OpBuilder prologue;        ///< where dims and checks go
   mlir::Operation *mark = nullptr; ///< ends the prologue
   llvm::DenseMap<const Tensor *, Value> tensors;
+  llvm::DenseMap<const Tensor *, Ty> narrow; ///< declared types of such
   llvm::DenseMap<unsigned, Value> atoms;
   std::map<Size, Value> atEntry; ///< sizes in the prologue
   /// Nodes whose steps are done: one may be evaluated in two bodies.

@@ -39,14 +39,45 @@ static SmallVector<ReassociationIndices> reassociation(const Groups &groups) {
   return result;
 }
 
+Value Emitter::value(const Tensor *tensor) {
+  Value value = held(tensor);
+  auto found = narrow.find(tensor);
+  if (found == narrow.end())
+    return value;
+  Location at = value.getLoc();
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<OpFoldResult> sizes =
+      tensor::getMixedSizes(builder, at, value);
+  Value init = tensor::EmptyOp::create(builder, at, sizes,
+                                       irType(found->second));
+  SmallVector<AffineMap> maps(
+      2, builder.getMultiDimIdentityMap(type.getRank()));
+  SmallVector<utils::IteratorType> loops(type.getRank(),
+                                         utils::IteratorType::parallel);
+  return linalg::GenericOp::create(
+             builder, at, init.getType(), value, init, maps, loops,
+             [&](OpBuilder &b, Location at, ValueRange args) {
+               linalg::YieldOp::create(
+                   b, at, toType(b, args[0], args[1].getType(), at));
+             })
+      .getResult(0);
+}
+
+void Emitter::reshaped(const Tensor *from, const Tensor *to, Value value) {
+  tensors[to] = value;
+  if (auto found = narrow.find(from); found != narrow.end())
+    narrow[to] = Ty(found->second);
+}
+
 void Emitter::emit(const Collapse &step) {
-  Value from = value(step.from);
+  Value from = held(step.from);
   mlir::Type elem = elementOf(from);
-  tensors[step.to] =
+  Value to =
       step.isEmpty ? filled(builder.getZeroAttr(elem), step.shape, step.place)
                    : Value(tensor::CollapseShapeOp::create(
                          builder, loc(step.place), tensorType(elem, step.shape),
                          from, reassociation(step.groups)));
+  reshaped(step.from, step.to, to);
 }
 
 /// \p from with sizes as \p to has them: of a weight the file gives a number
@@ -63,7 +94,7 @@ static Value castToExpand(OpBuilder &b, Location loc, Value from,
 }
 
 void Emitter::emit(const Expand &step) {
-  Value from = value(step.from);
+  Value from = held(step.from);
   SmallVector<OpFoldResult> outputs;
   for (const SizeUse &use : step.shape) {
     if (auto c = use.size.constant())
@@ -73,9 +104,9 @@ void Emitter::emit(const Expand &step) {
   }
   RankedTensorType type = tensorType(elementOf(from), step.shape);
   from = castToExpand(builder, loc(step.place), from, type, step.groups);
-  tensors[step.to] =
-      tensor::ExpandShapeOp::create(builder, loc(step.place), type, from,
-                                    reassociation(step.groups), outputs);
+  reshaped(step.from, step.to,
+           tensor::ExpandShapeOp::create(builder, loc(step.place), type, from,
+                                         reassociation(step.groups), outputs));
 }
 
 void Emitter::emit(const Zeros &step) {
@@ -110,7 +141,7 @@ void Emitter::emit(const BindAtom &step) {
   }
   OpBuilder &b = step.inLoop ? builder : prologue;
   Location at = loc(step.place);
-  Value from = value(step.tensor);
+  Value from = held(step.tensor);
   if (step.axis) {
     atoms[step.atom] = tensor::DimOp::create(b, at, from, *step.axis);
     return;
@@ -126,11 +157,13 @@ void Emitter::emit(const Parameter &step) {
   for (const SizeUse &use : step.indices)
     indices.push_back(emit(use, step.place));
   auto param = attn::ParamOp::create(
-      b, loc(step.place), RankedTensorType::get(step.dims, irType(step.elem)),
+      b, loc(step.place), RankedTensorType::get(step.dims, irType(step.held)),
       strings(step.names), indices);
   if (!step.dimNames.empty())
     param->setAttr(attn::kDimsAttr, strings(step.dimNames));
   tensors[step.result] = param.getResult();
+  if (step.held != step.elem)
+    narrow[step.result] = step.elem;
 }
 
 void Emitter::emit(const RolledFor &step) {
@@ -190,15 +223,17 @@ static bool isEmpty(const SizeUses &shape) {
 }
 
 void Emitter::emit(const ReadRow &step) {
-  Value from = value(step.from);
+  Value from = held(step.from);
   if (isEmpty(step.shape)) {
-    tensors[step.to] = emptyTensor(elementOf(from), step.shape, step.place);
+    reshaped(step.from, step.to,
+             emptyTensor(elementOf(from), step.shape, step.place));
     return;
   }
   attn::RowPlace place = placeOf(
       builder, step, [&](const SizeUse &use) { return emit(use, step.place); });
-  tensors[step.to] = attn::readRow(builder, loc(step.place), from, place,
-                                   tensorType(elementOf(from), step.shape));
+  reshaped(step.from, step.to,
+           attn::readRow(builder, loc(step.place), from, place,
+                         tensorType(elementOf(from), step.shape)));
 }
 
 void Emitter::emit(const WriteRow &step) {

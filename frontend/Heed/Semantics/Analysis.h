@@ -94,7 +94,9 @@ private:
   bool parameterDims(const ast::ParamStmt &stmt, const EnvPtr &env,
                      const WeightInfo *weight, StringRef weightName,
                      llvm::MutableArrayRef<ParamAxis> axes);
-  bool bindParameter(const ast::ParamStmt &stmt, Frame &frame, Ty ty,
+  Ty heldType(Ty ty, const WeightInfo *weight, ArrayRef<std::string> names,
+              bool isPattern);
+  bool bindParameter(const ast::ParamStmt &stmt, Frame &frame, Ty ty, Ty held,
                      const std::vector<std::string> &names,
                      ArrayRef<Size> indices, ArrayRef<ParamAxis> axes);
   bool parameter(const ast::ParamStmt &stmt, Frame &frame);

@@ -9,6 +9,7 @@
 #include "support/Format.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Regex.h"
 
 using namespace heed;
 using namespace heed::sema;
@@ -296,6 +297,30 @@ const WeightInfo *Analysis::findWeight(const ParamStmt &stmt,
   return weight;
 }
 
+/// The type in which the elements of a parameter of type \p ty lie in memory.
+/// A file may have a type for one turn of a loop and another for the next: the
+/// declared one holds both.
+Ty Analysis::heldType(Ty ty, const WeightInfo *weight,
+                      ArrayRef<std::string> names, bool isPattern) {
+  if (ty != Ty::F32 || options.weightsType == WeightsType::F32)
+    return ty;
+  if (options.weightsType == WeightsType::BF16)
+    return Ty::BF16;
+  if (options.weightsType == WeightsType::F16)
+    return Ty::F16;
+  StringRef type = weight ? StringRef(weight->type) : "F32";
+  for (const std::string &name : isPattern ? names : ArrayRef<std::string>()) {
+    std::string any = llvm::Regex::escape(name);
+    for (size_t at; (at = any.find("\\{")) != std::string::npos;)
+      any.replace(at, any.find("\\}", at) + 2 - at, "[0-9]+");
+    llvm::Regex pattern("^" + any + "$");
+    for (const auto &entry : *options.weights)
+      if (pattern.match(entry.first()) && entry.second.type != type)
+        return ty;
+  }
+  return type == "BF16" ? Ty::BF16 : type == "F16" ? Ty::F16 : ty;
+}
+
 /// An axis of a parameter.
 struct Analysis::ParamAxis {
   const ast::Extent *written;
@@ -336,8 +361,9 @@ bool Analysis::parameterDims(const ParamStmt &stmt, const EnvPtr &env,
 
 /// The parameter of these names and extents, and what its type says of it.
 bool Analysis::bindParameter(const ParamStmt &stmt, Frame &frame, Ty ty,
-                             const std::vector<std::string> &names,
-                             ArrayRef<Size> indices, ArrayRef<ParamAxis> axes) {
+                             Ty held, const std::vector<std::string> &names,
+                             ArrayRef<Size> indices,
+                             ArrayRef<ParamAxis> axes) {
   const ast::Type &type = *stmt.type;
   auto dims = llvm::map_to_vector(
       axes, [](const ParamAxis &axis) { return axis.number; });
@@ -346,7 +372,7 @@ bool Analysis::bindParameter(const ParamStmt &stmt, Frame &frame, Ty ty,
   const Tensor *value = newTensor();
   size_t step = sink->size();
   sink->push_back(
-      Parameter{names, uses(indices), dims, ty, {}, inLoop, value, stmt.range});
+      Parameter{names, uses(indices), dims, ty, held, {}, inLoop, value, stmt.range});
   // Extents: what the file gives, and what it must agree with.
   Shape actual;
   for (auto [k, n] : llvm::enumerate(dims)) {
@@ -413,7 +439,9 @@ bool Analysis::parameter(const ParamStmt &stmt, Frame &frame) {
                           names[0], weight->shape.size()));
   }
   return parameterDims(stmt, frame.env, weight, names[0], axes) &&
-         bindParameter(stmt, frame, *ty, names, indices, axes);
+         bindParameter(stmt, frame, *ty,
+                       heldType(*ty, weight, names, !indices.empty()), names,
+                       indices, axes);
 }
 
 bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
