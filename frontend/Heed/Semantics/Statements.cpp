@@ -308,9 +308,11 @@ Ty Analysis::heldType(Ty ty, const WeightInfo *weight,
     return Ty::BF16;
   if (options.weightsType == WeightsType::F16)
     return Ty::F16;
-  StringRef type = weight ? StringRef(weight->type) : "F32";
-  for (const std::string &name : isPattern ? names : ArrayRef<std::string>()) {
-    std::string any = llvm::Regex::escape(name);
+  if (!weight)
+    return ty;
+  StringRef type = weight->type;
+  for (size_t k = 0; isPattern && k < names.size(); ++k) {
+    std::string any = llvm::Regex::escape(names[k]);
     for (size_t at; (at = any.find("\\{")) != std::string::npos;)
       any.replace(at, any.find("\\}", at) + 2 - at, "[0-9]+");
     llvm::Regex pattern("^" + any + "$");
