@@ -156,8 +156,10 @@ OwningOpRef<ModuleOp> heed::readInput(MLIRContext &context,
     return nullptr;
   if (given->isIR) {
     // What would have no effect is more likely a mistake than a wish.
-    if (!options.settings.empty() || !options.weights.empty()) {
-      llvm::errs() << "heedc: error: --set and --weights need a source, '"
+    if (!options.settings.empty() || !options.weights.empty() ||
+        options.weightsType != WeightsType::Stored) {
+      llvm::errs() << "heedc: error: --set, --weights and --weights-type need "
+                      "a source, '"
                    << options.input << "' is IR\n";
       return nullptr;
     }

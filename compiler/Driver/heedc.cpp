@@ -79,16 +79,14 @@ struct CommandLine {
   cl::opt<WeightsType> weightsType{
       "weights-type",
       cl::desc("What parameters that a model declares f32 are in memory:"),
-      cl::init(WeightsType::Stored),
-      cl::cat(category),
-      cl::values(
-          clEnumValN(WeightsType::Stored, "stored",
-                     "what they are in the file of --weights, else f32"),
-          clEnumValN(WeightsType::F32, "f32", "f32"),
-          clEnumValN(WeightsType::BF16, "bf16",
-                     "bf16, rounded when the model is opened"),
-          clEnumValN(WeightsType::F16, "f16",
-                     "f16, rounded when the model is opened"))};
+      cl::init(WeightsType::Stored), cl::cat(category),
+      cl::values(clEnumValN(WeightsType::Stored, "stored",
+                            "what they are in the file of --weights, else f32"),
+                 clEnumValN(WeightsType::F32, "f32", "f32"),
+                 clEnumValN(WeightsType::BF16, "bf16",
+                            "bf16, rounded when the model is opened"),
+                 clEnumValN(WeightsType::F16, "f16",
+                            "f16, rounded when the model is opened"))};
   cl::list<std::string> includes{"I", cl::desc("Where imports are looked up"),
                                  cl::Prefix, cl::value_desc("folder"),
                                  cl::cat(category)};

@@ -46,12 +46,11 @@ Value Emitter::value(const Tensor *tensor) {
     return value;
   Location at = value.getLoc();
   auto type = cast<RankedTensorType>(value.getType());
-  SmallVector<OpFoldResult> sizes =
-      tensor::getMixedSizes(builder, at, value);
-  Value init = tensor::EmptyOp::create(builder, at, sizes,
-                                       irType(found->second));
-  SmallVector<AffineMap> maps(
-      2, builder.getMultiDimIdentityMap(type.getRank()));
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, at, value);
+  Value init =
+      tensor::EmptyOp::create(builder, at, sizes, irType(found->second));
+  SmallVector<AffineMap> maps(2,
+                              builder.getMultiDimIdentityMap(type.getRank()));
   SmallVector<utils::IteratorType> loops(type.getRank(),
                                          utils::IteratorType::parallel);
   return linalg::GenericOp::create(
@@ -72,11 +71,11 @@ void Emitter::reshaped(const Tensor *from, const Tensor *to, Value value) {
 void Emitter::emit(const Collapse &step) {
   Value from = held(step.from);
   mlir::Type elem = elementOf(from);
-  Value to =
-      step.isEmpty ? filled(builder.getZeroAttr(elem), step.shape, step.place)
-                   : Value(tensor::CollapseShapeOp::create(
-                         builder, loc(step.place), tensorType(elem, step.shape),
-                         from, reassociation(step.groups)));
+  Value to = step.isEmpty
+                 ? filled(builder.getZeroAttr(elem), step.shape, step.place)
+                 : Value(tensor::CollapseShapeOp::create(
+                       builder, loc(step.place), tensorType(elem, step.shape),
+                       from, reassociation(step.groups)));
   reshaped(step.from, step.to, to);
 }
 

@@ -364,8 +364,7 @@ bool Analysis::parameterDims(const ParamStmt &stmt, const EnvPtr &env,
 /// The parameter of these names and extents, and what its type says of it.
 bool Analysis::bindParameter(const ParamStmt &stmt, Frame &frame, Ty ty,
                              Ty held, const std::vector<std::string> &names,
-                             ArrayRef<Size> indices,
-                             ArrayRef<ParamAxis> axes) {
+                             ArrayRef<Size> indices, ArrayRef<ParamAxis> axes) {
   const ast::Type &type = *stmt.type;
   auto dims = llvm::map_to_vector(
       axes, [](const ParamAxis &axis) { return axis.number; });
@@ -373,8 +372,8 @@ bool Analysis::bindParameter(const ParamStmt &stmt, Frame &frame, Ty ty,
       indices, [&](const Size &size) { return sizes.isInLoop(size); });
   const Tensor *value = newTensor();
   size_t step = sink->size();
-  sink->push_back(
-      Parameter{names, uses(indices), dims, ty, held, {}, inLoop, value, stmt.range});
+  sink->push_back(Parameter{
+      names, uses(indices), dims, ty, held, {}, inLoop, value, stmt.range});
   // Extents: what the file gives, and what it must agree with.
   Shape actual;
   for (auto [k, n] : llvm::enumerate(dims)) {
