@@ -54,7 +54,7 @@ struct CompileOptions {
   std::vector<std::string> settings, weights, includes;
   /// Data for Emit::Mask: name=number,number,..
   std::vector<std::string> inputs;
-  WeightsType weightsType = WeightsType::Stored;
+  HeldType weightsType = HeldType::Stored, stateType = HeldType::Stored;
   std::string modelDir;
   /// Which model of the file; empty: the last one.
   std::string model;

@@ -95,6 +95,7 @@ OwningOpRef<ModuleOp> compileSource(MLIRContext &context,
     if (!options.weights.empty())
       settings.weights = &index;
     settings.weightsType = options.weightsType;
+    settings.stateType = options.stateType;
     for (const std::string &setting : options.settings) {
       auto [name, value] = llvm::StringRef(setting).split('=');
       if (name.empty() || value.empty()) {
@@ -157,9 +158,10 @@ OwningOpRef<ModuleOp> heed::readInput(MLIRContext &context,
   if (given->isIR) {
     // What would have no effect is more likely a mistake than a wish.
     if (!options.settings.empty() || !options.weights.empty() ||
-        options.weightsType != WeightsType::Stored) {
-      llvm::errs() << "heedc: error: --set, --weights and --weights-type need "
-                      "a source, '"
+        options.weightsType != HeldType::Stored ||
+        options.stateType != HeldType::Stored) {
+      llvm::errs() << "heedc: error: --set, --weights, --weights-type and "
+                      "--state-type need a source, '"
                    << options.input << "' is IR\n";
       return nullptr;
     }

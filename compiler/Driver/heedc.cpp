@@ -76,17 +76,26 @@ struct CommandLine {
   cl::list<std::string> weights{
       "weights", cl::desc("Check parameters against this file"),
       cl::value_desc("file.safetensors"), cl::cat(category)};
-  cl::opt<WeightsType> weightsType{
+  cl::opt<HeldType> weightsType{
       "weights-type",
       cl::desc("What parameters that a model declares f32 are in memory:"),
-      cl::init(WeightsType::Stored), cl::cat(category),
-      cl::values(clEnumValN(WeightsType::Stored, "stored",
+      cl::init(HeldType::Stored), cl::cat(category),
+      cl::values(clEnumValN(HeldType::Stored, "stored",
                             "what they are in the file of --weights, else f32"),
-                 clEnumValN(WeightsType::F32, "f32", "f32"),
-                 clEnumValN(WeightsType::BF16, "bf16",
+                 clEnumValN(HeldType::F32, "f32", "f32"),
+                 clEnumValN(HeldType::BF16, "bf16",
                             "bf16, rounded when the model is opened"),
-                 clEnumValN(WeightsType::F16, "f16",
+                 clEnumValN(HeldType::F16, "f16",
                             "f16, rounded when the model is opened"))};
+  cl::opt<HeldType> stateType{
+      "state-type",
+      cl::desc("What states that a model declares f32 are in memory:"),
+      cl::init(HeldType::Stored), cl::cat(category),
+      cl::values(clEnumValN(HeldType::Stored, "f32", "f32"),
+                 clEnumValN(HeldType::BF16, "bf16",
+                            "bf16: what a call writes there is rounded"),
+                 clEnumValN(HeldType::F16, "f16",
+                            "f16: what a call writes there is rounded"))};
   cl::list<std::string> includes{"I", cl::desc("Where imports are looked up"),
                                  cl::Prefix, cl::value_desc("folder"),
                                  cl::cat(category)};
@@ -184,6 +193,7 @@ struct CommandLine {
     options.inputs = inputs;
     options.weights = weights;
     options.weightsType = weightsType;
+    options.stateType = stateType;
     options.includes = includes;
     options.modelDir = modelDir;
     options.model = model;

@@ -390,6 +390,7 @@ struct ModelInput {
   const Tensor *tensor = nullptr;
   Range place;
   bool isState = false; ///< it lives from call to call
+  Ty held = Ty::F32;    ///< elem, or a state's narrower type in memory
 };
 struct ModelOutput {
   std::string name;

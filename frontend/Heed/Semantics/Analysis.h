@@ -94,6 +94,7 @@ private:
   bool parameterDims(const ast::ParamStmt &stmt, const EnvPtr &env,
                      const WeightInfo *weight, StringRef weightName,
                      llvm::MutableArrayRef<ParamAxis> axes);
+  Ty heldType(Ty ty, HeldType type);
   Ty heldType(Ty ty, const WeightInfo *weight, ArrayRef<std::string> names,
               bool isPattern);
   bool bindParameter(const ast::ParamStmt &stmt, Frame &frame, Ty ty, Ty held,

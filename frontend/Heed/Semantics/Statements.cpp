@@ -297,18 +297,23 @@ const WeightInfo *Analysis::findWeight(const ParamStmt &stmt,
   return weight;
 }
 
+/// What a type for all says of elements that are declared \p ty.
+Ty Analysis::heldType(Ty ty, HeldType type) {
+  if (ty != Ty::F32)
+    return ty;
+  return type == HeldType::BF16  ? Ty::BF16
+         : type == HeldType::F16 ? Ty::F16
+                                 : ty;
+}
+
 /// The type in which the elements of a parameter of type \p ty lie in memory.
 /// A file may have a type for one turn of a loop and another for the next: the
 /// declared one holds both.
 Ty Analysis::heldType(Ty ty, const WeightInfo *weight,
                       ArrayRef<std::string> names, bool isPattern) {
-  if (ty != Ty::F32 || options.weightsType == WeightsType::F32)
-    return ty;
-  if (options.weightsType == WeightsType::BF16)
-    return Ty::BF16;
-  if (options.weightsType == WeightsType::F16)
-    return Ty::F16;
-  if (!weight)
+  if (options.weightsType != HeldType::Stored)
+    return heldType(ty, options.weightsType);
+  if (!weight || ty != Ty::F32)
     return ty;
   StringRef type = weight->type;
   for (size_t k = 0; isPattern && k < names.size(); ++k) {
