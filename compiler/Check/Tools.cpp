@@ -106,6 +106,8 @@ std::vector<std::string> Tools::sourceFlags(const std::string &source) const {
     flags.push_back(heed::format("--set={}", setting));
   for (const std::string &file : weights)
     flags.push_back(heed::format("--weights={}", file));
+  if (!weightsType.empty())
+    flags.push_back(heed::format("--weights-type={}", weightsType));
   llvm::SmallString<128> beside(llvm::sys::path::parent_path(source));
   llvm::sys::path::append(beside, "check");
   if (!modelDir.empty())

@@ -22,6 +22,7 @@ struct Tools {
   std::string heedc, heedOpt;
   std::vector<std::string> settings; ///< --set of heedc
   std::vector<std::string> weights;  ///< --weights of heedc
+  std::string weightsType;           ///< --weights-type; empty: its default
   std::string modelDir; ///< of heedc; empty: `check` beside the source, if any
   std::string plugin;   ///< heed-opt's --load-pass-plugin, for tests
   bool cache = true;    ///< kernels that heedc compiled before may be taken

@@ -7,6 +7,8 @@
 #ifndef HEED_COMPILER_DRIVER_COMPILE_H
 #define HEED_COMPILER_DRIVER_COMPILE_H
 
+#include "frontend/Heed/Semantics/Semantics.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <functional>
@@ -54,6 +56,7 @@ struct CompileOptions {
   std::vector<std::string> settings, weights, includes;
   /// Data for Emit::Mask: name=number,number,..
   std::vector<std::string> inputs;
+  HeldType weightsType = HeldType::Stored, stateType = HeldType::Stored;
   std::string modelDir;
   /// Which model of the file; empty: the last one.
   std::string model;

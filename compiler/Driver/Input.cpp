@@ -115,6 +115,8 @@ OwningOpRef<ModuleOp> compileSource(MLIRContext &context,
     settings.model = options.model;
     if (!options.weights.empty())
       settings.weights = &index;
+    settings.weightsType = options.weightsType;
+    settings.stateType = options.stateType;
     for (const std::string &setting : options.settings) {
       auto [name, value] = llvm::StringRef(setting).split('=');
       if (name.empty() || value.empty()) {
@@ -190,8 +192,11 @@ OwningOpRef<ModuleOp> heed::readInput(MLIRContext &context,
     return nullptr;
   if (given->isIR) {
     // What would have no effect is more likely a mistake than a wish.
-    if (!options.settings.empty() || !options.weights.empty()) {
-      llvm::errs() << "heedc: error: --set and --weights need a source, '"
+    if (!options.settings.empty() || !options.weights.empty() ||
+        options.weightsType != HeldType::Stored ||
+        options.stateType != HeldType::Stored) {
+      llvm::errs() << "heedc: error: --set, --weights, --weights-type and "
+                      "--state-type need a source, '"
                    << options.input << "' is IR\n";
       return nullptr;
     }

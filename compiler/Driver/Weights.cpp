@@ -3,6 +3,7 @@
 #include "compiler/Driver/Weights.h"
 #include "passes/Host/HostParams.h"
 #include "passes/Host/RuntimeType.h"
+#include "passes/Remarks.h"
 #include "runtime/io/Convert.h"
 #include "runtime/io/Safetensors.h"
 #include "support/Format.h"
@@ -71,6 +72,12 @@ WeightIndex heed::indexWeights(const heed_weights &weights) {
 
 namespace {
 
+std::string spelling(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
 std::string formatShape(ArrayRef<int64_t> sizes) {
   std::string text = "[";
   llvm::raw_string_ostream os(text);
@@ -112,6 +119,11 @@ LogicalResult checkInstance(attn::ParamOp op, DictionaryAttr param,
   if (!heed_convert_allowed(array.type, runtimeType(type), HEED_ROUND_F64))
     return op.emitError() << "the weights' '" << tensor->name << "' is "
                           << tensor->dtype << ", expected " << type;
+  if (array.type != runtimeType(type))
+    remarkFound(op, "weights", "type",
+                format("the weights' '{}' is {}, converted to {} when the "
+                       "model is opened",
+                       tensor->name, tensor->dtype, spelling(type)));
   if (array.type == HEED_F64)
     op.emitWarning() << "the weights' '" << tensor->name
                      << "' is F64: opening them needs --convert";

@@ -80,6 +80,26 @@ struct CommandLine {
       "weights",
       cl::desc("Check parameters against this file, or a checkpoint's folder"),
       cl::value_desc("file.safetensors"), cl::cat(category)};
+  cl::opt<HeldType> weightsType{
+      "weights-type",
+      cl::desc("What parameters that a model declares f32 are in memory:"),
+      cl::init(HeldType::Stored), cl::cat(category),
+      cl::values(clEnumValN(HeldType::Stored, "stored",
+                            "what they are in the file of --weights, else f32"),
+                 clEnumValN(HeldType::F32, "f32", "f32"),
+                 clEnumValN(HeldType::BF16, "bf16",
+                            "bf16, rounded when the model is opened"),
+                 clEnumValN(HeldType::F16, "f16",
+                            "f16, rounded when the model is opened"))};
+  cl::opt<HeldType> stateType{
+      "state-type",
+      cl::desc("What states that a model declares f32 are in memory:"),
+      cl::init(HeldType::Stored), cl::cat(category),
+      cl::values(clEnumValN(HeldType::Stored, "f32", "f32"),
+                 clEnumValN(HeldType::BF16, "bf16",
+                            "bf16: what a call writes there is rounded"),
+                 clEnumValN(HeldType::F16, "f16",
+                            "f16: what a call writes there is rounded"))};
   cl::list<std::string> includes{"I", cl::desc("Where imports are looked up"),
                                  cl::Prefix, cl::value_desc("folder"),
                                  cl::cat(category)};
@@ -176,6 +196,8 @@ struct CommandLine {
     options.settings = settings;
     options.inputs = inputs;
     options.weights = weights;
+    options.weightsType = weightsType;
+    options.stateType = stateType;
     options.includes = includes;
     options.modelDir = modelDir;
     options.model = model;

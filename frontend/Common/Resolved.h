@@ -298,6 +298,7 @@ struct Parameter {
   SizeUses indices;
   SmallVector<int64_t> dims;
   Ty elem = Ty::F32;
+  Ty held = Ty::F32;                 ///< elem, or a narrower type in memory
   std::vector<std::string> dimNames; ///< if an extent comes from the file
   bool inLoop = false;
   const Tensor *result = nullptr;
@@ -389,6 +390,7 @@ struct ModelInput {
   const Tensor *tensor = nullptr;
   Range place;
   bool isState = false; ///< it lives from call to call
+  Ty held = Ty::F32;    ///< elem, or a state's narrower type in memory
 };
 struct ModelOutput {
   std::string name;

@@ -71,14 +71,26 @@ void Emitter::signature(func::FuncOp func) {
           defaultAttr(builder, irType(input.elem), *input.defaultValue));
     func.getArgument(number).setLoc(loc(input.place));
     tensors[input.tensor] = func.getArgument(number);
+    if (input.isState && input.held != input.elem)
+      narrow[input.tensor] = input.elem;
   }
+}
+
+/// A state after the call, in its type in memory.
+Value Emitter::stateAfter(const ModelOutput &output) {
+  auto before = llvm::find_if(entry.inputs, [&](const ModelInput &input) {
+    return input.isState && input.name == output.name;
+  });
+  return withElements(held(output.tensor), irType(before->held),
+                      held(before->tensor));
 }
 
 void Emitter::outputs(func::FuncOp func) {
   SmallVector<Value> values;
   SmallVector<mlir::Type> types;
   for (const ModelOutput &output : entry.outputs) {
-    values.push_back(value(output.tensor));
+    values.push_back(output.isState ? stateAfter(output)
+                                    : value(output.tensor));
     types.push_back(values.back().getType());
   }
   func::ReturnOp::create(builder, loc(entry.place), values);
@@ -98,7 +110,7 @@ func::FuncOp Emitter::run(ModuleOp module) {
   builder.setInsertionPointToEnd(module.getBody());
   SmallVector<mlir::Type> types;
   for (const ModelInput &input : entry.inputs) {
-    mlir::Type elem = irType(input.elem);
+    mlir::Type elem = irType(input.isState ? input.held : input.elem);
     types.push_back(input.isTensor ? RankedTensorType::get(input.dims, elem)
                                    : elem);
   }

@@ -63,6 +63,7 @@ private:
   At loc(Range range);
   void signature(mlir::func::FuncOp func);
   void outputs(mlir::func::FuncOp func);
+  Value stateAfter(const ModelOutput &output);
   mlir::ArrayAttr strings(ArrayRef<std::string> texts);
 
   //===--- Steps.cpp ------------------------------------------------------===//
@@ -79,7 +80,16 @@ private:
   void emit(const WriteRow &step);
   void emit(const UpdateState &step);
   void emit(const Scan &step);
-  Value value(const Tensor *tensor) const { return tensors.at(tensor); }
+  /// A tensor of its declared type.
+  Value value(const Tensor *tensor);
+  /// The same as it lies in memory: a parameter or a state may be of a narrower
+  /// type, which whoever reads an element widens.
+  Value held(const Tensor *tensor) const { return tensors.at(tensor); }
+  /// \p value is \p to, and as wide as \p from.
+  void holdAs(const Tensor *from, const Tensor *to, Value value);
+  /// The same elements, each as type \p elem. \p like, if given, has the same
+  /// extents.
+  Value withElements(Value value, mlir::Type elem, Value like = {});
 
   //===--- SizeCode.cpp ---------------------------------------------------===//
   /// The SSA value of a size; at the entry, once, where that is possible.
@@ -175,6 +185,8 @@ private:
   mlir::OpBuilder prologue;        ///< where dims and checks go
   mlir::Operation *mark = nullptr; ///< ends the prologue
   llvm::DenseMap<const Tensor *, Value> tensors;
+  /// Declared types of those that are held in a narrower one.
+  llvm::DenseMap<const Tensor *, Ty> narrow;
   llvm::DenseMap<unsigned, Value> atoms;
   std::map<Size, Value> atEntry; ///< sizes in the prologue
   /// Nodes whose steps are done: one may be evaluated in two bodies.

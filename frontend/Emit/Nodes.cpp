@@ -46,7 +46,7 @@ TV Emitter::emitNode(Code &code, const Node &node) {
   case Node::Index:
     return {indexValue(code, node.idx, at), node.ty, {}};
   case Node::Scalar:
-    return loaded(code, value(node.tensor.value), node.tensor.elem, at);
+    return loaded(code, held(node.tensor.value), node.tensor.elem, at);
   case Node::Element:
     return element(code, node.tensor, node.axes, at);
   case Node::Extract:
@@ -156,7 +156,7 @@ Value Emitter::concat(Code &code, const Node &node, size_t first) {
                                          emit(piece.start, node.place));
       indices.push_back(position);
     }
-    Value source = value(node.flag ? piece.tensor.live : piece.tensor.value);
+    Value source = held(node.flag ? piece.tensor.live : piece.tensor.value);
     return loaded(code, tensor::ExtractOp::create(b, at, source, indices),
                   node.ty, at);
   };
@@ -258,7 +258,7 @@ TV Emitter::element(Code &code, const TensorVal &tensor, ArrayRef<Idx *> axes,
       indices.push_back(indexValue(code, idx, at));
     return tensor::ExtractOp::create(code.builder, at, source, indices);
   };
-  TV tv = loaded(code, of(value(tensor.value)), tensor.elem, at);
+  TV tv = loaded(code, of(held(tensor.value)), tensor.elem, at);
   if (tensor.live)
     tv.live = of(value(tensor.live));
   return tv;
@@ -271,7 +271,7 @@ TV Emitter::extract(Code &code, const Node &node) {
   for (const Node *index : node.operands)
     indices.push_back(asIndex(code, emit(code, index), at));
   Value raw =
-      tensor::ExtractOp::create(b, at, value(node.tensor.value), indices);
+      tensor::ExtractOp::create(b, at, held(node.tensor.value), indices);
   TV tv = loaded(code, raw, node.tensor.elem, at);
   if (node.tensor.live)
     tv.live =

@@ -39,14 +39,79 @@ static SmallVector<ReassociationIndices> reassociation(const Groups &groups) {
   return result;
 }
 
+Value Emitter::value(const Tensor *tensor) {
+  auto found = narrow.find(tensor);
+  return found == narrow.end()
+             ? held(tensor)
+             : withElements(held(tensor), irType(found->second));
+}
+
+/// The extents of \p value. Dims are of arguments and parameters alone
+/// (front.c5): others have the extents of what they were written into.
+static SmallVector<OpFoldResult> sizesOf(OpBuilder &b, Value value) {
+  if (auto arg = dyn_cast<BlockArgument>(value))
+    if (auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp()))
+      return sizesOf(b, loop.getTiedLoopInit(arg)->get());
+  if (auto result = dyn_cast<OpResult>(value)) {
+    unsigned number = result.getResultNumber();
+    Operation *op = result.getOwner();
+    if (auto empty = dyn_cast<tensor::EmptyOp>(op))
+      return empty.getMixedSizes();
+    if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
+      return expand.getMixedOutputShape();
+    if (auto loops = dyn_cast<linalg::LinalgOp>(op))
+      return sizesOf(b, loops.getDpsInitOperand(number)->get());
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      return sizesOf(b, loop.getInits()[number]);
+    if (auto update = dyn_cast<attn::UpdateStateOp>(op))
+      return sizesOf(b, update.getState());
+    if (auto softmax = dyn_cast<attn::SoftmaxOp>(op))
+      return sizesOf(b, softmax.getInput());
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
+      SmallVector<OpFoldResult> sizes;
+      for (auto [k, size] : llvm::enumerate(slice.getMixedSizes()))
+        if (!slice.getDroppedDims().test(k))
+          sizes.push_back(size);
+      return sizes;
+    }
+  }
+  return tensor::getMixedSizes(b, value.getLoc(), value);
+}
+
+Value Emitter::withElements(Value value, mlir::Type elem, Value like) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (type.getElementType() == elem)
+    return value;
+  Location at = value.getLoc();
+  Value init = tensor::EmptyOp::create(
+      builder, at, sizesOf(builder, like ? like : value), elem);
+  SmallVector<AffineMap> maps(2,
+                              builder.getMultiDimIdentityMap(type.getRank()));
+  SmallVector<utils::IteratorType> loops(type.getRank(),
+                                         utils::IteratorType::parallel);
+  return linalg::GenericOp::create(
+             builder, at, init.getType(), value, init, maps, loops,
+             [&](OpBuilder &b, Location at, ValueRange args) {
+               linalg::YieldOp::create(b, at, toType(b, args[0], elem, at));
+             })
+      .getResult(0);
+}
+
+void Emitter::holdAs(const Tensor *from, const Tensor *to, Value value) {
+  tensors[to] = value;
+  if (auto found = narrow.find(from); found != narrow.end())
+    narrow[to] = Ty(found->second);
+}
+
 void Emitter::emit(const Collapse &step) {
-  Value from = value(step.from);
+  Value from = held(step.from);
   mlir::Type elem = elementOf(from);
-  tensors[step.to] =
-      step.isEmpty ? filled(builder.getZeroAttr(elem), step.shape, step.place)
-                   : Value(tensor::CollapseShapeOp::create(
-                         builder, loc(step.place), tensorType(elem, step.shape),
-                         from, reassociation(step.groups)));
+  Value to = step.isEmpty
+                 ? filled(builder.getZeroAttr(elem), step.shape, step.place)
+                 : Value(tensor::CollapseShapeOp::create(
+                       builder, loc(step.place), tensorType(elem, step.shape),
+                       from, reassociation(step.groups)));
+  holdAs(step.from, step.to, to);
 }
 
 /// \p from with sizes as \p to has them: of a weight the file gives a number
@@ -63,7 +128,7 @@ static Value castToExpand(OpBuilder &b, Location loc, Value from,
 }
 
 void Emitter::emit(const Expand &step) {
-  Value from = value(step.from);
+  Value from = held(step.from);
   SmallVector<OpFoldResult> outputs;
   for (const SizeUse &use : step.shape) {
     if (auto c = use.size.constant())
@@ -73,9 +138,9 @@ void Emitter::emit(const Expand &step) {
   }
   RankedTensorType type = tensorType(elementOf(from), step.shape);
   from = castToExpand(builder, loc(step.place), from, type, step.groups);
-  tensors[step.to] =
-      tensor::ExpandShapeOp::create(builder, loc(step.place), type, from,
-                                    reassociation(step.groups), outputs);
+  holdAs(step.from, step.to,
+         tensor::ExpandShapeOp::create(builder, loc(step.place), type, from,
+                                       reassociation(step.groups), outputs));
 }
 
 void Emitter::emit(const Zeros &step) {
@@ -110,7 +175,7 @@ void Emitter::emit(const BindAtom &step) {
   }
   OpBuilder &b = step.inLoop ? builder : prologue;
   Location at = loc(step.place);
-  Value from = value(step.tensor);
+  Value from = held(step.tensor);
   if (step.axis) {
     atoms[step.atom] = tensor::DimOp::create(b, at, from, *step.axis);
     return;
@@ -126,11 +191,34 @@ void Emitter::emit(const Parameter &step) {
   for (const SizeUse &use : step.indices)
     indices.push_back(emit(use, step.place));
   auto param = attn::ParamOp::create(
-      b, loc(step.place), RankedTensorType::get(step.dims, irType(step.elem)),
+      b, loc(step.place), RankedTensorType::get(step.dims, irType(step.held)),
       strings(step.names), indices);
   if (!step.dimNames.empty())
     param->setAttr(attn::kDimsAttr, strings(step.dimNames));
   tensors[step.result] = param.getResult();
+  if (step.held != step.elem)
+    narrow[step.result] = step.elem;
+}
+
+/// Whether carried tensor \p k of a loop is changed in no other way than by
+/// updates of some of its elements: a state, which stays where it is.
+static bool isUpdated(const RolledFor &loop, size_t k) {
+  const Tensor *now = loop.yields[k];
+  for (const Step &step : llvm::reverse(loop.body)) {
+    if (auto *update = std::get_if<UpdateState>(&step)) {
+      if (update->to == now)
+        now = update->from;
+    } else if (auto *inner = std::get_if<RolledFor>(&step)) {
+      auto *found = llvm::find(inner->results, now);
+      if (found == inner->results.end())
+        continue;
+      size_t number = found - inner->results.begin();
+      if (!isUpdated(*inner, number))
+        return false;
+      now = inner->inits[number];
+    }
+  }
+  return now == loop.inside[k];
 }
 
 void Emitter::emit(const RolledFor &step) {
@@ -138,28 +226,37 @@ void Emitter::emit(const RolledFor &step) {
   Value from = emit(step.lo, step.place), to = emit(step.hi, step.place);
   Value one = arith::ConstantIndexOp::create(builder, at, 1);
   SmallVector<Value> inits;
-  for (const Tensor *init : step.inits)
-    inits.push_back(value(init));
+  SmallVector<bool> isHeld;
+  for (auto [k, init] : llvm::enumerate(step.inits)) {
+    isHeld.push_back(narrow.contains(init) && isUpdated(step, k));
+    inits.push_back(isHeld.back() ? held(init) : value(init));
+  }
   auto loop = scf::ForOp::create(builder, at, from, to, one, inits);
   OpBuilder::InsertionGuard guard(builder);
   if (inits.empty())
     loop.getBody()->getTerminator()->erase();
   builder.setInsertionPointToEnd(loop.getBody());
   atoms[step.turn] = loop.getInductionVar();
-  for (auto [tensor, arg] : llvm::zip(step.inside, loop.getRegionIterArgs()))
-    tensors[tensor] = arg;
+  for (auto [k, arg] : llvm::enumerate(loop.getRegionIterArgs())) {
+    tensors[step.inside[k]] = arg;
+    if (isHeld[k])
+      holdAs(step.inits[k], step.inside[k], arg);
+  }
   emit(step.body);
   SmallVector<Value> yields;
-  for (auto [tensor, init] : llvm::zip(step.yields, inits)) {
-    Value now = value(tensor);
+  for (auto [tensor, init, stays] : llvm::zip(step.yields, inits, isHeld)) {
+    Value now = stays ? held(tensor) : value(tensor);
     // An extent may be a number here and a dim there.
     if (now.getType() != init.getType())
       now = tensor::CastOp::create(builder, at, init.getType(), now);
     yields.push_back(now);
   }
   scf::YieldOp::create(builder, at, yields);
-  for (auto [tensor, result] : llvm::zip(step.results, loop.getResults()))
-    tensors[tensor] = result;
+  for (auto [k, result] : llvm::enumerate(loop.getResults())) {
+    tensors[step.results[k]] = result;
+    if (isHeld[k])
+      holdAs(step.inits[k], step.results[k], result);
+  }
 }
 
 template <typename RowStep>
@@ -190,15 +287,17 @@ static bool isEmpty(const SizeUses &shape) {
 }
 
 void Emitter::emit(const ReadRow &step) {
-  Value from = value(step.from);
+  Value from = held(step.from);
   if (isEmpty(step.shape)) {
-    tensors[step.to] = emptyTensor(elementOf(from), step.shape, step.place);
+    holdAs(step.from, step.to,
+           emptyTensor(elementOf(from), step.shape, step.place));
     return;
   }
   attn::RowPlace place = placeOf(
       builder, step, [&](const SizeUse &use) { return emit(use, step.place); });
-  tensors[step.to] = attn::readRow(builder, loc(step.place), from, place,
-                                   tensorType(elementOf(from), step.shape));
+  holdAs(step.from, step.to,
+         attn::readRow(builder, loc(step.place), from, place,
+                       tensorType(elementOf(from), step.shape)));
 }
 
 void Emitter::emit(const WriteRow &step) {
@@ -217,7 +316,8 @@ void Emitter::emit(const WriteRow &step) {
 }
 
 void Emitter::emit(const UpdateState &step) {
-  Value values = value(step.values), state = value(step.from);
+  Value state = held(step.from);
+  Value values = withElements(value(step.values), elementOf(state));
   int64_t rank = cast<RankedTensorType>(values.getType()).getRank();
   SmallVector<Value> positions;
   SmallVector<AffineMap> maps;
@@ -242,7 +342,7 @@ void Emitter::emit(const UpdateState &step) {
       builder.getDenseI64ArrayAttr(step.axes),
       builder.getAffineMapArrayAttr(maps), !step.isDistinct);
   update->setAttr(attn::kNameAttr, builder.getStringAttr(step.name));
-  tensors[step.to] = update;
+  holdAs(step.from, step.to, update);
 }
 
 void Emitter::emit(const Scan &step) {

@@ -1,16 +1,28 @@
 //===- ElementCost.cpp - what an element costs to compute again -----------===//
 #include "passes/Algebra/ElementCost.h"
 
+#include "dialects/Halide/HalideDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace heed;
 
+/// To load a number of 16 bits as f32 takes no longer than to load an f32.
+static bool isWideningLoad(Operation *op) {
+  auto widen = dyn_cast<arith::ExtFOp>(op);
+  return widen && widen.getType().isF32() &&
+         (isa<BlockArgument>(widen.getIn()) ||
+          widen.getIn().getDefiningOp<tensor::ExtractOp>() ||
+          widen.getIn().getDefiningOp<halide::ReadOp>());
+}
+
 OperationCount heed::countOperations(Operation *op) {
   OperationCount count;
   op->walk([&](Operation *inner) {
-    if (!inner->getDialect() || isa<arith::ConstantOp>(inner))
+    if (!inner->getDialect() || isa<arith::ConstantOp>(inner) ||
+        isWideningLoad(inner))
       return;
     bool isReal = inner->getNumResults() == 1 &&
                   isa<FloatType>(inner->getResult(0).getType());

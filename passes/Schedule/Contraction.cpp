@@ -12,6 +12,7 @@
 // Measured: passes/Schedule/README.md.
 #include "passes/Mutation.h"
 #include "passes/Schedule/ByteTerms.h"
+#include "passes/Schedule/ContractionPlan.h"
 #include "passes/Schedule/Panels.h"
 #include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/SmallM.h"
@@ -40,70 +41,34 @@ int64_t rowsOfTask(const KernelFunc &acc, int64_t width,
 }
 
 /// Whether B is known to be so large that it comes from memory: it is beyond
-/// the second cache, or is one weight of a model and others push it out.
-bool isBeyondCache(const KernelFunc &acc, int64_t products,
+/// the second cache, or is one weight of a model and others push it out. An
+/// element of it has \p bytes.
+bool isBeyondCache(const KernelFunc &acc, int64_t products, int64_t bytes,
                    const halide::Target &target) {
-  std::optional<int64_t> columns = acc.extents[0].fixed;
-  int64_t bytes = columns.value_or(0) * products * widestBits(acc.func) / 8;
+  bytes *= acc.extents[0].fixed.value_or(0) * products;
   for (const Extent &extent : acc.reductions[0])
     bytes *= extent.fixed.value_or(1);
   return bytes > target.l2 / 4;
 }
 
-/// How many sums over one A there are, which dim of the result counts rows, and
-/// which reads of their terms follow the columns.
-struct ContractionPlan {
-  int64_t products;
-  unsigned row;
-  SmallVector<unsigned> columns;
-};
+/// One stream of addresses does not exhaust the memory.
+constexpr int64_t streamsOfRow = 4;
 
-/// The rows of \p c: the dim before the columns; where both A and B have that
-/// one (products of a batch side by side, y[n, m, d] = sum_r A[n, m, r] *
-/// B[m, r, d]), the longest one that A alone has.
-unsigned rowOf(const Computation &c) {
-  unsigned best = kRow;
-  auto length = [&](unsigned dim) {
-    return c.extents[dim].value_or(std::numeric_limits<int64_t>::max());
-  };
-  for (unsigned dim = kRow; dim < c.rank(); ++dim) {
-    bool isRow = !columnReads(c.reductions[0], dim).empty();
-    if (isRow && dim == kRow)
-      return kRow;
-    if (isRow && (best == kRow || length(dim) > length(best)))
-      best = dim;
-  }
-  return best;
+/// Terms of a block of a sum of \p terms, of which streamsOfRow are read side
+/// by side until none is left; 0 if there is no such block.
+int64_t streamBlock(int64_t terms) {
+  for (int64_t size = std::min(longestSum, terms / streamsOfRow) / 16 * 16;
+       size >= 64; size -= 16)
+    if (terms % (streamsOfRow * size) == 0)
+      return size;
+  return 0;
 }
 
-std::optional<ContractionPlan> planContraction(const KernelFacts &facts) {
-  SmallVector<unsigned> sums = facts.sums();
-  if (sums.empty() ||
-      (sums.size() > 1 && !(facts.isContraction() && facts.hasAlikeSums)) ||
-      (sums.size() == 1 && facts.outputs.size() != 1))
-    return std::nullopt;
-  for (unsigned number : sums) {
-    const Computation &c = facts.computations[number];
-    if (c.reductions.size() != 1 || c.reductions[0].isGuarded ||
-        c.reductions[0].isScattered || c.reductions[0].extents.empty() ||
-        c.rank() < 2 || c.results != 1 || !c.reads.empty())
-      return std::nullopt;
-    // Only an epilogue at the same coordinates keeps tiles in step.
-    if (!facts.isReadInPlace(number))
-      return std::nullopt;
-  }
-  const Computation &first = facts.computations[sums[0]];
-  for (unsigned output : facts.outputs)
-    if (facts.computations[output].rank() != first.rank())
-      return std::nullopt;
-  // Columns past the end are read from panels alone, and no row past the end
-  // is.
-  unsigned row = rowOf(first);
-  ContractionPlan plan{int64_t(sums.size()), row,
-                       columnReads(first.reductions[0], row)};
-  if (plan.columns.empty())
-    return std::nullopt;
-  return plan;
+/// Bytes of an element that \p read finds; all but 16-bit floats are taken for
+/// as wide as the sum.
+int64_t bytesOfColumn(halide::ReadOp read) {
+  auto type = dyn_cast<FloatType>(read.getResult(0).getType());
+  return type && type.getWidth() == 16 ? 2 : 4;
 }
 
 /// Whether what \p func does with an element of \p sum takes few instructions.
@@ -157,6 +122,8 @@ private:
   /// the memory.
   void scheduleSteps(Value func, int64_t stage, int64_t factor, bool parts,
                      ArrayRef<std::string> outer = {});
+  /// The blocks of a sum of one row as streams, each in registers of its own.
+  void scheduleStreams();
   /// Bounds a tile of \p func, in \p dims dims.
   void boundTile(Value func, size_t dims);
   /// Bounds its outer dims; \p together are the products of a place, or one.
@@ -182,7 +149,9 @@ private:
   RegisterTile tile{};
   int64_t lanes = 1, width = 1, rowsPerTask = 1;
   int64_t group = 1;         ///< terms of a lane that one instruction adds
+  int64_t columnBytes = 0;   ///< of an element that is packed
   bool beyondCache = false;  ///< what is packed comes from memory
+  int64_t streams = 1;       ///< blocks of the sum that are read side by side
   SmallVector<Value> packed; ///< what the sum reads in panels
   std::optional<GroupedSum> grouped; ///< where \p group is not 1
   Value sumFunc;                     ///< the whole sum
@@ -205,8 +174,10 @@ void TiledContraction::pack(const ContractionPlan &plan) {
   });
   halide::UpdateOp update = found->updates[0];
   SmallVector<halide::ReadOp> panels;
-  for (unsigned number : plan.columns)
+  for (unsigned number : plan.columns) {
     panels.push_back(readsOfTerms(update)[number]);
+    columnBytes = std::max(columnBytes, bytesOfColumn(panels.back()));
+  }
   sumFunc = accFunc = update.getFunc();
   loc = update.getLoc();
   if (row != kRow)
@@ -222,7 +193,7 @@ void TiledContraction::pack(const ContractionPlan &plan) {
 
   hideConditions(kernel);
   stateDenseStrides(kernel);
-  beyondCache = isBeyondCache(acc(), products, target);
+  beyondCache = isBeyondCache(acc(), products, columnBytes, target);
   rowsPerTask = rowsOfTask(acc(), width, target);
   PanelShape shape{lanes, width, products};
   KnownExtent all = found->extents[1].fixed;
@@ -272,12 +243,19 @@ void TiledContraction::clampRows() {
 void TiledContraction::splitSum() {
   KnownExtent terms = acc().reductions[0].front().fixed;
   int64_t longest = !terms     ? 256
-                    : isSmallM ? smallMBlock(acc(), width, target)
+                    : isSmallM ? smallMBlock(width * columnBytes, target)
                                : longestSum;
   // The panels of all products are in use at once, unless blocks are outside.
   if (terms && !isSmallM && products > 1 &&
-      products * *terms * width * widestBits(acc().func) / 8 > target.l2 / 4)
+      products * *terms * width * columnBytes > target.l2 / 4)
     longest /= 2;
+  // Numbers of 16 bits make one row as many instructions for half the bytes.
+  if (acc().extents[1].fixed == 1 && columnBytes == 2 && beyondCache && terms &&
+      acc().reductions[0].size() == 1)
+    if (int64_t block = streamBlock(*terms)) {
+      longest = block;
+      streams = streamsOfRow;
+    }
   if (Value block = sumByBlocks(kernel, sumFunc, longest)) {
     isBlocked = true;
     accFunc = block;
@@ -372,6 +350,13 @@ void TiledContraction::placeBlocks() {
     SmallVector<std::string> around{"mb"};
     if (products > 1)
       around.push_back("product");
+    if (stage == 1 && streams > 1) {
+      std::string blocks = heed::format("{}_b", rnames.back());
+      halide::SplitOp::create(b, loc, sumFunc, stage, blocks, blocks, "stream",
+                              streams, guard);
+      around.insert(around.begin(), "stream");
+      halide::UnrollOp::create(b, loc, sumFunc, stage, "stream");
+    }
     if (stage == 1)
       around.push_back(heed::format("{}_b", rnames.back()));
     halide::SplitOp::create(b, loc, sumFunc, stage, vars[1], "mb", vars[1],
@@ -390,7 +375,15 @@ void TiledContraction::placeBlocks() {
     scheduleTile(sumFunc, stage, steps);
   }
   halide::ComputeAtOp::create(b, loc, accFunc, sumFunc, "mb");
-  boundTile(accFunc, acc().extents.size());
+  boundTile(accFunc, acc().extents.size() - 1);
+  halide::BoundExtentOp::create(b, loc, accFunc, vars.back(), i32(b, streams));
+}
+
+void TiledContraction::scheduleStreams() {
+  scheduleTile(accFunc, 0, {vars.back()});
+  scheduleTile(accFunc, 1, {vars.back(), rnames[0]});
+  for (int64_t stage : {0, 1})
+    halide::UnrollOp::create(b, loc, accFunc, stage, vars.back());
 }
 
 /// Where the sum is computed.
@@ -415,7 +408,9 @@ void TiledContraction::placeSum() {
 
 /// The loop over the terms of a register tile, and what it fetches.
 void TiledContraction::scheduleTerms() {
-  const int64_t unrolled = isSmallM ? 8 : 4, streams = 4;
+  if (streams > 1)
+    return scheduleStreams();
+  const int64_t unrolled = isSmallM ? 8 : 4;
   scheduleTile(accFunc, 0, {});
   if (group > 1)
     halide::AtomicOp::create(b, loc, accFunc, 1);
@@ -425,7 +420,7 @@ void TiledContraction::scheduleTerms() {
     return;
   }
   bool isOnePanel = rnames.size() == 1 && packed.size() == 1;
-  int64_t bytes = group > 1 ? 1 : widestBits(acc().func) / 8;
+  int64_t bytes = group > 1 ? 1 : columnBytes;
   if (isSmallM && isBlocked && isOnePanel) {
     // The next block comes while the tiles of this one are computed: as evenly
     // as where there are most of them.
@@ -450,7 +445,7 @@ void TiledContraction::scheduleTerms() {
                        ->getOperand(0)
                        .getDefiningOp<arith::SelectOp>();
   if (beyondCache && allTerms && kernel.rows == RowCount::Any &&
-      *steps % (4 * streams) == 0) {
+      *steps % (4 * streamsOfRow) == 0) {
     Value isShort =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle,
                               acc().extents[1].value, i32(b, 2 * tile.rows));
@@ -458,7 +453,7 @@ void TiledContraction::scheduleTerms() {
         b, loc, accFunc, b.getI64IntegerAttr(1), isShort);
     OpBuilder::InsertionGuard inside(b);
     b.setInsertionPointToStart(&version.getBody().emplaceBlock());
-    scheduleSteps(accFunc, 1, *steps / streams, true);
+    scheduleSteps(accFunc, 1, *steps / streamsOfRow, true);
   }
   scheduleSteps(accFunc, 1, unrolled, false);
   // What comes from memory comes while the panel before it is computed: each

@@ -7,9 +7,7 @@
 using namespace mlir;
 using namespace heed;
 
-int64_t heed::smallMBlock(const KernelFunc &acc, int64_t width,
-                          const halide::Target &target) {
-  int64_t row = width * widestBits(acc.func) / 8;
+int64_t heed::smallMBlock(int64_t row, const halide::Target &target) {
   return std::max<int64_t>(16, target.l1 / 2 / row / 16 * 16);
 }
 

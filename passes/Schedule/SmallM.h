@@ -12,10 +12,9 @@ namespace heed {
 /// Register tiles that M is at most.
 constexpr int64_t smallMTiles = 8;
 
-/// Terms of a block of \p width columns of \p acc, a sum of small M: all tiles
-/// are done with it while it is in the first cache.
-int64_t smallMBlock(const KernelFunc &acc, int64_t width,
-                    const halide::Target &target);
+/// Terms of a block of a sum of small M whose panel has \p row bytes a term:
+/// all tiles are done with it while it is in the first cache.
+int64_t smallMBlock(int64_t row, const halide::Target &target);
 
 /// The tile of one row (a product of a matrix and a vector) reads a weight that
 /// no cache holds faster than one of several, whose other rows nobody asked

@@ -9,7 +9,7 @@ from numpy_text import expr, numpy_text
 def write(path, model, tuples, seed, found):
     """One file; `found`: a line that says what was wrong."""
     data = {"sizes": tuples, "seed": seed, "results": model.results,
-            "inputs": [[x.name, x.type, [expr(n) for n in x.shape], x.recipe, x.param] for x in model.inputs]}
+            "inputs": [[x.name, x.type, [expr(n) for n in x.shape], x.recipe, x.param, x.held] for x in model.inputs]}
     text = f"# {found}\n#: {json.dumps(data)}\n" + heed_text(model) + "".join("#| " + line + "\n" for line in numpy_text(model).splitlines())
     pathlib.Path(path).write_text(text)
 
@@ -27,8 +27,8 @@ class Stored:
 
 
 class StoredInput:
-    def __init__(self, name, kind, shape, recipe, param=None):
-        self.name, self.type, self.recipe, self.param = name, kind, tuple(recipe), param
+    def __init__(self, name, kind, shape, recipe, param=None, held=None):
+        self.name, self.type, self.recipe, self.param, self.held = name, kind, tuple(recipe), param, held
         self.shape = [Text(n) for n in shape]
 
 

@@ -108,7 +108,16 @@ def arrays(model, dims, seed, poison):
         behind_masks(model, made, rng)
     if poison == INFINITE:
         infinite(model, made, rng)
+    for x in model.inputs:
+        if x.held:
+            v = made[x.name]
+            made[x.name] = from_bf16(bf16(v)) if x.held == "bf16" else v.astype(np.float16).astype(np.float32)
     return {x.name: bf16(made[x.name]) if x.type == "bf16" else made[x.name] for x in model.inputs}
+
+
+def weights_type(model):
+    """heedc's option for how the model's parameters lie in memory: none for f32."""
+    return [f"--weights-type={held}" for held in sorted({x.held for x in model.inputs if x.held})]
 
 
 def eval_dim(n, dims):

@@ -1,4 +1,6 @@
 """Draws whole models: blocks in sequence, what is returned, which dims are numbers in the text."""
+import random
+
 import blocks
 from attention import attention
 from draw import *
@@ -135,6 +137,10 @@ def drawn(seed, number, off=()):
     plain, other = (m and replace(m, static=tuple(static)) for m in (plain, other))
     if other and unsayable(settle(other)):
         other = None
+    # Not of the draws that make the model, so that it stays what it is.
+    held = random.Random(f"{seed}/{number}/held").choice([None, None, "bf16", "f16"])
+    plain, other = (m and replace(m, inputs=tuple(replace(x, held=held) if x.param is not None and x.type == "f32" else x for x in m.inputs))
+                    for m in (plain, other))
     model = settle(replace(other or plain, features=frozenset(d.used)), lambda: d.chance(0.1))
     tuples = [first]
     for k in range(3):

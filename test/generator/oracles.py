@@ -63,7 +63,7 @@ class Program:
         self.weights, self.model, self.threads, self.open = pathlib.Path(folder) / "weights.safetensors", model, threads, None
         # Three quarters of a reference's compile time would go into optimising what runs for a millisecond.
         try:
-            self.text = compile_model(source, self.library, backend, list(flags) + ["-O0"] * (backend == "reference"))
+            self.text = compile_model(source, self.library, backend, [*flags, *(inputs.weights_type(model) if source.suffix == ".heed" else [])] + ["-O0"] * (backend == "reference"))
         except Refused as e:
             raise Failure("refused", str(e))
 

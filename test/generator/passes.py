@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 
+from inputs import weights_type
 from oracles import Failure, check_backend
 from tools import run_tool, tool
 
@@ -30,10 +31,10 @@ def check_after(ir, folder, model, known):
     check_backend(file, folder, "reference", model, known)
 
 
-def emitted(source, folder):
+def emitted(source, folder, model):
     """The front end's IR, in a file."""
     before = pathlib.Path(folder) / "before.mlir"
-    text, code = run_tool([tool("heedc"), source, "--emit=attn", "-o", before])
+    text, code = run_tool([tool("heedc"), source, "--emit=attn", *weights_type(model), "-o", before])
     if code:
         raise Failure("refused", text)
     return before
@@ -46,7 +47,7 @@ def final(before):
 
 def check_passes(source, folder, model, known):
     """The last IR that the reference takes; if that is wrong, the guilty pass is named in the failure."""
-    before = emitted(source, folder)
+    before = emitted(source, folder, model)
     try:
         for _, ir in final(before):
             check_after(ir, folder, model, known)
@@ -78,11 +79,11 @@ def remarks(text):
     return said
 
 
-def explained(source, folder):
+def explained(source, folder, model):
     """Remarks of all passes and the halide ops, without generating code of kernels."""
     output = pathlib.Path(folder) / "kernels.mlir"
     for kind in "llvm", "halide":
-        text, code = run_tool([tool("heedc"), source, f"--emit={kind}", "--explain=json", "-o", output])
+        text, code = run_tool([tool("heedc"), source, f"--emit={kind}", *weights_type(model), "--explain=json", "-o", output])
         if code:
             text = "\n".join(line for line in text.splitlines() if not line.startswith("{"))
             raise Failure("refused", text.replace(str(source), "drawn.heed"))

@@ -42,7 +42,7 @@ def check(model, tuples, plain, seed, backends):
                 if backend == "passes":
                     check_passes(source, folder, model, known)
                 elif backend == "explain":
-                    out["remarks"] = out.get("remarks", {}) | explained(source, folder)
+                    out["remarks"] = out.get("remarks", {}) | explained(source, folder, model)
                 elif backend.startswith("static"):
                     check_static(backend, model, known, seed, folder)
                 elif backend.startswith("metamorphic"):

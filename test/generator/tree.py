@@ -176,12 +176,13 @@ class Function:
 @dataclass(frozen=True)
 class Input:
     """`recipe` says how `inputs.py` draws it: a kind and its numbers. `param`: read from a file of weights; so many of its first axes are
-    loop variables, of which each turn has a tensor of its own."""
+    loop variables, of which each turn has a tensor of its own. `held`: the 16-bit type that all parameters of the model have in memory."""
     name: str
     type: str
     shape: tuple  # of Expr
     recipe: tuple = ("real",)
     param: int = None
+    held: str = None
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,9 @@ private:
   bool parameterDims(const ast::ParamStmt &stmt, const EnvPtr &env,
                      ArrayRef<const Weight *> weights,
                      llvm::MutableArrayRef<ParamAxis> axes);
-  bool bindParameter(const ast::ParamStmt &stmt, Frame &frame, Ty ty,
+  Ty heldType(Ty ty, HeldType type);
+  Ty heldType(Ty ty, ArrayRef<const Weight *> weights);
+  bool bindParameter(const ast::ParamStmt &stmt, Frame &frame, Ty ty, Ty held,
                      const std::vector<std::string> &names,
                      ArrayRef<Size> indices, ArrayRef<ParamAxis> axes);
   bool parameter(const ast::ParamStmt &stmt, Frame &frame);

@@ -139,7 +139,8 @@ bool Analysis::declareInput(const Argument &arg, const EnvPtr &env) {
                    {},
                    nullptr,
                    arg.name.range,
-                   isState};
+                   isState,
+                   isState ? heldType(*ty, options.stateType) : *ty};
   for (const Extent &extent : arg.type->extents) {
     if (extent.isDots())
       return error(extent.range, "'..' in the signature of a model");

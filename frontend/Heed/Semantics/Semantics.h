@@ -28,6 +28,11 @@ struct WeightInfo {
 };
 using WeightIndex = llvm::StringMap<WeightInfo>;
 
+/// What the elements of parameters, or states, that a model declares f32 are in
+/// memory: what the file of weights has (f32 where that is not known, and for
+/// states), or one type for all.
+enum class HeldType { Stored, F32, BF16, F16 };
+
 struct FrontendOptions {
   /// --set name=value: a compile-time constant, or the extent of a dim.
   std::vector<std::pair<std::string, ast::ExprPtr>> settings;
@@ -35,6 +40,7 @@ struct FrontendOptions {
   std::string model;
   /// The tensors of --weights; null: unknown until the model is opened.
   const WeightIndex *weights = nullptr;
+  HeldType weightsType = HeldType::Stored, stateType = HeldType::Stored;
 };
 
 namespace sema {

@@ -364,6 +364,31 @@ Analysis::findWeights(const ParamStmt &stmt, ArrayRef<std::string> names,
   return found;
 }
 
+/// What a type for all says of elements that are declared \p ty.
+Ty Analysis::heldType(Ty ty, HeldType type) {
+  if (ty != Ty::F32)
+    return ty;
+  return type == HeldType::BF16  ? Ty::BF16
+         : type == HeldType::F16 ? Ty::F16
+                                 : ty;
+}
+
+/// The type in which the elements of a parameter of type \p ty lie in memory.
+/// Where a file has a type for one turn of a loop and another for the next, the
+/// declared one holds both.
+Ty Analysis::heldType(Ty ty, ArrayRef<const Weight *> weights) {
+  if (options.weightsType != HeldType::Stored)
+    return heldType(ty, options.weightsType);
+  if (weights.empty() || ty != Ty::F32)
+    return ty;
+  StringRef type = weights.front()->second.type;
+  if (llvm::any_of(weights, [&](const Weight *weight) {
+        return weight->second.type != type;
+      }))
+    return ty;
+  return type == "BF16" ? Ty::BF16 : type == "F16" ? Ty::F16 : ty;
+}
+
 /// An axis of a parameter.
 struct Analysis::ParamAxis {
   const ast::Extent *written;
@@ -405,7 +430,7 @@ bool Analysis::parameterDims(const ParamStmt &stmt, const EnvPtr &env,
 
 /// The parameter of these names and extents, and what its type says of it.
 bool Analysis::bindParameter(const ParamStmt &stmt, Frame &frame, Ty ty,
-                             const std::vector<std::string> &names,
+                             Ty held, const std::vector<std::string> &names,
                              ArrayRef<Size> indices, ArrayRef<ParamAxis> axes) {
   const ast::Type &type = *stmt.type;
   auto dims = llvm::map_to_vector(
@@ -414,8 +439,8 @@ bool Analysis::bindParameter(const ParamStmt &stmt, Frame &frame, Ty ty,
       indices, [&](const Size &size) { return sizes.isInLoop(size); });
   const Tensor *value = newTensor();
   size_t step = sink->size();
-  sink->push_back(
-      Parameter{names, uses(indices), dims, ty, {}, inLoop, value, stmt.range});
+  sink->push_back(Parameter{
+      names, uses(indices), dims, ty, held, {}, inLoop, value, stmt.range});
   // Extents: what the file gives, and what it must agree with.
   Shape actual;
   for (auto [k, n] : llvm::enumerate(dims)) {
@@ -472,7 +497,8 @@ bool Analysis::parameter(const ParamStmt &stmt, Frame &frame) {
   }
   auto weights = findWeights(stmt, names, indices, axes.size());
   return parameterDims(stmt, frame.env, weights, axes) &&
-         bindParameter(stmt, frame, *ty, names, indices, axes);
+         bindParameter(stmt, frame, *ty, heldType(*ty, weights), names, indices,
+                       axes);
 }
 
 bool Analysis::executeParam(const ParamStmt &stmt, Frame &frame) {
