@@ -103,13 +103,11 @@ for options, named in [(["--temperature", 1.2], {"temperature": 1.2}), (["--temp
     expect(lines(run(*base, "--ids", "one.npy", "--generate", 15, *options)) == rows[:1], f"{options}, a row alone")
 
 # A state that goes on: what two runs make is what one makes.
-options = ["--temperature", "0.8", "--repetition-penalty", "1.2", "--seed", "5", "--dim", "C=64"]
-for extra in ([], options):
-    extra = extra or ["--dim", "C=64"]
+for extra in (["--dim", "C=64"], ["--temperature", "0.8", "--repetition-penalty", "1.2", "--seed", "5", "--dim", "C=64"]):
     whole = lines(run(*base, "--ids", "one.npy", "--generate", 30, *extra))[0]
     part = lines(run(*base, "--ids", "one.npy", "--generate", 11, "--state-out", "s", *extra))[0]
     np.save("past.npy", np.array([prompt + part[:-1]], np.int32))
-    rest = lines(run(*base, "--ids", part[-1], "--past", "past.npy", "--generate", 19, "--state-in", "s", *extra))[0]
+    rest = lines(run(*base, "--ids", part[-1], "--past", "past.npy", "--generate", 19, "--state-in", "s", *extra[:-2]))[0]
     expect(part + rest == whole, f"a state that goes on, {extra}: {part} {rest}, {whole}")
 
 # Beam search on few tokens: as many beams as there are continuations find what an exhaustive search finds; few find what NumPy's few do.
@@ -251,7 +249,8 @@ for command, text in [([*base, "--generate", 5], "input 'ids' is missing"), ([*b
                       ([*base, "--ids", "one.npy", "--generate", 5, "--count", "two.npy"], "'count' has 2 rows, 'ids' 1"), ([*base, "--ids", "pairs.npy", "--generate", 5, "--count", "six.npy"], "count[1] = 6: expected 0 to 3"),
                       ([*base, "--ids", "one.npy", "--generate", 5, "--prompt", "1"], "option '--prompt' goes with a model"), ([*base, "--ids", "none.npy", "--generate", 5], "none.npy"),
                       ([*base, "--ids", "one.npy", "--generate", 5, "--dim", "C=7"], "is out of range for kc"), ([*base, "--ids", "one.npy", "--generate", 5, "--output", "/nowhere/x"], "/nowhere/x: cannot be written"),
-                      ([*base, "--ids", "pairs.npy", "--generate", 5, "--past", "one.npy"], "'past' has 1 rows, 'ids' 2"), ([*base, "--ids", "one.npy", "--generate", 5, "--dim", "X=7"], "no state has a dim 'X'"),
+                      ([*base, "--ids", "one.npy", "--generate", 60, "--state-in", "s"], "is out of range for kc"), ([*base, "--ids", "one.npy", "--generate", 5, "--state-in", "one.npy"], "one.npy"),
+                      ([*base, "--ids", "one.npy", "--generate", 5, "--state-in", "s", "--dim", "C=63"], "expected shape"), ([*base, "--ids", "pairs.npy", "--generate", 5, "--past", "one.npy"], "'past' has 1 rows, 'ids' 2"), ([*base, "--ids", "one.npy", "--generate", 5, "--dim", "X=7"], "no state has a dim 'X'"),
                       ([decoder, "--weights", "nan.safetensors", "--ids", "one.npy", "--generate", 5], "logits of row 0: that of token 17 is NaN"), ([decoder, "--weights", "nan.safetensors", "--ids", "one.npy", "--generate", 5, "--beams", 2], "logits of row 0"),
                       ([plain_program, "--weights", "w.safetensors", "--ids", "pairs.npy", "--generate", 5, "--count", "two.npy"], "unknown option '--count'")]:
     np.save("six.npy", np.array([2, 6], np.int32))
@@ -296,7 +295,7 @@ out, _ = running.communicate(timeout=120)
 part = np.load("part.npy")[0].tolist()
 expect(running.returncode == 130 and out == b"" and tokens[:len(part)] == part[:len(tokens)] and len(part) > 1, f"Ctrl-C with a file: {running.returncode} {len(part)}")
 expect(b"\rdecoder: 1 of 100000 tokens" in shown, f"progress: {shown}")
-rest = lines(run(*base, "--ids", part[-1], "--generate", 3, "--state-in", "part", "--dim", "C=100005"))[0]
+rest = lines(run(*base, "--ids", part[-1], "--generate", 3, "--state-in", "part"))[0]
 expect(rest == oracle(logits_of, prompt + part, 3) if len(part) < 2000 else len(rest) == 3, "the state after Ctrl-C")
 
 # A process that ignores SIGINT is not ended by it.
