@@ -133,9 +133,9 @@ def layers(**changes):
 
 
 expect(layers().returncode == 0 and layers(old=w[0, :3]).returncode == 0, "f16 and f32 layers, another name")
-for value, text in ((None, "4:5: error: the weights have no 'layer.2.w' or 'old.2.w'"),
-                    (np.ones(4, np.float32), "4:5: error: the weights' 'layer.2.w' has shape [4], expected [3]"),
-                    (np.ones((3, 1), np.float32), "4:5: error: the weights' 'layer.2.w' has shape [3, 1], expected [3]"),
+for value, text in ((None, "4:23: error: the weights have no 'layer.2.w' or 'old.2.w'"),
+                    (np.ones(4, np.float32), "4:18: error: extent of 'w' (axis 0) is 3, the weights' 'layer.2.w' has 4"),
+                    (np.ones((3, 1), np.float32), "4:14: error: 'w' has 1 axis, the weights' 'layer.2.w' has 2"),
                     (np.ones(3, np.int8), "4:5: error: the weights' 'layer.2.w' is I8, expected 'f32'")):
     (folder / "out").unlink(missing_ok=True)
     done = layers(change=value)

@@ -13,7 +13,6 @@ from runs import expect, finish, run
 
 heedc, scratch = sys.argv[1:]
 HERE = pathlib.Path(__file__).parent
-ARCHITECTURES = HERE.parent.parent / "frontend" / "HuggingFace" / "architectures"
 os.chdir(scratch)
 
 
@@ -26,7 +25,7 @@ def check(architecture, rows):
     folder, arrays = HERE / "expected" / architecture / "default", np.load(HERE / "expected" / architecture / "default" / "expected.npz")
     weights.write(architecture, *(json.loads((folder / file).read_text()) for file in ("case.json", "config.json")))
     program = f"./{architecture}.program"
-    done = run(heedc, ARCHITECTURES / f"{architecture}.heed", "--model-dir", architecture, "-o", program)
+    done = run(heedc, architecture, "-o", program)
     expect(done.returncode == 0, done.stderr)
 
     def generate(which, count, *options):

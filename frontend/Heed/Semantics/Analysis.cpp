@@ -212,5 +212,5 @@ std::shared_ptr<Model> heed::analyse(const Program &program,
   if (decl->entries.empty())
     analyseOne(nullptr);
   ok = ok && checkSettings(*decl, options, usedSettings, diags);
-  return ok ? model : nullptr;
+  return ok && !diags.hasErrors() ? model : nullptr;
 }

@@ -86,14 +86,18 @@ private:
   bool executeDim(const ast::DimStmt &stmt, Frame &frame);
   bool executeLet(const ast::LetStmt &stmt, Frame &frame);
   bool executeIf(const ast::IfStmt &stmt, Frame &frame);
-  const WeightInfo *findWeight(const ast::ParamStmt &stmt,
-                               ArrayRef<std::string> names);
-  const WeightInfo *findWeight(const ast::ParamStmt &stmt,
-                               ArrayRef<std::string> names,
-                               ArrayRef<Size> indices);
+  using Weight = WeightIndex::value_type; ///< its name in the file, its shape
+  const Weight *findWeight(const ast::ParamStmt &stmt,
+                           ArrayRef<std::string> names);
+  void eachTurn(ArrayRef<std::string> names, ArrayRef<Size> indices,
+                size_t depth,
+                llvm::function_ref<void(ArrayRef<std::string>)> f);
+  std::vector<const Weight *> findWeights(const ast::ParamStmt &stmt,
+                                          ArrayRef<std::string> names,
+                                          ArrayRef<Size> indices, size_t rank);
   struct ParamAxis;
   bool parameterDims(const ast::ParamStmt &stmt, const EnvPtr &env,
-                     const WeightInfo *weight, StringRef weightName,
+                     ArrayRef<const Weight *> weights,
                      llvm::MutableArrayRef<ParamAxis> axes);
   bool bindParameter(const ast::ParamStmt &stmt, Frame &frame, Ty ty,
                      const std::vector<std::string> &names,
@@ -119,7 +123,6 @@ private:
   bool unrolledFor(const ast::ForStmt &stmt, int64_t lo, int64_t hi,
                    Frame &frame);
   bool surelyRuns(const RolledLoop &loop) const;
-  std::optional<int64_t> atLoopEnd(Size size, bool last);
 
   //===--- Scans.cpp ------------------------------------------------------===//
   bool executeScan(const ast::ScanStmt &stmt, Frame &frame);

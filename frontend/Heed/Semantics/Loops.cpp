@@ -364,12 +364,3 @@ bool Analysis::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
 bool Analysis::surelyRuns(const RolledLoop &loop) const {
   return sizes.nonNegative(loop.hi - loop.lo - 1);
 }
-
-/// The value of a size in the first or the last turn of the rolled loops.
-std::optional<int64_t> Analysis::atLoopEnd(Size size, bool last) {
-  // A range may mention the loops around it.
-  for (const RolledLoop &loop : llvm::reverse(loops))
-    if (sizes.mentions(size, loop.turn))
-      size = sizes.substitute(size, loop.turn, last ? loop.hi - 1 : loop.lo);
-  return size.constant();
-}

@@ -11,7 +11,7 @@ def old(config):
 
 CASES = {
     "default": case(),
-    "masked-lm": case(saved="DistilBertForMaskedLM", rewrite=old, config=dict(activation="mish", n_heads=5)),
+    "masked-lm": case(saved="DistilBertForMaskedLM", rewrite=old, config=dict(activation="mish", n_heads=5), inputs=dict(length=[23, 1])),
     "sinusoidal": case(config=dict(sinusoidal_pos_embds=True, activation="tanh")),
     "activation": dict(error="unknown activation 'gelo'", config=dict(activation="gelo")),
 }

@@ -14,7 +14,7 @@ kinds = dict(full="full_attention", local="sliding_attention")
 CASES = {
     "default": case(),
     "hub": case(saved="ModernBertForMaskedLM", rewrite=old),
-    "biases": case(config=dict(norm_bias=True, attention_bias=True, mlp_bias=True, norm_eps=0.05, hidden_activation="silu")),
+    "biases": case(config=dict(norm_bias=True, attention_bias=True, mlp_bias=True, norm_eps=0.05, hidden_activation="silu"), inputs=dict(length=[23, 1])),
     # Layers in any order, with bases of their own.
     "layers": case(config=dict(layer_types=[kinds[k] for k in ("local", "full", "full", "local")], local_attention=6, rope_parameters={
         "full_attention": {"rope_type": "default", "rope_theta": 300.0}, "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}})),

@@ -7,7 +7,7 @@ CASES = {
     "masked-lm": case(saved="RobertaForMaskedLM", options={"add_pooling_layer": False}),
     "relu": case(config=dict(hidden_act="relu", type_vocab_size=2, layer_norm_eps=0.05)),
     # Positions begin where the padding's id says.
-    "padding": case(config=dict(pad_token_id=4, max_position_embeddings=31)),
+    "padding": case(config=dict(pad_token_id=4, max_position_embeddings=31), inputs=dict(length=[23, 1])),
     "decoder": dict(error="decoder is not supported", config=dict(is_decoder=True)),
     "relative": dict(error="'relative_key' is not supported", config=dict(position_embedding_type="relative_key")),
 }

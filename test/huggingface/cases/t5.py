@@ -32,5 +32,5 @@ CASES = {
     "unscaled": case(config=dict(feed_forward_proj="gated-silu", tie_word_embeddings=False, num_layers=1), tensors=HEAD),
     "buckets": case(config=dict(relative_attention_num_buckets=10, relative_attention_max_distance=12, feed_forward_proj="gelu", num_layers=1),
                     inputs=dict(tokens=31, source=27)),
-    "activation": dict(error="unknown activation", config=dict(feed_forward_proj="gated-gelo", dense_act_fn="gated-gelo", is_gated_act=False)),
+    "activation": dict(error="unknown activation 'gated-gelo'", config=dict(feed_forward_proj="gated-gelo", dense_act_fn="gated-gelo", is_gated_act=False)),
 }

@@ -10,7 +10,8 @@ RULES = [(r"cls_token|position_embeddings", 0.0, 0.9)]
 
 def run(model, case, seed):
     size = model.config.image_size
-    pixels = weights.uniform(seed + "/pixels", (2, model.config.num_channels, size, size))
+    height, width = size if isinstance(size, (list, tuple)) else (size, size)
+    pixels = weights.uniform(seed + "/pixels", (2, model.config.num_channels, height, width))
     found = model(pixel_values=torch.tensor(pixels).to(model.dtype), output_hidden_states=True)
     if case["model"] == "ViTModel":
         results = {"hidden": found.last_hidden_state, "pooled": found.pooler_output}
@@ -37,6 +38,8 @@ CASES = {
     "bare": case(rewrite=bare),
     "classifier": case("ViTForImageClassification", config=dict(num_labels=7)),
     "masked": case(saved="ViTForMaskedImageModeling", options={"add_pooling_layer": False}, config=dict(patch_size=3, encoder_stride=3)),
+    # Sides of their own.
+    "oblong": case(config=dict(num_hidden_layers=1, image_size=[15, 12], patch_size=[3, 4])),
     "switches": case(config=dict(qkv_bias=False, hidden_act="gelu_new", layer_norm_eps=0.05, pooler_output_size=20, pooler_act="relu", num_channels=1)),
-    "activation": dict(error="unknown activation", config=dict(hidden_act="gelo")),
+    "activation": dict(error="unknown activation 'gelo'", config=dict(hidden_act="gelo")),
 }
