@@ -107,7 +107,8 @@ typedef struct heed_generation_options {
   const int32_t *cancel; /**< as in heed_call */
 } heed_generation_options;
 
-/** A model that generates. One thread at a time, the model's. */
+/** A model that generates. One thread at a time, the model's; the model and the
+ * state live longer. */
 typedef struct heed_generation heed_generation;
 
 /** Whether the entry can generate. */
