@@ -54,8 +54,6 @@ class Generation:
         self.entry = library.generating[0] if entry is None else entry
         if self.entry not in library.entries:
             raise KeyError(f"no entry '{self.entry}', expected one of {', '.join(library.entries)}")
-        if top_p <= 0:
-            raise ValueError(f"expected top_p above 0, found {top_p}")
         self.max_new, self.beams, self._model, self._library, self._keep = max_new, beams, model, library, []
         prompts, count, self._single = as_rows(ids, count)
         given = {"ids": prompts, **({} if count is None else {"count": count}), **inputs}
@@ -63,7 +61,7 @@ class Generation:
         self.rows = prompts.shape[0]
         self.state = state if state is not None or not library.states else self._new_state(model, given, tensors, prompts.shape[1])
         stops = np.ascontiguousarray([stop] if np.ndim(stop) == 0 else stop, np.int32)
-        sampling = abi.Sampling(temperature=temperature, topK=top_k, topP=top_p, minP=min_p, repetitionPenalty=repetition_penalty, seed=seed,
+        sampling = abi.Sampling(temperature=temperature, topK=top_k, topP=top_p or 1e-300, minP=min_p, repetitionPenalty=repetition_penalty, seed=seed,
                                 stop=stops.ctypes.data_as(C.POINTER(C.c_int32)), numStop=stops.size)
         options = abi.GenerationOptions(entry=self.entry.encode(), state=self.state.handle if self.state else None, maxNew=max_new,
                                         sampling=C.pointer(sampling), beams=beams, lengthPenalty=length_penalty)
