@@ -43,8 +43,9 @@ static void note(config *c, const char *key) {
            length ? ", " : "", key);
 }
 
-/* null, false, 0, 1 and [] mean that nothing is changed. */
+/* null, false, [] and, but for tokens, 0 and 1 mean that nothing is changed. */
 static bool readNotApplied(config *c, const char *key) {
+  bool isToken = strstr(key, "token_id") != NULL;
   char first = heed_json_peek(c->json);
   bool changes = first == 't' || first == '{' || first == '"';
   if (first == '[') {
@@ -57,7 +58,7 @@ static bool readNotApplied(config *c, const char *key) {
     double value;
     if (!heed_json_number(c->json, &value))
       return false;
-    if (value != 0 && value != 1)
+    if (isToken || (value != 0 && value != 1))
       note(c, key);
     return true;
   }

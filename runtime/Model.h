@@ -300,7 +300,7 @@ void heed_close_threads(heed_threads *threads);
 /** One handle or state on the weights less. */
 void heed_release_shared(heed_shared *shared);
 
-/* ---- State.c, StateFile.c ---- */
+/* ---- State.c, StateFile.c, Permute.c ---- */
 
 heed_status heed_open_state(heed_model *model, const heed_dim *dims,
                             size_t numDims, heed_state **state);

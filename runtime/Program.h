@@ -70,7 +70,8 @@ bool heed_program_failed(const heed_model *model, heed_status status,
 /* ---- ProgramState.c ---- */
 
 /** Opens a state, if the model has any: dims as the command line or the inputs
- * of the calls say; if one dim is left, it is `capacity` (0: it is missing).
+ * of the calls, parameters or the state's file say; if one is left, it is
+ * `capacity` (0: it is missing).
  * Zeros or what its file holds. */
 bool heed_program_state_open(heed_model *model, const heed_model_desc *desc,
                              const heed_arguments *arguments,

@@ -278,7 +278,8 @@ static bool openGeneration(run *r, heed_io_error *error) {
   heed_sampling sampling = {.size = sizeof sampling,
                             .temperature = g->temperature,
                             .topK = g->topK,
-                            .topP = g->topP,
+                            /* 0 is the most probable one, not all. */
+                            .topP = g->topP == 0 ? 1e-300 : g->topP,
                             .minP = g->minP,
                             .repetitionPenalty = g->repetitionPenalty,
                             .seed = g->seed,

@@ -46,6 +46,28 @@ static bool ofInputs(const heed_signature *entry, const heed_buffer *inputs,
   return false;
 }
 
+/* Or the state's file, which is read for good later: then it is said what is
+ * wrong with it. */
+static bool ofFile(const char *path, const char *state, int32_t axis,
+                   int64_t *extent) {
+  heed_bytes bytes = {0};
+  heed_safetensors content;
+  heed_io_error error;
+  if (!path || !heed_bytes_map(path, &bytes, &error))
+    return false;
+  bool good =
+      heed_safetensors_parse(bytes.data, bytes.size, path, &content, &error);
+  const heed_safetensor *tensor =
+      good ? heed_safetensors_find(&content, state) : NULL;
+  bool found = tensor && axis < tensor->array.rank;
+  if (found)
+    *extent = tensor->array.shape[axis];
+  if (good)
+    heed_safetensors_release(&content);
+  heed_bytes_release(&bytes);
+  return found;
+}
+
 static bool contains(const heed_dim *dims, size_t numDims, const char *name) {
   for (size_t k = 0; k < numDims; ++k)
     if (!strcmp(dims[k].name, name))
@@ -71,7 +93,8 @@ static bool collect(const heed_model *model, const heed_arguments *a,
       bool known = given(a, name, &dim.extent);
       for (size_t c = 0; c < numCalls && !known; ++c)
         known = ofInputs(calls[c].entry, calls[c].inputs, name, &dim.extent);
-      known = known || heed_params_extent(model->shared, name, &dim.extent);
+      known = known || heed_params_extent(model->shared, name, &dim.extent) ||
+              ofFile(a->stateIn, info->name, axis, &dim.extent);
       if (!known && (!capacity || open))
         return heed_io_fail(error, "the state '%s' needs dim '%s' (--dim %s=N)",
                             info->name, name, name);

@@ -38,7 +38,7 @@ static const heed_dim *findDim(const heed_dim *dims, size_t numDims,
   return NULL;
 }
 
-static bool namesDim(const heed_model_desc *desc, const char *name) {
+bool heed_states_have_dim(const heed_model_desc *desc, const char *name) {
   for (int32_t k = 0; k < desc->numStates; ++k)
     for (int32_t axis = 0; axis < desc->states[k]->rank; ++axis)
       if (desc->states[k]->sizes[axis] < 0 &&
@@ -52,7 +52,7 @@ static heed_status checkDims(heed_model *model, const heed_dim *dims,
   for (size_t k = 0; k < numDims; ++k) {
     if (!dims || !dims[k].name)
       return heed_fail(model, HEED_ERROR_ARGUMENT, "dim %zu has no name", k);
-    if (!namesDim(model->shared->desc, dims[k].name))
+    if (!heed_states_have_dim(model->shared->desc, dims[k].name))
       return heed_fail(model, HEED_ERROR_ARGUMENT,
                        "no state of the model has a dim '%s'", dims[k].name);
     if (findDim(dims, k, dims[k].name))
@@ -144,6 +144,7 @@ void heed_close_state(heed_state *state) {
     heed_heap_give(heap, tensor->spare, (size_t)tensor->bytes);
   }
   heed_mark_close(&state->mark);
+  free(state->moves.list);
   heed_release_shared(state->shared);
   free(state);
 }
@@ -317,74 +318,4 @@ heed_status heed_set_state(heed_state *state, const char *name,
   heed_status status = heed_state_begin(state);
   return status ? status
                 : heed_state_end(state, transfer(state, name, NULL, buffer));
-}
-
-/* ---- permutations ---- */
-
-/* Position k of the axis becomes what position from[k] was; `spare` is made the
- * tensor's memory. */
-static void permuteAxis(heed_state_tensor *tensor, int32_t rank, int32_t axis,
-                        size_t elementSize, const int64_t *from) {
-  int64_t outer = 1, inner = (int64_t)elementSize;
-  for (int32_t d = 0; d < axis; ++d)
-    outer *= tensor->shape[d];
-  for (int32_t d = axis + 1; d < rank; ++d)
-    inner *= tensor->shape[d];
-  int64_t extent = tensor->shape[axis];
-  for (int64_t o = 0; o < outer; ++o)
-    for (int64_t k = 0; k < extent; ++k)
-      memcpy((char *)tensor->spare + (o * extent + k) * inner,
-             (char *)tensor->data + (o * extent + from[k]) * inner,
-             (size_t)inner);
-  void *before = tensor->data;
-  tensor->data = tensor->spare;
-  tensor->spare = before;
-}
-
-static heed_status permute(heed_state *state, const char *dim,
-                           const int64_t *from, size_t numFrom) {
-  const heed_model_desc *desc = state->shared->desc;
-  if (!dim || !namesDim(desc, dim))
-    return heed_state_fail(state, HEED_ERROR_ARGUMENT,
-                           "no state of the model has a dim '%s'",
-                           dim ? dim : "");
-  /* All is checked, and all memory is there, before anything changes. */
-  for (int32_t k = 0; k < desc->numStates; ++k)
-    for (int32_t axis = 0; axis < desc->states[k]->rank; ++axis) {
-      int64_t extent = state->tensors[k].shape[axis];
-      if (desc->states[k]->sizes[axis] >= 0 ||
-          strcmp(desc->states[k]->extents[axis], dim) != 0)
-        continue;
-      if (extent != (int64_t)numFrom || (numFrom && !from))
-        return heed_state_fail(state, HEED_ERROR_SHAPE,
-                               "expected %" PRId64
-                               " positions of dim '%s', found %zu",
-                               extent, dim, from ? numFrom : 0);
-      for (size_t p = 0; p < numFrom; ++p)
-        if (from[p] < 0 || from[p] >= extent)
-          return heed_state_fail(
-              state, HEED_ERROR_RANGE,
-              "position %zu is to become %" PRId64
-              " of dim '%s', expected 0 <= position < %" PRId64,
-              p, from[p], dim, extent);
-      if (!heed_state_spare(state, k))
-        return heed_state_fail(state, HEED_ERROR_MEMORY,
-                               "no memory to permute the state '%s', %" PRId64
-                               " bytes",
-                               desc->states[k]->name, state->tensors[k].bytes);
-    }
-  for (int32_t k = 0; k < desc->numStates; ++k)
-    for (int32_t axis = 0; axis < desc->states[k]->rank; ++axis)
-      if (desc->states[k]->sizes[axis] < 0 &&
-          !strcmp(desc->states[k]->extents[axis], dim))
-        permuteAxis(&state->tensors[k], desc->states[k]->rank, axis,
-                    heed_type_size(desc->states[k]->type), from);
-  return HEED_OK;
-}
-
-heed_status heed_permute_state(heed_state *state, const char *dim,
-                               const int64_t *from, size_t numFrom) {
-  heed_status status = heed_state_begin(state);
-  return status ? status
-                : heed_state_end(state, permute(state, dim, from, numFrom));
 }

@@ -107,7 +107,8 @@ typedef struct heed_generation_options {
   const int32_t *cancel; /**< as in heed_call */
 } heed_generation_options;
 
-/** A model that generates. One thread at a time, the model's. */
+/** A model that generates. One thread at a time, the model's; the model and the
+ * state live longer. */
 typedef struct heed_generation heed_generation;
 
 /** Whether the entry can generate. */
@@ -118,8 +119,7 @@ HEED_API int32_t heed_can_generate(const heed_signature *entry);
  * token), `count` their lengths (copied; null data: all of N), the others stay
  * the same for all steps and are borrowed until heed_generation_close(). A row
  * whose count is 0 has stopped from the beginning. All memory is taken here and
- * in the first two steps (of beams, the state's second copy when they first
- * change places). On failure *generation is null (no memory) or good
+ * in the first steps. On failure *generation is null (no memory) or good
  * for heed_generation_last_error() and heed_generation_close(). Returns
  * HEED_OK, HEED_ERROR_ARGUMENT, _VERSION, _SHAPE, _TYPE, _RANGE, _MEMORY, and
  * what heed_output_shapes_in() does. */

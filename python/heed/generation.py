@@ -54,16 +54,14 @@ class Generation:
         self.entry = library.generating[0] if entry is None else entry
         if self.entry not in library.entries:
             raise KeyError(f"no entry '{self.entry}', expected one of {', '.join(library.entries)}")
-        if top_p <= 0:
-            raise ValueError(f"expected top_p above 0, found {top_p}")
-        self.max_new, self.beams, self._library, self._keep = max_new, beams, library, []
+        self.max_new, self.beams, self._model, self._library, self._keep = max_new, beams, model, library, []
         prompts, count, self._single = as_rows(ids, count)
         given = {"ids": prompts, **({} if count is None else {"count": count}), **inputs}
         tensors = self._fill_inputs(given)
         self.rows = prompts.shape[0]
         self.state = state if state is not None or not library.states else self._new_state(model, given, tensors, prompts.shape[1])
         stops = np.ascontiguousarray([stop] if np.ndim(stop) == 0 else stop, np.int32)
-        sampling = abi.Sampling(temperature=temperature, topK=top_k, topP=top_p, minP=min_p, repetitionPenalty=repetition_penalty, seed=seed,
+        sampling = abi.Sampling(temperature=temperature, topK=top_k, topP=top_p or 1e-300, minP=min_p, repetitionPenalty=repetition_penalty, seed=seed,
                                 stop=stops.ctypes.data_as(C.POINTER(C.c_int32)), numStop=stops.size)
         options = abi.GenerationOptions(entry=self.entry.encode(), state=self.state.handle if self.state else None, maxNew=max_new,
                                         sampling=C.pointer(sampling), beams=beams, lengthPenalty=length_penalty)
@@ -122,7 +120,7 @@ class Generation:
         return model.state(**dims)
 
     def _open(self, handles, options, count):
-        c, self._handle, handle = self._library.c, C.c_void_p(), handles.take()
+        c, self._handle, self._opened, handle = self._library.c, C.c_void_p(), handles, handles.take()
         status = c.heed_generation_open(handle, C.byref(options), self._inputs, count, C.byref(self._handle))
         self._finalizer = weakref.finalize(self, Generation._close, c, self._handle, handles, handle, self._keep)
         self._running, self._steps = C.c_int64(1), 0
@@ -146,6 +144,8 @@ class Generation:
         """One step: a token for each row."""
         if not self._running.value:
             raise StopIteration
+        if self._model._handles() is not self._opened:
+            raise RunError("the generation belongs to the process that this one is a fork of", "fork")
         tokens = np.full(self.rows, -1, np.int32)
         target = tokens.ctypes.data_as(C.POINTER(C.c_int32)) if self.beams == 1 else None
         self._check(self._library.c.heed_generation_step(self._handle, target, C.byref(self._running)))

@@ -1,4 +1,5 @@
-"""docs/c-api.md: its table names every function of heed.h and generate.h, and its program compiles without warnings and runs.
+"""docs/c-api.md: its table names every function of heed.h and generate.h, its program compiles without warnings and runs, that of generation
+compiles.
 
 RUN: rm -rf %t && mkdir -p %t && %python %s %heed_src %heed_bin/../lib/libheed_runtime.a %cc %t
 The program is linked without the sanitizer that the runtime would want.
@@ -24,6 +25,11 @@ expect(len(functions) > 15 and functions == table, f"the headers and the table d
 program = os.path.join(folder, "example.c")
 with open(program, "w") as file:
     file.write(re.search(r"```c\n(.*?)```", text, re.S).group(1))
+generation = os.path.join(folder, "generation.c")
+with open(generation, "w") as file:
+    file.write(re.search(r"```c\n(#include \"generate.h\".*?)```", text, re.S).group(1))
+done = run(compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{source}/runtime", "-c", generation, "-o", os.path.join(folder, "generation.o"))
+expect(done.returncode == 0, done.stderr)
 halide = glob.glob(os.path.join(source, ".venv/lib/python3*/site-packages/halide/include"))[0]
 example = os.path.join(folder, "example")
 done = run(compiler, "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", f"-I{source}", f"-I{source}/runtime",

@@ -103,13 +103,11 @@ for options, named in [(["--temperature", 1.2], {"temperature": 1.2}), (["--temp
     expect(lines(run(*base, "--ids", "one.npy", "--generate", 15, *options)) == rows[:1], f"{options}, a row alone")
 
 # A state that goes on: what two runs make is what one makes.
-options = ["--temperature", "0.8", "--repetition-penalty", "1.2", "--seed", "5", "--dim", "C=64"]
-for extra in ([], options):
-    extra = extra or ["--dim", "C=64"]
+for extra in (["--dim", "C=64"], ["--temperature", "0.8", "--repetition-penalty", "1.2", "--seed", "5", "--dim", "C=64"]):
     whole = lines(run(*base, "--ids", "one.npy", "--generate", 30, *extra))[0]
     part = lines(run(*base, "--ids", "one.npy", "--generate", 11, "--state-out", "s", *extra))[0]
     np.save("past.npy", np.array([prompt + part[:-1]], np.int32))
-    rest = lines(run(*base, "--ids", part[-1], "--past", "past.npy", "--generate", 19, "--state-in", "s", *extra))[0]
+    rest = lines(run(*base, "--ids", part[-1], "--past", "past.npy", "--generate", 19, "--state-in", "s", *extra[:-2]))[0]
     expect(part + rest == whole, f"a state that goes on, {extra}: {part} {rest}, {whole}")
 
 # Beam search on few tokens: as many beams as there are continuations find what an exhaustive search finds; few find what NumPy's few do.
@@ -157,14 +155,16 @@ plain = oracle(logits_of, prompt, 20)
 expect(lines(run(*bag)) == [plain], "a folder")
 settings(eos_token_id=plain[7], temperature=0.5, top_k=3)
 expect(lines(run(*bag)) == [oracle(logits_of, prompt, 20, stop=(plain[7],))], "eos_token_id, no draws without do_sample")
-settings(eos_token_id=[plain[9], plain[4]], pad_token_id=None, max_length=20, no_repeat_ngram_size=3, min_length=0, suppress_tokens=[1, 2], bad_words_ids=None)
+settings(eos_token_id=[plain[9], plain[4]], pad_token_id=None, max_length=20, no_repeat_ngram_size=3, min_length=0, suppress_tokens=[1, 2], bad_words_ids=None, begin_suppress_tokens=[],
+         forced_bos_token_id=0, typical_p=1.0)
 done = run(*bag)
 expect([[int(t) for t in done.stdout.split()]] == [oracle(logits_of, prompt, 20, stop=(plain[9], plain[4]))], "eos_token_ids")
-expect(done.stderr.startswith("decoder: note: settings of the checkpoint that are not applied: 'no_repeat_ngram_size', 'suppress_tokens'\n"), f"not applied: {done.stderr}")
+expect(done.stderr.startswith("decoder: note: settings of the checkpoint that are not applied: 'no_repeat_ngram_size', 'suppress_tokens', 'forced_bos_token_id'\n"), f"not applied: {done.stderr}")
 expect(lines(run(*bag, "--stop", 60)) == [oracle(logits_of, prompt, 20, stop=(60,))], "--stop instead of eos_token_id")
 settings(do_sample=True, temperature=0.7, top_p=0.8, top_k=None, repetition_penalty=1.1, seed=4)
 expect(lines(run(*bag, "--seed", 9)) == [oracle(logits_of, prompt, 20, temperature=0.7, top_p=0.8, penalty=1.1, top_k=50, seed=9)], "do_sample")
 expect(lines(run(*bag, "--top-k", 4, "--temperature=1.5")) == [oracle(logits_of, prompt, 20, temperature=1.5, top_p=0.8, penalty=1.1, top_k=4)], "options before settings")
+expect(lines(run(*bag, "--top-p", 0)) == [oracle(logits_of, prompt, 20, penalty=1.1)], "--top-p 0")
 expect(lines(run(*bag, "--temperature", 0)) == [oracle(logits_of, prompt, 20, penalty=1.1)], "no draws")
 settings(num_beams=3, length_penalty=0.3, eos_token_id=plain[5])
 expect(lines(run(*bag)) == [beam_search(logits_of, prompt, 3, 20, (plain[5],), 0.3)[0]], "num_beams")
@@ -251,7 +251,8 @@ for command, text in [([*base, "--generate", 5], "input 'ids' is missing"), ([*b
                       ([*base, "--ids", "one.npy", "--generate", 5, "--count", "two.npy"], "'count' has 2 rows, 'ids' 1"), ([*base, "--ids", "pairs.npy", "--generate", 5, "--count", "six.npy"], "count[1] = 6: expected 0 to 3"),
                       ([*base, "--ids", "one.npy", "--generate", 5, "--prompt", "1"], "option '--prompt' goes with a model"), ([*base, "--ids", "none.npy", "--generate", 5], "none.npy"),
                       ([*base, "--ids", "one.npy", "--generate", 5, "--dim", "C=7"], "is out of range for kc"), ([*base, "--ids", "one.npy", "--generate", 5, "--output", "/nowhere/x"], "/nowhere/x: cannot be written"),
-                      ([*base, "--ids", "pairs.npy", "--generate", 5, "--past", "one.npy"], "'past' has 1 rows, 'ids' 2"), ([*base, "--ids", "one.npy", "--generate", 5, "--dim", "X=7"], "no state has a dim 'X'"),
+                      ([*base, "--ids", "one.npy", "--generate", 60, "--state-in", "s"], "is out of range for kc"), ([*base, "--ids", "one.npy", "--generate", 5, "--state-in", "one.npy"], "one.npy"),
+                      ([*base, "--ids", "one.npy", "--generate", 5, "--state-in", "s", "--dim", "C=63"], "expected shape"), ([*base, "--ids", "pairs.npy", "--generate", 5, "--past", "one.npy"], "'past' has 1 rows, 'ids' 2"), ([*base, "--ids", "one.npy", "--generate", 5, "--dim", "X=7"], "no state has a dim 'X'"),
                       ([decoder, "--weights", "nan.safetensors", "--ids", "one.npy", "--generate", 5], "logits of row 0: that of token 17 is NaN"), ([decoder, "--weights", "nan.safetensors", "--ids", "one.npy", "--generate", 5, "--beams", 2], "logits of row 0"),
                       ([plain_program, "--weights", "w.safetensors", "--ids", "pairs.npy", "--generate", 5, "--count", "two.npy"], "unknown option '--count'")]:
     np.save("six.npy", np.array([2, 6], np.int32))
@@ -296,7 +297,7 @@ out, _ = running.communicate(timeout=120)
 part = np.load("part.npy")[0].tolist()
 expect(running.returncode == 130 and out == b"" and tokens[:len(part)] == part[:len(tokens)] and len(part) > 1, f"Ctrl-C with a file: {running.returncode} {len(part)}")
 expect(b"\rdecoder: 1 of 100000 tokens" in shown, f"progress: {shown}")
-rest = lines(run(*base, "--ids", part[-1], "--generate", 3, "--state-in", "part", "--dim", "C=100005"))[0]
+rest = lines(run(*base, "--ids", part[-1], "--generate", 3, "--state-in", "part"))[0]
 expect(rest == oracle(logits_of, prompt + part, 3) if len(part) < 2000 else len(rest) == 3, "the state after Ctrl-C")
 
 # A process that ignores SIGINT is not ended by it.

@@ -38,9 +38,19 @@ static const heed_tensor_info idsInfo = {.size = sizeof idsInfo,
                                           .rank = 1,
                                           .extents = rowsAlone,
                                           .sizes = unknown};
+/* Only for permutations: the dim twice, and axes around. */
+static const char *const crossed[] = {"2", "B", "3", "B", "1300"};
+static const int64_t crossedSizes[] = {2, -1, 3, -1, 1300};
+static const heed_tensor_info crossedInfo = {.size = sizeof crossedInfo,
+                                             .name = "crossed",
+                                             .type = HEED_I16,
+                                             .rank = 5,
+                                             .extents = crossed,
+                                             .sizes = crossedSizes};
 static const heed_tensor_info *const inputs[] = {&idsInfo, &countInfo},
                                      *const outputs[] = {&logitsInfo},
-                                     *const states[] = {&hashInfo};
+                                     *const states[] = {&hashInfo,
+                                                        &crossedInfo};
 
 static int32_t shapes(heed_model *model, const heed_argument *in,
                       heed_argument *out) {
@@ -89,7 +99,7 @@ static const heed_model_desc hashing = {.abiVersion = HEED_ABI_VERSION,
                                         .name = "hashing",
                                         .cpuFeatures = "",
                                         .entries = entries,
-                                        .numStates = 1,
+                                        .numStates = 2,
                                         .states = states};
 
 /* ---- prompts and what must follow them ---- */
@@ -267,6 +277,61 @@ static void checkThreads(heed_model *model) {
   heed_close(other);
 }
 
+/* ---- permutations ---- */
+
+/* All maps of four positions, and drawn ones of many. */
+static void checkMap(heed_model *model, int64_t rows, const int64_t *from) {
+  heed_state *state;
+  heed_dim dim = {"B", rows};
+  size_t count = (size_t)(2 * rows * 3 * rows * 1300);
+  int32_t *hash = malloc((size_t)rows * sizeof *hash);
+  int16_t *before = malloc(count * sizeof *before),
+          *after = malloc(count * sizeof *after);
+  heed_buffer hashes = HEED_BUFFER(hash, HEED_I32, 1, rows);
+  heed_buffer all = HEED_BUFFER(before, HEED_I16, 5, 2, rows, 3, rows, 1300);
+  for (int64_t b = 0; b < rows; ++b)
+    hash[b] = (int32_t)(b + 100);
+  for (size_t k = 0; k < count; ++k)
+    before[k] = (int16_t)(mix(3, (uint32_t)k) >> 16);
+  CHECK(heed_state_open(model, &dim, 1, &state) == HEED_OK);
+  CHECK(heed_state_set(state, "hash", &hashes) == HEED_OK &&
+        heed_state_set(state, "crossed", &all) == HEED_OK);
+  CHECK(heed_state_permute(state, "B", from, (size_t)rows) == HEED_OK);
+  all.data = after;
+  CHECK(heed_state_get(state, "hash", &hashes) == HEED_OK &&
+        heed_state_get(state, "crossed", &all) == HEED_OK);
+  for (int64_t b = 0; b < rows; ++b)
+    CHECK(hash[b] == from[b] + 100);
+  for (int64_t o = 0, k = 0; o < 2; ++o)
+    for (int64_t b = 0; b < rows; ++b)
+      for (int64_t m = 0; m < 3; ++m)
+        for (int64_t c = 0; c < rows; ++c)
+          for (int64_t e = 0; e < 1300; ++e, ++k)
+            CHECK(after[k] ==
+                  before[(((o * rows + from[b]) * 3 + m) * rows + from[c]) *
+                             1300 +
+                         e]);
+  heed_state_close(state);
+  free(hash);
+  free(before);
+  free(after);
+}
+
+static void checkPermutations(heed_model *model) {
+  int64_t from[12];
+  for (int map = 0; map < 256; ++map) {
+    for (int k = 0; k < 4; ++k)
+      from[k] = map >> 2 * k & 3;
+    checkMap(model, 4, from);
+  }
+  for (int map = 0; map < 40; ++map) {
+    for (int k = 0; k < 12; ++k)
+      from[k] = mix((uint32_t)map, (uint32_t)k) % 12;
+    checkMap(model, 12, from);
+  }
+  checkMap(model, 0, from);
+}
+
 /* ---- what is refused ---- */
 
 static void checkRefused(heed_model *model) {
@@ -328,6 +393,7 @@ int main(void) {
   checkPoison(model);
   checkBeams(model);
   checkThreads(model);
+  checkPermutations(model);
   checkRefused(model);
   heed_close(model);
   printf("every step was right\n");
