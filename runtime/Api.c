@@ -1,6 +1,6 @@
-/* The functions of heed.h: each finds the runtime of its model or handle and
- * calls it. A program has these once, however many libraries with runtimes of
- * their own it holds. */
+/* The functions of heed.h and generate.h: each finds the runtime of its model
+ * or handle and calls it. A program has these once, however many libraries with
+ * runtimes of their own it holds. */
 #include "runtime/host.h"
 
 #include <stdbool.h>
@@ -31,6 +31,12 @@ static const heed_runtime *runtimeOfModel(const heed_model_desc *desc) {
 static bool knowsStates(const heed_runtime *runtime) {
   return runtime->size >=
          offsetof(heed_runtime, stateError) + sizeof runtime->stateError;
+}
+
+/* Or generate: no sampler or generation is theirs. */
+static bool knowsGeneration(const heed_runtime *runtime) {
+  return runtime->size >= offsetof(heed_runtime, generationError) +
+                              sizeof runtime->generationError;
 }
 
 /* ---- handles ---- */
@@ -226,6 +232,118 @@ const heed_tensor_info *heed_state_info(const heed_model_desc *desc,
   return state < heed_num_states(desc) ? desc->states[state] : NULL;
 }
 
+/* ---- generation ---- */
+
+heed_status heed_sampler_open(const heed_model_desc *desc,
+                              const heed_sampling *sampling, int64_t rows,
+                              int64_t vocabulary, heed_sampler **sampler) {
+  if (!sampler)
+    return HEED_ERROR_ARGUMENT;
+  *sampler = NULL;
+  const heed_runtime *runtime = runtimeOfModel(desc);
+  if (!runtime)
+    return HEED_ERROR_ARGUMENT;
+  return knowsGeneration(runtime)
+             ? runtime->samplerOpen(sampling, rows, vocabulary, sampler)
+             : HEED_ERROR_VERSION;
+}
+
+void heed_sampler_close(heed_sampler *sampler) {
+  const heed_runtime *runtime = runtimeOf(sampler);
+  if (runtime)
+    runtime->samplerClose(sampler);
+}
+
+heed_status heed_sampler_begin(heed_sampler *sampler, int64_t row,
+                               uint64_t id) {
+  const heed_runtime *runtime = runtimeOf(sampler);
+  return runtime ? runtime->samplerBegin(sampler, row, id)
+                 : HEED_ERROR_ARGUMENT;
+}
+
+heed_status heed_sampler_see(heed_sampler *sampler, int64_t row,
+                             const int32_t *ids, size_t count) {
+  const heed_runtime *runtime = runtimeOf(sampler);
+  return runtime && (ids || !count)
+             ? runtime->samplerSee(sampler, row, ids, count)
+             : HEED_ERROR_ARGUMENT;
+}
+
+heed_status heed_sampler_stop(heed_sampler *sampler, int64_t row) {
+  const heed_runtime *runtime = runtimeOf(sampler);
+  return runtime ? runtime->samplerStop(sampler, row) : HEED_ERROR_ARGUMENT;
+}
+
+int32_t heed_sampler_stopped(const heed_sampler *sampler, int64_t row) {
+  const heed_runtime *runtime = runtimeOf(sampler);
+  return !runtime || runtime->samplerStopped(sampler, row);
+}
+
+int64_t heed_sampler_running(const heed_sampler *sampler) {
+  const heed_runtime *runtime = runtimeOf(sampler);
+  return runtime ? runtime->samplerRunning(sampler) : 0;
+}
+
+heed_status heed_sampler_choose(heed_sampler *sampler,
+                                const heed_buffer *logits, int32_t *ids) {
+  const heed_runtime *runtime = runtimeOf(sampler);
+  return runtime ? runtime->samplerChoose(sampler, logits, ids)
+                 : HEED_ERROR_ARGUMENT;
+}
+
+const char *heed_sampler_last_error(const heed_sampler *sampler) {
+  const heed_runtime *runtime = runtimeOf(sampler);
+  return runtime ? runtime->samplerError(sampler) : "";
+}
+
+heed_status heed_generation_open(heed_model *model,
+                                 const heed_generation_options *options,
+                                 const heed_buffer *inputs, size_t numInputs,
+                                 heed_generation **generation) {
+  if (!generation)
+    return HEED_ERROR_ARGUMENT;
+  *generation = NULL;
+  const heed_runtime *runtime = runtimeOf(model);
+  if (!runtime)
+    return HEED_ERROR_ARGUMENT;
+  return knowsGeneration(runtime)
+             ? runtime->generationOpen(model, options, inputs, numInputs,
+                                       generation)
+             : HEED_ERROR_VERSION;
+}
+
+void heed_generation_close(heed_generation *generation) {
+  const heed_runtime *runtime = runtimeOf(generation);
+  if (runtime)
+    runtime->generationClose(generation);
+}
+
+heed_status heed_generation_step(heed_generation *generation, int32_t *ids,
+                                 int64_t *running) {
+  const heed_runtime *runtime = runtimeOf(generation);
+  return runtime ? runtime->generationStep(generation, ids, running)
+                 : HEED_ERROR_ARGUMENT;
+}
+
+heed_status heed_generate(heed_generation *generation, heed_on_tokens onTokens,
+                          void *user) {
+  const heed_runtime *runtime = runtimeOf(generation);
+  return runtime ? runtime->generationRun(generation, onTokens, user)
+                 : HEED_ERROR_ARGUMENT;
+}
+
+heed_status heed_generation_tokens(heed_generation *generation, int64_t width,
+                                   int32_t *tokens, double *scores) {
+  const heed_runtime *runtime = runtimeOf(generation);
+  return runtime ? runtime->generationTokens(generation, width, tokens, scores)
+                 : HEED_ERROR_ARGUMENT;
+}
+
+const char *heed_generation_last_error(const heed_generation *generation) {
+  const heed_runtime *runtime = runtimeOf(generation);
+  return runtime ? runtime->generationError(generation) : "";
+}
+
 /* ---- threads ---- */
 
 heed_threads *heed_threads_open(const heed_model_desc *desc, int32_t threads,
@@ -277,20 +395,4 @@ const heed_param_info *heed_param(const heed_model_desc *desc, size_t param) {
 const char *heed_target_name(const heed_model_desc *desc, size_t target) {
   const heed_runtime *runtime = runtimeOfModel(desc);
   return runtime ? runtime->targetName(desc, target) : NULL;
-}
-
-static int32_t find(const heed_tensor_info *const *tensors, int32_t count,
-                    const char *name) {
-  for (int32_t k = 0; name && k < count; ++k)
-    if (!strcmp(tensors[k]->name, name))
-      return k;
-  return -1;
-}
-
-int32_t heed_find_input(const heed_signature *signature, const char *name) {
-  return signature ? find(signature->inputs, signature->numInputs, name) : -1;
-}
-
-int32_t heed_find_output(const heed_signature *signature, const char *name) {
-  return signature ? find(signature->outputs, signature->numOutputs, name) : -1;
 }

@@ -53,18 +53,41 @@ static bool parseCount(const char *text, const char *what, int64_t most,
   return true;
 }
 
-static bool setInput(heed_arguments *a, int input, const char *value,
-                     heed_io_error *error) {
-  if (a->inputs[input])
-    return heed_io_fail(error, "input '%s' is given twice",
-                        a->entry->inputs[input]->name);
-  a->inputs[input] = value;
+/* Where the value of an input goes: to the entry's, to that of the one that is
+ * run before it, or to both; ids and count mean the first one's. */
+static bool setInput(heed_arguments *a, const char *name, size_t length,
+                     const char *value, heed_io_error *error) {
+  int before = a->encoder ? findInput(a->encoder, name, length) : -1;
+  int input = findInput(a->entry, name, length);
+  if (before >= 0 && input >= 0 &&
+      (!strcmp(a->entry->inputs[input]->name, "ids") ||
+       !strcmp(a->entry->inputs[input]->name, "count")))
+    input = -1;
+  if ((before >= 0 && a->encoderInputs[before]) ||
+      (input >= 0 && a->inputs[input]))
+    return heed_io_fail(error, "input '%.*s' is given twice", (int)length,
+                        name);
+  if (before >= 0)
+    a->encoderInputs[before] = value;
+  if (input >= 0)
+    a->inputs[input] = value;
   return true;
+}
+
+static bool isInput(const heed_arguments *a, const char *name, size_t length) {
+  return findInput(a->entry, name, length) >= 0 ||
+         (a->encoder && findInput(a->encoder, name, length) >= 0);
 }
 
 static bool setOutput(heed_arguments *a, const char *value,
                       heed_io_error *error) {
   const heed_signature *entry = a->entry;
+  if (a->generate.wanted) { /* the tokens */
+    if (a->generate.output || !*value)
+      return heed_io_fail(error, "option '--output': expected one file's name");
+    a->generate.output = value;
+    return true;
+  }
   const char *equals = strchr(value, '=');
   int output = equals ? findOutput(entry, value, (size_t)(equals - value)) : -1;
   const char *path = output >= 0 ? equals + 1 : value;
@@ -99,14 +122,13 @@ static bool takeValue(option *o, int argc, char **argv, int *k,
 
 static bool parseInput(heed_arguments *a, option *o, heed_io_error *error) {
   const char *equals = strchr(o->value, '=');
-  int input =
-      equals ? findInput(a->entry, o->value, (size_t)(equals - o->value)) : -1;
-  if (input < 0)
+  size_t length = equals ? (size_t)(equals - o->value) : 0;
+  if (!equals || !isInput(a, o->value, length))
     return heed_io_fail(error,
                         "option '--input': expected NAME=VALUE with an input's "
                         "name, found '%s'",
                         o->value);
-  return setInput(a, input, equals + 1, error);
+  return setInput(a, o->value, length, equals + 1, error);
 }
 
 static bool parseBench(heed_arguments *a, option *o, int argc, char **argv,
@@ -152,15 +174,17 @@ static bool parseOption(heed_arguments *a, option *o, int argc, char **argv,
        threads = isOption(o, "threads"), named = isOption(o, "input"),
        entry = isOption(o, "entry"), dim = isOption(o, "dim"),
        in = isOption(o, "state-in"), out = isOption(o, "state-out");
-  int input = findInput(a->entry, o->name, o->length);
+  bool generate = a->generate.wanted && heed_generate_knows(o->name, o->length);
   if (!weights && !output && !threads && !named && !entry && !dim && !in &&
-      !out && input < 0)
+      !out && !generate && !isInput(a, o->name, o->length))
     return heed_io_fail(error, "unknown option '--%.*s' (see --help)",
                         (int)o->length, o->name);
   if (!takeValue(o, argc, argv, k, error))
     return false;
   if (weights)
     a->weights[a->numWeights++] = o->value;
+  else if (generate)
+    return heed_generate_set(&a->generate, o->name, o->length, o->value, error);
   else if (output)
     return setOutput(a, o->value, error);
   else if (named)
@@ -177,12 +201,45 @@ static bool parseOption(heed_arguments *a, option *o, int argc, char **argv,
       return false;
     a->threads = (int32_t)count;
   } else if (!entry)
-    return setInput(a, input, o->value, error);
+    return setInput(a, o->name, o->length, o->value, error);
   return true;
 }
 
-/* --help and --version win over everything, --entry decides what the other
- * options mean. */
+static bool sameInputs(const heed_signature *a, const heed_signature *b) {
+  bool same = a->numInputs == b->numInputs;
+  for (int k = 0; same && k < a->numInputs; ++k) {
+    const heed_tensor_info *left = a->inputs[k], *right = b->inputs[k];
+    same = !strcmp(left->name, right->name) && left->rank == right->rank &&
+           left->type == right->type;
+    for (int32_t axis = 0; same && axis < left->rank; ++axis)
+      same = !strcmp(left->extents[axis], right->extents[axis]);
+  }
+  return same;
+}
+
+/* The entry that --generate runs, and an encoder that goes before it. */
+static bool chooseGenerating(const heed_model_desc *desc, heed_arguments *a,
+                             const char *name, heed_io_error *error) {
+  for (size_t k = 0; !name && k < heed_num_entries(desc); ++k)
+    if (heed_can_generate(heed_entry_signature(desc, k)))
+      name = heed_entry_signature(desc, k)->entry;
+  a->entry = name ? heed_find_signature(desc, name) : NULL;
+  if (name && !a->entry)
+    return heed_io_fail(error, "there is no entry '%s'", name);
+  if (!a->entry || !heed_can_generate(a->entry))
+    return heed_io_fail(error,
+                        "option '--generate': %s%s%s ids: i32[B, N], perhaps "
+                        "count: i32[B], and the result logits: f32[B, V]",
+                        name ? "entry '" : "no entry takes", name ? name : "",
+                        name ? "' does not take" : "");
+  const heed_signature *encoder = heed_find_signature(desc, "encode");
+  if (encoder && encoder != a->entry && !sameInputs(encoder, a->entry))
+    a->encoder = encoder;
+  return true;
+}
+
+/* --help and --version win over everything, --entry and --generate decide what
+ * the other options mean. */
 static bool parseFirst(const heed_model_desc *desc, int argc, char **argv,
                        heed_arguments *a, heed_io_error *error) {
   const char *entry = NULL;
@@ -199,15 +256,37 @@ static bool parseFirst(const heed_model_desc *desc, int argc, char **argv,
       entry = argv[k] + 8;
     else if (!strcmp(argv[k], "--entry") && k + 1 < argc)
       entry = argv[k + 1];
+    a->generate.wanted |=
+        !strcmp(argv[k], "--generate") || !strncmp(argv[k], "--generate=", 11);
   }
+  if (a->generate.wanted)
+    return chooseGenerating(desc, a, entry, error);
   a->entry = heed_find_signature(desc, entry);
   return a->entry ||
          heed_io_fail(error, "there is no entry '%s'", entry ? entry : "");
 }
 
+/* Whether all inputs without a default are given. `generating` (or null): its
+ * prompt may be left to the checkpoint, and its lengths. */
+static bool checkGiven(const heed_signature *entry, const char *const *texts,
+                       const heed_arguments *generating, heed_io_error *error) {
+  for (int k = 0; k < entry->numInputs; ++k) {
+    const heed_tensor_info *info = entry->inputs[k];
+    bool generates = generating && generating->generate.wanted;
+    if (texts[k] || (info->isScalar && info->hasDefault) ||
+        (generates && !strcmp(info->name, "count")) ||
+        (generates && generating->encoder && !strcmp(info->name, "ids")))
+      continue;
+    return heed_io_fail(error, "input '%s' is missing (--%s %s)", info->name,
+                        info->name, info->isScalar ? "NUMBER" : "FILE.npy");
+  }
+  return true;
+}
+
 bool heed_arguments_parse(const heed_model_desc *desc, int argc, char **argv,
                           heed_arguments *a, heed_io_error *error) {
   memset(a, 0, sizeof *a);
+  heed_generate_defaults(&a->generate);
   if (!parseFirst(desc, argc, argv, a, error))
     return false;
   if (a->action != HEED_ACTION_RUN)
@@ -216,7 +295,9 @@ bool heed_arguments_parse(const heed_model_desc *desc, int argc, char **argv,
   a->outputs = calloc((size_t)a->entry->numOutputs + 1, sizeof *a->outputs);
   a->weights = calloc((size_t)argc, sizeof *a->weights);
   a->dims = calloc((size_t)argc, sizeof *a->dims);
-  if (!a->inputs || !a->outputs || !a->weights || !a->dims)
+  size_t before = a->encoder ? (size_t)a->encoder->numInputs : 0;
+  a->encoderInputs = calloc(before + 1, sizeof *a->encoderInputs);
+  if (!a->inputs || !a->outputs || !a->weights || !a->dims || !a->encoderInputs)
     return heed_io_fail(error, "no memory");
   for (int k = 1; k < argc; ++k) {
     if (strncmp(argv[k], "--", 2) != 0 || !argv[k][2])
@@ -230,13 +311,10 @@ bool heed_arguments_parse(const heed_model_desc *desc, int argc, char **argv,
   }
   if (a->json && !a->bench)
     return heed_io_fail(error, "option '--json' goes with --bench");
-  for (int k = 0; k < a->entry->numInputs; ++k) {
-    const heed_tensor_info *info = a->entry->inputs[k];
-    if (!a->inputs[k] && !(info->isScalar && info->hasDefault))
-      return heed_io_fail(error, "input '%s' is missing (--%s %s)", info->name,
-                          info->name, info->isScalar ? "NUMBER" : "FILE.npy");
-  }
-  return true;
+  if (a->bench && a->generate.wanted)
+    return heed_io_fail(error, "option '--bench' does not go with --generate");
+  return checkGiven(a->entry, a->inputs, a, error) &&
+         (!a->encoder || checkGiven(a->encoder, a->encoderInputs, NULL, error));
 }
 
 void heed_arguments_release(heed_arguments *a) {
@@ -244,6 +322,8 @@ void heed_arguments_release(heed_arguments *a) {
   free(a->outputs);
   free(a->weights);
   free(a->dims);
+  free(a->encoderInputs);
+  heed_generate_release(&a->generate);
   memset(a, 0, sizeof *a);
 }
 
@@ -314,8 +394,11 @@ void heed_arguments_help(const heed_model_desc *desc, const char *program,
   size_t entries = heed_num_entries(desc);
   printUsage(desc, program, stream);
   fprintf(stream, "\nRuns the model '%s'.\n", heed_model_name(desc));
-  for (size_t e = 0; e < entries; ++e)
+  bool generates = false;
+  for (size_t e = 0; e < entries; ++e) {
     printEntry(heed_entry_signature(desc, e), entries == 1, stream);
+    generates |= heed_can_generate(heed_entry_signature(desc, e)) != 0;
+  }
   printStates(desc, stream);
   fputs("\noptions:\n"
         "  --output FILE.npy        where the result goes; NAME=FILE.npy names "
@@ -325,8 +408,9 @@ void heed_arguments_help(const heed_model_desc *desc, const char *program,
         stream);
   if (heed_num_params(desc))
     fputs(
-        "  --weights FILE           .safetensors, or .safetensors.index.json;\n"
-        "                           may be repeated\n",
+        "  --weights FILE           .safetensors, or .safetensors.index.json, "
+        "or a\n"
+        "                           checkpoint's folder; may be repeated\n",
         stream);
   if (heed_num_states(desc))
     fputs(
@@ -347,6 +431,8 @@ void heed_arguments_help(const heed_model_desc *desc, const char *program,
       "  --input NAME=VALUE       an input whose name is also an option\n"
       "  --help, --version\n",
       stream);
+  if (generates)
+    heed_generate_help(stream);
   const char *target = heed_target_name(desc, 0);
   if (!target || !heed_target_name(desc, 1))
     return;

@@ -210,6 +210,11 @@ void heed_params_release(heed_shared *shared);
  * that were copied). */
 int64_t heed_params_bytes(const heed_shared *shared, bool owned);
 
+/** The extent that the first parameter with a dim of that name gives to it;
+ * false if none has it. */
+bool heed_params_extent(const heed_shared *shared, const char *name,
+                        int64_t *extent);
+
 /* ---- Sources.c: where weights come from ---- */
 
 /** A parameter's tensor. */
@@ -312,6 +317,37 @@ heed_status heed_save_state(heed_state *state, const char *path);
 heed_status heed_load_state(heed_state *state, const char *path);
 int64_t heed_bytes_of_state(const heed_state *state);
 const char *heed_error_of_state(const heed_state *state);
+
+/* ---- Sampler.c ---- */
+
+heed_status heed_open_sampler(const heed_sampling *sampling, int64_t rows,
+                              int64_t vocabulary, heed_sampler **sampler);
+void heed_close_sampler(heed_sampler *sampler);
+heed_status heed_begin_row(heed_sampler *sampler, int64_t row, uint64_t id);
+heed_status heed_see_tokens(heed_sampler *sampler, int64_t row,
+                            const int32_t *ids, size_t count);
+heed_status heed_stop_row(heed_sampler *sampler, int64_t row);
+int32_t heed_row_stopped(const heed_sampler *sampler, int64_t row);
+int64_t heed_rows_running(const heed_sampler *sampler);
+heed_status heed_choose_tokens(heed_sampler *sampler, const heed_buffer *logits,
+                               int32_t *ids);
+const char *heed_error_of_sampler(const heed_sampler *sampler);
+
+/* ---- OpenGeneration.c, Generate.c ---- */
+
+heed_status heed_open_generation(heed_model *model,
+                                 const heed_generation_options *options,
+                                 const heed_buffer *inputs, size_t numInputs,
+                                 heed_generation **generation);
+void heed_close_generation(heed_generation *generation);
+heed_status heed_step_generation(heed_generation *generation, int32_t *ids,
+                                 int64_t *running);
+heed_status heed_run_generation(heed_generation *generation,
+                                heed_on_tokens onTokens, void *user);
+heed_status heed_tokens_of_generation(heed_generation *generation,
+                                      int64_t width, int32_t *tokens,
+                                      double *scores);
+const char *heed_error_of_generation(const heed_generation *generation);
 
 /* ---- Update.c: states that change where they lie ---- */
 

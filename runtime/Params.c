@@ -272,6 +272,19 @@ int64_t heed_params_bytes(const heed_shared *shared, bool owned) {
   return bytes;
 }
 
+bool heed_params_extent(const heed_shared *shared, const char *name,
+                        int64_t *extent) {
+  for (int32_t p = 0; p < shared->desc->numParams; ++p) {
+    const heed_param_info *info = &shared->desc->params[p];
+    for (int32_t axis = 0; axis < info->rank; ++axis)
+      if (!strcmp(info->extents[axis], name) && countInstances(info) > 0) {
+        *extent = shared->params[p][0].shape[axis];
+        return true;
+      }
+  }
+  return false;
+}
+
 /* The instance for these loop variables; leaves the call if one is out of its
  * bounds. */
 static const heed_param_instance *findInstance(heed_model *model, int32_t param,

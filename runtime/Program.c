@@ -13,48 +13,52 @@ typedef struct program {
   heed_arguments arguments;
   heed_model *model;
   heed_state *state, *start; /* start: what each run of --bench begins with */
-  heed_buffer *inputs, *outputs;
+  heed_program_call call;
 } program;
 
-/* Copies the handle's message, which the next call would overwrite. */
-static bool modelFailed(const program *p, heed_status status,
-                        heed_io_error *error) {
-  const char *text = heed_last_error(p->model);
+bool heed_program_failed(const heed_model *model, heed_status status,
+                         heed_io_error *error) {
+  const char *text = heed_last_error(model);
   return heed_io_fail(error, "%s", *text ? text : heed_status_name(status));
 }
 
-static bool readInputs(program *p, heed_io_error *error) {
-  const heed_signature *entry = p->arguments.entry;
+bool heed_program_read(heed_program_call *call, const heed_signature *entry,
+                       const char *const *texts, bool convert, bool draw,
+                       heed_io_error *error) {
+  call->entry = entry;
+  call->inputs = calloc((size_t)entry->numInputs + 1, sizeof *call->inputs);
+  call->outputs = calloc((size_t)entry->numOutputs + 1, sizeof *call->outputs);
+  if (!call->inputs || !call->outputs)
+    return heed_io_fail(error, "no memory");
   for (int k = 0; k < entry->numInputs; ++k) {
     const heed_tensor_info *info = entry->inputs[k];
-    p->inputs[k].size = sizeof *p->inputs;
-    p->inputs[k].type = info->type; /* left away: the default */
-    const char *text = p->arguments.inputs[k];
-    if (text && p->arguments.bench && !info->isScalar &&
-        heed_input_is_shape(text)) {
-      if (!heed_input_draw(info, text, &p->inputs[k], error))
-        return false;
+    heed_buffer *input = &call->inputs[k];
+    input->size = sizeof *input;
+    input->type = info->type; /* left away: the default */
+    if (!texts[k])
       continue;
-    }
-    if (text && !heed_input_read(info, text, p->arguments.convert,
-                                 &p->inputs[k], error))
+    bool good = draw && !info->isScalar && heed_input_is_shape(texts[k])
+                    ? heed_input_draw(info, texts[k], input, error)
+                    : heed_input_read(info, texts[k], convert, input, error);
+    if (!good)
       return false;
   }
   return true;
 }
 
-static bool allocateOutputs(program *p, heed_io_error *error) {
-  const heed_signature *entry = p->arguments.entry;
+bool heed_program_allocate(heed_program_call *call, heed_model *model,
+                           heed_state *state, heed_io_error *error) {
+  const heed_signature *entry = call->entry;
   for (int k = 0; k < entry->numOutputs; ++k)
-    p->outputs[k].size = sizeof *p->outputs;
-  heed_call call = {.size = sizeof call, .state = p->state};
+    call->outputs[k].size = sizeof *call->outputs;
+  heed_call options = {.size = sizeof options, .state = state};
   heed_status status = heed_output_shapes_in(
-      p->model, entry->entry, p->inputs, (size_t)entry->numInputs, p->outputs,
-      (size_t)entry->numOutputs, &call);
+      model, entry->entry, call->inputs, (size_t)entry->numInputs,
+      call->outputs, (size_t)entry->numOutputs, &options);
   if (status)
-    return modelFailed(p, status, error);
+    return heed_program_failed(model, status, error);
   for (int k = 0; k < entry->numOutputs; ++k) {
-    heed_buffer *output = &p->outputs[k];
+    heed_buffer *output = &call->outputs[k];
     char shape[256];
     int64_t bytes;
     heed_io_format_shape(shape, sizeof shape, output->rank, output->shape);
@@ -67,17 +71,17 @@ static bool allocateOutputs(program *p, heed_io_error *error) {
   return true;
 }
 
-static bool execute(program *p, heed_io_error *error) {
-  const heed_arguments *a = &p->arguments;
-  const heed_signature *entry = a->entry;
-  if (!heed_outputs_check(entry, a->outputs, error))
-    return false;
-  p->inputs = calloc((size_t)entry->numInputs + 1, sizeof *p->inputs);
-  p->outputs = calloc((size_t)entry->numOutputs + 1, sizeof *p->outputs);
-  if (!p->inputs || !p->outputs)
-    return heed_io_fail(error, "no memory");
-  if (!readInputs(p, error))
-    return false;
+void heed_program_release(heed_program_call *call) {
+  for (int k = 0; call->inputs && k < call->entry->numInputs; ++k)
+    free(call->inputs[k].data);
+  for (int k = 0; call->outputs && k < call->entry->numOutputs; ++k)
+    free(call->outputs[k].data);
+  free(call->inputs);
+  free(call->outputs);
+}
+
+bool heed_program_open(const heed_model_desc *desc, const heed_arguments *a,
+                       heed_model **model, heed_io_error *error) {
   heed_options options = {.size = sizeof options,
                           .weights = a->weights,
                           .numWeights = a->numWeights,
@@ -85,42 +89,46 @@ static bool execute(program *p, heed_io_error *error) {
                           .convert = a->convert,
                           .profile = a->profile,
                           .wait = a->bench ? HEED_WAIT_WATCH : HEED_WAIT_SLEEP};
-  heed_status status = heed_open(p->desc, &options, &p->model);
-  if (status)
-    return modelFailed(p, status, error);
-  if (!heed_program_state_open(p->model, p->desc, a, p->inputs, &p->state,
+  heed_status status = heed_open(desc, &options, model);
+  return !status || heed_program_failed(*model, status, error);
+}
+
+static bool execute(program *p, heed_io_error *error) {
+  const heed_arguments *a = &p->arguments;
+  const heed_signature *entry = a->entry;
+  if (!heed_outputs_check(entry, a->outputs, error) ||
+      !heed_program_read(&p->call, entry, a->inputs, a->convert, a->bench,
+                         error) ||
+      !heed_program_open(p->desc, a, &p->model, error) ||
+      !heed_program_state_open(p->model, p->desc, a, &p->call, 1, 0, &p->state,
                                error) ||
-      (a->bench && !heed_program_state_open(p->model, p->desc, a, p->inputs,
-                                            &p->start, error)) ||
-      !allocateOutputs(p, error))
+      (a->bench && !heed_program_state_open(p->model, p->desc, a, &p->call, 1,
+                                            0, &p->start, error)) ||
+      !heed_program_allocate(&p->call, p->model, p->state, error))
     return false;
   heed_call call = {.size = sizeof call, .state = p->state};
-  status = heed_run(p->model, entry->entry, p->inputs, (size_t)entry->numInputs,
-                    p->outputs, (size_t)entry->numOutputs, &call);
+  heed_buffer *inputs = p->call.inputs, *outputs = p->call.outputs;
+  heed_status status =
+      heed_run(p->model, entry->entry, inputs, (size_t)entry->numInputs,
+               outputs, (size_t)entry->numOutputs, &call);
   if (!status && a->bench)
-    status = heed_bench(p->model, a, p->inputs, p->outputs,
+    status = heed_bench(p->model, a, inputs, outputs,
                         (heed_state *const[]){p->start, p->state}, stdout);
   if (status)
-    return modelFailed(p, status, error);
+    return heed_program_failed(p->model, status, error);
   if (a->profile)
     heed_profile_print(p->model, a->json ? stderr : stdout);
   bool written = false;
   for (int k = 0; k < entry->numOutputs; ++k)
     written |= a->outputs[k] != NULL;
   for (int k = 0; !written && !a->bench && k < entry->numOutputs; ++k)
-    heed_output_print(entry->outputs[k], &p->outputs[k], stdout);
-  return heed_outputs_write(entry, a->outputs, p->outputs, error) &&
+    heed_output_print(entry->outputs[k], &outputs[k], stdout);
+  return heed_outputs_write(entry, a->outputs, outputs, error) &&
          heed_program_state_save(a, p->state, error);
 }
 
 static void release(program *p) {
-  const heed_signature *entry = p->arguments.entry;
-  for (int k = 0; p->inputs && k < entry->numInputs; ++k)
-    free(p->inputs[k].data);
-  for (int k = 0; p->outputs && k < entry->numOutputs; ++k)
-    free(p->outputs[k].data);
-  free(p->inputs);
-  free(p->outputs);
+  heed_program_release(&p->call);
   heed_state_close(p->state);
   heed_state_close(p->start);
   heed_close(p->model);
@@ -141,11 +149,15 @@ int heed_program_main(const heed_model_desc *desc, int argc, char **argv) {
   /* A write beyond the limit on file sizes is an error, as on a full disk. */
   signal(SIGXFSZ, SIG_IGN);
   heed_io_error error;
+  bool interrupted = false;
   bool good = heed_arguments_parse(desc, argc, argv, &p.arguments, &error);
   if (good && p.arguments.action == HEED_ACTION_HELP)
     heed_arguments_help(desc, name, stdout);
   else if (good && p.arguments.action == HEED_ACTION_VERSION)
     printf("%s (heed %s)\n", heed_model_name(desc), heed_version());
+  else if (good && p.arguments.generate.wanted)
+    good =
+        heed_program_generate(desc, name, &p.arguments, &interrupted, &error);
   else if (good)
     good = execute(&p, &error);
   release(&p);
@@ -153,5 +165,6 @@ int heed_program_main(const heed_model_desc *desc, int argc, char **argv) {
     good = heed_io_fail(&error, "standard output cannot be written");
   if (!good)
     fprintf(stderr, "%s: error: %s\n", name, error.text);
-  return good ? 0 : 1;
+  /* As shells have it of a process that SIGINT ends. */
+  return !good ? 1 : interrupted ? 128 + SIGINT : 0;
 }

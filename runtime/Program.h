@@ -2,6 +2,7 @@
 #ifndef HEED_PROGRAM_H
 #define HEED_PROGRAM_H
 
+#include "runtime/ProgramGenerate.h"
 #include "runtime/heed.h"
 #include "runtime/io/Io.h"
 
@@ -28,6 +29,10 @@ typedef struct heed_arguments {
   heed_dim *dims; /**< --dim: the names are "NAME=N" */
   size_t numDims;
   const char *stateIn, *stateOut; /**< files, or null */
+  heed_generate_arguments generate;
+  const heed_signature *encoder; /**< of --generate: an entry to run first, or
+                                    null */
+  const char **encoderInputs;    /**< as inputs */
   bool bench, json, profile, convert;
   int64_t benchRuns; /**< 0: as many as fit in about a second */
 } heed_arguments;
@@ -38,17 +43,50 @@ void heed_arguments_release(heed_arguments *arguments);
 void heed_arguments_help(const heed_model_desc *desc, const char *program,
                          FILE *stream);
 
+/* ---- Program.c ---- */
+
+/** An entry with its buffers, whose data are from malloc. */
+typedef struct heed_program_call {
+  const heed_signature *entry;
+  heed_buffer *inputs, *outputs;
+} heed_program_call;
+
+/** Reads the inputs from what texts name; with `draw` a text may be a shape. A
+ * null text is a scalar's default. */
+bool heed_program_read(heed_program_call *call, const heed_signature *entry,
+                       const char *const *texts, bool convert, bool draw,
+                       heed_io_error *error);
+bool heed_program_open(const heed_model_desc *desc,
+                       const heed_arguments *arguments, heed_model **model,
+                       heed_io_error *error);
+/** Memory for the outputs, as large as the inputs want it. */
+bool heed_program_allocate(heed_program_call *call, heed_model *model,
+                           heed_state *state, heed_io_error *error);
+void heed_program_release(heed_program_call *call);
+/** The handle's message, which the next call would overwrite. */
+bool heed_program_failed(const heed_model *model, heed_status status,
+                         heed_io_error *error);
+
 /* ---- ProgramState.c ---- */
 
 /** Opens a state, if the model has any: dims as the command line or the inputs
- * say, zeros or what its file holds. */
+ * of the calls say; if one dim is left, it is `capacity` (0: it is missing).
+ * Zeros or what its file holds. */
 bool heed_program_state_open(heed_model *model, const heed_model_desc *desc,
                              const heed_arguments *arguments,
-                             const heed_buffer *inputs, heed_state **state,
+                             const heed_program_call *calls, size_t numCalls,
+                             int64_t capacity, heed_state **state,
                              heed_io_error *error);
 /** Writes it, if the command line asks for that. */
 bool heed_program_state_save(const heed_arguments *arguments, heed_state *state,
                              heed_io_error *error);
+
+/* ---- ProgramGenerate.c ---- */
+
+/** --generate. *interrupted: by SIGINT; what there was then is written. */
+bool heed_program_generate(const heed_model_desc *desc, const char *program,
+                           heed_arguments *arguments, bool *interrupted,
+                           heed_io_error *error);
 
 /* ---- Inputs.c ---- */
 

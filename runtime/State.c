@@ -75,6 +75,9 @@ static heed_status openTensor(heed_model *model, const heed_dim *dims,
     if (info->sizes[axis] >= 0)
       continue;
     const heed_dim *dim = findDim(dims, numDims, info->extents[axis]);
+    if (!dim && heed_params_extent(model->shared, info->extents[axis],
+                                   &tensor->shape[axis]))
+      continue;
     if (!dim)
       return heed_fail(model, HEED_ERROR_ARGUMENT,
                        "the state '%s' needs dim '%s': expected its extent",

@@ -404,9 +404,9 @@ HEED_API const heed_tensor_info *heed_state_info(const heed_model_desc *desc,
 
 /** Opens a state for runs of this handle and of all on the same weights, which
  * live until it is closed: zeros, in memory of the model's allocator. dims
- * names each dim of the states once, and no other. Returns HEED_OK,
- * HEED_ERROR_ARGUMENT, _SHAPE, _MEMORY, _FORK; heed_last_error() of the model
- * says why. */
+ * names each dim of the states once (those of parameters may be left away), and
+ * no other. Returns HEED_OK, HEED_ERROR_ARGUMENT, _SHAPE, _MEMORY, _FORK;
+ * heed_last_error() of the model says why. */
 HEED_API heed_status heed_state_open(heed_model *model, const heed_dim *dims,
                                      size_t numDims, heed_state **state);
 /** Null is allowed. */

@@ -15,7 +15,7 @@
 #ifndef HEED_HOST_H
 #define HEED_HOST_H
 
-#include "heed.h"
+#include "generate.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -59,7 +59,8 @@ typedef struct heed_entry_desc {
   const int64_t *replaced; /* numbers of states, then -1; null: none */
 } heed_entry_desc;
 
-/** The functions of the runtime that a library carries: those of heed.h by the
+/** The functions of the runtime that a library carries: those of heed.h and
+ * generate.h by the
  * same names. Api.c, of which a program has one, calls them. What stands before
  * `numEntries` stays in every version, so that a runtime can refuse a caller of
  * another one. */
@@ -120,12 +121,37 @@ typedef struct heed_runtime {
   heed_status (*stateLoad)(heed_state *state, const char *path);
   int64_t (*stateBytes)(const heed_state *state);
   const char *(*stateError)(const heed_state *state);
+  heed_status (*samplerOpen)(const heed_sampling *sampling, int64_t rows,
+                             int64_t vocabulary, heed_sampler **sampler);
+  void (*samplerClose)(heed_sampler *sampler);
+  heed_status (*samplerBegin)(heed_sampler *sampler, int64_t row, uint64_t id);
+  heed_status (*samplerSee)(heed_sampler *sampler, int64_t row,
+                            const int32_t *ids, size_t count);
+  heed_status (*samplerStop)(heed_sampler *sampler, int64_t row);
+  int32_t (*samplerStopped)(const heed_sampler *sampler, int64_t row);
+  int64_t (*samplerRunning)(const heed_sampler *sampler);
+  heed_status (*samplerChoose)(heed_sampler *sampler, const heed_buffer *logits,
+                               int32_t *ids);
+  const char *(*samplerError)(const heed_sampler *sampler);
+  heed_status (*generationOpen)(heed_model *model,
+                                const heed_generation_options *options,
+                                const heed_buffer *inputs, size_t numInputs,
+                                heed_generation **generation);
+  void (*generationClose)(heed_generation *generation);
+  heed_status (*generationStep)(heed_generation *generation, int32_t *ids,
+                                int64_t *running);
+  heed_status (*generationRun)(heed_generation *generation,
+                               heed_on_tokens onTokens, void *user);
+  heed_status (*generationTokens)(heed_generation *generation, int64_t width,
+                                  int32_t *tokens, double *scores);
+  const char *(*generationError)(const heed_generation *generation);
 } heed_runtime;
 
 /** The runtime of this library; emitted descriptions point to it. */
 extern const heed_runtime heed_own_runtime;
 
-/** Every handle, heed_threads and heed_state begins with its runtime. */
+/** Every handle, heed_threads, heed_state, heed_sampler and heed_generation
+ * begins with its runtime. */
 typedef struct heed_object {
   const heed_runtime *runtime;
 } heed_object;

@@ -19,7 +19,7 @@ MAY_INCLUDE = {
 }
 # The rooms of a station, in the order in which a model walks through them: each may include those before it.
 ROOMS = {
-    "frontend": ["Common", "Heed/Syntax", "Heed/Semantics", "Emit", "Heed"],
+    "frontend": ["Common", "Heed/Syntax", "Heed/Semantics", "Emit", "HuggingFace", "Heed"],
     "passes": ["Algebra", "Fuse", "Raise", "Rewrite", "Recurrence", "Masks", "Plan", "Kernels", "Schedule", "Lower", "Host", "Verify"],
 }
 # A room that sees less than its station, of the project's dialects or of MLIR's: a schedule knows pipelines, no tensors.

@@ -16,6 +16,7 @@ check = "--check" in sys.argv
 root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 includes = ["-I", root, "-I", os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(tblgen))), "include")]
 program = "models/core/causal-attention.heed"
+generating = "model generating(ids: i32[B, N]) { return logits[b, v:8] = f32(ids[b, N - 1] + v) }"
 
 
 def say(*command):
@@ -65,6 +66,13 @@ def help_of(tool):
         path = os.path.join(scratch, "causal-attention")
         say(os.path.join(binaries, "heedc"), program, "-o", path)
         return say(path, "--help")
+    if tool == "generation":
+        path = os.path.join(scratch, "generating")
+        with open(path + ".heed", "w") as file:
+            file.write(generating)
+        say(os.path.join(binaries, "heedc"), path + ".heed", "-o", path)
+        text = say(path, "--help")
+        return text[text.index("generation:"):]
     text = say(os.path.join(binaries, tool), "--help")
     return our_passes(text) if tool == "heed-opt" else text
 

@@ -22,6 +22,9 @@ namespace heed {
 /// The text of \p module, for people and for compiling on.
 std::string printed(mlir::ModuleOp module);
 
+/// --emit=heed: the model of a checkpoint's folder.
+bool printModel(const CompileOptions &options, llvm::raw_ostream &os);
+
 /// --emit=ast: the syntax tree of the input.
 bool printTree(const CompileOptions &options, llvm::raw_ostream &os,
                std::vector<std::string> &reads);

@@ -56,9 +56,10 @@ void Compilation::chooseOutput() {
   output = options.output;
   if (!output.empty())
     return;
-  std::string stem = options.input == "-"
-                         ? "model"
-                         : llvm::sys::path::stem(options.input).str();
+  std::string stem =
+      options.input == "-" || llvm::sys::fs::is_directory(options.input)
+          ? "model"
+          : llvm::sys::path::stem(options.input).str();
   switch (options.emit) {
   case Emit::Obj:
     output = heed::format("{}.o", stem);
@@ -112,8 +113,14 @@ bool Compilation::checkPlaces() {
       !llvm::sys::fs::is_directory(options.modelDir))
     return fail(format("expected a folder for --model-dir, found '{}'",
                        options.modelDir));
-  std::vector<std::string> inputs = options.weights;
-  inputs.push_back(options.input);
+  std::vector<std::string> inputs = {
+      llvm::sys::fs::is_directory(options.input)
+          ? heed::format("{}/config.json", options.input)
+          : options.input};
+  for (const std::string &path : options.weights)
+    inputs.push_back(llvm::sys::fs::is_directory(path)
+                         ? format("{}/model.safetensors", path)
+                         : path);
   std::string error;
   if (failed(checkOutput(output, inputs, error)))
     return fail(error);
@@ -165,6 +172,11 @@ bool Compilation::run() {
 }
 
 bool Compilation::makeOutput() {
+  if (options.emit == Emit::Heed) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    return printModel(options, os) && write(text);
+  }
   if (options.emit == Emit::Ast) {
     std::string text;
     llvm::raw_string_ostream os(text);
@@ -292,5 +304,12 @@ bool Compilation::linkAll() {
 }
 
 bool heed::compile(const CompileOptions &options) {
-  return Compilation(options).run();
+  if (!llvm::sys::fs::is_directory(options.input))
+    return Compilation(options).run();
+  CompileOptions all = options;
+  if (all.modelDir.empty())
+    all.modelDir = all.input;
+  if (all.weights.empty())
+    all.weights.push_back(all.input);
+  return Compilation(all).run();
 }

@@ -21,6 +21,7 @@ class PassManager;
 namespace heed {
 
 enum class Emit {
+  Heed,
   Ast,
   Attn,
   Mask,
@@ -40,7 +41,8 @@ enum class Backend { Halide, Reference };
 enum class Explain { No, Summary, All, Json };
 
 struct CompileOptions {
-  /// A .heed or .mlir file, or "-".
+  /// A .heed or .mlir file, a Hugging Face checkpoint's folder, or "-". Such a
+  /// folder has the config and, unless others are given, the weights.
   std::string input;
   /// Empty: the input's name with the ending of its kind, for text "-".
   std::string output;

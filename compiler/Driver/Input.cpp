@@ -9,8 +9,11 @@
 #include "frontend/Heed/Syntax/ASTPrinter.h"
 #include "frontend/Heed/Syntax/Loader.h"
 #include "frontend/Heed/Syntax/Parser.h"
+#include "frontend/HuggingFace/HuggingFace.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+#include "support/Format.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -34,14 +37,24 @@ bool isIR(llvm::StringRef text) {
   return false;
 }
 
-/// What is to be compiled: a file's name, or the text of standard input.
+/// What is to be compiled: a file's name, the text of standard input, or the
+/// architecture of a checkpoint's folder.
 struct Given {
   std::unique_ptr<llvm::MemoryBuffer> text;
+  const LibraryFile *architecture = nullptr;
   bool isIR = false;
 };
 
 std::optional<Given> readGiven(const CompileOptions &options) {
   Given given;
+  if (llvm::sys::fs::is_directory(options.input)) {
+    std::string error;
+    given.architecture = findArchitecture(options.input, error);
+    if (given.architecture)
+      return given;
+    llvm::errs() << "heedc: error: " << error << '\n';
+    return std::nullopt;
+  }
   if (options.input != "-") {
     given.isIR = llvm::sys::path::extension(options.input) == ".mlir";
     return given;
@@ -66,7 +79,15 @@ struct Front {
     LoadOptions load;
     load.includeFolders = options.includes;
     load.modelFolder = options.modelDir;
-    program = given.text
+    load.shippedFolder = huggingFaceFolder;
+    load.shippedName = huggingFaceName;
+    load.shipped = huggingFaceFiles();
+    program = given.architecture
+                  ? loadProgramText(heed::format("{}/{}", load.shippedFolder,
+                                                 given.architecture->path),
+                                    given.architecture->text, load, sources,
+                                    diagnostics)
+              : given.text
                   ? loadProgramText(options.input, given.text->getBuffer(),
                                     load, sources, diagnostics)
                   : loadProgram(options.input, load, sources, diagnostics);
@@ -124,6 +145,20 @@ OwningOpRef<ModuleOp> compileSource(MLIRContext &context,
 }
 
 } // namespace
+
+bool heed::printModel(const CompileOptions &options, llvm::raw_ostream &os) {
+  std::optional<Given> given = readGiven(options);
+  if (!given)
+    return false;
+  if (!given->architecture) {
+    llvm::errs() << "heedc: error: --emit=heed prints the model of a "
+                    "checkpoint's folder, '"
+                 << options.input << "' is none\n";
+    return false;
+  }
+  os << asOwnFile(*given->architecture);
+  return true;
+}
 
 bool heed::printTree(const CompileOptions &options, llvm::raw_ostream &os,
                      std::vector<std::string> &reads) {

@@ -7,6 +7,9 @@
 #include "runtime/io/Safetensors.h"
 #include "support/Format.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -31,7 +34,20 @@ Weights heed::openWeights(const std::vector<std::string> &files) {
 std::vector<std::string>
 heed::filesOfWeights(const std::vector<std::string> &given,
                      const heed_weights &weights) {
-  std::vector<std::string> files = given;
+  std::vector<std::string> files;
+  for (const std::string &path : given) {
+    if (!heed_is_folder(path.c_str())) {
+      files.push_back(path);
+      continue;
+    }
+    // A checkpoint's folder: its index, where it has no single file; tensors
+    // name the rest.
+    SmallString<128> file(path), index(path);
+    llvm::sys::path::append(file, "model.safetensors");
+    llvm::sys::path::append(index, "model.safetensors.index.json");
+    if (!llvm::sys::fs::exists(file) && llvm::sys::fs::exists(index))
+      files.push_back(std::string(index));
+  }
   for (size_t k = 0; k < heed_weights_count(&weights); ++k) {
     const char *path = nullptr;
     heed_weights_find(&weights, heed_weights_at(&weights, k)->name, &path);

@@ -29,7 +29,7 @@ namespace {
 struct CommandLine {
   cl::OptionCategory category{"heedc"};
   cl::opt<std::string> input{cl::Positional,
-                             cl::desc("<model.heed | ir.mlir | ->"),
+                             cl::desc("<model.heed | folder | ir.mlir | ->"),
                              cl::cat(category)};
   cl::opt<std::string> output{"o",
                               cl::desc("Where to write ('-': standard output)"),
@@ -37,6 +37,9 @@ struct CommandLine {
   cl::opt<Emit> emit{
       "emit", cl::desc("What to make:"), cl::init(Emit::Exe), cl::cat(category),
       cl::values(
+          clEnumValN(
+              Emit::Heed, "heed",
+              "the model of a Hugging Face folder, as a start for one's own"),
           clEnumValN(Emit::Ast, "ast", "the syntax tree"),
           clEnumValN(Emit::Attn, "attn", "attn IR, before any pass"),
           clEnumValN(Emit::Mask, "mask",
@@ -74,7 +77,8 @@ struct CommandLine {
                "last number goes on"),
       cl::value_desc("name=number,.."), cl::cat(category)};
   cl::list<std::string> weights{
-      "weights", cl::desc("Check parameters against this file"),
+      "weights",
+      cl::desc("Check parameters against this file, or a checkpoint's folder"),
       cl::value_desc("file.safetensors"), cl::cat(category)};
   cl::list<std::string> includes{"I", cl::desc("Where imports are looked up"),
                                  cl::Prefix, cl::value_desc("folder"),

@@ -262,6 +262,9 @@ const Builtin table[] = {
     {"gelu_tanh", 1, kReal, none, none, none, none, none, geluTanhReals},
     // What these take is asked where calls are typed: a whole tensor, a size.
     {"extent", 2, kStatic, none, none, none, none, none, none},
+    {"error", 1, kStatic, none, none, none, none, none, none},
+    {"has", 1, kStatic, none, none, none, none, none, none},
+    {"kind", 1, kStatic, none, none, none, none, none, none},
     {"ilog2", 1, kStatic, log2Size, none, none, none, none, none},
 };
 // clang-format on

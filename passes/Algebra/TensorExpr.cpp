@@ -350,7 +350,10 @@ void Exprs::print(ExprRef expr, raw_ostream &os) {
     return;
   case ExprKind::Scalar:
   case ExprKind::Read:
-    expr->value.printAsOperand(os, OpPrintingFlags());
+    // Other functions of the module change at the same time: they are neither
+    // looked at nor verified.
+    expr->value.printAsOperand(
+        os, OpPrintingFlags().useLocalScope().assumeVerified());
     if (expr->kind == ExprKind::Scalar)
       return;
     os << "[";

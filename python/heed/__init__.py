@@ -8,8 +8,9 @@ Arrays are NumPy's, or anything with DLPack on the CPU. See docs/python.md.
 """
 from heed.compiler import CompileError, CompilerNotFound, compile, find_heedc
 from heed.errors import ElementTypeError, Error, RangeError, RunError, ShapeError
+from heed.generation import Generation
 from heed.model import Call, Model, load
 
-__all__ = ["compile", "load", "find_heedc", "Model", "Call", "Error", "CompileError", "CompilerNotFound", "RunError", "ShapeError",
+__all__ = ["compile", "load", "find_heedc", "Model", "Call", "Generation", "Error", "CompileError", "CompilerNotFound", "RunError", "ShapeError",
            "ElementTypeError", "RangeError"]
 __version__ = "0.1.0"

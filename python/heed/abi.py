@@ -57,6 +57,23 @@ class Dim(C.Structure):
     _fields_ = [("name", C.c_char_p), ("extent", C.c_int64)]
 
 
+class ParamInfo(C.Structure):
+    _fields_ = [("size", C.c_size_t), ("names", C.POINTER(C.c_char_p)), ("numNames", C.c_int32), ("numIndices", C.c_int32),
+                ("indexBounds", C.POINTER(C.c_int64)), ("type", C.c_int32), ("rank", C.c_int32), ("extents", C.POINTER(C.c_char_p)),
+                ("sizes", C.POINTER(C.c_int64))]
+
+
+class Sampling(Sized):
+    _fields_ = [("size", C.c_size_t), ("temperature", C.c_double), ("topK", C.c_int64), ("topP", C.c_double), ("minP", C.c_double),
+                ("repetitionPenalty", C.c_double), ("seed", C.c_uint64), ("stop", C.POINTER(C.c_int32)), ("numStop", C.c_size_t)]
+
+
+class GenerationOptions(Sized):
+    _fields_ = [("size", C.c_size_t), ("entry", C.c_char_p), ("state", C.c_void_p), ("maxNew", C.c_int64),
+                ("sampling", C.POINTER(Sampling)), ("rowIds", C.POINTER(C.c_uint64)), ("past", C.POINTER(Buffer)), ("beams", C.c_int64),
+                ("lengthPenalty", C.c_double), ("cancel", C.c_void_p)]
+
+
 # Result, arguments.
 FUNCTIONS = {
     "heed_status_name": (C.c_char_p, [C.c_int]),
@@ -89,6 +106,14 @@ FUNCTIONS = {
     "heed_profile": (C.c_size_t, [C.c_void_p, C.POINTER(KernelProfile), C.c_size_t]),
     "heed_profile_reset": (None, [C.c_void_p]),
     "heed_memory": (C.c_int, [C.c_void_p, C.POINTER(MemoryUse)]),
+    "heed_num_params": (C.c_size_t, [C.c_void_p]),
+    "heed_param": (C.POINTER(ParamInfo), [C.c_void_p, C.c_size_t]),
+    "heed_can_generate": (C.c_int32, [C.POINTER(Signature)]),
+    "heed_generation_open": (C.c_int, [C.c_void_p, C.POINTER(GenerationOptions), C.POINTER(Buffer), C.c_size_t, C.POINTER(C.c_void_p)]),
+    "heed_generation_close": (None, [C.c_void_p]),
+    "heed_generation_step": (C.c_int, [C.c_void_p, C.POINTER(C.c_int32), C.POINTER(C.c_int64)]),
+    "heed_generation_tokens": (C.c_int, [C.c_void_p, C.c_int64, C.POINTER(C.c_int32), C.POINTER(C.c_double)]),
+    "heed_generation_last_error": (C.c_char_p, [C.c_void_p]),
 }
 
 

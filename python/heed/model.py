@@ -9,6 +9,7 @@ import weakref
 from heed import abi
 from heed.arrays import from_dlpack, from_numpy, new_result, result_view, view_of
 from heed.errors import BY_STATUS, RunError
+from heed.generation import Generation
 from heed.state import State
 
 import numpy as np
@@ -60,7 +61,9 @@ class Library:
         # Without declared arguments: a call's are ctypes objects already, and looking at them again takes longer than a small model.
         self.run = self.c["heed_run"]
         self.name = self.c.heed_model_name(self.desc).decode()
-        entries = [self.c.heed_entry_signature(self.desc, k).contents for k in range(self.c.heed_num_entries(self.desc))]
+        signatures = [self.c.heed_entry_signature(self.desc, k) for k in range(self.c.heed_num_entries(self.desc))]
+        entries = [one.contents for one in signatures]
+        self.generating = [one.contents.entry.decode() for one in signatures if self.c.heed_can_generate(one)]
         self.entries = {one.entry.decode(): ([self._tensor(one.inputs[k].contents) for k in range(one.numInputs)],
                                              [self._tensor(one.outputs[k].contents) for k in range(one.numOutputs)]) for one in entries}
 
@@ -308,6 +311,18 @@ class Model:
     def state(self, **dims):
         """A State with these extents of the dims that states have and nothing else binds: all zero."""
         return State(self, dims)
+
+    def generation(self, ids, **options):
+        """A Generation: iterating over it gives the tokens of each step as they come. Arguments as generate()'s."""
+        return Generation(self, ids, **options)
+
+    def generate(self, ids, **options):
+        """The tokens behind the prompts `ids`: an array [rows, longest], with -1 behind a row's end; of a prompt that is one list, an
+        array [tokens]. See Generation for the options, docs/python.md for what they mean."""
+        generation = self.generation(ids, **options)
+        for _ in generation:
+            pass
+        return generation.tokens()
 
     def __repr__(self):
         return f"<heed model {self.name}{self.__signature__}>"

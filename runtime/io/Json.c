@@ -272,6 +272,27 @@ static bool skipNumber(heed_json *json) {
   return true;
 }
 
+char heed_json_peek(heed_json *json) {
+  skipSpace(json);
+  return json->at < json->end ? *json->at : 0;
+}
+
+bool heed_json_number(heed_json *json, double *value) {
+  char first = heed_json_peek(json), text[64];
+  const char *start = json->at;
+  if (first != '-' && (first < '0' || first > '9'))
+    return heed_json_fail(json, "a number");
+  if (!skipNumber(json))
+    return false;
+  size_t length = (size_t)(json->at - start);
+  if (length >= sizeof text)
+    return heed_json_fail(json, "a number of less than 64 characters");
+  memcpy(text, start, length);
+  text[length] = 0;
+  *value = strtod(text, NULL);
+  return true;
+}
+
 static bool skipWord(heed_json *json, const char *word) {
   size_t length = strlen(word);
   if ((size_t)(json->end - json->at) < length ||

@@ -1,6 +1,6 @@
 /* A strict reader of JSON text (RFC 8259, UTF-8), pulled value by value. For
- * headers of weight files and nothing more: objects, arrays, strings and whole
- * numbers can be read; anything can be skipped. */
+ * headers of weight files and settings: objects, arrays, strings and numbers
+ * can be read; anything can be skipped. */
 #ifndef HEED_IO_JSON_H
 #define HEED_IO_JSON_H
 
@@ -46,6 +46,13 @@ bool heed_json_members(heed_json *json,
 
 /** A whole number from 0 to INT64_MAX, without fraction or exponent. */
 bool heed_json_integer(heed_json *json, int64_t *value);
+
+/** What the next value begins with: '{', '[', '"', 't', 'f', 'n', a digit or
+ * '-'; 0 at the end of the text. */
+char heed_json_peek(heed_json *json);
+
+/** Any number. */
+bool heed_json_number(heed_json *json, double *value);
 
 /** Any value; nesting beyond 64 is an error. */
 bool heed_json_skip(heed_json *json);

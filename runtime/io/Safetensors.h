@@ -58,9 +58,13 @@ void heed_shard_index_release(heed_shard_index *index);
 /** All tensors of a set of files. */
 typedef struct heed_weights heed_weights;
 
+bool heed_is_folder(const char *path);
+
 /** Maps the files or, with `reads`, reads them to memory; a path that ends in
- * ".json" is a sharded index. A tensor that two files hold is an error, as is
- * one that the index names and its file lacks. */
+ * ".json" is a sharded index, a folder is that of a checkpoint:
+ * model.safetensors in it or, without that, model.safetensors.index.json. A
+ * tensor that two files hold is an error, as is one that the index names and
+ * its file lacks. */
 bool heed_weights_open(const char *const *paths, size_t numPaths, bool reads,
                        heed_weights **weights, heed_io_error *error);
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static bool addEntry(heed_json *json, heed_shard_index *index, size_t *capacity,
                      const char *name) {
@@ -173,6 +175,48 @@ static bool endsWith(const char *text, const char *suffix) {
   return length >= wanted && !strcmp(text + length - wanted, suffix);
 }
 
+bool heed_is_folder(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* The file of that name in a folder, if there is one; else null. */
+static char *fileIn(const char *folder, const char *name) {
+  size_t size = strlen(folder) + strlen(name) + 2;
+  char *path = malloc(size);
+  if (path)
+    snprintf(path, size, "%s%s%s", folder, endsWith(folder, "/") ? "" : "/",
+             name);
+  if (path && access(path, F_OK) == 0)
+    return path;
+  free(path);
+  return NULL;
+}
+
+/* What a checkpoint's folder has, one file or an index. */
+static bool addFolder(heed_weights *weights, const char *folder,
+                      heed_io_error *error) {
+  static const char *const names[] = {
+      "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+      "pytorch_model.bin.index.json"};
+  for (int k = 0; k < 4; ++k) {
+    char *path = fileIn(folder, names[k]);
+    if (!path)
+      continue;
+    bool good = k == 0   ? addFile(weights, path, error) != NULL
+                : k == 1 ? addShards(weights, path, error)
+                         : heed_io_fail(error,
+                                        "%s: pickled weights are not read: "
+                                        "expected %s beside it (save the "
+                                        "model as safetensors)",
+                                        path, names[0]);
+    free(path);
+    return good;
+  }
+  return heed_io_fail(error, "%s: expected %s or %s in the folder", folder,
+                      names[0], names[1]);
+}
+
 /* No tensor may stand in two files: which one counts would depend on the order.
  */
 static bool checkUnique(const heed_weights *weights, heed_io_error *error) {
@@ -197,7 +241,8 @@ bool heed_weights_open(const char *const *paths, size_t numPaths, bool reads,
   (*weights)->reads = reads;
   bool good = true;
   for (size_t k = 0; good && k < numPaths; ++k)
-    good = endsWith(paths[k], ".json")
+    good = heed_is_folder(paths[k]) ? addFolder(*weights, paths[k], error)
+           : endsWith(paths[k], ".json")
                ? addShards(*weights, paths[k], error)
                : addFile(*weights, paths[k], error) != NULL;
   if (good && checkUnique(*weights, error))

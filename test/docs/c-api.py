@@ -1,4 +1,4 @@
-"""docs/c-api.md: its table names every function of heed.h, and its program compiles without warnings and runs.
+"""docs/c-api.md: its table names every function of heed.h and generate.h, and its program compiles without warnings and runs.
 
 RUN: rm -rf %t && mkdir -p %t && %python %s %heed_src %heed_bin/../lib/libheed_runtime.a %cc %t
 The program is linked without the sanitizer that the runtime would want.
@@ -16,10 +16,10 @@ from runs import expect, finish, run
 
 source, library, compiler, folder = sys.argv[1:]
 text = open(os.path.join(source, "docs/c-api.md")).read()
-header = open(os.path.join(source, "runtime/heed.h")).read()
+header = "".join(open(os.path.join(source, "runtime", name)).read() for name in ("heed.h", "generate.h"))
 functions = set(re.findall(r"\b(heed_[a-z_]+)\((?!\*)", re.sub(r"/\*.*?\*/", "", header, flags=re.S)))
 table = set(re.findall(r"`(heed_[a-z_]+)`", "\n".join(line for line in text.splitlines() if line.startswith("| `"))))
-expect(len(functions) > 15 and functions == table, f"heed.h and the table differ: {functions ^ table}")
+expect(len(functions) > 15 and functions == table, f"the headers and the table differ: {functions ^ table}")
 
 program = os.path.join(folder, "example.c")
 with open(program, "w") as file:

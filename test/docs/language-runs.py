@@ -17,6 +17,7 @@ for k, source in enumerate(examples):
         file.write(source)
 done = run(check, "--draws=3", folder)
 agree = re.findall(r"^ *(\d+) inputs agree", done.stdout, re.M)
-expect(done.returncode == 0 and len(agree) == len(examples) > 30 and all(int(n) > 20 for n in agree),
-       f"{len(examples)} examples, {len(agree)} agree\n{done.stdout}{done.stderr}")
+entries = sum(max(len(re.findall(r"^  entry ", source, re.M)), 1) for source in examples)
+expect(done.returncode == 0 and len(agree) == entries > 30 and all(int(n) > 20 for n in agree),
+       f"{entries} entries, {len(agree)} agree\n{done.stdout}{done.stderr}")
 finish()

@@ -56,6 +56,20 @@ if done.returncode == 0:
     got, want = np.load(folder / "y.npy"), 2 * (x.astype(np.float64) @ w.T) + b
     expect(got.shape == want.shape and np.abs(got - want).max() <= 1e-5, f"{got}, expected {want}")
 
+# What a checkpoint has may choose, also in the turn of a layer.
+chooses = folder / "chooses.heed"
+chooses.write_text("""model m(x: f32[N]) {
+  for l in 0..3 {
+    if has("layer.bias") and not has("layer.{l}.bias") { x[n] = x[n] * 3 } else { x[n] = x[n] + 1 }
+  }
+  return y[n] = x[n]
+}
+""")
+for weights, count in ((good, 3), (file("without", weight=w), 0), (file("one", bias=b, **{"1.bias": b}), 2)):
+    done = run(heedc, chooses, "--weights", weights, "--emit=attn")
+    found = done.stdout.count("arith.mulf") * (3 if "scf.for" in done.stdout else 1)
+    expect(done.returncode == 0 and found == count, f"has, {weights}: {done.stderr}{done.stdout}")
+
 BAD = [
     (file("missing", weight=w), "3:21: error: the weights have no 'layer.bias'"),
     (file("shape", weight=w, bias=b[:5]), "is 6, the weights' 'layer.bias' has 5"),
@@ -119,9 +133,9 @@ def layers(**changes):
 
 
 expect(layers().returncode == 0 and layers(old=w[0, :3]).returncode == 0, "f16 and f32 layers, another name")
-for value, text in ((None, "4:5: error: the weights have no 'layer.2.w' or 'old.2.w'"),
-                    (np.ones(4, np.float32), "4:5: error: the weights' 'layer.2.w' has shape [4], expected [3]"),
-                    (np.ones((3, 1), np.float32), "4:5: error: the weights' 'layer.2.w' has shape [3, 1], expected [3]"),
+for value, text in ((None, "4:23: error: the weights have no 'layer.2.w' or 'old.2.w'"),
+                    (np.ones(4, np.float32), "4:18: error: extent of 'w' (axis 0) is 3, the weights' 'layer.2.w' has 4"),
+                    (np.ones((3, 1), np.float32), "4:14: error: 'w' has 1 axis, the weights' 'layer.2.w' has 2"),
                     (np.ones(3, np.int8), "4:5: error: the weights' 'layer.2.w' is I8, expected 'f32'")):
     (folder / "out").unlink(missing_ok=True)
     done = layers(change=value)

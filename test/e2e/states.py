@@ -62,6 +62,38 @@ LAYERS = """model layers(; L = 3, H = 2) {
     return x
   }
 }"""
+# The same through functions that change their caller's states, for prompts of several lengths.
+SHARED = """fn store(x: [B, N, D], count, at: [B], state cache: [L, B, H, C, E]; l) {
+  cache[l,b,h,at[b] + n,e] = x[b,n,h*E + e] where n < count[b]
+}
+fn trunk(x: [B, N, D], count: [B], state kc, vc: [L, B, H, C, E], state len: i32[B]) {
+  param wq, wk, wv, wo: f32[L, D, D]
+  dim E = D / H
+  for l in 0..L {
+    q[b,n,d] = sum(c) x[b,n,c] * wq[l,c,d]
+    k[b,n,d] = sum(c) x[b,n,c] * wk[l,c,d]
+    v[b,n,d] = sum(c) x[b,n,c] * wv[l,c,d]
+    store(k, count, len, kc, l = l)
+    store(v, count, len, cache = vc, l = l)
+    s[b,h,i,j:C] = (sum(e) q[b,i,h*E+e] * kc[l,b,h,j,e]) / sqrt(E)
+    p[b,h,i,j] = softmax(j where j <= len[b] + i) s[b,h,i,j]
+    m[b,i,h*E+e] = sum(j) p[b,h,i,j] * vc[l,b,h,j,e]
+    x[b,n,d] = x[b,n,d] + sum(c) m[b,n,c] * wo[l,c,d]
+  }
+  len[b] = len[b] + count[b]
+  return x
+}
+model shared(; L = 3, H = 2) {
+  state kc, vc: f32[L, B, H, C, E], len: i32[B]
+  entry last(x: f32[B, N, D], count: i32[B]) {
+    y = trunk(x, count, kc, vc, len)
+    return z[b,d] = y[b, max(count[b], 1) - 1, d]
+  }
+  entry all(x: f32[B, N, D], count: i32[B]) {
+    y = trunk(x, count, kc, vc, len)
+    return y
+  }
+}"""
 L, H, B, T, D = 3, 2, 2, 40, 12
 weights = {name: uniform(L, D, D) / 2 for name in ("wq", "wk", "wv", "wo")}
 
@@ -112,6 +144,25 @@ for backend, m in model("layers", LAYERS, weights=weights).items():
     fails(heed.ShapeError, "expected 2 positions", lambda: two.permute("B", [0]), backend)
     fails(heed.RunError, "no state 'kd'", lambda: two["kd"], backend)
     fails(heed.ShapeError, "state 'len': expected shape [2], found [3]", lambda: two.__setitem__("len", np.zeros(3, np.int32)), backend)
+
+for backend, m in model("shared", SHARED, weights=weights).items():
+    state, done = m.state(B=B, C=T, E=D // H), np.zeros(B, np.int32)
+    for step in [(5, 9), (0, 1), (7, 3), (1, 0), (11, 11)]:
+        count = np.array(step, np.int32)
+        part = np.zeros((B, count.max(), D), np.float32)
+        for b in range(B):
+            part[b, :count[b]] = x[b, done[b]:done[b] + count[b]]
+        other = m.state(B=B, C=T, E=D // H)
+        other.copy_from(state)
+        last = m["last"](part, count, state=other)
+        got = m["all"](part, count, state=state)
+        expect(all(np.array_equal(state[name], other[name]) for name in state.names), f"shared, {backend}, {step}: entries differ in their states")
+        for b in np.flatnonzero(count):
+            rows = slice(done[b], done[b] + count[b])
+            near(got[b, :count[b]], layers(x)[b, rows], f"shared, {backend}, {step}, row {b}")
+            near(last[b], layers(x)[b, rows.stop - 1], f"shared, {backend}, {step}, last of row {b}")
+        done += count
+    expect(state["len"].tolist() == done.tolist() == [24, 24], f"shared, {backend}: {state['len']}")
 
 # A window of 8 in a ring: the key at position p is that of the last token that went there.
 RING = LAYERS.replace("model layers(; L", "model ring(; W = 8, L").replace("len[b] + n,e", "(len[b] + n) % C,e").replace(

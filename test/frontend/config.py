@@ -62,6 +62,40 @@ for condition in ('rope.type == "yarn"', "rope != none", "rope.none == none", "r
                   "nothing != none", "rope.inner.list[0] == 4", "rope.factor != none"):
     chosen(condition)
 
+# A constant of a file, a default of its config and of a record's entry mean that file's names, whoever reads them.
+pathlib.Path("lib.heed").write_text('''config "config.json", width = 5, double = width * 2, rope.more = width
+const four = width - 1
+fn spread(x: [N]) { return y[n, k:double] = x[n] }
+fn more(x: [N]; record) { return y[n, k:record.more] = x[n] }
+''')
+for expression, expected in (("double", 10), ("four", 4), ("rope.more", 7), ("width", 7)):
+    size(expression, expected, 'import "lib.heed"\nconfig "config.json", width = 7, rope.more = width')
+for call, expected in (("spread(x)", 10), ("more(x, record = rope)", 7)):
+    done = compiled(f"""import "lib.heed"
+config "config.json", width = 7, rope.more = width
+model m(x: f32[N]) {{
+  z[n, k:double] = x[n]
+  return y = {call}
+}}
+""")
+    expect(done.returncode == 0 and f"-> (tensor<?x{expected}xf32>" in done.stdout, f"{call}: {done.stderr}{done.stdout}")
+
+# Numbers that JSON has no word for, as Python's json and transformers write them.
+INFINITE = 'config "infinite.json"'
+pathlib.Path("infinite.json").write_text('{"text": "Infinity", "bare": [0.5, -Infinity, Infinity], "one": Infinity, "record": {"__float__": "-Infinity"},'
+                                         ' "list": [1.5, {"__float__": "Infinity"}, {"__float__": "2.5"}], "no": {"__float__": "many"}}')
+for condition in ('text == "Infinity"', "bare[0] == 0.5 and bare[1] == -inf and bare[2] == inf", "one == inf", "record == -inf",
+                  "list[0] == 1.5 and list[1] == inf and list[2] == 2.5"):
+    chosen(condition, INFINITE)
+wrong("return y[n] = x[n] * no", "needs numbers, found a record", INFINITE)
+pathlib.Path("nan.json").write_text('{"a": NaN}')
+wrong("return y[n] = x[n]", "is not JSON", 'config "nan.json"')
+
+# Of what kind an entry is.
+for expression, kind in (("heads", "number"), ("window", "none"), ("rope", "record"), ("rope.type", "string"), ("layer_types", "list"), ("sizes", "table"),
+                         ("heads == 6", "bool")):
+    chosen(f'kind({expression}) == "{kind}"')
+
 # A record and a list as static arguments; a string in a name.
 done = compiled("""config "config.json"
 fn repeat(x: [N]; by, kinds, l) {

@@ -16,7 +16,6 @@ import weights
 from runs import expect, finish
 
 HERE = pathlib.Path(__file__).parent
-ARCHITECTURES = HERE.parent.parent / "frontend" / "HuggingFace" / "architectures"
 MOST = 5  # failures of a case, behind which it is left
 TOLERANCE = 2e-5  # of the largest number of a result; float32 against float64
 
@@ -146,11 +145,11 @@ def check_encoder_decoder(model, expected, what, tolerance):
 CHECKS = {"encoder": check_encoder, "decoder": check_decoder, "encoder-decoder": check_encoder_decoder}
 
 
-def compiled(architecture, folder, case, config, backend):
-    path = weights.write(folder, case, config)
+def compiled(folder, case, config, backend):
+    weights.write(folder, case, config)
     # By definition, code is used a few times and takes seconds to optimise.
     options = ["-O", "0"] if backend == "reference" else []
-    return heed.compile(ARCHITECTURES / f"{architecture}.heed", weights=path, model_dir=folder, backend=backend, options=options)
+    return heed.compile(folder, weights=folder, backend=backend, options=options)
 
 
 def check_case(architecture, name, backend):
@@ -159,12 +158,12 @@ def check_case(architecture, name, backend):
     with tempfile.TemporaryDirectory() as scratch:
         if "error" in case:
             try:
-                compiled(architecture, scratch, case, config, backend)
+                compiled(scratch, case, config, backend)
             except heed.CompileError as error:
                 return expect(case["error"] in str(error), f"{what}: expected {case['error']!r} in\n{error}")
             return expect(False, f"{what}: no error, expected {case['error']!r}")
         try:
-            model = compiled(architecture, scratch, case, config, backend)
+            model = compiled(scratch, case, config, backend)
         except heed.Error as error:
             return expect(False, f"{what}: {error}")
         with contextlib.closing(model):

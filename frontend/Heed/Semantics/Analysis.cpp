@@ -145,11 +145,12 @@ bool Analysis::run(const ast::ModelDecl &decl, const ast::EntryDecl *own) {
   if (own)
     for (const ast::Argument &arg : own->args)
       args.push_back(&arg);
-  for (const ast::StateDecl &state : decl.states)
+  for (const ast::StateDecl &state : decl.states) {
     states.push_back({state.name, state.type, nullptr, false});
+    frame.env->states.insert(state.name.text.str());
+  }
   for (const ast::Argument &state : states)
     args.push_back(&state);
-  stateEnv = frame.env.get();
   bool ok =
       bindSignature(decl, args, frame.env) && execute(decl.body.stmts, frame);
   if (ok && own) {
@@ -211,5 +212,5 @@ std::shared_ptr<Model> heed::analyse(const Program &program,
   if (decl->entries.empty())
     analyseOne(nullptr);
   ok = ok && checkSettings(*decl, options, usedSettings, diags);
-  return ok ? model : nullptr;
+  return ok && !diags.hasErrors() ? model : nullptr;
 }

@@ -65,6 +65,7 @@ private:
   bool declareInput(const ast::Argument &arg, const EnvPtr &env);
   bool bindInput(const ast::Argument &arg, ModelInput &input, const EnvPtr &env,
                  std::vector<Extents> &shapes);
+  bool bindKnownDim(const ast::DimStmt &dim, const EnvPtr &env);
   bool bindSignature(const ast::ModelDecl &decl,
                      ArrayRef<const ast::Argument *> args, const EnvPtr &env);
   Size extentOf(const Tensor *tensor, unsigned axis, StringRef name,
@@ -85,14 +86,18 @@ private:
   bool executeDim(const ast::DimStmt &stmt, Frame &frame);
   bool executeLet(const ast::LetStmt &stmt, Frame &frame);
   bool executeIf(const ast::IfStmt &stmt, Frame &frame);
-  const WeightInfo *findWeight(const ast::ParamStmt &stmt,
-                               ArrayRef<std::string> names);
-  const WeightInfo *findWeight(const ast::ParamStmt &stmt,
-                               ArrayRef<std::string> names,
-                               ArrayRef<Size> indices);
+  using Weight = WeightIndex::value_type; ///< its name in the file, its shape
+  const Weight *findWeight(const ast::ParamStmt &stmt,
+                           ArrayRef<std::string> names);
+  void eachTurn(ArrayRef<std::string> names, ArrayRef<Size> indices,
+                size_t depth,
+                llvm::function_ref<void(ArrayRef<std::string>)> f);
+  std::vector<const Weight *> findWeights(const ast::ParamStmt &stmt,
+                                          ArrayRef<std::string> names,
+                                          ArrayRef<Size> indices, size_t rank);
   struct ParamAxis;
   bool parameterDims(const ast::ParamStmt &stmt, const EnvPtr &env,
-                     const WeightInfo *weight, StringRef weightName,
+                     ArrayRef<const Weight *> weights,
                      llvm::MutableArrayRef<ParamAxis> axes);
   bool bindParameter(const ast::ParamStmt &stmt, Frame &frame, Ty ty,
                      const std::vector<std::string> &names,
@@ -108,6 +113,9 @@ private:
   loopRange(StringRef what, const ast::Name &var, const ast::Expr &lo,
             const ast::Expr &hi, const EnvPtr &env);
   bool executeFor(const ast::ForStmt &stmt, Frame &frame);
+  bool changes(const ast::FnDecl &fn, StringRef state);
+  void boundNames(const std::vector<ast::StmtPtr> &stmts, const ast::File &file,
+                  std::vector<std::string> &names);
   bool carry(const ast::ForStmt &stmt, const Env &env, RolledFor &step,
              std::vector<std::string> &carried);
   bool rolledFor(const ast::ForStmt &stmt, const Size &lo, const Size &hi,
@@ -115,7 +123,6 @@ private:
   bool unrolledFor(const ast::ForStmt &stmt, int64_t lo, int64_t hi,
                    Frame &frame);
   bool surelyRuns(const RolledLoop &loop) const;
-  std::optional<int64_t> atLoopEnd(Size size, bool last);
 
   //===--- Scans.cpp ------------------------------------------------------===//
   bool executeScan(const ast::ScanStmt &stmt, Frame &frame);
@@ -148,7 +155,6 @@ private:
 
   //===--- States.cpp -----------------------------------------------------===//
   struct UpdatePlace;
-  bool isModelState(StringRef name, const Env &env);
   bool addIndices(const ast::Expr &expr, Scope &scope, Equation &eq,
                   llvm::SmallVectorImpl<Idx *> &indices);
   bool isEarly(const Size &size);
@@ -168,6 +174,11 @@ private:
   bool placesOf(const ast::Left &left, const Shape &shape, Scope &scope,
                 Equation &eq, std::vector<UpdatePlace> &places,
                 llvm::SmallVectorImpl<Idx *> &indices);
+  bool executeCall(const ast::CallStmt &stmt, Frame &frame);
+  std::optional<std::vector<Result>>
+  executeCall(const ast::FnDecl &fn, const ast::CallExpr &expr, Frame &frame);
+  bool executeCall(const ast::FnDecl &fn, const ast::CallExpr &expr,
+                   Frame &frame, Binding &result);
   bool executeUpdate(const ast::Left &left, const ast::Expr &right,
                      const ast::Expr *where, Frame &frame, Binding &result);
   bool finishStates(Frame &frame);
@@ -273,17 +284,22 @@ private:
                const llvm::Twine &message, ArrayRef<Size> values,
                ArrayRef<Size> empty = {}, bool low = false);
 
-  //===--- Calls.cpp ------------------------------------------------------===//
+  //===--- BuiltinCalls.cpp -----------------------------------------------===//
   static bool isBuiltin(StringRef name);
-  bool inferCall(const ast::CallExpr &expr, const Scope &scope, Equation &eq,
-                 bool weak, Info &info);
   bool inferExtent(const ast::CallExpr &expr, const Scope &scope, Info &info);
+  bool inferKind(const ast::CallExpr &expr, const Scope &scope, Info &info);
+  bool inferText(const ast::CallExpr &expr, const Scope &scope, Info &info);
   bool inferLog2(const ast::CallExpr &expr, const Info &arg, Info &info);
   bool inferCast(const ast::CallExpr &expr, ast::ElementType to,
                  const Info &arg, Info &info);
   bool inferBuiltin(const ast::CallExpr &expr, const Scope &scope, Equation &eq,
                     bool weak, Info &info);
   void foldBuiltin(const Builtin &row, ArrayRef<const Info *> args, Info &info);
+
+  //===--- Calls.cpp ------------------------------------------------------===//
+  bool inferCall(const ast::CallExpr &expr, const Scope &scope, Equation &eq,
+                 bool weak, Info &info);
+  bool mayCall(const ast::FnDecl &fn, const ast::CallExpr &expr);
   std::optional<std::vector<Result>> call(const ast::FnDecl &fn,
                                           const ast::CallExpr &expr,
                                           const Scope &scope, Equation &eq);
@@ -293,6 +309,12 @@ private:
                     const ast::Argument &formal, const ast::Expr *given,
                     const Scope &scope, Equation &eq, const EnvPtr &env,
                     std::vector<Extents> &shapes);
+  const ast::FnDecl *changesStates(const ast::Expr &expr,
+                                   const ast::File &file);
+  bool bindState(const ast::FnDecl &fn, const ast::Argument &formal,
+                 const ast::Expr *given, const ast::CallExpr &expr,
+                 const Scope &scope, const EnvPtr &env,
+                 std::vector<Extents> &shapes);
   bool argument(const ast::Argument &formal, const ast::Expr &actual,
                 const Scope &scope, Equation &eq, const std::string &what,
                 Binding &binding);

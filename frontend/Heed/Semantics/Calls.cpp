@@ -1,4 +1,4 @@
-//===- Calls.cpp - Functions, inlined, and built-ins ----------------------===//
+//===- Calls.cpp - Functions, inlined -------------------------------------===//
 //
 // Part of the Heed project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,8 +8,6 @@
 #include "Analysis.h"
 #include "support/Format.h"
 
-#include "llvm/ADT/APFloat.h"
-#include "llvm/ADT/APSInt.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringSet.h"
@@ -17,142 +15,8 @@
 using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
-
-//===----------------------------------------------------------------------===//
-// Built-in functions and casts
-//===----------------------------------------------------------------------===//
-
-/// What they are of: reals only, or integers too (then the type stays).
-bool Analysis::isBuiltin(StringRef name) {
-  return findBuiltin(name) || elementType(name).has_value();
-}
-
-bool Analysis::inferExtent(const CallExpr &expr, const Scope &scope,
-                           Info &info) {
-  Equation inner;
-  const Info *tensor = infer(*expr.args[0], scope, inner);
-  auto axis = sizeValue(*expr.args[1], scope.env, "the axis of extent");
-  if (!tensor || !axis)
-    return false;
-  auto k = axis->constant();
-  std::optional<Shape> whole = tensor->whole;
-  if (tensor->fixed && tensor->fixed->kind == Binding::List)
-    whole = tensor->fixed->table->extents();
-  if (!whole || !k || *k >= int64_t(whole->size()))
-    return error(expr.range, "'extent(x, k)' takes a whole tensor and the "
-                             "static number of one of its axes");
-  info.fixed = Binding::of((*whole)[*k]);
-  return true;
-}
-
-bool Analysis::inferLog2(const CallExpr &expr, const Info &arg, Info &info) {
-  bool isSize = arg.fixed && arg.fixed->kind == Binding::Int;
-  if (!isSize || sizes.nonNegative(-arg.fixed->size))
-    return error(expr.range, "'ilog2' takes a static integer of 1 or more");
-  const Size &size = arg.fixed->size;
-  if (!sizes.nonNegative(size - 1) && !sizes.isAssumed(size - 1))
-    requireLessEqual(Size(1), size, expr.range,
-                     format("'ilog2' of {} = {{1}}: expected 1 or more",
-                            escape(sizes.str(size))));
-  return true;
-}
-
-/// An integer of a value known when compiling; none where it is no integer of
-/// this type yet.
-static std::optional<int64_t> foldCast(Ty ty, const Info &arg) {
-  if (!arg.fixed || !isInt(ty))
-    return std::nullopt;
-  unsigned width = ty == Ty::I8 ? 8 : ty == Ty::I32 ? 32 : 64;
-  if (arg.fixed->kind == Binding::Int) {
-    auto number = arg.fixed->size.constant();
-    return number && llvm::isIntN(width, *number) ? number : std::nullopt;
-  }
-  if (arg.fixed->kind != Binding::Real)
-    return std::nullopt;
-  // Truncates, saturates, and takes NaN to 0.
-  llvm::APSInt integer(width, /*isUnsigned=*/false);
-  bool isExact;
-  llvm::APFloat(arg.fixed->real)
-      .convertToInteger(integer, llvm::APFloat::rmTowardZero, &isExact);
-  return integer.getSExtValue();
-}
-
-bool Analysis::inferCast(const CallExpr &expr, ElementType to, const Info &arg,
-                         Info &info) {
-  auto ty = tyOf(to, expr.callee.range);
-  if (!ty)
-    return false;
-  info.ty = *ty;
-  info.hasReal |= isReal(*ty) || isReal(arg.ty);
-  info.mayBeAbsent = arg.mayBeAbsent;
-  if (auto folded = foldCast(*ty, arg)) {
-    info.fixed = Binding::of(Size(*folded));
-    info.hasReal = false;
-  }
-  return true;
-}
-
-bool Analysis::inferBuiltin(const CallExpr &expr, const Scope &scope,
-                            Equation &eq, bool weak, Info &info) {
-  StringRef name = expr.callee.text;
-  const Builtin *row = findBuiltin(name); // null: a cast
-  unsigned want = row ? row->arity : 1;
-  if (expr.args.size() != want || !expr.named.empty())
-    return error(expr.range, format("'{}' takes {}, {} given", name,
-                                    counted(want, "argument", "arguments"),
-                                    expr.args.size() + expr.named.size()));
-  if (name == "extent")
-    return inferExtent(expr, scope, info);
-  SmallVector<const Info *, 3> args;
-  for (const ExprPtr &arg : expr.args) {
-    const Info *part = infer(*arg, scope, eq, weak);
-    if (!part || !number(*part, arg->range, format("'{}'", name)) ||
-        !merge(info, *part, arg->range))
-      return false;
-    args.push_back(part);
-  }
-  if (!row)
-    return inferCast(expr, *elementType(name), *args[0], info);
-  if (name == "ilog2" && !inferLog2(expr, *args[0], info))
-    return false;
-  info.ty = args[0]->ty;
-  for (const Info *arg : llvm::drop_begin(args)) {
-    auto ty = join(info.ty, arg->ty);
-    if (!ty)
-      return error(expr.range,
-                   format("'{}' of {} and {}: convert one of them, f32( )",
-                          name, spelling(info.ty), spelling(arg->ty)));
-    info.ty = *ty;
-  }
-  if (row->result == Builtin::Real)
-    info.ty = realOf(info.ty);
-  info.hasReal |= isReal(info.ty);
-  foldBuiltin(*row, args, info);
-  return true;
-}
-
-void Analysis::foldBuiltin(const Builtin &row, ArrayRef<const Info *> args,
-                           Info &info) {
-  if (!llvm::all_of(args, [](const Info *arg) { return arg->fixed; }))
-    return;
-  if (info.ty == Ty::AnyInt) {
-    SmallVector<Size, 3> x;
-    for (const Info *arg : args)
-      x.push_back(arg->fixed->size);
-    if (row.ofSizes)
-      info.fixed = Binding::of(row.ofSizes(sizes, x));
-    return;
-  }
-  SmallVector<double, 3> x;
-  for (const Info *arg : args) {
-    auto value = arg->fixed->number();
-    if (!value)
-      return;
-    x.push_back(*value);
-  }
-  if (row.ofNumbers)
-    info.fixed = Binding::of(row.ofNumbers(x.data()));
-}
+using llvm::cast;
+using llvm::dyn_cast;
 
 //===----------------------------------------------------------------------===//
 // Calls
@@ -181,6 +45,12 @@ bool Analysis::inferCall(const CallExpr &expr, const Scope &scope, Equation &eq,
                  format("unknown function '{}'{}", expr.callee.text,
                         hint(expr.callee.text, known)));
   }
+  if (changesStates(expr, *scope.env->file))
+    return error(expr.range,
+                 format("'{}' changes states: expected a line of its own, "
+                        "y = {}(..)",
+                        expr.callee.text, expr.callee.text),
+                 Note{fn->name.range, "defined here"});
   Key key{&expr, scope.env.get()};
   auto it = eq.calls.find(key);
   if (it == eq.calls.end()) {
@@ -239,12 +109,58 @@ Analysis::givenArguments(const FnDecl &fn, const CallExpr &expr) {
   return given;
 }
 
+/// The function that is called with states of the caller; null: there is none.
+const FnDecl *Analysis::changesStates(const Expr &expr, const ast::File &file) {
+  auto *call = dyn_cast<CallExpr>(&inParens(expr));
+  const FnDecl *fn = call ? program.findFn(file, call->callee.text) : nullptr;
+  bool any = fn && llvm::any_of(fn->args, [](const Argument &arg) {
+               return arg.isState;
+             });
+  return any ? fn : nullptr;
+}
+
+/// A state under the function's own name.
+bool Analysis::bindState(const FnDecl &fn, const Argument &formal,
+                         const Expr *given, const CallExpr &expr,
+                         const Scope &scope, const EnvPtr &env,
+                         std::vector<Extents> &shapes) {
+  auto *name = given ? dyn_cast<NameExpr>(given) : nullptr;
+  if (!name || !scope.env->states.count(name->name))
+    return error(given ? given->range : expr.range,
+                 format("argument '{}' of '{}' is a state, which the call may "
+                        "change: expected the name of one",
+                        formal.name.text, fn.name.text),
+                 Note{formal.name.range, "declared here"});
+  const Binding &state = scope.env->names.find(name->name)->second;
+  if (state.kind != Binding::Tensor)
+    return false;
+  const TensorVal &tensor = state.tensor;
+  auto want = formal.type->element
+                  ? tyOf(*formal.type->element, formal.type->range)
+                  : tensor.elem;
+  if (!want)
+    return false;
+  if (*want != tensor.elem)
+    return error(given->range,
+                 format("argument '{}' of '{}' is {}, found {}",
+                        formal.name.text, fn.name.text, spelling(*want),
+                        spelling(tensor.elem)),
+                 Note{formal.name.range, "declared here"});
+  shapes.push_back(
+      {formal.type.get(), tensor.shape, formal.name.text.str(), given->range});
+  env->states.insert(formal.name.text.str());
+  env->names[formal.name.text.str()] = state;
+  return true;
+}
+
 /// Binds one argument of a call in the function's own `env`: `given`, or the
 /// default where that is null.
 bool Analysis::bindArgument(const FnDecl &fn, const CallExpr &expr,
                             const Argument &formal, const Expr *given,
                             const Scope &scope, Equation &eq, const EnvPtr &env,
                             std::vector<Extents> &shapes) {
+  if (formal.isState)
+    return bindState(fn, formal, given, expr, scope, env, shapes);
   Binding binding;
   std::string what =
       format("argument '{}' of '{}'", formal.name.text, fn.name.text);
@@ -287,31 +203,38 @@ bool Analysis::bindArgument(const FnDecl &fn, const CallExpr &expr,
   return true;
 }
 
-std::optional<std::vector<sema::Result>> Analysis::call(const FnDecl &fn,
-                                                        const CallExpr &expr,
-                                                        const Scope &scope,
-                                                        Equation &eq) {
+/// Is there room for one more call?
+bool Analysis::mayCall(const FnDecl &fn, const CallExpr &expr) {
   std::string name = fn.name.text.str();
   constexpr size_t most = 1000;
   if (active.size() >= most) {
-    error(expr.range,
-          llvm::is_contained(active, &fn)
-              ? heed::format("'{}' calls itself without end", name)
-              : heed::format("calls within calls of functions, more than {}",
-                             most),
-          Note{fn.name.range, "defined here"});
-    return std::nullopt;
+    return error(
+        expr.range,
+        llvm::is_contained(active, &fn)
+            ? heed::format("'{}' calls itself without end", name)
+            : heed::format("calls within calls of functions, more than {}",
+                           most),
+        Note{fn.name.range, "defined here"});
   }
   constexpr unsigned mostCalls = 100000;
   if (++numCalls > mostCalls) {
     tooManyCopies = true;
-    error(expr.range,
-          format("'{}' is called here beyond {} calls of functions in one "
-                 "model, each of which is code of its own",
-                 name, mostCalls),
-          Note{fn.name.range, "defined here"});
-    return std::nullopt;
+    return error(
+        expr.range,
+        format("'{}' is called here beyond {} calls of functions in one "
+               "model, each of which is code of its own",
+               name, mostCalls),
+        Note{fn.name.range, "defined here"});
   }
+  return true;
+}
+
+std::optional<std::vector<sema::Result>> Analysis::call(const FnDecl &fn,
+                                                        const CallExpr &expr,
+                                                        const Scope &scope,
+                                                        Equation &eq) {
+  if (!mayCall(fn, expr))
+    return std::nullopt;
   auto given = givenArguments(fn, expr);
   if (!given)
     return std::nullopt;
@@ -319,9 +242,18 @@ std::optional<std::vector<sema::Result>> Analysis::call(const FnDecl &fn,
   env->file = fn.file;
   eq.keep.push_back(env);
   std::vector<Extents> shapes;
-  for (auto [formal, actual] : llvm::zip(fn.args, *given))
+  llvm::StringMap<std::string> states; // of the caller, by its names
+  for (auto [formal, actual] : llvm::zip(fn.args, *given)) {
     if (!bindArgument(fn, expr, formal, actual, scope, eq, env, shapes))
       return std::nullopt;
+    if (!formal.isState)
+      continue;
+    StringRef state = cast<NameExpr>(actual)->name;
+    if (!states.try_emplace(state, formal.name.text.str()).second) {
+      error(actual->range, format("the state '{}' is given twice", state));
+      return std::nullopt;
+    }
+  }
   if (!bindShapes(shapes, env, false))
     return std::nullopt;
   active.push_back(&fn);
@@ -335,11 +267,17 @@ std::optional<std::vector<sema::Result>> Analysis::call(const FnDecl &fn,
   staticArgument = staticBefore;
   if (!ok)
     return std::nullopt;
-  if (!frame.results) {
-    error(fn.name.range, format("'{}' returns nothing", name));
+  for (auto &[theirs, own] : states) {
+    Binding &state = scope.env->names.find(theirs)->second;
+    Range place = state.place;
+    state = env->names.find(own)->second;
+    state.place = place;
+  }
+  if (!frame.results && states.empty()) {
+    error(fn.name.range, format("'{}' returns nothing", fn.name.text));
     return std::nullopt;
   }
-  return frame.results;
+  return frame.results ? frame.results : std::vector<sema::Result>();
 }
 
 /// What the argument `formal` is bound to.

@@ -52,9 +52,11 @@ struct Knowledge {
   bool needsUnroll = false;
   std::vector<Pending> pending;
 
+  /// Functions whose bodies are looked through for the states they change.
+  std::vector<const ast::FnDecl *> asked;
+
   // States.cpp
   std::vector<ast::Argument> states; ///< of the model
-  const Env *stateEnv = nullptr;     ///< where their names are theirs
   Steps checks; ///< of positions, to be done before a state changes
   std::optional<FirstUpdate> firstUpdate;
   std::deque<ast::NameExpr> plainPositions; ///< names that a left side has

@@ -12,6 +12,7 @@
 using namespace heed;
 using namespace heed::sema;
 using namespace heed::ast;
+using llvm::cast;
 using llvm::dyn_cast;
 
 /// An index of a merged axis, and what it is multiplied by.
@@ -388,8 +389,12 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
   EnvPtr env = frame.env;
   Scope scope;
   scope.env = env;
-  if (!left.hasIndices && !where)
-    return lowerWhole(right, scope, frame.outer, result);
+  if (!left.hasIndices && !where) {
+    const FnDecl *fn = changesStates(right, *env->file);
+    if (!fn)
+      return lowerWhole(right, scope, frame.outer, result);
+    return executeCall(*fn, cast<CallExpr>(inParens(right)), frame, result);
+  }
   Equation eq;
   eq.wholeAllowed = false;
   std::shared_ptr<Collection> collection;
@@ -399,7 +404,7 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
   if (indexed(right, scope, frame.outer))
     return error(right.range, "an index of the calling equation is read in an "
                               "equation with indices of its own");
-  if (isModelState(left.name.text, *env) &&
+  if (env->states.count(left.name.text) &&
       env->names.find(left.name.text)->second.kind == Binding::Tensor &&
       hasPositions(left, env))
     return executeUpdate(left, right, where, frame, result);
@@ -438,7 +443,7 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
   }
   if (llvm::any_of(axes, [](auto &axis) { return bool(axis.position); }))
     return executeRow(left, right, axes, target, scope, eq, result);
-  if (isModelState(left.name.text, *env))
+  if (env->states.count(left.name.text))
     runOverState(left, axes, *env, eq);
   auto tensor = rightSide(right, scope, eq, axes);
   if (!tensor || !mergeAxes(left, axes, env, *tensor))

@@ -23,19 +23,55 @@ using namespace heed::sema;
 using namespace heed::ast;
 using llvm::cast;
 
-/// The names that a block binds, at any depth.
-static void boundNames(const std::vector<StmtPtr> &stmts,
-                       std::vector<std::string> &names) {
+/// Does the function change the state that it calls so? One that calls itself
+/// may.
+bool Analysis::changes(const FnDecl &fn, StringRef state) {
+  if (llvm::is_contained(asked, &fn))
+    return true;
+  asked.push_back(&fn);
+  llvm::scope_exit leave([&] { asked.pop_back(); });
+  std::vector<std::string> names;
+  boundNames(fn.body.stmts, *fn.file, names);
+  return llvm::is_contained(names, state);
+}
+
+/// The names that a block binds, at any depth, and the states that its calls
+/// change.
+void Analysis::boundNames(const std::vector<StmtPtr> &stmts,
+                          const ast::File &file,
+                          std::vector<std::string> &names) {
   auto add = [&](StringRef name) {
     if (!llvm::is_contained(names, name))
       names.push_back(name.str());
+  };
+  auto addStates = [&](const Expr &right) {
+    const FnDecl *fn = changesStates(right, file);
+    if (!fn)
+      return;
+    auto &call = cast<CallExpr>(inParens(right));
+    auto addState = [&](const Argument &formal, const Expr &given) {
+      if (auto *name = llvm::dyn_cast<NameExpr>(&given);
+          name && formal.isState && changes(*fn, formal.name.text))
+        add(name->name);
+    };
+    for (auto [formal, given] : llvm::zip(fn->args, call.args))
+      addState(formal, *given);
+    for (const NamedArgument &given : call.named)
+      for (const Argument &formal : fn->args)
+        if (formal.name.text == given.name.text)
+          addState(formal, *given.value);
   };
   for (const StmtPtr &stmt : stmts) {
     switch (stmt->kind) {
     case StmtKind::Equation:
       add(cast<EquationStmt>(*stmt).left.name.text);
+      addStates(*cast<EquationStmt>(*stmt).right);
+      break;
+    case StmtKind::Call:
+      addStates(*cast<CallStmt>(*stmt).call);
       break;
     case StmtKind::Bind:
+      addStates(*cast<BindStmt>(*stmt).right);
       for (const Name &name : cast<BindStmt>(*stmt).names)
         add(name.text);
       break;
@@ -49,11 +85,11 @@ static void boundNames(const std::vector<StmtPtr> &stmts,
       add(cast<LetStmt>(*stmt).name.text);
       break;
     case StmtKind::For:
-      boundNames(cast<ForStmt>(*stmt).body.stmts, names);
+      boundNames(cast<ForStmt>(*stmt).body.stmts, file, names);
       break;
     case StmtKind::If:
-      boundNames(cast<IfStmt>(*stmt).thenBlock.stmts, names);
-      boundNames(cast<IfStmt>(*stmt).elseBlock.stmts, names);
+      boundNames(cast<IfStmt>(*stmt).thenBlock.stmts, file, names);
+      boundNames(cast<IfStmt>(*stmt).elseBlock.stmts, file, names);
       break;
     default:
       break;
@@ -66,19 +102,19 @@ void Analysis::poison(const Stmt &stmt, Env &env) {
   std::vector<std::string> names;
   switch (stmt.kind) {
   case StmtKind::For:
-    boundNames(cast<ForStmt>(stmt).body.stmts, names);
+    boundNames(cast<ForStmt>(stmt).body.stmts, *env.file, names);
     break;
   case StmtKind::If:
-    boundNames(cast<IfStmt>(stmt).thenBlock.stmts, names);
-    boundNames(cast<IfStmt>(stmt).elseBlock.stmts, names);
+    boundNames(cast<IfStmt>(stmt).thenBlock.stmts, *env.file, names);
+    boundNames(cast<IfStmt>(stmt).elseBlock.stmts, *env.file, names);
     break;
   case StmtKind::Scan:
-    boundNames(cast<ScanStmt>(stmt).body.stmts, names);
+    boundNames(cast<ScanStmt>(stmt).body.stmts, *env.file, names);
     for (const Carried &state : cast<ScanStmt>(stmt).state)
       names.push_back(state.name.text.str());
     break;
   case StmtKind::While:
-    boundNames(cast<WhileStmt>(stmt).body.stmts, names);
+    boundNames(cast<WhileStmt>(stmt).body.stmts, *env.file, names);
     for (const Carried &state : cast<WhileStmt>(stmt).state)
       names.push_back(state.name.text.str());
     break;
@@ -219,7 +255,7 @@ bool Analysis::unrolledFor(const ForStmt &stmt, int64_t lo, int64_t hi,
 bool Analysis::carry(const ForStmt &stmt, const Env &env, RolledFor &step,
                      std::vector<std::string> &carried) {
   std::vector<std::string> names;
-  boundNames(stmt.body.stmts, names);
+  boundNames(stmt.body.stmts, *env.file, names);
   for (const std::string &name : names) {
     auto it = env.names.find(name);
     if (it == env.names.end())
@@ -327,13 +363,4 @@ bool Analysis::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
 
 bool Analysis::surelyRuns(const RolledLoop &loop) const {
   return sizes.nonNegative(loop.hi - loop.lo - 1);
-}
-
-/// The value of a size in the first or the last turn of the rolled loops.
-std::optional<int64_t> Analysis::atLoopEnd(Size size, bool last) {
-  // A range may mention the loops around it.
-  for (const RolledLoop &loop : llvm::reverse(loops))
-    if (sizes.mentions(size, loop.turn))
-      size = sizes.substitute(size, loop.turn, last ? loop.hi - 1 : loop.lo);
-  return size.constant();
 }

@@ -202,6 +202,17 @@ bool Analysis::bindInput(const Argument &arg, ModelInput &input,
   return true;
 }
 
+/// A dim of all entries that needs none of them is known in their signatures.
+bool Analysis::bindKnownDim(const DimStmt &dim, const EnvPtr &env) {
+  std::vector<const NameExpr *> unknown;
+  freeNames(*dim.value, *env, unknown);
+  if (!unknown.empty() || lookup(*env, dim.name.text))
+    return true;
+  Frame frame;
+  frame.env = env;
+  return executeDim(dim, frame);
+}
+
 bool Analysis::bindSignature(const ModelDecl &decl,
                              ArrayRef<const Argument *> args,
                              const EnvPtr &env) {
@@ -222,6 +233,10 @@ bool Analysis::bindSignature(const ModelDecl &decl,
   }
   if (!ok)
     return false;
+  for (auto &stmt : decl.body.stmts)
+    if (auto *dim = dyn_cast<DimStmt>(stmt.get());
+        dim && !decl.entries.empty() && !bindKnownDim(*dim, env))
+      return false;
   bindDimsOfWeights(decl, env);
   for (const Argument *arg : inputs)
     if (!declareInput(*arg, env))

@@ -333,7 +333,7 @@ Node *Analysis::resolveRead(Body &body, const ReadExpr &expr,
   if (!tensor)
     return nullptr;
   if (body.kind == Body::Generic &&
-      (!scans.empty() || isModelState(expr.name.text, *scope.env)) &&
+      (!scans.empty() || scope.env->states.count(expr.name.text)) &&
       !takeRow(expr, scope, eq, items, *tensor))
     return nullptr;
   Key key{&expr, scope.env.get()};

@@ -417,7 +417,7 @@ bool Analysis::takeRow(const ReadExpr &expr, const Scope &scope, Equation &eq,
   for (auto [k, item] : llvm::enumerate(items)) {
     const Info *i = item.idx ? nullptr : &info(*item.expr, scope, eq);
     if (!i || !i->fixed || i->fixed->kind != Binding::Int ||
-        !(isStep(i->fixed->size) || isModelState(expr.name.text, *scope.env))) {
+        !(isStep(i->fixed->size) || scope.env->states.count(expr.name.text))) {
       rest.push_back(tensor.shape[k]);
       others.push_back(item);
       continue;

@@ -71,15 +71,8 @@ bool Analysis::execute(const Stmt &stmt, Frame &frame) {
     return executeScan(cast<ScanStmt>(stmt), frame);
   case StmtKind::While:
     return error(stmt.range, "'while' is not supported yet");
-  case StmtKind::Call: {
-    auto &call = *cast<CallStmt>(stmt).call;
-    if (call.callee.text == "append" || call.callee.text == "scatter")
-      return error(stmt.range,
-                   format("'{}' is not supported yet", call.callee.text));
-    return error(stmt.range,
-                 format("the result of '{}' is not used: bind it to a name",
-                        call.callee.text));
-  }
+  case StmtKind::Call:
+    return executeCall(cast<CallStmt>(stmt), frame);
   }
   return false;
 }
@@ -97,6 +90,67 @@ bool Analysis::executeIf(const IfStmt &stmt, Frame &frame) {
   return execute(stmt.elseBlock.stmts, frame);
 }
 
+/// A call alone: a message, or a function that changes states and has no
+/// result.
+bool Analysis::executeCall(const CallStmt &stmt, Frame &frame) {
+  auto &call = *stmt.call;
+  if (call.callee.text == "append" || call.callee.text == "scatter")
+    return error(stmt.range,
+                 format("'{}' is not supported yet", call.callee.text));
+  if (call.callee.text == "error" &&
+      !program.findFn(*frame.env->file, "error")) {
+    Equation eq;
+    Scope scope;
+    scope.env = frame.env;
+    return infer(call, scope, eq) != nullptr;
+  }
+  const FnDecl *fn = changesStates(call, *frame.env->file);
+  auto results =
+      fn ? executeCall(*fn, call, frame) : std::vector<sema::Result>(1);
+  if (!results)
+    return false;
+  return results->empty() ||
+         error(stmt.range, format("the result of '{}' is not used: bind it "
+                                  "to a name",
+                                  call.callee.text));
+}
+
+/// A call that stands alone on its line: its results as they are bound to
+/// names.
+std::optional<std::vector<sema::Result>>
+Analysis::executeCall(const FnDecl &fn, const CallExpr &expr, Frame &frame) {
+  Equation eq;
+  Scope scope;
+  scope.env = frame.env;
+  auto results = call(fn, expr, scope, eq);
+  if (!results)
+    return std::nullopt;
+  for (sema::Result &result : *results) {
+    if (result.value.kind != Binding::Thunk)
+      continue;
+    Binding whole;
+    if (!lowerWhole(*result.value.thunk->expr, *result.value.thunk->scope,
+                    nullptr, whole))
+      return std::nullopt;
+    result.value = whole;
+  }
+  return results;
+}
+
+/// Such a call of one result.
+bool Analysis::executeCall(const FnDecl &fn, const CallExpr &expr, Frame &frame,
+                           Binding &result) {
+  auto results = executeCall(fn, expr, frame);
+  if (results && results->size() != 1)
+    return error(expr.range,
+                 format("'{}' has {}, one name is given", expr.callee.text,
+                        counted(results->size(), "result", "results")),
+                 Note{fn.name.range, "defined here"});
+  if (results)
+    result = results->front().value;
+  return results.has_value();
+}
+
 bool Analysis::executeBind(const BindStmt &stmt, Frame &frame) {
   auto poison = [&] {
     for (const Name &name : stmt.names)
@@ -111,10 +165,7 @@ bool Analysis::executeBind(const BindStmt &stmt, Frame &frame) {
           "several names on the left need a function with as many results");
     return poison();
   }
-  Equation eq;
-  Scope scope;
-  scope.env = frame.env;
-  auto results = this->call(*fn, *call, scope, eq);
+  auto results = executeCall(*fn, *call, frame);
   if (!results)
     return poison();
   if (results->size() != stmt.names.size()) {
@@ -127,13 +178,6 @@ bool Analysis::executeBind(const BindStmt &stmt, Frame &frame) {
   }
   for (auto [name, result] : llvm::zip(stmt.names, *results)) {
     Binding binding = result.value;
-    if (binding.kind == Binding::Thunk) {
-      Binding whole;
-      if (!lowerWhole(*binding.thunk->expr, *binding.thunk->scope, nullptr,
-                      whole))
-        return poison();
-      binding = whole;
-    }
     binding.place = name.range;
     frame.env->names[name.text.str()] = binding;
   }
@@ -227,14 +271,12 @@ bool Analysis::executeLet(const LetStmt &stmt, Frame &frame) {
   return binding.kind != Binding::Poison;
 }
 
-/// The extents of a weight as the file has them; null if it is not there.
-const WeightInfo *Analysis::findWeight(const ParamStmt &stmt,
-                                       ArrayRef<std::string> names) {
-  if (!options.weights)
-    return nullptr;
+/// The weight as the file has it; null if it is not there.
+const Analysis::Weight *Analysis::findWeight(const ParamStmt &stmt,
+                                             ArrayRef<std::string> names) {
   for (const std::string &name : names)
     if (auto it = options.weights->find(name); it != options.weights->end())
-      return &it->second;
+      return &*it;
   std::vector<StringRef> known;
   for (auto &entry : *options.weights)
     known.push_back(entry.first());
@@ -269,31 +311,57 @@ static std::string weightName(const Text &text, SmallVector<Size> &indices) {
   return name;
 }
 
-/// What the weights have under the names, for the first and the last turn of
-/// the loops; null after an error.
-const WeightInfo *Analysis::findWeight(const ParamStmt &stmt,
-                                       ArrayRef<std::string> names,
-                                       ArrayRef<Size> indices) {
-  if (indices.empty())
-    return findWeight(stmt, names);
-  const WeightInfo *weight = nullptr;
-  for (bool last : {false, true}) {
-    std::vector<std::string> concrete;
-    for (const std::string &name : names) {
-      std::string filled = name;
-      for (auto [k, size] : llvm::enumerate(indices)) {
-        std::string hole = format("{{{}}}", k);
-        auto at = atLoopEnd(size, last);
-        if (auto pos = filled.find(hole); pos != std::string::npos && at)
-          filled.replace(pos, hole.size(), format("{}", *at));
-      }
-      concrete.push_back(filled);
+/// The names with the loop variables of each turn, of the loops from `depth`
+/// in.
+void Analysis::eachTurn(ArrayRef<std::string> names, ArrayRef<Size> indices,
+                        size_t depth,
+                        llvm::function_ref<void(ArrayRef<std::string>)> f) {
+  if (depth == loops.size()) {
+    std::vector<std::string> concrete(names);
+    for (auto [k, size] : llvm::enumerate(indices)) {
+      std::string hole = format("{{{}}}", k);
+      auto number = size.constant();
+      for (std::string &name : concrete)
+        if (auto pos = name.find(hole); pos != std::string::npos && number)
+          name.replace(pos, hole.size(), format("{}", *number));
     }
-    weight = findWeight(stmt, concrete);
-    if (!weight)
-      return nullptr;
+    return f(concrete);
   }
-  return weight;
+  const RolledLoop &loop = loops[depth];
+  auto lo = loop.lo.constant(), hi = loop.hi.constant();
+  bool matters = lo && hi && llvm::any_of(indices, [&](const Size &size) {
+                   return sizes.mentions(size, loop.turn);
+                 });
+  if (!matters)
+    return eachTurn(names, indices, depth + 1, f);
+  for (int64_t turn = *lo; turn < *hi; ++turn) {
+    auto now = llvm::map_to_vector(indices, [&](const Size &size) {
+      return sizes.substitute(size, loop.turn, Size(turn));
+    });
+    eachTurn(names, now, depth + 1, f);
+  }
+}
+
+/// What the weights have under the names, turn by turn of the loops around.
+/// What is missing, or has another rank, is an error that ends nothing: the
+/// rest is looked at, too.
+std::vector<const Analysis::Weight *>
+Analysis::findWeights(const ParamStmt &stmt, ArrayRef<std::string> names,
+                      ArrayRef<Size> indices, size_t rank) {
+  std::vector<const Weight *> found;
+  if (!options.weights)
+    return found;
+  eachTurn(names, indices, 0, [&](ArrayRef<std::string> concrete) {
+    const Weight *weight = findWeight(stmt, concrete);
+    if (weight && weight->second.shape.size() == rank)
+      found.push_back(weight);
+    else if (weight)
+      error(stmt.type->range,
+            format("'{}' has {}, the weights' '{}' has {}", stmt.name.text,
+                   counted(rank, "axis", "axes"), weight->first(),
+                   weight->second.shape.size()));
+  });
+  return found;
 }
 
 /// An axis of a parameter.
@@ -306,7 +374,7 @@ struct Analysis::ParamAxis {
 /// The extents as numbers, where they are known: those that a free name gives
 /// are read from the file.
 bool Analysis::parameterDims(const ParamStmt &stmt, const EnvPtr &env,
-                             const WeightInfo *weight, StringRef weightName,
+                             ArrayRef<const Weight *> weights,
                              llvm::MutableArrayRef<ParamAxis> axes) {
   Shape known;
   for (auto [k, axis] : llvm::enumerate(axes)) {
@@ -320,17 +388,18 @@ bool Analysis::parameterDims(const ParamStmt &stmt, const EnvPtr &env,
       if (!size)
         return false;
     }
-    int64_t ofFile = weight ? weight->shape[k] : kUnknown;
-    known.push_back(size ? *size : weight ? Size(ofFile) : Size());
+    int64_t ofFile =
+        weights.empty() ? kUnknown : weights.front()->second.shape[k];
+    known.push_back(size ? *size : weights.empty() ? Size() : Size(ofFile));
     axis.number = (size ? size->constant() : std::nullopt).value_or(ofFile);
   }
-  for (auto [k, axis] : llvm::enumerate(axes))
-    if (weight && axis.number != weight->shape[k])
-      return error(
-          axis.written->range,
-          format("extent of '{}' (axis {}) is {}, the weights' '{}' has {}",
-                 stmt.name.text, k, sizes.str(known[k]), weightName,
-                 weight->shape[k]));
+  for (const Weight *weight : weights)
+    for (auto [k, axis] : llvm::enumerate(axes))
+      if (axis.number != weight->second.shape[k])
+        error(axis.written->range,
+              format("extent of '{}' (axis {}) is {}, the weights' '{}' has {}",
+                     stmt.name.text, k, sizes.str(known[k]), weight->first(),
+                     weight->second.shape[k]));
   return true;
 }
 
@@ -401,18 +470,8 @@ bool Analysis::parameter(const ParamStmt &stmt, Frame &frame) {
       for (const Size &size : *frame.env->dots)
         axes.push_back({&extent, size, kUnknown});
   }
-  const WeightInfo *weight = nullptr;
-  if (options.weights) {
-    weight = findWeight(stmt, names, indices);
-    if (!weight)
-      return false;
-    if (weight->shape.size() != axes.size())
-      return error(type.range,
-                   format("'{}' has {}, the weights' '{}' has {}",
-                          stmt.name.text, counted(axes.size(), "axis", "axes"),
-                          names[0], weight->shape.size()));
-  }
-  return parameterDims(stmt, frame.env, weight, names[0], axes) &&
+  auto weights = findWeights(stmt, names, indices, axes.size());
+  return parameterDims(stmt, frame.env, weights, axes) &&
          bindParameter(stmt, frame, *ty, names, indices, axes);
 }
 

@@ -9,7 +9,8 @@
 // name is bound anew by each line that defines it. Positions on a left side
 // keep what stands elsewhere. They are proven to lie inside and to be distinct,
 // or checked: before the first line that changes a state, unless they need what
-// is known only later, as in a layer's turn.
+// is known only later, as in a layer's turn. A function changes the states that
+// it is given under names of its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,12 +56,6 @@ static void partsOf(const Expr &expr,
   default:
     return;
   }
-}
-
-bool Analysis::isModelState(StringRef name, const Env &env) {
-  return &env == stateEnv && llvm::any_of(states, [&](const Argument &state) {
-    return state.name.text == name;
-  });
 }
 
 /// A position of an update: an index over the whole axis, or an expression.

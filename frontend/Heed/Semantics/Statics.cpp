@@ -90,7 +90,7 @@ std::optional<Binding> Analysis::lookupEntry(const Env &env, StringRef name) {
   if (!value)
     return std::nullopt;
   auto empty = std::make_shared<Env>();
-  empty->file = env.file;
+  empty->file = record->record->file;
   auto found = constant(**value, empty, format("entry '{}'", name));
   if (!found)
     return Binding();
@@ -116,7 +116,7 @@ std::optional<Binding> Analysis::lookup(const Env &env, StringRef name) {
   open.insert(stmt);
   llvm::scope_exit leave([&] { open.erase(stmt); });
   auto empty = std::make_shared<Env>();
-  empty->file = env.file;
+  empty->file = stmt->file;
   if (auto value = constant(*stmt->value, empty, format("constant '{}'", name)))
     constants[stmt] = *value;
   constants[stmt].place = stmt->name.range;

@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -124,6 +125,7 @@ struct Env {
   const ast::File *file = nullptr;
   std::map<std::string, Binding, std::less<>> names;
   std::optional<Shape> dots;
+  std::set<std::string, std::less<>> states; ///< names that lines may update
 };
 using EnvPtr = std::shared_ptr<Env>;
 

@@ -25,6 +25,8 @@
 
 namespace heed::ast {
 
+struct File;
+
 //===----------------------------------------------------------------------===//
 // Statements
 //===----------------------------------------------------------------------===//
@@ -132,6 +134,8 @@ struct LetStmt : StmtOf<StmtKind::Let> {
 struct ConstStmt : StmtOf<StmtKind::Const> {
   Name name;
   ExprPtr value; ///< may be a TableExpr
+  /// Whose names the value means; null: what is around it.
+  const File *file = nullptr;
 };
 
 /// for l in lo..hi { }
@@ -180,8 +184,6 @@ struct CallStmt : StmtOf<StmtKind::Call> {
 // Declarations
 //===----------------------------------------------------------------------===//
 
-struct File;
-
 /// A parameter of a `fn`, an input of a `model` or of an `entry`.
 /// model: before `;` a type is there; after it a type, a default, or both.
 /// fn: a type or none before `;`; a name without type after it is static.
@@ -190,6 +192,7 @@ struct Argument {
   TypePtr type;         ///< null: none written
   ExprPtr defaultValue; ///< null: none; may be a TableExpr
   bool afterSemicolon = false;
+  bool isState = false; ///< of a fn: a state of the caller, which it changes
 };
 
 struct FnDecl {

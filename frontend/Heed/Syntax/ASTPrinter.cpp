@@ -389,7 +389,9 @@ void Printer::print(const Argument &arg) {
 void Printer::arguments(llvm::ArrayRef<Argument> args) {
   ++indent;
   for (const Argument &arg : args) {
-    line() << (arg.afterSemicolon ? "(option " : "(input ");
+    line() << (arg.afterSemicolon ? "(option "
+               : arg.isState      ? "(changed "
+                                  : "(input ");
     print(arg);
     os << ')';
   }

@@ -1,9 +1,10 @@
-# Writes OUTPUT, a C++ file that holds the text of FILES (a list, sorted by the caller).
-set(body "#include \"frontend/Heed/Syntax/Library.h\"\n\nstatic const heed::LibraryFile files[] = {\n")
+# Writes OUTPUT, a C++ file: FUNCTION returns the text of FILES (a list, sorted by the caller) by their paths from BASE.
+set(body "#include \"frontend/Heed/Syntax/Library.h\"\n\nnamespace heed {\nllvm::ArrayRef<LibraryFile> ${FUNCTION}();\n}\n\n")
+string(APPEND body "static const heed::LibraryFile files[] = {\n")
 foreach(file ${FILES})
-  get_filename_component(name ${file} NAME)
+  file(RELATIVE_PATH name ${BASE} ${file})
   file(READ ${file} text)
   string(APPEND body "    {\"${name}\", R\"heed(${text})heed\"},\n")
 endforeach()
-string(APPEND body "};\n\nllvm::ArrayRef<heed::LibraryFile> heed::libraryFiles() { return files; }\n")
+string(APPEND body "};\n\nllvm::ArrayRef<heed::LibraryFile> heed::${FUNCTION}() { return files; }\n")
 file(WRITE ${OUTPUT} "${body}")

@@ -27,6 +27,8 @@
 
 namespace heed::ast {
 
+struct File;
+
 /// Brackets, blocks and prefix operators nest at most this deep.
 constexpr unsigned maxNesting = 256;
 /// No path from a node to a leaf is longer; bounds chains such as a + b + ...
@@ -273,6 +275,7 @@ struct RecordExpr : ExprOf<ExprKind::Record> {
     ExprPtr value;
   };
   std::vector<Entry> entries;
+  const File *file = nullptr; ///< whose names the entries' defaults mean
 
   /// The value of the entry \p name; null if there is none.
   ExprPtr *find(llvm::StringRef name);

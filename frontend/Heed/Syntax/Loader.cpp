@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Loader.h"
+#include "Config.h"
 #include "Library.h"
 #include "Parser.h"
 #include "support/Format.h"
@@ -37,6 +38,8 @@ public:
 
 private:
   File *load(StringRef path, StringRef text, StringRef key, bool isLibrary);
+  File *loadShipped(StringRef path);
+  File *importShipped(const File &file, StringRef import);
   void import(File &file, ImportDecl &decl);
   void config(ConfigDecl &decl);
   void checkNames(const File &file);
@@ -86,6 +89,16 @@ static std::string relativeTo(StringRef folder, StringRef path) {
   return llvm::sys::path::is_absolute(path) ? path.str() : joined.str().str();
 }
 
+/// Records at any depth mean the names of that file.
+static void settle(Expr &value, const File &file) {
+  auto *record = llvm::dyn_cast<RecordExpr>(&value);
+  if (!record)
+    return;
+  record->file = &file;
+  for (RecordExpr::Entry &entry : record->entries)
+    settle(*entry.value, file);
+}
+
 File *Loader::load(StringRef path, StringRef text, StringRef key,
                    bool isLibrary) {
   StringRef kept = sources.add(path, text);
@@ -97,13 +110,46 @@ File *Loader::load(StringRef path, StringRef text, StringRef key,
   for (ImportDecl &decl : file.imports)
     import(file, decl);
   chain.pop_back();
-  for (ConfigDecl &decl : file.configs)
+  for (ConfigDecl &decl : file.configs) {
     config(decl);
+    for (auto &stmt : decl.values) {
+      stmt->file = &file;
+      settle(*stmt->value, file);
+    }
+  }
+  for (auto &stmt : file.consts)
+    stmt->file = &file;
   checkNames(file);
   return &file;
 }
 
+/// The file of options.shipped that is called `path`; null: there is none.
+File *Loader::loadShipped(StringRef path) {
+  if (File *known = loaded.lookup(path))
+    return known;
+  for (const LibraryFile &one : options.shipped)
+    if (path == relativeTo(options.shippedFolder, one.path))
+      return load(path, one.text, path, /*isLibrary=*/false);
+  return nullptr;
+}
+
+/// The one that `file` imports, which is one of them or names it.
+File *Loader::importShipped(const File &file, StringRef import) {
+  llvm::SmallString<128> path;
+  if (!options.shippedName.empty() && import.consume_front(options.shippedName))
+    path = relativeTo(options.shippedFolder, import);
+  else if (!options.shippedFolder.empty() &&
+           StringRef(file.path).starts_with(options.shippedFolder))
+    path = relativeTo(llvm::sys::path::parent_path(file.path), import);
+  else
+    return nullptr;
+  llvm::sys::path::remove_dots(path, /*remove_dot_dot=*/true);
+  return loadShipped(path);
+}
+
 void Loader::import(File &file, ImportDecl &decl) {
+  if ((decl.file = importShipped(file, decl.path)))
+    return;
   std::vector<std::string> places;
   if (!file.isLibrary)
     places.push_back(
@@ -147,17 +193,7 @@ void Loader::import(File &file, ImportDecl &decl) {
                            decl.path, didYouMean(decl.path, names)));
 }
 
-/// Those that a name in a model can have, sorted: LLVM's object is a hash
-/// table.
-static std::vector<StringRef> keysOf(const llvm::json::Object &object) {
-  std::vector<StringRef> keys;
-  for (const auto &entry : object)
-    if (!StringRef(entry.first).contains('.'))
-      keys.push_back(entry.first);
-  llvm::sort(keys);
-  return keys;
-}
-
+/// Long: one kind of value after the other.
 /// Null for what has no meaning as a constant. \p nested: in a list. \p path:
 /// the names that lead to it.
 ExprPtr Loader::valueOf(const llvm::json::Value &json, SMRange range,
@@ -189,6 +225,11 @@ ExprPtr Loader::valueOf(const llvm::json::Value &json, SMRange range,
     auto node = place(std::make_unique<StringExpr>());
     node->raw = sources.keep(*value);
     node->parts.push_back({node->raw, nullptr});
+    return node;
+  }
+  if (auto real = spelledNumber(json)) {
+    auto node = place(std::make_unique<RealExpr>());
+    node->value = *real;
     return node;
   }
   if (nested && json.kind() != llvm::json::Value::Array)
@@ -227,37 +268,9 @@ void Loader::config(ConfigDecl &decl) {
                 heed::format("cannot read the config \"{}\": {}", path, error));
     return;
   }
-  // LLVM's reader recurses for every bracket.
-  unsigned depth = 0, deepest = 0;
-  bool inString = false;
-  for (size_t k = 0; k < text->size(); ++k) {
-    char c = (*text)[k];
-    if (inString && c == '\\')
-      ++k;
-    else if (c == '"')
-      inString = !inString;
-    else if (!inString && (c == '[' || c == '{'))
-      deepest = std::max(deepest, ++depth);
-    else if (!inString && (c == ']' || c == '}') && depth)
-      --depth;
-  }
-  if (deepest > maxNesting) {
-    diags.error(decl.range,
-                heed::format("the config \"{}\" nests deeper than {}", path,
-                             maxNesting));
-    return;
-  }
-  llvm::Expected<llvm::json::Value> json = llvm::json::parse(*text);
-  if (!json) {
-    diags.error(decl.range,
-                heed::format("the config \"{}\" is not JSON: {}", path,
-                             llvm::toString(json.takeError())));
-    return;
-  }
-  const llvm::json::Object *object = json->getAsObject();
+  std::optional<llvm::json::Object> object = parseConfig(*text, error);
   if (!object) {
-    diags.error(decl.range,
-                heed::format("the config \"{}\" is no JSON object", path));
+    diags.error(decl.range, heed::format("the config \"{}\" {}", path, error));
     return;
   }
   for (StringRef key : keysOf(*object)) {

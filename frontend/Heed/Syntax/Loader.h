@@ -18,6 +18,7 @@
 #define HEED_FRONTEND_HEED_SYNTAX_LOADER_H
 
 #include "AST.h"
+#include "Library.h"
 #include "frontend/Common/Diagnostics.h"
 
 #include <memory>
@@ -29,6 +30,10 @@ namespace heed {
 struct LoadOptions {
   std::vector<std::string> includeFolders; ///< -I, in order
   std::string modelFolder; ///< --model-dir; empty: the main file's folder
+  /// Files that are compiled in, as if they lay in that folder, and what
+  /// others write before their paths to import them.
+  std::string shippedFolder, shippedName;
+  llvm::ArrayRef<LibraryFile> shipped;
 };
 
 /// Every file of a compilation. Owns the trees; their text lies in the Sources.

@@ -259,6 +259,20 @@ bool Parser::parseArgument(std::vector<Argument> &pending, Owner owner,
   return true;
 }
 
+/// state a, b: T
+bool Parser::parseStateArguments(std::vector<Argument> &pending, Owner owner,
+                                 std::vector<Argument> &args) {
+  take();
+  std::vector<Name> names;
+  TypePtr type;
+  if (!settleUntyped(pending, owner, /*late=*/false, args) ||
+      !parseTyped(names, type))
+    return false;
+  for (const Name &name : names)
+    args.push_back({name, type, nullptr, false, true});
+  return true;
+}
+
 /// (a, b: T, c: T; d = 1, e: i32 = 2): names wait for the type that follows
 /// them, except behind the `;` of a fn, where a type belongs to one name.
 bool Parser::parseSignature(std::vector<Argument> &args, Owner owner) {
@@ -278,7 +292,10 @@ bool Parser::parseSignature(std::vector<Argument> &args, Owner owner) {
       late = true;
       continue;
     }
-    if (!parseArgument(pending, owner, late, args))
+    bool ok = owner == Owner::Fn && !late && at("state")
+                  ? parseStateArguments(pending, owner, args)
+                  : parseArgument(pending, owner, late, args);
+    if (!ok)
       return false;
     if (at(")") || at(";"))
       continue;

@@ -160,6 +160,8 @@ private:
   bool parseEntry(ast::ModelDecl &model);
   bool settleUntyped(std::vector<ast::Argument> &pending, Owner owner,
                      bool late, std::vector<ast::Argument> &args);
+  bool parseStateArguments(std::vector<ast::Argument> &pending, Owner owner,
+                           std::vector<ast::Argument> &args);
   bool parseArgument(std::vector<ast::Argument> &pending, Owner owner,
                      bool late, std::vector<ast::Argument> &args);
   bool parseSignature(std::vector<ast::Argument> &args, Owner owner);

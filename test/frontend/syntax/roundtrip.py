@@ -159,7 +159,7 @@ class Reader:
         return text
 
     def signature(self):
-        parts = {"input": [], "option": []}
+        parts = {"input": [], "option": [], "changed": []}
         while self.peek() == "(" and self.peek(1) in parts:
             self.next()
             kind, text = self.next(), self.next()
@@ -170,7 +170,7 @@ class Reader:
                 self.next()
                 text += " = " + self.expr()
             self.next(")")
-            parts[kind].append(text)
+            parts["option" if kind == "option" else "input"].append("state " * (kind == "changed") + text)
         return "(" + ", ".join(parts["input"]) + ("; " + ", ".join(parts["option"]) if parts["option"] else "") + ")"
 
     def declaration(self):

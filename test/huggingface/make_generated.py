@@ -1,0 +1,67 @@
+"""Writes generated.json: what transformers' generate() makes of the first case of some architectures, in float64; generate.py compares. Needs torch and
+transformers, as make.py does."""
+import json
+import pathlib
+import tempfile
+
+import numpy as np
+import torch
+import transformers
+
+import weights
+from make import loaded
+
+HERE = pathlib.Path(__file__).parent
+MODELS = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "mamba2": "Mamba2ForCausalLM",
+          "t5": "T5ForConditionalGeneration", "whisper": "WhisperForConditionalGeneration"}
+MARGIN = 1e-3  # by which each choice is ahead
+
+
+def run(model, given, prompt, new, **options):
+    """New tokens behind a prompt; of greedy ones only those that nearly no rounding changes."""
+    found = transformers.GenerationMixin.generate(model, **given, max_new_tokens=new, do_sample=False, return_dict_in_generate=True, output_scores=True,
+                                                  **options)
+    tokens = found.sequences[0, prompt:].tolist()
+    if "num_beams" in options:
+        return tokens
+    for k, scores in enumerate(found.scores):
+        best = torch.topk(scores[0], 2).values
+        if best[0] - best[1] < MARGIN:
+            return tokens[:k]
+    return tokens
+
+
+def make(architecture, name):
+    folder = HERE / "expected" / architecture / "default"
+    case, config = (json.loads((folder / file).read_text()) for file in ("case.json", "config.json"))
+    arrays = np.load(folder / "expected.npz")
+    with tempfile.TemporaryDirectory() as scratch, torch.no_grad():
+        weights.write(scratch, case, config)
+        model = loaded(name, scratch, "float64", {})
+        rows = []
+        for b in range(2):
+            if case["kind"] == "decoder" and "encode.in.features" not in arrays:
+                ids = torch.tensor(arrays["scores.in.ids"][b:b + 1, :5 - 3 * b]).long()
+                given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+            else:
+                ids = torch.tensor([[config["decoder_start_token_id"]]])
+                given = {"decoder_input_ids": ids}
+                if "encode.in.features" in arrays:
+                    given["inputs"] = torch.tensor(arrays["encode.in.features"][b:b + 1]).double()
+                else:
+                    length = arrays["encode.in.length"][b]
+                    given["inputs"] = torch.tensor(arrays["encode.in.source"][b:b + 1, :length]).long()
+                    given["attention_mask"] = torch.ones_like(given["inputs"])
+            prompt = ids.shape[1]
+            greedy = run(model, given, prompt, 24, eos_token_id=10**6, pad_token_id=0)
+            stop = greedy[min(9, len(greedy) - 1)]
+            beams = run(model, given, prompt, 14, eos_token_id=[stop, 5], pad_token_id=10**6, num_beams=3, length_penalty=0.6, repetition_penalty=1.2)
+            rows.append({"prompt": ids[0].tolist(), "greedy": greedy, "stop": [stop, 5], "beams": [token for token in beams if token != 10**6]})
+            print(architecture, rows[-1], flush=True)
+    return rows
+
+
+if __name__ == "__main__":
+    made = {architecture: make(architecture, name) for architecture, name in MODELS.items()}
+    text = ",\n".join(f"{json.dumps(key)}: [\n " + ",\n ".join(map(json.dumps, rows)) + "]" for key, rows in made.items())
+    (HERE / "generated.json").write_text("{" + text + "}\n")
