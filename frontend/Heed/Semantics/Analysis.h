@@ -86,6 +86,8 @@ private:
   bool executeDim(const ast::DimStmt &stmt, Frame &frame);
   bool executeLet(const ast::LetStmt &stmt, Frame &frame);
   bool executeIf(const ast::IfStmt &stmt, Frame &frame);
+
+  //===--- Parameters.cpp -------------------------------------------------===//
   using Weight = WeightIndex::value_type; ///< its name in the file, its shape
   const Weight *findWeight(const ast::ParamStmt &stmt,
                            ArrayRef<std::string> names);
