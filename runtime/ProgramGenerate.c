@@ -318,6 +318,7 @@ static bool generate(run *r, heed_io_error *error) {
     return heed_io_fail(error, "%s", heed_generation_last_error(r->generation));
   }
   bool good = writeResult(r, error);
+  fflush(stdout); /* before the line on standard error */
   if (good)
     say(r, end);
   if (good && r->a->profile)

@@ -45,17 +45,13 @@ extern "C" {
 
 typedef enum heed_status {
   HEED_OK = 0,
-  HEED_ERROR_ARGUMENT =
-      1, /**< a null pointer, an unknown entry, a wrong number of buffers */
-  HEED_ERROR_SHAPE = 2, /**< a rank or extent that does not fit */
-  HEED_ERROR_TYPE = 3,  /**< an element type that does not fit */
-  HEED_ERROR_RANGE =
-      4, /**< an integer in the data points outside what it indexes */
-  HEED_ERROR_MEMORY =
-      5, /**< out of memory, or a size beyond what can be addressed */
+  HEED_ERROR_ARGUMENT = 1, /**< null, an unknown entry, a wrong count */
+  HEED_ERROR_SHAPE = 2,    /**< a rank or extent that does not fit */
+  HEED_ERROR_TYPE = 3,     /**< an element type that does not fit */
+  HEED_ERROR_RANGE = 4,    /**< an integer in the data points outside */
+  HEED_ERROR_MEMORY = 5,   /**< out of memory, or of what can be addressed */
   HEED_ERROR_FILE = 6, /**< a file cannot be read or written, or is malformed */
-  HEED_ERROR_WEIGHTS =
-      7, /**< a parameter is missing in the weights or does not fit */
+  HEED_ERROR_WEIGHTS = 7, /**< a parameter is missing or does not fit */
   HEED_ERROR_CPU =
       8, /**< this processor lacks something the code was compiled for */
   HEED_ERROR_INTERNAL = 9, /**< a kernel failed, or the description is broken: a

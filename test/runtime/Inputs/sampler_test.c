@@ -138,27 +138,42 @@ static void checkBuffers(void) {
   heed_sampler_close(sampler);
 }
 
-/* The caller's rounding changes nothing. */
-static void checkRounding(void) {
-  enum { Tokens = 300 };
-  static float data[Tokens];
-  for (int k = 0; k < Tokens; ++k)
-    data[k] = (float)(k * 37 % 101) / 17;
-  int32_t chosen[2][64];
-  for (int mode = 0; mode < 2; ++mode) {
-    heed_sampling sampling = {.size = sizeof sampling, .temperature = 0.7};
-    heed_sampler *sampler;
-    heed_buffer logits = HEED_BUFFER(data, HEED_F32, 2, 1, Tokens);
-    fesetround(mode ? FE_UPWARD : FE_TONEAREST);
-    CHECK(heed_sampler_open(&fake_model, &sampling, 1, Tokens, &sampler) ==
-          HEED_OK);
-    for (int t = 0; t < 64; ++t)
-      CHECK(heed_sampler_choose(sampler, &logits, &chosen[mode][t]) == HEED_OK);
-    CHECK(fegetround() == (mode ? FE_UPWARD : FE_TONEAREST));
-    fesetround(FE_TONEAREST);
-    heed_sampler_close(sampler);
+/* Whether the second of two tokens, which minP lets through or not, is drawn
+ * within the first 40. */
+static int isDrawn(float logit, double minP) {
+  float data[2] = {0, logit};
+  heed_sampling sampling = {
+      .size = sizeof sampling, .temperature = 1, .minP = minP};
+  heed_sampler *sampler;
+  heed_buffer logits = HEED_BUFFER(data, HEED_F32, 2, 1, 2);
+  int found = 0;
+  CHECK(heed_sampler_open(&fake_model, &sampling, 1, 2, &sampler) == HEED_OK);
+  for (int t = 0; t < 40; ++t) {
+    int32_t id;
+    CHECK(heed_sampler_choose(sampler, &logits, &id) == HEED_OK);
+    found |= id;
   }
-  CHECK(!memcmp(chosen[0], chosen[1], sizeof chosen[0]));
+  heed_sampler_close(sampler);
+  return found;
+}
+
+/* The caller's rounding changes nothing: minP is the second token's weight, to
+ * some units of its last place. */
+static void checkRounding(void) {
+  int drawn = 0;
+  for (int k = 1; k < 10; ++k)
+    for (int units = -4; units <= 4; ++units) {
+      float logit = (float)-k / 7;
+      double minP = exp(logit) * (1 + units * 0x1p-53);
+      int wanted = isDrawn(logit, minP);
+      drawn += wanted;
+      fesetround(FE_DOWNWARD);
+      int found = isDrawn(logit, minP);
+      CHECK(fegetround() == FE_DOWNWARD);
+      fesetround(FE_TONEAREST);
+      CHECK(found == wanted);
+    }
+  CHECK(drawn > 20 && drawn < 60); /* of 81: both happen */
 }
 
 int main(int argc, char **argv) {
