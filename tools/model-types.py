@@ -1,5 +1,5 @@
-"""Writes the tables of docs/huggingface.md from what there is: the architectures in frontend/HuggingFace, their first comments, the entries of config.json that they
-read, what they refuse, and the test checkpoints (test/huggingface/expected) by which they are compared with transformers.
+"""Writes the tables of docs/huggingface.md from what there is: the architectures in frontend/HuggingFace, their first comments, the entries of config.json
+that they read, what they refuse, and the test checkpoints (test/huggingface/expected) by which they are compared with transformers.
 
 model-types.py            writes the page anew
 model-types.py --check    prints how it differs, and exits with 1 if it does (test/docs/huggingface.py)
@@ -59,7 +59,7 @@ def config_names(text):
 
 
 def table(head, rows):
-    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]) + "\n"
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in [head, ["---"] * len(head), *rows]) + "\n"
 
 
 def code(names):
@@ -73,7 +73,8 @@ def page(root):
     for kind, title in KINDS.items():
         rows = [[f"[{one.type}](../{one.path})", one.library, code(entry for entry, _ in one.entries), str(one.lines), ", ".join(one.compared),
                  "; ".join(f"{who}, *{name}*" for who, name in one.papers)] for one in found if one.kind == kind]
-        types += f"\n### {title}\n\n" + table(["model_type", "as in transformers", "entries", "lines", "compared cases", "source"], rows)
+        if rows:
+            types += f"\n### {title}\n\n" + table(["model_type", "as in transformers", "entries", "lines", "compared cases", "source"], rows)
     rows = [[one.type, code(one.reads), "; ".join(one.refuses)] for one in found]
     return {"model types": types, "configs": table(["model_type", "entries of config.json that are read", "what is refused"], rows)}
 
