@@ -142,6 +142,8 @@ def check_embedding():
     expect(done.returncode == 0 and len(done.stdout.splitlines()) == len(sentences), f"embed.py: {done.stdout}{done.stderr}")
     off = np.abs(np.load(SCRATCH / "vectors.npy") - expected).max()
     expect(off <= 1e-5, f"MiniLM: off by {off}")
+    done = subprocess.run([sys.executable, EXAMPLES / "generate.py", folder, "x"], capture_output=True, text=True)
+    expect(done.returncode == 1 and done.stderr.startswith(f"{folder}: expected a decoder, or an encoder-decoder over text"), f"an encoder: {done}")
     hidden = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     pooling = SCRATCH / "1_Pooling"
     pooling.mkdir(parents=True)

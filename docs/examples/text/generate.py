@@ -101,7 +101,7 @@ def begin(model, folder, prompts, max_new, **options):
     if "encode" not in model.entries:
         return model.generation(prompts, max_new=max_new, **options)
     if "source" not in inspect.signature(model["encode"]).parameters:
-        sys.exit(f"{folder}: '{model.name}' reads no text and writes it: expected a decoder, or an encoder-decoder over text")
+        sys.exit(f"{folder}: expected a decoder, or an encoder-decoder over text, found '{model.name}'")
     length = np.array([len(prompt) for prompt in prompts], np.int32)
     source = np.zeros((len(prompts), length.max()), np.int32)
     for row, prompt in zip(source, prompts):
