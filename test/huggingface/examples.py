@@ -94,6 +94,9 @@ def check_decoder(tokenizer):
     cut = alone[0][:alone[0].index(alone[0][9]) + 1]
     expect("".join(found[0]) == tokenizer.decode(cut), f"stopped: {found}, expected {tokenizer.decode(cut)!r}")
     check_chat(folder, tokenizer)
+    (folder / "chat_template.jinja").write_text("")
+    done = subprocess.run([sys.executable, EXAMPLES / "generate.py", folder, "--chat", "x"], capture_output=True, text=True)
+    expect(done.returncode == 1 and done.stderr == "the prompt 'x' has no tokens\n", f"an empty prompt: {done}")
     (folder / "tokenizer.json").unlink()
     says(lambda: generate.open_tokenizer(folder), "tokenizer.json is missing", "no tokenizer")
 

@@ -145,6 +145,8 @@ def main():
     texts = [chat_text(given.folder, prompt, given.system) if given.chat else prompt for prompt in prompts]
     # A chat template writes the special tokens itself.
     ids = [tokenizer.encode(text, add_special_tokens=not given.chat).ids for text in texts]
+    if not all(ids):
+        sys.exit(f"the prompt {prompts[ids.index([])]!r} has no tokens")
     answers = [""] * len(prompts)
     try:
         for row, piece in pieces(open_model(given.folder, given.library), given.folder, tokenizer, ids, max_new=given.max_new, seed=given.seed,
