@@ -43,6 +43,10 @@ class Case:
         aimed = self.gate or any(goal({"group": self.group, "params": self.params}))
         return 2 if self.group == "small" else 0 if aimed else 1
 
+    @property
+    def cells(self):
+        return (self.name,)
+
     def describe(self):
         return {"name": self.name, "group": self.group, "kind": self.kind, "params": self.params}
 

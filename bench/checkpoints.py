@@ -28,6 +28,9 @@ CONFIGS = {
         "rope_scaling": {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                          "original_max_position_embeddings": 8192}},
 }
+#: As Qwen3 is, for tests of the measuring.
+CONFIGS["tiny"] = {**CONFIGS["qwen3-0.6b"], "vocab_size": 500, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
+                   "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32}
 LAYERS = {"gpt2": "n_layer", "qwen3": "num_hidden_layers", "llama": "num_hidden_layers"}
 
 
@@ -90,7 +93,7 @@ def stored(values, dtype):
     return values
 
 
-def write_tensors(path, tensors, dtype):
+def write_tensors(path, tensors, dtype, drawn=True):
     name, size = TYPES[dtype]
     header, end = {"__metadata__": {"format": "pt"}}, 0
     for tensor, shape, _, _ in tensors:
@@ -101,6 +104,9 @@ def write_tensors(path, tensors, dtype):
     text += b" " * (-len(text) % 64)
     with open(path, "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
+        if not drawn:
+            file.truncate(8 + len(text) + end)  # zeros that take no room
+            return
         for number, (_, shape, mean, deviation) in enumerate(tensors):
             drawn, left = np.random.Generator(np.random.SFC64([17, number])), int(np.prod(shape))
             while left:
@@ -111,9 +117,9 @@ def write_tensors(path, tensors, dtype):
                 left -= len(values)
 
 
-def make(key, dtype, home=HOME):
-    """The folder of this checkpoint, written if it is not there."""
-    folder = os.path.join(home, f"{key.replace('/', '-layers-')}-{dtype}")
+def make(key, dtype, home=HOME, drawn=True):
+    """The folder of this checkpoint, written if it is not there; not `drawn`: all zero, for compiling alone."""
+    folder = os.path.join(home, f"{key.replace('/', '-layers-')}-{dtype}{'' if drawn else '-zero'}")
     config = config_of(key)
     config["torch_dtype"] = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}[dtype]
     text = json.dumps(config, indent=1) + "\n"
@@ -122,7 +128,7 @@ def make(key, dtype, home=HOME):
         return folder
     os.makedirs(folder, exist_ok=True)
     part = os.path.join(folder, "model.safetensors.part")
-    write_tensors(part, tensors_of(config), dtype)
+    write_tensors(part, tensors_of(config), dtype, drawn)
     os.replace(part, part.removesuffix(".part"))
     with open(told, "w", encoding="utf-8") as file:  # last: a folder with it is whole
         file.write(text)

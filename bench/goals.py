@@ -31,6 +31,13 @@ def recurrence(p):
     return named.get(key, (0.65 if n < 16384 else 0.50, 3.0))
 
 
+def generate(p):
+    """Of a step in f32 a share of the bandwidth, in halves a time of 0.58 of that, for half of the bytes; of a long prefill a share of the multiply-adds."""
+    if p["what"] == "prefill":
+        return 0.80 if p["N"] >= 512 else None, 1.0
+    return 0.85 if p["type"] == "f32" else 0.85 * 0.5 / 0.58, 1.0
+
+
 def goal(case):
     """(share of the limit, ratio to the best peer) that is aimed at; None where none is named."""
     group, p = case["group"], case["params"]
@@ -46,4 +53,6 @@ def goal(case):
         return 0.50, 1.3
     if group == "recurrence":
         return recurrence(p)
+    if group == "generate":
+        return generate(p)
     return None, None

@@ -39,15 +39,15 @@ class Pinned:
 class Worker:
     """A system (a module of systems/) in a process of its own with a thread on each of these cores: see worker.py."""
 
-    def __init__(self, module, cores, folder, python=sys.executable, **settings):
+    def __init__(self, module, cores, folder, python=sys.executable, script="worker.py", **settings):
         self.module, self.cores = module, cores
         count = str(len(cores))
         self.settings = {f"{x}_NUM_THREADS": count for x in ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "HL")}
         self.settings["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(os.path.expanduser("~"), ".cache", "heed-bench", "inductor")
         self.settings.update(settings)
         os.makedirs(folder, exist_ok=True)
-        self.log = open(os.path.join(folder, f"{module}.{count}.log"), "w", encoding="utf-8")
-        self.command = [python, os.path.join(HERE, "worker.py"), module, count]
+        self.log = open(os.path.join(folder, f"{script.removesuffix('worker.py')}{module}.{count}.log"), "w", encoding="utf-8")
+        self.command = [python, os.path.join(HERE, script), module, count]
         self.start()
 
     def start(self):

@@ -8,7 +8,7 @@ from goals import goal
 
 GROUPS = {"attention": "Attention", "small": "Small and odd sizes", "decode": "Decoding: one query", "gemm": "Dense layers",
           "rows": "Rows and elements", "linear": "Linear attention", "encoder": "Encoders", "zoo": "Systems of the zoo",
-          "recurrence": "Recurrences"}
+          "recurrence": "Recurrences", "generate": "Generation"}
 VERDICTS = ("ahead", "tie", "behind", "unjudged", "alone")
 CLIFF = 1.5  # the most that an odd size may cost beyond the next round one, per operation
 TWICE = 1.9  # the least that two threads must bring a long attention
@@ -79,6 +79,7 @@ def cell(case, within):
                gflops=1e-9 * case["flops"] / mine["median"], gbytes=1e-9 * (case["reads"] + case["writes"]) / mine["median"],
                grows=case["grows"], rounded=case["rounded"], peers=peers, difference=heed["difference"], n=case["params"].get("N", 0),
                intensity=case["flops"] / (case["reads"] + case["writes"]), limits=limits)
+    row.update({key: case[key] for key in ("params", "processes", "compile_processor") if key in case and case["group"] == "generate"})
     if "kernels" in case:
         row["kernels"] = kernels(case)
     judged = against([r for r in others if r["group"] == "peer"], within)

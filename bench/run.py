@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 
+import generate
 import measure
 import page
 import quiet
@@ -95,7 +96,7 @@ def parse_arguments():
     parser.add_argument("--prototypes", default="", help="a folder of Halide prototypes (attn.cpp, decode.cpp), raced as one more system")
     parser.add_argument("--moved", type=float, default=quiet.MOVED, help="the most that the FMA peak may move within a block (default: 0.03)")
     parser.add_argument("--quick", action="store_true", help="a few cases of each kind")
-    parser.add_argument("--report", action="store_true", help="also write docs/performance.md, or {zoo,recurrence}-performance.md, from this run")
+    parser.add_argument("--report", action="store_true", help="also write docs/performance.md, or {zoo,recurrence,generate}-performance.md, from this run")
     parser.add_argument("--seconds", type=float, default=30, help="for the race of a cell at most (default: 30)")
     parser.add_argument("--target", default="host", help="for heedc")
     parser.add_argument("--threads", default="1,all", help="numbers of threads, or 'all' (default: 1,all)")
@@ -132,13 +133,23 @@ def wanted(case, group, groups, results, options):
     """Whether this cell is to be measured."""
     if len(groups) > 1 and group.word not in case.threads:
         return False
-    there = results.done().get((case.name, len(group.cores)))
+    there = results.done().get((case.cells[-1], len(group.cores)))
     return not there or bool(options.case) or options.unjudged and report.cell(there, options.within).get("verdict", "failed") in ("failed", "unjudged")
+
+
+def add(results, result, options):
+    results.add(result)
+    print(report.line(report.cell(results.done()[result["name"], result["threads"]], options.within)), file=sys.stderr, flush=True)
 
 
 def measure_case(case, groups, results, folder, options):
     cells = [group for group in groups if wanted(case, group, groups, results, options)]
     if not cells:
+        return
+    if case.kind == "generate":
+        for group in cells:
+            for result in generate.measure_shape(case, folder, group, options):
+                add(results, result, options)
         return
     told, inputs, weights = write_inputs(case, folder)
     compiled = compile_case(case, told, folder, options.build, options.target)
@@ -152,18 +163,18 @@ def measure_case(case, groups, results, folder, options):
             result = measure.measure(case, told, folder, right, group.systems, fewer_threads(groups, group), group.machine, group.cores,
                                      known, options)
             result["compile_seconds"] = compiled["seconds"]
-        results.add({**result, "threads": len(group.cores)})
-        print(report.line(report.cell(results.done()[case.name, len(group.cores)], options.within)), file=sys.stderr, flush=True)
+        add(results, {**result, "threads": len(group.cores)}, options)
     shutil.rmtree(folder)
 
 
 def main():
     options = parse_arguments()
     words = [w.strip() for w in options.case.split(",") if w.strip()]
-    found = chosen(words, options.quick)
+    found = chosen(words, options.quick) + generate.shapes(words)
     if not found:
         fail(f"no case is called '{options.case}'")
-    left_out = [case.name for case in chosen([], False) if case.group in {c.group for c in found} and case.name not in {c.name for c in found}]
+    every = chosen([], False) + generate.shapes(["generate"])
+    left_out = [case.name for case in every if case.group in {c.group for c in found} and case.name not in {c.name for c in found}]
     if options.report and left_out and not options.keep:
         fail(f"--report writes pages of whole groups: expected --case to name all of them, or --keep; found {len(left_out)} left out, '{left_out[0]}' first")
     found.sort(key=lambda case: case.rank)
@@ -182,7 +193,7 @@ def main():
             run = earlier(path, run) or run
         except ValueError as error:
             fail(error)
-    results = Results(path, run, [case.name for case in chosen([], False)])
+    results = Results(path, run, [name for case in every for name in case.cells])
     end = time.monotonic() + 60 * options.minutes
     with tempfile.TemporaryDirectory() as folder:
         groups = [Threads(word, cores[:count], folder, options) for word, count in counts]

@@ -103,11 +103,11 @@ def rest():
             return
 
 
-def main():
+def main(kind=Worker):
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print is not an answer
     try:
-        worker = Worker(sys.argv[1], int(sys.argv[2]))
+        worker = kind(sys.argv[1], int(sys.argv[2]))
         hello = {"name": worker.system.name, "version": worker.system.version()}
     except Exception as error:  # not installed, or broken here
         hello = {"missing": f"{type(error).__name__}: {error}".split("\n")[0]}

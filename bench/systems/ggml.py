@@ -6,7 +6,8 @@ import numpy as np
 
 import cases
 
-LIBRARY = os.path.join(cases.HERE, "..", ".venv-bench", "ggml", "ggml", "src", "libggml-cpu.so")
+BUILT = os.path.join(cases.HERE, "..", ".venv-bench", "llama", "bin")
+LIBRARY = os.path.join(BUILT, "libggml-cpu.so")
 F32, F16 = 0, 1
 LARGEST = 1 << 26  # pairs of a mask
 

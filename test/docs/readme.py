@@ -1,8 +1,9 @@
 # RUN: %python %s %heed_src/README.md heedc heed-opt %t
 """What the README shows is what the tools print: its model, the lines of --explain, its commands and the lines of the schedule.
-What it lists is there: every pass of heed-opt, every folder with a README, links that lead somewhere."""
+What it lists is there: every pass of heed-opt, every architecture, every folder with a README, links that lead somewhere."""
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -44,13 +45,16 @@ for line in of("halide")[0].splitlines():
 # The first hour, command by command, in a folder that has what the repository has; `build/bin` is where the tools are.
 there = os.path.join(folder, "hour")
 os.makedirs(os.path.join(there, "build"), exist_ok=True)
-for name, place in (("models", os.path.join(root, "models")), ("build/bin", os.path.dirname(subprocess.check_output(["which", heedc], text=True)))):
+for name, place in (("models", os.path.join(root, "models")), ("docs", os.path.join(root, "docs")), ("build/bin", os.path.dirname(subprocess.check_output(["which", heedc], text=True)))):
     if not os.path.islink(os.path.join(there, name)):
         os.symlink(place, os.path.join(there, name))
 random = np.random.default_rng(1)
 q, k, v = (random.standard_normal(shape).astype(np.float32) for shape in ((1, 4, 9, 16), (1, 2, 12, 16), (1, 2, 12, 8)))
 for name, array in (("q", q), ("k", k), ("v", v)):
     np.save(os.path.join(there, name + ".npy"), array)
+sys.path.append(os.path.join(root, "test", "huggingface"))
+import tokenized  # a checkpoint of drawn weights, and a tokenizer
+tokenized.checkpoint("llama", pathlib.Path(there, "checkpoint"), tokenized.byte_pairs())
 hour = text[text.index("## The first hour"):text.index("## What is supported")]
 commands = [line.split(" #")[0].strip() for kind, body in re.findall(r"```(\w*)\n(.*?)```", hour, re.S) if not kind for line in body.splitlines()]
 assert len(commands) >= 8, commands
@@ -79,9 +83,12 @@ assert claim and claim[1] == f"{1000 * cell['median']:.0f}" and claim[2] == f"{c
 passes = set(re.findall(r"^ {6}--(?:attn|halide)-(?!verify-)(\S+) +-", run(opt, "--help"), re.M)) - {"decompose"}  # that is the reference's
 row = re.search(r"^\| passes \| (.*?);", text, re.M)[1]
 assert passes == set(row.split(", ")), f"passes: {sorted(passes)}"
+architectures = len(os.listdir(os.path.join(root, "frontend/HuggingFace/architectures")))
+assert re.findall(r"(\d+) architectures", text) == [str(architectures)] * 2, f"there are {architectures} architectures"
 for document in ["README.md", "CONTRIBUTING.md", *(f"docs/{name}" for name in os.listdir(os.path.join(root, "docs")) if name.endswith(".md"))]:
     folder = os.path.dirname(document)
-    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", open(os.path.join(root, document), encoding="utf-8").read()):
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", open(os.path.join(root, document), encoding="utf-8").read(), flags=re.S)  # code has brackets, too
+    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose):
         assert os.path.exists(os.path.join(root, folder, link)), f"{document}: no {link}"
 for folder in sorted(os.listdir(root)):
     if os.path.isdir(os.path.join(root, folder)) and not folder.startswith((".", "build", "__")) and folder != "shared":

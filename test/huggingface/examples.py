@@ -11,42 +11,20 @@ import subprocess
 import sys
 
 import numpy as np
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models
 
 os.environ["HEEDC"] = sys.argv[1]
 sys.path.insert(0, sys.argv[2])
 import embed
 import generate
 import heed
-import weights
+import tokenized
 from runs import expect, finish
+from tokenized import TEXT
 
 EXAMPLES, SCRATCH = map(pathlib.Path, sys.argv[2:])
 HERE = pathlib.Path(__file__).parent
 MINILM = HERE.parent.parent / "models/whole-model/minilm"
-ROWS = 320
-TEXT = "Grüße aus Köln, früh um fünf! 日本語の文章 und 👩‍🔬 in einer Zeile. " * 3
-
-
-def byte_pairs():
-    """A byte-level BPE tokenizer of ROWS tokens at most, which begins texts with <s>."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    tokenizer.train_from_iterator([TEXT], trainers.BpeTrainer(vocab_size=ROWS, special_tokens=["<s>", "</s>"], initial_alphabet=alphabet, show_progress=False))
-    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
-    return tokenizer
-
-
-def checkpoint(architecture, tokenizer):
-    """A folder with all that the examples read; the test checkpoint of an architecture with more rows for tokens."""
-    stored, folder = HERE / "expected" / architecture / "default", SCRATCH / architecture
-    case, config = (json.loads((stored / name).read_text()) for name in ("case.json", "config.json"))
-    case["tensors"] = {name: [ROWS, *shape[1:]] if shape[0] == config["vocab_size"] else shape for name, shape in case["tensors"].items()}
-    weights.write(folder, case, {**config, "vocab_size": ROWS, "eos_token_id": None, "max_position_embeddings": 256})
-    tokenizer.save(str(folder / "tokenizer.json"))
-    (folder / "tokenizer_config.json").write_text(json.dumps({"bos_token": "<s>", "eos_token": {"content": "</s>", "special": True}}))
-    return folder
 
 
 def gathered(pieces, rows):
@@ -93,7 +71,7 @@ def check_pieces(tokenizer):
 
 
 def check_decoder(tokenizer):
-    folder = checkpoint("llama", tokenizer)
+    folder = tokenized.checkpoint("llama", SCRATCH / "llama", tokenizer)
     prompts = ["Grüße aus Köln", "日本", "f"]
     done = subprocess.run([sys.executable, EXAMPLES / "generate.py", folder, prompts[0], "--max-new", "40"], capture_output=True)
     expect(done.returncode == 0, f"generate.py: {done.stderr.decode()}")
@@ -116,6 +94,9 @@ def check_decoder(tokenizer):
     cut = alone[0][:alone[0].index(alone[0][9]) + 1]
     expect("".join(found[0]) == tokenizer.decode(cut), f"stopped: {found}, expected {tokenizer.decode(cut)!r}")
     check_chat(folder, tokenizer)
+    (folder / "chat_template.jinja").write_text("")
+    done = subprocess.run([sys.executable, EXAMPLES / "generate.py", folder, "--chat", "x"], capture_output=True, text=True)
+    expect(done.returncode == 1 and done.stderr == "the prompt 'x' has no tokens\n", f"an empty prompt: {done}")
     (folder / "tokenizer.json").unlink()
     says(lambda: generate.open_tokenizer(folder), "tokenizer.json is missing", "no tokenizer")
 
@@ -143,7 +124,7 @@ def check_chat(folder, tokenizer):
 
 
 def check_encoder_decoder(tokenizer):
-    folder = checkpoint("t5", tokenizer)
+    folder = tokenized.checkpoint("t5", SCRATCH / "t5", tokenizer)
     model = generate.open_model(folder)
     sources = [tokenizer.encode(text).ids for text in ("Grüße aus Köln", "日")]
     wanted = []
@@ -164,10 +145,13 @@ def check_embedding():
     expect(done.returncode == 0 and len(done.stdout.splitlines()) == len(sentences), f"embed.py: {done.stdout}{done.stderr}")
     off = np.abs(np.load(SCRATCH / "vectors.npy") - expected).max()
     expect(off <= 1e-5, f"MiniLM: off by {off}")
+    done = subprocess.run([sys.executable, EXAMPLES / "generate.py", folder, "x"], capture_output=True, text=True)
+    expect(done.returncode == 1 and done.stderr.startswith(f"{folder}: expected a decoder, or an encoder-decoder over text"), f"an encoder: {done}")
     hidden = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     pooling = SCRATCH / "1_Pooling"
     pooling.mkdir(parents=True)
-    for modes, rows in ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, hidden[:, 0]), ({"pooling_mode_mean_tokens": True}, [hidden[0, :2].mean(0), hidden[1, 0]]):
+    means = [hidden[0, :2].mean(0), hidden[1, 0]]
+    for modes, rows in ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, hidden[:, 0]), ({"pooling_mode_mean_tokens": True}, means):
         (pooling / "config.json").write_text(json.dumps({"word_embedding_dimension": 4, **modes}))
         found = embed.pooled(hidden, np.array([2, 1]), SCRATCH)
         expect(np.allclose(found, [row / np.linalg.norm(row) for row in rows]), f"{modes}: {found}")
@@ -175,7 +159,7 @@ def check_embedding():
     says(lambda: embed.pooled(hidden, np.array([2, 1]), SCRATCH), "pooling_mode_max_tokens", "the largest of the tokens")
 
 
-pairs = byte_pairs()
+pairs = tokenized.byte_pairs()
 check_pieces(pairs)
 check_decoder(pairs)
 check_encoder_decoder(pairs)

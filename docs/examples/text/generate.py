@@ -101,7 +101,7 @@ def begin(model, folder, prompts, max_new, **options):
     if "encode" not in model.entries:
         return model.generation(prompts, max_new=max_new, **options)
     if "source" not in inspect.signature(model["encode"]).parameters:
-        sys.exit(f"{folder}: '{model.name}' reads no text and writes it: expected a decoder, or an encoder-decoder over text")
+        sys.exit(f"{folder}: expected a decoder, or an encoder-decoder over text, found '{model.name}'")
     length = np.array([len(prompt) for prompt in prompts], np.int32)
     source = np.zeros((len(prompts), length.max()), np.int32)
     for row, prompt in zip(source, prompts):
@@ -145,6 +145,8 @@ def main():
     texts = [chat_text(given.folder, prompt, given.system) if given.chat else prompt for prompt in prompts]
     # A chat template writes the special tokens itself.
     ids = [tokenizer.encode(text, add_special_tokens=not given.chat).ids for text in texts]
+    if not all(ids):
+        sys.exit(f"the prompt {prompts[ids.index([])]!r} has no tokens")
     answers = [""] * len(prompts)
     try:
         for row, piece in pieces(open_model(given.folder, given.library), given.folder, tokenizer, ids, max_new=given.max_new, seed=given.seed,

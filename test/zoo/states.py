@@ -1,0 +1,101 @@
+"""What the oracles of models that go on from call to call share: all ways to cut sequences into calls give what the model without a cache gives (NumPy); a state
+that was saved and loaded, copied, permuted or made shorter goes on as it would have."""
+import os
+import shutil
+import sys
+import tempfile
+
+import numpy as np
+from oracles import parts
+from zoo import MODELS
+
+sys.path.insert(0, os.path.join(MODELS, "..", "python"))
+os.environ["HEEDC"] = shutil.which(sys.argv[1])
+import heed
+
+JUNK = {np.dtype(np.int32): -7, np.dtype(np.float32): np.nan}
+
+
+def compile(model, weights, **constants):
+    return heed.compile(os.path.join(MODELS, model + ".heed"), weights=weights, set=constants)
+
+
+def agree(got, want, what, tolerance=1e-5):
+    assert got.shape == want.shape, f"{what}: shape {got.shape}, expected {want.shape}"
+    error = np.abs(got - want).max(initial=0) / (np.abs(want).max(initial=0) or 1)
+    assert error <= tolerance, f"{what}: differs by {error:.3g}, allowed {tolerance:g}"
+
+
+def same(got, want, what):
+    assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=True)), f"{what}: not bit for bit the same"
+
+
+def run(m, entry, rows, state, sizes, begin=None, last=False, **inputs):
+    """Row b of the calls is rows[b], in parts of these sizes; what lies behind a shorter row is junk, of which a call must not make anything, and a row that is
+    at its end has a count of 0. Of each row: the places of its results in it, and the results. `last`: a call gives one result a row, that of its last token."""
+    begin = [0] * len(rows) if begin is None else begin
+    places, results = [[] for _ in rows], [[] for _ in rows]
+    for a, z in parts(max(len(row) - first for row, first in zip(rows, begin)), sizes):
+        count = np.array([min(max(len(row) - first - a, 0), z - a) for row, first in zip(rows, begin)], np.int32)
+        part = np.full((len(rows), z - a, *rows[0].shape[1:]), JUNK[rows[0].dtype], rows[0].dtype)
+        for b, c in enumerate(count):
+            part[b, :c] = rows[b][begin[b] + a : begin[b] + a + c]
+        got = m[entry](part, count, state=state, **inputs).copy()
+        for b in np.flatnonzero(count):
+            end = begin[b] + a + count[b]
+            places[b] += [end - 1] if last else range(begin[b] + a, end)
+            results[b] += [got[b]] if last else list(got[b, : count[b]])
+    return places, [np.array(one) for one in results]
+
+
+def check(m, entry, rows, wants, open_state, what, sizes=((1000,), (1,), (7,)), last=False):
+    """wants[b]: for each token of rows[b] what the model without a cache gives. open_state(): one that no call has seen but those that come before."""
+    def compare(state, sizes, what, rows=rows, wants=wants, begin=None):
+        places, got = run(m, entry, rows, state, sizes, begin, last)
+        scale = max(np.abs(want).max(initial=0) for want in wants)
+        for b, want in enumerate(wants):
+            agree(got[b].reshape(-1, *want.shape[1:]) / scale, want[places[b]] / scale, f"{what}, row {b}")
+        return got
+
+    for size in sizes:
+        state, said = open_state(), f"{what}, calls of {size}"
+        compare(state, size, said)
+        assert state["len"].tolist() == [len(row) for row in rows], f"{said}: {state['len']}"
+        moved(m, rows, wants, open_state, compare, size, said)
+    full(m, entry, rows, state, what)
+    print(f"{what}: agrees")
+
+
+def moved(m, rows, wants, open_state, compare, size, what):
+    """Half of the tokens, then the others: on that state, on one from its file, on a copy, on one whose rows changed places, and once more on it, made shorter.
+    These are the same sums in the same order, so they are equal bit for bit."""
+    half = [len(row) // 2 for row in rows]
+    state = open_state()
+    compare(state, size, what + ", half", [row[:h] for row, h in zip(rows, half)])
+    loaded, copied, turned = open_state(), open_state(), open_state()
+    with tempfile.TemporaryDirectory() as folder:
+        state.save(os.path.join(folder, "state"))
+        loaded.load(os.path.join(folder, "state"))
+    copied.copy_from(state)
+    turned.copy_from(state)
+    turned.permute("B", list(range(len(rows)))[::-1])
+    rest = compare(state, size, what + ", the rest", begin=half)
+    same(compare(loaded, size, what + ", loaded", begin=half), rest, what + ", loaded")
+    same(compare(copied, size, what + ", copied", begin=half), rest, what + ", copied")
+    back = compare(turned, size, what + ", permuted", rows[::-1], wants[::-1], half[::-1])[::-1]
+    same(back, rest, what + ", permuted")
+    state["len"] = np.array(half, np.int32)
+    same(compare(state, size, what + ", made shorter", begin=half), rest, what + ", made shorter")
+
+
+def full(m, entry, rows, state, what):
+    """`state` is full: a row more is an error, and changes nothing; a call without any is none."""
+    before = {name: state[name] for name in state.names}
+    one = np.zeros((len(rows), 1, *rows[0].shape[1:]), rows[0].dtype)
+    try:
+        m[entry](one, np.array([len(row) == max(map(len, rows)) for row in rows], np.int32), state=state)
+        raise AssertionError(f"{what}: a full cache takes one more")
+    except heed.RangeError as error:
+        assert "is out of range" in str(error), error
+    m[entry](one, np.zeros(len(rows), np.int32), state=state)
+    assert all(np.array_equal(before[name], state[name]) for name in before), f"{what}: a call that adds nothing has changed a state"
