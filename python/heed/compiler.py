@@ -132,7 +132,8 @@ def compile(source, *, set=None, weights=None, model=None, include=None, model_d
             fast_math=False, unchecked=False, options=(), threads=0, convert=False, watch=False):
     """Compiles a model and opens it; returns a Model, to be called with arrays.
 
-    source      a file's name, or a model's text (with a line break or a brace in it)
+    source      a file's name, a model's text (with a line break or a brace in it), or the folder of a Hugging Face checkpoint, which
+                has the weights, too, unless others are given
     set         values of constants and dims, {"window": 128}
     weights     a .safetensors file (or several, or an index), or a dict of arrays by name, which are not copied where the model
                 reads their type
@@ -151,6 +152,8 @@ def compile(source, *, set=None, weights=None, model=None, include=None, model_d
     Raises CompileError with heedc's messages, CompilerNotFound, RunError.
     """
     from heed.model import Library, Model, in_memory
+    if weights is None and not is_text(source) and os.path.isdir(source):
+        weights = source
     arrays = in_memory(weights) if isinstance(weights, dict) else None
     files = paths_of(weights) if arrays is None else []
     compilation = Compilation(source, set=set, weight_files=files, arrays=arrays, model=model, include=include, model_dir=model_dir,

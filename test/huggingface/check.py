@@ -149,7 +149,7 @@ def compiled(folder, case, config, backend):
     weights.write(folder, case, config)
     # By definition, code is used a few times and takes seconds to optimise.
     options = ["-O", "0"] if backend == "reference" else []
-    return heed.compile(folder, weights=folder, backend=backend, options=options)
+    return heed.compile(folder, backend=backend, options=options)
 
 
 def check_case(architecture, name, backend):

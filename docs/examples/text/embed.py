@@ -52,7 +52,7 @@ def main():
     parser.add_argument("--output", help="where the vectors go, an .npy file")
     given = parser.parse_intermixed_args()
     try:
-        vectors = embed(heed.compile(given.folder, weights=given.folder), given.folder, given.sentence)
+        vectors = embed(heed.compile(given.folder), given.folder, given.sentence)
     except heed.Error as error:
         sys.exit(str(error))
     if given.output:

@@ -28,7 +28,7 @@ def read(folder, name):
 
 
 def open_model(folder, library=None):
-    return heed.load(library, weights=folder) if library else heed.compile(folder, weights=folder)
+    return heed.load(library, weights=folder) if library else heed.compile(folder)
 
 
 def open_tokenizer(folder):
