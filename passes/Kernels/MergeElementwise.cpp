@@ -119,8 +119,11 @@ func::FuncOp makeKernel(const Group &group, ArrayRef<Value> operands,
                                     mutated("merge-elementwise.first-result")
                                 ? group.front().result()
                                 : operand));
-    Value last = body.getArguments().back(), other = first.getOperands().back();
-    if (last.getType() == other.getType() &&
+    // A table of indices alone has no operands.
+    Value last = body.args_empty() ? Value() : body.getArguments().back();
+    Value other =
+        first.getOperands().empty() ? Value() : first.getOperands().back();
+    if (last && other && last.getType() == other.getType() &&
         mutated("merge-elementwise.last-operand-of-first"))
       map.map(last, onHost.lookup(other));
     for (Operation &op : body.without_terminator())
