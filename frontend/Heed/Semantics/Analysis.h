@@ -185,6 +185,7 @@ private:
                    Frame &frame, Binding &result);
   bool executeUpdate(const ast::Left &left, const ast::Expr &right,
                      const ast::Expr *where, Frame &frame, Binding &result);
+  void keepType(const Binding &before, Binding &now);
   bool finishStates(Frame &frame);
 
   //===--- Equations.cpp --------------------------------------------------===//

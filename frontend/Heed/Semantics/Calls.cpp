@@ -132,8 +132,13 @@ bool Analysis::bindState(const FnDecl &fn, const Argument &formal,
                         formal.name.text, fn.name.text),
                  Note{formal.name.range, "declared here"});
   const Binding &state = scope.env->names.find(name->name)->second;
-  if (state.kind != Binding::Tensor)
+  if (state.kind == Binding::Poison)
     return false;
+  if (state.kind != Binding::Tensor)
+    return error(given->range,
+                 format("the state '{}' is {} here, expected a tensor",
+                        name->name, kindOf(state)),
+                 Note{state.place, "assigned here"});
   const TensorVal &tensor = state.tensor;
   auto want = formal.type->element
                   ? tyOf(*formal.type->element, formal.type->range)

@@ -40,6 +40,8 @@ bool Analysis::execute(const Stmt &stmt, Frame &frame) {
         executeEquation(eq.left, *eq.right, eq.where.get(), frame, result);
     if (!ok)
       result = Binding();
+    else if (frame.env->states.count(eq.left.name.text))
+      keepType(frame.env->names.find(eq.left.name.text)->second, result);
     result.place = eq.left.name.range;
     frame.env->names[eq.left.name.text.str()] = result;
     return ok;

@@ -381,6 +381,21 @@ bool Analysis::executeUpdate(const Left &left, const Expr &right,
   return true;
 }
 
+/// A state that is assigned keeps its type; what does not fit it is told at the
+/// end of the call.
+void Analysis::keepType(const Binding &before, Binding &now) {
+  if (before.kind != Binding::Tensor || now.kind == Binding::Poison)
+    return;
+  auto tensor = resultTensor(now, now.place);
+  if (!tensor || tensor->shape.size() != before.tensor.shape.size() ||
+      !takes(before.tensor.elem, tensor->elem))
+    return;
+  tensor->live = nullptr; // what is absent is 0
+  if (tensor->elem != before.tensor.elem)
+    tensor = convert(*tensor, before.tensor.elem, now.place);
+  now = Binding::of(*tensor, now.place);
+}
+
 /// Each state that the entry has changed is a result.
 bool Analysis::finishStates(Frame &frame) {
   bool ok = true;

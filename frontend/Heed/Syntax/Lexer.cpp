@@ -220,9 +220,8 @@ void Lexer::word() {
     // of the file.
     static const llvm::StringSet<> declarations = {"model", "fn", "import",
                                                    "config"};
-    static const llvm::StringSet<> statements = {"return", "param", "dim",
-                                                 "const",  "let",   "for",
-                                                 "scan",   "entry", "state"};
+    static const llvm::StringSet<> statements = {
+        "return", "param", "dim", "const", "let", "for", "scan", "entry"};
     bool outer = declarations.contains(name);
     bool closed = false;
     while (!brackets.empty() &&
