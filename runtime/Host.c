@@ -21,10 +21,11 @@ _Static_assert(sizeof(heed_tensor_info) == 64 &&
                    offsetof(heed_tensor_info, isScalar) == 40 &&
                    offsetof(heed_tensor_info, defaultReal) == 48,
                "heed_tensor_info");
-_Static_assert(sizeof(heed_param_info) == 56 &&
+_Static_assert(sizeof(heed_param_info) == 64 &&
                    offsetof(heed_param_info, indexBounds) == 24 &&
                    offsetof(heed_param_info, type) == 32 &&
-                   offsetof(heed_param_info, sizes) == 48,
+                   offsetof(heed_param_info, sizes) == 48 &&
+                   offsetof(heed_param_info, isForOpening) == 56,
                "heed_param_info");
 _Static_assert(sizeof(heed_entry_desc) == 64 &&
                    offsetof(heed_entry_desc, shapes) == 40 &&

@@ -205,6 +205,8 @@ typedef struct heed_shared {
 
 /** Finds, checks and converts all parameters of model->shared. */
 heed_status heed_params_load(heed_model *model, const heed_options *options);
+/** After init: gives back copies of those that no call reads. */
+void heed_params_opened(heed_shared *shared);
 void heed_params_release(heed_shared *shared);
 /** Bytes of the parameters that are read in place (or, with `owned`, of those
  * that were copied). */

@@ -157,7 +157,11 @@ static heed_status openShared(heed_model *model, const heed_options *options) {
     status = prepare(model, options->profile != 0);
   if (!status)
     status = heed_params_load(model, options);
-  return status ? status : heed_run_init(model);
+  if (!status)
+    status = heed_run_init(model);
+  if (!status)
+    heed_params_opened(shared);
+  return status;
 }
 
 /* The caller's options as this version's, what it does not know as 0. */

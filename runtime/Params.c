@@ -238,18 +238,31 @@ heed_status heed_params_load(heed_model *model, const heed_options *options) {
   return status;
 }
 
+/* Gives back what was copied of the instances of a parameter. */
+static void dropCopies(heed_shared *shared, int32_t param) {
+  heed_param_instance *instances = shared->params[param];
+  int64_t count = instances ? countInstances(&shared->desc->params[param]) : 0;
+  for (int64_t k = 0; k < count; ++k)
+    if (instances[k].ownedBytes) {
+      heed_heap_give(&shared->heap, (void *)(uintptr_t)instances[k].data,
+                     instances[k].ownedBytes);
+      instances[k].data = NULL;
+      instances[k].ownedBytes = 0;
+    }
+}
+
+void heed_params_opened(heed_shared *shared) {
+  for (int32_t param = 0; shared->params && param < shared->desc->numParams;
+       ++param)
+    if (shared->desc->params[param].isForOpening)
+      dropCopies(shared, param);
+}
+
 void heed_params_release(heed_shared *shared) {
   for (int32_t param = 0; shared->params && param < shared->desc->numParams;
        ++param) {
-    heed_param_instance *instances = shared->params[param];
-    if (!instances)
-      continue;
-    int64_t count = countInstances(&shared->desc->params[param]);
-    for (int64_t k = 0; k < count; ++k)
-      if (instances[k].ownedBytes)
-        heed_heap_give(&shared->heap, (void *)(uintptr_t)instances[k].data,
-                       instances[k].ownedBytes);
-    free(instances);
+    dropCopies(shared, param);
+    free(shared->params[param]);
   }
   free(shared->params);
   heed_weights_close(shared->weights);
@@ -263,7 +276,7 @@ int64_t heed_params_bytes(const heed_shared *shared, bool owned) {
     int64_t count = countInstances(info);
     for (int64_t k = 0; k < count; ++k) {
       const heed_param_instance *instance = &shared->params[param][k];
-      int64_t size = (int64_t)heed_type_size(info->type);
+      int64_t size = instance->data ? (int64_t)heed_type_size(info->type) : 0;
       for (int32_t axis = 0; axis < info->rank; ++axis)
         size *= instance->shape[axis];
       bytes += (instance->ownedBytes != 0) == owned ? size : 0;

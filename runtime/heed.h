@@ -142,6 +142,8 @@ typedef struct heed_param_info {
   int32_t rank;
   const char *const *extents; /**< per axis, as text */
   const int64_t *sizes;       /**< per axis; -1: taken from the file */
+  int32_t isForOpening; /**< nonzero: no call reads it, only what is computed
+                           when the model is opened */
 } heed_param_info;
 
 /** The signature of one entry point. */

@@ -189,8 +189,8 @@ struct heed_model_desc {
 };
 /* heed_tensor_info, 64 bytes: size 0, name 8, type 16, rank 20, extents 24,
  * sizes 32, isScalar 40, hasDefault 44, defaultReal 48, defaultInteger 56.
- * heed_param_info, 56 bytes: size 0, names 8, numNames 16, numIndices 20,
- * indexBounds 24, type 32, rank 36, extents 40, sizes 48. */
+ * heed_param_info, 64 bytes: size 0, names 8, numNames 16, numIndices 20,
+ * indexBounds 24, type 32, rank 36, extents 40, sizes 48, isForOpening 56. */
 
 /** `main` of a compiled program: emit `int main(int argc, char **argv)` that
  * returns this. */

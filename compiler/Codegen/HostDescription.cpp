@@ -115,7 +115,7 @@ public:
          i32(bounds.size() / 2), integers(bounds),
          i32(heed::runtimeType(info.getAs<TypeAttr>("type").getValue())),
          i32(sizes.size()), texts(info.getAs<ArrayAttr>("extents")),
-         integers(sizes)});
+         integers(sizes), i32(info.contains("init"))});
   }
   /// heed_entry_desc
   Constant *entry(DictionaryAttr info) {

@@ -59,6 +59,8 @@ static SmallVector<OpFoldResult> sizesOf(OpBuilder &b, Value value) {
       return empty.getMixedSizes();
     if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
       return expand.getMixedOutputShape();
+    if (auto same = dyn_cast<tensor::CastOp>(op))
+      return sizesOf(b, same.getSource());
     if (auto loops = dyn_cast<linalg::LinalgOp>(op))
       return sizesOf(b, loops.getDpsInitOperand(number)->get());
     if (auto loop = dyn_cast<scf::ForOp>(op))

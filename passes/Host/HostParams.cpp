@@ -9,6 +9,7 @@
 
 #include "passes/Host/HostParams.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -223,6 +224,7 @@ FailureOr<SmallVector<Attribute>> entriesOf(attn::ParamOp op,
 FailureOr<HostParams> heed::numberParams(ModuleOp module) {
   HostParams params;
   DenseMap<Attribute, int64_t> numbers;
+  DenseSet<int64_t> inCalls;
   WalkResult walk = module.walk([&](attn::ParamOp op) {
     HostParam param;
     auto entries = entriesOf(op, param);
@@ -234,10 +236,19 @@ FailureOr<HostParams> heed::numberParams(ModuleOp module) {
       llvm::append_range(params.table, *entries);
     param.number = found->second;
     param.count = entries->size();
+    if (!op->getParentOfType<func::FuncOp>()->hasAttr(attn::kInitAttr))
+      for (int64_t k = 0; k < param.count; ++k)
+        inCalls.insert(param.number + k);
     params.ops[op] = std::move(param);
     return WalkResult::advance();
   });
   if (walk.wasInterrupted())
     return failure();
+  for (auto [number, entry] : llvm::enumerate(params.table))
+    if (!inCalls.contains(number)) {
+      NamedAttrList marked(cast<DictionaryAttr>(entry));
+      marked.set("init", UnitAttr::get(module.getContext()));
+      entry = marked.getDictionary(module.getContext());
+    }
   return params;
 }

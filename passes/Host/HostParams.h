@@ -30,7 +30,7 @@ struct HostParam {
 struct HostParams {
   llvm::DenseMap<mlir::Operation *, HostParam> ops;
   /// One dictionary per parameter: names, bounds (pairs, half-open), type,
-  /// sizes.
+  /// sizes; `init` where no call reads it.
   llvm::SmallVector<mlir::Attribute> table;
 };
 

@@ -115,5 +115,67 @@ for type, hold in ROUND.items():
                 expect(found.dtype == (np.float16 if type == "f16" else np.float32), f"{what}: {name} is {found.dtype}")
                 near(found, getattr(oracle, name), f"{what}: {name}", tolerance)
             bytes_[type] = state.nbytes
+# Updates by what a scan and a softmax leave, of a state that was assigned before, in a loop; a snapshot.
+UPDATES = """model updates(; L = 2) {
+  state kc: f32[C, D], all: f32[L, C, D], len: i32, s0: f32[D]
+  entry scanned(x: f32[N, D]) {
+    scan t in 0..N, s: f32[D] = s0 {
+      s[d] = 0.5 * s[d] + x[t, d]
+      rows[t, d] = s[d]
+    }
+    kc[len + n, d] = rows[n, d]
+    len = len + N
+    s0 = s
+    return y[d] = sum(c) kc[c, d]
+  }
+  entry chosen(x: f32[N, D]) {
+    p[n, d] = softmax(d) x[n, d]
+    kc[len + n, d] = p[n, d]
+    for l in 0..L { all[l, len + n, d] = kc[n, d] where n < 3 }
+    return p
+  }
+  entry taken(x: f32[N, D]) {
+    before = kc
+    kc = all[0]
+    kc[len + n, d] = x[n, d]
+    return before, after = kc
+  }
+  entry doubled(x: f32[C, D]) {
+    kc = x
+    for l in 0..L { kc[l + 1, d] = 2 * kc[l, d] }
+    return after[c, d] = kc[c, d]
+  }
+}"""
+C, D, N = 11, 5, 4
+half = ROUND["f16"]
+for backend in None, "reference":
+    m = heed.compile(UPDATES, backend=backend, options=["--state-type=f16"])
+    state = m.state(C=C, D=D)
+    kc, all_, s = np.zeros((C, D)), np.zeros((L - 1, C, D)), np.zeros(D)
+    x = uniform(3, N, D)
+    y = m["scanned"](x[0], state=state)
+    for t in range(N):
+        s = 0.5 * s + x[0, t].astype(np.float64)
+        kc[t] = half(s)
+    near(y, kc.sum(0), f"{backend}: a scan's rows", 1e-6)
+    near(state["kc"], kc, f"{backend}: a scan's rows are there", 1e-3)
+    p = m["chosen"](x[1], state=state)
+    near(p, softmax(x[1].astype(np.float64)), f"{backend}: a softmax", 1e-6)
+    kc[N:2 * N] = half(np.asarray(p, np.float64))
+    all_[:, N:N + 3] = kc[:3]
+    near(state["kc"], kc, f"{backend}: a softmax is there", 1e-3)
+    near(state["all"], all_, f"{backend}: in a loop", 1e-3)
+    before, after = m["taken"](x[2], state=state)
+    near(before, kc, f"{backend}: a snapshot", 1e-3)
+    kc = all_[0].copy()
+    kc[N:2 * N] = half(x[2])
+    near(after, kc, f"{backend}: assigned and updated", 1e-3)
+    near(state["kc"], kc, f"{backend}: assigned and updated, there", 1e-3)
+    z = uniform(C, D)
+    after = m["doubled"](z, state=state)
+    kc = z.astype(np.float64)
+    kc[1], kc[2] = 2 * kc[0], 4 * kc[0]
+    near(after, kc, f"{backend}: updated in a loop after it was assigned", 2e-3)
+    expect(state["kc"].dtype == np.float16, f"{state['kc'].dtype}")
 expect(2 * bytes_["bf16"] < 1.2 * bytes_["f32"] and bytes_["bf16"] == bytes_["f16"], f"bytes of a state: {bytes_}")
 finish()

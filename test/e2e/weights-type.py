@@ -178,6 +178,15 @@ expect(sizes["F32"].weights == 4 * whole and 4 * whole <= sizes["F32"].copies <=
 for type in ("F16", "BF16"):
     expect(sizes[type].weights == 2 * whole and sizes[type].copies <= 2.2 * whole, f"{type}: {sizes[type]}")
 
+# Converted, a weight that only packing reads is there once, packed.
+lib, _ = library("large", SOURCE, "--weights", folder / "large.F32.safetensors", "--weights-type=bf16")
+model, w = heed.load(lib, weights=folder / "large.F32.safetensors"), held(weights, "F32", "BF16")
+for n in (1, 9):
+    x = rng.normal(size=(n, I)).astype(np.float32)
+    g = x @ w["gate"].T
+    near(model(x), (g / (1 + np.exp(-g)) * (x @ w["up"].T)) @ w["down"].T, f"large, f32 rounded to bf16, {n} rows")
+expect(model.memory().weights == 0 and model.memory().copies <= 2.2 * whole, f"f32 rounded to bf16: {model.memory()}")
+
 # What does not convert.
 program = folder / "program"
 done = run(heedc, folder / "large.heed", "--weights", folder / "large.BF16.safetensors", "-o", program)

@@ -347,8 +347,13 @@ bool Analysis::executeUpdate(const Left &left, const Expr &right,
                         left.name.text, spelling(row->elem), spelling(old.elem),
                         spelling(old.elem)));
   row->live = nullptr; // what is absent is 0
-  if (row->elem != old.elem)
-    row = convert(*row, old.elem, left.range);
+  auto input = llvm::find_if(entry.inputs, [&](const ModelInput &one) {
+    return one.isState && one.name == left.name.text;
+  });
+  // In memory a state may be of a narrower type.
+  Ty held = input == entry.inputs.end() ? old.elem : input->held;
+  if (row->elem != held)
+    row = convert(*row, held, left.range);
   UpdateState step;
   step.from = old.value;
   step.values = row->value;

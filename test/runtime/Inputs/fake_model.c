@@ -31,9 +31,9 @@ static const char *const namesTable[] = {"table", "alt.table"},
 static const int64_t boundsBias[] = {1, 3};
 static const heed_param_info params[] = {
     {sizeof(heed_param_info), namesTable, 2, 0, NULL, HEED_F32, 2, extentsTable,
-     sizesX},
+     sizesX, 0},
     {sizeof(heed_param_info), namesBias, 1, 1, boundsBias, HEED_F32, 1,
-     extentsBias, sizesBias},
+     extentsBias, sizesBias, 0},
 };
 
 /* The kernel: argument 0 is the user context, as in Halide's own _argv
