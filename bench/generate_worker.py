@@ -89,6 +89,7 @@ def once(module, threads, told, ids):
         case = json.load(file)
     system = Worker(module, threads)
     system.open({**case, "check": case["new"]}, system.system.ways(case)[0], ids)
+    system.release()
 
 
 if __name__ == "__main__":
