@@ -101,3 +101,26 @@ def full(m, entry, rows, state, what):
         assert "is out of range" in str(error), error
     m[entry](one, np.zeros(len(rows), np.int32), state=state)
     assert all(np.array_equal(before[name], state[name]) for name in before), f"{what}: a call that adds nothing has changed a state"
+
+
+def check_segments(m, x, want, sizes, open_state, what):
+    """A model whose calls are segments of x, B x N x D, without counts: its results joined, and those of states that were saved, copied or permuted after some."""
+    def go(state, x, cuts):
+        return np.concatenate([m(x[:, a:z].copy(), state=state).copy() for a, z in cuts], axis=1)
+
+    cuts = list(parts(x.shape[1], sizes))
+    early, late = cuts[: len(cuts) // 2], cuts[len(cuts) // 2 :]
+    state, loaded, copied, turned = (open_state() for _ in range(4))
+    first = go(state, x, early) if early else want[:, :0].astype(np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        state.save(os.path.join(folder, "state"))
+        loaded.load(os.path.join(folder, "state"))
+    copied.copy_from(state)
+    turned.copy_from(state)
+    turned.permute("B", list(range(len(x)))[::-1])
+    rest = go(state, x, late)
+    agree(np.concatenate([first, rest], axis=1), want, what)
+    same([go(loaded, x, late)], [rest], what + ", loaded")
+    same([go(copied, x, late)], [rest], what + ", copied")
+    same([go(turned, x[::-1], late)[::-1]], [rest], what + ", permuted")
+    print(f"{what}: agrees")
