@@ -18,9 +18,8 @@ import measure
 from process import HERE, THERE, Worker
 from machine import cache_bytes
 
-# Modules systems/generate_*.py, in the order of trying.
-PEERS = {"llama": True, "torch": True, "ctranslate": True}
-NAMES = {"llama": "llama.cpp", "torch": "pytorch", "ctranslate": "ctranslate2"}
+# Modules systems/generate_*.py -> names, in the order of trying.
+PEERS = {"llama": "llama.cpp", "pytorch": "pytorch", "ctranslate": "ctranslate2"}
 NOT_THERE = {"onnxruntime": "needs an exporter of models with caches (optimum, onnxruntime-genai), which is not in this environment"}
 CHECKED = 16  # tokens of each row that a peer chooses by itself and that Heed's logits judge
 #: How far a peer's choice may lie below Heed's largest logit, of its size: rounding of products of a type, not another model (a wrong token lies at 1).
@@ -149,13 +148,14 @@ class Cells:
     """What results.json will say of both cells of a shape."""
 
     def __init__(self, shape, threads, made):
-        self.shape, self.threads, self.best, self.results = shape, threads, {}, {}
+        self.shape, self.threads, self.best, self.results, self.known = shape, threads, {}, {}, {}
         for what in ("prefill", "step"):
             flops, reads, writes = shape.cost(what)
             self.results[what] = {**shape.describe(what), "flops": flops, "reads": reads, "writes": writes, "gate": 0, "grows": "", "rounded": "",
                                   "cached": reads < cache_bytes(), "memory": True, "tolerance": GAP[shape.type], "systems": [], "absent": {},
                                   "compile_seconds": made["library_seconds"],
-                                  "compile_processor": [made["library_processor"], made["two_layers_processor"]], "processes": {}, "threads": threads}
+                                  "compile_processor": [made["library_processor"], made["two_layers_processor"]], "held": shape.held(),
+                                  "processes": {}, "threads": threads}
 
     def absent(self, name, why):
         for result in self.results.values():
@@ -164,7 +164,6 @@ class Cells:
     def failed(self, why):
         for result in self.results.values():
             result["failed"] = why
-        return list(self.results.values())
 
     def race(self, mine, other, machine, cores, options):
         """Both cells of Heed against this way: a trial, and blocks unless another way was clearly faster. `other` may be None."""
@@ -185,7 +184,7 @@ class Cells:
                 (result["systems"].append(b.row(self.threads, made)) if b else result["systems"].insert(0, a.row(self.threads, made)))
 
     def finish(self):
-        """Of each system its fastest way; Heed first."""
+        """The results: of each system its fastest way, Heed first; versions of systems."""
         for result in self.results.values():
             heed = [r for r in result["systems"] if r["system"] == "heed"]
             best = {}
@@ -193,7 +192,7 @@ class Cells:
                 if row["system"] != "heed" and (row["system"] not in best or row["trial"][0] < best[row["system"]]["trial"][0]):
                     best[row["system"]] = row
             result["systems"] = heed + list(best.values())
-        return list(self.results.values())
+        return list(self.results.values()), self.known
 
 
 def opened(system, way, case, ids, heed=None):
@@ -210,9 +209,10 @@ def opened(system, way, case, ids, heed=None):
 
 
 def measure_peer(module, cells, mine, case, folder, group, options):
-    name, system = NAMES[module], worker(module, group.cores, options)
+    name, system = PEERS[module], worker(module, group.cores, options)
     try:
         hello = system.greet()
+        cells.known[name] = hello.get("version", hello.get("missing"))
         if "missing" in hello:
             return cells.absent(name, hello["missing"])
         answer = system.ask(do="ways", case=case)
@@ -230,7 +230,7 @@ def measure_peer(module, cells, mine, case, folder, group, options):
 
 def measure_processes(cells, case, folder, group, modules):
     for module in modules:
-        name = NAMES.get(module, "heed")
+        name = PEERS.get(module, "heed")
         if any(r["system"] == name for result in cells.results.values() for r in result["systems"]):
             try:
                 found = whole(module, case, group.cores, folder)
@@ -240,18 +240,8 @@ def measure_processes(cells, case, folder, group, modules):
                 result["processes"][name] = found
 
 
-def measure_shape(shape, folder, group, options):
-    """The results of both cells; `group` has the machine's probe and the cores."""
-    os.makedirs(folder, exist_ok=True)
-    made = compiled(shape, options)
-    ids = shape.ids()
-    np.save(os.path.join(folder, "ids.npy"), ids)
-    ids.tofile(os.path.join(folder, "ids.raw"))
-    cells = Cells(shape, len(group.cores), {**dict.fromkeys(("library_seconds", "library_processor", "two_layers_processor"), 0), **made})
-    if "error" in made:
-        return cells.failed(made["error"])
-    case = {**made, **shape.describe("")["params"], "check": CHECKED}
-    modules = [m for m in PEERS if options.peers == "all" or m in options.peers.split(",") or NAMES[m] in options.peers.split(",")]
+def measure_systems(cells, case, folder, group, options, modules):
+    """Heed with each peer in turn, alone where none could be raced; then whole processes."""
     heed = worker("heed", group.cores, options)
     try:
         mine = opened(heed, "heed", case, os.path.join(folder, "ids.npy"))
@@ -262,14 +252,27 @@ def measure_shape(shape, folder, group, options):
         else:
             for what, result in cells.results.items():
                 result["systems"].insert(0, mine[what].row(cells.threads))
-    except RuntimeError as error:
-        return cells.failed(f"Heed: {error}")
     finally:
         heed.close()
-    if options.peers != "none":
-        for name, why in NOT_THERE.items():
-            cells.absent(name, why)
     measure_processes(cells, case, folder, group, ["heed", *modules])
+
+
+def measure_shape(shape, folder, group, options, modules):
+    """(the results of both cells, versions of systems); `group` has the machine's probe and the cores, `modules` are peers."""
+    os.makedirs(folder, exist_ok=True)
+    made = compiled(shape, options)
+    ids = shape.ids()
+    np.save(os.path.join(folder, "ids.npy"), ids)
+    ids.tofile(os.path.join(folder, "ids.raw"))
+    cells = Cells(shape, len(group.cores), {**dict.fromkeys(("library_seconds", "library_processor", "two_layers_processor"), 0), **made})
+    for name, why in NOT_THERE.items() if modules else ():
+        cells.absent(name, why)
+    try:
+        if "error" in made:
+            raise RuntimeError(made["error"])
+        measure_systems(cells, {**made, **shape.describe("")["params"], "check": CHECKED}, folder, group, options, modules)
+    except RuntimeError as error:
+        cells.failed(f"Heed: {error}")
     return cells.finish()
 
 
