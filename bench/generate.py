@@ -41,13 +41,14 @@ def compiled(shape, options, known={}):
     folder = os.path.join(options.out, "generate", f"{shape.key}-{shape.type}".replace("/", "-"))
     os.makedirs(folder, exist_ok=True)
     checkpoint = checkpoints.make(*key)
+    alike = [] if shape.type == "f32" else [f"--state-type={shape.type}"]  # keys and values as the weights
     heedc, base = os.path.join(options.build, "bin", "heedc"), shape.key.partition("/")[0]
     found = {"folder": checkpoint, "prefix": "bench", "library": os.path.join(folder, "model.so"), "program": os.path.join(folder, "model")}
     for name, source, more in (("two_layers", checkpoints.make(f"{base}/2", shape.type, drawn=False), ["--emit=shared", "--no-cache"]),
                                ("library", checkpoint, ["--emit=shared", "--no-cache"]), ("program", checkpoint, [])):
         out = found.get(name, os.path.join(folder, "two-layers.so"))
         start, before = time.perf_counter(), os.times()
-        done = subprocess.run([heedc, source, f"--target={options.target}", "--prefix=bench", *more, "-o", out], capture_output=True, text=True)
+        done = subprocess.run([heedc, source, f"--target={options.target}", "--prefix=bench", *alike, *more, "-o", out], capture_output=True, text=True)
         found[name + "_seconds"], after = time.perf_counter() - start, os.times()
         found[name + "_processor"] = after[2] + after[3] - before[2] - before[3]
         if done.returncode:
