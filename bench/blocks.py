@@ -57,9 +57,9 @@ def neighbours(block, place):
     return found
 
 
-def race(names, block, more, within, most, groups=None, value=log_ratio):
+def race(names, block, more, within, most, groups=None, value=log_ratio, enough=ENOUGH):
     """Blocks with each of these in turn (`block(name)`), until each is settled or clearly not the fastest of its group, or not `more()`:
-    then the one that leads each group still gets what an interval needs at least.
+    then the one that leads each group still gets what an interval needs at least, or `enough` blocks.
 
     name -> (Series of `value(block)`, its blocks). A name leaves the race when its interval lies above that of another one: it
     cannot be the best. One whose block has an `error` is out, and not in what is found."""
@@ -80,7 +80,7 @@ def race(names, block, more, within, most, groups=None, value=log_ratio):
     while True:
         left = [name for name, (series, _) in found.items() if not series.settled and not beaten(name)]
         if late:
-            left = [name for name in left if leads(name) and len(found[name][0].logs) < LEAST and found[name][0].tried < ENOUGH]
+            left = [name for name in left if leads(name) and len(found[name][0].logs) < LEAST and found[name][0].tried < enough]
         if not left:
             break
         for name in left:

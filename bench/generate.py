@@ -18,13 +18,13 @@ import measure
 from process import HERE, THERE, Worker
 from machine import cache_bytes
 
-# Modules systems/generate_*.py, in the order of trying.
-PEERS = {"llama": True, "torch": True, "ctranslate": True}
-NAMES = {"llama": "llama.cpp", "torch": "pytorch", "ctranslate": "ctranslate2"}
+# Modules systems/generate_*.py -> names, in the order of trying.
+PEERS = {"llama": "llama.cpp", "pytorch": "pytorch", "ctranslate": "ctranslate2"}
 NOT_THERE = {"onnxruntime": "needs an exporter of models with caches (optimum, onnxruntime-genai), which is not in this environment"}
 CHECKED = 16  # tokens of each row that a peer chooses by itself and that Heed's logits judge
 #: How far a peer's choice may lie below Heed's largest logit, of its size: rounding of products of a type, not another model (a wrong token lies at 1).
 GAP = {"f32": 1e-3, "bf16": 5e-2, "f16": 1e-2}
+SLOW, SLOW_BLOCKS = 2.0, 4  # of runs that take so many seconds, so few blocks when time is over
 LONG = 20.0  # seconds: a process that takes longer is not started a second time
 
 
@@ -41,13 +41,14 @@ def compiled(shape, options, known={}):
     folder = os.path.join(options.out, "generate", f"{shape.key}-{shape.type}".replace("/", "-"))
     os.makedirs(folder, exist_ok=True)
     checkpoint = checkpoints.make(*key)
+    alike = [] if shape.type == "f32" else [f"--state-type={shape.type}"]  # keys and values as the weights
     heedc, base = os.path.join(options.build, "bin", "heedc"), shape.key.partition("/")[0]
     found = {"folder": checkpoint, "prefix": "bench", "library": os.path.join(folder, "model.so"), "program": os.path.join(folder, "model")}
     for name, source, more in (("two_layers", checkpoints.make(f"{base}/2", shape.type, drawn=False), ["--emit=shared", "--no-cache"]),
                                ("library", checkpoint, ["--emit=shared", "--no-cache"]), ("program", checkpoint, [])):
         out = found.get(name, os.path.join(folder, "two-layers.so"))
         start, before = time.perf_counter(), os.times()
-        done = subprocess.run([heedc, source, f"--target={options.target}", "--prefix=bench", *more, "-o", out], capture_output=True, text=True)
+        done = subprocess.run([heedc, source, f"--target={options.target}", "--prefix=bench", *alike, *more, "-o", out], capture_output=True, text=True)
         found[name + "_seconds"], after = time.perf_counter() - start, os.times()
         found[name + "_processor"] = after[2] + after[3] - before[2] - before[3]
         if done.returncode:
@@ -148,13 +149,14 @@ class Cells:
     """What results.json will say of both cells of a shape."""
 
     def __init__(self, shape, threads, made):
-        self.shape, self.threads, self.best, self.results = shape, threads, {}, {}
+        self.shape, self.threads, self.best, self.results, self.known = shape, threads, {}, {}, {}
         for what in ("prefill", "step"):
             flops, reads, writes = shape.cost(what)
             self.results[what] = {**shape.describe(what), "flops": flops, "reads": reads, "writes": writes, "gate": 0, "grows": "", "rounded": "",
                                   "cached": reads < cache_bytes(), "memory": True, "tolerance": GAP[shape.type], "systems": [], "absent": {},
                                   "compile_seconds": made["library_seconds"],
-                                  "compile_processor": [made["library_processor"], made["two_layers_processor"]], "processes": {}, "threads": threads}
+                                  "compile_processor": [made["library_processor"], made["two_layers_processor"]], "held": shape.held(),
+                                  "processes": {}, "threads": threads}
 
     def absent(self, name, why):
         for result in self.results.values():
@@ -163,26 +165,27 @@ class Cells:
     def failed(self, why):
         for result in self.results.values():
             result["failed"] = why
-        return list(self.results.values())
 
     def race(self, mine, other, machine, cores, options):
         """Both cells of Heed against this way: a trial, and blocks unless another way was clearly faster. `other` may be None."""
         for what, result in self.results.items():
-            a = mine[what]
-            b = other and other[what]
+            a, b = mine[what], other and other[what]
+            if b and b.variant == "compiled" and what == "prefill":
+                continue  # it is the eager one
             if b:
                 b.trial.append(min(b.time(options.each, 2, options)[0]))
                 least = self.best[what] = min(self.best.get(what, b.trial[0]), b.trial[0])
                 if b.trial[0] > measure.CONTENDS * least:
                     result["systems"].append(b.row(self.threads))
                     continue
-            raced = measure.race(result, a, [b] if b else [], machine, cores, options)
+            enough = SLOW_BLOCKS if a.time(0, 1, options)[2] > SLOW else blocks.ENOUGH
+            raced = measure.race(result, a, [b] if b else [], machine, cores, options, enough)
             if b in raced:
                 made = raced[b][1]
                 (result["systems"].append(b.row(self.threads, made)) if b else result["systems"].insert(0, a.row(self.threads, made)))
 
     def finish(self):
-        """Of each system its fastest way; Heed first."""
+        """The results: of each system its fastest way, Heed first; versions of systems."""
         for result in self.results.values():
             heed = [r for r in result["systems"] if r["system"] == "heed"]
             best = {}
@@ -190,7 +193,7 @@ class Cells:
                 if row["system"] != "heed" and (row["system"] not in best or row["trial"][0] < best[row["system"]]["trial"][0]):
                     best[row["system"]] = row
             result["systems"] = heed + list(best.values())
-        return list(self.results.values())
+        return list(self.results.values()), self.known
 
 
 def opened(system, way, case, ids, heed=None):
@@ -207,9 +210,10 @@ def opened(system, way, case, ids, heed=None):
 
 
 def measure_peer(module, cells, mine, case, folder, group, options):
-    name, system = NAMES[module], worker(module, group.cores, options)
+    name, system = PEERS[module], worker(module, group.cores, options)
     try:
         hello = system.greet()
+        cells.known[name] = hello.get("version", hello.get("missing"))
         if "missing" in hello:
             return cells.absent(name, hello["missing"])
         answer = system.ask(do="ways", case=case)
@@ -227,7 +231,7 @@ def measure_peer(module, cells, mine, case, folder, group, options):
 
 def measure_processes(cells, case, folder, group, modules):
     for module in modules:
-        name = NAMES.get(module, "heed")
+        name = PEERS.get(module, "heed")
         if any(r["system"] == name for result in cells.results.values() for r in result["systems"]):
             try:
                 found = whole(module, case, group.cores, folder)
@@ -237,18 +241,8 @@ def measure_processes(cells, case, folder, group, modules):
                 result["processes"][name] = found
 
 
-def measure_shape(shape, folder, group, options):
-    """The results of both cells; `group` has the machine's probe and the cores."""
-    os.makedirs(folder, exist_ok=True)
-    made = compiled(shape, options)
-    ids = shape.ids()
-    np.save(os.path.join(folder, "ids.npy"), ids)
-    ids.tofile(os.path.join(folder, "ids.raw"))
-    cells = Cells(shape, len(group.cores), {**dict.fromkeys(("library_seconds", "library_processor", "two_layers_processor"), 0), **made})
-    if "error" in made:
-        return cells.failed(made["error"])
-    case = {**made, **shape.describe("")["params"], "check": CHECKED}
-    modules = [m for m in PEERS if options.peers == "all" or m in options.peers.split(",") or NAMES[m] in options.peers.split(",")]
+def measure_systems(cells, case, folder, group, options, modules):
+    """Heed with each peer in turn, alone where none could be raced; then whole processes."""
     heed = worker("heed", group.cores, options)
     try:
         mine = opened(heed, "heed", case, os.path.join(folder, "ids.npy"))
@@ -259,14 +253,27 @@ def measure_shape(shape, folder, group, options):
         else:
             for what, result in cells.results.items():
                 result["systems"].insert(0, mine[what].row(cells.threads))
-    except RuntimeError as error:
-        return cells.failed(f"Heed: {error}")
     finally:
         heed.close()
-    if options.peers != "none":
-        for name, why in NOT_THERE.items():
-            cells.absent(name, why)
     measure_processes(cells, case, folder, group, ["heed", *modules])
+
+
+def measure_shape(shape, folder, group, options, modules):
+    """(the results of both cells, versions of systems); `group` has the machine's probe and the cores, `modules` are peers."""
+    os.makedirs(folder, exist_ok=True)
+    made = compiled(shape, options)
+    ids = shape.ids()
+    np.save(os.path.join(folder, "ids.npy"), ids)
+    ids.tofile(os.path.join(folder, "ids.raw"))
+    cells = Cells(shape, len(group.cores), {**dict.fromkeys(("library_seconds", "library_processor", "two_layers_processor"), 0), **made})
+    for name, why in NOT_THERE.items() if modules else ():
+        cells.absent(name, why)
+    try:
+        if "error" in made:
+            raise RuntimeError(made["error"])
+        measure_systems(cells, {**made, **shape.describe("")["params"], "check": CHECKED}, folder, group, options, modules)
+    except RuntimeError as error:
+        cells.failed(f"Heed: {error}")
     return cells.finish()
 
 

@@ -57,6 +57,10 @@ class Shape:
         layers, _, groups, extent = self.sizes()
         return 2.0 * layers * groups * extent * length * self.B * checkpoints.TYPES[self.type][1]
 
+    def held(self):
+        """Bytes of weights and of the whole cache."""
+        return sum(self.elements()) * checkpoints.TYPES[self.type][1] + self.cache_bytes(self.N + NEW)
+
     def cost(self, what):
         """(operations, bytes read, bytes written) of a cell."""
         layers, heads, _, extent = self.sizes()

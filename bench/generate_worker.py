@@ -63,8 +63,6 @@ class Worker(worker.Worker):
 
     def time(self, variant, seconds, least, cpu):
         if variant == "prefill" or not hasattr(self.generation, "steps"):
-            if variant == "step" and not hasattr(self.generation, "steps") and self.made < 1:
-                self.prefill()
             return super().time(variant, seconds, least, cpu)
         before, start = worker.switches(), time.perf_counter()
         found = self.generation.steps()
@@ -89,6 +87,7 @@ def once(module, threads, told, ids):
         case = json.load(file)
     system = Worker(module, threads)
     system.open({**case, "check": case["new"]}, system.system.ways(case)[0], ids)
+    system.release()
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ def shares(case, made, place="A"):
     return [floor(case, limit) / seconds for seconds, limit in blocks.neighbours(made, place)]
 
 
-def race(case, mine, others, machine, cores, options):
+def race(case, mine, others, machine, cores, options, enough=blocks.ENOUGH):
     """Candidate -> (Series, blocks); with nobody else None -> those of Heed's share."""
     memory = case["memory"]
     end = time.monotonic() + options.seconds
@@ -148,7 +148,7 @@ def race(case, mine, others, machine, cores, options):
         return statistics.mean(math.log(x) for x in shares(case, made))
 
     return blocks.race(others or [None], checked, lambda: time.monotonic() < end, options.within, options.blocks,
-                       groups={c: c.group for c in others}, **({} if others else {"value": share}))
+                       groups={c: c.group for c in others}, enough=enough, **({} if others else {"value": share}))
 
 
 def measure(case, told, folder, expected, systems, fewer, machine, cores, known, options):

@@ -1,10 +1,12 @@
 """docs/performance.md, with docs/performance.json and the pictures beside it: one run written down. Its cells of the zoo are in
-docs/zoo-performance.md and .json, those of recurrences in docs/recurrence-performance.*; a run of one of them leaves the other pages as they are."""
+docs/zoo-performance.md and .json, those of recurrences in docs/recurrence-performance.*, of generation in docs/generate-performance.*; a run of one of them
+leaves the other pages as they are."""
 import json
 import os
 import shutil
 import sys
 
+import generate_page
 import report
 
 
@@ -31,9 +33,10 @@ def table(head, lines):
     return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)] + ["| " + " | ".join(x.replace("|", "/") for x in r) + " |" for r in lines]
 
 
-TITLES = {"performance": "Performance", "zoo-performance": "Performance of the zoo", "recurrence-performance": "Performance of recurrences"}
+TITLES = {"performance": "Performance", "zoo-performance": "Performance of the zoo", "recurrence-performance": "Performance of recurrences",
+          "generate-performance": "Performance of generation"}
 #: Groups whose page is their own.
-OWN_PAGE = {"zoo": "zoo-performance", "recurrence": "recurrence-performance"}
+OWN_PAGE = {"zoo": "zoo-performance", "recurrence": "recurrence-performance", "generate": "generate-performance"}
 
 
 def markdown(s, name="performance"):
@@ -56,6 +59,8 @@ def markdown(s, name="performance"):
                 out += table(("case", "threads", "prototype", "prototype / Heed", "verdict"), beside_prototypes(found)) + [""]
             if every_system(found):
                 out += ["Median ms of every system, each at its best (* from a first trial: too slow to be raced):", ""] + table(*every_system(found)) + [""]
+            if group == "generate":
+                out += generate_page.sections(found, table)
     slow = report.below(s)
     if slow:
         out += ["## Below half of the limit", "", "Kernels that take a tenth of the time or more; the limit counts products and sums of the mathematics, no "

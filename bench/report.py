@@ -79,7 +79,7 @@ def cell(case, within):
                gflops=1e-9 * case["flops"] / mine["median"], gbytes=1e-9 * (case["reads"] + case["writes"]) / mine["median"],
                grows=case["grows"], rounded=case["rounded"], peers=peers, difference=heed["difference"], n=case["params"].get("N", 0),
                intensity=case["flops"] / (case["reads"] + case["writes"]), limits=limits)
-    row.update({key: case[key] for key in ("params", "processes", "compile_processor") if key in case and case["group"] == "generate"})
+    row.update({key: case[key] for key in ("params", "processes", "compile_processor", "held") if key in case and case["group"] == "generate"})
     if "kernels" in case:
         row["kernels"] = kernels(case)
     judged = against([r for r in others if r["group"] == "peer"], within)

@@ -31,15 +31,21 @@ def fail(message):
     sys.exit(f"bench: error: {message}")
 
 
+def wanted_peers(options, known):
+    """Names of `known` that --peers asks for."""
+    named = [] if options.peers == "none" else [*PEERS, *generate.PEERS] if options.peers == "all" else options.peers.split(",")
+    for name in named:
+        if name not in PEERS and name not in generate.PEERS:
+            fail(f"--peers: expected none, all or some of {', '.join(dict.fromkeys([*PEERS, *generate.PEERS]))}; found '{name}'")
+    return [name for name in dict.fromkeys(named) if name in known]
+
+
 def start(options, cores):
     """The workers on these cores, Heed's first; names of systems -> version or why it is missing."""
-    wanted = [] if options.peers == "none" else list(PEERS) if options.peers == "all" else options.peers.split(",")
     systems, known = [Worker("heed", cores, options.out)], {}
     if options.prototypes:
         systems.append(Worker("prototype", cores, options.out, HEED_PROTOTYPES=os.path.abspath(options.prototypes)))
-    for module in wanted:
-        if module not in PEERS:
-            fail(f"--peers: expected none, all or some of {', '.join(PEERS)}; found '{module}'")
+    for module in wanted_peers(options, PEERS):
         if PEERS[module] and not os.path.exists(THERE):
             known[module] = "not installed: 'bench/setup' does it"
             continue
@@ -56,11 +62,13 @@ def start(options, cores):
 class Threads:
     """What measures cells with one number of threads."""
 
-    def __init__(self, word, cores, folder, options):
-        self.word, self.cores = word, cores
-        self.systems, self.known = start(options, cores)
-        if not self.systems or self.systems[0].module != "heed":
-            fail(f"heed: {self.known['heed']}")
+    def __init__(self, word, cores, folder, options, workers=True):
+        """`workers`: whether cases will be measured whose systems all stay loaded."""
+        self.word, self.cores, self.systems, self.known = word, cores, [], {}
+        if workers:
+            self.systems, self.known = start(options, cores)
+            if not self.systems or self.systems[0].module != "heed":
+                fail(f"heed: {self.known['heed']}")
         self.machine = Machine(folder, cores, {"host": "native"}.get(options.target, options.target), options.clock)
 
     def close(self):
@@ -92,7 +100,7 @@ def parse_arguments():
     parser.add_argument("--list", action="store_true", help="name the cases in the order in which they are measured, and stop")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no further case after so many; --keep goes on later")
     parser.add_argument("--out", default="", help="folder for results.json and pictures (default: BUILD/bench)")
-    parser.add_argument("--peers", default="all", help=f"all, none, or some of {', '.join(PEERS)}")
+    parser.add_argument("--peers", default="all", help=f"all, none, or some of {', '.join(dict.fromkeys([*PEERS, *generate.PEERS]))}")
     parser.add_argument("--prototypes", default="", help="a folder of Halide prototypes (attn.cpp, decode.cpp), raced as one more system")
     parser.add_argument("--moved", type=float, default=quiet.MOVED, help="the most that the FMA peak may move within a block (default: 0.03)")
     parser.add_argument("--quick", action="store_true", help="a few cases of each kind")
@@ -148,8 +156,11 @@ def measure_case(case, groups, results, folder, options):
         return
     if case.kind == "generate":
         for group in cells:
-            for result in generate.measure_shape(case, folder, group, options):
+            made, known = generate.measure_shape(case, folder, group, options, wanted_peers(options, generate.PEERS))
+            results.run["systems"].update(known)
+            for result in made:
                 add(results, result, options)
+        shutil.rmtree(folder)
         return
     told, inputs, weights = write_inputs(case, folder)
     compiled = compile_case(case, told, folder, options.build, options.target)
@@ -196,7 +207,7 @@ def main():
     results = Results(path, run, [name for case in every for name in case.cells])
     end = time.monotonic() + 60 * options.minutes
     with tempfile.TemporaryDirectory() as folder:
-        groups = [Threads(word, cores[:count], folder, options) for word, count in counts]
+        groups = [Threads(word, cores[:count], folder, options, any(case.kind != "generate" for case in found)) for word, count in counts]
         for group in groups:
             run["systems"].update(group.known)
         for number, case in enumerate(found):

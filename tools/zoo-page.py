@@ -25,12 +25,14 @@ PAGE = "docs/zoo.md"
 MASKS = "docs/masks"
 # What the pictures of masks are drawn with: data that a mask depends on, sizes where the usual ones show little. Lengths are of 48 of 64 positions.
 LENGTHS = ("length", "length1", "length2", "t_length", "x_length", "count")
+CACHED = ["--set=N=32", "--set=C=64", "--input=len=16"]
 DRAWN_WITH = {
     "adaptive-span": ["--input=z=8"],
     "bigbird": ["--input=random=5,11"],
     "dalle": ["--set=T=64"],
-    "kv-cache-attention": ["--set=N=32", "--set=C=64", "--input=len=16"],
-    "window-kv-cache": ["--set=N=32", "--set=C=64", "--input=len=16"],
+    **dict.fromkeys(["kv-cache-attention", "window-kv-cache", "mqa", "gpt2", "llama", "decoder-only", "greedy-decoding", "beam-search", "learned-stop"], CACHED),
+    "paged-attention": ["--set=N=48", "--set=K=4", "--input=len=16"],
+    "transformer-xl-memory": ["--set=N=32", "--set=M=32", "--input=known=24"],
     "etc-global-local": ["--set=G=16", "--set=N=48"],
     "flamingo": ["--input=ids=" + ",".join("0" if n % 16 == 3 else "1" for n in range(64))],
     "global-attention": ["--input=internal=0"],
@@ -90,7 +92,8 @@ def measure(root, heedc, path, kernels=True):
     seconds = {"seconds": round(processor_seconds() - before, 1) if kernels else None,
                "elapsed": round(time.perf_counter() - start, 1) if kernels else None}
     remarks = [json.loads(line) for line in done.stderr.splitlines()]
-    (whole,) = (r for r in remarks if r["kind"] == "summary")
+    # Of several entries the one that runs most kernels; attentions are those of all of them in each summary.
+    whole = max((r for r in remarks if r["kind"] == "summary"), key=lambda r: r["kernels"])
     # Why sums were not raised, where there are attentions that none became.
     reasons = [r["message"] for r in remarks if r["kind"] == "declined" and (r["pass"] == "attn-choose-algorithm" or r["name"] == "attention")]
     fused = whole["streaming"] + whole["rowBlock"] == whole["attentions"]
@@ -99,9 +102,10 @@ def measure(root, heedc, path, kernels=True):
 
 
 def inputs(path):
-    """Names of the inputs of a file's last model, which is the one that is compiled, or of its last entry."""
-    found = re.findall(r"^(?:model|  entry) \w+\((?!;)(.*?)\)", path.read_text(encoding="utf-8"), re.S | re.M)
-    return re.findall(r"\w+", re.sub(r":[^,\[;]*(\[[^]]*\])?", "", found[-1].split(";")[0]))
+    """Names of the inputs of a file's last model, which is the one that is compiled, or of its first entry, whose masks are drawn."""
+    text = path.read_text(encoding="utf-8")
+    found = re.search(r"^(?:model|  entry) \w+\((?!;)(.*?)\)", text[[m.start() for m in re.finditer("^model", text, re.M)][-1]:], re.S | re.M)
+    return re.findall(r"\w+", re.sub(r":[^,\[;]*(\[[^]]*\])?", "", found[1].split(";")[0]))
 
 
 def draw(root, heedc, path):
@@ -205,7 +209,7 @@ Of the systems of the literature that have no state, no selection by data and no
 are there, {len(present["should"])} of {len(first["should"])} that should, and {len(extra)} beyond the list.
 Each is one file of equations, compared with float64 NumPy (`test/zoo/`) and with the reference backend (`heed-check`), and each compiles for all sizes at once.
 
-`lines` counts the file without comments. `kernels` are those that one call runs. `attentions` says how many of them are one kernel each that stores no scores, of how \
+`lines` counts the file without comments. `kernels` are those that one call runs, of a model of several entries the one that runs most. `attentions` says how many of them are one kernel each that stores no scores, of how \
 many there are; \
 `in row blocks`: all scores of a few queries lie in the memory of the thread that computes them. The largest intermediate is what one kernel writes and another \
 reads, in elements; results are none. `mask` is what `heedc --emit=mask` draws: tiles of queries and keys that are left out, evaluated per element, computed \

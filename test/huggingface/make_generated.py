@@ -1,5 +1,5 @@
-"""Writes generated.json: what transformers' generate() makes of the first case of some architectures, in float64; generate.py compares. Needs torch and
-transformers, as make.py does."""
+"""Writes generated.json and long.json: what transformers' generate() makes of the first case of some architectures, in float64; generate.py and long.py compare.
+Needs torch and transformers, as make.py does."""
 import json
 import pathlib
 import tempfile
@@ -15,6 +15,15 @@ HERE = pathlib.Path(__file__).parent
 MODELS = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "mamba2": "Mamba2ForCausalLM",
           "t5": "T5ForConditionalGeneration", "whisper": "WhisperForConditionalGeneration"}
 MARGIN = 1e-3  # by which each choice is ahead
+# 200 greedy tokens of a larger vocabulary: config, what of the weights is drawn in another way, and the seed. With the default case's gains, or another seed, some
+# models soon say one word for ever; with these they say at least 70 words, and do not repeat each other's order.
+LONG = {
+    "gpt2": ({"vocab_size": 1009, "n_positions": 256}, [["wte", 0.0, 0.15], ["wpe", 0.0, 1.2]], 11),
+    "llama": ({"vocab_size": 1009, "max_position_embeddings": 256}, [], 1),
+    "qwen3": ({"vocab_size": 1009, "max_position_embeddings": 256}, [["embed_tokens", 0.0, 0.25]], 1),
+    "gemma3_text": ({"vocab_size": 1009, "max_position_embeddings": 256}, [[r"post_\w+_layernorm\.weight$", 5.0, 2.0]], 10),
+    "mamba2": ({"vocab_size": 1009}, [], 1),
+}
 
 
 def run(model, given, prompt, new, **options):
@@ -61,7 +70,29 @@ def make(architecture, name):
     return rows
 
 
-if __name__ == "__main__":
-    made = {architecture: make(architecture, name) for architecture, name in MODELS.items()}
+def make_long(architecture, changes, rules, number):
+    """What long.py needs to draw the weights again, the prompt and the 200 tokens behind it."""
+    folder = HERE / "expected" / architecture / "default"
+    case, config = (json.loads((folder / file).read_text()) for file in ("case.json", "config.json"))
+    seed, rules = f"{architecture}/long/{number}", rules + case["rules"]
+    case, config = weights.resized(case, config, changes, seed=seed, rules=rules)
+    with tempfile.TemporaryDirectory() as scratch, torch.no_grad():
+        weights.write(scratch, case, config)
+        model = loaded(config["architectures"][0], scratch, "float64", {})
+        ids = torch.tensor(weights.integers(seed + "/ids", 8, config["vocab_size"], (1, 12))).long()
+        found = transformers.GenerationMixin.generate(model, input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=200, do_sample=False,
+                                                      return_dict_in_generate=True, output_scores=True, eos_token_id=10**6, pad_token_id=0)
+    greedy = found.sequences[0, ids.shape[1]:].tolist()
+    best = [torch.topk(scores[0], 2).values for scores in found.scores]
+    print(seed, len(set(greedy)), "words; the best is ahead by at least", min((a - b).item() for a, b in best), flush=True)
+    return {"config": changes, "case": {"seed": seed, "rules": rules}, "prompt": ids[0].tolist(), "greedy": greedy}
+
+
+def write_all(name, made):
     text = ",\n".join(f"{json.dumps(key)}: [\n " + ",\n ".join(map(json.dumps, rows)) + "]" for key, rows in made.items())
-    (HERE / "generated.json").write_text("{" + text + "}\n")
+    (HERE / name).write_text("{" + text + "}\n")
+
+
+if __name__ == "__main__":
+    write_all("long.json", {architecture: [make_long(architecture, *about)] for architecture, about in LONG.items()})
+    write_all("generated.json", {architecture: make(architecture, name) for architecture, name in MODELS.items()})

@@ -48,6 +48,13 @@ def tensors(case):
     return {name: tensor(case["seed"], name, shape, case["rules"]) for name, shape in case["tensors"].items()}
 
 
+def resized(case, config, changes, **fields):
+    """A case and its config with changes, of extents: a tensor that has one of the config's old ones has the new one. `fields` are the case's."""
+    extents = {config[name]: extent for name, extent in changes.items()}
+    shapes = {name: [extents.get(extent, extent) for extent in shape] for name, shape in case["tensors"].items()}
+    return {**case, **fields, "tensors": shapes}, {**config, **changes}
+
+
 def write(folder, case, config):
     """Writes the checkpoint folder of a case: config.json, and one .safetensors file or several with an index. Returns what heedc takes as --weights."""
     os.makedirs(folder, exist_ok=True)

@@ -30,9 +30,10 @@ def same(got, want, what):
     assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=True)), f"{what}: not bit for bit the same"
 
 
-def run(m, entry, rows, state, sizes, begin=None, last=False, **inputs):
+def run(m, entry, rows, state, sizes, begin=None, last=False, result=None):
     """Row b of the calls is rows[b], in parts of these sizes; what lies behind a shorter row is junk, of which a call must not make anything, and a row that is
-    at its end has a count of 0. Of each row: the places of its results in it, and the results. `last`: a call gives one result a row, that of its last token."""
+    at its end has a count of 0. Of each row: the places of its results in it, and the results. `last`: a call gives one result a row, that of its last
+    token. `result`: which of several."""
     begin = [0] * len(rows) if begin is None else begin
     places, results = [[] for _ in rows], [[] for _ in rows]
     for a, z in parts(max(len(row) - first for row, first in zip(rows, begin)), sizes):
@@ -40,7 +41,8 @@ def run(m, entry, rows, state, sizes, begin=None, last=False, **inputs):
         part = np.full((len(rows), z - a, *rows[0].shape[1:]), JUNK[rows[0].dtype], rows[0].dtype)
         for b, c in enumerate(count):
             part[b, :c] = rows[b][begin[b] + a : begin[b] + a + c]
-        got = m[entry](part, count, state=state, **inputs).copy()
+        got = m[entry](part, count, state=state)
+        got = (getattr(got, result) if result else got).copy()
         for b in np.flatnonzero(count):
             end = begin[b] + a + count[b]
             places[b] += [end - 1] if last else range(begin[b] + a, end)
@@ -48,10 +50,10 @@ def run(m, entry, rows, state, sizes, begin=None, last=False, **inputs):
     return places, [np.array(one) for one in results]
 
 
-def check(m, entry, rows, wants, open_state, what, sizes=((1000,), (1,), (7,)), last=False):
+def check(m, entry, rows, wants, open_state, what, sizes=((1000,), (1,), (7,)), last=False, result=None, batch="B"):
     """wants[b]: for each token of rows[b] what the model without a cache gives. open_state(): one that no call has seen but those that come before."""
     def compare(state, sizes, what, rows=rows, wants=wants, begin=None):
-        places, got = run(m, entry, rows, state, sizes, begin, last)
+        places, got = run(m, entry, rows, state, sizes, begin, last, result)
         scale = max(np.abs(want).max(initial=0) for want in wants)
         for b, want in enumerate(wants):
             agree(got[b].reshape(-1, *want.shape[1:]) / scale, want[places[b]] / scale, f"{what}, row {b}")
@@ -61,12 +63,12 @@ def check(m, entry, rows, wants, open_state, what, sizes=((1000,), (1,), (7,)), 
         state, said = open_state(), f"{what}, calls of {size}"
         compare(state, size, said)
         assert state["len"].tolist() == [len(row) for row in rows], f"{said}: {state['len']}"
-        moved(m, rows, wants, open_state, compare, size, said)
+        moved(batch, rows, wants, open_state, compare, size, said)
     full(m, entry, rows, state, what)
     print(f"{what}: agrees")
 
 
-def moved(m, rows, wants, open_state, compare, size, what):
+def moved(batch, rows, wants, open_state, compare, size, what):
     """Half of the tokens, then the others: on that state, on one from its file, on a copy, on one whose rows changed places, and once more on it, made shorter.
     These are the same sums in the same order, so they are equal bit for bit."""
     half = [len(row) // 2 for row in rows]
@@ -78,7 +80,7 @@ def moved(m, rows, wants, open_state, compare, size, what):
         loaded.load(os.path.join(folder, "state"))
     copied.copy_from(state)
     turned.copy_from(state)
-    turned.permute("B", list(range(len(rows)))[::-1])
+    turned.permute(batch, list(range(len(rows)))[::-1])
     rest = compare(state, size, what + ", the rest", begin=half)
     same(compare(loaded, size, what + ", loaded", begin=half), rest, what + ", loaded")
     same(compare(copied, size, what + ", copied", begin=half), rest, what + ", copied")
@@ -99,3 +101,26 @@ def full(m, entry, rows, state, what):
         assert "is out of range" in str(error), error
     m[entry](one, np.zeros(len(rows), np.int32), state=state)
     assert all(np.array_equal(before[name], state[name]) for name in before), f"{what}: a call that adds nothing has changed a state"
+
+
+def check_segments(m, x, want, sizes, open_state, what):
+    """A model whose calls are segments of x, B x N x D, without counts: its results joined, and those of states that were saved, copied or permuted after some."""
+    def go(state, x, cuts):
+        return np.concatenate([m(x[:, a:z].copy(), state=state).copy() for a, z in cuts], axis=1)
+
+    cuts = list(parts(x.shape[1], sizes))
+    early, late = cuts[: len(cuts) // 2], cuts[len(cuts) // 2 :]
+    state, loaded, copied, turned = (open_state() for _ in range(4))
+    first = go(state, x, early) if early else want[:, :0].astype(np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        state.save(os.path.join(folder, "state"))
+        loaded.load(os.path.join(folder, "state"))
+    copied.copy_from(state)
+    turned.copy_from(state)
+    turned.permute("B", list(range(len(x)))[::-1])
+    rest = go(state, x, late)
+    agree(np.concatenate([first, rest], axis=1), want, what)
+    same([go(loaded, x, late)], [rest], what + ", loaded")
+    same([go(copied, x, late)], [rest], what + ", copied")
+    same([go(turned, x[::-1], late)[::-1]], [rest], what + ", permuted")
+    print(f"{what}: agrees")
