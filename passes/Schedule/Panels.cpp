@@ -122,13 +122,24 @@ void readPanel(halide::ReadOp read, Value panel, Value column,
   read.erase();
 }
 
+/// \p once: of a weight, whose lines of cache come from memory: each is read
+/// whole while it is there, since 16 steps of a sum lie in it and its columns
+/// often a power of two apart.
 void schedulePanel(OpBuilder &b, Location loc, KernelFunc &panel,
-                   const PanelDims &dims, PanelShape shape) {
+                   const PanelDims &dims, PanelShape shape, bool once) {
   Value func = panel.func.getResult();
   halide::SplitOp::create(b, loc, func, 0, "lane", "lane", "lanev", shape.lanes,
                           halide::TailStrategy::RoundUp);
   halide::VectorizeOp::create(b, loc, func, 0, "lanev");
   halide::BoundExtentOp::create(b, loc, func, "lane", i32(b, shape.width));
+  constexpr int64_t line = 16;
+  if (once && dims.panelAt > 1 && dims.extents[1].fixed > line) {
+    std::string steps = dims.names[1];
+    halide::SplitOp::create(b, loc, func, 0, steps, steps, "step", line,
+                            halide::TailStrategy::GuardWithIf);
+    halide::ReorderOp::create(b, loc, func, 0,
+                              {"lanev", "step", "lane", StringRef(steps)});
+  }
   if (dims.several) {
     halide::BoundExtentOp::create(b, loc, func, "product",
                                   i32(b, shape.products));
@@ -159,11 +170,11 @@ SmallVector<Value> heed::packPanels(KernelInfo &kernel, halide::UpdateOp update,
     readPanel(read, func, column, dims, shape.width);
     // A weight is packed once, anything else in each call.
     Value buffer = packOnce(kernel, func, [&](OpBuilder &at, KernelFunc &own) {
-      schedulePanel(at, loc, own, dims, shape);
+      schedulePanel(at, loc, own, dims, shape, /*once=*/true);
     });
     if (!buffer) {
       halide::ComputeRootOp::create(b, loc, func);
-      schedulePanel(b, loc, panel, dims, shape);
+      schedulePanel(b, loc, panel, dims, shape, /*once=*/false);
     }
     packed.push_back(buffer ? buffer : func);
   }

@@ -35,6 +35,14 @@ expect(hits == 0 and first == cold and len(entries()) == 1, f"first: {hits} foun
 again, hits, _ = compiled()
 expect(hits == 1 and again == cold, f"again: {hits} of 1 found, same bytes: {again == cold}")
 
+# Kernels of 16-bit weights, too.
+pathlib.Path("narrow.heed").write_text("model narrow(x: f32[N, 64]) {\n  param g: f32[64]\n  return y[n,d] = x[n,d] * g[d]\n}\n")
+for held in ("bf16", "f16"):
+    for hit in (False, True):
+        done = run(heedc, "narrow.heed", f"--weights-type={held}", "--emit=obj", "-o", "narrow.o", "--time-passes", "--explain=all")
+        found = re.search(r"kernels: (\d+) of (\d+) from the cache", done.stderr)
+        expect(done.returncode == 0 and found and found[1] == (found[2] if hit else "0") and "emulated" not in done.stderr, f"{held}: {done.stderr}")
+
 # What decides on the code decides on the kernel found.
 for option in ("--target=x86-64-v2", "--prefix=other"):
     _, hits, _ = compiled(option)
