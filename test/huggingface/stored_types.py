@@ -12,6 +12,7 @@ import numpy as np
 import heed
 import weights
 from check import CHECKS, HERE, TOLERANCE, calls_of, results_of
+from heed import abi
 from runs import expect, finish, run
 
 HEEDC, SCRATCH = sys.argv[1:3]
@@ -26,25 +27,27 @@ def library(folder, *options):
 
 
 def computed(model, calls):
-    """The calls again, with the model's own results; an encoder's before its decoder's."""
-    extents = {extent for tensor in model._library.states for extent in tensor.extents}
-    tokens, source = (max((inputs[name].shape[1] for inputs, _ in calls.values() if name in inputs), default=0) for name in ("ids", "source"))
-    given = {"B": len(next(iter(calls.values()))[0].get("ids", ())), "C": tokens, "M": source}
-    if "encode" in calls and "scores" in calls:
-        given["B"] = len(calls["scores"][0]["ids"])
-    state = model.state(**{dim: extent for dim, extent in given.items() if dim in extents}) if model._library.states else None
-    found = {}
+    """The calls again, with the model's own results; what is encoded comes before what is scored."""
+    shapes = {name: array.shape for inputs, _ in calls.values() for name, array in inputs.items()}
+    dims, state, found = {extent for tensor in model._library.states for extent in tensor.extents}, None, {}
+    if dims:
+        rows, tokens = shapes["ids"]
+        extents = {"B": rows, "C": tokens, "M": shapes.get("source", (0, 0))[1]}
+        state = model.state(**{dim: extents[dim] for dim in dims if dim in extents})
     for entry in sorted(calls):
         inputs = calls[entry][0]
-        if entry == "scores":
-            inputs = {**inputs, "count": np.full(given["B"], tokens, np.int32)}
-        found[entry] = calls[entry][0], results_of(model, entry, inputs, state)
+        more = {"count": np.full(rows, tokens, np.int32)} if entry == "scores" else {}
+        found[entry] = inputs, results_of(model, entry, {**inputs, **more}, state)
     return found
 
 
-def compare(path, folder, kind, expected, what):
+def compare(path, folder, case, expected, kind, what):
+    """A library that holds its parameters as `kind`, on a folder's weights."""
     with contextlib.closing(heed.load(path, weights=folder)) as model:
-        for _ in CHECKS[kind](model, expected, what, TOLERANCE):
+        c, desc = model._library.c, model._library.desc
+        kinds = {abi.TYPE_NAMES[c.heed_param(desc, k).contents.type] for k in range(c.heed_num_params(desc))}
+        expect(kinds == {kind}, f"{what}: parameters are {kinds}")
+        for _ in CHECKS[case["kind"]](model, expected, what, TOLERANCE):
             pass
 
 
@@ -59,8 +62,8 @@ def check(architecture):
         wide = wide or library(rounded)
         with contextlib.closing(heed.load(wide, weights=rounded)) as model:
             expected = computed(model, calls)
-        compare(library(folder), folder, case["kind"], expected, f"{architecture} stored in {kind}")
-        compare(wide, folder, case["kind"], expected, f"{architecture} widened from {kind}")
+        compare(library(folder), folder, case, expected, kind, f"{architecture} stored in {kind}")
+        compare(wide, folder, case, expected, "f32", f"{architecture} widened from {kind}")
 
 
 for architecture in sys.argv[3:] or ["llama", "bert", "t5", "mamba2", "vit"]:
