@@ -45,7 +45,7 @@ def tensor(seed, name, shape, rules=()):
 
 def narrow(array, kind):
     """Numbers as bf16's bits, which lack the lower half of float32's, or as f16."""
-    return (np.ascontiguousarray(array).view(np.uint32) >> 16).astype(np.uint16) if kind == "bf16" else array.astype(np.float16)
+    return (array.view(np.uint32) >> 16).astype(np.uint16) if kind == "bf16" else array.astype(np.float16)
 
 
 def wide(array, kind):
