@@ -43,9 +43,27 @@ def tensor(seed, name, shape, rules=()):
     return np.float32(centre) + np.float32(width) * uniform(f"{seed}/{name}", shape)
 
 
+def narrow(array, kind):
+    """Numbers as bf16's bits, which lack the lower half of float32's, or as f16."""
+    return (array.view(np.uint32) >> 16).astype(np.uint16) if kind == "bf16" else array.astype(np.float16)
+
+
+def wide(array, kind):
+    return (array.astype(np.uint32) << 16).view(np.float32) if kind == "bf16" else array.astype(np.float32)
+
+
 def tensors(case):
-    """All tensors of a case (what case.json holds), by their names."""
-    return {name: tensor(case["seed"], name, shape, case["rules"]) for name, shape in case["tensors"].items()}
+    """All tensors of a case (what case.json holds), by their names. A test may want numbers that are `rounded` to bf16 or f16."""
+    drawn = {name: tensor(case["seed"], name, shape, case["rules"]) for name, shape in case["tensors"].items()}
+    kind = case.get("rounded")
+    return {name: wide(narrow(array, kind), kind) for name, array in drawn.items()} if kind else drawn
+
+
+def write_file(path, tensors, stored=None):
+    """A .safetensors file; `stored`: in bf16 or f16."""
+    if stored:
+        tensors = {name: narrow(array, stored) for name, array in tensors.items()}
+    safetensors_file.write(path, tensors, {name: "BF16" for name in tensors} if stored == "bf16" else {}, metadata={"format": "pt"})
 
 
 def resized(case, config, changes, **fields):
@@ -63,13 +81,13 @@ def write(folder, case, config):
     drawn, shards = tensors(case), case["shards"]
     if shards == 1:
         path = os.path.join(folder, "model.safetensors")
-        safetensors_file.write(path, drawn, metadata={"format": "pt"})
+        write_file(path, drawn, case.get("stored"))
         return path
     names, where = sorted(drawn), {}
     for k in range(shards):
         part = f"model-{k + 1:05}-of-{shards:05}.safetensors"
         where.update({name: part for name in names[k::shards]})
-        safetensors_file.write(os.path.join(folder, part), {name: drawn[name] for name in names[k::shards]}, metadata={"format": "pt"})
+        write_file(os.path.join(folder, part), {name: drawn[name] for name in names[k::shards]}, case.get("stored"))
     path = os.path.join(folder, "model.safetensors.index.json")
     with open(path, "w") as file:
         json.dump({"metadata": {"total_size": sum(array.nbytes for array in drawn.values())}, "weight_map": where}, file)

@@ -9,7 +9,7 @@ import tempfile
 
 import numpy as np
 from oracles import parts
-from states import agree, compile, same
+from states import agree, compile, heed, same
 from zoo import softmax, uniform
 
 
@@ -50,6 +50,15 @@ for lengths, size, h, g, e, f in [([23, 9, 0], 4, 4, 2, 8, 6), ([70, 33], 16, 2,
         for name in ("kc", "vc"):
             state[name] = np.full(state[name].shape, np.nan, np.float32)
         return state
+
+    def refused(count):
+        one = [np.zeros((b, 1, *part.shape[1:]), np.float32) for part in rows[0]]
+        try:
+            m(*one, table, np.full(b, count, np.int32), state=opened())
+        except heed.RangeError:
+            return True
+
+    assert refused(2) and refused(-1), f"{what}: a count that is none of the call's"
 
     def compare(state, sizes, what, begin, rows=rows, table=table, wants=wants):
         got = run(m, rows, table, state, sizes, begin)

@@ -91,14 +91,15 @@ def moved(batch, rows, wants, open_state, compare, size, what):
 
 
 def full(m, entry, rows, state, what):
-    """`state` is full: a row more is an error, and changes nothing; a call without any is none."""
+    """`state` is full: a token more is an error, as is a count that is none of this call, and changes nothing; nor does a call without any."""
     before = {name: state[name] for name in state.names}
-    one = np.zeros((len(rows), 1, *rows[0].shape[1:]), rows[0].dtype)
-    try:
-        m[entry](one, np.array([len(row) == max(map(len, rows)) for row in rows], np.int32), state=state)
-        raise AssertionError(f"{what}: a full cache takes one more")
-    except heed.RangeError as error:
-        assert "is out of range" in str(error), error
+    one, longest = np.zeros((len(rows), 1, *rows[0].shape[1:]), rows[0].dtype), [len(row) == max(map(len, rows)) for row in rows]
+    for count in np.array(longest, np.int32), np.full(len(rows), -1, np.int32), np.full(len(rows), 2, np.int32):
+        try:
+            m[entry](one, count, state=state)
+            raise AssertionError(f"{what}: a full cache takes {count} more")
+        except heed.RangeError as error:
+            assert "is out of range" in str(error), error
     m[entry](one, np.zeros(len(rows), np.int32), state=state)
     assert all(np.array_equal(before[name], state[name]) for name in before), f"{what}: a call that adds nothing has changed a state"
 
