@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emit.h"
+#include "Counts.h"
 #include "Emitter.h"
 
 #include "dialects/Attn/Dialect.h"
@@ -195,5 +196,6 @@ OwningOpRef<ModuleOp> heed::emitModel(MLIRContext &context,
                      model.name));
     return nullptr;
   }
+  markCounts(*module);
   return module;
 }

@@ -76,6 +76,8 @@ Attribute describe(func::FuncOp model, unsigned argument, unsigned k) {
     if (Attribute value = model.getArgAttr(argument, attn::kDefaultAttr))
       entry.set("default", value);
   }
+  if (Attribute trim = model.getArgAttr(argument, "attn.trim"))
+    entry.set("trim", trim);
   entry.set("type", TypeAttr::get(element));
   entry.set("extents", b.getArrayAttr(extents));
   entry.set("sizes", b.getDenseI64ArrayAttr(sizes));
