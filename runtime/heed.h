@@ -123,7 +123,8 @@ typedef struct heed_tensor_info {
   const int64_t *sizes; /**< per axis; -1 where only a call knows it */
   int32_t isScalar; /**< a run-time scalar: rank 0, and `data` may be null if it
                        has a default */
-  int32_t hasDefault;
+  int32_t hasDefault;     /**< of a scalar; of a state: it starts with that, not
+                             with zeros */
   double defaultReal;     /**< for floating-point scalars */
   int64_t defaultInteger; /**< for integer and bool scalars */
 } heed_tensor_info;

@@ -29,7 +29,8 @@ HEED_API const heed_tensor_info *heed_state_info(const heed_model_desc *desc,
                                                  size_t state);
 
 /** Opens a state for runs of this handle and of all on the same weights, which
- * live until it is closed: zeros, in memory of the model's allocator. dims
+ * live until it is closed: as the model starts it (zeros, where it does not
+ * say), in memory of the model's allocator. dims
  * names each dim of the states once (those of parameters may be left away), and
  * no other. Returns HEED_OK, HEED_ERROR_ARGUMENT, _SHAPE, _MEMORY, _FORK;
  * heed_last_error() of the model says why. */
@@ -37,7 +38,7 @@ HEED_API heed_status heed_state_open(heed_model *model, const heed_dim *dims,
                                      size_t numDims, heed_state **state);
 /** Null is allowed. */
 HEED_API void heed_state_close(heed_state *state);
-/** All is zero again. */
+/** All is as it was at first. */
 HEED_API heed_status heed_state_reset(heed_state *state);
 /** to becomes what from is; both of one model and of the same dims. */
 HEED_API heed_status heed_state_copy(heed_state *from, heed_state *to);

@@ -17,7 +17,7 @@ class CallOptions(abi.Sized):
 
 
 class State:
-    """A state of a model, all zero at first; model.state() opens one. One thread at a time uses it."""
+    """A state of a model, at first as the model starts it (zeros, where it does not say); model.state() opens one. One thread at a time uses it."""
 
     def __init__(self, model, dims):
         self._handles, self._library = model._handles(), model._library
@@ -65,7 +65,7 @@ class State:
         self._check(self._library.c.heed_state_set(self.handle, name.encode(), C.byref(buffer)))
 
     def reset(self):
-        """All is zero again."""
+        """All is as it was at first."""
         self._check(self._library.c.heed_state_reset(self.handle))
 
     def copy_from(self, other):
