@@ -1,6 +1,7 @@
-// States and generation through heed.hpp and generate.hpp: prints what they do, for cpp-generate.py to compare.
-#include "decoder.h"
+// States and generation through heed.hpp and generate.hpp: prints what they do,
+// for cpp-generate.py to compare.
 #include "generate.hpp"
+#include "decoder.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -78,8 +79,9 @@ int main(int argc, char **argv) {
   again.run();
   print("all", again.tokens()[0]);
   other.load(argv[3]);
-  heed::Generation ended(model, other, inputs,
-                         heed::GenerationOptions(12).stop({again.tokens()[0][2]}));
+  heed::Generation ended(
+      model, other, inputs,
+      heed::GenerationOptions(12).stop({again.tokens()[0][2]}));
   ended.run();
   print("all", ended.tokens()[0]);
 
@@ -87,9 +89,9 @@ int main(int argc, char **argv) {
   heed::State beams(model, {{"B", 2}, {"C", 40}});
   std::vector<std::int32_t> twice = prompt, both = {5, 5};
   twice.insert(twice.end(), prompt.begin(), prompt.end());
-  heed::Generation search(
-      model, beams, {heed::array(twice, {2, 5}), heed::array(both, {2})},
-      heed::GenerationOptions(6).beams(2));
+  heed::Generation search(model, beams,
+                          {heed::array(twice, {2, 5}), heed::array(both, {2})},
+                          heed::GenerationOptions(6).beams(2));
   heed::Generation moved = std::move(search);
   moved.run();
   std::vector<double> scores;
