@@ -1,5 +1,5 @@
 # Thin front of CMake: each target installs what is missing (tools/setup), builds and does its job.
-.PHONY: build run test test-peers asan tidy bench install clean slow-files
+.PHONY: build run test test-peers asan tsan tidy bench install clean slow-files
 PREFIX ?= /usr/local
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
@@ -24,6 +24,11 @@ asan: ## tests of runtime and front end, and a minute of fuzzing each reader and
 	@[ -f build-asan/build.ninja ] || cmake --preset asan
 	@ninja -C build-asan check-asan
 
+tsan: ## tests of the runtime with ThreadSanitizer
+	@tools/setup
+	@[ -f build-tsan/build.ninja ] || cmake --preset tsan
+	@ninja -C build-tsan check-tsan
+
 # FILES="passes/Raise": a regular expression of paths; all, else.
 tidy: ## clang-tidy on every C and C++ file of ours
 	@tools/setup clang-tidy-22
@@ -43,4 +48,4 @@ slow-files: ## the ten slowest files of the last build
 	@.venv/bin/python tools/slow-files.py build
 
 clean:
-	rm -rf build build-dev build-asan build-mutations build-tidy
+	rm -rf build build-dev build-asan build-tsan build-mutations build-tidy

@@ -37,8 +37,8 @@ if(NOT HEED_SANITIZE)
 endif()
 
 if(HEED_SANITIZE)
-  add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer)
-  add_link_options(-fsanitize=address,undefined)
+  add_compile_options(-fsanitize=${HEED_SANITIZERS} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${HEED_SANITIZERS})
 endif()
 
 # What every C++ file that sees MLIR is compiled with. Debian's LLVM has RTTI and no exceptions; a target that needs them

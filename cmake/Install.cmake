@@ -3,7 +3,7 @@
 #   bin/heedc ...                 finds lib/heed relative to itself
 #   lib/heed/                     libheed_runtime.a, libheed.a (for programs that load models), libHalide.so (of the
 #                                 wheel; no system has it)
-#   include/heed/                 heed.h, heed.hpp, generate.h, host.h
+#   include/heed/                 heed.h, heed.hpp, states.h, generate.h, generate.hpp, host.h
 #   share/doc/heed/               licences: ours, and Halide's, whose runtime is a part of every model
 #   lib/pkgconfig/heed.pc         for programs over `heedc --emit=lib`
 #   lib/cmake/Heed/               the same for CMake, and heed_add_model()

@@ -39,6 +39,12 @@ static bool knowsGeneration(const heed_runtime *runtime) {
                               sizeof runtime->generationError;
 }
 
+/* Or trim states, and plan calls that have one. */
+static bool knowsTrims(const heed_runtime *runtime) {
+  return runtime->size >=
+         offsetof(heed_runtime, planIn) + sizeof runtime->planIn;
+}
+
 /* ---- handles ---- */
 
 heed_status heed_open_version(int32_t callersVersion,
@@ -126,6 +132,17 @@ heed_status heed_plan_memory(heed_model *model, const char *entry,
              : HEED_ERROR_ARGUMENT;
 }
 
+heed_status heed_plan_memory_in(heed_model *model, const char *entry,
+                                const heed_buffer *inputs, size_t numInputs,
+                                const heed_call *call, int64_t *bytes) {
+  const heed_runtime *runtime = runtimeOf(model);
+  if (!runtime || !bytes)
+    return HEED_ERROR_ARGUMENT;
+  return knowsTrims(runtime)
+             ? runtime->planIn(model, entry, inputs, numInputs, call, bytes)
+             : HEED_ERROR_VERSION;
+}
+
 int32_t heed_num_threads(const heed_model *model) {
   const heed_runtime *runtime = runtimeOf(model);
   return runtime ? runtime->numThreads(model) : 0;
@@ -194,6 +211,15 @@ heed_status heed_state_set(heed_state *state, const char *name,
                            const heed_buffer *buffer) {
   const heed_runtime *runtime = runtimeOf(state);
   return runtime ? runtime->stateSet(state, name, buffer) : HEED_ERROR_ARGUMENT;
+}
+
+heed_status heed_state_trim(heed_state *state, const char *name,
+                            const heed_buffer *values) {
+  const heed_runtime *runtime = runtimeOf(state);
+  if (!runtime)
+    return HEED_ERROR_ARGUMENT;
+  return knowsTrims(runtime) ? runtime->stateTrim(state, name, values)
+                             : HEED_ERROR_VERSION;
 }
 
 heed_status heed_state_permute(heed_state *state, const char *dim,

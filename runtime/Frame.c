@@ -231,12 +231,15 @@ heed_status heed_frame_take_states(heed_model *model, const heed_frame *f,
              state->tensors[k].shape, state->tensors[k].data);
   for (int32_t r = 0; needData && replaced && replaced[r] >= 0; ++r) {
     int32_t k = (int32_t)replaced[r];
-    void *spare = heed_state_spare(state, k);
+    int64_t bytes = state->tensors[k].bytes;
+    void *spare = model->plan
+                      ? heed_plan_take(model->plan, bytes, /*counts=*/false)
+                      : heed_state_spare(state, k);
     if (!spare)
       return heed_fail(model, HEED_ERROR_MEMORY,
                        "no memory for what the state '%s' is after the call, "
                        "%" PRId64 " bytes",
-                       desc->states[k]->name, state->tensors[k].bytes);
+                       desc->states[k]->name, bytes);
     setState(&f->out[f->signature->numOutputs + r], desc->states[k],
              state->tensors[k].shape, spare);
   }

@@ -31,14 +31,15 @@ _Static_assert(sizeof(heed_entry_desc) == 64 &&
                    offsetof(heed_entry_desc, shapes) == 40 &&
                    offsetof(heed_entry_desc, replaced) == 56,
                "heed_entry_desc");
-_Static_assert(sizeof(heed_model_desc) == 112 &&
+_Static_assert(sizeof(heed_model_desc) == 120 &&
                    offsetof(heed_model_desc, runtime) == 8 &&
                    offsetof(heed_model_desc, cpuFeatures) == 32 &&
                    offsetof(heed_model_desc, numParams) == 56 &&
                    offsetof(heed_model_desc, kernels) == 64 &&
                    offsetof(heed_model_desc, init) == 80 &&
                    offsetof(heed_model_desc, states) == 88 &&
-                   offsetof(heed_model_desc, variants) == 96,
+                   offsetof(heed_model_desc, variants) == 96 &&
+                   offsetof(heed_model_desc, trims) == 112,
                "heed_model_desc");
 _Static_assert(sizeof(struct halide_buffer_t) == 56 &&
                    sizeof(struct halide_dimension_t) == 16,

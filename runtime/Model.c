@@ -227,4 +227,6 @@ const heed_runtime heed_own_runtime = {
     .generationStep = heed_step_generation,
     .generationRun = heed_run_generation,
     .generationTokens = heed_tokens_of_generation,
-    .generationError = heed_error_of_generation};
+    .generationError = heed_error_of_generation,
+    .stateTrim = heed_trim_state,
+    .planIn = heed_run_plan_in};

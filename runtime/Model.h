@@ -274,6 +274,9 @@ heed_status heed_run_shapes_in(heed_model *model, const char *entry,
 heed_status heed_run_plan(heed_model *model, const char *entry,
                           const heed_buffer *inputs, size_t numInputs,
                           int64_t *bytes);
+heed_status heed_run_plan_in(heed_model *model, const char *entry,
+                             const heed_buffer *inputs, size_t numInputs,
+                             const heed_call *call, int64_t *bytes);
 /** Runs the model's init. */
 heed_status heed_run_init(heed_model *model);
 /** Bytes of the arguments of the entry that has most, for model->arguments. */
@@ -302,7 +305,7 @@ void heed_close_threads(heed_threads *threads);
 /** One handle or state on the weights less. */
 void heed_release_shared(heed_shared *shared);
 
-/* ---- State.c, StateFile.c, Permute.c ---- */
+/* ---- State.c, Trim.c, StateFile.c, Permute.c ---- */
 
 heed_status heed_open_state(heed_model *model, const heed_dim *dims,
                             size_t numDims, heed_state **state);
@@ -313,6 +316,8 @@ heed_status heed_get_state(heed_state *state, const char *name,
                            heed_buffer *buffer);
 heed_status heed_set_state(heed_state *state, const char *name,
                            const heed_buffer *buffer);
+heed_status heed_trim_state(heed_state *state, const char *name,
+                            const heed_buffer *values);
 heed_status heed_permute_state(heed_state *state, const char *dim,
                                const int64_t *from, size_t count);
 heed_status heed_save_state(heed_state *state, const char *path);

@@ -133,8 +133,7 @@ static heed_status runFree(heed_model *model, const char *name, bool computes,
   heed_frame f = heed_frame_of(model, signature);
   heed_status status = heed_frame_take_inputs(model, &f, inputs, computes);
   if (!status && model->desc->numStates)
-    status = heed_frame_take_states(model, &f, entry->replaced,
-                                    computes && !model->plan);
+    status = heed_frame_take_states(model, &f, entry->replaced, computes);
   for (size_t k = 0; k < numOutputs && !status; ++k) {
     if (!model->plan)
       status = heed_frame_check_size(model, outputs, k, "output");
@@ -255,9 +254,15 @@ heed_status heed_run_entry(heed_model *model, const char *entry,
 heed_status heed_run_plan(heed_model *model, const char *entry,
                           const heed_buffer *inputs, size_t numInputs,
                           int64_t *bytes) {
+  return heed_run_plan_in(model, entry, inputs, numInputs, NULL, bytes);
+}
+
+heed_status heed_run_plan_in(heed_model *model, const char *entry,
+                             const heed_buffer *inputs, size_t numInputs,
+                             const heed_call *call, int64_t *bytes) {
   heed_plan plan = {NULL, 0, 0};
   heed_status status =
-      runEntry(model, entry, true, inputs, numInputs, NULL, 0, NULL, &plan);
+      runEntry(model, entry, true, inputs, numInputs, NULL, 0, call, &plan);
   heed_plan_close(&plan);
   *bytes = plan.most;
   return status;

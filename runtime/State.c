@@ -1,5 +1,6 @@
 /* States: what lives from call to call. */
 #include "runtime/State.h"
+#include "runtime/io/Convert.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -66,6 +67,28 @@ static heed_status checkDims(heed_model *model, const heed_dim *dims,
   return HEED_OK;
 }
 
+/* All elements as the model says that they are at first. */
+static void start(const heed_tensor_info *info,
+                  const heed_state_tensor *tensor) {
+  union {
+    int64_t integer; /* its first bytes are those of narrower ones */
+    float real;
+    uint16_t half;
+  } element = {.integer = info->defaultInteger};
+  if (info->type == HEED_F32)
+    element.real = (float)info->defaultReal;
+  else if (info->type == HEED_F16)
+    element.half = heed_f32_to_f16((float)info->defaultReal);
+  else if (info->type == HEED_BF16)
+    element.half = heed_f32_to_bf16((float)info->defaultReal);
+  if (!info->hasDefault)
+    memset(tensor->data, 0, (size_t)tensor->bytes);
+  else
+    for (size_t at = 0, size = heed_type_size(info->type);
+         at < (size_t)tensor->bytes; at += size)
+      memcpy((char *)tensor->data + at, &element, size);
+}
+
 static heed_status openTensor(heed_model *model, const heed_dim *dims,
                               size_t numDims, int32_t k, heed_state *state) {
   const heed_tensor_info *info = model->shared->desc->states[k];
@@ -94,7 +117,7 @@ static heed_status openTensor(heed_model *model, const heed_dim *dims,
     return heed_fail(model, HEED_ERROR_MEMORY,
                      "no memory for the state '%s', %" PRId64 " bytes",
                      info->name, tensor->bytes);
-  memset(tensor->data, 0, (size_t)tensor->bytes);
+  start(info, tensor);
   return HEED_OK;
 }
 
@@ -185,7 +208,7 @@ heed_status heed_reset_state(heed_state *state) {
   if (status)
     return status;
   for (int32_t k = 0; k < count(state); ++k)
-    memset(state->tensors[k].data, 0, (size_t)state->tensors[k].bytes);
+    start(state->shared->desc->states[k], &state->tensors[k]);
   return heed_state_end(state, HEED_OK);
 }
 

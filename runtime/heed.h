@@ -123,7 +123,8 @@ typedef struct heed_tensor_info {
   const int64_t *sizes; /**< per axis; -1 where only a call knows it */
   int32_t isScalar; /**< a run-time scalar: rank 0, and `data` may be null if it
                        has a default */
-  int32_t hasDefault;
+  int32_t hasDefault;     /**< of a scalar; of a state: it starts with that, not
+                             with zeros */
   double defaultReal;     /**< for floating-point scalars */
   int64_t defaultInteger; /**< for integer and bool scalars */
 } heed_tensor_info;
@@ -379,63 +380,6 @@ HEED_API heed_status heed_run(heed_model *model, const char *entry,
                               heed_buffer *outputs, size_t numOutputs,
                               const heed_call *call);
 
-/* ---- states ---- */
-
-/** What lives from call to call of a model: tensors that its entries read and
- * change. As many as wanted belong to one model, each with extents of its own.
- * One thread uses a state at a time; different ones are independent, also in
- * runs of handles on the same weights. A run that fails or is cancelled leaves
- * its state as it was. */
-typedef struct heed_state heed_state;
-
-/** The extent of a dim, by the name that the states' extents have. */
-typedef struct heed_dim {
-  const char *name;
-  int64_t extent;
-} heed_dim;
-
-/** How many states a model has, and what they are. Null if there is no such.
- * A state of a single number has rank 0. */
-HEED_API size_t heed_num_states(const heed_model_desc *desc);
-HEED_API const heed_tensor_info *heed_state_info(const heed_model_desc *desc,
-                                                 size_t state);
-
-/** Opens a state for runs of this handle and of all on the same weights, which
- * live until it is closed: zeros, in memory of the model's allocator. dims
- * names each dim of the states once (those of parameters may be left away), and
- * no other. Returns HEED_OK, HEED_ERROR_ARGUMENT, _SHAPE, _MEMORY, _FORK;
- * heed_last_error() of the model says why. */
-HEED_API heed_status heed_state_open(heed_model *model, const heed_dim *dims,
-                                     size_t numDims, heed_state **state);
-/** Null is allowed. */
-HEED_API void heed_state_close(heed_state *state);
-/** All is zero again. */
-HEED_API heed_status heed_state_reset(heed_state *state);
-/** to becomes what from is; both of one model and of the same dims. */
-HEED_API heed_status heed_state_copy(heed_state *from, heed_state *to);
-/** Copies the tensor of that name out, or in. buffer->type, rank and shape are
- * those of the state; heed_state_get() with data null fills them in. */
-HEED_API heed_status heed_state_get(heed_state *state, const char *name,
-                                    heed_buffer *buffer);
-HEED_API heed_status heed_state_set(heed_state *state, const char *name,
-                                    const heed_buffer *buffer);
-/** Along the axes that `dim` names, position k becomes what position from[k]
- * was: the beams of a search. count is the extent of dim. */
-HEED_API heed_status heed_state_permute(heed_state *state, const char *dim,
-                                        const int64_t *from, size_t count);
-/** Writes it to a file, which appears whole or not at all: .safetensors, its
- * tensors by their names, with a checksum. */
-HEED_API heed_status heed_state_save(heed_state *state, const char *path);
-/** Becomes what heed_state_save() wrote; a file of another model, of other dims
- * or with other data than its checksum says is HEED_ERROR_FILE, _SHAPE or
- * _TYPE, and changes nothing. */
-HEED_API heed_status heed_state_load(heed_state *state, const char *path);
-/** Bytes that it holds. */
-HEED_API int64_t heed_state_bytes(const heed_state *state);
-/** What the last failed call on this state said; empty if none failed. Valid
- * until the next call on it. */
-HEED_API const char *heed_state_last_error(const heed_state *state);
-
 /** Writes to *bytes what the results between kernels and dense copies of
  * strided inputs will take in a run with these inputs, at most at any one time;
  * before the first run, and without taking it: the kernels are left out. What a
@@ -445,6 +389,13 @@ HEED_API const char *heed_state_last_error(const heed_state *state);
 HEED_API heed_status heed_plan_memory(heed_model *model, const char *entry,
                                       const heed_buffer *inputs,
                                       size_t numInputs, int64_t *bytes);
+
+/** The same for a model with states: call->state is one, of which nothing
+ * changes; nothing else of the call is read. */
+HEED_API heed_status heed_plan_memory_in(heed_model *model, const char *entry,
+                                         const heed_buffer *inputs,
+                                         size_t numInputs,
+                                         const heed_call *call, int64_t *bytes);
 
 /** What the last failed call on this handle said: lower case, where, expected,
  * found. Empty if none failed. Valid until the next call on the handle. */
@@ -499,4 +450,6 @@ HEED_API heed_status heed_memory(const heed_model *model, heed_memory_use *use);
 #ifdef __cplusplus
 }
 #endif
+
+#include "states.h"
 #endif

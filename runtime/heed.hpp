@@ -8,7 +8,13 @@
 // Every failure throws heed::Error, which holds the status and heed.h's
 // message; nothing else is thrown but std::bad_alloc. Buffers borrow: the
 // arrays behind them must live until the call returns. A Model is used by one
-// thread at a time; share() gives another on the same weights.
+// thread at a time; share() gives another on the same weights. A State is what
+// lives from call to call; one thread at a time uses it. Generation is in
+// generate.hpp.
+//
+//   heed::State state(model, {{"B", 1}, {"C", 4096}});
+//   model.run({heed::array(ids, {1, 9})}, {heed::array(logits, {1, V})},
+//   state);
 #ifndef HEED_HEED_HPP
 #define HEED_HEED_HPP
 
@@ -209,6 +215,8 @@ private:
   std::string wanted;
 };
 
+class State;
+
 /// An open model.
 class Model {
 public:
@@ -261,15 +269,7 @@ public:
   /// Shapes of the outputs for these inputs.
   std::vector<std::vector<std::int64_t>>
   outputShapes(const std::vector<Buffer> &inputs, const char *entry = nullptr) {
-    std::vector<heed_buffer> in = rawOf(inputs),
-                             out(std::size_t(signature(entry).numOutputs),
-                                 Buffer().get());
-    check(heed_output_shapes(handle, entry, in.data(), in.size(), out.data(),
-                             out.size()));
-    std::vector<std::vector<std::int64_t>> shapes;
-    for (const heed_buffer &buffer : out)
-      shapes.emplace_back(buffer.shape, buffer.shape + buffer.rank);
-    return shapes;
+    return shapesIn(inputs, entry, nullptr);
   }
 
   /// Runs an entry; null: the first.
@@ -281,11 +281,49 @@ public:
                    call));
   }
 
+  /// The same with a state, which such a model needs.
+  std::vector<std::vector<std::int64_t>>
+  outputShapes(const std::vector<Buffer> &inputs, const State &state,
+               const char *entry = nullptr);
+  void run(const std::vector<Buffer> &inputs,
+           const std::vector<Buffer> &outputs, const State &state,
+           const char *entry = nullptr);
+
+  /// Bytes of the results between kernels of such a run, before it.
+  std::int64_t planMemory(const std::vector<Buffer> &inputs,
+                          const char *entry = nullptr,
+                          const heed_call *call = nullptr) {
+    std::vector<heed_buffer> in = rawOf(inputs);
+    std::int64_t bytes = 0;
+    check(
+        heed_plan_memory_in(handle, entry, in.data(), in.size(), call, &bytes));
+    return bytes;
+  }
+  std::int64_t planMemory(const std::vector<Buffer> &inputs, const State &state,
+                          const char *entry = nullptr);
+
   /// For the rest of heed.h.
   heed_model *get() const { return handle; }
 
 private:
+  friend class State;
+  friend class Generation;
+
   explicit Model(const heed_model_desc *desc) : desc(desc) {}
+
+  std::vector<std::vector<std::int64_t>>
+  shapesIn(const std::vector<Buffer> &inputs, const char *entry,
+           const heed_call *call) {
+    std::vector<heed_buffer> in = rawOf(inputs),
+                             out(std::size_t(signature(entry).numOutputs),
+                                 Buffer().get());
+    check(heed_output_shapes_in(handle, entry, in.data(), in.size(), out.data(),
+                                out.size(), call));
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const heed_buffer &buffer : out)
+      shapes.emplace_back(buffer.shape, buffer.shape + buffer.rank);
+    return shapes;
+  }
 
   static std::vector<heed_buffer> rawOf(const std::vector<Buffer> &buffers) {
     std::vector<heed_buffer> raw;
@@ -309,6 +347,101 @@ private:
   const heed_model_desc *desc;
   heed_model *handle = nullptr;
 };
+
+/// What lives from call to call of a model, zeros at first; closes itself.
+class State {
+public:
+  /// An extent for each dim of the states that no parameter has.
+  State(Model &model,
+        const std::vector<std::pair<std::string, std::int64_t>> &dims) {
+    std::vector<heed_dim> raw;
+    for (const auto &[name, extent] : dims)
+      raw.push_back({name.c_str(), extent});
+    model.check(heed_state_open(model.get(), raw.data(), raw.size(), &handle));
+  }
+  State(State &&other) noexcept
+      : handle(std::exchange(other.handle, nullptr)) {}
+  State &operator=(State &&other) noexcept {
+    std::swap(handle, other.handle);
+    return *this;
+  }
+  State(const State &) = delete;
+  State &operator=(const State &) = delete;
+  ~State() { heed_state_close(handle); }
+
+  /// All is as it was at first.
+  void reset() { check(heed_state_reset(handle)); }
+  /// Becomes what another state of the same model and dims is.
+  void copyFrom(const State &other) {
+    check(heed_state_copy(other.handle, handle));
+  }
+  std::vector<std::int64_t> shape(const char *name) const {
+    heed_buffer raw = Buffer().get();
+    check(heed_state_get(handle, name, &raw));
+    return {raw.shape, raw.shape + raw.rank};
+  }
+  /// Copies one of its tensors out, and in.
+  void get(const char *name, const Buffer &to) const {
+    heed_buffer raw = to.get();
+    check(heed_state_get(handle, name, &raw));
+  }
+  void set(const char *name, const Buffer &from) {
+    heed_buffer raw = from.get();
+    check(heed_state_set(handle, name, &raw));
+  }
+  /// Takes a count of positions back to less: heed_state_trim().
+  void trim(const char *name, const Buffer &values) {
+    heed_buffer raw = values.get();
+    check(heed_state_trim(handle, name, &raw));
+  }
+  void trim(const char *name, std::int64_t value) { trim(name, scalar(value)); }
+  /// Along that dim position k becomes what position from[k] was.
+  void permute(const char *dim, const std::vector<std::int64_t> &from) {
+    check(heed_state_permute(handle, dim, from.data(), from.size()));
+  }
+  void save(const std::string &path) const {
+    check(heed_state_save(handle, path.c_str()));
+  }
+  void load(const std::string &path) {
+    check(heed_state_load(handle, path.c_str()));
+  }
+  std::int64_t bytes() const { return heed_state_bytes(handle); }
+
+  /// For the rest of heed.h, and a heed_call with it.
+  heed_state *get() const { return handle; }
+  heed_call call() const {
+    heed_call one = heed_call();
+    one.size = sizeof one;
+    one.state = handle;
+    return one;
+  }
+
+private:
+  void check(heed_status status) const {
+    if (status != HEED_OK)
+      throw Error(status, heed_state_last_error(handle));
+  }
+
+  heed_state *handle = nullptr;
+};
+
+inline std::vector<std::vector<std::int64_t>>
+Model::outputShapes(const std::vector<Buffer> &inputs, const State &state,
+                    const char *entry) {
+  heed_call call = state.call();
+  return shapesIn(inputs, entry, &call);
+}
+inline void Model::run(const std::vector<Buffer> &inputs,
+                       const std::vector<Buffer> &outputs, const State &state,
+                       const char *entry) {
+  heed_call call = state.call();
+  run(inputs, outputs, entry, &call);
+}
+inline std::int64_t Model::planMemory(const std::vector<Buffer> &inputs,
+                                      const State &state, const char *entry) {
+  heed_call call = state.call();
+  return planMemory(inputs, entry, &call);
+}
 
 } // namespace heed
 

@@ -145,6 +145,11 @@ typedef struct heed_runtime {
   heed_status (*generationTokens)(heed_generation *generation, int64_t width,
                                   int32_t *tokens, double *scores);
   const char *(*generationError)(const heed_generation *generation);
+  heed_status (*stateTrim)(heed_state *state, const char *name,
+                           const heed_buffer *values);
+  heed_status (*planIn)(heed_model *model, const char *entry,
+                        const heed_buffer *inputs, size_t numInputs,
+                        const heed_call *call, int64_t *bytes);
 } heed_runtime;
 
 /** The runtime of this library; emitted descriptions point to it. */
@@ -156,7 +161,15 @@ typedef struct heed_object {
   const heed_runtime *runtime;
 } heed_object;
 
-/** The whole model, a constant named `<prefix>_model`. 112 bytes; offsets at
+/** What heed_state_trim() may do with a state. */
+typedef enum heed_trim {
+  HEED_TRIM_NOTHING = 0,   /**< it has no part in it */
+  HEED_TRIM_COUNT = 1,     /**< it is a count that can be taken back */
+  HEED_TRIM_RECURRENT = 2, /**< it does not come back with any */
+  HEED_TRIM_RING = 3       /**< nor do the positions of its ring */
+} heed_trim;
+
+/** The whole model, a constant named `<prefix>_model`. 120 bytes; offsets at
  * the right. A model that was compiled for several targets is described once
  * for each; the public one is that with the least demands and knows the others.
  * The first two fields stay where they are in every version.
@@ -185,7 +198,8 @@ struct heed_model_desc {
   const heed_model_desc *const
       *variants; /* 96: the same model for better processors, best first, then a
                     null; null: none */
-  const char *target; /* 104: "x86-64-v3"; may be null */
+  const char *target;   /* 104: "x86-64-v3"; may be null */
+  const int32_t *trims; /* 112: of each state a heed_trim; null: nothing */
 };
 /* heed_tensor_info, 64 bytes: size 0, name 8, type 16, rank 20, extents 24,
  * sizes 32, isScalar 40, hasDefault 44, defaultReal 48, defaultInteger 56.

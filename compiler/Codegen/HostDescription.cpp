@@ -13,6 +13,7 @@
 #include "passes/Host/RuntimeType.h"
 #include "runtime/host.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 
@@ -144,6 +145,22 @@ public:
     return array(all);
   }
 
+  /// What heed_state_trim() may do with each; null if nothing with any.
+  Constant *trims(ArrayAttr states) {
+    SmallVector<int32_t> all;
+    for (mlir::Attribute state : states) {
+      auto trim = cast<DictionaryAttr>(state).getAs<StringAttr>("trim");
+      all.push_back(StringSwitch<int32_t>(trim ? trim.getValue() : "")
+                        .Case("count", HEED_TRIM_COUNT)
+                        .Case("recurrent", HEED_TRIM_RECURRENT)
+                        .Case("ring", HEED_TRIM_RING)
+                        .Default(HEED_TRIM_NOTHING));
+    }
+    if (llvm::all_of(all, [](int32_t one) { return one == 0; }))
+      return null();
+    return constant(ConstantDataArray::get(context, all));
+  }
+
 private:
   Constant *constant(Constant *value) {
     auto *global =
@@ -211,8 +228,8 @@ void heed::addDescription(Module &module, DictionaryAttr description,
        write.text(llvm::join(options.cpuFeatures, ",")), write.array(entries),
        write.array(params), write.i32(params.size()), write.i32(kernels.size()),
        write.texts(kernels), write.i32(numKept), write.i32(states.size()), init,
-       write.tensors(states), write.array(variants),
-       write.text(options.target)});
+       write.tensors(states), write.array(variants), write.text(options.target),
+       write.trims(states)});
   std::string name = heed::format(
       "{}_model", description.getAs<StringAttr>("prefix").getValue());
   auto *global =

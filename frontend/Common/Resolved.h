@@ -386,7 +386,7 @@ struct ModelInput {
   SmallVector<int64_t> dims; ///< kUnknown: a dim of the call
   std::vector<std::string> dimNames;
   std::optional<std::variant<bool, int64_t, double>>
-      defaultValue; ///< a scalar's
+      defaultValue; ///< a scalar's; of a state its elements at first
   const Tensor *tensor = nullptr;
   Range place;
   bool isState = false; ///< it lives from call to call

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emit.h"
+#include "Counts.h"
 #include "Emitter.h"
 
 #include "dialects/Attn/Dialect.h"
@@ -68,7 +69,8 @@ void Emitter::signature(func::FuncOp func) {
     if (input.defaultValue)
       func.setArgAttr(
           number, attn::kDefaultAttr,
-          defaultAttr(builder, irType(input.elem), *input.defaultValue));
+          defaultAttr(builder, irType(input.isState ? input.held : input.elem),
+                      *input.defaultValue));
     func.getArgument(number).setLoc(loc(input.place));
     tensors[input.tensor] = func.getArgument(number);
     if (input.isState && input.held != input.elem)
@@ -195,5 +197,6 @@ OwningOpRef<ModuleOp> heed::emitModel(MLIRContext &context,
                      model.name));
     return nullptr;
   }
+  markCounts(*module);
   return module;
 }

@@ -73,9 +73,12 @@ Attribute describe(func::FuncOp model, unsigned argument, unsigned k) {
     }
   } else {
     entry.set("scalar", b.getUnitAttr());
-    if (Attribute value = model.getArgAttr(argument, attn::kDefaultAttr))
-      entry.set("default", value);
   }
+  // Of a state: what its elements are at first.
+  if (Attribute value = model.getArgAttr(argument, attn::kDefaultAttr))
+    entry.set("default", value);
+  if (Attribute trim = model.getArgAttr(argument, "attn.trim"))
+    entry.set("trim", trim);
   entry.set("type", TypeAttr::get(element));
   entry.set("extents", b.getArrayAttr(extents));
   entry.set("sizes", b.getDenseI64ArrayAttr(sizes));

@@ -94,6 +94,7 @@ FUNCTIONS = {
     "heed_state_copy": (C.c_int, [C.c_void_p, C.c_void_p]),
     "heed_state_get": (C.c_int, [C.c_void_p, C.c_char_p, C.POINTER(Buffer)]),
     "heed_state_set": (C.c_int, [C.c_void_p, C.c_char_p, C.POINTER(Buffer)]),
+    "heed_state_trim": (C.c_int, [C.c_void_p, C.c_char_p, C.POINTER(Buffer)]),
     "heed_state_permute": (C.c_int, [C.c_void_p, C.c_char_p, C.POINTER(C.c_int64), C.c_size_t]),
     "heed_state_save": (C.c_int, [C.c_void_p, C.c_char_p]),
     "heed_state_load": (C.c_int, [C.c_void_p, C.c_char_p]),

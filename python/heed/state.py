@@ -7,7 +7,7 @@ import numpy as np
 
 from heed import abi
 from heed.arrays import new_result, result_view, view_of
-from heed.errors import BY_STATUS, RunError
+from heed.errors import BY_STATUS, ElementTypeError, RunError
 
 
 class CallOptions(abi.Sized):
@@ -17,7 +17,7 @@ class CallOptions(abi.Sized):
 
 
 class State:
-    """A state of a model, all zero at first; model.state() opens one. One thread at a time uses it."""
+    """A state of a model, at first as the model starts it (zeros, where it does not say); model.state() opens one. One thread at a time uses it."""
 
     def __init__(self, model, dims):
         self._handles, self._library = model._handles(), model._library
@@ -65,12 +65,23 @@ class State:
         self._check(self._library.c.heed_state_set(self.handle, name.encode(), C.byref(buffer)))
 
     def reset(self):
-        """All is zero again."""
+        """All is as it was at first."""
         self._check(self._library.c.heed_state_reset(self.handle))
 
     def copy_from(self, other):
         """Becomes what `other`, a state of the same model and dims, is."""
         self._check(self._library.c.heed_state_copy(other.handle, self.handle))
+
+    def trim(self, name, values):
+        """Takes a count of positions back, as `len` after a draft whose tokens are rejected: to `values`, one each or one for all, none greater than what it has. Raises
+        RunError where states are recurrent or rings, which do not come back with it: keep a copy there (copy_from)."""
+        array = np.ascontiguousarray(values)
+        if array.dtype.kind not in "iu":
+            raise ElementTypeError(f"state '{name}': expected integers, found {array.dtype}", "type")
+        buffer = abi.Buffer()
+        view = view_of(array.astype(np.int64).reshape(np.shape(values)), abi.I64, f"state '{name}'")
+        view.fill(buffer)
+        self._check(self._library.c.heed_state_trim(self.handle, name.encode(), C.byref(buffer)))
 
     def permute(self, dim, positions):
         """Along the axes that `dim` names, position k becomes what positions[k] was."""

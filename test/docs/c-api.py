@@ -17,7 +17,7 @@ from runs import expect, finish, run
 
 source, library, compiler, folder = sys.argv[1:]
 text = open(os.path.join(source, "docs/c-api.md")).read()
-header = "".join(open(os.path.join(source, "runtime", name)).read() for name in ("heed.h", "generate.h"))
+header = "".join(open(os.path.join(source, "runtime", name)).read() for name in ("heed.h", "states.h", "generate.h"))
 functions = set(re.findall(r"\b(heed_[a-z_]+)\((?!\*)", re.sub(r"/\*.*?\*/", "", header, flags=re.S)))
 table = set(re.findall(r"`(heed_[a-z_]+)`", "\n".join(line for line in text.splitlines() if line.startswith("| `"))))
 expect(len(functions) > 15 and functions == table, f"the headers and the table differ: {functions ^ table}")

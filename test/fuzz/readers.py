@@ -39,13 +39,18 @@ def corpus(name):
             header, data = safetensors_file.header_and_data(tensors)
             yield safetensors_file.pack(header, data)
             yield safetensors_file.pack({"__metadata__": {"k": "v", "n": [1.5e3, None, True]}, **header}, data)
+    elif name == "generation":
+        for config in [{}, {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "min_p": 0, "eos_token_id": [151645, 151643], "bos_token_id": 151643},
+                       {"num_beams": 4, "length_penalty": 2.0, "decoder_start_token_id": 2, "eos_token_id": 2, "no_repeat_ngram_size": 3, "forced_bos_token_id": 0},
+                       {"begin_suppress_tokens": [220, 50257], "suppress_tokens": [], "repetition_penalty": None, "early_stopping": "never", "min_length": 1}]:
+            yield json.dumps(config).encode()
     else:
         for names in [{}, {"a": "1.safetensors"}, {"a": "1.safetensors", "\U0001f600": "2.safetensors"}, {"a": "../x"}]:
             yield json.dumps({"metadata": {"total_size": 1}, "weight_map": names}).encode()
 
 
 running = []
-for name in ["npy", "npz", "safetensors", "index"]:
+for name in ["npy", "npz", "safetensors", "index", "generation"]:
     seeds = os.path.join(folder, name)
     os.makedirs(seeds)
     for k, content in enumerate(corpus(name)):

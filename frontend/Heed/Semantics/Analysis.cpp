@@ -147,6 +147,8 @@ bool Analysis::run(const ast::ModelDecl &decl, const ast::EntryDecl *own) {
       args.push_back(&arg);
   for (const ast::StateDecl &state : decl.states) {
     states.push_back({state.name, state.type, nullptr, false});
+    if (state.start)
+      starts[state.name.text] = state.start.get();
     frame.env->states.insert(state.name.text.str());
   }
   for (const ast::Argument &state : states)

@@ -71,8 +71,8 @@ private:
   Size extentOf(const Tensor *tensor, unsigned axis, StringRef name,
                 bool inLoop, Range place);
   std::vector<std::string> dimNames(ArrayRef<Size> shape);
-  bool scalarDefault(const ast::Argument &arg, const EnvPtr &env,
-                     ModelInput &input);
+  bool fixedNumber(const ast::Expr &expr, StringRef what, const EnvPtr &env,
+                   ModelInput &input);
   bool finish(const ast::Name &name, bool isEntry, Frame &frame);
   bool checkResults(ArrayRef<ast::TypePtr> types, const EnvPtr &env);
   std::optional<TensorVal> resultTensor(const Binding &binding, Range place);

@@ -57,6 +57,8 @@ struct Knowledge {
 
   // States.cpp
   std::vector<ast::Argument> states; ///< of the model
+  /// What those start with that do not start with zeros.
+  llvm::StringMap<const ast::Expr *> starts;
   Steps checks; ///< of positions, to be done before a state changes
   std::optional<FirstUpdate> firstUpdate;
   std::deque<ast::NameExpr> plainPositions; ///< names that a left side has

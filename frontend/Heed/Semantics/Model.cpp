@@ -177,13 +177,18 @@ bool Analysis::bindInput(const Argument &arg, ModelInput &input,
       arg.defaultValue && arg.defaultValue->kind != ExprKind::None;
   if (!input.isTensor) {
     binding.kind = Binding::Scalar;
-    if (hasDefault && !scalarDefault(arg, env, input))
+    if (hasDefault &&
+        !fixedNumber(*arg.defaultValue, "the default", env, input))
       return false;
     env->names[input.name] = binding;
     return true;
   }
   if (hasDefault)
     return error(arg.defaultValue->range, "a tensor takes no default but none");
+  if (auto start = starts.find(input.name);
+      input.isState && start != starts.end() &&
+      !fixedNumber(*start->second, "the start", env, input))
+    return false;
   binding.kind = Binding::Tensor;
   env->names[input.name] = binding;
   Shape shape;
@@ -295,13 +300,14 @@ std::vector<std::string> Analysis::dimNames(ArrayRef<Size> shape) {
   return names;
 }
 
-bool Analysis::scalarDefault(const Argument &arg, const EnvPtr &env,
-                             ModelInput &input) {
-  auto value = staticValue(*arg.defaultValue, env,
-                           format("the default of '{}'", arg.name.text));
+/// A number that is known now: a scalar's default, or what a state starts with.
+bool Analysis::fixedNumber(const Expr &expr, StringRef what, const EnvPtr &env,
+                           ModelInput &input) {
+  auto value = staticValue(expr, env, format("{} of '{}'", what, input.name));
   if (!value)
     return false;
   Ty ty = input.elem;
+  unsigned bits = ty == Ty::I8 ? 8 : ty == Ty::I32 ? 32 : 64;
   bool integer = value->kind == Binding::Int && value->size.constant();
   if ((isReal(ty) && (integer || value->kind == Binding::Real)) ||
       (ty == Ty::Bool && value->kind == Binding::Bool) ||
@@ -310,13 +316,16 @@ bool Analysis::scalarDefault(const Argument &arg, const EnvPtr &env,
       input.defaultValue = *value->number();
     else if (ty == Ty::Bool)
       input.defaultValue = value->flag;
-    else
+    else if (llvm::isIntN(bits, *value->size.constant()))
       input.defaultValue = *value->size.constant();
+    else
+      return error(expr.range,
+                   format("{} of '{}' is {}, which is no {}", what, input.name,
+                          *value->size.constant(), spelling(ty)));
     return true;
   }
-  return error(arg.defaultValue->range,
-               format("the default of '{}' must be {}, found {}", arg.name.text,
-                      spelling(ty), kindOf(*value)));
+  return error(expr.range, format("{} of '{}' must be {}, found {}", what,
+                                  input.name, spelling(ty), kindOf(*value)));
 }
 
 bool Analysis::finish(const Name &name, bool isEntry, Frame &frame) {

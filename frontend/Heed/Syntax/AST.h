@@ -203,10 +203,12 @@ struct FnDecl {
   File *file = nullptr; ///< whose constants and functions the body sees
 };
 
-/// state kc: f32[L, N], len: i32 (one per name)                   (later)
+/// state kc: f32[L, N], most: f32[B] = -inf (one per name)
 struct StateDecl {
   Name name;
   TypePtr type;
+  /// Null: it starts with zeros. Shared by the names before it.
+  std::shared_ptr<Expr> start;
 };
 
 /// entry step(ids: i32[B]) -> f32[B, V] { }                       (later)

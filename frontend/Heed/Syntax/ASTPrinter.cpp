@@ -412,6 +412,10 @@ void Printer::print(const ModelDecl &model) {
   for (const StateDecl &state : model.states) {
     line() << "(state " << state.name.text << ' ';
     print(*state.type);
+    if (state.start) {
+      os << ' ';
+      print(*state.start);
+    }
     os << ')';
   }
   --indent;

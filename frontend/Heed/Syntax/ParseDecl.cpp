@@ -171,8 +171,11 @@ bool Parser::parseStates(ModelDecl &model) {
     TypePtr type;
     if (!parseTyped(names, type))
       return false;
+    std::shared_ptr<Expr> start;
+    if (accept("=") && !(start = parseExpr()))
+      return false;
     for (const Name &name : names)
-      model.states.push_back({name, type});
+      model.states.push_back({name, type, start});
     return true;
   });
 }

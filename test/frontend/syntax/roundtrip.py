@@ -190,6 +190,8 @@ class Reader:
             while self.peek() == "(" and self.peek(1) == "state":
                 self.next(), self.next()
                 lines.append(f"state {self.next()}: {self.shaped()}")
+                if self.peek() != ")":
+                    lines[-1] += f" = {self.expr()}"
                 self.next(")")
             while self.peek() == "(" and self.peek(1) != "entry":
                 lines.append(self.statement())

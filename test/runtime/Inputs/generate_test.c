@@ -311,6 +311,16 @@ static void checkMap(heed_model *model, int64_t rows, const int64_t *from) {
                   before[(((o * rows + from[b]) * 3 + m) * rows + from[c]) *
                              1300 +
                          e]);
+  /* It has no count; a library from before there was heed_state_trim(). */
+  int32_t none = 0;
+  heed_buffer zero = HEED_BUFFER(&none, HEED_I32, 0, 0);
+  CHECK(heed_state_trim(state, "hash", &zero) == HEED_ERROR_ARGUMENT &&
+        strstr(heed_state_last_error(state), "'hash' is no count"));
+  heed_runtime older = heed_own_runtime;
+  older.size = offsetof(heed_runtime, stateTrim);
+  ((heed_object *)state)->runtime = &older;
+  CHECK(heed_state_trim(state, "hash", &zero) == HEED_ERROR_VERSION);
+  ((heed_object *)state)->runtime = &heed_own_runtime;
   heed_state_close(state);
   free(hash);
   free(before);
