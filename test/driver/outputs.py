@@ -78,7 +78,7 @@ os.remove("closed")
 # A link to nowhere, a folder as input, IR beside the output that is the input.
 os.symlink("no/such", "astray")
 fails("cannot write 'astray': No such file or directory", "scale.mlir", "-o", "astray")
-fails("cannot read 'folder': it is a folder", "folder", "-o", "out")
+fails("folder/config.json cannot be read: no such file or directory: expected the folder of a Hugging Face checkpoint", "folder", "-o", "out")
 pathlib.Path("out.attn.mlir").write_text(pathlib.Path("scale.mlir").read_text())
 fails("cannot write 'out.attn.mlir': it is an input", "out.attn.mlir", "--save-temps", "-o", "out")
 os.remove("out.attn.mlir")
