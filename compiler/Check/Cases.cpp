@@ -97,10 +97,7 @@ bool Checker::everySizeOf(const std::string &name) {
     tooDear.insert(name);
     return true;
   }
-  // Positions of a state that data adds to leave room in few draws alone.
-  if (sizes->isBounded(name, kTwoBlocks, {}) ||
-      (options.draws < kShort &&
-       refusal.find(" is out of range for ") != std::string::npos))
+  if (sizes->isBounded(name, kTwoBlocks, {}))
     return true;
   outs() << "  FAIL no accepted input has " << name << " above "
          << kTwoBlocks - 1 << ", the largest is "

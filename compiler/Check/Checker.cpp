@@ -325,6 +325,9 @@ Case Checker::agrees(const Recipe &recipe, Comparison *result) {
     Recipe tried = recipe;
     tried.integers = integers[attempt % 4];
     tried.defaults = attempt % 8 >= 4;
+    // Padding may hold anything, and a cache need not have room for it: so half
+    // of the time.
+    tried.guarded = sizes->hasGuards() && random.below(2);
     if (attempt >= kPlain && attempt % 2)
       tried.near = last;
     if (attempt >= kSame)

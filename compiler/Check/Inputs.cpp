@@ -89,12 +89,13 @@ std::optional<Dims> drawDims(const heed_signature &signature,
       wanted.push_back(1 + random.below(24));
     return wanted;
   };
-  return sizes.solve(recipe.fixed, candidates, random, [&](const Dims &dims) {
-    bool dear = sizes.cost(dims) > recipe.budget ||
-                (recipe.climb && sizes.weights(dims) > kMostElements);
-    tooDear |= dear;
-    return !dear;
-  });
+  return sizes.solve(
+      recipe.fixed, candidates, random, recipe.guarded, [&](const Dims &dims) {
+        bool dear = sizes.cost(dims) > recipe.budget ||
+                    (recipe.climb && sizes.weights(dims) > kMostElements);
+        tooDear |= dear;
+        return !dear;
+      });
 }
 
 /// A NaN or -inf at one place of one of the reals.
@@ -150,7 +151,7 @@ static void fillIntegers(Array &array, Random &random, int64_t low,
 static std::pair<int64_t, int64_t>
 integerRange(const heed_tensor_info &info, const Sizes &sizes, const Dims &dims,
              Random &random, const Recipe &recipe) {
-  if (auto required = sizes.range(info.name, dims))
+  if (auto required = sizes.range(info.name, dims, recipe.guarded))
     return {required->first, std::max(required->first, required->second - 1)};
   if (recipe.kind == Kind::AllMasked || recipe.integers == Integers::Zero)
     return {0, 0};

@@ -38,6 +38,7 @@ struct Recipe {
   Kind kind = Kind::Plain;
   Shape shape = Shape::Level;
   Integers integers = Integers::Any;
+  bool guarded = false;  ///< what data guards is required of all elements
   bool defaults = false; ///< scalars have their default, if there is one
   unsigned level = 0;    ///< 0 (sizes of 1 to 3) to 5 (tens)
   double scale = 100;    ///< of Kind::Large

@@ -28,7 +28,17 @@ private:
   Node extent(Value tensor, int64_t axis);
   Node size(OpFoldResult size);
   Node value(Value v);
-  std::pair<BlockArgument, Node> positionsOf(Value tensor, func::FuncOp model);
+  /// Sums of elements of an input and of indices, which together are `beyond`
+  /// at most.
+  struct Positions {
+    Value input; ///< null: they are something else
+    Node beyond;
+    bool adds = false; ///< any index
+    bool guarded =
+        false; ///< those alone count for which data fulfils something
+  };
+  bool addends(Value sum, linalg::GenericOp generic, Positions &positions);
+  Positions positionsOf(Value tensor, func::FuncOp model);
   Node compare(arith::CmpIOp op);
   Node binary(Operation *op, Node a, Node b);
   void count(linalg::LinalgOp op);
@@ -110,30 +120,18 @@ Formulas::Node SizesReader::extent(Value tensor, int64_t axis) {
   return named(def->getAttr(attn::kDimsAttr));
 }
 
-/// The input of integers that \p tensor is, or to which it adds indices: those
-/// together are `beyond` at most. A null input if it is none of both.
-std::pair<BlockArgument, Formulas::Node>
-SizesReader::positionsOf(Value tensor, func::FuncOp model) {
-  auto ofModel = [&](Value value) {
-    auto argument = dyn_cast<BlockArgument>(value);
-    return argument && argument.getOwner()->getParentOp() == model
-               ? argument
-               : BlockArgument();
-  };
-  auto generic = tensor.getDefiningOp<linalg::GenericOp>();
-  if (!generic)
-    return {ofModel(tensor), f.constant(0)};
-  BlockArgument argument;
-  for (Value input : generic.getInputs())
-    if (ofModel(input) && isa<IntegerType>(getElementTypeOrSelf(input)))
-      argument = ofModel(input);
-  // Sums alone, and the least or greatest of them.
-  for (Operation &op : *generic.getBody())
-    if (!isa<linalg::IndexOp, linalg::YieldOp, arith::IndexCastOp,
-             arith::AddIOp, arith::MinSIOp, arith::MaxSIOp>(op))
-      return {BlockArgument(), f.constant(0)};
-  Node beyond = f.constant(0);
-  generic.walk([&](linalg::IndexOp index) {
+/// The addends of \p sum in the body of \p generic: indices, numbers from
+/// outside, and an input of integers. False if it is no such sum.
+bool SizesReader::addends(Value sum, linalg::GenericOp generic,
+                          Positions &positions) {
+  if (auto argument = dyn_cast<BlockArgument>(sum)) {
+    positions.input = generic.getMatchingOpOperand(argument)->get();
+    return true;
+  }
+  Operation *def = sum.getDefiningOp();
+  if (!generic->isProperAncestor(def))
+    return true;
+  if (auto index = dyn_cast<linalg::IndexOp>(def)) {
     for (OpOperand &operand : generic->getOpOperands()) {
       auto axis = generic.getMatchingIndexingMap(&operand).getResultPosition(
           getAffineDimExpr(index.getDim(), index.getContext()));
@@ -141,11 +139,41 @@ SizesReader::positionsOf(Value tensor, func::FuncOp model) {
         continue;
       Node last =
           f.make(Formulas::Sub, extent(operand.get(), *axis), f.constant(1));
-      beyond = f.make(Formulas::Add, beyond, last);
+      positions.beyond = f.make(Formulas::Add, positions.beyond, last);
+      positions.adds = true;
       break;
     }
-  });
-  return {argument, beyond};
+    return true;
+  }
+  return isa<arith::IndexCastOp, arith::ExtSIOp, arith::AddIOp>(def) &&
+         llvm::all_of(def->getOperands(), [&](Value operand) {
+           return addends(operand, generic, positions);
+         });
+}
+
+/// What the elements of \p tensor add to an input of integers; they may be the
+/// least or the greatest of a row, and of those alone for which a condition
+/// holds. Without an input if they are something else.
+SizesReader::Positions SizesReader::positionsOf(Value tensor,
+                                                func::FuncOp model) {
+  Positions positions{tensor, f.constant(0)}, none{Value(), f.constant(0)};
+  if (auto generic = tensor.getDefiningOp<linalg::GenericOp>()) {
+    positions.input = Value();
+    Value element = generic.getBody()->getTerminator()->getOperand(0);
+    Operation *def = element.getDefiningOp();
+    if (isa_and_nonnull<arith::MinSIOp, arith::MaxSIOp>(def))
+      element = def->getOperand(1);
+    if (auto guard = element.getDefiningOp<scf::IfOp>()) {
+      positions.guarded = true;
+      element = guard.thenYield().getOperand(0);
+    }
+    if (!addends(element, generic, positions))
+      return none;
+  }
+  auto argument = dyn_cast_or_null<BlockArgument>(positions.input);
+  bool isInput = argument && argument.getOwner()->getParentOp() == model &&
+                 isa<IntegerType>(getElementTypeOrSelf(argument));
+  return isInput ? positions : none;
 }
 
 Formulas::Node SizesReader::compare(arith::CmpIOp op) {
@@ -308,17 +336,20 @@ void SizesReader::read(func::FuncOp model) {
         return;
       into.conditions.push_back(value(require.getCondition()));
     } else if (auto require = dyn_cast<attn::RequireInRangeOp>(op)) {
-      auto [argument, beyond] = positionsOf(require.getTensor(), model);
+      Positions positions = positionsOf(require.getTensor(), model);
+      auto argument = dyn_cast_or_null<BlockArgument>(positions.input);
       if (!argument)
         return;
       auto name = model.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
                                                      attn::kNameAttr);
       Node low = value(require.getLo()),
-           high = f.make(Formulas::Sub, value(require.getHi()), beyond);
-      into.ranges.push_back({name.str(), low, high});
+           high =
+               f.make(Formulas::Sub, value(require.getHi()), positions.beyond);
+      into.ranges.push_back({name.str(), low, high, positions.guarded});
       // Where indices are added, there is room for all of them.
-      if (require.getTensor() != argument)
-        into.conditions.push_back(f.make(Formulas::Less, low, high));
+      if (positions.adds)
+        (positions.guarded ? into.underGuards : into.conditions)
+            .push_back(f.make(Formulas::Less, low, high));
     } else if (auto generic = dyn_cast<linalg::LinalgOp>(op)) {
       count(generic);
     }

@@ -41,11 +41,12 @@ double Sizes::cost(const Dims &dims) const { return sum(costs, dims); }
 double Sizes::weights(const Dims &dims) const { return sum(params, dims); }
 
 std::optional<std::pair<int64_t, int64_t>>
-Sizes::range(const std::string &name, const Dims &dims) const {
+Sizes::range(const std::string &name, const Dims &dims, bool guarded) const {
   std::optional<std::pair<int64_t, int64_t>> both;
   Formulas::Values values = formulas.evaluate(dims);
   for (const Range &range : ranges) {
-    if (range.input != name || !values[range.low] || !values[range.high])
+    if (range.input != name || !values[range.low] || !values[range.high] ||
+        (range.guarded && !guarded))
       continue;
     if (!both)
       both = {*values[range.low], *values[range.high]};
@@ -55,10 +56,17 @@ Sizes::range(const std::string &name, const Dims &dims) const {
   return both;
 }
 
-bool Sizes::forbidden(const Formulas::Values &values) const {
-  for (Formulas::Node node : conditions)
-    if (values[node] && !*values[node])
-      return true;
+bool Sizes::hasGuards() const {
+  return llvm::any_of(ranges, [](const Range &range) { return range.guarded; });
+}
+
+bool Sizes::forbidden(const Formulas::Values &values, bool guarded) const {
+  auto fails = [&](Formulas::Node node) {
+    return values[node] && !*values[node];
+  };
+  if (llvm::any_of(conditions, fails) ||
+      (guarded && llvm::any_of(underGuards, fails)))
+    return true;
   for (Formulas::Node node : extents)
     if (values[node] && *values[node] < 0)
       return true;
@@ -70,7 +78,7 @@ bool Sizes::isBounded(const std::string &name, int64_t least,
   Dims dims = fixed;
   for (int64_t value = least; value <= kLargest; ++value) {
     dims[name] = value;
-    if (!forbidden(formulas.evaluate(dims)))
+    if (!forbidden(formulas.evaluate(dims), false))
       return false;
   }
   return true;
@@ -82,6 +90,7 @@ struct Sizes::Solver {
   const std::vector<std::vector<int64_t>> &candidates;
   const std::vector<size_t> &order;
   const std::function<bool(const Dims &)> &accept;
+  bool guarded;
   Formulas::Values values;
   Formulas::Values scratch; ///< of every node, for the values so far
   unsigned budget = 6000, found = 12;
@@ -103,7 +112,7 @@ struct Sizes::Solver {
       --budget;
       values[name] = value;
       sizes.formulas.evaluate(values, scratch);
-      return !sizes.forbidden(scratch) && place(step + 1);
+      return !sizes.forbidden(scratch, guarded) && place(step + 1);
     };
     const std::vector<int64_t> &first = candidates[name];
     for (int64_t value : first)
@@ -122,7 +131,8 @@ struct Sizes::Solver {
 std::optional<Dims> Sizes::solve(
     const Dims &fixed,
     const std::function<std::vector<int64_t>(const Name &)> &candidates,
-    Random &random, const std::function<bool(const Dims &)> &accept) const {
+    Random &random, bool guarded,
+    const std::function<bool(const Dims &)> &accept) const {
   std::vector<size_t> order;
   Formulas::Values start(known.size());
   for (size_t k = 0; k < known.size(); ++k)
@@ -130,7 +140,7 @@ std::optional<Dims> Sizes::solve(
       start[k] = found->second;
     else
       order.push_back(k);
-  if (forbidden(formulas.evaluate(start)))
+  if (forbidden(formulas.evaluate(start), guarded))
     return std::nullopt;
   for (unsigned attempt = 0; attempt < 4; ++attempt) {
     for (size_t k = order.size(); k-- > 1;)
@@ -143,7 +153,7 @@ std::optional<Dims> Sizes::solve(
     std::vector<std::vector<int64_t>> wanted(known.size());
     for (size_t k : order)
       wanted[k] = candidates(known[k]);
-    Solver solver{*this, wanted, order, accept, start, {}};
+    Solver solver{*this, wanted, order, accept, guarded, start, {}};
     if (solver.place(0))
       return solver.dims();
   }

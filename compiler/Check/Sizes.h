@@ -39,8 +39,12 @@ public:
   double weights(const Dims &dims) const;
   /// The half-open range that the elements of the integer input \p name must
   /// lie in, if a call requires one.
-  std::optional<std::pair<int64_t, int64_t>> range(const std::string &name,
-                                                   const Dims &dims) const;
+  /// \p guarded: also where a call requires it under a condition that data
+  /// decides, as of the tokens of a row that are no padding.
+  std::optional<std::pair<int64_t, int64_t>>
+  range(const std::string &name, const Dims &dims, bool guarded) const;
+  /// Does any call require a range under such a condition?
+  bool hasGuards() const;
   /// Whether what calls require of \p name together with nothing but \p fixed
   /// forbids every value of \p least and above, as far as it was tried.
   bool isBounded(const std::string &name, int64_t least,
@@ -49,20 +53,23 @@ public:
   /// A value for every name, such that what calls require holds: of \p fixed
   /// where it has one, else the first of \p candidates(name) that fits the
   /// others, else a small one, else any up to 4096. In an order of its own
-  /// each time. Nothing if \p accept takes none of those found.
+  /// each time. Nothing if \p accept takes none of those found. \p guarded: as
+  /// if the conditions above always held.
   std::optional<Dims>
   solve(const Dims &fixed,
         const std::function<std::vector<int64_t>(const Name &)> &candidates,
-        Random &random, const std::function<bool(const Dims &)> &accept) const;
+        Random &random, bool guarded,
+        const std::function<bool(const Dims &)> &accept) const;
 
 private:
   friend class SizesReader;
   struct Range {
     std::string input;
     Formulas::Node low, high;
+    bool guarded; ///< by data
   };
   struct Solver;
-  bool forbidden(const Formulas::Values &values) const;
+  bool forbidden(const Formulas::Values &values, bool guarded) const;
   double sum(const std::vector<Formulas::Node> &nodes, const Dims &dims) const;
 
   Formulas formulas;
@@ -70,6 +77,7 @@ private:
   std::map<std::string, Formulas::Node> texts;
   std::vector<Formulas::Node> extents;       ///< of inputs and parameters
   std::vector<Formulas::Node> conditions;    ///< what calls require
+  std::vector<Formulas::Node> underGuards;   ///< likewise, where data says so
   std::vector<Formulas::Node> costs, params; ///< terms of cost and weights
   std::vector<Range> ranges;
 };
