@@ -312,26 +312,35 @@ void Checker::note(const Draw &draw, const Comparison &c,
     reached.insert("-inf");
 }
 
+/// Attempts of one case, the first of them without sizes that climb.
+constexpr unsigned kSame = 24, kAll = 40;
+
+/// What the attempt of that number asks for beside the recipe.
+Recipe Checker::attemptOf(const Recipe &recipe, unsigned attempt) {
+  const Integers integers[] = {Integers::Any, Integers::Small, Integers::Bits,
+                               Integers::Zero};
+  constexpr unsigned kPlain = 8;
+  Recipe tried = recipe;
+  tried.integers = integers[attempt % 4];
+  tried.defaults = attempt % 8 >= 4;
+  // Padding may hold anything, and a cache need not have room for it: so half
+  // of the time.
+  tried.guarded = sizes->hasGuards() && random.below(2);
+  if (attempt >= kPlain && attempt % 2)
+    tried.near = last;
+  if (attempt >= kSame)
+    tried.climb = 1 + (attempt - kSame) / 4;
+  return tried;
+}
+
 /// One case. Refused draws are drawn again: an index that data holds may be out
 /// of range, and a condition may hold what no formula says. Then near the last
 /// that were accepted; then sizes climb, several at once: what one of them must
 /// be may follow from another by way of data alone.
 Case Checker::agrees(const Recipe &recipe, Comparison *result) {
-  const Integers integers[] = {Integers::Any, Integers::Small, Integers::Bits,
-                               Integers::Zero};
-  constexpr unsigned kPlain = 8, kSame = 24, kAll = 40;
   Case came = Case::Unsolved;
   for (unsigned attempt = 0; attempt < kAll; ++attempt) {
-    Recipe tried = recipe;
-    tried.integers = integers[attempt % 4];
-    tried.defaults = attempt % 8 >= 4;
-    // Padding may hold anything, and a cache need not have room for it: so half
-    // of the time.
-    tried.guarded = sizes->hasGuards() && random.below(2);
-    if (attempt >= kPlain && attempt % 2)
-      tried.near = last;
-    if (attempt >= kSame)
-      tried.climb = 1 + (attempt - kSame) / 4;
+    Recipe tried = attemptOf(recipe, attempt);
     // Weights are drawn anew only where theirs do not fit.
     bool dear = false;
     std::optional<Dims> dims;

@@ -64,6 +64,7 @@ private:
   std::vector<Array> runWritten(Draw &draw);
   Draw nudge(const Draw &draw);
   void judge(Draw &draw, Comparison &c);
+  Recipe attemptOf(const Recipe &recipe, unsigned attempt);
   Case agrees(const Recipe &recipe, Comparison *last = nullptr);
   void note(const Draw &draw, const Comparison &c, const Recipe &recipe);
   void shrink(Draw draw, Comparison c, const Recipe &recipe);

@@ -28,17 +28,17 @@ private:
   Node extent(Value tensor, int64_t axis);
   Node size(OpFoldResult size);
   Node value(Value v);
-  /// Sums of elements of an input and of indices, which together are `beyond`
-  /// at most.
+  /// Sums of an input's elements and of indices, which together are `beyond` at
+  /// most. Guarded: only those count for which data fulfils something.
   struct Positions {
     Value input; ///< null: they are something else
     Node beyond;
     bool adds = false; ///< any index
-    bool guarded =
-        false; ///< those alone count for which data fulfils something
+    bool guarded = false;
   };
   bool addends(Value sum, linalg::GenericOp generic, Positions &positions);
   Positions positionsOf(Value tensor, func::FuncOp model);
+  void addRange(attn::RequireInRangeOp require, func::FuncOp model);
   Node compare(arith::CmpIOp op);
   Node binary(Operation *op, Node a, Node b);
   void count(linalg::LinalgOp op);
@@ -125,8 +125,10 @@ Formulas::Node SizesReader::extent(Value tensor, int64_t axis) {
 bool SizesReader::addends(Value sum, linalg::GenericOp generic,
                           Positions &positions) {
   if (auto argument = dyn_cast<BlockArgument>(sum)) {
-    positions.input = generic.getMatchingOpOperand(argument)->get();
-    return true;
+    Value input = generic.getMatchingOpOperand(argument)->get();
+    bool isOnly = !positions.input || positions.input == input;
+    positions.input = input;
+    return isOnly;
   }
   Operation *def = sum.getDefiningOp();
   if (!generic->isProperAncestor(def))
@@ -174,6 +176,23 @@ SizesReader::Positions SizesReader::positionsOf(Value tensor,
   bool isInput = argument && argument.getOwner()->getParentOp() == model &&
                  isa<IntegerType>(getElementTypeOrSelf(argument));
   return isInput ? positions : none;
+}
+
+/// Which positions an input may hold.
+void SizesReader::addRange(attn::RequireInRangeOp require, func::FuncOp model) {
+  Positions positions = positionsOf(require.getTensor(), model);
+  auto argument = dyn_cast_or_null<BlockArgument>(positions.input);
+  if (!argument)
+    return;
+  auto name = model.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                 attn::kNameAttr);
+  Node low = value(require.getLo()),
+       high = f.make(Formulas::Sub, value(require.getHi()), positions.beyond);
+  into.ranges.push_back({name.str(), low, high, positions.guarded});
+  // Where indices are added, there is room for all of them.
+  if (positions.adds)
+    (positions.guarded ? into.underGuards : into.conditions)
+        .push_back(f.make(Formulas::Less, low, high));
 }
 
 Formulas::Node SizesReader::compare(arith::CmpIOp op) {
@@ -336,20 +355,7 @@ void SizesReader::read(func::FuncOp model) {
         return;
       into.conditions.push_back(value(require.getCondition()));
     } else if (auto require = dyn_cast<attn::RequireInRangeOp>(op)) {
-      Positions positions = positionsOf(require.getTensor(), model);
-      auto argument = dyn_cast_or_null<BlockArgument>(positions.input);
-      if (!argument)
-        return;
-      auto name = model.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
-                                                     attn::kNameAttr);
-      Node low = value(require.getLo()),
-           high =
-               f.make(Formulas::Sub, value(require.getHi()), positions.beyond);
-      into.ranges.push_back({name.str(), low, high, positions.guarded});
-      // Where indices are added, there is room for all of them.
-      if (positions.adds)
-        (positions.guarded ? into.underGuards : into.conditions)
-            .push_back(f.make(Formulas::Less, low, high));
+      addRange(require, model);
     } else if (auto generic = dyn_cast<linalg::LinalgOp>(op)) {
       count(generic);
     }

@@ -7,7 +7,7 @@
 #ifndef HEED_COMPILER_DRIVER_COMPILE_H
 #define HEED_COMPILER_DRIVER_COMPILE_H
 
-#include "frontend/Heed/Semantics/Semantics.h"
+#include "frontend/Common/Types.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"

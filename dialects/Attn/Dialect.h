@@ -41,6 +41,9 @@ inline constexpr llvm::StringLiteral kModelAttr = "attn.model";
 /// On an argument and a result of the same name: what a state is before a call
 /// and after it.
 inline constexpr llvm::StringLiteral kStateAttr = "attn.state";
+/// On such an argument: what heed_state_trim() may do with it, "count",
+/// "recurrent" or "ring".
+inline constexpr llvm::StringLiteral kTrimAttr = "attn.trim";
 /// On an `attn.require` whose condition data decides, not sizes.
 inline constexpr llvm::StringLiteral kOfDataAttr = "attn.of_data";
 inline constexpr llvm::StringLiteral kKernelAttr = "attn.kernel";

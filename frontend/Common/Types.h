@@ -17,6 +17,15 @@
 
 #include <optional>
 
+namespace heed {
+
+/// What the elements of parameters, or states, that a model declares f32 are in
+/// memory: what the file of weights has (f32 where that is not known, and for
+/// states), or one type for all.
+enum class HeldType { Stored, F32, BF16, F16 };
+
+} // namespace heed
+
 namespace heed::sema {
 
 /// The type of a value. AnyInt and AnyReal adapt to what they meet: literals,

@@ -152,7 +152,7 @@ public:
         for (auto &[model, uses] : entries)
           for (unsigned k = 0; k < model.getNumArguments(); ++k)
             if (model.getArgument(k) == uses[name].before)
-              model.setArgAttr(k, "attn.trim",
+              model.setArgAttr(k, attn::kTrimAttr,
                                StringAttr::get(model.getContext(), trim));
   }
 

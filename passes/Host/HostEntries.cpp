@@ -77,7 +77,7 @@ Attribute describe(func::FuncOp model, unsigned argument, unsigned k) {
   // Of a state: what its elements are at first.
   if (Attribute value = model.getArgAttr(argument, attn::kDefaultAttr))
     entry.set("default", value);
-  if (Attribute trim = model.getArgAttr(argument, "attn.trim"))
+  if (Attribute trim = model.getArgAttr(argument, attn::kTrimAttr))
     entry.set("trim", trim);
   entry.set("type", TypeAttr::get(element));
   entry.set("extents", b.getArrayAttr(extents));

@@ -185,7 +185,8 @@ private:
                    Frame &frame, Binding &result);
   bool executeUpdate(const ast::Left &left, const ast::Expr &right,
                      const ast::Expr *where, Frame &frame, Binding &result);
-  void keepType(const Binding &before, Binding &now);
+  bool isModelState(StringRef name, const Env &env);
+  bool assign(const ast::Name &name, Binding value, Env &env);
   bool finishStates(Frame &frame);
 
   //===--- Equations.cpp --------------------------------------------------===//

@@ -404,7 +404,7 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
   if (indexed(right, scope, frame.outer))
     return error(right.range, "an index of the calling equation is read in an "
                               "equation with indices of its own");
-  if (env->states.count(left.name.text) &&
+  if (isModelState(left.name.text, *env) &&
       env->names.find(left.name.text)->second.kind == Binding::Tensor &&
       hasPositions(left, env))
     return executeUpdate(left, right, where, frame, result);
@@ -443,7 +443,7 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
   }
   if (llvm::any_of(axes, [](auto &axis) { return bool(axis.position); }))
     return executeRow(left, right, axes, target, scope, eq, result);
-  if (env->states.count(left.name.text))
+  if (isModelState(left.name.text, *env))
     runOverState(left, axes, *env, eq);
   auto tensor = rightSide(right, scope, eq, axes);
   if (!tensor || !mergeAxes(left, axes, env, *tensor))

@@ -13,6 +13,7 @@
 #ifndef HEED_FRONTEND_HEED_SEMANTICS_SEMANTICS_H
 #define HEED_FRONTEND_HEED_SEMANTICS_SEMANTICS_H
 
+#include "frontend/Common/Types.h"
 #include "frontend/Heed/Syntax/Loader.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -27,11 +28,6 @@ struct WeightInfo {
   llvm::SmallVector<int64_t, 4> shape;
 };
 using WeightIndex = llvm::StringMap<WeightInfo>;
-
-/// What the elements of parameters, or states, that a model declares f32 are in
-/// memory: what the file of weights has (f32 where that is not known, and for
-/// states), or one type for all.
-enum class HeldType { Stored, F32, BF16, F16 };
 
 struct FrontendOptions {
   /// --set name=value: a compile-time constant, or the extent of a dim.

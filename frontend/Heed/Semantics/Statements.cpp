@@ -38,13 +38,7 @@ bool Analysis::execute(const Stmt &stmt, Frame &frame) {
     Binding result;
     bool ok =
         executeEquation(eq.left, *eq.right, eq.where.get(), frame, result);
-    if (!ok)
-      result = Binding();
-    else if (frame.env->states.count(eq.left.name.text))
-      keepType(frame.env->names.find(eq.left.name.text)->second, result);
-    result.place = eq.left.name.range;
-    frame.env->names[eq.left.name.text.str()] = result;
-    return ok;
+    return assign(eq.left.name, ok ? result : Binding(), *frame.env) && ok;
   }
   case StmtKind::Bind:
     return executeBind(cast<BindStmt>(stmt), frame);
@@ -178,12 +172,10 @@ bool Analysis::executeBind(const BindStmt &stmt, Frame &frame) {
           Note{fn->name.range, "defined here"});
     return poison();
   }
-  for (auto [name, result] : llvm::zip(stmt.names, *results)) {
-    Binding binding = result.value;
-    binding.place = name.range;
-    frame.env->names[name.text.str()] = binding;
-  }
-  return true;
+  bool ok = true;
+  for (auto [name, result] : llvm::zip(stmt.names, *results))
+    ok &= assign(name, result.value, *frame.env);
+  return ok;
 }
 
 bool Analysis::executeReturn(const ReturnStmt &stmt, Frame &frame) {
@@ -192,6 +184,13 @@ bool Analysis::executeReturn(const ReturnStmt &stmt, Frame &frame) {
   for (const ast::Result &item : stmt.results) {
     Result result;
     result.place = item.range;
+    if (item.left && isModelState(item.left->name.text, *frame.env)) {
+      ok = error(item.left->name.range,
+                 format("a result with the name of the state '{}': expected "
+                        "another name, or a line before 'return'",
+                        item.left->name.text));
+      continue;
+    }
     if (item.left) {
       if (!executeEquation(*item.left, *item.right, nullptr, frame,
                            result.value)) {

@@ -386,19 +386,33 @@ bool Analysis::executeUpdate(const Left &left, const Expr &right,
   return true;
 }
 
-/// A state that is assigned keeps its type; what does not fit it is told at the
+/// Is it a state of the model, and no name that a scan around carries?
+bool Analysis::isModelState(StringRef name, const Env &env) {
+  return env.states.count(name) && !isState(name, env);
+}
+
+/// Binds a name. A state keeps its type; what does not fit it is told at the
 /// end of the call.
-void Analysis::keepType(const Binding &before, Binding &now) {
-  if (before.kind != Binding::Tensor || now.kind == Binding::Poison)
-    return;
+bool Analysis::assign(const Name &name, Binding value, Env &env) {
+  Binding &now = env.names[name.text.str()];
+  const Binding before = now;
+  now = value;
+  now.place = name.range;
+  if (!isModelState(name.text, env) || before.kind != Binding::Tensor ||
+      value.kind == Binding::Poison)
+    return true;
+  if (!scans.empty())
+    return error(name.range,
+                 format("the state '{}' is assigned in a scan", name.text));
   auto tensor = resultTensor(now, now.place);
   if (!tensor || tensor->shape.size() != before.tensor.shape.size() ||
       !takes(before.tensor.elem, tensor->elem))
-    return;
+    return true;
   tensor->live = nullptr; // what is absent is 0
   if (tensor->elem != before.tensor.elem)
     tensor = convert(*tensor, before.tensor.elem, now.place);
   now = Binding::of(*tensor, now.place);
+  return true;
 }
 
 /// Each state that the entry has changed is a result.
