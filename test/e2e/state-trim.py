@@ -4,33 +4,16 @@
 """heed_state_trim: after a draft that is rejected everything is as if it had never been run, to the bit; models of which that would be wrong refuse, and name the state."""
 import os
 import sys
-import tempfile
 
 import numpy as np
 
 os.environ["HEEDC"] = sys.argv[1]
 import heed
-from runs import expect, finish
+from runs import expect, fails, finish
 
 rng = np.random.default_rng(1703)
 uniform = lambda *shape: rng.uniform(-1, 1, shape).astype(np.float32)
-scratch = tempfile.TemporaryDirectory()
 B, C, E, L = 2, 24, 6, 2
-
-
-def model(name, source, **options):
-    path = os.path.join(scratch.name, name + ".heed")
-    with open(path, "w") as file:
-        file.write(source)
-    return heed.compile(path, backend="reference", **options)
-
-
-def fails(kind, text, function, what):
-    try:
-        function()
-    except kind as error:
-        return expect(text in str(error), f"{what}: {error}")
-    expect(False, f"{what}: no error")
 
 
 # A cache of two layers; a state that nobody reads; one of the encoder alone; pages.
@@ -57,7 +40,7 @@ CACHE = """model cache(; L = 2, P = 4) {
     return y[b,i,e] = o[b,i,e] + memory[b,e]
   }
 }"""
-m = model("cache", CACHE)
+m = heed.compile(CACHE, backend="reference")
 encode, forward = m["encode"], m["forward"]
 table = rng.permutation(12).reshape(B, 6).astype(np.int32)
 dims = dict(B=B, C=C, E=E, R=12)
@@ -119,14 +102,14 @@ for name, declared, lines, at, text in (
         ("integer", "last: i32[B]", "t[b,e] = t[b,e] * last[b]; last[b] = slot[b]", "len[b] + n", "the state 'last' is recurrent"),
         ("slots", "h: f32[C, B, E]", "t[b,e] = t[b,e] + h[0,b,e]; h[slot[b],b,e] = t[b,e]", "len[b] + n", "the state 'h' is recurrent"),
         ("ring", "calls: i32", "calls = calls + 1", "(len[b] + n) % C", "the state 'kc' is a ring")):
-    one = model(name, MORE.format(declared, lines.replace("; ", "\n    "), at))
+    one = heed.compile(MORE.format(declared, lines.replace("; ", "\n    "), at), backend="reference")
     state = one.state(B=B, C=C, E=E)
     one(x[:, :3], np.zeros(B, np.int32), state=state)
     fails(heed.RunError, text, lambda: state.trim("len", [2, 2]), name)
     fails(heed.RunError, "use heed_state_copy", lambda: state.trim("len", [2, 2]), name)
     expect(state["len"].tolist() == [3, 3], f"{name}: {state['len']}")
 # The same cache alone comes back.
-one = model("alone", MORE.format("calls: i32", "calls = calls + 1", "len[b] + n"))
+one = heed.compile(MORE.format("calls: i32", "calls = calls + 1", "len[b] + n"), backend="reference")
 state, fresh = one.state(B=B, C=C, E=E), one.state(B=B, C=C, E=E)
 slot = np.zeros(B, np.int32)
 one(x[:, :9], slot, state=state)

@@ -13,7 +13,7 @@ os.environ["HEEDC"] = sys.argv[1]
 import heed
 import safetensors_file
 from oracles import parts, softmax
-from runs import expect, finish
+from runs import expect, fails, finish
 
 rng = np.random.default_rng(1701)
 uniform = lambda *shape: rng.uniform(-1, 1, shape).astype(np.float32)
@@ -29,14 +29,6 @@ def model(name, source, **options):
 
 def near(found, wanted, what, tolerance=2e-5):
     expect(np.shape(found) == np.shape(wanted) and np.allclose(found, wanted, rtol=0, atol=tolerance), f"{what}: {np.abs(np.asarray(found) - wanted).max()}")
-
-
-def fails(kind, text, function, what):
-    try:
-        function()
-    except kind as error:
-        return expect(text in str(error), f"{what}: {error}")
-    expect(False, f"{what}: no error")
 
 
 # A decoder of three layers, whose rolled loop updates its caches in place.

@@ -13,22 +13,12 @@ import numpy as np
 
 import heed
 import safetensors_file
-from runs import expect, finish
+from runs import expect, fails, finish
 
 source = pathlib.Path(sys.argv[1])
 os.chdir(sys.argv[2])
 warnings.simplefilter("error")
 random = np.random.default_rng(2)
-
-
-def fails(kind, text, function):
-    try:
-        function()
-    except kind as error:
-        return expect(text in str(error), f"expected {text!r}, found {error!s}")
-    except Exception as error:
-        return expect(False, f"expected {kind.__name__} with {text!r}, found {error!r}")
-    expect(False, f"expected {kind.__name__} with {text!r}, found no error")
 
 
 # A file by name or path, its text; imports and configs beside it, or where one says.

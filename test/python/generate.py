@@ -8,7 +8,7 @@ import numpy as np
 
 import heed
 from generating import DECODER, PLAIN, V, decoder_logits, draw_weights, oracle
-from runs import expect, finish
+from runs import expect, fails, finish
 from sampling import beam_search
 
 rng = np.random.default_rng(1719)
@@ -16,14 +16,6 @@ weights = draw_weights(rng, V)
 logits_of = decoder_logits(weights)
 m = heed.compile(DECODER, weights=weights)
 prompts = [[3, 14, 15, 9, 26], [7], [60, 0, 1]]
-
-
-def fails(kind, text, function):
-    try:
-        function()
-    except kind as error:
-        return expect(text in str(error), f"expected {text!r}: {error}")
-    expect(False, f"expected {text!r}: no error")
 
 
 def padded(rows):

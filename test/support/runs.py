@@ -31,6 +31,17 @@ def expect_error(done, text, what=""):
            f"{what}: expected an error with {text!r}, found exit code {done.returncode}, {done.stderr!r}")
 
 
+def fails(kind, text, function, what=""):
+    """The call raises such an exception, whose message holds `text`."""
+    try:
+        function()
+    except kind as error:
+        return expect(text in str(error), f"{what}: expected {text!r}, found {error!s}")
+    except Exception as error:
+        return expect(False, f"{what}: expected {kind.__name__} with {text!r}, found {error!r}")
+    expect(False, f"{what}: expected {kind.__name__} with {text!r}, found no error")
+
+
 def finish():
     print("failures:", failures)
     sys.exit(failures != 0)

@@ -5,8 +5,7 @@
 tokens. GELU in the tanh form. `forward` gives the last token's, `scores` all of them."""
 import numpy as np
 from decoders import HEADS, LAYERS, draw
-from generating import oracle as greedy
-from states import check, compile
+from states import check_language_model, compile
 from zoo import layer_norm, linear, multi_head, norm_weights
 
 rng = np.random.default_rng(314)
@@ -27,10 +26,4 @@ for lengths, words, d in [([23, 9, 0], 11, 16), ([131, 1], 57, 16)]:
     weights = draw(rng, words, 140, d) | norm_weights(rng, "norm", d)
     m = compile("whole-model/gpt2", weights)
     rows = [rng.integers(0, words, n).astype(np.int32) for n in lengths]
-    wants, what = [oracle(row, weights) for row in rows], f"gpt2, rows of {lengths}"
-    open_state = lambda: m.state(B=len(rows), C=max(lengths))
-    check(m, "scores", rows, wants, open_state, what)
-    check(m, "forward", rows, wants, open_state, what + ", last tokens", sizes=((7,),), last=True)
-    prompt = rows[0][:5].tolist()
-    made = m.generate(prompt, max_new=9).tolist()
-    assert made == greedy(lambda seen: oracle(np.array(seen), weights)[-1], prompt, 9), f"{what}: generated {made}"
+    check_language_model(m, rows, lambda tokens: oracle(tokens, weights), f"gpt2, rows of {lengths}")

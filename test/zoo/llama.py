@@ -4,8 +4,7 @@
 """Touvron et al. 2023, section 2.2, over the whole text and without a cache: x + Att(norm(x)), x + (silu(n W_gate) * n W_up) W_down with n = norm(x), RMSNorm;
 complex pairs of queries and keys turn by the angle position * 10000^(-2t/E); H query heads share G key heads (grouped), or have their own."""
 import numpy as np
-from generating import oracle as greedy
-from states import check, compile
+from states import check_language_model, compile
 from zoo import linear_weights, softmax, uniform
 
 rng = np.random.default_rng(309)
@@ -54,10 +53,4 @@ for lengths, groups, E in [([23, 9, 0], 2, 4), ([131, 1], 4, 6), ([40], 1, 8)]:
     weights = draw(HEADS * E, groups)
     m = compile("whole-model/llama", weights, kv_heads=groups, E=E, context=140)
     rows = [rng.integers(0, WORDS, n).astype(np.int32) for n in lengths]
-    wants, what = [oracle(row, weights) for row in rows], f"llama, rows of {lengths}, {groups} key heads"
-    open_state = lambda: m.state(B=len(rows), C=max(lengths))
-    check(m, "scores", rows, wants, open_state, what)
-    check(m, "forward", rows, wants, open_state, what + ", last tokens", sizes=((7,),), last=True)
-    prompt = rows[0][:5].tolist()
-    made = m.generate(prompt, max_new=9).tolist()
-    assert made == greedy(lambda seen: oracle(np.array(seen), weights)[-1], prompt, 9), f"{what}: generated {made}"
+    check_language_model(m, rows, lambda tokens: oracle(tokens, weights), f"llama, rows of {lengths}, {groups} key heads")

@@ -6,6 +6,7 @@ import sys
 import tempfile
 
 import numpy as np
+from generating import oracle as greedy
 from oracles import parts
 from zoo import MODELS
 
@@ -50,8 +51,8 @@ def run(m, entry, rows, state, sizes, begin=None, last=False, result=None):
     return places, [np.array(one) for one in results]
 
 
-def check(m, entry, rows, wants, open_state, what, sizes=((1000,), (1,), (7,)), last=False, result=None, batch="B"):
-    """wants[b]: for each token of rows[b] what the model without a cache gives. open_state(): one that no call has seen but those that come before."""
+def check(m, entry, rows, wants, open_state, what, sizes=((1000,), (1,), (7,)), last=False, result=None, batch="B", trims=True):
+    """trims: tokens can be taken back; else a state holds more than counted places. wants[b]: for each token of rows[b] what the model without a cache gives. open_state(): one that no call has seen but those that come before."""
     def compare(state, sizes, what, rows=rows, wants=wants, begin=None):
         places, got = run(m, entry, rows, state, sizes, begin, last, result)
         scale = max(np.abs(want).max(initial=0) for want in wants)
@@ -63,12 +64,23 @@ def check(m, entry, rows, wants, open_state, what, sizes=((1000,), (1,), (7,)), 
         state, said = open_state(), f"{what}, calls of {size}"
         compare(state, size, said)
         assert state["len"].tolist() == [len(row) for row in rows], f"{said}: {state['len']}"
-        moved(batch, rows, wants, open_state, compare, size, said)
+        moved(batch, rows, wants, open_state, compare, size, said, trims)
     full(m, entry, rows, state, what)
     print(f"{what}: agrees")
 
 
-def moved(batch, rows, wants, open_state, compare, size, what):
+def check_language_model(m, rows, oracle, what):
+    """The logits of `scores` and `forward`, oracle(tokens) without a cache, and what they generate."""
+    wants = [oracle(row) for row in rows]
+    open_state = lambda: m.state(B=len(rows), C=max(map(len, rows)))
+    check(m, "scores", rows, wants, open_state, what)
+    check(m, "forward", rows, wants, open_state, what + ", last tokens", sizes=((7,),), last=True)
+    prompt = rows[0][:5].tolist()
+    made = m.generate(prompt, max_new=9).tolist()
+    assert made == greedy(lambda seen: oracle(np.array(seen))[-1], prompt, 9), f"{what}: generated {made}"
+
+
+def moved(batch, rows, wants, open_state, compare, size, what, trims):
     """Half of the tokens, then the others: on that state, on one from its file, on a copy, on one whose rows changed places, and once more on it, made shorter.
     These are the same sums in the same order, so they are equal bit for bit."""
     half = [len(row) // 2 for row in rows]
@@ -86,7 +98,15 @@ def moved(batch, rows, wants, open_state, compare, size, what):
     same(compare(copied, size, what + ", copied", begin=half), rest, what + ", copied")
     back = compare(turned, size, what + ", permuted", rows[::-1], wants[::-1], half[::-1])[::-1]
     same(back, rest, what + ", permuted")
-    state["len"] = np.array(half, np.int32)
+    if trims:
+        state.trim("len", half)
+    else:
+        try:
+            state.trim("len", half)
+            raise AssertionError(f"{what}: tokens were taken back")
+        except heed.RunError as error:
+            assert "is recurrent" in str(error), error
+        state["len"] = np.array(half, np.int32)
     same(compare(state, size, what + ", made shorter", begin=half), rest, what + ", made shorter")
 
 
