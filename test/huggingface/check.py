@@ -59,11 +59,21 @@ def compare_call(model, entry, inputs, wanted, what, tolerance, state=None):
         near(found[name], wanted[name], f"{what}, {name}", tolerance, np.arange(tokens) < length[:, None] if rows else None)
 
 
+def refuses_lengths(model, entry, inputs, what, state=None):
+    """A row's length that is none of 0 .. N is an error."""
+    for wrong in (-1, 10**6) if "length" in inputs else ():
+        lengths = inputs["length"].copy()
+        lengths[-1] = wrong
+        call = lambda: model[entry](**{**inputs, "length": lengths}, state=state)
+        runs.fails(heed.RangeError, f" = {wrong} is out of range for ", call, f"{what}, length {wrong}")
+
+
 def check_encoder(model, expected, what, tolerance):
     """Every entry as transformers ran it; then each row alone, without its padding. Like check_decoder it yields after each comparison."""
     for entry in expected:
         inputs, wanted = expected[entry]
         yield compare_call(model, entry, inputs, wanted, f"{what}, {entry}", tolerance)
+        yield refuses_lengths(model, entry, inputs, f"{what}, {entry}")
         for b in range(len(inputs["length"])) if "length" in inputs and all(a.ndim <= 2 for a in inputs.values()) else ():
             n = inputs["length"][b]
             row = {name: a[b:b + 1] if a.ndim == 1 else a[b:b + 1, :n] for name, a in inputs.items()}
@@ -137,6 +147,7 @@ def check_encoder_decoder(model, expected, what, tolerance):
     yield from check_decoder(model, expected, what, tolerance)
     again = Decoder(model, expected, f"{what}, a second source", tolerance)
     yield again.call("scores", [5] * again.batch)
+    yield refuses_lengths(model, "encode", expected["encode"][0], what, again.state)
     results_of(model, "encode", expected["encode"][0], again.state)
     again.seen[:] = 0
     yield from again.whole("scores", again.size)
