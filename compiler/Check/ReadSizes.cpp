@@ -125,6 +125,8 @@ Formulas::Node SizesReader::extent(Value tensor, int64_t axis) {
 bool SizesReader::addends(Value sum, linalg::GenericOp generic,
                           Positions &positions) {
   if (auto argument = dyn_cast<BlockArgument>(sum)) {
+    if (argument.getOwner() != generic.getBody())
+      return true;
     Value input = generic.getMatchingOpOperand(argument)->get();
     bool isOnly = !positions.input || positions.input == input;
     positions.input = input;
