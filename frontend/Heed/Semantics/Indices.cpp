@@ -143,11 +143,9 @@ bool Analysis::solve(Equation &eq) {
     }
     if (mine.empty()) {
       if (!idx->extent)
-        ok = error(
-            idx->place,
-            format(
-                "index '{}' indexes nothing plainly: declare its range, '{}:N'",
-                idx->name, idx->name));
+        ok = error(idx->place, format("index '{}' indexes nothing plainly: "
+                                      "declare its range, such as '{}:N'",
+                                      idx->name, idx->name));
       continue;
     }
     // A read that its condition alone keeps in range says nothing of others.
