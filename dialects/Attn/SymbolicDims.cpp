@@ -171,6 +171,19 @@ StringAttr nameOf(Value value, int64_t axis) {
              : StringAttr();
 }
 
+/// What an extent or a number is called in texts: a parameter's also by its
+/// dims, which says nothing of what is equal.
+std::string shownName(Value value, int64_t axis, unsigned atom) {
+  StringAttr name = nameOf(value, axis);
+  if (auto param = value.getDefiningOp<ParamOp>(); param && axis >= 0)
+    if (auto dims = param->getAttrOfType<ArrayAttr>(kDimsAttr))
+      name = cast<StringAttr>(dims[axis]);
+  if (!name)
+    return heed::format("?{}", atom);
+  bool isSum = name.getValue().contains(' ');
+  return isSum ? heed::format("({})", name.str()) : name.str();
+}
+
 } // namespace
 
 ExtentSource heed::attn::traceExtent(Value shaped, int64_t axis) {
@@ -279,7 +292,7 @@ Size SymbolicDims::intern(Source wanted) {
   unsigned atom = table.numAtoms();
   // An extent is not negative; any other integer may be.
   table.addAtom({Atom::Dim,
-                 name ? name.str() : heed::format("?{}", atom),
+                 shownName(wanted.value, wanted.axis, atom),
                  /*inLoop=*/false,
                  {},
                  {},

@@ -28,6 +28,8 @@ static std::string extentText(Value value) {
     auto names = function ? function.getArgAttrOfType<ArrayAttr>(
                                 argument.getArgNumber(), attn::kDimsAttr)
                           : nullptr;
+    if (auto param = dim.getSource().getDefiningOp<attn::ParamOp>())
+      names = param->getAttrOfType<ArrayAttr>(attn::kDimsAttr);
     auto axis = dim.getConstantIndex();
     return names && axis && *axis < int64_t(names.size())
                ? cast<StringAttr>(names[*axis]).getValue().str()
