@@ -131,8 +131,10 @@ static heed_status chooseTokens(heed_generation *g) {
 
 static heed_status chooseBeams(heed_generation *g) {
   char message[HEED_CHOICE_MESSAGE];
+  uint64_t mode = heed_float_mode_enter();
   heed_status status = heed_beams_step(g->beams, &g->outputs[g->logitsAt],
                                        g->parents, g->next, message);
+  heed_float_mode_leave(mode);
   if (status)
     return g->failed = heed_generation_fail(g, status, "%s", message);
   ++g->made;

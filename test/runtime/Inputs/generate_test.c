@@ -368,8 +368,14 @@ static void checkRefused(heed_model *model) {
   REFUSED(HEED_ERROR_ARGUMENT, "needs a state", j.options.state = NULL);
   REFUSED(HEED_ERROR_ARGUMENT, "temperature", j.sampling.temperature = -1);
   REFUSED(HEED_ERROR_VERSION, "heed_sampling", j.sampling.size = 8);
-  REFUSED(HEED_ERROR_ARGUMENT, "expected temperature 0",
-          (j.sampling.temperature = 1, j.options.beams = 3));
+  REFUSED(HEED_ERROR_ARGUMENT, "earlyStopping: expected 0 to 2, found 3",
+          j.options.earlyStopping = 3);
+  REFUSED(HEED_ERROR_ARGUMENT, "noRepeatNgram", j.sampling.noRepeatNgram = -1);
+  REFUSED(HEED_ERROR_SHAPE, "'past' has -1 tokens a row",
+          (pastBuffer.shape[0] = Rows, pastBuffer.shape[1] = -1,
+           j.options.past = &pastBuffer));
+  pastBuffer.shape[0] = 1;
+  pastBuffer.shape[1] = 2;
   REFUSED(HEED_ERROR_TYPE, "'ids': expected i32, found f32",
           (j.in[0].type = HEED_F32, j.in[0].data = wrong));
   REFUSED(HEED_ERROR_SHAPE, "at least one token", j.in[0].shape[1] = 0);
