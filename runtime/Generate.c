@@ -193,7 +193,7 @@ heed_status heed_run_generation(heed_generation *g, heed_on_tokens onTokens,
 
 heed_status heed_tokens_of_generation(heed_generation *g, int64_t width,
                                       int32_t *tokens, double *scores) {
-  if (!tokens || width < 0 || !g->sampler)
+  if (!tokens || width < 0 || !g->sampler || (g->o.beams > 1 && !g->beams))
     return HEED_ERROR_ARGUMENT;
   for (int64_t p = 0; g->beams && p < g->rows / g->o.beams; ++p) {
     double score = heed_beams_best(g->beams, p, tokens + p * width, width);

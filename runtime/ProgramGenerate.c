@@ -264,7 +264,7 @@ static int32_t onTokens(void *user, const int32_t *ids, int64_t rows) {
       fprintf(stderr, ", %.1f tokens/s ",
               (double)(r->rows * (r->steps - 1)) / seconds);
   }
-  return heed_interrupt_came(&r->interrupt);
+  return heed_interrupt_came(&r->interrupt) || ferror(stdout);
 }
 
 static bool encode(run *r, heed_io_error *error) {

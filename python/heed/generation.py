@@ -37,11 +37,14 @@ def as_rows(ids, count):
         if len(set(lengths)) > 1:
             if count is not None:
                 raise TypeError("expected count with an array of ids alone: lists have their lengths")
-            rows = np.zeros((len(ids), max(lengths)), np.int32)
-            for row, one in zip(rows, ids):
+            rows = np.zeros((len(ids), max(lengths)), np.int64)
+            for row, one in zip(rows, map(np.asarray, ids)):
+                if one.size and (one.ndim != 1 or one.dtype.kind not in "iu"):
+                    raise TypeError(f"ids: expected integers, found {one.dtype} in {one.ndim} dimensions")
                 row[:len(one)] = one
             return rows, np.array(lengths, np.int32), False
     array = np.asarray(ids)
+    array = array if array.size else array.astype(np.int32)
     return (array[None], count, True) if array.ndim == 1 else (array, count, False)
 
 
@@ -77,6 +80,7 @@ class Generation:
         self.entry = library.generating[0] if entry is None else entry
         if self.entry not in library.entries:
             raise KeyError(f"no entry '{self.entry}', expected one of {', '.join(library.entries)}")
+        beams = 1 if beams == 0 else beams
         self.max_new, self.beams, self._model, self._library, self._keep = max_new, beams, model, library, []
         prompts, count, self._single = as_rows(ids, count)
         given = {"ids": prompts, **({} if count is None else {"count": count}), **inputs}

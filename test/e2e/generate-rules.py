@@ -3,6 +3,7 @@
 Whisper's decoder prompts; settings that are none."""
 import json
 import os
+import subprocess
 import sys
 
 import numpy as np
@@ -173,4 +174,16 @@ for text, said in [('{"no_repeat_ngram_size": 2.5}', where + "expected an intege
         expect(run(*base).returncode == 0, f"{text}: {run(*base).stderr}")
     else:
         expect_error(run(*base), said, text)
+
+# A standard output that takes nothing ends generation; no row, no token.
+settings()
+with open("/dev/full", "w") as full:
+    done = subprocess.run([decoder, "--weights", "folder", "--ids", "3,14", "--generate", "1000000", "--dim", "C=1000002"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+expect(done.returncode == 1 and "standard output cannot be written" in done.stderr and " 1 new in " in done.stderr, f"/dev/full: {done.returncode} {done.stderr}")
+np.save("none.npy", np.zeros((0, 3), np.int32))
+done = run(decoder, "--weights", "folder", "--ids", "none.npy", "--generate", 3, "--output", "out.npy")
+expect(done.returncode == 0 and np.load("out.npy").shape == (0, 0), f"no rows: {done.stderr}")
+# More stop ids than there are tokens: a search looks at what there is.
+settings(eos_token_id=list(range(100, 30000)))
+check(beam_search(logits_of, prompt, 3, 5, (), 1.0)[0], "many stop ids", "--beams", 3, count=5)
 finish()

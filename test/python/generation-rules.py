@@ -142,4 +142,14 @@ fails(ValueError, "suppress_tokens: expected ids below 2^31", lambda: model.gene
 fails(ValueError, "early_stopping: expected True, False or 'never', found 'ever'", lambda: model.generate([1], max_new=2, beams=2, early_stopping="ever"))
 fails(heed.RangeError, "row 0: the rules leave no token", lambda: model.generate([1], max_new=2, suppress_tokens=range(61)))
 fails(heed.RangeError, "prompt 0: the rules leave no token", lambda: model.generate([1], max_new=2, beams=2, suppress_tokens=range(61)))
+
+# Prompts: what no integer is, is none in a list either; 0 beams are none.
+fails(TypeError, "ids: expected integers", lambda: model.generate([[1.5, 2], [3]], max_new=2))
+fails(heed.Error, "", lambda: model.generate([[2**32 + 5, 2], [3]], max_new=2))
+fails(heed.Error, "", lambda: model.generate([np.array([2**32 + 5, 2]), np.array([3])], max_new=2))
+fails(heed.Error, "at least one token", lambda: model.generate([], max_new=2))
+fails(heed.Error, "at least one token", lambda: model.generate([[]], max_new=2))
+fails(heed.Error, "at least one token", lambda: model.generate([[], []], max_new=2))
+expect(model.generate([[], [1, 2, 3]], max_new=6).tolist() == [[-1] * 6, plain.tolist()], "an empty prompt beside another")
+expect(model.generate([1, 2, 3], max_new=6, beams=0, rows=[3], past=[[4]]).tolist() == plain.tolist(), "0 beams")
 finish()
