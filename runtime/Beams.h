@@ -2,15 +2,14 @@
 #ifndef HEED_BEAMS_H
 #define HEED_BEAMS_H
 
-#include "runtime/generate.h"
-
-#include <stdbool.h>
+#include "runtime/Rules.h"
 
 typedef struct heed_beams_options {
-  int64_t prompts, beams, vocabulary, maxNew;
-  double lengthPenalty, repetitionPenalty;
-  const int32_t *stop; /* copied */
-  size_t numStop;
+  int64_t prompts, beams, maxNew;
+  int64_t before; /* tokens that a prompt has at most, with its past */
+  double lengthPenalty;
+  int32_t earlyStopping;   /* HEED_EARLY_.. */
+  const heed_rules *rules; /* borrowed */
 } heed_beams_options;
 
 /** Row p * beams + k is the k-th beam of prompt p, the best first. */
@@ -20,7 +19,10 @@ typedef struct heed_beams heed_beams;
 heed_beams *heed_beams_open(const heed_beams_options *options);
 void heed_beams_close(heed_beams *beams);
 
-/** All beams of the prompt have seen the token. */
+/** The id of a prompt, for its draws; at first 0, 1, .. */
+void heed_beams_begin(heed_beams *beams, int64_t prompt, uint64_t id);
+/** All beams of the prompt have seen the token, which is of the vocabulary; at
+ * most `before` times. */
 void heed_beams_see(heed_beams *beams, int64_t prompt, int32_t id);
 
 /** One step: row r goes on from what row parents[r] was, with tokens[r]; rows

@@ -131,8 +131,10 @@ static heed_status chooseTokens(heed_generation *g) {
 
 static heed_status chooseBeams(heed_generation *g) {
   char message[HEED_CHOICE_MESSAGE];
+  uint64_t mode = heed_float_mode_enter();
   heed_status status = heed_beams_step(g->beams, &g->outputs[g->logitsAt],
                                        g->parents, g->next, message);
+  heed_float_mode_leave(mode);
   if (status)
     return g->failed = heed_generation_fail(g, status, "%s", message);
   ++g->made;
@@ -191,7 +193,7 @@ heed_status heed_run_generation(heed_generation *g, heed_on_tokens onTokens,
 
 heed_status heed_tokens_of_generation(heed_generation *g, int64_t width,
                                       int32_t *tokens, double *scores) {
-  if (!tokens || width < 0 || !g->sampler)
+  if (!tokens || width < 0 || !g->sampler || (g->o.beams > 1 && !g->beams))
     return HEED_ERROR_ARGUMENT;
   for (int64_t p = 0; g->beams && p < g->rows / g->o.beams; ++p) {
     double score = heed_beams_best(g->beams, p, tokens + p * width, width);

@@ -9,6 +9,9 @@
 
 enum { HEED_CHOICE_MESSAGE = 256 };
 
+/** Bytes of a heed_sampling that the first version had. */
+#define HEED_LEAST_SAMPLING (offsetof(heed_sampling, numStop) + sizeof(size_t))
+
 /** A caller's struct as this version's: fields that it does not have are 0.
  * False if it is older than `least` bytes, or has fields beyond `known` that
  * are not 0. */

@@ -1,5 +1,6 @@
 /* What generation is opened with: an entry, prompts, options. */
 #include "runtime/Generation.h"
+#include "runtime/Sampler.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -92,7 +93,10 @@ static heed_status readPrompts(heed_generation *g, const heed_buffer *inputs) {
                                 "%" PRId64 " rows are no prompts of %" PRId64
                                 " beams each",
                                 g->rows, g->o.beams);
-  size_t rows = (size_t)g->rows, longest = (size_t)g->longest;
+  size_t rows = (size_t)g->rows, longest = (size_t)g->longest, all;
+  if (__builtin_mul_overflow(rows * 2 * sizeof(int32_t),
+                             longest + (size_t)g->o.maxNew, &all))
+    return heed_generation_no_memory(g);
   /* Without states a run is given all tokens. */
   int64_t width = g->hasStates ? g->longest : g->longest + g->o.maxNew;
   g->prompts = malloc((rows * longest + 1) * sizeof *g->prompts);
@@ -161,6 +165,11 @@ static heed_status readOptions(heed_generation *g,
     return heed_generation_fail(g, HEED_ERROR_ARGUMENT,
                                 "lengthPenalty: expected a number, found %g",
                                 g->o.lengthPenalty);
+  if (g->o.earlyStopping < HEED_EARLY_FALSE ||
+      g->o.earlyStopping > HEED_EARLY_NEVER)
+    return heed_generation_fail(g, HEED_ERROR_ARGUMENT,
+                                "earlyStopping: expected 0 to 2, found %d",
+                                g->o.earlyStopping);
   return HEED_OK;
 }
 
@@ -174,17 +183,34 @@ static heed_status see(heed_generation *g, int64_t row, const int32_t *ids,
   return status;
 }
 
-static heed_status seePast(heed_generation *g) {
+static heed_status checkPast(heed_generation *g) {
   const heed_buffer *past = g->o.past;
   heed_status status = past ? checkDense(g, past, "past", 2) : HEED_OK;
   if (!status && past && past->shape[0] != g->rows)
     status = heed_generation_fail(g, HEED_ERROR_SHAPE,
                                   "'past' has %" PRId64 " rows, 'ids' %" PRId64,
                                   past->shape[0], g->rows);
+  if (!status && past &&
+      (past->shape[1] < 0 || past->shape[1] > HEED_MAX_EXTENT))
+    status = heed_generation_fail(g, HEED_ERROR_SHAPE,
+                                  "'past' has %" PRId64 " tokens a row",
+                                  past->shape[1]);
+  return status;
+}
+
+static heed_status seePast(heed_generation *g) {
+  const heed_buffer *past = g->o.past;
+  int64_t before = past ? past->shape[1] : 0;
+  heed_status status = HEED_OK;
   for (int64_t row = 0; row < g->rows && !status; ++row) {
     if (g->o.rowIds)
       heed_begin_row(g->sampler, row, g->o.rowIds[row]);
-    int64_t before = past ? past->shape[1] : 0;
+    if (g->o.rowIds && g->beams && row % g->o.beams == 0)
+      heed_beams_begin(g->beams, row / g->o.beams, g->o.rowIds[row]);
+    /* All that comes, so that no step takes memory. */
+    if (!g->beams)
+      status = heed_reserve_tokens(
+          g->sampler, row, (size_t)(before + g->lengths[row] + g->o.maxNew));
     for (int64_t k = 0; k < before && !status; ++k)
       if (dataOf(past)[row * before + k] >= 0)
         status = see(g, row, dataOf(past) + row * before + k, 1);
@@ -203,29 +229,31 @@ static heed_status openChoice(heed_generation *g) {
   heed_sampling sampling = {.size = sizeof sampling};
   int64_t vocabulary = g->outputs[g->logitsAt].shape[1];
   if (g->o.sampling && !heed_read_options(&sampling, sizeof sampling,
-                                          g->o.sampling, sizeof sampling))
+                                          g->o.sampling, HEED_LEAST_SAMPLING))
     return heed_generation_fail(g, HEED_ERROR_VERSION,
                                 "a heed_sampling of %zu bytes, expected %zu",
                                 g->o.sampling->size, sizeof sampling);
+  sampling.size = sizeof sampling;
+  sampling.maxNew = g->o.maxNew;
   heed_status status =
       heed_open_sampler(&sampling, g->rows, vocabulary, &g->sampler);
   if (status)
-    return heed_generation_fail(g, status, "%s",
-                                heed_error_of_sampler(g->sampler));
+    return g->sampler ? heed_generation_fail(g, status, "%s",
+                                             heed_error_of_sampler(g->sampler))
+                      : heed_generation_no_memory(g);
+  status = checkPast(g);
+  if (status)
+    return status;
   if (g->o.beams > 1) {
-    if (sampling.temperature != 0)
-      return heed_generation_fail(g, HEED_ERROR_ARGUMENT,
-                                  "beams: expected temperature 0, found %g",
-                                  sampling.temperature);
-    double penalty = sampling.repetitionPenalty;
+    const heed_buffer *past = g->o.past;
     heed_beams_options options = {.prompts = g->rows / g->o.beams,
                                   .beams = g->o.beams,
-                                  .vocabulary = vocabulary,
                                   .maxNew = g->o.maxNew,
+                                  .before =
+                                      g->longest + (past ? past->shape[1] : 0),
                                   .lengthPenalty = g->o.lengthPenalty,
-                                  .repetitionPenalty = penalty ? penalty : 1,
-                                  .stop = sampling.stop,
-                                  .numStop = sampling.numStop};
+                                  .earlyStopping = g->o.earlyStopping,
+                                  .rules = heed_rules_of_sampler(g->sampler)};
     g->beams = heed_beams_open(&options);
     if (!g->beams)
       return heed_generation_no_memory(g);

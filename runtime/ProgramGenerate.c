@@ -36,19 +36,21 @@ static double now(void) {
 static bool readTokens(const heed_tensor_info *info, const char *text,
                        bool convert, heed_buffer *buffer,
                        heed_io_error *error) {
-  int32_t *ids = NULL;
-  size_t count = 0;
-  if (access(text, F_OK) != 0 && !heed_generate_list(text, &ids, &count))
+  heed_ids list = {0};
+  bool isList = false;
+  if (access(text, F_OK) != 0 && !heed_ids_read(&list, text, false, &isList)) {
+    free(list.ids);
     return heed_io_fail(error, "no memory for '%s'", info->name);
-  if (!count) {
-    free(ids);
+  }
+  if (!isList) {
+    free(list.ids);
     return heed_input_read(info, text, convert, buffer, error);
   }
   *buffer = (heed_buffer){.size = sizeof *buffer,
-                          .data = ids,
+                          .data = list.ids,
                           .type = HEED_I32,
                           .rank = 2,
-                          .shape = {1, (int64_t)count}};
+                          .shape = {1, (int64_t)list.count}};
   return true;
 }
 
@@ -60,20 +62,27 @@ static bool startPrompt(run *r, heed_buffer *ids, const heed_tensor_info *info,
     if (encoder->inputs[k].rank &&
         !strcmp(encoder->entry->inputs[k]->extents[0], info->extents[0]))
       rows = encoder->inputs[k].shape[0];
-  int32_t start = r->a->generate.start;
-  if (start < 0)
+  const heed_generate_arguments *g = &r->a->generate;
+  if (g->start < 0)
     return heed_io_fail(error, "expected a start token, --prompt ID or "
                                "decoder_start_token_id of a --weights folder");
-  int32_t *data = malloc((size_t)(rows + 1) * sizeof *data);
+  size_t width = 1 + g->behind.count, count;
+  int32_t *data =
+      __builtin_mul_overflow((size_t)rows + 1, width * sizeof *data, &count)
+          ? NULL
+          : malloc(count);
   if (!data)
     return heed_io_fail(error, "no memory for 'ids'");
-  for (int64_t row = 0; row < rows; ++row)
-    data[row] = start;
+  for (size_t row = 0; row < (size_t)rows; ++row) {
+    data[row * width] = g->start;
+    for (size_t k = 1; k < width; ++k)
+      data[row * width + k] = g->behind.ids[k - 1];
+  }
   *ids = (heed_buffer){.size = sizeof *ids,
                        .data = data,
                        .type = HEED_I32,
                        .rank = 2,
-                       .shape = {rows, 1}};
+                       .shape = {rows, (int64_t)width}};
   return true;
 }
 
@@ -255,7 +264,7 @@ static int32_t onTokens(void *user, const int32_t *ids, int64_t rows) {
       fprintf(stderr, ", %.1f tokens/s ",
               (double)(r->rows * (r->steps - 1)) / seconds);
   }
-  return heed_interrupt_came(&r->interrupt);
+  return heed_interrupt_came(&r->interrupt) || ferror(stdout);
 }
 
 static bool encode(run *r, heed_io_error *error) {
@@ -283,8 +292,21 @@ static bool openGeneration(run *r, heed_io_error *error) {
                             .minP = g->minP,
                             .repetitionPenalty = g->repetitionPenalty,
                             .seed = g->seed,
-                            .stop = g->stop,
-                            .numStop = g->numStop};
+                            .stop = g->stop.ids,
+                            .numStop = g->stop.count,
+                            .noRepeatNgram = g->noRepeatNgram,
+                            .badWords = g->badWords.ids,
+                            .numBadWords = g->badWords.count,
+                            .minLength = g->minLength,
+                            .minNew = g->minNew,
+                            .forcedBos = g->forcedBos.ids,
+                            .numForcedBos = g->forcedBos.count,
+                            .forcedEos = g->forcedEos.ids,
+                            .numForcedEos = g->forcedEos.count,
+                            .suppress = g->suppress.ids,
+                            .numSuppress = g->suppress.count,
+                            .beginSuppress = g->beginSuppress.ids,
+                            .numBeginSuppress = g->beginSuppress.count};
   heed_generation_options options = {.size = sizeof options,
                                      .entry = r->a->entry->entry,
                                      .state = r->state,
@@ -293,7 +315,9 @@ static bool openGeneration(run *r, heed_io_error *error) {
                                      .past = g->past ? &r->past : NULL,
                                      .beams = g->beams,
                                      .lengthPenalty = g->lengthPenalty,
-                                     .cancel = &r->interrupt.cancel};
+                                     .cancel = &r->interrupt.cancel,
+                                     .earlyStopping =
+                                         (int32_t)g->earlyStopping};
   const heed_program_call *c = &r->calls[0];
   return heed_generation_open(r->model, &options, c->inputs,
                               (size_t)c->entry->numInputs,

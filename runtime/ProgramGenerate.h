@@ -22,8 +22,23 @@ enum {
   HEED_SET_REPETITION_PENALTY = 16,
   HEED_SET_BEAMS = 32,
   HEED_SET_LENGTH_PENALTY = 64,
-  HEED_SET_STOP = 128
+  HEED_SET_STOP = 128,
+  HEED_SET_NO_REPEAT_NGRAM = 256,
+  HEED_SET_BAD_WORDS = 512,
+  HEED_SET_MIN_LENGTH = 1024,
+  HEED_SET_MIN_NEW = 2048,
+  HEED_SET_FORCED_BOS = 4096,
+  HEED_SET_FORCED_EOS = 8192,
+  HEED_SET_SUPPRESS = 16384,
+  HEED_SET_BEGIN_SUPPRESS = 32768,
+  HEED_SET_EARLY_STOPPING = 65536
 };
+
+/** Tokens; of bad words with -1 behind each. */
+typedef struct heed_ids {
+  int32_t *ids;
+  size_t count;
+} heed_ids;
 
 /** What the command line asks for, then with the checkpoint's settings. */
 typedef struct heed_generate_arguments {
@@ -33,9 +48,10 @@ typedef struct heed_generate_arguments {
   int64_t topK, beams;
   uint64_t seed;
   uint32_t set; /**< HEED_SET_..: what is not the default */
-  int32_t *stop;
-  size_t numStop;
-  int32_t start;                      /**< a decoder's first token, or -1 */
+  int64_t noRepeatNgram, minLength, minNew, earlyStopping;
+  heed_ids stop, badWords, forcedBos, forcedEos, suppress, beginSuppress;
+  int32_t start;   /**< a decoder's first token, or -1 */
+  heed_ids behind; /**< what follows it in a decoder's prompt */
   const char *prompt, *past, *output; /**< files, or null */
 } heed_generate_arguments;
 
@@ -51,11 +67,36 @@ bool heed_generate_set(heed_generate_arguments *g, const char *name,
 bool heed_generate_check(const heed_generate_arguments *g,
                          heed_io_error *error);
 void heed_generate_help(FILE *stream);
-/** Adds a stop id; false if there is no memory. */
-bool heed_generate_add_stop(heed_generate_arguments *g, int32_t id);
-/** "17,4": integers from 0 to 2^31 - 1. *count is 0 where the text is no such
- * list; false if there is no memory. */
-bool heed_generate_list(const char *text, int32_t **ids, size_t *count);
+/** Adds an id; false if there is no memory. */
+bool heed_ids_add(heed_ids *list, int32_t id);
+
+enum heed_setting_kind {
+  HEED_COUNT,
+  HEED_SEED,
+  HEED_REAL,
+  HEED_IDS,
+  HEED_WORDS,
+  HEED_EARLY,
+  HEED_FILE
+};
+
+/** An option, and what a checkpoint calls it. */
+typedef struct heed_setting {
+  const char *name;
+  const char *key; /**< of generation_config.json, or null */
+  enum heed_setting_kind kind;
+  size_t offset; /**< in heed_generate_arguments */
+  double least, most;
+  uint32_t set; /**< HEED_SET_.. */
+} heed_setting;
+
+/** All of them; an empty name ends them. */
+extern const heed_setting heed_generate_settings[];
+
+/** Adds "17,4", integers from 0 to 2^31 - 1; words are lists with ':' between
+ * them. *good says whether the text is one, and not empty; false if there is no
+ * memory. */
+bool heed_ids_read(heed_ids *list, const char *text, bool words, bool *good);
 
 /* ---- GenerationConfig.c ---- */
 

@@ -20,11 +20,15 @@ extern "C" {
  * equal ones.
  *
  * In this order, on logits as doubles: of tokens that a row has seen, l becomes
- * l / repetitionPenalty, or l * repetitionPenalty where l < 0; all are divided
+ * l / repetitionPenalty, or l * repetitionPenalty where l < 0; the rules from
+ * noRepeatNgram to beginSuppress, in the order of their fields; all are divided
  * by the temperature; all less than the topK-th largest are left out; in the
  * order of their logits those before which the probabilities have reached topP;
  * those less probable than minP of the most probable one. A token of what
  * remains is drawn.
+ *
+ * The rules are transformers' processors of these names. A row's length counts
+ * all that it has seen, new tokens those that were chosen since it began.
  *
  * The draw depends on the bits of the row's logits, the seed, the row's id and
  * its position (how many tokens the row has seen), and on nothing else: Philox
@@ -42,6 +46,24 @@ typedef struct heed_sampling {
   uint64_t seed;
   const int32_t *stop; /**< ids after which a row has stopped */
   size_t numStop;
+  int64_t noRepeatNgram;   /**< n: no n tokens that the row has seen in this
+                              order; 0: none of it */
+  const int32_t *badWords; /**< rows of tokens that are not to be seen, -1
+                              behind each; a stop id alone is none */
+  size_t numBadWords;      /**< ids in it, with each -1 */
+  int64_t minLength;       /**< no stop id while the row is shorter */
+  int64_t minNew; /**< no stop id within so many new tokens; minLength means
+                     nothing then */
+  const int32_t *forcedBos; /**< behind a row of length 1: one of these */
+  size_t numForcedBos;
+  const int32_t *forcedEos; /**< the maxNew-th new token: one of these */
+  size_t numForcedEos;
+  const int32_t *suppress; /**< never chosen */
+  size_t numSuppress;
+  const int32_t *beginSuppress; /**< not the first new token, or not the second
+                                   where forcedBos is the first */
+  size_t numBeginSuppress;
+  int64_t maxNew; /**< for forcedEos; heed_generation_open() sets its own */
 } heed_sampling;
 
 /** Chooses the next token of each row of a batch. One thread at a time. */
@@ -64,7 +86,8 @@ HEED_API heed_status heed_sampler_begin(heed_sampler *sampler, int64_t row,
                                         uint64_t id);
 /** The row has seen these tokens, a prompt for example: they count for the
  * penalty and for the row's position. Returns HEED_ERROR_RANGE if one is not of
- * the vocabulary; nothing is changed then. */
+ * the vocabulary, HEED_ERROR_MEMORY where noRepeatNgram or badWords want them
+ * kept; nothing is changed then. */
 HEED_API heed_status heed_sampler_see(heed_sampler *sampler, int64_t row,
                                       const int32_t *ids, size_t count);
 /** The row has stopped. */
@@ -75,10 +98,11 @@ HEED_API int64_t heed_sampler_running(const heed_sampler *sampler);
 
 /** ids[b] is the token that row b sees next, or -1 if the row has stopped; its
  * logits are not read then. logits: dense, [rows, vocabulary], of f32, f16 or
- * bf16. A logit that is NaN or +inf, or a row of -inf alone, is
- * HEED_ERROR_RANGE and named; then no row has seen anything. Takes no memory.
- * Returns HEED_OK, HEED_ERROR_ARGUMENT, _VERSION, _SHAPE, _TYPE, _DEVICE,
- * _RANGE. */
+ * bf16. A logit that is NaN or +inf, or a row in which -inf and the rules leave
+ * no token, is HEED_ERROR_RANGE and named; then no row has seen anything. Takes
+ * no memory but where noRepeatNgram or badWords want tokens kept. Returns
+ * HEED_OK, HEED_ERROR_ARGUMENT, _VERSION, _SHAPE, _TYPE, _DEVICE, _RANGE,
+ * _MEMORY. */
 HEED_API heed_status heed_sampler_choose(heed_sampler *sampler,
                                          const heed_buffer *logits,
                                          int32_t *ids);
@@ -105,7 +129,18 @@ typedef struct heed_generation_options {
                     stands in all of them; see heed_generation_step() */
   double lengthPenalty;  /**< of beams */
   const int32_t *cancel; /**< as in heed_call */
+  int32_t earlyStopping; /**< of beams: HEED_EARLY_.. */
 } heed_generation_options;
+
+/** When a prompt that has K hypotheses is done, as transformers'
+ * early_stopping: */
+enum {
+  HEED_EARLY_FALSE = 0, /**< its best beam's score, divided by
+                           length^lengthPenalty, is not above the worst */
+  HEED_EARLY_TRUE = 1,  /**< at once */
+  HEED_EARLY_NEVER = 2  /**< as FALSE, with maxNew for the length where
+                           lengthPenalty is above 0 */
+};
 
 /** A model that generates. One thread at a time, the model's; the model and the
  * state live longer. */
@@ -133,16 +168,22 @@ HEED_API void heed_generation_close(heed_generation *generation);
  * ids[b], -1 for others. *running is how many rows go on; at 0 all have
  * stopped, or have maxNew tokens, and further calls do nothing.
  *
- * With beams it is a step of beam search, as transformers' generate() does it
- * with early_stopping=False: a beam's score is the sum of its tokens' log
- * probabilities (after the penalty). Of the K beams' max(2, 1 + numStop) * K
- * best continuations, those that end (a stop id, or maxNew tokens) and are
+ * With beams it is a step of beam search, as transformers' generate() does it:
+ * a beam's score is the sum of its tokens' log probabilities (after the penalty
+ * and the rules, which make it -inf or 0). Of the K beams' max(2, 1 + numStop)
+ * * K best continuations, those that end (a stop id, or maxNew tokens) and are
  * among the first K become hypotheses with score / length^lengthPenalty, of
  * which the best K are kept; the first K that do not end are the next beams. A
- * prompt is done when it has K hypotheses and its best beam's score, so
- * divided, is not above the worst of them. The result is the best hypothesis,
- * known at the end: ids may be null and are not written; running counts
- * prompts.
+ * prompt is done when it has K hypotheses and earlyStopping says so, or no beam
+ * can go on. The result is the best hypothesis, known at the end: ids may be
+ * null and are not written; running counts prompts.
+ *
+ * With beams and a temperature above 0 the filters are applied to the log
+ * probabilities of each beam (topK, topP and minP leave max(2, 1 + numStop)
+ * tokens at least), and that many continuations are drawn without replacement,
+ * by the exponentials of their scores. A prompt's draws depend on its logits,
+ * the seed, the id of its first row (null: 0, 1, .. for each prompt), its
+ * position and the machine's exp() and log().
  *
  * Fails as heed_run() and heed_sampler_choose() do. After a failed run
  * (cancelled, for example) nothing has changed, and the step may be tried

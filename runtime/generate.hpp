@@ -41,9 +41,48 @@ public:
     stops = std::move(ids);
     return *this;
   }
-  GenerationOptions &beams(std::int64_t count, double lengthPenalty = 1) {
+  GenerationOptions &beams(std::int64_t count, double lengthPenalty = 1,
+                           std::int32_t earlyStopping = HEED_EARLY_FALSE) {
     raw.beams = count;
     raw.lengthPenalty = lengthPenalty;
+    raw.earlyStopping = earlyStopping;
+    return *this;
+  }
+  GenerationOptions &noRepeatNgram(std::int64_t length) {
+    sampling.noRepeatNgram = length;
+    return *this;
+  }
+  GenerationOptions &
+  badWords(const std::vector<std::vector<std::int32_t>> &words) {
+    bad.clear();
+    for (const std::vector<std::int32_t> &word : words) {
+      bad.insert(bad.end(), word.begin(), word.end());
+      bad.push_back(-1);
+    }
+    return *this;
+  }
+  GenerationOptions &minLength(std::int64_t length) {
+    sampling.minLength = length;
+    return *this;
+  }
+  GenerationOptions &minNew(std::int64_t count) {
+    sampling.minNew = count;
+    return *this;
+  }
+  GenerationOptions &forcedBos(std::vector<std::int32_t> ids) {
+    bos = std::move(ids);
+    return *this;
+  }
+  GenerationOptions &forcedEos(std::vector<std::int32_t> ids) {
+    eos = std::move(ids);
+    return *this;
+  }
+  GenerationOptions &suppress(std::vector<std::int32_t> ids) {
+    never = std::move(ids);
+    return *this;
+  }
+  GenerationOptions &beginSuppress(std::vector<std::int32_t> ids) {
+    notFirst = std::move(ids);
     return *this;
   }
   /// The rest by generate.h's names.
@@ -53,7 +92,26 @@ public:
 private:
   friend class Generation;
   std::string wanted;
-  std::vector<std::int32_t> stops;
+  std::vector<std::int32_t> stops, bad, bos, eos, never, notFirst;
+
+  static void put(const std::vector<std::int32_t> &from,
+                  const std::int32_t *&ids, std::size_t &count) {
+    if (from.empty())
+      return;
+    ids = from.data();
+    count = from.size();
+  }
+  /// With pointers into the lists.
+  heed_sampling withLists() const {
+    heed_sampling s = sampling;
+    put(stops, s.stop, s.numStop);
+    put(bad, s.badWords, s.numBadWords);
+    put(bos, s.forcedBos, s.numForcedBos);
+    put(eos, s.forcedEos, s.numForcedEos);
+    put(never, s.suppress, s.numSuppress);
+    put(notFirst, s.beginSuppress, s.numBeginSuppress);
+    return s;
+  }
 };
 
 /// Tokens, one after another. What the inputs but `ids` and `count` borrow
@@ -120,12 +178,8 @@ public:
 private:
   Generation(Model &model, const std::vector<Buffer> &inputs,
              const GenerationOptions &options, heed_state *state) {
-    heed_sampling sampling = options.sampling;
+    heed_sampling sampling = options.withLists();
     heed_generation_options raw = options.raw;
-    if (!options.stops.empty()) {
-      sampling.stop = options.stops.data();
-      sampling.numStop = options.stops.size();
-    }
     if (!options.wanted.empty())
       raw.entry = options.wanted.c_str();
     if (state)

@@ -65,13 +65,17 @@ class ParamInfo(C.Structure):
 
 class Sampling(Sized):
     _fields_ = [("size", C.c_size_t), ("temperature", C.c_double), ("topK", C.c_int64), ("topP", C.c_double), ("minP", C.c_double),
-                ("repetitionPenalty", C.c_double), ("seed", C.c_uint64), ("stop", C.POINTER(C.c_int32)), ("numStop", C.c_size_t)]
+                ("repetitionPenalty", C.c_double), ("seed", C.c_uint64), ("stop", C.POINTER(C.c_int32)), ("numStop", C.c_size_t),
+                ("noRepeatNgram", C.c_int64), ("badWords", C.POINTER(C.c_int32)), ("numBadWords", C.c_size_t), ("minLength", C.c_int64), ("minNew", C.c_int64),
+                ("forcedBos", C.POINTER(C.c_int32)), ("numForcedBos", C.c_size_t), ("forcedEos", C.POINTER(C.c_int32)), ("numForcedEos", C.c_size_t),
+                ("suppress", C.POINTER(C.c_int32)), ("numSuppress", C.c_size_t), ("beginSuppress", C.POINTER(C.c_int32)), ("numBeginSuppress", C.c_size_t),
+                ("maxNew", C.c_int64)]
 
 
 class GenerationOptions(Sized):
     _fields_ = [("size", C.c_size_t), ("entry", C.c_char_p), ("state", C.c_void_p), ("maxNew", C.c_int64),
                 ("sampling", C.POINTER(Sampling)), ("rowIds", C.POINTER(C.c_uint64)), ("past", C.POINTER(Buffer)), ("beams", C.c_int64),
-                ("lengthPenalty", C.c_double), ("cancel", C.c_void_p)]
+                ("lengthPenalty", C.c_double), ("cancel", C.c_void_p), ("earlyStopping", C.c_int32)]
 
 
 # Result, arguments.

@@ -9,6 +9,27 @@ from heed.arrays import view_of
 from heed.errors import BY_STATUS, RunError
 
 
+EARLY = [False, True, "never"]
+
+
+def as_ids(ids, what):
+    """One id, several or None, as an array for the runtime."""
+    array = np.asarray([] if ids is None else [ids] if np.ndim(ids) == 0 else ids)
+    if array.ndim != 1 or array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"{what}: expected ids, found {ids!r}")
+    if array.size and not (np.iinfo(np.int32).min <= array.min() and array.max() <= np.iinfo(np.int32).max):
+        raise ValueError(f"{what}: expected ids below 2^31, found {ids!r}")
+    return np.ascontiguousarray(array, np.int32)
+
+
+def as_words(words):
+    """Lists of ids as one array, -1 behind each."""
+    lists = [as_ids(word, "bad_words_ids") for word in words or ()]
+    if any(word.size == 0 or word.min() < 0 for word in lists):
+        raise ValueError(f"bad_words_ids: expected lists of ids, found {words!r}")
+    return np.concatenate([np.append(word, np.int32(-1)) for word in lists] or [np.zeros(0, np.int32)]).astype(np.int32)
+
+
 def as_rows(ids, count):
     """Prompts as an array [rows, longest], their lengths (None: all are equally long), and whether there is one without an axis of rows."""
     if isinstance(ids, (list, tuple)) and ids and all(isinstance(row, (list, tuple, np.ndarray)) for row in ids):
@@ -16,11 +37,14 @@ def as_rows(ids, count):
         if len(set(lengths)) > 1:
             if count is not None:
                 raise TypeError("expected count with an array of ids alone: lists have their lengths")
-            rows = np.zeros((len(ids), max(lengths)), np.int32)
-            for row, one in zip(rows, ids):
+            rows = np.zeros((len(ids), max(lengths)), np.int64)
+            for row, one in zip(rows, map(np.asarray, ids)):
+                if one.size and (one.ndim != 1 or one.dtype.kind not in "iu"):
+                    raise TypeError(f"ids: expected integers, found {one.dtype} in {one.ndim} dimensions")
                 row[:len(one)] = one
             return rows, np.array(lengths, np.int32), False
     array = np.asarray(ids)
+    array = array if array.size else array.astype(np.int32)
     return (array[None], count, True) if array.ndim == 1 else (array, count, False)
 
 
@@ -41,30 +65,40 @@ class Generation:
         print(tokens[0])                      # of the first row; -1 where a row has stopped, None in beam search
 
     ids: prompts, an array [rows, N] of integers, or lists; of different lengths (or with `count`) where the entry has `count`. max_new: tokens at most.
-    temperature (0: the largest logit), top_k, top_p, min_p, repetition_penalty, seed, stop (ids): how a token is chosen. rows: the rows' ids, on which
-    draws depend (0, 1, ..). beams, length_penalty: beam search. state: what to begin with and what changes; else a new one with room for all tokens. past: what the
-    state has seen. entry: which one. Other names are the entry's other inputs.
+    temperature (0: the largest logit), top_k, top_p, min_p, repetition_penalty, seed, stop (ids): how a token is chosen. no_repeat_ngram_size, bad_words_ids,
+    min_length, min_new_tokens, forced_bos_token_id, forced_eos_token_id, suppress_tokens, begin_suppress_tokens: what may not be, or must, as transformers has it.
+    rows: the rows' ids, on which draws depend (0, 1, ..). beams, length_penalty, early_stopping (True, False, "never"): beam search. state: what to begin with and
+    what changes; else a new one with room for all tokens. past: what the state has seen. entry: which one. Other names are the entry's other inputs.
     """
 
     def __init__(self, model, ids, *, max_new, temperature=0.0, top_k=0, top_p=1.0, min_p=0.0, repetition_penalty=1.0, seed=0, stop=(), rows=None,
-                 beams=1, length_penalty=1.0, count=None, past=None, state=None, entry=None, **inputs):
+                 beams=1, length_penalty=1.0, early_stopping=False, no_repeat_ngram_size=0, bad_words_ids=(), min_length=0, min_new_tokens=None,
+                 forced_bos_token_id=(), forced_eos_token_id=(), suppress_tokens=(), begin_suppress_tokens=(), count=None, past=None, state=None, entry=None, **inputs):
         library = model._library
         if entry is None and not library.generating:
             raise RunError("no entry takes ids: i32[B, N] and returns logits: f32[B, V]", "argument")
         self.entry = library.generating[0] if entry is None else entry
         if self.entry not in library.entries:
             raise KeyError(f"no entry '{self.entry}', expected one of {', '.join(library.entries)}")
+        beams = 1 if beams == 0 else beams
         self.max_new, self.beams, self._model, self._library, self._keep = max_new, beams, model, library, []
         prompts, count, self._single = as_rows(ids, count)
         given = {"ids": prompts, **({} if count is None else {"count": count}), **inputs}
         tensors = self._fill_inputs(given)
         self.rows = prompts.shape[0]
         self.state = state if state is not None or not library.states else self._new_state(model, given, tensors, prompts.shape[1])
-        stops = np.ascontiguousarray([stop] if np.ndim(stop) == 0 else stop, np.int32)
         sampling = abi.Sampling(temperature=temperature, topK=top_k, topP=top_p or 1e-300, minP=min_p, repetitionPenalty=repetition_penalty, seed=seed,
-                                stop=stops.ctypes.data_as(C.POINTER(C.c_int32)), numStop=stops.size)
+                                noRepeatNgram=no_repeat_ngram_size or 0, minLength=min_length or 0 if min_new_tokens is None else 0, minNew=min_new_tokens or 0)
+        for name, numbers in {"stop": as_ids(stop, "stop"), "badWords": as_words(bad_words_ids), "forcedBos": as_ids(forced_bos_token_id, "forced_bos_token_id"),
+                              "forcedEos": as_ids(forced_eos_token_id, "forced_eos_token_id"), "suppress": as_ids(suppress_tokens, "suppress_tokens"),
+                              "beginSuppress": as_ids(begin_suppress_tokens, "begin_suppress_tokens")}.items():
+            self._keep.append(numbers)
+            setattr(sampling, name, numbers.ctypes.data_as(C.POINTER(C.c_int32)))
+            setattr(sampling, "num" + name[0].upper() + name[1:], numbers.size)
+        if early_stopping not in EARLY:
+            raise ValueError(f"early_stopping: expected True, False or 'never', found {early_stopping!r}")
         options = abi.GenerationOptions(entry=self.entry.encode(), state=self.state.handle if self.state else None, maxNew=max_new,
-                                        sampling=C.pointer(sampling), beams=beams, lengthPenalty=length_penalty)
+                                        sampling=C.pointer(sampling), beams=beams, lengthPenalty=length_penalty, earlyStopping=EARLY.index(early_stopping))
         if rows is not None:
             row_ids = np.repeat(np.ascontiguousarray(rows, np.uint64), beams)
             if row_ids.shape != (self.rows * beams,):

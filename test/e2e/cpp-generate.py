@@ -24,6 +24,8 @@ weights = draw_weights(np.random.default_rng(1718), V)
 safetensors_file.write(folder / "w.safetensors", weights)
 logits_of, prompt = decoder_logits(weights), [3, 14, 15, 9, 26]
 tokens = oracle(logits_of, prompt, 12)
+ruled = oracle(logits_of, prompt, 12, stop=(tokens[2],), rules={"ngram": 2, "words": [tokens[:2], tokens[3:4]], "min_length": 8, "bos": [1], "eos": [50],
+                                                                 "suppress": tokens[4:5], "begin": tokens[5:6]})
 score, best = 0.0, beam_search(logits_of, prompt, 2, 6, (), 1.0)[0]
 for k, token in enumerate(best):
     s = logits_of(prompt + best[:k])
@@ -44,7 +46,7 @@ for standard in ("c++17", "c++20"):
     rest = lines[2 + V:]
     words = lambda name, ids: " ".join([name, *map(str, ids)])
     stopped = tokens[:tokens.index(tokens[2]) + 1]
-    wanted = ["length 5", *[f"token {t}" for t in tokens], words("all", tokens), words("all", tokens), words("all", stopped), words("beams", best)]
+    wanted = ["length 5", *[f"token {t}" for t in tokens], words("all", tokens), words("all", tokens), words("all", stopped), words("rules", ruled), words("beams", best)]
     expect(rest[:len(wanted)] == wanted, f"{standard}: {rest[:len(wanted)]}, expected {wanted}")
     found = rest[len(wanted)].split()
     expect(found[0] == "score" and abs(float(found[1]) - score / 6) < 1e-4, f"{standard}: {found}, expected {score / 6}")

@@ -157,11 +157,11 @@ plain = oracle(logits_of, prompt, 20)
 expect(lines(run(*bag)) == [plain], "a folder")
 settings(eos_token_id=plain[7], temperature=0.5, top_k=3)
 expect(lines(run(*bag)) == [oracle(logits_of, prompt, 20, stop=(plain[7],))], "eos_token_id, no draws without do_sample")
-settings(eos_token_id=[plain[9], plain[4]], pad_token_id=None, max_length=20, no_repeat_ngram_size=3, min_length=0, suppress_tokens=[1, 2], bad_words_ids=None, begin_suppress_tokens=[],
-         forced_bos_token_id=0, typical_p=1.0)
+settings(eos_token_id=[plain[9], plain[4]], pad_token_id=None, max_length=20, encoder_no_repeat_ngram_size=3, min_length=0, sequence_bias=[[[1], 0.5]], bad_words_ids=None,
+         begin_suppress_tokens=[], stop_strings="x", typical_p=1.0, penalty_alpha=None, num_beam_groups=1, renormalize_logits=False)
 done = run(*bag)
 expect([[int(t) for t in done.stdout.split()]] == [oracle(logits_of, prompt, 20, stop=(plain[9], plain[4]))], "eos_token_ids")
-expect(done.stderr.startswith("decoder: note: settings of the checkpoint that are not applied: 'no_repeat_ngram_size', 'suppress_tokens', 'forced_bos_token_id'\n"), f"not applied: {done.stderr}")
+expect(done.stderr.startswith("decoder: note: settings of the checkpoint that are not applied: 'encoder_no_repeat_ngram_size', 'sequence_bias', 'stop_strings'\n"), f"not applied: {done.stderr}")
 expect(lines(run(*bag, "--stop", 60)) == [oracle(logits_of, prompt, 20, stop=(60,))], "--stop instead of eos_token_id")
 settings(do_sample=True, temperature=0.7, top_p=0.8, top_k=None, repetition_penalty=1.1, seed=4)
 expect(lines(run(*bag, "--seed", 9)) == [oracle(logits_of, prompt, 20, temperature=0.7, top_p=0.8, penalty=1.1, top_k=50, seed=9)], "do_sample")
@@ -247,7 +247,6 @@ for command, text in [([*base, "--generate", 5], "input 'ids' is missing"), ([*b
                       ([*base, "--ids", "one.npy", "--generate", 5, "--temperature", "hot"], "option '--temperature'"), ([*base, "--ids", "one.npy", "--generate", 5, "--top-p", 1.1], "from 0 to 1, found '1.1'"),
                       ([*base, "--ids", "one.npy", "--generate", 5, "--top-k", 3], "option '--top-k' goes with a --temperature above 0"), ([*base, "--temperature", 1], "unknown option '--temperature'"),
                       ([*base, "--ids", "one.npy", "--generate", 5, "--stop", "1,,2"], "option '--stop': expected ids"), ([*base, "--ids", "one.npy", "--generate", 5, "--seed", -1], "option '--seed'"),
-                      ([*base, "--ids", "one.npy", "--generate", 5, "--beams", 3, "--temperature", 1], "option '--beams' does not go with --temperature"),
                       ([*base, "--ids", "one.npy", "--generate", 5, "--entry", "peek"], "entry 'peek' does not take ids"), ([*base, "--ids", "one.npy", "--generate", 5, "--entry", "nothing"], "there is no entry 'nothing'"),
                       ([*base, "--ids", "one.npy", "--generate", 5, "--bench"], "option '--bench' does not go with --generate"), ([*base, "--ids", "61", "--generate", 5], "token 0 of row 0 is 61: expected 0 <= id < 61"),
                       ([*base, "--ids", "one.npy", "--generate", 5, "--count", "two.npy"], "'count' has 2 rows, 'ids' 1"), ([*base, "--ids", "pairs.npy", "--generate", 5, "--count", "six.npy"], "count[1] = 6: expected 0 to 3"),

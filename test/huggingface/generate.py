@@ -1,6 +1,6 @@
 # RUN: rm -rf %t && mkdir -p %t && env PYTHONPATH=%heed_src/test/support:%heed_src/test/huggingface %python %s %heed_bin/heedc %t
-"""Programs of checkpoint folders generate what transformers does (generated.json, which make_generated.py writes): two rows at a time, and beams with stop ids
-of the folder's generation_config.json."""
+"""Programs of checkpoint folders generate what transformers does (generated.json, which make_generated.py writes): two rows at a time, and with the
+settings of the folder's generation_config.json: beams with stop ids, forced and suppressed tokens, n-grams, bad words, lengths."""
 import json
 import os
 import pathlib
@@ -52,6 +52,12 @@ def check(architecture, rows):
                        "decoder_start_token_id": row["prompt"][0]}, file)
         found = generate(slice(b, b + 1), 14)
         expect(found == [row["beams"]], f"{architecture}, beams of row {b}: {found}, expected {row['beams']}")
+        for name, more in (("ruled", {}), ("early", {"num_beams": 3, "length_penalty": 2.0, "early_stopping": True})):
+            with open(f"{architecture}/generation_config.json", "w") as file:
+                json.dump({**row["rules"], **more, "decoder_start_token_id": row["prompt"][0]}, file)
+            found = generate(slice(b, b + 1), 14)
+            expect(len(row[name]) > 3 and [found[0][:len(row[name])]] == [row[name]] and (name == "ruled" or found == [row[name]]),
+                   f"{architecture}, {name} of row {b}: {found}, expected {row[name]}")
 
 
 for architecture, rows in json.loads((HERE / "generated.json").read_text()).items():

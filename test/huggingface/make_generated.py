@@ -13,7 +13,7 @@ from make import loaded
 
 HERE = pathlib.Path(__file__).parent
 MODELS = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "mamba2": "Mamba2ForCausalLM",
-          "t5": "T5ForConditionalGeneration", "whisper": "WhisperForConditionalGeneration"}
+          "bart": "BartForConditionalGeneration", "t5": "T5ForConditionalGeneration", "whisper": "WhisperForConditionalGeneration"}
 MARGIN = 1e-3  # by which each choice is ahead
 # 200 greedy tokens of a larger vocabulary: config, what of the weights is drawn in another way, and the seed. With the default case's gains, or another seed,
 # some models soon say one word for ever; with these they say at least 80 words.
@@ -65,7 +65,12 @@ def make(architecture, name):
             greedy = run(model, given, prompt, 24, eos_token_id=10**6, pad_token_id=0)
             stop = greedy[min(9, len(greedy) - 1)]
             beams = run(model, given, prompt, 14, eos_token_id=[stop, 5], pad_token_id=10**6, num_beams=3, length_penalty=0.6, repetition_penalty=1.2)
-            rows.append({"prompt": ids[0].tolist(), "greedy": greedy, "stop": [stop, 5], "beams": [token for token in beams if token != 10**6]})
+            rules = {"no_repeat_ngram_size": 2, "bad_words_ids": [greedy[:1], greedy[1:3]], "min_length": prompt + 5, "forced_bos_token_id": 7, "forced_eos_token_id": 9,
+                     "suppress_tokens": [token for token in greedy[3:4] if token not in (7, 9)], "begin_suppress_tokens": greedy[4:5], "eos_token_id": [stop, 5]}
+            ruled = run(model, given, prompt, 14, pad_token_id=10**6, **rules)
+            early = run(model, given, prompt, 14, pad_token_id=10**6, num_beams=3, length_penalty=2.0, early_stopping=True, **rules)
+            rows.append({"prompt": ids[0].tolist(), "greedy": greedy, "stop": [stop, 5], "beams": [token for token in beams if token != 10**6],
+                         "rules": rules, "ruled": [token for token in ruled if token != 10**6], "early": [token for token in early if token != 10**6]})
             print(architecture, rows[-1], flush=True)
     return rows
 

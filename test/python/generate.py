@@ -86,7 +86,6 @@ fails(heed.RangeError, "token 1 of row 0 is 61: expected 0 <= id < 61", lambda: 
 fails(heed.RangeError, "is out of range for kc", lambda: m.generate(prompts[0], max_new=9, state=m.state(B=1, C=7)))
 fails(heed.ShapeError, "", lambda: m.generate(prompts[0], max_new=9, state=m.state(B=2, C=70)))
 fails(heed.RunError, "temperature: expected", lambda: m.generate([1], max_new=2, temperature=-1))
-fails(heed.RunError, "beams: expected temperature 0", lambda: m.generate([1], max_new=2, temperature=1, beams=2))
 fails(heed.RunError, "maxNew: expected 1", lambda: m.generate([1], max_new=0))
 fails(heed.RunError, "topP: expected a number from 0 to 1, found -1", lambda: m.generate([1], max_new=2, top_p=-1))
 expect(m.generate(prompts[0], max_new=20, temperature=2, top_p=0).tolist() == one, "top_p of 0")

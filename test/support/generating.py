@@ -60,12 +60,13 @@ def decoder_logits(w):
     return logits
 
 
-def oracle(logits_of, prompt, count, row=0, stop=(), seed=0, past=(), **options):
+def oracle(logits_of, prompt, count, row=0, stop=(), seed=0, past=(), rules=None, **options):
     """The tokens behind a prompt; no choice may be so near that f32 decides another way."""
     tokens = []
     while len(tokens) < count and not (tokens and tokens[-1] in stop):
         seen = list(past) + list(prompt) + tokens
-        token, margin = draw(logits_of(seen), seen, seed, row, **options)
+        now = None if rules is None else {"new": len(tokens), "count": count, "stop": stop, **rules}
+        token, margin = draw(logits_of(seen), seen, seed, row, rules=now, **options)
         expect(margin > 1e-5, f"the test's choice {len(tokens)} of row {row} lies on an edge")
         tokens.append(token)
     return tokens

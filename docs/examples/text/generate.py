@@ -96,8 +96,15 @@ class Text:
         return now[len(before):]
 
 
+RULES = ("no_repeat_ngram_size", "bad_words_ids", "min_length", "min_new_tokens", "forced_bos_token_id", "forced_eos_token_id", "suppress_tokens",
+         "begin_suppress_tokens")
+
+
 def begin(model, folder, prompts, max_new, **options):
-    """A heed.Generation behind prompts (lists of ids, of any lengths). An encoder reads them first, if there is one; its decoder begins anew."""
+    """A heed.Generation behind prompts (lists of ids, of any lengths). An encoder reads them first, if there is one; its decoder begins anew. What may not be
+    said, or must, the folder's generation_config.json has."""
+    settings = read(folder, "generation_config.json") or read(folder, "config.json")
+    options = {**{name: settings[name] for name in RULES if name in settings}, **options}
     if "encode" not in model.entries:
         return model.generation(prompts, max_new=max_new, **options)
     if "source" not in inspect.signature(model["encode"]).parameters:
@@ -108,7 +115,6 @@ def begin(model, folder, prompts, max_new, **options):
         row[:len(prompt)] = prompt
     config = {**read(folder, "config.json"), **read(folder, "generation_config.json")}
     start = [config.get("decoder_start_token_id", config.get("bos_token_id", 0))]
-    start += [config["forced_bos_token_id"]] if "forced_bos_token_id" in config else []
     state = model.state(B=len(prompts), C=len(start) + max_new, M=source.shape[1])
     model["encode"](source, length, state=state)
     return model.generation([start] * len(prompts), max_new=max_new, state=state, **options)

@@ -85,6 +85,22 @@ int main(int argc, char **argv) {
   ended.run();
   print("all", ended.tokens()[0]);
 
+  // Rules, each of which says something here.
+  std::vector<std::int32_t> all = again.tokens()[0];
+  heed::State ruled(model, {{"B", 1}, {"C", 40}});
+  heed::Generation rules(model, ruled, inputs,
+                         heed::GenerationOptions(12)
+                             .noRepeatNgram(2)
+                             .badWords({{all[0], all[1]}, {all[3]}})
+                             .stop({all[2]})
+                             .minLength(8)
+                             .forcedBos({1})
+                             .forcedEos({50})
+                             .suppress({all[4]})
+                             .beginSuppress({all[5]}));
+  rules.run();
+  print("rules", rules.tokens()[0]);
+
   // Two beams of one prompt.
   heed::State beams(model, {{"B", 2}, {"C", 40}});
   std::vector<std::int32_t> twice = prompt, both = {5, 5};

@@ -36,10 +36,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       heed_generation_config_read(folder, &g, notes, sizeof notes, &error);
   if (memchr(notes, 0, sizeof notes) == NULL)
     __builtin_trap();
-  if (good && (g.topK < 0 || g.beams < 0 || g.start < -1))
+  if (good && (g.topK < 0 || g.beams < 1 || g.start < -1 || g.minNew < 0 ||
+               g.earlyStopping < 0 || g.earlyStopping > 2))
     __builtin_trap();
-  for (size_t k = 0; good && k < g.numStop; ++k)
-    if (g.stop[k] < 0)
+  const heed_ids *const lists[] = {&g.stop, &g.forcedBos, &g.suppress,
+                                   &g.behind};
+  for (size_t n = 0; good && n < sizeof lists / sizeof *lists; ++n)
+    for (size_t k = 0; k < lists[n]->count; ++k)
+      if (lists[n]->ids[k] < 0)
+        __builtin_trap();
+  /* Each bad word has a token and an end. */
+  for (size_t k = 0; good && k < g.badWords.count; ++k)
+    if (g.badWords.ids[k] < 0 && (!k || g.badWords.ids[k - 1] < 0))
       __builtin_trap();
   heed_generate_release(&g);
   return 0;

@@ -246,6 +246,67 @@ static void checkBeams(heed_model *model) {
   end(&j);
 }
 
+/* A caller from before there were rules: what lies behind its structs is not
+ * read. */
+static void checkOlder(heed_model *model) {
+  job j;
+  prepare(&j, model, Rows);
+  int32_t all[Vocabulary];
+  for (int v = 0; v < Vocabulary; ++v)
+    all[v] = v;
+  j.sampling.size = offsetof(heed_sampling, noRepeatNgram);
+  j.sampling.noRepeatNgram = -7;
+  j.sampling.suppress = all;
+  j.sampling.numSuppress = Vocabulary;
+  j.options.size = offsetof(heed_generation_options, earlyStopping);
+  j.options.earlyStopping = 99;
+  CHECK(begin(&j) == HEED_OK);
+  CHECK(heed_generate(j.generation, NULL, NULL) == HEED_OK);
+  checkTokens(&j, New);
+  end(&j);
+}
+
+/* Rules look at what each row has seen: a word's start in its prompt, the
+ * lengths; where no token is left, the step fails for good. */
+static void checkRules(heed_model *model) {
+  job j;
+  prepare(&j, model, Rows);
+  int32_t wanted[Rows][New], found[Rows * New];
+  for (int row = 0; row < Rows; ++row)
+    follow(&j, row, wanted[row]);
+  /* Row 1 ends its prompt with these two tokens, row 0 and 2 do not. */
+  int32_t words[] = {j.ids[Longest], j.ids[Longest + 1], wanted[1][0], -1};
+  j.sampling.badWords = words;
+  j.sampling.numBadWords = 4;
+  CHECK(begin(&j) == HEED_OK);
+  CHECK(heed_generate(j.generation, NULL, NULL) == HEED_OK);
+  CHECK(heed_generation_tokens(j.generation, New, found, NULL) == HEED_OK);
+  CHECK(found[0] == wanted[0][0] && found[2 * New] == wanted[2][0]);
+  CHECK(found[New] != wanted[1][0]);
+  end(&j);
+  prepare(&j, model, Rows);
+  int32_t all[Vocabulary];
+  for (int v = 0; v < Vocabulary; ++v)
+    all[v] = v;
+  j.sampling.beginSuppress = all;
+  j.sampling.numBeginSuppress = Vocabulary;
+  for (int beams = 1; beams <= Rows; beams += Rows - 1) {
+    j.options.beams = beams;
+    CHECK(begin(&j) == HEED_OK);
+    int64_t running = 5;
+    CHECK(heed_generation_step(j.generation, NULL, &running) ==
+          HEED_ERROR_RANGE);
+    CHECK(running == 0 && strstr(heed_generation_last_error(j.generation),
+                                 beams > 1 ? "prompt 0: the rules leave"
+                                           : "row 0: the rules leave"));
+    CHECK(heed_generate(j.generation, NULL, NULL) == HEED_ERROR_RANGE);
+    heed_generation_close(j.generation);
+    CHECK(heed_state_reset(j.state) == HEED_OK);
+  }
+  j.generation = NULL;
+  end(&j);
+}
+
 static void *generate(void *argument) {
   job *j = argument;
   for (int k = 0; k < 20; ++k) {
@@ -368,8 +429,14 @@ static void checkRefused(heed_model *model) {
   REFUSED(HEED_ERROR_ARGUMENT, "needs a state", j.options.state = NULL);
   REFUSED(HEED_ERROR_ARGUMENT, "temperature", j.sampling.temperature = -1);
   REFUSED(HEED_ERROR_VERSION, "heed_sampling", j.sampling.size = 8);
-  REFUSED(HEED_ERROR_ARGUMENT, "expected temperature 0",
-          (j.sampling.temperature = 1, j.options.beams = 3));
+  REFUSED(HEED_ERROR_ARGUMENT, "earlyStopping: expected 0 to 2, found 3",
+          j.options.earlyStopping = 3);
+  REFUSED(HEED_ERROR_ARGUMENT, "noRepeatNgram", j.sampling.noRepeatNgram = -1);
+  REFUSED(HEED_ERROR_SHAPE, "'past' has -1 tokens a row",
+          (pastBuffer.shape[0] = Rows, pastBuffer.shape[1] = -1,
+           j.options.past = &pastBuffer));
+  pastBuffer.shape[0] = 1;
+  pastBuffer.shape[1] = 2;
   REFUSED(HEED_ERROR_TYPE, "'ids': expected i32, found f32",
           (j.in[0].type = HEED_F32, j.in[0].data = wrong));
   REFUSED(HEED_ERROR_SHAPE, "at least one token", j.in[0].shape[1] = 0);
@@ -402,6 +469,8 @@ int main(void) {
   checkSteps(model);
   checkPoison(model);
   checkBeams(model);
+  checkOlder(model);
+  checkRules(model);
   checkThreads(model);
   checkPermutations(model);
   checkRefused(model);

@@ -99,6 +99,61 @@ static void checkOptions(void) {
   heed_sampler_close(NULL);
 }
 
+static void checkRules(void) {
+  int32_t ids[] = {1, -1, 4, 5, -7, 2};
+#define REFUSED(text, ...)                                                     \
+  CHECK(tryOpen((heed_sampling){__VA_ARGS__}, text) == HEED_ERROR_ARGUMENT)
+  REFUSED("noRepeatNgram: expected a number that is not negative, found -2",
+          .noRepeatNgram = -2);
+  REFUSED("minLength", .minLength = -1);
+  REFUSED("minNew", .minNew = -1);
+  REFUSED("maxNew: expected a number that is not negative", .maxNew = -1);
+  REFUSED("maxNew: expected the number of tokens that forcedEos ends",
+          .forcedEos = ids, .numForcedEos = 1);
+  REFUSED("forcedBos: no ids, expected 3", .numForcedBos = 3);
+  REFUSED("forcedBos: expected ids of the vocabulary, found -1",
+          .forcedBos = ids, .numForcedBos = 2);
+  REFUSED("badWords: expected -1 behind the last word", .badWords = ids,
+          .numBadWords = 3);
+  REFUSED("badWords: expected a token before each -1", .badWords = ids + 1,
+          .numBadWords = 1);
+  REFUSED("badWords: expected ids of the vocabulary, found 5",
+          .badWords = ids + 2, .numBadWords = 2);
+  REFUSED("badWords: expected ids of the vocabulary, found -7",
+          .badWords = ids + 4, .numBadWords = 1);
+#undef REFUSED
+  /* Ids that no vocabulary has do nothing in other lists. */
+  CHECK(tryOpen((heed_sampling){.suppress = ids, .numSuppress = 6}, "") ==
+        HEED_OK);
+  /* A row that begins anew has seen nothing, and 300 tokens find room. */
+  heed_sampler *sampler;
+  heed_sampling sampling = {.size = sizeof sampling,
+                            .noRepeatNgram = 3,
+                            .minNew = 2,
+                            .stop = ids,
+                            .numStop = 1};
+  float data[10] = {0, 9, 0, 0, 0, 0, 9, 0, 0, 0};
+  int32_t next[2], many[300], two[2];
+  heed_buffer logits = HEED_BUFFER(data, HEED_F32, 2, 2, 5);
+  CHECK(heed_sampler_open(&fake_model, &sampling, 2, 5, &sampler) == HEED_OK);
+  for (int k = 0; k < 300; ++k)
+    many[k] = 2 + k % 3;
+  CHECK(heed_sampler_see(sampler, 0, many, 300) == HEED_OK);
+  CHECK(heed_sampler_choose(sampler, &logits, next) == HEED_OK);
+  CHECK(next[0] == 0 && next[1] == 0); /* 1 is a stop id, 3 4 2 was seen */
+  CHECK(heed_sampler_choose(sampler, &logits, two) == HEED_OK);
+  CHECK(heed_sampler_choose(sampler, &logits, next) == HEED_OK);
+  CHECK(two[0] == 0 && next[0] == 1 && heed_sampler_stopped(sampler, 0));
+  CHECK(heed_sampler_begin(sampler, 0, 3) == HEED_OK);
+  data[2] = 8; /* the largest but for 1 */
+  for (int k = 0; k < 2; ++k) {
+    CHECK(heed_sampler_choose(sampler, &logits, next) == HEED_OK);
+    CHECK(next[0] == 2 && next[1] == -1);
+  }
+  CHECK(heed_sampler_choose(sampler, &logits, next) == HEED_OK && next[0] == 1);
+  heed_sampler_close(sampler);
+}
+
 static void checkBuffers(void) {
   heed_sampler *sampler;
   heed_sampling sampling = {.size = sizeof sampling, .repetitionPenalty = 4};
@@ -182,6 +237,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   checkOptions();
+  checkRules();
   checkBuffers();
   checkRounding();
   printf("every mistake was refused\n");
