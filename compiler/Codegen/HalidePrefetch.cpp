@@ -196,10 +196,12 @@ private:
     auto atLeast =
         static_cast<int32_t>(std::max<int64_t>({known, request.turns, 1}));
     Expr last = simplify(select(count < request.turns, 0, groups));
+    Expr each = (groups + count - 1) / count; // of a turn
     // From the last round, which the fewest turns have.
     Stmt all;
     for (int32_t round = (groups - 1) / atLeast; round >= 0; --round) {
-      Expr which = count * round + number;
+      Expr which =
+          request.inOrder ? number * each + round : count * round + number;
       Expr byte =
           Halide::cast(type, which / request.places) * (group * lineBytes) +
           Halide::cast(type, which % request.places) *
@@ -209,7 +211,10 @@ private:
         Stmt one = prefetch(request, start + byte + l * lineBytes);
         some = some.defined() ? Block::make(one, some) : one;
       }
-      Expr any = simplify(which < last);
+      Expr any = which < last;
+      if (request.inOrder && round > 0)
+        any = round < each && any;
+      any = simplify(any);
       all = is_const_one(any) ? some : IfThenElse::make(any, some);
     }
     return all;

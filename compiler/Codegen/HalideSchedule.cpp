@@ -114,6 +114,7 @@ void HalideTranslator::prefetchLines(Op prefetch, StringRef at) {
     request.lines = static_cast<int32_t>(spread.getLines());
     request.turns = static_cast<int32_t>(spread.getTurns());
     request.secondCache = spread.getSecondCache();
+    request.inOrder = spread.getInOrder();
     request.isOutput =
         llvm::any_of(source.getUsers(), llvm::IsaPred<halide::OutputOp>);
     request.group = static_cast<int32_t>(spread.getGroup());

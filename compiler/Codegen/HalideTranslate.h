@@ -70,6 +70,7 @@ struct LinePrefetch {
   int32_t turns = 0; ///< of prefetch_spread
   int32_t group = 1; ///< of prefetch_spread
   bool secondCache = false;
+  bool inOrder = false;  ///< of prefetch_spread
   bool isOutput = false; ///< which is written, not read
   int32_t places = 1;
   int64_t apart = 0; ///< elements

@@ -181,6 +181,8 @@ def Halide_PrefetchSpreadOp : Halide_StageScheduleOp<"prefetch_spread"> {
     `source` that it reads (of an output: that it writes, as a store into a line that is in no cache waits for it). They are dealt out, `by` so many at a time (eight), to the turns of loop `at` inside, however many these
     are: in one burst they would wait for each other, and what computes would wait for them. So nothing is prefetched where these are fewer
     than `turns`, and the processor's own prefetching does better. `second_cache`: no further than into the second cache.
+    `in_order`: a turn's lines lie side by side, and the next turn's behind them; else those that one turn gets lie as far apart as
+    all turns together reach.
     `places`: the lines lie in so many places, `apart` elements one behind the other, and the last turn of `over` is followed
     by as many places behind these.
 
@@ -193,11 +195,11 @@ def Halide_PrefetchSpreadOp : Halide_StageScheduleOp<"prefetch_spread"> {
                        Halide_Func:$consumer, StrAttr:$over,
                        ConfinedAttr<I64Attr, [IntMinValue<1>, IntMaxValue<1024>]>:$lines,
                        ConfinedAttr<I64Attr, [IntMinValue<1>, IntMaxValue<1024>]>:$turns, UnitAttr:$secondCache,
-                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntMinValue<1>, IntMaxValue<64>]>, "8">:$group,
+                       UnitAttr:$inOrder, DefaultValuedAttr<ConfinedAttr<I64Attr, [IntMinValue<1>, IntMaxValue<64>]>, "8">:$group,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<1>, IntMaxValue<64>]>>:$places, OptionalAttr<I64Attr>:$apart);
   let assemblyFormat = [{
     $func (`stage` $stage^)? `,` $source `at` $at `ahead` $ahead `over` $consumer `,` $over `lines` $lines `turns` $turns
-    (`by` $group^)? (`second_cache` $secondCache^)? (`places` $places^ `apart` $apart)? attr-dict
+    (`by` $group^)? (`second_cache` $secondCache^)? (`in_order` $inOrder^)? (`places` $places^ `apart` $apart)? attr-dict
   }];
 }
 

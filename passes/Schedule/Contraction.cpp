@@ -94,7 +94,8 @@ class TiledContraction {
 public:
   TiledContraction(KernelInfo &kernel, const halide::Target &target)
       : kernel(kernel), target(target), b(scheduleBuilder(kernel)),
-        isSmallM(kernel.rows == RowCount::Small) {}
+        isSmallM(kernel.rows == RowCount::Small),
+        unrolled(isSmallM ? smallMSteps : 4) {}
 
   void run(const ContractionPlan &plan) {
     pack(plan);
@@ -141,7 +142,8 @@ private:
   KernelInfo &kernel;
   const halide::Target &target;
   OpBuilder b;
-  const bool isSmallM; ///< in all calls
+  const bool isSmallM;    ///< in all calls
+  const int64_t unrolled; ///< steps of the sum in an iteration of their loop
   Location loc = b.getUnknownLoc();
   int64_t products = 1;
   unsigned row = kRow;   ///< of the output: of the sum it is dim 1
@@ -345,7 +347,6 @@ void TiledContraction::placeBlocks() {
   halide::BoundExtentOp::create(b, loc, sumFunc, vars[0], i32(b, width));
   halide::AlignBoundsOp::create(b, loc, sumFunc, vars[1], tile.rows, 0);
   boundOuter(sumFunc, sum->extents.size(), products);
-  const int64_t unrolled = isSmallM ? 8 : 4;
   for (int64_t stage = 0, end = sum->updates.size(); stage <= end; ++stage) {
     SmallVector<std::string> around{"mb"};
     if (products > 1)
@@ -410,7 +411,6 @@ void TiledContraction::placeSum() {
 void TiledContraction::scheduleTerms() {
   if (streams > 1)
     return scheduleStreams();
-  const int64_t unrolled = isSmallM ? 8 : 4;
   scheduleTile(accFunc, 0, {});
   if (group > 1)
     halide::AtomicOp::create(b, loc, accFunc, 1);
@@ -421,18 +421,20 @@ void TiledContraction::scheduleTerms() {
   }
   bool isOnePanel = rnames.size() == 1 && packed.size() == 1;
   int64_t bytes = group > 1 ? 1 : columnBytes;
-  if (isSmallM && isBlocked && isOnePanel) {
-    // The next block comes while the tiles of this one are computed: as evenly
-    // as where there are most of them.
+  if (isSmallM && isOnePanel) {
+    // The next block, or panel, comes into the second cache while the tiles of
+    // this one are computed, however many they are.
     scheduleSteps(accFunc, 1, unrolled, false);
-    int64_t elements = *steps * width, lines = elements * bytes / 64;
-    int64_t iterations = *steps / unrolled * smallMTiles;
+    int64_t elements = *steps * group * width * (isBlocked ? 1 : products);
     halide::PrefetchSpreadOp::create(
-        b, loc, accFunc, 1, packed[0], rnames[0], elements, sumFunc,
-        products > 1 ? "product" : heed::format("{}_b", rnames[0]),
-        std::clamp<int64_t>(lines, 1, 1024), 1, false,
-        std::clamp<int64_t>((lines + iterations - 1) / iterations, 1, 64),
-        IntegerAttr(), IntegerAttr());
+        b, loc, accFunc, 1, packed[0], rnames[0], elements,
+        isBlocked ? sumFunc : outFunc,
+        !isBlocked     ? task
+        : products > 1 ? "product"
+                       : heed::format("{}_b", rnames[0]),
+        std::clamp<int64_t>(elements * bytes / 64, 1, 1024), 1,
+        /*secondCache=*/true, /*inOrder=*/true, /*group=*/1, IntegerAttr(),
+        IntegerAttr());
     return;
   }
   // Halide sees no sum, whose terms may come in any order, where they have a

@@ -119,7 +119,7 @@ void RowBlock::fetchAhead(KernelFunc &f, Value copy, StringRef tiled) {
     halide::PrefetchSpreadOp::create(
         b, f.func.getLoc(), f.func.getResult(), 1, read.getFunc(),
         cast<StringAttr>(f.updates[0].getRvars()[0]).str(), rows * *length,
-        copy, over, lines, 1, /*secondCache=*/false,
+        copy, over, lines, 1, /*secondCache=*/false, /*inOrder=*/false,
         std::clamp<int64_t>(llvm::divideCeil(lines, turns), 1, 64),
         IntegerAttr(), IntegerAttr());
   }

@@ -418,7 +418,7 @@ void TiledRowProduct::prefetch(Value source, int64_t row) {
       elements * type.getIntOrFloatBitWidth() / 8 / lineBytes, 1, 1024);
   halide::PrefetchSpreadOp::create(
       b, loc, product, 1, source, rvar, tilesAhead * elements, outFunc, "mb",
-      lines, 1, /*secondCache=*/false,
+      lines, 1, /*secondCache=*/false, /*inOrder=*/false,
       std::clamp<int64_t>((lines + iterations - 1) / iterations, 1, 64),
       IntegerAttr(), IntegerAttr());
 }

@@ -12,6 +12,11 @@ namespace heed {
 /// Register tiles that M is at most.
 constexpr int64_t smallMTiles = 8;
 
+/// Steps of a sum of small M that an iteration of its loop adds: a few, as what
+/// is asked for ahead stands before them, and what asks for many lines at once
+/// waits for the first.
+constexpr int64_t smallMSteps = 2;
+
 /// Terms of a block of a sum of small M whose panel has \p row bytes a term:
 /// all tiles are done with it while it is in the first cache.
 int64_t smallMBlock(int64_t row, const halide::Target &target);

@@ -398,7 +398,7 @@ void TiledStateProduct::prefetch(const FactorFunc &factor) {
   for (Value source : arraysAlong(kernel.find(factor.func)->func))
     halide::PrefetchSpreadOp::create(
         b, loc, part, 1, source, "r", block * factor.size, sum, "rb", lines, 1,
-        /*secondCache=*/false,
+        /*secondCache=*/false, /*inOrder=*/false,
         std::clamp<int64_t>((lines + iterations - 1) / iterations, 1, 64),
         IntegerAttr(), IntegerAttr());
 }

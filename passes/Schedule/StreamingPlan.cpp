@@ -222,7 +222,7 @@ void fetchRows(Writer &w, const StreamingPlan &plan, const StreamingTerm &term,
   halide::PrefetchSpreadOp::create(
       w.b, w.loc, tile.getResult(), 1, offsets.apartIn, term.loops.front(),
       plan.group * offsets.apart, rows.getResult(), "rg", lines, 1,
-      /*secondCache=*/false,
+      /*secondCache=*/false, /*inOrder=*/false,
       std::clamp<int64_t>(llvm::divideCeil(lines, offsets.row), 1, 64),
       w.b.getI64IntegerAttr(plan.group), w.b.getI64IntegerAttr(offsets.apart));
 }

@@ -42,7 +42,7 @@ static void prefetchNext(Writer &w, halide::FuncOp func, StringRef at,
       w.b, w.loc, func, 1, keys.source, at, keys.row * count / stage.places,
       consumer, over,
       std::clamp<int64_t>(keys.bytes * count / lineBytes, 1, most), iterations,
-      secondCache, /*group=*/8, places, apart);
+      secondCache, /*inOrder=*/false, /*group=*/8, places, apart);
 }
 
 /// T, a square of as many keys as lanes at a time, in registers.

@@ -159,6 +159,8 @@ halide.pipeline @schedule {
   halide.prefetch_spread %f, %x at "j" ahead 64 over %o, "piece" lines 8 turns 1
   // CHECK: halide.prefetch_spread %f, %x at "j" ahead 64 over %o, "piece" lines 8 turns 2 by 3 second_cache places 4 apart 512
   halide.prefetch_spread %f, %x at "j" ahead 64 over %o, "piece" lines 8 turns 2 by 3 second_cache places 4 apart 512
+  // CHECK: halide.prefetch_spread %f, %x at "j" ahead 64 over %o, "piece" lines 8 turns 1 by 1 in_order
+  halide.prefetch_spread %f, %x at "j" ahead 64 over %o, "piece" lines 8 turns 1 by 1 in_order
   // CHECK: halide.prefetch_next %f, %x at "j" over %o, "piece"
   halide.prefetch_next %f, %x at "j" over %o, "piece"
   // CHECK: halide.specialize %f if %{{.*}} {
