@@ -256,7 +256,8 @@ private:
                               ArrayRef<Value> args);
   void rowProducts(StreamingStage &stage);
   void cutGroups();
-  void findDenseKeys();
+  KnownExtent knownMembers();
+  bool hasShortRows();
   SmallVector<Value> initialState(Ops &o);
 
   /// First key of block kb of the stage, counted in its segment.

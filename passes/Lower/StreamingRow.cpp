@@ -15,11 +15,15 @@
 //
 // T to PV are in StreamingRowBlock.cpp, the schedule in StreamingRowPlan.cpp;
 // here are the groups that read the same keys, the parts and their merge.
+#include "passes/Lower/AttentionForms.h"
 #include "passes/Lower/StreamingBuilder.h"
 #include "passes/Mutation.h"
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/OwningOpRef.h"
 
 using namespace mlir;
 using namespace heed;
@@ -69,6 +73,25 @@ std::optional<SharedKeys> heed::sharedKeys(attn::AttentionLike op) {
   return SharedKeys{product.getRHS(), division.getRHS()};
 }
 
+/// How many members groups have, where all sizes that say it are known.
+KnownExtent Streaming::knownMembers() {
+  OwningOpRef<ModuleOp> constants = ModuleOp::create(loc);
+  OpBuilder numbers(constants->getBodyRegion());
+  bool known = true;
+  std::optional<KeyGroups> groups =
+      groupsOf(numbers, loc, op, [&](Value number) -> Value {
+        APInt constant;
+        known &= matchPattern(number, m_ConstantInt(&constant));
+        return arith::ConstantIndexOp::create(
+            numbers, loc, known ? constant.getSExtValue() : 1);
+      });
+  APInt members;
+  if (!known || !groups ||
+      !matchPattern(groups->members, m_ConstantInt(&members)))
+    return std::nullopt;
+  return members.getSExtValue();
+}
+
 /// Cuts the innermost batch dim. How is told by the caller: of what depends on
 /// a condition or a remainder Halide knows no place.
 void Streaming::cutGroups() {
@@ -80,42 +103,31 @@ void Streaming::cutGroups() {
   };
   // Said, the memory of a block is of a known size.
   plan.members = o.mini(o.atLeastOne(input(kMembersInput)), o.i(mostMembers));
+  if ((plan.fixedMembers = knownMembers()))
+    plan.members = o.i(*plan.fixedMembers);
   plan.shared = o.atLeastOne(input(kNeighboursInput));
 }
 
-/// Which operands with keys are inputs that hold them row after row.
-void Streaming::findDenseKeys() {
-  auto find = [&](Value tensor, AffineMap map, ArrayRef<unsigned> dims,
-                  unsigned term, std::vector<DenseKeys> &found) {
-    auto dim = [&](unsigned number) {
-      return getAffineDimExpr(number, op->getContext());
-    };
-    unsigned rank = map.getNumResults();
-    if (rank < 2 || dims.size() != 1 || !size(dims[0]).fixed ||
-        map.getResult(rank - 1) != dim(dims[0]) ||
-        map.getResult(rank - 2) != dim(op.firstDim(DimKind::Key)))
-      return;
-    Value source = inputs.lookup(tensor);
-    if (!source)
-      return;
-    int64_t row = *size(dims[0]).fixed;
-    unsigned bits = cast<ShapedType>(tensor.getType()).getElementTypeBitWidth();
-    found.push_back({source, term, row, row * bits / 8});
+/// Whether all rows of keys and of values have a known number of vectors, so
+/// few that a turn of a loop reads one from end to end.
+bool Streaming::hasShortRows() {
+  constexpr int64_t mostVectors = 16;
+  auto isShort = [&](ArrayRef<unsigned> dims) {
+    return dims.size() == 1 && size(dims[0]).fixed &&
+           *size(dims[0]).fixed <= mostVectors * plan.lanes;
   };
   for (unsigned term = 0; term < op.numTerms(); ++term)
-    for (auto [tensor, map] : llvm::zip(op.term(term), op.maps(term)))
-      find(tensor, map, op.contractDims(term), term, plan.termKeys);
-  if (op.numDims(DimKind::Value) == 1)
-    for (auto [number, tensor] : llvm::enumerate(op.getValues()))
-      find(tensor, op.valueMap(number), op.firstDim(DimKind::Value), number,
-           plan.valueKeys);
+    if (!isShort(op.contractDims(term)))
+      return false;
+  return op.numDims(DimKind::Value) == 1 &&
+         isShort(op.firstDim(DimKind::Value));
 }
 
 /// The blocks of a part that are full, or the others, which evaluate the mask.
 void Streaming::rowStage(const KeySegment &segment, bool partial, Value blocks,
                          Condition visited) {
-  StreamingStage &stage = stageOf(segment, partial, plan.piece);
-  // So many independent loads are in flight.
+  StreamingStage &stage =
+      stageOf(segment, partial, partial ? plan.piece : plan.block);
   stage.valueSteps = stage.block / (stage.block % 8 ? 4 : 8);
   // Where nothing is read at the keys' own numbers, their order is free.
   auto byNumber = [&](Region &region) {
@@ -125,12 +137,12 @@ void Streaming::rowStage(const KeySegment &segment, bool partial, Value blocks,
   bool products = true;
   for (unsigned term = 0; term < op.numTerms(); ++term)
     products &= !op.contractDims(term).empty();
-  if (!partial && products && !byNumber(op.getScore()) &&
+  if (!partial && !plan.wholeRows && products && !byNumber(op.getScore()) &&
       !byNumber(op.getWeight()))
     stage.places = 4;
   Ops o{b, loc};
   stage.groups = o.i(stage.block / plan.lanes);
-  if (partial) {
+  if (partial && stage.block > plan.lanes) {
     // No more than there are; without a mask only the last block is partial.
     Value most = plan.masked ? segment.count.value
                              : o.mod(segment.count.value, stage.block);
@@ -165,7 +177,7 @@ Streaming::RowParts Streaming::cutParts(ArrayRef<Extent> batch) {
   // lies in half of L2.
   Value blocks;
   for (const KeySegment &segment : segments) {
-    Value more = outside.ceilDiv(segment.count.value, outside.i(plan.piece));
+    Value more = outside.ceilDiv(segment.count.value, outside.i(plan.block));
     blocks = blocks ? outside.addi(blocks, more) : more;
   }
   Value most = blocks;
@@ -175,7 +187,7 @@ Streaming::RowParts Streaming::cutParts(ArrayRef<Extent> batch) {
     for (const Extent &extent : plan.keyRow)
       row = outside.addi(row, extent.value);
     Value held = arith::FloorDivSIOp::create(
-        b, loc, outside.i(plan.target.l2 / 4 / 2 / plan.piece),
+        b, loc, outside.i(plan.target.l2 / 4 / 2 / plan.block),
         outside.atLeastOne(row));
     most = outside.select(outside.less(outside.i(1), plan.shared),
                           outside.atLeastOne(held), blocks);
@@ -192,7 +204,7 @@ void Streaming::rowStages(const RowParts &parts) {
   Ops outside{b, loc};
   Value before;
   for (const KeySegment &segment : segments) {
-    Value blocks = outside.ceilDiv(segment.count.value, outside.i(plan.piece));
+    Value blocks = outside.ceilDiv(segment.count.value, outside.i(plan.block));
     segmentStages(parts, segment, before, blocks);
     before = before ? outside.addi(before, blocks) : blocks;
   }
@@ -202,33 +214,36 @@ void Streaming::rowStages(const RowParts &parts) {
 void Streaming::segmentStages(const RowParts &parts, const KeySegment &segment,
                               Value before, Value blocks) {
   // A loop over all blocks, which Halide trims to those of the part: of a
-  // block's number that is a sum it knows no bounds.
-  auto ofPart = [&](Ops &o, const TilePlace &at) {
-    Value kb = before ? o.addi(before, at.block) : at.block,
-          first = o.muli(at.part, parts.length);
+  // block's number that is a sum it knows no bounds. Blocks may be pieces.
+  auto ofPart = [&](Ops &o, const TilePlace &at, int64_t pieces) {
+    auto count = [&](Value blocks) {
+      return pieces == 1 ? blocks : o.muli(blocks, o.i(pieces));
+    };
+    Value kb = before ? o.addi(count(before), at.block) : at.block,
+          length = count(parts.length), first = o.muli(at.part, length);
     if (mutated("streaming.parts-overlap"))
-      return o.both(o.atMost(first, kb),
-                    o.atMost(kb, o.addi(first, parts.length)));
-    return o.both(o.atMost(first, kb), o.less(kb, o.addi(first, parts.length)));
+      return o.both(o.atMost(first, kb), o.atMost(kb, o.addi(first, length)));
+    return o.both(o.atMost(first, kb), o.less(kb, o.addi(first, length)));
   };
   // Tables of a mask tell full blocks of another size.
   bool tables = mask && bounds->needsTables();
-  bool anyFull = !tables && this->anyFull() && segment.holds(plan.piece);
+  bool anyFull = !tables && this->anyFull() && segment.holds(plan.block);
   const Extent &count = segment.count;
-  bool whole = !plan.masked && count.fixed && *count.fixed % plan.piece == 0;
+  const int64_t pieces = plan.block / plan.piece;
+  bool whole = !plan.masked && count.fixed && *count.fixed % plan.block == 0;
   MaskedKeys masked;
   if (segments.size() > 1)
     masked = {segment.number, segment.first,
-              Ops{b, loc}.floorDiv(segment.count.value, plan.piece)};
+              Ops{b, loc}.floorDiv(segment.count.value, plan.block)};
   if (anyFull)
     rowStage(segment, /*partial=*/false, blocks,
              [&](Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops) {
                TilePlace at = TilePlace::ofPart(args).inBlock(loops[0]);
-               Value inside = ofPart(o, at);
+               Value inside = ofPart(o, at, 1);
                if (!mask || masked.wholeBlocks)
                  inside = o.both(
                      inside,
-                     o.less(at.block, o.floorDiv(count.value, plan.piece)));
+                     o.less(at.block, o.floorDiv(count.value, plan.block)));
                if (!mask)
                  return inside;
                SmallVector<Value> batch(llvm::reverse(batchAt(o, at.batch)));
@@ -237,14 +252,17 @@ void Streaming::segmentStages(const RowParts &parts, const KeySegment &segment,
              });
   if (!whole || !anyFull)
     rowStage(
-        segment, /*partial=*/true, blocks,
+        segment, /*partial=*/true,
+        pieces == 1
+            ? blocks
+            : Ops{b, loc}.ceilDiv(count.value, Ops{b, loc}.i(plan.piece)),
         [&](Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops) {
           TilePlace at = TilePlace::ofPart(args).inBlock(loops[0]);
-          Value inside = ofPart(o, at);
+          Value inside = ofPart(o, at, pieces);
           if (!mask)
             return anyFull
                        ? o.both(inside,
-                                o.atMost(o.floorDiv(count.value, plan.piece),
+                                o.atMost(o.floorDiv(count.value, plan.block),
                                          at.block))
                        : inside;
           SmallVector<Value> batch(llvm::reverse(batchAt(o, at.batch)));
@@ -372,12 +390,11 @@ LogicalResult Streaming::rows(SmallVector<Extent> batch) {
              std::nullopt};
   }
   RowParts parts = cutParts(batch);
+  plan.wholeRows = hasShortRows();
   plan.part = func("part", {"ii", "dt", "kp"}, plan.group + shifted + summed,
                    [&](Ops &o, ArrayRef<Value>) { return initialState(o); });
   rowStages(parts);
   segment = nullptr;
-  if (plan.members)
-    findDenseKeys();
   SmallVector<Number> tasks = cutTasks(batch, parts.count);
   writeTasks(tasks);
   // What follows is of single elements again.

@@ -200,23 +200,18 @@ void Streaming::rowProducts(StreamingStage &stage) {
   if (stage.partial)
     steps = outside.ceilDiv(outside.muli(stage.groups, outside.i(plan.lanes)),
                             outside.i(atOnce));
-  update(stage.products, {"rj"}, {steps},
+  update(stage.products, {"rx", "rj"}, {outside.i(atOnce), steps},
          [&](Ops &o, ArrayRef<Value> args,
              ArrayRef<Value> loops) -> SmallVector<Value> {
            TilePlace at = TilePlace::ofGroup(args);
-           Value sum = o.read1(stage.products.getResult(), args);
-           for (int64_t y = 0; y < atOnce; ++y) {
-             at.key = o.addi(o.muli(loops[0], o.i(atOnce)), o.i(y));
-             SmallVector<Value> p =
-                 o.read(stage.weights.getResult(), at.pair());
-             // A group is of one value dim.
-             Value v = valueAt(o, at, key(o, stage, at),
-                               hasValueDim ? at.group : Value());
-             if (stage.partial && !mutated("streaming.row-of-absent-key"))
-               v = o.real(
-                   arith::AndIOp::create(o.b, o.loc, o.bits(v), o.bits(p[1])));
-             sum = o.fma(sum, p[0], v);
-           }
-           return {sum};
+           at.key = o.addi(o.muli(loops[1], o.i(atOnce)), loops[0]);
+           SmallVector<Value> p = o.read(stage.weights.getResult(), at.pair());
+           // A group is of one value dim.
+           Value v = valueAt(o, at, key(o, stage, at),
+                             hasValueDim ? at.group : Value());
+           if (stage.partial && !mutated("streaming.row-of-absent-key"))
+             v = o.real(
+                 arith::AndIOp::create(o.b, o.loc, o.bits(v), o.bits(p[1])));
+           return {o.fma(o.read1(stage.products.getResult(), args), p[0], v)};
          });
 }

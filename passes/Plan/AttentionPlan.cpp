@@ -229,13 +229,16 @@ attn::PlanAttr heed::streamingPlan(attn::AttentionLike op,
       tiles(Form::Tiles, lanes * (isSparse(op) ? 1 : vectors));
   // Enough that the merge of a block and its sums over lanes do not show.
   int64_t keysOfRow = 128;
+  int64_t pieceOfRow = keysOfRow;
   bool tables = needsTables(op);
-  // Those of tiles serve here, too: a pipeline less.
-  if (FailureOr<MaskBounds> mask = readMask(op);
-      succeeded(mask) && mask->needsTables())
-    keysOfRow = wide.getPiece();
+  if (FailureOr<MaskBounds> mask = readMask(op); succeeded(mask)) {
+    if (mask->needsTables()) // those of tiles serve here, too: a pipeline less
+      keysOfRow = pieceOfRow = wide.getPiece();
+    else if (!excluding && !mask->full.empty()) // less is read beyond the ends
+      pieceOfRow = std::max<int64_t>(16, lanes);
+  }
   SmallVector<attn::PipelineAttr> pipelines{
-      attn::PipelineAttr::get(context, Form::Rows, 1, keysOfRow, keysOfRow)};
+      attn::PipelineAttr::get(context, Form::Rows, 1, keysOfRow, pieceOfRow)};
   // Tables of a mask are cut as tiles are: one width.
   if (!tables && !readsPairs(op) && vectors > 1)
     pipelines.push_back(tiles(Form::Narrow, lanes));

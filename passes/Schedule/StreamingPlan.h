@@ -100,13 +100,6 @@ struct StreamingQuery {
   llvm::SmallVector<halide::FuncOp> steps;
 };
 
-/// Keys whose rows, of known length, lie one behind the other in an input.
-struct DenseKeys {
-  mlir::Value source;
-  unsigned term = 0;          ///< of scores or of values
-  int64_t row = 0, bytes = 0; ///< numbers of a row, and its size
-};
-
 /// Everything that the schedule needs to know; the algorithm fills in the
 /// funcs.
 struct StreamingPlan {
@@ -152,7 +145,8 @@ struct StreamingPlan {
   /// read the same keys; `shared` of these groups do so, too. Null where no
   /// two elements do.
   mlir::Value members, shared;
-  std::vector<DenseKeys> termKeys, valueKeys; ///< of rows
+  KnownExtent fixedMembers;
+  bool wholeRows = false; ///< of rows: a key's, and of values, are read so
   /// Of rows: vars of `parts`, from the inside out, and their extents (i32).
   llvm::SmallVector<std::pair<std::string, mlir::Value>> tasks;
   /// Vars of the output: of batch dims in loop order, of queries, and of the

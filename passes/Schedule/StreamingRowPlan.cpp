@@ -24,69 +24,114 @@ static bool isFrequent(const StreamingPlan &plan, const StreamingStage &stage) {
   return !stage.partial || plan.stages.size() == 1;
 }
 
-/// While all members of a group compute the keys of one iteration of loop
-/// \p over, \p count of them, the next come, spread over the iterations of \p
-/// at inside, if these are \p iterations or more: of one member alone there are
-/// too few.
-static void prefetchNext(Writer &w, halide::FuncOp func, StringRef at,
-                         const StreamingStage &stage, const DenseKeys &keys,
-                         halide::FuncOp consumer, StringRef over, int64_t count,
-                         int64_t iterations, bool secondCache) {
-  constexpr int64_t lineBytes = 64, most = 1024;
-  IntegerAttr places, apart;
-  if (stage.places > 1) {
-    places = w.b.getI64IntegerAttr(stage.places);
-    apart = w.b.getI64IntegerAttr(keys.row * stage.block / stage.places);
+/// Sums in lanes, rows of keys one behind the other: so memory sends the next
+/// ones by itself. All members take a row from registers if their number is
+/// known; else each takes a few rows, so that it reads its query once for them.
+static void scheduleLanesOfRows(Writer &w, const StreamingTerm &term) {
+  constexpr int64_t rowsOfMember = 4;
+  halide::FuncOp lanes = term.lanes;
+  const std::string &step = term.loops.front();
+  SmallVector<StringRef> inner{"xi", step};
+  if (!w.plan.fixedMembers) {
+    w.split(lanes, 1, "xo", "xo", "xk", rowsOfMember);
+    w.unroll(lanes, 1, "xk");
+    inner.push_back("xk");
   }
-  halide::PrefetchSpreadOp::create(
-      w.b, w.loc, func, 1, keys.source, at, keys.row * count / stage.places,
-      consumer, over,
-      std::clamp<int64_t>(keys.bytes * count / lineBytes, 1, most), iterations,
-      secondCache, /*inOrder=*/false, /*group=*/8, places, apart);
+  w.aroundMembers(lanes, 1, inner, "xo");
+  w.unroll(lanes, 1, step);
+  if (w.plan.fixedMembers)
+    w.unroll(lanes, 1, w.memberVar());
 }
 
-/// T, a square of as many keys as lanes at a time, in registers.
-static void scheduleTerm(Writer &w, StreamingPlan &plan,
-                         const StreamingStage &stage, const StreamingTerm &term,
-                         int64_t index) {
+/// The same of rows that are long, or whose length is not known: lanes of all
+/// keys are sums in registers.
+static void scheduleLanesOfKeys(Writer &w, const StreamingStage &stage,
+                                const StreamingTerm &term) {
+  halide::FuncOp lanes = term.lanes;
+  w.unroll(lanes, 1, "xo");
+  SmallVector<std::string> names{"xi", "xo"};
+  llvm::append_range(names, llvm::reverse(term.loops));
+  std::string inner = names[2];
+  std::optional<int64_t> steps = term.contract.back().fixed;
+  if (isFrequent(w.plan, stage) && steps && *steps % 4 == 0 && *steps > 4) {
+    w.split(lanes, 1, inner, inner, "ri", 4);
+    names.insert(names.begin() + 2, "ri");
+    w.unroll(lanes, 1, "ri");
+  }
+  w.reorder(lanes, 1, SmallVector<StringRef>(names.begin(), names.end()));
+}
+
+/// T, of as many keys as lanes at a time.
+static void scheduleTerm(Writer &w, const StreamingPlan &plan,
+                         const StreamingStage &stage,
+                         const StreamingTerm &term) {
   int64_t sums = plan.lanes * plan.lanes;
   Value keys = w.factor(stage.scores, 0, "ji");
-  std::string at = plan.members ? w.memberVar() : "jo";
   halide::FuncOp lanes = term.lanes, f = term.func;
-  for (halide::FuncOp func : {lanes, f}) {
-    w.computeAt(func, stage.scores, at);
+  std::string perMember = plan.members ? w.memberVar() : "jo";
+  w.computeAt(lanes, stage.scores, plan.wholeRows ? "jo" : perMember);
+  w.computeAt(f, stage.scores, perMember);
+  w.oneTile(lanes, plan.wholeRows ? plan.members : w.i(1));
+  w.oneTile(f, w.i(1));
+  for (halide::FuncOp func : {lanes, f})
     w.boundExtent(func, "kb", w.i(1));
-    w.oneTile(func, w.i(1));
-  }
   w.boundExtent(lanes, "x", w.i(sums));
   w.boundExtent(lanes, "jb", w.pieces(keys, plan.lanes));
   w.boundExtent(f, "ii", w.i(1));
   w.boundExtent(f, "jj", keys);
   for (int64_t part : {0, 1}) {
     w.vectors(lanes, part, "x", "xo", "xi");
-    w.unroll(lanes, part, "xo");
     w.vectors(f, part, "jj", "jo", "ji");
   }
+  w.unroll(lanes, 0, "xo");
   w.reorder(f, 1, {"rl", "ji", "jo"});
   w.acrossLanes(f, 1, "rl");
-  SmallVector<std::string> names{"xi", "xo"};
-  llvm::append_range(names, llvm::reverse(term.loops));
-  std::string inner = names[2];
-  std::optional<int64_t> steps = term.contract.back().fixed;
-  int64_t iterations = steps.value_or(1); // for a member
-  if (isFrequent(plan, stage) && steps && *steps % 4 == 0 && *steps > 4) {
-    iterations /= 4;
-    w.split(lanes, 1, inner, inner, "ri", 4);
-    names.insert(names.begin() + 2, "ri");
-    w.unroll(lanes, 1, "ri");
+  if (plan.wholeRows) {
+    w.onStack(lanes);
+    scheduleLanesOfRows(w, term);
+  } else {
+    scheduleLanesOfKeys(w, stage, term);
   }
-  w.reorder(lanes, 1, SmallVector<StringRef>(names.begin(), names.end()));
-  // A loop of one iteration is none.
-  if (!stage.partial && steps && *steps > 1)
-    for (const DenseKeys &keys : plan.termKeys)
-      if (keys.term == index)
-        prefetchNext(w, lanes, inner, stage, keys, stage.scores, "jo",
-                     plan.lanes, 2 * iterations, /*secondCache=*/false);
+}
+
+/// PV, rows of V one behind the other, in register tiles: some vectors of the
+/// value dims of all members, if their number is known.
+static void scheduleProductsOfRows(Writer &w, halide::FuncOp products) {
+  const StreamingPlan &plan = w.plan;
+  int64_t members = plan.fixedMembers.value_or(1),
+          inTile =
+              std::max<int64_t>(1, plan.target.vectorRegisters / 2 / members);
+  while (*plan.valueVectors % inTile)
+    --inTile;
+  w.split(products, 1, "do", "do", "dv", inTile);
+  w.unroll(products, 1, "dv");
+  if (plan.fixedMembers) {
+    std::string member = w.memberVar();
+    w.reorder(products, 1, {"iv", "dv", member, "rx", "do", "rj"});
+    w.unroll(products, 1, member);
+  } else {
+    w.aroundMembers(products, 1, {"iv", "dv", "rx", "do"}, "rj");
+  }
+}
+
+static void scheduleProducts(Writer &w, const StreamingPlan &plan,
+                             const StreamingStage &stage) {
+  halide::FuncOp products = stage.products;
+  w.computeAt(products, plan.part, "rk");
+  w.vectors(products, 0, "dt", "do", "iv");
+  w.vectors(products, 1, "dt", "do", "iv");
+  w.unroll(products, 1, "rx");
+  if (plan.wholeRows) {
+    scheduleProductsOfRows(w, products);
+  } else {
+    w.aroundMembers(products, 1, {"iv", "rx", "do"}, "rj");
+    if (isFrequent(plan, stage) && plan.valueVectors && *plan.valueVectors <= 8)
+      for (int64_t part : {0, 1})
+        w.unroll(products, part, "do");
+  }
+  for (int64_t part : {0, 1})
+    w.keepWhole(products, part, {"do"});
+  w.keepWhole(products, 1, {"rj"});
 }
 
 static void scheduleBlock(Writer &w, StreamingPlan &plan,
@@ -98,9 +143,9 @@ static void scheduleBlock(Writer &w, StreamingPlan &plan,
   }
   // A few keys come from memory, and all members take them from L1.
   w.aroundMembers(stage.scores, 0, {"ji"}, "jo");
-  for (auto [index, term] : llvm::enumerate(stage.terms))
+  for (const StreamingTerm &term : stage.terms)
     if (!term.loops.empty())
-      scheduleTerm(w, plan, stage, term, index);
+      scheduleTerm(w, plan, stage, term);
   for (halide::FuncOp f : {stage.topLanes, stage.sumLanes}) {
     if (!f)
       continue;
@@ -114,26 +159,10 @@ static void scheduleBlock(Writer &w, StreamingPlan &plan,
     if (f)
       w.computeAt(f, plan.part, "rk");
 
-  halide::FuncOp products = stage.products;
-  w.computeAt(products, plan.part, "rk");
-  w.vectors(products, 0, "dt", "do", "iv");
-  w.vectors(products, 1, "dt", "do", "iv");
-  w.aroundMembers(products, 1, {"iv", "do"}, "rj");
-  if (isFrequent(plan, stage) && plan.valueVectors && *plan.valueVectors <= 8)
-    for (int64_t stage : {0, 1})
-      w.unroll(products, stage, "do");
-  for (int64_t stage : {0, 1})
-    w.keepWhole(products, stage, {"do"});
-  w.keepWhole(products, 1, {"rj"});
-  if (!stage.partial)
-    for (const DenseKeys &keys : plan.valueKeys)
-      prefetchNext(w, products, w.memberVar(), stage, keys, products, "rj",
-                   stage.block / stage.valueSteps, /*iterations=*/2,
-                   /*secondCache=*/true);
-
+  scheduleProducts(w, plan, stage);
   for (halide::FuncOp f :
        {stage.scores, stage.weights, stage.topLanes, stage.sumLanes,
-        stage.rounded, stage.sum, products}) {
+        stage.rounded, stage.sum, stage.products}) {
     if (!f)
       continue;
     if (f != stage.topLanes && f != stage.sumLanes)

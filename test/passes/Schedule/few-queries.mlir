@@ -29,28 +29,32 @@
 // Full blocks ask no key whether it is there.
 // CHECK: %[[FULL:.*]] = halide.func "pv_full"
 // CHECK-NOT: arith.andi {{.*}} : i32
-// CHECK: %[[GROUPS:.*]] = arith.minsi %{{.*}}, %c8_i32{{.*}} : i32
 // CHECK: halide.func "t_part0_lanes"
-// No more vectors of keys than there are.
-// CHECK: halide.update %{{.*}} over ("rg" from %{{.*}} extent %[[GROUPS]])
+// Where the mask ends, pieces of one vector of keys: little is read beyond it.
+// CHECK: halide.update %{{.*}} over ("rg" from %{{.*}} extent %c1_i32{{.*}})
 // An absent key's row of V is cleared by a mask of bits.
 // CHECK: %[[PV:.*]] = halide.func "pv_part"
 // CHECK: arith.andi {{.*}} : i32
-// The blocks of a part, of which the mask leaves out some.
+// The blocks of a part, of which the mask leaves out some: in pieces, eight a block.
 // CHECK: halide.update %[[PART:.*]] over ("rk" {{.*}}) where
+// CHECK: arith.muli %{{.*}}, %c8_i32
 // CHECK: arith.minsi
 // CHECK: %[[PARTS:.*]] = halide.func "parts" (%{{.*}} = "column", %{{.*}} = "task_1", %{{.*}} = "task_2") : f32, f32, f32
 // CHECK: halide.parallel %[[PARTS]], "task_1"
 // CHECK: halide.parallel %[[PARTS]], "task_2"
 // CHECK: halide.compute_at %[[PART]], %[[PARTS]], "task_1"
-// What is read along a row of K or V is a vector, sums are in registers.
+// Rows of K and V are read from end to end, four and eight of them for each load of the query and of the sums.
+// CHECK: halide.compute_at %[[LANES]], %{{.*}}, "jo"
 // CHECK: halide.compute_at %[[T]], %{{.*}}, "jo"
 // CHECK: halide.vectorize %[[LANES]] stage 1, "xi"
-// CHECK: halide.unroll %[[LANES]] stage 1, "xo"
 // CHECK: halide.atomic %[[T]] stage 1
 // CHECK: halide.vectorize %[[T]] stage 1, "rl"
+// CHECK: halide.split %[[LANES]] stage 1, "xo" into ("xo", "xk") by 4
+// CHECK: halide.reorder %[[LANES]] stage 1, ("xi", "r4", "xk", "xo")
+// CHECK: halide.unroll %[[LANES]] stage 1, "r4"
 // CHECK: halide.compute_at %[[FULL]], %[[PART]], "rk"
-// CHECK: halide.reorder %[[FULL]] stage 1, ("iv", "do", "rj")
+// CHECK: halide.split %[[FULL]] stage 1, "do" into ("do", "dv") by 4
+// CHECK: halide.reorder %[[FULL]] stage 1, ("iv", "dv", "rx", "do", "rj")
 // One vector of queries, four squares of a row of 64.
 // CHECK-LABEL: halide.pipeline @k0_narrow
 // CHECK: halide.split %{{.*}}, "d2" into ("tile", "row") by 16
@@ -142,12 +146,10 @@ func.func private @k2(%q: tensor<50x64xf32>, %k: tensor<?x64xf32>, %v: tensor<?x
 // CHECK: %[[LEAST:.*]] = arith.maxsi %[[INPUT]]
 // CHECK: %[[MEMBERS:.*]] = arith.minsi %[[LEAST]], %c8_i32
 // CHECK: halide.param "neighbours" : i32
-// Keys come from four places of a block at once.
 // The key head is that of the first member: all read one place.
 // CHECK: %[[LANES:.*]] = halide.func "t_full0_lanes" ({{.*}} = "b1", %[[GROUP:.*]] = "b0")
 // CHECK: halide.update
-// CHECK: %[[PLACE:.*]] = halide.mod %{{.*}}, %c4_i32
-// CHECK: arith.muli %[[PLACE]], %c32_i32
+// CHECK-NOT: halide.mod %{{.*}}, %c4_i32
 // CHECK: arith.muli %[[GROUP]], %[[MEMBERS]]
 // CHECK: %[[SCORES:.*]] = halide.func "s_full"
 // CHECK: %[[PV:.*]] = halide.func "pv_full"
@@ -162,10 +164,9 @@ func.func private @k2(%q: tensor<50x64xf32>, %k: tensor<?x64xf32>, %v: tensor<?x
 // CHECK: halide.reorder %[[T:.*]] stage 1, ("rl", "ji", "jo")
 // CHECK-NEXT: halide.atomic %[[T]] stage 1
 // CHECK-NEXT: halide.vectorize %[[T]] stage 1, "rl"
-// While the members compute, the next sixteen rows of K and eight of V come; not for one member alone.
-// CHECK: halide.prefetch_spread %[[LANES]] stage 1, %{{.*}} at "r{{[0-9]}}" ahead 256 over %[[SCORES]], "jo" lines 64 turns 8 places 4 apart 2048
-// CHECK: halide.reorder %[[PV]] stage 1, ("iv", "do", "b1", "rj")
-// CHECK: halide.prefetch_spread %[[PV]] stage 1, %{{.*}} at "b1" ahead 128 over %[[PV]], "rj" lines 32 turns 2 second_cache places 4 apart 2048
+// Each member takes four rows of K, and then eight of V, one after the other.
+// CHECK: halide.reorder %[[LANES]] stage 1, ("xi", "r3", "xk", "b1", "xo")
+// CHECK: halide.reorder %[[PV]] stage 1, ("iv", "dv", "rx", "do", "b1", "rj")
 // What a task holds is no block of the heap's.
 // CHECK: halide.store_in %[[SCORES]], Stack
 #q = affine_map<(h,i,j,e,f)[s0,s1] -> (h,i,e)>
@@ -188,5 +189,71 @@ func.func private @k3(%q: tensor<?x1x64xf32>, %k: tensor<?x?x64xf32>, %v: tensor
     score (%h: index, %i: index, %j: index, %t: f32) { attn.yield %t : f32 }
     normalise(exp divide stabilise) : tensor<?x1x64xf32>
   return %o : tensor<?x1x64xf32>
+}
+}
+
+// -----
+
+// How many members there are is known: all take a row from registers, and their sums fill a register tile.
+// CHECK-LABEL: halide.pipeline @k4
+// CHECK: %[[LANES:.*]] = halide.func "t_full0_lanes"
+// CHECK: %[[PV:.*]] = halide.func "pv_full"
+// CHECK: halide.reorder %[[LANES]] stage 1, ("xi", "r3", "b1", "xo")
+// CHECK: halide.unroll %[[LANES]] stage 1, "r3"
+// CHECK: halide.unroll %[[LANES]] stage 1, "b1"
+// CHECK: halide.split %[[PV]] stage 1, "do" into ("do", "dv") by 4
+// CHECK: halide.reorder %[[PV]] stage 1, ("iv", "dv", "b1", "rx", "do", "rj")
+// CHECK: halide.unroll %[[PV]] stage 1, "b1"
+#q = affine_map<(h,i,j,e,f) -> (h,i,e)>
+#k = affine_map<(h,i,j,e,f) -> ((h * 2) floordiv 4,j,e)>
+#v = affine_map<(h,i,j,e,f) -> ((h * 2) floordiv 4,j,f)>
+module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64, vector_registers = 32 : i64, l1 = 49152 : i64, l2 = 2097152 : i64, cores = 2 : i64}} {
+func.func @known(%q: tensor<4x1x64xf32>, %k: tensor<2x?x64xf32>, %v: tensor<2x?x64xf32>) -> tensor<4x1x64xf32> attributes {attn.model} {
+  %o = func.call @k4(%q, %k, %v) : (tensor<4x1x64xf32>, tensor<2x?x64xf32>, tensor<2x?x64xf32>) -> tensor<4x1x64xf32>
+  return %o : tensor<4x1x64xf32>
+}
+func.func private @k4(%q: tensor<4x1x64xf32>, %k: tensor<2x?x64xf32>, %v: tensor<2x?x64xf32>) -> tensor<4x1x64xf32> attributes {attn.kernel, attn.kind = "attention"} {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c4 = arith.constant 4 : index
+  %M = tensor.dim %k, %c1 : tensor<2x?x64xf32>
+  %o = attn.attention dims(batch = 1, query = 1, key = 1, contract = 1, value = 1) sizes(%c4, %c1, %M, %c64, %c64)
+    term(%q, %k : tensor<4x1x64xf32>, tensor<2x?x64xf32>) maps [#q, #k] value(%v : tensor<2x?x64xf32>) maps [#v]
+    score (%h: index, %i: index, %j: index, %t: f32) { attn.yield %t : f32 }
+    normalise(exp divide stabilise) : tensor<4x1x64xf32>
+  return %o : tensor<4x1x64xf32>
+}
+}
+
+// -----
+
+// Rows of unknown length: sixteen keys at a time, which come from four places of a block at once.
+// CHECK-LABEL: halide.pipeline @k5
+// CHECK: %[[LANES:.*]] = halide.func "t_full0_lanes"
+// CHECK: halide.update
+// CHECK: %[[PLACE:.*]] = halide.mod %{{.*}}, %c4_i32
+// CHECK: arith.muli %[[PLACE]], %c32_i32
+// CHECK: halide.reorder %[[LANES]] stage 1, ("xi", "xo", "r3")
+#q = affine_map<(h,i,j,e,f)[s0,s1] -> (h,i,e)>
+#k = affine_map<(h,i,j,e,f)[s0,s1] -> ((h * s0) floordiv s1,j,e)>
+#v = affine_map<(h,i,j,e,f)[s0,s1] -> ((h * s0) floordiv s1,j,f)>
+module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64, vector_registers = 32 : i64, l1 = 49152 : i64, l2 = 2097152 : i64, cores = 2 : i64}} {
+func.func @symbolic(%q: tensor<?x1x?xf32>, %k: tensor<?x?x?xf32>, %v: tensor<?x?x?xf32>) -> tensor<?x1x?xf32> attributes {attn.model} {
+  %o = func.call @k5(%q, %k, %v) : (tensor<?x1x?xf32>, tensor<?x?x?xf32>, tensor<?x?x?xf32>) -> tensor<?x1x?xf32>
+  return %o : tensor<?x1x?xf32>
+}
+func.func private @k5(%q: tensor<?x1x?xf32>, %k: tensor<?x?x?xf32>, %v: tensor<?x?x?xf32>) -> tensor<?x1x?xf32> attributes {attn.kernel, attn.kind = "attention"} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %E = tensor.dim %q, %c2 : tensor<?x1x?xf32>
+  %H = tensor.dim %q, %c0 : tensor<?x1x?xf32>
+  %G = tensor.dim %k, %c0 : tensor<?x?x?xf32>
+  %M = tensor.dim %k, %c1 : tensor<?x?x?xf32>
+  %o = attn.attention dims(batch = 1, query = 1, key = 1, contract = 1, value = 1) sizes(%H, %c1, %M, %E, %E) symbols(%G, %H)
+    term(%q, %k : tensor<?x1x?xf32>, tensor<?x?x?xf32>) maps [#q, #k] value(%v : tensor<?x?x?xf32>) maps [#v]
+    score (%h: index, %i: index, %j: index, %t: f32) { attn.yield %t : f32 }
+    normalise(exp divide stabilise) : tensor<?x1x?xf32>
+  return %o : tensor<?x1x?xf32>
 }
 }
