@@ -287,6 +287,10 @@ static bool writesNothing(void **args, int32_t numArgs, int32_t numOutputs) {
   return numOutputs > 0;
 }
 
+int32_t heed_host_profiles(heed_model *model) {
+  return model->profile && !model->plan;
+}
+
 int32_t heed_host_kernel(heed_model *model, int32_t kernel,
                          int32_t (*function)(void **args), void **args,
                          int32_t numArgs, int32_t numOutputs, double flops,

@@ -324,6 +324,10 @@ void heed_host_buffer(heed_model *model, struct halide_buffer_t *buffer,
                       int32_t bits, int32_t rank, const int64_t *sizes,
                       const int64_t *strides, int64_t largest);
 
+/** Not 0 where calls of kernels are profiled: only then what a call costs needs
+ * to be counted by data. */
+int32_t heed_host_profiles(heed_model *model);
+
 /** Calls a kernel through its `<name>_argv` function. args as Halide defines
  * them, numArgs of them: args[k] points to a scalar or is a halide_buffer_t*,
  * the last numOutputs are those that the kernel writes. If all of them are

@@ -8,6 +8,7 @@
 #ifndef HEED_PASSES_HOST_HOSTBUILDER_H
 #define HEED_PASSES_HOST_HOSTBUILDER_H
 
+#include "dialects/Halide/HalideDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -69,6 +70,13 @@ private:
 /// Calls the runtime's function that writes a state (runtime/host.h).
 void lowerWriteState(HostBuilder &host, mlir::OpBuilder &b,
                      attn::WriteStateOp op);
+
+/// What \p op costs as a call of \p pipeline with \p arguments, which have the
+/// names of its inputs: floating-point operations, and bytes that it must move.
+std::pair<mlir::Value, mlir::Value>
+costOfCall(HostBuilder &host, mlir::OpBuilder &b, halide::CallOp op,
+           const llvm::StringMap<mlir::Value> &arguments,
+           halide::PipelineOp pipeline);
 
 /// What a lowered module holds, for its description.
 struct HostContents {

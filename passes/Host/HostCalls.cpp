@@ -23,7 +23,7 @@
 #include "passes/Host/RuntimeType.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
-#include "passes/Plan/Cost.h"
+#include "passes/Plan/LiveCounts.h"
 #include "support/Format.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -299,19 +299,6 @@ private:
     return input->getAttrOfType<StringAttr>("name").getValue();
   }
 
-  /// What a call costs: floating-point operations, and bytes that it must move.
-  std::pair<Value, Value> costOf(OpBuilder &b, Location loc,
-                                 const llvm::StringMap<Value> &arguments,
-                                 halide::PipelineOp pipeline) {
-    auto size = [&](StringRef name, std::optional<int64_t> axis) -> Value {
-      Value actual = arguments.lookup(name);
-      if (actual && axis)
-        return memref::DimOp::create(b, loc, actual, *axis);
-      return actual;
-    };
-    return evaluateCost(b, loc, pipeline, size);
-  }
-
   LogicalResult lowerKernelCall(OpBuilder &b, halide::CallOp op) {
     Location loc = op.getLoc();
     FailureOr<Value> stands = callKernel(b, op, op.getCallee());
@@ -377,7 +364,7 @@ private:
           LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer}));
     }
     auto *kernel = llvm::find(kernelSymbols, callee);
-    auto [flops, bytes] = costOf(b, loc, passed, pipeline);
+    auto [flops, bytes] = costOfCall(*this, b, op, passed, pipeline);
     return call(b, loc, "heed_host_kernel", b.getI32Type(),
                 {handle(op), i32(b, loc, kernel - kernelSymbols.begin()),
                  LLVM::AddressOfOp::create(b, loc, function), array,
@@ -464,7 +451,10 @@ LogicalResult HostCalls::run() {
   FailureOr<HostParams> params = numberParams(module);
   if (failed(params) || failed(renameKernels()))
     return failure();
-  SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
+  SmallVector<func::FuncOp> functions;
+  llvm::copy_if(
+      module.getOps<func::FuncOp>(), std::back_inserter(functions),
+      [](func::FuncOp function) { return !function->hasAttr(kCountsAttr); });
   for (func::FuncOp function : functions)
     (void)function.insertArgument(0, pointer, {}, function.getLoc());
   module.walk(

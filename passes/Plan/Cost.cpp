@@ -3,6 +3,7 @@
 #include "passes/Plan/Cost.h"
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/SymbolicDims.h"
+#include "passes/Plan/LiveCounts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -18,40 +19,62 @@ constexpr StringLiteral kCostAttr = "attn.cost";
 
 class Counter {
 public:
-  explicit Counter(func::FuncOp kernel) : kernel(kernel) {}
+  explicit Counter(func::FuncOp kernel) : kernel(kernel), live(kernel) {}
 
   void count();
   DictionaryAttr attribute(halide::PipelineOp pipeline);
   KernelCost at(ValueRange arguments, attn::SymbolicDims &outer);
 
 private:
+  /// \p factor times the number \p count of `live`, which is \p most at most.
+  struct Counted {
+    Size factor, most;
+    unsigned number;
+  };
+  bool isOfCaller(const Size &size);
   void add(Size &total, const Size &part);
-  AffineMapAttr map(const Size &polynomial);
+  AffineExpr expr(const Size &polynomial);
+  AffineExpr expr(const Size &polynomial, ArrayRef<Counted> counted);
   void countLinalg(linalg::LinalgOp op);
   void countAttention(attn::AttentionLike op);
   void countPart(attn::AttentionLike op, Value operand, AffineMap map);
   void countSteps(Region &body, const Size &elements);
   void countArguments();
+  void findSymbols(halide::PipelineOp pipeline,
+                   SmallVectorImpl<Attribute> &names,
+                   SmallVectorImpl<int64_t> &axes);
 
   func::FuncOp kernel;
   attn::SymbolicDims dims;
+  LiveCounts live;
   Size flops, bytes;
+  SmallVector<Counted> liveFlops, liveBytes;
+  /// Bytes that are the least of two.
+  SmallVector<std::pair<Size, Size>> leastBytes;
   /// Symbols of `dims` in the order of the maps'.
   SmallVector<unsigned> symbols;
-  /// Elements that are read of an argument, where a gather reads it, or a part.
+  /// Elements that are read of an argument where data say.
   DenseMap<Value, Size> gathered;
+  /// Arguments that an attention reads a part of, and that part.
+  DenseMap<Value, Size> parts;
+  DenseMap<Value, Counted> liveParts;
 };
 
-/// Adds what callers can compute: sizes of arguments and scalars.
-void Counter::add(Size &total, const Size &part) {
-  for (auto &[product, coefficient] : part.terms)
+/// Whether callers can compute it: of sizes of arguments and scalars.
+bool Counter::isOfCaller(const Size &size) {
+  for (auto &[product, coefficient] : size.terms)
     for (unsigned symbol : product)
       if (!isa_and_nonnull<BlockArgument>(dims.source(symbol).value))
-        return;
-  total += part;
+        return false;
+  return true;
 }
 
-AffineMapAttr Counter::map(const Size &polynomial) {
+void Counter::add(Size &total, const Size &part) {
+  if (isOfCaller(part))
+    total += part;
+}
+
+AffineExpr Counter::expr(const Size &polynomial) {
   MLIRContext *context = kernel.getContext();
   AffineExpr sum = getAffineConstantExpr(0, context);
   for (auto &[product, coefficient] : polynomial.terms) {
@@ -61,7 +84,17 @@ AffineMapAttr Counter::map(const Size &polynomial) {
                         llvm::find(symbols, symbol) - symbols.begin(), context);
     sum = sum + term * int64_t(coefficient);
   }
-  return AffineMapAttr::get(AffineMap::get(0, symbols.size(), sum));
+  return sum;
+}
+
+/// Counts are symbols behind those of sizes.
+AffineExpr Counter::expr(const Size &polynomial, ArrayRef<Counted> counted) {
+  AffineExpr sum = expr(polynomial);
+  for (const Counted &each : counted)
+    sum = sum +
+          expr(each.factor) * getAffineSymbolExpr(symbols.size() + each.number,
+                                                  kernel.getContext());
+  return sum;
 }
 
 /// Operations on floating-point numbers in \p region.
@@ -129,20 +162,26 @@ void Counter::countLinalg(linalg::LinalgOp op) {
 }
 
 void Counter::countAttention(attn::AttentionLike op) {
+  SmallVector<unsigned> masked = live.dimsOf(op);
+  Size free = 1, most = 1;
+  for (unsigned dim = 0; dim < op.firstDim(attn::DimKind::Contract); ++dim)
+    (llvm::is_contained(masked, dim) ? most : free) *=
+        dims.size(op.getSizes()[dim]);
   auto product = [&](attn::DimKind kind) {
     Size result = 1;
     for (unsigned k = 0; k < op.numDims(kind); ++k)
       result *= dims.size(op.getSizes()[op.firstDim(kind) + k]);
     return result;
   };
-  Size pairs = product(attn::DimKind::Batch) * product(attn::DimKind::Query) *
-               product(attn::DimKind::Key);
   // A term multiplies and adds; the score once; the weight: its distance from
   // the maximum, the exponential and the row's sum; a value multiplies and
   // adds.
-  add(flops, pairs * (product(attn::DimKind::Contract) * (2 * op.numTerms()) +
-                      operations(op.getScore()) + 3 +
-                      product(attn::DimKind::Value) * 2));
+  Size pair = product(attn::DimKind::Contract) * (2 * op.numTerms()) +
+              operations(op.getScore()) + 3 + product(attn::DimKind::Value) * 2;
+  if (masked.empty())
+    add(flops, free * most * pair);
+  else if (isOfCaller(free * pair))
+    liveFlops.push_back({free * pair, most, live.count(op, masked)});
   for (unsigned t = 0; t < op.numTerms(); ++t)
     for (auto [operand, map] : llvm::zip(op.term(t), op.maps(t)))
       countPart(op, operand, map);
@@ -151,24 +190,42 @@ void Counter::countAttention(attn::AttentionLike op) {
 }
 
 /// Where \p map reads a part of an argument alone, from a number that the
-/// caller gives on: as much as the loops run over.
+/// caller gives on: as much as the loops run over. Of keys, those that a query
+/// sees.
 void Counter::countPart(attn::AttentionLike op, Value operand, AffineMap map) {
-  Size elements = 1;
-  bool isPart = false;
-  for (AffineExpr position : map.getResults()) {
-    auto sum = dyn_cast<AffineBinaryOpExpr>(position);
-    if (sum && sum.getKind() == AffineExprKind::Add &&
-        isa<AffineSymbolExpr>(sum.getRHS())) {
+  if (!isa<BlockArgument>(operand) || parts.contains(operand) ||
+      liveParts.contains(operand))
+    return;
+  Size elements = 1, most = 1;
+  bool isPart = false, hasKey = false;
+  SmallVector<unsigned> masked = live.dimsOf(op), places;
+  llvm::SmallDenseSet<unsigned> seen;
+  for (auto [axis, position] : llvm::enumerate(map.getResults())) {
+    if (position.isSymbolicOrConstant()) {
       isPart = true;
-      position = sum.getLHS();
+      continue;
     }
-    auto dim = dyn_cast<AffineDimExpr>(position);
-    if (!dim)
-      return;
-    elements *= dims.size(op.getSizes()[dim.getPosition()]);
+    auto sum = dyn_cast<AffineBinaryOpExpr>(position);
+    bool isMoved = sum && sum.getKind() == AffineExprKind::Add &&
+                   isa<AffineSymbolExpr>(sum.getRHS());
+    auto dim = dyn_cast<AffineDimExpr>(isMoved ? sum.getLHS() : position);
+    isPart |= isMoved && dim;
+    if (!dim || !seen.insert(dim.getPosition()).second) {
+      elements *= dims.dim(operand, axis);
+      continue;
+    }
+    unsigned loop = dim.getPosition();
+    bool isMasked = llvm::is_contained(masked, loop);
+    if (isMasked)
+      places.push_back(loop);
+    hasKey |= isMasked && op.dimKind(loop) == attn::DimKind::Key;
+    (isMasked ? most : elements) *= dims.size(op.getSizes()[loop]);
   }
-  if (isPart && isa<BlockArgument>(operand))
-    gathered.try_emplace(operand, elements);
+  llvm::sort(places);
+  if (hasKey && isOfCaller(elements))
+    liveParts[operand] = {elements, most, live.count(op, places)};
+  else if (isPart)
+    parts[operand] = elements * most;
 }
 
 /// Of what a step reads at a place of its own, it reads an element for each of
@@ -186,20 +243,30 @@ void Counter::countSteps(Region &region, const Size &elements) {
 }
 
 void Counter::countArguments() {
-  auto count = [&](Value tensor, const Size &elements) {
+  auto sizeOf = [](Value tensor) {
     unsigned bits =
         getElementTypeOrSelf(tensor.getType()).getIntOrFloatBitWidth();
-    add(bytes, elements * ((bits + 7) / 8));
+    return Size((bits + 7) / 8);
   };
   for (Value argument : kernel.getArguments()) {
     if (!isa<RankedTensorType>(argument.getType()) || argument.use_empty())
       continue;
-    auto it = gathered.find(argument);
-    count(argument,
-          it != gathered.end() ? it->second : dims.elements(argument));
+    Size size = sizeOf(argument), all = dims.elements(argument);
+    if (auto part = liveParts.find(argument); part != liveParts.end()) {
+      liveBytes.push_back(part->second);
+      liveBytes.back().factor *= size;
+    } else if (auto part = parts.find(argument); part != parts.end()) {
+      add(bytes, part->second * size);
+    } else if (auto read = gathered.find(argument);
+               read != gathered.end() && read->second != all) {
+      if (isOfCaller(read->second) && isOfCaller(all))
+        leastBytes.push_back({read->second * size, all * size});
+    } else {
+      add(bytes, all * size);
+    }
   }
   for (Value result : kernel.getBody().front().getTerminator()->getOperands())
-    count(result, dims.elements(result));
+    add(bytes, dims.elements(result) * sizeOf(result));
 }
 
 void Counter::count() {
@@ -227,13 +294,18 @@ void Counter::count() {
   countArguments();
 }
 
-DictionaryAttr Counter::attribute(halide::PipelineOp pipeline) {
-  Builder b(kernel.getContext());
+void Counter::findSymbols(halide::PipelineOp pipeline,
+                          SmallVectorImpl<Attribute> &names,
+                          SmallVectorImpl<int64_t> &axes) {
+  SmallVector<Size> all{flops, bytes};
+  for (auto *counted : {&liveFlops, &liveBytes})
+    for (Counted &each : *counted)
+      all.push_back(each.factor);
+  for (auto &[read, most] : leastBytes)
+    all.append({read, most});
   SmallVector<Operation *> inputs = pipeline.getInputs();
-  SmallVector<Attribute> names;
-  SmallVector<int64_t> axes;
-  for (const Size *polynomial : {&flops, &bytes})
-    for (auto &[product, coefficient] : polynomial->terms)
+  for (const Size &polynomial : all)
+    for (auto &[product, coefficient] : polynomial.terms)
       for (unsigned symbol : product)
         if (!llvm::is_contained(symbols, symbol)) {
           symbols.push_back(symbol);
@@ -242,9 +314,37 @@ DictionaryAttr Counter::attribute(halide::PipelineOp pipeline) {
           names.push_back(inputs[argument.getArgNumber()]->getAttr("name"));
           axes.push_back(known.axis);
         }
+}
+
+DictionaryAttr Counter::attribute(halide::PipelineOp pipeline) {
+  Builder b(kernel.getContext());
+  SmallVector<Attribute> names;
+  SmallVector<int64_t> axes;
+  findSymbols(pipeline, names, axes);
   NamedAttrList cost;
-  cost.set("flops", map(flops));
-  cost.set("bytes", map(bytes));
+  SmallVector<unsigned> of;
+  unsigned counts = 0;
+  if (!live.empty()) {
+    func::FuncOp function = live.write(of);
+    counts = function.getNumResults();
+    cost.set("live", FlatSymbolRefAttr::get(function));
+    SmallVector<Operation *> inputs = pipeline.getInputs();
+    SmallVector<Attribute> ofNames;
+    for (unsigned input : of)
+      ofNames.push_back(inputs[input]->getAttr("name"));
+    cost.set("of", b.getArrayAttr(ofNames));
+  }
+  auto map = [&](ArrayRef<AffineExpr> results) {
+    return AffineMapAttr::get(
+        AffineMap::get(0, symbols.size() + counts, results, b.getContext()));
+  };
+  cost.set("flops", map(expr(flops, liveFlops)));
+  cost.set("bytes", map(expr(bytes, liveBytes)));
+  SmallVector<Attribute> least;
+  for (auto &[read, most] : leastBytes)
+    least.push_back(map({expr(read), expr(most)}));
+  if (!least.empty())
+    cost.set("gathered", b.getArrayAttr(least));
   cost.set("names", b.getArrayAttr(names));
   cost.set("axes", b.getDenseI64ArrayAttr(axes));
   return cost.getDictionary(b.getContext());
@@ -266,7 +366,16 @@ KernelCost Counter::at(ValueRange arguments, attn::SymbolicDims &outer) {
     }
     return sum;
   };
-  return {translate(flops), translate(bytes)};
+  for (auto [total, counted] :
+       {std::pair(&flops, &liveFlops), std::pair(&bytes, &liveBytes)})
+    for (Counted &each : *counted)
+      add(*total, each.factor * each.most);
+  KernelCost cost{translate(flops), translate(bytes)};
+  for (auto &[read, most] : leastBytes) {
+    Size some = translate(read), all = translate(most);
+    cost.bytes += outer.isNeverNegative(some - all) ? all : some;
+  }
+  return cost;
 }
 
 /// \p expr in f64: no product of sizes overflows.
@@ -300,34 +409,69 @@ KernelCost heed::costOf(func::FuncOp kernel, ValueRange arguments,
   return counter.at(arguments, dims);
 }
 
-std::pair<Value, Value> heed::evaluateCost(
-    OpBuilder &b, Location loc, halide::PipelineOp pipeline,
-    llvm::function_ref<Value(StringRef, std::optional<int64_t>)> size) {
-  auto cost = pipeline->getAttrOfType<DictionaryAttr>(kCostAttr);
-  auto nothing = [&]() -> Value {
-    return arith::ConstantOp::create(b, loc, b.getF64FloatAttr(0));
-  };
-  if (!cost)
-    return {nothing(), nothing()};
+/// The values of the symbols of \p cost; nothing if one has none.
+static std::optional<SmallVector<Value>> symbolsOf(OpBuilder &b, Location loc,
+                                                   halide::PipelineOp pipeline,
+                                                   DictionaryAttr cost,
+                                                   const CostInputs &inputs) {
   auto names = cost.getAs<ArrayAttr>("names");
   auto axes = cost.getAs<DenseI64ArrayAttr>("axes");
-  auto flops = cost.getAs<AffineMapAttr>("flops");
-  auto bytes = cost.getAs<AffineMapAttr>("bytes");
-  if (!names || !axes || !flops || !bytes ||
-      int64_t(names.size()) != axes.size())
-    return {nothing(), nothing()};
+  if (!names || !axes || int64_t(names.size()) != axes.size())
+    return std::nullopt;
   SmallVector<Value> symbols;
   for (auto [name, axis] : llvm::zip(names, axes.asArrayRef())) {
     std::optional<int64_t> wanted;
     if (axis >= 0)
       wanted = axis;
-    Value value = size(cast<StringAttr>(name).getValue(), wanted);
+    symbols.push_back(inputs.size(cast<StringAttr>(name).getValue(), wanted));
+  }
+  auto live = cost.getAs<FlatSymbolRefAttr>("live");
+  auto of = cost.getAs<ArrayAttr>("of");
+  if (live && of) {
+    auto module = pipeline->getParentOfType<ModuleOp>();
+    auto function = module.lookupSymbol<func::FuncOp>(live.getValue());
+    SmallVector<Value> counts;
+    if (function)
+      counts = inputs.count(function, of);
+    if (counts.empty())
+      return std::nullopt;
+    llvm::append_range(symbols, counts);
+  }
+  for (Value &value : symbols) {
     if (!value)
-      return {nothing(), nothing()};
+      return std::nullopt;
     if (value.getType().isIndex())
       value = arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
-    symbols.push_back(arith::SIToFPOp::create(b, loc, b.getF64Type(), value));
+    value = arith::SIToFPOp::create(b, loc, b.getF64Type(), value);
   }
-  return {evaluate(b, loc, flops.getValue().getResult(0), symbols),
-          evaluate(b, loc, bytes.getValue().getResult(0), symbols)};
+  return symbols;
+}
+
+std::pair<Value, Value> heed::evaluateCost(OpBuilder &b, Location loc,
+                                           halide::PipelineOp pipeline,
+                                           CostInputs inputs) {
+  auto cost = pipeline->getAttrOfType<DictionaryAttr>(kCostAttr);
+  auto nothing = [&]() -> Value {
+    return arith::ConstantOp::create(b, loc, b.getF64FloatAttr(0));
+  };
+  auto flops = cost ? cost.getAs<AffineMapAttr>("flops") : nullptr;
+  auto bytes = cost ? cost.getAs<AffineMapAttr>("bytes") : nullptr;
+  if (!flops || !bytes)
+    return {nothing(), nothing()};
+  std::optional<SmallVector<Value>> symbols =
+      symbolsOf(b, loc, pipeline, cost, inputs);
+  if (!symbols || flops.getValue().getNumSymbols() != symbols->size() ||
+      bytes.getValue().getNumSymbols() != symbols->size())
+    return {nothing(), nothing()};
+  Value moved = evaluate(b, loc, bytes.getValue().getResult(0), *symbols);
+  if (auto gathered = cost.getAs<ArrayAttr>("gathered"))
+    for (AffineMap map : gathered.getAsValueRange<AffineMapAttr>()) {
+      Value least;
+      for (AffineExpr result : map.getResults()) {
+        Value read = evaluate(b, loc, result, *symbols);
+        least = least ? arith::MinimumFOp::create(b, loc, least, read) : read;
+      }
+      moved = arith::AddFOp::create(b, loc, moved, least);
+    }
+  return {evaluate(b, loc, flops.getValue().getResult(0), *symbols), moved};
 }

@@ -99,11 +99,12 @@ func.func private @argmax(%x: tensor<?x?xf32>, %n: index) -> tensor<?xi32> attri
 }
 
 // What a call costs, from the sizes that the caller knows: operations of every element, arguments read once; of a table
-// that is read where data say, the elements that are read.
+// that is read where data say, the elements that are read, but not more than it has.
 
 // COST-DAG: #[[FLOPS:.*]] = affine_map<()[s0] -> (s0 * 16)>
-// COST-DAG: #[[BYTES:.*]] = affine_map<()[s0] -> (s0 * 68)>
-// COST: halide.pipeline @lookup attributes {attn.cost = {axes = array<i64: 0>, bytes = #[[BYTES]], flops = #[[FLOPS]], names = ["a0"]}}
+// COST-DAG: #[[BYTES:.*]] = affine_map<()[s0] -> (s0 * 36)>
+// COST-DAG: #[[READ:.*]] = affine_map<()[s0] -> (s0 * 32, 32000)>
+// COST: halide.pipeline @lookup attributes {attn.cost = {axes = array<i64: 0>, bytes = #[[BYTES]], flops = #[[FLOPS]], gathered = [#[[READ]]], names = ["a0"]}}
 func.func @looks(%ids: tensor<?xi32>, %table: tensor<1000x8xf32>) -> tensor<?x8xf32> attributes {attn.model} {
   %y = call @lookup(%ids, %table) : (tensor<?xi32>, tensor<1000x8xf32>) -> tensor<?x8xf32>
   return %y : tensor<?x8xf32>
