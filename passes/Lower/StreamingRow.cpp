@@ -210,20 +210,26 @@ void Streaming::rowStages(const RowParts &parts) {
   }
 }
 
+/// Whether a block, which may be a piece of one, is of the part: a loop over
+/// all blocks is trimmed to those by Halide, which knows no bounds of a block's
+/// number that is a sum.
+static Value blockIsOfPart(Ops &o, const TilePlace &at, Value blocksOfPart,
+                           Value before, int64_t pieces) {
+  auto count = [&](Value blocks) {
+    return pieces == 1 ? blocks : o.muli(blocks, o.i(pieces));
+  };
+  Value kb = before ? o.addi(count(before), at.block) : at.block,
+        length = count(blocksOfPart), first = o.muli(at.part, length);
+  if (mutated("streaming.parts-overlap"))
+    return o.both(o.atMost(first, kb), o.atMost(kb, o.addi(first, length)));
+  return o.both(o.atMost(first, kb), o.less(kb, o.addi(first, length)));
+}
+
 /// Those of one segment of the keys, \p blocks behind the \p before of others.
 void Streaming::segmentStages(const RowParts &parts, const KeySegment &segment,
                               Value before, Value blocks) {
-  // A loop over all blocks, which Halide trims to those of the part: of a
-  // block's number that is a sum it knows no bounds. Blocks may be pieces.
   auto ofPart = [&](Ops &o, const TilePlace &at, int64_t pieces) {
-    auto count = [&](Value blocks) {
-      return pieces == 1 ? blocks : o.muli(blocks, o.i(pieces));
-    };
-    Value kb = before ? o.addi(count(before), at.block) : at.block,
-          length = count(parts.length), first = o.muli(at.part, length);
-    if (mutated("streaming.parts-overlap"))
-      return o.both(o.atMost(first, kb), o.atMost(kb, o.addi(first, length)));
-    return o.both(o.atMost(first, kb), o.less(kb, o.addi(first, length)));
+    return blockIsOfPart(o, at, parts.length, before, pieces);
   };
   // Tables of a mask tell full blocks of another size.
   bool tables = mask && bounds->needsTables();

@@ -248,8 +248,10 @@ static void onFault(int number) {
 
 static void faultInWorker(int row) {
   (void)row;
-  if (pthread_equal(pthread_self(), mainThread))
+  if (pthread_equal(pthread_self(), mainThread)) {
+    usleep(100); /* a row is left for a worker, on a busy machine too */
     return;
+  }
   sigset_t blocked;
   pthread_sigmask(SIG_BLOCK, NULL, &blocked);
   outside += !sigismember(&blocked, SIGINT) || !sigismember(&blocked, SIGUSR1);
