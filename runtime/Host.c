@@ -326,5 +326,7 @@ int32_t heed_host_kernel(heed_model *model, int32_t kernel,
     record->bytes += bytes;
     record->pairs += atomic_load(&model->pairs);
   }
+  if (model->inInit)
+    heed_params_packed(model);
   return !atomic_load(&model->gaveUp);
 }

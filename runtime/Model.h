@@ -203,13 +203,23 @@ typedef struct heed_shared {
   int64_t keptBytes;
 } heed_shared;
 
+/** What init reads in place and no call does. */
+typedef struct heed_read_param {
+  const void *data;
+  size_t bytes;
+} heed_read_param;
+enum { HEED_LAST_READ = 8 };
+
 /** Finds, checks and converts all parameters of model->shared. */
 heed_status heed_params_load(heed_model *model, const heed_options *options);
+/** After a kernel of init: pages of mapped files that it has packed from are
+ * not kept beside the packed copy. */
+void heed_params_packed(heed_model *model);
 /** After init: gives back copies of those that no call reads. */
 void heed_params_opened(heed_shared *shared);
 void heed_params_release(heed_shared *shared);
 /** Bytes of the parameters that are read in place (or, with `owned`, of those
- * that were copied). */
+ * that were copied); a tensor that several read counts once. */
 int64_t heed_params_bytes(const heed_shared *shared, bool owned);
 
 /** The extent that the first parameter with a dim of that name gives to it;
@@ -399,6 +409,8 @@ struct heed_model {
   heed_state *state; /* of the current call */
   heed_journal journal;
   bool inInit;
+  heed_read_param lastRead[HEED_LAST_READ]; /* by init, for its next kernel */
+  int numLastRead;
   bool ready; /* opened without failure */
   jmp_buf unwind;
   pthread_mutex_t messageLock; /* kernels report from many threads */

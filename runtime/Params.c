@@ -268,20 +268,44 @@ void heed_params_release(heed_shared *shared) {
   heed_weights_close(shared->weights);
 }
 
+static int64_t bytesOf(const heed_param_info *info,
+                       const heed_param_instance *instance) {
+  int64_t size = instance->data ? (int64_t)heed_type_size(info->type) : 0;
+  for (int32_t axis = 0; axis < info->rank; ++axis)
+    size *= instance->shape[axis];
+  return size;
+}
+
+static int byPlace(const void *left, const void *right) {
+  const heed_read_param *a = left, *b = right;
+  uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
+  if (x != y)
+    return x < y ? -1 : 1;
+  return (a->bytes > b->bytes) - (a->bytes < b->bytes);
+}
+
 int64_t heed_params_bytes(const heed_shared *shared, bool owned) {
-  int64_t bytes = 0;
-  for (int32_t param = 0; shared->params && param < shared->desc->numParams;
-       ++param) {
+  int64_t bytes = 0, number = 0;
+  int32_t numParams = shared->params ? shared->desc->numParams : 0;
+  for (int32_t param = 0; param < numParams; ++param)
+    number += countInstances(&shared->desc->params[param]);
+  heed_read_param *all = calloc((size_t)number + 1, sizeof *all);
+  if (!all)
+    return 0;
+  size_t count = 0;
+  for (int32_t param = 0; param < numParams; ++param) {
     const heed_param_info *info = &shared->desc->params[param];
-    int64_t count = countInstances(info);
-    for (int64_t k = 0; k < count; ++k) {
-      const heed_param_instance *instance = &shared->params[param][k];
-      int64_t size = instance->data ? (int64_t)heed_type_size(info->type) : 0;
-      for (int32_t axis = 0; axis < info->rank; ++axis)
-        size *= instance->shape[axis];
-      bytes += (instance->ownedBytes != 0) == owned ? size : 0;
-    }
+    const heed_param_instance *instance = shared->params[param];
+    for (int64_t k = countInstances(info); k > 0; --k, ++instance)
+      if ((instance->ownedBytes != 0) == owned)
+        all[count++] =
+            (heed_read_param){instance->data, (size_t)bytesOf(info, instance)};
   }
+  qsort(all, count, sizeof *all, byPlace);
+  for (size_t k = 0; k < count; ++k)
+    if (k + 1 == count || all[k].data != all[k + 1].data)
+      bytes += (int64_t)all[k].bytes;
+  free(all);
   return bytes;
 }
 
@@ -320,7 +344,20 @@ static const heed_param_instance *findInstance(heed_model *model, int32_t param,
 
 const void *heed_host_param(heed_model *model, int32_t param,
                             const int64_t *indices) {
-  return findInstance(model, param, indices)->data;
+  const heed_param_instance *instance = findInstance(model, param, indices);
+  const heed_param_info *info = &model->desc->params[param];
+  if (model->inInit && info->isForOpening && !instance->ownedBytes &&
+      model->numLastRead < HEED_LAST_READ)
+    model->lastRead[model->numLastRead++] =
+        (heed_read_param){instance->data, (size_t)bytesOf(info, instance)};
+  return instance->data;
+}
+
+void heed_params_packed(heed_model *model) {
+  for (int k = 0; k < model->numLastRead; ++k)
+    heed_weights_leave(model->shared->weights, model->lastRead[k].data,
+                       model->lastRead[k].bytes);
+  model->numLastRead = 0;
 }
 
 int64_t heed_host_param_extent(heed_model *model, int32_t param,

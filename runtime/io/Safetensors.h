@@ -82,6 +82,12 @@ const heed_safetensor *heed_weights_find(const heed_weights *weights,
 size_t heed_weights_count(const heed_weights *weights);
 const heed_safetensor *heed_weights_at(const heed_weights *weights, size_t k);
 
+/** Gives back the pages that lie in these bytes of a mapped file: resident
+ * memory falls, and who reads them again finds them in the file. Does nothing
+ * with other memory. */
+void heed_weights_leave(const heed_weights *weights, const void *data,
+                        size_t bytes);
+
 /** Null is allowed. */
 void heed_weights_close(heed_weights *weights);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -289,6 +290,24 @@ const heed_safetensor *heed_weights_at(const heed_weights *weights, size_t k) {
     k -= content->numTensors;
   }
   return NULL;
+}
+
+void heed_weights_leave(const heed_weights *weights, const void *data,
+                        size_t bytes) {
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)data;
+  for (size_t k = 0; k < weights->numFiles; ++k) {
+    const heed_bytes *file = &weights->files[k].bytes;
+    uintptr_t begin = (uintptr_t)file->data;
+    if (!file->mapped || first < begin || first - begin > file->size ||
+        bytes > file->size - (first - begin))
+      continue;
+    /* Neighbours may be in use: their parts of a page stay. */
+    uintptr_t low = (first + page - 1) / page * page,
+              high = (first + bytes) / page * page;
+    if (low < high)
+      (void)madvise((void *)low, high - low, MADV_DONTNEED);
+    return;
+  }
 }
 
 void heed_weights_close(heed_weights *weights) {
