@@ -85,8 +85,7 @@ heed_beams *heed_beams_open(const heed_beams_options *options) {
   b->vocabulary = options->rules->vocabulary;
   b->width = options->before + options->maxNew;
   int64_t kept = heed_rules_kept(options->rules);
-  b->numWanted =
-      options->beams * (kept < b->vocabulary ? kept : b->vocabulary);
+  b->numWanted = options->beams * (kept < b->vocabulary ? kept : b->vocabulary);
   if (!takeMemory(b)) {
     heed_beams_close(b);
     return NULL;
