@@ -98,8 +98,16 @@ static heed_status openTensor(heed_model *model, const heed_dim *dims,
     if (info->sizes[axis] >= 0)
       continue;
     const heed_dim *dim = findDim(dims, numDims, info->extents[axis]);
-    if (!dim && heed_params_extent(model->shared, info->extents[axis],
-                                   &tensor->shape[axis]))
+    int64_t known = 0;
+    bool isKnown =
+        heed_params_extent(model->shared, info->extents[axis], &known);
+    if (dim && isKnown && dim->extent != known)
+      return heed_fail(model, HEED_ERROR_SHAPE,
+                       "dim '%s' of the state '%s' is given as %" PRId64
+                       ", and is %" PRId64 " in the parameters",
+                       dim->name, info->name, dim->extent, known);
+    tensor->shape[axis] = known;
+    if (isKnown)
       continue;
     if (!dim)
       return heed_fail(model, HEED_ERROR_ARGUMENT,

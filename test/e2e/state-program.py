@@ -7,6 +7,7 @@ import sys
 import numpy as np
 
 import programs
+import safetensors_file
 from runs import expect, expect_error, finish, run
 
 programs.start(*sys.argv[1:])
@@ -50,6 +51,23 @@ for options, text in [((), "the state 'kc' needs dim 'C' (--dim C=N)"), (("--dim
     expect_error(run(program, *arrays, *options), text, str(options))
 said = run(program, "--help").stdout
 expect("state:\n  kc                       f32[B, 2, C, 4]\n" in said and "--state-in FILE" in said, said)
+# A dim that a parameter has is known; given otherwise it is an error that names both.
+counting = programs.compile("counting", """model counting {
+  param word: f32[V, D]
+  state counts: f32[V], kept: f32[B, D]
+  entry count(ids: i32[B, N]) {
+    kept[b, d] = kept[b, d] + (sum(n) word[ids[b, n], d])
+    counts[v] = counts[v] + 1
+    return all[b, v] = counts[v] + (sum(d) kept[b, d] * word[v, d])
+  }
+}""")
+safetensors_file.write(counting + ".safetensors", {"word": np.ones((5, 3), np.float32)})
+np.save(counting + ".npy", np.zeros((2, 2), np.int32))
+count = [counting, "--weights", counting + ".safetensors", "--ids", counting + ".npy"]
+for options in ((), ("--dim", "V=5")):
+    done = run(*count, *options)
+    expect(done.returncode == 0 and done.stdout.startswith("all: f32[2, 5] 7 7"), f"{options}: {done.stdout} {done.stderr}")
+expect_error(run(*count, "--dim", "V=7"), "dim 'V' of the state 'counts' is given as 7, and is 5 in the parameters", "a dim given twice")
 plain = programs.compile("plain", "model plain(x: f32[N]) { return y[n] = x[n] }")
 np.save(plain + ".npy", uniform(3))
 expect_error(run(plain, "--x", plain + ".npy", "--state-out", state), "the model has no state", "no state")
