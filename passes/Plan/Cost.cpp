@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/BitVector.h"
 
 using namespace mlir;
 using namespace heed;
@@ -112,15 +113,24 @@ int64_t operations(Region &region) {
   return count;
 }
 
-/// Whether a coordinate is computed from elements.
-bool dependsOnData(Value coordinate, Block *body) {
-  if (isa<BlockArgument>(coordinate))
-    return cast<BlockArgument>(coordinate).getOwner() == body;
-  Operation *def = coordinate.getDefiningOp();
-  return isa<tensor::ExtractOp>(def) ||
-         llvm::any_of(def->getOperands(), [&](Value operand) {
-           return dependsOnData(operand, body);
-         });
+/// Adds the loops of \p op that \p number, in its body, follows.
+void addLoops(linalg::LinalgOp op, Value number, llvm::BitVector &loops) {
+  if (auto element = dyn_cast<BlockArgument>(number)) {
+    if (element.getOwner() == op.getBlock())
+      for (AffineExpr at :
+           op.getMatchingIndexingMap(op.getMatchingOpOperand(element))
+               .getResults())
+        for (unsigned loop = 0; loop < loops.size(); ++loop)
+          if (at.isFunctionOfDim(loop))
+            loops.set(loop);
+    return;
+  }
+  Operation *def = number.getDefiningOp();
+  if (auto index = dyn_cast<linalg::IndexOp>(def))
+    loops.set(index.getDim());
+  else if (op->isProperAncestor(def))
+    for (Value operand : def->getOperands())
+      addLoops(op, operand, loops);
 }
 
 /// Whether \p number is computed from \p from.
@@ -153,11 +163,16 @@ void Counter::countLinalg(linalg::LinalgOp op) {
   Region &body = op->getRegion(0);
   add(flops, points * operations(body));
   body.walk([&](tensor::ExtractOp extract) {
-    if (isa<BlockArgument>(extract.getTensor()) &&
-        llvm::any_of(extract.getIndices(), [&](Value index) {
-          return dependsOnData(index, &body.front());
-        }))
-      add(gathered[extract.getTensor()], points);
+    if (!isa<BlockArgument>(extract.getTensor()))
+      return;
+    llvm::BitVector followed(loops.size());
+    for (Value index : extract.getIndices())
+      addLoops(op, index, followed);
+    Size places = 1;
+    for (unsigned loop : followed.set_bits())
+      places *= *loops[loop];
+    Value tensor = extract.getTensor();
+    gathered[tensor] += isOfCaller(places) ? places : dims.elements(tensor);
   });
 }
 

@@ -30,9 +30,9 @@ namespace heed {
 /// sees: symbols behind those of the names are the numbers that the host
 /// function `live` returns for the pipeline's inputs `of`. Other conditions are
 /// counted as if they always held. Of an argument that is read at places that
-/// data give, as many elements count as are read, but never more than it has:
-/// `gathered` are further bytes, of each map the least result. An op without
-/// known extents counts nothing.
+/// are computed, as many elements count as are read, but never more than it
+/// has: `gathered` are further bytes, of each map the least result. An op
+/// without known extents counts nothing.
 void writeCost(mlir::func::FuncOp kernel, halide::PipelineOp pipeline);
 
 struct KernelCost {

@@ -109,4 +109,8 @@ for rows, table in (100, 7), (5, 300):
     ids = rng.integers(0, table, rows).astype(np.int32)
     check(f"{rows} of {table} rows", counted(lookup, lambda: lookup(ids, uniform(table, E)), "lookup"), 1, rows * E,
           ids.nbytes + 4 * E * min(rows, table) + 4 * E * rows)
+# At places that follow from a number of the call; another kernel writes these, to be checked.
+shifted = model("shifted", "model shifted(x: f32[N, 16], table: f32[V, 16]; offset: i32) { return y[n, d] = x[n, d] + table[offset + n, d] }")
+x = uniform(5, E)
+check("5 rows behind the third", counted(shifted, lambda: shifted(x, uniform(300, E), offset=3), "shifted"), 2, x.size, 3 * x.nbytes + 8 * 5)
 finish()
