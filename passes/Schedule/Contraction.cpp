@@ -51,6 +51,9 @@ bool isBeyondCache(const KernelFunc &acc, int64_t products, int64_t bytes,
   return bytes > target.l2 / 4;
 }
 
+constexpr int64_t lineBytes = 64;
+constexpr int64_t mostLines = 1024; ///< of prefetch_spread
+
 /// One stream of addresses does not exhaust the memory.
 constexpr int64_t streamsOfRow = 4;
 
@@ -421,20 +424,20 @@ void TiledContraction::scheduleTerms() {
   }
   bool isOnePanel = rnames.size() == 1 && packed.size() == 1;
   int64_t bytes = group > 1 ? 1 : columnBytes;
-  if (isSmallM && isOnePanel) {
+  int64_t elements = *steps * group * width * (isBlocked ? 1 : products);
+  int64_t lines = std::max<int64_t>(1, elements * bytes / lineBytes);
+  if (isSmallM && isOnePanel && lines <= mostLines) {
     // The next block, or panel, comes into the second cache while the tiles of
     // this one are computed, however many they are.
     scheduleSteps(accFunc, 1, unrolled, false);
-    int64_t elements = *steps * group * width * (isBlocked ? 1 : products);
     halide::PrefetchSpreadOp::create(
         b, loc, accFunc, 1, packed[0], rnames[0], elements,
         isBlocked ? sumFunc : outFunc,
         !isBlocked     ? task
         : products > 1 ? "product"
                        : heed::format("{}_b", rnames[0]),
-        std::clamp<int64_t>(elements * bytes / 64, 1, 1024), 1,
-        /*secondCache=*/true, /*inOrder=*/true, /*group=*/1, IntegerAttr(),
-        IntegerAttr());
+        lines, 1, /*secondCache=*/true, /*inOrder=*/true, /*group=*/1,
+        IntegerAttr(), IntegerAttr());
     return;
   }
   // Halide sees no sum, whose terms may come in any order, where they have a
@@ -466,7 +469,7 @@ void TiledContraction::scheduleTerms() {
         b, loc, accFunc, 1, packed[0], rnames[0],
         *steps * group * width * (isBlocked ? 1 : products),
         isBlocked ? sumFunc : outFunc, "mb",
-        (unrolled * group * width * bytes + 63) / 64);
+        llvm::divideCeil(unrolled * group * width * bytes, lineBytes));
 }
 
 } // namespace
