@@ -211,9 +211,24 @@ void scheduleColumns(OpBuilder &b, KernelInfo &kernel, Value sum,
                 FusedBody::ComputesFuncs);
 }
 
-/// The loops of the output: places in the row, its \p inner dims, then eight
-/// rows a task.
-void scheduleOutput(OpBuilder &b, KernelFunc &out, size_t inner,
+/// Rows of a task: where they are known to be short, so many that to wake a
+/// thread costs less than to compute them. A token's few rows are then one.
+int64_t rowsOfTask(const KernelInfo &kernel) {
+  constexpr int64_t least = 8, most = 64, elementsOfTask = 8192;
+  int64_t longest = 1;
+  for (const KernelFunc &f : kernel.funcs)
+    for (const SmallVector<Extent> &loops : f.reductions) {
+      int64_t length = 1;
+      for (const Extent &loop : loops)
+        length *= loop.fixed.value_or(elementsOfTask);
+      longest = std::max(longest, length);
+    }
+  return std::clamp(elementsOfTask / longest, least, most);
+}
+
+/// The loops of the output: places in the row, its \p inner dims, then tasks of
+/// \p rows.
+void scheduleOutput(OpBuilder &b, KernelFunc &out, size_t inner, int64_t rows,
                     const halide::Target &target) {
   Value outFunc = out.func.getResult();
   Location loc = out.func.getLoc();
@@ -224,7 +239,7 @@ void scheduleOutput(OpBuilder &b, KernelFunc &out, size_t inner,
   SmallVector<std::string> loops =
       fuseLoops(b, out.func, 0, ArrayRef(vars).drop_front(inner),
                 FusedBody::ComputesFuncs);
-  halide::SplitOp::create(b, loc, outFunc, 0, loops[0], "task", "row", 8,
+  halide::SplitOp::create(b, loc, outFunc, 0, loops[0], "task", "row", rows,
                           guard);
   loops[0] = "task";
   for (const std::string &loop : loops)
@@ -313,7 +328,7 @@ static void scheduleRows(KernelInfo &kernel, const RowsPlan &plan,
     scheduleColumns(b, kernel, reductions[0], target);
     return;
   }
-  scheduleOutput(b, *out, inner, target);
+  scheduleOutput(b, *out, inner, rowsOfTask(kernel), target);
   for (Value func : expensive) {
     KernelFunc *f = kernel.find(func);
     placeAtRow(b, func, outFunc, "row");

@@ -98,9 +98,10 @@ static void scheduleTerm(Writer &w, const StreamingPlan &plan,
 /// value dims of all members, if their number is known.
 static void scheduleProductsOfRows(Writer &w, halide::FuncOp products) {
   const StreamingPlan &plan = w.plan;
-  int64_t members = plan.fixedMembers.value_or(1),
-          inTile =
-              std::max<int64_t>(1, plan.target.vectorRegisters / 2 / members);
+  // Beside the sums the weights of eight keys, and a third for rows.
+  int64_t sums = (plan.target.vectorRegisters - 8) * 2 / 3,
+          members = plan.fixedMembers.value_or(1),
+          inTile = std::max<int64_t>(1, sums / members);
   while (*plan.valueVectors % inTile)
     --inTile;
   w.split(products, 1, "do", "do", "dv", inTile);

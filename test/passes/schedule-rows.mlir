@@ -16,7 +16,7 @@
 // CHECK: halide.output %[[OUT:.*]]{{$}}
 // CHECK-DAG: halide.split %[[OUT]], "d1" into ("d1", "d1v") by 16 tail GuardWithIf
 // CHECK-DAG: halide.vectorize %[[OUT]], "d1v"
-// CHECK-DAG: halide.split %[[OUT]], "d0" into ("task", "row") by 8 tail GuardWithIf
+// CHECK-DAG: halide.split %[[OUT]], "d0" into ("task", "row") by 64 tail GuardWithIf
 // CHECK-DAG: halide.parallel %[[OUT]], "task"
 // CHECK-DAG: halide.compute_at %[[LANES]], %[[OUT]], "row"
 // CHECK-DAG: halide.bound_extent %[[LANES]], "lane" extent %c64

@@ -69,10 +69,10 @@ def expect_products(found, what, name, least, form=""):
 
 
 def expect_query(found, what, target):
-    """Loops of one query at a time, E = F = 64: sums in registers, of as many keys as lanes, and of eight keys for a whole row of V; an
+    """Loops of one query at a time, E = F = 64: sums in registers, of some keys, and of eight keys for four vectors of a row of V; an
     operand in memory for each multiply-add and a quarter more. Rows of V that all members of a group take may lie on the stack: loads."""
     lanes = {"ymm": 8, "zmm": 16}[VECTOR[target]]
-    for name, least in ("t_full0_lanes", lanes), (r"pv_full\.s1\.(rj\$x|b2)$", 8 * 64 // lanes):
+    for name, least in (r"t_full0_lanes\.s1", lanes), (r"pv_full\.s1\.(rx_rj\$y|b2|dt\.do\.do)$", 8 * 4):
         these = [loop for loop in found if re.match(name, loop.name) and "parts" in loop.function]
         expect(these, f"{what}: expected a loop {name} of one query, found {sorted({loop.name for loop in found})}")
         for loop in these:
