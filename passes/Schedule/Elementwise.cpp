@@ -75,7 +75,6 @@ std::optional<Parts> partsOf(const KernelFunc &f) {
     std::optional<Condition> condition = conditionOf(select, place);
     if (!condition)
       return std::nullopt;
-    parts.conditions.push_back(*condition);
     std::optional<int64_t> end = condition->constant,
                            extent = f.extents[0].fixed;
     if (end && *end <= 0)
