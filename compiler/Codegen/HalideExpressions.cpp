@@ -345,7 +345,10 @@ Expr HalideExpressions::translateArith(Operation *op) {
       .Case([&](arith::CmpIOp cmp) {
         return compareIntegers(cmp.getPredicate(), operand(0), operand(1), op);
       })
-      .Case([&](arith::SelectOp) {
+      .Case([&](arith::SelectOp) -> Expr {
+        // Of a select of conditions Halide trims loops by one side alone.
+        if (isBool)
+          return (operand(0) && operand(1)) || (!operand(0) && operand(2));
         return Halide::select(operand(0), operand(1), operand(2));
       })
       .Case([&](arith::AddIOp) {

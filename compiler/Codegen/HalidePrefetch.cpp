@@ -62,8 +62,6 @@ private:
 
   void found(const Expr &at, Halide::Type element) {
     index = at;
-    while (const Ramp *ramp = index.as<Ramp>())
-      index = ramp->base;
     for (auto let = lets.rbegin(); let != lets.rend(); ++let)
       index = substitute(let->first, let->second, index);
     type = element.element_of();
@@ -77,6 +75,21 @@ public:
   Halide::Type type;
   bool isGuarded = false; ///< not every turn may read
 };
+
+/// The first lane of \p index; undefined if it has a vector of another place.
+Expr firstLane(const Expr &index) {
+  struct Finder : IRVisitor {
+    using IRVisitor::visit;
+    void visit(const Variable *variable) override {
+      found |= variable->type.is_vector();
+    }
+    bool found = false;
+  } finder;
+  if (!index.defined() || !index.type().is_vector())
+    return index;
+  index.accept(&finder);
+  return finder.found ? Expr() : simplify(extract_lane(index, 0));
+}
 
 /// Whether \p e reads an array.
 bool hasLoad(const Expr &e) {
@@ -144,14 +157,16 @@ private:
       return {};
     if (request.parts == 0)
       return prefetchNext(first, request);
+    Expr index = firstLane(first.index);
+    if (!index.defined())
+      return {};
     Expr line = turnOf(loop);
     for (const Around &outer : around) // a loop of one turn is none any more
       if (outer.loop && outer.loop != loop &&
           hasName(outer.loop->name, request.consumer, request.over))
         line += turnOf(outer.loop) % request.parts * loop->extent;
     Halide::Type type = Halide::Int(64);
-    Expr start =
-        Halide::cast(type, substitute(loop->name, loop->min, first.index));
+    Expr start = Halide::cast(type, substitute(loop->name, loop->min, index));
     Expr offset =
         (start + make_const(type, request.ahead)) * first.type.bytes() +
         Halide::cast(type, line) * lineBytes;
@@ -180,7 +195,8 @@ private:
       return {};
     FirstRead first(request.source, request.isOutput);
     around[k].loop->body.accept(&first);
-    if (!first.index.defined())
+    Expr index = firstLane(first.index);
+    if (!index.defined())
       return {};
     const For *over = around[k].loop;
     Halide::Type type = Halide::Int(64);
@@ -189,7 +205,7 @@ private:
       ahead += select(turnOf(over) == over->extent - 1,
                       make_const(type, request.apart * (request.places - 1)),
                       make_const(type, 0));
-    Expr start = (Halide::cast(type, first.index) + ahead) * first.type.bytes();
+    Expr start = (Halide::cast(type, index) + ahead) * first.type.bytes();
     const int32_t ofPlace = (request.lines - 1) / request.places + 1,
                   group = std::min(ofPlace, request.group),
                   groups = ((ofPlace - 1) / group + 1) * request.places;
@@ -243,6 +259,9 @@ private:
             return {};
           next = Halide::min(next, loop->min + loop->extent - 1);
         }
+        index = firstLane(index);
+        if (!index.defined())
+          return {};
         Expr place =
             Halide::cast(Halide::Int(64), substitute(loop->name, next, index));
         return prefetch(request, place * first.type.bytes());
