@@ -6,7 +6,6 @@ what NumPy and a reader find: a step, a prefill, rows of several lengths, docume
 import ctypes as C
 import os
 import sys
-import tempfile
 
 import numpy as np
 
@@ -17,14 +16,10 @@ from runs import expect, finish
 
 rng = np.random.default_rng(17)
 uniform = lambda *shape: rng.uniform(-1, 1, shape).astype(np.float32)
-scratch = tempfile.TemporaryDirectory()
 
 
-def model(name, source, **options):
-    path = os.path.join(scratch.name, name + ".heed")
-    with open(path, "w") as file:
-        file.write(source)
-    compiled = heed.compile(path, **options)
+def model(source):
+    compiled = heed.compile(source)
     compiled._current = compiled._open(profile=True)
     return compiled
 
@@ -61,7 +56,7 @@ DECODER = """model decoder(; L = 2, H = 4) {
     return x
   }
 }"""
-decoder = model("decoder", DECODER)
+decoder = model(DECODER)
 B, H, G, capacity = 3, 4, 2, 512
 state = decoder.state(B=B, C=capacity)
 
@@ -97,20 +92,20 @@ MASKS = {
     "marks": ("marks: bool[N, M]", "marks[i,j]", (marks,), np.broadcast_to(marks, (B, N, N))),
 }
 for name, (inputs, where, arrays, live) in MASKS.items():
-    compiled = model(name, HEADS.format(name, inputs, where))
+    compiled = model(HEADS.format(name, inputs, where))
     q, k, v = uniform(B, N, E), uniform(B, N, E), uniform(B, N, E)
     keys = live.any(axis=1).sum()
     nbytes = 2 * q.nbytes + 2 * 4 * int(keys) * E + sum(a.nbytes for a in arrays)
     check(name, counted(compiled, lambda: compiled(*arrays, q, k, v), "attention"), 1, int(live.sum()) * pair, nbytes)
 
 # Looked up more often than it has rows: it is read once. Less often: what is read.
-lookup = model("lookup", "model lookup(ids: i32[N], table: f32[V, 16]) { return y[n, d] = table[ids[n], d] * 2 }")
+lookup = model("model lookup(ids: i32[N], table: f32[V, 16]) { return y[n, d] = table[ids[n], d] * 2 }")
 for rows, table in (100, 7), (5, 300):
     ids = rng.integers(0, table, rows).astype(np.int32)
     check(f"{rows} of {table} rows", counted(lookup, lambda: lookup(ids, uniform(table, E)), "lookup"), 1, rows * E,
           ids.nbytes + 4 * E * min(rows, table) + 4 * E * rows)
 # At places that follow from a number of the call; another kernel writes these, to be checked.
-shifted = model("shifted", "model shifted(x: f32[N, 16], table: f32[V, 16]; offset: i32) { return y[n, d] = x[n, d] + table[offset + n, d] }")
+shifted = model("model shifted(x: f32[N, 16], table: f32[V, 16]; offset: i32) { return y[n, d] = x[n, d] + table[offset + n, d] }")
 x = uniform(5, E)
 check("5 rows behind the third", counted(shifted, lambda: shifted(x, uniform(300, E), offset=3), "shifted"), 2, x.size, 3 * x.nbytes + 8 * 5)
 finish()
