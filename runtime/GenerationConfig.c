@@ -90,10 +90,9 @@ static bool readId(config *c, heed_ids *list) {
          noMemory(c);
 }
 
-static bool readIds(config *c, heed_ids *list) {
+static bool readEach(config *c, heed_ids *list,
+                     bool (*readOne)(config *, heed_ids *)) {
   bool first = true, more;
-  if (heed_json_peek(c->json) != '[')
-    return readId(c, list);
   if (!heed_json_open(c->json, '['))
     return false;
   for (;;) {
@@ -101,28 +100,27 @@ static bool readIds(config *c, heed_ids *list) {
       return false;
     if (!more)
       return true;
-    if (!readId(c, list))
+    if (!readOne(c, list))
       return false;
   }
 }
 
-static bool readWords(config *c, heed_ids *list) {
-  bool first = true, more;
-  if (!heed_json_open(c->json, '['))
+static bool readIds(config *c, heed_ids *list) {
+  return heed_json_peek(c->json) == '[' ? readEach(c, list, readId)
+                                        : readId(c, list);
+}
+
+static bool readWord(config *c, heed_ids *list) {
+  size_t before = list->count;
+  if (!readIds(c, list))
     return false;
-  for (;;) {
-    if (!heed_json_next(c->json, '[', &first, &more))
-      return false;
-    if (!more)
-      return true;
-    size_t before = list->count;
-    if (!readIds(c, list))
-      return false;
-    if (list->count == before)
-      return heed_json_fail(c->json, "a token in each word before this,");
-    if (!heed_ids_add(list, -1))
-      return noMemory(c);
-  }
+  if (list->count == before)
+    return heed_json_fail(c->json, "a token in each word before this,");
+  return heed_ids_add(list, -1) || noMemory(c);
+}
+
+static bool readWords(config *c, heed_ids *list) {
+  return readEach(c, list, readWord);
 }
 
 static bool readEarly(config *c, int64_t *early) {

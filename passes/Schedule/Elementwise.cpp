@@ -63,7 +63,8 @@ std::optional<Condition> conditionOf(arith::SelectOp select, Value place) {
 /// one: of several the order would not be known.
 std::optional<Parts> partsOf(const KernelFunc &f) {
   constexpr size_t mostParts = 4;
-  Block &body = const_cast<KernelFunc &>(f).func.getBody().front();
+  halide::FuncOp func = f.func;
+  Block &body = func.getBody().front();
   if (body.getTerminator()->getNumOperands() != 1 || body.getNumArguments() < 2)
     return std::nullopt;
   Value place = body.getArgument(0);
