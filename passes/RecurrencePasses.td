@@ -141,7 +141,8 @@ def AttnRaiseLinearAttention : Pass<"attn-raise-linear-attention", "::mlir::func
     An `attn.scan` whose states are sums of products, each state times a decay in each step, less what a key erases of it (delta
     rules), and whose rows read them by sums over an axis, is an `attn.linear_attention` for each such sum; rows are computed from
     their outputs for all steps at once. How it is written does not matter: the element of each state and of each row is taken as an
-    expression. A sum over what comes before, `sum_(j <= i) (sum_e q[i,e] k[j,e]) v[j,f]`, is one, too, also with a factor a^(i -
+    expression. A state to which a step adds several products, `k v + l w`, is the sum of two that decay alike; heads that share
+    keys, and decay each by its own, are batch dims. A sum over what comes before, `sum_(j <= i) (sum_e q[i,e] k[j,e]) v[j,f]`, is one, too, also with a factor a^(i -
     j), exp(g (i - j)) or exp(c_i - c_j), c a sum over what comes before, unless few steps cost less as pairs; and one over terms
     that do not depend on i, or a product, a maximum, a minimum, an argmax of them, is a scan of its own, also a sum of exponentials
     less the maximum of what it sums; with a mask of the keys, too. So is a convolution with a^(i - j), or with a sum of such powers

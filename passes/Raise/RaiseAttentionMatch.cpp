@@ -205,6 +205,27 @@ FailureOr<AttentionMatch> AttentionMatcher::match(ExprRef sum,
   return failure();
 }
 
+void AttentionMatcher::dropSharedValueDims(ExprRef factor,
+                                           ArrayRef<ExprRef> rest) {
+  SmallVector<ExprRef> ofKeys;
+  for (ExprRef e : rest)
+    if (e->usesAny(keys) && e->usesAny(m.value))
+      ofKeys.push_back(e);
+  for (ExprRef pair : ofKeys) {
+    bool meetsQuery = llvm::any_of(outputs, [&](unsigned v) {
+      return factor->uses(v) && pair->uses(v) &&
+             llvm::any_of(ofKeys, [&](ExprRef e) { return !e->uses(v); });
+    });
+    SmallVector<unsigned> left;
+    for (unsigned v : m.value)
+      if (!pair->uses(v))
+        left.push_back(v);
+    if (meetsQuery && !left.empty() &&
+        !mutated("raise-attention.pairs-of-values"))
+      m.value = left;
+  }
+}
+
 bool AttentionMatcher::takeValues(ExprRef factor, ArrayRef<ExprRef> rest,
                                   Product &product) {
   for (unsigned v : outputs)
@@ -212,6 +233,7 @@ bool AttentionMatcher::takeValues(ExprRef factor, ArrayRef<ExprRef> rest,
           return e->uses(v) && e->usesAny(keys);
         }))
       m.value.push_back(v);
+  dropSharedValueDims(factor, rest);
   SmallVector<ExprRef> values;
   for (ExprRef e : rest)
     if (m.value.empty() ? llvm::any_of(outputs,

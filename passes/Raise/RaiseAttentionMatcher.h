@@ -22,6 +22,10 @@ private:
   // Which factor is the weight, which the value.
   bool classify(llvm::ArrayRef<ExprRef> rest);
   std::optional<unsigned> betterQuery();
+  /// Heads that share the weight but not what it is multiplied with at each
+  /// pair of a query and a key, such as a decay, have it each for itself: no
+  /// value is one of pairs. Leaves m.value at least one dim.
+  void dropSharedValueDims(ExprRef factor, llvm::ArrayRef<ExprRef> rest);
   /// Finds the value dims, which the weight does not have, and the value terms
   /// among \p rest; what is left goes to \p product.
   bool takeValues(ExprRef factor, llvm::ArrayRef<ExprRef> rest,

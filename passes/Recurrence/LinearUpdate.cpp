@@ -44,6 +44,12 @@ private:
   std::optional<Linear> scale(ExprRef e, ExprRef by, bool below);
   std::optional<Linear> add(ExprRef a, ExprRef b, bool subtracts);
   std::optional<Linear> choose(ExprRef e);
+  void openChoices(Product &product);
+  static bool isOrZero(ExprRef e) {
+    return (e->kind == ExprKind::If || e->isOp("arith.select")) &&
+           (Exprs::constantFloat(e->operand(1)) == 0.0 ||
+            Exprs::constantFloat(e->operand(2)) == 0.0);
+  }
   static void negate(std::optional<Linear> &linear) {
     for (Term &term : linear->terms)
       term.isNegative = !term.isNegative;
@@ -88,6 +94,32 @@ std::optional<Linear> LinearMatcher::add(ExprRef a, ExprRef b, bool subtracts) {
   return left;
 }
 
+/// A product or zero, as a factor of \p product, becomes factors that each are
+/// one of its own or zero (below the line: or 1).
+void LinearMatcher::openChoices(Product &product) {
+  SmallVector<ExprRef> over;
+  for (ExprRef e : product.over) {
+    Product chosen;
+    bool first = isOrZero(e) && Exprs::constantFloat(e->operand(2)) == 0.0;
+    if (isOrZero(e))
+      flatten(exprs, e->operand(first ? 1 : 2), chosen);
+    if (chosen.over.empty()) {
+      over.push_back(e);
+      continue;
+    }
+    auto choice = [&](ExprRef factor, double otherwise) {
+      ExprRef other = number(otherwise);
+      return exprs.select(e->operand(0), first ? factor : other,
+                          first ? other : factor, e->kind == ExprKind::If);
+    };
+    for (ExprRef factor : chosen.over)
+      over.push_back(choice(factor, 0.0));
+    for (ExprRef factor : chosen.under)
+      product.under.push_back(choice(factor, 1.0));
+  }
+  product.over = over;
+}
+
 /// A branch that keeps the state multiplies it by 1.
 std::optional<Linear> LinearMatcher::choose(ExprRef e) {
   ExprRef condition = e->operand(0);
@@ -115,16 +147,16 @@ std::optional<Linear> LinearMatcher::choose(ExprRef e) {
 std::optional<Linear> LinearMatcher::match(ExprRef e) {
   if (e == old)
     return Linear{number(1.0), {}};
-  if (!hasOld(e)) {
+  bool isSum = e->isOp("arith.addf") || e->isOp("arith.subf");
+  if (!hasOld(e) && !isSum && !e->isOp("arith.negf")) {
     if (Exprs::constantFloat(e) == 0.0)
       return Linear{};
     // Nothing is added in a branch of 0; all else is one product.
-    if ((e->kind == ExprKind::If || e->isOp("arith.select")) &&
-        (Exprs::constantFloat(e->operand(1)) == 0.0 ||
-         Exprs::constantFloat(e->operand(2)) == 0.0))
+    if (isOrZero(e))
       return choose(e);
     Term term;
     flatten(exprs, e, term.product);
+    openChoices(term.product);
     return Linear{nullptr, {term}};
   }
   if (e->isReduceBy("arith.addf")) {
@@ -132,7 +164,7 @@ std::optional<Linear> LinearMatcher::match(ExprRef e) {
     term.held = e;
     return Linear{nullptr, {term}};
   }
-  if (e->isOp("arith.addf") || e->isOp("arith.subf"))
+  if (isSum)
     return add(e->operand(0), e->operand(1), e->isOp("arith.subf"));
   if (e->kind == ExprKind::If || e->isOp("arith.select"))
     return choose(e);
@@ -224,6 +256,33 @@ std::optional<LinearUpdate> matchLinearUpdate(Exprs &exprs, ExprRef next,
   }
   update.isNegative ^= mutated("raise-linear-attention.other-sign");
   return update;
+}
+
+SmallVector<LinearUpdate> matchSummedUpdates(Exprs &exprs, ExprRef next,
+                                             ExprRef old) {
+  std::optional<Linear> linear = LinearMatcher(exprs, old).match(next);
+  LinearUpdate joined;
+  if (!linear || !linear->factor || linear->terms.size() < 2 ||
+      llvm::any_of(linear->terms, [](const Term &t) { return t.held; }) ||
+      !joinTerms(exprs, linear->terms, joined))
+    return {};
+  ExprRef sum = joined.product.over.back();
+  auto hasAll = [&](ExprRef e) {
+    return llvm::all_of(sum->freeVars, [&](unsigned v) { return e->uses(v); });
+  };
+  SmallVector<LinearUpdate> updates;
+  for (const Term &term : linear->terms) {
+    LinearUpdate &update = updates.emplace_back();
+    if (Exprs::constantFloat(linear->factor) != 1.0)
+      update.decay = linear->factor;
+    update.guards = term.guards;
+    update.product = term.product;
+    update.isNegative = term.isNegative;
+    if (llvm::any_of(term.product.over, hasAll) ||
+        llvm::any_of(term.product.under, hasAll))
+      return {};
+  }
+  return updates;
 }
 
 std::optional<std::pair<ExprRef, ExprRef>>

@@ -21,6 +21,12 @@ struct LinearUpdate {
 std::optional<LinearUpdate> matchLinearUpdate(Exprs &exprs, ExprRef next,
                                               ExprRef old);
 
+/// \p next as the sum of such of \p old, one of each product that is added, if
+/// there are several and each falls into factors, none of which has all the
+/// axes that their sum as one factor has. Otherwise none.
+llvm::SmallVector<LinearUpdate> matchSummedUpdates(Exprs &exprs, ExprRef next,
+                                                   ExprRef old);
+
 /// The product as two factors: that of what has one of \p vars, and the rest. A
 /// guard holds for both. None where a guard has them.
 std::optional<std::pair<ExprRef, ExprRef>>

@@ -22,7 +22,9 @@ struct RaiseLinearAttention
   void runOnOperation() override {
     SmallVector<attn::ScanOp> scans; // inner ones first
     getOperation().walk([&](attn::ScanOp scan) { scans.push_back(scan); });
-    llvm::for_each(scans, raiseLinearScan);
+    for (attn::ScanOp scan : scans)
+      if (!raiseSummedScan(scan))
+        raiseLinearScan(scan);
     SmallVector<linalg::LinalgOp> sums;
     getOperation().walk([&](linalg::LinalgOp op) {
       if (op.getNumReductionLoops() &&

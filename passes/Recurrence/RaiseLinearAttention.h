@@ -15,7 +15,12 @@ inline constexpr llvm::StringLiteral raiseLinearPass =
     "attn-raise-linear-attention";
 
 /// Puts linear attentions in the place of \p scan, if its states are such.
-void raiseLinearScan(attn::ScanOp scan);
+/// Whether it did; a remark says why it did not, unless \p silent.
+bool raiseLinearScan(attn::ScanOp scan, bool silent = false);
+
+/// The same of states to which a step adds several products, as a linear
+/// attention of each.
+bool raiseSummedScan(attn::ScanOp scan);
 
 /// Puts a linear attention in the place of \p sum, if it is a sum over what
 /// comes before of products of queries, keys and values. Whether it did.

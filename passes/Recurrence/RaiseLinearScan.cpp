@@ -42,10 +42,10 @@ struct Readout {
 
 class ScanRaiser {
 public:
-  explicit ScanRaiser(attn::ScanOp scan)
-      : scan(scan), exprs(scan.getContext()), body(scan, exprs), b(scan),
-        attempt(b) {}
-  void run();
+  ScanRaiser(attn::ScanOp scan, bool silent)
+      : scan(scan), silent(silent), exprs(scan.getContext()), body(scan, exprs),
+        b(scan), attempt(b) {}
+  bool run();
 
 private:
   bool isPossible();
@@ -63,12 +63,15 @@ private:
   bool proveSum(attn::LinearAttentionOp op, ExprRef sum, ExprRef raised,
                 const Readout &readout, ArrayRef<unsigned> axes);
   Value stack(unsigned row);
-  void decline(const Twine &why) {
-    remarkDeclined(scan, raiseLinearPass, "linear-attention",
-                   "step by step: " + why);
+  bool decline(const Twine &why) {
+    if (!silent)
+      remarkDeclined(scan, raiseLinearPass, "linear-attention",
+                     "step by step: " + why);
+    return false;
   }
 
   attn::ScanOp scan;
+  bool silent;
   Exprs exprs;
   StepBody body;
   OpBuilder b;
@@ -213,11 +216,21 @@ bool ScanRaiser::matchOperands(const Readout &readout, LinearMatch &match) {
   match.decay = update.decay ? overSteps(update.decay) : nullptr;
   if (update.held && !matchErase(readout, match))
     return false;
-  for (unsigned v : state.vars) {
-    if (llvm::is_contained(match.contract, v))
-      continue;
-    bool isBatch = match.key->uses(v) || match.query->uses(v) ||
-                   (match.erase && match.erase->uses(v));
+  SmallVector<unsigned> rest;
+  for (unsigned v : state.vars)
+    if (!llvm::is_contained(match.contract, v))
+      rest.push_back(v);
+  auto isOfKey = [&](unsigned v) {
+    return match.key->uses(v) || match.query->uses(v) ||
+           (match.erase && match.erase->uses(v));
+  };
+  // Heads may share their keys and decay each by its own.
+  bool ofDecay = llvm::any_of(rest, [&](unsigned v) {
+    return !isOfKey(v) && !(match.decay && match.decay->uses(v));
+  });
+  for (unsigned v : rest) {
+    bool isBatch =
+        isOfKey(v) || (ofDecay && match.decay && match.decay->uses(v));
     (isBatch ? match.batch : match.value).push_back(v);
   }
   match.step = steps;
@@ -457,9 +470,9 @@ Value ScanRaiser::stack(unsigned row) {
   return castTo(b, all, scan.getStacked()[row].getType());
 }
 
-void ScanRaiser::run() {
+bool ScanRaiser::run() {
   if (!isPossible())
-    return;
+    return false;
   exprs.assumePositive(scan.getHigh());
   if (!matchStates())
     return decline(why);
@@ -490,10 +503,13 @@ void ScanRaiser::run() {
   for (auto [result, value] : llvm::zip(scan.getStacked(), stacked))
     result.replaceAllUsesWith(value);
   scan.erase();
+  return true;
 }
 
 } // namespace
 
-void raiseLinearScan(attn::ScanOp scan) { ScanRaiser(scan).run(); }
+bool raiseLinearScan(attn::ScanOp scan, bool silent) {
+  return ScanRaiser(scan, silent).run();
+}
 
 } // namespace heed

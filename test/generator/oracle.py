@@ -278,6 +278,7 @@ def either(x, y):  # or
 
 
 def choose(c, x, y):
+    c = val(c)  # of a step and sizes alone it is a bool
     x, y = reals(guarded(c, x), guarded(negate(c), y))
     (k, v, w), ax = spread([c, x, y])
     none = Val(np.zeros((), bool))

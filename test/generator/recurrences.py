@@ -3,7 +3,7 @@ from draw import *
 from masks import text
 
 feature("recurrence", "counted back", "matrix state", "second state", "frozen rows", "given start", "step layout", "mixed state", "delta rule", "bonus", "stabilised", "causal sum", "decayed sum", "prefix", "prefix mask",
-        "prefix argmax", "masked causal sum")
+        "prefix argmax", "masked causal sum", "keys of all heads", "several products")
 
 
 def recurrence(d, x, keys):
@@ -25,10 +25,11 @@ def causal_sum(d):
     batch = [d.key("b", d.dim("B", "batch"))] * d.chance(0.5) + [d.key("h", d.dim("H", "head"))] * d.chance(0.5)
     i = d.key("i", d.dim("N", "length"))
     j, e, f = d.key("j", d.extents[i]), d.key("e", d.dim("E", "width")), d.key("f", d.dim("F", "width"))
-    q, k, v = (d.input(s, d.shuffled(batch + keys, 0.3)) for s, keys in (("q", [i, e]), ("k", [j, e]), ("v", [j, f])))
+    own = batch[:-1] if batch and d.have("keys of all heads", 0.3) else batch
+    q, k, v = (d.input(s, d.shuffled(keys, 0.3)) for s, keys in (("q", own + [i, e]), ("k", own + [j, e]), ("v", batch + [j, f])))
     s = d.sum([e], q.at() * k.at())
     if d.chance(0.5):
-        s = d.let("s", batch + [i, j], s).at()
+        s = d.let("s", own + [i, j], s).at()
     parts = [s, v.at()]
     if d.have("decayed sum", 0.6):
         if d.chance(0.5):
@@ -172,7 +173,8 @@ class Steps:
         d, i = self.d, self.others[-1]
         e = d.key("e", d.dim("E", "width"))
         batch = self.others[:-1]
-        q, k = (d.input(stem, d.shuffled(batch + [self.n, e])) for stem in "qk")
+        own = batch[:-1] if batch and d.have("keys of all heads", 0.3) else batch
+        q, k = (d.input(stem, d.shuffled(own + [self.n, e])) for stem in "qk")
         S = self.state("S", d.shuffled(batch + [e, i]))
         a = self.decay([e]) if d.chance(0.5) else self.decay(self.others)
         written = self.row(self.x)
@@ -184,6 +186,8 @@ class Steps:
                 held = self.local("held", self.others, held).at()
             written = (written - held) * Num(0.0625)  # no state grows
         kv = self.row(k) * written
+        if d.have("several products", 0.3):
+            kv = d.one(kv + self.other_product(k, batch, e, i), kv - self.other_product(k, batch, e, i))
         after = d.chance(0.7)
         lines = []
         if batch and d.have("stabilised", 0.2):  # by a running maximum of gates
@@ -206,6 +210,17 @@ class Steps:
             read = self.local("o", self.others, read).at()
             self.line(*update)
         self.out = read
+
+    def other_product(self, k, batch, e, i):
+        """Of another key and value, or of those of the step before, of which the first has none."""
+        d = self.d
+        if d.chance(0.5):
+            return self.row(d.input("l", d.shuffled(batch + [self.n, e]))) * self.row(d.input("w", [self.n, i]))
+        before = {self.n: self.at - 1 if isinstance(self.at, Name) else self.at + 1}
+        product = k.at(**before) * self.x.at(**before)
+        if d.chance(0.5):
+            product = product * self.decay(batch + [e]) if d.chance(0.5) else self.decay(batch) * product
+        return d.one(If(Num(0) < Name(self.t), product, Num(0.0)), If(Name(self.t) < 1, Num(0.0), product))
 
     def close(self):
         d = self.d
