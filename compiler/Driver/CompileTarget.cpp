@@ -152,6 +152,7 @@ bool Compilation::compileFor(size_t which, ModuleOp module) {
   if (options.emit == Emit::Halide)
     return write(printed(module));
 
+  key = keyOfCode(printed(module));
   std::string host;
   SmallVector<CompiledKernel> kernels;
   HalideOutput form = options.emit == Emit::Stmt  ? HalideOutput::Statement
@@ -227,6 +228,7 @@ bool Compilation::compileHost(size_t which, ModuleOp module,
   description.name = modelName;
   description.source = llvm::sys::path::filename(options.input).str();
   description.target = target->name;
+  description.key = key;
   for (const std::string &feature : target->features)
     if (feature != "sse2") // every x86-64 processor has it
       description.cpuFeatures.push_back(feature);

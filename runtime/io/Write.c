@@ -1,0 +1,81 @@
+/* Files that appear whole or not at all, and the sum by which a reader sees
+ * that one was damaged. */
+#include "runtime/io/Io.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Written from one multiple of this to the next: the system then keeps the file
+ * in large pages, where it has them for files. */
+enum { Piece = 2 << 20 };
+
+/* Down to the disk; closes the file. Sets errno. */
+static bool writeAndClose(FILE *file, heed_file_writer write, void *user) {
+  setvbuf(file, NULL, _IOFBF, Piece);
+  errno = 0;
+  bool good =
+      write(user, file) && fflush(file) == 0 && fsync(fileno(file)) == 0;
+  int reason = errno;
+  if (fclose(file) != 0 && good)
+    return false;
+  errno = reason;
+  return good;
+}
+
+bool heed_file_write(const char *path, heed_file_writer write, void *user,
+                     heed_io_error *error) {
+  size_t length = strlen(path) + sizeof ".XXXXXX";
+  char *temporary = malloc(length);
+  if (!temporary)
+    return heed_io_fail(error, "%s: no memory to write it", path);
+  snprintf(temporary, length, "%s.XXXXXX", path);
+  int descriptor = mkstemp(temporary);
+  FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "wb");
+  bool good = false;
+  if (file) {
+    mode_t mask = umask(0);
+    umask(mask);
+    fchmod(descriptor, 0666 & ~mask);
+    good = writeAndClose(file, write, user) && rename(temporary, path) == 0;
+  }
+  int reason = errno;
+  if (!file && descriptor >= 0)
+    close(descriptor);
+  if (!good && descriptor >= 0)
+    unlink(temporary);
+  free(temporary);
+  return good || heed_io_fail(error, "%s: cannot be written: %s", path,
+                              reason ? strerror(reason) : "unknown reason");
+}
+
+static uint64_t mix(uint64_t sum, uint64_t word) {
+  sum = (sum ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+  return sum ^ sum >> 29;
+}
+
+/* Eight sums side by side, each of every eighth word. */
+typedef uint64_t words __attribute__((vector_size(64)));
+
+/* Fletcher's sums: additions alone, so that they keep up with the memory. */
+uint64_t heed_checksum(uint64_t sum, const void *data, size_t bytes) {
+  const char *at = data, *end = at + bytes / sizeof(words) * sizeof(words);
+  words once = {1, 2, 3, 4, 5, 6, 7, 8}, twice = {0}; /* zeros count, too */
+  for (; at < end; at += sizeof(words)) {
+    words next;
+    memcpy(&next, at, sizeof next);
+    once += next;
+    twice += once;
+  }
+  words rest = {0};
+  if (bytes % sizeof rest) {
+    memcpy(&rest, at, bytes % sizeof rest);
+    once += rest;
+    twice += once;
+  }
+  for (int k = 0; k < 8; ++k)
+    sum = mix(mix(sum, once[k]), twice[k]);
+  return sum;
+}
