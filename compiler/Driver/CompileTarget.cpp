@@ -23,6 +23,15 @@ static bool hasPipelines(ModuleOp module) {
   return !module.getOps<halide::PipelineOp>().empty();
 }
 
+/// Of all that code is made of; what the source's file is called is not.
+static std::string keyOf(ModuleOp module) {
+  Attribute source = module->removeAttr(attn::kSourceAttr);
+  std::string key = keyOfCode(printed(module));
+  if (source)
+    module->setAttr(attn::kSourceAttr, source);
+  return key;
+}
+
 bool Compilation::passes(const char *station, ModuleOp module,
                          llvm::function_ref<void(OpPassManager &)> build) {
   say("passes {}{}", station,
@@ -152,7 +161,7 @@ bool Compilation::compileFor(size_t which, ModuleOp module) {
   if (options.emit == Emit::Halide)
     return write(printed(module));
 
-  key = keyOfCode(printed(module));
+  key = keyOf(module);
   std::string host;
   SmallVector<CompiledKernel> kernels;
   HalideOutput form = options.emit == Emit::Stmt  ? HalideOutput::Statement
