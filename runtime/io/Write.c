@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* Written from one multiple of this to the next: the system then keeps the file
- * in large pages, where it has them for files. */
+ * in pages as large, where it has them for files. */
 enum { Piece = 2 << 20 };
 
 /* Down to the disk; closes the file. Sets errno. */
