@@ -56,7 +56,8 @@ void heed_bytes_release(heed_bytes *bytes);
 typedef bool (*heed_file_writer)(void *user, FILE *file);
 
 /** Makes a file that appears whole, down to the disk, or not at all: it has
- * another name, beside its own, until all is written. */
+ * another name, beside its own, until all is written. The file behind a link is
+ * replaced; what is a pipe or a device is written to. */
 bool heed_file_write(const char *path, heed_file_writer write, void *user,
                      heed_io_error *error);
 

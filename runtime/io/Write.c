@@ -12,12 +12,13 @@
  * in pages as large, where it has them for files. */
 enum { Piece = 2 << 20 };
 
-/* Down to the disk; closes the file. Sets errno. */
-static bool writeAndClose(FILE *file, heed_file_writer write, void *user) {
+/* Closes the file; with `lasts` it is on the disk then. Sets errno. */
+static bool writeAndClose(FILE *file, heed_file_writer write, void *user,
+                          bool lasts) {
   setvbuf(file, NULL, _IOFBF, Piece);
   errno = 0;
-  bool good =
-      write(user, file) && fflush(file) == 0 && fsync(fileno(file)) == 0;
+  bool good = write(user, file) && fflush(file) == 0 &&
+              (!lasts || fsync(fileno(file)) == 0);
   int reason = errno;
   if (fclose(file) != 0 && good)
     return false;
@@ -25,12 +26,17 @@ static bool writeAndClose(FILE *file, heed_file_writer write, void *user) {
   return good;
 }
 
-bool heed_file_write(const char *path, heed_file_writer write, void *user,
-                     heed_io_error *error) {
+/* A pipe or a device keeps its name and its nature. */
+static bool writeInPlace(const char *path, heed_file_writer write, void *user) {
+  FILE *file = fopen(path, "wb");
+  return file && writeAndClose(file, write, user, /*lasts=*/false);
+}
+
+static bool replace(const char *path, heed_file_writer write, void *user) {
   size_t length = strlen(path) + sizeof ".XXXXXX";
   char *temporary = malloc(length);
   if (!temporary)
-    return heed_io_fail(error, "%s: no memory to write it", path);
+    return false;
   snprintf(temporary, length, "%s.XXXXXX", path);
   int descriptor = mkstemp(temporary);
   FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "wb");
@@ -39,7 +45,8 @@ bool heed_file_write(const char *path, heed_file_writer write, void *user,
     mode_t mask = umask(0);
     umask(mask);
     fchmod(descriptor, 0666 & ~mask);
-    good = writeAndClose(file, write, user) && rename(temporary, path) == 0;
+    good = writeAndClose(file, write, user, /*lasts=*/true) &&
+           rename(temporary, path) == 0;
   }
   int reason = errno;
   if (!file && descriptor >= 0)
@@ -47,6 +54,24 @@ bool heed_file_write(const char *path, heed_file_writer write, void *user,
   if (!good && descriptor >= 0)
     unlink(temporary);
   free(temporary);
+  errno = reason;
+  return good;
+}
+
+bool heed_file_write(const char *path, heed_file_writer write, void *user,
+                     heed_io_error *error) {
+  struct stat status;
+  bool exists = stat(path, &status) == 0;
+  if (exists && S_ISDIR(status.st_mode))
+    return heed_io_fail(error, "%s: expected a file's name, found a folder",
+                        path);
+  char *real = exists ? realpath(path, NULL) : NULL; /* not a link to it */
+  errno = 0;
+  bool good = exists && !S_ISREG(status.st_mode)
+                  ? writeInPlace(path, write, user)
+                  : replace(real ? real : path, write, user);
+  int reason = errno;
+  free(real);
   return good || heed_io_fail(error, "%s: cannot be written: %s", path,
                               reason ? strerror(reason) : "unknown reason");
 }

@@ -189,6 +189,14 @@ done = run(program, *inputs[:2], "--save-packed", "w.packed", preexec_fn=lambda:
            restore_signals=True)
 expect_error(done, "w.packed: cannot be written: File too large", "file size limit, --save-packed")
 expect(listing() == sorted(before + ["w.packed"]), "file size limit, --save-packed: something is left")
+expect_error(run(program, *inputs[:2], "--save-packed", "/dev/full"), "/dev/full: cannot be written: No space left", "--save-packed /dev/full")
+expect(not os.path.isfile("/dev/full"), "a device is replaced")
+expect_error(run(program, *inputs[:2], "--save-packed", "bad"), "bad: expected a file's name, found a folder", "--save-packed of a folder")
+os.symlink("w.packed", "link.packed")
+done = run(program, *inputs[:2], "--save-packed", "link.packed")
+expect(done.returncode == 0 and os.path.islink("link.packed"), f"--save-packed of a link: {done.stderr}")
+check(run(program, "--packed", "w.packed", *inputs[2:], *output), 2)
+os.remove("link.packed")
 os.remove("w.packed")
 
 # A full disk, or a limit on file sizes: an error, the old file still there, nothing else.
