@@ -20,6 +20,8 @@ from machine import cache_bytes
 
 # Modules systems/generate_*.py -> names, in the order of trying.
 PEERS = {"llama": "llama.cpp", "pytorch": "pytorch", "ctranslate": "ctranslate2"}
+#: Ways of a whole process of ours -> names.
+OURS = {"heed": "heed", "packed": "heed, packed"}
 NOT_THERE = {"onnxruntime": "needs an exporter of models with caches (optimum, onnxruntime-genai), which is not in this environment"}
 CHECKED = 16  # tokens of each row that a peer chooses by itself and that Heed's logits judge
 #: How far a peer's choice may lie below Heed's largest logit, of its size: rounding of products of a type, not another model (a wrong token lies at 1).
@@ -114,11 +116,22 @@ def whole(module, case, cores, folder):
     return {**found, "memory": memory}
 
 
+def packed(case):
+    """The file of packed weights, which lies beside the program."""
+    path = case["program"] + ".packed"
+    if not os.path.exists(path):
+        done = subprocess.run([case["program"], "--weights", case["folder"], "--save-packed", path], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip())
+    return path
+
+
 def command(module, case, cores, folder):
     threads = len(cores)
     ids = os.path.join(folder, "ids.npy" if module != "llama" else "ids.raw")
-    if module == "heed":
-        return [case["program"], "--weights", case["folder"], "--ids", ids, "--generate", str(case["new"]), "--threads", str(threads)]
+    if module in OURS:
+        weights = ["--packed", packed(case)] if module == "packed" else ["--weights", case["folder"]]
+        return [case["program"], *weights, "--ids", ids, "--generate", str(case["new"]), "--threads", str(threads)]
     if module == "llama":
         program, model = os.path.join(HERE, "..", ".venv-bench", "llama", "llama-generate"), os.path.join(case["folder"], "model.gguf")
         return [program, model, ids, str(case["B"]), str(case["N"]), str(case["new"]), str(int(case["type"] != "f32")), str(threads)]
@@ -233,12 +246,14 @@ def measure_peer(module, cells, mine, case, folder, group, options):
 
 def measure_processes(cells, case, folder, group, modules):
     for module in modules:
-        name = PEERS.get(module, "heed")
-        if any(r["system"] == name for result in cells.results.values() for r in result["systems"]):
+        name = PEERS.get(module) or OURS[module]
+        if module in OURS or any(r["system"] == name for result in cells.results.values() for r in result["systems"]):
             try:
                 found = whole(module, case, group.cores, folder)
             except RuntimeError as error:
                 found = {"failed": str(error)}
+            if module == "packed" and os.path.exists(case["program"] + ".packed"):
+                os.remove(case["program"] + ".packed")  # gigabytes
             for result in cells.results.values():
                 result["processes"][name] = found
 
@@ -257,7 +272,7 @@ def measure_systems(cells, case, folder, group, options, modules):
                 result["systems"].insert(0, mine[what].row(cells.threads))
     finally:
         heed.close()
-    measure_processes(cells, case, folder, group, ["heed", *modules])
+    measure_processes(cells, case, folder, group, [*OURS, *modules])
 
 
 def measure_shape(shape, folder, group, options, modules):

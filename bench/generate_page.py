@@ -70,6 +70,7 @@ def sections(found, table):
     there = [c for c in found if "failed" not in c]
     return ["Tokens per second, of all rows together:", "", *table(HEAD, speeds(found)), "",
             "Whole processes, from start to end, with the files in the page cache: one that makes one token of each row (the least of two), and one that makes "
-            "all; the most memory that it held. The eager way is PyTorch's; Python's own start is in its times and CTranslate2's.", "",
+            "all; the most memory that it held. \"heed, packed\" opens a file of weights that an earlier process has packed. The eager way is PyTorch's; Python's own start "
+            "is in its times and CTranslate2's.", "",
             *table(PROCESSES, processes(there)), "", "Compiling, cold, in seconds by the clock and of the processor, and of the same model with two layers:", "",
             *table(("checkpoint", "by the clock", "of the processor", "of two layers"), compiles(there)), ""]

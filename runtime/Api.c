@@ -45,6 +45,12 @@ static bool knowsTrims(const heed_runtime *runtime) {
          offsetof(heed_runtime, planIn) + sizeof runtime->planIn;
 }
 
+/* Or save packed weights. */
+static bool knowsPacked(const heed_runtime *runtime) {
+  return runtime->size >=
+         offsetof(heed_runtime, savePacked) + sizeof runtime->savePacked;
+}
+
 /* ---- handles ---- */
 
 heed_status heed_open_version(int32_t callersVersion,
@@ -81,6 +87,14 @@ heed_status heed_open_shared(heed_model *model, int32_t threads,
   const heed_runtime *runtime = runtimeOf(model);
   return runtime ? runtime->openShared(model, threads, other)
                  : HEED_ERROR_ARGUMENT;
+}
+
+heed_status heed_save_packed(heed_model *model, const char *path) {
+  const heed_runtime *runtime = runtimeOf(model);
+  if (!runtime)
+    return HEED_ERROR_ARGUMENT;
+  return knowsPacked(runtime) ? runtime->savePacked(model, path)
+                              : HEED_ERROR_VERSION;
 }
 
 void heed_close(heed_model *model) {

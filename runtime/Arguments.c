@@ -173,10 +173,11 @@ static bool parseOption(heed_arguments *a, option *o, int argc, char **argv,
   bool weights = isOption(o, "weights"), output = isOption(o, "output"),
        threads = isOption(o, "threads"), named = isOption(o, "input"),
        entry = isOption(o, "entry"), dim = isOption(o, "dim"),
-       in = isOption(o, "state-in"), out = isOption(o, "state-out");
+       in = isOption(o, "state-in"), out = isOption(o, "state-out"),
+       packed = isOption(o, "packed"), save = isOption(o, "save-packed");
   bool generate = a->generate.wanted && heed_generate_knows(o->name, o->length);
   if (!weights && !output && !threads && !named && !entry && !dim && !in &&
-      !out && !generate && !isInput(a, o->name, o->length))
+      !out && !packed && !save && !generate && !isInput(a, o->name, o->length))
     return heed_io_fail(error, "unknown option '--%.*s' (see --help)",
                         (int)o->length, o->name);
   if (!takeValue(o, argc, argv, k, error))
@@ -195,6 +196,10 @@ static bool parseOption(heed_arguments *a, option *o, int argc, char **argv,
     a->stateIn = o->value;
   else if (out)
     a->stateOut = o->value;
+  else if (packed)
+    a->packed = o->value;
+  else if (save)
+    a->savePacked = o->value;
   else if (threads) {
     int64_t count = 0;
     if (!parseCount(o->value, "option '--threads'", 4096, &count, error))
@@ -313,6 +318,10 @@ bool heed_arguments_parse(const heed_model_desc *desc, int argc, char **argv,
     return heed_io_fail(error, "option '--json' goes with --bench");
   if (a->bench && a->generate.wanted)
     return heed_io_fail(error, "option '--bench' does not go with --generate");
+  if (a->packed && a->numWeights && !a->generate.wanted)
+    return heed_io_fail(error, "option '--packed' does not go with --weights");
+  if (a->savePacked) /* nothing is run */
+    return true;
   return checkGiven(a->entry, a->inputs, a, error) &&
          (!a->encoder || checkGiven(a->encoder, a->encoderInputs, NULL, error));
 }
@@ -410,7 +419,11 @@ void heed_arguments_help(const heed_model_desc *desc, const char *program,
     fputs(
         "  --weights FILE           .safetensors, or .safetensors.index.json, "
         "or a\n"
-        "                           checkpoint's folder; may be repeated\n",
+        "                           checkpoint's folder; may be repeated\n"
+        "  --save-packed FILE       write the weights as they are packed for "
+        "this\n"
+        "                           machine's code, and end\n"
+        "  --packed FILE            such a file, instead of --weights\n",
         stream);
   if (heed_num_states(desc))
     fputs(

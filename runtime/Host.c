@@ -31,7 +31,7 @@ _Static_assert(sizeof(heed_entry_desc) == 64 &&
                    offsetof(heed_entry_desc, shapes) == 40 &&
                    offsetof(heed_entry_desc, replaced) == 56,
                "heed_entry_desc");
-_Static_assert(sizeof(heed_model_desc) == 120 &&
+_Static_assert(sizeof(heed_model_desc) == 128 &&
                    offsetof(heed_model_desc, runtime) == 8 &&
                    offsetof(heed_model_desc, cpuFeatures) == 32 &&
                    offsetof(heed_model_desc, numParams) == 56 &&
@@ -39,7 +39,8 @@ _Static_assert(sizeof(heed_model_desc) == 120 &&
                    offsetof(heed_model_desc, init) == 80 &&
                    offsetof(heed_model_desc, states) == 88 &&
                    offsetof(heed_model_desc, variants) == 96 &&
-                   offsetof(heed_model_desc, trims) == 112,
+                   offsetof(heed_model_desc, trims) == 112 &&
+                   offsetof(heed_model_desc, key) == 120,
                "heed_model_desc");
 _Static_assert(sizeof(struct halide_buffer_t) == 56 &&
                    sizeof(struct halide_dimension_t) == 16,
@@ -122,7 +123,7 @@ int64_t heed_host_divisor(heed_model *model, int64_t divisor) {
 void *heed_host_keep(heed_model *model, int32_t slot, int64_t bytes) {
   heed_shared *shared = model->shared;
   if (!model->inInit || slot < 0 || slot >= shared->desc->numKept ||
-      shared->kept[slot])
+      shared->kept[slot].data)
     heed_unwind(model, HEED_ERROR_INTERNAL, "slot %d cannot be kept", slot);
   void *memory =
       bytes < 0 ? NULL : heed_arena_take(&shared->keptMemory, (size_t)bytes);
@@ -131,12 +132,19 @@ void *heed_host_keep(heed_model *model, int32_t slot, int64_t bytes) {
                 "no memory for %" PRId64 " bytes that the model prepares",
                 bytes);
   shared->keptBytes += bytes;
-  return shared->kept[slot] = memory;
+  shared->kept[slot] = (heed_kept){memory, bytes};
+  return memory;
 }
 
-const void *heed_host_kept(heed_model *model, int32_t slot) {
+const void *heed_host_kept(heed_model *model, int32_t slot, int64_t bytes) {
   bool known = slot >= 0 && slot < model->desc->numKept;
-  return known ? model->shared->kept[slot] : NULL;
+  const heed_kept *kept = known ? &model->shared->kept[slot] : NULL;
+  if (!kept || !kept->data || kept->bytes < bytes)
+    heed_unwind(model, HEED_ERROR_WEIGHTS,
+                "slot %d of the packed weights: expected %" PRId64
+                " bytes, found %" PRId64,
+                slot, bytes, kept && kept->data ? kept->bytes : 0);
+  return kept->data;
 }
 
 /* ---- checks ---- */

@@ -133,11 +133,11 @@ static heed_status memory(const heed_model *model, heed_memory_use *use) {
     return HEED_ERROR_ARGUMENT;
   if (heed_mark_is_foreign(&model->mark))
     return HEED_ERROR_FORK;
-  const heed_shared *shared = model->shared;
+  heed_weights_bytes weights = heed_bytes_of_weights(model->shared);
   heed_memory_use whole = {
       .size = use->size,
-      .weights = heed_params_bytes(shared, /*owned=*/false),
-      .copies = heed_params_bytes(shared, /*owned=*/true) + shared->keptBytes,
+      .weights = weights.inPlace,
+      .copies = weights.copies,
       .buffers = (int64_t)heed_pool_bytes((heed_pool *)&model->pool)};
   if (use->size < offsetof(heed_memory_use, buffers) + sizeof whole.buffers)
     return HEED_ERROR_VERSION;
@@ -229,4 +229,5 @@ const heed_runtime heed_own_runtime = {
     .generationTokens = heed_tokens_of_generation,
     .generationError = heed_error_of_generation,
     .stateTrim = heed_trim_state,
-    .planIn = heed_run_plan_in};
+    .planIn = heed_run_plan_in,
+    .savePacked = heed_packed_save};

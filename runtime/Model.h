@@ -191,6 +191,12 @@ typedef struct heed_param_instance {
   size_t ownedBytes; /* copied or converted: given back with the weights */
 } heed_param_instance;
 
+/** What init has put into a slot. */
+typedef struct heed_kept {
+  void *data;
+  int64_t bytes;
+} heed_kept;
+
 /** What handles of one file share. */
 typedef struct heed_shared {
   atomic_int handles;
@@ -198,9 +204,11 @@ typedef struct heed_shared {
   heed_heap heap;
   heed_weights *weights; /* null if the model has no parameters */
   heed_param_instance **params;
-  void **kept; /* where in keptMemory */
+  heed_kept *kept; /* in keptMemory or in `packed` */
   heed_arena keptMemory;
   int64_t keptBytes;
+  heed_bytes packed;   /* the file of packed weights, while it is mapped */
+  bool packedIsCopied; /* to keptMemory */
 } heed_shared;
 
 /** What init reads in place and no call does. */
@@ -218,14 +226,31 @@ void heed_params_packed(heed_model *model);
 /** After init: gives back copies of those that no call reads. */
 void heed_params_opened(heed_shared *shared);
 void heed_params_release(heed_shared *shared);
-/** Bytes of the parameters that are read in place (or, with `owned`, of those
- * that were copied); a tensor that several read counts once. */
-int64_t heed_params_bytes(const heed_shared *shared, bool owned);
+/** How many instances its loop variables make; -1 if that is absurd. */
+int64_t heed_param_instances(const heed_param_info *info);
+/** Room for them, all zero, in model->shared->params. */
+heed_status heed_param_room(heed_model *model, int32_t param, int64_t *count);
+/** 0 if it has no data. */
+int64_t heed_param_bytes(const heed_param_info *info,
+                         const heed_param_instance *instance);
+
+/** Bytes of weights, as heed_memory() tells them. */
+typedef struct heed_weights_bytes {
+  int64_t inPlace, copies;
+} heed_weights_bytes;
+heed_weights_bytes heed_bytes_of_weights(const heed_shared *shared);
 
 /** The extent that the first parameter with a dim of that name gives to it;
  * false if none has it. */
 bool heed_params_extent(const heed_shared *shared, const char *name,
                         int64_t *extent);
+
+/* ---- Packed.c: all of it as a file ---- */
+
+heed_status heed_packed_save(heed_model *model, const char *path);
+/** Instead of heed_params_load() and heed_run_init(): the parameters and slots
+ * of model->shared from options->packed. */
+heed_status heed_packed_open(heed_model *model, const heed_options *options);
 
 /* ---- Sources.c: where weights come from ---- */
 

@@ -139,6 +139,15 @@ static heed_status useAllocator(heed_model *model,
   return HEED_OK;
 }
 
+static heed_status loadAndPack(heed_model *model, const heed_options *options) {
+  heed_status status = heed_params_load(model, options);
+  if (!status)
+    status = heed_run_init(model);
+  if (!status)
+    heed_params_opened(model->shared);
+  return status;
+}
+
 static heed_status openShared(heed_model *model, const heed_options *options) {
   const heed_model_desc *desc = model->desc;
   heed_shared *shared = model->shared = calloc(1, sizeof *shared);
@@ -156,11 +165,8 @@ static heed_status openShared(heed_model *model, const heed_options *options) {
   if (!status)
     status = prepare(model, options->profile != 0);
   if (!status)
-    status = heed_params_load(model, options);
-  if (!status)
-    status = heed_run_init(model);
-  if (!status)
-    heed_params_opened(shared);
+    status = options->packed ? heed_packed_open(model, options)
+                             : loadAndPack(model, options);
   return status;
 }
 
@@ -211,15 +217,15 @@ heed_status heed_open_model(int32_t callersVersion, const heed_model_desc *desc,
     heed_float_mode_leave(mode);
   }
   opened->ready = status == HEED_OK;
-  if (opened->ready)
-    heed_say(opened, HEED_LOG_INFO,
-             "model '%s' opened: target %s, %d threads, %lld bytes of weights "
-             "in place, %lld of copies",
-             desc->name, opened->desc->target ? opened->desc->target : "-",
-             opened->threads,
-             (long long)heed_params_bytes(opened->shared, /*owned=*/false),
-             (long long)heed_params_bytes(opened->shared, /*owned=*/true) +
-                 (long long)opened->shared->keptBytes);
+  if (!opened->ready)
+    return status;
+  heed_weights_bytes weights = heed_bytes_of_weights(opened->shared);
+  heed_say(opened, HEED_LOG_INFO,
+           "model '%s' opened: target %s, %d threads, %lld bytes of weights "
+           "in place, %lld of copies",
+           desc->name, opened->desc->target ? opened->desc->target : "-",
+           opened->threads, (long long)weights.inPlace,
+           (long long)weights.copies);
   return status;
 }
 
@@ -258,6 +264,7 @@ void heed_release_shared(heed_shared *shared) {
   heed_params_release(shared);
   heed_arena_close(&shared->keptMemory);
   free(shared->kept);
+  heed_bytes_release(&shared->packed);
   free(shared);
 }
 

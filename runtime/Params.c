@@ -10,8 +10,7 @@
 
 enum { MaxName = 1024, MaxIndices = 16 };
 
-/* How many instances the loop variables make; -1 if that is absurd. */
-static int64_t countInstances(const heed_param_info *info) {
+int64_t heed_param_instances(const heed_param_info *info) {
   int64_t count = 1;
   if (info->numIndices < 0 || info->numIndices > MaxIndices)
     return -1;
@@ -186,21 +185,28 @@ static heed_status loadInstance(heed_model *model, const heed_options *options,
                                     weight.where);
 }
 
-static heed_status loadParam(heed_model *model, const heed_options *options,
-                             int32_t param) {
+heed_status heed_param_room(heed_model *model, int32_t param, int64_t *count) {
   const heed_param_info *info = &model->desc->params[param];
-  int64_t count = countInstances(info);
-  if (count < 0 || info->rank < 0 || info->rank > HEED_MAX_RANK ||
+  *count = heed_param_instances(info);
+  if (*count < 0 || info->rank < 0 || info->rank > HEED_MAX_RANK ||
       info->numNames < 1 || heed_type_size(info->type) == 0)
     return heed_fail(model, HEED_ERROR_INTERNAL,
                      "parameter %d of the model is not described rightly",
                      param);
-  heed_param_instance *instances =
-      calloc(count ? (size_t)count : 1, sizeof *instances);
-  if (!instances)
+  model->shared->params[param] =
+      calloc(*count ? (size_t)*count : 1, sizeof(heed_param_instance));
+  if (!model->shared->params[param])
     return heed_fail(model, HEED_ERROR_MEMORY, "no memory for parameters");
-  model->shared->params[param] = instances;
-  int64_t indices[MaxIndices];
+  return HEED_OK;
+}
+
+static heed_status loadParam(heed_model *model, const heed_options *options,
+                             int32_t param) {
+  const heed_param_info *info = &model->desc->params[param];
+  int64_t indices[MaxIndices], count;
+  heed_status made = heed_param_room(model, param, &count);
+  if (made)
+    return made;
   for (int64_t k = 0; k < count; ++k) {
     int64_t rest = k;
     for (int32_t axis = info->numIndices - 1; axis >= 0; --axis) {
@@ -209,8 +215,8 @@ static heed_status loadParam(heed_model *model, const heed_options *options,
       indices[axis] = low + rest % range;
       rest /= range;
     }
-    heed_status status =
-        loadInstance(model, options, info, indices, &instances[k]);
+    heed_status status = loadInstance(model, options, info, indices,
+                                      &model->shared->params[param][k]);
     if (status)
       return status;
   }
@@ -241,7 +247,8 @@ heed_status heed_params_load(heed_model *model, const heed_options *options) {
 /* Gives back what was copied of the instances of a parameter. */
 static void dropCopies(heed_shared *shared, int32_t param) {
   heed_param_instance *instances = shared->params[param];
-  int64_t count = instances ? countInstances(&shared->desc->params[param]) : 0;
+  int64_t count =
+      instances ? heed_param_instances(&shared->desc->params[param]) : 0;
   for (int64_t k = 0; k < count; ++k)
     if (instances[k].ownedBytes) {
       heed_heap_give(&shared->heap, (void *)(uintptr_t)instances[k].data,
@@ -268,8 +275,8 @@ void heed_params_release(heed_shared *shared) {
   heed_weights_close(shared->weights);
 }
 
-static int64_t bytesOf(const heed_param_info *info,
-                       const heed_param_instance *instance) {
+int64_t heed_param_bytes(const heed_param_info *info,
+                         const heed_param_instance *instance) {
   int64_t size = instance->data ? (int64_t)heed_type_size(info->type) : 0;
   for (int32_t axis = 0; axis < info->rank; ++axis)
     size *= instance->shape[axis];
@@ -284,11 +291,13 @@ static int byPlace(const void *left, const void *right) {
   return (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
-int64_t heed_params_bytes(const heed_shared *shared, bool owned) {
+/* Of the parameters that were copied, or else of those that are read in place;
+ * a tensor that several read counts once. */
+static int64_t bytesOfAll(const heed_shared *shared, bool owned) {
   int64_t bytes = 0, number = 0;
   int32_t numParams = shared->params ? shared->desc->numParams : 0;
   for (int32_t param = 0; param < numParams; ++param)
-    number += countInstances(&shared->desc->params[param]);
+    number += heed_param_instances(&shared->desc->params[param]);
   heed_read_param *all = calloc((size_t)number + 1, sizeof *all);
   if (!all)
     return 0;
@@ -296,10 +305,10 @@ int64_t heed_params_bytes(const heed_shared *shared, bool owned) {
   for (int32_t param = 0; param < numParams; ++param) {
     const heed_param_info *info = &shared->desc->params[param];
     const heed_param_instance *instance = shared->params[param];
-    for (int64_t k = countInstances(info); k > 0; --k, ++instance)
+    for (int64_t k = heed_param_instances(info); k > 0; --k, ++instance)
       if ((instance->ownedBytes != 0) == owned)
-        all[count++] =
-            (heed_read_param){instance->data, (size_t)bytesOf(info, instance)};
+        all[count++] = (heed_read_param){
+            instance->data, (size_t)heed_param_bytes(info, instance)};
   }
   qsort(all, count, sizeof *all, byPlace);
   for (size_t k = 0; k < count; ++k)
@@ -309,12 +318,22 @@ int64_t heed_params_bytes(const heed_shared *shared, bool owned) {
   return bytes;
 }
 
+heed_weights_bytes heed_bytes_of_weights(const heed_shared *shared) {
+  heed_weights_bytes bytes = {bytesOfAll(shared, false),
+                              bytesOfAll(shared, true)};
+  *(shared->packed.data ? &bytes.inPlace : &bytes.copies) += shared->keptBytes;
+  if (shared->packedIsCopied)
+    bytes = (heed_weights_bytes){0, bytes.inPlace + bytes.copies};
+  return bytes;
+}
+
 bool heed_params_extent(const heed_shared *shared, const char *name,
                         int64_t *extent) {
   for (int32_t p = 0; p < shared->desc->numParams; ++p) {
     const heed_param_info *info = &shared->desc->params[p];
     for (int32_t axis = 0; axis < info->rank; ++axis)
-      if (!strcmp(info->extents[axis], name) && countInstances(info) > 0) {
+      if (!strcmp(info->extents[axis], name) &&
+          heed_param_instances(info) > 0) {
         *extent = shared->params[p][0].shape[axis];
         return true;
       }
@@ -348,8 +367,8 @@ const void *heed_host_param(heed_model *model, int32_t param,
   const heed_param_info *info = &model->desc->params[param];
   if (model->inInit && info->isForOpening && !instance->ownedBytes &&
       model->numLastRead < HEED_LAST_READ)
-    model->lastRead[model->numLastRead++] =
-        (heed_read_param){instance->data, (size_t)bytesOf(info, instance)};
+    model->lastRead[model->numLastRead++] = (heed_read_param){
+        instance->data, (size_t)heed_param_bytes(info, instance)};
   return instance->data;
 }
 

@@ -84,13 +84,29 @@ bool heed_program_open(const heed_model_desc *desc, const heed_arguments *a,
                        heed_model **model, heed_io_error *error) {
   heed_options options = {.size = sizeof options,
                           .weights = a->weights,
-                          .numWeights = a->numWeights,
+                          .numWeights = a->packed ? 0 : a->numWeights,
+                          .packed = a->packed,
                           .threads = a->threads,
                           .convert = a->convert,
                           .profile = a->profile,
                           .wait = a->bench ? HEED_WAIT_WATCH : HEED_WAIT_SLEEP};
   heed_status status = heed_open(desc, &options, model);
   return !status || heed_program_failed(*model, status, error);
+}
+
+/* --save-packed. Signals wait until the file is whole. */
+static bool savePacked(program *p, heed_io_error *error) {
+  sigset_t signals, before;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGHUP);
+  if (!heed_program_open(p->desc, &p->arguments, &p->model, error))
+    return false;
+  sigprocmask(SIG_BLOCK, &signals, &before);
+  heed_status status = heed_save_packed(p->model, p->arguments.savePacked);
+  sigprocmask(SIG_SETMASK, &before, NULL);
+  return !status || heed_program_failed(p->model, status, error);
 }
 
 static bool execute(program *p, heed_io_error *error) {
@@ -155,6 +171,8 @@ int heed_program_main(const heed_model_desc *desc, int argc, char **argv) {
     heed_arguments_help(desc, name, stdout);
   else if (good && p.arguments.action == HEED_ACTION_VERSION)
     printf("%s (heed %s)\n", heed_model_name(desc), heed_version());
+  else if (good && p.arguments.savePacked)
+    good = savePacked(&p, &error);
   else if (good && p.arguments.generate.wanted)
     good =
         heed_program_generate(desc, name, &p.arguments, &interrupted, &error);

@@ -25,6 +25,7 @@ typedef struct heed_arguments {
   const char **outputs; /**< per output: the path to write, or null */
   const char **weights;
   size_t numWeights;
+  const char *packed, *savePacked; /**< files, or null */
   int32_t threads;
   heed_dim *dims; /**< --dim: the names are "NAME=N" */
   size_t numDims;

@@ -4,38 +4,18 @@
 
 #include "runtime/io/Safetensors.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* ---- the checksum ---- */
-
-/* Of whole words, the last one filled with zeros; any change of one word
- * changes it. */
-static uint64_t addTo(uint64_t sum, const void *data, size_t bytes) {
-  const char *at = data;
-  while (bytes) {
-    uint64_t word = 0;
-    size_t part = bytes < sizeof word ? bytes : sizeof word;
-    memcpy(&word, at, part);
-    sum = (sum ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    sum ^= sum >> 29;
-    at += part;
-    bytes -= part;
-  }
-  return sum;
-}
 
 /* ---- saving ---- */
 
 static uint64_t checksumOf(const heed_state *state) {
   uint64_t sum = 0;
   for (int32_t k = 0; k < state->shared->desc->numStates; ++k)
-    sum = addTo(sum, state->tensors[k].data, (size_t)state->tensors[k].bytes);
+    sum = heed_checksum(sum, state->tensors[k].data,
+                        (size_t)state->tensors[k].bytes);
   return sum;
 }
 
@@ -81,73 +61,39 @@ static char *headerOf(const heed_state *state, uint64_t *size) {
   return text;
 }
 
-static bool writeAll(const heed_state *state, const char *header, uint64_t size,
-                     FILE *file) {
-  bool good = fwrite(&size, sizeof size, 1, file) == 1 &&
-              fwrite(header, 1, size, file) == size;
+/* What is written. */
+typedef struct content {
+  const heed_state *state;
+  char *header;
+  uint64_t size; /* of the header */
+} content;
+
+static bool writeContent(void *user, FILE *file) {
+  const content *c = user;
+  const heed_state *state = c->state;
+  bool good = fwrite(&c->size, sizeof c->size, 1, file) == 1 &&
+              fwrite(c->header, 1, c->size, file) == c->size;
   for (int32_t k = 0; good && k < state->shared->desc->numStates; ++k) {
     size_t bytes = (size_t)state->tensors[k].bytes;
     good = fwrite(state->tensors[k].data, 1, bytes, file) == bytes;
   }
-  return good && fflush(file) == 0 && fsync(fileno(file)) == 0;
+  return good;
 }
 
-/* The file appears whole, or not at all: under another name first. */
 static heed_status save(heed_state *state, const char *path) {
-  uint64_t size = 0;
-  size_t length = strlen(path) + sizeof ".XXXXXX";
-  char *header = headerOf(state, &size), *temporary = malloc(length);
-  if (!header || !temporary) {
-    free(header);
-    free(temporary);
+  content c = {.state = state};
+  c.header = headerOf(state, &c.size);
+  if (!c.header)
     return heed_state_fail(state, HEED_ERROR_MEMORY,
                            "%s: no memory to write it", path);
-  }
-  snprintf(temporary, length, "%s.XXXXXX", path);
-  int descriptor = mkstemp(temporary);
-  FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "wb");
-  bool good = false;
-  int reason = errno;
-  if (file) {
-    mode_t mask = umask(0);
-    umask(mask);
-    fchmod(descriptor, 0666 & ~mask);
-    errno = 0;
-    good = writeAll(state, header, size, file);
-    reason = errno;
-    if (fclose(file) != 0 && good) {
-      good = false;
-      reason = errno;
-    }
-    if (good && rename(temporary, path) != 0) {
-      good = false;
-      reason = errno;
-    }
-    if (!good)
-      unlink(temporary);
-  } else if (descriptor >= 0) {
-    close(descriptor);
-    unlink(temporary);
-  }
-  free(header);
-  free(temporary);
+  heed_io_error error;
+  bool good = heed_file_write(path, writeContent, &c, &error);
+  free(c.header);
   return good ? HEED_OK
-              : heed_state_fail(state, HEED_ERROR_FILE,
-                                "%s: cannot be written: %s", path,
-                                reason ? strerror(reason) : "unknown reason");
+              : heed_state_fail(state, HEED_ERROR_FILE, "%s", error.text);
 }
 
 /* ---- loading ---- */
-
-/* The value behind `key` in the text of the metadata, which writeHeader()
- * wrote; compared with `expected`. */
-static bool hasValue(const heed_bytes *bytes, uint64_t headerSize,
-                     const char *key, const char *expected) {
-  char wanted[512];
-  int length = snprintf(wanted, sizeof wanted, "\"%s\":\"%s\"", key, expected);
-  return length > 0 && (size_t)length < sizeof wanted &&
-         memmem(bytes->data + 8, headerSize, wanted, (size_t)length);
-}
 
 static heed_status checkTensor(heed_state *state, const char *path, int32_t k,
                                const heed_safetensor *tensor) {
@@ -179,12 +125,10 @@ static heed_status checkTensor(heed_state *state, const char *path, int32_t k,
 static heed_status take(heed_state *state, const char *path,
                         const heed_bytes *bytes, const heed_safetensors *file) {
   const heed_model_desc *desc = state->shared->desc;
-  uint64_t headerSize;
-  memcpy(&headerSize, bytes->data, sizeof headerSize);
-  if (!hasValue(bytes, headerSize, "format", "heed state"))
+  if (!heed_safetensors_says(bytes, "format", "heed state"))
     return heed_state_fail(state, HEED_ERROR_FILE,
                            "%s: it is not the file of a state", path);
-  if (!hasValue(bytes, headerSize, "model", desc->name))
+  if (!heed_safetensors_says(bytes, "model", desc->name))
     return heed_state_fail(state, HEED_ERROR_FILE,
                            "%s: it holds the state of another model than '%s'",
                            path, desc->name);
@@ -195,11 +139,12 @@ static heed_status take(heed_state *state, const char *path,
         heed_safetensors_find(file, desc->states[k]->name);
     status = checkTensor(state, path, k, tensor);
     if (!status)
-      sum = addTo(sum, tensor->array.data, (size_t)state->tensors[k].bytes);
+      sum = heed_checksum(sum, tensor->array.data,
+                          (size_t)state->tensors[k].bytes);
   }
   char text[17];
   snprintf(text, sizeof text, "%016" PRIx64, sum);
-  if (!status && !hasValue(bytes, headerSize, "checksum", text))
+  if (!status && !heed_safetensors_says(bytes, "checksum", text))
     status = heed_state_fail(state, HEED_ERROR_FILE,
                              "%s: it is damaged: its checksum does not fit its "
                              "data",

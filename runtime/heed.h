@@ -250,6 +250,8 @@ typedef struct heed_options {
   const char *target; /**< which of the targets that the model was compiled for;
                          null: what the environment's HEED_TARGET names, or else
                          the best that this processor can run */
+  const char *packed; /**< a file of heed_save_packed(), instead of all other
+                         weights; null: there is none */
 } heed_options;
 
 /** What goes with one run. All zero but `size` is the default. */
@@ -305,6 +307,12 @@ static inline heed_status heed_open(const heed_model_desc *desc,
  * different threads, and closed in any order. Failure as in heed_open(). */
 HEED_API heed_status heed_open_shared(heed_model *model, int32_t threads,
                                       heed_model **other);
+
+/** Writes the packed weights of a handle: what opening has computed and the
+ * parameters that calls read, all that options.packed wants. The file fits this
+ * code, for this target, alone; it appears whole or not at all. Returns
+ * HEED_OK, HEED_ERROR_ARGUMENT, _FILE, _MEMORY, _BUSY, _FORK, _VERSION. */
+HEED_API heed_status heed_save_packed(heed_model *model, const char *path);
 
 /** Closes a handle, also one of the process that this one is a fork of. Null is
  * allowed. */
@@ -437,8 +445,8 @@ HEED_API void heed_profile_reset(heed_model *model);
 /** Bytes that a handle holds. */
 typedef struct heed_memory_use {
   size_t size;     /**< sizeof(heed_memory_use) */
-  int64_t weights; /**< tensors that are read where the weights files are
-                      mapped or the caller has them */
+  int64_t weights; /**< tensors, packed ones too, that are read where files
+                      are mapped or the caller has them */
   int64_t copies;  /**< of weights: copied, converted, packed or computed */
   int64_t buffers; /**< the largest set alive in a call, kept for the next */
 } heed_memory_use;

@@ -185,6 +185,11 @@ public:
     memory.push_back(one);
     return *this;
   }
+  /// A file of Model::savePacked(), instead of other weights.
+  Options &packed(std::string file) {
+    packedFile = std::move(file);
+    return *this;
+  }
   Options &copyWeights() {
     raw.copyWeights = 1;
     return *this;
@@ -212,7 +217,7 @@ private:
   friend class Model;
   std::vector<std::string> files;
   std::vector<heed_weights_data> memory;
-  std::string wanted;
+  std::string wanted, packedFile;
 };
 
 class State;
@@ -237,6 +242,8 @@ public:
     }
     if (!options.wanted.empty())
       raw.target = options.wanted.c_str();
+    if (!options.packedFile.empty())
+      raw.packed = options.packedFile.c_str();
     opened(heed_open(&desc, &raw, &handle));
   }
   Model(Model &&other) noexcept
@@ -255,6 +262,11 @@ public:
     Model other(desc);
     other.opened(heed_open_shared(handle, threads, &other.handle));
     return other;
+  }
+
+  /// Writes the packed weights, for Options::packed().
+  void savePacked(const std::string &file) {
+    check(heed_save_packed(handle, file.c_str()));
   }
 
   /// The signature of an entry; null: the first.

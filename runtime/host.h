@@ -150,6 +150,7 @@ typedef struct heed_runtime {
   heed_status (*planIn)(heed_model *model, const char *entry,
                         const heed_buffer *inputs, size_t numInputs,
                         const heed_call *call, int64_t *bytes);
+  heed_status (*savePacked)(heed_model *model, const char *path);
 } heed_runtime;
 
 /** The runtime of this library; emitted descriptions point to it. */
@@ -169,7 +170,7 @@ typedef enum heed_trim {
   HEED_TRIM_RING = 3       /**< nor do the positions of its ring */
 } heed_trim;
 
-/** The whole model, a constant named `<prefix>_model`. 120 bytes; offsets at
+/** The whole model, a constant named `<prefix>_model`. 128 bytes; offsets at
  * the right. A model that was compiled for several targets is described once
  * for each; the public one is that with the least demands and knows the others.
  * The first two fields stay where they are in every version.
@@ -200,6 +201,8 @@ struct heed_model_desc {
                     null; null: none */
   const char *target;   /* 104: "x86-64-v3"; may be null */
   const int32_t *trims; /* 112: of each state a heed_trim; null: nothing */
+  const char *key; /* 120: what no other code has, for packed weights, which
+                      fit this code alone; null or empty: it packs none */
 };
 /* heed_tensor_info, 64 bytes: size 0, name 8, type 16, rank 20, extents 24,
  * sizes 32, isScalar 40, hasDefault 44, defaultReal 48, defaultInteger 56.
@@ -231,9 +234,10 @@ int64_t heed_host_param_extent(heed_model *model, int32_t param,
  * memory. */
 void *heed_host_keep(heed_model *model, int32_t slot, int64_t bytes);
 
-/** What `init` kept there; null if it kept nothing. Any function may read it.
- */
-const void *heed_host_kept(heed_model *model, int32_t slot);
+/** What `init` kept there: `bytes` of it. Any function may read it.
+ * HEED_UNWINDS with HEED_ERROR_WEIGHTS if there is less, as a damaged file of
+ * packed weights may have it. */
+const void *heed_host_kept(heed_model *model, int32_t slot, int64_t bytes);
 
 /* ---- memory of one call ---- */
 

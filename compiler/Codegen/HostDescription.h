@@ -26,6 +26,8 @@ struct DescriptionOptions {
   llvm::SmallVector<std::string> cpuFeatures;
   /// The target that the code was made for, as heedc calls it.
   std::string target;
+  /// What the runtime tells packed weights of this code from others' by.
+  std::string key;
   /// Symbols of the descriptions for better targets, best first. They are
   /// others' objects.
   llvm::SmallVector<std::string> variants;

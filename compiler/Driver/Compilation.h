@@ -103,6 +103,7 @@ private:
   /// Best first; one of them for IR and other text.
   llvm::SmallVector<halide::Target> targets;
   const halide::Target *target = nullptr;
+  std::string key; ///< of the present target's kernels and host code
   bool hasKernels = false, edited = false;
   /// When work on the present target, or on all of them, began.
   std::chrono::steady_clock::time_point began =

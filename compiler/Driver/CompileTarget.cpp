@@ -23,6 +23,15 @@ static bool hasPipelines(ModuleOp module) {
   return !module.getOps<halide::PipelineOp>().empty();
 }
 
+/// Of all that code is made of; what the source's file is called is not.
+static std::string keyOf(ModuleOp module) {
+  Attribute source = module->removeAttr(attn::kSourceAttr);
+  std::string key = keyOfCode(printed(module));
+  if (source)
+    module->setAttr(attn::kSourceAttr, source);
+  return key;
+}
+
 bool Compilation::passes(const char *station, ModuleOp module,
                          llvm::function_ref<void(OpPassManager &)> build) {
   say("passes {}{}", station,
@@ -152,6 +161,7 @@ bool Compilation::compileFor(size_t which, ModuleOp module) {
   if (options.emit == Emit::Halide)
     return write(printed(module));
 
+  key = keyOf(module);
   std::string host;
   SmallVector<CompiledKernel> kernels;
   HalideOutput form = options.emit == Emit::Stmt  ? HalideOutput::Statement
@@ -227,6 +237,7 @@ bool Compilation::compileHost(size_t which, ModuleOp module,
   description.name = modelName;
   description.source = llvm::sys::path::filename(options.input).str();
   description.target = target->name;
+  description.key = key;
   for (const std::string &feature : target->features)
     if (feature != "sse2") // every x86-64 processor has it
       description.cpuFeatures.push_back(feature);

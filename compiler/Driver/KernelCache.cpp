@@ -107,6 +107,11 @@ bool mayBeWrittenByOthers(const struct stat &status) {
 
 } // namespace
 
+std::string heed::keyOfCode(StringRef content) {
+  return compiler().empty() ? std::string()
+                            : toHex(keyOf(content), /*LowerCase=*/true);
+}
+
 std::unique_ptr<KernelCache> KernelCache::open(std::string &refused) {
   SmallString<128> path;
   if (!sys::path::cache_directory(path) || compiler().empty())

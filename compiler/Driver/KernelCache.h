@@ -19,6 +19,11 @@
 
 namespace heed {
 
+/// What tells code made of \p content from all other: a hash, in hexadecimal,
+/// of it and of this heedc with its libraries. Empty if the program cannot be
+/// read.
+std::string keyOfCode(llvm::StringRef content);
+
 class KernelCache : public KernelStore {
 public:
   /// Bytes that the folder may hold; the kernels unused for longest go first.

@@ -149,15 +149,10 @@ private:
     SmallVector<Value> sizes;
     for (int64_t size : type.getShape())
       sizes.push_back(i64(b, loc, size));
-    Value data;
-    if (fill)
-      data = call(
-          b, loc, "heed_host_keep", pointer,
-          {handle(op), number,
-           i64(b, loc,
-               type.getNumElements() * elementBytes(type.getElementType()))});
-    else
-      data = call(b, loc, "heed_host_kept", pointer, {handle(op), number});
+    Value bytes = i64(
+        b, loc, type.getNumElements() * elementBytes(type.getElementType()));
+    Value data = call(b, loc, fill ? "heed_host_keep" : "heed_host_kept",
+                      pointer, {handle(op), number, bytes});
     memory.replaceAllUsesWith(memrefOver(b, loc, type, data, sizes));
   }
 

@@ -41,7 +41,7 @@ class Options(Sized):
                 ("numWeightsData", C.c_size_t), ("findWeight", FindWeight), ("findWeightUser", C.c_void_p), ("copyWeights", C.c_int32),
                 ("convert", C.c_int32), ("threads", C.c_int32), ("wait", C.c_int32), ("profile", C.c_int32), ("pool", C.c_void_p),
                 ("parallelFor", C.c_void_p), ("parallelForUser", C.c_void_p), ("allocator", C.c_void_p), ("memoryLimit", C.c_int64),
-                ("log", C.c_void_p), ("logUser", C.c_void_p), ("target", C.c_char_p)]
+                ("log", C.c_void_p), ("logUser", C.c_void_p), ("target", C.c_char_p), ("packed", C.c_char_p)]
 
 
 class KernelProfile(Sized):
@@ -83,6 +83,7 @@ FUNCTIONS = {
     "heed_status_name": (C.c_char_p, [C.c_int]),
     "heed_open_version": (C.c_int, [C.c_int32, C.c_void_p, C.POINTER(Options), C.POINTER(C.c_void_p)]),
     "heed_open_shared": (C.c_int, [C.c_void_p, C.c_int32, C.POINTER(C.c_void_p)]),
+    "heed_save_packed": (C.c_int, [C.c_void_p, C.c_char_p]),
     "heed_close": (None, [C.c_void_p]),
     "heed_threads_open": (C.c_void_p, [C.c_void_p, C.c_int32, C.c_int32]),
     "heed_threads_close": (None, [C.c_void_p]),

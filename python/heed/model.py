@@ -89,14 +89,14 @@ class Library:
 class Handles:
     """Open handles of one process: one for each call that runs at a time, all on the same weights and the same threads."""
 
-    def __init__(self, library, files, arrays, threads, convert, watch, profile=False):
+    def __init__(self, library, files, arrays, threads, convert, watch, packed=None, profile=False):
         self.library, self.pid, self.arrays = library, os.getpid(), arrays
         c, paths = library.c, (C.c_char_p * max(len(files), 1))(*map(os.fsencode, files))
         find = abi.FindWeight(self._find) if arrays is not None else abi.FindWeight()
         self.opened, self.free = [], []
         pool = c.heed_threads_open(library.desc, threads, int(watch))
         options = abi.Options(weights=paths, numWeights=len(files), findWeight=find, convert=int(convert), threads=threads,
-                              profile=int(profile), wait=int(watch), pool=pool)
+                              profile=int(profile), wait=int(watch), pool=pool, packed=None if packed is None else os.fsencode(packed))
         # What closes them must not keep this object alive.
         self.finalizer = weakref.finalize(self, Handles._close, c, self.opened, pool, self.pid)
         handle = C.c_void_p()
@@ -213,9 +213,9 @@ class Call:
 class Model:
     """A compiled model. Call it with arrays; `bind` keeps them for many calls."""
 
-    def __init__(self, library, compilation, files, arrays, *, threads, convert, watch=False):
+    def __init__(self, library, compilation, files, arrays, *, threads, convert, watch=False, packed=None):
         self._library, self._compilation = library, compilation
-        self._open = lambda **more: Handles(library, files, arrays, threads, convert, watch, **more)
+        self._open = lambda **more: Handles(library, files, arrays, threads, convert, watch, packed, **more)
         self._current = self._open()
         self._results = {entry: collections.namedtuple("Results", [t.name for t in outs], rename=True)
                          for entry, (_, outs) in library.entries.items()}
@@ -383,6 +383,16 @@ class Model:
         return Memory(use.weights, use.copies, use.buffers)
 
 
+    def save_packed(self, path):
+        """Writes the weights as they are packed for this code, for load(packed=...): a file whole, or none."""
+        handle = self._handles().take()
+        status = self._library.c.heed_save_packed(handle, os.fsencode(path))
+        error = self._library.error(handle, status) if status else None
+        self._handles().free.append(handle)
+        if error:
+            raise error
+
+
 class Profile(list):
     """Kernels, as Kernel, in the order of the model; as text a table."""
 
@@ -449,12 +459,13 @@ def in_memory(weights):
     return views
 
 
-def load(path, prefix=None, *, weights=None, threads=0, convert=False, watch=False):
+def load(path, prefix=None, *, weights=None, packed=None, threads=0, convert=False, watch=False):
     """Opens a library that `heedc --emit=shared` made; `prefix` as it was given to heedc is not needed.
 
+    packed  a file of Model.save_packed(), instead of weights: mapped, with nothing left to compute
     weights, threads, convert and watch as for compile().
     """
     from heed.compiler import paths_of
     arrays = in_memory(weights) if isinstance(weights, dict) else None
     return Model.of(Library(path, prefix), None, paths_of(weights) if arrays is None else [], arrays, threads=threads, convert=convert,
-                    watch=watch)
+                    watch=watch, packed=packed)

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,6 +51,19 @@ bool heed_bytes_map(const char *path, heed_bytes *bytes, heed_io_error *error);
 
 /** Releases either; a zeroed struct is allowed and left. */
 void heed_bytes_release(heed_bytes *bytes);
+
+/** Writes the content to the stream; false if that failed. */
+typedef bool (*heed_file_writer)(void *user, FILE *file);
+
+/** Makes a file that appears whole, down to the disk, or not at all: it has
+ * another name, beside its own, until all is written. The file behind a link is
+ * replaced; what is a pipe or a device is written to. */
+bool heed_file_write(const char *path, heed_file_writer write, void *user,
+                     heed_io_error *error);
+
+/** A sum of what `sum` is of and of the data, as words of which the last one
+ * is filled up with zeros; any change of one word changes it. */
+uint64_t heed_checksum(uint64_t sum, const void *data, size_t bytes);
 
 /** An array inside bytes that somebody else holds: little-endian, perhaps not
  * aligned to its element. */

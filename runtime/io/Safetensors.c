@@ -4,6 +4,7 @@
 #include "runtime/io/Json.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -239,6 +240,31 @@ bool heed_safetensors_parse(const uint8_t *data, size_t size, const char *where,
     return true;
   heed_safetensors_release(file);
   return false;
+}
+
+const char *heed_safetensors_metadata(const heed_bytes *bytes, const char *key,
+                                      size_t *length) {
+  uint64_t size;
+  char wanted[64];
+  memcpy(&size, bytes->data, sizeof size);
+  const char *header = (const char *)bytes->data + sizeof size,
+             *end = header + size;
+  int wrote = snprintf(wanted, sizeof wanted, "\"%s\":\"", key);
+  const char *at = memmem(header, size, wanted, (size_t)wrote);
+  *length = 0;
+  if (!at)
+    return "";
+  at += wrote;
+  const char *stop = memchr(at, '"', (size_t)(end - at));
+  *length = stop ? (size_t)(stop - at) : 0;
+  return at;
+}
+
+bool heed_safetensors_says(const heed_bytes *bytes, const char *key,
+                           const char *expected) {
+  size_t length;
+  const char *value = heed_safetensors_metadata(bytes, key, &length);
+  return length == strlen(expected) && !memcmp(value, expected, length);
 }
 
 void heed_safetensors_release(heed_safetensors *file) {

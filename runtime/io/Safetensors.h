@@ -31,6 +31,15 @@ bool heed_safetensors_parse(const uint8_t *data, size_t size, const char *where,
                             heed_safetensors *file, heed_io_error *error);
 void heed_safetensors_release(heed_safetensors *file);
 
+/** The value of a key of "__metadata__", of a file whose header was read and
+ * was written by this runtime: plain text, nothing escaped. *length is 0 where
+ * there is none. */
+const char *heed_safetensors_metadata(const heed_bytes *bytes, const char *key,
+                                      size_t *length);
+/** Whether it is that text. */
+bool heed_safetensors_says(const heed_bytes *bytes, const char *key,
+                           const char *expected);
+
 /** What the format calls a heed_type; null if it has none. */
 const char *heed_safetensors_dtype(int32_t type);
 

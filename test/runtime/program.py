@@ -5,6 +5,7 @@ RUN: %heed_bin/../test/runtime/bin/abi-test %t/w.safetensors %t/bad/*
 RUN: %heed_bin/../test/runtime/bin/run-test %t/w.safetensors
 RUN: %heed_bin/../test/runtime/bin/host-test %t/w.safetensors
 RUN: cp %t/w.safetensors %t/spoilt.safetensors && %heed_bin/../test/runtime/bin/weights-test %t/w.safetensors %t/spoilt.safetensors
+RUN: mkdir %t/packed && %heed_bin/../test/runtime/bin/packed-test %t/w.safetensors %t/packed/w && ls %t/packed | count 1
 """
 import json
 import os
@@ -170,6 +171,33 @@ for size in (0, 5, 8, 40, len(whole) - 200, len(whole) - 1):
 with open("bad/shards.index.json", "w") as file:
     file.write('{"weight_map": {"table": "no-such.safetensors"}}')
 expect_error(run(program, "--weights", "bad/shards.index.json", *inputs[2:]), "no-such.safetensors: cannot be opened", "shard")
+
+# Packed weights as a file: written by one process, read by another; nothing is left of one that did not fit on the disk.
+before = listing()
+done = run(program, *inputs[:2], "--save-packed", "w.packed")
+expect(done.returncode == 0 and not done.stdout and listing() == sorted(before + ["w.packed"]), f"--save-packed: {done.stderr}")
+check(run(program, "--packed", "w.packed", *inputs[2:], *output), 2)
+check(run(program, "--packed=w.packed", *inputs[2:], *output, "--scale", "0.5", "--threads", 2), 0.5)
+done = run(program, "--packed", "w.packed", "--save-packed", "again.packed")
+expect(done.returncode == 0 and open("again.packed", "rb").read() == open("w.packed", "rb").read(), "saved from a packed file")
+os.remove("again.packed")
+expect_error(run(program, "--packed", "w.packed", *inputs, *output), "option '--packed' does not go with --weights", "both")
+expect_error(run(program, "--packed", "w.safetensors", *inputs[2:], *output), "it is not a file of packed weights", "no packed file")
+os.truncate("w.packed", os.path.getsize("w.packed") - 1)
+expect_error(run(program, "--packed", "w.packed", *inputs[2:], *output), "truncated", "a packed file without its end")
+done = run(program, *inputs[:2], "--save-packed", "w.packed", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)),
+           restore_signals=True)
+expect_error(done, "w.packed: cannot be written: File too large", "file size limit, --save-packed")
+expect(listing() == sorted(before + ["w.packed"]), "file size limit, --save-packed: something is left")
+expect_error(run(program, *inputs[:2], "--save-packed", "/dev/full"), "/dev/full: cannot be written: No space left", "--save-packed /dev/full")
+expect(not os.path.isfile("/dev/full"), "a device is replaced")
+expect_error(run(program, *inputs[:2], "--save-packed", "bad"), "bad: expected a file's name, found a folder", "--save-packed of a folder")
+os.symlink("w.packed", "link.packed")
+done = run(program, *inputs[:2], "--save-packed", "link.packed")
+expect(done.returncode == 0 and os.path.islink("link.packed"), f"--save-packed of a link: {done.stderr}")
+check(run(program, "--packed", "w.packed", *inputs[2:], *output), 2)
+os.remove("link.packed")
+os.remove("w.packed")
 
 # A full disk, or a limit on file sizes: an error, the old file still there, nothing else.
 open("y.npy", "w").write("old")

@@ -37,7 +37,11 @@ int main(int argc, char **argv) {
   if (argc != 4)
     return 2;
   std::int64_t vocabulary = std::atoi(argv[2]);
+  // Packed once, and opened from what was written.
+  std::string packed = std::string(argv[3]) + ".packed";
   heed::Model model(decoder_model, heed::Options().weights(argv[1]).threads(1));
+  model.savePacked(packed);
+  model = heed::Model(decoder_model, heed::Options().packed(packed).threads(1));
   heed::State state(model, {{"B", 1}, {"C", 40}}),
       other(model, {{"B", 1}, {"C", 40}});
   std::vector<std::int32_t> prompt = {3, 14, 15, 9, 26}, count = {5};

@@ -65,7 +65,7 @@ module {
 
 // CHECK: module attributes {attn.description = {{.*}} init = @m.open, kept = 1 : i64, kernels = ["k"]
 // CHECK-LABEL: func.func private @h(
-// CHECK: llvm.call @heed_host_kept(%{{.*}}, %{{.*}}) : (!llvm.ptr, i32) -> !llvm.ptr
+// CHECK: llvm.call @heed_host_kept(%{{.*}}, %{{.*}}, %{{.*}}) : (!llvm.ptr, i32, i64) -> !llvm.ptr
 // CHECK: %[[N:.*]] = arith.sitofp %{{.*}} : i64 to f64
 // CHECK: %[[TWO:.*]] = arith.constant 8.000000e+00 : f64
 // CHECK: %[[FLOPS:.*]] = arith.mulf %[[N]], %[[TWO]] : f64

@@ -118,13 +118,14 @@ static int compute(heed_model *model, const heed_argument *in,
                    NULL, HEED_MAX_EXTENT);
   heed_host_buffer(model, &y, dims + 2, out[0].data, halide_type_float, 32, 2,
                    out[0].shape, NULL, HEED_MAX_EXTENT);
-  void *args[] = {NULL,
-                  &x,
-                  &y,
-                  in[1].data,
-                  (void *)(uintptr_t)heed_host_param(model, 0, NULL),
-                  (void *)(uintptr_t)heed_host_kept(model, 0),
-                  &scale};
+  void *args[] = {
+      NULL,
+      &x,
+      &y,
+      in[1].data,
+      (void *)(uintptr_t)heed_host_param(model, 0, NULL),
+      (void *)(uintptr_t)heed_host_kept(model, 0, 4 * sizeof(float)),
+      &scale};
   heed_host_kernel(model, 0, rows, args, 7, 0, 8.0 * (double)in[0].shape[0],
                    48.0 * (double)in[0].shape[0]);
   heed_host_free(model, copy);
@@ -144,7 +145,7 @@ static const char *const kernels[] = {"k_rows"};
   .abiVersion = HEED_ABI_VERSION, .numEntries = 1,                             \
   .runtime = &heed_own_runtime, .name = "fake", .source = "fake.heed",         \
   .params = params, .numParams = 2, .numKernels = 1, .kernels = kernels,       \
-  .numKept = 1, .init = init
+  .numKept = 1, .init = init, .key = "fa4e"
 
 const heed_model_desc fake_model = {MODEL, .cpuFeatures = "",
                                     .entries = entries};
