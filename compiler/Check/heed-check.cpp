@@ -58,6 +58,8 @@ cl::opt<unsigned> jobs("jobs",
 cl::list<std::string>
     weights("weights", cl::desc("Weights (drawn if the model has parameters)"),
             cl::value_desc("file"), cl::cat(category));
+cl::opt<std::string> products("products", cl::desc("Passed to heedc"),
+                              cl::value_desc("type"), cl::cat(category));
 cl::opt<std::string> weightsType("weights-type", cl::desc("Passed to heedc"),
                                  cl::value_desc("type"), cl::cat(category));
 cl::list<std::string> settings("set", cl::desc("Passed to heedc"),
@@ -330,6 +332,7 @@ int main(int argc, char **argv) {
   options.against = against;
   options.tools.weights = weights;
   options.tools.weightsType = weightsType;
+  options.tools.products = products;
   options.printDraws = printDraws;
   options.seed = seed;
   options.corrupt = corrupt;

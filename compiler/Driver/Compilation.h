@@ -76,6 +76,7 @@ private:
               llvm::function_ref<void(mlir::OpPassManager &)> build);
   bool compileFor(size_t which, mlir::ModuleOp module);
   bool makePicture(mlir::ModuleOp module);
+  void setTargetOf(mlir::ModuleOp module);
   bool makeHost(size_t which, mlir::ModuleOp module, std::string &text);
   mlir::OwningOpRef<mlir::ModuleOp> kernelsOf(size_t which,
                                               mlir::ModuleOp module);

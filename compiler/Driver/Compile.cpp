@@ -9,6 +9,8 @@
 #include "dialects/Attn/Dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -200,6 +202,11 @@ bool Compilation::makeOutput() {
   for (const std::string &path : reads)
     say("read {}", path);
   if (!module)
+    return false;
+  if (options.products == HeldType::BF16 &&
+      !passes("products", *module, [](OpPassManager &manager) {
+        manager.addNestedPass<func::FuncOp>(createAttnRoundProducts());
+      }))
     return false;
   if (options.emit == Emit::Attn)
     return write(printed(*module));
