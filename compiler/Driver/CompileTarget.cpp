@@ -134,7 +134,7 @@ void Compilation::setTargetOf(ModuleOp module) {
   if (chosen.bf16Products && !target->hasFeature("avx512bf16"))
     for (auto function : module.getOps<func::FuncOp>())
       if (function->hasAttr(attn::kModelAttr))
-        remarkDeclined(function, "heedc", "products",
+        remarkDeclined(function, "attn-to-halide", "products",
                        heed::format("products of bf16 are computed in f32: "
                                     "target '{}' has no dot product of bf16",
                                     target->name));

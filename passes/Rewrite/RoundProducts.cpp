@@ -8,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Algebra/Weights.h"
-#include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Remarks.h"
 #include "support/Format.h"
@@ -121,8 +120,7 @@ struct RoundProducts : heed::impl::AttnRoundProductsBase<RoundProducts> {
                                              b.getBF16Type(), other.get());
       Value wide =
           arith::ExtFOp::create(b, product.getLoc(), b.getF32Type(), narrow);
-      if (!heed::mutated("attn-round-products.not-at-all"))
-        other.set(wide);
+      other.set(wide);
       ++rounded;
     });
     if (rounded)

@@ -216,6 +216,7 @@ void TiledContraction::pack(const ContractionPlan &plan) {
     productDim = acc().extents.size() - 1;
     group = grouped->group;
   } else {
+    storeRoundedRows(kernel, sumFunc, target);
     packed = packPanels(kernel, update, panels, shape);
   }
   dropUnreadFuncs(kernel);

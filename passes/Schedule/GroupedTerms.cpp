@@ -55,15 +55,13 @@ bool GroupedTerms::match() {
   return used.contains(term());
 }
 
-bool GroupedTerms::matchRow() {
-  llvm::SmallPtrSet<Value, 4> used = argumentsOf(row);
-  if (!used.contains(term()) || used.contains(body.getArgument(0)))
-    return false;
-  SmallVector<Value> work{row};
+bool heed::isReadAtLoops(Value value) {
+  SmallVector<Value> work{value};
   llvm::SmallPtrSet<Operation *, 8> seen;
   while (!work.empty()) {
     Operation *def = work.pop_back_val().getDefiningOp();
-    if (!def || def->getBlock() != &body || !seen.insert(def).second)
+    if (!def || isa<halide::PipelineOp>(def->getParentOp()) ||
+        !seen.insert(def).second)
       continue;
     auto read = dyn_cast<halide::ReadOp>(def);
     if (!read) {
@@ -76,6 +74,14 @@ bool GroupedTerms::matchRow() {
                                  : !argumentsOf(at).empty())
         return false;
   }
+  return true;
+}
+
+bool GroupedTerms::matchRow() {
+  llvm::SmallPtrSet<Value, 4> used = argumentsOf(row);
+  if (!used.contains(term()) || used.contains(body.getArgument(0)) ||
+      !isReadAtLoops(row))
+    return false;
   for (BlockArgument arg : body.getArguments())
     if (arg != term() && used.contains(arg))
       ofRows.push_back(arg);

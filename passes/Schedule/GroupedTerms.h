@@ -142,6 +142,15 @@ std::optional<GroupedSum> groupTerms(KernelInfo &kernel, mlir::Value sum,
                                      bool packsInTask,
                                      const halide::Target &target);
 
+/// Whether all that \p value, of a term, reads is read at loops alone, each at
+/// most once: a copy is then no larger.
+bool isReadAtLoops(mlir::Value value);
+
+/// Without such instructions: what a term of \p sum rounds to bf16, and no
+/// column has to do with, is rounded before, once.
+void storeRoundedRows(KernelInfo &kernel, mlir::Value sum,
+                      const halide::Target &target);
+
 /// The loops of \p func inside of a panel, whose steps have \p group terms.
 void scheduleGroupedPanel(mlir::OpBuilder &at, mlir::Value func,
                           PanelShape shape, int64_t group);
