@@ -66,6 +66,7 @@ private:
   bool checkPlaces();
   bool chooseTargets();
   bool makeOutput();
+  bool roundProducts(mlir::ModuleOp module);
   bool compileTargets(mlir::ModuleOp module);
   bool writeDepfile();
   bool findPart(const std::string &name, std::string &path);

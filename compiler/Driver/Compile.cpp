@@ -173,6 +173,14 @@ bool Compilation::run() {
   return false;
 }
 
+/// --products=bf16: before the first pass, whatever the backend is.
+bool Compilation::roundProducts(ModuleOp module) {
+  return options.products != HeldType::BF16 ||
+         passes("products", module, [](OpPassManager &manager) {
+           manager.addNestedPass<func::FuncOp>(createAttnRoundProducts());
+         });
+}
+
 bool Compilation::makeOutput() {
   if (options.emit == Emit::Heed) {
     std::string text;
@@ -201,12 +209,7 @@ bool Compilation::makeOutput() {
   }
   for (const std::string &path : reads)
     say("read {}", path);
-  if (!module)
-    return false;
-  if (options.products == HeldType::BF16 &&
-      !passes("products", *module, [](OpPassManager &manager) {
-        manager.addNestedPass<func::FuncOp>(createAttnRoundProducts());
-      }))
+  if (!module || !roundProducts(*module))
     return false;
   if (options.emit == Emit::Attn)
     return write(printed(*module));
