@@ -281,7 +281,8 @@ const char kOverview[] =
     "differs, or where a dim has larger sizes and none was accepted. The\n"
     "error |x - ref| / max|ref| of each row must stay below 1e-5, plus one\n"
     "rounding of a 16-bit type, or be as small as in rows of that size when\n"
-    "the equations are computed in f32 as they are written.\n";
+    "the equations are computed in f32 as they are written; with\n"
+    "--products=bf16, where a factor may be rounded to the next bf16, 2^-8.\n";
 
 /// The number of the pass of --after; none asked for: the last of size_t.
 bool findStage(Tools &tools, size_t &stage) {

@@ -215,6 +215,8 @@ void TiledContraction::pack(const ContractionPlan &plan) {
       packed = {grouped->panel};
     productDim = acc().extents.size() - 1;
     group = grouped->group;
+    if (columnBytes == 2) // A's copy, too, has half of f32's bytes
+      rowsPerTask *= 2;
   } else {
     storeRoundedRows(kernel, sumFunc, target);
     packed = packPanels(kernel, update, panels, shape);
