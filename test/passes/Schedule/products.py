@@ -32,6 +32,17 @@ GATED = """model m(x: f32[N, %d]) {
   b[n,o] = sum(i) x[n,i] * u[o,i]
   return y[n,o] = a[n,o] / (1 + exp(-a[n,o])) * b[n,o]
 }"""
+# Sums over two indices, products of a batch, rows that lie apart, a factor that is computed.
+SHAPES = {
+    "inner": ("N, K, C", "C, M, K", "y[n,m] = sum(k, c) x[n,k,c] * w[c,m,k]", "nkc,cmk->nm"),
+    "batch": ("N, C, K", "C, M, K", "y[n,c,m] = sum(k) x[n,c,k] * w[c,m,k]", "nck,cmk->ncm"),
+    "apart": ("K, C, N", "M, K", "y[c,n,m] = sum(k) x[k,c,n] * w[m,k]", "kcn,mk->cnm"),
+    "scaled": ("N, K, C", "M, K", "y[c,n,m] = sum(k) (x[n,k,c] * 0.5) * w[m,k]", "nkc,mk->cnm"),
+}
+WINDOW = """model m(x: f32[N, %d]) {
+  param w: f32[%d, 3, %d] @ "w"
+  return y[n:N - 2,o] = sum(t, c) x[n + t, c] * w[o,t,c]
+}"""
 OWN = "model m(x: bf16[N, K], w: bf16[M, K]) { return y[n,o] = sum(i) f32(x[n,i]) * f32(w[o,i]) }"
 
 
@@ -102,6 +113,22 @@ for target in ("reference", "x86-64-v3", *["x86-64-v4-vnni"] * (DOT <= words)):
             x = rng.normal(size=(n, k)).astype("f4")
             a, b = product(x, g)[0], product(x, u)[0]
             check(f"{target} gated {n} {k} {m}", gated(x=x), a / (1 + np.exp(-a)) * b, product(x, u)[1])
+    for name, (given, held, line, how) in SHAPES.items():
+        for k, c, m in ((7, 3, 50), (33, 2, 48), (300, 4, 130)):
+            extents = {"K": k, "C": c, "M": m}
+            fixed = lambda text: "".join(str(extents.get(x, x)) for x in text)
+            shape = [extents[x] for x in held.split(", ")]
+            w = rng.normal(size=shape).astype("f4")
+            text = f'model m(x: f32[{fixed(given)}]) {{\n  param w: f32[{fixed(held)}] @ "w"\n  return {line}\n}}'
+            made = compiled(f"{name}{k}", text, target, arrays={"w": w})
+            for n in (1, 9, 70):
+                x = rng.normal(size=[{**extents, "N": n}[x] for x in given.split(", ")]).astype("f4")
+                a, b = rounded(x * np.float32(0.5) if name == "scaled" else x), rounded(w)
+                check(f"{target} {name} {n} {k} {m}", made(x=x), np.einsum(how, a, b), np.einsum(how, abs(a), abs(b)))
+    w = rng.normal(size=(50, 3, 20)).astype("f4")
+    window, x = compiled("window", WINDOW % (20, 50, 20), target, arrays={"w": w}), rng.normal(size=(40, 20)).astype("f4")
+    a, b = np.stack([rounded(x)[t:38 + t] for t in range(3)], 1), rounded(w)
+    check(f"{target} window", window(x=x), np.einsum("ntc,otc->no", a, b), np.einsum("ntc,otc->no", abs(a), abs(b)))
     # A model's own bf16: what it has is exact, and not rounded again.
     own = compiled("own", OWN, target)
     for n, k, m in ((1, 7, 3), (9, 64, 50), (20, 1031, 49), (0, 4, 4), (3, 0, 4)):
