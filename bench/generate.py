@@ -37,13 +37,14 @@ def worker(module, cores, options):
 
 def compiled(shape, options, known={}):
     """What heedc makes of the checkpoint, once a run: paths, and its seconds, cold, also of two layers."""
-    key = shape.key, shape.type
+    key = shape.key, shape.type, shape.products
     if key in known:
         return known[key]
-    folder = os.path.join(options.out, "generate", f"{shape.key}-{shape.type}".replace("/", "-"))
+    folder = os.path.join(options.out, "generate", "-".join([shape.key, shape.type] + ["products"] * (shape.products != "f32")).replace("/", "-"))
     os.makedirs(folder, exist_ok=True)
-    checkpoint = checkpoints.make(*key)
+    checkpoint = checkpoints.make(shape.key, shape.type)
     alike = [] if shape.type == "f32" else [f"--state-type={shape.type}"]  # keys and values as the weights
+    alike += [f"--products={shape.products}"] * (shape.products != "f32")
     heedc, base = os.path.join(options.build, "bin", "heedc"), shape.key.partition("/")[0]
     found = {"folder": checkpoint, "prefix": "bench", "library": os.path.join(folder, "model.so"), "program": os.path.join(folder, "model")}
     for name, source, more in (("two_layers", checkpoints.make(f"{base}/2", shape.type, drawn=False), ["--emit=shared", "--no-cache"]),

@@ -3,6 +3,7 @@
 A shape has two cells. `prefill` is one run of all prompts and the choice of each row's first token: its operations are products with the layers'
 matrices, the pairs of the causal attention and, of the last position alone, the head. `step` is one more token of each row: it reads all matrices
 and the cache, as it is in the middle of the NEW tokens, once. Weights and cache are counted in the checkpoint's type.
+Checkpoints in bf16 are measured with products in f32 and, as shapes of their own, in bf16 (heedc's --products=bf16).
 """
 import dataclasses
 import math
@@ -22,6 +23,7 @@ class Shape:
     type: str
     B: int
     N: int
+    products: str = "f32"  # heedc's --products
     group: str = "generate"
     kind: str = "generate"
     threads: tuple = ("1", "all")
@@ -29,7 +31,8 @@ class Shape:
 
     @property
     def name(self):
-        return f"{self.key} {self.type} N={self.N} B={self.B}"
+        more = "" if self.products == "f32" else f" products={self.products}"
+        return f"{self.key} {self.type}{more} N={self.N} B={self.B}"
 
     @property
     def cells(self):
@@ -74,7 +77,7 @@ class Shape:
 
     def describe(self, what):
         return {"name": f"{self.name} {what}", "group": self.group, "kind": self.kind,
-                "params": {"model": self.key, "type": self.type, "B": self.B, "N": self.N, "new": NEW, "what": what}}
+                "params": {"model": self.key, "type": self.type, "products": self.products, "B": self.B, "N": self.N, "new": NEW, "what": what}}
 
 
 def shapes():
@@ -82,4 +85,5 @@ def shapes():
         for dtype in TYPES:
             for n in LENGTHS:
                 for b in ROWS:
-                    yield Shape(key, dtype, b, n)
+                    for products in ("f32", "bf16") if dtype == "bf16" else ("f32",):
+                        yield Shape(key, dtype, b, n, products)

@@ -61,7 +61,8 @@ def compiles(found):
     for c in found:
         if c.get("compile_processor"):
             p = c["params"]
-            lines[f"{p['model']} {p['type']}"] = [f"{c['compile']:.1f}"] + [f"{x:.1f}" for x in c["compile_processor"]]
+            more = "" if p.get("products", "f32") == "f32" else f" products={p['products']}"
+            lines[f"{p['model']} {p['type']}{more}"] = [f"{c['compile']:.1f}"] + [f"{x:.1f}" for x in c["compile_processor"]]
     return [[name, *line] for name, line in lines.items()]
 
 

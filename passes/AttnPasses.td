@@ -4,6 +4,56 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AttnRoundProducts : Pass<"attn-round-products", "::mlir::func::FuncOp"> {
+  let summary = "Products with bf16 weights round their other operand to bf16";
+  let description = [{
+    Only with `--products=bf16`, before all other passes and whatever the backend. A sum of products with a bf16 parameter, in
+    which the parameter has an index of its own (a matrix product), rounds its other factor to bf16, to nearest
+    and ties to even. Both factors are then bf16, their product is exact in f32, and where the target has a dot product
+    of bf16 the contraction's schedule takes it. Left alone are sums whose factors are bf16 anyway, and with
+    a remark those that are no matrix product (the taps of a convolution by channels).
+
+    ```mlir
+    #x = affine_map<(m, n, r) -> (m, r)>
+    #w = affine_map<(m, n, r) -> (n, r)>
+    #y = affine_map<(m, n, r) -> (m, n)>
+    func.func @f(%x: tensor<?x4xf32>, %y: tensor<?x8xf32>) -> tensor<?x8xf32> {
+      %w = attn.param "w" : tensor<8x4xbf16>
+      %z = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%x, %w : tensor<?x4xf32>, tensor<8x4xbf16>) outs(%y : tensor<?x8xf32>) {
+      ^bb0(%a: f32, %b: bf16, %sum: f32):
+        %c = arith.extf %b : bf16 to f32
+        %p = arith.mulf %a, %c : f32
+        %s = arith.addf %sum, %p : f32
+        linalg.yield %s : f32
+      } -> tensor<?x8xf32>
+      return %z : tensor<?x8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #x = affine_map<(m, n, r) -> (m, r)>
+    #w = affine_map<(m, n, r) -> (n, r)>
+    #y = affine_map<(m, n, r) -> (m, n)>
+    func.func @f(%x: tensor<?x4xf32>, %y: tensor<?x8xf32>) -> tensor<?x8xf32> {
+      %w = attn.param "w" : tensor<8x4xbf16>
+      %z = linalg.generic {indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%x, %w : tensor<?x4xf32>, tensor<8x4xbf16>) outs(%y : tensor<?x8xf32>) {
+      ^bb0(%a: f32, %b: bf16, %sum: f32):
+        %c = arith.extf %b : bf16 to f32
+        %n = arith.truncf %a : f32 to bf16
+        %r = arith.extf %n : bf16 to f32
+        %p = arith.mulf %r, %c : f32
+        %s = arith.addf %sum, %p : f32
+        linalg.yield %s : f32
+      } -> tensor<?x8xf32>
+      return %z : tensor<?x8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def AttnFuseElementwise : Pass<"attn-fuse-elementwise", "::mlir::func::FuncOp"> {
   let summary = "Elementwise producers are computed where they are read";
   let description = [{

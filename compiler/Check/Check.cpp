@@ -84,6 +84,7 @@ bool check(const std::string &source, const std::string &title, size_t stage,
   Licence licence{whole ? fused.reordered
                         : after("attn-raise-linear-attention"),
                   whole && fused.logarithms, whole && fused.overQueries};
+  licence.roundsFactors = tools.products == "bf16";
   bool good = true;
   for (size_t k = 0; k < entries.size(); ++k) {
     if (entries.size() > 1)

@@ -106,6 +106,8 @@ Difference compare(const Array &value, const Array &reference,
     if (real && licence.overQueries)
       allowed = std::max(allowed,
                          kOfLogarithm * licence.largestScore * rows.scale[row]);
+    if (real && licence.roundsFactors)
+      allowed = std::max(allowed, 0x1p-8 * rows.scale[row]);
     bool same;
     if (!real) {
       error = std::fabs(x - r);

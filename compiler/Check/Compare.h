@@ -47,6 +47,9 @@ struct Licence {
   /// rounded as they are: by so much of the largest score they are off.
   bool overQueries = false;
   double largestScore = 0;
+  /// Factors are rounded to bf16 (--products=bf16): one that another order of
+  /// sums computes may be the next bf16.
+  bool roundsFactors = false;
 };
 
 /// Compares element by element. A row is what the last axis runs over.
@@ -64,7 +67,7 @@ struct Licence {
 ///
 /// With \p licence for logarithms reals may be off by 8 * 2^-24 in any row, for
 /// weights over queries by as much of the row's largest times the largest
-/// score.
+/// score, and where factors are rounded to bf16 by 2^-8 of the row's largest.
 Difference compare(const Array &value, const Array &reference,
                    const Measured *measured, Licence licence);
 

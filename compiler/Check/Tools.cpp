@@ -100,6 +100,8 @@ std::optional<size_t> Tools::find(const std::string &name, size_t from) const {
 
 std::vector<std::string> Tools::sourceFlags(const std::string &source) const {
   std::vector<std::string> flags;
+  if (!products.empty())
+    flags.push_back(heed::format("--products={}", products));
   if (llvm::sys::path::extension(source) == ".mlir")
     return flags;
   for (const std::string &setting : settings)

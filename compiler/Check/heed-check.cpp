@@ -58,6 +58,8 @@ cl::opt<unsigned> jobs("jobs",
 cl::list<std::string>
     weights("weights", cl::desc("Weights (drawn if the model has parameters)"),
             cl::value_desc("file"), cl::cat(category));
+cl::opt<std::string> products("products", cl::desc("Passed to heedc"),
+                              cl::value_desc("type"), cl::cat(category));
 cl::opt<std::string> weightsType("weights-type", cl::desc("Passed to heedc"),
                                  cl::value_desc("type"), cl::cat(category));
 cl::list<std::string> settings("set", cl::desc("Passed to heedc"),
@@ -279,7 +281,8 @@ const char kOverview[] =
     "differs, or where a dim has larger sizes and none was accepted. The\n"
     "error |x - ref| / max|ref| of each row must stay below 1e-5, plus one\n"
     "rounding of a 16-bit type, or be as small as in rows of that size when\n"
-    "the equations are computed in f32 as they are written.\n";
+    "the equations are computed in f32 as they are written; with\n"
+    "--products=bf16, where a factor may be rounded to the next bf16, 2^-8.\n";
 
 /// The number of the pass of --after; none asked for: the last of size_t.
 bool findStage(Tools &tools, size_t &stage) {
@@ -330,6 +333,7 @@ int main(int argc, char **argv) {
   options.against = against;
   options.tools.weights = weights;
   options.tools.weightsType = weightsType;
+  options.tools.products = products;
   options.printDraws = printDraws;
   options.seed = seed;
   options.corrupt = corrupt;

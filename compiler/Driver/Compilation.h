@@ -66,6 +66,7 @@ private:
   bool checkPlaces();
   bool chooseTargets();
   bool makeOutput();
+  bool roundProducts(mlir::ModuleOp module);
   bool compileTargets(mlir::ModuleOp module);
   bool writeDepfile();
   bool findPart(const std::string &name, std::string &path);
@@ -76,6 +77,7 @@ private:
               llvm::function_ref<void(mlir::OpPassManager &)> build);
   bool compileFor(size_t which, mlir::ModuleOp module);
   bool makePicture(mlir::ModuleOp module);
+  void setTargetOf(mlir::ModuleOp module);
   bool makeHost(size_t which, mlir::ModuleOp module, std::string &text);
   mlir::OwningOpRef<mlir::ModuleOp> kernelsOf(size_t which,
                                               mlir::ModuleOp module);

@@ -9,6 +9,8 @@
 #include "dialects/Attn/Dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -171,6 +173,14 @@ bool Compilation::run() {
   return false;
 }
 
+/// --products=bf16: before the first pass, whatever the backend is.
+bool Compilation::roundProducts(ModuleOp module) {
+  return options.products != HeldType::BF16 ||
+         passes("products", module, [](OpPassManager &manager) {
+           manager.addNestedPass<func::FuncOp>(createAttnRoundProducts());
+         });
+}
+
 bool Compilation::makeOutput() {
   if (options.emit == Emit::Heed) {
     std::string text;
@@ -199,7 +209,7 @@ bool Compilation::makeOutput() {
   }
   for (const std::string &path : reads)
     say("read {}", path);
-  if (!module)
+  if (!module || !roundProducts(*module))
     return false;
   if (options.emit == Emit::Attn)
     return write(printed(*module));

@@ -63,6 +63,8 @@ struct CompileOptions {
   /// What public symbols begin with; empty: the model's name.
   std::string prefix;
   Explain explain = Explain::No;
+  /// BF16: what meets a bf16 weight in a product is rounded to bf16.
+  HeldType products = HeldType::F32;
   bool unchecked = false, fastMath = false, timePasses = false,
        saveTemps = false;
   /// Kernels count the pairs of a query and a key that they compute.

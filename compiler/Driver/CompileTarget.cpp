@@ -9,7 +9,9 @@
 #include "compiler/Reference/Pipeline.h"
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Halide/HalideDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/Remarks.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -46,7 +48,7 @@ bool Compilation::passes(const char *station, ModuleOp module,
     return false;
   if (options.saveTemps) {
     std::string error, base = output == "-" ? "heed" : output;
-    if (targets.size() > 1)
+    if (target && targets.size() > 1)
       base += heed::format(".{}", target->name);
     std::string file = format("{}.{}.mlir", base, station);
     if (failed(checkOutput(file, options.input, error)) ||
@@ -133,6 +135,20 @@ bool Compilation::makePicture(ModuleOp module) {
   return succeeded(picture) ? write(svgOf(*picture)) : fail(error);
 }
 
+/// Says in \p module what it is compiled for.
+void Compilation::setTargetOf(ModuleOp module) {
+  halide::Target chosen = *target;
+  chosen.bf16Products = options.products == HeldType::BF16;
+  halide::setTarget(module, chosen);
+  if (chosen.bf16Products && !target->hasFeature("avx512bf16"))
+    for (auto function : module.getOps<func::FuncOp>())
+      if (function->hasAttr(attn::kModelAttr))
+        remarkDeclined(function, "attn-to-halide", "products",
+                       heed::format("products of bf16 are computed in f32: "
+                                    "target '{}' has no dot product of bf16",
+                                    target->name));
+}
+
 /// From IR to the objects of one target, or to text that is written.
 bool Compilation::compileFor(size_t which, ModuleOp module) {
   target = &targets[which];
@@ -149,7 +165,7 @@ bool Compilation::compileFor(size_t which, ModuleOp module) {
   } else if (hasPipelines(module)) {
     edited = true;
   } else {
-    halide::setTarget(module, *target);
+    setTargetOf(module);
     if (options.countPairs)
       module->setAttr(attn::kCountPairsAttr,
                       UnitAttr::get(module.getContext()));

@@ -100,6 +100,14 @@ struct CommandLine {
                             "bf16: what a call writes there is rounded"),
                  clEnumValN(HeldType::F16, "f16",
                             "f16: what a call writes there is rounded"))};
+  cl::opt<HeldType> products{
+      "products",
+      cl::desc("What a matrix product with a bf16 weight multiplies:"),
+      cl::init(HeldType::F32), cl::cat(category),
+      cl::values(clEnumValN(HeldType::F32, "f32", "f32 (default)"),
+                 clEnumValN(HeldType::BF16, "bf16",
+                            "bf16: the other operand is rounded, and dot "
+                            "products of the target sum in f32"))};
   cl::list<std::string> includes{"I", cl::desc("Where imports are looked up"),
                                  cl::Prefix, cl::value_desc("folder"),
                                  cl::cat(category)};
@@ -198,6 +206,7 @@ struct CommandLine {
     options.weights = weights;
     options.weightsType = weightsType;
     options.stateType = stateType;
+    options.products = products;
     options.includes = includes;
     options.modelDir = modelDir;
     options.model = model;

@@ -141,20 +141,20 @@ void heed::halide::setTarget(ModuleOp module, const Target &target) {
   auto entry = [&](StringRef key, Attribute value) {
     return b.getNamedAttr(key, value);
   };
-  module->setAttr(
-      "halide.target",
-      b.getDictionaryAttr(
-          {entry("name", b.getStringAttr(target.name)),
-           entry("triple", b.getStringAttr(target.triple)),
-           entry("halide", b.getStringAttr(target.halide)),
-           entry("vector_bits", b.getI64IntegerAttr(target.vectorBits)),
-           entry("vector_registers",
-                 b.getI64IntegerAttr(target.vectorRegisters)),
-           entry("l1", b.getI64IntegerAttr(target.l1)),
-           entry("l2", b.getI64IntegerAttr(target.l2)),
-           entry("l3", b.getI64IntegerAttr(target.l3)),
-           entry("cores", b.getI64IntegerAttr(target.cores)),
-           entry("features", b.getStrArrayAttr(features))}));
+  SmallVector<NamedAttribute> entries{
+      entry("name", b.getStringAttr(target.name)),
+      entry("triple", b.getStringAttr(target.triple)),
+      entry("halide", b.getStringAttr(target.halide)),
+      entry("vector_bits", b.getI64IntegerAttr(target.vectorBits)),
+      entry("vector_registers", b.getI64IntegerAttr(target.vectorRegisters)),
+      entry("l1", b.getI64IntegerAttr(target.l1)),
+      entry("l2", b.getI64IntegerAttr(target.l2)),
+      entry("l3", b.getI64IntegerAttr(target.l3)),
+      entry("cores", b.getI64IntegerAttr(target.cores)),
+      entry("features", b.getStrArrayAttr(features))};
+  if (target.bf16Products)
+    entries.push_back(entry("bf16_products", b.getUnitAttr()));
+  module->setAttr("halide.target", b.getDictionaryAttr(entries));
 }
 
 Target heed::halide::getTarget(Operation *op) {
@@ -182,6 +182,7 @@ Target heed::halide::getTarget(Operation *op) {
   number("l2", target.l2);
   number("l3", target.l3);
   number("cores", target.cores);
+  target.bf16Products = dict.contains("bf16_products");
   if (auto features = dict.getAs<ArrayAttr>("features"))
     for (StringRef feature : features.getAsValueRange<StringAttr>())
       target.features.push_back(feature.str());

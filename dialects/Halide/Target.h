@@ -29,6 +29,10 @@ struct Target {
   /// Lanes of a vector of elements of \p bits.
   int64_t lanes(unsigned bits) const { return vectorBits / bits; }
   bool hasFeature(llvm::StringRef feature) const;
+
+  /// Whether products of two bf16 may be summed by dot products of the target,
+  /// which take subnormal numbers for 0 (--products=bf16).
+  bool bf16Products = false;
 };
 
 /// The machine that this process runs on, with its caches and cores.

@@ -11,8 +11,8 @@
 // take the panels of all products in turn, while their rows of A are near.
 // Measured: passes/Schedule/README.md.
 #include "passes/Mutation.h"
-#include "passes/Schedule/ByteTerms.h"
 #include "passes/Schedule/ContractionPlan.h"
+#include "passes/Schedule/GroupedTerms.h"
 #include "passes/Schedule/Panels.h"
 #include "passes/Schedule/Schedule.h"
 #include "passes/Schedule/SmallM.h"
@@ -137,6 +137,10 @@ private:
   KernelFunc &out() { return *outputsOf(kernel)[0]; }
   /// How many steps the loop over terms has, if that is known.
   KnownExtent steps() { return acc().reductions[0][group > 1].fixed; }
+  /// Has groups of terms, which an update of the sum adds, as vectors.
+  bool addsGroups(Value func, int64_t stage) {
+    return group > 1 && stage == (func == accFunc ? 1 : 2);
+  }
   /// Whether dim \p dim of the sum counts its products.
   bool isProduct(size_t dim) { return products > 1 && dim == productDim; }
 
@@ -154,7 +158,7 @@ private:
   RegisterTile tile{};
   int64_t lanes = 1, width = 1, rowsPerTask = 1;
   int64_t group = 1;         ///< terms of a lane that one instruction adds
-  int64_t columnBytes = 0;   ///< of an element that is packed
+  int64_t columnBytes = 0;   ///< of an element that is packed, 4 for bytes
   bool beyondCache = false;  ///< what is packed comes from memory
   int64_t streams = 1;       ///< blocks of the sum that are read side by side
   SmallVector<Value> packed; ///< what the sum reads in panels
@@ -211,7 +215,10 @@ void TiledContraction::pack(const ContractionPlan &plan) {
       packed = {grouped->panel};
     productDim = acc().extents.size() - 1;
     group = grouped->group;
+    if (columnBytes == 2) // A's copy, too, has half of f32's bytes
+      rowsPerTask *= 2;
   } else {
+    storeRoundedRows(kernel, sumFunc, target);
     packed = packPanels(kernel, update, panels, shape);
   }
   dropUnreadFuncs(kernel);
@@ -246,7 +253,9 @@ void TiledContraction::clampRows() {
 /// that is known have no condition in their loop; what is left is short where
 /// the whole may be.
 void TiledContraction::splitSum() {
-  KnownExtent terms = acc().reductions[0].front().fixed;
+  KnownExtent terms = steps();
+  if (terms)
+    *terms *= group;
   int64_t longest = !terms     ? 256
                     : isSmallM ? smallMBlock(width * columnBytes, target)
                                : longestSum;
@@ -256,7 +265,7 @@ void TiledContraction::splitSum() {
     longest /= 2;
   // Numbers of 16 bits make one row as many instructions for half the bytes.
   if (acc().extents[1].fixed == 1 && columnBytes == 2 && beyondCache && terms &&
-      acc().reductions[0].size() == 1)
+      acc().reductions[0].size() == (group > 1 ? 2 : 1))
     if (int64_t block = streamBlock(*terms)) {
       longest = block;
       streams = streamsOfRow;
@@ -306,7 +315,7 @@ void TiledContraction::scheduleTile(Value func, int64_t stage,
                           stage ? guard : halide::TailStrategy::RoundUp);
   SmallVector<StringRef> loops{"nv", "nj", vars[1]};
   loops.append(outer.begin(), outer.end());
-  const bool isGrouped = group > 1 && stage && func == accFunc;
+  const bool isGrouped = addsGroups(func, stage);
   if (isGrouped)
     loops.insert(loops.begin(), "part");
   halide::ReorderOp::create(b, loc, func, stage, loops);
@@ -367,7 +376,9 @@ void TiledContraction::placeBlocks() {
                             tile.rows, guard);
     KnownExtent left;
     if (stage == 2)
-      left = sum->reductions[1].front().fixed;
+      left = sum->reductions[1][group > 1].fixed;
+    if (addsGroups(sumFunc, stage))
+      halide::AtomicOp::create(b, loc, sumFunc, stage);
     if (left && *left % unrolled == 0) {
       scheduleSteps(sumFunc, stage, unrolled, false, around);
       continue;
@@ -412,18 +423,18 @@ void TiledContraction::placeSum() {
 
 /// The loop over the terms of a register tile, and what it fetches.
 void TiledContraction::scheduleTerms() {
+  if (group > 1)
+    halide::AtomicOp::create(b, loc, accFunc, 1);
   if (streams > 1)
     return scheduleStreams();
   scheduleTile(accFunc, 0, {});
-  if (group > 1)
-    halide::AtomicOp::create(b, loc, accFunc, 1);
   KnownExtent steps = this->steps();
   if (!steps) {
     scheduleTile(accFunc, 1, rnames);
     return;
   }
   bool isOnePanel = rnames.size() == 1 && packed.size() == 1;
-  int64_t bytes = group > 1 ? 1 : columnBytes;
+  int64_t bytes = group > 1 && columnBytes != 2 ? 1 : columnBytes;
   int64_t elements = *steps * group * width * (isBlocked ? 1 : products);
   int64_t lines = std::max<int64_t>(1, elements * bytes / lineBytes);
   if (isSmallM && isOnePanel && lines <= mostLines) {

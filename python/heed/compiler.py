@@ -89,13 +89,14 @@ def write_outline(path, weights):
 class Compilation:
     """A source with its options, as heedc is called for it."""
 
-    def __init__(self, source, *, set, weight_files, arrays, model, include, model_dir, target, backend, fast_math, unchecked, options):
+    def __init__(self, source, *, set, weight_files, arrays, model, include, model_dir, target, backend, products, fast_math, unchecked, options):
         self.text, self.arrays = source if is_text(source) else None, arrays
         self.path = "-" if self.text is not None else os.fspath(source)
         self.options = [f"--set={name}={literal(value)}" for name, value in (set or {}).items()]
         self.options += [f"--weights={path}" for path in weight_files]
         self.options += [f"-I{path}" for path in paths_of(include)]
-        for option, value in (("model", model), ("model-dir", model_dir), ("target", target), ("backend", backend)):
+        for option, value in (("model", model), ("model-dir", model_dir), ("target", target), ("backend", backend),
+                              ("products", products)):
             if value is not None:
                 self.options.append(f"--{option}={os.fspath(value)}")
         self.options += ["--fast-math"] * bool(fast_math) + ["--unchecked"] * bool(unchecked) + list(options)
@@ -129,7 +130,7 @@ class Compilation:
 
 
 def compile(source, *, set=None, weights=None, model=None, include=None, model_dir=None, target=None, backend=None,
-            fast_math=False, unchecked=False, options=(), threads=0, convert=False, watch=False):
+            products=None, fast_math=False, unchecked=False, options=(), threads=0, convert=False, watch=False):
     """Compiles a model and opens it; returns a Model, to be called with arrays.
 
     source      a file's name, a model's text (with a line break or a brace in it), or the folder of a Hugging Face checkpoint, which
@@ -142,6 +143,7 @@ def compile(source, *, set=None, weights=None, model=None, include=None, model_d
     model_dir   the folder in which config files are looked up
     target      the processor, "x86-64-v3"; "host" if not given
     backend     "halide", or "reference": by definition, slow, in f64, for comparison
+    products    "bf16": what meets a bf16 weight in a matrix product is rounded to bf16, and the sum is f32
     fast_math   results may leave the error bounds
     unchecked   no checks of indices that data holds
     options     further options of heedc, a list
@@ -157,7 +159,7 @@ def compile(source, *, set=None, weights=None, model=None, include=None, model_d
     arrays = in_memory(weights) if isinstance(weights, dict) else None
     files = paths_of(weights) if arrays is None else []
     compilation = Compilation(source, set=set, weight_files=files, arrays=arrays, model=model, include=include, model_dir=model_dir,
-                              target=target, backend=backend, fast_math=fast_math, unchecked=unchecked, options=options)
+                              target=target, backend=backend, products=products, fast_math=fast_math, unchecked=unchecked, options=options)
     with tempfile.TemporaryDirectory(prefix="heed-") as folder:
         path = os.path.join(folder, "model.so")
         _, said = compilation.run("--emit=shared", "-o", path)

@@ -1,112 +1,155 @@
-# RUN: %python %s %heed_bin %t
-"""Products of one operand as one kernel, against float64 NumPy: one row and rows around a tile, columns that fill no vector, sums in blocks and
-with a rest, batches, results that others read, too, for both widths of vectors. What makes it fast stands in its schedule."""
+# RUN: env PYTHONPATH=%heed_src/python:%heed_src/test/support %python %s %heed_bin %t
+# Python loads the libraries, and is no sanitized program.
+# UNSUPPORTED: asan
+"""--products=bf16 against NumPy, which rounds to nearest and ties to even and sums in f64, and against the reference backend: sizes around tiles, pairs and
+blocks, one row, empty sums and rows, several products of one operand, an epilogue, ties, infinity and NaN; with dot products of bf16 and, where the target
+has none, in f32."""
 import pathlib
-import re
 import shutil
 import sys
 
 import numpy as np
 
+import heed
 import safetensors_file
 from runs import expect, finish, run
 
 heedc, folder = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2])
 shutil.rmtree(folder, ignore_errors=True)
 folder.mkdir(parents=True)
-rng = np.random.default_rng(5)
-
-THREE = """import "nn.heed"
-model m(x: f32[B, N, %(d)d]) {
-  q = linear(x, O = %(o)d, at = "q")
-  k = linear(x, O = %(o)d, at = "k")
-  v = linear(x, O = %(o)d, at = "v")
-  return q, k, v
+rng = np.random.default_rng(17)
+LINEAR = """model m(x: f32[N, %d]) {
+  param w: f32[%d, %d] @ "w"
+  return y[n,o] = sum(i) x[n,i] * w[o,i]
+}"""
+TURNED = """model m(x: f32[N, %d]) {
+  param w: f32[%d, %d] @ "w"
+  return y[n,o] = sum(i) w[i,o] * x[n,i]
+}"""
+GATED = """model m(x: f32[N, %d]) {
+  param g, u: f32[%d, %d] @ "g", "u"
+  a[n,o] = sum(i) x[n,i] * g[o,i]
+  b[n,o] = sum(i) x[n,i] * u[o,i]
+  return y[n,o] = a[n,o] / (1 + exp(-a[n,o])) * b[n,o]
+}"""
+# Sums over two indices, products of a batch, rows that lie apart, a factor that is computed.
+SHAPES = {
+    "inner": ("N, K, C", "C, M, K", "y[n,m] = sum(k, c) x[n,k,c] * w[c,m,k]", "nkc,cmk->nm"),
+    "batch": ("N, C, K", "C, M, K", "y[n,c,m] = sum(k) x[n,c,k] * w[c,m,k]", "nck,cmk->ncm"),
+    "apart": ("K, C, N", "M, K", "y[c,n,m] = sum(k) x[k,c,n] * w[m,k]", "kcn,mk->cnm"),
+    "scaled": ("N, K, C", "M, K", "y[c,n,m] = sum(k) (x[n,k,c] * 0.5) * w[m,k]", "nkc,mk->cnm"),
 }
-"""
-GATED = """import "nn.heed"
-model m(x: f32[B, N, %(d)d]) {
-  g = silu(linear(x, O = %(o)d, at = "q"))
-  u = linear(x, O = %(o)d, at = "k")
-  y[b, n, o] = g[b, n, o] * u[b, n, o]
-  return y%(also)s
-}
-"""
+WINDOW = """model m(x: f32[N, %d]) {
+  param w: f32[%d, 3, %d] @ "w"
+  return y[n:N - 2,o] = sum(t, c) x[n + t, c] * w[o,t,c]
+}"""
+OWN = "model m(x: bf16[N, K], w: bf16[M, K]) { return y[n,o] = sum(i) f32(x[n,i]) * f32(w[o,i]) }"
 
 
-def silu(x):
-    return x / (1 + np.exp(-x))
+def narrow(x):
+    """The bits of bf16: to nearest, ties to even; NaN stays one."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    rounded = ((bits + 0x7fff + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7fc0), rounded)
 
 
-def compiled(name, source, d, o, *options):
-    path = folder / f"{name}.heed"
-    path.write_text(source % {"d": d, "o": o, "also": ", u" if name.startswith("also") else ""})
-    weights = {f"{k}.weight": rng.standard_normal((o, d)).astype("f4") / np.float32(np.sqrt(d)) for k in "qkv"}
-    weights |= {f"{k}.bias": rng.standard_normal(o).astype("f4") for k in "qkv"}
-    safetensors_file.write(folder / f"{name}.safetensors", weights)
-    done = run(heedc, path, "--explain=all", "-o", folder / name, *options)
+def wide(bits):
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def rounded(x):
+    return wide(narrow(x)).astype(np.float64)
+
+
+def stored(name, arrays):
+    path = folder / f"{name}.safetensors"
+    safetensors_file.write(path, {key: narrow(array) for key, array in arrays.items()}, {key: "BF16" for key in arrays})
+    return path
+
+
+def compiled(name, text, target, *options, arrays=None):
+    source, library = folder / f"{name}.heed", folder / f"{name}-{target}.so"
+    source.write_text(text)
+    weights = stored(name, arrays) if arrays else None
+    more = ("--weights", weights) if arrays else ()
+    how = ("--backend=reference",) if target == "reference" else (f"--target={target}",)
+    done = run(heedc, source, "--products=bf16", *how, "--emit=shared", *more, *options, "-o", library)
     expect(done.returncode == 0, f"{name}: {done.stderr}")
-    expect("products of one operand in one kernel" in done.stderr, f"{name}: nothing was merged")
-    return path, weights
+    return heed.load(library, "m", weights=weights)
 
 
-def check(name, source, d, o, sizes, *options):
-    path, weights = compiled(name, source, d, o, *options)
-    one = lambda x, k: x @ weights[f"{k}.weight"].T.astype("f8") + weights[f"{k}.bias"]
-    for b, n in sizes:
-        x = rng.standard_normal((b, n, d)).astype("f4")
-        np.save(folder / "x.npy", x)
-        wanted = {k: one(x.astype("f8"), k) for k in "qkv"}
-        if source == GATED:
-            wanted = {"y": silu(wanted["q"]) * wanted["k"]} | ({"u": wanted["k"]} if name.startswith("also") else {})
-        outputs = [a for k in wanted for a in ("--output", f"{k}={folder}/{k}.npy")]
-        done = run(folder / name, "--weights", folder / f"{name}.safetensors", "--x", folder / "x.npy", "--threads", 2, *outputs)
-        expect(done.returncode == 0, f"{name} {b} {n}: {done.stderr}")
-        for k, values in wanted.items():
-            error = np.abs(np.load(folder / f"{k}.npy") - values).max(initial=0) if done.returncode == 0 else 0
-            expect(error < 2e-5 * max(1, np.abs(values).max(initial=0)), f"{name} {b} {n}: {k} differs by {error}")
+def check(name, found, wanted, size):
+    """`size` is what an element's terms add up to without their signs."""
+    expect(found.shape == wanted.shape, f"{name}: {found.shape}")
+    error = np.abs(found - wanted) / np.maximum(size, 1e-30)
+    expect(not (error > 2e-6).any(), f"{name}: {error.max(initial=0)} off")
+    expect(np.isfinite(found).all(), f"{name}: not finite")
 
 
-few = [(1, 0), (1, 1), (2, 3), (1, 8), (3, 43)]
-check("three", THREE, 40, 40, few)
-check("three8", THREE, 40, 72, few, "--target=x86-64-v3")
-long = [(1, 1), (1, 17), (5, 13), (1, 130)]
-check("three_long", THREE, 1160, 1000, long)
-check("three_long8", THREE, 1160, 1000, long, "--target=x86-64-v3")
-check("gated", GATED, 33, 100, few)
-check("also_gated", GATED, 64, 48, few)
-check("gated_long", GATED, 2601, 40, [(1, 1), (2, 9)])
+def product(x, w):
+    return rounded(x) @ rounded(w).T, np.abs(rounded(x)) @ np.abs(rounded(w)).T
 
-# One sum in place of three: the operand's row is read by one update, a panel has the columns of one product, and a tile's
-# products are computed in turn.
-path, _ = compiled("schedule", THREE, 384, 384, "--target=x86-64-v4")
-done = run(heedc, path, "--emit=halide", "--target=x86-64-v4", "-o", "-")
-pipeline = re.search(r"halide\.pipeline @m_contractions .*?\n  }\n", done.stdout, re.S)
-expect(pipeline, done.stdout[:2000])
-text = pipeline.group(0) if pipeline else ""
-expect(text.count("halide.update ") == 1 and text.count("halide.parallel ") == 1, "expected one sum and one parallel loop")
-for pattern in (r'"results" .*: f32, f32, f32 {', r'halide\.compute_at %sum0_all_tiles, %results, "mb"',
-                r'halide\.compute_at %sum0_all, %sum0_all_tiles, "product"', r'halide\.set_stride %panel0, 2 to %c18432_i32',
-                r'halide\.prefetch_lines %sum0_all stage 1, %panel0 at "r0" ahead 55296 over %results, "mb" by 12'):
-    expect(re.search(pattern, text), f"expected {pattern}")
-# One row has a tile of one row, chosen when it runs, and reads the same panels.
-one = re.search(r"halide\.pipeline @m_contractions_one .*?\n  }\n", done.stdout, re.S)
-expect(one and re.search(r'halide\.bound_extent %sum0_all, "d0" extent %c1_i32', one.group(0)), "expected a tile of one row")
-expect(re.search(r"arith\.cmpi eq, .*?scf\.if .*?halide\.call @m_contractions_one\(.*?else.*?@m_contractions\(", done.stdout, re.S), "expected a choice by rows")
-expect(len(re.findall(r"halide\.pipeline @\w*_pack ", done.stdout)) == 1 and len(re.findall(r"attn\.keep ", done.stdout)) == 1,
-       "expected one packed weight")
 
-# Few rows of a weight that no cache holds: blocks that the first cache holds, all tiles of one in turn, while the next comes, line by line, into the second.
-for target, rows in ("x86-64-v4", 64), ("x86-64-v3", 32):
-    path, _ = compiled(f"few_{rows}", THREE, 1280, 1280, f"--target={target}")
-    done = run(heedc, path, "--emit=halide", f"--target={target}", "-o", "-")
-    few = re.search(r"halide\.pipeline @m_contractions_few .*?\n  }\n", done.stdout, re.S)
-    many = re.search(r"halide\.pipeline @m_contractions attributes.*?\n  }\n", done.stdout, re.S)
-    expect(few and many and "halide.specialize" not in few.group(0) + many.group(0), f"{target}: expected pipelines for few rows and for many")
-    spread = few and re.search(r'halide\.prefetch_spread .* at "r0" ahead (\d+) over %sum0_all, "product" lines (\d+) turns 1 by 1 second_cache in_order', few.group(0))
-    expect(spread, f"{target}: expected the next block to be fetched")
-    first = int(re.search(r"L1: (\d+)", run(heedc, "--print-target", f"--target={target}").stdout).group(1))
-    ahead, lines = map(int, spread.groups()) if spread else (0, 0)
-    expect(lines == ahead // 16 and first / 4 < 4 * ahead <= first / 2, f"{target}: {ahead} {lines}")
-    expect(re.search(rf"arith\.cmpi sle, %\w+, %c{rows} ", done.stdout), f"{target}: expected a choice by rows")
+words = set(pathlib.Path("/proc/cpuinfo").read_text().split())
+DOT = {"avx512_bf16", "avx512_bitalg", "avx512_vbmi2", "avx512_vnni", "avx512ifma", "avx512vbmi"}
+for target in ("reference", "x86-64-v3", *["x86-64-v4-vnni"] * (DOT <= words)):
+    # Beside the caches and in them; long and short sums, odd ones, none; columns around a panel.
+    for k, m in ((1, 1), (2, 48), (33, 50), (64, 47), (0, 5), (1030, 97), (2049, 49), (1024, 600), (1022, 1536), (2048, 1537)):
+        if target == "reference" and k * m > 100000:
+            continue
+        w = rng.normal(size=(m, k)).astype("f4")
+        linear = compiled(f"linear{k}", LINEAR % (k, m, k), target, arrays={"w": w})
+        turned = compiled(f"turned{k}", TURNED % (k, k, m), target, arrays={"w": w.T})
+        for n in (0, 1, 2, 8, 9, 70, 130):
+            x = rng.normal(size=(n, k)).astype("f4")
+            check(f"{target} linear {n} {k} {m}", linear(x=x), *product(x, w))
+            check(f"{target} turned {n} {k} {m}", turned(x=x), *product(x, w))
+    for k, m in ((65, 50), (256, 1100), (1023, 1100)):
+        if target == "reference" and k * m > 100000:
+            continue
+        g, u = (rng.normal(size=(m, k)).astype("f4") / k for _ in "gu")
+        gated = compiled(f"gated{k}", GATED % (k, m, k), target, arrays={"g": g, "u": u})
+        for n in (0, 1, 3, 8, 70):
+            x = rng.normal(size=(n, k)).astype("f4")
+            a, b = product(x, g)[0], product(x, u)[0]
+            check(f"{target} gated {n} {k} {m}", gated(x=x), a / (1 + np.exp(-a)) * b, product(x, u)[1])
+    for name, (given, held, line, how) in SHAPES.items():
+        for k, c, m in ((7, 3, 50), (33, 2, 48), (300, 4, 130)):
+            extents = {"K": k, "C": c, "M": m}
+            fixed = lambda text: "".join(str(extents.get(x, x)) for x in text)
+            shape = [extents[x] for x in held.split(", ")]
+            w = rng.normal(size=shape).astype("f4")
+            text = f'model m(x: f32[{fixed(given)}]) {{\n  param w: f32[{fixed(held)}] @ "w"\n  return {line}\n}}'
+            made = compiled(f"{name}{k}", text, target, arrays={"w": w})
+            for n in (1, 9, 70):
+                x = rng.normal(size=[{**extents, "N": n}[x] for x in given.split(", ")]).astype("f4")
+                a, b = rounded(x * np.float32(0.5) if name == "scaled" else x), rounded(w)
+                check(f"{target} {name} {n} {k} {m}", made(x=x), np.einsum(how, a, b), np.einsum(how, abs(a), abs(b)))
+    w = rng.normal(size=(50, 3, 20)).astype("f4")
+    window, x = compiled("window", WINDOW % (20, 50, 20), target, arrays={"w": w}), rng.normal(size=(40, 20)).astype("f4")
+    a, b = np.stack([rounded(x)[t:38 + t] for t in range(3)], 1), rounded(w)
+    check(f"{target} window", window(x=x), np.einsum("ntc,otc->no", a, b), np.einsum("ntc,otc->no", abs(a), abs(b)))
+    # A model's own bf16: what it has is exact, and not rounded again.
+    own = compiled("own", OWN, target)
+    for n, k, m in ((1, 7, 3), (9, 64, 50), (20, 1031, 49), (0, 4, 4), (3, 0, 4)):
+        x, w = rng.normal(size=(n, k)).astype("f4"), rng.normal(size=(m, k)).astype("f4")
+        check(f"{target} own {n} {k} {m}", own(x=narrow(x), w=narrow(w)), *product(x, w))
+    # Ties go to even; what is half a unit beyond the largest bf16 is infinite.
+    w = np.eye(6, dtype="f4")
+    ones = compiled("ones", LINEAR % (6, 6, 6), target, arrays={"w": w})
+    x = np.array([[1 + 2**-8, 1 + 3 * 2**-8, -1 - 2**-8, 1 + 2**-8 + 2**-20, 3.0e38, 2**-100]], "f4")
+    expect(np.array_equal(ones(x=x), rounded(x)), f"{target} ties: {ones(x=x)}")
+    x = np.array([[1, 2, np.inf, 0, 0, 0], [np.nan, 1, 1, 1, 1, 1], [3.4e38, 0, 0, 0, 0, 0]], "f4")
+    with np.errstate(invalid="ignore"):
+        wanted = rounded(x) @ w
+    found = ones(x=x)
+    expect(np.array_equal(found, wanted, equal_nan=True), f"{target} infinite: {found}")
+    # Behind an odd number of terms nothing is added, whatever the last column is.
+    w = rng.normal(size=(50, 33)).astype("f4")
+    w[49, 32] = np.inf
+    odd = compiled("odd", LINEAR % (33, 50, 33), target, arrays={"w": w})
+    for n in (1, 9):
+        x = np.abs(rng.normal(size=(n, 33))).astype("f4")
+        found = odd(x=x)
+        expect(np.isposinf(found[:, 49]).all() and np.isfinite(found[:, :49]).all(), f"{target} odd: {found}")
 finish()

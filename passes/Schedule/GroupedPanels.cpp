@@ -1,12 +1,13 @@
-//===- BytePanels.cpp - where panels of bytes are computed ----------------===//
-#include "passes/Schedule/ByteTerms.h"
+//===- GroupedPanels.cpp - where panels of grouped terms are computed
+//------===//
+#include "passes/Schedule/GroupedTerms.h"
 #include "passes/Schedule/Schedule.h"
 
 using namespace mlir;
 using namespace heed;
 
-void heed::scheduleBytePanel(OpBuilder &at, Value func, PanelShape shape,
-                             int64_t group) {
+void heed::scheduleGroupedPanel(OpBuilder &at, Value func, PanelShape shape,
+                                int64_t group) {
   Location loc = func.getLoc();
   halide::SplitOp::create(at, loc, func, 0, "lane", "lane", "lanev",
                           shape.lanes, halide::TailStrategy::RoundUp);
@@ -35,7 +36,7 @@ void heed::placePanel(KernelInfo &kernel, const GroupedSum &sum, Value consumer,
   OpBuilder at = scheduleBuilder(kernel);
   if (sum.packsInTask) {
     placeInTask(at, *kernel.find(sum.panel), consumer, loop, shape);
-    scheduleBytePanel(at, sum.panel, shape, sum.group);
+    scheduleGroupedPanel(at, sum.panel, shape, sum.group);
   }
   if (!sum.columnSums)
     return;
