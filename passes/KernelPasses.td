@@ -169,7 +169,34 @@ def AttnMergeSteps : Pass<"attn-merge-steps", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    AFTER
+    #map = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+    #map1 = affine_map<(d0, d1, d2) -> (d0, d1)>
+    #map2 = affine_map<(d0, d1, d2) -> (d0, d2, d1)>
+    #map3 = affine_map<(d0, d1, d2) -> (d0, d2)>
+    module {
+      func.func @m(%arg0: tensor<4x64x64xf32>, %arg1: tensor<4x64xf32>) -> (tensor<4x64x64xf32>, tensor<4x64xf32>) attributes {attn.model} {
+        %0:2 = call @update_step(%arg0, %arg1) : (tensor<4x64x64xf32>, tensor<4x64xf32>) -> (tensor<4x64x64xf32>, tensor<4x64xf32>)
+        return %0#0, %0#1 : tensor<4x64x64xf32>, tensor<4x64xf32>
+      }
+      func.func private @update_step(%arg0: tensor<4x64x64xf32>, %arg1: tensor<4x64xf32>) -> (tensor<4x64x64xf32>, tensor<4x64xf32>) attributes {attn.kernel, attn.kind = "state step"} {
+        %0 = tensor.empty() : tensor<4x64x64xf32>
+        %1 = linalg.generic {indexing_maps = [#map, #map1, #map], iterator_types = ["parallel", "parallel", "parallel"]} ins(%arg0, %arg1 : tensor<4x64x64xf32>, tensor<4x64xf32>) outs(%0 : tensor<4x64x64xf32>) {
+        ^bb0(%in: f32, %in_0: f32, %out: f32):
+          %5 = arith.addf %in, %in_0 : f32
+          linalg.yield %5 : f32
+        } -> tensor<4x64x64xf32>
+        %cst = arith.constant 0.000000e+00 : f32
+        %2 = tensor.empty() : tensor<4x64xf32>
+        %3 = linalg.fill ins(%cst : f32) outs(%2 : tensor<4x64xf32>) -> tensor<4x64xf32>
+        %4 = linalg.generic {indexing_maps = [#map2, #map3, #map1], iterator_types = ["parallel", "parallel", "reduction"]} ins(%1, %arg1 : tensor<4x64x64xf32>, tensor<4x64xf32>) outs(%3 : tensor<4x64xf32>) {
+        ^bb0(%in: f32, %in_0: f32, %out: f32):
+          %5 = arith.mulf %in, %in_0 : f32
+          %6 = arith.addf %out, %5 : f32
+          linalg.yield %6 : f32
+        } -> tensor<4x64xf32>
+        return %1, %4 : tensor<4x64x64xf32>, tensor<4x64xf32>
+      }
+    }
     ```
   }];
   let dependentDialects = ["::mlir::func::FuncDialect"];

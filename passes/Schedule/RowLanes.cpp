@@ -9,7 +9,6 @@
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace heed;
@@ -224,15 +223,6 @@ Lanes LanewiseSum::run() {
 Lanes heed::sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
                        unsigned term, int64_t lanes, int64_t vectors) {
   return LanewiseSum(kernel, func, combine, term, lanes, vectors).run();
-}
-
-bool heed::isTranscendental(halide::FuncOp func) {
-  bool found = false;
-  func->walk([&](Operation *op) {
-    found |= isa<math::MathDialect>(op->getDialect()) &&
-             !isa<math::SqrtOp, math::AbsFOp>(op);
-  });
-  return found;
 }
 
 bool heed::reducesInnermost(const Computation &c, int64_t lanes) {

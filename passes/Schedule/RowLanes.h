@@ -25,9 +25,6 @@ Lanes sumByLanes(KernelInfo &kernel, mlir::Value func, mlir::Operation *combine,
 /// consecutive columns: of a vector times a matrix that is the larger one.
 bool reducesInnermost(const Computation &c, int64_t lanes);
 
-/// Whether an element of \p func costs as much as an exponential.
-bool isTranscendental(halide::FuncOp func);
-
 /// Computes \p func, a reduction of a row, in loop \p at of \p outFunc, by
 /// lanes where it is long enough.
 void scheduleLaneSum(mlir::OpBuilder &b, KernelInfo &kernel, mlir::Value func,

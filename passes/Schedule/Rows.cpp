@@ -10,6 +10,8 @@
 #include "passes/Schedule/Schedule.h"
 #include "support/Format.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -25,11 +27,16 @@ void placeAtRow(OpBuilder &b, Value func, Value out, StringRef at) {
 /// Whether \p func is worth storing for a row: a transcendental function that
 /// more than one stage reads.
 bool isExpensive(halide::FuncOp func) {
+  bool expensive = false;
+  func->walk([&](Operation *op) {
+    expensive |= isa<math::MathDialect>(op->getDialect()) &&
+                 !isa<math::SqrtOp, math::AbsFOp>(op);
+  });
   llvm::SmallPtrSet<Operation *, 4> readers;
   for (Operation *user : func.getResult().getUsers())
     if (isa<halide::ReadOp>(user))
       readers.insert(user->getParentOp());
-  return readers.size() > 1 && isTranscendental(func);
+  return expensive && readers.size() > 1;
 }
 
 /// Whether data say what \p coordinate is.
