@@ -53,11 +53,14 @@ private:
   bool replacesState(func::CallOp call);
   bool add(Group &group, func::CallOp call);
   Group findReaders(func::CallOp first);
+  void replace(ArrayRef<func::CallOp> group, func::FuncOp kernel,
+               SmallVector<Value> operands, ArrayRef<Value> results);
   bool merge(ArrayRef<func::CallOp> group);
 
   SymbolTable symbols;
   halide::Target target;
   llvm::StringMap<func::FuncOp> known;
+  func::FuncOp last; ///< of the kernels made
 };
 
 /// Whether \p call is a kernel of elements or rows with one result.
@@ -115,6 +118,39 @@ Group StepMerger::findReaders(func::CallOp first) {
   return group;
 }
 
+/// Calls \p kernel in place of what makes \p results in \p group.
+void StepMerger::replace(ArrayRef<func::CallOp> group, func::FuncOp kernel,
+                         SmallVector<Value> operands, ArrayRef<Value> results) {
+  func::CallOp first = group.front();
+  kernel =
+      shareKernel(kernel, format("{}_step", first.getCallee()), known, symbols);
+  if (last && last != kernel &&
+      last.getFunctionType() == kernel.getFunctionType() &&
+      mutated("merge-steps.share-by-type"))
+    kernel = last;
+  last = kernel;
+  if (operands.size() > 1 && operands[0].getType() == operands[1].getType() &&
+      mutated("merge-steps.swap-operands"))
+    std::swap(operands[0], operands[1]);
+  if (operands.front() != operands.back() &&
+      operands.front().getType() == operands.back().getType() &&
+      mutated("merge-steps.first-operand-last"))
+    operands.back() = operands.front();
+  OpBuilder b(first);
+  auto call = func::CallOp::create(b, first.getLoc(), kernel, operands);
+  SmallVector<Value> made(call.getResults());
+  if (llvm::all_equal(ValueRange(made).getTypes()) &&
+      mutated("merge-steps.swap-results"))
+    std::reverse(made.begin(), made.end());
+  for (auto [result, value] : llvm::zip(results, made)) {
+    const auto *old = llvm::find_if(operands, [&](Value operand) {
+      return operand.getType() == result.getType() && isGiven(operand);
+    });
+    bool isKept = old != operands.end() && mutated("merge-steps.keep-state");
+    Value(result).replaceAllUsesWith(isKept ? *old : value);
+  }
+}
+
 /// Makes one kernel of \p group, if a family wants to have it.
 bool StepMerger::merge(ArrayRef<func::CallOp> group) {
   SmallVector<Value> operands = operandsOf(group), results = resultsOf(group);
@@ -125,26 +161,16 @@ bool StepMerger::merge(ArrayRef<func::CallOp> group) {
                                                nameOf(KernelKind::StateStep)));
   KernelFacts facts = factsOf(kernel);
   bool isWanted = llvm::any_of(families(), [&](const Family &family) {
-    std::optional<FamilyPlan> plan = family.match(facts, target);
-    return plan && plan->benefit > Benefit::Fallback;
+    return family.takesStep && family.takesStep(facts, target);
   });
-  if (!isWanted || facts.isPartial) {
+  if (!isWanted) {
     kernel.erase();
     return false;
   }
-  func::CallOp first = group.front();
-  kernel =
-      shareKernel(kernel, format("{}_step", first.getCallee()), known, symbols);
   remarkDone(
       group.back(), "attn-merge-steps", "merged",
       format("{} kernels in one, which reads the state once", group.size()));
-  OpBuilder b(first);
-  auto call = func::CallOp::create(b, first.getLoc(), kernel, operands);
-  if (mutated("merge-steps.swap-results") &&
-      llvm::all_equal(ValueRange(results).getTypes()))
-    std::reverse(results.begin(), results.end());
-  for (auto [result, value] : llvm::zip(results, call.getResults()))
-    result.replaceAllUsesWith(value);
+  replace(group, kernel, operands, results);
   for (func::CallOp member : llvm::reverse(group))
     member.erase();
   return true;

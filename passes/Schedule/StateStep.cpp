@@ -7,7 +7,6 @@
 //
 // Where sums run along the state's innermost dim, a row of it stands for a
 // head: what a task does is some rows.
-#include "passes/Mutation.h"
 #include "passes/Schedule/RowLanes.h"
 #include "passes/Schedule/Schedule.h"
 
@@ -262,6 +261,15 @@ static std::optional<FamilyPlan> matchStateStep(const KernelFacts &facts,
                     }};
 }
 
+static bool takesStateStep(const KernelFacts &facts,
+                           const halide::Target &target) {
+  return planStep(facts, target.lanes(32)).has_value();
+}
+
 namespace heed {
-Family stateStepFamily() { return {"state-step", matchStateStep}; }
+Family stateStepFamily() {
+  Family family{"state-step", matchStateStep};
+  family.takesStep = takesStateStep;
+  return family;
+}
 } // namespace heed
