@@ -14,6 +14,7 @@
 #include "support/Format.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/SymbolTable.h"
 
@@ -38,6 +39,14 @@ bool isGiven(Value value) {
   while (auto slice = value.getDefiningOp<tensor::ExtractSliceOp>())
     value = slice.getSource();
   return isa<BlockArgument>(value);
+}
+
+/// Whether \p value is a result, what a loop goes on with, or a part of that.
+bool livesOn(Value value) {
+  return llvm::any_of(
+      value.getUsers(),
+      llvm::IsaPred<func::ReturnOp, scf::YieldOp, tensor::InsertSliceOp,
+                    attn::UpdateStateOp>);
 }
 
 class StepMerger {
@@ -154,7 +163,11 @@ void StepMerger::replace(ArrayRef<func::CallOp> group, func::FuncOp kernel,
 /// Makes one kernel of \p group, if a family wants to have it.
 bool StepMerger::merge(ArrayRef<func::CallOp> group) {
   SmallVector<Value> operands = operandsOf(group), results = resultsOf(group);
-  if (results.size() < 2 || results.size() > mostResults)
+  Value state = group.front()->getResult(0);
+  if (results.size() < 2 || results.size() > mostResults ||
+      llvm::none_of(results, [&](Value result) {
+        return result.getType() == state.getType() && livesOn(result);
+      }))
     return false;
   func::FuncOp kernel = mergedKernel(group, operands, results, symbols);
   kernel->setAttr("attn.kind", StringAttr::get(kernel.getContext(),
