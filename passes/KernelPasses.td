@@ -124,6 +124,84 @@ def AttnMergeElementwise : Pass<"attn-merge-elementwise", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::func::FuncDialect"];
 }
 
+def AttnMergeSteps : Pass<"attn-merge-steps", "::mlir::ModuleOp"> {
+  let summary = "A step of a state, with the sums over it, is one kernel";
+  let description = [{
+    A kernel that makes a tensor of one like it that a model or a loop is given (a state, a matrix a head), and the kernels of
+    elements and rows that read it, become one with several results, four at most, if a schedule family takes it
+    (`Schedule/StateStep.cpp`): head by head the state is then read from memory once, whatever sums are over it before and
+    after. What the kernel alone reads is not stored, what the later calls need moves before the first.
+
+    ```mlir
+    #id = affine_map<(h, e, f) -> (h, e, f)>
+    #key = affine_map<(h, e, f) -> (h, e)>
+    #sum = affine_map<(h, f, e) -> (h, e, f)>
+    #query = affine_map<(h, f, e) -> (h, e)>
+    #row = affine_map<(h, f, e) -> (h, f)>
+    func.func @m(%s: tensor<4x64x64xf32>, %k: tensor<4x64xf32>) -> (tensor<4x64x64xf32>, tensor<4x64xf32>) attributes {attn.model} {
+      %0 = func.call @update(%s, %k) : (tensor<4x64x64xf32>, tensor<4x64xf32>) -> tensor<4x64x64xf32>
+      %1 = func.call @read(%0, %k) : (tensor<4x64x64xf32>, tensor<4x64xf32>) -> tensor<4x64xf32>
+      return %0, %1 : tensor<4x64x64xf32>, tensor<4x64xf32>
+    }
+    func.func private @update(%s: tensor<4x64x64xf32>, %k: tensor<4x64xf32>) -> tensor<4x64x64xf32> attributes {attn.kernel, attn.kind = "elementwise"} {
+      %e = tensor.empty() : tensor<4x64x64xf32>
+      %y = linalg.generic {indexing_maps = [#id, #key, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+          ins(%s, %k : tensor<4x64x64xf32>, tensor<4x64xf32>) outs(%e : tensor<4x64x64xf32>) {
+      ^bb0(%a: f32, %b: f32, %o: f32):
+        %p = arith.addf %a, %b : f32
+        linalg.yield %p : f32
+      } -> tensor<4x64x64xf32>
+      return %y : tensor<4x64x64xf32>
+    }
+    func.func private @read(%s: tensor<4x64x64xf32>, %q: tensor<4x64xf32>) -> tensor<4x64xf32> attributes {attn.kernel, attn.kind = "row"} {
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<4x64xf32>
+      %i = linalg.fill ins(%zero : f32) outs(%e : tensor<4x64xf32>) -> tensor<4x64xf32>
+      %y = linalg.generic {indexing_maps = [#sum, #query, #row], iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%s, %q : tensor<4x64x64xf32>, tensor<4x64xf32>) outs(%i : tensor<4x64xf32>) {
+      ^bb0(%a: f32, %b: f32, %o: f32):
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %o, %p : f32
+        linalg.yield %t : f32
+      } -> tensor<4x64xf32>
+      return %y : tensor<4x64xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #map = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+    #map1 = affine_map<(d0, d1, d2) -> (d0, d1)>
+    #map2 = affine_map<(d0, d1, d2) -> (d0, d2, d1)>
+    #map3 = affine_map<(d0, d1, d2) -> (d0, d2)>
+    module {
+      func.func @m(%arg0: tensor<4x64x64xf32>, %arg1: tensor<4x64xf32>) -> (tensor<4x64x64xf32>, tensor<4x64xf32>) attributes {attn.model} {
+        %0:2 = call @update_step(%arg0, %arg1) : (tensor<4x64x64xf32>, tensor<4x64xf32>) -> (tensor<4x64x64xf32>, tensor<4x64xf32>)
+        return %0#0, %0#1 : tensor<4x64x64xf32>, tensor<4x64xf32>
+      }
+      func.func private @update_step(%arg0: tensor<4x64x64xf32>, %arg1: tensor<4x64xf32>) -> (tensor<4x64x64xf32>, tensor<4x64xf32>) attributes {attn.kernel, attn.kind = "state step"} {
+        %0 = tensor.empty() : tensor<4x64x64xf32>
+        %1 = linalg.generic {indexing_maps = [#map, #map1, #map], iterator_types = ["parallel", "parallel", "parallel"]} ins(%arg0, %arg1 : tensor<4x64x64xf32>, tensor<4x64xf32>) outs(%0 : tensor<4x64x64xf32>) {
+        ^bb0(%in: f32, %in_0: f32, %out: f32):
+          %5 = arith.addf %in, %in_0 : f32
+          linalg.yield %5 : f32
+        } -> tensor<4x64x64xf32>
+        %cst = arith.constant 0.000000e+00 : f32
+        %2 = tensor.empty() : tensor<4x64xf32>
+        %3 = linalg.fill ins(%cst : f32) outs(%2 : tensor<4x64xf32>) -> tensor<4x64xf32>
+        %4 = linalg.generic {indexing_maps = [#map2, #map3, #map1], iterator_types = ["parallel", "parallel", "reduction"]} ins(%1, %arg1 : tensor<4x64x64xf32>, tensor<4x64xf32>) outs(%3 : tensor<4x64xf32>) {
+        ^bb0(%in: f32, %in_0: f32, %out: f32):
+          %5 = arith.mulf %in, %in_0 : f32
+          %6 = arith.addf %out, %5 : f32
+          linalg.yield %6 : f32
+        } -> tensor<4x64xf32>
+        return %1, %4 : tensor<4x64x64xf32>, tensor<4x64xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+}
+
 def AttnMergeProducts : Pass<"attn-merge-products", "::mlir::ModuleOp"> {
   let summary = "Products of one operand with weights of one shape are one kernel";
   let description = [{

@@ -120,6 +120,7 @@ void heed::buildKernelPipeline(OpPassManager &passes, bool fastMath) {
     passes.addPass(createAttnRelaxMath());
   passes.addPass(createCSEPass());
   passes.addPass(createAttnMergeProducts());
+  passes.addPass(createAttnMergeSteps());
   passes.addPass(createAttnMergeElementwise());
   passes.addPass(createCSEPass());
   passes.addNestedPass<func::FuncOp>(createAttnStreamAttention());

@@ -236,7 +236,7 @@ class Halide_AtOp<string mnemonic, string what> : Halide_FuncScheduleOp<mnemonic
   let description = [{
     * at.c1  `var` is a loop of some stage of `consumer` when all the schedule has been read, and `consumer` is not `func`
     * at.c2  each func is placed once by each kind of directive
-    * at.c3  the consumer has loops, and reads the func, itself or through others
+    * at.c3  the consumer has loops, and it, or an output that shares them (`compute_with`), reads the func, itself or through others
     * at.c4  everything that reads the func is computed inside that loop
     * at.c5  the loop where it is stored is not inside of the one where it is computed
   }];

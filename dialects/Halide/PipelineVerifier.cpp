@@ -202,8 +202,15 @@ LogicalResult ScheduleChecker::checkPlace(Operation *op) {
     return op->emitOpError("'") << getFuncName(consumer)
                                 << "' is computed inline, so it has no loops "
                                    "(at.c3)";
-  llvm::SmallPtrSet<void *, 8> seen;
-  if (!reads(consumer, func, seen))
+  // Those that share its loops read there, too.
+  bool isRead = llvm::any_of(funcs, [&](auto &entry) {
+    Operation *with = entry.second.placed.lookup("with");
+    llvm::SmallPtrSet<void *, 8> seen;
+    return (entry.first == consumer ||
+            (with && with->getOperand(1) == consumer)) &&
+           reads(entry.first, func, seen);
+  });
+  if (!isRead)
     return op->emitOpError("'") << getFuncName(consumer) << "' does not read '"
                                 << getFuncName(func) << "' (at.c3)";
   for (const Site &site : state.readers) {

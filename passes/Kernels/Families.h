@@ -65,6 +65,10 @@ struct Family {
   /// of computation \p product.
   bool (*takesBeside)(const KernelFacts &facts, unsigned product,
                       unsigned sum) = nullptr;
+  /// Whether several kernels that make a new state and sums over it may be this
+  /// one.
+  bool (*takesStep)(const KernelFacts &facts,
+                    const halide::Target &target) = nullptr;
   /// Pipelines for calls with few rows.
   RowVersions (*versions)(const KernelFacts &facts,
                           const halide::Target &target) = nullptr;

@@ -32,6 +32,8 @@ StringRef heed::nameOf(KernelKind kind) {
     return "element scan";
   case KernelKind::TriangularSolve:
     return "triangular solve";
+  case KernelKind::StateStep:
+    return "state step";
   }
   llvm_unreachable("kind of kernel");
 }

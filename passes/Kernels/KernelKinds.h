@@ -17,7 +17,8 @@ enum class KernelKind {
   RowBlock,
   Recurrence,
   ElementScan,
-  TriangularSolve
+  TriangularSolve,
+  StateStep
 };
 
 /// As in the attribute attn.kind.

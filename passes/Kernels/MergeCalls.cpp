@@ -1,7 +1,9 @@
 //===- MergeCalls.cpp - calls of kernels that become one ------------------===//
 #include "passes/Kernels/MergeCalls.h"
 #include "dialects/Attn/Dialect.h"
+#include "passes/Mutation.h"
 
+#include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -70,6 +72,54 @@ func::FuncOp emptyKernel(func::FuncOp like, Location loc,
   for (StringRef name : {StringRef(attn::kKernelAttr), StringRef("attn.kind")})
     kernel->setAttr(name, like->getAttr(name));
   kernel.addEntryBlock();
+  return kernel;
+}
+
+func::FuncOp mergedKernel(ArrayRef<func::CallOp> group,
+                          ArrayRef<Value> operands, ArrayRef<Value> results,
+                          SymbolTable &symbols) {
+  func::CallOp first = group.front();
+  auto calleeOf = [&](func::CallOp call) {
+    return symbols.lookup<func::FuncOp>(call.getCallee());
+  };
+  func::FuncOp kernel =
+      emptyKernel(calleeOf(first), first.getLoc(), operands, results);
+  Block *entry = &kernel.getBody().front();
+  OpBuilder b(entry, entry->end());
+  IRMapping onHost; // from the host's values to the kernel's
+  onHost.map(ValueRange(operands), entry->getArguments());
+  for (func::CallOp call : group) {
+    func::FuncOp inside = calleeOf(call);
+    Block &body = inside.getBody().front();
+    IRMapping map;
+    for (auto [argument, operand] :
+         llvm::zip(body.getArguments(), call.getOperands()))
+      map.map(argument,
+              onHost.lookup(operand.getDefiningOp() &&
+                                    isOneOf(group, operand.getDefiningOp()) &&
+                                    mutated("merge-elementwise.first-result")
+                                ? first.getResult(0)
+                                : operand));
+    // A table of indices alone has no operands.
+    Value last = body.args_empty() ? Value() : body.getArguments().back();
+    Value other =
+        first.getOperands().empty() ? Value() : first.getOperands().back();
+    if (last && other && last.getType() == other.getType() &&
+        mutated("merge-elementwise.last-operand-of-first"))
+      map.map(last, onHost.lookup(other));
+    for (Operation &op : body.without_terminator())
+      b.clone(op, map);
+    onHost.map(call.getResult(0),
+               map.lookup(body.getTerminator()->getOperand(0)));
+  }
+  SmallVector<Value> returned;
+  for (Value result : results)
+    returned.push_back(
+        onHost.lookup(mutated("merge-elementwise.return-first-twice") &&
+                              result.getType() == results[0].getType()
+                          ? results[0]
+                          : result));
+  func::ReturnOp::create(b, first.getLoc(), returned);
   return kernel;
 }
 

@@ -3,6 +3,7 @@
 #define HEED_PASSES_KERNELS_MERGECALLS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/SymbolTable.h"
 
 namespace heed {
 
@@ -24,6 +25,13 @@ operandsOf(llvm::ArrayRef<mlir::func::CallOp> group);
 mlir::func::FuncOp emptyKernel(mlir::func::FuncOp like, mlir::Location loc,
                                llvm::ArrayRef<mlir::Value> operands,
                                llvm::ArrayRef<mlir::Value> results);
+
+/// A kernel of the first one's kind that is given \p operands and does what
+/// the calls of \p group do, one after the other; it returns \p results.
+mlir::func::FuncOp mergedKernel(llvm::ArrayRef<mlir::func::CallOp> group,
+                                llvm::ArrayRef<mlir::Value> operands,
+                                llvm::ArrayRef<mlir::Value> results,
+                                mlir::SymbolTable &symbols);
 
 } // namespace heed
 

@@ -18,7 +18,6 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -98,55 +97,12 @@ bool joins(const Group &group, const Elements &next) {
   return resultsOf(all).size() <= mostResults && moveOperands(calls, next.call);
 }
 
-/// A function with \p operands and \p results that does what \p group does.
-func::FuncOp makeKernel(const Group &group, ArrayRef<Value> operands,
-                        ArrayRef<Value> results) {
-  func::CallOp first = group.front().call;
-  func::FuncOp kernel =
-      emptyKernel(group.front().kernel, first.getLoc(), operands, results);
-  Block *entry = &kernel.getBody().front();
-  OpBuilder b(entry, entry->end());
-  IRMapping onHost; // from the host's values to the kernel's
-  onHost.map(ValueRange(operands), entry->getArguments());
-  for (const Elements &e : group) {
-    func::FuncOp inside = e.kernel;
-    Block &body = inside.getBody().front();
-    IRMapping map;
-    for (auto [argument, operand] :
-         llvm::zip(body.getArguments(), e.call->getOperands()))
-      map.map(argument,
-              onHost.lookup(isResult(group, operand) &&
-                                    mutated("merge-elementwise.first-result")
-                                ? group.front().result()
-                                : operand));
-    // A table of indices alone has no operands.
-    Value last = body.args_empty() ? Value() : body.getArguments().back();
-    Value other =
-        first.getOperands().empty() ? Value() : first.getOperands().back();
-    if (last && other && last.getType() == other.getType() &&
-        mutated("merge-elementwise.last-operand-of-first"))
-      map.map(last, onHost.lookup(other));
-    for (Operation &op : body.without_terminator())
-      b.clone(op, map);
-    onHost.map(e.result(), map.lookup(body.getTerminator()->getOperand(0)));
-  }
-  SmallVector<Value> returned;
-  for (Value result : results)
-    returned.push_back(
-        onHost.lookup(mutated("merge-elementwise.return-first-twice") &&
-                              result.getType() == results[0].getType()
-                          ? results[0]
-                          : result));
-  func::ReturnOp::create(b, first.getLoc(), returned);
-  return kernel;
-}
-
 void merge(const Group &group, llvm::StringMap<func::FuncOp> &known,
            SymbolTable &symbols) {
   SmallVector<func::CallOp> calls = callsOf(group);
   SmallVector<Value> operands = operandsOf(calls), results = resultsOf(calls);
   func::FuncOp kernel =
-      shareKernel(makeKernel(group, operands, results),
+      shareKernel(mergedKernel(calls, operands, results, symbols),
                   format("{}s", calls.front().getCallee()), known, symbols);
   remarkDone(calls.back(), "attn-merge-elementwise", "merged",
              format("{} kernels of elements of one shape in one, of which "

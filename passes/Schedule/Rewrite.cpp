@@ -76,14 +76,16 @@ heed::addFunc(KernelInfo &kernel, Operation *before, StringRef name,
   return kernel.funcs.back();
 }
 
-void heed::separateOutputs(KernelInfo &kernel) {
+void heed::separateOutputs(KernelInfo &kernel, bool andRead) {
   SmallVector<halide::OutputOp> outputs(
       kernel.pipeline.getBody().front().getOps<halide::OutputOp>());
   for (halide::OutputOp output : outputs) {
     KernelFunc *f = kernel.find(output.getFunc());
-    if (f->role == FuncRole::Pure)
-      continue;
     Value source = f->func.getResult();
+    bool isRead =
+        llvm::any_of(source.getUsers(), llvm::IsaPred<halide::ReadOp>);
+    if (f->role == FuncRole::Pure && !(andRead && isRead))
+      continue;
     Type type = halide::getElementTypes(source).front();
     SmallVector<std::string> names = varsOf(f->func);
     SmallVector<StringRef> vars(names.begin(), names.end());

@@ -66,8 +66,8 @@ void dropUnreadBuffers(KernelInfo &kernel);
 void swapDims(KernelFunc &f, unsigned x, unsigned y);
 
 /// If an output is also a reduction, it becomes a func of its own that a copy
-/// of it writes out.
-void separateOutputs(KernelInfo &kernel);
+/// of it writes out; so does, with \p andRead, one that others read, too.
+void separateOutputs(KernelInfo &kernel, bool andRead = false);
 
 /// The op of \p update that combines the old value with a new term, and which
 /// operand is the term. Null if the update is something else.

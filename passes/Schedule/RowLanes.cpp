@@ -224,3 +224,109 @@ Lanes heed::sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
                        unsigned term, int64_t lanes, int64_t vectors) {
   return LanewiseSum(kernel, func, combine, term, lanes, vectors).run();
 }
+
+bool heed::reducesInnermost(const Computation &c, int64_t lanes) {
+  const Reduction *sum = c.onlySum();
+  auto follows = [](const Read &read, unsigned loop) {
+    return !read.at.empty() && read.at.front().loops[loop];
+  };
+  bool isShort = c.rank() == 0 || (c.extents[0] && *c.extents[0] < lanes);
+  bool hasColumns = !isShort && llvm::any_of(sum->reads, [&](const Read &read) {
+    return follows(read, kColumn) && read.follows(c.term());
+  });
+  return llvm::any_of(sum->reads, [&](const Read &read) {
+    return follows(read, c.term()) && (!hasColumns || read.follows(kColumn));
+  });
+}
+
+/// Makes \p func, a reduction of a row, one of lanes, and schedules what comes
+/// of it but for \p func itself. \p combine and \p term as of combinerOf.
+static void scheduleLanes(OpBuilder &b, KernelInfo &kernel, Value func,
+                          Value outFunc, StringRef at, Operation *combine,
+                          unsigned term, int64_t lanes) {
+  constexpr int64_t several = 4;
+  Location loc = outFunc.getLoc();
+  Extent extent = kernel.find(func)->reductions[0][0];
+  int64_t vectors =
+              extent.fixed && *extent.fixed < several * lanes ? 1 : several,
+          width = vectors * lanes;
+  Lanes split = sumByLanes(kernel, func, combine, term, lanes, vectors);
+  auto computeAt = [&](Value partial) {
+    halide::ComputeAtOp::create(b, loc, partial, outFunc, at);
+  };
+  auto schedule = [&](Value partial, int64_t count, size_t stages) {
+    halide::BoundExtentOp::create(b, loc, partial, "lane", i32(b, count));
+    for (size_t stage = 0; stage < stages; ++stage)
+      halide::VectorizeOp::create(b, loc, partial, stage, "lane");
+  };
+  computeAt(split.partial);
+  // A lane adds few terms in a row.
+  Value block = sumByBlocks(kernel, split.partial, longestSum / width);
+  schedule(split.partial, width,
+           1 + kernel.find(split.partial)->updates.size());
+  if (block) {
+    // A block of all lanes, not one a lane.
+    halide::ReorderOp::create(b, loc, split.partial, 1, {"lane", "rb_b"});
+    halide::ComputeAtOp::create(b, loc, block, split.partial, "rb_b");
+    schedule(block, width, 2);
+  }
+  if (split.rest) {
+    computeAt(split.rest);
+    schedule(split.rest, lanes, 2);
+  }
+  if (split.joined) {
+    computeAt(split.joined);
+    schedule(split.joined, lanes, 1);
+  }
+}
+
+void heed::scheduleLaneSum(OpBuilder &b, KernelInfo &kernel, Value func,
+                           Value outFunc, StringRef at,
+                           const halide::Target &target) {
+  KernelFunc *f = kernel.find(func);
+  unsigned term = 0;
+  Operation *combine = combinerOf(f->updates[0], term);
+  int64_t lanes = target.lanes(std::max(32u, widestBits(f->func)));
+  Extent extent = f->reductions[0][0];
+  bool lanewise = combine && !(extent.fixed && *extent.fixed < lanes);
+  if (lanewise)
+    scheduleLanes(b, kernel, func, outFunc, at, combine, term, lanes);
+  halide::ComputeAtOp::create(b, outFunc.getLoc(), func, outFunc, at);
+  // As one chain, lane by lane, each addition waits for the one before; as
+  // one expression LLVM makes a tree of it.
+  if (lanewise)
+    halide::UnrollOp::create(b, outFunc.getLoc(), func, 1, "rl");
+}
+
+void heed::scheduleColumnSum(OpBuilder &b, KernelInfo &kernel, Value sum,
+                             Value block, Value outFunc, StringRef at,
+                             int64_t lanes, int64_t vectors) {
+  Location loc = outFunc.getLoc();
+  KernelFunc &f = *kernel.find(sum);
+  std::string column = varsOf(f.func)[0],
+              r = cast<StringAttr>(f.updates.back().getRvars()[0]).str();
+  halide::ComputeAtOp::create(b, loc, sum, outFunc, at);
+  // Lanes inside of the loop over terms.
+  auto schedule = [&](Value func, int64_t stage, StringRef terms) {
+    SmallVector<std::string> loops =
+        vectorizeSum(b, kernel.find(func)->func, stage, lanes, vectors);
+    if (terms.empty())
+      return;
+    loops.push_back(terms.str());
+    loops.push_back(column);
+    SmallVector<StringRef> order(loops.begin(), loops.end());
+    halide::ReorderOp::create(b, loc, func, stage, order);
+  };
+  schedule(sum, 0, "");
+  if (block) {
+    std::string of = cast<StringAttr>(f.updates[0].getRvars()[0]).str();
+    r = cast<StringAttr>(kernel.find(block)->updates[0].getRvars()[0]).str();
+    if (f.updates.size() > 1)
+      schedule(sum, 2, r);
+    halide::ComputeAtOp::create(b, loc, block, sum, of);
+    schedule(block, 0, "");
+    schedule(block, 1, r);
+    r = of;
+  }
+  schedule(sum, 1, r);
+}

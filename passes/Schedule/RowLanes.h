@@ -2,6 +2,7 @@
 #ifndef HEED_PASSES_SCHEDULE_ROWLANES_H
 #define HEED_PASSES_SCHEDULE_ROWLANES_H
 
+#include "dialects/Halide/Target.h"
 #include "passes/Schedule/Rewrite.h"
 
 namespace heed {
@@ -18,6 +19,24 @@ struct Lanes {
 /// \p vectors vectors of \p lanes, what is left, and their sum.
 Lanes sumByLanes(KernelInfo &kernel, mlir::Value func, mlir::Operation *combine,
                  unsigned term, int64_t lanes, int64_t vectors);
+
+/// Whether consecutive elements of the reduction are consecutive in memory in
+/// some read; but not if that is the same for all columns, and another one has
+/// consecutive columns: of a vector times a matrix that is the larger one.
+bool reducesInnermost(const Computation &c, int64_t lanes);
+
+/// Computes \p func, a reduction of a row, in loop \p at of \p outFunc, by
+/// lanes where it is long enough.
+void scheduleLaneSum(mlir::OpBuilder &b, KernelInfo &kernel, mlir::Value func,
+                     mlir::Value outFunc, llvm::StringRef at,
+                     const halide::Target &target);
+
+/// Computes \p sum in loop \p at of \p outFunc, \p vectors of \p lanes of its
+/// first dim side by side inside of the loop over terms, and \p block, the sums
+/// of its blocks (sumByBlocks), or null, in it.
+void scheduleColumnSum(mlir::OpBuilder &b, KernelInfo &kernel, mlir::Value sum,
+                       mlir::Value block, mlir::Value outFunc,
+                       llvm::StringRef at, int64_t lanes, int64_t vectors);
 
 } // namespace heed
 

@@ -83,23 +83,6 @@ void prefetchRows(OpBuilder &b, KernelInfo &kernel, Value func, StringRef var,
                                    out, "row");
 }
 
-/// Whether consecutive elements of the reduction are consecutive in memory in
-/// some read; but not if that is the same for all columns, and another one has
-/// consecutive columns: of a vector times a matrix that is the larger one.
-bool reducesInnermost(const Computation &c, int64_t lanes) {
-  const Reduction *sum = c.onlySum();
-  auto follows = [](const Read &read, unsigned loop) {
-    return !read.at.empty() && read.at.front().loops[loop];
-  };
-  bool isShort = c.rank() == 0 || (c.extents[0] && *c.extents[0] < lanes);
-  bool hasColumns = !isShort && llvm::any_of(sum->reads, [&](const Read &read) {
-    return follows(read, kColumn) && read.follows(c.term());
-  });
-  return llvm::any_of(sum->reads, [&](const Read &read) {
-    return follows(read, c.term()) && (!hasColumns || read.follows(kColumn));
-  });
-}
-
 /// Whether computations read the reductions, of \p rowRank dims, at their own
 /// row alone.
 bool readsAtRow(const KernelFacts &facts, unsigned rowRank) {
@@ -171,7 +154,6 @@ void scheduleColumns(OpBuilder &b, KernelInfo &kernel, Value sum,
   SmallVector<std::string> vars = varsOf(out->func);
   int64_t lanes = lanesOf(*out, target);
   KernelFunc &f = *kernel.find(sum);
-  std::string r = cast<StringAttr>(f.updates[0].getRvars()[0]).str();
   Value block = sumByBlocks(kernel, sum, longestSum);
   int64_t vectors = vectorsOfSum(block ? *kernel.find(block) : f, lanes,
                                  vars.size() == 1, target);
@@ -182,29 +164,7 @@ void scheduleColumns(OpBuilder &b, KernelInfo &kernel, Value sum,
     halide::UnrollOp::create(b, loc, outFunc, 0, "vu");
   }
   halide::VectorizeOp::create(b, loc, outFunc, 0, "v");
-  halide::ComputeAtOp::create(b, loc, sum, outFunc, "vb");
-  // Lanes inside of the loop over terms.
-  auto schedule = [&](Value func, int64_t stage, StringRef terms) {
-    SmallVector<std::string> loops =
-        vectorizeSum(b, kernel.find(func)->func, stage, lanes, vectors);
-    if (terms.empty())
-      return;
-    loops.push_back(terms.str());
-    loops.push_back(vars[0]);
-    SmallVector<StringRef> order(loops.begin(), loops.end());
-    halide::ReorderOp::create(b, loc, func, stage, order);
-  };
-  schedule(sum, 0, "");
-  if (block) {
-    if (f.updates.size() > 1)
-      schedule(sum, 2, r);
-    std::string of = heed::format("{}_b", r);
-    halide::ComputeAtOp::create(b, loc, block, sum, of);
-    schedule(block, 0, "");
-    schedule(block, 1, r);
-    r = of;
-  }
-  schedule(sum, 1, r);
+  scheduleColumnSum(b, kernel, sum, block, outFunc, "vb", lanes, vectors);
   SmallVector<std::string> loops{"vb"};
   loops.append(vars.begin() + 1, vars.end());
   parallelOuter(b, out->func, 0, loops, loops.size() > 1 ? 1 : 0,
@@ -249,60 +209,6 @@ void scheduleOutput(OpBuilder &b, KernelFunc &out, size_t inner, int64_t rows,
                               halide::Partition::Never);
 }
 
-/// Makes \p func, a reduction of a row, one of lanes, and schedules what comes
-/// of it but for \p func itself. \p combine and \p term as of combinerOf.
-void scheduleLanes(OpBuilder &b, KernelInfo &kernel, Value func, Value outFunc,
-                   Operation *combine, unsigned term, int64_t lanes) {
-  constexpr int64_t several = 4;
-  Location loc = outFunc.getLoc();
-  Extent extent = kernel.find(func)->reductions[0][0];
-  int64_t vectors =
-              extent.fixed && *extent.fixed < several * lanes ? 1 : several,
-          width = vectors * lanes;
-  Lanes split = sumByLanes(kernel, func, combine, term, lanes, vectors);
-  auto schedule = [&](Value partial, int64_t count, size_t stages) {
-    halide::BoundExtentOp::create(b, loc, partial, "lane", i32(b, count));
-    for (size_t stage = 0; stage < stages; ++stage)
-      halide::VectorizeOp::create(b, loc, partial, stage, "lane");
-  };
-  placeAtRow(b, split.partial, outFunc, "row");
-  // A lane adds few terms in a row.
-  Value block = sumByBlocks(kernel, split.partial, longestSum / width);
-  schedule(split.partial, width,
-           1 + kernel.find(split.partial)->updates.size());
-  if (block) {
-    // A block of all lanes, not one a lane.
-    halide::ReorderOp::create(b, loc, split.partial, 1, {"lane", "rb_b"});
-    halide::ComputeAtOp::create(b, loc, block, split.partial, "rb_b");
-    schedule(block, width, 2);
-  }
-  if (split.rest) {
-    placeAtRow(b, split.rest, outFunc, "row");
-    schedule(split.rest, lanes, 2);
-  }
-  if (split.joined) {
-    placeAtRow(b, split.joined, outFunc, "row");
-    schedule(split.joined, lanes, 1);
-  }
-}
-
-void scheduleReduction(OpBuilder &b, KernelInfo &kernel, Value func,
-                       Value outFunc, const halide::Target &target) {
-  KernelFunc *f = kernel.find(func);
-  unsigned term = 0;
-  Operation *combine = combinerOf(f->updates[0], term);
-  int64_t lanes = lanesOf(*f, target);
-  Extent extent = f->reductions[0][0];
-  bool lanewise = combine && !(extent.fixed && *extent.fixed < lanes);
-  if (lanewise)
-    scheduleLanes(b, kernel, func, outFunc, combine, term, lanes);
-  placeAtRow(b, func, outFunc, "row");
-  // As one chain, lane by lane, each addition waits for the one before; as
-  // one expression LLVM makes a tree of it.
-  if (lanewise)
-    halide::UnrollOp::create(b, outFunc.getLoc(), func, 1, "rl");
-}
-
 } // namespace
 
 static void scheduleRows(KernelInfo &kernel, const RowsPlan &plan,
@@ -338,7 +244,7 @@ static void scheduleRows(KernelInfo &kernel, const RowsPlan &plan,
   if (inner)
     prefetchRows(b, kernel, outFunc, vars[0], outFunc);
   for (Value func : reductions)
-    scheduleReduction(b, kernel, func, outFunc, target);
+    scheduleLaneSum(b, kernel, func, outFunc, "row", target);
 }
 
 static std::optional<FamilyPlan> matchRows(const KernelFacts &facts,

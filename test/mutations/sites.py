@@ -29,6 +29,7 @@ PARTS = {
     "hoist-weights": ("attn-hoist-weights", "halide"),
     "form-kernels": ("attn-form-kernels", "halide"),
     "merge-products": ("attn-merge-products", "kernels"),
+    "merge-steps": ("attn-merge-steps", "kernels"),
     "merge-elementwise": ("attn-merge-elementwise", "kernels"),
     "stream-attention": ("attn-stream-attention", "kernels"),
     "kernel-algorithm": ("attn-to-halide", "halide"),
