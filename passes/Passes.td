@@ -8,6 +8,7 @@ include "passes/AttnPasses.td"
 include "passes/RecurrencePasses.td"
 include "passes/PlanPasses.td"
 include "passes/KernelPasses.td"
+include "passes/MergePasses.td"
 include "passes/HostPasses.td"
 include "passes/VerifyPasses.td"
 

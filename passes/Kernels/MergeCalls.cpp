@@ -15,7 +15,10 @@ static bool isOneOf(ArrayRef<func::CallOp> group, Operation *op) {
   return llvm::any_of(group, [&](func::CallOp call) { return call == op; });
 }
 
-bool moveOperands(ArrayRef<func::CallOp> group, func::CallOp next) {
+/// What \p next needs that stands between the first of \p group and itself, in
+/// order; nothing if a call or a region is among it.
+static std::optional<SmallVector<Operation *>>
+operandsBetween(ArrayRef<func::CallOp> group, func::CallOp next) {
   func::CallOp front = group.front();
   Operation *first = front;
   llvm::SetVector<Operation *> moved;
@@ -30,14 +33,26 @@ bool moveOperands(ArrayRef<func::CallOp> group, func::CallOp next) {
       continue;
     if (isa<func::CallOp>(def) || !isMemoryEffectFree(def) ||
         def->getNumRegions() != 0)
-      return false;
+      return std::nullopt;
     if (moved.insert(def))
       llvm::append_range(work, def->getOperands());
   }
   SmallVector<Operation *> ops = moved.takeVector();
   llvm::sort(ops,
              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  for (Operation *op : ops)
+  return ops;
+}
+
+bool mayMoveOperands(ArrayRef<func::CallOp> group, func::CallOp next) {
+  return operandsBetween(group, next).has_value();
+}
+
+bool moveOperands(ArrayRef<func::CallOp> group, func::CallOp next) {
+  std::optional<SmallVector<Operation *>> ops = operandsBetween(group, next);
+  if (!ops)
+    return false;
+  func::CallOp first = group.front();
+  for (Operation *op : *ops)
     op->moveBefore(first);
   return true;
 }

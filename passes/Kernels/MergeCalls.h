@@ -7,6 +7,10 @@
 
 namespace heed {
 
+/// Whether moveOperands() would.
+bool mayMoveOperands(llvm::ArrayRef<mlir::func::CallOp> group,
+                     mlir::func::CallOp next);
+
 /// Moves what \p next reads, but results of \p group, before the first of that,
 /// if it may stand there: whether \p next may be computed there.
 bool moveOperands(llvm::ArrayRef<mlir::func::CallOp> group,

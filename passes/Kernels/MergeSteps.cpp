@@ -107,7 +107,7 @@ bool StepMerger::add(Group &group, func::CallOp call) {
         other && other->getBlock() == call->getBlock() &&
         group.front()->isBeforeInBlock(other) && !add(longer, other))
       return false;
-  if (!moveOperands(longer, call))
+  if (!mayMoveOperands(longer, call))
     return false;
   longer.push_back(call);
   group = longer;
@@ -145,6 +145,8 @@ void StepMerger::replace(ArrayRef<func::CallOp> group, func::FuncOp kernel,
       operands.front().getType() == operands.back().getType() &&
       mutated("merge-steps.first-operand-last"))
     operands.back() = operands.front();
+  for (size_t k = 1; k < group.size(); ++k)
+    moveOperands(group.take_front(k), group[k]);
   OpBuilder b(first);
   auto call = func::CallOp::create(b, first.getLoc(), kernel, operands);
   SmallVector<Value> made(call.getResults());
@@ -152,8 +154,9 @@ void StepMerger::replace(ArrayRef<func::CallOp> group, func::FuncOp kernel,
       mutated("merge-steps.swap-results"))
     std::reverse(made.begin(), made.end());
   for (auto [result, value] : llvm::zip(results, made)) {
+    Type type = result.getType();
     const auto *old = llvm::find_if(operands, [&](Value operand) {
-      return operand.getType() == result.getType() && isGiven(operand);
+      return operand.getType() == type && isGiven(operand);
     });
     bool isKept = old != operands.end() && mutated("merge-steps.keep-state");
     Value(result).replaceAllUsesWith(isKept ? *old : value);

@@ -110,4 +110,19 @@ attn::LinearAttentionOp buildLinearAttention(OpBuilder &b, Location loc,
       match.fresh ? b.getUnitAttr() : UnitAttr());
 }
 
+Value reorderAxes(OpBuilder &b, Location loc, Exprs &exprs, Value state,
+                  ArrayRef<unsigned> axes, bool back) {
+  if (llvm::is_sorted(axes))
+    return state;
+  SmallVector<unsigned> vars, order;
+  SmallVector<ExprRef> at;
+  exprs.indexVars(state, vars, at);
+  order.resize(axes.size());
+  for (auto [k, axis] : llvm::enumerate(axes)) {
+    // The result's axis k is the state's axis `axis`.
+    order[back ? axis : k] = vars[back ? k : axis];
+  }
+  return writeTensor(b, loc, exprs, exprs.read(state, at), order);
+}
+
 } // namespace heed

@@ -32,5 +32,11 @@ attn::LinearAttentionOp buildLinearAttention(mlir::OpBuilder &builder,
                                              mlir::Location loc, Exprs &exprs,
                                              const LinearMatch &match);
 
+/// \p state with its axes in the order \p axes; \p back: in its own, where it
+/// has that.
+mlir::Value reorderAxes(mlir::OpBuilder &builder, mlir::Location loc,
+                        Exprs &exprs, mlir::Value state,
+                        llvm::ArrayRef<unsigned> axes, bool back);
+
 } // namespace heed
 #endif

@@ -3,6 +3,7 @@
 #include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/TensorExpr.h"
 #include "passes/Passes.h"
+#include "passes/Recurrence/StepBody.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -43,3 +44,12 @@ struct RaiseLinearAttention
 };
 
 } // namespace
+
+bool heed::mayBeLinear(attn::ScanOp scan) {
+  return getConstantIntValue(scan.getLow()) == 0 &&
+         getConstantIntValue(scan.getHigh()) != 0 &&
+         !scan.getStarts().empty() && isPlain(scan) &&
+         llvm::all_of(scan.getStarts(), [](Value start) {
+           return getElementTypeOrSelf(start).isF32();
+         });
+}

@@ -14,6 +14,9 @@ class ScanOp;
 inline constexpr llvm::StringLiteral raiseLinearPass =
     "attn-raise-linear-attention";
 
+/// Whether \p scan does nothing but compute f32 states, from step 0 on.
+bool mayBeLinear(attn::ScanOp scan);
+
 /// Puts linear attentions in the place of \p scan, if its states are such.
 /// Whether it did; a remark says why it did not, unless \p silent.
 bool raiseLinearScan(attn::ScanOp scan, bool silent = false);

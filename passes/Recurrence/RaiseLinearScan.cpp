@@ -48,7 +48,6 @@ public:
   bool run();
 
 private:
-  bool isPossible();
   bool matchStates();
   std::optional<std::pair<unsigned, bool>> stateOf(Value value);
   bool readsState(ExprRef e);
@@ -59,7 +58,9 @@ private:
   ExprRef raise(ExprRef sum);
   ExprRef raiseTerms(ExprRef sum);
   ExprRef overSteps(ExprRef e);
-  Value orderedState(Value state, ArrayRef<unsigned> axes, bool back = false);
+  Value orderedState(Value state, ArrayRef<unsigned> axes, bool back = false) {
+    return reorderAxes(b, scan.getLoc(), exprs, state, axes, back);
+  }
   bool proveSum(attn::LinearAttentionOp op, ExprRef sum, ExprRef raised,
                 const Readout &readout, ArrayRef<unsigned> axes);
   Value stack(unsigned row);
@@ -81,15 +82,6 @@ private:
   unsigned steps = 0;      ///< the variable in place of the step
   std::string why;
 };
-
-bool ScanRaiser::isPossible() {
-  return getConstantIntValue(scan.getLow()) == 0 &&
-         getConstantIntValue(scan.getHigh()) != 0 &&
-         !scan.getStarts().empty() && isPlain(scan) &&
-         llvm::all_of(scan.getStarts(), [](Value start) {
-           return getElementTypeOrSelf(start).isF32();
-         });
-}
 
 /// Which state \p value is, and whether before the step.
 std::optional<std::pair<unsigned, bool>> ScanRaiser::stateOf(Value value) {
@@ -288,23 +280,6 @@ bool ScanRaiser::matchErase(const Readout &readout, LinearMatch &match) {
   return true;
 }
 
-/// \p state with its axes in the order \p axes; \p back: in its own, where it
-/// has that.
-Value ScanRaiser::orderedState(Value state, ArrayRef<unsigned> axes,
-                               bool back) {
-  if (llvm::is_sorted(axes))
-    return state;
-  SmallVector<unsigned> vars, order;
-  SmallVector<ExprRef> at, own(axes.size());
-  exprs.indexVars(state, vars, at);
-  order.resize(axes.size());
-  for (auto [k, axis] : llvm::enumerate(axes)) {
-    // The result's axis k is the state's axis `axis`.
-    order[back ? axis : k] = vars[back ? k : axis];
-  }
-  return writeTensor(b, scan.getLoc(), exprs, exprs.read(state, at), order);
-}
-
 /// Whether a step of \p op makes what the body does of the state, and reads of
 /// it what \p sum does.
 bool ScanRaiser::proveSum(attn::LinearAttentionOp op, ExprRef sum,
@@ -471,7 +446,7 @@ Value ScanRaiser::stack(unsigned row) {
 }
 
 bool ScanRaiser::run() {
-  if (!isPossible())
+  if (!mayBeLinear(scan))
     return false;
   exprs.assumePositive(scan.getHigh());
   if (!matchStates())

@@ -55,9 +55,7 @@ private:
 };
 
 bool SummedScan::match() {
-  if (!isPlain(scan) || !llvm::all_of(scan.getStarts(), [](Value start) {
-        return getElementTypeOrSelf(start).isF32();
-      }))
+  if (!mayBeLinear(scan))
     return false;
   bool found = false;
   unsigned parts = 0;
@@ -166,8 +164,9 @@ bool SummedScan::write() {
 bool SummedScan::run() {
   if (!match())
     return false;
+  Attempt attempt(b);
   if (!write()) {
-    made.erase();
+    attempt.undo();
     return false;
   }
   b.setInsertionPointAfter(made);
@@ -185,10 +184,7 @@ bool SummedScan::run() {
   }
   for (auto [fresh, old] : llvm::zip(results, before))
     fresh.replaceAllUsesWith(old);
-  for (Value fresh : results)
-    if (Operation *op = fresh.getDefiningOp(); op != made)
-      op->erase();
-  made.erase();
+  attempt.undo();
   return false;
 }
 

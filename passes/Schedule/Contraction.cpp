@@ -54,19 +54,6 @@ bool isBeyondCache(const KernelFunc &acc, int64_t products, int64_t bytes,
 constexpr int64_t lineBytes = 64;
 constexpr int64_t mostLines = 1024; ///< of prefetch_spread
 
-/// One stream of addresses does not exhaust the memory.
-constexpr int64_t streamsOfRow = 4;
-
-/// Terms of a block of a sum of \p terms, of which streamsOfRow are read side
-/// by side until none is left; 0 if there is no such block.
-int64_t streamBlock(int64_t terms) {
-  for (int64_t size = std::min(longestSum, terms / streamsOfRow) / 16 * 16;
-       size >= 64; size -= 16)
-    if (terms % (streamsOfRow * size) == 0)
-      return size;
-  return 0;
-}
-
 /// Bytes of an element that \p read finds; all but 16-bit floats are taken for
 /// as wide as the sum.
 int64_t bytesOfColumn(halide::ReadOp read) {

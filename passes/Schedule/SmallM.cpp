@@ -3,6 +3,7 @@
 // Measured: passes/Schedule/README.md, "Few rows of a weight beyond the
 // caches".
 #include "passes/Schedule/SmallM.h"
+#include "passes/Schedule/Rewrite.h"
 
 using namespace mlir;
 using namespace heed;
@@ -52,4 +53,12 @@ RowVersions heed::contractionVersions(const KernelFacts &facts,
   RowVersion small{"_few", smallM(target)};
   small.rows = RowCount::Small;
   return {{one, small}, RowCount::Large};
+}
+
+int64_t heed::streamBlock(int64_t terms) {
+  for (int64_t size = std::min(longestSum, terms / streamsOfRow) / 16 * 16;
+       size >= 64; size -= 16)
+    if (terms % (streamsOfRow * size) == 0)
+      return size;
+  return 0;
 }

@@ -28,6 +28,13 @@ int64_t smallMBlock(int64_t row, const halide::Target &target);
 RowVersions contractionVersions(const KernelFacts &facts,
                                 const halide::Target &target);
 
+/// One stream of addresses does not exhaust the memory.
+constexpr int64_t streamsOfRow = 4;
+
+/// Terms of a block of a sum of \p terms, of which streamsOfRow are read side
+/// by side until none is left; 0 if there is no such block.
+int64_t streamBlock(int64_t terms);
+
 } // namespace heed
 
 #endif
