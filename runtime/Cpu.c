@@ -92,18 +92,29 @@ static void listTargets(const heed_model_desc *desc, char *text, size_t size) {
                                k ? ", " : "", name);
 }
 
+/* Whether there is what its kernels run on; that is model->device then. */
+static bool findDevice(heed_model *model, const heed_model_desc *desc,
+                       bool any) {
+  if (!desc->gpu)
+    return true;
+  model->device =
+      desc->gpu->find(any, model->deviceText, sizeof model->deviceText);
+  return model->device != NULL;
+}
+
 heed_status heed_choose_target(heed_model *model, const char *wanted) {
   const heed_model_desc *least = model->desc;
   const char *missing = "";
   size_t length = 0;
-  bool known = !wanted || !*wanted;
+  bool anyOne = !wanted || !*wanted, known = anyOne;
   const heed_model_desc *const *next = least->variants;
   for (;;) {
     bool last = !next || !*next;
     const heed_model_desc *desc = last ? least : *next++;
-    if (!wanted || !*wanted || isTarget(desc, wanted)) {
+    if (anyOne || isTarget(desc, wanted)) {
       known = true;
-      if (heed_cpu_supports(desc->cpuFeatures, &missing, &length)) {
+      if (heed_cpu_supports(desc->cpuFeatures, &missing, &length) &&
+          findDevice(model, desc, !anyOne)) {
         model->desc = desc;
         return HEED_OK;
       }
@@ -117,6 +128,10 @@ heed_status heed_choose_target(heed_model *model, const char *wanted) {
     return heed_fail(model, HEED_ERROR_ARGUMENT,
                      "model '%s' was compiled for %s, not for '%s'",
                      least->name, targets, wanted);
+  if (!length)
+    return heed_fail(model, HEED_ERROR_DEVICE,
+                     "model '%s' was compiled for a device: %s", least->name,
+                     model->deviceText);
   return heed_fail(model, HEED_ERROR_CPU,
                    "model '%s' was compiled for a processor with '%.*s', which "
                    "this one lacks",

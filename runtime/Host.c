@@ -31,7 +31,7 @@ _Static_assert(sizeof(heed_entry_desc) == 64 &&
                    offsetof(heed_entry_desc, shapes) == 40 &&
                    offsetof(heed_entry_desc, replaced) == 56,
                "heed_entry_desc");
-_Static_assert(sizeof(heed_model_desc) == 128 &&
+_Static_assert(sizeof(heed_model_desc) == 136 &&
                    offsetof(heed_model_desc, runtime) == 8 &&
                    offsetof(heed_model_desc, cpuFeatures) == 32 &&
                    offsetof(heed_model_desc, numParams) == 56 &&
@@ -40,7 +40,8 @@ _Static_assert(sizeof(heed_model_desc) == 128 &&
                    offsetof(heed_model_desc, states) == 88 &&
                    offsetof(heed_model_desc, variants) == 96 &&
                    offsetof(heed_model_desc, trims) == 112 &&
-                   offsetof(heed_model_desc, key) == 120,
+                   offsetof(heed_model_desc, key) == 120 &&
+                   offsetof(heed_model_desc, gpu) == 128,
                "heed_model_desc");
 _Static_assert(sizeof(struct halide_buffer_t) == 56 &&
                    sizeof(struct halide_dimension_t) == 16,
@@ -280,6 +281,8 @@ void heed_host_buffer(heed_model *model, struct halide_buffer_t *buffer,
     if (extent == 0)
       buffer->host = (uint8_t *)nothing;
   }
+  if (model->device)
+    model->desc->gpu->note(model, buffer);
 }
 
 /* Whether no output has an element; a kernel may not expect such buffers. */
@@ -303,24 +306,29 @@ int32_t heed_host_kernel(heed_model *model, int32_t kernel,
                          int32_t (*function)(void **args), void **args,
                          int32_t numArgs, int32_t numOutputs, double flops,
                          double bytes) {
-  if (writesNothing(args, numArgs, numOutputs))
+  if (model->plan || writesNothing(args, numArgs, numOutputs)) {
+    model->numNoted = 0;
     return 1;
-  if (model->plan)
-    return 1;
+  }
   heed_stop_check(model);
   void *context = model;
   atomic_store(&model->gaveUp, false);
   atomic_store(&model->pairs, 0);
   double start = model->profile ? heed_seconds() : 0;
   args[0] = &context;
-  int32_t result = function(args);
+  int32_t result = model->device ? model->desc->gpu->call(model, function, args,
+                                                          numArgs, numOutputs)
+                                 : function(args);
   if (result) {
     heed_stop_check(model);
     const char *name = kernel >= 0 && kernel < model->desc->numKernels
                            ? model->desc->kernels[kernel]
                            : "?";
     bool memory = result == halide_error_code_out_of_memory;
-    heed_unwind(model, memory ? HEED_ERROR_MEMORY : HEED_ERROR_INTERNAL,
+    heed_unwind(model,
+                memory          ? HEED_ERROR_MEMORY
+                : model->device ? HEED_ERROR_DEVICE
+                                : HEED_ERROR_INTERNAL,
                 "kernel '%s' failed (%d): %s", name, result,
                 heed_kernel_message(model));
   }

@@ -171,10 +171,39 @@ bool heed_cpu_supports(const char *features, const char **missing,
                        size_t *length);
 
 /** Makes model->desc the description of the target `wanted` (null: the best
- * that the processor supports). Fails with HEED_ERROR_CPU where the processor
- * lacks what every one of them needs, with HEED_ERROR_ARGUMENT where there is
- * no such target. */
+ * that this machine can run), and model->device its device. A device that is no
+ * GPU has to be wanted. Fails with HEED_ERROR_CPU where the processor lacks
+ * what every one of them needs, with HEED_ERROR_DEVICE where there is no
+ * device, with HEED_ERROR_ARGUMENT where there is no such target. */
 heed_status heed_choose_target(heed_model *model, const char *wanted);
+
+/* ---- Device.c, and a file for each kind of device (OpenCL.c) ---- */
+
+/** A device that was opened for a model. */
+typedef struct heed_gpu_device heed_gpu_device;
+
+struct heed_gpu {
+  /** The first device of type GPU; with `any`, else one of another type. Null
+   * if there is none. `text` says which it is, or why there is none. */
+  heed_gpu_device *(*find)(bool any, char *text, size_t size);
+  void (*close)(heed_gpu_device *device);
+  /** Remembers a buffer of the kernel that is called next. HEED_UNWINDS. */
+  void (*note)(heed_model *model, struct halide_buffer_t *buffer);
+  /** Calls a kernel with the buffers that were noted. 0, or an error of
+   * Halide's runtime, which has said what is wrong. */
+  int (*call)(heed_model *model, int32_t (*function)(void **args), void **args,
+              int32_t numArgs, int32_t numOutputs);
+  /** Gets a buffer its memory on the device. 0, or an error as above. */
+  int (*take)(heed_model *model, struct halide_buffer_t *buffer);
+  /** Copies what a kernel has written to the host's memory, if `copy`, and
+   * gives back what the buffer has on the device. 0, or an error as above. */
+  int (*settle)(heed_model *model, struct halide_buffer_t *buffer, bool copy);
+};
+
+/** What all kinds have in common. */
+void heed_device_note(heed_model *model, struct halide_buffer_t *buffer);
+int heed_device_call(heed_model *model, int32_t (*function)(void **args),
+                     void **args, int32_t numArgs, int32_t numOutputs);
 
 /* ---- HalideHooks.c ---- */
 
@@ -205,6 +234,7 @@ typedef struct heed_shared {
   heed_weights *weights; /* null if the model has no parameters */
   heed_param_instance **params;
   heed_kept *kept; /* in keptMemory or in `packed` */
+  heed_gpu_device *device; /* null: the processor */
   heed_arena keptMemory;
   int64_t keptBytes;
   heed_bytes packed;   /* the file of packed weights, while it is mapped */
@@ -436,7 +466,11 @@ struct heed_model {
   bool inInit;
   heed_read_param lastRead[HEED_LAST_READ]; /* by init, for its next kernel */
   int numLastRead;
-  bool ready; /* opened without failure */
+  bool ready;              /* opened without failure */
+  heed_gpu_device *device; /* shared's */
+  char deviceText[256];    /* which it is, or why there is none; or empty */
+  struct halide_buffer_t **noted; /* of the kernel that is called next */
+  size_t numNoted, noteCapacity;
   jmp_buf unwind;
   pthread_mutex_t messageLock; /* kernels report from many threads */
   char kernelMessage[512];     /* the first message of a failed kernel */

@@ -155,6 +155,7 @@ static heed_status openShared(heed_model *model, const heed_options *options) {
     return noMemory(model);
   atomic_init(&shared->handles, 1);
   shared->desc = desc;
+  shared->device = model->device;
   shared->keptMemory.heap = &shared->heap;
   shared->kept = calloc((size_t)desc->numKept + 1, sizeof *shared->kept);
   if (!shared->kept)
@@ -221,11 +222,12 @@ heed_status heed_open_model(int32_t callersVersion, const heed_model_desc *desc,
     return status;
   heed_weights_bytes weights = heed_bytes_of_weights(opened->shared);
   heed_say(opened, HEED_LOG_INFO,
-           "model '%s' opened: target %s, %d threads, %lld bytes of weights "
-           "in place, %lld of copies",
+           "model '%s' opened: target %s%s%s%s, %d threads, %lld bytes of "
+           "weights in place, %lld of copies",
            desc->name, opened->desc->target ? opened->desc->target : "-",
-           opened->threads, (long long)weights.inPlace,
-           (long long)weights.copies);
+           *opened->deviceText ? " (" : "", opened->deviceText,
+           *opened->deviceText ? ")" : "", opened->threads,
+           (long long)weights.inPlace, (long long)weights.copies);
   return status;
 }
 
@@ -239,6 +241,8 @@ heed_status heed_open_other(heed_model *model, int32_t threads,
   if (!opened)
     return HEED_ERROR_MEMORY;
   opened->shared = model->shared;
+  opened->device = model->device;
+  memcpy(opened->deviceText, model->deviceText, sizeof opened->deviceText);
   atomic_fetch_add(&model->shared->handles, 1);
   opened->log = model->log;
   opened->logUser = model->logUser;
@@ -263,6 +267,8 @@ void heed_release_shared(heed_shared *shared) {
     return;
   heed_params_release(shared);
   heed_arena_close(&shared->keptMemory);
+  if (shared->device)
+    shared->desc->gpu->close(shared->device);
   free(shared->kept);
   heed_bytes_release(&shared->packed);
   free(shared);
@@ -273,7 +279,13 @@ void heed_close_model(heed_model *model) {
   if (model->ownsTeam)
     heed_team_close(model->team);
   heed_pool_close(&model->pool);
+  /* A driver does not survive a fork. */
+  if (isForeign && model->shared)
+    model->shared->device = NULL;
+  else if (model->device && !model->shared)
+    model->desc->gpu->close(model->device);
   heed_release_shared(model->shared);
+  free(model->noted);
   free(model->journal.data);
   if (!isForeign)
     pthread_mutex_destroy(&model->messageLock);

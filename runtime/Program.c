@@ -132,6 +132,8 @@ static bool execute(program *p, heed_io_error *error) {
                         (heed_state *const[]){p->start, p->state}, stdout);
   if (status)
     return heed_program_failed(p->model, status, error);
+  if (a->profile || a->bench)
+    heed_device_print(p->model, p->desc, stderr);
   if (a->profile)
     heed_profile_print(p->model, a->json ? stderr : stdout);
   bool written = false;

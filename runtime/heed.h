@@ -65,7 +65,8 @@ typedef enum heed_status {
   HEED_ERROR_FORK = 14,  /**< the handle was opened by the process that this one
                             is a fork of; it can only be closed */
   HEED_ERROR_DEVICE = 15 /**< a buffer or stream of a device that the code was
-                            not compiled for */
+                            not compiled for; or the device that it was
+                            compiled for is not there, or failed */
 } heed_status;
 
 /** Element types. A bool is one byte, 0 or 1. */

@@ -170,7 +170,10 @@ typedef enum heed_trim {
   HEED_TRIM_RING = 3       /**< nor do the positions of its ring */
 } heed_trim;
 
-/** The whole model, a constant named `<prefix>_model`. 128 bytes; offsets at
+/** A kind of device, as the runtime knows it (Model.h). */
+typedef struct heed_gpu heed_gpu;
+
+/** The whole model, a constant named `<prefix>_model`. 136 bytes; offsets at
  * the right. A model that was compiled for several targets is described once
  * for each; the public one is that with the least demands and knows the others.
  * The first two fields stay where they are in every version.
@@ -197,12 +200,14 @@ struct heed_model_desc {
                                             mapped; may be null */
   const heed_tensor_info *const *states; /* 88 */
   const heed_model_desc *const
-      *variants; /* 96: the same model for better processors, best first, then a
-                    null; null: none */
+      *variants; /* 96: the same model for devices and better processors, best
+                    first, then a null; null: none */
   const char *target;   /* 104: "x86-64-v3"; may be null */
   const int32_t *trims; /* 112: of each state a heed_trim; null: nothing */
   const char *key; /* 120: what no other code has, for packed weights, which
                       fit this code alone; null or empty: it packs none */
+  const heed_gpu *gpu;  /* 128: where kernels run: heed_opencl; null: on the
+                           processor */
 };
 /* heed_tensor_info, 64 bytes: size 0, name 8, type 16, rank 20, extents 24,
  * sizes 32, isScalar 40, hasDefault 44, defaultReal 48, defaultInteger 56.

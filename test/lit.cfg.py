@@ -3,6 +3,7 @@
 `ninja check-heed` runs everything; `lit build/test --filter=Attn` a part. Substitutions: the tools of
 build/bin by name, FileCheck, %python, %cc, %heed_src, %heed_bin. In Python tests `%inputs` folders hold no test.
 """
+import glob
 import os
 import shutil
 
@@ -36,8 +37,10 @@ config.environment["XDG_CACHE_HOME"] = os.path.join(config.test_exec_root, "cach
 for tool in ("heedc", "heed-opt", "heed-check"):
     if os.path.exists(os.path.join(bin_dir, tool)):
         config.available_features.add(tool)
-if shutil.which("clinfo"):
+# A platform that OpenCL's library may load: PoCL, which tools/setup installs.
+if glob.glob("/etc/OpenCL/vendors/*.icd"):
     config.available_features.add("opencl")
+    config.environment["POCL_CACHE_DIR"] = os.path.join(config.test_exec_root, "pocl")  # and device code of theirs
 
 # What x86-64-v4 code needs to run.
 if os.path.exists("/proc/cpuinfo"):

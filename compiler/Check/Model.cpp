@@ -152,6 +152,8 @@ std::unique_ptr<Model> Model::open(const std::string &library,
   options.weights = files.data();
   options.numWeights = files.size();
   options.threads = 2;
+  // Of a device any one, a processor that OpenCL knows too.
+  options.target = heed_target_name(result->desc.get(), 0);
   if (heed_open(result->desc.get(), &options, &result->model) != HEED_OK) {
     error = format("{}: {}", library,
                    result->model ? heed_last_error(result->model)

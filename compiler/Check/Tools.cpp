@@ -125,6 +125,8 @@ int Tools::compileFast(const std::string &source, const std::string &output,
       heedc, source, "--emit=shared", "--explain=json", "-o", output};
   if (!cache)
     list.push_back("--no-cache");
+  if (!target.empty())
+    list.push_back(heed::format("--target={}", target));
   llvm::append_range(list, sourceFlags(source));
   return execute(list, text);
 }

@@ -62,6 +62,10 @@ cl::opt<std::string> products("products", cl::desc("Passed to heedc"),
                               cl::value_desc("type"), cl::cat(category));
 cl::opt<std::string> weightsType("weights-type", cl::desc("Passed to heedc"),
                                  cl::value_desc("type"), cl::cat(category));
+cl::opt<std::string> target("target",
+                            cl::desc("What the fast backend compiles for, as "
+                                     "heedc has it (default: host)"),
+                            cl::value_desc("name"), cl::cat(category));
 cl::list<std::string> settings("set", cl::desc("Passed to heedc"),
                                cl::value_desc("NAME=VALUE"), cl::cat(category));
 cl::opt<std::string> modelDir("model-dir",
@@ -333,6 +337,7 @@ int main(int argc, char **argv) {
   options.against = against;
   options.tools.weights = weights;
   options.tools.weightsType = weightsType;
+  options.tools.target = target;
   options.tools.products = products;
   options.printDraws = printDraws;
   options.seed = seed;

@@ -232,6 +232,10 @@ void heed::compileInChild(halide::PipelineOp pipeline,
                                             : Halide::OutputFileType::assembly;
     std::string bytes = throughFile(
         [&](const std::string &path) { module.compile({{type, path}}); });
+    if (output == HalideOutput::Assembly && target.has_gpu_feature())
+      bytes += throughFile([&](const std::string &path) {
+        module.compile({{Halide::OutputFileType::device_code, path}});
+      });
     if (bySystem) {
       std::string code, error;
       if (!compileBitcode(bytes, output == HalideOutput::Assembly, code, error))

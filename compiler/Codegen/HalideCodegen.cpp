@@ -25,10 +25,25 @@ Halide::Target makeTarget(const halide::Target &target, bool checks,
   if (userContext)
     t.set_feature(Halide::Target::UserContext);
   if (!checks) {
-    t.set_feature(Halide::Target::NoAsserts);
+    // What a device answers is never left unread.
+    t.set_feature(Halide::Target::NoAsserts, !target.isGPU());
     t.set_feature(Halide::Target::NoBoundsQuery);
   }
   return t;
+}
+
+/// The first op of \p pipeline with a value or an element of such a type.
+template <typename... Types> Operation *findType(halide::PipelineOp pipeline) {
+  Operation *found = nullptr;
+  pipeline->walk([&](Operation *op) {
+    auto isOne = [](Type type) { return isa<Types...>(type); };
+    bool has = llvm::any_of(op->getResultTypes(), isOne);
+    if (auto buffer = dyn_cast<halide::BufferOp>(op))
+      has |= isOne(buffer.getElementType());
+    found = has ? op : nullptr;
+    return found ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found;
 }
 
 /// What \p pipeline's instructions may be: \p target's and those that it asks
@@ -36,9 +51,14 @@ Halide::Target makeTarget(const halide::Target &target, bool checks,
 Halide::Target targetOf(halide::PipelineOp pipeline,
                         const Halide::Target &target) {
   auto more = pipeline->getAttrOfType<StringAttr>("halide.features");
-  return more ? Halide::Target(
-                    heed::format("{}-{}", target.to_string(), more.str()))
-              : target;
+  Halide::Target own = more ? Halide::Target(heed::format(
+                                  "{}-{}", target.to_string(), more.str()))
+                            : target;
+  // Not every device has f64.
+  if (own.has_feature(Halide::Target::OpenCL) &&
+      findType<Float64Type>(pipeline))
+    own.set_feature(Halide::Target::CLDoubles);
+  return own;
 }
 
 /// Where to begin, so that no long kernel is compiled alone at the end: what a
@@ -253,6 +273,13 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
     halideTarget = halideTarget.without_feature(Halide::Target::NoAsserts);
   SmallVector<halide::PipelineOp> pipelines(
       module.getOps<halide::PipelineOp>());
+  for (halide::PipelineOp pipeline : pipelines)
+    if (Operation *half = target.isGPU()
+                              ? findType<Float16Type, BFloat16Type>(pipeline)
+                              : nullptr)
+      return half->emitError()
+             << "kernels for '" << target.name
+             << "' compute with f32 and integers, not with f16 or bf16 yet";
   if (!options.userContext)
     for (halide::PipelineOp pipeline : pipelines)
       if (pipeline.givesUp())

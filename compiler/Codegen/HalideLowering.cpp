@@ -18,6 +18,31 @@ struct KeepPromises : IRMutator {
   }
 };
 
+/// Leaves of the checks of a device's kernel what the device answers, an error
+/// of its runtime. Buffers are the host's business, as on the processor.
+struct KeepAnswers : IRMutator {
+  using IRMutator::visit;
+  bool promises;
+  explicit KeepAnswers(bool promises) : promises(promises) {}
+  Stmt visit(const AssertStmt *check) override {
+    if (check->message.as<Variable>())
+      return check;
+    return promises ? KeepPromises().mutate(Stmt(check)) : Evaluate::make(0);
+  }
+};
+
+/// OpenCL's code generator does not know bits of a number that are the whole
+/// number (heed::unbounded); its compiler concludes nothing from a plain sum.
+struct WholeBits : IRMutator {
+  using IRMutator::visit;
+  Expr visit(const Call *call) override {
+    return call->is_intrinsic(Call::extract_bits) &&
+                   call->type == call->args[0].type()
+               ? mutate(call->args[0])
+               : IRMutator::visit(call);
+  }
+};
+
 /// Masked loads of floats are loads of their bits. libHalide makes a call of an
 /// intrinsic of them and says of its result, as of any operation on floats that
 /// is not strict, that it is neither NaN nor infinite. Of a plain load nothing
@@ -102,6 +127,10 @@ void heed::addLastChanges(Pipeline &pipeline, const Target &target,
   pipeline.add_custom_lowering_pass(new MaskedLoads);
   if (!target.has_feature(Target::F16C))
     pipeline.add_custom_lowering_pass(new KeepNaNInHalf);
-  if (promises)
+  if (target.has_feature(Target::OpenCL))
+    pipeline.add_custom_lowering_pass(new WholeBits);
+  if (target.has_gpu_feature())
+    pipeline.add_custom_lowering_pass(new KeepAnswers(promises));
+  else if (promises)
     pipeline.add_custom_lowering_pass(new KeepPromises);
 }

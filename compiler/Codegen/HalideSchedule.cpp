@@ -221,6 +221,7 @@ void HalideTranslator::scheduleStage(Operation *op, Halide::Stage stage,
         : v.size() == 2 ? stage.gpu_threads(v[0], v[1])
                         : stage.gpu_threads(v[0], v[1], v[2]);
       })
+      .Case([&](halide::GPUSingleThreadOp) { stage.gpu_single_thread(); })
       .Default([&](Operation *) {
         throw TranslationError{op, "is no directive of a stage"};
       });

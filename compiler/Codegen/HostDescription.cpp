@@ -229,7 +229,8 @@ void heed::addDescription(Module &module, DictionaryAttr description,
        write.array(params), write.i32(params.size()), write.i32(kernels.size()),
        write.texts(kernels), write.i32(numKept), write.i32(states.size()), init,
        write.tensors(states), write.array(variants), write.text(options.target),
-       write.trims(states), write.text(options.key)});
+       write.trims(states), write.text(options.key),
+       options.gpu.empty() ? write.null() : write.other(options.gpu)});
   std::string name = heed::format(
       "{}_model", description.getAs<StringAttr>("prefix").getValue());
   auto *global =

@@ -28,6 +28,9 @@ struct DescriptionOptions {
   std::string target;
   /// What the runtime tells packed weights of this code from others' by.
   std::string key;
+  /// The runtime's symbol for the kind of device that kernels run on; empty:
+  /// the processor.
+  std::string gpu;
   /// Symbols of the descriptions for better targets, best first. They are
   /// others' objects.
   llvm::SmallVector<std::string> variants;

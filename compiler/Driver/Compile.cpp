@@ -94,11 +94,16 @@ bool Compilation::chooseTargets() {
         }))
       targets.push_back(*found);
   }
-  // What needs more of the processor is better.
+  // A device is better than a processor, and what needs more of that one.
   llvm::sort(targets, [](const halide::Target &a, const halide::Target &b) {
-    return std::make_pair(b.features.size(), b.name) <
-           std::make_pair(a.features.size(), a.name);
+    return std::make_tuple(b.isGPU(), b.features.size(), b.name) <
+           std::make_tuple(a.isGPU(), a.features.size(), a.name);
   });
+  if (!isText() && llvm::any_of(targets, [](const halide::Target &one) {
+        return one.gpu == "cuda";
+      }))
+    return fail("nothing runs what is compiled for 'cuda' yet: --emit=halide, "
+                "stmt or asm shows it");
   if (isText() && targets.size() > 1)
     return fail(
         format("expected one target for output of this kind, found '{}'",
@@ -279,10 +284,19 @@ bool Compilation::linkAll() {
     return succeeded(link(LinkKind::Object, objects, {}, "", output, error,
                           commands)) ||
            fail(error);
-  std::string runtime;
-  if (hasKernels) {
+  SmallVector<std::string> runtimes;
+  // Of devices first: the description of one names its functions.
+  const halide::Target *device = llvm::find_if(
+      targets, [](const halide::Target &one) { return one.isGPU(); });
+  if (device != targets.end() &&
+      !findPart(format("libheed_{}.a", device->gpu), runtimes.emplace_back()))
+    return false;
+  if (hasKernels || device != targets.end()) {
     std::string path;
-    if (!findPart(format("halide_runtime-{}.o", targets.back().name), path))
+    if (!findPart(format("halide_runtime-{}.o", device != targets.end()
+                                                    ? device->name
+                                                    : targets.back().name),
+                  path))
       return false;
     auto object = llvm::MemoryBuffer::getFile(path);
     if (!object)
@@ -290,24 +304,24 @@ bool Compilation::linkAll() {
           format("cannot read '{}': {}", path, object.getError().message()));
     objects.push_back({"halide_runtime", (*object)->getBuffer().str()});
   }
-  if (!findPart("libheed_runtime.a", runtime))
+  if (!findPart("libheed_runtime.a", runtimes.emplace_back()))
     return false;
   switch (options.emit) {
   case Emit::Lib: {
     std::string interface;
     return findPart("libheed.a", interface) &&
-           (succeeded(archive(objects, runtime, interface,
+           (succeeded(archive(objects, runtimes, interface,
                               heed::format("{}_model", prefix), output, error,
                               commands)) ||
             fail(error));
   }
   case Emit::Shared:
-    return succeeded(link(LinkKind::Shared, objects, runtime,
+    return succeeded(link(LinkKind::Shared, objects, runtimes,
                           heed::format("{}_model", prefix), output, error,
                           commands)) ||
            fail(error);
   default:
-    return succeeded(link(LinkKind::Program, objects, runtime, prefix, output,
+    return succeeded(link(LinkKind::Program, objects, runtimes, prefix, output,
                           error, commands)) ||
            fail(error);
   }

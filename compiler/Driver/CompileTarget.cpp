@@ -257,6 +257,8 @@ bool Compilation::compileHost(size_t which, ModuleOp module,
   for (const std::string &feature : target->features)
     if (feature != "sse2") // every x86-64 processor has it
       description.cpuFeatures.push_back(feature);
+  if (target->isGPU() && options.backend != Backend::Reference)
+    description.gpu = heed::format("heed_{}", target->gpu);
   description.hidden = !isPublic;
   for (size_t other = 0; isPublic && other < which; ++other)
     description.variants.push_back(heed::format("{}_model", prefixOf(other)));

@@ -64,7 +64,8 @@ struct CommandLine {
                      "by definition: slow, for comparison"))};
   cl::opt<std::string> target{
       "target",
-      cl::desc("host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, x86-64-v4-vnni; "
+      cl::desc("host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, x86-64-v4-vnni, "
+               "opencl, cuda; "
                "of several, "
                "with commas, the program takes the best that it can run"),
       cl::init("host"), cl::value_desc("names"), cl::cat(category)};

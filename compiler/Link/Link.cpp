@@ -206,7 +206,7 @@ LogicalResult hideSymbols(StringRef object, StringRef exported,
 } // namespace
 
 LogicalResult heed::archive(ArrayRef<LinkInput> inputs,
-                            const std::string &runtime,
+                            ArrayRef<std::string> runtimes,
                             const std::string &interface,
                             const std::string &exports,
                             const std::string &output, std::string &error,
@@ -215,7 +215,7 @@ LogicalResult heed::archive(ArrayRef<LinkInput> inputs,
   std::string whole;
   if (!files.write("heed-model", "o", "", whole, error) ||
       failed(
-          link(LinkKind::Object, inputs, runtime, "", whole, error, commands)))
+          link(LinkKind::Object, inputs, runtimes, "", whole, error, commands)))
     return failure();
   auto object = MemoryBuffer::getFile(whole);
   if (!object) {

@@ -35,11 +35,11 @@ mlir::LogicalResult link(LinkKind kind, llvm::ArrayRef<LinkInput> inputs,
                          std::string &error, llvm::raw_ostream *say = nullptr);
 
 /// Writes an archive of two parts. One object of \p inputs and what they need
-/// of the archive \p runtime, whose only visible symbol is \p exports: what a
+/// of the archives \p runtimes, whose only visible symbol is \p exports: what a
 /// program or another model calls the same does not meet it. And the members of
 /// \p interface, the functions of heed.h, which a program takes once.
 mlir::LogicalResult archive(llvm::ArrayRef<LinkInput> inputs,
-                            const std::string &runtime,
+                            llvm::ArrayRef<std::string> runtimes,
                             const std::string &interface,
                             const std::string &exports,
                             const std::string &output, std::string &error,

@@ -17,7 +17,7 @@ bool heed::halide::isScheduleOp(Operation *op) {
              HoistStorageOp, ComputeRootOp, ComputeInlineOp, StoreRootOp,
              HoistStorageRootOp, StoreInOp, BoundVarOp, BoundExtentOp,
              AlignBoundsOp, AlignStorageOp, ReorderStorageOp, StreamStoresOp,
-             TraceStoresOp, GPUBlocksOp, GPUThreadsOp>(op);
+             TraceStoresOp, GPUBlocksOp, GPUThreadsOp, GPUSingleThreadOp>(op);
 }
 
 void SplitOp::build(OpBuilder &builder, OperationState &state, Value func,
@@ -91,6 +91,7 @@ VERIFY_TARGET_ONLY(BoundVarOp)
 VERIFY_TARGET_ONLY(BoundExtentOp)
 VERIFY_TARGET_ONLY(AlignStorageOp)
 VERIFY_TARGET_ONLY(TraceStoresOp)
+VERIFY_TARGET_ONLY(GPUSingleThreadOp)
 #undef VERIFY_TARGET_ONLY
 
 template <typename Op> static LogicalResult verifyGPU(Op op) {

@@ -366,4 +366,17 @@ class Halide_GPUOp<string mnemonic, string what> : Halide_StageScheduleOp<mnemon
 def Halide_GPUBlocksOp : Halide_GPUOp<"gpu_blocks", "The loops are blocks of a GPU grid">;
 def Halide_GPUThreadsOp : Halide_GPUOp<"gpu_threads", "The loops are threads of a GPU block">;
 
+def Halide_GPUSingleThreadOp : Halide_StageScheduleOp<"gpu_single_thread"> {
+  let summary = "One thread of one GPU block runs all loops of the stage";
+  let description = [{
+    * gpu.c2  none of the stage's loops is vectorised, parallel or on the GPU
+
+    ```mlir
+    halide.gpu_single_thread %f stage 1
+    ```
+  }];
+  let arguments = (ins Halide_Func:$func, Halide_Stage:$stage);
+  let assemblyFormat = "$func (`stage` $stage^)? attr-dict";
+}
+
 #endif // HEED_DIALECTS_HALIDE_HALIDESCHEDULE_TD

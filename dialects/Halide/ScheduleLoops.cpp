@@ -225,6 +225,16 @@ LogicalResult ScheduleChecker::applyToLoops(Operation *op, Stage &stage,
           [&](auto loop) { return kinds({loop.getVar()}); })
       .Case<GPUBlocksOp, GPUThreadsOp>(
           [&](auto loop) { return kinds(strings(loop.getVars())); })
+      .Case([&](GPUSingleThreadOp) -> LogicalResult {
+        for (const Loop &loop : stage.loops)
+          if (!loop.kind.empty() && loop.kind != "serial" &&
+              loop.kind != "unroll")
+            return op->emitOpError("loop '")
+                   << loop.name << "' of '" << getFuncName(func)
+                   << "' has halide." << loop.kind
+                   << ", where one thread runs all loops (gpu.c2)";
+        return success();
+      })
       .Case([&](AtomicOp) {
         stage.atomic = true;
         return success();

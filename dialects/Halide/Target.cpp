@@ -50,6 +50,18 @@ const Level levels[] = {
      "x86-64-linux-avx-avx2-avx512-avx512_skylake-f16c-fma-sse41", 512, 32},
 };
 
+/// Kernels on a device, which a host of the least level calls.
+struct Device {
+  const char *name;
+  const char *halide; // what libHalide's spelling of the host is followed by
+};
+
+const Device devices[] = {
+    {"opencl", "-opencl"},
+    // Of an NVIDIA A100; later devices' drivers compile it on.
+    {"cuda", "-cuda-cuda_capability_80"},
+};
+
 Target fromLevel(const Level &level) {
   Target target;
   target.name = level.name;
@@ -126,9 +138,20 @@ FailureOr<Target> heed::halide::parseTarget(StringRef name,
     readMachine(target);
     return target;
   }
+  for (const Device &device : devices) {
+    if (name != device.name)
+      continue;
+    Target target = fromLevel(levels[0]);
+    target.name = target.gpu = device.name;
+    target.halide += device.halide;
+    readMachine(target);
+    return target;
+  }
   SmallVector<const char *> names{"host"};
   for (const Level &level : levels)
     names.push_back(level.name);
+  for (const Device &device : devices)
+    names.push_back(device.name);
   error = heed::format("unknown target '{}', expected {}", name,
                        fmt::join(names, ", "));
   return failure();
@@ -154,14 +177,26 @@ void heed::halide::setTarget(ModuleOp module, const Target &target) {
       entry("features", b.getStrArrayAttr(features))};
   if (target.bf16Products)
     entries.push_back(entry("bf16_products", b.getUnitAttr()));
+  if (target.isGPU())
+    entries.push_back(entry("gpu", b.getStringAttr(target.gpu)));
   module->setAttr("halide.target", b.getDictionaryAttr(entries));
 }
 
-Target heed::halide::getTarget(Operation *op) {
+/// The attribute of the module that holds \p op; null if none is set.
+static DictionaryAttr targetOf(Operation *op) {
   while (op && !op->hasAttr("halide.target"))
     op = op->getParentOp();
-  auto dict = op ? op->getAttrOfType<DictionaryAttr>("halide.target")
-                 : DictionaryAttr();
+  return op ? op->getAttrOfType<DictionaryAttr>("halide.target")
+            : DictionaryAttr();
+}
+
+bool heed::halide::isForGPU(Operation *op) {
+  DictionaryAttr dict = targetOf(op);
+  return dict && dict.contains("gpu");
+}
+
+Target heed::halide::getTarget(Operation *op) {
+  DictionaryAttr dict = targetOf(op);
   if (!dict)
     return detectHost();
   Target target;
@@ -176,6 +211,7 @@ Target heed::halide::getTarget(Operation *op) {
   text("name", target.name);
   text("triple", target.triple);
   text("halide", target.halide);
+  text("gpu", target.gpu);
   number("vector_bits", target.vectorBits);
   number("vector_registers", target.vectorRegisters);
   number("l1", target.l1);
@@ -190,8 +226,10 @@ Target heed::halide::getTarget(Operation *op) {
 }
 
 void heed::halide::printTarget(const Target &target, raw_ostream &os) {
-  os << "name: " << target.name << "\ntriple: " << target.triple
-     << "\nvector bits: " << target.vectorBits
+  os << "name: " << target.name << "\ntriple: " << target.triple;
+  if (target.isGPU())
+    os << "\ndevice: " << target.gpu;
+  os << "\nvector bits: " << target.vectorBits
      << "\nvector registers: " << target.vectorRegisters
      << "\nL1: " << target.l1 << " bytes\nL2: " << target.l2
      << " bytes\nL3: " << target.l3 << " bytes\ncores: " << target.cores

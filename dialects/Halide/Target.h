@@ -24,7 +24,11 @@ struct Target {
   int64_t l3 = 16 << 20; ///< bytes, in all
   int64_t cores = 1;
   llvm::SmallVector<std::string>
-      features; ///< "avx2", "fma", "avx512f", ... sorted
+      features;    ///< "avx2", "fma", "avx512f", ... sorted
+  std::string gpu; ///< the interface of the device that kernels run on,
+                   ///< "opencl"; empty: the processor
+
+  bool isGPU() const { return !gpu.empty(); }
 
   /// Lanes of a vector of elements of \p bits.
   int64_t lanes(unsigned bits) const { return vectorBits / bits; }
@@ -39,9 +43,10 @@ struct Target {
 Target detectHost();
 
 /// The target called \p name: `host`, `x86-64`, `x86-64-v2`, `x86-64-v3`,
-/// `x86-64-v4`, `x86-64-v4-vnni`. Caches and cores are the host's, so that
-/// tiles fit where the program most likely runs. Fails with a sentence in \p
-/// error that lists the known names.
+/// `x86-64-v4`, `x86-64-v4-vnni`, or `opencl`, whose host code any x86-64
+/// processor runs. Caches and cores are the host's, so that tiles fit where the
+/// program most likely runs. Fails with a sentence in \p error that lists the
+/// known names.
 mlir::FailureOr<Target> parseTarget(llvm::StringRef name, std::string &error);
 
 /// Writes \p target to the module's attribute `halide.target`, a dictionary.
@@ -49,6 +54,9 @@ void setTarget(mlir::ModuleOp module, const Target &target);
 
 /// The target of the module that holds \p op; `detectHost()` if none is set.
 Target getTarget(mlir::Operation *op);
+
+/// Whether kernels of the module that holds \p op run on a GPU.
+bool isForGPU(mlir::Operation *op);
 
 /// One `key: value` a line.
 void printTarget(const Target &target, llvm::raw_ostream &os);

@@ -74,8 +74,8 @@ struct Family {
                           const halide::Target &target) = nullptr;
 };
 
-/// All families (Schedule/Families.def).
-llvm::ArrayRef<Family> families();
+/// All families (Schedule/Families.def) of processors, or of GPUs.
+llvm::ArrayRef<Family> families(bool ofGPUs);
 
 } // namespace heed
 

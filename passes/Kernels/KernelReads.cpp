@@ -38,10 +38,11 @@ bool heed::sumsAlong(Operation *user, Value value) {
 bool heed::isComputedOnce(Operation *product, Value value) {
   KernelFacts facts = factsOf(product);
   auto number = llvm::find(facts.tensors, value) - facts.tensors.begin();
-  return llvm::any_of(families(), [&](const Family &family) {
-    return family.computesOnce && !facts.computations.empty() &&
-           family.computesOnce(facts, 0, number);
-  });
+  return llvm::any_of(
+      families(halide::isForGPU(product)), [&](const Family &family) {
+        return family.computesOnce && !facts.computations.empty() &&
+               family.computesOnce(facts, 0, number);
+      });
 }
 
 bool heed::readsWindow(Operation *user, Value value) {
@@ -55,10 +56,11 @@ bool heed::readsWindow(Operation *user, Value value) {
 
 bool heed::standsBeside(Operation *product, Operation *sum) {
   KernelFacts facts = factsOf({product, sum});
-  return llvm::any_of(families(), [&](const Family &family) {
-    return family.takesBeside && !facts.isPartial &&
-           family.takesBeside(facts, 0, 1);
-  });
+  return llvm::any_of(families(halide::isForGPU(product)),
+                      [&](const Family &family) {
+                        return family.takesBeside && !facts.isPartial &&
+                               family.takesBeside(facts, 0, 1);
+                      });
 }
 
 bool heed::isComputedInProduct(Operation *op) {

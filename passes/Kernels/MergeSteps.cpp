@@ -176,9 +176,10 @@ bool StepMerger::merge(ArrayRef<func::CallOp> group) {
   kernel->setAttr("attn.kind", StringAttr::get(kernel.getContext(),
                                                nameOf(KernelKind::StateStep)));
   KernelFacts facts = factsOf(kernel);
-  bool isWanted = llvm::any_of(families(), [&](const Family &family) {
-    return family.takesStep && family.takesStep(facts, target);
-  });
+  bool isWanted =
+      llvm::any_of(families(target.isGPU()), [&](const Family &family) {
+        return family.takesStep && family.takesStep(facts, target);
+      });
   if (!isWanted) {
     kernel.erase();
     return false;

@@ -215,7 +215,7 @@ private:
                                        SymbolTable &symbols) {
     KernelFacts facts = factsOf(kernel, fixed);
     RowVersions wanted;
-    for (const Family &family : families())
+    for (const Family &family : families(target.isGPU()))
       if (family.versions && wanted.versions.empty())
         wanted = family.versions(facts, target);
     for (const RowVersion &version : wanted.versions) {

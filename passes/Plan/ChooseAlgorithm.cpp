@@ -162,6 +162,8 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
     });
     int64_t number = 0;
     getOperation()->walk([&](Block *block) {
+      if (halide::isForGPU(getOperation()))
+        return;
       for (ArrayRef<Operation *> group : findRowBlocks(*block)) {
         Builder b(&getContext());
         for (Operation *op : group)
@@ -186,6 +188,8 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
   }
 
   void choose(attn::AttentionOp op) {
+    if (halide::isForGPU(op))
+      return storeScores(op);
     if (op.numDims(attn::DimKind::Query) == 0)
       op = oneQuery(op);
     StringRef why = whyNotStreaming(op);
@@ -252,6 +256,16 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
       remarkDeclined(
           op, passName, "materialised",
           heed::format("the scores are stored: {}, and {}", why, rows));
+    remarkProducts(op);
+  }
+
+  /// Plans \p op by its definition, a kernel after the other: GPUs have no
+  /// schedule yet that streams.
+  void storeScores(attn::AttentionOp op) {
+    setPlan(op, attn::Algorithm::Materialised);
+    remarkDeclined(op, passName, "materialised",
+                   "the scores are stored: no schedule for GPUs keeps them in "
+                   "a tile");
     remarkProducts(op);
   }
 

@@ -12,7 +12,7 @@ StringRef heed::scheduleKernel(KernelInfo &kernel,
                                const halide::Target &target) {
   KernelFacts facts = factsOf(kernel);
   SmallVector<std::pair<StringRef, FamilyPlan>> plans;
-  for (const Family &family : families())
+  for (const Family &family : families(target.isGPU()))
     if (std::optional<FamilyPlan> plan = family.match(facts, target))
       plans.push_back({family.name, std::move(*plan)});
   while (!plans.empty()) {

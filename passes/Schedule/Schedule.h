@@ -13,6 +13,7 @@ namespace heed {
 /// A family is a file here that defines its function, and its line in
 /// Families.def.
 #define FAMILY(family) Family family();
+#define GPU_FAMILY(family) Family family();
 #include "passes/Schedule/Families.def"
 
 /// Gives \p kernel the schedule of the family that fits it, as ops at the

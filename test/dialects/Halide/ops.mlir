@@ -201,6 +201,23 @@ halide.pipeline @places {
   halide.gpu_threads %c, ("i")
 }
 
+// CHECK-LABEL: halide.pipeline @one_thread
+halide.pipeline @one_thread {
+  %n = halide.param "n" : i32
+  %zero = arith.constant 0 : i32
+  %s = halide.func "s" () : i32 { halide.yield %zero : i32 }
+  halide.update %s over ("r" from %zero extent %n) set (%r) {
+    %old = halide.read %s[] : i32
+    %new = arith.addi %old, %r : i32
+    halide.yield %new : i32
+  }
+  halide.output %s
+  // CHECK: halide.gpu_single_thread %s
+  // CHECK-NEXT: halide.gpu_single_thread %s stage 1
+  halide.gpu_single_thread %s
+  halide.gpu_single_thread %s stage 1
+}
+
 halide.pipeline @kernel {
   %x = halide.buffer "x" ("j", "i") : f32
   %n = halide.param "n" : i32

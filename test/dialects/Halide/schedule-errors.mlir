@@ -446,6 +446,15 @@ halide.pipeline @no_gpu_loop {
 }
 
 // -----
+halide.pipeline @gpu_twice {
+  %f = halide.func "f" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
+  halide.output %f
+  halide.gpu_threads %f, ("i")
+  // expected-error@+1 {{loop 'i' of 'f' has halide.gpu_threads, where one thread runs all loops (gpu.c2)}}
+  halide.gpu_single_thread %f
+}
+
+// -----
 halide.pipeline @rfactor_name {
   %n = halide.param "n" : i32
   %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }

@@ -1,0 +1,173 @@
+# RUN: %python %s %heed_bin %heed_src %cc %t
+# The programs are linked without the sanitizer that the runtime would want.
+# UNSUPPORTED: asan
+# REQUIRES: opencl
+"""A program for a processor and for OpenCL: causal attention on PoCL, against float64 NumPy: sizes of 0, 1 and odd ones, NaN in keys
+that are masked and in one that is not, several handles. Without a library, or without a device of type GPU, it runs on the processor
+and says so; each function of OpenCL that fails ends in a status with words, and the handle can be closed."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import threading
+
+import numpy as np
+
+from capi import Library, buffers
+from runs import expect, expect_error, finish, run
+
+heedc, source, cc = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2]), sys.argv[3]
+folder = pathlib.Path(sys.argv[4])
+shutil.rmtree(folder, ignore_errors=True)
+folder.mkdir(parents=True)
+os.environ.pop("HEED_TARGET", None)
+model = source / "models/core/causal-attention.heed"
+random = np.random.default_rng(3)
+
+
+def compiled(name, *options):
+    done = run(heedc, model, "-o", folder / name, *options)
+    expect(done.returncode == 0, f"{options}: {done.stderr}")
+    return folder / name
+
+
+def oracle(q, k, v):
+    q, k, v = (a.astype(np.float64) for a in (q, k, v))
+    (B, H, N, E), (_, G, M, F) = q.shape, v.shape
+    live = np.arange(M) <= np.arange(N)[:, None] + (M - N)
+    out = np.zeros((B, H, N, F))
+    for b, h, i in np.ndindex(B, H, N):
+        keys, values = k[b, h * G // H][live[i]], v[b, h * G // H][live[i]]
+        s = keys @ q[b, h, i] / np.sqrt(max(E, 1))
+        keys = s != -np.inf
+        p = np.exp(s[keys] - s[keys].max(initial=-np.inf))
+        if len(p):
+            out[b, h, i] = (p / p.sum()) @ values[keys]
+    return out
+
+
+def draw(B, H, G, N, M, E, F):
+    return {name: random.uniform(-1, 1, shape).astype(np.float32)
+            for name, shape in (("q", (B, H, N, E)), ("k", (B, G, M, E)), ("v", (B, G, M, F)))}
+
+
+def call(program, arrays, *options, **env):
+    (folder / "o.npy").unlink(missing_ok=True)
+    arguments = ["--output", folder / "o.npy", *options]
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+        arguments += ["--" + name, folder / f"{name}.npy"]
+    return run(program, *arguments, env={**os.environ, **env})
+
+
+def check(arrays, what, **env):
+    done = call(program, arrays, **env)
+    expect(done.returncode == 0, f"{what}: {done.stderr}")
+    if done.returncode:
+        return None
+    got, want = np.load(folder / "o.npy"), oracle(**arrays)
+    expect(got.shape == want.shape and np.array_equal(np.isnan(got), np.isnan(want)), f"{what}: NaN")
+    largest = np.nanmax(np.abs(want), initial=0)
+    expect(np.nanmax(np.abs(got - want), initial=0) <= 1e-5 * largest, f"{what}: the numbers")
+    return got
+
+
+program = compiled("program", "--target=x86-64,opencl")
+ON = {"HEED_TARGET": "opencl"}
+for dims in ((1, 2, 1, 5, 5, 8, 8), (2, 4, 2, 33, 65, 17, 9), (1, 1, 1, 1, 1, 1, 1), (1, 2, 1, 0, 4, 8, 8), (1, 2, 1, 4, 0, 8, 8),
+             (1, 2, 1, 9, 3, 8, 8), (1, 2, 2, 4, 4, 0, 8), (1, 2, 2, 4, 4, 8, 0), (0, 2, 2, 4, 4, 8, 8), (1, 3, 3, 131, 131, 64, 64)):
+    check(draw(*dims), dims, **ON)
+arrays = draw(1, 2, 2, 40, 40, 16, 16)
+same = check(arrays, "again", **ON)
+expect(np.array_equal(check(arrays, "again", **ON), same), "the same bits from run to run")
+for where in "kv":
+    holes = {name: array.copy() for name, array in arrays.items()}
+    holes[where][0, 1, 33] = np.nan
+    check(holes, f"NaN in {where}", **ON)
+arrays["k"][0, 0, 7] = -np.inf
+arrays["q"][0, 0] = np.abs(arrays["q"][0, 0])
+check(arrays, "scores of -inf", **ON)
+arrays = draw(1, 2, 2, 40, 40, 16, 16)
+
+# Which device it takes, and why not another.
+text = call(program, arrays, "--profile", **ON).stderr
+expect("target opencl: OpenCL device '" in text, f"--profile: {text}")
+without = folder / "without"
+without.mkdir()
+for name in ("libOpenCL.so", "libOpenCL.so.1"):
+    (without / name).write_text("none")
+for what, env in (("no library, libOpenCL.so.1", {"LD_LIBRARY_PATH": str(without)}),
+                  ("no device", {"OCL_ICD_VENDORS": str(without), "OPENCL_VENDOR_PATH": str(without)})):
+    words = "no OpenCL library" if "LD_LIBRARY_PATH" in env else "OpenCL finds no device"
+    check(arrays, what, **env)
+    text = call(program, arrays, "--profile", **env).stderr
+    expect(f"target x86-64: {words}" in text, f"{what}: {text}")
+    expect_error(call(program, arrays, **ON, **env), f"model 'attention' was compiled for a device: {words}", what)
+alone = compiled("alone", "--target=opencl")
+expect(call(alone, arrays, **ON).returncode == 0, "opencl alone")
+
+# As a library, shared and static: two handles on their own threads, one more on the weights of the first.
+for kind, name in (("shared", "libmodel.so"), ("lib", "libmodel.a")):
+    file = compiled(name, "--target=x86-64,opencl", f"--emit={kind}")
+    if kind == "lib":
+        subprocess.run([*cc.split(), "-shared", "-o", folder / "libstatic.so", "-Wl,--whole-archive", file, "-Wl,--no-whole-archive",
+                        "-lm", "-lpthread"], check=True)
+        file = folder / "libstatic.so"
+    handles = [Library(file, "attention", target=b"opencl") for _ in range(2)]
+    expect([one.library.heed_target(one.handle) for one in handles] == [b"opencl"] * 2, f"{kind}: {handles[0].error()}")
+    inputs = [draw(1, 2, 2, 70, 70, 24, 24) for _ in handles]
+    results = [[np.full((1, 2, 70, 24), np.nan, np.float32) for _ in range(5)] for _ in handles]
+
+    def work(number):
+        for out in results[number]:
+            expect(handles[number].run(buffers(*inputs[number].values()), buffers(out)) == 0, handles[number].error())
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for given, outs in zip(inputs, results):
+        for out in outs:
+            expect(np.abs(out - oracle(**given)).max() <= 1e-5, f"{kind}: two handles at once")
+    for one in handles:
+        one.close()
+
+# Every function of OpenCL fails once, in the first or in a later call.
+real = subprocess.run(["sh", "-c", "ldconfig -p | sed -n 's/.*libOpenCL.so.1 .*=> //p'"], capture_output=True, text=True).stdout.split()[0]
+stub = folder / "stub"
+stub.mkdir()
+done = run(*cc.split(), "-shared", "-fPIC", "-O1", "-o", stub / "libOpenCL.so.1", source / "test/e2e/Inputs/opencl-stub.c", "-ldl")
+expect(done.returncode == 0, done.stderr)
+with_stub = {"LD_LIBRARY_PATH": str(stub), "REAL": os.path.realpath(real), "FAIL": "", "AT": "0", **ON}
+expect(call(program, arrays, **with_stub).returncode == 0, "the stub alone")
+for name, calls, words in (
+        ("clGetPlatformIDs", (1,), "OpenCL finds no device"), ("clCreateContext", (1,), "gives no context and queue (-5)"),
+        ("clCreateCommandQueue", (1,), "gives no context and queue (-5)"), ("clCreateBuffer", (1, 4, 5, 7), "clCreateBuffer failed"),
+        ("clCreateProgramWithSource", (1,), "clCreateProgramWithSource failed"), ("clBuildProgram", (1,), "clBuildProgram failed"),
+        ("clCreateKernel", (1, 8), "clCreateKernel _kernel_sum"), ("clSetKernelArg", (1, 30), "clSetKernelArg failed"),
+        ("clEnqueueNDRangeKernel", (1, 2, 8), "clEnqueueNDRangeKernel failed"), ("clEnqueueWriteBuffer", (1, 3), "buffer copy failed"),
+        ("clEnqueueReadBuffer", (1,), "buffer copy failed"), ("clFinish", (1, 2), "clFinish")):
+    for at in calls:
+        done = call(program, arrays, **{**with_stub, "FAIL": name, "AT": str(at)})
+        expect_error(done, words, f"{name}, call {at}")
+        expect(not (folder / "o.npy").exists(), f"{name}: an error wrote a result")
+expect(call(program, arrays, **{**with_stub, "FAIL": "clGetDeviceInfo", "AT": "1"}).returncode == 0, "a device without a name")
+# The handle goes on working after a failed call.
+again = """
+import sys
+import numpy as np
+from capi import Library, buffers
+model = Library(sys.argv[1], "attention", target=b"opencl")
+given = [np.load(f"{sys.argv[2]}/{name}.npy") for name in "qkv"]
+outs = [np.zeros(given[0].shape, np.float32) for _ in range(2)]
+print([model.run(buffers(*given), buffers(out)) for out in outs], model.error())
+model.close()
+np.save(sys.argv[2] + "/o.npy", outs[1])
+"""
+for name in ("clCreateBuffer", "clBuildProgram", "clEnqueueNDRangeKernel", "clEnqueueReadBuffer", "clReleaseMemObject"):
+    done = run(sys.executable, "-c", again, folder / "libmodel.so", folder, env={**os.environ, **with_stub, "FAIL": name, "AT": "1"})
+    expect(done.stdout.startswith("[15, 0]") and np.abs(np.load(folder / "o.npy") - oracle(**arrays)).max() <= 1e-5,
+           f"{name}: a second call: {done.stdout} {done.stderr}")
+finish()
