@@ -233,7 +233,7 @@ typedef struct heed_shared {
   heed_heap heap;
   heed_weights *weights; /* null if the model has no parameters */
   heed_param_instance **params;
-  heed_kept *kept; /* in keptMemory or in `packed` */
+  heed_kept *kept;         /* in keptMemory or in `packed` */
   heed_gpu_device *device; /* null: the processor */
   heed_arena keptMemory;
   int64_t keptBytes;

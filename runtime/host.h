@@ -204,10 +204,10 @@ struct heed_model_desc {
                     first, then a null; null: none */
   const char *target;   /* 104: "x86-64-v3"; may be null */
   const int32_t *trims; /* 112: of each state a heed_trim; null: nothing */
-  const char *key; /* 120: what no other code has, for packed weights, which
-                      fit this code alone; null or empty: it packs none */
-  const heed_gpu *gpu;  /* 128: where kernels run: heed_opencl; null: on the
-                           processor */
+  const char *key;     /* 120: what no other code has, for packed weights, which
+                          fit this code alone; null or empty: it packs none */
+  const heed_gpu *gpu; /* 128: where kernels run: heed_opencl; null: on the
+                          processor */
 };
 /* heed_tensor_info, 64 bytes: size 0, name 8, type 16, rank 20, extents 24,
  * sizes 32, isScalar 40, hasDefault 44, defaultReal 48, defaultInteger 56.

@@ -222,14 +222,25 @@ void heed::addDescription(Module &module, DictionaryAttr description,
   if (!variants.empty())
     variants.push_back(write.null());
   Constant *value = write.record(
-      {write.i32(HEED_ABI_VERSION), write.i32(entries.size()),
-       write.other("heed_own_runtime"), write.text(options.name),
+      {write.i32(HEED_ABI_VERSION),
+       write.i32(entries.size()),
+       write.other("heed_own_runtime"),
+       write.text(options.name),
        options.source.empty() ? write.null() : write.text(options.source),
-       write.text(llvm::join(options.cpuFeatures, ",")), write.array(entries),
-       write.array(params), write.i32(params.size()), write.i32(kernels.size()),
-       write.texts(kernels), write.i32(numKept), write.i32(states.size()), init,
-       write.tensors(states), write.array(variants), write.text(options.target),
-       write.trims(states), write.text(options.key),
+       write.text(llvm::join(options.cpuFeatures, ",")),
+       write.array(entries),
+       write.array(params),
+       write.i32(params.size()),
+       write.i32(kernels.size()),
+       write.texts(kernels),
+       write.i32(numKept),
+       write.i32(states.size()),
+       init,
+       write.tensors(states),
+       write.array(variants),
+       write.text(options.target),
+       write.trims(states),
+       write.text(options.key),
        options.gpu.empty() ? write.null() : write.other(options.gpu)});
   std::string name = heed::format(
       "{}_model", description.getAs<StringAttr>("prefix").getValue());

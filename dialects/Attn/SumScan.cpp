@@ -18,11 +18,12 @@ LogicalResult SumScanOp::verify() {
                    : cast<RankedTensorType>(getStarts()[0].getType());
   if (getRows().empty() || !state || rank < 2 || state.getRank() != rank ||
       state.isDynamicDim(sumAxis()) || !isa<FloatType>(state.getElementType()))
-    return emitOpError() << "has " << getRows().size() << " rows of the states ("
-                         << getStarts().getTypes() << ") with " << rank
-                         << " sizes, expected at least a row, a state of floats "
-                            "and two sizes, the last but one known "
-                            "(sum_scan.c4)";
+    return emitOpError()
+           << "has " << getRows().size() << " rows of the states ("
+           << getStarts().getTypes() << ") with " << rank
+           << " sizes, expected at least a row, a state of floats "
+              "and two sizes, the last but one known "
+              "(sum_scan.c4)";
   SmallVector<Type> states,
       left(getRows().size(), Type(state.getElementType()));
   for (Type start : getStarts().getTypes())
