@@ -221,6 +221,7 @@ void heed::addDescription(Module &module, DictionaryAttr description,
     variants.push_back(write.other(name));
   if (!variants.empty())
     variants.push_back(write.null());
+  Constant *gpu = options.gpu.empty() ? write.null() : write.other(options.gpu);
   Constant *value = write.record(
       {write.i32(HEED_ABI_VERSION),
        write.i32(entries.size()),
@@ -241,7 +242,7 @@ void heed::addDescription(Module &module, DictionaryAttr description,
        write.text(options.target),
        write.trims(states),
        write.text(options.key),
-       options.gpu.empty() ? write.null() : write.other(options.gpu)});
+       gpu});
   std::string name = heed::format(
       "{}_model", description.getAs<StringAttr>("prefix").getValue());
   auto *global =
