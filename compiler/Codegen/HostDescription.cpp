@@ -192,6 +192,7 @@ void addMain(Module &module, GlobalVariable *description) {
 
 } // namespace
 
+/// Long: one field after the other.
 void heed::addDescription(Module &module, DictionaryAttr description,
                           const DescriptionOptions &options) {
   // Only the description is for others to see: a model's name must not meet a
