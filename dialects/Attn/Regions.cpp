@@ -70,6 +70,19 @@ void printNext(OpAsmPrinter &printer, Operation *, Region &region) {
   printBody(printer, region);
 }
 
+ParseResult parseHold(OpAsmParser &parser, Region &region) {
+  return succeeded(parser.parseOptionalKeyword("hold"))
+             ? parseBody(parser, region)
+             : success();
+}
+
+void printHold(OpAsmPrinter &printer, Operation *, Region &region) {
+  if (region.empty())
+    return;
+  printer << "hold";
+  printBody(printer, region);
+}
+
 LogicalResult verifyBody(Operation *op, Region &region, StringRef constraint,
                          StringRef name, unsigned indices, unsigned reals,
                          Type result) {

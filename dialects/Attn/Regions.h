@@ -20,6 +20,9 @@ void printWhere(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                 mlir::Region &region);
 
 /// A body that is never left away.
+mlir::ParseResult parseHold(mlir::OpAsmParser &parser, mlir::Region &region);
+void printHold(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+               mlir::Region &region);
 mlir::ParseResult parseNext(mlir::OpAsmParser &parser, mlir::Region &region);
 void printNext(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                mlir::Region &region);

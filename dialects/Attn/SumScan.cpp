@@ -7,63 +7,132 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace heed::attn;
+
+/// Whether \p value, computed in a region, depends on \p arg.
+static bool dependsOn(Value value, Value arg) {
+  llvm::SetVector<Value> open;
+  open.insert(value);
+  for (unsigned k = 0; k < open.size(); ++k)
+    if (Operation *op = open[k].getDefiningOp())
+      open.insert(op->operand_begin(), op->operand_end());
+  return open.contains(arg);
+}
+
+/// Whether the terms of held sums are there, each made of earlier ones alone.
+static LogicalResult verifyHold(SumScanOp op, ArrayRef<Type> taken,
+                                ArrayRef<Type> held) {
+  if (held.empty() != op.getHold().empty())
+    return op.emitOpError() << "holds " << held.size() << " sums and has "
+                            << (op.getHold().empty() ? "no" : "a")
+                            << " region 'hold' (sum_scan.c6)";
+  unsigned rank = op.getSizes().size();
+  if (held.empty())
+    return success();
+  if (failed(verifyStepRegion(op, op.getHold(), "hold", rank, taken, held,
+                              "sum_scan.c6")))
+    return failure();
+  Block &body = op.getHold().front();
+  ArrayRef<BlockArgument> sums = body.getArguments().take_back(held.size());
+  for (auto [p, term] : llvm::enumerate(body.getTerminator()->getOperands()))
+    for (auto [q, sum] : llvm::enumerate(sums.drop_front(p)))
+      if (dependsOn(term, sum))
+        return op.emitOpError() << "makes held sum " << p << " of number "
+                                << p + q << ", expected of earlier ones "
+                                << "(sum_scan.c6)";
+  return success();
+}
+
+/// Whether rows and states have the axes that they must have.
+static LogicalResult verifyAxes(SumScanOp op, RankedTensorType state) {
+  auto isState = [&](Type type) {
+    return cast<RankedTensorType>(type).getShape() == state.getShape();
+  };
+  if (!llvm::equal(op.getStarts().getTypes(), op.getStates().getTypes()) ||
+      !llvm::all_of(op.getStarts().getTypes(), isState))
+    return op.emitOpError() << "has the states (" << op.getStates().getTypes()
+                            << ") for (" << op.getStarts().getTypes()
+                            << "), expected the same, alike (sum_scan.c3)";
+  SmallVector<Type> rows(op.getRows().getTypes());
+  llvm::append_range(rows, op.getHeld().getTypes());
+  for (Type each : rows) {
+    auto row = cast<RankedTensorType>(each);
+    bool isRow = row.getRank() == state.getRank() &&
+                 row.getElementType() == state.getElementType();
+    for (int64_t axis = 0; isRow && axis < state.getRank(); ++axis)
+      isRow = axis == int64_t(op.sumAxis()) ||
+              row.getDimSize(axis) == state.getDimSize(axis);
+    if (!isRow)
+      return op.emitOpError() << "has the row " << row << " for " << state
+                              << ", expected its axes, but steps for axis "
+                              << op.sumAxis() << " (sum_scan.c5)";
+  }
+  return success();
+}
 
 LogicalResult SumScanOp::verify() {
   int64_t rank = getSizes().size();
   auto state = getStarts().empty()
                    ? RankedTensorType()
                    : cast<RankedTensorType>(getStarts()[0].getType());
-  if (getRows().empty() || !state || rank < 2 || state.getRank() != rank ||
+  if (!state || rank < 2 || state.getRank() != rank ||
       state.isDynamicDim(sumAxis()) || !isa<FloatType>(state.getElementType()))
-    return emitOpError()
-           << "has " << getRows().size() << " rows of the states ("
-           << getStarts().getTypes() << ") with " << rank
-           << " sizes, expected at least a row, a state of floats "
-              "and two sizes, the last but one known "
-              "(sum_scan.c4)";
-  SmallVector<Type> states,
-      left(getRows().size(), Type(state.getElementType()));
+    return emitOpError() << "has the states (" << getStarts().getTypes()
+                         << ") with " << rank
+                         << " sizes, expected at least a state of floats and "
+                            "two sizes, the last but one known (sum_scan.c4)";
+  Type real = state.getElementType();
+  SmallVector<Type> states, taken, left(getRows().size(), real),
+      held(getHeld().size(), real);
   for (Type start : getStarts().getTypes())
     states.push_back(getElementTypeOrSelf(start));
-  if (failed(verifyStepRegion(*this, getNext(), "next", rank, states, states,
+  taken = states;
+  llvm::append_range(taken, held);
+  if (failed(verifyStepRegion(*this, getNext(), "next", rank, taken, states,
                               "sum_scan.c1")) ||
-      failed(verifyStepRegion(*this, getLeave(), "leave", rank, states, left,
-                              "sum_scan.c2")))
+      failed(verifyStepRegion(*this, getLeave(), "leave", rank, taken, left,
+                              "sum_scan.c2")) ||
+      failed(verifyHold(*this, taken, held)))
     return failure();
-  auto isState = [&](Type type) {
-    return cast<RankedTensorType>(type).getShape() == state.getShape();
-  };
-  if (!llvm::equal(getStarts().getTypes(), getStates().getTypes()) ||
-      !llvm::all_of(getStarts().getTypes(), isState))
-    return emitOpError() << "has the states (" << getStates().getTypes()
-                         << ") for (" << getStarts().getTypes()
-                         << "), expected the same, alike (sum_scan.c3)";
-  for (Type each : getRows().getTypes()) {
-    auto row = cast<RankedTensorType>(each);
-    bool isRow =
-        row.getRank() == rank && row.getElementType() == state.getElementType();
-    for (int64_t axis = 0; isRow && axis < rank; ++axis)
-      isRow = axis == int64_t(sumAxis()) ||
-              row.getDimSize(axis) == state.getDimSize(axis);
-    if (!isRow)
-      return emitOpError() << "has the row " << row << " for " << state
-                           << ", expected its axes, but steps for axis "
-                           << sumAxis() << " (sum_scan.c5)";
-  }
-  return success();
+  return verifyAxes(*this, state);
 }
 
 //===----------------------------------------------------------------------===//
 // Definition
 //===----------------------------------------------------------------------===//
 
-/// A tensor of \p type, with the extents of \p op: of a row, a state, or (with
-/// an axis less) of a row at one step.
-static Value emptyOf(OpBuilder &b, SumScanOp op, RankedTensorType type,
-                     bool isRow) {
+namespace {
+
+/// One op as a loop over its steps.
+class SumScanLoop {
+public:
+  SumScanLoop(OpBuilder &b, SumScanOp op)
+      : b(b), op(op), loc(op.getLoc()),
+        state(cast<RankedTensorType>(op.getStarts()[0].getType())) {}
+  SmallVector<Value> write();
+
+private:
+  Value emptyOf(RankedTensorType type, bool isRow);
+  ValueRange compute(Region &region, Value step, ValueRange taken,
+                     TypeRange ends);
+  Value sumOver(Value terms);
+  Value spread(Value sum);
+  RowPlace rowAt(RankedTensorType type, Value turn);
+
+  OpBuilder &b;
+  SumScanOp op;
+  Location loc;
+  RankedTensorType state;
+};
+
+} // namespace
+
+/// A tensor of \p type, with the extents of a row, a state, or (with an axis
+/// less) of a row at one step.
+Value SumScanLoop::emptyOf(RankedTensorType type, bool isRow) {
   SmallVector<Value> extents(op.getSizes()), dynamic;
   if (type.getRank() < int64_t(extents.size()))
     extents.erase(extents.begin() + op.sumAxis());
@@ -72,20 +141,31 @@ static Value emptyOf(OpBuilder &b, SumScanOp op, RankedTensorType type,
   for (auto [axis, extent] : llvm::enumerate(extents))
     if (type.isDynamicDim(axis))
       dynamic.push_back(extent);
-  return tensor::EmptyOp::create(b, op.getLoc(), type, dynamic);
+  return tensor::EmptyOp::create(b, loc, type, dynamic);
 }
 
-/// The sum of \p terms over the axis of \p op.
-static Value sumOver(OpBuilder &b, SumScanOp op, Value terms) {
-  auto type = cast<RankedTensorType>(terms.getType());
-  SmallVector<int64_t> shape(type.getShape());
+/// What \p region makes of \p taken in \p step, everywhere.
+ValueRange SumScanLoop::compute(Region &region, Value step, ValueRange taken,
+                                TypeRange ends) {
+  if (ends.empty())
+    return {};
+  SmallVector<Value> outs;
+  for (Type type : ends)
+    outs.push_back(emptyOf(
+        RankedTensorType::get(state.getShape(), getElementTypeOrSelf(type)),
+        /*isRow=*/false));
+  return computeStep(b, loc, region, step, taken, outs);
+}
+
+/// The sum of \p terms over the axis of the op.
+Value SumScanLoop::sumOver(Value terms) {
+  SmallVector<int64_t> shape(state.getShape());
   shape.erase(shape.begin() + op.sumAxis());
-  auto sum = RankedTensorType::get(shape, type.getElementType());
-  Location loc = op.getLoc();
+  auto sum = RankedTensorType::get(shape, state.getElementType());
   Value zero =
-      arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
+      arith::ConstantOp::create(b, loc, b.getZeroAttr(state.getElementType()));
   Value start =
-      linalg::FillOp::create(b, loc, zero, emptyOf(b, op, sum, /*isRow=*/false))
+      linalg::FillOp::create(b, loc, zero, emptyOf(sum, /*isRow=*/false))
           .getResult(0);
   return linalg::ReduceOp::create(
              b, loc, terms, start, op.sumAxis(),
@@ -97,9 +177,17 @@ static Value sumOver(OpBuilder &b, SumScanOp op, Value terms) {
       .getResult(0);
 }
 
+/// \p sum for all places that it was taken over.
+Value SumScanLoop::spread(Value sum) {
+  Value out =
+      emptyOf(RankedTensorType::get(state.getShape(), state.getElementType()),
+              /*isRow=*/false);
+  return linalg::BroadcastOp::create(b, loc, sum, out, op.sumAxis())
+      ->getResult(0);
+}
+
 /// Where a row of turn \p turn lies.
-static RowPlace rowAt(OpBuilder &b, SumScanOp op, RankedTensorType type,
-                      Value turn) {
+RowPlace SumScanLoop::rowAt(RankedTensorType type, Value turn) {
   RowPlace place;
   place.offsets.assign(type.getRank(), b.getIndexAttr(0));
   place.dropped.assign(type.getRank(), false);
@@ -113,41 +201,47 @@ static RowPlace rowAt(OpBuilder &b, SumScanOp op, RankedTensorType type,
   return place;
 }
 
-FailureOr<SmallVector<Value>> SumScanOp::decomposeOperation(OpBuilder &b) {
-  Location loc = getLoc();
+SmallVector<Value> SumScanLoop::write() {
   Value zero = arith::ConstantIndexOp::create(b, loc, 0);
   Value one = arith::ConstantIndexOp::create(b, loc, 1);
-  SmallVector<Value> carried;
-  for (Value row : getRows())
-    carried.push_back(emptyOf(b, *this, cast<RankedTensorType>(row.getType()),
-                              /*isRow=*/true));
-  llvm::append_range(carried, getStarts());
-  auto loop = scf::ForOp::create(b, loc, zero, getSteps(), one, carried);
+  SmallVector<Value> carried, rows(op.getRows());
+  llvm::append_range(rows, op.getHeld());
+  for (Value row : rows)
+    carried.push_back(
+        emptyOf(cast<RankedTensorType>(row.getType()), /*isRow=*/true));
+  llvm::append_range(carried, op.getStarts());
+  auto loop = scf::ForOp::create(b, loc, zero, op.getSteps(), one, carried);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(loop.getBody());
   Value turn = loop.getInductionVar();
-  Value step = arith::AddIOp::create(b, loc, getFrom(), turn);
-  auto state = cast<RankedTensorType>(getStarts()[0].getType());
-  auto compute = [&](Region &region, ValueRange taken, TypeRange types) {
-    SmallVector<Value> outs;
-    for (Type type : types)
-      outs.push_back(emptyOf(
-          b, *this,
-          RankedTensorType::get(state.getShape(), getElementTypeOrSelf(type)),
-          /*isRow=*/false));
-    return computeStep(b, loc, region, step, taken, outs);
-  };
+  Value step = arith::AddIOp::create(b, loc, op.getFrom(), turn);
   ValueRange args = loop.getRegionIterArgs();
-  unsigned numRows = getRows().size();
+  SmallVector<Value> sums, taken(args.drop_front(rows.size()));
+  size_t numStates = taken.size(), numHeld = op.getHeld().size();
+  // A term is made of earlier sums: of the others nothing is read.
+  for (size_t p = 0; p < numHeld; ++p)
+    taken.push_back(taken[0]);
+  for (size_t p = 0; p < numHeld; ++p) {
+    sums.push_back(sumOver(
+        compute(op.getHold(), step, taken, op.getHeld().getTypes())[p]));
+    taken[numStates + p] = spread(sums.back());
+  }
   ValueRange after =
-      compute(getNext(), args.drop_front(numRows), getStarts().getTypes());
-  SmallVector<Value> yields;
-  for (auto [terms, all] :
-       llvm::zip(compute(getLeave(), after, getRows().getTypes()), args))
-    yields.push_back(
-        writeRow(b, loc, sumOver(b, *this, terms), all,
-                 rowAt(b, *this, cast<RankedTensorType>(all.getType()), turn)));
+      compute(op.getNext(), step, taken, op.getStarts().getTypes());
+  llvm::copy(after, taken.begin());
+  SmallVector<Value> left, yields;
+  for (Value terms :
+       compute(op.getLeave(), step, taken, op.getRows().getTypes()))
+    left.push_back(sumOver(terms));
+  llvm::append_range(left, sums);
+  for (auto [row, all] : llvm::zip(left, args))
+    yields.push_back(writeRow(
+        b, loc, row, all, rowAt(cast<RankedTensorType>(all.getType()), turn)));
   llvm::append_range(yields, after);
   scf::YieldOp::create(b, loc, yields);
   return SmallVector<Value>(loop.getResults());
+}
+
+FailureOr<SmallVector<Value>> SumScanOp::decomposeOperation(OpBuilder &b) {
+  return SumScanLoop(b, *this).write();
 }

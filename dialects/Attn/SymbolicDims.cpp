@@ -82,8 +82,7 @@ public:
                                                   : scan.getSizes()[axis - 1]);
     }
     if (auto scan = dyn_cast<SumScanOp>(op)) {
-      bool isSteps =
-          result < scan.getRows().size() && axis == int64_t(scan.sumAxis());
+      bool isSteps = scan.isRow(shaped) && axis == int64_t(scan.sumAxis());
       return size(isSteps ? scan.getSteps() : scan.getSizes()[axis]);
     }
     if (auto linear = dyn_cast<LinearAttentionOp>(op)) {

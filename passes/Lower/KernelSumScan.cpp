@@ -1,8 +1,10 @@
-//===- KernelSumScan.cpp - sums over recurrences of single elements -------===//
+//===- KernelSumScan.cpp - recurrences of columns, with their sums --------===//
 //
-// One func of all states, whose outermost dim is a slot: of each place of the
-// summed axis, and behind those of what rows are in each step. An update takes
-// the slots of the states step by step, and then sums over them.
+// One func, whose outermost dim is a slot: of each place of a column, of each
+// sum over it while that is added up, and of what a row is in each step. The
+// turns of its update take a step: for each held sum the places; then each
+// place, with the terms of rows behind it; then what is kept of the sums. A
+// schedule unrolls them, so that slots and choices are numbers.
 #include "passes/Lower/KernelTranslator.h"
 
 #include "dialects/Attn/Dialect.h"
@@ -30,16 +32,35 @@ private:
   void writeStates();
   LogicalResult writeStarts();
   LogicalResult writeSteps();
-  SmallVector<Value> slotsOfStep(OpBuilder &inner, ValueRange args);
-  FailureOr<SmallVector<Value>> nextOf(OpBuilder &inner, ValueRange args);
-  LogicalResult sumsOf(OpBuilder &inner, ValueRange args,
-                       SmallVectorImpl<Value> &sums);
-  void writeRow(unsigned row);
+  SmallVector<Value> slotOfTurn(OpBuilder &inner, ValueRange args);
+  FailureOr<SmallVector<Value>> valuesOfTurn(OpBuilder &inner, ValueRange args);
+  LogicalResult evaluate(OpBuilder &inner, Region &region, ValueRange args,
+                         Value e, SmallVectorImpl<Value> &values);
+  Value added(OpBuilder &inner, ValueRange args, Value e, int64_t slot,
+              Value term);
+  void writeRow(unsigned place, Value tensor);
   void writeLast(unsigned state);
   /// An element's indices, outermost first, of vars \p args and its place \p e
-  /// of the summed axis.
+  /// of the column.
   SmallVector<Value> indices(ValueRange args, Value e);
   halide::ReadOp readSlot(OpBuilder &b, ValueRange args, Value slot);
+  Value clampPlace(OpBuilder &inner, Value e) {
+    e = arith::MaxSIOp::create(inner, loc, e, i32(inner, 0));
+    return arith::MinSIOp::create(inner, loc, e, i32(inner, places - 1));
+  }
+  Value isBelow(OpBuilder &inner, Value turn, int64_t end) {
+    return arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, turn,
+                                 i32(inner, end));
+  }
+  /// Slots in which held sums and rows are added up.
+  int64_t slotOfSum(int64_t sum) { return places + sum; }
+  /// The first slot of what is kept of the \p number-th of `kept`.
+  int64_t slotOfKept(int64_t number) {
+    return places + numHeld + numRows + number * int64_t(op.getMost());
+  }
+  /// Where the turns of places, and those that keep sums, begin.
+  int64_t firstPlace() { return numHeld * places; }
+  int64_t firstKept() { return firstPlace() + places * (1 + numRows); }
 
   KernelTranslator &kernel;
   attn::SumScanOp op;
@@ -48,8 +69,9 @@ private:
   unsigned rank;
   Value from;
   Extent steps;
-  int64_t places = 0;             ///< of the summed axis
-  SmallVector<Extent> kept;       ///< of the other axes, outermost first
+  int64_t places = 0, numHeld = 0, numRows = 0;
+  SmallVector<int64_t> kept;      ///< sums that are results: held ones, rows
+  SmallVector<Extent> outer;      ///< of the other axes, outermost first
   SmallVector<std::string> names; ///< of their vars
   SmallVector<Type> types;
   Value states;
@@ -59,19 +81,26 @@ private:
 } // namespace heed
 
 void SumScanFuncs::findExtents() {
-  auto extent = [&](Value size, Type type, unsigned axis) {
-    auto tensor = cast<RankedTensorType>(type);
-    return tensor.isDynamicDim(axis)
-               ? Extent{kernel.size32(size), std::nullopt}
-               : kernel.fixedExtent(loc, tensor.getDimSize(axis));
-  };
   auto state = cast<RankedTensorType>(op.getStarts()[0].getType());
-  steps = extent(op.getSteps(), op.getRows()[0].getType(), op.sumAxis());
+  SmallVector<Value> sums(op.getHeld());
+  llvm::append_range(sums, op.getRows());
+  numHeld = op.getHeld().size();
+  numRows = op.getRows().size();
+  steps = {kernel.size32(op.getSteps()), std::nullopt};
+  for (auto [number, sum] : llvm::enumerate(sums)) {
+    auto type = cast<RankedTensorType>(sum.getType());
+    if (!type.isDynamicDim(op.sumAxis()))
+      steps = kernel.fixedExtent(loc, type.getDimSize(op.sumAxis()));
+    if (!sum.use_empty())
+      kept.push_back(number);
+  }
   from = kernel.size32(op.getFrom());
   places = state.getDimSize(op.sumAxis());
   for (auto [axis, size] : llvm::enumerate(op.getSizes()))
     if (axis != op.sumAxis()) {
-      kept.push_back(extent(size, state, axis));
+      outer.push_back(state.isDynamicDim(axis)
+                          ? Extent{kernel.size32(size), std::nullopt}
+                          : kernel.fixedExtent(loc, state.getDimSize(axis)));
       names.push_back(format("d{}", axis));
     }
   for (Value start : op.getStarts())
@@ -83,12 +112,6 @@ void SumScanFuncs::writeStates() {
   SmallVector<StringRef> vars(
       llvm::reverse(SmallVector<StringRef>(names.begin(), names.end())));
   vars.push_back("slot");
-  int64_t rows = op.getRows().size();
-  Extent slots;
-  if (steps.fixed)
-    slots = kernel.fixedExtent(loc, places + rows * *steps.fixed);
-  else
-    slots.value = addI32(b, mulI32(b, steps.value, rows), places);
   KernelFunc f;
   f.func = halide::FuncOp::create(
       b, loc, "state", vars, types,
@@ -98,8 +121,8 @@ void SumScanFuncs::writeStates() {
           values.push_back(halide::UndefOp::create(inner, loc, type));
         return values;
       });
-  f.extents.assign(kept.rbegin(), kept.rend());
-  f.extents.push_back(slots);
+  f.extents.assign(outer.rbegin(), outer.rend());
+  f.extents.push_back(kernel.fixedExtent(loc, slotOfKept(kept.size())));
   f.role = FuncRole::Recurrence;
   states = f.func.getResult();
   kernel.info->funcs.push_back(std::move(f));
@@ -147,131 +170,166 @@ LogicalResult SumScanFuncs::writeStarts() {
   return success(ok);
 }
 
-/// The states at \p args' slot after its step.
-FailureOr<SmallVector<Value>> SumScanFuncs::nextOf(OpBuilder &inner,
-                                                   ValueRange args) {
-  Value e =
-      arith::MinSIOp::create(inner, loc, args[rank], i32(inner, places - 1));
+/// What \p region makes at place \p e of the step of \p args, of the states
+/// and the held sums as they are.
+LogicalResult SumScanFuncs::evaluate(OpBuilder &inner, Region &region,
+                                     ValueRange args, Value e,
+                                     SmallVectorImpl<Value> &values) {
   Value step = arith::AddIOp::create(
       inner, loc, from,
       mutated("sum-scan.same-step") ? i32(inner, 0) : args[rank + 1]);
-  SmallVector<Value> old(readSlot(inner, args, e).getResults()), values;
-  if (failed(kernel.stepOf(inner, op.getNext(), step, indices(args, e), old,
-                           values)))
-    return failure();
-  return values;
+  SmallVector<Value> taken(readSlot(inner, args, e).getResults());
+  for (int64_t sum = 0; sum < numHeld; ++sum)
+    taken.push_back(
+        readSlot(inner, args, i32(inner, slotOfSum(sum))).getResult(0));
+  return kernel.stepOf(inner, region, step, indices(args, e), taken, values);
 }
 
-/// The sums of each row over the states as they are at \p args.
-LogicalResult SumScanFuncs::sumsOf(OpBuilder &inner, ValueRange args,
-                                   SmallVectorImpl<Value> &sums) {
-  Value step = arith::AddIOp::create(inner, loc, from, args[rank + 1]);
-  int64_t end = mutated("sum-scan.drop-last-place") ? places - 1 : places;
-  for (int64_t place = 0; place < end; ++place) {
-    Value e = i32(inner, place);
-    SmallVector<Value> here(readSlot(inner, args, e).getResults()), terms;
-    if (failed(kernel.stepOf(inner, op.getLeave(), step, indices(args, e), here,
-                             terms)))
-      return failure();
-    if (sums.empty()) {
-      sums = terms;
-      continue;
-    }
-    for (auto [sum, term] : llvm::zip_equal(sums, terms))
-      sum = arith::AddFOp::create(inner, loc, sum, term);
-    relaxSums(sums);
-  }
-  return success();
+/// \p term more than the sum in \p slot; the first place begins it.
+Value SumScanFuncs::added(OpBuilder &inner, ValueRange args, Value e,
+                          int64_t slot, Value term) {
+  Value old = readSlot(inner, args, i32(inner, slot)).getResult(0);
+  Value more = arith::AddFOp::create(inner, loc, old, term);
+  relaxSums(more);
+  Value isFirst = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, e,
+                                        i32(inner, 0));
+  if (mutated("sum-scan.forget-sum"))
+    return term;
+  return arith::SelectOp::create(inner, loc, isFirst, term, more);
 }
 
-/// Where \p args of the update are written: a state, or a row's step.
-SmallVector<Value> SumScanFuncs::slotsOfStep(OpBuilder &inner,
-                                             ValueRange args) {
-  Value r = args[rank], last = i32(inner, places);
-  Value row = arith::MaxSIOp::create(inner, loc, addI32(inner, r, -places),
-                                     i32(inner, 0));
+/// Where the turn of \p args is written.
+SmallVector<Value> SumScanFuncs::slotOfTurn(OpBuilder &inner, ValueRange args) {
+  Value turn = args[rank];
+  Value number = arith::MaxSIOp::create(
+      inner, loc, addI32(inner, turn, -firstKept()), i32(inner, 0));
   Value slot = arith::AddIOp::create(
-      inner, loc, last,
-      arith::AddIOp::create(inner, loc,
-                            arith::MulIOp::create(inner, loc, row, steps.value),
-                            args[rank + 1]));
-  Value isState =
-      arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, r, last);
+      inner, loc, addI32(inner, args[rank + 1], slotOfKept(0)),
+      mulI32(inner, number, op.getMost()));
+  Value inPlaces = arith::MaxSIOp::create(
+      inner, loc, addI32(inner, turn, -firstPlace()), i32(inner, 0));
+  Value e = clampPlace(inner, divI32(inner, inPlaces, 1 + numRows)),
+        sum = remI32(inner, inPlaces, 1 + numRows);
+  Value ofPlace =
+      arith::SelectOp::create(inner, loc, isBelow(inner, sum, 1), e,
+                              addI32(inner, sum, slotOfSum(numHeld) - 1));
+  slot = arith::SelectOp::create(inner, loc, isBelow(inner, turn, firstKept()),
+                                 ofPlace, slot);
+  for (int64_t p = numHeld - 1; p >= 0; --p)
+    slot = arith::SelectOp::create(inner, loc,
+                                   isBelow(inner, turn, (p + 1) * places),
+                                   i32(inner, slotOfSum(p)), slot);
   SmallVector<Value> at(args.take_front(rank));
-  at.back() = arith::SelectOp::create(inner, loc, isState, r, slot);
+  at.back() = slot;
   return at;
 }
 
+/// What the turn of \p args writes.
+FailureOr<SmallVector<Value>> SumScanFuncs::valuesOfTurn(OpBuilder &inner,
+                                                         ValueRange args) {
+  Value turn = args[rank];
+  // What is kept of the sums.
+  Value value;
+  for (int64_t k = int64_t(kept.size()) - 1; k >= 0; --k) {
+    int64_t sum = mutated("sum-scan.first-sum") ? 0 : kept[k];
+    Value own = readSlot(inner, args, i32(inner, slotOfSum(sum))).getResult(0);
+    value = value ? arith::SelectOp::create(
+                        inner, loc, isBelow(inner, turn, firstKept() + k + 1),
+                        own, value)
+                  : own;
+  }
+  // Each place, and the terms of rows behind it.
+  Value inPlaces = addI32(inner, turn, -firstPlace());
+  Value e = clampPlace(inner, divI32(inner, inPlaces, 1 + numRows)),
+        sum = remI32(inner, inPlaces, 1 + numRows);
+  SmallVector<Value> next, terms;
+  if (failed(evaluate(inner, op.getNext(), args, e, next)) ||
+      failed(evaluate(inner, op.getLeave(), args, e, terms)))
+    return failure();
+  for (Value element : next)
+    if (auto add = element.getDefiningOp<arith::AddFOp>())
+      relaxSums(add.getResult());
+  if (!value)
+    value = next[0];
+  value = arith::SelectOp::create(inner, loc, isBelow(inner, turn, firstKept()),
+                                  next[0], value);
+  for (int64_t row = 0; row < numRows; ++row) {
+    Value isRow = arith::AndIOp::create(
+        inner, loc, isBelow(inner, turn, firstKept()),
+        arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, sum,
+                              i32(inner, row + 1)));
+    value = arith::SelectOp::create(
+        inner, loc, isRow,
+        added(inner, args, e, slotOfSum(numHeld + row), terms[row]), value);
+  }
+  for (int64_t p = numHeld - 1; p >= 0; --p) {
+    Value place = clampPlace(inner, addI32(inner, turn, -p * places));
+    SmallVector<Value> held;
+    if (failed(evaluate(inner, op.getHold(), args, place, held)))
+      return failure();
+    value = arith::SelectOp::create(
+        inner, loc, isBelow(inner, turn, (p + 1) * places),
+        added(inner, args, place, slotOfSum(p), held[p]), value);
+  }
+  // A sum has one element, the first state's.
+  next[0] = value;
+  Value isState = arith::AndIOp::create(
+      inner, loc, isBelow(inner, turn, firstKept()),
+      arith::AndIOp::create(
+          inner, loc, isBelow(inner, sum, 1),
+          arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::sge, turn,
+                                i32(inner, firstPlace()))));
+  for (Value &element : MutableArrayRef(next).drop_front())
+    element = arith::SelectOp::create(
+        inner, loc, isState, element,
+        arith::ConstantOp::create(inner, loc,
+                                  inner.getZeroAttr(element.getType())));
+  return next;
+}
+
 LogicalResult SumScanFuncs::writeSteps() {
-  int64_t rows = op.getRows().size();
+  int64_t turns = firstKept() + int64_t(kept.size());
   SmallVector<StringRef> loops{"r0", "r1"};
-  SmallVector<Value> bounds{i32(b, 0), i32(b, places + rows), i32(b, 0),
-                            steps.value};
+  SmallVector<Value> bounds{i32(b, 0), i32(b, turns), i32(b, 0), steps.value};
   auto update = halide::UpdateOp::create(b, loc, states, loops, bounds);
   update.fill(b, update.getAt(),
               [&](OpBuilder &inner, Location, ValueRange args) {
-                return slotsOfStep(inner, args);
+                return slotOfTurn(inner, args);
               });
   bool ok = true;
   update.fill(
       b, update.getSet(),
       [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
-        FailureOr<SmallVector<Value>> next = nextOf(inner, args);
-        SmallVector<Value> sums;
-        ok = succeeded(next) && succeeded(sumsOf(inner, args, sums));
-        if (!ok)
-          return {};
-        // What is no row's is not read.
-        Value sum = sums.back();
-        auto isAt = [&](arith::CmpIPredicate predicate, int64_t place) {
-          return arith::CmpIOp::create(inner, loc, predicate, args[rank],
-                                       i32(inner, place));
-        };
-        for (int64_t row = rows - 2; row >= 0; --row)
-          sum = arith::SelectOp::create(
-              inner, loc, isAt(arith::CmpIPredicate::eq, places + row),
-              sums[mutated("sum-scan.first-sum") ? 0 : row], sum);
-        Value isState = isAt(arith::CmpIPredicate::slt, places);
-        SmallVector<Value> values;
-        for (auto [k, value] : llvm::enumerate(*next)) {
-          Value other = sum;
-          if (k > 0)
-            other = arith::ConstantOp::create(
-                inner, loc, inner.getZeroAttr(value.getType()));
-          values.push_back(
-              arith::SelectOp::create(inner, loc, isState, value, other));
-        }
-        return values;
+        FailureOr<SmallVector<Value>> values = valuesOfTurn(inner, args);
+        ok = succeeded(values);
+        return ok ? *values : SmallVector<Value>();
       });
   func->updates.push_back(update);
-  func->reductions.push_back({kernel.fixedExtent(loc, places + rows), steps});
+  func->reductions.push_back({kernel.fixedExtent(loc, turns), steps});
   return success(ok);
 }
 
-void SumScanFuncs::writeRow(unsigned row) {
+/// The result \p tensor: the \p place-th of the sums that are kept.
+void SumScanFuncs::writeRow(unsigned place, Value tensor) {
   SmallVector<std::string> vars(names);
-  SmallVector<Extent> extents(kept);
+  SmallVector<Extent> extents(outer);
   vars.insert(vars.begin() + op.sumAxis(), "t");
   extents.insert(extents.begin() + op.sumAxis(), steps);
   kernel.addOutput(
-      loc, types[0], vars, extents, op.getRows()[row],
+      loc, types[0], vars, extents, tensor,
       [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
-        // The steps are the second var, if not the only one of the row.
         SmallVector<Value> dims(args);
-        Value turn = dims[1];
+        Value slot = addI32(
+            inner, mutated("sum-scan.first-row") ? i32(inner, 0) : dims[1],
+            slotOfKept(place));
         dims.erase(dims.begin() + 1);
-        Value first =
-            addI32(inner, mulI32(inner, steps.value, int64_t(row)), places);
-        Value slot = arith::AddIOp::create(
-            inner, loc, first,
-            mutated("sum-scan.first-row") ? i32(inner, 0) : turn);
         return {readSlot(inner, dims, slot).getResult(0)};
       });
 }
 
 void SumScanFuncs::writeLast(unsigned state) {
   SmallVector<std::string> vars(names);
-  SmallVector<Extent> extents(kept);
+  SmallVector<Extent> extents(outer);
   vars.insert(vars.begin() + op.sumAxis(), "e");
   extents.insert(extents.begin() + op.sumAxis(),
                  kernel.fixedExtent(loc, places));
@@ -279,10 +337,8 @@ void SumScanFuncs::writeLast(unsigned state) {
       loc, types[state], vars, extents, op.getStates()[state],
       [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
         SmallVector<Value> dims(args);
-        Value e = dims[1];
+        Value e = mutated("sum-scan.first-place") ? i32(inner, 0) : dims[1];
         dims.erase(dims.begin() + 1);
-        if (mutated("sum-scan.first-place"))
-          e = i32(inner, 0);
         return {readSlot(inner, dims, e).getResult(state)};
       });
 }
@@ -292,9 +348,9 @@ LogicalResult SumScanFuncs::run() {
   writeStates();
   if (failed(writeStarts()) || failed(writeSteps()))
     return failure();
-  for (auto [row, result] : llvm::enumerate(op.getRows()))
-    if (!result.use_empty())
-      writeRow(row);
+  for (auto [place, sum] : llvm::enumerate(kept))
+    writeRow(place,
+             sum < numHeld ? op.getHeld()[sum] : op.getRows()[sum - numHeld]);
   for (auto [state, result] : llvm::enumerate(op.getStates()))
     if (!result.use_empty())
       writeLast(state);

@@ -46,7 +46,8 @@ public:
 
 private:
   bool isPlain();
-  bool matchStates();
+  bool openStates();
+  bool areOwn();
   bool matchRows();
   bool matchElements();
   /// Whether rows have the steps as their last axis, and are no numbers.
@@ -104,8 +105,8 @@ bool Blocker::isPlain() {
   return true;
 }
 
-/// Whether each element of a state is a function of its own.
-bool Blocker::matchStates() {
+/// Whether the next states, all alike, are expressions of the states before.
+bool Blocker::openStates() {
   exprs.indexVars(scan.carried()[0], vars, at);
   SmallVector<Value> carried(scan.carried());
   for (auto [k, state] : llvm::enumerate(carried)) {
@@ -115,22 +116,27 @@ bool Blocker::matchStates() {
     for (auto [axis, v] : llvm::enumerate(vars))
       if (exprs.extentOf(state, axis) != exprs.extent(v))
         return false;
-    ExprRef element =
-        body.open(exprs.read(scan.terminator().getStates()[k], at), carried);
-    bool isOwn = element;
-    if (element)
-      Exprs::walk(element, [&](ExprRef e) {
-        isOwn &= e->kind != ExprKind::Reduce &&
-                 (e->kind != ExprKind::Read ||
-                  !llvm::is_contained(carried, e->value) ||
-                  ArrayRef<ExprRef>(e->operands) == ArrayRef<ExprRef>(at));
-      });
-    if (!isOwn)
+    next.push_back(
+        body.open(exprs.read(scan.terminator().getStates()[k], at), carried));
+    if (!next.back())
       return false;
-    next.push_back(element);
   }
   shareExponentials(exprs, next);
   return true;
+}
+
+/// Whether each element of a state is a function of its own.
+bool Blocker::areOwn() {
+  SmallVector<Value> carried(scan.carried());
+  bool own = true;
+  for (ExprRef element : next)
+    Exprs::walk(element, [&](ExprRef e) {
+      own &= e->kind != ExprKind::Reduce &&
+             (e->kind != ExprKind::Read ||
+              !llvm::is_contained(carried, e->value) ||
+              ArrayRef<ExprRef>(e->operands) == ArrayRef<ExprRef>(at));
+    });
+  return own;
 }
 
 bool Blocker::matchRows() {
@@ -420,14 +426,16 @@ void Blocker::run() {
   if (count && *count <= 1)
     return remarkDeclined(scan, "attn-block-scans", "recurrence",
                           "no kernel of steps: there is one at most");
-  if (!isPlain() || !matchStates() || !matchRows())
+  bool isOpen = isPlain() && openStates() && matchRows(),
+       own = isOpen && areOwn();
+  isOfElements = own && matchElements();
+  if (isOpen && !isOfElements &&
+      writeSumScan({scan, exprs, body, vars, next, rowVars, rows}))
+    return;
+  if (!isOpen || !own)
     return remarkDeclined(scan, "attn-block-scans", "recurrence",
                           "step by step: " + why);
   Location loc = scan.getLoc();
-  isOfElements = matchElements();
-  if (!isOfElements &&
-      writeSumScan({scan, exprs, body, vars, next, rowVars, rows}))
-    return;
   OpFoldResult size = isOfElements ? stepsOfTile() : stepsOfBlock();
   auto write = [&](ValueRange states, ValueRange outs, Value first,
                    OpFoldResult length) {

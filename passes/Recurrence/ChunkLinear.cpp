@@ -149,6 +149,28 @@ bool decaysByValue(attn::LinearAttentionOp op) {
                       });
 }
 
+/// Whether columns of the state are long enough for vectors and short enough
+/// for the first cache, where they stay over the steps (attn-block-scans): each
+/// number of them is then read and written once a step, in products with a row
+/// of keys and one of queries, and nothing is computed of pairs of steps. A sum
+/// of very many products, of which none decays, is rounded less by chunks.
+bool hasShortColumns(attn::LinearAttentionOp op) {
+  constexpr int64_t mostPlaces = 128, leastColumns = 16, mostAdded = 1 << 16;
+  if (op.getNumContract() != 1 || op.getNumValue() != 1)
+    return false;
+  auto known = [&](unsigned dim) {
+    return getConstantIntValue(op.getSizes()[dim]).value_or(0);
+  };
+  AffineMap values = op.map(attn::LinearAttentionOp::Values);
+  for (unsigned k = 0; k + 1 < values.getNumResults(); ++k)
+    if (values.getResult(k).isFunctionOfDim(op.firstValue()))
+      return false; // columns lie apart
+  int64_t places = known(op.firstContract()), steps = known(op.stepDim());
+  bool fades = op.getDecay() || (steps > 0 && steps <= mostAdded);
+  return fades && places > 0 && places <= mostPlaces &&
+         known(op.firstValue()) >= leastColumns;
+}
+
 /// How many steps a chunk has: what a step's state costs, as often as the pairs
 /// within a chunk do.
 int64_t chunkSize(attn::LinearAttentionOp op) {
@@ -202,6 +224,11 @@ struct ChunkLinearAttention
                           "before it",
                           *steps));
         writeWhole(op, *steps);
+      } else if (hasShortColumns(op)) {
+        remarkDone(op, passName, "recurrence",
+                   "sequential: columns of the state stay in the first cache");
+        rewriter.setInsertionPoint(op);
+        rewriter.replaceOp(op, *op.decomposeOperation(rewriter));
       } else if (!op.getNumValue()) {
         remarkDone(op, passName, "recurrence",
                    "a sum of keys, which queries read: the state is no larger "

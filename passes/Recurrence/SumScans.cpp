@@ -1,12 +1,14 @@
-//===- SumScans.cpp - rows that sum over states ---------------------------===//
+//===- SumScans.cpp - recurrences whose columns are each its own ----------===//
 //
-// What rows read of the states are sums over one axis of them (a state-space
-// model: y[c] = sum(e) q[e] * h[c,e]). The states get that axis as their last
-// but one: lanes are elements of a row. What no step enters and would be
-// computed, or read across lanes, in each step is computed before.
+// A step makes an element of a state of the same element before it, and of sums
+// over its column: what a delta rule holds. Rows are made of such sums (a
+// state-space model: y[c] = sum(e) q[e] * h[c,e]). The states get the summed
+// axis as their last but one: lanes are columns. What no step enters and would
+// be computed, or read across lanes, in each step is computed before.
 #include "passes/Recurrence/SumScans.h"
 #include "passes/Algebra/TensorOps.h"
 #include "passes/Mutation.h"
+#include "passes/Recurrence/HoistedParts.h"
 #include "passes/Recurrence/PartsLoop.h"
 #include "passes/Remarks.h"
 #include "support/Format.h"
@@ -21,8 +23,9 @@ using namespace heed;
 
 namespace {
 
-/// What of all states fits in registers, or nearly, for a lane.
-constexpr int64_t mostPlaces = 64, leastLanes = 8;
+/// As many numbers of a column as leave two vectors of columns, and what a call
+/// makes of them, in a first cache; few columns leave lanes empty.
+constexpr int64_t mostPlaces = 128, leastLanes = 8;
 
 class SumScans {
 public:
@@ -31,25 +34,52 @@ public:
         loc(scan.getLoc()) {
     for (unsigned v : all.vars)
       at.push_back(exprs.var(v));
+    carried = SmallVector<Value>(scan.carried());
     yielded = SmallVector<Value>(scan.terminator().getStates());
   }
   bool match();
   void write();
 
 private:
-  bool readsStates(ExprRef element);
-  bool addSum(ExprRef sum, ArrayRef<unsigned> row);
+  /// A sum over a column, as a number of a step: of the states before it, or
+  /// after.
+  struct Sum {
+    ExprRef term;       ///< over the states' variables
+    ExprRef number;     ///< what stands for it in expressions
+    bool isRow = false; ///< rows of the recurrence read it
+  };
+
+  bool reads(ExprRef element, ArrayRef<Value> tensors);
+  bool readsBefore(ExprRef element) { return reads(element, carried); }
+  bool readsAfter(ExprRef element) { return reads(element, yielded); }
+  bool readsStates(ExprRef element) {
+    return readsBefore(element) || readsAfter(element);
+  }
+  bool findAxis(ExprRef element);
+  bool isOwn(ExprRef element, ArrayRef<Value> states);
+  ExprRef termOf(ExprRef sum, ArrayRef<ExprRef> at);
+  ExprRef holdSums(ExprRef element, ArrayRef<ExprRef> at, bool &ok);
+  bool matchRow(unsigned row);
   bool liesAlong(ExprRef element);
-  ExprRef hoist(ExprRef element);
-  ExprRef store(ExprRef element);
-  bool isFree(ExprRef element);
+  /// What stands for the sums.
+  SmallVector<ExprRef> numbers() {
+    SmallVector<ExprRef> all;
+    for (const SmallVector<Sum> *sums : {&held, &left})
+      for (const Sum &sum : *sums)
+        all.push_back(sum.number);
+    return all;
+  }
+  /// How many steps there are.
+  ExprRef count() {
+    return exprs.extentOf(scan.getOuts()[0], scan.getAxes()[0]);
+  }
   int64_t stepsOfCall();
   OpFoldResult sizeOf(ExprRef extent);
   Value turn(Value tensor, ArrayRef<unsigned> from, ArrayRef<unsigned> to);
-  void fill(Region &region, ArrayRef<ExprRef> elements, ValueRange states);
+  void fill(Region &region, ArrayRef<ExprRef> elements, ArrayRef<Value> states);
   SmallVector<Value> writePart(ValueRange carried, Value first,
                                OpFoldResult length);
-  void replaceRow(unsigned row, ValueRange sumRows, ExprRef count);
+  void replaceRow(unsigned row, ValueRange sumRows);
 
   attn::ScanOp scan;
   Exprs &exprs;
@@ -57,73 +87,157 @@ private:
   OpBuilder b;
   Location loc;
   SmallVector<ExprRef> at;
-  SmallVector<Value> yielded;
+  SmallVector<Value> carried, yielded;
   std::optional<unsigned> summed; ///< axis of the states
   unsigned lane = 0;              ///< variable
   SmallVector<unsigned> order;    ///< the states' variables as they will lie
-  SmallVector<ExprRef> sums;      ///< as rows have them
-  SmallVector<ExprRef> terms; ///< what each sums, over the states' variables
+  SmallVector<Sum> held, left;
   SmallVector<ExprRef> next;
-  DenseMap<ExprRef, Value> stored;
+  SmallVector<ExprRef> rows; ///< of numbers of sums
 };
 
 } // namespace
 
-bool SumScans::readsStates(ExprRef element) {
-  bool reads = false;
+bool SumScans::reads(ExprRef element, ArrayRef<Value> tensors) {
+  bool found = false;
   Exprs::walk(element, [&](ExprRef e) {
-    reads |= e->kind == ExprKind::Read &&
-             (llvm::is_contained(scan.carried(), e->value) ||
-              llvm::is_contained(yielded, e->value));
+    found |= e->kind == ExprKind::Read && llvm::is_contained(tensors, e->value);
   });
-  return reads;
+  return found;
 }
 
-/// Whether \p sum, of the row over \p row, is one over an axis of the states
-/// after a step, each at its own place.
-bool SumScans::addSum(ExprRef sum, ArrayRef<unsigned> row) {
+/// Finds the axis that sums of \p element over states run along. False if it is
+/// another than that of the others.
+bool SumScans::findAxis(ExprRef element) {
+  bool ok = true;
+  Exprs::walk(element, [&](ExprRef e) {
+    if (e->kind != ExprKind::Reduce || !readsStates(e))
+      return;
+    SmallVector<unsigned> binders;
+    ExprRef body = exprs.open(e, binders);
+    Exprs::walk(body, [&](ExprRef read) {
+      if (read->kind != ExprKind::Read || !readsStates(read))
+        return;
+      for (auto [axis, index] : llvm::enumerate(read->operands))
+        for (unsigned v : binders)
+          if (index == exprs.var(v)) {
+            ok &= !summed || *summed == axis;
+            summed = axis;
+          }
+    });
+  });
+  return ok;
+}
+
+/// Whether \p element reads \p states at its own place alone, and none else.
+bool SumScans::isOwn(ExprRef element, ArrayRef<Value> states) {
+  bool own = true;
+  Exprs::walk(element, [&](ExprRef e) {
+    own &= e->kind != ExprKind::Reduce;
+    if (e->kind == ExprKind::Read && readsStates(e))
+      own &= llvm::is_contained(states, e->value) &&
+             ArrayRef<ExprRef>(e->operands) == ArrayRef<ExprRef>(at);
+  });
+  return own;
+}
+
+/// What \p sum adds up over the states' summed axis, where the others are \p
+/// place (of that axis: null). Null if it is no such sum.
+ExprRef SumScans::termOf(ExprRef sum, ArrayRef<ExprRef> place) {
   if (!sum->isReduceBy("arith.addf") || sum->type != all.next[0]->type ||
-      sum->binders.size() != 1 || row.size() + 1 != all.vars.size())
-    return false;
+      sum->binders.size() != 1 ||
+      sum->operands[1] != exprs.extent(all.vars[*summed]) ||
+      sum->uses(all.vars[*summed]))
+    return nullptr;
   SmallVector<unsigned> binder;
   ExprRef term = exprs.open(sum, binder);
-  Exprs::walk(term, [&](ExprRef e) {
-    if (!summed && e->kind == ExprKind::Read &&
-        llvm::is_contained(yielded, e->value))
-      if (auto *found = llvm::find(e->operands, exprs.var(binder[0]));
-          found != e->operands.end())
-        summed = found - e->operands.begin();
-  });
-  if (!summed || sum->operands[1] != exprs.extent(all.vars[*summed]))
-    return false;
   DenseMap<unsigned, ExprRef> own{{binder[0], at[*summed]}};
-  for (auto [k, v] : llvm::enumerate(row)) {
-    unsigned axis = k + (k >= *summed);
-    if (exprs.extent(v) != exprs.extent(all.vars[axis]))
-      return false;
-    own[v] = at[axis];
-  }
-  term = exprs.substitute(term, own);
-  bool isOwn = true;
-  Exprs::walk(term, [&](ExprRef e) {
-    isOwn &= e->kind != ExprKind::Reduce;
-    if (e->kind == ExprKind::Read && readsStates(e))
-      isOwn &= llvm::is_contained(yielded, e->value) &&
-               ArrayRef<ExprRef>(e->operands) == ArrayRef<ExprRef>(at);
+  for (auto [axis, v] : llvm::enumerate(place))
+    if (v && v->kind == ExprKind::Var)
+      own[v->number] = at[axis];
+  return exprs.substitute(term, own);
+}
+
+/// \p element with numbers for the sums over the states before the step, which
+/// are held; those in them first.
+ExprRef SumScans::holdSums(ExprRef element, ArrayRef<ExprRef> place, bool &ok) {
+  return exprs.replaceOutermost(element, [&](ExprRef e) -> ExprRef {
+    if (e->kind != ExprKind::Reduce || !readsBefore(e))
+      return nullptr;
+    ExprRef term = ok ? termOf(e, place) : nullptr;
+    if (term)
+      term = holdSums(term, at, ok);
+    ok &= term && isOwn(term, carried);
+    if (!ok)
+      return e;
+    auto *known = llvm::find_if(
+        held, [&](const Sum &other) { return other.term == term; });
+    if (known == held.end()) {
+      held.push_back({term, exprs.parameter(exprs.freshVar(), e->type)});
+      known = held.end() - 1;
+    }
+    return known->number;
   });
-  sums.push_back(sum);
-  terms.push_back(term);
-  return isOwn;
+}
+
+/// Whether \p row is made of sums over the states, before or after.
+bool SumScans::matchRow(unsigned row) {
+  ArrayRef<unsigned> vars = all.rowVars[row];
+  SmallVector<ExprRef> place;
+  for (unsigned axis = 0, k = 0; axis < all.vars.size(); ++axis) {
+    if (axis == *summed) {
+      place.push_back(nullptr);
+      continue;
+    }
+    // One axis less: it may have no more that the row has in its place.
+    if (k == vars.size() ||
+        exprs.extent(vars[k]) != exprs.extent(all.vars[axis]))
+      return false;
+    place.push_back(exprs.var(vars[k++]));
+  }
+  if (vars.size() + 1 != all.vars.size())
+    return false;
+  bool ok = true;
+  ExprRef element =
+      exprs.replaceOutermost(all.rows[row], [&](ExprRef e) -> ExprRef {
+        if (e->kind != ExprKind::Reduce || !readsAfter(e))
+          return nullptr;
+        ExprRef term = ok ? termOf(e, place) : nullptr;
+        if (term)
+          term = holdSums(term, at, ok);
+        ok &= term && isOwn(term, yielded);
+        if (!ok)
+          return e;
+        auto *known = llvm::find_if(
+            left, [&](const Sum &other) { return other.term == term; });
+        if (known == left.end()) {
+          left.push_back({term, exprs.parameter(exprs.freshVar(), e->type)});
+          known = left.end() - 1;
+        }
+        return known->number;
+      });
+  if (ok)
+    element = holdSums(element, place, ok);
+  if (!ok || readsStates(element))
+    return false;
+  for (SmallVector<Sum> *sums : {&held, &left})
+    for (Sum &sum : *sums)
+      Exprs::walk(element, [&](ExprRef e) { sum.isRow |= e == sum.number; });
+  rows.push_back(element);
+  return true;
 }
 
 /// Whether what \p element reads in each step lies along the lanes, or is one
 /// number for all of them.
 bool SumScans::liesAlong(ExprRef element) {
   bool along = true;
+  auto hasStep = [&](ExprRef e) {
+    bool found = false;
+    Exprs::walk(e, [&](ExprRef in) { found |= all.body.isStep(in); });
+    return found;
+  };
   Exprs::walk(element, [&](ExprRef e) {
-    if (e->kind == ExprKind::Read && !isFree(e) && !readsStates(e))
-      for (ExprRef index : ArrayRef<ExprRef>(e->operands).drop_back())
-        along &= !index->uses(lane);
+    along &= !readsAcross(e, lane) || !hasStep(e);
   });
   return along;
 }
@@ -134,19 +248,11 @@ bool SumScans::match() {
       !isa<Float32Type, Float64Type>(one->type) ||
       !llvm::all_of(all.next, [&](ExprRef e) { return e->type == one->type; }))
     return false;
-  for (unsigned row = 0; row < all.rows.size(); ++row) {
-    bool ok = true;
-    ExprRef rest =
-        exprs.replaceOutermost(all.rows[row], [&](ExprRef e) -> ExprRef {
-          if (e->kind != ExprKind::Reduce || !readsStates(e))
-            return nullptr;
-          ok &= llvm::is_contained(sums, e) || addSum(e, all.rowVars[row]);
-          return exprs.parameter(exprs.freshVar(), e->type);
-        });
-    if (!ok || readsStates(rest))
-      return false;
-  }
-  if (!summed)
+  bool ok = true;
+  for (ArrayRef<ExprRef> elements : {all.next, all.rows})
+    for (ExprRef element : elements)
+      ok &= findAxis(element);
+  if (!ok || !summed)
     return false;
   std::optional<int64_t> places =
       Exprs::constantInt(exprs.extent(all.vars[*summed]));
@@ -155,52 +261,21 @@ bool SumScans::match() {
   lane = order.back();
   order.insert(order.end() - 1, all.vars[*summed]);
   std::optional<int64_t> lanes = Exprs::constantInt(exprs.extent(lane));
-  if (!places || *places * int64_t(all.next.size()) > mostPlaces ||
+  if (!places || *places == 0 ||
+      *places * int64_t(all.next.size()) > mostPlaces ||
       (lanes && *lanes < leastLanes))
     return false;
-  auto isAlong = [&](ExprRef e) { return liesAlong(e); };
-  return llvm::all_of(all.next, isAlong) && llvm::all_of(terms, isAlong);
-}
-
-/// Whether no step and no state enters \p element.
-bool SumScans::isFree(ExprRef element) {
-  bool free = !readsStates(element);
-  Exprs::walk(element, [&](ExprRef e) { free &= !all.body.isStep(e); });
-  return free;
-}
-
-/// \p element, with what is free in it and worth it stored. A branch that may
-/// not be taken is left as it is.
-ExprRef SumScans::hoist(ExprRef element) {
-  return exprs.replaceOutermost(element, [&](ExprRef e) -> ExprRef {
-    if (!isFree(e) || !e->uses(lane) || !e->uses(all.vars[*summed]) ||
-        !isa<FloatType>(e->type))
-      return e->kind == ExprKind::If ? e : nullptr;
-    bool isWorth = false;
-    Exprs::walk(e, [&](ExprRef part) {
-      if (part->kind == ExprKind::Op)
-        isWorth |= part->isOp("arith.divf") ||
-                   part->name->getDialectNamespace() == "math";
-      if (part->kind == ExprKind::Read)
-        for (ExprRef index : ArrayRef<ExprRef>(part->operands).drop_back())
-          isWorth |= index->uses(lane);
-    });
-    return isWorth ? store(e) : nullptr;
-  });
-}
-
-ExprRef SumScans::store(ExprRef element) {
-  SmallVector<unsigned> own;
-  SmallVector<ExprRef> place;
-  for (unsigned v : order)
-    if (element->uses(v)) {
-      own.push_back(v);
-      place.push_back(exprs.var(v));
-    }
-  Value &tensor = stored[element];
-  if (!tensor)
-    tensor = writeTensor(b, loc, exprs, element, own);
-  return exprs.read(tensor, place);
+  for (ExprRef element : all.next) {
+    next.push_back(holdSums(element, at, ok));
+    if (!ok || !isOwn(next.back(), carried))
+      return false;
+  }
+  for (unsigned row = 0; row < all.rows.size(); ++row)
+    if (!matchRow(row))
+      return false;
+  auto isAlong = [&](const Sum &sum) { return liesAlong(sum.term); };
+  return llvm::all_of(next, [&](ExprRef e) { return liesAlong(e); }) &&
+         llvm::all_of(held, isAlong) && llvm::all_of(left, isAlong);
 }
 
 OpFoldResult SumScans::sizeOf(ExprRef extent) {
@@ -220,42 +295,47 @@ Value SumScans::turn(Value tensor, ArrayRef<unsigned> from,
   return writeTensor(b, loc, exprs, exprs.read(tensor, place), to);
 }
 
-/// Eight steps, and more where a step has few elements.
+/// Eight steps, and more where a row is short: what they read of other rows
+/// lies apart.
 int64_t SumScans::stepsOfCall() {
-  constexpr int64_t least = 8, most = 64, elements = 1 << 14;
-  int64_t known = 1;
-  for (unsigned v : order)
-    if (v != all.vars[*summed])
-      known *= Exprs::constantInt(exprs.extent(v)).value_or(elements);
+  constexpr int64_t least = 8, most = 64, row = 1 << 14;
+  int64_t lanes = Exprs::constantInt(exprs.extent(lane)).value_or(row);
   return std::clamp<int64_t>(
-      llvm::PowerOf2Ceil(elements / std::max<int64_t>(known, 1)), least, most);
+      llvm::PowerOf2Ceil(row / std::max<int64_t>(lanes, 1)), least, most);
 }
 
-/// Fills \p region of the op with \p elements of \p states at their places.
+/// Fills \p region of the op with \p elements of \p states at their places, and
+/// of what is held.
 void SumScans::fill(Region &region, ArrayRef<ExprRef> elements,
-                    ValueRange states) {
+                    ArrayRef<Value> states) {
   OpBuilder::InsertionGuard guard(b);
   Block *block = b.createBlock(&region);
   ExprWriter writer(b, loc);
-  writer.bind(exprs.scalar(scan.step()),
-              block->addArgument(b.getIndexType(), loc));
+  auto add = [&](Type type) { return block->addArgument(type, loc); };
+  writer.bind(exprs.scalar(scan.step()), add(b.getIndexType()));
   for (unsigned v : order)
-    writer.bind(v, block->addArgument(b.getIndexType(), loc));
+    writer.bind(v, add(b.getIndexType()));
+  // A state that a step leaves as it is stands in it twice.
+  llvm::SmallPtrSet<Value, 4> bound;
   for (Value state : states) {
-    Value element = block->addArgument(getElementTypeOrSelf(state), loc);
-    writer.bind(exprs.read(state, at), element);
+    Value element = add(getElementTypeOrSelf(state));
+    if (bound.insert(state).second)
+      writer.bind(exprs.read(state, at), element);
   }
+  for (const Sum &sum : held)
+    writer.bind(sum.number->number, add(sum.number->type));
   SmallVector<Value> values;
   for (ExprRef element : elements)
     values.push_back(writer.write(element));
   attn::NextOp::create(b, loc, values);
 }
 
-/// The states and the sums after \p length steps from \p first.
-SmallVector<Value> SumScans::writePart(ValueRange carried, Value first,
+/// The states and the sums that rows read after \p length steps from \p first,
+/// of what they were, \p before.
+SmallVector<Value> SumScans::writePart(ValueRange before, Value first,
                                        OpFoldResult length) {
   unsigned numStates = scan.getStarts().size();
-  ValueRange states = carried.take_front(numStates);
+  ValueRange states = before.take_front(numStates);
   SmallVector<Value> sizes;
   for (unsigned v : order)
     sizes.push_back(writeExtent(b, loc, exprs.extent(v)));
@@ -263,17 +343,27 @@ SmallVector<Value> SumScans::writePart(ValueRange carried, Value first,
   SmallVector<int64_t> shape(state.getShape());
   unsigned axis = shape.size() - 2;
   shape[axis] = getConstantIntValue(length).value_or(ShapedType::kDynamic);
-  SmallVector<Type> rows(sums.size(),
-                         RankedTensorType::get(shape, state.getElementType()));
+  Type row = RankedTensorType::get(shape, state.getElementType());
   Value from = mutated("block-scans.sums-begin-again") ? scan.getLow() : first;
   auto op = attn::SumScanOp::create(
-      b, loc, rows, states.getTypes(), from,
-      getValueOrCreateConstantIndexOp(b, loc, length), sizes, states);
-  fill(op.getNext(), next, scan.carried());
-  fill(op.getLeave(), terms, yielded);
-  SmallVector<Value> results(op.getStates());
-  for (auto [row, out] :
-       llvm::zip(op.getRows(), carried.drop_front(numStates))) {
+      b, loc, SmallVector<Type>(left.size(), row),
+      SmallVector<Type>(held.size(), row), states.getTypes(), from,
+      getValueOrCreateConstantIndexOp(b, loc, length), stepsOfCall(), sizes,
+      states);
+  auto terms = [](ArrayRef<Sum> sums) {
+    return llvm::map_to_vector(sums, [](const Sum &sum) { return sum.term; });
+  };
+  fill(op.getNext(), next, carried);
+  fill(op.getLeave(), terms(left), yielded);
+  if (!held.empty())
+    fill(op.getHold(), terms(held), carried);
+  SmallVector<Value> results(op.getStates()), rows;
+  for (auto [sums, values] :
+       {std::pair(&held, op.getHeld()), std::pair(&left, op.getRows())})
+    for (auto [sum, value] : llvm::zip(*sums, values))
+      if (sum.isRow)
+        rows.push_back(value);
+  for (auto [row, out] : llvm::zip(rows, before.drop_front(numStates))) {
     SmallVector<OpFoldResult> sliced = tensor::getMixedSizes(b, loc, out),
                               offsets(sliced.size(), b.getIndexAttr(0)),
                               strides(sliced.size(), b.getIndexAttr(1));
@@ -286,29 +376,29 @@ SmallVector<Value> SumScans::writePart(ValueRange carried, Value first,
   return results;
 }
 
-/// What \p row of the recurrence is, of the sums of all \p count steps.
-void SumScans::replaceRow(unsigned row, ValueRange sumRows, ExprRef count) {
+/// What \p row of the recurrence is, of the sums of all steps.
+void SumScans::replaceRow(unsigned row, ValueRange sumRows) {
   Value result = scan.getStacked()[row];
   unsigned axis = scan.getAxes()[row];
-  unsigned position = exprs.freshVar(count);
+  unsigned position = exprs.freshVar(count());
   ExprRef place = exprs.var(position);
   if (scan.getReversed()[row] != mutated("block-scans.sums-other-direction"))
     place = exprs.op(
         "arith.subi", place->type,
-        {exprs.op("arith.subi", place->type, {count, exprs.index(1)}), place});
+        {exprs.op("arith.subi", place->type, {count(), exprs.index(1)}),
+         place});
   ExprRef step =
       exprs.op("arith.addi", place->type, {exprs.scalar(scan.getLow()), place});
-  SmallVector<ExprRef> at;
+  SmallVector<ExprRef> own;
   for (unsigned v : all.rowVars[row])
-    at.push_back(exprs.var(v));
-  at.insert(at.end() - 1, place);
-  ExprRef element =
-      exprs.replaceOutermost(all.rows[row], [&](ExprRef e) -> ExprRef {
-        auto *found = llvm::find(sums, e);
-        return found == sums.end()
-                   ? nullptr
-                   : exprs.read(sumRows[found - sums.begin()], at);
-      });
+    own.push_back(exprs.var(v));
+  own.insert(own.end() - 1, place);
+  DenseMap<unsigned, ExprRef> numbers;
+  for (const SmallVector<Sum> *sums : {&held, &left})
+    for (const Sum &sum : *sums)
+      if (sum.isRow)
+        numbers[sum.number->number] = exprs.read(sumRows[numbers.size()], own);
+  ExprRef element = exprs.substitute(rows[row], numbers);
   element = exprs.rewrite(element, [&](ExprRef e) -> ExprRef {
     return all.body.isStep(e) ? step : nullptr;
   });
@@ -323,38 +413,39 @@ void SumScans::replaceRow(unsigned row, ValueRange sumRows, ExprRef count) {
 }
 
 void SumScans::write() {
-  for (ExprRef element : all.next)
-    next.push_back(hoist(element));
-  for (ExprRef &term : terms)
-    term = hoist(term);
+  HoistedParts parts{b, exprs, scan, all.body, order, numbers()};
+  for (ExprRef &element : next)
+    element = parts.hoist(element);
   SmallVector<Value> starts;
   for (Value start : scan.getStarts())
     starts.push_back(turn(start, all.vars, order));
-  ExprRef count = exprs.extentOf(scan.getOuts()[0], scan.getAxes()[0]);
   SmallVector<OpFoldResult> sizes;
   for (unsigned v : order)
-    sizes.push_back(sizeOf(v == all.vars[*summed] ? count : exprs.extent(v)));
-  for (size_t k = 0; k < sums.size(); ++k)
-    starts.push_back(tensor::EmptyOp::create(b, loc, sizes, all.next[0]->type));
-  SmallVector<Value> behind = loopOverWholeParts(
-      b, loc, scan.getLow(), scan.getHigh(), stepsOfCall(), starts,
-      [&](ValueRange carried, Value first, OpFoldResult length) {
-        return writePart(carried, first, length);
-      },
-      /*oneByOne=*/true);
+    sizes.push_back(sizeOf(v == all.vars[*summed] ? count() : exprs.extent(v)));
+  for (SmallVector<Sum> *sums : {&held, &left})
+    for (Sum &sum : *sums) {
+      sum.term = parts.hoist(sum.term);
+      if (sum.isRow)
+        starts.push_back(
+            tensor::EmptyOp::create(b, loc, sizes, all.next[0]->type));
+    }
+  scf::ForOp loop = loopOverParts(
+      b, loc, scan.getLow(), scan.getHigh(), b.getIndexAttr(stepsOfCall()),
+      starts, [&](ValueRange before, Value first, OpFoldResult length) {
+        return writePart(before, first, length);
+      });
   unsigned numStates = scan.getStarts().size();
-  ArrayRef<Value> sumRows = ArrayRef<Value>(behind).drop_front(numStates);
   for (unsigned k = 0; k < numStates; ++k) {
     Value result = scan.getStates()[k];
     if (!result.use_empty())
-      result.replaceAllUsesWith(
-          castTo(b, turn(behind[k], order, all.vars), result.getType()));
+      result.replaceAllUsesWith(castTo(
+          b, turn(loop.getResult(k), order, all.vars), result.getType()));
   }
   for (unsigned row = 0; row < all.rows.size(); ++row)
-    replaceRow(row, sumRows, count);
+    replaceRow(row, loop.getResults().drop_front(numStates));
   remarkDone(scan, "attn-block-scans", "recurrence",
              format("sequential: one kernel takes {} steps at once, and sums "
-                    "over {} states of each element of a row",
+                    "over columns of {} numbers",
                     stepsOfCall(),
                     *Exprs::constantInt(exprs.extent(all.vars[*summed]))));
   scan.erase();

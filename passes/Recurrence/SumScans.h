@@ -10,8 +10,8 @@
 namespace heed {
 
 /// A recurrence as expressions: elements of the next states over `vars`, one of
-/// an axis, of the same elements of the states before; elements of each row
-/// over its own of `rowVars`, of the states before and after.
+/// an axis, of the states before; elements of each row over its own of
+/// `rowVars`, of the states before and after.
 struct ScanElements {
   attn::ScanOp scan;
   Exprs &exprs;
@@ -22,9 +22,10 @@ struct ScanElements {
   llvm::ArrayRef<ExprRef> rows;
 };
 
-/// Writes \p elements, whose rows read sums over one axis of the states alone,
-/// by attn.sum_scan in place of the recurrence. False, and nothing has changed,
-/// if it is none, or it has too many states for registers.
+/// Writes \p elements, of which an element of the next states is made of the
+/// same one and of sums over its column, and rows of such sums, by
+/// attn.sum_scan in place of the recurrence. False, and nothing has changed, if
+/// it is none, or its columns are too long for the first cache.
 bool writeSumScan(const ScanElements &elements);
 
 } // namespace heed

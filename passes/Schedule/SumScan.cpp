@@ -1,15 +1,14 @@
-//===- SumScan.cpp - schedule of sums over recurrences of elements --------===//
+//===- SumScan.cpp - schedule of recurrences of columns -------------------===//
 //
-// Lanes are elements of a row, and a tile is a vector of them: its states, all
-// places of the summed axis, stay in registers over the few steps of a call.
-// The sums are made of them there.
+// Lanes are columns, and a tile is a vector of them, whose states stay in
+// registers over the few steps of a call, or two, whose states stay in the
+// first cache and share the numbers that all columns are multiplied with. The
+// turns of a step are unrolled: sums are registers.
+#include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
 
 using namespace mlir;
 using namespace heed;
-
-/// How many tiles a task has at least: some ten microseconds of work.
-static constexpr int64_t tilesOfTask = 16;
 
 namespace {
 
@@ -25,12 +24,13 @@ public:
 private:
   void scheduleOutput(OpBuilder &b, KernelFunc &f, KernelFunc &first);
   void scheduleStates(OpBuilder &b);
+  void chooseLanes();
 
   KernelInfo &kernel;
   const halide::Target &target;
   SmallVector<KernelFunc *> outputs;
   KernelFunc &states;
-  int64_t lanes = 1;
+  int64_t lanes = 1, tilesOfTask = 1;
 };
 
 } // namespace
@@ -67,14 +67,17 @@ void SumScan::scheduleOutput(OpBuilder &b, KernelFunc &f, KernelFunc &first) {
     halide::ComputeWithOp::create(b, loc, func, first.func.getResult(), "tile");
 }
 
-/// A step is a place after the other, unrolled, and then the sums.
+/// A step's turns, unrolled.
 void SumScan::scheduleStates(OpBuilder &b) {
   Location loc = states.func.getLoc();
   Value func = states.func.getResult();
   halide::ComputeAtOp::create(b, loc, func, outputs[0]->func.getResult(),
                               "tile");
   SmallVector<std::string> vars = varsOf(states.func);
-  vars.pop_back(); // the slots
+  // Of how many steps there may be, so that memory for them is none to ask for.
+  halide::BoundExtentOp::create(b, loc, func, vars.back(),
+                                i32(b, *states.extents.back().fixed));
+  vars.pop_back();
   for (const std::string &var : vars)
     halide::BoundExtentOp::create(b, loc, func, var,
                                   i32(b, var == vars[0] ? lanes : 1));
@@ -89,8 +92,26 @@ void SumScan::scheduleStates(OpBuilder &b) {
   }
 }
 
-void SumScan::run() {
+/// The lanes of a tile, of two vectors where one leaves no registers, and how
+/// many tiles are a task.
+void SumScan::chooseLanes() {
   lanes = target.lanes(std::max(32u, widestBits(states.func)));
+  std::optional<int64_t> columns = states.extents[0].fixed;
+  int64_t places = *states.reductions[0][0].fixed *
+                   halide::getElementTypes(states.func.getResult()).size();
+  if (places > 3 * int64_t(target.vectorRegisters) / 4 && columns &&
+      *columns >= 2 * lanes)
+    lanes *= 2;
+  // Some ten microseconds of work.
+  constexpr int64_t mostTiles = 16, turnsOfTask = 1 << 14;
+  int64_t slots = *states.extents.back().fixed - *states.reductions[0][0].fixed,
+          turns = *states.reductions[1][0].fixed;
+  tilesOfTask =
+      std::clamp<int64_t>(turnsOfTask / (turns * slots), 1, mostTiles);
+}
+
+void SumScan::run() {
+  chooseLanes();
   clampLanes(states, lanes);
   OpBuilder b = scheduleBuilder(kernel);
   for (KernelFunc *f : outputs)

@@ -314,54 +314,69 @@ for name, (source, extra, oracle) in CASES.items():
             if n <= 65:
                 programs.compare(slow, given, oracle(**float64(given)))
 
+# Columns that are known to be short enough for the first cache stay there over the steps, if the state fades. Else there are chunks.
+LASTING = ["plain", "normalised_rows_last", "causal_sum", "causal_sum_normalised", "causal_sum_strict", "delta_rule"]
+for name, (source, extra, oracle) in CASES.items():
+    says = f"chunked: products within {CHUNK[name]} steps" if name in LASTING else "sums over columns of 16 numbers"
+    program = programs.compile(name + "-columns", source, "--set=E=16", "--set=F=17", "--explain=all", says=says)
+    for n in (0, 1, 2, 7, 64, 65, 150):
+        given = inputs(name, extra, 2, 3, n, 16, 17)
+        programs.compare(program, given, oracle(**float64(given)))
+FORMS = [("", 8, 8), ("-columns", 16, 17)]
+
 # Sizes that are known: one step, as many as a chunk has at most, chunks that all have as many, and a rest.
 for n in [1, 10, 48, 192, 100]:
     for name in ["plain", "retention", "gates_before", "delta_rule", "delta_rule_gated", "channels", "delta_rule_channels"]:
-        form = "one step" if n == 1 else f"parallel: {n} steps" if n <= CHUNK[name] else "chunked"
         source, extra, oracle = CASES[name]
-        program = programs.compile(f"{name}-{n}", source, f"--set=N={n}", "--set=E=16", "--set=F=32", "--explain=all", says=form)
-        given = inputs(name, extra, 2, 3, n, 16, 32)
-        programs.compare(program, given, oracle(**float64(given)))
+        for F, long in ((32, "sequential: columns"), (9, "chunked")):
+            form = "one step" if n == 1 else f"parallel: {n} steps" if n <= CHUNK[name] else long
+            program = programs.compile(f"{name}-{n}", source, f"--set=N={n}", "--set=E=16", f"--set=F={F}", "--explain=all", says=form)
+            given = inputs(name, extra, 2, 3, n, 16, F)
+            programs.compare(program, given, oracle(**float64(given)))
 # Few steps cost less as pairs.
 programs.compile("few", CASES["causal_sum"][0], "--set=N=48", "--set=E=32", "--set=F=32", "--explain=all", says="there are few steps")
 
 # A NaN or an infinity of a step is seen from it on.
 for name in ["plain", "retention", "causal_sum", "causal_sum_strict"]:
     source, extra, oracle = CASES[name]
-    given = inputs(name, extra, 1, 1, 150, 8, 8)
-    given["v"][0, 0, 70, 3] = np.nan
-    given["k"][0, 0, 100, 2] = np.inf
-    given["q"][0, 0, 0, 1] = np.nan  # a query that sees no key is nothing
-    with np.errstate(invalid="ignore"):
-        want = oracle(**float64(given))
-    if name == "causal_sum_strict":
-        want["o"][0, 0, 0] = 0
-    programs.compare(programs.folder + "/" + name, given, want)
+    for form, E, F in FORMS:
+        given = inputs(name, extra, 1, 1, 150, E, F)
+        given["v"][0, 0, 70, 3] = np.nan
+        given["k"][0, 0, 100, 2] = np.inf
+        given["q"][0, 0, 0, 1] = np.nan  # a query that sees no key is nothing
+        with np.errstate(invalid="ignore"):
+            want = oracle(**float64(given))
+        if name == "causal_sum_strict":
+            want["o"][0, 0, 0] = 0
+        programs.compare(programs.folder + "/" + name + form, given, want)
 # Powers of a NaN leave the first query alone, which sees a power of 0.
-given = inputs("causal_sum_powers", CASES["causal_sum_powers"][1], 1, 2, 150, 8, 8)
-given["gamma"][1] = np.nan
-want = causal_sum_powers(**float64(given))
-want["o"][0, 0, 1] = given["q"][0, 0, 1] @ given["k"][0, 0, 1] * given["v"][0, 0, 1] / 8
-programs.compare(programs.folder + "/causal_sum_powers", given, want)
+for form, E, F in FORMS:
+    given = inputs("causal_sum_powers", CASES["causal_sum_powers"][1], 1, 2, 150, E, F)
+    given["gamma"][1] = np.nan
+    want = causal_sum_powers(**float64(given))
+    want["o"][0, 0, 1] = given["q"][0, 0, 1] @ given["k"][0, 0, 1] * given["v"][0, 0, 1] / 8
+    programs.compare(programs.folder + "/causal_sum_powers" + form, given, want)
 for name in ["delta_rule", "delta_rule_reversed", "delta_rule_channels", "channels", "channels_before"]:
     source, extra, oracle = CASES[name]
-    given = inputs(name, extra, 1, 1, 150, 8, 8)
-    axis = 2 if given["q"].shape[2] == 150 else 1
-    np.moveaxis(given["v"], axis, 0)[70, 0, 0, 3] = np.nan
-    np.moveaxis(given["k"], axis, 0)[100, 0, 0, 2] = np.nan
-    with np.errstate(invalid="ignore"):
-        programs.compare(programs.folder + "/" + name, given, oracle(**float64(given)))
+    for form, E, F in FORMS:
+        given = inputs(name, extra, 1, 1, 150, E, F)
+        axis = 2 if given["q"].shape[2] == 150 else 1
+        np.moveaxis(given["v"], axis, 0)[70, 0, 0, 3] = np.nan
+        np.moveaxis(given["k"], axis, 0)[100, 0, 0, 2] = np.nan
+        with np.errstate(invalid="ignore"):
+            programs.compare(programs.folder + "/" + name + form, given, oracle(**float64(given)))
 # What a decay of the first step leaves of zeros is NaN, if it is NaN or infinite.
 for name in ["retention", "gates_before", "channels_constant", "channels", "channels_before", "delta_rule_channels"]:
     source, extra, oracle = CASES[name]
     for length in (1, 40, 150):
         for bad in (np.nan, np.inf):
-            given = inputs(name, extra, 1, 1, length, 8, 8)
-            if "S0" in given:
-                given["S0"][...] = 0
-            given["a" if "a" in given else "g" if "g" in given else "gamma"].reshape(-1)[{"channels_before": -3}.get(name, 0)] = bad
-            with np.errstate(invalid="ignore"):
-                programs.compare(programs.folder + "/" + name, given, oracle(**float64(given)))
+            for form, E, F in FORMS:
+                given = inputs(name, extra, 1, 1, length, E, F)
+                if "S0" in given:
+                    given["S0"][...] = 0
+                given["a" if "a" in given else "g" if "g" in given else "gamma"].reshape(-1)[{"channels_before": -3}.get(name, 0)] = bad
+                with np.errstate(invalid="ignore"):
+                    programs.compare(programs.folder + "/" + name + form, given, oracle(**float64(given)))
 # A step that a length leaves out keeps what its state is, and is none of a key of 0.
 programs.compile("delta-left-out", CASES["delta_rule"][0].replace("S[b,h,e,f] = S", "S[b,h,e,f] = if beta[b,h,t] < 0 then S[b,h,e,f] else S"), "--explain=all",
                  says="step by step")

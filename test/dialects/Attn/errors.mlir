@@ -585,7 +585,7 @@ func.func @f(%x: tensor<?xf32>, %n: index) {
 // -----
 func.func @f(%x: tensor<4x?xf32>, %n: index) {
   // expected-error @+1 {{has a region 'next' that takes ('index', 'index', 'f32'), expected ('index', 'index', 'index', 'f32') and attn.next of ('f32') (sum_scan.c1)}}
-  %y, %s = attn.sum_scan from %n steps(%n) sizes(%n, %n) starts(%x : tensor<4x?xf32>) next (%t, %d : index, %a : f32) {
+  %y, %s = attn.sum_scan from %n steps(%n) most 8 sizes(%n, %n) starts(%x : tensor<4x?xf32>) next (%t, %d : index, %a : f32) {
     attn.next %a : f32
   } leave (%t, %e, %d : index, %a : f32) {
     attn.next %a : f32
@@ -595,7 +595,7 @@ func.func @f(%x: tensor<4x?xf32>, %n: index) {
 // -----
 func.func @f(%x: tensor<4x?xf32>, %n: index) {
   // expected-error @+1 {{has a region 'leave' that takes ('index', 'index', 'index', 'f32', 'f32'), expected ('index', 'index', 'index', 'f32') and attn.next of ('f32') (sum_scan.c2)}}
-  %y, %s = attn.sum_scan from %n steps(%n) sizes(%n, %n) starts(%x : tensor<4x?xf32>) next (%t, %e, %d : index, %a : f32) {
+  %y, %s = attn.sum_scan from %n steps(%n) most 8 sizes(%n, %n) starts(%x : tensor<4x?xf32>) next (%t, %e, %d : index, %a : f32) {
     attn.next %a : f32
   } leave (%t, %e, %d : index, %a, %b : f32) {
     attn.next %a : f32
@@ -605,7 +605,7 @@ func.func @f(%x: tensor<4x?xf32>, %n: index) {
 // -----
 func.func @f(%x: tensor<4x?xf32>, %n: index) {
   // expected-error @+1 {{has the states ('tensor<4x8xf32>') for ('tensor<4x?xf32>'), expected the same, alike (sum_scan.c3)}}
-  %y, %s = attn.sum_scan from %n steps(%n) sizes(%n, %n) starts(%x : tensor<4x?xf32>) next (%t, %e, %d : index, %a : f32) {
+  %y, %s = attn.sum_scan from %n steps(%n) most 8 sizes(%n, %n) starts(%x : tensor<4x?xf32>) next (%t, %e, %d : index, %a : f32) {
     attn.next %a : f32
   } leave (%t, %e, %d : index, %a : f32) {
     attn.next %a : f32
@@ -614,8 +614,8 @@ func.func @f(%x: tensor<4x?xf32>, %n: index) {
 }
 // -----
 func.func @f(%x: tensor<?x?xf32>, %n: index) {
-  // expected-error @+1 {{has 1 rows of the states ('tensor<?x?xf32>') with 2 sizes, expected at least a row, a state of floats and two sizes, the last but one known (sum_scan.c4)}}
-  %y, %s = attn.sum_scan from %n steps(%n) sizes(%n, %n) starts(%x : tensor<?x?xf32>) next (%t, %e, %d : index, %a : f32) {
+  // expected-error @+1 {{has the states ('tensor<?x?xf32>') with 2 sizes, expected at least a state of floats and two sizes, the last but one known (sum_scan.c4)}}
+  %y, %s = attn.sum_scan from %n steps(%n) most 8 sizes(%n, %n) starts(%x : tensor<?x?xf32>) next (%t, %e, %d : index, %a : f32) {
     attn.next %a : f32
   } leave (%t, %e, %d : index, %a : f32) {
     attn.next %a : f32
@@ -625,11 +625,33 @@ func.func @f(%x: tensor<?x?xf32>, %n: index) {
 // -----
 func.func @f(%x: tensor<4x?xf32>, %n: index) {
   // expected-error @+1 {{has the row 'tensor<?x8xf32>' for 'tensor<4x?xf32>', expected its axes, but steps for axis 0 (sum_scan.c5)}}
-  %y, %s = attn.sum_scan from %n steps(%n) sizes(%n, %n) starts(%x : tensor<4x?xf32>) next (%t, %e, %d : index, %a : f32) {
+  %y, %s = attn.sum_scan from %n steps(%n) most 8 sizes(%n, %n) starts(%x : tensor<4x?xf32>) next (%t, %e, %d : index, %a : f32) {
     attn.next %a : f32
   } leave (%t, %e, %d : index, %a : f32) {
     attn.next %a : f32
   } rows(tensor<?x8xf32>) states(tensor<4x?xf32>)
+  return
+}
+// -----
+func.func @f(%x: tensor<4x?xf32>, %n: index) {
+  // expected-error @+1 {{holds 1 sums and has no region 'hold' (sum_scan.c6)}}
+  %y, %h, %s = attn.sum_scan from %n steps(%n) most 8 sizes(%n, %n) starts(%x : tensor<4x?xf32>) next (%t, %e, %d : index, %a, %b : f32) {
+    attn.next %a : f32
+  } leave (%t, %e, %d : index, %a, %b : f32) {
+    attn.next %a : f32
+  } rows(tensor<?x?xf32>) held(tensor<?x?xf32>) states(tensor<4x?xf32>)
+  return
+}
+// -----
+func.func @f(%x: tensor<4x?xf32>, %n: index) {
+  // expected-error @+1 {{makes held sum 0 of number 1, expected of earlier ones (sum_scan.c6)}}
+  %y, %h, %g, %s = attn.sum_scan from %n steps(%n) most 8 sizes(%n, %n) starts(%x : tensor<4x?xf32>) next (%t, %e, %d : index, %a, %p, %q : f32) {
+    attn.next %a : f32
+  } leave (%t, %e, %d : index, %a, %p, %q : f32) {
+    attn.next %a : f32
+  } hold (%t, %e, %d : index, %a, %p, %q : f32) {
+    attn.next %q, %a : f32, f32
+  } rows(tensor<?x?xf32>) held(tensor<?x?xf32>, tensor<?x?xf32>) states(tensor<4x?xf32>)
   return
 }
 // -----

@@ -214,17 +214,30 @@ func.func @element_scan(%x: tensor<?xf32>, %n: index) {
 }
 
 // CHECK-LABEL: func @sum_scan
-// CHECK: attn.sum_scan from %{{.*}} steps(%{{.*}}) sizes(%{{.*}}, %{{.*}}) starts(%{{.*}} : tensor<4x?xf32>) next (%{{.*}}, %{{.*}}, %{{.*}} : index, %[[A:.*]] : f32) {
+// CHECK: attn.sum_scan from %{{.*}} steps(%{{.*}}) most 8 sizes(%{{.*}}, %{{.*}}) starts(%{{.*}} : tensor<4x?xf32>) next (%{{.*}}, %{{.*}}, %{{.*}} : index, %[[A:.*]], %{{.*}} : f32) {
 // CHECK:   attn.next %[[A]] : f32
-// CHECK: } leave (%{{.*}}, %{{.*}}, %{{.*}} : index, %[[NEW:.*]] : f32) {
-// CHECK:   attn.next %[[NEW]], %[[NEW]] : f32, f32
-// CHECK: } rows(tensor<8x?xf32>, tensor<8x?xf32>) states(tensor<4x?xf32>)
+// CHECK: } leave (%{{.*}}, %{{.*}}, %{{.*}} : index, %[[NEW:.*]], %[[HELD:.*]] : f32) {
+// CHECK:   attn.next %[[NEW]], %[[HELD]] : f32, f32
+// CHECK: } hold (%{{.*}}, %{{.*}}, %{{.*}} : index, %[[OLD:.*]], %{{.*}} : f32) {
+// CHECK:   attn.next %[[OLD]] : f32
+// CHECK: } rows(tensor<8x?xf32>, tensor<8x?xf32>) held(tensor<8x?xf32>) states(tensor<4x?xf32>)
+// CHECK: attn.sum_scan
+// CHECK: } leave
+// CHECK-NOT: hold
+// CHECK: } rows(tensor<?x?xf32>) states(tensor<4x?xf32>)
 func.func @sum_scan(%x: tensor<4x?xf32>, %n: index) {
-  %a, %b, %s = attn.sum_scan from %n steps(%n) sizes(%n, %n) starts(%x : tensor<4x?xf32>) next (%t, %e, %d : index, %old : f32) {
+  %a, %b, %h, %s = attn.sum_scan from %n steps(%n) most 8 sizes(%n, %n) starts(%x : tensor<4x?xf32>) next (%t, %e, %d : index, %old, %held : f32) {
+    attn.next %old : f32
+  } leave (%t, %e, %d : index, %after, %held : f32) {
+    attn.next %after, %held : f32, f32
+  } hold (%t, %e, %d : index, %before, %held : f32) {
+    attn.next %before : f32
+  } rows(tensor<8x?xf32>, tensor<8x?xf32>) held(tensor<8x?xf32>) states(tensor<4x?xf32>)
+  %y, %z = attn.sum_scan from %n steps(%n) most 64 sizes(%n, %n) starts(%x : tensor<4x?xf32>) next (%t, %e, %d : index, %old : f32) {
     attn.next %old : f32
   } leave (%t, %e, %d : index, %after : f32) {
-    attn.next %after, %after : f32, f32
-  } rows(tensor<8x?xf32>, tensor<8x?xf32>) states(tensor<4x?xf32>)
+    attn.next %after : f32
+  } rows(tensor<?x?xf32>) states(tensor<4x?xf32>)
   return
 }
 
