@@ -338,7 +338,9 @@ def AttnBlockScans : Pass<"attn-block-scans", "::mlir::func::FuncOp"> {
     If rows, too, are made of their own element of the states (sums, maxima, log-sum-exps over what comes before), that is an
     `attn.element_scan`, which stores the rows alone. Where these have the steps as their last axis, a block has as many steps as
     leave what a vector of states was in half of a second cache, thousands; else 8, which registers hold, or more where a step is
-    short. Else it is an `attn.recurrence`, of as many steps as leave all that the states were in a cache: 64 at most, by their
+    short. If rows read the states by sums over one known axis alone (state-space models), that is an `attn.sum_scan`: that axis
+    becomes the last but one, so that vectors are elements of a row, 8 steps go by with the states in registers, and what no step
+    enters is computed before. Else it is an `attn.recurrence`, of as many steps as leave all that the states were in a cache: 64 at most, by their
     extents where a call alone has them. What rows make of the states is computed for a block at once, so a projection of the
     states is a product of matrices. Of exp(a - max(a, b)) and exp(b - max(a, b)) one is exp(0): they have one exponential. Left
     alone, with a remark, is a state that a product mixes.

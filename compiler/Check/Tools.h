@@ -24,7 +24,7 @@ struct Tools {
   std::vector<std::string> weights;  ///< --weights of heedc
   std::string weightsType;           ///< --weights-type; empty: its default
   std::string target;   ///< of the fast backend; empty: heedc's default
-  std::string products;              ///< --products; empty: its default
+  std::string products; ///< --products; empty: its default
   std::string modelDir; ///< of heedc; empty: `check` beside the source, if any
   std::string plugin;   ///< heed-opt's --load-pass-plugin, for tests
   bool cache = true;    ///< kernels that heedc compiled before may be taken

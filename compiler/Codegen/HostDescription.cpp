@@ -192,6 +192,7 @@ void addMain(Module &module, GlobalVariable *description) {
 
 } // namespace
 
+/// Long: one field after the other.
 void heed::addDescription(Module &module, DictionaryAttr description,
                           const DescriptionOptions &options) {
   // Only the description is for others to see: a model's name must not meet a
@@ -221,16 +222,28 @@ void heed::addDescription(Module &module, DictionaryAttr description,
     variants.push_back(write.other(name));
   if (!variants.empty())
     variants.push_back(write.null());
+  Constant *gpu = options.gpu.empty() ? write.null() : write.other(options.gpu);
   Constant *value = write.record(
-      {write.i32(HEED_ABI_VERSION), write.i32(entries.size()),
-       write.other("heed_own_runtime"), write.text(options.name),
+      {write.i32(HEED_ABI_VERSION),
+       write.i32(entries.size()),
+       write.other("heed_own_runtime"),
+       write.text(options.name),
        options.source.empty() ? write.null() : write.text(options.source),
-       write.text(llvm::join(options.cpuFeatures, ",")), write.array(entries),
-       write.array(params), write.i32(params.size()), write.i32(kernels.size()),
-       write.texts(kernels), write.i32(numKept), write.i32(states.size()), init,
-       write.tensors(states), write.array(variants), write.text(options.target),
-       write.trims(states), write.text(options.key),
-       options.gpu.empty() ? write.null() : write.other(options.gpu)});
+       write.text(llvm::join(options.cpuFeatures, ",")),
+       write.array(entries),
+       write.array(params),
+       write.i32(params.size()),
+       write.i32(kernels.size()),
+       write.texts(kernels),
+       write.i32(numKept),
+       write.i32(states.size()),
+       init,
+       write.tensors(states),
+       write.array(variants),
+       write.text(options.target),
+       write.trims(states),
+       write.text(options.key),
+       gpu});
   std::string name = heed::format(
       "{}_model", description.getAs<StringAttr>("prefix").getValue());
   auto *global =

@@ -10,26 +10,6 @@
 using namespace mlir;
 using namespace heed::attn;
 
-/// Whether \p region takes a step, an index per size and \p taken, and ends
-/// with \p ended.
-static LogicalResult verifyRegion(ElementScanOp op, Region &region,
-                                  StringRef name, ArrayRef<Type> taken,
-                                  ArrayRef<Type> ended, StringRef constraint) {
-  Builder b(op.getContext());
-  SmallVector<Type> expected(1 + op.getSizes().size(), b.getIndexType());
-  llvm::append_range(expected, taken);
-  Block &body = region.front();
-  auto end = dyn_cast_if_present<NextOp>(
-      body.mightHaveTerminator() ? body.getTerminator() : nullptr);
-  if (llvm::equal(body.getArgumentTypes(), expected) && end &&
-      llvm::equal(end.getValues().getTypes(), ended))
-    return success();
-  return op.emitOpError() << "has a region '" << name << "' that takes ("
-                          << body.getArgumentTypes() << "), expected ("
-                          << expected << ") and attn.next of (" << ended
-                          << ") (" << constraint << ")";
-}
-
 LogicalResult ElementScanOp::verify() {
   SmallVector<Type> states, both, left;
   for (Type start : getStarts().getTypes())
@@ -38,12 +18,12 @@ LogicalResult ElementScanOp::verify() {
   llvm::append_range(both, states);
   for (Type row : getRows().getTypes())
     left.push_back(getElementTypeOrSelf(row));
-  if (failed(verifyRegion(*this, getNext(), "next", states, states,
-                          "element_scan.c1")) ||
-      failed(verifyRegion(*this, getLeave(), "leave", both, left,
-                          "element_scan.c2")))
-    return failure();
   int64_t rank = getSizes().size();
+  if (failed(verifyStepRegion(*this, getNext(), "next", rank, states, states,
+                              "element_scan.c1")) ||
+      failed(verifyStepRegion(*this, getLeave(), "leave", rank, both, left,
+                              "element_scan.c2")))
+    return failure();
   auto isState = [&](Type type) {
     return cast<RankedTensorType>(type).getRank() == rank;
   };

@@ -12,6 +12,26 @@
 using namespace mlir;
 using namespace heed::attn;
 
+LogicalResult heed::attn::verifyStepRegion(Operation *op, Region &region,
+                                           StringRef name, unsigned rank,
+                                           ArrayRef<Type> taken,
+                                           ArrayRef<Type> ended,
+                                           StringRef constraint) {
+  Builder b(op->getContext());
+  SmallVector<Type> expected(1 + rank, b.getIndexType());
+  llvm::append_range(expected, taken);
+  Block &body = region.front();
+  auto end = dyn_cast_if_present<NextOp>(
+      body.mightHaveTerminator() ? body.getTerminator() : nullptr);
+  if (llvm::equal(body.getArgumentTypes(), expected) && end &&
+      llvm::equal(end.getValues().getTypes(), ended))
+    return success();
+  return op->emitOpError() << "has a region '" << name << "' that takes ("
+                           << body.getArgumentTypes() << "), expected ("
+                           << expected << ") and attn.next of (" << ended
+                           << ") (" << constraint << ")";
+}
+
 LogicalResult RecurrenceOp::verify() {
   Builder b(getContext());
   SmallVector<Type> expected(1 + getSizes().size(), b.getIndexType()), elements;

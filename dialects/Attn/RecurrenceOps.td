@@ -227,8 +227,54 @@ def Attn_ElementScanOp : Attn_Op<"element_scan", [Pure, AttrSizedOperandSegments
   }];
 }
 
-def Attn_NextOp : Attn_Op<"next", [Pure, Terminator, ParentOneOf<["RecurrenceOp", "ElementScanOp"]>]> {
-  let summary = "The elements of the states after a step of `attn.recurrence` or `attn.element_scan`, or of the rows that it leaves";
+def Attn_SumScanOp : Attn_Op<"sum_scan", [Pure, AttrSizedOperandSegments, AttrSizedResultSegments, AggregatedOpInterface]> {
+  let summary = "Sums over an axis of states whose elements have recurrences of their own, and what these are in the end";
+  let description = [{
+    With the states S_k, which begin as `starts`, and x, e, c over `sizes`, the extents of each state, e and c of the last two:
+
+    ```text
+    S_k[0, x, e, c]     = starts_k[x, e, c]
+    S_k[i + 1, x, e, c] = next_k(from + i, x, e, c, S_0[i, x, e, c], S_1[i, x, e, c], ...)       0 <= i < steps
+    row_m[x, i, c]      = sum(e) leave_m(from + i, x, e, c, S_0[i + 1, x, e, c], S_1[i + 1, x, e, c], ...)
+    ```
+    The results are the rows and then the S_k of the last step, of which alone all elements are stored. Both regions may
+    read any tensor (`tensor.extract`) and number that is defined before. A state-space model reads its state so.
+
+    - sum_scan.c1  `next` takes the step, an index per size, and an element of each of `starts`; `attn.next` ends it with as many.
+    - sum_scan.c2  `leave` takes the same; `attn.next` ends it with an element of each row, of the first state's type.
+    - sum_scan.c3  A start has an axis per size, and the last of that state is of the same type.
+    - sum_scan.c4  There are a row, a state of floats and two sizes, and the last but one of these is known.
+    - sum_scan.c5  A row has the axes of a state, but the steps for the last but one.
+
+    ```mlir
+    %y, %last = attn.sum_scan from %first steps(%n) sizes(%four, %B) starts(%s : tensor<4x?xf32>) next (%t, %e, %b : index, %old : f32) {
+      %x = tensor.extract %inputs[%t, %b] : tensor<?x?xf32>
+      %new = arith.addf %old, %x : f32
+      attn.next %new : f32
+    } leave (%t, %e, %b : index, %after : f32) {
+      %q = tensor.extract %reads[%t, %e] : tensor<?x4xf32>
+      %z = arith.mulf %q, %after : f32
+      attn.next %z : f32
+    } rows(tensor<?x?xf32>) states(tensor<4x?xf32>)
+    ```
+  }];
+  let arguments = (ins Index:$from, Index:$steps, Variadic<Index>:$sizes, Variadic<AnyRankedTensor>:$starts);
+  let results = (outs Variadic<AnyRankedTensor>:$rows, Variadic<AnyRankedTensor>:$states);
+  let regions = (region SizedRegion<1>:$next, SizedRegion<1>:$leave);
+  let assemblyFormat = [{
+    `from` $from `steps` `(` $steps `)` `sizes` `(` $sizes `)` `starts` `(` $starts `:` type($starts) `)` `next` custom<Next>($next)
+    `leave` custom<Next>($leave) attr-dict `rows` `(` type($rows) `)` `states` `(` type($states) `)`
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> decomposeOperation(::mlir::OpBuilder &b);
+    /// The axis of the states that rows sum over, and of the rows that has the steps.
+    unsigned sumAxis() { return getSizes().size() - 2; }
+  }];
+}
+
+def Attn_NextOp : Attn_Op<"next", [Pure, Terminator, ParentOneOf<["RecurrenceOp", "ElementScanOp", "SumScanOp"]>]> {
+  let summary = "The elements of the states after a step of `attn.recurrence`, `attn.element_scan` or `attn.sum_scan`, or of the rows that it leaves";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "$values attr-dict `:` type($values)";
 }

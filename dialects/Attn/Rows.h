@@ -30,6 +30,14 @@ mlir::Value readRow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor,
 mlir::Value writeRow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value row,
                      mlir::Value tensor, const RowPlace &place);
 
+/// Whether \p region of \p op, a recurrence, takes a step, \p rank indices and
+/// \p taken, and ends with \p ended; else the error names \p constraint.
+llvm::LogicalResult verifyStepRegion(mlir::Operation *op, mlir::Region &region,
+                                     llvm::StringRef name, unsigned rank,
+                                     llvm::ArrayRef<mlir::Type> taken,
+                                     llvm::ArrayRef<mlir::Type> ended,
+                                     llvm::StringRef constraint);
+
 /// What \p region of a recurrence, over the step, the indices and an element of
 /// each of \p taken, makes at \p step, as tensors like \p outs.
 mlir::ValueRange computeStep(mlir::OpBuilder &b, mlir::Location loc,

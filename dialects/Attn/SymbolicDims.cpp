@@ -81,6 +81,11 @@ public:
       return size(axis == int64_t(scan.getAxis()) ? scan.getSteps()
                                                   : scan.getSizes()[axis - 1]);
     }
+    if (auto scan = dyn_cast<SumScanOp>(op)) {
+      bool isSteps =
+          result < scan.getRows().size() && axis == int64_t(scan.sumAxis());
+      return size(isSteps ? scan.getSteps() : scan.getSizes()[axis]);
+    }
     if (auto linear = dyn_cast<LinearAttentionOp>(op)) {
       unsigned dim = axis;
       if (shaped == linear.getState())

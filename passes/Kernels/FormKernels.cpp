@@ -148,6 +148,7 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
         userKind == KernelKind::RowBlock ||
         userKind == KernelKind::Recurrence ||
         userKind == KernelKind::ElementScan ||
+        userKind == KernelKind::SumScan ||
         userKind == KernelKind::TriangularSolve)
       return "each of its elements is read many times";
     // Columns of what it reduces, say: not the rows that the user reduces.
@@ -172,6 +173,7 @@ std::string Former::whyNot(Cluster &producer, Operation *user) {
     return "its rows are read whole";
   case KernelKind::Recurrence:
   case KernelKind::ElementScan:
+  case KernelKind::SumScan:
   case KernelKind::TriangularSolve:
     return "its schedule has no epilogue";
   case KernelKind::Softmax:

@@ -30,6 +30,8 @@ StringRef heed::nameOf(KernelKind kind) {
     return "recurrence";
   case KernelKind::ElementScan:
     return "element scan";
+  case KernelKind::SumScan:
+    return "sum scan";
   case KernelKind::TriangularSolve:
     return "triangular solve";
   case KernelKind::StateStep:
@@ -48,7 +50,7 @@ bool heed::isCheap(Operation *op) {
 bool heed::isCompute(Operation *op) {
   return isa<linalg::LinalgOp, attn::SoftmaxOp, attn::LogSoftmaxOp,
              attn::AttentionOp, attn::RecurrenceOp, attn::ElementScanOp,
-             attn::TriangularSolveOp>(op);
+             attn::SumScanOp, attn::TriangularSolveOp>(op);
 }
 
 KernelKind heed::kernelKindOf(Operation *op) {
@@ -60,6 +62,8 @@ KernelKind heed::kernelKindOf(Operation *op) {
     return KernelKind::Recurrence;
   if (isa<attn::ElementScanOp>(op))
     return KernelKind::ElementScan;
+  if (isa<attn::SumScanOp>(op))
+    return KernelKind::SumScan;
   if (isa<attn::TriangularSolveOp>(op))
     return KernelKind::TriangularSolve;
   if (isa<attn::SoftmaxOp, attn::LogSoftmaxOp>(op))

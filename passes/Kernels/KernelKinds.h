@@ -17,6 +17,7 @@ enum class KernelKind {
   RowBlock,
   Recurrence,
   ElementScan,
+  SumScan,
   TriangularSolve,
   StateStep
 };

@@ -29,9 +29,9 @@ using namespace heed;
 namespace {
 
 /// More would leave too few registers to each.
-constexpr size_t mostResults = 4;
+constexpr size_t mostStepResults = 4;
 
-using Group = SmallVector<func::CallOp>;
+using StepGroup = SmallVector<func::CallOp>;
 
 /// Whether \p value lies in memory before the step: what a model or a loop is
 /// given, or a part of it.
@@ -60,8 +60,8 @@ public:
 private:
   bool isMember(func::CallOp call);
   bool replacesState(func::CallOp call);
-  bool add(Group &group, func::CallOp call);
-  Group findReaders(func::CallOp first);
+  bool add(StepGroup &group, func::CallOp call);
+  StepGroup findReaders(func::CallOp first);
   void replace(ArrayRef<func::CallOp> group, func::FuncOp kernel,
                SmallVector<Value> operands, ArrayRef<Value> results);
   bool merge(ArrayRef<func::CallOp> group);
@@ -96,12 +96,12 @@ bool StepMerger::replacesState(func::CallOp call) {
 
 /// Adds \p call to \p group, behind what it reads of kernels that are no part
 /// of it and stand further down than its first one: a normaliser, say.
-bool StepMerger::add(Group &group, func::CallOp call) {
+bool StepMerger::add(StepGroup &group, func::CallOp call) {
   if (llvm::is_contained(group, call))
     return true;
   if (!isMember(call))
     return false;
-  Group longer = group;
+  StepGroup longer = group;
   for (Value operand : call.getOperands())
     if (auto other = operand.getDefiningOp<func::CallOp>();
         other && other->getBlock() == call->getBlock() &&
@@ -115,8 +115,8 @@ bool StepMerger::add(Group &group, func::CallOp call) {
 }
 
 /// \p first and what reads it, or each other, further down.
-Group StepMerger::findReaders(func::CallOp first) {
-  Group group{first};
+StepGroup StepMerger::findReaders(func::CallOp first) {
+  StepGroup group{first};
   for (Operation *op = first->getNextNode(); op; op = op->getNextNode())
     if (auto call = dyn_cast<func::CallOp>(op);
         call && llvm::any_of(call.getOperands(), [&](Value operand) {
@@ -167,7 +167,7 @@ void StepMerger::replace(ArrayRef<func::CallOp> group, func::FuncOp kernel,
 bool StepMerger::merge(ArrayRef<func::CallOp> group) {
   SmallVector<Value> operands = operandsOf(group), results = resultsOf(group);
   Value state = group.front()->getResult(0);
-  if (results.size() < 2 || results.size() > mostResults ||
+  if (results.size() < 2 || results.size() > mostStepResults ||
       llvm::none_of(results, [&](Value result) {
         return result.getType() == state.getType() && livesOn(result);
       }))
@@ -194,7 +194,7 @@ bool StepMerger::merge(ArrayRef<func::CallOp> group) {
 }
 
 void StepMerger::mergeIn(Block &block) {
-  Group seeds;
+  StepGroup seeds;
   for (auto call : block.getOps<func::CallOp>())
     if (replacesState(call))
       seeds.push_back(call);
@@ -202,10 +202,10 @@ void StepMerger::mergeIn(Block &block) {
   for (func::CallOp seed : seeds) {
     if (gone.contains(seed))
       continue;
-    Group group = findReaders(seed);
+    StepGroup group = findReaders(seed);
     // What comes last may be no part of the step.
     for (size_t count = group.size(); count > 1; --count) {
-      Group part(ArrayRef(group).take_front(count));
+      StepGroup part(ArrayRef(group).take_front(count));
       if (!merge(part))
         continue;
       gone.insert_range(llvm::map_range(

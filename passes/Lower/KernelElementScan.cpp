@@ -41,13 +41,11 @@ private:
   /// The element of a state at vars \p args: those of a tile's end are the
   /// last one.
   SmallVector<Value> element(OpBuilder &b, ValueRange args);
-  LogicalResult evaluate(OpBuilder &b, Region &region, Value step,
-                         ArrayRef<Value> dims, ArrayRef<Value> elements,
-                         SmallVectorImpl<Value> &values);
   halide::ReadOp readStates(OpBuilder &b, ArrayRef<Value> at);
-  halide::FuncOp addOutput(Type type, ArrayRef<std::string> vars,
-                           ArrayRef<Extent> extents, Value tensor,
-                           halide::UpdateOp::BodyFn body);
+  /// The step of turn \p turn.
+  Value stepAt(OpBuilder &inner, Value turn) {
+    return arith::AddIOp::create(inner, loc, from, turn);
+  }
   Extent tilesOf(const Extent &whole);
 
   KernelTranslator &kernel;
@@ -132,25 +130,6 @@ halide::ReadOp ElementScanFuncs::readStates(OpBuilder &inner,
   Value func = states->func.getResult();
   return halide::ReadOp::create(inner, loc, halide::getElementTypes(func), func,
                                 at);
-}
-
-LogicalResult ElementScanFuncs::evaluate(OpBuilder &inner, Region &region,
-                                         Value step, ArrayRef<Value> dims,
-                                         ArrayRef<Value> elements,
-                                         SmallVectorImpl<Value> &values) {
-  Block &body = region.front();
-  IRMapping local = kernel.map;
-  local.map(body.getArgument(0),
-            arith::AddIOp::create(inner, loc, from, step).getResult());
-  for (auto [axis, dim] : llvm::enumerate(dims))
-    local.map(body.getArgument(1 + axis), dim);
-  for (auto [k, value] : llvm::enumerate(elements))
-    local.map(body.getArgument(1 + rank + k), value);
-  if (failed(translateBody(inner, body, local, {}, kernel)))
-    return failure();
-  for (Value value : body.getTerminator()->getOperands())
-    values.push_back(local.lookupOrDefault(value));
-  return success();
 }
 
 /// All that the states are, of which nothing is known before the updates.
@@ -264,9 +243,9 @@ LogicalResult ElementScanFuncs::writeSteps() {
         if (mutated("element-scan.same-step"))
           step = zero;
         SmallVector<Value> old(readStates(inner, at).getResults());
-        ok = succeeded(evaluate(inner, op.getNext(), step,
-                                element(inner, args.take_front(vars)), old,
-                                values));
+        ok = succeeded(kernel.stepOf(inner, op.getNext(), stepAt(inner, step),
+                                     element(inner, args.take_front(vars)), old,
+                                     values));
         return values;
       });
   states->updates.push_back(update);
@@ -275,26 +254,6 @@ LogicalResult ElementScanFuncs::writeSteps() {
     extents.insert(extents.begin(), kernel.fixedExtent(loc, lanes));
   states->reductions.push_back(extents);
   return success(ok);
-}
-
-/// A func that is a result of the kernel.
-halide::FuncOp ElementScanFuncs::addOutput(Type type,
-                                           ArrayRef<std::string> names,
-                                           ArrayRef<Extent> extents,
-                                           Value tensor,
-                                           halide::UpdateOp::BodyFn body) {
-  SmallVector<StringRef> vars(
-      llvm::reverse(SmallVector<StringRef>(names.begin(), names.end())));
-  KernelFunc f;
-  f.func = halide::FuncOp::create(b, loc, format("row{}", kernel.counter++),
-                                  vars, type, body);
-  f.extents.assign(extents.rbegin(), extents.rend());
-  KernelSource source;
-  source.func = f.func.getResult();
-  source.extents.assign(extents.begin(), extents.end());
-  kernel.sources[tensor] = std::move(source);
-  kernel.info->funcs.push_back(f);
-  return f.func;
 }
 
 LogicalResult ElementScanFuncs::writeRow(unsigned row) {
@@ -306,8 +265,8 @@ LogicalResult ElementScanFuncs::writeRow(unsigned row) {
   extents.insert(extents.begin() + op.getAxis(), steps);
   Value tensor = op.getRows()[row];
   bool ok = true;
-  addOutput(
-      getElementTypeOrSelf(tensor), names, extents, tensor,
+  kernel.addOutput(
+      loc, getElementTypeOrSelf(tensor), names, extents, tensor,
       [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
         SmallVector<Value> dims(llvm::reverse(args)), values, both;
         Value turn = dims[op.getAxis()];
@@ -320,8 +279,8 @@ LogicalResult ElementScanFuncs::writeRow(unsigned row) {
         for (Value done : {turn, after})
           llvm::append_range(
               both, readStates(inner, place(inner, dims, done)).getResults());
-        ok =
-            succeeded(evaluate(inner, op.getLeave(), turn, dims, both, values));
+        ok = succeeded(kernel.stepOf(inner, op.getLeave(), stepAt(inner, turn),
+                                     dims, both, values));
         return ok ? SmallVector<Value>{values[row]} : SmallVector<Value>();
       });
   return success(ok);
@@ -331,15 +290,16 @@ void ElementScanFuncs::writeLast(unsigned state) {
   SmallVector<std::string> names;
   for (unsigned axis = 0; axis < rank; ++axis)
     names.push_back(format("d{}", axis));
-  addOutput(types[state], names, sizes, op.getStates()[state],
-            [&](OpBuilder &inner, Location, ValueRange args) {
-              SmallVector<Value> dims(llvm::reverse(args));
-              Value done = mutated("element-scan.drop-last-step")
-                               ? addI32(inner, steps.value, -1)
-                               : steps.value;
-              return SmallVector<Value>{
-                  readStates(inner, place(inner, dims, done)).getResult(state)};
-            });
+  kernel.addOutput(
+      loc, types[state], names, sizes, op.getStates()[state],
+      [&](OpBuilder &inner, Location, ValueRange args) {
+        SmallVector<Value> dims(llvm::reverse(args));
+        Value done = mutated("element-scan.drop-last-step")
+                         ? addI32(inner, steps.value, -1)
+                         : steps.value;
+        return SmallVector<Value>{
+            readStates(inner, place(inner, dims, done)).getResult(state)};
+      });
 }
 
 LogicalResult ElementScanFuncs::run() {
@@ -354,6 +314,43 @@ LogicalResult ElementScanFuncs::run() {
     if (isReturned(op.getStates()[state]))
       writeLast(state);
   return success();
+}
+
+LogicalResult KernelTranslator::stepOf(OpBuilder &inner, Region &region,
+                                       Value step, ArrayRef<Value> dims,
+                                       ArrayRef<Value> elements,
+                                       SmallVectorImpl<Value> &values) {
+  Block &body = region.front();
+  IRMapping local = map;
+  SmallVector<Value> taken{step};
+  llvm::append_range(taken, dims);
+  llvm::append_range(taken, elements);
+  for (auto [arg, value] : llvm::zip_equal(body.getArguments(), taken))
+    local.map(arg, value);
+  if (failed(translateBody(inner, body, local, {}, *this)))
+    return failure();
+  for (Value value : body.getTerminator()->getOperands())
+    values.push_back(local.lookupOrDefault(value));
+  return success();
+}
+
+halide::FuncOp KernelTranslator::addOutput(Location loc, Type type,
+                                           ArrayRef<std::string> names,
+                                           ArrayRef<Extent> extents,
+                                           Value tensor,
+                                           halide::UpdateOp::BodyFn body) {
+  SmallVector<StringRef> vars(
+      llvm::reverse(SmallVector<StringRef>(names.begin(), names.end())));
+  KernelFunc f;
+  f.func = halide::FuncOp::create(b, loc, format("row{}", counter++), vars,
+                                  type, body);
+  f.extents.assign(extents.rbegin(), extents.rend());
+  KernelSource source;
+  source.func = f.func.getResult();
+  source.extents.assign(extents.begin(), extents.end());
+  sources[tensor] = std::move(source);
+  info->funcs.push_back(f);
+  return f.func;
 }
 
 LogicalResult KernelTranslator::elementScan(attn::ElementScanOp op) {

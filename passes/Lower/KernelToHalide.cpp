@@ -345,6 +345,9 @@ LogicalResult KernelTranslator::translate() {
     } else if (auto scan = dyn_cast<attn::ElementScanOp>(op)) {
       if (failed(elementScan(scan)))
         return failure();
+    } else if (auto scan = dyn_cast<attn::SumScanOp>(op)) {
+      if (failed(sumScan(scan)))
+        return failure();
     } else if (auto solve = dyn_cast<attn::TriangularSolveOp>(op)) {
       if (failed(triangularSolve(solve)))
         return failure();

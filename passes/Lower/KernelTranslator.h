@@ -60,6 +60,7 @@ private:
   friend class GenericFunc;
   friend class SoftmaxFuncs;
   friend class ElementScanFuncs;
+  friend class SumScanFuncs;
 
   llvm::LogicalResult translate();
   void arguments();
@@ -70,6 +71,7 @@ private:
   llvm::LogicalResult threshold(attn::ThresholdOp op);
   llvm::LogicalResult recurrence(attn::RecurrenceOp op);
   llvm::LogicalResult elementScan(attn::ElementScanOp op);
+  llvm::LogicalResult sumScan(attn::SumScanOp op);
   llvm::LogicalResult triangularSolve(attn::TriangularSolveOp op);
   llvm::LogicalResult attention(StreamedAttention op);
   llvm::LogicalResult results(mlir::func::ReturnOp op);
@@ -100,6 +102,18 @@ private:
                 mlir::OpBuilder &, llvm::ArrayRef<mlir::Value>,
                 llvm::ArrayRef<mlir::Value>)>
                 score);
+  /// What \p region of a recurrence makes of \p elements of its states at
+  /// \p dims, outermost first, in \p step.
+  llvm::LogicalResult stepOf(mlir::OpBuilder &inner, mlir::Region &region,
+                             mlir::Value step, llvm::ArrayRef<mlir::Value> dims,
+                             llvm::ArrayRef<mlir::Value> elements,
+                             llvm::SmallVectorImpl<mlir::Value> &values);
+  /// A func that is the result \p tensor of the kernel; \p names and \p extents
+  /// outermost first.
+  halide::FuncOp addOutput(mlir::Location loc, mlir::Type type,
+                           llvm::ArrayRef<std::string> names,
+                           llvm::ArrayRef<Extent> extents, mlir::Value tensor,
+                           halide::UpdateOp::BodyFn body);
   mlir::Value size32(mlir::Value size) {
     return IndexMath::narrow(b, size.getLoc(), map.lookupOrDefault(size));
   }

@@ -294,6 +294,10 @@ void Counter::count() {
     } else if (auto scan = dyn_cast<attn::ElementScanOp>(op)) {
       for (Region *region : {&scan.getNext(), &scan.getLeave()})
         countSteps(*region, dims.elements(scan.getRows()[0]));
+    } else if (auto scan = dyn_cast<attn::SumScanOp>(op)) {
+      for (Region *region : {&scan.getNext(), &scan.getLeave()})
+        countSteps(*region, dims.elements(scan.getRows()[0]) *
+                                dims.dim(scan.getStates()[0], scan.sumAxis()));
     } else if (auto solve = dyn_cast<attn::TriangularSolveOp>(op)) {
       // Half of the matrix, for each place of a row.
       Value right = solve.getRight();

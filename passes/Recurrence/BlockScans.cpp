@@ -14,6 +14,7 @@
 #include "passes/Recurrence/ShareExponential.h"
 #include "passes/Recurrence/StepBody.h"
 #include "passes/Recurrence/StepRegion.h"
+#include "passes/Recurrence/SumScans.h"
 #include "passes/Remarks.h"
 #include "support/Format.h"
 
@@ -424,6 +425,9 @@ void Blocker::run() {
                           "step by step: " + why);
   Location loc = scan.getLoc();
   isOfElements = matchElements();
+  if (!isOfElements &&
+      writeSumScan({scan, exprs, body, vars, next, rowVars, rows}))
+    return;
   OpFoldResult size = isOfElements ? stepsOfTile() : stepsOfBlock();
   auto write = [&](ValueRange states, ValueRange outs, Value first,
                    OpFoldResult length) {

@@ -45,7 +45,8 @@ scf::ForOp loopOverParts(OpBuilder &b, Location loc, Value low, Value high,
 
 SmallVector<Value> loopOverWholeParts(OpBuilder &b, Location loc, Value low,
                                       Value high, int64_t size,
-                                      ValueRange starts, WritePart write) {
+                                      ValueRange starts, WritePart write,
+                                      bool oneByOne) {
   OpFoldResult part = b.getIndexAttr(size);
   Value end = high;
   std::optional<int64_t> from = getConstantIntValue(low),
@@ -67,10 +68,10 @@ SmallVector<Value> loopOverWholeParts(OpBuilder &b, Location loc, Value low,
       loopOver(b, loc, low, end, part, starts, write, /*whole=*/true);
   if (from && to && (*to - *from) % size == 0)
     return SmallVector<Value>(loop.getResults());
-  return SmallVector<Value>(loopOver(b, loc, end, high, part, loop.getResults(),
-                                     write,
-                                     /*whole=*/false)
-                                .getResults());
+  return SmallVector<Value>(
+      loopOver(b, loc, end, high, oneByOne ? b.getIndexAttr(1) : part,
+               loop.getResults(), write, /*whole=*/oneByOne)
+          .getResults());
 }
 
 } // namespace heed

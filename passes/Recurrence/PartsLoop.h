@@ -19,12 +19,13 @@ mlir::scf::ForOp loopOverParts(mlir::OpBuilder &builder, mlir::Location loc,
                                WritePart write);
 
 /// The same, with a loop over the parts of \p size steps, whose length is
-/// known, and what is left in a part of its own. Returns what is carried in the
-/// end.
+/// known, and what is left in a part of its own, or \p oneByOne. Returns what
+/// is carried in the end.
 llvm::SmallVector<mlir::Value>
 loopOverWholeParts(mlir::OpBuilder &builder, mlir::Location loc,
                    mlir::Value low, mlir::Value high, int64_t size,
-                   mlir::ValueRange starts, WritePart write);
+                   mlir::ValueRange starts, WritePart write,
+                   bool oneByOne = false);
 
 } // namespace heed
 #endif

@@ -44,7 +44,6 @@ private:
   void scheduleAlone();
   void scheduleAcross();
   void scheduleAlong();
-  void clampLanes(Extent lanes);
   void stageInputs();
   Value inSquare(OpBuilder &b, KernelFunc &f, Value value, ValueRange args);
   SmallVector<halide::FuncOp> stageRow(KernelFunc &f);
@@ -80,34 +79,13 @@ bool usesArguments(Value value, unsigned first, unsigned end) {
   });
 }
 
-/// A tile is computed whole: what lies behind the last element is made of the
-/// last one's inputs.
-void ElementScan::clampLanes(Extent extent) {
-  if (extent.fixed && *extent.fixed % lanes == 0)
-    return;
-  for (halide::UpdateOp update : states->updates) {
-    Block &body = update.getSet().front();
-    OpBuilder b = OpBuilder::atBlockBegin(&body);
-    Location loc = update.getLoc();
-    Value lane = body.getArgument(0);
-    auto likely = halide::LikelyOp::create(b, loc, lane);
-    Value inside =
-        arith::MinSIOp::create(b, loc, likely, addI32(b, extent.value, -1));
-    lane.replaceUsesWithIf(inside, [&](OpOperand &use) {
-      auto read = dyn_cast<halide::ReadOp>(use.getOwner());
-      return use.getOwner() != likely &&
-             !(read && read.getFunc() == states->func.getResult());
-    });
-  }
-}
-
 /// Elements lie side by side: vectors of them.
 void ElementScan::scheduleAcross() {
   lanes = target.lanes(std::max(32u, widestBits(states->func)));
   Extent first = states->extents[0];
   if (first.fixed && *first.fixed < lanes)
     lanes = 1;
-  clampLanes(first);
+  clampLanes(*states, lanes);
   OpBuilder b = scheduleBuilder(kernel);
   Location loc = states->func.getLoc();
   constexpr int64_t mostUnrolled = 16;

@@ -103,7 +103,7 @@ static void scheduleOnGPU(KernelInfo &kernel) {
 }
 
 static std::optional<FamilyPlan> matchOnGPU(const KernelFacts &,
-                                          const halide::Target &) {
+                                            const halide::Target &) {
   return FamilyPlan{Benefit::Fallback, [](KernelInfo &kernel) {
                       scheduleOnGPU(kernel);
                       return true;

@@ -106,6 +106,26 @@ void heed::separateOutputs(KernelInfo &kernel, bool andRead) {
   }
 }
 
+void heed::clampLanes(KernelFunc &states, int64_t lanes) {
+  const Extent &extent = states.extents[0];
+  if (extent.fixed && *extent.fixed % lanes == 0)
+    return;
+  for (halide::UpdateOp update : states.updates) {
+    Block &body = update.getSet().front();
+    OpBuilder b = OpBuilder::atBlockBegin(&body);
+    Location loc = update.getLoc();
+    Value lane = body.getArgument(0);
+    auto likely = halide::LikelyOp::create(b, loc, lane);
+    Value inside =
+        arith::MinSIOp::create(b, loc, likely, addI32(b, extent.value, -1));
+    lane.replaceUsesWithIf(inside, [&](OpOperand &use) {
+      auto read = dyn_cast<halide::ReadOp>(use.getOwner());
+      return use.getOwner() != likely &&
+             !(read && read.getFunc() == states.func.getResult());
+    });
+  }
+}
+
 void heed::dropUnreadFuncs(KernelInfo &kernel) {
   for (KernelFunc &f : llvm::reverse(kernel.funcs)) {
     bool read = llvm::any_of(f.func.getResult().getUsers(), [&](Operation *op) {

@@ -55,6 +55,10 @@ void fuseHorizontally(KernelInfo &kernel);
 /// A func that stores what \p sum computes, for all that read it.
 mlir::Value addTiles(KernelInfo &kernel, mlir::Value sum);
 
+/// \p states, whose first dim is computed in whole tiles of \p lanes: what lies
+/// behind the last element is made of the last one's inputs.
+void clampLanes(KernelFunc &states, int64_t lanes);
+
 /// Removes funcs that nobody reads.
 void dropUnreadFuncs(KernelInfo &kernel);
 

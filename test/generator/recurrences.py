@@ -3,7 +3,7 @@ from draw import *
 from masks import text
 
 feature("recurrence", "counted back", "matrix state", "second state", "frozen rows", "given start", "step layout", "mixed state", "delta rule", "bonus", "stabilised", "causal sum", "decayed sum", "prefix", "prefix mask",
-        "prefix argmax", "masked causal sum", "keys of all heads", "several products")
+        "prefix argmax", "masked causal sum", "keys of all heads", "several products", "decay of elements")
 
 
 def recurrence(d, x, keys):
@@ -177,6 +177,9 @@ class Steps:
         q, k = (d.input(stem, d.shuffled(own + [self.n, e])) for stem in "qk")
         S = self.state("S", d.shuffled(batch + [e, i]))
         a = self.decay([e]) if d.chance(0.5) else self.decay(self.others)
+        if d.have("decay of elements", 0.3):  # a state-space model's: no product's, so rows sum over states that are each their own
+            g = d.input("g", d.shuffled([e, i])).at()
+            a = d.one(Call("exp", (-Call("abs", (g * self.row(self.x),)),)), Call("sigmoid", (g + self.row(q),)), Call("exp", (-Call("abs", (g,)),)))
         written = self.row(self.x)
         if d.have("delta rule", 0.3):
             c = d.key("c", d.extents[e])

@@ -45,6 +45,7 @@ PARTS = {
     "windows": ("attn-to-halide", "halide"),
     "recurrence": ("attn-to-halide", "halide"),
     "element-scan": ("attn-to-halide", "halide"),
+    "sum-scan": ("attn-to-halide", "halide"),
     "expand-math": ("halide-expand-math", "halide"),
     "form-entries": ("attn-form-entries", "host"),
     "plan-memory": ("attn-plan-memory", "host"),

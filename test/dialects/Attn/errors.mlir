@@ -583,6 +583,56 @@ func.func @f(%x: tensor<?xf32>, %n: index) {
   return
 }
 // -----
+func.func @f(%x: tensor<4x?xf32>, %n: index) {
+  // expected-error @+1 {{has a region 'next' that takes ('index', 'index', 'f32'), expected ('index', 'index', 'index', 'f32') and attn.next of ('f32') (sum_scan.c1)}}
+  %y, %s = attn.sum_scan from %n steps(%n) sizes(%n, %n) starts(%x : tensor<4x?xf32>) next (%t, %d : index, %a : f32) {
+    attn.next %a : f32
+  } leave (%t, %e, %d : index, %a : f32) {
+    attn.next %a : f32
+  } rows(tensor<?x?xf32>) states(tensor<4x?xf32>)
+  return
+}
+// -----
+func.func @f(%x: tensor<4x?xf32>, %n: index) {
+  // expected-error @+1 {{has a region 'leave' that takes ('index', 'index', 'index', 'f32', 'f32'), expected ('index', 'index', 'index', 'f32') and attn.next of ('f32') (sum_scan.c2)}}
+  %y, %s = attn.sum_scan from %n steps(%n) sizes(%n, %n) starts(%x : tensor<4x?xf32>) next (%t, %e, %d : index, %a : f32) {
+    attn.next %a : f32
+  } leave (%t, %e, %d : index, %a, %b : f32) {
+    attn.next %a : f32
+  } rows(tensor<?x?xf32>) states(tensor<4x?xf32>)
+  return
+}
+// -----
+func.func @f(%x: tensor<4x?xf32>, %n: index) {
+  // expected-error @+1 {{has the states ('tensor<4x8xf32>') for ('tensor<4x?xf32>'), expected the same, alike (sum_scan.c3)}}
+  %y, %s = attn.sum_scan from %n steps(%n) sizes(%n, %n) starts(%x : tensor<4x?xf32>) next (%t, %e, %d : index, %a : f32) {
+    attn.next %a : f32
+  } leave (%t, %e, %d : index, %a : f32) {
+    attn.next %a : f32
+  } rows(tensor<?x?xf32>) states(tensor<4x8xf32>)
+  return
+}
+// -----
+func.func @f(%x: tensor<?x?xf32>, %n: index) {
+  // expected-error @+1 {{has 1 rows of the states ('tensor<?x?xf32>') with 2 sizes, expected at least a row, a state of floats and two sizes, the last but one known (sum_scan.c4)}}
+  %y, %s = attn.sum_scan from %n steps(%n) sizes(%n, %n) starts(%x : tensor<?x?xf32>) next (%t, %e, %d : index, %a : f32) {
+    attn.next %a : f32
+  } leave (%t, %e, %d : index, %a : f32) {
+    attn.next %a : f32
+  } rows(tensor<?x?xf32>) states(tensor<?x?xf32>)
+  return
+}
+// -----
+func.func @f(%x: tensor<4x?xf32>, %n: index) {
+  // expected-error @+1 {{has the row 'tensor<?x8xf32>' for 'tensor<4x?xf32>', expected its axes, but steps for axis 0 (sum_scan.c5)}}
+  %y, %s = attn.sum_scan from %n steps(%n) sizes(%n, %n) starts(%x : tensor<4x?xf32>) next (%t, %e, %d : index, %a : f32) {
+    attn.next %a : f32
+  } leave (%t, %e, %d : index, %a : f32) {
+    attn.next %a : f32
+  } rows(tensor<?x8xf32>) states(tensor<4x?xf32>)
+  return
+}
+// -----
 func.func @f(%x: tensor<?x?xf32>, %s: tensor<?x?x?xf32>) {
   // expected-error @+1 {{expected an axis for each of the state (update_state.c1)}}
   %y = attn.update_state %x into %s axes [0, 1] at() maps [] : tensor<?x?xf32>, tensor<?x?x?xf32>

@@ -213,6 +213,21 @@ func.func @element_scan(%x: tensor<?xf32>, %n: index) {
   return
 }
 
+// CHECK-LABEL: func @sum_scan
+// CHECK: attn.sum_scan from %{{.*}} steps(%{{.*}}) sizes(%{{.*}}, %{{.*}}) starts(%{{.*}} : tensor<4x?xf32>) next (%{{.*}}, %{{.*}}, %{{.*}} : index, %[[A:.*]] : f32) {
+// CHECK:   attn.next %[[A]] : f32
+// CHECK: } leave (%{{.*}}, %{{.*}}, %{{.*}} : index, %[[NEW:.*]] : f32) {
+// CHECK:   attn.next %[[NEW]], %[[NEW]] : f32, f32
+// CHECK: } rows(tensor<8x?xf32>, tensor<8x?xf32>) states(tensor<4x?xf32>)
+func.func @sum_scan(%x: tensor<4x?xf32>, %n: index) {
+  %a, %b, %s = attn.sum_scan from %n steps(%n) sizes(%n, %n) starts(%x : tensor<4x?xf32>) next (%t, %e, %d : index, %old : f32) {
+    attn.next %old : f32
+  } leave (%t, %e, %d : index, %after : f32) {
+    attn.next %after, %after : f32, f32
+  } rows(tensor<8x?xf32>, tensor<8x?xf32>) states(tensor<4x?xf32>)
+  return
+}
+
 // CHECK-LABEL: func @states
 // CHECK: attn.update_state %{{.*}} into %{{.*}} axes [0, 1] at() maps [] : tensor<?x4xf32>, tensor<?x4xf32>
 // CHECK: attn.update_state %{{.*}} into %{{.*}} axes [-1, -2, 1] at(%{{.*}}, %{{.*}} : index, tensor<?xi64>) where %{{.*}} : tensor<?xi1> check_distinct maps [#{{.*}}, #{{.*}}, #{{.*}}] : tensor<?x4xf32>, tensor<3x?x4xf32>
