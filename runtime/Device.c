@@ -151,10 +151,6 @@ static int bring(heed_model *model, void **args, struct halide_buffer_t *buffer,
   else if (staysThere(memory, mirror))
     begin = mirror->begin, end = mirror->end;
   int result = heed_device_to_device(door, mirror, begin, end);
-  if (!result && writes &&
-      !heed_mirror_reserve(mirror, 1 + (size_t)memory->numOutputs))
-    result = heed_door_says(door, halide_error_code_out_of_memory,
-                            "no memory to call a kernel of the device");
   if (result)
     return result;
   char *place = heed_device_at(mirror, at.begin);
@@ -198,6 +194,15 @@ static int bringAll(heed_model *model, void **args, char **copies) {
     copies[k] = heed_device_take(&memory->door, 1);
     buffer->device = (uintptr_t)copies[k];
     result = copies[k] ? 0 : halide_error_code_out_of_memory;
+  }
+  /* Last, for copies take of it: what markAll() needs. */
+  for (size_t k = 0; k < memory->numNoted && !result; ++k) {
+    range at = rangeOf(memory->noted[k]);
+    if (at.begin < at.end && isOutput(memory, args, memory->noted[k]) &&
+        !heed_mirror_reserve(heed_device_find(model, at.begin, at.end),
+                             (size_t)memory->numOutputs))
+      result = heed_door_says(&memory->door, halide_error_code_out_of_memory,
+                              "no memory to call a kernel of the device");
   }
   return result;
 }

@@ -92,43 +92,53 @@ static bool remember(heed_device_state *state, heed_device_row row) {
   return true;
 }
 
-/* Keeps what stands at the place of the rows, and writes them. */
-int heed_device_end_rows(heed_model *model) {
-  heed_device_memory *memory = model->memory;
-  heed_door *door = &memory->door;
-  heed_device_state *state = model->state->device;
-  heed_device_run run = memory->run;
-  memory->run.bytes = 0;
-  if (!run.bytes)
-    return 0;
-  heed_mirror *from =
-      heed_device_mirror(model, run.from, run.from + run.bytes, true);
-  /* A new mirror moves others of its table, which is not the state's. */
-  heed_mirror *to =
-      heed_mirror_find(&state->mirrors, run.to, run.to + run.bytes);
-  if (!from || !to)
-    return halide_error_code_out_of_memory;
-  int code = heed_device_to_device(door, from, run.from, run.from + run.bytes);
-  /* All of the state in one copy: it stays there. */
-  if (!code)
-    code = heed_device_to_device(door, to, to->begin, to->end);
-  if (code)
-    return code;
+/* What stands at the place of rows, for undo(). */
+static int keep(heed_door *door, heed_device_state *state,
+                const heed_mirror *to, heed_device_run run) {
   heed_device_row row = {run.to, roomFor(door, state, run.bytes), run.bytes};
   if (!row.before)
     return halide_error_code_out_of_memory;
-  if (!heed_mirror_reserve(to, 1))
-    return heed_door_says(door, halide_error_code_out_of_memory,
-                          "no memory to write a state");
-  code =
+  int code =
       heed_device_move(door, row.before, heed_device_at(to, run.to), run.bytes);
   if (!code && !remember(state, row))
-    return heed_door_says(door, halide_error_code_out_of_memory,
+    code = heed_door_says(door, halide_error_code_out_of_memory,
                           "no memory for what a state was before the call");
+  return code;
+}
+
+/* A state that a call assigns whole may be written in memory of the call. */
+int heed_device_end_rows(heed_model *model) {
+  heed_device_memory *memory = model->memory;
+  heed_door *door = &memory->door;
+  heed_device_run run = memory->run;
+  uintptr_t fromEnd = run.from + run.bytes, toEnd = run.to + run.bytes;
+  memory->run.bytes = 0;
+  if (!run.bytes)
+    return 0;
+  /* First both mirrors: a new one moves the others. */
+  if (!heed_device_mirror(model, run.from, fromEnd, /*fromHost=*/true) ||
+      !heed_device_mirror(model, run.to, toEnd, /*fromHost=*/true))
+    return halide_error_code_out_of_memory;
+  heed_mirror *from = heed_device_find(model, run.from, fromEnd);
+  heed_mirror *to = heed_device_find(model, run.to, toEnd);
+  heed_device_state *state = model->state ? model->state->device : NULL;
+  bool isState =
+      state && to == heed_mirror_find(&state->mirrors, run.to, toEnd);
+  int code = heed_device_to_device(door, from, run.from, fromEnd);
+  /* All of the state in one copy: it stays there. */
+  if (!code)
+    code = heed_device_to_device(door, to, isState ? to->begin : run.to,
+                                 isState ? to->end : toEnd);
+  if (!code && isState)
+    code = keep(door, state, to, run);
+  if (!code && !heed_mirror_reserve(to, 1))
+    code = heed_door_says(door, halide_error_code_out_of_memory,
+                          "no memory to write a state");
   if (!code)
     code = heed_device_move(door, heed_device_at(to, run.to),
                             heed_device_at(from, run.from), run.bytes);
-  heed_mirror_mark(to, run.to, run.to + run.bytes, HEED_ON_DEVICE);
+  if (!code)
+    heed_mirror_mark(to, run.to, toEnd, HEED_ON_DEVICE);
   return code;
 }
 

@@ -43,9 +43,11 @@ def fail_at(name, at):
 
 
 MODEL = """model cache(; H = 2) {
-  state kc, vc: f32[B, H, C, E], len: i32[B], sum: f32[B, E]
+  state kc, vc: f32[B, H, C, E], len: i32[B], sum: f32[B, E], text: f32[B, C]
   entry forward(k: f32[B, N, H, E], v: f32[B, N, H, E], at: i64[N]) {
     sum[b, e] = sum[b, e] + (sum(n) (sum(h) k[b, n, h, e]))
+    text[b, len[b] + n] = k[b, n, 0, 0]
+    text[b, c] = text[b, C - 1 - c] / 2 + 1
     kc[b, h, len[b] + n, e] = k[b, n, h, e]
     vc[b, h, at[n], e] = v[b, n, h, e] + sum[b, e]
     s[b, h, i:C, j:C] = sum(e) kc[b, h, i, e] * vc[b, h, j, e]
@@ -61,7 +63,7 @@ device = heed.compile(folder / "cache.heed", target="x86-64,opencl")
 del os.environ["HEED_TARGET"]
 host = heed.compile(folder / "cache.heed", target="x86-64")
 B, H, C, E = 2, 2, 9, 4
-names = ("kc", "vc", "len", "sum")
+names = ("kc", "vc", "len", "sum", "text")
 there, here = device.state(B=B, C=C, E=E), host.state(B=B, C=C, E=E)
 
 
