@@ -67,6 +67,8 @@ heed_mirror *heed_mirror_add(heed_mirrors *mirrors, uintptr_t begin,
 void heed_mirror_remove(heed_mirrors *mirrors, size_t k);
 /** Room for `more` calls of heed_mirror_mark. */
 bool heed_mirror_reserve(heed_mirror *mirror, size_t more);
+
+/** Which side has the newer data. */
 typedef enum heed_side { HEED_SAME, HEED_ON_HOST, HEED_ON_DEVICE } heed_side;
 
 /** From now on the part is newer on that side. There is room for it. */
@@ -96,7 +98,7 @@ struct heed_gpu_device {
   heed_mirrors weights;
 };
 
-/** What a call has copied. */
+/** What has been copied. */
 typedef struct heed_traffic {
   int64_t copies, bytes;
 } heed_traffic;
@@ -192,7 +194,7 @@ void heed_device_unlock(heed_model *model, int code);
 heed_device_state *heed_device_state_enter(heed_model *model);
 /** The call stands: it cannot be undone any more. */
 void heed_device_state_leave(heed_model *model);
-/** For heed_gpu (Model.h). */
+/** For heed_gpu (Gpu.h). */
 heed_status heed_device_settle(heed_state *state);
 void heed_device_close_state(heed_state *state);
 heed_status heed_device_write_row(heed_model *model, void *at, const void *from,
