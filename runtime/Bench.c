@@ -124,16 +124,6 @@ static const char *cell(char text[32], double value, const char *unit) {
   return text;
 }
 
-void heed_device_print(const heed_model *model, const heed_model_desc *desc,
-                       FILE *stream) {
-  bool knowsOne = desc->gpu != NULL;
-  for (const heed_model_desc *const *v = desc->variants; v && *v; ++v)
-    knowsOne |= (*v)->gpu != NULL;
-  if (knowsOne)
-    fprintf(stream, "target %s%s%s\n", heed_target(model),
-            *model->deviceText ? ": " : "", model->deviceText);
-}
-
 void heed_profile_print(heed_model *model, FILE *stream) {
   size_t count = heed_profile(model, NULL, 0);
   heed_kernel_profile *kernels = calloc(count + 1, sizeof *kernels);

@@ -92,14 +92,11 @@ static void listTargets(const heed_model_desc *desc, char *text, size_t size) {
                                k ? ", " : "", name);
 }
 
-/* Whether there is what its kernels run on; that is model->device then. */
-static bool findDevice(heed_model *model, const heed_model_desc *desc,
-                       bool any) {
-  if (!desc->gpu)
-    return true;
-  model->device =
-      desc->gpu->find(any, model->deviceText, sizeof model->deviceText);
-  return model->device != NULL;
+/* Whether there is what its kernels run on. */
+static bool hasDevice(heed_model *model, const heed_model_desc *desc,
+                      bool any) {
+  model->gpu = desc->gpu ? desc->gpu : model->gpu;
+  return !desc->gpu || desc->gpu->find(model, any);
 }
 
 heed_status heed_choose_target(heed_model *model, const char *wanted) {
@@ -114,7 +111,7 @@ heed_status heed_choose_target(heed_model *model, const char *wanted) {
     if (anyOne || isTarget(desc, wanted)) {
       known = true;
       if (heed_cpu_supports(desc->cpuFeatures, &missing, &length) &&
-          findDevice(model, desc, !anyOne)) {
+          hasDevice(model, desc, !anyOne)) {
         model->desc = desc;
         return HEED_OK;
       }
@@ -128,10 +125,8 @@ heed_status heed_choose_target(heed_model *model, const char *wanted) {
     return heed_fail(model, HEED_ERROR_ARGUMENT,
                      "model '%s' was compiled for %s, not for '%s'",
                      least->name, targets, wanted);
-  if (!length)
-    return heed_fail(model, HEED_ERROR_DEVICE,
-                     "model '%s' was compiled for a device: %s", least->name,
-                     model->deviceText);
+  if (!length) /* find() says why */
+    return HEED_ERROR_DEVICE;
   return heed_fail(model, HEED_ERROR_CPU,
                    "model '%s' was compiled for a processor with '%.*s', which "
                    "this one lacks",

@@ -1,50 +1,271 @@
-/* Kernels on a device: what their buffers hold goes there before a call, and
- * what they wrote comes back after it. */
-#include "runtime/Model.h"
-
-#include "HalideRuntime.h"
+/* Kernels on a device: their buffers found in its memory, or brought there. */
+#include "runtime/Device.h"
+#include "runtime/State.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-void heed_device_note(heed_model *model, struct halide_buffer_t *buffer) {
-  if (model->numNoted == model->noteCapacity) {
-    size_t capacity = model->noteCapacity ? 2 * model->noteCapacity : 16;
+/* ---- mirrors of a model ---- */
+
+heed_mirror *heed_device_find(const heed_model *model, uintptr_t begin,
+                              uintptr_t end) {
+  heed_mirror *found = heed_mirror_find(&model->memory->mirrors, begin, end);
+  if (!found && model->state && model->state->device)
+    found = heed_mirror_find(&model->state->device->mirrors, begin, end);
+  return found ? found : heed_mirror_find(&model->device->weights, begin, end);
+}
+
+/* A mirror for a range and all that those hold that it touches, of which the
+ * host gets what is newer on the device: callers may pass arrays that overlap.
+ */
+static heed_mirror *unite(heed_model *model, uintptr_t begin, uintptr_t end) {
+  heed_device_memory *memory = model->memory;
+  size_t k;
+  while (heed_mirror_touches(&memory->mirrors, begin, end, &k)) {
+    heed_mirror *part = &memory->mirrors.list[k];
+    begin = part->begin < begin ? part->begin : begin;
+    end = part->end > end ? part->end : end;
+    if (heed_device_to_host(&memory->door, part, part->begin, part->end))
+      return NULL;
+    heed_device_drop_one(model->device, &memory->mirrors, k);
+  }
+  heed_mirror *whole = heed_mirror_add(&memory->mirrors, begin, end);
+  if (whole && heed_mirror_reserve(whole, 1))
+    heed_mirror_mark(whole, begin, end, HEED_ON_HOST);
+  else
+    whole = NULL;
+  return whole;
+}
+
+heed_mirror *heed_device_mirror(heed_model *model, uintptr_t begin,
+                                uintptr_t end, bool fromHost) {
+  heed_device_memory *memory = model->memory;
+  heed_mirror *found = heed_device_find(model, begin, end);
+  if (found)
+    return found;
+  memory->door.text[0] = 0;
+  size_t k;
+  bool touches = heed_mirror_touches(&memory->mirrors, begin, end, &k);
+  if (touches || fromHost)
+    found = unite(model, begin, end);
+  else
+    found = heed_mirror_add(&memory->mirrors, begin, end);
+  if (!found && !memory->door.text[0])
+    heed_door_says(&memory->door, 0, "no memory to call a kernel of a device");
+  return found;
+}
+
+void heed_device_unlock(heed_model *model, int code) {
+  pthread_mutex_unlock(&model->device->lock);
+  if (code)
+    heed_unwind(model,
+                code == halide_error_code_out_of_memory ? HEED_ERROR_MEMORY
+                                                        : HEED_ERROR_DEVICE,
+                "%s", model->memory->door.text);
+}
+
+/* ---- buffers ---- */
+
+void heed_device_buffer(heed_model *model, struct halide_buffer_t *buffer,
+                        void *dimensions, void *data, int32_t typeCode,
+                        int32_t bits, int32_t rank, const int64_t *sizes,
+                        const int64_t *strides, int64_t largest) {
+  heed_host_buffer(model, buffer, dimensions, data, typeCode, bits, rank, sizes,
+                   strides, largest);
+  heed_device_memory *memory = model->memory;
+  if (memory->numNoted == memory->capacity) {
+    size_t capacity = memory->capacity ? 2 * memory->capacity : 16;
     struct halide_buffer_t **grown =
-        realloc(model->noted, capacity * sizeof *grown);
+        realloc(memory->noted, capacity * sizeof *grown);
     if (!grown)
       heed_unwind(model, HEED_ERROR_MEMORY, "no memory to call a kernel");
-    model->noted = grown;
-    model->noteCapacity = capacity;
+    memory->noted = grown;
+    memory->capacity = capacity;
   }
-  model->noted[model->numNoted++] = buffer;
+  memory->noted[memory->numNoted++] = buffer;
 }
 
-static bool isEmpty(const struct halide_buffer_t *buffer) {
-  bool empty = false;
-  for (int32_t d = 0; d < buffer->dimensions; ++d)
-    empty |= buffer->dim[d].extent == 0;
-  return empty;
+/* What memory of the host a buffer's elements lie in. */
+typedef struct range {
+  uintptr_t begin, end;
+  bool isDense; /* and nothing else does */
+} range;
+
+static range rangeOf(const struct halide_buffer_t *buffer) {
+  int64_t first = 0, last = 0, elements = 1, size = (buffer->type.bits + 7) / 8;
+  for (int32_t d = 0; d < buffer->dimensions; ++d) {
+    const struct halide_dimension_t *dim = &buffer->dim[d];
+    if (dim->extent == 0)
+      return (range){0, 0, true};
+    int64_t way = (int64_t)(dim->extent - 1) * dim->stride;
+    *(way < 0 ? &first : &last) += way;
+    elements *= dim->extent;
+  }
+  uintptr_t at = (uintptr_t)buffer->host;
+  return (range){at + (uintptr_t)(first * size),
+                 at + (uintptr_t)((last + 1) * size),
+                 elements == last - first + 1};
 }
 
-int heed_device_call(heed_model *model, int32_t (*function)(void **args),
-                     void **args, int32_t numArgs, int32_t numOutputs) {
-  const heed_gpu *gpu = model->desc->gpu;
-  int result = 0;
-  for (size_t k = 0; k < model->numNoted && !result; ++k) {
-    if (!isEmpty(model->noted[k]))
-      model->noted[k]->flags = halide_buffer_flag_host_dirty;
-    result = gpu->take(model, model->noted[k]);
+static bool isOutput(const heed_device_memory *memory, void **args,
+                     const struct halide_buffer_t *buffer) {
+  for (int32_t k = memory->numArgs - memory->numOutputs; k < memory->numArgs;
+       ++k)
+    if (args[k] == buffer)
+      return true;
+  return false;
+}
+
+/* Whether an output shares memory with this input. The device's code takes its
+ * buffers for memory of their own. */
+static bool isOverwritten(const heed_device_memory *memory, void **args,
+                          range input) {
+  for (size_t k = 0; k < memory->numNoted; ++k) {
+    range output = rangeOf(memory->noted[k]);
+    if (isOutput(memory, args, memory->noted[k]) && output.begin < input.end &&
+        input.begin < output.end)
+      return true;
   }
-  /* The kernel writes every element of these. */
-  for (int32_t k = numArgs - numOutputs; k < numArgs; ++k)
-    ((struct halide_buffer_t *)args[k])->flags = 0;
-  if (!result)
-    result = function(args);
-  for (size_t k = 0; k < model->numNoted; ++k) {
-    int settled = gpu->settle(model, model->noted[k], /*copy=*/result == 0);
-    if (!result)
-      result = settled;
+  return false;
+}
+
+/* Weights and states go there once: all of them in one copy. */
+static bool staysThere(const heed_device_memory *memory,
+                       const heed_mirror *mirror) {
+  const heed_mirrors *calls = &memory->mirrors;
+  return mirror < calls->list || mirror >= calls->list + calls->count;
+}
+
+/* Gives a buffer its place on the device. */
+static int bring(heed_model *model, void **args, struct halide_buffer_t *buffer,
+                 char **copied) {
+  heed_device_memory *memory = model->memory;
+  heed_door *door = &memory->door;
+  range at = rangeOf(buffer);
+  bool writes = isOutput(memory, args, buffer);
+  heed_mirror *mirror = heed_device_find(model, at.begin, at.end);
+  /* Of what it writes whole nothing has to be there before. */
+  uintptr_t begin = at.begin, end = at.end;
+  if (writes && at.isDense)
+    end = begin;
+  else if (staysThere(memory, mirror))
+    begin = mirror->begin, end = mirror->end;
+  int result = heed_device_to_device(door, mirror, begin, end);
+  if (result)
+    return result;
+  char *place = heed_device_at(mirror, at.begin);
+  if (!writes && isOverwritten(memory, args, at)) {
+    *copied = heed_device_take(door, at.end - at.begin);
+    if (!*copied)
+      return halide_error_code_out_of_memory;
+    result = heed_device_move(door, *copied, place, at.end - at.begin);
+    place = *copied;
   }
-  model->numNoted = 0;
+  /* A pipeline may have a part on the host. */
+  heed_span newer;
+  if (!writes && heed_mirror_newer(mirror, at.begin, at.end, true, &newer))
+    buffer->flags = halide_buffer_flag_device_dirty;
+  buffer->device = (uintptr_t)(place + ((uintptr_t)buffer->host - at.begin));
   return result;
+}
+
+/* Of buffers without elements there is nothing to bring; a kernel may still
+ * want an address. */
+static int bringAll(heed_model *model, void **args, char **copies) {
+  heed_device_memory *memory = model->memory;
+  int result = 0;
+  /* First all mirrors: a new one moves the others. */
+  for (size_t k = 0; k < memory->numNoted && !result; ++k) {
+    struct halide_buffer_t *buffer = memory->noted[k];
+    range at = rangeOf(buffer);
+    if (at.begin < at.end &&
+        !heed_device_mirror(model, at.begin, at.end,
+                            !isOutput(memory, args, buffer)))
+      result = halide_error_code_out_of_memory;
+  }
+  for (size_t k = 0; k < memory->numNoted && !result; ++k) {
+    struct halide_buffer_t *buffer = memory->noted[k];
+    range at = rangeOf(buffer);
+    copies[k] = NULL;
+    if (at.begin < at.end) {
+      result = bring(model, args, buffer, &copies[k]);
+      continue;
+    }
+    copies[k] = heed_device_take(&memory->door, 1);
+    buffer->device = (uintptr_t)copies[k];
+    result = copies[k] ? 0 : halide_error_code_out_of_memory;
+  }
+  /* Last, for copies take of it: what markAll() needs. */
+  for (size_t k = 0; k < memory->numNoted && !result; ++k) {
+    range at = rangeOf(memory->noted[k]);
+    if (at.begin < at.end && isOutput(memory, args, memory->noted[k]) &&
+        !heed_mirror_reserve(heed_device_find(model, at.begin, at.end),
+                             (size_t)memory->numOutputs))
+      result = heed_door_says(&memory->door, halide_error_code_out_of_memory,
+                              "no memory to call a kernel of the device");
+  }
+  return result;
+}
+
+/* Outputs are newer there now; a pipeline may have computed one on the host. */
+static void markAll(heed_model *model, void **args) {
+  heed_device_memory *memory = model->memory;
+  for (size_t k = 0; k < memory->numNoted; ++k) {
+    const struct halide_buffer_t *buffer = memory->noted[k];
+    range at = rangeOf(buffer);
+    if (at.begin < at.end && isOutput(memory, args, buffer))
+      heed_mirror_mark(
+          heed_device_find(model, at.begin, at.end), at.begin, at.end,
+          buffer->flags & halide_buffer_flag_host_dirty ? HEED_ON_HOST
+                                                        : HEED_ON_DEVICE);
+  }
+}
+
+/* Stands where heed_host_kernel() expects a kernel. */
+static int32_t launch(void **args) {
+  heed_model *model = *(heed_model **)args[0];
+  heed_device_memory *memory = model->memory;
+  heed_gpu_device *device = model->device;
+  char **copies = calloc(memory->numNoted + 1, sizeof *copies);
+  memory->door.text[0] = 0;
+  pthread_mutex_lock(&device->lock);
+  int result =
+      !copies ? heed_door_says(&memory->door, halide_error_code_out_of_memory,
+                               "no memory to call a kernel")
+              : bringAll(model, args, copies);
+  if (!result)
+    result = memory->function(args);
+  if (!result)
+    markAll(model, args);
+  for (size_t k = 0; copies && k < memory->numNoted; ++k)
+    heed_device_give(device, copies[k]);
+  free(copies);
+  if (model->inInit)
+    heed_device_drop_read(device);
+  pthread_mutex_unlock(&device->lock);
+  if (!result)
+    return 0;
+  heed_stop_check(model);
+  heed_unwind(model,
+              result == halide_error_code_out_of_memory ? HEED_ERROR_MEMORY
+                                                        : HEED_ERROR_DEVICE,
+              "kernel '%s' failed (%d): %s",
+              model->desc->kernels[memory->kernel], result,
+              memory->door.text[0] ? memory->door.text
+                                   : heed_kernel_message(model));
+}
+
+int32_t heed_device_kernel(heed_model *model, int32_t kernel,
+                           int32_t (*function)(void **args), void **args,
+                           int32_t numArgs, int32_t numOutputs, double flops,
+                           double bytes) {
+  heed_device_memory *memory = model->memory;
+  memory->function = function;
+  memory->kernel = kernel;
+  memory->numArgs = numArgs;
+  memory->numOutputs = numOutputs;
+  int32_t stands = heed_host_kernel(model, kernel, launch, args, numArgs,
+                                    numOutputs, flops, bytes);
+  memory->numNoted = 0;
+  return stands;
 }

@@ -281,8 +281,6 @@ void heed_host_buffer(heed_model *model, struct halide_buffer_t *buffer,
     if (extent == 0)
       buffer->host = (uint8_t *)nothing;
   }
-  if (model->device)
-    model->desc->gpu->note(model, buffer);
 }
 
 /* Whether no output has an element; a kernel may not expect such buffers. */
@@ -306,29 +304,24 @@ int32_t heed_host_kernel(heed_model *model, int32_t kernel,
                          int32_t (*function)(void **args), void **args,
                          int32_t numArgs, int32_t numOutputs, double flops,
                          double bytes) {
-  if (model->plan || writesNothing(args, numArgs, numOutputs)) {
-    model->numNoted = 0;
+  if (writesNothing(args, numArgs, numOutputs))
     return 1;
-  }
+  if (model->plan)
+    return 1;
   heed_stop_check(model);
   void *context = model;
   atomic_store(&model->gaveUp, false);
   atomic_store(&model->pairs, 0);
   double start = model->profile ? heed_seconds() : 0;
   args[0] = &context;
-  int32_t result = model->device ? model->desc->gpu->call(model, function, args,
-                                                          numArgs, numOutputs)
-                                 : function(args);
+  int32_t result = function(args);
   if (result) {
     heed_stop_check(model);
     const char *name = kernel >= 0 && kernel < model->desc->numKernels
                            ? model->desc->kernels[kernel]
                            : "?";
     bool memory = result == halide_error_code_out_of_memory;
-    heed_unwind(model,
-                memory          ? HEED_ERROR_MEMORY
-                : model->device ? HEED_ERROR_DEVICE
-                                : HEED_ERROR_INTERNAL,
+    heed_unwind(model, memory ? HEED_ERROR_MEMORY : HEED_ERROR_INTERNAL,
                 "kernel '%s' failed (%d): %s", name, result,
                 heed_kernel_message(model));
   }

@@ -2,6 +2,7 @@
 #ifndef HEED_MODEL_H
 #define HEED_MODEL_H
 
+#include "runtime/Gpu.h"
 #include "runtime/host.h"
 #include "runtime/io/Safetensors.h"
 
@@ -176,34 +177,6 @@ bool heed_cpu_supports(const char *features, const char **missing,
  * what every one of them needs, with HEED_ERROR_DEVICE where there is no
  * device, with HEED_ERROR_ARGUMENT where there is no such target. */
 heed_status heed_choose_target(heed_model *model, const char *wanted);
-
-/* ---- Device.c, and a file for each kind of device (OpenCL.c) ---- */
-
-/** A device that was opened for a model. */
-typedef struct heed_gpu_device heed_gpu_device;
-
-struct heed_gpu {
-  /** The first device of type GPU; with `any`, else one of another type. Null
-   * if there is none. `text` says which it is, or why there is none. */
-  heed_gpu_device *(*find)(bool any, char *text, size_t size);
-  void (*close)(heed_gpu_device *device);
-  /** Remembers a buffer of the kernel that is called next. HEED_UNWINDS. */
-  void (*note)(heed_model *model, struct halide_buffer_t *buffer);
-  /** Calls a kernel with the buffers that were noted. 0, or an error of
-   * Halide's runtime, which has said what is wrong. */
-  int (*call)(heed_model *model, int32_t (*function)(void **args), void **args,
-              int32_t numArgs, int32_t numOutputs);
-  /** Gets a buffer its memory on the device. 0, or an error as above. */
-  int (*take)(heed_model *model, struct halide_buffer_t *buffer);
-  /** Copies what a kernel has written to the host's memory, if `copy`, and
-   * gives back what the buffer has on the device. 0, or an error as above. */
-  int (*settle)(heed_model *model, struct halide_buffer_t *buffer, bool copy);
-};
-
-/** What all kinds have in common. */
-void heed_device_note(heed_model *model, struct halide_buffer_t *buffer);
-int heed_device_call(heed_model *model, int32_t (*function)(void **args),
-                     void **args, int32_t numArgs, int32_t numOutputs);
 
 /* ---- HalideHooks.c ---- */
 
@@ -466,11 +439,11 @@ struct heed_model {
   bool inInit;
   heed_read_param lastRead[HEED_LAST_READ]; /* by init, for its next kernel */
   int numLastRead;
-  bool ready;              /* opened without failure */
-  heed_gpu_device *device; /* shared's */
-  char deviceText[256];    /* which it is, or why there is none; or empty */
-  struct halide_buffer_t **noted; /* of the kernel that is called next */
-  size_t numNoted, noteCapacity;
+  bool ready;                 /* opened without failure */
+  heed_gpu_device *device;    /* shared's; null: the processor */
+  heed_device_memory *memory; /* the handle's there; null before a call */
+  const heed_gpu *gpu;        /* that was looked for; may be null */
+  char deviceText[256];       /* which device it is, or why there is none */
   jmp_buf unwind;
   pthread_mutex_t messageLock; /* kernels report from many threads */
   char kernelMessage[512];     /* the first message of a failed kernel */

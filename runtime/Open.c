@@ -19,7 +19,7 @@ static heed_model *newModel(const heed_model_desc *desc) {
   return model;
 }
 
-static heed_status noMemory(heed_model *model) {
+__attribute__((noinline)) static heed_status noMemory(heed_model *model) {
   return heed_fail(model, HEED_ERROR_MEMORY, "no memory to open the model");
 }
 
@@ -222,12 +222,11 @@ heed_status heed_open_model(int32_t callersVersion, const heed_model_desc *desc,
     return status;
   heed_weights_bytes weights = heed_bytes_of_weights(opened->shared);
   heed_say(opened, HEED_LOG_INFO,
-           "model '%s' opened: target %s%s%s%s, %d threads, %lld bytes of "
-           "weights in place, %lld of copies",
+           "model '%s' opened: target %s, %d threads, %lld bytes of weights "
+           "in place, %lld of copies",
            desc->name, opened->desc->target ? opened->desc->target : "-",
-           *opened->deviceText ? " (" : "", opened->deviceText,
-           *opened->deviceText ? ")" : "", opened->threads,
-           (long long)weights.inPlace, (long long)weights.copies);
+           opened->threads, (long long)weights.inPlace,
+           (long long)weights.copies);
   return status;
 }
 
@@ -242,7 +241,6 @@ heed_status heed_open_other(heed_model *model, int32_t threads,
     return HEED_ERROR_MEMORY;
   opened->shared = model->shared;
   opened->device = model->device;
-  memcpy(opened->deviceText, model->deviceText, sizeof opened->deviceText);
   atomic_fetch_add(&model->shared->handles, 1);
   opened->log = model->log;
   opened->logUser = model->logUser;
@@ -262,7 +260,7 @@ heed_status heed_open_other(heed_model *model, int32_t threads,
   return status;
 }
 
-void heed_release_shared(heed_shared *shared) {
+__attribute__((noinline)) void heed_release_shared(heed_shared *shared) {
   if (!shared || atomic_fetch_sub(&shared->handles, 1) != 1)
     return;
   heed_params_release(shared);
@@ -279,13 +277,9 @@ void heed_close_model(heed_model *model) {
   if (model->ownsTeam)
     heed_team_close(model->team);
   heed_pool_close(&model->pool);
-  /* A driver does not survive a fork. */
-  if (isForeign && model->shared)
-    model->shared->device = NULL;
-  else if (model->device && !model->shared)
-    model->desc->gpu->close(model->device);
+  if (model->device)
+    model->desc->gpu->closeModel(model);
   heed_release_shared(model->shared);
-  free(model->noted);
   free(model->journal.data);
   if (!isForeign)
     pthread_mutex_destroy(&model->messageLock);

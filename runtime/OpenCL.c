@@ -1,50 +1,42 @@
-/* Devices that OpenCL knows. Linked into what was compiled for the target
- * opencl alone, with Halide's runtime for OpenCL, some of whose weak
- * functions are replaced here: the library is opened when a model is, and each
- * model has a context and a queue of its own, on the device that was chosen for
- * it. */
-#include "runtime/Model.h"
-
-#include "HalideRuntime.h"
-#include "HalideRuntimeOpenCL.h"
+/* Devices that OpenCL knows: found when a model is opened, in a library that is
+ * loaded then. A model has a context and a queue of its own. Memory is OpenCL
+ * 2.0's shared virtual memory, of which kernels take addresses inside of what
+ * was allocated, wherever they lie; it is copied like any other. */
+#include "runtime/OpenCL.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* ---- as OpenCL's headers have it, which nobody needs to install ---- */
+static heed_opencl_device *of(heed_gpu_device *device) {
+  return (heed_opencl_device *)device;
+}
 
-typedef struct _cl_platform_id *cl_platform_id;
-typedef struct _cl_device_id *cl_device_id;
-typedef struct _cl_context *cl_context;
-typedef struct _cl_command_queue *cl_command_queue;
-typedef struct _cl_kernel *cl_kernel;
+/* ---- the driver ---- */
 
-enum { CL_SUCCESS = 0, CL_DEVICE_NOT_AVAILABLE = -2, CL_DEVICE_NAME = 0x102B };
-static const uint64_t CL_DEVICE_TYPE_GPU = 1 << 2;
-static const uint64_t CL_DEVICE_TYPE_ALL = 0xFFFFFFFF;
+static void *take(heed_gpu_device *device, size_t bytes) {
+  heed_opencl_device *d = of(device);
+  return d->cl.clSVMAlloc(d->context, CL_MEM_READ_WRITE, bytes, 0);
+}
 
-typedef int32_t (*get_platforms)(uint32_t, cl_platform_id *, uint32_t *);
-typedef int32_t (*get_devices)(cl_platform_id, uint64_t, uint32_t,
-                               cl_device_id *, uint32_t *);
-typedef int32_t (*get_info)(cl_device_id, uint32_t, size_t, void *, size_t *);
-typedef cl_context (*create_context)(const intptr_t *, uint32_t,
-                                     const cl_device_id *, void *, void *,
-                                     int32_t *);
-typedef cl_command_queue (*create_queue)(cl_context, cl_device_id, uint64_t,
-                                         int32_t *);
-typedef int32_t (*enqueue_kernel)(cl_command_queue, cl_kernel, uint32_t,
-                                  const size_t *, const size_t *,
-                                  const size_t *, uint32_t, const void *,
-                                  void *);
-typedef int32_t (*release)(void *);
+static void give(heed_gpu_device *device, void *memory) {
+  of(device)->cl.clSVMFree(of(device)->context, memory);
+}
 
-struct heed_gpu_device {
-  cl_context context;
-  cl_command_queue queue;
-  atomic_bool used; /* by Halide's runtime, which has loaded the library then */
-};
+static int32_t copy(heed_gpu_device *device, void *to, const void *from,
+                    size_t bytes, bool withHost) {
+  heed_opencl_device *d = of(device);
+  return d->cl.clEnqueueSVMMemcpy(d->queue, withHost, to, from, bytes, 0, NULL,
+                                  NULL);
+}
+
+static int32_t finish(heed_gpu_device *device) {
+  return of(device)->cl.clFinish(of(device)->queue);
+}
+
+static const heed_driver driver = {
+    take, give, copy, finish, "clEnqueueSVMMemcpy", "clFinish"};
+
+/* ---- open, close ---- */
 
 /* The library stays open: drivers have threads of their own. */
 static void *library(void) {
@@ -52,172 +44,126 @@ static void *library(void) {
   return opened ? opened : dlopen("libOpenCL.so", RTLD_NOW | RTLD_LOCAL);
 }
 
-/* ---- what Halide's runtime asks for ---- */
-
-/* A grid of no places is nothing to do, but an error of OpenCL's. */
-static int32_t enqueueKernel(cl_command_queue queue, cl_kernel kernel,
-                             uint32_t rank, const size_t *offset,
-                             const size_t *places, const size_t *block,
-                             uint32_t numEvents, const void *events,
-                             void *event) {
-  for (uint32_t k = 0; k < rank; ++k)
-    if (!places[k])
-      return CL_SUCCESS;
-  void *opened = library();
-  enqueue_kernel enqueue =
-      opened ? (enqueue_kernel)dlsym(opened, "clEnqueueNDRangeKernel") : NULL;
-  return enqueue ? enqueue(queue, kernel, rank, offset, places, block,
-                           numEvents, events, event)
-                 : CL_DEVICE_NOT_AVAILABLE;
+/* Null, or the name of a function that it lacks. */
+static const char *load(heed_opencl_library *cl, void *opened) {
+  const char *missing = NULL;
+#define LOAD(result, name, arguments)                                          \
+  *(void **)&cl->name = dlsym(opened, #name);                                  \
+  if (!cl->name)                                                               \
+    missing = #name;
+  HEED_OPENCL_FUNCTIONS(LOAD)
+#undef LOAD
+  return missing;
 }
-
-void *halide_opencl_get_symbol(void *context, const char *name) {
-  (void)context;
-  void *opened = library();
-  void *found = opened ? dlsym(opened, name) : NULL;
-  if (found && !strcmp(name, "clEnqueueNDRangeKernel"))
-    return (void *)enqueueKernel;
-  return found;
-}
-
-/* No header has it. */
-int halide_opencl_device_malloc(void *context, struct halide_buffer_t *buffer);
-
-/* Halide's runtime ends the process where a buffer has no element: here that
- * gets memory for one. */
-int halide_device_malloc(void *context, struct halide_buffer_t *buffer,
-                         const struct halide_device_interface_t *interface) {
-  (void)interface;
-  enum { Most = 64 };
-  struct halide_dimension_t dims[Most];
-  if (buffer->device)
-    return halide_error_code_success;
-  if (buffer->dimensions > Most)
-    return halide_error_code_device_malloc_failed;
-  struct halide_buffer_t least = *buffer;
-  least.dim = dims;
-  for (int32_t k = 0; k < buffer->dimensions; ++k) {
-    dims[k] = buffer->dim[k];
-    if (dims[k].extent < 1)
-      dims[k].extent = 1;
-  }
-  int result = halide_opencl_device_malloc(context, &least);
-  buffer->device = least.device;
-  buffer->device_interface = least.device_interface;
-  return result;
-}
-
-int halide_acquire_cl_context(void *context, cl_context *cl,
-                              cl_command_queue *queue, bool create) {
-  heed_model *model = context;
-  if (create && model && model->device)
-    atomic_store(&model->device->used, true);
-  *cl = model && model->device ? model->device->context : NULL;
-  *queue = model && model->device ? model->device->queue : NULL;
-  return *cl ? halide_error_code_success : halide_error_code_gpu_device_error;
-}
-
-int halide_release_cl_context(void *context) {
-  (void)context;
-  return halide_error_code_success;
-}
-
-/* ---- what the runtime asks for ---- */
 
 /* The first device of a kind, of whatever platform. */
-static cl_device_id findOf(void *opened, uint64_t kind, uint32_t numPlatforms,
+static cl_device_id findOf(const heed_opencl_library *cl, uint64_t kind,
+                           uint32_t numPlatforms,
                            const cl_platform_id *platforms) {
-  get_devices devices = (get_devices)dlsym(opened, "clGetDeviceIDs");
-  for (uint32_t k = 0; devices && k < numPlatforms; ++k) {
+  for (uint32_t k = 0; k < numPlatforms; ++k) {
     cl_device_id found = NULL;
     uint32_t count = 0;
-    if (devices(platforms[k], kind, 1, &found, &count) == CL_SUCCESS && count)
+    if (cl->clGetDeviceIDs(platforms[k], kind, 1, &found, &count) ==
+            CL_SUCCESS &&
+        count)
       return found;
   }
   return NULL;
 }
 
-static heed_gpu_device *open(void *opened, cl_device_id id, char *text,
-                             size_t size) {
-  char name[128] = "?";
-  get_info info = (get_info)dlsym(opened, "clGetDeviceInfo");
-  if (info)
-    info(id, CL_DEVICE_NAME, sizeof name, name, NULL);
-  name[sizeof name - 1] = 0;
-  heed_gpu_device *device = calloc(1, sizeof *device);
-  create_context contextOf = (create_context)dlsym(opened, "clCreateContext");
-  create_queue queueOf = (create_queue)dlsym(opened, "clCreateCommandQueue");
-  int32_t status = CL_SUCCESS;
-  if (device && contextOf)
-    device->context = contextOf(NULL, 1, &id, NULL, NULL, &status);
-  if (device && device->context && queueOf)
-    device->queue = queueOf(device->context, id, 0, &status);
-  if (device && device->queue) {
-    snprintf(text, size, "OpenCL device '%s'", name);
-    return device;
-  }
-  if (device && device->context)
-    ((release)dlsym(opened, "clReleaseContext"))(device->context);
-  free(device);
-  snprintf(text, size, "OpenCL device '%s' gives no context and queue (%d)",
-           name, status);
-  return NULL;
-}
-
-static heed_gpu_device *find(bool any, char *text, size_t size) {
+static cl_device_id findAny(const heed_opencl_library *cl, bool any) {
   enum { Most = 16 };
   cl_platform_id platforms[Most];
   uint32_t numPlatforms = 0;
-  void *opened = library();
-  if (!opened) {
-    snprintf(text, size, "no OpenCL library, libOpenCL.so.1, can be loaded");
-    return NULL;
-  }
-  get_platforms list = (get_platforms)dlsym(opened, "clGetPlatformIDs");
-  if (!list || list(Most, platforms, &numPlatforms) != CL_SUCCESS)
+  if (cl->clGetPlatformIDs(Most, platforms, &numPlatforms) != CL_SUCCESS)
     numPlatforms = 0;
   if (numPlatforms > Most)
     numPlatforms = Most;
-  cl_device_id id = findOf(opened, CL_DEVICE_TYPE_GPU, numPlatforms, platforms);
-  if (!id && any)
-    id = findOf(opened, CL_DEVICE_TYPE_ALL, numPlatforms, platforms);
-  if (id)
-    return open(opened, id, text, size);
-  snprintf(text, size,
-           any ? "OpenCL finds no device"
-               : "OpenCL finds no device of type GPU; HEED_TARGET=opencl takes "
-                 "any");
-  return NULL;
+  cl_device_id id = findOf(cl, CL_DEVICE_TYPE_GPU, numPlatforms, platforms);
+  return id || !any ? id
+                    : findOf(cl, CL_DEVICE_TYPE_ALL, numPlatforms, platforms);
+}
+
+/* Context and queue of d->id; the text says which it is, or what is wrong. */
+static bool open(heed_opencl_device *d, char *text, size_t size) {
+  const heed_opencl_library *cl = &d->cl;
+  char name[128] = "?";
+  cl->clGetDeviceInfo(d->id, CL_DEVICE_NAME, sizeof name, name, NULL);
+  name[sizeof name - 1] = 0;
+  uint64_t memory = 0;
+  if (cl->clGetDeviceInfo(d->id, CL_DEVICE_SVM_CAPABILITIES, sizeof memory,
+                          &memory, NULL) != CL_SUCCESS ||
+      !(memory & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER)) {
+    snprintf(text, size, "OpenCL device '%s' has no shared virtual memory",
+             name);
+    return false;
+  }
+  int32_t status = CL_SUCCESS;
+  d->context = cl->clCreateContext(NULL, 1, &d->id, NULL, NULL, &status);
+  if (d->context)
+    d->queue = cl->clCreateCommandQueue(d->context, d->id, 0, &status);
+  if (d->queue) {
+    snprintf(text, size, "OpenCL device '%s'", name);
+    return true;
+  }
+  if (d->context)
+    cl->clReleaseContext(d->context);
+  snprintf(text, size, "OpenCL device '%s' gives no context and queue (%d)",
+           name, status);
+  return false;
+}
+
+static bool fill(heed_opencl_device *d, bool any, char *text, size_t size) {
+  void *opened = library();
+  const char *missing = opened ? load(&d->cl, opened) : NULL;
+  if (!opened)
+    snprintf(text, size, "no OpenCL library, libOpenCL.so.1, can be loaded");
+  else if (missing)
+    snprintf(text, size, "the OpenCL library has no %s", missing);
+  else if (!(d->id = findAny(&d->cl, any)))
+    snprintf(text, size,
+             any ? "OpenCL finds no device"
+                 : "OpenCL finds no device of type GPU; HEED_TARGET=opencl "
+                   "takes any");
+  else
+    return open(d, text, size);
+  return false;
+}
+
+static bool find(heed_model *model, bool any) {
+  heed_opencl_device *d = calloc(1, sizeof *d);
+  snprintf(model->deviceText, sizeof model->deviceText,
+           "no memory to open a device");
+  if (d && fill(d, any, model->deviceText, sizeof model->deviceText)) {
+    d->base.driver = &driver;
+    pthread_mutex_init(&d->base.lock, NULL);
+    model->device = &d->base;
+    heed_say(model, HEED_LOG_INFO, "%s", model->deviceText);
+    return true;
+  }
+  free(d);
+  heed_fail(model, HEED_ERROR_DEVICE,
+            "model '%s' was compiled for a device: %s", model->desc->name,
+            model->deviceText);
+  return false;
 }
 
 static void closeDevice(heed_gpu_device *device) {
-  /* Halide's runtime gives back the programs of a context. */
-  heed_model closing;
-  memset(&closing, 0, sizeof closing);
-  closing.device = device;
-  if (device->used)
-    halide_device_release(&closing, halide_opencl_device_interface());
-  void *opened = library();
-  if (opened) {
-    ((release)dlsym(opened, "clReleaseCommandQueue"))(device->queue);
-    ((release)dlsym(opened, "clReleaseContext"))(device->context);
-  }
-  free(device);
+  heed_opencl_device *d = of(device);
+  d->cl.clFinish(d->queue);
+  heed_opencl_close_programs(d);
+  heed_device_close_memory(device);
+  d->cl.clReleaseCommandQueue(d->queue);
+  d->cl.clReleaseContext(d->context);
+  pthread_mutex_destroy(&device->lock);
+  free(d);
 }
 
-static int take(heed_model *model, struct halide_buffer_t *buffer) {
-  return halide_device_malloc(model, buffer, halide_opencl_device_interface());
-}
-
-static int settle(heed_model *model, struct halide_buffer_t *buffer,
-                  bool copy) {
-  int result = 0;
-  if (copy && (buffer->flags & halide_buffer_flag_device_dirty))
-    result = halide_copy_to_host(model, buffer);
-  if (buffer->device)
-    halide_device_free(model, buffer);
-  return result;
-}
-
-const heed_gpu heed_opencl = {
-    find, closeDevice, heed_device_note, heed_device_call, take, settle};
+const heed_gpu heed_opencl = {find,
+                              closeDevice,
+                              heed_device_close_model,
+                              heed_device_keep_whole,
+                              heed_device_settle,
+                              heed_device_close_state,
+                              heed_device_write_row,
+                              heed_device_print};

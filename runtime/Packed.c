@@ -184,6 +184,8 @@ heed_status heed_packed_save(heed_model *model, const char *path) {
     return HEED_ERROR_BUSY;
   heed_status status =
       path ? checkKey(model) : heed_fail(model, HEED_ERROR_ARGUMENT, "no path");
+  if (!status && model->device)
+    status = model->desc->gpu->keepWhole(model);
   if (!status)
     status = save(model, path);
   atomic_flag_clear(&model->busy);

@@ -1,7 +1,7 @@
 /* `main` of compiled programs: read inputs, open the model, run it, write
  * results. */
 #include "runtime/Program.h"
-#include "runtime/host.h"
+#include "runtime/Model.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -132,8 +132,8 @@ static bool execute(program *p, heed_io_error *error) {
                         (heed_state *const[]){p->start, p->state}, stdout);
   if (status)
     return heed_program_failed(p->model, status, error);
-  if (a->profile || a->bench)
-    heed_device_print(p->model, p->desc, stderr);
+  if ((a->profile || a->bench) && p->model->gpu)
+    p->model->gpu->print(p->model, stderr);
   if (a->profile)
     heed_profile_print(p->model, a->json ? stderr : stdout);
   bool written = false;

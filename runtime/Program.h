@@ -132,11 +132,6 @@ void heed_output_print(const heed_tensor_info *info, const heed_buffer *buffer,
 heed_status heed_bench(heed_model *model, const heed_arguments *arguments,
                        const heed_buffer *inputs, heed_buffer *outputs,
                        heed_state *const states[2], FILE *stream);
-/** Where a model runs whose description knows a device, and why it is not that
- * one: a line. */
-void heed_device_print(const heed_model *model, const heed_model_desc *desc,
-                       FILE *stream);
-
 /** Time, GFLOP/s and GB/s of each kernel, and what share of its limit it
  * reaches. The limit of a call is the time that its operations take at the peak
  * of f32 multiply-adds, or its bytes at the speed of reading memory, whichever

@@ -26,7 +26,6 @@ static void begin(heed_model *model, const heed_call *call) {
   model->status = HEED_OK;
   model->message[0] = 0;
   model->kernelMessage[0] = 0;
-  model->numNoted = 0; /* by a call that was left before its kernel */
   model->cancel = call ? call->cancel : NULL;
   model->deadline = call ? call->deadline : 0;
   atomic_store_explicit(&model->stop, HEED_OK, memory_order_relaxed);

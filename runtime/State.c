@@ -174,6 +174,8 @@ void heed_close_state(heed_state *state) {
     heed_heap_give(heap, tensor->data, (size_t)tensor->bytes);
     heed_heap_give(heap, tensor->spare, (size_t)tensor->bytes);
   }
+  if (state->device)
+    state->shared->desc->gpu->closeState(state);
   heed_mark_close(&state->mark);
   free(state->moves.list);
   heed_release_shared(state->shared);
@@ -197,13 +199,18 @@ int64_t heed_bytes_of_state(const heed_state *state) {
   return bytes;
 }
 
-heed_status heed_state_begin(heed_state *state) {
+/* Once in the program, not in each function that begins so. */
+__attribute__((noinline)) heed_status heed_state_begin(heed_state *state) {
   if (heed_mark_is_foreign(&state->mark))
     return HEED_ERROR_FORK;
   if (atomic_flag_test_and_set(&state->busy))
     return HEED_ERROR_BUSY;
   state->message[0] = 0;
-  return HEED_OK;
+  heed_status status =
+      state->device ? state->shared->desc->gpu->settle(state) : HEED_OK;
+  if (status)
+    atomic_flag_clear(&state->busy);
+  return status;
 }
 
 heed_status heed_state_end(heed_state *state, heed_status status) {

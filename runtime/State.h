@@ -21,8 +21,9 @@ struct heed_state {
   heed_object object;
   heed_shared *shared;
   heed_mark mark;
-  atomic_flag busy; /* a run or another call uses it */
-  heed_moves moves; /* of the last permutation */
+  atomic_flag busy;          /* a run or another call uses it */
+  heed_device_state *device; /* null: it has never been on one */
+  heed_moves moves;          /* of the last permutation */
   char message[1024];
   heed_state_tensor tensors[]; /* shared->desc->numStates */
 };

@@ -127,9 +127,12 @@ static heed_status visit(update *u, const int64_t *x, bool writes) {
   for (int32_t d = 0; d < u->loops; ++d)
     from += u->strides[d] * x[d];
   char *at = u->state + to * (int64_t)u->elementSize;
+  const char *value = u->values + from * (int64_t)u->elementSize;
+  if (u->model->device)
+    return u->model->desc->gpu->writeRow(u->model, at, value, u->rowBytes);
   if (!remember(&u->model->journal, at, u->rowBytes))
     return HEED_ERROR_MEMORY;
-  memcpy(at, u->values + from * (int64_t)u->elementSize, u->rowBytes);
+  memcpy(at, value, u->rowBytes);
   return HEED_OK;
 }
 

@@ -354,6 +354,58 @@ int32_t heed_host_kernel(heed_model *model, int32_t kernel,
  * not 0, heed_host_kernel() returns 0. Returns 1. */
 float heed_kernel_gives_up(void *context, int32_t yes);
 
+/* ---- code for a device ----
+ *
+ * Its tensors have addresses of the host, and may be newer on the device: what
+ * the host reads or writes itself is said before. These stand in
+ * libheed_opencl.a alone. */
+
+/** In place of the functions heed_host_<the same>. */
+void *heed_device_alloc(heed_model *model, int64_t bytes);
+void heed_device_free(heed_model *model, void *memory);
+const void *heed_device_param(heed_model *model, int32_t param,
+                              const int64_t *indices);
+void *heed_device_keep(heed_model *model, int32_t slot, int64_t bytes);
+const void *heed_device_kept(heed_model *model, int32_t slot, int64_t bytes);
+void heed_device_check_range(heed_model *model, const void *data, int32_t type,
+                             int32_t rank, const int64_t *sizes,
+                             const int64_t *strides, int64_t low, int64_t high,
+                             const char *tensor, const char *what);
+void heed_device_update(heed_model *model, void *state, int64_t elementSize,
+                        int32_t stateRank, const int64_t *stateSizes,
+                        const int64_t *stateStrides, const void *values,
+                        int32_t rank, const int64_t *sizes,
+                        const int64_t *strides, const int64_t *axes,
+                        const int64_t *positions, int32_t where,
+                        const char *twice);
+void heed_device_buffer(heed_model *model, struct halide_buffer_t *buffer,
+                        void *dimensions, void *data, int32_t typeCode,
+                        int32_t bits, int32_t rank, const int64_t *sizes,
+                        const int64_t *strides, int64_t largest);
+int32_t heed_device_kernel(heed_model *model, int32_t kernel,
+                           int32_t (*function)(void **args), void **args,
+                           int32_t numArgs, int32_t numOutputs, double flops,
+                           double bytes);
+
+/** Begins and ends `run` of the entry of that number; -1: `shapes` (which ends
+ * by itself) or `init`. HEED_UNWINDS. */
+void heed_device_enter(heed_model *model, int32_t entry);
+void heed_device_leave(heed_model *model, int32_t entry);
+
+/** Before the host reads elements of a tensor, or writes some of them. Sizes
+ * and strides in elements. HEED_UNWINDS. */
+void heed_device_reads(heed_model *model, const void *data, int64_t elementSize,
+                       int32_t rank, const int64_t *sizes,
+                       const int64_t *strides);
+void heed_device_writes(heed_model *model, void *data, int64_t elementSize,
+                        int32_t rank, const int64_t *sizes,
+                        const int64_t *strides);
+
+/** Copies a tensor, on the device if it is there. HEED_UNWINDS. */
+void heed_device_copy(heed_model *model, void *to, const void *from,
+                      int64_t elementSize, int32_t rank, const int64_t *sizes,
+                      const int64_t *toStrides, const int64_t *fromStrides);
+
 #ifdef __cplusplus
 }
 #endif

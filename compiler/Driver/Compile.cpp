@@ -293,8 +293,9 @@ bool Compilation::linkAll() {
     return false;
   if (hasKernels || device != targets.end()) {
     std::string path;
-    if (!findPart(format("halide_runtime-{}.o", device != targets.end()
-                                                    ? device->name
+    // What a device needs besides is in its own archive.
+    if (!findPart(format("halide_runtime-{}.o", targets.back().isGPU()
+                                                    ? "x86-64"
                                                     : targets.back().name),
                   path))
       return false;

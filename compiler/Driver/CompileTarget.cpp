@@ -1,4 +1,5 @@
 //===- CompileTarget.cpp - from IR to the code of one target --------------===//
+#include "compiler/Codegen/DeviceCalls.h"
 #include "compiler/Codegen/HostDescription.h"
 #include "compiler/Codegen/HostObject.h"
 #include "compiler/Driver/Compilation.h"
@@ -220,6 +221,9 @@ bool Compilation::makeHost(size_t which, ModuleOp module, std::string &text) {
   for (auto pipeline :
        llvm::make_early_inc_range(module.getOps<halide::PipelineOp>()))
     pipeline.erase();
+  if (target->isGPU() && options.backend != Backend::Reference &&
+      failed(addDeviceCalls(module)))
+    return false;
   return passes("llvm", module, buildLLVMPipeline) &&
          compileHost(which, module, text);
 }

@@ -141,18 +141,39 @@ stub.mkdir()
 done = run(*cc.split(), "-shared", "-fPIC", "-O1", "-o", stub / "libOpenCL.so.1", source / "test/e2e/Inputs/opencl-stub.c", "-ldl")
 expect(done.returncode == 0, done.stderr)
 with_stub = {"LD_LIBRARY_PATH": str(stub), "REAL": os.path.realpath(real), "FAIL": "", "AT": "0", **ON}
-expect(call(program, arrays, **with_stub).returncode == 0, "the stub alone")
+KEPT = "things are not given back"
+
+
+def expect_closed(done, what):
+    expect(KEPT not in done.stderr, f"{what}: {done.stderr}")
+
+
+done = call(program, arrays, **with_stub)
+expect(done.returncode == 0, "the stub alone")
+expect_closed(done, "the stub alone")
 for name, calls, words in (
         ("clGetPlatformIDs", (1,), "OpenCL finds no device"), ("clCreateContext", (1,), "gives no context and queue (-5)"),
-        ("clCreateCommandQueue", (1,), "gives no context and queue (-5)"), ("clCreateBuffer", (1, 4, 5, 7), "clCreateBuffer failed"),
-        ("clCreateProgramWithSource", (1,), "clCreateProgramWithSource failed"), ("clBuildProgram", (1,), "clBuildProgram failed"),
-        ("clCreateKernel", (1, 8), "clCreateKernel _kernel_sum"), ("clSetKernelArg", (1, 30), "clSetKernelArg failed"),
-        ("clEnqueueNDRangeKernel", (1, 2, 8), "clEnqueueNDRangeKernel failed"), ("clEnqueueWriteBuffer", (1, 3), "buffer copy failed"),
-        ("clEnqueueReadBuffer", (1,), "buffer copy failed"), ("clFinish", (1, 2), "clFinish")):
+        ("clCreateCommandQueue", (1,), "gives no context and queue (-5)"), ("clGetDeviceInfo", (2,), "has no shared virtual memory"),
+        ("clCreateProgramWithSource", (1,), "clCreateProgramWithSource failed (-5)"), ("clBuildProgram", (1,), "clBuildProgram failed (-5)"),
+        ("clCreateKernel", (1, 5), "clCreateKernel failed (-5)"), ("clSetKernelArg", (1, 30), "clSetKernelArg failed (-5)"),
+        ("clSetKernelArgSVMPointer", (1, 6), "clSetKernelArgSVMPointer failed (-5)"),
+        ("clEnqueueNDRangeKernel", (1, 2, 5), "clEnqueueNDRangeKernel failed (-5)"),
+        # Three inputs, and the result.
+        ("clEnqueueSVMMemcpy", (1, 3, 4), "clEnqueueSVMMemcpy failed (-5)"), ("clFinish", (1,), "clFinish failed (-5)")):
     for at in calls:
         done = call(program, arrays, **{**with_stub, "FAIL": name, "AT": str(at)})
         expect_error(done, words, f"{name}, call {at}")
+        expect_closed(done, f"{name}, call {at}")
         expect(not (folder / "o.npy").exists(), f"{name}: an error wrote a result")
+# Memory: once more when all that nobody uses is given back; then how much is missing.
+for at, bytes_of in ((1, 5120), (3, 5120), (5, None)):
+    for until in (at, at + 1):
+        done = call(program, arrays, **{**with_stub, "FAIL": "clSVMAlloc", "AT": str(at), "UNTIL": str(until)})
+        expect_closed(done, f"clSVMAlloc {at} to {until}")
+        if until == at:
+            expect(done.returncode == 0, f"clSVMAlloc {at}, once: {done.stderr}")
+        else:
+            expect_error(done, f"the device has no memory for {bytes_of or ''}", f"clSVMAlloc {at}, twice")
 expect(call(program, arrays, **{**with_stub, "FAIL": "clGetDeviceInfo", "AT": "1"}).returncode == 0, "a device without a name")
 # The handle goes on working after a failed call.
 again = """
@@ -166,8 +187,11 @@ print([model.run(buffers(*given), buffers(out)) for out in outs], model.error())
 model.close()
 np.save(sys.argv[2] + "/o.npy", outs[1])
 """
-for name in ("clCreateBuffer", "clBuildProgram", "clEnqueueNDRangeKernel", "clEnqueueReadBuffer", "clReleaseMemObject"):
-    done = run(sys.executable, "-c", again, folder / "libmodel.so", folder, env={**os.environ, **with_stub, "FAIL": name, "AT": "1"})
-    expect(done.stdout.startswith("[15, 0]") and np.abs(np.load(folder / "o.npy") - oracle(**arrays)).max() <= 1e-5,
+for name, status in (("clSVMAlloc", 5), ("clBuildProgram", 15), ("clCreateKernel", 15), ("clEnqueueNDRangeKernel", 15),
+                     ("clEnqueueSVMMemcpy", 15), ("clFinish", 15)):
+    done = run(sys.executable, "-c", again, folder / "libmodel.so", folder,
+               env={**os.environ, **with_stub, "FAIL": name, "AT": "1", "UNTIL": "2" if status == 5 else "1"})
+    expect(done.stdout.startswith(f"[{status}, 0]") and np.abs(np.load(folder / "o.npy") - oracle(**arrays)).max() <= 1e-5,
            f"{name}: a second call: {done.stdout} {done.stderr}")
+    expect_closed(done, f"{name}: a second call")
 finish()

@@ -1,9 +1,12 @@
 /* OpenCL's library with one function that fails: each goes to the real one, at
- * REAL, but for call number AT of the function FAIL. Every
- * function that Halide's runtime asks for; none has more arguments than are
- * handed on, all of them pointers and integers. */
+ * REAL, but for calls number AT to UNTIL (AT alone, if there is none) of the
+ * function FAIL; calls are counted in calls_FUNCTION. When the process ends it
+ * says what was made and not given back. Every function that the runtime asks
+ * for; none has more arguments than are handed on, all of them pointers and
+ * integers. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,62 +14,79 @@ static void *real(const char *name) {
   return dlsym(dlopen(getenv("REAL"), RTLD_NOW | RTLD_LOCAL), name);
 }
 
-/* What fails: returns a status, or null and a status behind the last argument.
- */
+static int made;
+
+__attribute__((destructor)) static void end(void) {
+  if (made)
+    fprintf(stderr, "opencl-stub: %d things are not given back\n", made);
+}
+
+static int fails(const char *name, int call) {
+  const char *until = getenv("UNTIL");
+  int first = atoi(getenv("AT"));
+  return !strcmp(getenv("FAIL"), name) && call >= first &&
+         call <= (until ? atoi(until) : first);
+}
+
 #define ARGUMENTS                                                              \
   void *a, void *b, void *c, void *d, void *e, void *f, void *g, void *h,      \
-      void *i, void *j, void *k, void *l, void *m, void *n
-#define FAILING(name, place)                                                   \
+      void *i
+#define PASS(name)                                                             \
+  (((void *(*)(ARGUMENTS))real(#name))(a, b, c, d, e, f, g, h, i))
+
+/* Of those that return a status. */
+#define STATUS(name)                                                           \
+  int calls_##name;                                                            \
   void *name(ARGUMENTS) {                                                      \
-    static int calls;                                                          \
-    void *(*next)(ARGUMENTS) = real(#name);                                    \
-    if (strcmp(getenv("FAIL"), #name) || ++calls != atoi(getenv("AT")))        \
-      return next(a, b, c, d, e, f, g, h, i, j, k, l, m, n);                   \
-    void *status = (place);                                                    \
-    if (!status)                                                               \
-      return (void *)-5L;                                                      \
-    *(int *)status = -5;                                                       \
-    return NULL;                                                               \
+    return fails(#name, ++calls_##name) ? (void *)-5L : PASS(name);            \
+  }
+/* Of those that return what they make: null, and a status at `place`. */
+#define MAKES(name, place)                                                     \
+  int calls_##name;                                                            \
+  void *name(ARGUMENTS) {                                                      \
+    void *result = NULL, *status = (place);                                    \
+    if (!fails(#name, ++calls_##name))                                         \
+      result = PASS(name);                                                     \
+    else if (status)                                                           \
+      *(int *)status = -5;                                                     \
+    made += result != NULL;                                                    \
+    return result;                                                             \
+  }
+#define GIVES(name)                                                            \
+  void *name(ARGUMENTS) {                                                      \
+    --made;                                                                    \
+    return PASS(name);                                                         \
   }
 
-FAILING(clGetPlatformIDs, NULL)
-FAILING(clGetDeviceIDs, NULL)
-FAILING(clGetDeviceInfo, NULL)
-FAILING(clCreateContext, f)
-FAILING(clCreateCommandQueue, d)
-FAILING(clCreateBuffer, e)
-FAILING(clCreateProgramWithSource, e)
-FAILING(clBuildProgram, NULL)
-FAILING(clCreateKernel, c)
-FAILING(clSetKernelArg, NULL)
-FAILING(clEnqueueNDRangeKernel, NULL)
-FAILING(clEnqueueWriteBuffer, NULL)
-FAILING(clEnqueueReadBuffer, NULL)
-FAILING(clFinish, NULL)
-FAILING(clReleaseMemObject, NULL)
+STATUS(clGetPlatformIDs)
+STATUS(clGetDeviceIDs)
+STATUS(clGetDeviceInfo)
+MAKES(clCreateContext, f)
+GIVES(clReleaseContext)
+MAKES(clCreateCommandQueue, d)
+GIVES(clReleaseCommandQueue)
+STATUS(clFinish)
+MAKES(clSVMAlloc, NULL)
+GIVES(clSVMFree)
 
-#define ALL(each)                                                              \
-  each(clGetPlatformInfo) each(clCreateSubDevices) each(clRetainDevice) each(  \
-      clReleaseDevice) each(clCreateContextFromType) each(clRetainContext)     \
-      each(clReleaseContext) each(clGetContextInfo) each(clRetainCommandQueue) \
-          each(clReleaseCommandQueue) each(clGetCommandQueueInfo) each(        \
-              clCreateSubBuffer) each(clCreateImage) each(clRetainMemObject)   \
-              each(clGetSupportedImageFormats) each(clGetMemObjectInfo) each(  \
-                  clGetImageInfo) each(clSetMemObjectDestructorCallback)       \
-                  each(clRetainProgram) each(clReleaseProgram) each(           \
-                      clGetProgramBuildInfo) each(clRetainKernel)              \
-                      each(clReleaseKernel) each(clFlush) each(                \
-                          clEnqueueReadBufferRect)                             \
-                          each(clEnqueueWriteBufferRect) each(                 \
-                              clEnqueueCopyBuffer) each(clEnqueueReadImage)    \
-                              each(clEnqueueWriteImage)                        \
-                                  each(clEnqueueMapBuffer)                     \
-                                      each(clEnqueueMapImage)                  \
-                                          each(clEnqueueUnmapMemObject)
+/* Bytes that have come from or gone to the host. */
+static long copied;
+long opencl_stub_copied(void) { return copied; }
 
-#define PASSING(name)                                                          \
-  void *name(ARGUMENTS) {                                                      \
-    void *(*next)(ARGUMENTS) = real(#name);                                    \
-    return next(a, b, c, d, e, f, g, h, i, j, k, l, m, n);                     \
-  }
-ALL(PASSING)
+int calls_clEnqueueSVMMemcpy;
+void *clEnqueueSVMMemcpy(ARGUMENTS) {
+  copied += b ? (long)e : 0;
+  return fails("clEnqueueSVMMemcpy", ++calls_clEnqueueSVMMemcpy)
+             ? (void *)-5L
+             : PASS(clEnqueueSVMMemcpy);
+}
+
+MAKES(clCreateProgramWithSource, e)
+STATUS(clBuildProgram)
+STATUS(clGetProgramBuildInfo)
+GIVES(clReleaseProgram)
+MAKES(clCreateKernel, c)
+GIVES(clReleaseKernel)
+STATUS(clSetKernelArg)
+STATUS(clSetKernelArgSVMPointer)
+STATUS(clEnqueueNDRangeKernel)

@@ -1,0 +1,195 @@
+/* Blocks of a device's memory, and copies between mirrors and the host. The
+ * device's lock is held. */
+#include "runtime/Device.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Calls for which a block that nobody uses stays. */
+enum { KeptCalls = 4, Unit = 128 };
+
+int heed_door_says(heed_door *door, int code, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(door->text, sizeof door->text, format, arguments);
+  va_end(arguments);
+  return code;
+}
+
+/* ---- blocks ---- */
+
+static heed_device_block *findFree(heed_gpu_device *device, size_t bytes) {
+  heed_device_block *best = NULL;
+  size_t most = bytes > SIZE_MAX / 2 - 4096 ? SIZE_MAX : 2 * bytes + 4096;
+  for (size_t k = 0; k < device->numBlocks; ++k) {
+    heed_device_block *block = &device->blocks[k];
+    if (!block->used && block->bytes >= bytes && block->bytes <= most &&
+        (!best || block->bytes < best->bytes))
+      best = block;
+  }
+  return best;
+}
+
+static heed_device_block *newBlock(heed_gpu_device *device, size_t bytes) {
+  if (device->numBlocks == device->capacity) {
+    size_t capacity = device->capacity ? 2 * device->capacity : 16;
+    heed_device_block *grown =
+        realloc(device->blocks, capacity * sizeof *grown);
+    if (!grown)
+      return NULL;
+    device->blocks = grown;
+    device->capacity = capacity;
+  }
+  char *memory = device->driver->take(device, bytes);
+  if (!memory) {
+    heed_device_trim(device, /*all=*/true);
+    memory = device->driver->take(device, bytes);
+  }
+  if (!memory)
+    return NULL;
+  heed_device_block *block = &device->blocks[device->numBlocks++];
+  *block = (heed_device_block){.memory = memory, .bytes = bytes};
+  device->bytes += (int64_t)bytes;
+  return block;
+}
+
+char *heed_device_take(heed_door *door, size_t bytes) {
+  heed_gpu_device *device = door->device;
+  size_t rounded = bytes > SIZE_MAX - Unit
+                       ? 0
+                       : (bytes ? bytes + Unit - 1 : Unit) / Unit * Unit;
+  heed_device_block *block = rounded ? findFree(device, rounded) : NULL;
+  if (!block && rounded)
+    block = newBlock(device, rounded);
+  if (!block) {
+    heed_door_says(door, 0,
+                   "the device has no memory for %zu bytes beside the %" PRId64
+                   " that it holds",
+                   bytes, device->bytes);
+    return NULL;
+  }
+  block->used = true;
+  block->lastCall = device->calls;
+  return block->memory;
+}
+
+void heed_device_give(heed_gpu_device *device, const char *memory) {
+  for (size_t k = 0; memory && k < device->numBlocks; ++k)
+    if (device->blocks[k].memory == memory)
+      device->blocks[k].used = false;
+}
+
+void heed_device_trim(heed_gpu_device *device, bool all) {
+  bool finished = false;
+  for (size_t k = 0; k < device->numBlocks;) {
+    heed_device_block *block = &device->blocks[k];
+    if (block->used || (!all && block->lastCall + KeptCalls >= device->calls)) {
+      ++k;
+      continue;
+    }
+    /* A kernel may still use what its call has given back. */
+    if (!finished)
+      device->driver->finish(device);
+    finished = true;
+    device->driver->give(device, block->memory);
+    device->bytes -= (int64_t)block->bytes;
+    *block = device->blocks[--device->numBlocks];
+  }
+}
+
+void heed_device_close_memory(heed_gpu_device *device) {
+  heed_device_drop(device, &device->weights);
+  free(device->weights.list);
+  for (size_t k = 0; k < device->numBlocks; ++k)
+    device->blocks[k].used = false;
+  heed_device_trim(device, /*all=*/true);
+  free(device->blocks);
+}
+
+void heed_device_drop_one(heed_gpu_device *device, heed_mirrors *mirrors,
+                          size_t k) {
+  heed_device_give(device, mirrors->list[k].device);
+  heed_mirror_remove(mirrors, k);
+}
+
+void heed_device_drop(heed_gpu_device *device, heed_mirrors *mirrors) {
+  while (mirrors->count)
+    heed_device_drop_one(device, mirrors, mirrors->count - 1);
+}
+
+void heed_device_drop_read(heed_gpu_device *device) {
+  for (size_t k = device->weights.count; k-- > 0;)
+    if (!device->weights.list[k].kept)
+      heed_device_drop_one(device, &device->weights, k);
+}
+
+/* ---- copies ---- */
+
+char *heed_device_at(const heed_mirror *mirror, uintptr_t at) {
+  return mirror->device + (at - mirror->begin);
+}
+
+static int copy(heed_door *door, void *to, const void *from, size_t bytes,
+                bool withHost) {
+  const heed_driver *driver = door->device->driver;
+  int32_t status = driver->copy(door->device, to, from, bytes, withHost);
+  return status
+             ? heed_door_says(door, halide_error_code_device_buffer_copy_failed,
+                              "%s failed (%d)", driver->copyName, status)
+             : 0;
+}
+
+int heed_device_move(heed_door *door, char *to, const char *from,
+                     size_t bytes) {
+  return copy(door, to, from, bytes, /*withHost=*/false);
+}
+
+static void count(heed_traffic *traffic, size_t bytes) {
+  ++traffic->copies;
+  traffic->bytes += (int64_t)bytes;
+}
+
+static int noRoom(heed_door *door) {
+  return heed_door_says(door, halide_error_code_out_of_memory,
+                        "no memory to call a kernel of the device");
+}
+
+int heed_device_to_host(heed_door *door, heed_mirror *mirror, uintptr_t begin,
+                        uintptr_t end) {
+  heed_span part;
+  while (heed_mirror_newer(mirror, begin, end, /*onDevice=*/true, &part)) {
+    if (!heed_mirror_reserve(mirror, 1))
+      return noRoom(door);
+    size_t bytes = part.end - part.begin;
+    int status = copy(door, (void *)part.begin,
+                      heed_device_at(mirror, part.begin), bytes, true);
+    if (status)
+      return status;
+    count(door->leaving ? &door->results : &door->between, bytes);
+    heed_mirror_mark(mirror, part.begin, part.end, HEED_SAME);
+  }
+  return 0;
+}
+
+int heed_device_to_device(heed_door *door, heed_mirror *mirror, uintptr_t begin,
+                          uintptr_t end) {
+  if (!mirror->device)
+    mirror->device = heed_device_take(door, mirror->end - mirror->begin);
+  if (!mirror->device)
+    return halide_error_code_out_of_memory;
+  heed_span part;
+  while (heed_mirror_newer(mirror, begin, end, /*onDevice=*/false, &part)) {
+    if (!heed_mirror_reserve(mirror, 1))
+      return noRoom(door);
+    size_t bytes = part.end - part.begin;
+    int status = copy(door, heed_device_at(mirror, part.begin),
+                      (const void *)part.begin, bytes, true);
+    if (status)
+      return status;
+    count(&door->toDevice, bytes);
+    heed_mirror_mark(mirror, part.begin, part.end, HEED_SAME);
+  }
+  return 0;
+}
