@@ -191,8 +191,7 @@ void heed::halide::setTarget(ModuleOp module, const Target &target) {
         {entry("gpu", b.getStringAttr(target.gpu)),
          entry("multiprocessors", b.getI64IntegerAttr(target.multiprocessors)),
          entry("shared", b.getI64IntegerAttr(target.sharedBytes)),
-         entry("thread_registers",
-               b.getI64IntegerAttr(target.threadRegisters)),
+         entry("thread_registers", b.getI64IntegerAttr(target.threadRegisters)),
          entry("warp", b.getI64IntegerAttr(target.warp))});
   module->setAttr("halide.target", b.getDictionaryAttr(entries));
 }

@@ -1,11 +1,12 @@
 //===- GPUContraction.cpp - sums of products in tiles, on GPUs ------------===//
 //
-// y[.., m, n] = epilogue(sum_r A[.., m, r] * B[.., r, n]). A block of threads
-// computes a tile of rows and columns. It takes 16 terms at a time: their part
-// of A and of B is brought to shared memory, [r][m] and [r][n], with whatever
-// A and B are computed by; each thread has its sums in registers. Rows and
-// columns past the end are read at the last one and not stored; terms past the
-// end are -0. What of a kernel is no such sum is stored plainly (GPUPlain).
+// y[.., m, n] = epilogue(sum_r A[.., m, r] * B[.., r, n]), or of more factors.
+// A block of threads computes a tile of rows and columns. It takes 16 terms at
+// a time: their part of each factor is brought to shared memory, [r][m] or
+// [r][n], with whatever the factor is computed by; each thread has its sums in
+// registers. Rows and columns past the end are read at the last one and not
+// stored; terms past the end are -0. What of a kernel is no such sum is stored
+// plainly (GPUPlain.cpp).
 // Measured: passes/Schedule/README.md.
 #include "passes/Mutation.h"
 #include "passes/Schedule/GPU.h"
@@ -13,6 +14,7 @@
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace heed;
@@ -21,54 +23,86 @@ namespace {
 
 constexpr auto guard = halide::TailStrategy::GuardWithIf;
 
-/// A sum that tiles compute: which dim of it counts rows (dim 0 counts
-/// columns), which factor has these, and which of its reduction vars is taken
-/// by steps.
+/// A sum that tiles compute.
 struct TiledSum {
-  unsigned row;
-  unsigned ofRows; ///< 0 or 1
-  unsigned term;   ///< among the reduction vars
+  unsigned row;               ///< the dim that counts rows; columns are dim 0
+  unsigned term;              ///< the reduction var that is taken by steps
+  SmallVector<Value> factors; ///< each has rows or columns or neither
 };
 
 /// Whether there may be more than \p count.
-bool isMoreThan(KnownExtent extent, int64_t count) {
-  return !extent || *extent > count;
+bool isMoreThan(const Extent &extent, int64_t count) {
+  return !extent.fixed || *extent.fixed > count;
 }
 
-std::optional<TiledSum> planSum(const Computation &c) {
-  // Below these a tile is mostly empty.
-  constexpr int64_t fewRows = 4, fewColumns = 8, fewTerms = 4;
-  if (c.reductions.size() != 1 || c.results != 1 || !c.reads.empty() ||
-      c.rank() < 2 || !c.element.isF32())
-    return std::nullopt;
-  const Reduction &sum = c.reductions[0];
-  if (sum.isGuarded || sum.isScattered || sum.combiner != Combiner::Sum ||
-      sum.factors.size() != 2 || sum.extents.empty())
-    return std::nullopt;
-  TiledSum plan{0, 0, 0};
-  bool first = sum.factors[0].loops.test(kColumn),
-       second = sum.factors[1].loops.test(kColumn);
-  if (first == second || !isMoreThan(c.extents[kColumn], fewColumns))
-    return std::nullopt;
-  plan.ofRows = first;
-  const Factor &a = sum.factors[plan.ofRows], &b = sum.factors[!plan.ofRows];
-  auto length = [](KnownExtent extent) {
-    return extent.value_or(std::numeric_limits<int64_t>::max());
-  };
-  // The innermost one that has a tile's rows at all; else the longest.
-  for (unsigned dim = kRow; dim < c.rank(); ++dim) {
-    if (!a.loops.test(dim) || b.loops.test(dim) ||
-        !isMoreThan(c.extents[dim], fewRows))
-      continue;
-    if (!plan.row || length(c.extents[plan.row]) < 64)
-      if (!plan.row || length(c.extents[dim]) > length(c.extents[plan.row]))
-        plan.row = dim;
+bool isLonger(const Extent &extent, const Extent &other) {
+  return other.fixed && (!extent.fixed || *extent.fixed > *other.fixed);
+}
+
+/// The factors of \p term, a product, that do not depend on both \p row and
+/// \p column. False if one does.
+bool findFactors(Value term, Value row, Value column,
+                 SmallVectorImpl<Value> &factors) {
+  auto used = argumentsOf(term);
+  if (!used.contains(row) || !used.contains(column)) {
+    if (!used.empty() && !llvm::is_contained(factors, term))
+      factors.push_back(term);
+    return true;
   }
-  for (unsigned r = 1; r < sum.extents.size(); ++r)
-    if (length(sum.extents[r]) > length(sum.extents[plan.term]) &&
-        length(sum.extents[plan.term]) < GPUTile::steps)
+  auto product = term.getDefiningOp<arith::MulFOp>();
+  return product && findFactors(product.getLhs(), row, column, factors) &&
+         findFactors(product.getRhs(), row, column, factors);
+}
+
+/// The dim of \p f, a sum of \p term, that counts rows: one that what has the
+/// columns does not have. The innermost one if it is long; else the longest.
+std::optional<unsigned> rowOf(const KernelFunc &f, Block &body, Value term) {
+  constexpr int64_t fewRows = 4; // a tile would be mostly empty
+  constexpr int64_t longRow = 64;
+  std::optional<unsigned> row;
+  for (unsigned dim = kRow; dim < f.extents.size(); ++dim) {
+    SmallVector<Value> factors;
+    if (!isMoreThan(f.extents[dim], fewRows) ||
+        !argumentsOf(term).contains(body.getArgument(dim)) ||
+        !findFactors(term, body.getArgument(dim), body.getArgument(kColumn),
+                     factors))
+      continue;
+    if (!row || (!isMoreThan(f.extents[*row], longRow) &&
+                 isLonger(f.extents[dim], f.extents[*row])))
+      row = dim;
+  }
+  return row;
+}
+
+std::optional<TiledSum> planSum(KernelFunc &f) {
+  constexpr int64_t fewColumns = 8, fewTerms = 4; // as above
+  Value func = f.func.getResult();
+  unsigned rank = f.extents.size(), term = 0;
+  if (f.updates.size() != 1 || rank < 2 ||
+      halide::getElementTypes(func).size() != 1 ||
+      !halide::getElementTypes(func).front().isF32() ||
+      !f.func.getBody().front().getOps<halide::ReadOp>().empty() ||
+      !isMoreThan(f.extents[kColumn], fewColumns))
+    return std::nullopt;
+  halide::UpdateOp update = f.updates[0];
+  Operation *combine = combinerOf(update, term);
+  if (!isa_and_nonnull<arith::AddFOp>(combine) || !update.getWhere().empty() ||
+      !update.getAt().empty() || f.reductions[0].empty())
+    return std::nullopt;
+  Block &body = update.getSet().front();
+  Value product = combine->getOperand(term), column = body.getArgument(kColumn);
+  std::optional<unsigned> row = rowOf(f, body, product);
+  if (!row || !argumentsOf(product).contains(column))
+    return std::nullopt;
+  TiledSum plan{*row, 0, {}};
+  findFactors(product, body.getArgument(*row), column, plan.factors);
+  for (unsigned r = 1; r < f.reductions[0].size(); ++r)
+    if (!isMoreThan(f.reductions[0][plan.term], GPUTile::steps - 1) &&
+        isLonger(f.reductions[0][r], f.reductions[0][plan.term]))
       plan.term = r;
-  if (!plan.row || !isMoreThan(sum.extents[plan.term], fewTerms))
+  // What has neither rows nor columns nor terms would not be 0 behind the end.
+  if (plan.factors.size() < 2 || plan.factors.size() > 3 ||
+      !isMoreThan(f.reductions[0][plan.term], fewTerms))
     return std::nullopt;
   return plan;
 }
@@ -93,15 +127,15 @@ public:
     takeSteps();
     scheduleOutput();
     scheduleSum();
-    for (Staged *one : {&rows, &columns})
-      scheduleStage(*one);
+    for (const Staged &staged : factors)
+      scheduleStage(staged);
   }
 
 private:
   /// A factor's part of a step, in shared memory.
   struct Staged {
     Value func;
-    std::string along;   ///< its var of rows or columns
+    std::string along;   ///< its var of rows or columns, or empty
     int64_t count = 0;   ///< of these in a tile
     bool byTerm = false; ///< its array lies so that terms are neighbours
     bool asVectors = false;
@@ -109,13 +143,16 @@ private:
   };
 
   void takeSteps();
-  Staged stage(halide::UpdateOp update, Value factor, unsigned along,
-               int64_t count, bool isRows);
+  Staged stage(halide::UpdateOp update, Value factor, float none);
+  SmallVector<unsigned> outerLoops(Block &body, Value factor) const;
   Value placeOf(OpBuilder &at, Value place, Value end, KnownExtent extent,
                 bool isByFour);
+  Value termOrNone(OpBuilder &at, Value factor, IRMapping &map, Value term,
+                   ValueRange args, Value begin, Value end, KnownExtent length,
+                   const Staged &staged, float none);
   void scheduleOutput();
   void scheduleSum();
-  void scheduleStage(Staged &staged);
+  void scheduleStage(const Staged &staged);
   void splitTile(Value func, int64_t stage, StringRef column, StringRef row);
 
   void split(Value func, int64_t stage, StringRef var, StringRef outer,
@@ -148,9 +185,8 @@ private:
   OpBuilder b;
   Location loc;
   GPUTile tile{};
-  Staged rows, columns;
-  std::string terms, steps; ///< loops of the sum: of a step, and over these
-  SmallVector<std::string> others; ///< its other reduction vars
+  SmallVector<Staged> factors;
+  SmallVector<std::string> others; ///< reduction vars that are no terms
 };
 
 /// The first read of an array that \p value is computed from.
@@ -196,144 +232,156 @@ Value TiledOnGPU::placeOf(OpBuilder &at, Value place, Value end,
                                remI32(at, place, 4));
 }
 
-/// A func of what \p factor is at the \p count rows or columns \p along and the
-/// terms of a step.
+/// The loops of the sum that \p factor depends on and that a block has one turn
+/// of, or the steps go through.
+SmallVector<unsigned> TiledOnGPU::outerLoops(Block &body, Value factor) const {
+  auto used = argumentsOf(factor);
+  unsigned rank = kernel.find(sum)->extents.size();
+  SmallVector<unsigned> loops;
+  for (unsigned loop = 1; loop < body.getNumArguments(); ++loop)
+    if (loop != plan.row && loop != rank + plan.term &&
+        used.contains(body.getArgument(loop)))
+      loops.push_back(loop);
+  return loops;
+}
+
+/// Adds a func of what \p factor is at the rows or columns of a tile and the
+/// terms of a step; \p none behind the last term.
 TiledOnGPU::Staged TiledOnGPU::stage(halide::UpdateOp update, Value factor,
-                                     unsigned along, int64_t count,
-                                     bool isRows) {
+                                     float none) {
   KernelFunc &f = *kernel.find(sum);
   Block &body = update.getSet().front();
-  unsigned rank = f.extents.size(), term = rank + plan.term;
+  Value term = body.getArgument(f.extents.size() + plan.term);
+  auto used = argumentsOf(factor);
+  std::optional<unsigned> along;
   Staged staged;
-  staged.along = isRows ? "m" : "n";
-  staged.count = count;
+  for (unsigned dim : {kColumn, plan.row})
+    if (used.contains(body.getArgument(dim))) {
+      along = dim;
+      staged.along = dim == kColumn ? "n" : "m";
+      staged.count = dim == kColumn ? tile.columns : tile.rows;
+    }
   auto read = arrayOf(factor);
   Value first = read && !read.getCoordinates().empty()
                     ? read.getCoordinates().front()
                     : Value();
-  staged.byTerm = first == body.getArgument(term);
-  staged.asVectors =
-      first && (staged.byTerm || first == body.getArgument(along)) &&
-      hasGroupsOfFour(read.getFunc());
+  staged.byTerm = first == term || !along;
+  staged.asVectors = first && along &&
+                     (staged.byTerm || first == body.getArgument(*along)) &&
+                     hasGroupsOfFour(read.getFunc());
 
-  SmallVector<StringRef> vars{staged.along, "k", "kb"};
-  SmallVector<unsigned> from;
-  auto used = argumentsOf(factor);
-  SmallVector<std::string> names = varsOf(f.func);
+  SmallVector<std::string> vars{"k", "kb"}, names = varsOf(f.func);
+  if (along)
+    vars.insert(vars.begin(), staged.along);
   for (Attribute r : update.getRvars())
     names.push_back(cast<StringAttr>(r).str());
-  for (unsigned loop = 0; loop < body.getNumArguments(); ++loop)
-    if (loop != along && loop != term && used.contains(body.getArgument(loop)))
-      from.push_back(loop);
-  for (unsigned loop : from)
+  SmallVector<unsigned> outer = outerLoops(body, factor);
+  for (unsigned loop : outer)
     staged.outer.push_back(heed::format("of_{}", names[loop]));
   vars.append(staged.outer.begin(), staged.outer.end());
 
-  Value begin = update.getRVarMin(plan.term);
   OpBuilder before(update);
+  Value begin = update.getRVarMin(plan.term);
   Value end = arith::AddIOp::create(before, loc, begin,
                                     update.getRVarExtent(plan.term));
-  Extent extent = f.extents[along];
   KnownExtent length = f.reductions[0][plan.term].fixed;
-  bool isEven = length && *length % GPUTile::steps == 0;
-  KernelFunc &func = addFunc(
-      kernel, update, heed::format("{}_{}", f.func.getName(), staged.along),
-      vars, b.getF32Type(), {}, [&](OpBuilder &at, ValueRange args) -> Value {
-        IRMapping map;
-        for (auto [k, loop] : llvm::enumerate(from))
-          map.map(body.getArgument(loop), args[3 + k]);
-        bool isWhole = extent.fixed && *extent.fixed % count == 0;
-        map.map(body.getArgument(along),
-                isWhole ? args[0]
-                        : placeOf(at, args[0], extent.value, extent.fixed,
-                                  staged.asVectors && !staged.byTerm));
-        Value place = arith::AddIOp::create(
-            at, loc, begin,
-            arith::AddIOp::create(at, loc, mulI32(at, args[2], GPUTile::steps),
-                                  args[1]));
-        map.map(body.getArgument(term),
-                isEven ? place
-                       : placeOf(at, place, end, length,
-                                 staged.asVectors && staged.byTerm));
-        Value value = cloneSlice(at, factor, map);
-        if (isEven)
-          return value;
-        // -0 * 0 changes no sum.
-        Value none = arith::ConstantOp::create(
-            at, loc, at.getF32FloatAttr(isRows ? -0.0f : 0.0f));
-        Value isTerm = arith::CmpIOp::create(at, loc, arith::CmpIPredicate::slt,
-                                             place, end);
-        return arith::SelectOp::create(at, loc, isTerm, value, none);
-      });
-  staged.func = func.func.getResult();
+  Extent extent = along ? f.extents[*along] : Extent();
+  staged.func =
+      addFunc(
+          kernel, update,
+          heed::format("{}_{}", f.func.getName(), along ? staged.along : "k"),
+          SmallVector<StringRef>(vars.begin(), vars.end()), b.getF32Type(), {},
+          [&](OpBuilder &at, ValueRange args) -> Value {
+            IRMapping map;
+            if (along) {
+              bool isWhole = extent.fixed && *extent.fixed % staged.count == 0;
+              map.map(body.getArgument(*along),
+                      isWhole ? args[0]
+                              : placeOf(at, args[0], extent.value, extent.fixed,
+                                        staged.asVectors && !staged.byTerm));
+              args = args.drop_front();
+            }
+            for (auto [k, loop] : llvm::enumerate(outer))
+              map.map(body.getArgument(loop), args[2 + k]);
+            return termOrNone(at, factor, map, term, args, begin, end, length,
+                              staged, none);
+          })
+          .func.getResult();
   return staged;
+}
+
+/// \p factor under \p map at term args[0] of step args[1].
+Value TiledOnGPU::termOrNone(OpBuilder &at, Value factor, IRMapping &map,
+                             Value term, ValueRange args, Value begin,
+                             Value end, KnownExtent length,
+                             const Staged &staged, float none) {
+  Value place = arith::AddIOp::create(
+      at, loc, begin,
+      arith::AddIOp::create(at, loc, mulI32(at, args[1], GPUTile::steps),
+                            args[0]));
+  if (length && *length % GPUTile::steps == 0) {
+    map.map(term, place);
+    return cloneSlice(at, factor, map);
+  }
+  map.map(term,
+          placeOf(at, place, end, length, staged.asVectors && staged.byTerm));
+  Value value = cloneSlice(at, factor, map);
+  Value isTerm =
+      arith::CmpIOp::create(at, loc, arith::CmpIPredicate::slt, place, end);
+  return arith::SelectOp::create(
+      at, loc, isTerm, value,
+      arith::ConstantOp::create(at, loc, at.getF32FloatAttr(none)));
 }
 
 /// Rewrites the sum: over steps, and the terms of each.
 void TiledOnGPU::takeSteps() {
   KernelFunc &f = *kernel.find(sum);
   halide::UpdateOp update = f.updates[0];
-  unsigned term = 0;
+  Block &body = update.getSet().front();
+  unsigned term = 0, rank = f.extents.size();
   Operation *combine = combinerOf(update, term);
-  Operation *product = combine->getOperand(term).getDefiningOp();
-  rows = stage(update, product->getOperand(plan.ofRows), plan.row, tile.rows,
-               /*isRows=*/true);
-  columns = stage(update, product->getOperand(!plan.ofRows), kColumn,
-                  tile.columns, /*isRows=*/false);
+  // A product of one -0 and zeros changes no sum.
+  for (Value factor : plan.factors)
+    factors.push_back(stage(update, factor, factors.empty() ? -0.0f : 0.0f));
 
   OpBuilder at(update);
-  SmallVector<std::string> rvars;
-  SmallVector<Value> bounds;
   Value zero = constantI32(at, loc, 0);
-  unsigned rank = f.extents.size();
-  SmallVector<unsigned> placeOf(update.getRvars().size());
-  rvars.append({"k", "kb"});
-  bounds.append({zero, constantI32(at, loc, GPUTile::steps), zero,
-                 divI32(at,
-                        addI32(at, update.getRVarExtent(plan.term),
-                               GPUTile::steps - 1),
-                        GPUTile::steps)});
+  SmallVector<std::string> rvars{"k", "kb"};
+  SmallVector<Value> bounds{
+      zero, constantI32(at, loc, GPUTile::steps), zero,
+      divI32(at,
+             addI32(at, update.getRVarExtent(plan.term), GPUTile::steps - 1),
+             GPUTile::steps)};
+  SmallVector<unsigned> loopNow(body.getNumArguments());
+  std::iota(loopNow.begin(), loopNow.end(), 0);
   for (auto [r, name] : llvm::enumerate(update.getRvars())) {
     if (r == plan.term)
       continue;
-    placeOf[r] = rvars.size();
+    loopNow[rank + r] = rank + rvars.size();
     others.push_back(heed::format("o_{}", cast<StringAttr>(name).str()));
     rvars.push_back(others.back());
     bounds.append({update.getRVarMin(r), update.getRVarExtent(r)});
   }
-  terms = "k";
-  steps = "kb";
   auto fresh = halide::UpdateOp::create(
       at, loc, sum, SmallVector<StringRef>(rvars.begin(), rvars.end()), bounds);
-  fresh.fill(at, fresh.getSet(), [&](OpBuilder &in, Location,
-                                     ValueRange args) {
-    auto argument = [&](unsigned loop) {
-      return loop < rank ? args[loop] : args[rank + placeOf[loop - rank]];
-    };
-    auto read = [&](const Staged &staged, unsigned along, Value factor) {
-      SmallVector<Value> coordinates{args[along], args[rank], args[rank + 1]};
-      Block &body = update.getSet().front();
-      auto used = argumentsOf(factor);
-      for (unsigned loop = 0; loop < body.getNumArguments(); ++loop)
-        if (loop != along && loop != rank + plan.term &&
-            used.contains(body.getArgument(loop)))
-          coordinates.push_back(argument(loop));
-      return halide::ReadOp::create(in, loc, in.getF32Type(), staged.func,
-                                    coordinates)
-          .getResult(0);
-    };
+  fresh.fill(at, fresh.getSet(), [&](OpBuilder &in, Location, ValueRange args) {
     IRMapping map;
-    map.map(product->getOperand(plan.ofRows),
-            read(rows, plan.row, product->getOperand(plan.ofRows)));
-    map.map(product->getOperand(!plan.ofRows),
-            read(columns, kColumn, product->getOperand(!plan.ofRows)));
-    Value value = in.clone(*product, map)->getResult(0);
-    map.map(combine->getOperand(term), value);
+    for (auto [factor, staged] : llvm::zip(plan.factors, factors)) {
+      SmallVector<Value> place;
+      if (!staged.along.empty())
+        place.push_back(args[staged.along == "n" ? kColumn : plan.row]);
+      place.append({args[rank], args[rank + 1]});
+      for (unsigned loop : outerLoops(body, factor))
+        place.push_back(args[loopNow[loop]]);
+      map.map(factor, halide::ReadOp::create(in, loc, in.getF32Type(),
+                                             staged.func, place)
+                          .getResult(0));
+    }
     map.map(combine->getOperand(1 - term),
             halide::ReadOp::create(in, loc, in.getF32Type(), sum,
                                    args.take_front(rank))
                 .getResult(0));
-    return SmallVector<Value>{in.clone(*combine, map)->getResult(0)};
+    return SmallVector<Value>{cloneSlice(in, combine->getResult(0), map)};
   });
   update.erase();
   f.updates[0] = fresh;
@@ -387,34 +435,39 @@ void TiledOnGPU::scheduleSum() {
     splitTile(sum, stage, names[kColumn], names[plan.row]);
     SmallVector<std::string> loops = ownLoops();
     if (stage)
-      loops.push_back(terms);
+      loops.push_back("k");
     loops.append({"nt", "mt"});
     if (stage) {
-      loops.push_back(steps);
+      loops.push_back("kb");
       loops.append(others);
     }
     reorder(sum, stage, loops);
     unroll(sum, stage, ownLoops());
     if (stage)
-      unroll(sum, stage, {terms});
+      unroll(sum, stage, {"k"});
     map(sum, stage);
   }
 }
 
 /// The threads of a block bring a step's part of a factor, neighbours from
 /// neighbouring places of its array.
-void TiledOnGPU::scheduleStage(Staged &staged) {
+void TiledOnGPU::scheduleStage(const Staged &staged) {
   Value func = staged.func;
-  halide::ComputeAtOp::create(b, loc, func, sum, steps);
+  halide::ComputeAtOp::create(b, loc, func, sum, "kb");
   halide::StoreInOp::create(b, loc, func, halide::MemoryType::GPUShared);
   auto bound = [&](StringRef var, int64_t extent) {
     halide::BoundExtentOp::create(b, loc, func, var, i32(b, extent));
   };
-  bound(staged.along, staged.count);
+  if (!staged.along.empty())
+    bound(staged.along, staged.count);
   bound("k", GPUTile::steps);
   bound("kb", 1);
   for (const std::string &var : staged.outer)
     bound(var, 1);
+  if (staged.along.empty()) {
+    split(func, 0, "k", "mt", "nt", tile.threadsX());
+    return map(func, 0);
+  }
   // Neighbours go to places that lie as far apart as a row of the tile is long:
   // four more keep half of them in different banks.
   if (staged.byTerm)
@@ -428,13 +481,22 @@ void TiledOnGPU::scheduleStage(Staged &staged) {
   halide::FuseOp::create(b, loc, func, 0, inner, outer, "t");
   split(func, 0, "t", "t", "nt", tile.threads());
   split(func, 0, "nt", "mt", "nt", tile.threadsX());
+  // All at once, their places take too many registers.
+  int64_t own = staged.count * GPUTile::steps / tile.threads();
+  std::string together = "t";
+  if (!staged.asVectors && own > 4) {
+    split(func, 0, "t", "t", "tu", 4);
+    together = "tu";
+  }
   SmallVector<std::string> loops{"t", "nt", "mt"};
+  if (together != "t")
+    loops.insert(loops.begin(), together);
   if (staged.asVectors)
     loops.insert(loops.begin(), "v");
   reorder(func, 0, loops);
   if (staged.asVectors)
     halide::VectorizeOp::create(b, loc, func, 0, "v");
-  unroll(func, 0, {"t"});
+  unroll(func, 0, {together});
   map(func, 0);
 }
 
@@ -471,15 +533,16 @@ Value consumerOf(KernelInfo &kernel, Value sum,
   return consumer;
 }
 
-void scheduleSums(KernelInfo &kernel, const halide::Target &target) {
+bool scheduleSums(KernelInfo &kernel, const halide::Target &target) {
   separateOutputs(kernel);
+  SmallVector<std::pair<Value, TiledSum>> sums;
+  for (KernelFunc &f : kernel.funcs)
+    if (std::optional<TiledSum> plan = planSum(f))
+      sums.push_back({f.func.getResult(), *plan});
+  if (sums.empty())
+    return false;
   hideConditions(kernel);
   stateDenseStrides(kernel);
-  SmallVector<std::pair<Value, TiledSum>> sums;
-  KernelFacts facts = factsOf(kernel);
-  for (auto [number, c] : llvm::enumerate(facts.computations))
-    if (std::optional<TiledSum> plan = planSum(c))
-      sums.push_back({computation(kernel, number).func.getResult(), *plan});
   llvm::SmallPtrSet<Value, 8> done;
   for (auto &[sum, plan] : sums) {
     Value out = consumerOf(kernel, sum, done);
@@ -488,22 +551,25 @@ void scheduleSums(KernelInfo &kernel, const halide::Target &target) {
       OpBuilder b = scheduleBuilder(kernel);
       halide::ComputeRootOp::create(b, sum.getLoc(), out);
     }
-    TiledOnGPU tiled(kernel, sum, plan, out, target);
-    tiled.run();
+    TiledOnGPU(kernel, sum, plan, out, target).run();
     done.insert(sum);
     done.insert(out);
   }
   storePlainly(kernel, done);
+  return true;
 }
 
 std::optional<FamilyPlan> matchGPUContraction(const KernelFacts &facts,
                                               const halide::Target &target) {
-  if (llvm::none_of(facts.computations,
-                    [](const Computation &c) { return planSum(c); }))
+  // Which factor has what is seen in the pipeline.
+  if (llvm::none_of(facts.computations, [](const Computation &c) {
+        return c.reductions.size() == 1 &&
+               c.reductions[0].combiner == Combiner::Sum &&
+               c.reductions[0].reads.size() > 1;
+      }))
     return std::nullopt;
   return FamilyPlan{Benefit::Tiles, [&target](KernelInfo &kernel) {
-                      scheduleSums(kernel, target);
-                      return true;
+                      return scheduleSums(kernel, target);
                     }};
 }
 
