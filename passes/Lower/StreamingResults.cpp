@@ -214,12 +214,13 @@ Streaming::result(StringRef name, Type element, AffineMap map,
 /// gives its place to others: it is read behind the loop, too, under a
 /// condition that is never met.
 Value Streaming::withQueriesKept(Ops &o, Value value, const TilePlace &at) {
-  Value lane =
-      halide::UnboundedOp::create(o.b, o.loc, o.b.getI32Type(), at.lane);
+  Value lane = halide::UnboundedOp::create(
+      o.b, o.loc,
+      arith::SIToFPOp::create(o.b, o.loc, o.b.getF32Type(), at.lane));
   for (StreamingQuery &q : plan.queryFuncs) {
     SmallVector<Value> own{at.lane};
     own.append(q.contract.size(), o.i(0));
-    value = o.select(o.less(lane, o.i(0)),
+    value = o.select(o.greater(o.f(0), lane),
                      o.read1(q.func.getResult(), at.with(own)), value);
   }
   return value;

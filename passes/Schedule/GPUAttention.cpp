@@ -70,7 +70,7 @@ struct OnGPU {
   void output();
   void queries();
   void state();
-  void shared(const StreamingStage &stage, const StreamingShared &array,
+  void shared(const StreamingStage &stage, StreamingShared array,
               StringRef loop);
   void scores(const StreamingStage &stage, StringRef loop);
   void weights(const StreamingStage &stage, StringRef loop);
@@ -146,7 +146,7 @@ void OnGPU::state() {
 }
 
 /// Neighbouring threads bring what lies side by side.
-void OnGPU::shared(const StreamingStage &stage, const StreamingShared &array,
+void OnGPU::shared(const StreamingStage &stage, StreamingShared array,
                    StringRef loop) {
   w.computeAt(array.func, plan.state, loop);
   w.oneTile(array.func);
