@@ -37,6 +37,15 @@ struct Affine {
 class AffineReader {
 public:
   std::map<std::string, Expr> lets;
+  std::map<std::string, int64_t> counts; ///< of names that count from 0
+
+  /// Of how many threads \p loop is, 0 if that is not known.
+  int64_t addLoop(const For *loop) {
+    auto count = as_const_int(simplify(loop->extent));
+    if (count && is_const_zero(loop->min))
+      counts[loop->name] = *count;
+    return count.value_or(0);
+  }
 
   Affine read(const Expr &e) const {
     Affine result;
@@ -58,6 +67,16 @@ public:
       if (a.by.empty())
         return result.add(b, a.rest);
       result.by[text(e)] = 1;
+    } else if (const auto *remainder = e.as<Mod>()) {
+      auto [whole, part] = divided(remainder->a, remainder->b);
+      if (part)
+        return *part;
+      result.by[text(e)] = 1;
+    } else if (const auto *quotient = e.as<Div>()) {
+      auto [whole, part] = divided(quotient->a, quotient->b);
+      if (part)
+        return whole;
+      result.by[text(e)] = 1;
     } else if (const auto *variable = e.as<Variable>()) {
       auto let = lets.find(variable->name);
       if (let != lets.end())
@@ -70,6 +89,35 @@ public:
   }
 
 private:
+  /// The quotient and the remainder of \p e by a positive number, the latter
+  /// only if both are sums, too: where it is in range by the counts of its
+  /// names.
+  std::pair<Affine, std::optional<Affine>> divided(const Expr &e,
+                                                   const Expr &by) const {
+    auto number = as_const_int(by);
+    Affine whole, part;
+    if (!number || *number <= 0)
+      return {whole, std::nullopt};
+    Affine all = read(e);
+    int64_t least = mod_imp(all.rest, *number), most = least;
+    part.rest = least;
+    whole.rest = div_imp(all.rest, *number);
+    for (const auto &[name, factor] : all.by) {
+      if (factor % *number == 0) {
+        whole.by[name] = factor / *number;
+        continue;
+      }
+      auto count = counts.find(name);
+      if (count == counts.end())
+        return {whole, std::nullopt};
+      part.by[name] = factor;
+      (factor > 0 ? most : least) += factor * (count->second - 1);
+    }
+    if (least < 0 || most >= *number)
+      return {whole, std::nullopt};
+    return {whole, part};
+  }
+
   static std::string text(const Expr &e) {
     std::ostringstream out;
     out << e;
@@ -151,8 +199,7 @@ private:
   /// All stages of a block are in one nest of threads by now.
   void visit(const For *loop) override {
     if (loop->for_type == ForType::GPUThread)
-      threads.push_back(
-          {loop->name, as_const_int(simplify(loop->extent)).value_or(0)});
+      threads.push_back({loop->name, reader.addLoop(loop)});
     IRVisitor::visit(loop);
   }
   void visit(const LetStmt *let) override {
@@ -185,6 +232,8 @@ class KeepInRegisters : public IRMutator {
 
   Stmt visit(const For *loop) override {
     bool isBlock = loop->for_type == ForType::GPUBlock;
+    if (loop->for_type == ForType::GPUThread)
+      reader.addLoop(loop);
     blocks += isBlock;
     Stmt same = IRMutator::visit(loop);
     blocks -= isBlock;
