@@ -217,13 +217,17 @@ Value Streaming::withQueriesKept(Ops &o, Value value, const TilePlace &at) {
   Value lane = halide::UnboundedOp::create(
       o.b, o.loc,
       arith::SIToFPOp::create(o.b, o.loc, o.b.getF32Type(), at.lane));
+  SmallVector<Value> kept;
   for (StreamingQuery &q : plan.queryFuncs) {
     SmallVector<Value> own{at.lane};
     own.append(q.contract.size(), o.i(0));
-    value = o.select(o.greater(o.f(0), lane),
-                     o.read1(q.func.getResult(), at.with(own)), value);
+    kept.push_back(o.read1(q.func.getResult(), at.with(own)));
   }
-  return value;
+  if (kept.empty())
+    return value;
+  // Of two selects under one condition one would go.
+  Value all = o.tree(kept, [&](Value x, Value y) { return o.add(x, y); });
+  return o.select(o.greater(o.f(0), lane), all, value);
 }
 
 /// Division, and the output in its own layout.

@@ -231,6 +231,9 @@ tileOnGPU(attn::AttentionLike op, const halide::Target &target) {
     ofKey += length;
   }
   int64_t values = llvm::alignTo(extent(op.firstDim(DimKind::Value)), group);
+  // The state is in registers, unless the last group is no whole one.
+  if (extent(op.firstDim(DimKind::Value)) % group)
+    ofQuery += values + values / group * 2;
   for (auto [queries, keys] :
        {std::pair<int64_t, int64_t>{64, 32}, {32, 32}, {32, 16}, {16, 16}}) {
     // Keys are dead where values come.

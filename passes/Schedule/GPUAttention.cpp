@@ -126,8 +126,12 @@ void OnGPU::queries() {
 void OnGPU::state() {
   halide::FuncOp st = plan.state;
   w.computeAt(st, plan.output, "tile");
+  // Where the last group of value dims is no whole one, libHalide reads it as a
+  // certain thread's.
+  bool isEven = *plan.values->fixed % plan.group == 0;
   halide::StoreInOp::create(w.b, w.loc, st.getResult(),
-                            halide::MemoryType::Register);
+                            isEven ? halide::MemoryType::Register
+                                   : halide::MemoryType::GPUShared);
   w.oneTile(st);
   w.bound(st, "ii", w.i(plan.tile));
   w.bound(st, "dt", w.i(llvm::divideCeil(*plan.values->fixed, plan.group)));
