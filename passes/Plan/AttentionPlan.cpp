@@ -212,6 +212,13 @@ bool evaluatesMask(attn::AttentionLike op) {
 
 } // namespace
 
+// A query has scores and sums of a group, its maximum and its sum. ptxas took
+// 98 registers for two queries and 161 for four.
+int64_t heed::queriesOfThread(const halide::Target &target) {
+  int64_t ofQuery = 2 * registerGroup(target) + 2, others = 88;
+  return 4 * ofQuery + others <= target.threadRegisters ? 4 : 2;
+}
+
 /// Queries and keys of a block of a GPU whose queries, keys or values, scores
 /// and weights fit into shared memory; none: nothing does.
 static std::optional<std::pair<int64_t, int64_t>>
@@ -240,7 +247,10 @@ tileOnGPU(attn::AttentionLike op, const halide::Target &target) {
     int64_t numbers = queries * (ofQuery + 1) +
                       std::max(ofKey, values) * (keys + 4) +
                       queries * keys * (2 * group + 1) / group + 2 * queries;
-    if (numbers * 4 <= target.sharedBytes)
+    // Every device has blocks of so many threads.
+    int64_t threads =
+        queries / queriesOfThread(target) * std::max(values, keys) / group;
+    if (numbers * 4 <= target.sharedBytes && threads <= 256)
       return std::pair(queries, keys);
   }
   return std::nullopt;

@@ -2,7 +2,7 @@
 //
 // A block of threads has a tile of queries of one head, and goes over the keys
 // a block at a time: keys, values, scores and weights of it are in shared
-// memory. A thread computes the scores of 4 queries and 8 keys, and of 4
+// memory. A thread computes the scores of some queries and 8 keys, and of these
 // queries 8 value dims, whose sums it keeps in registers.
 // Figures: passes/Schedule/README.md.
 #include "passes/Schedule/Schedule.h"
@@ -16,14 +16,11 @@ using heed::streaming::Writer;
 
 namespace {
 
-/// Queries of a thread.
-constexpr int64_t kOwnQueries = 4;
-
 struct OnGPU {
   Writer &w;
   const StreamingPlan &plan;
 
-  int64_t threadsX() const { return plan.tile / kOwnQueries; }
+  int64_t threadsX() const { return plan.tile / plan.ownQueries; }
   int64_t threadsY() const {
     int64_t most = llvm::divideCeil(*plan.values->fixed, plan.group);
     for (const StreamingStage &stage : plan.stages)
@@ -42,7 +39,7 @@ struct OnGPU {
   /// \p inner, which is unrolled, too.
   void ownQueries(halide::FuncOp f, int64_t stage, ArrayRef<StringRef> inner,
                   ArrayRef<StringRef> outer) {
-    w.split(f, stage, "ii", "tx", "u", kOwnQueries);
+    w.split(f, stage, "ii", "tx", "u", plan.ownQueries);
     SmallVector<StringRef> order{"u"};
     order.append(inner.begin(), inner.end());
     order.push_back("tx");
@@ -90,7 +87,7 @@ void own(Writer &w, halide::FuncOp f, int64_t stage, ArrayRef<StringRef> vars,
 void OnGPU::output() {
   halide::FuncOp out = plan.output;
   w.split(out, 0, plan.queryVar, "tile", "row", plan.tile);
-  w.split(out, 0, "row", "tx", "u", kOwnQueries);
+  w.split(out, 0, "row", "tx", "u", plan.ownQueries);
   w.split(out, 0, plan.valueVar, "dt", "dd", plan.group);
   SmallVector<std::string> outer(llvm::reverse(plan.batchVars));
   SmallVector<StringRef> order{"dd", "u", "tx", "dt", "tile"};
@@ -183,7 +180,7 @@ void OnGPU::scores(const StreamingStage &stage, StringRef loop) {
     w.computeAt(stage.pairs, s, "tx");
     w.oneTile(stage.pairs);
     w.boundExtent(stage.pairs, "kb", w.i(1));
-    w.boundExtent(stage.pairs, "ii", w.i(kOwnQueries));
+    w.boundExtent(stage.pairs, "ii", w.i(plan.ownQueries));
     w.boundExtent(stage.pairs, "y", w.i(plan.group));
     w.boundExtent(stage.pairs, "jt", w.i(1));
     own(w, stage.pairs, 0, {"ii", "y"}, {});
@@ -192,7 +189,7 @@ void OnGPU::scores(const StreamingStage &stage, StringRef loop) {
     w.computeAt(term.func, s, "tx");
     w.oneTile(term.func);
     w.boundExtent(term.func, "kb", w.i(1));
-    w.boundExtent(term.func, "ii", w.i(kOwnQueries));
+    w.boundExtent(term.func, "ii", w.i(plan.ownQueries));
     w.boundExtent(term.func, "jj", w.i(plan.group));
     own(w, term.func, 0, {"ii", "jj"}, {});
     if (term.loops.empty())
@@ -243,7 +240,7 @@ void OnGPU::products(const StreamingStage &stage) {
   w.oneTile(pv);
   w.boundExtent(pv, "kb", w.i(1));
   w.boundExtent(pv, "dt", w.i(1));
-  w.boundExtent(pv, "ii", w.i(kOwnQueries));
+  w.boundExtent(pv, "ii", w.i(plan.ownQueries));
   w.boundExtent(pv, "dd", w.i(plan.group));
   own(w, pv, 0, {"ii", "dd"}, {});
   w.split(pv, 1, "rj", "rj", "ri", 4);

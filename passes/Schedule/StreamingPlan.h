@@ -130,6 +130,7 @@ struct StreamingPlan {
   int64_t tile = 1;             ///< queries: lanes x vectors
   int64_t block = 0, piece = 0; ///< keys of a full and of a partial block;
                                 ///< block is a multiple of piece
+  int64_t ownQueries = 1;       ///< of a thread of a GPU
   bool masked = false;  ///< keys may be absent, by `where` or by their scores
   bool careful = false; ///< any block may have absent keys, see mayExclude
   bool scaledTerm = false; ///< the score's factor is folded into a staged query

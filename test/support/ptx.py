@@ -28,6 +28,19 @@ def loop(ptx):
     return "\n".join(line for line in best if re.match(r"\s+(?:@|[a-z])", line))
 
 
+def innermost(ptx):
+    """The instructions of each loop that has none inside, in order."""
+    lines = ptx.splitlines()
+    labels = {line.split(":")[0]: number for number, line in enumerate(lines) if line.startswith("$L")}
+    found = []
+    for number, line in enumerate(lines):
+        back = re.search(r"\bbra(?:\.uni)?\s+(\$\w+);", line)
+        begin = labels[back.group(1)] if back else number
+        if back and begin <= number and not any(begin <= first for first, _ in found):
+            found.append((begin, number))
+    return ["\n".join(line for line in lines[first:last + 1] if re.match(r"\s+(?:@|[a-z])", line)) for first, last in found]
+
+
 def assembled(ptx, folder, arch):
     """Of each kernel of ptx: registers, and bytes spilled or on a stack, as ptxas finds. Shared memory is given at a launch."""
     source = folder / "kernel.ptx"
