@@ -145,6 +145,8 @@ private:
   void takeSteps();
   Staged stage(halide::UpdateOp update, Value factor, float none);
   SmallVector<unsigned> outerLoops(Block &body, Value factor) const;
+  std::optional<unsigned> layOut(Block &body, Value factor, Value term,
+                                 Staged &staged) const;
   Value placeOf(OpBuilder &at, Value place, Value end, KnownExtent extent,
                 bool isByFour);
   Value termOrNone(OpBuilder &at, Value factor, IRMapping &map, Value term,
@@ -245,6 +247,30 @@ SmallVector<unsigned> TiledOnGPU::outerLoops(Block &body, Value factor) const {
   return loops;
 }
 
+/// Which dim of a tile \p factor has, if one, and how \p staged has it in
+/// shared memory.
+std::optional<unsigned> TiledOnGPU::layOut(Block &body, Value factor,
+                                           Value term, Staged &staged) const {
+  auto used = argumentsOf(factor);
+  std::optional<unsigned> along;
+  for (unsigned dim : {kColumn, plan.row})
+    if (used.contains(body.getArgument(dim)))
+      along = dim;
+  if (along) {
+    staged.along = along == kColumn ? "n" : "m";
+    staged.count = along == kColumn ? tile.columns : tile.rows;
+  }
+  auto read = arrayOf(factor);
+  Value first = read && read.getCoordinates().size()
+                    ? read.getCoordinates().front()
+                    : Value();
+  staged.byTerm = first == term || !along;
+  staged.asVectors = first && along &&
+                     (staged.byTerm || first == body.getArgument(*along)) &&
+                     hasGroupsOfFour(read.getFunc());
+  return along;
+}
+
 /// Adds a func of what \p factor is at the rows or columns of a tile and the
 /// terms of a step; \p none behind the last term.
 TiledOnGPU::Staged TiledOnGPU::stage(halide::UpdateOp update, Value factor,
@@ -252,44 +278,30 @@ TiledOnGPU::Staged TiledOnGPU::stage(halide::UpdateOp update, Value factor,
   KernelFunc &f = *kernel.find(sum);
   Block &body = update.getSet().front();
   Value term = body.getArgument(f.extents.size() + plan.term);
-  auto used = argumentsOf(factor);
-  std::optional<unsigned> along;
   Staged staged;
-  for (unsigned dim : {kColumn, plan.row})
-    if (used.contains(body.getArgument(dim))) {
-      along = dim;
-      staged.along = dim == kColumn ? "n" : "m";
-      staged.count = dim == kColumn ? tile.columns : tile.rows;
-    }
-  auto read = arrayOf(factor);
-  Value first = read && !read.getCoordinates().empty()
-                    ? read.getCoordinates().front()
-                    : Value();
-  staged.byTerm = first == term || !along;
-  staged.asVectors = first && along &&
-                     (staged.byTerm || first == body.getArgument(*along)) &&
-                     hasGroupsOfFour(read.getFunc());
-
-  SmallVector<std::string> vars{"k", "kb"}, names = varsOf(f.func);
-  if (along)
-    vars.insert(vars.begin(), staged.along);
+  std::optional<unsigned> along = layOut(body, factor, term, staged);
+  SmallVector<std::string> vars{staged.along, "k", "kb"},
+      names = varsOf(f.func);
+  if (!along)
+    vars.erase(vars.begin());
   for (Attribute r : update.getRvars())
     names.push_back(cast<StringAttr>(r).str());
   SmallVector<unsigned> outer = outerLoops(body, factor);
   for (unsigned loop : outer)
-    staged.outer.push_back(heed::format("of_{}", names[loop]));
-  vars.append(staged.outer.begin(), staged.outer.end());
+    vars.push_back(
+        staged.outer.emplace_back(heed::format("of_{}", names[loop])));
 
   OpBuilder before(update);
-  Value begin = update.getRVarMin(plan.term);
-  Value end = arith::AddIOp::create(before, loc, begin,
+  Value begin = update.getRVarMin(plan.term),
+        end = arith::AddIOp::create(before, loc, begin,
                                     update.getRVarExtent(plan.term));
   KnownExtent length = f.reductions[0][plan.term].fixed;
   Extent extent = along ? f.extents[*along] : Extent();
   staged.func =
       addFunc(
           kernel, update,
-          heed::format("{}_{}", f.func.getName(), along ? staged.along : "k"),
+          heed::format("{}_{}{}", f.func.getName(), along ? staged.along : "k",
+                       factors.size()),
           SmallVector<StringRef>(vars.begin(), vars.end()), b.getF32Type(), {},
           [&](OpBuilder &at, ValueRange args) -> Value {
             IRMapping map;
