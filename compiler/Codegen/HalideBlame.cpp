@@ -79,6 +79,7 @@ static Operation *blameDirective(halide::FuncOp func, StringRef message) {
       {"only vectorize", "vectorize"},
       {"only unroll", "unroll"},
       {"GPU", "gpu_"},
+      {"in registers", "store_in"},
       {"Only fixed-size allocations", "store_in"},
       {"constant upper bound on extent of realization", "store_in"},
   };

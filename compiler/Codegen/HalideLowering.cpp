@@ -130,6 +130,8 @@ void heed::addLastChanges(Pipeline &pipeline, const Target &target,
   if (target.has_feature(Target::OpenCL))
     pipeline.add_custom_lowering_pass(new WholeBits);
   if (target.has_gpu_feature())
+    pipeline.add_custom_lowering_pass(makeRegisterPass());
+  if (target.has_gpu_feature())
     pipeline.add_custom_lowering_pass(new KeepAnswers(promises));
   else if (promises)
     pipeline.add_custom_lowering_pass(new KeepPromises);

@@ -12,6 +12,10 @@ namespace heed {
 void addLastChanges(Halide::Pipeline &pipeline, const Halide::Target &target,
                     bool promises);
 
+/// Keeps what is computed for a block of a GPU and stored in registers there
+/// (HalideRegisters.cpp).
+Halide::Internal::IRMutator *makeRegisterPass();
+
 } // namespace heed
 
 #endif

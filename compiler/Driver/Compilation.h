@@ -103,7 +103,7 @@ private:
   std::string output, depfile, modelName, prefix; ///< no depfile: empty
   std::vector<std::string> reads; ///< files that the output is made of
   /// Best first; one of them for IR and other text.
-  llvm::SmallVector<halide::Target> targets;
+  llvm::SmallVector<halide::Target, 2> targets;
   const halide::Target *target = nullptr;
   std::string key; ///< of the present target's kernels and host code
   bool hasKernels = false, edited = false;

@@ -239,6 +239,41 @@ LogicalResult ScheduleChecker::checkPlace(Operation *op) {
   return success();
 }
 
+/// Whether \p func reads \p what in its own loops, perhaps through funcs that
+/// are inline.
+bool ScheduleChecker::readsItself(Value func, Value what) {
+  return llvm::any_of(funcs[what].readers, [&](const Site &site) {
+    return site.func == func ||
+           (site.func != what && funcs[site.func].isInlined() &&
+            readsItself(func, site.func));
+  });
+}
+
+/// libHalide takes shared memory for free behind the last statement that reads
+/// it, also where that is in a loop and reads it again in the next turn.
+LogicalResult ScheduleChecker::checkKept(Value func, FuncState &state) {
+  auto at = dyn_cast_or_null<ComputeAtOp>(state.placed.lookup("compute"));
+  StoreInOp store;
+  for (Operation *user : func.getUsers())
+    if (auto op = dyn_cast<StoreInOp>(user))
+      store = op;
+  if (!at || !store || store.getMemory() != MemoryType::GPUShared ||
+      readsItself(at.getConsumer(), func))
+    return success();
+  bool isOfBlock =
+      llvm::any_of(funcs[at.getConsumer()].stages, [&](Stage &stage) {
+        Loop *loop = stage.find(at.getVar());
+        return loop && loop->kind == "gpu_blocks";
+      });
+  if (!isOfBlock)
+    return success();
+  return store.emitOpError("'")
+         << getFuncName(func) << "' is shared by a block of '"
+         << getFuncName(at.getConsumer())
+         << "', which does not read it itself: its memory would be another "
+            "func's before the last read (gpu.c3)";
+}
+
 /// Places name loops as they are when the whole schedule has been read.
 LogicalResult ScheduleChecker::checkPlaces() {
   for (auto &[func, state] : funcs) {
@@ -260,6 +295,8 @@ LogicalResult ScheduleChecker::checkPlaces() {
                  ->emitOpError("'")
              << getFuncName(func)
              << "' is computed inline, so it is stored nowhere (schedule.c4)";
+    if (failed(checkKept(func, state)))
+      return failure();
     for (auto &entry : state.placed) {
       Operation *op = entry.second;
       if (op->getNumOperands() < 2)

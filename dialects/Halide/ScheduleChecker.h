@@ -95,6 +95,8 @@ private:
   mlir::LogicalResult checkPlaces();
   mlir::LogicalResult checkPlace(mlir::Operation *op);
   mlir::LogicalResult checkShared(ComputeWithOp op);
+  mlir::LogicalResult checkKept(mlir::Value func, FuncState &state);
+  bool readsItself(mlir::Value func, mlir::Value what);
   void addReaders(mlir::Operation *definition, Site site);
   bool reads(mlir::Value func, mlir::Value what,
              llvm::SmallPtrSetImpl<void *> &seen);

@@ -54,12 +54,17 @@ const Level levels[] = {
 struct Device {
   const char *name;
   const char *halide; // what libHalide's spelling of the host is followed by
+  int64_t multiprocessors, sharedBytes, threadRegisters, warp;
 };
 
 const Device devices[] = {
-    {"opencl", "-opencl"},
-    // Of an NVIDIA A100; later devices' drivers compile it on.
-    {"cuda", "-cuda-cuda_capability_80"},
+    // What every one of them has (OpenCL 1.2, full profile), but for its
+    // multiprocessors and registers, which a program cannot ask for; a middling
+    // one's.
+    {"opencl", "-opencl", 32, 32 << 10, 128, 32},
+    // Of an NVIDIA A100; later devices' drivers compile it on. 65536 registers
+    // are 128 for each of two blocks of 256 threads.
+    {"cuda", "-cuda-cuda_capability_80", 108, 48 << 10, 128, 32},
 };
 
 Target fromLevel(const Level &level) {
@@ -144,6 +149,10 @@ FailureOr<Target> heed::halide::parseTarget(StringRef name,
     Target target = fromLevel(levels[0]);
     target.name = target.gpu = device.name;
     target.halide += device.halide;
+    target.multiprocessors = device.multiprocessors;
+    target.sharedBytes = device.sharedBytes;
+    target.threadRegisters = device.threadRegisters;
+    target.warp = device.warp;
     readMachine(target);
     return target;
   }
@@ -178,7 +187,12 @@ void heed::halide::setTarget(ModuleOp module, const Target &target) {
   if (target.bf16Products)
     entries.push_back(entry("bf16_products", b.getUnitAttr()));
   if (target.isGPU())
-    entries.push_back(entry("gpu", b.getStringAttr(target.gpu)));
+    entries.append(
+        {entry("gpu", b.getStringAttr(target.gpu)),
+         entry("multiprocessors", b.getI64IntegerAttr(target.multiprocessors)),
+         entry("shared", b.getI64IntegerAttr(target.sharedBytes)),
+         entry("thread_registers", b.getI64IntegerAttr(target.threadRegisters)),
+         entry("warp", b.getI64IntegerAttr(target.warp))});
   module->setAttr("halide.target", b.getDictionaryAttr(entries));
 }
 
@@ -218,6 +232,10 @@ Target heed::halide::getTarget(Operation *op) {
   number("l2", target.l2);
   number("l3", target.l3);
   number("cores", target.cores);
+  number("multiprocessors", target.multiprocessors);
+  number("shared", target.sharedBytes);
+  number("thread_registers", target.threadRegisters);
+  number("warp", target.warp);
   target.bf16Products = dict.contains("bf16_products");
   if (auto features = dict.getAs<ArrayAttr>("features"))
     for (StringRef feature : features.getAsValueRange<StringAttr>())
@@ -228,7 +246,11 @@ Target heed::halide::getTarget(Operation *op) {
 void heed::halide::printTarget(const Target &target, raw_ostream &os) {
   os << "name: " << target.name << "\ntriple: " << target.triple;
   if (target.isGPU())
-    os << "\ndevice: " << target.gpu;
+    os << "\ndevice: " << target.gpu
+       << "\nmultiprocessors: " << target.multiprocessors
+       << "\nshared memory: " << target.sharedBytes
+       << " bytes a block\nregisters: " << target.threadRegisters
+       << " a thread\nwarp: " << target.warp << " threads";
   os << "\nvector bits: " << target.vectorBits
      << "\nvector registers: " << target.vectorRegisters
      << "\nL1: " << target.l1 << " bytes\nL2: " << target.l2

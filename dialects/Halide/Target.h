@@ -27,6 +27,11 @@ struct Target {
       features;    ///< "avx2", "fma", "avx512f", ... sorted
   std::string gpu; ///< the interface of the device that kernels run on,
                    ///< "opencl"; empty: the processor
+  int64_t multiprocessors = 0; ///< of the device
+  int64_t sharedBytes = 0;     ///< that a block of threads may have
+  int64_t threadRegisters =
+      0;            ///< that a thread may have, a multiprocessor full
+  int64_t warp = 1; ///< threads that run in step
 
   bool isGPU() const { return !gpu.empty(); }
 

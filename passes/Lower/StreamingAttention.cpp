@@ -48,8 +48,10 @@ StreamingPlan heed::streaming::planOf(attn::OnlineAttentionOp op,
   plan.block = pipeline.getBlock();
   plan.piece = pipeline.getPiece();
   plan.group = plan.byRow ? 1 : registerGroup(target);
+  plan.ownQueries = queriesOfThread(target);
   plan.vectors = plan.byRow ? 1 : plan.tile / plan.lanes;
-  plan.masked = plan.careful || !op.getWhere().empty();
+  // On a GPU all blocks are like those of a mask: one loop.
+  plan.masked = plan.careful || !op.getWhere().empty() || plan.target.isGPU();
   return plan;
 }
 
@@ -247,7 +249,9 @@ FailureOr<StreamingResults> Streaming::run() {
   StreamingResults results = this->results();
   if (failedRead || (mask && mask->failed()))
     return failure();
-  if (plan.byRow)
+  if (onGPU())
+    plan.scheduleOnGPU(b, loc);
+  else if (plan.byRow)
     plan.scheduleRows(b, loc);
   else
     plan.schedule(b, loc, batch);

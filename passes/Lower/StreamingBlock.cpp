@@ -306,6 +306,8 @@ void Streaming::stageProducts(StreamingStage &stage) {
       plainMaps.push_back(op.valueMap(value));
   stage.plainValues = !plainMaps.empty();
   stage.pairedValues = readsPairs(plainMaps);
+  if (stage.plainValues && onGPU() && !stage.pairedValues)
+    shareValues(stage);
   if (stage.plainValues)
     addValues(stage);
   addTableValues(stage);
@@ -322,6 +324,25 @@ Value Streaming::valueDim(Ops &o, const TilePlace &at) {
              : o.mini(d, o.last(extent.value));
 }
 
+/// V(dd, dt, jj, kb, ...): values as a block has them in shared memory.
+void Streaming::shareValues(StreamingStage &stage) {
+  Extent extent = size(op.firstDim(DimKind::Value));
+  stage.sharedValues = StreamingShared{
+      func(stage.name("v"), {"dd", "dt", "jj", "kb"}, 1,
+           [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+             TilePlace at = TilePlace::ofTile(args.drop_front(4));
+             at.inGroup = args[0];
+             at.group = args[1];
+             at.key = args[2];
+             at.block = args[3];
+             at.lane = o.i(0);
+             return {valueAt(o, at, key(o, stage, at), valueDim(o, at))};
+           }),
+      {{"dd", plan.group},
+       {"dt", llvm::divideCeil(*extent.fixed, plan.group)},
+       {"jj", stage.block}}};
+}
+
 void Streaming::addValues(StreamingStage &stage) {
   Value weights = stage.weights.getResult();
   bool absent = stage.partial && plan.masked;
@@ -334,7 +355,11 @@ void Streaming::addValues(StreamingStage &stage) {
                          ? key(o, stage, at)
                          : keyOf(o, stage,
                                  o.addi(firstRow(o, stage, at.block), at.key));
-           Value v = valueAt(o, at, j, valueDim(o, at));
+           Value v =
+               stage.sharedValues
+                   ? o.read1(stage.sharedValues->func.getResult(),
+                             at.with({at.inGroup, at.group, at.key, at.block}))
+                   : valueAt(o, at, j, valueDim(o, at));
            Value state = o.read1(stage.products.getResult(), args);
            Value next = o.fma(state, p, v);
            return {absent && !mutated("streaming.add-absent-values")
@@ -385,8 +410,9 @@ Streaming::Part Streaming::partOf(Ops &o, StreamingStage &stage,
 /// The merge of a block into the state.
 void Streaming::stageMerge(StreamingStage &stage) {
   Value state = plan.state.getResult();
+  std::string loop = onGPU() ? "rk" + stage.suffix : "rk";
   stage.update =
-      update(plan.state, {"rk"}, {stage.blocks},
+      update(plan.state, {loop}, {stage.blocks},
              [&](Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops) {
                auto [accumulators, top, sum] =
                    partOf(o, stage, TilePlace::ofState(args).inBlock(loops[0]));
@@ -416,6 +442,8 @@ void Streaming::beginState() {
 
 /// Whether there are blocks of keys that are all present.
 bool Streaming::anyFull() {
+  if (onGPU())
+    return false;
   return !plan.masked || (mask && mask->anyFull() && !plan.careful);
 }
 

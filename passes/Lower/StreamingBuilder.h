@@ -101,6 +101,11 @@ private:
   /// Term \p term without its funcs.
   StreamingTerm termOf(unsigned term);
   void stageTerm(StreamingStage &stage, unsigned term);
+  bool onGPU() const { return plan.target.isGPU(); }
+  /// Number \p operand of \p term among the operands of all terms.
+  unsigned positionOf(unsigned term, unsigned operand);
+  void shareKeys(StreamingStage &stage, unsigned term);
+  void shareValues(StreamingStage &stage);
   /// An operand of a score term for a pair, all of them, and what the term
   /// makes of them.
   Value termOperand(Ops &o, const StreamingStage &stage, unsigned term,
@@ -297,6 +302,7 @@ private:
   halide::FuncOp
   result(StringRef name, Type element, AffineMap map,
          llvm::function_ref<Value(Ops &, ArrayRef<Value> dims)> valueAt);
+  Value withQueriesKept(Ops &o, Value value, const TilePlace &at);
   StreamingResults results();
   StreamingResults resultsWithLse();
 

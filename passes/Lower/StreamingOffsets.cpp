@@ -67,7 +67,7 @@ Streaming::Table Streaming::tableAt(Ops &o, const StreamingStage &stage,
 
 bool Streaming::isTable(AffineMap map) {
   // With more than one such axis the rows are no line.
-  return form == attn::Form::Tiles &&
+  return form == attn::Form::Tiles && !onGPU() &&
          llvm::count_if(
              map.getResults(),
              [&](AffineExpr e) { return op.offsetSign(e).has_value(); }) == 1 &&

@@ -15,8 +15,8 @@ using namespace heed::streaming;
 using attn::DimKind;
 
 Streaming::Total Streaming::total(Ops &o, const TilePlace &at) {
-  SmallVector<Value> values =
-      o.read(plan.state.getResult(), at.with({at.lane, o.i(0)}));
+  SmallVector<Value> values = o.read(
+      plan.state.getResult(), at.with({at.lane, at.group ? at.group : o.i(0)}));
   Total total{shifted ? values[topElement()] : Value(), values[sumElement()],
               o.f(1), values[sumElement()]};
   Value sink = finish.getSink();
@@ -108,10 +108,14 @@ Value Streaming::ifItStands(Ops &o, Value x, const TilePlace &at) {
 
 /// What a lane's accumulators are multiplied by.
 void Streaming::stageScale() {
+  // A thread of a GPU has the sum beside its own accumulators.
+  SmallVector<StringRef> own{"ii"};
+  if (onGPU())
+    own.push_back("dt");
   plan.scale = func(
-      "scale", {"ii"}, 1,
-      [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-        TilePlace at = TilePlace::ofLane(args);
+      "scale", own, 1, [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+        TilePlace at =
+            onGPU() ? TilePlace::ofState(args) : TilePlace::ofLane(args);
         auto [top, l, c, keysAlone] = total(o, at);
         c = ifItStands(o, c, at);
         // A row without a live key: the sum over its keys is 0, whatever its
@@ -152,7 +156,10 @@ void Streaming::divide() {
                                                  o.mod(d, group), values);
              if (!summed)
                return {ifItStands(o, value, at)};
-             Value factor = o.read1(plan.scale.getResult(), at.with({at.lane}));
+             SmallVector<Value> own{at.lane};
+             if (onGPU())
+               own.push_back(o.floorDiv(d, group));
+             Value factor = o.read1(plan.scale.getResult(), at.with(own));
              Value scaled = o.mul(value, factor);
              if (!shifted)
                return {scaled};
@@ -202,6 +209,27 @@ Streaming::result(StringRef name, Type element, AffineMap map,
       });
 }
 
+/// \p value. What a block of a GPU has in shared memory before the loop over
+/// keys libHalide takes for dead behind its last use in a turn of the loop, and
+/// gives its place to others: it is read behind the loop, too, under a
+/// condition that is never met.
+Value Streaming::withQueriesKept(Ops &o, Value value, const TilePlace &at) {
+  Value lane = halide::UnboundedOp::create(
+      o.b, o.loc,
+      arith::SIToFPOp::create(o.b, o.loc, o.b.getF32Type(), at.lane));
+  SmallVector<Value> kept;
+  for (StreamingQuery &q : plan.queryFuncs) {
+    SmallVector<Value> own{at.lane};
+    own.append(q.contract.size(), o.i(0));
+    kept.push_back(o.read1(q.func.getResult(), at.with(own)));
+  }
+  if (kept.empty())
+    return value;
+  // Of two selects under one condition one would go.
+  Value all = o.tree(kept, [&](Value x, Value y) { return o.add(x, y); });
+  return o.select(o.greater(o.f(0), lane), all, value);
+}
+
 /// Division, and the output in its own layout.
 StreamingResults Streaming::results() {
   // Where scores are bounded no key is infinite, nor any value.
@@ -211,7 +239,7 @@ StreamingResults Streaming::results() {
   if (summed)
     stageScale();
   divide();
-  if (op.numDims(DimKind::Value) == 1 && !plan.byRow)
+  if (op.numDims(DimKind::Value) == 1 && !plan.byRow && !onGPU())
     turnRows();
   if (finish.getLse() && !finish.getLse().use_empty())
     return resultsWithLse();
@@ -228,7 +256,8 @@ StreamingResults Streaming::results() {
         at.tile = o.floorDiv(i, plan.tile);
         at.lane = o.mod(i, plan.tile);
         at.batch = batch;
-        return resultAt(o, at, d);
+        Value value = resultAt(o, at, d);
+        return onGPU() ? withQueriesKept(o, value, at) : value;
       });
   plan.batchVars.resize(batchDims);
   for (auto [axis, expr] : llvm::enumerate(map.getResults())) {

@@ -76,7 +76,7 @@ std::optional<unsigned> Streaming::sameOperand(unsigned term, unsigned number) {
 }
 
 bool Streaming::isDense(AffineMap map, ArrayRef<unsigned> contract) {
-  if (contract.size() != 1 ||
+  if (onGPU() || contract.size() != 1 ||
       map.getResults().back() !=
           getAffineDimExpr(contract.front(), op.getContext()))
     return false;
@@ -183,12 +183,25 @@ void Streaming::stageQueries() {
     factor.reset();
 }
 
+unsigned Streaming::positionOf(unsigned term, unsigned operand) {
+  unsigned position = operand;
+  for (unsigned before = 0; before < term; ++before)
+    position += op.maps(before).size();
+  return position;
+}
+
 Value Streaming::termOperand(Ops &o, const StreamingStage &stage, unsigned term,
                              unsigned number, const TilePlace &at,
                              ArrayRef<Value> reduction, Value row) {
-  unsigned position = number;
-  for (unsigned before = 0; before < term; ++before)
-    position += op.maps(before).size();
+  unsigned position = positionOf(term, number);
+  for (const auto &[shared, keys] : stage.sharedKeys)
+    if (shared == position) {
+      halide::FuncOp f = keys.func;
+      SmallVector<Value> own{at.key};
+      own.append(reduction.begin(), reduction.end());
+      own.push_back(at.block);
+      return o.read1(f.getResult(), at.with(own));
+    }
   if (Value transposed = staged[position]) {
     SmallVector<Value> own{at.lane};
     own.append(reduction.begin(), reduction.end());
@@ -269,6 +282,8 @@ void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
   if (std::optional<unsigned> table = tableOfKeys(term))
     return stageKeyTable(stage, term, *table);
   SmallVector<unsigned> contract = op.contractDims(term);
+  if (onGPU() && !contract.empty())
+    shareKeys(stage, term);
   std::string name = heed::format("{}{}", stage.name("t"), term);
   auto f = func(
       name, {"ii", "jj", "kb"}, 1,
@@ -295,4 +310,36 @@ void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
                o, term, o.read1(f.getResult(), at),
                termOperands(o, stage, term, TilePlace::ofPair(at), loops))};
          });
+}
+
+/// K(jj, e.., kb, ...): operands of a term that keys have and queries have not,
+/// as a block has them in shared memory.
+void Streaming::shareKeys(StreamingStage &stage, unsigned term) {
+  unsigned q = op.firstDim(DimKind::Query), k = op.firstDim(DimKind::Key);
+  SmallVector<unsigned> contract = op.contractDims(term);
+  for (unsigned number = 0; number < op.maps(term).size(); ++number) {
+    AffineMap map = op.maps(term)[number];
+    if (!map.isFunctionOfDim(k) || map.isFunctionOfDim(q))
+      continue;
+    unsigned position = positionOf(term, number);
+    StreamingShared keys;
+    keys.vars.push_back({"jj", stage.block});
+    for (unsigned c : contract)
+      keys.vars.push_back({heed::format("e{}", c), *size(c).fixed});
+    SmallVector<StringRef> names;
+    for (auto &[name, extent] : keys.vars)
+      names.push_back(name);
+    names.push_back("kb");
+    keys.func = func(heed::format("{}{}", stage.name("k"), position), names, 1,
+                     [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+                       TilePlace at =
+                           TilePlace::ofTile(args.drop_front(names.size()));
+                       at.key = args[0];
+                       at.lane = o.i(0);
+                       at.block = args[names.size() - 1];
+                       return {termOperand(o, stage, term, number, at,
+                                           args.slice(1, contract.size()))};
+                     });
+    stage.sharedKeys.push_back({position, std::move(keys)});
+  }
 }

@@ -50,7 +50,7 @@ StringRef heed::whyNeverStreaming(attn::AttentionOp op) {
 }
 
 int64_t heed::registerGroup(const halide::Target &target) {
-  return target.vectorRegisters >= 32 ? 8 : 4;
+  return target.isGPU() || target.vectorRegisters >= 32 ? 8 : 4;
 }
 
 // Accumulators, one row of vectors and a broadcast fill the registers: (group +
@@ -212,9 +212,83 @@ bool evaluatesMask(attn::AttentionLike op) {
 
 } // namespace
 
+// A query has scores and sums of a group, its maximum and its sum. ptxas took
+// 98 registers for two queries and 161 for four.
+int64_t heed::queriesOfThread(const halide::Target &target) {
+  int64_t ofQuery = 2 * registerGroup(target) + 2, others = 88;
+  return 4 * ofQuery + others <= target.threadRegisters ? 4 : 2;
+}
+
+/// Queries and keys of a block of a GPU whose queries, keys or values, scores
+/// and weights fit into shared memory; none: nothing does.
+static std::optional<std::pair<int64_t, int64_t>>
+tileOnGPU(attn::AttentionLike op, const halide::Target &target) {
+  auto extent = [&](unsigned dim) {
+    return getConstantIntValue(op.getSizes()[dim]).value_or(0);
+  };
+  const int64_t group = registerGroup(target);
+  int64_t ofQuery = 0, ofKey = 0;
+  for (unsigned term = 0; term < op.numTerms(); ++term) {
+    int64_t length = 1;
+    for (unsigned dim : op.contractDims(term))
+      length *= extent(dim);
+    if (op.contractDims(term).empty())
+      length = 0;
+    ofQuery += length;
+    ofKey += length;
+  }
+  int64_t values = llvm::alignTo(extent(op.firstDim(DimKind::Value)), group);
+  // The state is in registers, unless the last group is no whole one.
+  if (extent(op.firstDim(DimKind::Value)) % group)
+    ofQuery += values + values / group * 2;
+  for (auto [queries, keys] :
+       {std::pair<int64_t, int64_t>{64, 32}, {32, 32}, {32, 16}, {16, 16}}) {
+    // Keys are dead where values come.
+    int64_t numbers = queries * (ofQuery + 1) +
+                      std::max(ofKey, values) * (keys + 4) +
+                      queries * keys * (2 * group + 1) / group + 2 * queries;
+    // Every device has blocks of so many threads.
+    int64_t threads =
+        queries / queriesOfThread(target) * std::max(values, keys) / group;
+    if (numbers * 4 <= target.sharedBytes && threads <= 256)
+      return std::pair(queries, keys);
+  }
+  return std::nullopt;
+}
+
+StringRef heed::whyNotStreamingOnGPU(attn::AttentionOp op,
+                                     const halide::Target &target) {
+  if (StringRef why = whyNotStreaming(op); !why.empty())
+    return why;
+  if (op.numDims(DimKind::Query) != 1 || op.numDims(DimKind::Value) != 1)
+    return "it has no query or no value dim";
+  if (needsSumFirst(op))
+    return "its weights are rounded";
+  if (op.getLse() && !op.getLse().use_empty())
+    return "its log-sum-exp is a result";
+  for (unsigned dim = op.firstDim(DimKind::Contract); dim < op.numLoopDims();
+       ++dim)
+    if (!getConstantIntValue(op.getSizes()[dim]) ||
+        *getConstantIntValue(op.getSizes()[dim]) == 0)
+      return "what its terms contract, or its value dim, has no known size";
+  if (needsTables(op))
+    return "the keys that a tile reaches are found by tables";
+  if (!tileOnGPU(op, target))
+    return "no tile of it fits into shared memory";
+  return "";
+}
+
 attn::PlanAttr heed::streamingPlan(attn::AttentionLike op,
                                    const halide::Target &target) {
   MLIRContext *context = op->getContext();
+  if (target.isGPU()) {
+    auto [queries, keys] = *tileOnGPU(op, target);
+    // Absent keys are looked for in all blocks: nothing can give up there.
+    return attn::PlanAttr::get(
+        context, attn::Algorithm::Streaming,
+        attn::Normaliser::of(op).excludesLowest, /*evaluating=*/false,
+        attn::PipelineAttr::get(context, Form::Tiles, queries, keys, keys));
+  }
   const int64_t lanes = target.lanes(32), vectors = tileVectors(target);
   bool excluding = mayExclude(op), masked = excluding || !op.getWhere().empty();
   auto tiles = [&](Form form, int64_t queries) {

@@ -12,6 +12,11 @@ namespace heed {
 /// Why \p op cannot stream, or an empty string if it can: in one pass over its
 /// keys, or, where it needsSumFirst(), in two.
 llvm::StringRef whyNotStreaming(attn::AttentionOp op);
+/// The same on \p target, a GPU.
+llvm::StringRef whyNotStreamingOnGPU(attn::AttentionOp op,
+                                     const halide::Target &target);
+/// How many queries a thread of a GPU has.
+int64_t queriesOfThread(const halide::Target &target);
 /// The same, however many dims of each kind it has: attn-join-dims may make one
 /// of them.
 llvm::StringRef whyNeverStreaming(attn::AttentionOp op);

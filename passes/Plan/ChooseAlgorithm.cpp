@@ -188,8 +188,15 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
   }
 
   void choose(attn::AttentionOp op) {
-    if (halide::isForGPU(op))
-      return storeScores(op);
+    if (halide::isForGPU(op)) {
+      StringRef why = whyNotStreamingOnGPU(op, halide::getTarget(op));
+      if (!why.empty())
+        return storeScores(op, why);
+      stream(op);
+      remarkDone(op, passName, "streaming",
+                 "one pass over the keys, no scores are stored");
+      return remarkProducts(op);
+    }
     if (op.numDims(attn::DimKind::Query) == 0)
       op = oneQuery(op);
     StringRef why = whyNotStreaming(op);
@@ -259,13 +266,12 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
     remarkProducts(op);
   }
 
-  /// Plans \p op by its definition, a kernel after the other: GPUs have no
-  /// schedule yet that streams.
-  void storeScores(attn::AttentionOp op) {
+  /// Plans \p op by its definition, a kernel after the other: it does not
+  /// stream on a GPU, \p why.
+  void storeScores(attn::AttentionOp op, StringRef why) {
     setPlan(op, attn::Algorithm::Materialised);
     remarkDeclined(op, passName, "materialised",
-                   "the scores are stored: no schedule for GPUs keeps them in "
-                   "a tile");
+                   heed::format("the scores are stored: {}", why));
     remarkProducts(op);
   }
 

@@ -4,7 +4,7 @@
 // whole in the device's memory by a grid of its own; what is pure between them
 // is inlined. A thread computes one element and its reductions. Right for every
 // kernel; tiles in shared memory are other families' work.
-#include "passes/Schedule/Schedule.h"
+#include "passes/Schedule/GPU.h"
 #include "support/Format.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -88,12 +88,14 @@ static void mapToGrid(OpBuilder &b, KernelFunc &f, int64_t stage) {
   halide::GPUThreadsOp::create(b, loc, func, stage, attr(threads));
 }
 
-static void scheduleOnGPU(KernelInfo &kernel) {
+void heed::storePlainly(KernelInfo &kernel,
+                        const llvm::SmallPtrSetImpl<Value> &done) {
   OpBuilder b = scheduleBuilder(kernel);
   SmallVector<KernelFunc *> outputs = outputsOf(kernel);
   for (KernelFunc &f : kernel.funcs) {
     bool isOutput = llvm::is_contained(outputs, &f);
-    if (f.role == FuncRole::Pure && !isOutput)
+    if (done.contains(f.func.getResult()) ||
+        (f.role == FuncRole::Pure && !isOutput))
       continue;
     if (!isOutput)
       halide::ComputeRootOp::create(b, f.func.getLoc(), f.func.getResult());
@@ -105,7 +107,7 @@ static void scheduleOnGPU(KernelInfo &kernel) {
 static std::optional<FamilyPlan> matchOnGPU(const KernelFacts &,
                                             const halide::Target &) {
   return FamilyPlan{Benefit::Fallback, [](KernelInfo &kernel) {
-                      scheduleOnGPU(kernel);
+                      storePlainly(kernel, llvm::SmallPtrSet<Value, 1>());
                       return true;
                     }};
 }

@@ -412,10 +412,12 @@ void heed::hideConditions(KernelInfo &kernel) {
 Value heed::addTiles(KernelInfo &kernel, Value sum) {
   KernelFunc *f = kernel.find(sum);
   SmallVector<halide::ReadOp> reads;
-  for (Operation *user : sum.getUsers())
-    if (auto read = dyn_cast<halide::ReadOp>(user);
-        read && !isa<halide::UpdateOp>(read->getParentOp()))
+  for (Operation *user : sum.getUsers()) {
+    auto update = dyn_cast<halide::UpdateOp>(user->getParentOp());
+    bool isOwn = update && update.getFunc() == sum;
+    if (auto read = dyn_cast<halide::ReadOp>(user); read && !isOwn)
       reads.push_back(read);
+  }
   SmallVector<std::string> names = varsOf(f->func);
   SmallVector<StringRef> vars(names.begin(), names.end());
   SmallVector<Extent> extents = f->extents;

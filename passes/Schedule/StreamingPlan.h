@@ -58,6 +58,13 @@ struct StreamingTerm {
   int64_t windowLanes = 0;
 };
 
+/// What the threads of a GPU bring to shared memory: a func with these own vars
+/// from the inside out, each from 0 on.
+struct StreamingShared {
+  halide::FuncOp func;
+  llvm::SmallVector<std::pair<std::string, int64_t>> vars;
+};
+
 /// The funcs of one update of the state: those of full blocks, or of partial
 /// ones.
 struct StreamingStage {
@@ -89,6 +96,10 @@ struct StreamingStage {
   bool pairedValues = false; ///< of elements that lane and key have alone
   llvm::SmallVector<StreamingOffsets> offsets; ///< value terms by offset
   halide::UpdateOp update;
+  /// On GPUs: operands with keys, by their place among the operands of all
+  /// terms, and values, as a block has them in shared memory.
+  llvm::SmallVector<std::pair<unsigned, StreamingShared>> sharedKeys;
+  std::optional<StreamingShared> sharedValues;
 };
 
 /// An operand that varies over queries only, transposed once per tile.
@@ -108,6 +119,8 @@ struct StreamingPlan {
                 llvm::ArrayRef<Extent> batch);
   /// The same of rows.
   void scheduleRows(mlir::OpBuilder &b, mlir::Location loc);
+  /// The same of tiles on a GPU (GPUAttention.cpp).
+  void scheduleOnGPU(mlir::OpBuilder &b, mlir::Location loc);
 
   halide::Target target;
   bool byRow = false;           ///< a query at a time
@@ -117,6 +130,7 @@ struct StreamingPlan {
   int64_t tile = 1;             ///< queries: lanes x vectors
   int64_t block = 0, piece = 0; ///< keys of a full and of a partial block;
                                 ///< block is a multiple of piece
+  int64_t ownQueries = 1;       ///< of a thread of a GPU
   bool masked = false;  ///< keys may be absent, by `where` or by their scores
   bool careful = false; ///< any block may have absent keys, see mayExclude
   bool scaledTerm = false; ///< the score's factor is folded into a staged query

@@ -455,6 +455,33 @@ halide.pipeline @gpu_twice {
 }
 
 // -----
+// What is shared before a loop and read inside alone loses its memory in the first turn: wrong numbers, without a message.
+halide.pipeline @lost_in_loop {
+  %zero = arith.constant 0 : i32
+  %n = halide.param "n" : i32
+  %q = halide.func "q" (%i = "i") : i32 { halide.yield %i : i32 }
+  %s = halide.func "s" (%i = "i") : i32 { halide.yield %zero : i32 }
+  halide.update %s over ("r" from %zero extent %n) set (%i, %r) {
+    %0 = halide.read %q[%i] : i32
+    %1 = halide.read %s[%i] : i32
+    %2 = arith.addi %0, %1 : i32
+    halide.yield %2 : i32
+  }
+  %f = halide.func "f" (%i = "i") : i32 {
+    %0 = halide.read %s[%i] : i32
+    halide.yield %0 : i32
+  }
+  halide.output %f
+  halide.split %f, "i" into ("b", "t") by 32
+  halide.gpu_threads %f, ("t")
+  halide.gpu_blocks %f, ("b")
+  halide.compute_at %s, %f, "b"
+  halide.compute_at %q, %f, "b"
+  // expected-error@+1 {{'q' is shared by a block of 'f', which does not read it itself: its memory would be another func's before the last read (gpu.c3)}}
+  halide.store_in %q, GPUShared
+}
+
+// -----
 halide.pipeline @rfactor_name {
   %n = halide.param "n" : i32
   %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }

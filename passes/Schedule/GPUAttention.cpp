@@ -1,0 +1,269 @@
+//===- GPUAttention.cpp - schedule of streaming attention on GPUs ---------===//
+//
+// A block of threads has a tile of queries of one head, and goes over the keys
+// a block at a time: keys, values, scores and weights of it are in shared
+// memory. A thread computes the scores of some queries and 8 keys, and of these
+// queries 8 value dims, whose sums it keeps in registers.
+// Figures: passes/Schedule/README.md.
+#include "passes/Schedule/Schedule.h"
+#include "passes/Schedule/StreamingPlan.h"
+#include "passes/Schedule/StreamingWriter.h"
+#include "support/Format.h"
+
+using namespace mlir;
+using namespace heed;
+using heed::streaming::Writer;
+
+namespace {
+
+struct OnGPU {
+  Writer &w;
+  const StreamingPlan &plan;
+
+  int64_t threadsX() const { return plan.tile / plan.ownQueries; }
+  int64_t threadsY() const {
+    int64_t most = llvm::divideCeil(*plan.values->fixed, plan.group);
+    for (const StreamingStage &stage : plan.stages)
+      most = std::max(most, stage.block / plan.group);
+    return most;
+  }
+  void threads(halide::FuncOp f, int64_t stage, StringRef x, StringRef y) {
+    halide::GPUThreadsOp::create(w.b, w.loc, f.getResult(), stage,
+                                 w.b.getStrArrayAttr({x, y}));
+  }
+  void share(halide::FuncOp f) {
+    halide::StoreInOp::create(w.b, w.loc, f.getResult(),
+                              halide::MemoryType::GPUShared);
+  }
+  /// The queries of a func over them: of a thread its own, around what is
+  /// \p inner, which is unrolled, too.
+  void ownQueries(halide::FuncOp f, int64_t stage, ArrayRef<StringRef> inner,
+                  ArrayRef<StringRef> outer) {
+    w.split(f, stage, "ii", "tx", "u", plan.ownQueries);
+    SmallVector<StringRef> order{"u"};
+    order.append(inner.begin(), inner.end());
+    order.push_back("tx");
+    order.append(outer.begin(), outer.end());
+    w.reorder(f, stage, order);
+    for (StringRef var : ArrayRef(order).take_front(1 + inner.size()))
+      w.unroll(f, stage, var);
+  }
+  /// All threads bring \p f, whose vars are fused in the order \p from, the
+  /// innermost first.
+  void bring(halide::FuncOp f, SmallVector<std::string> from) {
+    std::string all = from.front();
+    for (const std::string &var : ArrayRef(from).drop_front()) {
+      std::string next = heed::format("{}_{}", all, var);
+      halide::FuseOp::create(w.b, w.loc, f.getResult(), 0, all, var, next);
+      all = next;
+    }
+    w.split(f, 0, all, "turn", "ty", threadsX() * threadsY());
+    w.split(f, 0, "ty", "ty", "tx", threadsX());
+    w.reorder(f, 0, {"turn", "tx", "ty"});
+    threads(f, 0, "tx", "ty");
+    share(f);
+  }
+
+  void output();
+  void queries();
+  void state();
+  void shared(const StreamingStage &stage, StreamingShared array,
+              StringRef loop);
+  void scores(const StreamingStage &stage, StringRef loop);
+  void weights(const StreamingStage &stage, StringRef loop);
+  void products(const StreamingStage &stage);
+};
+
+/// A product of a thread's own places, in registers.
+void own(Writer &w, halide::FuncOp f, int64_t stage, ArrayRef<StringRef> vars,
+         ArrayRef<std::string> loops) {
+  SmallVector<StringRef> order(vars);
+  order.append(loops.begin(), loops.end());
+  w.reorder(f, stage, order);
+  for (StringRef var : vars)
+    w.unroll(f, stage, var);
+}
+
+void OnGPU::output() {
+  halide::FuncOp out = plan.output;
+  w.split(out, 0, plan.queryVar, "tile", "row", plan.tile);
+  w.split(out, 0, "row", "tx", "u", plan.ownQueries);
+  w.split(out, 0, plan.valueVar, "dt", "dd", plan.group);
+  SmallVector<std::string> outer(llvm::reverse(plan.batchVars));
+  SmallVector<StringRef> order{"dd", "u", "tx", "dt", "tile"};
+  order.append(outer.begin(), outer.end());
+  w.reorder(out, 0, order);
+  w.unroll(out, 0, "dd");
+  w.unroll(out, 0, "u");
+  threads(out, 0, "tx", "dt");
+  SmallVector<StringRef> blocks{"tile"};
+  if (!outer.empty())
+    outer = fuseLoops(w.b, out, 0, outer, FusedBody::ComputesFuncs);
+  if (!outer.empty())
+    blocks.push_back(outer.front());
+  halide::GPUBlocksOp::create(w.b, w.loc, out.getResult(), 0,
+                              w.b.getStrArrayAttr(blocks));
+}
+
+void OnGPU::queries() {
+  for (const StreamingQuery &q : plan.queryFuncs) {
+    w.computeAt(q.func, plan.output, "tile");
+    w.oneTile(q.func);
+    w.bound(q.func, "ii", w.i(plan.tile));
+    SmallVector<std::string> from;
+    for (auto [slot, c] : llvm::enumerate(q.contract)) {
+      from.push_back(heed::format("e{}", c));
+      w.bound(q.func, from.back(), q.extents[slot].value);
+    }
+    from.push_back("ii");
+    bring(q.func, from);
+  }
+}
+
+void OnGPU::state() {
+  halide::FuncOp st = plan.state;
+  w.computeAt(st, plan.output, "tile");
+  // Where the last group of value dims is no whole one, libHalide reads it as a
+  // certain thread's.
+  bool isEven = *plan.values->fixed % plan.group == 0;
+  halide::StoreInOp::create(w.b, w.loc, st.getResult(),
+                            isEven ? halide::MemoryType::Register
+                                   : halide::MemoryType::GPUShared);
+  w.oneTile(st);
+  w.bound(st, "ii", w.i(plan.tile));
+  w.bound(st, "dt", w.i(llvm::divideCeil(*plan.values->fixed, plan.group)));
+  SmallVector<std::string> batch;
+  for (unsigned k = plan.batchDims; k-- > 0;)
+    batch.push_back(heed::format("b{}", k));
+  for (int64_t stage = 0, end = plan.stages.size(); stage <= end; ++stage) {
+    SmallVector<std::string> outer{"dt", "ib"};
+    outer.append(batch);
+    if (stage)
+      outer.push_back("rk" + plan.stages[stage - 1].suffix);
+    ownQueries(st, stage, {},
+               SmallVector<StringRef>(outer.begin(), outer.end()));
+    threads(st, stage, "tx", "dt");
+  }
+}
+
+/// Neighbouring threads bring what lies side by side.
+void OnGPU::shared(const StreamingStage &stage, StreamingShared array,
+                   StringRef loop) {
+  w.computeAt(array.func, plan.state, loop);
+  w.oneTile(array.func);
+  w.boundExtent(array.func, "kb", w.i(1));
+  SmallVector<std::string> from;
+  for (const auto &[var, extent] : array.vars) {
+    w.bound(array.func, var, w.i(extent));
+    from.push_back(var);
+  }
+  // Keys lie with their contracted dims inside.
+  if (from.front() == "jj") {
+    std::rotate(from.begin(), from.begin() + 1, from.end());
+    halide::AlignStorageOp::create(w.b, w.loc, array.func.getResult(), "jj",
+                                   stage.block + 4);
+  }
+  bring(array.func, from);
+}
+
+void OnGPU::scores(const StreamingStage &stage, StringRef loop) {
+  halide::FuncOp s = stage.scores;
+  w.computeAt(s, plan.state, loop);
+  w.oneTile(s);
+  w.boundExtent(s, "kb", w.i(1));
+  w.bound(s, "ii", w.i(plan.tile));
+  w.bound(s, "jt", stage.groups);
+  share(s);
+  ownQueries(s, 0, {}, {"jt"});
+  threads(s, 0, "tx", "jt");
+  if (stage.pairs) {
+    w.computeAt(stage.pairs, s, "tx");
+    w.oneTile(stage.pairs);
+    w.boundExtent(stage.pairs, "kb", w.i(1));
+    w.boundExtent(stage.pairs, "ii", w.i(plan.ownQueries));
+    w.boundExtent(stage.pairs, "y", w.i(plan.group));
+    w.boundExtent(stage.pairs, "jt", w.i(1));
+    own(w, stage.pairs, 0, {"ii", "y"}, {});
+  }
+  for (const StreamingTerm &term : stage.terms) {
+    w.computeAt(term.func, s, "tx");
+    w.oneTile(term.func);
+    w.boundExtent(term.func, "kb", w.i(1));
+    w.boundExtent(term.func, "ii", w.i(plan.ownQueries));
+    w.boundExtent(term.func, "jj", w.i(plan.group));
+    own(w, term.func, 0, {"ii", "jj"}, {});
+    if (term.loops.empty())
+      continue;
+    SmallVector<std::string> loops(term.loops.begin(), term.loops.end());
+    if (*term.contract[0].fixed % 4 == 0) {
+      w.split(term.func, 1, loops[0], loops[0], "ri", 4);
+      loops.insert(loops.begin(), "ri");
+    }
+    own(w, term.func, 1, {"ii", "jj"}, loops);
+    if (loops.front() == "ri")
+      w.unroll(term.func, 1, "ri");
+  }
+}
+
+/// The maximum of a row, its weights and their sum.
+void OnGPU::weights(const StreamingStage &stage, StringRef loop) {
+  for (halide::FuncOp f : {stage.top, stage.sum}) {
+    if (!f)
+      continue;
+    w.computeAt(f, plan.state, loop);
+    w.oneTile(f);
+    w.boundExtent(f, "kb", w.i(1));
+    w.bound(f, "ii", w.i(plan.tile));
+    share(f);
+    for (int64_t number : {0, 1}) {
+      w.split(f, number, "ii", "ty", "tx", threadsX());
+      if (number)
+        w.reorder(f, number, {"rg", "tx", "ty"});
+      threads(f, number, "tx", "ty");
+    }
+  }
+  halide::FuncOp p = stage.weights;
+  w.computeAt(p, plan.state, loop);
+  w.oneTile(p);
+  w.boundExtent(p, "kb", w.i(1));
+  w.bound(p, "ii", w.i(plan.tile));
+  w.bound(p, "jj", stage.keys);
+  share(p);
+  w.split(p, 0, "jj", "jt", "j8", plan.group);
+  ownQueries(p, 0, {"j8"}, {"jt"});
+  threads(p, 0, "tx", "jt");
+}
+
+void OnGPU::products(const StreamingStage &stage) {
+  halide::FuncOp pv = stage.products;
+  w.computeAt(pv, plan.state, "tx");
+  w.oneTile(pv);
+  w.boundExtent(pv, "kb", w.i(1));
+  w.boundExtent(pv, "dt", w.i(1));
+  w.boundExtent(pv, "ii", w.i(plan.ownQueries));
+  w.boundExtent(pv, "dd", w.i(plan.group));
+  own(w, pv, 0, {"ii", "dd"}, {});
+  w.split(pv, 1, "rj", "rj", "ri", 4);
+  own(w, pv, 1, {"ii", "dd"}, {"ri", "rj"});
+  w.unroll(pv, 1, "ri");
+}
+
+} // namespace
+
+void StreamingPlan::scheduleOnGPU(OpBuilder &b, Location loc) {
+  Writer w{b, loc, *this};
+  OnGPU gpu{w, *this};
+  gpu.output();
+  gpu.queries();
+  gpu.state();
+  for (const StreamingStage &stage : stages) {
+    std::string loop = "rk" + stage.suffix;
+    for (const auto &[position, keys] : stage.sharedKeys)
+      gpu.shared(stage, keys, loop);
+    gpu.scores(stage, loop);
+    gpu.weights(stage, loop);
+    if (stage.sharedValues)
+      gpu.shared(stage, *stage.sharedValues, loop);
+    gpu.products(stage);
+  }
+}

@@ -1,0 +1,45 @@
+# REQUIRES: heedc
+# Instructions of products and of attention on GPUs, and, where ptxas is, their registers.
+# RUN: %python %s %S/Inputs/gpu %t
+import pathlib
+import shutil
+import sys
+
+import ptx
+
+inputs, folder = map(pathlib.Path, sys.argv[1:])
+folder.mkdir(parents=True, exist_ok=True)
+
+
+def share(instructions, at_least, what):
+    """FMAs of all instructions."""
+    fmas, all_ = ptx.count(instructions, "fma.rn.f32"), len(instructions.splitlines())
+    print(f"{what}: {fmas} of {all_} instructions are FMAs, {fmas / all_:.3f}")
+    assert fmas / all_ >= at_least, what
+
+
+def check_registers(kernel, what):
+    """In memory of a thread's own nothing is stored, and ptxas finds registers enough for all of it."""
+    assert not ptx.count(kernel, "ld.local") + ptx.count(kernel, "st.local"), what
+    for arch in ("sm_80", "sm_90") if shutil.which("ptxas") else ():
+        for registers, spilled in ptx.assembled(kernel, folder, arch):
+            print(f"{what}: {arch}: {registers} registers, {spilled} bytes spilled")
+            assert registers <= 128 and not spilled, what
+
+
+for name, at_least in {"large": 0.90, "odd": 0.85, "small": 0.75}.items():
+    [kernel] = ptx.kernels(inputs / f"{name}.heed")
+    step = ptx.loop(kernel)
+    share(step, at_least, f"{name}, a step")
+    # A thread's operands come as vectors of four.
+    assert ptx.count(step, "ld.shared.v4.b32") and not ptx.count(step, "ld.shared.b32"), name
+    check_registers(kernel, name)
+
+# The products of an attention: scores, and values, where each weight may be one of an absent key.
+for name in "attention-64", "attention-128":
+    [kernel] = ptx.kernels(inputs / f"{name}.heed")
+    scores, values = [loop for loop in ptx.innermost(kernel) if ptx.count(loop, "fma.rn.f32") >= 32]
+    share(scores, 0.75, f"{name}, scores")
+    share(values, 0.40, f"{name}, values")
+    assert ptx.count(scores, "ld.shared.v4.b32") and ptx.count(values, "ld.shared.v4.b32"), name
+    check_registers(kernel, name)
