@@ -238,7 +238,7 @@ def Attn_SumScanOp : Attn_Op<"sum_scan", [Pure, AttrSizedOperandSegments, AttrSi
     S_k[i + 1, x, e, c] = next_k(from + i, x, e, c, S_0[i, x, e, c], .., held_0[x, i, c], ..)             0 <= i < steps
     row_m[x, i, c]      = sum(e) leave_m(from + i, x, e, c, S_0[i + 1, x, e, c], .., held_0[x, i, c], ..)
     ```
-    The results are the rows, the held sums and then the S_k of the last step, of which alone all elements are stored. All
+    There are `most` steps at most. The results are the rows, the held sums and then the S_k of the last step, of which alone all elements are stored. All
     regions may read any tensor (`tensor.extract`) and number that is defined before. A state-space model reads its state so,
     and a delta rule what it holds.
 
@@ -250,7 +250,6 @@ def Attn_SumScanOp : Attn_Op<"sum_scan", [Pure, AttrSizedOperandSegments, AttrSi
     - sum_scan.c5  A row, or held sum, has the axes of a state, but the steps for the last but one, and the first state's type.
     - sum_scan.c6  `hold`, there if something is held, takes the same; `attn.next` ends it with a term of each held sum, which is
       made of no later one.
-    - sum_scan.c7  There are `most` steps or fewer: one at least.
 
     ```mlir
     %y, %last = attn.sum_scan from %first steps(%n) most 8 sizes(%four, %B) starts(%s : tensor<4x?xf32>) next (%t, %e, %b : index, %old : f32) {

@@ -123,9 +123,10 @@ void OnGPU::queries() {
 void OnGPU::state() {
   halide::FuncOp st = plan.state;
   w.computeAt(st, plan.output, "tile");
-  // Where the last group of value dims is no whole one, libHalide reads it as a
-  // certain thread's.
-  bool isEven = *plan.values->fixed % plan.group == 0;
+  // Where the last group of value dims is no whole one, or the only one,
+  // libHalide reads it as a certain thread's.
+  bool isEven =
+      *plan.values->fixed % plan.group == 0 && *plan.values->fixed > plan.group;
   halide::StoreInOp::create(w.b, w.loc, st.getResult(),
                             isEven ? halide::MemoryType::Register
                                    : halide::MemoryType::GPUShared);
