@@ -65,9 +65,8 @@ struct CommandLine {
   cl::opt<std::string> target{
       "target",
       cl::desc("host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, x86-64-v4-vnni, "
-               "opencl, cuda; "
-               "of several, "
-               "with commas, the program takes the best that it can run"),
+               "opencl, cuda; of several, with commas, the program takes the "
+               "best that it can run"),
       cl::init("host"), cl::value_desc("names"), cl::cat(category)};
   cl::list<std::string> settings{
       "set", cl::desc("Give a constant or dim its value"),

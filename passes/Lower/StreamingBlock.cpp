@@ -324,25 +324,6 @@ Value Streaming::valueDim(Ops &o, const TilePlace &at) {
              : o.mini(d, o.last(extent.value));
 }
 
-/// V(dd, dt, jj, kb, ...): values as a block has them in shared memory.
-void Streaming::shareValues(StreamingStage &stage) {
-  Extent extent = size(op.firstDim(DimKind::Value));
-  stage.sharedValues = StreamingShared{
-      func(stage.name("v"), {"dd", "dt", "jj", "kb"}, 1,
-           [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-             TilePlace at = TilePlace::ofTile(args.drop_front(4));
-             at.inGroup = args[0];
-             at.group = args[1];
-             at.key = args[2];
-             at.block = args[3];
-             at.lane = o.i(0);
-             return {valueAt(o, at, key(o, stage, at), valueDim(o, at))};
-           }),
-      {{"dd", plan.group},
-       {"dt", llvm::divideCeil(*extent.fixed, plan.group)},
-       {"jj", stage.block}}};
-}
-
 void Streaming::addValues(StreamingStage &stage) {
   Value weights = stage.weights.getResult();
   bool absent = stage.partial && plan.masked;

@@ -295,14 +295,12 @@ void Counter::count() {
       for (Region *region : {&scan.getNext(), &scan.getLeave()})
         countSteps(*region, dims.elements(scan.getRows()[0]));
     } else if (auto scan = dyn_cast<attn::SumScanOp>(op)) {
-      Value row =
-          scan.getRows().empty() ? scan.getHeld()[0] : scan.getRows()[0];
-      Size all =
-          dims.elements(row) * dims.dim(scan.getStates()[0], scan.sumAxis());
-      for (Region *region :
-           {&scan.getNext(), &scan.getLeave(), &scan.getHold()})
-        if (!region->empty())
-          countSteps(*region, all);
+      // The first result has the steps: a row, or a held sum.
+      Size all = dims.elements(scan->getResult(0)) *
+                 dims.dim(scan.getStates()[0], scan.sumAxis());
+      for (Region &region : scan->getRegions())
+        if (!region.empty())
+          countSteps(region, all);
     } else if (auto solve = dyn_cast<attn::TriangularSolveOp>(op)) {
       // Half of the matrix, for each place of a row.
       Value right = solve.getRight();

@@ -58,6 +58,7 @@ private:
   bool findAxis(ExprRef element);
   bool isOwn(ExprRef element, ArrayRef<Value> states);
   ExprRef termOf(ExprRef sum, ArrayRef<ExprRef> at);
+  ExprRef numberOf(ExprRef term, SmallVectorImpl<Sum> &sums);
   ExprRef holdSums(ExprRef element, ArrayRef<ExprRef> at, bool &ok);
   bool matchRow(unsigned row);
   bool liesAlong(ExprRef element);
@@ -158,6 +159,16 @@ ExprRef SumScans::termOf(ExprRef sum, ArrayRef<ExprRef> place) {
   return exprs.substitute(term, own);
 }
 
+/// What stands for the sum of \p term, one of \p sums.
+ExprRef SumScans::numberOf(ExprRef term, SmallVectorImpl<Sum> &sums) {
+  for (const Sum &known : sums)
+    if (known.term == term)
+      return known.number;
+  return sums
+      .emplace_back(Sum{term, exprs.parameter(exprs.freshVar(), term->type)})
+      .number;
+}
+
 /// \p element with numbers for the sums over the states before the step, which
 /// are held; those in them first.
 ExprRef SumScans::holdSums(ExprRef element, ArrayRef<ExprRef> place, bool &ok) {
@@ -170,33 +181,26 @@ ExprRef SumScans::holdSums(ExprRef element, ArrayRef<ExprRef> place, bool &ok) {
     ok &= term && isOwn(term, carried);
     if (!ok)
       return e;
-    auto *known = llvm::find_if(
-        held, [&](const Sum &other) { return other.term == term; });
-    if (known == held.end()) {
-      held.push_back({term, exprs.parameter(exprs.freshVar(), e->type)});
-      known = held.end() - 1;
-    }
-    return known->number;
+    return numberOf(term, held);
   });
 }
 
-/// Whether \p row is made of sums over the states, before or after.
+/// Whether \p row, which has the states' axes but for the summed one, is made
+/// of sums over the states, before or after.
 bool SumScans::matchRow(unsigned row) {
   ArrayRef<unsigned> vars = all.rowVars[row];
+  if (vars.size() + 1 != all.vars.size())
+    return false;
   SmallVector<ExprRef> place;
   for (unsigned axis = 0, k = 0; axis < all.vars.size(); ++axis) {
     if (axis == *summed) {
       place.push_back(nullptr);
       continue;
     }
-    // One axis less: it may have no more that the row has in its place.
-    if (k == vars.size() ||
-        exprs.extent(vars[k]) != exprs.extent(all.vars[axis]))
+    if (exprs.extent(vars[k]) != exprs.extent(all.vars[axis]))
       return false;
     place.push_back(exprs.var(vars[k++]));
   }
-  if (vars.size() + 1 != all.vars.size())
-    return false;
   bool ok = true;
   ExprRef element =
       exprs.replaceOutermost(all.rows[row], [&](ExprRef e) -> ExprRef {
@@ -208,13 +212,7 @@ bool SumScans::matchRow(unsigned row) {
         ok &= term && isOwn(term, yielded);
         if (!ok)
           return e;
-        auto *known = llvm::find_if(
-            left, [&](const Sum &other) { return other.term == term; });
-        if (known == left.end()) {
-          left.push_back({term, exprs.parameter(exprs.freshVar(), e->type)});
-          known = left.end() - 1;
-        }
-        return known->number;
+        return numberOf(term, left);
       });
   if (ok)
     element = holdSums(element, place, ok);
