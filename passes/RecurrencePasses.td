@@ -208,7 +208,7 @@ def AttnRaiseLinearAttention : Pass<"attn-raise-linear-attention", "::mlir::func
 }
 
 def AttnChunkLinearAttention : Pass<"attn-chunk-linear-attention", "::mlir::func::FuncOp"> {
-  let summary = "The form of each linear attention: one step, parallel, chunked";
+  let summary = "The form of each linear attention: one step, parallel, sequential, chunked";
   let description = [{
     Of a linear attention of one step the definition is left. As many steps as a chunk has, or fewer, are products of each query with
     the keys before it, *parallel*. More are *chunked*: a loop over chunks of 64 steps, or of more where the state is large, that
@@ -226,7 +226,12 @@ def AttnChunkLinearAttention : Pass<"attn-chunk-linear-attention", "::mlir::func
     ```text
     u_t + sum_(j < t) D(t - 1, j) (r_t . k_j) u_j = v_t - D(t - 1, -1) r_t . S
     ```
-    in place of v_t: an `attn.triangular_solve` of the chunk (WY form). Step by step stay, more than a chunk, a sum of keys without
+    in place of v_t: an `attn.triangular_solve` of the chunk (WY form).
+
+    Where the columns of the state are known to be short, steps are taken one after the other, *sequential*: `attn-block-scans` keeps
+    columns in the first cache. A sum of very many products is rounded as often as there are, so more than 4096 steps, or an unknown
+    number, of which none erases are taken in blocks of 512, which begin with zeros: O and S' as above, with the steps of the block
+    in place of the sums. Step by step stay, more than a chunk, a sum of keys without
     values, the state of which is no larger than a key, and values that decay each by its own.
 
     ```mlir

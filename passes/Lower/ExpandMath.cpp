@@ -32,6 +32,8 @@ using namespace heed;
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
+/// 1.5 * 2^23: what is added to it is rounded to a whole number.
+constexpr double roundingShift = 12582912.0;
 constexpr double notANumber = std::numeric_limits<double>::quiet_NaN();
 
 /// Writes functions of one float type at one place.
@@ -41,10 +43,11 @@ public:
       : b(b), loc(loc), type(type) {}
 
   Value exp(Value x, bool noOverflow = false);
+  Value exp2(Value x);
   Value expM1(Value x, bool noOverflow);
   Value expM1BySeries(Value x);
   Value log(Value x);
-  Value log1p(Value x);
+  Value log1p(Value x, bool isFraction);
   Value pow(Value x, Value y);
   Value erf(Value x);
   Value tanh(Value x);
@@ -82,8 +85,10 @@ private:
                arith::FastMathFlags flags = arith::FastMathFlags::contract);
   Value between(Value x, double low, double high);
   Value nearZero(Value x, Value near, Value far);
-  Value reduceByLog2(Value x, Value &shifted);
+  Value reduceByLog2(Value x, Value &shifted, int bias = 0);
   Value exponentOf(Value shifted);
+  Value powerWithin(Value x, Value p, Value exponent, Value vanishes,
+                    double end);
 
   OpBuilder &b;
   Location loc;
@@ -112,16 +117,21 @@ Value Expansion::nearZero(Value x, Value near, Value far) {
 }
 
 /// x = n ln 2 + r for a whole n and |r| <= ln 2 / 2, in f32. n is rounded by
-/// adding 1.5 * 2^23: the low bits of \p shifted then hold it. ln 2 is in two
-/// parts, so that the product of n and the first is exact; r of -0 is -0.
-Value Expansion::reduceByLog2(Value x, Value &shifted) {
+/// adding a number: the low bits of \p shifted then hold it, and \p bias. ln 2
+/// is in two parts, so that the product of n and the first is exact; r of -0 is
+/// -0.
+Value Expansion::reduceByLog2(Value x, Value &shifted, int bias) {
   auto relaxed = arith::FastMathFlags::contract;
-  Value magic = number(12582912.0);
-  shifted = add(mul(x, number(1.44269504088896)), magic);
+  auto product = [&](Value y, double c) -> Value {
+    return arith::MulFOp::create(b, loc, y, number(c), relaxed);
+  };
+  Value magic = number(roundingShift + bias);
+  shifted = arith::AddFOp::create(b, loc, product(x, 1.44269504088896), magic,
+                                  relaxed);
   Value n = sub(shifted, magic);
-  Value high =
-      arith::MulFOp::create(b, loc, n, number(0.693145751953125), relaxed);
-  Value r = arith::SubFOp::create(b, loc, x, high, relaxed);
+  Value r =
+      arith::SubFOp::create(b, loc, x, product(n, 0.693145751953125), relaxed);
+  // Relaxed too, both parts would become one again.
   return sub(r, mul(n, number(1.42860682030941723e-6)));
 }
 
@@ -137,25 +147,40 @@ Value Expansion::exponentOf(Value shifted) {
 Value Expansion::exp(Value x, bool noOverflow) {
   if (!isF32())
     return math::ExpOp::create(b, loc, x);
-  Value shifted, r = reduceByLog2(x, shifted);
+  Value shifted, r = reduceByLog2(x, shifted, noOverflow ? 127 : 0);
   Value p = horner(r, {1.0, 1.0, 0.499999934, 0.166665206, 0.0416683881,
                        0.00836871701, 0.00138145988});
   // Results below the least normal number are 0.
   Value vanishes = less(
       x, number(mutated("expand-math.exp-vanishes-late") ? -99 : -87.3365402));
   Value exponent = exponentOf(shifted);
-  if (noOverflow) {
-    Value power =
-        ofBits(arith::AddIOp::create(b, loc, exponent, integer(127 << 23)));
-    return select(vanishes, number(0), mul(p, power));
-  }
+  if (noOverflow) // a product with 2^n, so that NaN stays
+    return select(vanishes, number(0), mul(p, ofBits(exponent)));
+  // f32 ends at 88.7228394, where the exponent would be that of a NaN.
+  return powerWithin(x, p, exponent, vanishes, 88.7228394);
+}
+
+/// 2^n p, n where \p exponent has it: 0 where it \p vanishes, infinity from \p
+/// end on, NaN where x is NaN.
+Value Expansion::powerWithin(Value x, Value p, Value exponent, Value vanishes,
+                             double end) {
   Value e = ofBits(arith::AddIOp::create(b, loc, bits(p), exponent));
   e = select(vanishes, number(0), e);
-  // Where f32 ends, and for NaN, it is x times infinity: at 88.7228394 already,
-  // where the exponent of e would be that of a NaN.
   if (mutated("expand-math.exp-has-no-end"))
     return e;
-  return select(less(x, number(88.7228394)), e, mul(x, number(infinity)));
+  return select(less(x, number(end)), e, add(x, number(infinity)));
+}
+
+/// 2^x in f32, as exp; what is left of x behind a whole number is exact, and
+/// |x| does not magnify an error (minimax, 2e-9; 8e-8 with the rounding).
+Value Expansion::exp2(Value x) {
+  if (!isF32())
+    return exp(mul(x, number(0.6931471805599453)));
+  Value magic = number(roundingShift);
+  Value shifted = add(x, magic), r = sub(x, sub(shifted, magic));
+  Value p = horner(r, {1.0, 0.69314718, 0.240226477, 0.0555033237,
+                       0.00961843692, 0.00133988739, 0.00015353362});
+  return powerWithin(x, p, exponentOf(shifted), less(x, number(-126)), 128);
 }
 
 /// exp(x) - 1 in f32, to 2e-7 of itself also near 0: with p = e^r - 1, r times
@@ -167,13 +192,11 @@ Value Expansion::expM1(Value x, bool noOverflow) {
   x = select(less(x, number(-80)), number(-80), x);
   if (!noOverflow)
     x = select(less(number(89), x), number(89), x);
-  Value shifted, r = reduceByLog2(x, shifted);
+  Value shifted, r = reduceByLog2(x, shifted, /*bias=*/noOverflow ? 127 : 126);
   Value p = mul(horner(r, {1.0, 0.49999997, 0.166665465, 0.0416674353,
                            0.00836626161, 0.00138706563}),
                 r);
-  int bias = noOverflow ? 127 : 126;
-  Value s = ofBits(
-      arith::AddIOp::create(b, loc, exponentOf(shifted), integer(bias << 23)));
+  Value s = ofBits(exponentOf(shifted));
   Value y = sub(mul(s, p), sub(number(noOverflow ? 1 : 0.5), s));
   return noOverflow ? y : mul(y, number(2));
 }
@@ -189,22 +212,46 @@ Value Expansion::expM1BySeries(Value x) {
   return nearZero(x, mul(x, horner(x, series)), sub(exp(x), number(1)));
 }
 
-/// log in f32, by libHalide's, which holds for finite positive numbers: so its
-/// flags say.
+/// log in f32: of x = 2^n (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), n ln 2 and f
+/// and f^2 times a polynomial (minimax, 3e-8; 1e-7 with the rounding).
+/// libHalide's takes half as long again and holds for normal numbers alone.
 Value Expansion::log(Value x) {
   if (!isF32())
     return math::LogOp::create(b, loc, x);
-  Value inside = math::LogOp::create(
-      b, loc, x, arith::FastMathFlags::nnan | arith::FastMathFlags::ninf);
+  constexpr int64_t rootOfHalf = 0x3f3504f3, mantissa = (1 << 23) - 1;
+  auto relaxed = arith::FastMathFlags::contract;
+  Value isSmall = less(x, number(1.17549435e-38)); // not a normal number
+  Value normal = select(isSmall, mul(x, number(1 << 23)), x);
+  Value behind =
+      arith::SubIOp::create(b, loc, bits(normal), integer(rootOfHalf));
+  Value n = arith::SIToFPOp::create(
+      b, loc, type, arith::ShRSIOp::create(b, loc, behind, integer(23)));
+  n = select(isSmall, sub(n, number(23)), n);
+  Value ofRoot = arith::AndIOp::create(b, loc, behind, integer(mantissa));
+  Value f =
+      sub(ofBits(arith::AddIOp::create(b, loc, ofRoot, integer(rootOfHalf))),
+          number(1));
+  Value p = horner(f, {-0.499999911, 0.333339512, -0.250017554, 0.199620724,
+                       -0.165705085, 0.149179742, -0.143075213, 0.0873484388});
+  auto productPlus = [&](Value y, Value z, Value more) -> Value {
+    return arith::AddFOp::create(
+        b, loc, arith::MulFOp::create(b, loc, y, z, relaxed), more, relaxed);
+  };
+  Value l = productPlus(n, number(0.693147182), productPlus(mul(f, f), p, f));
+  l = select(less(x, number(infinity)), l, x); // NaN stays
   double ofZero = mutated("expand-math.log-of-zero") ? 0 : -infinity;
-  Value l = select(equal(x, number(0)), number(ofZero), inside);
-  l = select(less(x, number(0)), number(notANumber), l);
-  return select(either(isNaN(x), equal(x, number(infinity))), x, l);
+  l = select(equal(x, number(0)), number(ofZero), l);
+  return select(less(x, number(0)), number(notANumber), l);
 }
 
-/// log(1 + x); near 0, where 1 + x loses x, the series of 2 atanh(s) for
-/// s = x / (2 + x), |s| < 1/3, to 2^-26 (f64: 2^-54) of the sum.
-Value Expansion::log1p(Value x) {
+/// log(1 + x). Of a fraction, from 0 to 1, x times a polynomial (minimax, 3e-8;
+/// 1.5e-7 in f32). Else, near 0, where 1 + x loses x, the series of 2 atanh(s)
+/// for s = x / (2 + x), |s| < 1/3, to 2^-26 (f64: 2^-54) of the sum.
+Value Expansion::log1p(Value x, bool isFraction) {
+  if (isFraction && isF32())
+    return mul(x, horner(x, {1.0, -0.499996483, 0.33321324, -0.248571634,
+                             0.191536546, -0.137538031, 0.079204537,
+                             -0.0300657917, 0.00536482455}));
   SmallVector<double> series;
   for (int k = 0; k < (type.isF64() ? 16 : 8); ++k)
     series.push_back(2.0 / (2 * k + 1));
@@ -278,6 +325,11 @@ Value Expansion::tanh(Value x) {
   return arith::DivFOp::create(b, loc, mul(x, over), under);
 }
 
+/// What is known of a number, unless it is NaN.
+struct Known {
+  bool atLeast0 = false, atMost0 = false, atMost1 = false, below88 = false;
+};
+
 /// Whether \p op is min(a, b) - max(a, b), which is 0 at most, or NaN.
 bool isLeastLessMost(Operation *op) {
   if (!isa_and_nonnull<arith::SubFOp>(op))
@@ -292,45 +344,66 @@ bool isLeastLessMost(Operation *op) {
           both(least) == std::pair(most.getRhs(), most.getLhs()));
 }
 
-/// Whether \p x is known to be 88 at most, or NaN: a minimum with a constant,
-/// or what a running maximum rescales by.
-bool staysBelowOverflow(Value x) {
+/// What is known of \p x, looking at \p depth operations.
+Known rangeOf(Value x, unsigned depth = 6) {
+  FloatAttr number;
+  if (matchPattern(x, m_Constant(&number))) {
+    double value = number.getValueAsDouble();
+    return {value >= 0, value <= 0, value <= 1, value <= 88};
+  }
   Operation *op = x.getDefiningOp();
-  if (isLeastLessMost(op))
-    return true;
-  if (!isa_and_nonnull<arith::MinimumFOp>(op))
-    return false;
-  return llvm::any_of(op->getOperands(), [](Value operand) {
-    FloatAttr number;
-    return matchPattern(operand, m_Constant(&number)) &&
-           number.getValueAsDouble() <= 88;
-  });
+  if (!op || depth == 0 || op->getNumOperands() == 0)
+    return {};
+  Known a = rangeOf(op->getOperand(0), depth - 1), c, known;
+  if (op->getNumOperands() == 2)
+    c = rangeOf(op->getOperand(1), depth - 1);
+  if (isa<math::AbsFOp, math::SqrtOp, math::ExpOp, math::Exp2Op>(op))
+    known.atLeast0 = true;
+  if (isa<math::ExpOp, math::Exp2Op>(op)) {
+    known.atMost1 = a.atMost0;
+  } else if (isa<arith::NegFOp>(op)) {
+    known = {a.atMost0, a.atLeast0};
+  } else if (isa<arith::MulFOp>(op)) {
+    known = {op->getOperand(0) == op->getOperand(1) ||
+                 (a.atLeast0 && c.atLeast0) || (a.atMost0 && c.atMost0),
+             (a.atLeast0 && c.atMost0) || (a.atMost0 && c.atLeast0)};
+  } else if (isa<arith::AddFOp>(op)) {
+    known = {a.atLeast0 && c.atLeast0, a.atMost0 && c.atMost0};
+  } else if (isa<arith::SubFOp>(op)) {
+    known = {a.atLeast0 && c.atMost0,
+             isLeastLessMost(op) || (a.atMost0 && c.atLeast0)};
+  } else if (isa<arith::MinimumFOp>(op)) {
+    known = {a.atLeast0 && c.atLeast0, a.atMost0 || c.atMost0,
+             a.atMost1 || c.atMost1, a.below88 || c.below88};
+  } else if (isa<arith::MaximumFOp>(op)) {
+    known = {a.atLeast0 || c.atLeast0, a.atMost0 && c.atMost0,
+             a.atMost1 && c.atMost1, a.below88 && c.below88};
+  }
+  known.atMost1 |= known.atMost0;
+  known.below88 |= known.atMost1;
+  return known;
 }
 
-/// What \p op is, written out before it; null if it stays.
-Value expand(OpBuilder &b, Operation *op) {
-  if (!isa<math::MathDialect>(op->getDialect()) || op->getNumResults() != 1)
+/// What \p op is, of whose operand \p known is known, written out before it;
+/// null if it stays.
+Value expand(OpBuilder &b, Operation *op, Known known) {
+  if (op->getNumResults() != 1)
     return {};
   b.setInsertionPoint(op);
   Expansion e(b, op->getLoc(), op->getResult(0).getType());
   auto x = [&] { return op->getOperand(0); };
   return TypeSwitch<Operation *, Value>(op)
       .Case([&](math::ExpOp) {
-        return e.isF32() ? e.exp(x(), staysBelowOverflow(x())) : Value();
+        return e.isF32() ? e.exp(x(), known.below88) : Value();
       })
       .Case([&](math::ExpM1Op) {
-        return e.isF32() ? e.expM1(x(), staysBelowOverflow(x()))
-                         : e.expM1BySeries(x());
+        return e.isF32() ? e.expM1(x(), known.below88) : e.expM1BySeries(x());
       })
-      // By exp: libHalide's pow loses NaN and infinity.
-      .Case([&](math::Exp2Op) {
-        return e.exp(e.mul(x(), e.number(0.6931471805599453)));
+      .Case([&](math::Exp2Op) { return e.exp2(x()); })
+      .Case([&](math::LogOp) { return e.isF32() ? e.log(x()) : Value(); })
+      .Case([&](math::Log1pOp) {
+        return e.log1p(x(), known.atLeast0 && known.atMost1);
       })
-      .Case([&](math::LogOp log) {
-        bool isInside = log.getFastmath() != arith::FastMathFlags::none;
-        return e.isF32() && !isInside ? e.log(x()) : Value();
-      })
-      .Case([&](math::Log1pOp) { return e.log1p(x()); })
       .Case([&](math::Log2Op) {
         return e.mul(e.log(x()), e.number(1.4426950408889634));
       })
@@ -345,10 +418,14 @@ Value expand(OpBuilder &b, Operation *op) {
 struct ExpandMath : heed::impl::HalideExpandMathBase<ExpandMath> {
   void runOnOperation() override {
     OpBuilder b(&getContext());
-    SmallVector<Operation *> ops;
-    getOperation()->walk([&](Operation *op) { ops.push_back(op); });
-    for (Operation *op : ops)
-      if (Value written = expand(b, op)) {
+    // What is known of operands is read off before any of them is written out.
+    SmallVector<std::pair<Operation *, Known>> ops;
+    getOperation()->walk([&](Operation *op) {
+      if (isa<math::MathDialect>(op->getDialect()) && op->getNumOperands())
+        ops.emplace_back(op, rangeOf(op->getOperand(0)));
+    });
+    for (auto [op, known] : ops)
+      if (Value written = expand(b, op, known)) {
         op->getResult(0).replaceAllUsesWith(written);
         op->erase();
       }

@@ -5,6 +5,10 @@
 // turns of its update take a step: for each held sum the places; then each
 // place, with the terms of rows behind it; then what is kept of the sums. A
 // schedule unrolls them, so that slots and choices are numbers.
+//
+// Where nothing is held and a step only adds a product, loads and stores would
+// take longest: a place waits for no other, and takes two steps while it is in
+// a register. A second update takes the step that may be left.
 #include "passes/Lower/KernelTranslator.h"
 
 #include "dialects/Attn/Dialect.h"
@@ -32,11 +36,19 @@ private:
   void writeStates();
   LogicalResult writeStarts();
   LogicalResult writeSteps();
+  LogicalResult writeSteps(Extent count, Value first, int64_t steps);
+  /// What a turn behind those of held sums is about.
+  struct Turn {
+    Value place, step, sum; ///< sum: 0 for the place itself, else of a row
+  };
+  Turn turnOf(OpBuilder &inner, Value turn);
   SmallVector<Value> slotOfTurn(OpBuilder &inner, ValueRange args);
   FailureOr<SmallVector<Value>> valuesOfTurn(OpBuilder &inner, ValueRange args);
+  Value keptOfTurn(OpBuilder &inner, ValueRange args);
   LogicalResult evaluate(OpBuilder &inner, Region &region, ValueRange args,
-                         Value e, SmallVectorImpl<Value> &values);
-  Value added(OpBuilder &inner, ValueRange args, Value e, int64_t slot,
+                         Value e, Value number, SmallVectorImpl<Value> &values);
+  Value stepOfTurn(OpBuilder &inner, ValueRange args, Value number);
+  Value added(OpBuilder &inner, ValueRange args, Value e, Value slot,
               Value term);
   void writeRow(unsigned place, Value tensor);
   void writeLast(unsigned state);
@@ -56,11 +68,16 @@ private:
   int64_t slotOfSum(int64_t sum) { return places + sum; }
   /// The first slot of what is kept of the \p number-th of `kept`.
   int64_t slotOfKept(int64_t number) {
-    return places + numHeld + numRows + number * int64_t(op.getMost());
+    return places + numHeld + numRows * mostTogether() +
+           number * int64_t(op.getMost());
   }
   /// Where the turns of places, and those that keep sums, begin.
   int64_t firstPlace() { return numHeld * places; }
-  int64_t firstKept() { return firstPlace() + places * (1 + numRows); }
+  int64_t firstKept() {
+    return firstPlace() + places * together * (1 + numRows);
+  }
+  int64_t mostTogether() { return addsProduct() ? 2 : 1; }
+  bool addsProduct();
 
   KernelTranslator &kernel;
   attn::SumScanOp op;
@@ -70,8 +87,10 @@ private:
   Value from;
   Extent steps;
   int64_t places = 0, numHeld = 0, numRows = 0;
-  SmallVector<int64_t> kept;      ///< sums that are results: held ones, rows
-  SmallVector<Extent> outer;      ///< of the other axes, outermost first
+  int64_t together = 1;      ///< steps that a place takes before the next one
+  Value firstStep;           ///< of the update, behind `from`
+  SmallVector<int64_t> kept; ///< sums that are results: held ones, rows
+  SmallVector<Extent> outer; ///< of the other axes, outermost first
   SmallVector<std::string> names; ///< of their vars
   SmallVector<Type> types;
   Value states;
@@ -79,6 +98,20 @@ private:
 };
 
 } // namespace heed
+
+/// Whether a step adds a product to the state, which does not stand in it, and
+/// nothing is held.
+bool SumScanFuncs::addsProduct() {
+  Block &step = op.getNext().front();
+  auto add = step.getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
+  if (!add || numHeld || op.getStarts().size() != 1)
+    return false;
+  Value state = step.getArgument(1 + rank);
+  return state.hasOneUse() && ((add.getLhs() == state &&
+                                add.getRhs().getDefiningOp<arith::MulFOp>()) ||
+                               (add.getRhs() == state &&
+                                add.getLhs().getDefiningOp<arith::MulFOp>()));
+}
 
 void SumScanFuncs::findExtents() {
   auto state = cast<RankedTensorType>(op.getStarts()[0].getType());
@@ -170,14 +203,15 @@ LogicalResult SumScanFuncs::writeStarts() {
   return success(ok);
 }
 
-/// What \p region makes at place \p e of the step of \p args, of the states
-/// and the held sums as they are.
+/// What \p region makes at place \p e, in the step \p number of those that are
+/// taken together, of the states and the held sums as they are.
 LogicalResult SumScanFuncs::evaluate(OpBuilder &inner, Region &region,
-                                     ValueRange args, Value e,
+                                     ValueRange args, Value e, Value number,
                                      SmallVectorImpl<Value> &values) {
-  Value step = arith::AddIOp::create(
-      inner, loc, from,
-      mutated("sum-scan.same-step") ? i32(inner, 0) : args[rank + 1]);
+  Value step = mutated("sum-scan.same-step")
+                   ? from
+                   : arith::AddIOp::create(inner, loc, from,
+                                           stepOfTurn(inner, args, number));
   SmallVector<Value> taken(readSlot(inner, args, e).getResults());
   for (int64_t sum = 0; sum < numHeld; ++sum)
     taken.push_back(
@@ -185,10 +219,19 @@ LogicalResult SumScanFuncs::evaluate(OpBuilder &inner, Region &region,
   return kernel.stepOf(inner, region, step, indices(args, e), taken, values);
 }
 
+/// The step \p number of those that the turn of \p args takes, behind `from`.
+Value SumScanFuncs::stepOfTurn(OpBuilder &inner, ValueRange args,
+                               Value number) {
+  Value step = mulI32(inner, args[rank + 1], together);
+  if (together > 1)
+    step = arith::AddIOp::create(inner, loc, step, number);
+  return firstStep ? arith::AddIOp::create(inner, loc, step, firstStep) : step;
+}
+
 /// \p term more than the sum in \p slot; the first place begins it.
 Value SumScanFuncs::added(OpBuilder &inner, ValueRange args, Value e,
-                          int64_t slot, Value term) {
-  Value old = readSlot(inner, args, i32(inner, slot)).getResult(0);
+                          Value slot, Value term) {
+  Value old = readSlot(inner, args, slot).getResult(0);
   Value more = arith::AddFOp::create(inner, loc, old, term);
   relaxSums(more);
   Value isFirst = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, e,
@@ -198,21 +241,29 @@ Value SumScanFuncs::added(OpBuilder &inner, ValueRange args, Value e,
   return arith::SelectOp::create(inner, loc, isFirst, term, more);
 }
 
+SumScanFuncs::Turn SumScanFuncs::turnOf(OpBuilder &inner, Value turn) {
+  Value inPlaces = arith::MaxSIOp::create(
+      inner, loc, addI32(inner, turn, -firstPlace()), i32(inner, 0));
+  Value group = divI32(inner, inPlaces, 1 + numRows);
+  return {clampPlace(inner, divI32(inner, group, together)),
+          remI32(inner, group, together), remI32(inner, inPlaces, 1 + numRows)};
+}
+
 /// Where the turn of \p args is written.
 SmallVector<Value> SumScanFuncs::slotOfTurn(OpBuilder &inner, ValueRange args) {
   Value turn = args[rank];
   Value number = arith::MaxSIOp::create(
       inner, loc, addI32(inner, turn, -firstKept()), i32(inner, 0));
+  Value step = stepOfTurn(inner, args, remI32(inner, number, together));
   Value slot = arith::AddIOp::create(
-      inner, loc, addI32(inner, args[rank + 1], slotOfKept(0)),
-      mulI32(inner, number, op.getMost()));
-  Value inPlaces = arith::MaxSIOp::create(
-      inner, loc, addI32(inner, turn, -firstPlace()), i32(inner, 0));
-  Value e = clampPlace(inner, divI32(inner, inPlaces, 1 + numRows)),
-        sum = remI32(inner, inPlaces, 1 + numRows);
-  Value ofPlace =
-      arith::SelectOp::create(inner, loc, isBelow(inner, sum, 1), e,
-                              addI32(inner, sum, slotOfSum(numHeld) - 1));
+      inner, loc, addI32(inner, step, slotOfKept(0)),
+      mulI32(inner, divI32(inner, number, together), op.getMost()));
+  Turn own = turnOf(inner, turn);
+  Value ofPlace = arith::SelectOp::create(
+      inner, loc, isBelow(inner, own.sum, 1), own.place,
+      arith::AddIOp::create(inner, loc,
+                            addI32(inner, own.sum, slotOfSum(numHeld) - 1),
+                            mulI32(inner, own.step, numRows)));
   slot = arith::SelectOp::create(inner, loc, isBelow(inner, turn, firstKept()),
                                  ofPlace, slot);
   for (int64_t p = numHeld - 1; p >= 0; --p)
@@ -224,27 +275,32 @@ SmallVector<Value> SumScanFuncs::slotOfTurn(OpBuilder &inner, ValueRange args) {
   return at;
 }
 
-/// What the turn of \p args writes.
-FailureOr<SmallVector<Value>> SumScanFuncs::valuesOfTurn(OpBuilder &inner,
-                                                         ValueRange args) {
-  Value turn = args[rank];
-  // What is kept of the sums.
-  Value value;
+/// What the turn of \p args keeps of the sums.
+Value SumScanFuncs::keptOfTurn(OpBuilder &inner, ValueRange args) {
+  Value number = arith::MaxSIOp::create(
+      inner, loc, addI32(inner, args[rank], -firstKept()), i32(inner, 0));
+  Value ofStep = mulI32(inner, remI32(inner, number, together), numRows), value;
   for (int64_t k = int64_t(kept.size()) - 1; k >= 0; --k) {
     int64_t sum = mutated("sum-scan.first-sum") ? 0 : kept[k];
-    Value own = readSlot(inner, args, i32(inner, slotOfSum(sum))).getResult(0);
+    Value own = readSlot(inner, args, addI32(inner, ofStep, slotOfSum(sum)))
+                    .getResult(0);
     value = value ? arith::SelectOp::create(
-                        inner, loc, isBelow(inner, turn, firstKept() + k + 1),
+                        inner, loc, isBelow(inner, number, (k + 1) * together),
                         own, value)
                   : own;
   }
+  return value;
+}
+
+/// What the turn of \p args writes.
+FailureOr<SmallVector<Value>> SumScanFuncs::valuesOfTurn(OpBuilder &inner,
+                                                         ValueRange args) {
+  Value turn = args[rank], value = keptOfTurn(inner, args);
   // Each place, and the terms of rows behind it.
-  Value inPlaces = addI32(inner, turn, -firstPlace());
-  Value e = clampPlace(inner, divI32(inner, inPlaces, 1 + numRows)),
-        sum = remI32(inner, inPlaces, 1 + numRows);
+  Turn own = turnOf(inner, turn);
   SmallVector<Value> next, terms;
-  if (failed(evaluate(inner, op.getNext(), args, e, next)) ||
-      failed(evaluate(inner, op.getLeave(), args, e, terms)))
+  if (failed(evaluate(inner, op.getNext(), args, own.place, own.step, next)) ||
+      failed(evaluate(inner, op.getLeave(), args, own.place, own.step, terms)))
     return failure();
   for (Value element : next)
     if (auto add = element.getDefiningOp<arith::AddFOp>())
@@ -256,27 +312,29 @@ FailureOr<SmallVector<Value>> SumScanFuncs::valuesOfTurn(OpBuilder &inner,
   for (int64_t row = 0; row < numRows; ++row) {
     Value isRow = arith::AndIOp::create(
         inner, loc, isBelow(inner, turn, firstKept()),
-        arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, sum,
+        arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, own.sum,
                               i32(inner, row + 1)));
+    Value slot = addI32(inner, mulI32(inner, own.step, numRows),
+                        slotOfSum(numHeld + row));
     value = arith::SelectOp::create(
-        inner, loc, isRow,
-        added(inner, args, e, slotOfSum(numHeld + row), terms[row]), value);
+        inner, loc, isRow, added(inner, args, own.place, slot, terms[row]),
+        value);
   }
   for (int64_t p = numHeld - 1; p >= 0; --p) {
     Value place = clampPlace(inner, addI32(inner, turn, -p * places));
     SmallVector<Value> held;
-    if (failed(evaluate(inner, op.getHold(), args, place, held)))
+    if (failed(evaluate(inner, op.getHold(), args, place, i32(inner, 0), held)))
       return failure();
     value = arith::SelectOp::create(
         inner, loc, isBelow(inner, turn, (p + 1) * places),
-        added(inner, args, place, slotOfSum(p), held[p]), value);
+        added(inner, args, place, i32(inner, slotOfSum(p)), held[p]), value);
   }
   // A sum has one element, the first state's.
   next[0] = value;
   Value isState = arith::AndIOp::create(
       inner, loc, isBelow(inner, turn, firstKept()),
       arith::AndIOp::create(
-          inner, loc, isBelow(inner, sum, 1),
+          inner, loc, isBelow(inner, own.sum, 1),
           arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::sge, turn,
                                 i32(inner, firstPlace()))));
   for (Value &element : MutableArrayRef(next).drop_front())
@@ -287,10 +345,15 @@ FailureOr<SmallVector<Value>> SumScanFuncs::valuesOfTurn(OpBuilder &inner,
   return next;
 }
 
-LogicalResult SumScanFuncs::writeSteps() {
-  int64_t turns = firstKept() + int64_t(kept.size());
+/// An update that takes \p number steps at once, as often as \p count says,
+/// from \p first on; null: the first.
+LogicalResult SumScanFuncs::writeSteps(Extent count, Value first,
+                                       int64_t number) {
+  together = number;
+  firstStep = first;
+  int64_t turns = firstKept() + together * int64_t(kept.size());
   SmallVector<StringRef> loops{"r0", "r1"};
-  SmallVector<Value> bounds{i32(b, 0), i32(b, turns), i32(b, 0), steps.value};
+  SmallVector<Value> bounds{i32(b, 0), i32(b, turns), i32(b, 0), count.value};
   auto update = halide::UpdateOp::create(b, loc, states, loops, bounds);
   update.fill(b, update.getAt(),
               [&](OpBuilder &inner, Location, ValueRange args) {
@@ -305,8 +368,29 @@ LogicalResult SumScanFuncs::writeSteps() {
         return ok ? *values : SmallVector<Value>();
       });
   func->updates.push_back(update);
-  func->reductions.push_back({kernel.fixedExtent(loc, turns), steps});
+  func->reductions.push_back({kernel.fixedExtent(loc, turns), count});
   return success(ok);
+}
+
+LogicalResult SumScanFuncs::writeSteps() {
+  int64_t number = mostTogether();
+  if (number == 1)
+    return writeSteps(steps, Value(), 1);
+  if (steps.fixed) {
+    int64_t pairs = *steps.fixed / number, rest = *steps.fixed % number;
+    if (pairs && failed(writeSteps(kernel.fixedExtent(loc, pairs), {}, number)))
+      return failure();
+    return rest ? writeSteps(kernel.fixedExtent(loc, rest),
+                             i32(b, pairs * number), 1)
+                : success();
+  }
+  Value pairs = divI32(b, steps.value, number);
+  Value first = mulI32(b, pairs, number);
+  Value rest = mutated("sum-scan.leave-last-step")
+                   ? i32(b, 0)
+                   : arith::SubIOp::create(b, loc, steps.value, first);
+  return success(succeeded(writeSteps({pairs, std::nullopt}, {}, number)) &&
+                 succeeded(writeSteps({rest, std::nullopt}, first, 1)));
 }
 
 /// The result \p tensor: the \p place-th of the sums that are kept.

@@ -4,6 +4,7 @@
 // on much memory. A chunk of steps is products of matrices, and the state
 // passes from chunk to chunk.
 #include "dialects/Attn/Dialect.h"
+#include "passes/Algebra/TensorExpr.h"
 #include "passes/Algebra/TensorOps.h"
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
@@ -13,6 +14,7 @@
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -59,28 +61,61 @@ DecayProducts sameInEach(OpBuilder &b, attn::LinearAttentionOp op,
                        /*start=*/{}, powers);
 }
 
+/// A chunk without its decays.
+LinearChunk sliceAt(OpBuilder &b, attn::LinearAttentionOp op,
+                    OpFoldResult first, OpFoldResult length, Value state) {
+  auto part = [&](unsigned which) {
+    Value whole = op.part(which);
+    return whole ? stepsOf(b, op, whole, op.map(which), first, length) : whole;
+  };
+  using Op = attn::LinearAttentionOp;
+  LinearChunk chunk;
+  chunk.query = part(Op::Query);
+  chunk.key = part(Op::Key);
+  chunk.value = part(Op::Values);
+  chunk.erase = part(Op::Erase);
+  chunk.state = state;
+  chunk.length = length;
+  return chunk;
+}
+
 /// A chunk; \p hasState says whether there is a state yet, null: always, if one
 /// is given.
 LinearChunk chunkAt(OpBuilder &b, attn::LinearAttentionOp op,
                     const DecayProducts &same, Value powers, OpFoldResult first,
                     OpFoldResult length, Value state, Value hasState = {}) {
   Location loc = op.getLoc();
-  Value parts[attn::LinearAttentionOp::NumParts];
-  for (auto [which, part] : llvm::enumerate(parts))
-    if (Value whole = op.part(which))
-      part = stepsOf(b, op, whole, op.map(which), first, length);
-  auto [query, key, value, decay, erase] = parts;
-  LinearChunk chunk{query, key, value, erase, state, same, length, hasState};
+  LinearChunk chunk = sliceAt(b, op, first, length, state);
+  chunk.hasState = hasState;
+  if (!op.getDecay())
+    return chunk;
+  Value decay = stepsOf(b, op, op.getDecay(),
+                        op.map(attn::LinearAttentionOp::Decay), first, length);
+  chunk.decays = same;
   chunk.sameDecay = same ? decay : Value();
-  if (!decay || same)
+  if (same)
     return chunk;
   Value start = floatConstant(b, loc, state != nullptr);
   if (hasState)
     start = arith::SelectOp::create(b, loc, hasState, start,
                                     floatConstant(b, loc, 0));
-  chunk.decays = DecayProducts(
-      b, op, decay, decaysByChannel(op) ? key : Value(), length, start, powers);
+  chunk.decays =
+      DecayProducts(b, op, decay, decaysByChannel(op) ? chunk.key : Value(),
+                    length, start, powers);
   return chunk;
+}
+
+SmallVector<OpFoldResult> outputSizes(attn::LinearAttentionOp op) {
+  SmallVector<OpFoldResult> sizes;
+  for (unsigned dim = 0; dim < op.numLoops(); ++dim)
+    if (dim < op.firstContract() || dim >= op.firstValue())
+      sizes.push_back(getAsOpFoldResult(op.getSizes()[dim]));
+  return sizes;
+}
+
+Value emptyOutput(OpBuilder &b, attn::LinearAttentionOp op) {
+  return tensor::EmptyOp::create(b, op.getLoc(), outputSizes(op),
+                                 getElementTypeOrSelf(op.getOutput()));
 }
 
 /// All steps as one chunk.
@@ -98,19 +133,125 @@ void writeWhole(attn::LinearAttentionOp op, int64_t steps) {
   op.erase();
 }
 
+/// The decays of \p length steps from \p first, each a step's, but 1 in place
+/// of the first: there is nothing before it. \p map gets how they are read.
+Value decaysBehindFirst(OpBuilder &b, attn::LinearAttentionOp op,
+                        OpFoldResult first, OpFoldResult length,
+                        AffineMap &map) {
+  AffineMap given = op.map(attn::LinearAttentionOp::Decay);
+  Value decay = stepsOf(b, op, op.getDecay(), given, first, length);
+  Exprs exprs(b.getContext());
+  SmallVector<unsigned> loops, own;
+  SmallVector<AffineExpr> results;
+  for (auto [dim, size] : llvm::enumerate(op.getSizes())) {
+    bool isStep = dim == op.stepDim();
+    loops.push_back(
+        exprs.freshVar(isStep ? exprs.fold(length) : exprs.scalar(size)));
+    if (!isStep && !given.isFunctionOfDim(dim))
+      continue;
+    own.push_back(loops[dim]);
+    results.push_back(b.getAffineDimExpr(dim));
+  }
+  SmallVector<ExprRef> at;
+  for (AffineExpr result : given.getResults())
+    at.push_back(exprs.var(loops[cast<AffineDimExpr>(result).getPosition()]));
+  map = AffineMap::get(op.numLoops(), 0, results, b.getContext());
+  ExprRef isFirst =
+      exprs.compare(arith::CmpIPredicate::slt, exprs.var(loops[op.stepDim()]),
+                    exprs.index(1));
+  ExprRef element = exprs.select(isFirst, exprs.constant(b.getF32FloatAttr(1)),
+                                 exprs.read(decay, at),
+                                 /*guard=*/false);
+  return writeTensor(b, op.getLoc(), exprs, element, own);
+}
+
+/// What the steps of \p chunk make of \p start, or of zeros, one after the
+/// other: outputs and the state, of decays that are read by \p map.
+std::pair<Value, Value> takeSteps(OpBuilder &b, attn::LinearAttentionOp op,
+                                  const LinearChunk &chunk, Value decay,
+                                  AffineMap map, Value start, bool fresh) {
+  Location loc = op.getLoc();
+  SmallVector<Value> sizes(op.getSizes());
+  sizes[op.stepDim()] = getValueOrCreateConstantIndexOp(b, loc, chunk.length);
+  SmallVector<AffineMap> maps(op.getMaps().getAsValueRange<AffineMapAttr>());
+  if (decay)
+    maps[attn::LinearAttentionOp::Decay] = map;
+  auto type = cast<RankedTensorType>(op.getOutput().getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape[op.stepDim()] =
+      getConstantIntValue(chunk.length).value_or(ShapedType::kDynamic);
+  auto steps = attn::LinearAttentionOp::create(
+      b, loc, RankedTensorType::get(shape, type.getElementType()),
+      op.getState().getType(), sizes, chunk.query, chunk.key, chunk.value,
+      decay, /*erase=*/Value(), start, op.getNumBatch(), op.getNumContract(),
+      op.getNumValue(), b.getAffineMapArrayAttr(maps), /*before=*/false, fresh);
+  SmallVector<Value> made = *steps.decomposeOperation(b);
+  steps.erase();
+  return {made[0], made[1]};
+}
+
+/// \p rows of the steps from \p first, in \p out.
+Value insertRows(OpBuilder &b, attn::LinearAttentionOp op, Value rows,
+                 Value out, OpFoldResult first, OpFoldResult length) {
+  SmallVector<OpFoldResult> part = outputSizes(op),
+                            offsets(part.size(), b.getIndexAttr(0)),
+                            strides(part.size(), b.getIndexAttr(1));
+  offsets[op.stepDim()] =
+      mutated("chunk.first-place") ? OpFoldResult(b.getIndexAttr(0)) : first;
+  part[op.stepDim()] = length;
+  return tensor::InsertSliceOp::create(b, op.getLoc(), rows, out, offsets, part,
+                                       strides);
+}
+
+/// \p size steps after another; then a loop over as many at a time, which begin
+/// with zeros: to what they make is added what is left of the state before.
+void writeBlocks(attn::LinearAttentionOp op, int64_t size) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Value powers = decayPowers(b, op, size);
+  DecayProducts same = sameInEach(b, op, size, powers);
+  Value steps = op.getSizes()[op.stepDim()],
+        block = arith::ConstantIndexOp::create(b, loc, size);
+  std::optional<int64_t> known = getConstantIntValue(steps);
+  OpFoldResult begin = b.getIndexAttr(0), length = b.getIndexAttr(size);
+  if (!known)
+    length = arith::MinSIOp::create(b, loc, block, steps).getResult();
+  LinearChunk first = sliceAt(b, op, begin, length, op.getStart());
+  AffineMap map;
+  Value decay;
+  if (op.getDecay()) {
+    map = op.map(attn::LinearAttentionOp::Decay);
+    decay = stepsOf(b, op, op.getDecay(), map, begin, length);
+  }
+  auto [rows, state] =
+      takeSteps(b, op, first, decay, map, op.getStart(), op.getFresh());
+  Value out = insertRows(b, op, rows, emptyOutput(b, op), begin, length);
+  auto write = [&](ValueRange carried, Value at, OpFoldResult length) {
+    LinearChunk chunk = chunkAt(b, op, same, powers, at, length, carried[0]);
+    AffineMap map;
+    Value decay =
+        op.getDecay() ? decaysBehindFirst(b, op, at, length, map) : Value();
+    std::tie(chunk.ownOutput, chunk.ownState) =
+        takeSteps(b, op, chunk, decay, map, /*start=*/{}, /*fresh=*/false);
+    auto [rows, state] = writeChunk(b, op, chunk);
+    return SmallVector<Value>{mutated("chunk.keep-first-state") ? carried[0]
+                                                                : state,
+                              insertRows(b, op, rows, carried[1], at, length)};
+  };
+  scf::ForOp loop =
+      loopOverParts(b, loc, block, steps, b.getIndexAttr(size),
+                    {state, castTo(b, out, op.getOutput().getType())}, write);
+  op.getOutput().replaceAllUsesWith(loop.getResult(1));
+  op.getState().replaceAllUsesWith(loop.getResult(0));
+  op.erase();
+}
+
 /// A loop over chunks of at most \p size steps.
 void writeChunks(attn::LinearAttentionOp op, int64_t size) {
   OpBuilder b(op);
   Location loc = op.getLoc();
   Value powers = decayPowers(b, op, size);
   DecayProducts same = sameInEach(b, op, size, powers);
-  auto outputType = cast<RankedTensorType>(op.getOutput().getType());
-  SmallVector<OpFoldResult> sizes;
-  for (unsigned dim = 0; dim < op.numLoops(); ++dim)
-    if (dim < op.firstContract() || dim >= op.firstValue())
-      sizes.push_back(getAsOpFoldResult(op.getSizes()[dim]));
-  Value out =
-      tensor::EmptyOp::create(b, loc, sizes, outputType.getElementType());
   Value low = arith::ConstantIndexOp::create(b, loc, 0);
   auto write = [&](ValueRange carried, Value first, OpFoldResult length) {
     Value hasState;
@@ -120,20 +261,15 @@ void writeChunks(attn::LinearAttentionOp op, int64_t size) {
     auto [rows, state] = writeChunk(
         b, op,
         chunkAt(b, op, same, powers, first, length, carried[0], hasState));
-    SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0)),
-        strides(sizes.size(), b.getIndexAttr(1)), part(sizes);
-    offsets[op.stepDim()] = mutated("chunk.first-place")
-                                ? OpFoldResult(b.getIndexAttr(0))
-                                : OpFoldResult(first);
-    part[op.stepDim()] = length;
-    Value next = tensor::InsertSliceOp::create(b, loc, rows, carried[1],
-                                               offsets, part, strides);
-    return SmallVector<Value>{mutated("chunk.keep-state") ? carried[0] : state,
-                              next};
+    return SmallVector<Value>{
+        mutated("chunk.keep-state") ? carried[0] : state,
+        insertRows(b, op, rows, carried[1], first, length)};
   };
   scf::ForOp loop = loopOverParts(
       b, loc, low, op.getSizes()[op.stepDim()], b.getIndexAttr(size),
-      {op.makeStart(b), castTo(b, out, outputType)}, write);
+      {op.makeStart(b),
+       castTo(b, emptyOutput(b, op), op.getOutput().getType())},
+      write);
   op.getOutput().replaceAllUsesWith(loop.getResult(1));
   op.getState().replaceAllUsesWith(loop.getResult(0));
   op.erase();
@@ -152,10 +288,9 @@ bool decaysByValue(attn::LinearAttentionOp op) {
 /// Whether columns of the state are long enough for vectors and short enough
 /// for the first cache, where they stay over the steps (attn-block-scans): each
 /// number of them is then read and written once a step, in products with a row
-/// of keys and one of queries, and nothing is computed of pairs of steps. A sum
-/// of very many products, of which none decays, is rounded less by chunks.
-bool hasShortColumns(attn::LinearAttentionOp op) {
-  constexpr int64_t mostPlaces = 128, leastColumns = 16, mostAdded = 1 << 16;
+/// of keys and one of queries, and nothing is computed of pairs of steps.
+bool hasShortColumns(attn::LinearAttentionOp op, int64_t mostPlaces) {
+  constexpr int64_t leastColumns = 16;
   if (op.getNumContract() != 1 || op.getNumValue() != 1)
     return false;
   auto known = [&](unsigned dim) {
@@ -165,10 +300,16 @@ bool hasShortColumns(attn::LinearAttentionOp op) {
   for (unsigned k = 0; k + 1 < values.getNumResults(); ++k)
     if (values.getResult(k).isFunctionOfDim(op.firstValue()))
       return false; // columns lie apart
-  int64_t places = known(op.firstContract()), steps = known(op.stepDim());
-  bool fades = op.getDecay() || (steps > 0 && steps <= mostAdded);
-  return fades && places > 0 && places <= mostPlaces &&
+  int64_t places = known(op.firstContract());
+  return places > 0 && places <= mostPlaces &&
          known(op.firstValue()) >= leastColumns;
+}
+
+/// Whether each of \p steps may be added to the state, which is rounded as
+/// often: there are few, or what a step erases is rounded with it.
+bool mayAddEach(attn::LinearAttentionOp op, std::optional<int64_t> steps) {
+  constexpr int64_t most = 1 << 12;
+  return op.getErase() || (steps && *steps <= most);
 }
 
 /// How many steps a chunk has: what a step's state costs, as often as the pairs
@@ -224,11 +365,21 @@ struct ChunkLinearAttention
                           "before it",
                           *steps));
         writeWhole(op, *steps);
-      } else if (hasShortColumns(op)) {
+      } else if (hasShortColumns(op, 128) && mayAddEach(op, steps)) {
         remarkDone(op, passName, "recurrence",
                    "sequential: columns of the state stay in the first cache");
         rewriter.setInsertionPoint(op);
         rewriter.replaceOp(op, *op.decomposeOperation(rewriter));
+      } else if (hasShortColumns(op, 64) && !op.getBefore()) {
+        // As few roundings of the state as of what the steps of a chunk make.
+        // Longer columns take as long as a chunk's products.
+        constexpr int64_t size = 512;
+        remarkDone(op, passName, "recurrence",
+                   format("sequential within {} steps: columns of what these "
+                          "make stay in the first cache, and a state from "
+                          "chunk to chunk",
+                          size));
+        writeBlocks(op, size);
       } else if (!op.getNumValue()) {
         remarkDone(op, passName, "recurrence",
                    "a sum of keys, which queries read: the state is no larger "

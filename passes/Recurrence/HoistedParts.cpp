@@ -1,8 +1,10 @@
 //===- HoistedParts.cpp - what a recurrence computes before its steps -----===//
 #include "passes/Recurrence/HoistedParts.h"
+#include "passes/Algebra/Products.h"
 #include "passes/Recurrence/StepBody.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace heed;
@@ -40,6 +42,50 @@ bool HoistedParts::isWorthStoring(ExprRef element) {
   return isWorth;
 }
 
+/// exp(x a), where no step enters a, as 2^(x (a log2 e)): of a, that product is
+/// stored too, and what is left of an exponent behind a whole number is a
+/// difference. Null if \p element is no such.
+ExprRef HoistedParts::hoistExponent(ExprRef element) {
+  if (!element->isOp("math.exp"))
+    return nullptr;
+  Product exponent;
+  flatten(exprs, element->operand(0), exponent);
+  SmallVector<ExprRef> fixed, moving;
+  for (ExprRef factor : exponent.over)
+    (factor->uses(order.back()) && factor->uses(order.end()[-2]) &&
+             isFree(factor, /*mayStep=*/false)
+         ? fixed
+         : moving)
+        .push_back(factor);
+  if (!exponent.under.empty() || moving.empty() ||
+      llvm::none_of(fixed, [&](ExprRef e) { return isWorthStoring(e); }))
+    return nullptr;
+  fixed.push_back(
+      exprs.constant(FloatAttr::get(element->type, llvm::numbers::log2e)));
+  return exprs.op("math.exp2", element->type,
+                  {exprs.op("arith.mulf", element->type,
+                            {hoist(multiply(exprs, moving)),
+                             store(multiply(exprs, fixed))})});
+}
+
+/// A product with first what all places of a column have in common: a step
+/// computes it once. Null if \p element is no such.
+ExprRef HoistedParts::shareFactors(ExprRef element) {
+  if (!element->isOp("arith.mulf"))
+    return nullptr;
+  Product product;
+  flatten(exprs, element, product);
+  SmallVector<ExprRef> shared, own;
+  for (ExprRef factor : product.over)
+    (factor->uses(order.end()[-2]) ? own : shared).push_back(factor);
+  if (!product.under.empty() || own.empty() || shared.size() < 2)
+    return nullptr;
+  SmallVector<ExprRef> all{hoist(multiply(exprs, shared))};
+  for (ExprRef factor : own)
+    all.push_back(hoist(factor));
+  return multiply(exprs, all);
+}
+
 /// \p element, with what is worth it stored: what no step enters, of each place
 /// of each column, and what is the same in all columns, of all steps. A branch
 /// that may not be taken is left as it is.
@@ -50,7 +96,10 @@ ExprRef HoistedParts::hoist(ExprRef element) {
         isFree(e, /*mayStep=*/!e->uses(order.back())) &&
         (ofPlaces || !e->uses(order.back())) && isWorthStoring(e))
       return store(e);
-    return e->kind == ExprKind::If ? e : nullptr;
+    if (e->kind == ExprKind::If)
+      return e;
+    ExprRef power = hoistExponent(e);
+    return power ? power : shareFactors(e);
   });
 }
 

@@ -32,6 +32,8 @@ struct HoistedParts {
 private:
   bool isFree(ExprRef element, bool mayStep);
   bool isWorthStoring(ExprRef element);
+  ExprRef hoistExponent(ExprRef element);
+  ExprRef shareFactors(ExprRef element);
   ExprRef store(ExprRef element);
 };
 

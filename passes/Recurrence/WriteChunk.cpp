@@ -56,8 +56,15 @@ private:
     return exprs.reduce(OperationName("arith.addf", exprs.context), over, body);
   }
   ExprRef scores(ExprRef query, bool before);
+  ExprRef sumSeen(ExprRef query, bool before);
   ExprRef readDecay(Value products, ArrayRef<unsigned> dims, bool ofSteps);
   ExprRef tensorAt(ExprRef element, ArrayRef<unsigned> vars);
+  ExprRef readAt(Value tensor, ArrayRef<unsigned> own) {
+    SmallVector<ExprRef> at;
+    for (unsigned v : own)
+      at.push_back(exprs.var(v));
+    return exprs.read(tensor, at);
+  }
   SmallVector<unsigned> vars(unsigned first, unsigned count) {
     return SmallVector<unsigned>(ArrayRef(loops).slice(first, count));
   }
@@ -238,13 +245,10 @@ void ChunkWriter::solve() {
   solved = attn::TriangularSolveOp::create(b, loc, matrix, right);
 }
 
-Value ChunkWriter::output() {
-  bool before = op.getBefore();
-  SmallVector<unsigned> outer = outputVars();
+/// What \p query reads of the keys that its step sees.
+ExprRef ChunkWriter::sumSeen(ExprRef query, bool before) {
   ExprRef t = exprs.var(step), j = exprs.var(key);
-  ExprRef query = read(Op::Query, chunk.query, step);
   ExprRef product = times({scores(query, before), written(key)});
-  ExprRef zero = number(0.0);
   ExprRef seen =
       mutated("chunk.see-all") ? exprs.truth(true) : less(j, t, !before);
   if (chunk.seen) {
@@ -254,13 +258,22 @@ Value ChunkWriter::output() {
     at.push_back(j);
     seen = exprs.logicalAnd(seen, exprs.read(chunk.seen, at));
   }
-  ExprRef within = sum(key, exprs.select(seen, product, zero, /*guard=*/false));
+  return sum(key, exprs.select(seen, product, number(0.0), /*guard=*/false));
+}
+
+Value ChunkWriter::output() {
+  bool before = op.getBefore();
+  SmallVector<unsigned> outer = outputVars();
+  ExprRef query = read(Op::Query, chunk.query, step), zero = number(0.0);
+  ExprRef within =
+      chunk.ownOutput ? readAt(chunk.ownOutput, outer) : sumSeen(query, before);
   if (chunk.pairsAlone)
     return writeTensor(b, op.getLoc(), exprs, within, outer);
   ExprRef old = ofState(query, before);
   if (Exprs::constantFloat(old) != 0.0)
     within =
-        exprs.op("arith.addf", b.getF32Type(), {tensorAt(within, outer), old});
+        exprs.op("arith.addf", b.getF32Type(),
+                 {chunk.ownOutput ? within : tensorAt(within, outer), old});
   // A query of no elements reads 0 of any state.
   SmallVector<unsigned> contract = contractVars();
   if (llvm::any_of(contract, [&](unsigned v) {
@@ -277,9 +290,11 @@ Value ChunkWriter::state() {
   keyVars.append(contractVars());
   ExprRef k = read(Op::Key, chunk.key, key), old = nullptr;
   if (chunk.decays) {
-    ExprRef left = readDecay(chunk.decays.lastOfKeys(b, chunk.length),
-                             chunk.decays.keyDims(), /*ofSteps=*/false);
-    k = chunk.decays.holdsKeys() ? left : tensorAt(times({k, left}), keyVars);
+    if (!chunk.ownState) {
+      ExprRef left = readDecay(chunk.decays.lastOfKeys(b, chunk.length),
+                               chunk.decays.keyDims(), /*ofSteps=*/false);
+      k = chunk.decays.holdsKeys() ? left : tensorAt(times({k, left}), keyVars);
+    }
     old = readDecay(chunk.decays.afterStep(b, chunk.length),
                     chunk.decays.stateDims(), /*ofSteps=*/false);
     ExprRef none = op.getFresh() ? number(0.0) : leftOfZeros(old);
@@ -291,7 +306,8 @@ Value ChunkWriter::state() {
   }
   if (chunk.state)
     old = old ? times({old, readState()}) : readState();
-  ExprRef all = sum(key, times({k, written(key)}));
+  ExprRef all = chunk.ownState ? readAt(chunk.ownState, own)
+                               : sum(key, times({k, written(key)}));
   if (old && Exprs::constantFloat(old) != 0.0)
     all = exprs.op("arith.addf", b.getF32Type(), {old, all});
   return writeTensor(b, op.getLoc(), exprs, all, own);

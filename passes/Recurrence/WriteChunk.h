@@ -17,6 +17,8 @@ struct LinearChunk {
   bool pairsAlone = false;    ///< no state
   mlir::Value left = {}; ///< of a key, over batch, step and key: for decays
   mlir::Value seen = {}; ///< which keys are, over batch and key; null: all
+  /// What its steps make of a state of zeros, where that is computed already.
+  mlir::Value ownOutput = {}, ownState = {};
 };
 
 /// What the steps of \p chunk make, by products: their outputs, and the state

@@ -81,10 +81,10 @@ void SumScan::scheduleStates(OpBuilder &b) {
   for (const std::string &var : vars)
     halide::BoundExtentOp::create(b, loc, func, var,
                                   i32(b, var == vars[0] ? lanes : 1));
-  for (int64_t stage : {1, 2}) {
+  for (int64_t stage = 1; stage <= int64_t(states.updates.size()); ++stage) {
     halide::VectorizeOp::create(b, loc, func, stage, vars[0]);
     SmallVector<StringRef> order{vars[0], "r0"};
-    if (stage == 2)
+    if (stage > 1)
       order.push_back("r1");
     order.append(std::next(vars.begin()), vars.end());
     halide::ReorderOp::create(b, loc, func, stage, order);
@@ -97,15 +97,17 @@ void SumScan::scheduleStates(OpBuilder &b) {
 void SumScan::chooseLanes() {
   lanes = target.lanes(std::max(32u, widestBits(states.func)));
   std::optional<int64_t> columns = states.extents[0].fixed;
+  int64_t turns = *states.reductions[1][0].fixed;
   int64_t places = *states.reductions[0][0].fixed *
                    halide::getElementTypes(states.func.getResult()).size();
-  if (places > 3 * int64_t(target.vectorRegisters) / 4 && columns &&
-      *columns >= 2 * lanes)
+  // More code for each of two vectors would come from the second cache.
+  constexpr int64_t mostTurns = 1 << 8;
+  if (places > 3 * int64_t(target.vectorRegisters) / 4 && turns <= mostTurns &&
+      columns && *columns >= 2 * lanes)
     lanes *= 2;
   // Some ten microseconds of work.
   constexpr int64_t mostTiles = 16, turnsOfTask = 1 << 14;
-  int64_t slots = *states.extents.back().fixed - *states.reductions[0][0].fixed,
-          turns = *states.reductions[1][0].fixed;
+  int64_t slots = *states.extents.back().fixed - *states.reductions[0][0].fixed;
   tilesOfTask =
       std::clamp<int64_t>(turnsOfTask / (turns * slots), 1, mostTiles);
 }
