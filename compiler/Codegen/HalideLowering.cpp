@@ -45,6 +45,38 @@ struct WholeBits : IRMutator {
   }
 };
 
+/// A product and a sum that may be contracted are one FMA. OpenCL's code
+/// generator makes a statement of each, and compilers contract none of two.
+struct Contract : IRMutator {
+  using IRMutator::visit;
+
+  static Expr fma(const Mul *product, const Expr &a, const Expr &sum) {
+    return Call::make(sum.type(), "fma", {a, product->b, sum},
+                      Call::PureExtern);
+  }
+  static Expr negative(const Expr &e) {
+    return Mul::make(e, make_const(e.type(), -1));
+  }
+  Expr visit(const Add *op) override {
+    Expr a = mutate(op->a), b = mutate(op->b);
+    const Mul *first = a.as<Mul>(), *second = b.as<Mul>();
+    if (op->type.is_float() && second)
+      return fma(second, second->a, a);
+    if (op->type.is_float() && first)
+      return fma(first, first->a, b);
+    return Add::make(a, b);
+  }
+  Expr visit(const Sub *op) override {
+    Expr a = mutate(op->a), b = mutate(op->b);
+    const Mul *first = a.as<Mul>(), *second = b.as<Mul>();
+    if (op->type.is_float() && second)
+      return fma(second, negative(second->a), a);
+    if (op->type.is_float() && first)
+      return fma(first, first->a, negative(b));
+    return Sub::make(a, b);
+  }
+};
+
 /// Numbers that OpenCL's code generator writes as others: an f64 as an f32, and
 /// the least i32 as an i64, the negative one of a number that is no i32. They
 /// are their bits here.
@@ -170,6 +202,7 @@ void heed::addLastChanges(Pipeline &pipeline, const Target &target,
   if (target.has_feature(Target::OpenCL)) {
     pipeline.add_custom_lowering_pass(new WholeBits);
     pipeline.add_custom_lowering_pass(new Literals);
+    pipeline.add_custom_lowering_pass(new Contract);
   }
   if (target.has_feature(Target::CUDA))
     pipeline.add_custom_lowering_pass(new FourHalves);
