@@ -77,6 +77,23 @@ struct Contract : IRMutator {
   }
 };
 
+/// Comparisons of vectors, of which OpenCL's code generator makes masks where
+/// they are no calls of an intrinsic. As text they are IEEE 754's as they are.
+struct VectorMasks : IRMutator {
+  using IRMutator::visit;
+  Expr visit(const Call *call) override {
+    Expr same = IRMutator::visit(call);
+    call = same.as<Call>();
+    if (!call || !call->type.is_vector())
+      return same;
+    if (call->is_intrinsic(Call::strict_lt))
+      return LT::make(call->args[0], call->args[1]);
+    if (call->is_intrinsic(Call::strict_eq))
+      return EQ::make(call->args[0], call->args[1]);
+    return same;
+  }
+};
+
 /// Numbers that OpenCL's code generator writes as others: an f64 as an f32, and
 /// the least i32 as an i64, the negative one of a number that is no i32. They
 /// are their bits here.
@@ -202,6 +219,7 @@ void heed::addLastChanges(Pipeline &pipeline, const Target &target,
   if (target.has_feature(Target::OpenCL)) {
     pipeline.add_custom_lowering_pass(new WholeBits);
     pipeline.add_custom_lowering_pass(new Literals);
+    pipeline.add_custom_lowering_pass(new VectorMasks);
     pipeline.add_custom_lowering_pass(new Contract);
   }
   if (target.has_feature(Target::CUDA))
