@@ -210,7 +210,7 @@ void heed::compileInChild(halide::PipelineOp pipeline,
   HalideOutput output = options.output;
   Reporter reporter(fd);
   Halide::set_custom_compile_time_error_reporter(&reporter);
-  HalideTranslator translator(pipeline);
+  HalideTranslator translator(pipeline, target.has_gpu_feature());
   Operation *at = nullptr;
   std::string message;
   try {

@@ -32,18 +32,18 @@ Halide::Target makeTarget(const halide::Target &target, bool checks,
   return t;
 }
 
-/// The first op of \p pipeline with a value or an element of such a type.
-template <typename... Types> Operation *findType(halide::PipelineOp pipeline) {
-  Operation *found = nullptr;
-  pipeline->walk([&](Operation *op) {
-    auto isOne = [](Type type) { return isa<Types...>(type); };
-    bool has = llvm::any_of(op->getResultTypes(), isOne);
-    if (auto buffer = dyn_cast<halide::BufferOp>(op))
-      has |= isOne(buffer.getElementType());
-    found = has ? op : nullptr;
-    return found ? WalkResult::interrupt() : WalkResult::advance();
-  });
-  return found;
+/// Whether \p pipeline has a value or an element of f64.
+bool usesDoubles(halide::PipelineOp pipeline) {
+  auto isDouble = [](Type type) { return type.isF64(); };
+  return pipeline
+      ->walk([&](Operation *op) {
+        auto buffer = dyn_cast<halide::BufferOp>(op);
+        return llvm::any_of(op->getResultTypes(), isDouble) ||
+                       (buffer && isDouble(buffer.getElementType()))
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 /// What \p pipeline's instructions may be: \p target's and those that it asks
@@ -55,8 +55,7 @@ Halide::Target targetOf(halide::PipelineOp pipeline,
                                   "{}-{}", target.to_string(), more.str()))
                             : target;
   // Not every device has f64.
-  if (own.has_feature(Halide::Target::OpenCL) &&
-      findType<Float64Type>(pipeline))
+  if (own.has_feature(Halide::Target::OpenCL) && usesDoubles(pipeline))
     own.set_feature(Halide::Target::CLDoubles);
   return own;
 }
@@ -273,13 +272,6 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
     halideTarget = halideTarget.without_feature(Halide::Target::NoAsserts);
   SmallVector<halide::PipelineOp> pipelines(
       module.getOps<halide::PipelineOp>());
-  for (halide::PipelineOp pipeline : pipelines)
-    if (Operation *half = target.isGPU()
-                              ? findType<Float16Type, BFloat16Type>(pipeline)
-                              : nullptr)
-      return half->emitError()
-             << "kernels for '" << target.name
-             << "' compute with f32 and integers, not with f16 or bf16 yet";
   if (!options.userContext)
     for (halide::PipelineOp pipeline : pipelines)
       if (pipeline.givesUp())

@@ -18,9 +18,15 @@ using namespace heed;
 using Halide::Expr;
 using Halide::Internal::Call;
 
-Halide::Type heed::toHalideType(Type type) {
+bool HalideExpressions::isBits(Type type) const {
+  return halvesAsBits && (type.isF16() || type.isBF16());
+}
+
+Halide::Type HalideExpressions::typeOf(Type type) const {
   if (type.isInteger(1))
     return Halide::Bool();
+  if (isBits(type))
+    return Halide::UInt(16);
   if (auto integer = dyn_cast<IntegerType>(type))
     return Halide::Int(integer.getWidth());
   if (type.isBF16())
@@ -28,9 +34,21 @@ Halide::Type heed::toHalideType(Type type) {
   return Halide::Float(cast<FloatType>(type).getWidth());
 }
 
+Halide::Type HalideExpressions::numberType(Type type) const {
+  return isBits(type) ? Halide::Float(32) : typeOf(type);
+}
+
+Expr HalideExpressions::number(Value value) {
+  Type type = value.getType();
+  return isBits(type) ? widened(get(value), type) : get(value);
+}
+
 /// By its bits, where a decimal form would not do: Halide folds NaN and
 /// infinity in ways of its own.
-static Expr byBits(const APFloat &value, Halide::Type type) {
+static Expr byBits(APFloat value, Halide::Type type) {
+  bool loses;
+  if (type == Halide::Float(32)) // of an f16 or bf16, too
+    value.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &loses);
   uint64_t bits = value.bitcastToAPInt().getZExtValue();
   return Halide::reinterpret(
       type, Halide::Internal::make_const(Halide::UInt(type.bits()), bits));
@@ -75,130 +93,6 @@ static bool isOnlyStored(Operation *op) {
          });
 }
 
-/// Whether x < y; \p low and \p high tell of infinities whether they are
-/// negative.
-static Expr isLess(Expr x, Expr y, std::optional<bool> low,
-                   std::optional<bool> high) {
-  if ((low && !*low) || (high && *high))
-    return Halide::Internal::const_false();
-  if (!low && !high)
-    return strict(Call::strict_lt, x, y);
-  Expr other = low ? y : x;
-  return !isNaN(other) && !isInfinity(other, low.has_value());
-}
-
-static Expr compareFloats(arith::CmpFPredicate predicate, Expr a, Expr b,
-                          Operation *op) {
-  std::optional<bool> infinite[2]; // is negative
-  for (unsigned k : {0, 1})
-    if (FloatAttr value; matchPattern(op->getOperand(k), m_Constant(&value)) &&
-                         value.getValue().isInfinity())
-      infinite[k] = value.getValue().isNegative();
-  auto lt = [&](Expr x, Expr y) {
-    bool inOrder = x.same_as(a);
-    return isLess(x, y, infinite[!inOrder], infinite[inOrder]);
-  };
-  auto eq = [&](Expr x, Expr y) {
-    if (x.same_as(y))
-      return !isNaN(x);
-    if (infinite[1])
-      return isInfinity(a, *infinite[1]);
-    if (infinite[0])
-      return isInfinity(b, *infinite[0]);
-    return strict(Call::strict_eq, x, y);
-  };
-  // Not strict_le: Halide 21 compiles it as the negation of `y < x`, which is
-  // true for NaN.
-  auto le = [&](Expr x, Expr y) { return lt(x, y) || eq(x, y); };
-  switch (predicate) {
-  case arith::CmpFPredicate::AlwaysFalse:
-    return Halide::Internal::const_false();
-  case arith::CmpFPredicate::OEQ:
-    return eq(a, b);
-  case arith::CmpFPredicate::OGT:
-    return lt(b, a);
-  case arith::CmpFPredicate::OGE:
-    return le(b, a);
-  case arith::CmpFPredicate::OLT:
-    return lt(a, b);
-  case arith::CmpFPredicate::OLE:
-    return le(a, b);
-  case arith::CmpFPredicate::ONE:
-    return lt(a, b) || lt(b, a);
-  case arith::CmpFPredicate::ORD:
-    return !isNaN(a) && !isNaN(b);
-  case arith::CmpFPredicate::UEQ:
-    return !(lt(a, b) || lt(b, a));
-  case arith::CmpFPredicate::UGT:
-    return !le(a, b);
-  case arith::CmpFPredicate::UGE:
-    return !lt(a, b);
-  case arith::CmpFPredicate::ULT:
-    return !le(b, a);
-  case arith::CmpFPredicate::ULE:
-    return !lt(b, a);
-  case arith::CmpFPredicate::UNE:
-    return !eq(a, b);
-  case arith::CmpFPredicate::UNO:
-    return isNaN(a) || isNaN(b);
-  case arith::CmpFPredicate::AlwaysTrue:
-    return Halide::Internal::const_true();
-  }
-  throw TranslationError{op, "unknown float predicate"};
-}
-
-static Expr asUnsigned(Expr x) {
-  return Halide::cast(x.type().with_code(halide_type_uint), x);
-}
-
-/// Whether \p value follows from a whole quotient.
-static bool followsFromQuotient(Value value, unsigned depth = 0) {
-  Operation *op = value.getDefiningOp();
-  if (!op || depth > 8 || !isa<arith::ArithDialect>(op->getDialect()))
-    return false;
-  return isa<arith::FloorDivSIOp>(op) ||
-         llvm::any_of(op->getOperands(), [&](Value operand) {
-           return followsFromQuotient(operand, depth + 1);
-         });
-}
-
-static Expr compareIntegers(arith::CmpIPredicate predicate, Expr a, Expr b,
-                            Operation *op) {
-  if (a.type().is_bool() && predicate != arith::CmpIPredicate::eq &&
-      predicate != arith::CmpIPredicate::ne)
-    throw TranslationError{op, "order of i1 values is not supported"};
-  // Of 2*(x/2) == x, however it is spelt, libHalide 21 takes the answer for the
-  // first lane of a tile that starts at a multiple of 2 for all its lanes. Of
-  // an order it does not.
-  bool isOrdered =
-      !a.type().is_bool() && llvm::any_of(op->getOperands(), [](Value value) {
-        return followsFromQuotient(value);
-      });
-  switch (predicate) {
-  case arith::CmpIPredicate::eq:
-    return isOrdered ? a <= b && b <= a : a == b;
-  case arith::CmpIPredicate::ne:
-    return isOrdered ? a < b || b < a : a != b;
-  case arith::CmpIPredicate::slt:
-    return a < b;
-  case arith::CmpIPredicate::sle:
-    return a <= b;
-  case arith::CmpIPredicate::sgt:
-    return a > b;
-  case arith::CmpIPredicate::sge:
-    return a >= b;
-  case arith::CmpIPredicate::ult:
-    return asUnsigned(a) < asUnsigned(b);
-  case arith::CmpIPredicate::ule:
-    return asUnsigned(a) <= asUnsigned(b);
-  case arith::CmpIPredicate::ugt:
-    return asUnsigned(a) > asUnsigned(b);
-  case arith::CmpIPredicate::uge:
-    return asUnsigned(a) >= asUnsigned(b);
-  }
-  throw TranslationError{op, "unknown integer predicate"};
-}
-
 /// Halide divides so that the remainder is never negative: for positive
 /// divisors that is the floor.
 static Expr floorDiv(Expr a, Expr b) {
@@ -216,8 +110,7 @@ static Expr divisor(Expr b) {
   return Halide::select(b == Halide::Internal::make_zero(b.type()), one, b);
 }
 
-static Expr constant(arith::ConstantOp op) {
-  Halide::Type type = toHalideType(op.getType());
+static Expr constant(arith::ConstantOp op, Halide::Type type) {
   if (auto value = dyn_cast<IntegerAttr>(op.getValue())) {
     if (type.is_bool())
       return Halide::Internal::make_const(type,
@@ -225,6 +118,9 @@ static Expr constant(arith::ConstantOp op) {
     return Halide::Internal::make_const(type, value.getValue().getSExtValue());
   }
   APFloat value = cast<FloatAttr>(op.getValue()).getValue();
+  if (!type.is_float())
+    return Halide::Internal::make_const(type,
+                                        value.bitcastToAPInt().getZExtValue());
   if (!value.isFinite())
     return byBits(value, type);
   bool loses;
@@ -264,13 +160,13 @@ static bool isProductWithZero(Value value) {
 
 /// Long: one case for each op of arith.
 Expr HalideExpressions::translateArith(Operation *op) {
-  auto operand = [&](unsigned k) { return get(op->getOperand(k)); };
+  auto operand = [&](unsigned k) { return number(op->getOperand(k)); };
   auto floats = [&](Call::IntrinsicOp strictOp, auto plain) -> Expr {
     Expr a = operand(0), b = operand(1);
     return isFast(op) ? plain(a, b) : strict(strictOp, a, b);
   };
   auto cast = [&](Expr value) {
-    return Halide::cast(toHalideType(op->getResult(0).getType()), value);
+    return Halide::cast(numberType(op->getResult(0).getType()), value);
   };
   auto unsignedly = [&](auto apply) {
     return Halide::cast(operand(0).type(),
@@ -302,7 +198,8 @@ Expr HalideExpressions::translateArith(Operation *op) {
   bool isBool =
       op->getNumResults() == 1 && op->getResult(0).getType().isInteger(1);
   return TypeSwitch<Operation *, Expr>(op)
-      .Case([&](arith::ConstantOp c) { return constant(c); })
+      .Case(
+          [&](arith::ConstantOp c) { return constant(c, typeOf(c.getType())); })
       .Case([&](arith::AddFOp) {
         return floats(Call::strict_add, [](Expr a, Expr b) { return a + b; });
       })
@@ -349,7 +246,8 @@ Expr HalideExpressions::translateArith(Operation *op) {
         // Of a select of conditions Halide trims loops by one side alone.
         if (isBool)
           return (operand(0) && operand(1)) || (!operand(0) && operand(2));
-        return Halide::select(operand(0), operand(1), operand(2));
+        return Halide::select(operand(0), get(op->getOperand(1)),
+                              get(op->getOperand(2)));
       })
       .Case([&](arith::AddIOp) {
         return isBool ? operand(0) != operand(1) : operand(0) + operand(1);
@@ -411,7 +309,7 @@ Expr HalideExpressions::translateArith(Operation *op) {
           return (x & Halide::Internal::make_one(x.type())) !=
                  Halide::Internal::make_zero(x.type());
         if (op->getResult(0).getType().isF16() && x.type().bits() == 32 &&
-            x.type().is_float() && !isOnlyStored(op))
+            x.type().is_float() && !halvesAsBits && !isOnlyStored(op))
           x = roundedToHalf(x);
         return cast(x);
       })
@@ -420,8 +318,8 @@ Expr HalideExpressions::translateArith(Operation *op) {
                                                 : asUnsigned(operand(0)));
       })
       .Case([&](arith::BitcastOp) {
-        return Halide::reinterpret(toHalideType(op->getResult(0).getType()),
-                                   operand(0));
+        return Halide::reinterpret(typeOf(op->getResult(0).getType()),
+                                   get(op->getOperand(0)));
       })
       .Default([&](Operation *) { return Expr(); });
 }
@@ -451,7 +349,7 @@ bool HalideExpressions::translateExpression(Operation *op) {
   } else if (auto unbounded = dyn_cast<halide::UnboundedOp>(op)) {
     value = heed::unbounded(get(unbounded.getValue()));
   } else if (auto undef = dyn_cast<halide::UndefOp>(op)) {
-    value = Halide::undef(toHalideType(undef.getResult().getType()));
+    value = Halide::undef(typeOf(undef.getResult().getType()));
   } else if (auto giveUp = dyn_cast<halide::GiveUpOp>(op)) {
     // A branch: a call takes as long as the rest of a small tile's end.
     Expr yes = get(giveUp.getCondition());
@@ -485,6 +383,9 @@ bool HalideExpressions::translateExpression(Operation *op) {
   }
   if (!value.defined())
     throw TranslationError{op, "has no counterpart in Halide"};
+  Type type = op->getResult(0).getType();
+  if (isBits(type) && value.type().is_float())
+    value = narrowed(value, type);
   set(op->getResult(0), value);
   return true;
 }

@@ -1,5 +1,7 @@
 //===- HalideLowering.cpp - last changes of a kernel's loop nest ----------===//
 #include "compiler/Codegen/HalideLowering.h"
+#include <cstring>
+#include <limits>
 #include <set>
 
 using namespace Halide;
@@ -40,6 +42,93 @@ struct WholeBits : IRMutator {
                    call->type == call->args[0].type()
                ? mutate(call->args[0])
                : IRMutator::visit(call);
+  }
+};
+
+/// A product and a sum that may be contracted are one FMA. OpenCL's code
+/// generator makes a statement of each, and compilers contract none of two.
+struct Contract : IRMutator {
+  using IRMutator::visit;
+
+  static Expr fma(const Mul *product, const Expr &a, const Expr &sum) {
+    return Call::make(sum.type(), "fma", {a, product->b, sum},
+                      Call::PureExtern);
+  }
+  static Expr negative(const Expr &e) {
+    return Mul::make(e, make_const(e.type(), -1));
+  }
+  Expr visit(const Add *op) override {
+    Expr a = mutate(op->a), b = mutate(op->b);
+    const Mul *first = a.as<Mul>(), *second = b.as<Mul>();
+    if (op->type.is_float() && second)
+      return fma(second, second->a, a);
+    if (op->type.is_float() && first)
+      return fma(first, first->a, b);
+    return Add::make(a, b);
+  }
+  Expr visit(const Sub *op) override {
+    Expr a = mutate(op->a), b = mutate(op->b);
+    const Mul *first = a.as<Mul>(), *second = b.as<Mul>();
+    if (op->type.is_float() && second)
+      return fma(second, negative(second->a), a);
+    if (op->type.is_float() && first)
+      return fma(first, first->a, negative(b));
+    return Sub::make(a, b);
+  }
+};
+
+/// Comparisons of vectors, of which OpenCL's code generator makes masks where
+/// they are no calls of an intrinsic. As text they are IEEE 754's as they are.
+struct VectorMasks : IRMutator {
+  using IRMutator::visit;
+  Expr visit(const Call *call) override {
+    Expr same = IRMutator::visit(call);
+    call = same.as<Call>();
+    if (!call || !call->type.is_vector())
+      return same;
+    if (call->is_intrinsic(Call::strict_lt))
+      return LT::make(call->args[0], call->args[1]);
+    if (call->is_intrinsic(Call::strict_eq))
+      return EQ::make(call->args[0], call->args[1]);
+    return same;
+  }
+};
+
+/// Numbers that OpenCL's code generator writes as others: an f64 as an f32, and
+/// the least i32 as an i64, the negative one of a number that is no i32. They
+/// are their bits here.
+struct Literals : IRMutator {
+  using IRMutator::visit;
+  Expr visit(const FloatImm *number) override {
+    if (number->type.bits() != 64)
+      return number;
+    uint64_t bits;
+    std::memcpy(&bits, &number->value, sizeof bits);
+    return Reinterpret::make(number->type, UIntImm::make(UInt(64), bits));
+  }
+  Expr visit(const IntImm *number) override {
+    if (number->type.bits() != 32 ||
+        number->value != std::numeric_limits<int32_t>::min())
+      return number;
+    return Reinterpret::make(number->type,
+                             UIntImm::make(UInt(32), UINT32_C(1) << 31));
+  }
+};
+
+/// Four numbers of 16 bits that lie at a multiple of 8 bytes come to a thread
+/// of CUDA at once; libHalide does so with 32 bits alone.
+struct FourHalves : IRMutator {
+  using IRMutator::visit;
+  Expr visit(const Load *load) override {
+    const Ramp *ramp = load->index.as<Ramp>();
+    if (load->type != UInt(16, 4) || !ramp || !is_const_one(ramp->stride) ||
+        !is_const_one(load->predicate) || load->alignment.modulus % 4 != 0 ||
+        load->alignment.remainder % 4 != 0)
+      return IRMutator::visit(load);
+    Expr group = simplify(ramp->base / make_const(ramp->base.type(), 4));
+    return Reinterpret::make(
+        load->type, Load::make(UInt(64), load->name, group, load->image,
+                               load->param, const_true(), ModulusRemainder()));
   }
 };
 
@@ -127,8 +216,14 @@ void heed::addLastChanges(Pipeline &pipeline, const Target &target,
   pipeline.add_custom_lowering_pass(new MaskedLoads);
   if (!target.has_feature(Target::F16C))
     pipeline.add_custom_lowering_pass(new KeepNaNInHalf);
-  if (target.has_feature(Target::OpenCL))
+  if (target.has_feature(Target::OpenCL)) {
     pipeline.add_custom_lowering_pass(new WholeBits);
+    pipeline.add_custom_lowering_pass(new Literals);
+    pipeline.add_custom_lowering_pass(new VectorMasks);
+    pipeline.add_custom_lowering_pass(new Contract);
+  }
+  if (target.has_feature(Target::CUDA))
+    pipeline.add_custom_lowering_pass(new FourHalves);
   if (target.has_gpu_feature())
     pipeline.add_custom_lowering_pass(makeRegisterPass());
   if (target.has_gpu_feature())

@@ -107,7 +107,9 @@ Expr HalideExpressions::translateMath(Operation *op) {
   if (isWrittenOut(op))
     throw TranslationError{op, "stands here in f32, expected that "
                                "halide-expand-math has written it out"};
-  auto operand = [&](unsigned k) { return get(op->getOperand(k)); };
+  auto operand = [&](unsigned k) {
+    return HalideExpressions::number(op->getOperand(k));
+  };
   auto number = [&](double value) {
     return Halide::Internal::make_const(operand(0).type(), value);
   };

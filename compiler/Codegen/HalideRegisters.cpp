@@ -38,6 +38,21 @@ class AffineReader {
 public:
   std::map<std::string, Expr> lets;
   std::map<std::string, int64_t> counts; ///< of names that count from 0
+  std::map<std::string, int64_t> pinned; ///< names of one value here
+
+  /// What \p condition says of the names that count, where it holds. Returns
+  /// what was pinned before.
+  std::map<std::string, int64_t> pin(const Expr &condition) {
+    std::map<std::string, int64_t> before = pinned;
+    std::map<std::string, std::pair<int64_t, int64_t>> ranges;
+    for (const auto &[name, count] : counts)
+      ranges[name] = {0, count - 1};
+    narrow(condition, ranges);
+    for (const auto &[name, range] : ranges)
+      if (range.first == range.second)
+        pinned[name] = range.first;
+    return before;
+  }
 
   /// Of how many threads \p loop is, 0 if that is not known.
   int64_t addLoop(const For *loop) {
@@ -89,6 +104,37 @@ public:
   }
 
 private:
+  /// Comparisons of a name with a number, and several of them.
+  static void
+  narrow(const Expr &e,
+         std::map<std::string, std::pair<int64_t, int64_t>> &ranges) {
+    auto both = [&](const auto *op, int64_t less) {
+      const auto *left = op->a.template as<Variable>(),
+                 *right = op->b.template as<Variable>();
+      auto low = as_const_int(op->a), high = as_const_int(op->b);
+      if (left && high && ranges.count(left->name)) {
+        int64_t &last = ranges[left->name].second;
+        last = std::min(last, *high - less);
+      } else if (right && low && ranges.count(right->name)) {
+        int64_t &first = ranges[right->name].first;
+        first = std::max(first, *low + less);
+      }
+    };
+    if (const auto *all = e.as<And>()) {
+      narrow(all->a, ranges);
+      narrow(all->b, ranges);
+    } else if (const auto *order = e.as<LE>()) {
+      both(order, 0);
+    } else if (const auto *order = e.as<LT>()) {
+      both(order, 1);
+    } else if (const auto *same = e.as<EQ>()) {
+      const auto *name = same->a.as<Variable>();
+      if (auto number = as_const_int(same->b); name && number)
+        if (ranges.count(name->name))
+          ranges[name->name] = {*number, *number};
+    }
+  }
+
   /// The quotient and the remainder of \p e by a positive number, the latter
   /// only if both are sums, too: where it is in range by the counts of its
   /// names.
@@ -131,28 +177,53 @@ struct Threads {
   int64_t count;
 };
 
+/// The number of the element at \p at, if that is \p base but for a number.
+/// Where a condition leaves one thread, libHalide writes that one's place.
+std::optional<int64_t> numberAt(const Affine &at, const Affine &base,
+                                const std::map<std::string, int64_t> &pinned) {
+  Affine rest = at;
+  rest.add(base, -1);
+  for (const auto &[name, factor] : std::map(rest.by)) {
+    auto value = pinned.find(name);
+    if (value == pinned.end())
+      return std::nullopt;
+    rest.rest += factor * value->second;
+  }
+  return rest.rest;
+}
+
 /// The elements of one array that a thread touches.
 struct Elements {
-  bool isFirst = true;
+  struct Access {
+    Affine at;
+    int lanes;
+    std::map<std::string, int64_t> pinned;
+  };
+  std::vector<Access> accesses;
   Affine base; ///< of each access, but for a number
   std::set<int64_t> numbers;
   bool isKnown = true;
 
   void access(const Expr &index, const AffineReader &reader) {
     const auto *ramp = index.as<Ramp>();
-    if (index.type().is_vector() && !(ramp && is_const_one(ramp->stride))) {
-      isKnown = false;
-      return;
+    isKnown &=
+        !index.type().is_vector() || (ramp && is_const_one(ramp->stride));
+    if (isKnown)
+      accesses.push_back({reader.read(ramp ? ramp->base : index),
+                          ramp ? ramp->lanes : 1, reader.pinned});
+  }
+
+  /// After the last access: the base is that of most names.
+  void number() {
+    for (const Access &one : accesses)
+      if (one.at.by.size() > base.by.size())
+        base.by = one.at.by;
+    for (const Access &one : accesses) {
+      auto number = numberAt(one.at, base, one.pinned);
+      isKnown &= number.has_value();
+      for (int lane = 0; number && lane < one.lanes; ++lane)
+        numbers.insert(*number + lane);
     }
-    Affine at = reader.read(ramp ? ramp->base : index);
-    int64_t number = at.rest;
-    at.rest = 0;
-    isKnown &= isFirst || at.by == base.by;
-    if (isFirst)
-      base = at;
-    isFirst = false;
-    for (int lane = 0; lane < (ramp ? ramp->lanes : 1); ++lane)
-      numbers.insert(number + lane);
   }
 
   /// Whether no element is touched by two of \p threads. What else a place
@@ -202,6 +273,14 @@ private:
       threads.push_back({loop->name, reader.addLoop(loop)});
     IRVisitor::visit(loop);
   }
+  void visit(const IfThenElse *branch) override {
+    branch->condition.accept(this);
+    auto before = reader.pin(branch->condition);
+    branch->then_case.accept(this);
+    reader.pinned = before;
+    if (branch->else_case.defined())
+      branch->else_case.accept(this);
+  }
   void visit(const LetStmt *let) override {
     let->value.accept(this);
     reader.lets[let->name] = let->value;
@@ -240,6 +319,14 @@ class KeepInRegisters : public IRMutator {
     return same;
   }
 
+  Stmt visit(const IfThenElse *branch) override {
+    Expr condition = mutate(branch->condition);
+    auto before = reader.pin(condition);
+    Stmt yes = mutate(branch->then_case);
+    reader.pinned = before;
+    return IfThenElse::make(condition, yes, mutate(branch->else_case));
+  }
+
   Stmt visit(const LetStmt *let) override {
     Expr value = mutate(let->value);
     reader.lets[let->name] = value;
@@ -259,6 +346,7 @@ class KeepInRegisters : public IRMutator {
     FindElements find(allocation->name, reader);
     allocation->body.accept(&find);
     Elements &elements = find.elements;
+    elements.number();
     bool isOfBlock = !elements.isKnown;
     for (const Threads &dim : find.threads)
       isOfBlock |= elements.base.by.count(dim.name) > 0;
@@ -268,11 +356,12 @@ class KeepInRegisters : public IRMutator {
       throw CompileError(
           "'" + allocation->name.substr(0, allocation->name.find('.')) +
           "' is in registers, but its elements are not each one thread's");
-    auto &own = slots[allocation->name];
+    Own &own = slots[allocation->name];
+    own.base = elements.base;
     for (int64_t number : elements.numbers)
-      own.emplace(number, int(own.size()));
+      own.slots.emplace(number, int(own.slots.size()));
     Stmt body = mutate(allocation->body);
-    int size = int(own.size());
+    int size = int(own.slots.size());
     slots.erase(allocation->name);
     return Allocate::make(allocation->name, allocation->type,
                           allocation->memory_type, {size},
@@ -281,8 +370,10 @@ class KeepInRegisters : public IRMutator {
 
   Expr slotOf(const std::string &array, const Expr &index) {
     const auto *ramp = index.as<Ramp>();
-    int64_t number = reader.read(ramp ? ramp->base : index).rest;
-    Expr slot = make_const(index.type().element_of(), slots[array].at(number));
+    const Own &own = slots[array];
+    auto number = numberAt(reader.read(ramp ? ramp->base : index), own.base,
+                           reader.pinned);
+    Expr slot = make_const(index.type().element_of(), own.slots.at(*number));
     return ramp ? Ramp::make(slot, make_one(slot.type()), ramp->lanes) : slot;
   }
 
@@ -303,7 +394,12 @@ class KeepInRegisters : public IRMutator {
 
   AffineReader reader;
   int blocks = 0; ///< loops over blocks that are around
-  std::map<std::string, std::map<int64_t, int>> slots;
+  /// A thread's elements of an array.
+  struct Own {
+    Affine base;
+    std::map<int64_t, int> slots; ///< by number
+  };
+  std::map<std::string, Own> slots;
 };
 
 } // namespace

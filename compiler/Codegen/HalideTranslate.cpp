@@ -63,14 +63,14 @@ void HalideTranslator::translateDefinition(Operation *op) {
     return;
   TypeSwitch<Operation *>(op)
       .Case([&](halide::BufferOp buffer) {
-        Halide::ImageParam image(toHalideType(buffer.getElementType()),
+        Halide::ImageParam image(typeOf(buffer.getElementType()),
                                  buffer.getDims().size(),
                                  argumentName(buffer.getName()));
         buffers.insert({buffer.getResult(), image});
         arguments.push_back(image);
       })
       .Case([&](halide::ParamOp param) {
-        Halide::Param<void> scalar(toHalideType(param.getResult().getType()),
+        Halide::Param<void> scalar(typeOf(param.getResult().getType()),
                                    argumentName(param.getName()));
         set(param.getResult(), scalar);
         arguments.push_back(scalar);

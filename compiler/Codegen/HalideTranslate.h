@@ -21,15 +21,18 @@ struct TranslationError {
   std::string message;
 };
 
-/// Halide's type for a scalar type that the dialect allows.
-Halide::Type toHalideType(mlir::Type type);
-
 /// Builds Exprs from `arith`, `math` and the dialect's own scalar ops.
 class HalideExpressions {
 public:
+  /// With \p halvesAsBits an f16 or bf16 is its bits to libHalide, which has
+  /// no code for them on devices: a u16, read as f32 where something computes
+  /// with it (HalideHalves.cpp).
+  explicit HalideExpressions(bool halvesAsBits) : halvesAsBits(halvesAsBits) {}
   virtual ~HalideExpressions() = default;
 
 protected:
+  /// Halide's type for a scalar type that the dialect allows.
+  Halide::Type typeOf(mlir::Type type) const;
   /// Translates \p op if it is an expression and records its results. False if
   /// it is none.
   bool translateExpression(mlir::Operation *op);
@@ -47,7 +50,13 @@ protected:
 private:
   Halide::Expr translateArith(mlir::Operation *op);
   Halide::Expr translateMath(mlir::Operation *op);
+  bool isBits(mlir::Type type) const;
+  /// An operand as a number that can be computed with.
+  Halide::Expr number(mlir::Value value);
+  /// The type in which a number of \p type is computed.
+  Halide::Type numberType(mlir::Type type) const;
 
+  const bool halvesAsBits;
   llvm::DenseMap<mlir::Value, Halide::Expr> exprs;
 };
 
@@ -99,7 +108,8 @@ makeStreamPass(std::vector<StreamedOutput> outputs);
 /// throws; `current` is the op it was at.
 class HalideTranslator : public HalideExpressions {
 public:
-  explicit HalideTranslator(halide::PipelineOp pipeline) : pipeline(pipeline) {}
+  HalideTranslator(halide::PipelineOp pipeline, bool halvesAsBits)
+      : HalideExpressions(halvesAsBits), pipeline(pipeline) {}
   void translate();
 
   /// Directives that the lowered loops have nothing for, and what is missing.

@@ -123,13 +123,11 @@ void OnGPU::queries() {
 void OnGPU::state() {
   halide::FuncOp st = plan.state;
   w.computeAt(st, plan.output, "tile");
-  // Where the last group of value dims is no whole one, or the only one,
-  // libHalide reads it as a certain thread's.
-  bool isEven =
-      *plan.values->fixed % plan.group == 0 && *plan.values->fixed > plan.group;
+  // Of one group of value dims libHalide makes no threads.
+  bool isOneGroup = *plan.values->fixed <= plan.group;
   halide::StoreInOp::create(w.b, w.loc, st.getResult(),
-                            isEven ? halide::MemoryType::Register
-                                   : halide::MemoryType::GPUShared);
+                            isOneGroup ? halide::MemoryType::GPUShared
+                                       : halide::MemoryType::Register);
   w.oneTile(st);
   w.bound(st, "ii", w.i(plan.tile));
   w.bound(st, "dt", w.i(llvm::divideCeil(*plan.values->fixed, plan.group)));

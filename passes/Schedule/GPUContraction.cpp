@@ -123,7 +123,7 @@ halide::ReadOp arrayOf(Value value) {
 }
 
 /// Whether each group of four elements along the first dim of \p array lies at
-/// a multiple of 16 bytes.
+/// a multiple of its bytes: 16, or 8 of an f16 or bf16.
 bool hasGroupsOfFour(Value array) {
   std::optional<int64_t> known;
   size_t strides = 0;
@@ -135,7 +135,8 @@ bool hasGroupsOfFour(Value array) {
     strides += isa<halide::SetStrideOp>(user);
   }
   size_t dims = array.getDefiningOp<halide::BufferOp>().getDims().size();
-  return halide::getElementTypes(array).front().isF32() && known &&
+  Type type = halide::getElementTypes(array).front();
+  return (type.isF32() || type.isF16() || type.isBF16()) && known &&
          *known % 4 == 0 && strides + 1 >= dims;
 }
 

@@ -3,6 +3,7 @@
 
 f32: numbers of each binade of both signs, denormal ones, infinities, NaN; f16 and bf16: every number; i8: every number, i32 and
 i64: the ends, the neighbours of powers of two, and numbers between. What is below the least normal number may be 0.
+With a target after the folder, for that one alone (device-builtins.test).
 """
 import math
 import sys
@@ -90,6 +91,8 @@ def within(name, kind, x, got, want, relative, beside):
 
 
 programs.start(*sys.argv[1:3])
+# Options of each program, by what it is compiled with.
+WITH = {f"--target={name}": (f"--target={name}",) for name in sys.argv[3:]} or {name: (f"--backend={name}",) for name in ("halide", "reference")}
 RESULTS = ",\n    ".join(f"r_{name}[i] = f32({text})" for name, (text, *_) in REAL.items())
 for kind in ("f32", "f16", "bf16"):
     # A tensor of bf16 is read from one of f32.
@@ -98,8 +101,8 @@ for kind in ("f32", "f16", "bf16"):
     x = numbers(kind)
     with np.errstate(all="ignore"):
         wanted = {name: function(x.astype(np.float64)) for name, (_, function, *_) in REAL.items()}
-    for backend in ("halide", "reference"):
-        program = programs.compile(f"{kind}-{backend}", source, f"--backend={backend}")
+    for backend, options in WITH.items():
+        program = programs.compile(f"{kind}-{backend}", source, *options)
         found = programs.outputs(program, {"t": x}, [f"r_{name}" for name in REAL])
         if not isinstance(found, dict):
             expect(False, f"{kind}, {backend}: {found.stderr}")
@@ -124,8 +127,8 @@ for kind in ("i8", "i32", "i64"):
     x = x.astype(f"int{bits}")
     lines = [f"a_{name}[i] = {text}" for name, (text, _) in INTEGER.items()] + [f"b_{name}[i] = {text}" for name, (text, *_) in ROUNDED.items()]
     source = f"model whole(x: {kind}[N]) {{\n  return " + ",\n    ".join(lines) + "\n}\n"
-    for backend in ("halide", "reference"):
-        program = programs.compile(f"{kind}-{backend}", source, f"--backend={backend}")
+    for backend, options in WITH.items():
+        program = programs.compile(f"{kind}-{backend}", source, *options)
         found = programs.outputs(program, {"x": x}, [line.split("[")[0] for line in lines])
         if not isinstance(found, dict):
             expect(False, f"{kind}, {backend}: {found.stderr}")

@@ -2,6 +2,7 @@
 # Instructions of products and of attention on GPUs, and, where ptxas is, their registers.
 # RUN: %python %s %S/Inputs/gpu %t
 import pathlib
+import re
 import shutil
 import sys
 
@@ -27,8 +28,19 @@ def check_registers(kernel, what):
             assert registers <= 128 and not spilled, what
 
 
-for name, at_least in {"large": 0.90, "odd": 0.85, "small": 0.75}.items():
+
+
+def check_integers(kernel, what):
+    """libHalide's types for f16 and bf16 are nowhere; what is read of them are bits."""
+    assert not re.search(r"\.b?f16", kernel) and ptx.count(kernel, "shl.b32"), what
+
+
+for name, at_least in {"large": 0.90, "halves": 0.78, "odd": 0.85, "small": 0.75}.items():
     [kernel] = ptx.kernels(inputs / f"{name}.heed")
+    if name == "halves":
+        check_integers(kernel, name)
+        # Terms come by four.
+        assert ptx.count(kernel, "ld.global.nc.v4.b16") + ptx.count(kernel, "ld.global.nc.v2.b32") == 4, name
     step = ptx.loop(kernel)
     share(step, at_least, f"{name}, a step")
     # A thread's operands come as vectors of four.
@@ -36,8 +48,10 @@ for name, at_least in {"large": 0.90, "odd": 0.85, "small": 0.75}.items():
     check_registers(kernel, name)
 
 # The products of an attention: scores, and values, where each weight may be one of an absent key.
-for name in "attention-64", "attention-128":
+for name in "attention-64", "attention-128", "attention-halves":
     [kernel] = ptx.kernels(inputs / f"{name}.heed")
+    if name == "attention-halves":
+        check_integers(kernel, name)
     scores, values = [loop for loop in ptx.innermost(kernel) if ptx.count(loop, "fma.rn.f32") >= 32]
     share(scores, 0.75, f"{name}, scores")
     share(values, 0.40, f"{name}, values")
