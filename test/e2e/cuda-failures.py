@@ -17,7 +17,7 @@ folder = pathlib.Path(sys.argv[5])
 shutil.rmtree(folder, ignore_errors=True)
 # Not of functions' types: those of the driver have CUDA's own.
 sanitize = ("-g", "-fsanitize=address,alignment,bounds,null,shift,signed-integer-overflow,integer-divide-by-zero", "-fno-sanitize-recover=all")
-cuda_stub.build(cc, source, folder, *sanitize)
+cuda_stub.build(cc, source, folder)
 done = run(heedc, source / "test/e2e/Inputs/failing.heed", "--target=cuda", "--emit=obj", "-o", folder / "failing.o")
 expect(done.returncode == 0, done.stderr)
 device = [source / "runtime" / f"{name}.c"

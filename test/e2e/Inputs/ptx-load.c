@@ -254,6 +254,10 @@ static void opcode(reader *r, ptx_instruction *in, char *name) {
   }
   if (in->op == PTX_NONE)
     fail(r, "no such instruction here", in->text);
+  in->isPlain = in->type.kind == PTX_FLOAT && in->type.bits == 32 &&
+                !in->flush && !in->saturate &&
+                (in->op == PTX_FMA || in->op == PTX_ADD || in->op == PTX_SUB ||
+                 in->op == PTX_MUL);
   if (in->type.kind == PTX_FLOAT && in->type.bits != 32 && in->type.bits != 64)
     fail(r, "no such type here", in->text);
 }

@@ -2,6 +2,7 @@
  * its end. */
 #include "ptx.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,11 @@ static bool move(block *b, thread *t, const ptx_instruction *in) {
   char *place = find(b, t, in, address, bytes * (size_t)in->lanes);
   for (int k = 0; place && k < in->lanes; ++k, place += bytes) {
     uint64_t value = 0;
-    if (loads) {
+    uint32_t word;
+    if (loads && bytes == sizeof word && in->type.kind == PTX_BITS) {
+      memcpy(&word, place, sizeof word);
+      t->slots[values[k].slot] = word;
+    } else if (loads) {
       memcpy(&value, place, bytes);
       t->slots[values[k].slot] = ptx_fit(in->type, value);
     } else {
@@ -91,6 +96,25 @@ static void pack(thread *t, const ptx_instruction *in) {
 
 /* ---- threads ---- */
 
+static float plainFloat(const thread *t, const ptx_operand *o) {
+  uint32_t bits = (uint32_t)(o->slot < 0 ? o->number : t->slots[o->slot]);
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+static void plain(thread *t, const ptx_instruction *in) {
+  const ptx_operand *o = in->operands;
+  float a = plainFloat(t, &o[1]), b = plainFloat(t, &o[2]), result;
+  if (in->op == PTX_FMA)
+    result = fmaf(a, b, plainFloat(t, &o[3]));
+  else
+    result = in->op == PTX_MUL ? a * b : in->op == PTX_ADD ? a + b : a - b;
+  uint32_t bits;
+  memcpy(&bits, &result, sizeof bits);
+  t->slots[o[0].slot] = bits;
+}
+
 static void selects(thread *t, const ptx_instruction *in) {
   const ptx_operand *o = in->operands;
   t->slots[o[0].slot] =
@@ -106,6 +130,10 @@ static bool runThread(block *b, thread *t) {
     const ptx_instruction *in = &kernel->code[t->at++];
     if (in->guard >= 0 && (t->slots[in->guard] & 1) == in->unless)
       continue;
+    if (in->isPlain) {
+      plain(t, in);
+      continue;
+    }
     switch (in->op) {
     case PTX_BRA:
       t->at = (size_t)in->target;

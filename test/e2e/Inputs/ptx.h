@@ -55,6 +55,7 @@ typedef struct ptx_instruction {
   ptx_part part;
   char round; /* cvt: n, z, m or p; i with it is isWhole */
   bool isWhole, flush, saturate, wraps, left;
+  bool isPlain;  /* of three floats as they are: most of what kernels do */
   int32_t guard; /* a predicate's slot; -1: always */
   bool unless;
   int32_t lanes, count, target, parameter;
