@@ -169,9 +169,23 @@ expect_error(call(both, arrays, FAIL="cuModuleLoadDataEx", AT="1", STATUS="218")
              "cuModuleLoadDataEx failed (218, CUDA_ERROR_INVALID_PTX): ptxas as the stub plays it: asked to fail", "cuModuleLoadDataEx")
 done = call(both, arrays, FAIL="cuLaunchKernel", AT="1", STATUS="700", LOST="1")
 expect_error(done, "cuLaunchKernel failed (700, CUDA_ERROR_ILLEGAL_ADDRESS)", "a device that is lost")
+# Blocks that share more memory than they have unasked: a schedule whose steps were edited from 16 to 128 products.
+compiled("tall.mlir", "--target=cuda", "--emit=halide", of=source / "test/check/Inputs/products/tall.heed")
+text = (folder / "tall.mlir").read_text()
+expect(text.count("constant 16 : i32") == 3 and text.count("constant 15 : i32") == 1, "the schedule of tall.heed")
+(folder / "tall.mlir").write_text(text.replace("constant 16 : i32", "constant 128 : i32").replace("constant 15 : i32", "constant 127 : i32"))
+tall = compiled("tall", "--target=cuda", of=folder / "tall.mlir")
+a, c, s = (random.uniform(-1, 1, shape).astype(np.float32) for shape in ((3, 3, 300), (1300, 300), (3, 3)))
+done = call(tall, {"a": a, "c": c, "s": s})
+want = np.einsum("muk,ok->muo", a.astype(np.float64), c) + s[..., None]
+expect(done.returncode == 0 and np.abs(np.load(folder / "o.npy") - want).max() <= 1e-5 * np.abs(want).max(), f"64 KB: {done.stderr}")
+for words, env in (("cuFuncSetAttribute failed (1, CUDA_ERROR_INVALID_VALUE)", {"FAIL": "cuFuncSetAttribute", "AT": "1", "STATUS": "1"}),
+                   ("bytes of shared memory in a block, CUDA at most 50000 here", {"SHARED": "50000"})):
+    expect_error(call(tall, {"a": a, "c": c, "s": s}, **env), words, words)
+
+# More blocks than a grid has: many of the outer dim are no error.
 (folder / "grid.heed").write_text("model grid(x: f32[A, B, C]) { return y[a, b, c] = x[a, b, c] * 2 }")
 grid = compiled("grid", "--target=cuda", of=folder / "grid.heed")
-# Many of the outer dim are no error.
 x = random.uniform(-1, 1, (65537, 1, 1)).astype(np.float32)
 np.save(folder / "x.npy", x)
 done = run(grid, "--x", folder / "x.npy", "--output", folder / "o.npy")

@@ -142,7 +142,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
   bool isOld = device + 1 < numberOf("DEVICES", 1) || getenv("OLD");
   *value = attribute == 75   ? (isOld ? 7 : 9)
            : attribute == 76 ? (isOld ? 5 : 0)
-           : attribute == 97 ? MOST_SHARED
+           : attribute == 97 ? numberOf("SHARED", MOST_SHARED)
                              : 0;
   return 0;
 }
