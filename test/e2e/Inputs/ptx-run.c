@@ -1,5 +1,5 @@
 /* Runs PTX: the threads of a block one after the other, each until a barrier or
- * its end. */
+ * its end, in an order that changes. */
 #include "ptx.h"
 
 #include <math.h>
@@ -18,6 +18,7 @@ typedef struct block {
   const ptx_kernel *kernel;
   ptx_launch *launch;
   char *shared;
+  uint32_t random;
 } block;
 
 static bool wrong(block *b, const ptx_instruction *in, const char *what,
@@ -171,14 +172,18 @@ static bool runThread(block *b, thread *t) {
   }
 }
 
-/* All threads to the next barrier, which is the same for each. */
+/* All threads to the next barrier, which is the same for each. From the first
+ * to the last, or the other way round: what reads what another thread writes
+ * without a barrier between finds it in one order alone. */
 static bool runBlock(block *b, thread *threads, size_t count) {
   for (bool goesOn = true; goesOn;) {
     goesOn = false;
+    b->random = b->random * 1664525 + 1013904223;
     for (size_t k = 0; k < count; ++k) {
-      if (!threads[k].ended && !runThread(b, &threads[k]))
+      thread *t = &threads[b->random >> 31 ? count - 1 - k : k];
+      if (!t->ended && !runThread(b, t))
         return false;
-      goesOn |= !threads[k].ended;
+      goesOn |= !t->ended;
     }
     for (size_t k = 1; goesOn && k < count; ++k)
       if (threads[k].ended != threads[0].ended ||
@@ -212,7 +217,7 @@ static void begin(block *b, thread *threads, const uint32_t place[3]) {
 bool ptx_run(const ptx_kernel *kernel, ptx_launch *launch) {
   const uint32_t *size = launch->threads, *blocks = launch->blocks;
   size_t count = (size_t)size[0] * size[1] * size[2];
-  block b = {kernel, launch, malloc(launch->sharedBytes + 16)};
+  block b = {kernel, launch, malloc(launch->sharedBytes + 16), 1};
   thread *threads = calloc(count, sizeof *threads);
   size_t slots = (size_t)kernel->slots;
   uint64_t *registers = calloc(count * slots, sizeof *registers);
