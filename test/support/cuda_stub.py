@@ -3,7 +3,7 @@ import pathlib
 import subprocess
 import sys
 
-SOURCES = ("cuda-stub.c", "ptx-load.c", "ptx-run.c", "ptx-values.c")
+SOURCES = ("cuda-stub.c", "ptx-load.c", "ptx-opcodes.c", "ptx-run.c", "ptx-values.c")
 
 
 def build(cc, source, folder, *options):

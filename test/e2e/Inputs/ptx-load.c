@@ -21,6 +21,7 @@ typedef struct label {
 
 typedef struct reader {
   const char *at;
+  ptx_module *module;
   ptx_kernel *kernel;
   registers prefixes[32];
   int numPrefixes;
@@ -85,28 +86,37 @@ static int32_t slotOf(reader *r, const char *name) {
   size_t letters = strcspn(name, "0123456789");
   for (int k = 0; k < r->numPrefixes; ++k) {
     const registers *p = &r->prefixes[k];
-    if (strlen(p->prefix) == letters && !strncmp(p->prefix, name, letters))
+    if (p->one ? !strcmp(p->prefix, name)
+               : strlen(p->prefix) == letters &&
+                     !strncmp(p->prefix, name, letters))
       return p->first + (p->one ? 0 : atoi(name + letters));
   }
   fail(r, "no such register", name);
   return -1;
 }
 
+static uint64_t tableAt(reader *r, const char *name) {
+  for (size_t k = 0; k < r->module->numTables; ++k)
+    if (!strcmp(r->module->tables[k].name, name))
+      return (uint64_t)(uintptr_t)r->module->tables[k].data;
+  fail(r, "not understood", name);
+  return 0;
+}
+
 /* A register, a number (0f3F800000 is a float's bits), or 0 for the start of
  * local memory, which has one symbol. */
 static ptx_operand operand(reader *r) {
   bool negative = takes(r, '-');
-  const char *where = r->at;
   char *name = word(r);
   ptx_operand o = {0, -1};
-  if (name[0] == '%')
+  if (name[0] == '%' || isalpha((unsigned char)name[0]))
     o.slot = slotOf(r, name);
   else if (name[0] == '0' && (name[1] == 'f' || name[1] == 'd'))
     o.number = strtoull(name + 2, NULL, 16);
   else if (isdigit((unsigned char)name[0]))
     o.number = strtoull(name, NULL, 0);
   else if (strncmp(name, "__local_depot", 13))
-    fail(r, "not understood", where);
+    o.number = tableAt(r, name);
   free(name);
   if (negative)
     o.number = -o.number;
@@ -124,10 +134,9 @@ static void address(reader *r, ptx_instruction *in) {
     for (size_t k = 0; k < r->kernel->numParameters; ++k)
       if (!strcmp(name, r->kernel->parameters[k]))
         in->parameter = (int32_t)k;
-    if (in->parameter < 0)
-      fail(r, "no such parameter", name);
+    /* Of a call they are registers. */
+    *o = (ptx_operand){0, in->parameter < 0 ? slotOf(r, name) : -1};
     free(name);
-    *o = (ptx_operand){0, -1};
   } else {
     *o = operand(r);
   }
@@ -152,117 +161,31 @@ static int values(reader *r, ptx_instruction *in) {
   return count;
 }
 
-/* ---- opcodes ---- */
+/* ---- instructions ---- */
 
-static const struct {
-  const char *name;
-  ptx_op op;
-} ops[] = {{"mov", PTX_MOV},     {"ld", PTX_LD},
-           {"st", PTX_ST},       {"cvt", PTX_CVT},
-           {"setp", PTX_SETP},   {"selp", PTX_SELP},
-           {"bra", PTX_BRA},     {"bar", PTX_BAR},
-           {"barrier", PTX_BAR}, {"ret", PTX_RET},
-           {"exit", PTX_RET},    {"trap", PTX_TRAP},
-           {"add", PTX_ADD},     {"sub", PTX_SUB},
-           {"mul", PTX_MUL},     {"mad", PTX_MAD},
-           {"fma", PTX_FMA},     {"div", PTX_DIV},
-           {"rem", PTX_REM},     {"min", PTX_MIN},
-           {"max", PTX_MAX},     {"abs", PTX_ABS},
-           {"neg", PTX_NEG},     {"and", PTX_AND},
-           {"or", PTX_OR},       {"xor", PTX_XOR},
-           {"not", PTX_NOT},     {"shl", PTX_SHL},
-           {"shr", PTX_SHR},     {"shf", PTX_SHF},
-           {"bfe", PTX_BFE},     {"clz", PTX_CLZ},
-           {"popc", PTX_POPC},   {"brev", PTX_BREV},
-           {"prmt", PTX_PRMT},   {"rcp", PTX_RCP},
-           {"sqrt", PTX_SQRT},   {"rsqrt", PTX_RSQRT},
-           {"ex2", PTX_EX2},     {"lg2", PTX_LG2},
-           {"sin", PTX_SIN},     {"cos", PTX_COS},
-           {"tanh", PTX_TANH},   {"copysign", PTX_COPYSIGN},
-           {"cvta", PTX_MOV}};
-
-static bool typeOf(const char *name, ptx_type *type) {
-  static const char kinds[] = "busf";
-  const char *kind = *name ? strchr(kinds, *name) : NULL;
-  if (!strcmp(name, "pred"))
-    return *type = (ptx_type){PTX_BITS, 1}, true;
-  if (!kind || !isdigit((unsigned char)name[1]))
-    return false;
-  char *end;
-  int bits = (int)strtol(name + 1, &end, 10);
-  *type = (ptx_type){(ptx_kind)(kind - kinds), bits};
-  return !*end;
-}
-
-/* What stands between dots, but for types. */
-static bool modifier(ptx_instruction *in, const char *name) {
-  /* clang-format off */
-  static const char *const compares[] = {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
-  static const char *const unsignedCompares[] = {"lo", "ls", "hi", "hs"};
-  static const char *const spaces[] = {"global", "shared", "local", "param"};
-  static const char *const parts[] = {"lo", "hi", "wide"};
-  static const char *const ignored[] = {"nc", "sync", "uni", "rn", "approx", "full", "to", "aligned", "volatile", "relaxed", "b1"};
-  /* clang-format on */
-  for (int k = 0; in->op == PTX_SETP && k < 14; ++k)
-    if (!strcmp(name, compares[k]))
-      return in->compare = (ptx_relation)k, true;
-  for (int k = 0; in->op == PTX_SETP && k < 4; ++k)
-    if (!strcmp(name, unsignedCompares[k]))
-      return in->compare = (ptx_relation)(PTX_LT + k), true;
-  for (int k = 0; k < 4; ++k)
-    if (!strcmp(name, spaces[k]))
-      return in->space = (ptx_space)k, true;
-  for (int k = 0; k < 3; ++k)
-    if (!strcmp(name, parts[k]))
-      return in->part = (ptx_part)k, true;
-  if (in->op == PTX_CVT && name[0] == 'r' && strchr("nzmp", name[1])) {
-    in->round = name[1];
-    in->isWhole = name[2] == 'i';
-    return true;
-  }
-  for (size_t k = 0; k < sizeof ignored / sizeof *ignored; ++k)
-    if (!strcmp(name, ignored[k]))
-      return true;
-  if (name[0] == 'v' && (name[1] == '2' || name[1] == '4'))
-    return in->lanes = name[1] - '0', true;
-  in->flush |= !strcmp(name, "ftz");
-  in->saturate |= !strcmp(name, "sat");
-  in->wraps |= !strcmp(name, "wrap");
-  in->left |= !strcmp(name, "l");
-  return !strcmp(name, "ftz") || !strcmp(name, "sat") ||
-         !strcmp(name, "wrap") || !strcmp(name, "l") || !strcmp(name, "r") ||
-         !strcmp(name, "clamp");
-}
-
-static void opcode(reader *r, ptx_instruction *in, char *name) {
-  char *rest = name;
-  const char *op = strsep(&rest, "."), *next;
-  in->op = PTX_NONE;
-  for (size_t k = 0; k < sizeof ops / sizeof *ops; ++k)
-    if (!strcmp(op, ops[k].name))
-      in->op = ops[k].op;
-  bool isTyped = false;
-  while (in->op != PTX_NONE && (next = strsep(&rest, "."))) {
-    ptx_type type;
-    if (typeOf(next, &type)) {
-      in->from = type;
-      in->type = isTyped ? in->type : type;
-      isTyped = true;
-    } else if (!modifier(in, next)) {
-      in->op = PTX_NONE;
-    }
-  }
-  if (in->op == PTX_NONE)
-    fail(r, "no such instruction here", in->text);
-  in->isPlain = in->type.kind == PTX_FLOAT && in->type.bits == 32 &&
-                !in->flush && !in->saturate &&
-                (in->op == PTX_FMA || in->op == PTX_ADD || in->op == PTX_SUB ||
-                 in->op == PTX_MUL);
-  if (in->type.kind == PTX_FLOAT && in->type.bits != 32 && in->type.bits != 64)
-    fail(r, "no such type here", in->text);
+/* call.uni (retval0), __internal_accurate_pow, (param0, param1): of
+ * the functions that libdevice keeps as such the one that our kernels reach. */
+static void called(reader *r, ptx_instruction *in) {
+  expect(r, '(');
+  in->operands[in->count++] = operand(r);
+  expect(r, ')');
+  expect(r, ',');
+  char *name = word(r);
+  if (strcmp(name, "__internal_accurate_pow"))
+    in->op = PTX_TRAP; /* that of sin() where it is called with 1e5 and more */
+  free(name);
+  expect(r, ',');
+  expect(r, '(');
+  do
+    in->operands[in->count++] = operand(r);
+  while (takes(r, ',') && in->count < 3);
+  expect(r, ')');
+  in->type = (ptx_type){PTX_FLOAT, 64};
 }
 
 static void operands(reader *r, ptx_instruction *in) {
+  if (in->op == PTX_POW)
+    return called(r, in);
   if (in->op == PTX_RET || in->op == PTX_TRAP)
     return;
   if (in->op == PTX_BRA) {
@@ -337,8 +260,27 @@ static ptx_instruction *newInstruction(ptx_kernel *kernel) {
   return in;
 }
 
+static void instruction(reader *r, ptx_instruction *in, char *name) {
+  if (!ptx_opcode(in, name))
+    fail(r, "no such instruction here", in->text);
+  operands(r, in);
+  ++r->kernel->count;
+}
+
+static void statement(reader *r);
+
+/* { .reg .b32 tmp; ... }: names of its own. */
+static void scope(reader *r) {
+  int outside = r->numPrefixes;
+  while (!takes(r, '}'))
+    statement(r);
+  r->numPrefixes = outside;
+}
+
 static void statement(reader *r) {
   ptx_kernel *kernel = r->kernel;
+  if (takes(r, '{'))
+    return scope(r);
   const char *text = r->at;
   ptx_instruction *in = newInstruction(kernel);
   in->text = text;
@@ -354,14 +296,14 @@ static void statement(reader *r) {
     r->labels[r->numLabels++] = (label){name, (int32_t)kernel->count};
     return;
   }
-  if (!strcmp(name, ".reg"))
+  if (!strcmp(name, ".reg") || !strcmp(name, ".param"))
     declare(r);
   else if (!strcmp(name, ".local"))
     local(r);
   else if (name[0] == '.')
     fail(r, "no such directive here", text);
   else
-    opcode(r, in, name), operands(r, in), ++kernel->count;
+    instruction(r, in, name);
   free(name);
   expect(r, ';');
 }
@@ -394,6 +336,7 @@ static void entry(reader *r, ptx_module *module) {
       realloc(module->kernels, (module->count + 1) * sizeof *module->kernels);
   ptx_kernel *kernel = r->kernel = &module->kernels[module->count++];
   memset(kernel, 0, sizeof *kernel);
+  kernel->module = module;
   kernel->slots = PTX_SPECIAL;
   kernel->name = word(r);
   expect(r, '(');
@@ -420,6 +363,30 @@ static void entry(reader *r, ptx_module *module) {
   findTargets(r);
 }
 
+/* .const .align 4 .b8 __cudart_i2opi_f[24] = {65, 144, ...} */
+static void table(reader *r) {
+  const char *end = r->at + strcspn(r->at, "=;");
+  r->at += strcspn(r->at, "[;");
+  const char *name = r->at;
+  if (*end != '=' || *name != '[')
+    fail(r, "not understood", r->at);
+  while (name[-1] != ' ' && name[-1] != '\t')
+    --name;
+  ptx_module *module = r->module;
+  module->tables =
+      realloc(module->tables, (module->numTables + 1) * sizeof *module->tables);
+  ptx_table *made = &module->tables[module->numTables++];
+  *made = (ptx_table){strndup(name, (size_t)(r->at - name)), NULL, 0};
+  expect(r, '[');
+  made->bytes = operand(r).number;
+  made->data = aligned_alloc(16, (made->bytes + 15) / 16 * 16);
+  r->at = end + 1;
+  expect(r, '{');
+  for (size_t k = 0; k < made->bytes; ++k, takes(r, ','))
+    made->data[k] = (unsigned char)operand(r).number;
+  expect(r, '}');
+}
+
 ptx_module *ptx_load(const char *text, char *message, size_t size) {
   ptx_module *module = calloc(1, sizeof *module);
   reader *r = calloc(1, sizeof *r);
@@ -432,10 +399,18 @@ ptx_module *ptx_load(const char *text, char *message, size_t size) {
     return NULL;
   }
   r->at = module->text;
+  r->module = module;
   bool isPtx = strstr(r->at, ".version") != NULL;
   if (!isPtx)
     fail(r, "no PTX", r->at);
-  while ((r->at = strstr(r->at, ".entry"))) {
+  const char *begin = r->at;
+  const char *const words[] = {"\n.global .align", "\n.const .align"};
+  for (int k = 0; k < 2; ++k)
+    for (r->at = begin; (r->at = strstr(r->at, words[k]));) {
+      ++r->at;
+      table(r);
+    }
+  for (r->at = begin; (r->at = strstr(r->at, ".entry"));) {
     r->at += strlen(".entry");
     entry(r, module);
   }
@@ -452,6 +427,11 @@ void ptx_unload(ptx_module *module) {
     free(kernel->code);
     free(kernel->name);
   }
+  for (size_t k = 0; k < module->numTables; ++k) {
+    free(module->tables[k].name);
+    free(module->tables[k].data);
+  }
+  free(module->tables);
   free(module->kernels);
   free(module->text);
   free(module);

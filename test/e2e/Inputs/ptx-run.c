@@ -31,6 +31,17 @@ static bool wrong(block *b, const ptx_instruction *in, const char *what,
 
 /* ---- memory ---- */
 
+static bool isTable(const block *b, const ptx_instruction *in, uint64_t address,
+                    size_t bytes) {
+  const ptx_module *module = b->kernel->module;
+  for (size_t k = 0; in->op == PTX_LD && k < module->numTables; ++k) {
+    uint64_t begin = (uint64_t)(uintptr_t)module->tables[k].data;
+    if (address >= begin && address + bytes <= begin + module->tables[k].bytes)
+      return true;
+  }
+  return false;
+}
+
 static char *find(block *b, thread *t, const ptx_instruction *in,
                   const ptx_operand *o, size_t bytes) {
   uint64_t address = o->number + (o->slot < 0 ? 0 : t->slots[o->slot]);
@@ -40,7 +51,8 @@ static char *find(block *b, thread *t, const ptx_instruction *in,
     wrong(b, in, "not aligned", address);
     return NULL;
   }
-  if (in->space == PTX_GLOBAL && b->launch->isMemory(address, bytes))
+  if (in->space == PTX_GLOBAL &&
+      (b->launch->isMemory(address, bytes) || isTable(b, in, address, bytes)))
     return (char *)(uintptr_t)address;
   if (in->space == PTX_GLOBAL) {
     wrong(b, in, "no memory of the device", address);
@@ -60,6 +72,11 @@ static bool move(block *b, thread *t, const ptx_instruction *in) {
   const ptx_operand *values = loads ? in->operands : in->operands + 1,
                     *address = loads ? in->operands + in->lanes : in->operands;
   size_t bytes = (size_t)in->type.bits / 8;
+  if (in->space == PTX_PARAM && in->parameter < 0) {
+    int32_t slot = loads ? values->slot : address->slot;
+    t->slots[slot] = ptx_read(t->slots, loads ? address : values);
+    return true;
+  }
   char *place = find(b, t, in, address, bytes * (size_t)in->lanes);
   for (int k = 0; place && k < in->lanes; ++k, place += bytes) {
     uint64_t value = 0;

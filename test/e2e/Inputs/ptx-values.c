@@ -216,9 +216,24 @@ static double real(const ptx_instruction *in, double a, double b, double c) {
     return cos(a);
   case PTX_TANH:
     return tanh(a);
+  case PTX_POW:
+    return pow(fabs(a), b);
   default: /* PTX_COPYSIGN: of the first */
     return copysign(b, a);
   }
+}
+
+/* Sums of 32 bits of which a carry comes or goes. */
+static uint64_t carried(uint64_t *slots, const ptx_instruction *in,
+                        const uint64_t given[3]) {
+  bool isMad = in->op == PTX_MAD;
+  uint64_t value =
+      isMad ? product(in, (uint32_t)given[0], (uint32_t)given[1]) : given[0];
+  value = (uint64_t)(uint32_t)value + (uint32_t)given[isMad ? 2 : 1] +
+          (in->takesCarry ? slots[PTX_CARRY] : 0);
+  if (in->givesCarry)
+    slots[PTX_CARRY] = value >> 32;
+  return (uint32_t)value;
 }
 
 void ptx_compute(uint64_t *slots, const ptx_instruction *in) {
@@ -232,6 +247,10 @@ void ptx_compute(uint64_t *slots, const ptx_instruction *in) {
     for (int k = 0; k < 3; ++k)
       r[k] = toFloat(in, in->type, given[k]);
     *result = ofFloat(in, in->type, real(in, r[0], r[1], r[2]));
+    return;
+  }
+  if (in->takesCarry || in->givesCarry) {
+    *result = carried(slots, in, given);
     return;
   }
   bool counts = in->op == PTX_SHL || in->op == PTX_SHR || in->op == PTX_BFE ||

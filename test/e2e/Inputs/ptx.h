@@ -31,7 +31,7 @@ typedef enum ptx_op {
   PTX_MOV, PTX_PACK, PTX_UNPACK, PTX_LD, PTX_ST, PTX_CVT, PTX_SETP, PTX_SELP, PTX_BRA, PTX_BAR, PTX_RET, PTX_TRAP,
   PTX_ADD, PTX_SUB, PTX_MUL, PTX_MAD, PTX_FMA, PTX_DIV, PTX_REM, PTX_MIN, PTX_MAX, PTX_ABS, PTX_NEG, PTX_AND, PTX_OR, PTX_XOR, PTX_NOT, PTX_SHL,
   PTX_SHR, PTX_SHF, PTX_BFE, PTX_CLZ, PTX_POPC, PTX_BREV, PTX_PRMT, PTX_RCP, PTX_SQRT, PTX_RSQRT, PTX_EX2, PTX_LG2, PTX_SIN, PTX_COS, PTX_TANH,
-  PTX_COPYSIGN, PTX_NONE
+  PTX_COPYSIGN, PTX_POW, PTX_NONE
 } ptx_op;
 typedef enum ptx_relation {
   PTX_EQ, PTX_NE, PTX_LT, PTX_LE, PTX_GT, PTX_GE, PTX_EQU, PTX_NEU, PTX_LTU, PTX_LEU, PTX_GTU, PTX_GEU, PTX_NUM, PTX_NAN
@@ -45,7 +45,8 @@ typedef enum ptx_space {
 } ptx_space;
 typedef enum ptx_part { PTX_LOW, PTX_HIGH, PTX_WIDE } ptx_part;
 
-enum { PTX_OPERANDS = 9, PTX_SPECIAL = 12 }; /* %tid, %ntid, %ctaid, %nctaid */
+/* %tid, %ntid, %ctaid, %nctaid, and the carry of sums. */
+enum { PTX_OPERANDS = 9, PTX_CARRY = 12, PTX_SPECIAL };
 
 typedef struct ptx_instruction {
   ptx_op op;
@@ -55,6 +56,7 @@ typedef struct ptx_instruction {
   ptx_part part;
   char round; /* cvt: n, z, m or p; i with it is isWhole */
   bool isWhole, flush, saturate, wraps, left;
+  bool takesCarry, givesCarry;
   bool isPlain;  /* of three floats as they are: most of what kernels do */
   int32_t guard; /* a predicate's slot; -1: always */
   bool unless;
@@ -63,8 +65,11 @@ typedef struct ptx_instruction {
   const char *text; /* for messages */
 } ptx_instruction;
 
+typedef struct ptx_module ptx_module;
+
 typedef struct ptx_kernel {
   char *name;
+  const ptx_module *module;
   ptx_instruction *code;
   size_t count, capacity;
   int32_t slots;
@@ -73,11 +78,20 @@ typedef struct ptx_kernel {
   size_t numParameters;
 } ptx_kernel;
 
-typedef struct ptx_module {
+/* A table that kernels read. */
+typedef struct ptx_table {
+  char *name;
+  unsigned char *data;
+  size_t bytes;
+} ptx_table;
+
+struct ptx_module {
   char *text;
   ptx_kernel *kernels;
   size_t count;
-} ptx_module;
+  ptx_table *tables;
+  size_t numTables;
+};
 
 /** Null and a message. */
 ptx_module *ptx_load(const char *text, char *message, size_t size);
@@ -94,6 +108,11 @@ typedef struct ptx_launch {
 
 /** False and a message where a thread may not do what it does. */
 bool ptx_run(const ptx_kernel *kernel, ptx_launch *launch);
+
+/* ---- ptx-opcodes.c ---- */
+
+/** Reads `name`, which it spoils; false: no such instruction is known. */
+bool ptx_opcode(ptx_instruction *in, char *name);
 
 /* ---- ptx-values.c ---- */
 
