@@ -187,10 +187,10 @@ static int32_t attributeOf(const heed_cuda_device *d, int32_t attribute) {
              : 0;
 }
 
-/* The first device that kernels run on becomes d->id; else the text says why
- * none is. */
-static bool findDevice(heed_cuda_device *d, char name[128], char *text,
-                       size_t size) {
+/* The device of that number of those that kernels run on becomes d->id; else
+ * the text says why none is. */
+static bool findDevice(heed_cuda_device *d, int32_t number, char name[128],
+                       char *text, size_t size) {
   int32_t count = 0, status = d->cuda.cuInit(0);
   if (!status)
     status = d->cuda.cuDeviceGetCount(&count);
@@ -200,6 +200,7 @@ static bool findDevice(heed_cuda_device *d, char name[128], char *text,
     return false;
   }
   snprintf(text, size, "CUDA's driver finds no device");
+  int32_t found = 0;
   for (int32_t k = 0; k < count; ++k) {
     if (d->cuda.cuDeviceGet(&d->id, k) != CUDA_SUCCESS)
       continue;
@@ -210,20 +211,27 @@ static bool findDevice(heed_cuda_device *d, char name[128], char *text,
                 attributeOf(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
             minor =
                 attributeOf(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-    if (major > LeastMajor || (major == LeastMajor && minor >= LeastMinor))
-      return true;
+    if (major > LeastMajor || (major == LeastMajor && minor >= LeastMinor)) {
+      if (found++ == number)
+        return true;
+      continue;
+    }
     snprintf(text, size,
              "CUDA device '%s' has compute capability %d.%d, kernels need "
              "%d.%d",
              name, major, minor, LeastMajor, LeastMinor);
   }
+  if (found)
+    snprintf(text, size,
+             "CUDA's driver finds %d devices for kernels, none of number %d",
+             found, number);
   return false;
 }
 
 /* Context and stream; the text says which device it is, or what is wrong. */
-static bool open(heed_cuda_device *d, char *text, size_t size) {
+static bool open(heed_cuda_device *d, int32_t number, char *text, size_t size) {
   char name[128];
-  if (!findDevice(d, name, text, size))
+  if (!findDevice(d, number, name, text, size))
     return false;
   d->sharedBytes =
       attributeOf(d, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
@@ -251,7 +259,7 @@ static bool open(heed_cuda_device *d, char *text, size_t size) {
 }
 
 /* The library stays open: the driver has threads of its own. */
-static bool fill(heed_cuda_device *d, char *text, size_t size) {
+static bool fill(heed_cuda_device *d, int32_t number, char *text, size_t size) {
   void *opened = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   const char *missing = opened ? load(&d->cuda, opened) : NULL;
   if (!opened)
@@ -259,7 +267,7 @@ static bool fill(heed_cuda_device *d, char *text, size_t size) {
   else if (missing)
     snprintf(text, size, "CUDA's driver has no %s", missing);
   else
-    return open(d, text, size);
+    return open(d, number, text, size);
   return false;
 }
 
@@ -268,7 +276,8 @@ static bool find(heed_model *model, bool any) {
   heed_cuda_device *d = calloc(1, sizeof *d);
   snprintf(model->deviceText, sizeof model->deviceText,
            "no memory to open a device");
-  if (d && fill(d, model->deviceText, sizeof model->deviceText)) {
+  if (d && fill(d, heed_device_number(model), model->deviceText,
+                sizeof model->deviceText)) {
     d->base.driver = &driver;
     return heed_device_found(model, &d->base);
   }

@@ -261,6 +261,8 @@ void heed_device_close_programs(heed_gpu_device *device);
 
 /* ---- DeviceCalls.c, for heed_gpu ---- */
 
+/** For `find`: which of the devices that will do. */
+int32_t heed_device_number(const heed_model *model);
 /** For `find`, when it has looked and written model->deviceText: `device`,
  * which may be null, becomes the model's. */
 bool heed_device_found(heed_model *model, heed_gpu_device *device);

@@ -362,6 +362,15 @@ void heed_device_copy(heed_model *model, void *to, const void *from,
 
 /* ---- for heed_gpu ---- */
 
+int32_t heed_device_number(const heed_model *model) {
+  const char *text = getenv("HEED_DEVICE");
+  if (model->deviceNumber || !text || !*text)
+    return model->deviceNumber;
+  char *end;
+  long number = strtol(text, &end, 10);
+  return *end || number < 0 || number > INT32_MAX ? -1 : (int32_t)number;
+}
+
 bool heed_device_found(heed_model *model, heed_gpu_device *device) {
   if (!device) {
     heed_fail(model, HEED_ERROR_DEVICE,

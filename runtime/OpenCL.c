@@ -79,32 +79,40 @@ static const char *load(heed_opencl_library *cl, void *opened) {
   return missing;
 }
 
-/* The first device of a kind, of whatever platform. */
+enum { Most = 16 }; /* platforms, and devices of one */
+
+/* The device of that number of a kind, of whatever platform. */
 static cl_device_id findOf(const heed_opencl_library *cl, uint64_t kind,
                            uint32_t numPlatforms,
-                           const cl_platform_id *platforms) {
+                           const cl_platform_id *platforms, int64_t number) {
   for (uint32_t k = 0; k < numPlatforms; ++k) {
-    cl_device_id found = NULL;
+    cl_device_id found[Most];
     uint32_t count = 0;
-    if (cl->clGetDeviceIDs(platforms[k], kind, 1, &found, &count) ==
-            CL_SUCCESS &&
-        count)
-      return found;
+    if (cl->clGetDeviceIDs(platforms[k], kind, Most, found, &count) !=
+        CL_SUCCESS)
+      continue;
+    if (count > Most)
+      count = Most;
+    if (number >= 0 && number < count)
+      return found[number];
+    number -= count;
   }
   return NULL;
 }
 
-static cl_device_id findAny(const heed_opencl_library *cl, bool any) {
-  enum { Most = 16 };
+static cl_device_id findAny(const heed_opencl_library *cl, bool any,
+                            int32_t number) {
   cl_platform_id platforms[Most];
   uint32_t numPlatforms = 0;
   if (cl->clGetPlatformIDs(Most, platforms, &numPlatforms) != CL_SUCCESS)
     numPlatforms = 0;
   if (numPlatforms > Most)
     numPlatforms = Most;
-  cl_device_id id = findOf(cl, CL_DEVICE_TYPE_GPU, numPlatforms, platforms);
-  return id || !any ? id
-                    : findOf(cl, CL_DEVICE_TYPE_ALL, numPlatforms, platforms);
+  cl_device_id id =
+      findOf(cl, CL_DEVICE_TYPE_GPU, numPlatforms, platforms, number);
+  return id || !any
+             ? id
+             : findOf(cl, CL_DEVICE_TYPE_ALL, numPlatforms, platforms, number);
 }
 
 /* Context and queue of d->id; the text says which it is, or what is wrong. */
@@ -136,14 +144,17 @@ static bool open(heed_opencl_device *d, char *text, size_t size) {
   return false;
 }
 
-static bool fill(heed_opencl_device *d, bool any, char *text, size_t size) {
+static bool fill(heed_opencl_device *d, bool any, int32_t number, char *text,
+                 size_t size) {
   void *opened = library();
   const char *missing = opened ? load(&d->cl, opened) : NULL;
   if (!opened)
     snprintf(text, size, "no OpenCL library, libOpenCL.so.1, can be loaded");
   else if (missing)
     snprintf(text, size, "the OpenCL library has no %s", missing);
-  else if (!(d->id = findAny(&d->cl, any)))
+  else if (!(d->id = findAny(&d->cl, any, number)) && number)
+    snprintf(text, size, "OpenCL finds no device of number %d", number);
+  else if (!d->id)
     snprintf(text, size,
              any ? "OpenCL finds no device"
                  : "OpenCL finds no device of type GPU; HEED_TARGET=opencl "
@@ -157,7 +168,8 @@ static bool find(heed_model *model, bool any) {
   heed_opencl_device *d = calloc(1, sizeof *d);
   snprintf(model->deviceText, sizeof model->deviceText,
            "no memory to open a device");
-  if (d && fill(d, any, model->deviceText, sizeof model->deviceText)) {
+  if (d && fill(d, any, heed_device_number(model), model->deviceText,
+                sizeof model->deviceText)) {
     d->base.driver = &driver;
     return heed_device_found(model, &d->base);
   }

@@ -253,6 +253,9 @@ typedef struct heed_options {
                          the best that this processor can run */
   const char *packed; /**< a file of heed_save_packed(), instead of all other
                          weights; null: there is none */
+  int32_t device;     /**< with a target that is a device: which of those that
+                         will do, in the order of its library, from 0; 0: what
+                         the environment's HEED_DEVICE says, or else the first */
 } heed_options;
 
 /** What goes with one run. All zero but `size` is the default. */

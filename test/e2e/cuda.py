@@ -101,6 +101,9 @@ expect("target cuda: CUDA device 'stub 0'\n1 calls, copies to the device 3 (" in
 # The stub's events are an hour apart: kernels are timed by them. Limits are the processor's.
 expect(" 3600000.000 " in done.stdout and "limits" not in done.stdout, f"--profile: {done.stdout}")
 expect("target cuda: CUDA device 'stub 1'" in call(both, arrays, "--profile", DEVICES="2").stderr, "the first device is too old")
+expect("target cuda: CUDA device 'stub 2'" in call(both, arrays, "--profile", DEVICES="3", HEED_DEVICE="1").stderr, "the second that will do")
+for number in ("2", "-1", "x"):
+    expect_error(call(both, arrays, DEVICES="3", HEED_DEVICE=number, HEED_TARGET="cuda"), "CUDA's driver finds 2 devices for kernels, none of number", number)
 without = folder / "without"
 without.mkdir()
 (without / "libcuda.so.1").write_text("none")
@@ -155,6 +158,15 @@ for kind, name in (("shared", "libmodel.so"), ("lib", "libmodel.a")):
             expect(np.abs(out - oracle(**given)).max() <= 1e-5, f"{kind}: two handles at once")
     for one in handles:
         one.close()
+
+os.environ["DEVICES"] = "4"
+numbered = Library(folder / "libmodel.so", "attention", target=b"cuda", device=3)
+expect("finds 3 devices for kernels, none of number 3" in numbered.error(), f"options.device: {numbered.error()}")
+numbered.close()
+numbered = Library(folder / "libmodel.so", "attention", target=b"cuda", device=2)
+expect(numbered.status == 0, f"options.device: {numbered.error()}")
+numbered.close()
+del os.environ["DEVICES"]
 
 # Too little memory: once more when all that nobody uses is given back; then how much is missing.
 for at, bytes_of in ((1, 5120), (3, 5120)):

@@ -136,10 +136,11 @@ int cuDeviceGetName(char *name, int size, int device) {
   return 0;
 }
 
-/* The first of several devices is an old one. */
+/* The first of several devices is an old one, where nothing says that all are.
+ */
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
   COUNTED(cuDeviceGetAttribute);
-  bool isOld = device + 1 < numberOf("DEVICES", 1) || getenv("OLD");
+  bool isOld = (device == 0 && numberOf("DEVICES", 1) > 1) || getenv("OLD");
   *value = attribute == 75   ? (isOld ? 7 : 9)
            : attribute == 76 ? (isOld ? 5 : 0)
            : attribute == 97 ? numberOf("SHARED", MOST_SHARED)
