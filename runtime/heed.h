@@ -262,7 +262,8 @@ typedef struct heed_options {
 typedef struct heed_call {
   size_t size;              /**< sizeof(heed_call) */
   struct heed_state *state; /**< of a model that has states; else null */
-  void *stream;             /**< of a device: null, code runs on the CPU */
+  void *stream;             /**< of a device: null, code runs on the CPU, or on
+                                 a stream of the model's own */
   const int32_t
       *cancel;      /**< set it to nonzero, atomically, from any thread, and
                        the run ends with HEED_ERROR_CANCELLED before its

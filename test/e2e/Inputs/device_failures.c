@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 extern const heed_model_desc failing_model;
 
@@ -202,6 +204,39 @@ static void testHandles(void) {
   }
 }
 
+/* A child of fork closes what its parent has, and calls no driver. */
+static void testFork(void) {
+  heed_model *model = NULL;
+  heed_state *state = NULL;
+  heed_dim dims[] = {{"B", B}, {"C", C}};
+  CHECK(openOne(&model) == HEED_OK);
+  CHECK(heed_state_open(model, dims, 2, &state) == HEED_OK);
+  CHECK(call(model, state, 0) == HEED_OK);
+  pid_t child = fork();
+  if (child == 0) {
+    const char *const names[] = {"calls_cuCtxPushCurrent", "calls_cuMemFree",
+                                 "calls_cuModuleUnload",
+                                 "calls_cuStreamDestroy"};
+    int before[4], faultsBefore = faults;
+    for (int k = 0; k < 4; ++k)
+      before[k] = *counter(names[k]);
+    heed_buffer none = {.size = sizeof none};
+    heed_call with = {.size = sizeof with, .state = state};
+    CHECK(heed_run(model, NULL, &none, 1, &none, 1, &with) == HEED_ERROR_FORK);
+    heed_state_close(state);
+    heed_close(model);
+    for (int k = 0; k < 4; ++k)
+      CHECK(*counter(names[k]) == before[k]);
+    fflush(stdout);
+    _exit(faults != faultsBefore);
+  }
+  int status = 1;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  CHECK(call(model, state, 1) == HEED_OK);
+  heed_state_close(state);
+  heed_close(model);
+}
+
 static void failAt(int number, const char *isLost) {
   char symbol[80], text[16];
   snprintf(symbol, sizeof symbol, "calls_%s", function);
@@ -226,6 +261,7 @@ int main(int argc, char **argv) {
   isFirst = false;
   testCancel();
   testHandles();
+  testFork();
   for (int k = 1; k < argc && !faults; ++k) {
     function = argv[k];
     int at = 0;
