@@ -140,17 +140,21 @@ void heed_profile_print(heed_model *model, FILE *stream) {
           "MB of packed copies, %.1f MB of buffers\n",
           1e-6 * 1024 * (double)peak, 1e-6 * (double)memory.weights,
           1e-6 * (double)memory.copies, 1e-6 * (double)memory.buffers);
-  heed_limits limits = heed_measure_limits(model);
+  /* Of a device none are known. */
+  heed_limits limits = {0, 0};
+  if (!model->device)
+    limits = heed_measure_limits(model);
   double total = 0;
   bool pairs = false;
   for (size_t k = 0; k < count; ++k) {
     total += kernels[k].seconds;
     pairs |= kernels[k].pairs != 0;
   }
-  fprintf(stream,
-          "limits, measured now with %d threads: %.1f GFLOP/s (f32 "
-          "multiply-adds), %.1f GB/s (reading 256 MiB)\n",
-          heed_num_threads(model), 1e-9 * limits.flops, 1e-9 * limits.bytes);
+  if (!model->device)
+    fprintf(stream,
+            "limits, measured now with %d threads: %.1f GFLOP/s (f32 "
+            "multiply-adds), %.1f GB/s (reading 256 MiB)\n",
+            heed_num_threads(model), 1e-9 * limits.flops, 1e-9 * limits.bytes);
   fprintf(stream, "%-32s %8s %12s %7s %10s %9s %9s%s\n", "kernel", "calls",
           "ms", "share", "GFLOP/s", "GB/s", "of limit",
           pairs ? "        pairs" : "");

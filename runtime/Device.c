@@ -57,11 +57,9 @@ heed_mirror *heed_device_mirror(heed_model *model, uintptr_t begin,
 
 void heed_device_unlock(heed_model *model, int code) {
   pthread_mutex_unlock(&model->device->lock);
+  const heed_door *door = &model->memory->door;
   if (code)
-    heed_unwind(model,
-                code == halide_error_code_out_of_memory ? HEED_ERROR_MEMORY
-                                                        : HEED_ERROR_DEVICE,
-                "%s", model->memory->door.text);
+    heed_unwind(model, heed_door_status(door, code), "%s", door->text);
 }
 
 /* ---- buffers ---- */
@@ -221,6 +219,33 @@ static void markAll(heed_model *model, void **args) {
   }
 }
 
+/* The kernel itself. With --profile by the device's clock, or the host's. */
+static int callKernel(heed_model *model, void **args) {
+  /* A call that can be stopped waits after so many kernels: what the device
+   * has been told to do cannot be taken back. */
+  enum { Ahead = 16 };
+  heed_device_memory *memory = model->memory;
+  heed_gpu_device *device = model->device;
+  const heed_driver *driver = device->driver;
+  heed_door *door = &memory->door;
+  double start = heed_seconds();
+  int result =
+      model->profile && driver->time ? driver->time(door, true, NULL) : 0;
+  if (!result)
+    result = memory->function(args);
+  if (result)
+    return result;
+  bool stops = model->cancel || model->deadline;
+  if (model->profile && driver->time)
+    return driver->time(door, false, &memory->seconds);
+  if (model->profile || (stops && ++device->ahead >= Ahead)) {
+    device->ahead = 0;
+    result = driver->finish(door);
+    memory->seconds = heed_seconds() - start;
+  }
+  return result;
+}
+
 /* Stands where heed_host_kernel() expects a kernel. */
 static int32_t launch(void **args) {
   heed_model *model = *(heed_model **)args[0];
@@ -228,13 +253,14 @@ static int32_t launch(void **args) {
   heed_gpu_device *device = model->device;
   char **copies = calloc(memory->numNoted + 1, sizeof *copies);
   memory->door.text[0] = 0;
+  memory->door.failed = false;
   pthread_mutex_lock(&device->lock);
   int result =
       !copies ? heed_door_says(&memory->door, halide_error_code_out_of_memory,
                                "no memory to call a kernel")
               : bringAll(model, args, copies);
   if (!result)
-    result = memory->function(args);
+    result = callKernel(model, args);
   if (!result)
     markAll(model, args);
   for (size_t k = 0; copies && k < memory->numNoted; ++k)
@@ -246,9 +272,7 @@ static int32_t launch(void **args) {
   if (!result)
     return 0;
   heed_stop_check(model);
-  heed_unwind(model,
-              result == halide_error_code_out_of_memory ? HEED_ERROR_MEMORY
-                                                        : HEED_ERROR_DEVICE,
+  heed_unwind(model, heed_door_status(&memory->door, result),
               "kernel '%s' failed (%d): %s",
               model->desc->kernels[memory->kernel], result,
               memory->door.text[0] ? memory->door.text
@@ -264,8 +288,17 @@ int32_t heed_device_kernel(heed_model *model, int32_t kernel,
   memory->kernel = kernel;
   memory->numArgs = numArgs;
   memory->numOutputs = numOutputs;
+  memory->seconds = -1;
+  heed_kernel_record *record =
+      model->profile && kernel >= 0 && kernel < model->desc->numKernels
+          ? &model->profile[kernel]
+          : NULL;
+  double before = record ? record->seconds : 0;
   int32_t stands = heed_host_kernel(model, kernel, launch, args, numArgs,
                                     numOutputs, flops, bytes);
   memory->numNoted = 0;
+  /* Without copies. */
+  if (record && memory->seconds >= 0)
+    record->seconds = before + memory->seconds;
   return stands;
 }

@@ -1,4 +1,5 @@
-/* Memory of devices behind the host's, shared by the files of libheed_opencl.
+/* Memory of devices behind the host's, shared by the files of libheed_device
+ * and of each kind of device.
  *
  * Compiled code and kernels know tensors by addresses of the host alone. A
  * mirror is a range of them that has memory on the device, and knows which
@@ -15,22 +16,62 @@
 
 #include <stdio.h>
 
-/* ---- what a kind of device can do: OpenCL.c ---- */
+/* ---- what a kind of device can do: OpenCL.c, Cuda.c ---- */
+
+/** Who copies: what is counted where, and what went wrong. */
+typedef struct heed_door heed_door;
+
+/** What a copy is between. */
+typedef enum heed_way { HEED_TO_DEVICE, HEED_TO_HOST, HEED_WITHIN } heed_way;
+
+/** A program that was built of a kernel's code, and what runs of it. */
+typedef struct heed_gpu_kernel {
+  const char *name;
+  void *function;      /* the driver's */
+  int32_t sharedBytes; /* that the driver has been told of; 0: none */
+} heed_gpu_kernel;
+
+typedef struct heed_gpu_program {
+  const char *code;
+  void *program; /* the driver's */
+  heed_gpu_kernel *kernels;
+  size_t numKernels;
+} heed_gpu_program;
+
+/** A grid of blocks of threads, as a kernel's host code asks for it. */
+typedef struct heed_launch {
+  int32_t blocks[3], threads[3];
+  int32_t sharedBytes; /* of a block */
+  void **args;         /* and a null behind the last */
+  const size_t *sizes;
+  const int8_t *isBuffer; /* args[k] is a halide_buffer_t */
+} heed_launch;
 
 /** Of a device, in the order of the calls, and all of them from one thread at a
- * time. Statuses: 0, or the library's number. */
+ * time. Those that return an int return 0, or an error of Halide's and a text.
+ */
 typedef struct heed_driver {
-  /** Memory of the device, whose parts are known by addresses inside it; null
-   * if there is none. */
-  void *(*take)(heed_gpu_device *device, size_t bytes);
+  /** Memory of the device, whose parts are known by addresses inside it. Null
+   * if there is none; with a text if that is not why. */
+  void *(*take)(heed_door *door, size_t bytes);
   void (*give)(heed_gpu_device *device, void *memory);
-  /** From host or device to the other, or within the device. Where the host
-   * takes part it is over on return. */
-  int32_t (*copy)(heed_gpu_device *device, void *to, const void *from,
-                  size_t bytes, bool withHost);
+  /** Where the host takes part it is over on return. */
+  int (*copy)(heed_door *door, void *to, const void *from, size_t bytes,
+              heed_way way);
   /** Waits for all that was called. */
-  int32_t (*finish)(heed_gpu_device *device);
-  const char *copyName, *finishName; /* for messages */
+  int (*finish)(heed_door *door);
+  /** Begins and ends a measurement by the device's own clock, for which the
+   * end waits. Null: it has none. */
+  int (*time)(heed_door *door, bool begins, double *seconds);
+  int (*build)(heed_door *door, const char *code, size_t size, void **program);
+  void (*dropProgram)(heed_gpu_device *device, void *program);
+  int (*findKernel)(heed_door *door, void *program, const char *name,
+                    void **function);
+  /** Null: a kernel goes with its program. */
+  void (*dropKernel)(heed_gpu_device *device, void *function);
+  /** Blocks and threads are at least one. */
+  int (*launch)(heed_door *door, heed_gpu_kernel *kernel,
+                const heed_launch *launch);
 } heed_driver;
 
 /* ---- Mirrors.c ---- */
@@ -96,6 +137,9 @@ struct heed_gpu_device {
   size_t numBlocks, capacity;
   int64_t bytes, calls;
   heed_mirrors weights;
+  heed_gpu_program *programs;
+  size_t numPrograms, programCapacity;
+  int32_t ahead; /* kernels that were called since somebody waited */
 };
 
 /** What has been copied. */
@@ -103,13 +147,13 @@ typedef struct heed_traffic {
   int64_t copies, bytes;
 } heed_traffic;
 
-/** Who copies: what is counted where, and what went wrong. */
-typedef struct heed_door {
+struct heed_door {
   heed_gpu_device *device;
   heed_traffic toDevice, results, between; /* between: to the host, in a call */
   bool leaving;                            /* results are being copied */
+  bool failed; /* the device, where it is not memory that is missing */
   char text[256];
-} heed_door;
+};
 
 /** A row of a state before the call that changed it. */
 typedef struct heed_device_row {
@@ -143,6 +187,7 @@ struct heed_device_memory {
   int32_t (*function)(void **args);
   int32_t kernel, numArgs, numOutputs;
   int64_t calls;
+  double seconds; /* of the kernel called last, with --profile; below 0: none */
   heed_device_run run;
 };
 
@@ -174,6 +219,8 @@ int heed_device_move(heed_door *door, char *to, const char *from, size_t bytes);
 /** Writes the text; returns `code`. */
 int heed_door_says(heed_door *door, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/** What `code`, an error of Halide's, is to the caller. */
+heed_status heed_door_status(const heed_door *door, int code);
 
 /* ---- Device.c ---- */
 
@@ -202,7 +249,23 @@ heed_status heed_device_write_row(heed_model *model, void *at, const void *from,
 /** The last rows of an update. */
 int heed_device_end_rows(heed_model *model);
 
+/* ---- DevicePrograms.c ---- */
+
+/** For the functions of a kind's own names that kernels call: makes the program
+ * of `code` if there is none, and launches a kernel of one. */
+int heed_device_build(void *context, void **state, const char *code, int size);
+int heed_device_launch(void *context, void *state, const char *name,
+                       const heed_launch *launch);
+/** Gives back all programs. */
+void heed_device_close_programs(heed_gpu_device *device);
+
 /* ---- DeviceCalls.c, for heed_gpu ---- */
+
+/** For `find`: which of the devices that will do. */
+int32_t heed_device_number(const heed_model *model);
+/** For `find`, when it has looked and written model->deviceText: `device`,
+ * which may be null, becomes the model's. */
+bool heed_device_found(heed_model *model, heed_gpu_device *device);
 
 void heed_device_close_model(heed_model *model);
 heed_status heed_device_keep_whole(heed_model *model);

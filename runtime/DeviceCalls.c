@@ -126,13 +126,8 @@ void heed_device_leave(heed_model *model, int32_t entry) {
   pthread_mutex_lock(&device->lock);
   int code = entry >= 0 ? takeResults(model, &model->desc->entries[entry]) : 0;
   /* A failure of a kernel that nobody has waited for. */
-  if (!code) {
-    int32_t status = device->driver->finish(device);
-    if (status)
-      code = heed_door_says(
-          &model->memory->door, halide_error_code_device_sync_failed,
-          "%s failed (%d)", device->driver->finishName, status);
-  }
+  if (!code)
+    code = device->driver->finish(&model->memory->door);
   if (!code && model->state)
     heed_device_state_leave(model);
   heed_device_drop(device, &model->memory->mirrors);
@@ -366,6 +361,28 @@ void heed_device_copy(heed_model *model, void *to, const void *from,
 }
 
 /* ---- for heed_gpu ---- */
+
+int32_t heed_device_number(const heed_model *model) {
+  const char *text = getenv("HEED_DEVICE");
+  if (model->deviceNumber || !text || !*text)
+    return model->deviceNumber;
+  char *end;
+  long number = strtol(text, &end, 10);
+  return *end || number < 0 || number > INT32_MAX ? -1 : (int32_t)number;
+}
+
+bool heed_device_found(heed_model *model, heed_gpu_device *device) {
+  if (!device) {
+    heed_fail(model, HEED_ERROR_DEVICE,
+              "model '%s' was compiled for a device: %s", model->desc->name,
+              model->deviceText);
+    return false;
+  }
+  pthread_mutex_init(&device->lock, NULL);
+  model->device = device;
+  heed_say(model, HEED_LOG_INFO, "%s", model->deviceText);
+  return true;
+}
 
 void heed_device_close_model(heed_model *model) {
   heed_device_memory *memory = model->memory;

@@ -15,7 +15,14 @@ int heed_door_says(heed_door *door, int code, const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(door->text, sizeof door->text, format, arguments);
   va_end(arguments);
+  door->failed = false;
   return code;
+}
+
+heed_status heed_door_status(const heed_door *door, int code) {
+  return code == halide_error_code_out_of_memory && !door->failed
+             ? HEED_ERROR_MEMORY
+             : HEED_ERROR_DEVICE;
 }
 
 /* ---- blocks ---- */
@@ -32,7 +39,8 @@ static heed_device_block *findFree(heed_gpu_device *device, size_t bytes) {
   return best;
 }
 
-static heed_device_block *newBlock(heed_gpu_device *device, size_t bytes) {
+static heed_device_block *newBlock(heed_door *door, size_t bytes) {
+  heed_gpu_device *device = door->device;
   if (device->numBlocks == device->capacity) {
     size_t capacity = device->capacity ? 2 * device->capacity : 16;
     heed_device_block *grown =
@@ -42,10 +50,10 @@ static heed_device_block *newBlock(heed_gpu_device *device, size_t bytes) {
     device->blocks = grown;
     device->capacity = capacity;
   }
-  char *memory = device->driver->take(device, bytes);
-  if (!memory) {
+  char *memory = device->driver->take(door, bytes);
+  if (!memory && !door->failed) {
     heed_device_trim(device, /*all=*/true);
-    memory = device->driver->take(device, bytes);
+    memory = device->driver->take(door, bytes);
   }
   if (!memory)
     return NULL;
@@ -61,8 +69,11 @@ char *heed_device_take(heed_door *door, size_t bytes) {
                        ? 0
                        : (bytes ? bytes + Unit - 1 : Unit) / Unit * Unit;
   heed_device_block *block = rounded ? findFree(device, rounded) : NULL;
+  door->failed = false;
   if (!block && rounded)
-    block = newBlock(device, rounded);
+    block = newBlock(door, rounded);
+  if (!block && door->failed)
+    return NULL;
   if (!block) {
     heed_door_says(door, 0,
                    "the device has no memory for %zu bytes beside the %" PRId64
@@ -82,6 +93,7 @@ void heed_device_give(heed_gpu_device *device, const char *memory) {
 }
 
 void heed_device_trim(heed_gpu_device *device, bool all) {
+  heed_door nobody = {.device = device};
   bool finished = false;
   for (size_t k = 0; k < device->numBlocks;) {
     heed_device_block *block = &device->blocks[k];
@@ -91,7 +103,7 @@ void heed_device_trim(heed_gpu_device *device, bool all) {
     }
     /* A kernel may still use what its call has given back. */
     if (!finished)
-      device->driver->finish(device);
+      device->driver->finish(&nobody);
     finished = true;
     device->driver->give(device, block->memory);
     device->bytes -= (int64_t)block->bytes;
@@ -132,18 +144,13 @@ char *heed_device_at(const heed_mirror *mirror, uintptr_t at) {
 }
 
 static int copy(heed_door *door, void *to, const void *from, size_t bytes,
-                bool withHost) {
-  const heed_driver *driver = door->device->driver;
-  int32_t status = driver->copy(door->device, to, from, bytes, withHost);
-  return status
-             ? heed_door_says(door, halide_error_code_device_buffer_copy_failed,
-                              "%s failed (%d)", driver->copyName, status)
-             : 0;
+                heed_way way) {
+  return door->device->driver->copy(door, to, from, bytes, way);
 }
 
 int heed_device_move(heed_door *door, char *to, const char *from,
                      size_t bytes) {
-  return copy(door, to, from, bytes, /*withHost=*/false);
+  return copy(door, to, from, bytes, HEED_WITHIN);
 }
 
 static void count(heed_traffic *traffic, size_t bytes) {
@@ -164,7 +171,7 @@ int heed_device_to_host(heed_door *door, heed_mirror *mirror, uintptr_t begin,
       return noRoom(door);
     size_t bytes = part.end - part.begin;
     int status = copy(door, (void *)part.begin,
-                      heed_device_at(mirror, part.begin), bytes, true);
+                      heed_device_at(mirror, part.begin), bytes, HEED_TO_HOST);
     if (status)
       return status;
     count(door->leaving ? &door->results : &door->between, bytes);
@@ -185,7 +192,7 @@ int heed_device_to_device(heed_door *door, heed_mirror *mirror, uintptr_t begin,
       return noRoom(door);
     size_t bytes = part.end - part.begin;
     int status = copy(door, heed_device_at(mirror, part.begin),
-                      (const void *)part.begin, bytes, true);
+                      (const void *)part.begin, bytes, HEED_TO_DEVICE);
     if (status)
       return status;
     count(&door->toDevice, bytes);

@@ -201,11 +201,8 @@ heed_status heed_device_settle(heed_state *state) {
   if (!code)
     heed_device_drop(door.device, &device->mirrors);
   pthread_mutex_unlock(&door.device->lock);
-  return code ? heed_state_fail(state,
-                                code == halide_error_code_out_of_memory
-                                    ? HEED_ERROR_MEMORY
-                                    : HEED_ERROR_DEVICE,
-                                "%s", door.text)
+  return code ? heed_state_fail(state, heed_door_status(&door, code), "%s",
+                                door.text)
               : HEED_OK;
 }
 

@@ -1,5 +1,6 @@
 /* What the runtime asks of a kind of device that kernels run on. A kind is an
- * archive, libheed_opencl.a, which only models for it are linked with: their
+ * archive, libheed_opencl.a or libheed_cuda.a, beside libheed_device.a, which
+ * all kinds have in common. Only models for it are linked with them: their
  * descriptions name its heed_gpu. */
 #ifndef HEED_GPU_H
 #define HEED_GPU_H

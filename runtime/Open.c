@@ -210,6 +210,7 @@ heed_status heed_open_model(int32_t callersVersion, const heed_model_desc *desc,
     return heed_fail(opened, HEED_ERROR_VERSION,
                      "the model has ABI version %d, its runtime %d",
                      desc->abiVersion, HEED_ABI_VERSION);
+  opened->deviceNumber = options.device;
   const char *target = options.target ? options.target : getenv("HEED_TARGET");
   status = heed_choose_target(opened, target);
   if (!status) {

@@ -11,10 +11,17 @@ static heed_opencl_device *of(heed_gpu_device *device) {
   return (heed_opencl_device *)device;
 }
 
+int heed_opencl_failed(heed_door *door, int code, const char *function,
+                       int32_t status) {
+  heed_door_says(door, code, "%s failed (%d)", function, status);
+  door->failed = true;
+  return code;
+}
+
 /* ---- the driver ---- */
 
-static void *take(heed_gpu_device *device, size_t bytes) {
-  heed_opencl_device *d = of(device);
+static void *take(heed_door *door, size_t bytes) {
+  heed_opencl_device *d = of(door->device);
   return d->cl.clSVMAlloc(d->context, CL_MEM_READ_WRITE, bytes, 0);
 }
 
@@ -22,19 +29,35 @@ static void give(heed_gpu_device *device, void *memory) {
   of(device)->cl.clSVMFree(of(device)->context, memory);
 }
 
-static int32_t copy(heed_gpu_device *device, void *to, const void *from,
-                    size_t bytes, bool withHost) {
-  heed_opencl_device *d = of(device);
-  return d->cl.clEnqueueSVMMemcpy(d->queue, withHost, to, from, bytes, 0, NULL,
-                                  NULL);
+static int copy(heed_door *door, void *to, const void *from, size_t bytes,
+                heed_way way) {
+  heed_opencl_device *d = of(door->device);
+  int32_t status = d->cl.clEnqueueSVMMemcpy(d->queue, way != HEED_WITHIN, to,
+                                            from, bytes, 0, NULL, NULL);
+  return status
+             ? heed_opencl_failed(door,
+                                  halide_error_code_device_buffer_copy_failed,
+                                  "clEnqueueSVMMemcpy", status)
+             : 0;
 }
 
-static int32_t finish(heed_gpu_device *device) {
-  return of(device)->cl.clFinish(of(device)->queue);
+static int finish(heed_door *door) {
+  heed_opencl_device *d = of(door->device);
+  int32_t status = d->cl.clFinish(d->queue);
+  return status ? heed_opencl_failed(door, halide_error_code_device_sync_failed,
+                                     "clFinish", status)
+                : 0;
 }
 
-static const heed_driver driver = {
-    take, give, copy, finish, "clEnqueueSVMMemcpy", "clFinish"};
+static const heed_driver driver = {.take = take,
+                                   .give = give,
+                                   .copy = copy,
+                                   .finish = finish,
+                                   .build = heed_opencl_build,
+                                   .dropProgram = heed_opencl_drop_program,
+                                   .findKernel = heed_opencl_find_kernel,
+                                   .dropKernel = heed_opencl_drop_kernel,
+                                   .launch = heed_opencl_launch};
 
 /* ---- open, close ---- */
 
@@ -56,32 +79,40 @@ static const char *load(heed_opencl_library *cl, void *opened) {
   return missing;
 }
 
-/* The first device of a kind, of whatever platform. */
+enum { Most = 16 }; /* platforms, and devices of one */
+
+/* The device of that number of a kind, of whatever platform. */
 static cl_device_id findOf(const heed_opencl_library *cl, uint64_t kind,
                            uint32_t numPlatforms,
-                           const cl_platform_id *platforms) {
+                           const cl_platform_id *platforms, int64_t number) {
   for (uint32_t k = 0; k < numPlatforms; ++k) {
-    cl_device_id found = NULL;
+    cl_device_id found[Most];
     uint32_t count = 0;
-    if (cl->clGetDeviceIDs(platforms[k], kind, 1, &found, &count) ==
-            CL_SUCCESS &&
-        count)
-      return found;
+    if (cl->clGetDeviceIDs(platforms[k], kind, Most, found, &count) !=
+        CL_SUCCESS)
+      continue;
+    if (count > Most)
+      count = Most;
+    if (number >= 0 && number < count)
+      return found[number];
+    number -= count;
   }
   return NULL;
 }
 
-static cl_device_id findAny(const heed_opencl_library *cl, bool any) {
-  enum { Most = 16 };
+static cl_device_id findAny(const heed_opencl_library *cl, bool any,
+                            int32_t number) {
   cl_platform_id platforms[Most];
   uint32_t numPlatforms = 0;
   if (cl->clGetPlatformIDs(Most, platforms, &numPlatforms) != CL_SUCCESS)
     numPlatforms = 0;
   if (numPlatforms > Most)
     numPlatforms = Most;
-  cl_device_id id = findOf(cl, CL_DEVICE_TYPE_GPU, numPlatforms, platforms);
-  return id || !any ? id
-                    : findOf(cl, CL_DEVICE_TYPE_ALL, numPlatforms, platforms);
+  cl_device_id id =
+      findOf(cl, CL_DEVICE_TYPE_GPU, numPlatforms, platforms, number);
+  return id || !any
+             ? id
+             : findOf(cl, CL_DEVICE_TYPE_ALL, numPlatforms, platforms, number);
 }
 
 /* Context and queue of d->id; the text says which it is, or what is wrong. */
@@ -113,14 +144,17 @@ static bool open(heed_opencl_device *d, char *text, size_t size) {
   return false;
 }
 
-static bool fill(heed_opencl_device *d, bool any, char *text, size_t size) {
+static bool fill(heed_opencl_device *d, bool any, int32_t number, char *text,
+                 size_t size) {
   void *opened = library();
   const char *missing = opened ? load(&d->cl, opened) : NULL;
   if (!opened)
     snprintf(text, size, "no OpenCL library, libOpenCL.so.1, can be loaded");
   else if (missing)
     snprintf(text, size, "the OpenCL library has no %s", missing);
-  else if (!(d->id = findAny(&d->cl, any)))
+  else if (!(d->id = findAny(&d->cl, any, number)) && number)
+    snprintf(text, size, "OpenCL finds no device of number %d", number);
+  else if (!d->id)
     snprintf(text, size,
              any ? "OpenCL finds no device"
                  : "OpenCL finds no device of type GPU; HEED_TARGET=opencl "
@@ -134,24 +168,19 @@ static bool find(heed_model *model, bool any) {
   heed_opencl_device *d = calloc(1, sizeof *d);
   snprintf(model->deviceText, sizeof model->deviceText,
            "no memory to open a device");
-  if (d && fill(d, any, model->deviceText, sizeof model->deviceText)) {
+  if (d && fill(d, any, heed_device_number(model), model->deviceText,
+                sizeof model->deviceText)) {
     d->base.driver = &driver;
-    pthread_mutex_init(&d->base.lock, NULL);
-    model->device = &d->base;
-    heed_say(model, HEED_LOG_INFO, "%s", model->deviceText);
-    return true;
+    return heed_device_found(model, &d->base);
   }
   free(d);
-  heed_fail(model, HEED_ERROR_DEVICE,
-            "model '%s' was compiled for a device: %s", model->desc->name,
-            model->deviceText);
-  return false;
+  return heed_device_found(model, NULL);
 }
 
 static void closeDevice(heed_gpu_device *device) {
   heed_opencl_device *d = of(device);
   d->cl.clFinish(d->queue);
-  heed_opencl_close_programs(d);
+  heed_device_close_programs(device);
   heed_device_close_memory(device);
   d->cl.clReleaseCommandQueue(d->queue);
   d->cl.clReleaseContext(d->context);

@@ -65,30 +65,29 @@ typedef struct heed_opencl_library {
 #undef HEED_OPENCL_MEMBER
 } heed_opencl_library;
 
-/** A kernel of a program, and the code that it was made of. */
-typedef struct heed_opencl_kernel {
-  const char *name;
-  cl_kernel kernel;
-} heed_opencl_kernel;
-
-typedef struct heed_opencl_program {
-  const char *code;
-  cl_program program;
-  heed_opencl_kernel *kernels;
-  size_t numKernels;
-} heed_opencl_program;
-
 typedef struct heed_opencl_device {
   heed_gpu_device base;
   heed_opencl_library cl;
   cl_device_id id;
   cl_context context;
   cl_command_queue queue;
-  heed_opencl_program *programs;
-  size_t numPrograms, capacity;
 } heed_opencl_device;
 
-/** OpenCLKernels.c: gives back programs and kernels. */
-void heed_opencl_close_programs(heed_opencl_device *device);
+/* ---- OpenCL.c ---- */
+
+/** Writes a text and door->failed; returns `code`. */
+int heed_opencl_failed(heed_door *door, int code, const char *function,
+                       int32_t status);
+
+/* ---- OpenCLKernels.c, for heed_driver ---- */
+
+int heed_opencl_build(heed_door *door, const char *code, size_t size,
+                      void **program);
+void heed_opencl_drop_program(heed_gpu_device *device, void *program);
+int heed_opencl_find_kernel(heed_door *door, void *program, const char *name,
+                            void **function);
+void heed_opencl_drop_kernel(heed_gpu_device *device, void *function);
+int heed_opencl_launch(heed_door *door, heed_gpu_kernel *kernel,
+                       const heed_launch *launch);
 
 #endif

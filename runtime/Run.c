@@ -169,8 +169,10 @@ static heed_status checkCall(heed_model *model, const heed_call *call) {
                      "call.state belongs to another model: expected a state of "
                      "this handle or of one on the same weights");
   if (call->stream)
-    return heed_fail(model, HEED_ERROR_DEVICE,
-                     "call.stream: expected null: the model runs on the CPU");
+    return heed_fail(
+        model, HEED_ERROR_DEVICE,
+        "call.stream: expected null: calls run on the CPU, or on a "
+        "stream of the model's own");
   return HEED_OK;
 }
 

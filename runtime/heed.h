@@ -253,13 +253,17 @@ typedef struct heed_options {
                          the best that this processor can run */
   const char *packed; /**< a file of heed_save_packed(), instead of all other
                          weights; null: there is none */
+  int32_t device;     /**< with a target that is a device: which of those that
+                         will do, in the order of its library, from 0; 0: what
+                         the environment's HEED_DEVICE says, or else the first */
 } heed_options;
 
 /** What goes with one run. All zero but `size` is the default. */
 typedef struct heed_call {
   size_t size;              /**< sizeof(heed_call) */
   struct heed_state *state; /**< of a model that has states; else null */
-  void *stream;             /**< of a device: null, code runs on the CPU */
+  void *stream;             /**< of a device: null, code runs on the CPU, or on
+                                 a stream of the model's own */
   const int32_t
       *cancel;      /**< set it to nonzero, atomically, from any thread, and
                        the run ends with HEED_ERROR_CANCELLED before its

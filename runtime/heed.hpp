@@ -210,6 +210,10 @@ public:
     wanted = std::move(name);
     return *this;
   }
+  Options &device(int number) {
+    raw.device = number;
+    return *this;
+  }
   /// The rest by heed.h's names.
   heed_options raw;
 

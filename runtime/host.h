@@ -206,8 +206,8 @@ struct heed_model_desc {
   const int32_t *trims; /* 112: of each state a heed_trim; null: nothing */
   const char *key;     /* 120: what no other code has, for packed weights, which
                           fit this code alone; null or empty: it packs none */
-  const heed_gpu *gpu; /* 128: where kernels run: heed_opencl; null: on the
-                          processor */
+  const heed_gpu *gpu; /* 128: where kernels run: heed_opencl, heed_cuda; null:
+                          on the processor */
 };
 /* heed_tensor_info, 64 bytes: size 0, name 8, type 16, rank 20, extents 24,
  * sizes 32, isScalar 40, hasDefault 44, defaultReal 48, defaultInteger 56.
@@ -358,7 +358,7 @@ float heed_kernel_gives_up(void *context, int32_t yes);
  *
  * Its tensors have addresses of the host, and may be newer on the device: what
  * the host reads or writes itself is said before. These stand in
- * libheed_opencl.a alone. */
+ * libheed_device.a alone. */
 
 /** In place of the functions heed_host_<the same>. */
 void *heed_device_alloc(heed_model *model, int64_t bytes);

@@ -94,16 +94,15 @@ bool Compilation::chooseTargets() {
         }))
       targets.push_back(*found);
   }
-  // A device is better than a processor, and what needs more of that one.
-  llvm::sort(targets, [](const halide::Target &a, const halide::Target &b) {
-    return std::make_tuple(b.isGPU(), b.features.size(), b.name) <
-           std::make_tuple(a.isGPU(), a.features.size(), a.name);
+  // A device is better than a processor (through its maker's own driver, if
+  // there are two ways), and what needs more of that one.
+  auto rank = [](const halide::Target &one) {
+    return std::make_tuple(one.isGPU(), one.gpu == "cuda", one.features.size(),
+                           one.name);
+  };
+  llvm::sort(targets, [&](const halide::Target &a, const halide::Target &b) {
+    return rank(b) < rank(a);
   });
-  if (!isText() && llvm::any_of(targets, [](const halide::Target &one) {
-        return one.gpu == "cuda";
-      }))
-    return fail("nothing runs what is compiled for 'cuda' yet: --emit=halide, "
-                "stmt or asm shows it");
   if (isText() && targets.size() > 1)
     return fail(
         format("expected one target for output of this kind, found '{}'",
@@ -286,12 +285,14 @@ bool Compilation::linkAll() {
            fail(error);
   SmallVector<std::string> runtimes;
   // Of devices first: the description of one names its functions.
-  const halide::Target *device = llvm::find_if(
-      targets, [](const halide::Target &one) { return one.isGPU(); });
-  if (device != targets.end() &&
-      !findPart(format("libheed_{}.a", device->gpu), runtimes.emplace_back()))
+  for (const halide::Target &one : targets)
+    if (one.isGPU() &&
+        !findPart(format("libheed_{}.a", one.gpu), runtimes.emplace_back()))
+      return false;
+  bool hasDevice = !runtimes.empty();
+  if (hasDevice && !findPart("libheed_device.a", runtimes.emplace_back()))
     return false;
-  if (hasKernels || device != targets.end()) {
+  if (hasKernels || hasDevice) {
     std::string path;
     // What a device needs besides is in its own archive.
     if (!findPart(format("halide_runtime-{}.o", targets.back().isGPU()

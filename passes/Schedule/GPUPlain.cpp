@@ -42,6 +42,13 @@ static int64_t threadsAlong(const Extent &extent, int64_t most) {
   return llvm::PowerOf2Ceil(std::max<int64_t>(1, *extent.fixed));
 }
 
+/// Whether the loops of dims that no thread runs along are the first dim of a
+/// grid, inside of the blocks of the others. Each of their places has blocks of
+/// its own, and of the other two dims of a grid CUDA counts 65535 blocks alone.
+static bool outerDimsAreInside(KernelFunc &f) {
+  return halide::getTarget(f.func).gpu == "cuda";
+}
+
 /// Maps \p stage of \p f: two inner dims to threads and blocks, the others
 /// fused to blocks; reductions are loops of a thread. Where more dims are left
 /// than fuse, the host launches a grid for each turn of the outermost.
@@ -71,15 +78,18 @@ static void mapToGrid(OpBuilder &b, KernelFunc &f, int64_t stage) {
   SmallVector<std::string> outer;
   for (size_t dim : ArrayRef(dims).drop_front(std::min<size_t>(2, dims.size())))
     outer.push_back(names[dim]);
+  // As many of them as fuseLoops makes one.
+  size_t inside = outerDimsAreInside(f) ? std::min<size_t>(3, outer.size()) : 0;
   order.append(threads);
+  order.append(outer.begin(), outer.begin() + inside);
   order.append(blocks);
-  order.append(outer);
+  order.append(outer.begin() + inside, outer.end());
   SmallVector<StringRef> loops(order.begin(), order.end());
   if (loops.size() > 1)
     halide::ReorderOp::create(b, loc, func, stage, loops);
   if (!outer.empty())
-    blocks.push_back(
-        fuseLoops(b, f.func, stage, outer, FusedBody::Alone).front());
+    blocks.insert(inside ? blocks.begin() : blocks.end(),
+                  fuseLoops(b, f.func, stage, outer, FusedBody::Alone).front());
   auto attr = [&](ArrayRef<std::string> loops) {
     return b.getStrArrayAttr(
         SmallVector<StringRef>(loops.begin(), loops.end()));

@@ -41,7 +41,7 @@ class Options(Sized):
                 ("numWeightsData", C.c_size_t), ("findWeight", FindWeight), ("findWeightUser", C.c_void_p), ("copyWeights", C.c_int32),
                 ("convert", C.c_int32), ("threads", C.c_int32), ("wait", C.c_int32), ("profile", C.c_int32), ("pool", C.c_void_p),
                 ("parallelFor", C.c_void_p), ("parallelForUser", C.c_void_p), ("allocator", C.c_void_p), ("memoryLimit", C.c_int64),
-                ("log", C.c_void_p), ("logUser", C.c_void_p), ("target", C.c_char_p), ("packed", C.c_char_p)]
+                ("log", C.c_void_p), ("logUser", C.c_void_p), ("target", C.c_char_p), ("packed", C.c_char_p), ("device", C.c_int32)]
 
 
 class KernelProfile(Sized):

@@ -1,9 +1,9 @@
-# RUN: env PYTHONPATH=%heed_src/python:%heed_src/test/support %python %s %heed_bin/heedc %heed_src %cc %t
+# RUN: env PYTHONPATH=%heed_src/python:%heed_src/test/support %python %s %heed_bin/heedc %heed_src %cc %t opencl
 # Python loads the libraries, and is no sanitized program.
 # UNSUPPORTED: asan
 # REQUIRES: opencl
-"""States on a device: they stay there from call to call, come to the host where they are asked for, and a call that fails, at any of OpenCL's functions,
-leaves them as they were. Against the same model on the processor, and the bytes that a call copies."""
+"""States on a device: they stay there from call to call, come to the host where they are asked for, and a call that fails, at any of the driver's functions,
+leaves them as they were. Against the same model on the processor, and the bytes that a call copies. On OpenCL here, on CUDA in device-states-cuda.test."""
 import ctypes
 import os
 import pathlib
@@ -12,27 +12,38 @@ import sys
 
 import numpy as np
 
+import cuda_stub
 from runs import expect, fails, finish, run
 
-heedc, source, cc, folder = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3], pathlib.Path(sys.argv[4])
-if "REAL" not in os.environ:
-    # Once more, with a library that counts and fails before the real one.
-    folder.mkdir(parents=True, exist_ok=True)
-    found = subprocess.run(["sh", "-c", "ldconfig -p | sed -n 's/.*libOpenCL.so.1 .*=> //p'"], capture_output=True, text=True).stdout.split()[0]
-    done = run(*cc.split(), "-shared", "-fPIC", "-O1", "-o", folder / "libOpenCL.so.1", source / "test/e2e/Inputs/opencl-stub.c", "-ldl")
-    expect(done.returncode == 0, done.stderr)
-    done = run(sys.executable, *sys.argv, env={**os.environ, "LD_LIBRARY_PATH": str(folder), "REAL": os.path.realpath(found), "FAIL": "", "AT": "0",
-                                               "HEEDC": heedc})
+heedc, source, cc, folder, kind = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3], pathlib.Path(sys.argv[4]), sys.argv[5]
+library = {"opencl": "libOpenCL.so.1", "cuda": "libcuda.so.1"}[kind]
+
+
+def again(**environment):
+    """The test, with a library that counts and fails, before the real one if there is one."""
+    done = run(sys.executable, *sys.argv, env={**os.environ, "LD_LIBRARY_PATH": str(folder), "FAIL": "", "AT": "0", "HEEDC": heedc, **environment})
     print(done.stdout, done.stderr)
     expect(done.returncode == 0 and "not given back" not in done.stderr, "the test itself")
     finish()
+
+
+folder.mkdir(parents=True, exist_ok=True)
+if "FAIL" not in os.environ and kind == "cuda":
+    cuda_stub.build(cc, source, folder)
+    again()
+if "FAIL" not in os.environ:
+    found = subprocess.run(["sh", "-c", "ldconfig -p | sed -n 's/.*libOpenCL.so.1 .*=> //p'"], capture_output=True, text=True).stdout.split()[0]
+    done = run(*cc.split(), "-shared", "-fPIC", "-O1", "-o", folder / "libOpenCL.so.1", source / "test/e2e/Inputs/opencl-stub.c", "-ldl")
+    expect(done.returncode == 0, done.stderr)
+    again(REAL=os.path.realpath(found))
 
 import heed
 
 rng = np.random.default_rng(23)
 uniform = lambda *shape: rng.uniform(-1, 1, shape).astype(np.float32)
-stub = ctypes.CDLL(str(folder / "libOpenCL.so.1"))
-stub.opencl_stub_copied.restype = ctypes.c_long
+stub = ctypes.CDLL(str(folder / library))
+bytes_copied = getattr(stub, f"{kind}_stub_copied")
+bytes_copied.restype = ctypes.c_long
 libc = ctypes.CDLL(None)
 
 
@@ -58,8 +69,8 @@ MODEL = """model cache(; H = 2) {
   }
 }"""
 (folder / "cache.heed").write_text(MODEL)
-os.environ["HEED_TARGET"] = "opencl"
-device = heed.compile(folder / "cache.heed", target="x86-64,opencl")
+os.environ["HEED_TARGET"] = kind
+device = heed.compile(folder / "cache.heed", target=f"x86-64,{kind}")
 del os.environ["HEED_TARGET"]
 host = heed.compile(folder / "cache.heed", target="x86-64")
 B, H, C, E = 2, 2, 9, 4
@@ -82,10 +93,10 @@ def both(n, what):
 
 
 both(3, "a prompt")
-before = stub.opencl_stub_copied()
+before = bytes_copied()
 both(1, "a step")
 # Inputs, result, positions (each row's, and what they are made of), and nothing of the caches.
-copied = stub.opencl_stub_copied() - before
+copied = bytes_copied() - before
 expect(copied == 2 * B * H * E * 4 + 8 + B * H * C * E * 4 + 40, f"a step copies {copied} bytes")
 same("after steps")
 both(1, "after they were asked for")
@@ -114,7 +125,10 @@ saved = {name: there[name] for name in names}
 fails(heed.RunError, "vc", lambda: device(k, v, np.array([C], np.int64), state=there), "a position outside")
 for name in names:
     expect(np.array_equal(there[name], saved[name]), f"a position outside: {name}")
-for function, most in (("clEnqueueNDRangeKernel", 12), ("clEnqueueSVMMemcpy", 40), ("clFinish", 2), ("clSetKernelArg", 30), ("clSVMAlloc", 8)):
+FUNCTIONS = {"opencl": (("clEnqueueNDRangeKernel", 12), ("clEnqueueSVMMemcpy", 40), ("clFinish", 2), ("clSetKernelArg", 30), ("clSVMAlloc", 8)),
+             "cuda": (("cuLaunchKernel", 12), ("cuMemcpyHtoDAsync", 10), ("cuMemcpyDtoHAsync", 10), ("cuMemcpyDtoDAsync", 20), ("cuStreamSynchronize", 20),
+                      ("cuCtxPushCurrent", 60), ("cuMemAlloc", 8))}
+for function, most in FUNCTIONS[kind]:
     failed = 0
     for at in range(1, most):
         count = ctypes.c_int.in_dll(stub, f"calls_{function}")
@@ -132,7 +146,7 @@ for function, most in (("clEnqueueNDRangeKernel", 12), ("clEnqueueSVMMemcpy", 40
             for name in names:
                 there[name] = saved[name]
     # A call of the same sizes allocates nothing.
-    expect(bool(failed) == (function != "clSVMAlloc"), f"{function} failed {failed} times")
+    expect(bool(failed) == (function not in ("clSVMAlloc", "cuMemAlloc")), f"{function} failed {failed} times")
 there.reset()
 here.reset()
 both(4, "after all failures")

@@ -3,8 +3,9 @@
 # UNSUPPORTED: asan
 # REQUIRES: opencl
 """What a call copies to a device and back, as --profile says: inputs once there, results once back, and nothing to the host between kernels, in an
-attention, in an encoder of two layers and, but for the positions that it writes to, in a step of a decoder. The numbers against NumPy."""
+attention, in an encoder of two layers and, but for the positions that it writes to, in a step of a decoder. The numbers against NumPy. device-traffic-cuda.test has the same on CUDA."""
 import math
+import os
 import pathlib
 import re
 import sys
@@ -19,7 +20,7 @@ programs.start(sys.argv[1], sys.argv[3])
 source = pathlib.Path(sys.argv[2])
 rng = np.random.default_rng(19)
 uniform = lambda *shape: rng.uniform(-1, 1, shape).astype(np.float32)
-ON = ("--target=opencl",)
+ON = (f"--target={os.environ['HEED_TARGET']}",)
 LINE = re.compile(r"(\d+) calls, copies to the device (\d+) \((\d+) bytes\), of results (\d+) \((\d+)\), to the host in between (\d+) \((\d+)\)")
 
 

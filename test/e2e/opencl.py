@@ -104,6 +104,8 @@ for what, env in (("no library, libOpenCL.so.1", {"LD_LIBRARY_PATH": str(without
     text = call(program, arrays, "--profile", **env).stderr
     expect(f"target x86-64: {words}" in text, f"{what}: {text}")
     expect_error(call(program, arrays, **ON, **env), f"model 'attention' was compiled for a device: {words}", what)
+expect_error(call(program, arrays, HEED_DEVICE="7", **ON), "OpenCL finds no device of number 7", "a number that no device has")
+expect(call(program, arrays, HEED_DEVICE="0", **ON).returncode == 0, "the first device by its number")
 alone = compiled("alone", "--target=opencl")
 expect(call(alone, arrays, **ON).returncode == 0, "opencl alone")
 

@@ -1,0 +1,170 @@
+/* Modules and launches of CUDA, and its names for what kernels of the target
+ * cuda ask of Halide's runtime. */
+#include "runtime/Cuda.h"
+
+#include "HalideRuntimeCuda.h"
+
+#include <string.h>
+
+static heed_cuda_device *of(heed_gpu_device *device) {
+  return (heed_cuda_device *)device;
+}
+
+static int failed(heed_door *door, const char *function, int32_t status) {
+  return heed_cuda_failed(door, halide_error_code_device_run_failed, function,
+                          status);
+}
+
+/* ---- modules ---- */
+
+/* PTX, which the driver compiles for the device, or keeps from an earlier time;
+ * registers are as many as a kernel wants. The first line of its log is the
+ * error's reason. */
+int heed_cuda_build(heed_door *door, const char *code, size_t size,
+                    void **program) {
+  heed_cuda_device *d = of(door->device);
+  if (!size || code[size - 1])
+    return heed_door_says(door, halide_error_code_device_run_failed,
+                          "the kernel's PTX does not end");
+  char log[512] = "";
+  int32_t options[] = {CU_JIT_ERROR_LOG_BUFFER,
+                       CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
+  CUmodule module = NULL;
+  int32_t status = heed_cuda_enter(d);
+  if (status)
+    return failed(door, "cuCtxPushCurrent", status);
+  status = d->cuda.cuModuleLoadDataEx(&module, code, 2, options, values);
+  heed_cuda_leave(d);
+  *program = module;
+  if (!status)
+    return 0;
+  int result = failed(door, "cuModuleLoadDataEx", status);
+  const char *line = log + strspn(log, "\n");
+  size_t length = strlen(door->text);
+  if (*line)
+    snprintf(door->text + length, sizeof door->text - length, ": %.*s",
+             (int)strcspn(line, "\n"), line);
+  return result;
+}
+
+void heed_cuda_drop_program(heed_gpu_device *device, void *program) {
+  heed_cuda_device *d = of(device);
+  bool isEntered = heed_cuda_enter(d) == CUDA_SUCCESS;
+  d->cuda.cuModuleUnload(program);
+  if (isEntered)
+    heed_cuda_leave(d);
+}
+
+int heed_cuda_find_kernel(heed_door *door, void *program, const char *name,
+                          void **function) {
+  heed_cuda_device *d = of(door->device);
+  CUfunction found = NULL;
+  int32_t status = heed_cuda_enter(d);
+  if (status)
+    return failed(door, "cuCtxPushCurrent", status);
+  status = d->cuda.cuModuleGetFunction(&found, program, name);
+  heed_cuda_leave(d);
+  *function = found;
+  return status ? failed(door, "cuModuleGetFunction", status) : 0;
+}
+
+/* ---- launches ---- */
+
+/* What CUDA's grids have at most, and a block without asking. */
+enum { MostBlocks = 65535, FreeSharedBytes = 48 << 10, MostArguments = 512 };
+
+static int refused(heed_door *door, const heed_gpu_kernel *kernel,
+                   const char *what, int64_t found, int64_t most) {
+  return heed_door_says(door, halide_error_code_device_run_failed,
+                        "a launch of '%s' has %lld %s, CUDA at most %lld here",
+                        kernel->name, (long long)found, what, (long long)most);
+}
+
+/* Blocks that share more memory than any device lets them have say so once. */
+static int raiseShared(heed_door *door, heed_gpu_kernel *kernel,
+                       int32_t bytes) {
+  heed_cuda_device *d = of(door->device);
+  if (bytes > d->sharedBytes)
+    return refused(door, kernel, "bytes of shared memory in a block", bytes,
+                   d->sharedBytes);
+  int32_t status = d->cuda.cuFuncSetAttribute(
+      kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes);
+  if (status)
+    return failed(door, "cuFuncSetAttribute", status);
+  kernel->sharedBytes = bytes;
+  return 0;
+}
+
+static int launchEntered(heed_door *door, heed_gpu_kernel *kernel,
+                         const heed_launch *launch, void **arguments) {
+  heed_cuda_device *d = of(door->device);
+  if (launch->sharedBytes > FreeSharedBytes &&
+      launch->sharedBytes > kernel->sharedBytes) {
+    int result = raiseShared(door, kernel, launch->sharedBytes);
+    if (result)
+      return result;
+  }
+  const int32_t *blocks = launch->blocks, *threads = launch->threads;
+  int32_t status = d->cuda.cuLaunchKernel(
+      kernel->function, (uint32_t)blocks[0], (uint32_t)blocks[1],
+      (uint32_t)blocks[2], (uint32_t)threads[0], (uint32_t)threads[1],
+      (uint32_t)threads[2],
+      launch->sharedBytes > 0 ? (uint32_t)launch->sharedBytes : 0, d->stream,
+      arguments, NULL);
+  return status ? failed(door, "cuLaunchKernel", status) : 0;
+}
+
+int heed_cuda_launch(heed_door *door, heed_gpu_kernel *kernel,
+                     const heed_launch *launch) {
+  heed_cuda_device *d = of(door->device);
+  void *arguments[MostArguments];
+  int32_t count = 0;
+  for (; launch->args[count]; ++count) {
+    struct halide_buffer_t *buffer = launch->args[count];
+    if (count == MostArguments)
+      return refused(door, kernel, "arguments or more", count + 1, count);
+    arguments[count] =
+        launch->isBuffer[count] ? (void *)&buffer->device : launch->args[count];
+  }
+  for (int axis = 1; axis < 3; ++axis)
+    if (launch->blocks[axis] > MostBlocks)
+      return refused(door, kernel, axis == 1 ? "blocks in y" : "blocks in z",
+                     launch->blocks[axis], MostBlocks);
+  int32_t status = heed_cuda_enter(d);
+  if (status)
+    return failed(door, "cuCtxPushCurrent", status);
+  int result = launchEntered(door, kernel, launch, arguments);
+  heed_cuda_leave(d);
+  return result;
+}
+
+/* ---- what kernels call ---- */
+
+int halide_cuda_initialize_kernels(void *context, void **state,
+                                   const char *code, int size) {
+  return heed_device_build(context, state, code, size);
+}
+
+void halide_cuda_finalize_kernels(void *context, void *state) {
+  (void)context;
+  (void)state;
+}
+
+int halide_cuda_run(void *context, void *state, const char *name, int blocksX,
+                    int blocksY, int blocksZ, int threadsX, int threadsY,
+                    int threadsZ, int sharedBytes, size_t sizes[], void *args[],
+                    int8_t isBuffer[]) {
+  const heed_launch launch = {{blocksX, blocksY, blocksZ},
+                              {threadsX, threadsY, threadsZ},
+                              sharedBytes,
+                              args,
+                              sizes,
+                              isBuffer};
+  return heed_device_launch(context, state, name, &launch);
+}
+
+const struct halide_device_interface_t *halide_cuda_device_interface(void) {
+  static const struct halide_device_interface_t none;
+  return &none;
+}
