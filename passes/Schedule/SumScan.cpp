@@ -101,7 +101,7 @@ void SumScan::chooseLanes() {
   int64_t places = *states.reductions[0][0].fixed *
                    halide::getElementTypes(states.func.getResult()).size();
   // More code for each of two vectors would come from the second cache.
-  constexpr int64_t mostTurns = 1 << 8;
+  constexpr int64_t mostTurns = 448;
   if (places > 3 * int64_t(target.vectorRegisters) / 4 && turns <= mostTurns &&
       columns && *columns >= 2 * lanes)
     lanes *= 2;
