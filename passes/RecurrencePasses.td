@@ -346,7 +346,8 @@ def AttnBlockScans : Pass<"attn-block-scans", "::mlir::func::FuncOp"> {
     short. If a step makes an element of that element and of sums over
     its column, one known axis of 128 numbers at most (what a delta rule holds), and rows are made of such sums (state-space
     models), that is an `attn.sum_scan`: that axis becomes the last but one, so that vectors are columns, which stay in registers
-    or the first cache for 8 to 64 steps; what no step enters, or is the same in all columns, is computed before if it costs.
+    or the first cache for 8 to 64 steps; what no step enters, or is the same in all columns, is computed before if it costs;
+    exp(x a), where no step enters a, is 2^(x (a log2 e)), and what the places of a column have in common is multiplied first.
     Else it is an `attn.recurrence`, of as many steps as leave all that the states were in a cache: 64 at most, by their
     extents where a call alone has them. What rows make of the states is computed for a block at once, so a projection of the
     states is a product of matrices. Of exp(a - max(a, b)) and exp(b - max(a, b)) one is exp(0): they have one exponential. Left

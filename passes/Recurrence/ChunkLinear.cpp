@@ -2,7 +2,8 @@
 //
 // A step is a product with a vector and adds another to the state: little work
 // on much memory. A chunk of steps is products of matrices, and the state
-// passes from chunk to chunk.
+// passes from chunk to chunk; or its steps are taken in order, where columns of
+// the state stay in the first cache.
 #include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/TensorExpr.h"
 #include "passes/Algebra/TensorOps.h"

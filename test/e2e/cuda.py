@@ -14,6 +14,7 @@ import numpy as np
 
 import cuda_stub
 from capi import Library, buffers
+from device_attention import call, check, check_all, draw, oracle, random
 from runs import expect, expect_error, finish, run
 
 heedc, source, cc = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2]), sys.argv[3]
@@ -27,7 +28,6 @@ if "CUDA_STUB" not in os.environ:
     finish()
 os.environ.pop("HEED_TARGET", None)
 model = source / "models/core/causal-attention.heed"
-random = np.random.default_rng(3)
 
 
 def compiled(name, *options, of=model):
@@ -36,64 +36,9 @@ def compiled(name, *options, of=model):
     return folder / name
 
 
-def oracle(q, k, v):
-    q, k, v = (a.astype(np.float64) for a in (q, k, v))
-    (B, H, N, E), (_, G, M, F) = q.shape, v.shape
-    live = np.arange(M) <= np.arange(N)[:, None] + (M - N)
-    out = np.zeros((B, H, N, F))
-    for b, h, i in np.ndindex(B, H, N):
-        keys, values = k[b, h * G // H][live[i]], v[b, h * G // H][live[i]]
-        s = keys @ q[b, h, i] / np.sqrt(max(E, 1))
-        keys = s != -np.inf
-        p = np.exp(s[keys] - s[keys].max(initial=-np.inf))
-        if len(p):
-            out[b, h, i] = (p / p.sum()) @ values[keys]
-    return out
-
-
-def draw(B, H, G, N, M, E, F):
-    return {name: random.uniform(-1, 1, shape).astype(np.float32)
-            for name, shape in (("q", (B, H, N, E)), ("k", (B, G, M, E)), ("v", (B, G, M, F)))}
-
-
-def call(program, arrays, *options, **env):
-    (folder / "o.npy").unlink(missing_ok=True)
-    arguments = ["--output", folder / "o.npy", *options]
-    for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array)
-        arguments += ["--" + name, folder / f"{name}.npy"]
-    done = run(program, *arguments, env={**os.environ, **env})
-    expect("not given back" not in done.stderr, done.stderr)
-    return done
-
-
-def check(arrays, what, program=None, **env):
-    done = call(program or both, arrays, **env)
-    expect(done.returncode == 0, f"{what}: {done.stderr}")
-    if done.returncode:
-        return None
-    got, want = np.load(folder / "o.npy"), oracle(**arrays)
-    expect(got.shape == want.shape and np.array_equal(np.isnan(got), np.isnan(want)), f"{what}: NaN")
-    largest = np.nanmax(np.abs(want), initial=0)
-    expect(np.nanmax(np.abs(got - want), initial=0) <= 1e-5 * largest, f"{what}: the numbers")
-    return got
-
-
 both = compiled("both", "--target=x86-64,cuda")
-for dims in ((1, 2, 1, 5, 5, 8, 8), (2, 4, 2, 33, 65, 17, 9), (1, 1, 1, 1, 1, 1, 1), (1, 2, 1, 0, 4, 8, 8), (1, 2, 1, 4, 0, 8, 8),
-             (1, 2, 1, 9, 3, 8, 8), (1, 2, 2, 4, 4, 0, 8), (1, 2, 2, 4, 4, 8, 0), (0, 2, 2, 4, 4, 8, 8), (1, 3, 3, 131, 131, 64, 64)):
-    check(draw(*dims), dims)
+check_all(both)
 arrays = draw(1, 2, 2, 40, 40, 16, 16)
-same = check(arrays, "again")
-expect(np.array_equal(check(arrays, "again"), same), "the same bits from run to run")
-for where in "kv":
-    holes = {name: array.copy() for name, array in arrays.items()}
-    holes[where][0, 1, 33] = np.nan
-    check(holes, f"NaN in {where}")
-infinite = {name: array.copy() for name, array in arrays.items()}
-infinite["k"][0, 0, 7] = -np.inf
-infinite["q"][0, 0] = np.abs(infinite["q"][0, 0])
-check(infinite, "scores of -inf")
 
 # Which device it takes, and why not another.
 done = call(both, arrays, "--profile")
@@ -116,21 +61,21 @@ for words, env in (("no CUDA driver, libcuda.so.1, can be loaded", {"LD_LIBRARY_
                    ("CUDA's driver finds no device (100, CUDA_ERROR_NO_DEVICE)", {"DEVICES": "0"}),
                    ("CUDA device 'stub 0' has compute capability 7.5, kernels need 8.0", {"OLD": "1"}),
                    ("cuDevicePrimaryCtxRetain failed (999, CUDA_ERROR_UNKNOWN)", {"FAIL": "cuDevicePrimaryCtxRetain", "AT": "1"})):
-    on_host = check(arrays, words, **env)
+    on_host = check(both, arrays, words, **env)
     text = call(both, arrays, "--profile", **env).stderr
     expect("target x86-64: " in text and words in text, f"{words}: {text}")
     expect_error(call(both, arrays, HEED_TARGET="cuda", **env), "model 'attention' was compiled for a device: ", words)
     expect_error(call(both, arrays, HEED_TARGET="cuda", **env), words, words)
 # The processor's numbers are those of a program for it alone.
 plain = compiled("plain", "--target=x86-64")
-expect(np.array_equal(check(arrays, "the processor alone", plain), on_host), "the processor's numbers")
+expect(np.array_equal(check(plain, arrays, "the processor alone"), on_host), "the processor's numbers")
 expect(not any(word in plain.read_bytes() for word in (b"libcuda", b"libOpenCL")), "a program for the processor knows no device")
 alone = compiled("alone", "--target=cuda")
-check(arrays, "cuda alone", alone)
+check(alone, arrays, "cuda alone")
 # CUDA before OpenCL, where there are both.
 all_ = compiled("all", "--target=opencl,x86-64,cuda")
 expect("target cuda: " in call(all_, arrays, "--profile").stderr, "CUDA is taken first")
-check(arrays, "of three the processor", all_, LD_LIBRARY_PATH=str(without), HEED_TARGET="x86-64")
+check(all_, arrays, "of three the processor", LD_LIBRARY_PATH=str(without), HEED_TARGET="x86-64")
 
 # As a library, shared and static: two handles on their own threads.
 for kind, name in (("shared", "libmodel.so"), ("lib", "libmodel.a")):

@@ -334,6 +334,9 @@ for n in [1, 10, 48, 192, 100]:
             program = programs.compile(f"{name}-{n}", source, f"--set=N={n}", "--set=E=16", f"--set=F={F}", "--explain=all", says=form)
             given = inputs(name, extra, 2, 3, n, 16, F)
             programs.compare(program, given, oracle(**float64(given)))
+# How many steps may be added to one state, and how long columns may be.
+for form, sizes in {"sequential: columns": (4096, 64), "sequential within 512": (4097, 64), "chunked": (4097, 65)}.items():
+    programs.compile(form.split()[-1], CASES["retention"][0], *(f"--set={name}={size}" for name, size in zip("NEF", (*sizes, 16))), "--explain=all", says=form)
 # Few steps cost less as pairs.
 programs.compile("few", CASES["causal_sum"][0], "--set=N=48", "--set=E=32", "--set=F=32", "--explain=all", says="there are few steps")
 

@@ -15,6 +15,7 @@ import threading
 import numpy as np
 
 from capi import Library, buffers
+from device_attention import call, check, check_all, draw, oracle
 from runs import expect, expect_error, finish, run
 
 heedc, source, cc = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2]), sys.argv[3]
@@ -23,7 +24,6 @@ shutil.rmtree(folder, ignore_errors=True)
 folder.mkdir(parents=True)
 os.environ.pop("HEED_TARGET", None)
 model = source / "models/core/causal-attention.heed"
-random = np.random.default_rng(3)
 
 
 def compiled(name, *options):
@@ -32,62 +32,9 @@ def compiled(name, *options):
     return folder / name
 
 
-def oracle(q, k, v):
-    q, k, v = (a.astype(np.float64) for a in (q, k, v))
-    (B, H, N, E), (_, G, M, F) = q.shape, v.shape
-    live = np.arange(M) <= np.arange(N)[:, None] + (M - N)
-    out = np.zeros((B, H, N, F))
-    for b, h, i in np.ndindex(B, H, N):
-        keys, values = k[b, h * G // H][live[i]], v[b, h * G // H][live[i]]
-        s = keys @ q[b, h, i] / np.sqrt(max(E, 1))
-        keys = s != -np.inf
-        p = np.exp(s[keys] - s[keys].max(initial=-np.inf))
-        if len(p):
-            out[b, h, i] = (p / p.sum()) @ values[keys]
-    return out
-
-
-def draw(B, H, G, N, M, E, F):
-    return {name: random.uniform(-1, 1, shape).astype(np.float32)
-            for name, shape in (("q", (B, H, N, E)), ("k", (B, G, M, E)), ("v", (B, G, M, F)))}
-
-
-def call(program, arrays, *options, **env):
-    (folder / "o.npy").unlink(missing_ok=True)
-    arguments = ["--output", folder / "o.npy", *options]
-    for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array)
-        arguments += ["--" + name, folder / f"{name}.npy"]
-    return run(program, *arguments, env={**os.environ, **env})
-
-
-def check(arrays, what, **env):
-    done = call(program, arrays, **env)
-    expect(done.returncode == 0, f"{what}: {done.stderr}")
-    if done.returncode:
-        return None
-    got, want = np.load(folder / "o.npy"), oracle(**arrays)
-    expect(got.shape == want.shape and np.array_equal(np.isnan(got), np.isnan(want)), f"{what}: NaN")
-    largest = np.nanmax(np.abs(want), initial=0)
-    expect(np.nanmax(np.abs(got - want), initial=0) <= 1e-5 * largest, f"{what}: the numbers")
-    return got
-
-
 program = compiled("program", "--target=x86-64,opencl")
 ON = {"HEED_TARGET": "opencl"}
-for dims in ((1, 2, 1, 5, 5, 8, 8), (2, 4, 2, 33, 65, 17, 9), (1, 1, 1, 1, 1, 1, 1), (1, 2, 1, 0, 4, 8, 8), (1, 2, 1, 4, 0, 8, 8),
-             (1, 2, 1, 9, 3, 8, 8), (1, 2, 2, 4, 4, 0, 8), (1, 2, 2, 4, 4, 8, 0), (0, 2, 2, 4, 4, 8, 8), (1, 3, 3, 131, 131, 64, 64)):
-    check(draw(*dims), dims, **ON)
-arrays = draw(1, 2, 2, 40, 40, 16, 16)
-same = check(arrays, "again", **ON)
-expect(np.array_equal(check(arrays, "again", **ON), same), "the same bits from run to run")
-for where in "kv":
-    holes = {name: array.copy() for name, array in arrays.items()}
-    holes[where][0, 1, 33] = np.nan
-    check(holes, f"NaN in {where}", **ON)
-arrays["k"][0, 0, 7] = -np.inf
-arrays["q"][0, 0] = np.abs(arrays["q"][0, 0])
-check(arrays, "scores of -inf", **ON)
+check_all(program, **ON)
 arrays = draw(1, 2, 2, 40, 40, 16, 16)
 
 # Which device it takes, and why not another.
@@ -100,7 +47,7 @@ for name in ("libOpenCL.so", "libOpenCL.so.1"):
 for what, env in (("no library, libOpenCL.so.1", {"LD_LIBRARY_PATH": str(without)}),
                   ("no device", {"OCL_ICD_VENDORS": str(without), "OPENCL_VENDOR_PATH": str(without)})):
     words = "no OpenCL library" if "LD_LIBRARY_PATH" in env else "OpenCL finds no device"
-    check(arrays, what, **env)
+    check(program, arrays, what, **env)
     text = call(program, arrays, "--profile", **env).stderr
     expect(f"target x86-64: {words}" in text, f"{what}: {text}")
     expect_error(call(program, arrays, **ON, **env), f"model 'attention' was compiled for a device: {words}", what)
@@ -182,6 +129,7 @@ again = """
 import sys
 import numpy as np
 from capi import Library, buffers
+from device_attention import call, check, check_all, draw, oracle
 model = Library(sys.argv[1], "attention", target=b"opencl")
 given = [np.load(f"{sys.argv[2]}/{name}.npy") for name in "qkv"]
 outs = [np.zeros(given[0].shape, np.float32) for _ in range(2)]
