@@ -145,7 +145,8 @@ def AttnRaiseLinearAttention : Pass<"attn-raise-linear-attention", "::mlir::func
     keys, and decay each by its own, are batch dims. A sum over what comes before, `sum_(j <= i) (sum_e q[i,e] k[j,e]) v[j,f]`, is one, too, also with a factor a^(i -
     j), exp(g (i - j)) or exp(c_i - c_j), c a sum over what comes before, unless few steps cost less as pairs; and one over terms
     that do not depend on i, or a product, a maximum, a minimum, an argmax of them, is a scan of its own, also a sum of exponentials
-    less the maximum of what it sums; with a mask of the keys, too. So is a convolution with a^(i - j), or with a sum of such powers
+    less the maximum of what it sums; with a mask of the keys, too. The state of a sum or a product of f32 is an f64 where there are
+    more than 256 terms, or an unknown number: an f32 would be rounded with each. So is a convolution with a^(i - j), or with a sum of such powers
     (an SSM's kernel written out, over keys or over lags): its state has an element for each power. Over keys of the same segment it begins anew with each, in calls
     whose segments are sorted; others take the sum as it is written.
 
@@ -229,9 +230,10 @@ def AttnChunkLinearAttention : Pass<"attn-chunk-linear-attention", "::mlir::func
     in place of v_t: an `attn.triangular_solve` of the chunk (WY form).
 
     Where the columns of the state are known to be short, steps are taken one after the other, *sequential*: `attn-block-scans` keeps
-    columns in the first cache. A sum of very many products is rounded as often as there are, so more than 4096 steps, or an unknown
+    columns in the first cache. A sum of very many products is rounded as often as there are, so more than 2048 steps, or an unknown
     number, of which none erases are taken in blocks of 512, which begin with zeros: O and S' as above, with the steps of the block
-    in place of the sums. Step by step stay, more than a chunk, a sum of keys without
+    in place of the sums. The state is carried from block to block as f64, and from chunk to chunk behind the first 256 of them.
+    Step by step stay, more than a chunk, a sum of keys without
     values, the state of which is no larger than a key, and values that decay each by its own.
 
     ```mlir

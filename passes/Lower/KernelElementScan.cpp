@@ -72,15 +72,17 @@ void ElementScanFuncs::findExtents() {
   };
   steps = extent(op.getSteps(), op.getRows()[0].getType(), op.getAxis());
   from = kernel.size32(op.getFrom());
-  unsigned bits = 32;
-  for (Value start : op.getStarts()) {
+  for (Value start : op.getStarts())
     types.push_back(getElementTypeOrSelf(start));
-    bits = std::max(bits, types.back().getIntOrFloatBitWidth());
-  }
   for (auto [axis, size] : llvm::enumerate(op.getSizes()))
     sizes.push_back(extent(size, op.getStarts()[0].getType(), axis));
-  if (op.isAlongRows())
+  if (op.isAlongRows()) {
+    // A state may be wider than what is made of it: two vectors then.
+    unsigned bits = 32;
+    for (Value row : op.getRows())
+      bits = std::max(bits, getElementTypeOrSelf(row).getIntOrFloatBitWidth());
     lanes = kernel.target.lanes(bits);
+  }
   if (Value all = op.getAll()) {
     Value some = arith::MaxSIOp::create(b, loc, steps.value, i32(b, 1));
     kernel.info->times =

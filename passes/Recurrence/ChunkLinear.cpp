@@ -204,6 +204,30 @@ Value insertRows(OpBuilder &b, attn::LinearAttentionOp op, Value rows,
                                        strides);
 }
 
+/// So many chunks may change an f32 by a rounding each: where there are
+/// more it is an f64.
+constexpr int64_t mostChunksOfF32 = 256;
+
+/// \p state, of \p op, with elements of \p type.
+Value stateAs(OpBuilder &b, attn::LinearAttentionOp op, Value state,
+              Type type) {
+  if (getElementTypeOrSelf(state) == type)
+    return state;
+  Exprs exprs(b.getContext());
+  SmallVector<unsigned> vars;
+  SmallVector<ExprRef> at;
+  for (auto [dim, size] : llvm::enumerate(op.getSizes()))
+    if (dim != op.stepDim()) {
+      vars.push_back(exprs.freshVar(exprs.scalar(size)));
+      at.push_back(exprs.var(vars.back()));
+    }
+  ExprRef element = exprs.op(type.isF64() ? "arith.extf" : "arith.truncf", type,
+                             {exprs.read(state, at)});
+  auto shape = cast<RankedTensorType>(state.getType()).getShape();
+  return castTo(b, writeTensor(b, op.getLoc(), exprs, element, vars),
+                RankedTensorType::get(shape, type));
+}
+
 /// \p size steps after another; then a loop over as many at a time, which begin
 /// with zeros: to what they make is added what is left of the state before.
 void writeBlocks(attn::LinearAttentionOp op, int64_t size) {
@@ -227,8 +251,13 @@ void writeBlocks(attn::LinearAttentionOp op, int64_t size) {
   auto [rows, state] =
       takeSteps(b, op, first, decay, map, op.getStart(), op.getFresh());
   Value out = insertRows(b, op, rows, emptyOutput(b, op), begin, length);
+  Type real = b.getF32Type();
+  bool isLong = !known || *known > mostChunksOfF32 / 4 * size;
   auto write = [&](ValueRange carried, Value at, OpFoldResult length) {
-    LinearChunk chunk = chunkAt(b, op, same, powers, at, length, carried[0]);
+    LinearChunk chunk = chunkAt(b, op, same, powers, at, length,
+                                stateAs(b, op, carried[0], real));
+    if (isLong)
+      chunk.longState = carried[0];
     AffineMap map;
     Value decay =
         op.getDecay() ? decaysBehindFirst(b, op, at, length, map) : Value();
@@ -239,40 +268,67 @@ void writeBlocks(attn::LinearAttentionOp op, int64_t size) {
                                                                 : state,
                               insertRows(b, op, rows, carried[1], at, length)};
   };
+  if (isLong)
+    state = stateAs(b, op, state, b.getF64Type());
   scf::ForOp loop =
       loopOverParts(b, loc, block, steps, b.getIndexAttr(size),
                     {state, castTo(b, out, op.getOutput().getType())}, write);
   op.getOutput().replaceAllUsesWith(loop.getResult(1));
-  op.getState().replaceAllUsesWith(loop.getResult(0));
+  op.getState().replaceAllUsesWith(stateAs(b, op, loop.getResult(0), real));
   op.erase();
 }
 
-/// A loop over chunks of at most \p size steps.
+/// The steps in chunks of at most \p size, one after the other: the state is an
+/// f64 after many. Where a step erases something of the state, roundings go
+/// with it.
 void writeChunks(attn::LinearAttentionOp op, int64_t size) {
   OpBuilder b(op);
   Location loc = op.getLoc();
   Value powers = decayPowers(b, op, size);
   DecayProducts same = sameInEach(b, op, size, powers);
-  Value low = arith::ConstantIndexOp::create(b, loc, 0);
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0),
+        steps = op.getSizes()[op.stepDim()];
+  Type real = b.getF32Type();
+  bool isLong = false;
   auto write = [&](ValueRange carried, Value first, OpFoldResult length) {
     Value hasState;
     if (!op.getStart())
       hasState =
-          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, first, low);
-    auto [rows, state] = writeChunk(
-        b, op,
-        chunkAt(b, op, same, powers, first, length, carried[0], hasState));
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, first, zero);
+    LinearChunk chunk = chunkAt(b, op, same, powers, first, length,
+                                stateAs(b, op, carried[0], real), hasState);
+    if (isLong)
+      chunk.longState = carried[0];
+    auto [rows, state] = writeChunk(b, op, chunk);
     return SmallVector<Value>{
         mutated("chunk.keep-state") ? carried[0] : state,
         insertRows(b, op, rows, carried[1], first, length)};
   };
-  scf::ForOp loop = loopOverParts(
-      b, loc, low, op.getSizes()[op.stepDim()], b.getIndexAttr(size),
-      {op.makeStart(b),
-       castTo(b, emptyOutput(b, op), op.getOutput().getType())},
-      write);
-  op.getOutput().replaceAllUsesWith(loop.getResult(1));
-  op.getState().replaceAllUsesWith(loop.getResult(0));
+  auto loopOver = [&](Value low, Value high, ValueRange starts) {
+    return loopOverParts(b, loc, low, high, b.getIndexAttr(size), starts, write)
+        .getResults();
+  };
+  Value some = steps;
+  int64_t most = mostChunksOfF32 * size;
+  std::optional<int64_t> known = getConstantIntValue(steps);
+  bool areMany = !op.getErase() && (!known || *known > most);
+  if (areMany) {
+    some = arith::ConstantIndexOp::create(b, loc, most);
+    if (!known)
+      some = arith::MinSIOp::create(b, loc, some, steps);
+  }
+  SmallVector<Value> made(
+      loopOver(zero, some,
+               {op.makeStart(b),
+                castTo(b, emptyOutput(b, op), op.getOutput().getType())}));
+  if (areMany) {
+    isLong = true;
+    made[0] = stateAs(b, op, made[0], b.getF64Type());
+    llvm::copy(loopOver(some, steps, made), made.begin());
+    made[0] = castTo(b, stateAs(b, op, made[0], real), op.getState().getType());
+  }
+  op.getOutput().replaceAllUsesWith(made[1]);
+  op.getState().replaceAllUsesWith(made[0]);
   op.erase();
 }
 
@@ -309,7 +365,7 @@ bool hasShortColumns(attn::LinearAttentionOp op, int64_t mostPlaces) {
 /// Whether each of \p steps may be added to the state, which is rounded as
 /// often: there are few, or what a step erases is rounded with it.
 bool mayAddEach(attn::LinearAttentionOp op, std::optional<int64_t> steps) {
-  constexpr int64_t most = 1 << 12;
+  constexpr int64_t most = 1 << 11;
   return op.getErase() || (steps && *steps <= most);
 }
 

@@ -35,6 +35,7 @@ struct Prefix {
   TypedAttr neutral;
   ExprRef term;
   bool isTruth = false;      ///< the state is a number for it: 1 or 0
+  bool isLong = false;       ///< the state is an f64: an f32 rounds too often
   ExprRef peak = nullptr;    ///< of a query: what the terms are stabilised by
   Product outside = {};      ///< of a query alone
   ExprRef segment = nullptr; ///< of a query: keys of the same alone
@@ -107,6 +108,27 @@ void count(Exprs &exprs, Prefix &prefix) {
   prefix.term = exprs.op("arith.extui", number, {prefix.term});
 }
 
+/// Whether an f32 that each of the steps changes may leave the error bound: it
+/// is rounded as often, always the same way where terms are alike.
+bool roundsTooOften(Exprs &exprs, const Prefix &prefix) {
+  constexpr int64_t most = 256;
+  StringRef combiner = prefix.combiner.getStringRef();
+  if ((combiner != "arith.addf" && combiner != "arith.mulf") ||
+      !prefix.term->type.isF32())
+    return false;
+  std::optional<int64_t> steps = Exprs::constantInt(exprs.extent(prefix.key));
+  return !steps || *steps > most;
+}
+
+/// \p element as a number of \p type.
+ExprRef inType(Exprs &exprs, Type type, ExprRef element) {
+  if (element->type == type)
+    return element;
+  bool isWider =
+      type.getIntOrFloatBitWidth() > element->type.getIntOrFloatBitWidth();
+  return exprs.op(isWider ? "arith.extf" : "arith.truncf", type, {element});
+}
+
 std::optional<Prefix> matchPrefix(Exprs &exprs, linalg::LinalgOp reduction) {
   Value result = reduction->getResult(0);
   auto type = cast<RankedTensorType>(result.getType());
@@ -138,6 +160,10 @@ std::optional<Prefix> matchPrefix(Exprs &exprs, linalg::LinalgOp reduction) {
                      causal->isGuarded);
   if (written->type.isInteger(1))
     count(exprs, prefix);
+  prefix.isLong = roundsTooOften(exprs, prefix);
+  if (prefix.isLong)
+    prefix.neutral =
+        neutralElement(b, written->name->getStringRef(), b.getF64Type());
   return prefix;
 }
 
@@ -190,11 +216,13 @@ ExprRef rescaled(Exprs &exprs, const Prefix &prefix, ExprRef old,
   ExprRef peak = ofLast(exprs, prefix, prefix.peak, step),
           next = exprs.substitute(prefix.peak, now);
   ExprRef nothing = exprs.constant(
-      FloatAttr::get(real, -std::numeric_limits<double>::infinity()));
+      FloatAttr::get(peak->type, -std::numeric_limits<double>::infinity()));
   peak = exprs.select(isFirst, nothing, peak, /*guard=*/false);
   ExprRef scaled = exprs.op(
       "arith.mulf", real,
-      {exprs.op("math.exp", real, {exprs.op("arith.subf", real, {peak, next})}),
+      {inType(exprs, real,
+              exprs.op("math.exp", peak->type,
+                       {exprs.op("arith.subf", peak->type, {peak, next})})),
        old});
   Builder b(exprs.context);
   NamedAttribute equal = b.getNamedAttr(
@@ -253,8 +281,11 @@ void writeStep(OpBuilder &b, attn::ScanOp scan, Exprs &exprs,
   for (unsigned v : vars)
     own.push_back(exprs.var(v));
   Value carried = scan.carried()[0];
-  ExprRef term = exprs.substitute(prefix.term, turn);
-  ExprRef old = exprs.read(carried, own);
+  ExprRef old = exprs.read(carried, own),
+          term = exprs.substitute(prefix.term, turn);
+  Type rowType = term->type;
+  if (prefix.isLong)
+    term = inType(exprs, old->type, term);
   if (prefix.peak)
     old = rescaled(exprs, prefix, old, turn, step, isFirst);
   if (prefix.segment)
@@ -284,6 +315,13 @@ void writeStep(OpBuilder &b, attn::ScanOp scan, Exprs &exprs,
                     vars),
         RankedTensorType::get(cast<RankedTensorType>(row.getType()).getShape(),
                               b.getI1Type()));
+  if (prefix.isLong)
+    row =
+        castTo(b,
+               writeTensor(b, loc, exprs,
+                           inType(exprs, rowType, exprs.read(row, own)), vars),
+               RankedTensorType::get(
+                   cast<RankedTensorType>(row.getType()).getShape(), rowType));
   attn::StepOp::create(b, loc, ValueRange(next), ValueRange(row));
 }
 

@@ -304,12 +304,23 @@ Value ChunkWriter::state() {
       old = exprs.select(exprs.scalar(chunk.hasState), old, none,
                          /*guard=*/false);
   }
-  if (chunk.state)
+  ExprRef made = chunk.ownState ? readAt(chunk.ownState, own)
+                                : sum(key, times({k, written(key)}));
+  Type type = b.getF32Type();
+  if (chunk.longState) {
+    type = b.getF64Type();
+    made = exprs.op("arith.extf", type,
+                    {chunk.ownState ? made : tensorAt(made, own)});
+    ExprRef state = readAt(chunk.longState, own);
+    old = old ? exprs.op("arith.mulf", type,
+                         {exprs.op("arith.extf", type, {old}), state})
+              : state;
+  } else if (chunk.state) {
     old = old ? times({old, readState()}) : readState();
-  ExprRef all = chunk.ownState ? readAt(chunk.ownState, own)
-                               : sum(key, times({k, written(key)}));
+  }
+  ExprRef all = made;
   if (old && Exprs::constantFloat(old) != 0.0)
-    all = exprs.op("arith.addf", b.getF32Type(), {old, all});
+    all = exprs.op("arith.addf", type, {old, all});
   return writeTensor(b, op.getLoc(), exprs, all, own);
 }
 

@@ -10,6 +10,7 @@ namespace heed {
 /// each by its map; `state` may be null: it is zero.
 struct LinearChunk {
   mlir::Value query, key, value, erase, state;
+  mlir::Value longState = {}; ///< the state as f64, if it is carried as that
   DecayProducts decays;       ///< of its steps, or of more
   mlir::OpFoldResult length;  ///< how many steps it has
   mlir::Value hasState = {};  ///< whether there is one yet; null: always
@@ -22,8 +23,9 @@ struct LinearChunk {
 };
 
 /// What the steps of \p chunk make, by products: their outputs, and the state
-/// behind them. Each step sees the keys of the chunk up to its own, multiplied
-/// by the decays between; and the state, by those before it.
+/// behind them, in f64 if that is carried so. Each step sees the keys of the
+/// chunk up to its own, multiplied by the decays between; and the state, by
+/// those before it.
 std::pair<mlir::Value, mlir::Value> writeChunk(mlir::OpBuilder &builder,
                                                attn::LinearAttentionOp op,
                                                const LinearChunk &chunk);

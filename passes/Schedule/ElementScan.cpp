@@ -81,7 +81,13 @@ bool usesArguments(Value value, unsigned first, unsigned end) {
 
 /// Elements lie side by side: vectors of them.
 void ElementScan::scheduleAcross() {
-  lanes = target.lanes(std::max(32u, widestBits(states->func)));
+  // A state may be wider than what is made of it: two vectors then, of rows as
+  // long as one.
+  unsigned bits = 32;
+  for (KernelFunc *f : outputs)
+    if (isRow(*f))
+      bits = std::max(bits, widestBits(f->func));
+  lanes = target.lanes(bits);
   Extent first = states->extents[0];
   if (first.fixed && *first.fixed < lanes)
     lanes = 1;

@@ -335,7 +335,7 @@ for n in [1, 10, 48, 192, 100]:
             given = inputs(name, extra, 2, 3, n, 16, F)
             programs.compare(program, given, oracle(**float64(given)))
 # How many steps may be added to one state, and how long columns may be.
-for form, sizes in {"sequential: columns": (4096, 64), "sequential within 512": (4097, 64), "chunked": (4097, 65)}.items():
+for form, sizes in {"sequential: columns": (2048, 64), "sequential within 512": (2049, 64), "chunked": (2049, 65)}.items():
     programs.compile(form.split()[-1], CASES["retention"][0], *(f"--set={name}={size}" for name, size in zip("NEF", (*sizes, 16))), "--explain=all", says=form)
 # Few steps cost less as pairs.
 programs.compile("few", CASES["causal_sum"][0], "--set=N=48", "--set=E=32", "--set=F=32", "--explain=all", says="there are few steps")
@@ -393,10 +393,18 @@ programs.compile("condition", CASES["causal_sum"][0].replace("j <= i", "j <= i a
 # Many steps: what a state loses is lost step by step.
 given = dict(q=uniform(1, 1, 2**17, 2), k=uniform(1, 1, 2**17, 2), v=uniform(1, 1, 2**17, 3), gamma=np.float32([0.9995]))
 programs.compare(programs.folder + "/retention", given, retention(**float64(given)), tolerance=3e-5)
-# Where nothing is lost, sums of as many equal products are rounded as often as there are chunks.
-ones = lambda *shape: np.full(shape, 0.1, np.float32)
-given = dict(q=ones(1, 1, 2**16, 16), k=ones(1, 1, 2**16, 16), v=ones(1, 1, 2**16, 17))
-programs.compare(programs.folder + "/plain-columns", given, plain(**float64(given)))
-given["gamma"] = np.float32([1])
-programs.compare(programs.folder + "/retention-columns", given, retention(**float64(given)))
+# Behind 256 chunks the state is carried as f64.
+for name in ["plain", "retention", "gates_before", "reversed_projected", "channels", "channels_before"]:
+    source, extra, oracle = CASES[name]
+    given = inputs(name, extra, 1, 2, 256 * CHUNK[name] + CHUNK[name] + 5, 3, 4)
+    programs.compare(programs.folder + "/" + name, given, oracle(**float64(given)))
+# Where nothing is lost, sums of equal products are always rounded the same way: by parts in a million, however many they are.
+N = 2**19
+full = lambda *shape: np.full(shape, 0.1, np.float32)
+given = dict(q=full(1, 1, N, 16), k=full(1, 1, N, 16), v=full(1, 1, N, 17))
+tenth = np.float64(np.float32(0.1))
+want = dict(o=np.broadcast_to(tenth**3 * 16 * np.arange(1, N + 1)[:, None], (1, 1, N, 17)), S=np.full((1, 1, 16, 17), tenth**2 * N))
+for form in ("", "-columns"):
+    programs.compare(programs.folder + "/plain" + form, given, want, tolerance=7e-6)
+    programs.compare(programs.folder + "/retention" + form, {**given, "gamma": np.float32([1])}, want, tolerance=7e-6)
 finish()

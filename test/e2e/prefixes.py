@@ -118,4 +118,17 @@ programs.compile("pairs", "model m(x: f32[N], w: f32[N]) { return y[i] = sum(j w
 
 long = rng.integers(-9, 9, (2**20, 2)).astype(np.int32)
 programs.compare(programs.folder + "/integers", dict(x=long), dict(y=np.cumsum(long, 0).astype(np.int32)))
+# Equal terms are always rounded the same way: an f32 would be 1 % off in the end.
+tenth = np.full((2**20, 2), 0.1, np.float32)
+programs.compare(programs.compile("outer", "model m(x: f32[N, D]) { return y[i:N,d] = sum(j where j <= i) x[j,d] }"), dict(x=tenth),
+                 dict(y=np.cumsum(tenth.astype(np.float64), 0)), tolerance=1e-7)
+programs.compare(programs.compile("rows", "model m(x: f32[D, N]) { return y[d,i:N] = sum(j where j <= i) x[d,j] }"), dict(x=tenth.T.copy()),
+                 dict(y=np.cumsum(tenth.T.astype(np.float64), 1)), tolerance=1e-7)
+# So would factors, and the sums of exponentials below their maximum.
+programs.compare(programs.compile("factors", "model m(x: f32[N]) { return y[i:N] = prod(j where j <= i) x[j] }"), dict(x=np.full(2**20, 1 - 1e-6, np.float32)),
+                 dict(y=np.cumprod(np.full(2**20, np.float32(1 - 1e-6), np.float64))), tolerance=1e-7)
+steps = np.zeros((1, 2**20), np.float32)
+steps[0, 0] = 0.01
+top = 100 * np.float64(steps[0, 0])
+programs.compare(programs.folder + "/lse", dict(x=steps), dict(y=top + np.log(np.cumsum(np.exp(100 * steps.astype(np.float64) - top), 1))), tolerance=2e-7)
 finish()
