@@ -269,6 +269,71 @@ def AttnChunkLinearAttention : Pass<"attn-chunk-linear-attention", "::mlir::func
                            "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def AttnWidenSums : Pass<"attn-widen-sums", "::mlir::func::FuncOp"> {
+  let summary = "States that each step adds to, as f64";
+  let description = [{
+    A state of f32 to which each step of an `attn.scan` adds something is carried as f64, where there are more than 256 steps, or an
+    unknown number: it would be rounded with each, always the same way where they add the same. What else is made of the state, rows
+    among it, reads it rounded. States that are multiplied in a step stay f32.
+
+    ```mlir
+    #id = affine_map<(d) -> (d)>
+    func.func @f(%x: tensor<1000x4xf32>, %h0: tensor<4xf32>) -> tensor<4xf32> {
+      %lo = arith.constant 0 : index
+      %hi = arith.constant 1000 : index
+      %h = attn.scan %t = %lo to %hi states(%s = %h0 : tensor<4xf32>) {
+        %row = tensor.extract_slice %x[%t, 0] [1, 4] [1, 1] : tensor<1000x4xf32> to tensor<4xf32>
+        %o = tensor.empty() : tensor<4xf32>
+        %n = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+            ins(%s, %row : tensor<4xf32>, tensor<4xf32>) outs(%o : tensor<4xf32>) {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          %r = arith.addf %a, %b : f32
+          linalg.yield %r : f32
+        } -> tensor<4xf32>
+        attn.step states(%n : tensor<4xf32>)
+      }
+      return %h : tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #id = affine_map<(d) -> (d)>
+    func.func @f(%x: tensor<1000x4xf32>, %h0: tensor<4xf32>) -> tensor<4xf32> {
+      %lo = arith.constant 0 : index
+      %hi = arith.constant 1000 : index
+      %e = tensor.empty() : tensor<4xf64>
+      %z = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+          ins(%h0 : tensor<4xf32>) outs(%e : tensor<4xf64>) {
+      ^bb0(%a: f32, %c: f64):
+        %r = arith.extf %a : f32 to f64
+        linalg.yield %r : f64
+      } -> tensor<4xf64>
+      %h = attn.scan %t = %lo to %hi states(%s = %z : tensor<4xf64>) {
+        %row = tensor.extract_slice %x[%t, 0] [1, 4] [1, 1] : tensor<1000x4xf32> to tensor<4xf32>
+        %o = tensor.empty() : tensor<4xf64>
+        %n = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+            ins(%row, %s : tensor<4xf32>, tensor<4xf64>) outs(%o : tensor<4xf64>) {
+        ^bb0(%a: f32, %b: f64, %c: f64):
+          %w = arith.extf %a : f32 to f64
+          %r = arith.addf %w, %b : f64
+          linalg.yield %r : f64
+        } -> tensor<4xf64>
+        attn.step states(%n : tensor<4xf64>)
+      }
+      %f = tensor.empty() : tensor<4xf32>
+      %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+          ins(%h : tensor<4xf64>) outs(%f : tensor<4xf32>) {
+      ^bb0(%a: f64, %c: f32):
+        %r = arith.truncf %a : f64 to f32
+        linalg.yield %r : f32
+      } -> tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def AttnFuseScans : Pass<"attn-fuse-scans", "::mlir::func::FuncOp"> {
   let summary = "Recurrences that read each other's rows, side by side";
   let description = [{

@@ -10,6 +10,7 @@
 #include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Recurrence/PartsLoop.h"
+#include "passes/Recurrence/WidenSums.h"
 #include "passes/Recurrence/WriteChunk.h"
 #include "passes/Remarks.h"
 #include "support/Format.h"
@@ -442,7 +443,10 @@ struct ChunkLinearAttention
                    "a sum of keys, which queries read: the state is no larger "
                    "than a key");
         rewriter.setInsertionPoint(op);
-        rewriter.replaceOp(op, *op.decomposeOperation(rewriter));
+        SmallVector<Value> made = *op.decomposeOperation(rewriter);
+        rewriter.replaceOp(op, made);
+        if (roundsTooOften(steps))
+          widenState(made[0].getDefiningOp<attn::ScanOp>(), 0);
       } else {
         remarkDone(
             op, passName, "recurrence",

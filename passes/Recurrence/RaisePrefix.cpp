@@ -13,6 +13,7 @@
 #include "passes/Mutation.h"
 #include "passes/Recurrence/CausalBound.h"
 #include "passes/Recurrence/RaiseLinearAttention.h"
+#include "passes/Recurrence/WidenSums.h"
 #include "passes/Remarks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -108,18 +109,6 @@ void count(Exprs &exprs, Prefix &prefix) {
   prefix.term = exprs.op("arith.extui", number, {prefix.term});
 }
 
-/// Whether an f32 that each of the steps changes may leave the error bound: it
-/// is rounded as often, always the same way where terms are alike.
-bool roundsTooOften(Exprs &exprs, const Prefix &prefix) {
-  constexpr int64_t most = 256;
-  StringRef combiner = prefix.combiner.getStringRef();
-  if ((combiner != "arith.addf" && combiner != "arith.mulf") ||
-      !prefix.term->type.isF32())
-    return false;
-  std::optional<int64_t> steps = Exprs::constantInt(exprs.extent(prefix.key));
-  return !steps || *steps > most;
-}
-
 /// \p element as a number of \p type.
 ExprRef inType(Exprs &exprs, Type type, ExprRef element) {
   if (element->type == type)
@@ -160,7 +149,10 @@ std::optional<Prefix> matchPrefix(Exprs &exprs, linalg::LinalgOp reduction) {
                      causal->isGuarded);
   if (written->type.isInteger(1))
     count(exprs, prefix);
-  prefix.isLong = roundsTooOften(exprs, prefix);
+  prefix.isLong = (prefix.combiner.getStringRef() == "arith.addf" ||
+                   prefix.combiner.getStringRef() == "arith.mulf") &&
+                  prefix.term->type.isF32() &&
+                  roundsTooOften(Exprs::constantInt(exprs.extent(prefix.key)));
   if (prefix.isLong)
     prefix.neutral =
         neutralElement(b, written->name->getStringRef(), b.getF64Type());

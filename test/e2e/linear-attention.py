@@ -407,4 +407,11 @@ want = dict(o=np.broadcast_to(tenth**3 * 16 * np.arange(1, N + 1)[:, None], (1, 
 for form in ("", "-columns"):
     programs.compare(programs.folder + "/plain" + form, given, want, tolerance=7e-6)
     programs.compare(programs.folder + "/retention" + form, {**given, "gamma": np.float32([1])}, want, tolerance=7e-6)
+# So are their normalisers, and sums of a step's own.
+given = dict(q=np.zeros((1, N, 1, 3), np.float32), k=full(1, N, 1, 3), v=full(1, N, 1, 2))
+count = np.arange(1, N + 1) * 3 * (tenth + 1) / 8
+programs.compare(programs.folder + "/causal_sum_normalised", given, dict(o=np.broadcast_to(tenth * (count / (1 + count))[:, None, None], (1, N, 1, 2))),
+                 tolerance=7e-6)
+scan = "model m(x: f32[N, D]) { scan t in 0..N, m: f32[D] = 0 { m[d] = m[d] + x[t,d]\n y[t,d] = m[d] }\n return y, m }"
+programs.compare(programs.compile("sums", scan), dict(x=full(N, 3)), dict(y=np.cumsum(np.full((N, 3), tenth), 0), m=np.full(3, N * tenth)), tolerance=2e-7)
 finish()
