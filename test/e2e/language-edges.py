@@ -291,6 +291,17 @@ model m(x: f32[K], ids: i32[N], c: f32[N], s: f32[N, 3]) {
         e = np.exp(s * wide[ids][:, None])
         compare(program, dict(x=x, ids=ids, c=c, s=s), dict(
             y=by * (wide[ids] + wide[ids + 1]), z=by[:, None] * e / e.sum(1, keepdims=True)))
+    # What is read in a condition, itself under another, and again where that holds: a log-sum-exp of CTC's states. The
+    # condition does not stand under itself.
+    for program in both("conditions", """
+fn safe(a, b) = if max(a, b) == -inf then -inf else a + b
+model m(a: f32[B, L], n: i32[B]) {
+  return y[b] = safe(a[b,0], if n[b] == 0 then -inf else a[b,n[b]-1])
+}"""):
+        a, n = f32(5, 6), np.array([0, 1, 6, 3, 0], np.int32)
+        wide = a.astype(np.float64)
+        compare(program, dict(a=a, n=n), dict(y=wide[:, 0] + np.where(n > 0, wide[np.arange(5), n - 1], -np.inf)))
+        expect_error(outputs(program, dict(a=a, n=n + 1), []), "= 6 is out of range for a (axis 1)")
     # A sink and a table are under the guards around too. A softmax is of all scores, whichever of them are asked for.
     for program in both("sinks", """
 const powers = [3, 4, 5]
