@@ -109,9 +109,11 @@ ExprRef NormalForm::leaf(ExprRef c) {
       return exprs.truth(known.dead);
     if (c == negate(known.row->dead))
       return exprs.truth(!known.dead);
-    // Where all scores are numbers, a row is dead that has no key.
+    // Where all scores are numbers, or NaN, a row is dead that has no key.
     const Term &weight = known.row->weight;
-    if (known.row->maximum && weight.factors.empty() &&
+    if (known.row->maximum &&
+        llvm::all_of(weight.factors,
+                     [&](const Power &factor) { return factor.atom == nan; }) &&
         c == some(weight.sums, both(weight.guards)))
       return exprs.truth(!known.dead);
   }
