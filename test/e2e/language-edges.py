@@ -291,6 +291,23 @@ model m(x: f32[K], ids: i32[N], c: f32[N], s: f32[N, 3]) {
         e = np.exp(s * wide[ids][:, None])
         compare(program, dict(x=x, ids=ids, c=c, s=s), dict(
             y=by * (wide[ids] + wide[ids + 1]), z=by[:, None] * e / e.sum(1, keepdims=True)))
+    # The branch that a static condition leaves away has no bounds, and no part in a position or a guard (T5's buckets).
+    for program in both("static-branches", """
+fn bucket(d; both) = (if both then (if d > 0 then 4 else 0) else none_of(d)) + min(abs(d), 3)
+fn none_of(d) = 0
+fn inside(i, n; open) = if open then 0 <= i < n else i == 0
+model m(x: f32[N], table: f32[8]) {
+  y[i,j:N] = x[i] + table[bucket(j - i, both = true)] - table[bucket(i - j, both = false)]
+  z[i:N] = (if inside(i - 1, N, open = true) then x[i - 1] else 0) + (if inside(i - 1, N, open = false) then x[i - 1] else 0)
+  return y, z
+}"""):
+        x, table = f32(6), f32(8)
+        d = np.arange(6) - np.arange(6)[:, None]
+        small = np.minimum(abs(d), 3)
+        wide, t = x.astype(np.float64), table.astype(np.float64)
+        before = np.concatenate([[0], wide[:-1]])
+        compare(program, dict(x=x, table=table), dict(
+            y=wide[:, None] + t[small + 4 * (d > 0)] - t[small], z=before + np.where(np.arange(6) == 1, before, 0)))
     # What is read in a condition, itself under another, and again where that holds: a log-sum-exp of CTC's states. The
     # condition does not stand under itself.
     for program in both("conditions", """
