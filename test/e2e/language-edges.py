@@ -291,6 +291,20 @@ model m(x: f32[K], ids: i32[N], c: f32[N], s: f32[N, 3]) {
         e = np.exp(s * wide[ids][:, None])
         compare(program, dict(x=x, ids=ids, c=c, s=s), dict(
             y=by * (wide[ids] + wide[ids + 1]), z=by[:, None] * e / e.sum(1, keepdims=True)))
+    # A divisor of sizes is checked where a loop has a turn; under a guard that asks for it, where the guard holds.
+    for program in both("divisors", """
+model m(x: f32[H, N], k: f32[G, N], u: f32[M]) {
+  y[h,i] = if H // G > 0 then x[h,i] + k[min(h // (H // G), G - 1),i] else x[h,i]
+  return y, z[h:H,i,m] = u[m] * k[h // (H // G),i]
+}"""):
+        for h, g, n in ((6, 3, 2), (0, 3, 2), (4, 4, 0)):
+            x, k, u = f32(h, 2), f32(g, 2), f32(n)
+            wide, w = x.astype(np.float64), k.astype(np.float64)
+            group = np.arange(h) // max(h // g, 1)
+            z = w[group][:, :, None] * u.astype(np.float64) if n else np.zeros((h, 2, 0))
+            compare(program, dict(x=x, k=k, u=u), dict(y=wide + (w[np.minimum(group, g - 1)] if h // g else 0), z=z))
+        expect_error(outputs(program, dict(x=f32(2, 2), k=f32(3, 2), u=f32(2)), []), "integer '//' by zero")
+        expect_error(outputs(program, dict(x=f32(5, 2), k=f32(2, 2), u=f32(2)), []), "is out of range for k (axis 0)")
     # The branch that a static condition leaves away has no bounds, and no part in a position or a guard (T5's buckets).
     for program in both("static-branches", """
 fn bucket(d; both) = (if both then (if d > 0 then 4 else 0) else none_of(d)) + min(abs(d), 3)
