@@ -1,4 +1,4 @@
-# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables sums zeros sinks positions logarithms collections branches guards dims
+# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables sums zeros sinks positions logarithms collections branches guards conditions dims
 """Where a fact about sizes holds, and where it no longer does: loops without a turn, what is computed outside the loops
 that it does not use, guards. Every model through both backends."""
 import numpy as np
@@ -291,6 +291,27 @@ model m(x: f32[K], ids: i32[N], c: f32[N], s: f32[N, 3]) {
         e = np.exp(s * wide[ids][:, None])
         compare(program, dict(x=x, ids=ids, c=c, s=s), dict(
             y=by * (wide[ids] + wide[ids + 1]), z=by[:, None] * e / e.sum(1, keepdims=True)))
+    # A sink and a table are under the guards around too. A softmax is of all scores, whichever of them are asked for.
+    for program in both("sinks", """
+const powers = [3, 4, 5]
+model m(s: f32[H, N], b: f32[H], x: f32[H, N], ids: i32[N]) {
+  y[h,j] = x[h,j] + (if h > 0 then 2 * (softmax(j; sink = b[h-1]) s[h,j]) else 0)
+  z[h,j] = x[h,j] + (if h < 3 then 2.0 ^ powers[h] else 0)
+  w[h,j] = x[h,j] + (if j > 0 then softmax(j) (s[h,ids[j]]) else 0)
+  return y, z, w
+}"""):
+        for h, n in ((5, 4), (1, 1), (2, 7)):
+            s, b, x, ids = f32(h, n), f32(h), f32(h, n), rng.integers(0, n, n).astype(np.int32)
+            e, wide = np.exp(s.astype(np.float64)), x.astype(np.float64)
+            p = e / (e.sum(1, keepdims=True) + np.exp(np.roll(b, 1).astype(np.float64))[:, None])
+            q = e[:, ids] / e[:, ids].sum(1, keepdims=True)
+            p[0] = q[:, 0] = 0
+            powers = np.where(np.arange(h) < 3, 2.0 ** (3 + np.arange(h)), 0)
+            compare(program, dict(s=s, b=b, x=x, ids=ids), dict(y=wide + 2 * p, z=wide + powers[:, None], w=wide + q))
+
+
+@group
+def conditions():
     # A divisor of sizes is checked where a loop has a turn; under a guard that asks for it, where the guard holds.
     for program in both("divisors", """
 model m(x: f32[H, N], k: f32[G, N], u: f32[M]) {
@@ -333,23 +354,6 @@ model m(a: f32[B, L], n: i32[B]) {
         wide = a.astype(np.float64)
         compare(program, dict(a=a, n=n), dict(y=wide[:, 0] + np.where(n > 0, wide[np.arange(5), n - 1], -np.inf)))
         expect_error(outputs(program, dict(a=a, n=n + 1), []), "= 6 is out of range for a (axis 1)")
-    # A sink and a table are under the guards around too. A softmax is of all scores, whichever of them are asked for.
-    for program in both("sinks", """
-const powers = [3, 4, 5]
-model m(s: f32[H, N], b: f32[H], x: f32[H, N], ids: i32[N]) {
-  y[h,j] = x[h,j] + (if h > 0 then 2 * (softmax(j; sink = b[h-1]) s[h,j]) else 0)
-  z[h,j] = x[h,j] + (if h < 3 then 2.0 ^ powers[h] else 0)
-  w[h,j] = x[h,j] + (if j > 0 then softmax(j) (s[h,ids[j]]) else 0)
-  return y, z, w
-}"""):
-        for h, n in ((5, 4), (1, 1), (2, 7)):
-            s, b, x, ids = f32(h, n), f32(h), f32(h, n), rng.integers(0, n, n).astype(np.int32)
-            e, wide = np.exp(s.astype(np.float64)), x.astype(np.float64)
-            p = e / (e.sum(1, keepdims=True) + np.exp(np.roll(b, 1).astype(np.float64))[:, None])
-            q = e[:, ids] / e[:, ids].sum(1, keepdims=True)
-            p[0] = q[:, 0] = 0
-            powers = np.where(np.arange(h) < 3, 2.0 ** (3 + np.arange(h)), 0)
-            compare(program, dict(s=s, b=b, x=x, ids=ids), dict(y=wide + 2 * p, z=wide + powers[:, None], w=wide + q))
 
 
 @group
