@@ -48,14 +48,36 @@ bool heed_states_have_dim(const heed_model_desc *desc, const char *name) {
   return false;
 }
 
+/* The extents of states that are given, each once, into text. */
+static void listDims(const heed_model_desc *desc, char *text, size_t size) {
+  size_t used = 0;
+  text[0] = 0;
+  for (int32_t k = 0; k < desc->numStates; ++k)
+    for (int32_t axis = 0; axis < desc->states[k]->rank; ++axis) {
+      const heed_tensor_info *info = desc->states[k];
+      bool isNew = info->sizes[axis] < 0;
+      for (int32_t j = 0; isNew && j <= k; ++j)
+        for (int32_t a = 0; a < (j < k ? desc->states[j]->rank : axis); ++a)
+          isNew &= desc->states[j]->sizes[a] >= 0 ||
+                   strcmp(desc->states[j]->extents[a], info->extents[axis]);
+      if (isNew && used < size)
+        used += (size_t)snprintf(text + used, size - used, "%s'%s'",
+                                 used ? ", " : "", info->extents[axis]);
+    }
+}
+
 static heed_status checkDims(heed_model *model, const heed_dim *dims,
                              size_t numDims) {
   for (size_t k = 0; k < numDims; ++k) {
     if (!dims || !dims[k].name)
       return heed_fail(model, HEED_ERROR_ARGUMENT, "dim %zu has no name", k);
-    if (!heed_states_have_dim(model->shared->desc, dims[k].name))
+    if (!heed_states_have_dim(model->shared->desc, dims[k].name)) {
+      char known[160];
+      listDims(model->shared->desc, known, sizeof known);
       return heed_fail(model, HEED_ERROR_ARGUMENT,
-                       "no state of the model has a dim '%s'", dims[k].name);
+                       "no state of the model has a dim '%s': expected %s",
+                       dims[k].name, known[0] ? known : "none");
+    }
     if (findDim(dims, k, dims[k].name))
       return heed_fail(model, HEED_ERROR_ARGUMENT, "dim '%s' is given twice",
                        dims[k].name);

@@ -299,7 +299,7 @@ Terms NormalForm::logarithm(ExprRef op, const Terms &of) {
         sum.terms[0].powerOf(nan) && !sum.terms[0].sums.empty() &&
         !sum.terms[0].guards.empty()) {
       const Term &term = sum.terms[0];
-      return select(some(term.sums, both(term.guards)), atom(nan),
+      return select(leaf(some(term.sums, both(term.guards))), atom(nan),
                     minusInfinity());
     }
     Terms log = opaque(op, {sum});

@@ -1,4 +1,4 @@
-# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables sums zeros sinks positions logarithms collections branches guards dims
+# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables sums zeros sinks positions logarithms collections branches guards conditions dims
 """Where a fact about sizes holds, and where it no longer does: loops without a turn, what is computed outside the loops
 that it does not use, guards. Every model through both backends."""
 import numpy as np
@@ -308,6 +308,52 @@ model m(s: f32[H, N], b: f32[H], x: f32[H, N], ids: i32[N]) {
             p[0] = q[:, 0] = 0
             powers = np.where(np.arange(h) < 3, 2.0 ** (3 + np.arange(h)), 0)
             compare(program, dict(s=s, b=b, x=x, ids=ids), dict(y=wide + 2 * p, z=wide + powers[:, None], w=wide + q))
+
+
+@group
+def conditions():
+    # A divisor of sizes is checked where a loop has a turn; under a guard that asks for it, where the guard holds.
+    for program in both("divisors", """
+model m(x: f32[H, N], k: f32[G, N], u: f32[M]) {
+  y[h,i] = if H // G > 0 then x[h,i] + k[min(h // (H // G), G - 1),i] else x[h,i]
+  return y, z[h:H,i,m] = u[m] * k[h // (H // G),i]
+}"""):
+        for h, g, n in ((6, 3, 2), (0, 3, 2), (4, 4, 0)):
+            x, k, u = f32(h, 2), f32(g, 2), f32(n)
+            wide, w = x.astype(np.float64), k.astype(np.float64)
+            group = np.arange(h) // max(h // g, 1)
+            z = w[group][:, :, None] * u.astype(np.float64) if n else np.zeros((h, 2, 0))
+            compare(program, dict(x=x, k=k, u=u), dict(y=wide + (w[np.minimum(group, g - 1)] if h // g else 0), z=z))
+        expect_error(outputs(program, dict(x=f32(2, 2), k=f32(3, 2), u=f32(2)), []), "integer '//' by zero")
+        expect_error(outputs(program, dict(x=f32(5, 2), k=f32(2, 2), u=f32(2)), []), "is out of range for k (axis 0)")
+    # The branch that a static condition leaves away has no bounds, and no part in a position or a guard (T5's buckets).
+    for program in both("static-branches", """
+fn bucket(d; both) = (if both then (if d > 0 then 4 else 0) else none_of(d)) + min(abs(d), 3)
+fn none_of(d) = 0
+fn inside(i, n; open) = if open then 0 <= i < n else i == 0
+model m(x: f32[N], table: f32[8]) {
+  y[i,j:N] = x[i] + table[bucket(j - i, both = true)] - table[bucket(i - j, both = false)]
+  z[i:N] = (if inside(i - 1, N, open = true) then x[i - 1] else 0) + (if inside(i - 1, N, open = false) then x[i - 1] else 0)
+  return y, z
+}"""):
+        x, table = f32(6), f32(8)
+        d = np.arange(6) - np.arange(6)[:, None]
+        small = np.minimum(abs(d), 3)
+        wide, t = x.astype(np.float64), table.astype(np.float64)
+        before = np.concatenate([[0], wide[:-1]])
+        compare(program, dict(x=x, table=table), dict(
+            y=wide[:, None] + t[small + 4 * (d > 0)] - t[small], z=before + np.where(np.arange(6) == 1, before, 0)))
+    # What is read in a condition, itself under another, and again where that holds: a log-sum-exp of CTC's states. The
+    # condition does not stand under itself.
+    for program in both("conditions", """
+fn safe(a, b) = if max(a, b) == -inf then -inf else a + b
+model m(a: f32[B, L], n: i32[B]) {
+  return y[b] = safe(a[b,0], if n[b] == 0 then -inf else a[b,n[b]-1])
+}"""):
+        a, n = f32(5, 6), np.array([0, 1, 6, 3, 0], np.int32)
+        wide = a.astype(np.float64)
+        compare(program, dict(a=a, n=n), dict(y=wide[:, 0] + np.where(n > 0, wide[np.arange(5), n - 1], -np.inf)))
+        expect_error(outputs(program, dict(a=a, n=n + 1), []), "= 6 is out of range for a (axis 1)")
 
 
 @group

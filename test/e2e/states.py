@@ -129,7 +129,7 @@ for backend, m in model("layers", LAYERS, weights=weights).items():
     near(m(x, state=two), layers(x), f"layers, {backend}, after a reset")
     fails(heed.RunError, "entry 'forward' needs a state", lambda: m(x), backend)
     fails(heed.RunError, "needs dim 'C'", lambda: m.state(B=2, E=6), backend)
-    fails(heed.RunError, "no state of the model has a dim 'N'", lambda: m.state(B=2, C=2, E=6, N=1), backend)
+    fails(heed.RunError, "no state of the model has a dim 'N': expected 'B', 'C', 'E'", lambda: m.state(B=2, C=2, E=6, N=1), backend)
     fails(heed.ShapeError, "expected 0 to", lambda: m.state(B=-1, C=2, E=6), backend)
     fails(heed.ShapeError, "extent of 'kc' (axis 1) is 3, expected B = 2", lambda: m(x, state=m.state(B=3, C=T, E=6)), backend)
     fails(heed.RangeError, "expected 0 <= position < 2", lambda: two.permute("B", [0, 2]), backend)

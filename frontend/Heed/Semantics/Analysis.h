@@ -386,6 +386,8 @@ private:
   std::optional<Linear> linear(const ast::Expr &expr, const Scope &scope,
                                Equation &eq);
   Bounds bounds(const ast::Expr &expr, const Scope &scope, Equation &eq);
+  const ast::Expr *takenBranch(const ast::IfExpr &expr, const Scope &scope,
+                               const Equation &eq);
   SmallVector<unsigned> positiveAtoms(ArrayRef<const Idx *> used);
 
   //===--- Reach.cpp ------------------------------------------------------===//

@@ -14,6 +14,15 @@ using namespace heed::sema;
 using namespace heed::ast;
 using llvm::cast;
 
+/// The branch of an `if` whose condition is known: the other was not inferred.
+const Expr *Analysis::takenBranch(const IfExpr &expr, const Scope &scope,
+                                  const Equation &eq) {
+  const Info &condition = info(*expr.condition, scope, eq);
+  if (!condition.fixed)
+    return nullptr;
+  return condition.fixed->flag ? expr.thenValue.get() : expr.elseValue.get();
+}
+
 /// Long: one kind of expression after the other.
 std::optional<Linear> Analysis::linear(const Expr &expr, const Scope &scope,
                                        Equation &eq) {
@@ -49,6 +58,10 @@ std::optional<Linear> Analysis::linear(const Expr &expr, const Scope &scope,
       return linear(*binding->thunk->expr, *binding->thunk->scope, eq);
     return std::nullopt;
   }
+  case ExprKind::If:
+    if (const Expr *taken = takenBranch(cast<IfExpr>(expr), scope, eq))
+      return linear(*taken, scope, eq);
+    return std::nullopt;
   case ExprKind::Negate: {
     auto x = linear(*cast<NegateExpr>(expr).operand, scope, eq);
     if (!x)
@@ -145,6 +158,8 @@ Bounds Analysis::bounds(const Expr &expr, const Scope &scope, Equation &eq) {
     return result;
   }
   case ExprKind::If: {
+    if (const Expr *taken = takenBranch(cast<IfExpr>(expr), scope, eq))
+      return of(*taken);
     Bounds x = of(*cast<IfExpr>(expr).thenValue),
            y = of(*cast<IfExpr>(expr).elseValue);
     for (const Size &a : x.lower)

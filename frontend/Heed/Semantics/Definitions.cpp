@@ -95,7 +95,12 @@ bool Analysis::underGuards(Body &body, Equation &eq, size_t first,
   enforced.positive = guard.positive;
   if (guard.condition) {
     llvm::SaveAndRestore exact(body.f64, false);
+    // A condition stands under the guards before it alone: under its own, the
+    // reads in it would ask for the condition again, without an end.
+    SmallVector<Guard, 4> inner(llvm::drop_begin(eq.guards, first));
+    eq.guards.truncate(first);
     enforced.condition = resolve(body, *guard.condition, *guard.scope, eq);
+    eq.guards.append(inner);
     if (!enforced.condition)
       return false;
   } else {

@@ -223,9 +223,21 @@ bool Analysis::bindShapes(ArrayRef<Extents> tensors, const EnvPtr &env,
       }
     }
   }
+  // An extent with two unknown dims waits for another to say one of them.
+  auto waits = [&](const Open &axis) {
+    std::vector<const NameExpr *> unknown;
+    freeNames(*axis.expr, *env, unknown);
+    return unknown.size() > 1;
+  };
   bool ok = true;
-  for (const Open &axis : open)
+  while (!open.empty()) {
+    auto next = llvm::find_if_not(open, waits);
+    if (next == open.end())
+      next = open.begin();
+    Open axis = *next;
+    open.erase(next);
     ok &= bindExtent(*axis.expr, axis.actual, *axis.tensor, axis.axis, env);
+  }
   return ok;
 }
 

@@ -197,6 +197,17 @@ bool Analysis::executeFor(const ForStmt &stmt, Frame &frame) {
     --rolled;
     --speculating;
     bool unroll = needsUnroll && from && to;
+    // Where its body gave up without a word, since unrolled it may have been
+    // right.
+    bool said =
+        llvm::any_of(llvm::drop_begin(pending, messages),
+                     [](const Pending &message) { return message.isError; });
+    if (!ok && !said && needsUnroll && !unroll)
+      error(stmt.range, format("each turn of this loop is code of its own, "
+                               "because a shape, a kind or a slice depends on "
+                               "'{}': expected a range known when compiling "
+                               "(--set gives a size)",
+                               stmt.var.text));
     needsUnroll = outerUnroll;
     if (!unroll) {
       flushPending();
@@ -215,10 +226,6 @@ bool Analysis::executeFor(const ForStmt &stmt, Frame &frame) {
     tooManyCopies = false;
     *frame.env = before;
   }
-  if (!from || !to)
-    return error(stmt.range, format("a loop whose body depends on '{}' needs a "
-                                    "range known when compiling",
-                                    stmt.var.text));
   return unrolledFor(stmt, *from, *to, frame);
 }
 

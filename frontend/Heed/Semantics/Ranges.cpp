@@ -221,8 +221,13 @@ bool Analysis::checkRange(const Size &first, const Size &last,
     return error(
         place,
         format("the index of {} runs from {} to {}, outside its extent {}; "
-               "move the read under a 'where' or an 'if' that keeps it inside",
-               what, sizes.str(low), sizes.str(high), sizes.str(extent)));
+               "{}",
+               what, sizes.str(low), sizes.str(high), sizes.str(extent),
+               low == high && low.constant() && !extent.is(0)
+                   ? heed::format("positions count from 0, the last is {}",
+                                  sizes.str(extent - 1))
+                   : "move the read under a 'where' or an 'if' that keeps it "
+                     "inside"));
   // Sizes decide: one check per call, void where a loop is empty.
   SmallVector<Size> empty;
   for (const Idx *idx : running)

@@ -91,6 +91,10 @@ Form Analysis::form(const Expr &expr, const Scope &scope, Equation &eq,
       return form(*binding->thunk->expr, *binding->thunk->scope, eq, reach);
     return opaque(expr, scope, eq, reach);
   }
+  case ExprKind::If:
+    if (const Expr *taken = takenBranch(cast<IfExpr>(expr), scope, eq))
+      return of(*taken);
+    return opaque(expr, scope, eq, reach);
   case ExprKind::Negate:
     return -of(*cast<NegateExpr>(expr).operand);
   case ExprKind::Binary: {
@@ -204,6 +208,10 @@ Disjunction Analysis::holds(const Expr &expr, bool positive, const Scope &scope,
         it != eq.calls.end() && it->second.kind == Binding::Thunk)
       return holds(*it->second.thunk->expr, positive, *it->second.thunk->scope,
                    eq, reach);
+    break;
+  case ExprKind::If:
+    if (const Expr *taken = takenBranch(cast<IfExpr>(expr), scope, eq))
+      return of(*taken, positive);
     break;
   case ExprKind::Logic: {
     auto &logic = cast<LogicExpr>(expr);

@@ -61,9 +61,13 @@ Node *Analysis::resolveBinary(Body &body, const BinaryExpr &expr,
   if (divisor.pure && !checkDivisor(expr, scope, eq))
     return nullptr;
   Bounds range = bounds(*expr.rhs, scope, eq);
-  node->mayDivideByZero = llvm::none_of(range.lower, [&](const Size &lower) {
-    return sizes.nonNegative(lower - 1, positiveAtoms(i.used));
-  });
+  // A size was checked not to be 0 where a loop around has a turn. Under a
+  // guard both sides may be computed, and only the one that holds is checked.
+  bool isChecked = divisor.fixed && eq.guards.empty();
+  node->mayDivideByZero =
+      !isChecked && llvm::none_of(range.lower, [&](const Size &lower) {
+        return sizes.nonNegative(lower - 1, positiveAtoms(i.used));
+      });
   Bounds low = bounds(*expr.lhs, scope, eq);
   node->isNonNegative =
       divisor.fixed && sizes.nonNegative(divisor.fixed->size) &&

@@ -379,6 +379,8 @@ void Lexer::stray() {
     message += "; write 'and'";
   else if (c == '!')
     message += "; write 'not'";
+  else if (c == '?')
+    message += "; a choice is written if .. then .. else ..";
   else if (c == '\'')
     message += "; a string stands in double quotes";
   else if (c == 0x2212)

@@ -89,6 +89,11 @@ bool Parser::parseBinders(std::vector<Binder> &binders) {
     Binder binder;
     if (!parseName(binder.name, "an index"))
       return false;
+    if (at("[")) {
+      fail("',' or ')'", "; indices stand in the parentheses, what they run "
+                         "over behind them: softmax(j) s[i, j]");
+      return false;
+    }
     if (accept(":") && !(binder.extent = parseSumIn(Place::Bound)))
       return false;
     binders.push_back(std::move(binder));
@@ -210,6 +215,10 @@ ExprPtr Parser::parseSoftmax() {
     return nullptr;
   if (atKind(TokenKind::Newline))
     return failNextLine(op.text);
+  if (at("["))
+    return fail("an operand", heed::format("; '{}' names indices, and its "
+                                           "operand follows: {}(j) s[i, j]",
+                                           op.text, op.text));
   {
     llvm::SaveAndRestore<unsigned> inside(reductions, reductions + 1);
     if (!(node->operand = parseUnary()))

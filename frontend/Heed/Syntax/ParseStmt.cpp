@@ -22,6 +22,30 @@ static bool appendConsts(std::vector<StmtPtr> &out,
   return true;
 }
 
+/// What other languages write there, and what is written here.
+static std::string hintAt(llvm::ArrayRef<Token> tokens, unsigned next) {
+  const Token &found = tokens[next];
+  if (found.is("if"))
+    return "; a choice is written (if .. then .. else ..)";
+  if (found.is("where"))
+    return "; a 'where' stands in the parentheses of a reduction or a softmax, "
+           "and behind an update of a state";
+  if (found.is("@"))
+    return "; a product of matrices is written sum(k) a[i, k] * b[k, j]";
+  if (next == 0 || !(found.kind == TokenKind::Name || found.is("(")))
+    return "";
+  if (!tokens[next - 1].is(")"))
+    return tokens[next - 1].is("]") ? "; a product is written with '*'" : "";
+  for (unsigned open = next - 1; open-- > 1;)
+    if (tokens[open].match == next - 1)
+      return tokens[open - 1].kind == TokenKind::Name
+                 ? heed::format("; '{}' is no reduction, these are sum, mean, "
+                                "prod, max, min, argmax, any and all",
+                                tokens[open - 1].text)
+                 : std::string("; a product is written with '*'");
+  return "";
+}
+
 bool Parser::endStmt() {
   if (at("}") || atKind(TokenKind::End))
     return true;
@@ -29,7 +53,7 @@ bool Parser::endStmt() {
     take();
     return true;
   }
-  fail("an operator or the end of the statement");
+  fail("an operator or the end of the statement", hintAt(tokens, next));
   return false;
 }
 

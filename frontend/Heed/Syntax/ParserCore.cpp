@@ -131,15 +131,16 @@ static std::string describe(const Token &token, StringRef endName) {
   }
 }
 
-std::nullptr_t Parser::fail(StringRef wanted) {
+std::nullptr_t Parser::fail(StringRef wanted, const Twine &hint) {
   const Token *found = &token();
   // The newline before the end of the text is not one that anybody wrote.
   if (found->kind == TokenKind::Newline && token(1).kind == TokenKind::End &&
       endName != "the end of the file")
     found = &token(1);
   if (found->kind != TokenKind::Broken && !stopped() && !inUnclosed())
-    diags.error(found->range, heed::format("expected {}, found {}", wanted,
-                                           describe(*found, endName)));
+    diags.error(found->range,
+                heed::format("expected {}, found {}{}", wanted,
+                             describe(*found, endName), hint.str()));
   return nullptr;
 }
 

@@ -59,7 +59,7 @@ private:
   void skipNewlines();
 
   // Errors.
-  std::nullptr_t fail(llvm::StringRef wanted);
+  std::nullptr_t fail(llvm::StringRef wanted, const llvm::Twine &hint = "");
   bool inUnclosed() const;
   std::nullptr_t failAt(ast::Range range, const llvm::Twine &message);
   /// To the end of this statement, not over the `}` that ends the block.
