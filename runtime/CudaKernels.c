@@ -110,8 +110,8 @@ static int launchEntered(heed_door *door, heed_gpu_kernel *kernel,
       kernel->function, (uint32_t)blocks[0], (uint32_t)blocks[1],
       (uint32_t)blocks[2], (uint32_t)threads[0], (uint32_t)threads[1],
       (uint32_t)threads[2],
-      launch->sharedBytes > 0 ? (uint32_t)launch->sharedBytes : 0, d->stream,
-      arguments, NULL);
+      launch->sharedBytes > 0 ? (uint32_t)launch->sharedBytes : 0,
+      heed_cuda_stream(door), arguments, NULL);
   return status ? failed(door, "cuLaunchKernel", status) : 0;
 }
 

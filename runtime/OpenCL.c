@@ -188,11 +188,15 @@ static void closeDevice(heed_gpu_device *device) {
   free(d);
 }
 
-const heed_gpu heed_opencl = {find,
-                              closeDevice,
-                              heed_device_close_model,
-                              heed_device_keep_whole,
-                              heed_device_settle,
-                              heed_device_close_state,
-                              heed_device_write_row,
-                              heed_device_print};
+const heed_gpu heed_opencl = {.takesStreams = false,
+                              .find = find,
+                              .close = closeDevice,
+                              .closeModel = heed_device_close_model,
+                              .keepWhole = heed_device_keep_whole,
+                              .settle = heed_device_settle,
+                              .closeState = heed_device_close_state,
+                              .writeRow = heed_device_write_row,
+                              .has = heed_device_has,
+                              .fetch = heed_device_fetch,
+                              .abandon = heed_device_abandon,
+                              .print = heed_device_print};
