@@ -2,6 +2,7 @@
 
 #include "compiler/Codegen/HalideChild.h"
 #include "compiler/Codegen/HalideBlame.h"
+#include "compiler/Codegen/HalideCubins.h"
 #include "compiler/Codegen/HalideLowering.h"
 #include "compiler/Codegen/HalideTranslate.h"
 #include "compiler/Codegen/StreamStores.h"
@@ -221,6 +222,10 @@ void heed::compileInChild(halide::PipelineOp pipeline,
     Halide::Module module = translator.result.compile_to_module(
         translator.arguments, symbol, target,
         Halide::LinkageType::ExternalPlusArgv);
+    if (output == HalideOutput::Object && !options.cudaCode.archs.empty() &&
+        target.has_feature(Halide::Target::CUDA) &&
+        !addCubins(module, options.cudaCode, message))
+      throw HalideError{message};
     for (const auto &[op, text] : translator.unmet())
       send(fd, Record::Directive, numberOf(pipeline, op), text);
     bool bySystem = (translator.hasStreams || backend == Backend::System) &&

@@ -82,6 +82,13 @@ std::string contentOf(halide::PipelineOp pipeline, const std::string &symbol,
   os << symbol << '\n'
      << target.to_string() << '\n'
      << (options.promises && !options.checks) << '\n';
+  if (!options.cudaCode.archs.empty() &&
+      target.has_feature(Halide::Target::CUDA)) {
+    os << options.cudaCode.identity;
+    for (int arch : options.cudaCode.archs)
+      os << " sm_" << arch;
+    os << '\n';
+  }
   pipeline->print(os);
   return content;
 }

@@ -214,6 +214,9 @@ int cuEventDestroy_v2(int *event) {
 int calls_cuModuleLoadDataEx, calls_cuModuleUnload, calls_cuModuleGetFunction,
     calls_cuFuncSetAttribute, calls_cuLaunchKernel;
 
+/* Modules of machine code. */
+int cuda_stub_binaries;
+
 int cuModuleLoadDataEx(ptx_module **module, const char *code, unsigned count,
                        const int *options, void **values) {
   char unread[256], *log = unread, message[256] = "";
@@ -224,6 +227,14 @@ int cuModuleLoadDataEx(ptx_module **module, const char *code, unsigned count,
   }
   snprintf(log, size, "ptxas as the stub plays it: asked to fail\nand more\n");
   ENTERED(cuModuleLoadDataEx);
+  /* What stands for machine code: ELF's mark, an architecture, and the PTX that
+   * it is of. */
+  if (!strncmp(code, "\177ELF", 4)) {
+    if (strncmp(code + 4, "sm_90\n", 6))
+      return NO_BINARY_FOR_GPU;
+    code += 10;
+    ++cuda_stub_binaries;
+  }
   *module = ptx_load(code, message, sizeof message);
   snprintf(log, size, "%s\n", message);
   made += *module != NULL;
