@@ -310,14 +310,14 @@ static void closeDevice(heed_gpu_device *device) {
   free(d);
 }
 
-const heed_gpu heed_cuda = {.takesStreams = true,
-                            .find = find,
+const heed_gpu heed_cuda = {.find = find,
                             .close = closeDevice,
                             .closeModel = heed_device_close_model,
                             .keepWhole = heed_device_keep_whole,
                             .settle = heed_device_settle,
                             .closeState = heed_device_close_state,
                             .writeRow = heed_device_write_row,
+                            .isShared = heed_device_is_shared,
                             .has = heed_device_has,
                             .fetch = heed_device_fetch,
                             .abandon = heed_device_abandon,

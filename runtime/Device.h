@@ -144,7 +144,7 @@ struct heed_gpu_device {
   size_t numPrograms, programCapacity;
   int32_t ahead;        /* kernels that were called since somebody waited */
   int32_t type, number; /* of its memory, as in heed_buffer; type 0: buffers
-                           cannot be there */
+                           cannot be there, the context is nobody else's */
 };
 
 /** What has been copied. */
@@ -253,6 +253,7 @@ int heed_device_enter_arguments(heed_model *model, int32_t entry);
 /** Results to where the caller wants them. As above. */
 int heed_device_take_results(heed_model *model, int32_t entry);
 /** For heed_gpu (Gpu.h). */
+bool heed_device_is_shared(const heed_gpu_device *device);
 bool heed_device_has(const heed_gpu_device *device, int32_t type,
                      int32_t number);
 heed_status heed_device_fetch(heed_model *model, void *to, const void *from,

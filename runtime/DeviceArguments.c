@@ -109,11 +109,15 @@ int heed_device_take_results(heed_model *model, int32_t entry) {
 
 /* ---- for heed_gpu ---- */
 
+bool heed_device_is_shared(const heed_gpu_device *device) {
+  return device->type != 0;
+}
+
 bool heed_device_has(const heed_gpu_device *device, int32_t type,
                      int32_t number) {
   bool isKind = type == device->type || (type == HEED_DEVICE_CUDA_MANAGED &&
                                          device->type == HEED_DEVICE_CUDA);
-  return device->type && isKind && number == device->number;
+  return heed_device_is_shared(device) && isKind && number == device->number;
 }
 
 heed_status heed_device_fetch(heed_model *model, void *to, const void *from,

@@ -17,8 +17,6 @@ typedef struct heed_device_memory heed_device_memory;
 typedef struct heed_device_state heed_device_state;
 
 struct heed_gpu {
-  /** Whether calls may bring a stream of their own. */
-  bool takesStreams;
   /** Makes model->device the first device of type GPU; with `any`, else one of
    * another type. False if there is none, and the model's message says why.
    * Either is model->deviceText. */
@@ -34,6 +32,8 @@ struct heed_gpu {
   /** A row of an update. */
   heed_status (*writeRow)(heed_model *model, void *at, const void *from,
                           size_t bytes);
+  /** Whether callers have a part in its context: streams and memory. */
+  bool (*isShared)(const heed_gpu_device *device);
   /** Whether memory of that type and number (as in heed_buffer) is the
    * device's. */
   bool (*has)(const heed_gpu_device *device, int32_t type, int32_t number);

@@ -197,7 +197,8 @@ static heed_status checkCall(heed_model *model, const heed_call *call) {
     return heed_fail(model, HEED_ERROR_ARGUMENT,
                      "call.state belongs to another model: expected a state of "
                      "this handle or of one on the same weights");
-  if (call->stream && !(model->device && model->desc->gpu->takesStreams))
+  if (call->stream &&
+      !(model->device && model->desc->gpu->isShared(model->device)))
     return heed_fail(
         model, HEED_ERROR_DEVICE,
         "call.stream: expected null: calls run on the CPU, or on a "
