@@ -207,8 +207,8 @@ int heed_device_finish(heed_door *door);
 /** The same where nothing runs there. */
 void heed_device_settled(const heed_door *door);
 /** Gives back what calls have not used for a while; `all`: whatever nobody
- * uses. */
-void heed_device_trim(heed_gpu_device *device, bool all);
+ * uses, for which it waits for the door's stream and the device's. */
+void heed_device_trim(const heed_door *door, bool all);
 /** Gives back all that it has. */
 void heed_device_close_memory(heed_gpu_device *device);
 /** Gives back the mirrors of a table and their memory. */

@@ -102,7 +102,7 @@ void heed_device_leave(heed_model *model, int32_t entry) {
     heed_device_drop_read(door);
   if (!code)
     heed_device_settled(door);
-  heed_device_trim(device, /*all=*/false);
+  heed_device_trim(door, /*all=*/false);
   heed_device_unlock(model, code);
 }
 

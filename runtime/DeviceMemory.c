@@ -56,7 +56,7 @@ static heed_device_block *newBlock(heed_door *door, size_t bytes) {
   }
   char *memory = device->driver->take(door, bytes);
   if (!memory && !door->failed) {
-    heed_device_trim(device, /*all=*/true);
+    heed_device_trim(door, /*all=*/true);
     memory = device->driver->take(door, bytes);
   }
   if (!memory)
@@ -119,20 +119,25 @@ int heed_device_finish(heed_door *door) {
   return code;
 }
 
-void heed_device_trim(heed_gpu_device *device, bool all) {
-  heed_door nobody = {.device = device};
-  bool finished = false;
+void heed_device_trim(const heed_door *door, bool all) {
+  heed_gpu_device *device = door->device;
+  heed_door own = {.device = device},
+            calls = {.device = device, .stream = door->stream};
+  bool waited = false;
   for (size_t k = 0; k < device->numBlocks;) {
     heed_device_block *block = &device->blocks[k];
     if (block->used || (!all && block->lastCall + KeptCalls >= device->calls)) {
       ++k;
       continue;
     }
-    /* A kernel may still use what its call has given back: it ends with its
-     * call where the stream is not ours. */
-    if (!finished && block->isBusy)
-      heed_device_finish(&nobody);
-    finished = finished || !block->isBusy;
+    /* A kernel may still use what its call has given back. On another call's
+     * stream it ends with that call. */
+    if (block->isBusy && !waited) {
+      heed_device_finish(&own);
+      if (door->stream)
+        heed_device_finish(&calls);
+      waited = true;
+    }
     if (block->isBusy) {
       ++k;
       continue;
@@ -149,7 +154,7 @@ void heed_device_close_memory(heed_gpu_device *device) {
   free(device->weights.list);
   for (size_t k = 0; k < device->numBlocks; ++k)
     device->blocks[k].used = device->blocks[k].isBusy = false;
-  heed_device_trim(device, /*all=*/true);
+  heed_device_trim(&nobody, /*all=*/true);
   free(device->blocks);
 }
 
