@@ -1,7 +1,8 @@
 /* Devices of CUDA: found when a model is opened, in the driver's library, which
  * is loaded then. Handles that share weights have a stream of their own in the
- * device's primary context, which other libraries of the process use, too; it
- * is a thread's current one only inside of these functions. */
+ * device's primary context, which other libraries of the process use, too, or
+ * in one of the caller's; it is a thread's current one only inside of these
+ * functions. */
 #include "runtime/Cuda.h"
 
 #include <dlfcn.h>
@@ -42,6 +43,10 @@ void heed_cuda_leave(heed_cuda_device *d) {
   d->cuda.cuCtxPopCurrent_v2(&ours);
 }
 
+CUstream heed_cuda_stream(const heed_door *door) {
+  return door->stream ? door->stream : of(door->device)->stream;
+}
+
 /* ---- the driver ---- */
 
 static void *take(heed_door *door, size_t bytes) {
@@ -75,7 +80,7 @@ static int finish(heed_door *door) {
   int32_t status = heed_cuda_enter(d);
   if (!status) {
     function = "cuStreamSynchronize";
-    status = d->cuda.cuStreamSynchronize(d->stream);
+    status = heed_cuda_wait(door);
     heed_cuda_leave(d);
   }
   return status ? heed_cuda_failed(door, halide_error_code_device_sync_failed,
@@ -83,58 +88,18 @@ static int finish(heed_door *door) {
                 : 0;
 }
 
-/* In the order of the stream; what the host wrote or reads is not in use any
- * more on return. */
-static int copy(heed_door *door, void *to, const void *from, size_t bytes,
-                heed_way way) {
-  heed_cuda_device *d = of(door->device);
-  CUdeviceptr there = (CUdeviceptr)(uintptr_t)to,
-              here = (CUdeviceptr)(uintptr_t)from;
-  const char *function = "cuCtxPushCurrent";
-  int32_t status = heed_cuda_enter(d);
-  if (status)
-    return heed_cuda_failed(door, halide_error_code_device_buffer_copy_failed,
-                            function, status);
-  switch (way) {
-  case HEED_TO_DEVICE:
-    function = "cuMemcpyHtoDAsync";
-    status = d->cuda.cuMemcpyHtoDAsync_v2(there, from, bytes, d->stream);
-    break;
-  case HEED_TO_HOST:
-    function = "cuMemcpyDtoHAsync";
-    status = d->cuda.cuMemcpyDtoHAsync_v2(to, here, bytes, d->stream);
-    break;
-  case HEED_WITHIN:
-    function = "cuMemcpyDtoDAsync";
-    status = d->cuda.cuMemcpyDtoDAsync_v2(there, here, bytes, d->stream);
-    break;
-  }
-  if (!status && way != HEED_WITHIN) {
-    function = "cuStreamSynchronize";
-    status = d->cuda.cuStreamSynchronize(d->stream);
-    /* The copy may still be on its way to or from what is the caller's. A
-     * stream that fails again has ended. */
-    if (status)
-      d->cuda.cuStreamSynchronize(d->stream);
-  }
-  heed_cuda_leave(d);
-  return status ? heed_cuda_failed(door,
-                                   halide_error_code_device_buffer_copy_failed,
-                                   function, status)
-                : 0;
-}
-
 /* Null, or the function that failed with *status. */
-static const char *record(heed_cuda_device *d, bool begins, double *seconds,
+static const char *record(const heed_door *door, bool begins, double *seconds,
                           int32_t *status) {
+  heed_cuda_device *d = of(door->device);
   CUevent *event = begins ? &d->begin : &d->end;
   if (!*event && (*status = d->cuda.cuEventCreate(event, 0)))
     return "cuEventCreate";
-  if ((*status = d->cuda.cuEventRecord(*event, d->stream)))
+  if ((*status = d->cuda.cuEventRecord(*event, heed_cuda_stream(door))))
     return "cuEventRecord";
   if (begins)
     return NULL;
-  if ((*status = d->cuda.cuStreamSynchronize(d->stream)))
+  if ((*status = heed_cuda_wait(door)))
     return "cuStreamSynchronize";
   float milliseconds = 0;
   if ((*status = d->cuda.cuEventElapsedTime(&milliseconds, d->begin, d->end)))
@@ -148,7 +113,7 @@ static int timeKernels(heed_door *door, bool begins, double *seconds) {
   int32_t status = heed_cuda_enter(d);
   const char *function = "cuCtxPushCurrent";
   if (!status) {
-    function = record(d, begins, seconds, &status);
+    function = record(door, begins, seconds, &status);
     heed_cuda_leave(d);
   }
   return status ? heed_cuda_failed(door, halide_error_code_device_run_failed,
@@ -158,7 +123,7 @@ static int timeKernels(heed_door *door, bool begins, double *seconds) {
 
 static const heed_driver driver = {.take = take,
                                    .give = give,
-                                   .copy = copy,
+                                   .copy = heed_cuda_copy,
                                    .finish = finish,
                                    .time = timeKernels,
                                    .build = heed_cuda_build,
@@ -187,39 +152,35 @@ static int32_t attributeOf(const heed_cuda_device *d, int32_t attribute) {
              : 0;
 }
 
+/* Whether kernels run on d->id; else the text says why not. */
+static bool isFit(heed_cuda_device *d, char name[128], char *text,
+                  size_t size) {
+  snprintf(name, 128, "?");
+  d->cuda.cuDeviceGetName(name, 128, d->id);
+  name[127] = 0;
+  d->major = attributeOf(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  d->minor = attributeOf(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  if (d->major > LeastMajor ||
+      (d->major == LeastMajor && d->minor >= LeastMinor))
+    return true;
+  snprintf(text, size,
+           "CUDA device '%s' has compute capability %d.%d, kernels need %d.%d",
+           name, d->major, d->minor, LeastMajor, LeastMinor);
+  return false;
+}
+
 /* The device of that number of those that kernels run on becomes d->id; else
  * the text says why none is. */
-static bool findDevice(heed_cuda_device *d, int32_t number, char name[128],
-                       char *text, size_t size) {
-  int32_t count = 0, status = d->cuda.cuInit(0);
-  if (!status)
-    status = d->cuda.cuDeviceGetCount(&count);
-  if (status) {
-    snprintf(text, size, "CUDA's driver finds no device (%d, %s)", status,
-             nameOf(&d->cuda, status));
-    return false;
-  }
+static bool findDevice(heed_cuda_device *d, int32_t count, int32_t number,
+                       char name[128], char *text, size_t size) {
   snprintf(text, size, "CUDA's driver finds no device");
   int32_t found = 0;
   for (int32_t k = 0; k < count; ++k) {
     if (d->cuda.cuDeviceGet(&d->id, k) != CUDA_SUCCESS)
       continue;
-    snprintf(name, 128, "?");
-    d->cuda.cuDeviceGetName(name, 128, d->id);
-    name[127] = 0;
-    int32_t major =
-                attributeOf(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-            minor =
-                attributeOf(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-    if (major > LeastMajor || (major == LeastMajor && minor >= LeastMinor)) {
-      if (found++ == number)
-        return true;
-      continue;
-    }
-    snprintf(text, size,
-             "CUDA device '%s' has compute capability %d.%d, kernels need "
-             "%d.%d",
-             name, major, minor, LeastMajor, LeastMinor);
+    d->base.number = k;
+    if (isFit(d, name, text, size) && found++ == number)
+      return true;
   }
   if (found)
     snprintf(text, size,
@@ -228,16 +189,57 @@ static bool findDevice(heed_cuda_device *d, int32_t number, char name[128],
   return false;
 }
 
+/* The same for the one of the caller's context. */
+static bool findContext(heed_cuda_device *d, int32_t count, char name[128],
+                        char *text, size_t size) {
+  CUdevice id = 0, one;
+  const char *function = "cuCtxPushCurrent";
+  int32_t status = heed_cuda_enter(d);
+  if (!status) {
+    function = "cuCtxGetDevice";
+    status = d->cuda.cuCtxGetDevice(&id);
+    heed_cuda_leave(d);
+  }
+  if (status) {
+    snprintf(text, size, "options.context: %s failed (%d, %s)", function,
+             status, nameOf(&d->cuda, status));
+    return false;
+  }
+  for (int32_t k = 0; k < count; ++k)
+    if (d->cuda.cuDeviceGet(&one, k) == CUDA_SUCCESS && one == id)
+      d->base.number = k;
+  d->id = id;
+  return isFit(d, name, text, size);
+}
+
+static bool choose(heed_cuda_device *d, int32_t number, char name[128],
+                   char *text, size_t size) {
+  int32_t count = 0, status = d->cuda.cuInit(0);
+  if (!status)
+    status = d->cuda.cuDeviceGetCount(&count);
+  if (status) {
+    snprintf(text, size, "CUDA's driver finds no device (%d, %s)", status,
+             nameOf(&d->cuda, status));
+    return false;
+  }
+  return d->context ? findContext(d, count, name, text, size)
+                    : findDevice(d, count, number, name, text, size);
+}
+
 /* Context and stream; the text says which device it is, or what is wrong. */
 static bool open(heed_cuda_device *d, int32_t number, char *text, size_t size) {
   char name[128];
-  if (!findDevice(d, number, name, text, size))
+  if (!choose(d, number, name, text, size))
     return false;
+  d->base.type = HEED_DEVICE_CUDA;
   d->sharedBytes =
       attributeOf(d, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   const char *function = "cuDevicePrimaryCtxRetain";
-  int32_t status = d->cuda.cuDevicePrimaryCtxRetain(&d->context, d->id);
-  bool isRetained = !status;
+  int32_t status = CUDA_SUCCESS;
+  if (!d->context) {
+    status = d->cuda.cuDevicePrimaryCtxRetain(&d->context, d->id);
+    d->isRetained = !status;
+  }
   if (!status) {
     function = "cuCtxPushCurrent";
     status = heed_cuda_enter(d);
@@ -251,7 +253,7 @@ static bool open(heed_cuda_device *d, int32_t number, char *text, size_t size) {
     snprintf(text, size, "CUDA device '%s'", name);
     return true;
   }
-  if (isRetained)
+  if (d->isRetained)
     d->cuda.cuDevicePrimaryCtxRelease_v2(d->id);
   snprintf(text, size, "CUDA device '%s': %s failed (%d, %s)", name, function,
            status, nameOf(&d->cuda, status));
@@ -276,6 +278,8 @@ static bool find(heed_model *model, bool any) {
   heed_cuda_device *d = calloc(1, sizeof *d);
   snprintf(model->deviceText, sizeof model->deviceText,
            "no memory to open a device");
+  if (d)
+    d->context = model->deviceContext;
   if (d && fill(d, heed_device_number(model), model->deviceText,
                 sizeof model->deviceText)) {
     d->base.driver = &driver;
@@ -292,6 +296,7 @@ static void closeDevice(heed_gpu_device *device) {
   d->cuda.cuStreamSynchronize(d->stream);
   heed_device_close_programs(device);
   heed_device_close_memory(device);
+  heed_cuda_close_staging(d);
   if (d->begin)
     d->cuda.cuEventDestroy_v2(d->begin);
   if (d->end)
@@ -299,16 +304,21 @@ static void closeDevice(heed_gpu_device *device) {
   d->cuda.cuStreamDestroy_v2(d->stream);
   if (isEntered)
     heed_cuda_leave(d);
-  d->cuda.cuDevicePrimaryCtxRelease_v2(d->id);
+  if (d->isRetained)
+    d->cuda.cuDevicePrimaryCtxRelease_v2(d->id);
   pthread_mutex_destroy(&device->lock);
   free(d);
 }
 
-const heed_gpu heed_cuda = {find,
-                            closeDevice,
-                            heed_device_close_model,
-                            heed_device_keep_whole,
-                            heed_device_settle,
-                            heed_device_close_state,
-                            heed_device_write_row,
-                            heed_device_print};
+const heed_gpu heed_cuda = {.find = find,
+                            .close = closeDevice,
+                            .closeModel = heed_device_close_model,
+                            .keepWhole = heed_device_keep_whole,
+                            .settle = heed_device_settle,
+                            .closeState = heed_device_close_state,
+                            .writeRow = heed_device_write_row,
+                            .isShared = heed_device_is_shared,
+                            .has = heed_device_has,
+                            .fetch = heed_device_fetch,
+                            .abandon = heed_device_abandon,
+                            .print = heed_device_print};

@@ -37,11 +37,14 @@ enum {
   X(cuDevicePrimaryCtxRelease_v2, (CUdevice))                                  \
   X(cuCtxPushCurrent_v2, (CUcontext))                                          \
   X(cuCtxPopCurrent_v2, (CUcontext *))                                         \
+  X(cuCtxGetDevice, (CUdevice *))                                              \
   X(cuStreamCreate, (CUstream *, uint32_t))                                    \
   X(cuStreamSynchronize, (CUstream))                                           \
   X(cuStreamDestroy_v2, (CUstream))                                            \
   X(cuMemAlloc_v2, (CUdeviceptr *, size_t))                                    \
   X(cuMemFree_v2, (CUdeviceptr))                                               \
+  X(cuMemHostAlloc, (void **, size_t, uint32_t))                               \
+  X(cuMemFreeHost, (void *))                                                   \
   X(cuMemcpyHtoDAsync_v2, (CUdeviceptr, const void *, size_t, CUstream))       \
   X(cuMemcpyDtoHAsync_v2, (void *, CUdeviceptr, size_t, CUstream))             \
   X(cuMemcpyDtoDAsync_v2, (CUdeviceptr, CUdeviceptr, size_t, CUstream))        \
@@ -64,14 +67,35 @@ typedef struct heed_cuda_library {
 #undef HEED_CUDA_MEMBER
 } heed_cuda_library;
 
+/** What has left the device, and arrives when its stream has been waited for.
+ */
+typedef struct heed_cuda_arrival {
+  void *to;
+  const char *from; /* in the staging memory */
+  size_t bytes;
+} heed_cuda_arrival;
+
+/** Pinned memory of the host that small arrays go through (CudaCopies.c). */
+typedef struct heed_cuda_staging {
+  char *memory; /* null before it is needed, and where there is none */
+  bool isRefused;
+  size_t used;
+  CUstream stream; /* that uses it, if it is used */
+  heed_cuda_arrival arrivals[16];
+  int32_t numArrivals;
+} heed_cuda_staging;
+
 typedef struct heed_cuda_device {
   heed_gpu_device base;
   heed_cuda_library cuda;
   CUdevice id;
-  CUcontext context; /* the device's primary one */
+  CUcontext context; /* the caller's, or the device's primary one */
+  bool isRetained;   /* the primary one */
   CUstream stream;
-  CUevent begin, end;  /* null before something is timed */
-  int32_t sharedBytes; /* of a block, at most */
+  CUevent begin, end;   /* null before something is timed */
+  int32_t major, minor; /* of its compute capability */
+  int32_t sharedBytes;  /* of a block, at most */
+  heed_cuda_staging staging;
 } heed_cuda_device;
 
 /* ---- Cuda.c ---- */
@@ -84,6 +108,20 @@ void heed_cuda_leave(heed_cuda_device *device);
  * that is missing. `function` without the version in its name. */
 int heed_cuda_failed(heed_door *door, int code, const char *function,
                      int32_t status);
+
+/** The stream of what a door asks for: the call's or the device's own. */
+CUstream heed_cuda_stream(const heed_door *door);
+
+/* ---- CudaCopies.c ---- */
+
+/** For heed_driver. */
+int heed_cuda_copy(heed_door *door, void *to, const void *from, size_t bytes,
+                   heed_way way);
+/** Waits for the door's stream, and for what arrives with it; the context is
+ * entered. CUDA's status. */
+int32_t heed_cuda_wait(const heed_door *door);
+/** Gives the staging memory back; the context is entered. */
+void heed_cuda_close_staging(heed_cuda_device *device);
 
 /* ---- CudaKernels.c, for heed_driver ---- */
 

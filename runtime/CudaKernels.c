@@ -1,9 +1,11 @@
 /* Modules and launches of CUDA, and its names for what kernels of the target
  * cuda ask of Halide's runtime. */
 #include "runtime/Cuda.h"
+#include "runtime/CudaCode.h"
 
 #include "HalideRuntimeCuda.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static heed_cuda_device *of(heed_gpu_device *device) {
@@ -17,12 +19,60 @@ static int failed(heed_door *door, const char *function, int32_t status) {
 
 /* ---- modules ---- */
 
-/* PTX, which the driver compiles for the device, or keeps from an earlier time;
- * registers are as many as a kernel wants. The first line of its log is the
- * error's reason. */
+/* Whether a kernel's code ends with machine code, which *end describes. */
+static bool hasCode(const char *code, size_t size, heed_cuda_code_end *end) {
+  if (size < sizeof *end)
+    return false;
+  memcpy(end, code + size - sizeof *end, sizeof *end);
+  size_t least = sizeof *end + (end->bytes + 7) / 8 * 8;
+  return !memcmp(end->mark, HEED_CUDA_CODE_MARK, sizeof end->mark) &&
+         end->bytes <= size && end->whole >= least && end->whole <= size;
+}
+
+/* Machine code runs on devices of its major version that are not older. Takes
+ * what is for the newest one, if there is any, and leaves *size that of the
+ * PTX. */
+static const char *bestCode(const heed_cuda_device *d, const char *code,
+                            size_t *size, size_t *bytes) {
+  heed_cuda_code_end end;
+  const char *best = NULL;
+  int32_t minor = -1;
+  for (; hasCode(code, *size, &end); *size -= end.whole)
+    if (end.major == d->major && end.minor <= d->minor && end.minor > minor) {
+      minor = end.minor;
+      *bytes = end.bytes;
+      best = code + *size - sizeof end - (end.bytes + 7) / 8 * 8;
+    }
+  return best;
+}
+
+/* Null where there is no machine code for the device, or its driver takes none
+ * that such a ptxas has made: then there is still the PTX. */
+static CUmodule loadCode(heed_cuda_device *d, const char *code, size_t bytes) {
+  /* The driver may want an alignment of which it does not speak. */
+  void *aligned = code ? aligned_alloc(64, (bytes + 63) / 64 * 64) : NULL;
+  CUmodule module = NULL;
+  if (!aligned || heed_cuda_enter(d))
+    return free(aligned), NULL;
+  memcpy(aligned, code, bytes);
+  if (d->cuda.cuModuleLoadDataEx(&module, aligned, 0, NULL, NULL))
+    module = NULL;
+  heed_cuda_leave(d);
+  free(aligned);
+  return module;
+}
+
+/* Machine code, or PTX, which the driver compiles for the device, or keeps from
+ * an earlier time; registers are as many as a kernel wants. The first line of
+ * its log is the error's reason. */
 int heed_cuda_build(heed_door *door, const char *code, size_t size,
                     void **program) {
   heed_cuda_device *d = of(door->device);
+  size_t bytes = 0;
+  const char *machine = bestCode(d, code, &size, &bytes);
+  *program = loadCode(d, machine, bytes);
+  if (*program)
+    return 0;
   if (!size || code[size - 1])
     return heed_door_says(door, halide_error_code_device_run_failed,
                           "the kernel's PTX does not end");
@@ -110,8 +160,8 @@ static int launchEntered(heed_door *door, heed_gpu_kernel *kernel,
       kernel->function, (uint32_t)blocks[0], (uint32_t)blocks[1],
       (uint32_t)blocks[2], (uint32_t)threads[0], (uint32_t)threads[1],
       (uint32_t)threads[2],
-      launch->sharedBytes > 0 ? (uint32_t)launch->sharedBytes : 0, d->stream,
-      arguments, NULL);
+      launch->sharedBytes > 0 ? (uint32_t)launch->sharedBytes : 0,
+      heed_cuda_stream(door), arguments, NULL);
   return status ? failed(door, "cuLaunchKernel", status) : 0;
 }
 

@@ -27,7 +27,7 @@ static heed_mirror *unite(heed_model *model, uintptr_t begin, uintptr_t end) {
     end = part->end > end ? part->end : end;
     if (heed_device_to_host(&memory->door, part, part->begin, part->end))
       return NULL;
-    heed_device_drop_one(model->device, &memory->mirrors, k);
+    heed_device_drop_one(&memory->door, &memory->mirrors, k);
   }
   heed_mirror *whole = heed_mirror_add(&memory->mirrors, begin, end);
   if (whole && heed_mirror_reserve(whole, 1))
@@ -240,7 +240,7 @@ static int callKernel(heed_model *model, void **args) {
     return driver->time(door, false, &memory->seconds);
   if (model->profile || (stops && ++device->ahead >= Ahead)) {
     device->ahead = 0;
-    result = driver->finish(door);
+    result = heed_device_finish(door);
     memory->seconds = heed_seconds() - start;
   }
   return result;
@@ -264,10 +264,10 @@ static int32_t launch(void **args) {
   if (!result)
     markAll(model, args);
   for (size_t k = 0; copies && k < memory->numNoted; ++k)
-    heed_device_give(device, copies[k]);
+    heed_device_give(&memory->door, copies[k]);
   free(copies);
   if (model->inInit)
-    heed_device_drop_read(device);
+    heed_device_drop_read(&memory->door);
   pthread_mutex_unlock(&device->lock);
   if (!result)
     return 0;

@@ -55,10 +55,11 @@ typedef struct heed_driver {
    * if there is none; with a text if that is not why. */
   void *(*take)(heed_door *door, size_t bytes);
   void (*give)(heed_gpu_device *device, void *memory);
-  /** Where the host takes part it is over on return. */
+  /** Where the host takes part it is over on return, but that what leaves
+   * (door) may arrive with the next finish(). */
   int (*copy)(heed_door *door, void *to, const void *from, size_t bytes,
               heed_way way);
-  /** Waits for all that was called. */
+  /** Waits for all that was called by this door's stream. */
   int (*finish)(heed_door *door);
   /** Begins and ends a measurement by the device's own clock, for which the
    * end waits. Null: it has none. */
@@ -126,6 +127,8 @@ typedef struct heed_device_block {
   char *memory;
   size_t bytes;
   bool used;
+  bool isBusy;  /* kernels on `stream` may use it, even if nobody has it */
+  void *stream; /* of who has or had it, as in heed_door */
   int64_t lastCall;
 } heed_device_block;
 
@@ -139,7 +142,9 @@ struct heed_gpu_device {
   heed_mirrors weights;
   heed_gpu_program *programs;
   size_t numPrograms, programCapacity;
-  int32_t ahead; /* kernels that were called since somebody waited */
+  int32_t ahead;        /* kernels that were called since somebody waited */
+  int32_t type, number; /* of its memory, as in heed_buffer; type 0: buffers
+                           cannot be there, the context is nobody else's */
 };
 
 /** What has been copied. */
@@ -149,6 +154,7 @@ typedef struct heed_traffic {
 
 struct heed_door {
   heed_gpu_device *device;
+  void *stream; /* the caller's; null: the device's own */
   heed_traffic toDevice, results, between; /* between: to the host, in a call */
   bool leaving;                            /* results are being copied */
   bool failed; /* the device, where it is not memory that is missing */
@@ -193,19 +199,24 @@ struct heed_device_memory {
 
 /** 128-byte aligned; null and a text if there is none. */
 char *heed_device_take(heed_door *door, size_t bytes);
-/** Null and what was not taken so are allowed. */
-void heed_device_give(heed_gpu_device *device, const char *memory);
+/** Null and what was not taken so are allowed. What was launched on the door's
+ * stream may still use it. */
+void heed_device_give(const heed_door *door, const char *memory);
+/** Waits for the door's stream: what was given back to it is anybody's. */
+int heed_device_finish(heed_door *door);
+/** The same where nothing runs there. */
+void heed_device_settled(const heed_door *door);
 /** Gives back what calls have not used for a while; `all`: whatever nobody
- * uses. */
-void heed_device_trim(heed_gpu_device *device, bool all);
+ * uses, for which it waits for the door's stream and the device's. */
+void heed_device_trim(const heed_door *door, bool all);
 /** Gives back all that it has. */
 void heed_device_close_memory(heed_gpu_device *device);
 /** Gives back the mirrors of a table and their memory. */
-void heed_device_drop(heed_gpu_device *device, heed_mirrors *mirrors);
-void heed_device_drop_one(heed_gpu_device *device, heed_mirrors *mirrors,
+void heed_device_drop(const heed_door *door, heed_mirrors *mirrors);
+void heed_device_drop_one(const heed_door *door, heed_mirrors *mirrors,
                           size_t k);
 /** Of weights those that init has read: it packs them, and reads them once. */
-void heed_device_drop_read(heed_gpu_device *device);
+void heed_device_drop_read(const heed_door *door);
 /** Makes a part equal on both sides, where that side has the older one. 0, or
  * an error of Halide's and a text. */
 int heed_device_to_host(heed_door *door, heed_mirror *mirror, uintptr_t begin,
@@ -234,6 +245,20 @@ heed_mirror *heed_device_mirror(heed_model *model, uintptr_t begin,
 /** Leaves the call where `code` is not 0; the lock is held, and given back. */
 void heed_device_unlock(heed_model *model, int code);
 
+/* ---- DeviceArguments.c ---- */
+
+/** Inputs and outputs of the call become known; the lock is held. 0, or an
+ * error of Halide's and a text. */
+int heed_device_enter_arguments(heed_model *model, int32_t entry);
+/** Results to where the caller wants them. As above. */
+int heed_device_take_results(heed_model *model, int32_t entry);
+/** For heed_gpu (Gpu.h). */
+bool heed_device_is_shared(const heed_gpu_device *device);
+bool heed_device_has(const heed_gpu_device *device, int32_t type,
+                     int32_t number);
+heed_status heed_device_fetch(heed_model *model, void *to, const void *from,
+                              size_t bytes);
+
 /* ---- DeviceStates.c ---- */
 
 /** What `state` has on the device, made when it is first asked for; what a call
@@ -259,7 +284,13 @@ int heed_device_launch(void *context, void *state, const char *name,
 /** Gives back all programs. */
 void heed_device_close_programs(heed_gpu_device *device);
 
-/* ---- DeviceCalls.c, for heed_gpu ---- */
+/* ---- DeviceCalls.c ---- */
+
+/** A range that becomes known in a table, whole. 0, or as above. */
+int heed_device_know(heed_model *model, heed_mirrors *mirrors, const void *data,
+                     int64_t bytes, bool fromHost, bool kept);
+
+/* For heed_gpu: */
 
 /** For `find`: which of the devices that will do. */
 int32_t heed_device_number(const heed_model *model);
@@ -267,6 +298,8 @@ int32_t heed_device_number(const heed_model *model);
  * which may be null, becomes the model's. */
 bool heed_device_found(heed_model *model, heed_gpu_device *device);
 
+/** A call has failed: waits for what it has launched. */
+void heed_device_abandon(heed_model *model);
 void heed_device_close_model(heed_model *model);
 heed_status heed_device_keep_whole(heed_model *model);
 void heed_device_print(const heed_model *model, FILE *stream);

@@ -9,14 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A range that becomes known here, whole. */
-static void know(heed_model *model, heed_mirrors *mirrors, const void *data,
-                 int64_t bytes, bool fromHost, bool kept) {
+int heed_device_know(heed_model *model, heed_mirrors *mirrors, const void *data,
+                     int64_t bytes, bool fromHost, bool kept) {
   uintptr_t begin = (uintptr_t)data, end = begin + (uintptr_t)bytes;
   size_t k;
   if (bytes <= 0 || heed_mirror_find(mirrors, begin, end))
-    return;
-  int code = 0;
+    return 0;
   heed_mirror *mirror = NULL;
   /* Weights that lie across one another are brought call by call. */
   if (!heed_mirror_touches(mirrors, begin, end, &k))
@@ -24,26 +22,18 @@ static void know(heed_model *model, heed_mirrors *mirrors, const void *data,
   else if (mirrors == &model->memory->mirrors)
     mirror = heed_device_mirror(model, begin, end, fromHost);
   else
-    return;
-  if (!mirror || !heed_mirror_reserve(mirror, 1))
-    code = heed_door_says(&model->memory->door, halide_error_code_out_of_memory,
-                          "no memory to call a kernel of a device");
-  else if (fromHost)
-    heed_mirror_mark(mirror, begin, end, HEED_ON_HOST);
+    return 0;
   if (mirror)
     mirror->kept = kept;
-  if (code)
-    heed_device_unlock(model, code);
+  if (!mirror || !heed_mirror_reserve(mirror, 1))
+    return heed_door_says(&model->memory->door, halide_error_code_out_of_memory,
+                          "no memory to call a kernel of a device");
+  if (fromHost)
+    heed_mirror_mark(mirror, begin, end, HEED_ON_HOST);
+  return 0;
 }
 
 /* ---- a call ---- */
-
-static int64_t bytesOf(const heed_argument *argument) {
-  int64_t bytes = (int64_t)heed_type_size(argument->type);
-  for (int32_t axis = 0; axis < argument->rank; ++axis)
-    bytes *= argument->shape[axis];
-  return bytes;
-}
 
 /* Scalars of a state are read without asking. */
 static int enterState(heed_model *model) {
@@ -53,28 +43,20 @@ static int enterState(heed_model *model) {
   int code = 0;
   for (int32_t k = 0; k < model->desc->numStates && !code; ++k) {
     const heed_state_tensor *tensor = &model->state->tensors[k];
-    know(model, &device->mirrors, tensor->data, tensor->bytes, true, false);
-    if (tensor->spare)
-      know(model, &device->mirrors, tensor->spare, tensor->bytes, false, false);
+    heed_mirrors *mirrors = &device->mirrors;
+    code = heed_device_know(model, mirrors, tensor->data, tensor->bytes, true,
+                            false);
+    if (!code && tensor->spare)
+      code = heed_device_know(model, mirrors, tensor->spare, tensor->bytes,
+                              false, false);
     uintptr_t begin = (uintptr_t)tensor->data;
-    if (model->desc->states[k]->rank == 0)
+    if (!code && model->desc->states[k]->rank == 0)
       code = heed_device_to_host(
           &model->memory->door,
-          heed_mirror_find(&device->mirrors, begin,
-                           begin + (uintptr_t)tensor->bytes),
+          heed_mirror_find(mirrors, begin, begin + (uintptr_t)tensor->bytes),
           begin, begin + (uintptr_t)tensor->bytes);
   }
   return code;
-}
-
-static void enterArguments(heed_model *model, const heed_entry_desc *entry) {
-  heed_frame f = heed_frame_of(model, &entry->signature);
-  for (int32_t k = 0; k < entry->signature.numInputs; ++k)
-    know(model, &model->memory->mirrors, f.in[k].data, bytesOf(&f.in[k]), true,
-         false);
-  for (int32_t k = 0; k < entry->signature.numOutputs; ++k)
-    know(model, &model->memory->mirrors, f.out[k].data, bytesOf(&f.out[k]),
-         false, false);
 }
 
 void heed_device_enter(heed_model *model, int32_t entry) {
@@ -87,8 +69,9 @@ void heed_device_enter(heed_model *model, int32_t entry) {
     memory->door.device = device;
   }
   pthread_mutex_lock(&device->lock);
+  memory->door.stream = model->stream;
   /* Of a call that was left. */
-  heed_device_drop(device, &memory->mirrors);
+  heed_device_drop(&memory->door, &memory->mirrors);
   memory->numNoted = 0;
   memory->run.bytes = 0;
   memory->door.leaving = false;
@@ -96,44 +79,30 @@ void heed_device_enter(heed_model *model, int32_t entry) {
   if (!code && entry >= 0 && !model->plan) {
     ++device->calls;
     ++memory->calls;
-    enterArguments(model, &model->desc->entries[entry]);
+    code = heed_device_enter_arguments(model, entry);
   }
   heed_device_unlock(model, code);
-}
-
-/* Results to the host. */
-static int takeResults(heed_model *model, const heed_entry_desc *entry) {
-  heed_device_memory *memory = model->memory;
-  heed_frame f = heed_frame_of(model, &entry->signature);
-  int code = 0;
-  memory->door.leaving = true;
-  for (int32_t k = 0; k < entry->signature.numOutputs && !code; ++k) {
-    uintptr_t begin = (uintptr_t)f.out[k].data,
-              end = begin + (uintptr_t)bytesOf(&f.out[k]);
-    heed_mirror *mirror =
-        begin < end ? heed_device_find(model, begin, end) : NULL;
-    if (mirror)
-      code = heed_device_to_host(&memory->door, mirror, begin, end);
-  }
-  memory->door.leaving = false;
-  return code;
 }
 
 void heed_device_leave(heed_model *model, int32_t entry) {
   heed_gpu_device *device = model->device;
   if (model->plan)
     return;
+  heed_door *door = &model->memory->door;
   pthread_mutex_lock(&device->lock);
-  int code = entry >= 0 ? takeResults(model, &model->desc->entries[entry]) : 0;
-  /* A failure of a kernel that nobody has waited for. */
+  int code = entry >= 0 ? heed_device_take_results(model, entry) : 0;
+  /* A state stands when nothing can fail any more, and its rows and all else
+   * are given back before what runs on the stream is waited for. */
   if (!code)
-    code = device->driver->finish(&model->memory->door);
+    code = device->driver->finish(door);
   if (!code && model->state)
     heed_device_state_leave(model);
-  heed_device_drop(device, &model->memory->mirrors);
+  heed_device_drop(door, &model->memory->mirrors);
   if (model->inInit)
-    heed_device_drop_read(device);
-  heed_device_trim(device, /*all=*/false);
+    heed_device_drop_read(door);
+  if (!code)
+    heed_device_settled(door);
+  heed_device_trim(door, /*all=*/false);
   heed_device_unlock(model, code);
 }
 
@@ -144,8 +113,8 @@ void *heed_device_alloc(heed_model *model, int64_t bytes) {
   if (model->plan)
     return memory;
   pthread_mutex_lock(&model->device->lock);
-  know(model, &model->memory->mirrors, memory, bytes, false, false);
-  heed_device_unlock(model, 0);
+  heed_device_unlock(model, heed_device_know(model, &model->memory->mirrors,
+                                             memory, bytes, false, false));
   return memory;
 }
 
@@ -155,7 +124,7 @@ void heed_device_free(heed_model *model, void *memory) {
   size_t k;
   pthread_mutex_lock(&model->device->lock);
   if (memory && heed_mirror_touches(mirrors, at, at + 1, &k))
-    heed_device_drop_one(model->device, mirrors, k);
+    heed_device_drop_one(&model->memory->door, mirrors, k);
   heed_device_unlock(model, 0);
   heed_host_free(model, memory);
 }
@@ -163,8 +132,8 @@ void heed_device_free(heed_model *model, void *memory) {
 static void knowWeights(heed_model *model, const void *data, int64_t bytes,
                         bool fromHost, bool kept) {
   pthread_mutex_lock(&model->device->lock);
-  know(model, &model->device->weights, data, bytes, fromHost, kept);
-  heed_device_unlock(model, 0);
+  heed_device_unlock(model, heed_device_know(model, &model->device->weights,
+                                             data, bytes, fromHost, kept));
 }
 
 const void *heed_device_param(heed_model *model, int32_t param,
@@ -384,6 +353,17 @@ bool heed_device_found(heed_model *model, heed_gpu_device *device) {
   return true;
 }
 
+void heed_device_abandon(heed_model *model) {
+  heed_device_memory *memory = model->memory;
+  if (!memory)
+    return;
+  heed_door door = {.device = model->device, .stream = memory->door.stream};
+  pthread_mutex_lock(&model->device->lock);
+  heed_device_drop(&door, &memory->mirrors);
+  heed_device_finish(&door);
+  pthread_mutex_unlock(&model->device->lock);
+}
+
 void heed_device_close_model(heed_model *model) {
   heed_device_memory *memory = model->memory;
   /* A driver does not survive a fork, nor does a lock. */
@@ -392,7 +372,7 @@ void heed_device_close_model(heed_model *model) {
     model->shared->device = NULL;
   if (memory && !isForeign) {
     pthread_mutex_lock(&model->device->lock);
-    heed_device_drop(model->device, &memory->mirrors);
+    heed_device_drop(&memory->door, &memory->mirrors);
     pthread_mutex_unlock(&model->device->lock);
   }
   for (size_t k = 0; memory && k < memory->mirrors.count; ++k)

@@ -27,12 +27,16 @@ heed_status heed_door_status(const heed_door *door, int code) {
 
 /* ---- blocks ---- */
 
-static heed_device_block *findFree(heed_gpu_device *device, size_t bytes) {
+/* In the order of a stream a block can be had again at once. */
+static heed_device_block *findFree(const heed_door *door, size_t bytes) {
+  heed_gpu_device *device = door->device;
   heed_device_block *best = NULL;
   size_t most = bytes > SIZE_MAX / 2 - 4096 ? SIZE_MAX : 2 * bytes + 4096;
   for (size_t k = 0; k < device->numBlocks; ++k) {
     heed_device_block *block = &device->blocks[k];
-    if (!block->used && block->bytes >= bytes && block->bytes <= most &&
+    bool isFree =
+        !block->used && (!block->isBusy || block->stream == door->stream);
+    if (isFree && block->bytes >= bytes && block->bytes <= most &&
         (!best || block->bytes < best->bytes))
       best = block;
   }
@@ -52,7 +56,7 @@ static heed_device_block *newBlock(heed_door *door, size_t bytes) {
   }
   char *memory = device->driver->take(door, bytes);
   if (!memory && !door->failed) {
-    heed_device_trim(device, /*all=*/true);
+    heed_device_trim(door, /*all=*/true);
     memory = device->driver->take(door, bytes);
   }
   if (!memory)
@@ -68,7 +72,7 @@ char *heed_device_take(heed_door *door, size_t bytes) {
   size_t rounded = bytes > SIZE_MAX - Unit
                        ? 0
                        : (bytes ? bytes + Unit - 1 : Unit) / Unit * Unit;
-  heed_device_block *block = rounded ? findFree(device, rounded) : NULL;
+  heed_device_block *block = rounded ? findFree(door, rounded) : NULL;
   door->failed = false;
   if (!block && rounded)
     block = newBlock(door, rounded);
@@ -81,30 +85,63 @@ char *heed_device_take(heed_door *door, size_t bytes) {
                    bytes, device->bytes);
     return NULL;
   }
-  block->used = true;
+  block->used = block->isBusy = true;
+  block->stream = door->stream;
   block->lastCall = device->calls;
   return block->memory;
 }
 
-void heed_device_give(heed_gpu_device *device, const char *memory) {
-  for (size_t k = 0; memory && k < device->numBlocks; ++k)
-    if (device->blocks[k].memory == memory)
-      device->blocks[k].used = false;
+void heed_device_give(const heed_door *door, const char *memory) {
+  heed_gpu_device *device = door->device;
+  for (size_t k = 0; memory && k < device->numBlocks; ++k) {
+    heed_device_block *block = &device->blocks[k];
+    if (block->memory != memory)
+      continue;
+    block->used = false;
+    block->isBusy = true;
+    block->stream = door->stream;
+  }
 }
 
-void heed_device_trim(heed_gpu_device *device, bool all) {
-  heed_door nobody = {.device = device};
-  bool finished = false;
+void heed_device_settled(const heed_door *door) {
+  heed_gpu_device *device = door->device;
+  for (size_t k = 0; k < device->numBlocks; ++k) {
+    heed_device_block *block = &device->blocks[k];
+    if (!block->used && block->stream == door->stream)
+      block->isBusy = false;
+  }
+}
+
+int heed_device_finish(heed_door *door) {
+  int code = door->device->driver->finish(door);
+  /* Of a stream that fails nothing runs any more. */
+  heed_device_settled(door);
+  return code;
+}
+
+void heed_device_trim(const heed_door *door, bool all) {
+  heed_gpu_device *device = door->device;
+  heed_door own = {.device = device},
+            calls = {.device = device, .stream = door->stream};
+  bool waited = false;
   for (size_t k = 0; k < device->numBlocks;) {
     heed_device_block *block = &device->blocks[k];
     if (block->used || (!all && block->lastCall + KeptCalls >= device->calls)) {
       ++k;
       continue;
     }
-    /* A kernel may still use what its call has given back. */
-    if (!finished)
-      device->driver->finish(&nobody);
-    finished = true;
+    /* A kernel may still use what its call has given back. On another call's
+     * stream it ends with that call. */
+    if (block->isBusy && !waited) {
+      heed_device_finish(&own);
+      if (door->stream)
+        heed_device_finish(&calls);
+      waited = true;
+    }
+    if (block->isBusy) {
+      ++k;
+      continue;
+    }
     device->driver->give(device, block->memory);
     device->bytes -= (int64_t)block->bytes;
     *block = device->blocks[--device->numBlocks];
@@ -112,29 +149,31 @@ void heed_device_trim(heed_gpu_device *device, bool all) {
 }
 
 void heed_device_close_memory(heed_gpu_device *device) {
-  heed_device_drop(device, &device->weights);
+  heed_door nobody = {.device = device};
+  heed_device_drop(&nobody, &device->weights);
   free(device->weights.list);
   for (size_t k = 0; k < device->numBlocks; ++k)
-    device->blocks[k].used = false;
-  heed_device_trim(device, /*all=*/true);
+    device->blocks[k].used = device->blocks[k].isBusy = false;
+  heed_device_trim(&nobody, /*all=*/true);
   free(device->blocks);
 }
 
-void heed_device_drop_one(heed_gpu_device *device, heed_mirrors *mirrors,
+void heed_device_drop_one(const heed_door *door, heed_mirrors *mirrors,
                           size_t k) {
-  heed_device_give(device, mirrors->list[k].device);
+  heed_device_give(door, mirrors->list[k].device);
   heed_mirror_remove(mirrors, k);
 }
 
-void heed_device_drop(heed_gpu_device *device, heed_mirrors *mirrors) {
+void heed_device_drop(const heed_door *door, heed_mirrors *mirrors) {
   while (mirrors->count)
-    heed_device_drop_one(device, mirrors, mirrors->count - 1);
+    heed_device_drop_one(door, mirrors, mirrors->count - 1);
 }
 
-void heed_device_drop_read(heed_gpu_device *device) {
-  for (size_t k = device->weights.count; k-- > 0;)
-    if (!device->weights.list[k].kept)
-      heed_device_drop_one(device, &device->weights, k);
+void heed_device_drop_read(const heed_door *door) {
+  heed_mirrors *weights = &door->device->weights;
+  for (size_t k = weights->count; k-- > 0;)
+    if (!weights->list[k].kept)
+      heed_device_drop_one(door, weights, k);
 }
 
 /* ---- copies ---- */

@@ -116,8 +116,7 @@ int halide_device_malloc(void *context, struct halide_buffer_t *buffer,
 }
 
 int halide_device_free(void *context, struct halide_buffer_t *buffer) {
-  heed_device_give(doorOf(context)->device,
-                   (const char *)(uintptr_t)buffer->device);
+  heed_device_give(doorOf(context), (const char *)(uintptr_t)buffer->device);
   buffer->device = 0;
   buffer->device_interface = NULL;
   return 0;

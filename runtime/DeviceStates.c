@@ -9,9 +9,9 @@
 
 /* ---- what a failed call has done ---- */
 
-static void dropRows(heed_gpu_device *device, heed_device_state *state) {
+static void dropRows(const heed_door *door, heed_device_state *state) {
   for (size_t k = 0; k < state->numBlocks; ++k)
-    heed_device_give(device, state->blocks[k]);
+    heed_device_give(door, state->blocks[k]);
   state->numBlocks = state->numRows = state->left = 0;
 }
 
@@ -30,7 +30,7 @@ static int undo(heed_door *door, heed_device_state *state) {
     heed_mirror_mark(mirror, row->at, end, HEED_ON_DEVICE);
     --state->numRows;
   }
-  dropRows(door->device, state);
+  dropRows(door, state);
   return 0;
 }
 
@@ -46,7 +46,7 @@ heed_device_state *heed_device_state_enter(heed_model *model) {
 }
 
 void heed_device_state_leave(heed_model *model) {
-  dropRows(model->device, model->state->device);
+  dropRows(&model->memory->door, model->state->device);
 }
 
 /* ---- rows ---- */
@@ -199,7 +199,7 @@ heed_status heed_device_settle(heed_state *state) {
                                device->mirrors.list[k].end);
   /* The next call brings it back: the host may write it now. */
   if (!code)
-    heed_device_drop(door.device, &device->mirrors);
+    heed_device_drop(&door, &device->mirrors);
   pthread_mutex_unlock(&door.device->lock);
   return code ? heed_state_fail(state, heed_door_status(&door, code), "%s",
                                 door.text)
@@ -216,8 +216,9 @@ void heed_device_close_state(heed_state *state) {
       free(device->mirrors.list[k].spans);
   } else {
     pthread_mutex_lock(&held->lock);
-    dropRows(held, device);
-    heed_device_drop(held, &device->mirrors);
+    heed_door nobody = {.device = held};
+    dropRows(&nobody, device);
+    heed_device_drop(&nobody, &device->mirrors);
     pthread_mutex_unlock(&held->lock);
   }
   free(device->mirrors.list);

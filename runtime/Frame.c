@@ -97,17 +97,49 @@ static heed_status checkShape(heed_model *model, const heed_tensor_info *info,
   return HEED_OK;
 }
 
-static heed_status checkBuffer(heed_model *model, const heed_tensor_info *info,
-                               const heed_buffer *buffer, const char *kind) {
-  if (buffer->deviceType != 0 && buffer->deviceType != HEED_DEVICE_CPU)
+/* Pinned memory is the CPU's, of whatever device it is pinned for. */
+static bool isOnHost(const heed_buffer *buffer) {
+  return (buffer->deviceType == 0 || buffer->deviceType == HEED_DEVICE_CPU)
+             ? buffer->deviceNumber == 0
+             : buffer->deviceType == HEED_DEVICE_CUDA_HOST;
+}
+
+/* Whether it lies on the CPU or on the device that the handle computes on. */
+static heed_status checkPlace(heed_model *model, const heed_tensor_info *info,
+                              const heed_buffer *buffer, const char *kind,
+                              heed_place *where) {
+  const heed_gpu *gpu = model->desc->gpu;
+  where->onDevice = false;
+  if (isOnHost(buffer))
+    return HEED_OK;
+  where->onDevice = model->device && gpu->has(model->device, buffer->deviceType,
+                                              buffer->deviceNumber);
+  if (where->onDevice && !info->isScalar)
+    return HEED_OK;
+  if (where->onDevice)
     return heed_fail(model, HEED_ERROR_DEVICE,
-                     "%s '%s': expected memory of the CPU (device type %d), "
-                     "found device type %d",
+                     "%s '%s' is a number: expected it on the CPU (device type "
+                     "%d), found device type %d",
                      kind, info->name, HEED_DEVICE_CPU, buffer->deviceType);
-  if (buffer->deviceNumber != 0)
+  if (buffer->deviceType == 0 || buffer->deviceType == HEED_DEVICE_CPU)
     return heed_fail(model, HEED_ERROR_DEVICE,
                      "%s '%s': expected device number 0, found %d", kind,
                      info->name, buffer->deviceNumber);
+  return heed_fail(model, HEED_ERROR_DEVICE,
+                   "%s '%s': expected memory of the CPU (device type %d)%s%s, "
+                   "found device type %d, number %d",
+                   kind, info->name, HEED_DEVICE_CPU,
+                   model->device ? " or of the model's " : "",
+                   model->device ? model->deviceText : "", buffer->deviceType,
+                   buffer->deviceNumber);
+}
+
+static heed_status checkBuffer(heed_model *model, const heed_tensor_info *info,
+                               const heed_buffer *buffer, const char *kind,
+                               heed_place *where) {
+  heed_status status = checkPlace(model, info, buffer, kind, where);
+  if (status)
+    return status;
   if (buffer->type != info->type)
     return heed_fail(model, HEED_ERROR_TYPE,
                      "%s '%s': expected element type %s, found %s", kind,
@@ -195,11 +227,11 @@ heed_status heed_frame_take_inputs(heed_model *model, const heed_frame *f,
       return status;
     const heed_buffer *buffer = at(inputs, (size_t)k);
     if (!buffer->data && info->isScalar && info->hasDefault) {
-      f->inPlaces[k] = (heed_place){NULL, 0, 0, NULL};
+      f->inPlaces[k] = (heed_place){.first = NULL};
       setDefault(info, &f->defaults[k], &f->in[k]);
       continue;
     }
-    status = checkBuffer(model, info, buffer, "input");
+    status = checkBuffer(model, info, buffer, "input", &f->inPlaces[k]);
     if (!status)
       status = locate(model, info, buffer, "input", &f->inPlaces[k]);
     if (status)
@@ -279,7 +311,7 @@ heed_status heed_frame_take_outputs(heed_model *model, const heed_frame *f,
         heed_frame_check_size(model, outputs, (size_t)k, "output");
     const heed_buffer *buffer = at(outputs, (size_t)k);
     if (!status)
-      status = checkBuffer(model, info, buffer, "output");
+      status = checkBuffer(model, info, buffer, "output", &f->outPlaces[k]);
     if (status)
       return status;
     if (memcmp(buffer->shape, f->out[k].shape,
@@ -339,15 +371,15 @@ heed_status heed_frame_gather(heed_model *model, const heed_frame *f) {
   for (int32_t k = 0; k < f->signature->numInputs && !status; ++k) {
     const heed_place *from = &f->inPlaces[k];
     heed_argument *to = &f->in[k];
-    if (!from->strides)
+    if (!from->strides && !from->onDevice)
       continue;
     status = makeDense(model, to, "input", f->signature->inputs[k]->name);
-    if (!status)
+    if (!status && !from->onDevice)
       heed_strides_gather(to->data, from->first, to->rank, to->shape,
                           from->strides, heed_type_size(to->type));
   }
   for (int32_t k = 0; k < f->signature->numOutputs && !status; ++k)
-    if (f->outPlaces[k].strides)
+    if (f->outPlaces[k].strides || f->outPlaces[k].onDevice)
       status = makeDense(model, &f->out[k], "output",
                          f->signature->outputs[k]->name);
   return status;
@@ -357,7 +389,7 @@ void heed_frame_scatter(const heed_frame *f) {
   for (int32_t k = 0; k < f->signature->numOutputs; ++k) {
     const heed_place *to = &f->outPlaces[k];
     const heed_argument *from = &f->out[k];
-    if (to->strides)
+    if (to->strides && !to->onDevice)
       heed_strides_scatter(to->first, from->data, from->rank, from->shape,
                            to->strides, heed_type_size(from->type));
   }

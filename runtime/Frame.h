@@ -18,6 +18,7 @@ typedef struct heed_place {
   char *first;
   uintptr_t begin, end;
   const int64_t *strides; /* null: they lie dense */
+  bool onDevice;          /* the handle's; the addresses are its, too */
 } heed_place;
 
 /* One call: rows of the handle's `arguments`, one element an input or output.
@@ -48,7 +49,7 @@ heed_status heed_frame_take_outputs(heed_model *model, const heed_frame *f,
 /** Writes the shapes that f->out has. */
 void heed_frame_tell_shapes(const heed_frame *f, heed_buffer *outputs);
 /** Dense memory for what has strides, filled for inputs; and back to outputs.
- */
+ * What lies on the device has such memory, too, which stands for it. */
 heed_status heed_frame_gather(heed_model *model, const heed_frame *f);
 void heed_frame_scatter(const heed_frame *f);
 

@@ -32,6 +32,16 @@ struct heed_gpu {
   /** A row of an update. */
   heed_status (*writeRow)(heed_model *model, void *at, const void *from,
                           size_t bytes);
+  /** Whether callers have a part in its context: streams and memory. */
+  bool (*isShared)(const heed_gpu_device *device);
+  /** Whether memory of that type and number (as in heed_buffer) is the
+   * device's. */
+  bool (*has)(const heed_gpu_device *device, int32_t type, int32_t number);
+  /** Copies from memory of the device to the host. */
+  heed_status (*fetch)(heed_model *model, void *to, const void *from,
+                       size_t bytes);
+  /** A call has failed: waits for what it has launched. */
+  void (*abandon)(heed_model *model);
   /** Lines: which device it is or why there is none, and what was copied. */
   void (*print)(const heed_model *model, FILE *stream);
 };

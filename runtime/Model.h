@@ -444,6 +444,8 @@ struct heed_model {
   heed_device_memory *memory; /* the handle's there; null before a call */
   const heed_gpu *gpu;        /* that was looked for; may be null */
   int32_t deviceNumber;       /* of the options */
+  void *deviceContext;        /* of the options; null: one of our own */
+  void *stream;               /* of the call; null: the device's */
   char deviceText[256];       /* which device it is, or why there is none */
   jmp_buf unwind;
   pthread_mutex_t messageLock; /* kernels report from many threads */

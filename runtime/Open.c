@@ -211,6 +211,7 @@ heed_status heed_open_model(int32_t callersVersion, const heed_model_desc *desc,
                      "the model has ABI version %d, its runtime %d",
                      desc->abiVersion, HEED_ABI_VERSION);
   opened->deviceNumber = options.device;
+  opened->deviceContext = options.context;
   const char *target = options.target ? options.target : getenv("HEED_TARGET");
   status = heed_choose_target(opened, target);
   if (!status) {
@@ -242,6 +243,7 @@ heed_status heed_open_other(heed_model *model, int32_t threads,
     return HEED_ERROR_MEMORY;
   opened->shared = model->shared;
   opened->device = model->device;
+  memcpy(opened->deviceText, model->deviceText, sizeof opened->deviceText);
   atomic_fetch_add(&model->shared->handles, 1);
   opened->log = model->log;
   opened->logUser = model->logUser;

@@ -1,5 +1,6 @@
 /* Devices that OpenCL knows: found when a model is opened, in a library that is
- * loaded then. A model has a context and a queue of its own. Memory is OpenCL
+ * loaded then. A model has a context, if the caller gives it none, and a queue
+ * of its own. Memory is OpenCL
  * 2.0's shared virtual memory, of which kernels take addresses inside of what
  * was allocated, wherever they lie; it is copied like any other. */
 #include "runtime/OpenCL.h"
@@ -18,6 +19,10 @@ int heed_opencl_failed(heed_door *door, int code, const char *function,
   return code;
 }
 
+cl_command_queue heed_opencl_queue(const heed_door *door) {
+  return door->stream ? door->stream : of(door->device)->queue;
+}
+
 /* ---- the driver ---- */
 
 static void *take(heed_door *door, size_t bytes) {
@@ -32,8 +37,9 @@ static void give(heed_gpu_device *device, void *memory) {
 static int copy(heed_door *door, void *to, const void *from, size_t bytes,
                 heed_way way) {
   heed_opencl_device *d = of(door->device);
-  int32_t status = d->cl.clEnqueueSVMMemcpy(d->queue, way != HEED_WITHIN, to,
-                                            from, bytes, 0, NULL, NULL);
+  int32_t status =
+      d->cl.clEnqueueSVMMemcpy(heed_opencl_queue(door), way != HEED_WITHIN, to,
+                               from, bytes, 0, NULL, NULL);
   return status
              ? heed_opencl_failed(door,
                                   halide_error_code_device_buffer_copy_failed,
@@ -43,7 +49,7 @@ static int copy(heed_door *door, void *to, const void *from, size_t bytes,
 
 static int finish(heed_door *door) {
   heed_opencl_device *d = of(door->device);
-  int32_t status = d->cl.clFinish(d->queue);
+  int32_t status = d->cl.clFinish(heed_opencl_queue(door));
   return status ? heed_opencl_failed(door, halide_error_code_device_sync_failed,
                                      "clFinish", status)
                 : 0;
@@ -115,6 +121,31 @@ static cl_device_id findAny(const heed_opencl_library *cl, bool any,
              : findOf(cl, CL_DEVICE_TYPE_ALL, numPlatforms, platforms, number);
 }
 
+/* The device of that number of the caller's context. */
+static cl_device_id findOfContext(const heed_opencl_library *cl,
+                                  cl_context context, int32_t number) {
+  cl_device_id found[Most];
+  size_t bytes = 0;
+  if (number < 0 ||
+      cl->clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof found, found,
+                           &bytes) != CL_SUCCESS)
+    return NULL;
+  return (size_t)number < bytes / sizeof *found ? found[number] : NULL;
+}
+
+static int32_t makeContext(heed_opencl_device *d) {
+  int32_t status = CL_SUCCESS;
+  if (d->context) {
+    /* Its memory is known to the caller, too. */
+    status = d->cl.clRetainContext(d->context);
+    d->base.type = HEED_DEVICE_OPENCL;
+    d->context = status ? NULL : d->context;
+  } else {
+    d->context = d->cl.clCreateContext(NULL, 1, &d->id, NULL, NULL, &status);
+  }
+  return status;
+}
+
 /* Context and queue of d->id; the text says which it is, or what is wrong. */
 static bool open(heed_opencl_device *d, char *text, size_t size) {
   const heed_opencl_library *cl = &d->cl;
@@ -129,8 +160,7 @@ static bool open(heed_opencl_device *d, char *text, size_t size) {
              name);
     return false;
   }
-  int32_t status = CL_SUCCESS;
-  d->context = cl->clCreateContext(NULL, 1, &d->id, NULL, NULL, &status);
+  int32_t status = makeContext(d);
   if (d->context)
     d->queue = cl->clCreateCommandQueue(d->context, d->id, 0, &status);
   if (d->queue) {
@@ -152,7 +182,10 @@ static bool fill(heed_opencl_device *d, bool any, int32_t number, char *text,
     snprintf(text, size, "no OpenCL library, libOpenCL.so.1, can be loaded");
   else if (missing)
     snprintf(text, size, "the OpenCL library has no %s", missing);
-  else if (!(d->id = findAny(&d->cl, any, number)) && number)
+  else if (d->context && !(d->id = findOfContext(&d->cl, d->context, number)))
+    snprintf(text, size, "options.context has no OpenCL device of number %d",
+             number);
+  else if (!d->id && !(d->id = findAny(&d->cl, any, number)) && number)
     snprintf(text, size, "OpenCL finds no device of number %d", number);
   else if (!d->id)
     snprintf(text, size,
@@ -168,6 +201,8 @@ static bool find(heed_model *model, bool any) {
   heed_opencl_device *d = calloc(1, sizeof *d);
   snprintf(model->deviceText, sizeof model->deviceText,
            "no memory to open a device");
+  if (d)
+    d->context = model->deviceContext;
   if (d && fill(d, any, heed_device_number(model), model->deviceText,
                 sizeof model->deviceText)) {
     d->base.driver = &driver;
@@ -188,11 +223,15 @@ static void closeDevice(heed_gpu_device *device) {
   free(d);
 }
 
-const heed_gpu heed_opencl = {find,
-                              closeDevice,
-                              heed_device_close_model,
-                              heed_device_keep_whole,
-                              heed_device_settle,
-                              heed_device_close_state,
-                              heed_device_write_row,
-                              heed_device_print};
+const heed_gpu heed_opencl = {.find = find,
+                              .close = closeDevice,
+                              .closeModel = heed_device_close_model,
+                              .keepWhole = heed_device_keep_whole,
+                              .settle = heed_device_settle,
+                              .closeState = heed_device_close_state,
+                              .writeRow = heed_device_write_row,
+                              .isShared = heed_device_is_shared,
+                              .has = heed_device_has,
+                              .fetch = heed_device_fetch,
+                              .abandon = heed_device_abandon,
+                              .print = heed_device_print};

@@ -18,6 +18,7 @@ enum {
   CL_DEVICE_SVM_CAPABILITIES = 0x1053,
   CL_DEVICE_SVM_COARSE_GRAIN_BUFFER = 1,
   CL_MEM_READ_WRITE = 1,
+  CL_CONTEXT_DEVICES = 0x1081,
   CL_PROGRAM_BUILD_LOG = 0x1183,
   CL_DEVICE_TYPE_GPU = 1 << 2
 };
@@ -34,6 +35,9 @@ static const uint64_t CL_DEVICE_TYPE_ALL = 0xFFFFFFFF;
     (const intptr_t *, uint32_t, const cl_device_id *, void *, void *,         \
      int32_t *))                                                               \
   X(int32_t, clReleaseContext, (cl_context))                                   \
+  X(int32_t, clRetainContext, (cl_context))                                    \
+  X(int32_t, clGetContextInfo,                                                 \
+    (cl_context, uint32_t, size_t, void *, size_t *))                          \
   X(cl_command_queue, clCreateCommandQueue,                                    \
     (cl_context, cl_device_id, uint64_t, int32_t *))                           \
   X(int32_t, clReleaseCommandQueue, (cl_command_queue))                        \
@@ -69,7 +73,7 @@ typedef struct heed_opencl_device {
   heed_gpu_device base;
   heed_opencl_library cl;
   cl_device_id id;
-  cl_context context;
+  cl_context context; /* one of our own, or the caller's */
   cl_command_queue queue;
 } heed_opencl_device;
 
@@ -78,6 +82,9 @@ typedef struct heed_opencl_device {
 /** Writes a text and door->failed; returns `code`. */
 int heed_opencl_failed(heed_door *door, int code, const char *function,
                        int32_t status);
+
+/** The queue of what a door asks for: the call's or the device's own. */
+cl_command_queue heed_opencl_queue(const heed_door *door);
 
 /* ---- OpenCLKernels.c, for heed_driver ---- */
 

@@ -102,8 +102,8 @@ int heed_opencl_launch(heed_door *door, heed_gpu_kernel *kernel,
     block[axis] = (size_t)launch->threads[axis];
     places[axis] = (size_t)launch->blocks[axis] * block[axis];
   }
-  status = d->cl.clEnqueueNDRangeKernel(d->queue, function, 3, NULL, places,
-                                        block, 0, NULL, NULL);
+  status = d->cl.clEnqueueNDRangeKernel(heed_opencl_queue(door), function, 3,
+                                        NULL, places, block, 0, NULL, NULL);
   return status ? failed(door, "clEnqueueNDRangeKernel", status) : 0;
 }
 

@@ -28,6 +28,7 @@ static void begin(heed_model *model, const heed_call *call) {
   model->kernelMessage[0] = 0;
   model->cancel = call ? call->cancel : NULL;
   model->deadline = call ? call->deadline : 0;
+  model->stream = call ? call->stream : NULL;
   atomic_store_explicit(&model->stop, HEED_OK, memory_order_relaxed);
   heed_pool_begin_call(&model->pool);
   if (model->team)
@@ -78,7 +79,30 @@ static heed_status compute(heed_model *model, const heed_entry_desc *entry,
     status = enter(model, entry->run, NULL, f);
   if (!status)
     heed_frame_scatter(f);
+  else if (model->device)
+    model->desc->gpu->abandon(model);
   settleStates(model, entry, !status);
+  return status;
+}
+
+/* An input of the device's for the host, which may read whole numbers of it. */
+static heed_status fetch(heed_model *model, heed_argument *argument,
+                         const heed_place *place) {
+  size_t size = heed_type_size(argument->type),
+         span = place->end - place->begin;
+  if (!place->strides || !span)
+    return span ? model->desc->gpu->fetch(model, argument->data, place->first,
+                                          span)
+                : HEED_OK;
+  char *all = heed_plan_take(model->plan, (int64_t)span, /*counts=*/false);
+  if (!all)
+    return heed_fail(model, HEED_ERROR_MEMORY,
+                     "no addresses for an array of the run");
+  const char *begin = place->first + (place->begin - (uintptr_t)place->first);
+  heed_status status = model->desc->gpu->fetch(model, all, begin, span);
+  if (!status)
+    heed_strides_gather(argument->data, all + (place->first - begin),
+                        argument->rank, argument->shape, place->strides, size);
   return status;
 }
 
@@ -91,7 +115,8 @@ static heed_status plan(heed_model *model, const heed_entry_desc *entry,
     bool isInput = k < f->signature->numInputs;
     heed_argument *argument =
         isInput ? &f->in[k] : &f->out[k - f->signature->numInputs];
-    if (isInput && !f->inPlaces[k].strides)
+    const heed_place *place = isInput ? &f->inPlaces[k] : NULL;
+    if (isInput && !place->strides && !place->onDevice)
       continue;
     int64_t bytes = 0;
     if (!heed_io_byte_count(argument->rank, argument->shape,
@@ -99,9 +124,13 @@ static heed_status plan(heed_model *model, const heed_entry_desc *entry,
         !(argument->data = heed_plan_take(model->plan, bytes, isInput)))
       return heed_fail(model, HEED_ERROR_MEMORY,
                        "no addresses for an array of the run");
-    if (isInput)
-      heed_strides_gather(argument->data, f->inPlaces[k].first, argument->rank,
-                          argument->shape, f->inPlaces[k].strides,
+    heed_status status =
+        isInput && place->onDevice ? fetch(model, argument, place) : HEED_OK;
+    if (status)
+      return status;
+    if (isInput && !place->onDevice)
+      heed_strides_gather(argument->data, place->first, argument->rank,
+                          argument->shape, place->strides,
                           heed_type_size(argument->type));
   }
   return enter(model, entry->run, NULL, f);
@@ -168,7 +197,8 @@ static heed_status checkCall(heed_model *model, const heed_call *call) {
     return heed_fail(model, HEED_ERROR_ARGUMENT,
                      "call.state belongs to another model: expected a state of "
                      "this handle or of one on the same weights");
-  if (call->stream)
+  if (call->stream &&
+      !(model->device && model->desc->gpu->isShared(model->device)))
     return heed_fail(
         model, HEED_ERROR_DEVICE,
         "call.stream: expected null: calls run on the CPU, or on a "

@@ -84,8 +84,18 @@ typedef enum heed_type {
       10 /**< in files only: never the type of an input, output or parameter */
 } heed_type;
 
-/** Kinds of devices, with DLPack's numbers. */
-typedef enum heed_device { HEED_DEVICE_CPU = 1 } heed_device;
+/** Kinds of devices, with DLPack's numbers. Memory of CUDA is taken by handles
+ * with the target cuda alone, of the number of their device (as its driver
+ * counts, also for managed memory); pinned memory, CUDA_HOST, is the CPU's.
+ * With the target opencl and options.context addresses of that context's shared
+ * virtual memory are OPENCL, number 0. */
+typedef enum heed_device {
+  HEED_DEVICE_CPU = 1,
+  HEED_DEVICE_CUDA = 2,
+  HEED_DEVICE_CUDA_HOST = 3,
+  HEED_DEVICE_OPENCL = 4,
+  HEED_DEVICE_CUDA_MANAGED = 13
+} heed_device;
 
 /** An array that somebody else owns, with DLPack's conventions. A scalar has
  * rank 0. In an array of buffers all have the same size. */
@@ -256,14 +266,25 @@ typedef struct heed_options {
   int32_t device;     /**< with a target that is a device: which of those that
                          will do, in the order of its library, from 0; 0: what
                          the environment's HEED_DEVICE says, or else the first */
+  void *context;      /**< with the target cuda: a CUcontext of the caller's, on
+                         whose device all is done, and which must outlive the handles
+                         on these weights; null: the primary context of `device`.
+                         With opencl: a cl_context, of whose devices `device` is one;
+                         null: one of our own. Where a model has both, `target` says
+                         which of them it is. With other targets it is not read */
 } heed_options;
 
 /** What goes with one run. All zero but `size` is the default. */
 typedef struct heed_call {
   size_t size;              /**< sizeof(heed_call) */
   struct heed_state *state; /**< of a model that has states; else null */
-  void *stream;             /**< of a device: null, code runs on the CPU, or on
-                                 a stream of the model's own */
+  void *stream; /**< with the target cuda: a CUstream of the handle's context,
+                   on which all of the run is done, after what was put there
+                   before, and which the run waits for at its end; 1: the
+                   default stream, 2: the thread's. With opencl: the same of an
+                   in-order cl_command_queue of options.context. Null: one of
+                   the model's own; what others have written to the device is
+                   there already then. With another target it is null */
   const int32_t
       *cancel;      /**< set it to nonzero, atomically, from any thread, and
                        the run ends with HEED_ERROR_CANCELLED before its

@@ -210,6 +210,11 @@ public:
     wanted = std::move(name);
     return *this;
   }
+  /// A CUcontext, with the target cuda.
+  Options &context(void *context) {
+    raw.context = context;
+    return *this;
+  }
   Options &device(int number) {
     raw.device = number;
     return *this;

@@ -2,6 +2,7 @@
 
 #include "compiler/Codegen/HalideChild.h"
 #include "compiler/Codegen/HalideBlame.h"
+#include "compiler/Codegen/HalideCubins.h"
 #include "compiler/Codegen/HalideLowering.h"
 #include "compiler/Codegen/HalideTranslate.h"
 #include "compiler/Codegen/StreamStores.h"
@@ -51,8 +52,9 @@ std::string tidy(StringRef message) {
   message.split(lines, '\n', -1, false);
   for (StringRef line : lines) {
     line = line.trim();
-    line.consume_front("Error: ");
-    line.consume_front("Warning: ");
+    line.consume_front("Error:");
+    line.consume_front("Warning:");
+    line = line.ltrim();
     if (line.empty())
       continue;
     text += (text.empty() ? "" : " ") + line.str();
@@ -170,17 +172,20 @@ bool Child::crashed() const {
          (WTERMSIG(status) == SIGABRT || WTERMSIG(status) == SIGSEGV);
 }
 
-std::string Child::assertion() {
+std::string Child::lastWords() {
   char line[1024];
   if (said)
     std::fseek(said.get(), 0, SEEK_SET);
-  while (said && std::fgets(line, sizeof line, said.get()))
-    if (StringRef(line).contains("Assertion `"))
-      return StringRef(line)
-          .drop_until([](char c) { return c == '`'; })
+  while (said && std::fgets(line, sizeof line, said.get())) {
+    StringRef text = line;
+    if (text.contains("Assertion `"))
+      return text.drop_until([](char c) { return c == '`'; })
           .drop_front()
           .rsplit('\'')
           .first.str();
+    if (text.consume_front("LLVM ERROR: "))
+      return text.trim().str();
+  }
   return {};
 }
 
@@ -213,6 +218,7 @@ void heed::compileInChild(halide::PipelineOp pipeline,
   HalideTranslator translator(pipeline, target.has_gpu_feature());
   Operation *at = nullptr;
   std::string message;
+  Record kind = Record::Refusal;
   try {
     translator.translate();
     at = translator.current;
@@ -221,6 +227,10 @@ void heed::compileInChild(halide::PipelineOp pipeline,
     Halide::Module module = translator.result.compile_to_module(
         translator.arguments, symbol, target,
         Halide::LinkageType::ExternalPlusArgv);
+    if (output == HalideOutput::Object && !options.cudaCode.archs.empty() &&
+        target.has_feature(Halide::Target::CUDA) &&
+        !addCubins(module, options.cudaCode, message))
+      throw HalideError{message};
     for (const auto &[op, text] : translator.unmet())
       send(fd, Record::Directive, numberOf(pipeline, op), text);
     bool bySystem = (translator.hasStreams || backend == Backend::System) &&
@@ -245,6 +255,7 @@ void heed::compileInChild(halide::PipelineOp pipeline,
     send(fd, Record::Result, 0, bytes);
     return;
   } catch (const TranslationError &e) {
+    kind = Record::Error;
     at = e.op;
     message = format("'{}' {}", e.op->getName().getStringRef(), e.message);
   } catch (const HalideError &e) {
@@ -258,7 +269,7 @@ void heed::compileInChild(halide::PipelineOp pipeline,
     at = translator.current && translator.current != pipeline
              ? translator.current
              : blame(pipeline, message);
-  send(fd, Record::Error, numberOf(pipeline, at), message);
+  send(fd, kind, numberOf(pipeline, at), message);
 }
 
 void heed::compileRuntimeInChild(const Halide::Target &target, int fd) {

@@ -19,9 +19,10 @@
 
 namespace heed {
 
-/// What a child says: its result, or a message.
-/// What a directive came to is said, but does not keep a kernel from the cache.
-enum class Record : char { Result, Error, Warning, Directive };
+/// What a child says: its result, or a message. A refusal is an error in
+/// libHalide's words, which name no kernel and may be none at all. What a
+/// directive came to is said, but does not keep a kernel from the cache.
+enum class Record : char { Result, Error, Refusal, Warning, Directive };
 
 /// One of them, at an op of the pipeline: `op` counts these in walk order.
 struct Message {
@@ -50,8 +51,9 @@ public:
   /// Whether it ended by its own fault, not because somebody ended it.
   bool crashed() const;
 
-  /// The assertion that ended the child, from what it said; empty if none.
-  std::string assertion();
+  /// The assertion or LLVM's error that ended the child, from what it said;
+  /// empty if none.
+  std::string lastWords();
 
   /// What it has said; the last message may be missing if it did not end well.
   std::vector<Message> messages() const;

@@ -82,6 +82,13 @@ std::string contentOf(halide::PipelineOp pipeline, const std::string &symbol,
   os << symbol << '\n'
      << target.to_string() << '\n'
      << (options.promises && !options.checks) << '\n';
+  if (!options.cudaCode.archs.empty() &&
+      target.has_feature(Halide::Target::CUDA)) {
+    os << options.cudaCode.identity;
+    for (int arch : options.cudaCode.archs)
+      os << " sm_" << arch;
+    os << '\n';
+  }
   pipeline->print(os);
   return content;
 }
@@ -90,9 +97,11 @@ std::string contentOf(halide::PipelineOp pipeline, const std::string &symbol,
 /// which goes to \p store as that of \p content unless there was something to
 /// warn of.
 LogicalResult collect(halide::PipelineOp pipeline, Child &child,
-                      const HalideCodegenOptions &options,
+                      const HalideCodegenOptions &options, StringRef target,
                       const KernelStore *store, StringRef content,
                       CompiledKernel &kernel) {
+  std::string where =
+      heed::format("(kernel '{}', target '{}')", kernel.name, target);
   if (child.late)
     return pipeline.emitError()
            << "kernel '" << kernel.name << "' was not compiled within "
@@ -107,6 +116,12 @@ LogicalResult collect(halide::PipelineOp pipeline, Child &child,
     if (m.kind == Record::Error) {
       failed = true;
       op->emitError() << m.text;
+    } else if (m.kind == Record::Refusal) {
+      failed = true;
+      op->emitError() << (m.text.empty() ? "libHalide does not say why it "
+                                           "compiles no kernel of this"
+                                         : m.text)
+                      << ' ' << where;
     } else if (m.kind != Record::Result) {
       warned |= m.kind == Record::Warning;
       if (options.warnings)
@@ -129,17 +144,17 @@ LogicalResult collect(halide::PipelineOp pipeline, Child &child,
   }
   if (failed)
     return failure();
-  std::string assertion = child.assertion(), why;
-  if (Operation *op = blameCrash(pipeline, assertion, why))
+  std::string words = child.lastWords(), why;
+  if (Operation *op = blameCrash(pipeline, words, why))
     return op->emitError() << why;
   InFlightDiagnostic diag =
       pipeline.emitError()
       << "libHalide ended without a result while compiling this kernel";
   if (WIFSIGNALED(child.status))
     diag << " (signal " << WTERMSIG(child.status) << ")";
-  if (!assertion.empty())
-    diag << ": " << assertion;
-  return diag;
+  if (!words.empty())
+    diag << ": " << words;
+  return diag << ' ' << where;
 }
 
 /// Kernels compile in processes of their own, as many at once as there are
@@ -147,9 +162,10 @@ LogicalResult collect(halide::PipelineOp pipeline, Child &child,
 class KernelJobs {
 public:
   KernelJobs(ArrayRef<halide::PipelineOp> pipelines,
-             const Halide::Target &target, const HalideCodegenOptions &options,
+             const Halide::Target &target, StringRef name,
+             const HalideCodegenOptions &options,
              MutableArrayRef<CompiledKernel> kernels)
-      : pipelines(pipelines), target(target), options(options),
+      : pipelines(pipelines), target(target), name(name), options(options),
         kernels(kernels),
         store(options.output == HalideOutput::Object ? options.store : nullptr),
         most(options.jobs
@@ -242,13 +258,14 @@ private:
     LogicalResult result = success();
     for (size_t k = 0; k < pipelines.size(); ++k)
       if (children[k] && failed(collect(pipelines[k], *children[k], options,
-                                        store, contents[k], kernels[k])))
+                                        name, store, contents[k], kernels[k])))
         result = failure();
     return result;
   }
 
   ArrayRef<halide::PipelineOp> pipelines;
   const Halide::Target &target;
+  StringRef name; ///< the target's, as users know it
   const HalideCodegenOptions &options;
   MutableArrayRef<CompiledKernel> kernels;
   const KernelStore *store;
@@ -278,7 +295,8 @@ heed::compileHalidePipelines(ModuleOp module, const halide::Target &target,
         return pipeline.emitError("a pipeline that may give up says so to its "
                                   "user context, and would have none");
   kernels.resize(pipelines.size());
-  return KernelJobs(pipelines, halideTarget, options, kernels).run();
+  return KernelJobs(pipelines, halideTarget, target.name, options, kernels)
+      .run();
 }
 
 LogicalResult heed::compileHalideRuntime(const halide::Target &target,

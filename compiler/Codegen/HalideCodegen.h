@@ -8,6 +8,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace heed::halide {
 struct Target;
@@ -35,6 +36,13 @@ public:
 /// How long a kernel may take to compile unless somebody says otherwise.
 constexpr unsigned kKernelSeconds = 300;
 
+/// Machine code that is kept beside CUDA's PTX.
+struct CudaCode {
+  std::vector<int> archs; ///< 90 for sm_90; empty: none
+  std::string assembler;  ///< ptxas
+  std::string identity;   ///< another one's is another
+};
+
 struct HalideCodegenOptions {
   HalideOutput output = HalideOutput::Object;
   /// Put before each pipeline's name to make the C function's.
@@ -57,6 +65,7 @@ struct HalideCodegenOptions {
   unsigned seconds = kKernelSeconds;
   /// The first C argument is a `void *` that every call of the runtime gets.
   bool userContext = true;
+  CudaCode cudaCode;
   /// What the calling process does once while kernels compile; if it fails,
   /// they are ended.
   llvm::function_ref<mlir::LogicalResult()> meanwhile;

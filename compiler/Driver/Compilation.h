@@ -65,6 +65,7 @@ private:
   void chooseOutput();
   bool checkPlaces();
   bool chooseTargets();
+  bool chooseCudaCode();
   bool makeOutput();
   bool roundProducts(mlir::ModuleOp module);
   bool compileTargets(mlir::ModuleOp module);
@@ -105,6 +106,7 @@ private:
   /// Best first; one of them for IR and other text.
   llvm::SmallVector<halide::Target, 2> targets;
   const halide::Target *target = nullptr;
+  CudaCode cudaCode;
   std::string key; ///< of the present target's kernels and host code
   bool hasKernels = false, edited = false;
   /// When work on the present target, or on all of them, began.

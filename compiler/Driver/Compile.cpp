@@ -15,6 +15,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
 
 using namespace mlir;
 using namespace heed;
@@ -110,6 +111,41 @@ bool Compilation::chooseTargets() {
   return true;
 }
 
+/// Where ptxas is, and for which architectures it is asked.
+bool Compilation::chooseCudaCode() {
+  if (options.cudaArchs.empty())
+    return true;
+  if (llvm::none_of(
+          targets, [](const halide::Target &one) { return one.gpu == "cuda"; }))
+    return fail("--cuda-arch is for the target cuda");
+  for (llvm::StringRef name : options.cudaArchs) {
+    llvm::StringRef number = name;
+    int arch = 0;
+    // Kernels' PTX is for 8.0.
+    if (!number.consume_front("sm_") || number.getAsInteger(10, arch) ||
+        arch < 80 || arch > 999)
+      return fail(heed::format("expected an architecture from sm_80 on for "
+                               "--cuda-arch, found '{}'",
+                               name));
+    if (!llvm::is_contained(cudaCode.archs, arch))
+      cudaCode.archs.push_back(arch);
+  }
+  auto found = llvm::sys::findProgramByName("ptxas");
+  const char *home = ::getenv("CUDA_HOME");
+  if (!found && home)
+    found =
+        llvm::sys::findProgramByName("ptxas", {heed::format("{}/bin", home)});
+  llvm::sys::fs::file_status status;
+  if (!found || llvm::sys::fs::status(*found, status))
+    return fail("--cuda-arch needs CUDA's assembler: there is no 'ptxas' on "
+                "PATH or in CUDA_HOME");
+  cudaCode.assembler = *found;
+  cudaCode.identity =
+      heed::format("{} {} {}", *found, status.getSize(),
+                   status.getLastModificationTime().time_since_epoch().count());
+  return true;
+}
+
 /// What can be said of folders and files before any work is done.
 bool Compilation::checkPlaces() {
   for (const std::string &folder : options.includes)
@@ -158,7 +194,7 @@ bool Compilation::run() {
   if (options.optLevel > 3)
     return fail(format("expected an optimisation level from 0 to 3, found {}",
                        options.optLevel));
-  if (!checkPlaces() || !chooseTargets())
+  if (!checkPlaces() || !chooseTargets() || !chooseCudaCode())
     return false;
   for (const halide::Target &one : targets)
     say("target {} ({})", one.name, one.halide);

@@ -86,6 +86,8 @@ struct CompileOptions {
   unsigned optLevel = 2;
   /// Seconds that a kernel may take to compile; nothing: the default.
   std::optional<unsigned> kernelTimeout;
+  /// Architectures for which CUDA's machine code is kept, as "sm_90".
+  std::vector<std::string> cudaArchs;
   /// Where bin/ and lib/ of this installation lie.
   std::string installRoot;
   /// Called on every pass manager before it runs.

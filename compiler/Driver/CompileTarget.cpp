@@ -84,6 +84,7 @@ bool Compilation::compileKernels(ModuleOp module, HalideOutput form,
   HalideCodegenOptions codegen;
   codegen.meanwhile = meanwhile;
   codegen.output = form;
+  codegen.cudaCode = cudaCode;
   codegen.promises = edited || options.checkPromises;
   codegen.warnings = edited;
   codegen.seconds = options.kernelTimeout.value_or(codegen.seconds);

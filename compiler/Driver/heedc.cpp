@@ -68,6 +68,11 @@ struct CommandLine {
                "opencl, cuda; of several, with commas, the program takes the "
                "best that it can run"),
       cl::init("host"), cl::value_desc("names"), cl::cat(category)};
+  cl::list<std::string> cudaArchs{
+      "cuda-arch", cl::CommaSeparated,
+      cl::desc("Of the target cuda: keep machine code for these "
+               "architectures beside the PTX, by ptxas"),
+      cl::value_desc("sm_80,.."), cl::cat(category)};
   cl::list<std::string> settings{
       "set", cl::desc("Give a constant or dim its value"),
       cl::value_desc("name=value"), cl::cat(category)};
@@ -201,6 +206,7 @@ struct CommandLine {
     options.emit = emit;
     options.backend = backend;
     options.target = target;
+    options.cudaArchs = cudaArchs;
     options.settings = settings;
     options.inputs = inputs;
     options.weights = weights;

@@ -3,7 +3,7 @@ import ctypes as C
 
 ABI_VERSION = 3
 MAX_RANK = 16
-DEVICE_CPU = 1
+DEVICE_CPU, DEVICE_CUDA, DEVICE_CUDA_HOST, DEVICE_OPENCL, DEVICE_CUDA_MANAGED = 1, 2, 3, 4, 13
 
 F32, F16, BF16, I8, I16, I32, I64, BOOL, U8, F64 = range(1, 11)
 TYPE_NAMES = {F32: "f32", F16: "f16", BF16: "bf16", I8: "i8", I16: "i16", I32: "i32", I64: "i64", BOOL: "bool", U8: "u8", F64: "f64"}
@@ -41,7 +41,8 @@ class Options(Sized):
                 ("numWeightsData", C.c_size_t), ("findWeight", FindWeight), ("findWeightUser", C.c_void_p), ("copyWeights", C.c_int32),
                 ("convert", C.c_int32), ("threads", C.c_int32), ("wait", C.c_int32), ("profile", C.c_int32), ("pool", C.c_void_p),
                 ("parallelFor", C.c_void_p), ("parallelForUser", C.c_void_p), ("allocator", C.c_void_p), ("memoryLimit", C.c_int64),
-                ("log", C.c_void_p), ("logUser", C.c_void_p), ("target", C.c_char_p), ("packed", C.c_char_p), ("device", C.c_int32)]
+                ("log", C.c_void_p), ("logUser", C.c_void_p), ("target", C.c_char_p), ("packed", C.c_char_p), ("device", C.c_int32),
+                ("context", C.c_void_p)]
 
 
 class KernelProfile(Sized):

@@ -1,6 +1,7 @@
 """Arrays as a model's buffers: NumPy's, what has DLPack, numbers and lists."""
 import ctypes as C
 import math
+import sys
 
 import numpy as np
 
@@ -17,14 +18,21 @@ DTYPES = {abi.F32: np.dtype("f4"), abi.F16: np.dtype("f2"), abi.I8: np.dtype("i1
 if bfloat16 is not None:
     DTYPES[abi.BF16] = np.dtype(bfloat16)
 CODES = {dtype: code for code, dtype in DTYPES.items()}
+ON_CPU = {abi.DEVICE_CPU, abi.DEVICE_CUDA_HOST}
+#: The stream that what is read and written on a device is put on, as DLPack and heed_call name it: CUDA's default one.
+STREAM = 1
 INTEGERS = {abi.I8, abi.I16, abi.I32, abi.I64, abi.U8}
 
 
 class View:
-    """Where an array lies: address, heed_type, shape, and strides in elements (None: dense). `owner` keeps it alive."""
+    """Where an array lies: address, heed_type, shape, strides in elements (None: dense), and kind and number of the device. `owner` keeps it alive."""
 
-    def __init__(self, data, code, shape, strides, owner):
-        self.data, self.code, self.shape, self.strides, self.owner = data, code, tuple(shape), strides, owner
+    def __init__(self, data, code, shape, strides, owner, device=(abi.DEVICE_CPU, 0)):
+        self.data, self.code, self.shape, self.strides, self.owner, self.device = data, code, tuple(shape), strides, owner, device
+
+    @property
+    def on_device(self):
+        return self.device[0] not in ON_CPU
 
     @property
     def nbytes(self):
@@ -38,7 +46,7 @@ class View:
     def fill(self, buffer):
         """Writes the view into a heed_buffer, which it outlives."""
         buffer.size, buffer.data, buffer.type, buffer.rank = C.sizeof(abi.Buffer), self.data, self.code, len(self.shape)
-        buffer.deviceType, buffer.deviceNumber, buffer.byteOffset = abi.DEVICE_CPU, 0, 0
+        (buffer.deviceType, buffer.deviceNumber), buffer.byteOffset = self.device, 0
         buffer.shape[:len(self.shape)] = self.shape
         if self.strides is not None:
             self._strides = (C.c_int64 * max(len(self.strides), 1))(*self.strides)
@@ -85,11 +93,13 @@ class Borrowed:
             self.managed.contents.deleter(self.managed)
 
 
-def from_dlpack(value, what):
-    device = value.__dlpack_device__()
-    if device[0] != abi.DEVICE_CPU:
-        raise RunError(f"{what} lies on a device of kind {int(device[0])}, expected the CPU (1)", "device")
-    capsule = value.__dlpack__()
+def from_dlpack(value, what, cuda=False):
+    """A view of what has DLPack; with `cuda` it may lie on a device of CUDA, whoever's it is."""
+    device = tuple(int(part) for part in value.__dlpack_device__())
+    on_device = device[0] not in ON_CPU
+    if on_device and not (cuda and device[0] in (abi.DEVICE_CUDA, abi.DEVICE_CUDA_MANAGED)):
+        raise RunError(f"{what} lies on a device of kind {device[0]}, expected the CPU (1){' or CUDA (2)' if cuda else ''}", "device")
+    capsule = value.__dlpack__(stream=STREAM) if on_device else value.__dlpack__()
     managed = C.cast(_pointer(capsule, CAPSULE), C.POINTER(DLManagedTensor))
     _rename(capsule, USED)
     owner, tensor = Borrowed(managed), managed.contents.tensor
@@ -98,7 +108,7 @@ def from_dlpack(value, what):
         raise ElementTypeError(f"{what}: no model has the element type of DLPack's kind {tensor.code} with {tensor.bits} bits", "type")
     shape = tensor.shape[:tensor.ndim]
     strides = list(tensor.strides[:tensor.ndim]) if tensor.strides else None
-    return View((tensor.data or 0) + tensor.byteOffset, code, shape, strides, owner)
+    return View((tensor.data or 0) + tensor.byteOffset, code, shape, strides, owner, device)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -120,15 +130,15 @@ def from_numpy(array, code=None):
     return View(array.ctypes.data, found, array.shape, strides, array)
 
 
-def view_of(value, code, what):
+def view_of(value, code, what, cuda=False):
     """An input: `value` as an array of heed_type `code`, without a copy wherever it is one. Integers of another width convert if
     they fit, Python's numbers and lists always; real numbers of another type are an error."""
     wanted = abi.TYPE_NAMES[code]
     if not isinstance(value, (np.ndarray, np.generic)) and hasattr(value, "__dlpack__"):
-        view = from_dlpack(value, what)
+        view = from_dlpack(value, what, cuda)
         if view.code == code:
             return view
-        if not (view.code in INTEGERS and code in INTEGERS):
+        if view.on_device or not (view.code in INTEGERS and code in INTEGERS):
             raise ElementTypeError(f"{what} is {abi.TYPE_NAMES[view.code]}, expected {wanted}", "type")
         value = np.from_dlpack(value)
     is_array = isinstance(value, (np.ndarray, np.generic))
@@ -156,7 +166,7 @@ def view_of(value, code, what):
     return from_numpy(np.array(array, dtype, order="C"), code)
 
 
-def result_view(value, code, shape, what):
+def result_view(value, code, shape, what, cuda=False):
     """An array that was given for a result, to be written as it lies."""
     wanted = f"{abi.TYPE_NAMES[code]}{list(shape)}"
     if isinstance(value, np.ndarray):
@@ -166,7 +176,7 @@ def result_view(value, code, shape, what):
         if not value.flags.writeable:
             raise RunError(f"{what} cannot be written to", "argument")
     elif hasattr(value, "__dlpack__"):
-        view = from_dlpack(value, what)
+        view = from_dlpack(value, what, cuda)
         if view.code != code:
             raise ElementTypeError(f"{what} is {abi.TYPE_NAMES[view.code]}, expected {wanted}", "type")
     else:
@@ -182,6 +192,17 @@ def aligned(shape, dtype):
     raw = np.empty(size + 64, np.uint8)
     start = -raw.ctypes.data % 64
     return raw[start:start + size].view(dtype).reshape(shape)
+
+
+def result_like(value, code, shape, what):
+    """A new array on a device: of the library that `value`, which lies there, is of."""
+    name = {abi.BF16: "bfloat16", abi.BOOL: "bool"}.get(code) or DTYPES[code].name
+    if hasattr(value, "new_empty"):  # PyTorch
+        return value.new_empty(tuple(shape), dtype=getattr(sys.modules[type(value).__module__.partition(".")[0]], name))
+    if hasattr(value, "__array_namespace__"):  # CuPy and others of the array standard
+        library = value.__array_namespace__()
+        return library.empty(tuple(shape), dtype=getattr(library, name), device=value.device)
+    raise RunError(f"{what}: no array can be made like {type(value).__name__}, which lies on a device: give one (out=)", "argument")
 
 
 def new_result(code, shape, what):

@@ -7,10 +7,10 @@ import os
 import weakref
 
 from heed import abi
-from heed.arrays import from_dlpack, from_numpy, new_result, result_view, view_of
+from heed.arrays import STREAM, from_dlpack, from_numpy, new_result, result_like, result_view, view_of
 from heed.errors import BY_STATUS, RunError
 from heed.generation import Generation
-from heed.state import State
+from heed.state import CallOptions, State
 
 import numpy as np
 
@@ -143,7 +143,7 @@ class Call:
     def __init__(self, model, entry, inputs, out, handles=None, state=None):
         self.model, self._handles, self.state = model, handles, state
         ins, outs = model._library.entries[entry]
-        self._keep = []
+        self._keep, self._there, self._cuda = [], None, model.target == "cuda"
         self._in = (abi.Buffer * max(len(ins), 1))()
         for buffer, tensor in zip(self._in, ins):
             self._fill(buffer, tensor, inputs)
@@ -153,23 +153,30 @@ class Call:
         name = entry.encode()
         self._run, c = model._library.run, model._library.c
         options = C.byref(state.call) if state else None
-        self._arguments = (C.c_char_p(name), self._in, C.c_size_t(len(ins)), self._out, C.c_size_t(len(outs)), options)
         self._with_handle(lambda handle: c.heed_output_shapes_in(handle, name, self._in, len(ins), self._out, len(outs), options))
         arrays = []
         for k, (buffer, tensor) in enumerate(zip(self._out, outs)):
             given, what = out.get(tensor.name), f"result '{tensor.name}'"
             shape = tuple(buffer.shape[:buffer.rank])
-            arrays.append(new_result(buffer.type, shape, what) if given is None else given)
-            view = result_view(arrays[-1], buffer.type, shape, what)
+            if given is None:
+                given = new_result(buffer.type, shape, what) if self._there is None else result_like(self._there, buffer.type, shape, what)
+            arrays.append(given)
+            view = result_view(given, buffer.type, shape, what, self._cuda)
             view.fill(buffer)
             self._keep.append(view)
+        if any(view.on_device for view in self._keep):
+            self._call = CallOptions(state=state.handle if state else None, stream=STREAM)
+            options = C.byref(self._call)
+        self._arguments = (C.c_char_p(name), self._in, C.c_size_t(len(ins)), self._out, C.c_size_t(len(outs)), options)
         self.results = arrays[0] if len(arrays) == 1 else model._results[entry](*arrays)
 
     def _fill(self, buffer, tensor, inputs):
         if tensor.name in inputs:
-            view = view_of(inputs[tensor.name], tensor.type, f"input '{tensor.name}'")
+            view = view_of(inputs[tensor.name], tensor.type, f"input '{tensor.name}'", self._cuda)
             view.fill(buffer)
             self._keep.append(view)
+            if view.on_device and self._there is None:
+                self._there = inputs[tensor.name]
         else:  # a scalar's default
             buffer.size, buffer.type, buffer.deviceType = C.sizeof(abi.Buffer), tensor.type, abi.DEVICE_CPU
 

@@ -20,7 +20,7 @@ halide.pipeline @no_bound {
     halide.yield %v : i32
   }
   halide.compute_root %g
-  // CHECK: errors.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: Allocation inner has a dynamic size
+  // CHECK: errors.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: Allocation inner has a dynamic size{{.*}} (kernel 'no_bound', target 'x86-64-v4')
   halide.store_in %g, Register
   halide.output %f
 }
@@ -45,7 +45,7 @@ halide.pipeline @lanes_unknown {
   %f = halide.func "outer" (%i = "i", %j = "j") : i32 { halide.yield %i : i32 }
   halide.output %f
   halide.unroll %f, "i"
-  // CHECK: errors.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: Can only vectorize for loops over a constant extent. Loop over outer.s0.j
+  // CHECK: errors.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: Can only vectorize for loops over a constant extent. Loop over outer.s0.j{{.*}} (kernel 'lanes_unknown', target 'x86-64-v4')
   halide.vectorize %f, "j"
 }
 

@@ -21,7 +21,7 @@ cuda_stub.build(cc, source, folder)
 done = run(heedc, source / "test/e2e/Inputs/failing.heed", "--target=cuda", "--emit=obj", "-o", folder / "failing.o")
 expect(done.returncode == 0, done.stderr)
 device = [source / "runtime" / f"{name}.c"
-          for name in ("Cuda", "CudaKernels", "Device", "DeviceCalls", "DeviceMemory", "DevicePrograms", "DeviceStates", "Mirrors")]
+          for name in ("Cuda", "CudaCopies", "CudaKernels", "Device", "DeviceArguments", "DeviceCalls", "DeviceMemory", "DevicePrograms", "DeviceStates", "Mirrors")]
 includes = ("-I", source, "-isystem", pathlib.Path(importlib.util.find_spec("halide").origin).parent / "include")
 done = run(*cc.split(), "-std=c11", "-D_GNU_SOURCE", "-O1", *sanitize, *includes, source / "test/e2e/Inputs/device_failures.c", *device, folder / "failing.o",
            build / "lib/halide_runtime-x86-64.o", build / "lib/libheed_runtime.a", "-lm", "-lpthread", "-ldl", "-o", folder / "failures")

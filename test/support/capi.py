@@ -35,8 +35,8 @@ class Library:
     def shapes(self, inputs, outputs):
         return self.library.heed_output_shapes(self.handle, None, inputs, C.c_size_t(len(inputs)), outputs, C.c_size_t(len(outputs)))
 
-    def run(self, inputs, outputs):
-        return self.library.heed_run(self.handle, None, inputs, C.c_size_t(len(inputs)), outputs, C.c_size_t(len(outputs)), None)
+    def run(self, inputs, outputs, call=None):
+        return self.library.heed_run(self.handle, None, inputs, C.c_size_t(len(inputs)), outputs, C.c_size_t(len(outputs)), call and C.byref(call))
 
     def close(self):
         self.library.heed_close(self.handle)

@@ -5,6 +5,7 @@
  * FAIL: its calls number AT to UNTIL (AT alone, if there is none) give STATUS,
  * and with LOST every later one does, too. Calls are counted in calls_FUNCTION.
  * When the process ends it says what was made and not given back. */
+#include "cuda-stub.h"
 #include "ptx.h"
 
 #include <pthread.h>
@@ -12,33 +13,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-  INVALID_VALUE = 1,
-  NO_MEMORY = 2,
-  NO_DEVICE = 100,
-  INVALID_CONTEXT = 201,
-  INVALID_PTX = 218,
-  INVALID_HANDLE = 400,
-  NOT_FOUND = 500,
-  ILLEGAL_ADDRESS = 700,
-  MOST_SHARED = 163 << 10
-};
-
-static int numberOf(const char *name, int otherwise) {
+int numberOf(const char *name, int otherwise) {
   const char *text = getenv(name);
   return text && *text ? atoi(text) : otherwise;
 }
 
 /* ---- what is made, and what fails ---- */
 
-static int made, lost;
+int made;
+static int lost;
 
 __attribute__((destructor)) static void end(void) {
   if (made)
     fprintf(stderr, "cuda-stub: %d things are not given back\n", made);
 }
 
-static int failure(const char *name, int call) {
+int failure(const char *name, int call) {
   const char *wanted = getenv("FAIL");
   int first = numberOf("AT", 0);
   if (lost)
@@ -55,43 +45,34 @@ static int failure(const char *name, int call) {
 /* One call at a time. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static int lock(void) { return pthread_mutex_lock(&mutex); }
-static void unlock(int *locked) {
+int lock(void) { return pthread_mutex_lock(&mutex); }
+void unlock(int *locked) {
   if (!*locked)
     pthread_mutex_unlock(&mutex);
 }
 
-#define LOCKED __attribute__((cleanup(unlock))) int locked = lock()
-
-/* Counts a call, and returns where it fails. */
-#define COUNTED(name)                                                          \
-  LOCKED;                                                                      \
-  int status = failure(#name, ++calls_##name);                                 \
-  if (status)                                                                  \
-  return status
-
 /* ---- devices and contexts ---- */
 
 static int primary; /* how often it is retained */
-static char context;
+static char context, another;
 static _Thread_local void *contexts[16];
 static _Thread_local int depth;
 
 int cuda_stub_depth(void) { return depth; }
 
-static int isEntered(void) {
-  return depth && contexts[depth - 1] == &context && primary > 0;
-}
+/* A context as somebody else would make one, of device 0. */
+void *cuda_stub_context(void) { return &another; }
 
-#define ENTERED(name)                                                          \
-  COUNTED(name);                                                               \
-  if (!isEntered())                                                            \
-  return INVALID_CONTEXT
+void *current(void) { return depth ? contexts[depth - 1] : NULL; }
+
+int isEntered(void) {
+  return (current() == &context && primary > 0) || current() == &another;
+}
 
 int calls_cuInit, calls_cuDeviceGetCount, calls_cuDeviceGet,
     calls_cuDeviceGetName, calls_cuDeviceGetAttribute,
     calls_cuDevicePrimaryCtxRetain, calls_cuDevicePrimaryCtxRelease,
-    calls_cuCtxPushCurrent;
+    calls_cuCtxPushCurrent, calls_cuCtxGetDevice;
 
 int cuInit(unsigned flags) {
   COUNTED(cuInit);
@@ -185,151 +166,16 @@ int cuCtxPopCurrent_v2(void **popped) {
   return 0;
 }
 
-/* ---- memory ---- */
-
-typedef struct allocation {
-  char *begin;
-  size_t bytes;
-} allocation;
-
-static allocation allocations[4096];
-static size_t numAllocations, lastHit, taken;
-
-static bool contains(size_t k, uint64_t address, size_t bytes) {
-  uint64_t begin = (uint64_t)(uintptr_t)allocations[k].begin;
-  return address >= begin && bytes <= allocations[k].bytes &&
-         address - begin <= allocations[k].bytes - bytes;
+int cuCtxGetDevice(int *device) {
+  COUNTED(cuCtxGetDevice);
+  *device = 0;
+  return current() == &another ? 0 : INVALID_CONTEXT;
 }
 
-static bool isMemory(uint64_t address, size_t bytes) {
-  if (lastHit < numAllocations && contains(lastHit, address, bytes))
-    return true;
-  for (size_t k = 0; k < numAllocations; ++k)
-    if (contains(k, address, bytes)) {
-      lastHit = k;
-      return true;
-    }
-  return false;
-}
+/* ---- events ---- */
 
-int calls_cuMemAlloc, calls_cuMemFree, calls_cuMemcpyHtoDAsync,
-    calls_cuMemcpyDtoHAsync, calls_cuMemcpyDtoDAsync;
-
-int cuMemAlloc_v2(uint64_t *memory, size_t bytes) {
-  ENTERED(cuMemAlloc);
-  if (!bytes)
-    return INVALID_VALUE;
-  if (numAllocations == 4096 ||
-      taken + bytes > (size_t)numberOf("BYTES", 1 << 30))
-    return NO_MEMORY;
-  char *begin = aligned_alloc(256, (bytes + 255) / 256 * 256);
-  memset(begin, 0xff, bytes);
-  allocations[numAllocations++] = (allocation){begin, bytes};
-  taken += bytes;
-  ++made;
-  *memory = (uint64_t)(uintptr_t)begin;
-  return 0;
-}
-
-int cuMemFree_v2(uint64_t memory) {
-  LOCKED;
-  ++calls_cuMemFree;
-  for (size_t k = 0; k < numAllocations; ++k)
-    if ((uint64_t)(uintptr_t)allocations[k].begin == memory) {
-      taken -= allocations[k].bytes;
-      free(allocations[k].begin);
-      allocations[k] = allocations[--numAllocations];
-      --made;
-      return isEntered() ? 0 : INVALID_CONTEXT;
-    }
-  return INVALID_VALUE;
-}
-
-/* Bytes that have come from or gone to the host. */
-static long copied;
-long cuda_stub_copied(void) { return copied; }
-
-/* What is on its way to the host: it is there when somebody has waited. */
-typedef struct arrival {
-  struct arrival *next;
-  void *to;
-  size_t bytes;
-  char data[];
-} arrival;
-
-static arrival *arrivals, **lastArrival = &arrivals;
-static char *stream;
-
-int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes,
-                         void *on) {
-  ENTERED(cuMemcpyHtoDAsync);
-  if (on != stream || !isMemory(to, bytes) ||
-      isMemory((uint64_t)(uintptr_t)from, 1))
-    return INVALID_VALUE;
-  memcpy((void *)(uintptr_t)to, from, bytes);
-  copied += (long)bytes;
-  return 0;
-}
-
-int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *on) {
-  ENTERED(cuMemcpyDtoHAsync);
-  if (on != stream || !isMemory(from, bytes) ||
-      isMemory((uint64_t)(uintptr_t)to, 1))
-    return INVALID_VALUE;
-  arrival *one = malloc(sizeof *one + bytes);
-  *one = (arrival){NULL, to, bytes};
-  memcpy(one->data, (const void *)(uintptr_t)from, bytes);
-  *lastArrival = one;
-  lastArrival = &one->next;
-  copied += (long)bytes;
-  return 0;
-}
-
-int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *on) {
-  ENTERED(cuMemcpyDtoDAsync);
-  if (on != stream || !isMemory(to, bytes) || !isMemory(from, bytes))
-    return INVALID_VALUE;
-  memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
-  return 0;
-}
-
-/* ---- streams and events ---- */
-
-int calls_cuStreamCreate, calls_cuStreamSynchronize, calls_cuStreamDestroy,
-    calls_cuEventCreate, calls_cuEventRecord, calls_cuEventElapsedTime,
+int calls_cuEventCreate, calls_cuEventRecord, calls_cuEventElapsedTime,
     calls_cuEventDestroy;
-
-/* Several, one for each set of weights, are one here. */
-int cuStreamCreate(void **created, unsigned flags) {
-  static char theOne;
-  ENTERED(cuStreamCreate);
-  if (flags != 1)
-    return INVALID_VALUE;
-  ++made;
-  *created = stream = &theOne;
-  return 0;
-}
-
-int cuStreamSynchronize(void *on) {
-  ENTERED(cuStreamSynchronize);
-  if (on != stream)
-    return INVALID_HANDLE;
-  while (arrivals) {
-    arrival *one = arrivals;
-    memcpy(one->to, one->data, one->bytes);
-    arrivals = one->next;
-    free(one);
-  }
-  lastArrival = &arrivals;
-  return 0;
-}
-
-int cuStreamDestroy_v2(void *destroyed) {
-  LOCKED;
-  ++calls_cuStreamDestroy;
-  --made;
-  return destroyed == stream ? 0 : INVALID_HANDLE;
-}
 
 /* An event holds when it was recorded last. */
 static int moment;
@@ -345,7 +191,7 @@ int cuEventCreate(int **event, unsigned flags) {
 int cuEventRecord(int *event, void *on) {
   ENTERED(cuEventRecord);
   *event = ++moment;
-  return on == stream ? 0 : INVALID_HANDLE;
+  return streamOf(on) ? 0 : INVALID_HANDLE;
 }
 
 /* An hour, which no test lasts. */
@@ -368,6 +214,9 @@ int cuEventDestroy_v2(int *event) {
 int calls_cuModuleLoadDataEx, calls_cuModuleUnload, calls_cuModuleGetFunction,
     calls_cuFuncSetAttribute, calls_cuLaunchKernel;
 
+/* Modules of machine code. */
+int cuda_stub_binaries;
+
 int cuModuleLoadDataEx(ptx_module **module, const char *code, unsigned count,
                        const int *options, void **values) {
   char unread[256], *log = unread, message[256] = "";
@@ -378,6 +227,14 @@ int cuModuleLoadDataEx(ptx_module **module, const char *code, unsigned count,
   }
   snprintf(log, size, "ptxas as the stub plays it: asked to fail\nand more\n");
   ENTERED(cuModuleLoadDataEx);
+  /* What stands for machine code: ELF's mark, an architecture, and the PTX that
+   * it is of. */
+  if (!strncmp(code, "\177ELF", 4)) {
+    if (strncmp(code + 4, "sm_90\n", 6))
+      return NO_BINARY_FOR_GPU;
+    code += 10;
+    ++cuda_stub_binaries;
+  }
   *module = ptx_load(code, message, sizeof message);
   snprintf(log, size, "%s\n", message);
   made += *module != NULL;
@@ -428,11 +285,13 @@ int cuLaunchKernel(const ptx_kernel *function, unsigned blocksX,
                        .parameters = parameters,
                        .isMemory = isMemory};
   unsigned long threads = (unsigned long)threadsX * threadsY * threadsZ;
-  if (on != stream || extra || !blocksX || !blocksY || !blocksZ ||
-      blocksY > 65535 || blocksZ > 65535 || !threads || threads > 1024 ||
-      threadsZ > 64 ||
+  stub_stream *stream = streamOf(on);
+  if (!stream || extra || !blocksX || !blocksY || !blocksZ || blocksY > 65535 ||
+      blocksZ > 65535 || !threads || threads > 1024 || threadsZ > 64 ||
       sharedBytes > (unsigned)(function == raised ? raisedTo : 48 << 10))
     return INVALID_VALUE;
+  progress(stream, false);
+  ++stream->launches;
   if (!ptx_run(function, &launch)) {
     /* The next call says it. */
     fprintf(stderr, "cuda-stub: '%s': %s\n", function->name, launch.message);

@@ -1,7 +1,8 @@
 /* A model with weights that opening computes with, and states, on a device
  * whose driver fails: at each call of each function in argv, once, and then as
- * one that is lost. The caller has a context of its own. After a failure the
- * same call goes through, and gives what it gives without one. */
+ * one that is lost. The caller has a context of its own, and in one of its
+ * calls a stream and arrays on the device. After a failure the same call goes
+ * through, and gives what it gives without one. */
 #include "runtime/heed.h"
 
 #include <dlfcn.h>
@@ -14,11 +15,15 @@
 
 extern const heed_model_desc failing_model;
 
-enum { B = 2, C = 4, E = 16, Calls = 3 };
+enum { B = 2, C = 4, E = 16, Calls = 3, OnDevice = 2 };
 
 static float weights[E * E], inputs[Calls][B * E], wanted[Calls + 1][B * E];
 static void *driver;
 static const char *function = "";
+/* Of the caller's on the device, where the driver of the tests lets the host
+ * look. */
+static float *there[2];
+static void *context, *stream;
 static bool isFirst = true, isLost; /* nothing fails yet; all does */
 static int failures, faults;
 
@@ -80,9 +85,18 @@ static heed_status call(heed_model *model, heed_state *state, int number) {
   heed_buffer x = HEED_BUFFER(inputs[number], HEED_F32, 3, B, 1, E),
               y = HEED_BUFFER(result, HEED_F32, 3, B, 1, E);
   heed_call with = {.size = sizeof with, .state = state};
+  if (number == OnDevice) {
+    memcpy(there[0], inputs[number], sizeof result);
+    x.data = there[0];
+    y.data = there[1];
+    x.deviceType = y.deviceType = HEED_DEVICE_CUDA;
+    with.stream = stream;
+  }
   heed_status status = heed_run(model, NULL, &x, 1, &y, 1, &with);
   if (seen(status, heed_last_error(model)))
     return status;
+  if (number == OnDevice)
+    memcpy(result, there[1], sizeof result);
   if (isFirst)
     memcpy(wanted[number], result, sizeof result);
   CHECK(!memcmp(result, wanted[number], sizeof result));
@@ -237,6 +251,34 @@ static void testFork(void) {
   heed_close(model);
 }
 
+/* Memory and a stream in the context that handles share with their caller. */
+static void openThere(void) {
+  void *ours;
+  uint64_t memory = 0;
+#define CALL(function, types, ...)                                             \
+  CHECK(((int(*) types)dlsym(driver, #function))(__VA_ARGS__) == 0)
+  CALL(cuDevicePrimaryCtxRetain, (void **, int), &context, 0);
+  CALL(cuCtxPushCurrent_v2, (void *), context);
+  for (int k = 0; k < 2; ++k) {
+    CALL(cuMemAlloc_v2, (uint64_t *, size_t), &memory, sizeof inputs[0]);
+    there[k] = (float *)(uintptr_t)memory;
+  }
+  CALL(cuStreamCreate, (void **, unsigned), &stream, 1);
+  CALL(cuCtxPopCurrent_v2, (void **), &ours);
+}
+
+/* Also of a device that is lost. */
+static void closeThere(void) {
+  void *ours;
+  CALL(cuCtxPushCurrent_v2, (void *), context);
+  for (int k = 0; k < 2; ++k)
+    CALL(cuMemFree_v2, (uint64_t), (uint64_t)(uintptr_t)there[k]);
+  CALL(cuStreamDestroy_v2, (void *), stream);
+  CALL(cuCtxPopCurrent_v2, (void **), &ours);
+  CALL(cuDevicePrimaryCtxRelease_v2, (int), 0);
+#undef CALL
+}
+
 static void failAt(int number, const char *isLost) {
   char symbol[80], text[16];
   snprintf(symbol, sizeof symbol, "calls_%s", function);
@@ -253,6 +295,7 @@ int main(int argc, char **argv) {
   if (!driver)
     return puts("no driver"), 1;
   ((int (*)(void *))dlsym(driver, "cuCtxPushCurrent_v2"))(&mine);
+  openThere();
   fill(weights, E * E, 1);
   for (int k = 0; k < Calls; ++k)
     fill(inputs[k], B * E, k + 2);
@@ -280,6 +323,7 @@ int main(int argc, char **argv) {
     useAll(false);
     CHECK(failures > 1);
   }
+  closeThere();
   printf("faults: %d\n", faults);
   return faults != 0;
 }

@@ -63,6 +63,11 @@ STATUS(clGetDeviceIDs)
 STATUS(clGetDeviceInfo)
 MAKES(clCreateContext, f)
 GIVES(clReleaseContext)
+void *clRetainContext(ARGUMENTS) {
+  ++made;
+  return PASS(clRetainContext);
+}
+STATUS(clGetContextInfo)
 MAKES(clCreateCommandQueue, d)
 GIVES(clReleaseCommandQueue)
 STATUS(clFinish)

@@ -47,6 +47,10 @@ for name, at_least in {"large": 0.90, "halves": 0.78, "odd": 0.85, "small": 0.75
     assert ptx.count(step, "ld.shared.v4.b32") and not ptx.count(step, "ld.shared.b32"), name
     check_registers(kernel, name)
 
+# Without a loop around a step its operands come four terms at a time.
+for kernel in ptx.kernels(inputs / "short.heed"):
+    check_registers(kernel, "short")
+
 # The products of an attention: scores, and values, where each weight may be one of an absent key.
 for name in "attention-64", "attention-128", "attention-halves":
     [kernel] = ptx.kernels(inputs / f"{name}.heed")
