@@ -167,8 +167,18 @@ static int bring(heed_model *model, void **args, struct halide_buffer_t *buffer,
   return result;
 }
 
+/* Bytes that a kernel may read of a buffer without elements, where it makes
+ * nothing of them: places are within each axis that has some, and 0 else. */
+static size_t reachOf(const struct halide_buffer_t *buffer) {
+  int64_t last = 0;
+  for (int32_t d = 0; d < buffer->dimensions; ++d)
+    if (buffer->dim[d].extent > 1 && buffer->dim[d].stride > 0)
+      last += (int64_t)(buffer->dim[d].extent - 1) * buffer->dim[d].stride;
+  return (size_t)(last + 1) * (size_t)((buffer->type.bits + 7) / 8);
+}
+
 /* Of buffers without elements there is nothing to bring; a kernel may still
- * want an address. */
+ * want memory. */
 static int bringAll(heed_model *model, void **args, char **copies) {
   heed_device_memory *memory = model->memory;
   int result = 0;
@@ -189,7 +199,7 @@ static int bringAll(heed_model *model, void **args, char **copies) {
       result = bring(model, args, buffer, &copies[k]);
       continue;
     }
-    copies[k] = heed_device_take(&memory->door, 1);
+    copies[k] = heed_device_take(&memory->door, reachOf(buffer));
     buffer->device = (uintptr_t)copies[k];
     result = copies[k] ? 0 : halide_error_code_out_of_memory;
   }

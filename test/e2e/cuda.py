@@ -140,6 +140,14 @@ for words, env in (("cuFuncSetAttribute failed (1, CUDA_ERROR_INVALID_VALUE)", {
                    ("bytes of shared memory in a block, CUDA at most 50000 here", {"SHARED": "50000"})):
     expect_error(call(tall, {"a": a, "c": c, "s": s}, **env), words, words)
 
+# An array without elements is read, at places within its other axes, where nothing is made of it.
+(folder / "both.heed").write_text("model both(a: f32[M, D], b: f32[N, D]) { return y[n: M + N, d] = concat(n)(a[n,d], b[n,d]) }")
+joined = compiled("joined", "--target=cuda", of=folder / "both.heed")
+a, b = random.uniform(-1, 1, (2, 132)).astype(np.float32), np.zeros((0, 132), np.float32)
+for given in ({"a": a, "b": b}, {"a": b, "b": a}):
+    done = call(joined, given)
+    expect(done.returncode == 0 and np.array_equal(np.load(folder / "o.npy"), a), f"an array without elements: {done.stderr}")
+
 # More blocks than a grid has: many of the outer dim are no error.
 (folder / "grid.heed").write_text("model grid(x: f32[A, B, C]) { return y[a, b, c] = x[a, b, c] * 2 }")
 grid = compiled("grid", "--target=cuda", of=folder / "grid.heed")
