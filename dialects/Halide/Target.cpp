@@ -109,8 +109,7 @@ void readCaches(Target &target) {
   }
 }
 
-void readMachine(Target &target) {
-  readCaches(target);
+void readCores(Target &target) {
   target.cores = std::max(1u, std::thread::hardware_concurrency());
 }
 
@@ -128,7 +127,8 @@ Target heed::halide::detectHost() {
                      [&](StringRef f) { return has.lookup(f); }))
       best = &level;
   Target target = fromLevel(*best);
-  readMachine(target);
+  readCaches(target);
+  readCores(target);
   return target;
 }
 
@@ -139,8 +139,10 @@ FailureOr<Target> heed::halide::parseTarget(StringRef name,
   for (const Level &level : levels) {
     if (name != level.name)
       continue;
+    // Its caches are a server's: what is compiled for a level is the same on
+    // each machine.
     Target target = fromLevel(level);
-    readMachine(target);
+    readCores(target);
     return target;
   }
   for (const Device &device : devices) {
@@ -153,7 +155,7 @@ FailureOr<Target> heed::halide::parseTarget(StringRef name,
     target.sharedBytes = device.sharedBytes;
     target.threadRegisters = device.threadRegisters;
     target.warp = device.warp;
-    readMachine(target);
+    readCores(target);
     return target;
   }
   SmallVector<const char *> names{"host"};
