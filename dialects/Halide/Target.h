@@ -49,9 +49,9 @@ Target detectHost();
 
 /// The target called \p name: `host`, `x86-64`, `x86-64-v2`, `x86-64-v3`,
 /// `x86-64-v4`, `x86-64-v4-vnni`, or `opencl`, whose host code any x86-64
-/// processor runs. Of a level caches are as above, wherever it is compiled; cores
-/// are the host's. Fails with a sentence in \p error that lists the
-/// known names.
+/// processor runs. Of a level caches are as above, wherever it is compiled;
+/// cores are the host's. Fails with a sentence in \p error that lists the known
+/// names.
 mlir::FailureOr<Target> parseTarget(llvm::StringRef name, std::string &error);
 
 /// Writes \p target to the module's attribute `halide.target`, a dictionary.
