@@ -92,8 +92,8 @@ void heed::buildAttentionPipeline(OpPassManager &passes, bool split) {
   passes.addNestedPass<func::FuncOp>(createAttnSplitScans());
   passes.addNestedPass<func::FuncOp>(createAttnBatchSteps());
   passes.addNestedPass<func::FuncOp>(createAttnRaiseLinearAttention());
-  passes.addNestedPass<func::FuncOp>(createAttnChunkLinearAttention());
   passes.addNestedPass<func::FuncOp>(createAttnWidenSums());
+  passes.addNestedPass<func::FuncOp>(createAttnChunkLinearAttention());
   passes.addNestedPass<func::FuncOp>(createAttnFuseScans());
   passes.addNestedPass<func::FuncOp>(createAttnBlockScans());
   passes.addNestedPass<func::FuncOp>(createAttnLowerScans());

@@ -74,6 +74,10 @@ Target fromLevel(const Level &level) {
   target.halide = level.halide;
   target.vectorBits = level.vectorBits;
   target.vectorRegisters = level.vectorRegisters;
+  // A common server's, where the machine does not say.
+  target.l1 = 32 << 10;
+  target.l2 = 1 << 20;
+  target.l3 = 32 << 20;
   for (StringRef feature : llvm::split(level.features, ','))
     target.features.push_back(feature.str());
   return target;
@@ -139,8 +143,6 @@ FailureOr<Target> heed::halide::parseTarget(StringRef name,
   for (const Level &level : levels) {
     if (name != level.name)
       continue;
-    // Its caches are a server's: what is compiled for a level is the same on
-    // each machine.
     Target target = fromLevel(level);
     readCores(target);
     return target;

@@ -19,9 +19,9 @@ struct Target {
                       ///< without features of the runtime
   int64_t vectorBits = 128;
   int64_t vectorRegisters = 16;
-  int64_t l1 = 32 << 10; ///< bytes, per core; here a common server's
+  int64_t l1 = 32 << 10; ///< bytes, per core
   int64_t l2 = 1 << 20;  ///< bytes, per core
-  int64_t l3 = 32 << 20; ///< bytes, in all
+  int64_t l3 = 16 << 20; ///< bytes, in all
   int64_t cores = 1;
   llvm::SmallVector<std::string>
       features;    ///< "avx2", "fma", "avx512f", ... sorted
@@ -49,9 +49,9 @@ Target detectHost();
 
 /// The target called \p name: `host`, `x86-64`, `x86-64-v2`, `x86-64-v3`,
 /// `x86-64-v4`, `x86-64-v4-vnni`, or `opencl`, whose host code any x86-64
-/// processor runs. Of a level caches are as above, wherever it is compiled;
-/// cores are the host's. Fails with a sentence in \p error that lists the known
-/// names.
+/// processor runs. Of a level caches are a common server's, wherever it is
+/// compiled; cores are the host's. Fails with a sentence in \p error that lists
+/// the known names.
 mlir::FailureOr<Target> parseTarget(llvm::StringRef name, std::string &error);
 
 /// Writes \p target to the module's attribute `halide.target`, a dictionary.

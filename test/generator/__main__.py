@@ -35,7 +35,7 @@ def arguments():
     parser.add_argument("--number", type=int, help="only this model")
     parser.add_argument("--backend", default="reference",
                         help="with commas: reference, passes (the IR after all of them, by the reference), explain (remarks), halide, "
-                             "static (every size a number: reference and passes), static-halide, threads (3), no-plan, v2, v3, "
+                             "static (every size a number: reference and passes), static-halide, threads (3), no-plan, v2, v3, opencl, "
                              "metamorphic (by the IR after the passes), metamorphic-halide; none")
     parser.add_argument("--minutes", type=float, help="draw no further model after this time")
     parser.add_argument("--off", default="", help="features that no model uses, with commas")

@@ -61,6 +61,8 @@ class Program:
         # A library that is still mapped must not be written again.
         self.library = pathlib.Path(folder) / f"{backend}{len(list(pathlib.Path(folder).iterdir()))}.so"
         self.weights, self.model, self.threads, self.open = pathlib.Path(folder) / "weights.safetensors", model, threads, None
+        # A processor's device is taken by its name alone.
+        self.target = b"opencl" if "--target=opencl" in flags else None
         # Three quarters of a reference's compile time would go into optimising what runs for a millisecond.
         try:
             self.text = compile_model(source, self.library, backend, [*flags, *(inputs.weights_type(model) if source.suffix == ".heed" else [])] + ["-O0"] * (backend == "reference"))
@@ -72,7 +74,7 @@ class Program:
         weights = write_weights(self.weights, self.model, arrays)
         if weights or not self.open:
             self.close()
-            self.open = Compiled(self.library, self.threads, weights=weights)
+            self.open = Compiled(self.library, self.threads, self.target, weights)
         return self.open(arrays)
 
     def close(self):

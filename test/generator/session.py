@@ -18,7 +18,7 @@ from passes import check_passes, explained
 
 # What must not change a number: more threads, no memory plan, other targets.
 VARIANTS = {"threads": ("halide", [], 3), "no-plan": ("halide", ["--no-memory-plan"], 1), "v2": ("halide", ["--target=x86-64-v2"], 1),
-            "v3": ("halide", ["--target=x86-64-v3"], 1)}
+            "v3": ("halide", ["--target=x86-64-v3"], 1), "opencl": ("halide", ["--target=opencl"], 1)}
 
 
 def check(model, tuples, plain, seed, backends):
