@@ -402,14 +402,9 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
         !readPairsAlone(exprs, exprs.read(root->getResult(0), at), vars,
                         reductions))
       return;
-    // What has values was asked before.
-    std::string why;
-    if (succeeded(
-            matchAttention(exprs, sum, vars, /*denominator=*/nullptr, why)) ||
-        !why.empty())
-      return;
     OpBuilder builder(root);
     Attempt attempt(builder);
+    std::string why;
     FailureOr<AttentionMatch> match = matchAttention(
         exprs, timesOne(builder, root->getLoc(), exprs, sum), vars,
         /*denominator=*/nullptr, why);
