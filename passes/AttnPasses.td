@@ -174,20 +174,18 @@ def AttnRaiseAttention : Pass<"attn-raise-attention", "::mlir::func::FuncOp"> {
     scores, or any other function of a contraction of queries with keys. A score of -inf (a select, an added mask)
     becomes `where`; softmax may be written out with max, exp and sum, its division may stand after the second
     product; a term beside the sum is the sink; sigmoid, relu and other weights without a row sum are raised too. What multiplies an
-    exponential inside the sum, too (a mask of numbers), is one function with it, whose map is the identity, and so is one that a
-    condition makes 0 (no absence: 0 * NaN is NaN); what multiplies a
+    exponential inside the sum, too (a mask of numbers), is one function with it, whose map is the identity; what multiplies a
     weight after the normaliser is `weight`. What varies over pairs is taken apart, what varies over one side stays a
     tensor. A clipped offset becomes a table over offsets, and so does
     a bias that reads by the offset: a term of its own. What only transposes or narrows the whole output (merged heads)
     becomes `result_map`. A quotient that is written out keeps its NaN in rows without a key of weight (`empty`).
     The logarithm of a sum of exponentials, and of one less its row's maximum with that added, is `lse` of the attention
-    that has these scores; where nobody else reads them, of one whose values are 1. So is a sum of weights that is left
-    (a normaliser with an epsilon beside it), whatever function of the scores they are.
+    that has these scores; where nobody else reads them, of one whose values are 1.
     A softmax over queries, whose weights are summed over keys (slot attention), is read as exp(s[i,j] - l[j]), where l
     is the log-sum-exp of an attention whose queries are the keys: two attentions, and nothing of pairs is stored.
     What was recognised is proven: the op's decomposition is compared with what stood there, modulo the axioms of `passes/Algebra/`;
     if they differ nothing is rewritten, and the remark says where. Left alone, with a remark: weights that are read elsewhere
-    too, heads that mix, a chain of plain products (attn-reorder-products).
+    too, heads that mix, a weight that is 0 where a condition fails (0 * NaN is NaN), a chain of plain products (attn-reorder-products).
 
     ```mlir
     #q = affine_map<(i, j, e) -> (i, e)>

@@ -102,14 +102,6 @@ ExprRef NormalForm::under(ExprRef c, ExprRef known, bool holds) {
   return isAnd(c) ? both(parts) : either(parts);
 }
 
-/// Whether the row is dead where its conditions let no key through, and only
-/// there: all scores are numbers, or NaN.
-bool NormalForm::diesOfConditions() {
-  return !known.row->maximum ||
-         llvm::all_of(known.row->weight.factors,
-                      [&](const Power &factor) { return factor.atom == nan; });
-}
-
 /// A leaf, decided where the case decides it.
 ExprRef NormalForm::leaf(ExprRef c) {
   if (known.row) {
@@ -117,8 +109,12 @@ ExprRef NormalForm::leaf(ExprRef c) {
       return exprs.truth(known.dead);
     if (c == negate(known.row->dead))
       return exprs.truth(!known.dead);
+    // Where all scores are numbers, or NaN, a row is dead that has no key.
     const Term &weight = known.row->weight;
-    if (diesOfConditions() && c == some(weight.sums, both(weight.guards)))
+    if (known.row->maximum &&
+        llvm::all_of(weight.factors,
+                     [&](const Power &factor) { return factor.atom == nan; }) &&
+        c == some(weight.sums, both(weight.guards)))
       return exprs.truth(!known.dead);
   }
   return c;

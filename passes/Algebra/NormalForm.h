@@ -132,7 +132,6 @@ private:
   ExprRef either(llvm::ArrayRef<ExprRef> list);
   ExprRef negate(ExprRef c);
   ExprRef under(ExprRef c, ExprRef known, bool holds);
-  bool diesOfConditions();
   ExprRef leaf(ExprRef c);
   static bool isAnd(ExprRef e) { return e->isOp("algebra.and"); }
   static bool isOr(ExprRef e) { return e->isOp("algebra.or"); }

@@ -163,7 +163,9 @@ bool NormalForm::finish(Term &term) {
     // A weight of 0 does not hide what is no number; what stands under a
     // condition that never holds is not there.
     bool isNumber = !term.powerOf(infinite) && !term.powerOf(nan);
-    if (isNumber || diesOfConditions())
+    bool hasGuardsAlone =
+        !known.row->maximum || known.row->weight.factors.empty();
+    if (isNumber || hasGuardsAlone)
       return false;
     term.multiply(nan, 1);
   }

@@ -10,7 +10,6 @@
 #include "passes/Algebra/Weights.h"
 #include "passes/Mutation.h"
 #include "passes/Raise/RaiseAttentionMatch.h"
-#include "passes/Raise/RowSum.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -361,11 +360,33 @@ ExprRef Raiser::attach(const Written &written) {
 
 /// Whether the scores are there for this log-sum-exp alone.
 bool Raiser::readsScoresAlone(const Written &written) {
-  SmallVector<ExprRef> reads{written.sumRead};
-  if (written.maximumRead)
-    reads.push_back(written.maximumRead);
-  llvm::SetVector<Operation *> reductions;
-  return readPairsAlone(exprs, reads, written.rows, reductions) &&
+  llvm::SetVector<Operation *> reductions, pairs;
+  // Ops whose elements are of pairs.
+  std::function<void(ExprRef, ArrayRef<unsigned>)> visit =
+      [&](ExprRef e, ArrayRef<unsigned> keys) {
+        Exprs::walk(e, [&](ExprRef read) {
+          Operation *def = read->kind == ExprKind::Read
+                               ? read->value.getDefiningOp()
+                               : nullptr;
+          if (def && read->usesAny(keys) && read->usesAny(written.rows) &&
+              pairs.insert(def) && Exprs::isElementwise(def))
+            if (ExprRef inner = exprs.expand(read))
+              visit(inner, keys);
+        });
+      };
+  for (ExprRef read : {written.sumRead, written.maximumRead})
+    if (read) {
+      reductions.insert(read->value.getDefiningOp());
+      SmallVector<unsigned> keys;
+      ExprRef body = exprs.open(exprs.expand(read), keys);
+      visit(body, keys);
+    }
+  auto isOnlyOfThis = [&](Operation *op) {
+    return llvm::all_of(op->getUsers(), [&](Operation *user) {
+      return pairs.contains(user) || reductions.contains(user);
+    });
+  };
+  return llvm::all_of(pairs, isOnlyOfThis) &&
          llvm::all_of(reductions, [](Operation *op) {
            return isOfLogSumExp(cast<linalg::LinalgOp>(op));
          });
@@ -374,15 +395,37 @@ bool Raiser::readsScoresAlone(const Written &written) {
 /// The match of sum(j) w[j] * 1 / sum(j) w[j], where it is more than a row's
 /// function of tensors that are there.
 std::optional<AttentionMatch> Raiser::matchAlone(const Written &written) {
+  SmallVector<unsigned> keys;
+  ExprRef body = exprs.open(exprs.expand(written.sumRead), keys);
+  ExprRef one = exprs.constant(FloatAttr::get(body->type, 1.0));
+  SmallVector<ExprRef> at;
+  for (unsigned v : keys)
+    at.push_back(exprs.var(v));
+  Location loc = root->getLoc();
+  ExprRef value = exprs.read(writeTensor(builder, loc, exprs, one, keys), at);
+  auto times = [&](ExprRef weight) {
+    return exprs.op("arith.mulf", body->type, {weight, value});
+  };
+  bool isGuarded = (body->kind == ExprKind::If || body->isOp("arith.select")) &&
+                   Exprs::constantFloat(body->operand(2)) == 0.0;
+  body = isGuarded ? exprs.select(body->operand(0), times(body->operand(1)),
+                                  body->operand(2), body->kind == ExprKind::If)
+                   : times(body);
   ExprRef sum =
-      timesOne(builder, root->getLoc(), exprs, exprs.expand(written.sumRead));
+      exprs.reduce(OperationName("arith.addf", exprs.context), keys, body);
   std::string why;
   FailureOr<AttentionMatch> match =
       matchAttention(exprs, sum, written.rows, written.sum, why);
   if (failed(match) || !match->divide || match->weight ||
       !match->notes.empty() || match->map != attn::Map::Exp)
     return std::nullopt;
-  return hasKeysOfCall(*match) ? std::optional(*match) : std::nullopt;
+  // Weights as keys: a product that packs them is faster.
+  for (const AttentionTerm &term : match->terms)
+    for (ExprRef operand : term.operands)
+      if (operand->usesAny(match->key) && operand->kind == ExprKind::Read &&
+          !isFromParameters(operand->value))
+        return *match;
+  return std::nullopt;
 }
 
 ExprRef Raiser::alone(const Written &written) {

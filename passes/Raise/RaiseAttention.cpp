@@ -7,7 +7,6 @@
 #include "passes/Raise/LogSumExp.h"
 #include "passes/Raise/QuerySoftmax.h"
 #include "passes/Raise/RaiseAttentionMatch.h"
-#include "passes/Raise/RowSum.h"
 #include "passes/Raise/SplitWeights.h"
 #include "passes/Remarks.h"
 #include "support/Format.h"
@@ -68,10 +67,6 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
         continue;
       raise(root);
     }
-    for (Operation *root : roots)
-      if (!erased.contains(root) && !root->use_empty() &&
-          root->getNumResults() == 1 && Exprs::isExpressible(root))
-        raiseRowSum(root);
     roots.clear();
     getOperation()->walk([&](linalg::LinalgOp op) {
       if (op->walk([](math::LogOp) {
@@ -384,41 +379,6 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
       if (isOpTriviallyDead(op))
         op->erase();
     return true;
-  }
-
-  /// After the attentions, which may have left a normaliser: a sum of the
-  /// weights of a row. Logarithms take sums with their maximum, as one.
-  void raiseRowSum(Operation *root) {
-    auto reduction = dyn_cast<linalg::LinalgOp>(root);
-    if (!reduction || isOfLogSumExp(reduction))
-      return;
-    Exprs exprs(&getContext());
-    SmallVector<unsigned> vars;
-    SmallVector<ExprRef> at;
-    exprs.indexVars(root->getResult(0), vars, at);
-    ExprRef sum = exprs.expand(root->getResult(0), at);
-    llvm::SetVector<Operation *> reductions;
-    if (!sum || !sum->isSum() || !sum->type.isF32() ||
-        !readPairsAlone(exprs, exprs.read(root->getResult(0), at), vars,
-                        reductions))
-      return;
-    OpBuilder builder(root);
-    Attempt attempt(builder);
-    std::string why;
-    FailureOr<AttentionMatch> match = matchAttention(
-        exprs, timesOne(builder, root->getLoc(), exprs, sum), vars,
-        /*denominator=*/nullptr, why);
-    FailureOr<Value> value = failure();
-    if (succeeded(match) && !match->query.empty() && hasKeysOfCall(*match))
-      value = buildAttention(builder, root->getLoc(), exprs, *match, vars,
-                             sum->type, why);
-    Proof proof;
-    if (succeeded(value))
-      proof = prove(exprs, sum, *value, vars, attempt);
-    if (!proof.holds)
-      return attempt.undo();
-    announce({*value, proof.axioms, {"it sums the weights of each row"}});
-    replace(builder, root, *value);
   }
 
   /// After the attentions, whose results they may be.
