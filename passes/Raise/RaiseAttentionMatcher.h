@@ -49,9 +49,9 @@ private:
   /// scales it.
   struct WeightFactors {
     llvm::SmallVector<ExprRef> pairs, scales, pairsUnder, scalesUnder;
-    /// The factor that is `exponential` = exp(s - m); else the function of the
-    /// scores as a whole.
-    ExprRef core = nullptr, exponential = nullptr;
+    /// The factor with `exponential` = exp(s - m) in it, maybe only where
+    /// `condition` holds; else the function of the scores as a whole.
+    ExprRef core = nullptr, exponential = nullptr, condition = nullptr;
   };
   WeightFactors factorsOf(const Product &product);
   bool hasScores(const Product &product, ExprRef core);
@@ -68,7 +68,8 @@ private:
   bool matchFunction(const Product &product);
   bool isFeedForward();
   bool hasOwnKeys(ExprRef sum);
-  ExprRef matchExponential(ExprRef exponential, ExprRef sinkWeight);
+  ExprRef matchExponential(ExprRef exponential, ExprRef condition,
+                           ExprRef sinkWeight);
   ExprRef matchOtherMap(ExprRef core);
   ExprRef summedBy(ExprRef under, ExprRef &sinkWeight);
   bool takeSummed(WeightFactors &factors, ExprRef summed);
@@ -77,7 +78,7 @@ private:
   ExprRef expandTop(ExprRef e);
 
   // The score: terms, and the mask that was put into it.
-  bool finish(ExprRef score);
+  bool finish(ExprRef score, bool seesMask = true);
   void noteFiniteFill();
   bool termsWithoutContraction();
   void termsOverOffsets();

@@ -219,8 +219,8 @@ void AttentionMatcher::readStored(ExprRef &score) {
     });
 }
 
-bool AttentionMatcher::finish(ExprRef score) {
-  if (attn::Normaliser::of(m.map).excludesLowest)
+bool AttentionMatcher::finish(ExprRef score, bool seesMask) {
+  if (attn::Normaliser::of(m.map).excludesLowest && seesMask)
     score = peelMask(score, m.where);
   readStored(score);
   bool ok = true;

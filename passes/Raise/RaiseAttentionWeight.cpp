@@ -116,7 +116,7 @@ bool AttentionMatcher::takeSummed(WeightFactors &f, ExprRef summed) {
       !hasScores(product, f.exponential))
     return false;
   left.core = summed;
-  left.exponential = nullptr;
+  left.exponential = left.condition = nullptr;
   f = left;
   return true;
 }
@@ -151,9 +151,10 @@ bool AttentionMatcher::isRowMaximum(ExprRef maximum, ExprRef score,
          exprs.isMinusInfinity(body->operand(2));
 }
 
-// The score of exp(exponent) or exp2(exponent). Null, with why, if no op says
-// what it says.
+// The score of exp(exponent) or exp2(exponent), which may be 0 where \p
+// condition fails. Null, with why, if no op says what it says.
 ExprRef AttentionMatcher::matchExponential(ExprRef exponential,
+                                           ExprRef condition,
                                            ExprRef sinkWeight) {
   m.map = attn::Map::Exp;
   ExprRef exponent = exponential->operand(0);
@@ -187,7 +188,7 @@ ExprRef AttentionMatcher::matchExponential(ExprRef exponential,
   }
   // What a row subtracts from all its scores cancels in the division: the op's
   // own maximum does its work, if it is the same one.
-  if (isRowMaximum(maximum, exponent->operand(0), sink)) {
+  if (!condition && isRowMaximum(maximum, exponent->operand(0), sink)) {
     m.sink = natural(sink);
     m.stabilise = true;
     return natural(exponent->operand(0));
@@ -261,13 +262,13 @@ AttentionMatcher::factorsOf(const Product &product) {
     (e->usesAny(keys) ? f.pairs : f.scales).push_back(e);
   for (ExprRef e : product.under)
     (e->usesAny(keys) ? f.pairsUnder : f.scalesUnder).push_back(e);
-  // One that a condition makes 0 is written as no absence: what it multiplies
-  // may be NaN. It is a number of the pair like any other, and overflows as
-  // written.
   for (ExprRef e : f.pairs) {
-    if (!isExponential(e))
+    ExprRef where = nullptr, inner = peelGuard(e, where);
+    if (!isExponential(inner))
       continue;
-    f.core = f.exponential = e;
+    f.core = e;
+    f.condition = where;
+    f.exponential = inner;
     takeOne(f.pairs, e);
     break;
   }
@@ -394,8 +395,9 @@ bool AttentionMatcher::matchFunction(const Product &product) {
   if (sinkWeight && !f.exponential)
     return fails("a term beside the sum in the normaliser is no sink");
 
-  ExprRef score =
-      f.exponential ? matchExponential(f.exponential, sinkWeight) : nullptr;
+  ExprRef score = f.exponential
+                      ? matchExponential(f.exponential, f.condition, sinkWeight)
+                      : nullptr;
   if ((f.exponential && !score) || !chooseEmptyRow(f))
     return false;
   if (f.exponential && !guard && !m.divide && readsOnlyParameters(score, keys))
@@ -403,6 +405,13 @@ bool AttentionMatcher::matchFunction(const Product &product) {
                  "parameters, and no normaliser runs over them");
   if (!f.exponential && !(score = scoreOfMap(f.core)))
     return false;
+  // A weight of 0 is written as no absence: what it multiplies may be NaN. So
+  // it is a score of -inf, and no mask.
+  if (f.condition)
+    score = exprs.select(f.condition, score,
+                         f32(-std::numeric_limits<double>::infinity()),
+                         /*guard=*/f.core->kind == ExprKind::If);
+
   if (!f.pairs.empty() || !f.pairsUnder.empty() || !f.scales.empty() ||
       !f.scalesUnder.empty()) {
     m.weightParameter = exprs.freshVar();
@@ -413,7 +422,7 @@ bool AttentionMatcher::matchFunction(const Product &product) {
   }
   if (guard && !mutated("raise-attention.forget-where"))
     m.where = guard;
-  return finish(score);
+  return finish(score, /*seesMask=*/!f.condition);
 }
 
 } // namespace heed

@@ -80,9 +80,6 @@ RAISED += [
     ("soft-mask-below", MASKED + "  x[b,h,i,j] = exp(s[b,h,i,j]) / w[h,i,j]\n  l[b,h,i] = sum(j) x[b,h,i,j]\n  p[b,h,i,j] = x[b,h,i,j] / l[b,h,i]\n" + VALUE, "normalise(identity divide)"),
     ("soft-mask-where", MASKED + "  x[b,h,i,j] = w[h,i,j] * exp(s[b,h,i,j])\n  return o[b,h,i,f] = (sum(j where j < i) x[b,h,i,j] * v[b,h,j,f]) / (sum(j where j < i) x[b,h,i,j])\n}\n", "empty("),
     ("soft-mask-where-by-element", MASKED + "  x[b,h,i,j] = w[h,i,j] * exp(s[b,h,i,j])\n  l[b,h,i] = sum(j where j < i) x[b,h,i,j]\n  return o[b,h,i,f] = sum(j where j < i) x[b,h,i,j] / l[b,h,i] * v[b,h,j,f]\n}\n", "normalise(identity divide)"),
-    # A weight of 0 is no absence: a NaN in a value that it is multiplied with shows. It is a number of the pair.
-    ("weight-of-0", HEAD + SCORE + "  w[b,h,i,j] = if j <= i then exp(s[b,h,i,j]) else 0.0\n  p[b,h,i,j] = w[b,h,i,j] / (sum(j) w[b,h,i,j])\n" + VALUE, "normalise(identity divide)"),
-    ("weight-of-0-after", HEAD + SCORE + "  w[b,h,i,j] = if j > i then 0 else exp(s[b,h,i,j])\n  return o[b,h,i,f] = (sum(j) w[b,h,i,j] * v[b,h,j,f]) / sum(j) w[b,h,i,j]\n}\n", "normalise(identity divide)"),
     ("soft-mask-and-gate", MASKED + "  l[b,h,i] = sum(j) w[h,i,j] * exp(s[b,h,i,j])\n  p[b,h,i,j] = w[h,i,j] * exp(s[b,h,i,j]) * g[b,j] / l[b,h,i]\n" + VALUE, "weight ("),
     ("gate-not-summed", MASKED + "  l[b,h,i] = sum(j) exp(s[b,h,i,j])\n  p[b,h,i,j] = w[h,i,j] * exp(s[b,h,i,j]) / l[b,h,i]\n" + VALUE, "normalise(exp divide)"),
     ("soft-mask-of-relu", MASKED + "  l[b,h,i] = sum(j) relu(s[b,h,i,j])\n  p[b,h,i,j] = w[h,i,j] * relu(s[b,h,i,j]) / l[b,h,i]\n" + VALUE, "normalise(relu divide)"),
@@ -93,6 +90,8 @@ LEFT = [
     ("heads-mix", "(q: f32[B, H, N, E], k: f32[B, H, M, E], v: f32[B, H, M, F], w: f32[H, H]) {\n" + SCORE + "  p[b,h,i,j] = softmax(j) s[b,h,i,j]\n  r[b,h,i,j] = sum(g) w[h,g] * p[b,g,i,j]\n  return o[b,h,i,f] = sum(j) r[b,h,i,j] * v[b,h,j,f]\n}\n", "heads mix"),
     ("other-maximum-beside-the-sink", HEAD + SCORE + "  m[b,h,i] = max(j) s[b,h,i,j]\n  w[b,h,i,j] = exp(s[b,h,i,j] - m[b,h,i])\n  l[b,h,i] = (sum(j) w[b,h,i,j]) + exp(-m[b,h,i])\n  p[b,h,i,j] = w[b,h,i,j] / l[b,h,i]\n" + VALUE, "subtracts another maximum"),
     ("condition-after-the-division", HEAD + SCORE + "  m[b,h,i] = max(j where j <= i) s[b,h,i,j]\n  l[b,h,i] = sum(j where j <= i) exp(s[b,h,i,j] - m[b,h,i])\n  return o[b,h,i,f] = sum(j where j <= i) exp(s[b,h,i,j] - m[b,h,i]) / l[b,h,i] * v[b,h,j,f]\n}\n", "divided before a sum that has a condition"),
+    # A weight of 0 is no absence: a NaN in a value that it is multiplied with shows.
+    ("weight-of-0", HEAD + SCORE + "  w[b,h,i,j] = if j <= i then exp(s[b,h,i,j]) else 0.0\n  p[b,h,i,j] = w[b,h,i,j] / (sum(j) w[b,h,i,j])\n" + VALUE, "it cannot be proven equal: "),
     ("feed-forward", "(x: f32[N, D]) {\n  param a: f32[K, D] @ \"a\"\n  param c: f32[K, D] @ \"c\"\n  h[n,k] = sum(d) x[n,d] * a[k,d]\n  return y[n,d] = sum(k) max(h[n,k], 0.0) * c[k,d]\n}\n", "a feed-forward layer"),
     ("values-projected", "(x: f32[N, D]) {\n  param w: f32[F, D] @ \"w\"\n  param c: f32[F] @ \"c\"\n  v[j,f] = (sum(d) x[j,d] * w[f,d]) + c[f]\n  a[i,j] = sum(d) x[i,d] * x[j,d]\n  return o[i,f] = sum(j) a[i,j] * v[j,f]\n}\n", "its queries are parameters"),
     ("feed-forward-of-inputs", "(x: f32[B, N, D], a: f32[K, D], c: f32[D, K]) {\n  h[b,n,k] = sum(d) x[b,n,d] * a[k,d]\n  return y[b,n,d] = sum(k) max(h[b,n,k], 0.0) * c[d,k]\n}\n", "all rows share its keys"),
