@@ -8,6 +8,7 @@
 #include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/TensorExpr.h"
 #include "passes/Algebra/TensorOps.h"
+#include "passes/Mutation.h"
 #include "passes/Passes.h"
 #include "passes/Recurrence/LinearUpdate.h"
 #include "passes/Remarks.h"
@@ -133,9 +134,16 @@ ExprRef Widener::wide(ExprRef e) {
           second = wide(e->operand(1 + chooses));
   if (!first || !second || (chooses && hasState(e->operand(0))))
     return nullptr;
-  return chooses ? exprs.select(e->operand(0), first, second,
-                                e->kind == ExprKind::If)
-                 : exprs.op(e->name->getStringRef(), type, {first, second});
+  if (chooses) {
+    if (mutated("widen-sums.other-branch"))
+      std::swap(first, second);
+    return exprs.select(e->operand(0), first, second, e->kind == ExprKind::If);
+  }
+  if (e->isOp("arith.subf") && mutated("widen-sums.turn-difference"))
+    std::swap(first, second);
+  if (e->isOp("arith.addf") && mutated("widen-sums.forget-sum"))
+    return first;
+  return exprs.op(e->name->getStringRef(), type, {first, second});
 }
 
 bool Widener::run() {
@@ -156,7 +164,10 @@ bool Widener::run() {
   last.setType(longType);
   OpBuilder behind(scan->getNextNode());
   if (!readers.empty()) {
-    Value rounded = inType(behind, last, b.getF32Type());
+    Value rounded = inType(
+        behind,
+        mutated("widen-sums.start-stays") ? scan.getStarts()[state] : last,
+        b.getF32Type());
     for (OpOperand *use : readers)
       use->set(rounded);
   }
@@ -178,9 +189,10 @@ bool Widener::run() {
       inside, writeTensor(inside, loc, exprs, wide(next), vars), longType);
   Value after =
       castTo(inside, inType(inside, longMade, b.getF32Type()), made.getType());
-  made.replaceAllUsesWith(after);
+  made.replaceAllUsesWith(mutated("widen-sums.row-before") ? before : after);
   attn::StepOp end = scan.terminator();
-  end.getStatesMutable()[state].set(longMade);
+  end.getStatesMutable()[state].set(
+      mutated("widen-sums.keep-state") ? Value(carried()) : longMade);
   DenseSet<Operation *> erased;
   eraseDeadOps(maker, erased);
   if (before.use_empty())

@@ -11,6 +11,7 @@ PARTS = {
     "split-scans": ("attn-split-scans", "rewrites"),
     "batch-steps": ("attn-batch-steps", "rewrites"),
     "raise-linear-attention": ("attn-raise-linear-attention", "rewrites"),
+    "widen-sums": ("attn-widen-sums", "rewrites"),
     "chunk": ("attn-chunk-linear-attention", "halide"),
     "fuse-scans": ("attn-fuse-scans", "rewrites"),
     "block-scans": ("attn-block-scans", "halide"),
