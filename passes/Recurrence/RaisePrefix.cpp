@@ -253,6 +253,20 @@ Value withOutside(OpBuilder &b, Location loc, Exprs &exprs,
   return writeTensor(b, loc, exprs, element, prefix.outputs);
 }
 
+/// The row that \p state is, read at \p own, of \p type.
+Value rowOf(OpBuilder &b, Location loc, Exprs &exprs, const Prefix &prefix,
+            Value state, ArrayRef<ExprRef> own, Type type,
+            ArrayRef<unsigned> vars) {
+  ExprRef element = exprs.read(state, own);
+  element = prefix.isTruth
+                ? exprs.compare(arith::CmpIPredicate::ne, element,
+                                exprs.constant(b.getI32IntegerAttr(0)))
+                : inType(exprs, type, element);
+  auto shape = cast<RankedTensorType>(state.getType()).getShape();
+  return castTo(b, writeTensor(b, loc, exprs, element, vars),
+                RankedTensorType::get(shape, element->type));
+}
+
 /// One term more.
 void writeStep(OpBuilder &b, attn::ScanOp scan, Exprs &exprs,
                const Prefix &prefix, ArrayRef<unsigned> vars) {
@@ -297,23 +311,8 @@ void writeStep(OpBuilder &b, attn::ScanOp scan, Exprs &exprs,
   Value row = isBefore ? carried : next;
   if (isBefore && prefix.segment)
     row = castTo(b, writeTensor(b, loc, exprs, old, vars), carried.getType());
-  if (prefix.isTruth)
-    row = castTo(
-        b,
-        writeTensor(b, loc, exprs,
-                    exprs.compare(arith::CmpIPredicate::ne,
-                                  exprs.read(row, own),
-                                  exprs.constant(b.getI32IntegerAttr(0))),
-                    vars),
-        RankedTensorType::get(cast<RankedTensorType>(row.getType()).getShape(),
-                              b.getI1Type()));
-  if (prefix.isLong)
-    row =
-        castTo(b,
-               writeTensor(b, loc, exprs,
-                           inType(exprs, rowType, exprs.read(row, own)), vars),
-               RankedTensorType::get(
-                   cast<RankedTensorType>(row.getType()).getShape(), rowType));
+  if (prefix.isTruth || prefix.isLong)
+    row = rowOf(b, loc, exprs, prefix, row, own, rowType, vars);
   attn::StepOp::create(b, loc, ValueRange(next), ValueRange(row));
 }
 
