@@ -208,67 +208,6 @@ def AttnRaiseLinearAttention : Pass<"attn-raise-linear-attention", "::mlir::func
                            "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
-def AttnChunkLinearAttention : Pass<"attn-chunk-linear-attention", "::mlir::func::FuncOp"> {
-  let summary = "The form of each linear attention: one step, parallel, sequential, chunked";
-  let description = [{
-    Of a linear attention of one step the definition is left. As many steps as a chunk has, or fewer, are products of each query with
-    the keys before it, *parallel*. More are *chunked*: a loop over chunks of 64 steps, or of more where the state is large, that
-    carries the state; a query sees the keys of its chunk as pairs, and the state for all before:
-
-    ```text
-    O[t] = sum_(j <= t) D(t, j) (q_t . k_j) v_j + D(t, -1) q_t . S          j and t within the chunk
-    S'   = D(last, -1) S + sum_j D(last, j) k_j v_j
-    ```
-    with D(t, j) the product of the decays behind step j up to step t. The last chunk may be shorter. Decays are multiplied forward
-    alone, by an `attn.recurrence`, so one of 0, or one that is lost in the end, is no division by 0; products of decays that are the
-    same in each step are made once, before the loop. Where channels of keys decay each by its own, D has these axes, too: it stands in
-    the sum of q_t . k_j, and chunks are of 16 steps. A step that erases r_t S writes a row of
-
-    ```text
-    u_t + sum_(j < t) D(t - 1, j) (r_t . k_j) u_j = v_t - D(t - 1, -1) r_t . S
-    ```
-    in place of v_t: an `attn.triangular_solve` of the chunk (WY form).
-
-    Where the columns of the state are known to be short, steps are taken one after the other, *sequential*: `attn-block-scans` keeps
-    columns in the first cache. A sum of very many products is rounded as often as there are, so more than 2048 steps, or an unknown
-    number, of which none erases are taken in blocks of 512, which begin with zeros: O and S' as above, with the steps of the block
-    in place of the sums. The state is carried from block to block as f64, and from chunk to chunk behind the first 256 of them.
-    Step by step stay, more than a chunk, a sum of keys without
-    values, the state of which is no larger than a key, and values that decay each by its own.
-
-    ```mlir
-    #row = affine_map<(t, e, f) -> (t, e)>
-    #col = affine_map<(t, e, f) -> (t, f)>
-    func.func @f(%q: tensor<?x4xf32>, %k: tensor<?x4xf32>, %v: tensor<?x6xf32>, %N: index) -> tensor<?x6xf32> {
-      %E = arith.constant 4 : index
-      %F = arith.constant 6 : index
-      %o, %S = attn.linear_attention dims(batch = 0, contract = 1, value = 1) sizes(%N, %E, %F)
-          query(%q : tensor<?x4xf32>) key(%k : tensor<?x4xf32>) value(%v : tensor<?x6xf32>)
-          maps [#row, #row, #col] : tensor<?x6xf32>, tensor<4x6xf32>
-      return %o : tensor<?x6xf32>
-    }
-    ```
-    becomes
-    ```mlir
-    ...
-    %0:2 = scf.for %first = %c0 to %N step %c64 iter_args(%S = %zero, %o = %empty) -> (tensor<4x6xf32>, tensor<?x6xf32>) {
-      %1 = arith.subi %N, %first : index
-      %2 = arith.minsi %1, %c64 : index
-      %3 = arith.cmpi sgt, %first, %c0 : index
-      %q = tensor.extract_slice %arg0[%first, 0] [%2, 4] [1, 1] : tensor<?x4xf32> to tensor<?x4xf32>
-      %k = tensor.extract_slice %arg1[%first, 0] [%2, 4] [1, 1] : tensor<?x4xf32> to tensor<?x4xf32>
-      %v = tensor.extract_slice %arg2[%first, 0] [%2, 6] [1, 1] : tensor<?x6xf32> to tensor<?x6xf32>
-      ...
-      %inserted_slice = tensor.insert_slice %out into %o[%first, 0] [%2, 6] [1, 1] : tensor<?x6xf32> into tensor<?x6xf32>
-      scf.yield %next, %inserted_slice : tensor<4x6xf32>, tensor<?x6xf32>
-    }
-    ...
-    ```
-  }];
-  let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
-                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
-}
-
 def AttnWidenSums : Pass<"attn-widen-sums", "::mlir::func::FuncOp"> {
   let summary = "States that each step adds to, as f64";
   let description = [{
@@ -332,6 +271,67 @@ def AttnWidenSums : Pass<"attn-widen-sums", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def AttnChunkLinearAttention : Pass<"attn-chunk-linear-attention", "::mlir::func::FuncOp"> {
+  let summary = "The form of each linear attention: one step, parallel, sequential, chunked";
+  let description = [{
+    Of a linear attention of one step the definition is left. As many steps as a chunk has, or fewer, are products of each query with
+    the keys before it, *parallel*. More are *chunked*: a loop over chunks of 64 steps, or of more where the state is large, that
+    carries the state; a query sees the keys of its chunk as pairs, and the state for all before:
+
+    ```text
+    O[t] = sum_(j <= t) D(t, j) (q_t . k_j) v_j + D(t, -1) q_t . S          j and t within the chunk
+    S'   = D(last, -1) S + sum_j D(last, j) k_j v_j
+    ```
+    with D(t, j) the product of the decays behind step j up to step t. The last chunk may be shorter. Decays are multiplied forward
+    alone, by an `attn.recurrence`, so one of 0, or one that is lost in the end, is no division by 0; products of decays that are the
+    same in each step are made once, before the loop. Where channels of keys decay each by its own, D has these axes, too: it stands in
+    the sum of q_t . k_j, and chunks are of 16 steps. A step that erases r_t S writes a row of
+
+    ```text
+    u_t + sum_(j < t) D(t - 1, j) (r_t . k_j) u_j = v_t - D(t - 1, -1) r_t . S
+    ```
+    in place of v_t: an `attn.triangular_solve` of the chunk (WY form).
+
+    Where the columns of the state are known to be short, steps are taken one after the other, *sequential*: `attn-block-scans` keeps
+    columns in the first cache. A sum of very many products is rounded as often as there are, so more than 2048 steps, or an unknown
+    number, of which none erases are taken in blocks of 512, which begin with zeros: O and S' as above, with the steps of the block
+    in place of the sums. The state is carried from block to block as f64, and from chunk to chunk behind the first 256 of them.
+    Step by step stay, more than a chunk, a sum of keys without
+    values, the state of which is no larger than a key, and values that decay each by its own.
+
+    ```mlir
+    #row = affine_map<(t, e, f) -> (t, e)>
+    #col = affine_map<(t, e, f) -> (t, f)>
+    func.func @f(%q: tensor<?x4xf32>, %k: tensor<?x4xf32>, %v: tensor<?x6xf32>, %N: index) -> tensor<?x6xf32> {
+      %E = arith.constant 4 : index
+      %F = arith.constant 6 : index
+      %o, %S = attn.linear_attention dims(batch = 0, contract = 1, value = 1) sizes(%N, %E, %F)
+          query(%q : tensor<?x4xf32>) key(%k : tensor<?x4xf32>) value(%v : tensor<?x6xf32>)
+          maps [#row, #row, #col] : tensor<?x6xf32>, tensor<4x6xf32>
+      return %o : tensor<?x6xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    ...
+    %0:2 = scf.for %first = %c0 to %N step %c64 iter_args(%S = %zero, %o = %empty) -> (tensor<4x6xf32>, tensor<?x6xf32>) {
+      %1 = arith.subi %N, %first : index
+      %2 = arith.minsi %1, %c64 : index
+      %3 = arith.cmpi sgt, %first, %c0 : index
+      %q = tensor.extract_slice %arg0[%first, 0] [%2, 4] [1, 1] : tensor<?x4xf32> to tensor<?x4xf32>
+      %k = tensor.extract_slice %arg1[%first, 0] [%2, 4] [1, 1] : tensor<?x4xf32> to tensor<?x4xf32>
+      %v = tensor.extract_slice %arg2[%first, 0] [%2, 6] [1, 1] : tensor<?x6xf32> to tensor<?x6xf32>
+      ...
+      %inserted_slice = tensor.insert_slice %out into %o[%first, 0] [%2, 6] [1, 1] : tensor<?x6xf32> into tensor<?x6xf32>
+      scf.yield %next, %inserted_slice : tensor<4x6xf32>, tensor<?x6xf32>
+    }
+    ...
+    ```
+  }];
+  let dependentDialects = ["::heed::attn::AttnDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def AttnFuseScans : Pass<"attn-fuse-scans", "::mlir::func::FuncOp"> {

@@ -222,15 +222,15 @@ Value stateAs(OpBuilder &b, attn::LinearAttentionOp op, Value state,
       vars.push_back(exprs.freshVar(exprs.scalar(size)));
       at.push_back(exprs.var(vars.back()));
     }
-  ExprRef element = exprs.op(type.isF64() ? "arith.extf" : "arith.truncf", type,
-                             {exprs.read(state, at)});
   auto shape = cast<RankedTensorType>(state.getType()).getShape();
+  ExprRef element = inType(exprs, type, exprs.read(state, at));
   return castTo(b, writeTensor(b, op.getLoc(), exprs, element, vars),
                 RankedTensorType::get(shape, type));
 }
 
 /// \p size steps after another; then a loop over as many at a time, which begin
-/// with zeros: to what they make is added what is left of the state before.
+/// with zeros: to what they make is added what is left of the state before, an
+/// f64.
 void writeBlocks(attn::LinearAttentionOp op, int64_t size) {
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -253,12 +253,10 @@ void writeBlocks(attn::LinearAttentionOp op, int64_t size) {
       takeSteps(b, op, first, decay, map, op.getStart(), op.getFresh());
   Value out = insertRows(b, op, rows, emptyOutput(b, op), begin, length);
   Type real = b.getF32Type();
-  bool isLong = !known || *known > mostChunksOfF32 / 4 * size;
   auto write = [&](ValueRange carried, Value at, OpFoldResult length) {
     LinearChunk chunk = chunkAt(b, op, same, powers, at, length,
                                 stateAs(b, op, carried[0], real));
-    if (isLong)
-      chunk.longState = carried[0];
+    chunk.longState = carried[0];
     AffineMap map;
     Value decay =
         op.getDecay() ? decaysBehindFirst(b, op, at, length, map) : Value();
@@ -269,8 +267,7 @@ void writeBlocks(attn::LinearAttentionOp op, int64_t size) {
                                                                 : state,
                               insertRows(b, op, rows, carried[1], at, length)};
   };
-  if (isLong)
-    state = stateAs(b, op, state, b.getF64Type());
+  state = stateAs(b, op, state, b.getF64Type());
   scf::ForOp loop =
       loopOverParts(b, loc, block, steps, b.getIndexAttr(size),
                     {state, castTo(b, out, op.getOutput().getType())}, write);

@@ -109,15 +109,6 @@ void count(Exprs &exprs, Prefix &prefix) {
   prefix.term = exprs.op("arith.extui", number, {prefix.term});
 }
 
-/// \p element as a number of \p type.
-ExprRef inType(Exprs &exprs, Type type, ExprRef element) {
-  if (element->type == type)
-    return element;
-  bool isWider =
-      type.getIntOrFloatBitWidth() > element->type.getIntOrFloatBitWidth();
-  return exprs.op(isWider ? "arith.extf" : "arith.truncf", type, {element});
-}
-
 std::optional<Prefix> matchPrefix(Exprs &exprs, linalg::LinalgOp reduction) {
   Value result = reduction->getResult(0);
   auto type = cast<RankedTensorType>(result.getType());

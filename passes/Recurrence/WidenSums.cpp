@@ -2,8 +2,8 @@
 //
 // An f32 that each of N steps adds to is rounded N times; where terms are alike
 // always the same way, so that 2^20 equal ones are 1 % off in the end. An f64
-// loses nothing that an f32 shows. States that decay forget their roundings,
-// too.
+// loses nothing that an f32 shows. A state that decays forgets its roundings
+// and stays an f32.
 #include "passes/Recurrence/WidenSums.h"
 #include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/TensorExpr.h"
@@ -41,7 +41,7 @@ private:
   bool isMadeOfState(Value value);
   bool hasState(ExprRef e);
   ExprRef wide(ExprRef e);
-  Value inType(OpBuilder &b, Value tensor, Type type);
+  Value tensorIn(OpBuilder &b, Value tensor, Type type);
   BlockArgument carried() { return scan.getBody().getArgument(1 + state); }
 
   attn::ScanOp scan;
@@ -56,13 +56,20 @@ private:
 
 } // namespace
 
+ExprRef heed::inType(Exprs &exprs, Type type, ExprRef element) {
+  if (element->type == type)
+    return element;
+  bool isWider =
+      type.getIntOrFloatBitWidth() > element->type.getIntOrFloatBitWidth();
+  return exprs.op(isWider ? "arith.extf" : "arith.truncf", type, {element});
+}
+
 /// \p tensor with elements of \p type.
-Value Widener::inType(OpBuilder &b, Value tensor, Type type) {
+Value Widener::tensorIn(OpBuilder &b, Value tensor, Type type) {
   SmallVector<unsigned> own;
   SmallVector<ExprRef> place;
   exprs.indexVars(tensor, own, place);
-  ExprRef element = exprs.op(type.isF64() ? "arith.extf" : "arith.truncf", type,
-                             {exprs.read(tensor, place)});
+  ExprRef element = inType(exprs, type, exprs.read(tensor, place));
   return castTo(b, writeTensor(b, scan.getLoc(), exprs, element, own),
                 RankedTensorType::get(
                     cast<RankedTensorType>(tensor.getType()).getShape(), type));
@@ -155,8 +162,8 @@ bool Widener::run() {
   Location loc = scan.getLoc();
   auto longType = RankedTensorType::get(
       cast<RankedTensorType>(carried().getType()).getShape(), b.getF64Type());
-  scan.getStartsMutable()[state].set(
-      castTo(b, inType(b, scan.getStarts()[state], b.getF64Type()), longType));
+  scan.getStartsMutable()[state].set(castTo(
+      b, tensorIn(b, scan.getStarts()[state], b.getF64Type()), longType));
   Value last = scan.getStates()[state];
   SmallVector<OpOperand *> readers;
   for (OpOperand &use : last.getUses())
@@ -164,7 +171,7 @@ bool Widener::run() {
   last.setType(longType);
   OpBuilder behind(scan->getNextNode());
   if (!readers.empty()) {
-    Value rounded = inType(
+    Value rounded = tensorIn(
         behind,
         mutated("widen-sums.start-stays") ? scan.getStarts()[state] : last,
         b.getF32Type());
@@ -180,15 +187,15 @@ bool Widener::run() {
     readers.push_back(&use);
   carried().setType(longType);
   OpBuilder inside(&scan.getBody().front(), scan.getBody().front().begin());
-  Value before = inType(inside, carried(), b.getF32Type());
+  Value before = tensorIn(inside, carried(), b.getF32Type());
   for (OpOperand *use : readers)
     use->set(before);
   longOld = exprs.read(carried(), at);
   inside.setInsertionPointAfter(maker);
   Value longMade = castTo(
       inside, writeTensor(inside, loc, exprs, wide(next), vars), longType);
-  Value after =
-      castTo(inside, inType(inside, longMade, b.getF32Type()), made.getType());
+  Value after = castTo(inside, tensorIn(inside, longMade, b.getF32Type()),
+                       made.getType());
   made.replaceAllUsesWith(mutated("widen-sums.row-before") ? before : after);
   attn::StepOp end = scan.terminator();
   end.getStatesMutable()[state].set(

@@ -2,6 +2,8 @@
 #ifndef HEED_PASSES_RECURRENCE_WIDENSUMS_H
 #define HEED_PASSES_RECURRENCE_WIDENSUMS_H
 
+#include "passes/Algebra/TensorExpr.h"
+
 #include <cstdint>
 #include <optional>
 
@@ -17,6 +19,9 @@ class ScanOp;
 inline bool roundsTooOften(std::optional<int64_t> steps) {
   return !steps || *steps > 256;
 }
+
+/// \p element, a float, as one of \p type.
+ExprRef inType(Exprs &exprs, mlir::Type type, ExprRef element);
 
 /// Carries the f32 state number \p state of \p scan as f64: each step adds to
 /// it in f64, and others read it rounded. Whether it did: where the next state

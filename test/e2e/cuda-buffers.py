@@ -6,7 +6,6 @@ what is dense is not copied, the numbers are those of arrays of the host, and wh
 import ctypes as C
 import os
 import pathlib
-import shutil
 import sys
 import threading
 
@@ -22,13 +21,7 @@ from runs import expect, finish, run
 
 heedc, source, cc = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2]), sys.argv[3]
 folder = pathlib.Path(sys.argv[4])
-if "CUDA_STUB" not in os.environ:
-    shutil.rmtree(folder, ignore_errors=True)
-    cuda_stub.build(cc, source, folder / "stub")
-    done = run(sys.executable, *sys.argv, env={**os.environ, "LD_LIBRARY_PATH": str(folder / "stub"), "CUDA_STUB": "1"})
-    print(done.stdout, done.stderr)
-    expect(done.returncode == 0 and "cuda-stub" not in done.stderr, "the test itself, with the stub")
-    finish()
+cuda_stub.start(cc, source, folder)
 rng = np.random.default_rng(5)
 INVALID, SHAPE, DEVICE = 1, 2, 15
 

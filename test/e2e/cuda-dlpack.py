@@ -98,7 +98,8 @@ for kind in (Standard, Torch):
     expect(driver.copied() == copied, "copies")
     expect(driver.launches(C.c_void_p(1)) > launches and set(Tensor.streams) == {1}, f"streams: {set(Tensor.streams)}")
 # One of three; a call that is bound reads what its arrays hold then.
-near(model(arrays["q"], there["k"], arrays["v"]).array, want, "one on the device")
+result = model(arrays["q"], there["k"], arrays["v"])  # held: its memory goes with it
+near(result.array, want, "one on the device")
 bound = model.bind(**there)
 near(bound().array, want, "bound")
 there["v"].array[...] *= 2
@@ -118,7 +119,8 @@ near(host, want, "a result on the host")
 # Heads that lie beside one another.
 turned = Torch(arrays["q"].transpose(0, 2, 1, 3))
 turned.array = turned.array.transpose(0, 2, 1, 3)
-near(model(turned, there["k"], there["v"]).array, want, "other strides")
+result = model(turned, there["k"], there["v"])
+near(result.array, want, "other strides")
 
 fails(heed.RunError, "result 'o': no array can be made like Tensor, which lies on a device: give one (out=)", lambda: model(Tensor(arrays["q"]), arrays["k"], arrays["v"]))
 fails(heed.RunError, "found device type 2, number 1", lambda: model(Torch(arrays["q"], number=1), arrays["k"], arrays["v"]))

@@ -5,7 +5,6 @@
 NaN and infinities; several handles. Without a driver or a device that will do it runs on the processor and says so."""
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import threading
@@ -19,13 +18,7 @@ from runs import expect, expect_error, finish, run
 
 heedc, source, cc = pathlib.Path(sys.argv[1]) / "heedc", pathlib.Path(sys.argv[2]), sys.argv[3]
 folder = pathlib.Path(sys.argv[4])
-if "CUDA_STUB" not in os.environ:
-    shutil.rmtree(folder, ignore_errors=True)
-    cuda_stub.build(cc, source, folder / "stub")
-    done = run(sys.executable, *sys.argv, env={**os.environ, "LD_LIBRARY_PATH": str(folder / "stub"), "CUDA_STUB": "1"})
-    print(done.stdout, done.stderr)
-    expect(done.returncode == 0 and "cuda-stub" not in done.stderr, "the test itself, with the stub")
-    finish()
+cuda_stub.start(cc, source, folder)
 os.environ.pop("HEED_TARGET", None)
 model = source / "models/core/causal-attention.heed"
 
