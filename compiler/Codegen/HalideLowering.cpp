@@ -212,6 +212,7 @@ struct KeepNaNInHalf : IRMutator {
 
 void heed::addLastChanges(Pipeline &pipeline, const Target &target,
                           bool promises) {
+  pipeline.add_custom_lowering_pass(makeOwnStorePass());
   pipeline.add_custom_lowering_pass(new ReadOwnOutput);
   pipeline.add_custom_lowering_pass(new MaskedLoads);
   if (!target.has_feature(Target::F16C))

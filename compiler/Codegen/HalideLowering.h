@@ -16,6 +16,10 @@ void addLastChanges(Halide::Pipeline &pipeline, const Halide::Target &target,
 /// (HalideRegisters.cpp).
 Halide::Internal::IRMutator *makeRegisterPass();
 
+/// Leaves out stores of what has just been loaded from there
+/// (HalideOwnStores.cpp).
+Halide::Internal::IRMutator *makeOwnStorePass();
+
 } // namespace heed
 
 #endif

@@ -244,10 +244,10 @@ def Attn_SumScanOp : Attn_Op<"sum_scan", [Pure, AttrSizedOperandSegments, AttrSi
 
     - sum_scan.c1  `next` takes the step, an index per size, an element of each of `starts` and each held sum; `attn.next` ends it
       with an element of each state.
-    - sum_scan.c2  `leave` takes the same; `attn.next` ends it with an element of each row, of the first state's type.
+    - sum_scan.c2  `leave` takes the same; `attn.next` ends it with an element of each row.
     - sum_scan.c3  A start has an axis per size, and the last of that state is of the same type.
     - sum_scan.c4  There are a state of floats and two sizes, and the last but one of these is known.
-    - sum_scan.c5  A row, or held sum, has the axes of a state, but the steps for the last but one, and the first state's type.
+    - sum_scan.c5  A row, or held sum, is of floats and has the axes of a state, but the steps for the last but one.
     - sum_scan.c6  `hold`, there if something is held, takes the same; `attn.next` ends it with a term of each held sum, which is
       made of no later one.
 

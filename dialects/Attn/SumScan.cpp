@@ -61,7 +61,7 @@ static LogicalResult verifyAxes(SumScanOp op, RankedTensorType state) {
   for (Type each : rows) {
     auto row = cast<RankedTensorType>(each);
     bool isRow = row.getRank() == state.getRank() &&
-                 row.getElementType() == state.getElementType();
+                 isa<FloatType>(row.getElementType());
     for (int64_t axis = 0; isRow && axis < state.getRank(); ++axis)
       isRow = axis == int64_t(op.sumAxis()) ||
               row.getDimSize(axis) == state.getDimSize(axis);
@@ -84,12 +84,13 @@ LogicalResult SumScanOp::verify() {
                          << ") with " << rank
                          << " sizes, expected at least a state of floats and "
                             "two sizes, the last but one known (sum_scan.c4)";
-  Type real = state.getElementType();
-  SmallVector<Type> states, taken, left(getRows().size(), real),
-      held(getHeld().size(), real);
-  for (Type start : getStarts().getTypes())
-    states.push_back(getElementTypeOrSelf(start));
-  taken = states;
+  auto elements = [](TypeRange types) {
+    return llvm::map_to_vector(
+        types, [](Type type) { return getElementTypeOrSelf(type); });
+  };
+  SmallVector<Type> states = elements(getStarts().getTypes()),
+                    left = elements(getRows().getTypes()),
+                    held = elements(getHeld().getTypes()), taken = states;
   llvm::append_range(taken, held);
   if (failed(verifyStepRegion(*this, getNext(), "next", rank, taken, states,
                               "sum_scan.c1")) ||
@@ -116,6 +117,12 @@ public:
 
 private:
   Value emptyOf(RankedTensorType type, bool isRow);
+  /// A tensor with the extents of a state and the elements of \p other.
+  Value emptyLike(Value other) {
+    return emptyOf(
+        RankedTensorType::get(state.getShape(), getElementTypeOrSelf(other)),
+        /*isRow=*/false);
+  }
   ValueRange compute(Region &region, Value step, ValueRange taken,
                      TypeRange ends);
   Value sumOver(Value terms);
@@ -161,9 +168,9 @@ ValueRange SumScanLoop::compute(Region &region, Value step, ValueRange taken,
 Value SumScanLoop::sumOver(Value terms) {
   SmallVector<int64_t> shape(state.getShape());
   shape.erase(shape.begin() + op.sumAxis());
-  auto sum = RankedTensorType::get(shape, state.getElementType());
-  Value zero =
-      arith::ConstantOp::create(b, loc, b.getZeroAttr(state.getElementType()));
+  Type type = getElementTypeOrSelf(terms);
+  auto sum = RankedTensorType::get(shape, type);
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
   Value start =
       linalg::FillOp::create(b, loc, zero, emptyOf(sum, /*isRow=*/false))
           .getResult(0);
@@ -179,10 +186,7 @@ Value SumScanLoop::sumOver(Value terms) {
 
 /// \p sum for all places that it was taken over.
 Value SumScanLoop::spread(Value sum) {
-  Value out =
-      emptyOf(RankedTensorType::get(state.getShape(), state.getElementType()),
-              /*isRow=*/false);
-  return linalg::BroadcastOp::create(b, loc, sum, out, op.sumAxis())
+  return linalg::BroadcastOp::create(b, loc, sum, emptyLike(sum), op.sumAxis())
       ->getResult(0);
 }
 
@@ -219,8 +223,8 @@ SmallVector<Value> SumScanLoop::write() {
   SmallVector<Value> sums, taken(args.drop_front(rows.size()));
   size_t numStates = taken.size(), numHeld = op.getHeld().size();
   // A term is made of earlier sums: of the others nothing is read.
-  for (size_t p = 0; p < numHeld; ++p)
-    taken.push_back(taken[0]);
+  for (Value held : op.getHeld())
+    taken.push_back(emptyLike(held));
   for (size_t p = 0; p < numHeld; ++p) {
     sums.push_back(sumOver(
         compute(op.getHold(), step, taken, op.getHeld().getTypes())[p]));

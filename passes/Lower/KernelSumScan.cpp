@@ -1,14 +1,16 @@
 //===- KernelSumScan.cpp - recurrences of columns, with their sums --------===//
 //
-// One func, whose outermost dim is a slot: of each place of a column, of each
-// sum over it while that is added up, and of what a row is in each step. The
-// turns of its update take a step: for each held sum the places; then each
-// place, with the terms of rows behind it; then what is kept of the sums. A
-// schedule unrolls them, so that slots and choices are numbers.
+// One func of tuples: an element for each state, whose slots are the places of
+// a column, and one for each sum over it, whose slots are the steps (and the
+// parts that it is added up in). The turns of its update take a step: for each
+// held sum the places; then each place, with the terms of rows behind it. A
+// turn writes one element of the tuple. A schedule unrolls the turns, so that
+// which one that is are no choices.
 //
-// Where nothing is held and a step only adds a product, loads and stores would
-// take longest: a place waits for no other, and takes two steps while it is in
-// a register. A second update takes the step that may be left.
+// Where nothing is held places wait for none other: they are taken in groups,
+// code for the turns of one, and where a step is short (a few sums and
+// products), loads and stores would take longest: a place takes four steps
+// while it is in a register. A second update takes the steps that may be left.
 #include "passes/Lower/KernelTranslator.h"
 
 #include "dialects/Attn/Dialect.h"
@@ -16,6 +18,8 @@
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace heed;
@@ -37,47 +41,34 @@ private:
   LogicalResult writeStarts();
   LogicalResult writeSteps();
   LogicalResult writeSteps(Extent count, Value first, int64_t steps);
-  /// What a turn behind those of held sums is about.
+  /// What a turn is about.
   struct Turn {
-    Value place, step, sum; ///< sum: 0 for the place itself, else of a row
+    Value place, step; ///< of the column; of the call
+    Value isState;     ///< else it is one of a sum
+    SmallVector<Value> isSum;
   };
-  Turn turnOf(OpBuilder &inner, Value turn);
-  SmallVector<Value> slotOfTurn(OpBuilder &inner, ValueRange args);
+  Turn turnOf(OpBuilder &inner, ValueRange args);
   FailureOr<SmallVector<Value>> valuesOfTurn(OpBuilder &inner, ValueRange args);
-  Value keptOfTurn(OpBuilder &inner, ValueRange args);
   LogicalResult evaluate(OpBuilder &inner, Region &region, ValueRange args,
-                         Value e, Value number, SmallVectorImpl<Value> &values);
-  Value stepOfTurn(OpBuilder &inner, ValueRange args, Value number);
-  Value added(OpBuilder &inner, ValueRange args, Value e, Value slot,
-              Value term);
-  void writeRow(unsigned place, Value tensor);
+                         const Turn &turn, SmallVectorImpl<Value> &values);
+  SmallVector<Value> slotOf(OpBuilder &inner, ValueRange args,
+                            const Turn &turn);
+  void writeRow(unsigned sum, Value tensor);
   void writeLast(unsigned state);
   /// An element's indices, outermost first, of vars \p args and its place \p e
   /// of the column.
   SmallVector<Value> indices(ValueRange args, Value e);
   halide::ReadOp readSlot(OpBuilder &b, ValueRange args, Value slot);
-  Value clampPlace(OpBuilder &inner, Value e) {
-    e = arith::MaxSIOp::create(inner, loc, e, i32(inner, 0));
-    return arith::MinSIOp::create(inner, loc, e, i32(inner, places - 1));
-  }
+  /// The sum \p sum of step \p step.
+  Value readSum(OpBuilder &inner, ValueRange args, Value step, int64_t sum);
   Value isBelow(OpBuilder &inner, Value turn, int64_t end) {
     return arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, turn,
                                  i32(inner, end));
   }
-  /// Slots in which held sums and rows are added up.
-  int64_t slotOfSum(int64_t sum) { return places + sum; }
-  /// The first slot of what is kept of the \p number-th of `kept`.
-  int64_t slotOfKept(int64_t number) {
-    return places + numHeld + numRows * mostTogether() +
-           number * int64_t(op.getMost());
-  }
-  /// Where the turns of places, and those that keep sums, begin.
-  int64_t firstPlace() { return numHeld * places; }
-  int64_t firstKept() {
-    return firstPlace() + places * together * (1 + numRows);
-  }
-  int64_t mostTogether() { return addsProduct() ? 2 : 1; }
-  bool addsProduct();
+  bool isShort();
+  int64_t mostTogether() { return !numHeld && isShort() ? 4 : 1; }
+  int64_t placesOfGroup();
+  int64_t partsOfSum();
 
   KernelTranslator &kernel;
   attn::SumScanOp op;
@@ -86,31 +77,48 @@ private:
   unsigned rank;
   Value from;
   Extent steps;
-  int64_t places = 0, numHeld = 0, numRows = 0;
+  int64_t places = 0, numStates = 0, numHeld = 0, numRows = 0;
   int64_t together = 1;      ///< steps that a place takes before the next one
+  int64_t group = 1;         ///< places whose turns are code
+  int64_t parts = 1;         ///< that a sum is added up in
+  bool inGroups = false;     ///< places are taken in several
   Value firstStep;           ///< of the update, behind `from`
-  SmallVector<int64_t> kept; ///< sums that are results: held ones, rows
   SmallVector<Extent> outer; ///< of the other axes, outermost first
   SmallVector<std::string> names; ///< of their vars
-  SmallVector<Type> types;
+  SmallVector<Type> types;        ///< of states, held sums, rows
   Value states;
   KernelFunc *func = nullptr;
 };
 
 } // namespace heed
 
-/// Whether a step adds a product to the state, which does not stand in it, and
-/// nothing is held.
-bool SumScanFuncs::addsProduct() {
-  Block &step = op.getNext().front();
-  auto add = step.getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
-  if (!add || numHeld || op.getStarts().size() != 1)
-    return false;
-  Value state = step.getArgument(1 + rank);
-  return state.hasOneUse() && ((add.getLhs() == state &&
-                                add.getRhs().getDefiningOp<arith::MulFOp>()) ||
-                               (add.getRhs() == state &&
-                                add.getLhs().getDefiningOp<arith::MulFOp>()));
+/// Whether a step is a few sums and products.
+bool SumScanFuncs::isShort() {
+  bool isShort = true;
+  for (Region *region : {&op.getNext(), &op.getLeave()})
+    region->walk([&](Operation *inner) {
+      isShort &= !isa<math::MathDialect>(inner->getDialect()) &&
+                 !isa<arith::DivFOp, scf::IfOp>(inner);
+    });
+  return isShort;
+}
+
+/// Of a group of places the turns are code: as few as keep what they compute in
+/// registers. Held sums are over all places.
+int64_t SumScanFuncs::placesOfGroup() {
+  constexpr int64_t mostTurns = 32;
+  int64_t most = std::max<int64_t>(1, mostTurns / (together * (1 + numRows)));
+  int64_t found = places;
+  while (!numHeld && found > 1 && (found > most || places % found != 0))
+    --found;
+  return found;
+}
+
+/// A term waits for the sum of those before it: where a step is short, and one
+/// alone is taken, the terms of several sums take turns.
+int64_t SumScanFuncs::partsOfSum() {
+  constexpr int64_t most = 4, shortColumn = 16;
+  return isShort() && mostTogether() == 1 && places >= shortColumn ? most : 1;
 }
 
 void SumScanFuncs::findExtents() {
@@ -120,15 +128,20 @@ void SumScanFuncs::findExtents() {
   numHeld = op.getHeld().size();
   numRows = op.getRows().size();
   steps = {kernel.size32(op.getSteps()), std::nullopt};
-  for (auto [number, sum] : llvm::enumerate(sums)) {
+  for (Value start : op.getStarts())
+    types.push_back(getElementTypeOrSelf(start));
+  numStates = types.size();
+  for (Value sum : sums) {
     auto type = cast<RankedTensorType>(sum.getType());
     if (!type.isDynamicDim(op.sumAxis()))
       steps = kernel.fixedExtent(loc, type.getDimSize(op.sumAxis()));
-    if (!sum.use_empty())
-      kept.push_back(number);
+    types.push_back(type.getElementType());
   }
   from = kernel.size32(op.getFrom());
   places = state.getDimSize(op.sumAxis());
+  parts = partsOfSum();
+  together = mostTogether();
+  inGroups = placesOfGroup() < places;
   for (auto [axis, size] : llvm::enumerate(op.getSizes()))
     if (axis != op.sumAxis()) {
       outer.push_back(state.isDynamicDim(axis)
@@ -136,11 +149,10 @@ void SumScanFuncs::findExtents() {
                           : kernel.fixedExtent(loc, state.getDimSize(axis)));
       names.push_back(format("d{}", axis));
     }
-  for (Value start : op.getStarts())
-    types.push_back(getElementTypeOrSelf(start));
 }
 
-/// All slots, of which nothing is known before the updates.
+/// All slots, of which nothing is known before the updates, but that sums over
+/// several groups are zero.
 void SumScanFuncs::writeStates() {
   SmallVector<StringRef> vars(
       llvm::reverse(SmallVector<StringRef>(names.begin(), names.end())));
@@ -150,12 +162,17 @@ void SumScanFuncs::writeStates() {
       b, loc, "state", vars, types,
       [&](OpBuilder &inner, Location, ValueRange) {
         SmallVector<Value> values;
-        for (Type type : types)
-          values.push_back(halide::UndefOp::create(inner, loc, type));
+        for (auto [element, type] : llvm::enumerate(types))
+          values.push_back(
+              int64_t(element) < numStates || !inGroups
+                  ? halide::UndefOp::create(inner, loc, type).getResult()
+                  : arith::ConstantOp::create(inner, loc,
+                                              inner.getZeroAttr(type)));
         return values;
       });
   f.extents.assign(outer.rbegin(), outer.rend());
-  f.extents.push_back(kernel.fixedExtent(loc, slotOfKept(kept.size())));
+  f.extents.push_back(
+      kernel.fixedExtent(loc, std::max(places, parts * int64_t(op.getMost()))));
   f.role = FuncRole::Recurrence;
   states = f.func.getResult();
   kernel.info->funcs.push_back(std::move(f));
@@ -196,153 +213,135 @@ LogicalResult SumScanFuncs::writeStarts() {
           ok &= succeeded(value);
           values.push_back(ok ? *value : Value());
         }
-        return ok ? values : SmallVector<Value>();
+        if (!ok)
+          return {};
+        SmallVector<Value> own(readSlot(inner, args, args[rank]).getResults());
+        llvm::append_range(values, ArrayRef(own).drop_front(numStates));
+        return values;
       });
   func->updates.push_back(update);
   func->reductions.push_back({kernel.fixedExtent(loc, places)});
   return success(ok);
 }
 
-/// What \p region makes at place \p e, in the step \p number of those that are
-/// taken together, of the states and the held sums as they are.
+/// What \p region makes in \p turn, of the states and the held sums as they
+/// are.
 LogicalResult SumScanFuncs::evaluate(OpBuilder &inner, Region &region,
-                                     ValueRange args, Value e, Value number,
+                                     ValueRange args, const Turn &turn,
                                      SmallVectorImpl<Value> &values) {
   Value step = mutated("sum-scan.same-step")
                    ? from
-                   : arith::AddIOp::create(inner, loc, from,
-                                           stepOfTurn(inner, args, number));
-  SmallVector<Value> taken(readSlot(inner, args, e).getResults());
+                   : arith::AddIOp::create(inner, loc, from, turn.step);
+  SmallVector<Value> taken(
+      readSlot(inner, args, turn.place).getResults().take_front(numStates));
   for (int64_t sum = 0; sum < numHeld; ++sum)
-    taken.push_back(
-        readSlot(inner, args, i32(inner, slotOfSum(sum))).getResult(0));
-  return kernel.stepOf(inner, region, step, indices(args, e), taken, values);
+    taken.push_back(readSum(inner, args, turn.step, sum));
+  return kernel.stepOf(inner, region, step, indices(args, turn.place), taken,
+                       values);
 }
 
-/// The step \p number of those that the turn of \p args takes, behind `from`.
-Value SumScanFuncs::stepOfTurn(OpBuilder &inner, ValueRange args,
-                               Value number) {
-  Value step = mulI32(inner, args[rank + 1], together);
+Value SumScanFuncs::readSum(OpBuilder &inner, ValueRange args, Value step,
+                            int64_t sum) {
+  Value all;
+  for (int64_t part = 0; part < parts; ++part) {
+    Value slot = addI32(inner, mulI32(inner, step, parts), part);
+    Value one = readSlot(inner, args, slot).getResult(numStates + sum);
+    all = all ? arith::AddFOp::create(inner, loc, all, one).getResult() : one;
+    if (mutated("sum-scan.first-part"))
+      break;
+  }
+  return all;
+}
+
+/// The turn of \p args, in which held sums come first.
+SumScanFuncs::Turn SumScanFuncs::turnOf(OpBuilder &inner, ValueRange args) {
+  Value number = args[rank], ofGroup = args[rank + 1];
+  int64_t behindHeld = numHeld * places;
+  Turn turn;
+  turn.step = mulI32(inner, args[rank + 2], together);
+  Value inPlaces = number;
+  if (numHeld)
+    inPlaces = arith::MaxSIOp::create(
+        inner, loc, addI32(inner, number, -behindHeld), i32(inner, 0));
+  Value ofPlace = divI32(inner, inPlaces, 1 + numRows);
   if (together > 1)
-    step = arith::AddIOp::create(inner, loc, step, number);
-  return firstStep ? arith::AddIOp::create(inner, loc, step, firstStep) : step;
+    turn.step = arith::AddIOp::create(inner, loc, turn.step,
+                                      remI32(inner, ofPlace, together));
+  if (firstStep)
+    turn.step = arith::AddIOp::create(inner, loc, turn.step, firstStep);
+  turn.place = arith::AddIOp::create(inner, loc, mulI32(inner, ofGroup, group),
+                                     divI32(inner, ofPlace, together));
+  Value ofSums = remI32(inner, inPlaces, 1 + numRows);
+  turn.isState = isBelow(inner, ofSums, 1);
+  Value isBehind;
+  if (numHeld) {
+    turn.place =
+        arith::SelectOp::create(inner, loc, isBelow(inner, number, behindHeld),
+                                remI32(inner, number, places), turn.place);
+    isBehind = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::sge,
+                                     number, i32(inner, behindHeld));
+    turn.isState = arith::AndIOp::create(inner, loc, isBehind, turn.isState);
+  }
+  auto isEqual = [&](Value value, int64_t other) -> Value {
+    return arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, value,
+                                 i32(inner, other));
+  };
+  for (int64_t sum = 0; sum < numHeld; ++sum)
+    turn.isSum.push_back(isEqual(divI32(inner, number, places), sum));
+  for (int64_t row = 0; row < numRows; ++row) {
+    Value isRow = isEqual(ofSums, row + 1);
+    turn.isSum.push_back(
+        isBehind ? arith::AndIOp::create(inner, loc, isBehind, isRow) : isRow);
+  }
+  return turn;
 }
 
-/// \p term more than the sum in \p slot; the first place begins it.
-Value SumScanFuncs::added(OpBuilder &inner, ValueRange args, Value e,
-                          Value slot, Value term) {
-  Value old = readSlot(inner, args, slot).getResult(0);
-  Value more = arith::AddFOp::create(inner, loc, old, term);
-  relaxSums(more);
-  Value isFirst = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, e,
-                                        i32(inner, 0));
-  if (mutated("sum-scan.forget-sum"))
-    return term;
-  return arith::SelectOp::create(inner, loc, isFirst, term, more);
-}
-
-SumScanFuncs::Turn SumScanFuncs::turnOf(OpBuilder &inner, Value turn) {
-  Value inPlaces = arith::MaxSIOp::create(
-      inner, loc, addI32(inner, turn, -firstPlace()), i32(inner, 0));
-  Value group = divI32(inner, inPlaces, 1 + numRows);
-  return {clampPlace(inner, divI32(inner, group, together)),
-          remI32(inner, group, together), remI32(inner, inPlaces, 1 + numRows)};
-}
-
-/// Where the turn of \p args is written.
-SmallVector<Value> SumScanFuncs::slotOfTurn(OpBuilder &inner, ValueRange args) {
-  Value turn = args[rank];
-  Value number = arith::MaxSIOp::create(
-      inner, loc, addI32(inner, turn, -firstKept()), i32(inner, 0));
-  Value step = stepOfTurn(inner, args, remI32(inner, number, together));
-  Value slot = arith::AddIOp::create(
-      inner, loc, addI32(inner, step, slotOfKept(0)),
-      mulI32(inner, divI32(inner, number, together), op.getMost()));
-  Turn own = turnOf(inner, turn);
-  Value ofPlace = arith::SelectOp::create(
-      inner, loc, isBelow(inner, own.sum, 1), own.place,
-      arith::AddIOp::create(inner, loc,
-                            addI32(inner, own.sum, slotOfSum(numHeld) - 1),
-                            mulI32(inner, own.step, numRows)));
-  slot = arith::SelectOp::create(inner, loc, isBelow(inner, turn, firstKept()),
-                                 ofPlace, slot);
-  for (int64_t p = numHeld - 1; p >= 0; --p)
-    slot = arith::SelectOp::create(inner, loc,
-                                   isBelow(inner, turn, (p + 1) * places),
-                                   i32(inner, slotOfSum(p)), slot);
+/// Where \p turn is written.
+SmallVector<Value> SumScanFuncs::slotOf(OpBuilder &inner, ValueRange args,
+                                        const Turn &turn) {
+  Value ofSum = turn.step;
+  if (parts > 1)
+    ofSum = arith::AddIOp::create(inner, loc, mulI32(inner, turn.step, parts),
+                                  remI32(inner, turn.place, parts));
   SmallVector<Value> at(args.take_front(rank));
-  at.back() = slot;
+  at.back() =
+      arith::SelectOp::create(inner, loc, turn.isState, turn.place, ofSum);
   return at;
 }
 
-/// What the turn of \p args keeps of the sums.
-Value SumScanFuncs::keptOfTurn(OpBuilder &inner, ValueRange args) {
-  Value number = arith::MaxSIOp::create(
-      inner, loc, addI32(inner, args[rank], -firstKept()), i32(inner, 0));
-  Value ofStep = mulI32(inner, remI32(inner, number, together), numRows), value;
-  for (int64_t k = int64_t(kept.size()) - 1; k >= 0; --k) {
-    int64_t sum = mutated("sum-scan.first-sum") ? 0 : kept[k];
-    Value own = readSlot(inner, args, addI32(inner, ofStep, slotOfSum(sum)))
-                    .getResult(0);
-    value = value ? arith::SelectOp::create(
-                        inner, loc, isBelow(inner, number, (k + 1) * together),
-                        own, value)
-                  : own;
-  }
-  return value;
-}
-
-/// What the turn of \p args writes.
+/// What the turn of \p args writes: an element, and the others as they are.
 FailureOr<SmallVector<Value>> SumScanFuncs::valuesOfTurn(OpBuilder &inner,
                                                          ValueRange args) {
-  Value turn = args[rank], value = keptOfTurn(inner, args);
-  // Each place, and the terms of rows behind it.
-  Turn own = turnOf(inner, turn);
-  SmallVector<Value> next, terms;
-  if (failed(evaluate(inner, op.getNext(), args, own.place, own.step, next)) ||
-      failed(evaluate(inner, op.getLeave(), args, own.place, own.step, terms)))
+  Turn turn = turnOf(inner, args);
+  SmallVector<Value> next, terms, left;
+  if (failed(evaluate(inner, op.getNext(), args, turn, next)) ||
+      (numHeld && failed(evaluate(inner, op.getHold(), args, turn, terms))) ||
+      failed(evaluate(inner, op.getLeave(), args, turn, left)))
     return failure();
+  llvm::append_range(terms, left);
   for (Value element : next)
     if (auto add = element.getDefiningOp<arith::AddFOp>())
       relaxSums(add.getResult());
-  if (!value)
-    value = next[0];
-  value = arith::SelectOp::create(inner, loc, isBelow(inner, turn, firstKept()),
-                                  next[0], value);
-  for (int64_t row = 0; row < numRows; ++row) {
-    Value isRow = arith::AndIOp::create(
-        inner, loc, isBelow(inner, turn, firstKept()),
-        arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, own.sum,
-                              i32(inner, row + 1)));
-    Value slot = addI32(inner, mulI32(inner, own.step, numRows),
-                        slotOfSum(numHeld + row));
-    value = arith::SelectOp::create(
-        inner, loc, isRow, added(inner, args, own.place, slot, terms[row]),
-        value);
+  SmallVector<Value> values(
+      readSlot(inner, args, slotOf(inner, args, turn).back()).getResults());
+  for (auto [element, value] : llvm::enumerate(values)) {
+    if (int64_t(element) < numStates) {
+      value = arith::SelectOp::create(inner, loc, turn.isState, next[element],
+                                      value);
+      continue;
+    }
+    int64_t sum = element - numStates;
+    Value more = arith::AddFOp::create(inner, loc, value, terms[sum]);
+    relaxSums(more);
+    // Else the first place, of each part, begins it.
+    if (!inGroups)
+      more = arith::SelectOp::create(
+          inner, loc, isBelow(inner, turn.place, parts), terms[sum], more);
+    if (mutated("sum-scan.forget-sum"))
+      more = terms[sum];
+    value = arith::SelectOp::create(inner, loc, turn.isSum[sum], more, value);
   }
-  for (int64_t p = numHeld - 1; p >= 0; --p) {
-    Value place = clampPlace(inner, addI32(inner, turn, -p * places));
-    SmallVector<Value> held;
-    if (failed(evaluate(inner, op.getHold(), args, place, i32(inner, 0), held)))
-      return failure();
-    value = arith::SelectOp::create(
-        inner, loc, isBelow(inner, turn, (p + 1) * places),
-        added(inner, args, place, i32(inner, slotOfSum(p)), held[p]), value);
-  }
-  // A sum has one element, the first state's.
-  next[0] = value;
-  Value isState = arith::AndIOp::create(
-      inner, loc, isBelow(inner, turn, firstKept()),
-      arith::AndIOp::create(
-          inner, loc, isBelow(inner, own.sum, 1),
-          arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::sge, turn,
-                                i32(inner, firstPlace()))));
-  for (Value &element : MutableArrayRef(next).drop_front())
-    element = arith::SelectOp::create(
-        inner, loc, isState, element,
-        arith::ConstantOp::create(inner, loc,
-                                  inner.getZeroAttr(element.getType())));
-  return next;
+  return values;
 }
 
 /// An update that takes \p number steps at once, as often as \p count says,
@@ -351,13 +350,20 @@ LogicalResult SumScanFuncs::writeSteps(Extent count, Value first,
                                        int64_t number) {
   together = number;
   firstStep = first;
-  int64_t turns = firstKept() + together * int64_t(kept.size());
-  SmallVector<StringRef> loops{"r0", "r1"};
-  SmallVector<Value> bounds{i32(b, 0), i32(b, turns), i32(b, 0), count.value};
+  group = placesOfGroup();
+  Extent turns = kernel.fixedExtent(loc, numHeld * places +
+                                             group * together * (1 + numRows)),
+         groups = kernel.fixedExtent(loc, places / group);
+  SmallVector<StringRef> loops{"r0", "r1", "r2"};
+  SmallVector<Value> bounds;
+  for (const Extent &extent : {turns, groups, count}) {
+    bounds.push_back(i32(b, 0));
+    bounds.push_back(extent.value);
+  }
   auto update = halide::UpdateOp::create(b, loc, states, loops, bounds);
   update.fill(b, update.getAt(),
               [&](OpBuilder &inner, Location, ValueRange args) {
-                return slotOfTurn(inner, args);
+                return slotOf(inner, args, turnOf(inner, args));
               });
   bool ok = true;
   update.fill(
@@ -368,7 +374,7 @@ LogicalResult SumScanFuncs::writeSteps(Extent count, Value first,
         return ok ? *values : SmallVector<Value>();
       });
   func->updates.push_back(update);
-  func->reductions.push_back({kernel.fixedExtent(loc, turns), count});
+  func->reductions.push_back({turns, groups, count});
   return success(ok);
 }
 
@@ -377,37 +383,36 @@ LogicalResult SumScanFuncs::writeSteps() {
   if (number == 1)
     return writeSteps(steps, Value(), 1);
   if (steps.fixed) {
-    int64_t pairs = *steps.fixed / number, rest = *steps.fixed % number;
-    if (pairs && failed(writeSteps(kernel.fixedExtent(loc, pairs), {}, number)))
+    int64_t times = *steps.fixed / number, rest = *steps.fixed % number;
+    if (times && failed(writeSteps(kernel.fixedExtent(loc, times), {}, number)))
       return failure();
     return rest ? writeSteps(kernel.fixedExtent(loc, rest),
-                             i32(b, pairs * number), 1)
+                             i32(b, times * number), 1)
                 : success();
   }
-  Value pairs = divI32(b, steps.value, number);
-  Value first = mulI32(b, pairs, number);
+  Value times = divI32(b, steps.value, number);
+  Value first = mulI32(b, times, number);
   Value rest = mutated("sum-scan.leave-last-step")
                    ? i32(b, 0)
                    : arith::SubIOp::create(b, loc, steps.value, first);
-  return success(succeeded(writeSteps({pairs, std::nullopt}, {}, number)) &&
+  return success(succeeded(writeSteps({times, std::nullopt}, {}, number)) &&
                  succeeded(writeSteps({rest, std::nullopt}, first, 1)));
 }
 
-/// The result \p tensor: the \p place-th of the sums that are kept.
-void SumScanFuncs::writeRow(unsigned place, Value tensor) {
+/// The result \p tensor: the sum \p sum in each step.
+void SumScanFuncs::writeRow(unsigned sum, Value tensor) {
   SmallVector<std::string> vars(names);
   SmallVector<Extent> extents(outer);
   vars.insert(vars.begin() + op.sumAxis(), "t");
   extents.insert(extents.begin() + op.sumAxis(), steps);
   kernel.addOutput(
-      loc, types[0], vars, extents, tensor,
+      loc, types[numStates + sum], vars, extents, tensor,
       [&](OpBuilder &inner, Location, ValueRange args) -> SmallVector<Value> {
         SmallVector<Value> dims(args);
-        Value slot = addI32(
-            inner, mutated("sum-scan.first-row") ? i32(inner, 0) : dims[1],
-            slotOfKept(place));
+        Value step = mutated("sum-scan.first-row") ? i32(inner, 0) : dims[1];
         dims.erase(dims.begin() + 1);
-        return {readSlot(inner, dims, slot).getResult(0)};
+        return {readSum(inner, dims, step,
+                        mutated("sum-scan.first-sum") ? 0 : sum)};
       });
 }
 
@@ -432,9 +437,11 @@ LogicalResult SumScanFuncs::run() {
   writeStates();
   if (failed(writeStarts()) || failed(writeSteps()))
     return failure();
-  for (auto [place, sum] : llvm::enumerate(kept))
-    writeRow(place,
-             sum < numHeld ? op.getHeld()[sum] : op.getRows()[sum - numHeld]);
+  SmallVector<Value> sums(op.getHeld());
+  llvm::append_range(sums, op.getRows());
+  for (auto [number, sum] : llvm::enumerate(sums))
+    if (!sum.use_empty())
+      writeRow(number, sum);
   for (auto [state, result] : llvm::enumerate(op.getStates()))
     if (!result.use_empty())
       writeLast(state);

@@ -425,7 +425,7 @@ struct ChunkLinearAttention
                    "sequential: columns of the state stay in the first cache");
         rewriter.setInsertionPoint(op);
         rewriter.replaceOp(op, *op.decomposeOperation(rewriter));
-      } else if (hasShortColumns(op, 64) && !op.getBefore()) {
+      } else if (hasShortColumns(op, 128) && !op.getBefore()) {
         // As few roundings of the state as of what the steps of a chunk make.
         // Longer columns take as long as a chunk's products.
         constexpr int64_t size = 512;

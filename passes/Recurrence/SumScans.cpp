@@ -145,8 +145,7 @@ bool SumScans::isOwn(ExprRef element, ArrayRef<Value> states) {
 /// What \p sum adds up over the states' summed axis, where the others are \p
 /// place (of that axis: null). Null if it is no such sum.
 ExprRef SumScans::termOf(ExprRef sum, ArrayRef<ExprRef> place) {
-  if (!sum->isReduceBy("arith.addf") || sum->type != all.next[0]->type ||
-      sum->binders.size() != 1 ||
+  if (!sum->isReduceBy("arith.addf") || sum->binders.size() != 1 ||
       sum->operands[1] != exprs.extent(all.vars[*summed]) ||
       sum->uses(all.vars[*summed]))
     return nullptr;
@@ -241,10 +240,11 @@ bool SumScans::liesAlong(ExprRef element) {
 }
 
 bool SumScans::match() {
-  ExprRef one = all.next[0];
+  auto isReal = [](ExprRef e) {
+    return isa<Float32Type, Float64Type>(e->type);
+  };
   if (all.vars.size() < 2 || all.rows.empty() ||
-      !isa<Float32Type, Float64Type>(one->type) ||
-      !llvm::all_of(all.next, [&](ExprRef e) { return e->type == one->type; }))
+      !llvm::all_of(all.next, isReal))
     return false;
   bool ok = true;
   for (ArrayRef<ExprRef> elements : {all.next, all.rows})
@@ -271,7 +271,9 @@ bool SumScans::match() {
   for (unsigned row = 0; row < all.rows.size(); ++row)
     if (!matchRow(row))
       return false;
-  auto isAlong = [&](const Sum &sum) { return liesAlong(sum.term); };
+  auto isAlong = [&](const Sum &sum) {
+    return isReal(sum.term) && liesAlong(sum.term);
+  };
   return llvm::all_of(next, [&](ExprRef e) { return liesAlong(e); }) &&
          llvm::all_of(held, isAlong) && llvm::all_of(left, isAlong);
 }
@@ -294,12 +296,17 @@ Value SumScans::turn(Value tensor, ArrayRef<unsigned> from,
 }
 
 /// Eight steps, and more where a row is short: what they read of other rows
-/// lies apart.
+/// lies apart. Of a long column as many as make its copies, before the first
+/// and behind the last one, few beside them.
 int64_t SumScans::stepsOfCall() {
-  constexpr int64_t least = 8, most = 64, row = 1 << 14;
-  int64_t lanes = Exprs::constantInt(exprs.extent(lane)).value_or(row);
-  return std::clamp<int64_t>(
+  constexpr int64_t least = 8, most = 64, row = 1 << 14, shortColumn = 32;
+  int64_t lanes = Exprs::constantInt(exprs.extent(lane)).value_or(row),
+          places = *Exprs::constantInt(exprs.extent(all.vars[*summed]));
+  int64_t steps = std::clamp<int64_t>(
       llvm::PowerOf2Ceil(row / std::max<int64_t>(lanes, 1)), least, most);
+  return places > shortColumn
+             ? std::max<int64_t>(steps, llvm::PowerOf2Ceil(2 * places))
+             : steps;
 }
 
 /// Fills \p region of the op with \p elements of \p states at their places, and
@@ -341,11 +348,14 @@ SmallVector<Value> SumScans::writePart(ValueRange before, Value first,
   SmallVector<int64_t> shape(state.getShape());
   unsigned axis = shape.size() - 2;
   shape[axis] = getConstantIntValue(length).value_or(ShapedType::kDynamic);
-  Type row = RankedTensorType::get(shape, state.getElementType());
+  auto types = [&](ArrayRef<Sum> sums) {
+    return llvm::map_to_vector(sums, [&](const Sum &sum) -> Type {
+      return RankedTensorType::get(shape, sum.number->type);
+    });
+  };
   Value from = mutated("block-scans.sums-begin-again") ? scan.getLow() : first;
   auto op = attn::SumScanOp::create(
-      b, loc, SmallVector<Type>(left.size(), row),
-      SmallVector<Type>(held.size(), row), states.getTypes(), from,
+      b, loc, types(left), types(held), states.getTypes(), from,
       getValueOrCreateConstantIndexOp(b, loc, length), stepsOfCall(), sizes,
       states);
   auto terms = [](ArrayRef<Sum> sums) {
@@ -425,7 +435,7 @@ void SumScans::write() {
       sum.term = parts.hoist(sum.term);
       if (sum.isRow)
         starts.push_back(
-            tensor::EmptyOp::create(b, loc, sizes, all.next[0]->type));
+            tensor::EmptyOp::create(b, loc, sizes, sum.number->type));
     }
   scf::ForOp loop = loopOverParts(
       b, loc, scan.getLow(), scan.getHigh(), b.getIndexAttr(stepsOfCall()),

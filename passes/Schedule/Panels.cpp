@@ -13,11 +13,22 @@
 using namespace mlir;
 using namespace heed;
 
+/// What of \p read a panel has: rounded to fewer bits, if all that reads it
+/// rounds it so.
+static Value elementOf(halide::ReadOp read) {
+  Value value = read.getResult(0);
+  if (value.hasOneUse())
+    if (auto rounded = dyn_cast<arith::TruncFOp>(*value.user_begin()))
+      return rounded.getResult();
+  return value;
+}
+
 /// Whether \p read, of \p columns columns in all, finds an array of the call in
 /// the order that packing would give it: one panel, row after row.
 static bool isPanel(const KernelInfo &kernel, halide::ReadOp read, Value column,
                     std::optional<int64_t> columns, int64_t width) {
-  return columns == width && read.getFunc().getDefiningOp<halide::BufferOp>() &&
+  return columns == width && elementOf(read) == read.getResult(0) &&
+         read.getFunc().getDefiningOp<halide::BufferOp>() &&
          !kernel.weights.contains(read.getFunc()) &&
          read.getCoordinates().front() == column &&
          llvm::none_of(read.getCoordinates().drop_front(), [&](Value other) {
@@ -87,27 +98,28 @@ KernelFunc &addPanel(KernelInfo &kernel, KernelFunc &acc, halide::ReadOp read,
     last = addI32(before, acc.extents[0].value,
                   mutated("contraction.clamp-before-last-column") ? -2 : -1);
   }
-  return addFunc(kernel, acc.func, heed::format("panel{}", number), names,
-                 read.getResult(0).getType(), dims.extents,
-                 [&](OpBuilder &inner, ValueRange args) {
-                   Value at = arith::AddIOp::create(
-                       inner, loc, mulI32(inner, args[dims.panelAt], width),
-                       args[0]);
-                   at = arith::MinSIOp::create(inner, loc, at, last);
-                   IRMapping map;
-                   map.map(column, at);
-                   size_t next = 0;
-                   for (size_t a = 1; a < args.size(); ++a)
-                     if (a != dims.panelAt)
-                       map.map(dims.from[next++], args[a]);
-                   return cloneSlice(inner, read.getResult(0), map);
-                 });
+  Value element = elementOf(read);
+  return addFunc(
+      kernel, acc.func, heed::format("panel{}", number), names,
+      element.getType(), dims.extents, [&](OpBuilder &inner, ValueRange args) {
+        Value at = arith::AddIOp::create(
+            inner, loc, mulI32(inner, args[dims.panelAt], width), args[0]);
+        at = arith::MinSIOp::create(inner, loc, at, last);
+        IRMapping map;
+        map.map(column, at);
+        size_t next = 0;
+        for (size_t a = 1; a < args.size(); ++a)
+          if (a != dims.panelAt)
+            map.map(dims.from[next++], args[a]);
+        return cloneSlice(inner, element, map);
+      });
 }
 
 /// Has the sum read \p panel in place of \p read.
 void readPanel(halide::ReadOp read, Value panel, Value column,
                const PanelDims &dims, int64_t width) {
   OpBuilder here(read);
+  Value element = elementOf(read);
   SmallVector<Value> coordinates{remI32(here, column, width)};
   size_t next = 0;
   for (size_t a = 1; a < dims.names.size(); ++a)
@@ -115,10 +127,11 @@ void readPanel(halide::ReadOp read, Value panel, Value column,
                           : mutated("contraction.first-panel")
                               ? i32(here, 0)
                               : divI32(here, column, width));
-  auto replaced =
-      halide::ReadOp::create(here, read->getParentOp()->getLoc(),
-                             read.getResult(0).getType(), panel, coordinates);
-  read.getResult(0).replaceAllUsesWith(replaced.getResult(0));
+  auto replaced = halide::ReadOp::create(here, read->getParentOp()->getLoc(),
+                                         element.getType(), panel, coordinates);
+  element.replaceAllUsesWith(replaced.getResult(0));
+  if (element != read.getResult(0))
+    element.getDefiningOp()->erase();
   read.erase();
 }
 

@@ -3,9 +3,11 @@
 // Lanes are columns, and a tile is a vector of them, whose states stay in
 // registers over the few steps of a call, or two, whose states stay in the
 // first cache and share the numbers that all columns are multiplied with. The
-// turns of a step are unrolled: sums are registers.
+// turns of a group of places are unrolled: sums are registers.
 #include "passes/Schedule/Rewrite.h"
 #include "passes/Schedule/Schedule.h"
+
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace heed;
@@ -24,7 +26,22 @@ public:
 private:
   void scheduleOutput(OpBuilder &b, KernelFunc &f, KernelFunc &first);
   void scheduleStates(OpBuilder &b);
+  void prefetch(OpBuilder &b, int64_t stage);
   void chooseLanes();
+  int64_t places() const { return *states.reductions[0][0].fixed; }
+  /// The elements of a slot that are states: their columns are there before
+  /// the first step.
+  int64_t numStates() {
+    Value func = states.func.getResult();
+    auto yield = states.updates[0].getSet().front().getTerminator();
+    return llvm::count_if(yield->getOperands(), [&](Value element) {
+      auto read = element.getDefiningOp<halide::ReadOp>();
+      return !read || read.getFunc() != func;
+    });
+  }
+  int64_t mostInRegisters() const {
+    return 3 * int64_t(target.vectorRegisters) / 4;
+  }
 
   KernelInfo &kernel;
   const halide::Target &target;
@@ -67,7 +84,31 @@ void SumScan::scheduleOutput(OpBuilder &b, KernelFunc &f, KernelFunc &first) {
     halide::ComputeWithOp::create(b, loc, func, first.func.getResult(), "tile");
 }
 
-/// A step's turns, unrolled.
+/// Each group of places has what the next steps read of it fetched, where that
+/// is a number for all lanes: rows of a few lines, at whose beginning the
+/// processor would wait.
+void SumScan::prefetch(OpBuilder &b, int64_t stage) {
+  halide::UpdateOp update = states.updates[stage - 1];
+  Block &body = update.getSet().front();
+  unsigned rank = states.extents.size();
+  Value lane = body.getArgument(0), group = body.getArgument(rank + 1),
+        step = body.getArgument(rank + 2);
+  llvm::SmallSetVector<Value, 4> arrays;
+  for (auto read : body.getOps<halide::ReadOp>()) {
+    llvm::SmallPtrSet<Value, 8> used;
+    for (Value coordinate : read.getCoordinates())
+      for (Value argument : argumentsOf(coordinate))
+        used.insert(argument);
+    if (read.getFunc().getDefiningOp<halide::BufferOp>() &&
+        !used.contains(lane) && used.contains(group) && used.contains(step))
+      arrays.insert(read.getFunc());
+  }
+  for (Value array : arrays)
+    halide::PrefetchOp::create(b, states.func.getLoc(), states.func.getResult(),
+                               stage, array, "r1", "r2", 1);
+}
+
+/// A step's turns, of a group of places, unrolled.
 void SumScan::scheduleStates(OpBuilder &b) {
   Location loc = states.func.getLoc();
   Value func = states.func.getResult();
@@ -81,14 +122,19 @@ void SumScan::scheduleStates(OpBuilder &b) {
   for (const std::string &var : vars)
     halide::BoundExtentOp::create(b, loc, func, var,
                                   i32(b, var == vars[0] ? lanes : 1));
-  for (int64_t stage = 1; stage <= int64_t(states.updates.size()); ++stage) {
+  halide::VectorizeOp::create(b, loc, func, 0, vars[0]);
+  for (auto [number, update] : llvm::enumerate(states.updates)) {
+    int64_t stage = number + 1;
     halide::VectorizeOp::create(b, loc, func, stage, vars[0]);
-    SmallVector<StringRef> order{vars[0], "r0"};
-    if (stage > 1)
-      order.push_back("r1");
+    SmallVector<StringRef> order{vars[0]};
+    for (Attribute loop : update.getRvars())
+      order.push_back(cast<StringAttr>(loop).getValue());
     order.append(std::next(vars.begin()), vars.end());
     halide::ReorderOp::create(b, loc, func, stage, order);
-    halide::UnrollOp::create(b, loc, func, stage, "r0");
+    if (number || places() <= mostInRegisters())
+      halide::UnrollOp::create(b, loc, func, stage, "r0");
+    if (number == 1 && *states.reductions[number][1].fixed > 1)
+      prefetch(b, stage);
   }
 }
 
@@ -97,19 +143,20 @@ void SumScan::scheduleStates(OpBuilder &b) {
 void SumScan::chooseLanes() {
   lanes = target.lanes(std::max(32u, widestBits(states.func)));
   std::optional<int64_t> columns = states.extents[0].fixed;
-  int64_t turns = *states.reductions[1][0].fixed;
-  int64_t places = *states.reductions[0][0].fixed *
-                   halide::getElementTypes(states.func.getResult()).size();
-  // More code for each of two vectors would come from the second cache.
+  int64_t turns = *states.reductions[1][0].fixed,
+          groups = *states.reductions[1][1].fixed;
+  // More code for each of two vectors would come from the second cache; a tile
+  // that is half empty takes as long as a full one.
   constexpr int64_t mostTurns = 448;
-  if (places > 3 * int64_t(target.vectorRegisters) / 4 && turns <= mostTurns &&
-      columns && *columns >= 2 * lanes)
+  auto computed = [&](int64_t tile) { return llvm::alignTo(*columns, tile); };
+  if (places() * numStates() > mostInRegisters() && turns <= mostTurns &&
+      columns && computed(2 * lanes) <= computed(lanes))
     lanes *= 2;
   // Some ten microseconds of work.
   constexpr int64_t mostTiles = 16, turnsOfTask = 1 << 14;
-  int64_t slots = *states.extents.back().fixed - *states.reductions[0][0].fixed;
+  int64_t most = *states.extents.back().fixed;
   tilesOfTask =
-      std::clamp<int64_t>(turnsOfTask / (turns * slots), 1, mostTiles);
+      std::clamp<int64_t>(turnsOfTask / (turns * groups * most), 1, mostTiles);
 }
 
 void SumScan::run() {
