@@ -332,6 +332,23 @@ def ring(x):
     return dict(y=y, ring=ring)
 
 
+@case("""# An index that nothing reads plainly runs over the axis of the state.
+model m(x: f32[N, D], w: f32[K]) {
+  scan t in 0..N, last: f32[K, D] = 0 {
+    last[k, d] = if k == 0 then x[t, d] else last[k - 1, d]
+    y[t, d] = sum(k) w[k] * last[k, d]
+  }
+  return y, last
+}""", ["y", "last"], [dict(x=(n, d), w=(k,)) for n, d, k in [(0, 2, 3), (1, 1, 1), (3, 2, 5), (21, 17, 4)]])
+def shifted(x, w):
+    last, y = np.zeros((len(w), x.shape[1])), np.zeros(x.shape)
+    for t in range(len(x)):
+        last[1:] = last[:-1].copy()
+        last[0] = x[t]
+        y[t] = w @ last
+    return dict(y=y, last=last)
+
+
 @case("""# What a value was before: a state that both lines need, and two that are exchanged.
 model m(x: f32[N]) {
   scan t in 0..N, a: f32 = 1, b: f32 = 2 {
