@@ -200,6 +200,32 @@ for backend, m in model("overwritten", KEPT, set={"unguarded": True}).items():
     fails(heed.RangeError, "two elements of an update of 'ring' go to one place", lambda: m(x[:, 7:15], table, state=state), f"overwritten, {backend}")
     fails(heed.RangeError, "two elements of an update of 'pool' go to one place", lambda: m(x[:, 7:13], table * 0, state=state), f"overwritten pages, {backend}")
 
+# A scan's state with the name of a model's: what it is after the steps is assigned, also in a function, also in a loop.
+SCANNED = """fn remember(x: [B, N, E], state mem: [B, E]) {
+  scan t in 0..N, mem: f32[B, E] = mem {
+    mem[b, e] = 0.5 * mem[b, e] + x[b, t, e]
+    y[b, t, e] = mem[b, e]
+  }
+  return y
+}
+model scanned(; L = 3) {
+  state mem: f32[B, E]
+  entry forward(x: f32[B, N, E]) {
+    for l in 0..L { x = remember(x, mem) }
+    return x
+  }
+}"""
+for backend, m in model("scanned", SCANNED).items():
+    state, mem = m.state(B=B, E=D), np.zeros((B, D))
+    for a, z in parts(12, (5, 1)):
+        want = x[:, a:z].astype(np.float64)
+        for l in range(3):
+            for t in range(z - a):
+                mem = 0.5 * mem + want[:, t]
+                want[:, t] = mem
+        near(m(x[:, a:z], state=state), want, f"scanned, {backend}")
+        near(state["mem"], mem, f"scanned, {backend}, the state")
+
 # States that are assigned whole, one as a result, too; a second entry reads them. A call that fails after that has not assigned them.
 COUNTER = """model counter {
   state total: f32[N], steps: i32
