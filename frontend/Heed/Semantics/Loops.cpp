@@ -78,6 +78,7 @@ static void rowNames(const std::vector<StmtPtr> &stmts, StringRef step,
 
 /// The names that a block binds, at any depth, and the states that its calls
 /// change. Of a scan those are its states and what has a row of each step.
+/// Long: one kind of statement after the other.
 void Analysis::boundNames(const std::vector<StmtPtr> &stmts,
                           const ast::File &file,
                           std::vector<std::string> &names) {
@@ -372,6 +373,18 @@ static bool isLike(const SizeTable &sizes, const Binding &now,
   });
 }
 
+/// Has a tensor from outside another value after a turn, and is not carried?
+static bool bindsMore(const Env &before, const Env &after,
+                      ArrayRef<std::string> carried) {
+  return llvm::any_of(before.names, [&](const auto &entry) {
+    auto &[name, old] = entry;
+    auto now = after.names.find(name);
+    return old.kind == Binding::Tensor && !llvm::is_contained(carried, name) &&
+           (now == after.names.end() || now->second.kind != Binding::Tensor ||
+            now->second.tensor.value != old.tensor.value);
+  });
+}
+
 bool Analysis::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
                          Frame &frame, RolledFor &step) {
   step.place = stmt.range;
@@ -418,15 +431,10 @@ bool Analysis::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
     if (now.tensor.live)
       step.yields.push_back(now.tensor.live);
   }
-  // A name from outside that has another value was to be carried.
-  for (auto &[name, old] : before.names)
-    if (const Binding &now = frame.env->names[name];
-        ok && old.kind == Binding::Tensor &&
-        !llvm::is_contained(carried, name) &&
-        (now.kind != Binding::Tensor || now.tensor.value != old.tensor.value)) {
-      needsUnroll = true;
-      ok = false;
-    }
+  if (ok && bindsMore(before, *frame.env, carried)) {
+    needsUnroll = true;
+    ok = false;
+  }
   *frame.env = before;
   if (!ok) {
     for (const std::string &name : carried)
