@@ -136,18 +136,32 @@ static heed_status visit(update *u, const int64_t *x, bool writes) {
   return HEED_OK;
 }
 
+/* Do the positions and the condition say the same along axis `d` of the values,
+ * which the state has, too? Then one place of it stands for all. */
+static bool isApart(const update *u, int32_t d) {
+  bool hasAxis = false;
+  for (int32_t k = 0; k < u->stateRank; ++k) {
+    hasAxis |= u->axes[k] == d;
+    if (u->axes[k] < 0 && u->positions[k].table && u->positions[k].strides[d])
+      return false;
+  }
+  return hasAxis && !(u->mask && u->maskStrides[d]);
+}
+
 /* For each row: checks where it goes, or writes it. */
 static heed_status eachRow(update *u, bool writes) {
-  int64_t x[HEED_MAX_RANK] = {0};
+  int64_t x[HEED_MAX_RANK] = {0}, sizes[HEED_MAX_RANK];
   for (int32_t d = 0; d < u->rank; ++d)
     if (u->sizes[d] == 0)
       return HEED_OK;
+  for (int32_t d = 0; d < u->loops; ++d)
+    sizes[d] = !writes && isApart(u, d) ? 1 : u->sizes[d];
   while (true) {
     heed_status status = visit(u, x, writes);
     if (status)
       return status;
     int32_t d = u->loops - 1;
-    while (d >= 0 && ++x[d] == u->sizes[d])
+    while (d >= 0 && ++x[d] == sizes[d])
       x[d--] = 0;
     if (d < 0)
       return HEED_OK;
@@ -179,8 +193,11 @@ static int byPlace(const void *a, const void *b) {
 /* Fails where two rows go to one place. Rows are as long as the last axis: they
  * are apart or the same. */
 static void tellApart(update *u, const char *twice) {
-  qsort(u->places, (size_t)u->numPlaces, sizeof *u->places, byPlace);
-  bool distinct = true;
+  bool isSorted = true, distinct = true;
+  for (int64_t k = 1; k < u->numPlaces; ++k)
+    isSorted &= u->places[k] > u->places[k - 1];
+  if (!isSorted)
+    qsort(u->places, (size_t)u->numPlaces, sizeof *u->places, byPlace);
   for (int64_t k = 1; k < u->numPlaces; ++k)
     distinct &= u->places[k] != u->places[k - 1];
   heed_pool_give(u->places);

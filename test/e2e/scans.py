@@ -332,6 +332,51 @@ def ring(x):
     return dict(y=y, ring=ring)
 
 
+@case("""# What a scan binds, its states and its rows, also of a scan in it, goes from turn to turn of the loop around.
+model m(x: f32[N, M, D], h: f32[D]) {
+  kept[n, m, d] = x[n, m, d]
+  for l in 0..M {
+    scan t in 0..N, h: f32[D] = h {
+      scan u in 0..M, g: f32[D] = h {
+        g[d] = 0.5 * g[d] + x[t, u, d]
+        x[t, M - 1 - u, d] = g[d]
+        kept[u, d] = g[d]
+      }
+      h[d] = 0.7 * h[d] - g[d]
+    }
+  }
+  return x, h, kept
+}""", ["x", "h", "kept"], [dict(x=s, h=(s[2],)) for s in [(3, 2, 5), (1, 1, 1), (0, 3, 2), (2, 0, 2), (4, 9, 17)]])
+def carried(x, h):
+    x, kept = x.copy(), x.copy()
+    for _ in range(x.shape[1]):
+        for t in range(len(x)):
+            g, rows = h.copy(), []
+            for u in range(x.shape[1]):
+                g = 0.5 * g + x[t, u]
+                rows.append(g)
+            x[t] = rows[::-1]
+            h = 0.7 * h - g
+    return dict(x=x, h=h, kept=kept)
+
+
+@case("""# An index that nothing reads plainly runs over the axis of the state.
+model m(x: f32[N, D], w: f32[K]) {
+  scan t in 0..N, last: f32[K, D] = 0 {
+    last[k, d] = if k == 0 then x[t, d] else last[k - 1, d]
+    y[t, d] = sum(k) w[k] * last[k, d]
+  }
+  return y, last
+}""", ["y", "last"], [dict(x=(n, d), w=(k,)) for n, d, k in [(0, 2, 3), (1, 1, 1), (3, 2, 5), (21, 17, 4)]])
+def shifted(x, w):
+    last, y = np.zeros((len(w), x.shape[1])), np.zeros(x.shape)
+    for t in range(len(x)):
+        last[1:] = last[:-1].copy()
+        last[0] = x[t]
+        y[t] = w @ last
+    return dict(y=y, last=last)
+
+
 @case("""# What a value was before: a state that both lines need, and two that are exchanged.
 model m(x: f32[N]) {
   scan t in 0..N, a: f32 = 1, b: f32 = 2 {

@@ -166,6 +166,66 @@ for backend, m in model("ring", RING, weights=weights).items():
         near(got, layers(x, 8), f"ring, {backend}, calls of {sizes}")
     fails(heed.ShapeError, "'n' runs over N = 12 positions of a ring of C = 11", lambda: m(x[:, :12], state=m.state(B=B, C=11, E=D // H)), f"ring, {backend}")
 
+# A prompt longer than the ring writes what stays of it; a grid's rows and columns; pages of one sequence; a number that a function is given is its caller's state.
+KEPT = """fn keep(x: [B, N, E], state ring: [B, C, E], at: i32; unguarded = false) {
+  if unguarded {
+    ring[b, (at + n) % C, e] = x[b, n, e] where n >= 0
+  } else {
+    ring[b, (at + n) % C, e] = x[b, n, e] where n >= N - C
+  }
+}
+model kept(; unguarded = false) {
+  state ring: f32[B, C, E], grid: f32[B, R, 5, E], pool: f32[U, 4, E], len: i32
+  entry forward(x: f32[B, N, E], table: i32[T]) {
+    keep(x, ring, len, unguarded = unguarded)
+    grid[b, (len + n) // 5, (len + n) % 5, e] = x[b, n, e]
+    pool[table[(len + n) // 4], (len + n) % 4, e] = x[0, n, e]
+    len = len + N
+    return y[b, e] = max(c) ring[b, c, e]
+  }
+}"""
+table = np.array([2, 7, 1, 0, 5, 3, 6, 4], np.int32)
+for backend, m in model("kept", KEPT).items():
+    for sizes in [(1,), (3,), (29, 1), (5, 13)]:
+        state = m.state(B=B, C=7, E=D, R=6, U=8)
+        for a, z in parts(30, sizes):
+            got = m(x[:, a:z], table, state=state)
+        expect(np.array_equal(state["ring"][:, np.arange(23, 30) % 7], x[:, 23:30]), f"kept, ring, {backend}, calls of {sizes}")
+        expect(np.array_equal(state["grid"].reshape(B, 30, D), x[:, :30]), f"kept, grid, {backend}, calls of {sizes}")
+        expect(np.array_equal(state["pool"][table].reshape(32, D)[:30], x[0, :30]), f"kept, pool, {backend}, calls of {sizes}")
+        near(got, x[:, 23:30].max(1), f"kept, {backend}, calls of {sizes}")
+for backend, m in model("overwritten", KEPT, set={"unguarded": True}).items():
+    state = m.state(B=B, C=7, E=D, R=6, U=8)
+    m(x[:, :7], table, state=state)
+    fails(heed.RangeError, "two elements of an update of 'ring' go to one place", lambda: m(x[:, 7:15], table, state=state), f"overwritten, {backend}")
+    fails(heed.RangeError, "two elements of an update of 'pool' go to one place", lambda: m(x[:, 7:13], table * 0, state=state), f"overwritten pages, {backend}")
+
+# A scan's state with the name of a model's: what it is after the steps is assigned, also in a function, also in a loop.
+SCANNED = """fn remember(x: [B, N, E], state mem: [B, E]) {
+  scan t in 0..N, mem: f32[B, E] = mem {
+    mem[b, e] = 0.5 * mem[b, e] + x[b, t, e]
+    y[b, t, e] = mem[b, e]
+  }
+  return y
+}
+model scanned(; L = 3) {
+  state mem: f32[B, E]
+  entry forward(x: f32[B, N, E]) {
+    for l in 0..L { x = remember(x, mem) }
+    return x
+  }
+}"""
+for backend, m in model("scanned", SCANNED).items():
+    state, mem = m.state(B=B, E=D), np.zeros((B, D))
+    for a, z in parts(12, (5, 1)):
+        want = x[:, a:z].astype(np.float64)
+        for l in range(3):
+            for t in range(z - a):
+                mem = 0.5 * mem + want[:, t]
+                want[:, t] = mem
+        near(m(x[:, a:z], state=state), want, f"scanned, {backend}")
+        near(state["mem"], mem, f"scanned, {backend}, the state")
+
 # States that are assigned whole, one as a result, too; a second entry reads them. A call that fails after that has not assigned them.
 COUNTER = """model counter {
   state total: f32[N], steps: i32

@@ -120,6 +120,8 @@ private:
   bool changes(const ast::FnDecl &fn, StringRef state);
   void boundNames(const std::vector<ast::StmtPtr> &stmts, const ast::File &file,
                   std::vector<std::string> &names);
+  bool noteEnded(const std::vector<ast::StmtPtr> &stmts, StringRef text,
+                 Range place, Env &env);
   bool carry(const ast::ForStmt &stmt, const Env &env, RolledFor &step,
              std::vector<std::string> &carried);
   bool rolledFor(const ast::ForStmt &stmt, const Size &lo, const Size &hi,
@@ -164,9 +166,11 @@ private:
   bool isEarly(const Size &size);
   bool isEarly(const ast::Expr &expr, const Scope &scope, Equation &eq);
   bool isInjective(const ast::Expr &expr, const Idx *idx, const Scope &scope,
-                   Equation &eq);
+                   Equation &eq, bool isAlone);
+  bool areDigits(ArrayRef<UpdatePlace> places, const Idx *idx,
+                 const Scope &scope, Equation &eq);
   bool areDistinct(ArrayRef<UpdatePlace> places, ArrayRef<Idx *> indices,
-                   const Scope &scope, Equation &eq);
+                   bool isGuarded, const Scope &scope, Equation &eq);
   std::optional<UpdateState::Position> overIndices(const ast::Expr &expr, Ty ty,
                                                    const Scope &scope,
                                                    Equation &eq,
@@ -232,7 +236,7 @@ private:
   std::optional<TensorVal> rightSide(const ast::Expr &right, Scope &scope,
                                      Equation &eq, ArrayRef<Idx *> indices);
   void runOverState(const ast::Left &left, ArrayRef<LeftAxis> axes,
-                    const Env &env, Equation &eq);
+                    Target target, const Env &env, Equation &eq);
   std::optional<Size> mergedExtent(const LeftAxis &axis, const EnvPtr &env);
   bool mergeAxes(const ast::Left &left, ArrayRef<LeftAxis> axes,
                  const EnvPtr &env, TensorVal &tensor);

@@ -334,7 +334,8 @@ bool Analysis::argument(const Argument &formal, const Expr &actual,
     binding = Binding::of(*tensor);
     return true;
   }
-  if (info->named && info->named->kind == Binding::Scalar) {
+  if (info->named && (info->named->kind == Binding::Scalar ||
+                      info->named->kind == Binding::Tensor)) {
     binding = *info->named;
     return true;
   }

@@ -17,11 +17,6 @@
 
 namespace heed::sema {
 
-struct Note {
-  Range place;
-  std::string text;
-};
-
 struct Pending { ///< a message that waits until a loop stands
   bool isError;
   Range place;

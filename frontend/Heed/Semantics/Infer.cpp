@@ -266,6 +266,9 @@ bool Analysis::inferName(const NameExpr &expr, const Scope &scope, Equation &eq,
               index->place,
               "it is an index here, where the operand ends before the next '+' "
               "or '-': parentheses take in more"});
+    if (auto it = scope.env->ended.find(expr.name);
+        it != scope.env->ended.end() && notes.empty())
+      notes.push_back(it->second);
     return error(
         expr.range,
         format("unknown name '{}'{}", expr.name, hint(expr.name, known)),

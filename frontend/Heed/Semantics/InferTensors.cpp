@@ -25,8 +25,12 @@ std::optional<Binding> Analysis::readable(const ReadExpr &expr,
       if (other.kind == Binding::Tensor || other.kind == Binding::Collection ||
           other.kind == Binding::Table || other.kind == Binding::Stacked)
         known.push_back(name);
-    error(expr.name.range, format("unknown tensor '{}'{}", expr.name.text,
-                                  hint(expr.name.text, known)));
+    auto ended = scope.env->ended.find(expr.name.text);
+    error(expr.name.range,
+          format("unknown tensor '{}'{}", expr.name.text,
+                 hint(expr.name.text, known)),
+          ended == scope.env->ended.end() ? ArrayRef<Note>()
+                                          : ArrayRef<Note>(ended->second));
     return std::nullopt;
   }
   if (binding->kind == Binding::Poison)

@@ -371,15 +371,20 @@ bool Analysis::executeRow(const Left &left, const Expr &right,
   return whole.has_value();
 }
 
-/// Of a state that is assigned as a whole an index runs over its axis.
+/// Of a state that is assigned as a whole an index runs over its axis. One of a
+/// scan, whose shape after the step is compared, is asked only for an index
+/// that nothing else has a range for.
 void Analysis::runOverState(const Left &left, ArrayRef<LeftAxis> axes,
-                            const Env &env, Equation &eq) {
-  const Shape &shape = env.names.find(left.name.text)->second.tensor.shape;
+                            Target target, const Env &env, Equation &eq) {
+  const Binding &state = env.names.find(left.name.text)->second;
+  if (state.kind != Binding::Tensor)
+    return;
+  const Shape &shape = state.tensor.shape;
   for (auto [k, pair] : llvm::enumerate(llvm::zip(axes, shape)))
     if (auto &[axis, extent] = pair; axis.indices.size() == 1)
       eq.uses.push_back({axis.indices[0], extent,
                          format("'{}' (axis {})", left.name.text, k),
-                         axis.place, false});
+                         axis.place, target == Target::State});
 }
 
 /// Long: one kind of left side after the other.
@@ -443,8 +448,8 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
   }
   if (llvm::any_of(axes, [](auto &axis) { return bool(axis.position); }))
     return executeRow(left, right, axes, target, scope, eq, result);
-  if (isModelState(left.name.text, *env))
-    runOverState(left, axes, *env, eq);
+  if (target == Target::State || isModelState(left.name.text, *env))
+    runOverState(left, axes, target, *env, eq);
   auto tensor = rightSide(right, scope, eq, axes);
   if (!tensor || !mergeAxes(left, axes, env, *tensor))
     return false;

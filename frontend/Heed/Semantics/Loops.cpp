@@ -35,8 +35,50 @@ bool Analysis::changes(const FnDecl &fn, StringRef state) {
   return llvm::is_contained(names, state);
 }
 
+static bool mentions(const Expr &expr, StringRef name) {
+  auto *own = llvm::dyn_cast<NameExpr>(&expr);
+  bool does = own && own->name == name;
+  ast::forEachChild(expr,
+                    [&](const Expr &part) { does |= mentions(part, name); });
+  return does;
+}
+
+/// Does the left side leave a row of each step, at the position `step`?
+static bool hasRow(const Left &left, StringRef step) {
+  return llvm::any_of(left.indices, [&](const LeftIndex &item) {
+    return item.kind == LeftIndex::Plain
+               ? item.name.text == step
+               : item.kind == LeftIndex::Affine && mentions(*item.expr, step);
+  });
+}
+
+/// The names that have a row of each step, at any depth of a scan's block.
+static void rowNames(const std::vector<StmtPtr> &stmts, StringRef step,
+                     llvm::function_ref<void(StringRef)> add) {
+  for (const StmtPtr &stmt : stmts)
+    switch (stmt->kind) {
+    case StmtKind::Equation:
+      if (auto &left = cast<EquationStmt>(*stmt).left; hasRow(left, step))
+        add(left.name.text);
+      break;
+    case StmtKind::For:
+      rowNames(cast<ForStmt>(*stmt).body.stmts, step, add);
+      break;
+    case StmtKind::If:
+      rowNames(cast<IfStmt>(*stmt).thenBlock.stmts, step, add);
+      rowNames(cast<IfStmt>(*stmt).elseBlock.stmts, step, add);
+      break;
+    case StmtKind::Scan:
+      rowNames(cast<ScanStmt>(*stmt).body.stmts, step, add);
+      break;
+    default:
+      break;
+    }
+}
+
 /// The names that a block binds, at any depth, and the states that its calls
-/// change.
+/// change. Of a scan those are its states and what has a row of each step.
+/// Long: one kind of statement after the other.
 void Analysis::boundNames(const std::vector<StmtPtr> &stmts,
                           const ast::File &file,
                           std::vector<std::string> &names) {
@@ -91,10 +133,29 @@ void Analysis::boundNames(const std::vector<StmtPtr> &stmts,
       boundNames(cast<IfStmt>(*stmt).thenBlock.stmts, file, names);
       boundNames(cast<IfStmt>(*stmt).elseBlock.stmts, file, names);
       break;
+    case StmtKind::Scan: {
+      auto &scan = cast<ScanStmt>(*stmt);
+      for (const Carried &state : scan.state)
+        add(state.name.text);
+      rowNames(scan.body.stmts, scan.var.text, add);
+      break;
+    }
     default:
       break;
     }
   }
+}
+
+/// What a block that has ended had for itself is not there any more; always
+/// true.
+bool Analysis::noteEnded(const std::vector<StmtPtr> &stmts, StringRef text,
+                         Range place, Env &env) {
+  std::vector<std::string> names;
+  boundNames(stmts, *env.file, names);
+  for (const std::string &name : names)
+    if (!env.names.count(name))
+      env.ended.insert_or_assign(name, Note{place, text.str()});
+  return true;
 }
 
 /// After an error: what a block would have bound is not worth a message.
@@ -312,6 +373,18 @@ static bool isLike(const SizeTable &sizes, const Binding &now,
   });
 }
 
+/// Has a tensor from outside another value after a turn, and is not carried?
+static bool bindsMore(const Env &before, const Env &after,
+                      ArrayRef<std::string> carried) {
+  return llvm::any_of(before.names, [&](const auto &entry) {
+    auto &[name, old] = entry;
+    auto now = after.names.find(name);
+    return old.kind == Binding::Tensor && !llvm::is_contained(carried, name) &&
+           (now == after.names.end() || now->second.kind != Binding::Tensor ||
+            now->second.tensor.value != old.tensor.value);
+  });
+}
+
 bool Analysis::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
                          Frame &frame, RolledFor &step) {
   step.place = stmt.range;
@@ -357,6 +430,10 @@ bool Analysis::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
     step.yields.push_back(now.tensor.value);
     if (now.tensor.live)
       step.yields.push_back(now.tensor.live);
+  }
+  if (ok && bindsMore(before, *frame.env, carried)) {
+    needsUnroll = true;
+    ok = false;
   }
   *frame.env = before;
   if (!ok) {

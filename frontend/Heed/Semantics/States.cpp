@@ -130,8 +130,10 @@ bool Analysis::isEarly(const Expr &expr, const Scope &scope, Equation &eq) {
 
 /// Does `expr` have another value for each value of `idx`, whatever else is
 /// given? Then it is, but for a ring's remainder, the index and something else.
+/// `isAlone`: a ring that may be too small is an error of the call, as nothing
+/// else tells its positions apart.
 bool Analysis::isInjective(const Expr &expr, const Idx *idx, const Scope &scope,
-                           Equation &eq) {
+                           Equation &eq, bool isAlone) {
   auto mentions = [&](const Expr &part) {
     return llvm::is_contained(info(part, scope, eq).used, idx);
   };
@@ -147,9 +149,12 @@ bool Analysis::isInjective(const Expr &expr, const Idx *idx, const Scope &scope,
   if (binary->op == BinaryOp::Mod && left && !right) {
     const Info &ring = info(*binary->rhs, scope, eq);
     if (!ring.fixed || ring.fixed->kind != Binding::Int ||
-        !isInjective(*binary->lhs, idx, scope, eq))
+        !isInjective(*binary->lhs, idx, scope, eq, isAlone))
       return false;
-    if (!sizes.nonNegative(ring.fixed->size - *idx->extent))
+    bool fits = sizes.nonNegative(ring.fixed->size - *idx->extent);
+    if (!fits && !isAlone)
+      return false;
+    if (!fits)
       requireLessEqual(*idx->extent, ring.fixed->size, expr.range,
                        format("'{}' runs over {} = {{0}} positions of a ring "
                               "of {} = {{1}}: expected no more than it has, in "
@@ -161,26 +166,62 @@ bool Analysis::isInjective(const Expr &expr, const Idx *idx, const Scope &scope,
   if ((binary->op != BinaryOp::Add && binary->op != BinaryOp::Sub) ||
       left == right)
     return false;
-  return isInjective(left ? *binary->lhs : *binary->rhs, idx, scope, eq);
+  return isInjective(left ? *binary->lhs : *binary->rhs, idx, scope, eq,
+                     isAlone);
+}
+
+/// Is one position x // n and another x % n, and x another one for each value
+/// of `idx`? They tell x apart together.
+bool Analysis::areDigits(ArrayRef<UpdatePlace> places, const Idx *idx,
+                         const Scope &scope, Equation &eq) {
+  auto parts = [](const UpdatePlace &at) -> const BinaryExpr * {
+    return at.expr && !at.size ? dyn_cast<BinaryExpr>(&inParens(*at.expr))
+                               : nullptr;
+  };
+  auto same = [](const Expr &x, const Expr &y) {
+    return written(inParens(x)) == written(inParens(y));
+  };
+  for (const UpdatePlace &high : places)
+    for (const UpdatePlace &low : places) {
+      const BinaryExpr *a = parts(high), *b = parts(low);
+      if (!a || !b || b->op != BinaryOp::Mod ||
+          (a->op != BinaryOp::Div && a->op != BinaryOp::FloorDiv) ||
+          !same(*a->lhs, *b->lhs) || !same(*a->rhs, *b->rhs))
+        continue;
+      // A divisor of a call's data may be 0.
+      const Info &by = info(*a->rhs, scope, eq);
+      if (by.fixed && by.fixed->kind == Binding::Int &&
+          isInjective(*a->lhs, idx, scope, eq, /*isAlone=*/false))
+        return true;
+    }
+  return false;
 }
 
 /// Is it known that no two elements go to one place? Of indices that no axis
 /// has for itself there is at most one, and it tells positions of an axis
-/// apart.
+/// apart. Where something else may tell them apart, too, another position or a
+/// condition, what is not known is left to a check of the places.
 bool Analysis::areDistinct(ArrayRef<UpdatePlace> places,
-                           ArrayRef<Idx *> indices, const Scope &scope,
-                           Equation &eq) {
+                           ArrayRef<Idx *> indices, bool isGuarded,
+                           const Scope &scope, Equation &eq) {
   SmallVector<Idx *> shared;
   for (Idx *idx : indices)
     if (llvm::none_of(places,
                       [&](const UpdatePlace &at) { return at.idx == idx; }))
       shared.push_back(idx);
-  return shared.empty() ||
-         (shared.size() == 1 &&
-          llvm::any_of(places, [&](const UpdatePlace &at) {
-            return at.expr && !at.size &&
-                   isInjective(*at.expr, shared[0], scope, eq);
-          }));
+  if (shared.size() != 1)
+    return shared.empty();
+  auto mentions = [&](const UpdatePlace &at) {
+    return at.expr && !at.size &&
+           llvm::is_contained(info(*at.expr, scope, eq).used, shared[0]);
+  };
+  bool isAlone = !isGuarded && llvm::count_if(places, mentions) == 1;
+  return llvm::any_of(places,
+                      [&](const UpdatePlace &at) {
+                        return mentions(at) && isInjective(*at.expr, shared[0],
+                                                           scope, eq, isAlone);
+                      }) ||
+         areDigits(places, shared[0], scope, eq);
 }
 
 /// A position or a condition as data, over the indices that it names; where a
@@ -368,7 +409,7 @@ bool Analysis::executeUpdate(const Left &left, const Expr &right,
     early = early && (!at.expr || at.size || isEarly(*at.expr, scope, eq));
   {
     llvm::SaveAndRestore into(sink, early ? &checks : sink);
-    step.isDistinct = areDistinct(places, indices, scope, eq);
+    step.isDistinct = areDistinct(places, indices, where, scope, eq);
     if (where) {
       auto mask = overIndices(*where, Ty::Bool, scope, eq, indices);
       if (!mask)

@@ -42,6 +42,11 @@ struct Text {
 };
 
 struct Scope;
+struct Note { ///< beside a message
+  Range place;
+  std::string text;
+};
+
 struct Thunk {
   const ast::Expr *expr;
   std::shared_ptr<Scope> scope;
@@ -126,6 +131,8 @@ struct Env {
   std::map<std::string, Binding, std::less<>> names;
   std::optional<Shape> dots;
   std::set<std::string, std::less<>> states; ///< names that lines may update
+  /// Names that a loop or a scan had for itself, and what to say of them.
+  std::map<std::string, Note, std::less<>> ended;
 };
 using EnvPtr = std::shared_ptr<Env>;
 
