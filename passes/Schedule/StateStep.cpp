@@ -55,6 +55,24 @@ unsigned commonDims(const KernelFacts &facts, const Computation &reader,
   return common;
 }
 
+/// Whether \p reader reads outputs at its own places and at those that it adds
+/// up alone. At another one an output would be computed for it, also where the
+/// array that it is has none: the last but two of no rows.
+bool readsOutputsInPlace(const KernelFacts &facts, const Computation &reader) {
+  auto inPlace = [&](const Read &read) {
+    const Source &source = facts.sources[read.source];
+    return source.kind != Source::Computed ||
+           !llvm::is_contained(facts.outputs, source.number) ||
+           llvm::all_of(read.at, [](const Coordinate &coordinate) {
+             return coordinate.loop.has_value();
+           });
+  };
+  return llvm::all_of(reader.reads, inPlace) &&
+         llvm::all_of(reader.reductions, [&](const Reduction &sum) {
+           return llvm::all_of(sum.reads, inPlace);
+         });
+}
+
 /// Whether each sum has the dims of a head, and then columns at most, and is
 /// made of what lies side by side as the schedule has it.
 bool hasSumsOfHeads(const KernelFacts &facts, StepPlan plan, int64_t lanes) {
@@ -82,7 +100,7 @@ std::optional<StepPlan> planStep(const KernelFacts &facts, int64_t lanes) {
   }
   StepPlan plan{least, 0};
   for (auto [number, c] : llvm::enumerate(facts.computations)) {
-    if (c.results != 1)
+    if (c.results != 1 || !readsOutputsInPlace(facts, c))
       return std::nullopt;
     if (isPrepared(facts, c) && !llvm::is_contained(facts.outputs, number))
       continue;
