@@ -84,7 +84,8 @@ namespace {
 
 /// Weights in the ops of a kernel. The exponential takes scores in the domain.
 struct KernelArithmetic : attn::WeightArithmetic {
-  KernelArithmetic(Ops &o, bool shifted) : o(o), shifted(shifted) {}
+  KernelArithmetic(Ops &o, bool shifted, const halide::Target &target)
+      : o(o), shifted(shifted), target(target) {}
   Value real(double value) override { return o.f(value); }
   Value negate(Value x) override { return o.sub(o.f(0), x); }
   Value add(Value x, Value y) override { return o.add(x, y); }
@@ -93,13 +94,16 @@ struct KernelArithmetic : attn::WeightArithmetic {
   Value larger(Value x, Value y) override {
     return arith::MaximumFOp::create(o.b, o.loc, x, y);
   }
-  Value exp(Value x) override { return shifted ? o.exp4(x) : o.anyExp2(x); }
+  Value exp(Value x) override {
+    return shifted ? o.exp4(x, target) : o.anyExp2(x);
+  }
   Value unlessBelow0(Value x, Value y) override {
     return o.select(o.greater(o.f(0), x), o.f(0), y);
   }
 
   Ops &o;
   bool shifted;
+  const halide::Target &target;
 };
 
 } // namespace
@@ -113,7 +117,7 @@ Value Streaming::boundedWeight(Ops &o, Value score) {
 Value Streaming::weightOf(Ops &o, Value s, Value top) {
   if (bounded)
     return boundedWeight(o, s);
-  KernelArithmetic arithmetic(o, shifted);
+  KernelArithmetic arithmetic(o, shifted, plan.target);
   Value weight = normaliser.weight(arithmetic, shifted ? o.sub(s, top) : s);
   // A score of -0 may be a weight of -0, which is 0 then.
   bool maybeMinusZero = plan.masked && !anySign && !normaliser.takesExponential;
@@ -160,12 +164,12 @@ Value Streaming::scoreInGroup(Ops &o, StreamingStage &stage,
                               const TilePlace &at) {
   return scoreAt(
       o, stage,
-      at.atKey(o.addi(o.muli(at.group, o.i(plan.group)), at.inGroup)));
+      at.atKey(o.addi(o.muli(at.group, o.i(plan.keyGroup)), at.inGroup)));
 }
 
 /// S: groups of scores, their maximum, and that of the block, rounded.
 void Streaming::stageScores(StreamingStage &stage) {
-  const int64_t group = plan.group;
+  const int64_t group = plan.keyGroup;
   // What is more than a product stands apart, lest the maximum be one of as
   // many copies of it.
   // A score that chooses by i and j is not: of one read under a condition
@@ -195,7 +199,8 @@ void Streaming::stageScores(StreamingStage &stage) {
       });
   if (!shifted)
     return;
-  Value scores = stage.scores.getResult();
+  if (onGPU())
+    stage.groupTops = lastOfGroup(stage, "tops", stage.scores);
   stage.top = func(stage.name("top"), {"ii", "kb"}, 1,
                    [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
                      return {o.f(lowest)};
@@ -205,8 +210,10 @@ void Streaming::stageScores(StreamingStage &stage) {
              ArrayRef<Value> loops) -> SmallVector<Value> {
            TilePlace at = TilePlace::ofRow(args);
            at.group = loops[0];
+           Value tops =
+               onGPU() ? stage.groupTops.getResult() : stage.scores.getResult();
            return {o.larger(o.read1(stage.top.getResult(), args),
-                            o.read(scores, at.inGroups())[group])};
+                            o.read(tops, at.inGroups()).back())};
          });
   stage.rounded = func(stage.name("m"), {"ii", "kb"}, 1,
                        [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
@@ -220,7 +227,7 @@ Value Streaming::storedScore(Ops &o, StreamingStage &stage,
                              const TilePlace &at) {
   if (!stage.scores)
     return scoreAt(o, stage, at);
-  const int64_t group = plan.group;
+  const int64_t group = plan.keyGroup;
   SmallVector<Value> values =
       o.read(stage.scores.getResult(),
              at.with({at.lane, o.floorDiv(at.key, group), at.block}));
@@ -229,32 +236,42 @@ Value Streaming::storedScore(Ops &o, StreamingStage &stage,
                                o.mod(at.key, group), values);
 }
 
+Streaming::Weight Streaming::weightAt(Ops &o, StreamingStage &stage,
+                                      Value score, const TilePlace &at) {
+  Value p = weightOf(o, score,
+                     shifted ? o.read1(stage.rounded.getResult(), at.row())
+                             : Value());
+  Value w = p;
+  if (!op.getWeight().empty())
+    w = region(o, op.getWeight(), at.batch, query(o, at), key(o, stage, at),
+               {p});
+  if (anySign && (stage.partial || hasTableValue()))
+    w = o.select(
+        arith::CmpFOp::create(o.b, o.loc, arith::CmpFPredicate::UNO, w, w),
+        o.f(std::numeric_limits<double>::quiet_NaN()), w);
+  Value seen = present(o, stage, score, at);
+  return {o.select(seen, w, absentWeight(o)), p, seen};
+}
+
 /// P: weights, and their sum over the block.
 void Streaming::stageWeights(StreamingStage &stage) {
-  const int64_t group = plan.group;
-  // With a factor after the normaliser the sum still wants the weight itself.
-  bool both = summed && !op.getWeight().empty();
-  stage.weights = func(
-      stage.name("p"), {"ii", "jj", "kb"}, 1 + both,
-      [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-        TilePlace at = TilePlace::ofPair(args);
-        Value s = storedScore(o, stage, at);
-        Value p = weightOf(
-            o, s,
-            shifted ? o.read1(stage.rounded.getResult(), at.row()) : Value());
-        Value w = p;
-        if (!op.getWeight().empty())
-          w = region(o, op.getWeight(), at.batch, query(o, at),
-                     key(o, stage, at), {p});
-        if (anySign && (stage.partial || hasTableValue()))
-          w = o.select(arith::CmpFOp::create(o.b, o.loc,
-                                             arith::CmpFPredicate::UNO, w, w),
-                       o.f(std::numeric_limits<double>::quiet_NaN()), w);
-        w = o.select(present(o, stage, s, at), w, absentWeight(o));
-        if (both)
-          return {w, p};
-        return {w};
-      });
+  const int64_t group = plan.keyGroup;
+  if (onGPU()) {
+    stageOwnWeights(stage);
+  } else {
+    // With a factor after the normaliser the sum still wants the weight itself.
+    bool both = summed && !op.getWeight().empty();
+    stage.weights =
+        func(stage.name("p"), {"ii", "jj", "kb"}, 1 + both,
+             [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+               TilePlace at = TilePlace::ofPair(args);
+               Weight weight =
+                   weightAt(o, stage, storedScore(o, stage, at), at);
+               if (both)
+                 return {weight.ofProduct, weight.ofSum};
+               return {weight.ofProduct};
+             });
+  }
   if (!summed)
     return;
   Value weights = stage.weights.getResult();
@@ -266,6 +283,11 @@ void Streaming::stageWeights(StreamingStage &stage) {
          [&](Ops &o, ArrayRef<Value> args,
              ArrayRef<Value> loops) -> SmallVector<Value> {
            TilePlace at = TilePlace::ofRow(args);
+           Value state = o.read1(stage.sum.getResult(), args);
+           at.group = loops[0];
+           if (onGPU())
+             return {o.sum(
+                 state, o.read1(stage.groupSums.getResult(), at.inGroups()))};
            SmallVector<Value> values;
            for (int64_t y = 0; y < group; ++y) {
              at.key = o.addi(o.muli(loops[0], o.i(group)), o.i(y));
@@ -274,9 +296,9 @@ void Streaming::stageWeights(StreamingStage &stage) {
                                                        p.back(), o.zero())
                                             : p.back());
            }
-           return {o.sum(
-               o.read1(stage.sum.getResult(), args),
-               o.tree(values, [&](Value x, Value y) { return o.sum(x, y); }))};
+           return {o.sum(state, o.tree(values, [&](Value x, Value y) {
+             return o.sum(x, y);
+           }))};
          });
 }
 
@@ -306,8 +328,6 @@ void Streaming::stageProducts(StreamingStage &stage) {
       plainMaps.push_back(op.valueMap(value));
   stage.plainValues = !plainMaps.empty();
   stage.pairedValues = readsPairs(plainMaps);
-  if (stage.plainValues && onGPU() && !stage.pairedValues)
-    shareValues(stage);
   if (stage.plainValues)
     addValues(stage);
   addTableValues(stage);
@@ -452,6 +472,8 @@ LogicalResult Streaming::stage(const KeySegment &segment, bool partial) {
   cutBlocks(stage);
   for (unsigned term = 0; term < op.numTerms(); ++term)
     stageTerm(stage, term);
+  if (onGPU())
+    shareValues(stage);
   if (!bounded)
     stageScores(stage);
   stageWeights(stage);

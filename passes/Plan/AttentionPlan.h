@@ -15,11 +15,16 @@ llvm::StringRef whyNotStreaming(attn::AttentionOp op);
 /// The same on \p target, a GPU.
 llvm::StringRef whyNotStreamingOnGPU(attn::AttentionOp op,
                                      const halide::Target &target);
-/// How many queries a thread of a GPU has.
-int64_t queriesOfThread(const halide::Target &target);
 /// The same, however many dims of each kind it has: attn-join-dims may make one
 /// of them.
 llvm::StringRef whyNeverStreaming(attn::AttentionOp op);
+
+/// How many queries a thread of a GPU has.
+int64_t queriesOfThread(const halide::Target &target);
+/// How many keys it has of a block of \p keys, where a block of threads has
+/// \p queries and \p values value dims.
+int64_t keysOfThread(const halide::Target &target, int64_t queries,
+                     int64_t keys, int64_t values);
 
 /// Keys, or value dims, of a register tile.
 int64_t registerGroup(const halide::Target &target);

@@ -4,6 +4,7 @@
 #define HEED_PASSES_SCHEDULE_STREAMINGOPS_H
 
 #include "dialects/Halide/HalideDialect.h"
+#include "dialects/Halide/Target.h"
 #include "passes/Schedule/Rewrite.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -139,6 +140,13 @@ struct Ops {
     Value magic = f(6291456.0 + 63.5);
     Value z = add(t, magic);
     return mul(powerOf(sub(t, sub(z, magic))), real(shl(bits(z), 23)));
+  }
+  /// The same on a target whose device has an instruction for powers of 2: its
+  /// error is that of the polynomial, and what is no normal number is 0.
+  Value exp4(Value t, const halide::Target &target) {
+    if (target.gpu != "cuda")
+      return exp4(t);
+    return halide::DeviceExp2Op::create(b, loc, b.getF32Type(), add(t, t));
   }
   /// 4^t for |t| <= 1/4.
   Value powerOf(Value t) {
