@@ -229,8 +229,10 @@ void OnGPU::scores(const StreamingStage &stage, StringRef loop) {
     if (term.loops.empty())
       continue;
     SmallVector<std::string> loops(term.loops.begin(), term.loops.end());
-    if (*term.contract[0].fixed % 4 == 0) {
-      w.split(term.func, 1, loops[0], loops[0], "ri", 4);
+    // Eight steps of few keys are as many instructions as four of many.
+    if (int64_t steps = plan.keyGroup < 4 ? 8 : 4;
+        *term.contract[0].fixed % steps == 0) {
+      w.split(term.func, 1, loops[0], loops[0], "ri", steps);
       loops.insert(loops.begin(), "ri");
     }
     own(w, term.func, 1, {"ii", "jj"}, loops);
