@@ -235,7 +235,13 @@ Expr HalideExpressions::translateArith(Operation *op) {
       })
       .Case([&](arith::MaximumFOp) { return extreme(true, true); })
       .Case([&](arith::MinimumFOp) { return extreme(false, true); })
-      .Case([&](arith::MaxNumFOp) { return extreme(true, false); })
+      .Case([&](arith::MaxNumFOp max) {
+        // One instruction of CUDA's, which LLVM knows by the intrinsic's name.
+        if (max.getType().isF32() && halide::getTarget(op).gpu == "cuda")
+          return Call::make(Halide::Float(32), "llvm.maxnum.f32",
+                            {operand(0), operand(1)}, Call::PureExtern);
+        return extreme(true, false);
+      })
       .Case([&](arith::MinNumFOp) { return extreme(false, false); })
       .Case([&](arith::CmpFOp cmp) {
         return compareFloats(cmp.getPredicate(), operand(0), operand(1), op);

@@ -19,8 +19,12 @@ Value Streaming::key(Ops &o, const StreamingStage &stage, const TilePlace &at) {
         o.addi(o.muli(o.mod(jj, stage.places), o.i(stage.block / stage.places)),
                o.floorDiv(jj, stage.places));
   Value row = o.addi(firstRow(o, stage, at.block), jj);
-  return keyOf(o, stage,
-               stage.partial ? o.mini(row, o.last(stage.count)) : row);
+  if (!stage.partial)
+    return keyOf(o, stage, row);
+  // libHalide makes min(x + 8, n - 1) a min(x + 9, n) - 1, and LLVM then
+  // computes each place of a GPU's array in five instructions instead of one.
+  Value last = onGPU() ? o.opaqueLast(stage.count) : o.last(stage.count);
+  return keyOf(o, stage, o.mini(row, last));
 }
 
 Value Streaming::live(Ops &o, const StreamingStage &stage,
@@ -181,22 +185,23 @@ void Streaming::stageScores(StreamingStage &stage) {
                return {scoreInGroup(o, stage, TilePlace::ofElement(at))};
              });
   // S: a group of scores and their maximum, in their domain.
-  stage.scores = func(
-      stage.name("s"), {"ii", "jt", "kb"}, group + shifted,
-      [&](Ops &o, ArrayRef<Value> args) {
-        TilePlace at = TilePlace::ofGroup(args);
-        SmallVector<Value> values;
-        for (int64_t y = 0; y < group; ++y) {
-          at.inGroup = o.i(y);
-          values.push_back(stage.pairs
-                               ? o.read1(stage.pairs.getResult(), at.element())
+  stage.scores =
+      func(stage.name("s"), {"ii", "jt", "kb"}, group + shifted,
+           [&](Ops &o, ArrayRef<Value> args) {
+             TilePlace at = TilePlace::ofGroup(args);
+             SmallVector<Value> values;
+             for (int64_t y = 0; y < group; ++y) {
+               at.inGroup = o.i(y);
+               values.push_back(
+                   stage.pairs ? o.read1(stage.pairs.getResult(), at.element())
                                : scoreInGroup(o, stage, at));
-        }
-        if (shifted)
-          values.push_back(
-              o.tree(values, [&](Value x, Value y) { return o.larger(x, y); }));
-        return values;
-      });
+             }
+             if (shifted)
+               values.push_back(o.tree(values, [&](Value x, Value y) {
+                 return o.larger(x, y, plan.target);
+               }));
+             return values;
+           });
   if (!shifted)
     return;
   if (onGPU())
@@ -213,7 +218,7 @@ void Streaming::stageScores(StreamingStage &stage) {
            Value tops =
                onGPU() ? stage.groupTops.getResult() : stage.scores.getResult();
            return {o.larger(o.read1(stage.top.getResult(), args),
-                            o.read(tops, at.inGroups()).back())};
+                            o.read(tops, at.inGroups()).back(), plan.target)};
          });
   stage.rounded = func(stage.name("m"), {"ii", "kb"}, 1,
                        [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
@@ -375,9 +380,9 @@ SmallVector<Value> Streaming::merged(Ops &o, ArrayRef<Value> old,
   Value top, c0, c1;
   if (shifted) {
     Value before = old[topElement()];
-    top = o.larger(before, here);
-    c0 = o.power4(o.sub(before, top));
-    c1 = o.power4(o.sub(here, top));
+    top = o.larger(before, here, plan.target);
+    c0 = o.power4(o.sub(before, top), plan.target);
+    c1 = o.power4(o.sub(here, top), plan.target);
   }
   auto merge = [&](Value x, Value y) -> Value {
     if (shifted && mutated("streaming.forget-rescale"))

@@ -229,9 +229,11 @@ void OnGPU::scores(const StreamingStage &stage, StringRef loop) {
     if (term.loops.empty())
       continue;
     SmallVector<std::string> loops(term.loops.begin(), term.loops.end());
-    // Eight steps of few keys are as many instructions as four of many.
-    if (int64_t steps = plan.keyGroup < 4 ? 8 : 4;
-        *term.contract[0].fixed % steps == 0) {
+    // As many that the loop's own instructions are few of all.
+    int64_t steps = plan.keyGroup < 4 ? 16 : 8;
+    while (steps > 1 && *term.contract[0].fixed % steps != 0)
+      steps /= 2;
+    if (steps >= 4) {
       w.split(term.func, 1, loops[0], loops[0], "ri", steps);
       loops.insert(loops.begin(), "ri");
     }
@@ -285,7 +287,8 @@ void OnGPU::products(const StreamingStage &stage) {
   w.boundExtent(pv, "ii", w.i(plan.ownQueries));
   w.boundExtent(pv, "dd", w.i(plan.group));
   own(w, pv, 0, {"ii", "dd"}, {});
-  w.split(pv, 1, "rj", "rj", "ri", 4);
+  // Few scores leave registers for twice as many keys at a time.
+  w.split(pv, 1, "rj", "rj", "ri", plan.keyGroup < 4 ? 8 : 4);
   own(w, pv, 1, {"ii", "dd"}, {"ri", "rj"});
   w.unroll(pv, 1, "ri");
 }

@@ -52,6 +52,10 @@ struct Ops {
     return muli(floorDiv(addi(extent.value, i(to - 1)), to), i(to));
   }
   Value last(Value extent) { return addi(extent, i(-1)); }
+  /// The same, which libHalide does not take for a sum: not(-extent).
+  Value opaqueLast(Value extent) {
+    return arith::XOrIOp::create(b, loc, subi(i(0), extent), i(-1));
+  }
   Value floorDiv(Value x, int64_t y) {
     return arith::FloorDivSIOp::create(b, loc, x, i(y));
   }
@@ -147,6 +151,17 @@ struct Ops {
     if (target.gpu != "cuda")
       return exp4(t);
     return halide::DeviceExp2Op::create(b, loc, b.getF32Type(), add(t, t));
+  }
+  /// The larger of two scores. On CUDA the other one of a NaN, by one
+  /// instruction: a row with a NaN is one by its weight, whatever its maximum.
+  Value larger(Value x, Value y, const halide::Target &target) {
+    if (target.gpu != "cuda")
+      return larger(x, y);
+    return arith::MaxNumFOp::create(b, loc, x, y);
+  }
+  /// 4^y for an integer y <= 0, as power4.
+  Value power4(Value y, const halide::Target &target) {
+    return target.gpu == "cuda" ? exp4(y, target) : power4(y);
   }
   /// 4^t for |t| <= 1/4.
   Value powerOf(Value t) {
