@@ -463,10 +463,12 @@ void Streaming::stageWhere(StreamingStage &stage) {
     Value block = loops[0];
     SmallVector<Value> batch(llvm::reverse(at.batch));
     MaskedKeys masked{stage.segment, stage.begin, stage.whole};
-    return !stage.partial ? mask->visitsFull(o.b, block, at.tile, batch, masked)
-           : stage.besideFull
-               ? mask->visitsPartial(o.b, block, at.tile, batch, masked)
-               : mask->visits(o.b, block, at.tile, batch, masked);
+    Value visited =
+        !stage.partial ? mask->visitsFull(o.b, block, at.tile, batch, masked)
+        : stage.besideFull
+            ? mask->visitsPartial(o.b, block, at.tile, batch, masked)
+            : mask->visits(o.b, block, at.tile, batch, masked);
+    return onGPU() ? o.hidden(visited) : visited;
   });
 }
 

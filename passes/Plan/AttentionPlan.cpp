@@ -212,6 +212,12 @@ bool evaluatesMask(attn::AttentionLike op) {
 
 } // namespace
 
+bool heed::hasPlainScores(attn::AttentionLike op) {
+  return op.getWhere().empty() && op.numTerms() == 1 && op.pair(0).empty() &&
+         std::distance(op.getScore().front().begin(),
+                       op.getScore().front().end()) <= 3;
+}
+
 // A query has the sums of a group and those of a block, its maximum and its
 // sum.
 int64_t heed::queriesOfThread(const halide::Target &target) {
@@ -256,13 +262,18 @@ tileOnGPU(attn::AttentionLike op, const halide::Target &target) {
   if (extent(op.firstDim(DimKind::Value)) % group)
     ofQuery += values + values / group * 2;
   for (auto [queries, keys] : {std::pair<int64_t, int64_t>{64, 48},
+
                                {64, 32},
                                {32, 48},
                                {32, 32},
                                {16, 32},
                                {32, 16},
                                {16, 16}}) {
-    int64_t groups = keys / keysOfThread(target, queries, keys, values);
+    int64_t own = keysOfThread(target, queries, keys, values),
+            groups = keys / own;
+    // ptxas spilled where a thread had a mask's places beside 4 x 6 scores.
+    if (own > 4 && own < group && !hasPlainScores(op))
+      continue;
     // Values come where keys were. Of each query and group there is a sum of
     // weights, of each query a maximum and a sum.
     int64_t numbers = queries * ofQuery + std::max(ofKey, values) * (keys + 4) +

@@ -19,6 +19,9 @@ llvm::StringRef whyNotStreamingOnGPU(attn::AttentionOp op,
 /// of them.
 llvm::StringRef whyNeverStreaming(attn::AttentionOp op);
 
+/// Whether scores are one term of products, times a number at most, without a
+/// mask: they take few registers beside their sums.
+bool hasPlainScores(attn::AttentionLike op);
 /// How many queries a thread of a GPU has.
 int64_t queriesOfThread(const halide::Target &target);
 /// How many keys it has of a block of \p keys, where a block of threads has

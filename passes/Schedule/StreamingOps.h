@@ -79,6 +79,13 @@ struct Ops {
     return arith::XOrIOp::create(
         b, loc, x, arith::ConstantOp::create(b, loc, b.getBoolAttr(true)));
   }
+  /// \p c, of which libHalide learns nothing: where a loop's number is known to
+  /// be above some other, it is the larger of both to it in all places.
+  Value hidden(Value c) {
+    Value one = arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(1));
+    Value number = arith::ExtUIOp::create(b, loc, b.getI8Type(), c);
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, one);
+  }
   Value select(Value c, Value x, Value y) {
     return c ? arith::SelectOp::create(b, loc, c, x, y).getResult() : x;
   }
