@@ -219,22 +219,27 @@ bool heed::hasPlainScores(attn::AttentionLike op) {
 }
 
 // A query has the sums of a group and those of a block, its maximum and its
-// sum.
-int64_t heed::queriesOfThread(const halide::Target &target) {
+// sum. Beside a mask's places, or what makes a score of its terms, ptxas
+// spilled half of the sums of four queries.
+int64_t heed::queriesOfThread(const halide::Target &target,
+                              bool hasPlainScores) {
   int64_t ofQuery = 2 * registerGroup(target) + 2, others = 48;
-  return 4 * ofQuery + others <= target.threadRegisters ? 4 : 2;
+  return hasPlainScores && 4 * ofQuery + others <= target.threadRegisters ? 4
+                                                                          : 2;
 }
 
 // As few as the threads that have sums of values leave, so that all threads
-// have scores, too; a warp that waits for others fills no slot.
-int64_t heed::keysOfThread(const halide::Target &target, int64_t queries,
-                           int64_t keys, int64_t values) {
+// have scores, too, but eight scores at least: of fewer, half of the
+// instructions would be loads.
+int64_t heed::keysOfThread(const halide::Target &target, int64_t ownQueries,
+                           int64_t queries, int64_t keys, int64_t values) {
   int64_t group = registerGroup(target);
-  int64_t alongQueries = queries / queriesOfThread(target);
+  int64_t alongQueries = queries / ownQueries;
   int64_t most =
       std::max<int64_t>(128, alongQueries * llvm::divideCeil(values, group));
   for (int64_t own : {2, 3, 4, 6})
-    if (own < group && keys % own == 0 && alongQueries * (keys / own) <= most)
+    if (own * ownQueries >= 8 && keys % own == 0 &&
+        alongQueries * (keys / own) <= most)
       return own;
   return group;
 }
@@ -246,7 +251,8 @@ tileOnGPU(attn::AttentionLike op, const halide::Target &target) {
   auto extent = [&](unsigned dim) {
     return getConstantIntValue(op.getSizes()[dim]).value_or(0);
   };
-  const int64_t group = registerGroup(target);
+  const int64_t group = registerGroup(target),
+                ownQueries = queriesOfThread(target, hasPlainScores(op));
   int64_t ofQuery = 0, ofKey = 0;
   for (unsigned term = 0; term < op.numTerms(); ++term) {
     int64_t length = 1;
@@ -269,18 +275,15 @@ tileOnGPU(attn::AttentionLike op, const halide::Target &target) {
                                {16, 32},
                                {32, 16},
                                {16, 16}}) {
-    int64_t own = keysOfThread(target, queries, keys, values),
-            groups = keys / own;
-    // ptxas spilled where a thread had a mask's places beside 4 x 6 scores.
-    if (own > 4 && own < group && !hasPlainScores(op))
-      continue;
+    int64_t groups =
+        keys / keysOfThread(target, ownQueries, queries, keys, values);
     // Values come where keys were. Of each query and group there is a sum of
     // weights, of each query a maximum and a sum.
     int64_t numbers = queries * ofQuery + std::max(ofKey, values) * (keys + 4) +
                       queries * (keys + groups + 2);
     // Every device has blocks of so many threads.
     int64_t threads =
-        queries / queriesOfThread(target) *
+        queries / ownQueries *
         std::max<int64_t>(llvm::divideCeil(values, group), groups);
     if (numbers * 4 <= target.sharedBytes && threads <= 256)
       return std::pair(queries, keys);

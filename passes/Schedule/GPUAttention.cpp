@@ -288,8 +288,7 @@ void OnGPU::products(const StreamingStage &stage) {
   w.boundExtent(pv, "dd", w.i(plan.group));
   own(w, pv, 0, {"ii", "dd"}, {});
   // Few scores leave registers for twice as many keys at a time.
-  w.split(pv, 1, "rj", "rj", "ri",
-          plan.plainScores && plan.keyGroup < 4 ? 8 : 4);
+  w.split(pv, 1, "rj", "rj", "ri", plan.keyGroup < 4 ? 8 : 4);
   own(w, pv, 1, {"ii", "dd"}, {"ri", "rj"});
   w.unroll(pv, 1, "ri");
 }
