@@ -230,7 +230,7 @@ void OnGPU::scores(const StreamingStage &stage, StringRef loop) {
       continue;
     SmallVector<std::string> loops(term.loops.begin(), term.loops.end());
     // As many that the loop's own instructions are few of all.
-    int64_t steps = plan.keyGroup < 4 ? 16 : 8;
+    int64_t steps = plan.ownQueries * plan.keyGroup <= 8 ? 16 : 8;
     while (steps > 1 && *term.contract[0].fixed % steps != 0)
       steps /= 2;
     if (steps >= 4) {
